@@ -7,12 +7,15 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "heddle/driver/build.h"
 #include "heddle/runtime/cuda.h"
+#include "heddle/schedule/template.h"
+#include "heddle/support/error.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
 
@@ -43,10 +46,26 @@ struct Call {
   std::vector<NDArray> arrays;
 };
 
+// The static schedule but for some knobs: "pairs=0,raster=4".
+Schedule with_knobs(const cli::Problem& p, const std::string& knobs) {
+  const Template t = make_template(ComputeDag(p.outputs), Target::cuda());
+  Config config = t.default_config();
+  std::istringstream list(knobs);
+  for (std::string item; std::getline(list, item, ',');) {
+    const size_t sign = item.find('=');
+    const int knob = t.knob_index(item.substr(0, sign));
+    if (knob < 0) throw_user_error("there is no knob '" + item.substr(0, sign) + "'");
+    config.values.at(static_cast<size_t>(knob)) = std::stoll(item.substr(sign + 1));
+  }
+  return t.instantiate(config);
+}
+
 std::optional<Schedule> schedule_of(const cli::Problem& p, const std::string& choice) {
   if (choice == "tuned") return recorded_schedule(p.outputs, Target::cuda());
   AutoSchedulerOptions options = current_auto_scheduler_options();
   options.use_records = false;
+  const AutoSchedulerOptionsScope scope(options);
+  if (choice != "static") return with_knobs(p, choice);
   return create_schedule(p.outputs, Target::cuda(), options);
 }
 
@@ -57,8 +76,9 @@ extern "C" {
 const char* heddle_gpu_error() { return last_error.c_str(); }
 
 /// Compiles a subject such as "softmax:4096x4096" for the first GPU. `dtype` is that of the
-/// operands, or "tf32": f32 whose products are rounded to tf32. `choice` is "static" or "tuned",
-/// which is an error where no record applies.
+/// operands, or "tf32": f32 whose products are rounded to tf32. `choice` is "static"; "tuned",
+/// which is an error where no record applies; or knobs that replace those of the static choice,
+/// such as "pairs=0,raster=4".
 void* heddle_gpu_open(const char* subject, const char* dtype, const char* choice) {
   return guarded(
       [&]() -> void* {

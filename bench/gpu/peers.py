@@ -73,11 +73,17 @@ def declare_attention(dims, words, rand):
 
 def declare_matmul(dims, words, rand):
     """matmul, and where flags say so with operands that are stored the other way round. Bytes are added up
-    in i32 (torch._int_mm, for which the second operand must lie along the depth)."""
+    in i32 (torch._int_mm, for which the second operand must lie along the depth), 8-bit floats by
+    torch._scaled_mm, likewise."""
     m, n, k = dims
     p = named(words, {"ta": 0, "tb": 0})
     a, b = rand(*((k, m) if p["ta"] else (m, k))), rand(*((n, k) if p["tb"] else (k, n)))
     product = torch._int_mm if a.dtype == torch.int8 else torch.matmul
+    if a.dtype == torch.float8_e4m3fn:
+        one = torch.ones((), device="cuda")
+
+        def product(x, y):
+            return torch._scaled_mm(x, y, scale_a=one, scale_b=one, out_dtype=x.dtype)
     return lambda a, b: product(a.t() if p["ta"] else a, b.t() if p["tb"] else b), (a, b)
 
 

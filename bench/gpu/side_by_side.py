@@ -65,9 +65,9 @@ LISTS["matmul_nt"] = [f"matmul:{s},tb=1" for s in (
 LISTS["conv1x1"] = [f"conv2d:{c},r=1,layout=nhwc" for c in (
     "n=32,c=64,h=56,k=256", "n=32,c=256,h=14,k=1024", "n=32,c=512,h=28,k=128", "n=8,c=160,h=7,k=960")]
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "i32": torch.int32,
-          "i64": torch.int64, "i8": torch.int8}
+          "i64": torch.int64, "i8": torch.int8, "f8e4m3": torch.float8_e4m3fn}
 # Largest difference from PyTorch's result, relative to 1 + |result|.
-TOLERANCE = {"f32": 1e-3, "bf16": 3e-2, "f16": 1e-2, "tf32": 5e-2, "i8": 0}
+TOLERANCE = {"f32": 1e-3, "bf16": 3e-2, "f16": 1e-2, "tf32": 5e-2, "i8": 0, "f8e4m3": 0.15}
 # f32 whose products both sides round to tf32.
 DTYPES["tf32"] = torch.float32
 
@@ -152,7 +152,7 @@ def difference(ours, theirs):
     return ((a - b).abs() / (1 + b.abs())).max().item()
 
 
-def run(library, subject, dtype, rounds, compile_too):
+def run(library, subject, dtype, rounds, compile_too, knobs=()):
     line = {"subject": subject, "dtype": dtype}
     declared = declare(subject, DTYPES[dtype])
     if declared is None:
@@ -163,7 +163,7 @@ def run(library, subject, dtype, rounds, compile_too):
         sets = rotated(subject, args, wanted)
         stream = torch.cuda.Stream()
         graphs, ours = {}, []
-        for choice in ("static", "tuned"):
+        for choice in ("static", "tuned", *knobs):
             heddle = Heddle(library, subject, dtype, choice)
             if heddle.error:
                 line[choice + "_error"] = heddle.error
@@ -195,8 +195,8 @@ def run(library, subject, dtype, rounds, compile_too):
     return line
 
 
-def print_table(lines):
-    columns = ["static", "tuned", "eager", "inductor"]
+def print_table(lines, knobs=()):
+    columns = ["static", "tuned", "eager", "inductor", *knobs]
     print(f"\n{'microseconds':34}" + "".join(f"{c:>10}" for c in columns) + "     ratio")
     print("-" * 88)
     for line in lines:
@@ -211,10 +211,12 @@ def print_table(lines):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--library", required=True, help="libheddle_gpu.so")
-    parser.add_argument("--dtype", default="f32", choices=["f32", "bf16", "f16", "tf32", "i8"])
+    parser.add_argument("--dtype", default="f32", choices=["f32", "bf16", "f16", "tf32", "i8", "f8e4m3"])
     parser.add_argument("--list", choices=sorted(LISTS), action="append", default=[])
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--no-compile", action="store_true", help="without Inductor")
+    parser.add_argument("--knobs", action="append", default=[], metavar="NAME=VALUE,..",
+                        help="time the static schedule with these knobs too")
     parser.add_argument("--json", help="write the results to this file too")
     parser.add_argument("subjects", nargs="*")
     o = parser.parse_args()
@@ -230,11 +232,11 @@ def main():
     for i, subject in enumerate(subjects):
         if sys.stderr.isatty():
             print(f"\r[{i + 1}/{len(subjects)}] {subject}\033[K", end="", file=sys.stderr)
-        lines.append(run(library, subject, o.dtype, o.rounds, not o.no_compile))
+        lines.append(run(library, subject, o.dtype, o.rounds, not o.no_compile, o.knobs))
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}")
-    print_table(lines)
+    print_table(lines, o.knobs)
     if o.json:
         with open(o.json, "w", encoding="utf-8") as f:
             json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__,

@@ -9,6 +9,7 @@
 //   here                    the knobs and what they must fulfil
 #include "cuda/tensor_core_recipe.h"
 #include "cuda/warp_group.h"
+#include "cuda/window_shape.h"
 
 namespace heddle::meta {
 namespace {
@@ -93,24 +94,29 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     if (may_split_depth(problem))
       t.when(knobs.reduction, "split_k", [&] { tensor_core_parts(t, g, of, knobs); });
   };
+  const auto by_mma_sync = [&] {
+    if (!shape.innermost()) return reduce(shape);
+    knobs.channels_last = t.choice("channels_last", choice);
+    t.when(knobs.channels_last, 0, [&] { reduce(shape); });
+    t.when(knobs.channels_last, 1, [&] { reduce(shape.of_copies()); });
+  };
   if (takes_warp_groups(t.dag(), g, shape, problem.gpu)) {
     const Choice groups = t.decide(
         "cuda_warp_group", WarpGroupProblem{problem, cycles_of_choice(problem, choice)},
         [](const WarpGroupProblem& p, const Choice& given) { return warp_group_rule(p, given); });
     const Param unit = t.kind("unit", {"mma_sync", "wgmma"}, groups, {0, 1});
     const WarpGroupKnobs group_knobs = ask_warp_group(t, problem, unit, groups);
-    for (const Access* operand : {&*shape.axes().row, &*shape.axes().vector}) {
-      if (std::find(g.tunable.begin(), g.tunable.end(), operand->producer) != g.tunable.end())
-        t.keep_at_root(operand->producer, unit, 1);
+    for (const int operand : shape.producers()) {
+      const bool tunable =
+          std::find(g.tunable.begin(), g.tunable.end(), operand) != g.tunable.end();
+      // TMA pads images by itself.
+      if (tunable && can_be_in_memory(t.dag(), g, operand)) t.keep_at_root(operand, unit, 1);
     }
-    t.when(unit, "mma_sync", [&] { reduce(shape); });
+    t.when(unit, "mma_sync", by_mma_sync);
     t.when(unit, "wgmma", [&] { warp_group_product(t, g, shape, group_knobs); });
     return;
   }
-  if (!shape.innermost()) return reduce(shape);
-  knobs.channels_last = t.choice("channels_last", choice);
-  t.when(knobs.channels_last, 0, [&] { reduce(shape); });
-  t.when(knobs.channels_last, 1, [&] { reduce(shape.of_copies()); });
+  by_mma_sync();
 }
 
 HEDDLE_REGISTER_META_TEMPLATE({"cuda_tensor_core", 0, matches, build});

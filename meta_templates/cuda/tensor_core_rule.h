@@ -25,7 +25,7 @@ struct TensorCoreProblem {
     bool along_depth = false;  ///< whether its elements are contiguous along the depth
   };
   std::array<Operand, 2> operands;  ///< operand of the rows; operand of the columns
-  /// Whether the column operand of a plain product is contiguous along the columns.
+  /// Whether the column operand is contiguous along the columns.
   bool cols_lie_across = false;
   Gpu gpu;
 

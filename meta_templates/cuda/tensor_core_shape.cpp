@@ -45,6 +45,7 @@ std::optional<DataType> tensor_core_operands(const Operation& op, bool allow_tf3
   const DataType t = a->dtype;
   const auto is_byte = [](DataType x) { return x == i8 || x == u8; };
   if (is_byte(t) && is_byte(b->dtype) && mul->dtype == i32) return t;
+  if (t.is_float8() && b->dtype.is_float8() && mul->dtype == f32) return t;
   if (b->dtype != t || mul->dtype != f32) return {};
   const bool tf32 = t == f32 && allow_tf32;
   if (t == f16 || t == bf16 || tf32) return t;
@@ -70,7 +71,9 @@ bool feeds_tensor_cores(const ComputeDag& dag, const StageGroup& g, const Target
   if (!has_tensor_cores(target) || g.attached) return false;
   if (g.anchor_class != StageClass::ComplexReduction) return false;
   const Operation& op = dag.stage(g.anchor);
-  if (op.num_outputs() != 1 || !tensor_core_operands(op, g.allow_tf32)) return false;
+  const std::optional<DataType> operands = tensor_core_operands(op, g.allow_tf32);
+  if (op.num_outputs() != 1 || !operands) return false;
+  if (operands->is_float8() && !target.gpu.has_float8_products()) return false;
   return is_plain_product(dag, g.anchor) || tensor_core_view(dag, g.anchor, g.allow_tf32);
 }
 
@@ -95,6 +98,12 @@ const ViewOperand& TensorCoreShape::view_operand(size_t which) const {
   return which == 0 ? view_->row_operand : view_->col_operand;
 }
 
+std::array<int, 2> TensorCoreShape::producers() const {
+  if (!view_) return {axes_.row->producer, axes_.vector->producer};
+  return {producer_of(*dag_, anchor_, view_->row_operand.load),
+          producer_of(*dag_, anchor_, view_->col_operand.load)};
+}
+
 bool TensorCoreShape::by_elements(size_t which) const {
   constexpr int64_t kLeastAsyncBytes = 4;
   if (!view_) return false;
@@ -106,11 +115,11 @@ TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu) const {
   TensorCoreProblem p;
   p.pack = pack_;
   p.gpu = gpu;
+  p.cols_lie_across = !lies_along_depth(1);
   if (!view_) {
     p.rows = axes_.rows;
     p.cols = axes_.cols;
     p.depth = axes_.depth;
-    p.cols_lie_across = !lies_along_depth(1);
     for (const auto* list : {&axes_.batch, &axes_.m_others, &axes_.v_others}) {
       for (int i : *list) p.batch *= op_->axes()[static_cast<size_t>(i)].extent();
     }

@@ -11,8 +11,9 @@
 namespace heddle::meta {
 
 /// The type of the operands of sum(a * b) where mma.sync multiplies them: 16-bit floats added up in
-/// f32, bytes added up in i32 (signed and unsigned may be mixed: the type is that of the first),
-/// and f32 where the options allow rounding to tf32.
+/// f32, 8-bit floats added up in f32 (the two formats may be mixed: the type is that of the first),
+/// bytes added up in i32 (signed and unsigned may be mixed likewise), and f32 where the options
+/// allow rounding to tf32.
 std::optional<DataType> tensor_core_operands(const Operation& op, bool allow_tf32);
 
 /// The view of a stage that is a product of matrices only when several axes are taken as one (a
@@ -41,6 +42,9 @@ class TensorCoreShape {
   int64_t pack() const { return pack_; }       ///< elements of an operand in a register of 32 bits
   int64_t mma_k() const { return 8 * pack_; }  ///< steps of the depth that one mma takes
   bool copies_operands() const { return of_copies_; }
+
+  /// The stages that the operands of rows and columns are.
+  std::array<int, 2> producers() const;
 
   /// The facts that the rule uses.
   TensorCoreProblem problem(const Gpu& gpu) const;

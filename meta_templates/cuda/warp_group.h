@@ -10,20 +10,22 @@ namespace heddle::meta {
 
 /// The knobs of the recipe.
 struct WarpGroupKnobs {
-  Param group_tiles, groups, group_cols, group_stages, raster;
+  Param group_tiles, groups, group_cols, group_stages, raster, pairs;
 };
 
 /// The tile of a block: `tiles` times 64 rows for each of `groups` warp groups, and `cols` columns.
-/// Blocks go through `raster` rows of tiles before they continue with the next columns.
+/// Blocks go through `raster` rows of tiles before they continue with the next columns. With `pair`
+/// 2, two neighbouring blocks with the same columns load these columns together.
 struct WarpGroupTile {
-  int64_t tiles = 1, groups = 1, cols = 64, stages = 2, raster = 1;
+  int64_t tiles = 1, groups = 1, cols = 64, stages = 2, raster = 1, pair = 1;
   int64_t rows() const { return 64 * tiles * groups; }
 };
 
 /// Elements in a row of a box (128 bytes) for operands of which `pack` fill 32 bits.
 inline constexpr int64_t group_box_row(int64_t pack) { return 32 * pack; }
 
-/// Whether wgmma and TMA can compute the product in place: two plain operands whose rows in memory
+/// Whether wgmma and TMA can compute the product in place: a convolution of an image whose channels
+/// are innermost (window_shape.h), or two plain operands whose rows in memory
 /// are multiples of 16 bytes, over a depth of several tiles. Operands other than 16-bit floats must
 /// be contiguous along the depth, because wgmma has no other form for them. Operands must be in
 /// memory: TMA cannot load a value that is computed where it is read, such as a conversion.

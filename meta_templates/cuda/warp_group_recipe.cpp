@@ -9,8 +9,12 @@
 // clang-format on
 //
 // Lowering gives the loads a warp group of their own (lower/gpu/warp_roles.cpp). Operands may have
-// any size: TMA writes zeros beyond the ends, and results there are not stored.
+// any size: TMA writes zeros beyond the ends, and results there are not stored. The rows of a
+// convolution are windows of an image, which TMA finds by itself (im2col).
 #include "cuda/warp_group.h"
+
+#include "cuda/product_loops.h"
+#include "cuda/window_shape.h"
 
 namespace heddle::meta {
 namespace {
@@ -24,27 +28,57 @@ class Recipe {
          const WarpGroupKnobs& knobs)
       : t_(t), g_(g), shape_(shape), knobs_(knobs) {}
 
-  void run() {
+  void run(bool pairs) {
     StageRef output = t_.stage(g_.output_stage), acc = padded_sum();
-    const Loop place = block_loops(output);
+    const Loop place = block_loops(output, pairs);
     accumulate(acc, output, place);
   }
 
  private:
   StageRef padded_sum() {
     StageRef anchor = t_.stage(g_.anchor);
-    const ContractionShape& axes = shape_.axes();
-    for (const auto* operand : {&*axes.row, &*axes.vector})
-      tiles_.push_back(t_.stage(operand->producer).cache_read({anchor}));
-    StageRef sum = anchor.pad({{anchor.axis(axes.m), kGroupRows, knobs_.group_tiles, knobs_.groups},
-                               {anchor.axis(axes.v), knobs_.group_cols},
-                               {anchor.reduce_axis(0), group_box_row(shape_.pack())}});
+    StageRef sum = shape_.view() ? viewed_sum(anchor) : plain_sum(anchor);
     if (g_.output_stage != g_.anchor) anchor.compute_inline();
     return sum;
   }
 
+  StageRef plain_sum(StageRef anchor) {
+    const ContractionShape& axes = shape_.axes();
+    for (const auto* operand : {&*axes.row, &*axes.vector})
+      tiles_.push_back(t_.stage(operand->producer).cache_read({anchor}));
+    return anchor.pad({{anchor.axis(axes.m), kGroupRows, knobs_.group_tiles, knobs_.groups},
+                       {anchor.axis(axes.v), knobs_.group_cols},
+                       {anchor.reduce_axis(0), group_box_row(shape_.pack())}});
+  }
+
+  StageRef viewed_sum(StageRef anchor) {
+    StageRef::ProductView v = product_step(anchor, *shape_.view());
+    v.row_multiple = {kGroupRows, knobs_.group_tiles, knobs_.groups};
+    v.col_multiple = {knobs_.group_cols, 1, 1};
+    v.depth_multiple = {group_box_row(shape_.pack()), 1, 1};
+    const StageRef::Product made = anchor.as_product(v);
+    tiles_ = {made.rows, made.cols};
+    return made.sum;
+  }
+
+  // The axes of a stage that has those of the sum.
+  struct Axes {
+    std::vector<Loop> outer;
+    Loop rows, cols;
+  };
+  Axes axes_of_sum(StageRef s) const {
+    return {outer_axes(s), s.axis(shape_.row_axis()), s.axis(shape_.col_axis())};
+  }
+  // The axes of the output stage, which are those of the declaration.
+  Axes axes_of_output(StageRef s) const {
+    if (!shape_.view()) return axes_of_sum(s);
+    const ProductLoops p = taken_together(s, *shape_.view());
+    return {p.batch, p.rows, p.cols};
+  }
+
   std::vector<Loop> outer_axes(StageRef s) const {
     std::vector<Loop> out;
+    if (shape_.view()) return out;  // takes_windows: no batch
     const ContractionShape& axes = shape_.axes();
     for (const auto* list : {&axes.batch, &axes.m_others, &axes.v_others}) {
       for (int i : *list) out.push_back(s.axis(i));
@@ -55,9 +89,9 @@ class Recipe {
   struct Rows {
     Loop group_rows, tile, warp, in;  // group_rows: 64*group_tiles rows each
   };
-  Rows cut_rows(StageRef s) const {
+  Rows cut_rows(StageRef s, Loop all) const {
     const TailStrategy whole = TailStrategy::PredicateStores;
-    auto [warps, in] = s.split(s.axis(shape_.axes().m), kLaneRows, whole);
+    auto [warps, in] = s.split(all, kLaneRows, whole);
     auto [tiles, warp] = s.split(warps, kGroupWarps, whole);
     auto [group_rows, tile] = s.split(tiles, knobs_.group_tiles, whole);
     return {group_rows, tile, warp, in};
@@ -65,38 +99,49 @@ class Recipe {
 
   // Each lane stores two columns: row = 8*i + lane / 4, column = 2*(lane % 4) + j. Returns the
   // block loop.
-  Loop block_loops(StageRef s) const {
+  Loop block_loops(StageRef s, bool pairs) const {
     const TailStrategy whole = TailStrategy::PredicateStores;
-    const Rows rows = cut_rows(s);
+    const Axes axes = axes_of_output(s);
+    const Rows rows = cut_rows(s, axes.rows);
     auto [row_block, group] = s.split(rows.group_rows, knobs_.groups, whole);
     auto [raster, row_of_raster] = s.split(row_block, knobs_.raster, whole);
-    auto [col_block, col] = s.split(s.axis(shape_.axes().v), knobs_.group_cols, whole);
+    auto [col_block, col] = s.split(axes.cols, knobs_.group_cols, whole);
     auto [col_tile, col_in] = s.split(col, 8, whole);
     auto [lane_col, pair] = s.split(col_in, 2);
     auto [half, lane_row] = s.split(rows.in, 8);
-    std::vector<Loop> blocks = outer_axes(s);
-    blocks.insert(blocks.end(), {raster, col_block, row_of_raster});
+    std::vector<Loop> blocks = axes.outer;
+    blocks.insert(blocks.end(), {raster, col_block});
+    Loop neighbour;
+    if (pairs) {
+      auto [row_pair, row_of_pair] = s.split(row_of_raster, 2, whole);
+      blocks.push_back(row_pair);
+      neighbour = row_of_pair;
+    } else {
+      blocks.push_back(row_of_raster);
+    }
     std::vector<Loop> order = blocks;
+    if (pairs) order.push_back(neighbour);
     order.insert(order.end(),
                  {group, rows.warp, lane_row, lane_col, rows.tile, col_tile, half, pair});
     s.reorder(order);
     const Loop block = s.fuse(blocks);
+    if (pairs) s.bind(neighbour, LoopKind::PairX);
     s.bind(s.fuse(lane_row, lane_col), LoopKind::ThreadX);
     s.bind(block, LoopKind::PersistentX);
     s.bind(group, LoopKind::ThreadZ);
     s.bind(rows.warp, LoopKind::ThreadY);
     for (Loop u : {rows.tile, col_tile, half}) s.unroll(u);
     s.vectorize(pair);
-    return block;
+    return pairs ? neighbour : block;
   }
 
   void accumulate(StageRef acc, StageRef host, Loop place) {
-    const Rows rows = cut_rows(acc);
-    auto [col_block, col] =
-        acc.split(acc.axis(shape_.axes().v), knobs_.group_cols, TailStrategy::PredicateStores);
+    const Axes axes = axes_of_sum(acc);
+    const Rows rows = cut_rows(acc, axes.rows);
+    auto [col_block, col] = acc.split(axes.cols, knobs_.group_cols, TailStrategy::PredicateStores);
     auto [k_tile, k_in] = acc.split(acc.reduce_axis(0), group_box_row(shape_.pack()));
     auto [step, k] = acc.split(k_in, shape_.mma_k());
-    std::vector<Loop> order = outer_axes(acc);
+    std::vector<Loop> order = axes.outer;
     order.insert(order.end(),
                  {col_block, k_tile, rows.group_rows, rows.warp, step, rows.tile, rows.in, col, k});
     acc.reorder(order);
@@ -111,7 +156,7 @@ class Recipe {
 
   // The layout [.. m/16][n/8] [m%8][n/2%4] [m/8%2][n%2]: see lower/gpu/tile_nest.h.
   std::vector<StageRef::StorageDim> register_layout(StageRef acc) const {
-    const int m = shape_.axes().m, n = shape_.axes().v;
+    const int m = shape_.row_axis(), n = shape_.col_axis();
     std::vector<StageRef::StorageDim> dims;
     for (int d = 0; d < acc.num_axes(); ++d) {
       if (d != m && d != n) dims.push_back({d, 1, 0});
@@ -160,28 +205,12 @@ class Recipe {
 
 }  // namespace
 
-namespace {
-
-// Whether `stage`, read by the anchor of `g`, can be in memory. (Stages that only move elements may
-// be inlined by another group that reads them too.)
-bool can_be_in_memory(const ComputeDag& dag, const StageGroup& g, int stage) {
-  const Operation& op = dag.stage(stage);
-  if (op.is_placeholder()) return true;
-  const auto has = [&](const std::vector<int>& list) {
-    return std::find(list.begin(), list.end(), stage) != list.end();
-  };
-  if (has(g.inlined) || has(g.operands)) return false;
-  const StageInfo& info = dag.info(stage);
-  return info.is_output || op.is_reduction() || info.flops_per_point > 0;
-}
-
-}  // namespace
-
 bool takes_warp_groups(const ComputeDag& dag, const StageGroup& g, const TensorCoreShape& shape,
                        const Gpu& gpu) {
   constexpr size_t kMostDims = 5;
   constexpr int kFewestThreads = 256;  // threads: a warp group that loads, one that multiplies
-  if (!gpu.has_wgmma() || gpu.threads_per_block < kFewestThreads || shape.view()) return false;
+  if (!gpu.has_wgmma() || gpu.threads_per_block < kFewestThreads) return false;
+  if (shape.view()) return takes_windows(dag, g, shape);
   // A single tile needs no ring.
   if (shape.axes().depth <= group_box_row(shape.pack())) return false;
   for (size_t o = 0; o < 2; ++o) {
@@ -196,7 +225,8 @@ bool takes_warp_groups(const ComputeDag& dag, const StageGroup& g, const TensorC
 
 void warp_group_product(TemplateBuilder& t, const StageGroup& g, const TensorCoreShape& shape,
                         const WarpGroupKnobs& knobs) {
-  Recipe(t, g, shape, knobs).run();
+  t.when(knobs.pairs, 0, [&] { Recipe(t, g, shape, knobs).run(false); });
+  t.when(knobs.pairs, 1, [&] { Recipe(t, g, shape, knobs).run(true); });
 }
 
 }  // namespace heddle::meta

@@ -7,8 +7,7 @@
 namespace heddle::meta {
 namespace {
 
-constexpr int64_t kGroupRows = 64,
-                  kBoxRow = 64;  // rows of a wgmma; 16-bit elements of a row of a box
+constexpr int64_t kBoxRow = 64;  // 16-bit elements of a row of a box
 constexpr int64_t kRowBytes = 128, kGroupThreads = 128;
 // Bytes of shared memory besides the tiles: barriers and alignment.
 constexpr int64_t kOtherBytes = 2048;
@@ -100,7 +99,7 @@ double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t) {
   const double shared = 64 * (64 + c) / c + 2 * kMultiplies * (r + c) / (r * c);
   const double share = std::min(1.0, kSharedBytes / shared);
   const double products = r * c * kBoxRow / kMultiplies / share,
-               loads = (r + c) * kRowBytes / kL2Bytes;
+               loads = (r + (t.pair == 2 ? c / 2 : c)) * kRowBytes / kL2Bytes;
   // A step is 128 bytes of the depth, which take the same time in every type.
   const double steps = static_cast<double>(ceil_div(p.depth, group_box_row(p.pack)));
   const double tiles =
@@ -133,6 +132,7 @@ Choice warp_group_rule(const WarpGroupProblem& problem, const Choice& given) {
   choice.set("groups", t.groups, "warp groups that multiply");
   choice.set("group_cols", t.cols, "columns of a block's tile");
   choice.set("group_stages", t.stages, "tiles in rotation");
+  choice.set("pairs", 0, "each block loads all of its tiles: pairs were slower");
   choice.set("raster", t.raster, "rows of tiles that are taken together, for the second cache");
   return choice;
 }
@@ -145,11 +145,12 @@ WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const TensorCoreProblem& p, Pa
   k.group_cols = t.knob("group_cols", column_counts(p), choice);
   k.group_stages = t.knob("group_stages", {2, 3, 4, 5, 6}, choice);
   k.raster = t.knob("raster", {1, 2, 4, 8, 16}, choice);
+  k.pairs = t.choice("pairs", choice);
   const Gpu gpu = p.gpu;
   const int64_t rows = p.rows, cols = p.cols, batches = p.batch;
   const auto tile = [=](const auto& v) {
-    return WarpGroupTile{v(k.group_tiles), v(k.groups), v(k.group_cols), v(k.group_stages),
-                         v(k.raster)};
+    return WarpGroupTile{v(k.group_tiles),  v(k.groups), v(k.group_cols),
+                         v(k.group_stages), v(k.raster), v(k.pairs) + 1};
   };
   t.require("the rings of a warp-specialized block must fit shared memory", [=](const auto& v) {
     return v(unit) == 0 ||
@@ -169,6 +170,10 @@ WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const TensorCoreProblem& p, Pa
   });
   t.require("rows of tiles must be whole rasters", [=](const auto& v) {
     return v(unit) == 0 || ceil_div(rows, tile(v).rows()) % v(k.raster) == 0;
+  });
+  t.require("the two blocks of a pair have neighbouring rows", [=](const auto& v) {
+    return v(unit) == 0 || v(k.pairs) == 0 ||
+           (v(k.raster) % 2 == 0 && ceil_div(rows, tile(v).rows()) % 2 == 0);
   });
   return k;
 }

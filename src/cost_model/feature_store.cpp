@@ -178,6 +178,7 @@ void fill_annotations(Sink& out, const StoreView& v) {
       case LoopKind::Cluster8:
       case LoopKind::LastBlock:
       case LoopKind::PersistentX:
+      case LoopKind::PairX:
       case LoopKind::Tensorized:
       case LoopKind::SoftwarePipelined:
       case LoopKind::Serial:

@@ -199,8 +199,9 @@ void finish_launch(GpuLaunch* k, const Gpu& gpu) {
 /// Adds the loops of a statement that are blocks or threads to the dimensions of its launch.
 void add_dimensions(const Statement& s, GpuLaunch* k) {
   for (const OpenLoop& l : s.loops) {
+    k->has_loader |= l.kind == LoopKind::PersistentX || l.kind == LoopKind::PairX;
+    if (l.kind == LoopKind::PairX) k->pair = 2;
     if (!is_block(l.kind) && !is_thread(l.kind)) continue;
-    k->has_loader |= l.kind == LoopKind::PersistentX;
     double& dim = (is_block(l.kind) ? k->grid : k->block)[grid_dim(l.kind)];
     dim = std::max(dim, l.most * cluster_size(l.kind));
     k->cluster = std::max<double>(k->cluster, cluster_size(l.kind));
@@ -276,6 +277,7 @@ GpuView view_on_gpu(const Program& p, const Target& target) {
   for (size_t i = 0; i < view.launches.size(); ++i) {
     GpuLaunch& k = view.launches[i];
     k.block[0] = std::max(1.0, k.block[0] / k.cluster);
+    k.grid[0] *= k.pair;
     if (k.has_loader) k.block[2] += 1;  // one more warp group loads (lower/gpu/warp_roles.cpp)
     k.registers = kOtherRegisters + std::accumulate(registers[i].begin(), registers[i].end(), 0.0);
     finish_launch(&k, target.gpu);

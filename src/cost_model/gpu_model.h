@@ -40,6 +40,7 @@ struct GpuStatement {
 struct GpuLaunch {
   double grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
   double cluster = 1;  ///< blocks of a cluster
+  double pair = 1;     ///< 2 where neighbouring blocks load together what both need
   double shared_bytes = 0;
   double registers = 0;  ///< estimated registers of a thread: arrays in registers and a few more
   double resident = 1;   ///< blocks on an SM

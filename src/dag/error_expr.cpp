@@ -20,17 +20,21 @@ Expr number(double v) { return make_float(f64, v); }
 Expr no() { return make_const(boolean, 0); }
 
 double largest_of(DataType t) {
+  if (t.is_float8()) return t == f8e4m3 ? 448.0 : 57344.0;
   return t == f16 ? 65504.0 : t == f64 ? std::numeric_limits<double>::max() : 0x1.fffffep127;
 }
 
 // Numbers below this one lose bits or become zero in the type.
-double smallest_of(DataType t) { return t == f16 ? 0x1p-24 : t == f64 ? 0x1p-1022 : 0x1p-126; }
+double smallest_of(DataType t) {
+  if (t.is_float8()) return t == f8e4m3 ? 0x1p-9 : 0x1p-16;
+  return t == f16 ? 0x1p-24 : t == f64 ? 0x1p-1022 : 0x1p-126;
+}
 
 // Whether the float or integer type holds all values of an integer type.
 bool holds(DataType wide, DataType t) {
   if (wide == f64) return t.bits <= 32;
   if (wide == f32) return t.bits <= 16;
-  return t.bits <= 8;
+  return wide.bits > 8 && t.bits <= 8;
 }
 
 Expr larger(const Expr& a, const Expr& b) {
@@ -152,6 +156,7 @@ Expr power_error(DataType t, const Bounded& x, const Bounded& y, const Expr& val
 }  // namespace
 
 double unit_roundoff(DataType t) {
+  if (t.is_float8()) return t == f8e4m3 ? 0x1p-4 : 0x1p-3;
   return t == f64 ? 0x1p-53 : t == f16 ? 0x1p-11 : t == bf16 ? 0x1p-8 : 0x1p-24;
 }
 

@@ -97,8 +97,9 @@ std::vector<cuda::Launch> launches(const GpuProgram& p, const Buffer& report,
       l.grid[d] = static_cast<unsigned>(k.grid[d]);
       l.block[d] = static_cast<unsigned>(k.block[d]);
     }
-    l.cluster = static_cast<unsigned>(k.cluster);
+    l.cluster = static_cast<unsigned>(k.cluster * k.pair);
     l.dynamic_smem = static_cast<unsigned>(k.shared_bytes);
+    l.overlaps = k.overlaps;
     for (size_t d = 0; d < 3; ++d) {
       if (k.grid_of[d].defined()) add_items(k.grid_of[d], p.sizes, &l.grid_of[d]);
     }
@@ -108,6 +109,7 @@ std::vector<cuda::Launch> launches(const GpuProgram& p, const Buffer& report,
       cuda::TensorMap map{
           position(p, report, m.source), m.source->dtype.bytes(), {}, m.row_dim, m.rows};
       for (const Expr& e : m.source->shape) map.shape.push_back(*as_int(e));
+      for (const WindowDim& w : m.windows) map.windows.push_back({w.points, w.stride, w.first});
       l.maps.push_back(std::move(map));
     }
     out.push_back(std::move(l));

@@ -11,11 +11,12 @@ static uint64_t next_buffer_id() {
 }
 
 BufferNode::BufferNode(std::string name, DataType dtype, std::vector<Expr> shape, Scope scope,
-                       const RefCounted* owner)
+                       const RefCounted* owner, std::vector<WindowDim> windows)
     : name(std::move(name)),
       dtype(dtype),
       shape(std::move(shape)),
       scope(scope),
+      windows(std::move(windows)),
       id(next_buffer_id()),
       owner_(owner) {
   HEDDLE_ICHECK(dtype.is_scalar(), "a buffer holds scalars, not " + to_string(dtype));
@@ -41,8 +42,10 @@ void BufferNode::release() const {
   }
 }
 
-Buffer Buffer::make(std::string name, DataType dtype, std::vector<Expr> shape, Scope scope) {
-  return Buffer(new BufferNode(std::move(name), dtype, std::move(shape), scope));
+Buffer Buffer::make(std::string name, DataType dtype, std::vector<Expr> shape, Scope scope,
+                    std::vector<WindowDim> windows) {
+  return Buffer(
+      new BufferNode(std::move(name), dtype, std::move(shape), scope, nullptr, std::move(windows)));
 }
 
 int64_t Buffer::num_elements() const {

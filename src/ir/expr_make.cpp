@@ -83,6 +83,7 @@ bool unify_lanes(Expr& a, Expr& b) {
 int64_t exact_integers(DataType t) {
   if (t.bits == 64) return int64_t{1} << 53;
   if (t.bits == 32) return int64_t{1} << 24;
+  if (t.is_float8()) return t.code == TypeCode::E4M3 ? 1 << 4 : 1 << 3;
   return t.code == TypeCode::BFloat ? 1 << 8 : 1 << 11;
 }
 

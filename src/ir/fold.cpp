@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "heddle/support/float8.h"
 #include "heddle/support/half.h"
 
 namespace heddle {
@@ -33,6 +34,8 @@ double round_float(DataType t, double v) {
   if (t.code == TypeCode::BFloat) {
     return static_cast<double>(bfloat16_to_float(double_to_bfloat16(v)));
   }
+  if (t == f8e4m3) return static_cast<double>(e4m3_to_float(double_to_e4m3(v)));
+  if (t == f8e5m2) return static_cast<double>(e5m2_to_float(double_to_e5m2(v)));
   if (t.bits == 16) return static_cast<double>(half_to_float(double_to_half(v)));
   if (t.bits == 32) return static_cast<double>(static_cast<float>(v));
   return v;
@@ -118,7 +121,7 @@ std::optional<double> fold_float(BinaryOp op, DataType t, double a, double b) {
     case BinaryOp::Max:
       // Machines differ in the result for NaN and in the order of the two zeros.
       if (std::isnan(a) || std::isnan(b) || (a == 0 && b == 0)) return std::nullopt;
-      return (op == BinaryOp::Min) == (a < b) ? a : b;
+      return round_float(t, (op == BinaryOp::Min) == (a < b) ? a : b);
     default: return std::nullopt;
   }
 }

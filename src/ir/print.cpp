@@ -69,7 +69,7 @@ std::string shortest(T value) {
 std::string float_text(DataType t, double value) {
   const bool single = t == f32;
   std::string digits = t.bits == 64 ? shortest(value) : shortest(static_cast<float>(value));
-  if (!std::isfinite(value) || t.bits == 16) return to_string(t) + "(" + digits + ")";
+  if (!std::isfinite(value) || t.bits <= 16) return to_string(t) + "(" + digits + ")";
   return single ? digits + "f" : digits;
 }
 
@@ -308,7 +308,8 @@ void Printer::tile_op(const TileOp& t) {
       out_ += "ldmatrix.x" + number(t.count) + (t.transposed ? ".trans" : "");
       break;
     case TileOpKind::BulkLoad:
-      out_ += "bulk_load." + number(t.m) + "x" + number(t.n) + ".d" + number(t.k);
+      out_ += "bulk_load." + number(t.m) + "x" + number(t.n) +
+              (t.windows.empty() ? ".d" + number(t.k) : ".windows") + (t.count ? ".pair" : "");
       break;
     case TileOpKind::GroupMma:
       out_ += "wgmma" + shape + (t.count & 1 ? ".ta" : "") + (t.count & 2 ? ".tb" : "");
@@ -316,7 +317,9 @@ void Printer::tile_op(const TileOp& t) {
     case TileOpKind::GroupWait: out_ += "wgmma.wait " + number(t.k) + " "; break;
     case TileOpKind::BarrierInit: out_ += "barrier.init " + number(t.count); break;
     case TileOpKind::BarrierExpect: out_ += "barrier.expect " + number(t.count); break;
-    case TileOpKind::BarrierArrive: out_ += "barrier.arrive"; break;
+    case TileOpKind::BarrierArrive:
+      out_ += std::string("barrier.arrive") + (t.count ? ".pair" : "");
+      break;
     case TileOpKind::BarrierWait: out_ += "barrier.wait"; break;
   }
   for (size_t i = 0; i < t.operands.size(); ++i) {
@@ -335,6 +338,7 @@ void Printer::sync(const Sync& n) {
     case SyncKind::AsyncWait: out_ += "async wait " + std::to_string(n.pending) + "\n"; return;
     case SyncKind::GroupFence: out_ += "group fence\n"; return;
     case SyncKind::GroupCommit: out_ += "group commit\n"; return;
+    case SyncKind::GridWait: out_ += "grid wait\n"; return;
     case SyncKind::Registers: out_ += "registers " + std::to_string(n.pending) + "\n"; return;
   }
 }

@@ -53,7 +53,8 @@ bool equal_blocks(const Block& a, const Block& b) {
 
 bool equal_tile_ops(const TileOp& a, const TileOp& b) {
   if (a.op != b.op || a.m != b.m || a.n != b.n || a.k != b.k || a.count != b.count ||
-      a.transposed != b.transposed || a.operands.size() != b.operands.size())
+      a.transposed != b.transposed || a.windows != b.windows ||
+      a.operands.size() != b.operands.size())
     return false;
   for (size_t i = 0; i < a.operands.size(); ++i) {
     if (!(a.operands[i].buffer == b.operands[i].buffer) ||
@@ -84,6 +85,7 @@ const char* to_string(LoopKind kind) {
     case LoopKind::LastBlock: return "last block";
     case LoopKind::SoftwarePipelined: return "software_pipelined";
     case LoopKind::PersistentX: return "persistent blockIdx.x";
+    case LoopKind::PairX: return "pair of blocks";
   }
   return "?";
 }
@@ -203,11 +205,11 @@ Stmt make_load_matrix(TileOperand to, TileOperand from, int count, bool transpos
   return Stmt(new TileOp(TileOpKind::LoadMatrix, std::move(operands), 0, 0, 0, count, transposed));
 }
 
-Stmt make_group_op(TileOpKind op, std::vector<TileOperand> operands, int m, int n, int k,
-                   int count) {
+Stmt make_group_op(TileOpKind op, std::vector<TileOperand> operands, int m, int n, int k, int count,
+                   std::vector<WindowDim> windows) {
   HEDDLE_ICHECK(!operands.empty(), "an operation on tiles has operands");
   check_operands(operands);
-  return Stmt(new TileOp(op, std::move(operands), m, n, k, count, false));
+  return Stmt(new TileOp(op, std::move(operands), m, n, k, count, false, std::move(windows)));
 }
 
 /// An operation on tiles whose operands' indices are mapped.
@@ -220,7 +222,8 @@ static Stmt map_operands(const Stmt& s, FunctionRef<Expr(const Expr&)> fe) {
     changed |= !operands.back().index.same_as(o.index);
   }
   if (!changed) return s;
-  return Stmt(new TileOp(n->op, std::move(operands), n->m, n->n, n->k, n->count, n->transposed));
+  return Stmt(new TileOp(n->op, std::move(operands), n->m, n->n, n->k, n->count, n->transposed,
+                         n->windows));
 }
 
 Stmt map_children(const Stmt& s, FunctionRef<Stmt(const Stmt&)> fs,

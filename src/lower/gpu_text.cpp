@@ -30,7 +30,8 @@ std::string all_text(const std::vector<GpuKernel>& prepare, const std::vector<Gp
 const GpuKernel::TensorMap* find_map(const GpuKernel& kernel, const TileOp& bulk_load) {
   for (const GpuKernel::TensorMap& m : kernel.maps) {
     if (m.source == bulk_load.operands[1].buffer && m.row_dim == bulk_load.k &&
-        m.rows == bulk_load.m)
+        m.rows == (bulk_load.count ? bulk_load.m / 2 : bulk_load.m) &&
+        m.windows == bulk_load.windows)
       return &m;
   }
   return nullptr;
@@ -40,6 +41,7 @@ std::string to_string(const GpuKernel& k) {
   std::string out = "// grid " + grid_text(k) + ", block " + dims(k.block) + ", " +
                     std::to_string(k.shared_bytes) + " bytes of shared memory";
   if (k.cluster > 1) out += ", clusters of " + std::to_string(k.cluster);
+  if (k.pair > 1) out += ", in pairs";
   out += "\n" + to_string(LoweredFunction{k.name, k.args, k.body});
   if (k.tail) out += "// then, in the last block to finish\n" + to_string(k.tail);
   return out;

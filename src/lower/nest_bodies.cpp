@@ -49,7 +49,7 @@ NestBuilder::Realization NestBuilder::realize(int st, const std::vector<Expr>& m
   Realization r;
   r.mins = mins;
   for (const Buffer& b : p.buffers)
-    r.buffers.push_back(Buffer::make(b->name, b->dtype, shape, scope));
+    r.buffers.push_back(Buffer::make(b->name, b->dtype, shape, scope, b->windows));
   return r;
 }
 

@@ -53,6 +53,7 @@ ErrorModel error_model(const TuneTask& task) {
 // The relative error of one rounding of the result. A bound of 0 would allow copies only.
 double roundoff(DataType t) {
   if (!t.is_float()) return 0;
+  if (t.is_float8()) return t == f8e4m3 ? 0x1p-3 : 0x1p-2;
   return t == f64 ? 0x1p-52 : t == f16 ? 0x1p-10 : t == bf16 ? 0x1p-7 : 0x1p-23;
 }
 

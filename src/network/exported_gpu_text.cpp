@@ -51,6 +51,8 @@ std::vector<int64_t> map_numbers(const std::vector<cuda::TensorMap>& maps) {
   for (const cuda::TensorMap& m : maps) {
     out.insert(out.end(), {m.buffer, m.element_bytes, m.row_dim, m.rows, std::ssize(m.shape)});
     out.insert(out.end(), m.shape.begin(), m.shape.end());
+    out.push_back(std::ssize(m.windows));
+    for (const auto& w : m.windows) out.insert(out.end(), {w.points, w.stride, w.first});
   }
   return out;
 }
@@ -67,9 +69,9 @@ std::string launches_text(const std::string& name, const std::vector<cuda::Launc
     const cuda::Launch& l = launches[i];
     text += "  {" + c_string(l.kernel) + ", " + extents_text(l.grid) + ", " +
             extents_text(l.block) + ", " + std::to_string(l.dynamic_smem) + ", " +
-            std::to_string(l.cluster) + ", " + std::to_string(l.buffers.size()) + ", " + name +
-            "_buffers" + std::to_string(i) + ", " + std::to_string(l.maps.size()) + ", " + name +
-            "_maps" + std::to_string(i) + "},\n";
+            std::to_string(l.cluster) + ", " + std::to_string(l.overlaps ? 1 : 0) + ", " +
+            std::to_string(l.buffers.size()) + ", " + name + "_buffers" + std::to_string(i) + ", " +
+            std::to_string(l.maps.size()) + ", " + name + "_maps" + std::to_string(i) + "},\n";
   }
   return text + "  {0}};\n";
 }

@@ -10,6 +10,7 @@ namespace {
 double relative_tolerance(DataType t) {
   if (t == f16) return 2e-2;
   if (t == bf16) return 1e-1;
+  if (t.is_float8()) return t == f8e4m3 ? 0.5 : 1.0;
   return t.is_float() ? 1e-3 : 0;
 }
 

@@ -173,6 +173,8 @@ std::vector<Value> convert(const NodeScope& s, DataType type) {
 
 std::vector<Value> cast_to(const NodeScope& s) {
   const DataType to = dtype_of(static_cast<int32_t>(s.integer("to")), "attribute 'to'");
+  if (to.is_float8() && s.integer("saturate", 1) == 0)
+    s.fail("it converts to " + to_string(to) + " without saturation, which is not supported");
   return convert(s, to == f32 ? s.real() : to);
 }
 

@@ -11,6 +11,9 @@
 
 namespace heddle::onnx {
 
+// Numbers of TensorProto.DataType that came with ONNX 1.14. An older schema has no names for them.
+constexpr int32_t kFloat8E4M3FN = 17, kFloat8E5M2 = 19;
+
 DataType dtype_of(int32_t type, const std::string& what) {
   using T = onnx_file::TensorProto;
   switch (type) {
@@ -27,6 +30,8 @@ DataType dtype_of(int32_t type, const std::string& what) {
     case T::UINT32: return u32;
     case T::UINT64: return u64;
     case T::BFLOAT16: return bf16;
+    case kFloat8E4M3FN: return f8e4m3;
+    case kFloat8E5M2: return f8e5m2;
     case T::STRING: throw_user_error(what + " holds strings, which are not supported");
     case T::COMPLEX64:
     case T::COMPLEX128: throw_user_error(what + " holds complex numbers, which are not supported");
@@ -65,8 +70,8 @@ NDArray from_values(const Values& values, int64_t elements, const Extents& shape
   NDArray array = NDArray::empty(shape, dtype);
   auto* target = static_cast<char*>(array.data());
   for (const auto value : values) {
-    // The machine is little-endian: the low bytes of an integer field are the element (of f16 and
-    // bf16 their bits).
+    // The machine is little-endian: the low bytes of an integer field are the element (of small
+    // floats their bits).
     const auto stored = dtype.is_bool() ? static_cast<decltype(value)>(value != 0) : value;
     std::memcpy(target, &stored, static_cast<size_t>(dtype.bytes()));
     target += dtype.bytes();

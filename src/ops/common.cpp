@@ -114,7 +114,7 @@ Expr read_broadcast(const Tensor& t, const std::vector<Axis>& at) {
   return t.at(std::move(indices));
 }
 
-DataType wide(DataType t) { return t.is_float() && t.bits == 16 ? f32 : t; }
+DataType wide(DataType t) { return t.is_small_float() ? f32 : t; }
 
 Tensor convert(const Call& call, const Tensor& t, DataType dtype) {
   if (t.dtype() == dtype) return t;

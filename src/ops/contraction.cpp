@@ -8,7 +8,9 @@ ContractionTypes contraction_types(const Call& call, const Tensor& a, const Tens
                                    const Precision& precision) {
   const DataType ta = a.dtype(), tb = b.dtype();
   const bool bytes = ta.is_integral() && tb.is_integral() && ta.bits == 8 && tb.bits == 8;
-  if (!bytes) check_same_type(call, a, b);
+  // The two 8-bit floats may be mixed: they differ in range and precision, and machines multiply
+  // them.
+  if (!bytes && !(ta.is_float8() && tb.is_float8())) check_same_type(call, a, b);
   if (ta.is_bool())
     fail(call, "'" + a.name() + "' is " + describe(a) + ", and products need numbers",
          "convert it with ops::cast(x, f32), or use reductions any and all");

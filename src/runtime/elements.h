@@ -7,12 +7,13 @@
 #include <type_traits>
 
 #include "heddle/support/dtype.h"
+#include "heddle/support/float8.h"
 #include "heddle/support/half.h"
 
 namespace heddle::internal {
 
-/// Calls f with a pointer of the element's C++ type; for f16 and bf16 with these wrappers, which
-/// convert like numbers.
+/// Calls f with a pointer of the element's C++ type; for floats of 8 and 16 bits with these
+/// wrappers, which convert like numbers.
 struct Half {
   std::uint16_t bits;
   operator double() const { return half_to_float(bits); }  // NOLINT(google-explicit-constructor)
@@ -24,11 +25,22 @@ struct BFloat16 {
   }
 };
 
+struct E4M3 {
+  std::uint8_t bits;
+  operator double() const { return e4m3_to_float(bits); }  // NOLINT(google-explicit-constructor)
+};
+struct E5M2 {
+  std::uint8_t bits;
+  operator double() const { return e5m2_to_float(bits); }  // NOLINT(google-explicit-constructor)
+};
+
 template <typename F>
 auto visit_elements(DataType type, void* data, F&& f) {
   switch (type.code) {
     case TypeCode::Bool: return f(static_cast<bool*>(data));
     case TypeCode::BFloat: return f(static_cast<BFloat16*>(data));
+    case TypeCode::E4M3: return f(static_cast<E4M3*>(data));
+    case TypeCode::E5M2: return f(static_cast<E5M2*>(data));
     case TypeCode::Float:
       if (type.bits == 64) return f(static_cast<double*>(data));
       if (type.bits == 16) return f(static_cast<Half*>(data));
@@ -54,6 +66,10 @@ void store_number(T& element, double value) {
     element.bits = double_to_half(value);
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     element.bits = double_to_bfloat16(value);
+  } else if constexpr (std::is_same_v<T, E4M3>) {
+    element.bits = double_to_e4m3(value);
+  } else if constexpr (std::is_same_v<T, E5M2>) {
+    element.bits = double_to_e5m2(value);
   } else if constexpr (std::is_same_v<T, bool>) {
     element = value != 0.0;
   } else if constexpr (std::is_integral_v<T>) {

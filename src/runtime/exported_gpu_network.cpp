@@ -25,12 +25,15 @@ std::vector<cuda::TensorMap> maps_of(const heddle_launch& l) {
   const int64_t* at = l.maps;
   for (int32_t i = 0; i < l.num_maps; ++i) {
     const int64_t* shape = at + 5;
+    const int64_t* windows = shape + at[4];
     maps.push_back({static_cast<int>(at[0]),
                     static_cast<int>(at[1]),
-                    {shape, shape + at[4]},
+                    {shape, windows},
                     static_cast<int>(at[2]),
                     at[3]});
-    at = shape + at[4];
+    at = windows + 1;
+    for (int64_t w = 0; w < *windows; ++w, at += 3)
+      maps.back().windows.push_back({at[0], at[1], at[2]});
   }
   return maps;
 }
@@ -45,6 +48,7 @@ std::vector<cuda::Launch> launches_of(const heddle_launch* list, int32_t count) 
                         l->cluster,
                         {l->buffers, l->buffers + l->num_buffers},
                         maps_of(*l)});
+    launches.back().overlaps = l->overlaps != 0;
   }
   return launches;
 }

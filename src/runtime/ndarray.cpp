@@ -150,7 +150,9 @@ NDArray NDArray::random(Extents shape, DataType dtype, std::uint64_t seed) {
     case TypeCode::Int: return random(std::move(shape), dtype, seed, -8, 8);
     case TypeCode::UInt: return random(std::move(shape), dtype, seed, 0, 8);
     case TypeCode::Float:
-    case TypeCode::BFloat: break;
+    case TypeCode::BFloat:
+    case TypeCode::E4M3:
+    case TypeCode::E5M2: break;
   }
   return random(std::move(shape), dtype, seed, -1, 1);
 }

@@ -11,8 +11,8 @@
 namespace heddle {
 namespace {
 
-// DLPack 0.6, which Debian ships, has no name for this code. Later versions and numpy do.
-constexpr std::uint8_t kBoolCode = 6;
+// DLPack 0.6, which Debian ships, has no names for these codes. Later versions do.
+constexpr std::uint8_t kBoolCode = 6, kE4M3Code = 10, kE5M2Code = 12;
 
 class ForeignStorage : public internal::Storage {
  public:
@@ -34,6 +34,8 @@ DataType from_dl(DLDataType type) {
     case kDLUInt: result.code = TypeCode::UInt; break;
     case kDLFloat: result.code = TypeCode::Float; break;
     case kDLBfloat: result.code = TypeCode::BFloat; break;
+    case kE4M3Code: result.code = TypeCode::E4M3; break;
+    case kE5M2Code: result.code = TypeCode::E5M2; break;
     case kBoolCode: return boolean;
     default: throw_user_error("a DLPack tensor has elements of an unknown type: " + found);
   }
@@ -51,6 +53,8 @@ DLDataType to_dl(DataType type) {
     case TypeCode::UInt: return {kDLUInt, type.bits, 1};
     case TypeCode::Float: return {kDLFloat, type.bits, 1};
     case TypeCode::BFloat: return {kDLBfloat, type.bits, 1};
+    case TypeCode::E4M3: return {kE4M3Code, type.bits, 1};
+    case TypeCode::E5M2: return {kE5M2Code, type.bits, 1};
   }
   return {kDLFloat, 32, 1};
 }

@@ -175,7 +175,8 @@ std::string name_of(DataType dtype) {
   for (const NamedType& t : kTypes) {
     if (t.dtype == dtype) return (dtype.bytes() == 1 ? "|" : "<") + std::string(t.text);
   }
-  throw_internal_error("no .npy type for " + to_string(dtype));
+  throw_user_error("NumPy has no type for " + to_string(dtype), {},
+                   "convert the array first: ops::cast(x, f32)");
 }
 
 NDArray array_of(const std::string& path, const Header& header, std::string_view data) {

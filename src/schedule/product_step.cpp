@@ -206,10 +206,10 @@ class ProductStep : public StepApplier {
     for (int id : axes) out.push_back(s_.axes[static_cast<size_t>(id)].var);
     return out;
   }
-  Buffer buffer_of(const StageState& st, DataType type) const {
+  Buffer buffer_of(const StageState& st, DataType type, std::vector<WindowDim> windows = {}) const {
     std::vector<Expr> shape;
     for (int id : st.spatial) shape.emplace_back(s_.axes[static_cast<size_t>(id)].static_extent);
-    return Buffer::make(st.name, type, shape, Scope::Local);
+    return Buffer::make(st.name, type, shape, Scope::Local, std::move(windows));
   }
 
   void make_stages() {
@@ -263,12 +263,45 @@ class ProductStep : public StepApplier {
     for (const Expr& i : indices_[which]) indices.push_back(substitute(i, bind));
     const Load* from = operands_[which];
     const Expr value = make_load(from->buffer, indices);
-    st.buffers = {buffer_of(st, from->dtype)};
+    const bool rows = dims == std::vector<Role>{kRows, kDepth};
+    st.buffers = {
+        buffer_of(st, from->dtype, rows ? windows_of(indices_[which]) : std::vector<WindowDim>())};
     st.bodies = {is_const(inside, 1) ? value
                                      : make_select(inside, value, make_const(from->dtype, 0))};
     std::vector<Expr> at = batch;
     for (Role r : dims) at.push_back(r == kDepth ? depth : line);
     return make_load(st.buffers[0], at);
+  }
+
+  // The dimensions of the windows, where the rows are all windows of an image: a tensor of batch,
+  // dimensions of windows and channels. Empty where they are not.
+  std::vector<WindowDim> windows_of(const std::vector<Expr>& indices) const {
+    std::vector<const Digit*> digits;
+    for (const Digit& d : digits_[kRows]) {
+      if (d.symbolic.defined()) return {};
+      if (d.extent > 1) digits.push_back(&d);
+    }
+    if (indices.size() < 3 || uses(indices.back(), kRows) || uses(indices[0], kDepth)) return {};
+    std::vector<WindowDim> out;
+    size_t next = 0;
+    for (size_t d = 0; d + 1 < indices.size(); ++d) {
+      const std::optional<Affine> a = as_affine(indices[d]);
+      if (!a) return {};
+      WindowDim w;
+      for (size_t i = 0; i < digits.size(); ++i) {
+        if (!uses_var(indices[d], digits[i]->var)) continue;
+        if (i != next || w.points > 1) return {};
+        w = {digits[i]->extent, a->coefficient(digits[i]->var), 0};
+      }
+      if (w.points > 1) ++next;
+      if (w.stride < 1 || (d == 0 && (w.stride != 1 || a->constant != 0))) return {};
+      if (d > 0) out.push_back(w);
+    }
+    return next == digits.size() ? out : std::vector<WindowDim>();
+  }
+  bool uses(const Expr& index, Role role) const {
+    return std::any_of(digits_[role].begin(), digits_[role].end(),
+                       [&](const Digit& d) { return uses_var(index, d.var); });
   }
 
   // Splits `number` into its digits, of which the last varies fastest.

@@ -13,6 +13,8 @@ std::string to_string(DataType type) {
     case TypeCode::UInt: text = "u" + std::to_string(type.bits); break;
     case TypeCode::Float: text = "f" + std::to_string(type.bits); break;
     case TypeCode::BFloat: text = "bf" + std::to_string(type.bits); break;
+    case TypeCode::E4M3: text = "f" + std::to_string(type.bits) + "e4m3"; break;
+    case TypeCode::E5M2: text = "f" + std::to_string(type.bits) + "e5m2"; break;
   }
   if (type.lanes != 1) text += "x" + std::to_string(type.lanes);
   return text;
@@ -27,7 +29,8 @@ std::optional<DataType> parse_dtype(std::string_view text) {
     if (lanes < 1 || lanes > 65535) return std::nullopt;
     text = text.substr(0, x);
   }
-  for (DataType type : {f64, f32, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, boolean}) {
+  for (DataType type :
+       {f64, f32, f16, bf16, f8e4m3, f8e5m2, i8, i16, i32, i64, u8, u16, u32, u64, boolean}) {
     if (text == to_string(type)) return type.with_lanes(lanes);
   }
   return std::nullopt;

@@ -15,14 +15,15 @@
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/support/error.h"
+#include "heddle/support/float8.h"
 #include "heddle/support/half.h"
 
 namespace heddle::testing {
 namespace {
 
 constexpr int64_t kN = 256;
-const std::vector<DataType> kTypes{f64, f32, f16, bf16, i8,  i16,    i32,
-                                   i64, u8,  u16, u32,  u64, boolean};
+const std::vector<DataType> kTypes{f64, f32, f16, bf16, f8e4m3, f8e5m2, i8,     i16,
+                                   i32, i64, u8,  u16,  u32,    u64,    boolean};
 
 /// A kernel of one thread over `kN` elements, and what it says for the message of a failure.
 struct Case {
@@ -68,6 +69,8 @@ NDArray random_array(DataType t, std::mt19937_64& random, BinaryOp* op, bool sec
       if (t == f32) bits = 0, std::memcpy(&bits, &f, 4);
       if (t == f16) bits = float_to_half(f);
       if (t == bf16) bits = float_to_bfloat16(f);
+      if (t == f8e4m3) bits = float_to_e4m3(f);
+      if (t == f8e5m2) bits = float_to_e5m2(f);
     }
     if (t.is_integral() && random() % 4 == 0) bits = random() % 2 ? random() % 5 : ~(random() % 5);
     if (t.is_integral() && random() % 16 == 0) bits = uint64_t{1} << (t.bits - 1);
@@ -92,7 +95,11 @@ double value_at(const NDArray& a, int64_t i) { return a.get(i); }
     const double x = value_at(want, i), y = value_at(got, i);
     if (t.is_float()) {
       if ((std::isnan(x) && std::isnan(y)) || x == y) continue;
-      const double epsilon = t == f64 ? 0x1p-52 : t == f32 ? 0x1p-23 : t == f16 ? 0x1p-10 : 0x1p-7;
+      const double epsilon = t == f64    ? 0x1p-52
+                             : t == f32  ? 0x1p-23
+                             : t == f16  ? 0x1p-10
+                             : t == bf16 ? 0x1p-7
+                                         : 0x1p-2;
       const double smallest = t == f64 ? 0x1p-1070 : t == f16 ? 0x1p-24 : 0x1p-130;
       if (!exact && std::abs(x - y) <= 4 * epsilon * std::abs(x) + smallest) continue;
     }

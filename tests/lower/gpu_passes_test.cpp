@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/driver/build.h"
+#include "heddle/ir/print.h"
 #include "heddle/lower/lower.h"
 #include "heddle/ops/ops.h"
 
@@ -46,6 +47,33 @@ TEST(GpuPasses, AreRecordedInOrderWithTheirTimes) {
   for (const GpuPassRecord& r : p.passes) {
     EXPECT_GE(r.ms, 0) << r.name;
     EXPECT_TRUE(r.main.empty()) << r.name << " was not to be kept";
+  }
+}
+
+// Each kernel waits for those before it once, in all threads, before it accesses their memory.
+TEST(GpuPasses, KernelsWaitForTheOnesBeforeThem) {
+  const Tensor x = placeholder({8, 4096}, f32, "X");
+  const Tensor softmax = ops::softmax(x), far = ops::sum(ops::reshape(softmax, {-1}), {0});
+  for (const char* gpu : {"h100", "a100"}) {
+    const Target target = Target::parse(std::string("cuda -gpu=") + gpu);
+    const bool waits = target.gpu.has_dependent_launch();
+    for (const Tensor& y : {softmax, far, Product().c}) {
+      std::vector<Tensor> args = ComputeDag({y}).placeholders();
+      args.push_back(y);
+      const GpuProgram p = lower_gpu(create_schedule({y}, target), args);
+      for (const GpuKernel& k : p.main) {
+        EXPECT_EQ(k.overlaps, waits);
+        const std::string text = to_string(k.body);
+        const size_t at = text.find("grid wait");
+        EXPECT_EQ(at != std::string::npos, waits) << text;
+        if (!waits) continue;
+        EXPECT_EQ(text.find("grid wait", at + 1), std::string::npos) << text;
+        for (const Buffer& b : k.args) {
+          const size_t access = text.find(b->name + "[");
+          EXPECT_TRUE(access == std::string::npos || access > at) << text;
+        }
+      }
+    }
   }
 }
 

@@ -72,6 +72,15 @@ std::string check(const Form& f) {
   return to_string(lower_gpu(s, p.args()));
 }
 
+// The static choice, but for warp groups, which load tiles by TMA.
+Schedule by_mma_sync(const selftest::RandomProgram& p) {
+  const Template t = make_template(ComputeDag(p.outputs), h200());
+  Config c = t.default_config();
+  const int unit = t.knob_index("unit");
+  if (unit >= 0) c.values[static_cast<size_t>(unit)] = 0;
+  return t.instantiate(c);
+}
+
 TEST(TensorCoreConvolution, EveryTypeInBothLayouts) {
   const AutoSchedulerOptionsScope scope(options());
   for (const DataType t : {f16, bf16, i8, u8, f32}) {
@@ -143,7 +152,7 @@ TEST(TensorCoreConvolution, TilesComeByAsynchronousCopies) {
   const AutoSchedulerOptionsScope scope(options());
   auto text = [](const Form& f) {
     const selftest::RandomProgram p = convolution(f);
-    const GpuProgram program = lower_gpu(create_schedule(p.outputs, h200()), p.args());
+    const GpuProgram program = lower_gpu(by_mma_sync(p), p.args());
     EXPECT_TRUE(program.workspace.empty());
     return emit_cuda(program);
   };
@@ -160,7 +169,7 @@ TEST(TensorCoreConvolution, CompilesForEveryArchitecture) {
     for (const bool nhwc : {true, false}) {
       const selftest::RandomProgram p =
           convolution({.n = 32, .c = 64, .h = 14, .k = 64, .nhwc = nhwc});
-      const std::string text = emit_cuda(lower_gpu(create_schedule(p.outputs, h200()), p.args()));
+      const std::string text = emit_cuda(lower_gpu(by_mma_sync(p), p.args()));
       const cuda::Cubin cubin = cuda::compile_cuda(text, arch);
       EXPECT_FALSE(cubin.kernels.empty()) << p.text << " " << arch;
       for (const cuda::KernelResources& use : cubin.kernels)

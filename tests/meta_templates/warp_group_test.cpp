@@ -52,7 +52,7 @@ selftest::RandomProgram product(const Form& f, int64_t m, int64_t n, int64_t k, 
 
 // The template of `p`, and the config of it that the knobs say; others at their defaults.
 struct Knobs {
-  int64_t tiles = 1, groups = 1, cols = 64, stages = 3, raster = 1;
+  int64_t tiles = 1, groups = 1, cols = 64, stages = 3, raster = 1, pairs = 0;
 };
 Schedule schedule(const selftest::RandomProgram& p, const Knobs& knobs,
                   const Target& target = h200()) {
@@ -68,6 +68,7 @@ Schedule schedule(const selftest::RandomProgram& p, const Knobs& knobs,
   set("group_cols", knobs.cols);
   set("group_stages", knobs.stages);
   set("raster", knobs.raster);
+  set("pairs", knobs.pairs);
   return t.instantiate(c);
 }
 
@@ -111,10 +112,20 @@ TEST(WarpGroups, BytesAndTf32) {
   check(product({i8, false, true}, 40, 72, 144, 3), {});
 }
 
+// 8-bit floats of both formats, also mixed, are added up in f32.
+TEST(WarpGroups, EightBitFloats) {
+  for (const auto& [a, b] :
+       {std::pair{f8e4m3, f8e4m3}, {f8e5m2, f8e5m2}, {f8e4m3, f8e5m2}, {f8e5m2, f8e4m3}}) {
+    EXPECT_THAT(check(product({a, false, true, b}, 72, 88, 272), {}), HasSubstr("wgmma.m64n64k32"));
+  }
+  check(product({f8e4m3, false, true}, 200, 168, 400), {2, 1, 160, 2});
+  check(product({f8e4m3, false, true}, 40, 72, 144, 3), {});
+}
+
 // A wgmma of bytes or tf32 has no form for operands that lie across the depth.
 TEST(WarpGroups, OtherTypesAcrossTheDepthStayWithMmaSync) {
   const AutoSchedulerOptionsScope scope(options());
-  for (const DataType type : {i8, f32}) {
+  for (const DataType type : {i8, f8e4m3, f32}) {
     for (const auto& [ta, tb] : {std::pair{false, false}, {true, true}, {true, false}}) {
       const selftest::RandomProgram p = product({type, ta, tb}, 512, 512, 512);
       const Template t = make_template(ComputeDag(p.outputs), h200());
@@ -182,6 +193,16 @@ TEST(WarpGroups, PersistentBlocks) {
   EXPECT_EQ(want.difference(arrays), "");
 }
 
+// Two blocks with the same columns load them together.
+TEST(WarpGroups, PairsOfBlocks) {
+  for (const bool turned : {false, true}) {
+    const std::string text =
+        check(product({bf16, false, turned}, 240, 136, 136), {1, 2, 64, 3, 2, 1});
+    EXPECT_THAT(text, HasSubstr("in pairs"));
+  }
+  check(product({f16, true, false}, 128, 64, 72, 2), {1, 1, 64, 2, 2, 1});
+}
+
 TEST(WarpGroups, AreChosenForLargeProductsThatTmaTakes) {
   const auto text = [](const selftest::RandomProgram& p) {
     const AutoSchedulerOptionsScope scope(options());
@@ -203,7 +224,11 @@ TEST(WarpGroups, CompileWithoutWarnings) {
                                     {{bf16, true, false}, {1, 1, 128, 4}},
                                     {{f32, false, true}, {1, 2, 160, 4}},
                                     {{i8, false, true}, {1, 2, 256, 4}},
-                                    {{u8, false, true, i8}, {2, 1, 96, 3}}}) {
+                                    {{u8, false, true, i8}, {2, 1, 96, 3}},
+                                    {{f8e4m3, false, true}, {1, 2, 256, 4}},
+                                    {{f8e5m2, false, true, f8e4m3}, {2, 1, 96, 3}},
+                                    {{bf16, false, false}, {1, 2, 256, 4, 2, 1}},
+                                    {{f16, false, true}, {1, 1, 128, 4, 2, 1}}}) {
     const selftest::RandomProgram p = product(form, 512, 512, 512);
     const cuda::Cubin cubin =
         cuda::compile_cuda(emit_cuda(lower_gpu(schedule(p, knobs), p.args())), "sm_90a");

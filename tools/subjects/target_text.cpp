@@ -17,8 +17,8 @@ Target target_of(const std::string& text, int threads) {
 }
 
 DataType dtype_of(const std::string& name) {
-  const std::vector<std::string> known = {"f32", "f64", "f16", "bf16", "i8",
-                                          "i16", "i32", "i64", "u8",   "bool"};
+  const std::vector<std::string> known = {"f32", "f64", "f16", "bf16", "f8e4m3", "f8e5m2",
+                                          "i8",  "i16", "i32", "i64",  "u8",     "bool"};
   const std::optional<DataType> dtype = parse_dtype(name);
   if (dtype && std::find(known.begin(), known.end(), name) != known.end()) return *dtype;
   std::string hint = did_you_mean(name, known);

@@ -26,11 +26,18 @@ enum class Scope : uint8_t {
   Shared,    ///< on-chip memory of one thread block of a GPU
 };
 
+/// A dimension of an image whose windows a convolution reads: `points` windows, `stride` elements
+/// apart. The first one begins at element `first`, which is negative where the image is padded.
+struct WindowDim {
+  int64_t points = 1, stride = 1, first = 0;
+  bool operator==(const WindowDim&) const = default;
+};
+
 /// A multi-dimensional array of one element type: the memory of a tensor or of a temporary.
 class BufferNode {
  public:
   BufferNode(std::string name, DataType dtype, std::vector<Expr> shape, Scope scope,
-             const RefCounted* owner = nullptr);
+             const RefCounted* owner = nullptr, std::vector<WindowDim> windows = {});
   ~BufferNode();
   BufferNode(const BufferNode&) = delete;
   BufferNode& operator=(const BufferNode&) = delete;
@@ -39,6 +46,9 @@ class BufferNode {
   const DataType dtype;
   const std::vector<Expr> shape;  ///< extents, outermost first; row-major
   const Scope scope;
+  /// Where the rows are the windows of an image, in row-major order (StageRef::as_product): the
+  /// dimensions of the image between those of the batch and of the channels. Without `first`.
+  const std::vector<WindowDim> windows;
   const uint64_t id;  ///< unique in the process, in order of creation; never printed
 
   /// The operation that owns this buffer, or null. The first handle of an owned buffer belongs to
@@ -62,7 +72,8 @@ class Buffer {
     if (node_) node_->acquire();
   }
   /// A new buffer that nothing owns.
-  static Buffer make(std::string name, DataType dtype, std::vector<Expr> shape, Scope scope);
+  static Buffer make(std::string name, DataType dtype, std::vector<Expr> shape, Scope scope,
+                     std::vector<WindowDim> windows = {});
 
   Buffer(const Buffer& o) : Buffer(o.node_) {}
   Buffer(Buffer&& o) noexcept : node_(o.node_) { o.node_ = nullptr; }

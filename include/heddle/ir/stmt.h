@@ -23,6 +23,8 @@ enum class StmtKind : uint8_t { For, Store, Allocate, If, Block, Let, Prefetch, 
 /// `SoftwarePipelined` is a serial loop whose iterations may begin before the previous one has
 /// ended (lower/row_pipeline.cpp). A `PersistentX` loop runs over blockIdx.x, with as many blocks
 /// as the GPU holds at a time: each block runs its share of the iterations, one after the other.
+/// The two iterations of a `PairX` loop inside of it run in two neighbouring blocks at the same
+/// time, which load together what both need.
 enum class LoopKind : uint8_t {
   Serial,
   Parallel,
@@ -41,6 +43,7 @@ enum class LoopKind : uint8_t {
   LastBlock,
   SoftwarePipelined,
   PersistentX,
+  PairX,
 };
 /// The name of a kind, as it is printed.
 const char* to_string(LoopKind kind);
@@ -212,8 +215,10 @@ enum class SyncKind : uint8_t {
   Started,      ///< waits until all blocks of the cluster have begun; it orders nothing else
   GroupFence,   ///< wgmma.fence: orders earlier accesses to registers before the next GroupMma
   GroupCommit,  ///< this warp group's GroupMma since the last commit make one group
-  Registers,    ///< setmaxnreg: each thread of the warp group gives away (pending < 0) or takes
-                ///< registers until it has |pending|
+  GridWait,   ///< griddepcontrol.wait: waits until the kernels before this one have ended, and then
+              ///< lets the blocks of the next kernel begin
+  Registers,  ///< setmaxnreg: each thread of the warp group gives away (pending < 0) or takes
+              ///< registers until it has |pending|
 };
 /// A barrier or a wait in a GPU kernel. `pending` is the number of groups of copies that may still
 /// be in flight after an AsyncWait.
@@ -242,6 +247,11 @@ enum class TileOpKind : uint8_t {
               ///< elements by TMA. The coordinates, one a dimension of the source, are those of its
               ///< first element; rows run along dimension k of the source. Zeros beyond its ends.
               ///< The barrier, the last operand where there is one, counts the bytes of the box.
+              ///< `count` 1: each block of a pair loads one half of the rows, for both blocks.
+              ///< With `windows` (TMA's im2col form) rows are m windows of an image, in row-major
+              ///< order over batch and `windows`. The coordinates are those of the first element of
+              ///< the first window; an offset within the window for each dimension of `windows`
+              ///< follows them.
   GroupMma,   ///< {d: local, a, b}: d += a * b for an m x n x k tile by the four warps of a warp
               ///< group (wgmma): asynchronous until GroupWait. Bit 0 of `count`: rows of a's boxes
               ///< run along its rows, not along k; bit 1: rows of b's boxes run along its columns.
@@ -249,7 +259,7 @@ enum class TileOpKind : uint8_t {
               ///< registers from d on are the accumulators.
   BarrierInit,    ///< {barrier}: one thread; each of its phases takes `count` arrivals
   BarrierExpect,  ///< {barrier}: one arrival, and `count` bytes more that the phase waits for
-  BarrierArrive,  ///< {barrier}: one arrival
+  BarrierArrive,  ///< {barrier}: one arrival; `count` 1: at the barriers of both blocks of a pair
   BarrierWait,    ///< {barrier, barrier with the parity as its index}: until the phase of that
                   ///< parity is complete
 };
@@ -261,7 +271,8 @@ struct TileOperand {
 /// A tile operation. Fields that an operation does not use are 0.
 struct TileOp : StmtNode {
   static constexpr StmtKind kKind = StmtKind::TileOp;
-  TileOp(TileOpKind o, std::vector<TileOperand> x, int m_, int n_, int k_, int c, bool t)
+  TileOp(TileOpKind o, std::vector<TileOperand> x, int m_, int n_, int k_, int c, bool t,
+         std::vector<WindowDim> w = {})
       : StmtNode(kKind),
         op(o),
         operands(std::move(x)),
@@ -269,7 +280,8 @@ struct TileOp : StmtNode {
         n(n_),
         k(k_),
         count(c),
-        transposed(t) {}
+        transposed(t),
+        windows(std::move(w)) {}
   const TileOpKind op;
   const std::vector<TileOperand> operands;
   const int m, n,
@@ -277,6 +289,7 @@ struct TileOp : StmtNode {
           ///< GroupMma: 64 x 8..256 x 16, 8 (tf32) or 32 (i8)
   const int count;        ///< LoadMatrix: 1, 2 or 4 matrices; RoundTf32: registers
   const bool transposed;  ///< LoadMatrix: each 8x8 matrix of 16-bit elements is transposed
+  const std::vector<WindowDim> windows;  ///< BulkLoad
 };
 
 /// Returns null where `body` is null or `extent` is the constant 0.
@@ -296,8 +309,8 @@ Stmt make_mma(TileOperand d, TileOperand a, TileOperand b, int m, int n, int k);
 Stmt make_load_matrix(TileOperand to, TileOperand from, int count, bool transposed);
 Stmt make_round_tf32(TileOperand x, int count);
 /// An operation on barriers, boxes or warp groups.
-Stmt make_group_op(TileOpKind op, std::vector<TileOperand> operands, int m, int n, int k,
-                   int count);
+Stmt make_group_op(TileOpKind op, std::vector<TileOperand> operands, int m, int n, int k, int count,
+                   std::vector<WindowDim> windows = {});
 
 /// Rebuilds `s` with `fs` applied to child statements and `fe` to child expressions.
 Stmt map_children(const Stmt& s, FunctionRef<Stmt(const Stmt&)> fs,

@@ -47,6 +47,7 @@ struct GpuKernel {
   std::array<Expr, 3> grid_of;
   std::array<int64_t, 3> block{1, 1, 1};  ///< threads along x, y, z
   int64_t cluster = 1;  ///< blocks of a cluster, along x; block loops along x count clusters
+  int64_t pair = 1;  ///< 2: blocks run in pairs (LoopKind::PairX); block loops along x count pairs
   /// Run by the last block to finish `body`. It sees everything that the other blocks wrote. May be
   /// null.
   Stmt tail;
@@ -65,8 +66,12 @@ struct GpuKernel {
     Buffer source;
     int row_dim = 0;
     int64_t rows = 0;
+    std::vector<WindowDim> windows;  ///< rows are windows of the source, where there are any
   };
   std::vector<TensorMap> maps;
+  /// Whether all threads wait for the kernels before this one (SyncKind::GridWait) before they
+  /// access memory that these write or read, so that a launch may begin before they have ended.
+  bool overlaps = false;
   /// The symbolic sizes that the body or the tail uses. They are i64 parameters after args and
   /// maps.
   std::vector<Var> sizes;

@@ -26,6 +26,12 @@ struct TensorMap {
   std::vector<std::int64_t> shape;  ///< at most five extents, outermost first; row-major
   int row_dim = 0;                  ///< the dimension that the rows of a box run along
   std::int64_t rows = 1;            ///< rows of a box, at most 256
+  /// Of TMA's im2col form: each dimension between the first (batch) and the last (channels). The
+  /// rows of a box are then `rows` windows, in row-major order, and row_dim has no meaning.
+  struct Window {
+    std::int64_t points = 1, stride = 1, first = 0;  ///< number of windows, distance, first element
+  };
+  std::vector<Window> windows = {};
 };
 
 /// An integer that depends on the sizes of a call, such as ceil(n / 128), as a program for a stack
@@ -54,6 +60,9 @@ struct Launch {
   /// The number of blocks along a dimension, where it depends on sizes. `grid` is then the largest.
   std::array<SizeExpr, 3> grid_of = {};
   std::vector<int> sizes = {};  ///< positions among the sizes of the kernel
+  /// Whether the kernel waits by itself for the work before it (griddepcontrol.wait), so that its
+  /// blocks may begin while the last blocks of that run (programmatic dependent launch, sm_90).
+  bool overlaps = false;
 };
 
 /// Scratch memory on the GPU, allocated at a kernel's first call on a stream and then kept.

@@ -8,7 +8,8 @@
 //
 // An NDArray is a handle: copying it is cheap and shares the elements, and copy() copies them.
 // Allocated memory is 64-byte aligned; from 2 MiB on it is 2 MiB aligned and uses huge pages. f16
-// and bf16 elements are read as std::uint16_t bits, or as numbers through get() and set().
+// and bf16 elements are read as std::uint16_t bits, 8-bit floats as std::uint8_t bits, or as
+// numbers through get() and set().
 //
 //   NDArray on_gpu = a.to_device(Device::cuda());
 //   NDArray back = on_gpu.to_host();
@@ -55,7 +56,8 @@ constexpr bool is_element_type(DataType type) {
   if constexpr (std::is_same_v<T, float>) return type == f32;
   if constexpr (std::is_integral_v<T>) {
     if (sizeof(T) == 2 && std::is_unsigned_v<T> && (type == f16 || type == bf16)) return true;
-    if (sizeof(T) == 1 && std::is_unsigned_v<T> && type == boolean) return true;
+    if (sizeof(T) == 1 && std::is_unsigned_v<T> && (type == boolean || type.is_float8()))
+      return true;
     return type.bits == 8 * sizeof(T) && (std::is_signed_v<T> ? type.is_int() : type.is_uint());
   }
   return false;

@@ -15,8 +15,9 @@
 
 namespace heddle {
 
-/// The kinds of element types. BFloat is bfloat16.
-enum class TypeCode : std::uint8_t { Bool, Int, UInt, Float, BFloat };
+/// The kinds of element types. BFloat is bfloat16. E4M3 and E5M2 are the 8-bit floats of OCP
+/// (support/float8.h).
+enum class TypeCode : std::uint8_t { Bool, Int, UInt, Float, BFloat, E4M3, E5M2 };
 
 /// The type of an element or, with `lanes` above 1, of a vector.
 struct DataType {
@@ -24,7 +25,10 @@ struct DataType {
   std::uint8_t bits = 32;
   std::uint16_t lanes = 1;
 
-  constexpr bool is_float() const { return code == TypeCode::Float || code == TypeCode::BFloat; }
+  constexpr bool is_float() const { return code >= TypeCode::Float; }
+  /// Whether it is a float of 8 or 16 bits. These are computed in f32.
+  constexpr bool is_small_float() const { return is_float() && bits <= 16; }
+  constexpr bool is_float8() const { return code >= TypeCode::E4M3; }
   constexpr bool is_int() const { return code == TypeCode::Int; }
   constexpr bool is_uint() const { return code == TypeCode::UInt; }
   constexpr bool is_bool() const { return code == TypeCode::Bool; }
@@ -46,6 +50,8 @@ inline constexpr DataType f64{TypeCode::Float, 64, 1};
 inline constexpr DataType f32{TypeCode::Float, 32, 1};
 inline constexpr DataType f16{TypeCode::Float, 16, 1};
 inline constexpr DataType bf16{TypeCode::BFloat, 16, 1};
+inline constexpr DataType f8e4m3{TypeCode::E4M3, 8, 1};
+inline constexpr DataType f8e5m2{TypeCode::E5M2, 8, 1};
 inline constexpr DataType i8{TypeCode::Int, 8, 1};
 inline constexpr DataType i16{TypeCode::Int, 16, 1};
 inline constexpr DataType i32{TypeCode::Int, 32, 1};
@@ -56,7 +62,7 @@ inline constexpr DataType u32{TypeCode::UInt, 32, 1};
 inline constexpr DataType u64{TypeCode::UInt, 64, 1};
 inline constexpr DataType boolean{TypeCode::Bool, 1, 1};
 
-/// The name of a type: "f32", "bf16", "i8", "bool", and with lanes "f32x8".
+/// The name of a type: "f32", "bf16", "f8e4m3", "i8", "bool", and with lanes "f32x8".
 std::string to_string(DataType type);
 
 /// The inverse of to_string; nullopt for a text that names no type.

@@ -40,6 +40,10 @@ struct Gpu {
 
   bool has_cp_async() const { return sm() >= 80; }
   bool has_clusters() const { return sm() >= 90; }
+  /// Whether a kernel may begin before the one before it has ended (griddepcontrol).
+  bool has_dependent_launch() const { return sm() >= 90; }
+  /// Whether mma.sync multiplies 8-bit floats.
+  bool has_float8_products() const { return sm() >= 89; }
   /// Whether the GPU has wgmma and setmaxnreg, which only Hopper has.
   bool has_wgmma() const { return arch == "sm_90a"; }
 };

@@ -21,6 +21,7 @@ std::string launch_comment(const GpuKernel& k) {
   std::string s = "// grid " + grid + ", block " + dims(k.block);
   if (k.shared_bytes > 0) s += ", " + std::to_string(k.shared_bytes) + " bytes of shared memory";
   if (k.cluster > 1) s += ", clusters of " + std::to_string(k.cluster) + " blocks";
+  if (k.pair > 1) s += ", in pairs";
   return s + "\n";
 }
 

@@ -1,4 +1,5 @@
 // Tiles that TMA loads, and products of warp groups.
+#include "codegen/cuda/bulk_text.h"
 #include "codegen/cuda/kernel_writer.h"
 #include "codegen/cuda/wgmma_text.h"
 #include "heddle/support/error.h"
@@ -22,6 +23,19 @@ std::string KernelWriter::shared_operand(const TileOperand& o) {
   return address(s, value(o.index));
 }
 
+void KernelWriter::pair_loop(const For& f) {
+  if (kernel_.pair != 2) fail("a loop over the blocks of a pair");
+  const std::string name = names_.unique(f.var->name);
+  line("const int " + name + " = blockIdx.x % 2;");
+  vars_[f.var.get()] = {{name, kAtom}};
+  ranges_.set(f.var, {0, 1});
+  uniform_.insert(f.var.get());
+  rank_ = f.var;
+  statement(f.body);
+  rank_.reset();
+  ranges_.erase(f.var);
+}
+
 void KernelWriter::group_op(const TileOp& t) {
   const auto on_barrier = [&](const char* name, const std::string& more) {
     begin({t.operands[0].index});
@@ -40,7 +54,8 @@ void KernelWriter::group_op(const TileOp& t) {
     case TileOpKind::BarrierInit: return on_barrier("barrier_init", ", " + std::to_string(t.count));
     case TileOpKind::BarrierExpect:
       return on_barrier("barrier_expect", ", " + std::to_string(t.count));
-    case TileOpKind::BarrierArrive: return on_barrier("barrier_arrive", "");
+    case TileOpKind::BarrierArrive:
+      return on_barrier(t.count ? "barrier_arrive_pair" : "barrier_arrive", "");
     case TileOpKind::BarrierWait: {
       begin({t.operands[0].index, t.operands[1].index});
       const std::string barrier = shared_operand(t.operands[0]);
@@ -58,15 +73,27 @@ void KernelWriter::group_op(const TileOp& t) {
 void KernelWriter::bulk_load(const TileOp& t) {
   const GpuKernel::TensorMap* map = find_map(kernel_, t);
   if (!map) fail("no tensor map for '" + t.operands[1].buffer->name + "'");
+  const size_t offsets = t.windows.size(), rank = t.operands.size() - 2 - offsets;
+  std::vector<TileOperand> operands = t.operands;
+  if (t.count) {  // this block's half of the rows
+    if (!rank_) fail("a box for both blocks of a pair, outside of one");
+    const Expr row = rank_->expr() * Expr(int64_t{t.m / 2});
+    const auto add = [&](size_t i, const Expr& x) {
+      operands[i].index = simplify(operands[i].index + x, ranges_);
+    };
+    add(0, row * Expr(int64_t{t.n}));
+    add(1 + static_cast<size_t>(t.k), row);
+  }
   std::vector<Expr> roots;
-  for (const TileOperand& o : t.operands) roots.push_back(o.index);
+  for (const TileOperand& o : operands) roots.push_back(o.index);
   begin(roots);
-  const size_t rank = t.operands.size() - 2;
-  std::string call = prelude_.use("bulk_load_" + std::to_string(rank) + "d") + "(";
-  call += shared_operand(t.operands[0]) + ", " +
+  const BulkForm form = offsets ? BulkForm::Windows : t.count ? BulkForm::Pair : BulkForm::Alone;
+  std::string call = prelude_.use(bulk_name(form, rank));
+  call += "(" + shared_operand(operands[0]) + ", " +
           map_names_[static_cast<size_t>(map - kernel_.maps.data())];
-  for (size_t d = rank; d-- > 0;) call += ", " + value(t.operands[1 + d].index).s;
-  call += ", " + shared_operand(t.operands.back()) + ");";
+  for (size_t d = rank; d-- > 0;) call += ", " + value(operands[1 + d].index).s;
+  for (size_t d = offsets; d-- > 0;) call += ", " + value(operands[1 + rank + d].index).s;
+  call += ", " + shared_operand(operands.back()) + ");";
   before(call);
   flush();
 }

@@ -103,6 +103,7 @@ void KernelWriter::bind_grid() {
                            " + threadIdx.x"
                      : "blockIdx.x / " + blocks;
       }
+      if (kernel_.pair > 1 && dim == 0 && kind == 0) index += " / 2";
       line(std::string("const int ") + "bt"[kind] + letter + " = " + index + ";");
     }
   }

@@ -5,6 +5,7 @@
 // that arm, which then becomes a branch.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -60,6 +61,7 @@ class KernelWriter {
   void flush();
 
   // ---- group_ops.cpp ----
+  void pair_loop(const For& f);
   void group_op(const TileOp& t);
   std::string map_parameters(const std::string& gap);
   std::string shared_operand(const TileOperand& o);
@@ -164,6 +166,7 @@ class KernelWriter {
   Divisors divisors_;
   std::unordered_map<const VarNode*, std::vector<Text>> vars_;  ///< a text per lane
   std::unordered_map<const BufferNode*, Storage> storage_;
+  std::optional<Var> rank_;             ///< the place of the block in its pair
   std::vector<std::string> map_names_;  ///< names of the kernel's tensor maps
   /// In a cluster: the counter of arrivals of each AsyncWait, and the index of the next one.
   std::string arrivals_;

@@ -55,12 +55,10 @@ const char* function_of(UnaryOp op) {
 
 }  // namespace
 
-Text Ops::widen(DataType t, const Text& bits) {
-  return helper(t == f16 ? "f32_from_f16" : "f32_from_bf16", bits);
-}
+Text Ops::widen(DataType t, const Text& bits) { return helper("f32_from_" + to_string(t), bits); }
 
 Text Ops::narrow(DataType t, const Text& value) {
-  return helper(t == f16 ? "f16_from_f32" : "bf16_from_f32", value);
+  return helper(to_string(t) + "_from_f32", value);
 }
 
 // ---- floats ----

@@ -30,16 +30,16 @@ class Ops {
  public:
   explicit Ops(Prelude& prelude) : prelude_(prelude) {}
 
-  /// `t` is the type of the operands. Operands of f16 and bf16 are given as f32 (see widen), and
+  /// `t` is the type of the operands. Operands of small floats are given as f32 (see widen), and
   /// the result is f32, not yet rounded.
   Text binary(BinaryOp op, DataType t, const Text& a, const Text& b, const IntFacts& facts,
               Rounding rounding);
   Text unary(UnaryOp op, DataType t, const Text& a, const IntFacts& facts, Rounding rounding);
-  /// Operands of f16 and bf16 are given as f32.
+  /// Operands of small floats are given as f32.
   Text cast(DataType from, DataType to, const Text& a, bool fits_32_bits);
-  /// The f32 value of an f16 or bf16.
+  /// The f32 value of a small float.
   Text widen(DataType t, const Text& bits);
-  /// The f16 or bf16 nearest to an f32.
+  /// The small float nearest to an f32.
   Text narrow(DataType t, const Text& value);
 
  private:

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "codegen/cuda/bulk_text.h"
+#include "codegen/cuda/float8_text.h"
+#include "codegen/cuda/mma_text.h"
 #include "codegen/cuda/wgmma_text.h"
 #include "heddle/support/error.h"
 
@@ -343,6 +346,14 @@ $ void send_in_cluster(T* to, T value, unsigned long long* arrivals) {
     {"prefetch_l2", "", true, R"($ void prefetch_l2(const void* p) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 })"},
+    // The memory of the kernels before this one is complete after the first instruction. The second
+    // one lets the blocks of the next kernel begin when all blocks of this one have come here.
+    {"grid_wait", "", true, R"($ void grid_wait() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+})"},
     // ---- sm_90: tiles that TMA loads and warp groups multiply; barriers in shared memory ----
     {"TensorMap", "", false, R"(struct alignas(64) TensorMap {
   unsigned long long opaque[16];
@@ -369,29 +380,16 @@ $ void send_in_cluster(T* to, T value, unsigned long long* arrivals) {
                "@!done bra WAIT; }"
                ::"r"(shared_address(barrier)), "r"(parity) : "memory");
 })"},
-    {"bulk_load_2d", "shared_address TensorMap", true, R"($ void bulk_load_2d(void* to, const TensorMap& map, int x, int y, unsigned long long* barrier) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
-               "[%0], [%1, {%2, %3}], [%4];"
-               ::"r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(shared_address(barrier))
-               : "memory");
-})"},
-    {"bulk_load_3d", "shared_address TensorMap", true, R"($ void bulk_load_3d(void* to, const TensorMap& map, int x, int y, int z, unsigned long long* barrier) {
-  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
-               "[%0], [%1, {%2, %3, %4}], [%5];"
-               ::"r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(z),
-                 "r"(shared_address(barrier)) : "memory");
-})"},
-    {"bulk_load_4d", "shared_address TensorMap", true, R"($ void bulk_load_4d(void* to, const TensorMap& map, int x, int y, int z, int u, unsigned long long* barrier) {
-  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
-               "[%0], [%1, {%2, %3, %4, %5}], [%6];"
-               ::"r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(u),
-                 "r"(shared_address(barrier)) : "memory");
-})"},
-    {"bulk_load_5d", "shared_address TensorMap", true, R"($ void bulk_load_5d(void* to, const TensorMap& map, int x, int y, int z, int u, int v, unsigned long long* barrier) {
-  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
-               "[%0], [%1, {%2, %3, %4, %5, %6}], [%7];"
-               ::"r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(u), "r"(v),
-                 "r"(shared_address(barrier)) : "memory");
+    // The wgmma that read the tile has ended, so nothing needs the fence of a release in the cluster
+    // (CUTLASS's ClusterBarrier::arrive).
+    {"barrier_arrive_pair", "shared_address", true, R"($ void barrier_arrive_pair(unsigned long long* barrier) {
+#pragma unroll
+  for (int block = 0; block < 2; ++block) {
+    unsigned there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(there) : "r"(shared_address(barrier)), "r"(block));
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");
+  }
 })"},
     // The shared memory descriptor of a tile for wgmma. Rows have 128 bytes and are swizzled.
     // Groups of eight rows are 1024 bytes apart. Boxes of 64 rows are 8192 bytes apart, which is
@@ -505,32 +503,29 @@ $ void round_tf32(float* x) {
       : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
         "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 })"},
-    {"mma_m16n8k32_i8_i32", "", true, R"($ void mma_m16n8k32_i8_i32(int* d, const unsigned* a, const unsigned* b) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-})"},
-    {"mma_m16n8k32_u8_i32", "", true, R"($ void mma_m16n8k32_u8_i32(int* d, const unsigned* a, const unsigned* b) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-})"},
-    {"mma_m16n8k32_i8_u8_i32", "", true, R"($ void mma_m16n8k32_i8_u8_i32(int* d, const unsigned* a, const unsigned* b) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-})"},
-    {"mma_m16n8k32_u8_i8_i32", "", true, R"($ void mma_m16n8k32_u8_i8_i32(int* d, const unsigned* a, const unsigned* b) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-})"},
 };
 // clang-format on
+
+// Helpers that are generated, because they are many and alike. They follow all others in the text.
+struct Family {
+  std::optional<std::string> (*text)(std::string_view name);
+  std::vector<std::string> (*names)();
+  std::string_view (*needs)(std::string_view name);
+  bool ptx;
+};
+constexpr Family kFamilies[] = {
+    {wgmma_text, wgmma_names, [](std::string_view) { return std::string_view("box_descriptor"); },
+     true},
+    {bulk_text, bulk_names,
+     [](std::string_view) { return std::string_view("shared_address TensorMap"); }, true},
+    {mma8_text, mma8_names, [](std::string_view) { return std::string_view(); }, true},
+    {float8_text, float8_names, float8_needs, false}};
+
+const Family* family_of(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kFamilies), std::end(kFamilies),
+                                   [&](const Family& f) { return f.text(name).has_value(); });
+  return found == std::end(kFamilies) ? nullptr : found;
+}
 
 }  // namespace
 
@@ -538,14 +533,11 @@ std::string Prelude::use(std::string_view name) {
   if (used_.contains(name)) return std::string(name);
   const auto* helper = std::find_if(std::begin(kHelpers), std::end(kHelpers),
                                     [&](const Helper& h) { return h.name == name; });
-  if (helper == std::end(kHelpers) && wgmma_text(name)) {
-    used_.insert(std::string(name));
-    return use("box_descriptor"), std::string(name);
-  }
-  HEDDLE_ICHECK(helper != std::end(kHelpers),
+  const Family* family = helper == std::end(kHelpers) ? family_of(name) : nullptr;
+  HEDDLE_ICHECK(helper != std::end(kHelpers) || family,
                 "CUDA code has no helper function '" + std::string(name) + "'");
   used_.insert(std::string(name));
-  for (std::string_view rest = helper->needs; !rest.empty();) {
+  for (std::string_view rest = family ? family->needs(name) : helper->needs; !rest.empty();) {
     const size_t end = std::min(rest.find(' '), rest.size());
     use(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -568,15 +560,18 @@ std::string Prelude::text(Which which) const {
     if (used_.contains(h.name) && !(h.ptx && which == Which::PlainOnly)) add(h.body);
   }
   for (const std::string& name : used_) {
-    const std::optional<std::string> text = wgmma_text(name);
-    if (text && which != Which::PlainOnly) add(*text);
+    const Family* family = family_of(name);
+    if (family && (!family->ptx || which != Which::PlainOnly)) add(*family->text(name));
   }
   return out;
 }
 
 std::vector<std::string> Prelude::names() {
-  std::vector<std::string> all = wgmma_names();
+  std::vector<std::string> all;
   for (const Helper& h : kHelpers) all.emplace_back(h.name);
+  for (const Family& f : kFamilies) {
+    for (std::string& name : f.names()) all.push_back(std::move(name));
+  }
   return all;
 }
 

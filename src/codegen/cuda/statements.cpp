@@ -81,6 +81,7 @@ void KernelWriter::loop(const For& f) {
     case LoopKind::ThreadX:
     case LoopKind::ThreadY:
     case LoopKind::ThreadZ: return grid_loop(f);
+    case LoopKind::PairX: return pair_loop(f);
     case LoopKind::Serial:
     case LoopKind::SoftwarePipelined:
     case LoopKind::Vectorized:
@@ -245,7 +246,8 @@ void KernelWriter::branch(const If& s) {
 void KernelWriter::sync(const Sync& s) {
   switch (s.sync) {
     case SyncKind::Block:
-      return line(kernel_.cluster > 1 ? prelude_.use("cluster_sync") + "();" : "__syncthreads();");
+      return line(kernel_.cluster * kernel_.pair > 1 ? prelude_.use("cluster_sync") + "();"
+                                                     : "__syncthreads();");
     case SyncKind::Started: return line(prelude_.use("cluster_wait") + "();");
     case SyncKind::Warp: return line("__syncwarp();");
     case SyncKind::AsyncCommit: return line(prelude_.use("cp_async_commit") + "();");
@@ -257,6 +259,7 @@ void KernelWriter::sync(const Sync& s) {
       return line(prelude_.use("cp_async_wait") + "<" + std::to_string(s.pending) + ">();");
     case SyncKind::GroupFence: return line(prelude_.use("wgmma_fence") + "();");
     case SyncKind::GroupCommit: return line(prelude_.use("wgmma_commit") + "();");
+    case SyncKind::GridWait: return line(prelude_.use("grid_wait") + "();");
     case SyncKind::Registers:
       return line(prelude_.use(s.pending < 0 ? "give_registers" : "take_registers") + "<" +
                   std::to_string(std::abs(s.pending)) + ">();");

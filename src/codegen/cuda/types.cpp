@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "heddle/support/error.h"
+#include "heddle/support/float8.h"
 #include "heddle/support/half.h"
 
 namespace heddle::cuda {
@@ -62,6 +63,10 @@ std::string value_type(DataType t) {
     case TypeCode::BFloat:
       if (t.bits == 16) return "unsigned short";
       break;
+    case TypeCode::E4M3:
+    case TypeCode::E5M2:
+      if (t.bits == 8) return "unsigned char";
+      break;
   }
   no_such_type(t);
 }
@@ -102,6 +107,8 @@ Text int_literal(DataType t, int64_t value) {
 Text float_literal(DataType t, double value) {
   if (t == f16) return {hex(double_to_half(value)), kAtom};
   if (t == bf16) return {hex(double_to_bfloat16(value)), kAtom};
+  if (t == f8e4m3) return {hex(double_to_e4m3(value)), kAtom};
+  if (t == f8e5m2) return {hex(double_to_e5m2(value)), kAtom};
   if (t == f32) {
     const auto v = static_cast<float>(value);
     if (std::isfinite(v)) return digits(v, "f");

@@ -13,13 +13,17 @@ struct Types {
   const char *a, *b, *d;
   int steps;
 };
-constexpr Types kTypes[] = {{"f16", "f16", "f32", 16},  {"bf16", "bf16", "f32", 16},
-                            {"tf32", "tf32", "f32", 8}, {"s8", "s8", "s32", 32},
-                            {"s8", "u8", "s32", 32},    {"u8", "s8", "s32", 32},
-                            {"u8", "u8", "s32", 32}};
+constexpr Types kTypes[] = {
+    {"f16", "f16", "f32", 16},   {"bf16", "bf16", "f32", 16}, {"tf32", "tf32", "f32", 8},
+    {"s8", "s8", "s32", 32},     {"s8", "u8", "s32", 32},     {"u8", "s8", "s32", 32},
+    {"u8", "u8", "s32", 32},     {"e4m3", "e4m3", "f32", 32}, {"e4m3", "e5m2", "f32", 32},
+    {"e5m2", "e4m3", "f32", 32}, {"e5m2", "e5m2", "f32", 32}};
+
+bool of_integers(const Types& t) { return t.d[0] == 's'; }
 
 std::string_view ptx_name(DataType t) {
   if (t == f32) return "tf32";
+  if (t.is_float8()) return t == f8e4m3 ? "e4m3" : "e5m2";
   if (t == i8) return "s8";
   return t == u8 ? "u8" : t == f16 ? "f16" : "bf16";
 }
@@ -31,7 +35,7 @@ std::string name_of(int columns, const Types& t) {
 
 // For bytes, odd numbers of tiles of 8 columns are allowed only among the smallest.
 bool exists(int columns, const Types& t) {
-  return t.steps != 32 || columns <= 24 || columns % 16 == 0;
+  return !of_integers(t) || columns <= 24 || columns % 16 == 0;
 }
 
 // "%0, %1, ..", eight in a line.
@@ -56,7 +60,7 @@ std::string registers(int count, char constraint) {
 std::string text_of(std::string_view name, int columns, const Types& t) {
   const int count = columns / 2;
   const auto number = [&](int after) { return "%" + std::to_string(count + after); };
-  const bool integers = t.steps == 32, turns = t.steps == 16;
+  const bool integers = of_integers(t), turns = t.steps == 16;
   std::string out = "template <int kAcrossA, int kAcrossB>\n$ void " + std::string(name) +
                     (integers ? "(int* d" : "(float* d") + ", const void* a, const void* b) {\n";
   out +=

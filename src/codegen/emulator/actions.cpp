@@ -101,6 +101,19 @@ class GridLoop final : public Action {
   Active running_;
 };
 
+/// Binds a variable to the block's place in its pair.
+class PairLoop final : public Action {
+ public:
+  using Action::Action;
+  void run(const Active& active) override {
+    enter();
+    slot->i = machine_->rank;
+    body->run(active);
+  }
+  Slot* slot = nullptr;
+  ActionPtr body;
+};
+
 class StoreAction final : public Action {
  public:
   using Action::Action;
@@ -277,6 +290,14 @@ ActionPtr StmtCompiler::compile(const Stmt& s) {
 
 ActionPtr StmtCompiler::compile_for(const For* f) {
   if (f->loop == LoopKind::Parallel) machine_->fail("a loop over threads of a CPU in a GPU kernel");
+  if (f->loop == LoopKind::PairX) {
+    auto pair = std::make_unique<PairLoop>(machine_, f);
+    pair->slot = exprs_->bind(f->var.get());
+    pair->body = compile(f->body);
+    exprs_->unbind(f->var.get());
+    if (pair->body == nullptr) return nullptr;
+    return pair;
+  }
   PerThread extent = compile_scalar(*exprs_, f->extent, "a loop's extent");
   if (!is_block(f->loop) && !is_thread(f->loop)) {
     auto action = std::make_unique<SerialLoop>(machine_, f);

@@ -135,9 +135,12 @@ class Emulation {
     if (seed_ != 0) rng_.shuffle(blocks);
     running_ = true;
     for (const int64_t b : blocks) {
-      machine.start_block({b % grid[0], b / grid[0] % grid[1], b / grid[0] / grid[1]});
-      body->run(turns(machine.threads));
-      machine.finish_block();
+      for (int rank = 0; rank < kernel.pair; ++rank) {
+        machine.rank = rank;
+        machine.start_block({b % grid[0], b / grid[0] % grid[1], b / grid[0] / grid[1]});
+        body->run(turns(machine.threads));
+        machine.finish_block();
+      }
     }
     if (tail == nullptr) return;
     machine.start_tail();

@@ -55,7 +55,9 @@ class GroupAction final : public Action {
       const DataType d = op_.operands[0].buffer->dtype, a = op_.operands[1].buffer->dtype,
                      b = op_.operands[2].buffer->dtype;
       const auto byte = [](DataType t) { return t == i8 || t == u8; };
-      const bool bytes = byte(a) && byte(b), floats = a == b && (a == f16 || a == bf16 || a == f32);
+      const bool bytes = byte(a) && byte(b),
+                 floats = (a == b && (a == f16 || a == bf16 || a == f32)) ||
+                          (a.is_float8() && b.is_float8());
       good = op_.operands[0].buffer->scope == Scope::Local && shared(op_.operands[1]) &&
              shared(op_.operands[2]) && (bytes ? d == i32 : floats && d == f32) && op_.m == 64 &&
              op_.k == 32 / a.bytes() && op_.n % 8 == 0 && op_.n >= 8 && op_.n <= 256 &&
@@ -89,7 +91,8 @@ class GroupAction final : public Action {
     switch (op_.op) {
       case TileOpKind::BarrierInit: return groups.init(barrier(0, at[0]), op_.count);
       case TileOpKind::BarrierExpect: return groups.arrive(barrier(0, at[0]), thread, op_.count);
-      case TileOpKind::BarrierArrive: return groups.arrive(barrier(0, at[0]), thread, 0);
+      case TileOpKind::BarrierArrive:
+        return groups.arrive(barrier(0, at[0]), thread, 0, 1 + op_.count);
       case TileOpKind::BarrierWait: return groups.wait(barrier(0, at[0]), at[1]);
       default: break;
     }
@@ -101,10 +104,15 @@ class GroupAction final : public Action {
     box.row_dim = op_.k;
     box.source = operands_[1].storage;
     box.thread = thread;
-    for (std::size_t d = 1; d + 1 < at.size(); ++d) {
-      box.at.push_back(at[d]);
-      box.extents.push_back(box.source->buffer.extent(static_cast<int>(d) - 1));
+    box.shared = op_.count != 0;
+    box.windows = op_.windows;
+    const std::size_t rank = at.size() - 2 - box.windows.size();
+    for (std::size_t d = 0; d < rank; ++d) {
+      box.at.push_back(at[1 + d]);
+      box.extents.push_back(box.source->buffer.extent(static_cast<int>(d)));
     }
+    for (std::size_t d = 0; d < box.windows.size(); ++d) box.offsets.push_back(at[1 + rank + d]);
+    if (!box.begins_at_window()) machine_->fail("rows of windows that begin at none of the image");
     if (box.address % (8 * kBoxRowBytes) != 0)
       machine_->fail("a box that does not begin where the swizzle does");
     groups.load(barrier(at.size() - 1, at.back()), std::move(box));

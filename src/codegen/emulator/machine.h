@@ -61,7 +61,7 @@ class Machine {
       : cluster(kernel.cluster),
         threads(static_cast<int>(cluster * kernel.block[0] * kernel.block[1] * kernel.block[2])),
         block_dim{kernel.block[0] * cluster, kernel.block[1], kernel.block[2]},
-        grid_dim{kernel.grid[0] / cluster, kernel.grid[1], kernel.grid[2]},
+        grid_dim{kernel.grid[0] / cluster / kernel.pair, kernel.grid[1], kernel.grid[2]},
         clock(threads),
         groups(*this),
         slots_(kernel.shared),
@@ -79,6 +79,7 @@ class Machine {
   Clock clock;
   WarpGroups groups;
   std::array<std::int64_t, 3> block{};  ///< the running block
+  int rank = 0;                         ///< of the running block in its pair
   int thread = -1;                      ///< the thread that is evaluated, -1 for none
 
   std::array<std::int64_t, 3> thread_index(int t) const {

@@ -32,6 +32,8 @@ class SyncAction final : public Action {
       case SyncKind::GroupCommit:
         for (const int g : whole_groups(*machine_, active)) machine_->groups.commit(g);
         break;
+      // Kernels run one after the other here.
+      case SyncKind::GridWait: break;
       case SyncKind::Registers: whole_groups(*machine_, active); break;
       case SyncKind::AsyncCommit:
       case SyncKind::AsyncWait:

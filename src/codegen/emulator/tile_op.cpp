@@ -98,7 +98,8 @@ class MmaAction final : public TileAction {
     const bool bytes = type_.bits == 8 && !type_.is_float() && b.bits == 8 && !b.is_float();
     const bool known = (type_ == f16 && b == f16 && (d == f32 || d == f16)) ||
                        (type_ == bf16 && b == bf16 && d == f32) ||
-                       (type_ == f32 && b == f32 && d == f32) || (bytes && d == i32);
+                       (type_ == f32 && b == f32 && d == f32) || (bytes && d == i32) ||
+                       (type_.is_float8() && b.is_float8() && d == f32);
     const bool local = std::all_of(t->operands.begin(), t->operands.end(),
                                    [](const auto& o) { return o.buffer->scope == Scope::Local; });
     if (!known || !local || t->m != 16 || t->n != 8 || k_ != 8 * pack_) {

@@ -52,13 +52,48 @@ std::int64_t Box::element(int row, int column) const {
   return (swizzled(address + row * kBoxRowBytes + column * bytes) - tile->shared_offset) / bytes;
 }
 
+bool Box::begins_at_window() const {
+  for (std::size_t d = 0; d < windows.size(); ++d) {
+    const WindowDim& w = windows[d];
+    const std::int64_t distance = at[1 + d] - w.first;
+    if (distance < 0 || distance % w.stride != 0 || distance / w.stride >= w.points) return false;
+  }
+  return true;
+}
+
+// TMA counts the windows of an image along its dimensions, then goes on to the next image.
+std::vector<std::int64_t> Box::indices(int row, int column) const {
+  std::vector<std::int64_t> out = at;
+  out.back() += column;
+  if (windows.empty()) {
+    out[static_cast<std::size_t>(row_dim)] += row;
+    return out;
+  }
+  std::int64_t number = at[0];
+  for (std::size_t d = 0; d < windows.size(); ++d) {
+    number = number * windows[d].points + (at[1 + d] - windows[d].first) / windows[d].stride;
+  }
+  number += row;
+  for (std::size_t d = windows.size(); d-- > 0;) {
+    const WindowDim& w = windows[d];
+    out[1 + d] = w.first + number % w.points * w.stride + offsets[d];
+    number /= w.points;
+  }
+  out[0] = number;
+  return out;
+}
+
 void WarpGroups::start_block() {
   barriers_.clear();
   groups_.assign(static_cast<std::size_t>((m_.threads + kGroup - 1) / kGroup), {});
   reads_.clear();
+  if (m_.rank == 0) shared_.clear();
+  matched_ = 0;
 }
 
 void WarpGroups::finish_block() {
+  if (m_.rank > 0 && matched_ != shared_.size())
+    m_.fail("a block of a pair waits for boxes that its neighbour does not share");
   for (const auto& [place, b] : barriers_) {
     if (!b.loads.empty()) m_.fail("a box is still under way to " + name_of(*b.loads[0].tile));
   }
@@ -93,10 +128,10 @@ void WarpGroups::end_phase(Barrier& b) {
   strands.note_progress();
 }
 
-void WarpGroups::arrive(Place barrier, int thread, std::int64_t bytes) {
+void WarpGroups::arrive(Place barrier, int thread, std::int64_t bytes, int arrivals) {
   Barrier& b = at(barrier);
-  if (b.missing == 0) m_.fail("more arrivals at a barrier than its phase takes");
-  --b.missing;
+  if (b.missing < arrivals) m_.fail("more arrivals at a barrier than its phase takes");
+  b.missing -= arrivals;
   b.bytes += bytes;
   strands.note_progress();
   for (Reads& r : reads_) {
@@ -128,6 +163,15 @@ void WarpGroups::wait(Place barrier, std::int64_t parity) {
 // ---- boxes ----
 
 void WarpGroups::load(Place barrier, Box box) {
+  if (box.shared) {
+    std::vector<std::int64_t> what = box.at;
+    what.push_back(box.address);
+    if (m_.rank == 0) {
+      shared_.push_back(std::move(what));
+    } else if (matched_ >= shared_.size() || shared_[matched_++] != what) {
+      m_.fail("the blocks of a pair load different boxes together");
+    }
+  }
   std::int64_t first = box.element(0, 0), last = first;
   for (int r = 0; r < box.rows; ++r) {
     for (int c = 0; c < box.columns; ++c) {
@@ -159,12 +203,9 @@ void WarpGroups::deliver(Barrier& b) {
   const int thread = m_.thread;
   for (const Box& box : b.loads) {
     m_.thread = box.thread;
-    const std::size_t last = box.at.size() - 1, rows = static_cast<std::size_t>(box.row_dim);
     for (int r = 0; r < box.rows; ++r) {
       for (int c = 0; c < box.columns; ++c) {
-        std::vector<std::int64_t> at = box.at;
-        at[rows] += r;
-        at[last] += c;
+        const std::vector<std::int64_t> at = box.indices(r, c);
         std::int64_t position = 0;
         bool inside = true;
         for (std::size_t d = 0; d < at.size(); ++d) {

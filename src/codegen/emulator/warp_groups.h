@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/emulator/strands.h"
+#include "heddle/ir/buffer.h"
 
 namespace heddle::emu {
 
@@ -50,9 +51,18 @@ struct Box {
   int rows = 0, columns = 0, row_dim = 0;
   const Storage* source = nullptr;
   std::vector<std::int64_t> at, extents;  ///< of the source, outermost first
+  /// Of rows that are windows: the dimensions between the first and the last one, and the offset
+  /// within each window along them.
+  std::vector<WindowDim> windows;
+  std::vector<std::int64_t> offsets;
   int thread = 0;
+  bool shared = false;  ///< each block of a pair loads a half, for both
 
   std::int64_t element(int row, int column) const;
+  /// Whether the coordinates are those of a window.
+  bool begins_at_window() const;
+  /// The indices in the source of an element, which may lie outside of it.
+  std::vector<std::int64_t> indices(int row, int column) const;
 };
 
 class WarpGroups {
@@ -65,8 +75,11 @@ class WarpGroups {
   // Barriers are elements of shared memory.
   using Place = std::pair<const Storage*, std::int64_t>;
   void init(Place barrier, int arrivals);
-  /// One arrival by `thread`; the phase then expects `bytes` more.
-  void arrive(Place barrier, int thread, std::int64_t bytes);
+  /// `arrivals` arrivals by `thread`; the phase then expects `bytes` more. A block of a pair runs
+  /// alone in the emulator: the arrivals of its neighbour, which runs the same program, and its
+  /// halves of shared boxes come with its own. It is checked that both blocks share the same boxes
+  /// in the same order.
+  void arrive(Place barrier, int thread, std::int64_t bytes, int arrivals = 1);
   void wait(Place barrier, std::int64_t parity);
 
   void load(Place barrier, Box box);
@@ -111,6 +124,10 @@ class WarpGroups {
   std::map<Place, Barrier> barriers_;
   std::vector<Group> groups_;
   std::vector<Reads> reads_;  // of tiles since they were loaded
+  // Places and coordinates of the boxes that the first block of a pair shared, and how many of them
+  // the second one shared so far.
+  std::vector<std::vector<std::int64_t>> shared_;
+  std::size_t matched_ = 0;
 };
 
 }  // namespace heddle::emu

@@ -24,7 +24,10 @@ struct FloatBinary final : Node {
   FloatBinary(Node* x, Node* y) : a(x), b(y) {}
   double float_value() override {
     const double x = a->float_value(), y = b->float_value();
-    if constexpr (kOp == BinaryOp::Min || kOp == BinaryOp::Max) return apply<kOp>(x, y);
+    // An operand of the type needs no rounding. Infinities of E5M2 become its largest number, as in
+    // every operation.
+    if constexpr ((kOp == BinaryOp::Min || kOp == BinaryOp::Max) && !std::is_same_v<Type, E5M2>)
+      return apply<kOp>(x, y);
     return Type::round(apply<kOp>(x, y));
   }
   Node *a, *b;

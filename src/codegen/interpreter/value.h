@@ -1,16 +1,19 @@
 // The interpreter's representation of values: every scalar has eight bytes. Integers and bools are
 // int64 (u64 by its bit pattern), floats are doubles that hold a value of their own type exactly.
 //
-// Computing in double and rounding once to f32, f16 or bf16 gives the same result as computing in
-// that type: 53 bits are more than twice 24 plus 2, so rounding twice gives the same result for + -
+// Computing in double and rounding once to f32 or a smaller float gives the same result as
+// computing in that type: 53 bits are more than twice 24 plus 2, so rounding twice gives the same
+// result for + -
 // * / sqrt (Figueroa 1995).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
 #include "heddle/support/dtype.h"
 #include "heddle/support/error.h"
+#include "heddle/support/float8.h"
 #include "heddle/support/half.h"
 
 namespace heddle::interp {
@@ -46,6 +49,24 @@ struct BF16 {
   static Storage write(double v) { return double_to_bfloat16(v); }
 };
 
+struct E4M3 {
+  using Storage = std::uint8_t;
+  static double round(double v) { return e4m3_to_float(double_to_e4m3(v)); }
+  static double read(Storage s) { return e4m3_to_float(s); }
+  static Storage write(double v) { return double_to_e4m3(v); }
+};
+struct E5M2 {
+  using Storage = std::uint8_t;
+  static double round(double v) { return e5m2_to_float(double_to_e5m2(v)); }
+  static double read(Storage s) { return e5m2_to_float(s); }
+  // Results are rounded before. An infinity that is left was read.
+  static Storage write(double v) {
+    constexpr Storage kInfinity = 0x7c, kSign = 0x80;
+    if (!std::isinf(v)) return double_to_e5m2(v);
+    return v > 0 ? kInfinity : kInfinity | kSign;
+  }
+};
+
 template <typename T>
 struct Int {
   using Value = T;
@@ -77,6 +98,8 @@ auto with_int_type(DataType type, F fn) {
 template <typename F>
 auto with_float_type(DataType type, F fn) {
   if (type.code == TypeCode::BFloat && type.bits == 16) return fn(BF16{});
+  if (type.code == TypeCode::E4M3) return fn(E4M3{});
+  if (type.code == TypeCode::E5M2) return fn(E5M2{});
   if (type.code == TypeCode::Float) {
     switch (type.bits) {
       case 16: return fn(F16{});

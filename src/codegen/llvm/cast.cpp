@@ -1,5 +1,6 @@
-// Conversions between types. f16 uses the hardware's conversions where there are any; bf16 is
-// converted with integer operations, since LLVM makes library calls of its bfloat type.
+// Conversions between types. f16 uses the hardware's conversions where there are any; bf16 and the
+// 8-bit floats are converted with integer operations, since LLVM makes library calls of its bfloat
+// type and has none for the others.
 #include "codegen/llvm/ops.h"
 #include "llvm/IR/Intrinsics.h"
 
@@ -11,12 +12,66 @@ Value* Ops::to_f32(Value* v, DataType from) {
   const int width = lanes_of(v);
   llvm::Type* f32_type = with_lanes(b_.getFloatTy(), width);
   if (from.code == TypeCode::Float) return b_.CreateFPExt(v, f32_type);
+  if (from.is_float8()) return float8_to_f32(v, from);
   llvm::Type* i32_type = with_lanes(b_.getInt32Ty(), width);
   return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(v, i32_type), int_like(i32_type, 16)),
                           f32_type);
 }
 
+// E5M2 is the upper half of f16. The bits of E4M3 as those of an f32 have the value 2^-120 times
+// that of the number, also of a subnormal one.
+Value* Ops::float8_to_f32(Value* v, DataType from) {
+  const int width = lanes_of(v);
+  llvm::Type* f32_type = with_lanes(b_.getFloatTy(), width);
+  if (from.code == TypeCode::E5M2) {
+    llvm::Type* i16_type = with_lanes(b_.getInt16Ty(), width);
+    Value* bits = b_.CreateShl(b_.CreateZExt(v, i16_type), int_like(i16_type, 8));
+    return b_.CreateFPExt(b_.CreateBitCast(bits, with_lanes(b_.getHalfTy(), width)), f32_type);
+  }
+  llvm::Type* i32_type = with_lanes(b_.getInt32Ty(), width);
+  Value* bits = b_.CreateZExt(v, i32_type);
+  Value* magnitude = b_.CreateAnd(bits, int_like(i32_type, 0x7f));
+  Value* value =
+      b_.CreateFMul(b_.CreateBitCast(b_.CreateShl(magnitude, int_like(i32_type, 20)), f32_type),
+                    float_like(f32_type, 0x1p120));
+  Value* nan = b_.CreateICmpEQ(magnitude, int_like(i32_type, 0x7f));
+  Value* number =
+      b_.CreateSelect(nan, int_like(i32_type, 0x7fc00000), b_.CreateBitCast(value, i32_type));
+  Value* sign = b_.CreateShl(b_.CreateAnd(bits, int_like(i32_type, 0x80)), int_like(i32_type, 24));
+  return b_.CreateBitCast(b_.CreateOr(number, sign), f32_type);
+}
+
+// Magnitudes are limited to the largest number. Normal numbers round to nearest even by an addition
+// to their bits, as bf16 does; subnormal ones by the addition of the power of two whose last place
+// is their unit.
+Value* Ops::f32_to_float8(Value* v, DataType to) {
+  const bool e4m3 = to.code == TypeCode::E4M3;
+  const int64_t cut = e4m3 ? 20 : 21, rebias = e4m3 ? (127 - 7) << 3 : (127 - 15) << 2;
+  const double most = e4m3 ? 448 : 57344, least_normal = e4m3 ? 0x1p-6 : 0x1p-14,
+               power = e4m3 ? 0x1p14 : 0x1p7;
+  const int width = lanes_of(v);
+  llvm::Type* f32_type = with_lanes(b_.getFloatTy(), width);
+  llvm::Type* i32_type = with_lanes(b_.getInt32Ty(), width);
+  const auto i32_of = [&](int64_t x) { return int_like(i32_type, x); };
+  Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v);
+  size = b_.CreateSelect(b_.CreateFCmpOGT(size, float_like(f32_type, most)),
+                         float_like(f32_type, most), size);
+  Value* bits = b_.CreateBitCast(size, i32_type);
+  Value* odd = b_.CreateAnd(b_.CreateLShr(bits, i32_of(cut)), i32_of(1));
+  Value* rounded = b_.CreateAdd(bits, b_.CreateAdd(odd, i32_of((int64_t{1} << (cut - 1)) - 1)));
+  Value* normal = b_.CreateSub(b_.CreateLShr(rounded, i32_of(cut)), i32_of(rebias));
+  Value* sum = b_.CreateBitCast(b_.CreateFAdd(size, float_like(f32_type, power)), i32_type);
+  Value* subnormal = b_.CreateSub(sum, b_.CreateBitCast(float_like(f32_type, power), i32_type));
+  Value* small = b_.CreateFCmpOLT(size, float_like(f32_type, least_normal));
+  Value* sign =
+      b_.CreateAnd(b_.CreateLShr(b_.CreateBitCast(v, i32_type), i32_of(24)), i32_of(0x80));
+  Value* number = b_.CreateOr(b_.CreateSelect(small, subnormal, normal), sign);
+  Value* result = b_.CreateSelect(b_.CreateFCmpUNO(v, v), i32_of(0x7f), number);
+  return b_.CreateTrunc(result, with_lanes(b_.getInt8Ty(), width));
+}
+
 Value* Ops::from_f32(Value* v, DataType to) {
+  if (to.is_float8()) return f32_to_float8(v, to);
   const int width = lanes_of(v);
   if (to.code == TypeCode::Float) {
     return b_.CreateFPTrunc(v, with_lanes(b_.getHalfTy(), width));
@@ -63,8 +118,7 @@ Value* Ops::float_to_int(Value* v, DataType to) {
 Value* Ops::cast(Value* v, DataType from, DataType to) {
   if (from.element() == to.element()) return v;
   const int width = lanes_of(v);
-  const bool from_small = from.is_float() && from.bits == 16;
-  const bool to_small = to.is_float() && to.bits == 16;
+  const bool from_small = from.is_small_float(), to_small = to.is_small_float();
   if (from_small) {
     v = to_f32(v, from);
     from = f32.with_lanes(from.lanes);

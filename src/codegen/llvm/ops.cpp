@@ -1,6 +1,7 @@
 #include "codegen/llvm/ops.h"
 
 #include "heddle/support/error.h"
+#include "heddle/support/float8.h"
 #include "llvm/IR/Intrinsics.h"
 
 namespace heddle::codegen {
@@ -16,6 +17,10 @@ Value* Ops::int_constant(DataType t, int64_t value) {
 
 Value* Ops::float_constant(DataType t, double value) {
   llvm::Type* type = register_type(b_.getContext(), t);
+  if (t.is_float8()) {
+    const bool e4m3 = t.code == TypeCode::E4M3;
+    return int_like(type, e4m3 ? double_to_e4m3(value) : double_to_e5m2(value));
+  }
   if (t.code != TypeCode::BFloat) return float_like(type, value);
   llvm::APFloat bits(value);
   bool inexact = false;
@@ -83,7 +88,7 @@ Value* Ops::unary(UnaryOp op, DataType type, Value* a) {
     default: break;
   }
   HEDDLE_ICHECK(type.is_float(), std::string(to_string(op)) + " of " + to_string(type));
-  if (type.bits != 16) return float_unary(op, type, a);
+  if (!type.is_small_float()) return float_unary(op, type, a);
   const DataType wide = f32.with_lanes(type.lanes);
   Value* result = float_unary(op, wide, to_f32(a, type));
   return op == UnaryOp::IsNan || op == UnaryOp::IsInf ? result : from_f32(result, type);
@@ -146,14 +151,14 @@ Value* Ops::binary(BinaryOp op, DataType type, Value* a, Value* b, ArithmeticFac
     default: break;
   }
   if (!type.is_float()) return int_binary(op, type, a, b, facts);
-  if (type.bits != 16) return float_binary(op, type, a, b);
+  if (!type.is_small_float()) return float_binary(op, type, a, b);
   const DataType wide = f32.with_lanes(type.lanes);
   return from_f32(float_binary(op, wide, to_f32(a, type), to_f32(b, type)), type);
 }
 
 Value* Ops::compare(BinaryOp op, DataType type, Value* a, Value* b) {
   if (type.is_float()) {
-    if (type.bits == 16) {
+    if (type.is_small_float()) {
       a = to_f32(a, type);
       b = to_f32(b, type);
     }

@@ -41,6 +41,8 @@ class Ops {
  private:
   llvm::Value* to_f32(llvm::Value* v, DataType from);
   llvm::Value* from_f32(llvm::Value* v, DataType to);
+  llvm::Value* float8_to_f32(llvm::Value* v, DataType from);
+  llvm::Value* f32_to_float8(llvm::Value* v, DataType to);
   llvm::Value* f64_to_odd_f32(llvm::Value* v);
   llvm::Value* float_to_int(llvm::Value* v, DataType to);
 

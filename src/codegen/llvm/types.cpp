@@ -17,6 +17,8 @@ llvm::Type* element_type(llvm::LLVMContext& context, DataType t) {
     case TypeCode::Int:
     case TypeCode::UInt: return llvm::Type::getIntNTy(context, t.bits);
     case TypeCode::BFloat: return llvm::Type::getInt16Ty(context);
+    case TypeCode::E4M3:
+    case TypeCode::E5M2: return llvm::Type::getInt8Ty(context);
     case TypeCode::Float:
       if (t.bits == 64) return llvm::Type::getDoubleTy(context);
       if (t.bits == 32) return llvm::Type::getFloatTy(context);

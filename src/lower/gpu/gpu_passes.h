@@ -72,6 +72,11 @@ void collect_maps(GpuKernel& kernel);
 /// Inserts barriers between phases that share memory, and only there.
 Stmt insert_sync(const Stmt& s, const LaunchShape& shape);
 
+/// Lets the kernel begin while the kernels before it run: all threads wait for these (GridWait)
+/// before the first access to memory that kernels share.
+///   shared x; init x; for k { y[k] = a[k] }  -->  shared x; init x; grid wait; for k { .. }
+void overlap_launch(GpuKernel& kernel);
+
 /// Gives each Shared buffer of the kernel its place.
 void place_shared(GpuKernel& kernel);
 

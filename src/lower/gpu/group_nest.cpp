@@ -67,7 +67,7 @@ bool is_byte(DataType t) { return t == i8 || t == u8; }
 
 // The pairs of types that wgmma multiplies.
 bool is_group_pair(DataType a, DataType b) {
-  if (is_byte(a) && is_byte(b)) return true;
+  if ((is_byte(a) && is_byte(b)) || (a.is_float8() && b.is_float8())) return true;
   return a == b && (a == f16 || a == bf16 || a == f32);
 }
 
@@ -178,6 +178,34 @@ int dimension_of(const std::vector<Expr>& indices, const Var& v) {
   return found;
 }
 
+// The copy of rows that are windows of an image (im2col). The tile's buffer tells that its rows are
+// all windows of the source in row-major order (as_product), so each row follows from the first.
+// Elements outside of the image, and rows beyond the last window, are zero.
+std::optional<TileNest> try_window_load(const std::vector<NestLoop>& loops, const Store& st) {
+  const Var &row = loops[0].var, &i = loops[1].var;
+  Expr value = st.value;
+  while (const Select* s = value.as<Select>()) {
+    if (!is_const(s->on_false, 0)) return {};
+    value = s->on_true;
+  }
+  const Load* source = value.as<Load>();
+  if (!source || in_shared(source) || source->buffer->scope == Scope::Local ||
+      source->indices.size() != st.buffer->windows.size() + 2)
+    return {};
+  const int last = dimension_of(source->indices, i);
+  if (last + 1 != static_cast<int>(source->indices.size()) || uses_var(source->indices.back(), row))
+    return {};
+  if (!lies({st.buffer, st.indices}, row, loops[0].extent, i, loops[1].extent, along_depth))
+    return {};
+  const std::vector<VarBinding> zero{{row, Expr(0)}, {i, Expr(0)}};
+  TileNest t;
+  t.kind = TileNest::Kind::BulkLoad;
+  t.a = {st.buffer, at(st.indices, zero)};
+  t.b = {source->buffer, at(source->indices, zero)};
+  t.columns = loops[0].extent;
+  return t;
+}
+
 }  // namespace
 
 std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const Store& st) {
@@ -186,6 +214,7 @@ std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const 
   const Var &row = loops[0].var, &i = loops[1].var;
   const int64_t length = box_row(st.buffer->dtype);
   if (loops[1].extent != length || loops[0].extent > kMostRows) return {};
+  if (!st.buffer->windows.empty()) return try_window_load(loops, st);
   const Select* select = st.value.as<Select>();
   const Load* source = (select ? select->on_true : st.value).as<Load>();
   if (!source || in_shared(source) || source->buffer->scope == Scope::Local) return {};

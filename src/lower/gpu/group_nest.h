@@ -7,10 +7,12 @@
 //   tensorized for row in 0..R { for i in 0..64 {             128 bytes
 //     tile[..] = select(inside, source[..], 0) } }
 //
+// The rows of a source may also be the windows of an image (BufferNode::windows).
+//
 // A tile is boxes of rows of 128 bytes, one row after the other. Rows run along the depth (one box:
 // all rows or columns of the tile) or, of 16-bit floats, across it (boxes of 64 rows or columns of
-// the tile and all of its depth, one box behind the other). Operands are 16-bit floats, f32 as tf32
-// (TMA rounds while it copies), or bytes that are added up in i32.
+// the tile and all of its depth, one box behind the other). Operands are floats of 16 or 8 bits,
+// f32 as tf32 (TMA rounds while it copies), or bytes that are added up in i32.
 #pragma once
 
 #include <optional>

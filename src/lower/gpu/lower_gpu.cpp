@@ -112,6 +112,14 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("software_pipeline", software_pipeline);
   pipeline.run_shaped("insert_sync", insert_sync);
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
+  // Kernels of `prepare` run before any other, and only once.
+  if (schedule.target().gpu.has_dependent_launch()) {
+    pipeline.run_on_kernels("overlap_launch", [&](GpuKernel& k) {
+      const bool in_main =
+          &k >= program.main.data() && &k < program.main.data() + program.main.size();
+      if (in_main) overlap_launch(k);
+    });
+  }
   pipeline.run_on_kernels("place_shared", place_shared);
   pipeline.run_on_kernels("drop_unused_args", drop_unused_args);
   pipeline.run_on_kernels("collect_maps", collect_maps);

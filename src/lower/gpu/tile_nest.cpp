@@ -123,7 +123,7 @@ bool laid_out(const std::vector<Expr>& indices, const Var& x, const Var& y, Frag
 int operands_per_register(DataType t) {
   if (t == f32) return 1;  // tf32
   if (t == f16 || t == bf16) return 2;
-  return t == i8 || t == u8 ? 4 : 0;
+  return t == i8 || t == u8 || t.is_float8() ? 4 : 0;
 }
 
 size_t lane_dim(Fragment f, size_t rank) {

@@ -50,7 +50,7 @@ struct TileNest {
     Load,
     Fill,
     GroupProduct,  ///< one warp's part of a wgmma (group_nest.h)
-    BulkLoad,      ///< a box that TMA copies
+    BulkLoad,      ///< a box, or rows of windows of an image, that TMA copies
   } kind = Kind::Fill;
   struct Place {
     Buffer buffer;

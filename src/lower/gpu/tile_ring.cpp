@@ -83,7 +83,8 @@ class Rotation {
       operands.push_back(
           {tile ? ring(o.buffer) : o.buffer, tile ? shift(o.buffer, o.index) : o.index});
     }
-    return Stmt(new TileOp(op.op, std::move(operands), op.m, op.n, op.k, op.count, op.transposed));
+    return Stmt(new TileOp(op.op, std::move(operands), op.m, op.n, op.k, op.count, op.transposed,
+                           op.windows));
   }
   const Buffer& ring(const Buffer& b) const {
     const auto& tiles = from_.tiles;

@@ -17,6 +17,7 @@
 // Iterations are counted over all loops around the one over k: the ring goes on from one tile of a
 // persistent block to the next, and the loads of that run ahead of the stores of this.
 #include <algorithm>
+#include <optional>
 
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
@@ -43,6 +44,19 @@ bool is_bulk_load(const Stmt& s) {
 bool has_bulk_load(const Stmt& s) {
   bool found = false;
   visit(s, [&](const Stmt& x) { found |= is_bulk_load(x); }, [](const Expr&) {});
+  return found;
+}
+
+// The loop over the two blocks of a pair; null where blocks are alone.
+const For* pair_loop(const Stmt& s) {
+  const For* found = nullptr;
+  visit(
+      s,
+      [&](const Stmt& x) {
+        const For* f = x.as<For>();
+        if (f && f->loop == LoopKind::PairX) found = f;
+      },
+      [](const Expr&) {});
   return found;
 }
 
@@ -74,6 +88,8 @@ class Roles {
     HEDDLE_ICHECK(kernel_.block[0] == kWarpLanes && kernel_.block[1] == kGroupWarps &&
                       kernel_.cluster == 1 && !kernel_.tail,
                   "boxes are loaded for warp groups of 32 x 4 threads");
+    if (const For* pair = pair_loop(kernel_.body)) rank_ = pair->var;
+    kernel_.pair = rank_ ? 2 : 1;
     const Stmt loads = producer(kernel_.body, {}, Expr(0));
     HEDDLE_ICHECK(loads && found_, "no loop over tiles of several copies loads boxes");
     const Stmt multiplies = consumer(kernel_.body, Expr(0));
@@ -91,6 +107,8 @@ class Roles {
     return p && has_bulk_load(p->fill) ? p : std::nullopt;
   }
 
+  static bool says_who(const For& f) { return is_block(f.loop) || f.loop == LoopKind::PairX; }
+
   // The number of iterations before this one over all loops so far: `before` counts those of the
   // outer loops.
   static Expr counted(const For& f, const Expr& before) {
@@ -104,7 +122,7 @@ class Roles {
     if (!s || !has_bulk_load(s)) return {};
     if (const std::optional<FillAndUse> p = ring_of(s)) return loads(*s.as<For>(), *p, before);
     if (const For* f = s.as<For>()) {
-      const Expr count = is_block(f->loop) ? before : counted(*f, before);
+      const Expr count = says_who(*f) ? before : counted(*f, before);
       return make_for(f->var, f->extent, f->loop, producer(f->body, lets, count));
     }
     if (const Allocate* a = s.as<Allocate>()) return producer(a->body, lets, before);
@@ -119,7 +137,7 @@ class Roles {
     if (has_bulk_load(s)) {
       if (ring_of(s)) return multiplications(*s.as<For>(), before);
       if (const For* f = s.as<For>()) {
-        const Expr count = is_block(f->loop) ? before : counted(*f, before);
+        const Expr count = says_who(*f) ? before : counted(*f, before);
         return make_for(f->var, f->extent, f->loop, consumer(f->body, count));
       }
     }
@@ -173,12 +191,16 @@ class Roles {
     return f ? bytes * *as_int(f->extent) : bytes;
   }
 
-  static Stmt with_barrier(const Stmt& s, const TileOperand& barrier) {
+  // Both blocks of a pair load what does not depend on which of them it is together.
+  Stmt with_barrier(const Stmt& s, const TileOperand& barrier) const {
     if (is_bulk_load(s)) {
       const TileOp* op = s.as<TileOp>();
       std::vector<TileOperand> operands = op->operands;
+      bool shared = rank_ && op->m % 16 == 0 && op->windows.empty();
+      for (const TileOperand& o : operands) shared = shared && !uses_var(o.index, *rank_);
       operands.push_back(barrier);
-      return make_group_op(op->op, std::move(operands), op->m, op->n, op->k, op->count);
+      return make_group_op(op->op, std::move(operands), op->m, op->n, op->k, shared ? 1 : 0,
+                           op->windows);
     }
     return map_children(
         s, [&](const Stmt& c) { return with_barrier(c, barrier); },
@@ -207,7 +229,7 @@ class Roles {
     const FillAndUse& p = ring_;
     const Expr count = counted(f, before), slot = slot_of(count), one(int64_t{1});
     const auto release = [&](const Expr& c) {
-      return by_one(on(TileOpKind::BarrierArrive, empty_, slot_of(c)));
+      return by_one(on(TileOpKind::BarrierArrive, empty_, slot_of(c), kernel_.pair > 1 ? 1 : 0));
     };
     const Stmt use = consumer(in_slot(p.use, p, slot, false), before);
     const Stmt round =
@@ -235,8 +257,9 @@ class Roles {
 
   Stmt init() const {
     const Var slot("slot");
-    const Stmt each = make_block({on(TileOpKind::BarrierInit, full_, slot, 1),
-                                  on(TileOpKind::BarrierInit, empty_, slot, groups_)});
+    const Stmt each =
+        make_block({on(TileOpKind::BarrierInit, full_, slot, 1),
+                    on(TileOpKind::BarrierInit, empty_, slot, groups_ * kernel_.pair)});
     const Stmt all = make_for(slot, Expr(int64_t{copies_}), LoopKind::Serial, each);
     return make_for(Var("group"), Expr(1), LoopKind::ThreadZ, by_one(all));
   }
@@ -248,7 +271,9 @@ class Roles {
         group_, Expr(groups_ + 1), LoopKind::ThreadZ,
         make_if(group_.expr() >= Expr(groups_), make_block({given(-r.loads), by_one(loads)}),
                 make_block({given(r.multiplies), multiplies})));
-    Stmt s = make_block({init(), make_sync(SyncKind::Block), roles});
+    // No block of a pair goes while the other one may still write to its memory.
+    const Stmt end = kernel_.pair > 1 ? make_sync(SyncKind::Block) : Stmt();
+    Stmt s = make_block({init(), make_sync(SyncKind::Block), roles, end});
     for (const Buffer& b : {full_, empty_}) s = make_allocate(b, s);
     for (auto b = rings_.rbegin(); b != rings_.rend(); ++b) s = make_allocate(*b, s);
     return s;
@@ -257,6 +282,7 @@ class Roles {
   GpuKernel& kernel_;
   const int64_t groups_;  // warp groups that multiply
   const Var group_{"group"};
+  std::optional<Var> rank_;  // of the block in its pair
   bool found_ = false;
   int copies_ = 0;
   FillAndUse ring_;
@@ -268,9 +294,10 @@ class Roles {
 
 void warp_roles(GpuKernel& kernel, int64_t sms) {
   if (!has_bulk_load(kernel.body)) return;
-  const int64_t blocks = std::min(kernel.grid[0], sms);
+  const int64_t pair = pair_loop(kernel.body) ? 2 : 1;
+  const int64_t blocks = std::min(kernel.grid[0], std::max<int64_t>(1, sms / pair));
   kernel.body = in_turns(kernel.body, blocks);
-  kernel.grid[0] = launch_shape(kernel.body).grid[0];
+  kernel.grid[0] = launch_shape(kernel.body).grid[0] * pair;
   Roles(kernel).run();
 }
 
@@ -281,7 +308,8 @@ void collect_maps(GpuKernel& kernel) {
       [&](const Stmt& s) {
         const TileOp* op = s.as<TileOp>();
         if (!op || op->op != TileOpKind::BulkLoad) return;
-        const GpuKernel::TensorMap map{op->operands[1].buffer, op->k, op->m};
+        const GpuKernel::TensorMap map{op->operands[1].buffer, op->k, op->count ? op->m / 2 : op->m,
+                                       op->windows};
         if (!find_map(kernel, *op)) kernel.maps.push_back(map);
       },
       [](const Expr&) {});

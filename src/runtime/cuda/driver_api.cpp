@@ -26,6 +26,8 @@ std::unique_ptr<const Api> load_driver(std::string& reason) {
 #undef HEDDLE_CUDA_LOAD
   table->tensor_map_encode =
       reinterpret_cast<TensorMapEncode>(::dlsym(library, "cuTensorMapEncodeTiled"));
+  table->tensor_map_encode_windows =
+      reinterpret_cast<TensorMapEncodeWindows>(::dlsym(library, "cuTensorMapEncodeIm2col"));
   if (!missing.empty()) {
     reason =
         std::string(path) + " lacks " + missing + ": the NVIDIA driver is older than CUDA 11.8";

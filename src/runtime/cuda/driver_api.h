@@ -64,18 +64,19 @@ enum FunctionAttribute : int {
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDefault = 0;
 inline constexpr int kCaptureRelaxed = 2;
-inline constexpr int kLaunchClusterDimension = 4;
+inline constexpr int kLaunchClusterDimension = 4, kLaunchOverlaps = 6;
 /// JIT option CU_JIT_ERROR_LOG_BUFFER; its size is the next number.
 inline constexpr int kJitErrorLog = 5;
 inline constexpr int kJitErrorLogBytes = 6;
 
-/// CUlaunchAttribute, of which one kind is used.
+/// CUlaunchAttribute, of which two kinds are used.
 struct LaunchAttribute {
   int id = 0;
   char pad[4] = {};
   union {
     char bytes[64] = {};
     unsigned cluster[3];
+    int overlaps;  // programmaticStreamSerializationAllowed
   };
 };
 
@@ -163,6 +164,14 @@ using TensorMapEncode = Result (*)(TensorMapBytes*, int, unsigned, void*, const 
                                    const unsigned long long*, const unsigned*, const unsigned*, int,
                                    int, int, int);
 
+/// cuTensorMapEncodeIm2col, of CUDA 12.0: (map, type, rank, address, extents, strides, lower
+/// corner, upper corner, channels and pixels of a box, element strides, interleave, swizzle,
+/// promotion, fill), innermost dimension first.
+using TensorMapEncodeWindows = Result (*)(TensorMapBytes*, int, unsigned, void*,
+                                          const unsigned long long*, const unsigned long long*,
+                                          const int*, const int*, unsigned, unsigned,
+                                          const unsigned*, int, int, int, int);
+
 /// One pointer to each function. Tests replace this table.
 struct Api {
 #define HEDDLE_CUDA_DECLARE(name, parameters, symbol) Result(*name) parameters = nullptr;
@@ -170,6 +179,7 @@ struct Api {
 #undef HEDDLE_CUDA_DECLARE
   /// Null where the driver is older than CUDA 12.0.
   TensorMapEncode tensor_map_encode = nullptr;
+  TensorMapEncodeWindows tensor_map_encode_windows = nullptr;
 };
 
 /// The driver library, HEDDLE_LIBCUDA in place of libcuda.so.1 if that is set. Null where there is

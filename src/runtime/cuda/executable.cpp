@@ -37,9 +37,10 @@ struct Executable::Loaded {
   void load(const std::vector<Launch>& launches, std::vector<Step>& steps) const {
     for (const Launch& launch : launches) {
       const Function function = module.function(launch.kernel);
-      steps.push_back({Launcher(*device, static_cast<api::FunctionHandle>(function.handle()),
-                                &function.name(), launch.dynamic_smem, launch.cluster),
-                       &launch});
+      steps.push_back(
+          {Launcher(*device, static_cast<api::FunctionHandle>(function.handle()), &function.name(),
+                    launch.dynamic_smem, launch.cluster, launch.overlaps),
+           &launch});
     }
   }
 

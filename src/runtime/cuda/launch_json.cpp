@@ -13,11 +13,15 @@ std::vector<T> ints(const Json& list) {
 Json maps_json(const std::vector<TensorMap>& maps) {
   Json out = Json::array();
   for (const TensorMap& m : maps) {
+    Json windows = Json::array();
+    for (const TensorMap::Window& w : m.windows)
+      windows.push_back(Json::array_of(std::vector<int64_t>{w.points, w.stride, w.first}));
     out.push_back(Json::object({{"buffer", m.buffer},
                                 {"element_bytes", m.element_bytes},
                                 {"shape", Json::array_of(m.shape)},
                                 {"row_dim", m.row_dim},
-                                {"rows", m.rows}}));
+                                {"rows", m.rows},
+                                {"windows", std::move(windows)}}));
   }
   return out;
 }
@@ -28,6 +32,8 @@ std::vector<TensorMap> maps_from(const Json& list) {
     out.push_back({static_cast<int>(j.at("buffer").as_int()),
                    static_cast<int>(j.at("element_bytes").as_int()), ints<int64_t>(j.at("shape")),
                    static_cast<int>(j.at("row_dim").as_int()), j.at("rows").as_int()});
+    for (const Json& w : j.at("windows").elements())
+      out.back().windows.push_back({w.at(0).as_int(), w.at(1).as_int(), w.at(2).as_int()});
   }
   return out;
 }
@@ -42,6 +48,7 @@ Json launches_json(const std::vector<Launch>& launches) {
                                 {"block", Json::array_of(l.block)},
                                 {"shared_bytes", l.dynamic_smem},
                                 {"cluster", l.cluster},
+                                {"overlaps", l.overlaps},
                                 {"buffers", Json::array_of(l.buffers)},
                                 {"maps", maps_json(l.maps)}}));
   }
@@ -59,6 +66,7 @@ std::vector<Launch> launches_from(const Json& list) {
     }
     l.dynamic_smem = static_cast<unsigned>(j.at("shared_bytes").as_int());
     l.cluster = static_cast<unsigned>(j.at("cluster").as_int());
+    l.overlaps = j.at("overlaps").as_bool();
     l.buffers = ints<int>(j.at("buffers"));
     l.maps = maps_from(j.at("maps"));
     out.push_back(std::move(l));

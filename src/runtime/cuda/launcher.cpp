@@ -7,6 +7,14 @@ namespace {
 
 constexpr unsigned kSmemWithoutAsking = 48U << 10;
 constexpr unsigned kPortableCluster = 8;
+// CUDA 12.3, the first version whose graphs keep dependencies of this kind.
+constexpr int kLeastDriverOfOverlaps = 12030;
+
+bool can_overlap(const DeviceState& device) {
+  int version = 0;
+  return device.info.major >= 9 && device.api->driver_get_version(&version) == api::kSuccess &&
+         version >= kLeastDriverOfOverlaps;
+}
 
 std::string text_of(const std::array<unsigned, 3>& extents) {
   return std::to_string(extents[0]) + "x" + std::to_string(extents[1]) + "x" +
@@ -16,12 +24,13 @@ std::string text_of(const std::array<unsigned, 3>& extents) {
 }  // namespace
 
 Launcher::Launcher(DeviceState& device, api::FunctionHandle function, const std::string* name,
-                   unsigned dynamic_smem, unsigned cluster)
+                   unsigned dynamic_smem, unsigned cluster, bool overlaps)
     : device_(&device),
       function_(function),
       name_(name),
       dynamic_smem_(dynamic_smem),
-      cluster_(cluster) {
+      cluster_(cluster),
+      overlaps_(overlaps && can_overlap(device)) {
   if (cluster_ < 1 || (cluster_ > 1 && device.info.major < 9)) {
     throw_runtime_error("kernel '" + *name + "' wants clusters of " + std::to_string(cluster_) +
                         " blocks, and " + device.info.name + " has none (sm_90 has)");
@@ -42,13 +51,21 @@ Launcher::Launcher(DeviceState& device, api::FunctionHandle function, const std:
   }
 }
 
-api::Result Launcher::launch_cluster(const std::array<unsigned, 3>& grid,
-                                     const std::array<unsigned, 3>& block, void** params,
-                                     api::StreamHandle stream) const {
-  api::LaunchAttribute attribute;
-  attribute.id = api::kLaunchClusterDimension;
-  attribute.cluster[0] = cluster_;
-  attribute.cluster[1] = attribute.cluster[2] = 1;
+api::Result Launcher::launch_with_attributes(const std::array<unsigned, 3>& grid,
+                                             const std::array<unsigned, 3>& block, void** params,
+                                             api::StreamHandle stream) const {
+  std::array<api::LaunchAttribute, 2> attributes;
+  unsigned count = 0;
+  if (cluster_ > 1) {
+    attributes[count].id = api::kLaunchClusterDimension;
+    attributes[count].cluster[0] = cluster_;
+    attributes[count].cluster[1] = attributes[count].cluster[2] = 1;
+    ++count;
+  }
+  if (overlaps_) {
+    attributes[count].id = api::kLaunchOverlaps;
+    attributes[count++].overlaps = 1;
+  }
   api::LaunchConfig config;
   for (std::size_t i = 0; i < 3; ++i) {
     config.grid[i] = grid[i];
@@ -56,8 +73,8 @@ api::Result Launcher::launch_cluster(const std::array<unsigned, 3>& grid,
   }
   config.dynamic_smem = dynamic_smem_;
   config.stream = stream;
-  config.attributes = &attribute;
-  config.attribute_count = 1;
+  config.attributes = attributes.data();
+  config.attribute_count = count;
   return device_->api->launch_kernel_ex(&config, function_, params, nullptr);
 }
 

@@ -91,7 +91,8 @@ void Function::launch(const Stream& stream, std::array<unsigned, 3> grid,
                       unsigned dynamic_smem, unsigned cluster) const {
   DeviceState& d = device_state(device_);
   d.enter();
-  Launcher launcher(d, static_cast<api::FunctionHandle>(handle_), name_, dynamic_smem, cluster);
+  Launcher launcher(d, static_cast<api::FunctionHandle>(handle_), name_, dynamic_smem, cluster,
+                    false);
   launcher.launch(grid, block, const_cast<void**>(params.data()),
                   static_cast<api::StreamHandle>(stream.handle()));
 }

@@ -42,6 +42,12 @@ static __device__ __forceinline__ void send_in_cluster(T* to, T value, unsigned 
     }
   }
 }
+static __device__ __forceinline__ void grid_wait() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 
 // grid 16 x 1 x 1, block 32 x 1 x 1, 16 bytes of shared memory, clusters of 2 blocks
 extern "C" __global__ void __launch_bounds__(32)
@@ -53,6 +59,7 @@ row_sum(const float* __restrict__ x,
   cluster_started();
   const int bx = blockIdx.x / 2;
   const int tx = blockIdx.x % 2 * 32 + threadIdx.x;
+  grid_wait();
   float out_local;
   float out_local_rf;
   out_local_rf = 0.0f;

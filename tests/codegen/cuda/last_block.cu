@@ -8,6 +8,12 @@ static __device__ __forceinline__ bool last_to_finish(unsigned* tickets, unsigne
   }
   return __syncthreads_or(last);
 }
+static __device__ __forceinline__ void grid_wait() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 
 // grid 8 x 1 x 1, block 64 x 1 x 1, 16 bytes of shared memory
 extern "C" __global__ void __launch_bounds__(64)
@@ -18,6 +24,7 @@ sum_of_all(const float* __restrict__ x,
   extern __shared__ __align__(16) unsigned char smem[];
   const int bx = blockIdx.x;
   const int tx = threadIdx.x;
+  grid_wait();
   float out_rf_local;
   float out_rf_local_rf;
   out_rf_local_rf = 0.0f;

@@ -298,7 +298,9 @@ struct FakeFunctions {
   HEDDLE_FAKE(launch_kernel_ex, const api::LaunchConfig* c, api::FunctionHandle function,
               void** params, void**)
   unsigned cluster = 1;
+  bool overlaps = false;
   for (unsigned i = 0; i < c->attribute_count; ++i) {
+    if (c->attributes[i].id == api::kLaunchOverlaps) overlaps = c->attributes[i].overlaps != 0;
     if (c->attributes[i].id == api::kLaunchClusterDimension) cluster = c->attributes[i].cluster[0];
   }
   launch(d,
@@ -307,7 +309,9 @@ struct FakeFunctions {
           {c->block[0], c->block[1], c->block[2]},
           c->dynamic_smem,
           cluster,
-          c->stream},
+          c->stream,
+          {},
+          overlaps},
          params, c->stream);
   HEDDLE_END
   HEDDLE_FAKE(tensor_map_encode, api::TensorMapBytes* map, int type, unsigned rank, void* address,
@@ -320,6 +324,21 @@ struct FakeFunctions {
                     {extents, extents + rank},
                     {strides, strides + rank - 1},
                     {box, box + rank}});
+  HEDDLE_END
+  HEDDLE_FAKE(tensor_map_encode_windows, api::TensorMapBytes* map, int type, unsigned rank,
+              void* address, const unsigned long long* extents, const unsigned long long* strides,
+              const int* lower, const int* upper, unsigned channels, unsigned pixels,
+              const unsigned* steps, int, int swizzle, int, int)
+  map->opaque[0] = d.maps.size();
+  d.maps.push_back({type,
+                    swizzle,
+                    address,
+                    {extents, extents + rank},
+                    {strides, strides + rank - 1},
+                    {channels, pixels},
+                    {lower, lower + rank - 2},
+                    {upper, upper + rank - 2},
+                    {steps, steps + rank}});
   HEDDLE_END
   HEDDLE_FAKE(graph_instantiate, api::GraphExec* exec, api::GraphHandle graph, unsigned long long)
   *exec = reinterpret_cast<api::GraphExec>(
@@ -372,6 +391,7 @@ FakeDriver::FakeDriver() {
   HEDDLE_CUDA_DRIVER_FUNCTIONS(HEDDLE_FAKE_SET)
 #undef HEDDLE_FAKE_SET
   api_.tensor_map_encode = FakeFunctions::tensor_map_encode;
+  api_.tensor_map_encode_windows = FakeFunctions::tensor_map_encode_windows;
 }
 
 FakeDriver::~FakeDriver() {

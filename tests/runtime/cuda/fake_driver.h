@@ -23,6 +23,8 @@ class FakeDriver {
     void* address = nullptr;
     std::vector<unsigned long long> extents, strides;
     std::vector<unsigned> box;
+    std::vector<int> lower = {}, upper = {};  ///< corners of windows
+    std::vector<unsigned> steps = {};
   };
   struct Call {
     std::string kernel;
@@ -30,6 +32,7 @@ class FakeDriver {
     unsigned smem = 0, cluster = 1;
     const void* stream = nullptr;
     std::vector<Map> maps = {};
+    bool overlaps = false;
   };
   /// Gets the parameters: pointers, as many as `buffers` of the kernel.
   using Body = std::function<void(std::vector<void*> parameters)>;

@@ -158,6 +158,68 @@ TEST_F(CudaKernel, TensorMapsHaveTheTypeOfTheElements) {
   }
 }
 
+// A launch may begin before the one before it has ended, where driver and device can do that.
+class OverlappingLaunches : public CudaKernel {
+ protected:
+  std::vector<FakeDriver::Call> launches(int major) {
+    driver_.device.major = major;
+    driver_.kernels["copy"] = {.buffers = 2, .body = {}};
+    auto program = std::make_shared<Program>();
+    program->arch = "sm_80";
+    program->cubin = "copy";
+    program->launches.push_back({"copy", {1, 1, 1}, {32, 1, 1}, 0, 1, {0, 1}});
+    program->launches.push_back(program->launches[0]);
+    program->launches[1].overlaps = true;
+    KernelCode code;
+    code.name = "copy";
+    code.args = {{"x", f32, {kN}, false, false, false, 16},
+                 {"y", f32, {kN}, true, false, false, 16}};
+    code.cuda = program;
+    driver_.launches.clear();
+    Kernel(std::move(code))(gpu(1), gpu(0));
+    return driver_.launches;
+  }
+};
+
+TEST_F(OverlappingLaunches, OnHopper) {
+  const auto made = launches(9);
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_FALSE(made[0].overlaps);
+  EXPECT_TRUE(made[1].overlaps);
+}
+
+TEST_F(OverlappingLaunches, NotBefore) {
+  const auto made = launches(8);
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_FALSE(made[1].overlaps);
+}
+
+// Windows of an image: corners are counted from both ends of each dimension, innermost first.
+TEST_F(CudaKernel, MapsOfWindowsTellWhereTheWindowsBegin) {
+  driver_.kernels["windows"] = {.buffers = 1, .body = {}, .maps = 1};
+  auto program = std::make_shared<Program>();
+  program->arch = "sm_90a";
+  program->cubin = "windows";
+  program->launches.push_back({"windows", {1, 1, 1}, {32, 1, 1}, 0, 1, {1}});
+  // 7 windows of 3, stride 2 and padding 1, along 14 elements; 12 windows of 1 along 12.
+  TensorMap map{.buffer = 0, .element_bytes = 2, .shape = {2, 14, 12, 64}, .rows = 128};
+  map.windows = {{7, 2, -1}, {12, 1, 0}};
+  program->launches[0].maps = {map};
+  KernelCode code;
+  code.name = "windows";
+  code.args = {{"x", f16, {2, 14, 12, 64}, false, false, false, 16},
+               {"y", f32, {kN}, true, false, false, 16}};
+  code.cuda = program;
+  driver_.launches.clear();
+  Kernel(std::move(code))(NDArray::zeros({2, 14, 12, 64}, f16).to_device(Device::cuda()), gpu(0));
+  ASSERT_EQ(driver_.launches.size(), 1U);
+  const FakeDriver::Map& made = driver_.launches[0].maps.at(0);
+  EXPECT_EQ(made.box, (std::vector<unsigned>{64, 128}));
+  EXPECT_EQ(made.lower, (std::vector<int>{0, -1}));
+  EXPECT_EQ(made.upper, (std::vector<int>{0, -2}));
+  EXPECT_EQ(made.steps, (std::vector<unsigned>{1, 1, 2, 1}));
+}
+
 TEST_F(CudaKernel, ASecondCallOnlyLaunches) {
   const Kernel kernel = make();
   const NDArray x = gpu(1), w = gpu(3), y = gpu(0);

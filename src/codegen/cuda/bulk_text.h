@@ -1,0 +1,29 @@
+// The helper functions for loads by TMA, generated for each number of dimensions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::cuda {
+
+/// The forms of a load.
+enum class BulkForm {
+  Alone,    ///< bulk_load_3d: a box, to the memory of the block
+  Pair,     ///< bulk_load_3d_pair: to both blocks of a pair, at the same place. Each counts the
+            ///< bytes at its own barrier.
+  Windows,  ///< window_load_4d: windows of an image (im2col). Offsets within the window follow the
+            ///< coordinates.
+};
+
+/// The name of the function for tensors of `rank` dimensions, 2 to 5 (3 to 5 for windows).
+std::string bulk_name(BulkForm form, size_t rank);
+
+/// The definition of the function of this name, with $ for the inline specifiers. nullopt where no
+/// such function has this name.
+std::optional<std::string> bulk_text(std::string_view name);
+
+std::vector<std::string> bulk_names();
+
+}  // namespace heddle::cuda

@@ -1,0 +1,17 @@
+// The helper functions for products of 8-bit operands by mma.sync, one for each pair of types.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::cuda {
+
+/// The definition of the function of this name, such as mma_m16n8k32_i8_u8_i32, with $ for the
+/// inline specifiers. nullopt where no such function has this name.
+std::optional<std::string> mma8_text(std::string_view name);
+
+std::vector<std::string> mma8_names();
+
+}  // namespace heddle::cuda
