@@ -5,25 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "codegen/cuda/nvrtc.h"
-#include "heddle/codegen/cuda.h"
 #include "heddle/ops/ops.h"
-#include "selftest/pair.h"
+#include "meta_templates/emulated_schedule.h"
 
 namespace heddle::testing {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-Target h200() { return Target::parse("cuda -gpu=h200"); }
-
-AutoSchedulerOptions options() {
-  AutoSchedulerOptions o;
-  o.use_records = false;
-  o.use_alternatives = false;
-  o.allow_tf32 = true;
-  return o;
-}
 
 struct Form {
   DataType type = f16;
@@ -63,13 +52,7 @@ selftest::RandomProgram convolution(const Form& f) {
 
 std::string check(const Form& f) {
   const selftest::RandomProgram p = convolution(f);
-  SCOPED_TRACE(p.text);
-  const Schedule s = create_schedule(p.outputs, h200());
-  const selftest::Case want(p, 3, s.options().allow_tf32);
-  const std::vector<NDArray> arrays = want.fresh_arrays();
-  selftest::emulated(5)(s, p.args(), arrays);
-  EXPECT_EQ(want.difference(arrays), "");
-  return to_string(lower_gpu(s, p.args()));
+  return check_emulated(p, create_schedule(p.outputs, h200()));
 }
 
 // The static choice, but for warp groups, which load tiles by TMA.

@@ -5,10 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "codegen/cuda/nvrtc.h"
-#include "heddle/codegen/cuda.h"
 #include "heddle/codegen/emulator.h"
 #include "heddle/ops/ops.h"
-#include "selftest/pair.h"
+#include "meta_templates/emulated_schedule.h"
 
 namespace heddle::testing {
 namespace {
@@ -16,16 +15,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-Target h200() { return Target::parse("cuda -gpu=h200"); }
-
-AutoSchedulerOptions options() {
-  AutoSchedulerOptions o;
-  o.use_records = false;
-  o.use_alternatives = false;
-  o.allow_tf32 = true;
-  return o;
-}
 
 struct Form {
   DataType type = bf16;
@@ -50,37 +39,9 @@ selftest::RandomProgram product(const Form& f, int64_t m, int64_t n, int64_t k, 
   return p;
 }
 
-// The template of `p`, and the config of it that the knobs say; others at their defaults.
-struct Knobs {
-  int64_t tiles = 1, groups = 1, cols = 64, stages = 3, raster = 1, pairs = 0;
-};
-Schedule schedule(const selftest::RandomProgram& p, const Knobs& knobs,
-                  const Target& target = h200()) {
-  const AutoSchedulerOptionsScope scope(options());
-  const Template t = make_template(ComputeDag(p.outputs), target);
-  Config c = t.default_config();
-  const auto set = [&](const std::string& name, int64_t value) {
-    c.values.at(static_cast<size_t>(t.knob_index(name))) = value;
-  };
-  set("unit", 1);
-  set("group_tiles", knobs.tiles);
-  set("groups", knobs.groups);
-  set("group_cols", knobs.cols);
-  set("group_stages", knobs.stages);
-  set("raster", knobs.raster);
-  set("pairs", knobs.pairs);
-  return t.instantiate(c);
-}
-
 // Emulated, it is right; returns the kernels.
 std::string check(const selftest::RandomProgram& p, const Knobs& knobs) {
-  SCOPED_TRACE(p.text);
-  const Schedule s = schedule(p, knobs);
-  const selftest::Case want(p, 3, s.options().allow_tf32);
-  const std::vector<NDArray> arrays = want.fresh_arrays();
-  selftest::emulated(5)(s, p.args(), arrays);
-  EXPECT_EQ(want.difference(arrays), "");
-  return to_string(lower_gpu(s, p.args()));
+  return check_emulated(p, schedule(p, knobs));
 }
 
 TEST(WarpGroups, EveryFormOfSizesThatDoNotDivide) {

@@ -5,26 +5,15 @@
 #include <gtest/gtest.h>
 
 #include "codegen/cuda/nvrtc.h"
-#include "heddle/codegen/cuda.h"
 #include "heddle/codegen/emulator.h"
 #include "heddle/ops/ops.h"
-#include "selftest/pair.h"
+#include "meta_templates/emulated_schedule.h"
 
 namespace heddle::testing {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-Target h200() { return Target::parse("cuda -gpu=h200"); }
-
-AutoSchedulerOptions options() {
-  AutoSchedulerOptions o;
-  o.use_records = false;
-  o.use_alternatives = false;
-  o.allow_tf32 = true;
-  return o;
-}
 
 struct Form {
   DataType type = f16;
@@ -82,38 +71,10 @@ selftest::RandomProgram convolution(const Form& f) {
   return p;
 }
 
-struct Knobs {
-  int64_t tiles = 1, groups = 1, cols = 64, stages = 3, raster = 1, pairs = 0, location = -1;
-};
-
-Schedule schedule(const selftest::RandomProgram& p, const Knobs& knobs) {
-  const AutoSchedulerOptionsScope scope(options());
-  const Template t = make_template(ComputeDag(p.outputs), h200());
-  Config c = t.default_config();
-  const auto set = [&](const std::string& name, int64_t value) {
-    c.values.at(static_cast<size_t>(t.knob_index(name))) = value;
-  };
-  set("unit", 1);
-  set("group_tiles", knobs.tiles);
-  set("groups", knobs.groups);
-  set("group_cols", knobs.cols);
-  set("group_stages", knobs.stages);
-  set("raster", knobs.raster);
-  set("pairs", knobs.pairs);
-  if (t.knob_index("location") >= 0) set("location", knobs.location);
-  return t.instantiate(c);
-}
-
 std::string check(const Form& f, const Knobs& knobs = {}) {
   const selftest::RandomProgram p = convolution(f);
-  SCOPED_TRACE(p.text);
-  const Schedule s = schedule(p, knobs);
-  const selftest::Case want(p, 3, s.options().allow_tf32);
-  const std::vector<NDArray> arrays = want.fresh_arrays();
-  selftest::emulated(5)(s, p.args(), arrays);
-  EXPECT_EQ(want.difference(arrays), "");
-  const std::string text = to_string(lower_gpu(s, p.args()));
-  EXPECT_THAT(text, HasSubstr(".windows"));
+  std::string text = check_emulated(p, schedule(p, knobs));
+  EXPECT_THAT(text, HasSubstr(".windows")) << p.text;
   return text;
 }
 

@@ -6,26 +6,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Network with(const std::vector<Tensor>& outputs, const std::string& passes) {
-  return Network(outputs, Target::host(), {}, parse_passes(passes));
-}
-
 std::vector<std::string> names_of(const Network& network) {
   std::vector<std::string> names;
   for (const NetworkChoice& c : network.choices())
     names.push_back((c.on ? "" : "-") + c.name + " " + std::to_string(c.places));
   return names;
-}
-
-std::vector<std::string> tasks_of(const Network& network) {
-  std::vector<std::string> names;
-  for (const NetworkNode& node : network.nodes())
-    names.push_back(network.tasks()[static_cast<size_t>(node.task)].name);
-  return names;
-}
-
-Tensor linear(const Tensor& x, int64_t columns) {
-  return ops::add(ops::matmul(x, weights({x.extent(-1), columns})), weights({columns}, "bias"));
 }
 
 Tensor conv(const Tensor& x, int64_t channels, int64_t window, int64_t stride = 1) {
@@ -48,10 +33,10 @@ TEST(Choices, AlikePlacesAreOneChoice) {
   const Tensor x = placeholder({1, 8, 16}, f32, "x");
   const std::vector<Tensor> two{attention(ops::add(attention(x), x))};
   EXPECT_THAT(names_of(Network(two)), ::testing::Contains("join_products@16x48 2"));
-  const Network separate = with(two, "-join_products@16x48");
+  const Network separate = with_passes(two, "-join_products@16x48");
   EXPECT_THAT(names_of(separate), ::testing::Contains("-join_products@16x48 2"));
   EXPECT_GT(separate.nodes().size(), Network(two).nodes().size()) << separate.to_text();
-  EXPECT_EQ(separate.nodes().size(), with(two, "-join_products").nodes().size());
+  EXPECT_EQ(separate.nodes().size(), with_passes(two, "-join_products").nodes().size());
   EXPECT_EQ(wrong_network(two, 1e-4, "-join_products@16x48"), "");
 }
 
@@ -61,9 +46,9 @@ TEST(Choices, OneOfTwoJoinsIsOff) {
   EXPECT_THAT(names_of(Network(outputs)),
               ::testing::IsSupersetOf({"join_products@16x48 1", "join_products@32x96 1"}));
   const size_t both = Network(outputs).nodes().size();
-  EXPECT_EQ(with(outputs, "-join_products@32x96").nodes().size(), both + 2);
+  EXPECT_EQ(with_passes(outputs, "-join_products@32x96").nodes().size(), both + 2);
   // The pass is off, but for one place.
-  EXPECT_EQ(with(outputs, "-join_products,join_products@16x48").nodes().size(), both + 2);
+  EXPECT_EQ(with_passes(outputs, "-join_products,join_products@16x48").nodes().size(), both + 2);
   EXPECT_EQ(wrong_network(outputs, 1e-4, "-join_products,join_products@16x48"), "");
 }
 
@@ -73,7 +58,7 @@ TEST(Choices, ImagesOfOneSizeKeepTheirLayout) {
   const std::vector<Tensor> outputs{ops::relu(conv(ops::relu(conv(x, 16, 1)), 5, 1))};
   EXPECT_THAT(names_of(Network(outputs)),
               ::testing::IsSupersetOf({"channels_last@8x10 1", "channels_last@4x5 1"}));
-  EXPECT_THAT(tasks_of(with(outputs, "-channels_last@4x5")),
+  EXPECT_THAT(tasks_of(with_passes(outputs, "-channels_last@4x5")),
               ::testing::ElementsAre(HasSubstr("f32[1,8,10,8]"), HasSubstr("f32[1,12,4,5]"),
                                      HasSubstr("f32[1,12,4,5]"), HasSubstr("f32[1,16,4,5]"),
                                      HasSubstr("f32[1,5,4,5]")));
@@ -93,7 +78,7 @@ TEST(Choices, WhatAProductReadsIsStored) {
   const std::vector<Tensor> outputs = scaled_channels();
   const Network usual(outputs);
   ASSERT_THAT(names_of(usual), ::testing::Contains("-store@mul:1x6x6x16 1"));
-  const Network stored = with(outputs, "store@mul:1x6x6x16");
+  const Network stored = with_passes(outputs, "store@mul:1x6x6x16");
   EXPECT_EQ(stored.nodes().size(), usual.nodes().size() + 1) << stored.to_text();
   EXPECT_THAT(tasks_of(stored), ::testing::Contains("mul f32[1,6,6,16]"));
   EXPECT_EQ(wrong_network(outputs, 1e-4, "store@mul:1x6x6x16"), "");
@@ -105,7 +90,7 @@ TEST(Choices, ANodeWithoutSumsIsComputedWhereItIsRead) {
   const std::vector<Tensor> outputs{ops::matmul(linear(x, 6), y), ops::matmul(y, linear(x, 6))};
   const Network usual(outputs);
   ASSERT_THAT(names_of(usual), ::testing::Contains("-fuse@relu:6x4 1")) << usual.to_text();
-  const Network fused = with(outputs, "fuse@relu:6x4");
+  const Network fused = with_passes(outputs, "fuse@relu:6x4");
   EXPECT_LT(fused.nodes().size(), usual.nodes().size()) << fused.to_text();
   EXPECT_EQ(wrong_network(outputs, 1e-4, "fuse@relu:6x4"), "");
 }
@@ -116,7 +101,7 @@ TEST(Choices, EitherOfTwoConvolutionsComputesTheirSum) {
   const std::vector<Tensor> outputs{ops::relu(conv(sum, 4, 3))};
   const Network usual(outputs);
   ASSERT_THAT(names_of(usual), ::testing::Contains("-store@conv2d:1x6x6x16 1")) << usual.to_text();
-  const Network other = with(outputs, "store@conv2d:1x6x6x16");
+  const Network other = with_passes(outputs, "store@conv2d:1x6x6x16");
   ASSERT_EQ(other.nodes().size(), usual.nodes().size()) << other.to_text();
   // The sum is in the node that reads the image of 12 channels, not in that of 8.
   EXPECT_THAT(usual.to_text(), HasSubstr("f32[1,6,6,16] f32[1,6,6,8] + 1 constant"));
@@ -128,21 +113,21 @@ TEST(Choices, AllPlacesOfAnOperatorHaveOneName) {
   const Tensor x = placeholder({1, 8, 16}, f32, "x");
   const std::vector<Tensor> outputs{attention(linear(attention(x), 32))};
   const size_t usual = Network(outputs).nodes().size();
-  const Network separate = with(outputs, "-join_products@*");
-  EXPECT_EQ(separate.nodes().size(), with(outputs, "-join_products").nodes().size());
+  const Network separate = with_passes(outputs, "-join_products@*");
+  EXPECT_EQ(separate.nodes().size(), with_passes(outputs, "-join_products").nodes().size());
   // A name of its own comes before that of all.
-  const Network one = with(outputs, "-join_products@*,join_products@16x48");
+  const Network one = with_passes(outputs, "-join_products@*,join_products@16x48");
   EXPECT_GT(one.nodes().size(), usual);
   EXPECT_LT(one.nodes().size(), separate.nodes().size());
   EXPECT_EQ(wrong_network(scaled_channels(), 1e-4, "store@mul:*"), "");
-  EXPECT_GT(with(scaled_channels(), "store@mul:*").nodes().size(),
+  EXPECT_GT(with_passes(scaled_channels(), "store@mul:*").nodes().size(),
             Network(scaled_channels()).nodes().size());
-  EXPECT_THAT(message_of([&] { with(outputs, "store@pad:*"); }), HasSubstr("no choice"));
+  EXPECT_THAT(message_of([&] { with_passes(outputs, "store@pad:*"); }), HasSubstr("no choice"));
 }
 
 TEST(Choices, AnUnknownOneIsAnErrorWithTheNearest) {
   const std::vector<Tensor> outputs = scaled_channels();
-  EXPECT_THAT(message_of([&] { with(outputs, "store@mul:1x6x6x8"); }),
+  EXPECT_THAT(message_of([&] { with_passes(outputs, "store@mul:1x6x6x8"); }),
               ::testing::AllOf(HasSubstr("no choice 'store@mul:1x6x6x8'"),
                                HasSubstr("store@mul:1x6x6x16")));
   EXPECT_THAT(message_of([] { parse_passes("-fold_views@8x8"); }), HasSubstr("no pass"));
@@ -197,7 +182,8 @@ TEST(Choices, ANetworkWithoutAnyHasNothingToRace) {
 TEST(Choices, APassThatIsOffIsOffered) {
   const Tensor x = placeholder({1, 8, 16}, f32, "x");
   const TuneClock clock;
-  const PassChoice choice = choose_passes(with({attention(x)}, "-join_products"), 0.05, clock);
+  const PassChoice choice =
+      choose_passes(with_passes({attention(x)}, "-join_products"), 0.05, clock);
   ASSERT_FALSE(choice.trials.empty());
   EXPECT_THAT(choice.trials,
               ::testing::Contains(::testing::Field(&ChoiceTrial::change, "join_products")));

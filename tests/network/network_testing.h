@@ -27,6 +27,19 @@ std::string message_of(F&& call) {
   return "nothing was thrown";
 }
 
+/// The network of these outputs with the passes that the text names.
+inline Network with_passes(const std::vector<Tensor>& outputs, const std::string& passes) {
+  return Network(outputs, Target::host(), {}, parse_passes(passes));
+}
+
+/// The name of the task of each node.
+inline std::vector<std::string> tasks_of(const Network& network) {
+  std::vector<std::string> names;
+  for (const NetworkNode& node : network.nodes())
+    names.push_back(network.tasks()[static_cast<size_t>(node.task)].name);
+  return names;
+}
+
 /// Placeholders in the order of the graph, then the outputs.
 inline std::vector<Tensor> args_of(const std::vector<Tensor>& outputs) {
   std::vector<Tensor> args = ComputeDag(outputs).placeholders();
@@ -95,6 +108,11 @@ inline std::string wrong_network(const std::vector<Tensor>& outputs, double tole
 
 inline Tensor weights(Shape shape, const std::string& name = "weights") {
   return constant_placeholder(std::move(shape), f32, name);
+}
+
+/// A product with weights, and a bias.
+inline Tensor linear(const Tensor& x, int64_t columns) {
+  return ops::add(ops::matmul(x, weights({x.extent(-1), columns})), weights({columns}, "bias"));
 }
 
 /// conv 3x3 (padded) -> batch norm, with weights of its own.

@@ -11,33 +11,18 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Network with(const std::vector<Tensor>& outputs, const std::string& passes) {
-  return Network(outputs, Target::host(), {}, parse_passes(passes));
-}
-
 std::vector<std::string> applied(const Network& network) {
   std::vector<std::string> names;
   for (const PassApplication& a : network.passes()) names.push_back(a.pass);
   return names;
 }
 
-std::vector<std::string> tasks_of(const Network& network) {
-  std::vector<std::string> names;
-  for (const NetworkNode& node : network.nodes())
-    names.push_back(network.tasks()[static_cast<size_t>(node.task)].name);
-  return names;
-}
-
-Tensor linear(const Tensor& x, int64_t columns) {
-  return ops::add(ops::matmul(x, weights({x.extent(-1), columns})), weights({columns}, "bias"));
-}
-
 TEST(Passes, AProductOfAReshapedMatrixTakesItsResidual) {
   Tensor x = placeholder({1, 8, 16}, f32, "x");
   Tensor y = ops::reshape(linear(ops::reshape(x, {8, 16}), 16), {1, 8, 16});
   const std::vector<Tensor> outputs{ops::relu(ops::add(y, x))};
-  EXPECT_EQ(with(outputs, "").nodes().size(), 1u);
-  EXPECT_GT(with(outputs, "none").nodes().size(), 1u);
+  EXPECT_EQ(with_passes(outputs, "").nodes().size(), 1u);
+  EXPECT_GT(with_passes(outputs, "none").nodes().size(), 1u);
   EXPECT_EQ(wrong_network(outputs), "");
 }
 
@@ -69,7 +54,7 @@ std::vector<Tensor> attention() {
 
 TEST(Passes, ProductsOfOneInputAreOne) {
   const std::vector<Tensor> outputs = attention();
-  const Network joined(outputs), separate = with(outputs, "-join_products");
+  const Network joined(outputs), separate = with_passes(outputs, "-join_products");
   EXPECT_EQ(joined.nodes().size() + 2, separate.nodes().size()) << joined.to_text();
   EXPECT_THAT(tasks_of(joined)[0], HasSubstr("f32[1,8,64]"));
   EXPECT_THAT(applied(joined), ::testing::Contains("join_products"));
@@ -149,7 +134,7 @@ TEST(Passes, ConcatsOfOneBlockShareTheLongest) {
   EXPECT_EQ(wrong_network(outputs), "");
   const std::vector<Tensor> args = args_of(outputs);
   EXPECT_LE(network.build(args).workspace_bytes(),
-            with(outputs, "-concat_in_place").build(args).workspace_bytes());
+            with_passes(outputs, "-concat_in_place").build(args).workspace_bytes());
 }
 
 TEST(Passes, PartsThatAreNotConsecutiveAreCopied) {
@@ -187,7 +172,7 @@ TEST(Passes, ImagesBetweenConvolutionsHaveTheirChannelsInnermost) {
   Tensor y = ops::relu(conv(x, 8));
   y = ops::relu(ops::depthwise_conv2d(y, weights({8, 1, 3, 3}), {.padding = {1}}));
   const std::vector<Tensor> outputs{ops::relu(conv(y, 5, 1))};
-  const Network network(outputs), other = with(outputs, "-channels_last");
+  const Network network(outputs), other = with_passes(outputs, "-channels_last");
   // Equal nodes: the last one writes the result as it was declared.
   EXPECT_THAT(tasks_of(network),
               ::testing::ElementsAre(HasSubstr("f32[1,6,7,8]"), HasSubstr("f32[1,6,7,8]"),
