@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "driver/family_blocks.h"
 #include "heddle/driver/family.h"
 #include "heddle/support/error.h"
 
@@ -126,13 +128,22 @@ class Leaves {
   std::vector<std::string> texts_;
 };
 
+/// Where several threads share the work, short blocks, so that smaller sizes have blocks for all of
+/// them.
+Schedule shared_at_all_sizes(const Schedule& at_point, const TaskFamily& family) {
+  std::optional<Schedule> shorter;
+  if (at_point.target().cores > 1)
+    shorter = family::with_blocks(at_point, family.outputs, family::BlockForm::Shorter);
+  return shorter ? *std::move(shorter) : for_all_sizes(at_point, family.outputs);
+}
+
 Schedule for_all_sizes_or_static(const Schedule& at_point, const TaskFamily& family,
                                  const TuneTask& task) {
   try {
-    return for_all_sizes(at_point, family.outputs);
+    return shared_at_all_sizes(at_point, family);
   } catch (const Error& e) {
     if (e.kind != ErrorKind::User) throw;
-    Schedule other = for_all_sizes(task.tmpl.static_schedule(), family.outputs);
+    Schedule other = shared_at_all_sizes(task.tmpl.static_schedule(), family);
     other.provenance += "; another was given, but " + e.message;
     return other;
   }
