@@ -32,6 +32,7 @@ import torch
 
 import exported
 from export_models import export, networks, randomize
+from result_text import show
 
 TOLERANCE = {"f32": 1e-3, "f16": 3e-2}
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "f64": torch.float64, "i64": torch.int64,
@@ -178,15 +179,6 @@ def measure(case, folder, options):
             "differences": differences}
 
 
-def show(result):
-    print(f"{result['network']} {result['precision']}, batch {result['batch']}")
-    ours = result["seconds"]["heddle"]
-    for name, seconds in result["seconds"].items():
-        print(f"  {name:14s} {seconds * 1e3:9.3f} ms   {seconds / ours:5.2f} of Heddle's   "
-              f"difference {result['differences'][name]:.1e}")
-    sys.stdout.flush()
-
-
 def parse():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -219,7 +211,8 @@ def main():
         for case, (to, seconds) in exports.items():
             results.append(measure(case, to, options))
             results[-1]["export_seconds"] = seconds
-            show(results[-1])
+            name, precision, batch = case
+            show(f"{name} {precision}, batch {batch}", results[-1])
             if options.json:
                 pathlib.Path(options.json).write_text(json.dumps(results, indent=1))
     return int(any(d > TOLERANCE[r["precision"]] for r in results

@@ -28,6 +28,7 @@ import torch
 
 import exported
 from export_models import export, networks, randomize
+from result_text import show
 
 TOLERANCE = 1e-3
 
@@ -112,15 +113,6 @@ def measure(name, batch, threads, options):
             "differences": differences}
 
 
-def show(result):
-    print(f"{result['network']}, batch {result['batch']}, {result['threads']} threads")
-    ours = result["seconds"]["heddle"]
-    for name, seconds in result["seconds"].items():
-        print(f"  {name:14s} {seconds * 1e3:9.3f} ms   {seconds / ours:5.2f} of Heddle's   "
-              f"difference {result['differences'][name]:.1e}")
-    sys.stdout.flush()
-
-
 def numbers(text):
     return [int(n) for n in text.split(",")]
 
@@ -146,7 +138,7 @@ def main():
         for batch in options.batch:
             for threads in options.threads:
                 results.append(measure(name, batch, threads, options))
-                show(results[-1])
+                show(f"{name}, batch {batch}, {threads} threads", results[-1])
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(results, indent=1))
     return int(any(d > TOLERANCE for r in results for d in r["differences"].values()))
