@@ -97,9 +97,7 @@ std::vector<Tensor> apply(const RewriteSite& site) {
           to.push_back({k.var(), reduce.back()});
         }
         const auto read = [&](const Tensor& t, const Access& as) {
-          std::vector<Expr> at;
-          for (const Expr& index : as.indices) at.push_back(substitute(index, to));
-          return cast(f32, t.at(at));
+          return cast(f32, dag::read_at(t, as, to));
         };
         return sum(read(a, *operands.a) * read(b, *operands.b), reduce);
       },

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "dag/convolution.h"
+#include "dag/rewrite_parts.h"
 #include "heddle/dag/alternatives.h"
 
 namespace heddle {
@@ -91,11 +92,9 @@ Tensor with_sign_flipped(const Tensor& from, DataType other, const Operation& op
       from.name() + "_flipped", "flip_sign", op.where());
 }
 
-/// The indices of an access, in terms of other axes.
+/// The element at the indices of an access, in terms of other axes, as a term of the sum.
 Expr read_over(const Tensor& t, const Access& as, const std::vector<VarBinding>& to) {
-  std::vector<Expr> at;
-  for (const Expr& index : as.indices) at.push_back(substitute(index, to));
-  return cast(i32, t.at(at));
+  return cast(i32, dag::read_at(t, as, to));
 }
 
 std::vector<Tensor> apply(const RewriteSite& site) {

@@ -125,11 +125,8 @@ std::vector<Tensor> apply(const RewriteSite& site) {
           to.push_back({op.reduce_axes()[r].var(), over.back()});
         }
         Expr factors[2];
-        for (const int o : {0, 1}) {
-          std::vector<Expr> at;
-          for (const Expr& index : p.operands[o]->indices) at.push_back(substitute(index, to));
-          factors[o] = cast(type, operands[o].at(at));
-        }
+        for (const int o : {0, 1})
+          factors[o] = cast(type, dag::read_at(operands[o], *p.operands[o], to));
         return sum_in(type, factors[0] * factors[1], over);
       },
       op.name() + "_padded", "pad_product", op.where());

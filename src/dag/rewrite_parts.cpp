@@ -101,6 +101,12 @@ int plain_dimension(const Access& operand, const Axis& axis) {
   return found;
 }
 
+Expr read_at(const Tensor& t, const Access& as, const std::vector<VarBinding>& to) {
+  std::vector<Expr> at;
+  for (const Expr& index : as.indices) at.push_back(substitute(index, to));
+  return t.at(at);
+}
+
 bool is_constant_operand(const ComputeDag& dag, const Access& operand) {
   return operand.tensor.op()->is_constant() || dag.info(operand.producer).precomputable;
 }

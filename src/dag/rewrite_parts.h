@@ -40,6 +40,9 @@ Expr flatten(const std::vector<Expr>& indices, const std::vector<int64_t>& exten
 /// where another dimension depends on the axis.
 int plain_dimension(const Access& operand, const Axis& axis);
 
+/// The element of `t` at the indices of the access, in terms of other axes.
+Expr read_at(const Tensor& t, const Access& as, const std::vector<VarBinding>& to);
+
 /// Whether the operand is constant, or computed from constants alone.
 bool is_constant_operand(const ComputeDag& dag, const Access& operand);
 
