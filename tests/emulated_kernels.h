@@ -7,6 +7,7 @@
 
 #include "driver/build_cuda.h"
 #include "heddle/codegen/emulator.h"
+#include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "runtime/cuda/fake_driver.h"
 
@@ -17,11 +18,22 @@ inline void emulate_kernel(cuda::FakeDriver& driver, const GpuKernel& kernel) {
   one.name = kernel.name;
   one.args = kernel.args;
   one.main = {kernel};
-  const auto body = [one](const std::vector<void*>& parameters) {
+  one.sizes = kernel.sizes;
+  const size_t buffers = one.args.size();
+  // The emulator reads sizes from shapes, and here they are parameters.
+  for (const Var& size : kernel.sizes)
+    one.args.push_back(Buffer::make(size->name, u8, {size}, Scope::Argument));
+  const auto body = [one, buffers](const std::vector<void*>& parameters) {
+    std::vector<VarBinding> sizes;
+    for (size_t i = 0; i < one.sizes.size(); ++i)
+      sizes.push_back({one.sizes[i], Expr(reinterpret_cast<int64_t>(parameters[buffers + i]))});
     std::vector<NDArray> arrays;
     for (size_t i = 0; i < one.args.size(); ++i) {
       const Buffer& b = one.args[i];
-      arrays.push_back(NDArray::wrap(parameters[i], describe(b).shape, b->dtype));
+      Extents shape;
+      for (const Expr& e : b->shape) shape.push_back(*as_int(simplify(substitute(e, sizes))));
+      arrays.push_back(i < buffers ? NDArray::wrap(parameters[i], std::move(shape), b->dtype)
+                                   : NDArray::zeros(std::move(shape), b->dtype));
     }
     // Nothing may be thrown through the driver, into a library with a C++ library of its own.
     try {
@@ -30,7 +42,7 @@ inline void emulate_kernel(cuda::FakeDriver& driver, const GpuKernel& kernel) {
       ADD_FAILURE() << error.what();
     }
   };
-  driver.kernels[kernel.name] = {kernel.args.size(), body};
+  driver.kernels[kernel.name] = {buffers + kernel.sizes.size(), body};
 }
 
 inline void emulate_kernels(cuda::FakeDriver& driver, const GpuProgram& program) {

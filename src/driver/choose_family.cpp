@@ -99,23 +99,11 @@ class FamilyChooser {
 
   Target target() const { return family_target(options_.target.value_or(Target::host())); }
 
-  /// The sizes for which schedules are chosen at the point. Wide accesses on a GPU need rows whose
-  /// length is a multiple of the access. A size that happens to be such a multiple says nothing
-  /// about the other sizes.
-  std::vector<SizeValue> chosen_for(const FamilyPoint& p) const {
-    std::vector<SizeValue> out = values(p);
-    for (size_t i = 0; target().is_cuda() && i < out.size(); ++i) {
-      const SizeRange range = *out[i].size->size;
-      if (out[i].value % 2 == 0 && out[i].value > range.lo) --out[i].value;
-    }
-    return out;
-  }
-
   /// Adds the static choice at the point, and the caller's candidate where there is one.
   void add_candidates(const FamilyPoint& p) {
     unless_refused(p, [&] {
-      const family::NearChoice near =
-          family::choice_near(outputs_, chosen_for(p), target(), options_.scheduler);
+      const family::NearChoice near = family::choice_near(
+          outputs_, family::without_lucky_sizes(values(p), target()), target(), options_.scheduler);
       add_forms(p, "", near.schedule);
       if (!options_.choose) return;
       const Instance at = at_sizes(outputs_, near.at);

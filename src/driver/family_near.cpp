@@ -54,6 +54,13 @@ std::string sizes_text(const std::vector<SizeValue>& at) {
   return text;
 }
 
+std::vector<SizeValue> without_lucky_sizes(std::vector<SizeValue> at, const Target& target) {
+  for (SizeValue& v : at) {
+    if (target.is_cuda() && v.value % 2 == 0 && v.value > v.size->size->lo) --v.value;
+  }
+  return at;
+}
+
 NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
                        const Target& target, const AutoSchedulerOptions& options) {
   AutoSchedulerOptions own = options;

@@ -17,6 +17,10 @@ struct NearChoice {
 /// "n = 17, m = 8".
 std::string sizes_text(const std::vector<SizeValue>& at);
 
+/// `at`, for a GPU with odd values in place of even ones. Wide accesses need rows whose length is a
+/// multiple of the access, and a size that happens to be such a multiple says nothing about others.
+std::vector<SizeValue> without_lucky_sizes(std::vector<SizeValue> at, const Target& target);
+
 /// The choice of create_schedule at the sizes `at`, without alternatives. Where it uses a matrix
 /// unit of a CPU, whose tiles have no tails, the result is the choice at the nearest sizes whose
 /// operands are padded to whole tiles. Otherwise it is the choice for the same CPU without the

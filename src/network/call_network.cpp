@@ -31,7 +31,8 @@ void NetworkKernel::Impl::set_sizes(Frame& frame, std::vector<int64_t> values) c
         extent += factor * values[static_cast<size_t>(size)];
     }
     frame.arrays[b.step][b.position] =
-        NDArray::wrap(static_cast<char*>(frame.arena.data()) + b.offset, std::move(shape), b.dtype);
+        NDArray::wrap(static_cast<char*>(frame.arena.data()) + b.offset, std::move(shape), b.dtype,
+                      on_gpu ? Device::cuda() : Device::cpu());
   }
   frame.sizes = std::move(values);
 }
@@ -44,9 +45,8 @@ NetworkKernel::Impl& NetworkKernel::impl() const {
 void NetworkKernel::call(std::span<const NDArray> arrays) const {
   check_arguments(kName, impl().args, arrays, impl().on_gpu != nullptr);
   check_apart(kName, impl_->args, arrays, impl_->bound);
-  const auto run = [&](std::span<const NDArray> given) {
-    Impl::Call(*impl_, given, impl_->sizes_of(given)).run();
-  };
+  const std::vector<int64_t> sizes = impl_->sizes_of(arrays);
+  const auto run = [&](std::span<const NDArray> given) { Impl::Call(*impl_, given, sizes).run(); };
   impl_->on_gpu ? impl_->on_gpu->call(impl_->args, arrays, run) : run(arrays);
 }
 

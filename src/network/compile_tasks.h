@@ -21,8 +21,8 @@ struct CompiledTasks {
 enum class OnDisk { No, Yes };
 
 /// Compiles a kernel for each schedule. Arguments are those of the schedule's own declaration,
-/// placeholders first. `tasks` has the number of the task of each. Where `stop` becomes true, the
-/// missing kernels are empty handles.
+/// placeholders first. `tasks` has a number for each, after which it is called. Where `stop`
+/// becomes true, the missing kernels are empty handles.
 CompiledTasks compile_tasks(
     std::span<const Schedule> schedules, std::span<const size_t> tasks, OnDisk on_disk,
     FunctionRef<bool()> stop = [] { return false; });

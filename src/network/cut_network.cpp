@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "heddle/support/error.h"
+#include "driver/family_target.h"
 #include "network/family_graph.h"
 #include "network/passes/graph_pass.h"
 
@@ -19,12 +19,7 @@ double bytes_of(const std::vector<Tensor>& tensors) {
   return bytes;
 }
 
-CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const PassOptions& passes,
-                      const Var& first) {
-  if (target.is_cuda())
-    throw_user_error("kernels of networks for GPUs take constant shapes, and '" + first->name +
-                         "' is a dimension with a range",
-                     {}, "give it one size");
+CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const PassOptions& passes) {
   std::vector<PassApplication> changes;
   FamilyGraph graph = family_graph(declared, target, passes, changes);
   const ComputeDag decide(at_sizes(graph.dag.outputs(), graph.usual).outputs);
@@ -38,8 +33,8 @@ CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const Pa
 
 CutNetwork cut_network(const ComputeDag& declared, const Target& target,
                        const PassOptions& passes) {
-  const std::vector<Var> sizes = sizes_of(declared.outputs());
-  if (!sizes.empty()) return over_sizes(declared, target, passes, sizes[0]);
+  if (!sizes_of(declared.outputs()).empty())
+    return over_sizes(declared, family_target(target), passes);
   ChoiceList choices(passes);
   std::vector<PassApplication> changes;
   ComputeDag dag = run_passes(declared, target, passes, choices, changes);

@@ -11,15 +11,19 @@
 namespace heddle::network {
 namespace {
 
-constexpr double kRatio = 8;      // of neighbouring points of one dimension, where these are enough
-constexpr double kMostAlone = 4;  // points of one dimension; each packs the weights for itself
-constexpr int64_t kOfTwo = 2;     // points of each of two dimensions
-constexpr double kOnly = 0.75;    // where the only point of a dimension lies, in logarithms
+/// Points of one dimension: as many as make the ratio of neighbours at most `ratio`, up to `most`.
+struct Spacing {
+  double ratio, most;
+};
+constexpr Spacing kOnCpu{8, 4};  // each kernel packs the weights for itself
+constexpr Spacing kOnGpu{4, 6};  // too few blocks leave multiprocessors idle; nothing is packed
+constexpr int64_t kOfTwo = 2;    // points of each of two dimensions
+constexpr double kOnly = 0.75;   // where the only point of a dimension lies, in logarithms
 
-std::vector<int64_t> points_of(const Var& size, size_t dims) {
+std::vector<int64_t> points_of(const Var& size, size_t dims, const Spacing& spacing) {
   const auto lo = static_cast<double>(size->size->lo), hi = static_cast<double>(size->size->hi);
-  const double steps = std::ceil(std::log(hi / lo) / std::log(kRatio));
-  const auto alone = static_cast<int64_t>(std::clamp(steps + 1, 1.0, kMostAlone));
+  const double steps = std::ceil(std::log(hi / lo) / std::log(spacing.ratio));
+  const auto alone = static_cast<int64_t>(std::clamp(steps + 1, 1.0, spacing.most));
   const int64_t count = dims == 1 ? alone : dims == 2 ? kOfTwo : 1;
   std::vector<int64_t> points;
   for (int64_t i = 0; i < count; ++i) {
@@ -33,8 +37,8 @@ std::vector<int64_t> points_of(const Var& size, size_t dims) {
 
 class PointTree {
  public:
-  PointTree(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes)
-      : own_(sizes_of(outputs)), sizes_(sizes) {}
+  PointTree(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes, const Target& target)
+      : own_(sizes_of(outputs)), sizes_(sizes), spacing_(target.is_cuda() ? kOnGpu : kOnCpu) {}
 
   SizePoints run() {
     add(0);
@@ -51,7 +55,7 @@ class PointTree {
       made_.tree.push_back(leaf);
       return static_cast<int>(made_.tree.size()) - 1;
     }
-    return add(d, points_of(own_[d], own_.size()), 0);
+    return add(d, points_of(own_[d], own_.size(), spacing_), 0);
   }
 
   /// The same, where only the points from number `first` on are left.
@@ -80,6 +84,7 @@ class PointTree {
 
   const std::vector<Var> own_;
   const std::vector<Var>& sizes_;
+  const Spacing spacing_;
   std::vector<SizeValue> at_;
   SizePoints made_;
 };
@@ -132,21 +137,36 @@ class Leaves {
 /// them.
 Schedule shared_at_all_sizes(const Schedule& at_point, const TaskFamily& family) {
   std::optional<Schedule> shorter;
-  if (at_point.target().cores > 1)
+  if (!at_point.target().is_cuda() && at_point.target().cores > 1)
     shorter = family::with_blocks(at_point, family.outputs, family::BlockForm::Shorter);
   return shorter ? *std::move(shorter) : for_all_sizes(at_point, family.outputs);
 }
 
-Schedule for_all_sizes_or_static(const Schedule& at_point, const TaskFamily& family,
-                                 const TuneTask& task) {
+/// nullopt where the schedule does not hold for all sizes, and `why`.
+std::optional<Schedule> if_it_holds(const Schedule& at_point, const TaskFamily& family,
+                                    std::string& why) {
   try {
     return shared_at_all_sizes(at_point, family);
   } catch (const Error& e) {
     if (e.kind != ErrorKind::User) throw;
-    Schedule other = shared_at_all_sizes(task.tmpl.static_schedule(), family);
-    other.provenance += "; another was given, but " + e.message;
-    return other;
+    if (why.empty()) why = e.message;
+    return std::nullopt;
   }
+}
+
+/// The given schedule, or the first of these that holds for all sizes: the static choice of its
+/// task, those of the tasks at other sizes, and the naive schedule.
+Schedule for_all_sizes_or_static(const Schedule& at_point, const TaskFamily& family,
+                                 std::span<const TuneTask> tasks, size_t task) {
+  std::string why;
+  std::optional<Schedule> made = if_it_holds(at_point, family, why);
+  if (made) return *std::move(made);
+  made = if_it_holds(tasks[task].tmpl.static_schedule(), family, why);
+  for (size_t t = 0; t < tasks.size() && !made; ++t)
+    made = if_it_holds(tasks[t].tmpl.static_schedule(), family, why);
+  if (!made) made = naive_schedule(family.outputs, at_point.target());
+  made->provenance += "; another was given, but " + why;
+  return *std::move(made);
 }
 
 }  // namespace
@@ -155,8 +175,9 @@ std::vector<std::string> sizes_of_leaves(const SizeTree& tree, const std::vector
   return Leaves(tree, sizes).take();
 }
 
-SizePoints size_points(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes) {
-  return PointTree(outputs, sizes).run();
+SizePoints size_points(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes,
+                       const Target& target) {
+  return PointTree(outputs, sizes, target).run();
 }
 
 TaskVariants variants_for_all_sizes(const TaskFamily& family, std::span<const Schedule> at_points,
@@ -165,7 +186,7 @@ TaskVariants variants_for_all_sizes(const TaskFamily& family, std::span<const Sc
   std::vector<std::string> steps;
   std::vector<int> variant_of;
   for (size_t i = 0; i < at_points.size(); ++i) {
-    Schedule schedule = for_all_sizes_or_static(at_points[i], family, tasks[i]);
+    Schedule schedule = for_all_sizes_or_static(at_points[i], family, tasks, i);
     std::string text = schedule.to_json().at("steps").dump();
     const auto known = std::find(steps.begin(), steps.end(), text);
     variant_of.push_back(static_cast<int>(known - steps.begin()));

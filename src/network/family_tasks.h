@@ -22,8 +22,10 @@ struct SizePoints {
 };
 
 /// The points of the declaration of `outputs`, which depends on some of `sizes`, the sizes of the
-/// network. One dimension has up to four points, two have two each, and more have one each.
-SizePoints size_points(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes);
+/// network. One dimension has up to four points, or six for a GPU, two have two each, and more have
+/// one each.
+SizePoints size_points(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes,
+                       const Target& target);
 
 /// A task over dimensions.
 struct TaskFamily {
@@ -46,7 +48,8 @@ struct TaskVariants {
 };
 
 /// `at_points` are schedules for the tasks of `family`. A schedule that does not hold for all sizes
-/// is replaced by the static choice of its task, and the provenance says so.
+/// is replaced by the static choice of its task or of one at other sizes, or by the naive schedule
+/// where none of them holds either, and the provenance says so.
 TaskVariants variants_for_all_sizes(const TaskFamily& family, std::span<const Schedule> at_points,
                                     std::span<const TuneTask> tasks);
 

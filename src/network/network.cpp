@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "driver/family_near.h"
+#include "driver/family_target.h"
 #include "heddle/driver/build.h"
 #include "heddle/ir/print.h"
 #include "heddle/support/error.h"
@@ -114,10 +115,12 @@ void Network::Impl::add_tasks(const network::ExtractedNode& node) {
   }
   AutoSchedulerOptions direct = options;
   direct.use_alternatives = false;  // they have other stages at other sizes
-  network::SizePoints points = network::size_points(node.task_outputs, sizes);
+  network::SizePoints points = network::size_points(node.task_outputs, sizes, target);
   std::vector<std::string> chosen_at;
-  for (const std::vector<SizeValue>& at : points.points) {
-    const family::NearChoice near = family::choice_near(node.task_outputs, at, target, direct);
+  const Target over_sizes = family_target(target);
+  for (const std::vector<SizeValue>& point : points.points) {
+    const family::NearChoice near = family::choice_near(
+        node.task_outputs, family::without_lucky_sizes(point, over_sizes), over_sizes, direct);
     const Instance here = at_sizes(node.task_outputs, near.at);
     chosen_at.push_back(family::sizes_text(near.at));
     add(here.of(node.task_inputs), here.outputs, near.schedule.target(), direct,

@@ -101,11 +101,12 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
   std::vector<KernelArg> described = args_over(args, impl_->sizes);
   const std::vector<network::TaskVariants> variants = network::task_variants(*this, schedules);
   std::vector<Schedule> to_compile;
-  std::vector<size_t> numbers;
+  std::vector<size_t> numbers, task_of;
   for (size_t t = 0; t < variants.size(); ++t) {
-    for (const Schedule& s : variants[t].schedules) {
-      to_compile.push_back(s);
-      numbers.push_back(t);
+    for (size_t v = 0; v < variants[t].schedules.size(); ++v) {
+      to_compile.push_back(variants[t].schedules[v]);
+      numbers.push_back(t + v);  // a task over dimensions has as many places, or more
+      task_of.push_back(t);
     }
   }
   const network::CompiledTasks compiled =
@@ -122,9 +123,13 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
   }
   impl.args = std::move(described);
   impl.sizes = kernel_sizes(impl_->sizes);
-  if (impl_->target.is_cuda()) impl.on_gpu = std::make_unique<cuda::DeviceCalls>();
+  if (impl_->target.is_cuda()) {
+    using Calls = cuda::DeviceCalls;
+    impl.on_gpu =
+        std::make_unique<Calls>(impl_->sizes.empty() ? Calls::kGraphs : Calls::kGraphsOfSizes);
+  }
   std::vector<std::vector<network::KernelClones>> clones(tasks().size());
-  for (size_t i = 0; i < numbers.size(); ++i) clones[numbers[i]].emplace_back(compiled.kernels[i]);
+  for (size_t i = 0; i < task_of.size(); ++i) clones[task_of[i]].emplace_back(compiled.kernels[i]);
   for (const NetworkNode& node : nodes()) {
     const auto task = static_cast<size_t>(node.task);
     network::Step step{{}, variants[task].tree};

@@ -65,7 +65,7 @@ class Network {
 
   /// The distinct tasks; nodes of equal structural hash are one task. The weight is the number of
   /// nodes that call it. In a network over dimensions (dsl/dim.h) a node that depends on them has
-  /// several tasks, one after the other: the same declaration at up to four sizes. A schedule for
+  /// several tasks, one after the other: the same declaration at up to six sizes. A schedule for
   /// one of them is used at its sizes and at those below, down to the sizes of the one before.
   const std::vector<TuneTask>& tasks() const;
   /// The tasks for tuning: they know how much memory the weights of all nodes take

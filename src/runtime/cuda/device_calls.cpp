@@ -7,14 +7,23 @@
 namespace heddle::cuda {
 namespace {
 
-constexpr size_t kGraphs = 4;
+/// What a graph depends on.
+std::vector<int64_t> key_of(std::span<const KernelArg> args, std::span<const NDArray> arrays) {
+  std::vector<int64_t> key;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    key.push_back(reinterpret_cast<intptr_t>(arrays[i].data()));
+    if (args[i].symbolic.empty()) continue;
+    key.insert(key.end(), arrays[i].shape().begin(), arrays[i].shape().end());
+  }
+  return key;
+}
 
 }  // namespace
 
-void DeviceCalls::call(std::span<const KernelArg> args, std::span<const NDArray> arrays, Run run) {
+void DeviceCalls::call(Args args, std::span<const NDArray> arrays, Run run) {
   const std::lock_guard lock(mutex_);
   if (!arrays.empty() && arrays[0].device().is_cpu()) return run_staged(args, arrays, run);
-  run_here(arrays, run);
+  run_here(args, arrays, run);
 }
 
 void DeviceCalls::forget() {
@@ -22,19 +31,19 @@ void DeviceCalls::forget() {
   known_.clear();
   from_.clear();
   staged_.clear();
+  room_.clear();
 }
 
-void DeviceCalls::launch_or_run(std::span<const NDArray> arrays, Run run) {
-  std::vector<const void*> addresses;
-  for (const NDArray& a : arrays) addresses.push_back(a.data());
-  const auto at = std::find_if(known_.begin(), known_.end(),
-                               [&](const Known& k) { return k.addresses == addresses; });
+void DeviceCalls::launch_or_run(Args args, std::span<const NDArray> arrays, Run run) {
+  std::vector<int64_t> key = key_of(args, arrays);
+  const auto at =
+      std::find_if(known_.begin(), known_.end(), [&](const Known& k) { return k.key == key; });
   if (at == known_.end()) {
     // The first call loads code and prepares constants. A graph is captured only for arrays that
     // are used again.
     run(arrays);
-    known_.push_front({std::move(addresses), {}});
-    if (known_.size() > kGraphs) known_.pop_back();
+    known_.push_front({std::move(key), {}});
+    if (known_.size() > most_) known_.pop_back();
     return;
   }
   std::rotate(known_.begin(), at, at + 1);
@@ -45,35 +54,48 @@ void DeviceCalls::launch_or_run(std::span<const NDArray> arrays, Run run) {
   known.graph->launch();
 }
 
-void DeviceCalls::run_here(std::span<const NDArray> arrays, Run run) {
+void DeviceCalls::run_here(Args args, std::span<const NDArray> arrays, Run run) {
   const int device = arrays[0].device().index;
   // While the caller captures a graph, the kernels become part of it.
   if (capture_of(device) != nullptr) return run(arrays);
   const Stream stream = Stream::current(device);
   if (last_) stream.wait(*last_);
-  launch_or_run(arrays, run);
+  launch_or_run(args, arrays, run);
   if (!last_) last_.emplace(device);
   last_->record(stream);
 }
 
-void DeviceCalls::run_staged(std::span<const KernelArg> args, std::span<const NDArray> arrays,
-                             Run run) {
+/// All calls share one set of device arrays, whatever arrays they pass, so that one graph serves
+/// them. Where a call needs more room than all before it, the room at least doubles.
+void DeviceCalls::stage(std::span<const NDArray> arrays, Device device) {
+  room_.resize(arrays.size());
+  staged_.resize(arrays.size());
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const NDArray& a = arrays[i];
+    if (staged_[i].defined() && staged_[i].shape() == a.shape()) continue;
+    if (a.bytes() == 0) {
+      staged_[i] = NDArray::empty(a.shape(), a.dtype(), device);
+      continue;
+    }
+    if (!room_[i].defined() || room_[i].bytes() < a.bytes()) {
+      const int64_t before = room_[i].defined() ? room_[i].bytes() : 0;
+      room_[i] = NDArray::empty({std::max(a.bytes(), 2 * before)}, u8, device);
+    }
+    staged_[i] = NDArray::wrap(room_[i].data(), a.shape(), a.dtype(), device);
+  }
+}
+
+void DeviceCalls::run_staged(Args args, std::span<const NDArray> arrays, Run run) {
   const Device device = Device::cuda();
   refuse_in_capture(device.index, "a call with arrays on the CPU");
-  if (staged_.empty()) {
-    // All calls share one set of device arrays, whatever arrays they pass, so that one graph serves
-    // them.
-    for (const NDArray& a : arrays) {
-      staged_.push_back(NDArray::empty(a.shape(), a.dtype(), device));
-    }
-  }
+  stage(arrays, device);
   const auto same = [](const NDArray& a, const NDArray& b) { return a.data() == b.data(); };
   const bool again = std::equal(arrays.begin(), arrays.end(), from_.begin(), from_.end(), same);
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (!args[i].output && !(again && args[i].constant)) staged_[i].copy_from(arrays[i]);
   }
   from_.assign(arrays.begin(), arrays.end());
-  run_here(staged_, run);
+  run_here(args, staged_, run);
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (args[i].output) arrays[i].copy_from(staged_[i]);
   }

@@ -1,4 +1,4 @@
-// Runs a network on a GPU, with one CUDA graph for each set of arrays.
+// Runs a network on a GPU, with one CUDA graph for each set of arrays and their shapes.
 #pragma once
 
 #include <deque>
@@ -17,6 +17,12 @@ class DeviceCalls {
  public:
   /// `run` puts the kernels of the network, called with these arrays, into the current stream.
   using Run = FunctionRef<void(std::span<const NDArray>)>;
+  static constexpr size_t kGraphs = 4;  ///< kept where all extents are constant
+  static constexpr size_t kGraphsOfSizes =
+      16;  ///< kept where extents depend on the sizes of a call
+
+  /// `graphs`: how many graphs are kept, those of the most recent calls.
+  explicit DeviceCalls(size_t graphs = kGraphs) : most_(graphs) {}
 
   /// Arrays on the CPU are copied to the first GPU. Copies of constants are kept as long as the
   /// same arrays are passed.
@@ -26,16 +32,20 @@ class DeviceCalls {
 
  private:
   struct Known {
-    std::vector<const void*> addresses;
+    std::vector<int64_t> key;    ///< addresses of the arrays, and extents that may change
     std::optional<Graph> graph;  ///< from the second call on
   };
-  void run_here(std::span<const NDArray> arrays, Run run);
-  void run_staged(std::span<const KernelArg> args, std::span<const NDArray> arrays, Run run);
-  void launch_or_run(std::span<const NDArray> arrays, Run run);
+  using Args = std::span<const KernelArg>;
+  void run_here(Args args, std::span<const NDArray> arrays, Run run);
+  void run_staged(Args args, std::span<const NDArray> arrays, Run run);
+  void launch_or_run(Args args, std::span<const NDArray> arrays, Run run);
+  void stage(std::span<const NDArray> arrays, Device device);
 
+  const size_t most_;
   std::mutex mutex_;
   std::deque<Known> known_;             ///< most recently used first
-  std::vector<NDArray> from_, staged_;  ///< the last arrays of the CPU, and their copies
+  std::vector<NDArray> room_;           ///< memory of the GPU for each argument
+  std::vector<NDArray> from_, staged_;  ///< the last arrays of the CPU, and their copies in `room_`
   std::optional<Event> last_;           ///< the end of the last call, which used the arena
 };
 
