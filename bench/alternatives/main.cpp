@@ -6,6 +6,7 @@
 //   graph_sweep --target llvm conv2d:c=64,h=56,k=64,r=3,pad=1,layout=nhwc
 //   graph_sweep --target cuda --ranked matmul:1000x3000x500
 //
+// A line of each subject has the times of all graphs, the static choice first; the table follows.
 // With --ranked, also the schedule that the shipped cost model ranks best without measuring.
 //
 // The times are those that `heddle heuristic collect` would log: all graphs of a subject beside the
@@ -36,6 +37,7 @@ struct Options {
   std::string target = "llvm -mcpu=native";
   int threads = 2;
   bool ranked = false;
+  std::string turns;
 };
 
 // Layers of ResNet-50, VGG, MobileNet and an Inception network.
@@ -92,10 +94,12 @@ struct Sweep {
       if (ranked == graphs) schedules.push_back(best);
     }
     const ComputeDag dag(problem.outputs);
-    TuneTask task{
-        .name = subject, .args = problem.args(), .tmpl = make_static_template(dag, target, {})};
+    TuneTask task{.name = subject,
+                  .args = problem.args(),
+                  .tmpl = make_template_of_alternatives(dag, target, {})};
     const TuneClock clock(600);
     const ChoiceTimes times = measure_choices(measurer, task, schedules, clock);
+    print_each(subject, dtype, schedules, times.seconds);
     std::vector<std::string> row{subject, dtype};
     if (!times.problem.empty()) {
       row.resize(10, "-");
@@ -121,6 +125,20 @@ struct Sweep {
     }
     row.resize(10, "-");
     table.add_row(row);
+  }
+
+  // One line for a subject, as soon as it is measured: each schedule with its time.
+  static void print_each(const std::string& subject, const std::string& dtype,
+                         const std::vector<Schedule>& schedules,
+                         const std::vector<double>& seconds) {
+    std::string line = subject + " " + dtype + ": ";
+    for (std::size_t i = 0; i < schedules.size(); ++i) {
+      if (i > 0) line += ", ";
+      line += graph_of(schedules[i]) + " ";
+      line += std::isnan(seconds[i]) ? "failed" : format_fixed(seconds[i] * 1e6, 2) + " us";
+    }
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
   }
 
   // A failed schedule has no time. It is never the best.
@@ -149,7 +167,8 @@ int run(Options o) {
   if (o.dtypes.empty()) o.dtypes = {"f32"};
   const Target target = cli::target_of(o.target, o.threads);
   const ScopedThreads threads(target.is_cuda() ? default_num_threads() : o.threads);
-  const auto measurer = target.is_cuda() ? make_cuda_measurer() : make_worker_measurer();
+  const auto measurer =
+      target.is_cuda() ? make_cuda_measurer({.turns = o.turns}) : make_worker_measurer();
   Sweep sweep{o, target, *measurer};
   for (const int c : {0, 1, 3, 5}) sweep.table.align_left(static_cast<size_t>(c));
   for (const std::string& dtype : o.dtypes) {
@@ -177,6 +196,7 @@ int main(int argc, char** argv) {
   app.add_option("--target", o.target, "Machine: llvm -mcpu=native, or cuda");
   app.add_option("--threads", o.threads, "Of kernels for CPUs (2)")->check(CLI::Range(1, 1024));
   app.add_flag("--ranked", o.ranked, "Also the schedule that the shipped cost model ranks best");
+  app.add_option("--turns", o.turns, "A file that processes which share the GPU lock in turns");
   CLI11_PARSE(app, argc, argv);
   try {
     return run(std::move(o));

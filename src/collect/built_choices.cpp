@@ -61,6 +61,7 @@ class Builder {
                          .rule = rule,
                          .question = question_ % asked.size()});
     BuiltChoices& built = out.built.front();
+    if (question_ >= asked.size()) return out;
     built.fallback = heuristic_.id_of(heuristic_.fallback);
     add(built, built.fallback, rule.static_schedule());
     for (const ParameterSet& choice : heuristic_.candidates(problem))

@@ -24,7 +24,8 @@ class Collector {
              to_string(options.target), options.seed) {
     report_.earlier = static_cast<int>(log_.size());
     if (o_.measurer != nullptr || h_.measure) return;
-    own_measurer_ = o_.target.is_cuda() ? make_cuda_measurer() : make_worker_measurer();
+    own_measurer_ =
+        o_.target.is_cuda() ? make_cuda_measurer({.turns = o_.turns}) : make_worker_measurer();
   }
 
   CollectReport run() {

@@ -123,11 +123,12 @@ std::vector<std::size_t> leaders_of(const std::vector<double>& ratios) {
   return order;
 }
 
-/// Seconds of a race of the leaders, with their compilation, which is sequential.
-double race_seconds(const Screening& s, const std::vector<std::size_t>& leaders) {
+/// Seconds of a race of the leaders, with their compilation, which is sequential where the measurer
+/// does not keep their code.
+double race_seconds(const Screening& s, const std::vector<std::size_t>& leaders, bool code_kept) {
   double compile = 0, round = 0;
   for (const std::size_t i : leaders) {
-    compile += s.compile_seconds[i];
+    if (!code_kept) compile += s.compile_seconds[i];
     const double call = s.call * s.ratios[i];
     round += call + std::max(call, kShortestTurn);
   }
@@ -147,7 +148,7 @@ ChoiceTimes measure_choices(Measurer& measurer, const TuneTask& task,
   std::vector<Schedule> racing;
   for (const std::size_t i : leaders) racing.push_back(schedules[i]);
   const std::vector<MeasureResult> raced =
-      measurer.race(task, racing, race_seconds(s, leaders), clock);
+      measurer.race(task, racing, race_seconds(s, leaders, measurer.keeps_code()), clock);
   if (!raced.front().ok()) {
     times.complete = raced.front().error != MeasureError::Cancelled;
     times.problem = to_string(raced.front().error) + std::string(": ") + raced.front().message;

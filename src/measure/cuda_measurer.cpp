@@ -16,6 +16,8 @@ namespace {
 
 // Seconds for the first use of CUDA in a process and for copying arguments to the device.
 constexpr double kOpenTimeout = 60;
+// The most candidates whose code is kept. The code of one has some ten thousand bytes.
+constexpr size_t kMostKept = 256;
 
 }  // namespace
 
@@ -112,6 +114,11 @@ uint64_t CudaMeasurer::add_job(int task, size_t index, const Schedule& schedule,
   job.task = task;
   job.steps = schedule.to_json();
   job.no_spills = no_spills;
+  if (const auto kept = kept_.find(key); kept != kept_.end()) {
+    job.compiled = true;
+    job.answer = kept->second;
+    return key;
+  }
   if (const Json* code = given_code(index)) {
     job.compiled = true;
     job.answer = Json::object({{"seconds", 0.0}, {"code", *code}});
@@ -119,6 +126,12 @@ uint64_t CudaMeasurer::add_job(int task, size_t index, const Schedule& schedule,
   }
   queue_.push_back(key);
   return key;
+}
+
+/// Sends a request of which the runner does a part on the GPU.
+void CudaMeasurer::ask_runner(Json request, double allowed) {
+  if (!options_.turns.empty()) request["turns"] = Json(options_.turns);
+  workers_.ask(kRunner, request, allowed);
 }
 
 void CudaMeasurer::feed_compilers() {
@@ -171,7 +184,10 @@ bool CudaMeasurer::prefetch(const TuneTask& task, std::span<const Schedule> sche
 void CudaMeasurer::finish(Batch& batch, size_t index, MeasureResult result) {
   if (const auto job = jobs_.find(batch.keys[index]); job != jobs_.end()) {
     result.compile_seconds = job->second.answer.get_double("seconds", 0);
-    jobs_.erase(job);
+    if (result.ok()) {
+      if (kept_.size() >= kMostKept) kept_.clear();
+      kept_[batch.keys[index]] = job->second.answer;
+    }
   }
   batch.finished[index] = true;
   batch.done(index, result);
@@ -202,8 +218,7 @@ void CudaMeasurer::feed_runner(Batch& batch) {
   batch.running.reset();
   batch.since = Timer();
   if (opened_ != batch.task) {  // the task is opened while the first candidates compile
-    workers_.ask(kRunner, Json::object({{"do", "open"}, {"task", batch.task}}), kOpenTimeout);
-    return;
+    return ask_runner(Json::object({{"do", "open"}, {"task", batch.task}}), kOpenTimeout);
   }
   batch.running = batch.to_run.front();
   batch.to_run.pop_front();
@@ -215,7 +230,7 @@ void CudaMeasurer::feed_runner(Batch& batch) {
                                {"code", job.answer.at("code")}});
   if (!checks()) request["check"] = Json(false);
   if (batch.best < std::numeric_limits<double>::infinity()) request["best"] = Json(batch.best);
-  workers_.ask(kRunner, request, options_.protocol.timeout_seconds);
+  ask_runner(std::move(request), options_.protocol.timeout_seconds);
 }
 
 void CudaMeasurer::runner_said(Batch& batch, const WorkerEvent& event) {
@@ -271,6 +286,7 @@ void CudaMeasurer::measure(const TuneTask& task, std::span<const Schedule> sched
   batch.forgiven.resize(schedules.size());
   if (!clock.expired() && !schedules.empty()) {
     batch.task = register_task(task);
+    if (std::exchange(kept_task_, batch.task) != batch.task) kept_.clear();
     bool in_time = make_reference(batch.task, clock);
     const MeasuredTask& of = tasks_[batch.task];
     if (options_.protocol.check_output && !of.reference->ready()) {
@@ -313,6 +329,8 @@ void CudaMeasurer::measure(const TuneTask& task, std::span<const Schedule> sched
   } else if (workers_.busy(kRunner)) {
     lose_runner();  // the runner was opening a task of which no candidate compiled
   }
+  // Two candidates of a batch may be the same schedule and share a job.
+  for (const uint64_t key : batch.keys) jobs_.erase(key);
 }
 
 }  // namespace heddle::measuring

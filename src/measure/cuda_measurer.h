@@ -33,6 +33,7 @@ class CudaMeasurer : public LocalMeasurer {
   bool prefetch(const TuneTask& task, std::span<const Schedule> schedules) override;
   std::vector<MeasureResult> race(const TuneTask& task, std::span<const Schedule> schedules,
                                   double seconds, const TuneClock& clock) override;
+  bool keeps_code() const override { return true; }
   std::string protocol() const override;
   std::vector<std::pair<std::string, double>> time_spent() const override;
   std::vector<std::string> problems() const override { return problems_; }
@@ -60,6 +61,7 @@ class CudaMeasurer : public LocalMeasurer {
   std::optional<WorkerEvent> ask_alone(size_t worker, const Json& request, double allowed,
                                        const TuneClock& clock);
   uint64_t add_job(int task, size_t index, const Schedule& schedule, bool no_spills);
+  void ask_runner(Json request, double allowed);
   void feed_compilers();
   void compiler_said(const WorkerEvent& event);
   void feed_runner(Batch& batch);
@@ -76,6 +78,8 @@ class CudaMeasurer : public LocalMeasurer {
   size_t epoch_ = 0;  ///< number of tasks that the workers know
   int opened_ = -1;   ///< the task whose arguments the runner has on the device
   std::map<uint64_t, Job> jobs_;
+  std::map<uint64_t, Json> kept_;  ///< compilers' answers for what was measured of kept_task_
+  int kept_task_ = -1;
   std::deque<uint64_t> queue_;     ///< jobs to be compiled
   std::vector<uint64_t> at_work_;  ///< the job of each worker; 0: none
   uint64_t races_ = 0;

@@ -50,13 +50,12 @@ bool CudaMeasurer::race_once(Race& race, double seconds) {
     if (race.racing[i]) racers.push_back(race.entries[i]);
   }
   if (racers.empty()) return true;
-  workers_.ask(kRunner,
-               Json::object({{"do", "race"},
-                             {"task", race.task},
-                             {"racers", std::move(racers)},
-                             {"seconds", race.seconds_left(seconds, timer.elapsed_s())},
-                             {"seed", ++races_}}),
-               options_.protocol.timeout_seconds);
+  ask_runner(Json::object({{"do", "race"},
+                           {"task", race.task},
+                           {"racers", std::move(racers)},
+                           {"seconds", race.seconds_left(seconds, timer.elapsed_s())},
+                           {"seed", ++races_}}),
+             options_.protocol.timeout_seconds);
   for (;;) {
     const std::optional<WorkerEvent> event = workers_.next_event(race.clock);
     if (!event) return true;

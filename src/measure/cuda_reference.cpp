@@ -17,7 +17,7 @@ constexpr double kReferenceTimeout = 60;
 std::optional<WorkerEvent> CudaMeasurer::ask_alone(size_t worker, const Json& request,
                                                    double allowed, const TuneClock& clock) {
   ready_workers();
-  workers_.ask(worker, request, allowed);
+  worker == kRunner ? ask_runner(request, allowed) : workers_.ask(worker, request, allowed);
   std::optional<WorkerEvent> event = workers_.next_event(clock);
   if (!event) return event;
   if (worker == kRunner && event->answer && event->answer->contains("lost")) lose_runner();

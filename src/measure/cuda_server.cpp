@@ -12,6 +12,7 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "measure/cuda_candidate.h"
+#include "measure/gpu_turn.h"
 #include "measure/measure_timing.h"
 #include "measure/worker_server.h"
 
@@ -61,14 +62,29 @@ class CudaServer : public WorkerServer {
     if (what == "drop") return tasks_.drop(request.at("task").as_int());
     // A worker for a GPU keeps nothing between requests.
     if (what == "rest" || what == "forget") return;
-    if (what == "race") return race(request);
     if (what == "compile") return reply(guarded([&] { return compile(request); }));
     if (what == "compile_naive") return reply(guarded([&] { return compile_naive(request); }));
     if (what == "reference") return reply(guarded([&] { return reference(request); }));
-    if (what == "open") return reply(guarded([&] { return open(request); }));
-    if (what == "run_reference") return reply(guarded([&] { return run_reference(request); }));
-    if (what == "run") return reply(guarded([&] { return run(request); }));
+    if (answer_on_device(what, request)) return;
     throw_user_error("a worker is asked to '" + what + "'");
+  }
+
+  bool answer_on_device(const std::string& what, const Json& request) {
+    // The time until its turn is not the candidate's.
+    const GpuTurn turn(request.get_string("turns", ""),
+                       [&] { status_.set(WorkerPhase::Prepare, -1); });
+    if (what == "race") {
+      race(request);
+    } else if (what == "open") {
+      reply(guarded([&] { return open(request); }));
+    } else if (what == "run_reference") {
+      reply(guarded([&] { return run_reference(request); }));
+    } else if (what == "run") {
+      reply(guarded([&] { return run(request); }));
+    } else {
+      return false;
+    }
+    return true;
   }
 
   void reply(Json message) override {

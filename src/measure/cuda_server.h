@@ -24,6 +24,9 @@ namespace heddle::measuring {
 ///                       ->  {checked, error?, message?} for each,
 ///                           {round: [[candidate, seconds]...]} for each, {done}
 ///
+/// A request of the runner may have `turns`: the file that it locks while it uses the device. The
+/// time that it waits for the lock does not count.
+///
 /// Any answer may be replaced by {error, message}.
 void serve_cuda(Channel& channel, WorkerStatus& status, WorkerTasks& tasks,
                 const MeasureProtocol& protocol, const WorkerHooks& hooks);

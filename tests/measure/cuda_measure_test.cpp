@@ -3,10 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/cuda_program.h"
+#include "heddle/runtime/timer.h"
 #include "measure/cuda_candidate.h"
 #include "measure/cuda_testing.h"
+#include "measure/gpu_turn.h"
 #include "measure/local_measurer.h"
 #include "runtime/cuda/fake_driver.h"
 
@@ -64,6 +71,86 @@ TEST(CudaMeasure, WhatIsCompiledAheadIsMeasuredNext) {
       EXPECT_DOUBLE_EQ(got.results[i].median(), made_up_seconds(batch[i].to_json()));
     }
   }
+}
+
+TEST(CudaMeasure, OneScheduleTwiceInABatch) {
+  HEDDLE_SKIP_WITHOUT_NVRTC();
+  const TuneTask task = gpu_matmul();
+  std::vector<Schedule> batch = gpu_candidates(task, 2);
+  batch.push_back(batch[0]);
+  batch.push_back(batch[1]);
+  const auto measurer = emulated_measurer();
+  const Collected got = measure_all(*measurer, task, batch);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    EXPECT_EQ(got.reports[i], 1) << i;
+    EXPECT_TRUE(got.results[i].ok()) << i << ": " << got.results[i].message;
+  }
+}
+
+TEST(CudaMeasure, ARaceOfWhatWasMeasuredCompilesNothing) {
+  HEDDLE_SKIP_WITHOUT_NVRTC();
+  const TuneTask task = gpu_matmul();
+  const std::vector<Schedule> schedules = gpu_candidates(task, 3);
+  const auto measurer = emulated_measurer();
+  ASSERT_TRUE(measurer->keeps_code());
+  measure_all(*measurer, task, {schedules[0], schedules[1]});
+  const double compiled = spent(*measurer, "compile (all cores)");
+  for (const MeasureResult& r :
+       measurer->race(task, std::span(schedules).first(2), 0.05, TuneClock()))
+    EXPECT_TRUE(r.ok()) << r.message;
+  EXPECT_EQ(spent(*measurer, "compile (all cores)"), compiled);
+  measurer->race(task, schedules, 0.05, TuneClock());
+  EXPECT_GT(spent(*measurer, "compile (all cores)"), compiled);
+}
+
+TEST(CudaMeasure, ItWaitsForItsTurnOnTheGpu) {
+  HEDDLE_SKIP_WITHOUT_NVRTC();
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("heddle_turns_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  WorkerOptions options;
+  options.turns = folder / "turns";
+  options.protocol.timeout_seconds = 3;
+  const auto measurer = emulated_measurer({}, options);
+  const TuneTask task = gpu_matmul();
+  auto other = std::make_unique<measuring::GpuTurn>(options.turns, [] {});
+  // The other turn lasts longer than a candidate may take.
+  std::thread end([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(4500));
+    other.reset();
+  });
+  const Timer timer;
+  const Collected got = measure_all(*measurer, task, gpu_candidates(task, 1));
+  end.join();
+  EXPECT_TRUE(got.results[0].ok()) << got.results[0].message;
+  EXPECT_GE(timer.elapsed_s(), 4.4);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(GpuTurns, ExcludeEachOther) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("heddle_turn_" + std::to_string(::getpid()));
+  int inside = 0, most = 0, waits = 0;
+  std::mutex mutex;
+  const auto take = [&] {
+    for (int i = 0; i < 20; ++i) {
+      const measuring::GpuTurn turn(file, [&] { ++waits; });
+      {
+        const std::lock_guard lock(mutex);
+        most = std::max(most, ++inside);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const std::lock_guard lock(mutex);
+      --inside;
+    }
+  };
+  std::thread one(take), two(take);
+  one.join();
+  two.join();
+  EXPECT_EQ(most, 1);
+  std::filesystem::remove(file);
+  const measuring::GpuTurn none("", [] {}), neither("", [] {});
+  EXPECT_THROW(measuring::GpuTurn("/no/such/folder/turns", [] {}), Error);
 }
 
 TEST(CudaMeasure, ARunnerThatIsLostCostsOneCandidate) {

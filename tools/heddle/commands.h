@@ -105,6 +105,7 @@ struct HeuristicOptions {
   int threads = 0;                     ///< 0: as the target says
   std::string cores;                   ///< to run on; empty: all
   std::string target;                  ///< empty: as the heuristic needs
+  std::string turns;                   ///< a file; empty: the GPU is not shared
   std::string machine;                 ///< a name; empty: the chip's
   std::vector<std::string> records;    ///< of train: logs of tuning
   std::string tree;                    ///< a file

@@ -35,6 +35,10 @@ class HeuristicCommands {
     c->add_option(
         "--cores", o_.cores,
         "Run on these cores only, as 0,1 or 4-7, so that several collectors run side by side");
+    c->add_option(
+        "--turns", o_.turns,
+        "A file that collectors share which use one GPU side by side: each locks it while "
+        "it uses the GPU");
     c->add_option("--target", o_.target,
                   "Machine: llvm -mcpu=native, or cuda, the first GPU (as the heuristic needs)");
     c->add_option("--machine", o_.machine, "A name of this machine, for the log (its chip)");

@@ -48,7 +48,8 @@ struct BuildOutcome {
   std::vector<BuiltChoices> built = {};  ///< one element, or none where why_not says why
 };
 /// Builds the schedules of all candidates of `heuristic` for the declaration of `outputs`.
-/// `question` selects one of the stages that the heuristic is asked about, modulo their number.
+/// `question` selects one of the stages that the heuristic is asked about. A number beyond the last
+/// question counts from the first one again; the result then has its `question`, and no schedules.
 BuildOutcome build_choices(const Heuristic& heuristic, const std::vector<Tensor>& outputs,
                            const Target& target, std::size_t question = 0);
 
@@ -73,6 +74,7 @@ struct CollectOptions {
   std::uint64_t seed = 1;
   std::string machine = {};      ///< a name for the log; empty: the target's chip
   Measurer* measurer = nullptr;  ///< must outlive the call; null: collect makes one
+  std::string turns = {};        ///< of that one: WorkerOptions::turns
   TuneClock* clock = nullptr;    ///< cancellation; its budget replaces `budget`
   std::function<void(const CollectProgress&)> progress = {};  ///< called from the calling thread
 };

@@ -155,6 +155,9 @@ class Measurer {
   /// The number of candidates that are timed at the same time. Rounds should be larger by this
   /// factor.
   virtual int width() const { return 1; }
+  /// Whether it keeps the code of the last task that it measured, so that a race of these schedules
+  /// compiles nothing.
+  virtual bool keeps_code() const { return false; }
   /// The devices, of a measurer that has several.
   virtual std::vector<NodeUse> nodes() const { return {}; }
   virtual std::string protocol() const = 0;
@@ -179,6 +182,10 @@ struct WorkerOptions {
   /// (heddle/measure/worker.h). Empty: heddle-worker, which was built or installed with this
   /// library.
   std::vector<std::string> command = {};
+  /// GPUs only. Measurers of several processes that name the same file here take turns on the GPU:
+  /// each locks the file (flock) while it uses the GPU, so that none disturbs the times of another.
+  /// Their compilers run side by side. The file is made where there is none. Empty: no turns.
+  std::string turns = {};
 };
 
 /// The measurer of `tune` for targets of kind "cuda". Worker processes compile (lowering, CUDA

@@ -75,6 +75,7 @@ int collect_for_heuristic(const HeuristicOptions& o) {
   options.seed = o.seed;
   options.problems = o.problems;
   options.machine = o.machine;
+  options.turns = o.turns;
   TuneClock clock(parse_budget(o.budget));
   options.clock = &clock;
   const ScopedThreads threads(options.target.is_cuda() ? default_num_threads()
