@@ -60,7 +60,7 @@ SimtKnobs ask(TemplateBuilder& t, const SimtProblem& p) {
 }
 
 void build(TemplateBuilder& t, const StageGroup& g) {
-  const SimtShape shape(t.dag(), g);
+  const SimtShape shape(t.dag(), g, t.target().gpu);
   const SimtProblem problem = shape.problem(t.target().gpu);
   const SimtKnobs knobs = ask(t, problem);
   require_legal(t, problem, knobs);

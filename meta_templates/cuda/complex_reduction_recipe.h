@@ -11,12 +11,16 @@ namespace heddle::meta {
 
 /// The contraction as the recipe uses it.
 struct SimtShape {
-  SimtShape(const ComputeDag& dag, const StageGroup& g);
+  SimtShape(const ComputeDag& dag, const StageGroup& g, const Gpu& gpu);
 
   const Operation* op;
   ContractionShape axes;
-  /// The view in which several axes are taken as one; `axes` then has its sizes.
+  /// The view as one product of matrices, of full tiles, where several axes are taken as one or
+  /// tiles do not divide the operands; `axes` then has its sizes.
   std::optional<ContractionView> view;
+  /// Whether such a view exists. Without one, tiles and steps at the end of the operands are
+  /// shorter.
+  bool pads = false;
   int step_axis = 0;  ///< the reduce axis that is cut into steps, where there is no view
 
   bool has_rows() const { return view || axes.m >= 0; }

@@ -40,6 +40,10 @@ constexpr double kWorthwhile = 0.999;
 constexpr int64_t kLeastChosenPart = 64, kPartUnit = 32, kLeastSplitDepth = 128;
 // Steps in shared memory. With many accumulators each step takes long, so fewer steps suffice.
 constexpr int64_t kStepsOfLargeTile = 16, kStepsOfSmallTile = 32, kLargeTileAccumulators = 32;
+// Zeros may lengthen a reduction by one in so many steps.
+constexpr int64_t kLeastOfZeros = 8;
+// The tile of results that are too few for every other one.
+constexpr SimtTile kSmallestTile{1, 1, 8, 4, 1};
 constexpr int64_t kWantedStages = 3;
 // Elements after each row of a tile.
 constexpr int64_t kPad = 4;
@@ -65,15 +69,17 @@ struct Best {
 Best choose_tile(const SimtProblem& p) {
   Best best;
   double least = -1;
-  const auto consider = [&](const SimtTile& t) {
-    if (!considered(t, p)) return;
-    for (int64_t parts : {1, 2, 4, 8, 16, 32}) {
+  const auto try_parts = [&](const SimtTile& t) {
+    for (int64_t parts : {1, 2, 4, 8, 16, 32, 64, 128}) {
       if (parts > 1 && p.depth / parts < kLeastChosenPart) break;
       const double cycles = simt_cycles(p, t, parts);
       if (least >= 0 && cycles >= least * kWorthwhile) continue;
       least = cycles;
       best = {t, parts};
     }
+  };
+  const auto consider = [&](const SimtTile& t) {
+    if (considered(t, p)) try_parts(t);
   };
   for (int64_t group_rows : {4, 2, 1}) {
     for (int64_t row_groups : {1, 2, 4}) {
@@ -85,19 +91,22 @@ Best choose_tile(const SimtProblem& p) {
       }
     }
   }
-  // A result that is too small for every tile of a whole warp takes the usual tile.
-  while (best.tile.threads() > most_block_threads(p.gpu)) best.tile.row_threads /= 2;
+  if (least < 0) try_parts(kSmallestTile);
   return best;
 }
 
-// The longest of the wanted steps that divides the depth, if one does.
-int64_t wanted_step(const SimtProblem& p, const SimtTile& t) {
+// The longest of the wanted steps for a reduction of `depth`: it divides the depth, if one does, or
+// lengthens it little where zeros fill it up.
+int64_t wanted_step(const SimtProblem& p, const SimtTile& t, int64_t depth) {
   const int64_t want =
       t.accumulators() >= kLargeTileAccumulators ? kStepsOfLargeTile : kStepsOfSmallTile;
   const std::vector<int64_t> steps = simt_steps(p);
   int64_t step = steps.front();
   for (int64_t k : steps) {
-    if (k <= want && (p.step_depth % k == 0 || p.step_depth % step != 0)) step = k;
+    const int64_t zeros = ceil_div(depth, k) * k - depth;
+    const bool suits =
+        p.pads ? zeros * kLeastOfZeros <= depth : depth % k == 0 || depth % step != 0;
+    if (k <= want && suits) step = k;
   }
   return step;
 }
@@ -187,7 +196,7 @@ bool may_split_depth(const SimtProblem& p) {
 
 std::vector<int64_t> part_lengths(const SimtProblem& p) {
   std::vector<int64_t> out;
-  for (int64_t parts : {2, 4, 8, 16, 32, 64}) {
+  for (int64_t parts : {2, 4, 8, 16, 32, 64, 128}) {
     if (ceil_div(p.step_depth, parts) >= kPartUnit) out.push_back(part_of(p.step_depth, parts));
   }
   return out;
@@ -205,21 +214,22 @@ Choice simt_rule(const SimtProblem& p) {
   const std::vector<int64_t> steps = simt_steps(p);
   int64_t stages = kWantedStages;
   while (stages > 1 && !simt_tiles_fit(p, t.rows(), t.cols(), steps.front(), stages)) --stages;
-  int64_t tile_k = wanted_step(p, t);
+  const bool split = may_split_depth(p) && best.parts > 1;
+  int64_t k_part = 0;
+  if (may_split_depth(p)) {
+    const std::vector<int64_t> lengths = part_lengths(p);
+    k_part = std::clamp(part_of(p.step_depth, best.parts), lengths.back(), lengths.front());
+  }
+  int64_t tile_k = wanted_step(p, t, split ? k_part : p.step_depth);
   while (tile_k > steps.front() && !simt_tiles_fit(p, t.rows(), t.cols(), tile_k, stages)) {
     tile_k = *std::prev(std::find(steps.begin(), steps.end(), tile_k));
   }
   c.set("tile_k", tile_k, "one step of the reduction in shared memory");
   c.set("stages", stages, "loads ahead of the step at hand");
-  const bool split = may_split_depth(p) && best.parts > 1;
   c.set("reduction", split ? 1 : 0,
         split ? "too few tiles for the SMs: parts of the reduction side by side"
               : "the whole reduction in one block");
-  if (may_split_depth(p)) {
-    const std::vector<int64_t> lengths = part_lengths(p);
-    c.set("k_part", std::clamp(part_of(p.step_depth, best.parts), lengths.back(), lengths.front()),
-          "steps of the reduction in a part");
-  }
+  if (may_split_depth(p)) c.set("k_part", k_part, "steps of the reduction in a part");
   return c;
 }
 

@@ -19,6 +19,7 @@ struct SimtProblem {
   int64_t step_depth = 1;     ///< extent of the reduce axis that is cut into steps
   int64_t operand_bytes = 4;  ///< bytes of an element of the operand of the columns
   bool commutative = true;    ///< the reduction may be cut into parts
+  bool pads = false;          ///< tiles and steps need not divide the sizes: zeros fill them up
   Gpu gpu;
 
   NamedFeatures features() const;

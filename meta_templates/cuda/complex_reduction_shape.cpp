@@ -4,20 +4,32 @@
 namespace heddle::meta {
 namespace {
 
-// The view of the contraction as a product of matrices in which some dimension consists of several
-// axes.
-std::optional<ContractionView> several_axes_view(const Operation& op) {
-  // With fewer elements than one thread takes, only the first thread would have work.
-  constexpr int64_t kFew = 5;
-  std::optional<ContractionView> view = op.num_outputs() == 1 ? contraction_view(op) : std::nullopt;
-  if (!view) return {};
-  bool several = false;
-  for (const auto* list : {&view->rows, &view->cols, &view->depth}) {
-    several |= std::count_if(list->begin(), list->end(),
-                             [](const ViewDigit& d) { return d.extent > 1; }) > 1;
-    if (ContractionView::points(*list) < kFew) return {};
-  }
-  return several ? view : std::nullopt;
+// Whether rows, columns or depth consist of several axes.
+bool has_several_axes(const ContractionView& view) {
+  const std::array lists{&view.rows, &view.cols, &view.depth};
+  return std::any_of(lists.begin(), lists.end(), [](const auto* list) {
+    return std::count_if(list->begin(), list->end(),
+                         [](const ViewDigit& d) { return d.extent > 1; }) > 1;
+  });
+}
+
+// With fewer elements than one thread takes, only the first thread would have work.
+constexpr int64_t kFew = 5;
+
+bool fills_threads(const ContractionView& view) {
+  const std::array lists{&view.rows, &view.cols, &view.depth};
+  return std::all_of(lists.begin(), lists.end(),
+                     [](const auto* list) { return ContractionView::points(*list) >= kFew; });
+}
+
+// Whether the rule's tile divides rows, columns and depth. The copies of a tile at the end of an
+// operand would otherwise be of another width, which is not known when the kernel is compiled.
+bool tiles_divide(const SimtProblem& p) {
+  const Choice c = simt_rule(p);
+  const int64_t rows = c.value("group_rows") * c.value("row_groups") * c.value("row_threads"),
+                cols = kColumnLanes * c.value("col_threads") * c.value("col_groups"),
+                steps = c.value(c.value("reduction") == 1 ? "k_part" : "tile_k");
+  return (p.rows == 1 || p.rows % rows == 0) && p.cols % cols == 0 && p.step_depth % steps == 0;
 }
 
 // The longest axis; among equals the first.
@@ -32,12 +44,18 @@ int longest_axis(const std::vector<Axis>& axes) {
 
 }  // namespace
 
-SimtShape::SimtShape(const ComputeDag& dag, const StageGroup& g)
+SimtShape::SimtShape(const ComputeDag& dag, const StageGroup& g, const Gpu& gpu)
     : op(&dag.stage(g.anchor)),
       axes(contraction_shape(dag, g.anchor, kColumnLanes)),
-      view(several_axes_view(*op)),
       step_axis(longest_axis(op->reduce_axes())) {
-  if (!view) return;
+  std::optional<ContractionView> found =
+      op->num_outputs() == 1 ? contraction_view(*op) : std::nullopt;
+  if (!found) return;
+  const bool several = has_several_axes(*found);
+  if (several && !fills_threads(*found)) return;
+  pads = true;
+  if (!several && tiles_divide(problem(gpu))) return;
+  view = std::move(found);
   axes.rows = ContractionView::points(view->rows);
   axes.cols = ContractionView::points(view->cols);
   axes.depth = ContractionView::points(view->depth);
@@ -49,6 +67,7 @@ SimtProblem SimtShape::problem(const Gpu& gpu) const {
   p.cols = axes.cols;
   p.depth = axes.depth;
   p.commutative = op->bodies()[0].as<Reduce>()->combiner->commutative;
+  p.pads = pads;
   p.gpu = gpu;
   if (view) {
     p.others = ContractionView::points(view->batch);

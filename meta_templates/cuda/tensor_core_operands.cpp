@@ -30,7 +30,7 @@ class Operand {
       : knobs_(knobs),
         rows_(which == 0),
         turned_(shape.turned(which)),
-        by_elements_(shape.by_elements(which)),
+        by_elements_(shape.view() && shape.by_elements(which)),
         pack_(shape.pack()),
         mma_k_(shape.mma_k()),
         layout_(shape.layout(which)),

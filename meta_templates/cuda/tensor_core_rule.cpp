@@ -20,6 +20,9 @@ constexpr double kMemoryCycles = 1100, kStepsUnderWay = 3 * 64;
 // the cases.
 constexpr double kLineBytes = 128, kHalfLineCost = 1.5;
 constexpr double kSharedBytesPerCycle = 128;
+// An operand that is loaded by single elements: cycles of an element, and of a step's share of the
+// latency, which nothing hides.
+constexpr double kElementCycles = 0.35, kElementLatency = 34;
 // The share of the smaller of these costs that the largest one does not hide.
 constexpr double kNotHidden = 0.25;
 // Cycles of a block besides its reduction: its start, the first tiles, the epilogue.
@@ -46,7 +49,7 @@ constexpr int64_t kLeastChosenPart = 128, kLeastPart = 64, kLeastSplitDepth = 51
 constexpr int64_t kMostStepsOfTile = 4, kMostStages = 4, kLeastStagesOfLongTile = 3;
 // Rows or columns from which on an operand that is loaded by single elements is read often enough
 // for a copy to pay.
-constexpr int64_t kReusedLines = 32;
+constexpr int64_t kReusedLines = 8;
 
 int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
 
@@ -176,7 +179,9 @@ double tensor_core_cycles(const TensorCoreProblem& p, const TensorCoreTile& t) {
   const double shared =
       (warp_r + warp_c) * bytes * static_cast<double>(t.warps()) / kSharedBytesPerCycle;
   const double most = std::max({mma, l2, shared});
-  const double step = most + kNotHidden * (mma + l2 + shared - most);
+  const double singly = (p.operands[0].by_elements ? r : 0.) + (p.operands[1].by_elements ? c : 0.);
+  const double step = most + kNotHidden * (mma + l2 + shared - most) + singly * kElementCycles +
+                      (singly > 0 ? kElementLatency / resident : 0);
   const double depth = static_cast<double>(p.depth / t.parts);
   const double sum = t.parts > 1
                          ? kSumCycles + static_cast<double>(p.rows * p.cols * p.batch * t.parts) *
@@ -204,7 +209,10 @@ std::vector<int64_t> useful(int64_t extent, std::vector<int64_t> values) {
   return values;
 }
 
-Choice tensor_core_rule(const TensorCoreProblem& p) {
+Choice tensor_core_rule(const TensorCoreProblem& problem) {
+  const bool copies = problem.may_copy() && choose_copies(problem);
+  TensorCoreProblem p = problem;
+  for (TensorCoreProblem::Operand& o : p.operands) o.by_elements &= !(copies && o.copied);
   const TensorCoreTile tile = choose_tile(p);
   Choice c;
   c.set("row_tiles", tile.row_tiles, "16-row tiles of a warp");
@@ -226,8 +234,7 @@ Choice tensor_core_rule(const TensorCoreProblem& p) {
   const int64_t stages = std::min(kMostStages, most_stages(p, tile, tile_k));
   c.set("stages", stages, "loads " + std::to_string(stages - 1) + " tiles ahead");
   if (p.may_copy()) {
-    c.set("channels_last", choose_copies(p),
-          "operands whose elements along the depth lie side by side");
+    c.set("channels_last", copies, "operands whose elements along the depth lie side by side");
   }
   return c;
 }

@@ -106,9 +106,7 @@ std::array<int, 2> TensorCoreShape::producers() const {
 
 bool TensorCoreShape::by_elements(size_t which) const {
   constexpr int64_t kLeastAsyncBytes = 4;
-  if (!view_) return false;
-  const ViewOperand& o = view_operand(which);
-  return o.vector * o.load->dtype.bytes() < kLeastAsyncBytes;
+  return layout(which).vector * 4 / pack_ < kLeastAsyncBytes;
 }
 
 TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu) const {
@@ -123,13 +121,16 @@ TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu) const {
     for (const auto* list : {&axes_.batch, &axes_.m_others, &axes_.v_others}) {
       for (int i : *list) p.batch *= op_->axes()[static_cast<size_t>(i)].extent();
     }
+    for (size_t o = 0; o < 2; ++o) p.operands[o].by_elements = by_elements(o);
     return p;
   }
   p.rows = ContractionView::points(view_->rows);
   p.cols = ContractionView::points(view_->cols);
   p.depth = ContractionView::points(view_->depth);
   p.batch = ContractionView::points(view_->batch);
-  for (size_t o = 0; innermost_ && o < 2; ++o) {
+  for (size_t o = 0; o < 2; ++o) {
+    p.operands[o].by_elements = by_elements(o);
+    if (!innermost_) continue;
     const int source = producer_of(*dag_, anchor_, view_operand(o).load);
     const bool constant = dag_->stage(source).is_constant() || dag_->info(source).precomputable;
     p.operands[o] = {innermost_->copied[o], constant, by_elements(o), view_operand(o).along_depth};

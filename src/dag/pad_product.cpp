@@ -147,27 +147,7 @@ std::vector<std::vector<int64_t>> suited(const RewriteSite& site, const Target& 
   return out;
 }
 
-/// Whether the threads of a GPU compute the product (f32 of two plain matrices, no tensor cores),
-/// and padding turns bad sizes into whole groups of four rows, columns and steps. The steps of the
-/// reduction that a block takes together are up to 32, and its copies move four columns at once.
-bool helps_threads(const RewriteSite& site, const Padding& p, double points) {
-  constexpr double kLeastPoints = 2.5e7;  // fewer do not pay for the kernels that copy
-  constexpr int64_t kSteps = 32, kGroup = 4;
-  const Operation& op = site.op();
-  if (p.spatial.size() != 2 || p.reduce.size() != 1 || points < kLeastPoints) return false;
-  for (const Access* a : p.operands) {
-    if (!(a->tensor.dtype() == f32)) return false;
-  }
-  const auto uneven = [](int64_t extent, int64_t of) { return extent % of != 0; };
-  const bool bad = uneven(op.reduce_axes()[0].extent(), kSteps) ||
-                   uneven(op.axes()[0].extent(), kGroup) || uneven(op.axes()[1].extent(), kGroup);
-  return bad && !uneven(p.spatial[0], kGroup) && !uneven(p.spatial[1], kGroup) &&
-         !uneven(p.reduce[0], kGroup);
-}
-
-RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
-  // Of what was measured on an H200 (docs/decisions/alternatives.md) the least gain.
-  constexpr double kGainOfThreads = 2;
+RewriteEstimate estimate(const RewriteSite& site, const Target&) {
   Padding p;
   match(site, &p);
   double points = 1;  // points of the iteration space
@@ -178,11 +158,6 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
     if (dag::is_constant_operand(site.dag, *a)) continue;
     if (points < kReadOften * static_cast<double>(a->tensor.size()))
       return {.why_not = "its operands are read too seldom to pay for copies"};
-  }
-  if (target.is_cuda() && helps_threads(site, p, points)) {
-    const bool whole_tiles = p.spatial[0] % 64 == 0 && p.spatial[1] % 64 == 0;
-    return {whole_tiles ? kGainOfThreads * 1.1 : kGainOfThreads,
-            "threads get whole groups of rows, columns and steps, for a copy of the operands"};
   }
   return {1, "for the tuner to try: whole vectors and tiles, for a copy of the operands"};
 }

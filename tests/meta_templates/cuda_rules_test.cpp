@@ -2,6 +2,7 @@
 // old records.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 
 #include "heddle/ops/ops.h"
@@ -73,6 +74,51 @@ TEST(CudaRules, LongColumnsAreCutHoweverFew) {
   EXPECT_FALSE(split(64, 16));
   EXPECT_FALSE(split(128, 512));
   EXPECT_FALSE(split(4096, 100000));  // blocks enough
+}
+
+Tensor product(int64_t m, int64_t n, int64_t k, DataType type) {
+  return ops::matmul(placeholder({m, k}, type, "A"), placeholder({k, n}, type, "B"));
+}
+
+// No tile of a whole warp fits these results.
+TEST(CudaRules, FewResultsOfALongSumAreCutIntoParts) {
+  for (const auto& [m, n, k] :
+       {std::array<int64_t, 3>{2, 4, 14273}, {3, 5, 1512}, {4, 7, 8192}, {2, 6, 17752}}) {
+    const Template t = on_h200(product(m, n, k, f32));
+    const auto value = [&, &t = t](const char* name) { return knob(t, name).default_value; };
+    EXPECT_EQ(value("reduction"), 1) << m << "x" << n << "x" << k;
+    EXPECT_EQ(value("row_threads") * value("col_threads"), 32) << m << "x" << n << "x" << k;
+    EXPECT_LE(value("k_part") * 8, k) << m << "x" << n << "x" << k;
+    EXPECT_EQ(t.why_invalid(t.default_config()), "");
+  }
+}
+
+TEST(CudaRules, StepsNeedNotDivideTheDepth) {
+  for (const int64_t depth : {812, 1620, 92, 297}) {
+    const Template t = on_h200(product(8, 512, depth, f32));
+    EXPECT_GE(knob(t, "tile_k").default_value, 16) << depth;
+  }
+}
+
+// Tiles of an operand with rows of an odd number of elements come element by element, and nothing
+// hides their latency. More blocks do.
+TEST(CudaRules, OddRowsAreSharedByMoreBlocks) {
+  const auto parts = [](int64_t cols) {
+    const Template t = on_h200(product(78, cols, 512, bf16));
+    return knob(t, "reduction").default_value == 1 ? 512 / knob(t, "k_part").default_value : 1;
+  };
+  EXPECT_GT(parts(71), 2);
+  EXPECT_GT(parts(71), parts(72));
+}
+
+TEST(CudaRules, ImagesForFewFiltersAreCopiedToo) {
+  for (const int64_t filters : {8, 16, 24}) {
+    ops::Conv attributes;
+    attributes.padding = {2};
+    const Tensor y = ops::conv2d(placeholder({1, 128, 56, 56}, f16, "x"),
+                                 constant_placeholder({filters, 128, 5, 5}, f16, "w"), attributes);
+    EXPECT_EQ(knob(on_h200(y), "channels_last").default_value, 1) << filters;
+  }
 }
 
 TEST(CudaRules, ConfigsMayNameTheWayToReduceAsTheyUsedTo) {

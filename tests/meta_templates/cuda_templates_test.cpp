@@ -226,6 +226,26 @@ TEST(CudaTemplates, AccumulatorsOfUnevenTilesAreRegisters) {
   }
 }
 
+// Tiles at the end of an operand are as wide as all others, with zeros: 16 bytes are copied at a
+// time, and no index is divided by a width that depends on the block.
+TEST(CudaTemplates, UnevenTilesAreCopiedWhole) {
+  AutoSchedulerOptions options;
+  options.use_records = options.use_alternatives = false;
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
+           {2, 400, 26679}, {33, 100, 999}, {5, 36, 333}, {3, 5, 515}, {1, 44, 515}}) {
+    const Tensor y = ops::matmul(placeholder({m, k}, f32, "A"), placeholder({k, n}, f32, "B"));
+    const Schedule s = create_schedule({y}, h200(), options);
+    const std::string text = emit_cuda(lower_gpu(s, all_args(s.dag())));
+    if (n % 4 == 0 && m > 1) {
+      EXPECT_NE(text.find("cp_async_16"), std::string::npos) << text;
+    }
+    EXPECT_EQ(text.find("/ i"), std::string::npos) << m << "x" << n << "x" << k;
+    if (k < 1000) {
+      EXPECT_EQ(wrong(s), "") << m << "x" << n << "x" << k;
+    }
+  }
+}
+
 TEST(CudaTemplates, CreateScheduleBindsEveryKernel) {
   for (const MemoryBound& p : row_programs(64, 128)) {
     for (const Schedule& s :
