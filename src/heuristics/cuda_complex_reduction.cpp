@@ -6,6 +6,7 @@
 
 #include "heuristics/draw_contraction.h"
 #include "heuristics/parts_of_depth.h"
+#include "heuristics/product_features.h"
 
 namespace heddle {
 namespace {
@@ -21,6 +22,9 @@ std::string why_invalid(const ParameterSet& choice, const Situation& p) {
     const double rows = value("group_rows") * value("row_groups") * value("row_threads");
     if (threads > f["block_threads"]) return "a block has fewer threads";
     if (rows >= 2 * f["rows"] && rows > 1) return "half of the tile's rows are of no use";
+    const double groups = value("col_threads") * value("col_groups");
+    if (4 * groups >= 2 * f["cols"] && groups > 4)
+      return "half of the tile's columns are of no use";
   }
   return why_no_parts(choice, p);
 }
@@ -36,37 +40,36 @@ Choice resolve(const ParameterSet& choice, const Situation& p) {
   return knobs;
 }
 
+struct Tile {
+  std::array<std::int64_t, 5> knobs;  // in the order of kTile
+  bool in_parts;                      // also with the depth in 16 parts
+};
+
 std::vector<ParameterSet> candidates(const Situation&) {
-  std::vector<ParameterSet> tiles;
-  for (const std::array<std::int64_t, 5>& t :
-       std::vector<std::array<std::int64_t, 5>>{{4, 2, 16, 16, 2},    // 128 x 128
-                                                {4, 2, 8, 16, 2},     // 64 x 128
-                                                {4, 2, 16, 8, 2},     // 128 x 64
-                                                {4, 2, 8, 8, 2},      // 64 x 64, 64 threads
-                                                {4, 1, 16, 16, 1},    // 64 x 64, 256 threads
-                                                {4, 1, 8, 16, 1},     // 32 x 64
-                                                {4, 1, 16, 8, 1},     // 64 x 32
-                                                {4, 1, 8, 8, 1},      // 32 x 32
-                                                {2, 1, 8, 16, 1},     // 16 x 64
-                                                {2, 1, 8, 8, 1},      // 16 x 32
-                                                {1, 1, 8, 32, 1},     // 8 x 128
-                                                {1, 1, 8, 8, 1},      // 8 x 32
-                                                {1, 1, 1, 32, 1},     // 1 x 128
-                                                {1, 1, 2, 32, 2},     // 2 x 256
-                                                {1, 1, 16, 4, 1}}) {  // 16 x 16
-    ParameterSet set;
-    for (std::size_t i = 0; i < t.size(); ++i) set.set(kTile[i], t[i]);
-    tiles.push_back(set);
-  }
   std::vector<ParameterSet> all;
-  for (const ParameterSet& tile : tiles) {
+  for (const Tile& t : std::vector<Tile>{{{4, 2, 16, 16, 2}, false},   // 128 x 128
+                                         {{4, 2, 8, 16, 2}, false},    // 64 x 128
+                                         {{4, 2, 8, 8, 2}, true},      // 64 x 64, 64 threads
+                                         {{4, 1, 16, 16, 1}, true},    // 64 x 64, 256 threads
+                                         {{4, 1, 8, 16, 1}, true},     // 32 x 64
+                                         {{4, 1, 16, 8, 1}, false},    // 64 x 32
+                                         {{4, 1, 8, 8, 1}, true},      // 32 x 32
+                                         {{2, 1, 8, 16, 1}, true},     // 16 x 64
+                                         {{2, 1, 8, 8, 1}, true},      // 16 x 32
+                                         {{1, 1, 8, 32, 1}, true},     // 8 x 128
+                                         {{1, 1, 8, 8, 1}, true},      // 8 x 32
+                                         {{1, 1, 2, 64, 1}, true},     // 2 x 256
+                                         {{1, 1, 1, 32, 1}, true},     // 1 x 128
+                                         {{1, 1, 16, 4, 1}, true}}) {  // 16 x 16
+    ParameterSet tile;
+    for (std::size_t i = 0; i < t.knobs.size(); ++i) tile.set(kTile[i], t.knobs[i]);
     all.push_back(tile);
-    for (const std::int64_t parts : {4, 16}) all.push_back(ParameterSet(tile).set("parts", parts));
+    if (t.in_parts) all.push_back(ParameterSet(tile).set("parts", 16));
   }
   for (const std::int64_t parts : {1, 2, 4, 8, 16, 32, 64})
     all.push_back(ParameterSet().set("parts", parts));
   for (const std::int64_t k : {8, 16, 32}) all.push_back(ParameterSet().set("tile_k", k));
-  for (const std::int64_t stages : {2, 3, 4}) all.push_back(ParameterSet().set("stages", stages));
+  for (const std::int64_t stages : {2, 4}) all.push_back(ParameterSet().set("stages", stages));
   return all;
 }
 
@@ -83,17 +86,11 @@ Heuristic simt() {
                 {"operand_bytes"},
                 {"commutative", FeatureKind::Boolean},
                 {"sms"}};
-  h.augmented = {
-      {{"multiply_adds"},
-       [](const FeatureView& f) { return f["rows"] * f["cols"] * f["depth"] * f["others"]; }},
-      {{"tiles_of_64_an_sm"},
-       [](const FeatureView& f) {
-         return std::ceil(f["rows"] / 64) * std::ceil(f["cols"] / 64) * f["others"] / f["sms"];
-       }},
-      {{"depth_over_results"},
-       [](const FeatureView& f) { return f["depth"] / (f["rows"] * f["cols"] * f["others"]); }},
-      {{"rows_over_cols"}, [](const FeatureView& f) { return f["rows"] / f["cols"]; }},
-      {{"cols_past_4"}, [](const FeatureView& f) { return std::fmod(f["cols"], 4.0); }}};
+  h.augmented = {multiply_adds("others"),
+                 blocks_an_sm("tiles_of_64_an_sm", "others", 64, 64),
+                 depth_over_results("others"),
+                 rows_over_cols(),
+                 {{"cols_past_4"}, [](const FeatureView& f) { return std::fmod(f["cols"], 4.0); }}};
   for (const char* name : kTile) h.parameters.push_back({name});
   for (const char* name : {"tile_k", "stages", "parts"}) h.parameters.push_back({name});
   h.candidates = candidates;

@@ -6,6 +6,7 @@
 
 #include "heuristics/draw_contraction.h"
 #include "heuristics/parts_of_depth.h"
+#include "heuristics/product_features.h"
 
 namespace heddle {
 namespace {
@@ -34,40 +35,35 @@ Choice resolve(const ParameterSet& choice, const Situation& p) {
   return knobs;
 }
 
+struct Tile {
+  std::array<std::int64_t, 4> knobs;  // in the order of kTile
+  std::vector<std::int64_t> parts;    // beside the number that the rule chose
+};
+
 std::vector<ParameterSet> candidates(const Situation& p) {
   std::vector<ParameterSet> all;
-  for (const std::array<std::int64_t, 4>& t :
-       std::vector<std::array<std::int64_t, 4>>{{4, 2, 8, 2},     // 128 x 128, 4 warps
-                                                {4, 2, 4, 4},     // 128 x 128, 8 warps
-                                                {4, 4, 8, 2},     // 256 x 128
-                                                {4, 2, 8, 4},     // 128 x 256
-                                                {4, 2, 8, 1},     // 128 x 64
-                                                {4, 1, 8, 2},     // 64 x 128
-                                                {2, 2, 8, 2},     // 64 x 128, smaller warps
-                                                {2, 2, 4, 2},     // 64 x 64
-                                                {4, 1, 4, 2},     // 64 x 64, 2 warps
-                                                {2, 1, 4, 4},     // 32 x 128
-                                                {2, 2, 4, 1},     // 64 x 32
-                                                {2, 1, 4, 2},     // 32 x 64
-                                                {1, 2, 2, 2},     // 32 x 32
-                                                {1, 1, 8, 4},     // 16 x 256
-                                                {1, 1, 4, 4},     // 16 x 128
-                                                {1, 1, 2, 4},     // 16 x 64
-                                                {4, 4, 1, 1}}) {  // 256 x 8
+  for (const Tile& t : std::vector<Tile>{{{4, 2, 8, 2}, {1}},     // 128 x 128, 4 warps
+                                         {{4, 2, 8, 4}, {1}},     // 128 x 256
+                                         {{4, 1, 8, 2}, {1}},     // 64 x 128
+                                         {{2, 2, 4, 2}, {1, 8}},  // 64 x 64
+                                         {{4, 1, 4, 2}, {1}},     // 64 x 64, 2 warps
+                                         {{2, 1, 4, 4}, {}},      // 32 x 128
+                                         {{2, 1, 4, 2}, {1, 8}},  // 32 x 64
+                                         {{1, 2, 2, 2}, {1, 8}},  // 32 x 32
+                                         {{1, 1, 4, 4}, {8}},     // 16 x 128
+                                         {{1, 1, 2, 4}, {1, 8}},  // 16 x 64
+                                         {{4, 4, 1, 1}, {1}}}) {  // 256 x 8
     ParameterSet tile;
-    for (std::size_t i = 0; i < t.size(); ++i) tile.set(kTile[i], t[i]);
+    for (std::size_t i = 0; i < t.knobs.size(); ++i) tile.set(kTile[i], t.knobs[i]);
     // The number of stages that the rule chose fits only the tile that it chose.
     tile.set("stages", 3).set("tile_k", 2);
     all.push_back(tile);
-    for (const std::int64_t parts : {1, 4, 16})
-      all.push_back(ParameterSet(tile).set("parts", parts));
+    for (const std::int64_t parts : t.parts) all.push_back(ParameterSet(tile).set("parts", parts));
   }
   for (const std::int64_t parts : {1, 2, 4, 8, 16, 32, 64})
     all.push_back(ParameterSet().set("parts", parts));
-  for (const std::int64_t k : {1, 2, 4}) {
-    for (const std::int64_t stages : {2, 3, 4})
-      all.push_back(ParameterSet().set("tile_k", k).set("stages", stages));
-  }
+  for (const auto& [k, stages] : {std::pair{1, 2}, {1, 4}, {2, 4}, {4, 3}, {4, 4}})
+    all.push_back(ParameterSet().set("tile_k", k).set("stages", stages));
   if (p.rule.has("channels_last")) {
     for (const std::int64_t last : {0, 1}) all.push_back(ParameterSet().set("channels_last", last));
   }
@@ -77,37 +73,18 @@ std::vector<ParameterSet> candidates(const Situation& p) {
 Heuristic tensor_core() {
   Heuristic h;
   h.name = "cuda_tensor_core";
+  h.version = 2;
   h.about = "GPU products on tensor cores: the tile of a block, parts of the reduction, copies";
   h.target_kind = "cuda";
-  const FeatureKind flag = FeatureKind::Boolean;
-  h.features = {{"rows"},
-                {"cols"},
-                {"depth"},
-                {"batch"},
-                {"operand_bytes"},
-                {"row_operand_copied", flag},
-                {"row_operand_constant", flag},
-                {"row_operand_by_elements", flag},
-                {"row_operand_along_depth", flag},
-                {"col_operand_copied", flag},
-                {"col_operand_constant", flag},
-                {"col_operand_by_elements", flag},
-                {"col_operand_along_depth", flag},
-                {"sms"}};
-  h.augmented = {
-      {{"multiply_adds"},
-       [](const FeatureView& f) { return f["rows"] * f["cols"] * f["depth"] * f["batch"]; }},
-      {{"tiles_of_128_an_sm"},
-       [](const FeatureView& f) {
-         return std::ceil(f["rows"] / 128) * std::ceil(f["cols"] / 128) * f["batch"] / f["sms"];
-       }},
-      {{"tiles_of_64_an_sm"},
-       [](const FeatureView& f) {
-         return std::ceil(f["rows"] / 64) * std::ceil(f["cols"] / 64) * f["batch"] / f["sms"];
-       }},
-      {{"depth_over_results"},
-       [](const FeatureView& f) { return f["depth"] / (f["rows"] * f["cols"] * f["batch"]); }},
-      {{"rows_over_cols"}, [](const FeatureView& f) { return f["rows"] / f["cols"]; }}};
+  h.features = tensor_core_facts();
+  for (const std::string operand : {"row_operand_", "col_operand_"}) {
+    for (const char* fact : {"copied", "constant", "by_elements", "along_depth"})
+      h.features.push_back({operand + fact, FeatureKind::Boolean});
+  }
+  h.features.push_back({"sms"});
+  h.augmented = {multiply_adds("batch"), blocks_an_sm("tiles_of_128_an_sm", "batch", 128, 128),
+                 blocks_an_sm("tiles_of_64_an_sm", "batch", 64, 64), depth_over_results("batch"),
+                 rows_over_cols()};
   for (const char* name : kTile) h.parameters.push_back({name});
   for (const char* name : {"tile_k", "stages", "parts", "channels_last"})
     h.parameters.push_back({name});

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "heuristics/draw_contraction.h"
+#include "heuristics/product_features.h"
 
 namespace heddle {
 namespace {
@@ -17,10 +18,6 @@ struct Tile {
   std::int64_t groups, tiles, cols;
 };
 
-double blocks_of(const FeatureView& f, double rows, double cols) {
-  return std::ceil(f["rows"] / rows) * std::ceil(f["cols"] / cols) * f["batch"];
-}
-
 std::string why_invalid(const ParameterSet& choice, const Situation& p) {
   if (choice.get("unit", kWarpGroups) == kMmaSync) return "";
   const FeatureView& f = p.features;
@@ -32,7 +29,7 @@ std::string why_invalid(const ParameterSet& choice, const Situation& p) {
   if (cols >= 2 * f["cols"] && cols > 32) return "half of the tile's columns are of no use";
   if (f.is("cols_lie_across") && std::fmod(cols, 64) != 0)
     return "columns across the depth are taken by 64";
-  if (blocks_of(f, rows, cols) < 2) return "there is one tile only";
+  if (blocks_of(f, "batch", rows, cols) < 2) return "there is one tile only";
   return "";
 }
 
@@ -74,38 +71,19 @@ Heuristic warp_group() {
   h.name = "cuda_warp_group";
   h.about = "GPU products on Hopper: warp groups or mma.sync, and the tile of warp groups";
   h.target_kind = "cuda";
-  const FeatureKind flag = FeatureKind::Boolean;
-  h.features = {{"rows"},
-                {"cols"},
-                {"depth"},
-                {"batch"},
-                {"operand_bytes"},
-                {"row_operand_along_depth", flag},
-                {"cols_lie_across", flag},
-                {"sms"}};
-  h.augmented = {
-      {{"multiply_adds"},
-       [](const FeatureView& f) { return f["rows"] * f["cols"] * f["depth"] * f["batch"]; }},
-      {{"blocks_of_128_an_sm"},
-       [](const FeatureView& f) { return blocks_of(f, 128, 128) / f["sms"]; }},
-      {{"blocks_of_128_by_64_an_sm"},
-       [](const FeatureView& f) { return blocks_of(f, 128, 64) / f["sms"]; }},
-      // The share of the multiprocessors' time that the last round of blocks leaves idle.
-      {{"idle_of_128_by_128"},
-       [](const FeatureView& f) {
-         const double rounds = blocks_of(f, 128, 128) / f["sms"];
-         return 1 - rounds / std::ceil(rounds);
-       }},
-      {{"idle_of_128_by_256"},
-       [](const FeatureView& f) {
-         const double rounds = blocks_of(f, 128, 256) / f["sms"];
-         return 1 - rounds / std::ceil(rounds);
-       }},
-      {{"depth_over_results"},
-       [](const FeatureView& f) { return f["depth"] / (f["rows"] * f["cols"] * f["batch"]); }},
-      {{"rows_over_cols"}, [](const FeatureView& f) { return f["rows"] / f["cols"]; }},
-      {{"group_over_mma_cycles"},
-       [](const FeatureView& f) { return f["group_cycles"] / f["mma_cycles"]; }}};
+  h.features = tensor_core_facts();
+  for (const char* name : {"row_operand_along_depth", "cols_lie_across"})
+    h.features.push_back({name, FeatureKind::Boolean});
+  h.features.push_back({"sms"});
+  h.augmented = {multiply_adds("batch"),
+                 blocks_an_sm("blocks_of_128_an_sm", "batch", 128, 128),
+                 blocks_an_sm("blocks_of_128_by_64_an_sm", "batch", 128, 64),
+                 idle_share("idle_of_128_by_128", "batch", 128, 128),
+                 idle_share("idle_of_128_by_256", "batch", 128, 256),
+                 depth_over_results("batch"),
+                 rows_over_cols(),
+                 {{"group_over_mma_cycles"},
+                  [](const FeatureView& f) { return f["group_cycles"] / f["mma_cycles"]; }}};
   h.parameters = {
       {"unit", {"mma_sync", "wgmma"}}, {"groups"}, {"group_tiles"}, {"group_cols"}, {"raster"}};
   h.candidates = candidates;
