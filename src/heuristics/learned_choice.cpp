@@ -87,6 +87,25 @@ LearnedChoice::Answer LearnedChoice::answer(const Situation& problem) const {
   return out;
 }
 
+std::vector<std::optional<ParameterSet>> LearnedChoice::ranked(const Situation& problem) const {
+  std::vector<std::optional<ParameterSet>> out;
+  if (!heuristic_.applies(problem)) return out;
+  const TreeAnswer found = answer_of(*table_, features_of(problem.features.all()));
+  if (found.leaf < 0) return out;
+  for (const RankedChoice& r : ranking_of(*table_, found.leaf)) {
+    const ParameterSet& choice = r.choice == kRuleChoice
+                                     ? heuristic_.fallback
+                                     : choices_[static_cast<std::size_t>(r.choice)];
+    if (choice == heuristic_.fallback) {
+      // The fallback may be among the choices too.
+      if (std::find(out.begin(), out.end(), std::nullopt) == out.end()) out.emplace_back();
+    } else if (heuristic_.why_not(choice, problem).empty()) {
+      out.emplace_back(choice);
+    }
+  }
+  return out;
+}
+
 LearnedChoice::Answer LearnedChoice::answer(const NamedFeatures& features) const {
   const Choice nothing;
   return answer(Situation{FeatureView(features), nothing});

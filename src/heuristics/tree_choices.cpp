@@ -54,32 +54,66 @@ std::shared_ptr<const LearnedChoice> load(const State& s, const Heuristic& h,
   return nullptr;
 }
 
+// The tree that answers a question; null where there is none.
+std::shared_ptr<const LearnedChoice> tree_of(const ChoiceQuestion& question) {
+  const Heuristic* heuristic = find_heuristic(question.heuristic);
+  if (heuristic == nullptr || !heuristic->resolve) return nullptr;
+  return find_tree(*heuristic, question.target);
+}
+
+bool measured_other_vectors(const LearnedChoice& tree, const Target& target) {
+  return tree.measured_on() && tree.measured_on()->vector_bytes != target.vector_bytes;
+}
+
+Choice knobs_of(const LearnedChoice& tree, const ParameterSet& choice, const Situation& problem) {
+  const Choice knobs = tree.heuristic().resolve(choice, problem);
+  Choice out(tree.name());
+  for (const std::string& knob : knobs.knobs()) out.set(knob, knobs.value(knob), "measured");
+  return out;
+}
+
+std::string version_of_trees() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return "trees " + version_of(s);
+}
+
 class TreeSource : public ChoiceSource {
  public:
-  std::string version() const override {
-    State& s = state();
-    const std::lock_guard lock(s.mutex);
-    return "trees " + version_of(s);
-  }
+  std::string version() const override { return version_of_trees(); }
 
   ChoiceAnswer choose(const ChoiceQuestion& question) const override {
-    const Heuristic* heuristic = find_heuristic(question.heuristic);
-    if (heuristic == nullptr || !heuristic->resolve) return {};
-    const std::shared_ptr<const LearnedChoice> tree = find_tree(*heuristic, question.target);
+    const std::shared_ptr<const LearnedChoice> tree = tree_of(question);
     if (tree == nullptr) return {};
-    const std::optional<Target>& measured = tree->measured_on();
-    if (measured && measured->vector_bytes != question.target.vector_bytes)
+    if (measured_other_vectors(*tree, question.target))
       return {std::nullopt, tree->name() + " is for vectors of " +
-                                std::to_string(measured->vector_bytes) +
+                                std::to_string(tree->measured_on()->vector_bytes) +
                                 " bytes: the rule decides"};
     const Situation problem{FeatureView(question.features), question.rule};
     LearnedChoice::Answer answer = tree->answer(problem);
     if (!answer.choice) return {std::nullopt, answer.why + ": the rule decides"};
-    const Choice knobs = heuristic->resolve(*answer.choice, problem);
-    Choice choice(tree->name());
-    for (const std::string& knob : knobs.knobs()) choice.set(knob, knobs.value(knob), "measured");
-    return {choice, answer.why};
+    return {knobs_of(*tree, *answer.choice, problem), answer.why};
   }
+};
+
+class RankedSource : public ChoiceSource {
+ public:
+  explicit RankedSource(std::size_t rank) : rank_(rank) {}
+  std::string version() const override {
+    return version_of_trees() + ", rank " + std::to_string(rank_);
+  }
+
+  ChoiceAnswer choose(const ChoiceQuestion& question) const override {
+    const std::shared_ptr<const LearnedChoice> tree = tree_of(question);
+    if (tree == nullptr || measured_other_vectors(*tree, question.target)) return {};
+    const Situation problem{FeatureView(question.features), question.rule};
+    const std::vector<std::optional<ParameterSet>> ranked = tree->ranked(problem);
+    if (rank_ >= ranked.size() || !ranked[rank_]) return {};
+    return {knobs_of(*tree, *ranked[rank_], problem), tree->name()};
+  }
+
+ private:
+  std::size_t rank_;
 };
 
 // Installed at the start of the process.
@@ -115,6 +149,10 @@ std::shared_ptr<const LearnedChoice> find_tree(const Heuristic& heuristic, const
   const auto [at, is_new] = s.known.try_emplace({target.kind, target.chip(), heuristic.name});
   if (is_new) at->second = load(s, heuristic, target);
   return at->second;
+}
+
+std::shared_ptr<const ChoiceSource> ranked_tree_choices(int rank) {
+  return std::make_shared<RankedSource>(static_cast<std::size_t>(rank));
 }
 
 std::shared_ptr<const ChoiceSource> tree_choices() {

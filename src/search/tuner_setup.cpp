@@ -6,6 +6,7 @@
 #include "heddle/support/hash.h"
 #include "search/candidate_book.h"
 #include "search/history.h"
+#include "search/ranked_seeds.h"
 #include "search/tuner.h"
 
 namespace heddle {
@@ -120,8 +121,10 @@ void Tuner::resume() {
                           .model = model_,
                           .seed = hash_combine(options_.seed, run.task.hash()),
                           .features = features_};
-    // Every alternative is measured early, with the defaults of its own rule.
-    for (int b = 0; b < run.task.tmpl.num_branches(); ++b) {
+    const std::vector<Config> ranked = ranked_seeds(run.task.tmpl);
+    context.seeds.insert(context.seeds.end(), ranked.begin(), ranked.end());
+    // Every alternative that may be good is measured early, with the defaults of its own rule.
+    for (const int b : early_branches(run.task.tmpl)) {
       const Config own = run.task.tmpl.branch(b).default_config();
       if (run.task.tmpl.num_branches() > 1)
         context.seeds.push_back(run.task.tmpl.config_of_branch(b, own));

@@ -18,6 +18,7 @@
 #include "heddle/records/tophub.h"
 #include "heddle/schedule/graph_choice.h"
 #include "heddle/schedule/template.h"
+#include "search/ranked_seeds.h"
 
 namespace heddle {
 namespace {
@@ -169,6 +170,51 @@ TEST_F(TreeChoices, ACompiledInTableAnswersWhereNoFileDoes) {
   unregister_tree_table(table.table());
 }
 
+// ---- where a search begins ---------------------------------------------------------------------
+
+TEST_F(TreeChoices, ASearchBeginsWithWhatTheTreesRankBest) {
+  const Template before =
+      make_template_of_alternatives(ComputeDag({product(256, 256, 256)}), target());
+  EXPECT_EQ(ranked_seeds(before).size(), 0u) << "no tree was consulted";
+  install(tile(3, 3));
+  const Template t = make_template_of_alternatives(ComputeDag({product(256, 256, 256)}), target());
+  const std::vector<Config> seeds = ranked_seeds(t);
+  ASSERT_EQ(seeds.size(), 1u);
+  EXPECT_EQ(t.branch_of(seeds[0]), t.branch_of(t.default_config()));
+  const Template own = t.branch(t.branch_of(seeds[0]));
+  const Config config = t.config_in_branch(seeds[0]);
+  EXPECT_EQ(config.values.at(static_cast<std::size_t>(own.knob_index("tile_rows"))), 3);
+  EXPECT_EQ(t.why_invalid(seeds[0]), "");
+  AutoSchedulerOptions rules;
+  rules.use_heuristics = false;
+  EXPECT_TRUE(
+      ranked_seeds(make_template(ComputeDag({product(256, 256, 256)}), target(), rules)).empty());
+}
+
+TEST_F(TreeChoices, AnUnsureLeafStillRanks) {
+  // Half of the problems gain a little, the others lose much, and no feature tells them apart.
+  const Heuristic& h = heuristic_of("contraction");
+  HeuristicData data;
+  data.heuristic = h.name;
+  data.version = std::to_string(h.version);
+  data.features = h.all_features();
+  data.choices = {h.id_of(tile(3, 3)), h.id_of(h.fallback)};
+  const BuildOutcome built = build_choices(h, {product(256, 256, 256)}, target());
+  for (int i = 0; i < 40; ++i)
+    data.problems.push_back({.id = std::to_string(i),
+                             .features = h.values_of(built.built.at(0).features),
+                             .seconds = {i % 2 == 0 ? 0.9 : 2.0, 1},
+                             .fallback = 1});
+  const LearnedChoice tree(h, train_tree(data), "tree");
+  const BuiltChoices& problem = built.built.at(0);
+  const Situation situation{FeatureView(problem.features), problem.of_rule};
+  EXPECT_FALSE(tree.answer(situation).choice);
+  const std::vector<std::optional<ParameterSet>> ranked = tree.ranked(situation);
+  ASSERT_EQ(ranked.size(), 2u);
+  EXPECT_FALSE(ranked[0]);
+  EXPECT_EQ(ranked[1], tile(3, 3));
+}
+
 // ---- which graph -------------------------------------------------------------------------------
 
 class GraphChoices : public TreeChoices {
@@ -196,6 +242,11 @@ TEST_F(GraphChoices, ATreeChoosesTheGraph) {
   EXPECT_THAT(chosen().to_text(), HasSubstr("alternative by tree llvm-znver3.alternative: "));
   const GraphChoice why = choose_graph(long_sum(), target(), {});
   EXPECT_EQ(why.source, "tree llvm-znver3.alternative");
+  // A search tries the graphs that the tree ranks early, and no others.
+  const Template offered = make_template_of_alternatives(long_sum(), target());
+  ASSERT_GT(offered.num_branches(), 2);
+  EXPECT_EQ(early_branches(offered),
+            (std::vector<int>{0, offered.find_branch("split_k(parts=8)@2")}));
   // The tuner's static choice is the same.
   const Template all = make_template_of_alternatives(long_sum(), target());
   EXPECT_EQ(all.static_schedule().dag().alternative(), "split_k(parts=8)@2");

@@ -39,6 +39,9 @@ class LearnedChoice {
   Answer answer(const Situation& problem) const;
   /// The answer for a choice that a program makes itself, which has features and no rule.
   Answer answer(const NamedFeatures& features) const;
+  /// All legal choices of the leaf, best first; nullopt stands for the fallback. The leaf may be
+  /// unsure. Empty where no leaf was reached: the problem is unlike those of training.
+  std::vector<std::optional<ParameterSet>> ranked(const Situation& problem) const;
   /// The path through the tree in words, in several lines.
   std::string explain(const NamedFeatures& features) const;
 
@@ -72,5 +75,10 @@ std::shared_ptr<const LearnedChoice> find_tree(const Heuristic& heuristic, const
 
 /// The source that answers with these trees.
 std::shared_ptr<const ChoiceSource> tree_choices();
+
+/// The source that answers with the choice of a leaf whose rank among the legal ones is `rank` (0:
+/// the best), for searches that begin with the best few. It has no answer where there are fewer, or
+/// where the choice is the rule's.
+std::shared_ptr<const ChoiceSource> ranked_tree_choices(int rank);
 
 }  // namespace heddle
