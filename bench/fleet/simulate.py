@@ -27,7 +27,7 @@ FAIL_SHARE, HOURS_TO_DEATH, DEATH_SECONDS, SLOW_SHARE, SLOWNESS = 0.03, 48, 30, 
 
 ROUND_SECONDS, LARGEST_ROUND, ROUNDS_EACH = 0.5, 64, 2
 STRAGGLES, STRAGGLE_SECONDS = 3, 1
-BATCH, EACH_AT_ONCE, SMALL_ROUNDS = 32, 8, 7
+BATCH, WHOLE_ROUNDS, EACH_AT_ONCE, SMALL_ROUNDS = 32, 8, 8, 7
 
 
 class Times:
@@ -143,7 +143,7 @@ class Fleet:
             full = full and all(d.rounds >= ROUNDS_EACH for d in self.devices)
 
     def propose(self, batches):
-        count = max(BATCH, EACH_AT_ONCE * (len(self.devices) - 1))
+        count = max(BATCH * min(len(self.devices), WHOLE_ROUNDS), EACH_AT_ONCE * len(self.devices))
         count = (count + 1) // 2 if batches < SMALL_ROUNDS else count
         self.work(self.search * count)
         self.searched += self.search * count

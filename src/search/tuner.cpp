@@ -24,8 +24,11 @@ constexpr int kSmallestRound = 8;
 // % above the best known, in place of 3.3 % (mean of four subjects and four seeds each, on times
 // recorded by bench/search_compare and a fit to them).
 constexpr int kSmallRounds = 7;
-// The candidates that each of several devices gets in a round.
-constexpr int kEachAtOnce = 8;
+// Several devices share rounds of as many candidates as one device has, each, because a device
+// times the static choice as often for a small share and waits as long for the search. But the
+// model learns nothing during a round: for many devices rounds grow more slowly.
+constexpr int kWholeRounds = 8;  // devices
+constexpr int kEachAtOnce = 8;   // candidates that each device gets at least
 // A config is tried for a similar task when its time was below this share of the static choice's.
 constexpr double kWorthATry = 0.97;
 
@@ -144,7 +147,9 @@ void Tuner::take_what_was_measured_ahead() {
 int Tuner::round_size(int task, double left) const {
   const TaskRun& run = runs_[static_cast<size_t>(task)];
   // The first rounds are small, because the model learns most from the first results.
-  const int batch = std::max(options_.batch, kEachAtOnce * (measurer_->width() - 1));
+  const int devices = measurer_->width();
+  const int batch =
+      std::max(options_.batch * std::min(devices, kWholeRounds), kEachAtOnce * devices);
   double count = scheduler_->rounds(task) < kSmallRounds ? (batch + 1) / 2 : batch;
   double each = run.seconds_per_trial();
   if (each > 0) {

@@ -28,5 +28,18 @@ TEST_F(Tune, AMeasurerThatLooksAheadGetsItsCandidatesEarly) {
   EXPECT_EQ(report.trials, 240);
 }
 
+// Each device times the static choice once for its share of a batch.
+TEST_F(Tune, BatchesGrowWithTheNumberOfDevices) {
+  for (const auto& [devices, batch] : {std::pair{1, 16}, {3, 48}, {8, 128}, {40, 320}}) {
+    FakeMeasurer m(on_landscape(3));
+    m.devices = devices;
+    TuneOptions o = options(m, 6 * batch);
+    o.patience = 0;
+    o.batch = 16;
+    tune_tasks({matmul_task()}, o);
+    EXPECT_EQ(m.largest_batch, static_cast<size_t>(batch)) << devices << " devices";
+  }
+}
+
 }  // namespace
 }  // namespace heddle::testing

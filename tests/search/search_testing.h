@@ -150,6 +150,7 @@ class FakeMeasurer : public Measurer {
                const std::function<void(size_t, const MeasureResult&)>& done) override {
     best_given.push_back(best);
     ++batches;
+    largest_batch = std::max(largest_batch, schedules.size());
     // Backwards: results come in any order.
     for (size_t i = schedules.size(); i-- > 0;) {
       if (before_each) before_each(measured.size());
@@ -183,6 +184,7 @@ class FakeMeasurer : public Measurer {
     return ahead > 0;
   }
   int look_ahead() const override { return ahead; }
+  int width() const override { return devices; }
   std::string protocol() const override { return protocol_name; }
   std::vector<std::pair<std::string, double>> time_spent() const override { return {{"run", 1}}; }
 
@@ -191,6 +193,8 @@ class FakeMeasurer : public Measurer {
   std::vector<double> best_given, race_seconds;
   std::vector<size_t> raced;
   int batches = 0, repeated = 0;
+  int devices = 1;  ///< what width() returns
+  size_t largest_batch = 0;
   int ahead = 0;                                        ///< what look_ahead() returns
   std::map<std::string, std::set<uint64_t>> announced;  ///< not measured yet, by task
   size_t most_ahead = 0;
