@@ -15,11 +15,6 @@ namespace {
 // fragments cannot express, and there is little to stream.
 constexpr int64_t kFewestKeys = 3;
 
-Expr without_casts(Expr e) {
-  while (const Cast* c = e.as<Cast>()) e = c->value;
-  return e;
-}
-
 bool contains(const std::vector<int>& list, int x) {
   return std::find(list.begin(), list.end(), x) != list.end();
 }
@@ -54,7 +49,7 @@ class Finder {
   // The operand of a product, looking through stages that only change its indices. Null where there
   // is none.
   Expr operand(const Expr& e) {
-    Expr x = without_casts(e);
+    Expr x = dag::below_casts(e);
     for (int n = 0; n < dag::kMostStagesBetween; ++n) {
       const Load* load = x.as<Load>();
       if (!load) return {};
@@ -242,16 +237,25 @@ class Finder {
     });
     for (size_t i = 0; i < axes.size(); ++i) {
       if (axes[i] < 0 && op.axes()[i].extent() > 1) return look_.through = before, false;
-      if (axes[i] >= 0)
-        bind.push_back({op.axes()[i].var(), op_.axes()[static_cast<size_t>(axes[i])].var().expr()});
+      bind.push_back(
+          {op.axes()[i].var(),
+           axes[i] < 0 ? Expr(int64_t{0}) : op_.axes()[static_cast<size_t>(axes[i])].var().expr()});
     }
     if (op.reduce_axes()[0].extent() != key().extent() ||
-        !equal(substitute(source, bind), power_)) {
+        !equal(at_single_elements(substitute(source, bind)), at_single_elements(power_))) {
       look_.through = before;
       return false;
     }
     a_.total_axes = std::move(axes);
     return true;
+  }
+  // `e` with index 0 in place of axes of one element: stages may write either.
+  Expr at_single_elements(const Expr& e) const {
+    std::vector<VarBinding> zero;
+    for (const Axis& a : op_.axes()) {
+      if (a.extent() == 1) zero.push_back({a.var(), Expr(int64_t{0})});
+    }
+    return simplify(substitute(e, zero));
   }
   // Where dimension `d` of `highest` is read at an axis of `op`, and by the weighted sum at one of
   // its own axes, the two axes correspond.

@@ -4,6 +4,12 @@
 
 namespace heddle::dag {
 
+const Expr& below_casts(const Expr& e) {
+  const Expr* at = &e;
+  while (const Cast* c = at->as<Cast>()) at = &c->value;
+  return *at;
+}
+
 Expr at_indices(const Operation& op, const Expr& e, const std::vector<Expr>& indices) {
   std::vector<VarBinding> bind;
   for (std::size_t d = 0; d < indices.size(); ++d) bind.push_back({op.axes()[d].var(), indices[d]});
@@ -31,12 +37,17 @@ bool LookThrough::is_between(int stage) const {
 }
 
 Expr LookThrough::expanded(const Expr& e) {
+  looked_ = 0;
+  return expand(e);
+}
+
+Expr LookThrough::expand(const Expr& e) {
   return map_loads({e}, [&](const Load& load) -> Expr {
     const int s = stage_of(load);
     if (!is_between(s) || looked_ > kMostStagesBetween) return make_load(load.buffer, load.indices);
     ++looked_;
     through.insert(s);
-    return expanded(at_indices(dag_.stage(s), dag_.stage(s).bodies()[0], load.indices));
+    return expand(at_indices(dag_.stage(s), dag_.stage(s).bodies()[0], load.indices));
   })[0];
 }
 

@@ -8,7 +8,10 @@
 
 namespace heddle::dag {
 
-inline constexpr int kMostStagesBetween = 64;  ///< limit of the number of substituted stages
+inline constexpr int kMostStagesBetween = 64;  ///< limit of the substitutions in one expression
+
+/// `e` without the casts around it.
+const Expr& below_casts(const Expr& e);
 
 /// `e` of stage `op` where its axes have the values `indices`.
 Expr at_indices(const Operation& op, const Expr& e, const std::vector<Expr>& indices);
@@ -35,8 +38,10 @@ class LookThrough {
   std::set<int> through;
 
  private:
+  Expr expand(const Expr& e);
+
   const ComputeDag& dag_;
-  int looked_ = 0;
+  int looked_ = 0;  ///< substitutions in one expression
 };
 
 }  // namespace heddle::dag

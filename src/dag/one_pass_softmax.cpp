@@ -20,9 +20,9 @@
 #include <cmath>
 #include <limits>
 
-#include "dag/look_through.h"
 #include "dag/rebuilder.h"
 #include "dag/rewrite_parts.h"
+#include "dag/softmax.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/dag/attention.h"
 #include "heddle/support/error.h"
@@ -30,56 +30,9 @@
 namespace heddle {
 namespace {
 
-/// The two reductions. The stage of the rewrite is `total`.
-struct Softmax {
-  int highest = -1;
-  bool stored = false;  ///< the exponentials are a stage that something else reads too
-};
-
-std::string match(const RewriteSite& site, Softmax* out) {
-  const Operation& op = site.op();
-  dag::LookThrough look(site.dag);
-  const Reduce* sum = dag::reduction_of(op, ReduceKind::Sum, 0);
-  if (!sum || site.dag.info(site.stage).scan) return "not a sum";
-  const DataType type = op.output(0).dtype();
-  const Unary* power = nullptr;
-  const Expr source = look.expanded(sum->sources[0]);
-  if (power = source.as<Unary>(); !power || power->op != UnaryOp::Exp) return "not a sum of exp";
-  const Binary* shifted = power->a.as<Binary>();
-  const Load* at = shifted && shifted->op == BinaryOp::Sub ? shifted->b.as<Load>() : nullptr;
-  const int h = at ? look.stage_of(*at) : -1;
-  const Operation* max_op = h < 0 ? nullptr : &site.dag.stage(h);
-  const Reduce* max = max_op ? dag::reduction_of(*max_op, ReduceKind::Max, 0) : nullptr;
-  if (!max || site.dag.info(h).scan) return "not a sum of exp(x - maximum)";
-  if ((type != f32 && type != f64) || max_op->output(0).dtype() != type)
-    return "its exponentials are of a short type";
-  // Both reductions must read the same rows, element by element.
-  const std::size_t axes = op.axes().size(), over = op.reduce_axes().size();
-  if (max_op->axes().size() != axes || max_op->reduce_axes().size() != over)
-    return "its maximum is over other axes";
-  std::vector<VarBinding> bind;
-  for (std::size_t d = 0; d < axes; ++d) {
-    const int64_t extent = op.axes()[d].extent();
-    if (extent != max_op->axes()[d].extent() ||
-        (extent > 1 && !equal(at->indices[d], op.axes()[d].var().expr())))
-      return "its maximum is of other rows";
-    bind.push_back({max_op->axes()[d].var(), op.axes()[d].var().expr()});
-  }
-  for (std::size_t r = 0; r < over; ++r) {
-    if (op.reduce_axes()[r].extent() != max_op->reduce_axes()[r].extent())
-      return "its maximum is over other axes";
-    bind.push_back({max_op->reduce_axes()[r].var(), op.reduce_axes()[r].var().expr()});
-  }
-  if (!equal(substitute(look.expanded(max->sources[0]), bind), shifted->a))
-    return "its maximum is of other values";
-  out->highest = h;
-  out->stored = !sum->sources[0].as<Unary>();
-  return "";
-}
-
 std::string why_not(const RewriteSite& site) {
-  Softmax s;
-  return match(site, &s);
+  dag::Softmax s;
+  return dag::match_softmax(site.dag, site.stage, &s);
 }
 
 /// The reducer of pairs (maximum, sum of exponentials of differences to it).
@@ -104,8 +57,8 @@ Tensor highest_of(const Tensor& running, const StageInfo& info, const Operation&
 }
 
 GraphRewrite rewrite(const RewriteSite& site) {
-  Softmax found;
-  const std::string why = match(site, &found);
+  dag::Softmax found;
+  const std::string why = dag::match_softmax(site.dag, site.stage, &found);
   HEDDLE_ICHECK(why.empty(), "one_pass_softmax where it is not legal: " + why);
   const Operation &total = site.op(), &highest = site.dag.stage(found.highest);
   const DataType type = total.output(0).dtype();
@@ -193,8 +146,8 @@ double gain_of_memory(DataType type, const Target& target) {
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   constexpr double kRowOfBlock = 32 << 10;  // elements that a block of a GPU keeps in registers
   constexpr double kFewRows = 16, kManyRows = 64;  // elements of a column
-  Softmax found;
-  match(site, &found);
+  dag::Softmax found;
+  dag::match_softmax(site.dag, site.stage, &found);
   const Reads reads = reads_of(site.dag, found.highest);
   const DataType type = site.op().output(0).dtype();
   const std::string worth_trying = "for the tuner to try: one pass over the row in place of two";

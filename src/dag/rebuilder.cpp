@@ -25,6 +25,12 @@ Tensor Rebuilder::rebuild(const Tensor& t) {
   return Tensor(rebuild(t.op_ref()), t.index());
 }
 
+std::vector<Tensor> Rebuilder::rebuild(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> out;
+  for (const Tensor& t : tensors) out.push_back(rebuild(t));
+  return out;
+}
+
 Ref<const Operation> Rebuilder::rebuild(const Ref<const Operation>& op) {
   if (const auto it = done_.find(op.get()); it != done_.end()) return it->second;
   // The map is keyed by the address of `op`, so `op` is kept alive.

@@ -17,6 +17,7 @@ class Rebuilder {
   void replace(const Tensor& from, const Tensor& to);
   /// `t`, computed from the replacements.
   Tensor rebuild(const Tensor& t);
+  std::vector<Tensor> rebuild(const std::vector<Tensor>& tensors);
 
  private:
   Ref<const Operation> rebuild(const Ref<const Operation>& op);

@@ -1,6 +1,7 @@
 // The step online_softmax: a softmax and the sum that it weights, in one pass over tiles of keys
 // (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"; Dao et al. 2022,
 // "FlashAttention").
+#include <algorithm>
 #include <limits>
 #include <numbers>
 
@@ -383,6 +384,17 @@ class OnlineStep : public StepApplier {
     std::erase_if(c.leaves, [&](int id) { return s_.axes[id].kind == AxisKind::Reduce; });
     if (a_.total >= 0) replace_total(s_.stages[static_cast<size_t>(a_.total)]);
   }
+  bool reader_asks_for_nan() const {
+    std::vector<int> readers = a_.outer;
+    readers.push_back(a_.reader);
+    return std::any_of(readers.begin(), readers.end(), [&](int s) {
+      return any_below(s_.dag.stage(s).bodies()[0], [](const Expr& e) {
+        const Unary* u = e.as<Unary>();
+        return u && u->op == UnaryOp::IsNan;
+      });
+    });
+  }
+
   void replace_total(StageState& st) {
     if (a_.reader < 0) {
       st.placement = Placement::Inlined;
@@ -398,6 +410,12 @@ class OnlineStep : public StepApplier {
                        : var(st.spatial[static_cast<size_t>(d - a_.total_axes.begin())]));
     }
     st.bodies = {make_load(made(total_).buffers[0], at)};
+    // The maximum of a row that is masked completely is the lowest finite value here, so that its
+    // total is 0. In the declaration it is NaN.
+    if (reader_asks_for_nan())
+      st.bodies = {make_select(st.bodies[0] == make_const(f32, 0),
+                               make_const(f32, std::numeric_limits<double>::quiet_NaN()),
+                               st.bodies[0])};
     st.reduce.clear();
     std::erase_if(st.leaves, [&](int id) { return s_.axes[id].kind == AxisKind::Reduce; });
   }

@@ -67,6 +67,7 @@ class Planner {
     if (chain_of_[s] >= 0) return place_fused(s, attentions_.at(chain_of_[s]));
     // A scan has loops of its own, in the order of the scan.
     if (info.is_output || info.scan) return open(s);
+    if (feeds_attentions(info)) return open(s);
     bool inline_it = inlinable(s, info);
     // If the stage were inlined or computed with its readers, each call would compute it. A stage
     // that only changes indices costs nothing where it is read, and packing includes it.
@@ -93,6 +94,16 @@ class Planner {
     if (!reduction) g.tunable.push_back(s);
     if (in_chain(s, g)) g.chain.push_back(s);
     group_of_[s] = groups;
+  }
+
+  // Whether several attentions read a stage that computes something, such as the mask of all layers
+  // of a network.
+  bool feeds_attentions(const StageInfo& info) const {
+    if (info.reads.empty() || info.precomputable) return false;
+    std::set<int> chains;
+    for (const int c : info.consumers) chains.insert(chain_of_[c]);
+    chains.erase(-1);
+    return chains.size() > 1;
   }
 
   // Attention on tensor cores is one kernel (dag/attention.h) for heads that fit the registers.

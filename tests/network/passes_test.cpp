@@ -81,6 +81,41 @@ TEST(Passes, ABatchNormGoesIntoTheWeights) {
   EXPECT_EQ(wrong_network(outputs), "");
 }
 
+// Attention as PyTorch's exporters write it: both operands scaled, and zeros for masked rows.
+std::vector<Tensor> exported_attention(DataType type, int64_t keys, int64_t batch = 2,
+                                       bool same_guard = true) {
+  const auto input = [&](const char* name) { return placeholder({batch, keys, 16}, type, name); };
+  Tensor q = ops::mul(input("q"), make_const(type, 0.5));
+  Tensor k = ops::mul(ops::transpose(input("k"), {0, 2, 1}), make_const(type, 0.5));
+  Tensor mask = placeholder({batch, keys, keys}, boolean, "mask");
+  const Tensor scores = ops::matmul(q, k);
+  const Tensor masked = compute(
+      scores.shape(),
+      [&](Axis b, Axis i, Axis j) {
+        const Expr kept = mask(b, i, j) && Expr(i) != Expr(int64_t{0});
+        return scores(b, i, j) + select(kept, make_const(type, 0), lowest_value(type));
+      },
+      "masked");
+  const Tensor p = ops::softmax(masked, -1);
+  const Tensor guard = ops::isnan(same_guard ? p : ops::tanh(p));
+  return {ops::matmul(ops::where(guard, ops::full(p.shape(), 0, type), p), input("v"))};
+}
+
+TEST(Passes, FactorsOfOperandsAndGuardsOfRowsComeAfterTheirProducts) {
+  for (const DataType type : {f32, f16}) {
+    const std::vector<Tensor> outputs = exported_attention(type, 8);
+    const std::vector<std::string> names = applied(Network(outputs));
+    EXPECT_THAT(names, ::testing::Contains("factors_after_products"));
+    EXPECT_THAT(names, ::testing::Contains("guards_after_products"));
+    EXPECT_EQ(wrong_network(outputs, type == f16 ? 2e-3 : 1e-4), "");
+  }
+}
+
+TEST(Passes, AGuardOfOtherValuesStays) {
+  const std::vector<std::string> names = applied(Network(exported_attention(f32, 8, 2, false)));
+  EXPECT_THAT(names, ::testing::Not(::testing::Contains("guards_after_products")));
+}
+
 TEST(Passes, AScaleOfTheCallersIsNoWeight) {
   Tensor x = placeholder({8, 16}, f32, "x"), scale = placeholder({16}, f32, "scale");
   const std::vector<Tensor> outputs{ops::mul(linear(x, 16), scale)};
@@ -216,6 +251,15 @@ std::string wrong_on_gpu(const std::vector<Tensor>& outputs, const Network& netw
     emulate(lower_for_gpu(schedule, network::task_args(schedule), {.name = "node"}), of_node);
   }
   return differs_from_interpreter(outputs, args, arrays, tolerance);
+}
+
+TEST(Passes, ExportedAttentionIsOneNodeOnAGpu) {
+  for (const int64_t batch : {1, 2}) {
+    const std::vector<Tensor> outputs = exported_attention(f16, 64, batch);
+    const Network network(outputs, Target::parse("cuda -arch=sm_90"));
+    EXPECT_EQ(network.nodes().size(), 1u) << network.to_text();
+    EXPECT_EQ(wrong_on_gpu(outputs, network, 4e-3), "");
+  }
 }
 
 TEST(Passes, ImagesHaveTheirChannelsInnermostOnGpus) {

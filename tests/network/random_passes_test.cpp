@@ -73,6 +73,20 @@ class Drawer {
                           {0, 2, 1, 3});
   }
 
+  // With a row of which everything is masked, which becomes zero.
+  Tensor guarded_softmax(const Tensor& scores) {
+    const int64_t row = pick(0, scores.extent(2) - 1);
+    const Tensor masked = compute(
+        scores.shape(),
+        [&](Axis b, Axis h, Axis i, Axis j) {
+          return scores(b, h, i, j) + select(Expr(i) == Expr(row), lowest_value(f32), Expr(0.0f));
+        },
+        "masked");
+    const Tensor p = ops::softmax(masked, -1);
+    if (rng_.chance(0.1)) keep(p);
+    return ops::where(ops::isnan(p), ops::full(p.shape(), 0), p);
+  }
+
   // Products of one input, which may differ in what follows, then softmax and a projection.
   Tensor attention(const Tensor& x) {
     const int64_t n = x.extent(2), count = rng_.choose<int64_t>({1, 2, 4});
@@ -81,9 +95,13 @@ class Drawer {
            v = linear(x, n, rng_.chance(0.9) == bias);
     if (rng_.chance(0.3)) q = ops::mul(q, Expr(0.25f));
     if (rng_.chance(0.2)) keep(v);
-    const Tensor scores =
-        ops::softmax(ops::matmul(heads(q, count), heads(k, count), false, true), -1);
-    Tensor y = ops::transpose(ops::matmul(scores, heads(v, count)), {0, 2, 1, 3});
+    q = heads(q, count);
+    k = heads(k, count);
+    if (rng_.chance(0.3)) q = ops::mul(q, Expr(0.7f));
+    if (rng_.chance(0.3)) k = ops::mul(k, Expr(0.7f));
+    const Tensor scores = ops::matmul(q, k, false, true);
+    const Tensor shares = rng_.chance(0.3) ? guarded_softmax(scores) : ops::softmax(scores, -1);
+    Tensor y = ops::transpose(ops::matmul(shares, heads(v, count)), {0, 2, 1, 3});
     y = linear(ops::reshape(y, x.extents()), n, true);
     return ops::add(x, y);
   }

@@ -17,6 +17,8 @@ struct PassOptions {
   bool fold_constants = true;
   bool fold_movers = true;
   bool fold_views = true;
+  bool factors_after_products = true;
+  bool guards_after_products = true;
   bool fold_scales = true;
   bool join_products = true;
   bool channels_last = true;

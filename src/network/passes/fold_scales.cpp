@@ -204,9 +204,7 @@ std::vector<Tensor> fold_scales(const PassContext& context) {
   if (folded == 0) return dag.outputs();
   context.log.push_back("what multiplies the results of " + std::to_string(folded) +
                         " products is part of their weights");
-  std::vector<Tensor> outputs;
-  for (const Tensor& t : dag.outputs()) outputs.push_back(rebuilder.rebuild(t));
-  return outputs;
+  return rebuilder.rebuild(dag.outputs());
 }
 
 }  // namespace heddle::network

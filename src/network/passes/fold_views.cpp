@@ -105,9 +105,7 @@ std::vector<Tensor> fold_views(const PassContext& context) {
   if (folded == 0) return dag.outputs();
   context.log.push_back(std::to_string(folded) +
                         " products are computed in the shape that their readers have");
-  std::vector<Tensor> outputs;
-  for (const Tensor& t : dag.outputs()) outputs.push_back(rebuilder.rebuild(t));
-  return outputs;
+  return rebuilder.rebuild(dag.outputs());
 }
 
 }  // namespace heddle::network

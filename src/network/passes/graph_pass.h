@@ -29,6 +29,8 @@ std::vector<Tensor> fold_movers(const PassContext& context);
 std::vector<Tensor> join_movers(const PassContext& context);
 std::vector<Tensor> fold_views(const PassContext& context);
 std::vector<Tensor> fold_scales(const PassContext& context);
+std::vector<Tensor> factors_after_products(const PassContext& context);
+std::vector<Tensor> guards_after_products(const PassContext& context);
 std::vector<Tensor> join_products(const PassContext& context);
 std::vector<Tensor> channels_last(const PassContext& context);
 

@@ -342,9 +342,7 @@ std::vector<Tensor> join_products(const PassContext& context) {
                           std::to_string(columns) + " columns");
   }
   if (!any) return dag.outputs();
-  std::vector<Tensor> outputs;
-  for (const Tensor& t : dag.outputs()) outputs.push_back(rebuilder.rebuild(t));
-  return outputs;
+  return rebuilder.rebuild(dag.outputs());
 }
 
 }  // namespace heddle::network

@@ -19,10 +19,16 @@ struct Step {
 // Views become visible when the transposes beside them are gone. They must be found before their
 // readers read through them. Parts of joined products are slices, which are movers.
 constexpr Step kSteps[] = {
-    {"fold_constants", fold_constants}, {"fold_movers", join_movers},
-    {"fold_views", fold_views},         {"fold_movers", fold_movers},
-    {"fold_scales", fold_scales},       {"join_products", join_products},
-    {"fold_movers", fold_movers},       {"channels_last", channels_last},
+    {"fold_constants", fold_constants},
+    {"fold_movers", join_movers},
+    {"fold_views", fold_views},
+    {"fold_movers", fold_movers},
+    {"factors_after_products", factors_after_products},
+    {"guards_after_products", guards_after_products},
+    {"fold_scales", fold_scales},
+    {"join_products", join_products},
+    {"fold_movers", fold_movers},
+    {"channels_last", channels_last},
 };
 
 const PassDescription& description(const std::string& name) {
@@ -57,6 +63,10 @@ const std::vector<PassDescription>& network_passes() {
        &PassOptions::fold_movers},
       {"fold_views", "products are computed in the shape that their readers have",
        &PassOptions::fold_views},
+      {"factors_after_products", "constant factors of operands multiply the results of products",
+       &PassOptions::factors_after_products},
+      {"guards_after_products", "rows without a softmax become zero after the product with it",
+       &PassOptions::guards_after_products},
       {"fold_scales", "what multiplies the results of products (batch norm) goes into weights",
        &PassOptions::fold_scales},
       {"join_products", "products of one input (Q, K, V) are one product",
