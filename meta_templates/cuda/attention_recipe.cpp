@@ -26,39 +26,35 @@
 // clang-format on
 #include "cuda/attention_recipe.h"
 
+#include "cuda/attention_loops.h"
+
 namespace heddle::meta {
 namespace {
 
-class Recipe {
+class Recipe : AttentionLoops {
  public:
   Recipe(TemplateBuilder& t, const StageGroup& g, const Attention& chain,
          const AttentionKnobs& knobs, AttentionForm form)
-      : t_(t), g_(g), chain_(chain), knobs_(knobs), form_(form) {}
+      : AttentionLoops(t, g, chain, {knobs.row_tiles, knobs.row_warps}, form.in_parts),
+        knobs_(knobs),
+        form_(form) {}
 
   void write() {
     StageRef anchor = t_.stage(g_.anchor);
-    const std::array<Param, 3> rows{kAttentionUnit, knobs_.row_tiles, knobs_.row_warps};
     if (form_.in_parts) {
       const StageRef::OnlineParts s =
-          anchor.online_softmax_in_parts(rows, knobs_.keys, knobs_.parts);
+          anchor.online_softmax_in_parts(row_factors(), knobs_.keys, knobs_.parts);
       inline_chain();
       write_tiles(s.of_part, s.part);
       add_parts(s);
     } else {
-      const StageRef::OnlineStages s = anchor.online_softmax(rows, knobs_.keys);
+      const StageRef::OnlineStages s = anchor.online_softmax(row_factors(), knobs_.keys);
       inline_chain();
       write_tiles(s, t_.stage(g_.output_stage));
     }
   }
 
  private:
-  using Dims = std::vector<StageRef::StorageDim>;
-
-  void inline_chain() {
-    if (chain_.reader >= 0) t_.stage(chain_.total).compute_inline();
-    if (g_.output_stage != g_.anchor) t_.stage(g_.anchor).compute_inline();
-  }
-
   // The second kernel: it adds up all parts of a row and column in one thread.
   void add_parts(const StageRef::OnlineParts& s) {
     StageRef out = t_.stage(g_.output_stage);
@@ -93,8 +89,8 @@ class Recipe {
     for (StageRef x : {s.keys, s.values, s.products, s.scores, s.tile_max, s.powers, s.weights})
       x.compute_at(s.weighted, tile);
     const Loop depth_step = product_loops(s.products);
-    for (StageRef x : {s.scores, s.powers}) elements(x, accumulators(x));
-    elements(s.weights, first_operand(s.weights, row_dim(), row_dim() + 1));
+    for (StageRef x : {s.scores, s.powers}) elements(x, accumulators());
+    elements(s.weights, first_operand(row_dim(), row_dim() + 1));
     for (StageRef x : {s.highest, s.tile_max, s.total}) row_values(x);
     partial_loops(s.partial);
     shared_tile(s.queries, chain_.query, chain_.query_along_depth, chain_.depth, false);
@@ -106,84 +102,7 @@ class Recipe {
     column_fragments(value_frag, s.weighted, step, chain_.value_along_keys);
   }
 
-  // The dimension of the rows: after those of the batch, and the axis of parts.
-  int row_dim() const { return static_cast<int>(chain_.batch.size()) + (form_.in_parts ? 1 : 0); }
-
-  std::vector<Loop> batch_of(StageRef s) const {
-    std::vector<Loop> out;
-    for (int i = 0; i < row_dim(); ++i) out.push_back(s.axis(i));
-    return out;
-  }
-  Dims batch_dims() const {
-    Dims out;
-    for (int i = 0; i < row_dim(); ++i) out.push_back({i, 1, 0});
-    return out;
-  }
-  static void append(std::vector<Loop>* to, const std::vector<Loop>& more) {
-    to->insert(to->end(), more.begin(), more.end());
-  }
-
-  // ---- layouts (lower/gpu/tile_nest.h) ----
-
-  Dims with_batch(const Dims& more) const {
-    Dims out = batch_dims();
-    out.insert(out.end(), more.begin(), more.end());
-    return out;
-  }
-  Dims accumulators(StageRef) const {
-    const int m = row_dim(), n = m + 1;
-    return with_batch({{m, 16, 0}, {n, 8, 0}, {m, 1, 8}, {n, 2, 4}, {m, 8, 2}, {n, 1, 2}});
-  }
-  Dims first_operand(StageRef, int m, int k) const {
-    return with_batch(
-        {{m, 16, 0}, {k, 16, 0}, {m, 1, 8}, {k, 2, 4}, {k, 8, 2}, {m, 8, 2}, {k, 1, 2}});
-  }
-  Dims second_operand(int k, int n) const {
-    return with_batch({{k, 16, 0}, {n, 8, 0}, {n, 1, 8}, {k, 2, 4}, {k, 8, 2}, {k, 1, 2}});
-  }
-
   // ---- loops ----
-
-  // The loops over rows: warps, tiles of a warp, rows of a tile.
-  struct Rows {
-    Loop warp, tile, in;
-  };
-  Rows cut_rows(StageRef s, Loop axis) const {
-    auto [units, in] = s.split(axis, kAttentionUnit, TailStrategy::PredicateStores);
-    auto [warp, tile] = s.split(units, knobs_.row_tiles, TailStrategy::PredicateStores);
-    return {warp, tile, in};
-  }
-
-  // Each lane stores two columns: row = 8*i + lane / 4, column = 2*(lane % 4) + j. Returns the loop
-  // over blocks.
-  Loop block_loops(StageRef s) const {
-    const bool parts = form_.in_parts;
-    const Rows r = cut_rows(s, s.axis(parts ? row_dim() : chain_.row));
-    auto [block, warp] = s.split(r.warp, knobs_.row_warps, TailStrategy::PredicateStores);
-    auto [units, unit] = s.split(s.axis(parts ? row_dim() + 1 : chain_.col), kAttentionUnit,
-                                 TailStrategy::PredicateStores);
-    // A loop of one iteration surrounds all columns, so that the stages inside are computed for
-    // whole units.
-    auto [all, wide] = s.split(units, ceil_div(chain_.cols, kAttentionUnit));
-    auto [col_tile, col] = s.split(unit, 8);
-    auto [half, lane_row] = s.split(r.in, 8);
-    auto [lane_col, pair] = s.split(col, 2);
-    std::vector<Loop> batch, order;
-    const int batches = static_cast<int>(chain_.batch.size());
-    for (int i = 0; i < batches; ++i) batch.push_back(s.axis(parts ? i : chain_.batch[i]));
-    order = batch;
-    if (parts) order.push_back(s.axis(batches));
-    append(&order, {all, block, warp, lane_row, lane_col, r.tile, wide, col_tile, half, pair});
-    s.reorder(order);
-    s.bind(s.fuse(lane_row, lane_col), LoopKind::ThreadX);
-    if (!batch.empty()) s.bind(s.fuse(batch), LoopKind::BlockZ);
-    if (parts) s.bind(s.axis(batches), LoopKind::BlockY);
-    s.bind(block, LoopKind::BlockX);
-    s.bind(warp, LoopKind::ThreadZ);
-    for (Loop u : {r.tile, wide, col_tile, half}) s.unroll(u);
-    s.vectorize(pair);
-    return block;
-  }
 
   // Returns the loop over the steps of one mma.
   Loop weighted_loops(StageRef s) const {
@@ -191,7 +110,9 @@ class Recipe {
     auto [col_tile, col] = s.split(s.axis(row_dim() + 1), 8);
     auto [step, key] = s.split(s.reduce_axis(1), kAttentionUnit);
     std::vector<Loop> order = batch_of(s);
-    append(&order, {s.reduce_axis(0), r.warp, step, r.tile, col_tile, r.in, col, key});
+    order.push_back(s.reduce_axis(0));
+    append_threads(&order, r);
+    append(&order, {step, r.tile, col_tile, r.in, col, key});
     product_nest(s, order, r, step, col_tile);
     return step;
   }
@@ -200,56 +121,18 @@ class Recipe {
     auto [col_tile, col] = s.split(s.axis(row_dim() + 1), 8);
     auto [step, depth] = s.split(s.reduce_axis(0), kAttentionUnit);
     std::vector<Loop> order = batch_of(s);
-    append(&order, {r.warp, step, r.tile, col_tile, r.in, col, depth});
+    append_threads(&order, r);
+    append(&order, {step, r.tile, col_tile, r.in, col, depth});
     product_nest(s, order, r, step, col_tile);
     return step;
   }
   void product_nest(StageRef s, const std::vector<Loop>& order, const Rows& r, Loop step,
                     Loop col_tile) const {
     s.reorder(order);
-    s.bind(r.warp, LoopKind::ThreadZ);
+    bind_threads(s, r);
     for (Loop u : {step, r.tile, col_tile}) s.unroll(u);
     s.tensorize(r.in);
-    s.layout(accumulators(s));
-  }
-
-  // The loops of an element-wise stage of rows and keys.
-  void elements(StageRef s, const Dims& layout) const {
-    const Rows r = cut_rows(s, s.axis(row_dim()));
-    std::vector<Loop> order = batch_of(s);
-    append(&order, {r.warp, r.tile, r.in, s.axis(row_dim() + 1)});
-    row_nest(s, order, r);
-    s.layout(layout);
-  }
-  // The loops of a stage with one value for each row, perhaps for each tile too. It is reduced over
-  // a loop of its own or along that of the tiles.
-  void row_values(StageRef s) const {
-    const int m = row_dim();
-    const Rows r = cut_rows(s, s.axis(m));
-    const bool of_tile = s.num_axes() > m + 1;
-    std::vector<Loop> order = batch_of(s);
-    if (of_tile) order.push_back(s.axis(m + 1));
-    append(&order, {r.warp, r.tile, r.in, s.reduce_axis(0)});
-    row_nest(s, order, r);
-    Dims dims = batch_dims();
-    if (of_tile) dims.push_back({m + 1, 1, 0});
-    dims.insert(dims.end(), {{m, 16, 0}, {m, 1, 8}, {m, 8, 2}});
-    s.layout(dims);
-  }
-  void partial_loops(StageRef s) const {
-    const Rows r = cut_rows(s, s.axis(row_dim()));
-    std::vector<Loop> order = batch_of(s);
-    append(&order,
-           {s.reduce_axis(0), r.warp, r.tile, s.reduce_axis(1), r.in, s.axis(row_dim() + 1)});
-    row_nest(s, order, r);
-    s.unroll(s.reduce_axis(1));
-    s.layout(accumulators(s));
-  }
-  static void row_nest(StageRef s, const std::vector<Loop>& order, const Rows& r) {
-    s.reorder(order);
-    s.bind(r.warp, LoopKind::ThreadZ);
-    s.unroll(r.tile);
-    s.tensorize(r.in);
+    s.layout(accumulators());
   }
 
   // ---- operands ----
@@ -298,7 +181,7 @@ class Recipe {
     }
     s.reorder(order);
     s.tensorize(in);
-    s.layout(first_operand(s, line, depth));
+    s.layout(first_operand(line, depth));
   }
 
   // Fragments of keys and values: one ldmatrix.x4 loads two tiles of columns.
@@ -316,9 +199,6 @@ class Recipe {
     s.compute_at(product, step);
   }
 
-  TemplateBuilder& t_;
-  const StageGroup& g_;
-  const Attention& chain_;
   const AttentionKnobs& knobs_;
   const AttentionForm form_;
 };

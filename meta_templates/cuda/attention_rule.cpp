@@ -18,6 +18,9 @@ constexpr int64_t kManyRows = 128;
 // Blocks per SM from which on causal rows balance, although the last of them take longest.
 constexpr int64_t kBalancedBlocks = 8;
 
+// The fewest rows for warp groups: with fewer, most of their 64 rows would be padding.
+constexpr int64_t kRowsOfGroups = 48;
+
 // Attention in parts: the largest number of rows for which it is offered, and the fewest keys of a
 // part.
 constexpr int64_t kFewRows = 64, kShortestPart = 64;
@@ -42,6 +45,8 @@ NamedFeatures AttentionProblem::features() const {
           {"cols", number(cols)},
           {"causal", number(causal)},
           {"masked", number(masked)},
+          {"reach", number(reach)},
+          {"warp_groups", number(warp_groups)},
           {"sms", number(gpu.sms)},
           {"smem_per_block_bytes", number(gpu.smem_per_block)},
           {"block_threads", number(most_block_threads(gpu))}};
@@ -162,6 +167,13 @@ Choice attention_rule(const AttentionProblem& p) {
   c.set("form", t.parts > 1 ? 1 : 0,
         t.parts > 1 ? "too few rows for the SMs: they share the keys" : "rows fill the SMs");
   c.set("parts", std::max(t.parts, kAttentionParts.front()), "parts of keys that run at once");
+  const AttentionGroupTile group = attention_group_tile(p);
+  const bool groups = p.warp_groups && group.keys > 0 && t.parts == 1 && p.rows >= kRowsOfGroups;
+  c.set("unit", groups ? 1 : 0,
+        groups ? "TMA and wgmma" : "too few rows, or operands that TMA cannot load");
+  c.set("groups", group.groups, "warp groups of a block, each with 64 rows");
+  c.set("group_keys", std::max<int64_t>(group.keys, 64), "keys of a tile of warp groups");
+  c.set("group_stages", group.stages, "tiles of keys and values that TMA loads ahead");
   return c;
 }
 

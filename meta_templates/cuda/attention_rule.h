@@ -14,6 +14,8 @@ struct AttentionProblem {
   int64_t depth = 1, cols = 1;  ///< elements of a head: of queries and keys; of values
   bool causal = false;          ///< whether rows need only some of the first keys
   bool masked = false;          ///< whether scores read a mask from memory
+  int64_t reach = 1;            ///< the most keys that a row attends to
+  bool warp_groups = false;     ///< whether warp groups and TMA can compute it
   Gpu gpu;
   NamedFeatures features() const;
   int64_t padded_depth() const;
@@ -42,8 +44,26 @@ bool attention_parts_have_keys(const AttentionProblem& p, int64_t keys, int64_t 
 /// leaves out keys.
 bool attention_in_parts(const AttentionProblem& p);
 
-/// Defaults of row_tiles, row_warps, keys, stages, resident, and of form and parts where parts are
-/// of use.
+/// The tile of a block of warp groups: 64 rows each, the keys of a tile, tiles in flight.
+struct AttentionGroupTile {
+  int64_t groups = 2, keys = 128, stages = 2;
+  int64_t rows() const { return 64 * groups; }
+};
+
+/// The approximate number of registers of a thread that multiplies, the number that it may have,
+/// and the bytes of shared memory of a block.
+int64_t attention_registers(const AttentionProblem& p, const AttentionGroupTile& t);
+int64_t attention_registers_left(const AttentionGroupTile& t);
+int64_t attention_bytes(const AttentionProblem& p, const AttentionGroupTile& t);
+
+/// Whether there are two tiles of keys for some row, and each box has keys.
+bool attention_has_tiles(const AttentionProblem& p, const AttentionGroupTile& t);
+
+/// The tile for warp groups. It has no keys where none fits.
+AttentionGroupTile attention_group_tile(const AttentionProblem& p);
+
+/// Defaults of row_tiles, row_warps, keys, stages, resident, of form and parts where parts are of
+/// use, and of unit, groups, group_keys and group_stages for warp groups.
 Choice attention_rule(const AttentionProblem& p);
 
 }  // namespace heddle::meta

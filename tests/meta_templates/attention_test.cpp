@@ -4,89 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include "codegen/cuda/nvrtc.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/dag/attention.h"
-#include "heddle/ops/ops.h"
-#include "selftest/pair.h"
+#include "meta_templates/attention_forms.h"
 
 namespace heddle::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-Target h200() { return Target::parse("cuda -gpu=h200"); }
-
-AutoSchedulerOptions options() {
-  AutoSchedulerOptions o;
-  o.use_records = false;
-  o.use_alternatives = false;
-  return o;
-}
-
-enum class Mask { None, Causal, Added, Bool };
-
-struct Form {
-  DataType type = f16;
-  int64_t batch = 2, groups = 1, rows = 40, keys = 56, depth = 32, cols = 32;
-  Mask mask = Mask::None;
-  bool interleaved = false;     ///< operands are (rows, heads, size of a head)
-  bool keys_turned = false;     ///< keys are stored (depth, keys)
-  bool divided_before = false;  ///< softmax(..) and then a product
-  double scale = 0;
-};
-
-Tensor causal(int64_t rows, int64_t keys) {
-  return compute(
-      {Expr(rows), Expr(keys)},
-      [&](const std::vector<Axis>& i) -> Expr {
-        return i[1] <= i[0] + Expr(std::max<int64_t>(keys - rows, 0));
-      },
-      "causal");
-}
-
-selftest::RandomProgram attention(const Form& f) {
-  selftest::RandomProgram p;
-  const auto input = [&](const Shape& shape, const char* name) {
-    p.inputs.push_back(placeholder(shape, f.type, name));
-    return p.inputs.back();
-  };
-  const auto operand = [&](int64_t groups, int64_t rows, int64_t cols, const char* name) {
-    if (f.interleaved) return ops::transpose(input({rows, f.batch, cols}, name), {1, 0, 2});
-    if (f.groups == 1) return input({f.batch, rows, cols}, name);
-    return input({f.batch, groups, rows, cols}, name);
-  };
-  const Tensor q = operand(f.groups, f.rows, f.depth, "q");
-  const Tensor k = f.keys_turned ? ops::transpose(input({f.batch, f.depth, f.keys}, "k"), {0, 2, 1})
-                                 : operand(1, f.keys, f.depth, "k");
-  const Tensor v = operand(1, f.keys, f.cols, "v");
-  Tensor mask;
-  if (f.mask == Mask::Causal) mask = causal(f.rows, f.keys);
-  if (f.mask == Mask::Added) mask = input({f.rows, f.keys}, "mask");
-  if (f.mask == Mask::Bool) {
-    const Tensor keep = input({f.rows, f.keys}, "keep");
-    mask = compute(keep.shape(), [&](const std::vector<Axis>& i) -> Expr {
-      return keep(i) > Expr(-0.5f) || i[1] == Expr(0);
-    });
-  }
-  if (f.divided_before) {
-    const Tensor scores = ops::matmul(q, k, false, true, {.accumulate = f32, .output = f32});
-    const Tensor weights = ops::softmax(scores);
-    const Tensor narrow = compute(
-        weights.shape(), [&](const std::vector<Axis>& i) { return cast(f.type, weights(i)); });
-    p.outputs = {ops::matmul(narrow, v)};
-  } else {
-    p.outputs = {ops::scaled_dot_product_attention(q, k, v, mask, f.scale)};
-  }
-  p.reduce_length = f.depth + f.keys;
-  p.text = to_string(f.type) + " " + std::to_string(f.batch) + "x" + std::to_string(f.groups) +
-           " rows " + std::to_string(f.rows) + " keys " + std::to_string(f.keys) + " depth " +
-           std::to_string(f.depth) + " cols " + std::to_string(f.cols) + " mask " +
-           std::to_string(static_cast<int>(f.mask));
-  return p;
-}
 
 // Runs the static choice, and checks that it is one kernel.
 std::string check(const Form& f) {
@@ -106,7 +32,7 @@ std::string check(const Form& f) {
 }
 
 TEST(FusedAttention, HeadsRowsAndKeysOfAnyNumber) {
-  const AutoSchedulerOptionsScope scope(options());
+  const AutoSchedulerOptionsScope scope(as_declared());
   check({});
   check({.type = bf16});
   check({.rows = 64, .keys = 128, .depth = 64, .cols = 64});
@@ -117,7 +43,7 @@ TEST(FusedAttention, HeadsRowsAndKeysOfAnyNumber) {
 }
 
 TEST(FusedAttention, MasksAndScales) {
-  const AutoSchedulerOptionsScope scope(options());
+  const AutoSchedulerOptionsScope scope(as_declared());
   for (const Mask m : {Mask::Causal, Mask::Added, Mask::Bool}) {
     check({.rows = 70, .keys = 70, .mask = m});
     check({.type = bf16, .rows = 30, .keys = 150, .mask = m, .scale = 0.3});
@@ -125,7 +51,7 @@ TEST(FusedAttention, MasksAndScales) {
 }
 
 TEST(FusedAttention, OperandsOfOtherLayouts) {
-  const AutoSchedulerOptionsScope scope(options());
+  const AutoSchedulerOptionsScope scope(as_declared());
   check({.interleaved = true});
   check({.keys_turned = true});
   check({.keys = 57, .keys_turned = true});
@@ -137,7 +63,7 @@ TEST(FusedAttention, OperandsOfOtherLayouts) {
 
 // Projections before it and a residual behind it are kernels of their own.
 TEST(FusedAttention, InTheMiddleOfANetwork) {
-  const AutoSchedulerOptionsScope scope(options());
+  const AutoSchedulerOptionsScope scope(as_declared());
   selftest::RandomProgram p;
   const auto input = [&](const Shape& shape, const char* name) {
     p.inputs.push_back(placeholder(shape, f16, name));
@@ -158,7 +84,7 @@ TEST(FusedAttention, InTheMiddleOfANetwork) {
 
 // Later tiles of keys that no row of a block attends to are left out.
 TEST(FusedAttention, CausalMasksLeaveOutTiles) {
-  const AutoSchedulerOptionsScope scope(options());
+  const AutoSchedulerOptionsScope scope(as_declared());
   const auto loops = [](Mask mask) {
     const selftest::RandomProgram p = attention({.rows = 200, .keys = 200, .mask = mask});
     const Template t = make_template(ComputeDag(p.outputs), h200());
@@ -178,15 +104,9 @@ std::string check_parts(const selftest::RandomProgram& p, int64_t parts, int64_t
   SCOPED_TRACE(p.text + " in " + std::to_string(parts) + " parts");
   const Template t = make_template(ComputeDag(p.outputs), h200());
   Config c = t.default_config();
-  // Of several groups each has its name before those of its knobs.
-  const auto set = [&](const std::string& knob, int64_t value) {
-    for (size_t i = 0; i < t.knobs().size(); ++i) {
-      if (t.knobs()[i].name.ends_with(knob)) c.values[i] = value;
-    }
-  };
-  set("form", 1);
-  set("parts", parts);
-  set("keys", keys);
+  set_knob(t, &c, "form", 1);
+  set_knob(t, &c, "parts", parts);
+  set_knob(t, &c, "keys", keys);
   const Schedule s = t.instantiate(c);
   const selftest::Case want(p, 3);
   const std::vector<NDArray> arrays = want.fresh_arrays();
@@ -200,7 +120,7 @@ std::string check_parts(const selftest::RandomProgram& p, int64_t parts, int64_t
 }
 
 TEST(AttentionInParts, RowsAndKeysOfAnyNumber) {
-  const AutoSchedulerOptionsScope scope(options());
+  const AutoSchedulerOptionsScope scope(as_declared());
   check_parts(attention({.rows = 1, .keys = 128}), 2);
   check_parts(attention({.type = bf16, .groups = 4, .rows = 1, .keys = 256}), 4, 32);
   check_parts(attention({.groups = 3, .rows = 2, .keys = 131, .depth = 40, .cols = 24}), 3);
@@ -209,7 +129,7 @@ TEST(AttentionInParts, RowsAndKeysOfAnyNumber) {
 }
 
 TEST(AttentionInParts, MasksLayoutsAndTheDivisionBefore) {
-  const AutoSchedulerOptionsScope scope(options());
+  const AutoSchedulerOptionsScope scope(as_declared());
   for (const Mask m : {Mask::Causal, Mask::Added, Mask::Bool})
     check_parts(attention({.rows = 3, .keys = 150, .mask = m, .scale = 0.3}), 4);
   // The first rows attend to no key of the last parts.
@@ -220,7 +140,7 @@ TEST(AttentionInParts, MasksLayoutsAndTheDivisionBefore) {
 }
 
 TEST(AttentionInParts, AreTheStaticChoiceOfFewRowsAndManyKeys) {
-  const AutoSchedulerOptionsScope scope(options());
+  const AutoSchedulerOptionsScope scope(as_declared());
   const auto chosen = [](int64_t batch, int64_t groups, int64_t rows, int64_t keys) {
     const selftest::RandomProgram p = attention(
         {.batch = batch, .groups = groups, .rows = rows, .keys = keys, .depth = 128, .cols = 128});
@@ -236,7 +156,7 @@ TEST(AttentionInParts, AreTheStaticChoiceOfFewRowsAndManyKeys) {
 }
 
 TEST(AttentionInParts, AResidualIsAKernelOfItsOwn) {
-  const AutoSchedulerOptionsScope scope(options());
+  const AutoSchedulerOptionsScope scope(as_declared());
   selftest::RandomProgram p = attention({.groups = 4, .rows = 1, .keys = 300});
   p.inputs.push_back(placeholder(p.outputs[0].shape(), f16, "residual"));
   p.outputs = {ops::relu(ops::add(p.outputs[0], p.inputs.back()))};
@@ -246,7 +166,7 @@ TEST(AttentionInParts, AResidualIsAKernelOfItsOwn) {
 
 TEST(AttentionInParts, Compile) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
-  const AutoSchedulerOptionsScope scope(options());
+  const AutoSchedulerOptionsScope scope(as_declared());
   const selftest::RandomProgram p =
       attention({.batch = 64, .groups = 4, .rows = 1, .keys = 4096, .depth = 128, .cols = 128});
   for (const std::string arch : {"sm_80", "sm_90a"}) {
@@ -258,7 +178,7 @@ TEST(AttentionInParts, Compile) {
 }
 
 TEST(FusedAttention, EveryConfigIsRight) {
-  const AutoSchedulerOptionsScope scope(options());
+  const AutoSchedulerOptionsScope scope(as_declared());
   Rng rng(7);
   for (const Form& f : {Form{.batch = 1, .groups = 4, .rows = 1, .keys = 260},
                         Form{.rows = 70, .keys = 150, .mask = Mask::Causal},
@@ -279,7 +199,7 @@ TEST(FusedAttention, EveryConfigIsRight) {
 // What only looks like it is left alone: another reduction, f32, scores that others need, too.
 // One or two keys, and one row with a mask, are computed as declared.
 TEST(FusedAttention, AFewKeysAndRowsAreRight) {
-  const AutoSchedulerOptionsScope scope(options());
+  const AutoSchedulerOptionsScope scope(as_declared());
   for (const int64_t keys : {1, 2, 3, 16}) {
     for (const Mask mask : {Mask::None, Mask::Causal, Mask::Added, Mask::Bool}) {
       for (const int64_t rows : {1, 2, 9}) {
@@ -318,7 +238,7 @@ TEST(FusedAttention, OthersAreNone) {
 
 TEST(FusedAttention, CompilesForEveryArchitecture) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
-  const AutoSchedulerOptionsScope scope(options());
+  const AutoSchedulerOptionsScope scope(as_declared());
   for (const std::string arch : {"sm_80", "sm_90a"}) {
     for (const int64_t size : {64, 128}) {
       const selftest::RandomProgram p = attention({.batch = 96,
@@ -327,7 +247,10 @@ TEST(FusedAttention, CompilesForEveryArchitecture) {
                                                    .depth = size,
                                                    .cols = size,
                                                    .mask = Mask::Causal});
-      const std::string text = emit_cuda(lower_gpu(create_schedule(p.outputs, h200()), p.args()));
+      const Template t = make_template(ComputeDag(p.outputs), h200());
+      Config c = t.default_config();
+      c.values[static_cast<size_t>(t.knob_index("unit"))] = 0;
+      const std::string text = emit_cuda(lower_gpu(t.instantiate(c), p.args()));
       EXPECT_THAT(text, HasSubstr("cp_async_16"));
       const cuda::Cubin cubin = cuda::compile_cuda(text, arch);
       EXPECT_EQ(cubin.kernels.size(), 1);

@@ -252,11 +252,11 @@ enum class TileOpKind : uint8_t {
               ///< order over batch and `windows`. The coordinates are those of the first element of
               ///< the first window; an offset within the window for each dimension of `windows`
               ///< follows them.
-  GroupMma,   ///< {d: local, a, b}: d += a * b for an m x n x k tile by the four warps of a warp
-              ///< group (wgmma): asynchronous until GroupWait. Bit 0 of `count`: rows of a's boxes
-              ///< run along its rows, not along k; bit 1: rows of b's boxes run along its columns.
+  GroupMma,   ///< {d: local, a, b}: d += a * b for an m x n x k tile by a warp group (wgmma):
+              ///< asynchronous until GroupWait. `a` may be a local fragment of 16-bit floats. Bits
+              ///< 0, 1 of `count`: rows of a's, b's boxes run along its rows, columns, not along k.
   GroupWait,  ///< {d: local}: until at most k groups of GroupMma are incomplete. `count`
-              ///< registers from d on are the accumulators.
+              ///< registers from d on are accumulators that are then complete.
   BarrierInit,    ///< {barrier}: one thread; each of its phases takes `count` arrivals
   BarrierExpect,  ///< {barrier}: one arrival, and `count` bytes more that the phase waits for
   BarrierArrive,  ///< {barrier}: one arrival; `count` 1: at the barriers of both blocks of a pair

@@ -405,23 +405,18 @@ $ unsigned long long box_descriptor(const void* p) {
     {"wgmma_commit", "", true, R"($ void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 })"},
-    // When no product is pending, the compiler must not move reads of the accumulators before the
-    // wait.
+    // The compiler must not move reads of the accumulators that are complete before the wait.
     {"wgmma_wait", "", true, R"(template <int kPending, int kCount>
 $ void wgmma_wait(float* d) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
-  if (kPending == 0) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i]) :: "memory");
-  }
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i]) :: "memory");
 })"},
     {"wgmma_wait_s32", "", true, R"(template <int kPending, int kCount>
 $ void wgmma_wait_s32(int* d) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
-  if (kPending == 0) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(d[i]) :: "memory");
-  }
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(d[i]) :: "memory");
 })"},
     {"give_registers", "", true, R"(template <int kLeft>
 $ void give_registers() {

@@ -57,18 +57,23 @@ std::string registers(int count, char constraint) {
   return out;
 }
 
+constexpr std::string_view kOfRegisters = "_registers";
+
+// The beginning of the instruction, up to the accumulators.
+std::string opening(int columns, const Types& t) {
+  return "  asm volatile(\"{ .reg .pred add; setp.ne.b32 add, 1, 0;\\n\"\n"
+         "               \"wgmma.mma_async.sync.aligned.m64n" +
+         std::to_string(columns) + "k" + std::to_string(t.steps) + "." + t.d + "." + t.a + "." +
+         t.b + " {\"\n               \"" + operands(columns / 2) + "}, \"\n               \"";
+}
+
 std::string text_of(std::string_view name, int columns, const Types& t) {
   const int count = columns / 2;
   const auto number = [&](int after) { return "%" + std::to_string(count + after); };
   const bool integers = of_integers(t), turns = t.steps == 16;
   std::string out = "template <int kAcrossA, int kAcrossB>\n$ void " + std::string(name) +
                     (integers ? "(int* d" : "(float* d") + ", const void* a, const void* b) {\n";
-  out +=
-      "  asm volatile(\"{ .reg .pred add; setp.ne.b32 add, 1, 0;\\n\"\n"
-      "               \"wgmma.mma_async.sync.aligned.m64n" +
-      std::to_string(columns) + "k" + std::to_string(t.steps) + "." + t.d + "." + t.a + "." + t.b +
-      " {\"\n               \"" + operands(count) + "}, \"\n               \"" + number(0) + ", " +
-      number(1) + ", add";
+  out += opening(columns, t) + number(0) + ", " + number(1) + ", add";
   // Scales of both operands, and whether they are transposed.
   if (!integers) out += ", 1, 1";
   if (turns) out += ", " + number(2) + ", " + number(3);
@@ -79,6 +84,22 @@ std::string text_of(std::string_view name, int columns, const Types& t) {
   return out + ");\n}";
 }
 
+// The left operand is in four registers.
+std::string text_of_registers(std::string_view name, int columns, const Types& t) {
+  const int count = columns / 2;
+  const auto number = [&](int after) { return "%" + std::to_string(count + after); };
+  return "template <int kAcrossB>\n$ void " + std::string(name) +
+         "(float* d, const unsigned* a, const void* b) {\n" + opening(columns, t) + "{" +
+         number(0) + ", " + number(1) + ", " + number(2) + ", " + number(3) + "}, " + number(4) +
+         ", add, 1, 1, " + number(5) + "; }\"\n               : " + registers(count, 'f') +
+         "\n               : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]),\n"
+         "                 \"l\"(box_descriptor<kAcrossB>(b)), \"n\"(kAcrossB));\n}";
+}
+
+// Whether a fragment can be the left operand: only those of 16-bit floats are the accumulators of
+// another product.
+bool takes_registers(const Types& t) { return t.steps == 16; }
+
 }  // namespace
 
 std::string wgmma_name(int columns, DataType a, DataType b) {
@@ -88,10 +109,20 @@ std::string wgmma_name(int columns, DataType a, DataType b) {
   throw_internal_error("there is no wgmma of " + to_string(a) + " and " + to_string(b));
 }
 
+std::string wgmma_of_registers(int columns, DataType t) {
+  HEDDLE_ICHECK(t == f16 || t == bf16, "wgmma takes 16-bit floats from registers");
+  return wgmma_name(columns, t, t) + std::string(kOfRegisters);
+}
+
 std::optional<std::string> wgmma_text(std::string_view name) {
+  const bool from_registers = name.ends_with(kOfRegisters);
+  const std::string_view plain =
+      name.substr(0, name.size() - (from_registers ? kOfRegisters.size() : 0));
   for (int columns = 8; columns <= kMostColumns; columns += 8) {
     for (const Types& t : kTypes) {
-      if (exists(columns, t) && name_of(columns, t) == name) return text_of(name, columns, t);
+      if (!exists(columns, t) || name_of(columns, t) != plain) continue;
+      if (!from_registers) return text_of(name, columns, t);
+      if (takes_registers(t)) return text_of_registers(name, columns, t);
     }
   }
   return {};
@@ -101,7 +132,9 @@ std::vector<std::string> wgmma_names() {
   std::vector<std::string> out;
   for (int columns = 8; columns <= kMostColumns; columns += 8) {
     for (const Types& t : kTypes) {
-      if (exists(columns, t)) out.push_back(name_of(columns, t));
+      if (!exists(columns, t)) continue;
+      out.push_back(name_of(columns, t));
+      if (takes_registers(t)) out.push_back(name_of(columns, t) + std::string(kOfRegisters));
     }
   }
   return out;

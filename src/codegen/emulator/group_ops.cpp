@@ -58,9 +58,11 @@ class GroupAction final : public Action {
       const bool bytes = byte(a) && byte(b),
                  floats = (a == b && (a == f16 || a == bf16 || a == f32)) ||
                           (a.is_float8() && b.is_float8());
-      good = op_.operands[0].buffer->scope == Scope::Local && shared(op_.operands[1]) &&
-             shared(op_.operands[2]) && (bytes ? d == i32 : floats && d == f32) && op_.m == 64 &&
-             op_.k == 32 / a.bytes() && op_.n % 8 == 0 && op_.n >= 8 && op_.n <= 256 &&
+      const bool fragment = in_registers() && a.bytes() == 2 && (op_.count & 1) == 0;
+      good = op_.operands[0].buffer->scope == Scope::Local &&
+             (fragment || shared(op_.operands[1])) && shared(op_.operands[2]) &&
+             (bytes ? d == i32 : floats && d == f32) && op_.m == 64 && op_.k == 32 / a.bytes() &&
+             op_.n % 8 == 0 && op_.n >= 8 && op_.n <= 256 &&
              // Rows across the depth exist for 16-bit floats only. Bytes allow few numbers of
              // columns.
              (op_.count == 0 || a.bytes() == 2) && (!bytes || op_.n <= 24 || op_.n % 16 == 0);
@@ -69,6 +71,9 @@ class GroupAction final : public Action {
     }
     if (!good) machine_->fail("there is no such operation of warp groups");
   }
+
+  // Whether the left operand of a product is a fragment in registers.
+  bool in_registers() const { return op_.operands[1].buffer->scope == Scope::Local; }
 
   // The indices of the operands: out[position in `active`][operand].
   std::vector<std::vector<std::int64_t>> indices(const Active& active) {
@@ -134,16 +139,20 @@ class GroupAction final : public Action {
       GroupProduct p;
       p.c = operands_[0].storage;
       p.registers.resize(kGroup);
+      if (in_registers()) p.a.registers.resize(kGroup);
       std::int64_t a = -1, b = -1;
       for (std::size_t i = 0; i < active.size(); ++i) {
         if (active[i] / kGroup != g) continue;
         p.registers[static_cast<std::size_t>(active[i] % kGroup)] = at[i][0];
-        if (a >= 0 && (a != at[i][1] || b != at[i][2]))
+        if (in_registers()) p.a.registers[static_cast<std::size_t>(active[i] % kGroup)] = at[i][1];
+        if (a >= 0 && ((!in_registers() && a != at[i][1]) || b != at[i][2]))
           machine_->fail("the threads of a warp group name different tiles");
         a = at[i][1];
         b = at[i][2];
       }
+      std::vector<std::int64_t> fragment = std::move(p.a.registers);
       p.a = operand(1, a, op_.m);
+      p.a.registers = std::move(fragment);
       p.b = operand(2, b, op_.n);
       machine_->groups.multiply(g, std::move(p));
     }

@@ -229,7 +229,31 @@ void WarpGroups::deliver(Barrier& b) {
 
 // ---- products ----
 
+// PTX's map of a fragment of A: element 4*h + 2*i + j of a lane is row lane / 4 + 8*i of the 16
+// rows of its warp, and step 8*h + 2*(lane % 4) + j.
+std::size_t WarpGroups::place(int g, const GroupOperand& o, int line, int k) const {
+  if (o.registers.empty()) return static_cast<std::size_t>(o.element(line, k));
+  const int thread = line / 16 * kWarp + line % 8 * 4 + k / 2 % 4,
+            element = k / 8 * 4 + line % 16 / 8 * 2 + k % 2;
+  return static_cast<std::size_t>(
+      (o.registers[static_cast<std::size_t>(thread)] + element) * m_.threads + g * kGroup + thread);
+}
+
+void WarpGroups::read_registers(int g, const GroupOperand& o) {
+  for (const std::int64_t first : o.registers) {
+    if (first < 0 || first + o.lines * o.depth() / kGroup > o.storage->size)
+      m_.fail("a wgmma with registers outside of " + name_of(*o.storage));
+  }
+  for (int line = 0; line < o.lines; ++line) {
+    for (int k = 0; k < o.depth(); ++k) {
+      if (o.storage->states[place(g, o, line, k)] == State::Unwritten)
+        m_.fail("a wgmma reads " + name_of(*o.storage) + ", never written");
+    }
+  }
+}
+
 void WarpGroups::read(int g, const GroupOperand& o) {
+  if (!o.registers.empty()) return read_registers(g, o);
   if (o.address % 16 != 0) m_.fail("the tile of a wgmma is not aligned to 16 bytes");
   for (int line = 0; line < o.lines; ++line) {
     for (int k = 0; k < o.depth(); ++k) {
@@ -254,14 +278,30 @@ void WarpGroups::multiply(int g, GroupProduct p) {
     for (int i = 0; i < p.b.lines / 2; ++i) {
       const std::int64_t r = p.registers[static_cast<std::size_t>(lane)] + i;
       if (r < 0 || r >= p.c->size) m_.fail("a wgmma with registers outside of " + name_of(*p.c));
-      State& state = p.c->states[static_cast<std::size_t>(r * m_.threads + m_.thread)];
+      const State state = p.c->states[static_cast<std::size_t>(r * m_.threads + m_.thread)];
       if (state == State::Unwritten)
         m_.fail("a wgmma adds to " + name_of(*p.c) + ", never written");
-      state = State::InFlight;
     }
   }
+  mark(g, p);
   of.products.push_back(std::move(p));
   ++of.open;
+}
+
+// Registers of a product in flight must not be read or written: its accumulators, and its left
+// operand where that is a fragment.
+void WarpGroups::mark(int g, const GroupProduct& p) {
+  for (int lane = 0; lane < kGroup; ++lane) {
+    for (int i = 0; i < p.b.lines / 2; ++i) {
+      const std::int64_t r = p.registers[static_cast<std::size_t>(lane)] + i;
+      p.c->states[static_cast<std::size_t>(r * m_.threads + g * kGroup + lane)] = State::InFlight;
+    }
+  }
+  if (p.a.registers.empty()) return;
+  for (int line = 0; line < p.a.lines; ++line) {
+    for (int k = 0; k < p.a.depth(); ++k)
+      p.a.storage->states[place(g, p.a, line, k)] = State::InFlight;
+  }
 }
 
 void WarpGroups::commit(int g) { group(g).committed.push_back(std::exchange(group(g).open, 0)); }
@@ -275,23 +315,16 @@ void WarpGroups::wait_for_products(int g, int pending) {
     }
     of.committed.pop_front();
   }
-  // Accumulators of products that are still in flight must not be read or written.
-  for (const GroupProduct& p : of.products) {
-    for (int lane = 0; lane < kGroup; ++lane) {
-      for (int i = 0; i < p.b.lines / 2; ++i) {
-        const std::int64_t r = p.registers[static_cast<std::size_t>(lane)] + i;
-        p.c->states[static_cast<std::size_t>(r * m_.threads + g * kGroup + lane)] = State::InFlight;
-      }
-    }
-  }
+  // Products that ended may share registers with those that are still in flight.
+  for (const GroupProduct& p : of.products) mark(g, p);
   if (of.products.empty()) of.fenced = false;
 }
 
-std::vector<double> WarpGroups::values(const GroupOperand& o) {
+std::vector<double> WarpGroups::values(int g, const GroupOperand& o) {
   std::vector<double> out;
   for (int line = 0; line < o.lines; ++line) {
     for (int k = 0; k < o.depth(); ++k) {
-      const Slot v = o.storage->values[static_cast<std::size_t>(o.element(line, k))];
+      const Slot v = o.storage->values[place(g, o, line, k)];
       out.push_back(o.storage->buffer->dtype.is_float() ? v.f : static_cast<double>(v.i));
     }
   }
@@ -299,6 +332,12 @@ std::vector<double> WarpGroups::values(const GroupOperand& o) {
 }
 
 void WarpGroups::complete_reads(int g, const GroupOperand& o) {
+  if (!o.registers.empty()) {
+    for (int line = 0; line < o.lines; ++line) {
+      for (int k = 0; k < o.depth(); ++k) o.storage->states[place(g, o, line, k)] = State::Written;
+    }
+    return;
+  }
   const auto range = o.bytes();
   for (Reads& r : reads_) {
     if (r.group == g && !r.complete && r.begin == range.first && r.end == range.second) {
@@ -311,7 +350,7 @@ void WarpGroups::complete_reads(int g, const GroupOperand& o) {
 // PTX's map of the accumulators: register 4*t + 2*h + j of a lane is row lane / 4 + 8*h of the 16
 // rows of its warp, and column 8*t + 2*(lane % 4) + j.
 void WarpGroups::run(int g, const GroupProduct& p) {
-  const std::vector<double> a = values(p.a), b = values(p.b);
+  const std::vector<double> a = values(g, p.a), b = values(g, p.b);
   const int depth = p.a.depth();
   const bool integers = !p.c->buffer->dtype.is_float();
   for (int thread = 0; thread < kGroup; ++thread) {

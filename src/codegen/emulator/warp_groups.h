@@ -25,12 +25,15 @@ constexpr std::int64_t kBoxRowBytes = 128;
 /// swizzled.
 constexpr std::int64_t swizzled(std::int64_t address) { return address ^ (address >> 7 & 7) << 4; }
 
-/// A tile as an operand of wgmma: `lines` rows of A, or columns of B, of 32 bytes of the depth.
+/// An operand of wgmma: `lines` rows of A, or columns of B, of 32 bytes of the depth. It is a tile
+/// in shared memory or, of A, a fragment in registers.
 struct GroupOperand {
   Storage* storage = nullptr;
   std::int64_t address = 0;  ///< address of the first element in shared memory, before the swizzle
   int lines = 0;
   bool across = false;  ///< rows of boxes run across the depth
+  /// The first register of a fragment, by thread of the warp group. Empty for a tile.
+  std::vector<std::int64_t> registers;
 
   std::int64_t element_bytes() const;
   int depth() const { return static_cast<int>(32 / element_bytes()); }
@@ -116,9 +119,12 @@ class WarpGroups {
   void end_phase(Barrier& b);
   void deliver(Barrier& b);
   void run(int g, const GroupProduct& p);
+  std::size_t place(int g, const GroupOperand& o, int line, int k) const;
+  void mark(int g, const GroupProduct& p);
   void read(int g, const GroupOperand& o);
+  void read_registers(int g, const GroupOperand& o);
   void complete_reads(int g, const GroupOperand& o);
-  std::vector<double> values(const GroupOperand& o);
+  std::vector<double> values(int g, const GroupOperand& o);
 
   Machine& m_;
   std::map<Place, Barrier> barriers_;

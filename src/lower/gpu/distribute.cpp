@@ -206,8 +206,7 @@ class Rewriter {
         return warp(make_mma(operand(t.c), operand(t.a), operand(t.b), 16, 8, 8 * t.pack));
       case TileNest::Kind::Fill: return warp(fill(t));
       case TileNest::Kind::GroupProduct:
-        return warp(make_group_op(TileOpKind::GroupMma,
-                                  {operand(t.c), of_group(t.a, (t.across & 1) != 0), box(t.b)},
+        return warp(make_group_op(TileOpKind::GroupMma, {operand(t.c), left_operand(t), box(t.b)},
                                   kGroupRows, static_cast<int>(t.columns),
                                   static_cast<int>(group_step(t.a.buffer->dtype)), t.across));
       case TileNest::Kind::BulkLoad: return bulk_load(t);
@@ -243,6 +242,10 @@ class Rewriter {
 
   static TileOperand box(const TileNest::Place& p) {
     return {p.buffer, flat_index(p.buffer, p.indices)};
+  }
+
+  TileOperand left_operand(const TileNest& t) const {
+    return t.a.buffer->scope == Scope::Local ? operand(t.a) : of_group(t.a, (t.across & 1) != 0);
   }
 
   // The operand of a whole warp group. It begins at the tile that its first warp multiplies.

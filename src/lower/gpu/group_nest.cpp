@@ -63,6 +63,18 @@ std::optional<bool> lies_across(const Load& l, const Var& x, const Var& k, int64
 
 bool in_shared(const Load* l) { return l && l->buffer->scope == Scope::Shared; }
 
+// The left operand may be a fragment in registers, of 16-bit floats.
+bool in_registers(const Load& l) {
+  return l.buffer->scope == Scope::Local && (l.dtype == f16 || l.dtype == bf16);
+}
+
+// The same for the left operand. The rows of a fragment lie along the depth.
+std::optional<bool> lies_as_left(const Load& l, const Var& m, const Var& k, int64_t rows) {
+  if (!in_registers(l)) return lies_across(l, m, k, rows);
+  if (!laid_out(l.indices, m, k, Fragment::A, 2)) return {};
+  return false;
+}
+
 bool is_byte(DataType t) { return t == i8 || t == u8; }
 
 // The pairs of types that wgmma multiplies.
@@ -75,7 +87,8 @@ struct Factors {
   const Load *c, *a, *b;
 };
 
-// Matches C = C + a * b for two tiles in shared memory, a with index m and b with index n.
+// Matches C = C + a * b, a with index m and b with index n. b is a tile in shared memory; a is one,
+// or a fragment.
 std::optional<Factors> factors_of(const Store& st, const Var& m) {
   const Binary* add = st.value.as<Binary>();
   if (!add || add->op != BinaryOp::Add) return {};
@@ -85,8 +98,9 @@ std::optional<Factors> factors_of(const Store& st, const Var& m) {
   const Binary* mul = (first ? add->b : add->a).as<Binary>();
   if (!mul || mul->op != BinaryOp::Mul) return {};
   const Load *x = operand_of(mul->a), *y = operand_of(mul->b);
-  if (!in_shared(x) || !in_shared(y) || !is_group_pair(x->dtype, y->dtype)) return {};
+  if (!x || !y || !is_group_pair(x->dtype, y->dtype)) return {};
   if (uses(*y, m)) std::swap(x, y);
+  if (!in_shared(y) || !(in_shared(x) || in_registers(*x))) return {};
   return Factors{(first ? add->a : add->b).as<Load>(), x, y};
 }
 
@@ -122,7 +136,7 @@ std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, co
   if (!laid_out(f->c->indices, m, n, Fragment::C, 2) ||
       !column_tiles_follow(f->c->indices, m, n, columns))
     return {};
-  const std::optional<bool> a = lies_across(*f->a, m, k, loops[0].extent),
+  const std::optional<bool> a = lies_as_left(*f->a, m, k, loops[0].extent),
                             b = lies_across(*f->b, n, k, columns);
   if (!a || !b) return {};
   const std::vector<VarBinding> zero{{m, Expr(0)}, {n, Expr(0)}, {k, Expr(0)}};

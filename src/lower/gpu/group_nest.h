@@ -3,7 +3,8 @@
 //
 //   for warp in 0..4 (threadIdx.y) {
 //     tensorized for m in 0..16 { for n in 0..N { for k in 0..16 {     32 bytes of k
-//       C[..] = C[..] + f32(a[..])*f32(b[..]) } } } }         a, b: tiles in shared memory
+//       C[..] = C[..] + f32(a[..])*f32(b[..]) } } } }         b: a tile in shared memory; a: one,
+//                                                             or a fragment of 16-bit floats
 //   tensorized for row in 0..R { for i in 0..64 {             128 bytes
 //     tile[..] = select(inside, source[..], 0) } }
 //

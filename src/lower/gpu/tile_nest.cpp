@@ -145,6 +145,8 @@ Fragments find_fragments(const Stmt& s) {
         if (!p) {
           const auto group = st ? try_group_product(loops, *st) : std::nullopt;
           if (group) out[group->c.buffer.get()] = Fragment::C;
+          if (group && group->a.buffer->scope == Scope::Local)
+            out[group->a.buffer.get()] = Fragment::A;
           return;
         }
         out[p->c->buffer.get()] = Fragment::C;

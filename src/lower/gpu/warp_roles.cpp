@@ -14,6 +14,9 @@
 //       for k { wait full[k % N]; C += A*B; commit; wait for the product before; its empty: arrive
 //       } store C } }
 //
+// Boxes that are loaded outside of the loop over k arrive at a barrier of their own. A loop over
+// tiles whose products follow from each other is pipelined otherwise (chained_products.h).
+//
 // Iterations are counted over all loops around the one over k: the ring goes on from one tile of a
 // persistent block to the next, and the loads of that run ahead of the stores of this.
 #include <algorithm>
@@ -21,6 +24,7 @@
 
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
+#include "lower/gpu/chained_products.h"
 #include "lower/gpu/gpu_passes.h"
 #include "lower/gpu/group_nest.h"
 #include "lower/gpu/tile_ring.h"
@@ -98,7 +102,7 @@ class Roles {
   }
 
  private:
-  static constexpr int64_t kWarpLanes = 32;
+  static constexpr int64_t kWarpLanes = 32, kMostSingleLoads = 4;
 
   std::optional<FillAndUse> ring_of(const Stmt& s) const {
     const For* f = s.as<For>();
@@ -107,11 +111,18 @@ class Roles {
     return p && has_bulk_load(p->fill) ? p : std::nullopt;
   }
 
+  bool has_ring(const Stmt& s) const {
+    bool found = false;
+    visit(s, [&](const Stmt& x) { found |= ring_of(x).has_value(); }, [](const Expr&) {});
+    return found;
+  }
+
   static bool says_who(const For& f) { return is_block(f.loop) || f.loop == LoopKind::PairX; }
 
   // The number of iterations before this one over all loops so far: `before` counts those of the
   // outer loops.
   static Expr counted(const For& f, const Expr& before) {
+    if (is_const(before, 0)) return f.var.expr();
     const int64_t* n = as_int(f.extent);
     HEDDLE_ICHECK(n, "the loop over '" + f.var->name + "' around a ring of tiles varies in length");
     return simplify(before * Expr(*n) + f.var.expr());
@@ -121,11 +132,15 @@ class Roles {
   Stmt producer(const Stmt& s, const std::vector<VarBinding>& lets, const Expr& before) {
     if (!s || !has_bulk_load(s)) return {};
     if (const std::optional<FillAndUse> p = ring_of(s)) return loads(*s.as<For>(), *p, before);
+    if (!has_ring(s)) return single_loads(s, before);
     if (const For* f = s.as<For>()) {
       const Expr count = says_who(*f) ? before : counted(*f, before);
       return make_for(f->var, f->extent, f->loop, producer(f->body, lets, count));
     }
-    if (const Allocate* a = s.as<Allocate>()) return producer(a->body, lets, before);
+    if (const Allocate* a = s.as<Allocate>()) {
+      if (a->buffer->scope == Scope::Shared && a->copies == 1) singles_.push_back(a->buffer);
+      return producer(a->body, lets, before);
+    }
     return map_children(
         s, [&](const Stmt& c) { return producer(c, lets, before); },
         [](const Expr& e) { return e; });
@@ -136,6 +151,9 @@ class Roles {
     if (!s) return s;
     if (has_bulk_load(s)) {
       if (ring_of(s)) return multiplications(*s.as<For>(), before);
+      if (!has_ring(s)) return wait(arrived_, Expr(waits_++), Expr(0));
+      if (const Allocate* a = s.as<Allocate>(); a && is_single(a->buffer))
+        return consumer(a->body, before);
       if (const For* f = s.as<For>()) {
         const Expr count = says_who(*f) ? before : counted(*f, before);
         return make_for(f->var, f->extent, f->loop, consumer(f->body, count));
@@ -158,7 +176,20 @@ class Roles {
     rings_ = p.rings;
     full_ = Buffer::make("full", u64, {Expr(int64_t{copies_})}, Scope::Shared);
     empty_ = Buffer::make("empty", u64, {Expr(int64_t{copies_})}, Scope::Shared);
-    HEDDLE_ICHECK(copies_ > 1 && p.others.empty(), "a ring of boxes has several copies");
+    HEDDLE_ICHECK(copies_ > 1, "a ring of boxes has several copies");
+  }
+
+  bool is_single(const Buffer& b) const {
+    return std::find(singles_.begin(), singles_.end(), b) != singles_.end();
+  }
+
+  // Boxes that a block loads once, before the ring: each statement that loads some has a barrier.
+  Stmt single_loads(const Stmt& s, const Expr& before) {
+    HEDDLE_ICHECK(is_const(before, 0), "a persistent block loads boxes outside of its ring");
+    HEDDLE_ICHECK(loads_ < kMostSingleLoads, "a block loads too many boxes outside of its ring");
+    const Expr slot(loads_++);
+    return make_block({on(TileOpKind::BarrierExpect, arrived_, slot, bytes_of(s)),
+                       with_barrier(s, {arrived_, slot})});
   }
 
   Expr slot_of(const Expr& count) const {
@@ -227,6 +258,8 @@ class Roles {
   // One product is in flight while the loop goes on to the next tile.
   Stmt multiplications(const For& f, const Expr& before) {
     const FillAndUse& p = ring_;
+    if (has_chained_products(p.use)) return chained(f, before);
+    HEDDLE_ICHECK(p.others.empty(), "a loop over boxes allocates other buffers");
     const Expr count = counted(f, before), slot = slot_of(count), one(int64_t{1});
     const auto release = [&](const Expr& c) {
       return by_one(on(TileOpKind::BarrierArrive, empty_, slot_of(c), kernel_.pair > 1 ? 1 : 0));
@@ -241,6 +274,22 @@ class Roles {
         {make_for(f.var, f.extent, f.loop, round), wait_for_products(use, 0), release(last)});
   }
 
+  Stmt chained(const For& f, const Expr& before) {
+    const auto count_at = [&](const Expr& k) {
+      return simplify(substitute(counted(f, before), {{f.var, k}}));
+    };
+    const ChainedRing ring{
+        [&](const Stmt& s, const Expr& k) {
+          const Stmt there = consumer(substitute(s, {{f.var, k}}), before);
+          return in_slot(there, ring_, slot_of(count_at(k)), false);
+        },
+        [&](const Expr& k) { return wait(full_, slot_of(count_at(k)), parity_of(count_at(k))); },
+        [&](const Expr& k) {
+          return by_one(on(TileOpKind::BarrierArrive, empty_, slot_of(count_at(k))));
+        }};
+    return chained_products(f, ring_, ring);
+  }
+
   static Stmt wait_for_products(const Stmt& use, int pending) {
     Buffer c;
     visit(
@@ -252,7 +301,7 @@ class Roles {
         [](const Expr&) {});
     HEDDLE_ICHECK(c, "a ring of boxes that no warp group multiplies");
     return make_group_op(TileOpKind::GroupWait, {{c, Expr(0)}}, 0, 0, pending,
-                         static_cast<int>(c.num_elements()));
+                         pending ? 0 : static_cast<int>(c.num_elements()));
   }
 
   Stmt init() const {
@@ -260,7 +309,9 @@ class Roles {
     const Stmt each =
         make_block({on(TileOpKind::BarrierInit, full_, slot, 1),
                     on(TileOpKind::BarrierInit, empty_, slot, groups_ * kernel_.pair)});
-    const Stmt all = make_for(slot, Expr(int64_t{copies_}), LoopKind::Serial, each);
+    Stmt all = make_for(slot, Expr(int64_t{copies_}), LoopKind::Serial, each);
+    for (int i = 0; i < loads_; ++i)
+      all = make_block({all, on(TileOpKind::BarrierInit, arrived_, Expr(i), 1)});
     return make_for(Var("group"), Expr(1), LoopKind::ThreadZ, by_one(all));
   }
 
@@ -275,6 +326,8 @@ class Roles {
     const Stmt end = kernel_.pair > 1 ? make_sync(SyncKind::Block) : Stmt();
     Stmt s = make_block({init(), make_sync(SyncKind::Block), roles, end});
     for (const Buffer& b : {full_, empty_}) s = make_allocate(b, s);
+    if (loads_ > 0) s = make_allocate(arrived_, s);
+    for (const Buffer& b : singles_) s = make_allocate(b, s);
     for (auto b = rings_.rbegin(); b != rings_.rend(); ++b) s = make_allocate(*b, s);
     return s;
   }
@@ -288,6 +341,10 @@ class Roles {
   FillAndUse ring_;
   std::vector<Buffer> rings_;
   Buffer full_, empty_;
+  std::vector<Buffer> singles_;  // tiles that are loaded once
+  int loads_ = 0, waits_ = 0;    // statements that load them, in the order of the program
+  const Buffer arrived_ =
+      Buffer::make("arrived", u64, {Expr(int64_t{kMostSingleLoads})}, Scope::Shared);
 };
 
 }  // namespace
