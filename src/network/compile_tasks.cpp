@@ -4,8 +4,8 @@
 
 #include "heddle/driver/build.h"
 #include "heddle/support/error.h"
-#include "network/for_each_task.h"
 #include "network/task_schedules.h"
+#include "runtime/for_each_task.h"
 
 namespace heddle::network {
 namespace {

@@ -9,11 +9,11 @@
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "network/export_parts.h"
-#include "network/for_each_task.h"
 #include "network/link_library.h"
 #include "network/task_schedules.h"
 #include "network/weights_file.h"
 #include "runtime/exported_network.h"
+#include "runtime/for_each_task.h"
 
 namespace heddle::network {
 namespace {

@@ -26,20 +26,34 @@ uint64_t config_hash(const Config& config) {
 }  // namespace
 
 std::optional<uint64_t> CandidateBook::key_of(const Config& config, std::optional<Schedule>* made) {
+  if (const auto at = keys_.find(config_hash(config)); at != keys_.end()) return at->second;
+  Judged judged = judge(config);
+  const std::optional<uint64_t> key = enter(config, judged);
+  if (made) *made = std::move(judged.made);
+  return key;
+}
+
+CandidateBook::Judged CandidateBook::judge(const Config& config) const {
+  Judged out{template_.why_invalid(config), 0, {}};
+  if (!out.why_not.empty()) return out;
+  try {
+    out.made = template_.instantiate(config);
+    out.key = steps_hash(*out.made);
+  } catch (const Error& e) {
+    out.why_not = e.message;
+  }
+  return out;
+}
+
+bool CandidateBook::knows(const Config& config) const {
+  return keys_.contains(config_hash(config));
+}
+
+std::optional<uint64_t> CandidateBook::enter(const Config& config, const Judged& judged) {
   auto [at, is_new] = keys_.try_emplace(config_hash(config));
   if (!is_new) return at->second;
-  std::string why = template_.why_invalid(config);
-  if (why.empty()) {
-    try {
-      Schedule s = template_.instantiate(config);
-      at->second = steps_hash(s);
-      if (made) *made = std::move(s);
-      return at->second;
-    } catch (const Error& e) {
-      why = e.message;
-    }
-  }
-  ++rejections_[why];
+  if (judged.why_not.empty()) return at->second = judged.key;
+  ++rejections_[judged.why_not];
   return std::nullopt;
 }
 

@@ -30,6 +30,17 @@ class CandidateBook {
   /// each config. `made` receives the schedule when it had to be made.
   std::optional<uint64_t> key_of(const Config& config, std::optional<Schedule>* made = nullptr);
 
+  /// What a config stands for, as far as the book is not needed. Calls at the same time are safe.
+  struct Judged {
+    std::string why_not;  ///< empty for a legal config, which has the rest
+    uint64_t key = 0;
+    std::optional<Schedule> made;
+  };
+  Judged judge(const Config& config) const;
+  bool knows(const Config& config) const;
+  /// The same as key_of, of a config that was judged.
+  std::optional<uint64_t> enter(const Config& config, const Judged& judged);
+
   /// Marks a candidate as proposed or measured. Returns false when it was marked before.
   bool take(uint64_t key);
   bool taken(uint64_t key) const { return taken_.contains(key); }

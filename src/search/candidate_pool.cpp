@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "heddle/support/error.h"
+#include "runtime/for_each_task.h"
 
 namespace heddle {
 namespace {
@@ -22,6 +23,7 @@ CandidatePool::CandidatePool(const TuneTask& task, CostModel* model, FeatureFunc
     : task_(task),
       model_(model),
       extract_(std::move(features)),
+      shared_(!extract_),
       book_(book),
       task_hash_(task.hash()) {
   if (!extract_) {
@@ -48,7 +50,35 @@ const Features* CandidatePool::features_of(const Config& config, uint64_t key,
   return at->second.empty() ? nullptr : &at->second;
 }
 
+void CandidatePool::prepare(const std::vector<Config>& configs) {
+  struct New {
+    const Config* config;
+    CandidateBook::Judged judged;
+    Features features;
+  };
+  std::vector<New> made;
+  for (const Config& c : configs) {
+    if (!book_.knows(c)) made.push_back({&c, {}, {}});
+  }
+  for_each_task(made.size(), [&](size_t i) {
+    New& n = made[i];
+    n.judged = book_.judge(*n.config);
+    if (!n.judged.made || features_.contains(n.judged.key) || book_.taken(n.judged.key)) return;
+    try {
+      n.features = extract_(task_, *n.judged.made);
+    } catch (const Error&) {
+      // The schedule cannot be lowered. It stays without features and is never picked.
+    }
+    n.judged.made.reset();
+  });
+  for (New& n : made) {
+    const std::optional<uint64_t> key = book_.enter(*n.config, n.judged);
+    if (key && !book_.taken(*key)) features_.try_emplace(*key, std::move(n.features));
+  }
+}
+
 std::vector<Scored> CandidatePool::score(const std::vector<Config>& configs) {
+  if (shared_) prepare(configs);
   std::vector<Scored> out;
   std::vector<Features> rows;
   for (const Config& c : configs) {

@@ -36,11 +36,14 @@ class CandidatePool {
   std::vector<Config> take_best(int count);
 
  private:
+  /// Enters the configs that are new to the book, and extracts their features, on several threads.
+  void prepare(const std::vector<Config>& configs);
   const Features* features_of(const Config& config, uint64_t key, std::optional<Schedule> made);
 
   const TuneTask& task_;
   CostModel* model_;
   FeatureFunction extract_;
+  bool shared_;  ///< extract_ may be called by several threads at once
   CandidateBook& book_;
   uint64_t task_hash_;
   std::unordered_map<uint64_t, Features>

@@ -343,5 +343,29 @@ TEST(EvolutionaryPolicy, PassesOverWhatCannotBeLowered) {
   for (const Config& x : proposed) EXPECT_NE(x.values[0], 8);
 }
 
+// Features of candidates are extracted by several threads where they are the usual ones.
+TEST(EvolutionaryPolicy, ThreadsChooseWhatOneWouldChoose) {
+  TuneTask task = matmul_task();
+  const Features any = schedule_features(task.tmpl.static_schedule(), task.args);
+  const auto one_by_one = [](const TuneTask& t, const Schedule& schedule) {
+    return schedule_features(schedule, t.args);
+  };
+  std::vector<std::unique_ptr<SearchPolicy>> policies;
+  NearestModel model;
+  model.update(std::vector<TrainingRow>{{task.hash(), any, 1.0}});
+  for (const FeatureFunction& features : {FeatureFunction(one_by_one), FeatureFunction()})
+    policies.push_back(make_evolutionary_policy(
+        {.task = &task, .model = &model, .seed = 1, .features = features}, {}));
+  for (int round = 0; round < 3; ++round) {
+    const std::vector<Config> want = policies[0]->propose(8), got = policies[1]->propose(8);
+    EXPECT_EQ(want.size(), 8u);
+    EXPECT_TRUE(got == want) << "round " << round;
+  }
+  const std::vector<RejectionCount> want = policies[0]->rejections(),
+                                    got = policies[1]->rejections();
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(got[i].count, want[i].count);
+}
+
 }  // namespace
 }  // namespace heddle::testing

@@ -1,4 +1,4 @@
-#include "network/for_each_task.h"
+#include "runtime/for_each_task.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,17 +9,17 @@
 
 #include "heddle/runtime/thread_pool.h"
 
-namespace heddle::network {
+namespace heddle {
 
-// Runs on separate threads, because compiling on the pool would keep kernels waiting for seconds.
-void for_each_task(size_t count, FunctionRef<void(size_t)> compile, FunctionRef<bool()> stop) {
+// Runs on separate threads, because such work on the pool would keep kernels waiting for seconds.
+void for_each_task(size_t count, FunctionRef<void(size_t)> work, FunctionRef<bool()> stop) {
   std::vector<std::exception_ptr> errors(count);
   std::atomic<size_t> next{0};
-  // Tasks take different times to compile, so a free thread takes the next one.
-  const auto work = [&] {
+  // A free thread takes the next one.
+  const auto run = [&] {
     for (size_t i = next++; i < count && !stop(); i = next++) {
       try {
-        compile(i);
+        work(i);
       } catch (...) {
         errors[i] = std::current_exception();
         next = count;
@@ -30,15 +30,15 @@ void for_each_task(size_t count, FunctionRef<void(size_t)> compile, FunctionRef<
     std::vector<std::jthread> threads;
     const size_t most = std::min(static_cast<size_t>(num_threads()), count);
     try {
-      while (threads.size() + 1 < most) threads.emplace_back(work);
+      while (threads.size() + 1 < most) threads.emplace_back(run);
     } catch (const std::system_error&) {
       // The system allows no more threads, so the existing ones do the work.
     }
-    work();
+    run();
   }
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
 }
 
-}  // namespace heddle::network
+}  // namespace heddle
