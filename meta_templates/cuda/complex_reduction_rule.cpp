@@ -23,7 +23,7 @@ constexpr double kWaitOfOneWarp = 1.5;
 // The time of a block's start and epilogue, in steps of the reduction.
 constexpr double kBlockSteps = 24;
 // Cycles for the launch of the second kernel of a cut reduction.
-constexpr double kSumCycles = 3000;
+constexpr double kSumCycles = 2500;
 // Registers of a thread besides its accumulators.
 constexpr int64_t kOtherRegisters = 48;
 // The most blocks that an SM holds. With more rounds than that, all SMs finish at about the same
@@ -37,11 +37,14 @@ constexpr int64_t kMostThreads = 512, kMostAccumulators = 64, kLeastAccumulators
 constexpr double kWorthwhile = 0.999;
 // Steps of the shortest part that pays for a block of its own, and of the shortest part that is
 // offered. All parts are multiples of the latter. The least depth that may be cut.
-constexpr int64_t kLeastChosenPart = 64, kPartUnit = 32, kLeastSplitDepth = 128;
+constexpr int64_t kLeastChosenPart = 32, kPartUnit = 32, kLeastSplitDepth = 128;
 // Steps in shared memory. With many accumulators each step takes long, so fewer steps suffice.
 constexpr int64_t kStepsOfLargeTile = 16, kStepsOfSmallTile = 32, kLargeTileAccumulators = 32;
 // Zeros may lengthen a reduction by one in so many steps.
-constexpr int64_t kLeastOfZeros = 8;
+constexpr int64_t kLeastOfZeros = 3;
+// With so many blocks on an SM, they hide each other's latency, and tiles of fewer steps leave room
+// for more of them.
+constexpr int64_t kManyBlocks = 2, kStepsOfManyBlocks = 16;
 // The tile of results that are too few for every other one.
 constexpr SimtTile kSmallestTile{1, 1, 8, 4, 1};
 constexpr int64_t kWantedStages = 3;
@@ -98,8 +101,11 @@ Best choose_tile(const SimtProblem& p) {
 // The longest of the wanted steps for a reduction of `depth`: it divides the depth, if one does, or
 // lengthens it little where zeros fill it up.
 int64_t wanted_step(const SimtProblem& p, const SimtTile& t, int64_t depth) {
-  const int64_t want =
-      t.accumulators() >= kLargeTileAccumulators ? kStepsOfLargeTile : kStepsOfSmallTile;
+  const int64_t blocks = ceil_div(p.rows, t.rows()) * ceil_div(p.cols, t.cols()) * p.others;
+  const bool whole = depth == p.step_depth;
+  const int64_t want = t.accumulators() >= kLargeTileAccumulators   ? kStepsOfLargeTile
+                       : whole && blocks >= kManyBlocks * p.gpu.sms ? kStepsOfManyBlocks
+                                                                    : kStepsOfSmallTile;
   const std::vector<int64_t> steps = simt_steps(p);
   int64_t step = steps.front();
   for (int64_t k : steps) {

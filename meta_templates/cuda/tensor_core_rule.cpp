@@ -29,7 +29,7 @@ constexpr double kNotHidden = 0.25;
 constexpr double kBlockCycles = 1500;
 // The second kernel of a cut reduction: cycles of its launch, and bytes of a partial result (f32)
 // that is written and read.
-constexpr double kSumCycles = 4000, kSumBytes = 8;
+constexpr double kSumCycles = 2000, kSumBytes = 8;
 // With more rounds of blocks than this, all SMs finish at about the same time.
 constexpr double kEvenRounds = 8;
 
@@ -47,6 +47,8 @@ constexpr int64_t kLeastChosenPart = 128, kLeastPart = 64, kLeastSplitDepth = 51
 // Defaults: the most steps of mma_k in one tile in shared memory, and the number of tiles in
 // rotation.
 constexpr int64_t kMostStepsOfTile = 4, kMostStages = 4, kLeastStagesOfLongTile = 3;
+// The least steps of mma_k of a reduction that is worth two tiles.
+constexpr int64_t kLeastStepsOfTwoTiles = 3;
 // Rows or columns from which on an operand that is loaded by single elements is read often enough
 // for a copy to pay.
 constexpr int64_t kReusedLines = 8;
@@ -102,12 +104,16 @@ int64_t part_length(const TensorCoreProblem& p, int64_t parts) {
 // `steps` units little. With `split` a part must have whole tiles.
 int64_t choose_tile_k(const TensorCoreProblem& p, const TensorCoreTile& tile, int64_t steps,
                       bool split) {
+  // Where an SM has one block, the reduction has two tiles: one is loaded while the other is
+  // multiplied.
+  const int64_t blocks = ceil_div(p.rows, tile.rows()) * ceil_div(p.cols, tile.cols()) * p.batch;
+  const bool two_tiles = !split && blocks <= p.gpu.sms && steps >= kLeastStepsOfTwoTiles;
   int64_t chosen = 1;
   for (int64_t k : useful(steps, {1, 2, 4, 8})) {
     const bool fits = k == 1 || most_stages(p, tile, k) >= kLeastStagesOfLongTile;
-    // The reduction may become longer by an eighth at most.
-    const bool adds_little = split ? steps % k == 0 : round_up(steps, k) * 8 <= steps * 9;
-    if (k <= kMostStepsOfTile && fits && adds_little) chosen = k;
+    // The reduction may become longer by a quarter at most.
+    const bool adds_little = split ? steps % k == 0 : round_up(steps, k) * 4 <= steps * 5;
+    if (k <= kMostStepsOfTile && fits && adds_little && (!two_tiles || steps > k)) chosen = k;
   }
   return chosen;
 }

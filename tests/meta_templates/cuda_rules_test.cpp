@@ -104,11 +104,16 @@ TEST(CudaRules, StepsNeedNotDivideTheDepth) {
 // hides their latency. More blocks do.
 TEST(CudaRules, OddRowsAreSharedByMoreBlocks) {
   const auto parts = [](int64_t cols) {
-    const Template t = on_h200(product(78, cols, 512, bf16));
-    return knob(t, "reduction").default_value == 1 ? 512 / knob(t, "k_part").default_value : 1;
+    const Template t = on_h200(product(400, cols, 1024, bf16));
+    return knob(t, "reduction").default_value == 1 ? 1024 / knob(t, "k_part").default_value : 1;
   };
-  EXPECT_GT(parts(71), 2);
-  EXPECT_GT(parts(71), parts(72));
+  EXPECT_GT(parts(371), parts(372));
+}
+
+// Where an SM has one block, a second tile is loaded while the first one is multiplied.
+TEST(CudaRules, AShortDepthHasTwoTiles) {
+  EXPECT_EQ(knob(on_h200(product(128, 512, 64, bf16)), "tile_k").default_value, 2);
+  EXPECT_EQ(knob(on_h200(product(1000, 5000, 64, bf16)), "tile_k").default_value, 4);
 }
 
 TEST(CudaRules, ImagesForFewFiltersAreCopiedToo) {
