@@ -120,7 +120,7 @@ void Tuner::resume() {
                           .seeds = {run.task.tmpl.default_config()},
                           .model = model_,
                           .seed = hash_combine(options_.seed, run.task.hash()),
-                          .features = features_};
+                          .features = options_.features};
     const std::vector<Config> ranked = ranked_seeds(run.task.tmpl);
     context.seeds.insert(context.seeds.end(), ranked.begin(), ranked.end());
     // Every alternative that may be good is measured early, with the defaults of its own rule.

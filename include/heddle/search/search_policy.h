@@ -61,7 +61,8 @@ struct SearchContext {
   std::vector<Config> seeds = {};
   CostModel* model = nullptr;  ///< shared by all tasks; may be null (random)
   uint64_t seed = 0;
-  FeatureFunction features = {};  ///< default: schedule_features
+  /// Called by one thread at a time. Default: schedule_features, which several threads call.
+  FeatureFunction features = {};
 };
 using SearchPolicyFactory = std::function<std::unique_ptr<SearchPolicy>(const SearchContext&)>;
 
