@@ -22,6 +22,10 @@
 // computed within its blocks of rows (location), with all columns, so that both products of a block
 // run while it is in a cache.
 //
+// A convolution whose image another convolution reads (a pointwise one before a depthwise one, or
+// the reverse) is attached likewise, with the element-wise stages after it: a block has some rows
+// of the image, and of a depthwise convolution some channels.
+//
 // contraction.h finds the axes and operands, contraction_problem.h has the features that the rule
 // sees, contraction_rule.cpp chooses the numbers, contraction_knobs.cpp has the knobs, and
 // operand_copies.cpp copies operands. This file writes the loops.
@@ -80,28 +84,28 @@ class Recipe {
 
   // Computes what one iteration of another group's loop reads.
   void within(const StageGroup::Place& place) {
-    StageRef anchor = t_.stage(c_.group.anchor), host = t_.stage(place.stage);
-    StageRef acc = anchor.cache_write();
-    auto [col_tile, col] = anchor.split(anchor.axis(sh_.v), k_.tile_cols);
-    auto [vector, lane] = anchor.split(col, c_.lanes);
+    StageRef anchor = t_.stage(c_.group.anchor), last = t_.stage(c_.group.output_stage);
+    StageRef acc = c_.has_epilogue() ? anchor : anchor.cache_write();
+    auto [col_tile, col] = last.split(last.axis(sh_.v), k_.tile_cols);
+    auto [vector, lane] = last.split(col, c_.lanes);
     HostLoops h;
     h.tiles = {col_tile};
     h.tile = {vector, lane};
     if (sh_.m >= 0) {
-      auto [row_tile, row] = anchor.split(anchor.axis(sh_.m), k_.tile_rows);
-      anchor.unroll(row);
+      auto [row_tile, row] = last.split(last.axis(sh_.m), k_.tile_rows);
+      last.unroll(row);
       h.tiles.push_back(row_tile);
       h.tile.insert(h.tile.begin(), row);
     }
     std::vector<Loop> others;
     for (int i = 0; i < static_cast<int>(c_.op.axes().size()); ++i) {
-      if (i != sh_.v && i != sh_.m) others.push_back(anchor.axis(i));
+      if (i != sh_.v && i != sh_.m) others.push_back(last.axis(i));
     }
-    anchor.reorder(joined(joined(others, h.tiles), h.tile));
-    anchor.unroll(vector);
-    anchor.vectorize(lane);
-    inside_blocks(acc, 0, anchor, h);
-    anchor.compute_at(host, place.loop);
+    last.reorder(joined(joined(others, h.tiles), h.tile));
+    last.unroll(vector);
+    last.vectorize(lane);
+    inside_blocks(acc, 0, last, h);
+    last.compute_at(t_.stage(place.stage), place.loop);
   }
 
   // Adds blocks of the reduction to the result.
@@ -170,7 +174,15 @@ class Recipe {
       row_tiles.push_back(row_tile);
       out.tile.push_back(row);
     }
-    for (int i : sh_.v_others) blocks.push_back(axis(i));
+    for (int i : sh_.v_others) {
+      if (!k_.blocks_vector_rows || i != sh_.v_others.back()) {
+        blocks.push_back(axis(i));
+        continue;
+      }
+      auto [other_block, other] = h.split(axis(i), k_.other_block_rows);
+      blocks.push_back(other_block);
+      row_tiles.insert(row_tiles.begin(), other);
+    }
     blocks.push_back(col_block);
     out.tiles = row_tiles;
     out.tiles.insert(columns_inside() ? out.tiles.end() : out.tiles.begin(), col_of_block);
@@ -294,7 +306,10 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   const Contraction contraction(t, g);
   note_shape(t, contraction);
   const ContractionProblem problem = contraction_problem(t, contraction);
-  const Choice choice = t.decide("contraction", problem, contraction_rule);
+  // What was learned is about convolutions that read their image from memory.
+  const Choice choice = problem.images.hosted || g.in_images
+                            ? contraction_rule(problem)
+                            : t.decide("contraction", problem, contraction_rule);
   const ContractionKnobs knobs = ask_contraction_knobs(t, contraction, problem, choice);
   Recipe(t, contraction, knobs, problem.parallel).write();
 }

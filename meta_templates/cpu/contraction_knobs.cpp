@@ -89,7 +89,10 @@ class Questions {
       k_.row_block_tiles = ask_split("row_block_tiles", "row_block", row_tiles);
     }
     k_.col_block_tiles = ask_split("col_block_tiles", "col_block", col_tiles);
-    if (p_.has_other_rows)
+    k_.blocks_vector_rows = p_.images.hosted && p_.images.by_channels;
+    if (k_.blocks_vector_rows)
+      k_.other_block_rows = ask_split("other_block_rows", "other_block", p_.images.rows);
+    else if (p_.has_other_rows)
       k_.other_block_rows = ask_split("other_block_rows", "other_block", p_.last_other_rows);
   }
 

@@ -87,17 +87,34 @@ void describe_chain(const Contraction& c, Problem& p) {
   p.chain_batches = all_rows / c.shape.rows;
 }
 
+void describe_images(const Contraction& c, Problem& p) {
+  const std::vector<int>& others = c.shape.m_others.empty() ? c.shape.v_others : c.shape.m_others;
+  if (c.group.images.empty() || others.empty()) return;
+  p.images.hosted = true;
+  p.images.by_channels = c.shape.m_others.empty();
+  p.images.rows = c.extents({others.back()});
+  const int64_t batch = c.op.axes().front().extent();
+  for (const StageGroup::ImagePart& part : c.group.images) {
+    p.images.row_bytes += c.dag.info(part.last).points / (batch * p.images.rows) *
+                          c.dag.stage(part.last).output(0).dtype().bytes();
+  }
+}
+
 }  // namespace
 
 ContractionProblem contraction_problem(const TemplateBuilder& t, const Contraction& c) {
   Problem p;
   p.target = t.target();
-  p.parallel = worth_parallel(t, stage_work(c.dag, c.group.anchor));
+  double work = stage_work(c.dag, c.group.anchor);
+  for (const StageGroup::ImagePart& part : c.group.images) work += stage_work(c.dag, part.product);
+  p.parallel = worth_parallel(t, work);
   describe_axes(c, p);
   describe_operands(c, p);
   describe_chain(c, p);
+  describe_images(c, p);
   p.can_cut = c.op.bodies()[0].as<Reduce>()->combiner->commutative &&
-              c.dag.stage(c.group.anchor).num_outputs() == 1 && !c.group.attached;
+              c.dag.stage(c.group.anchor).num_outputs() == 1 && !c.group.attached &&
+              !p.images.hosted;
   p.longest_reduction = c.op.reduce_axes()[static_cast<size_t>(c.longest)].extent();
   return p;
 }

@@ -21,6 +21,13 @@ struct ContractionProblem {
     int64_t bytes = 0;          ///< bytes of the whole operand
     int64_t batch_bytes = 0;    ///< bytes of one batch
   };
+  /// Convolutions that are computed in blocks of this one.
+  struct Images {
+    bool hosted = false;
+    bool by_channels = false;  ///< a block of channels reads these channels of the image alone
+    int64_t rows = 1;          ///< extent of the axis of the result that blocks cut
+    int64_t row_bytes = 1;     ///< bytes that are kept for each step along that axis
+  };
 
   Target target;
   bool parallel = false;  ///< whether there is enough work for the threads
@@ -58,6 +65,7 @@ struct ContractionProblem {
   bool block_has_batch = false;  ///< whether that loop has all rows of a batch
   int64_t chain_row_bytes = 1;   ///< bytes that the chain keeps for each row
   int64_t chain_batches = 1;
+  Images images;
 
   bool halves() const { return narrow && !integers; }
   NamedFeatures features() const;

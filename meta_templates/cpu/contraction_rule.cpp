@@ -243,9 +243,42 @@ Blocks blocks_of(const Problem& p, const RegisterTile& tile, bool panels) {
   return b;
 }
 
+// Blocks whose images take a part of L2. A depthwise convolution is cut by channels first: then no
+// row of the image is computed twice. Others read all channels, so only rows are cut.
+Blocks blocks_of_images(const Problem& p, const RegisterTile& tile) {
+  const int64_t near = p.target.l2_bytes / 4, tasks = tasks_of(p);
+  const int64_t row_tiles = ceil_div(p.rows, tile.rows);
+  const int64_t col_tiles = ceil_div(p.cols, tile.vectors * p.lanes);
+  Blocks b;
+  b.row = row_tiles;
+  b.col = col_tiles;
+  const auto rows_of = [&](int64_t bytes_a_row, int64_t cut_over) {
+    const int64_t most = std::clamp<int64_t>(near / std::max<int64_t>(1, bytes_a_row), 1,  //
+                                             p.images.rows);
+    return balanced_block(p.images.rows, most, cut_over);
+  };
+  if (!p.images.by_channels) {
+    b.share_rows = true;
+    b.other =
+        rows_of(p.images.row_bytes,
+                p.outer * p.other_rows / p.images.rows >= kBlocksEnoughATask * tasks ? 1 : tasks);
+    return b;
+  }
+  // A product needs some vectors of channels for a register tile.
+  constexpr int64_t kVectorsOfBlock = 4;
+  const int64_t least = std::min(col_tiles, ceil_div(kVectorsOfBlock, tile.vectors));
+  const int64_t tile_bytes = std::max<int64_t>(1, p.images.row_bytes / col_tiles);
+  const int64_t most = near / (tile_bytes * p.images.rows);
+  b.col = balanced_block(ceil_div(col_tiles, least), std::max<int64_t>(1, most / least), tasks);
+  b.col = std::min(col_tiles, b.col * least);
+  b.other = rows_of(tile_bytes * b.col, 1);
+  return b;
+}
+
 void choose_blocks(const Problem& p, const RegisterTile& tile, PackVectors packing,
                    Choice& choice) {
-  Blocks b = blocks_of(p, tile, packing == kPackPanels);
+  Blocks b =
+      p.images.hosted ? blocks_of_images(p, tile) : blocks_of(p, tile, packing == kPackPanels);
   if (p.hosts_chain) {
     // A block has all columns. Otherwise the whole chain would be computed for each block of
     // columns.
@@ -255,7 +288,8 @@ void choose_blocks(const Problem& p, const RegisterTile& tile, PackVectors packi
   choice.set("row_block_tiles", b.row, "row tiles whose operand stays near L2");
   choice.set("col_block_tiles", b.col,
              b.share_rows || p.hosts_chain ? "all: rows are shared out" : "columns are shared out");
-  choice.set("other_block_rows", b.other, "rows of the image a block");
+  choice.set("other_block_rows", b.other,
+             p.images.hosted ? "rows whose images stay near" : "rows of the image a block");
 }
 
 // The block of the longest reduction for which the blocks of all reductions together have about
@@ -309,9 +343,11 @@ void choose_copy_of_vectors(const Problem& p, PackVectors packing, Choice& choic
 // operand").
 void choose_copy_of_broadcasts(const Problem& p, Choice& choice) {
   constexpr int64_t kManyColumns = 512, kSomeColumns = 256, kDeep = 128, kWidenColumns = 32;
-  const bool large = p.cols >= kManyColumns && p.row.batch_bytes >= p.target.l2_bytes;
+  const bool large =
+      !p.images.hosted && p.cols >= kManyColumns && p.row.batch_bytes >= p.target.l2_bytes;
   // Without a copy, each step of k would read one line of which a tile uses some elements.
-  const bool across = p.cols >= kSomeColumns && p.depth >= kDeep && p.row_run <= 1;
+  const bool across =
+      !p.images.hosted && p.cols >= kSomeColumns && p.depth >= kDeep && p.row_run <= 1;
   const std::string reason = p.row.constant ? "constant: packed once"
                              : large        ? "larger than L2, read for many columns"
                              : across       ? "rows lie across the lines of memory"

@@ -7,6 +7,7 @@
 #include "heddle/runtime/ndarray.h"
 #include "heddle/schedule/template.h"
 #include "network/passes/product_chain.h"
+#include "schedule/image_chain.h"
 
 namespace heddle::network {
 namespace {
@@ -22,16 +23,23 @@ namespace {
 class Cuts {
  public:
   Cuts(const ComputeDag& dag, const Target& target, const InPlacePlan& in_place)
-      : dag_(dag), cut_(static_cast<size_t>(dag.size())), taken_(cut_), ends_(cut_), whole_(cut_) {
+      : dag_(dag),
+        l2_bytes_(target.l2_bytes),
+        cut_(static_cast<size_t>(dag.size())),
+        taken_(cut_),
+        ends_(cut_),
+        whole_(cut_) {
     for (const StageGroup& g : plan_groups(dag, &target)) {
       cut_[g.output_stage] = 1;
       if (g.anchor != g.output_stage) epilogues_.push_back({g.anchor, g.output_stage});
+      images_.insert(images_.end(), g.images.begin(), g.images.end());
     }
     for (const int s : in_place.wholes) cut_[s] = whole_[s] = 1;
     parts_ = in_place.parts;
   }
 
   std::vector<char> run(ChoiceList& choices) {
+    choose_images(choices);
     const std::vector<int> given_away = choose_sums(choices);
     taken_ = cut_;
     for (const auto& [anchor, last] : epilogues_) take_between(anchor, last);
@@ -49,6 +57,40 @@ class Cuts {
   }
 
  private:
+  /// A convolution whose image only one other reads ends a node, or is computed in blocks of its
+  /// reader.
+  void choose_images(ChoiceList& choices) {
+    std::sort(images_.begin(), images_.end(),
+              [](const auto& a, const auto& b) { return a.product < b.product; });
+    for (const StageGroup::ImagePart& part : images_) {
+      if (!choices.on(kFuse, place_of(dag_.stage(part.product)), leaves_cache(part),
+                      "it is computed in blocks of the convolution that reads it"))
+        cut_[part.product] = 1;
+    }
+  }
+
+  /// Whether an image about as large as L2 goes to a depthwise convolution. Blocks of its channels
+  /// save two passes over the image and compute next to nothing twice. A pointwise reader needs all
+  /// channels, and its blocks are cut by rows alone, which gains less than the blocks of its own
+  /// rule (docs/decisions/convolutions.md).
+  bool leaves_cache(const StageGroup::ImagePart& part) const {
+    constexpr double kShareOfL2 = 0.75;
+    int reader = part.last;
+    do {
+      reader = dag_.info(reader).consumers[0];
+    } while (!is_product(reader));
+    const double bytes = static_cast<double>(dag_.info(part.last).points) *
+                         dag_.stage(part.last).output(0).dtype().bytes();
+    return image_read(dag_, reader).by_channels &&
+           bytes >= kShareOfL2 * static_cast<double>(l2_bytes_);
+  }
+
+  /// Whether `choose_images` decides where `s` is computed.
+  bool is_of_image(int s) const {
+    return std::any_of(images_.begin(), images_.end(),
+                       [&](const auto& part) { return part.product == s || part.last == s; });
+  }
+
   /// Where two products meet in a sum, the product that would compute the sum may end before it,
   /// so that the other one computes it. Returns the ends of the epilogues that are given away.
   std::vector<int> choose_sums(ChoiceList& choices) {
@@ -126,7 +168,7 @@ class Cuts {
   /// Whether `s` is computed in the node of a product that reads it, or is itself a product before
   /// another one in a node.
   bool may_be_stored(int s) const {
-    if (cut_[s] || !runs_inside(s)) return false;
+    if (cut_[s] || !runs_inside(s) || is_of_image(s)) return false;
     const std::vector<int>& readers = dag_.info(s).consumers;
     if (is_product(s))
       return std::any_of(readers.begin(), readers.end(), [&](int r) { return leads_on(r); });
@@ -219,10 +261,12 @@ class Cuts {
   }
 
   const ComputeDag& dag_;
+  int64_t l2_bytes_;
   std::vector<char> cut_, taken_;
-  std::vector<char> ends_;   ///< stages at which a choice ends their node
-  std::vector<char> whole_;  ///< concats that share memory with their parts
-  std::vector<int> parts_;   ///< the parts of these concats
+  std::vector<char> ends_;                     ///< stages at which a choice ends their node
+  std::vector<char> whole_;                    ///< concats that share memory with their parts
+  std::vector<int> parts_;                     ///< the parts of these concats
+  std::vector<StageGroup::ImagePart> images_;  ///< that other convolutions may compute in blocks
   std::vector<std::pair<int, int>>
       epilogues_;  ///< pairs of a reduction and the output stage of its group
 };

@@ -37,6 +37,8 @@ struct ExtractedNode {
 ///   s -> P              a stage that a product P reads, computed in P's node:   store@s
 ///   P1 -> .. -> P2      products whose rows go through the cache together:      store@P1
 ///   P1 -> s -> sum <- P2   a sum of two products, computed in the node of P1:   store@s
+///   P1 -> .. -> P2      a pointwise and a depthwise convolution, whose image
+///                       stays in the cache:                                     fuse@P1
 ///   node of s -> P      a node without sums that only P's node reads:           fuse@s
 std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const ComputeDag& decide,
                                          const Target& target, const InPlacePlan& in_place,

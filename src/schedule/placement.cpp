@@ -162,10 +162,16 @@ StageGroup attached_group(const TemplateBuilder& t, const StageGroup& host, int 
   g.reader_loops = reader_loops_of(t, stage);
   g.deepest = deepest_default(t, stage);
   g.in_chain = holds(host.chain, stage);
-  for (int s : host.operands) {
-    if (holds(dag.info(stage).producers, s)) g.operands.push_back(s);
+  for (const StageGroup::ImagePart& part : host.images) {
+    if (part.last != stage) continue;
+    g.in_images = true;
+    g.anchor = part.product;
+    g.anchor_class = dag.info(part.product).stage_class;
   }
-  g.reason = dag.info(stage).reason;
+  for (int s : host.operands) {
+    if (holds(dag.info(g.anchor).producers, s)) g.operands.push_back(s);
+  }
+  g.reason = dag.info(g.anchor).reason;
   return g;
 }
 

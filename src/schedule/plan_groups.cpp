@@ -6,7 +6,8 @@
 //     anchor joins the group of that output stage;
 //   - a reduction along the rows of an output stage (a softmax's maximum) may be computed per row;
 //   - the stages of attention on the tensor cores of a GPU are one group (dag/attention.h);
-//   - on CPUs, stages after a product that have its rows are computed along with it (row_chain.h);
+//   - on CPUs, stages after a product that have its rows are computed along with it (row_chain.h),
+//     and so is a convolution whose image one other convolution reads (image_chain.h);
 //   - a stage that depends on constants alone and does arithmetic is stored and computed once;
 //   - cheap stages without reuse are inlined; all others are placed by their own meta-templates.
 #include <algorithm>
@@ -16,6 +17,7 @@
 
 #include "heddle/dag/attention.h"
 #include "heddle/schedule/template.h"
+#include "schedule/image_chain.h"
 #include "schedule/row_chain.h"
 
 namespace heddle {
@@ -76,6 +78,7 @@ class Planner {
     std::set<int> groups;
     for (int c : info.consumers) groups.insert(group_of_[c].begin(), group_of_[c].end());
     if (!info.case_periods.empty()) return place_cases(s, info, groups);
+    if (groups.size() == 1 && place_in_image(s, groups)) return;
     bool reduction = dag_.stage(s).is_reduction();
     copies_[s] = reduction ? 1 : copies(s, info);
     if (!reduction && copies_[s] <= kMaxCopies && inline_it) {
@@ -160,12 +163,33 @@ class Planner {
         .first->second.takes(s);
   }
 
+  // Places a stage whose image is computed in blocks of the anchor. The product is computed within
+  // the last of the element-wise stages that follow it, and those between are inlined.
+  bool place_in_image(int s, const std::set<int>& groups) {
+    StageGroup& g = groups_[*groups.begin()];
+    if (!cpu_ || g.anchor_class != StageClass::ComplexReduction) return false;
+    const ImageChain& chain = images_.try_emplace(g.anchor, dag_, g.anchor).first->second;
+    const StageGroup::ImagePart* part = chain.part_of(s);
+    if (part == nullptr) return false;
+    group_of_[s] = groups;
+    if (s == part->last) {
+      g.tunable.push_back(s);
+      g.images.push_back(*part);
+    } else if (s != part->product) {
+      inlined_[s] = 1;
+      copies_[s] = copies(s, dag_.info(s));
+      g.inlined.push_back(s);
+    }
+    return true;
+  }
+
   // Inlined stages that products read become operands of their groups.
   void find_operands() {
     std::set<int> operands;
     for (StageGroup& g : groups_) {
       std::vector<int> readers = g.tunable;
       readers.push_back(g.anchor);
+      for (const StageGroup::ImagePart& part : g.images) readers.push_back(part.product);
       for (int r : readers) {
         if (dag_.info(r).stage_class != StageClass::ComplexReduction) continue;
         for (int s : dag_.info(r).producers) {
@@ -361,8 +385,9 @@ class Planner {
   std::vector<std::set<int>> group_of_;
   std::vector<char> inlined_;
   std::vector<double> copies_;
-  std::map<int, RowChain> chains_;  // keyed by the anchor
-  std::vector<int> chain_of_;       // for each stage, the weighted sum of its attention
+  std::map<int, RowChain> chains_;    // keyed by the anchor
+  std::map<int, ImageChain> images_;  // likewise
+  std::vector<int> chain_of_;         // for each stage, the weighted sum of its attention
   std::map<int, Attention> attentions_;
   // Limits of attention in one kernel: the head size that registers hold, and the blocks along z.
   static constexpr int64_t kMostHeadSize = 256, kMostBatches = 65535;

@@ -109,6 +109,42 @@ TEST(Choices, EitherOfTwoConvolutionsComputesTheirSum) {
   EXPECT_EQ(wrong_network(outputs, 1e-4, "store@conv2d:1x6x6x16"), "");
 }
 
+/// A depthwise convolution between two of one pixel, with a residual, after a convolution.
+std::vector<Tensor> inverted_residual(int64_t stride) {
+  const Tensor x = ops::relu(conv(placeholder({1, 4, 10, 14}, f32, "x"), 8, 3));
+  Tensor y = ops::clip(ops::add(conv(x, 24, 1), weights({24, 1, 1}, "bias")), 0, 6);
+  y = ops::depthwise_conv2d(y, weights({24, 1, 3, 3}), {.stride = {stride}, .padding = {1}});
+  y = conv(ops::silu(y), 8, 1);
+  return {ops::relu(conv(stride == 1 ? ops::add(x, y) : y, 4, 3))};
+}
+
+TEST(Choices, AConvolutionIsComputedInBlocksOfTheOneThatReadsIt) {
+  for (const int64_t stride : {1, 2}) {
+    const std::vector<Tensor> outputs = inverted_residual(stride);
+    const std::string inner = stride == 1 ? "1x10x14x24" : "1x5x7x24";
+    const std::string first = "fuse@conv2d:1x10x14x24", second = "fuse@depthwise_conv2d:" + inner;
+    const Network apart = with_passes(outputs, "-" + first + ",-" + second);
+    ASSERT_THAT(names_of(apart), ::testing::IsSupersetOf({"-" + first + " 1", "-" + second + " 1"}))
+        << apart.to_text();
+    for (const std::string& passes :
+         {first + ",-" + second, "-" + first + "," + second, first + "," + second}) {
+      const Network fused = with_passes(outputs, passes);
+      const size_t less = passes == first + "," + second ? 2 : 1;
+      EXPECT_EQ(fused.nodes().size(), apart.nodes().size() - less) << passes << fused.to_text();
+      EXPECT_EQ(wrong_network(outputs, 1e-4, passes), "") << passes;
+    }
+  }
+}
+
+TEST(Choices, AnImageWithTwoReadersEndsANode) {
+  const Tensor x = ops::relu(conv(placeholder({1, 4, 10, 14}, f32, "x"), 8, 3));
+  const Tensor y = ops::relu(conv(x, 24, 1));
+  const Tensor z = ops::depthwise_conv2d(y, weights({24, 1, 3, 3}), {.padding = {1}});
+  const std::vector<Tensor> outputs{ops::relu(conv(ops::add(y, z), 4, 3))};
+  EXPECT_THAT(names_of(Network(outputs)),
+              ::testing::Not(::testing::Contains(HasSubstr("fuse@conv2d:1x10x14x24"))));
+}
+
 TEST(Choices, AllPlacesOfAnOperatorHaveOneName) {
   const Tensor x = placeholder({1, 8, 16}, f32, "x");
   const std::vector<Tensor> outputs{attention(linear(attention(x), 32))};

@@ -136,10 +136,12 @@ class Drawer {
   Tensor images() {
     Tensor x = placeholder({pick(1, 4) == 1 ? 2 : 1, pick(1, 4), 4, 4}, f32, "image");
     for (int64_t n = pick(1, 3); n > 0; --n) {
-      switch (pick(0, 3)) {
+      switch (pick(0, 5)) {
         case 0: x = keep(ops::relu(conv_norm(x, pick(1, 4)))); break;
         case 1: x = keep(dense_block(x)); break;
         case 2: x = keep(branches(x)); break;
+        case 3:
+        case 4: x = keep(inverted_residual(x)); break;
         default: x = keep(residual_block(x));
       }
     }
@@ -151,6 +153,21 @@ class Drawer {
     Tensor y = ops::conv2d(x, weights({channels, x.extent(1), r, r}), {.padding = {r / 2}},
                            rng_.chance(0.5) ? weights({channels}, "bias") : Tensor());
     return rng_.chance(0.5) ? ops::relu(y) : y;
+  }
+
+  Tensor activation(const Tensor& x) {
+    return rng_.chance(0.5) ? ops::clip(x, 0, 6) : ops::silu(x);
+  }
+
+  // A depthwise convolution between two of one pixel, and the residual.
+  Tensor inverted_residual(const Tensor& x) {
+    const int64_t wide = pick(8, 20), c = rng_.chance(0.7) ? x.extent(1) : pick(1, 12);
+    Tensor y = activation(ops::conv2d(x, weights({wide, x.extent(1), 1, 1}), {}));
+    if (rng_.chance(0.1)) y = keep(y);
+    const int64_t r = rng_.choose<int64_t>({3, 5});
+    y = activation(ops::depthwise_conv2d(y, weights({wide, 1, r, r}), {.padding = {r / 2}}));
+    y = ops::conv2d(y, weights({c, wide, 1, 1}), {}, weights({c}, "bias"));
+    return c == x.extent(1) ? ops::add(y, x) : y;
   }
 
   // Every layer reads all before it.
@@ -285,7 +302,7 @@ TEST(RandomPasses, NetworksComputeWhatTheInterpreterDoes) {
   }
   if (count < 30) return;  // a reproducer
   EXPECT_GT(placed, 5) << "hardly any concat was written in place";
-  for (const char* kind : {"join_products", "channels_last", "store"})
+  for (const char* kind : {"join_products", "channels_last", "store", "fuse"})
     EXPECT_GT(chosen[kind], 0) << kind << " was never chosen";
 }
 

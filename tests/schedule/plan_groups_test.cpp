@@ -148,5 +148,36 @@ TEST(PlanGroups, ProductsWithoutReductionsBetweenThemStayApartWhereTheirRowsStay
   EXPECT_EQ(groups_in_chains(48 << 10), 1);  // holds the weights, and half of the rows
 }
 
+/// The products computed in blocks of others, and the last stages after them, for each group.
+std::string images_text(const Tensor& y) {
+  const Target cpu = Target::parse("llvm -mcpu=haswell");
+  const ComputeDag dag({y});
+  std::string out;
+  for (const StageGroup& g : plan_groups(dag, &cpu)) {
+    if (g.images.empty()) continue;
+    out += dag.stage(g.anchor).name() + ":";
+    for (const StageGroup::ImagePart& part : g.images)
+      out += " " + dag.stage(part.product).name() + ".." + dag.stage(part.last).name();
+    out += "\n";
+  }
+  return out;
+}
+
+Tensor filters(Shape shape) { return constant_placeholder(std::move(shape), f32, "filters"); }
+
+TEST(PlanGroups, ImagesBetweenPointwiseAndDepthwiseConvolutionsStayInBlocks) {
+  const ops::Conv plain{.layout = ops::NHWC}, padded{.padding = {1}, .layout = ops::NHWC};
+  const Tensor x = placeholder({1, 14, 14, 8}, f32, "x");
+  const Tensor wide = ops::relu(ops::conv2d(x, filters({1, 1, 8, 32}), plain));
+  const Tensor inner = ops::silu(ops::depthwise_conv2d(wide, filters({3, 3, 1, 32}), padded));
+  EXPECT_EQ(images_text(inner), "depthwise_conv2d: conv2d..relu\n");
+  EXPECT_EQ(images_text(ops::conv2d(inner, filters({1, 1, 32, 8}), plain)),
+            "conv2d: depthwise_conv2d..silu conv2d..relu\n");
+  // Each window of a dense convolution reads all channels of several rows.
+  EXPECT_EQ(images_text(ops::conv2d(wide, filters({3, 3, 32, 8}), padded)), "");
+  // An image that another stage reads too is stored.
+  EXPECT_EQ(images_text(ops::add(wide, inner)), "");
+}
+
 }  // namespace
 }  // namespace heddle::testing

@@ -1,4 +1,5 @@
 // Convolutions, pooling, and windows over affine indices.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ void Drawer::convolution() {
     r = s = 1;
     at.stride = {1, 1};
     at.padding = {0, 0};
+  } else if (kind == 3 && nhwc && at.groups == 1) {
+    return separable();
   }
   if (pick(0, 4) == 0) {  // enough filters to fill vectors, and channels to copy
     c = pick(8, 20), k = pick(16, 40), at.groups = 1;
@@ -49,6 +52,30 @@ void Drawer::convolution() {
            std::to_string(at.stride[1]) + " pad=" + std::to_string(at.padding[0]) + "," +
            std::to_string(at.padding[1]),
        {flip() ? ops::relu(y) : y});
+}
+
+// A depthwise convolution between pointwise ones, with what follows each of them.
+void Drawer::separable() {
+  const int64_t n = pick(1, 2), h = pick(3, 14), w = pick(3, 14), k = pick(8, 40);
+  const int64_t c = pick(3, 20), r = one_of<int64_t>({3, 3, 5});
+  ops::Conv at{.layout = ops::Layout::ChannelsLast};
+  Tensor y = input({n, h, w, c}, f32, "X");
+  p_.reduce_length = c * r * r;
+  if (pick(0, 3) > 0) {
+    y = epilogue(ops::conv2d(y, input({1, 1, c, k}, f32, "W1", flip()), at));
+    p_.text += "pointwise ";
+  }
+  at.stride = {pick(1, 2), pick(1, 2)};
+  at.padding = {pick(0, 1) * (r / 2)};
+  if (std::min(h, w) < r) at.padding = {r / 2};
+  y = epilogue(ops::depthwise_conv2d(y, input({r, r, 1, y.extent(3)}, f32, "D", flip()), at));
+  if (flip()) {
+    p_.reduce_length *= y.extent(3);
+    const Tensor last = input({1, 1, y.extent(3), pick(8, 24)}, f32, "W2", flip());
+    p_.text += "pointwise ";
+    y = epilogue(ops::conv2d(y, last, {.layout = ops::Layout::ChannelsLast}));
+  }
+  done("depthwise ", {y});
 }
 
 void Drawer::pooling() {

@@ -28,6 +28,7 @@ class Drawer {
   void layers();
   // ---- draw_images.cpp
   void convolution();
+  void separable();
   void pooling();
   void affine();
   // ---- draw_rows.cpp

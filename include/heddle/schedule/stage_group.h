@@ -31,6 +31,15 @@ struct StageGroup {
   /// product among their producers (attention). A block of rows goes through all of them while it
   /// is in a cache.
   std::vector<int> chain;
+  /// A convolution computed in the blocks of image rows and channels of another one, with the
+  /// element-wise stages that follow it. `last`, the end of these, is among the tunable stages.
+  struct ImagePart {
+    int product = -1;
+    int last = -1;  ///< the product itself where nothing follows it
+  };
+  /// The convolutions before the anchor whose image stays in a cache until the anchor reads it
+  /// (a pointwise and a depthwise convolution).
+  std::vector<ImagePart> images;
   /// Stages that the anchor's template computes in another form: all stages of a softmax whose
   /// weighted sum is the anchor, on the tensor cores of a GPU (dag/attention.h).
   std::vector<int> fused;
@@ -70,7 +79,8 @@ struct StageGroup {
   /// For an attached group: the loops of readers at which it may be computed.
   std::vector<ReaderLoop> reader_loops = {};
   bool attached = false;
-  bool in_chain = false;  ///< for an attached group: it is part of the host's chain
+  bool in_chain = false;   ///< for an attached group: it is part of the host's chain
+  bool in_images = false;  ///< for an attached group: it is one of the host's images
   /// Products of f32 may round their operands to tf32 (AutoSchedulerOptions::allow_tf32).
   bool allow_tf32 = false;
   /// The deepest place (index + 1 into places) that the readers' own default places allow.
