@@ -35,6 +35,36 @@ bool rounds_to_tf32(const ComputeDag& dag) {
   return false;
 }
 
+// Half a unit in the last place, relative to the value.
+double rounding_of(DataType t) {
+  if (t == f64) return 0x1p-53;
+  if (t == f16) return 0x1p-11;
+  if (t == bf16) return 0x1p-8;
+  return t == f8e4m3 ? 0x1p-4 : t == f8e5m2 ? 0x1p-3 : 0x1p-24;
+}
+
+bool rounds(const Expr& e) {
+  if (!e.dtype().is_float()) return false;
+  const Cast* cast = e.as<Cast>();
+  return cast ? e.dtype().bits < cast->value.dtype().bits : e.as<Binary>() != nullptr;
+}
+
+// The coarsest rounding of results within `dag`: a value between two of them goes either way, as
+// its sum comes in one order or another.
+double coarsest_rounding(const ComputeDag& dag) {
+  double coarsest = 0;
+  for (int i = 0; i < dag.size(); ++i) {
+    const Operation& op = dag.stage(i);
+    if (op.is_placeholder() || dag.info(i).precomputable) continue;
+    for (const Expr& body : op.bodies()) {
+      visit(body, [&](const Expr& e) {
+        if (rounds(e)) coarsest = std::max(coarsest, rounding_of(e.dtype()));
+      });
+    }
+  }
+  return coarsest;
+}
+
 }  // namespace
 
 Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, double magnitude,
@@ -45,16 +75,17 @@ Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, do
   for (int i = 0; i < dag.size(); ++i) terms += static_cast<double>(dag.info(i).reduce_points);
   // 16-bit floats are accumulated in f32 and rounded at the end of each stage.
   const double sum_epsilon = t == f64 ? 0x1p-53 : 0x1p-24;
-  const double epsilon = t == f64 ? 0x1p-53 : t == f16 ? 0x1p-11 : t == bf16 ? 0x1p-8 : 0x1p-24;
+  const double epsilon = rounding_of(t), inner = std::max(epsilon, coarsest_rounding(dag));
   const double scale = std::max(largest(reference), magnitude);
   double atol = sum_epsilon * (64 + 4 * std::sqrt(terms)) * scale;
-  if (epsilon > sum_epsilon) atol += 4 * epsilon * scale;
+  if (inner > sum_epsilon) atol += 4 * inner * scale;
   if (t == f32 && allow_tf32 && rounds_to_tf32(dag)) {
     // Each product has a relative error of up to 2^-10, one half for each operand.
     const double products = magnitude > 0 ? std::sqrt(terms) : 0;
     return {64 * epsilon + 0x1p-10, atol + 0x1p-10 * (4 * scale + products)};
   }
-  return {64 * epsilon, atol};
+  // Neighbours of 8 bits are an eighth or a quarter apart.
+  return {(t.is_float8() ? 4 : 64) * epsilon, atol};
 }
 
 }  // namespace heddle
