@@ -226,6 +226,26 @@ TEST(CudaTemplates, AccumulatorsOfUnevenTilesAreRegisters) {
   }
 }
 
+// Products of sizes that tiles do not divide, in every layout, with all knobs.
+TEST(CudaTemplates, UnevenProducts) {
+  const auto matmul = [](int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
+    const std::vector<int64_t> a = ta ? std::vector{k, m} : std::vector{m, k},
+                               b = tb ? std::vector{n, k} : std::vector{k, n};
+    return ops::matmul(placeholder(a, f32, "A"), placeholder(b, f32, "B"), ta, tb);
+  };
+  check({{"nn", {matmul(33, 21, 70, false, false)}},
+         {"tn", {matmul(5, 36, 131, true, false)}},
+         {"nt", {matmul(65, 9, 130, false, true)}},
+         {"tt", {matmul(18, 13, 97, true, true)}},
+         {"few", {matmul(2, 5, 515, false, false)}},
+         {"row", {matmul(1, 44, 131, false, false)}},
+         {"epilogue", {ops::relu(matmul(19, 30, 150, false, false))}},
+         {"batch",
+          {ops::batch_matmul(placeholder({3, 17, 45}, f32, "A"),
+                             placeholder({3, 45, 11}, f32, "B"))}}},
+        4, 21);
+}
+
 // Tiles at the end of an operand are as wide as all others, with zeros: 16 bytes are copied at a
 // time, and no index is divided by a width that depends on the block.
 TEST(CudaTemplates, UnevenTilesAreCopiedWhole) {
