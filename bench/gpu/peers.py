@@ -140,6 +140,9 @@ def declare(subject, dtype):
 
     if name == "conv2d":
         return declare_convolution(words, rand)
+    if name == "depthwise_conv2d":
+        channels = next(w for w in words if w.startswith("c="))[2:]
+        return declare_convolution([*words, "k=" + channels, "groups=" + channels], rand)
     dims = shape_of(words[0]) if words else []
     if name == "attention":
         return declare_attention(dims, words[1:], rand)

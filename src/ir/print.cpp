@@ -312,7 +312,8 @@ void Printer::tile_op(const TileOp& t) {
               (t.windows.empty() ? ".d" + number(t.k) : ".windows") + (t.count ? ".pair" : "");
       break;
     case TileOpKind::GroupMma:
-      out_ += "wgmma" + shape + (t.count & 1 ? ".ta" : "") + (t.count & 2 ? ".tb" : "");
+      out_ += "wgmma" + shape + (t.count & 1 ? ".ta" : "") + (t.count & 2 ? ".tb" : "") +
+              (t.count & 4 ? ".begins" : "");
       break;
     case TileOpKind::GroupWait: out_ += "wgmma.wait " + number(t.k) + " "; break;
     case TileOpKind::BarrierInit: out_ += "barrier.init " + number(t.count); break;

@@ -2,8 +2,10 @@
 // (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"; Dao et al. 2022,
 // "FlashAttention").
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
 
 #include "heddle/dag/attention.h"
 #include "heddle/dsl/tensor.h"
@@ -213,6 +215,32 @@ class OnlineStep : public StepApplier {
     return f ? b->a * make_float(f32, f->value * by) : e * make_float(f32, by);
   }
 
+  // Scores over the factor that makes them powers of two, so that the maximum is taken before they
+  // are scaled, and one multiply-add scales and subtracts it: `scale` > 0 for a score that is the
+  // product times a constant, perhaps masked. Otherwise `scale` is 1.
+  struct Scaled {
+    Expr score;
+    double scale;
+  };
+  static std::optional<Scaled> factored(const Expr& e) {
+    if (const Select* s = e.as<Select>()) {
+      const FloatImm* masked = s->on_false.as<FloatImm>();
+      const std::optional<Scaled> x = factored(s->on_true);
+      if (!x || !masked || !std::isinf(masked->value)) return {};
+      return Scaled{make_select(s->condition, x->score, s->on_false), x->scale};
+    }
+    const Binary* b = e.as<Binary>();
+    const FloatImm* f = b && b->op == BinaryOp::Mul ? b->b.as<FloatImm>() : nullptr;
+    if (!f || b->a.kind() != ExprKind::Var || f->value <= 0) return {};
+    return Scaled{b->a, f->value};
+  }
+  static Scaled in_powers_of_two(const Expr& score) {
+    if (const std::optional<Scaled> x = factored(score))
+      return {x->score, x->scale * std::numbers::log2e};
+    return {scaled(score, std::numbers::log2e), 1};
+  }
+  Expr times_scale(const Expr& e) const { return scale_ == 1 ? e : e * make_float(f32, scale_); }
+
   int id_of(const StageState& st) const { return static_cast<int>(&st - s_.stages.data()); }
 
   void make_scores() {
@@ -226,8 +254,10 @@ class OnlineStep : public StepApplier {
     products_ = id_of(products);
     StageState& scores = add_stage(".scores", {{"i", rows_}, {"j", keys_}});
     const Expr i = own(scores, 0), j = own(scores, 1), key = whole_key(scores, j);
+    const Scaled form = in_powers_of_two(a_.score);
+    scale_ = form.scale;
     const Expr score = here(
-        scaled(a_.score, std::numbers::log2e), scores,
+        form.score, scores,
         {{row_var(), i}, {key_var(), key}, {a_.product, read(made(products_), scores, {i, j})}});
     Expr inside(true);
     const bool reads =
@@ -253,7 +283,7 @@ class OnlineStep : public StepApplier {
     const int64_t tiles = keys_ / tile_;
     StageState& highest = add_stage(".highest", {{"i", rows_}}, {{"t", tiles}});
     const std::vector<Expr> sources{
-        read(made(tile_max_), highest, {own(highest, 0), var(highest.reduce[0])}),
+        times_scale(read(made(tile_max_), highest, {own(highest, 0), var(highest.reduce[0])})),
         make_float(f32, 1)};
     for (int c : {0, 1}) {
       add_buffer(highest, f32, c == 0 ? "" : ".shrink");
@@ -262,8 +292,9 @@ class OnlineStep : public StepApplier {
     highest_ = id_of(highest);
     StageState& powers = add_stage(".powers", {{"i", rows_}, {"j", keys_}});
     add_buffer(powers, f32);
-    powers.bodies = {exp2(read(made(scores_), powers, {own(powers, 0), own(powers, 1)}) -
-                          read(made(highest_), powers, {own(powers, 0)}))};
+    powers.bodies = {
+        exp2(times_scale(read(made(scores_), powers, {own(powers, 0), own(powers, 1)})) -
+             read(made(highest_), powers, {own(powers, 0)}))};
     powers_ = id_of(powers);
     StageState& weights = add_stage(".weights", {{"i", rows_}, {"j", keys_}});
     add_buffer(weights, a_.type);
@@ -423,6 +454,7 @@ class OnlineStep : public StepApplier {
   Attention a_;
   int64_t rows_ = 0, keys_ = 0, depth_ = 0, cols_ = 0, tile_ = 0;  // rounded up; keys of a part
   int64_t parts_ = 1;
+  double scale_ = 1;  // of the scores, before they are powers of two
   size_t next_ = 0;
   int queries_ = -1, key_rows_ = -1, values_ = -1, products_ = -1, scores_ = -1, tile_max_ = -1,
       highest_ = -1, powers_ = -1, weights_ = -1, partial_ = -1, weighted_ = -1, total_ = -1,

@@ -59,6 +59,11 @@ void add_products(Subjects& out) {
        "conv2d, 8 x 28 x 28 x 64, 64 filters of 3 x 3, f16: implicit GEMM",
        kH200,
        {ops::conv2d(input({8, 28, 28, 64}, "X", f16), input({3, 3, 64, 64}, "W", f16), same)}});
+  out.push_back({"depthwise_f16_nhwc",
+                 "depthwise conv2d, 8 x 30 x 30 x 96, filters of 3 x 3, f16",
+                 kH200,
+                 {ops::depthwise_conv2d(input({8, 30, 30, 96}, "X", f16),
+                                        input({3, 3, 1, 96}, "W", f16), same)}});
   AutoSchedulerOptions naive;
   naive.force_template = "cuda_naive";
   out.push_back({"matmul_naive",

@@ -198,6 +198,9 @@ TEST(AttentionByGroups, CompileWithoutSpills) {
   const AutoSchedulerOptionsScope scope(as_declared());
   for (const auto& [size, tile] : {std::pair<int64_t, Tile>{64, {2, 128, 4}},
                                    {64, {3, 128, 3}},
+                                   {64, {1, 64, 4}},
+                                   {64, {1, 128, 2}},
+                                   {128, {1, 64, 2}},
                                    {128, {2, 128, 3}},
                                    {256, {2, 64, 2}}}) {
     Form f = heads_of(size, 512, 512, Mask::Causal);

@@ -252,9 +252,9 @@ enum class TileOpKind : uint8_t {
               ///< order over batch and `windows`. The coordinates are those of the first element of
               ///< the first window; an offset within the window for each dimension of `windows`
               ///< follows them.
-  GroupMma,   ///< {d: local, a, b}: d += a * b for an m x n x k tile by a warp group (wgmma):
-              ///< asynchronous until GroupWait. `a` may be a local fragment of 16-bit floats. Bits
-              ///< 0, 1 of `count`: rows of a's, b's boxes run along its rows, columns, not along k.
+  GroupMma,   ///< {d: local, a, b}: d += a * b (with bit 2 of `count` d = a * b), m x n x k, by a
+              ///< warp group (wgmma): asynchronous until GroupWait. `a` may be a local fragment of
+              ///< 16-bit floats. Bits 0, 1: rows of boxes of a, b run along rows, columns, not k.
   GroupWait,  ///< {d: local}: until at most k groups of GroupMma are incomplete. `count`
               ///< registers from d on are accumulators that are then complete.
   BarrierInit,    ///< {barrier}: one thread; each of its phases takes `count` arrivals

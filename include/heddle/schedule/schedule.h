@@ -267,10 +267,10 @@ struct StageRef::OnlineStages {
   StageRef keys;      ///< [key, depth] or [depth, key]
   StageRef values;    ///< [key, column] or [column, key]
   StageRef products;  ///< [row, key], over depth
-  StageRef scores;    ///< [row, key]: scaled and masked, times log2(e); -inf beyond the last
+  StageRef scores;    ///< [row, key]: masked; -inf beyond the last (scaled where powers do not)
   StageRef tile_max;  ///< [row, tile], over the keys of a tile
   StageRef highest;   ///< [row], over tiles: the maximum so far, and the factor of the sums
-  StageRef powers;    ///< [row, key]: 2^(score - maximum so far), in f32
+  StageRef powers;    ///< [row, key]: 2^(scaled score - maximum so far), in f32
   StageRef weights;   ///< [row, key]: the same in the type of the values
   StageRef partial;   ///< [row, lane], over tiles and eighths of a tile: every eighth key's powers
   StageRef weighted;  ///< [row, column], over tiles and the keys of a tile

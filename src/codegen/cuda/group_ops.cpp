@@ -101,15 +101,16 @@ void KernelWriter::bulk_load(const TileOp& t) {
 void KernelWriter::group_mma(const TileOp& t) {
   const TileOperand &d = t.operands.at(0), &a = t.operands.at(1), &b = t.operands.at(2);
   begin({d.index, a.index, b.index});
-  const bool registers = a.buffer->scope == Scope::Local;
-  const std::string name =
-      prelude_.use(registers ? wgmma_of_registers(t.n, b.buffer->dtype)
-                             : wgmma_name(t.n, a.buffer->dtype, b.buffer->dtype));
+  const bool registers = a.buffer->scope == Scope::Local, begins = (t.count & 4) != 0;
+  if (registers && begins) fail("a product of registers that begins a sum");
+  const std::string name = prelude_.use(
+      registers ? wgmma_of_registers(t.n, b.buffer->dtype)
+                : wgmma_name(t.n, a.buffer->dtype, b.buffer->dtype) + (begins ? "_begins" : ""));
   const std::string to = tile_operand(d).s,
                     left = registers ? tile_operand(a).s : shared_operand(a),
                     right = shared_operand(b);
   const std::string across_a = registers ? "" : std::to_string(t.count & 1) + ", ";
-  before(name + "<" + across_a + std::to_string(t.count >> 1) + ">(" + to + ", " + left + ", " +
+  before(name + "<" + across_a + std::to_string(t.count >> 1 & 1) + ">(" + to + ", " + left + ", " +
          right + ");");
   flush();
 }

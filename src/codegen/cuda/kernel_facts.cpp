@@ -1,5 +1,6 @@
 #include "codegen/cuda/kernel_facts.h"
 
+#include <cstdlib>
 #include <vector>
 
 namespace heddle::cuda {
@@ -60,7 +61,10 @@ KernelFacts kernel_facts(const Stmt& body) {
           facts.written.insert(store->buffer.get());
         } else if (const Sync* sync = s.as<Sync>()) {
           facts.synchronizes = true;
-          facts.passes_registers |= sync->sync == SyncKind::Registers;
+          if (sync->sync == SyncKind::Registers) {
+            facts.passes_registers = true;
+            (sync->pending < 0 ? facts.loads : facts.multiplies) = std::abs(sync->pending);
+          }
         } else if (const TileOp* tile = s.as<TileOp>()) {
           for (const TileOperand& operand : tile->operands) {
             const Buffer& b = operand.buffer;

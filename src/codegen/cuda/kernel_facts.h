@@ -11,6 +11,7 @@ struct KernelFacts {
   std::unordered_set<const BufferNode*> read, written;
   bool synchronizes = false;      ///< threads of the kernel wait for each other
   bool passes_registers = false;  ///< warp groups give registers to others
+  int loads = 0, multiplies = 0;  ///< the registers of a thread of each role, where they do
   /// Local buffers of elements under 32 bits that tile operations use. They become arrays of 32-bit
   /// words, because those operations take registers.
   std::unordered_set<const BufferNode*> words;

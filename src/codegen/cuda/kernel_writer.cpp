@@ -6,6 +6,11 @@
 #include "heddle/support/error.h"
 
 namespace heddle::cuda {
+namespace {
+
+constexpr int64_t kWarpGroup = 128, kRegistersOfSm = 65536;  // sm_90
+
+}  // namespace
 
 KernelWriter::KernelWriter(const GpuKernel& kernel, Prelude& prelude)
     : kernel_(kernel),
@@ -24,10 +29,14 @@ void KernelWriter::fail(const std::string& what) const {
 // plain pointer.
 std::string KernelWriter::signature() {
   const int64_t threads = kernel_.block[0] * kernel_.block[1] * kernel_.block[2];
-  // Kernels whose warp groups exchange registers run one block per SM, because setmaxnreg needs a
-  // known number of registers.
+  // Kernels whose warp groups exchange registers begin with those that as many blocks of an SM have
+  // as can exchange theirs, because setmaxnreg needs a known number of registers.
+  const int64_t of_block =
+      kWarpGroup * (facts_.loads + (threads / kWarpGroup - 1) * facts_.multiplies);
+  const std::string blocks =
+      facts_.passes_registers ? ", " + std::to_string(kRegistersOfSm / of_block) : "";
   std::string s = "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threads) +
-                  (facts_.passes_registers ? ", 1" : "") + ")\n" + kernel_.name + "(";
+                  blocks + ")\n" + kernel_.name + "(";
   std::string gap;
   for (const Buffer& b : kernel_.args) {
     Storage storage{names_.unique(b->name)};

@@ -57,23 +57,25 @@ std::string registers(int count, char constraint) {
   return out;
 }
 
-constexpr std::string_view kOfRegisters = "_registers";
+constexpr std::string_view kOfRegisters = "_registers", kBegins = "_begins";
 
-// The beginning of the instruction, up to the accumulators.
-std::string opening(int columns, const Types& t) {
-  return "  asm volatile(\"{ .reg .pred add; setp.ne.b32 add, 1, 0;\\n\"\n"
+// The beginning of the instruction, up to the accumulators. It adds to them unless it begins a sum.
+std::string opening(int columns, const Types& t, bool begins) {
+  return std::string("  asm volatile(\"{ .reg .pred add; setp.ne.b32 add, ") +
+         (begins ? "0" : "1") +
+         ", 0;\\n\"\n"
          "               \"wgmma.mma_async.sync.aligned.m64n" +
          std::to_string(columns) + "k" + std::to_string(t.steps) + "." + t.d + "." + t.a + "." +
          t.b + " {\"\n               \"" + operands(columns / 2) + "}, \"\n               \"";
 }
 
-std::string text_of(std::string_view name, int columns, const Types& t) {
+std::string text_of(std::string_view name, int columns, const Types& t, bool begins) {
   const int count = columns / 2;
   const auto number = [&](int after) { return "%" + std::to_string(count + after); };
   const bool integers = of_integers(t), turns = t.steps == 16;
   std::string out = "template <int kAcrossA, int kAcrossB>\n$ void " + std::string(name) +
                     (integers ? "(int* d" : "(float* d") + ", const void* a, const void* b) {\n";
-  out += opening(columns, t) + number(0) + ", " + number(1) + ", add";
+  out += opening(columns, t, begins) + number(0) + ", " + number(1) + ", add";
   // Scales of both operands, and whether they are transposed.
   if (!integers) out += ", 1, 1";
   if (turns) out += ", " + number(2) + ", " + number(3);
@@ -89,7 +91,7 @@ std::string text_of_registers(std::string_view name, int columns, const Types& t
   const int count = columns / 2;
   const auto number = [&](int after) { return "%" + std::to_string(count + after); };
   return "template <int kAcrossB>\n$ void " + std::string(name) +
-         "(float* d, const unsigned* a, const void* b) {\n" + opening(columns, t) + "{" +
+         "(float* d, const unsigned* a, const void* b) {\n" + opening(columns, t, false) + "{" +
          number(0) + ", " + number(1) + ", " + number(2) + ", " + number(3) + "}, " + number(4) +
          ", add, 1, 1, " + number(5) + "; }\"\n               : " + registers(count, 'f') +
          "\n               : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]),\n"
@@ -115,13 +117,13 @@ std::string wgmma_of_registers(int columns, DataType t) {
 }
 
 std::optional<std::string> wgmma_text(std::string_view name) {
-  const bool from_registers = name.ends_with(kOfRegisters);
-  const std::string_view plain =
-      name.substr(0, name.size() - (from_registers ? kOfRegisters.size() : 0));
+  const bool from_registers = name.ends_with(kOfRegisters), begins = name.ends_with(kBegins);
+  const size_t suffix = from_registers ? kOfRegisters.size() : begins ? kBegins.size() : 0;
+  const std::string_view plain = name.substr(0, name.size() - suffix);
   for (int columns = 8; columns <= kMostColumns; columns += 8) {
     for (const Types& t : kTypes) {
       if (!exists(columns, t) || name_of(columns, t) != plain) continue;
-      if (!from_registers) return text_of(name, columns, t);
+      if (!from_registers) return text_of(name, columns, t, begins);
       if (takes_registers(t)) return text_of_registers(name, columns, t);
     }
   }
@@ -134,6 +136,7 @@ std::vector<std::string> wgmma_names() {
     for (const Types& t : kTypes) {
       if (!exists(columns, t)) continue;
       out.push_back(name_of(columns, t));
+      out.push_back(name_of(columns, t) + std::string(kBegins));
       if (takes_registers(t)) out.push_back(name_of(columns, t) + std::string(kOfRegisters));
     }
   }

@@ -65,7 +65,7 @@ class GroupAction final : public Action {
              op_.n % 8 == 0 && op_.n >= 8 && op_.n <= 256 &&
              // Rows across the depth exist for 16-bit floats only. Bytes allow few numbers of
              // columns.
-             (op_.count == 0 || a.bytes() == 2) && (!bytes || op_.n <= 24 || op_.n % 16 == 0);
+             ((op_.count & 3) == 0 || a.bytes() == 2) && (!bytes || op_.n <= 24 || op_.n % 16 == 0);
     } else if (op_.op != TileOpKind::GroupWait) {
       good = shared(op_.operands[0]) && shared(op_.operands.back());
     }
@@ -138,6 +138,7 @@ class GroupAction final : public Action {
     for (const int g : groups) {
       GroupProduct p;
       p.c = operands_[0].storage;
+      p.begins = (op_.count & 4) != 0;
       p.registers.resize(kGroup);
       if (in_registers()) p.a.registers.resize(kGroup);
       std::int64_t a = -1, b = -1;

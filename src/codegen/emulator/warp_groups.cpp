@@ -279,7 +279,7 @@ void WarpGroups::multiply(int g, GroupProduct p) {
       const std::int64_t r = p.registers[static_cast<std::size_t>(lane)] + i;
       if (r < 0 || r >= p.c->size) m_.fail("a wgmma with registers outside of " + name_of(*p.c));
       const State state = p.c->states[static_cast<std::size_t>(r * m_.threads + m_.thread)];
-      if (state == State::Unwritten)
+      if (state == State::Unwritten && !p.begins)
         m_.fail("a wgmma adds to " + name_of(*p.c) + ", never written");
     }
   }
@@ -362,6 +362,7 @@ void WarpGroups::run(int g, const GroupProduct& p) {
           (p.registers[static_cast<std::size_t>(thread)] + i) * m_.threads + g * kGroup + thread);
       // Integers are exact in double: a sum of 32 products of bytes and one 32-bit number.
       double sum = integers ? static_cast<double>(p.c->values[at].i) : p.c->values[at].f;
+      if (p.begins) sum = 0;
       for (int k = 0; k < depth; ++k) {
         sum += a[static_cast<std::size_t>(row * depth + k)] *
                b[static_cast<std::size_t>(column * depth + k)];

@@ -44,6 +44,7 @@ struct GroupOperand {
 
 struct GroupProduct {
   Storage* c = nullptr;
+  bool begins = false;                  ///< the product replaces what the accumulators hold
   std::vector<std::int64_t> registers;  ///< the first one, by thread of the warp group
   GroupOperand a, b;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 
 namespace heddle::gpu {
@@ -76,6 +77,67 @@ Chain chain_of(const Stmt& use) {
   return c;
 }
 
+bool fills_with_zeros(const Stmt& s, const Buffer& b) {
+  bool zeros = true;
+  visit(
+      s,
+      [&](const Stmt& x) {
+        const Store* st = x.as<Store>();
+        zeros &= !st || (st->buffer == b && is_const(st->value, 0));
+        zeros &= x.kind() != StmtKind::TileOp && x.kind() != StmtKind::Sync;
+      },
+      [](const Expr&) {});
+  return zeros;
+}
+
+// The product in unrolled loops, of which the first iteration of all begins the sum in place of
+// adding to it.
+class Beginning {
+ public:
+  static constexpr int kBegins = 4;  // the bit of TileOp::count
+
+  Stmt run(const Stmt& s) {
+    const Stmt rest = without_first(s);
+    return make_block({first(s), rest});
+  }
+
+ private:
+  Stmt without_first(const Stmt& s) {
+    if (const For* f = s.as<For>()) {
+      if (!is_thread(f->loop)) at_ = at_ + f->var.expr();
+      return make_for(f->var, f->extent, f->loop, without_first(f->body));
+    }
+    return make_if(at_ > Expr(0), s);
+  }
+  static Stmt first(const Stmt& s) {
+    if (const For* f = s.as<For>()) {
+      if (is_thread(f->loop)) return make_for(f->var, f->extent, f->loop, first(f->body));
+      return first(substitute(f->body, {{f->var, Expr(0)}}));
+    }
+    const TileOp* op = s.as<TileOp>();
+    return make_group_op(op->op, op->operands, op->m, op->n, op->k, op->count | kBegins);
+  }
+  Expr at_{0};
+};
+
+// Whether `s` is one product in loops.
+bool is_single(const Stmt& s) {
+  const For* f = s.as<For>();
+  return f ? is_single(f->body) : s.as<TileOp>() != nullptr;
+}
+
+// Products that begin their sum, where `s` fills their accumulators with zeros before it adds to
+// them.
+Stmt begun(const Stmt& s, const Buffer& sums) {
+  if (const For* f = s.as<For>(); f && is_thread(f->loop))
+    return make_for(f->var, f->extent, f->loop, begun(f->body, sums));
+  const Block* block = s.as<Block>();
+  if (!block || block->stmts.size() != 2 || !fills_with_zeros(block->stmts[0], sums) ||
+      !is_single(block->stmts[1]))
+    return s;
+  return Beginning().run(block->stmts[1]);
+}
+
 // `s` with a fence in front of its products, behind what fills their accumulators.
 Stmt fenced(const Stmt& s) {
   if (const Block* block = s.as<Block>()) {
@@ -103,6 +165,14 @@ bool has_chained_products(const Stmt& use) {
                        [](const Stmt& s) { return product_in(s) != nullptr; }) > 1;
 }
 
+int registers_of_chain(const Stmt& use) {
+  constexpr int64_t kOthers = 32;
+  const Chain c = chain_of(use);
+  const Buffer& weights = product_in(c.second)->operands[1].buffer;
+  return static_cast<int>(c.products.num_elements() + c.sums.num_elements() +
+                          weights.num_elements() / 2 + kOthers);
+}
+
 Stmt chained_products(const For& loop, const FillAndUse& tiles, const ChainedRing& ring) {
   const Chain c = chain_of(tiles.use);
   const Expr none(0), one(int64_t{1}), k = loop.var.expr();
@@ -113,7 +183,8 @@ Stmt chained_products(const For& loop, const FillAndUse& tiles, const ChainedRin
   };
   const Stmt commit = make_sync(SyncKind::GroupCommit);
   const auto multiply = [&](const Expr& i) {
-    return make_block({ring.wait(i), all_at(c.before, i), fenced(ring.at(c.first, i)), commit});
+    return make_block({ring.wait(i), all_at(c.before, i),
+                       fenced(begun(ring.at(c.first, i), c.products)), commit});
   };
   const Expr next = simplify(k + one), last = simplify(loop.extent - one);
   const Stmt begin = make_block(

@@ -27,6 +27,10 @@ struct ChainedRing {
 /// Whether a warp group multiplies in several statements of `use`.
 bool has_chained_products(const Stmt& use);
 
+/// The approximate number of registers of a thread in the pipelined loop: accumulators of both
+/// products, the left operand of the second one, and others.
+int registers_of_chain(const Stmt& use);
+
 /// The pipelined loop. Throws an internal error where `ring.use` is no chain of two products.
 Stmt chained_products(const For& loop, const FillAndUse& tiles, const ChainedRing& ring);
 

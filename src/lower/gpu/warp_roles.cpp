@@ -40,6 +40,19 @@ struct Registers {
 };
 constexpr Registers kRegisters[] = {{0, 0}, {40, 232}, {32, 160}};
 
+// With one multiplying group several blocks share an SM, as many as have `needed` registers for
+// each thread that multiplies. A block begins with the same number for all threads.
+Registers registers_of_one(int needed) {
+  constexpr int kLoads = 24, kThreads = 256, kRegistersOfSm = 65536, kMost = 232;
+  Registers best{0, 0};
+  for (int blocks = 2; blocks <= 4; ++blocks) {
+    const int all = kRegistersOfSm / (blocks * kThreads) / 8 * 8;
+    const int multiplies = std::min(kMost, 2 * all - kLoads);
+    if (multiplies >= needed) best = {kLoads, multiplies};
+  }
+  return best;
+}
+
 bool is_bulk_load(const Stmt& s) {
   const TileOp* op = s.as<TileOp>();
   return op && op->op == TileOpKind::BulkLoad;
@@ -287,6 +300,7 @@ class Roles {
         [&](const Expr& k) {
           return by_one(on(TileOpKind::BarrierArrive, empty_, slot_of(count_at(k))));
         }};
+    chained_registers_ = registers_of_chain(ring_.use);
     return chained_products(f, ring_, ring);
   }
 
@@ -316,7 +330,9 @@ class Roles {
   }
 
   Stmt whole(const Stmt& loads, const Stmt& multiplies) const {
-    const Registers r = kRegisters[std::min<int64_t>(groups_, 3) - 1];
+    const Registers r = groups_ == 1 && chained_registers_ > 0
+                            ? registers_of_one(chained_registers_)
+                            : kRegisters[std::min<int64_t>(groups_, 3) - 1];
     const auto given = [](int n) { return n ? make_sync(SyncKind::Registers, n) : Stmt(); };
     const Stmt roles = make_for(
         group_, Expr(groups_ + 1), LoopKind::ThreadZ,
@@ -343,6 +359,7 @@ class Roles {
   Buffer full_, empty_;
   std::vector<Buffer> singles_;  // tiles that are loaded once
   int loads_ = 0, waits_ = 0;    // statements that load them, in the order of the program
+  int chained_registers_ = 0;    // registers for chained products; 0: there are none
   const Buffer arrived_ =
       Buffer::make("arrived", u64, {Expr(int64_t{kMostSingleLoads})}, Scope::Shared);
 };

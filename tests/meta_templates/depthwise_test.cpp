@@ -1,0 +1,102 @@
+// Depthwise convolutions on a GPU: channels first and last, strides, dilation, padding, sizes that
+// divide no tile, epilogues. The emulator's results of the kernel equal the interpreter's.
+#include <gtest/gtest.h>
+
+#include "codegen/cuda/nvrtc.h"
+#include "heddle/ops/ops.h"
+#include "meta_templates/emulated_schedule.h"
+
+namespace heddle::testing {
+namespace {
+
+struct Form {
+  DataType type = f16;
+  ops::Layout layout = ops::Layout::ChannelsLast;
+  int64_t n = 2, c = 8, h = 9, w = 11, r = 3, stride = 1, pad = 1, dilation = 1;
+  bool relu = false;
+};
+
+selftest::RandomProgram depthwise(const Form& f) {
+  selftest::RandomProgram p;
+  const bool last = f.layout == ops::Layout::ChannelsLast;
+  const auto input = [&](const Shape& shape, const char* name) {
+    p.inputs.push_back(placeholder(shape, f.type, name));
+    return p.inputs.back();
+  };
+  const Tensor x = last ? input({f.n, f.h, f.w, f.c}, "x") : input({f.n, f.c, f.h, f.w}, "x");
+  const Tensor weight =
+      last ? input({f.r, f.r, 1, f.c}, "weight") : input({f.c, 1, f.r, f.r}, "weight");
+  Tensor y = ops::depthwise_conv2d(
+      x, weight,
+      {.stride = {f.stride}, .padding = {f.pad}, .dilation = {f.dilation}, .layout = f.layout},
+      input({f.c}, "bias"));
+  if (f.relu) y = ops::relu(y);
+  p.outputs = {y};
+  p.reduce_length = f.r * f.r;
+  p.text = to_string(f.type) + (last ? " NHWC " : " NCHW ") + std::to_string(f.c) + " channels " +
+           std::to_string(f.h) + "x" + std::to_string(f.w) + " filter " + std::to_string(f.r) +
+           " stride " + std::to_string(f.stride) + " dilation " + std::to_string(f.dilation);
+  return p;
+}
+
+// The static choice, and some random configs.
+void check(const Form& f, int configs = 2) {
+  const AutoSchedulerOptionsScope scope(options());
+  const selftest::RandomProgram p = depthwise(f);
+  const Template t = make_template(ComputeDag(p.outputs), h200());
+  ASSERT_GE(t.knob_index("tile_x"), 0) << p.text << " is scheduled by another template";
+  check_emulated(p, t.instantiate(t.default_config()));
+  Rng rng(7);
+  for (int i = 0; i < configs; ++i) {
+    const Config c = selftest::random_config(t, rng);
+    SCOPED_TRACE(t.config_to_json(c).dump());
+    check_emulated(p, t.instantiate(c));
+  }
+}
+
+TEST(Depthwise, ChannelsLast) {
+  check({});
+  check({.type = f32, .c = 12, .h = 7, .w = 5});
+  check({.type = bf16, .c = 6, .h = 10, .w = 10, .stride = 2});
+  check({.c = 16, .h = 12, .w = 9, .r = 5, .pad = 2, .relu = true});
+  check({.c = 3, .h = 9, .w = 9, .pad = 0});
+  check({.c = 8, .h = 11, .w = 12, .pad = 2, .dilation = 2});
+}
+
+TEST(Depthwise, ChannelsFirst) {
+  const ops::Layout first = ops::Layout::ChannelsFirst;
+  check({.layout = first});
+  check({.type = f32, .layout = first, .c = 3, .h = 7, .w = 8, .relu = true});
+  check({.layout = first, .c = 4, .h = 12, .w = 16, .stride = 2});
+  check({.layout = first, .c = 4, .h = 9, .w = 14, .r = 5, .pad = 2});
+  check({.layout = first, .c = 2, .h = 11, .w = 12, .pad = 2, .dilation = 2});
+}
+
+// A product, and a convolution over channels, are scheduled by other templates.
+TEST(Depthwise, OthersAreNone) {
+  const AutoSchedulerOptionsScope scope(options());
+  const auto taken = [](const Tensor& y) {
+    return make_template(ComputeDag({y}), h200()).knob_index("tile_x") >= 0;
+  };
+  EXPECT_TRUE(taken(depthwise({}).outputs[0]));
+  const Tensor a = placeholder({32, 16}, f32, "a"), b = placeholder({16, 32}, f32, "b");
+  EXPECT_FALSE(taken(ops::matmul(a, b)));
+  const Tensor x = placeholder({1, 8, 8, 4}, f32, "x"), w = placeholder({3, 3, 4, 8}, f32, "w");
+  EXPECT_FALSE(taken(ops::conv2d(x, w, {.layout = ops::Layout::ChannelsLast})));
+}
+
+TEST(Depthwise, CompilesWithoutSpills) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const AutoSchedulerOptionsScope scope(options());
+  for (const ops::Layout layout : {ops::Layout::ChannelsLast, ops::Layout::ChannelsFirst}) {
+    const selftest::RandomProgram p =
+        depthwise({.layout = layout, .n = 32, .c = 144, .h = 56, .w = 56});
+    const cuda::Cubin cubin = cuda::compile_cuda(
+        emit_cuda(lower_gpu(create_schedule(p.outputs, h200()), p.args())), "sm_90a");
+    ASSERT_EQ(cubin.kernels.size(), 1);
+    EXPECT_EQ(cubin.kernels[0].spill_stores, 0) << p.text;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
