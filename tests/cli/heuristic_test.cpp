@@ -58,6 +58,17 @@ TEST_F(HeuristicCommand, TrainsExplainsAndGenerates) {
   EXPECT_THAT(schedule.out, HasSubstr("tree llvm-znver3.contraction, analytic rule of"));
   EXPECT_THAT(schedule.out, HasSubstr(".split(i, 4)"));
 
+  // The losses that a leaf may have can be given; they are not negative.
+  for (const std::string& command :
+       {"train contraction -o " + path("strict.tree"), std::string("eval contraction")}) {
+    const std::string on_log = "heuristic " + command + " --log " + log;
+    const CommandResult strict =
+        heddle_command(on_log + " --allowed-loss 0 --allowed-worst-loss 0");
+    EXPECT_EQ(strict.status, 0) << strict.err;
+    EXPECT_EQ(heddle_command(on_log + " --allowed-worst-loss -1").status, 2);
+  }
+  EXPECT_THAT(read_file(path("strict.tree")), HasSubstr("\"allowed_worst_loss\": 0"));
+
   const std::string header = path("table.h");
   EXPECT_EQ(heddle_command("heuristic gen contraction --tree " + tree + " -o " + header).status, 0);
   EXPECT_THAT(read_file(header), HasSubstr("k_contraction"));

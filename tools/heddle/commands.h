@@ -102,16 +102,17 @@ struct HeuristicOptions {
   std::string budget = "10m";
   int problems = 0;  ///< 0: until the budget ends
   uint64_t seed = 1;
-  int threads = 0;                     ///< 0: as the target says
-  std::string cores;                   ///< to run on; empty: all
-  std::string target;                  ///< empty: as the heuristic needs
-  std::string turns;                   ///< a file; empty: the GPU is not shared
-  std::string machine;                 ///< a name; empty: the chip's
-  std::vector<std::string> records;    ///< of train: logs of tuning
-  std::string tree;                    ///< a file
-  std::string out;                     ///< a file; empty: named after the heuristic
-  std::string symbol;                  ///< of gen
-  std::string subject, dtype = "f32";  ///< of explain
+  int threads = 0;                                   ///< 0: as the target says
+  std::string cores;                                 ///< to run on; empty: all
+  std::string target;                                ///< empty: as the heuristic needs
+  std::string turns;                                 ///< a file; empty: the GPU is not shared
+  std::string machine;                               ///< a name; empty: the chip's
+  std::vector<std::string> records;                  ///< of train: logs of tuning
+  std::string tree;                                  ///< a file
+  std::string out;                                   ///< a file; empty: named after the heuristic
+  std::string symbol;                                ///< of gen
+  std::string subject, dtype = "f32";                ///< of explain
+  double allowed_loss = 2, allowed_worst_loss = 50;  ///< of train and eval, per cent
   bool json = false, quiet = false;
 };
 int run_heuristic(const HeuristicOptions& options);

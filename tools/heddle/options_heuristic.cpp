@@ -66,6 +66,7 @@ class HeuristicCommands {
     c->add_option("--records", o_.records, "Logs of `heddle tune` as well")
         ->allow_extra_args(false);
     c->add_option("-o,--out", o_.out, "The tree (KIND-CHIP.NAME.tree)");
+    losses(c);
     c->add_option("--seed", o_.seed, "Seed of the folds (1)");
     json(c);
     c->footer(
@@ -83,6 +84,7 @@ class HeuristicCommands {
     c->add_option(
         "--tree", o_.tree,
         "A tree that was not trained on the logs (default: one is trained for each fold)");
+    losses(c);
     c->add_option("--seed", o_.seed, "Seed of the folds (1)");
     json(c);
     c->footer(
@@ -118,6 +120,16 @@ class HeuristicCommands {
   }
 
  private:
+  void losses(CLI::App* c) {
+    c->add_option(
+         "--allowed-loss", o_.allowed_loss,
+         "Per cent by which a leaf's choice may be slower than the rule, as the upper bound "
+         "of the mean; above it the leaf is unsure (2)")
+        ->check(CLI::Range(0.0, 1000.0));
+    c->add_option("--allowed-worst-loss", o_.allowed_worst_loss,
+                  "Per cent by which it may be slower on one held-out problem (50)")
+        ->check(CLI::Range(0.0, 1000.0));
+  }
   void logs(CLI::App* c) {
     c->add_option("--log", o_.logs,
                   "Logs of `heddle heuristic collect`, of any number of machines' "

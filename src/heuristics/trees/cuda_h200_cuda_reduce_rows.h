@@ -151,7 +151,7 @@ inline constexpr TreeLeaf leaves[] = {
     {LeafVerdict::Choice, 21, 0.009395, 0.019213, -0.068378, -0.022002, 0.053131, 28, 4},
     {LeafVerdict::Choice, 6, 0.029336, 0.060254, -0.057926, 0.015279, 0.054118, 32, 4},
     {LeafVerdict::Choice, 7, 0.098173, 0.150136, -0.178535, -0.085165, -0.001094, 36, 4},
-    {LeafVerdict::Choice, 39, 0.044502, 0.060653, -0.020326, 0.007291, 0.254249, 40, 4},
+    {LeafVerdict::Unsure, 39, 0.064828, 0.096098, -0.020326, 0.007291, 0.254249, 40, 4},
     {LeafVerdict::Rule, 70, 0.070233, 0.092006, -0.015604, 0.004127, 0.399033, 44, 4},
     {LeafVerdict::Choice, 5, 0.031882, 0.072884, -0.685602, -0.568462, -0.448969, 48, 4},
     {LeafVerdict::Rule, 8, 0.025894, 0.07697, 0.0, 0.043368, 0.0, 52, 4},
@@ -161,7 +161,7 @@ inline constexpr TreeLeaf leaves[] = {
 
 inline constexpr TreeTable cuda_h200_cuda_reduce_rows = {
     {"cuda_reduce_rows", "1", "h100, h200, h200, h200", "cuda -gpu=h100, cuda -gpu=h200, cuda -gpu=h200, cuda -gpu=h200", "2026-11-23", 259, 6791, 0x1U},
-    {0.9, 0.02, 0.5},
+    {0.9, 0.02, 0.15},
     cuda_h200_cuda_reduce_rows_parts::features,
     cuda_h200_cuda_reduce_rows_parts::nodes,
     cuda_h200_cuda_reduce_rows_parts::leaves,

@@ -49,6 +49,8 @@ HeuristicData read_data(const HeuristicOptions& o) {
 TrainOptions train_options(const HeuristicOptions& o) {
   TrainOptions options;
   options.seed = o.seed;
+  options.allowed_loss = o.allowed_loss / 100;
+  options.allowed_worst_loss = o.allowed_worst_loss / 100;
   options.date = today();
   return options;
 }
