@@ -24,14 +24,17 @@ class Cuts {
  public:
   Cuts(const ComputeDag& dag, const Target& target, const InPlacePlan& in_place)
       : dag_(dag),
+        on_gpu_(target.is_cuda()),
         l2_bytes_(target.l2_bytes),
         cut_(static_cast<size_t>(dag.size())),
         taken_(cut_),
         ends_(cut_),
-        whole_(cut_) {
+        whole_(cut_),
+        fused_(cut_) {
     for (const StageGroup& g : plan_groups(dag, &target)) {
       cut_[g.output_stage] = 1;
       if (g.anchor != g.output_stage) epilogues_.push_back({g.anchor, g.output_stage});
+      for (const int s : g.fused) fused_[s] = 1;
       images_.insert(images_.end(), g.images.begin(), g.images.end());
     }
     for (const int s : in_place.wholes) cut_[s] = whole_[s] = 1;
@@ -143,8 +146,9 @@ class Cuts {
   void choose(ChoiceList& choices) {
     std::vector<int> store, fuse;
     for (int s = 0; s < dag_.size(); ++s) {
-      if (may_be_stored(s) && choices.on(kStore, place_of(dag_.stage(s)), false,
-                                         "it is stored, and not computed where it is read"))
+      if (may_be_stored(s) &&
+          choices.on(kStore, place_of(dag_.stage(s)), on_gpu_ && !fused_[s] && normalises(s),
+                     "it is stored, and not computed where it is read"))
         store.push_back(s);
       if (may_be_fused(s) && choices.on(kFuse, place_of(dag_.stage(s)), false,
                                         "it is computed in the nodes that read it"))
@@ -152,8 +156,43 @@ class Cuts {
     }
     for (const int s : fuse) cut_[s] = 0;
     for (const int s : store) {
+      if (normalises(s)) take_reductions(s);
       cut_[s] = 1;
       extend(s);
+    }
+  }
+
+  /// Whether `s` is element-wise in rows of which it reads reductions, as the end of a layer norm
+  /// is. On a GPU that is one kernel with its reductions, and a product that reads it has a plain
+  /// operand.
+  bool normalises(int s) const {
+    const std::vector<int>& reads = dag_.info(s).producers;
+    return !dag_.stage(s).is_reduction() && std::any_of(reads.begin(), reads.end(), [&](int p) {
+      return dag_.info(p).points < dag_.info(s).points &&
+             (is_row_sum(p) || (runs_inside(p) && reads_row_sum(p)));
+    });
+  }
+  bool is_row_sum(int s) const {
+    return dag_.info(s).stage_class == StageClass::SimpleReduction && runs_inside(s);
+  }
+  bool reads_row_sum(int s) const {
+    const std::vector<int>& reads = dag_.info(s).producers;
+    return !dag_.stage(s).is_reduction() &&
+           std::any_of(reads.begin(), reads.end(), [&](int p) { return is_row_sum(p); });
+  }
+
+  /// Joins the reductions that `s` alone needs, and what lies between, to the node of `s`.
+  void take_reductions(int s) {
+    std::vector<char> needed(cut_.size());
+    needed[s] = 1;
+    for (int p = s - 1; p >= 0; --p) {
+      const std::vector<int>& readers = dag_.info(p).consumers;
+      const bool of_rows = dag_.info(p).points < dag_.info(s).points;
+      if (!runs_inside(p) || is_product(p) || (taken_[p] && !of_rows) ||
+          !std::all_of(readers.begin(), readers.end(), [&](int r) { return needed[r] != 0; }))
+        continue;
+      needed[p] = 1;
+      cut_[p] = 0;
     }
   }
 
@@ -261,10 +300,12 @@ class Cuts {
   }
 
   const ComputeDag& dag_;
+  bool on_gpu_;
   int64_t l2_bytes_;
   std::vector<char> cut_, taken_;
   std::vector<char> ends_;                     ///< stages at which a choice ends their node
   std::vector<char> whole_;                    ///< concats that share memory with their parts
+  std::vector<char> fused_;                    ///< parts of an attention
   std::vector<int> parts_;                     ///< the parts of these concats
   std::vector<StageGroup::ImagePart> images_;  ///< that other convolutions may compute in blocks
   std::vector<std::pair<int, int>>

@@ -253,6 +253,19 @@ std::string wrong_on_gpu(const std::vector<Tensor>& outputs, const Network& netw
   return differs_from_interpreter(outputs, args, arrays, tolerance);
 }
 
+TEST(Cuts, ALayerNormBeforeAProductIsOneNodeOnAGpu) {
+  const Tensor x = placeholder({1, 16, 32}, f32, "x");
+  const Tensor norm = ops::layer_norm(x, weights({32}), weights({32}));
+  const std::vector<Tensor> outputs{ops::add(linear(norm, 32), x)};
+  const Target gpu = Target::parse("cuda -arch=sm_90");
+  const Network network(outputs, gpu);
+  EXPECT_EQ(network.nodes().size(), 2u) << network.to_text();
+  EXPECT_EQ(wrong_on_gpu(outputs, network, 1e-4), "");
+  const Network inside(outputs, gpu, {}, parse_passes("-store@layer_norm:*"));
+  EXPECT_NE(inside.nodes().size(), 2u) << inside.to_text();
+  EXPECT_EQ(wrong_on_gpu(outputs, inside, 1e-4), "");
+}
+
 TEST(Passes, ExportedAttentionIsOneNodeOnAGpu) {
   for (const int64_t batch : {1, 2}) {
     const std::vector<Tensor> outputs = exported_attention(f16, 64, batch);
