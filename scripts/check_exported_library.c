@@ -1,10 +1,11 @@
 /* Runs an exported network from C: fills its inputs, calls it, and compares its outputs with those
  * that another library of the same network wrote. check_gpu_export.sh compiles and uses it.
  *
- *   check_exported_library LIBRARY NAME OUTPUTS [REFERENCE]
+ *   check_exported_library LIBRARY NAME[:SIZES] OUTPUTS [REFERENCE]
  *
- * LIBRARY: path of libNAME.so. OUTPUTS: file to write all outputs to. REFERENCE: such a file of
- * another run; the status is 1 where an element differs by more than 1e-3 of the largest one. */
+ * LIBRARY: path of libNAME.so. SIZES: of each call, for a library over ranges, such as 17 or 2x17.
+ * OUTPUTS: file to write all outputs to. REFERENCE: such a file of another run; the status is 1
+ * where an element differs by more than 1e-3 of the largest one. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <math.h>
@@ -22,8 +23,27 @@ typedef struct {
   int64_t bytes;
 } heddle_tensor;
 
+typedef int (*run_function)(void*, const void* const*, void* const*);
+typedef int (*run_function_1)(void*, int64_t, const void* const*, void* const*);
+typedef int (*run_function_2)(void*, int64_t, int64_t, const void* const*, void* const*);
+typedef int (*run_function_3)(void*, int64_t, int64_t, int64_t, const void* const*, void* const*);
+
 static void* library;
-static const char* name;
+static char name[128];
+static int64_t sizes[3];
+static int num_sizes;
+
+/* "matmul:17x3" is a name and two sizes. */
+static void read_name(const char* text) {
+  const size_t length = strcspn(text, ":");
+  snprintf(name, sizeof name, "%.*s", (int)length, text);
+  const char* at = text + length;
+  while (*at != '\0' && num_sizes < 3) {
+    char* end = NULL;
+    sizes[num_sizes++] = strtoll(at + 1, &end, 10);
+    at = end;
+  }
+}
 
 static void* find(const char* suffix) {
   char symbol[256];
@@ -34,6 +54,13 @@ static void* find(const char* suffix) {
     exit(2);
   }
   return found;
+}
+
+static int call(void* run, void* network, const void* const* inputs, void* const* outputs) {
+  if (num_sizes == 0) return ((run_function)run)(network, inputs, outputs);
+  if (num_sizes == 1) return ((run_function_1)run)(network, sizes[0], inputs, outputs);
+  if (num_sizes == 2) return ((run_function_2)run)(network, sizes[0], sizes[1], inputs, outputs);
+  return ((run_function_3)run)(network, sizes[0], sizes[1], sizes[2], inputs, outputs);
 }
 
 static double now_s(void) {
@@ -62,22 +89,23 @@ static void fill(const heddle_tensor* t, void* data) {
 static int compare(const float* got, const float* want, int64_t count) {
   double largest = 0, worst = 0;
   for (int64_t i = 0; i < count; ++i) {
+    /* What no call wrote is NaN in both. */
+    if (isnan(got[i]) != isnan(want[i])) worst = INFINITY;
+    if (isnan(got[i]) || isnan(want[i])) continue;
     largest = fmax(largest, fabs(want[i]));
     worst = fmax(worst, fabs((double)got[i] - want[i]));
-    if (isnan(got[i]) != isnan(want[i])) worst = INFINITY;
   }
   printf("largest output %g, largest difference %g\n", largest, worst);
   return worst <= 1e-3 * largest ? 0 : 1;
 }
 
 int main(int argc, char** argv) {
-  if (argc < 4) return fprintf(stderr, "usage: %s LIBRARY NAME OUTPUTS [REFERENCE]\n", argv[0]), 2;
+  if (argc < 4) return fprintf(stderr, "usage: %s LIBRARY NAME[:SIZES] OUTPUTS [REFERENCE]\n", argv[0]), 2;
   library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) return fprintf(stderr, "%s\n", dlerror()), 2;
-  name = argv[2];
+  read_name(argv[2]);
   void* (*open)(const char*) = (void* (*)(const char*))find("open");
-  int (*run)(void*, const void* const*, void* const*) =
-      (int (*)(void*, const void* const*, void* const*))find("run");
+  void* run = find("run");
   void (*close)(void*) = (void (*)(void*))find("close");
   const char* (*error)(void) = (const char* (*)(void))find("error");
   const heddle_tensor* (*input)(int) = (const heddle_tensor* (*)(int))find("input");
@@ -104,10 +132,10 @@ int main(int argc, char** argv) {
 
   /* The first call loads, the second makes a graph on a GPU. */
   double least = INFINITY;
-  for (int call = 0; call < 20; ++call) {
+  for (int i = 0; i < 20; ++i) {
     memset(all, 0xff, (size_t)bytes);
     const double start = now_s();
-    if (run(network, inputs, outputs) != 0) return fprintf(stderr, "%s\n", error()), 2;
+    if (call(run, network, inputs, outputs) != 0) return fprintf(stderr, "%s\n", error()), 2;
     least = fmin(least, now_s() - start);
   }
   printf("a call takes %.3f ms, with its copies\n", 1e3 * least);

@@ -213,10 +213,11 @@ TimedBuild build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
 }
 
 KernelCode compile_cuda_code(const Schedule& schedule, const std::vector<Tensor>& args,
-                             const BuildOptions& options) {
+                             const BuildOptions& options, std::vector<Var>* sizes) {
   const std::vector<Tensor> all = with_bound(schedule, args);
   const GpuProgram program = lower_for_gpu(schedule, all, options);
-  if (!program.sizes.empty()) {
+  if (sizes) *sizes = program.sizes;
+  if (!program.sizes.empty() && !sizes) {
     throw_user_error("dimension '" + program.sizes[0]->name +
                          "' has no constant size, and exported kernels take constant shapes",
                      {}, "export the declaration at one size: at_sizes (dag/instance.h)");

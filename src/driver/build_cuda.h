@@ -12,9 +12,11 @@ TimedBuild build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
                       const BuildOptions& options);
 
 /// The code of such a kernel: lowered, checked against the limits of the GPU, and compiled. Needs
-/// no GPU. Constants with values that `args` leaves out are supplied by the kernel.
+/// no GPU. Constants with values that `args` leaves out are supplied by the kernel. `sizes` gets
+/// the dimensions of the declaration in the order in which the kernel takes their sizes. Where it
+/// is null, throws a User error for a declaration over dimensions.
 KernelCode compile_cuda_code(const Schedule& schedule, const std::vector<Tensor>& args,
-                             const BuildOptions& options);
+                             const BuildOptions& options, std::vector<Var>* sizes = nullptr);
 
 /// The parts of a Kernel for the runtime, without its source. `cubin` is the machine code of
 /// emit_cuda(program), and `checks` those that it has. Callers pass the first `listed` arguments;

@@ -36,12 +36,7 @@ CompiledTask compile_one(const Schedule& schedule, const std::vector<Var>& sizes
   const std::vector<Tensor> args = task_args(schedule);
   LoweredProgram program = lower_for_build(schedule, args, {.name = name});
   CompiledTask result;
-  for (const Var& size : program.main.sizes) {
-    const auto at = std::find_if(sizes.begin(), sizes.end(),
-                                 [&](const Var& of_network) { return of_network.same_as(size); });
-    HEDDLE_ICHECK(at != sizes.end(), "a task has sizes of its network");
-    result.sizes.push_back(at - sizes.begin());
-  }
+  for (const Var& size : program.main.sizes) result.sizes.push_back(number_of(sizes, size));
   result.entry = program.main.name;
   const std::set<const BufferNode*> used = touched_buffers(program.main.body);
   for (size_t i = 0; i < args.size(); ++i)

@@ -32,7 +32,7 @@ class GpuExporter {
 
   ExportedInterface write() {
     plan_.interface = interface_of(request_);
-    PlacedSteps placed = place_steps(request_);
+    const PlacedSteps placed = place_steps(request_);
     compile();
     write_weights(placed);
     plan_.interface.arena_bytes = placed.arena_bytes;
@@ -47,17 +47,37 @@ class GpuExporter {
   }
 
  private:
+  /// A kernel of a task.
+  struct Compiled {
+    KernelCode code;
+    std::vector<int64_t> sizes;  ///< for each size that it takes, its number in the network
+  };
+
+  /// Compiles all kernels of all tasks.
   void compile() {
-    codes_.resize(request_.schedules.size());
-    for_each_task(codes_.size(), [&](size_t t) {
-      const Schedule& schedule = request_.schedules[t];
-      codes_[t] = compile_cuda_code(schedule, task_args(schedule),
-                                    {.name = "network_task" + std::to_string(t)});
+    struct Job {
+      size_t task, variant;
+    };
+    std::vector<Job> jobs;
+    for (size_t t = 0; t < request_.variants.size(); ++t) {
+      first_.push_back(static_cast<int>(jobs.size()));
+      for (size_t v = 0; v < request_.variants[t].schedules.size(); ++v) jobs.push_back({t, v});
+    }
+    compiled_.resize(jobs.size());
+    for_each_task(jobs.size(), [&](size_t j) {
+      const auto& [task, variant] = jobs[j];
+      const Schedule& schedule = request_.variants[task].schedules[variant];
+      std::vector<Var> sizes;
+      compiled_[j].code =
+          compile_cuda_code(schedule, task_args(schedule),
+                            {.name = "network_task" + std::to_string(task + variant)}, &sizes);
+      for (const Var& size : sizes)
+        compiled_[j].sizes.push_back(number_of(request_.network.sizes(), size));
     });
-    for (size_t t = 0; t < codes_.size(); ++t) {
-      const KernelCode& code = codes_[t];
-      ExportedGpuPlan::Kernel kernel{.name = request_.network.tasks()[t].name,
-                                     .code_file = scratch_.file("task" + std::to_string(t)),
+    for (size_t j = 0; j < jobs.size(); ++j) {
+      const KernelCode& code = compiled_[j].code;
+      ExportedGpuPlan::Kernel kernel{.name = request_.network.tasks()[jobs[j].task].name,
+                                     .code_file = scratch_.file("code" + std::to_string(j)),
                                      .program = *code.cuda,
                                      .args = static_cast<int>(code.args.size()),
                                      .prepared_bytes = {}};
@@ -68,25 +88,37 @@ class GpuExporter {
     }
   }
 
-  void write_weights(PlacedSteps& placed) {
+  void write_weights(const PlacedSteps& placed) {
     WeightsFile weights(scratch_.file("weights"));
     for (size_t n = 0; n < placed.places.size(); ++n) {
-      const int task = request_.network.nodes()[n].task;
-      plan_.steps.push_back({task, std::move(placed.places[n])});
-      add_weights(plan_.steps.back(), placed.constants[n], weights);
+      const auto task = static_cast<size_t>(request_.network.nodes()[n].task);
+      const TaskVariants& made = request_.variants[task];
+      plan_.steps.push_back({{}, made.tree});
+      for (int v = 0; v < static_cast<int>(made.schedules.size()); ++v) {
+        ExportedGpuPlan::Variant variant{first_[task] + v, placed.places[n]};
+        complete(variant, placed.constants[n], weights);
+        plan_.steps.back().variants.push_back(std::move(variant));
+      }
     }
     weights.finish();
     plan_.interface.weights_bytes = weights.bytes();
     plan_.interface.weights_hash = weights.hash();
   }
 
-  void add_weights(ExportedGpuPlan::Step& step, const std::map<size_t, NDArray>& constants,
-                   WeightsFile& weights) {
-    const KernelCode& code = codes_[static_cast<size_t>(step.kernel)];
+  /// Adds the places of weights and sizes. `constants`: those of the step.
+  void complete(ExportedGpuPlan::Variant& variant, const std::map<size_t, NDArray>& constants,
+                WeightsFile& weights) {
+    const Compiled& compiled = compiled_[static_cast<size_t>(variant.kernel)];
+    add_weights(variant, compiled.code, constants, weights);
+    for (const int64_t size : compiled.sizes) variant.places.push_back({HEDDLE_SIZE, size});
+  }
+
+  void add_weights(ExportedGpuPlan::Variant& variant, const KernelCode& code,
+                   const std::map<size_t, NDArray>& constants, WeightsFile& weights) {
     const std::set<int> read = buffers_of(code.cuda->launches);
     for (const auto& [position, array] : constants) {
       if (read.count(static_cast<int>(position)) == 0) continue;
-      step.places[position] = {HEDDLE_ARRAY, array_of(array, weights)};
+      variant.places[position] = {HEDDLE_ARRAY, array_of(array, weights)};
     }
     if (code.persistent.empty()) return;
     const std::set<int> needed = buffers_of(code.cuda->prepare);
@@ -95,13 +127,13 @@ class GpuExporter {
       if (needed.count(static_cast<int>(position)) != 0)
         arrays[position] = array_of(array, weights);
     }
-    const auto [known, is_new] = prepared_.try_emplace({step.kernel, arrays}, num_prepared_);
+    const auto [known, is_new] = prepared_.try_emplace({variant.kernel, arrays}, num_prepared_);
     if (is_new) {
-      plan_.preparations.push_back({step.kernel, arrays});
+      plan_.preparations.push_back({variant.kernel, arrays});
       num_prepared_ += static_cast<int64_t>(code.persistent.size());
     }
     for (size_t p = 0; p < code.persistent.size(); ++p)
-      step.places.push_back({HEDDLE_PREPARED, known->second + static_cast<int64_t>(p)});
+      variant.places.push_back({HEDDLE_PREPARED, known->second + static_cast<int64_t>(p)});
   }
 
   static std::set<int> buffers_of(const std::vector<cuda::Launch>& launches) {
@@ -124,7 +156,8 @@ class GpuExporter {
   const ExportRequest& request_;
   const ExportScratch& scratch_;
   ExportedGpuPlan plan_;
-  std::vector<KernelCode> codes_;
+  std::vector<Compiled> compiled_;     ///< the kernels of all tasks, one after the other
+  std::vector<int> first_;             ///< the first kernel of each task
   std::map<const void*, int> arrays_;  ///< keyed by the address of the elements
   std::map<std::pair<int, std::vector<int>>, int64_t>
       prepared_;              ///< the first prepared buffer, keyed by kernel and constants

@@ -98,6 +98,13 @@ PlacedSteps place_steps(const ExportRequest& request) {
   return steps;
 }
 
+int64_t number_of(const std::vector<Var>& sizes, const Var& size) {
+  const auto at = std::find_if(sizes.begin(), sizes.end(),
+                               [&](const Var& of_network) { return of_network.same_as(size); });
+  HEDDLE_ICHECK(at != sizes.end(), "a task has sizes of its network");
+  return at - sizes.begin();
+}
+
 ExportedInterface interface_of(const ExportRequest& request) {
   ExportedInterface interface;
   interface.name = request.name;

@@ -54,6 +54,9 @@ PlacedSteps place_steps(const ExportRequest& request);
 /// The name, the target, the inputs and the outputs.
 ExportedInterface interface_of(const ExportRequest& request);
 
+/// The number of `size` among the sizes of the network.
+int64_t number_of(const std::vector<Var>& sizes, const Var& size);
+
 /// Write the files "library", "header" and "weights" into the scratch folder.
 ExportedInterface write_for_cpu(const ExportRequest& request, const ExportScratch& scratch);
 ExportedInterface write_for_gpu(const ExportRequest& request, const ExportScratch& scratch);

@@ -5,14 +5,18 @@
 namespace heddle::network {
 namespace {
 
-constexpr const char* kRunOnGpu = R"(
-EXPORT int @name@_run(void* network, const void* const* inputs, void* const* outputs) {
-  return heddle_gpu_network_run(network, inputs, outputs);
+/// The calls, which take sizes only where the network has some.
+std::string run_text(const ExportedInterface& i) {
+  const std::string parameters = "(void* network, " + size_parameters(i.sizes) +
+                                 "const void* const* inputs, void* const* outputs";
+  const std::string given = given_text(i.sizes);
+  std::string text = "EXPORT int @name@_run" + parameters + ") {\n" + given +
+                     "  return heddle_gpu_network_run(network, given, inputs, outputs);\n}\n" +
+                     "EXPORT int @name@_run_on_gpu" + parameters + ", void* stream) {\n" + given +
+                     "  return heddle_gpu_network_run_on_gpu(network, given, inputs, outputs, "
+                     "stream);\n}\n";
+  return with_name(std::move(text), i.name) + size_functions_text(i);
 }
-EXPORT int @name@_run_on_gpu(void* network, const void* const* inputs, void* const* outputs, void* stream) {
-  return heddle_gpu_network_run_on_gpu(network, inputs, outputs, stream);
-}
-)";
 
 /// A string literal of the assembler, inside a string literal of C.
 std::string assembler_string(const std::string& text) {
@@ -57,12 +61,26 @@ std::vector<int64_t> map_numbers(const std::vector<cuda::TensorMap>& maps) {
   return out;
 }
 
+/// The expressions as numbers, in the layout of heddle_launch::grid_of.
+std::vector<int64_t> grid_numbers(const std::array<cuda::SizeExpr, 3>& grid) {
+  std::vector<int64_t> out;
+  for (const cuda::SizeExpr& e : grid) {
+    out.push_back(std::ssize(e.items));
+    for (const cuda::SizeExpr::Item& item : e.items)
+      out.insert(out.end(), {static_cast<int64_t>(item.op), item.value});
+  }
+  return out;
+}
+
 std::string launches_text(const std::string& name, const std::vector<cuda::Launch>& launches) {
   std::string text;
   for (size_t i = 0; i < launches.size(); ++i) {
     text += numbers_text("int32_t", name + "_buffers" + std::to_string(i), launches[i].buffers);
     text +=
         numbers_text("int64_t", name + "_maps" + std::to_string(i), map_numbers(launches[i].maps));
+    text += numbers_text("int32_t", name + "_sizes" + std::to_string(i), launches[i].sizes);
+    text += numbers_text("int64_t", name + "_grid" + std::to_string(i),
+                         grid_numbers(launches[i].grid_of));
   }
   text += "static const heddle_launch " + name + "[] = {\n";
   for (size_t i = 0; i < launches.size(); ++i) {
@@ -71,7 +89,9 @@ std::string launches_text(const std::string& name, const std::vector<cuda::Launc
             extents_text(l.block) + ", " + std::to_string(l.dynamic_smem) + ", " +
             std::to_string(l.cluster) + ", " + std::to_string(l.overlaps ? 1 : 0) + ", " +
             std::to_string(l.buffers.size()) + ", " + name + "_buffers" + std::to_string(i) + ", " +
-            std::to_string(l.maps.size()) + ", " + name + "_maps" + std::to_string(i) + "},\n";
+            std::to_string(l.maps.size()) + ", " + name + "_maps" + std::to_string(i) + ", " +
+            std::to_string(l.sizes.size()) + ", " + name + "_sizes" + std::to_string(i) + ", " +
+            name + "_grid" + std::to_string(i) + "},\n";
   }
   return text + "  {0}};\n";
 }
@@ -103,12 +123,41 @@ std::string kernels_text(const std::vector<ExportedGpuPlan::Kernel>& kernels) {
 std::string steps_text(const std::vector<ExportedGpuPlan::Step>& steps) {
   std::string text, table = "static const heddle_gpu_step steps[] = {\n";
   for (size_t s = 0; s < steps.size(); ++s) {
-    const std::string places = "places" + std::to_string(s);
-    text += places_text(places, steps[s].places);
-    table += "  {" + std::to_string(steps[s].kernel) + ", " +
-             std::to_string(steps[s].places.size()) + ", " + places + "},\n";
+    const std::string number = std::to_string(s);
+    std::string variants = "static const heddle_gpu_variant variants" + number + "[] = {";
+    for (size_t v = 0; v < steps[s].variants.size(); ++v) {
+      const ExportedGpuPlan::Variant& variant = steps[s].variants[v];
+      const std::string places = "places" + number + "_" + std::to_string(v);
+      text += places_text(places, variant.places);
+      variants += "{" + std::to_string(variant.kernel) + ", " +
+                  std::to_string(variant.places.size()) + ", " + places + "}, ";
+    }
+    text += variants + "{0, 0, 0}};\n" + questions_text("questions" + number, steps[s].tree);
+    table += "  {" + std::to_string(steps[s].variants.size()) + ", variants" + number +
+             ", questions" + number + "},\n";
   }
   return text + table + "  {0, 0, 0}};\n";
+}
+
+/// The extents of inputs and outputs that depend on the sizes.
+std::string symbolic_text(const ExportedInterface& interface, size_t* count) {
+  std::vector<KernelArg> tensors = interface.inputs;
+  tensors.insert(tensors.end(), interface.outputs.begin(), interface.outputs.end());
+  std::string text, table = "static const heddle_extent extents[] = {";
+  *count = 0;
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    for (const SymbolicExtent& e : tensors[t].symbolic) {
+      const std::string name = "terms" + std::to_string((*count)++);
+      std::vector<int64_t> terms;
+      for (const SymbolicExtent::Term& term : e.terms)
+        terms.insert(terms.end(), {term.size, term.factor});
+      text += numbers_text("int64_t", name, terms);
+      table += "{" + std::to_string(t) + ", " + std::to_string(e.dim) + ", " +
+               std::to_string(e.constant) + ", " + std::to_string(e.terms.size()) + ", " + name +
+               "}, ";
+    }
+  }
+  return text + table + "{0, 0, 0, 0, 0}};\n";
 }
 
 std::string weights_text(const ExportedGpuPlan& plan) {
@@ -129,19 +178,21 @@ std::string weights_text(const ExportedGpuPlan& plan) {
 
 std::string tables_text(const ExportedGpuPlan& plan) {
   const ExportedInterface& i = plan.interface;
-  std::string text =
-      tensors_text(i) + kernels_text(plan.kernels) + steps_text(plan.steps) + weights_text(plan);
+  size_t extents = 0;
+  std::string text = tensors_text(i) + sizes_text(i.sizes) + symbolic_text(i, &extents) +
+                     kernels_text(plan.kernels) + steps_text(plan.steps) + weights_text(plan);
   text += "static const heddle_gpu_network_tables tables = {" + std::to_string(kExportedVersion) +
           ", " + c_string(i.name) + ", " + c_string(i.target);
   for (const size_t count : {i.inputs.size(), i.outputs.size()})
     text += ", " + std::to_string(count);
-  text += ", tensors";
+  text += ", tensors, " + std::to_string(i.sizes.size()) + ", " + std::to_string(extents) +
+          ", sizes, extents";
   for (const size_t count :
        {plan.kernels.size(), plan.steps.size(), plan.arrays.size(), plan.preparations.size()})
     text += ", " + std::to_string(count);
   text += ", kernels, steps, arrays, preparations, " + std::to_string(i.arena_bytes) + ", " +
           std::to_string(i.weights_bytes) + ", " + std::to_string(i.weights_hash) + "u};\n";
-  return text + functions_text(i, "heddle_gpu_network") + with_name(kRunOnGpu, i.name);
+  return text + functions_text(i, "heddle_gpu_network") + run_text(i);
 }
 
 }  // namespace heddle::network

@@ -127,7 +127,7 @@ void @name@_set_threads(int count);
 constexpr const char* kOnGpu =
     R"(/* The same on arrays that are on the GPU, aligned to 16 bytes. The work is put into the stream, a CUstream or cudaStream_t
  * (NULL: the default one), and not waited for. From the second call with the same arrays on it is one CUDA graph. */
-int @name@_run_on_gpu(@name@_network* network, const void* const* inputs, void* const* outputs, void* stream);
+int @name@_run_on_gpu(@name@_network* network, @parameters@const void* const* inputs, void* const* outputs, void* stream);
 )";
 
 }  // namespace
@@ -152,6 +152,7 @@ std::string header_text(const ExportedInterface& interface, bool for_gpu) {
   set("@parameters@", size_parameters(interface.sizes));
   set("@more@",
       std::string(interface.sizes.empty() ? "" : kSizesOf) + (for_gpu ? kOnGpu : kThreads));
+  if (for_gpu) set("@parameters@", size_parameters(interface.sizes));
   return with_name(text, interface.name);
 }
 

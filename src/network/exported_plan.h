@@ -69,9 +69,13 @@ struct ExportedGpuPlan {
     int kernel = 0;
     std::vector<int> arrays;  ///< array of each argument; -1 where it is no constant
   };
-  struct Step {
+  struct Variant {
     int kernel = 0;
     std::vector<ExportedPlace> places;
+  };
+  struct Step {
+    std::vector<Variant> variants;
+    SizeTree tree;  ///< on the sizes; its leaves name variants
   };
   ExportedInterface interface;
   std::vector<Kernel> kernels;

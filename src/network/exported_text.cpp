@@ -19,39 +19,15 @@ std::string step_text(const ExportedStep& step, const std::string& s) {
     variants += "{" + step.variants[v].entry + ", " +
                 std::to_string(step.variants[v].places.size()) + ", " + places + "}, ";
   }
-  text += variants + "{0, 0, 0}};\nstatic const heddle_question questions" + s + "[] = {";
-  for (const SizeTreeNode& q : step.tree) {
-    text += "{" + std::to_string(q.size) + ", " + std::to_string(q.at_most) + ", " +
-            std::to_string(q.yes) + ", " + std::to_string(q.no) + ", " + std::to_string(q.variant) +
-            "}, ";
-  }
-  return text + "{-1, 0, 0, 0, 0}};\n";
+  return text + variants + "{0, 0, 0}};\n" + questions_text("questions" + s, step.tree);
 }
-
-std::string sizes_text(const std::vector<ExportedSize>& sizes) {
-  std::string text = "static const heddle_size sizes[] = {";
-  for (const ExportedSize& s : sizes) {
-    text += "{" + c_string(s.name) + ", " + std::to_string(s.lo) + ", " + std::to_string(s.hi) +
-            ", " + std::to_string(s.multiple) + "}, ";
-  }
-  return text + "{0, 0, 0, 1}};\n";
-}
-
-constexpr const char* kSizes = R"(
-EXPORT int @name@_num_sizes(void) { return tables.num_sizes; }
-EXPORT const heddle_size* @name@_size(int index) {
-  return index >= 0 && index < tables.num_sizes ? &sizes[index] : NULL;
-}
-)";
 
 /// The call, which takes sizes only where the network has some.
 std::string run_text(const ExportedInterface& i) {
   std::string text = "EXPORT int @name@_run(void* network, " + size_parameters(i.sizes) +
-                     "const void* const* inputs, void* const* outputs) {\n"
-                     "  const int64_t given[] = {";
-  for (const std::string& name : size_names(i.sizes)) text += name + ", ";
-  text += "0};\n  return heddle_network_run(network, given, inputs, outputs);\n}\n";
-  return with_name(text + (i.sizes.empty() ? "" : kSizes), i.name);
+                     "const void* const* inputs, void* const* outputs) {\n" + given_text(i.sizes) +
+                     "  return heddle_network_run(network, given, inputs, outputs);\n}\n";
+  return with_name(std::move(text), i.name) + size_functions_text(i);
 }
 
 }  // namespace

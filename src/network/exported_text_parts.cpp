@@ -58,6 +58,13 @@ EXPORT const heddle_tensor* @name@_output(int index) {
 EXPORT const char* @name@_error(void) { return heddle_network_error(); }
 )";
 
+constexpr const char* kSizes = R"(
+EXPORT int @name@_num_sizes(void) { return tables.num_sizes; }
+EXPORT const heddle_size* @name@_size(int index) {
+  return index >= 0 && index < tables.num_sizes ? &sizes[index] : NULL;
+}
+)";
+
 }  // namespace
 
 std::string c_string(const std::string& text) {
@@ -138,6 +145,35 @@ std::string places_text(const std::string& name, const std::vector<ExportedPlace
   for (const ExportedPlace& p : places)
     text += "{" + std::to_string(p.where) + ", " + std::to_string(p.at) + "}, ";
   return text + "{0, 0}};\n";
+}
+
+std::string sizes_text(const std::vector<ExportedSize>& sizes) {
+  std::string text = "static const heddle_size sizes[] = {";
+  for (const ExportedSize& s : sizes) {
+    text += "{" + c_string(s.name) + ", " + std::to_string(s.lo) + ", " + std::to_string(s.hi) +
+            ", " + std::to_string(s.multiple) + "}, ";
+  }
+  return text + "{0, 0, 0, 1}};\n";
+}
+
+std::string questions_text(const std::string& name, const SizeTree& tree) {
+  std::string text = "static const heddle_question " + name + "[] = {";
+  for (const SizeTreeNode& q : tree) {
+    text += "{" + std::to_string(q.size) + ", " + std::to_string(q.at_most) + ", " +
+            std::to_string(q.yes) + ", " + std::to_string(q.no) + ", " + std::to_string(q.variant) +
+            "}, ";
+  }
+  return text + "{-1, 0, 0, 0, 0}};\n";
+}
+
+std::string given_text(const std::vector<ExportedSize>& sizes) {
+  std::string text = "  const int64_t given[] = {";
+  for (const std::string& name : size_names(sizes)) text += name + ", ";
+  return text + "0};\n";
+}
+
+std::string size_functions_text(const ExportedInterface& interface) {
+  return interface.sizes.empty() ? "" : with_name(kSizes, interface.name);
 }
 
 std::string functions_text(const ExportedInterface& interface, const std::string& runtime) {

@@ -21,6 +21,18 @@ const SymbolicExtent* symbolic_at(const KernelArg& arg, size_t dim);
 std::vector<std::string> size_names(const std::vector<ExportedSize>& sizes);
 std::string size_parameters(const std::vector<ExportedSize>& sizes);
 
+/// The array `sizes`, with an unused last element.
+std::string sizes_text(const std::vector<ExportedSize>& sizes);
+
+/// The array `name` of the questions that name a kernel of a step.
+std::string questions_text(const std::string& name, const SizeTree& tree);
+
+/// The sizes of a call as an array of the function that it is the beginning of.
+std::string given_text(const std::vector<ExportedSize>& sizes);
+
+/// The functions about sizes, which only networks with sizes have.
+std::string size_functions_text(const ExportedInterface& interface);
+
 /// The declarations of what the tables consist of, and the array `tensors`: inputs, then outputs.
 std::string tensors_text(const ExportedInterface& interface);
 

@@ -11,6 +11,7 @@
 #include "runtime/cuda/state.h"
 #include "runtime/exported_errors.h"
 #include "runtime/exported_network.h"
+#include "runtime/exported_sizes.h"
 #include "runtime/exported_weights.h"
 
 namespace heddle {
@@ -38,6 +39,17 @@ std::vector<cuda::TensorMap> maps_of(const heddle_launch& l) {
   return maps;
 }
 
+/// The expressions of heddle_launch::grid_of.
+std::array<cuda::SizeExpr, 3> grid_of(const int64_t* at) {
+  std::array<cuda::SizeExpr, 3> grid;
+  for (cuda::SizeExpr& e : grid) {
+    const int64_t count = *at++;
+    for (int64_t i = 0; i < count; ++i, at += 2)
+      e.items.push_back({static_cast<cuda::SizeExpr::Op>(at[0]), at[1]});
+  }
+  return grid;
+}
+
 std::vector<cuda::Launch> launches_of(const heddle_launch* list, int32_t count) {
   std::vector<cuda::Launch> launches;
   for (const heddle_launch* l = list; l != list + count; ++l) {
@@ -49,6 +61,8 @@ std::vector<cuda::Launch> launches_of(const heddle_launch* list, int32_t count) 
                         {l->buffers, l->buffers + l->num_buffers},
                         maps_of(*l)});
     launches.back().overlaps = l->overlaps != 0;
+    launches.back().sizes.assign(l->sizes, l->sizes + l->num_sizes);
+    launches.back().grid_of = grid_of(l->grid_of);
   }
   return launches;
 }
@@ -99,6 +113,17 @@ void check_device(const Tables& t) {
   }
 }
 
+/// The shape at these sizes.
+Extents shape_of(const KernelArg& arg, const std::vector<int64_t>& sizes) {
+  Extents shape = arg.shape;
+  for (const SymbolicExtent& e : arg.symbolic) {
+    int64_t& extent = shape[static_cast<size_t>(e.dim)];
+    extent = e.constant;
+    for (const auto& [size, factor] : e.terms) extent += factor * sizes[static_cast<size_t>(size)];
+  }
+  return shape;
+}
+
 std::vector<KernelArg> args_of(const Tables& t) {
   std::vector<KernelArg> args;
   for (int32_t i = 0; i < t.num_inputs + t.num_outputs; ++i) {
@@ -111,6 +136,12 @@ std::vector<KernelArg> args_of(const Tables& t) {
                     .output = i >= t.num_inputs,
                     .alignment = 16});
   }
+  for (const heddle_extent* e = t.extents; e != t.extents + t.num_extents; ++e) {
+    SymbolicExtent extent{.dim = e->dim, .constant = e->constant, .terms = {}};
+    for (int32_t i = 0; i < e->num_terms; ++i)
+      extent.terms.push_back({static_cast<int>(e->terms[2 * i]), e->terms[2 * i + 1]});
+    args[static_cast<size_t>(e->tensor)].symbolic.push_back(std::move(extent));
+  }
   return args;
 }
 
@@ -119,7 +150,10 @@ std::vector<KernelArg> args_of(const Tables& t) {
 
 struct heddle_gpu_network {
   heddle_gpu_network(const heddle_gpu_network_tables& t, const std::string& weights)
-      : tables(t), args(heddle::args_of(t)) {
+      : tables(t),
+        args(heddle::args_of(t)),
+        calls(t.num_sizes == 0 ? heddle::cuda::DeviceCalls::kGraphs
+                               : heddle::cuda::DeviceCalls::kGraphsOfSizes) {
     using heddle::kGpu;
     for (int32_t k = 0; k < t.num_kernels; ++k) {
       kernels.push_back(heddle::executable_of(t.kernels[k]));
@@ -127,7 +161,10 @@ struct heddle_gpu_network {
     }
     load_weights(weights);
     if (t.arena_bytes > 0) arena = heddle::NDArray::empty({t.arena_bytes}, heddle::u8, kGpu);
-    for (int32_t s = 0; s < t.num_steps; ++s) bind(t.steps[s]);
+    for (int32_t s = 0; s < t.num_steps; ++s) {
+      first.push_back(bound.size());
+      for (int32_t v = 0; v < t.steps[s].num_variants; ++v) bind(t.steps[s].variants[v]);
+    }
   }
 
   /// Arrays that steps read stay on the GPU. Arrays that are only input of a preparation do not.
@@ -140,12 +177,13 @@ struct heddle_gpu_network {
       return NDArray::wrap(mapped.at(array.at), {array.bytes}, heddle::u8).to_device(heddle::kGpu);
     };
     arrays.resize(static_cast<size_t>(tables.num_arrays));
-    for (int32_t s = 0; s < tables.num_steps; ++s) {
-      const heddle_gpu_step& step = tables.steps[s];
-      for (const heddle_place* p = step.places; p != step.places + step.num_places; ++p) {
-        if (p->where != HEDDLE_ARRAY) continue;
-        NDArray& array = arrays[static_cast<size_t>(p->at)];
-        if (!array.defined()) array = on_gpu(static_cast<int32_t>(p->at));
+    for (const heddle_gpu_step* s = tables.steps; s != tables.steps + tables.num_steps; ++s) {
+      for (const heddle_gpu_variant* v = s->variants; v != s->variants + s->num_variants; ++v) {
+        for (const heddle_place* p = v->places; p != v->places + v->num_places; ++p) {
+          if (p->where != HEDDLE_ARRAY) continue;
+          NDArray& array = arrays[static_cast<size_t>(p->at)];
+          if (!array.defined()) array = on_gpu(static_cast<int32_t>(p->at));
+        }
       }
     }
     for (int32_t i = 0; i < tables.num_preparations; ++i) {
@@ -171,21 +209,30 @@ struct heddle_gpu_network {
     }
   }
 
-  /// The addresses of those buffers of a step that are the same in every call.
-  void bind(const heddle_gpu_step& step) {
-    first.push_back(buffers.size());
-    for (const heddle_place* p = step.places; p != step.places + step.num_places; ++p) {
-      void* address = nullptr;
+  /// The addresses of those buffers of a kernel that are the same in every call.
+  void bind(const heddle_gpu_variant& variant) {
+    Bound made{kernels[static_cast<size_t>(variant.kernel)].get(), buffers.size(), 0, {}};
+    for (const heddle_place* p = variant.places; p != variant.places + variant.num_places; ++p) {
       const auto at = static_cast<size_t>(p->at);
+      if (p->where == HEDDLE_SIZE) {
+        made.sizes.push_back(at);
+        continue;
+      }
+      void* address = nullptr;
       if (p->where == HEDDLE_ARGUMENT) arguments.push_back({buffers.size(), at});
       if (p->where == HEDDLE_ARENA) address = static_cast<char*>(arena.data()) + p->at;
       if (p->where == HEDDLE_ARRAY) address = arrays[at].data();
       if (p->where == HEDDLE_PREPARED) address = prepared[at].data();
       buffers.push_back(address);
     }
+    made.count = buffers.size() - made.first;
+    bound.push_back(std::move(made));
   }
 
-  void run(const void* const* inputs, void* const* outputs, heddle::Device device) {
+  void run(const int64_t* sizes, const void* const* inputs, void* const* outputs,
+           heddle::Device device) {
+    const std::vector<int64_t> values =
+        heddle::checked_sizes(tables.name, tables.sizes, tables.num_sizes, sizes);
     heddle::check_exported_arrays(
         tables.name, {tables.tensors, tables.num_inputs, tables.num_outputs}, inputs, outputs);
     std::vector<heddle::NDArray> given;
@@ -193,23 +240,33 @@ struct heddle_gpu_network {
       void* data =
           i < tables.num_inputs ? const_cast<void*>(inputs[i]) : outputs[i - tables.num_inputs];
       const heddle::KernelArg& arg = args[static_cast<size_t>(i)];
-      given.push_back(heddle::NDArray::wrap(data, arg.shape, arg.dtype, device));
+      given.push_back(
+          heddle::NDArray::wrap(data, heddle::shape_of(arg, values), arg.dtype, device));
     }
     heddle::check_arguments(tables.name, args, given, true);
-    calls.call(args, given, [&](std::span<const heddle::NDArray> here) { launch(here); });
+    calls.call(args, given, [&](std::span<const heddle::NDArray> here) { launch(here, values); });
   }
 
   /// Puts the kernels into the current stream. Concurrent calls wait for each other.
-  void launch(std::span<const heddle::NDArray> here) {
+  void launch(std::span<const heddle::NDArray> here, const std::vector<int64_t>& values) {
     for (const Argument& a : arguments) buffers[a.buffer] = here[a.tensor].data();
+    std::vector<int64_t> own;
     for (int32_t s = 0; s < tables.num_steps; ++s) {
       const heddle_gpu_step& step = tables.steps[s];
-      kernels[static_cast<size_t>(step.kernel)]->run(
-          heddle::kGpu.index,
-          {buffers.data() + first[static_cast<size_t>(s)], static_cast<size_t>(step.num_places)});
+      const int32_t v = heddle::exported_variant(step.questions, step.num_variants, values);
+      const Bound& b = bound[first[static_cast<size_t>(s)] + static_cast<size_t>(v)];
+      own.clear();
+      for (const size_t size : b.sizes) own.push_back(values[size]);
+      b.kernel->run(heddle::kGpu.index, {buffers.data() + b.first, b.count}, own);
     }
   }
 
+  /// A kernel of a step with its buffers.
+  struct Bound {
+    const heddle::cuda::Executable* kernel;
+    size_t first, count;        ///< of `buffers`
+    std::vector<size_t> sizes;  ///< the sizes that it takes, by number
+  };
   struct Argument {
     size_t buffer;
     size_t tensor;  ///< the number of an input, or of an output after all inputs
@@ -220,8 +277,9 @@ struct heddle_gpu_network {
   std::vector<heddle::NDArray> arrays;    ///< the weights, by number; undefined where not needed
   std::vector<heddle::NDArray> prepared;  ///< the results of all preparations, one after the other
   heddle::NDArray arena;                  ///< the buffers between steps
-  std::vector<size_t> first;              ///< the first buffer of each step
-  std::vector<void*> buffers;             ///< the buffers of all steps
+  std::vector<size_t> first;              ///< the first of each step in `bound`
+  std::vector<Bound> bound;               ///< the kernels of all steps
+  std::vector<void*> buffers;             ///< the buffers of all of them
   std::vector<Argument> arguments;
   heddle::cuda::DeviceCalls calls;  ///< its graphs use the arrays above
 };
@@ -239,21 +297,21 @@ heddle_gpu_network* heddle_gpu_network_open(const heddle_gpu_network_tables* tab
   return network;
 }
 
-int heddle_gpu_network_run(heddle_gpu_network* network, const void* const* inputs,
-                           void* const* outputs) {
+int heddle_gpu_network_run(heddle_gpu_network* network, const int64_t* sizes,
+                           const void* const* inputs, void* const* outputs) {
   const bool done = heddle::succeeds([&] {
     if (network == nullptr) heddle::throw_runtime_error("the network is a null pointer");
-    network->run(inputs, outputs, heddle::Device::cpu());
+    network->run(sizes, inputs, outputs, heddle::Device::cpu());
   });
   return done ? 0 : 1;
 }
 
-int heddle_gpu_network_run_on_gpu(heddle_gpu_network* network, const void* const* inputs,
-                                  void* const* outputs, void* stream) {
+int heddle_gpu_network_run_on_gpu(heddle_gpu_network* network, const int64_t* sizes,
+                                  const void* const* inputs, void* const* outputs, void* stream) {
   const bool done = heddle::succeeds([&] {
     if (network == nullptr) heddle::throw_runtime_error("the network is a null pointer");
     const heddle::cuda::StreamScope scope(heddle::cuda::Stream::wrap(stream));
-    network->run(inputs, outputs, heddle::kGpu);
+    network->run(sizes, inputs, outputs, heddle::kGpu);
   });
   return done ? 0 : 1;
 }

@@ -10,6 +10,7 @@
 #include "heddle/support/error.h"
 #include "runtime/cpu_features.h"
 #include "runtime/exported_errors.h"
+#include "runtime/exported_sizes.h"
 #include "runtime/exported_weights.h"
 
 namespace heddle {
@@ -81,37 +82,9 @@ struct heddle_network {
     int64_t at;  ///< the number of a size, of an input, or of an output after all inputs
   };
 
-  /// The sizes of a call in the form in which functions take them.
-  std::vector<int64_t> checked(const int64_t* given) const {
-    std::vector<int64_t> values;
-    for (int32_t i = 0; i < tables.num_sizes; ++i) {
-      const heddle_size& size = tables.sizes[i];
-      if (given[i] >= size.lo && given[i] <= size.hi && given[i] % size.multiple == 0) {
-        values.push_back(given[i] / size.multiple);
-        continue;
-      }
-      const std::string multiples =
-          size.multiple == 1 ? "" : ", multiples of " + std::to_string(size.multiple) + " only";
-      heddle::throw_runtime_error(std::string("the size '") + size.name + "' is " +
-                                  std::to_string(given[i]) + ", and '" + tables.name + "' is for " +
-                                  std::to_string(size.lo) + " to " + std::to_string(size.hi) +
-                                  multiples);
-    }
-    return values;
-  }
-
-  static int32_t variant_at(const heddle_step& step, const std::vector<int64_t>& values) {
-    if (step.num_variants == 1) return 0;
-    const heddle_question* q = step.questions;
-    while (q->size >= 0) {
-      const bool yes = values[static_cast<size_t>(q->size)] <= q->at_most;
-      q = step.questions + (yes ? q->yes : q->no);
-    }
-    return q->variant;
-  }
-
   void run(const int64_t* given, const void* const* inputs, void* const* outputs) {
-    const std::vector<int64_t> values = checked(given);
+    const std::vector<int64_t> values =
+        heddle::checked_sizes(tables.name, tables.sizes, tables.num_sizes, given);
     heddle::check_exported_arrays(
         tables.name, {tables.tensors, tables.num_inputs, tables.num_outputs}, inputs, outputs);
     const auto address = [&](int64_t tensor) {
@@ -124,7 +97,7 @@ struct heddle_network {
       frame->parameters[s.parameter] = reinterpret_cast<void*>(values[static_cast<size_t>(s.at)]);
     for (int32_t s = 0; s < tables.num_steps; ++s) {
       const heddle_step& step = tables.steps[s];
-      const int32_t v = variant_at(step, values);
+      const int32_t v = heddle::exported_variant(step.questions, step.num_variants, values);
       void** parameters = frame->parameters.data() + first[static_cast<size_t>(s)][v];
       if (step.variants[v].entry(parameters) == 0) continue;
       heddle::throw_runtime_error(std::string("out of memory for the temporaries of '") +

@@ -1,18 +1,12 @@
 // Networks for GPUs as libraries. A fake driver replaces NVIDIA's, and the emulator runs the
 // programs of its kernels.
-#include <unistd.h>
-
-#include <cstdlib>
 #include <filesystem>
 
-#include "codegen/cuda/nvrtc.h"
-#include "driver/program_args.h"
-#include "emulated_kernels.h"
 #include "heddle/network/export_network.h"
 #include "heddle/support/file.h"
 #include "network/exported_library.h"
+#include "network/fake_libcuda.h"
 #include "network/network_testing.h"
-#include "network/task_schedules.h"
 
 namespace heddle::testing {
 namespace {
@@ -37,44 +31,10 @@ struct SmallNetwork {
   std::vector<Tensor> args() const { return {image, scores, hidden}; }
 };
 
-class ExportGpuNetwork : public ::testing::Test {
+class ExportGpuNetwork : public FakeLibcuda {
  protected:
-  void SetUp() override {
-    if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
-    use_driver(HEDDLE_TEST_FAKE_LIBCUDA);
-    // The library of the driver is never closed, so that all tests see one driver.
-    void* library = ::dlopen(HEDDLE_TEST_FAKE_LIBCUDA, RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(library, nullptr) << ::dlerror();
-    driver_ = reinterpret_cast<cuda::FakeDriver* (*)()>(::dlsym(library, "heddle_fake_driver"))();
-    info_ = driver_->device;
-  }
-  void TearDown() override {
-    if (driver_ != nullptr) {
-      driver_->device = info_;
-      driver_->device_count = 1;
-      driver_->kernels.clear();
-      driver_->failing.clear();
-    }
-    ::unsetenv("HEDDLE_LIBCUDA");
-    std::filesystem::remove_all(folder_);
-  }
-  static void use_driver(const std::string& path) {
-    ASSERT_EQ(::setenv("HEDDLE_LIBCUDA", path.c_str(), 1), 0);
-  }
-
   ExportedNetwork write(const Network& network) const {
     return export_network(network, net_.args(), folder_, {.name = "small"});
-  }
-
-  /// Teaches the driver what the kernels of the network compute.
-  void emulate_kernels(const Network& network) {
-    for (size_t t = 0; t < network.tasks().size(); ++t) {
-      const Schedule schedule = network.static_schedules()[t];
-      const GpuProgram program = lower_for_gpu(schedule, network::task_args(schedule),
-                                               {.name = "network_task" + std::to_string(t)});
-      prepared_ += program.prepare.size();
-      testing::emulate_kernels(*driver_, program);
-    }
   }
 
   std::vector<NDArray> called(const ExportedLibrary& library, void* network,
@@ -93,18 +53,11 @@ class ExportGpuNetwork : public ::testing::Test {
   }
 
   SmallNetwork net_;
-  Target gpu_ = Target::parse("cuda -gpu=h200");
-  cuda::FakeDriver* driver_ = nullptr;
-  cuda::DeviceInfo info_;
-  size_t prepared_ = 0;  ///< kernels that prepare constants
-  std::string folder_ = (std::filesystem::path(::testing::TempDir()) /
-                         ("heddle_gpu_network_" + std::to_string(::getpid())))
-                            .string();
 };
 
 TEST_F(ExportGpuNetwork, ComputesWhatTheInterpreterDoes) {
   const Network network(net_.outputs(), gpu_);
-  emulate_kernels(network);
+  emulate_network(network);
   EXPECT_GE(prepared_, 1U) << "the test is to prepare constants";
   const ExportedLibrary library(write(network).library, "small");
   const int modules = driver_->modules;
@@ -124,7 +77,7 @@ TEST_F(ExportGpuNetwork, ComputesWhatTheInterpreterDoes) {
 
 TEST_F(ExportGpuNetwork, ArraysOnTheGpuAreUsedAsTheyAre) {
   const Network network(net_.outputs(), gpu_);
-  emulate_kernels(network);
+  emulate_network(network);
   const ExportedLibrary library(write(network).library, "small");
   void* handle = library.open(nullptr);
   ASSERT_NE(handle, nullptr) << library.error();
@@ -150,7 +103,7 @@ TEST_F(ExportGpuNetwork, ArraysOnTheGpuAreUsedAsTheyAre) {
 
 TEST_F(ExportGpuNetwork, WhatTheMachineLacksIsSaid) {
   const Network network(net_.outputs(), gpu_);
-  emulate_kernels(network);
+  emulate_network(network);
   const ExportedNetwork written = write(network);
   // A library that was opened before has its driver and its device, so each case has a copy.
   int copies = 0;

@@ -12,6 +12,9 @@
 //   out/resnet50.weights   the weights in one file that is mapped: as the kernels read them
 //                          (packed), or for a GPU, where they are packed at open, as they are
 //
+// The functions of a network over dimensions take the sizes of the call: resnet50_run(network,
+// size_batch, inputs, outputs).
+//
 // The library of a network for a GPU has machine code for that architecture, and opens NVIDIA's
 // driver (libcuda.so.1, or what HEDDLE_LIBCUDA names) at run time. It has resnet50_run_on_gpu too,
 // for arrays that are on the GPU.

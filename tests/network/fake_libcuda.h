@@ -1,0 +1,69 @@
+// Exported networks for GPUs on a machine without one: a fake libcuda.so replaces NVIDIA's, and the
+// emulator runs the kernels.
+#pragma once
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "codegen/cuda/nvrtc.h"
+#include "driver/program_args.h"
+#include "emulated_kernels.h"
+#include "network/family_tasks.h"
+#include "network/task_schedules.h"
+
+namespace heddle::testing {
+
+class FakeLibcuda : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+    use_driver(HEDDLE_TEST_FAKE_LIBCUDA);
+    // The library of the driver is never closed, so that all tests see one driver.
+    void* library = ::dlopen(HEDDLE_TEST_FAKE_LIBCUDA, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << ::dlerror();
+    driver_ = reinterpret_cast<cuda::FakeDriver* (*)()>(::dlsym(library, "heddle_fake_driver"))();
+    info_ = driver_->device;
+  }
+  void TearDown() override {
+    if (driver_ != nullptr) {
+      driver_->device = info_;
+      driver_->device_count = 1;
+      driver_->kernels.clear();
+      driver_->failing.clear();
+    }
+    ::unsetenv("HEDDLE_LIBCUDA");
+    std::filesystem::remove_all(folder_);
+  }
+  static void use_driver(const std::string& path) {
+    ASSERT_EQ(::setenv("HEDDLE_LIBCUDA", path.c_str(), 1), 0);
+  }
+
+  /// Teaches the driver what the kernels of the network compute.
+  void emulate_network(const Network& network) {
+    const auto variants = network::task_variants(network, network.static_schedules());
+    for (size_t t = 0; t < variants.size(); ++t) {
+      for (size_t v = 0; v < variants[t].schedules.size(); ++v) {
+        const Schedule& s = variants[t].schedules[v];
+        const std::string name = "network_task" + std::to_string(t + v);
+        const GpuProgram program = lower_for_gpu(s, network::task_args(s), {.name = name});
+        prepared_ += program.prepare.size();
+        emulate_kernels(*driver_, program);
+      }
+    }
+  }
+
+  Target gpu_ = Target::parse("cuda -gpu=h200");
+  cuda::FakeDriver* driver_ = nullptr;
+  cuda::DeviceInfo info_;
+  size_t prepared_ = 0;  ///< kernels that prepare constants
+  std::string folder_ = (std::filesystem::path(::testing::TempDir()) /
+                         ("heddle_gpu_network_" + std::to_string(::getpid())))
+                            .string();
+};
+
+}  // namespace heddle::testing
