@@ -264,13 +264,18 @@ Blocks blocks_of_images(const Problem& p, const RegisterTile& tile) {
                 p.outer * p.other_rows / p.images.rows >= kBlocksEnoughATask * tasks ? 1 : tasks);
     return b;
   }
-  // A product needs some vectors of channels for a register tile.
+  // A product needs some vectors of channels for a register tile. Fewer are better than rows that
+  // are computed twice.
   constexpr int64_t kVectorsOfBlock = 4;
   const int64_t least = std::min(col_tiles, ceil_div(kVectorsOfBlock, tile.vectors));
   const int64_t tile_bytes = std::max<int64_t>(1, p.images.row_bytes / col_tiles);
   const int64_t most = near / (tile_bytes * p.images.rows);
-  b.col = balanced_block(ceil_div(col_tiles, least), std::max<int64_t>(1, most / least), tasks);
-  b.col = std::min(col_tiles, b.col * least);
+  if (most < least) {
+    b.col = std::max<int64_t>(1, most);
+  } else {
+    b.col = balanced_block(ceil_div(col_tiles, least), most / least, tasks);
+    b.col = std::min(col_tiles, b.col * least);
+  }
   b.other = rows_of(tile_bytes * b.col, 1);
   return b;
 }

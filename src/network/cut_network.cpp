@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "driver/family_target.h"
+#include "heddle/schedule/template.h"
 #include "network/family_graph.h"
 #include "network/passes/graph_pass.h"
+#include "schedule/image_chain.h"
 
 namespace heddle::network {
 namespace {
@@ -17,6 +19,29 @@ double bytes_of(const std::vector<Tensor>& tensors) {
   double bytes = 0;
   for (const Tensor& t : tensors) bytes += static_cast<double>(t.size() * t.dtype().bytes());
   return bytes;
+}
+
+/// The arithmetic that is done again where blocks of rows of a pointwise convolution meet (three
+/// convolutions in one node): the rows that the windows of two blocks read in common. Blocks of
+/// channels share nothing.
+double flops_done_again(const ComputeDag& dag, const Target& target) {
+  constexpr int64_t kShareOfL2 = 4;  // of the images of a block
+  double flops = 0;
+  for (const StageGroup& g : plan_groups(dag, &target)) {
+    if (g.images.size() != 2) continue;
+    const auto [first, second] = std::minmax(g.images[0].product, g.images[1].product);
+    const ImageRead read = image_read(dag, second);
+    const auto rows = static_cast<double>(dag.stage(second).axes()[1].extent());
+    double row_bytes = 0;
+    for (const StageGroup::ImagePart& part : g.images)
+      row_bytes += static_cast<double>(dag.info(part.last).points) / rows * 4;
+    const double block =
+        std::clamp(static_cast<double>(target.l2_bytes / kShareOfL2) / row_bytes, 1.0, rows);
+    const auto shared = static_cast<double>(std::max<int64_t>(0, read.window - read.stride));
+    flops += dag.info(first).flops * (rows / block - 1) * shared /
+             static_cast<double>(read.stride * rows);
+  }
+  return flops;
 }
 
 CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const PassOptions& passes) {
@@ -61,7 +86,9 @@ double estimated_seconds(const CutNetwork& network, const Target& target) {
   double seconds = 0;
   for (const ExtractedNode& node : network.nodes) {
     const ComputeDag dag(node.task_outputs);
-    double cycles = 0;
+    // Images have elements of f32.
+    double cycles =
+        flops_done_again(dag, target) / (2.0 * target.fma_units * target.vector_lanes(4));
     for (int s = 0; s < dag.size(); ++s) {
       if (dag.stage(s).is_placeholder() || dag.info(s).precomputable) continue;
       const int element = dag.stage(s).output(0).dtype().bytes();

@@ -1,4 +1,5 @@
 // Choices about parts of a network: what they change, and how tuning tries them.
+#include "network/cut_network.h"
 #include "network/network_testing.h"
 
 namespace heddle::testing {
@@ -134,6 +135,25 @@ TEST(Choices, AConvolutionIsComputedInBlocksOfTheOneThatReadsIt) {
       EXPECT_EQ(wrong_network(outputs, 1e-4, passes), "") << passes;
     }
   }
+}
+
+TEST(Choices, TheEstimateCountsRowsThatTwoBlocksCompute) {
+  const std::vector<Tensor> outputs = inverted_residual(1);
+  const auto seconds = [&](const std::string& passes, int64_t l2_bytes) {
+    Target target = Target::parse("llvm -mcpu=haswell -threads=1");
+    target.l2_bytes = l2_bytes;
+    return network::estimated_seconds(
+        network::cut_network(ComputeDag(outputs), target, parse_passes(passes)), target);
+  };
+  const std::string first = "fuse@conv2d:1x10x14x24", second = "fuse@depthwise_conv2d:1x10x14x24";
+  const std::string apart = "-" + first + ",-" + second, one = first + ",-" + second,
+                    both = first + "," + second;
+  // No image between two nodes.
+  EXPECT_LT(seconds(one, 1 << 20), seconds(apart, 1 << 20));
+  EXPECT_LT(seconds(both, 1 << 20), seconds(one, 1 << 20));
+  // Blocks of few rows.
+  EXPECT_EQ(seconds(one, 16 << 10), seconds(one, 1 << 20));
+  EXPECT_GT(seconds(both, 16 << 10), seconds(both, 1 << 20));
 }
 
 TEST(Choices, AnImageWithTwoReadersEndsANode) {
