@@ -253,6 +253,15 @@ std::string wrong_on_gpu(const std::vector<Tensor>& outputs, const Network& netw
   return differs_from_interpreter(outputs, args, arrays, tolerance);
 }
 
+TEST(Passes, ProductsOfOneInputAreOneOnAGpuThatTheyDoNotFill) {
+  const std::vector<Tensor> outputs = attention();
+  const Network joined(outputs, Target::parse("cuda -arch=sm_90"));
+  EXPECT_THAT(applied(joined), ::testing::Contains("join_products"));
+  EXPECT_EQ(wrong_on_gpu(outputs, joined, 1e-4), "");
+  const Network full(outputs, Target::parse("cuda -arch=sm_90 -sms=1"));
+  EXPECT_THAT(applied(full), ::testing::Not(::testing::Contains("join_products")));
+}
+
 TEST(Cuts, ALayerNormBeforeAProductIsOneNodeOnAGpu) {
   const Tensor x = placeholder({1, 16, 32}, f32, "x");
   const Tensor norm = ops::layer_norm(x, weights({32}), weights({32}));

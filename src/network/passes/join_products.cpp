@@ -27,6 +27,8 @@
 namespace heddle::network {
 namespace {
 
+constexpr int64_t kTile = 128;  // rows and columns of a product that a block of a GPU computes
+
 struct Product {
   int stage = -1;
   size_t column = 0;               ///< position among the axes
@@ -307,13 +309,20 @@ bool alike(const ComputeDag& dag, const Product& a, const Product& b) {
   return same_extents(dag.stage(a.stage).axes(), dag.stage(b.stage).axes(), a.column);
 }
 
+/// Whether joining products such as `p` gains by an estimate. On a CPU the input is packed once. On
+/// a GPU a product of fewer tiles than there are multiprocessors leaves some of them idle, and
+/// products run one after the other.
+bool gains(const ComputeDag& dag, const Product& p, const Target& target) {
+  if (!target.is_cuda()) return true;
+  int64_t tiles = 1;
+  for (const Axis& a : dag.stage(p.stage).axes()) tiles *= a.extent();
+  return dag::ceil_div(tiles, kTile * kTile) < target.gpu.sms;
+}
+
 }  // namespace
 
 std::vector<Tensor> join_products(const PassContext& context) {
   const ComputeDag& dag = context.dag;
-  // On GPUs the products stay apart: the templates choose tiles for each, and joined products were
-  // not measured.
-  if (context.target.is_cuda()) return dag.outputs();
   std::vector<std::vector<Product>> groups;
   for (int s = 0; s < dag.size(); ++s) {
     const std::optional<Product> p = product_of(dag, s);
@@ -332,7 +341,8 @@ std::vector<Tensor> join_products(const PassContext& context) {
     if (group.size() < 2) continue;
     Joiner joiner(dag, group);
     if (!joiner.possible()) continue;
-    if (!context.choices.on("join_products", place_of_group(dag, group), context.enabled,
+    const bool usual = context.enabled && gains(dag, group[0], context.target);
+    if (!context.choices.on("join_products", place_of_group(dag, group), usual,
                             std::to_string(group.size()) + " products of one input are one"))
       continue;
     const int64_t columns = joiner.run(rebuilder);
