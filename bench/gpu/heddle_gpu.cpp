@@ -65,6 +65,10 @@ std::optional<Schedule> schedule_of(const cli::Problem& p, const std::string& ch
   AutoSchedulerOptions options = current_auto_scheduler_options();
   options.use_records = false;
   const AutoSchedulerOptionsScope scope(options);
+  if (choice == "declared") {
+    options.use_alternatives = false;
+    return create_schedule(p.outputs, Target::cuda(), options);
+  }
   if (choice != "static") return with_knobs(p, choice);
   return create_schedule(p.outputs, Target::cuda(), options);
 }
@@ -77,8 +81,8 @@ const char* heddle_gpu_error() { return last_error.c_str(); }
 
 /// Compiles a subject such as "softmax:4096x4096" for the first GPU. `dtype` is that of the
 /// operands, or "tf32": f32 whose products are rounded to tf32. `choice` is "static"; "tuned",
-/// which is an error where no record applies; or knobs that replace those of the static choice,
-/// such as "pairs=0,raster=4".
+/// which is an error where no record applies; "declared", the static choice without rewrites of the
+/// graph; or knobs that replace those of that choice, such as "pairs=0,raster=4".
 void* heddle_gpu_open(const char* subject, const char* dtype, const char* choice) {
   return guarded(
       [&]() -> void* {

@@ -4,6 +4,8 @@
 //   location = -1: substituted into the readers      0: at the root, a kernel of its own
 //            =  n: at the n-th place that the host group offers: one value a row by every thread,
 //                  a row by the threads that share it (in their registers)
+#include <algorithm>
+
 #include "cuda/direct.h"
 #include "cuda/location_rule.h"
 #include "cuda/rows.h"
@@ -67,6 +69,15 @@ LocationProblem problem_of(const TemplateBuilder& t, const StageGroup& g) {
   return p;
 }
 
+// Whether stage `s` must be in memory where all knobs have their defaults. No template of a GPU
+// inlines a stage into a copy at the root.
+bool kept_by_default(const TemplateBuilder& t, int s) {
+  const auto& kept = t.group().kept;
+  return std::any_of(kept.begin(), kept.end(), [&](const GroupPlaces::KeptAtRoot& k) {
+    return k.stage == s && t.chosen(k.knob) == k.value;
+  });
+}
+
 class Recipe {
  public:
   Recipe(TemplateBuilder& t, const StageGroup& g)
@@ -74,7 +85,9 @@ class Recipe {
 
   void write() {
     const LocationProblem p = problem_of(t_, g_);
-    const Choice choice = t_.decide("cuda_location", p, location_rule);
+    Choice choice = t_.decide("cuda_location", p, location_rule);
+    if (kept_by_default(t_, g_.output_stage))
+      choice.set("location", 0, "its reader loads it from memory");
     std::vector<int64_t> where;
     if (p.may_inline) where.push_back(-1);
     // A stage that uses the results of a row's reductions is computed with them.
@@ -84,6 +97,7 @@ class Recipe {
     const Param location = t_.knob("location", where, choice);
     t_.set_location(g_.output_stage, location);
     require_resident(t_, g_, location);
+    require_memory(location);
     const bool at_root = std::find(where.begin(), where.end(), 0) != where.end();
     if (at_root || t_.chosen(location) == 0)
       t_.when(location, 0, [&] { flat_over_threads(t_, g_.output_stage, "root_"); });
@@ -92,6 +106,17 @@ class Recipe {
   }
 
  private:
+  void require_memory(Param location) {
+    for (const GroupPlaces::KeptAtRoot& k : t_.group().kept) {
+      if (k.stage != g_.output_stage) continue;
+      const Param knob = k.knob;
+      const int64_t value = k.value;
+      t_.require(
+          "'" + op_.name() + "' must be in memory where its reader loads it from there",
+          [=](const TemplateBuilder::Value& v) { return v(location) == 0 || v(knob) != value; });
+    }
+  }
+
   void at_place(int64_t at, Param location) {
     const StageGroup::Place& place = g_.places[static_cast<size_t>(at) - 1];
     const Part part = part_at(dag_, g_.output_stage, place);

@@ -107,10 +107,9 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     const Param unit = t.kind("unit", {"mma_sync", "wgmma"}, groups, {0, 1});
     const WarpGroupKnobs group_knobs = ask_warp_group(t, problem, unit, groups);
     for (const int operand : shape.producers()) {
-      const bool tunable =
-          std::find(g.tunable.begin(), g.tunable.end(), operand) != g.tunable.end();
       // TMA pads images by itself.
-      if (tunable && can_be_in_memory(t.dag(), g, operand)) t.keep_at_root(operand, unit, 1);
+      if (may_be_at_root(g, operand) && (!shape.view() || can_be_in_memory(t.dag(), g, operand)))
+        t.keep_at_root(operand, unit, 1);
     }
     t.when(unit, "mma_sync", by_mma_sync);
     t.when(unit, "wgmma", [&] { warp_group_product(t, g, shape, group_knobs); });

@@ -27,6 +27,8 @@ struct TensorCoreProblem {
   std::array<Operand, 2> operands;  ///< operand of the rows; operand of the columns
   /// Whether the column operand is contiguous along the columns.
   bool cols_lie_across = false;
+  /// Whether warp groups add up each tile of the depth in registers of its own (8-bit floats).
+  bool partial_sums = false;
   Gpu gpu;
 
   /// The number of steps of the depth in one mma.

@@ -114,6 +114,7 @@ TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu) const {
   p.pack = pack_;
   p.gpu = gpu;
   p.cols_lie_across = !lies_along_depth(1);
+  p.partial_sums = tensor_core_operands(*op_, true)->is_float8();
   if (!view_) {
     p.rows = axes_.rows;
     p.cols = axes_.cols;

@@ -24,6 +24,9 @@ struct WarpGroupTile {
 /// Elements in a row of a box (128 bytes) for operands of which `pack` fill 32 bits.
 inline constexpr int64_t group_box_row(int64_t pack) { return 32 * pack; }
 
+/// Whether stage `s` is one of `g` that may be computed before the product, in a kernel of its own.
+bool may_be_at_root(const StageGroup& g, int s);
+
 /// Whether wgmma and TMA can compute the product in place: a convolution of an image whose channels
 /// are innermost (window_shape.h), or two plain operands whose rows in memory
 /// are multiples of 16 bytes, over a depth of several tiles. Operands other than 16-bit floats must

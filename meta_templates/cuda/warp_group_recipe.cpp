@@ -13,6 +13,8 @@
 // convolution are windows of an image, which TMA finds by itself (im2col).
 #include "cuda/warp_group.h"
 
+#include <algorithm>
+
 #include "cuda/product_loops.h"
 #include "cuda/window_shape.h"
 
@@ -205,6 +207,10 @@ class Recipe {
 
 }  // namespace
 
+bool may_be_at_root(const StageGroup& g, int s) {
+  return std::find(g.tunable.begin(), g.tunable.end(), s) != g.tunable.end();
+}
+
 bool takes_warp_groups(const ComputeDag& dag, const StageGroup& g, const TensorCoreShape& shape,
                        const Gpu& gpu) {
   constexpr size_t kMostDims = 5;
@@ -218,7 +224,7 @@ bool takes_warp_groups(const ComputeDag& dag, const StageGroup& g, const TensorC
     const bool sixteen_bytes = shape.layout(o).vector >= 4 * shape.pack();
     if (!sixteen_bytes || a.tensor.extents().size() > kMostDims) return false;
     if (shape.pack() != 2 && !shape.lies_along_depth(o)) return false;
-    if (!can_be_in_memory(dag, g, a.producer)) return false;
+    if (!can_be_in_memory(dag, g, a.producer) && !may_be_at_root(g, a.producer)) return false;
   }
   return true;
 }

@@ -41,7 +41,12 @@ bool boxes_of_use(const WarpGroupTile& t, int64_t rows, int64_t cols) {
   return t.rows() - kBoxRow < rows && t.cols - kBoxRow < cols;
 }
 
-int64_t accumulators(int64_t tiles, int64_t cols) { return tiles * cols / 2; }
+// Registers of a thread for sums.
+int64_t accumulators(const TensorCoreProblem& p, int64_t tiles, int64_t cols) {
+  return tiles * cols / 2 * (p.partial_sums ? 2 : 1);
+}
+// The most of them that the rule chooses. Larger tiles left no registers for the epilogue.
+int64_t most_chosen(const TensorCoreProblem& p) { return p.partial_sums ? 192 : 128; }
 
 // If columns run across the depth, rows of a box have 64 columns.
 std::vector<int64_t> column_counts(const TensorCoreProblem& p) {
@@ -77,7 +82,8 @@ WarpGroupTile choose_tile(const TensorCoreProblem& p, const Choice& given) {
             !agrees(given, "group_cols", cols))
           continue;
         if (!boxes_of_use(t, p.rows, p.cols) || threads_of(t) > p.gpu.threads_per_block) continue;
-        if (accumulators(tiles, cols) > 128 || most_stages(p, t) < kLeastStages) continue;
+        if (accumulators(p, tiles, cols) > most_chosen(p) || most_stages(p, t) < kLeastStages)
+          continue;
         t.stages = std::min(kMostStages, most_stages(p, t));
         const double cycles = warp_group_cycles(p, t);
         if (least >= 0 && cycles >= least) continue;
@@ -157,7 +163,7 @@ WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const TensorCoreProblem& p, Pa
            stage_bytes(tile(v)) * v(k.group_stages) + kOtherBytes <= gpu.smem_per_block;
   });
   t.require("the accumulators of a warp group must fit its registers", [=](const auto& v) {
-    return v(unit) == 0 || accumulators(v(k.group_tiles), v(k.group_cols)) <= kMostAccumulators;
+    return v(unit) == 0 || accumulators(p, v(k.group_tiles), v(k.group_cols)) <= kMostAccumulators;
   });
   t.require("a block has no more threads than it may", [=](const auto& v) {
     return v(unit) == 0 || threads_of(tile(v)) <= gpu.threads_per_block;

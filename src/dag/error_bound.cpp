@@ -1,5 +1,6 @@
 #include "heddle/dag/error_bound.h"
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
@@ -16,6 +17,8 @@ using dag::ErrorExpr;
 // The largest size of a body, counted as a tree. Larger bodies take more than a second to compile.
 constexpr double kLargestTree = 20000;
 constexpr double kTf32Roundings = 0x1p-10;  // error of a product, half from each operand
+// What wgmma cuts from the terms of a sum of 8-bit floats, relative to the sum of their sizes.
+constexpr double kFloat8Sums = 0x1p-7;
 
 DataType value_type(DataType t) { return t.is_float() ? f64 : t; }
 DataType error_type(DataType t) { return t.is_bool() ? boolean : f64; }
@@ -180,6 +183,9 @@ class Declarer {
     const double n = static_cast<double>(info.reduce_points);
     double each = type.is_float() ? (8 + 4 * std::sqrt(n)) * dag::unit_roundoff(type) : 0;
     if (model_.tf32 && product && type == f32) each += kTf32Roundings;
+    const auto is_float8 = [](const Access& a) { return a.tensor.dtype().is_float8(); };
+    if (product && std::any_of(info.reads.begin(), info.reads.end(), is_float8))
+      each += kFloat8Sums;
     const auto term = [&](const auto& axes, const auto& over) {
       const Bounded s = sources(op, axes, over)[0];
       if (each == 0) return sum(s.error, over);

@@ -9,6 +9,9 @@
 //   result[i, j] = P[i, j]                                      of M x N elements
 //
 // An operand without a padded axis is read as it is. The terms that are added are zeros.
+//
+// For types of less than four bytes, multiples of 16 bytes are those that TMA can load: there only
+// axes grow along which an operand lies in memory.
 #include <algorithm>
 #include <optional>
 
@@ -41,6 +44,15 @@ bool can_pad(const Access* const operands[2], const Axis& axis) {
   });
 }
 
+constexpr int64_t kBoxPitch = 16;  // bytes: TMA loads rows of multiples of it
+
+bool is_narrow(const Access& a) { return a.tensor.dtype().bytes() < 4; }
+
+/// Whether rows of `a` in memory run along `axis`.
+bool lies_along(const Access& a, const Axis& axis) {
+  return dag::plain_dimension(a, axis) + 1 == static_cast<int>(a.indices.size());
+}
+
 std::string match(const RewriteSite& site, Padding* out) {
   Padding p;
   if (std::string why = dag::match_contraction(site.dag, site.stage, p.operands); !why.empty())
@@ -48,9 +60,13 @@ std::string match(const RewriteSite& site, Padding* out) {
   const Operation& op = site.op();
   const int64_t to = site.values[0];
   if (to < 2) return "no extent is padded to multiples of " + std::to_string(to);
+  const bool for_boxes =
+      is_narrow(*p.operands[0]) && to * p.operands[0]->tensor.dtype().bytes() == kBoxPitch;
   bool any = false;
   const auto pad = [&](const Axis& a, bool in_both) {
-    const bool can = can_pad(p.operands, a) &&
+    const bool wanted =
+        !for_boxes || lies_along(*p.operands[0], a) || lies_along(*p.operands[1], a);
+    const bool can = wanted && can_pad(p.operands, a) &&
                      (!in_both || (p.operands[0]->depends_on(a) && p.operands[1]->depends_on(a)));
     const int64_t e = a.extent(), up = can ? padded(e, to) : e;
     any = any || up > e;
@@ -147,13 +163,50 @@ std::vector<std::vector<int64_t>> suited(const RewriteSite& site, const Target& 
   return out;
 }
 
-RewriteEstimate estimate(const RewriteSite& site, const Target&) {
+/// How many times faster wgmma computes the product from padded copies than mma.sync does from rows
+/// that TMA cannot load; 0 where TMA can load both operands as they are, or cannot even then.
+double gain_of_boxes(const RewriteSite& site, const Padding& p, double points,
+                     const Target& target) {
+  // Measured on an H200: multiply-adds per second of 16-bit floats by each; bytes per second of a
+  // copy; seconds of a kernel besides its work, and of a step of the depth whose elements are
+  // loaded one by one.
+  constexpr double kByElements = 6e13, kByBoxes = 2.5e14, kCopied = 2.5e12, kKernel = 2.5e-6,
+                   kStep = 5e-8;
+  const Operation& op = site.op();
+  if (!target.is_cuda() || !target.gpu.has_wgmma() || p.reduce.size() != 1) return 0;
+  double copies = 0;
+  bool helps = false;
+  for (const Access* a : p.operands) {
+    const int64_t bytes = a->tensor.dtype().bytes(), row = a->tensor.extents().back() * bytes;
+    const bool along_depth = lies_along(*a, op.reduce_axes()[0]);
+    if (!is_narrow(*a) || (bytes == 1 && !along_depth)) return 0;
+    if (row % kBoxPitch == 0) continue;
+    int64_t padded_row = along_depth ? p.reduce[0] : 0;
+    for (std::size_t i = 0; i < op.axes().size(); ++i) {
+      if (lies_along(*a, op.axes()[i])) padded_row = p.spatial[i];
+    }
+    if (padded_row * bytes % kBoxPitch != 0) return 0;
+    helps = true;
+    if (!dag::is_constant_operand(site.dag, *a))
+      copies += kKernel + 2 * static_cast<double>(a->tensor.size() * bytes) / kCopied;
+  }
+  if (!helps) return 0;
+  const double bytes = p.operands[0]->tensor.dtype().bytes(), work = points * bytes / 2;
+  const double steps = static_cast<double>(op.reduce_axes()[0].extent());
+  return (kKernel + std::max(work / kByElements, steps * kStep)) /
+         (kKernel + work / kByBoxes + copies);
+}
+
+RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
+  constexpr double kLeastGain = 1.2;  // of the model for boxes
   Padding p;
   match(site, &p);
   double points = 1;  // points of the iteration space
   for (const auto* axes : {&site.op().axes(), &site.op().reduce_axes()}) {
     for (const Axis& a : *axes) points *= static_cast<double>(a.extent());
   }
+  if (const double gain = gain_of_boxes(site, p, points, target); gain > kLeastGain)
+    return {gain, "TMA loads rows of 16 bytes, for a copy of the operands"};
   for (const Access* a : p.operands) {
     if (dag::is_constant_operand(site.dag, *a)) continue;
     if (points < kReadOften * static_cast<double>(a->tensor.size()))

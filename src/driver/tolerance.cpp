@@ -35,6 +35,17 @@ bool rounds_to_tf32(const ComputeDag& dag) {
   return false;
 }
 
+// Whether the matrix units of a GPU may add up products of 8-bit floats.
+bool adds_float8(const ComputeDag& dag) {
+  for (int i = 0; i < dag.size(); ++i) {
+    if (dag.info(i).stage_class != StageClass::ComplexReduction) continue;
+    for (const Access& a : dag.info(i).reads) {
+      if (a.tensor.dtype().is_float8()) return true;
+    }
+  }
+  return false;
+}
+
 // Half a unit in the last place, relative to the value.
 double rounding_of(DataType t) {
   if (t == f64) return 0x1p-53;
@@ -79,6 +90,12 @@ Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, do
   const double scale = std::max(largest(reference), magnitude);
   double atol = sum_epsilon * (64 + 4 * std::sqrt(terms)) * scale;
   if (inner > sum_epsilon) atol += 4 * inner * scale;
+  if (adds_float8(dag)) {
+    // Each wgmma of 32 steps cuts terms 13 bits below the largest one, at most 2^-7 of a sum of 128
+    // steps. These sums are added up in f32.
+    const double products = magnitude > 0 ? std::sqrt(terms) : 0;
+    atol += std::max(0x1p-7 * scale, 0x1p-9 * products);
+  }
   if (t == f32 && allow_tf32 && rounds_to_tf32(dag)) {
     // Each product has a relative error of up to 2^-10, one half for each operand.
     const double products = magnitude > 0 ? std::sqrt(terms) : 0;

@@ -4,6 +4,8 @@
 //     a group;
 //   - a reduction whose only readers are an element-wise chain up to an output stage without an
 //     anchor joins the group of that output stage;
+//   - on GPUs also where the output stage takes a part of it, as of a padded product of narrow
+//     types (pad_product.cpp), whose sums in f32 would take longer to store than to compute;
 //   - a reduction along the rows of an output stage (a softmax's maximum) may be computed per row;
 //   - the stages of attention on the tensor cores of a GPU are one group (dag/attention.h);
 //   - on CPUs, stages after a product that have its rows are computed along with it (row_chain.h),
@@ -28,6 +30,7 @@ class Planner {
   Planner(const ComputeDag& dag, const Target* target)
       : dag_(dag),
         cpu_(target && target->kind == "llvm" ? target : nullptr),
+        has_matrix_units_(target && target->is_cuda() && target->gpu.sm() >= 80),
         group_of_(dag.size()),
         inlined_(dag.size(), 0),
         copies_(dag.size(), 1),
@@ -328,7 +331,23 @@ class Planner {
       }
       if (c != g.output_stage && !elementwise_to_output_stage(c, g)) return false;
     }
-    return same_shape(s, g.output_stage);
+    return same_shape(s, g.output_stage) || is_padded_product(s, g.output_stage);
+  }
+  // Whether `s` is a product for matrix units of which stage `part` takes the first elements of
+  // each axis, a little fewer than all.
+  bool is_padded_product(int s, int part) const {
+    constexpr int64_t kMostGrowth = 8;  // an axis grows by at most an eighth
+    if (!has_matrix_units_ || dag_.info(s).stage_class != StageClass::ComplexReduction)
+      return false;
+    const auto narrow = [](const Access& a) { return a.tensor.dtype().bytes() < 4; };
+    const std::vector<Access>& reads = dag_.info(s).reads;
+    const auto &all = dag_.stage(s).axes(), &some = dag_.stage(part).axes();
+    return std::all_of(reads.begin(), reads.end(), narrow) &&
+           std::equal(all.begin(), all.end(), some.begin(), some.end(),
+                      [](const Axis& a, const Axis& b) {
+                        return b.extent() <= a.extent() &&
+                               (a.extent() - b.extent()) * kMostGrowth <= b.extent();
+                      });
   }
   bool same_shape(int a, int b) const {
     const auto &x = dag_.stage(a).axes(), &y = dag_.stage(b).axes();
@@ -381,6 +400,7 @@ class Planner {
   static constexpr double kMaxInlineFlops = 12;
   const ComputeDag& dag_;
   const Target* cpu_;
+  const bool has_matrix_units_;  // of a GPU
   std::vector<StageGroup> groups_;
   std::vector<std::set<int>> group_of_;
   std::vector<char> inlined_;

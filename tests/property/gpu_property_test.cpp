@@ -27,7 +27,7 @@ TEST(GpuProperty, RandomConfigs) {
   const std::vector<std::string> chips{"h200", "a100"};
   selftest::Coverage coverage;
   std::map<std::string, int> matrix_unit;  // pairs that ran on it, by the type of the first operand
-  int failures = 0;
+  int failures = 0, warp_groups = 0;
   // Rare cases may need more pairs than were requested: at most twice as many.
   const auto enough = [&](int64_t pairs) {
     return pairs >= count && (count < 500 || pairs >= 2 * count || undrawn_rules(coverage).empty());
@@ -42,6 +42,7 @@ TEST(GpuProperty, RandomConfigs) {
     const size_t at = r.declaration.find(" A:");
     if (r.text.find("cuda_tensor_core") != std::string::npos && at != std::string::npos)
       ++matrix_unit[r.declaration.substr(at + 3, r.declaration.find('[', at) - at - 3)];
+    warp_groups += r.text.find("unit\":\"wgmma\"") != std::string::npos ? 1 : 0;
     if (r.problem.empty()) continue;
     ++failures;
     ADD_FAILURE() << r.problem << "\n  " << r.text << "\n  reproduce: heddle selftest --target \""
@@ -52,7 +53,11 @@ TEST(GpuProperty, RandomConfigs) {
     for (const std::string& rule : undrawn_rules(coverage))
       ADD_FAILURE() << "no pair exercised the rule " << rule;
   }
-  for (const char* type : {"f16", "bf16", "f32", "i8", "u8"}) {
+  std::cout << "  by warp groups: " << warp_groups << " pairs\n";
+  if (count >= 500) {
+    EXPECT_GE(warp_groups, 1);
+  }
+  for (const char* type : {"f16", "bf16", "f32", "i8", "u8", "f8e4m3"}) {
     std::cout << "  on matrix units, of " << type << ": " << matrix_unit[type] << " pairs\n";
     if (count >= 500) {
       EXPECT_GE(matrix_unit[type], 5) << type;

@@ -123,7 +123,8 @@ struct SelftestOptions {
   std::string compile_for;  ///< a CPU; empty: the target
   int64_t count = 500;
   uint64_t seed = 1;
-  std::string only;  ///< declarations with this text
+  std::string only;    ///< declarations with this text
+  std::string config;  ///< pairs whose template or knobs have this text
   bool verbose = false;
 };
 int run_selftest(const SelftestOptions& options);

@@ -147,6 +147,8 @@ void add_selftest(CLI::App& app, SelftestOptions& o) {
       ->check(CLI::Range(1, INT_MAX));
   c->add_option("--seed", o.seed, "Seed of the first pair; each next pair adds 1 (1)");
   c->add_option("--only", o.only, "Only declarations whose text contains this, such as matmul");
+  c->add_option("--config", o.config,
+                "Only pairs whose template or knobs contain this, such as wgmma");
   c->add_flag(
       "-v,--verbose", o.verbose,
       "Print every pair, the kernels of those that fail, and the choices that were covered");

@@ -23,6 +23,7 @@ selftest::PairOptions pair_options(const SelftestOptions& o) {
   pair.target = Target::parse(o.target);
   pair.emulate = o.emulate;
   pair.only = o.only;
+  pair.config = o.config;
   pair.keep_kernels = o.verbose;
   if (o.emulate && !pair.target.is_cuda()) {
     throw_user_error("only GPUs are emulated, not '" + o.target + "'", {},
@@ -74,8 +75,9 @@ int run_selftest(const SelftestOptions& options) {
   }
   progress.clear();
   if (done == 0) {
-    throw_user_error("no declaration has the text '" + options.only + "'", {},
-                     "--verbose shows what there is");
+    throw_user_error(options.config.empty() ? "no declaration has the text '" + options.only + "'"
+                                            : "no pair has the text '" + options.config + "'",
+                     {}, "--verbose shows what there is");
   }
   if (options.verbose) coverage.print(std::cout);
   std::cout << passed << " of " << done << " pairs passed" << std::endl;

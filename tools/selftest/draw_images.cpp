@@ -41,7 +41,15 @@ void Drawer::convolution() {
     t = one_of<DataType>({bf16, f16, f16, i8, u8, f32});
     p_.allow_tf32 = t == f32;
   }
-  int64_t h = pick(1, 14) + (r - 1) * at.dilation[0], w = pick(1, 14) + (s - 1) * at.dilation[1];
+  int64_t most = 14;
+  if (nhwc && pick(0, 5) == 0) {  // windows that TMA loads: whole rows of 128 bytes
+    at.groups = 1, c = 64 * pick(1, 2), k = one_of<int64_t>({8, 40, 64, 72});
+    t = flip() ? bf16 : f16;
+    p_.allow_tf32 = false;
+    most = 10;
+  }
+  int64_t h = pick(1, most) + (r - 1) * at.dilation[0],
+          w = pick(1, most) + (s - 1) * at.dilation[1];
   p_.reduce_length = r * s * c / at.groups;
   Tensor x = nhwc ? input({n, h, w, c}, t, "X") : input({n, c, h, w}, t, "X");
   Tensor wt = nhwc ? input({r, s, c / at.groups, k}, t, "W", flip())

@@ -52,6 +52,7 @@ void Drawer::contraction() {
 // Products of the types of matrix units, with sizes around those of their tiles. Some are deep
 // enough to be cut along the reduction.
 void Drawer::matrix_unit() {
+  if (flip()) return whole_rows();
   const std::vector<int64_t> around{2, 3, 7, 8, 15, 16, 17, 31, 32, 48, 65, 72, 100, 129};
   const bool deep = pick(0, 3) == 0;
   const int64_t m = deep ? pick(2, 20) : one_of(around), n = deep ? pick(2, 20) : one_of(around);
@@ -71,6 +72,35 @@ void Drawer::matrix_unit() {
   done("product(" + std::string(ta ? "T" : "N") + (tb ? "T)" : "N)") +
            (p_.allow_tf32 ? " tf32" : ""),
        {epilogue(ops::matmul(a, b, ta, tb))});
+}
+
+// Products of which TMA may load the tiles: most rows in memory are multiples of 16 bytes. For
+// types of other sizes than 16 bits, most operands lie along the depth.
+void Drawer::whole_rows() {
+  const DataType t = one_of<DataType>({bf16, f16, i8, u8, f32, f8e4m3, f8e5m2, f8e4m3});
+  const bool along = t.bytes() != 2 && pick(0, 3) > 0, uneven = pick(0, 4) == 0;
+  const int64_t m = one_of<int64_t>({40, 72, 104, 136, 200}),
+                n = one_of<int64_t>({32, 64, 72, 104, 136}) + (uneven ? pick(1, 7) : 0),
+                k = one_of<int64_t>({80, 144, 208, 272}) + (uneven ? pick(1, 7) : 0);
+  const bool ta = !along && flip(), tb = along || flip();
+  std::vector<int64_t> sa = ta ? std::vector<int64_t>{k, m} : std::vector<int64_t>{m, k};
+  std::vector<int64_t> sb = tb ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n};
+  if (pick(0, 3) == 0) {
+    sa.insert(sa.begin(), pick(2, 3));
+    sb.insert(sb.begin(), sa[0]);
+  }
+  DataType other = t;
+  if (t.bits == 8 && pick(0, 3) == 0)
+    other = t.is_float8() ? (t == f8e4m3 ? f8e5m2 : f8e4m3) : t == i8 ? u8 : i8;
+  p_.allow_tf32 = t == f32;
+  p_.reduce_length = k;
+  ops::Precision precision;
+  if (t.is_float8() && pick(0, 3) > 0) precision.output = one_of<DataType>({f32, bf16, f16});
+  const Tensor a = input(sa, t, "A"), b = input(sb, other, "B", pick(0, 3) == 0);
+  const Tensor c = ops::matmul(a, b, ta, tb, precision);
+  done("product of whole rows(" + std::string(ta ? "T" : "N") + (tb ? "T)" : "N)") +
+           (p_.allow_tf32 ? " tf32" : ""),
+       {c.dtype().is_float8() ? c : epilogue(c)});
 }
 
 // Products of products, whose rows may go through both together. The heads may be an inner

@@ -23,6 +23,7 @@ class Drawer {
   void contraction();
   void long_sum();
   void matrix_unit();
+  void whole_rows();
   void attention();
   void decoding();
   void layers();

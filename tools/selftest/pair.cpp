@@ -1,5 +1,6 @@
 #include "selftest/pair.h"
 
+#include <algorithm>
 #include <map>
 
 #include "heddle/codegen/emulator.h"
@@ -57,7 +58,10 @@ Run compiled(const Target& target) {
 }
 
 bool is_wanted(const PairResult& result, const PairOptions& options) {
-  return options.only.empty() || result.declaration.find(options.only) != std::string::npos;
+  const std::string config =
+      result.text.substr(std::min(result.text.size(), result.declaration.size()));
+  return result.declaration.find(options.only) != std::string::npos &&
+         (config.find(options.config) != std::string::npos || !result.problem.empty());
 }
 
 std::string random_rewrite(const ComputeDag& dag, const Target& target, Rng& rng) {
@@ -87,7 +91,7 @@ PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverag
   try {
     const RandomProgram program = random_program(rng);
     result.declaration = result.text = program.text;
-    if (!is_wanted(result, options)) return result;
+    if (program.text.find(options.only) == std::string::npos) return result;
     Target target = options.target;
     AutoSchedulerOptions scheduler = current_auto_scheduler_options();
     scheduler.allow_tf32 |= program.allow_tf32 && target.is_cuda();
@@ -103,6 +107,7 @@ PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverag
     const Template t = make_template(dag, target, scheduler);
     const Config c = rng.uniform_int(0, 9) == 0 ? t.default_config() : random_config(t, rng);
     result.text += "\n  " + t.name() + " " + t.config_to_json(c).dump();
+    if (!is_wanted(result, options)) return result;
     if (coverage != nullptr) coverage->count(t, c);
     const Case want(program, seed, scheduler.allow_tf32);
     const std::vector<NDArray> arrays = want.fresh_arrays();

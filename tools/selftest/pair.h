@@ -51,7 +51,8 @@ struct PairOptions {
   /// The CPU that schedules of `target` are compiled for; none: `target`. Instructions that it
   /// lacks are expanded.
   std::optional<Target> compile_for = {};
-  std::string only = {};  ///< not empty: declarations without this text are not run
+  std::string only = {};    ///< not empty: declarations without this text are not run
+  std::string config = {};  ///< not empty: pairs without this text in their configs are not run
   bool keep_kernels = false;
 };
 /// A rewrite of `dag` that is legal, whatever is expected of it, each rule as often as the others;

@@ -3,15 +3,43 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 namespace heddle::selftest {
 
-Config random_config(const Template& t, Rng& rng) {
-  for (int attempt = 0; attempt < 30; ++attempt) {
-    Config c;
-    for (const Knob& k : t.knobs()) {
-      c.values.push_back(k.values[rng.uniform_int(0, static_cast<int64_t>(k.values.size()) - 1)]);
+namespace {
+
+Config uniform_config(const Template& t, Rng& rng) {
+  Config c;
+  for (const Knob& k : t.knobs()) c.values.push_back(rng.choose(k.values));
+  return c;
+}
+
+// A legal config whose kinds are drawn first, each as often as the others, however few configs of
+// a kind are legal. Nothing where few draws find none.
+std::optional<Config> config_of_kinds(const Template& t, Rng& rng) {
+  constexpr int kMostDraws = 300;
+  const Config kinds = uniform_config(t, rng);
+  for (int attempt = 0; attempt < kMostDraws; ++attempt) {
+    Config c = uniform_config(t, rng);
+    for (size_t k = 0; k < c.values.size(); ++k) {
+      if (t.knobs()[k].is_kind()) c.values[k] = kinds.values[k];
     }
+    if (t.why_invalid(c).empty()) return c;
+  }
+  return {};
+}
+
+}  // namespace
+
+Config random_config(const Template& t, Rng& rng) {
+  const auto is_choice = [](const Knob& k) { return k.is_kind() && k.values.size() > 1; };
+  if (std::any_of(t.knobs().begin(), t.knobs().end(), is_choice) && rng.uniform_int(0, 1) == 1) {
+    if (std::optional<Config> c = config_of_kinds(t, rng)) return *std::move(c);
+  }
+  for (int attempt = 0; attempt < 30; ++attempt) {
+    Config c = uniform_config(t, rng);
     if (t.why_invalid(c).empty()) return c;
   }
   // Where few configs are valid, the walk starts from a valid one and changes knob after knob, in

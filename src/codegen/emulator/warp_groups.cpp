@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "codegen/emulator/machine.h"
 #include "codegen/interpreter/value.h"
@@ -19,6 +20,22 @@ double rounded_to_tf32(double v) {
   const auto x = static_cast<float>(v);
   if (!std::isfinite(x)) return v;
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + 0x1000) & ~std::uint32_t{0x1fff});
+}
+
+// The sum of 8-bit floats of one wgmma: terms are aligned to the largest one, and what lies 13 bits
+// below its first bit is cut (DeepSeek-V3 Technical Report, arXiv:2412.19437, section 3.5.2).
+double short_sum(const std::vector<double>& terms) {
+  constexpr int kBits = 13;
+  double most = 0;
+  for (const double t : terms) {
+    if (!std::isfinite(t)) return std::accumulate(terms.begin(), terms.end(), 0.0);
+    most = std::max(most, std::abs(t));
+  }
+  if (most == 0) return 0;
+  const double unit = std::ldexp(1.0, std::ilogb(most) - kBits);
+  double sum = 0;
+  for (const double t : terms) sum += std::trunc(t / unit) * unit;
+  return sum;
 }
 
 }  // namespace
@@ -353,6 +370,7 @@ void WarpGroups::run(int g, const GroupProduct& p) {
   const std::vector<double> a = values(g, p.a), b = values(g, p.b);
   const int depth = p.a.depth();
   const bool integers = !p.c->buffer->dtype.is_float();
+  std::vector<double> terms(static_cast<std::size_t>(1 + depth));
   for (int thread = 0; thread < kGroup; ++thread) {
     const int lane = thread % kWarp;
     for (int i = 0; i < p.b.lines / 2; ++i) {
@@ -361,12 +379,15 @@ void WarpGroups::run(int g, const GroupProduct& p) {
       const auto at = static_cast<std::size_t>(
           (p.registers[static_cast<std::size_t>(thread)] + i) * m_.threads + g * kGroup + thread);
       // Integers are exact in double: a sum of 32 products of bytes and one 32-bit number.
-      double sum = integers ? static_cast<double>(p.c->values[at].i) : p.c->values[at].f;
-      if (p.begins) sum = 0;
+      terms[0] = integers ? static_cast<double>(p.c->values[at].i) : p.c->values[at].f;
+      if (p.begins) terms[0] = 0;
       for (int k = 0; k < depth; ++k) {
-        sum += a[static_cast<std::size_t>(row * depth + k)] *
-               b[static_cast<std::size_t>(column * depth + k)];
+        terms[static_cast<std::size_t>(1 + k)] = a[static_cast<std::size_t>(row * depth + k)] *
+                                                 b[static_cast<std::size_t>(column * depth + k)];
       }
+      const double sum = p.a.storage->buffer->dtype.is_float8()
+                             ? short_sum(terms)
+                             : std::accumulate(terms.begin(), terms.end(), 0.0);
       if (integers) {
         p.c->values[at].i = interp::Int<std::int32_t>::wrap(static_cast<std::int64_t>(sum));
       } else {

@@ -27,6 +27,7 @@
 #include "lower/gpu/chained_products.h"
 #include "lower/gpu/gpu_passes.h"
 #include "lower/gpu/group_nest.h"
+#include "lower/gpu/partial_sums.h"
 #include "lower/gpu/tile_ring.h"
 
 namespace heddle::gpu {
@@ -278,6 +279,8 @@ class Roles {
       return by_one(on(TileOpKind::BarrierArrive, empty_, slot_of(c), kernel_.pair > 1 ? 1 : 0));
     };
     const Stmt use = consumer(in_slot(p.use, p, slot, false), before);
+    if (sums_are_short(use))
+      return make_for(f.var, f.extent, f.loop, round_of_short_sums(use, count, release(count)));
     const Stmt round =
         make_block({wait(full_, slot, parity_of(count)), make_sync(SyncKind::GroupFence), use,
                     make_sync(SyncKind::GroupCommit), wait_for_products(use, 1),
@@ -302,6 +305,17 @@ class Roles {
         }};
     chained_registers_ = registers_of_chain(ring_.use);
     return chained_products(f, ring_, ring);
+  }
+
+  // The f32 registers of the sums take what the products of one tile add up to. Another warp group
+  // multiplies meanwhile.
+  Stmt round_of_short_sums(const Stmt& use, const Expr& count, const Stmt& release) const {
+    const PartialSums part = partial_sums(use);
+    const Stmt round = make_block({part.clear, wait(full_, slot_of(count), parity_of(count)),
+                                   make_sync(SyncKind::GroupFence), part.products,
+                                   make_sync(SyncKind::GroupCommit),
+                                   wait_for_products(part.products, 0), release, part.add});
+    return make_allocate(part.registers, round);
   }
 
   static Stmt wait_for_products(const Stmt& use, int pending) {
