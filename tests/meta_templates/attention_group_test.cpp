@@ -8,11 +8,13 @@
 #include "heddle/codegen/cuda.h"
 #include "heddle/dag/attention.h"
 #include "meta_templates/attention_forms.h"
+#include "meta_templates/changed_kernels.h"
 
 namespace heddle::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 struct Tile {
@@ -178,6 +180,29 @@ TEST(AttentionByGroups, ProductsOverlapWithPowers) {
     ASSERT_NE(next, std::string::npos) << what;
     at = next;
   }
+}
+
+TEST(AttentionByGroups, TheEmulatorFindsWhatIsDoneTooEarly) {
+  const AutoSchedulerOptionsScope scope(as_declared());
+  const selftest::RandomProgram p = attention(heads_of(64, 64, 256));
+  const Schedule s = by_groups(p, {});
+  const auto said = [&](const Change& change) { return complaint_about(p, s, change); };
+  // The wait for a product, by the name of its accumulators.
+  const auto not_waiting_for_product = [](const std::string& suffix) {
+    return [=](const Stmt& x) {
+      const TileOp* op = x.as<TileOp>();
+      const bool drop =
+          op && op->op == TileOpKind::GroupWait && op->operands[0].buffer->name.ends_with(suffix);
+      return drop ? Stmt() : x;
+    };
+  };
+  EXPECT_EQ(said([](const Stmt& x) { return x; }), "");
+  EXPECT_THAT(said(not_waiting_for_product(".products")), HasSubstr("no wait for it came before"));
+  EXPECT_THAT(said(not_waiting_for_product(".weighted")), Not(IsEmpty()));
+  EXPECT_THAT(said(not_waiting_for("arrived")), Not(IsEmpty()));
+  EXPECT_THAT(said(not_waiting_for("full")), HasSubstr("has not arrived"));
+  EXPECT_THAT(said(without(TileOpKind::BarrierArrive)), HasSubstr("has no end"));
+  EXPECT_THAT(said(without_fences()), HasSubstr("no fence"));
 }
 
 TEST(AttentionByGroups, AreTheStaticChoiceOfManyRows) {

@@ -8,6 +8,7 @@
 #include "heddle/codegen/emulator.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/ops/ops.h"
+#include "meta_templates/changed_kernels.h"
 #include "meta_templates/emulated_schedule.h"
 
 namespace heddle::testing {
@@ -257,46 +258,10 @@ TEST(WarpGroups, CompileWithoutWarnings) {
 
 // ---- what the emulator finds ----
 
-using Change = std::function<Stmt(const Stmt&)>;
-
-Stmt changed(const Stmt& s, const Change& change) {
-  if (!s) return s;
-  if (s.as<TileOp>() || s.as<Sync>()) return change(s);
-  return map_children(
-      s, [&](const Stmt& c) { return changed(c, change); }, [](const Expr& e) { return e; });
-}
-
 // What the emulator says of a right kernel whose statements are changed.
 std::string complaint(const Change& change) {
   const selftest::RandomProgram p = product({}, 64, 128, 320);
-  GpuProgram lowered = lower_gpu(schedule(p, {1, 1, 64, 2, 1}), p.args());
-  lowered.main[0].body = changed(lowered.main[0].body, change);
-  const selftest::Case want(p, 3);
-  try {
-    emulate(lowered, want.fresh_arrays(), {.seed = 1});
-  } catch (const Error& e) {
-    return e.message;
-  }
-  return "";
-}
-
-Change without(TileOpKind kind, const std::string& buffer = "") {
-  return [=](const Stmt& s) {
-    const TileOp* op = s.as<TileOp>();
-    const bool drop =
-        op && op->op == kind && (buffer.empty() || op->operands[0].buffer->name == buffer);
-    return drop ? Stmt() : s;
-  };
-}
-
-// Waits for the phase before the first, which is over at once.
-Change not_waiting_for(const std::string& barrier) {
-  return [=](const Stmt& s) {
-    const TileOp* op = s.as<TileOp>();
-    if (!op || op->op != TileOpKind::BarrierWait || op->operands[0].buffer->name != barrier)
-      return s;
-    return make_group_op(op->op, {op->operands[0], {op->operands[1].buffer, Expr(1)}}, 0, 0, 0, 0);
-  };
+  return complaint_about(p, schedule(p, {1, 1, 64, 2, 1}), change);
 }
 
 TEST(WarpGroups, TheEmulatorFindsWhatIsDoneTooEarly) {
@@ -320,11 +285,7 @@ TEST(WarpGroups, TheEmulatorFindsAccumulatorsThatAreReadTooEarly) {
 }
 
 TEST(WarpGroups, TheEmulatorFindsMissingFencesAndBytes) {
-  const auto unfenced = [](const Stmt& s) {
-    const Sync* y = s.as<Sync>();
-    return y && y->sync == SyncKind::GroupFence ? Stmt() : s;
-  };
-  EXPECT_THAT(complaint(unfenced), HasSubstr("no fence"));
+  EXPECT_THAT(complaint(without_fences()), HasSubstr("no fence"));
   const auto expects_more = [](const Stmt& s) {
     const TileOp* op = s.as<TileOp>();
     if (!op || op->op != TileOpKind::BarrierExpect) return s;
