@@ -18,6 +18,7 @@
 #include "dag/convolution.h"
 #include "dag/rewrite_parts.h"
 #include "heddle/dag/alternatives.h"
+#include "heddle/dag/attention.h"
 #include "heddle/support/error.h"
 
 namespace heddle {
@@ -163,6 +164,15 @@ std::vector<std::vector<int64_t>> suited(const RewriteSite& site, const Target& 
   return out;
 }
 
+/// Whether the stage is one of the two products of an attention, which one kernel computes.
+bool is_of_attention(const ComputeDag& dag, int stage) {
+  for (int s = 0; s < dag.size(); ++s) {
+    const std::optional<Attention> a = find_attention(dag, s);
+    if (a && (a->weighted == stage || a->products == stage)) return true;
+  }
+  return false;
+}
+
 /// How many times faster wgmma computes the product from padded copies than mma.sync does from rows
 /// that TMA cannot load; 0 where TMA can load both operands as they are, or cannot even then.
 double gain_of_boxes(const RewriteSite& site, const Padding& p, double points,
@@ -190,7 +200,7 @@ double gain_of_boxes(const RewriteSite& site, const Padding& p, double points,
     if (!dag::is_constant_operand(site.dag, *a))
       copies += kKernel + 2 * static_cast<double>(a->tensor.size() * bytes) / kCopied;
   }
-  if (!helps) return 0;
+  if (!helps || is_of_attention(site.dag, site.stage)) return 0;
   const double bytes = p.operands[0]->tensor.dtype().bytes(), work = points * bytes / 2;
   const double steps = static_cast<double>(op.reduce_axes()[0].extent());
   return (kKernel + std::max(work / kByElements, steps * kStep)) /

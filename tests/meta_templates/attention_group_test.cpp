@@ -218,6 +218,17 @@ TEST(AttentionByGroups, AreTheStaticChoiceOfManyRows) {
   EXPECT_EQ(unit(96, 16, 512), 0);
 }
 
+// Rows of 300 scores are no multiple of 16 bytes, and a product alone would gain by padding them.
+TEST(AttentionByGroups, NoProductOfAnAttentionIsPadded) {
+  AutoSchedulerOptions o = as_declared();
+  o.use_alternatives = true;
+  const AutoSchedulerOptionsScope scope(o);
+  Form f = heads_of(64, 300, 300, Mask::Causal);
+  f.batch = 8;
+  const selftest::RandomProgram p = attention(f);
+  EXPECT_EQ(lower_gpu(create_schedule(p.outputs, h200()), p.args()).main.size(), 1);
+}
+
 TEST(AttentionByGroups, CompileWithoutSpills) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
   const AutoSchedulerOptionsScope scope(as_declared());
