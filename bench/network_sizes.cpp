@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iostream>
 
 #include "heddle/dag/instance.h"
 #include "heddle/network/network.h"
+#include "heddle/network/size_kernels.h"
 #include "heddle/runtime/cuda.h"
+#include "heddle/runtime/profile.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
@@ -25,6 +28,8 @@ struct Options {
   uint64_t seed = 1;
   bool work = false;   ///< processor time of one thread
   bool check = false;  ///< compare the outputs with those of this CPU in f32
+  double race = 0;     ///< seconds of a race of kernels; 0: none
+  double profile = 0;  ///< seconds of a profile of both at each size; 0: none
 };
 
 /// Seconds of a call on the GPU: of each the least median of several turns.
@@ -81,10 +86,17 @@ class Comparison {
     if (!target_.is_cuda()) target_.cores = o.threads;
     const Timer timer;
     const Network network(model_.outputs, target_);
-    family_ = network.build(model_.args());
-    std::printf("%s\n%sbuilt in %.1f s: %zu nodes, %d kernels\n\n", o.subject.c_str(),
-                network.to_text().c_str(), timer.elapsed_s(), network.nodes().size(),
-                family_.build_report().kernels);
+    if (o.race > 0) {
+      const auto kernels = choose_kernels(network, model_.dims, {.race_seconds = o.race});
+      std::printf("%s\n", to_text(kernels).c_str());
+      family_ = network.build(model_.args(), kernels);
+    } else {
+      family_ = network.build(model_.args());
+    }
+    std::printf("%s\n%sbuilt in %.1f s: %zu nodes, %d kernels, %.0f MB of packed weights\n\n",
+                o.subject.c_str(), network.to_text().c_str(), timer.elapsed_s(),
+                network.nodes().size(), family_.build_report().kernels,
+                static_cast<double>(family_.build_report().prepared_bytes) * 1e-6);
     if (!o.check) return;
     Target host = Target::host();
     host.cores = o.threads;
@@ -165,6 +177,10 @@ class Comparison {
     std::printf("%12s %12.3f %12.3f %7.2f%s\n", text.c_str(), s[0] * 1e3, s[1] * 1e3, ratio,
                 differences.c_str());
     std::fflush(stdout);
+    if (o_.profile > 0) {
+      std::cout << "alone:\n" << one.profile(arrays, o_.profile);
+      std::cout << "range:\n" << family_.profile(arrays, o_.profile) << std::flush;
+    }
     return ratio;
   }
 
@@ -187,6 +203,8 @@ int main(int argc, char** argv) {
   app.add_option("--dtype", o.dtype, "precision of the model")->capture_default_str();
   app.add_flag("--check", o.check, "compare the outputs with those of this CPU in f32");
   app.add_option("--threads", o.threads, "threads")->capture_default_str();
+  app.add_option("--race", o.race, "seconds in which the kernels of the range race first");
+  app.add_option("--profile", o.profile, "seconds of a profile of both, node by node");
   app.add_flag("--work", o.work, "compare processor time on one thread, for a loaded machine");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "codegen/llvm/object_cache.h"
 #include "driver/build_cuda.h"
 #include "driver/compile_lowered.h"
 #include "driver/program_args.h"
@@ -101,7 +102,8 @@ TimedBuild compile_lowered(const std::shared_ptr<const LoweredProgram>& program,
   code.main = module.entries[0];
   if (program->prepare.body) {
     code.prepare = module.entries[1];
-    code.prepare_key = module.key;
+    code.prepare_key = codegen::object_key({program->prepare}, target, options.opt_level);
+    code.prepared_on_disk = !module.key.empty();
   }
   mark_only_prepared(code, program->main);
   code.code = module.code;

@@ -7,6 +7,7 @@
 #include "driver/family_blocks.h"
 #include "driver/family_near.h"
 #include "driver/family_points.h"
+#include "driver/family_result.h"
 #include "driver/family_select.h"
 #include "driver/family_target.h"
 #include "heddle/runtime/cuda_timing.h"
@@ -176,31 +177,17 @@ class FamilyChooser {
 
   FamilyResult result(const std::vector<FamilyPoint>& points,
                       const std::vector<family::Raced>& raced) {
-    const std::vector<int> kept = family::select(raced, std::max(1, options_.max_kernels));
-    const SizeTree tree = family::grow(raced, kept);
-    FamilyResult out;
-    out.dims = dims_;
-    out.candidates = static_cast<int>(candidates_.size());
+    std::vector<FamilyVariant> variants;
+    for (const Candidate& c : candidates_) variants.push_back(c.variant);
+    family::Kept kept =
+        family::keep_best(dims_, variants, points, raced, std::max(1, options_.max_kernels));
     std::vector<FamilyKernel::Variant> kernels;
-    for (const int c : kept) {
-      const Candidate& kept_one = candidates_[static_cast<size_t>(c)];
-      kernels.push_back({kept_one.variant.name, kept_one.kernel});
-      out.variants.push_back(kept_one.variant);
+    for (const int c : kept.candidates) {
+      const Candidate& one = candidates_[static_cast<size_t>(c)];
+      kernels.push_back({one.variant.name, one.kernel});
     }
-    double loss = 0, weight = 0;
-    for (size_t i = 0; i < points.size(); ++i) {
-      const family::Raced& r = raced[i];
-      FamilyRow row{points[i], variant_at(tree, r.sizes), {}, 1};
-      for (const int c : kept) row.seconds.push_back(r.seconds[static_cast<size_t>(c)]);
-      row.slowdown = row.seconds[static_cast<size_t>(row.variant)] /
-                     *std::min_element(r.seconds.begin(), r.seconds.end());
-      loss += r.weight * std::log(row.slowdown);
-      weight += r.weight;
-      out.rows.push_back(std::move(row));
-    }
-    out.expected_slowdown = weight > 0 ? std::exp(loss / weight) : 1;
-    out.kernel = FamilyKernel(std::move(kernels), tree);
-    return out;
+    kept.result.kernel = FamilyKernel(std::move(kernels), kept.result.tree);
+    return std::move(kept.result);
   }
 
   const std::vector<Dim>& dims_;

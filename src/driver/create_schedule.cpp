@@ -1,6 +1,7 @@
 #include <exception>
 
 #include "driver/rank_schedule.h"
+#include "driver/records_may_answer.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/driver/build.h"
 #include "heddle/driver/family.h"
@@ -11,10 +12,7 @@
 #include "schedule/schedule_state.h"
 
 namespace heddle {
-namespace {
 
-/// Whether the options allow records. Only options that are compared with the target of a record
-/// may differ from their defaults.
 bool records_may_answer(const AutoSchedulerOptions& o) {
   AutoSchedulerOptions rest = o;
   rest.vector_bytes = rest.threads = 0;
@@ -27,6 +25,8 @@ bool records_may_answer(const AutoSchedulerOptions& o) {
   rest.allow_approximate = false;
   return rest == AutoSchedulerOptions();
 }
+
+namespace {
 
 /// Why the options do not allow the alternative of a record; empty where they do.
 std::string why_forbidden(const Record& r, const ComputeDag& dag, const AutoSchedulerOptions& o) {

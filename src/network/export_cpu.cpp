@@ -5,6 +5,7 @@
 #include <set>
 
 #include "codegen/code_features.h"
+#include "codegen/llvm/object_cache.h"
 #include "driver/program_args.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/driver/build.h"
@@ -29,7 +30,21 @@ struct CompiledTask {
   std::vector<KernelArg> persistent;
   std::vector<int64_t> sizes;  ///< for each size that it takes, its number in the network
   CompiledModule prepare;      ///< without entries there is nothing to prepare
+  std::string prepare_key;     ///< kernels of equal keys prepare equal weights
 };
+
+/// The key of a preparation and the arrays that it makes; `name`, which is unique, where the code
+/// has no key.
+std::string key_of(const LoweredFunction& prepare, const std::vector<KernelArg>& made,
+                   const std::string& name) {
+  const std::string code = codegen::object_key({prepare}, Target::host(), 2);
+  std::string key = code.empty() ? name : code;
+  for (const KernelArg& arg : made) {
+    key += " " + to_string(arg.dtype);
+    for (const int64_t extent : arg.shape) key += "," + std::to_string(extent);
+  }
+  return key;
+}
 
 CompiledTask compile_one(const Schedule& schedule, const std::vector<Var>& sizes,
                          const std::string& name, const std::string& object) {
@@ -45,7 +60,10 @@ CompiledTask compile_one(const Schedule& schedule, const std::vector<Var>& sizes
   result.persistent = persistent_args(program);
   write_file_atomic(object, emit_llvm({program.main}, schedule.target(), "o"));
   // The preparation runs on this machine, whatever CPU the network is for.
-  if (program.prepare.body) result.prepare = compile_llvm({program.prepare}, Target::host());
+  if (program.prepare.body) {
+    result.prepare = compile_llvm({program.prepare}, Target::host());
+    result.prepare_key = key_of(program.prepare, result.persistent, name);
+  }
   return result;
 }
 
@@ -143,7 +161,7 @@ class CpuExporter {
       if (is_new) known->second = weights.add(array.data(), array.bytes());
       places[position] = {HEDDLE_WEIGHTS, known->second};
     }
-    std::pair<const CompiledTask*, std::vector<const void*>> key{&compiled, {}};
+    std::pair<std::string, std::vector<const void*>> key{compiled.prepare_key, {}};
     for (const int position : compiled.constants) {
       const auto at = bound.find(static_cast<size_t>(position));
       HEDDLE_ICHECK(at != bound.end(), "a constant of a step has no values");
@@ -180,8 +198,8 @@ class CpuExporter {
   std::vector<std::vector<CompiledTask>> tasks_;      ///< the kernels of each task
   std::vector<std::map<size_t, NDArray>> constants_;  ///< for each step, constants by position
   std::map<const void*, int64_t> raw_;  ///< unprepared weights, by the address of their elements
-  std::map<std::pair<const CompiledTask*, std::vector<const void*>>, std::vector<int64_t>>
-      prepared_;
+  /// Where prepared weights are, by what prepares them and the addresses of the constants.
+  std::map<std::pair<std::string, std::vector<const void*>>, std::vector<int64_t>> prepared_;
 };
 
 }  // namespace

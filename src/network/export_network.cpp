@@ -6,6 +6,7 @@
 #include "heddle/support/error.h"
 #include "network/check_network.h"
 #include "network/export_parts.h"
+#include "network/kernel_records.h"
 #include "network/task_schedules.h"
 
 namespace heddle {
@@ -68,7 +69,10 @@ ExportedNetwork export_network(const Network& network, const std::vector<Tensor>
       options.schedules.empty() ? network::static_schedules(network.tasks()) : options.schedules,
       options.name};
   network::check(request);
-  request.variants = network::task_variants(network, request.schedules);
+  request.variants = !options.kernels.empty() ? network::variants_of(network, options.kernels)
+                     : options.schedules.empty()
+                         ? network::usual_variants(network)
+                         : network::task_variants(network, request.schedules);
   std::error_code error;
   std::filesystem::create_directories(folder, error);  // the next line reports a failure
   const network::ExportScratch scratch(folder);

@@ -142,34 +142,42 @@ Schedule shared_at_all_sizes(const Schedule& at_point, const TaskFamily& family)
   return shorter ? *std::move(shorter) : for_all_sizes(at_point, family.outputs);
 }
 
-/// nullopt where the schedule does not hold for all sizes, and `why`.
-std::optional<Schedule> if_it_holds(const Schedule& at_point, const TaskFamily& family,
-                                    std::string& why) {
+bool holds(const Schedule& at_point, const TaskFamily& family, std::string& why) {
   try {
-    return shared_at_all_sizes(at_point, family);
+    (void)for_all_sizes(at_point, family.outputs);
+    return true;
   } catch (const Error& e) {
     if (e.kind != ErrorKind::User) throw;
     if (why.empty()) why = e.message;
-    return std::nullopt;
+    return false;
   }
 }
 
-/// The given schedule, or the first of these that holds for all sizes: the static choice of its
-/// task, those of the tasks at other sizes, and the naive schedule.
-Schedule for_all_sizes_or_static(const Schedule& at_point, const TaskFamily& family,
-                                 std::span<const TuneTask> tasks, size_t task) {
-  std::string why;
-  std::optional<Schedule> made = if_it_holds(at_point, family, why);
-  if (made) return *std::move(made);
-  made = if_it_holds(tasks[task].tmpl.static_schedule(), family, why);
-  for (size_t t = 0; t < tasks.size() && !made; ++t)
-    made = if_it_holds(tasks[t].tmpl.static_schedule(), family, why);
-  if (!made) made = naive_schedule(family.outputs, at_point.target());
-  made->provenance += "; another was given, but " + why;
-  return *std::move(made);
+Schedule for_all_sizes_or_naive(const SoundSchedule& sound, const TaskFamily& family,
+                                const Target& target) {
+  if (sound.at_point) return shared_at_all_sizes(*sound.at_point, family);
+  Schedule made = naive_schedule(family.outputs, target);
+  made.provenance += "; another was given, but " + sound.why;
+  return made;
 }
 
 }  // namespace
+
+SoundSchedule sound_schedule(const Schedule& at_point, const TaskFamily& family,
+                             std::span<const TuneTask> tasks, size_t task) {
+  SoundSchedule sound;
+  if (holds(at_point, family, sound.why)) return {at_point, ""};
+  std::vector<size_t> others = {task};
+  for (size_t t = 0; t < tasks.size(); ++t) others.push_back(t);
+  for (const size_t t : others) {
+    Schedule other = tasks[t].tmpl.static_schedule();
+    if (!holds(other, family, sound.why)) continue;
+    other.provenance += "; another was given, but " + sound.why;
+    sound.at_point = std::move(other);
+    break;
+  }
+  return sound;
+}
 
 std::vector<std::string> sizes_of_leaves(const SizeTree& tree, const std::vector<Var>& sizes) {
   return Leaves(tree, sizes).take();
@@ -186,7 +194,8 @@ TaskVariants variants_for_all_sizes(const TaskFamily& family, std::span<const Sc
   std::vector<std::string> steps;
   std::vector<int> variant_of;
   for (size_t i = 0; i < at_points.size(); ++i) {
-    Schedule schedule = for_all_sizes_or_static(at_points[i], family, tasks, i);
+    Schedule schedule = for_all_sizes_or_naive(sound_schedule(at_points[i], family, tasks, i),
+                                               family, at_points[i].target());
     std::string text = schedule.to_json().at("steps").dump();
     const auto known = std::find(steps.begin(), steps.end(), text);
     variant_of.push_back(static_cast<int>(known - steps.begin()));

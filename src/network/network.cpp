@@ -105,7 +105,7 @@ void Network::Impl::add_tasks(const network::ExtractedNode& node) {
                              .args = std::move(args),
                              .tmpl = make_template_of_alternatives(ComputeDag(outputs), on, with),
                              .weight = 0});
-    families.push_back({.outputs = {}, .count = 0, .tree = {}, .chosen_at = {}});
+    families.push_back({.outputs = {}, .count = 0, .tree = {}, .chosen_at = {}, .points = {}});
   };
   const size_t first = families.size();
   if (sizes_of(node.task_outputs).empty()) {
@@ -117,17 +117,19 @@ void Network::Impl::add_tasks(const network::ExtractedNode& node) {
   direct.use_alternatives = false;  // they have other stages at other sizes
   network::SizePoints points = network::size_points(node.task_outputs, sizes, target);
   std::vector<std::string> chosen_at;
+  std::vector<std::vector<SizeValue>> chosen;
   const Target over_sizes = family_target(target);
   for (const std::vector<SizeValue>& point : points.points) {
     const family::NearChoice near = family::choice_near(
         node.task_outputs, family::without_lucky_sizes(point, over_sizes), over_sizes, direct);
     const Instance here = at_sizes(node.task_outputs, near.at);
     chosen_at.push_back(family::sizes_text(near.at));
+    chosen.push_back(near.at);
     add(here.of(node.task_inputs), here.outputs, near.schedule.target(), direct,
         " at " + chosen_at.back());
   }
   families[first] = {node.task_outputs, points.points.size(), std::move(points.tree),
-                     std::move(chosen_at)};
+                     std::move(chosen_at), std::move(chosen)};
 }
 
 /// Gives the outputs the names under which they were declared.

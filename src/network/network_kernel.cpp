@@ -11,6 +11,7 @@
 #include "network/check_network.h"
 #include "network/compile_tasks.h"
 #include "network/kernel_clones.h"
+#include "network/kernel_records.h"
 #include "network/network_impl.h"
 #include "network/network_kernel_impl.h"
 #include "network/step_plan.h"
@@ -44,6 +45,10 @@ NetworkKernel::Impl::Frame NetworkKernel::Impl::make_frame() {
   for (const network::StepPlan::Binding& b : plan.bound)
     f.arrays[b.step][b.position] = constants[b.array];
   return f;
+}
+
+const std::vector<network::TaskFamily>& network::families_of(const Network& network) {
+  return network.impl_->families;
 }
 
 std::vector<network::TaskVariants> network::task_variants(const Network& network,
@@ -95,17 +100,21 @@ std::vector<KernelArg> args_over(const std::vector<Tensor>& args, const std::vec
 
 NetworkKernel Network::build(const std::vector<Tensor>& args,
                              const std::vector<Schedule>& schedules) const {
-  network::check_tensors(impl_->declared, args);
-  if (schedules.empty()) return build(args, network::static_schedules(tasks()));
+  if (schedules.empty()) return build(args, network::usual_variants(*this));
   network::check_schedules(tasks(), schedules);
+  return build(args, network::task_variants(*this, schedules));
+}
+
+NetworkKernel Network::build(const std::vector<Tensor>& args,
+                             const std::vector<network::TaskVariants>& variants) const {
+  network::check_tensors(impl_->declared, args);
   std::vector<KernelArg> described = args_over(args, impl_->sizes);
-  const std::vector<network::TaskVariants> variants = network::task_variants(*this, schedules);
   std::vector<Schedule> to_compile;
   std::vector<size_t> numbers, task_of;
   for (size_t t = 0; t < variants.size(); ++t) {
     for (size_t v = 0; v < variants[t].schedules.size(); ++v) {
       to_compile.push_back(variants[t].schedules[v]);
-      numbers.push_back(t + v);  // a task over dimensions has as many places, or more
+      numbers.push_back(t + v);  // a name; a task over dimensions has several places
       task_of.push_back(t);
     }
   }
@@ -130,14 +139,20 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
   }
   std::vector<std::vector<network::KernelClones>> clones(tasks().size());
   for (size_t i = 0; i < task_of.size(); ++i) clones[task_of[i]].emplace_back(compiled.kernels[i]);
+  int64_t prepared_bytes = 0;
   for (const NetworkNode& node : nodes()) {
     const auto task = static_cast<size_t>(node.task);
     network::Step step{{}, variants[task].tree};
-    for (network::KernelClones& c : clones[task]) step.kernels.push_back(c.of(node));
+    for (network::KernelClones& c : clones[task]) {
+      network::KernelClones::Clone clone = c.with(node, step.kernels);
+      prepared_bytes += clone.new_bytes;
+      step.kernels.push_back(std::move(clone.kernel));
+    }
     impl.steps.push_back(std::move(step));
     impl.names.push_back(tasks()[task].name);
   }
   impl.report = compiled.report;
+  impl.report.prepared_bytes = prepared_bytes;
   impl.plan = network::plan_steps(nodes(), tensors, args.size(), places(), impl_->sizes);
   // No memory of a GPU is allocated before the first call.
   if (!impl.on_gpu) impl.free.push_back(impl.make_frame());
@@ -149,6 +164,11 @@ NetworkKernel Network::build(const std::vector<Tensor>& args, const TuneReport& 
   for (const TaskResult& task : report.tasks) schedules.push_back(task.schedule);
   network::check_schedules(tasks(), schedules);
   return build(args, schedules);
+}
+
+NetworkKernel Network::build(const std::vector<Tensor>& args,
+                             const std::vector<TaskKernels>& kernels) const {
+  return build(args, network::variants_of(*this, kernels));
 }
 
 }  // namespace heddle

@@ -88,6 +88,12 @@ FamilyKernel::FamilyKernel(std::vector<Variant> variants, SizeTree tree) {
   check(variants, tree);
   impl_ = std::make_shared<Impl>();
   impl_->sources = sources_of(variants[0].kernel);
+  // Kernels with the same form of packed weights have them in memory once.
+  for (size_t i = 0; i < variants.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (variants[i].kernel.share_prepared(variants[j].kernel)) break;
+    }
+  }
   impl_->variants = std::move(variants);
   impl_->tree = std::move(tree);
 }

@@ -25,6 +25,24 @@ struct Prepared {
 };
 using PreparedRef = std::shared_ptr<const Prepared>;
 
+// What one kernel, or several that share it, have prepared.
+struct PreparedSets {
+  std::mutex mutex;
+  std::vector<PreparedRef> sets;  // most recently used first
+  uint64_t refreshes = 0;
+
+  PreparedRef find(const std::vector<NDArray>& constants) {
+    auto same = [](const NDArray& a, const NDArray& b) { return a.address() == b.address(); };
+    auto found = std::find_if(sets.begin(), sets.end(), [&](const PreparedRef& p) {
+      return std::equal(constants.begin(), constants.end(), p->constants.begin(),
+                        p->constants.end(), same);
+    });
+    if (found == sets.end()) return nullptr;
+    std::rotate(sets.begin(), found, found + 1);
+    return sets.front();
+  }
+};
+
 // The number of sets of constants whose prepared arrays are kept, for callers that alternate
 // between a few sets of weights.
 constexpr size_t kPreparedSets = 4;
@@ -76,7 +94,7 @@ struct Kernel::Impl {
   std::shared_ptr<const cuda::Executable> cuda;  // set for kernels for a GPU
   std::vector<NDArray> bound;  // the constants that the kernel supplies, on the CPU
   std::mutex mutex;            // never held while code runs, which may wait for the thread pool
-  std::vector<PreparedRef> prepared;  // most recently used first
+  std::shared_ptr<PreparedSets> prepared = std::make_shared<PreparedSets>();
   // The bound constants on each device where they were needed, by the index of the GPU.
   std::map<int, std::shared_ptr<const std::vector<NDArray>>> bound_on_gpu;
   uint64_t refreshes = 0;
@@ -100,17 +118,6 @@ struct Kernel::Impl {
     return bound_on_gpu.emplace(device.index, std::move(copies)).first->second;
   }
 
-  PreparedRef find(const std::vector<NDArray>& constants) {
-    auto same = [](const NDArray& a, const NDArray& b) { return a.address() == b.address(); };
-    auto found = std::find_if(prepared.begin(), prepared.end(), [&](const PreparedRef& p) {
-      return std::equal(constants.begin(), constants.end(), p->constants.begin(),
-                        p->constants.end(), same);
-    });
-    if (found == prepared.end()) return nullptr;
-    std::rotate(prepared.begin(), found, found + 1);
-    return prepared.front();
-  }
-
   bool has_prepare() const { return cuda ? cuda->has_prepare() : code->prepare != nullptr; }
 
   /// The persistent buffers for these constants, on the device where the kernel runs.
@@ -119,11 +126,12 @@ struct Kernel::Impl {
     for (size_t i = 0; i < arrays.size(); ++i) {
       if (code->args[i].constant) constants.push_back(arrays[i]);
     }
+    PreparedSets& kept = *prepared;
     uint64_t refreshed = 0;
     {
-      const std::lock_guard lock(mutex);
-      if (PreparedRef known = find(constants)) return known;
-      refreshed = refreshes;
+      const std::lock_guard lock(kept.mutex);
+      if (PreparedRef known = kept.find(constants)) return known;
+      refreshed = kept.refreshes;
     }
     auto fresh = std::make_shared<Prepared>();
     fresh->constants = std::move(constants);
@@ -131,13 +139,13 @@ struct Kernel::Impl {
       fresh->arrays.push_back(NDArray::empty(p.shape, p.dtype, device));
     }
     run_prepare(*fresh, device);
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(kept.mutex);
     // Two simultaneous first calls both prepare, and one result is kept. If a refresh happened
     // meanwhile, the result serves this call alone.
-    if (refreshes != refreshed) return fresh;
-    if (PreparedRef known = find(fresh->constants)) return known;
-    if (prepared.size() == kPreparedSets) prepared.pop_back();
-    prepared.insert(prepared.begin(), fresh);
+    if (kept.refreshes != refreshed) return fresh;
+    if (PreparedRef known = kept.find(fresh->constants)) return known;
+    if (kept.sets.size() == kPreparedSets) kept.sets.pop_back();
+    kept.sets.insert(kept.sets.begin(), fresh);
     return fresh;
   }
 
@@ -176,7 +184,8 @@ struct Kernel::Impl {
     // the columns that threads share out.
     for (const NDArray& array : p.arrays)
       internal::touch_by_parts(array.data(), static_cast<size_t>(array.bytes()));
-    const std::string key = prepared_key(code->prepare_key, p.constants, bound);
+    const std::string key =
+        prepared_key(code->prepared_on_disk ? code->prepare_key : "", p.constants, bound);
     if (load_prepared(key, p.arrays)) return;
     {
       const internal::Pinned given(p.constants), own(bound);
@@ -354,9 +363,32 @@ void Kernel::prepare() const {
   prepare(std::vector<NDArray>(code.args.size()));
 }
 
+bool Kernel::share_prepared(const Kernel& other) const {
+  const KernelCode &mine = *impl().code, &code = *other.impl().code;
+  if (impl_->prepared == other.impl_->prepared) return true;
+  const auto same_array = [](const KernelArg& a, const KernelArg& b) {
+    return a.dtype == b.dtype && a.shape == b.shape && a.constant == b.constant;
+  };
+  const auto same_address = [](const NDArray& a, const NDArray& b) {
+    return a.address() == b.address();
+  };
+  if (mine.prepare == nullptr || code.prepare == nullptr || mine.prepare_key.empty() ||
+      mine.prepare_key != code.prepare_key ||
+      !std::ranges::equal(mine.args, code.args, same_array) ||
+      !std::ranges::equal(mine.persistent, code.persistent, same_array) ||
+      !std::ranges::equal(impl_->bound, other.impl_->bound, same_address))
+    return false;
+  impl_->prepared = other.impl_->prepared;
+  return true;
+}
+
 void Kernel::refresh() const {
-  std::lock_guard lock(impl().mutex);
-  impl().prepared.clear();
+  {
+    const std::lock_guard lock(impl().prepared->mutex);
+    impl_->prepared->sets.clear();
+    ++impl_->prepared->refreshes;
+  }
+  const std::lock_guard lock(impl_->mutex);
   impl_->bound_on_gpu.clear();
   ++impl().refreshes;
 }

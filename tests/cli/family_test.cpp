@@ -77,6 +77,24 @@ TEST(FamilyCommand, ReportDrawsWhichKernelRunsAtWhichSizes) {
   EXPECT_THAT(bad.err, HasSubstr("cannot be read as a family"));
 }
 
+TEST(FamilyCommand, SizesAndKernelsAreThoseThatAreAskedFor) {
+  for (const std::string command : {"explain", "tune --budget 0.5s --no-warm-start -q"}) {
+    const std::string log =
+        command[0] == 't' ? " --json - --log " + temporary("sizes.jsonl") : " --json";
+    const CommandResult r = heddle_command(
+        command + " matmul:1..40x8x8 --threads 1 --sizes '1*9,33' --max-kernels 1" + log);
+    ASSERT_EQ(r.status, 0) << r.err;
+    const Json family = Json::parse(r.out).at("family");
+    EXPECT_EQ(family.at("variants").size(), 1u);
+    ASSERT_EQ(family.at("rows").size(), 2u);
+    EXPECT_EQ(family.at("rows").at(0).at("weight").as_double(), 9);
+    EXPECT_EQ(family.at("rows").at(1).at("sizes").at(0).as_int(), 33);
+  }
+  const CommandResult bad = heddle_command("explain matmul:1..40x8x8 --sizes '1*x'");
+  EXPECT_EQ(bad.status, 2);
+  EXPECT_THAT(bad.err, HasSubstr("behind a star"));
+}
+
 TEST(FamilyCommand, MistakesAreExplained) {
   const auto error = [](const std::string& arguments) {
     const CommandResult r = heddle_command(arguments);

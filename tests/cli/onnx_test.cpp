@@ -7,6 +7,8 @@
 
 #include "heddle/onnx/import.h"
 #include "heddle/runtime/ndarray.h"
+#include "heddle/support/file.h"
+#include "heddle/support/json.h"
 #include "run_command.h"
 
 namespace heddle {
@@ -109,6 +111,41 @@ TEST_F(ModelCommands, OneBuildRunsAtAllSizesOfARange) {
   const CommandResult profile = heddle_command("profile " + kDigits + ":batch=1..8");
   EXPECT_EQ(profile.status, 2);
   EXPECT_THAT(profile.err, HasSubstr("a profile is for one size"));
+}
+
+TEST_F(ModelCommands, TuningARangeRacesItsKernelsAndRecordsThem) {
+  const std::string model = kDigits + ":batch=1..8", log = folder_ + "/digits.jsonl",
+                    json = folder_ + "/digits.json", page = folder_ + "/digits.html";
+  const CommandResult tuned = heddle_command(
+      "tune " + model + " --threads 1 --budget 2s --no-warm-start -q --sizes '1*5,7' " +
+      "--max-kernels 1 --log " + log + " --json " + json);
+  // A busy machine may measure no candidate in time, which is status 1. The kernels race anyway.
+  ASSERT_NE(tuned.status, 2) << tuned.err;
+  const CommandResult explained =
+      heddle_command("explain " + model + " --threads 1 --json", "HEDDLE_LOG_FILE=" + log);
+  ASSERT_EQ(explained.status, 0) << explained.err;
+  const Json families = Json::parse(explained.out).at("families");
+  EXPECT_EQ(families, Json::parse(read_file(json)).at("families"));
+  ASSERT_GE(families.size(), 2u);
+  for (const Json& task : families.elements()) {
+    EXPECT_EQ(task.at("family").at("variants").size(), 1u);
+    EXPECT_EQ(task.at("family").at("rows").at(0).at("weight").as_double(), 5);
+    EXPECT_EQ(task.at("family").at("rows").at(1).at("sizes").at(0).as_int(), 7);
+  }
+  EXPECT_THAT(heddle_command("explain " + model + " --threads 1", "HEDDLE_LOG_FILE=" + log).out,
+              HasSubstr("kernels of a race"));
+  const std::string drawn = ", " + std::to_string(families.size()) + " families";
+  EXPECT_THAT(heddle_command("report " + log + " -o " + page).out, HasSubstr(drawn));
+  EXPECT_THAT(heddle_command("report --family " + json + " -o " + page).out, HasSubstr(drawn));
+  const auto error = [](const std::string& arguments) {
+    const CommandResult r = heddle_command(arguments);
+    EXPECT_EQ(r.status, 2) << r.out;
+    return r.err;
+  };
+  EXPECT_THAT(error("explain " + model + " --threads 1 --json"), HasSubstr("--race"));
+  EXPECT_THAT(error("explain " + kDigits + ":batch=1 --race 1"), HasSubstr("has none"));
+  EXPECT_THAT(error("tune " + kDigits + ":batch=1 --sizes 1"),
+              HasSubstr("give a dimension a range"));
 }
 
 TEST_F(ModelCommands, RunInAnotherPrecisionIsNear) {

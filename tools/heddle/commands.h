@@ -23,7 +23,10 @@ struct ExplainOptions {
   bool naive = false;
   bool allow_tf32 = false;
   bool json = false;
-  std::string passes;  ///< of a model, as parse_passes reads it
+  std::string passes;              ///< of a model, as parse_passes reads it
+  std::vector<std::string> sizes;  ///< of a range, with how often they are expected: "17*5"
+  int max_kernels = 6;             ///< of a range
+  double race_seconds = 0;         ///< of a range; 0: two, and of a model none
 };
 /// The parts that --show accepts.
 const std::vector<std::string>& explain_parts();
@@ -70,6 +73,8 @@ struct TuneRequest {
   bool no_warm_start = false;
   std::string json;  ///< a file, or "-"
   bool quiet = false;
+  std::vector<std::string> sizes;  ///< of a range, with how often they are expected: "17*5"
+  int max_kernels = 6;             ///< of a range
 };
 int run_tune(const TuneRequest& request);
 

@@ -16,6 +16,18 @@ void add_passes(CLI::App* c, std::string& passes) {
 
 }  // namespace
 
+void add_range_options(CLI::App* c, std::vector<std::string>& sizes, int& max_kernels) {
+  c->add_option("--sizes", sizes,
+                "Sizes of a range that are expected, with how often: 1*9,17,512; of two ranges: "
+                "8x32*2,64x1 (sizes whose logarithms are evenly spaced, each as often)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  c->add_option("--max-kernels", max_kernels,
+                "Kernels that a range of sizes may have; of a model, "
+                "each of its nodes (6)")
+      ->check(CLI::Range(1, 64));
+}
+
 void add_list(CLI::App& app, ListOptions& o) {
   CLI::App* c = app.add_subcommand("list", "Show what can be explained and timed");
   c->add_option("name", o.name, "One kind of subject, or one list of workloads, in detail");
@@ -47,6 +59,11 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
   c->add_flag("--naive", o.naive, "The naive schedule in place of the static choice");
   c->add_flag("--allow-tf32", o.allow_tf32, "Let products of f32 on a GPU round to tf32");
   add_passes(c, o.passes);
+  add_range_options(c, o.sizes, o.max_kernels);
+  c->add_option("--race", o.race_seconds,
+                "Seconds in which the kernels of a range of sizes race (2); those of a model over "
+                "ranges race only with this option, else those of the records are shown")
+      ->check(CLI::PositiveNumber);
   c->add_flag("--json", o.json, "Print JSON");
   c->footer(
       "Examples:\n"
@@ -55,7 +72,9 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
       "  heddle explain softmax:4096x4096 --show loops --pass vectorize --threads 1\n"
       "  heddle explain matmul:64x64x64 --show asm --target \"llvm -mcpu=haswell\"\n"
       "  heddle explain matmul:1024x1024x1024 --target \"cuda -gpu=a100\" --show cuda,resources\n"
-      "  heddle explain lenet:128 --show times --json");
+      "  heddle explain lenet:128 --show times --json\n"
+      "  heddle explain matmul:1..2048x768x768 --sizes '1*9,512' --max-kernels 3\n"
+      "  heddle explain bert.onnx:batch=1,seq=1..512 --race 120 --json > bert.json");
 }
 
 void add_export(CLI::App& app, ExportOptions& o) {

@@ -27,4 +27,7 @@ void add_onnx(CLI::App& app, OnnxListOptions& o);
 void add_fleet(CLI::App& app, FleetRequest& o);
 void add_worker(CLI::App& app);
 
+/// The options of a range of sizes: which sizes are expected, and how many kernels are kept.
+void add_range_options(CLI::App* c, std::vector<std::string>& sizes, int& max_kernels);
+
 }  // namespace heddle::cli

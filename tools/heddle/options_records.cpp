@@ -42,6 +42,7 @@ void add_tune(CLI::App& app, TuneRequest& o) {
   c->add_option("--seed", o.seed, "Seed of the search (0)");
   c->add_option("--policy", o.policy, "evolutionary or random (evolutionary)");
   c->add_option("--model", o.model, "xgboost, random, or the file of a saved model (xgboost)");
+  add_range_options(c, o.sizes, o.max_kernels);
   c->add_flag("--no-warm-start", o.no_warm_start, "Take nothing from the shipped records");
   c->add_option("--json", o.json,
                 "Write the results to this file too; -: to standard output, and the tables to "

@@ -107,6 +107,7 @@ Problem model_problem(const std::string& subject, DataType dtype) {
   problem.inputs = model.inputs;
   problem.inputs.insert(problem.inputs.end(), model.constants.begin(), model.constants.end());
   problem.outputs = model.outputs;
+  problem.dims = model.dims;
   const ComputeDag dag(problem.outputs);
   problem.flops = std::round(dag.total_flops());
   problem.bytes = dag.compulsory_bytes();

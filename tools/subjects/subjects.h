@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/dsl/dim.h"
 #include "heddle/dsl/tensor.h"
 #include "heddle/runtime/ndarray.h"
 #include "subjects/arguments.h"
@@ -39,6 +40,7 @@ struct Problem {
   /// numbers may come out near zero, and its rounding errors do not.
   double magnitude = 0;
   std::vector<Range> ranges = {};  ///< of the leading inputs; the others lie in the default range
+  std::vector<Dim> dims = {};      ///< of a model over ranges of sizes
   std::function<void(PeerSet&)> peers = {};  ///< adds what other libraries have for this
 
   std::vector<Tensor> args() const;  ///< inputs, then outputs: the order of the kernel's arguments

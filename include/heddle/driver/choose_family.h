@@ -74,6 +74,7 @@ struct FamilyResult {
   std::vector<Dim> dims;
   FamilyKernel kernel;
   std::vector<FamilyVariant> variants;
+  SizeTree tree;  ///< on the variables of `dims`, in their order; its leaves name variants
   std::vector<FamilyRow> rows;
   int candidates = 0;  ///< number of different schedules in the race
   /// The geometric mean of the slowdowns, weighted by the histogram.

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "heddle/network/network.h"
+#include "heddle/network/size_kernels.h"
 
 namespace heddle {
 
@@ -34,6 +35,9 @@ struct ExportNetworkOptions {
   std::string name = "network";
   /// One schedule for each task, as for Network::build. Empty: those of create_schedule.
   std::vector<Schedule> schedules = {};
+  /// The kernels of tasks over dimensions, as for Network::build. They are used in place of
+  /// `schedules`.
+  std::vector<TaskKernels> kernels = {};
 };
 
 /// The files that were written.

@@ -25,7 +25,11 @@ class Network;
 namespace network {
 class TimedNetwork;
 class VariantRunner;
+class SizeRace;
+struct TaskFamily;
 struct TaskVariants;
+/// What the tasks of a network are over dimensions, one for each of Network::tasks().
+const std::vector<TaskFamily>& families_of(const Network& network);
 /// The kernels of each task of a network, of which `schedules` has one for each. A task over
 /// dimensions has them all at the first of its places.
 std::vector<TaskVariants> task_variants(const Network& network,
@@ -46,12 +50,15 @@ struct TensorPlace {
 };
 
 class NetworkKernel;
+struct TaskKernels;
 
 /// Figures of a build: the kernels of a network and the cache on the disk.
 struct NetworkBuildReport {
   int kernels = 0;
   int from_disk = 0;  ///< of these, kernels whose code another process had left on the disk
-  int damaged = 0;    ///< of these, kernels whose file on the disk was damaged, and was replaced
+  /// Bytes of packed weights. Those that several kernels of a node share count once.
+  int64_t prepared_bytes = 0;
+  int damaged = 0;  ///< of these, kernels whose file on the disk was damaged, and was replaced
 };
 
 /// A declaration cut into tasks, one kernel for each node (docs/decisions/networks.md).
@@ -94,7 +101,8 @@ class Network {
   std::vector<Schedule> naive_schedules() const;
 
   /// Compiles a kernel for each task, in parallel, from `schedules` (one for each task; empty: the
-  /// choice of create_schedule, which is a record or the rules). Buffers between nodes share memory
+  /// choice of create_schedule, which is a record or the rules, and the recorded kernels of tasks
+  /// over dimensions). Buffers between nodes share memory
   /// where their lifetimes do not overlap. Code is kept on the disk for the next process
   /// (support/disk_cache.h; the environment variable HEDDLE_CACHE=off turns that off). `args` are
   /// the placeholders and outputs of the network in call order. Constants with values may be left
@@ -102,10 +110,17 @@ class Network {
   NetworkKernel build(const std::vector<Tensor>& args,
                       const std::vector<Schedule>& schedules = {}) const;
   NetworkKernel build(const std::vector<Tensor>& args, const TuneReport& report) const;
+  /// The same with the kernels of a race (network/size_kernels.h), for a network over dimensions.
+  NetworkKernel build(const std::vector<Tensor>& args,
+                      const std::vector<TaskKernels>& kernels) const;
 
  private:
+  friend class network::SizeRace;
+  friend const std::vector<network::TaskFamily>& network::families_of(const Network& network);
   friend std::vector<network::TaskVariants> network::task_variants(
       const Network& network, const std::vector<Schedule>& schedules);
+  NetworkKernel build(const std::vector<Tensor>& args,
+                      const std::vector<network::TaskVariants>& variants) const;
   struct Impl;
   std::shared_ptr<const Impl> impl_;
 };
@@ -149,6 +164,7 @@ class NetworkKernel {
   friend class Network;
   friend class network::TimedNetwork;
   friend class network::VariantRunner;
+  friend class network::SizeRace;
   struct Impl;
   Impl& impl() const;  // throws when there is none
   std::shared_ptr<Impl> impl_;

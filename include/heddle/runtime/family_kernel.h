@@ -38,6 +38,7 @@ class FamilyKernel {
   FamilyKernel() = default;
   /// The kernels must take the same arguments and the same sizes, of which there is at least one.
   /// Throws a User error where they do not, or where the tree names something that does not exist.
+  /// Kernels that pack constants in the same way share them (Kernel::share_prepared).
   FamilyKernel(std::vector<Variant> variants, SizeTree tree);
 
   template <class... A>

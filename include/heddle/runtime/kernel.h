@@ -100,9 +100,11 @@ struct KernelCode {
   std::vector<KernelSize> sizes = {};  ///< i64 values that `main` takes after all pointers
   Entry main = nullptr;
   Entry prepare = nullptr;  ///< takes the constant arguments, then `persistent`; may be null
-  /// The key of the code of `prepare`, which with equal constants computes equal values. If it is
-  /// not empty, these values are kept on the disk (runtime/prepared_store.h).
+  /// The key of the code of `prepare`, which with equal constants computes equal values. Empty
+  /// where it is not known.
   std::string prepare_key = {};
+  /// Whether values of a known key are kept on the disk (runtime/prepared_store.h).
+  bool prepared_on_disk = false;
   std::shared_ptr<void> code;  ///< keeps the machine code alive
   /// Set in place of `main` and `prepare` for a kernel that runs on a GPU (cuda_program.h).
   std::shared_ptr<const cuda::Program> cuda;
@@ -122,6 +124,11 @@ class Kernel {
   /// The same code without prepared values. Where one kernel serves several layers, the clone of
   /// each layer keeps its own packed weights. Plain copies share the prepared values.
   Kernel clone() const;
+  /// Lets this kernel and its copies keep the prepared values of `other` as their own, so that they
+  /// are in memory once. Call it before the first call. It does nothing and returns false unless
+  /// both prepare the same values in the same way, as kernels of one declaration do that differ in
+  /// other respects. Afterwards a refresh of one is a refresh of both.
+  bool share_prepared(const Kernel& other) const;
 
   template <class... A>
   void operator()(const A&... arrays) const {

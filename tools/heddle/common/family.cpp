@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "common/output_file.h"
+#include "common/run_sizes.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/search/tune_family.h"
 #include "heddle/support/error.h"
@@ -41,7 +42,9 @@ int explain_family(const ExplainOptions& options) {
   const ScopedThreads threads(target.cores);
   FamilyOptions family;
   family.target = target;
-  family.race_seconds = kExplainSeconds;
+  family.race_seconds = options.race_seconds > 0 ? options.race_seconds : kExplainSeconds;
+  family.max_kernels = options.max_kernels;
+  family.histogram = histogram_of(options.sizes, f.dims);
   const FamilyResult result = choose_family(f.dims, f.args, family);
   if (options.json) {
     std::cout << json_of(f, dtype, target, result).dump(1) << "\n";
@@ -72,6 +75,8 @@ int tune_family_subject(const TuneRequest& request) {
   if (request.batch > 0) tuning.batch = request.batch;
   FamilyOptions family;
   family.race_seconds = 0.1 * tuning.budget.count();
+  family.max_kernels = request.max_kernels;
+  family.histogram = histogram_of(request.sizes, f.dims);
   const bool to_stderr = request.json == "-";
   std::ostream& out = to_stderr ? std::cerr : std::cout;
   if (!request.quiet) family.progress = [&](const std::string& line) { out << line << std::endl; };

@@ -51,4 +51,22 @@ std::vector<std::vector<int64_t>> run_sizes(const std::vector<std::string>& text
   return runs;
 }
 
+std::vector<FamilyPoint> histogram_of(const std::vector<std::string>& texts,
+                                      const std::vector<Dim>& dims) {
+  std::vector<FamilyPoint> points;
+  for (const std::string& text : texts) {
+    const size_t star = text.find('*');
+    FamilyPoint point{parse_sizes(text.substr(0, star), dims), 1};
+    if (star != std::string::npos) {
+      const char *from = text.data() + star + 1, *end = text.data() + text.size();
+      const auto [after, error] = std::from_chars(from, end, point.weight);
+      if (error != std::errc() || after != end || !(point.weight > 0))
+        throw_user_error("--sizes cannot be '" + text + "'", {},
+                         "write how often a size is expected behind a star: 17*5");
+    }
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
 }  // namespace heddle::cli

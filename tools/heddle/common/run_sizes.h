@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/driver/choose_family.h"
 #include "heddle/dsl/dim.h"
 
 namespace heddle::cli {
@@ -14,5 +15,10 @@ namespace heddle::cli {
 /// for sizes outside of the ranges.
 std::vector<std::vector<int64_t>> run_sizes(const std::vector<std::string>& texts,
                                             const std::vector<Dim>& dims);
+
+/// The sizes that are expected, such as "17", "17*5" (five times as often), or "8x32*5" for two
+/// dimensions. Throws a User error for another form and for sizes outside of the ranges.
+std::vector<FamilyPoint> histogram_of(const std::vector<std::string>& texts,
+                                      const std::vector<Dim>& dims);
 
 }  // namespace heddle::cli

@@ -8,6 +8,7 @@
 #include "common/alternatives_table.h"
 #include "common/family.h"
 #include "common/figures.h"
+#include "common/model_kernels.h"
 #include "explain/build_times.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/llvm.h"
@@ -362,18 +363,23 @@ std::vector<std::string> parts_of(const ExplainOptions& options) {
 
 // Explains a model, which is many kernels: lists them and the buffers between them.
 int explain_model(const ExplainOptions& options) {
-  if (!options.show.empty() || !options.pass.empty() || options.json || options.naive) {
-    throw_user_error("of a model only its nodes are shown, as text", {},
-                     "leave --show, --pass, --json and --naive out");
+  if (!options.show.empty() || !options.pass.empty() || options.naive) {
+    throw_user_error("of a model only its nodes are shown", {},
+                     "leave --show, --pass and --naive out");
   }
   const Problem problem = model_problem(options.subject, dtype_of(options.dtype));
   const Target target = target_of(options.target, options.threads);
   const Network network(problem.outputs, target, current_auto_scheduler_options(),
                         parse_passes(options.passes));
+  const std::vector<TaskKernels> kernels = model_kernels(options, problem, network);
+  if (options.json) {
+    std::cout << kernels_json(kernels, problem, target).dump(1) << "\n";
+    return 0;
+  }
   std::cout << problem.subject << "  for " << to_string(target) << ", " << flops_text(problem.flops)
             << ", " << bytes_text(problem.bytes) << ", " << network.nodes().size() << " nodes, "
             << network.tasks().size() << " kernels\n\n"
-            << network.to_text();
+            << network.to_text() << kernels_text(kernels);
   if (!network.passes().empty()) std::cout << "\npasses over the graph:\n";
   for (const PassApplication& a : network.passes())
     std::cout << "  " << a.pass << ": " << a.text << "\n";

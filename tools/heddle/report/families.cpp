@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "heddle/network/size_kernels.h"
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "heddle/support/table.h"
@@ -26,7 +27,8 @@ class FamilyData {
  public:
   explicit FamilyData(const Json& file) : title(file.at("subject").as_string()) {
     const Json& family = file.at("family");
-    title += "  " + file.at("dtype").as_string() + ", " + file.at("target").as_string();
+    const std::string dtype = file.get_string("dtype", "");
+    title += "  " + dtype + (dtype.empty() ? "" : ", ") + file.at("target").as_string();
     expected = family.at("expected_slowdown").as_double();
     const Json &all_dims = family.at("dims"), &variants = family.at("variants"),
                &all_rows = family.at("rows");
@@ -153,19 +155,47 @@ std::string section_of(const FamilyData& f) {
   return body + table(f);
 }
 
+/// A task of a network in the form of a family alone.
+Json family_of_task(const std::string& name, const std::string& target, const Json& family) {
+  return Json::object({{"subject", name}, {"target", target}, {"family", family}});
+}
+
 }  // namespace
 
-Json read_family(const std::string& path) {
-  Json file;
+std::vector<Json> read_families(const std::string& path) {
+  std::vector<Json> families;
   try {
-    file = Json::parse(read_file(path));
-    if (FamilyData(file).rows.empty()) throw_user_error("it has no sizes");
+    const Json file = Json::parse(read_file(path));
+    if (const Json* tasks = file.find("families")) {
+      for (const Json& task : tasks->elements())
+        families.push_back(family_of_task(task.at("name").as_string(),
+                                          file.at("target").as_string(), task.at("family")));
+    } else {
+      families.push_back(file);
+    }
+    for (const Json& family : families) {
+      if (FamilyData(family).rows.empty()) throw_user_error("it has no sizes");
+    }
+    if (families.empty()) throw_user_error("it has no kernels");
   } catch (const Error& e) {
     throw_user_error("'" + path + "' cannot be read as a family of kernels: " + e.message, {},
                      "write it with `heddle tune matmul:1..2048x768x768 --json FILE`, or with "
                      "`heddle explain` and --json");
   }
-  return file;
+  return families;
+}
+
+std::vector<Json> take_families(std::vector<Record>& records) {
+  std::map<std::pair<uint64_t, std::string>, Json> last;
+  for (const Record& r : records) {
+    if (const Json* kernels = kernels_in(r))
+      last[{r.structural_hash, to_string(r.target)}] =
+          family_of_task(r.subject, to_string(r.target), *kernels);
+  }
+  std::erase_if(records, [](const Record& r) { return kernels_in(r) != nullptr; });
+  std::vector<Json> families;
+  for (auto& [task, family] : last) families.push_back(std::move(family));
+  return families;
 }
 
 std::string families_section(const LogData& data) {

@@ -84,7 +84,9 @@ int run_report(const ReportRequest& request) {
     std::move(r.records.begin(), r.records.end(), std::back_inserter(records));
     std::move(r.problems.begin(), r.problems.end(), std::back_inserter(problems));
   }
+  std::vector<Json> families = take_families(records);
   LogData data = log_data(std::move(records), calls);
+  data.families = std::move(families);
   check_calls(data, calls);
   data.files = request.logs;
   for (const std::string& path : request.picks) {
@@ -94,7 +96,7 @@ int run_report(const ReportRequest& request) {
   }
   for (const std::string& path : request.families) {
     data.files.push_back(path);
-    data.families.push_back(read_family(path));
+    std::ranges::move(read_families(path), std::back_inserter(data.families));
   }
   data.problems = std::move(problems);
   const std::string page = report_page(data, roofs_of(request, data));

@@ -28,8 +28,12 @@ std::string picks_section(const LogData& data);         ///< what multi-kernels 
 
 std::string families_section(const LogData& data);  ///< which kernel runs at which sizes
 
-/// A family as `heddle tune --json` writes it. Throws a User error for another file.
-Json read_family(const std::string& path);
+/// The families of what `heddle tune --json` writes of a subject or a model with ranges. Throws a
+/// User error for another file.
+std::vector<Json> read_families(const std::string& path);
+/// Moves the records of kernels over ranges of sizes out of `records`, and returns the last one of
+/// each task.
+std::vector<Json> take_families(std::vector<Record>& records);
 /// Reads the lines of a log of picks. Lines that cannot be read are listed in `problems`.
 std::vector<PickRow> read_picks(const std::string& path, std::vector<std::string>& problems);
 

@@ -10,7 +10,9 @@
 #include "common/family.h"
 #include "common/figures.h"
 #include "common/machine.h"
+#include "common/model_kernels.h"
 #include "common/output_file.h"
+#include "common/run_sizes.h"
 #include "heddle/measure/fleet.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/thread_pool.h"
@@ -234,9 +236,38 @@ constexpr double kShareOfChoices = 0.15, kMostOfChoices = 60;
 PassChoice race_choices(TaskList* list, const TuneClock& clock) {
   const double seconds = std::min(kMostOfChoices, kShareOfChoices * clock.left_s());
   PassChoice choice = choose_passes(*list->network, seconds, clock);
-  if (!(choice.options == list->network->pass_options()))
+  if (!(choice.options == list->network->pass_options())) {
+    std::vector<Dim> dims = std::move(list->dims);
     *list = tasks_of(list->network->with_passes(choice.options), list->dtypes.at(0));
+    list->dims = std::move(dims);
+  }
   return choice;
+}
+
+/// The share of the budget in which the kernels of a network over ranges of sizes race.
+constexpr double kShareOfSizes = 0.15;
+
+/// Races the tuned schedules of a network over ranges of sizes, and records what was chosen.
+std::vector<TaskKernels> race_sizes(const TuneRequest& request, const TaskList& list,
+                                    const TuneReport& report, double seconds) {
+  KernelRaceOptions how;
+  how.race_seconds = seconds;
+  how.max_kernels = request.max_kernels;
+  how.histogram = histogram_of(request.sizes, list.dims);
+  std::vector<Schedule> schedules;
+  for (const TaskResult& task : report.tasks) schedules.push_back(task.schedule);
+  const std::vector<TaskKernels> kernels = choose_kernels(*list.network, list.dims, how, schedules);
+  if (report.unwritten == 0) record_kernels(*list.network, kernels, report.log);
+  return kernels;
+}
+
+/// Mistakes in the options of ranges are reported before anything is tuned.
+void check_sizes(const TuneRequest& request, const TaskList& list, const NetworkRacePlace& place) {
+  if (request.sizes.empty()) return;
+  if (list.dims.empty() || !place.here)
+    throw_user_error("--sizes says at which sizes the kernels of one subject race on this machine",
+                     {}, "give a dimension a range: net.onnx:batch=1..64");
+  (void)histogram_of(request.sizes, list.dims);
 }
 
 /// What the machine can reach. The capabilities of other machines' CPUs are not known.
@@ -282,10 +313,12 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   if (fleet) options.measurer = fleet.get();
 
   TaskList list = tasks_of(subjects, target);
-  TuneClock clock(budget);
+  const NetworkRacePlace place = network_race_place(target, fleet != nullptr);
+  check_sizes(request, list, place);
+  const double race_of_sizes = list.dims.empty() || !place.here ? 0 : kShareOfSizes * budget;
+  TuneClock clock(budget - race_of_sizes);
   options.clock = &clock;
   TuneOutcome outcome;
-  const NetworkRacePlace place = network_race_place(target, fleet != nullptr);
   if (list.network && place.here) outcome.choices = race_choices(&list, clock);
   find_peaks(target, fleet != nullptr, threads, &list);
   std::ostream& out = output.out;
@@ -308,6 +341,10 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   display.clear();
 
   outcome.report.cancelled = outcome.report.cancelled || clock.cancelled();
+  if (race_of_sizes > 0 && !outcome.report.cancelled) {
+    if (!request.quiet) out << "racing the kernels at several sizes" << std::endl;
+    outcome.kernels = race_sizes(request, list, outcome.report, race_of_sizes);
+  }
   if (list.network && !place.words.empty()) outcome.report.remarks.push_back(place.words);
   outcome.rows = task_rows(outcome.report, list.calls, list.scales);
   if (!target.is_cuda() && !fleet && above_peak(outcome.rows)) {
@@ -318,7 +355,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   outcome.target = to_string(target);
   outcome.subjects = names;
   if (!request.quiet) {
-    out << summary_text(outcome, columns_of(output))
+    out << summary_text(outcome, columns_of(output)) << kernels_text(outcome.kernels)
         << use_text(outcome.report, names, request, list.networks) << std::flush;
   }
   write_json(outcome, request.json);

@@ -240,6 +240,7 @@ Json to_json(const TuneOutcome& o) {
   j["speedup"] = sum.speedup();
   if (o.report.network) j["network"] = network_json(*o.report.network);
   if (!o.choices.trials.empty()) j["choices"] = choices_json(o.choices);
+  if (!o.kernels.empty()) j["families"] = to_json(o.kernels);
   j["log"] = o.report.log;
   j["tasks"] = Json::array();
   for (size_t i = 0; i < o.rows.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "heddle/network/network.h"
+#include "heddle/network/size_kernels.h"
 #include "heddle/search/tune.h"
 #include "heddle/support/json.h"
 #include "tune/task_rows.h"
@@ -14,8 +15,9 @@ namespace heddle::cli {
 /// The data of the summary that the report of `tune_tasks` does not contain.
 struct TuneOutcome {
   TuneReport report;
-  PassChoice choices = {};    ///< about a network; without trials for other subjects
-  std::vector<TaskRow> rows;  ///< one a task of the report
+  PassChoice choices = {};                ///< about a network; without trials for other subjects
+  std::vector<TaskRow> rows;              ///< one a task of the report
+  std::vector<TaskKernels> kernels = {};  ///< of a network over ranges of sizes, after their race
   double budget_seconds = 0;
   std::string target;                 ///< as text
   std::vector<std::string> subjects;  ///< as typed

@@ -75,7 +75,11 @@ TaskList tasks_of(const std::vector<Workload>& subjects, const Target& target) {
         is_model(w.subject) ? model_problem(w.subject, w.dtype) : make_problem(w.subject, w.dtype);
     if (is_network(w.subject)) {
       const Network network(problem.outputs, target);
-      if (subjects.size() == 1) return tasks_of(network, problem.dtype);
+      if (subjects.size() == 1) {
+        TaskList one = tasks_of(network, problem.dtype);
+        one.dims = problem.dims;
+        return one;
+      }
       add_network(&list, network, problem.subject + " ", problem.dtype);
     } else {
       add_kernel(&list, problem, target);

@@ -20,6 +20,7 @@ struct TaskList {
   bool networks = false;          ///< some tasks are parts of a network
   /// The network, where it is the only subject: its tasks are those of the list, in order.
   std::optional<Network> network = {};
+  std::vector<Dim> dims = {};  ///< of that network, where it is over ranges of sizes
 
   /// A task that is already in the list gets a larger number of calls instead.
   void add(TuneTask task, TaskScale scale, DataType dtype);

@@ -1,0 +1,132 @@
+#include "network/size_race.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "heddle/runtime/timer.h"
+#include "heddle/support/error.h"
+#include "measure/worker_pool.h"
+#include "network/network_kernel_impl.h"
+#include "network/output_difference.h"
+
+namespace heddle::network {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+constexpr double kHopeless = 2;
+constexpr double kShareOfMemory = 1.0 / 3;  // of the free memory, for packed weights
+constexpr int kFewRounds = 2, kMostRounds = 15;
+// Seconds. A shorter call is repeated, so that what it reads is in the caches as in a network that
+// is called again and again.
+constexpr double kShortCall = 0.02;
+constexpr int kRepeats = 4;
+
+using Times = std::vector<std::vector<double>>;  // by task and candidate
+
+/// The calls at one size.
+class CallsAtSize {
+ public:
+  CallsAtSize(const std::vector<NetworkNode>& nodes, const std::vector<Step>& steps,
+              const std::vector<std::vector<NDArray>>& arrays, const std::vector<size_t>& counts)
+      : nodes_(nodes), steps_(steps), arrays_(arrays), counts_(counts) {
+    for (const size_t count : counts) best_.emplace_back(count, kUnknown);
+    most_ = *std::max_element(counts.begin(), counts.end());
+  }
+
+  void round() {
+    for (size_t c = 0; c < most_; ++c) {
+      const std::vector<size_t> used = used_for(c);
+      int calls = 0;
+      double first = 0;
+      do first += call(used, c);
+      while (++calls < kRepeats && first < kShortCall);
+    }
+  }
+  Times take() { return std::move(best_); }
+
+ private:
+  size_t task(size_t node) const { return static_cast<size_t>(nodes_[node].task); }
+
+  size_t fastest(size_t task) const {
+    return static_cast<size_t>(std::min_element(best_[task].begin(), best_[task].end()) -
+                               best_[task].begin());
+  }
+  /// Whether candidate `c` of the task is still timed.
+  bool races(size_t task, size_t c) const {
+    if (c >= counts_[task]) return false;
+    return best_[task][c] == kUnknown || best_[task][c] <= kHopeless * best_[task][fastest(task)];
+  }
+  /// For each task the candidate that runs when it is the turn of candidate `c`.
+  std::vector<size_t> used_for(size_t c) const {
+    std::vector<size_t> used;
+    for (size_t t = 0; t < counts_.size(); ++t)
+      used.push_back(counts_[t] == 0 ? 0 : races(t, c) ? c : fastest(t));
+    return used;
+  }
+
+  /// The seconds of the whole call.
+  double call(const std::vector<size_t>& used, size_t c) {
+    std::vector<double> sums(counts_.size(), 0);
+    const Timer timer;
+    double before = 0;
+    for (size_t n = 0; n < steps_.size(); ++n) {
+      steps_[n].kernels[used[task(n)]].call(arrays_[n]);
+      const double now = timer.elapsed_s();
+      sums[task(n)] += now - before;
+      before = now;
+    }
+    for (size_t t = 0; t < counts_.size(); ++t) {
+      if (c < counts_[t] && used[t] == c) best_[t][c] = std::min(best_[t][c], sums[t]);
+    }
+    return before;
+  }
+
+  const std::vector<NetworkNode>& nodes_;
+  const std::vector<Step>& steps_;
+  const std::vector<std::vector<NDArray>>& arrays_;
+  const std::vector<size_t>& counts_;
+  size_t most_ = 0;
+  Times best_;
+};
+
+}  // namespace
+
+SizeRace::SizeRace(const Network& network, const std::vector<TaskVariants>& candidates)
+    : network_(network), kernel_(network.build(call_args(network), candidates)) {
+  size_t most = 0;
+  for (const TaskVariants& v : candidates) {
+    counts_.push_back(v.schedules.size());
+    most = std::max(most, counts_.back());
+  }
+  const std::vector<Step>& steps = kernel_.impl().steps;
+  const auto bytes_of = [&](size_t candidate) {
+    double bytes = 0;
+    for (const Step& s : steps) {
+      if (candidate < s.kernels.size())
+        bytes += static_cast<double>(s.kernels[candidate].persistent_bytes());
+    }
+    return bytes;
+  };
+  const double room = kShareOfMemory * static_cast<double>(measuring::free_memory_bytes());
+  double bytes = bytes_of(0);
+  size_t fit = 1;
+  while (fit < most && bytes + bytes_of(fit) <= room) bytes += bytes_of(fit++);
+  for (size_t& count : counts_) count = std::min(count, fit);
+}
+
+std::vector<std::vector<double>> SizeRace::at(const std::vector<SizeValue>& sizes,
+                                              double seconds) const {
+  const Instance here = at_sizes(network_.outputs(), sizes);
+  const std::vector<NDArray> arrays = random_arrays(here.of(call_args(network_)));
+  NetworkKernel::Impl& impl = kernel_.impl();
+  const NetworkKernel::Impl::Call frame(impl, arrays, impl.sizes_of(arrays));
+  CallsAtSize calls(network_.nodes(), impl.steps, frame.arrays(), counts_);
+  const Timer timer;
+  for (int round = 0; round < kMostRounds; ++round) {
+    if (round >= kFewRounds && timer.elapsed_s() > seconds) break;
+    calls.round();
+  }
+  return calls.take();
+}
+
+}  // namespace heddle::network
