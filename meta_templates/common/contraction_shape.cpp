@@ -51,6 +51,18 @@ bool slides(const Access& a, const Axis& axis, const Operation& op, int64_t dept
          });
 }
 
+// Whether the axis is whole vectors of one constant operand, which needs no other vector axis:
+// channels in blocks of a vector.
+bool is_vectors_of_constant(const ComputeDag& dag, const Operands& operands, const Axis& axis,
+                            int64_t lanes) {
+  if (axis.extent() % lanes != 0) return false;
+  const bool reads = std::count_if(operands.begin(), operands.end(),
+                                   [&](const Access* a) { return a->depends_on(axis); }) == 1;
+  return reads && std::any_of(operands.begin(), operands.end(), [&](const Access* a) {
+           return is_constant(dag, *a) && plain_dim(*a, axis) >= 0;
+         });
+}
+
 // An axis of a constant operand, packed once, that serves as the vector axis in place of a poor
 // one; -1 where there is none. A poor axis fills only part of a vector, which gives few
 // accumulators and as many loads, or a window slides over it, whose loads cross cache lines. The
@@ -64,7 +76,9 @@ int constant_vector_axis(const ComputeDag& dag, const Operation& op, const Opera
   const Axis& last = op.axes().back();
   const bool windows = std::any_of(operands.begin(), operands.end(),
                                    [&](const Access* a) { return slides(*a, last, op, depth); });
-  if (depth < kDeep || (last.extent() > lanes && !windows)) return -1;
+  if (depth < kDeep || (last.extent() > lanes && !windows) ||
+      is_vectors_of_constant(dag, operands, last, lanes))
+    return -1;
   for (int i = static_cast<int>(op.axes().size()) - 2; i >= 0; --i) {
     const Axis& axis = op.axes()[static_cast<size_t>(i)];
     if (axis.extent() < 2 * lanes) continue;

@@ -153,8 +153,10 @@ class Recipe {
   HostLoops block_loops(StageRef h, int first) {
     HostLoops out;
     const auto axis = [&](int i) { return h.axis(first + i); };
-    auto [col_tile, col] = h.split(axis(sh_.v), k_.tile_cols);
-    auto [vector, lane] = h.split(col, c_.lanes);
+    const bool in_blocks = c_.block_axis >= 0;
+    auto [col_tile, col] = in_blocks ? h.split(axis(c_.block_axis), k_.tile_blocks)
+                                     : h.split(axis(sh_.v), k_.tile_cols);
+    auto [vector, lane] = h.split(in_blocks ? axis(sh_.v) : col, c_.lanes);
     auto [col_block, col_of_block] = h.split(col_tile, k_.col_block_tiles);
     std::vector<Loop> blocks, row_tiles;
     for (int i = 0; i < first; ++i) blocks.push_back(h.axis(i));
@@ -175,6 +177,7 @@ class Recipe {
       out.tile.push_back(row);
     }
     for (int i : sh_.v_others) {
+      if (i == c_.block_axis) continue;
       if (!k_.blocks_vector_rows || i != sh_.v_others.back()) {
         blocks.push_back(axis(i));
         continue;
@@ -186,9 +189,11 @@ class Recipe {
     blocks.push_back(col_block);
     out.tiles = row_tiles;
     out.tiles.insert(columns_inside() ? out.tiles.end() : out.tiles.begin(), col_of_block);
+    if (in_blocks) out.tile.push_back(col);
     out.tile.insert(out.tile.end(), {vector, lane});
     h.reorder(joined(joined(blocks, out.tiles), out.tile));
     if (sh_.m >= 0) h.unroll(out.tile.front());
+    if (in_blocks) h.unroll(col);
     h.unroll(vector);
     h.vectorize(lane);
     out.blocks = h.fuse(blocks);
@@ -250,7 +255,9 @@ class Recipe {
       group = members;
     }
     for (int i = 0; i < acc.num_axes(); ++i) {
-      if (i - first != sh_.v && i - first != sh_.m) order.push_back(acc.axis(i));
+      const int axis = i - first;
+      if (axis < 0 || (axis != sh_.v && axis != sh_.m && axis != c_.block_axis))
+        order.push_back(acc.axis(i));
     }
     const auto last = static_cast<size_t>(c_.innermost_reduce(channels_last));
     for (size_t i = 0; i < reduce.size(); ++i) {
@@ -260,6 +267,7 @@ class Recipe {
     order.push_back(k);
     order.push_back(step);
     if (sh_.m >= 0) order.push_back(acc.axis(first + sh_.m));
+    if (c_.block_axis >= 0) order.push_back(acc.axis(first + c_.block_axis));
     auto [vector, lane] = acc.split(acc.axis(first + sh_.v), c_.lanes);
     order.push_back(vector);
     if (group.valid()) order.push_back(group);
@@ -268,6 +276,7 @@ class Recipe {
     acc.unroll(step);
     if (group.valid()) acc.unroll(group).expect(Instruction::DotProduct);
     if (sh_.m >= 0) acc.unroll(acc.axis(first + sh_.m));
+    if (c_.block_axis >= 0) acc.unroll(acc.axis(first + c_.block_axis));
     acc.unroll(vector);
     acc.vectorize(lane);
     if (sh_.v + 1 != static_cast<int>(c_.op.axes().size())) lay_lanes_side_by_side(acc, first);

@@ -11,6 +11,8 @@ bool contains(const std::vector<int>& stages, int s) {
   return std::find(stages.begin(), stages.end(), s) != stages.end();
 }
 
+constexpr int64_t kShortestRun = 4;  // elements; with a shorter run, each step reads a line again
+
 int longest_reduction(const Operation& op) {
   size_t longest = 0;
   for (size_t i = 0; i < op.reduce_axes().size(); ++i) {
@@ -31,11 +33,27 @@ Contraction::Contraction(const TemplateBuilder& t, const StageGroup& g)
       grouped(grouped_reduction(op, shape)),
       longest(longest_reduction(op)) {
   channels_in_planes = grouped && shape.m >= 0 && shape.row_dim < 0 && is_stored(*shape.row) &&
-                       grouped->row_dim + 1 != shape.row->tensor.rank();
+                       grouped->row_dim + 1 != shape.row->tensor.rank() &&
+                       !has_channels_in_blocks();
+  block_axis = find_block_axis();
   if (!narrow || !grouped) return;
   for (int64_t size : cpu::dot_sizes(*narrow, t.target())) {
     if (grouped->extent >= size) dot_sizes.push_back(size);
   }
+}
+
+bool Contraction::has_channels_in_blocks() const {
+  const Axis* along = row_reduction();
+  return along && along->extent() >= kShortestRun && plain_dim(*shape.row, *along, &op) >= 0;
+}
+
+int Contraction::find_block_axis() const {
+  const bool one_vector = shape.row && shape.vector && shape.m >= 0 && shape.cols == lanes;
+  if (!one_vector || shape.v_others.empty() || chained() || group.attached) return -1;
+  const int axis = shape.v_others.back();
+  const Axis& blocks = op.axes()[static_cast<size_t>(axis)];
+  const bool goes_on = blocks.extent() > 1 && plain_dim(*shape.vector, blocks) >= 0;
+  return goes_on && is_constant(*shape.vector) ? axis : -1;
 }
 
 bool Contraction::has_dot(int64_t size) const {
@@ -111,7 +129,6 @@ int Contraction::innermost_reduce(bool channels_last) const {
   // The window of a 1x1 convolution is skipped, because it is not a loop.
   while (last > 0 && reduce[last].extent() == 1) --last;
   const Axis* along = shape.row ? row_reduction() : nullptr;
-  constexpr int64_t kShortestRun = 4;  // elements; with a shorter run, each step reads a line again
   for (size_t i = 0; along && i < reduce.size(); ++i) {
     if (reduce[i].same_as(*along) && along->extent() >= kShortestRun) last = i;
   }

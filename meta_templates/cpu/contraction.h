@@ -29,6 +29,9 @@ struct Contraction {
   /// instructions.
   std::vector<int64_t> dot_sizes{1};
   int longest = 0;  ///< the position of the longest reduce axis
+  /// The position of the axis of blocks where columns lie in blocks of one vector (channels in
+  /// blocks), which the vector axis is: columns go on from one block to the next. Else -1.
+  int block_axis = -1;
 
   bool has_dot(int64_t size) const;
   /// Whether operands are 16-bit floats. Their conversions cost more than the multiply-adds that
@@ -40,6 +43,8 @@ struct Contraction {
   bool chained() const { return group.in_chain || !group.chain.empty(); }
   /// The product of the extents of these axes of the result.
   int64_t extents(const std::vector<int>& axes) const;
+  /// The number of columns, those of all blocks.
+  int64_t cols() const { return shape.cols * (block_axis < 0 ? 1 : extents({block_axis})); }
 
   /// Whether `a` reads weights or values computed from weights alone, which are computed and packed
   /// once.
@@ -60,6 +65,10 @@ struct Contraction {
   int innermost_reduce(bool channels_last) const;
 
  private:
+  /// Whether the broadcast operand has a run of the reduction innermost, such as the channels in a
+  /// block.
+  bool has_channels_in_blocks() const;
+  int find_block_axis() const;
   /// The distance in memory between neighbours along dimension `dim` of `a`, in elements. For a
   /// change of indices alone (a transposition), which has no memory of its own, the stage that it
   /// reads counts. -1 where the distance varies.

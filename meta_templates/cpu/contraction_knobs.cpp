@@ -41,18 +41,29 @@ class Questions {
   }
 
   void tile() {
-    std::vector<int64_t> rows{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14}, vectors{1, 2, 3, 4}, cols;
+    std::vector<int64_t> rows{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14}, vectors{1, 2, 3, 4};
     // A single row reuses nothing, so only longer runs of the vector operand can gain.
     if (p_.rows == 1) vectors.insert(vectors.end(), {6, 8, 12});
     std::erase_if(rows, [&](int64_t r) { return r > p_.rows; });
     std::erase_if(vectors, [&](int64_t v) { return v > ceil_div(p_.cols, p_.lanes); });
+    k_.tile_rows = t_.knob("tile_rows", rows, choice_);
+    if (p_.cols_in_blocks) {
+      k_.tile_cols = p_.lanes;
+      k_.tile_blocks = t_.knob("tile_blocks", vectors, choice_);
+      must_fit_registers(k_.tile_blocks, 1);
+      return;
+    }
+    std::vector<int64_t> cols;
     for (int64_t v : vectors) cols.push_back(v * p_.lanes);
-    const Param tile_rows = k_.tile_rows = t_.knob("tile_rows", rows, choice_);
-    const Param tile_cols = k_.tile_cols = t_.knob("tile_cols", cols, choice_);
+    k_.tile_cols = t_.knob("tile_cols", cols, choice_);
+    must_fit_registers(k_.tile_cols, p_.lanes);
+  }
+
+  // `cols` counts units of which `a_vector` are a vector.
+  void must_fit_registers(Param cols, int64_t a_vector) {
     t_.require("the register tile must fit the vector registers",
-               [=, target = t_.target(), lanes = p_.lanes](const auto& value) {
-                 return fits_registers(target,
-                                       {value(tile_rows), ceil_div(value(tile_cols), lanes)});
+               [=, target = t_.target(), rows = k_.tile_rows](const auto& value) {
+                 return fits_registers(target, {value(rows), ceil_div(value(cols), a_vector)});
                });
   }
 
@@ -79,7 +90,9 @@ class Questions {
   void blocks() {
     const int64_t tile_rows = t_.chosen(k_.tile_rows);
     const int64_t row_tiles = ceil_div(p_.rows, tile_rows);
-    const int64_t col_tiles = ceil_div(p_.cols, t_.chosen(k_.tile_cols));
+    const int64_t tile_cols =
+        p_.cols_in_blocks ? t_.chosen(k_.tile_blocks) * p_.lanes : t_.chosen(k_.tile_cols);
+    const int64_t col_tiles = ceil_div(p_.cols, tile_cols);
     if (p_.hosts_chain) {
       std::vector<int64_t> values{p_.rows};
       for (int64_t r = tile_rows; r < p_.rows; r *= 2) values.push_back(r);

@@ -18,10 +18,11 @@ struct CopyKnobs {
 };
 
 struct ContractionKnobs {
-  Param location;                          ///< attached: 0 at the root, n in the n-th place
-  Param tile_rows, tile_cols;              ///< of a register tile, in elements
-  Param unroll_k;                          ///< steps of the reduction
-  Param dot = 1;                           ///< products that one instruction adds up
+  Param location;              ///< attached: 0 at the root, n in the n-th place
+  Param tile_rows, tile_cols;  ///< of a register tile, in elements
+  Param tile_blocks;           ///< of a register tile; columns in blocks: in place of tile_cols
+  Param unroll_k;              ///< steps of the reduction
+  Param dot = 1;               ///< products that one instruction adds up
   Param row_block_tiles, col_block_tiles;  ///< of a block, in register tiles
   Param chain_block_rows;  ///< of a block that a chain goes through, in place of row_block_tiles
   Param other_block_rows;  ///< of a block, along the innermost of the other axes of rows

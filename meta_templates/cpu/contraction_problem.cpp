@@ -39,12 +39,13 @@ void describe_axes(const Contraction& c, Problem& p) {
   const ContractionShape& sh = c.shape;
   p.lanes = c.lanes;
   p.rows = sh.rows;
-  p.cols = sh.cols;
+  p.cols = c.cols();
+  p.cols_in_blocks = c.block_axis >= 0;
   p.depth = sh.depth;
   p.row_group = sh.group;
   p.reuse = sh.reuse;
   p.results = spatial_points(c.op);
-  p.outer = c.extents(sh.batch) * c.extents(sh.v_others);
+  p.outer = c.extents(sh.batch) * c.extents(sh.v_others) * sh.cols / p.cols;
   p.has_other_rows = !sh.m_others.empty();
   p.other_rows = c.extents(sh.m_others);
   if (p.has_other_rows) p.last_other_rows = c.extents({sh.m_others.back()});
@@ -128,6 +129,7 @@ NamedFeatures ContractionProblem::features() const {
   add("lanes", lanes);
   add("rows", rows);
   add("cols", cols);
+  add("cols_in_blocks", cols_in_blocks);
   add("depth", depth);
   add("row_group", row_group);
   add("reuse", reuse);

@@ -34,12 +34,13 @@ struct ContractionProblem {
   // Rows and columns of the register tile, and what is outside of it. All extents in elements.
   int64_t lanes = 1;      ///< of a native vector of results
   int64_t rows = 1;       ///< extent of the row axis
-  int64_t cols = 1;       ///< extent of the vector axis
+  int64_t cols = 1;       ///< extent of the vector axis, or the columns of all blocks
   int64_t depth = 1;      ///< product of the extents of all reduce axes
   int64_t row_group = 1;  ///< consecutive rows that share a vector operand
   int64_t reuse = 1;      ///< multiply-adds for each element of the vector operand
   int64_t results = 1;    ///< product of the extents of all spatial axes
   int64_t outer = 1;      ///< product of the extents of the axes that are neither rows nor vectors
+  bool cols_in_blocks = false;    ///< the vector axis is one vector (Contraction::block_axis)
   bool has_other_rows = false;    ///< more axes along which the vector operand is reused (an image)
   int64_t other_rows = 1;         ///< product of the extents of those axes
   int64_t last_other_rows = 1;    ///< extent of the innermost of them

@@ -60,13 +60,18 @@ RegisterTile choose_tile(const Problem& p, const Problem::Window& innermost, con
       best_register_tile(p, rows_share_window(innermost) ? registers / 2 : registers);
   tile.rows = std::min(tile.rows, p.rows);
   choice.set("tile_rows", tile.rows, "register tile");
-  choice.set("tile_cols", tile.vectors * p.lanes,
-             "register tile: " + std::to_string(tile.vectors) + " vectors");
+  const std::string vectors = "register tile: " + std::to_string(tile.vectors) + " vectors";
+  choice.set("tile_cols", tile.vectors * p.lanes, vectors);
   const auto of_given = [&](std::string_view knob, int64_t value) {
     return std::max<int64_t>(1, given_or(given, knob, value));  // a source may give any number
   };
   tile.rows = of_given("tile_rows", tile.rows);
   tile.vectors = ceil_div(of_given("tile_cols", tile.vectors * p.lanes), p.lanes);
+  if (!p.cols_in_blocks) return tile;
+  while (tile.vectors > 1 && !fits_registers(p.target, tile))
+    --tile.vectors;  // other rows may be given than were chosen with these vectors
+  choice.set("tile_blocks", tile.vectors, vectors);
+  tile.vectors = of_given("tile_blocks", tile.vectors);
   return tile;
 }
 

@@ -32,7 +32,8 @@ bool found(const Axis& a) { return a.get() != nullptr; }
 
 class Matcher {
  public:
-  Matcher(const Operation& op, Convolution* out) : op_(op), out_(*out) {}
+  Matcher(const Operation& op, bool blocks, Convolution* out)
+      : op_(op), blocks_(blocks), out_(*out) {}
 
   std::string match(const Access* image, const Access* weight) {
     out_.image = image;
@@ -40,7 +41,7 @@ class Matcher {
     std::string why = match_image();
     if (why.empty()) why = match_weight();
     if (!why.empty()) return why;
-    const std::size_t used = out_.batch.size() + 3;
+    const std::size_t used = out_.batch.size() + (out_.k_in_block < 0 ? 3 : 4);
     if (used != op_.axes().size()) return "not a convolution: its results have other axes";
     return "";
   }
@@ -84,13 +85,16 @@ class Matcher {
       } else if (!found(out_.c)) {
         out_.c = op_.reduce_axes()[static_cast<std::size_t>(reduce)];
         out_.image_c = dim;
+      } else if (blocks_ && !found(out_.c_in_block)) {
+        out_.c_in_block = op_.reduce_axes()[static_cast<std::size_t>(reduce)];
+        out_.image_c_in_block = dim;
       } else {
         return "not a convolution: it sums over several axes that are no window";
       }
     }
     if (!found(out_.r)) return "not a convolution: no index is a window";
     if (!found(out_.s)) return "it has a window along one axis alone";
-    if (!found(out_.c) || op_.reduce_axes().size() != 3)
+    if (!found(out_.c) || op_.reduce_axes().size() != (found(out_.c_in_block) ? 4 : 3))
       return "it does not sum over channels, rows and columns";
     return "";
   }
@@ -104,22 +108,38 @@ class Matcher {
       if (f.terms.size() != 1 || f.terms[0].coefficient != 1 || f.constant != 0)
         return "an index of its weights is no axis";
       const Var& v = f.terms[0].var;
-      int* at = v.same_as(out_.c.var())   ? &out_.weight_c
-                : v.same_as(out_.r.var()) ? &out_.weight_r
-                : v.same_as(out_.s.var()) ? &out_.weight_s
-                                          : &out_.weight_k;
+      int* at = dimension_of(v);
       if (*at >= 0) return "its weights are read along an axis twice";
       *at = dim;
       if (at == &out_.weight_k) out_.k = position(op_.axes(), v);
+      if (at == &out_.weight_k_in_block) out_.k_in_block = position(op_.axes(), v);
     }
     if (out_.weight_c < 0 || out_.weight_r < 0 || out_.weight_s < 0 || out_.k < 0)
       return "its weights do not depend on channels, rows, columns and results";
-    const bool shared = out_.k == out_.y || out_.k == out_.x ||
-                        std::find(out_.batch.begin(), out_.batch.end(), out_.k) != out_.batch.end();
-    return shared ? "its channels are those of groups" : "";
+    if ((found(out_.c_in_block) && out_.weight_c_in_block < 0) ||
+        (out_.weight_k_in_block >= 0 && out_.k_in_block < 0))
+      return "its weights do not depend on the channels in a block";
+    return is_shared(out_.k) || is_shared(out_.k_in_block) ? "its channels are those of groups"
+                                                           : "";
+  }
+
+  /// The field for the dimension of the weights that `v` indexes.
+  int* dimension_of(const Var& v) const {
+    if (v.same_as(out_.c.var())) return &out_.weight_c;
+    if (v.same_as(out_.r.var())) return &out_.weight_r;
+    if (v.same_as(out_.s.var())) return &out_.weight_s;
+    if (found(out_.c_in_block) && v.same_as(out_.c_in_block.var())) return &out_.weight_c_in_block;
+    return blocks_ && out_.weight_k >= 0 ? &out_.weight_k_in_block : &out_.weight_k;
+  }
+
+  /// Whether an axis of the results is one of the image, too.
+  bool is_shared(int axis) const {
+    return axis >= 0 && (axis == out_.y || axis == out_.x ||
+                         std::find(out_.batch.begin(), out_.batch.end(), axis) != out_.batch.end());
   }
 
   const Operation& op_;
+  const bool blocks_;
   Convolution& out_;
 };
 
@@ -139,13 +159,16 @@ std::string match_contraction(const ComputeDag& dag, int s, const Access* operan
   return "";
 }
 
-std::string match_convolution(const ComputeDag& dag, int s, Convolution* out) {
+namespace {
+
+std::string match_either(const ComputeDag& dag, int s, bool blocks, Convolution* out) {
   const Access* operands[2];
   std::string why = match_contraction(dag, s, operands);
   if (!why.empty()) return why;
   for (const int image : {0, 1}) {
     Convolution found;
-    std::string reason = Matcher(dag.stage(s), &found).match(operands[image], operands[1 - image]);
+    std::string reason =
+        Matcher(dag.stage(s), blocks, &found).match(operands[image], operands[1 - image]);
     if (reason.empty()) {
       *out = found;
       return "";
@@ -153,6 +176,16 @@ std::string match_convolution(const ComputeDag& dag, int s, Convolution* out) {
     if (image == 0 || why.starts_with("not ")) why = std::move(reason);
   }
   return why;
+}
+
+}  // namespace
+
+std::string match_convolution(const ComputeDag& dag, int s, Convolution* out) {
+  return match_either(dag, s, false, out);
+}
+
+std::string match_blocked_convolution(const ComputeDag& dag, int s, Convolution* out) {
+  return match_either(dag, s, true, out);
 }
 
 }  // namespace heddle::dag

@@ -22,12 +22,21 @@ struct Convolution {
   int weight_k = -1, weight_c = -1, weight_r = -1, weight_s = -1;
   int64_t stride_y = 1, stride_x = 1, dilation_y = 1, dilation_x = 1;
   int64_t offset_y = 0, offset_x = 0;
-  int64_t channels() const { return c.extent(); }
+  // Where channels lie in blocks ([n, c / b, y, x, c % b]): the axes and dimensions in a block. The
+  // axes and dimensions above are then those of the blocks.
+  Axis c_in_block;
+  int k_in_block = -1, image_c_in_block = -1, weight_c_in_block = -1, weight_k_in_block = -1;
+  /// The numbers of channels in a block of the image, and of the results: 1 without blocks.
+  int64_t c_block() const { return image_c_in_block < 0 ? 1 : c_in_block.extent(); }
+  int64_t channels() const { return c.extent() * c_block(); }
 };
 
 /// Empty where stage `s` is a convolution, else the reason why it is not. The reason starts with
 /// "not " where the stage does not resemble one.
 std::string match_convolution(const ComputeDag& dag, int s, Convolution* out);
+
+/// The same where also the channels of the image, those of the results, or both may lie in blocks.
+std::string match_blocked_convolution(const ComputeDag& dag, int s, Convolution* out);
 
 /// Recognises a sum of products of two reads, which may be converted, and returns them in order of
 /// appearance. The result is empty, or the reason why not.

@@ -11,7 +11,8 @@
 //   result[y, x]  = (A^T M A)[y % m, x % m]      of the tile that y and x are in
 //
 // Each transform is two stages, along rows and then along columns. Where m does not divide the
-// image, the last tiles read zeros beyond it, and their results there are dropped.
+// image, the last tiles read zeros beyond it, and their results there are dropped. Where channels
+// lie in blocks, c and k count those of all blocks.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -122,7 +123,8 @@ class Rewriter {
     for (int b : conv_.batch) images_ *= axis(b).extent();
     tiles_ = images_ * rows_ * cols_;
     channels_ = conv_.channels();
-    results_ = axis(conv_.k).extent();
+    if (conv_.k_in_block >= 0) k_block_ = axis(conv_.k_in_block).extent();
+    results_ = axis(conv_.k).extent() * k_block_;
     type_ = op.output(0).dtype();
   }
 
@@ -168,8 +170,16 @@ class Rewriter {
       at[static_cast<std::size_t>(conv_.image_batch[b])] = batch[b];
     at[static_cast<std::size_t>(conv_.image_y)] = y + conv_.offset_y;
     at[static_cast<std::size_t>(conv_.image_x)] = x + conv_.offset_x;
-    at[static_cast<std::size_t>(conv_.image_c)] = c;
+    set_channel(at, conv_.image_c, conv_.image_c_in_block, conv_.c_block(), c);
     return conv_.image->tensor.at(at);
+  }
+
+  /// Sets the indices of a channel, which may be those of a block and of a place in it.
+  static void set_channel(std::vector<Expr>& at, int dim, int dim_in_block, int64_t block,
+                          const Expr& channel) {
+    const bool blocks = dim_in_block >= 0;
+    at[static_cast<std::size_t>(dim)] = blocks ? floordiv(channel, block) : channel;
+    if (blocks) at[static_cast<std::size_t>(dim_in_block)] = floormod(channel, block);
   }
 
   /// The image with channels last, padded to the size of the tiles. Returns the image itself where
@@ -179,7 +189,8 @@ class Rewriter {
     const int64_t y = rows_ * m_ + 2, x = cols_ * m_ + 2;
     const int64_t have_y = image.extent(conv_.image_y) - conv_.offset_y,
                   have_x = image.extent(conv_.image_x) - conv_.offset_x;
-    *made = y > have_y || x > have_x || conv_.image_c + 1 != image.rank();
+    const bool vectors = conv_.image_c_in_block >= 0 || conv_.image_c + 1 == image.rank();
+    *made = y > have_y || x > have_x || !vectors;
     if (!*made) return image;
     Shape shape;
     for (int b : conv_.batch) shape.push_back(axis(b).extent());
@@ -224,11 +235,11 @@ class Rewriter {
 
   Tensor weights() const {
     const auto element = [&](int64_t r, int64_t s, const Axis& c, const Axis& k) {
-      std::vector<Expr> at(4);
+      std::vector<Expr> at(conv_.weight->indices.size());
       at[static_cast<std::size_t>(conv_.weight_r)] = r;
       at[static_cast<std::size_t>(conv_.weight_s)] = s;
-      at[static_cast<std::size_t>(conv_.weight_c)] = c;
-      at[static_cast<std::size_t>(conv_.weight_k)] = k;
+      set_channel(at, conv_.weight_c, conv_.weight_c_in_block, conv_.c_block(), c);
+      set_channel(at, conv_.weight_k, conv_.weight_k_in_block, k_block_, k);
       return cast(type_, conv_.weight->tensor.at(at));
     };
     return compute(
@@ -258,11 +269,12 @@ class Rewriter {
           Expr p(0);
           for (int b : conv_.batch) p = p * axis(b).extent() + at(b);
           p = (p * rows_ + floordiv(at(conv_.y), m_)) * cols_ + floordiv(at(conv_.x), m_);
-          return choose(floormod(at(conv_.x), m_), result_transform(m_, terms(a_, [&](int64_t t) {
-                                                                      return rows(
-                                                                          floormod(at(conv_.y), m_),
-                                                                          t, p, at(conv_.k));
-                                                                    })));
+          Expr k(at(conv_.k));
+          if (conv_.k_in_block >= 0) k = k * k_block_ + at(conv_.k_in_block);
+          return choose(floormod(at(conv_.x), m_),
+                        result_transform(m_, terms(a_, [&](int64_t t) {
+                                           return rows(floormod(at(conv_.y), m_), t, p, k);
+                                         })));
         },
         op_.name(), op_.tag(), where_);
   }
@@ -270,7 +282,7 @@ class Rewriter {
   const Operation& op_;
   const Convolution& conv_;
   int64_t m_, a_, height_, width_, rows_, cols_, images_ = 1, tiles_ = 0, channels_ = 0,
-                                                 results_ = 0;
+                                                 results_ = 0, k_block_ = 1;
   DataType type_;
   Where where_;
 };
@@ -279,7 +291,7 @@ class Rewriter {
 
 std::string why_not(const RewriteSite& site) {
   Convolution conv;
-  if (std::string why = dag::match_convolution(site.dag, site.stage, &conv); !why.empty())
+  if (std::string why = dag::match_blocked_convolution(site.dag, site.stage, &conv); !why.empty())
     return why;
   if (!site.op().output(0).dtype().is_float()) return "its results are whole numbers";
   if (conv.r.extent() != 3 || conv.s.extent() != 3) {
@@ -293,7 +305,7 @@ std::string why_not(const RewriteSite& site) {
 
 std::vector<Tensor> apply(const RewriteSite& site) {
   Convolution conv;
-  const std::string why = dag::match_convolution(site.dag, site.stage, &conv);
+  const std::string why = dag::match_blocked_convolution(site.dag, site.stage, &conv);
   HEDDLE_ICHECK(why.empty(), "winograd where it is not legal: " + why);
   return {Rewriter(site.op(), conv, site.values[0]).rewrite()};
 }
@@ -312,7 +324,7 @@ constexpr double kFewChannels = 16;  // with fewer channels the transforms cost 
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   Convolution conv;
-  const std::string why = dag::match_convolution(site.dag, site.stage, &conv);
+  const std::string why = dag::match_blocked_convolution(site.dag, site.stage, &conv);
   HEDDLE_ICHECK(why.empty(), "winograd where it is not legal: " + why);
   if (target.is_cuda()) {
     return {.speedup = 0.1,
@@ -328,7 +340,7 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   const double bytes = site.op().output(0).dtype().bytes();
   const auto m = static_cast<double>(site.values[0]), a2 = (m + 2) * (m + 2);
   const auto c = static_cast<double>(conv.channels());
-  const double k = extent(conv.k);
+  const double k = extent(conv.k) * (conv.k_in_block < 0 ? 1 : extent(conv.k_in_block));
   if (c < kFewChannels || k < kFewChannels) return {0.9, "too few channels to pay for transforms"};
   double tiles = std::ceil(extent(conv.y) / m) * std::ceil(extent(conv.x) / m);
   for (int b : conv.batch) tiles *= extent(b);

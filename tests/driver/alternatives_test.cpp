@@ -95,6 +95,42 @@ TEST(Winograd, StaysWithinTheToleranceOfTheDirectForm) {
   }
 }
 
+/// A convolution of an image [1, C, 9, 10, c] into [1, K, 7, 8, k]; without blocks of the image, or
+/// of the results, the last dimension is not there.
+Tensor blocked_conv(int64_t blocks, int64_t c_block, int64_t k_block) {
+  const auto shape = [](Shape outer, int64_t block) {
+    if (block > 1) outer.emplace_back(block);
+    return outer;
+  };
+  const Tensor x = placeholder(shape({1, blocks, 9, 10}, c_block), f32, "x");
+  const Tensor w =
+      constant_placeholder(shape(shape({blocks, blocks, 3, 3}, c_block), k_block), f32, "w");
+  return compute(shape({1, blocks, 7, 8}, k_block), [&](const std::vector<Axis>& i) {
+    const Axis co = reduce_axis(blocks, "co"), r = reduce_axis(3, "r"), s = reduce_axis(3, "s"),
+               ci = reduce_axis(c_block, "ci");
+    std::vector<Expr> image{i[0], co, i[2] + r, i[3] + s}, weight{i[1], co, r, s};
+    std::vector<Axis> over{co, r, s};
+    if (c_block > 1) {
+      over.push_back(ci);
+      image.push_back(ci);
+      weight.push_back(ci);
+    }
+    if (k_block > 1) weight.push_back(i[4]);
+    return sum(x.at(image) * w.at(weight), over);
+  });
+}
+
+TEST(Winograd, CountsTheChannelsOfAllBlocks) {
+  for (const auto& [c_block, k_block] : {std::pair{16, 16}, {8, 4}, {16, 1}, {1, 16}}) {
+    const Tensor y = blocked_conv(3, c_block, k_block);
+    const ComputeDag dag({y});
+    for (const char* rule : {"winograd(tile=2)", "winograd(tile=4)"}) {
+      EXPECT_LT(error_of(dag, static_schedule(dag, named(dag, rule)), {y}), 1)
+          << rule << " of blocks of " << c_block << " into blocks of " << k_block;
+    }
+  }
+}
+
 // What the rule says of its errors is what they are, as measured over many channels: the default
 // policy rests on it.
 TEST(Winograd, ItsErrorsGrowAsTheRuleSays) {

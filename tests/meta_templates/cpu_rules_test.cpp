@@ -200,6 +200,37 @@ TEST(CpuRules, AnImageIsCopiedWhereItIsUsedOftenEnough) {
   EXPECT_EQ(copied(512), 1);
 }
 
+// Channels in blocks of a vector: a tile takes as many blocks as it takes vectors where channels
+// lie side by side.
+TEST(CpuRules, BlocksOfChannelsAreTheVectorsOfATile) {
+  const auto chosen = [](int64_t rows, int64_t blocks) {
+    const int64_t block = 16;
+    const Tensor x = placeholder({1, blocks, rows, rows, block}, f32, "x"),
+                 w = constant_placeholder({blocks, blocks, 3, 3, block, block}, f32, "w");
+    const Axis co = reduce_axis(blocks, "co"), r = reduce_axis(3, "r"), s = reduce_axis(3, "s"),
+               ci = reduce_axis(block, "ci");
+    const Tensor y = compute(
+        {1, blocks, rows - 2, rows - 2, block}, [&](Axis n, Axis ko, Axis i, Axis j, Axis ki) {
+          return sum(x(n, co, i + r, j + s, ci) * w(ko, co, r, s, ci, ki), {co, r, s, ci});
+        });
+    AutoSchedulerOptions direct;
+    direct.use_alternatives = false;
+    const Template t = make_static_template(
+        ComputeDag({y}), Target::parse("llvm -mcpu=sapphirerapids -threads=2"), direct);
+    std::map<std::string, int64_t> values;
+    for (const Knob& knob : t.knobs()) values[knob.name] = knob.default_value;
+    return values;
+  };
+  const auto large = chosen(58, 4), small = chosen(9, 32);
+  EXPECT_EQ(large.at("tile_blocks"), 4) << "all results of a pixel";
+  EXPECT_EQ(small.at("tile_rows"), 7) << "whole rows";
+  EXPECT_EQ(small.at("tile_blocks"), 3);
+  for (const auto& values : {large, small}) {
+    EXPECT_FALSE(values.contains("tile_cols"));
+    EXPECT_FALSE(values.contains("channels_last")) << "channels of a block lie side by side";
+  }
+}
+
 // A 1x1 convolution of an image in planes, as the product that it is.
 std::map<std::string, int64_t> chosen_for_1x1(int64_t channels, int64_t pixels, int64_t filters,
                                               const std::string& target) {

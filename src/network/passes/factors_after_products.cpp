@@ -95,8 +95,8 @@ std::vector<Tensor> factors_after_products(const PassContext& context) {
     ++found;
   }
   if (found == 0) return dag.outputs();
-  context.log.push_back("the results of " + std::to_string(found) +
-                        " products are multiplied by the factors of their operands");
+  context.changed("the results of " + std::to_string(found) +
+                  " products are multiplied by the factors of their operands");
   return rebuilder.rebuild(dag.outputs());
 }
 

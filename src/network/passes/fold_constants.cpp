@@ -62,8 +62,8 @@ std::vector<Tensor> fold_constants(const PassContext& context) {
         if (!any) return bodies;
         const Ranges ranges = ranges_of(dag.stage(s));
         for (Expr& body : folded) body = with_simple_indices(body, ranges);
-        context.log.push_back("'" + dag.stage(s).name() + "' computes what it read from a stage " +
-                              "without inputs");
+        context.changed("'" + dag.stage(s).name() + "' computes what it read from a stage " +
+                        "without inputs");
         return folded;
       },
       &changed);

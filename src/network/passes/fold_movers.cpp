@@ -66,8 +66,8 @@ std::vector<Tensor> fold(const PassContext& context, bool movers_only) {
       },
       &changed);
   if (changed == 0) return dag.outputs();
-  context.log.push_back(std::to_string(changed) +
-                        " stages read through transposes, slices and changes of shape");
+  context.changed(std::to_string(changed) +
+                  " stages read through transposes, slices and changes of shape");
   return outputs;
 }
 

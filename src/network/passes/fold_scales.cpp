@@ -202,8 +202,8 @@ std::vector<Tensor> fold_scales(const PassContext& context) {
     ++folded;
   }
   if (folded == 0) return dag.outputs();
-  context.log.push_back("what multiplies the results of " + std::to_string(folded) +
-                        " products is part of their weights");
+  context.changed("what multiplies the results of " + std::to_string(folded) +
+                  " products is part of their weights");
   return rebuilder.rebuild(dag.outputs());
 }
 

@@ -103,8 +103,8 @@ std::vector<Tensor> fold_views(const PassContext& context) {
     ++folded;
   }
   if (folded == 0) return dag.outputs();
-  context.log.push_back(std::to_string(folded) +
-                        " products are computed in the shape that their readers have");
+  context.changed(std::to_string(folded) +
+                  " products are computed in the shape that their readers have");
   return rebuilder.rebuild(dag.outputs());
 }
 

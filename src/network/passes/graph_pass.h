@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/dag/compute_dag.h"
@@ -16,9 +17,14 @@ namespace heddle::network {
 struct PassContext {
   const ComputeDag& dag;
   const Target& target;
-  bool enabled;                   ///< the setting of the pass as a whole
-  ChoiceList& choices;            ///< asked for the setting of each place
-  std::vector<std::string>& log;  ///< one sentence for each change is appended
+  const PassOptions& options;
+  const char* name;                   ///< of the pass
+  bool enabled;                       ///< the setting of the pass as a whole
+  ChoiceList& choices;                ///< asked for the setting of each place
+  std::vector<PassApplication>& log;  ///< changes are appended
+
+  /// Appends a change of this pass, as one sentence.
+  void changed(std::string text) const { log.push_back({name, std::move(text)}); }
 };
 
 // Each pass returns the outputs of the new graph in the same order, or the outputs of the graph
@@ -32,7 +38,8 @@ std::vector<Tensor> fold_scales(const PassContext& context);
 std::vector<Tensor> factors_after_products(const PassContext& context);
 std::vector<Tensor> guards_after_products(const PassContext& context);
 std::vector<Tensor> join_products(const PassContext& context);
-std::vector<Tensor> channels_last(const PassContext& context);
+/// The passes channels_last and channels_blocked, which decide about the same images.
+std::vector<Tensor> image_layouts(const PassContext& context);
 
 /// The graph after all passes that are on, as a whole or at some places. Descriptions of their
 /// changes are appended to `log`.

@@ -160,8 +160,8 @@ std::vector<Tensor> guards_after_products(const PassContext& context) {
     ++found;
   }
   if (found == 0) return dag.outputs();
-  context.log.push_back("rows without a softmax become zero after " + std::to_string(found) +
-                        " products");
+  context.changed("rows without a softmax become zero after " + std::to_string(found) +
+                  " products");
   return rebuilder.rebuild(dag.outputs());
 }
 

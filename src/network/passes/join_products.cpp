@@ -347,9 +347,9 @@ std::vector<Tensor> join_products(const PassContext& context) {
       continue;
     const int64_t columns = joiner.run(rebuilder);
     any = true;
-    context.log.push_back(std::to_string(group.size()) + " products of '" +
-                          group[0].input->tensor.name() + "' are one of " +
-                          std::to_string(columns) + " columns");
+    context.changed(std::to_string(group.size()) + " products of '" +
+                    group[0].input->tensor.name() + "' are one of " + std::to_string(columns) +
+                    " columns");
   }
   if (!any) return dag.outputs();
   return rebuilder.rebuild(dag.outputs());

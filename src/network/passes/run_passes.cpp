@@ -14,6 +14,7 @@ using Pass = std::vector<Tensor> (*)(const PassContext&);
 struct Step {
   const char* name;
   Pass pass;
+  const char* other = nullptr;  ///< the name of another pass that the same function does
 };
 
 // Views become visible when the transposes beside them are gone. They must be found before their
@@ -28,7 +29,7 @@ constexpr Step kSteps[] = {
     {"fold_scales", fold_scales},
     {"join_products", join_products},
     {"fold_movers", fold_movers},
-    {"channels_last", channels_last},
+    {"channels_last", image_layouts, "channels_blocked"},
 };
 
 const PassDescription& description(const std::string& name) {
@@ -44,11 +45,14 @@ ComputeDag run_passes(const ComputeDag& declared, const Target& target, const Pa
   ComputeDag dag = declared;
   for (const Step& step : kSteps) {
     const bool enabled = options.*description(step.name).enabled;
-    if (!enabled && !choices.any_on(step.name)) continue;
-    std::vector<std::string> changes;
-    std::vector<Tensor> outputs = step.pass({dag, target, enabled, choices, changes});
-    for (std::string& text : changes) log.push_back({step.name, std::move(text)});
-    if (!changes.empty()) dag = ComputeDag(std::move(outputs));
+    const auto any_on = [&](const char* pass) {
+      return pass != nullptr && (options.*description(pass).enabled || choices.any_on(pass));
+    };
+    if (!any_on(step.name) && !any_on(step.other)) continue;
+    const size_t before = log.size();
+    std::vector<Tensor> outputs =
+        step.pass({dag, target, options, step.name, enabled, choices, log});
+    if (log.size() > before) dag = ComputeDag(std::move(outputs));
   }
   return dag;
 }
@@ -73,6 +77,8 @@ const std::vector<PassDescription>& network_passes() {
        &PassOptions::join_products, false},
       {"channels_last", "images between convolutions have their channels innermost",
        &PassOptions::channels_last, false},
+      {"channels_blocked", "images between convolutions have their channels in blocks of a vector",
+       &PassOptions::channels_blocked, false},
       {"concat_in_place", "parts of a concat are written where the whole lies",
        &PassOptions::concat_in_place},
   };
