@@ -45,7 +45,8 @@ bool can_pad(const Access* const operands[2], const Axis& axis) {
   });
 }
 
-constexpr int64_t kBoxPitch = 16;  // bytes: TMA loads rows of multiples of it
+constexpr int64_t kBoxPitch = 16;     // bytes: TMA loads rows of multiples of it
+constexpr int64_t kShortestCopy = 4;  // bytes that cp.async copies at least
 
 bool is_narrow(const Access& a) { return a.tensor.dtype().bytes() < 4; }
 
@@ -185,7 +186,7 @@ double gain_of_boxes(const RewriteSite& site, const Padding& p, double points,
   const Operation& op = site.op();
   if (!target.is_cuda() || !target.gpu.has_wgmma() || p.reduce.size() != 1) return 0;
   double copies = 0;
-  bool helps = false;
+  bool helps = false, by_elements = false;
   for (const Access* a : p.operands) {
     const int64_t bytes = a->tensor.dtype().bytes(), row = a->tensor.extents().back() * bytes;
     const bool along_depth = lies_along(*a, op.reduce_axes()[0]);
@@ -197,12 +198,13 @@ double gain_of_boxes(const RewriteSite& site, const Padding& p, double points,
     }
     if (padded_row * bytes % kBoxPitch != 0) return 0;
     helps = true;
+    by_elements = by_elements || row % kShortestCopy != 0;
     if (!dag::is_constant_operand(site.dag, *a))
       copies += kKernel + 2 * static_cast<double>(a->tensor.size() * bytes) / kCopied;
   }
   if (!helps || is_of_attention(site.dag, site.stage)) return 0;
   const double bytes = p.operands[0]->tensor.dtype().bytes(), work = points * bytes / 2;
-  const double steps = static_cast<double>(op.reduce_axes()[0].extent());
+  const double steps = by_elements ? static_cast<double>(op.reduce_axes()[0].extent()) : 0;
   return (kKernel + std::max(work / kByElements, steps * kStep)) /
          (kKernel + work / kByBoxes + copies);
 }

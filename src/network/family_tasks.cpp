@@ -5,8 +5,10 @@
 #include <optional>
 
 #include "driver/family_blocks.h"
+#include "driver/program_args.h"
 #include "heddle/driver/family.h"
 #include "heddle/support/error.h"
+#include "network/task_schedules.h"
 
 namespace heddle::network {
 namespace {
@@ -142,12 +144,16 @@ Schedule shared_at_all_sizes(const Schedule& at_point, const TaskFamily& family)
   return shorter ? *std::move(shorter) : for_all_sizes(at_point, family.outputs);
 }
 
+/// Whether the schedule can be declared for all sizes, and lowered where the target is a GPU: the
+/// lanes of a warp may have no shares that hold for all sizes.
 bool holds(const Schedule& at_point, const TaskFamily& family, std::string& why) {
+  const bool on_gpu = at_point.target().is_cuda();
   try {
-    (void)for_all_sizes(at_point, family.outputs);
+    const Schedule made = for_all_sizes(at_point, family.outputs);
+    if (on_gpu) (void)lower_for_gpu(made, task_args(made), {.name = "node"});
     return true;
   } catch (const Error& e) {
-    if (e.kind != ErrorKind::User) throw;
+    if (e.kind != ErrorKind::User && !on_gpu) throw;
     if (why.empty()) why = e.message;
     return false;
   }

@@ -35,7 +35,7 @@ TEST(Selftest, PairsAreChosenByTheirConfigs) {
   const CommandResult r = heddle_command(command + "--config wgmma --count 2 --verbose");
   EXPECT_EQ(r.status, 0) << r.out << r.err;
   EXPECT_THAT(r.out, AllOf(HasSubstr("\"wgmma\""), EndsWith("2 of 2 pairs passed\n")));
-  const CommandResult none = heddle_command(command + "--config no_such_knob --count 0");
+  const CommandResult none = heddle_command(command + "--config no_such_knob --count 1");
   EXPECT_EQ(none.status, 2) << none.out << none.err;
   EXPECT_THAT(none.err, HasSubstr("no pair has the text 'no_such_knob'"));
 }

@@ -92,7 +92,9 @@ TEST(TensorCores, FewRowsAndDeepReductions) {
 }
 
 TEST(TensorCores, RowsAreCopiedBySixteenBytesWhereTheirLengthAllows) {
-  const AutoSchedulerOptionsScope scope(options(false));
+  AutoSchedulerOptions as_declared = options(false);
+  as_declared.use_alternatives = false;
+  const AutoSchedulerOptionsScope scope(as_declared);
   auto text = [](int64_t k) {
     const selftest::RandomProgram p = product({bf16, bf16, false, true}, 64, 64, k);
     return emit_cuda(lower_gpu(create_schedule(p.outputs, h200()), p.args()));

@@ -71,6 +71,29 @@ TEST_F(GpuRanges, TwoDimensionsAreRightTogether) {
   }
 }
 
+// Operands of half precision that are computed in a product over a range.
+TEST_F(GpuRanges, ProductsOfComputedOperandsAreRight) {
+  const Dim rows = dim("rows", 1, 64);
+  const auto input = [&](const char* name) { return placeholder({2, rows, 64}, f16, name); };
+  const Tensor q = input("q"), k = input("k");
+  const auto halved = [&](const Tensor& t) {
+    return compute(
+        t.shape(), [&](Axis h, Axis i, Axis e) { return t(h, i, e) * make_const(f16, 0.5); },
+        "half");
+  };
+  const Tensor a = halved(q), b = halved(k);
+  const Axis e = reduce_axis(64, "e");
+  const Tensor scores = compute({2, rows, rows}, [&](Axis h, Axis i, Axis j) {
+    return sum(cast(f32, a(h, i, e)) * cast(f32, b(h, j, e)), e);
+  });
+  const std::vector<Tensor> outputs{scores}, args{q, k, scores};
+  const Network net(outputs, gpu_, {}, parse_passes("-factors_after_products"));
+  const NetworkKernel kernel = built(net, args);
+  for (const int64_t n : {64, 1, 7, 33}) {
+    EXPECT_EQ(wrong_at(kernel, outputs, args, {{rows, n}}), "") << n;
+  }
+}
+
 TEST_F(GpuRanges, ImagesAreRightInEveryBatch) {
   const Dim batch = dim("batch", 1, 6);
   const Imported m(images_model(), {.ranges = {{"batch", batch}}});
