@@ -251,6 +251,7 @@ TEST(RandomPasses, EachLeavesWhatTheInterpreterComputes) {
   const int64_t count = from_env("HEDDLE_PROPERTY_COUNT", 150),
                 first = from_env("HEDDLE_PROPERTY_SEED", 1);
   std::map<std::string, int> applied;
+  const Target gpu = Target::parse("cuda -arch=sm_90");
   for (int64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
     SCOPED_TRACE("HEDDLE_PROPERTY_COUNT=1 HEDDLE_PROPERTY_SEED=" + std::to_string(seed));
     Rng rng(static_cast<uint64_t>(seed));
@@ -261,14 +262,14 @@ TEST(RandomPasses, EachLeavesWhatTheInterpreterComputes) {
     for (size_t i = 0; i + outputs.size() < args.size(); ++i)
       inputs.push_back({args[i], arrays[i]});
     const std::vector<NDArray> want = interpret(outputs, inputs);
-    std::vector<PassOptions> all{PassOptions()};
-    for (const PassDescription& pass : network_passes()) all.push_back(only(pass));
+    const Target cpu = with_lanes(kLanes);
+    std::vector<std::pair<PassOptions, Target>> all{{PassOptions(), cpu}, {PassOptions(), gpu}};
+    for (const PassDescription& pass : network_passes()) all.push_back({only(pass), cpu});
     const ComputeDag declared(outputs);
-    for (const PassOptions& options : all) {
+    for (const auto& [options, target] : all) {
       std::vector<PassApplication> log;
       network::ChoiceList choices(options);
-      const ComputeDag dag =
-          network::run_passes(declared, with_lanes(kLanes), options, choices, log);
+      const ComputeDag dag = network::run_passes(declared, target, options, choices, log);
       for (const PassApplication& a : log) ++applied[a.pass];
       if (log.empty()) continue;
       std::vector<TensorValue> read;

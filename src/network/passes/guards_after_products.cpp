@@ -9,9 +9,9 @@
 //   z[i, d] = sum over j of w[i, j] * v[j, d]                                       (after)
 //   y[i, d] = isnan(total[i]) ? 0 : z[i, d]
 //
-// Either all weights of a row are NaN, or none is: the largest exponential of a row is 1 where the
-// maximum is finite, and in all other cases the total is NaN. Results differ where a guarded row
-// meets an infinite or undefined v: the product 0 * v was NaN, and is 0.
+// The pass is for GPUs. Either all weights of a row are NaN, or none is: the largest exponential of
+// a row is 1 where the maximum is finite, and in all other cases the total is NaN. Results differ
+// where a guarded row meets an infinite or undefined v: the product 0 * v was NaN, and is 0.
 #include <optional>
 #include <utility>
 
@@ -149,6 +149,8 @@ Tensor rewritten(const ComputeDag& dag, int s, int last) {
 
 std::vector<Tensor> guards_after_products(const PassContext& context) {
   const ComputeDag& dag = context.dag;
+  // A chain of products on a CPU computes the guard with the weights, which it has in a block.
+  if (!context.target.is_cuda()) return dag.outputs();
   dag::Rebuilder rebuilder;
   int found = 0;
   for (int s = 0; s < dag.size(); ++s) {
