@@ -37,10 +37,6 @@ double sums_of(const Operation& op, const Access& a) {
   return n;
 }
 
-bool is_constant(const ComputeDag& dag, const Access& a) {
-  return a.tensor.op()->is_constant() || dag.info(a.producer).precomputable;
-}
-
 /// Whether `k` alone is the index of a dimension of `a`, so that groups along it can be adjacent in
 /// memory.
 bool is_dimension(const Access& a, const Axis& k) {
@@ -70,7 +66,7 @@ std::string match(const RewriteSite& site, Factors* out) {
     for (const Axis& k : op.reduce_axes()) {
       if (!operands[i]->depends_on(k)) return "a factor is the same along " + k.name();
     }
-    cost[i] = is_constant(site.dag, *operands[i]) ? 0 : sums_of(op, *operands[i]);
+    cost[i] = dag::is_constant_operand(site.dag, *operands[i]) ? 0 : sums_of(op, *operands[i]);
   }
   const int summed = cost[0] < cost[1] ? 0 : 1;
   *out = {operands[1 - summed], operands[summed]};
@@ -179,8 +175,9 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   if (target.has("amx-int8") && depth >= kTileBytes &&
       dag.info(site.stage).points >= kTileRows * kTileRows)
     return {.why_not = "the target multiplies tiles of bytes of any signs"};
-  if (!is_constant(dag, *factors.summed)) elements += sums_of(site.op(), *factors.summed) * depth;
-  if (!is_constant(dag, *factors.flipped)) {
+  if (!dag::is_constant_operand(dag, *factors.summed))
+    elements += sums_of(site.op(), *factors.summed) * depth;
+  if (!dag::is_constant_operand(dag, *factors.flipped)) {
     double n = 1;
     for (const int64_t extent : factors.flipped->tensor.extents()) n *= static_cast<double>(extent);
     elements += n;

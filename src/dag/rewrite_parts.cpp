@@ -107,8 +107,12 @@ Expr read_at(const Tensor& t, const Access& as, const std::vector<VarBinding>& t
   return t.at(at);
 }
 
+bool is_constant_stage(const ComputeDag& dag, int stage) {
+  return dag.stage(stage).is_constant() || dag.info(stage).precomputable;
+}
+
 bool is_constant_operand(const ComputeDag& dag, const Access& operand) {
-  return operand.tensor.op()->is_constant() || dag.info(operand.producer).precomputable;
+  return is_constant_stage(dag, operand.producer);
 }
 
 }  // namespace heddle::dag

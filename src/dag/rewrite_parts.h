@@ -43,7 +43,9 @@ int plain_dimension(const Access& operand, const Axis& axis);
 /// The element of `t` at the indices of the access, in terms of other axes.
 Expr read_at(const Tensor& t, const Access& as, const std::vector<VarBinding>& to);
 
-/// Whether the operand is constant, or computed from constants alone.
+/// Whether the stage is constant, or computed from constants alone.
+bool is_constant_stage(const ComputeDag& dag, int stage);
+/// The same of the stage that the operand reads.
 bool is_constant_operand(const ComputeDag& dag, const Access& operand);
 
 }  // namespace heddle::dag

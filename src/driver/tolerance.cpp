@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dag/error_expr.h"
+
 namespace heddle {
 namespace {
 
@@ -24,34 +26,25 @@ double largest(const NDArray& a) {
   return most;
 }
 
-// Whether `dag` has a product that may use tf32.
-bool rounds_to_tf32(const ComputeDag& dag) {
+// Whether a product of `dag` reads an operand of such a type.
+bool multiplies(const ComputeDag& dag, FunctionRef<bool(DataType)> type) {
   for (int i = 0; i < dag.size(); ++i) {
     if (dag.info(i).stage_class != StageClass::ComplexReduction) continue;
     for (const Access& a : dag.info(i).reads) {
-      if (a.tensor.dtype() == f32) return true;
+      if (type(a.tensor.dtype())) return true;
     }
   }
   return false;
+}
+
+// Whether `dag` has a product that may use tf32.
+bool rounds_to_tf32(const ComputeDag& dag) {
+  return multiplies(dag, [](DataType t) { return t == f32; });
 }
 
 // Whether the matrix units of a GPU may add up products of 8-bit floats.
 bool adds_float8(const ComputeDag& dag) {
-  for (int i = 0; i < dag.size(); ++i) {
-    if (dag.info(i).stage_class != StageClass::ComplexReduction) continue;
-    for (const Access& a : dag.info(i).reads) {
-      if (a.tensor.dtype().is_float8()) return true;
-    }
-  }
-  return false;
-}
-
-// Half a unit in the last place, relative to the value.
-double rounding_of(DataType t) {
-  if (t == f64) return 0x1p-53;
-  if (t == f16) return 0x1p-11;
-  if (t == bf16) return 0x1p-8;
-  return t == f8e4m3 ? 0x1p-4 : t == f8e5m2 ? 0x1p-3 : 0x1p-24;
+  return multiplies(dag, [](DataType t) { return t.is_float8(); });
 }
 
 bool rounds(const Expr& e) {
@@ -69,7 +62,7 @@ double coarsest_rounding(const ComputeDag& dag) {
     if (op.is_placeholder() || dag.info(i).precomputable) continue;
     for (const Expr& body : op.bodies()) {
       visit(body, [&](const Expr& e) {
-        if (rounds(e)) coarsest = std::max(coarsest, rounding_of(e.dtype()));
+        if (rounds(e)) coarsest = std::max(coarsest, dag::unit_roundoff(e.dtype()));
       });
     }
   }
@@ -86,7 +79,7 @@ Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, do
   for (int i = 0; i < dag.size(); ++i) terms += static_cast<double>(dag.info(i).reduce_points);
   // 16-bit floats are accumulated in f32 and rounded at the end of each stage.
   const double sum_epsilon = t == f64 ? 0x1p-53 : 0x1p-24;
-  const double epsilon = rounding_of(t), inner = std::max(epsilon, coarsest_rounding(dag));
+  const double epsilon = dag::unit_roundoff(t), inner = std::max(epsilon, coarsest_rounding(dag));
   const double scale = std::max(largest(reference), magnitude);
   double atol = sum_epsilon * (64 + 4 * std::sqrt(terms)) * scale;
   if (inner > sum_epsilon) atol += 4 * inner * scale;

@@ -15,6 +15,7 @@
 #include "dag/look_through.h"
 #include "dag/map_loads.h"
 #include "dag/rebuilder.h"
+#include "dag/rewrite_parts.h"
 #include "network/passes/graph_pass.h"
 #include "network/passes/mover.h"
 
@@ -42,11 +43,6 @@ std::optional<Plain> without_factor(const ComputeDag& dag, const Load& load) {
   return std::nullopt;
 }
 
-bool is_constant(const ComputeDag& dag, const Load& load) {
-  const int s = dag.index_of(tensor_of(load.buffer).op());
-  return dag.stage(s).is_constant() || dag.info(s).precomputable;
-}
-
 /// The product of the factors of both operands of a sum of products; 1 where there are none.
 double factor_of(const ComputeDag& dag, const Operation& op) {
   const Reduce* r = op.is_placeholder() ? nullptr : dag::reduction_of(op, ReduceKind::Sum, 0);
@@ -55,7 +51,7 @@ double factor_of(const ComputeDag& dag, const Operation& op) {
   double factor = 1;
   for (const Expr& operand : {mul->a, mul->b}) {
     const Load* load = dag::below_casts(operand).as<Load>();
-    if (load && is_constant(dag, *load)) return 1;
+    if (load && dag::is_constant_stage(dag, dag.index_of(tensor_of(load->buffer).op()))) return 1;
     if (const std::optional<Plain> plain = load ? without_factor(dag, *load) : std::nullopt)
       factor *= plain->factor;
   }

@@ -112,8 +112,7 @@ class Folder {
     return !any_below(e, [&](const Expr& x) {
       const Load* load = x.as<Load>();
       if (load == nullptr) return false;
-      const int s = dag_.index_of(tensor_of(load->buffer).op());
-      return !dag_.stage(s).is_constant() && !dag_.info(s).precomputable;
+      return !dag::is_constant_stage(dag_, dag_.index_of(tensor_of(load->buffer).op()));
     });
   }
 

@@ -32,12 +32,6 @@ struct Guard {
   Expr total;   ///< the sum of the exponentials of the row, over the product's axes
 };
 
-std::vector<VarBinding> bindings(const std::vector<Axis>& from, const std::vector<Axis>& to) {
-  std::vector<VarBinding> out;
-  for (size_t d = 0; d < from.size(); ++d) out.push_back({from[d].var(), to[d]});
-  return out;
-}
-
 class Finder {
  public:
   Finder(const ComputeDag& dag, int stage)
@@ -138,7 +132,7 @@ Tensor rewritten(const ComputeDag& dag, int s, int last) {
           ->output(0);
   const Operation& end = dag.stage(last);
   const DataType type = end.output(0).dtype();
-  const Expr total = substitute(found->total, bindings(op.axes(), end.axes()));
+  const Expr total = dag::at_indices(op, found->total, {end.axes().begin(), end.axes().end()});
   const Expr value =
       select(isnan(total), make_const(type, 0), heddle::cast(type, product(end.axes())));
   return Operation::make_compute(op.name() + "_guarded", end.axes(), {value}, "where", op.where())

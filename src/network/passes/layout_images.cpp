@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "dag/map_loads.h"
+#include "dag/rewrite_parts.h"
 #include "network/passes/map_graph.h"
 #include "network/passes/mover.h"
 
@@ -115,7 +116,7 @@ class Layouter {
       return make_load(after.buffer(),
                        indices_in(layouts_.at(from), layouts_.block, at, axes.ranges));
     }
-    const bool constant = before.op()->is_constant() || dag_.info(from).precomputable;
+    const bool constant = dag::is_constant_stage(dag_, from);
     const WeightLayout layout = constant ? weight_layout(s, load, axes) : WeightLayout();
     if (layout.empty()) return make_load(after.buffer(), std::move(at));
     const auto [it, added] = weights_.try_emplace({from, layout});
