@@ -42,7 +42,7 @@ inline void emulate_kernel(cuda::FakeDriver& driver, const GpuKernel& kernel) {
       ADD_FAILURE() << error.what();
     }
   };
-  driver.kernels[kernel.name] = {buffers + kernel.sizes.size(), body};
+  driver.kernels[kernel.name] = {buffers, body, kernel.maps.size(), kernel.sizes.size()};
 }
 
 inline void emulate_kernels(cuda::FakeDriver& driver, const GpuProgram& program) {

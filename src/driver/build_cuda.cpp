@@ -6,6 +6,7 @@
 #include "driver/compile_lowered.h"
 #include "driver/program_args.h"
 #include "heddle/codegen/cuda.h"
+#include "heddle/ir/simplify.h"
 #include "heddle/ir/sizes.h"
 #include "heddle/runtime/cuda_program.h"
 #include "heddle/runtime/timer.h"
@@ -60,7 +61,7 @@ cuda::SizeExpr::Op size_op(BinaryOp op) {
     case BinaryOp::FloorMod: return Op::FloorMod;
     case BinaryOp::Min: return Op::Min;
     case BinaryOp::Max: return Op::Max;
-    default: throw_internal_error("a number of blocks is no sum, product or quotient of sizes");
+    default: throw_internal_error("an extent is no sum, product or quotient of sizes");
   }
 }
 
@@ -80,11 +81,19 @@ void add_items(const Expr& e, const std::vector<Var>& sizes, cuda::SizeExpr* out
     out->items.push_back({Op::Size, position(sizes, v)});
   } else {
     const Binary* b = e.as<Binary>();
-    HEDDLE_ICHECK(b, "a number of blocks is no expression of sizes");
+    HEDDLE_ICHECK(b, "an extent is no expression of sizes");
     add_items(b->a, sizes, out);
     add_items(b->b, sizes, out);
     out->items.push_back({size_op(b->op), 0});
   }
+}
+
+// The extents of a call, and the largest ones.
+void add_shape(const std::vector<Expr>& shape, const std::vector<Var>& sizes,
+               cuda::TensorMap* map) {
+  for (const Expr& e : shape) map->shape.push_back(largest_extent(e));
+  if (std::none_of(shape.begin(), shape.end(), is_symbolic)) return;
+  for (const Expr& e : shape) add_items(simplify(e), sizes, &map->shape_of.emplace_back());
 }
 
 std::vector<cuda::Launch> launches(const GpuProgram& p, const Buffer& report,
@@ -108,7 +117,7 @@ std::vector<cuda::Launch> launches(const GpuProgram& p, const Buffer& report,
     for (const GpuKernel::TensorMap& m : k.maps) {
       cuda::TensorMap map{
           position(p, report, m.source), m.source->dtype.bytes(), {}, m.row_dim, m.rows};
-      for (const Expr& e : m.source->shape) map.shape.push_back(*as_int(e));
+      add_shape(m.source->shape, p.sizes, &map);
       for (const WindowDim& w : m.windows) map.windows.push_back({w.points, w.stride, w.first});
       l.maps.push_back(std::move(map));
     }

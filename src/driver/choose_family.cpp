@@ -9,7 +9,6 @@
 #include "driver/family_points.h"
 #include "driver/family_result.h"
 #include "driver/family_select.h"
-#include "driver/family_target.h"
 #include "heddle/runtime/cuda_timing.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
@@ -98,7 +97,7 @@ class FamilyChooser {
     if (options_.progress) options_.progress(line);
   }
 
-  Target target() const { return family_target(options_.target.value_or(Target::host())); }
+  Target target() const { return options_.target.value_or(Target::host()); }
 
   /// Adds the static choice at the point, and the caller's candidate where there is one.
   void add_candidates(const FamilyPoint& p) {

@@ -28,6 +28,16 @@ class Blocks {
     return placement == Placement::Root && !needs_length(a.split_inner);
   }
 
+  /// Whether `step` only orders the blocks of an axis of varying length: both of its loops are
+  /// parts of one loop over blocks.
+  bool is_raster(const Step& step) const {
+    if (step.kind != StepKind::Split || !is_sized(step.axes[0])) return false;
+    const AxisState& a = at(step.axes[0]);
+    if (a.split_outer < 0) return false;
+    const int outer = fused(a.split_outer), inner = fused(a.split_inner);
+    return outer == inner && heddle::is_block(at(outer).loop);
+  }
+
   /// The factor in this form; 0: unchanged.
   int64_t factor(const Step& step, BlockForm form, int64_t cores) const {
     const AxisState& a = at(step.axes[0]);
@@ -58,6 +68,11 @@ class Blocks {
     if (a.fused_into >= 0) return needs_length(a.fused_into);
     return a.loop != LoopKind::Serial;
   }
+  /// The loop that the fusions of `id` lead to.
+  int fused(int id) const {
+    while (at(id).fused_into >= 0) id = at(id).fused_into;
+    return id;
+  }
   bool is_parallel(int id) const {
     const AxisState& a = at(id);
     if (a.split_outer >= 0) return is_parallel(a.split_outer);
@@ -71,9 +86,17 @@ class Blocks {
 
 }  // namespace
 
+SplitFactors without_rasters(const Schedule& at_one_size, const std::vector<Tensor>& outputs) {
+  const Schedule all = for_all_sizes(at_one_size, outputs, {});
+  const Blocks blocks(at_one_size, all);
+  SplitFactors factors;
+  for (const Step& step : at_one_size.steps()) factors.push_back(blocks.is_raster(step) ? 1 : 0);
+  return factors;
+}
+
 std::optional<Schedule> with_blocks(const Schedule& at_one_size, const std::vector<Tensor>& outputs,
                                     BlockForm form) {
-  const Schedule all = heddle::for_all_sizes(at_one_size, outputs);
+  const Schedule all = for_all_sizes(at_one_size, outputs, {});
   const Blocks blocks(at_one_size, all);
   SplitFactors factors;
   for (const Step& step : at_one_size.steps()) {

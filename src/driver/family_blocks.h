@@ -17,6 +17,10 @@ using SplitFactors = std::vector<int64_t>;
 Schedule for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs,
                        const SplitFactors& factors);
 
+/// For a GPU: 1 for each split that orders the blocks of an axis of varying length. The last group
+/// of blocks would be as long as all others, and blocks beyond the axis would compute for nothing.
+SplitFactors without_rasters(const Schedule& at_one_size, const std::vector<Tensor>& outputs);
+
 enum class BlockForm : uint8_t {
   /// Where one block covers the size of the rule, a block of four times the length. Sizes just
   /// above then have no second block, which would pack the operands that blocks share again.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "driver/program_args.h"
 #include "heddle/driver/build.h"
 #include "heddle/driver/family.h"
 #include "heddle/support/error.h"
@@ -37,6 +38,25 @@ bool holds_for_all_sizes(const Schedule& one, const std::vector<Tensor>& outputs
   }
 }
 
+/// The lanes of a warp may have no shares that hold for all sizes, which lowering finds out.
+bool lowers_for_all_sizes(const Schedule& one, const std::vector<Tensor>& outputs) {
+  try {
+    const Schedule made = for_all_sizes(one, outputs);
+    std::vector<Tensor> args = made.dag().direct().placeholders();
+    args.insert(args.end(), made.dag().outputs().begin(), made.dag().outputs().end());
+    (void)lower_for_gpu(made, args, {.name = "family"});
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// sm_90 is sm_90a without the instructions of warp groups.
+Target without_warp_groups(Target target) {
+  target.gpu.arch.pop_back();
+  return target;
+}
+
 Target without_matrix_unit(Target target) {
   for (const char* feature : {"amx-fp16", "amx-bf16", "amx-int8"}) {
     if (!target.has(feature)) continue;
@@ -68,11 +88,16 @@ NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<Siz
   const auto choose = [&](const std::vector<SizeValue>& sizes, const Target& t) {
     return create_schedule(at_sizes(outputs, sizes).outputs, t, own);
   };
+  if (target.is_cuda()) {
+    Schedule one = choose(at, target);
+    const bool plain = target.gpu.has_wgmma() && !lowers_for_all_sizes(one, outputs);
+    return {at, plain ? choose(at, without_warp_groups(target)) : std::move(one)};
+  }
   for (const int64_t by : {0, -1, 1, -2, 2, -3, 3}) {
     const std::optional<std::vector<SizeValue>> sizes = moved(at, by);
     if (!sizes) continue;
     Schedule one = choose(*sizes, target);
-    const bool tiles = !target.is_cuda() && uses_matrix_unit(one);
+    const bool tiles = uses_matrix_unit(one);
     if (by != 0 && !tiles) continue;
     if (!tiles || holds_for_all_sizes(one, outputs)) return {*sizes, std::move(one)};
   }

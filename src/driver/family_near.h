@@ -24,7 +24,8 @@ std::vector<SizeValue> without_lucky_sizes(std::vector<SizeValue> at, const Targ
 /// The choice of create_schedule at the sizes `at`, without alternatives. Where it uses a matrix
 /// unit of a CPU, whose tiles have no tails, the result is the choice at the nearest sizes whose
 /// operands are padded to whole tiles. Otherwise it is the choice for the same CPU without the
-/// matrix unit.
+/// matrix unit. For a GPU whose schedule with warp groups does not lower for all sizes, it is the
+/// choice for the same GPU without them.
 NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
                        const Target& target, const AutoSchedulerOptions& options);
 

@@ -5,7 +5,6 @@
 
 #include "driver/family_blocks.h"
 #include "driver/family_near.h"
-#include "driver/family_target.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
@@ -44,19 +43,12 @@ void check_tiles(const Schedule& family) {
   }
 }
 
-/// Warp groups of a GPU work on a constant number of tiles.
-void check_blocks(const Schedule& family) {
-  for (const AxisState& a : family.state().axes) {
-    if (!a.defined || a.loop != LoopKind::PersistentX) continue;
-    throw_user_error("the schedule is for warp groups, which take constant shapes", {},
-                     "choose it for a target without them, such as \"cuda -gpu=h100 -arch=sm_90\"");
-  }
-}
-
 }  // namespace
 
 Schedule for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs) {
-  return family::for_all_sizes(at_one_size, outputs, {});
+  family::SplitFactors factors;
+  if (at_one_size.target().is_cuda()) factors = family::without_rasters(at_one_size, outputs);
+  return family::for_all_sizes(at_one_size, outputs, factors);
 }
 
 Schedule family::for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs,
@@ -85,7 +77,7 @@ Schedule family::for_all_sizes(const Schedule& at_one_size, const std::vector<Te
     }
     one.apply(step);
   }
-  family.target().is_cuda() ? check_blocks(family) : check_tiles(family);
+  if (!family.target().is_cuda()) check_tiles(family);
   family.provenance = at_one_size.provenance;
   return family;
 }
@@ -97,15 +89,9 @@ std::vector<SizeValue> usual_sizes(const std::vector<Tensor>& outputs) {
   return at;
 }
 
-Target family_target(Target target) {
-  // sm_90 is sm_90a without the architecture-specific instructions.
-  if (target.is_cuda() && target.gpu.has_wgmma()) target.gpu.arch.pop_back();
-  return target;
-}
-
 Schedule family_schedule(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
                          const Target& target, const AutoSchedulerOptions& options) {
-  const family::NearChoice one = family::choice_near(outputs, at, family_target(target), options);
+  const family::NearChoice one = family::choice_near(outputs, at, target, options);
   Schedule family = for_all_sizes(one.schedule, outputs);
   family.provenance += "; chosen at " + family::sizes_text(one.at) + " for all sizes";
   return family;

@@ -115,7 +115,7 @@ LoweredVariant lower_variant(const Schedule& schedule, const std::vector<Tensor>
 }
 
 std::vector<KernelArg> args_of(const LoweredVariant& v) {
-  if (v.gpu) return cuda_kernel_args(v.all, v.listed, v.gpu->constant_args);
+  if (v.gpu) return cuda_kernel_args(v.all, v.listed, v.gpu->constant_args, v.gpu->sizes);
   return kernel_args(v.all, v.listed, v.cpu->constant_args, v.cpu->main.sizes);
 }
 

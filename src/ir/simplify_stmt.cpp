@@ -28,7 +28,17 @@ Stmt Simplifier::loop(const Stmt& s, const For& f) {
   if (r.max <= 0) return {};
   Assumption inside(*this);
   inside.set(f.var, {0, r.max == Interval::kPosInf ? r.max : r.max - 1});
-  if (!r.is_point() && !has_load(extent)) inside.add_negative(difference(Linear(f.var, 1), n));
+  if (!r.is_point() && !has_load(extent)) {
+    inside.add_negative(difference(Linear(f.var, 1), n));
+    // i < x / c says i*c + c <= x.
+    const Binary* div = extent.as<Binary>();
+    const int64_t* c = div && div->op == BinaryOp::FloorDiv ? as_int(div->b) : nullptr;
+    if (c && *c > 1) {
+      Linear below = difference(Linear(f.var, *c), canonical_linear(div->a));
+      below.add_constant(*c - 1);
+      inside.add_negative(below);
+    }
+  }
   Stmt body = stmt(f.body);
   // The variable was known to be 0, so nothing uses it any more. Loops over threads and blocks
   // stay, because they say which threads and blocks of a GPU kernel run the body. A loop that marks

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "driver/family_target.h"
 #include "heddle/schedule/template.h"
 #include "network/family_graph.h"
 #include "network/passes/graph_pass.h"
@@ -58,8 +57,7 @@ CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const Pa
 
 CutNetwork cut_network(const ComputeDag& declared, const Target& target,
                        const PassOptions& passes) {
-  if (!sizes_of(declared.outputs()).empty())
-    return over_sizes(declared, family_target(target), passes);
+  if (!sizes_of(declared.outputs()).empty()) return over_sizes(declared, target, passes);
   ChoiceList choices(passes);
   std::vector<PassApplication> changes;
   ComputeDag dag = run_passes(declared, target, passes, choices, changes);

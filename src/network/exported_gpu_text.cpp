@@ -49,6 +49,13 @@ std::string extents_text(const std::array<unsigned, 3>& e) {
          "}";
 }
 
+/// Adds the number of items of an expression, and the two numbers of each.
+void add_numbers(const cuda::SizeExpr& e, std::vector<int64_t>& out) {
+  out.push_back(std::ssize(e.items));
+  for (const cuda::SizeExpr::Item& item : e.items)
+    out.insert(out.end(), {static_cast<int64_t>(item.op), item.value});
+}
+
 /// The tensor maps as numbers, in the layout of heddle_launch::maps.
 std::vector<int64_t> map_numbers(const std::vector<cuda::TensorMap>& maps) {
   std::vector<int64_t> out;
@@ -57,6 +64,8 @@ std::vector<int64_t> map_numbers(const std::vector<cuda::TensorMap>& maps) {
     out.insert(out.end(), m.shape.begin(), m.shape.end());
     out.push_back(std::ssize(m.windows));
     for (const auto& w : m.windows) out.insert(out.end(), {w.points, w.stride, w.first});
+    out.push_back(std::ssize(m.shape_of));
+    for (const cuda::SizeExpr& e : m.shape_of) add_numbers(e, out);
   }
   return out;
 }
@@ -64,11 +73,7 @@ std::vector<int64_t> map_numbers(const std::vector<cuda::TensorMap>& maps) {
 /// The expressions as numbers, in the layout of heddle_launch::grid_of.
 std::vector<int64_t> grid_numbers(const std::array<cuda::SizeExpr, 3>& grid) {
   std::vector<int64_t> out;
-  for (const cuda::SizeExpr& e : grid) {
-    out.push_back(std::ssize(e.items));
-    for (const cuda::SizeExpr::Item& item : e.items)
-      out.insert(out.end(), {static_cast<int64_t>(item.op), item.value});
-  }
+  for (const cuda::SizeExpr& e : grid) add_numbers(e, out);
   return out;
 }
 

@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "driver/family_near.h"
-#include "driver/family_target.h"
 #include "heddle/driver/build.h"
 #include "heddle/ir/print.h"
 #include "heddle/support/error.h"
@@ -118,10 +117,9 @@ void Network::Impl::add_tasks(const network::ExtractedNode& node) {
   network::SizePoints points = network::size_points(node.task_outputs, sizes, target);
   std::vector<std::string> chosen_at;
   std::vector<std::vector<SizeValue>> chosen;
-  const Target over_sizes = family_target(target);
   for (const std::vector<SizeValue>& point : points.points) {
     const family::NearChoice near = family::choice_near(
-        node.task_outputs, family::without_lucky_sizes(point, over_sizes), over_sizes, direct);
+        node.task_outputs, family::without_lucky_sizes(point, target), target, direct);
     const Instance here = at_sizes(node.task_outputs, near.at);
     chosen_at.push_back(family::sizes_text(near.at));
     chosen.push_back(near.at);

@@ -21,6 +21,15 @@ using Tables = heddle_gpu_network_tables;
 
 const Device kGpu = Device::cuda();
 
+/// The expression whose numbers begin at `at`, which is moved behind them.
+cuda::SizeExpr size_expr(const int64_t*& at) {
+  cuda::SizeExpr e;
+  const int64_t count = *at++;
+  for (int64_t i = 0; i < count; ++i, at += 2)
+    e.items.push_back({static_cast<cuda::SizeExpr::Op>(at[0]), at[1]});
+  return e;
+}
+
 std::vector<cuda::TensorMap> maps_of(const heddle_launch& l) {
   std::vector<cuda::TensorMap> maps;
   const int64_t* at = l.maps;
@@ -35,6 +44,8 @@ std::vector<cuda::TensorMap> maps_of(const heddle_launch& l) {
     at = windows + 1;
     for (int64_t w = 0; w < *windows; ++w, at += 3)
       maps.back().windows.push_back({at[0], at[1], at[2]});
+    const int64_t symbolic = *at++;
+    for (int64_t d = 0; d < symbolic; ++d) maps.back().shape_of.push_back(size_expr(at));
   }
   return maps;
 }
@@ -42,11 +53,7 @@ std::vector<cuda::TensorMap> maps_of(const heddle_launch& l) {
 /// The expressions of heddle_launch::grid_of.
 std::array<cuda::SizeExpr, 3> grid_of(const int64_t* at) {
   std::array<cuda::SizeExpr, 3> grid;
-  for (cuda::SizeExpr& e : grid) {
-    const int64_t count = *at++;
-    for (int64_t i = 0; i < count; ++i, at += 2)
-      e.items.push_back({static_cast<cuda::SizeExpr::Op>(at[0]), at[1]});
-  }
+  for (cuda::SizeExpr& e : grid) e = size_expr(at);
   return grid;
 }
 

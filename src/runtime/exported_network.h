@@ -12,7 +12,7 @@ namespace heddle {
 
 /// The version of heddle_network_tables. One program makes a library and its runtime, so the
 /// version guards against mistakes only.
-inline constexpr int32_t kExportedVersion = 5;
+inline constexpr int32_t kExportedVersion = 6;
 
 /// The first page of a weights file; the weights follow it.
 struct ExportedWeightsHeader {

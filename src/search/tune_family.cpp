@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "driver/family_target.h"
 #include "heddle/support/error.h"
 
 namespace heddle {
@@ -20,7 +19,7 @@ FamilyResult tune_family(const std::vector<Dim>& dims, const std::vector<Tensor>
   options.choose = [&](const Instance& at, const FamilyPoint&) {
     TuneOptions here = tuning;
     here.budget = std::chrono::duration<double>(search / points);
-    if (options.target) here.target = family_target(*options.target);
+    here.target = options.target;
     here.scheduler = options.scheduler;
     here.scheduler->use_alternatives = false;
     return tune(at.outputs, here).schedule;

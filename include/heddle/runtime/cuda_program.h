@@ -17,6 +17,17 @@
 
 namespace heddle::cuda {
 
+/// An integer that depends on the sizes of a call, such as ceil(n / 128), as a program for a stack
+/// of numbers. `Constant` and `Size` push one number; the others take two and push one.
+struct SizeExpr {
+  enum class Op : std::uint8_t { Constant, Size, Add, Sub, Mul, FloorDiv, FloorMod, Min, Max };
+  struct Item {
+    Op op = Op::Constant;
+    std::int64_t value = 0;  ///< a constant, or the position of a size
+  };
+  std::vector<Item> items;  ///< empty: none
+};
+
 /// A parameter that tells TMA the place of a tensor and the boxes to copy (CUtensorMap). The
 /// runtime encodes it from the address of the buffer. Boxes are rows of 128 bytes along dimension
 /// `row_dim`, swizzled. Elements beyond the ends are zero.
@@ -32,17 +43,8 @@ struct TensorMap {
     std::int64_t points = 1, stride = 1, first = 0;  ///< number of windows, distance, first element
   };
   std::vector<Window> windows = {};
-};
-
-/// An integer that depends on the sizes of a call, such as ceil(n / 128), as a program for a stack
-/// of numbers. `Constant` and `Size` push one number; the others take two and push one.
-struct SizeExpr {
-  enum class Op : std::uint8_t { Constant, Size, Add, Sub, Mul, FloorDiv, FloorMod, Min, Max };
-  struct Item {
-    Op op = Op::Constant;
-    std::int64_t value = 0;  ///< a constant, or the position of a size
-  };
-  std::vector<Item> items;  ///< empty: none
+  /// The extents of a call, where they depend on sizes; `shape` then has the largest ones.
+  std::vector<SizeExpr> shape_of = {};
 };
 
 /// One launch of one `extern "C" __global__` function. Its parameters are pointers, in order, then

@@ -114,7 +114,8 @@ class GroupAction final : public Action {
     const std::size_t rank = at.size() - 2 - box.windows.size();
     for (std::size_t d = 0; d < rank; ++d) {
       box.at.push_back(at[1 + d]);
-      box.extents.push_back(box.source->buffer.extent(static_cast<int>(d)));
+      const int64_t* constant = as_int(box.source->buffer->shape[d]);
+      box.extents.push_back(constant ? *constant : box.source->array.shape()[d]);
     }
     for (std::size_t d = 0; d < box.windows.size(); ++d) box.offsets.push_back(at[1 + rank + d]);
     if (!box.begins_at_window()) machine_->fail("rows of windows that begin at none of the image");

@@ -23,6 +23,7 @@
 #include <optional>
 
 #include "heddle/ir/simplify.h"
+#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
 #include "lower/gpu/chained_products.h"
 #include "lower/gpu/gpu_passes.h"
@@ -81,19 +82,21 @@ const For* pair_loop(const Stmt& s) {
 // ---- persistent blocks ----
 
 // Distributes the iterations over `blocks` blocks: each block runs every `blocks`th iteration.
+// Where their number depends on sizes, a call of fewer iterations has as many blocks.
 Stmt in_turns(const Stmt& s, int64_t blocks) {
   const For* f = s ? s.as<For>() : nullptr;
   if (!f || f->loop != LoopKind::PersistentX) {
     return map_children(
         s, [&](const Stmt& c) { return in_turns(c, blocks); }, [](const Expr& e) { return e; });
   }
-  const int64_t n = *as_int(f->extent);
-  if (n <= blocks) return make_for(f->var, f->extent, LoopKind::BlockX, f->body);
+  const int64_t most = largest_extent(f->extent);
+  if (most <= blocks) return make_for(f->var, f->extent, LoopKind::BlockX, f->body);
   const Var block("block"), turn("turn");
-  const Expr at = turn.expr() * Expr(blocks) + block.expr();
-  const Stmt once = make_if(at < Expr(n), substitute(f->body, {{f->var, at}}));
-  return make_for(block, Expr(blocks), LoopKind::BlockX,
-                  make_for(turn, Expr((n + blocks - 1) / blocks), LoopKind::Serial, once));
+  const Expr &n = f->extent, count(blocks), at = turn.expr() * count + block.expr();
+  const Stmt once = make_if(at < n, substitute(f->body, {{f->var, at}}));
+  const Expr turns = simplify(floordiv(n + Expr(blocks - 1), count));
+  return make_for(block, simplify(min(n, count)), LoopKind::BlockX,
+                  make_for(turn, turns, LoopKind::Serial, once));
 }
 
 // ---- roles ----
@@ -137,9 +140,7 @@ class Roles {
   // outer loops.
   static Expr counted(const For& f, const Expr& before) {
     if (is_const(before, 0)) return f.var.expr();
-    const int64_t* n = as_int(f.extent);
-    HEDDLE_ICHECK(n, "the loop over '" + f.var->name + "' around a ring of tiles varies in length");
-    return simplify(before * Expr(*n) + f.var.expr());
+    return simplify(before * f.extent + f.var.expr());
   }
 
   // The loops that lead to the ring, with nothing but the loads.
@@ -385,9 +386,30 @@ void warp_roles(GpuKernel& kernel, int64_t sms) {
   const int64_t pair = pair_loop(kernel.body) ? 2 : 1;
   const int64_t blocks = std::min(kernel.grid[0], std::max<int64_t>(1, sms / pair));
   kernel.body = in_turns(kernel.body, blocks);
-  kernel.grid[0] = launch_shape(kernel.body).grid[0] * pair;
+  const LaunchShape shape = launch_shape(kernel.body);
+  kernel.grid[0] = shape.grid[0] * pair;
+  kernel.grid_of[0] = shape.grid_of[0];
+  if (kernel.grid_of[0].defined() && pair > 1)
+    throw_user_error("blocks run in pairs, and their number depends on sizes", {},
+                     "set the knob 'pairs' to 0");
   Roles(kernel).run();
 }
+
+namespace {
+
+// Rows of the source begin at multiples of 16 bytes, whatever the sizes.
+void check_rows(const GpuKernel& kernel, const Buffer& source) {
+  constexpr int64_t kPitch = 16;
+  const Expr bytes = source->shape.back() * Expr(int64_t{source->dtype.bytes()});
+  if (is_const(simplify(floormod(bytes, Expr(kPitch))), 0)) return;
+  throw_user_error("kernel '" + kernel.name + "' loads rows of '" + source->name +
+                       "' by TMA, which takes rows of a multiple of 16 bytes",
+                   {},
+                   "promise multiples: dim(..).multiple_of(" +
+                       std::to_string(kPitch / source->dtype.bytes()) + ")");
+}
+
+}  // namespace
 
 void collect_maps(GpuKernel& kernel) {
   kernel.maps.clear();
@@ -398,7 +420,9 @@ void collect_maps(GpuKernel& kernel) {
         if (!op || op->op != TileOpKind::BulkLoad) return;
         const GpuKernel::TensorMap map{op->operands[1].buffer, op->k, op->count ? op->m / 2 : op->m,
                                        op->windows};
-        if (!find_map(kernel, *op)) kernel.maps.push_back(map);
+        if (find_map(kernel, *op)) return;
+        check_rows(kernel, map.source);
+        kernel.maps.push_back(map);
       },
       [](const Expr&) {});
 }

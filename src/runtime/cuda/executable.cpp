@@ -124,7 +124,7 @@ void launch_all(DeviceState& device, const Steps& steps, std::span<void* const> 
     std::array<api::TensorMapBytes, kMostMaps> maps;
     for (std::size_t i = 0; i < step.launch->maps.size(); ++i) {
       const TensorMap& map = step.launch->maps[i];
-      maps[i] = encode(device, map, buffers[static_cast<std::size_t>(map.buffer)]);
+      maps[i] = encode(device, map, buffers[static_cast<std::size_t>(map.buffer)], sizes);
       params[wanted.size() + i] = &maps[i];
     }
     void** const behind = params + wanted.size() + step.launch->maps.size();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "heddle/support/error.h"
+#include "runtime/cuda/size_expr.h"
 
 namespace heddle::cuda {
 namespace {
@@ -40,6 +41,8 @@ void check_map(const TensorMap& map, const std::string& kernel) {
                     (map.element_bytes == 1 || map.element_bytes == 2 || map.element_bytes == 4) &&
                     map.shape.back() * map.element_bytes % kPitchBytes == 0,
                 "TMA does not take the boxes of kernel '" + kernel + "'");
+  HEDDLE_ICHECK(map.shape_of.empty() || map.shape_of.size() == rank,
+                "a tensor map of kernel '" + kernel + "' lacks extents of its sizes");
   if (map.windows.empty()) return;
   bool good = rank >= 3 && map.windows.size() + 2 == rank;
   for (std::size_t d = 0; good && d < map.windows.size(); ++d) {
@@ -50,18 +53,22 @@ void check_map(const TensorMap& map, const std::string& kernel) {
   HEDDLE_ICHECK(good, "TMA does not take the windows of kernel '" + kernel + "'");
 }
 
-api::TensorMapBytes encode(DeviceState& device, const TensorMap& map, void* address) {
+api::TensorMapBytes encode(DeviceState& device, const TensorMap& map, void* address,
+                           std::span<const std::int64_t> sizes) {
   if (device.api->tensor_map_encode == nullptr || device.api->tensor_map_encode_windows == nullptr)
     no_tma();
   // The driver takes the innermost dimension first.
   const std::size_t rank = map.shape.size();
+  const auto extent_of = [&](std::size_t d) {
+    return map.shape_of.empty() ? map.shape[d] : evaluate(map.shape_of[d], sizes);
+  };
   unsigned long long extents[kMostDims] = {}, strides[kMostDims] = {};
   unsigned box[kMostDims], element_strides[kMostDims];
   std::fill(box, box + kMostDims, 1U);
   std::fill(element_strides, element_strides + kMostDims, 1U);
   auto bytes = static_cast<unsigned long long>(map.element_bytes);
   for (std::size_t d = 0; d < rank; ++d) {
-    extents[d] = static_cast<unsigned long long>(map.shape[rank - 1 - d]);
+    extents[d] = static_cast<unsigned long long>(extent_of(rank - 1 - d));
     bytes *= extents[d];
     strides[d] = bytes;  // the stride of the next dimension
   }
@@ -77,7 +84,7 @@ api::TensorMapBytes encode(DeviceState& device, const TensorMap& map, void* addr
     for (std::size_t d = 0; d < dims; ++d) {
       const TensorMap::Window& w = map.windows[dims - 1 - d];
       lower[d] = static_cast<int>(w.first);
-      upper[d] = static_cast<int>(end_corner(w, map.shape[dims - d]));
+      upper[d] = static_cast<int>(end_corner(w, extent_of(dims - d)));
       element_strides[d + 1] = static_cast<unsigned>(w.stride);
     }
     device.check(device.api->tensor_map_encode_windows(

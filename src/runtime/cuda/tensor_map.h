@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include "heddle/runtime/cuda_program.h"
@@ -17,8 +19,9 @@ inline constexpr std::size_t kMostMaps = 4;
 /// more than 256 rows, or rows of the tensor that are no multiple of 16 bytes.
 void check_map(const TensorMap& map, const std::string& kernel);
 
-/// The map of a tensor at `address`. The driver encodes it on the host, without the GPU. Throws a
-/// Runtime error where the driver is older than CUDA 12.0.
-api::TensorMapBytes encode(DeviceState& device, const TensorMap& map, void* address);
+/// The map of a tensor at `address`, in a call with these sizes. The driver encodes it on the host,
+/// without the GPU. Throws a Runtime error where the driver is older than CUDA 12.0.
+api::TensorMapBytes encode(DeviceState& device, const TensorMap& map, void* address,
+                           std::span<const std::int64_t> sizes);
 
 }  // namespace heddle::cuda

@@ -276,6 +276,8 @@ struct FakeFunctions {
       const auto* map = static_cast<const api::TensorMapBytes*>(params[kernel.buffers + i]);
       call.maps.push_back(d.maps.at(map->opaque[0]));
     }
+    for (std::size_t i = 0; i < kernel.sizes; ++i)
+      buffers.push_back(*static_cast<void**>(params[kernel.buffers + kernel.maps + i]));
     d.enqueue(stream, [&d, call, buffers] {
       d.launches.push_back(call);
       d.now_s_ += d.kernel_s;

@@ -34,12 +34,13 @@ class FakeDriver {
     std::vector<Map> maps = {};
     bool overlaps = false;
   };
-  /// Gets the parameters: pointers, as many as `buffers` of the kernel.
+  /// Gets the parameters: pointers, as many as `buffers` of the kernel, then its sizes.
   using Body = std::function<void(std::vector<void*> parameters)>;
   struct Kernel {
     std::size_t buffers = 0;
     Body body;
-    std::size_t maps = 0;  ///< tensor maps behind the buffers
+    std::size_t maps = 0;   ///< tensor maps behind the buffers
+    std::size_t sizes = 0;  ///< sizes behind the maps
   };
 
   FakeDriver();
