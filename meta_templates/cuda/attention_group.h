@@ -12,8 +12,8 @@ struct AttentionGroupKnobs {
 };
 
 /// The stages that TMA loads, where it and wgmma can compute the attention: operands in memory, of
-/// which rows are heads of 64, 128, 192 or 256 elements. Otherwise empty. TMA cannot load a value
-/// that is computed where it is read.
+/// which rows are heads of up to 256 elements, a multiple of 8 (of 64 where heads lie side by
+/// side). Otherwise empty. TMA cannot load a value that is computed where it is read.
 std::vector<int> attention_group_operands(const ComputeDag& dag, const StageGroup& g,
                                           const Attention& chain, const Gpu& gpu);
 

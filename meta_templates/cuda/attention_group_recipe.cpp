@@ -58,15 +58,14 @@ class Recipe : AttentionLoops {
   void product_loops(StageRef s, Loop reduce, const std::vector<Loop>& outer) const {
     const Rows r = cut_rows(s, s.axis(row_dim()));
     const Loop col = s.axis(row_dim() + 1);
-    auto [box, in_box] = s.split(reduce, kBoxRow);
-    auto [step, k] = s.split(in_box, kAttentionUnit);
+    auto [step, k] = s.split(reduce, kAttentionUnit);
     std::vector<Loop> order = batch_of(s);
     append(&order, outer);
     append_threads(&order, r);
-    append(&order, {box, step, r.tile, r.in, col, k});
+    append(&order, {step, r.tile, r.in, col, k});
     s.reorder(order);
     bind_threads(s, r);
-    for (Loop u : {box, step, r.tile}) s.unroll(u);
+    for (Loop u : {step, r.tile}) s.unroll(u);
     s.tensorize(r.in);
     s.layout(accumulators());
   }
@@ -75,7 +74,7 @@ class Recipe : AttentionLoops {
   void load_lines(StageRef s) const {
     const int line = row_dim(), inner = line + 1;
     s.set_scope(Scope::Shared);
-    auto [box, in] = s.split(s.axis(inner), kBoxRow);
+    auto [box, in] = s.split(s.axis(inner), kBoxRow, TailStrategy::PredicateStores);
     std::vector<Loop> order = batch_of(s);
     append(&order, {box, s.axis(line), in});
     s.reorder(order);
@@ -103,8 +102,8 @@ class Recipe : AttentionLoops {
 };
 
 // Whether TMA can load lines of `extent` elements: they are adjacent along `inner`, and of the
-// other dimensions one is the line itself. What lies beyond the last line must lie outside of the
-// operand.
+// other dimensions one is the line itself. What lies beyond the last line, and in the last box of a
+// line beyond its end, must lie outside of the operand: TMA writes zeros there.
 bool loads_lines(const Expr& operand, const Var& line, int64_t lines, const Var& inner,
                  int64_t extent) {
   constexpr size_t kMostDims = 5;
@@ -112,11 +111,12 @@ bool loads_lines(const Expr& operand, const Var& line, int64_t lines, const Var&
   const Load& load = *operand.as<Load>();
   const std::vector<Expr>& shape = load.buffer->shape;
   const size_t rank = load.indices.size();
-  if (rank < 2 || rank > kMostDims || extent % kBoxRow != 0) return false;
+  if (rank < 2 || rank > kMostDims) return false;
   const int64_t* row = as_int(shape.back());
   const Expr first = simplify(load.indices.back() - inner.expr());
   if (!row || *row % kRowMultiple != 0 || uses_var(first, inner) || uses_var(first, line))
     return false;
+  if (extent % kBoxRow != 0 && (!is_const(first, 0) || *row != extent)) return false;
   int found = 0;
   for (size_t d = 0; d + 1 < rank; ++d) {
     if (uses_var(load.indices[d], inner)) return false;

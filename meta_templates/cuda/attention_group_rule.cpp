@@ -15,6 +15,9 @@ constexpr int64_t kOtherBytes = 2048;
 constexpr int64_t kOtherRegisters = 32;
 constexpr int64_t kMostStages = 4;
 
+// Boxes are whole in shared memory, and sums of columns in registers.
+int64_t whole_boxes(int64_t n) { return ceil_div(n, kBoxRow) * kBoxRow; }
+
 bool fits(const AttentionProblem& p, const AttentionGroupTile& t) {
   return attention_registers(p, t) <= attention_registers_left(t) &&
          attention_bytes(p, t) <= p.gpu.smem_per_block &&
@@ -25,7 +28,7 @@ bool fits(const AttentionProblem& p, const AttentionGroupTile& t) {
 
 int64_t attention_registers(const AttentionProblem& p, const AttentionGroupTile& t) {
   // Scores are f32; the weights of the tile before are 16-bit.
-  return p.cols / 2 + t.keys / 2 + t.keys / 4 + kOtherRegisters;
+  return whole_boxes(p.cols) / 2 + t.keys / 2 + t.keys / 4 + kOtherRegisters;
 }
 
 // What setmaxnreg leaves (lower/gpu/warp_roles.cpp).
@@ -34,7 +37,8 @@ int64_t attention_registers_left(const AttentionGroupTile& t) {
 }
 
 int64_t attention_bytes(const AttentionProblem& p, const AttentionGroupTile& t) {
-  return (t.rows() * p.depth + t.stages * t.keys * (p.depth + p.cols)) * kBytes + kOtherBytes;
+  const int64_t depth = whole_boxes(p.depth), cols = whole_boxes(p.cols);
+  return (t.rows() * depth + t.stages * t.keys * (depth + cols)) * kBytes + kOtherBytes;
 }
 
 bool attention_has_tiles(const AttentionProblem& p, const AttentionGroupTile& t) {

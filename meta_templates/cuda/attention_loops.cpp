@@ -47,15 +47,17 @@ AttentionLoops::Rows AttentionLoops::cut_rows(StageRef s, Loop axis) const {
 }
 
 Loop AttentionLoops::block_loops(StageRef s) const {
+  const TailStrategy whole = TailStrategy::PredicateStores;
   Rows r = cut_rows(s, s.axis(in_parts_ ? row_dim() : chain_.row));
-  auto [block, unit_of_block] =
-      s.split(r.threads[0].first, cut_.units, TailStrategy::PredicateStores);
+  auto [block, unit_of_block] = s.split(r.threads[0].first, cut_.units, whole);
   r.threads[0].first = unit_of_block;
-  auto [units, unit] = s.split(s.axis(in_parts_ ? row_dim() + 1 : chain_.col), kAttentionUnit,
-                               TailStrategy::PredicateStores);
+  auto [units, unit] =
+      s.split(s.axis(in_parts_ ? row_dim() + 1 : chain_.col), kAttentionUnit, whole);
   // A loop of one iteration surrounds all columns, so that the stages inside are computed for
   // whole units.
-  auto [all, wide] = s.split(units, ceil_div(chain_.cols, kAttentionUnit));
+  const int64_t unit_cols = cut_.groups ? kGroupRows : kAttentionUnit;
+  auto [all, wide] =
+      s.split(units, ceil_div(chain_.cols, unit_cols) * unit_cols / kAttentionUnit, whole);
   auto [col_tile, col] = s.split(unit, 8);
   auto [half, lane_row] = s.split(r.in, 8);
   auto [lane_col, pair] = s.split(col, 2);

@@ -9,7 +9,7 @@ namespace heddle::meta {
 namespace {
 
 constexpr size_t kLeastRank = 3, kMostRank = 5;
-constexpr int64_t kPitchBytes = 16, kMostStride = 8, kLeastRows = 24;
+constexpr int64_t kPitchBytes = 16, kMostStride = 8;
 
 // The limits of tensor maps by their rank (PTX, "tensor maps of im2col mode"): corners are signed
 // numbers, offsets unsigned ones.
@@ -48,8 +48,6 @@ class Windows {
   bool fit() const {
     const int64_t row = group_box_row(shape_.pack());
     const auto whole = [](const ViewDigit& d) { return d.divisor == 1; };
-    // Of fewer rows most of a tile would be empty.
-    if (ContractionView::points(view_.rows) < kLeastRows) return false;
     if (!view_.batch.empty() || !std::all_of(view_.rows.begin(), view_.rows.end(), whole) ||
         !std::all_of(view_.cols.begin(), view_.cols.end(), whole) || view_.depth.empty() ||
         view_.depth.back().extent % row != 0 || ContractionView::points(view_.depth) <= row)

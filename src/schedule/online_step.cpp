@@ -80,11 +80,15 @@ class OnlineStep : public StepApplier {
     tile_ = param(3);
     STEP_CHECK(multiple % kUnit == 0 && tile_ % kUnit == 0,
                "rows and keys are rounded to multiples of 16");
+    // The first factor of the rows is the unit of a matrix instruction's tiles: of the operands'
+    // lines and of columns too.
+    const int64_t unit = param(0) % kUnit == 0 ? param(0) : kUnit;
     rows_ = round_up(a_.rows, multiple);
     parts_ = in_parts() ? param(4) : 1;
     keys_ = round_up(ceil_div(a_.keys, parts_), tile_);
     depth_ = round_up(a_.depth, kUnit);
-    cols_ = round_up(a_.cols, kUnit);
+    lines_ = round_up(a_.depth, unit);
+    cols_ = round_up(a_.cols, unit);
   }
 
   struct Own {
@@ -191,7 +195,7 @@ class OnlineStep : public StepApplier {
 
   void make_operands() {
     const Side row{"i", row_var(), a_.rows, rows_}, key{"j", key_var(), a_.keys, keys_},
-        depth{"e", a_.depth_var, a_.depth, depth_}, col{"f", col_var(), a_.cols, cols_};
+        depth{"e", a_.depth_var, a_.depth, lines_}, col{"f", col_var(), a_.cols, cols_};
     queries_ = operand(".queries", a_.query, row, depth, a_.query_along_depth);
     key_rows_ = operand(".keys", a_.key, key, depth, a_.key_along_depth);
     values_ = operand(".values", a_.value, col, key, a_.value_along_keys);
@@ -453,6 +457,7 @@ class OnlineStep : public StepApplier {
 
   Attention a_;
   int64_t rows_ = 0, keys_ = 0, depth_ = 0, cols_ = 0, tile_ = 0;  // rounded up; keys of a part
+  int64_t lines_ = 0;  // the depth of the operands, of which products read the first depth_
   int64_t parts_ = 1;
   double scale_ = 1;  // of the scores, before they are powers of two
   size_t next_ = 0;

@@ -73,6 +73,33 @@ TEST(AttentionByGroups, HeadsOfOtherSizes) {
   check(attention(wider), {});
 }
 
+// A box of 64 elements is longer than the head, or the last one is. Products leave out the steps of
+// the depth beyond the head.
+TEST(AttentionByGroups, HeadsThatEndWithinABox) {
+  const AutoSchedulerOptionsScope scope(as_declared());
+  EXPECT_THAT(check(attention(heads_of(80, 64, 200)), {}), HasSubstr("unrolled for e.o in 0..5"));
+  EXPECT_THAT(check(attention(heads_of(32, 70, 130)), {}), HasSubstr("unrolled for e.o in 0..2"));
+  for (const int64_t size : {16, 40, 48, 96, 112, 160, 224})
+    check(attention(heads_of(size, 40, 150, Mask::Causal)), {});
+  check(attention(heads_of(96, 130, 300)), {.groups = 2, .keys = 128, .stages = 2});
+  Form f = heads_of(80, 70, 130);
+  f.cols = 32;
+  f.groups = 3;
+  f.type = bf16;
+  check(attention(f), {});
+  f = heads_of(32, 70, 130, Mask::Added);
+  f.cols = 96;
+  check(attention(f), {.stages = 3});
+}
+
+// Sequences shorter than the rows of a warp group.
+TEST(AttentionByGroups, ShortSequences) {
+  const AutoSchedulerOptionsScope scope(as_declared());
+  for (const int64_t rows : {2, 8, 16, 17, 18, 23, 31})
+    check(attention(heads_of(64, rows, 100)), {});
+  check(attention(heads_of(96, 16, 70)), {});
+}
+
 TEST(AttentionByGroups, MasksAndScales) {
   const AutoSchedulerOptionsScope scope(as_declared());
   for (const Mask m : {Mask::Causal, Mask::Added, Mask::Bool}) {
@@ -123,7 +150,8 @@ TEST(AttentionByGroups, AreOfferedWhereTmaCanLoad) {
   };
   EXPECT_TRUE(offered(heads_of(64, 64, 128)));
   EXPECT_FALSE(offered(heads_of(64, 64, 128), "cuda -gpu=a100"));
-  EXPECT_FALSE(offered(heads_of(40, 64, 128)));
+  EXPECT_TRUE(offered(heads_of(40, 64, 128)));
+  EXPECT_FALSE(offered(heads_of(44, 64, 128))) << "rows of 88 bytes";
   EXPECT_FALSE(offered(heads_of(64, 64, 64))) << "a single tile";
   Form turned = heads_of(64, 64, 128);
   turned.keys_turned = true;
@@ -236,6 +264,9 @@ TEST(AttentionByGroups, CompileWithoutSpills) {
                                    {64, {3, 128, 3}},
                                    {64, {1, 64, 4}},
                                    {64, {1, 128, 2}},
+                                   {32, {1, 64, 4}},
+                                   {80, {2, 128, 2}},
+                                   {96, {2, 128, 3}},
                                    {128, {1, 64, 2}},
                                    {128, {2, 128, 3}},
                                    {256, {2, 64, 2}}}) {

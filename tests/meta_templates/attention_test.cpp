@@ -89,7 +89,7 @@ TEST(FusedAttention, CausalMasksLeaveOutTiles) {
     const selftest::RandomProgram p = attention({.rows = 200, .keys = 200, .mask = mask});
     const Template t = make_template(ComputeDag(p.outputs), h200());
     Config c = t.default_config();
-    c.values[static_cast<size_t>(t.knob_index("keys"))] = 64;
+    EXPECT_TRUE(set_knob(t, &c, "unit", 0) && set_knob(t, &c, "keys", 64));
     return to_string(lower_gpu(t.instantiate(c), p.args()));
   };
   EXPECT_THAT(loops(Mask::None), HasSubstr("for t in 0..4 {"));

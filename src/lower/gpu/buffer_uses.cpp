@@ -109,6 +109,14 @@ const OpenLoop* BufferAccess::loop(const VarNode* v) const {
   return nullptr;
 }
 
+bool only_first_passes(const Expr& condition, const Var& v, const std::vector<OpenLoop>& loops) {
+  Ranges later;
+  for (const OpenLoop& l : loops) {
+    if (l.extent > 0) later.set(l.var, {l.var.get() == v.get() ? 1 : 0, l.extent - 1});
+  }
+  return uses_var(condition, v) && prove(!condition, later);
+}
+
 const OpenLoop* BufferAccess::thread_loop(int dim) const {
   for (const OpenLoop& l : loops) {
     if (is_thread(l.kind) && grid_dim(l.kind) == dim) return &l;

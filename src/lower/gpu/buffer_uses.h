@@ -18,6 +18,9 @@ struct OpenLoop {
 
 bool uses_any_thread(const Expr& e, const std::vector<OpenLoop>& loops);
 
+/// Whether `condition` is false for all iterations of the loop over `v` but the first.
+bool only_first_passes(const Expr& condition, const Var& v, const std::vector<OpenLoop>& loops);
+
 /// One read or write of a buffer, with the loops opened since its allocation.
 struct BufferAccess {
   std::vector<Expr> indices;

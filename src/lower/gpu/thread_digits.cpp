@@ -59,6 +59,38 @@ bool removable(const BufferAccess& a, const Expr& index, const std::vector<Digit
   return true;
 }
 
+// Whether `a` is reached only by the first thread along the dimension of the block. Its index then
+// says so by lacking the digit, because it is simplified by the conditions around it.
+bool by_first_thread(const BufferAccess& a, int dim) {
+  const OpenLoop* first = a.thread_loop(dim);
+  if (!first) return false;
+  return std::any_of(a.conditions.begin(), a.conditions.end(),
+                     [&](const Expr& c) { return only_first_passes(c, first->var, a.loops); });
+}
+
+size_t count(const Digits& digits) {
+  size_t n = 0;
+  for (const auto& of_dimension : digits) n += of_dimension.size();
+  return n;
+}
+
+// Whether `a` with these digits names the same threads as `all` does. A single thread need not be
+// named.
+bool agrees(const BufferAccess& a, const Digits& digits, const Digits& all) {
+  if (same(all, digits)) return true;
+  for (size_t d = 0; d < digits.size(); ++d) {
+    size_t next = 0;
+    for (const Digit& g : all[d]) {
+      const bool here = next < digits[d].size() && digits[d][next].dim == g.dim &&
+                        digits[d][next].weight == g.weight;
+      if (!here && !by_first_thread(a, g.dim)) return false;
+      next += here ? 1 : 0;
+    }
+    if (next < digits[d].size()) return false;
+  }
+  return true;
+}
+
 // Whether, along this dimension of the block, a thread that reads an element has written it.
 bool each_its_own(const BufferUse& use, const Digits& digits, int dim) {
   for (const OpenLoop& l : use.around) {
@@ -95,13 +127,15 @@ std::optional<ThreadDigits> find_thread_digits(const BufferUse& use, const Launc
     }
   }
   ThreadDigits found{Digits(rank)};
-  bool first = true;
+  std::vector<Digits> each;
   for (const BufferAccess& a : use.accesses) {
     const std::optional<Digits> digits = digits_of(a, rank, widest);
     if (!digits) return {};
-    if (first) found.dims = *digits;
-    first = false;
-    if (!same(found.dims, *digits)) return {};
+    each.push_back(*digits);
+    if (count(*digits) > count(found.dims)) found.dims = *digits;
+  }
+  for (size_t i = 0; i < each.size(); ++i) {
+    if (!agrees(use.accesses[i], each[i], found.dims)) return {};
   }
   for (const BufferAccess& a : use.accesses) {
     for (size_t d = 0; d < rank; ++d) {

@@ -8,8 +8,9 @@
 namespace heddle::gpu {
 namespace {
 
-// Whether each iteration of `f` writes elements of its own, or the same values as all others.
-bool independent(const For& f) {
+// Whether each iteration of `f`, inside of the loops `open`, writes elements of its own, or the
+// same values as all others, or is the only one that writes.
+bool independent(const For& f, std::vector<OpenLoop> open) {
   bool ok = true;
   std::set<const BufferNode*> inside;
   std::vector<VarBinding> lets;
@@ -29,9 +30,16 @@ bool independent(const For& f) {
   std::function<void(const Stmt&, bool)> go = [&](const Stmt& s, bool varies) {
     if (!s || !ok) return;
     if (const Allocate* a = s.as<Allocate>()) inside.insert(a->buffer.get());
-    if (const If* i = s.as<If>()) varies |= uses_var(i->condition, f.var);
+    if (const If* i = s.as<If>()) {
+      if (!i->else_body && only_first_passes(i->condition, f.var, open)) return;
+      varies |= uses_var(i->condition, f.var);
+    }
     if (const Let* l = s.as<Let>()) lets.push_back({l->var, substitute(l->value, lets)});
-    if (const For* g = s.as<For>()) varies |= uses_var(g->extent, f.var);
+    if (const For* g = s.as<For>()) {
+      const int64_t* n = as_int(g->extent);
+      open.push_back({g->var, g->loop, n ? *n : 0});
+      varies |= uses_var(g->extent, f.var);
+    }
     if (const Store* st = s.as<Store>()) {
       ok &= inside.count(st->buffer.get()) > 0 || allowed(*st, varies);
       return;
@@ -44,6 +52,8 @@ bool independent(const For& f) {
         },
         [](const Expr& e) { return e; });
   };
+  const int64_t* extent = as_int(f.extent);
+  open.push_back({f.var, f.loop, extent ? *extent : 0});
   go(f.body, false);
   return ok;
 }
@@ -78,7 +88,7 @@ class Classifier {
           if (once) run_once_.insert(f);
           return;
         }
-        if (!independent(*f)) serial_.insert(f);
+        if (!independent(*f, open)) serial_.insert(f);
       }
       open.push_back({f->var, f->loop, n ? *n : 0});
       return check(f->body, std::move(open), divergent, once && is_block(f->loop));

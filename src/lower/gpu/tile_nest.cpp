@@ -209,6 +209,21 @@ std::optional<TileNest> fill_or_load_nest(const Store& st, Fragment role,
   return t;
 }
 
+// A box of which only the first elements of each line are wanted. TMA writes the others too: they
+// belong to the tile, and nothing reads them.
+std::optional<TileNest> guarded_box(const For& row) {
+  const For* line = row.body.as<For>();
+  const If* guard = line ? line->body.as<If>() : nullptr;
+  const int64_t *rows = as_int(row.extent), *length = line ? as_int(line->extent) : nullptr;
+  if (!guard || guard->else_body || !rows || !length) return {};
+  const Binary* end = guard->condition.as<Binary>();
+  const Store* st = guard->then_body ? guard->then_body.as<Store>() : nullptr;
+  if (!st || !end || end->op != BinaryOp::Lt || !uses_var(end->a, line->var) ||
+      uses_var(guard->condition, row.var))
+    return {};
+  return try_bulk_load({{row.var, *rows}, {line->var, *length}}, *st);
+}
+
 }  // namespace
 
 std::optional<TileNest> try_parse_tile_nest(const For& loop, const Fragments& fragments) {
@@ -216,7 +231,7 @@ std::optional<TileNest> try_parse_tile_nest(const For& loop, const Fragments& fr
   if (!extent) return {};
   std::vector<TileLoop> loops{{loop.var, *extent}};
   const Store* st = open_nest(loop.body, &loops);
-  if (!st) return {};
+  if (!st) return guarded_box(loop);
   if (std::optional<TileNest> group = try_group_product(loops, *st)) return group;
   if (std::optional<Product> p = as_product(loops, *st)) return product_nest(*p, loops);
   if (std::optional<TileNest> box = try_bulk_load(loops, *st)) return box;
