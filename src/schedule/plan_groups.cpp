@@ -30,6 +30,7 @@ class Planner {
   Planner(const ComputeDag& dag, const Target* target)
       : dag_(dag),
         cpu_(target && target->kind == "llvm" ? target : nullptr),
+        gpu_(target && target->is_cuda()),
         has_matrix_units_(target && target->is_cuda() && target->gpu.sm() >= 80),
         group_of_(dag.size()),
         inlined_(dag.size(), 0),
@@ -254,7 +255,8 @@ class Planner {
   }
 
   // Whether constant stage `s` transposes for a reader whose operands all lie along its vectors, as
-  // those of a depthwise convolution do. Nothing is packed there.
+  // those of a depthwise convolution do. Nothing is packed there. Kernels for GPUs pack nothing, so
+  // weights that are laid for any convolution are stored too.
   bool read_by_strides(int s) const {
     const Axis* last = dag_.stage(s).axes().empty() ? nullptr : &dag_.stage(s).axes().back();
     const std::vector<Access>& reads = dag_.info(s).reads;
@@ -264,8 +266,9 @@ class Planner {
     const std::vector<int>& consumers = dag_.info(s).consumers;
     return std::any_of(consumers.begin(), consumers.end(), [&](int c) {
       const Operation& op = dag_.stage(c);
-      return op.is_reduction() && !op.axes().empty() &&
-             std::all_of(dag_.info(c).reads.begin(), dag_.info(c).reads.end(),
+      if (!op.is_reduction() || op.axes().empty()) return false;
+      if (gpu_ && op.reduce_axes().size() > 1) return true;
+      return std::all_of(dag_.info(c).reads.begin(), dag_.info(c).reads.end(),
                          [&](const Access& a) { return a.depends_on(op.axes().back()); });
     });
   }
@@ -400,6 +403,7 @@ class Planner {
   static constexpr double kMaxInlineFlops = 12;
   const ComputeDag& dag_;
   const Target* cpu_;
+  const bool gpu_;
   const bool has_matrix_units_;  // of a GPU
   std::vector<StageGroup> groups_;
   std::vector<std::set<int>> group_of_;

@@ -113,6 +113,26 @@ TEST_F(ModelCommands, OneBuildRunsAtAllSizesOfARange) {
   EXPECT_THAT(profile.err, HasSubstr("a profile is for one size"));
 }
 
+TEST_F(ModelCommands, ExplainsOneNodeAsASubject) {
+  const std::string explain = "explain " + kDigits + ":batch=1 --threads 1 ";
+  const CommandResult dag = heddle_command(explain + "--node 0 --show dag");
+  ASSERT_EQ(dag.status, 0) << dag.err;
+  EXPECT_THAT(dag.out, HasSubstr("output"));
+  const CommandResult gpu = heddle_command(explain + "--node 1 --target 'cuda -gpu=h200' --json");
+  ASSERT_EQ(gpu.status, 0) << gpu.err;
+  EXPECT_THAT(Json::parse(gpu.out).at("subject").as_string(), HasSubstr("node 1, "));
+  EXPECT_THAT(Json::parse(gpu.out).at("cuda").as_string(), HasSubstr("__global__"));
+  const auto error = [](const std::string& arguments) {
+    const CommandResult r = heddle_command(arguments);
+    EXPECT_EQ(r.status, 2) << r.out;
+    return r.err;
+  };
+  EXPECT_THAT(error(explain + "--node 99"), HasSubstr("its nodes are 0 to"));
+  EXPECT_THAT(error(explain + "--node 0 --show times"), HasSubstr("heddle profile"));
+  EXPECT_THAT(error(explain + "--show dag"), HasSubstr("--node"));
+  EXPECT_THAT(error("explain matmul:8x8x8 --node 0"), HasSubstr("has no nodes"));
+}
+
 TEST_F(ModelCommands, TuningARangeRacesItsKernelsAndRecordsThem) {
   const std::string model = kDigits + ":batch=1..8", log = folder_ + "/digits.jsonl",
                     json = folder_ + "/digits.json", page = folder_ + "/digits.html";

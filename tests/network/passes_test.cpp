@@ -309,12 +309,11 @@ TEST(Passes, ChannelsThatManyLayersConcatenateStayOutermost) {
 
 /// "" when the emulated kernels of a network for a GPU compute what the interpreter does.
 std::string wrong_on_gpu(const std::vector<Tensor>& outputs, const Network& network,
-                         double tolerance) {
+                         const std::vector<Schedule>& schedules, double tolerance) {
   const std::vector<Tensor> args = args_of(outputs);
   std::vector<NDArray> arrays = arrays_for(args);
   std::map<const BufferNode*, NDArray> values;
   for (size_t i = 0; i < args.size(); ++i) values[args[i].buffer().get()] = arrays[i];
-  const std::vector<Schedule> schedules = network.static_schedules();
   for (const NetworkNode& node : network.nodes()) {
     const Schedule& schedule = schedules[static_cast<size_t>(node.task)];
     std::vector<NDArray> of_node;
@@ -326,6 +325,11 @@ std::string wrong_on_gpu(const std::vector<Tensor>& outputs, const Network& netw
     emulate(lower_for_gpu(schedule, network::task_args(schedule), {.name = "node"}), of_node);
   }
   return differs_from_interpreter(outputs, args, arrays, tolerance);
+}
+
+std::string wrong_on_gpu(const std::vector<Tensor>& outputs, const Network& network,
+                         double tolerance) {
+  return wrong_on_gpu(outputs, network, network.static_schedules(), tolerance);
 }
 
 TEST(Passes, ProductsOfOneInputAreOneOnAGpuThatTheyDoNotFill) {
@@ -379,6 +383,28 @@ TEST(Passes, ImagesHaveTheirChannelsInnermostOnGpus) {
   EXPECT_THAT(tasks_of(other)[0], HasSubstr("f32[1,6,7,16]"));
   EXPECT_EQ(wrong_on_gpu(halves, network, 2e-2), "");
   EXPECT_EQ(wrong_on_gpu(floats, other, 1e-4), "");
+}
+
+TEST(Passes, WeightsLieAlongTheChannelsThatAreSummedUpOnGpus) {
+  const auto weight = [](Shape shape) { return constant_placeholder(std::move(shape), f16, "w"); };
+  Tensor y = placeholder({1, 8, 12, 14}, f16, "x");
+  y = ops::relu(ops::conv2d(y, weight({64, 8, 1, 1})));
+  y = ops::relu(ops::conv2d(y, weight({32, 64, 3, 3}), {.padding = {1}}));
+  const std::vector<Tensor> outputs{ops::relu(ops::conv2d(y, weight({8, 32, 1, 1})))};
+  const Network network(outputs, Target::parse("cuda -gpu=h200"));
+  std::vector<Schedule> schedules = network.static_schedules();
+  // The convolution of 3x3 can be computed by warp groups, whose tiles TMA loads.
+  const Template& t = network.tasks()[1].tmpl;
+  EXPECT_EQ(wrong_on_gpu(outputs, network, schedules, 2e-2), "");
+  Config config = t.default_config();
+  for (const auto& [name, value] : std::map<std::string, int64_t>{
+           {"unit", 1}, {"group_tiles", 1}, {"groups", 1}, {"group_cols", 32}}) {
+    const int knob = t.knob_index("g1." + name);
+    ASSERT_GE(knob, 0) << name << "\n" << network.to_text();
+    config.values[static_cast<size_t>(knob)] = value;
+  }
+  schedules[1] = t.instantiate(config);
+  EXPECT_EQ(wrong_on_gpu(outputs, network, schedules, 2e-2), "");
 }
 
 }  // namespace

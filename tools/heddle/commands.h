@@ -27,6 +27,7 @@ struct ExplainOptions {
   std::vector<std::string> sizes;  ///< of a range, with how often they are expected: "17*5"
   int max_kernels = 6;             ///< of a range
   double race_seconds = 0;         ///< of a range; 0: two, and of a model none
+  int node = -1;                   ///< of a model: the one to explain; -1: list them
 };
 /// The parts that --show accepts.
 const std::vector<std::string>& explain_parts();

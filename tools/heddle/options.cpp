@@ -59,6 +59,10 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
   c->add_flag("--naive", o.naive, "The naive schedule in place of the static choice");
   c->add_flag("--allow-tf32", o.allow_tf32, "Let products of f32 on a GPU round to tf32");
   add_passes(c, o.passes);
+  c->add_option("--node", o.node,
+                "Explain this node of a model, by its number in the list of nodes, as a subject is "
+                "explained: with --show and --pass")
+      ->check(CLI::Range(0, 1 << 30));
   add_range_options(c, o.sizes, o.max_kernels);
   c->add_option("--race", o.race_seconds,
                 "Seconds in which the kernels of a range of sizes race (2); those of a model over "
@@ -74,6 +78,7 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
       "  heddle explain matmul:1024x1024x1024 --target \"cuda -gpu=a100\" --show cuda,resources\n"
       "  heddle explain lenet:128 --show times --json\n"
       "  heddle explain matmul:1..2048x768x768 --sizes '1*9,512' --max-kernels 3\n"
+      "  heddle explain resnet50.onnx --node 4 --show template\n"
       "  heddle explain bert.onnx:batch=1,seq=1..512 --race 120 --json > bert.json");
 }
 

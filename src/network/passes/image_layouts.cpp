@@ -32,7 +32,9 @@ class Chooser {
 
   ImageLayouts choose() const {
     const auto size = static_cast<size_t>(images_.dag().size());
-    ImageLayouts layouts{std::vector(size, ImageLayout::Declared), block_};
+    ImageLayouts layouts{.of = std::vector(size, ImageLayout::Declared),
+                         .block = block_,
+                         .lay_weights = context_.target.is_cuda()};
     const std::vector<char> whole =
         block_ > 1 ? whole_blocks(images_, block_) : std::vector<char>(size);
     const std::map<std::string, bool> blocked =

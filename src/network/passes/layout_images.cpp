@@ -31,6 +31,17 @@ bool is_depthwise(const ComputeDag& dag, int s, const Tensor& weights) {
                      [&](const Access& a) { return a.depends_on(channel); });
 }
 
+/// Whether a stage reads weights[k, c, r, s] with several taps r and s, and sums over the channels
+/// c.
+bool sums_channels_of_taps(const Operation& op, const Load& weights) {
+  const Tensor of = tensor_of(weights.buffer);
+  if (of.rank() != Images::kRank || of.extent(1) == 1 || of.extent(2) * of.extent(3) == 1)
+    return false;
+  return std::any_of(op.reduce_axes().begin(), op.reduce_axes().end(), [&](const Axis& axis) {
+    return weights.indices[1].get() == axis.var().get();
+  });
+}
+
 /// Whether the index grows by one from one step of the axis to the next. Other terms may be
 /// divisions, such as the first channel of a group.
 bool steps_by_one(const Expr& index, const Axis& axis, const Ranges& ranges) {
@@ -133,6 +144,10 @@ class Layouter {
     if (layouts_.at(s) == ImageLayout::ChannelsLast && is_depthwise(dag_, s, weights))
       return {
           {2, LaidDim::kWhole}, {3, LaidDim::kWhole}, {1, LaidDim::kWhole}, {0, LaidDim::kWhole}};
+    if (layouts_.lay_weights && layouts_.at(s) == ImageLayout::ChannelsLast &&
+        sums_channels_of_taps(dag_.stage(s), load))
+      return {
+          {0, LaidDim::kWhole}, {2, LaidDim::kWhole}, {3, LaidDim::kWhole}, {1, LaidDim::kWhole}};
     WeightLayout outer, inner;
     for (size_t d = 0; d < load.indices.size(); ++d) {
       const bool split = is_split(load.indices[d], axes) &&

@@ -11,6 +11,9 @@ namespace heddle::network {
 struct ImageLayouts {
   std::vector<ImageLayout> of;
   int64_t block = 1;
+  /// Whether the weights of convolutions with their channels innermost get the same layout. CPUs
+  /// pack weights in any case; kernels for GPUs copy tiles as they lie.
+  bool lay_weights = false;
 
   ImageLayout at(int s) const { return of[static_cast<size_t>(s)]; }
 };
@@ -40,7 +43,8 @@ struct LaidImages {
 
 /// The outputs of the graph with each stage in its layout. Weights that a stage reads along its
 /// channels get the same layout, once: weights of a depthwise convolution have their channels
-/// innermost, and those of a stage with blocks have blocks of inputs and of results.
+/// innermost, those of another one the channels that are summed up (ImageLayouts::lay_weights), and
+/// those of a stage with blocks have blocks of inputs and of results.
 LaidImages lay_images(const ComputeDag& dag, const ImageLayouts& layouts);
 
 }  // namespace heddle::network
