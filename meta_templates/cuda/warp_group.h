@@ -29,9 +29,10 @@ bool may_be_at_root(const StageGroup& g, int s);
 
 /// Whether wgmma and TMA can compute the product in place: a convolution of an image whose channels
 /// are innermost (window_shape.h), or two plain operands whose rows in memory
-/// are multiples of 16 bytes, over a depth of several tiles. Operands other than 16-bit floats must
-/// be contiguous along the depth, because wgmma has no other form for them. Operands must be in
-/// memory: TMA cannot load a value that is computed where it is read, such as a conversion.
+/// are multiples of 16 bytes, of more than 16 rows and over a depth of several tiles. Operands
+/// other than 16-bit floats must be contiguous along the depth, because wgmma has no other form for
+/// them. Operands must be in memory: TMA cannot load a value that is computed where it is read,
+/// such as a conversion.
 bool takes_warp_groups(const ComputeDag& dag, const StageGroup& g, const TensorCoreShape& shape,
                        const Gpu& gpu);
 

@@ -217,8 +217,11 @@ bool takes_warp_groups(const ComputeDag& dag, const StageGroup& g, const TensorC
   constexpr int kFewestThreads = 256;  // threads: a warp group that loads, one that multiplies
   if (!gpu.has_wgmma() || gpu.threads_per_block < kFewestThreads) return false;
   if (shape.view()) return takes_windows(dag, g, shape);
-  // A single tile needs no ring.
-  if (shape.axes().depth <= group_box_row(shape.pack())) return false;
+  // A single tile needs no ring. Each of the four warps of a group has 16 rows: of no more rows in
+  // all, three warps would have none.
+  constexpr int64_t kWarpRows = 16;
+  if (shape.axes().rows <= kWarpRows || shape.axes().depth <= group_box_row(shape.pack()))
+    return false;
   for (size_t o = 0; o < 2; ++o) {
     const Access& a = o == 0 ? *shape.axes().row : *shape.axes().vector;
     const bool sixteen_bytes = shape.layout(o).vector >= 4 * shape.pack();

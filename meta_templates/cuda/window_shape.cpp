@@ -160,7 +160,8 @@ bool can_be_in_memory(const ComputeDag& dag, const StageGroup& g, int s) {
   };
   if (has(g.inlined) || has(g.operands)) return false;
   const StageInfo& info = dag.info(s);
-  return info.is_output || op.is_reduction() || info.precomputable || info.flops_per_point > 0;
+  return info.is_output || op.is_reduction() || info.flops_per_point > 0 ||
+         (info.precomputable && !has(g.tunable));
 }
 
 int padded_source(const ComputeDag& dag, int s) {

@@ -147,8 +147,19 @@ TEST(WarpGroups, AnOperandWithWorkOfItsOwnIsComputedBefore) {
 
 TEST(WarpGroups, ATileThatIsMostlyBeyondTheEndIsRefused) {
   EXPECT_THROW(schedule(product({}, 72, 8, 168), {1, 1, 128, 2}), Error);
-  EXPECT_THROW(schedule(product({bf16, true, false}, 16, 72, 136), {2, 1, 64, 2}), Error);
+  EXPECT_THROW(schedule(product({bf16, true, false}, 20, 72, 136), {2, 1, 64, 2}), Error);
   check(product({}, 72, 136, 168), {2, 1, 128, 2});
+}
+
+// Three of the four warps of a group would have no rows.
+TEST(WarpGroups, ProductsOfTheRowsOfOneWarpStayWithMmaSync) {
+  const auto offered = [](int64_t rows) {
+    const selftest::RandomProgram p = product({bf16, false, true}, rows, 136, 104);
+    return make_template(ComputeDag(p.outputs), h200()).knob_index("unit") >= 0;
+  };
+  EXPECT_FALSE(offered(15));
+  EXPECT_FALSE(offered(16));
+  EXPECT_TRUE(offered(17));
 }
 
 TEST(WarpGroups, BatchesAndEpilogues) {
