@@ -235,17 +235,19 @@ KernelCode compile_cuda_code(const Schedule& schedule, const std::vector<Tensor>
   return cuda_kernel_code(program, all, args.size(), compile_checked(program, gpu));
 }
 
-TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program,
-                           const Schedule& schedule, const std::vector<Tensor>& all, size_t listed,
-                           const FiniteChecks& checks) {
+namespace {
+
+TimedBuild compile_program(const std::shared_ptr<const GpuProgram>& program, const Gpu& gpu,
+                           const std::vector<Tensor>& all, size_t listed,
+                           const FiniteChecks& checks, FunctionRef<KernelWork()> work) {
   const Timer timer;
   const GpuProgram& p = *program;
-  cuda::Cubin cubin = compile_checked(p, schedule.target().gpu);
+  cuda::Cubin cubin = compile_checked(p, gpu);
   const CacheAnswer cache = cubin.bytes.empty() ? CacheAnswer::NotAsked
                             : cubin.cached      ? CacheAnswer::Found
                                                 : CacheAnswer::Missing;
   KernelCode code = cuda_kernel_code(p, all, listed, std::move(cubin), checks);
-  code.work = work_of(schedule.dag().direct(), schedule.target());
+  code.work = work();
   code.source = source_text;
   code.source_context = std::make_shared<Source>(Source{program});
   BuildTimes times;
@@ -253,6 +255,25 @@ TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program,
   times.codegen = 1e3 * timer.elapsed_s();
   times.total = times.codegen;
   return {Kernel(std::move(code)), std::move(times)};
+}
+
+}  // namespace
+
+KernelCode compile_cuda_code(const GpuProgram& program, const std::vector<Tensor>& all,
+                             const Gpu& gpu) {
+  return cuda_kernel_code(program, all, all.size(), compile_checked(program, gpu));
+}
+
+TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program,
+                           const Schedule& schedule, const std::vector<Tensor>& all, size_t listed,
+                           const FiniteChecks& checks) {
+  return compile_program(program, schedule.target().gpu, all, listed, checks,
+                         [&] { return work_of(schedule.dag().direct(), schedule.target()); });
+}
+
+TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program, const Gpu& gpu,
+                           const std::vector<Tensor>& all, KernelWork work) {
+  return compile_program(program, gpu, all, all.size(), {}, [&] { return std::move(work); });
 }
 
 }  // namespace heddle

@@ -33,5 +33,8 @@ TimedBuild compile_lowered(const std::shared_ptr<const LoweredProgram>& program,
 TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program,
                            const Schedule& schedule, const std::vector<Tensor>& all, size_t listed,
                            const FiniteChecks& checks);
+/// The same for a program of several schedules (lower/gpu/join_kernels.h): `all` are its args.
+TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program, const Gpu& gpu,
+                           const std::vector<Tensor>& all, KernelWork work);
 
 }  // namespace heddle

@@ -42,6 +42,11 @@ std::string to_string(const GpuKernel& k) {
                     std::to_string(k.shared_bytes) + " bytes of shared memory";
   if (k.cluster > 1) out += ", clusters of " + std::to_string(k.cluster);
   if (k.pair > 1) out += ", in pairs";
+  if (!k.parts.empty()) {
+    out += ", in " + std::to_string(k.parts.size()) + " parts\n";
+    for (const GpuKernel& part : k.parts) out += to_string(part);
+    return out;
+  }
   out += "\n" + to_string(LoweredFunction{k.name, k.args, k.body});
   if (k.tail) out += "// then, in the last block to finish\n" + to_string(k.tail);
   return out;

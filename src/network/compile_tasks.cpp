@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "driver/compile_lowered.h"
 #include "heddle/driver/build.h"
 #include "heddle/support/error.h"
 #include "network/task_schedules.h"
@@ -36,6 +37,16 @@ CompiledTasks compile_tasks(std::span<const Schedule> schedules, std::span<const
   for_each_task(
       schedules.size(),
       [&](size_t i) { builds[i] = compile_task(schedules[i], tasks[i], on_disk); }, stop);
+  return summed_up(std::move(builds));
+}
+
+CompiledTasks compile_joined(const NetworkSteps& steps) {
+  std::vector<TimedBuild> builds(steps.joined().size());
+  for_each_task(builds.size(), [&](size_t j) {
+    NetworkSteps::Program joined = steps.program(j);
+    builds[j] = compile_lowered(std::make_shared<const GpuProgram>(std::move(joined.program)),
+                                steps.gpu(), joined.args, std::move(joined.work));
+  });
   return summed_up(std::move(builds));
 }
 

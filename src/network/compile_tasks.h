@@ -8,6 +8,7 @@
 #include "heddle/runtime/kernel.h"
 #include "heddle/schedule/schedule.h"
 #include "heddle/support/function_ref.h"
+#include "network/horizontal.h"
 
 namespace heddle::network {
 
@@ -26,5 +27,8 @@ enum class OnDisk { No, Yes };
 CompiledTasks compile_tasks(
     std::span<const Schedule> schedules, std::span<const size_t> tasks, OnDisk on_disk,
     FunctionRef<bool()> stop = [] { return false; });
+
+/// The same for the tasks that share launches: a kernel for each of NetworkSteps::joined().
+CompiledTasks compile_joined(const NetworkSteps& steps);
 
 }  // namespace heddle::network

@@ -125,7 +125,7 @@ class CpuExporter {
   }
 
   void place() {
-    PlacedSteps placed = place_steps(request_);
+    PlacedSteps placed = place_steps(request_, request_.network.nodes());
     plan_.interface.arena_bytes = placed.arena_bytes;
     plan_.interface.steps = static_cast<int>(placed.places.size());
     for (size_t n = 0; n < placed.places.size(); ++n) {

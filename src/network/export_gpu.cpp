@@ -9,6 +9,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "network/export_parts.h"
+#include "network/horizontal.h"
 #include "network/link_library.h"
 #include "network/task_schedules.h"
 #include "network/weights_file.h"
@@ -28,11 +29,13 @@ int64_t bytes_of(const KernelArg& arg) {
 class GpuExporter {
  public:
   GpuExporter(const ExportRequest& request, const ExportScratch& scratch)
-      : request_(request), scratch_(scratch) {}
+      : request_(request),
+        scratch_(scratch),
+        steps_(request.network, request.target(), request.variants) {}
 
   ExportedInterface write() {
     plan_.interface = interface_of(request_);
-    const PlacedSteps placed = place_steps(request_);
+    const PlacedSteps placed = place_steps(request_, steps_.nodes().steps);
     compile();
     write_weights(placed);
     plan_.interface.arena_bytes = placed.arena_bytes;
@@ -61,10 +64,17 @@ class GpuExporter {
     std::vector<Job> jobs;
     for (size_t t = 0; t < request_.variants.size(); ++t) {
       first_.push_back(static_cast<int>(jobs.size()));
+      if (!steps_.needs(static_cast<int>(t))) continue;
       for (size_t v = 0; v < request_.variants[t].schedules.size(); ++v) jobs.push_back({t, v});
     }
-    compiled_.resize(jobs.size());
-    for_each_task(jobs.size(), [&](size_t j) {
+    first_joined_ = static_cast<int>(jobs.size());
+    compiled_.resize(jobs.size() + steps_.joined().size());
+    for_each_task(compiled_.size(), [&](size_t j) {
+      if (j >= jobs.size()) {
+        const NetworkSteps::Program joined = steps_.program(j - jobs.size());
+        compiled_[j].code = compile_cuda_code(joined.program, joined.args, steps_.gpu());
+        return;
+      }
       const auto& [task, variant] = jobs[j];
       const Schedule& schedule = request_.variants[task].schedules[variant];
       std::vector<Var> sizes;
@@ -74,28 +84,36 @@ class GpuExporter {
       for (const Var& size : sizes)
         compiled_[j].sizes.push_back(number_of(request_.network.sizes(), size));
     });
-    for (size_t j = 0; j < jobs.size(); ++j) {
-      const KernelCode& code = compiled_[j].code;
-      ExportedGpuPlan::Kernel kernel{.name = request_.network.tasks()[jobs[j].task].name,
-                                     .code_file = scratch_.file("code" + std::to_string(j)),
-                                     .program = *code.cuda,
-                                     .args = static_cast<int>(code.args.size()),
-                                     .prepared_bytes = {}};
-      HEDDLE_ICHECK(code.bound.empty(), "a task supplies no constants itself");
-      for (const KernelArg& p : code.persistent) kernel.prepared_bytes.push_back(bytes_of(p));
-      write_file_atomic(kernel.code_file, code.cuda->cubin);
-      plan_.kernels.push_back(std::move(kernel));
+    for (size_t j = 0; j < compiled_.size(); ++j) {
+      add_kernel(j < jobs.size() ? request_.network.tasks()[jobs[j].task].name
+                                 : steps_.name(j - jobs.size()),
+                 compiled_[j].code);
     }
+  }
+
+  void add_kernel(const std::string& name, const KernelCode& code) {
+    ExportedGpuPlan::Kernel kernel{
+        .name = name,
+        .code_file = scratch_.file("code" + std::to_string(plan_.kernels.size())),
+        .program = *code.cuda,
+        .args = static_cast<int>(code.args.size()),
+        .prepared_bytes = {}};
+    HEDDLE_ICHECK(code.bound.empty(), "a task supplies no constants itself");
+    for (const KernelArg& p : code.persistent) kernel.prepared_bytes.push_back(bytes_of(p));
+    write_file_atomic(kernel.code_file, code.cuda->cubin);
+    plan_.kernels.push_back(std::move(kernel));
   }
 
   void write_weights(const PlacedSteps& placed) {
     WeightsFile weights(scratch_.file("weights"));
     for (size_t n = 0; n < placed.places.size(); ++n) {
-      const auto task = static_cast<size_t>(request_.network.nodes()[n].task);
+      const auto task = static_cast<size_t>(steps_.nodes().steps[n].task);
       const TaskVariants& made = request_.variants[task];
-      plan_.steps.push_back({{}, made.tree});
-      for (int v = 0; v < static_cast<int>(made.schedules.size()); ++v) {
-        ExportedGpuPlan::Variant variant{first_[task] + v, placed.places[n]};
+      const int j = steps_.joined_of(n);
+      plan_.steps.push_back({{}, j < 0 ? made.tree : SizeTree()});
+      for (int v = 0; v < (j < 0 ? static_cast<int>(made.schedules.size()) : 1); ++v) {
+        ExportedGpuPlan::Variant variant{j < 0 ? first_[task] + v : first_joined_ + j,
+                                         placed.places[n]};
         complete(variant, placed.constants[n], weights);
         plan_.steps.back().variants.push_back(std::move(variant));
       }
@@ -156,8 +174,10 @@ class GpuExporter {
   const ExportRequest& request_;
   const ExportScratch& scratch_;
   ExportedGpuPlan plan_;
-  std::vector<Compiled> compiled_;     ///< the kernels of all tasks, one after the other
+  std::vector<Compiled> compiled_;  ///< the kernels of all tasks, one after the other
+  const NetworkSteps steps_;
   std::vector<int> first_;             ///< the first kernel of each task
+  int first_joined_ = 0;               ///< the first kernel of tasks that share launches
   std::map<const void*, int> arrays_;  ///< keyed by the address of the elements
   std::map<std::pair<int, std::vector<int>>, int64_t>
       prepared_;              ///< the first prepared buffer, keyed by kernel and constants

@@ -78,12 +78,12 @@ ExportScratch::~ExportScratch() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-PlacedSteps place_steps(const ExportRequest& request) {
+PlacedSteps place_steps(const ExportRequest& request, const std::vector<NetworkNode>& nodes) {
   std::vector<Tensor> tensors = request.args;
   const std::vector<Tensor> constants = constants_of(request.network, request.args);
   tensors.insert(tensors.end(), constants.begin(), constants.end());
-  const StepPlan plan = plan_steps(request.network.nodes(), tensors, request.args.size(),
-                                   request.network.places(), request.network.sizes());
+  const StepPlan plan = plan_steps(nodes, tensors, request.args.size(), request.network.places(),
+                                   request.network.sizes());
   PlacedSteps steps;
   steps.arena_bytes = plan.arena_bytes;
   for (const size_t count : plan.step_args)

@@ -48,8 +48,8 @@ struct PlacedSteps {
 };
 
 /// Throws a User error for constants among the arguments, because an exported network contains its
-/// constants.
-PlacedSteps place_steps(const ExportRequest& request);
+/// constants. `steps` are the nodes of the network, or several of them as one.
+PlacedSteps place_steps(const ExportRequest& request, const std::vector<NetworkNode>& steps);
 
 /// The name, the target, the inputs and the outputs.
 ExportedInterface interface_of(const ExportRequest& request);

@@ -10,6 +10,7 @@
 #include "heddle/support/error.h"
 #include "network/check_network.h"
 #include "network/compile_tasks.h"
+#include "network/horizontal.h"
 #include "network/kernel_clones.h"
 #include "network/kernel_records.h"
 #include "network/network_impl.h"
@@ -109,9 +110,11 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
                              const std::vector<network::TaskVariants>& variants) const {
   network::check_tensors(impl_->declared, args);
   std::vector<KernelArg> described = args_over(args, impl_->sizes);
+  const network::NetworkSteps steps(*this, impl_->target, variants);
   std::vector<Schedule> to_compile;
   std::vector<size_t> numbers, task_of;
   for (size_t t = 0; t < variants.size(); ++t) {
+    if (!steps.needs(static_cast<int>(t))) continue;
     for (size_t v = 0; v < variants[t].schedules.size(); ++v) {
       to_compile.push_back(variants[t].schedules[v]);
       numbers.push_back(t + v);  // a name; a task over dimensions has several places
@@ -120,6 +123,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
   }
   const network::CompiledTasks compiled =
       network::compile_tasks(to_compile, numbers, network::OnDisk::Yes);
+  const network::CompiledTasks joined = network::compile_joined(steps);
 
   NetworkKernel result;
   result.impl_ = std::make_shared<NetworkKernel::Impl>();
@@ -137,26 +141,43 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
     impl.on_gpu =
         std::make_unique<Calls>(impl_->sizes.empty() ? Calls::kGraphs : Calls::kGraphsOfSizes);
   }
-  std::vector<std::vector<network::KernelClones>> clones(tasks().size());
+  // The kernels of each task, then those of tasks that share launches.
+  std::vector<std::vector<network::KernelClones>> clones(tasks().size() + steps.joined().size());
   for (size_t i = 0; i < task_of.size(); ++i) clones[task_of[i]].emplace_back(compiled.kernels[i]);
+  for (size_t j = 0; j < joined.kernels.size(); ++j)
+    clones[tasks().size() + j].emplace_back(joined.kernels[j]);
+  const std::vector<NetworkNode>& nodes_of_steps = steps.nodes().steps;
   int64_t prepared_bytes = 0;
-  for (const NetworkNode& node : nodes()) {
-    const auto task = static_cast<size_t>(node.task);
-    network::Step step{{}, variants[task].tree};
-    for (network::KernelClones& c : clones[task]) {
-      network::KernelClones::Clone clone = c.with(node, step.kernels);
+  for (size_t s = 0; s < nodes_of_steps.size(); ++s) {
+    const auto task = static_cast<size_t>(nodes_of_steps[s].task);
+    const int j = steps.joined_of(s);
+    network::Step step;
+    if (j < 0) step.tree = variants[task].tree;
+    for (network::KernelClones& c :
+         clones[j < 0 ? task : tasks().size() + static_cast<size_t>(j)]) {
+      network::KernelClones::Clone clone = c.with(nodes_of_steps[s], step.kernels);
       prepared_bytes += clone.new_bytes;
       step.kernels.push_back(std::move(clone.kernel));
     }
     impl.steps.push_back(std::move(step));
-    impl.names.push_back(tasks()[task].name);
+    impl.names.push_back(steps.text(*this, s));
   }
   impl.report = compiled.report;
+  impl.report.kernels += joined.report.kernels;
+  impl.report.from_disk += joined.report.from_disk;
+  impl.report.damaged += joined.report.damaged;
   impl.report.prepared_bytes = prepared_bytes;
-  impl.plan = network::plan_steps(nodes(), tensors, args.size(), places(), impl_->sizes);
+  impl.plan = network::plan_steps(nodes_of_steps, tensors, args.size(), places(), impl_->sizes);
   // No memory of a GPU is allocated before the first call.
   if (!impl.on_gpu) impl.free.push_back(impl.make_frame());
   return result;
+}
+
+std::vector<PassApplication> Network::shared_launches(
+    const std::vector<Schedule>& schedules) const {
+  const std::vector<network::TaskVariants> variants =
+      schedules.empty() ? network::usual_variants(*this) : network::task_variants(*this, schedules);
+  return network::NetworkSteps(*this, impl_->target, variants).applications(*this);
 }
 
 NetworkKernel Network::build(const std::vector<Tensor>& args, const TuneReport& report) const {

@@ -152,6 +152,44 @@ TEST(BlockChannels, IsRightWhereResultsAreWholeBlocks) {
   EXPECT_EQ(check(convolution(rng, ops::NHWC, f32, true), "block_channels"), 0);
 }
 
+/// A convolution of 2 to 6 groups with few channels each.
+Tensor grouped(Rng& rng, ops::Layout layout, DataType t, bool constant, bool epilogue) {
+  ops::Conv at;
+  at.layout = layout;
+  at.groups = 2 * rng.uniform_int(1, 3);
+  at.stride = {rng.uniform_int(1, 2), 1};
+  at.padding = {rng.uniform_int(0, 1), 1};
+  const int64_t c = rng.uniform_int(1, 5), k = at.groups * rng.uniform_int(2, 5);
+  const bool last = layout == ops::NHWC;
+  const int64_t all = c * at.groups;
+  const Tensor x = placeholder(last ? Shape{2, 7, 9, all} : Shape{2, all, 7, 9}, t, "x");
+  const Shape shape = last ? Shape{3, 3, c, k} : Shape{k, c, 3, 3};
+  const Tensor f = constant ? constant_placeholder(shape, t, "w") : placeholder(shape, t, "w");
+  const Tensor y = ops::conv2d(x, f, at, epilogue ? placeholder({k}, t, "b") : Tensor());
+  return epilogue ? ops::relu(y) : y;
+}
+
+TEST(PackGroups, IsRightForConvolutionsOfBothLayouts) {
+  Rng rng(8);
+  for (int i = 0; i < 8; ++i) {
+    const DataType t = i == 3 ? f16 : i == 5 ? i8 : f32;
+    const Tensor y =
+        grouped(rng, i % 2 == 0 ? ops::NHWC : ops::NCHW, t, i % 3 != 0, i % 4 < 2 && t == f32);
+    EXPECT_GE(check(y, "pack_groups"), 1) << i;
+  }
+}
+
+TEST(PackGroups, IsForGroupsOfSeveralResults) {
+  const ops::Conv two{.groups = 2, .layout = ops::NHWC};
+  const auto images = [](int64_t c) { return placeholder({1, 5, 5, c}, f32, "x"); };
+  const auto filter = [](int64_t c, int64_t k) { return placeholder({3, 3, c, k}, f32, "w"); };
+  EXPECT_EQ(check(ops::conv2d(images(6), filter(3, 8), two), "pack_groups"), 1);
+  EXPECT_EQ(check(ops::conv2d(images(6), filter(6, 8), {.layout = ops::NHWC}), "pack_groups"), 0);
+  EXPECT_EQ(
+      check(ops::depthwise_conv2d(images(6), filter(1, 6), {.layout = ops::NHWC}), "pack_groups"),
+      0);
+}
+
 TEST(Strassen, StaysWithinWhatTheRuleSays) {
   Rng rng(5);
   for (int i = 0; i < 6; ++i) {

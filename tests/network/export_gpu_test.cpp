@@ -101,6 +101,31 @@ TEST_F(ExportGpuNetwork, ArraysOnTheGpuAreUsedAsTheyAre) {
   library.close(handle);
 }
 
+TEST_F(ExportGpuNetwork, NodesThatShareALaunchAreRight) {
+  const Tensor image = placeholder({4, 40}, f32, "image");
+  const auto branch = [&](int64_t columns, uint64_t seed) {
+    const Tensor weights = constant(NDArray::random({40, columns}, f32, seed), "weights");
+    return ops::softmax(ops::matmul(image, weights));
+  };
+  const std::vector<Tensor> outputs{ops::concat({branch(24, 1), branch(24, 2), branch(30, 3)}, 1)};
+  const Network network(outputs, gpu_, {}, parse_passes("-join_products"));
+  ASSERT_FALSE(network.shared_launches().empty()) << network.to_text();
+  emulate_network(network);
+  const ExportedNetwork written =
+      export_network(network, {image, outputs[0]}, folder_, {.name = "branches"});
+  const ExportedLibrary library(written.library, "branches");
+  void* handle = library.open(nullptr);
+  ASSERT_NE(handle, nullptr) << library.error();
+  for (uint64_t seed : {1, 2, 3}) {
+    const NDArray x = random_like(image, seed), y = NDArray::full({4, 78}, f32, 77);
+    const void* inputs[] = {x.data()};
+    void* made[] = {y.data()};
+    ASSERT_EQ(library.run(handle, inputs, made), 0) << library.error();
+    EXPECT_TRUE(allclose(y, interpret(outputs, {{image, x}})[0], 1e-4, 1e-5));
+  }
+  library.close(handle);
+}
+
 TEST_F(ExportGpuNetwork, WhatTheMachineLacksIsSaid) {
   const Network network(net_.outputs(), gpu_);
   emulate_network(network);

@@ -11,10 +11,7 @@
 #include <string>
 
 #include "codegen/cuda/nvrtc.h"
-#include "driver/program_args.h"
-#include "emulated_kernels.h"
-#include "network/family_tasks.h"
-#include "network/task_schedules.h"
+#include "network/emulated_network.h"
 
 namespace heddle::testing {
 
@@ -45,16 +42,7 @@ class FakeLibcuda : public ::testing::Test {
 
   /// Teaches the driver what the kernels of the network compute.
   void emulate_network(const Network& network) {
-    const auto variants = network::task_variants(network, network.static_schedules());
-    for (size_t t = 0; t < variants.size(); ++t) {
-      for (size_t v = 0; v < variants[t].schedules.size(); ++v) {
-        const Schedule& s = variants[t].schedules[v];
-        const std::string name = "network_task" + std::to_string(t + v);
-        const GpuProgram program = lower_for_gpu(s, network::task_args(s), {.name = name});
-        prepared_ += program.prepare.size();
-        emulate_kernels(*driver_, program);
-      }
-    }
+    prepared_ += testing::emulate_network(*driver_, network, gpu_);
   }
 
   Target gpu_ = Target::parse("cuda -gpu=h200");

@@ -75,6 +75,11 @@ struct GpuKernel {
   /// The symbolic sizes that the body or the tail uses. They are i64 parameters after args and
   /// maps.
   std::vector<Var> sizes;
+  /// Kernels that one launch runs side by side (lower/gpu/join_kernels.h); usually none. The first
+  /// blocks of the grid, which has one dimension, are those of the first part, and so on. Each part
+  /// counts its own blocks and threads. Threads of a block beyond those of its part leave at once.
+  /// The args are those of all parts, one part after the other, and `body` is null.
+  std::vector<GpuKernel> parts = {};
 };
 
 /// The kernels after one pass of lower_gpu, and what the pass cost.

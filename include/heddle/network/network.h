@@ -89,6 +89,9 @@ class Network {
   /// The requested passes, and what they changed.
   const PassOptions& pass_options() const;
   const std::vector<PassApplication>& passes() const;
+  /// The nodes of a network for a GPU that share launches (the pass "horizontal"), with these
+  /// schedules or, where there are none, with those that build() chooses. Lowers the schedules.
+  std::vector<PassApplication> shared_launches(const std::vector<Schedule>& schedules = {}) const;
   /// The choices about parts of this network that can be made the other way: by
   /// PassOptions::choices, or by tuning.
   const std::vector<NetworkChoice>& choices() const;

@@ -12,8 +12,9 @@ constexpr int64_t kWarpGroup = 128, kRegistersOfSm = 65536;  // sm_90
 
 }  // namespace
 
-KernelWriter::KernelWriter(const GpuKernel& kernel, Prelude& prelude)
+KernelWriter::KernelWriter(const GpuKernel& kernel, Prelude& prelude, int64_t launch_threads)
     : kernel_(kernel),
+      launch_threads_(launch_threads),
       prelude_(prelude),
       ops_(prelude),
       facts_(kernel_facts(make_block({kernel.body, kernel.tail}))) {}
@@ -23,28 +24,35 @@ void KernelWriter::fail(const std::string& what) const {
                        "' is not in the form that CUDA code takes: " + what);
 }
 
-// Two arguments never overlap, so a pointer is __restrict__. That also promises that no other
-// thread stores to the memory: the compiler may move a load of it across a barrier. An argument
-// that one thread stores and another loads, after a barrier or in the last block, therefore has a
-// plain pointer.
-std::string KernelWriter::signature() {
-  const int64_t threads = kernel_.block[0] * kernel_.block[1] * kernel_.block[2];
+// What precedes the name.
+std::string KernelWriter::head() const {
+  if (launch_threads_ > 0) return "static __device__ __forceinline__ void ";
+  const int64_t threads = block_threads();
   // Kernels whose warp groups exchange registers begin with those that as many blocks of an SM have
   // as can exchange theirs, because setmaxnreg needs a known number of registers.
   const int64_t of_block =
       kWarpGroup * (facts_.loads + (threads / kWarpGroup - 1) * facts_.multiplies);
   const std::string blocks =
       facts_.passes_registers ? ", " + std::to_string(kRegistersOfSm / of_block) : "";
-  std::string s = "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threads) +
-                  blocks + ")\n" + kernel_.name + "(";
+  return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threads) + blocks +
+         ")\n";
+}
+
+// Two arguments never overlap, so a pointer is __restrict__. That also promises that no other
+// thread stores to the memory: the compiler may move a load of it across a barrier. An argument
+// that one thread stores and another loads, after a barrier or in the last block, therefore has a
+// plain pointer.
+std::string KernelWriter::signature() {
+  std::string s = head() + kernel_.name + "(";
   std::string gap;
   for (const Buffer& b : kernel_.args) {
     Storage storage{names_.unique(b->name)};
     const bool written = facts_.written.contains(b.get()) || (kernel_.tail && b == kernel_.tickets);
     const bool passed_on = written && facts_.read.contains(b.get()) &&
                            (facts_.synchronizes || static_cast<bool>(kernel_.tail));
-    s += gap + (written ? "" : "const ") + memory_type(b->dtype) +
-         (passed_on ? "* " : "* __restrict__ ") + storage.name;
+    parameter_types_.push_back((written ? "" : "const ") + memory_type(b->dtype) +
+                               (passed_on ? "* " : "* __restrict__ "));
+    s += gap + parameter_types_.back() + storage.name;
     if (!storage_.emplace(b.get(), storage).second) fail("'" + b->name + "' is an argument twice");
     gap = ",\n" + std::string(kernel_.name.size() + 1, ' ');
   }
@@ -57,6 +65,10 @@ std::string KernelWriter::signature() {
     s += std::string(wide ? "const long long " : "const int ") + name;
     vars_[v.get()] = {{name, kAtom, wide}};
     uniform_.insert(v.get());
+  }
+  if (launch_threads_ > 0) {
+    part_block_ = names_.unique("block");
+    s += gap + "const unsigned " + part_block_;
   }
   return s + ") {\n";
 }
@@ -90,6 +102,33 @@ void KernelWriter::begin_cluster() {
   if (started) line(prelude_.use("cluster_started") + "();");
 }
 
+// The index of a block or of a thread along a dimension.
+std::string KernelWriter::grid_index(bool of_threads, int dim) const {
+  std::string index = std::string(of_threads ? "threadIdx." : "blockIdx.") + "xyz"[dim];
+  if (kernel_.cluster > 1 && dim == 0) {
+    const std::string blocks = std::to_string(kernel_.cluster);
+    index = of_threads ? "blockIdx.x % " + blocks + " * " + std::to_string(kernel_.block[0]) +
+                             " + threadIdx.x"
+                       : "blockIdx.x / " + blocks;
+  }
+  if (kernel_.pair > 1 && dim == 0 && !of_threads) index += " / 2";
+  return index;
+}
+
+// The same in a part of a launch, of which grid and blocks have one dimension.
+std::string KernelWriter::part_index(bool of_threads, int dim) const {
+  const auto& extents = of_threads ? kernel_.block : kernel_.grid;
+  int64_t before = 1, after = 1;
+  for (int d = 0; d < 3; ++d) {
+    if (d < dim) before *= extents[static_cast<size_t>(d)];
+    if (d > dim) after *= extents[static_cast<size_t>(d)];
+  }
+  std::string index = of_threads ? "threadIdx.x" : part_block_;
+  if (before > 1) index += " / " + std::to_string(before);
+  if (after > 1) index += " % " + std::to_string(extents[static_cast<size_t>(dim)]);
+  return index;
+}
+
 // Names for the indices of blocks and threads that the body uses.
 void KernelWriter::bind_grid() {
   bool used[2][3] = {};
@@ -104,16 +143,9 @@ void KernelWriter::bind_grid() {
   for (int kind = 0; kind < 2; ++kind) {
     for (int dim = 0; dim < 3; ++dim) {
       if (!used[kind][dim]) continue;
-      const char letter = "xyz"[dim];
-      std::string index = std::string(kind ? "threadIdx." : "blockIdx.") + letter;
-      if (kernel_.cluster > 1 && dim == 0) {
-        const std::string blocks = std::to_string(kernel_.cluster);
-        index = kind ? "blockIdx.x % " + blocks + " * " + std::to_string(kernel_.block[0]) +
-                           " + threadIdx.x"
-                     : "blockIdx.x / " + blocks;
-      }
-      if (kernel_.pair > 1 && dim == 0 && kind == 0) index += " / 2";
-      line(std::string("const int ") + "bt"[kind] + letter + " = " + index + ";");
+      const std::string index =
+          launch_threads_ > 0 ? part_index(kind == 1, dim) : grid_index(kind == 1, dim);
+      line(std::string("const int ") + "bt"[kind] + "xyz"[dim] + " = " + index + ";");
     }
   }
 }

@@ -23,8 +23,12 @@ namespace heddle::cuda {
 
 class KernelWriter {
  public:
-  KernelWriter(const GpuKernel& kernel, Prelude& prelude);
+  /// `launch_threads`: of a block of the launch that the kernel is a part of (GpuKernel::parts); 0:
+  /// it is a launch of its own.
+  KernelWriter(const GpuKernel& kernel, Prelude& prelude, int64_t launch_threads = 0);
   std::string run();
+  /// The types of the parameters for the args, known after run().
+  const std::vector<std::string>& parameter_types() const { return parameter_types_; }
 
  private:
   /// The place and the name of a buffer.
@@ -37,7 +41,11 @@ class KernelWriter {
 
   // ---- kernel_writer.cpp ----
   std::string signature();
+  std::string head() const;
   void bind_grid();
+  std::string grid_index(bool of_threads, int dim) const;
+  std::string part_index(bool of_threads, int dim) const;
+  int64_t block_threads() const { return kernel_.block[0] * kernel_.block[1] * kernel_.block[2]; }
   void begin_cluster();
   [[noreturn]] void fail(const std::string& what) const;
 
@@ -156,6 +164,7 @@ class KernelWriter {
   };
 
   const GpuKernel& kernel_;
+  const int64_t launch_threads_;
   Prelude& prelude_;
   Ops ops_;
   const KernelFacts facts_;
@@ -166,7 +175,9 @@ class KernelWriter {
   Divisors divisors_;
   std::unordered_map<const VarNode*, std::vector<Text>> vars_;  ///< a text per lane
   std::unordered_map<const BufferNode*, Storage> storage_;
-  std::optional<Var> rank_;             ///< the place of the block in its pair
+  std::optional<Var> rank_;      ///< the place of the block in its pair
+  std::string part_block_ = {};  ///< of a part of a launch: the name of its block's number
+  std::vector<std::string> parameter_types_ = {};
   std::vector<std::string> map_names_;  ///< names of the kernel's tensor maps
   /// In a cluster: the counter of arrivals of each AsyncWait, and the index of the next one.
   std::string arrivals_;

@@ -270,6 +270,11 @@ constexpr Helper kHelpers[] = {
 $ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 })"},
+    // The barrier of a part of a launch, whose blocks have fewer threads than the launch.
+    {"part_sync", "", true, R"(template <int kThreads>
+$ void part_sync() {
+  asm volatile("bar.sync 1, %0;" ::"n"(kThreads) : "memory");
+})"},
     // ---- the blocks of a cluster; the last block of a grid ----
     //
     // All threads wait for this once, before anything is stored in another block's memory.

@@ -246,6 +246,9 @@ void KernelWriter::branch(const If& s) {
 void KernelWriter::sync(const Sync& s) {
   switch (s.sync) {
     case SyncKind::Block:
+      // The other threads of a launch of several parts have left.
+      if (launch_threads_ > block_threads())
+        return line(prelude_.use("part_sync") + "<" + std::to_string(block_threads()) + ">();");
       return line(kernel_.cluster * kernel_.pair > 1 ? prelude_.use("cluster_sync") + "();"
                                                      : "__syncthreads();");
     case SyncKind::Started: return line(prelude_.use("cluster_wait") + "();");

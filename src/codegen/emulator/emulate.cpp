@@ -56,7 +56,18 @@ class Emulation {
     }
   }
 
-  void launch(GpuKernel kernel) {
+  void launch(const GpuKernel& kernel) {
+    if (kernel.parts.empty()) return launch_alone(kernel);
+    check_parts(kernel);
+    // Blocks of all parts run at the same time.
+    std::vector<const GpuKernel*> order;
+    for (const GpuKernel& part : kernel.parts) order.push_back(&part);
+    if (seed_ != 0) rng_.shuffle(order);
+    for (const GpuKernel* part : order) launch_alone(*part);
+  }
+
+ private:
+  void launch_alone(GpuKernel kernel) {
     for (size_t d = 0; d < 3; ++d) {
       if (!kernel.grid_of[d].defined()) continue;
       const int64_t most = kernel.grid[d];
@@ -86,7 +97,48 @@ class Emulation {
     }
   }
 
- private:
+  /// Fails where the launch does not hold its parts, or one of them writes to memory that another
+  /// one accesses.
+  void check_parts(const GpuKernel& kernel) {
+    int64_t blocks = 0;
+    for (const GpuKernel& part : kernel.parts) {
+      const std::string name = "part '" + part.name + "' of kernel '" + kernel.name + "' ";
+      blocks += part.grid[0] * part.grid[1] * part.grid[2];
+      const int64_t threads = part.block[0] * part.block[1] * part.block[2];
+      HEDDLE_ICHECK(threads <= kernel.block[0],
+                    name + "has " + std::to_string(threads) + " threads of a block");
+      HEDDLE_ICHECK(part.shared_bytes <= kernel.shared_bytes,
+                    name + "has too little shared memory");
+      for (const Buffer& b : part.args)
+        HEDDLE_ICHECK(holds(kernel.args, b), name + "reads '" + b->name + "', no argument of it");
+      const auto written = written_by(part);
+      for (const GpuKernel& other : kernel.parts) {
+        if (&other == &part) continue;
+        for (const Buffer& b : part.args) {
+          if (written.count(b.get()) == 0) continue;
+          for (const Buffer& x : other.args)
+            HEDDLE_ICHECK(!overlap(b, x), name + "writes '" + b->name +
+                                              "', in memory of which another part has '" + x->name +
+                                              "'");
+        }
+      }
+    }
+    HEDDLE_ICHECK(kernel.grid == (std::array<int64_t, 3>{blocks, 1, 1}) && kernel.block[1] == 1 &&
+                      kernel.block[2] == 1,
+                  "the grid of kernel '" + kernel.name + "' is not that of its parts");
+  }
+
+  static bool holds(const std::vector<Buffer>& list, const Buffer& b) {
+    return std::find(list.begin(), list.end(), b) != list.end();
+  }
+
+  bool overlap(const Buffer& a, const Buffer& b) const {
+    const NDArray &x = storages_.at(a.get()).array, &y = storages_.at(b.get()).array;
+    const auto* from = static_cast<const char*>(x.data());
+    const auto* to = static_cast<const char*>(y.data());
+    return x.size() > 0 && y.size() > 0 && from < to + y.bytes() && to < from + x.bytes();
+  }
+
   void read_size(const Var& v, const Buffer& b, const Extents& shape) {
     if (!sizes_.empty() && sizes_.back().var.same_as(v)) return;
     for (size_t d = 0; d < b->shape.size() && d < shape.size(); ++d) {

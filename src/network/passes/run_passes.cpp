@@ -81,6 +81,8 @@ const std::vector<PassDescription>& network_passes() {
        &PassOptions::channels_blocked, false},
       {"concat_in_place", "parts of a concat are written where the whole lies",
        &PassOptions::concat_in_place},
+      {"horizontal", "small nodes of a GPU that do not depend on each other share a launch",
+       &PassOptions::horizontal},
   };
   return all;
 }

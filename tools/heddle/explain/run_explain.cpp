@@ -125,9 +125,10 @@ int explain_model(const ExplainOptions& options) {
             << ", " << bytes_text(problem.bytes) << ", " << network.nodes().size() << " nodes, "
             << network.tasks().size() << " kernels\n\n"
             << network.to_text() << kernels_text(kernels);
-  if (!network.passes().empty()) std::cout << "\npasses over the graph:\n";
-  for (const PassApplication& a : network.passes())
-    std::cout << "  " << a.pass << ": " << a.text << "\n";
+  std::vector<PassApplication> passes = network.passes();
+  for (PassApplication& a : network.shared_launches()) passes.push_back(std::move(a));
+  if (!passes.empty()) std::cout << "\npasses over the graph:\n";
+  for (const PassApplication& a : passes) std::cout << "  " << a.pass << ": " << a.text << "\n";
   if (!network.choices().empty())
     std::cout << "\nchoices that --passes can make the other way, and that tuning tries:\n";
   for (const NetworkChoice& c : network.choices()) {

@@ -1,0 +1,33 @@
+// Horizontal fusion: launches of programs that do not depend on each other become one launch, whose
+// blocks are divided among them. Small kernels then run side by side, where one after the other
+// would each leave most of the GPU idle.
+//
+//   before: launch a<<<(6, 8), (32, 4)>>>(x, y)    launch b<<<20, 256>>>(x, z)
+//
+//   after:  launch a_b<<<68, 256>>>(x, y, x, z):
+//             if (blockIdx.x < 48) { if (threadIdx.x >= 128) return; a in block blockIdx.x }
+//             else b in block blockIdx.x - 48
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/lower/gpu_program.h"
+
+namespace heddle::gpu {
+
+/// Whether the kernel can be a part of a launch: it has neither a tail nor clusters, pairs, tensor
+/// maps or symbolic sizes. Where its threads exchange values or wait for each other, its blocks
+/// have whole warps.
+bool can_join(const GpuKernel& kernel);
+
+/// Programs of constant sizes as one program, whose args are those of all parts, one part after the
+/// other. The first launches of all parts become one, then the second ones, and so on: those that
+/// become one must be of kernels that can_join. Preparation, persistent buffers and workspaces are
+/// those of all parts. Buffers of the result are new, so a program may be several parts. `name` is
+/// that of the result, and begins the names of its kernels.
+GpuProgram join_programs(const std::string& name, std::span<const GpuProgram> parts);
+
+}  // namespace heddle::gpu

@@ -1,0 +1,36 @@
+// Teaches a fake GPU the kernels of a network.
+#pragma once
+
+#include <string>
+
+#include "driver/program_args.h"
+#include "emulated_kernels.h"
+#include "network/family_tasks.h"
+#include "network/horizontal.h"
+#include "network/task_schedules.h"
+
+namespace heddle::testing {
+
+/// The kernels of all tasks, and of those that share launches. Returns the number of kernels that
+/// prepare constants.
+inline size_t emulate_network(cuda::FakeDriver& driver, const Network& network,
+                              const Target& target) {
+  size_t prepared = 0;
+  const auto add = [&](const GpuProgram& program) {
+    prepared += program.prepare.size();
+    emulate_kernels(driver, program);
+  };
+  const auto variants = network::task_variants(network, network.static_schedules());
+  for (size_t t = 0; t < variants.size(); ++t) {
+    for (size_t v = 0; v < variants[t].schedules.size(); ++v) {
+      const Schedule& s = variants[t].schedules[v];
+      const std::string name = "network_task" + std::to_string(t + v);
+      add(lower_for_gpu(s, network::task_args(s), {.name = name}));
+    }
+  }
+  const network::NetworkSteps steps(network, target, variants);
+  for (size_t j = 0; j < steps.joined().size(); ++j) add(steps.program(j).program);
+  return prepared;
+}
+
+}  // namespace heddle::testing

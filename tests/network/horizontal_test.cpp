@@ -1,0 +1,264 @@
+// Nodes of networks for GPUs that share launches. A fake driver replaces NVIDIA's, and the emulator
+// runs the kernels; it fails where one part of a launch writes to memory that another part
+// accesses.
+#include "network/horizontal.h"
+
+#include "codegen/cuda/nvrtc.h"
+#include "heddle/codegen/cuda.h"
+#include "heddle/codegen/emulator.h"
+#include "heddle/support/rng.h"
+#include "lower/gpu/join_kernels.h"
+#include "network/emulated_network.h"
+#include "network/network_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Target gpu() { return Target::parse("cuda -gpu=h200"); }
+
+Network on_gpu(const std::vector<Tensor>& outputs, const std::string& passes = "") {
+  return Network(outputs, gpu(), {}, parse_passes(passes));
+}
+
+/// SqueezeNet's fire module.
+std::vector<Tensor> fire() {
+  const Tensor x = placeholder({1, 16, 9, 9}, f32, "x");
+  const Tensor squeezed = ops::relu(ops::conv2d(x, weights({8, 16, 1, 1})));
+  const Tensor small = ops::relu(ops::conv2d(squeezed, weights({24, 8, 1, 1})));
+  const Tensor large = ops::relu(ops::conv2d(squeezed, weights({32, 8, 3, 3}), {.padding = {1}}));
+  return {ops::concat({small, large}, 1)};
+}
+
+/// Rows of three tables, as the embeddings of BERT.
+std::vector<Tensor> gathers() {
+  std::vector<Tensor> out;
+  const Tensor words = placeholder({2, 7}, i32, "words");
+  for (const int64_t rows : {50, 7, 2}) {
+    const Tensor of = compute({2, 7}, [&](Axis i, Axis j) {
+      return floormod(words(i, j), make_const(i32, static_cast<double>(rows)));
+    });
+    out.push_back(ops::gather(weights({rows, 24}, "table"), of, 0));
+  }
+  return out;
+}
+
+class Horizontal : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  }
+
+  /// "" where the network for a GPU computes what the interpreter does, called three times: as it
+  /// is, while its launches are captured, and as a graph.
+  std::string wrong(const std::vector<Tensor>& outputs, const Network& network, uint64_t seed = 1,
+                    double tolerance = 1e-3) {
+    emulate_network(driver_, network, gpu());
+    const std::vector<Tensor> args = args_of(outputs);
+    const NetworkKernel run = network.build(args);
+    std::vector<NDArray> arrays = arrays_for(args, seed);
+    for (int time = 0; time < 3; ++time) {
+      for (size_t i = 0; i < args.size(); ++i) {
+        if (!args[i].op()->is_placeholder()) arrays[i].fill(77);
+      }
+      run.call(arrays);
+      const std::string text = differs_from_interpreter(outputs, args, arrays, tolerance);
+      if (!text.empty()) return "call " + std::to_string(time) + ": " + text;
+    }
+    return "";
+  }
+
+  cuda::FakeDriver driver_;
+  const cuda::ScopedDriver scope_{&driver_.api()};
+};
+
+TEST_F(Horizontal, BothConvolutionsOfAFireModuleAreOneLaunch) {
+  const std::vector<Tensor> outputs = fire();
+  const Network network = on_gpu(outputs);
+  const std::vector<PassApplication> shared = network.shared_launches();
+  ASSERT_EQ(shared.size(), 1u) << network.to_text();
+  EXPECT_EQ(shared[0].pass, "horizontal");
+  EXPECT_THAT(shared[0].text, HasSubstr("f32[1,24,9,9] | pad+conv2d"));
+  EXPECT_EQ(wrong(outputs, network), "");
+  const int launches = driver_.calls["launch_kernel"] + driver_.calls["launch_kernel_ex"];
+  const Network apart = on_gpu(outputs, "-horizontal");
+  EXPECT_TRUE(apart.shared_launches().empty());
+  EXPECT_EQ(wrong(outputs, apart), "");
+  EXPECT_GT(driver_.calls["launch_kernel"] + driver_.calls["launch_kernel_ex"], 2 * launches)
+      << "a launch more in each call";
+}
+
+TEST_F(Horizontal, NodesOfOneTaskShareALaunchWithWeightsOfTheirOwn) {
+  const Tensor x = placeholder({4, 24}, f32, "x");
+  std::vector<Tensor> outputs;
+  for (int n = 0; n < 3; ++n) outputs.push_back(ops::softmax(ops::matmul(x, weights({24, 24}))));
+  const Network network = on_gpu(outputs, "-join_products");
+  EXPECT_FALSE(network.shared_launches().empty());
+  EXPECT_EQ(wrong(outputs, network), "");
+}
+
+TEST_F(Horizontal, GathersShareALaunch) {
+  const std::vector<Tensor> outputs = gathers();
+  const Network network = on_gpu(outputs);
+  ASSERT_EQ(network.shared_launches().size(), 1u) << network.to_text();
+  EXPECT_EQ(wrong(outputs, network), "");
+}
+
+TEST_F(Horizontal, KernelsThatFillTheGpuStayAlone) {
+  const Tensor x = placeholder({1 << 20}, f32, "x");
+  const std::vector<Tensor> outputs{ops::exp(x),
+                                    ops::sum(ops::reshape(x, {1 << 10, 1 << 10}), {1})};
+  EXPECT_TRUE(on_gpu(outputs).shared_launches().empty());
+  const Tensor y = placeholder({1 << 10}, f32, "y");
+  const std::vector<Tensor> small{ops::exp(y), ops::sum(ops::reshape(y, {1 << 5, 1 << 5}), {1})};
+  EXPECT_EQ(on_gpu(small).shared_launches().size(), 1u);
+}
+
+TEST_F(Horizontal, NothingIsJoinedOnACpu) {
+  EXPECT_TRUE(Network(fire()).shared_launches().empty());
+}
+
+TEST_F(Horizontal, PartsAreOnesWithoutAPathBetweenThem) {
+  // Two chains of two nodes each, which meet.
+  const Tensor x = placeholder({6, 32}, f32, "x");
+  const auto chain = [&](int64_t width) {
+    const Tensor hidden = ops::softmax(ops::matmul(x, weights({32, width})));
+    return ops::softmax(ops::matmul(hidden, weights({width, 32})));
+  };
+  const std::vector<Tensor> outputs{ops::add(chain(24), chain(40))};
+  const Network network = on_gpu(outputs, "-join_products");
+  const auto variants = network::task_variants(network, network.static_schedules());
+  const network::NetworkSteps steps(network, gpu(), variants);
+  std::vector<int> seen;
+  for (const std::vector<int>& nodes : steps.nodes().nodes) {
+    for (const int n : nodes) {
+      for (const Tensor& read : network.nodes()[static_cast<size_t>(n)].inputs) {
+        for (size_t p = 0; p < network.nodes().size(); ++p) {
+          for (const Tensor& made : network.nodes()[p].outputs) {
+            if (!made.same_as(read)) continue;
+            EXPECT_THAT(seen, ::testing::Contains(static_cast<int>(p))) << "read by node " << n;
+          }
+        }
+      }
+    }
+    seen.insert(seen.end(), nodes.begin(), nodes.end());
+  }
+  EXPECT_EQ(seen.size(), network.nodes().size());
+  EXPECT_FALSE(steps.joined().empty());
+  EXPECT_EQ(wrong(outputs, network), "");
+}
+
+// ---- programs ----
+
+GpuProgram lowered(const std::vector<Tensor>& outputs) {
+  return lower_for_gpu(create_schedule(outputs, gpu()), args_of(outputs), {.name = "k"});
+}
+
+TEST_F(Horizontal, BarriersOfSmallerBlocksCountTheirOwnThreads) {
+  const Tensor rows = placeholder({4, 700}, f32, "rows"), many = placeholder({8192}, f32, "many");
+  GpuProgram parts[] = {lowered({ops::softmax(rows)}), lowered({ops::exp(many)})};
+  for (GpuProgram& p : parts) ASSERT_EQ(p.main.size(), 1u);
+  const auto threads = [](const GpuKernel& k) { return k.block[0] * k.block[1] * k.block[2]; };
+  const int64_t of_rows = threads(parts[0].main[0]), of_many = threads(parts[1].main[0]);
+  const GpuProgram joined = gpu::join_programs("both", parts);
+  const std::string text = emit_cuda(joined);
+  if (of_rows < of_many) {
+    EXPECT_THAT(text, HasSubstr("part_sync<" + std::to_string(of_rows) + ">();"));
+  }
+  EXPECT_THAT(text, HasSubstr("__launch_bounds__(" + std::to_string(std::max(of_rows, of_many))));
+  EXPECT_FALSE(cuda::compile_cuda(text, "sm_90a").bytes.empty());
+}
+
+TEST_F(Horizontal, AProgramMayBeSeveralParts) {
+  const Tensor x = placeholder({3, 100}, f32, "x");
+  const Tensor y = ops::softmax(x);
+  const GpuProgram one = lowered({y}), parts[] = {one, one};
+  const GpuProgram joined = gpu::join_programs("twice", parts);
+  ASSERT_EQ(joined.args.size(), 4u);
+  EXPECT_FALSE(joined.args[0] == joined.args[2]);
+  std::vector<NDArray> arrays;
+  for (const uint64_t seed : {1, 2}) {
+    arrays.push_back(NDArray::random({3, 100}, f32, seed));
+    arrays.push_back(NDArray::zeros({3, 100}, f32));
+  }
+  for (const uint64_t seed : {0, 1, 2, 3}) {
+    emulate(joined, arrays, {.seed = seed});
+    for (const size_t i : {0, 2})
+      EXPECT_TRUE(allclose(arrays[i + 1], interpret({y}, {{x, arrays[i]}})[0], 1e-5, 1e-6));
+  }
+  EXPECT_FALSE(cuda::compile_cuda(emit_cuda(joined), "sm_90a").bytes.empty());
+}
+
+TEST_F(Horizontal, TheEmulatorFindsPartsThatShareMemory) {
+  const Tensor x = placeholder({64}, f32, "x");
+  const GpuProgram one = lowered({ops::exp(x)}), parts[] = {one, one};
+  const GpuProgram joined = gpu::join_programs("twice", parts);
+  const NDArray a = NDArray::random({64}, f32, 1), b = NDArray::zeros({64}, f32),
+                c = NDArray::zeros({64}, f32);
+  EXPECT_EQ(message_of([&] { emulate(joined, {a, b, a, c}); }), "nothing was thrown");
+  EXPECT_THAT(message_of([&] { emulate(joined, {a, b, b, c}); }), HasSubstr("another part"));
+  EXPECT_THAT(message_of([&] { emulate(joined, {a, b, a, b}); }), HasSubstr("another part"));
+}
+
+// ---- random networks ----
+
+/// Blocks of parallel branches of different lengths, as in an Inception network.
+class Drawer {
+ public:
+  explicit Drawer(Rng& rng) : rng_(rng) {}
+
+  std::vector<Tensor> run() {
+    const int64_t size = pick(4, 9);
+    Tensor x = placeholder({pick(1, 2), pick(2, 8), size, size}, f32, "x");
+    std::vector<Tensor> outputs;
+    for (int64_t n = pick(1, 3); n > 0; --n) {
+      std::vector<Tensor> ends;
+      for (int64_t b = pick(2, 4); b > 0; --b) {
+        Tensor y = x;
+        for (int64_t l = pick(1, 3); l > 0; --l) y = layer(y);
+        ends.push_back(y);
+      }
+      if (rng_.chance(0.2)) outputs.push_back(ends[0]);
+      x = ops::concat(ends, 1);
+      if (rng_.chance(0.5)) x = ops::relu(ops::conv2d(x, weights({pick(2, 8), x.extent(1), 1, 1})));
+    }
+    outputs.push_back(rng_.chance(0.3) ? ops::softmax(ops::flatten(x)) : ops::relu(x));
+    return outputs;
+  }
+
+ private:
+  int64_t pick(int64_t lo, int64_t hi) { return rng_.uniform_int(lo, hi); }
+  Tensor layer(const Tensor& x) {
+    const int64_t c = x.extent(1), k = pick(1, 12);
+    switch (pick(0, 5)) {
+      case 0: return ops::max_pool(x, {.kernel = {3}, .stride = {1}, .padding = {1}});
+      case 1: return ops::relu(ops::conv2d(x, weights({k, c, 3, 3}), {.padding = {1}}));
+      case 2: return ops::softmax(x, 3);
+      case 3: return ops::depthwise_conv2d(x, weights({c, 1, 3, 3}), {.padding = {1}});
+      default: return ops::relu(ops::conv2d(x, weights({k, c, 1, 1}), {}, weights({k}, "bias")));
+    }
+  }
+  Rng& rng_;
+};
+
+TEST_F(Horizontal, RandomBranchesComputeWhatTheInterpreterDoes) {
+  size_t joined = 0;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    const std::vector<Tensor> outputs = Drawer(rng).run();
+    const Network network = on_gpu(outputs, seed % 3 == 0   ? "-concat_in_place"
+                                            : seed % 3 == 1 ? "none,horizontal"
+                                                            : "");
+    joined += network.shared_launches().size();
+    EXPECT_EQ(wrong(outputs, network, seed), "") << network.to_text();
+    driver_.kernels.clear();
+    if (HasFailure()) break;  // the first seed is enough
+  }
+  EXPECT_GE(joined, 6u);
+}
+
+}  // namespace
+}  // namespace heddle::testing
