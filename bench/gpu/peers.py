@@ -128,6 +128,45 @@ def declare_matmul(dims, words, rand):
     return lambda a, b: product(a.t() if p["ta"] else a, b.t() if p["tb"] else b), (a, b)
 
 
+def declare_network(name, words, dims, rand):
+    """What networks have between their convolutions and products, or None."""
+    if name == "concat":
+        axis = named(words[1:], {"axis": 1})["axis"]
+        return lambda x, y, z: torch.cat((x, y, z), axis), (rand(*dims), rand(*dims), rand(*dims))
+    if name == "gather":
+        n = named(words[1:], {"n": 4096})["n"]
+        rows = torch.randint(0, dims[0], (n,), device="cuda", dtype=torch.int32)
+        return lambda table, rows: F.embedding(rows, table), (rand(*dims), rows)
+    if name == "top_k":
+        k = named(words[1:], {"k": 5})["k"]
+        return lambda x: torch.topk(x, k, -1).values, (rand(*dims),)
+    images = {
+        "max_pool2d": lambda x, p: F.max_pool2d(x, p["r"], p["stride"], p["pad"]),
+        "avg_pool2d": lambda x, p: F.avg_pool2d(x, p["r"], p["stride"], p["pad"], count_include_pad=False),
+        "global_avg_pool": lambda x, p: x.mean((2, 3), keepdim=True),
+        "resize_bilinear": lambda x, p: F.interpolate(x, scale_factor=p["scale"], mode="bilinear"),
+    }
+    if name not in images:
+        return None
+    p = named(words, {"n": 1, "r": 3, "stride": 2, "pad": 0, "scale": 2, "layout": "nchw"})
+    n, c, h, w = p["n"], p["c"], p["h"], p.get("w", p["h"])
+    if p["layout"] == "nchw":
+        return lambda x: images[name](x, p), (rand(n, c, h, w),)
+    return (lambda x: images[name](x.permute(0, 3, 1, 2), p).permute(0, 2, 3, 1)), (rand(n, h, w, c),)
+
+
+def declare_residual(words, rand):
+    """conv_add_relu: as declare_convolution, with a bias and a residual."""
+    convolve, (x, weight) = declare_convolution(words, rand)
+    last = "layout=nhwc" in words
+    with torch.no_grad():
+        shape = convolve(x, weight).shape
+    bias = rand(shape[-1] if last else shape[1])
+    along = (-1,) if last else (-1, 1, 1)
+    return (lambda x, weight, bias, residual: torch.relu(
+        convolve(x, weight) + bias.view(along) + residual)), (x, weight, bias, rand(*shape))
+
+
 def declare(subject, dtype):
     """(function, tuple of arguments) for a subject, or None where PyTorch has no one call for it."""
     name, _, rest = subject.partition(":")
@@ -143,7 +182,11 @@ def declare(subject, dtype):
     if name == "depthwise_conv2d":
         channels = next(w for w in words if w.startswith("c="))[2:]
         return declare_convolution([*words, "k=" + channels, "groups=" + channels], rand)
-    dims = shape_of(words[0]) if words else []
+    if name == "conv_add_relu":
+        return declare_residual(words, rand)
+    dims = shape_of(words[0]) if words and "=" not in words[0] else []
+    if (found := declare_network(name, words, dims, rand)) is not None:
+        return found
     if name == "attention":
         return declare_attention(dims, words[1:], rand)
 

@@ -76,6 +76,19 @@ LISTS["matmul_nt"] = [f"matmul:{s},tb=1" for s in (
     "4096x4096x4096", "8192x8192x8192", "2048x2048x2048", "1024x4096x4096", "3000x1544x1024")]
 LISTS["conv1x1"] = [f"conv2d:{c},r=1,layout=nhwc" for c in (
     "n=32,c=64,h=56,k=256", "n=32,c=256,h=14,k=1024", "n=32,c=512,h=28,k=128", "n=8,c=160,h=7,k=960")]
+# What networks have between their convolutions and products.
+LISTS["network"] = [
+    "max_pool2d:n=32,c=64,h=112,r=3,stride=2,pad=1", "max_pool2d:n=32,c=64,h=112,r=3,stride=2,pad=1,layout=nhwc",
+    "avg_pool2d:n=32,c=192,h=35,r=3,stride=1,pad=1", "global_avg_pool:n=32,c=2048,h=7",
+    "global_avg_pool:n=32,c=2048,h=7,layout=nhwc", "resize_bilinear:n=8,c=64,h=64",
+    "resize_bilinear:n=8,c=64,h=64,layout=nhwc", "concat:25088x256", "concat:25088x256,axis=0",
+    "layer_norm:65536x64", "layer_norm:4096x768", "softmax:49152x64", "gather:30522x768,n=4096",
+    "gather:30522x768,n=128", "argmax:4096x1000", "argmax:32x50257", "top_k:32x1000",
+    "conv_add_relu:n=32,c=64,h=56,k=256,r=1,layout=nhwc", "conv_add_relu:n=1,c=256,h=14,k=1024,r=1,layout=nhwc"]
+# Grouped convolutions of ResNeXt-50 and -101 and RegNetY.
+LISTS["grouped"] = [f"conv2d:n=32,c={c},h={h},k={c},groups={g},pad=1,layout={layout}"
+                    for c, h, g in ((128, 56, 32), (256, 28, 32), (512, 14, 32), (1024, 7, 32), (224, 28, 2),
+                                    (512, 28, 8)) for layout in ("nhwc", "nchw")]
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "i32": torch.int32,
           "i64": torch.int64, "i8": torch.int8, "f8e4m3": torch.float8_e4m3fn}
 # Largest difference from PyTorch's result, relative to 1 + |result|.

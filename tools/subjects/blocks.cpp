@@ -59,6 +59,19 @@ Problem conv_bias_relu(const Arguments& a, DataType dtype) {
   return p;
 }
 
+// The end of a residual block.
+Problem conv_add_relu(const Arguments& a, DataType dtype) {
+  const Block b = block(a, dtype);
+  Tensor bias = constant_placeholder({b.spec.k}, dtype, "bias");
+  const Tensor y = ops::conv2d(b.x, b.weight, b.conv, bias);
+  Tensor residual = placeholder(y.shape(), y.dtype(), "residual");
+  Problem p;
+  p.inputs = {b.x, b.weight, bias, residual};
+  p.outputs = {ops::relu(ops::add(y, residual))};
+  p.flops = b.spec.flops();
+  return p;
+}
+
 // oneDNN with the normalisation folded into filters and bias, as in deployments.
 void add_folded_peers(PeerSet& set, const peers::OnednnConvSpec& spec, ops::Layout layout) {
   if (!set.onednn() || !set.all_f32()) return;
@@ -216,6 +229,10 @@ std::vector<SubjectKind> block_subjects() {
        "convolution, bias, relu; constant weights",
        {"conv_bias_relu", 0, joined(image_parameters(), filters), "conv_bias_relu:" + image},
        conv_bias_relu},
+      {group,
+       "convolution, bias, residual, relu; constant weights",
+       {"conv_add_relu", 0, joined(image_parameters(), filters), "conv_add_relu:" + image},
+       conv_add_relu},
       {group,
        "convolution, batch normalisation, relu; constant weights",
        {"conv_bn_relu", 0, joined(image_parameters(), filters), "conv_bn_relu:" + image},

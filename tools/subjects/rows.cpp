@@ -5,6 +5,7 @@
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/nn.h"
 #include "heddle/ops/reduce.h"
+#include "heddle/ops/sort.h"
 #include "heddle/ops/transform.h"
 #include "subjects/peer_set.h"
 #include "subjects/subjects.h"
@@ -159,6 +160,19 @@ Problem concat(const Arguments& a, DataType dtype) {
   return p;
 }
 
+// Rows of a table, such as the embeddings of words.
+Problem gather(const Arguments& a, DataType dtype) {
+  Tensor table = matrix(a, dtype, "table"), rows = placeholder({a["n"]}, i32, "rows");
+  Problem p = with({table, rows}, ops::gather(table, rows, 0));
+  p.ranges = {{}, {0, static_cast<double>(a["rows"])}};
+  return p;
+}
+
+Problem top_k(const Arguments& a, DataType dtype) {
+  Tensor x = matrix(a, dtype);
+  return with({x}, ops::top_k(x, a["k"], 1).values, Bound::Read);
+}
+
 }  // namespace
 
 std::vector<SubjectKind> row_subjects() {
@@ -189,6 +203,9 @@ std::vector<SubjectKind> row_subjects() {
       kind("transpose", "columns to rows", transpose, "4096x4096"),
       kind("concat", "three matrices to one", concat, "1000x1000",
            {{"axis", "1", "0: below each other, 1: side by side", {}, 0, 1}}),
+      kind("gather", "rows of a table, at N positions", gather, "30522x768",
+           {{"n", "4096", "rows that are read"}}),
+      kind("top_k", "the largest elements of each row", top_k, "32x1000", {{"k", "5", "elements"}}),
   };
 }
 
