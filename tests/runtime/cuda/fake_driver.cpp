@@ -280,8 +280,8 @@ struct FakeFunctions {
       buffers.push_back(*static_cast<void**>(params[kernel.buffers + kernel.maps + i]));
     d.enqueue(stream, [&d, call, buffers] {
       d.launches.push_back(call);
-      d.now_s_ += d.kernel_s;
       const FakeDriver::Kernel& k = d.kernels.at(call.kernel);
+      d.now_s_ += k.seconds ? k.seconds(call) : d.kernel_s;
       if (k.body) k.body(buffers);
     });
   }

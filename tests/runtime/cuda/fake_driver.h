@@ -41,6 +41,8 @@ class FakeDriver {
     Body body;
     std::size_t maps = 0;   ///< tensor maps behind the buffers
     std::size_t sizes = 0;  ///< sizes behind the maps
+    /// Seconds of a launch by the clock of the events; empty: kernel_s.
+    std::function<double(const Call& call)> seconds = {};
   };
 
   FakeDriver();
