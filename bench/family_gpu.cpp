@@ -1,8 +1,10 @@
 // Families of kernels on a GPU.
 //
 //   family_gpu check [COUNT] [SEED]   random families at random sizes against the interpreter
-//   family_gpu figures [SIZES]        unseen sizes of a product and a softmax, in f16: a family and
-//                                     its first kernel against the static choice for each size
+//   family_gpu figures [SIZES] [SECONDS] [product|softmax]
+//                                     unseen sizes of a product and a softmax, in f16: a family and
+//                                     its first kernel against the static choice for each size,
+//                                     and against its tuned schedule, tuned for SECONDS in all
 //   family_gpu dispatch               what a family adds to a call before the launch
 #include <algorithm>
 #include <atomic>
@@ -19,6 +21,7 @@
 #include "heddle/heddle.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/cuda_timing.h"
+#include "heddle/search/tune.h"
 #include "heddle/support/rng.h"
 
 namespace {
@@ -175,60 +178,116 @@ void in_threads(size_t count, const std::function<void(size_t)>& work) {
   for (std::thread& t : threads) t.join();
 }
 
-void figures_of(const Subject& s, int count) {
+/// The tasks of one size each, tuned together. Empty for no seconds.
+std::vector<Kernel> tuned_kernels(const Subject& s, const std::vector<int64_t>& sizes,
+                                  const Target& target, double seconds) {
+  if (seconds <= 0) return {};
+  std::vector<TuneTask> tasks;
+  for (const int64_t size : sizes) {
+    const Instance at = at_sizes(outputs_of(s), {{s.dims[0], size}});
+    tasks.push_back({.name = s.name + " " + std::to_string(size),
+                     .args = at.of(s.args),
+                     .tmpl = make_template_of_alternatives(ComputeDag(at.outputs), target,
+                                                           current_auto_scheduler_options())});
+  }
+  TuneOptions options;
+  options.target = target;
+  options.budget = std::chrono::duration<double>(seconds);
+  const TuneReport report = tune_tasks(tasks, options);
+  std::vector<Kernel> kernels(sizes.size());
+  in_threads(sizes.size(), [&](size_t i) {
+    kernels[i] = build(report.tasks[i].schedule, tasks[i].args);
+  });
+  std::printf("%d trials, %zu sizes, %.1f s\n", report.trials, sizes.size(),
+              report.elapsed_seconds);
+  return kernels;
+}
+
+/// The geometric mean and the least of some ratios.
+struct Summary {
+  double logs = 0, worst = 1e9;
+  int count = 0;
+  void add(double ratio) {
+    logs += std::log(ratio);
+    worst = std::min(worst, ratio);
+    ++count;
+  }
+  void print(const char* what) const {
+    if (count > 0) std::printf("  %s %.3f, worst %.2f", what, std::exp(logs / count), worst);
+  }
+};
+
+struct Compared {
+  std::vector<int64_t> sizes;
+  std::vector<Kernel> own, tuned;
+  FamilyResult family;
+  Kernel generic;
+};
+
+void compare_sizes(const Subject& s, const Compared& c) {
+  Summary of_static, of_tuned, of_generic;
+  for (size_t i = 0; i < c.sizes.size(); ++i) {
+    const Instance at = at_sizes(outputs_of(s), {{s.dims[0], c.sizes[i]}});
+    const std::vector<NDArray> arrays = on_gpu(arrays_of(at.of(s.args)));
+    const auto sets = cuda::rotated_arguments(arrays, 128 << 20, 32);
+    const std::string picked = c.family.kernel.picked(arrays);
+    std::vector<const Kernel*> kernels = {&c.own[i], nullptr, &c.generic};
+    for (const FamilyKernel::Variant& v : c.family.kernel.variants())
+      if (v.name == picked) kernels[1] = &v.kernel;
+    if (!c.tuned.empty()) kernels.push_back(&c.tuned[i]);
+    std::vector<double> t(kernels.size(), 1e9);
+    for (int round = 0; round < 3; ++round)
+      for (size_t k = 0; k < kernels.size(); ++k) t[k] = std::min(t[k], seconds(*kernels[k], sets));
+    of_static.add(t[0] / t[1]);
+    of_generic.add(t[0] / t[2]);
+    std::printf("%6lld  static %8.2f us  family %8.2f (%4.2f, %s)  generic %8.2f (%4.2f)",
+                (long long)c.sizes[i], t[0] * 1e6, t[1] * 1e6, t[0] / t[1], picked.c_str(),
+                t[2] * 1e6, t[0] / t[2]);
+    if (t.size() > 3) {
+      const double best = std::min(t[3], t[0]);  // the static schedule is a candidate, too
+      of_tuned.add(best / t[1]);
+      std::printf("  tuned %8.2f (%4.2f)", best * 1e6, best / t[1]);
+    }
+    std::printf("\n");
+  }
+  std::printf("%s:", s.name.c_str());
+  of_static.print("family of static");
+  of_tuned.print("family of tuned");
+  of_generic.print("generic of static");
+  std::printf("\n\n");
+  std::fflush(stdout);
+}
+
+void figures_of(const Subject& s, int count, double tuning) {
   const Dim& n = s.dims[0];
   const Target target = Target::cuda();
   const std::vector<Tensor> outputs = outputs_of(s);
   Rng rng(7);
-  std::vector<int64_t> sizes;
-  for (int i = 0; i < count; ++i) sizes.push_back(log_uniform(rng, n.lo(), n.hi()));
-  std::sort(sizes.begin(), sizes.end());
-  std::vector<Kernel> own(sizes.size());
-  AutoSchedulerOptions plain = current_auto_scheduler_options();
+  Compared c;
+  for (int i = 0; i < count; ++i) c.sizes.push_back(log_uniform(rng, n.lo(), n.hi()));
+  std::sort(c.sizes.begin(), c.sizes.end());
+  c.own.resize(c.sizes.size());
+  const AutoSchedulerOptions plain = current_auto_scheduler_options();
   const Timer timer;
-  in_threads(sizes.size(), [&](size_t i) {
-    const Instance at = at_sizes(outputs, {{n, sizes[i]}});
-    own[i] = build(create_schedule(at.outputs, target, plain), at.of(s.args));
+  in_threads(c.sizes.size(), [&](size_t i) {
+    const Instance at = at_sizes(outputs, {{n, c.sizes[i]}});
+    c.own[i] = build(create_schedule(at.outputs, target, plain), at.of(s.args));
   });
   std::printf("%s, %s 1..%lld: static choices built in %.1f s\n", s.name.c_str(), n.name().c_str(),
               (long long)n.hi(), timer.elapsed_s());
-  const Kernel generic = build(family_schedule(outputs, usual_sizes(outputs), target), s.args);
+  c.generic = build(family_schedule(outputs, usual_sizes(outputs), target), s.args);
   FamilyOptions options;
   options.target = target;
   options.race_seconds = 6;
-  const FamilyResult family = choose_family({n}, s.args, options);
-  std::printf("%s(%.1f s)\n", to_text(family).c_str(), timer.elapsed_s());
-  double sum = 0, sum_generic = 0, worst = 1e9, worst_generic = 1e9;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    const Instance at = at_sizes(outputs, {{n, sizes[i]}});
-    const std::vector<NDArray> arrays = on_gpu(arrays_of(at.of(s.args)));
-    const auto sets = cuda::rotated_arguments(arrays, 128 << 20, 32);
-    double t[3] = {1e9, 1e9, 1e9};
-    const Kernel* kernels[3] = {&own[i], nullptr, &generic};
-    const std::string picked = family.kernel.picked(arrays);
-    for (const FamilyKernel::Variant& v : family.kernel.variants())
-      if (v.name == picked) kernels[1] = &v.kernel;
-    for (int round = 0; round < 3; ++round)
-      for (int k = 0; k < 3; ++k) t[k] = std::min(t[k], seconds(*kernels[k], sets));
-    const double of_family = t[0] / t[1], of_generic = t[0] / t[2];
-    std::printf("%6lld  own %8.2f us  family %8.2f (%4.2f, %s)  generic %8.2f (%4.2f)\n",
-                (long long)sizes[i], t[0] * 1e6, t[1] * 1e6, of_family, picked.c_str(), t[2] * 1e6,
-                of_generic);
-    sum += std::log(of_family);
-    sum_generic += std::log(of_generic);
-    worst = std::min(worst, of_family);
-    worst_generic = std::min(worst_generic, of_generic);
-  }
-  const auto number = static_cast<double>(sizes.size());
-  std::printf("%s: family %.3f of the static choices, worst %.2f; generic %.3f, worst %.2f\n\n",
-              s.name.c_str(), std::exp(sum / number), worst, std::exp(sum_generic / number),
-              worst_generic);
-  std::fflush(stdout);
+  c.family = choose_family({n}, s.args, options);
+  std::printf("%s(%.1f s)\n", to_text(c.family).c_str(), timer.elapsed_s());
+  c.tuned = tuned_kernels(s, c.sizes, target, tuning);
+  compare_sizes(s, c);
 }
 
-int figures(int count) {
-  figures_of(product(dim("m", 1, 2048), 768, 768, f16), count);
-  figures_of(softmax(4096, dim("n", 1, 8192), f16), count);
+int figures(int count, double tuning, const std::string& only) {
+  if (only != "softmax") figures_of(product(dim("m", 1, 2048), 768, 768, f16), count, tuning);
+  if (only != "product") figures_of(softmax(4096, dim("n", 1, 8192), f16), count, tuning);
   return 0;
 }
 
@@ -278,7 +337,8 @@ int main(int argc, char** argv) {
   const int count = argc > 2 ? std::atoi(argv[2]) : 0;
   if (what == "check")
     return check(count ? count : 40, argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1);
-  if (what == "figures") return figures(count ? count : 40);
+  if (what == "figures")
+    return figures(count ? count : 40, argc > 3 ? std::atof(argv[3]) : 0, argc > 4 ? argv[4] : "");
   if (what == "dispatch") return dispatch();
   std::fputs("usage: family_gpu check|figures|dispatch\n", stderr);
   return 2;

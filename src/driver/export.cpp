@@ -36,21 +36,9 @@ Json export_program(const cuda::Program& program, const std::string& stem) {
   return j;
 }
 
-/// A C identifier for functions of CUDA. The kernel's own name may be "matmul:8x8x8".
-std::string identifier_of(std::string name) {
-  for (char& c : name) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (!letter && !(c >= '0' && c <= '9')) c = '_';
-  }
-  const bool digit_first = !name.empty() && name[0] >= '0' && name[0] <= '9';
-  return name.empty() || digit_first ? "kernel_" + name : name;
-}
-
 void export_for_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
                     const std::string& stem, const BuildOptions& options) {
-  BuildOptions named = options;
-  named.name = identifier_of(options.name);
-  const KernelCode code = compile_cuda_code(schedule, args, named);
+  const KernelCode code = compile_cuda_code(schedule, args, options);
   Json j = Json::object({{"name", options.name}, {"target", to_string(schedule.target())}});
   j["args"] = exporting::to_json(code.args);
   j["constants"] = exporting::export_constants(code.bound, stem);

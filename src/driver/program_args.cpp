@@ -67,10 +67,24 @@ LoweredProgram lower_for_build(const Schedule& schedule, const std::vector<Tenso
   return lower(schedule, args, lower_options);
 }
 
+namespace {
+
+/// A C identifier for functions of CUDA. The kernel's own name may be "matmul:8x8x8".
+std::string identifier_of(std::string name) {
+  for (char& c : name) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!letter && !(c >= '0' && c <= '9')) c = '_';
+  }
+  const bool digit_first = !name.empty() && name[0] >= '0' && name[0] <= '9';
+  return name.empty() || digit_first ? "kernel_" + name : name;
+}
+
+}  // namespace
+
 GpuProgram lower_for_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
                          const BuildOptions& options) {
   LowerOptions lower_options;
-  lower_options.name = options.name;
+  lower_options.name = identifier_of(options.name);
   lower_options.max_unroll = options.max_unroll;
   return lower_gpu(schedule, args, lower_options);
 }

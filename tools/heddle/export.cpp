@@ -36,7 +36,8 @@ std::string name_of(const std::string& path) {
 void check_raceable(const Target& target) {
   if (target.runs_here()) return;
   throw_user_error(
-      "--variants needs a CPU like this machine's, and the target is '" + to_string(target) + "'",
+      "--variants needs a machine that runs the kernels, and the target is '" + to_string(target) +
+          "'",
       {}, "leave --variants out, or export on a machine of that kind");
 }
 

@@ -1,11 +1,19 @@
 // The fake driver as a library of its own, with the symbols of libcuda.so.1: for programs that open
-// the driver by HEDDLE_LIBCUDA. heddle_fake_driver() gives the driver to the test.
+// the driver by HEDDLE_LIBCUDA. heddle_fake_driver() gives the driver to the test. For a program of
+// its own process, HEDDLE_FAKE_KERNELS=any lets every kernel do nothing.
+#include <cstdlib>
+
 #include "runtime/cuda/fake_driver.h"
 
 using heddle::cuda::FakeDriver;
 
 extern "C" FakeDriver* heddle_fake_driver() {
   static FakeDriver driver;
+  static const bool any = [] {
+    const char* kernels = std::getenv("HEDDLE_FAKE_KERNELS");
+    return driver.any_kernel = kernels != nullptr && std::string(kernels) == "any";
+  }();
+  (void)any;
   return &driver;
 }
 
@@ -36,4 +44,6 @@ using Function = void (*)();
   }                                                                \
   void heddle_fake_##name() __asm__(symbol) __attribute__((ifunc("heddle_resolve_" #name)));
 HEDDLE_CUDA_DRIVER_FUNCTIONS(HEDDLE_FAKE_SYMBOL)
+HEDDLE_FAKE_SYMBOL(tensor_map_encode, , "cuTensorMapEncodeTiled")
+HEDDLE_FAKE_SYMBOL(tensor_map_encode_windows, , "cuTensorMapEncodeIm2col")
 }

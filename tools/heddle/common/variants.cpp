@@ -1,5 +1,6 @@
 #include "common/variants.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -43,8 +44,30 @@ void add_records(Variants& variants, const ComputeDag& dag, const Target& target
   int n = 0;
   for (const Record* r : records->ranked(dag.structural_hash(), target)) {
     if (variants.full()) return;
+    if (!options.use_alternatives && !r->alternative.empty()) continue;
     variants.add("record" + std::to_string(++n),
                  [&] { return schedule_of(*r, dag, target, options); });
+  }
+}
+
+/// The static choice with one knob changed to a neighbouring value: first the larger ones of all
+/// knobs, then the smaller ones.
+void add_neighbours(Variants& variants, const ComputeDag& dag, const Target& target,
+                    const AutoSchedulerOptions& options) {
+  const Template t = make_template(dag, target, options);
+  for (const int step : {1, -1}) {
+    for (size_t k = 0; k < t.knobs().size(); ++k) {
+      const Knob& knob = t.knobs()[k];
+      const auto at = std::find(knob.values.begin(), knob.values.end(), knob.default_value);
+      const auto to = at - knob.values.begin() + step;
+      if (variants.full()) return;
+      if (at == knob.values.end() || to < 0 || to >= std::ssize(knob.values)) continue;
+      Config config = t.default_config();
+      config.values[k] = knob.values[static_cast<size_t>(to)];
+      if (!t.why_illegal(config).empty()) continue;
+      variants.add(knob.name + "=" + knob.text_of(config.values[k]),
+                   [&] { return t.instantiate(config); });
+    }
   }
 }
 
@@ -66,7 +89,7 @@ std::vector<MultiVariant> variants_of(const std::vector<Tensor>& outputs, const 
   direct.use_alternatives = false;
   variants.add("direct", with(direct));
   for (const Alternative& a : alternatives_of(dag, target, alternative_policy(options))) {
-    if (!a.legal() || variants.full()) continue;
+    if (!options.use_alternatives || !a.legal() || variants.full()) continue;
     variants.add(a.name, [&] {
       const Template t = make_template(apply_alternative(dag, a.name), target, plain);
       return t.instantiate(t.default_config());
@@ -78,6 +101,8 @@ std::vector<MultiVariant> variants_of(const std::vector<Tensor>& outputs, const 
     compact.max_unroll = 16;
     if (narrow.vector_bytes >= 16) variants.add("narrow", with(narrow));
     variants.add("compact", with(compact));
+  } else {
+    add_neighbours(variants, dag, target, direct);
   }
   return variants.take();
 }
