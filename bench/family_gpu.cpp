@@ -185,19 +185,16 @@ std::vector<Kernel> tuned_kernels(const Subject& s, const std::vector<int64_t>& 
   std::vector<TuneTask> tasks;
   for (const int64_t size : sizes) {
     const Instance at = at_sizes(outputs_of(s), {{s.dims[0], size}});
-    tasks.push_back({.name = s.name + " " + std::to_string(size),
-                     .args = at.of(s.args),
-                     .tmpl = make_template_of_alternatives(ComputeDag(at.outputs), target,
-                                                           current_auto_scheduler_options())});
+    tasks.push_back(
+        make_task(s.name + " " + std::to_string(size), at.outputs, target, at.of(s.args)));
   }
   TuneOptions options;
   options.target = target;
   options.budget = std::chrono::duration<double>(seconds);
   const TuneReport report = tune_tasks(tasks, options);
   std::vector<Kernel> kernels(sizes.size());
-  in_threads(sizes.size(), [&](size_t i) {
-    kernels[i] = build(report.tasks[i].schedule, tasks[i].args);
-  });
+  in_threads(sizes.size(),
+             [&](size_t i) { kernels[i] = build(report.tasks[i].schedule, tasks[i].args); });
   std::printf("%d trials, %zu sizes, %.1f s\n", report.trials, sizes.size(),
               report.elapsed_seconds);
   return kernels;

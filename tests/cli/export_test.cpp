@@ -152,6 +152,22 @@ TEST_F(Export, AModelForAGpuBecomesALibrary) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/no"));
 }
 
+// On a fake GPU whose kernels do nothing.
+TEST_F(Export, TheKernelsOfARangeForAGpuAreRaced) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const std::string gpu = "HEDDLE_LIBCUDA=" HEDDLE_TEST_FAKE_LIBCUDA " HEDDLE_FAKE_KERNELS=any";
+  const CommandResult r =
+      heddle_command("export matmul:1..40x64x128 -o " + folder_ +
+                         "/out --target cuda --dtype f16 --variants 3 --race-time 0.1",
+                     gpu);
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_GE(count(r.out, " of 3, "), 2) << r.out;
+  EXPECT_THAT(r.out, HasSubstr("matmul_run_on_gpu"));
+  const std::string header = read_file(folder_ + "/out/matmul.h");
+  EXPECT_THAT(header, HasSubstr("int64_t size_"));
+  EXPECT_TRUE(std::filesystem::is_regular_file(folder_ + "/out/libmatmul.so"));
+}
+
 TEST_F(Export, TheKernelsOfAModelAreRacedAndTheLibraryHasThePicks) {
   if (!onnx_available()) GTEST_SKIP() << "built without protobuf";
   const std::string path = HEDDLE_SOURCE_DIR "/tutorials/data/digits.onnx";

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "codegen/cuda/nvrtc.h"
 #include "heddle/support/json.h"
 #include "run_command.h"
 
@@ -22,6 +23,26 @@ TEST(FamilyCommand, ExplainShowsWhichKernelRunsAtWhichSizes) {
   EXPECT_EQ(family.at("rows").size(), 4u);
   EXPECT_GE(family.at("variants").size(), 1u);
   EXPECT_GE(family.at("rows").at(0).at("slowdown").as_double(), 1);
+}
+
+// On a fake GPU whose kernels take a time that follows from their blocks.
+TEST(FamilyCommand, ExplainShowsWhichKernelOfAGpuRunsAtWhichSizes) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const std::string gpu = "HEDDLE_LIBCUDA=" HEDDLE_TEST_FAKE_LIBCUDA " HEDDLE_FAKE_KERNELS=any";
+  const std::string subject = "explain matmul:1..512x64x128 --dtype f16 --target cuda --race 0.1";
+  const CommandResult r = heddle_command(subject, gpu);
+  ASSERT_EQ(r.status, 0) << r.err;
+  for (const char* part : {"for cuda -gpu=", "slowdown", "\n512  ", "kernels are kept"})
+    EXPECT_THAT(r.out, HasSubstr(part));
+  const CommandResult asked = heddle_command(subject + " --json --sizes 17*9,512", gpu);
+  ASSERT_EQ(asked.status, 0) << asked.err;
+  const Json family = Json::parse(asked.out).at("family");
+  EXPECT_EQ(family.at("rows").size(), 2u);
+  EXPECT_GE(family.at("variants").size(), 1u);
+  const CommandResult run =
+      heddle_command("run matmul:1..64x64x128 --target cuda --time 0.01 --sizes 3,64", gpu);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("\n64 "));
 }
 
 TEST(FamilyCommand, SubjectsHaveTwoRanges) {

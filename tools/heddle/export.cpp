@@ -35,10 +35,9 @@ std::string name_of(const std::string& path) {
 
 void check_raceable(const Target& target) {
   if (target.runs_here()) return;
-  throw_user_error(
-      "--variants needs a machine that runs the kernels, and the target is '" + to_string(target) +
-          "'",
-      {}, "leave --variants out, or export on a machine of that kind");
+  throw_user_error("--variants needs a machine that runs the kernels, and the target is '" +
+                       to_string(target) + "'",
+                   {}, "leave --variants out, or export on a machine of that kind");
 }
 
 void print_race(const PickRow& pick) {

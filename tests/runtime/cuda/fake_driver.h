@@ -58,8 +58,8 @@ class FakeDriver {
   std::map<std::string, api::Result> failing;  // by the name in api::Api: what it answers
   std::size_t memory = std::size_t{1} << 30;
   bool any_kernel = false;  // kernels that nobody named do nothing, in a time that blocks share
-  bool hangs = false;      // events never become ready
-  double kernel_s = 1e-5;  // of a launch, by the clock of the events
+  bool hangs = false;       // events never become ready
+  double kernel_s = 1e-5;   // of a launch, by the clock of the events
 
   // What it saw.
   int inits = 0;

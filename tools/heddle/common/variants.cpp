@@ -64,7 +64,7 @@ void add_neighbours(Variants& variants, const ComputeDag& dag, const Target& tar
       if (at == knob.values.end() || to < 0 || to >= std::ssize(knob.values)) continue;
       Config config = t.default_config();
       config.values[k] = knob.values[static_cast<size_t>(to)];
-      if (!t.why_illegal(config).empty()) continue;
+      if (!t.why_invalid(config).empty()) continue;
       variants.add(knob.name + "=" + knob.text_of(config.values[k]),
                    [&] { return t.instantiate(config); });
     }
