@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
+#include "driver/family_alternative.h"
 #include "driver/family_blocks.h"
 #include "driver/family_near.h"
 #include "driver/family_points.h"
@@ -101,24 +103,49 @@ class FamilyChooser {
 
   /// Adds the static choice at the point, and the caller's candidate where there is one.
   void add_candidates(const FamilyPoint& p) {
-    unless_refused(p, [&] {
-      const family::NearChoice near = family::choice_near(
-          outputs_, family::without_lucky_sizes(values(p), target()), target(), options_.scheduler);
-      add_forms(p, "", near.schedule);
-      if (!options_.choose) return;
-      const Instance at = at_sizes(outputs_, near.at);
-      unless_refused(p, [&] { add_forms(p, " tuned", options_.choose(at, p)); });
-    });
+    std::vector<SizeValue> near = values(p);
+    unless_refused(p, [&] { near = add_static(p, false); });
+    if (options_.scheduler.use_alternatives && !target().is_cuda())
+      unless_refused(p, [&] { add_static(p, true); });
+    if (!options_.choose) return;
+    const Instance at = at_sizes(outputs_, near);
+    unless_refused(p, [&] { add_forms(p, " tuned", options_.choose(at, p)); });
+  }
+
+  /// Returns the sizes that the choice was made at.
+  std::vector<SizeValue> add_static(const FamilyPoint& p, bool alternatives) {
+    AutoSchedulerOptions o = options_.scheduler;
+    o.use_alternatives = alternatives;
+    const family::NearChoice near = family::choice_near(
+        outputs_, family::without_lucky_sizes(values(p), target()), target(), o,
+        [&](const Schedule& one) { (void)family::for_all_sizes(one, graph_of(one)); });
+    const std::string& name = near.schedule.dag().alternative();
+    add_forms(p, name.empty() ? "" : " " + name, near.schedule);
+    return near.at;
+  }
+
+  /// The graph over the dimensions that `one` is an instance of.
+  const ComputeDag& graph_of(const Schedule& one) {
+    const std::string& name = one.dag().alternative();
+    const auto at = graphs_.find(name);
+    if (at != graphs_.end()) return at->second;
+    if (!name.empty() && dims_.size() != 1)
+      throw_user_error("the alternative '" + name +
+                       "' is left out of a family of several dimensions");
+    return graphs_
+        .emplace(name, name.empty() ? ComputeDag(outputs_)
+                                    : family::alternative_over(dims_[0], outputs_, name))
+        .first->second;
   }
 
   /// A schedule for all sizes, and the same with other blocks.
   void add_forms(const FamilyPoint& p, const std::string& how, const Schedule& one) {
     using family::BlockForm;
-    add_candidate(p, how, for_all_sizes(one, outputs_));
-    if (target().is_cuda()) return;  // its blocks are tiles
+    if (target().is_cuda()) return add_candidate(p, how, heddle::for_all_sizes(one, outputs_));
+    add_candidate(p, how, family::for_all_sizes(one, graph_of(one)));
     for (const auto& [form, name] : {std::pair(BlockForm::Longer, ", longer blocks"),
                                      std::pair(BlockForm::Shorter, ", shorter blocks")}) {
-      std::optional<Schedule> other = family::with_blocks(one, outputs_, form);
+      std::optional<Schedule> other = family::with_blocks(one, graph_of(one), form);
       if (other) add_candidate(p, how + name, std::move(*other));
     }
   }
@@ -134,7 +161,7 @@ class FamilyChooser {
   }
 
   void add_candidate(const FamilyPoint& p, const std::string& how, Schedule s) {
-    const std::string steps = s.to_json().at("steps").dump();
+    const std::string steps = s.dag().alternative() + s.to_json().at("steps").dump();
     if (std::find(steps_.begin(), steps_.end(), steps) != steps_.end()) return;
     steps_.push_back(steps);
     Kernel kernel = build(s, args_, options_.build);
@@ -194,8 +221,9 @@ class FamilyChooser {
   const FamilyOptions& options_;
   std::vector<Tensor> outputs_;
   std::vector<Candidate> candidates_;
-  std::vector<std::string> steps_;  ///< steps of the candidates
-  std::string refused_;             ///< why the last schedule was refused
+  std::map<std::string, ComputeDag> graphs_;  ///< by the name of the alternative
+  std::vector<std::string> steps_;            ///< steps of the candidates
+  std::string refused_;                       ///< why the last schedule was refused
 };
 
 }  // namespace

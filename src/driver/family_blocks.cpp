@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "heddle/driver/family.h"
 #include "heddle/ir/sizes.h"
 #include "schedule/schedule_state.h"
 
@@ -86,17 +85,17 @@ class Blocks {
 
 }  // namespace
 
-SplitFactors without_rasters(const Schedule& at_one_size, const std::vector<Tensor>& outputs) {
-  const Schedule all = for_all_sizes(at_one_size, outputs, {});
+SplitFactors without_rasters(const Schedule& at_one_size, const ComputeDag& family) {
+  const Schedule all = for_all_sizes(at_one_size, family);
   const Blocks blocks(at_one_size, all);
   SplitFactors factors;
   for (const Step& step : at_one_size.steps()) factors.push_back(blocks.is_raster(step) ? 1 : 0);
   return factors;
 }
 
-std::optional<Schedule> with_blocks(const Schedule& at_one_size, const std::vector<Tensor>& outputs,
+std::optional<Schedule> with_blocks(const Schedule& at_one_size, const ComputeDag& family,
                                     BlockForm form) {
-  const Schedule all = for_all_sizes(at_one_size, outputs, {});
+  const Schedule all = for_all_sizes(at_one_size, family);
   const Blocks blocks(at_one_size, all);
   SplitFactors factors;
   for (const Step& step : at_one_size.steps()) {
@@ -105,7 +104,7 @@ std::optional<Schedule> with_blocks(const Schedule& at_one_size, const std::vect
   }
   const bool changed = std::any_of(factors.begin(), factors.end(), [](int64_t f) { return f > 0; });
   if (!changed) return std::nullopt;
-  return for_all_sizes(at_one_size, outputs, factors);
+  return for_all_sizes(at_one_size, family, factors);
 }
 
 }  // namespace heddle::family

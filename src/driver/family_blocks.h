@@ -12,14 +12,15 @@ namespace heddle::family {
 /// Factors that replace those of some splits, by the position of the step. 0 keeps the factor.
 using SplitFactors = std::vector<int64_t>;
 
-/// Applies `at_one_size` to all sizes of `outputs`, with these factors; an empty list keeps all
-/// factors.
-Schedule for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs,
-                       const SplitFactors& factors);
+/// Applies `at_one_size` to all sizes of `family`, the graph over dimensions that it is an instance
+/// of, with these factors; an empty list keeps all factors. Throws the errors of
+/// heddle::for_all_sizes.
+Schedule for_all_sizes(const Schedule& at_one_size, const ComputeDag& family,
+                       const SplitFactors& factors = {});
 
 /// For a GPU: 1 for each split that orders the blocks of an axis of varying length. The last group
 /// of blocks would be as long as all others, and blocks beyond the axis would compute for nothing.
-SplitFactors without_rasters(const Schedule& at_one_size, const std::vector<Tensor>& outputs);
+SplitFactors without_rasters(const Schedule& at_one_size, const ComputeDag& family);
 
 enum class BlockForm : uint8_t {
   /// Where one block covers the size of the rule, a block of four times the length. Sizes just
@@ -30,9 +31,9 @@ enum class BlockForm : uint8_t {
   Shorter,
 };
 
-/// `schedule`, chosen at one size, in that form for all sizes of `outputs`. nullopt where nothing
-/// changes. Throws the errors of for_all_sizes.
-std::optional<Schedule> with_blocks(const Schedule& at_one_size, const std::vector<Tensor>& outputs,
+/// `at_one_size` in that form for all sizes of `family`. nullopt where nothing changes. Throws the
+/// errors of for_all_sizes.
+std::optional<Schedule> with_blocks(const Schedule& at_one_size, const ComputeDag& family,
                                     BlockForm form);
 
 }  // namespace heddle::family

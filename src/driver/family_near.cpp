@@ -28,9 +28,9 @@ bool uses_matrix_unit(const Schedule& s) {
                      [](const Step& step) { return step.kind == StepKind::Tensorize; });
 }
 
-bool holds_for_all_sizes(const Schedule& one, const std::vector<Tensor>& outputs) {
+bool holds(const Schedule& one, FunctionRef<void(const Schedule&)> check) {
   try {
-    (void)for_all_sizes(one, outputs);
+    check(one);
     return true;
   } catch (const Error& e) {
     if (e.kind != ErrorKind::User) throw;
@@ -82,11 +82,10 @@ std::vector<SizeValue> without_lucky_sizes(std::vector<SizeValue> at, const Targ
 }
 
 NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
-                       const Target& target, const AutoSchedulerOptions& options) {
-  AutoSchedulerOptions own = options;
-  own.use_alternatives = false;
+                       const Target& target, const AutoSchedulerOptions& options,
+                       FunctionRef<void(const Schedule&)> check) {
   const auto choose = [&](const std::vector<SizeValue>& sizes, const Target& t) {
-    return create_schedule(at_sizes(outputs, sizes).outputs, t, own);
+    return create_schedule(at_sizes(outputs, sizes).outputs, t, options);
   };
   if (target.is_cuda()) {
     Schedule one = choose(at, target);
@@ -99,9 +98,17 @@ NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<Siz
     Schedule one = choose(*sizes, target);
     const bool tiles = uses_matrix_unit(one);
     if (by != 0 && !tiles) continue;
-    if (!tiles || holds_for_all_sizes(one, outputs)) return {*sizes, std::move(one)};
+    if (!tiles || holds(one, check)) return {*sizes, std::move(one)};
   }
   return {at, choose(at, without_matrix_unit(target))};
+}
+
+NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
+                       const Target& target, const AutoSchedulerOptions& options) {
+  AutoSchedulerOptions direct = options;
+  direct.use_alternatives = false;
+  return choice_near(outputs, at, target, direct,
+                     [&](const Schedule& one) { (void)for_all_sizes(one, outputs); });
 }
 
 }  // namespace heddle::family

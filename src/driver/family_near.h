@@ -6,6 +6,7 @@
 
 #include "heddle/dag/instance.h"
 #include "heddle/schedule/schedule.h"
+#include "heddle/support/function_ref.h"
 
 namespace heddle::family {
 
@@ -21,11 +22,15 @@ std::string sizes_text(const std::vector<SizeValue>& at);
 /// multiple of the access, and a size that happens to be such a multiple says nothing about others.
 std::vector<SizeValue> without_lucky_sizes(std::vector<SizeValue> at, const Target& target);
 
-/// The choice of create_schedule at the sizes `at`, without alternatives. Where it uses a matrix
-/// unit of a CPU, whose tiles have no tails, the result is the choice at the nearest sizes whose
-/// operands are padded to whole tiles. Otherwise it is the choice for the same CPU without the
-/// matrix unit. For a GPU whose schedule with warp groups does not lower for all sizes, it is the
-/// choice for the same GPU without them.
+/// The choice of create_schedule at the sizes `at`. Where it uses a matrix unit of a CPU, whose
+/// tiles have no tails, the result is the choice at the nearest sizes whose operands are padded to
+/// whole tiles. Otherwise it is the choice for the same CPU without the matrix unit. For a GPU
+/// whose schedule with warp groups does not lower for all sizes, it is the choice for the same GPU
+/// without them. `check` throws a User error where a schedule does not hold for all sizes.
+NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
+                       const Target& target, const AutoSchedulerOptions& options,
+                       FunctionRef<void(const Schedule&)> check);
+/// The same without alternatives, for a schedule that for_all_sizes takes.
 NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
                        const Target& target, const AutoSchedulerOptions& options);
 

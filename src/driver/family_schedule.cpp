@@ -46,19 +46,22 @@ void check_tiles(const Schedule& family) {
 }  // namespace
 
 Schedule for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs) {
-  family::SplitFactors factors;
-  if (at_one_size.target().is_cuda()) factors = family::without_rasters(at_one_size, outputs);
-  return family::for_all_sizes(at_one_size, outputs, factors);
-}
-
-Schedule family::for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs,
-                               const SplitFactors& factors) {
   if (!at_one_size.dag().alternative().empty()) {
     throw_user_error("a schedule of the alternative '" + at_one_size.dag().alternative() +
                          "' cannot be used for all sizes of a family",
-                     {}, "choose it with AutoSchedulerOptions::use_alternatives = false");
+                     {},
+                     "choose it with AutoSchedulerOptions::use_alternatives = false, or let "
+                     "choose_family choose");
   }
-  Schedule family(ComputeDag(outputs), at_one_size.target(), at_one_size.options());
+  const ComputeDag dag(outputs);
+  family::SplitFactors factors;
+  if (at_one_size.target().is_cuda()) factors = family::without_rasters(at_one_size, dag);
+  return family::for_all_sizes(at_one_size, dag, factors);
+}
+
+Schedule family::for_all_sizes(const Schedule& at_one_size, const ComputeDag& dag,
+                               const SplitFactors& factors) {
+  Schedule family(dag, at_one_size.target(), at_one_size.options());
   Schedule one(at_one_size.dag(), at_one_size.target(), at_one_size.options());
   if (family.dag().size() != one.dag().size()) {
     throw_user_error("the schedule is of another declaration than the family", {},

@@ -71,6 +71,9 @@ struct Context {
 
  private:
   void add_fact(const Expr& f);
+  /// `e` with a variable of the same range in place of each quotient and remainder whose value does
+  /// not depend on the sizes, so that the rest is affine. Adds the ranges of these variables.
+  Expr with_named_parts(const Expr& e);
   std::optional<Interval> from_parts(const Expr& e) const;
 };
 
@@ -143,13 +146,38 @@ int64_t Context::least(const Expr& e) const {
   if (plain >= 0) return plain;
   // An affine form is smallest where each axis is at one of its ends, which are 0 and the symbolic
   // extent less one. At these points terms of the sizes cancel.
-  const Expr simple = simplify(e, ranges);
+  Context named = *this;
+  const Expr simple = named.with_named_parts(simplify(e, ranges));
   const std::optional<Affine> affine = as_affine(simple);
   if (!affine) return plain;
   std::vector<VarBinding> ends;
   for (const VarBinding& axis : symbolic)
     ends.push_back({axis.var, affine->coefficient(axis.var) < 0 ? axis.value - 1 : Expr(0)});
-  return std::max(plain, bound(substitute(simple, ends)).min);
+  return std::max(plain, named.bound(substitute(simple, ends)).min);
+}
+
+Expr Context::with_named_parts(const Expr& e) {
+  std::vector<std::pair<Expr, Var>> parts;
+  const auto depends_on_sizes = [&](const Expr& x) {
+    const VarNode* v = x.as<VarNode>();
+    return v && (v->size || std::any_of(symbolic.begin(), symbolic.end(),
+                                        [&](const VarBinding& a) { return a.var.get() == v; }));
+  };
+  const auto name = [&](const auto& self, const Expr& x) -> Expr {
+    const Binary* op = x.as<Binary>();
+    if (!op || x.dtype() != i64) return x;
+    if (op->op != BinaryOp::FloorDiv && op->op != BinaryOp::FloorMod)
+      return map_children(x, [&](const Expr& child) { return self(self, child); });
+    for (const auto& [part, var] : parts) {
+      if (equal(part, x)) return var;
+    }
+    const Interval r = bound(x);
+    if (r.min == kNeg || r.max == kPos || any_below(x, depends_on_sizes)) return x;
+    parts.emplace_back(x, Var("part"));
+    ranges.set(parts.back().second, r);
+    return parts.back().second;
+  };
+  return name(name, e);
 }
 
 /// Whether `holds` is true in both arms of a select, under the condition of each.

@@ -57,8 +57,10 @@ struct Form {
 std::vector<Form> forms_of(const Schedule& one, const std::vector<Tensor>& outputs) {
   std::vector<Form> forms;
   forms.push_back({"", for_all_sizes(one, outputs)});
-  forms.push_back({", longer blocks", family::with_blocks(one, outputs, BlockForm::Longer)});
-  forms.push_back({", shorter blocks", family::with_blocks(one, outputs, BlockForm::Shorter)});
+  forms.push_back(
+      {", longer blocks", family::with_blocks(one, ComputeDag(outputs), BlockForm::Longer)});
+  forms.push_back(
+      {", shorter blocks", family::with_blocks(one, ComputeDag(outputs), BlockForm::Shorter)});
   if (one.target().cores > 1 && forms.back().schedule) std::swap(forms.front(), forms.back());
   return forms;
 }

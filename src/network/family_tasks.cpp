@@ -140,7 +140,7 @@ class Leaves {
 Schedule shared_at_all_sizes(const Schedule& at_point, const TaskFamily& family) {
   std::optional<Schedule> shorter;
   if (!at_point.target().is_cuda() && at_point.target().cores > 1)
-    shorter = family::with_blocks(at_point, family.outputs, family::BlockForm::Shorter);
+    shorter = family::with_blocks(at_point, ComputeDag(family.outputs), family::BlockForm::Shorter);
   return shorter ? *std::move(shorter) : for_all_sizes(at_point, family.outputs);
 }
 

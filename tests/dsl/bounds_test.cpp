@@ -1,5 +1,6 @@
 // Out-of-bounds reads are found when declared, and what is provably inside is let through.
 #include "dsl/dsl_testing.h"
+#include "heddle/dsl/dim.h"
 
 namespace heddle {
 namespace {
@@ -116,6 +117,22 @@ TEST_F(Bounds, FloorDivisionAndRemainderAreBounded) {
   EXPECT_EQ(read(64, [](Axis i) { return floordiv(i, 8); }), "no error");
   EXPECT_EQ(read(64, [](Axis i) { return floormod(i, 8); }), "no error");
   EXPECT_EQ(read(8, [](Axis i) { return 7 - i; }), "no error");
+}
+
+// The parts of a quotient have constant extents, so that only its range matters at every size.
+TEST_F(Bounds, QuotientsBesideASizeAreBounded) {
+  const Dim n = dim("n", 1, 32);
+  const Tensor tiles = placeholder({n * 14}, f32, "T");
+  const auto read_at = [&](int64_t width, int64_t beyond) {
+    return error_of([&] {
+      compute(
+          {n, width}, [&](Axis i, Axis j) { return tiles(i * 14 + floordiv(j, 4) + beyond); }, "y");
+    });
+  };
+  EXPECT_EQ(read_at(56, 0), "no error");
+  EXPECT_THAT(read_at(60, 0), testing::HasSubstr("not proved to be below the extent"));
+  EXPECT_THAT(read_at(56, 1), testing::HasSubstr("not proved to be below the extent"));
+  EXPECT_THAT(read_at(56, -1), testing::HasSubstr("not proved"));
 }
 
 }  // namespace

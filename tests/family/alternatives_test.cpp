@@ -1,0 +1,65 @@
+// Rewritten graphs (dag/alternatives.h) of families.
+#include "heddle/dag/alternatives.h"
+
+#include <optional>
+
+#include "driver/family_alternative.h"
+#include "family/family_testing.h"
+#include "heddle/driver/choose_family.h"
+
+namespace heddle::testing {
+namespace {
+
+TEST(FamilyAlternatives, RewrittenGraphsAreRightAtEverySize) {
+  const Family f = conv_family(dim("n", 1, 12), 16, 32, 8);
+  const ComputeDag one(at_sizes({f.result}, {{f.n, 12}}).outputs);
+  int made = 0;
+  for (const Alternative& a : alternatives_of(one, Target::host(), {})) {
+    if (!a.legal() || a.name.find('+') != std::string::npos) continue;
+    std::optional<ComputeDag> dag;
+    try {
+      dag = family::alternative_over(f.n, {f.result}, a.name);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind, ErrorKind::User) << a.name << ": " << e.message;
+      EXPECT_EQ(a.name.find("winograd"), std::string::npos) << e.message;
+      continue;
+    }
+    EXPECT_EQ(dag->alternative(), a.name);
+    const Kernel kernel = build(Schedule(*dag), all_args(ComputeDag({f.result})));
+    for (const int64_t n : {1, 5, 12}) {
+      const ComputeDag at(at_sizes({f.result}, {{f.n, n}}).outputs);
+      const std::vector<NDArray> arrays = call_arrays(at);
+      kernel.call(arrays);
+      EXPECT_EQ(differs(at, arrays, 1e-3), "") << a.name << " of " << n;
+    }
+    ++made;
+  }
+  EXPECT_GE(made, 1);
+}
+
+TEST(FamilyAlternatives, AreRacedWhereTheRulesChooseThem) {
+  const Family f = conv_family(dim("n", 1, 3), 64, 64, 14);
+  const std::vector<Tensor> args = all_args(ComputeDag({f.result}));
+  FamilyOptions o{.points = 2, .race_seconds = 0.05};
+  std::vector<std::string> said;
+  o.progress = [&](const std::string& line) { said.push_back(line); };
+  const FamilyResult chosen = choose_family({f.n}, args, o);
+  const std::string rule =
+      create_schedule(at_sizes({f.result}, {{f.n, 3}}).outputs).dag().alternative();
+  // At 1 or at 3: equal schedules are raced once.
+  std::string all;
+  for (const std::string& line : said) all += line + "\n";
+  const bool raced = all.find("chosen at n=1 " + rule) != std::string::npos ||
+                     all.find("chosen at n=3 " + rule) != std::string::npos;
+  EXPECT_TRUE(rule.empty() || raced) << rule << "\n" << all;
+  for (const FamilyVariant& v : chosen.variants) {
+    chosen.kernel.force(v.name);
+    const ComputeDag at(at_sizes({f.result}, {{f.n, 3}}).outputs);
+    const std::vector<NDArray> arrays = call_arrays(at);
+    chosen.kernel.call(arrays);
+    EXPECT_EQ(differs(at, arrays, 1e-3), "") << v.name;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
