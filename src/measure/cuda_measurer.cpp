@@ -74,7 +74,7 @@ int CudaMeasurer::register_task(const TuneTask& task) {
 void CudaMeasurer::ready_workers() {
   const Lap lap(spent_, "start");
   if (epoch_ != tasks_.count()) {
-    settle();
+    stop_workers();
     workers_.start(workers_.size(), tasks_.count());
     epoch_ = tasks_.count();
     opened_ = -1;
@@ -86,13 +86,18 @@ void CudaMeasurer::ready_workers() {
   }
 }
 
-/// Waits until no worker is busy. Nothing is left to be compiled.
-void CudaMeasurer::settle() {
+/// Ends the workers that are busy. What they compiled waits for the next ones.
+void CudaMeasurer::stop_workers() {
   for (size_t w = 0; w < workers_.size(); ++w) {
     if (workers_.busy(w)) workers_.kill(w);
-    at_work_[w] = 0;
+    if (const uint64_t key = std::exchange(at_work_[w], 0); key != 0) queue_.push_front(key);
   }
   if (!workers_.alive(kRunner)) opened_ = -1;
+}
+
+/// Ends the workers that are busy. Nothing is left to be compiled.
+void CudaMeasurer::settle() {
+  stop_workers();
   jobs_.clear();
   queue_.clear();
 }
@@ -140,7 +145,9 @@ void CudaMeasurer::feed_compilers() {
     if (!workers_.alive(w)) workers_.restart(w, epoch_);
     const uint64_t key = queue_.front();
     queue_.pop_front();
-    const Job& job = jobs_.at(key);
+    const auto waiting = jobs_.find(key);
+    if (waiting == jobs_.end()) continue;
+    const Job& job = waiting->second;
     at_work_[w] = key;
     workers_.ask(w,
                  Json::object({{"do", "compile"},
@@ -172,10 +179,18 @@ void CudaMeasurer::compiler_said(const WorkerEvent& event) {
 
 bool CudaMeasurer::prefetch(const TuneTask& task, std::span<const Schedule> schedules) {
   const std::optional<int> known = tasks_.find(task);
-  // Workers do not know a task before its first measurement.
-  if (!known || epoch_ != tasks_.count()) return true;
-  const int id = *known;
-  for (size_t i = 0; i < schedules.size(); ++i) add_job(id, i, schedules[i], true);
+  if (schedules.empty()) return true;
+  if (!known) {
+    // Workers learn of tasks when they start. They are not stopped for one that comes later.
+    for (size_t w = 0; w < workers_.size(); ++w) {
+      if (workers_.busy(w)) return true;
+    }
+    const Lap lap(spent_, "inputs");
+    tasks_.add(task);
+  }
+  // The first candidate of a new task is measured even if it spills registers.
+  const int id = known ? *known : *tasks_.find(task);
+  for (size_t i = 0; i < schedules.size(); ++i) add_job(id, i, schedules[i], known.has_value());
   return true;
 }
 

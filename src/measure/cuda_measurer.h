@@ -55,11 +55,13 @@ class CudaMeasurer : public LocalMeasurer {
 
   int register_task(const TuneTask& task);
   void ready_workers();
+  void stop_workers();
   void settle();
   bool make_reference(int task, const TuneClock& clock);
   bool reference_on_gpu(int task, const TuneClock& clock);
-  std::optional<WorkerEvent> ask_alone(size_t worker, const Json& request, double allowed,
-                                       const TuneClock& clock);
+  size_t any_compiler() const;
+  std::optional<WorkerEvent> ask_beside(size_t worker, const Json& request, double allowed,
+                                        const TuneClock& clock);
   uint64_t add_job(int task, size_t index, const Schedule& schedule, bool no_spills);
   void ask_runner(Json request, double allowed);
   void feed_compilers();

@@ -64,6 +64,7 @@ TuneReport Tuner::run() {
 }
 
 void Tuner::measure_static() {
+  if (ended_.empty()) announce_static_choices(0);
   std::vector<SchedulerTask> tasks;
   std::vector<std::string> shapes;  // one for each task, in the order of the scheduler
   for (int i = 0; i < static_cast<int>(runs_.size()); ++i) {
@@ -91,14 +92,15 @@ void Tuner::measure_static() {
   }
 }
 
-// Announces the static choices of all tasks from the first one on, where the measurer looks ahead
-// further than one batch.
+// Announces the static choices of all tasks from the first one on, so that they compile side by
+// side.
 void Tuner::announce_static_choices(size_t first) {
-  if (measurer_->look_ahead() == 0) return;
   for (size_t i = first; i < runs_.size(); ++i) {
     const TaskRun& run = runs_[i];
     if (run.was_measured(run.static_key())) continue;
-    measurer_->prefetch(run.task, std::vector<Schedule>{run.task.tmpl.static_schedule()});
+    if (clock_.left_s() <= reserve() ||
+        !measurer_->prefetch(run.task, std::vector<Schedule>{run.task.tmpl.static_schedule()}))
+      return;
   }
 }
 

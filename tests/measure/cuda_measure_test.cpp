@@ -73,6 +73,30 @@ TEST(CudaMeasure, WhatIsCompiledAheadIsMeasuredNext) {
   }
 }
 
+// As a tuner announces the static choices of all tasks of a network. References are computed while
+// other tasks compile.
+TEST(CudaMeasure, TasksThatAreAnnouncedTogetherAreMeasuredInAnyOrder) {
+  HEDDLE_SKIP_WITHOUT_NVRTC();
+  std::vector<TuneTask> tasks;
+  for (const int64_t rows : {24, 40, 56, 72}) {
+    const Tensor a = placeholder({rows, 20}, f32, "A"), b = placeholder({20, 32}, f32, "B");
+    tasks.push_back(make_task("matmul of " + std::to_string(rows), {ops::matmul(a, b)}, an_h200()));
+  }
+  for (const char* misfortune : {"", "no cpu reference"}) {
+    const auto measurer = emulated_measurer({}, {}, misfortune);
+    for (const TuneTask& t : tasks)
+      EXPECT_TRUE(measurer->prefetch(t, std::vector<Schedule>{t.tmpl.static_schedule()}));
+    for (const size_t i : {1, 0, 3, 2}) {
+      const std::vector<Schedule> batch{tasks[i].tmpl.static_schedule()};
+      const Collected got = measure_all(*measurer, tasks[i], batch);
+      EXPECT_EQ(got.reports[0], 1);
+      ASSERT_TRUE(got.results[0].ok()) << got.results[0].message;
+      EXPECT_EQ(got.results[0].message, "");  // it was checked
+      EXPECT_DOUBLE_EQ(got.results[0].median(), made_up_seconds(batch[0].to_json()));
+    }
+  }
+}
+
 TEST(CudaMeasure, OneScheduleTwiceInABatch) {
   HEDDLE_SKIP_WITHOUT_NVRTC();
   const TuneTask task = gpu_matmul();
