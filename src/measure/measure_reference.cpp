@@ -36,7 +36,9 @@ std::vector<int64_t> draw_positions(int64_t size, uint64_t seed) {
   return positions;
 }
 
-NDArray gather(const NDArray& from, const std::vector<int64_t>& positions) {
+}  // namespace
+
+NDArray gather(const NDArray& from, std::span<const int64_t> positions) {
   NDArray out = NDArray::empty({static_cast<int64_t>(positions.size())}, from.dtype());
   const auto width = static_cast<size_t>(from.dtype().bytes());
   for (size_t i = 0; i < positions.size(); ++i) {
@@ -46,8 +48,6 @@ NDArray gather(const NDArray& from, const std::vector<int64_t>& positions) {
   }
   return out;
 }
-
-}  // namespace
 
 Reference::Reference(const ComputeDag& dag, bool allow_tf32,
                      FunctionRef<SharedRegion(int64_t)> memory)
@@ -101,39 +101,58 @@ void Reference::store(std::span<const NDArray> outputs, std::span<const NDArray>
   reinterpret_cast<Header*>(memory_)->ready.store(true, std::memory_order_release);
 }
 
+Sample Reference::sample(uint64_t seed) const {
+  Sample out;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const int64_t size = values(outputs_[i]).size();
+    out.push_back(size > 4 * kSampled ? draw_positions(size, seed + i) : std::vector<int64_t>());
+  }
+  return out;
+}
+
 std::string Reference::difference(std::span<const NDArray> outputs, bool all, uint64_t seed) const {
-  HEDDLE_ICHECK(ready() && outputs.size() == outputs_.size(), "the reference is not there yet");
-  const bool bounded = reinterpret_cast<const Header*>(memory_)->bounded;
+  HEDDLE_ICHECK(outputs.size() == outputs_.size(), "a comparison has all outputs");
+  const Sample at = all ? Sample(outputs.size()) : sample(seed);
+  std::vector<NDArray> got;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    got.push_back(at[i].empty() ? outputs[i] : gather(outputs[i], at[i]));
+  return difference(got, at);
+}
+
+std::string Reference::difference(std::span<const NDArray> gathered, const Sample& sample) const {
+  HEDDLE_ICHECK(ready() && gathered.size() == outputs_.size() && sample.size() == outputs_.size(),
+                "the reference is not there yet");
   ::mprotect(memory_, static_cast<size_t>(region_.bytes()),
              PROT_READ);  // read-only in this process; a failure only costs protection
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Output& o = outputs_[i];
-    const Tolerance t = tolerance(i);
-    const NDArray right = values(o);
-    if (right.size() == 0) continue;
-    const bool sampled = !all && right.size() > 4 * kSampled;
-    std::vector<int64_t> positions;
-    Difference d;
-    if (sampled) {
-      positions = draw_positions(right.size(), seed + i);
-      const NDArray got = gather(outputs[i], positions), want = gather(right, positions);
-      d = bounded ? compare_each(got, want, gather(allowed(o), positions))
-                  : compare(got, want, t.rtol, t.atol);
-    } else if (bounded) {
-      d = compare_each(outputs[i], right, allowed(o));
-    } else if (!allclose(outputs[i], right, t.rtol, t.atol)) {
-      d = compare(outputs[i], right, t.rtol, t.atol);
-    }
-    if (d.ok()) continue;
-    const int64_t first =
-        sampled ? positions[static_cast<size_t>(d.first_mismatch)] : d.first_mismatch;
-    char values[96];
-    std::snprintf(values, sizeof values, "%.9g for %.9g", d.first_a, d.first_b);
-    return "output '" + o.name + "': " + std::to_string(d.mismatches) + " of " +
-           std::to_string(sampled ? kSampled : right.size()) + (sampled ? " sampled" : "") +
-           " elements are wrong, first at " + index_text(first, o.shape) + ": " + values;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    std::string why = difference_of(i, gathered[i], sample[i]);
+    if (!why.empty()) return why;
   }
   return "";
+}
+
+std::string Reference::difference_of(size_t i, const NDArray& got,
+                                     std::span<const int64_t> positions) const {
+  const Output& o = outputs_[i];
+  const Tolerance t = tolerance(i);
+  const bool bounded = reinterpret_cast<const Header*>(memory_)->bounded;
+  const bool sampled = !positions.empty();
+  const NDArray right = sampled ? gather(values(o), positions) : values(o);
+  if (right.size() == 0) return "";
+  Difference d;
+  if (bounded) {
+    d = compare_each(got, right, sampled ? gather(allowed(o), positions) : allowed(o));
+  } else if (sampled || !allclose(got, right, t.rtol, t.atol)) {
+    d = compare(got, right, t.rtol, t.atol);
+  }
+  if (d.ok()) return "";
+  const int64_t first =
+      sampled ? positions[static_cast<size_t>(d.first_mismatch)] : d.first_mismatch;
+  char values[96];
+  std::snprintf(values, sizeof values, "%.9g for %.9g", d.first_a, d.first_b);
+  return "output '" + o.name + "': " + std::to_string(d.mismatches) + " of " +
+         std::to_string(right.size()) + (sampled ? " sampled" : "") +
+         " elements are wrong, first at " + index_text(first, o.shape) + ": " + values;
 }
 
 Schedule vector_schedule(const ComputeDag& dag, const Target& target) {

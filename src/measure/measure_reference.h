@@ -17,6 +17,13 @@
 
 namespace heddle::measuring {
 
+/// Positions of elements (in row-major order) of each output that are compared in place of all of
+/// them. An output without positions is compared whole.
+using Sample = std::vector<std::vector<int64_t>>;
+
+/// The elements of `from`, an array in the memory of this process, at `positions`.
+NDArray gather(const NDArray& from, std::span<const int64_t> positions);
+
 /// The outputs of a DAG. The tuner makes the memory, one worker fills it, and all read it. Readers
 /// map it read-only, so that a candidate that writes to a wrong address crashes and does not change
 /// the reference.
@@ -37,9 +44,13 @@ class Reference {
   /// The place of the memory, for other processes.
   Json place() const { return region_.place(); }
 
-  /// Compares `outputs` with the reference: all elements, or the first, the last and a thousand
-  /// drawn by `seed`. Returns "" when they agree, else a description of the difference.
+  /// The first element, the last one and a thousand drawn by `seed` of each large output.
+  Sample sample(uint64_t seed) const;
+  /// Compares `outputs` with the reference: all elements, or those of sample(seed). Returns "" when
+  /// they agree, else a description of the difference.
   std::string difference(std::span<const NDArray> outputs, bool all, uint64_t seed) const;
+  /// The same for the elements that `sample` names, where only those were taken from the outputs.
+  std::string difference(std::span<const NDArray> gathered, const Sample& sample) const;
 
  private:
   struct Header {
@@ -53,6 +64,7 @@ class Reference {
     size_t offset = 0, allowed_offset = 0;
     double magnitude = 0;
   };
+  std::string difference_of(size_t i, const NDArray& got, std::span<const int64_t> positions) const;
   NDArray values(const Output& o) const;
   NDArray allowed(const Output& o) const;
   Tolerance& tolerance(size_t i) const;

@@ -7,6 +7,7 @@
 #include "heddle/runtime/cuda_timing.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
+#include "measure/device_gather.h"
 #include "measure/measured_task.h"
 
 namespace heddle::measuring {
@@ -146,9 +147,12 @@ class Gpu0 : public TuningDevice {
     return std::make_unique<GpuKernelOnDevice>(std::move(code), sets_, outputs_);
   }
 
-  std::vector<NDArray> outputs() override {
+  std::vector<NDArray> outputs(const Sample& sample) override {
     std::vector<NDArray> out;
-    for (const NDArray& o : outputs_) out.push_back(o.to_host());
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const bool whole = sample.empty() || sample[i].empty();
+      out.push_back(whole ? outputs_[i].to_host() : gather_(outputs_[i], sample[i]));
+    }
     return out;
   }
 
@@ -157,6 +161,7 @@ class Gpu0 : public TuningDevice {
  private:
   Sets sets_;
   std::vector<NDArray> outputs_;  ///< the outputs of the first set
+  DeviceGather gather_{kDevice};
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "heddle/measure/measure.h"
 #include "heddle/runtime/kernel.h"
+#include "measure/measure_reference.h"
 
 namespace heddle::measuring {
 
@@ -35,8 +36,9 @@ class TuningDevice {
   virtual void open(const TuneTask& task, const std::vector<NDArray>& inputs, bool cold) = 0;
   /// `steps` are those of the schedule of the code.
   virtual std::unique_ptr<DeviceKernel> load(KernelCode code, const Json& steps) = 0;
-  /// The outputs of the last first_call, on the CPU, in the order of the DAG.
-  virtual std::vector<NDArray> outputs() = 0;
+  /// The outputs of the last first_call, on the CPU, in the order of the DAG. Of an output that has
+  /// positions in `sample` (all have, or it is empty), only these elements are copied.
+  virtual std::vector<NDArray> outputs(const Sample& sample) = 0;
   /// Whether the process cannot use this device any more.
   virtual bool lost() = 0;
 };

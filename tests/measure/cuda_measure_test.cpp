@@ -4,15 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <thread>
 
+#include "heddle/ops/elementwise.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/cuda_program.h"
 #include "heddle/runtime/timer.h"
 #include "measure/cuda_candidate.h"
 #include "measure/cuda_testing.h"
+#include "measure/device_gather.h"
 #include "measure/gpu_turn.h"
 #include "measure/local_measurer.h"
 #include "runtime/cuda/fake_driver.h"
@@ -226,6 +229,47 @@ TEST(CudaMeasure, AWrongAnswerIsFound) {
       dynamic_cast<measuring::LocalMeasurer&>(*measurer));
   const Collected again = measure_all(*measurer, task, gpu_candidates(task, 2));
   EXPECT_TRUE(again.results[1].ok()) << again.results[1].message;
+}
+
+// Once there is a best candidate, only some elements of a large output come from the device.
+TEST(CudaMeasure, AWrongElementOfASampleIsFound) {
+  HEDDLE_SKIP_WITHOUT_NVRTC();
+  const TuneTask task =
+      make_task("relu:96x64", {ops::relu(placeholder({96, 64}, f32, "A"))}, an_h200());
+  const std::vector<Schedule> schedules = gpu_candidates(task, 2);
+  const auto measurer = emulated_measurer({}, {}, "wrong output");
+  constexpr double kBest = 1e-5;  // no candidate is faster
+  const Collected got = measure_all(*measurer, task, schedules, TuneClock(), kBest);
+  EXPECT_TRUE(got.results[0].ok()) << got.results[0].message;
+  EXPECT_EQ(got.results[1].error, MeasureError::WrongAnswer);
+  EXPECT_THAT(got.results[1].message, HasSubstr("1 of 1024 sampled elements"));
+}
+
+// The fake driver's kernel does what the text says, of which NVRTC makes machine code.
+TEST(CudaMeasure, ElementsAreGatheredOnTheDevice) {
+  HEDDLE_SKIP_WITHOUT_NVRTC();
+  cuda::FakeDriver driver;
+  driver.kernels["gather"] = {
+      3,
+      [](std::vector<void*> p) {
+        const auto* at = static_cast<const int64_t*>(p[1]);
+        const auto bytes = reinterpret_cast<size_t>(p[3]), count = reinterpret_cast<size_t>(p[4]);
+        for (size_t i = 0; i < count; ++i)
+          std::memcpy(static_cast<char*>(p[2]) + i * bytes,
+                      static_cast<char*>(p[0]) + at[i] * int64_t(bytes), bytes);
+      },
+      0, 2};
+  const cuda::ScopedDriver scope(&driver.api());
+  measuring::DeviceGather gather(0);
+  const std::vector<int64_t> positions{0, 599, 77, 77};
+  for (const DataType type : {f16, f32, i64}) {
+    const NDArray all = NDArray::random({20, 30}, type, 3);
+    const NDArray got = gather(all.to_device(Device::cuda()), positions);
+    ASSERT_EQ(got.size(), 4);
+    for (int64_t i = 0; i < 4; ++i)
+      EXPECT_EQ(got.get(i), all.get(positions[static_cast<size_t>(i)])) << to_string(type);
+  }
+  EXPECT_EQ(driver.launches.size(), 3);
 }
 
 TEST(CudaMeasure, RacesToTheEndAndDropsWhoFails) {

@@ -532,6 +532,14 @@ TEST(MeasureReference, FindsWhatIsWrong) {
   wrong = right.copy();
   wrong.at<float>({99, 99}) += 0.5f;
   EXPECT_NE(reference.difference(std::vector{wrong}, false, 1).find("[99, 99]"), std::string::npos);
+  // The elements alone, as they come from a device.
+  const measuring::Sample sample = reference.sample(1);
+  EXPECT_EQ(sample.at(0).size(), 1024);
+  EXPECT_EQ(reference.difference(std::vector{measuring::gather(right, sample[0])}, sample), "");
+  const NDArray taken = measuring::gather(wrong, sample[0]);
+  EXPECT_EQ(taken.size(), 1024);
+  EXPECT_EQ(reference.difference(std::vector{taken}, sample),
+            reference.difference(std::vector{wrong}, false, 1));
   // What is not written is found, whatever its type.
   measuring::poison(wrong);
   EXPECT_NE(reference.difference(std::vector{wrong}, false, 1), "");
