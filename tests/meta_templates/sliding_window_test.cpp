@@ -1,5 +1,6 @@
-// Depthwise convolutions on a GPU: channels first and last, strides, dilation, padding, sizes that
-// divide no tile, epilogues. The emulator's results of the kernel equal the interpreter's.
+// Depthwise convolutions and pooling on a GPU: channels first and last, strides, dilation, padding,
+// sizes that divide no tile, epilogues. The emulator's results of the kernel equal the
+// interpreter's.
 #include <gtest/gtest.h>
 
 #include "codegen/cuda/nvrtc.h"
@@ -39,10 +40,22 @@ selftest::RandomProgram depthwise(const Form& f) {
   return p;
 }
 
+// An image whose channels are innermost.
+selftest::RandomProgram pool(bool average, DataType type, int64_t c, int64_t h, int64_t w,
+                             ops::Pool how) {
+  how.layout = ops::Layout::ChannelsLast;
+  selftest::RandomProgram p;
+  p.inputs = {placeholder({2, h, w, c}, type, "x")};
+  p.outputs = {average ? ops::avg_pool(p.inputs[0], how) : ops::max_pool(p.inputs[0], how)};
+  p.reduce_length = 16;
+  p.text = to_string(type) + (average ? " average of " : " maximum of ") + std::to_string(c) +
+           " channels " + std::to_string(h) + "x" + std::to_string(w);
+  return p;
+}
+
 // The static choice, and some random configs.
-void check(const Form& f, int configs = 2) {
+void check_right(const selftest::RandomProgram& p, int configs = 2) {
   const AutoSchedulerOptionsScope scope(options());
-  const selftest::RandomProgram p = depthwise(f);
   const Template t = make_template(ComputeDag(p.outputs), h200());
   ASSERT_GE(t.knob_index("tile_x"), 0) << p.text << " is scheduled by another template";
   check_emulated(p, t.instantiate(t.default_config()));
@@ -53,6 +66,8 @@ void check(const Form& f, int configs = 2) {
     check_emulated(p, t.instantiate(c));
   }
 }
+
+void check(const Form& f) { check_right(depthwise(f)); }
 
 TEST(Depthwise, ChannelsLast) {
   check({});
@@ -70,6 +85,28 @@ TEST(Depthwise, ChannelsFirst) {
   check({.layout = first, .c = 4, .h = 12, .w = 16, .stride = 2});
   check({.layout = first, .c = 4, .h = 9, .w = 14, .r = 5, .pad = 2});
   check({.layout = first, .c = 2, .h = 11, .w = 12, .pad = 2, .dilation = 2});
+}
+
+TEST(Pooling, ChannelsLast) {
+  check_right(pool(false, f16, 8, 12, 13, {.kernel = {3}, .stride = {2}, .padding = {1}}));
+  check_right(pool(false, f32, 12, 9, 7, {.kernel = {2}}));
+  check_right(pool(false, bf16, 6, 10, 9, {.kernel = {3, 2}, .stride = {1}, .dilation = {2, 1}}));
+  check_right(pool(true, f16, 16, 11, 12, {.kernel = {3}, .stride = {1}, .padding = {1}}));
+  check_right(pool(true, f32, 3, 8, 8, {.kernel = {2}, .stride = {2}, .count_include_pad = true}));
+}
+
+// Pooling whose windows go along the last axis has no vectors of it, and sums of whole rows or
+// columns are no windows.
+TEST(Pooling, OthersAreNone) {
+  const AutoSchedulerOptionsScope scope(options());
+  const auto taken = [](const Tensor& y) {
+    return make_template(ComputeDag({y}), h200()).knob_index("tile_x") >= 0;
+  };
+  const Tensor x = placeholder({2, 8, 12, 12}, f16, "x");
+  EXPECT_TRUE(taken(ops::max_pool(x, {.kernel = {2}, .layout = ops::Layout::ChannelsLast})));
+  EXPECT_FALSE(taken(ops::max_pool(x, {.kernel = {2}})));
+  EXPECT_FALSE(taken(ops::global_max_pool(x, ops::Layout::ChannelsLast)));
+  EXPECT_FALSE(taken(ops::sum(x, {1})));
 }
 
 // A product, and a convolution over channels, are scheduled by other templates.

@@ -1,10 +1,11 @@
 // clang-format off
-// Depthwise convolutions on a GPU, and other sums over a short window where no element of the filter
-// is read by two channels: a matrix unit has no use for them, and memory bounds them.
+// Windows that slide over an image on a GPU: depthwise convolutions, and other sums where no element
+// of the filter is read by two channels; pooling of images whose channels are innermost. A matrix
+// unit has no use for them, and memory bounds them.
 //
 //   for blocks, threads: vectors of the last axis x tiles of the window's axes
 //     window[..] = the part of the image that the tile reads     registers, by vectors
-//     acc[..] = 0; for taps, tile: acc += window * filter         unrolled
+//     acc[..] = 0; for taps, tile: acc += window * filter         unrolled (pooling: no filter)
 //     output stage[..] = epilogue(acc)
 // clang-format on
 //
@@ -24,19 +25,38 @@ constexpr int64_t kMostTaps = 64;
 constexpr int64_t kMostAccumulators = 64, kMostWindow = 192, kMostSteps = 1024;
 
 // The image: each output has its own elements of it, which overlap along some axes only. The filter
-// depends on fewer axes.
+// depends on fewer axes; pooling has none.
 struct Operands {
   const Access *image = nullptr, *filter = nullptr;
 };
 
+// Whether some dimension is read by a window that goes along it: a point of the result has several
+// neighbouring elements, and the last axis goes through the last dimension by single steps.
+bool pools(const Operation& op, const Access& image) {
+  if (image.affine.empty()) return false;
+  bool slides = false;
+  for (const auto& f : image.affine) {
+    const auto uses = [&](const std::vector<Axis>& axes) {
+      return std::any_of(axes.begin(), axes.end(),
+                         [&](const Axis& a) { return f->coefficient(a.var()) != 0; });
+    };
+    slides |= uses(op.axes()) && uses(op.reduce_axes());
+  }
+  const Affine& last = *image.affine.back();
+  return slides && image.reuse_axes.empty() && last.coefficient(op.axes().back().var()) == 1 &&
+         std::all_of(op.reduce_axes().begin(), op.reduce_axes().end(),
+                     [&](const Axis& a) { return last.coefficient(a.var()) == 0; });
+}
+
 std::optional<Operands> operands_of(const ComputeDag& dag, int stage) {
   const std::vector<Access>& reads = dag.info(stage).reads;
-  if (reads.size() != 2) return {};
   for (const Access& a : reads) {
     for (const auto& f : a.affine) {
       if (!f) return {};
     }
   }
+  if (reads.size() == 1 && pools(dag.stage(stage), reads[0])) return Operands{&reads[0], nullptr};
+  if (reads.size() != 2) return {};
   for (const auto& [x, y] : {std::pair{0, 1}, std::pair{1, 0}}) {
     const Access &image = reads[static_cast<size_t>(x)], &filter = reads[static_cast<size_t>(y)];
     if (image.reuse_axes.empty() && !image.window_axes.empty() && !filter.reuse_axes.empty() &&
@@ -47,9 +67,8 @@ std::optional<Operands> operands_of(const ComputeDag& dag, int stage) {
 }
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
-  if (!target.is_cuda() || g.attached || g.anchor_class != StageClass::ComplexReduction)
-    return false;
   const Operation& op = dag.stage(g.anchor);
+  if (!target.is_cuda() || g.attached || !op.is_reduction()) return false;
   return op.axes().size() > 1 && op.bodies()[0].as<Reduce>()->combiner->size() == 1 &&
          dag.info(g.anchor).reduce_points <= kMostTaps && operands_of(dag, g.anchor).has_value();
 }
@@ -113,7 +132,7 @@ class Recipe {
   }
 
   void write() {
-    const Choice choice = t_.decide("cuda_depthwise", problem_, rule);
+    const Choice choice = t_.decide("cuda_sliding_window", problem_, rule);
     lanes_ = t_.knob("lanes", {1, 2, 4, 8}, choice);
     tile_x_ = t_.knob("tile_x", {1, 2, 4, 8}, choice);
     tile_y_ = t_.knob("tile_y", {1, 2, 4}, choice);
@@ -129,7 +148,11 @@ class Recipe {
     });
     StageRef out = t_.stage(g_.output_stage), anchor = t_.stage(g_.anchor);
     StageRef acc = g_.output_stage == g_.anchor ? anchor.cache_write() : anchor;
-    StageRef window = t_.stage(operands_.image->producer).cache_read({acc});
+    const int image = operands_.image->producer;
+    // What pads for pooling is computed where it is read: by vectors, from the caches.
+    const bool inlined = std::find(g_.inlined.begin(), g_.inlined.end(), image) != g_.inlined.end();
+    std::optional<StageRef> window;
+    if (!inlined) window = t_.stage(image).cache_read({acc});
     const Tile of_out = cut(out);
     std::vector<Loop> order = of_out.outer;
     order.insert(order.end(), of_out.inner.begin(), of_out.inner.end());
@@ -139,7 +162,7 @@ class Recipe {
     out.bind(thread, LoopKind::ThreadX);
     finish(out, of_out);
     acc.compute_at(out, thread);
-    window.compute_at(out, thread);
+    if (window) window->compute_at(out, thread);
     const Tile of_acc = cut(acc);
     order = of_acc.outer;
     for (const Loop r : acc.all_reduce_axes()) order.push_back(r);
@@ -147,7 +170,7 @@ class Recipe {
     acc.reorder(order);
     for (const Loop r : acc.all_reduce_axes()) acc.unroll(r);
     finish(acc, of_acc);
-    load(window);
+    if (window) load(*window);
   }
 
  private:
@@ -230,7 +253,7 @@ class Recipe {
 
 void build(TemplateBuilder& t, const StageGroup& g) { Recipe(t, g).write(); }
 
-HEDDLE_REGISTER_META_TEMPLATE({"cuda_depthwise", 2, matches, build});
+HEDDLE_REGISTER_META_TEMPLATE({"cuda_sliding_window", 2, matches, build});
 
 }  // namespace
 }  // namespace heddle::meta
