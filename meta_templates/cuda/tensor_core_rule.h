@@ -27,6 +27,8 @@ struct TensorCoreProblem {
   std::array<Operand, 2> operands;  ///< operand of the rows; operand of the columns
   /// Whether the column operand is contiguous along the columns.
   bool cols_lie_across = false;
+  /// Bytes of an element of the results where TMA can store boxes of them; else 0.
+  int64_t boxed_bytes = 0;
   /// Whether warp groups add up each tile of the depth in registers of its own (8-bit floats).
   bool partial_sums = false;
   Gpu gpu;

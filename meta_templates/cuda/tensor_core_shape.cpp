@@ -81,6 +81,7 @@ TensorCoreShape::TensorCoreShape(const ComputeDag& dag, const StageGroup& g)
     : dag_(&dag),
       op_(&dag.stage(g.anchor)),
       anchor_(g.anchor),
+      output_(g.output_stage),
       axes_(contraction_shape(dag, g.anchor, kLanes)),
       view_(tensor_core_view(dag, g.anchor, g.allow_tf32)),
       pack_(4 / tensor_core_operands(*op_, g.allow_tf32)->bytes()) {
@@ -123,6 +124,7 @@ TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu) const {
       for (int i : *list) p.batch *= op_->axes()[static_cast<size_t>(i)].extent();
     }
     for (size_t o = 0; o < 2; ++o) p.operands[o].by_elements = by_elements(o);
+    p.boxed_bytes = boxed_bytes();
     return p;
   }
   p.rows = ContractionView::points(view_->rows);
@@ -137,6 +139,20 @@ TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu) const {
     p.operands[o] = {innermost_->copied[o], constant, by_elements(o), view_operand(o).along_depth};
   }
   return p;
+}
+
+// TMA has no type for f32 that stores all bits and that loads of f32 use, and their direct stores
+// fill whole sectors.
+int64_t TensorCoreShape::boxed_bytes() const {
+  constexpr int64_t kMostBytes = 2, kVectorBytes = 16;
+  constexpr size_t kMostDims = 5;
+  const Operation& out = dag_->stage(output_);
+  const int64_t bytes = out.output(0).dtype().bytes();
+  const bool rows = out.num_outputs() == 1 && out.axes().size() >= 2 &&
+                    out.axes().size() <= kMostDims &&
+                    axes_.v + 1 == static_cast<int>(out.axes().size());
+  if (!rows || bytes > kMostBytes || axes_.cols * bytes % kVectorBytes != 0) return 0;
+  return bytes;
 }
 
 bool TensorCoreShape::lies_along_depth(size_t which) const {

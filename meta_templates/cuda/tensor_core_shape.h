@@ -69,9 +69,10 @@ class TensorCoreShape {
 
  private:
   const ViewOperand& view_operand(size_t which) const;
+  int64_t boxed_bytes() const;
   const ComputeDag* dag_;
   const Operation* op_;
-  int anchor_;
+  int anchor_, output_;
   ContractionShape axes_;
   std::optional<ContractionView> view_;
   std::optional<DepthInnermost> innermost_;

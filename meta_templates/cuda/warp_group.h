@@ -11,13 +11,19 @@ namespace heddle::meta {
 /// The knobs of the recipe.
 struct WarpGroupKnobs {
   Param group_tiles, groups, group_cols, group_stages, raster, pairs;
+  Param store = 0;      ///< 1: results go through shared memory, and TMA stores them
+  Param waves = 0;      ///< 1: blocks share the tiles of the last round (stream-K)
+  int64_t box_row = 0;  ///< elements of a row of a box of them; 0: TMA cannot store them
 };
 
 /// The tile of a block: `tiles` times 64 rows for each of `groups` warp groups, and `cols` columns.
 /// Blocks go through `raster` rows of tiles before they continue with the next columns. With `pair`
-/// 2, two neighbouring blocks with the same columns load these columns together.
+/// 2, two neighbouring blocks with the same columns load these columns together. With `store` 1 the
+/// results go through shared memory, and TMA stores them while the next tile is computed. With
+/// `stream` 1 several blocks share each tile of the last round (target/last_round.h).
 struct WarpGroupTile {
-  int64_t tiles = 1, groups = 1, cols = 64, stages = 2, raster = 1, pair = 1;
+  int64_t tiles = 1, groups = 1, cols = 64, stages = 2, raster = 1, pair = 1, store = 0;
+  int64_t stream = 0;
   int64_t rows() const { return 64 * tiles * groups; }
 };
 

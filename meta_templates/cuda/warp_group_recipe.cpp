@@ -6,6 +6,9 @@
 //       for groups (threadIdx.z): for 4 warps (threadIdx.y):
 //         for 4 steps: for 64-row tiles: wgmma                unrolled
 //     output stage[..] = epilogue(C.local)                    two columns a lane
+//   or, with `store`:
+//     results[..] = epilogue(C.local)                         shared memory, in boxes
+//     output stage[..] = results[..]                          by TMA, a box of 64 rows at a time
 // clang-format on
 //
 // Lowering gives the loads a warp group of their own (lower/gpu/warp_roles.cpp). Operands may have
@@ -14,6 +17,7 @@
 #include "cuda/warp_group.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "cuda/product_loops.h"
 #include "cuda/window_shape.h"
@@ -33,6 +37,16 @@ class Recipe {
   void run(bool pairs) {
     StageRef output = t_.stage(g_.output_stage), acc = padded_sum();
     const Loop place = block_loops(output, pairs);
+    accumulate(acc, output, place);
+  }
+
+  void run_with_boxes(bool pairs) {
+    StageRef output = t_.stage(g_.output_stage), acc = padded_sum();
+    StageRef results =
+        output.pad({{output.axis(shape_.row_axis()), kGroupRows, knobs_.group_tiles, knobs_.groups},
+                    {output.axis(shape_.col_axis()), knobs_.group_cols}});
+    const Loop place = box_loops(output, pairs);
+    fill_boxes(results, output, place);
     accumulate(acc, output, place);
   }
 
@@ -99,42 +113,108 @@ class Recipe {
     return {group_rows, tile, warp, in};
   }
 
-  // Each lane stores two columns: row = 8*i + lane / 4, column = 2*(lane % 4) + j. Returns the
-  // block loop.
-  Loop block_loops(StageRef s, bool pairs) const {
+  // The loops over blocks, and those over the warp groups and columns of a block.
+  struct Blocks {
+    std::vector<Loop> loops;
+    std::optional<Loop> neighbour;
+    Loop group, col;
+  };
+  Blocks cut_blocks(StageRef s, const Axes& axes, Loop group_rows, bool pairs) const {
     const TailStrategy whole = TailStrategy::PredicateStores;
-    const Axes axes = axes_of_output(s);
-    const Rows rows = cut_rows(s, axes.rows);
-    auto [row_block, group] = s.split(rows.group_rows, knobs_.groups, whole);
+    Blocks b;
+    auto [row_block, group] = s.split(group_rows, knobs_.groups, whole);
     auto [raster, row_of_raster] = s.split(row_block, knobs_.raster, whole);
     auto [col_block, col] = s.split(axes.cols, knobs_.group_cols, whole);
-    auto [col_tile, col_in] = s.split(col, 8, whole);
-    auto [lane_col, pair] = s.split(col_in, 2);
-    auto [half, lane_row] = s.split(rows.in, 8);
-    std::vector<Loop> blocks = axes.outer;
-    blocks.insert(blocks.end(), {raster, col_block});
-    Loop neighbour;
+    b.loops = axes.outer;
+    b.loops.insert(b.loops.end(), {raster, col_block});
+    b.group = group;
+    b.col = col;
     if (pairs) {
       auto [row_pair, row_of_pair] = s.split(row_of_raster, 2, whole);
-      blocks.push_back(row_pair);
-      neighbour = row_of_pair;
+      b.loops.push_back(row_pair);
+      b.neighbour = row_of_pair;
     } else {
-      blocks.push_back(row_of_raster);
+      b.loops.push_back(row_of_raster);
     }
-    std::vector<Loop> order = blocks;
-    if (pairs) order.push_back(neighbour);
-    order.insert(order.end(),
-                 {group, rows.warp, lane_row, lane_col, rows.tile, col_tile, half, pair});
+    return b;
+  }
+  // Returns the loop of a block.
+  Loop bind_blocks(StageRef s, const Blocks& b, const std::vector<Loop>& inner) const {
+    std::vector<Loop> order = b.loops;
+    if (b.neighbour) order.push_back(*b.neighbour);
+    order.insert(order.end(), inner.begin(), inner.end());
     s.reorder(order);
-    const Loop block = s.fuse(blocks);
-    if (pairs) s.bind(neighbour, LoopKind::PairX);
-    s.bind(s.fuse(lane_row, lane_col), LoopKind::ThreadX);
-    s.bind(block, LoopKind::PersistentX);
-    s.bind(group, LoopKind::ThreadZ);
+    const Loop block = s.fuse(b.loops);
+    if (b.neighbour) s.bind(*b.neighbour, LoopKind::PairX);
+    t_.when(knobs_.waves, 0, [&] { s.bind(block, LoopKind::PersistentX); });
+    t_.when(knobs_.waves, 1, [&] { s.bind(block, LoopKind::StreamX); });
+    s.bind(b.group, LoopKind::ThreadZ);
+    return b.neighbour ? *b.neighbour : block;
+  }
+
+  // The elements of a lane: two columns, row = 8*i + lane / 4, column = 2*(lane % 4) + j.
+  struct Lanes {
+    Loop col_tile, lane_col, pair, half, lane_row;
+  };
+  Lanes cut_lanes(StageRef s, const Rows& rows, Loop col) const {
+    auto [col_tile, col_in] = s.split(col, 8, TailStrategy::PredicateStores);
+    auto [lane_col, pair] = s.split(col_in, 2);
+    auto [half, lane_row] = s.split(rows.in, 8);
+    return {col_tile, lane_col, pair, half, lane_row};
+  }
+  void bind_lanes(StageRef s, const Rows& rows, const Lanes& l) const {
+    s.bind(s.fuse(l.lane_row, l.lane_col), LoopKind::ThreadX);
     s.bind(rows.warp, LoopKind::ThreadY);
-    for (Loop u : {rows.tile, col_tile, half}) s.unroll(u);
-    s.vectorize(pair);
-    return pairs ? neighbour : block;
+    for (Loop u : {rows.tile, l.col_tile, l.half}) s.unroll(u);
+    s.vectorize(l.pair);
+  }
+
+  // Returns the block loop.
+  Loop block_loops(StageRef s, bool pairs) const {
+    const Axes axes = axes_of_output(s);
+    const Rows rows = cut_rows(s, axes.rows);
+    const Blocks blocks = cut_blocks(s, axes, rows.group_rows, pairs);
+    const Lanes l = cut_lanes(s, rows, blocks.col);
+    const Loop place = bind_blocks(
+        s, blocks,
+        {blocks.group, rows.warp, l.lane_row, l.lane_col, rows.tile, l.col_tile, l.half, l.pair});
+    bind_lanes(s, rows, l);
+    return place;
+  }
+
+  // Boxes of 64 rows, which their warp group stores. Returns the block loop.
+  Loop box_loops(StageRef s, bool pairs) const {
+    const TailStrategy whole = TailStrategy::PredicateStores;
+    const Axes axes = axes_of_output(s);
+    auto [units, row] = s.split(axes.rows, kGroupRows, whole);
+    auto [group_rows, unit] = s.split(units, knobs_.group_tiles, whole);
+    const Blocks blocks = cut_blocks(s, axes, group_rows, pairs);
+    auto [box, col] = s.split(blocks.col, knobs_.box_row, whole);
+    const Loop place = bind_blocks(s, blocks, {blocks.group, unit, box, row, col});
+    for (Loop u : {unit, box}) s.unroll(u);
+    s.tensorize(row);
+    return place;
+  }
+
+  void fill_boxes(StageRef s, StageRef output, Loop place) const {
+    s.compute_at(output, place);
+    s.set_scope(Scope::Shared);
+    const Axes axes = axes_of_output(s);
+    const int m = shape_.row_axis(), n = shape_.col_axis();
+    std::vector<StageRef::StorageDim> dims;
+    for (int d = 0; d < s.num_axes(); ++d) {
+      if (d != m && d != n) dims.push_back({d, 1, 0});
+    }
+    dims.insert(dims.end(), {{n, knobs_.box_row, 0}, {m, 1, 0}, {n, 1, knobs_.box_row}});
+    s.layout(dims);
+    const Rows rows = cut_rows(s, axes.rows);
+    const Lanes l = cut_lanes(s, rows, axes.cols);
+    std::vector<Loop> order = axes.outer;
+    order.insert(order.end(), {rows.group_rows, rows.warp, l.lane_row, l.lane_col, rows.tile,
+                               l.col_tile, l.half, l.pair});
+    s.reorder(order);
+    s.bind(rows.group_rows, LoopKind::ThreadZ);
+    bind_lanes(s, rows, l);
   }
 
   void accumulate(StageRef acc, StageRef host, Loop place) {
@@ -234,8 +314,13 @@ bool takes_warp_groups(const ComputeDag& dag, const StageGroup& g, const TensorC
 
 void warp_group_product(TemplateBuilder& t, const StageGroup& g, const TensorCoreShape& shape,
                         const WarpGroupKnobs& knobs) {
-  t.when(knobs.pairs, 0, [&] { Recipe(t, g, shape, knobs).run(false); });
-  t.when(knobs.pairs, 1, [&] { Recipe(t, g, shape, knobs).run(true); });
+  for (const bool pairs : {false, true}) {
+    t.when(knobs.pairs, pairs ? 1 : 0, [&] {
+      if (knobs.box_row == 0) return Recipe(t, g, shape, knobs).run(pairs);
+      t.when(knobs.store, 0, [&] { Recipe(t, g, shape, knobs).run(pairs); });
+      t.when(knobs.store, 1, [&] { Recipe(t, g, shape, knobs).run_with_boxes(pairs); });
+    });
+  }
 }
 
 }  // namespace heddle::meta

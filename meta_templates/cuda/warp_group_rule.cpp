@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cuda/warp_group.h"
+#include "heddle/target/last_round.h"
 
 namespace heddle::meta {
 namespace {
@@ -19,7 +20,13 @@ constexpr int64_t kMostAccumulators = 208;
 // Rates of an SM per cycle: multiply-adds of 16-bit floats, bytes of shared memory, bytes of L2.
 constexpr double kMultiplies = 2048, kSharedBytes = 128, kL2Bytes = 40;
 // Cycles of the first loads, and elements stored per cycle. Nothing overlaps with either.
-constexpr double kFillCycles = 1500, kStoresPerCycle = 20;
+constexpr double kFillCycles = 1500;
+// Elements of a tile that leave the registers per cycle: directly to memory, each lane four bytes
+// (an H200 took about 7,500 cycles for 128 x 256 of them), and to shared memory.
+constexpr double kStoresPerCycle = 5, kBoxedPerCycle = 24;
+// Bytes of f32 sums that a block stores and loads per cycle where blocks share a tile, and the
+// cycles from one to the other.
+constexpr double kPartBytes = 32, kPartCycles = 3000;
 // Tiles of a result from which on warp groups are considered. Fewer were not measured.
 constexpr int64_t kLeastTiles = 32;
 // Warp groups are chosen only if their cost is below this share of that of mma.sync.
@@ -28,8 +35,18 @@ constexpr int64_t kMostStages = 6, kLeastStages = 3;
 
 int64_t stage_bytes(const WarpGroupTile& t) { return (t.rows() + t.cols) * kRowBytes; }
 
+// Bytes of the results that wait for TMA.
+int64_t boxed_bytes(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  return t.store * t.rows() * t.cols * p.boxed_bytes;
+}
+
 int64_t most_stages(const TensorCoreProblem& p, const WarpGroupTile& t) {
-  return (p.gpu.smem_per_block - kOtherBytes) / stage_bytes(t);
+  return (p.gpu.smem_per_block - kOtherBytes - boxed_bytes(p, t)) / stage_bytes(t);
+}
+
+// Whether rows of boxes of results are filled.
+bool may_box(const TensorCoreProblem& p, int64_t cols) {
+  return p.boxed_bytes > 0 && cols * p.boxed_bytes % kRowBytes == 0;
 }
 
 // One more warp group loads.
@@ -69,6 +86,30 @@ bool agrees(const Choice& given, const char* knob, int64_t value) {
   return !given.has(knob) || given.value(knob) == value;
 }
 
+int64_t tiles_of(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  return ceil_div(p.rows, t.rows()) * ceil_div(p.cols, t.cols) * p.batch;
+}
+
+// The last round where blocks share its tiles.
+LastRound shared_round(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  return last_round(tiles_of(p, t), p.gpu.sms, ceil_div(p.depth, group_box_row(p.pack)));
+}
+
+// Whether a block can hold the tile, and `given` allows it. Sets the number of its stages.
+bool fits(const TensorCoreProblem& p, const Choice& given, WarpGroupTile& t) {
+  if (!agrees(given, "groups", t.groups) || !agrees(given, "group_tiles", t.tiles) ||
+      !agrees(given, "group_cols", t.cols) || !agrees(given, "group_store", t.store) ||
+      !agrees(given, "waves", t.stream))
+    return false;
+  if (!boxes_of_use(t, p.rows, p.cols) || threads_of(t) > p.gpu.threads_per_block) return false;
+  if (t.store && !may_box(p, t.cols)) return false;
+  if (t.stream && shared_round(p, t).parts < 2) return false;
+  if (accumulators(p, t.tiles, t.cols) > most_chosen(p) || most_stages(p, t) < kLeastStages)
+    return false;
+  t.stages = std::min(kMostStages, most_stages(p, t));
+  return true;
+}
+
 // The tile of least cost among those that `given` allows. Where it allows none that a block can
 // hold, its rows are zero.
 WarpGroupTile choose_tile(const TensorCoreProblem& p, const Choice& given) {
@@ -77,18 +118,14 @@ WarpGroupTile choose_tile(const TensorCoreProblem& p, const Choice& given) {
   for (int64_t groups : {2, 1}) {
     for (int64_t tiles : {1, 2}) {
       for (int64_t cols : column_counts(p)) {
-        WarpGroupTile t{tiles, groups, cols, 2, 1};
-        if (!agrees(given, "groups", groups) || !agrees(given, "group_tiles", tiles) ||
-            !agrees(given, "group_cols", cols))
-          continue;
-        if (!boxes_of_use(t, p.rows, p.cols) || threads_of(t) > p.gpu.threads_per_block) continue;
-        if (accumulators(p, tiles, cols) > most_chosen(p) || most_stages(p, t) < kLeastStages)
-          continue;
-        t.stages = std::min(kMostStages, most_stages(p, t));
-        const double cycles = warp_group_cycles(p, t);
-        if (least >= 0 && cycles >= least) continue;
-        least = cycles;
-        best = t;
+        for (int64_t way : {0, 1, 2, 3}) {
+          WarpGroupTile t{tiles, groups, cols, 2, 1, 1, way % 2, way / 2};
+          if (!fits(p, given, t)) continue;
+          const double cycles = warp_group_cycles(p, t);
+          if (least >= 0 && cycles >= least) continue;
+          least = cycles;
+          best = t;
+        }
       }
     }
   }
@@ -108,10 +145,17 @@ double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t) {
                loads = (r + (t.pair == 2 ? c / 2 : c)) * kRowBytes / kL2Bytes;
   // A step is 128 bytes of the depth, which take the same time in every type.
   const double steps = static_cast<double>(ceil_div(p.depth, group_box_row(p.pack)));
-  const double tiles =
-      static_cast<double>(ceil_div(p.rows, t.rows()) * ceil_div(p.cols, t.cols) * p.batch);
-  const double rounds = std::ceil(tiles / static_cast<double>(p.gpu.sms));
-  return kFillCycles + rounds * (steps * std::max(products, loads) + r * c / kStoresPerCycle);
+  const double step = std::max(products, loads),
+               stores = r * c / (t.store ? kBoxedPerCycle : kStoresPerCycle);
+  const int64_t tiles = tiles_of(p, t);
+  if (!t.stream) {
+    const auto rounds = static_cast<double>(ceil_div(tiles, p.gpu.sms));
+    return kFillCycles + rounds * (steps * step + stores);
+  }
+  const LastRound last = shared_round(p, t);
+  const double sums = r * c * 4 * static_cast<double>(1 + last.parts) / kPartBytes + kPartCycles;
+  return kFillCycles + static_cast<double>(tiles / p.gpu.sms) * (steps * step + stores) +
+         static_cast<double>(last.steps) * step + sums + stores;
 }
 
 NamedFeatures WarpGroupProblem::features() const {
@@ -128,7 +172,7 @@ Choice warp_group_rule(const WarpGroupProblem& problem, const Choice& given) {
   WarpGroupTile t = choose_tile(p, given);
   if (t.rows() == 0) t = choose_tile(p, Choice());
   if (t.rows() == 0) t = WarpGroupTile{};
-  const int64_t tiles = ceil_div(p.rows, t.rows()) * ceil_div(p.cols, t.cols) * p.batch;
+  const int64_t tiles = tiles_of(p, t);
   const bool faster =
       tiles >= kLeastTiles && warp_group_cycles(p, t) < problem.mma_cycles * kWorthwhile;
   Choice choice;
@@ -138,6 +182,12 @@ Choice warp_group_rule(const WarpGroupProblem& problem, const Choice& given) {
   choice.set("groups", t.groups, "warp groups that multiply");
   choice.set("group_cols", t.cols, "columns of a block's tile");
   choice.set("group_stages", t.stages, "tiles in rotation");
+  if (p.boxed_bytes > 0)
+    choice.set("group_store", t.store,
+               t.store ? "TMA stores the results while the next tile is computed"
+                       : "each lane stores its results");
+  choice.set("waves", t.stream,
+             t.stream ? "blocks share the tiles of the last wave" : "a block computes whole tiles");
   choice.set("pairs", 0, "each block loads all of its tiles: pairs were slower");
   choice.set("raster", t.raster, "rows of tiles that are taken together, for the second cache");
   return choice;
@@ -152,15 +202,24 @@ WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const TensorCoreProblem& p, Pa
   k.group_stages = t.knob("group_stages", {2, 3, 4, 5, 6}, choice);
   k.raster = t.knob("raster", {1, 2, 4, 8, 16}, choice);
   k.pairs = t.choice("pairs", choice);
+  k.waves = t.kind("waves", {"whole", "stream_k"}, choice, {0, 1});
+  if (p.boxed_bytes > 0) {
+    k.store = t.kind("group_store", {"direct", "tma"}, choice, {0, 1});
+    k.box_row = kRowBytes / p.boxed_bytes;
+  }
   const Gpu gpu = p.gpu;
   const int64_t rows = p.rows, cols = p.cols, batches = p.batch;
   const auto tile = [=](const auto& v) {
-    return WarpGroupTile{v(k.group_tiles),  v(k.groups), v(k.group_cols),
-                         v(k.group_stages), v(k.raster), v(k.pairs) + 1};
+    return WarpGroupTile{v(k.group_tiles), v(k.groups),    v(k.group_cols), v(k.group_stages),
+                         v(k.raster),      v(k.pairs) + 1, v(k.store),      v(k.waves)};
   };
   t.require("the rings of a warp-specialized block must fit shared memory", [=](const auto& v) {
     return v(unit) == 0 ||
-           stage_bytes(tile(v)) * v(k.group_stages) + kOtherBytes <= gpu.smem_per_block;
+           stage_bytes(tile(v)) * v(k.group_stages) + boxed_bytes(p, tile(v)) + kOtherBytes <=
+               gpu.smem_per_block;
+  });
+  t.require("rows of the boxes that TMA stores must be whole", [=](const auto& v) {
+    return v(unit) == 0 || v(k.store) == 0 || may_box(p, v(k.group_cols));
   });
   t.require("the accumulators of a warp group must fit its registers", [=](const auto& v) {
     return v(unit) == 0 || accumulators(p, v(k.group_tiles), v(k.group_cols)) <= kMostAccumulators;
@@ -168,6 +227,11 @@ WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const TensorCoreProblem& p, Pa
   t.require("a block has no more threads than it may", [=](const auto& v) {
     return v(unit) == 0 || threads_of(tile(v)) <= gpu.threads_per_block;
   });
+  t.require("blocks share tiles where the last wave has too few for all of them",
+            [=](const auto& v) {
+              return v(unit) == 0 || v(k.waves) == 0 ||
+                     (v(k.pairs) == 0 && shared_round(p, tile(v)).parts > 1);
+            });
   t.require("each box must have elements of the operands",
             [=](const auto& v) { return v(unit) == 0 || boxes_of_use(tile(v), rows, cols); });
   t.require("persistent blocks must have several tiles", [=](const auto& v) {

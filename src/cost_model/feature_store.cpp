@@ -179,6 +179,7 @@ void fill_annotations(Sink& out, const StoreView& v) {
       case LoopKind::LastBlock:
       case LoopKind::PersistentX:
       case LoopKind::PairX:
+      case LoopKind::StreamX:
       case LoopKind::Tensorized:
       case LoopKind::SoftwarePipelined:
       case LoopKind::Serial:

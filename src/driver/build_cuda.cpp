@@ -31,7 +31,7 @@ std::string source_text(const void* context, const std::string& form) {
 bool is_tickets(const GpuProgram& p, const Buffer& b) {
   for (const auto* list : {&p.prepare, &p.main}) {
     for (const GpuKernel& k : *list) {
-      if (k.tail && k.tickets == b) return true;
+      if (k.tickets == b) return true;
     }
   }
   return false;

@@ -322,6 +322,10 @@ void Printer::tile_op(const TileOp& t) {
       out_ += std::string("barrier.arrive") + (t.count ? ".pair" : "");
       break;
     case TileOpKind::BarrierWait: out_ += "barrier.wait"; break;
+    case TileOpKind::BulkStore:
+      out_ += "bulk_store." + number(t.m) + "x" + number(t.n) + ".d" + number(t.k);
+      break;
+    case TileOpKind::LastArrival: out_ += "last_arrival of " + number(t.m); break;
   }
   for (size_t i = 0; i < t.operands.size(); ++i) {
     out_ += i ? ", " : " ";
@@ -341,6 +345,10 @@ void Printer::sync(const Sync& n) {
     case SyncKind::GroupCommit: out_ += "group commit\n"; return;
     case SyncKind::GridWait: out_ += "grid wait\n"; return;
     case SyncKind::Registers: out_ += "registers " + std::to_string(n.pending) + "\n"; return;
+    case SyncKind::WarpGroup: out_ += "sync warp group\n"; return;
+    case SyncKind::StoreFence: out_ += "store fence\n"; return;
+    case SyncKind::StoreCommit: out_ += "store commit\n"; return;
+    case SyncKind::StoreWait: out_ += "store wait " + std::to_string(n.pending) + "\n"; return;
   }
 }
 

@@ -86,6 +86,7 @@ const char* to_string(LoopKind kind) {
     case LoopKind::SoftwarePipelined: return "software_pipelined";
     case LoopKind::PersistentX: return "persistent blockIdx.x";
     case LoopKind::PairX: return "pair of blocks";
+    case LoopKind::StreamX: return "streaming blockIdx.x";
   }
   return "?";
 }

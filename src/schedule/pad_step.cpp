@@ -1,4 +1,5 @@
-// The step pad: a sum of products over longer axes, so that tiles divide them.
+// The step pad: a sum of products, or a stage of elements, over longer axes, so that tiles divide
+// them.
 #include "heddle/ir/simplify.h"
 #include "schedule/stage_maker.h"
 
@@ -14,7 +15,7 @@ class PadStep : public StageMaker {
   // C = sum(k, A.copy * B.copy)  -->  C.pad over longer axes; C = C.pad
   void run() {
     check_computes();
-    STEP_CHECK(stage().is_reduction(), "it is no reduction");
+    if (!stage().is_reduction()) return pad_elements();
     check_reduce_untouched("pad");
     const Reduce* reduce = stage().bodies[0].as<Reduce>();
     STEP_CHECK(stage().buffers.size() == 1 && reduce->combiner->kind == ReduceKind::Sum,
@@ -33,6 +34,31 @@ class PadStep : public StageMaker {
     c.reduce.clear();
     drop_reduce_leaves(&c);
     extend_copies(st);
+  }
+
+  // C[i] = f(i)  -->  C.pad[i] = i < n ? f(i) : 0; C[i] = C.pad[i]
+  void pad_elements() {
+    STEP_CHECK(stage().buffers.size() == 1, "it has several results");
+    STEP_CHECK(step_.params.size() == 3 * step_.axes.size(), "there are three factors an axis");
+    check_results(stage().spatial.size());
+    std::vector<VarBinding> bind;
+    StageState& st = new_stage(stage().name + ".pad", stage().spatial, {}, &bind);
+    StageState& c = stage();
+    for (size_t i = 0; i < step_.axes.size(); ++i) lengthen(i, c, st);
+    Expr value = substitute(c.bodies[0], bind), inside(true);
+    bool longer = false;
+    for (size_t d = 0; d < c.spatial.size(); ++d) {
+      const AxisState &from = s_.axes[c.spatial[d]], &to = s_.axes[st.spatial[d]];
+      if (equal(from.extent, to.extent)) continue;
+      const Expr here = to.var.expr() < from.extent;
+      inside = longer ? Expr(inside && here) : here;
+      longer = true;
+    }
+    const DataType type = c.buffers[0]->dtype;
+    st.bodies = {longer ? make_select(inside, value, make_const(type, 0)) : value};
+    st.buffers = {
+        Buffer::make(c.buffers[0]->name + ".pad", type, shape_of(st.spatial), Scope::Local)};
+    c.bodies = {make_load(st.buffers[0], axis_vars(c.spatial))};
   }
 
   // The axis of `to` that corresponds to axis argument `i` of `from`.

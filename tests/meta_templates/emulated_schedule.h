@@ -36,6 +36,7 @@ inline std::string check_emulated(const selftest::RandomProgram& p, const Schedu
 /// The knobs of warp groups.
 struct Knobs {
   int64_t tiles = 1, groups = 1, cols = 64, stages = 3, raster = 1, pairs = 0, location = -1;
+  int64_t store = 0, waves = 0;
 };
 
 /// Warp groups of these knobs; other knobs have their defaults.
@@ -54,6 +55,8 @@ inline Schedule schedule(const selftest::RandomProgram& p, const Knobs& knobs,
   set("group_stages", knobs.stages);
   set("raster", knobs.raster);
   set("pairs", knobs.pairs);
+  set("waves", knobs.waves);
+  if (t.knob_index("group_store") >= 0) set("group_store", knobs.store);
   if (t.knob_index("location") >= 0) set("location", knobs.location);
   return t.instantiate(c);
 }

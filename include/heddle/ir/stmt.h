@@ -24,7 +24,9 @@ enum class StmtKind : uint8_t { For, Store, Allocate, If, Block, Let, Prefetch, 
 /// ended (lower/row_pipeline.cpp). A `PersistentX` loop runs over blockIdx.x, with as many blocks
 /// as the GPU holds at a time: each block runs its share of the iterations, one after the other.
 /// The two iterations of a `PairX` loop inside of it run in two neighbouring blocks at the same
-/// time, which load together what both need.
+/// time, which load together what both need. `StreamX` is PersistentX, but where the last round has
+/// too few iterations for all blocks, several blocks share each of them: every block runs a part of
+/// the reduction (stream-K, Osama et al. 2023).
 enum class LoopKind : uint8_t {
   Serial,
   Parallel,
@@ -44,6 +46,7 @@ enum class LoopKind : uint8_t {
   SoftwarePipelined,
   PersistentX,
   PairX,
+  StreamX,
 };
 /// The name of a kind, as it is printed.
 const char* to_string(LoopKind kind);
@@ -51,7 +54,7 @@ const char* to_string(LoopKind kind);
 constexpr bool is_cluster(LoopKind k) { return k >= LoopKind::Cluster2 && k <= LoopKind::Cluster8; }
 constexpr bool is_block(LoopKind k) {
   return (k >= LoopKind::BlockX && k <= LoopKind::BlockZ) || is_cluster(k) ||
-         k == LoopKind::PersistentX;
+         k == LoopKind::PersistentX || k == LoopKind::StreamX;
 }
 /// The number of blocks that run one iteration of the loop together; 1 without a cluster.
 constexpr int cluster_size(LoopKind k) {
@@ -60,7 +63,7 @@ constexpr int cluster_size(LoopKind k) {
 constexpr bool is_thread(LoopKind k) { return k >= LoopKind::ThreadX && k <= LoopKind::ThreadZ; }
 /// 0, 1, 2 for the x, y, z of a block or thread loop.
 constexpr int grid_dim(LoopKind k) {
-  if (is_cluster(k) || k == LoopKind::PersistentX) return 0;
+  if (is_cluster(k) || k == LoopKind::PersistentX || k == LoopKind::StreamX) return 0;
   return static_cast<int>(k) - static_cast<int>(is_block(k) ? LoopKind::BlockX : LoopKind::ThreadX);
 }
 
@@ -219,6 +222,11 @@ enum class SyncKind : uint8_t {
               ///< lets the blocks of the next kernel begin
   Registers,  ///< setmaxnreg: each thread of the warp group gives away (pending < 0) or takes
               ///< registers until it has |pending|
+  WarpGroup,  ///< bar.sync: waits until all threads of the warp group have arrived
+  StoreFence,   ///< fence.proxy.async: what this thread stored in shared memory comes before the
+                ///< BulkStores after the next barrier
+  StoreCommit,  ///< this thread's BulkStores since the last commit make one group
+  StoreWait,    ///< waits until TMA has read the tiles of all but `pending` of this thread's groups
 };
 /// A barrier or a wait in a GPU kernel. `pending` is the number of groups of copies that may still
 /// be in flight after an AsyncWait.
@@ -262,6 +270,12 @@ enum class TileOpKind : uint8_t {
   BarrierArrive,  ///< {barrier}: one arrival; `count` 1: at the barriers of both blocks of a pair
   BarrierWait,    ///< {barrier, barrier with the parity as its index}: until the phase of that
                   ///< parity is complete
+  BulkStore,  ///< {tile, destination, coordinates..}: one thread copies a box to memory by TMA, as
+              ///< BulkLoad does from there. Nothing is written beyond the ends.
+  LastArrival,  ///< {last: local, tickets, parts}: all threads of a warp group. `last` becomes 1 in
+                ///< the last of m warp groups that arrive at the ticket, else 0. That one then sees
+                ///< n elements from `parts` on, which the others stored before. The ticket is 0
+                ///< before the first and after the last arrival.
 };
 /// An operand of a tile operation: a position in a buffer.
 struct TileOperand {

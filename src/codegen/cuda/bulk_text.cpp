@@ -4,7 +4,7 @@ namespace heddle::cuda {
 namespace {
 
 constexpr size_t kLeastRank = 2, kMostRank = 5;
-constexpr BulkForm kForms[] = {BulkForm::Alone, BulkForm::Pair, BulkForm::Windows};
+constexpr BulkForm kForms[] = {BulkForm::Alone, BulkForm::Pair, BulkForm::Windows, BulkForm::Store};
 constexpr std::string_view kCoordinates = "xyzuv", kOffsets = "abc";
 
 // "%2, %3": `count` operands from `first` on.
@@ -14,7 +14,27 @@ std::string numbers(size_t first, size_t count) {
   return out;
 }
 
+std::string text_of_store(size_t rank) {
+  std::string parameters, operands;
+  for (size_t d = 0; d < rank; ++d) {
+    parameters += std::string(", int ") + kCoordinates[d];
+    operands += std::string(", \"r\"(") + kCoordinates[d] + ")";
+  }
+  return "$ void " + bulk_name(BulkForm::Store, rank) + "(const TensorMap& map, const void* from" +
+         parameters +
+         ") {\n"
+         "  asm volatile(\"cp.async.bulk.tensor." +
+         std::to_string(rank) +
+         "d.global.shared::cta.bulk_group \"\n"
+         "               \"[%0, {" +
+         numbers(2, rank) +
+         "}], [%1];\"\n"
+         "               ::\"l\"(&map), \"r\"(shared_address(from))" +
+         operands + " : \"memory\");\n}";
+}
+
 std::string text_of(BulkForm form, size_t rank) {
+  if (form == BulkForm::Store) return text_of_store(rank);
   const size_t offsets = form == BulkForm::Windows ? rank - 2 : 0;
   std::string parameters, operands;
   for (size_t d = 0; d < rank; ++d) {
@@ -66,6 +86,7 @@ void for_each(Fn fn) {
 std::string bulk_name(BulkForm form, size_t rank) {
   const std::string dims = std::to_string(rank) + "d";
   if (form == BulkForm::Windows) return "window_load_" + dims;
+  if (form == BulkForm::Store) return "bulk_store_" + dims;
   return "bulk_load_" + dims + (form == BulkForm::Pair ? "_pair" : "");
 }
 

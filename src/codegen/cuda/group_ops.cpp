@@ -63,6 +63,15 @@ void KernelWriter::group_op(const TileOp& t) {
              ");");
       return flush();
     }
+    case TileOpKind::BulkStore: return bulk_store(t);
+    case TileOpKind::LastArrival: {
+      begin({t.operands[0].index, t.operands[1].index});
+      const std::string ticket =
+          address(storage_of(t.operands[1].buffer), value(t.operands[1].index));
+      before("*(" + tile_operand(t.operands[0]).s + ") = " + prelude_.use("last_arrival") + "(" +
+             ticket + ", " + std::to_string(t.m) + ");");
+      return flush();
+    }
     case TileOpKind::LoadMatrix:
     case TileOpKind::RoundTf32:
     case TileOpKind::Mma: break;
@@ -95,6 +104,21 @@ void KernelWriter::bulk_load(const TileOp& t) {
   for (size_t d = offsets; d-- > 0;) call += ", " + value(operands[1 + rank + d].index).s;
   call += ", " + shared_operand(operands.back()) + ");";
   before(call);
+  flush();
+}
+
+void KernelWriter::bulk_store(const TileOp& t) {
+  const GpuKernel::TensorMap* map = find_map(kernel_, t);
+  if (!map) fail("no tensor map for '" + t.operands[1].buffer->name + "'");
+  const size_t rank = t.operands.size() - 1;
+  std::vector<Expr> roots;
+  for (const TileOperand& o : t.operands) roots.push_back(o.index);
+  begin(roots);
+  std::string call = prelude_.use(bulk_name(BulkForm::Store, rank)) + "(" +
+                     map_names_[static_cast<size_t>(map - kernel_.maps.data())] + ", " +
+                     shared_operand(t.operands[0]);
+  for (size_t d = rank; d-- > 0;) call += ", " + value(t.operands[1 + d].index).s;
+  before(call + ");");
   flush();
 }
 

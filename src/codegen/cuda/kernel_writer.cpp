@@ -47,7 +47,7 @@ std::string KernelWriter::signature() {
   std::string gap;
   for (const Buffer& b : kernel_.args) {
     Storage storage{names_.unique(b->name)};
-    const bool written = facts_.written.contains(b.get()) || (kernel_.tail && b == kernel_.tickets);
+    const bool written = facts_.written.contains(b.get()) || b == kernel_.tickets;
     const bool passed_on = written && facts_.read.contains(b.get()) &&
                            (facts_.synchronizes || static_cast<bool>(kernel_.tail));
     parameter_types_.push_back((written ? "" : "const ") + memory_type(b->dtype) +

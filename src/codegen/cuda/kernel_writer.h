@@ -74,6 +74,7 @@ class KernelWriter {
   std::string map_parameters(const std::string& gap);
   std::string shared_operand(const TileOperand& o);
   void bulk_load(const TileOp& t);
+  void bulk_store(const TileOp& t);
   void group_mma(const TileOp& t);
 
   // ---- stores.cpp ----

@@ -5,6 +5,7 @@
 
 #include "codegen/cuda/bulk_text.h"
 #include "codegen/cuda/float8_text.h"
+#include "codegen/cuda/group_text.h"
 #include "codegen/cuda/mma_text.h"
 #include "codegen/cuda/wgmma_text.h"
 #include "heddle/support/error.h"
@@ -518,6 +519,7 @@ constexpr Family kFamilies[] = {
      true},
     {bulk_text, bulk_names,
      [](std::string_view) { return std::string_view("shared_address TensorMap"); }, true},
+    {group_text, group_names, group_needs, true},
     {mma8_text, mma8_names, [](std::string_view) { return std::string_view(); }, true},
     {float8_text, float8_names, float8_needs, false}};
 

@@ -88,6 +88,7 @@ void KernelWriter::loop(const For& f) {
     case LoopKind::Unrolled: return serial_loop(f);
     case LoopKind::Parallel:
     case LoopKind::PersistentX:
+    case LoopKind::StreamX:
     case LoopKind::Tensorized:
     case LoopKind::LastBlock:
       fail(std::string("a ") + to_string(f.loop) + " loop over '" + f.var->name + "'");
@@ -266,6 +267,11 @@ void KernelWriter::sync(const Sync& s) {
     case SyncKind::Registers:
       return line(prelude_.use(s.pending < 0 ? "give_registers" : "take_registers") + "<" +
                   std::to_string(std::abs(s.pending)) + ">();");
+    case SyncKind::WarpGroup: return line(prelude_.use("group_sync") + "();");
+    case SyncKind::StoreFence: return line(prelude_.use("bulk_store_fence") + "();");
+    case SyncKind::StoreCommit: return line(prelude_.use("bulk_store_commit") + "();");
+    case SyncKind::StoreWait:
+      return line(prelude_.use("bulk_store_wait") + "<" + std::to_string(s.pending) + ">();");
   }
 }
 

@@ -29,6 +29,8 @@ std::unordered_set<const BufferNode*> written_by(const GpuKernel& kernel) {
       make_block({kernel.body, kernel.tail}),
       [&](const Stmt& s) {
         if (const auto* store = s.as<Store>()) out.insert(store->buffer.get());
+        const auto* op = s.as<TileOp>();
+        if (op && op->op == TileOpKind::BulkStore) out.insert(op->operands[1].buffer.get());
       },
       [](const Expr&) {});
   return out;
@@ -194,6 +196,7 @@ class Emulation {
         machine.finish_block();
       }
     }
+    machine.stores.finish_launch();
     if (tail == nullptr) return;
     machine.start_tail();
     tail->run(turns(machine.threads));

@@ -27,6 +27,7 @@ class GroupAction final : public Action {
       operands_.push_back(std::move(x));
     }
     check();
+    if (t->op == TileOpKind::BulkStore) m->stores.add_tile(operands_[0].storage);
   }
 
   void run(const Active& active) override {
@@ -37,6 +38,7 @@ class GroupAction final : public Action {
         for (const int g : whole_groups(*machine_, active))
           machine_->groups.wait_for_products(g, op_.k);
         return;
+      case TileOpKind::LastArrival: return arrive(active);
       default: break;
     }
     const std::vector<std::vector<std::int64_t>> at = indices(active);
@@ -66,6 +68,10 @@ class GroupAction final : public Action {
              // Rows across the depth exist for 16-bit floats only. Bytes allow few numbers of
              // columns.
              ((op_.count & 3) == 0 || a.bytes() == 2) && (!bytes || op_.n <= 24 || op_.n % 16 == 0);
+    } else if (op_.op == TileOpKind::BulkStore) {
+      good = shared(op_.operands[0]) && !shared(op_.operands[1]);
+    } else if (op_.op == TileOpKind::LastArrival) {
+      good = op_.operands[0].buffer->scope == Scope::Local && op_.m > 1;
     } else if (op_.op != TileOpKind::GroupWait) {
       good = shared(op_.operands[0]) && shared(op_.operands.back());
     }
@@ -101,6 +107,7 @@ class GroupAction final : public Action {
       case TileOpKind::BarrierWait: return groups.wait(barrier(0, at[0]), at[1]);
       default: break;
     }
+    const bool stores = op_.op == TileOpKind::BulkStore;
     Box box;
     box.tile = operands_[0].storage;
     box.address = box.tile->shared_offset + at[0] * box.tile->buffer->dtype.bytes();
@@ -111,7 +118,7 @@ class GroupAction final : public Action {
     box.thread = thread;
     box.shared = op_.count != 0;
     box.windows = op_.windows;
-    const std::size_t rank = at.size() - 2 - box.windows.size();
+    const std::size_t rank = at.size() - (stores ? 1 : 2) - box.windows.size();
     for (std::size_t d = 0; d < rank; ++d) {
       box.at.push_back(at[1 + d]);
       const int64_t* constant = as_int(box.source->buffer->shape[d]);
@@ -121,7 +128,34 @@ class GroupAction final : public Action {
     if (!box.begins_at_window()) machine_->fail("rows of windows that begin at none of the image");
     if (box.address % (8 * kBoxRowBytes) != 0)
       machine_->fail("a box that does not begin where the swizzle does");
+    if (stores) return machine_->stores.store(std::move(box));
     groups.load(barrier(at.size() - 1, at.back()), std::move(box));
+  }
+
+  // Accesses of other blocks to the parts are ordered before those of the last warp group.
+  void arrive(const Active& active) {
+    const std::vector<std::vector<std::int64_t>> at = indices(active);
+    Storage &last = *operands_[0].storage, &parts = *operands_[2].storage;
+    for (const int g : whole_groups(*machine_, active)) {
+      bool asked = false, is_last = false;
+      for (std::size_t i = 0; i < active.size(); ++i) {
+        if (active[i] / kGroup != g) continue;
+        if (!asked) {
+          is_last = machine_->stores.arrive({operands_[1].storage, at[i][1]}, op_.m);
+          if (is_last) forget(parts, at[i][2]);
+        }
+        asked = true;
+        machine_->thread = active[i];
+        Slot value;
+        value.i = is_last ? 1 : 0;
+        machine_->write(last, at[i][0], value);
+      }
+    }
+    machine_->thread = -1;
+  }
+  void forget(Storage& parts, std::int64_t first) const {
+    if (first < 0 || first + op_.n > parts.size) machine_->fail("parts outside of their memory");
+    if (parts.history != nullptr) std::fill_n(parts.history + first, op_.n, History{});
   }
 
   GroupOperand operand(std::size_t which, std::int64_t index, int lines) const {

@@ -97,6 +97,7 @@ void Machine::start_block(const std::array<std::int64_t, 3>& at) {
   unseen_.clear();
   sent_.clear();
   groups.start_block();
+  stores.start_block();
 }
 
 void Machine::start_tail() {
@@ -106,6 +107,7 @@ void Machine::start_tail() {
 
 void Machine::finish_block() {
   groups.finish_block();
+  stores.finish_block();
   if (unseen_.empty()) return;
   fail("a block of the cluster may be gone when " + unseen_ +
        " is stored in its memory: no barrier comes after");
@@ -115,6 +117,7 @@ void Machine::sync_block() {
   if (!started_) fail("a barrier of a cluster before Started");
   unseen_.clear();
   clock.sync_block();
+  stores.sync_block();
 }
 
 void Machine::store_in_cluster(const Storage& s, std::int64_t position) {
@@ -210,6 +213,10 @@ void Machine::unreadable(const Storage& s, std::int64_t position, State state) c
   if (s.buffer->scope == Scope::Local) {
     fail("access to " + element(s, position) +
          ", which a product of the warp group may still change: no wait for it came before");
+  }
+  if (!s.unseen.empty()) {
+    fail("access to " + element(s, position) +
+         ", which TMA may still read: no StoreWait for its copy came before");
   }
   std::string by = "another thread";
   for (std::size_t t = 0; t < copies_.size(); ++t) {

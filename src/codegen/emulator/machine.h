@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/emulator/bulk_stores.h"
 #include "codegen/emulator/race.h"
 #include "codegen/emulator/warp_groups.h"
 #include "codegen/interpreter/program.h"
@@ -33,6 +34,9 @@ struct Storage {
   History* history = nullptr;  ///< history of the first element; null where one thread uses the
                                ///< buffer, or all only read it
   int histories = 1;           ///< number of histories for each element
+  /// Of a tile that TMA copies from, for each element: 0 where TMA sees it, t + 1 where thread t
+  /// stored it since, -(t + 1) where that thread fenced it too. Empty for other buffers.
+  std::vector<int> unseen;
 
   /// Reads one element of an array.
   Slot (*get)(const void* elements, std::int64_t position) = nullptr;
@@ -64,6 +68,7 @@ class Machine {
         grid_dim{kernel.grid[0] / cluster / kernel.pair, kernel.grid[1], kernel.grid[2]},
         clock(threads),
         groups(*this),
+        stores(*this),
         slots_(kernel.shared),
         shared_bytes_(kernel.shared_bytes) {
     for (const auto& slot : slots_) {
@@ -78,6 +83,7 @@ class Machine {
   const std::array<std::int64_t, 3> block_dim, grid_dim;  ///< along x, y, z
   Clock clock;
   WarpGroups groups;
+  BulkStores stores;
   std::array<std::int64_t, 3> block{};  ///< the running block
   int rank = 0;                         ///< of the running block in its pair
   int thread = -1;                      ///< the thread that is evaluated, -1 for none
@@ -144,6 +150,7 @@ class Machine {
   void settle(Storage& s, std::int64_t position, Slot value) {
     const auto i = static_cast<std::size_t>(slot_of(s, position));
     if (!s.states.empty()) s.states[i] = State::Written;
+    if (!s.unseen.empty()) s.unseen[i] = thread + 1;
     if (s.put != nullptr) {
       s.put(s.array.data(), position, value);
     } else {

@@ -9,6 +9,14 @@ void Clock::remember_read(History& h, const Access& a) const {
     h.other_read.phase = 0;
     return;
   }
+  // The new read conflicts with all later writes that one before a barrier of its warp group
+  // conflicts with.
+  if (h.other_read.phase == phase_ && ordered_in_group(h.other_read, a.thread))
+    h.other_read.phase = 0;
+  if (ordered_in_group(h.read, a.thread)) {
+    h.read = a;
+    return;
+  }
   // The read is of this phase. Two reads of different warps conflict with every write: a write of
   // one of the two warps conflicts with the read of the other.
   const bool two = h.other_read.phase == phase_;

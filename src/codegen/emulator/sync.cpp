@@ -35,6 +35,21 @@ class SyncAction final : public Action {
       // Kernels run one after the other here.
       case SyncKind::GridWait: break;
       case SyncKind::Registers: whole_groups(*machine_, active); break;
+      case SyncKind::WarpGroup:
+        for (const int g : whole_groups(*machine_, active)) {
+          machine_->clock.sync_group(g);
+          machine_->stores.sync_group(g);
+        }
+        break;
+      case SyncKind::StoreFence:
+        for (const int t : active) machine_->stores.fence(t);
+        break;
+      case SyncKind::StoreCommit:
+        for (const int t : active) machine_->stores.commit(t);
+        break;
+      case SyncKind::StoreWait:
+        for (const int t : active) machine_->stores.wait(t, pending_);
+        break;
       case SyncKind::AsyncCommit:
       case SyncKind::AsyncWait:
         if (machine_->cluster > 1) {

@@ -240,6 +240,8 @@ ActionPtr compile_tile_op(Machine* machine, ExprCompiler* exprs, const TileOp* t
     case TileOpKind::LoadMatrix: return std::make_unique<LoadMatrixAction>(machine, exprs, t);
     case TileOpKind::RoundTf32: return std::make_unique<RoundTf32Action>(machine, exprs, t);
     case TileOpKind::BulkLoad:
+    case TileOpKind::BulkStore:
+    case TileOpKind::LastArrival:
     case TileOpKind::GroupMma:
     case TileOpKind::GroupWait:
     case TileOpKind::BarrierInit:

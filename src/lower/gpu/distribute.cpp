@@ -210,6 +210,7 @@ class Rewriter {
                                   kGroupRows, static_cast<int>(t.columns),
                                   static_cast<int>(group_step(t.a.buffer->dtype)), t.across));
       case TileNest::Kind::BulkLoad: return bulk_load(t);
+      case TileNest::Kind::BulkStore: return bulk_store(t);
       case TileNest::Kind::Load: {
         const Decision& d = decisions_.at(t.a.buffer.get());
         return warp(load_fragment(
@@ -248,6 +249,10 @@ class Rewriter {
     return t.a.buffer->scope == Scope::Local ? operand(t.a) : of_group(t.a, (t.across & 1) != 0);
   }
 
+  TileOperand operand_in_shared(const TileNest::Place& p) const {
+    return decision(p.buffer) ? operand(p) : box(p);
+  }
+
   // The operand of a whole warp group. It begins at the tile that its first warp multiplies.
   TileOperand of_group(const TileNest::Place& p, bool across) const {
     const TileOperand x = box(p);
@@ -268,6 +273,14 @@ class Rewriter {
     if (!t.a.buffer->windows.empty()) return window_load(t, std::move(operands));
     for (const Expr& coordinate : t.b.indices) operands.push_back({t.b.buffer, coordinate});
     return make_group_op(TileOpKind::BulkLoad, std::move(operands), static_cast<int>(t.columns),
+                         static_cast<int>(box_row(t.a.buffer->dtype)), t.row_dim, 0);
+  }
+
+  Stmt bulk_store(const TileNest& t) const {
+    std::vector<TileOperand> operands{operand_in_shared(t.a)};
+    for (const Expr& coordinate : t.b.indices)
+      operands.push_back({t.b.buffer, rewrite(coordinate)});
+    return make_group_op(TileOpKind::BulkStore, std::move(operands), static_cast<int>(t.columns),
                          static_cast<int>(box_row(t.a.buffer->dtype)), t.row_dim, 0);
   }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "heddle/ir/stmt.h"
 #include "heddle/lower/gpu_program.h"
@@ -63,8 +64,10 @@ Stmt keep_rounds_in_registers(const Stmt& s);
 Stmt software_pipeline(const Stmt& s);
 
 /// In a kernel whose tiles are loaded by TMA, one warp group loads and the others multiply (picture
-/// in warp_roles.cpp), in at most `sms` blocks. Other kernels stay as they are.
-void warp_roles(GpuKernel& kernel, int64_t sms);
+/// in warp_roles.cpp), in at most `sms` blocks. Other kernels stay as they are. Returns the memory
+/// that the blocks need beside their arguments: sums and tickets of the tiles that several blocks
+/// share.
+std::vector<Buffer> warp_roles(GpuKernel& kernel, int64_t sms);
 
 /// Fills in the maps that the kernel's BulkLoads need.
 void collect_maps(GpuKernel& kernel);

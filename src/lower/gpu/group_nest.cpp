@@ -164,15 +164,16 @@ bool whole_boxes_end(const Binary& limit, const Expr& index, const Expr& extent,
   return is_const(simplify(substitute(index, start) - limit.a * Expr(*elements / *boxes)), 0);
 }
 
-// Whether `condition` says nothing but that indices of `source` are below the extents. `start` sets
+// Whether `condition` says nothing but that indices of `buffer` are below the extents. `start` sets
 // the loops of the box to zero.
-bool only_ends(const Expr& condition, const Load& source, const std::vector<VarBinding>& start) {
+bool only_ends(const Expr& condition, const Buffer& buffer, const std::vector<Expr>& indices,
+               const std::vector<VarBinding>& start) {
   const Binary* b = condition.as<Binary>();
   if (!b) return false;
   if (b->op == BinaryOp::And)
-    return only_ends(b->a, source, start) && only_ends(b->b, source, start);
-  for (size_t d = 0; d < source.indices.size(); ++d) {
-    const Expr &index = source.indices[d], &extent = source.buffer->shape[d];
+    return only_ends(b->a, buffer, indices, start) && only_ends(b->b, buffer, indices, start);
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const Expr &index = indices[d], &extent = buffer->shape[d];
     if (equal(simplify(index < extent), simplify(condition)) ||
         whole_boxes_end(*b, index, extent, start))
       return true;
@@ -233,7 +234,8 @@ std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const 
   const Load* source = (select ? select->on_true : st.value).as<Load>();
   if (!source || in_shared(source) || source->buffer->scope == Scope::Local) return {};
   const std::vector<VarBinding> zero{{row, Expr(0)}, {i, Expr(0)}};
-  if (select && (!is_const(select->on_false, 0) || !only_ends(select->condition, *source, zero)))
+  if (select && (!is_const(select->on_false, 0) ||
+                 !only_ends(select->condition, source->buffer, source->indices, zero)))
     return {};
   const int row_dim = dimension_of(source->indices, row), last = dimension_of(source->indices, i);
   if (row_dim < 0 || last + 1 != static_cast<int>(source->indices.size()) || row_dim == last)
@@ -243,6 +245,31 @@ std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const 
   t.kind = TileNest::Kind::BulkLoad;
   t.a = {st.buffer, at(st.indices, zero)};
   t.b = {source->buffer, at(source->indices, zero)};
+  t.columns = loops[0].extent;
+  t.row_dim = row_dim;
+  return t;
+}
+
+std::optional<TileNest> try_bulk_store(const std::vector<NestLoop>& loops, const Store& st,
+                                       const std::vector<Expr>& conditions) {
+  const Load* tile = st.value.as<Load>();
+  if (loops.size() != 2 || !tile || !in_shared(tile) || tile->dtype.bytes() > 2 ||
+      st.buffer->scope == Scope::Shared || st.buffer->scope == Scope::Local)
+    return {};
+  const Var &row = loops[0].var, &i = loops[1].var;
+  if (loops[1].extent != box_row(tile->dtype) || loops[0].extent > kMostRows) return {};
+  const int row_dim = dimension_of(st.indices, row), last = dimension_of(st.indices, i);
+  if (row_dim < 0 || last + 1 != static_cast<int>(st.indices.size()) || row_dim == last) return {};
+  if (!lies({tile->buffer, tile->indices}, row, loops[0].extent, i, loops[1].extent, along_depth))
+    return {};
+  const std::vector<VarBinding> zero{{row, Expr(0)}, {i, Expr(0)}};
+  for (const Expr& c : conditions) {
+    if (!only_ends(c, st.buffer, st.indices, zero)) return {};
+  }
+  TileNest t;
+  t.kind = TileNest::Kind::BulkStore;
+  t.a = {tile->buffer, at(tile->indices, zero)};
+  t.b = {st.buffer, at(st.indices, zero)};
   t.columns = loops[0].extent;
   t.row_dim = row_dim;
   return t;

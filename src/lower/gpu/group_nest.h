@@ -7,6 +7,8 @@
 //                                                             or a fragment of 16-bit floats
 //   tensorized for row in 0..R { for i in 0..64 {             128 bytes
 //     tile[..] = select(inside, source[..], 0) } }
+//   tensorized for row in 0..R { for i in 0..64 {             128 bytes; ends of C are not passed
+//     C[..] = tile[..] } }
 //
 // The rows of a source may also be the windows of an image (BufferNode::windows).
 //
@@ -41,6 +43,10 @@ std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, co
 
 /// The copy of a box.
 std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const Store& st);
+
+/// The copy of a box from shared memory. Conditions may only keep it within its destination.
+std::optional<TileNest> try_bulk_store(const std::vector<NestLoop>& loops, const Store& st,
+                                       const std::vector<Expr>& conditions);
 
 /// Whether the tiles of 8 columns of a C fragment, `columns` in all, follow each other in memory.
 bool column_tiles_follow(const std::vector<Expr>& indices, const Var& m, const Var& n,

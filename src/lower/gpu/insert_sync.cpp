@@ -55,6 +55,9 @@ class Inserter {
             shared_.erase(a->buffer.get());
           if (const Store* st = x.as<Store>(); st && st->hint == StoreHint::Async)
             shared_.erase(st->buffer.get());
+          const TileOp* op = x.as<TileOp>();
+          if (op && op->op == TileOpKind::BulkStore) shared_.erase(op->operands[0].buffer.get());
+          if (op && op->op == TileOpKind::LastArrival) shared_.erase(op->operands[2].buffer.get());
         },
         [](const Expr&) {});
     if (shape_.threads() == 1 || shared_.empty()) return s;
@@ -146,8 +149,19 @@ class Inserter {
 
   static bool has_sync(const Stmt& s) {
     bool found = false;
-    visit(s, [&](const Stmt& x) { found |= x.kind() == StmtKind::Sync; }, [](const Expr&) {});
+    visit(
+        s,
+        [&](const Stmt& x) {
+          const Sync* y = x.as<Sync>();
+          found |= y && !is_of_group(y->sync);
+        },
+        [](const Expr&) {});
     return found;
+  }
+  // Not all threads of the block reach these.
+  static bool is_of_group(SyncKind k) {
+    return k == SyncKind::WarpGroup || k == SyncKind::StoreFence || k == SyncKind::StoreCommit ||
+           k == SyncKind::StoreWait;
   }
 
   // Whether the statement has phases inside that might need a barrier between them: a sequence of

@@ -30,10 +30,8 @@ class Renamed {
     out.name = name;
     out.args = all(k.args);
     out.body = statement(k.body);
-    if (k.tail) {
-      out.tail = statement(k.tail);
-      out.tickets = of(k.tickets);
-    }
+    if (k.tail) out.tail = statement(k.tail);
+    if (k.tickets) out.tickets = of(k.tickets);
     for (GpuKernel::TensorMap& m : out.maps) m.source = of(m.source);
     return out;
   }

@@ -16,7 +16,8 @@ bool is_swizzled(const Allocate& a) {
       a.body,
       [&](const Stmt& s) {
         const TileOp* op = s.as<TileOp>();
-        found |= op && op->op == TileOpKind::BulkLoad && op->operands[0].buffer == a.buffer;
+        found |= op && (op->op == TileOpKind::BulkLoad || op->op == TileOpKind::BulkStore) &&
+                 op->operands[0].buffer == a.buffer;
       },
       [](const Expr&) {});
   return found;

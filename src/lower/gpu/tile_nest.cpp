@@ -21,6 +21,18 @@ const Store* open_nest(Stmt s, std::vector<TileLoop>* loops) {
   return s ? s.as<Store>() : nullptr;
 }
 
+// The same with the conditions on the way.
+const Store* open_guarded_nest(Stmt s, std::vector<TileLoop>* loops, std::vector<Expr>* guards) {
+  for (;;) {
+    if (const Store* st = open_nest(s, loops)) return st;
+    while (const For* f = s.as<For>()) s = f->body;
+    const If* i = s.as<If>();
+    if (!i || i->else_body) return nullptr;
+    guards->push_back(i->condition);
+    s = i->then_body;
+  }
+}
+
 const Load* widened(const Expr& e) {
   const Cast* c = e.as<Cast>();
   return c ? c->value.as<Load>() : e.as<Load>();
@@ -230,8 +242,11 @@ std::optional<TileNest> try_parse_tile_nest(const For& loop, const Fragments& fr
   const int64_t* extent = as_int(loop.extent);
   if (!extent) return {};
   std::vector<TileLoop> loops{{loop.var, *extent}};
-  const Store* st = open_nest(loop.body, &loops);
-  if (!st) return guarded_box(loop);
+  std::vector<Expr> guards;
+  const Store* st = open_guarded_nest(loop.body, &loops, &guards);
+  if (!st) return {};
+  if (std::optional<TileNest> box = try_bulk_store(loops, *st, guards)) return box;
+  if (!guards.empty()) return guarded_box(loop);
   if (std::optional<TileNest> group = try_group_product(loops, *st)) return group;
   if (std::optional<Product> p = as_product(loops, *st)) return product_nest(*p, loops);
   if (std::optional<TileNest> box = try_bulk_load(loops, *st)) return box;

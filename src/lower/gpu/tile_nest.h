@@ -51,13 +51,14 @@ struct TileNest {
     Fill,
     GroupProduct,  ///< one warp's part of a wgmma (group_nest.h)
     BulkLoad,      ///< a box, or rows of windows of an image, that TMA copies
+    BulkStore,     ///< a box that TMA copies to memory
   } kind = Kind::Fill;
   struct Place {
     Buffer buffer;
     std::vector<Expr> indices;  ///< of the tile's first element
   };
   Place c, a, b;  ///< products: all; Load: `a` is the fragment; Fill: `c`; BulkLoad: `a` is the
-                  ///< tile, `b` the source
+                  ///< tile, `b` the source; BulkStore: `b` the destination
   Fragment loaded = Fragment::A;
   Expr value;           ///< Fill: what each element becomes; Load: the element at `row`, `col`
   int64_t columns = 0;  ///< Load: of the tile; 16 for B: two tiles side by side; Fill,

@@ -14,7 +14,8 @@
 //       for k { wait full[k % N]; C += A*B; commit; wait for the product before; its empty: arrive
 //       } store C } }
 //
-// Boxes that are loaded outside of the loop over k arrive at a barrier of their own. A loop over
+// Results may leave through shared memory (stored_tiles.h). Boxes that are loaded outside of the
+// loop over k arrive at a barrier of their own. A loop over
 // tiles whose products follow from each other is pipelined otherwise (chained_products.h).
 //
 // Iterations are counted over all loops around the one over k: the ring goes on from one tile of a
@@ -29,7 +30,9 @@
 #include "lower/gpu/gpu_passes.h"
 #include "lower/gpu/group_nest.h"
 #include "lower/gpu/partial_sums.h"
+#include "lower/gpu/stored_tiles.h"
 #include "lower/gpu/tile_ring.h"
+#include "lower/gpu/turns.h"
 
 namespace heddle::gpu {
 namespace {
@@ -60,12 +63,6 @@ bool is_bulk_load(const Stmt& s) {
   return op && op->op == TileOpKind::BulkLoad;
 }
 
-bool has_bulk_load(const Stmt& s) {
-  bool found = false;
-  visit(s, [&](const Stmt& x) { found |= is_bulk_load(x); }, [](const Expr&) {});
-  return found;
-}
-
 // The loop over the two blocks of a pair; null where blocks are alone.
 const For* pair_loop(const Stmt& s) {
   const For* found = nullptr;
@@ -79,31 +76,13 @@ const For* pair_loop(const Stmt& s) {
   return found;
 }
 
-// ---- persistent blocks ----
-
-// Distributes the iterations over `blocks` blocks: each block runs every `blocks`th iteration.
-// Where their number depends on sizes, a call of fewer iterations has as many blocks.
-Stmt in_turns(const Stmt& s, int64_t blocks) {
-  const For* f = s ? s.as<For>() : nullptr;
-  if (!f || f->loop != LoopKind::PersistentX) {
-    return map_children(
-        s, [&](const Stmt& c) { return in_turns(c, blocks); }, [](const Expr& e) { return e; });
-  }
-  const int64_t most = largest_extent(f->extent);
-  if (most <= blocks) return make_for(f->var, f->extent, LoopKind::BlockX, f->body);
-  const Var block("block"), turn("turn");
-  const Expr &n = f->extent, count(blocks), at = turn.expr() * count + block.expr();
-  const Stmt once = make_if(at < n, substitute(f->body, {{f->var, at}}));
-  const Expr turns = simplify(floordiv(n + Expr(blocks - 1), count));
-  return make_for(block, simplify(min(n, count)), LoopKind::BlockX,
-                  make_for(turn, turns, LoopKind::Serial, once));
-}
-
 // ---- roles ----
 
 class Roles {
  public:
-  explicit Roles(GpuKernel& kernel) : kernel_(kernel), groups_(kernel.block[2]) {}
+  /// `shared` may be null: no tiles are shared by blocks.
+  Roles(GpuKernel& kernel, SharedTiles* shared)
+      : kernel_(kernel), groups_(kernel.block[2]), shared_(shared) {}
 
   void run() {
     HEDDLE_ICHECK(kernel_.block[0] == kWarpLanes && kernel_.block[1] == kGroupWarps &&
@@ -121,13 +100,6 @@ class Roles {
  private:
   static constexpr int64_t kWarpLanes = 32, kMostSingleLoads = 4;
 
-  std::optional<FillAndUse> ring_of(const Stmt& s) const {
-    const For* f = s.as<For>();
-    if (!f || f->loop != LoopKind::Serial) return {};
-    std::optional<FillAndUse> p = fill_and_use(*f, Scope::Shared);
-    return p && has_bulk_load(p->fill) ? p : std::nullopt;
-  }
-
   bool has_ring(const Stmt& s) const {
     bool found = false;
     visit(s, [&](const Stmt& x) { found |= ring_of(x).has_value(); }, [](const Expr&) {});
@@ -138,9 +110,11 @@ class Roles {
 
   // The number of iterations before this one over all loops so far: `before` counts those of the
   // outer loops.
-  static Expr counted(const For& f, const Expr& before) {
+  Expr counted(const For& f, const Expr& before) const {
     if (is_const(before, 0)) return f.var.expr();
-    return simplify(before * f.extent + f.var.expr());
+    // A block computes a part of the depth in its last turn only.
+    const bool part = shared_ && !as_int(f.extent);
+    return simplify(before * (part ? Expr(shared_->depth) : f.extent) + f.var.expr());
   }
 
   // The loops that lead to the ring, with nothing but the loads.
@@ -153,7 +127,8 @@ class Roles {
       return make_for(f->var, f->extent, f->loop, producer(f->body, lets, count));
     }
     if (const Allocate* a = s.as<Allocate>()) {
-      if (a->buffer->scope == Scope::Shared && a->copies == 1) singles_.push_back(a->buffer);
+      if (a->buffer->scope == Scope::Shared && a->copies == 1 && !is_stored_tile(*a))
+        singles_.push_back(a->buffer);
       return producer(a->body, lets, before);
     }
     return map_children(
@@ -164,6 +139,34 @@ class Roles {
   // `s` without the loads.
   Stmt consumer(const Stmt& s, const Expr& before) {
     if (!s) return s;
+    if (const Allocate* a = s.as<Allocate>(); a && is_stored_tile(*a)) {
+      stored_.push_back(a->buffer);
+      return consumer(a->body, before);
+    }
+    const bool whole = !stored_.empty() && !in_results_ && !s.as<Block>() && !s.as<Allocate>(),
+               fill = whole && fills(s, stored_), copy = whole && has_bulk_store(s);
+    if (fill == copy) return multiplied(s, before);
+    in_results_ = true;
+    const Stmt inside = multiplied(s, before);
+    in_results_ = false;
+    return fill ? filled_tile(inside, stored_) : copied_tile(inside);
+  }
+
+  // The statements of a tile, of which those after the ring use its sums.
+  Stmt shared_tile(const Block& b, const Expr& before) {
+    std::vector<Stmt> out, rest;
+    Buffer sums;
+    for (const Stmt& c : b.stmts) {
+      if (const std::optional<FillAndUse> ring = ring_of(c)) sums = registers_of(ring->use);
+      (sums && !ring_of(c) ? rest : out).push_back(consumer(c, before));
+    }
+    if (!sums) return make_block(std::move(out));
+    out.push_back(with_all_parts(*shared_, sums, group_.expr(), groups_, make_block(rest)));
+    return make_block(std::move(out));
+  }
+
+  Stmt multiplied(const Stmt& s, const Expr& before) {
+    if (const Block* b = s.as<Block>(); b && shared_) return shared_tile(*b, before);
     if (has_bulk_load(s)) {
       if (ring_of(s)) return multiplications(*s.as<For>(), before);
       if (!has_ring(s)) return wait(arrived_, Expr(waits_++), Expr(0));
@@ -264,12 +267,6 @@ class Roles {
     return make_for(f.var, f.extent, f.loop, round);
   }
 
-  // `s` run by one thread of a warp group.
-  static Stmt by_one(const Stmt& s) {
-    return make_for(Var("lane"), Expr(1), LoopKind::ThreadX,
-                    make_for(Var("warp"), Expr(1), LoopKind::ThreadY, s));
-  }
-
   // One product is in flight while the loop goes on to the next tile.
   Stmt multiplications(const For& f, const Expr& before) {
     const FillAndUse& p = ring_;
@@ -277,7 +274,8 @@ class Roles {
     HEDDLE_ICHECK(p.others.empty(), "a loop over boxes allocates other buffers");
     const Expr count = counted(f, before), slot = slot_of(count), one(int64_t{1});
     const auto release = [&](const Expr& c) {
-      return by_one(on(TileOpKind::BarrierArrive, empty_, slot_of(c), kernel_.pair > 1 ? 1 : 0));
+      return by_one_thread(
+          on(TileOpKind::BarrierArrive, empty_, slot_of(c), kernel_.pair > 1 ? 1 : 0));
     };
     const Stmt use = consumer(in_slot(p.use, p, slot, false), before);
     if (sums_are_short(use))
@@ -302,7 +300,7 @@ class Roles {
         },
         [&](const Expr& k) { return wait(full_, slot_of(count_at(k)), parity_of(count_at(k))); },
         [&](const Expr& k) {
-          return by_one(on(TileOpKind::BarrierArrive, empty_, slot_of(count_at(k))));
+          return by_one_thread(on(TileOpKind::BarrierArrive, empty_, slot_of(count_at(k))));
         }};
     chained_registers_ = registers_of_chain(ring_.use);
     return chained_products(f, ring_, ring);
@@ -319,7 +317,8 @@ class Roles {
     return make_allocate(part.registers, round);
   }
 
-  static Stmt wait_for_products(const Stmt& use, int pending) {
+  // The registers that products add to.
+  static Buffer registers_of(const Stmt& use) {
     Buffer c;
     visit(
         use,
@@ -329,6 +328,11 @@ class Roles {
         },
         [](const Expr&) {});
     HEDDLE_ICHECK(c, "a ring of boxes that no warp group multiplies");
+    return c;
+  }
+
+  static Stmt wait_for_products(const Stmt& use, int pending) {
+    const Buffer c = registers_of(use);
     return make_group_op(TileOpKind::GroupWait, {{c, Expr(0)}}, 0, 0, pending,
                          pending ? 0 : static_cast<int>(c.num_elements()));
   }
@@ -341,7 +345,7 @@ class Roles {
     Stmt all = make_for(slot, Expr(int64_t{copies_}), LoopKind::Serial, each);
     for (int i = 0; i < loads_; ++i)
       all = make_block({all, on(TileOpKind::BarrierInit, arrived_, Expr(i), 1)});
-    return make_for(Var("group"), Expr(1), LoopKind::ThreadZ, by_one(all));
+    return make_for(Var("group"), Expr(1), LoopKind::ThreadZ, by_one_thread(all));
   }
 
   Stmt whole(const Stmt& loads, const Stmt& multiplies) const {
@@ -351,20 +355,24 @@ class Roles {
     const auto given = [](int n) { return n ? make_sync(SyncKind::Registers, n) : Stmt(); };
     const Stmt roles = make_for(
         group_, Expr(groups_ + 1), LoopKind::ThreadZ,
-        make_if(group_.expr() >= Expr(groups_), make_block({given(-r.loads), by_one(loads)}),
-                make_block({given(r.multiplies), multiplies})));
+        make_if(group_.expr() >= Expr(groups_), make_block({given(-r.loads), by_one_thread(loads)}),
+                make_block({given(r.multiplies), multiplies,
+                            stored_.empty() ? Stmt() : wait_for_copies()})));
     // No block of a pair goes while the other one may still write to its memory.
     const Stmt end = kernel_.pair > 1 ? make_sync(SyncKind::Block) : Stmt();
     Stmt s = make_block({init(), make_sync(SyncKind::Block), roles, end});
     for (const Buffer& b : {full_, empty_}) s = make_allocate(b, s);
     if (loads_ > 0) s = make_allocate(arrived_, s);
-    for (const Buffer& b : singles_) s = make_allocate(b, s);
+    for (const auto* list : {&singles_, &stored_}) {
+      for (const Buffer& b : *list) s = make_allocate(b, s);
+    }
     for (auto b = rings_.rbegin(); b != rings_.rend(); ++b) s = make_allocate(*b, s);
     return s;
   }
 
   GpuKernel& kernel_;
   const int64_t groups_;  // warp groups that multiply
+  SharedTiles* const shared_;
   const Var group_{"group"};
   std::optional<Var> rank_;  // of the block in its pair
   bool found_ = false;
@@ -373,6 +381,8 @@ class Roles {
   std::vector<Buffer> rings_;
   Buffer full_, empty_;
   std::vector<Buffer> singles_;  // tiles that are loaded once
+  std::vector<Buffer> stored_;   // tiles of results
+  bool in_results_ = false;      // whether a statement around fills or copies them
   int loads_ = 0, waits_ = 0;    // statements that load them, in the order of the program
   int chained_registers_ = 0;    // registers for chained products; 0: there are none
   const Buffer arrived_ =
@@ -381,18 +391,24 @@ class Roles {
 
 }  // namespace
 
-void warp_roles(GpuKernel& kernel, int64_t sms) {
-  if (!has_bulk_load(kernel.body)) return;
+std::vector<Buffer> warp_roles(GpuKernel& kernel, int64_t sms) {
+  if (!has_bulk_load(kernel.body)) return {};
   const int64_t pair = pair_loop(kernel.body) ? 2 : 1;
-  const int64_t blocks = std::min(kernel.grid[0], std::max<int64_t>(1, sms / pair));
-  kernel.body = in_turns(kernel.body, blocks);
+  const int64_t blocks = std::max<int64_t>(1, sms / pair);
+  std::optional<SharedTiles> shared;
+  kernel.body = in_turns(kernel.body, blocks, &shared);
   const LaunchShape shape = launch_shape(kernel.body);
   kernel.grid[0] = shape.grid[0] * pair;
   kernel.grid_of[0] = shape.grid_of[0];
   if (kernel.grid_of[0].defined() && pair > 1)
     throw_user_error("blocks run in pairs, and their number depends on sizes", {},
                      "set the knob 'pairs' to 0");
-  Roles(kernel).run();
+  Roles(kernel, shared ? &*shared : nullptr).run();
+  if (!shared) return {};
+  kernel.tickets = shared->tickets;
+  const std::vector<Buffer> workspace{shared->parts, shared->tickets};
+  kernel.args.insert(kernel.args.end(), workspace.begin(), workspace.end());
+  return workspace;
 }
 
 namespace {
@@ -417,7 +433,7 @@ void collect_maps(GpuKernel& kernel) {
       kernel.body,
       [&](const Stmt& s) {
         const TileOp* op = s.as<TileOp>();
-        if (!op || op->op != TileOpKind::BulkLoad) return;
+        if (!op || (op->op != TileOpKind::BulkLoad && op->op != TileOpKind::BulkStore)) return;
         const GpuKernel::TensorMap map{op->operands[1].buffer, op->k, op->count ? op->m / 2 : op->m,
                                        op->windows};
         if (find_map(kernel, *op)) return;

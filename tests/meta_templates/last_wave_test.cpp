@@ -1,0 +1,201 @@
+// Warp groups whose results TMA stores from shared memory, and blocks that share the tiles of the
+// last wave: what the emulator makes of them is what the interpreter makes of the declaration; and
+// it finds a missing fence, barrier or wait.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "codegen/cuda/nvrtc.h"
+#include "heddle/codegen/emulator.h"
+#include "heddle/ops/ops.h"
+#include "heddle/target/last_round.h"
+#include "meta_templates/changed_kernels.h"
+#include "meta_templates/emulated_schedule.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+selftest::RandomProgram product(DataType type, int64_t m, int64_t n, int64_t k, int64_t batch = 0,
+                                bool turned = true) {
+  selftest::RandomProgram p;
+  const auto shape = [&](int64_t x, int64_t y) {
+    Shape s;
+    if (batch > 0) s.push_back(Expr(batch));
+    s.push_back(Expr(x));
+    s.push_back(Expr(y));
+    return s;
+  };
+  p.inputs = {placeholder(shape(m, k), type, "A"),
+              placeholder(turned ? shape(n, k) : shape(k, n), type, "B")};
+  p.outputs = {ops::matmul(p.inputs[0], p.inputs[1], false, turned)};
+  p.text =
+      to_string(type) + " " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+  return p;
+}
+
+Target with_sms(int sms) {
+  Target t = h200();
+  t.gpu.sms = sms;
+  return t;
+}
+
+Knobs stored(Knobs k) {
+  k.store = 1;
+  return k;
+}
+Knobs shared(Knobs k) {
+  k.waves = 1;
+  return k;
+}
+
+// Emulated, it is right. Returns the kernels.
+std::string check(const selftest::RandomProgram& p, const Knobs& knobs, int sms = 132) {
+  return check_emulated(p, schedule(p, knobs, with_sms(sms)));
+}
+
+// ---- stores by TMA ----
+
+TEST(StoredTiles, SizesThatDivideNoTile) {
+  EXPECT_THAT(check(product(bf16, 200, 136, 72), stored({2, 2, 128, 2})),
+              AllOf(HasSubstr("bulk_store.64x64"), HasSubstr("store fence")));
+  check(product(f16, 72, 88, 136), stored({}));
+  check(product(bf16, 40, 72, 72, 3), stored({}));
+}
+
+TEST(StoredTiles, PersistentBlocksWaitForTheCopyOfTheTileBefore) {
+  check(product(bf16, 256, 136, 72), stored({1, 1, 64, 3, 2}), 3);
+  check(product(bf16, 240, 72, 72), stored({1, 2, 64, 3, 2, 1}));
+}
+
+TEST(StoredTiles, EpiloguesAndBytes) {
+  selftest::RandomProgram p = product(bf16, 72, 72, 80);
+  const Tensor bias = placeholder({72}, bf16, "bias"), residual = placeholder({72, 72}, bf16, "r");
+  p.inputs.push_back(bias);
+  p.inputs.push_back(residual);
+  p.outputs = {ops::relu(ops::add(ops::add(p.outputs[0], bias), residual))};
+  p.text = "bias and residual";
+  EXPECT_THAT(check(p, stored({})), HasSubstr("bulk_store"));
+  selftest::RandomProgram q = product(f8e4m3, 72, 144, 272);
+  EXPECT_THAT(check(q, stored({1, 1, 128, 3})), HasSubstr("bulk_store.64x128"));
+}
+
+// Rows of f32 fill whole sectors, and rows of 90 elements are no multiple of 16 bytes.
+TEST(StoredTiles, OtherResultsAreStoredDirectly) {
+  const AutoSchedulerOptionsScope scope(options());
+  for (const selftest::RandomProgram& p :
+       {product(f32, 512, 512, 512), product(bf16, 512, 90, 512)}) {
+    const Template t = make_template(ComputeDag(p.outputs), h200());
+    EXPECT_GE(t.knob_index("unit"), 0) << p.text;
+    EXPECT_EQ(t.knob_index("group_store"), -1) << p.text;
+  }
+}
+
+std::string complaint_of_store(const Change& change) {
+  const selftest::RandomProgram p = product(bf16, 192, 64, 72);
+  return complaint_about(p, schedule(p, stored({1, 1, 64, 3}), with_sms(2)), change);
+}
+
+Change without_sync(SyncKind kind, int number = -1) {
+  auto seen = std::make_shared<int>(0);
+  return [=](const Stmt& s) {
+    const Sync* y = s.as<Sync>();
+    const bool drop = y && y->sync == kind && (number < 0 || (*seen)++ == number);
+    return drop ? Stmt() : s;
+  };
+}
+
+TEST(StoredTiles, TheEmulatorFindsMissingFencesBarriersAndWaits) {
+  EXPECT_EQ(complaint_of_store([](const Stmt& s) { return s; }), "");
+  EXPECT_THAT(complaint_of_store(without_sync(SyncKind::StoreFence)), HasSubstr("no StoreFence"));
+  // The first barrier follows the wait for the earlier copy, the second one the fence.
+  EXPECT_THAT(complaint_of_store(without_sync(SyncKind::WarpGroup, 0)), HasSubstr("race on"));
+  EXPECT_THAT(complaint_of_store(without_sync(SyncKind::WarpGroup, 1)),
+              HasSubstr("no barrier after its StoreFence"));
+  EXPECT_THAT(complaint_of_store(without_sync(SyncKind::StoreWait, 0)),
+              HasSubstr("TMA may still read"));
+  EXPECT_THAT(complaint_of_store(without_sync(SyncKind::StoreWait, 1)),
+              HasSubstr("when the block ends"));
+  EXPECT_THAT(complaint_of_store(without_sync(SyncKind::StoreCommit)), Not(HasSubstr("internal")));
+  EXPECT_NE(complaint_of_store(without_sync(SyncKind::StoreCommit)), "");
+}
+
+// ---- the last wave ----
+
+TEST(LastWave, IsSharedByAllBlocks) {
+  EXPECT_EQ(last_round(20, 132, 32).parts, 6);
+  EXPECT_EQ(last_round(20, 132, 32).steps, 6);
+  EXPECT_EQ(last_round(132 * 3 + 50, 132, 64).parts, 2);
+  EXPECT_EQ(last_round(132 * 3 + 100, 132, 64).parts, 1);
+  EXPECT_EQ(last_round(132 * 3, 132, 64).parts, 1);
+  EXPECT_EQ(last_round(1, 132, 7).parts, 1);  // too short
+  const LastRound uneven = last_round(1, 3, 13);
+  EXPECT_EQ(uneven.parts, 3);
+  EXPECT_EQ(uneven.steps, 5);  // 5, 5, 3
+}
+
+TEST(LastWave, OfFewTiles) {
+  EXPECT_THAT(check(product(bf16, 128, 64, 64 * 13), shared({}), 6),
+              HasSubstr("last_arrival of 3"));
+  check(product(f16, 72, 88, 64 * 9 + 8, 0, false), shared({}), 9);
+  check(product(bf16, 136, 72, 520), shared(stored({1, 2, 64, 2})), 9);
+  check(product(i8, 72, 88, 1200), shared({}), 8);
+  check(product(f8e4m3, 72, 88, 1200), shared({}), 8);
+}
+
+TEST(LastWave, AfterFullOnes) {
+  EXPECT_THAT(check(product(bf16, 256, 64, 64 * 9), shared({}), 3), HasSubstr("last_arrival of 2"));
+  check(product(bf16, 320, 72, 520), shared(stored({1, 1, 64, 3})), 8);
+  check(product(bf16, 64, 72, 520, 5), shared({1, 1, 64, 3}), 7);
+}
+
+// The order of the blocks is drawn by the emulator.
+TEST(LastWave, TheResultDoesNotDependOnWhichBlockIsLast) {
+  const selftest::RandomProgram p = product(bf16, 72, 88, 1000);
+  const Schedule s = schedule(p, shared({}), with_sms(20));
+  const GpuProgram lowered = lower_gpu(s, p.args());
+  const selftest::Case want(p, 3);
+  std::vector<double> first;
+  for (const uint64_t seed : {1, 2, 3}) {
+    const std::vector<NDArray> arrays = want.fresh_arrays();
+    emulate(lowered, arrays, {.seed = seed});
+    EXPECT_EQ(want.difference(arrays), "");
+    std::vector<double> got;
+    for (int64_t i = 0; i < arrays.back().size(); ++i) got.push_back(arrays.back().get(i));
+    if (first.empty()) first = got;
+    EXPECT_EQ(got, first);
+  }
+}
+
+TEST(LastWave, TheEmulatorFindsPartsThatAreReadTooEarly) {
+  const selftest::RandomProgram p = product(bf16, 128, 64, 640);
+  const Schedule s = schedule(p, shared({}), with_sms(4));
+  EXPECT_EQ(complaint_about(p, s, [](const Stmt& x) { return x; }), "");
+  // Without the arrival each block reads the parts of all.
+  EXPECT_NE(complaint_about(p, s, without(TileOpKind::LastArrival)), "");
+  // With an arrival more, nobody is the last one.
+  const auto more = [](const Stmt& x) {
+    const TileOp* op = x.as<TileOp>();
+    if (!op || op->op != TileOpKind::LastArrival) return x;
+    return make_group_op(op->op, op->operands, op->m + 1, op->n, 0, 0);
+  };
+  EXPECT_THAT(complaint_about(p, s, more), HasSubstr("waits for more arrivals"));
+}
+
+TEST(LastWave, CompilesWithoutWarnings) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  for (const Knobs& knobs : {stored({1, 2, 256, 3}), stored({2, 2, 128, 3}), shared({1, 2, 128, 4}),
+                             shared(stored({1, 2, 128, 4})), stored({1, 2, 256, 3, 2, 1})}) {
+    const selftest::RandomProgram p = product(bf16, 1024, 1024, 512, 0, false);
+    const cuda::Cubin cubin =
+        cuda::compile_cuda(emit_cuda(lower_gpu(schedule(p, knobs), p.args())), "sm_90a");
+    EXPECT_THAT(cubin.warnings, IsEmpty()) << cubin.log;
+    for (const cuda::KernelResources& use : cubin.kernels) EXPECT_EQ(use.spill_stores, 0);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
