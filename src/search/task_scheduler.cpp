@@ -7,6 +7,8 @@ namespace heddle {
 namespace {
 
 constexpr int kRoundsToJoinPeers = 5;
+// The share of a task's time that a round may gain in any case: rates and times are not exact.
+constexpr double kAlwaysHoped = 0.01;
 
 }  // namespace
 
@@ -84,6 +86,8 @@ double TaskScheduler::promise(int task) const {
   double hoped = now / done_rounds;
   if (double peers = best_of_similar(task); peers > 0)
     hoped = std::max(hoped, now - options_.beta * s.task.flops / peers);
+  if (s.task.least_seconds > 0)
+    hoped = std::min(hoped, std::max(now - s.task.least_seconds, kAlwaysHoped * now));
   return s.task.weight * (options_.alpha * recent + (1 - options_.alpha) * hoped) / cost;
 }
 

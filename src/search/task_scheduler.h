@@ -10,6 +10,7 @@
 //   + (1 - alpha) x the more optimistic of:
 //       the time falls by time / rounds, as if all rounds so far had gained equally;
 //       the task becomes half as fast as the fastest similar task
+//     but no more than what is left to the least time that the machine allows
 //
 // Ansor counts rounds, because it takes them as equally long. Here the seconds of rounds count.
 #pragma once
@@ -24,6 +25,7 @@ struct SchedulerTask {
   double flops = 0;
   int similar = -1;          ///< tasks of the same class (not -1) should reach similar FLOP/s
   double start_seconds = 0;  ///< time of the static choice; 0: not known (it failed)
+  double least_seconds = 0;  ///< no schedule is faster than this; 0: not known
 };
 
 struct SchedulerOptions {

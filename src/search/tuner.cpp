@@ -10,6 +10,7 @@
 #include "search/alternative_results.h"
 #include "search/candidate_book.h"
 #include "search/history.h"
+#include "search/least_seconds.h"
 
 namespace heddle {
 namespace {
@@ -83,7 +84,8 @@ void Tuner::measure_static() {
     tasks.push_back({.weight = run.task.weight,
                      .flops = run.task.flops(),
                      .similar = static_cast<int>(at - shapes.begin()),
-                     .start_seconds = run.best_seconds()});
+                     .start_seconds = run.best_seconds(),
+                     .least_seconds = own_measurer_ ? least_seconds(run.task) : 0});
     if (at == shapes.end()) shapes.push_back(run.shape_class);
   }
   scheduler_.emplace(std::move(tasks), SchedulerOptions{.patience = options_.patience});

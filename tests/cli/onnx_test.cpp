@@ -65,7 +65,9 @@ TEST_F(ModelCommands, ProfileShowsNodesAndTheTasksAsTuningMeasuresThem) {
       heddle_command("profile " + kDigits + ":batch=2 --threads 1 --time 0.05 --json");
   ASSERT_EQ(json.status, 0) << json.err;
   EXPECT_THAT(json.out, HasSubstr("\"in_network_s\""));
-  EXPECT_THAT(json.out, ::testing::Not(HasSubstr("tasks_s")));
+  EXPECT_THAT(r.out, HasSubstr("as tuned"));
+  EXPECT_THAT(r.out, HasSubstr("than their nodes in calls of the network in turns with them"));
+  EXPECT_THAT(json.out, ::testing::Not(HasSubstr("as_tuned_s")));
   EXPECT_EQ(heddle_command("profile nothing:1").status, 2);
 }
 

@@ -81,6 +81,22 @@ TEST(TaskScheduler, PrefersTheTaskThatStillGains) {
   EXPECT_EQ(n[0] + n[1], 20);
 }
 
+TEST(TaskScheduler, HopesForNoMoreThanTheMachineAllows) {
+  // Task 0 is close to what the machine can do. Half of the time of task 1 may be saved.
+  TaskScheduler s({{.start_seconds = 1, .least_seconds = 0.95},
+                   {.start_seconds = 1, .least_seconds = 0.5},
+                   {.start_seconds = 1}},
+                  {.patience = 0});
+  const std::vector<int> n = rounds_of(s, 3, 30, [](int, int) { return 1.0; });
+  EXPECT_GE(n[0], 1);
+  EXPECT_GT(n[1], 3 * n[0]);
+  EXPECT_GT(n[2], 3 * n[0]);
+  // A least time above a measured one does not end the search for the task.
+  TaskScheduler wrong({{.start_seconds = 1, .least_seconds = 2}}, {.patience = 0});
+  wrong.report(0, 1, 1);
+  EXPECT_GT(wrong.promise(0), 0);
+}
+
 TEST(TaskScheduler, CountsWhatARoundCosts) {
   TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 0});
   std::vector<int> n = rounds_of(

@@ -258,7 +258,7 @@ void add_profile(CLI::App& app, ProfileOptions& o) {
   c->add_option("--target", o.target, "Machine to run on (llvm -mcpu=native)");
   c->add_option("--time", o.seconds, "Seconds of profiling (2)")->check(CLI::Range(0.01, 3600.0));
   c->add_flag("--tasks", o.tasks,
-              "Also measure each task as tuning does, and compare the sum with the network");
+              "Also measure each task as tuning does, in turns with calls of the network");
   add_passes(c, o.passes);
   c->add_flag("--json", o.json, "Print JSON");
   c->footer(

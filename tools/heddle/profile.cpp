@@ -1,11 +1,12 @@
 // heddle profile: shows where the time of a network is spent, and what tuning measures for it.
 #include <cmath>
 #include <iostream>
-#include <optional>
+#include <vector>
 
 #include "commands.h"
 #include "heddle/measure/measure.h"
 #include "heddle/network/network.h"
+#include "heddle/network/task_times.h"
 #include "heddle/runtime/profile.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
@@ -17,27 +18,44 @@
 namespace heddle::cli {
 namespace {
 
-/// The sum over the nodes of the times that a tuner measures for their tasks' static choices.
-/// Nullopt where one of them could not be measured.
-std::optional<double> measured_seconds(const Network& network) {
-  const auto measurer = make_worker_measurer();
-  const TuneClock endless;
-  double sum = 0;
-  for (const TuneTask& task : network.tasks_to_tune()) {
-    MeasureResult result;
-    const Schedule schedule = task.tmpl.static_schedule();
-    measurer->measure(task, {&schedule, 1}, std::numeric_limits<double>::infinity(), endless,
-                      [&](size_t, const MeasureResult& r) { result = r; });
-    if (!result.ok()) return std::nullopt;
-    sum += task.weight * result.median();
+/// What tuning takes for the time of each task, beside the time of its nodes.
+void print_task_times(const std::vector<TaskTimes>& tasks) {
+  Table table({"task", "nodes", "in network", "as tuned", "ratio"});
+  double in_network = 0, as_measured = 0;
+  for (const TaskTimes& task : tasks) {
+    if (!task.failure.empty()) {
+      table.add_row({task.name, std::to_string(task.nodes), format_time(task.sum_in_network_s()),
+                     "not measured", ""});
+      continue;
+    }
+    in_network += task.sum_in_network_s();
+    as_measured += task.sum_as_measured_s();
+    table.add_row({task.name, std::to_string(task.nodes), format_time(task.sum_in_network_s()),
+                   format_time(task.sum_as_measured_s()),
+                   format_fixed(task.as_measured_s / task.in_network_s, 2)});
   }
-  return sum;
+  std::cout << table.to_string();
+  for (const TaskTimes& task : tasks) {
+    if (!task.failure.empty())
+      std::cout << task.name << " could not be measured: " << task.failure << "\n";
+  }
+  if (in_network <= 0) return;
+  const double more = 100 * (as_measured / in_network - 1);
+  std::cout << "the tasks as tuning measures them: " << format_time(as_measured) << ", "
+            << format_fixed(std::abs(more), 1) << (more < 0 ? " % less" : " % more")
+            << " than their nodes in calls of the network in turns with them\n";
 }
 
-double nodes_seconds(const Profile& profile) {
-  double sum = 0;
-  for (const ProfileRow& row : profile.rows) sum += row.in_network_s;
-  return sum;
+Json to_json(const std::vector<TaskTimes>& tasks) {
+  Json list = Json::array();
+  for (const TaskTimes& task : tasks) {
+    Json j = Json::object(
+        {{"name", task.name}, {"nodes", task.nodes}, {"in_network_s", task.in_network_s}});
+    if (task.failure.empty()) j["as_tuned_s"] = task.as_measured_s;
+    if (!task.failure.empty()) j["failure"] = task.failure;
+    list.push_back(std::move(j));
+  }
+  return list;
 }
 
 }  // namespace
@@ -69,24 +87,16 @@ int run_profile(const ProfileOptions& options) {
   const NetworkKernel kernel = network.build(args, network.static_schedules());
   kernel.call(arrays);
   const Profile profile = kernel.profile(arrays, options.seconds);
-  std::optional<double> tasks;
-  if (options.tasks) tasks = measured_seconds(network);
-  const double nodes = nodes_seconds(profile);
+  std::vector<TaskTimes> tasks;
+  if (options.tasks) tasks = time_tasks(network, *make_worker_measurer());
   if (options.json) {
     Json json = profile.to_json();
-    if (tasks) json["tasks_s"] = Json(*tasks);
+    if (options.tasks) json["tasks"] = to_json(tasks);
     std::cout << json.dump(1) << std::endl;
     return 0;
   }
   std::cout << profile;
-  if (tasks) {
-    const double more = 100 * (*tasks / nodes - 1);
-    std::cout << "the tasks as tuning measures them: " << format_time(*tasks) << ", "
-              << format_fixed(std::abs(more), 1) << (more < 0 ? " % less" : " % more")
-              << " than the nodes in the network\n";
-  } else if (options.tasks) {
-    std::cout << "the tasks could not all be measured\n";
-  }
+  if (options.tasks) print_task_times(tasks);
   return 0;
 }
 
