@@ -17,9 +17,13 @@ bool cheap_to_repeat(const LocationProblem& p) {
 NamedFeatures LocationProblem::features() const {
   const auto number = [](auto x) { return static_cast<double>(x); };
   const bool in_registers = !places.empty() && places.back().in_registers;
-  return {{"places", number(places.size())},  {"last_place_in_registers", number(in_registers)},
-          {"may_inline", number(may_inline)}, {"contraction_reads", contraction_reads},
-          {"other_reads", other_reads},       {"fetched_by_tiles", number(fetched_by_tiles)}};
+  return {{"places", number(places.size())},
+          {"last_place_in_registers", number(in_registers)},
+          {"may_inline", number(may_inline)},
+          {"contraction_reads", contraction_reads},
+          {"other_reads", other_reads},
+          {"fetched_by_tiles", number(fetched_by_tiles)},
+          {"makes_vectors", number(makes_vectors)}};
 }
 
 Choice location_rule(const LocationProblem& p) {
@@ -34,7 +38,9 @@ Choice location_rule(const LocationProblem& p) {
       reason = "computed again by each pass over the row";
     }
   }
-  if (chosen == 0 && p.may_inline) {
+  if (chosen == 0 && p.makes_vectors) {
+    reason = "its readers load vectors of it";
+  } else if (chosen == 0 && p.may_inline) {
     if (cheap_to_repeat(p)) {
       chosen = -1;
       reason = "cheaper to compute again than to store and read";

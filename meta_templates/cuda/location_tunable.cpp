@@ -45,6 +45,17 @@ bool fetched_by_tiles(const ComputeDag& dag, int s, const Target& target, bool a
          });
 }
 
+// Whether stage `s` pads the last dimension of what it reads.
+bool pads_last_dimension(const ComputeDag& dag, int s) {
+  const Operation& op = dag.stage(s);
+  const Select* select = op.bodies().size() == 1 ? op.bodies()[0].as<Select>() : nullptr;
+  const Load* load = select ? select->on_true.as<Load>() : nullptr;
+  if (!load || op.axes().empty() || load->indices.empty()) return false;
+  const Axis& last = op.axes().back();
+  return load->indices.back().get() == last.var().get() &&
+         tensor_of(load->buffer).extents().back() < last.extent();
+}
+
 LocationProblem problem_of(const TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
   const StageInfo& info = dag.info(g.output_stage);
@@ -58,6 +69,7 @@ LocationProblem problem_of(const TemplateBuilder& t, const StageGroup& g) {
   }
   p.may_inline = p.contraction_reads == 0 || info.transcendentals_per_point == 0;
   p.fetched_by_tiles = fetched_by_tiles(dag, g.output_stage, t.target(), g.allow_tf32);
+  p.makes_vectors = p.fetched_by_tiles && pads_last_dimension(dag, g.output_stage);
   for (size_t i = 0; i < g.places.size(); ++i) {
     const auto location = static_cast<int64_t>(i) + 1;
     const Part part = part_at(dag, g.output_stage, g.places[i]);

@@ -98,6 +98,14 @@ TEST(PadProduct, CropsWhatItAdds) {
   EXPECT_GE(check(y, "pad_product"), 1);
 }
 
+TEST(PadProduct, FewChannelsOfAConvolutionGrowByMore) {
+  const Tensor x = placeholder({2, 9, 8, 3}, f32, "x"), w = placeholder({3, 3, 3, 5}, f32, "w");
+  const Tensor y = ops::conv2d(x, w, {.layout = ops::NHWC});
+  const std::string at = "@" + std::to_string(ComputeDag({y}).index_of(y.op()));
+  EXPECT_EQ(wrong(y, "pad_product(to=4)" + at), "");
+  EXPECT_THROW(wrong(y, "pad_product(to=16)" + at), Error);
+}
+
 TEST(PadProduct, NothingThatIsNoNumberComesOfZeros) {
   const Tensor a = placeholder({4, 31}, f32, "a"), b = placeholder({31, 33}, f32, "b");
   const Tensor y = ops::matmul(a, b);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "codegen/cuda/nvrtc.h"
+#include "heddle/dag/legal_rewrites.h"
 #include "heddle/ops/ops.h"
 #include "meta_templates/emulated_schedule.h"
 
@@ -100,6 +101,33 @@ TEST(TensorCoreConvolution, DeepOnesAreCutInParts) {
   const std::vector<NDArray> arrays = want.fresh_arrays();
   selftest::emulated(5)(t.instantiate(c), p.args(), arrays);
   EXPECT_EQ(want.difference(arrays), "");
+}
+
+// Three channels are padded to four, so that each tap is a vector of eight bytes.
+TEST(TensorCoreConvolution, FewChannelsAreOneVector) {
+  const AutoSchedulerOptionsScope scope(options());
+  const std::string pads = "pad_product(to=4)@";
+  const auto chosen = [](const Form& f) {
+    return choose_alternative(ComputeDag(convolution(f).outputs), h200(), {});
+  };
+  const Form large{.n = 32, .c = 3, .h = 224, .w = 224, .k = 64, .r = 7, .stride = 2, .pad = 3};
+  EXPECT_THAT(chosen(large), HasSubstr(pads));
+  EXPECT_EQ(chosen({.n = 1, .c = 3, .h = 32, .w = 32, .k = 16}), "")
+      << "it is too small for a copy";
+  for (const Form& f : {Form{.c = 3, .h = 12, .w = 10, .k = 24, .r = 7, .stride = 2, .pad = 3},
+                        Form{.type = bf16, .c = 3, .pad = 0, .epilogue = true}}) {
+    const selftest::RandomProgram p = convolution(f);
+    const ComputeDag dag(p.outputs);
+    std::string name;
+    for (const std::string& legal : legal_rewrites(dag, h200())) {
+      if (legal.starts_with(pads)) name = legal;
+    }
+    ASSERT_NE(name, "") << p.text;
+    const Template t = make_template(apply_alternative(dag, name), h200());
+    EXPECT_THAT(
+        check_emulated(p, t.instantiate(t.default_config())),
+        ::testing::ContainsRegex("async conv2d_padded.rows.ramp.*conv2d_padded_left.ramp.*1, 4"));
+  }
 }
 
 TEST(TensorCoreConvolution, DepthwiseOnesAreLeftToOthers) {

@@ -28,9 +28,12 @@ TEST(GpuProperty, RandomConfigs) {
   selftest::Coverage coverage;
   std::map<std::string, int> matrix_unit;  // pairs that ran on it, by the type of the first operand
   int failures = 0, warp_groups = 0;
-  // Rare cases may need more pairs than were requested: at most twice as many.
+  // After the pairs that were requested, those that are drawn with a rule that none had. The others
+  // of these seeds do not run.
+  constexpr int64_t kMostDraws = 8;
   const auto enough = [&](int64_t pairs) {
-    return pairs >= count && (count < 500 || pairs >= 2 * count || undrawn_rules(coverage).empty());
+    return pairs >= count &&
+           (count < 500 || pairs >= kMostDraws * count || undrawn_rules(coverage).empty());
   };
   for (int64_t i = 0; !enough(i) && failures < 10; ++i) {
     const uint64_t seed = static_cast<uint64_t>(first + i);
@@ -38,6 +41,7 @@ TEST(GpuProperty, RandomConfigs) {
     selftest::PairOptions options;
     options.target = Target::parse(target);
     options.emulate = true;
+    if (i >= count) options.config = undrawn_rules(coverage).front();
     const selftest::PairResult r = selftest::run_pair(seed, options, &coverage);
     const size_t at = r.declaration.find(" A:");
     if (r.text.find("cuda_tensor_core") != std::string::npos && at != std::string::npos)

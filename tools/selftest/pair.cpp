@@ -101,7 +101,6 @@ PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverag
     const std::string alternative = random_rewrite(dag, target, rng);
     if (!alternative.empty()) {
       result.text += "\n  alternative " + alternative;
-      if (coverage != nullptr) coverage->count_alternative(alternative);
       dag = apply_alternative(dag, alternative);
     }
     const Template t = make_template(dag, target, scheduler);
@@ -109,6 +108,7 @@ PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverag
     result.text += "\n  " + t.name() + " " + t.config_to_json(c).dump();
     if (!is_wanted(result, options)) return result;
     if (coverage != nullptr) coverage->count(t, c);
+    if (coverage != nullptr && !alternative.empty()) coverage->count_alternative(alternative);
     const Case want(program, seed, scheduler.allow_tf32);
     const std::vector<NDArray> arrays = want.fresh_arrays();
     const Run run = options.emulate ? emulated(seed) : compiled(code_target(options, target));
