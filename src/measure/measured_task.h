@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ struct MeasuredTask {
   // These members are set in a worker.
   std::map<std::string, Declaration> alternatives;  ///< by name
   Json default_schedule;                            ///< the static choice
+  std::optional<double> from_memory;  ///< share of the network's weights (weights_from_memory)
   bool own_copies = false;  ///< inputs are copied while they are measured with (WorkerTasks::hold)
 
   explicit MeasuredTask(TuneTask of) : task(std::move(of)) {}

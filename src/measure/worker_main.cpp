@@ -179,7 +179,8 @@ class CpuServer : public WorkerServer {
     if (!caches_ || caches_task_ != compiled.task) {
       Target machine = Target::host();
       machine.cores = threads_of(compiled.task);
-      caches_ = std::make_shared<NetworkCaches>(bytes, machine);
+      caches_ =
+          std::make_shared<NetworkCaches>(bytes, machine, tasks_.at(compiled.task).from_memory);
       caches_task_ = compiled.task;
     }
     if (!caches_->active()) return {};

@@ -3,7 +3,7 @@
 //
 //   {do: hello, protocol, version, kind, memory_limit, measure, node?}  ->  {started}
 //   {do: task, task, name, declaration, alternatives, target, options, default, ranges,
-//    network_bytes, inputs, own, reference}                         ->  {started}
+//    network_bytes, from_memory, inputs, own, reference}            ->  {started}
 //   {do: drop, task}                                                    no answer
 //
 // A refusal is answered by {started, message}.

@@ -7,6 +7,7 @@
 
 #include "heddle/support/error.h"
 #include "measure/code_json.h"
+#include "measure/weights_place.h"
 #include "measure/worker_limits.h"
 
 namespace heddle::measuring {
@@ -135,6 +136,10 @@ Json task_message(int id, const MeasuredTask& of, bool own) {
   out["inputs"] = std::move(inputs);
   out["own"] = Json(own);
   out["reference"] = of.reference->place();
+  if (of.task.network_bytes > 0 && !of.task.tmpl.target().is_cuda()) {
+    const std::optional<double> share = weights_from_memory(of.task.network_bytes);
+    if (share) out["from_memory"] = Json(*share);
+  }
   return out;
 }
 
@@ -154,6 +159,7 @@ std::shared_ptr<MeasuredTask> told_task(const Json& message) {
     made->alternatives.insert_or_assign(std::move(name), std::move(alternative));
   }
   made->default_schedule = message.at("default");
+  if (const Json* share = message.find("from_memory")) made->from_memory = share->as_double();
   made->task.make_input = inputs_from(message, made->task);
   return made;
 }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "measure/measure_testing.h"
+#include "measure/weights_place.h"
+#include "measure/worker_task.h"
 
 namespace heddle::measuring {
 namespace {
@@ -27,9 +29,14 @@ TEST(NetworkCaches, WhereWeightsAreDependsOnWhatAllOfThemTake) {
 }
 
 TEST(NetworkCaches, NothingIsWritten) {
-  for (const int64_t bytes : {int64_t{1}, int64_t{8} << 20, int64_t{100} << 20}) {
-    NetworkCaches caches(bytes, machine());
-    EXPECT_EQ(caches.active(), bytes > 1);
+  struct Case {
+    int64_t bytes;
+    std::optional<double> from_memory;
+  };
+  for (const Case& c : {Case{1, {}}, Case{8 << 20, {}}, Case{100 << 20, {}}, Case{8 << 20, 0.5},
+                        Case{100 << 20, 0.0}, Case{8 << 20, 1.0}}) {
+    NetworkCaches caches(c.bytes, machine(), c.from_memory);
+    EXPECT_EQ(caches.active(), c.bytes > 1);
     const NDArray w = NDArray::random({1000}, f32, 1), x = NDArray::random({3, 7}, f32, 2);
     const NDArray empty = NDArray::zeros({0, 4}, f32);
     const NDArray w_before = w.copy(), x_before = x.copy();
@@ -38,6 +45,32 @@ TEST(NetworkCaches, NothingIsWritten) {
     EXPECT_EQ(max_abs_diff(w, w_before), 0);
     EXPECT_EQ(max_abs_diff(x, x_before), 0);
   }
+}
+
+TEST(NetworkCaches, TheShareOfWeightsFromMemoryIsAShareAndIsKept) {
+  for (const int64_t bytes : {int64_t{1}, int64_t{20} << 20}) {
+    const std::optional<double> share = weights_from_memory(bytes);
+    if (share) {
+      EXPECT_GE(*share, 0);
+      EXPECT_LE(*share, 1);
+    }
+    EXPECT_EQ(weights_from_memory(bytes), share);
+  }
+}
+
+TEST(NetworkCaches, TheMessageOfATaskHasTheShare) {
+  TuneTask task = make_task(
+      "matmul",
+      {ops::matmul(placeholder({8, 8}, f32, "A"), constant_placeholder({8, 8}, f32, "B"))},
+      testing::two_threads());
+  SharedMemory memory;
+  EXPECT_EQ(task_message(0, *make_measured_task(task, memory), true).find("from_memory"), nullptr);
+  task.network_bytes = 20 << 20;
+  const std::shared_ptr<MeasuredTask> made = make_measured_task(task, memory);
+  const Json message = task_message(0, *made, true);
+  const std::optional<double> share = weights_from_memory(task.network_bytes);
+  EXPECT_EQ(message.find("from_memory") != nullptr, share.has_value());
+  EXPECT_EQ(told_task(message)->from_memory, share);
 }
 
 TEST(NetworkCaches, TasksOfNetworksAreMeasuredRightAndRaced) {
