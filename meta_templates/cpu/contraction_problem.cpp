@@ -86,6 +86,13 @@ void describe_chain(const Contraction& c, Problem& p) {
   for (int s : g.chain)
     p.chain_row_bytes += c.dag.info(s).points / all_rows * c.dag.stage(s).output(0).dtype().bytes();
   p.chain_batches = all_rows / c.shape.rows;
+  std::vector<int> products{g.anchor};
+  for (const StageGroup::Part& part : g.products) products.push_back(part.product);
+  for (const int s : products) {
+    for (const Access& a : c.dag.info(s).reads) {
+      if (meta::is_constant(c.dag, a)) p.chain_constant_bytes += bytes_of(a.tensor);
+    }
+  }
 }
 
 void describe_images(const Contraction& c, Problem& p) {
@@ -95,7 +102,7 @@ void describe_images(const Contraction& c, Problem& p) {
   p.images.by_channels = c.shape.m_others.empty();
   p.images.rows = c.extents({others.back()});
   const int64_t batch = c.op.axes().front().extent();
-  for (const StageGroup::ImagePart& part : c.group.images) {
+  for (const StageGroup::Part& part : c.group.images) {
     p.images.row_bytes += c.dag.info(part.last).points / (batch * p.images.rows) *
                           c.dag.stage(part.last).output(0).dtype().bytes();
   }
@@ -107,7 +114,9 @@ ContractionProblem contraction_problem(const TemplateBuilder& t, const Contracti
   Problem p;
   p.target = t.target();
   double work = stage_work(c.dag, c.group.anchor);
-  for (const StageGroup::ImagePart& part : c.group.images) work += stage_work(c.dag, part.product);
+  for (const auto* parts : {&c.group.images, &c.group.products}) {
+    for (const StageGroup::Part& part : *parts) work += stage_work(c.dag, part.product);
+  }
   p.parallel = worth_parallel(t, work);
   describe_axes(c, p);
   describe_operands(c, p);

@@ -66,6 +66,7 @@ struct ContractionProblem {
   bool block_has_batch = false;  ///< whether that loop has all rows of a batch
   int64_t chain_row_bytes = 1;   ///< bytes that the chain keeps for each row
   int64_t chain_batches = 1;
+  int64_t chain_constant_bytes = 0;  ///< weights of all its products, which each block reads
   Images images;
 
   bool halves() const { return narrow && !integers; }

@@ -151,12 +151,17 @@ void choose_dot(const Problem& p, Choice& choice) {
 
 int64_t tasks_of(const Problem& p) { return p.parallel ? p.target.cores : 1; }
 
-// Chooses the rows of a chain of products that are processed at a time. Their intermediate results
-// take half of L2.
+// The most rows of a chain that are processed at a time. Their intermediate results take half of
+// L2, or more of it where the weights do not fit it: each block then reads these from L3.
+int64_t most_chain_rows(const Problem& p) {
+  const int64_t near = p.chain_constant_bytes > p.target.l2_bytes ? p.target.l2_bytes / 4 * 3
+                                                                  : p.target.l2_bytes / 2;
+  return near / p.chain_row_bytes;
+}
+
 void choose_chain_rows(const Problem& p, const RegisterTile& tile, Choice& choice) {
   const int64_t tasks = tasks_of(p);
-  const int64_t most =
-      std::clamp<int64_t>(p.target.l2_bytes / 2 / p.chain_row_bytes, tile.rows, p.rows);
+  const int64_t most = std::clamp<int64_t>(most_chain_rows(p), tile.rows, p.rows);
   const bool enough = p.chain_batches >= kBlocksEnoughATask * tasks;
   const int64_t even = balanced_block(p.rows, most, enough ? 1 : tasks);
   const int64_t tiles = std::min(ceil_div(even, tile.rows), most / tile.rows);
@@ -294,6 +299,13 @@ void choose_blocks(const Problem& p, const RegisterTile& tile, PackVectors packi
     // columns.
     b.col = ceil_div(p.cols, tile.vectors * p.lanes);
     b.other = 1;
+    // Rows of an image whose columns are all in one block.
+    if (p.has_other_rows && choice.value("chain_block_rows") >= p.rows) {
+      const int64_t tasks = tasks_of(p), images = p.outer * p.other_rows / p.last_other_rows;
+      const int64_t most = std::clamp<int64_t>(most_chain_rows(p) / p.rows, 1, p.last_other_rows);
+      b.other =
+          balanced_block(p.last_other_rows, most, images >= kBlocksEnoughATask * tasks ? 1 : tasks);
+    }
   }
   choice.set("row_block_tiles", b.row, "row tiles whose operand stays near L2");
   choice.set("col_block_tiles", b.col,

@@ -1,5 +1,7 @@
 #include "cpu/operand_copies.h"
 
+#include <algorithm>
+
 #include "cpu/copy_loops.h"
 #include "cpu/streamed_rows.h"
 
@@ -72,8 +74,17 @@ void OperandCopies::write_groups(StageRef reader, int64_t size, bool k_inner) {
   if (c_.halves()) t_.when(form, kWidenInPlace, [&] { row(-1); });
 }
 
+// Both operands may be parts of one stage (the queries and keys of a joined product). The copy then
+// has the elements of one alone.
 StageRef OperandCopies::copy_of(const Access& a, StageRef reader) {
-  return t_.stage(a.producer).cache_read({reader});
+  const std::vector<Access>& reads = c_.dag.info(c_.group.anchor).reads;
+  const auto of_stage = std::count_if(reads.begin(), reads.end(), [&](const Access& other) {
+    return other.producer == a.producer;
+  });
+  const int own = &a == sh_.vector ? sh_.v : sh_.m;
+  if (of_stage < 2 || own < 0) return t_.stage(a.producer).cache_read({reader});
+  const int first = reader.num_axes() - static_cast<int>(c_.op.axes().size());
+  return t_.stage(a.producer).cache_read(reader, reader.axis(first + own));
 }
 
 // Copies operand `a` into tiles of `tile` elements along `dim`. `inner` is the dimension next to

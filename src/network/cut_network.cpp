@@ -32,7 +32,7 @@ double flops_done_again(const ComputeDag& dag, const Target& target) {
     const ImageRead read = image_read(dag, second);
     const auto rows = static_cast<double>(dag.stage(second).axes()[1].extent());
     double row_bytes = 0;
-    for (const StageGroup::ImagePart& part : g.images)
+    for (const StageGroup::Part& part : g.images)
       row_bytes += static_cast<double>(dag.info(part.last).points) / rows * 4;
     const double block =
         std::clamp(static_cast<double>(target.l2_bytes / kShareOfL2) / row_bytes, 1.0, rows);

@@ -8,6 +8,7 @@
 #include "heddle/schedule/template.h"
 #include "network/passes/product_chain.h"
 #include "schedule/image_chain.h"
+#include "schedule/row_chain.h"
 
 namespace heddle::network {
 namespace {
@@ -24,6 +25,7 @@ class Cuts {
  public:
   Cuts(const ComputeDag& dag, const Target& target, const InPlacePlan& in_place)
       : dag_(dag),
+        target_(target),
         on_gpu_(target.is_cuda()),
         l2_bytes_(target.l2_bytes),
         cut_(static_cast<size_t>(dag.size())),
@@ -31,7 +33,7 @@ class Cuts {
         ends_(cut_),
         whole_(cut_),
         fused_(cut_) {
-    for (const StageGroup& g : plan_groups(dag, &target)) {
+    for (const StageGroup& g : plan_groups(dag, &target, Chains::Expected)) {
       cut_[g.output_stage] = 1;
       if (g.anchor != g.output_stage) epilogues_.push_back({g.anchor, g.output_stage});
       for (const int s : g.fused) fused_[s] = 1;
@@ -65,7 +67,7 @@ class Cuts {
   void choose_images(ChoiceList& choices) {
     std::sort(images_.begin(), images_.end(),
               [](const auto& a, const auto& b) { return a.product < b.product; });
-    for (const StageGroup::ImagePart& part : images_) {
+    for (const StageGroup::Part& part : images_) {
       if (!choices.on(kFuse, place_of(dag_.stage(part.product)), leaves_cache(part),
                       "it is computed in blocks of the convolution that reads it"))
         cut_[part.product] = 1;
@@ -76,7 +78,7 @@ class Cuts {
   /// save two passes over the image and compute next to nothing twice. A pointwise reader needs all
   /// channels, and its blocks are cut by rows alone, which gains less than the blocks of its own
   /// rule (docs/decisions/convolutions.md).
-  bool leaves_cache(const StageGroup::ImagePart& part) const {
+  bool leaves_cache(const StageGroup::Part& part) const {
     constexpr double kShareOfL2 = 0.75;
     int reader = part.last;
     do {
@@ -153,6 +155,11 @@ class Cuts {
       if (may_be_fused(s) && choices.on(kFuse, place_of(dag_.stage(s)), false,
                                         "it is computed in the nodes that read it"))
         fuse.push_back(s);
+      const int product = product_of_chain(s);
+      if (product >= 0 &&
+          choices.on(kFuse, place_of(dag_.stage(product)), false,
+                     "it is computed in blocks of rows of the product that reads it"))
+        fuse.push_back(s);
     }
     for (const int s : fuse) cut_[s] = 0;
     for (const int s : store) {
@@ -160,6 +167,31 @@ class Cuts {
       cut_[s] = 1;
       extend(s);
     }
+  }
+
+  /// The product whose node ends at `end`, where one other product alone reads it and may compute
+  /// its rows block by block; else -1.
+  int product_of_chain(int end) const {
+    if (on_gpu_ || !cut_[end] || whole_[end] || !runs_inside(end) || is_of_image(end)) return -1;
+    if (std::find(parts_.begin(), parts_.end(), end) != parts_.end()) return -1;
+    const std::vector<int>& readers = dag_.info(end).consumers;
+    if (readers.size() != 1 || !is_product(readers[0])) return -1;
+    int product = end;
+    while (product >= 0 &&
+           !(is_product(product) && runs_inside(product) && end_of_node(product) == end))
+      --product;
+    if (product < 0) return -1;
+    std::vector<char> stored = cut_;
+    stored[end] = 0;
+    const RowChain chain(dag_, target_, readers[0], end_of_node(readers[0]), Chains::Possible,
+                         stored);
+    return chain.takes(end) && chain.takes(product) ? product : -1;
+  }
+
+  /// The stage that ends the node of `s`.
+  int end_of_node(int s) const {
+    while (!cut_[s]) s = dag_.info(s).consumers[0];
+    return s;
   }
 
   /// Whether `s` is element-wise in rows of which it reads reductions, as the end of a layer norm
@@ -300,14 +332,15 @@ class Cuts {
   }
 
   const ComputeDag& dag_;
+  const Target& target_;
   bool on_gpu_;
   int64_t l2_bytes_;
   std::vector<char> cut_, taken_;
-  std::vector<char> ends_;                     ///< stages at which a choice ends their node
-  std::vector<char> whole_;                    ///< concats that share memory with their parts
-  std::vector<char> fused_;                    ///< parts of an attention
-  std::vector<int> parts_;                     ///< the parts of these concats
-  std::vector<StageGroup::ImagePart> images_;  ///< that other convolutions may compute in blocks
+  std::vector<char> ends_;                ///< stages at which a choice ends their node
+  std::vector<char> whole_;               ///< concats that share memory with their parts
+  std::vector<char> fused_;               ///< parts of an attention
+  std::vector<int> parts_;                ///< the parts of these concats
+  std::vector<StageGroup::Part> images_;  ///< that other convolutions may compute in blocks
   std::vector<std::pair<int, int>>
       epilogues_;  ///< pairs of a reduction and the output stage of its group
 };

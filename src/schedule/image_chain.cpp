@@ -1,7 +1,6 @@
 #include "schedule/image_chain.h"
 
 #include <algorithm>
-#include <map>
 
 namespace heddle {
 namespace {
@@ -43,14 +42,6 @@ int64_t window_along(const Operation& op, const Access& a, size_t d) {
   for (const Axis& k : op.reduce_axes())
     reach += a.affine[d]->coefficient(k.var()) * (k.extent() - 1);
   return reach;
-}
-
-bool reads_elementwise(const ComputeDag& dag, int reader, int s) {
-  const std::vector<Access>& reads = dag.info(reader).reads;
-  return dag.stage(reader).output(0).extents() == dag.stage(s).output(0).extents() &&
-         std::all_of(reads.begin(), reads.end(), [&](const Access& a) {
-           return a.producer != s || a.pattern == AccessPattern::Elementwise;
-         });
 }
 
 }  // namespace
@@ -109,39 +100,13 @@ bool ImageChain::add_before(int reader) {
     for (const int s : members) inside_[static_cast<size_t>(s)] = 0;
     return false;
   }
-  found_.push_back(part_at(product));
+  found_.push_back(
+      product_part(dag_, product, [&](int s) { return inside_[static_cast<size_t>(s)] != 0; }));
   return true;
 }
 
-// The product with the element-wise stages after it, up to the last one from which alone the rest
-// reads.
-ImageChain::Part ImageChain::part_at(int product) const {
-  std::vector<int> stages{product};
-  size_t end = 0;
-  const auto holds = [&](int s) {
-    return std::find(stages.begin(), stages.end(), s) != stages.end();
-  };
-  for (int s = product + 1; s < dag_.size(); ++s) {
-    const std::vector<int>& reads = dag_.info(s).producers;
-    const bool follows = inside_[static_cast<size_t>(s)] != 0 && !dag_.stage(s).is_reduction() &&
-                         std::any_of(reads.begin(), reads.end(), holds) &&
-                         std::all_of(reads.begin(), reads.end(), [&](int p) {
-                           return !holds(p) || reads_elementwise(dag_, s, p);
-                         });
-    if (!follows) continue;
-    stages.push_back(s);
-    const bool closed = std::all_of(stages.begin(), stages.end() - 1, [&](int m) {
-      const std::vector<int>& readers = dag_.info(m).consumers;
-      return std::all_of(readers.begin(), readers.end(), holds);
-    });
-    if (closed) end = stages.size() - 1;
-  }
-  stages.resize(end + 1);
-  return {{product, stages.back()}, std::move(stages)};
-}
-
-const StageGroup::ImagePart* ImageChain::part_of(int s) const {
-  for (const Part& p : found_) {
+const StageGroup::Part* ImageChain::part_of(int s) const {
+  for (const ProductPart& p : found_) {
     if (std::find(p.stages.begin(), p.stages.end(), s) != p.stages.end()) return &p.ends;
   }
   return nullptr;

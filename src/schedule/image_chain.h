@@ -6,6 +6,7 @@
 
 #include "heddle/dag/compute_dag.h"
 #include "heddle/schedule/stage_group.h"
+#include "schedule/product_part.h"
 
 namespace heddle {
 
@@ -24,20 +25,14 @@ class ImageChain {
   ImageChain(const ComputeDag& dag, int anchor);
 
   /// The part that stage `s` belongs to, or null.
-  const StageGroup::ImagePart* part_of(int s) const;
+  const StageGroup::Part* part_of(int s) const;
 
  private:
-  struct Part {
-    StageGroup::ImagePart ends;
-    std::vector<int> stages;  ///< ascending: the product, the stages after it, and `last`
-  };
-
   bool add_before(int reader);
-  Part part_at(int product) const;
 
   const ComputeDag& dag_;
   std::vector<char> inside_;  ///< the anchor and the stages computed in its blocks
-  std::vector<Part> found_;
+  std::vector<ProductPart> found_;
 };
 
 /// How a convolution reads its image.

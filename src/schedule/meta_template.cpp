@@ -100,8 +100,10 @@ class Dispatcher {
     std::vector<int> inlined = g.inlined;
     inlined.insert(inlined.end(), g.operands.begin(), g.operands.end());
     // A product before others is computed where the last stage after it is, as inlined stages are.
-    for (const StageGroup::ImagePart& part : g.images) {
-      if (part.product != part.last) inlined.push_back(part.product);
+    for (const auto* parts : {&g.images, &g.products}) {
+      for (const StageGroup::Part& part : *parts) {
+        if (part.product != part.last) inlined.push_back(part.product);
+      }
     }
     builder_.begin_group(std::move(inlined));
     t.build(builder_, g);

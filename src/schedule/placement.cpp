@@ -162,11 +162,13 @@ StageGroup attached_group(const TemplateBuilder& t, const StageGroup& host, int 
   g.reader_loops = reader_loops_of(t, stage);
   g.deepest = deepest_default(t, stage);
   g.in_chain = holds(host.chain, stage);
-  for (const StageGroup::ImagePart& part : host.images) {
-    if (part.last != stage) continue;
-    g.in_images = true;
-    g.anchor = part.product;
-    g.anchor_class = dag.info(part.product).stage_class;
+  for (const auto* parts : {&host.images, &host.products}) {
+    for (const StageGroup::Part& part : *parts) {
+      if (part.last != stage) continue;
+      g.in_images = parts == &host.images;
+      g.anchor = part.product;
+      g.anchor_class = dag.info(part.product).stage_class;
+    }
   }
   for (int s : host.operands) {
     if (holds(dag.info(g.anchor).producers, s)) g.operands.push_back(s);

@@ -27,8 +27,9 @@ namespace {
 
 class Planner {
  public:
-  Planner(const ComputeDag& dag, const Target* target)
+  Planner(const ComputeDag& dag, const Target* target, Chains chains)
       : dag_(dag),
+        which_chains_(chains),
         cpu_(target && target->kind == "llvm" ? target : nullptr),
         gpu_(target && target->is_cuda()),
         has_matrix_units_(target && target->is_cuda() && target->gpu.sm() >= 80),
@@ -82,7 +83,7 @@ class Planner {
     std::set<int> groups;
     for (int c : info.consumers) groups.insert(group_of_[c].begin(), group_of_[c].end());
     if (!info.case_periods.empty()) return place_cases(s, info, groups);
-    if (groups.size() == 1 && place_in_image(s, groups)) return;
+    if (groups.size() == 1 && place_in_part(s, groups)) return;
     bool reduction = dag_.stage(s).is_reduction();
     copies_[s] = reduction ? 1 : copies(s, info);
     if (!reduction && copies_[s] <= kMaxCopies && inline_it) {
@@ -161,24 +162,30 @@ class Planner {
     return true;
   }
 
-  bool in_chain(int s, const StageGroup& g) {
-    if (!cpu_ || g.anchor_class != StageClass::ComplexReduction) return false;
-    return chains_.try_emplace(g.anchor, dag_, *cpu_, g.anchor, g.output_stage)
-        .first->second.takes(s);
+  RowChain& chain_of(const StageGroup& g) {
+    return chains_.try_emplace(g.anchor, dag_, *cpu_, g.anchor, g.output_stage, which_chains_)
+        .first->second;
   }
 
-  // Places a stage whose image is computed in blocks of the anchor. The product is computed within
-  // the last of the element-wise stages that follow it, and those between are inlined.
-  bool place_in_image(int s, const std::set<int>& groups) {
+  bool in_chain(int s, const StageGroup& g) {
+    return cpu_ && g.anchor_class == StageClass::ComplexReduction && chain_of(g).takes(s);
+  }
+
+  // Places a stage that is computed in blocks of the anchor, of a product or after one. The product
+  // is computed within the last of the element-wise stages that follow it, and those between are
+  // inlined.
+  bool place_in_part(int s, const std::set<int>& groups) {
     StageGroup& g = groups_[*groups.begin()];
     if (!cpu_ || g.anchor_class != StageClass::ComplexReduction) return false;
-    const ImageChain& chain = images_.try_emplace(g.anchor, dag_, g.anchor).first->second;
-    const StageGroup::ImagePart* part = chain.part_of(s);
+    const ImageChain& images = images_.try_emplace(g.anchor, dag_, g.anchor).first->second;
+    const StageGroup::Part* image = images.part_of(s);
+    const StageGroup::Part* part = image != nullptr ? image : chain_of(g).part_of(s);
     if (part == nullptr) return false;
     group_of_[s] = groups;
     if (s == part->last) {
       g.tunable.push_back(s);
-      g.images.push_back(*part);
+      (image != nullptr ? g.images : g.products).push_back(*part);
+      if (image == nullptr) g.chain.push_back(s);
     } else if (s != part->product) {
       inlined_[s] = 1;
       copies_[s] = copies(s, dag_.info(s));
@@ -193,7 +200,9 @@ class Planner {
     for (StageGroup& g : groups_) {
       std::vector<int> readers = g.tunable;
       readers.push_back(g.anchor);
-      for (const StageGroup::ImagePart& part : g.images) readers.push_back(part.product);
+      for (const auto* parts : {&g.images, &g.products}) {
+        for (const StageGroup::Part& part : *parts) readers.push_back(part.product);
+      }
       for (int r : readers) {
         if (dag_.info(r).stage_class != StageClass::ComplexReduction) continue;
         for (int s : dag_.info(r).producers) {
@@ -402,6 +411,7 @@ class Planner {
 
   static constexpr double kMaxInlineFlops = 12;
   const ComputeDag& dag_;
+  const Chains which_chains_;
   const Target* cpu_;
   const bool gpu_;
   const bool has_matrix_units_;  // of a GPU
@@ -420,8 +430,8 @@ class Planner {
 
 }  // namespace
 
-std::vector<StageGroup> plan_groups(const ComputeDag& dag, const Target* target) {
-  return Planner(dag, target).run();
+std::vector<StageGroup> plan_groups(const ComputeDag& dag, const Target* target, Chains chains) {
+  return Planner(dag, target, chains).run();
 }
 
 }  // namespace heddle

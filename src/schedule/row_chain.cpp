@@ -4,12 +4,33 @@
 
 namespace heddle {
 
+namespace {
+
+// Whether index `d` of the read is axis `d` of its reader, where axes of one value (the taps of a
+// pointwise convolution) do not count.
+bool is_axis(const Operation& reader, const Access& a, size_t d) {
+  const Axis& own = reader.axes()[d];
+  if (a.indices[d].same_as(own)) return true;
+  if (d >= a.affine.size() || !a.affine[d]) return false;
+  const Affine& index = *a.affine[d];
+  const auto& reduce = reader.reduce_axes();
+  return index.constant == 0 && index.coefficient(own.var()) == 1 &&
+         std::all_of(index.terms.begin(), index.terms.end(), [&](const Affine::Term& t) {
+           return t.var.same_as(own.var()) ||
+                  std::any_of(reduce.begin(), reduce.end(), [&](const Axis& k) {
+                    return k.extent() == 1 && k.var().same_as(t.var);
+                  });
+         });
+}
+
+}  // namespace
+
 bool reads_own_rows(const ComputeDag& dag, int s, int reader, size_t rows) {
   const auto& axes = dag.stage(reader).axes();
   for (const Access& a : dag.info(reader).reads) {
     if (a.producer != s) continue;
     for (size_t d = 0; d < std::min(rows, a.indices.size()); ++d) {
-      if (d >= axes.size() || !a.indices[d].same_as(axes[d])) return false;
+      if (d >= axes.size() || !is_axis(dag.stage(reader), a, d)) return false;
     }
   }
   return true;
@@ -25,7 +46,8 @@ constexpr int64_t kLeastTiles = 4;
 
 }  // namespace
 
-RowChain::RowChain(const ComputeDag& dag, const Target& target, int anchor, int output_stage)
+RowChain::RowChain(const ComputeDag& dag, const Target& target, int anchor, int output_stage,
+                   Chains which, const std::vector<char>& stored)
     : dag_(dag),
       main_(anchor),
       output_stage_(output_stage),
@@ -37,7 +59,8 @@ RowChain::RowChain(const ComputeDag& dag, const Target& target, int anchor, int 
   if (axes[rows_ - 1].extent() < kLeastExtent || axes[rows_].extent() < kLeastExtent) return;
   has_rows_[static_cast<size_t>(output_stage)] = 1;
   for (int s = output_stage - 1; s >= 0; --s)
-    has_rows_[static_cast<size_t>(s)] = has_rows(s) ? 1 : 0;
+    has_rows_[static_cast<size_t>(s)] =
+        (stored.empty() || stored[static_cast<size_t>(s)] == 0) && has_rows(s) ? 1 : 0;
   int64_t lead = 1, row_bytes = 0, shared = shared_bytes(anchor);
   for (size_t d = 0; d < rows_; ++d) lead *= axes[d].extent();
   bool product = false, row_reduction = false;
@@ -61,8 +84,25 @@ RowChain::RowChain(const ComputeDag& dag, const Target& target, int anchor, int 
   // then.
   const bool in_cache = lead * row_bytes <= target.l2_bytes;
   const bool enough_rows = lead >= kLeastTiles * kLeastExtent * target.cores;
-  worth_ = product && kLeastExtent * 2 * row_bytes <= target.l2_bytes / 2 &&
-           shared <= target.l2_bytes && (!in_cache || (row_reduction && enough_rows));
+  const bool gains = shared <= target.l2_bytes && (!in_cache || (row_reduction && enough_rows));
+  const bool may_gain = gains || enough_rows;
+  taken_ = product && kLeastExtent * 2 * row_bytes <= target.l2_bytes / 2 &&
+           (which == Chains::Expected ? gains : may_gain);
+  if (taken_) find_products();
+}
+
+void RowChain::find_products() {
+  for (int s = 0; s < main_; ++s) {
+    if (!takes(s) || dag_.info(s).stage_class != StageClass::ComplexReduction) continue;
+    products_.push_back(product_part(dag_, s, [&](int other) { return takes(other); }));
+  }
+}
+
+const StageGroup::Part* RowChain::part_of(int s) const {
+  for (const ProductPart& p : products_) {
+    if (std::find(p.stages.begin(), p.stages.end(), s) != p.stages.end()) return &p.ends;
+  }
+  return nullptr;
 }
 
 bool RowChain::has_rows(int s) const {

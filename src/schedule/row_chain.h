@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "heddle/dag/compute_dag.h"
+#include "heddle/schedule/stage_group.h"
 #include "heddle/target/target.h"
+#include "schedule/product_part.h"
 
 namespace heddle {
 
@@ -20,16 +22,21 @@ bool reads_own_rows(const ComputeDag& dag, int s, int reader, size_t rows);
 ///   out[h, i, d] = sum(weights[h, i, j] * value[h, j, d])   rows h, i: the anchor
 ///
 /// A block of rows can go through all of these stages, in place of computing all scores, then all
-/// weights, then all results. This is done where another product is among them and the operands
-/// that blocks share fit the second cache. Where all rows together fit it as well, reductions of
-/// rows must be between the products, and there must be enough rows for all threads.
+/// weights, then all results. This gains where another product is among them and the operands that
+/// blocks share fit the second cache. Where all rows together fit it as well, reductions of rows
+/// must be between the products, and there must be enough rows for all threads.
 class RowChain {
  public:
-  RowChain(const ComputeDag& dag, const Target& target, int anchor, int output_stage);
-  bool takes(int s) const { return worth_ && s < main_ && has_rows_[static_cast<size_t>(s)]; }
+  /// `stored` marks stages that are stored whole, and so belong to no chain; it may be empty.
+  RowChain(const ComputeDag& dag, const Target& target, int anchor, int output_stage, Chains which,
+           const std::vector<char>& stored = {});
+  bool takes(int s) const { return taken_ && s < main_ && has_rows_[static_cast<size_t>(s)]; }
+  /// The product, with the stages after it, that stage `s` of the chain belongs to; else null.
+  const StageGroup::Part* part_of(int s) const;
 
  private:
   bool has_rows(int s) const;
+  void find_products();
   /// Bytes of all operands that `s` reads with other rows than its own, for one batch.
   int64_t shared_bytes(int s) const;
 
@@ -37,7 +44,8 @@ class RowChain {
   int main_, output_stage_;
   size_t rows_;                 ///< leading axes that are rows: all but the last
   std::vector<char> has_rows_;  ///< one for each stage up to the output stage
-  bool worth_ = false;
+  std::vector<ProductPart> products_;
+  bool taken_ = false;
 };
 
 }  // namespace heddle

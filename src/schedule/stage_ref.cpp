@@ -305,6 +305,14 @@ StageRef StageRef::move_out(Step step, const char* suffix) {
 StageRef StageRef::cache_read(const std::vector<StageRef>& readers, Where at) {
   Step step{StepKind::CacheRead, id_, {}, {}, {}, at};
   for (const StageRef& r : readers) step.params.push_back(Param(r.id()));
+  return copied(std::move(step));
+}
+
+StageRef StageRef::cache_read(const StageRef& reader, Loop along, Where at) {
+  return copied(Step{StepKind::CacheRead, id_, {along.id}, {Param(reader.id())}, {}, at});
+}
+
+StageRef StageRef::copied(Step step) {
   StepRecorder::StageAxes axes;
   axes.name = recorder_->stage_axes_[id_].name + ".copy";
   int id = static_cast<int>(recorder_->stage_axes_.size());

@@ -34,6 +34,7 @@ class CopySteps : public StageMaker {
                      s_.stages[reader].defined(),
                  "there is no such reader");
     }
+    check_along();
     std::vector<VarBinding> bind;
     StageState& st = new_stage(stage().name + ".copy", stage().spatial, {}, &bind);
     StageState& p = stage();
@@ -46,9 +47,31 @@ class CopySteps : public StageMaker {
       int reader = static_cast<int>(param(i));
       const std::vector<Buffer>& to = s_.stages[step_.results[0]].buffers;
       rewrite_loads(reader, p.buffers, [&](int c, const std::vector<Expr>& indices) {
-        return make_load(to[c], indices);
+        return make_load(is_copied(indices) ? to[c] : p.buffers[c], indices);
       });
     }
+  }
+
+ private:
+  void check_along() const {
+    STEP_CHECK(step_.axes.size() <= 1, "it copies the reads along one axis at most");
+    if (step_.axes.empty()) return;
+    const int id = step_.axes[0];
+    STEP_CHECK(id >= 0 && id < static_cast<int>(s_.axes.size()) && s_.axes[id].defined,
+               "axis " + std::to_string(id) + " does not exist");
+    const AxisState& axis = s_.axes[id];
+    STEP_CHECK(step_.params.size() == 1 && axis.stage == param(0),
+               "axis '" + axis.name + "' belongs to stage '" + s_.stages[axis.stage].name +
+                   "', which is not the one reader");
+    STEP_CHECK(axis.origin == AxisOrigin::Root, "axis '" + axis.name + "' is a part of one",
+               "use an axis of the declaration");
+  }
+
+  // Whether a read at these indices goes to the copy.
+  bool is_copied(const std::vector<Expr>& indices) const {
+    return step_.axes.empty() || std::any_of(indices.begin(), indices.end(), [&](const Expr& e) {
+             return uses_var(e, s_.axes[step_.axes[0]].var);
+           });
   }
 };
 

@@ -21,7 +21,7 @@ constexpr StepRow kSteps[] = {
     {StepKind::ComputeAt, "compute_at", {1, 0, 0}},
     {StepKind::Inline, "compute_inline", {0, 0, 0}},
     {StepKind::CacheWrite, "cache_write", {0, 0, -1}},
-    {StepKind::CacheRead, "cache_read", {0, -1, -1}},
+    {StepKind::CacheRead, "cache_read", {-1, -1, -1}},
     {StepKind::Rfactor, "rfactor", {-1, 2, -1}},
     {StepKind::Layout, "layout", {0, -1, 0}},
     {StepKind::Vectorize, "vectorize", {1, 0, 0}},

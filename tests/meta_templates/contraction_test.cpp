@@ -300,11 +300,12 @@ TEST(Contraction, AttentionGoesThroughTheCachesABlockOfRowsAtATime) {
   };
   const std::string blocks = schedule(256 << 10);
   EXPECT_THAT(blocks, HasSubstr("attention.split(i1, 54)"));  // 9 tiles of 6 rows
-  for (const char* stage : {"matmul", "softmax_max", "softmax_exp", "softmax_sum", "softmax_scale"})
+  for (const char* stage :
+       {"attention_scores", "softmax_max", "softmax_exp", "softmax_sum", "softmax_scale"})
     EXPECT_THAT(blocks, HasSubstr(std::string(stage) + ".compute_at(attention, i0.i1.o")) << stage;
   // All scores stay in the cache: one parallel loop serves all stages, where threads have rows
   // enough.
-  const char* in_blocks = "matmul.compute_at(attention, i0.i1.o";
+  const char* in_blocks = "attention_scores.compute_at(attention, i0.i1.o";
   EXPECT_THAT(schedule(8 << 20), HasSubstr(in_blocks));
   EXPECT_THAT(schedule(8 << 20, 64), ::testing::Not(HasSubstr(in_blocks)));
   // The keys and values of a head do not fit the cache.

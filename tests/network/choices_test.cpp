@@ -155,6 +155,32 @@ TEST(Choices, AConvolutionIsComputedInBlocksOfTheOneThatReadsIt) {
   }
 }
 
+TEST(Choices, AProductIsComputedInBlocksOfTheOneThatReadsIt) {
+  for (const int64_t rows : {160, 131}) {
+    const Tensor x = ops::relu(linear(placeholder({1, rows, 12}, f32, "x"), 24));
+    const Tensor y = ops::add(linear(ops::gelu(linear(x, 72)), 24), x);
+    const std::vector<Tensor> outputs{ops::softmax(linear(y, 5), -1)};
+    const std::string first = "fuse@matmul:1x" + std::to_string(rows) + "x72";
+    const Network apart(outputs);
+    ASSERT_THAT(names_of(apart), ::testing::Contains("-" + first + " 1")) << apart.to_text();
+    const Network fused = with_passes(outputs, first);
+    EXPECT_EQ(fused.nodes().size(), apart.nodes().size() - 1) << fused.to_text();
+    EXPECT_EQ(wrong_network(outputs, 1e-4, first), "");
+    EXPECT_EQ(wrong_network(outputs, 1e-4, "fuse@matmul:*"), "");
+  }
+}
+
+TEST(Choices, APointwiseConvolutionIsComputedInBlocksOfAnother) {
+  const Tensor x = ops::relu(conv(placeholder({1, 4, 10, 14}, f32, "x"), 8, 3));
+  const Tensor y = ops::relu(conv(ops::relu(conv(x, 40, 1)), 12, 1));
+  const std::vector<Tensor> outputs{ops::relu(conv(y, 4, 3))};
+  const Network apart(outputs);
+  ASSERT_THAT(names_of(apart), ::testing::Contains("-fuse@conv2d:1x10x14x40 1")) << apart.to_text();
+  const Network fused = with_passes(outputs, "fuse@conv2d:1x10x14x40");
+  EXPECT_EQ(fused.nodes().size(), apart.nodes().size() - 1) << fused.to_text();
+  EXPECT_EQ(wrong_network(outputs, 1e-4, "fuse@conv2d:1x10x14x40"), "");
+}
+
 TEST(Choices, TheEstimateCountsRowsThatTwoBlocksCompute) {
   const std::vector<Tensor> outputs = inverted_residual(1);
   const auto seconds = [&](const std::string& passes, int64_t l2_bytes) {

@@ -327,6 +327,21 @@ TEST(Illegal, AnInlinedStageIsGone) {
   loops: i 0..8 | j 0..12)");
 }
 
+TEST(Illegal, ACopyIsAlongAnAxisOfItsReader) {
+  Chain p;
+  Schedule s({p.D});
+  EXPECT_EQ(
+      error_of([&] { s[p.B].cache_read(s[p.C], s[p.D].axis(0)); }),
+      R"(cannot apply cache_read to stage 'B': axis 'i' belongs to stage 'D', which is not the one reader
+  loops: d0 0..6 | d1 0..12)");
+  auto [jo, ji] = s[p.C].split(s[p.C].axis(1), 4);
+  (void)ji;
+  EXPECT_EQ(error_of([&] { s[p.B].cache_read(s[p.C], jo); }),
+            R"(cannot apply cache_read to stage 'B': axis 'j.o' is a part of one
+  loops: d0 0..6 | d1 0..12
+  help: use an axis of the declaration)");
+}
+
 TEST(Illegal, AHostOfOtherStagesIsNotInlined) {
   Pair p;
   Tensor E = compute({8, 12}, [&](Axis i, Axis j) { return p.C(i, j) - 1.f; }, "E");

@@ -124,7 +124,8 @@ TEST(PlanGroups, RowsOfAttentionGoThroughItsStagesTogetherOnACpu) {
   };
   Target cpu = Target::parse("llvm -mcpu=haswell");
   cpu.l2_bytes = 512 << 10;
-  const char* whole = "attention: matmul softmax_max softmax_exp softmax_sum softmax_scale\n";
+  const char* whole =
+      "attention: attention_scores softmax_max softmax_exp softmax_sum softmax_scale\n";
   EXPECT_EQ(chains(&cpu), whole);
   cpu.l2_bytes = 8 << 20;  // holds all scores
   EXPECT_EQ(chains(&cpu), whole);
@@ -133,19 +134,25 @@ TEST(PlanGroups, RowsOfAttentionGoThroughItsStagesTogetherOnACpu) {
     EXPECT_EQ(chains(other).find(": "), std::string::npos) << chains(other);
 }
 
-TEST(PlanGroups, ProductsWithoutReductionsBetweenThemStayApartWhereTheirRowsStayInTheCache) {
+TEST(PlanGroups, ProductsInARowAreAChainWhereTheirRowsLeaveTheCacheOrWhereItIsPossible) {
   const Tensor x = placeholder({256, 64}), w = placeholder({64, 96}), u = placeholder({96, 64});
   const Tensor y = ops::matmul(ops::relu(ops::matmul(x, w)), u);
   const ComputeDag dag({y});
-  auto groups_in_chains = [&](int64_t l2_bytes) {
+  auto chains = [&](int64_t l2_bytes, Chains which, int cores) {
     Target cpu = Target::parse("llvm -mcpu=haswell");
     cpu.l2_bytes = l2_bytes;
-    int n = 0;
-    for (const StageGroup& g : plan_groups(dag, &cpu)) n += g.chain.empty() ? 0 : 1;
-    return n;
+    cpu.cores = cores;
+    std::string out;
+    for (const StageGroup& g : plan_groups(dag, &cpu, which)) {
+      for (const StageGroup::Part& part : g.products)
+        out += dag.stage(part.product).name() + ".." + dag.stage(part.last).name();
+    }
+    return out;
   };
-  EXPECT_EQ(groups_in_chains(1 << 20), 0);
-  EXPECT_EQ(groups_in_chains(48 << 10), 1);  // holds the weights, and half of the rows
+  EXPECT_EQ(chains(1 << 20, Chains::Expected, 2), "");
+  EXPECT_EQ(chains(48 << 10, Chains::Expected, 2), "matmul..relu");  // weights, half of the rows
+  EXPECT_EQ(chains(1 << 20, Chains::Possible, 2), "matmul..relu");
+  EXPECT_EQ(chains(1 << 20, Chains::Possible, 64), "");  // too few rows for the threads
 }
 
 /// The products computed in blocks of others, and the last stages after them, for each group.
@@ -156,7 +163,7 @@ std::string images_text(const Tensor& y) {
   for (const StageGroup& g : plan_groups(dag, &cpu)) {
     if (g.images.empty()) continue;
     out += dag.stage(g.anchor).name() + ":";
-    for (const StageGroup::ImagePart& part : g.images)
+    for (const StageGroup::Part& part : g.images)
       out += " " + dag.stage(part.product).name() + ".." + dag.stage(part.last).name();
     out += "\n";
   }

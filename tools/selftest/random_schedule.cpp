@@ -151,7 +151,10 @@ class ScheduleDrawer {
   }
 
   void copy(StageRef st) {
-    StageRef copy = st.cache_read({s_.stage(any_stage())});
+    const StageRef reader = s_.stage(any_stage());
+    const bool part = reader.num_axes() > 0 && pick(0, 3) == 0;
+    StageRef copy = part ? st.cache_read(reader, reader.axis(pick(0, reader.num_axes() - 1)))
+                         : st.cache_read({reader});
     sync(copy);
     if (copy.num_axes() > 1 && pick(0, 1)) {
       const int64_t f = pick(2, 5);

@@ -122,6 +122,9 @@ class StageRef {
   /// rewrite: C[i] = f(B[..])  -->  B.copy[..] = B[..]; C[i] = f(B.copy[..])
   /// The copy serves the given readers. It is returned and starts at the root.
   StageRef cache_read(const std::vector<StageRef>& readers, Where at = Where::current());
+  /// The same for those reads of one reader alone whose indices depend on `along`, a root axis of
+  /// it: one of two operands that are parts of one stage.
+  StageRef cache_read(const StageRef& reader, Loop along, Where at = Where::current());
   /// Splits a reduction over k into partial results, in a new stage (returned), and their
   /// reduction.
   ///   outer: C.rf[ko, ..] = sum(ki < factor, f(ko*factor + ki));  C[..] = sum(ko, C.rf[ko, ..])
@@ -251,6 +254,7 @@ class StageRef {
  private:
   OnlineParts record_online(Step step, bool in_parts);
   StageRef move_out(Step step, const char* suffix);
+  StageRef copied(Step step);
   void check_owner(const char* step, StageRef consumer, Loop loop, Where at) const;
   StepRecorder* recorder_;
   int id_;

@@ -31,15 +31,17 @@ struct StageGroup {
   /// product among their producers (attention). A block of rows goes through all of them while it
   /// is in a cache.
   std::vector<int> chain;
-  /// A convolution computed in the blocks of image rows and channels of another one, with the
-  /// element-wise stages that follow it. `last`, the end of these, is among the tunable stages.
-  struct ImagePart {
+  /// A product computed in the blocks of another one, with the element-wise stages that follow it.
+  /// `last`, the end of these, is among the tunable stages.
+  struct Part {
     int product = -1;
     int last = -1;  ///< the product itself where nothing follows it
   };
+  /// The products of the chain.
+  std::vector<Part> products;
   /// The convolutions before the anchor whose image stays in a cache until the anchor reads it
   /// (a pointwise and a depthwise convolution).
-  std::vector<ImagePart> images;
+  std::vector<Part> images;
   /// Stages that the anchor's template computes in another form: all stages of a softmax whose
   /// weighted sum is the anchor, on the tensor cores of a GPU (dag/attention.h).
   std::vector<int> fused;
@@ -88,9 +90,14 @@ struct StageGroup {
   std::vector<Place> places;
 };
 
+/// Which products are computed in chains on a CPU: all that may gain by it, or those alone for
+/// which the sizes of the caches say so.
+enum class Chains { Possible, Expected };
+
 /// The groups of a DAG, producers first. The result is deterministic. Only groups for a CPU target
 /// have a chain.
-std::vector<StageGroup> plan_groups(const ComputeDag& dag, const Target* target = nullptr);
+std::vector<StageGroup> plan_groups(const ComputeDag& dag, const Target* target = nullptr,
+                                    Chains chains = Chains::Possible);
 
 /// Data shared by the meta-templates that write one group: the loops that the host offers, and the
 /// places that were decided for its attached stages.

@@ -25,7 +25,7 @@ enum class StepKind : uint8_t {
   ComputeAt,    ///< axes {loop of the consumer}: compute where it is needed, inside that loop
   Inline,       ///< substitute into every reader
   CacheWrite,   ///< results {new stage, its axes...}: compute into a private copy first
-  CacheRead,    ///< params {reader stages...}, results {new stage, its axes...}
+  CacheRead,    ///< axes {along?}, params {reader stages...}, results {new stage, its axes...}
   Rfactor,      ///< axes {reduce axes..} params {factor, inner?}: see StageRef::rfactor
   Layout,       ///< params {dim, divisor, modulus}...: order of the stage's elements in memory
   Vectorize,    ///< axes {leaf}
