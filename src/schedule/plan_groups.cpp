@@ -83,6 +83,7 @@ class Planner {
     std::set<int> groups;
     for (int c : info.consumers) groups.insert(group_of_[c].begin(), group_of_[c].end());
     if (!info.case_periods.empty()) return place_cases(s, info, groups);
+    if (feeds_chains(info, groups)) return open(s);
     if (groups.size() == 1 && place_in_part(s, groups)) return;
     bool reduction = dag_.stage(s).is_reduction();
     copies_[s] = reduction ? 1 : copies(s, info);
@@ -112,6 +113,14 @@ class Planner {
     for (const int c : info.consumers) chains.insert(chain_of_[c]);
     chains.erase(-1);
     return chains.size() > 1;
+  }
+
+  // The same for the chains of a CPU.
+  bool feeds_chains(const StageInfo& info, const std::set<int>& groups) const {
+    return cpu_ && !info.reads.empty() &&
+           std::count_if(groups.begin(), groups.end(), [&](int g) {
+             return !groups_[static_cast<size_t>(g)].products.empty();
+           }) > 1;
   }
 
   // Attention on tensor cores is one kernel (dag/attention.h) for heads that fit the registers.

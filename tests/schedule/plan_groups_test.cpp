@@ -134,6 +134,26 @@ TEST(PlanGroups, RowsOfAttentionGoThroughItsStagesTogetherOnACpu) {
     EXPECT_EQ(chains(other).find(": "), std::string::npos) << chains(other);
 }
 
+TEST(PlanGroups, AMaskOfSeveralAttentionsIsStoredOnACpu) {
+  const Tensor m = placeholder({128}, f32, "m");
+  const Tensor mask = compute({128, 128}, [&](Axis i, Axis j) { return m(i) * m(j); }, "mask");
+  const auto attention = [&] {
+    const Tensor q = placeholder({4, 128, 32}), k = placeholder({4, 128, 32}),
+                 v = placeholder({4, 128, 32});
+    return ops::matmul(ops::softmax(ops::add(ops::matmul(q, k, false, true), mask)), v);
+  };
+  const Target cpu = Target::parse("llvm -mcpu=haswell -threads=2");
+  const auto stored = [&](const std::vector<Tensor>& outputs) {
+    const ComputeDag dag(outputs);
+    const std::vector<StageGroup> groups = plan_groups(dag, &cpu);
+    return std::any_of(groups.begin(), groups.end(), [&](const StageGroup& g) {
+      return dag.stage(g.output_stage).name() == "mask";
+    });
+  };
+  EXPECT_FALSE(stored({attention()}));
+  EXPECT_TRUE(stored({attention(), attention()}));
+}
+
 TEST(PlanGroups, ProductsInARowAreAChainWhereTheirRowsLeaveTheCacheOrWhereItIsPossible) {
   const Tensor x = placeholder({256, 64}), w = placeholder({64, 96}), u = placeholder({96, 64});
   const Tensor y = ops::matmul(ops::relu(ops::matmul(x, w)), u);
