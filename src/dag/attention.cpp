@@ -6,6 +6,7 @@
 
 #include "dag/look_through.h"
 #include "dag/map_loads.h"
+#include "heddle/ir/sizes.h"
 #include "ir/linear.h"
 
 namespace heddle {
@@ -130,7 +131,7 @@ class Finder {
   // key.
   std::optional<std::vector<VarBinding>> as_read(int s, const std::vector<Expr>& indices) const {
     const Operation& op = dag_.stage(s);
-    if (op.reduce_axes()[0].extent() != key().extent()) return {};
+    if (!equal(op.reduce_axes()[0]->extent, key()->extent)) return {};
     std::vector<VarBinding> bind{{op.reduce_axes()[0].var(), key().var().expr()}};
     for (size_t d = 0; d < indices.size(); ++d) bind.push_back({op.axes()[d].var(), indices[d]});
     return bind;
@@ -164,7 +165,8 @@ class Finder {
     a_.depth_var = Var("depth");
     a_.product = Var("product", f32);
     a_.sum = Var("total", f32);
-    a_.depth = op.reduce_axes()[0].extent();
+    a_.depth = largest_extent(op.reduce_axes()[0]->extent);
+    if (is_symbolic(op.reduce_axes()[0]->extent)) return false;
     const auto here = [&](const Expr& e) {
       return substitute(dag::at_indices(op, e, found->indices),
                         {{op.reduce_axes()[0].var(), a_.depth_var.expr()}});
@@ -184,6 +186,8 @@ class Finder {
     return map_children(e, [&](const Expr& c) { return replaced(c, from, to); });
   }
 
+  static int64_t most(const Axis& a) { return largest_extent(a->extent); }
+
   bool find_axes() {
     const auto& axes = op_.axes();
     for (size_t p = 0; p < axes.size(); ++p) {
@@ -191,7 +195,7 @@ class Finder {
       if (!of_scores && of_value) a_.col = static_cast<int>(p);
       // Of several such axes (the queries of grouped heads) the longest is taken.
       if (uses(a_.query, axes[p]) && !uses(a_.key, axes[p]) && !of_value &&
-          (a_.row < 0 || axes[p].extent() >= axes[static_cast<size_t>(a_.row)].extent()))
+          (a_.row < 0 || most(axes[p]) >= most(axes[static_cast<size_t>(a_.row)])))
         a_.row = static_cast<int>(p);
     }
     if (a_.row < 0 || a_.col < 0 || !uses(a_.value, key())) return false;
@@ -199,11 +203,14 @@ class Finder {
     for (size_t p = 0; p < axes.size(); ++p) {
       if (static_cast<int>(p) == a_.row || static_cast<int>(p) == a_.col) continue;
       a_.batch.push_back(static_cast<int>(p));
-      a_.batches *= axes[p].extent();
+      a_.batches *= most(axes[p]);
     }
-    a_.rows = row.extent();
-    a_.cols = col.extent();
-    a_.keys = key().extent();
+    if (is_symbolic(col->extent)) return false;
+    a_.rows = most(row);
+    a_.cols = most(col);
+    a_.keys = most(key());
+    a_.row_extent = row->extent;
+    a_.key_extent = key()->extent;
     const auto last = [](const Expr& load) { return load.as<Load>()->indices.back(); };
     a_.query_along_depth = uses_var(last(a_.query), a_.depth_var) || !uses(last(a_.query), row);
     a_.key_along_depth = uses_var(last(a_.key), a_.depth_var) || !uses(last(a_.key), key());
@@ -236,12 +243,12 @@ class Finder {
       for (size_t d = 0; d < load->indices.size(); ++d) match(op, load->indices[d], d, &axes);
     });
     for (size_t i = 0; i < axes.size(); ++i) {
-      if (axes[i] < 0 && op.axes()[i].extent() > 1) return look_.through = before, false;
+      if (axes[i] < 0 && most(op.axes()[i]) > 1) return look_.through = before, false;
       bind.push_back(
           {op.axes()[i].var(),
            axes[i] < 0 ? Expr(int64_t{0}) : op_.axes()[static_cast<size_t>(axes[i])].var().expr()});
     }
-    if (op.reduce_axes()[0].extent() != key().extent() ||
+    if (!equal(op.reduce_axes()[0]->extent, key()->extent) ||
         !equal(at_single_elements(substitute(source, bind)), at_single_elements(power_))) {
       look_.through = before;
       return false;
@@ -253,7 +260,7 @@ class Finder {
   Expr at_single_elements(const Expr& e) const {
     std::vector<VarBinding> zero;
     for (const Axis& a : op_.axes()) {
-      if (a.extent() == 1) zero.push_back({a.var(), Expr(int64_t{0})});
+      if (most(a) == 1) zero.push_back({a.var(), Expr(int64_t{0})});
     }
     return simplify(substitute(e, zero));
   }
@@ -283,7 +290,7 @@ class Finder {
   bool is_own_row(const std::vector<Expr>& indices, const Operation& op) const {
     for (size_t d = 0; d < indices.size(); ++d) {
       const int p = a_.total_axes[d];
-      if (p >= 0 && op_.axes()[static_cast<size_t>(p)].extent() > 1 &&
+      if (p >= 0 && most(op_.axes()[static_cast<size_t>(p)]) > 1 &&
           !equal(indices[d], op.axes()[static_cast<size_t>(p)].var().expr()))
         return false;
     }
@@ -357,7 +364,7 @@ class Finder {
         reader.axes().size() != op_.axes().size())
       return false;
     for (size_t d = 0; d < reader.axes().size(); ++d) {
-      if (reader.axes()[d].extent() != op_.axes()[d].extent()) return false;
+      if (!equal(reader.axes()[d]->extent, op_.axes()[d]->extent)) return false;
     }
     for (const Access& r : dag_.info(a_.reader).reads) {
       if (r.producer == a_.weighted && r.pattern != AccessPattern::Elementwise) return false;

@@ -84,6 +84,7 @@ class Simplifier {
   /// Records the fact d < 0.
   void assume_negative(const Linear& d);
   void narrow(const VarNode* v, Interval r);
+  void assume_below_quotient(const Var& i, const Expr& limit);
   Interval refine_by_facts(const Linear& a, Interval r);
   const bool* known_condition(const Expr& e) const;
 

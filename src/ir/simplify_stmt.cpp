@@ -21,6 +21,21 @@ Stmt Simplifier::stmt(const Stmt& s) {
       [this](const Expr& e) { return whole(e); });
 }
 
+// i < x / c says i*c + c <= x; i < min(a, b) says both.
+void Simplifier::assume_below_quotient(const Var& i, const Expr& limit) {
+  const Binary* b = limit.as<Binary>();
+  if (!b) return;
+  if (b->op == BinaryOp::Min) {
+    assume_below_quotient(i, b->a);
+    assume_below_quotient(i, b->b);
+  }
+  const int64_t* c = b->op == BinaryOp::FloorDiv ? as_int(b->b) : nullptr;
+  if (!c || *c <= 1) return;
+  Linear below = difference(Linear(i, *c), canonical_linear(b->a));
+  below.add_constant(*c - 1);
+  assume_negative(below);
+}
+
 Stmt Simplifier::loop(const Stmt& s, const For& f) {
   const Expr extent = whole(f.extent);
   const Linear n = canonical_linear(extent);
@@ -30,14 +45,7 @@ Stmt Simplifier::loop(const Stmt& s, const For& f) {
   inside.set(f.var, {0, r.max == Interval::kPosInf ? r.max : r.max - 1});
   if (!r.is_point() && !has_load(extent)) {
     inside.add_negative(difference(Linear(f.var, 1), n));
-    // i < x / c says i*c + c <= x.
-    const Binary* div = extent.as<Binary>();
-    const int64_t* c = div && div->op == BinaryOp::FloorDiv ? as_int(div->b) : nullptr;
-    if (c && *c > 1) {
-      Linear below = difference(Linear(f.var, *c), canonical_linear(div->a));
-      below.add_constant(*c - 1);
-      inside.add_negative(below);
-    }
+    assume_below_quotient(f.var, extent);
   }
   Stmt body = stmt(f.body);
   // The variable was known to be 0, so nothing uses it any more. Loops over threads and blocks

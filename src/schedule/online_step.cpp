@@ -10,6 +10,7 @@
 #include "heddle/dag/attention.h"
 #include "heddle/dsl/tensor.h"
 #include "heddle/ir/simplify.h"
+#include "heddle/ir/sizes.h"
 #include "schedule/step_applier.h"
 
 namespace heddle {
@@ -19,6 +20,16 @@ constexpr int64_t kMaxMultiple = 1 << 16, kUnit = 16, kLanes = 8;
 
 int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
 int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
+// The same for an extent that may depend on sizes.
+Expr ceil_div(const Expr& n, int64_t by) {
+  if (const int64_t* number = as_int(n)) return Expr(ceil_div(*number, by));
+  return simplify(floordiv(n + Expr(by - 1), Expr(by)));
+}
+Expr round_up(const Expr& n, int64_t to) {
+  const Expr times = ceil_div(n, to);
+  const int64_t* number = as_int(times);
+  return number ? Expr(*number * to) : simplify(times * Expr(to));
+}
 
 // Combines the maxima of tiles into the maximum so far and the factor by which the tile shrinks
 // earlier exponentials. The maximum begins with the lowest finite value, so that a tile that is
@@ -83,9 +94,10 @@ class OnlineStep : public StepApplier {
     // The first factor of the rows is the unit of a matrix instruction's tiles: of the operands'
     // lines and of columns too.
     const int64_t unit = param(0) % kUnit == 0 ? param(0) : kUnit;
-    rows_ = round_up(a_.rows, multiple);
+    rows_ = round_up(a_.row_extent, multiple);
     parts_ = in_parts() ? param(4) : 1;
-    keys_ = round_up(ceil_div(a_.keys, parts_), tile_);
+    tiles_ = ceil_div(ceil_div(a_.key_extent, parts_), tile_);
+    keys_ = round_up(ceil_div(a_.key_extent, parts_), tile_);
     depth_ = round_up(a_.depth, kUnit);
     lines_ = round_up(a_.depth, unit);
     cols_ = round_up(a_.cols, unit);
@@ -93,7 +105,7 @@ class OnlineStep : public StepApplier {
 
   struct Own {
     const char* name;
-    int64_t extent;
+    Expr extent;
   };
   bool in_parts() const { return step_.params.size() > 4; }
 
@@ -104,15 +116,18 @@ class OnlineStep : public StepApplier {
     const int id = take_stage_id(next_++);
     StageState st;
     st.name = stage().name + suffix;
-    const auto axis = [&](const std::string& name, AxisKind kind, int64_t extent) {
-      return new_axis(next_++, root_axis(id, name, kind, extent));
+    const auto axis = [&](const std::string& name, AxisKind kind, const Expr& extent) {
+      AxisState a = root_axis(id, name, kind, largest_extent(extent));
+      a.extent = extent;
+      return new_axis(next_++, std::move(a));
     };
     for (int p : a_.batch) {
       const AxisState& b = s_.axes[stage().spatial[static_cast<size_t>(p)]];
       const std::string name = b.name;
-      st.spatial.push_back(axis(name, AxisKind::Spatial, b.static_extent));
+      const Expr extent = is_symbolic(b.extent) ? b.extent : Expr(b.static_extent);
+      st.spatial.push_back(axis(name, AxisKind::Spatial, extent));
     }
-    if (in_parts() && !whole) st.spatial.push_back(axis("p", AxisKind::Spatial, parts_));
+    if (in_parts() && !whole) st.spatial.push_back(axis("p", AxisKind::Spatial, Expr(parts_)));
     for (const Own& o : own) st.spatial.push_back(axis(o.name, AxisKind::Spatial, o.extent));
     for (const Own& o : reduce) st.reduce.push_back(axis(o.name, AxisKind::Reduce, o.extent));
     st.leaves = st.spatial;
@@ -131,9 +146,13 @@ class OnlineStep : public StepApplier {
   }
   // The number of key `j` of a part among all keys.
   Expr whole_key(const StageState& st, const Expr& j) const {
-    return in_parts() ? var(st.spatial[a_.batch.size()]) * Expr(keys_) + j : j;
+    return in_parts() ? var(st.spatial[a_.batch.size()]) * keys_ + j : j;
   }
-  bool pads_keys() const { return parts_ * keys_ > a_.keys; }
+  // Whether an axis of `padded` iterations goes beyond `extent` at some size.
+  static bool goes_beyond(const Expr& padded, const Expr& extent) {
+    return !is_const(simplify(padded - extent), 0);
+  }
+  bool pads_keys() const { return goes_beyond(keys_ * Expr(parts_), a_.key_extent); }
   void add_buffer(StageState& st, DataType type, const std::string& suffix = "") const {
     std::vector<Expr> shape;
     for (int id : st.spatial) shape.emplace_back(s_.axes[static_cast<size_t>(id)].static_extent);
@@ -171,7 +190,7 @@ class OnlineStep : public StepApplier {
   struct Side {
     const char* name;
     Var var;
-    int64_t extent, padded;
+    Expr extent, padded;
   };
   int operand(const char* suffix, const Expr& load, Side line, Side inner, bool along_inner) {
     const Side& first = along_inner ? line : inner;
@@ -181,7 +200,8 @@ class OnlineStep : public StepApplier {
     const auto place = [&](const Side& side, const Expr& i) {
       const bool key = side.var.get() == key_var().get();
       const Expr at = key ? whole_key(st, i) : i;
-      if (key ? pads_keys() : side.padded > side.extent) inside = inside && at < Expr(side.extent);
+      if (key ? pads_keys() : goes_beyond(side.padded, side.extent))
+        inside = inside && at < side.extent;
       return at;
     };
     const Expr x = place(first, own(st, 0)), y = place(last, own(st, 1));
@@ -194,8 +214,9 @@ class OnlineStep : public StepApplier {
   const StageState& made(int id) const { return s_.stages[static_cast<size_t>(id)]; }
 
   void make_operands() {
-    const Side row{"i", row_var(), a_.rows, rows_}, key{"j", key_var(), a_.keys, keys_},
-        depth{"e", a_.depth_var, a_.depth, lines_}, col{"f", col_var(), a_.cols, cols_};
+    const Side row{"i", row_var(), a_.row_extent, rows_}, key{"j", key_var(), a_.key_extent, keys_},
+        depth{"e", a_.depth_var, Expr(a_.depth), Expr(lines_)},
+        col{"f", col_var(), Expr(a_.cols), Expr(cols_)};
     queries_ = operand(".queries", a_.query, row, depth, a_.query_along_depth);
     key_rows_ = operand(".keys", a_.key, key, depth, a_.key_along_depth);
     values_ = operand(".values", a_.value, col, key, a_.value_along_keys);
@@ -248,7 +269,8 @@ class OnlineStep : public StepApplier {
   int id_of(const StageState& st) const { return static_cast<int>(&st - s_.stages.data()); }
 
   void make_scores() {
-    StageState& products = add_stage(".products", {{"i", rows_}, {"j", keys_}}, {{"e", depth_}});
+    StageState& products =
+        add_stage(".products", {{"i", rows_}, {"j", keys_}}, {{"e", Expr(depth_)}});
     const Expr e = var(products.reduce[0]);
     add_buffer(products, f32);
     products.bodies = {
@@ -266,13 +288,13 @@ class OnlineStep : public StepApplier {
     Expr inside(true);
     const bool reads =
         any_below(a_.score, [](const Expr& x) { return x.kind() == ExprKind::Load; });
-    if (reads && rows_ > a_.rows) inside = inside && i < Expr(a_.rows);
-    if (pads_keys()) inside = inside && key < Expr(a_.keys);
+    if (reads && goes_beyond(rows_, a_.row_extent)) inside = inside && i < a_.row_extent;
+    if (pads_keys()) inside = inside && key < a_.key_extent;
     add_buffer(scores, f32);
     scores.bodies = {is_const(inside, 1) ? score : make_select(inside, score, lowest_value(f32))};
     scores_ = id_of(scores);
     StageState& tile_max =
-        add_stage(".tile_max", {{"i", rows_}, {"t", keys_ / tile_}}, {{"c", tile_}});
+        add_stage(".tile_max", {{"i", rows_}, {"t", tiles_}}, {{"c", Expr(tile_)}});
     add_buffer(tile_max, f32);
     tile_max.bodies = {reduced(
         internal::builtin_combiner(ReduceKind::Max, f32),
@@ -284,8 +306,7 @@ class OnlineStep : public StepApplier {
   // ---- sums ----
 
   void make_sums() {
-    const int64_t tiles = keys_ / tile_;
-    StageState& highest = add_stage(".highest", {{"i", rows_}}, {{"t", tiles}});
+    StageState& highest = add_stage(".highest", {{"i", rows_}}, {{"t", tiles_}});
     const std::vector<Expr> sources{
         times_scale(read(made(tile_max_), highest, {own(highest, 0), var(highest.reduce[0])})),
         make_float(f32, 1)};
@@ -306,8 +327,8 @@ class OnlineStep : public StepApplier {
         cast(a_.type, read(made(powers_), weights, {own(weights, 0), own(weights, 1)}))};
     weights_ = id_of(weights);
     const Ref<const Combiner> sum = internal::builtin_combiner(ReduceKind::Sum, f32);
-    StageState& partial =
-        add_stage(".partial", {{"i", rows_}, {"n", kLanes}}, {{"t", tiles}, {"c", tile_ / kLanes}});
+    StageState& partial = add_stage(".partial", {{"i", rows_}, {"n", Expr(kLanes)}},
+                                    {{"t", tiles_}, {"c", Expr(tile_ / kLanes)}});
     add_buffer(partial, f32);
     partial.bodies = {reduced(
         sum,
@@ -315,8 +336,8 @@ class OnlineStep : public StepApplier {
               {own(partial, 0), var(partial.reduce[0]) * Expr(tile_) +
                                     var(partial.reduce[1]) * Expr(kLanes) + own(partial, 1)})})};
     partial_ = id_of(partial);
-    add_weighted(sum, tiles);
-    StageState& total = add_stage(".total", {{"i", rows_}}, {{"n", kLanes}});
+    add_weighted(sum);
+    StageState& total = add_stage(".total", {{"i", rows_}}, {{"n", Expr(kLanes)}});
     add_buffer(total, f32);
     total.bodies = {
         reduced(sum, {read(made(partial_), total, {own(total, 0), var(total.reduce[0])})})};
@@ -326,9 +347,9 @@ class OnlineStep : public StepApplier {
     s_.stages[static_cast<size_t>(highest_)].rescale = {};
   }
 
-  void add_weighted(const Ref<const Combiner>& sum, int64_t tiles) {
-    StageState& st =
-        add_stage(".weighted", {{"i", rows_}, {"f", cols_}}, {{"t", tiles}, {"c", tile_}});
+  void add_weighted(const Ref<const Combiner>& sum) {
+    StageState& st = add_stage(".weighted", {{"i", rows_}, {"f", Expr(cols_)}},
+                               {{"t", tiles_}, {"c", Expr(tile_)}});
     const Expr j = var(st.reduce[0]) * Expr(tile_) + var(st.reduce[1]);
     add_buffer(st, f32);
     // Values are read first, because their tiles are filled before scores are computed.
@@ -369,7 +390,7 @@ class OnlineStep : public StepApplier {
   }
 
   void make_parts() {
-    StageState& part = add_stage(".part", {{"i", a_.rows}, {"f", a_.cols}});
+    StageState& part = add_stage(".part", {{"i", a_.row_extent}, {"f", Expr(a_.cols)}});
     const Expr i = own(part, 0), f = own(part, 1);
     add_buffer(part, f32);
     for (const char* suffix : {".highest", ".total"}) add_buffer(part, f32, suffix);
@@ -377,16 +398,18 @@ class OnlineStep : public StepApplier {
                    read(made(total_), part, {i})};
     part_ = id_of(part);
     const auto sum = internal::builtin_combiner(ReduceKind::Sum, f32);
-    StageState& top = add_stage(".top", {{"i", a_.rows}}, {{"p", parts_}}, true);
+    StageState& top = add_stage(".top", {{"i", a_.row_extent}}, {{"p", Expr(parts_)}}, true);
     add_buffer(top, f32);
     top.bodies = {
         reduced(internal::builtin_combiner(ReduceKind::Max, f32), {of_part(top, Expr(0), 1)})};
     top_ = id_of(top);
-    StageState& all = add_stage(".parts_total", {{"i", a_.rows}}, {{"p", parts_}}, true);
+    StageState& all =
+        add_stage(".parts_total", {{"i", a_.row_extent}}, {{"p", Expr(parts_)}}, true);
     add_buffer(all, f32);
     all.bodies = {reduced(sum, {of_part(all, Expr(0), 2) * share(all, Expr(0))})};
     total_ = id_of(all);
-    StageState& st = add_stage(".sum", {{"i", a_.rows}, {"f", a_.cols}}, {{"p", parts_}}, true);
+    StageState& st = add_stage(".sum", {{"i", a_.row_extent}, {"f", Expr(a_.cols)}},
+                               {{"p", Expr(parts_)}}, true);
     add_buffer(st, f32);
     st.bodies = {
         reduced(sum, {of_part(st, axis_of(st, a_.batch.size() + 1), 0) * share(st, Expr(0))})};
@@ -456,7 +479,8 @@ class OnlineStep : public StepApplier {
   }
 
   Attention a_;
-  int64_t rows_ = 0, keys_ = 0, depth_ = 0, cols_ = 0, tile_ = 0;  // rounded up; keys of a part
+  Expr rows_, keys_, tiles_;  // rounded up; keys and tiles of a part
+  int64_t depth_ = 0, cols_ = 0, tile_ = 0;
   int64_t lines_ = 0;  // the depth of the operands, of which products read the first depth_
   int64_t parts_ = 1;
   double scale_ = 1;  // of the scores, before they are powers of two

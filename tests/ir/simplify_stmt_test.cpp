@@ -42,6 +42,21 @@ TEST_F(SimplifyStmtTest, ALoopOfOneDisappearsAndOneOfNoneToo) {
   EXPECT_EQ(simple(make_for(io, 1, LoopKind::Parallel, store(io + 3))), "A[3] = 1.0f\n");
 }
 
+// The first element of each of ceil(n / 16) tiles is one of n.
+TEST_F(SimplifyStmtTest, TilesOfAVaryingLengthBeginInside) {
+  const Var size("size", SizeRange{1, 100});
+  const Expr tiles = floordiv(size + 15, 16);
+  const Stmt guarded = make_if(io * 16 < size, store(io));
+  EXPECT_EQ(simple(serial(io, tiles, guarded)),
+            "for io in 0..floordiv(size + 15, 16) {\n"
+            "  A[io] = 1.0f\n"
+            "}\n");
+  const std::string both = simple(serial(j, 4, serial(io, min(j + 1, tiles), guarded)));
+  EXPECT_EQ(both.find("if "), std::string::npos) << both;
+  const std::string other = simple(serial(io, tiles, make_if(io * 16 + 1 < size, store(io))));
+  EXPECT_NE(other.find("if "), std::string::npos) << other;
+}
+
 TEST_F(SimplifyStmtTest, ATileThatIsCutShortStaysInside) {
   const Expr extent = min(Expr(16), 100 - io * 16);
   EXPECT_EQ(simple(serial(io, 7, serial(ii, extent, make_if(i < 100, store(i))))),

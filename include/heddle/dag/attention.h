@@ -33,7 +33,8 @@ struct Attention {
   // Positions among the axes of the weighted sum.
   std::vector<int> batch;
   int row = -1, col = -1;
-  int64_t rows = 1, keys = 1, depth = 1, cols = 1, batches = 1;
+  int64_t rows = 1, keys = 1, depth = 1, cols = 1, batches = 1;  ///< at the largest sizes
+  Expr row_extent, key_extent;  ///< numbers of rows and keys, which may depend on sizes
 
   // The following are in terms of the axes of the weighted sum, of its reduce axis (the key), and
   // of `depth_var`.

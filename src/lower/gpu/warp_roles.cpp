@@ -228,6 +228,8 @@ class Roles {
   static int64_t bytes_of(const Stmt& s) {
     if (const TileOp* op = s.as<TileOp>())
       return int64_t{op->m} * op->n * op->operands[0].buffer->dtype.bytes();
+    // A barrier that expects bytes of a box that is not loaded would wait for ever.
+    HEDDLE_ICHECK(!s.as<If>(), "a box is loaded on a condition");
     int64_t bytes = 0;
     const For* f = s.as<For>();
     map_children(
@@ -237,7 +239,10 @@ class Roles {
           return c;
         },
         [](const Expr& e) { return e; });
-    return f ? bytes * *as_int(f->extent) : bytes;
+    if (!f) return bytes;
+    const int64_t* times = as_int(f->extent);
+    HEDDLE_ICHECK(times, "the loop over '" + f->var->name + "' loads a varying number of boxes");
+    return bytes * *times;
   }
 
   // Both blocks of a pair load what does not depend on which of them it is together.
