@@ -23,6 +23,8 @@ struct TensorCoreProblem {
     bool by_elements =
         false;  ///< whether its tiles are copied by single elements, without cp.async
     bool along_depth = false;  ///< whether its elements are contiguous along the depth
+    /// Whether its rows in memory begin within sectors of the second cache (32 bytes).
+    bool splits_sectors = false;
   };
   std::array<Operand, 2> operands;  ///< operand of the rows; operand of the columns
   /// Whether the column operand is contiguous along the columns.

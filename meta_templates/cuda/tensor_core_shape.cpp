@@ -5,7 +5,8 @@
 namespace heddle::meta {
 namespace {
 
-constexpr int64_t kLanes = 8;  // elements that an axis must have to be that of the columns
+constexpr int64_t kSector = 32;  // bytes of a sector of the second cache
+constexpr int64_t kLanes = 8;    // elements that an axis must have to be that of the columns
 constexpr int64_t kFewLines = 4, kShallow = 8;  // smaller products do not pay on a matrix unit
 
 // Whether `axis` and the reduction each index a dimension of the operand alone, and one of these
@@ -123,7 +124,12 @@ TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu) const {
     for (const auto* list : {&axes_.batch, &axes_.m_others, &axes_.v_others}) {
       for (int i : *list) p.batch *= op_->axes()[static_cast<size_t>(i)].extent();
     }
-    for (size_t o = 0; o < 2; ++o) p.operands[o].by_elements = by_elements(o);
+    for (size_t o = 0; o < 2; ++o) {
+      const Tensor tensor = o == 0 ? axes_.row->tensor : axes_.vector->tensor;
+      p.operands[o].by_elements = by_elements(o);
+      p.operands[o].splits_sectors =
+          tensor.extents().back() * tensor.dtype().bytes() % kSector != 0;
+    }
     p.boxed_bytes = boxed_bytes();
     return p;
   }

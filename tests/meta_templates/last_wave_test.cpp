@@ -197,5 +197,39 @@ TEST(LastWave, CompilesWithoutWarnings) {
   }
 }
 
+// 192 accumulators of a thread leave registers for a bias and an activation, but for a word.
+TEST(LastWave, TheLargestTilesOfTheRuleHardlySpill) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  selftest::RandomProgram p = product(bf16, 1024, 768, 512, 0, false);
+  const Tensor bias = placeholder({768}, bf16, "bias");
+  p.inputs.push_back(bias);
+  p.outputs = {ops::gelu(ops::add(p.outputs[0], bias))};
+  for (const Knobs& knobs : {Knobs{2, 2, 192, 3}, stored({1, 2, 256, 3})}) {
+    const cuda::Cubin cubin =
+        cuda::compile_cuda(emit_cuda(lower_gpu(schedule(p, knobs), p.args())), "sm_90a");
+    EXPECT_THAT(cubin.warnings, IsEmpty()) << cubin.log;
+    for (const cuda::KernelResources& use : cubin.kernels) EXPECT_LE(use.spill_stores, 8);
+  }
+}
+
+// What the rule chooses by the model of an H200 (cuda/warp_group_rule.cpp).
+TEST(LastWave, TheRuleChoosesByWavesAndRows) {
+  const AutoSchedulerOptionsScope scope(options());
+  const auto chosen = [](int64_t m, int64_t n, int64_t k, const std::string& knob) {
+    const selftest::RandomProgram p = product(bf16, m, n, k, 0, false);
+    const Template t = make_template(ComputeDag(p.outputs), h200());
+    return t.default_config().values.at(static_cast<size_t>(t.knob_index(knob)));
+  };
+  EXPECT_EQ(chosen(4096, 4096, 4096, "group_store"), 1);
+  EXPECT_EQ(chosen(4096, 4096, 4096, "waves"), 0);
+  EXPECT_EQ(chosen(4096, 4096, 4096, "pairs"), 0);
+  // Rows of 16 bytes more than whole sectors cost the second cache twice.
+  EXPECT_EQ(chosen(7112, 7960, 1064, "pairs"), 1);
+  // 29 x 22 tiles of 256 x 192 are 4.8 waves; 57 x 17 of 128 x 256 are 7.3.
+  EXPECT_EQ(chosen(7272, 4224, 7872, "group_cols"), 192);
+  // Few tiles and a long reduction.
+  EXPECT_EQ(chosen(512, 512, 16384, "waves"), 1);
+}
+
 }  // namespace
 }  // namespace heddle::testing
