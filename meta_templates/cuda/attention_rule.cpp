@@ -21,6 +21,10 @@ constexpr int64_t kBalancedBlocks = 8;
 // The fewest rows for warp groups: with fewer, most of their 64 rows would be padding.
 constexpr int64_t kRowsOfGroups = 48;
 
+// The share of the multiply-adds that must be of use for warp groups, whose boxes and sums of
+// columns are whole multiples of 64: mma.sync takes what there is, at about 0.65 of their rate.
+constexpr double kShareOfUse = 0.7;
+
 // Attention in parts: the largest number of rows for which it is offered, and the fewest keys of a
 // part.
 constexpr int64_t kFewRows = 64, kShortestPart = 64;
@@ -145,6 +149,14 @@ AttentionTile whole_tile(const AttentionProblem& p) {
   return t;
 }
 
+// Whether few of the multiply-adds of warp groups are with zeros.
+bool fills_boxes(const AttentionProblem& p) {
+  constexpr int64_t kBox = 64;
+  const auto used = static_cast<double>(p.padded_depth() + p.padded_cols()),
+             all = static_cast<double>(p.padded_depth() + round_up(p.cols, kBox));
+  return used >= kShareOfUse * all;
+}
+
 }  // namespace
 
 Choice attention_rule(const AttentionProblem& p) {
@@ -168,9 +180,11 @@ Choice attention_rule(const AttentionProblem& p) {
         t.parts > 1 ? "too few rows for the SMs: they share the keys" : "rows fill the SMs");
   c.set("parts", std::max(t.parts, kAttentionParts.front()), "parts of keys that run at once");
   const AttentionGroupTile group = attention_group_tile(p);
-  const bool groups = p.warp_groups && group.keys > 0 && t.parts == 1 && p.rows >= kRowsOfGroups;
-  c.set("unit", groups ? 1 : 0,
-        groups ? "TMA and wgmma" : "too few rows, or operands that TMA cannot load");
+  const bool groups =
+      p.warp_groups && group.keys > 0 && t.parts == 1 && p.rows >= kRowsOfGroups && fills_boxes(p);
+  c.set(
+      "unit", groups ? 1 : 0,
+      groups ? "TMA and wgmma" : "too few rows, too small heads, or operands that TMA cannot load");
   c.set("groups", group.groups, "warp groups of a block, each with 64 rows");
   c.set("group_keys", std::max<int64_t>(group.keys, 64), "keys of a tile of warp groups");
   c.set("group_stages", group.stages, "tiles of keys and values that TMA loads ahead");

@@ -18,10 +18,10 @@ namespace heddle {
 namespace {
 
 const std::vector<std::string> kForms{
-    "direct",      "whole",          "split_in_place", "block_channels",
-    "collapse",    "flip_sign",      "implicit_gemm",  "one_pass_softmax",
-    "pad_product", "split_k",        "strassen",       "two_pass",
-    "winograd",    "matrix_product", "bf16x3",         "pack_groups"};
+    "direct",      "whole",          "split_in_place",   "block_channels", "collapse",
+    "flip_sign",   "implicit_gemm",  "one_pass_softmax", "pad_product",    "split_k",
+    "strassen",    "two_pass",       "winograd",         "matrix_product", "bf16x3",
+    "pack_groups", "depth_innermost"};
 
 std::int64_t form_number(std::string_view name) {
   return std::find(kForms.begin(), kForms.end(), name) - kForms.begin();
@@ -92,7 +92,7 @@ std::vector<ParameterSet> candidates(const Situation&) {
   std::vector<ParameterSet> all;
   for (const char* form :
        {"direct", "whole", "split_in_place", "block_channels", "collapse", "flip_sign",
-        "one_pass_softmax", "strassen", "matrix_product", "pack_groups"})
+        "one_pass_softmax", "strassen", "matrix_product", "pack_groups", "depth_innermost"})
     all.push_back(of_form(form));
   for (const std::int64_t tile : {2, 4}) all.push_back(of_form("winograd").set("tile", tile));
   for (const std::int64_t axes : {1, 3}) all.push_back(of_form("implicit_gemm").set("axes", axes));

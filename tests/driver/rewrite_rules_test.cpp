@@ -83,6 +83,19 @@ TEST(TwoPass, IsRightForEveryReduction) {
   EXPECT_EQ(check(ops::sum(placeholder({3, 30}), {1}), "two_pass"), 0) << "a short one";
 }
 
+TEST(DepthInnermost, EveryLayoutIsRight) {
+  EXPECT_EQ(check(product(17, 127, 131), "depth_innermost"), 1);
+  EXPECT_EQ(check(product(16, 24, 64, f64, true, true), "depth_innermost"), 1);
+  const Tensor a = placeholder({3, 47, 31}), b = placeholder({3, 47, 61});
+  EXPECT_EQ(check(ops::matmul(a, b, true, false), "depth_innermost"), 1);
+  EXPECT_EQ(
+      check(ops::matmul(placeholder({40, 6}), placeholder({9, 40}), true, true), "depth_innermost"),
+      1);
+  EXPECT_EQ(check(ops::matmul(placeholder({6, 40}), placeholder({9, 40}), false, true),
+                  "depth_innermost"),
+            0);
+}
+
 TEST(PadProduct, CropsWhatItAdds) {
   Rng rng(2);
   int drawn = 0;

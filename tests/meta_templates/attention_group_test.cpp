@@ -235,15 +235,18 @@ TEST(AttentionByGroups, TheEmulatorFindsWhatIsDoneTooEarly) {
 
 TEST(AttentionByGroups, AreTheStaticChoiceOfManyRows) {
   const AutoSchedulerOptionsScope scope(as_declared());
-  const auto unit = [](int64_t batch, int64_t rows, int64_t keys) {
+  const auto unit = [](int64_t batch, int64_t rows, int64_t keys, int64_t size = 128) {
     const selftest::RandomProgram p =
-        attention({.batch = batch, .rows = rows, .keys = keys, .depth = 128, .cols = 128});
+        attention({.batch = batch, .rows = rows, .keys = keys, .depth = size, .cols = size});
     const Template t = make_template(ComputeDag(p.outputs), h200());
     return t.default_config().values[static_cast<size_t>(t.knob_index("unit"))];
   };
   EXPECT_EQ(unit(32, 4096, 4096), 1);
   EXPECT_EQ(unit(96, 512, 512), 1);
   EXPECT_EQ(unit(96, 16, 512), 0);
+  EXPECT_EQ(unit(96, 512, 512, 96), 1);
+  EXPECT_EQ(unit(96, 512, 512, 80), 1);
+  EXPECT_EQ(unit(96, 512, 512, 32), 0) << "half of the sums of columns would be zeros";
 }
 
 // Rows of 300 scores are no multiple of 16 bytes, and a product alone would gain by padding them.

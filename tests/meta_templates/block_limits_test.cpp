@@ -70,6 +70,28 @@ TEST(BlockLimits, TheStaticChoiceAndRandomConfigsKeepToThem) {
   }
 }
 
+// The loop over tiles of the depth, of 36 steps in tiles of 32, is cut into both. Its tiles in
+// shared memory have one place.
+TEST(BlockLimits, TheTilesOfACutLoopShareTheirMemory) {
+  const AutoSchedulerOptions options{.use_records = false, .use_alternatives = false};
+  const Tensor x = placeholder({1, 12, 6, 18}, f64), w = placeholder({18, 6, 2, 3}, f64);
+  const Tensor y = ops::conv2d(x, w, {.stride = {1, 2}, .padding = {0, 1}, .groups = 2});
+  const Template t = make_template(ComputeDag({y}), h200(), options);
+  Config c = t.default_config();
+  for (const auto& [knob, value] : std::vector<std::pair<std::string, int64_t>>{{"group_rows", 1},
+                                                                                {"row_groups", 2},
+                                                                                {"row_threads", 8},
+                                                                                {"col_threads", 32},
+                                                                                {"col_groups", 4},
+                                                                                {"tile_k", 32},
+                                                                                {"stages", 1}})
+    c.values.at(static_cast<size_t>(t.knob_index(knob))) = value;
+  const GpuProgram p = lower_gpu(t.instantiate(c), {x, w, y});
+  ASSERT_EQ(p.main.size(), 1);
+  // Elements after each row keep columns of a transposed tile in different banks.
+  EXPECT_EQ(p.main[0].shared_bytes, 32 * (16 + 4 + 512 + 4) * 8);
+}
+
 TEST(BlockLimits, ResultsAreRight) {
   for (const MemoryBound& p : programs(40, 260)) {
     selftest::RandomProgram program;

@@ -211,28 +211,66 @@ TEST(WarpGroups, AreChosenForLargeProductsThatTmaTakes) {
   EXPECT_THAT(text(product({}, 16, 64, 4096)), Not(HasSubstr("wgmma.")));
 }
 
+// By wgmma from copies of operands, each by a kernel of its own, as the rewrite makes them.
+void check_copies(const selftest::RandomProgram& p, const std::string& rewrite, size_t copies) {
+  SCOPED_TRACE(p.text + " " + rewrite);
+  const Template t = make_template(apply_alternative(ComputeDag(p.outputs), rewrite), h200());
+  Config c = t.default_config();
+  for (size_t k = 0; k < c.values.size(); ++k) {
+    if (t.knobs()[k].name == "unit") c.values[k] = 1;
+    if (t.knobs()[k].name.ends_with(".location")) c.values[k] = 0;
+  }
+  const Schedule s = t.instantiate(c);
+  const selftest::Case want(p, 3, s.options().allow_tf32);
+  const std::vector<NDArray> arrays = want.fresh_arrays();
+  selftest::emulated(5)(s, p.args(), arrays);
+  EXPECT_EQ(want.difference(arrays), "");
+  const GpuProgram lowered = lower_gpu(s, p.args());
+  EXPECT_THAT(to_string(lowered), HasSubstr("wgmma."));
+  EXPECT_EQ(lowered.main.size(), copies + 1);
+}
+
 // Rows that are no multiple of 16 bytes: TMA loads padded copies, and only the results that were
 // asked for are stored.
 TEST(WarpGroups, OddRowsAreCopiedToPaddedOnes) {
   const AutoSchedulerOptionsScope scope(options());
-  for (const bool turned : {false, true}) {
-    const selftest::RandomProgram p = product({bf16, false, turned}, 74, 107, 139);
-    const Template t =
-        make_template(apply_alternative(ComputeDag(p.outputs), "pad_product(to=8)@2"), h200());
-    Config c = t.default_config();
-    for (size_t k = 0; k < c.values.size(); ++k) {
-      if (t.knobs()[k].name == "unit") c.values[k] = 1;
-      if (t.knobs()[k].name.ends_with(".location")) c.values[k] = 0;
-    }
-    const Schedule s = t.instantiate(c);
-    const selftest::Case want(p, 3);
-    const std::vector<NDArray> arrays = want.fresh_arrays();
-    selftest::emulated(5)(s, p.args(), arrays);
-    EXPECT_EQ(want.difference(arrays), "") << p.text;
-    const GpuProgram lowered = lower_gpu(s, p.args());
-    EXPECT_THAT(to_string(lowered), HasSubstr("wgmma."));
-    EXPECT_EQ(lowered.main.size(), 3);  // two copies and the product
+  for (const bool turned : {false, true})
+    check_copies(product({bf16, false, turned}, 74, 107, 139), "pad_product(to=8)@2", 2);
+}
+
+// Bytes, 8-bit floats and tf32 lie along the depth for wgmma: other operands are transposed first.
+TEST(WarpGroups, OperandsAcrossTheDepthAreTurned) {
+  const AutoSchedulerOptionsScope scope(options());
+  const std::string rewrite = "depth_innermost@2";
+  for (const auto& [a, b] : {std::pair{i8, u8}, {f8e4m3, f8e5m2}, {f32, f32}}) {
+    check_copies(product({a, false, false, b}, 72, 88, 160), rewrite, 1);  // rows of A stay
+    check_copies(product({a, true, true, b}, 72, 88, 160), rewrite, 1);
+    check_copies(product({a, true, false, b}, 72, 88, 160), rewrite, 2);
   }
+  // No size is a multiple of 16 bytes.
+  check_copies(product({i8, false, false}, 74, 107, 139), rewrite, 2);
+  check_copies(product({f8e4m3, true, false}, 61, 75, 141, 2), rewrite, 2);
+  check_copies(product({f32, true, true}, 75, 67, 93), rewrite, 2);
+}
+
+TEST(WarpGroups, OperandsAreTurnedWhereThatPays) {
+  AutoSchedulerOptions with = options();
+  with.use_alternatives = true;
+  const AutoSchedulerOptionsScope scope(with);
+  const auto turned = [](const Form& f, int64_t size) {
+    const selftest::RandomProgram p = product(f, size, size, size);
+    const std::string text = to_string(lower_gpu(create_schedule(p.outputs, h200()), p.args()));
+    const bool copied = text.find("_turned_") != std::string::npos;
+    if (copied) {
+      EXPECT_THAT(text, HasSubstr("wgmma.")) << p.text;
+    }
+    return copied;
+  };
+  EXPECT_TRUE(turned({i8}, 4096));
+  EXPECT_TRUE(turned({f8e4m3, true, false}, 8192));
+  EXPECT_FALSE(turned({bf16}, 4096));
+  EXPECT_FALSE(turned({i8, false, true}, 4096));
+  EXPECT_FALSE(turned({i8}, 512)) << "a copy takes longer than it saves";
 }
 
 TEST(WarpGroups, RowsArePaddedOnlyWhereTmaCannotLoadThem) {

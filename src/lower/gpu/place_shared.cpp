@@ -23,16 +23,25 @@ bool is_swizzled(const Allocate& a) {
   return found;
 }
 
+int64_t bytes_of(const Buffer& b) {
+  return rounded_up(b.num_elements() * b->dtype.bytes(), kAlignmentBytes);
+}
+
 // Gives each shared buffer of `s` its place, from `offset` on. Returns the first byte behind them.
 // Buffers lie one after the other. Only the arms of an If may share memory, because a block runs
-// one of them.
+// one of them. A buffer of a loop that was cut is allocated in each part, and has one place: it is
+// one buffer to the barriers, too.
 int64_t place(const Stmt& s, int64_t offset, std::vector<GpuKernel::SharedSlot>* slots) {
   if (!s) return offset;
-  if (const Allocate* a = s.as<Allocate>(); a && a->buffer->scope == Scope::Shared) {
+  const Allocate* a = s.as<Allocate>();
+  if (a && a->buffer->scope == Scope::Shared) {
+    const auto known = std::find_if(slots->begin(), slots->end(),
+                                    [&](const auto& x) { return x.buffer == a->buffer; });
+    if (known != slots->end())
+      return place(a->body, std::max(offset, known->offset + bytes_of(a->buffer)), slots);
     if (is_swizzled(*a)) offset = rounded_up(offset, kSwizzledBytes);
     slots->push_back({a->buffer, offset});
-    const int64_t bytes = a->buffer.num_elements() * a->buffer->dtype.bytes();
-    offset += rounded_up(bytes, kAlignmentBytes);
+    offset += bytes_of(a->buffer);
   }
   if (const If* i = s.as<If>()) {
     const int64_t then_end = place(i->then_body, offset, slots);
