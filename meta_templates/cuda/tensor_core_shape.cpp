@@ -157,7 +157,9 @@ int64_t TensorCoreShape::boxed_bytes() const {
   const bool rows = out.num_outputs() == 1 && out.axes().size() >= 2 &&
                     out.axes().size() <= kMostDims &&
                     axes_.v + 1 == static_cast<int>(out.axes().size());
-  if (!rows || bytes > kMostBytes || axes_.cols * bytes % kVectorBytes != 0) return 0;
+  // The results may be fewer than the sums: those of padded operands.
+  if (!rows || bytes > kMostBytes || out.output(0).extents().back() * bytes % kVectorBytes != 0)
+    return 0;
   return bytes;
 }
 
