@@ -118,6 +118,15 @@ bool fits(const TensorCoreProblem& p, const Choice& given, WarpGroupTile& t) {
   return true;
 }
 
+// Whether the way of a tile was faster on hardware. Stores by TMA and last rounds that blocks share
+// have run in the emulator only: the static choice leaves them out, and tuning, which compares
+// results, tries them. Pairs of blocks gained where rows begin within a sector, and nowhere else.
+bool has_gained(const TensorCoreProblem& p, const WarpGroupTile& t, const Choice& given) {
+  const bool splits = p.operands[0].splits_sectors || p.operands[1].splits_sectors;
+  return (!t.store || given.has("group_store")) && (!t.stream || given.has("waves")) &&
+         (t.pair == 1 || splits || given.has("pairs"));
+}
+
 // The tile of least cost among those that `given` allows. Where it allows none that a block can
 // hold, its rows are zero.
 WarpGroupTile choose_tile(const TensorCoreProblem& p, const Choice& given) {
@@ -129,7 +138,7 @@ WarpGroupTile choose_tile(const TensorCoreProblem& p, const Choice& given) {
         for (int64_t way : {0, 1, 2, 3, 4, 5}) {
           // Pairs of blocks share no tiles.
           WarpGroupTile t{tiles, groups, cols, 2, 1, way / 4 + 1, way % 2, way / 2 % 2};
-          if (!fits(p, given, t)) continue;
+          if (!has_gained(p, t, given) || !fits(p, given, t)) continue;
           const double cycles = warp_group_cycles(p, t) * (t.stream ? kSharingGains : 1);
           if (least >= 0 && cycles >= least) continue;
           least = cycles;

@@ -231,6 +231,34 @@ void add_accesses(const Program& p, GpuStatement* g, GpuLaunch* k, std::vector<d
   }
 }
 
+/// Whether two statements use memory of one block.
+bool share_a_block(const Statement& s, const Statement& other) {
+  return std::any_of(s.accesses.begin(), s.accesses.end(), [&](const Access& a) {
+    return !in_global(a) && std::any_of(other.accesses.begin(), other.accesses.end(),
+                                        [&](const Access& b) { return b.buffer == a.buffer; });
+  });
+}
+
+/// The outermost loop of each statement, as a number. A launch of a single block has no loop over
+/// blocks: its statements have one number where they use memory of the block.
+std::vector<int> roots_of(const Program& p) {
+  const auto one_block = [](const Statement& s) {
+    return s.loops.empty() || !is_block(s.loops[0].kind);
+  };
+  std::vector<int> roots;
+  for (size_t i = 0; i < p.statements.size(); ++i) {
+    const Statement& s = p.statements[i];
+    roots.push_back(s.loops.empty() ? -1 - static_cast<int>(i) : s.loops[0].node);
+    if (!one_block(s)) continue;
+    for (size_t j = 0; j < i; ++j) {
+      const int from = roots[j], to = roots[i];
+      if (from != to && one_block(p.statements[j]) && share_a_block(s, p.statements[j]))
+        std::replace(roots.begin(), roots.end(), to, from);
+    }
+  }
+  return roots;
+}
+
 /// Orders launches by time and statements by work, the largest first.
 void sort_view(GpuView* view) {
   std::stable_sort(view->launches.begin(), view->launches.end(),
@@ -249,10 +277,12 @@ void sort_view(GpuView* view) {
 GpuView view_on_gpu(const Program& p, const Target& target) {
   GpuView view{&p, &target, {}, {}};
   std::vector<int> roots;  // outermost loop of each launch
+  const std::vector<int> root_of = roots_of(p);
   std::vector<std::vector<double>> registers;
-  for (const Statement& s : p.statements) {
+  for (size_t i = 0; i < p.statements.size(); ++i) {
+    const Statement& s = p.statements[i];
     GpuStatement g = statement_of(s);
-    const int root = s.loops.empty() ? -1 - static_cast<int>(roots.size()) : s.loops[0].node;
+    const int root = root_of[i];
     auto known = std::find(roots.begin(), roots.end(), root);
     // The tail of the last block is not a launch.
     if (known == roots.end() && !roots.empty() && !s.loops.empty() &&

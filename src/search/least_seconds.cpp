@@ -29,7 +29,8 @@ double least_seconds(const TuneTask& task) {
   const ScopedThreads threads(std::max(1, target.cores));
   double least = std::numeric_limits<double>::infinity();
   for (int b = 0; b < task.tmpl.num_branches(); ++b) {
-    const ComputeDag& dag = task.tmpl.branch(b).dag();
+    const Template branch = task.tmpl.branch(b);
+    const ComputeDag& dag = branch.dag();
     if (!has_one_float_type(dag)) return 0;
     const KernelWork work = work_of(dag, target);
     const double rate = work.roof().flops_per_second;

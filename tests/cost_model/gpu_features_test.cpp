@@ -173,7 +173,8 @@ TEST(GpuFeatures, AreSoundForWhatTemplatesMake) {
         threads.insert(k.block[0] * k.block[1] * k.block[2]);
         blocks.insert(k.grid[0] * k.grid[1] * k.grid[2]);
       }
-      EXPECT_EQ(column(row, "total.kernels"), static_cast<double>(p.main.size()));
+      EXPECT_EQ(column(row, "total.kernels"), static_cast<double>(p.main.size()))
+          << t.config_to_json(c).dump();
       EXPECT_TRUE(threads.contains(static_cast<int64_t>(count(row, "kernel0.threads"))))
           << to_string(p.main[0]) << count(row, "kernel0.threads");
       EXPECT_TRUE(blocks.contains(static_cast<int64_t>(count(row, "kernel0.blocks"))));
