@@ -44,6 +44,10 @@ constexpr int64_t kLeastExtent = 8;
 // Tiles of rows for each thread, so that threads end at about the same time.
 constexpr int64_t kLeastTiles = 4;
 
+// Sizes of L2 that the shared operands of products alone may have. A chain of products with weights
+// of 2.3 times L2 took as long as the products apart, and of nine times L2 1.09 as long.
+constexpr int64_t kMostShared = 4;
+
 }  // namespace
 
 RowChain::RowChain(const ComputeDag& dag, const Target& target, int anchor, int output_stage,
@@ -85,10 +89,11 @@ RowChain::RowChain(const ComputeDag& dag, const Target& target, int anchor, int 
   const bool in_cache = lead * row_bytes <= target.l2_bytes;
   const bool enough_rows = lead >= kLeastTiles * kLeastExtent * target.cores;
   const bool gains = shared <= target.l2_bytes && (!in_cache || (row_reduction && enough_rows));
-  // Products alone are as fast in a chain and apart, within some percent, at any size of the
-  // weights. Attention whose keys and values exceed L2 is slower in a chain (1x8192x64 takes 1.15
+  // Products alone are as fast in a chain and apart, or faster, unless each block reads weights far
+  // beyond L2. Attention whose keys and values exceed L2 is slower in a chain (1x8192x64 takes 1.15
   // of the time).
-  const bool may_gain = gains || (enough_rows && !row_reduction);
+  const bool may_gain =
+      gains || (enough_rows && !row_reduction && shared <= kMostShared * target.l2_bytes);
   taken_ = product && kLeastExtent * 2 * row_bytes <= target.l2_bytes / 2 &&
            (which == Chains::Expected ? gains : may_gain);
   if (taken_) find_products();

@@ -155,10 +155,9 @@ TEST(PlanGroups, AMaskOfSeveralAttentionsIsStoredOnACpu) {
 }
 
 TEST(PlanGroups, ProductsInARowAreAChainWhereTheirRowsLeaveTheCacheOrWhereItIsPossible) {
-  const Tensor x = placeholder({256, 64}), w = placeholder({64, 96}), u = placeholder({96, 64});
-  const Tensor y = ops::matmul(ops::relu(ops::matmul(x, w)), u);
-  const ComputeDag dag({y});
-  auto chains = [&](int64_t l2_bytes, Chains which, int cores) {
+  auto chains = [&](int64_t l2_bytes, Chains which, int cores, int64_t depth = 64) {
+    const Tensor x = placeholder({256, depth}), w = placeholder({depth, 96});
+    const ComputeDag dag({ops::matmul(ops::relu(ops::matmul(x, w)), placeholder({96, 64}))});
     Target cpu = Target::parse("llvm -mcpu=haswell");
     cpu.l2_bytes = l2_bytes;
     cpu.cores = cores;
@@ -173,6 +172,8 @@ TEST(PlanGroups, ProductsInARowAreAChainWhereTheirRowsLeaveTheCacheOrWhereItIsPo
   EXPECT_EQ(chains(48 << 10, Chains::Expected, 2), "matmul..relu");  // weights, half of the rows
   EXPECT_EQ(chains(1 << 20, Chains::Possible, 2), "matmul..relu");
   EXPECT_EQ(chains(1 << 20, Chains::Possible, 64), "");  // too few rows for the threads
+  EXPECT_EQ(chains(64 << 10, Chains::Possible, 2, 512), "matmul..relu");
+  EXPECT_EQ(chains(32 << 10, Chains::Possible, 2, 512), "");  // weights of seven times L2
 }
 
 /// The products computed in blocks of others, and the last stages after them, for each group.
