@@ -4,6 +4,7 @@
 
 #include "heddle/ops/ops.h"
 #include "meta_templates/expect_right.h"
+#include "meta_templates/layered_program.h"
 
 namespace heddle::testing {
 namespace {
@@ -14,32 +15,25 @@ struct Sizes {
   int64_t batch, height, width, channels, wide, window, stride;
 };
 
-class Images {
+class Images : public LayeredProgram<Images> {
  public:
-  explicit Images(const Sizes& f) : f_(f) {
-    p_.text = std::to_string(f.height) + "x" + std::to_string(f.width) + " of " +
-              std::to_string(f.channels) + " and " + std::to_string(f.wide) + " window " +
-              std::to_string(f.window) + " stride " + std::to_string(f.stride);
-    p_.reduce_length = 1;
-    p_.inputs = {placeholder({f.batch, f.height, f.width, f.channels}, f32, "X")};
-    y_ = p_.inputs[0];
-  }
+  explicit Images(const Sizes& f)
+      : LayeredProgram({f.batch, f.height, f.width, f.channels},
+                       std::to_string(f.height) + "x" + std::to_string(f.width) + " of " +
+                           std::to_string(f.channels) + " and " + std::to_string(f.wide) +
+                           " window " + std::to_string(f.window) + " stride " +
+                           std::to_string(f.stride)),
+        f_(f) {}
 
-  Images& pointwise(int64_t filters) {
-    const Tensor w = filter({1, 1, y_.extent(3), filters});
-    p_.reduce_length *= y_.extent(3);
-    y_ = ops::conv2d(y_, w, {.layout = ops::NHWC});
-    return *this;
-  }
   Images& depthwise() {
-    const Tensor w = filter({f_.window, f_.window, 1, y_.extent(3)});
+    const Tensor w = weights({f_.window, f_.window, 1, y_.extent(3)});
     p_.reduce_length *= f_.window * f_.window;
     y_ = ops::depthwise_conv2d(
         y_, w, {.stride = {f_.stride}, .padding = {f_.window / 2}, .layout = ops::NHWC});
     return *this;
   }
   Images& clip() {
-    const Tensor bias = filter({y_.extent(3)});
+    const Tensor bias = weights({y_.extent(3)});
     y_ = ops::clip(ops::add(y_, bias), 0, 6);
     return *this;
   }
@@ -47,25 +41,9 @@ class Images {
     y_ = ops::silu(y_);
     return *this;
   }
-  Images& residual() {
-    y_ = ops::add(y_, p_.inputs[0]);
-    return *this;
-  }
-  selftest::RandomProgram program() {
-    p_.outputs = {y_};
-    return p_;
-  }
 
  private:
-  Tensor filter(Shape shape) {
-    p_.inputs.push_back(
-        constant_placeholder(std::move(shape), f32, "W" + std::to_string(p_.inputs.size())));
-    return p_.inputs.back();
-  }
-
   Sizes f_;
-  selftest::RandomProgram p_;
-  Tensor y_;
 };
 
 constexpr Sizes kSizes[] = {{1, 14, 14, 12, 72, 3, 1},

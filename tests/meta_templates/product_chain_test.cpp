@@ -5,6 +5,7 @@
 
 #include "heddle/ops/ops.h"
 #include "meta_templates/expect_right.h"
+#include "meta_templates/layered_program.h"
 
 namespace heddle::testing {
 namespace {
@@ -16,25 +17,14 @@ std::string static_text(const selftest::RandomProgram& p, const Target& target =
   return t.instantiate(t.default_config()).to_text();
 }
 
-class Layers {
+class Layers : public LayeredProgram<Layers> {
  public:
-  explicit Layers(Shape input) {
-    p_.inputs = {placeholder(std::move(input), f32, "X")};
-    p_.reduce_length = 1;
-    y_ = p_.inputs[0];
-    p_.text = "layers";
-  }
+  explicit Layers(Shape input) : LayeredProgram(std::move(input), "layers") {}
   Layers& linear(int64_t columns) {
     const int64_t depth = y_.extents().back();
     y_ = ops::add(ops::matmul(y_, weights({depth, columns})), weights({columns}));
     p_.reduce_length *= depth;
     p_.text += " " + std::to_string(columns);
-    return *this;
-  }
-  Layers& pointwise(int64_t filters) {
-    const int64_t channels = y_.extent(3);
-    y_ = ops::conv2d(y_, weights({1, 1, channels, filters}), {.layout = ops::NHWC});
-    p_.reduce_length *= channels;
     return *this;
   }
   Layers& gelu() {
@@ -45,24 +35,6 @@ class Layers {
     y_ = ops::relu(y_);
     return *this;
   }
-  Layers& residual() {
-    y_ = ops::add(y_, p_.inputs[0]);
-    return *this;
-  }
-  selftest::RandomProgram program() {
-    p_.outputs = {y_};
-    return p_;
-  }
-
- private:
-  Tensor weights(Shape shape) {
-    p_.inputs.push_back(
-        constant_placeholder(std::move(shape), f32, "W" + std::to_string(p_.inputs.size())));
-    return p_.inputs.back();
-  }
-
-  selftest::RandomProgram p_;
-  Tensor y_;
 };
 
 TEST(ProductChain, TheFirstProductIsComputedWithWhatFollowsItInBlocksOfTheSecond) {

@@ -85,17 +85,11 @@ void BulkStores::copy(const Box& box) {
   const int before = std::exchange(m_.thread, box.thread);
   for (int r = 0; r < box.rows; ++r) {
     for (int c = 0; c < box.columns; ++c) {
-      const std::vector<std::int64_t> at = box.indices(r, c);
-      std::int64_t position = 0;
-      bool inside = true;
-      for (std::size_t d = 0; d < at.size(); ++d) {
-        inside &= at[d] >= 0 && at[d] < box.extents[d];
-        position = position * box.extents[d] + at[d];
-      }
+      const std::optional<std::int64_t> to = box.position(r, c);
       const std::int64_t from = box.element(r, c);
       State& state = box.tile->states[static_cast<std::size_t>(from)];
       if (state == State::InFlight) state = State::Written;
-      if (inside) m_.write(const_cast<Storage&>(*box.source), position, m_.read(*box.tile, from));
+      if (to) m_.write(const_cast<Storage&>(*box.source), *to, m_.read(*box.tile, from));
     }
   }
   m_.thread = before;

@@ -100,6 +100,16 @@ std::vector<std::int64_t> Box::indices(int row, int column) const {
   return out;
 }
 
+std::optional<std::int64_t> Box::position(int row, int column) const {
+  const std::vector<std::int64_t> place = indices(row, column);
+  std::int64_t position = 0;
+  for (std::size_t d = 0; d < place.size(); ++d) {
+    if (place[d] < 0 || place[d] >= extents[d]) return std::nullopt;
+    position = position * extents[d] + place[d];
+  }
+  return position;
+}
+
 void WarpGroups::start_block() {
   barriers_.clear();
   groups_.assign(static_cast<std::size_t>((m_.threads + kGroup - 1) / kGroup), {});
@@ -222,15 +232,9 @@ void WarpGroups::deliver(Barrier& b) {
     m_.thread = box.thread;
     for (int r = 0; r < box.rows; ++r) {
       for (int c = 0; c < box.columns; ++c) {
-        const std::vector<std::int64_t> at = box.indices(r, c);
-        std::int64_t position = 0;
-        bool inside = true;
-        for (std::size_t d = 0; d < at.size(); ++d) {
-          inside &= at[d] >= 0 && at[d] < box.extents[d];
-          position = position * box.extents[d] + at[d];
-        }
+        const std::optional<std::int64_t> from = box.position(r, c);
         const auto to = static_cast<std::size_t>(box.element(r, c));
-        Slot value = inside ? m_.read(const_cast<Storage&>(*box.source), position) : Slot{};
+        Slot value = from ? m_.read(const_cast<Storage&>(*box.source), *from) : Slot{};
         if (box.tile->buffer->dtype == f32) value.f = rounded_to_tf32(value.f);
         box.tile->values[to] = value;
         box.tile->states[to] = State::Written;

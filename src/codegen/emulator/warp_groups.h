@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -67,6 +68,8 @@ struct Box {
   bool begins_at_window() const;
   /// The indices in the source of an element, which may lie outside of it.
   std::vector<std::int64_t> indices(int row, int column) const;
+  /// Its position in the source; nullopt outside of it.
+  std::optional<std::int64_t> position(int row, int column) const;
 };
 
 class WarpGroups {
