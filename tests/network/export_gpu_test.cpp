@@ -108,7 +108,7 @@ TEST_F(ExportGpuNetwork, NodesThatShareALaunchAreRight) {
     return ops::softmax(ops::matmul(image, weights));
   };
   const std::vector<Tensor> outputs{ops::concat({branch(24, 1), branch(24, 2), branch(30, 3)}, 1)};
-  const Network network(outputs, gpu_, {}, parse_passes("-join_products"));
+  const Network network(outputs, gpu_, {}, parse_passes("horizontal,-join_products"));
   ASSERT_FALSE(network.shared_launches().empty()) << network.to_text();
   emulate_network(network);
   const ExportedNetwork written =

@@ -20,7 +20,8 @@ using ::testing::Not;
 Target gpu() { return Target::parse("cuda -gpu=h200"); }
 
 Network on_gpu(const std::vector<Tensor>& outputs, const std::string& passes = "") {
-  return Network(outputs, gpu(), {}, parse_passes(passes));
+  return Network(outputs, gpu(), {},
+                 parse_passes("horizontal" + (passes.empty() ? "" : "," + passes)));
 }
 
 /// SqueezeNet's fire module.
