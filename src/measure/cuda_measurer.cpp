@@ -63,11 +63,16 @@ std::vector<std::pair<std::string, double>> CudaMeasurer::time_spent() const {
 
 // ---- tasks and workers -------------------------------------------------------------------------
 
+/// Makes the inputs of a new task. No worker may be busy.
+int CudaMeasurer::add_task(const TuneTask& task) {
+  const Lap lap(spent_, "inputs");
+  return tasks_.add(task);
+}
+
 int CudaMeasurer::register_task(const TuneTask& task) {
   if (const std::optional<int> known = tasks_.find(task)) return *known;
-  const Lap lap(spent_, "inputs");
   settle();
-  return tasks_.add(task);
+  return add_task(task);
 }
 
 /// Starts all workers and tells them every task.
@@ -178,18 +183,16 @@ void CudaMeasurer::compiler_said(const WorkerEvent& event) {
 }
 
 bool CudaMeasurer::prefetch(const TuneTask& task, std::span<const Schedule> schedules) {
-  const std::optional<int> known = tasks_.find(task);
   if (schedules.empty()) return true;
+  const std::optional<int> known = tasks_.find(task);
   if (!known) {
     // Workers learn of tasks when they start. They are not stopped for one that comes later.
     for (size_t w = 0; w < workers_.size(); ++w) {
       if (workers_.busy(w)) return true;
     }
-    const Lap lap(spent_, "inputs");
-    tasks_.add(task);
   }
+  const int id = known ? *known : add_task(task);
   // The first candidate of a new task is measured even if it spills registers.
-  const int id = known ? *known : *tasks_.find(task);
   for (size_t i = 0; i < schedules.size(); ++i) add_job(id, i, schedules[i], known.has_value());
   return true;
 }

@@ -53,6 +53,7 @@ class CudaMeasurer : public LocalMeasurer {
     Json answer;            ///< answer of the compiler, or {error, message}
   };
 
+  int add_task(const TuneTask& task);
   int register_task(const TuneTask& task);
   void ready_workers();
   void stop_workers();
