@@ -3,10 +3,15 @@
 // and heddle_gpu_error() then says why.
 #include <dlpack/dlpack.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -14,7 +19,7 @@
 
 #include "heddle/driver/build.h"
 #include "heddle/runtime/cuda.h"
-#include "heddle/schedule/template.h"
+#include "heddle/schedule/choice.h"
 #include "heddle/support/error.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
@@ -46,18 +51,58 @@ struct Call {
   std::vector<NDArray> arrays;
 };
 
-// The static schedule but for some knobs: "pairs=0,raster=4".
-Schedule with_knobs(const cli::Problem& p, const std::string& knobs) {
-  const Template t = make_template(ComputeDag(p.outputs), Target::cuda());
-  Config config = t.default_config();
-  std::istringstream list(knobs);
-  for (std::string item; std::getline(list, item, ',');) {
-    const size_t sign = item.find('=');
-    const int knob = t.knob_index(item.substr(0, sign));
-    if (knob < 0) throw_user_error("there is no knob '" + item.substr(0, sign) + "'");
-    config.values.at(static_cast<size_t>(knob)) = std::stoll(item.substr(sign + 1));
+// Answers every rule that has one of its knobs, so that what the rule chooses besides goes with it.
+class GivenKnobs : public ChoiceSource {
+ public:
+  // Such as "pairs=0,raster=4"; a kind by its number.
+  explicit GivenKnobs(std::string knobs) : text_(std::move(knobs)) {
+    std::istringstream list(text_);
+    for (std::string item; std::getline(list, item, ',');) {
+      const size_t sign = std::min(item.find('='), item.size());
+      const std::string value = item.substr(std::min(sign + 1, item.size()));
+      int64_t number = 0;
+      const char* const end = value.data() + value.size();
+      if (std::from_chars(value.data(), end, number).ptr != end || value.empty())
+        throw_user_error("'" + item + "' is no knob and a number, such as raster=4");
+      values_[item.substr(0, sign)] = number;
+    }
   }
-  return t.instantiate(config);
+
+  std::string version() const override { return "given " + text_; }
+  ChoiceAnswer choose(const ChoiceQuestion& question) const override {
+    Choice answer("given");
+    for (const auto& [knob, value] : values_) {
+      if (!question.rule.has(knob)) continue;
+      answer.set(knob, value);
+      const std::lock_guard lock(mutex_);
+      asked_.insert(knob);
+    }
+    if (answer.knobs().empty()) return {};
+    return {answer};
+  }
+  // Throws where no rule has a knob of that name.
+  void check_asked() const {
+    for (const auto& [knob, value] : values_) {
+      if (!asked_.contains(knob)) throw_user_error("there is no knob '" + knob + "'");
+    }
+  }
+
+ private:
+  std::string text_;
+  std::map<std::string, int64_t> values_;
+  mutable std::mutex mutex_;
+  mutable std::set<std::string> asked_;
+};
+
+// The static schedule with some knobs given.
+Schedule with_knobs(const cli::Problem& p, const std::string& knobs,
+                    const AutoSchedulerOptions& options) {
+  const auto given = std::make_shared<GivenKnobs>(knobs);
+  const std::shared_ptr<const ChoiceSource> before = install_choice_source(given);
+  const std::shared_ptr<void> restore(nullptr, [&](void*) { install_choice_source(before); });
+  Schedule schedule = create_schedule(p.outputs, Target::cuda(), options);
+  given->check_asked();
+  return schedule;
 }
 
 std::optional<Schedule> schedule_of(const cli::Problem& p, const std::string& choice) {
@@ -69,7 +114,7 @@ std::optional<Schedule> schedule_of(const cli::Problem& p, const std::string& ch
     options.use_alternatives = false;
     return create_schedule(p.outputs, Target::cuda(), options);
   }
-  if (choice != "static") return with_knobs(p, choice);
+  if (choice != "static") return with_knobs(p, choice, options);
   return create_schedule(p.outputs, Target::cuda(), options);
 }
 
@@ -82,7 +127,8 @@ const char* heddle_gpu_error() { return last_error.c_str(); }
 /// Compiles a subject such as "softmax:4096x4096" for the first GPU. `dtype` is that of the
 /// operands, or "tf32": f32 whose products are rounded to tf32. `choice` is "static"; "tuned",
 /// which is an error where no record applies; "declared", the static choice without rewrites of the
-/// graph; or knobs that replace those of that choice, such as "pairs=0,raster=4".
+/// graph; or knobs, such as "pairs=0,raster=4", around which the rules choose the others. A kind is
+/// given by its number.
 void* heddle_gpu_open(const char* subject, const char* dtype, const char* choice) {
   return guarded(
       [&]() -> void* {

@@ -241,12 +241,18 @@ def write_json(path, lines):
 
 def print_table(lines, knobs=()):
     columns = ["static", "tuned", "eager", "inductor", *knobs]
-    print(f"\n{'microseconds':34}" + "".join(f"{c:>10}" for c in columns) + "     ratio")
+    for i, choice in enumerate(knobs):
+        print(f"({i + 1}) {choice}")
+    names = columns[:len(columns) - len(knobs)] + [f"({i + 1})" for i in range(len(knobs))]
+    print(f"\n{'microseconds':34}" + "".join(f"{c:>10}" for c in names) + "     ratio")
     print("-" * 88)
     for line in lines:
         cells = "".join(f"{line['us'][c]:10.1f}" if c in line["us"] else f"{'-':>10}" for c in columns)
         remark = "" if line["right"] else f"   differs by {line['difference']:.2g}"
         print(f"{line['subject'] + ' ' + line['dtype']:34}{cells}{line['ratio']:10.2f}{remark}")
+        for choice in knobs:
+            if choice + "_error" in line:
+                print(f"    {choice}: {line[choice + '_error']}")
     mean = math.exp(statistics.fmean(math.log(line["ratio"]) for line in lines))
     print("-" * 88)
     print(f"{'geometric mean':34}{mean:50.3f}")
@@ -260,8 +266,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--no-compile", action="store_true", help="without Inductor")
     parser.add_argument("--knobs", action="append", default=[], metavar="NAME=VALUE,..",
-                        help="time the static schedule with these knobs too; 'declared': without "
-                             "rewrites of the graph")
+                        help="time the static schedule with these knobs too (a kind by its number); "
+                             "'declared': without rewrites of the graph")
     parser.add_argument("--json", help="write the results to this file too")
     parser.add_argument("subjects", nargs="*")
     o = parser.parse_args()
