@@ -248,9 +248,9 @@ def print_table(lines, knobs=()):
     print("-" * 88)
     for line in lines:
         cells = "".join(f"{line['us'][c]:10.1f}" if c in line["us"] else f"{'-':>10}" for c in columns)
-        remark = "" if line["right"] else f"   differs by {line['difference']:.2g}"
+        remark = "" if line["right"] else f"   differs by {line.get('difference', math.nan):.2g}"
         print(f"{line['subject'] + ' ' + line['dtype']:34}{cells}{line['ratio']:10.2f}{remark}")
-        for choice in knobs:
+        for choice in ("static", *knobs):
             if choice + "_error" in line:
                 print(f"    {choice}: {line[choice + '_error']}")
     mean = math.exp(statistics.fmean(math.log(line["ratio"]) for line in lines))

@@ -137,6 +137,8 @@ std::vector<int> attention_group_operands(const ComputeDag& dag, const StageGrou
   if (!gpu.has_wgmma() || gpu.threads_per_block < kFewestThreads || chain.depth > kLongestHead ||
       chain.cols > kLongestHead)
     return {};
+  // The index of a single row is a constant, by which lowering does not recognise a box of rows.
+  if (chain.rows == 1) return {};
   const Operation& op = dag.stage(chain.weighted);
   const Var &row = op.axes()[static_cast<size_t>(chain.row)].var(),
             &col = op.axes()[static_cast<size_t>(chain.col)].var(),

@@ -31,21 +31,26 @@ constexpr int64_t kBoxLines = 64;  // lines of a box whose rows run across the d
 class Recipe {
  public:
   Recipe(TemplateBuilder& t, const StageGroup& g, const TensorCoreShape& shape,
-         const WarpGroupKnobs& knobs)
-      : t_(t), g_(g), shape_(shape), knobs_(knobs) {}
+         const WarpGroupKnobs& knobs, bool pairs)
+      : t_(t),
+        g_(g),
+        shape_(shape),
+        knobs_(knobs),
+        pairs_(pairs),
+        row_multiple_(pairs ? 2 * kGroupRows : kGroupRows) {}
 
-  void run(bool pairs) {
+  void run() {
     StageRef output = t_.stage(g_.output_stage), acc = padded_sum();
-    const Loop place = block_loops(output, pairs);
+    const Loop place = block_loops(output);
     accumulate(acc, output, place);
   }
 
-  void run_with_boxes(bool pairs) {
+  void run_with_boxes() {
     StageRef output = t_.stage(g_.output_stage), acc = padded_sum();
-    StageRef results =
-        output.pad({{output.axis(shape_.row_axis()), kGroupRows, knobs_.group_tiles, knobs_.groups},
-                    {output.axis(shape_.col_axis()), knobs_.group_cols}});
-    const Loop place = box_loops(output, pairs);
+    StageRef results = output.pad(
+        {{output.axis(shape_.row_axis()), row_multiple_, knobs_.group_tiles, knobs_.groups},
+         {output.axis(shape_.col_axis()), knobs_.group_cols}});
+    const Loop place = box_loops(output);
     fill_boxes(results, output, place);
     accumulate(acc, output, place);
   }
@@ -62,14 +67,14 @@ class Recipe {
     const ContractionShape& axes = shape_.axes();
     for (const auto* operand : {&*axes.row, &*axes.vector})
       tiles_.push_back(t_.stage(operand->producer).cache_read({anchor}));
-    return anchor.pad({{anchor.axis(axes.m), kGroupRows, knobs_.group_tiles, knobs_.groups},
+    return anchor.pad({{anchor.axis(axes.m), row_multiple_, knobs_.group_tiles, knobs_.groups},
                        {anchor.axis(axes.v), knobs_.group_cols},
                        {anchor.reduce_axis(0), group_box_row(shape_.pack())}});
   }
 
   StageRef viewed_sum(StageRef anchor) {
     StageRef::ProductView v = product_step(anchor, *shape_.view());
-    v.row_multiple = {kGroupRows, knobs_.group_tiles, knobs_.groups};
+    v.row_multiple = {row_multiple_, knobs_.group_tiles, knobs_.groups};
     v.col_multiple = {knobs_.group_cols, 1, 1};
     v.depth_multiple = {group_box_row(shape_.pack()), 1, 1};
     const StageRef::Product made = anchor.as_product(v);
@@ -119,7 +124,7 @@ class Recipe {
     std::optional<Loop> neighbour;
     Loop group, col;
   };
-  Blocks cut_blocks(StageRef s, const Axes& axes, Loop group_rows, bool pairs) const {
+  Blocks cut_blocks(StageRef s, const Axes& axes, Loop group_rows) const {
     const TailStrategy whole = TailStrategy::PredicateStores;
     Blocks b;
     auto [row_block, group] = s.split(group_rows, knobs_.groups, whole);
@@ -129,7 +134,7 @@ class Recipe {
     b.loops.insert(b.loops.end(), {raster, col_block});
     b.group = group;
     b.col = col;
-    if (pairs) {
+    if (pairs_) {
       auto [row_pair, row_of_pair] = s.split(row_of_raster, 2, whole);
       b.loops.push_back(row_pair);
       b.neighbour = row_of_pair;
@@ -170,10 +175,10 @@ class Recipe {
   }
 
   // Returns the block loop.
-  Loop block_loops(StageRef s, bool pairs) const {
+  Loop block_loops(StageRef s) const {
     const Axes axes = axes_of_output(s);
     const Rows rows = cut_rows(s, axes.rows);
-    const Blocks blocks = cut_blocks(s, axes, rows.group_rows, pairs);
+    const Blocks blocks = cut_blocks(s, axes, rows.group_rows);
     const Lanes l = cut_lanes(s, rows, blocks.col);
     const Loop place = bind_blocks(
         s, blocks,
@@ -183,12 +188,12 @@ class Recipe {
   }
 
   // Boxes of 64 rows, which their warp group stores. Returns the block loop.
-  Loop box_loops(StageRef s, bool pairs) const {
+  Loop box_loops(StageRef s) const {
     const TailStrategy whole = TailStrategy::PredicateStores;
     const Axes axes = axes_of_output(s);
     auto [units, row] = s.split(axes.rows, kGroupRows, whole);
     auto [group_rows, unit] = s.split(units, knobs_.group_tiles, whole);
-    const Blocks blocks = cut_blocks(s, axes, group_rows, pairs);
+    const Blocks blocks = cut_blocks(s, axes, group_rows);
     auto [box, col] = s.split(blocks.col, knobs_.box_row, whole);
     const Loop place = bind_blocks(s, blocks, {blocks.group, unit, box, row, col});
     for (Loop u : {unit, box}) s.unroll(u);
@@ -282,6 +287,8 @@ class Recipe {
   const StageGroup& g_;
   const TensorCoreShape& shape_;
   const WarpGroupKnobs& knobs_;
+  const bool pairs_;
+  const int64_t row_multiple_;   // rows that blocks, or pairs of them, divide
   std::vector<StageRef> tiles_;  // the tile of the rows, that of the columns
 };
 
@@ -297,11 +304,10 @@ bool takes_warp_groups(const ComputeDag& dag, const StageGroup& g, const TensorC
   constexpr int kFewestThreads = 256;  // threads: a warp group that loads, one that multiplies
   if (!gpu.has_wgmma() || gpu.threads_per_block < kFewestThreads) return false;
   if (shape.view()) return takes_windows(dag, g, shape);
-  // A single tile needs no ring. Each of the four warps of a group has 16 rows: of no more rows in
-  // all, three warps would have none.
+  // Each of the four warps of a group has 16 rows: of no more rows in all, three warps would have
+  // none.
   constexpr int64_t kWarpRows = 16;
-  if (shape.axes().rows <= kWarpRows || shape.axes().depth <= group_box_row(shape.pack()))
-    return false;
+  if (shape.axes().rows <= kWarpRows) return false;
   for (size_t o = 0; o < 2; ++o) {
     const Access& a = o == 0 ? *shape.axes().row : *shape.axes().vector;
     const bool sixteen_bytes = shape.layout(o).vector >= 4 * shape.pack();
@@ -316,9 +322,9 @@ void warp_group_product(TemplateBuilder& t, const StageGroup& g, const TensorCor
                         const WarpGroupKnobs& knobs) {
   for (const bool pairs : {false, true}) {
     t.when(knobs.pairs, pairs ? 1 : 0, [&] {
-      if (knobs.box_row == 0) return Recipe(t, g, shape, knobs).run(pairs);
-      t.when(knobs.store, 0, [&] { Recipe(t, g, shape, knobs).run(pairs); });
-      t.when(knobs.store, 1, [&] { Recipe(t, g, shape, knobs).run_with_boxes(pairs); });
+      if (knobs.box_row == 0) return Recipe(t, g, shape, knobs, pairs).run();
+      t.when(knobs.store, 0, [&] { Recipe(t, g, shape, knobs, pairs).run(); });
+      t.when(knobs.store, 1, [&] { Recipe(t, g, shape, knobs, pairs).run_with_boxes(); });
     });
   }
 }

@@ -93,8 +93,13 @@ bool agrees(const Choice& given, const char* knob, int64_t value) {
   return !given.has(knob) || given.value(knob) == value;
 }
 
+// Tiles down the result. Where pairs of blocks leave one over, its partner has no rows.
+int64_t rows_of_tiles(int64_t rows, const WarpGroupTile& t) {
+  return ceil_div(ceil_div(rows, t.rows()), t.pair) * t.pair;
+}
+
 int64_t tiles_of(const TensorCoreProblem& p, const WarpGroupTile& t) {
-  return ceil_div(p.rows, t.rows()) * ceil_div(p.cols, t.cols) * p.batch;
+  return rows_of_tiles(p.rows, t) * ceil_div(p.cols, t.cols) * p.batch;
 }
 
 // The last round where blocks share its tiles.
@@ -108,7 +113,7 @@ bool fits(const TensorCoreProblem& p, const Choice& given, WarpGroupTile& t) {
       !agrees(given, "group_cols", t.cols) || !agrees(given, "group_store", t.store) ||
       !agrees(given, "waves", t.stream) || !agrees(given, "pairs", t.pair - 1))
     return false;
-  if (t.pair == 2 && ceil_div(p.rows, t.rows()) % 2 != 0) return false;
+  if (t.pair == 2 && p.rows <= t.rows()) return false;
   if (!boxes_of_use(t, p.rows, p.cols) || threads_of(t) > p.gpu.threads_per_block) return false;
   if (t.store && !may_box(p, t.cols)) return false;
   if (t.stream && shared_round(p, t).parts < 2) return false;
@@ -118,12 +123,12 @@ bool fits(const TensorCoreProblem& p, const Choice& given, WarpGroupTile& t) {
   return true;
 }
 
-// Whether the way of a tile was faster on hardware. Last rounds that blocks share lost on an H200 in
-// twelve of thirteen products. Pairs of blocks gained where rows begin within a sector, and nowhere
-// else. Tuning tries both.
+// Whether the way of a tile was faster on hardware. Last rounds that blocks share lost on an H200
+// in twelve of thirteen products. Pairs of blocks gained where rows begin within a sector, and
+// nowhere else. Tuning tries both.
 bool has_gained(const TensorCoreProblem& p, const WarpGroupTile& t, const Choice& given) {
   const bool splits = p.operands[0].splits_sectors || p.operands[1].splits_sectors;
-  return (!t.stream || given.has("waves")) && (t.pair == 1 || splits || given.has("pairs"));
+  return (t.pair == 1 || splits || given.has("pairs"));
 }
 
 // The tile of least cost among those that `given` allows. Where it allows none that a block can
@@ -146,7 +151,7 @@ WarpGroupTile choose_tile(const TensorCoreProblem& p, const Choice& given) {
       }
     }
   }
-  if (best.rows() > 0) best.raster = choose_raster(ceil_div(p.rows, best.rows()));
+  if (best.rows() > 0) best.raster = choose_raster(rows_of_tiles(p.rows, best));
   return best;
 }
 
@@ -263,11 +268,10 @@ WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const TensorCoreProblem& p, Pa
            batches * ceil_div(rows, tile(v).rows()) * ceil_div(cols, tile(v).cols) > 1;
   });
   t.require("rows of tiles must be whole rasters", [=](const auto& v) {
-    return v(unit) == 0 || ceil_div(rows, tile(v).rows()) % v(k.raster) == 0;
+    return v(unit) == 0 || rows_of_tiles(rows, tile(v)) % v(k.raster) == 0;
   });
   t.require("the two blocks of a pair have neighbouring rows", [=](const auto& v) {
-    return v(unit) == 0 || v(k.pairs) == 0 ||
-           (v(k.raster) % 2 == 0 && ceil_div(rows, tile(v).rows()) % 2 == 0);
+    return v(unit) == 0 || v(k.pairs) == 0 || (v(k.raster) % 2 == 0 && rows > tile(v).rows());
   });
   return k;
 }

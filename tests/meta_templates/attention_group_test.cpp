@@ -153,6 +153,7 @@ TEST(AttentionByGroups, AreOfferedWhereTmaCanLoad) {
   EXPECT_TRUE(offered(heads_of(40, 64, 128)));
   EXPECT_FALSE(offered(heads_of(44, 64, 128))) << "rows of 88 bytes";
   EXPECT_FALSE(offered(heads_of(64, 64, 64))) << "a single tile";
+  EXPECT_FALSE(offered(heads_of(64, 1, 384))) << "a single row";
   Form turned = heads_of(64, 64, 128);
   turned.keys_turned = true;
   EXPECT_FALSE(offered(turned));

@@ -66,6 +66,13 @@ TEST(StoredTiles, SizesThatDivideNoTile) {
   check(product(bf16, 40, 72, 72, 3), stored({}));
 }
 
+// The last tiles of 256 x 128 have whole boxes beyond the ends, which are not stored.
+TEST(StoredTiles, SizesThatBoxesDivide) {
+  check(product(bf16, 384, 192, 136), stored({2, 2, 128, 3}));
+  check(product(f16, 448, 320, 136), stored({2, 2, 128, 2}));
+  check(product(bf16, 640, 576, 72), stored({1, 2, 256, 3, 2, 1}));
+}
+
 TEST(StoredTiles, PersistentBlocksWaitForTheCopyOfTheTileBefore) {
   check(product(bf16, 256, 136, 72), stored({1, 1, 64, 3, 2}), 3);
   check(product(bf16, 240, 72, 72), stored({1, 2, 64, 3, 2, 1}));
@@ -212,8 +219,7 @@ TEST(LastWave, TheLargestTilesOfTheRuleHardlySpill) {
   }
 }
 
-// What the rule chooses by the model of an H200 (cuda/warp_group_rule.cpp). What has run in the
-// emulator only is left to the tuner.
+// What the rule chooses by the model of an H200 (cuda/warp_group_rule.cpp).
 TEST(LastWave, TheRuleChoosesByWavesAndRows) {
   const AutoSchedulerOptionsScope scope(options());
   const auto chosen = [](int64_t m, int64_t n, int64_t k, const std::string& knob) {
@@ -221,7 +227,7 @@ TEST(LastWave, TheRuleChoosesByWavesAndRows) {
     const Template t = make_template(ComputeDag(p.outputs), h200());
     return t.default_config().values.at(static_cast<size_t>(t.knob_index(knob)));
   };
-  EXPECT_EQ(chosen(4096, 4096, 4096, "group_store"), 0);
+  EXPECT_EQ(chosen(4096, 4096, 4096, "group_store"), 1);
   EXPECT_EQ(chosen(4096, 4096, 4096, "waves"), 0);
   EXPECT_EQ(chosen(4096, 4096, 4096, "pairs"), 0);
   // Rows of 16 bytes more than whole sectors cost the second cache twice.
@@ -229,7 +235,7 @@ TEST(LastWave, TheRuleChoosesByWavesAndRows) {
   // 29 x 22 tiles of 256 x 192 are 4.8 waves; 57 x 17 of 128 x 256 are 7.3.
   EXPECT_EQ(chosen(7272, 4224, 7872, "group_cols"), 192);
   // Few tiles and a long reduction.
-  EXPECT_EQ(chosen(512, 512, 16384, "waves"), 0);
+  EXPECT_EQ(chosen(512, 512, 16384, "waves"), 1);
 }
 
 }  // namespace

@@ -187,6 +187,30 @@ TEST(WarpGroups, PersistentBlocks) {
   EXPECT_EQ(want.difference(arrays), "");
 }
 
+// A sum whose depth is a tile or less. The blocks load the next tile while they store this one.
+TEST(WarpGroups, DepthsOfOneTile) {
+  Target few = h200();
+  few.gpu.sms = 3;
+  for (const int64_t depth : {8, 16, 40, 64}) {
+    for (const int64_t store : {0, 1}) {
+      const selftest::RandomProgram p = product({}, 328, 136, depth);
+      const std::string text = check_emulated(p, schedule(p, {1, 1, 64, 3, 1, 0, -1, store}, few));
+      EXPECT_THAT(text, AllOf(HasSubstr("grid 3 x 1"), HasSubstr("wgmma.m64n64k16")));
+    }
+    check(product({f16, true, false}, 136, 72, depth, 2), {1, 1, 64, 2});
+    check(product({bf16, false, true}, 136, 72, depth), {1, 1, 64, 2});
+  }
+}
+
+// The partner of the last block has no rows of its own.
+TEST(WarpGroups, PairsOfAnOddNumberOfBlocks) {
+  for (const int64_t store : {0, 1}) {
+    check(product({}, 168, 136, 136), {1, 1, 64, 3, 2, 1, -1, store});
+    check(product({f16, false, true}, 296, 72, 72), {1, 2, 64, 2, 2, 1, -1, store});
+    check(product({f16, true, false}, 168, 72, 136, 3), {1, 1, 64, 2, 2, 1, -1, store});
+  }
+}
+
 // Two blocks with the same columns load them together.
 TEST(WarpGroups, PairsOfBlocks) {
   for (const bool turned : {false, true}) {

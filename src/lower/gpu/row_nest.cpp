@@ -1,6 +1,8 @@
 #include "lower/gpu/row_nest.h"
 
+#include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "heddle/ir/print.h"
 #include "heddle/ir/simplify.h"
@@ -178,12 +180,40 @@ class Spreader {
   std::vector<VarBinding> bind_;
 };
 
+// `s` without the conditions on the way to its store that use none of `loops` and no loop of `s`
+// itself.
+Stmt without_fixed_conditions(const Stmt& s, std::vector<Var>* loops, std::vector<Expr>* fixed) {
+  if (const For* f = s.as<For>()) {
+    loops->push_back(f->var);
+    return make_for(f->var, f->extent, f->loop, without_fixed_conditions(f->body, loops, fixed));
+  }
+  const If* i = s.as<If>();
+  const auto changes = [&](const Var& v) { return uses_var(i->condition, v); };
+  if (!i || i->else_body || std::any_of(loops->begin(), loops->end(), changes)) return s;
+  fixed->push_back(i->condition);
+  return without_fixed_conditions(i->then_body, loops, fixed);
+}
+
+// A box that is stored as a whole or not at all: the condition is tested around it.
+std::optional<Stmt> box_on_condition(const Stmt& nest, const Fragments& fragments) {
+  std::vector<Var> loops;
+  std::vector<Expr> fixed;
+  Stmt box = without_fixed_conditions(nest, &loops, &fixed);
+  const std::optional<TileNest> parsed = try_parse_tile_nest(*box.as<For>(), fragments);
+  if (!parsed || parsed->kind != TileNest::Kind::BulkStore) return {};
+  for (auto c = fixed.rbegin(); c != fixed.rend(); ++c) box = make_if(*c, box);
+  return box;
+}
+
 }  // namespace
 
 Stmt spread_row_nests(const Stmt& s, Fragments* fragments) {
   if (!s) return s;
-  if (const For* f = s.as<For>(); f && f->loop == LoopKind::Tensorized)
-    return try_parse_tile_nest(*f, *fragments) ? s : Spreader(*f, fragments).run();
+  if (const For* f = s.as<For>(); f && f->loop == LoopKind::Tensorized) {
+    if (try_parse_tile_nest(*f, *fragments)) return s;
+    if (const std::optional<Stmt> box = box_on_condition(s, *fragments)) return *box;
+    return Spreader(*f, fragments).run();
+  }
   return map_children(
       s, [&](const Stmt& c) { return spread_row_nests(c, fragments); },
       [](const Expr& e) { return e; });

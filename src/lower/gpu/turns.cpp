@@ -108,6 +108,16 @@ std::optional<FillAndUse> ring_of(const Stmt& s) {
   return p && has_bulk_load(p->fill) ? p : std::nullopt;
 }
 
+Stmt with_ring(const Stmt& s) {
+  if (!s || !has_bulk_load(s) || ring_of(s)) return s;
+  const Allocate* a = s.as<Allocate>();
+  if (a && a->buffer->scope == Scope::Shared && a->copies > 1) {
+    const Stmt once = make_for(Var("k"), Expr(1), LoopKind::Serial, s);
+    if (ring_of(once)) return once;
+  }
+  return map_children(s, with_ring, [](const Expr& e) { return e; });
+}
+
 Stmt in_turns(const Stmt& s, int64_t blocks, std::optional<SharedTiles>* shared) {
   const For* f = s ? s.as<For>() : nullptr;
   const bool streams = f && f->loop == LoopKind::StreamX;

@@ -26,6 +26,10 @@ std::optional<FillAndUse> ring_of(const Stmt& s);
 
 bool has_bulk_load(const Stmt& s);
 
+/// `s` with a loop of one iteration around the loads of a sum whose depth is one tile, which has no
+/// such loop of its own. Persistent blocks then load ahead as they do for deeper sums.
+Stmt with_ring(const Stmt& s);
+
 /// Tiles that several blocks share.
 struct SharedTiles {
   LastRound round;

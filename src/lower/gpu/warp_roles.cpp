@@ -398,6 +398,7 @@ class Roles {
 
 std::vector<Buffer> warp_roles(GpuKernel& kernel, int64_t sms) {
   if (!has_bulk_load(kernel.body)) return {};
+  kernel.body = with_ring(kernel.body);
   const int64_t pair = pair_loop(kernel.body) ? 2 : 1;
   const int64_t blocks = std::max<int64_t>(1, sms / pair);
   std::optional<SharedTiles> shared;

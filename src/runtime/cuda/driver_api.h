@@ -157,7 +157,7 @@ struct alignas(128) TensorMapBytes {
 };
 /// CUtensorMapDataType, and the one value of each further option that is used.
 inline constexpr int kTensorMapUint8 = 0, kTensorMapUint16 = 1, kTensorMapTf32 = 11;
-inline constexpr int kInterleaveNone = 0, kSwizzle128 = 3, kPromoteL2To256 = 3, kFillZeros = 0;
+inline constexpr int kInterleaveNone = 0, kSwizzle128 = 3, kPromoteL2To128 = 2, kFillZeros = 0;
 /// cuTensorMapEncodeTiled, of CUDA 12.0: (map, type, rank, address, extents, strides, box, element
 /// strides, interleave, swizzle, promotion, fill), innermost dimension first.
 using TensorMapEncode = Result (*)(TensorMapBytes*, int, unsigned, void*, const unsigned long long*,

@@ -90,14 +90,14 @@ api::TensorMapBytes encode(DeviceState& device, const TensorMap& map, void* addr
     device.check(device.api->tensor_map_encode_windows(
                      &out, type, static_cast<unsigned>(rank), address, extents, strides, lower,
                      upper, box[0], static_cast<unsigned>(map.rows), element_strides,
-                     api::kInterleaveNone, api::kSwizzle128, api::kPromoteL2To256, api::kFillZeros),
+                     api::kInterleaveNone, api::kSwizzle128, api::kPromoteL2To128, api::kFillZeros),
                  "cuTensorMapEncodeIm2col");
     return out;
   }
   device.check(
       device.api->tensor_map_encode(&out, type, static_cast<unsigned>(rank), address, extents,
                                     strides, box, element_strides, api::kInterleaveNone,
-                                    api::kSwizzle128, api::kPromoteL2To256, api::kFillZeros),
+                                    api::kSwizzle128, api::kPromoteL2To128, api::kFillZeros),
       "cuTensorMapEncodeTiled");
   return out;
 }

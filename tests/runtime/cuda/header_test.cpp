@@ -78,7 +78,7 @@ static_assert(same(CU_TENSOR_MAP_DATA_TYPE_UINT8, api::kTensorMapUint8));
 static_assert(same(CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, api::kTensorMapTf32));
 static_assert(same(CU_TENSOR_MAP_INTERLEAVE_NONE, api::kInterleaveNone));
 static_assert(same(CU_TENSOR_MAP_SWIZZLE_128B, api::kSwizzle128));
-static_assert(same(CU_TENSOR_MAP_L2_PROMOTION_L2_256B, api::kPromoteL2To256));
+static_assert(same(CU_TENSOR_MAP_L2_PROMOTION_L2_128B, api::kPromoteL2To128));
 static_assert(same(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, api::kFillZeros));
 
 static_assert(sizeof(CUlaunchAttribute) == sizeof(api::LaunchAttribute));
