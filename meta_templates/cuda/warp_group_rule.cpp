@@ -20,8 +20,8 @@ constexpr int64_t kMostAccumulators = 208;
 // Rates of an SM per cycle: multiply-adds of 16-bit floats, bytes of shared memory.
 constexpr double kMultiplies = 2048, kSharedBytes = 128;
 // Cycles of a row of a box (128 bytes) from the second cache, and of one that begins within a
-// sector. Fitted to 7272 x 4200 x 7864 with rows of either kind on an H200: 1.7 and 3.0 ns.
-constexpr double kRowCycles = 2.6, kSplitRowCycles = 4.9;
+// sector. Fitted to 7168 x 4200 x 7864 and neighbours with rows of either kind on an H200.
+constexpr double kRowCycles = 2.6, kSplitRowCycles = 3.9;
 // What pairs of blocks take to begin together, by 1024^3 and 2048^3 on an H200.
 constexpr double kPairCycles = 1500;
 // Cycles of the first loads. Nothing overlaps with them.
@@ -32,8 +32,8 @@ constexpr double kStoresPerCycle = 5, kBoxedPerCycle = 24;
 // Bytes of f32 sums that a block stores and loads per cycle where blocks share a tile, and the
 // cycles from one to the other.
 constexpr double kPartBytes = 32, kPartCycles = 3000;
-// These were not timed, so that sharing has to gain more than this by the model.
-constexpr double kSharingGains = 1.1;
+// Sharing has to gain more than this by the model.
+constexpr double kSharingGains = 1.05;
 // Tiles of a result from which on warp groups are considered. Fewer were not measured.
 constexpr int64_t kLeastTiles = 32;
 // Warp groups are chosen only if their cost is below this share of that of mma.sync.
@@ -200,8 +200,11 @@ Choice warp_group_rule(const WarpGroupProblem& problem, const Choice& given) {
   if (t.rows() == 0) t = WarpGroupTile{};
   const int64_t busy =
       t.stream ? std::max(tiles_of(p, t), shared_round(p, t).units()) : tiles_of(p, t);
-  const bool faster =
-      busy >= kLeastTiles && warp_group_cycles(p, t) < problem.mma_cycles * kWorthwhile;
+  // The model of mma.sync is without its stores, which count where the depth is short.
+  const double stores = static_cast<double>(p.rows * p.cols * p.batch) / kStoresPerCycle /
+                        static_cast<double>(p.gpu.sms);
+  const bool faster = busy >= kLeastTiles &&
+                      warp_group_cycles(p, t) < (problem.mma_cycles + stores) * kWorthwhile;
   Choice choice;
   choice.set("unit", faster ? 1 : 0,
              faster ? "TMA and wgmma" : "too small or too narrow for warp groups");

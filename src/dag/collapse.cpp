@@ -158,7 +158,7 @@ class Collapser {
     GraphRewrite out;
     for (int s = 0; s < dag_.size(); ++s) {
       made_.push_back(dag_.stage(s).is_placeholder() ? input(s) : stage(s));
-      if (dag_.stage(s).is_placeholder() && joint_.any(s))
+      if (dag_.stage(s).is_placeholder() && (joint_.any(s) || kept_dims(s) < rank_of(s)))
         out.placeholders.emplace_back(dag_.stage(s).output(0), Tensor(made_.back(), 0));
     }
     for (const Tensor& t : dag_.outputs())
@@ -184,12 +184,28 @@ class Collapser {
     return out;
   }
 
+  int rank_of(int s) const { return static_cast<int>(dag_.stage(s).output_buffer(0)->shape.size()); }
+
+  /// The dimensions of stage `s` but for the last ones of extent 1 of an input, which are dropped
+  /// with the axes that index them: the taps of the filters K x C x 1 x 1 of an ONNX file.
+  int kept_dims(int s) const {
+    int rank = rank_of(s);
+    if (!drops_unit_axes_ || !dag_.stage(s).is_placeholder()) return rank;
+    const Shape& shape = dag_.stage(s).output_buffer(0)->shape;
+    while (rank > 1 && is_const(shape[static_cast<std::size_t>(rank) - 1], 1) &&
+           !joint_.of(s, rank - 2))
+      --rank;
+    return rank;
+  }
+
   Ref<const Operation> input(int s) const {
     const Ref<const Operation>& op = dag_.stage_ref(s);
-    if (!joint_.any(s)) return op;
+    const int kept = kept_dims(s);
+    if (!joint_.any(s) && kept == rank_of(s)) return op;
     const Tensor t = op->output(0);
+    const Shape shape(t.shape().begin(), t.shape().begin() + kept);
     return Operation::make_placeholder(
-        joined(s, t.shape(),
+        joined(s, shape,
                [](const Expr& a, const Expr& b) { return Expr(*as_int(a) * *as_int(b)); }),
         t.dtype(), op->name(), op->is_constant(), op->where());
   }
@@ -212,9 +228,10 @@ class Collapser {
       const Tensor from = tensor_of(load.buffer);
       const int producer = dag_.index_of(from.op());
       std::vector<Expr> at;
+      const int kept = kept_dims(producer);
       for (std::size_t d = 0; d < load.indices.size(); ++d) {
         const int dim = static_cast<int>(d);
-        if (joint_.of(producer, dim - 1)) continue;
+        if (dim >= kept || joint_.of(producer, dim - 1)) continue;
         at.push_back(joint_.of(producer, dim) ? axis_in(op, load.indices[d], place)
                                               : load.indices[d]);
       }
@@ -327,8 +344,9 @@ RewriteEstimate estimate_matrix_product(const RewriteSite& site, const Target& t
   if (!dag::match_contraction(site.dag, site.stage, operands).empty()) return {.why_not = no_use};
   for (const Access* a : operands) {
     const DataType t = a->tensor.dtype();
-    if ((t != f16 && t != bf16) || a->tensor.extent(-1) % kSixteenBytes != 0)
-      return {.why_not = no_use};
+    int64_t row = 1;  // the last dimension that is longer than 1
+    for (int d = a->tensor.rank(); row == 1 && d-- > 0;) row = a->tensor.extent(d);
+    if ((t != f16 && t != bf16) || row % kSixteenBytes != 0) return {.why_not = no_use};
   }
   return {kGain, "one product of matrices, which TMA loads and wgmma multiplies"};
 }

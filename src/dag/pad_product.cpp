@@ -250,7 +250,11 @@ double gain_of_channels(const RewriteSite& site, const Padding& p, double points
   constexpr double kLoads = 3e11, kCopied = 2.5e12, kKernel = 2.5e-6;
   const Operation& op = site.op();
   const int64_t channels = few_channels(op, p);
-  if (channels == 0 || !target.is_cuda() || target.gpu.sm() < 80) return 0;
+  const int64_t bytes = p.operands[0]->tensor.dtype().bytes();
+  // Whole vectors are not loaded one by one.
+  if (channels == 0 || channels * bytes % kShortVector == 0 || !target.is_cuda() ||
+      target.gpu.sm() < 80)
+    return 0;
   double copies = 0, loads = 0;
   for (const Access* a : p.operands) {
     const auto elements = static_cast<double>(a->tensor.size());

@@ -177,12 +177,30 @@ TEST(MatrixProduct, IsWhatA1x1ConvolutionIsOnHopper) {
   EXPECT_FALSE(matrix_product(y, "cuda -gpu=a100")) << "there is no wgmma";
   EXPECT_FALSE(matrix_product(y, "llvm -mcpu=znver3 -threads=2"));
   EXPECT_FALSE(matrix_product(conv(f32, 128), kHopper));
-  EXPECT_FALSE(matrix_product(conv(f16, 64), kHopper)) << "one step";
+  EXPECT_TRUE(matrix_product(conv(f16, 64), kHopper)) << "one step";
   EXPECT_FALSE(matrix_product(conv(f16, 132), kHopper)) << "rows of no 16 bytes";
   EXPECT_FALSE(matrix_product(conv(f16, 128, 3), kHopper));
   EXPECT_FALSE(matrix_product(
       ops::matmul(placeholder({2, 96, 128}, f16), placeholder({128, 64}, f16)), kHopper))
       << "collapse does it";
+}
+
+// The filters of an ONNX file, whose taps come last.
+TEST(MatrixProduct, DropsTheTapsOfItsFilters) {
+  const Tensor x = placeholder({2, 5, 7, 64}, f16, "x"),
+               w = constant_placeholder({48, 64, 1, 1}, f16, "w");
+  const Axis c = reduce_axis(64), r = reduce_axis(1), q = reduce_axis(1);
+  const Tensor y = compute({2, 5, 7, 48}, [&](Axis n, Axis i, Axis j, Axis k) {
+    return sum(cast(f32, x(n, i + r, j + q, c)) * cast(f32, w(k, c, r, q)), {c, r, q});
+  });
+  const std::optional<Alternative> found = matrix_product(y, "cuda -gpu=h200");
+  ASSERT_TRUE(found);
+  const ComputeDag other = apply_alternative(ComputeDag({y}), found->name);
+  std::vector<Extents> inputs;
+  for (int s = 0; s < other.size(); ++s) {
+    if (other.stage(s).is_placeholder()) inputs.push_back(other.stage(s).output(0).extents());
+  }
+  EXPECT_EQ(inputs, (std::vector<Extents>{{70, 64}, {48, 64}}));
 }
 
 TEST(Collapse, JoinsABatchThatSharesItsMatrix) {

@@ -202,6 +202,30 @@ TEST(WarpGroups, DepthsOfOneTile) {
   }
 }
 
+// A 1x1 convolution whose filters have their taps last is computed as a product of matrices.
+TEST(WarpGroups, FiltersWhoseTapsComeLast) {
+  constexpr int64_t kChannels = 64, kFilters = 128;
+  const Tensor x = placeholder({2, 40, 52, kChannels}, f16, "x"),
+               w = constant_placeholder({kFilters, kChannels, 1, 1}, f16, "w"),
+               bias = constant_placeholder({kFilters}, f16, "bias");
+  const Axis c = reduce_axis(kChannels), r = reduce_axis(1), q = reduce_axis(1);
+  const Tensor sums = compute({2, 40, 52, kFilters}, [&](Axis n, Axis i, Axis j, Axis k) {
+    return sum(cast(f32, x(n, i + r, j + q, c)) * cast(f32, w(k, c, r, q)), {c, r, q});
+  });
+  const Tensor y = compute({2, 40, 52, kFilters}, [&](Axis n, Axis i, Axis j, Axis k) {
+    return max(cast(f16, sums(n, i, j, k)) + bias(k), Expr(0.0));
+  });
+  selftest::RandomProgram p;
+  p.inputs = {x, w, bias};
+  p.outputs = {y};
+  p.text = "filters whose taps come last";
+  AutoSchedulerOptions o = options();
+  o.use_alternatives = true;
+  const AutoSchedulerOptionsScope scope(o);
+  const Schedule s = create_schedule(p.outputs, h200(), o);
+  EXPECT_THAT(check_emulated(p, s), AllOf(HasSubstr("wgmma"), HasSubstr("bulk_store")));
+}
+
 // The partner of the last block has no rows of its own.
 TEST(WarpGroups, PairsOfAnOddNumberOfBlocks) {
   for (const int64_t store : {0, 1}) {
