@@ -196,7 +196,7 @@ TEST(Passes, ListsAreReadAndWritten) {
   EXPECT_EQ(parse_passes("-join_products"), (PassOptions{.join_products = false}));
   EXPECT_EQ(to_string(parse_passes("-join_products,-fold_views")), "-fold_views,-join_products");
   EXPECT_EQ(parse_passes(to_string(parse_passes("none"))), parse_passes("none"));
-  EXPECT_EQ(parse_passes("all,-channels_blocked,-horizontal", parse_passes("none")), PassOptions());
+  EXPECT_EQ(parse_passes("all,-channels_blocked", parse_passes("none")), PassOptions());
   EXPECT_THAT(message_of([] { parse_passes("-join_product"); }), HasSubstr("join_products"));
 }
 

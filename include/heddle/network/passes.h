@@ -24,8 +24,8 @@ struct PassOptions {
   bool channels_last = true;
   bool channels_blocked = false;  ///< it takes precedence over channels_last
   bool concat_in_place = true;
-  /// Over the nodes of the network, once their kernels are chosen. Off until it has been timed.
-  bool horizontal = false;
+  /// Over the nodes of the network, once their kernels are chosen.
+  bool horizontal = true;
   /// Settings of single choices by name (NetworkChoice), where they are not the usual ones.
   std::map<std::string, bool> choices = {};
 
