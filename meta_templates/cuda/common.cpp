@@ -14,10 +14,15 @@ int64_t most_block_threads(const Gpu& gpu) {
   return most;
 }
 
-int64_t access_lanes(const ComputeDag& dag, int s) {
+int64_t read_lanes(const ComputeDag& dag, int s) {
   int64_t bytes = 1;
   for (const Access& a : dag.info(s).reads)
     bytes = std::max<int64_t>(bytes, a.tensor.dtype().bytes());
+  return std::max<int64_t>(1, 16 / bytes);
+}
+
+int64_t access_lanes(const ComputeDag& dag, int s) {
+  int64_t bytes = 16 / read_lanes(dag, s);
   for (int o = 0; o < dag.stage(s).num_outputs(); ++o)
     bytes = std::max<int64_t>(bytes, dag.stage(s).output(o).dtype().bytes());
   return std::max<int64_t>(1, 16 / bytes);

@@ -15,6 +15,9 @@ int64_t most_block_threads(const Gpu& gpu);
 /// The number of elements in one 16-byte access of the widest type that stage `s` reads or writes.
 int64_t access_lanes(const ComputeDag& dag, int s);
 
+/// The same for what it reads alone.
+int64_t read_lanes(const ComputeDag& dag, int s);
+
 /// The longest vector of at most `lanes` that divides `extent` elements into whole vectors.
 inline int64_t whole_vector(int64_t extent, int64_t lanes) {
   while (lanes > 1 && extent % lanes != 0) lanes /= 2;

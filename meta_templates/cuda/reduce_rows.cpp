@@ -16,7 +16,7 @@ RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int
   const auto rule = [&](const RowProblem& p) { return reduce_rows_rule(p, options.threads); };
   const Choice choice = with_prefix(t.decide("cuda_reduce_rows", problem, rule), prefix);
   Param threads = t.knob(prefix + "threads", sharing.options, choice);
-  Param rows_per_block = t.knob(prefix + "rows_per_block", {1, 2, 4, 8, 16}, choice);
+  Param rows_per_block = t.knob(prefix + "rows_per_block", rows_of_blocks(sharing), choice);
   Param cluster = cluster_knob(t, sharing, threads, prefix, choice);
   require_rows_of_block(t, sharing, rows_per_block, threads, cluster);
   Param unroll = t.knob(prefix + "unroll", {1, 2, 4, 8}, choice);

@@ -1,5 +1,5 @@
-// An output stage whose rows have reductions (softmax, normalisations): a warp or a block computes
-// a row, and reads it from memory once.
+// An output stage whose rows have reductions (softmax, normalisations): some lanes of a warp, a
+// warp or a block compute a row, and read it from memory once.
 //
 // clang-format off
 //   for block (blockIdx.x, or a cluster) { for row (threadIdx.y) {
@@ -21,8 +21,8 @@
 namespace heddle::meta {
 namespace {
 
-// Rows shorter than a warp have one thread each. These are the threads of a block: the default and
-// the most.
+// Rows of too few elements for several lanes have one thread each. These are the threads of a
+// block: the default and the most.
 constexpr int64_t kRowThreads = 128, kMostRowThreads = 256;
 
 class Recipe {
@@ -64,13 +64,31 @@ class Recipe {
       const int64_t reduced = dag_.stage(x).reduce_axes()[static_cast<size_t>(k)].extent();
       p.row.extent = std::min(p.row.extent, reduced);
     }
+    // What is computed in between stays in registers: short rows take the vectors of memory.
+    const int64_t lanes = memory_lanes();
+    if (p.row.extent < lanes * kWarp) p.row.lanes = std::max(p.row.lanes, lanes);
     for (size_t d = rank_; d + 1 < op_.axes().size(); ++d)
       p.elements_of_vector *= op_.axes()[d].extent();
     p.elements_of_vector *= std::max<int64_t>(1, std::ssize(copied_)) * p.sharing().vector;
     return p;
   }
 
-  // The loops for rows that are shorter than a warp.
+  // The elements of a 16-byte access of the widest type that the group reads and writes in memory.
+  int64_t memory_lanes() const {
+    const std::vector<int> members = row_members(g_);
+    int64_t bytes = 1;
+    for (int o = 0; o < op_.num_outputs(); ++o)
+      bytes = std::max<int64_t>(bytes, op_.output(o).dtype().bytes());
+    for (int m : members) {
+      for (const Access& a : dag_.info(m).reads) {
+        if (std::find(members.begin(), members.end(), a.producer) == members.end())
+          bytes = std::max<int64_t>(bytes, a.tensor.dtype().bytes());
+      }
+    }
+    return 16 / std::min<int64_t>(16, bytes);
+  }
+
+  // The loops for rows that are not shared.
   void row_per_thread() {
     std::vector<Loop> axes = s_.all_axes();
     Loop rows = s_.fuse(std::vector<Loop>(axes.begin(), axes.begin() + static_cast<long>(rank_)));
@@ -91,7 +109,7 @@ class Recipe {
     const Choice choice = t_.decide("cuda_row_group", p, row_group_rule);
     Knobs k;
     k.threads = t_.knob("threads", sharing.options, choice);
-    k.rows_per_block = t_.knob("rows_per_block", {1, 2, 4, 8, 16}, choice);
+    k.rows_per_block = t_.knob("rows_per_block", rows_of_blocks(sharing), choice);
     k.cluster = cluster_knob(t_, sharing, k.threads, "", choice);
     require_rows_of_block(t_, sharing, k.rows_per_block, k.threads, k.cluster);
     k.resident = t_.choice("resident", choice);

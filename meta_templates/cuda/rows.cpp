@@ -23,11 +23,14 @@ Param cluster_knob(TemplateBuilder& t, const RowSharing& sharing, Param threads,
 
 void require_rows_of_block(TemplateBuilder& t, const RowSharing& sharing, Param rows_per_block,
                            Param threads, Param cluster) {
-  t.require("several rows a block are a warp each, all within a block's threads",
-            [=, most = sharing.most](const TemplateBuilder::Value& v) {
-              return (v(rows_per_block) == 1 || (v(threads) == kWarp && v(cluster) == 1)) &&
-                     v(rows_per_block) * v(threads) <= most * v(cluster);
-            });
+  t.require(
+      "several rows a block are at most a warp each, whole warps together, all within a "
+      "block's threads",
+      [=, most = sharing.most](const TemplateBuilder::Value& v) {
+        const int64_t all = v(rows_per_block) * v(threads);
+        return (v(rows_per_block) == 1 || (v(threads) <= kWarp && v(cluster) == 1)) &&
+               all % kWarp == 0 && all <= most * v(cluster);
+      });
 }
 
 void bind_rows(TemplateBuilder& t, StageRef s, Loop rows, const RowSharing& sharing,

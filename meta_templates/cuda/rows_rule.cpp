@@ -25,6 +25,9 @@ constexpr int64_t kOtherRegisters = 24;
 // thread.
 constexpr int64_t kLeastClusterThreads = 256, kMostClusterElements = 32;
 
+// The shortest vectors by which lanes share a row that has fewer elements than a warp has lanes.
+constexpr int64_t kLeastVectorOfShortRow = 4;
+
 // Whether the rows are too few to fill the multiprocessors.
 bool few_rows(const RowProblem& p) { return p.rows < 2 * p.gpu.sms; }
 
@@ -44,6 +47,14 @@ Spread spread(const RowGroupProblem& p, const RowSharing& sharing, int64_t threa
     if (out.blocks > 1) break;
   }
   return out;
+}
+
+// The lanes of a row of fewer vectors than a warp has lanes: one vector each, or half as many lanes
+// where that leaves none idle.
+int64_t lanes_of_short_row(const RowSharing& r) {
+  int64_t lanes = r.options.back();
+  const auto whole = [&](int64_t n) { return r.extent % (n * r.vector) == 0; };
+  return !whole(lanes) && lanes / 2 >= r.options.front() && whole(lanes / 2) ? lanes / 2 : lanes;
 }
 
 }  // namespace
@@ -66,8 +77,10 @@ RowSharing share_rows(const RowProblem& p) {
   r.extent = p.extent;
   r.most = most_block_threads(p.gpu);
   r.vector = whole_vector(p.extent, p.lanes);
-  // Each lane of a warp must get a vector.
-  while (r.vector > 1 && kWarp * r.vector > p.extent) r.vector /= 2;
+  const int64_t vectors = p.extent / r.vector;
+  if (vectors < 2 * kWarp && (p.extent >= kWarp || r.vector >= kLeastVectorOfShortRow)) {
+    for (int64_t n = 2; n < kWarp && n <= vectors; n *= 2) r.options.push_back(n);
+  }
   for (int64_t n = kWarp; n <= r.most && n * r.vector <= p.extent; n += kWarp) {
     const bool power = (n & (n - 1)) == 0;
     const bool whole = p.extent % (n * r.vector) == 0;
@@ -88,6 +101,7 @@ int64_t threads_of_row(const RowProblem& p) {
   of_block.by_clusters = false;
   const RowSharing r = share_rows(of_block);
   if (r.options.empty()) return 0;
+  if (r.options.back() < kWarp) return lanes_of_short_row(r);
   // A short row gets a warp and needs no barrier. In a longer row each thread gets a few vectors.
   const int64_t vectors = ceil_div(p.extent, r.vector);
   const int64_t want = p.heavy ? kVectorsOfHeavy : few_rows(p) ? kVectorsOfFewRows : kVectors;
@@ -111,6 +125,11 @@ int64_t threads_of_row(const RowProblem& p) {
   return chosen;
 }
 
+std::vector<int64_t> rows_of_blocks(const RowSharing& sharing) {
+  const bool parts = sharing.options.front() < kWarp;
+  return powers_of_two(1, parts ? rows_of_block(sharing.options.front()) : 16);
+}
+
 Choice reduce_rows_rule(const RowProblem& p, int64_t wanted) {
   const RowSharing sharing = share_rows(p);
   const auto& offered = sharing.options;
@@ -119,10 +138,11 @@ Choice reduce_rows_rule(const RowProblem& p, int64_t wanted) {
   Choice c;
   c.set("threads", threads,
         given              ? "as many as there are parts to combine"
+        : threads < kWarp  ? "a short row: a part of a warp, a vector each"
         : threads == kWarp ? "a short row: a warp has it in few vectors"
         : p.heavy          ? "two vectors a thread, 512 threads at most"
                            : "four vectors a thread, all under way");
-  c.set("rows_per_block", !given && threads == kWarp ? kRowsOfWarps : 1,
+  c.set("rows_per_block", given ? 1 : rows_of_block(threads),
         "warps that need no barrier share a block");
   c.set("cluster", 1, "rows enough for a block each");
   c.set("unroll", given ? kMostUnroll : std::min(kMostUnroll, sharing.rounds(threads)),
@@ -156,14 +176,15 @@ NamedFeatures RowGroupProblem::features() const {
 Choice row_group_rule(const RowGroupProblem& p) {
   const RowSharing sharing = p.sharing();
   Spread s{threads_of_row(p.row), 1};
-  const int64_t rows = s.threads == kWarp ? kRowsOfWarps : 1;
+  const int64_t rows = rows_of_block(s.threads);
   if (!p.fits(sharing, s.threads, 1, rows)) s = spread(p, sharing, s.threads);
   const bool stays = p.fits(sharing, s.threads, s.blocks, rows);
   Choice c;
   c.set("threads", s.threads,
-        s.threads == kWarp ? "a short row: a warp has it in few vectors"
-        : s.blocks > 1     ? "a long row: a few vectors a thread, in registers"
-                           : "four vectors a thread, all under way");
+        s.threads < kWarp    ? "a short row: a part of a warp, a vector each"
+        : s.threads == kWarp ? "a short row: a warp has it in few vectors"
+        : s.blocks > 1       ? "a long row: a few vectors a thread, in registers"
+                             : "four vectors a thread, all under way");
   c.set("rows_per_block", rows, "warps that need no barrier share a block");
   c.set("cluster", s.blocks,
         s.blocks > 1 ? "more than the registers of a block hold"

@@ -26,8 +26,9 @@ struct RowProblem {
 struct RowSharing {
   int64_t extent = 0;
   int64_t vector = 1;  ///< elements a thread takes at a time
-  /// The numbers of threads for a row, as whole warps. An empty list means that each thread has a
-  /// row. Numbers above those of a block mean the threads of a cluster.
+  /// The numbers of threads for a row, ascending: whole warps, and for short rows parts of a warp,
+  /// which are powers of two. An empty list means that each thread has a row. Numbers above those
+  /// of a block mean the threads of a cluster.
   std::vector<int64_t> options;
   std::vector<int64_t> clusters;  ///< numbers of blocks for a row
   int64_t most = 1024;            ///< largest number of threads of a block
@@ -44,8 +45,11 @@ int64_t threads_of_row(const RowProblem& p);
 /// the number of threads for a row where another stage has fixed it and it is possible; else 0.
 Choice reduce_rows_rule(const RowProblem& p, int64_t wanted);
 
-/// The number of rows in a block where each row is computed by a warp.
-inline constexpr int64_t kRowsOfWarps = 4;
+/// The number of rows in a block where each row has `threads` threads: four warps of them where a
+/// row has at most one, and so needs no barrier.
+inline int64_t rows_of_block(int64_t threads) { return threads > kWarp ? 1 : 4 * kWarp / threads; }
+/// The values of the knob of rows in a block.
+std::vector<int64_t> rows_of_blocks(const RowSharing& sharing);
 
 /// The facts about the rows of an output stage that have reductions of their own (a softmax).
 struct RowGroupProblem {

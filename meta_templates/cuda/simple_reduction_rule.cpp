@@ -1,5 +1,7 @@
 #include "cuda/simple_reduction_rule.h"
 
+#include "cuda/rows_rule.h"
+
 namespace heddle::meta {
 namespace {
 
@@ -54,9 +56,16 @@ void find_shape(const ComputeDag& dag, int s, GpuReductionProblem* p) {
   p->axis = p->cut_axis = longest_axis(op);
   if (!p->commutative) return;
   const int k = contiguous_reduce_axis(dag, s);
-  if (k >= 0 && extent_of(op, k) >= kWarp) {
+  RowProblem row;
+  row.lanes = p->lanes;
+  if (k >= 0) row.extent = extent_of(op, k);
+  // The vectors of a short row, or of an index beside each element, are those that are read.
+  const int64_t lanes = read_lanes(dag, s);
+  if (p->heavy || row.extent < lanes * kWarp) row.lanes = lanes;
+  if (k >= 0 && !share_rows(row).options.empty()) {
     p->shape = Shape::Rows;
     p->axis = k;
+    p->lanes = row.lanes;
     // An axis other than the contiguous one is cut, if there is one, so that rows stay whole.
     for (int i = 0; i < std::ssize(op.reduce_axes()); ++i) {
       if (i != k && extent_of(op, i) >= kLeastShared) p->cut_axis = i;

@@ -10,12 +10,20 @@ namespace {
 constexpr double kMostElements = 64e6;
 constexpr std::int64_t kWarp = 32;
 
+// Whether each lane of a warp gets a vector. Else some lanes of it share a row, as the rule says.
+bool fills_warp(const Situation& p) {
+  const auto extent = static_cast<std::int64_t>(p.features["extent"]);
+  auto vector = static_cast<std::int64_t>(p.features["lanes"]);
+  while (vector > 1 && extent % vector != 0) vector /= 2;
+  return extent >= kWarp * vector;
+}
+
 std::string why_invalid(const ParameterSet& choice, const Situation& p) {
   const FeatureView& f = p.features;
   const std::int64_t threads = choice.get("threads", p.rule.value("threads"));
   const std::int64_t rows = choice.get("rows_per_block", 1), cluster = choice.get("cluster", 1);
   if (double(threads) > f["extent"]) return "the row has fewer elements";
-  if (rows > 1 && threads != kWarp) return "several rows a block are a warp each";
+  if (rows > 1 && threads > kWarp) return "several rows a block are a warp each";
   if (cluster > 1 && !(f.is("by_clusters") && f.is("has_clusters")))
     return "blocks do not share a row";
   if (double(threads) > f["block_threads"] * double(cluster)) return "a block has fewer threads";
@@ -72,6 +80,7 @@ Heuristic reduce_rows() {
                   }}};
   h.parameters = {{"threads"}, {"rows_per_block"}, {"cluster"}, {"unroll"}};
   h.candidates = candidates;
+  h.precondition = fills_warp;
   h.why_invalid = why_invalid;
   h.resolve = resolve;
   h.draw = [](Rng& rng, const Target&) {

@@ -44,8 +44,8 @@ inline std::vector<MemoryBound> row_programs(int64_t m, int64_t n, DataType t = 
 }
 
 /// That of `row_programs` with this name.
-inline MemoryBound row_program(const std::string& name, int64_t m, int64_t n) {
-  for (MemoryBound& p : row_programs(m, n))
+inline MemoryBound row_program(const std::string& name, int64_t m, int64_t n, DataType t = f32) {
+  for (MemoryBound& p : row_programs(m, n, t))
     if (p.name == name) return p;
   throw std::out_of_range("no row program of the name " + name);
 }

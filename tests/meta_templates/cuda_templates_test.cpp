@@ -74,6 +74,21 @@ TEST(CudaTemplates, OneRow) { check(row_programs(1, 130), 2, 6); }
 TEST(CudaTemplates, Images) { check(image_programs(2, 3, 10), 3, 7); }
 TEST(CudaTemplates, WideImages) { check(image_programs(1, 5, 35), 2, 8); }
 TEST(CudaTemplates, HalfRows) { check(row_programs(10, 256, f16), 2, 9); }
+// Rows of few vectors: lanes of a warp share each, and the others have other rows.
+TEST(CudaTemplates, RowsOfPartsOfWarps) {
+  check(row_programs(37, 72, f16), 3, 13);
+  check(row_programs(33, 64), 3, 14);
+  check(row_programs(70, 20, f16), 3, 15);
+  for (const char* name : {"softmax", "layer_norm", "row_sum"}) {
+    const MemoryBound p = row_program(name, 4096, 64, f16);
+    const Template t = make_template(ComputeDag(p.outputs), h200());
+    const Schedule s = t.instantiate(t.default_config());
+    const GpuProgram g = lower_gpu(s, all_args(s.dag()));
+    ASSERT_EQ(g.main.size(), 1u) << name;
+    EXPECT_EQ(g.main[0].block[0], 8) << name;  // vectors of 16 bytes
+    EXPECT_EQ(g.main[0].block[1], 16) << name;
+  }
+}
 TEST(CudaTemplates, Contractions) {
   // A thread an element, of anything.
   AutoSchedulerOptionsScope naive({.force_template = "cuda_naive"});

@@ -82,7 +82,7 @@ class Emitter {
 
   Stmt over_lanes() const {
     std::vector<Stmt> steps;
-    for (int64_t lane = kWarp / 2; lane > 0; lane /= 2) {
+    for (int64_t lane = std::min(kWarp, extent_) / 2; lane > 0; lane /= 2) {
       std::vector<Expr> other;
       for (const Expr& e : mine_) other.push_back(make_shuffle(e, static_cast<int>(lane)));
       steps.push_back(combine_into_own(mine_, other));

@@ -106,12 +106,14 @@ class Classifier {
         [](const Expr& e) { return e; });
   }
 
-  // Whether shuffles can compute the reduction: the loop has whole warps, and all their lanes run
-  // it.
+  // Whether shuffles can compute the reduction: the loop has whole warps, or each row of the block
+  // is an aligned part of a warp, and all these lanes run it.
   bool shuffles(const For& f, const std::vector<OpenLoop>& open, bool divergent) const {
     const int64_t* n = as_int(f.extent);
-    if (f.loop != LoopKind::ThreadX || !n || *n % kWarp != 0 || divergent) return false;
+    if (f.loop != LoopKind::ThreadX || !n || divergent) return false;
     const bool whole = *n == shape_.block[0];
+    if (*n > 1 && *n < kWarp && kWarp % *n == 0) return whole && shape_.threads() % kWarp == 0;
+    if (*n % kWarp != 0) return false;
     for (const OpenLoop& l : open) {
       // Under another loop over threads a row must be one whole warp, because a reduction over
       // several warps needs a barrier.

@@ -30,6 +30,7 @@ std::optional<ThreadReduction> as_thread_reduction(const For& loop);
 
 /// The shuffles that combine the parts of the first `extent` threads of a block that has `block` of
 /// them along x, both whole warps. Each thread of the block ends with the whole result in `to`.
+/// Where a warp has several rows, `extent` equals `block`, and each row ends with its own result.
 /// `counted`: in a cluster, where this runs once, no barrier is needed but the arrival of all
 /// parts.
 Stmt emit_thread_reduction(const ThreadReduction& r, int64_t extent, int64_t block, bool counted);
