@@ -6,6 +6,7 @@
 //
 // Knobs: threads, vectors (16-byte accesses per thread, all in flight at once).
 #include "cuda/direct.h"
+#include "heddle/ir/simplify.h"
 
 namespace heddle::meta {
 namespace {
@@ -15,19 +16,47 @@ bool matches(const ComputeDag&, const StageGroup& g, const Target& target) {
          g.anchor_class == StageClass::DirectCompute;
 }
 
+// Whether no condition in `op` changes within aligned vectors of `v` elements along its last axis.
+bool same_in_vectors(const Operation& op, int64_t v) {
+  const Axis& last = op.axes().back();
+  const Var vector("vector"), lane("lane");
+  Ranges ranges;
+  for (const Axis& a : op.axes()) ranges.set(a.var(), {0, a.extent() - 1});
+  ranges.set(vector, {0, last.extent() / v - 1});
+  ranges.set(lane, {0, v - 1});
+  bool same = true;
+  for (const Expr& body : op.bodies()) {
+    visit(body, [&](const Expr& e) {
+      const Select* select = e.as<Select>();
+      if (!select || !uses_var(select->condition, last.var())) return;
+      const Expr at =
+          substitute(select->condition, {{last.var(), vector.expr() * Expr(v) + lane.expr()}});
+      same &= !uses_var(simplify(at, ranges), lane);
+    });
+  }
+  return same;
+}
+
 // The number of elements that one access along the last axis of `s` can take; 1 where its reads do
 // not run along that axis.
 int64_t row_vector(const ComputeDag& dag, int s, int64_t lanes) {
   const Axis& last = dag.stage(s).axes().back();
   int64_t v = whole_vector(last.extent(), lanes);
-  for (const Access& a : dag.info(s).reads) {
-    if (a.pattern == AccessPattern::Opaque || a.guarded) return 1;
+  const auto& reads = dag.info(s).reads;
+  const bool guarded =
+      std::any_of(reads.begin(), reads.end(), [](const Access& a) { return a.guarded; });
+  while (guarded && v > 1 && !same_in_vectors(dag.stage(s), v)) v /= 2;
+  for (const Access& a : reads) {
     for (size_t d = 0; d < a.affine.size(); ++d) {
-      const int64_t along = a.affine[d]->coefficient(last.var());
+      if (!a.affine[d] && !uses_var(a.indices[d], last.var())) continue;
+      const int64_t along = a.affine[d] ? a.affine[d]->coefficient(last.var()) : -1;
       if (along == 0) continue;
       if (along != 1 || d + 1 != a.affine.size()) return 1;
       // With an offset, only vectors whose length divides it are aligned.
       v = whole_vector(a.affine[d]->constant, v);
+      for (const Affine::Term& t : a.affine[d]->terms) {
+        if (t.var.get() != last.var().get()) v = whole_vector(t.coefficient, v);
+      }
       v = whole_vector(a.tensor.extent(-1), v);
     }
   }

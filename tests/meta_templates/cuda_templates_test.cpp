@@ -2,68 +2,12 @@
 // bound to blocks and threads run one after the other here (the sequential form).
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "codegen/cuda/nvrtc.h"
 #include "heddle/codegen/cuda.h"
-#include "heddle/codegen/emulator.h"
-#include "lower/lower_testing.h"
-#include "meta_templates/cuda_programs.h"
-#include "selftest/random_program.h"
-#include "selftest/random_schedule.h"
+#include "meta_templates/check_configs.h"
 
 namespace heddle::testing {
 namespace {
-
-Target h200() { return Target::parse("cuda -gpu=h200"); }
-
-// What is wrong with `s`; "" if nothing.
-std::string wrong(const Schedule& s) {
-  const std::vector<Tensor> args = all_args(s.dag());
-  const LoweredProgram p = lower(s, args);
-  std::vector<NDArray> arrays = call_arrays(s.dag()), persistent;
-  for (const Buffer& b : p.persistent) persistent.push_back(array_of(b));
-  std::vector<NDArray> all = arrays;
-  all.insert(all.end(), persistent.begin(), persistent.end());
-  interpret(p.main, all);
-  const std::string d = differs(s.dag(), arrays, 1e-4);
-  if (!d.empty()) return d;
-  // The thread form, which the emulator also searches for races and missing barriers.
-  const GpuProgram g = lower_gpu(s, args);
-  arrays = call_arrays(s.dag());
-  emulate(g, arrays, {.seed = 7});
-  const std::string e = differs(s.dag(), arrays, 1e-4);
-  if (!e.empty()) return "emulated: " + e;
-  for (const GpuKernel& k : g.main) {
-    const int64_t threads = k.block[0] * k.block[1] * k.block[2];
-    if (threads > 1024) return k.name + " has " + std::to_string(threads) + " threads";
-    if (k.shared_bytes > 227 << 10) return k.name + " takes too much shared memory";
-  }
-  return "";
-}
-
-void check(const std::vector<MemoryBound>& programs, int configs, uint64_t seed) {
-  Rng rng(seed);
-  const char* only = std::getenv("HEDDLE_ONLY");
-  for (const MemoryBound& p : programs) {
-    if (only && p.name != only) continue;
-    SCOPED_TRACE(p.name);
-    const ComputeDag dag(p.outputs);
-    const Template t = make_template(dag, h200());
-    for (int i = 0; i <= configs; ++i) {
-      const Config c = i == 0 ? t.default_config() : selftest::random_config(t, rng);
-      SCOPED_TRACE(t.name() + " " + t.config_to_json(c).dump());
-      ASSERT_EQ(t.why_invalid(c), "");
-      std::string d;
-      try {
-        d = wrong(t.instantiate(c));
-      } catch (const std::exception& e) {
-        d = std::string("threw: ") + e.what();
-      }
-      EXPECT_EQ(d, "");
-    }
-  }
-}
 
 TEST(CudaTemplates, EvenRows) { check(row_programs(24, 512), 4, 1); }
 TEST(CudaTemplates, OddRows) { check(row_programs(37, 301), 4, 2); }
@@ -74,21 +18,6 @@ TEST(CudaTemplates, OneRow) { check(row_programs(1, 130), 2, 6); }
 TEST(CudaTemplates, Images) { check(image_programs(2, 3, 10), 3, 7); }
 TEST(CudaTemplates, WideImages) { check(image_programs(1, 5, 35), 2, 8); }
 TEST(CudaTemplates, HalfRows) { check(row_programs(10, 256, f16), 2, 9); }
-// Rows of few vectors: lanes of a warp share each, and the others have other rows.
-TEST(CudaTemplates, RowsOfPartsOfWarps) {
-  check(row_programs(37, 72, f16), 3, 13);
-  check(row_programs(33, 64), 3, 14);
-  check(row_programs(70, 20, f16), 3, 15);
-  for (const char* name : {"softmax", "layer_norm", "row_sum"}) {
-    const MemoryBound p = row_program(name, 4096, 64, f16);
-    const Template t = make_template(ComputeDag(p.outputs), h200());
-    const Schedule s = t.instantiate(t.default_config());
-    const GpuProgram g = lower_gpu(s, all_args(s.dag()));
-    ASSERT_EQ(g.main.size(), 1u) << name;
-    EXPECT_EQ(g.main[0].block[0], 8) << name;  // vectors of 16 bytes
-    EXPECT_EQ(g.main[0].block[1], 16) << name;
-  }
-}
 TEST(CudaTemplates, Contractions) {
   // A thread an element, of anything.
   AutoSchedulerOptionsScope naive({.force_template = "cuda_naive"});

@@ -1,0 +1,50 @@
+// Kernels that memory bounds access it by vectors of 16 bytes: rows of few vectors, pieces of other
+// arrays.
+#include <gtest/gtest.h>
+
+#include "heddle/codegen/cuda.h"
+#include "meta_templates/check_configs.h"
+
+namespace heddle::testing {
+namespace {
+
+GpuProgram static_choice(const MemoryBound& p) {
+  const Template t = make_template(ComputeDag(p.outputs), h200());
+  const Schedule s = t.instantiate(t.default_config());
+  return lower_gpu(s, all_args(s.dag()));
+}
+
+// Rows of few vectors: lanes of a warp share each, and the others have other rows.
+TEST(CudaVectors, RowsOfPartsOfWarps) {
+  check(row_programs(37, 72, f16), 3, 13);
+  check(row_programs(33, 64), 3, 14);
+  check(row_programs(70, 20, f16), 3, 15);
+  for (const char* name : {"softmax", "layer_norm", "row_sum"}) {
+    const GpuProgram g = static_choice(row_program(name, 4096, 64, f16));
+    ASSERT_EQ(g.main.size(), 1u) << name;
+    EXPECT_EQ(g.main[0].block[0], 8) << name;  // vectors of 16 bytes
+    EXPECT_EQ(g.main[0].block[1], 16) << name;
+  }
+}
+// Which operand an element comes from is the same for whole vectors, or its coordinates in other
+// dimensions are no affine functions.
+TEST(CudaVectors, PiecesAreReadByVectors) {
+  const auto of = [](int64_t n) { return placeholder({6, n}, f16, "x" + std::to_string(n)); };
+  const Tensor image = placeholder({2, 5, 6, 16}, f16, "image");
+  const std::vector<MemoryBound> by_vectors{
+      {"last", {ops::concat({of(40), of(8), of(16)}, 1)}},
+      {"first", {ops::concat({of(24), of(24)}, 0)}},
+      {"resize", {ops::resize(image, {9, 12}, {.layout = ops::Layout::ChannelsLast})}},
+      {"padded", {ops::concat({ops::relu(of(24)), of(16)}, 1)}},
+  };
+  const std::vector<MemoryBound> by_elements{{"odd", {ops::concat({of(7), of(9)}, 1)}}};
+  check(by_vectors, 3, 16);
+  check(by_elements, 3, 17);
+  const auto text = [](const MemoryBound& p) { return emit_cuda(static_choice(p)); };
+  for (const MemoryBound& p : by_vectors)
+    EXPECT_NE(text(p).find("*(const uint4*)("), std::string::npos) << p.name;
+  EXPECT_EQ(text(by_elements[0]).find("uint"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace heddle::testing
