@@ -1,7 +1,7 @@
 // clang-format off
 // Windows that slide over an image on a GPU: depthwise convolutions, and other sums where no element
-// of the filter is read by two channels; pooling of images whose channels are innermost. A matrix
-// unit has no use for them, and memory bounds them.
+// of the filter is read by two channels; pooling. A matrix unit has no use for them, and memory
+// bounds them.
 //
 //   for blocks, threads: vectors of the last axis x tiles of the window's axes
 //     window[..] = the part of the image that the tile reads     registers, by vectors
@@ -10,7 +10,8 @@
 // clang-format on
 //
 // Neighbouring threads have neighbouring vectors of the last axis. Each element of the image is
-// loaded once by a thread, and again by those of neighbouring tiles, from the caches. Knobs: lanes,
+// loaded once by a thread, and again by those of neighbouring tiles, from the caches. Pooling of
+// images whose channels are innermost keeps no window. Knobs: lanes,
 // tile_x and tile_y (points of a thread along the last two axes of the window that are no vectors),
 // threads.
 #include <algorithm>
@@ -20,7 +21,7 @@
 namespace heddle::meta {
 namespace {
 
-constexpr int64_t kMostTaps = 64;
+constexpr int64_t kMostTaps = 64, kMostTapsOfRow = 7;
 // The most accumulators of a thread, elements of its window, and multiply-adds in its text.
 constexpr int64_t kMostAccumulators = 64, kMostWindow = 192, kMostSteps = 1024;
 
@@ -31,7 +32,7 @@ struct Operands {
 };
 
 // Whether some dimension is read by a window that goes along it: a point of the result has several
-// neighbouring elements, and the last axis goes through the last dimension by single steps.
+// neighbouring elements, few of them along the last axis. Lanes share longer rows.
 bool pools(const Operation& op, const Access& image) {
   if (image.affine.empty()) return false;
   bool slides = false;
@@ -43,9 +44,11 @@ bool pools(const Operation& op, const Access& image) {
     slides |= uses(op.axes()) && uses(op.reduce_axes());
   }
   const Affine& last = *image.affine.back();
-  return slides && image.reuse_axes.empty() && last.coefficient(op.axes().back().var()) == 1 &&
-         std::all_of(op.reduce_axes().begin(), op.reduce_axes().end(),
-                     [&](const Axis& a) { return last.coefficient(a.var()) == 0; });
+  int64_t taps = 1;
+  for (const Axis& a : op.reduce_axes())
+    taps += std::abs(last.coefficient(a.var())) * (a.extent() - 1);
+  return slides && image.reuse_axes.empty() && last.coefficient(op.axes().back().var()) > 0 &&
+         taps <= kMostTapsOfRow;
 }
 
 std::optional<Operands> operands_of(const ComputeDag& dag, int stage) {
@@ -78,6 +81,7 @@ struct Problem {
   int64_t points = 1, last = 1;  ///< of the result; along its last axis
   int64_t x = 1, y = 1;          ///< extents of the axes of the tile
   int64_t taps = 1;
+  bool pools = false;                             ///< there is no filter
   int64_t taps_x = 1, taps_y = 1, taps_last = 1;  ///< extents of the window along these axes, and
                                                   ///< along the last one
   int64_t stride_x = 1, stride_y = 1, stride_last = 1;
@@ -94,20 +98,23 @@ struct Problem {
   }
   NamedFeatures features() const {
     const auto number = [](int64_t x) { return static_cast<double>(x); };
-    return {{"points", number(points)}, {"last", number(last)},
-            {"x", number(x)},           {"y", number(y)},
-            {"taps", number(taps)},     {"taps_last", number(taps_last)},
-            {"sms", number(gpu.sms)},   {"stride", number(stride_x)}};
+    return {{"points", number(points)}, {"last", number(last)},   {"x", number(x)},
+            {"y", number(y)},           {"taps", number(taps)},   {"taps_last", number(taps_last)},
+            {"pools", number(pools)},   {"sms", number(gpu.sms)}, {"stride", number(stride_x)}};
   }
 };
 
-// Whole vectors of channels; tiles as long as there are enough threads.
+// Whole vectors of channels; tiles as long as there are enough threads. Where pooling slides along
+// the last axis, neighbouring threads have neighbouring points, and a tile only rows that leave no
+// rest: the window of a thread then has constant extents.
 Choice rule(const Problem& p) {
   constexpr int64_t kThreads = 128, kThreadsOfSm = 512;
-  int64_t lanes = whole_vector(p.last, p.taps_last > 1 ? 4 : 8), x = 1, y = 1;
+  const bool rows = p.pools && p.taps_last > 1;
+  int64_t lanes = rows ? 1 : whole_vector(p.last, p.taps_last > 1 ? 4 : 8), x = 1, y = 1;
   const auto enough = [&](int64_t tile) { return p.points >= tile * kThreadsOfSm * p.gpu.sms; };
   while (lanes > 2 && !enough(lanes)) lanes /= 2;
-  for (const int64_t n : {2, 4}) {
+  for (const int64_t n : {2, 3, 4, 5}) {
+    if (rows ? p.x % n != 0 : n % 2 != 0) continue;
     if (n <= p.x && p.fits(lanes, n, y) && enough(lanes * n * y)) x = n;
     if (n == 2 && n <= p.y && p.fits(lanes, x, n) && enough(lanes * x * n)) y = n;
   }
@@ -134,7 +141,9 @@ class Recipe {
   void write() {
     const Choice choice = t_.decide("cuda_sliding_window", problem_, rule);
     lanes_ = t_.knob("lanes", {1, 2, 4, 8}, choice);
-    tile_x_ = t_.knob("tile_x", {1, 2, 4, 8}, choice);
+    tile_x_ = t_.knob("tile_x",
+                      problem_.pools ? std::vector<int64_t>{1, 2, 3, 4, 5, 8} : powers_of_two(1, 8),
+                      choice);
     tile_y_ = t_.knob("tile_y", {1, 2, 4}, choice);
     const Param threads = t_.knob("threads", {64, 128, 256}, choice);
     t_.require("the tile of a thread must fit its registers",
@@ -149,10 +158,13 @@ class Recipe {
     StageRef out = t_.stage(g_.output_stage), anchor = t_.stage(g_.anchor);
     StageRef acc = g_.output_stage == g_.anchor ? anchor.cache_write() : anchor;
     const int image = operands_.image->producer;
-    // What pads for pooling is computed where it is read: by vectors, from the caches.
-    const bool inlined = std::find(g_.inlined.begin(), g_.inlined.end(), image) != g_.inlined.end();
+    // What pads for pooling along other axes is computed where it is read: by vectors, from the
+    // caches.
+    const bool padded =
+        std::find(g_.operands.begin(), g_.operands.end(), image) != g_.operands.end();
     std::optional<StageRef> window;
-    if (!inlined) window = t_.stage(image).cache_read({acc});
+    if (operands_.filter || !padded || problem_.taps_last > 1)
+      window = t_.stage(image).cache_read({acc});
     const Tile of_out = cut(out);
     std::vector<Loop> order = of_out.outer;
     order.insert(order.end(), of_out.inner.begin(), of_out.inner.end());
@@ -187,6 +199,7 @@ class Recipe {
     find_window(y_, &problem_.taps_y, &problem_.stride_y);
     find_window(last, &problem_.taps_last, &problem_.stride_last);
     problem_.gpu = t_.target().gpu;
+    problem_.pools = !operands_.filter;
   }
 
   // The elements of the image that one point reads along `axis`, and their distance from point to

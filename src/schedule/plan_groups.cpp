@@ -203,7 +203,8 @@ class Planner {
     return true;
   }
 
-  // Inlined stages that products read become operands of their groups.
+  // Inlined stages that products read become operands of their groups. So do, on GPUs, those that
+  // windows slide over: a thread may keep its part of them.
   void find_operands() {
     std::set<int> operands;
     for (StageGroup& g : groups_) {
@@ -213,9 +214,10 @@ class Planner {
         for (const StageGroup::Part& part : *parts) readers.push_back(part.product);
       }
       for (int r : readers) {
-        if (dag_.info(r).stage_class != StageClass::ComplexReduction) continue;
+        const bool product = dag_.info(r).stage_class == StageClass::ComplexReduction;
         for (int s : dag_.info(r).producers) {
           if (!inlined_[s] || chain_of_[s] >= 0) continue;
+          if (!product && (cpu_ || !slides_over(r, s))) continue;
           g.operands.push_back(s);
           operands.insert(s);
         }
@@ -224,6 +226,14 @@ class Planner {
     for (StageGroup& g : groups_) {
       std::erase_if(g.inlined, [&](int s) { return operands.count(s) > 0; });
     }
+  }
+
+  // Whether reduction `r` reads stage `s` by overlapping windows.
+  bool slides_over(int r, int s) const {
+    const std::vector<Access>& reads = dag_.info(r).reads;
+    return dag_.stage(r).is_reduction() &&
+           std::any_of(reads.begin(), reads.end(),
+                       [&](const Access& a) { return a.producer == s && !a.window_axes.empty(); });
   }
 
   // A stage by cases is computed one tile at a time: within the output stage where only

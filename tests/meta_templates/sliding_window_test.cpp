@@ -40,12 +40,14 @@ selftest::RandomProgram depthwise(const Form& f) {
   return p;
 }
 
-// An image whose channels are innermost.
+// An image whose channels are innermost, unless the layout is another.
 selftest::RandomProgram pool(bool average, DataType type, int64_t c, int64_t h, int64_t w,
-                             ops::Pool how) {
-  how.layout = ops::Layout::ChannelsLast;
+                             ops::Pool how, ops::Layout layout = ops::Layout::ChannelsLast) {
+  how.layout = layout;
   selftest::RandomProgram p;
-  p.inputs = {placeholder({2, h, w, c}, type, "x")};
+  const bool last = layout == ops::Layout::ChannelsLast;
+  p.inputs = {placeholder(
+      last ? std::vector<int64_t>{2, h, w, c} : std::vector<int64_t>{2, c, h, w}, type, "x")};
   p.outputs = {average ? ops::avg_pool(p.inputs[0], how) : ops::max_pool(p.inputs[0], how)};
   p.reduce_length = 16;
   p.text = to_string(type) + (average ? " average of " : " maximum of ") + std::to_string(c) +
@@ -95,8 +97,28 @@ TEST(Pooling, ChannelsLast) {
   check_right(pool(true, f32, 3, 8, 8, {.kernel = {2}, .stride = {2}, .count_include_pad = true}));
 }
 
-// Pooling whose windows go along the last axis has no vectors of it, and sums of whole rows or
-// columns are no windows.
+TEST(Pooling, ChannelsFirst) {
+  const ops::Layout first = ops::Layout::ChannelsFirst;
+  check_right(pool(false, f16, 2, 16, 13, {.kernel = {3}, .stride = {2}, .padding = {1}}, first));
+  check_right(pool(true, f16, 3, 18, 18, {.kernel = {3}, .stride = {2}, .padding = {1}}, first));
+  check_right(pool(false, f32, 3, 9, 7, {.kernel = {2}}, first));
+  check_right(pool(false, bf16, 2, 10, 9, {.kernel = {3, 2}, .stride = {1}}, first));
+  check_right(pool(true, f32, 2, 11, 12, {.kernel = {5}, .stride = {1}, .padding = {2}}, first));
+}
+
+// The window of a thread has constant extents, so that its elements are registers, and maxima of
+// 16-bit numbers are not widened.
+TEST(Pooling, WindowsAreRegisters) {
+  const AutoSchedulerOptionsScope scope(options());
+  const selftest::RandomProgram p =
+      pool(false, f16, 256, 70, 70, {.kernel = {3}, .stride = {2}, .padding = {1}},
+           ops::Layout::ChannelsFirst);
+  const std::string text = emit_cuda(lower_gpu(create_schedule(p.outputs, h200()), p.args()));
+  EXPECT_EQ(text.find("min("), std::string::npos) << text;
+  EXPECT_NE(text.find(" = max_f16("), std::string::npos) << text;
+}
+
+// Sums of whole rows or columns, and of long parts of rows, are no windows.
 TEST(Pooling, OthersAreNone) {
   const AutoSchedulerOptionsScope scope(options());
   const auto taken = [](const Tensor& y) {
@@ -104,7 +126,8 @@ TEST(Pooling, OthersAreNone) {
   };
   const Tensor x = placeholder({2, 8, 12, 12}, f16, "x");
   EXPECT_TRUE(taken(ops::max_pool(x, {.kernel = {2}, .layout = ops::Layout::ChannelsLast})));
-  EXPECT_FALSE(taken(ops::max_pool(x, {.kernel = {2}})));
+  EXPECT_TRUE(taken(ops::max_pool(x, {.kernel = {2}})));
+  EXPECT_FALSE(taken(ops::max_pool(x, {.kernel = {1, 12}})));
   EXPECT_FALSE(taken(ops::global_max_pool(x, ops::Layout::ChannelsLast)));
   EXPECT_FALSE(taken(ops::sum(x, {1})));
 }

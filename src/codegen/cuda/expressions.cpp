@@ -38,6 +38,17 @@ bool is_exact(BinaryOp op) {
   return op == BinaryOp::Min || op == BinaryOp::Max || op == BinaryOp::Mod;
 }
 
+// Whether the result is one of two numbers that are held in their own type, and so need not be
+// widened to be compared.
+bool picks_one(const Binary& b) {
+  const auto computed = [](const Expr& e) {
+    const Binary* of = e.as<Binary>();
+    return e.kind() == ExprKind::Unary || e.kind() == ExprKind::Cast ||
+           (of && of->op != BinaryOp::Min && of->op != BinaryOp::Max);
+  };
+  return (b.op == BinaryOp::Min || b.op == BinaryOp::Max) && !computed(b.a) && !computed(b.b);
+}
+
 /// 1 / x, where a division by the constant x may become a multiplication by it.
 std::optional<double> reciprocal(const Binary& b) {
   const DataType t = b.a.dtype().element();
@@ -203,6 +214,10 @@ Text KernelWriter::variable(const VarNode* v, int lane) const {
 
 Text KernelWriter::operation(const Expr& e, int lane) {
   const DataType t = e.dtype().element();
+  if (const Binary* b = e.as<Binary>(); b && picks_one(*b) && (t == f16 || t == bf16)) {
+    const std::string name = std::string(b->op == BinaryOp::Min ? "min_" : "max_") + to_string(t);
+    return call(prelude_.use(name), value(b->a, lane), value(b->b, lane));
+  }
   const Text r = unrounded(e, lane);
   return is_small_float(t) && e.kind() != ExprKind::Cast ? ops_.narrow(t, r) : r;
 }
