@@ -203,8 +203,8 @@ Choice warp_group_rule(const WarpGroupProblem& problem, const Choice& given) {
   // The model of mma.sync is without its stores, which count where the depth is short.
   const double stores = static_cast<double>(p.rows * p.cols * p.batch) / kStoresPerCycle /
                         static_cast<double>(p.gpu.sms);
-  const bool faster = busy >= kLeastTiles &&
-                      warp_group_cycles(p, t) < (problem.mma_cycles + stores) * kWorthwhile;
+  const bool faster =
+      busy >= kLeastTiles && warp_group_cycles(p, t) < (problem.mma_cycles + stores) * kWorthwhile;
   Choice choice;
   choice.set("unit", faster ? 1 : 0,
              faster ? "TMA and wgmma" : "too small or too narrow for warp groups");

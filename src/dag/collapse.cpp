@@ -184,7 +184,9 @@ class Collapser {
     return out;
   }
 
-  int rank_of(int s) const { return static_cast<int>(dag_.stage(s).output_buffer(0)->shape.size()); }
+  int rank_of(int s) const {
+    return static_cast<int>(dag_.stage(s).output_buffer(0)->shape.size());
+  }
 
   /// The dimensions of stage `s` but for the last ones of extent 1 of an input, which are dropped
   /// with the axes that index them: the taps of the filters K x C x 1 x 1 of an ONNX file.
