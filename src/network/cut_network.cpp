@@ -10,14 +10,29 @@
 namespace heddle::network {
 namespace {
 
-constexpr double kClock = 3e9;          // cycles a second
+constexpr double kClock = 3e9;          // cycles a second of a CPU
 constexpr double kBytesPerCycle = 8;    // of one core, from a cache that others share
-constexpr double kStartSeconds = 2e-6;  // starting the threads of a node
+constexpr double kStartSeconds = 2e-6;  // starting the threads of a node, or a kernel
+// What matrix units do of two-byte elements more than other units do of floats.
+constexpr double kMatrixUnits = 8;
 
 double bytes_of(const std::vector<Tensor>& tensors) {
   double bytes = 0;
   for (const Tensor& t : tensors) bytes += static_cast<double>(t.size() * t.dtype().bytes());
   return bytes;
+}
+
+double flops_per_second(const Target& target, int element_bytes) {
+  const Gpu& gpu = target.gpu;
+  if (target.is_cuda())
+    return 2e6 * gpu.sms * gpu.f32_lanes * gpu.clock_mhz * (element_bytes <= 2 ? kMatrixUnits : 1);
+  return 2.0 * target.fma_units * target.vector_lanes(element_bytes) * kClock *
+         std::max(1, target.cores);
+}
+
+double bytes_per_second(const Target& target) {
+  if (target.is_cuda()) return target.gpu.bandwidth_gbs * 1e9;
+  return kBytesPerCycle * kClock * std::max(1, target.cores);
 }
 
 /// The arithmetic that is done again where blocks of rows of a pointwise convolution meet (three
@@ -80,20 +95,17 @@ std::vector<uint64_t> node_hashes(const CutNetwork& network) {
 }
 
 double estimated_seconds(const CutNetwork& network, const Target& target) {
-  const double cores = std::max(1, target.cores);
   double seconds = 0;
   for (const ExtractedNode& node : network.nodes) {
     const ComputeDag dag(node.task_outputs);
-    // Images have elements of f32.
-    double cycles =
-        flops_done_again(dag, target) / (2.0 * target.fma_units * target.vector_lanes(4));
+    double busy = flops_done_again(dag, target) / flops_per_second(target, 4);  // images of f32
     for (int s = 0; s < dag.size(); ++s) {
       if (dag.stage(s).is_placeholder() || dag.info(s).precomputable) continue;
       const int element = dag.stage(s).output(0).dtype().bytes();
-      cycles += dag.info(s).flops / (2.0 * target.fma_units * target.vector_lanes(element));
+      busy += dag.info(s).flops / flops_per_second(target, element);
     }
     const double bytes = bytes_of(node.task_inputs) + bytes_of(node.task_outputs);
-    seconds += kStartSeconds + std::max(cycles, bytes / kBytesPerCycle) / (kClock * cores);
+    seconds += kStartSeconds + std::max(busy, bytes / bytes_per_second(target));
   }
   return seconds;
 }

@@ -27,9 +27,9 @@ CutNetwork cut_network(const ComputeDag& declared, const Target& target, const P
 std::vector<uint64_t> node_hashes(const CutNetwork& network);
 
 /// A lower bound of the seconds of a call, for comparing ways to cut: for each node its arithmetic
-/// at the peak of the CPU or its bytes at the bandwidth of a cache, whichever takes longer, and the
-/// time to start it. The arithmetic includes rows of images that two blocks compute. The clock is
-/// assumed, because a target does not state it.
+/// at the peak of the machine or its bytes at the bandwidth of a cache (CPU) or of the memory
+/// (GPU), whichever takes longer, and the time to start it. The arithmetic includes rows of images
+/// that two blocks compute. The clock of a CPU is assumed, because a target does not state it.
 double estimated_seconds(const CutNetwork& network, const Target& target);
 
 }  // namespace heddle::network

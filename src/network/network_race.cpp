@@ -1,9 +1,8 @@
-// The final race of tuning a network for a CPU.
-#include <algorithm>
-
+// The final race of tuning a network.
 #include "heddle/network/network.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
+#include "network/call_timer.h"
 #include "network/network_impl.h"
 #include "network/variant_runner.h"
 
@@ -17,7 +16,8 @@ class NetworkRace : public JointRace {
   Verdict race(std::span<const std::vector<Schedule>> schedules, std::span<const size_t> priority,
                double seconds, const TuneClock& clock) override {
     const TuneClock own(seconds, &clock);
-    const ScopedThreads threads(std::max(1, network_.tasks()[0].tmpl.target().cores));
+    const Target& target = network_.tasks()[0].tmpl.target();
+    const ScopedThreads threads(network::race_threads(target));
     // Compiling may take half of the time, because the race needs the rest.
     const TuneClock compiling(0.5 * seconds, &own);
     network::VariantRunner runner(network_, schedules, priority, compiling);
@@ -31,7 +31,10 @@ class NetworkRace : public JointRace {
           difference = runner.difference(variants);
           return difference.empty();
         },
-        {.seconds = own.left_s()}, own);
+        {.seconds = own.left_s(),
+         .whole_calls = target.is_cuda(),
+         .priority = {priority.begin(), priority.end()}},
+        own);
     if (!difference.empty())
       found.whole.problems.push_back("the tuned network computes something else: " + difference);
     Verdict verdict = by_schedule(std::move(found), schedules, runner.available());
@@ -68,8 +71,11 @@ class NetworkRace : public JointRace {
 }  // namespace
 
 std::unique_ptr<JointRace> make_network_race(const Network& network) {
-  if (network.tasks().empty() || network.tasks()[0].tmpl.target().is_cuda()) return nullptr;
-  if (!network.sizes().empty()) return nullptr;  // a race takes one size
+  if (network.tasks().empty() || !network.sizes().empty()) return nullptr;  // it takes one size
+  const Target& target = network.tasks()[0].tmpl.target();
+  // The kernels of nodes that share launches depend on the schedules of all of them.
+  if (target.is_cuda() && (!target.runs_here() || network.pass_options().horizontal))
+    return nullptr;
   return std::make_unique<NetworkRace>(network);
 }
 

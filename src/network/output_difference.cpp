@@ -25,14 +25,21 @@ std::vector<Tensor> call_args(const Network& network) {
   return args;
 }
 
-std::vector<NDArray> random_arrays(const std::vector<Tensor>& args) {
+std::vector<NDArray> random_arrays(const std::vector<Tensor>& args, Device device) {
   std::vector<NDArray> arrays;
   uint64_t seed = 1;
   for (const Tensor& t : args) {
-    arrays.push_back(t.op()->is_placeholder() ? NDArray::random(t.extents(), t.dtype(), seed++)
-                                              : NDArray::zeros(t.extents(), t.dtype()));
+    const NDArray array = t.op()->is_placeholder() ? NDArray::random(t.extents(), t.dtype(), seed++)
+                                                   : NDArray::zeros(t.extents(), t.dtype());
+    arrays.push_back(array.to_device(device));
   }
   return arrays;
+}
+
+std::vector<NDArray> host_copies(std::span<const NDArray> arrays) {
+  std::vector<NDArray> copies;
+  for (const NDArray& a : arrays) copies.push_back(a.device().is_cpu() ? a.copy() : a.to_host());
+  return copies;
 }
 
 std::string output_difference(std::span<const NDArray> got, std::span<const NDArray> want) {

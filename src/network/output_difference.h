@@ -13,7 +13,10 @@ namespace heddle::network {
 std::vector<Tensor> call_args(const Network& network);
 
 /// An array for each of these arguments: random inputs, and outputs of zeros.
-std::vector<NDArray> random_arrays(const std::vector<Tensor>& args);
+std::vector<NDArray> random_arrays(const std::vector<Tensor>& args, Device device = Device::cpu());
+
+/// Copies on the CPU, which later calls do not change.
+std::vector<NDArray> host_copies(std::span<const NDArray> arrays);
 
 /// The place of the first output whose elements differ by more than rounding explains; empty where
 /// none does.

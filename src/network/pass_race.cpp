@@ -4,12 +4,13 @@
 #include <memory>
 
 #include "heddle/network/network.h"
+#include "heddle/runtime/cuda.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/rng.h"
-#include "network/cut_network.h"
 #include "network/output_difference.h"
+#include "network/pass_candidates.h"
 #include "network/timed_network.h"
 #include "runtime/clearly_faster.h"
 
@@ -25,158 +26,26 @@ constexpr double kSlower = 1.03;
 constexpr double kNoSlowerAsAWhole = 1.005;
 // Shares of the time: for the estimates at most, and for the race at the end.
 constexpr double kShareOfEstimates = 0.15, kShareOfFinal = 0.25;
-// The share of a network's time below which estimates are equal.
-constexpr double kEqualEstimates = 0.02;
 // The expected time of the first trial, as a share of the time to build the network.
 constexpr double kPartOfNetwork = 0.3;
 // The rounds of the last race after which it is evaluated.
 constexpr int kLooks[] = {12, 24, 48};
 
-/// One change of the options.
-struct Change {
-  const PassDescription* pass = nullptr;  ///< null: the choice of this name
-  std::string name;
-  bool on = false;  ///< the setting to try
-
-  PassOptions applied_to(PassOptions options) const {
-    if (pass == nullptr) {
-      options.choices[name] = on;
-      return options;
-    }
-    options.*pass->enabled = on;
-    // Choices in parts of a pass are about its former setting.
-    std::erase_if(options.choices,
-                  [&](const auto& choice) { return kind_of(choice.first) == name; });
-    return options;
-  }
-
-  static std::string kind_of(const std::string& choice) {
-    return choice.substr(0, choice.find('@'));
-  }
-};
-
-struct Candidate {
-  Change change;
-  ChoiceTrial trial;
-  int64_t nodes = 0;  ///< that it changes, and that are compiled to try it
-};
-
-class Candidates {
- public:
-  Candidates(const Network& network, const TuneClock& clock)
-      : network_(network),
-        target_(network.tasks()[0].tmpl.target()),
-        declared_(network.outputs()),
-        clock_(clock) {}
-
-  /// All candidates, those with the largest estimated gain first.
-  std::vector<Candidate> list(double seconds) {
-    const Timer timer;
-    add_passes();
-    add_choices();
-    const network::CutNetwork now = cut(network_.pass_options());
-    const double estimate = network::estimated_seconds(now, target_);
-    const std::vector<uint64_t> nodes = network::node_hashes(now);
-    for (Candidate& c : list_) {
-      if (timer.elapsed_s() > seconds || clock_.expired()) break;
-      const network::CutNetwork changed = cut(c.change.applied_to(network_.pass_options()));
-      c.trial.estimated_gain = estimate - network::estimated_seconds(changed, target_);
-      const std::vector<char> differ =
-          network::nodes_that_differ(network::node_hashes(changed), nodes);
-      c.nodes = std::count(differ.begin(), differ.end(), 1);
-    }
-    // Estimates are rough: those within a step are equal, and fewer nodes are tried sooner.
-    const auto steps = [&](const Candidate& c) {
-      return std::round(c.trial.estimated_gain / (kEqualEstimates * estimate));
-    };
-    std::stable_sort(list_.begin(), list_.end(), [&](const Candidate& a, const Candidate& b) {
-      return steps(a) != steps(b) ? steps(a) > steps(b) : a.nodes < b.nodes;
-    });
-    return std::move(list_);
-  }
-
- private:
-  void add_passes() {
-    const PassOptions& given = network_.pass_options();
-    for (const PassDescription& p : network_passes()) {
-      if (p.sure) continue;
-      const bool is_on = given.*p.enabled;
-      const Change change{&p, p.name, !is_on};
-      const std::vector<PassApplication> changes =
-          is_on ? network_.passes() : cut(change.applied_to(given)).changes;
-      const auto places = std::count_if(changes.begin(), changes.end(),
-                                        [&](const auto& a) { return a.pass == p.name; });
-      if (places > 0) add(change, p.summary, static_cast<int>(places));
-    }
-  }
-
-  void add_choices() {
-    const std::vector<NetworkChoice>& all = network_.choices();
-    for (const NetworkChoice& c : all) {
-      const std::string kind = Change::kind_of(c.name);
-      const auto of_kind = std::count_if(all.begin(), all.end(), [&](const NetworkChoice& other) {
-        return Change::kind_of(other.name) == kind;
-      });
-      // The only choice of a pass is that of the pass as a whole.
-      if (is_pass(kind) && of_kind == 1) continue;
-      add({nullptr, c.name, !c.on}, c.text, c.places);
-      add_all_like(c);
-    }
-  }
-
-  /// Adds the choices of one operator that have the setting of `first` as one candidate, where
-  /// `first` is the first of several.
-  void add_all_like(const NetworkChoice& first) {
-    const std::string name = network::all_like(first.name);
-    if (is_pass(Change::kind_of(name))) return;  // the pass as a whole
-    int places = 0, choices = 0;
-    for (const NetworkChoice& c : network_.choices()) {
-      if (network::all_like(c.name) != name || c.on != first.on) continue;
-      if (choices == 0 && c.name != first.name) return;
-      ++choices;
-      places += c.places;
-    }
-    if (choices > 1) add({nullptr, name, !first.on}, first.text, places);
-  }
-
-  static bool is_pass(const std::string& kind) {
-    return std::any_of(network_passes().begin(), network_passes().end(),
-                       [&](const PassDescription& p) { return p.name == kind; });
-  }
-
-  void add(const Change& change, const std::string& text, int places) {
-    ChoiceTrial trial;
-    trial.change = (change.on ? "" : "-") + change.name;
-    trial.text = text;
-    trial.places = places;
-    list_.push_back({change, std::move(trial)});
-  }
-
-  network::CutNetwork cut(const PassOptions& options) const {
-    return network::cut_network(declared_, target_, options);
-  }
-
-  const Network& network_;
-  const Target target_;
-  const ComputeDag declared_;
-  const TuneClock& clock_;
-  std::vector<Candidate> list_;
-};
-
 class Contest {
  public:
   Contest(const Network& network, const TuneClock& clock)
       : args_(network::call_args(network)),
-        arrays_(network::random_arrays(args_)),
+        arrays_(
+            network::random_arrays(args_, network::device_of(network.tasks()[0].tmpl.target()))),
         clock_(clock),
         given_(made(network)),
         best_(given_) {}
 
   /// Tries the candidates one after the other until `reserve` seconds are left.
-  void run(std::vector<Candidate>& candidates, double reserve) {
+  void run(std::vector<network::Candidate>& candidates, double reserve) {
     // The given network has been built. A trial compiles a part of another one.
     double longest = kPartOfNetwork * timer_.elapsed_s();
-    for (Candidate& c : candidates) {
+    for (network::Candidate& c : candidates) {
       if (clock_.expired() || clock_.left_s() < reserve + longest) break;
       const double begin = timer_.elapsed_s();
       try_one(c);
@@ -211,7 +80,7 @@ class Contest {
   }
 
  private:
-  using Times = network::TimedNetwork::Times;
+  using Times = network::CallTimes;
 
   std::shared_ptr<network::TimedNetwork> made(const Network& network) const {
     return std::make_shared<network::TimedNetwork>(network, args_, arrays_);
@@ -227,7 +96,7 @@ class Contest {
     return {a.call(), std::move(of_b)};
   }
 
-  void try_one(Candidate& c) {
+  void try_one(network::Candidate& c) {
     ChoiceTrial& trial = c.trial;
     try {
       const Network changed = best().with_passes(c.change.applied_to(best().pass_options()));
@@ -255,9 +124,11 @@ class Contest {
     }
   }
 
-  static double sum_of(const std::vector<double>& nodes, const std::vector<char>& which) {
+  /// The time of these nodes, or of the whole call where nodes have no time of their own.
+  static double sum_of(const Times& times, const std::vector<char>& which) {
+    if (times.steps.empty()) return times.total;
     double sum = 0;
-    for (size_t n = 0; n < nodes.size(); ++n) sum += which[n] != 0 ? nodes[n] : 0;
+    for (size_t n = 0; n < which.size(); ++n) sum += which[n] != 0 ? times.steps[n] : 0;
     return sum;
   }
 
@@ -268,8 +139,8 @@ class Contest {
     trial.verdict = "not proven";
     for (int n = 1; n <= kMostRounds && !clock_.expired(); ++n) {
       const auto [b, a] = round(*best_, other);
-      before.push_back(sum_of(b.nodes, in_best));
-      after.push_back(sum_of(a.nodes, in_other));
+      before.push_back(sum_of(b, in_best));
+      after.push_back(sum_of(a, in_other));
       whole_before.push_back(b.total);
       whole_after.push_back(a.total);
       if (n < kFewestRounds || n % kFewestRounds != 0) continue;
@@ -300,25 +171,38 @@ class Contest {
   std::vector<std::string> problems_;
 };
 
+void race(const Network& network, std::vector<network::Candidate>& candidates, double seconds,
+          const TuneClock& clock, PassChoice& choice) {
+  Contest contest(network, clock);
+  contest.run(candidates, kShareOfFinal * seconds);
+  choice.times = contest.decide();
+  choice.times.problems = contest.problems();
+  if (choice.times.verdict == "faster") choice.options = contest.best().pass_options();
+}
+
 }  // namespace
 
 PassChoice choose_passes(const Network& network, double seconds, const TuneClock& clock) {
   PassChoice choice{network.pass_options(), {}};
   choice.times.verdict = "nothing to race";
-  if (!network.sizes().empty()) return choice;  // the race needs one size
-  if (network.tasks().empty() || !network.sizes().empty() ||
-      network.tasks()[0].tmpl.target().is_cuda())
-    return choice;
+  if (network.tasks().empty() || !network.sizes().empty()) return choice;  // it needs one size
+  const Target& target = network.tasks()[0].tmpl.target();
+  if (target.is_cuda() && !target.runs_here()) return choice;
   const TuneClock own(seconds, &clock);
-  std::vector<Candidate> candidates = Candidates(network, own).list(kShareOfEstimates * seconds);
+  std::vector<network::Candidate> candidates =
+      network::pass_candidates(network, kShareOfEstimates * seconds, own);
   if (candidates.empty()) return choice;
-  const ScopedThreads threads(std::max(1, network.tasks()[0].tmpl.target().cores));
-  Contest contest(network, own);
-  contest.run(candidates, kShareOfFinal * seconds);
-  choice.times = contest.decide();
-  choice.times.problems = contest.problems();
-  if (choice.times.verdict == "faster") choice.options = contest.best().pass_options();
-  for (Candidate& c : candidates) choice.trials.push_back(std::move(c.trial));
+  const ScopedThreads threads(network::race_threads(target));
+  try {
+    race(network, candidates, seconds, own, choice);
+  } catch (const Error& e) {
+    // The memory of a GPU may not be enough for two networks beside what measures candidates.
+    if (e.kind != ErrorKind::Runtime) throw;
+    choice.times.verdict = "no race";
+    choice.times.problems.push_back("the choices about the network did not race: " + e.message);
+  }
+  for (network::Candidate& c : candidates) choice.trials.push_back(std::move(c.trial));
+  if (target.is_cuda() && !cuda::context_lost()) cuda::release_memory();
   return choice;
 }
 

@@ -25,10 +25,10 @@ std::vector<double> seconds_by_task(network::TimedNetwork& timed) {
   const Timer timer;
   for (int c = 0; c < kMostCalls; ++c) {
     if (c >= kFewestCalls && timer.elapsed_s() > kSecondsOfCalls) break;
-    const network::TimedNetwork::Times times = timed.call();
+    const network::CallTimes times = timed.call();
     for (std::vector<double>& task : calls) task.push_back(0);
-    for (size_t n = 0; n < times.nodes.size(); ++n)
-      calls[static_cast<size_t>(network.nodes()[n].task)].back() += times.nodes[n];
+    for (size_t n = 0; n < times.steps.size(); ++n)
+      calls[static_cast<size_t>(network.nodes()[n].task)].back() += times.steps[n];
   }
   std::vector<double> medians;
   for (const std::vector<double>& task : calls) medians.push_back(median_of(task));

@@ -2,14 +2,9 @@
 
 #include <algorithm>
 
-#include "heddle/runtime/timer.h"
+#include "network/output_difference.h"
 
 namespace heddle::network {
-namespace {
-
-constexpr double kShortCall = 0.05;  // seconds
-
-}  // namespace
 
 TimedNetwork::TimedNetwork(const Network& network, const std::vector<Tensor>& args,
                            const std::vector<NDArray>& arrays)
@@ -17,38 +12,18 @@ TimedNetwork::TimedNetwork(const Network& network, const std::vector<Tensor>& ar
   hashes_ = node_hashes(network_);
   frame_ =
       std::make_unique<NetworkKernel::Impl::Call>(kernel_.impl(), arrays_, std::vector<int64_t>{});
+  for (const Step& step : kernel_.impl().steps) steps_.push_back({steps_.size(), &step.kernels[0]});
+  timer_ = make_call_timer(network_.tasks()[0].tmpl.target(), frame_->arrays());
   call();
 }
 
 TimedNetwork::~TimedNetwork() = default;
 
-TimedNetwork::Times TimedNetwork::call() {
-  Times times;
-  const std::vector<Step>& steps = kernel_.impl().steps;
-  const auto once = [&] {
-    times.nodes.assign(steps.size(), 0);
-    const Timer timer;
-    double before = 0;
-    for (size_t n = 0; n < steps.size(); ++n) {
-      steps[n].kernels[0].call(frame_->arrays()[n]);
-      const double now = timer.elapsed_s();
-      times.nodes[n] = now - before;
-      before = now;
-    }
-    times.total = before;
-  };
-  if (last_seconds_ < kShortCall) once();
-  once();
-  last_seconds_ = times.total;
-  return times;
-}
+CallTimes TimedNetwork::call() { return timer_->time(steps_); }
 
 std::vector<NDArray> TimedNetwork::outputs() {
   call();
-  std::vector<NDArray> copies;
-  for (size_t i = arrays_.size() - network_.outputs().size(); i < arrays_.size(); ++i)
-    copies.push_back(arrays_[i].copy());
-  return copies;
+  return host_copies(std::span(arrays_).last(network_.outputs().size()));
 }
 
 std::vector<uint64_t> node_hashes(const Network& network) {

@@ -7,30 +7,25 @@
 #include <string>
 #include <vector>
 
+#include "network/call_timer.h"
 #include "network/network_kernel_impl.h"
 
 namespace heddle::network {
 
-/// The kernels of a network for the CPU, with its static schedules.
+/// The kernels of a network with its static schedules.
 class TimedNetwork {
  public:
-  struct Times {
-    std::vector<double> nodes;  ///< seconds
-    double total = 0;
-  };
-
   /// Compiles the kernels and calls them once, so that weights are prepared. `args` and `arrays`
-  /// are the arguments of the network, inputs before outputs; several networks may share the
-  /// arrays.
+  /// are the arguments of the network, inputs before outputs, on device_of(target); several
+  /// networks may share the arrays.
   TimedNetwork(const Network& network, const std::vector<Tensor>& args,
                const std::vector<NDArray>& arrays);
   ~TimedNetwork();
 
   const Network& network() const { return network_; }
-  /// Makes one call. A short one is made twice and timed the second time, so that the caches are
-  /// those of a network that is called repeatedly.
-  Times call();
-  /// Makes one call and returns copies of the outputs.
+  /// Times a call. Its steps are the nodes, unless nodes of a GPU share launches.
+  CallTimes call();
+  /// Makes one call and returns copies of the outputs on the CPU.
   std::vector<NDArray> outputs();
   /// As node_hashes. Equal nodes of two networks have equal hashes.
   const std::vector<uint64_t>& hashes() const { return hashes_; }
@@ -41,7 +36,8 @@ class TimedNetwork {
   std::vector<NDArray> arrays_;
   std::unique_ptr<NetworkKernel::Impl::Call> frame_;
   std::vector<uint64_t> hashes_;
-  double last_seconds_ = 0;
+  std::vector<StepCall> steps_;
+  std::unique_ptr<CallTimer> timer_;
 };
 
 /// The hash of the task of each node.

@@ -9,6 +9,7 @@
 #include "heddle/support/log.h"
 #include "heddle/support/rng.h"
 #include "measure/race.h"
+#include "network/total_race.h"
 
 namespace heddle::network {
 namespace {
@@ -22,10 +23,6 @@ constexpr int kFewestBlocks = 6;
 // The numbers of rounds after which a whole race is evaluated. They are few, because each
 // evaluation may be won by luck.
 constexpr int kLooks[] = {12, 24, 48};
-// The chance to win a task by luck. It is larger than in a race of a single task, because the race
-// of the whole network decides in the end, and a winner that is as fast as its base does no harm
-// there.
-constexpr double kTaskLuck = 0.25;
 // The second attempt keeps the winners that gained at least this share of the largest gain.
 constexpr double kStrong = 0.25;
 // A variant that takes this many times as long as the static choice after kFewestBlocks is dropped.
@@ -53,7 +50,6 @@ class VariantRace {
     if (std::all_of(out_.begin(), out_.end(), [](bool o) { return o; })) {
       verdict.whole.verdict = "nothing to race";
     } else {
-      race_tasks();
       const std::vector<int> winners = task_winners();
       log(winners);
       verdict.whole = decide(winners, same_answers, &verdict.winners);
@@ -137,7 +133,12 @@ class VariantRace {
     }
   }
 
-  std::vector<int> task_winners() const {
+  std::vector<int> task_winners() {
+    if (limits_.whole_calls) {
+      const TuneClock tasks(kShareOfTasks * limits_.seconds, &clock_);
+      return race_totals(results_, run_, limits_, tasks);
+    }
+    race_tasks();
     std::vector<int> winners;
     for (const std::vector<MeasureResult>& task : results_)
       winners.push_back(task.size() < 2 ? 0 : std::max(0, race_winner(task, kTaskLuck)));

@@ -1,6 +1,5 @@
-// The race of all tasks of a network at once. Every call of the network runs one variant of each
-// task. A few calls therefore time all variants of all tasks in their final surroundings: with the
-// caches as the nodes before them leave these.
+// The race of all tasks of a network in calls of the whole, in their final surroundings: with the
+// caches as the nodes before them leave these. Every call runs one variant of each task.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +13,12 @@ namespace heddle::network {
 
 /// The times of one call of the network, in seconds.
 struct VariantTimes {
-  std::vector<double> tasks;  ///< time of each task, summed over its nodes
+  std::vector<double> tasks;  ///< of each task, summed over its nodes; empty where it is not known
   double total = 0;
 };
+/// In place of a variant: each node of this task runs its static choice twice.
+inline constexpr int kTwice = -1;
+
 /// Calls the network with a variant of each task; 0 is the static choice.
 using RunVariants = FunctionRef<VariantTimes(std::span<const int> variants)>;
 
@@ -25,13 +27,17 @@ struct VariantRaceLimits {
   int most_blocks = 200;
   int most_rounds = 64;  ///< of the whole network, tuned against static
   uint64_t seed = 0;
+  /// Only whole calls are timed: tasks race one after the other, in the order of `priority`.
+  bool whole_calls = false;
+  std::vector<size_t> priority = {};  ///< tasks; empty: as they are
 };
 
 /// A race in two parts.
 ///
 /// First a race for each task, all at the same time. In a block of calls every variant of every
 /// task has one turn, and the order is drawn anew for each task and block. A block gives a sample
-/// for each variant, and race_winner decides by them.
+/// for each variant, and race_winner decides by them. Where only whole calls are timed, race_totals
+/// decides.
 ///
 /// Then the whole network, the winners against the static choice, in turns whose order is drawn. If
 /// that does not prove a gain, the winners that gained most race again without the others. If that

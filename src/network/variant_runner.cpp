@@ -1,10 +1,9 @@
 #include "network/variant_runner.h"
 
 #include <algorithm>
+#include <numeric>
 
-#include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "measure/worker_pool.h"
 #include "network/compile_tasks.h"
 #include "network/kernel_clones.h"
 #include "network/output_difference.h"
@@ -12,10 +11,6 @@
 namespace heddle::network {
 namespace {
 
-// Seconds. A shorter call is made twice and timed the second time, so that the packed weights of
-// these variants are in the caches as in a network that is called repeatedly. Longer calls use so
-// much memory that it makes no difference.
-constexpr double kShortCall = 0.05;
 // The largest share of the free memory for the packed weights of all variants together.
 constexpr double kShareOfMemory = 0.3;
 
@@ -40,7 +35,8 @@ VariantRunner::VariantRunner(const Network& network,
   for (const std::vector<Schedule>& list : schedules) untuned.push_back(list.at(0));
   const std::vector<Tensor> args = call_args(network_);
   kernel_ = network_.build(args, untuned);
-  arrays_ = random_arrays(args);
+  const Target& target = tasks[0].tmpl.target();
+  arrays_ = random_arrays(args, device_of(target));
   outputs_.assign(arrays_.end() - static_cast<long>(network_.outputs().size()), arrays_.end());
   frame_ =
       std::make_unique<NetworkKernel::Impl::Call>(kernel_.impl(), arrays_, std::vector<int64_t>{});
@@ -48,7 +44,7 @@ VariantRunner::VariantRunner(const Network& network,
   // Takes the first variant of each task, then the second of each, and so on, as far as memory
   // allows.
   double bytes = 0;
-  const double most_bytes = kShareOfMemory * static_cast<double>(measuring::free_memory_bytes());
+  const double most_bytes = kShareOfMemory * static_cast<double>(free_bytes(target));
   std::vector<int> positions;
   for (size_t v = 1, any = 1; any != 0; ++v) {
     any = 0;
@@ -63,8 +59,11 @@ VariantRunner::VariantRunner(const Network& network,
       positions.push_back(static_cast<int>(v));
     }
   }
+  // Numbers by which the kernels of all variants have different names.
+  std::vector<size_t> numbers(others.size());
+  std::iota(numbers.begin(), numbers.end(), tasks.size());
   const std::vector<Kernel> kernels =
-      compile_tasks(others, tasks_of_others, OnDisk::No, [&] { return clock.expired(); }).kernels;
+      compile_tasks(others, numbers, OnDisk::No, [&] { return clock.expired(); }).kernels;
   available_.assign(tasks.size(), {0});
   for (const Step& step : kernel_.impl().steps) steps_.push_back({step.kernels[0]});
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -73,6 +72,7 @@ VariantRunner::VariantRunner(const Network& network,
     prepare(tasks_of_others[i], kernels[i]);
   }
   kernel_.prepare(arrays_);
+  timer_ = make_call_timer(target, frame_->arrays());
 }
 
 VariantRunner::~VariantRunner() = default;
@@ -88,32 +88,25 @@ void VariantRunner::prepare(size_t task, const Kernel& kernel) {
 }
 
 VariantTimes VariantRunner::call(std::span<const int> variants) {
-  VariantTimes times;
-  const auto once = [&] {
-    times.tasks.assign(variants.size(), 0);
-    const Timer timer;
-    double before = 0;
-    for (size_t n = 0; n < steps_.size(); ++n) {
-      const auto task = static_cast<size_t>(network_.nodes()[n].task);
-      steps_[n][static_cast<size_t>(variants[task])].call(frame_->arrays()[n]);
-      const double now = timer.elapsed_s();
-      times.tasks[task] += now - before;
-      before = now;
-    }
-    times.total = before;
-  };
-  if (last_seconds_ < kShortCall) once();
-  once();
-  last_seconds_ = times.total;
+  std::vector<StepCall> calls;
+  for (size_t n = 0; n < steps_.size(); ++n) {
+    const int variant = variants[task_of(n)];
+    if (variant == kTwice) calls.push_back({n, &steps_[n][0]});
+    calls.push_back({n, &steps_[n][static_cast<size_t>(std::max(variant, 0))]});
+  }
+  const CallTimes call = timer_->time(calls);
+  VariantTimes times{{}, call.total};
+  if (call.steps.empty()) return times;
+  times.tasks.assign(variants.size(), 0);
+  for (size_t i = 0; i < calls.size(); ++i) times.tasks[task_of(calls[i].step)] += call.steps[i];
   return times;
 }
 
 std::string VariantRunner::difference(std::span<const int> variants) {
   call(std::vector<int>(variants.size(), 0));
-  std::vector<NDArray> want;
-  for (const NDArray& o : outputs_) want.push_back(o.copy());
+  const std::vector<NDArray> want = host_copies(outputs_);
   call(variants);
-  return output_difference(outputs_, want);
+  return output_difference(host_copies(outputs_), want);
 }
 
 }  // namespace heddle::network

@@ -6,14 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "network/call_timer.h"
 #include "network/network_kernel_impl.h"
 #include "network/variant_race.h"
 
 namespace heddle::network {
 
-/// Holds kernels for several schedules of each task of a network for the CPU, in one memory plan.
-/// Each node keeps packed weights of its own for each of its kernels. Inputs are random, and so are
-/// constants without values.
+/// Holds kernels for several schedules of each task of a network, in one memory plan. Each node
+/// keeps packed weights of its own for each of its kernels. Inputs are random, and so are constants
+/// without values. Nodes for a GPU that share launches are not supported.
 class VariantRunner {
  public:
   /// `schedules` are by task, the static choice first. Compiles until `clock` expires, the static
@@ -26,7 +27,7 @@ class VariantRunner {
 
   /// The available variants of each task, as positions in the constructor's `schedules`.
   const std::vector<std::vector<int>>& available() const { return available_; }
-  /// Makes one call. `variants` has an index into available() for each task.
+  /// Times a call. `variants` has an index into available() for each task, or kTwice.
   VariantTimes call(std::span<const int> variants);
   /// The differences between the outputs of these variants and those of the static choice that
   /// rounding does not explain; "" where there are none.
@@ -34,6 +35,7 @@ class VariantRunner {
 
  private:
   void prepare(size_t task, const Kernel& kernel);
+  size_t task_of(size_t node) const { return static_cast<size_t>(network_.nodes()[node].task); }
 
   const Network network_;
   NetworkKernel kernel_;  ///< of the static choices
@@ -41,7 +43,7 @@ class VariantRunner {
   std::vector<std::vector<int>> available_;
   std::vector<std::vector<Kernel>> steps_;  ///< kernels by node and by variant of its task
   std::unique_ptr<NetworkKernel::Impl::Call> frame_;
-  double last_seconds_ = 0;
+  std::unique_ptr<CallTimer> timer_;
 };
 
 }  // namespace heddle::network

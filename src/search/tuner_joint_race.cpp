@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "search/tuner.h"
 
@@ -12,6 +13,10 @@ constexpr int kVariants = 4;  // entrants of a task, its static choice included
 // The rounds that prove gains of a few per cent: blocks of calls, in which each variant has a turn,
 // and rounds of the whole network.
 constexpr int kBlocks = 24, kWholeRounds = 24;
+// On a GPU the tasks race one after the other. Seconds of a timed call, and calls of a task for
+// each of its entrants.
+constexpr double kGraphSeconds = 3e-3;
+constexpr int kGraphCalls = 15;
 // The time of a joint race, as a multiple of the share for the races of single tasks.
 constexpr double kShareFactor = 2;
 constexpr double kLeastShare = 0.05;
@@ -29,17 +34,22 @@ bool Tuner::races_jointly() const {
 // calls.
 double Tuner::joint_need() const {
   double call = 0, compile = 0;
-  bool any = false;
+  size_t entrants = 0;
   for (const TaskRun& run : runs_) {
     call += run.task.weight * run.progress.static_seconds;
     const size_t leaders = entrants_of(run, kVariants).size() - 1;
     compile += static_cast<double>(1 + leaders) * run.compile_seconds();
-    any = any || leaders > 0;
+    if (leaders > 0) entrants += 1 + leaders;
   }
-  if (!any) return 0;
-  compile /= std::max(1, runs_[0].task.tmpl.target().cores);
+  if (entrants == 0) return 0;
+  const Target& target = runs_[0].task.tmpl.target();
+  compile /= target.is_cuda() ? default_num_threads() : std::max(1, target.cores);
   // Each call is made twice, because a short call is timed only the second time.
-  const double calls = 2 * (kVariants * kBlocks + 2 * kWholeRounds);
+  double calls = 2 * (kVariants * kBlocks + 2 * kWholeRounds);
+  if (target.is_cuda()) {
+    call = std::max(2 * call, kGraphSeconds);
+    calls = static_cast<double>(entrants) * kGraphCalls + 2 * kWholeRounds;
+  }
   const double share = std::min(0.5, kShareFactor * options_.final_race_share);
   const double most = std::isfinite(total_) ? share * total_ : total_;
   // A fast network gets more rounds, because they take little time.

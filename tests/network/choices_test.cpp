@@ -19,17 +19,6 @@ Tensor conv(const Tensor& x, int64_t channels, int64_t window, int64_t stride = 
                      {.stride = {stride}, .padding = {window / 2}});
 }
 
-/// Attention whose query, key and value are products of one input.
-Tensor attention(const Tensor& x) {
-  const auto heads = [&](const Tensor& t) {
-    return ops::transpose(ops::reshape(t, {1, x.extent(1), 4, t.extent(2) / 4}), {0, 2, 1, 3});
-  };
-  const int64_t n = x.extent(2);
-  const Tensor q = heads(linear(x, n)), k = heads(linear(x, n)), v = heads(linear(x, n));
-  const Tensor sum = ops::matmul(ops::softmax(ops::matmul(q, k, false, true), -1), v);
-  return ops::reshape(ops::transpose(sum, {0, 2, 1, 3}), {1, x.extent(1), n});
-}
-
 TEST(Choices, AlikePlacesAreOneChoice) {
   const Tensor x = placeholder({1, 8, 16}, f32, "x");
   const std::vector<Tensor> two{attention(ops::add(attention(x), x))};

@@ -115,6 +115,17 @@ inline Tensor linear(const Tensor& x, int64_t columns) {
   return ops::add(ops::matmul(x, weights({x.extent(-1), columns})), weights({columns}, "bias"));
 }
 
+/// Attention whose query, key and value are products of one input.
+inline Tensor attention(const Tensor& x) {
+  const auto heads = [&](const Tensor& t) {
+    return ops::transpose(ops::reshape(t, {1, x.extent(1), 4, t.extent(2) / 4}), {0, 2, 1, 3});
+  };
+  const int64_t n = x.extent(2);
+  const Tensor q = heads(linear(x, n)), k = heads(linear(x, n)), v = heads(linear(x, n));
+  const Tensor sum = ops::matmul(ops::softmax(ops::matmul(q, k, false, true), -1), v);
+  return ops::reshape(ops::transpose(sum, {0, 2, 1, 3}), {1, x.extent(1), n});
+}
+
 /// conv 3x3 (padded) -> batch norm, with weights of its own.
 inline Tensor conv_norm(const Tensor& x, int64_t channels) {
   Tensor y = ops::conv2d(x, weights({channels, x.extent(1), 3, 3}), {.padding = {1}});

@@ -22,6 +22,7 @@ struct FakeNetwork {
   /// What a call takes beyond its tasks.
   std::function<double(std::span<const int>)> extra = {};
   bool right = true;
+  bool whole_calls = false;  ///< as on a GPU
   uint64_t seed = 1;
 
   int calls = 0;
@@ -29,6 +30,7 @@ struct FakeNetwork {
 
   JointRace::Verdict race(VariantRaceLimits limits = {}, double budget = 1e9) {
     limits.seconds = 1e9;
+    limits.whole_calls = whole_calls;
     Rng rng(seed);
     std::vector<int> counts;
     for (const auto& list : seconds) counts.push_back(static_cast<int>(list.size()));
@@ -39,11 +41,13 @@ struct FakeNetwork {
           VariantTimes times;
           const double mood = 1 + drift * ++calls;
           for (size_t t = 0; t < variants.size(); ++t) {
-            const double one = seconds[t].at(static_cast<size_t>(variants[t]));
-            times.tasks.push_back(one * mood * (1 + noise * rng.uniform_real()));
+            const bool twice = variants[t] == kTwice;
+            const double one = seconds[t].at(twice ? 0 : static_cast<size_t>(variants[t]));
+            times.tasks.push_back((twice ? 2 : 1) * one * mood * (1 + noise * rng.uniform_real()));
             times.total += times.tasks.back();
           }
           if (extra) times.total += extra(variants) * mood;
+          if (whole_calls) times.tasks.clear();
           called.emplace_back(variants.begin(), variants.end());
           return times;
         },
@@ -51,28 +55,36 @@ struct FakeNetwork {
   }
 };
 
-TEST(VariantRace, EachTaskGetsItsFastestVariant) {
-  FakeNetwork net{{{1.0, 0.9, 0.8}, {0.5, 0.6}, {0.2}, {0.3, 0.25}}};
+void expect_fastest_variants(FakeNetwork net) {
   const JointRace::Verdict v = net.race();
   EXPECT_THAT(v.winners, ElementsAre(2, 0, 0, 1));
   EXPECT_EQ(v.whole.verdict, "faster");
   EXPECT_EQ(v.whole.changed, 2);
   EXPECT_NEAR(v.whole.static_seconds, 2.0, 1e-9);
   EXPECT_NEAR(v.whole.best_seconds, 1.75, 1e-9);
+  EXPECT_NEAR(v.results[0][0].median(), 1.0, 1e-9);
   EXPECT_NEAR(v.results[0][2].median(), 0.8, 1e-9);
-  EXPECT_NEAR(v.results[2][0].median(), 0.2, 1e-9);
+  EXPECT_NEAR(v.results[3][1].median(), 0.25, 1e-9);
+}
+
+const std::vector<std::vector<double>> kFourTasks = {
+    {1.0, 0.9, 0.8}, {0.5, 0.6}, {0.2}, {0.3, 0.25}};
+
+TEST(VariantRace, EachTaskGetsItsFastestVariant) { expect_fastest_variants({kFourTasks}); }
+
+/// The first and the third task gain, whatever the order of the calls.
+void expect_small_gains(FakeNetwork net) {
+  for (net.seed = 1; net.seed <= 10; ++net.seed) {
+    net.calls = 0;
+    const JointRace::Verdict v = net.race();
+    EXPECT_THAT(v.winners, ElementsAre(1, 0, 1)) << net.seed;
+    EXPECT_EQ(v.whole.verdict, "faster") << net.seed;
+  }
 }
 
 TEST(VariantRace, SeesSmallGainsThroughDriftAndNoise) {
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
-    FakeNetwork net{{{1.0, 0.95}, {1.0, 1.05}, {1.0, 0.93, 1.1}}};
-    net.noise = 0.1;
-    net.drift = 2e-3;
-    net.seed = seed;
-    const JointRace::Verdict v = net.race();
-    EXPECT_THAT(v.winners, ElementsAre(1, 0, 1)) << seed;
-    EXPECT_EQ(v.whole.verdict, "faster") << seed;
-  }
+  expect_small_gains(
+      {.seconds = {{1.0, 0.95}, {1.0, 1.05}, {1.0, 0.93, 1.1}}, .noise = 0.1, .drift = 2e-3});
 }
 
 TEST(VariantRace, EqualsAreRarelyFaster) {
@@ -140,10 +152,60 @@ TEST(VariantRace, WhatCannotWinHasFewTurns) {
   EXPECT_LE(hopeless, 12);
 }
 
-TEST(VariantRace, NoNetworkRacesOnAGpu) {
+/// On a GPU a call is timed as a whole.
+FakeNetwork whole(std::vector<std::vector<double>> seconds) {
+  FakeNetwork net{std::move(seconds)};
+  net.whole_calls = true;
+  return net;
+}
+
+// The time of a task is what a call takes longer that runs it twice.
+TEST(WholeCalls, EachTaskGetsItsFastestVariant) { expect_fastest_variants(whole(kFourTasks)); }
+
+TEST(WholeCalls, SeesSmallGainsThroughDriftAndNoise) {
+  FakeNetwork net = whole({{1.0, 0.9}, {1.0, 1.1}, {1.0, 0.88, 1.1}});
+  net.noise = 0.02;
+  net.drift = 1e-4;
+  expect_small_gains(net);
+}
+
+TEST(WholeCalls, ATaskRacesBesideTheWinnersBeforeIt) {
+  // Either change gains. Together they lose what one has gained.
+  FakeNetwork net = whole({{1.0, 0.9}, {1.0, 0.8}});
+  net.extra = [](std::span<const int> v) { return v[0] == 1 && v[1] == 1 ? 0.5 : 0; };
+  EXPECT_THAT(net.race().winners, ElementsAre(1, 0));
+  EXPECT_THAT(net.race({.priority = {1, 0}}).winners, ElementsAre(0, 1));
+}
+
+TEST(WholeCalls, ATaskWhoseGainOthersHideStaysStatic) {
+  // A kernel that overlaps with a longer one: alone it gains, and the call takes as long.
+  FakeNetwork net = whole({{1.0, 0.5}, {2.0, 1.9}});
+  net.extra = [](std::span<const int> v) { return v[0] == 1 ? 0.5 : 0; };
+  const JointRace::Verdict v = net.race();
+  EXPECT_THAT(v.winners, ElementsAre(0, 1));
+  EXPECT_EQ(v.whole.changed, 1);
+  EXPECT_NEAR(v.whole.best_seconds, 2.9, 1e-9);
+}
+
+TEST(WholeCalls, WhatCannotWinHasFewTurns) {
+  FakeNetwork net = whole({{1.0, 2.0, 3.0}});
+  EXPECT_THAT(net.race().winners, ElementsAre(0));
+  EXPECT_EQ(net.calls, 6 * 4);
+}
+
+TEST(WholeCalls, WithoutTimeNothingIsDecided) {
+  FakeNetwork net = whole({{1.0, 0.5}});
+  const JointRace::Verdict v = net.race({}, 0);
+  EXPECT_THAT(v.winners, ElementsAre(0));
+  EXPECT_EQ(net.calls, 0);
+  EXPECT_EQ(v.results[0][1].error, MeasureError::Cancelled);
+}
+
+TEST(VariantRace, NetworksOfAGpuThatIsNotHereDoNotRace) {
   const Tensor x = placeholder({64}, f32);
   const Tensor y = compute({64}, [&](Axis i) { return x(i) * 2.f; });
-  EXPECT_EQ(make_network_race(Network({y}, Target::parse("cuda -arch=sm_90"))), nullptr);
+  const Target gpu = Target::parse("cuda -arch=sm_90");
+  EXPECT_EQ(make_network_race(Network({y}, gpu)) == nullptr, !gpu.runs_here());
   EXPECT_NE(make_network_race(Network({y})), nullptr);
 }
 

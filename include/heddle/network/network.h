@@ -208,12 +208,12 @@ struct PassChoice {
 /// compared, in the state of the caches that they will have. At the end the network with all that
 /// was taken races the given one. Another choice is returned only where that proves a gain and both
 /// compute the same. All of it takes about `seconds`, and the weights of up to three networks.
-/// Networks for GPUs are not raced.
+/// A network for a GPU races where that GPU is here; only its whole calls are timed.
 PassChoice choose_passes(const Network& network, double seconds, const TuneClock& clock);
 
-/// The final race of tuning, for TuneOptions::joint_race. The leaders of all tasks race at once in
-/// calls of the whole network, then the winners together against the static choice. Null for a
-/// network for a GPU and for one over dimensions, whose tasks race separately.
+/// The final race of tuning, for TuneOptions::joint_race. The leaders of all tasks race in calls of
+/// the whole network, then the winners together against the static choice. Null for a network over
+/// dimensions, for a GPU that is not here, and for one with shared launches ("horizontal").
 std::unique_ptr<JointRace> make_network_race(const Network& network);
 
 }  // namespace heddle

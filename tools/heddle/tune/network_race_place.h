@@ -13,8 +13,8 @@ struct NetworkRacePlace {
 };
 
 /// A whole network runs in this process, so that it is timed here where this machine is of the kind
-/// that the fleet measures for: the same chip, with at least as many threads. A machine of another
-/// kind is never asked.
+/// that the fleet measures for: the same chip, with at least as many threads, or the same GPU. A
+/// machine of another kind is never asked.
 NetworkRacePlace network_race_place(const Target& target, bool fleet);
 
 }  // namespace heddle::cli

@@ -111,8 +111,7 @@ void measure_peaks(const TaskList& list, int threads, std::vector<TaskScale>* sc
   }
 }
 
-// The peaks of a GPU come from its data sheet. This process must not use CUDA, because the
-// measuring processes are its children.
+// The peaks of a GPU come from its data sheet.
 void data_sheet_peaks(const Gpu& gpu, const TaskList& list, std::vector<TaskScale>* scales) {
   const double lanes = 2.0 * gpu.sms * gpu.f32_lanes * gpu.clock_mhz * 1e6;
   for (size_t i = 0; i < scales->size(); ++i) {
@@ -346,6 +345,8 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
     outcome.kernels = race_sizes(request, list, outcome.report, race_of_sizes);
   }
   if (list.network && !place.words.empty()) outcome.report.remarks.push_back(place.words);
+  for (const std::string& problem : outcome.choices.times.problems)
+    outcome.report.problems.push_back(problem);
   outcome.rows = task_rows(outcome.report, list.calls, list.scales);
   if (!target.is_cuda() && !fleet && above_peak(outcome.rows)) {
     measure_peaks(list, threads, &list.scales);
