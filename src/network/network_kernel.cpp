@@ -2,6 +2,7 @@
 // them.
 #include <algorithm>
 
+#include "codegen/release_compiler.h"
 #include "driver/build_cuda.h"
 #include "driver/program_args.h"
 #include "heddle/driver/build.h"
@@ -124,6 +125,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
   const network::CompiledTasks compiled =
       network::compile_tasks(to_compile, numbers, network::OnDisk::Yes);
   const network::CompiledTasks joined = network::compile_joined(steps);
+  if (!impl_->target.is_cuda()) codegen::release_compiler();
 
   NetworkKernel result;
   result.impl_ = std::make_shared<NetworkKernel::Impl>();

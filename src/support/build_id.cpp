@@ -1,7 +1,6 @@
 #include "heddle/support/build_id.h"
 
 #include <elf.h>
-#include <link.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -10,15 +9,11 @@
 #include <system_error>
 
 #include "heddle/support/hash.h"
+#include "support/loaded_file.h"
 #include "support/this_library.h"
 
 namespace heddle {
 namespace {
-
-struct Search {
-  std::uintptr_t address = 0;  ///< an address of code in the wanted file
-  std::string id;
-};
 
 constexpr std::size_t kNoteAlignment = 4;
 
@@ -48,27 +43,21 @@ std::string id_in(const char* notes, std::size_t bytes) {
   return {};
 }
 
-int look_at(dl_phdr_info* file, std::size_t /*size*/, void* data) {
-  auto& search = *static_cast<Search*>(data);
-  bool here = false;
-  for (int i = 0; i < file->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& p = file->dlpi_phdr[i];
-    const std::uintptr_t begin = file->dlpi_addr + p.p_vaddr;
-    here |= p.p_type == PT_LOAD && search.address >= begin && search.address < begin + p.p_memsz;
+std::string id_of(const dl_phdr_info& file) {
+  std::string id;
+  for (int i = 0; i < file.dlpi_phnum && id.empty(); ++i) {
+    const ElfW(Phdr)& p = file.dlpi_phdr[i];
+    if (p.p_type == PT_NOTE)
+      id = id_in(reinterpret_cast<const char*>(file.dlpi_addr + p.p_vaddr), p.p_memsz);
   }
-  if (!here) return 0;
-  for (int i = 0; i < file->dlpi_phnum && search.id.empty(); ++i) {
-    const ElfW(Phdr)& p = file->dlpi_phdr[i];
-    if (p.p_type != PT_NOTE) continue;
-    search.id = id_in(reinterpret_cast<const char*>(file->dlpi_addr + p.p_vaddr), p.p_memsz);
-  }
-  return 1;
+  return id;
 }
 
 std::string find_id() {
-  Search search{reinterpret_cast<std::uintptr_t>(&build_id), {}};
-  ::dl_iterate_phdr(look_at, &search);
-  if (!search.id.empty()) return search.id;
+  std::string id;
+  internal::visit_loaded_file(reinterpret_cast<std::uintptr_t>(&build_id),
+                              [&](const dl_phdr_info& file) { id = id_of(file); });
+  if (!id.empty()) return id;
   const std::optional<std::filesystem::path> library = internal::this_library();
   if (!library) return "unknown";
   std::error_code error;
