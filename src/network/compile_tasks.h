@@ -18,7 +18,7 @@ struct CompiledTasks {
 };
 
 /// Whether code is looked up and stored on the disk. Code that is compiled for one comparison is
-/// not.
+/// not, except that of GPUs, which the workers that measured it have left there.
 enum class OnDisk { No, Yes };
 
 /// Compiles a kernel for each schedule. Arguments are those of the schedule's own declaration,

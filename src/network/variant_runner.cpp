@@ -1,7 +1,6 @@
 #include "network/variant_runner.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "heddle/support/error.h"
 #include "network/compile_tasks.h"
@@ -59,11 +58,8 @@ VariantRunner::VariantRunner(const Network& network,
       positions.push_back(static_cast<int>(v));
     }
   }
-  // Numbers by which the kernels of all variants have different names.
-  std::vector<size_t> numbers(others.size());
-  std::iota(numbers.begin(), numbers.end(), tasks.size());
   const std::vector<Kernel> kernels =
-      compile_tasks(others, numbers, OnDisk::No, [&] { return clock.expired(); }).kernels;
+      compile_tasks(others, tasks_of_others, OnDisk::No, [&] { return clock.expired(); }).kernels;
   available_.assign(tasks.size(), {0});
   for (const Step& step : kernel_.impl().steps) steps_.push_back({step.kernels[0]});
   for (size_t i = 0; i < kernels.size(); ++i) {

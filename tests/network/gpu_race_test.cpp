@@ -4,6 +4,8 @@
 
 #include "codegen/cuda/nvrtc.h"
 #include "heddle/codegen/cuda.h"
+#include "measure/cuda_candidate.h"
+#include "measure/worker_task.h"
 #include "network/emulated_network.h"
 #include "network/network_testing.h"
 #include "network/variant_runner.h"
@@ -20,78 +22,113 @@ class GpuRace : public ::testing::Test {
     if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
   }
 
-  /// A chain of three different tasks, the second of which runs twice.
+  /// A chain of three different tasks, the first of which runs twice.
   Network chain() const {
-    const Tensor x = placeholder({8, 16}, f32, "x");
+    const Tensor x = placeholder({8, 24}, f32, "x");
     const auto layer = [](const Tensor& t, int64_t columns) {
       const Tensor w = constant(NDArray::random({t.extent(1), columns}, f32, 3));
       return ops::relu(ops::matmul(t, w));
     };
-    return Network({layer(layer(layer(layer(x, 24), 24), 24), 12)}, gpu_);
+    return Network({layer(layer(layer(layer(x, 24), 24), 12), 40)}, gpu_);
   }
 
-  /// Lists of a static and another schedule for each task of `network`. Each kernel of a node takes
-  /// `seconds[task][variant]`.
-  std::vector<std::vector<Schedule>> variants(const Network& network,
-                                              const std::vector<std::vector<double>>& seconds) {
+  /// Lists of a static and another schedule for each task of `network`.
+  std::vector<std::vector<Schedule>> variants(const Network& network) {
     const std::vector<Schedule> untuned = network.static_schedules(),
                                 others = network.naive_schedules();
     std::vector<std::vector<Schedule>> lists;
     for (size_t t = 0; t < untuned.size(); ++t) {
       lists.push_back({untuned[t], others[t]});
-      teach(untuned[t], t, seconds[t][0]);
-      // The variant runner gives the others the numbers after those of the tasks.
-      teach(others[t], untuned.size() + t, seconds[t][1]);
       order_.push_back(t);
     }
     return lists;
   }
 
-  void teach(const Schedule& schedule, size_t number, double seconds) {
-    const GpuProgram program = lower_for_gpu(schedule, network::task_args(schedule),
-                                             {.name = "network_task" + std::to_string(number)});
-    emulate_kernels(driver_, program);
-    for (const GpuKernel& kernel : program.main) {
-      const double share = seconds / static_cast<double>(program.main.size());
-      driver_.kernels[kernel.name].seconds = [share](const auto&) { return share; };
-      names_[number].push_back(kernel.name);
+  /// The kernels of a task take `seconds` together, by their names and grids. Those of schedules
+  /// that are not static all have one name.
+  void take(const GpuProgram& program, double seconds) {
+    for (const GpuKernel& k : program.main) {
+      seconds_[{k.name, k.grid[0], k.block[0]}] =
+          seconds / static_cast<double>(program.main.size());
+      driver_.kernels[k.name].seconds = [this](const cuda::FakeDriver::Call& c) {
+        return seconds_.at({c.kernel, c.grid[0], c.block[0]});
+      };
     }
+  }
+
+  /// The program of a variant as the race compiles it.
+  GpuProgram program_of(const std::vector<std::vector<Schedule>>& lists, size_t task,
+                        size_t variant) const {
+    const Schedule& s = lists[task][variant];
+    const std::string name = variant == 0 ? "network_task" + std::to_string(task) : "kernel";
+    return lower_for_gpu(s, network::task_args(s), {.name = name});
   }
 
   const Target gpu_ = Target::parse("cuda -gpu=h200");
   cuda::FakeDriver driver_;
   const cuda::ScopedDriver scope_{&driver_.api()};
-  std::map<size_t, std::vector<std::string>> names_;  ///< of the kernels, by number
+  std::map<std::tuple<std::string, int64_t, int64_t>, double> seconds_;
   std::vector<size_t> order_;
   TuneClock endless_;
 };
 
 TEST_F(GpuRace, TheWholeNetworkDecidesByItsGraph) {
+  driver_.any_kernel = true;  // times alone
   const Network net = chain();
   ASSERT_EQ(net.tasks().size(), 3u) << net.to_text();
-  const auto lists = variants(net, {{10e-6, 5e-6}, {10e-6, 11e-6}, {20e-6, 15e-6}});
-  for (auto& [name, kernel] : driver_.kernels) kernel.body = {};  // times alone
+  ASSERT_EQ(net.tasks()[0].weight, 2);
+  const auto lists = variants(net);
+  const double seconds[3][2] = {{10e-6, 11e-6}, {10e-6, 5e-6}, {20e-6, 15e-6}};
+  for (size_t t = 0; t < 3; ++t) {
+    for (size_t v = 0; v < 2; ++v) take(program_of(lists, t, v), seconds[t][v]);
+  }
   const std::unique_ptr<JointRace> race = make_network_race(net);
   ASSERT_NE(race, nullptr);
   const JointRace::Verdict v = race->race(lists, order_, 60, endless_);
-  EXPECT_THAT(v.winners, ElementsAre(1, 0, 1));
+  EXPECT_THAT(v.winners, ElementsAre(0, 1, 1));
   EXPECT_EQ(v.whole.verdict, "faster");
   EXPECT_EQ(v.whole.changed, 2);
-  const double weight = net.tasks()[1].weight;
-  EXPECT_NEAR(v.whole.static_seconds, (30 + 10 * weight) * 1e-6, 1e-9);
-  EXPECT_NEAR(v.whole.best_seconds, (20 + 10 * weight) * 1e-6, 1e-9);
+  EXPECT_NEAR(v.whole.static_seconds, 50e-6, 1e-9);
+  EXPECT_NEAR(v.whole.best_seconds, 40e-6, 1e-9);
   // Times of one node.
-  EXPECT_NEAR(v.results[1][0].median(), 10e-6, 1e-9);
+  EXPECT_NEAR(v.results[0][0].median(), 10e-6, 1e-9);
   EXPECT_NEAR(v.results[2][1].median(), 15e-6, 1e-9);
   EXPECT_GT(driver_.calls["graph_launch"], 24);
   EXPECT_EQ(cuda::memory_stats().used_bytes, 0) << "arrays that are left";
 }
 
+TEST_F(GpuRace, AllVariantsComputeTheSame) {
+  const Network net = chain();
+  const auto lists = variants(net);
+  for (size_t changed = 0; changed < lists.size(); ++changed) {
+    // One at a time, because the emulator finds a kernel by its name.
+    std::vector<std::vector<Schedule>> given = lists;
+    for (size_t t = 0; t < lists.size(); ++t) {
+      emulate_kernels(driver_, program_of(lists, t, 0));
+      if (t != changed) given[t].pop_back();
+    }
+    emulate_kernels(driver_, program_of(lists, changed, 1));
+    network::VariantRunner runner(net, given, order_, endless_);
+    std::vector<int> variants(lists.size(), 0);
+    variants[changed] = 1;
+    EXPECT_EQ(runner.difference(variants), "");
+    variants[(changed + 1) % lists.size()] = network::kTwice;
+    EXPECT_EQ(runner.difference(variants), "");
+    driver_.kernels["kernel"].body = [](const auto&) {};
+    EXPECT_THAT(runner.difference(variants), HasSubstr("output 0"));
+  }
+}
+
 TEST_F(GpuRace, OtherAnswersLose) {
   const Network net = chain();
-  const auto lists = variants(net, {{10e-6, 5e-6}, {10e-6, 11e-6}, {20e-6, 20e-6}});
-  for (const std::string& name : names_[net.tasks().size()])
-    driver_.kernels[name].body = [](const auto&) {};
+  auto lists = variants(net);
+  for (size_t t = 0; t < lists.size(); ++t) {
+    emulate_kernels(driver_, program_of(lists, t, 0));
+    take(program_of(lists, t, 0), 10e-6);
+    if (t > 0) lists[t].pop_back();
+  }
+  driver_.kernels["kernel"] = {};  // computes nothing
+  take(program_of(lists, 0, 1), 5e-6);
   const JointRace::Verdict v = make_network_race(net)->race(lists, order_, 60, endless_);
   EXPECT_EQ(v.whole.verdict, "answers differ");
   EXPECT_THAT(v.winners, ElementsAre(0, 0, 0));
@@ -99,19 +136,28 @@ TEST_F(GpuRace, OtherAnswersLose) {
   EXPECT_THAT(v.whole.problems[0], HasSubstr("computes something else: output 0"));
 }
 
-TEST_F(GpuRace, EveryMixtureComputesTheSame) {
-  const Network net = chain();
-  const auto lists = variants(net, {{1e-6, 1e-6}, {1e-6, 1e-6}, {1e-6, 1e-6}});
-  network::VariantRunner runner(net, lists, order_, endless_);
-  for (const std::vector<int>& list : runner.available()) EXPECT_THAT(list, ElementsAre(0, 1));
-  for (const std::vector<int>& mixture :
-       {std::vector<int>{1, 0, 0}, {0, 1, 0}, {1, 1, 1}, {network::kTwice, 1, network::kTwice}})
-    EXPECT_EQ(runner.difference(mixture), "");
+// A worker leaves the code of a candidate on the disk, where the race finds it by its text.
+TEST_F(GpuRace, CandidatesHaveTheTextThatWorkersCompiled) {
+  const Network nets[] = {chain(), Network({digits_network()}, gpu_),
+                          Network({attention(placeholder({1, 8, 16}, f32, "x"))}, gpu_)};
+  for (const Network& net : nets) {
+    for (const TuneTask& task : net.tasks_to_tune()) {
+      const auto told = measuring::told_task(measuring::task_message_for_elsewhere(0, task));
+      for (const Schedule& s :
+           {task.tmpl.static_schedule(), task.tmpl.instantiate(task.tmpl.default_config())}) {
+        const measuring::ReplayedSchedule there = measuring::replay_schedule(*told, s.to_json());
+        EXPECT_EQ(emit_cuda(lower_for_gpu(s, network::task_args(s), {})),
+                  emit_cuda(measuring::lower_candidate(there.schedule, there.args)))
+            << task.name;
+      }
+    }
+  }
 }
 
 TEST_F(GpuRace, ALostDeviceEndsTheRaceWithAnError) {
   const Network net = chain();
-  const auto lists = variants(net, {{1e-6, 1e-6}, {1e-6, 1e-6}, {1e-6, 1e-6}});
+  const auto lists = variants(net);
+  driver_.any_kernel = true;
   driver_.failing["graph_launch"] = 700;
   EXPECT_THAT(message_of([&] { make_network_race(net)->race(lists, order_, 60, endless_); }),
               HasSubstr("illegal"));
