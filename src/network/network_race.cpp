@@ -1,8 +1,11 @@
 // The final race of tuning a network.
+#include <optional>
+
 #include "heddle/network/network.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "network/call_timer.h"
+#include "network/deployed_variants.h"
 #include "network/network_impl.h"
 #include "network/variant_runner.h"
 
@@ -20,21 +23,28 @@ class NetworkRace : public JointRace {
     const ScopedThreads threads(network::race_threads(target));
     // Compiling may take half of the time, because the race needs the rest.
     const TuneClock compiling(0.5 * seconds, &own);
-    network::VariantRunner runner(network_, schedules, priority, compiling);
+    const bool joins = shares_launches();
+    network::VariantRunner runner(joins ? with_launches_of_their_own() : network_, schedules,
+                                  priority, compiling);
     std::vector<int> counts;
     for (const std::vector<int>& list : runner.available())
       counts.push_back(static_cast<int>(list.size()));
+    std::optional<network::DeployedVariants> deployed;
+    if (joins) deployed.emplace(network_, schedules, runner.available());
+    const auto run = [&](std::span<const int> variants) { return runner.call(variants); };
+    const auto run_whole = [&](std::span<const int> variants) {
+      return deployed ? network::VariantTimes{{}, deployed->call(variants).total} : run(variants);
+    };
     std::string difference;
-    Verdict found = network::race_variants(
-        counts, [&](std::span<const int> variants) { return runner.call(variants); },
-        [&](std::span<const int> variants) {
-          difference = runner.difference(variants);
-          return difference.empty();
-        },
-        {.seconds = own.left_s(),
-         .whole_calls = target.is_cuda(),
-         .priority = {priority.begin(), priority.end()}},
-        own);
+    const auto same_answers = [&](std::span<const int> variants) {
+      difference = deployed ? deployed->difference(variants) : runner.difference(variants);
+      return difference.empty();
+    };
+    Verdict found = network::race_variants(counts, run, run_whole, same_answers,
+                                           {.seconds = own.left_s(),
+                                            .whole_calls = target.is_cuda(),
+                                            .priority = {priority.begin(), priority.end()}},
+                                           own);
     if (!difference.empty())
       found.whole.problems.push_back("the tuned network computes something else: " + difference);
     Verdict verdict = by_schedule(std::move(found), schedules, runner.available());
@@ -48,6 +58,17 @@ class NetworkRace : public JointRace {
   }
 
  private:
+  /// Whether kernels of nodes may depend on the schedules of others. Tasks then race with launches
+  /// of their own, and the whole network as it is deployed.
+  bool shares_launches() const {
+    return network_.tasks()[0].tmpl.target().is_cuda() && network_.pass_options().horizontal;
+  }
+  Network with_launches_of_their_own() const {
+    PassOptions passes = network_.pass_options();
+    passes.horizontal = false;
+    return network_.with_passes(passes);
+  }
+
   /// Translates results for the variants that raced into results for the given schedules.
   static Verdict by_schedule(Verdict found, std::span<const std::vector<Schedule>> schedules,
                              const std::vector<std::vector<int>>& available) {
@@ -73,9 +94,7 @@ class NetworkRace : public JointRace {
 std::unique_ptr<JointRace> make_network_race(const Network& network) {
   if (network.tasks().empty() || !network.sizes().empty()) return nullptr;  // it takes one size
   const Target& target = network.tasks()[0].tmpl.target();
-  // The kernels of nodes that share launches depend on the schedules of all of them.
-  if (target.is_cuda() && (!target.runs_here() || network.pass_options().horizontal))
-    return nullptr;
+  if (target.is_cuda() && !target.runs_here()) return nullptr;
   return std::make_unique<NetworkRace>(network);
 }
 

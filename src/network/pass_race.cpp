@@ -83,7 +83,8 @@ class Contest {
   using Times = network::CallTimes;
 
   std::shared_ptr<network::TimedNetwork> made(const Network& network) const {
-    return std::make_shared<network::TimedNetwork>(network, args_, arrays_);
+    return std::make_shared<network::TimedNetwork>(network, network.static_schedules(), args_,
+                                                   arrays_);
   }
 
   /// Calls both once, in an order that is drawn.

@@ -59,7 +59,8 @@ std::vector<TaskTimes> time_tasks(const Network& network, Measurer& measurer, in
   }
   const ScopedThreads threads(std::max(1, tasks[0].tmpl.target().cores));
   const std::vector<Tensor> args = network::call_args(network);
-  network::TimedNetwork timed(network, args, network::random_arrays(args));
+  network::TimedNetwork timed(network, network.static_schedules(), args,
+                              network::random_arrays(args));
   const std::vector<TuneTask> to_tune = network.tasks_to_tune();
   std::vector<Samples> samples(tasks.size());
   std::vector<double> before = seconds_by_task(timed);

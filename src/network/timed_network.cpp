@@ -6,9 +6,9 @@
 
 namespace heddle::network {
 
-TimedNetwork::TimedNetwork(const Network& network, const std::vector<Tensor>& args,
-                           const std::vector<NDArray>& arrays)
-    : network_(network), kernel_(network.build(args, network.static_schedules())), arrays_(arrays) {
+TimedNetwork::TimedNetwork(const Network& network, const std::vector<Schedule>& schedules,
+                           const std::vector<Tensor>& args, const std::vector<NDArray>& arrays)
+    : network_(network), kernel_(network.build(args, schedules)), arrays_(arrays) {
   hashes_ = node_hashes(network_);
   frame_ =
       std::make_unique<NetworkKernel::Impl::Call>(kernel_.impl(), arrays_, std::vector<int64_t>{});

@@ -12,14 +12,14 @@
 
 namespace heddle::network {
 
-/// The kernels of a network with its static schedules.
+/// The kernels of a network.
 class TimedNetwork {
  public:
   /// Compiles the kernels and calls them once, so that weights are prepared. `args` and `arrays`
   /// are the arguments of the network, inputs before outputs, on device_of(target); several
   /// networks may share the arrays.
-  TimedNetwork(const Network& network, const std::vector<Tensor>& args,
-               const std::vector<NDArray>& arrays);
+  TimedNetwork(const Network& network, const std::vector<Schedule>& schedules,
+               const std::vector<Tensor>& args, const std::vector<NDArray>& arrays);
   ~TimedNetwork();
 
   const Network& network() const { return network_; }

@@ -30,10 +30,11 @@ constexpr double kHopeless = 1.1;
 
 class VariantRace {
  public:
-  VariantRace(std::span<const int> counts, RunVariants run, const VariantRaceLimits& limits,
-              const TuneClock& clock)
+  VariantRace(std::span<const int> counts, RunVariants run, RunVariants run_whole,
+              const VariantRaceLimits& limits, const TuneClock& clock)
       : counts_(counts.begin(), counts.end()),
         run_(run),
+        run_whole_(run_whole),
         limits_(limits),
         clock_(clock),
         rng_(limits.seed),
@@ -215,8 +216,8 @@ class VariantRace {
     for (int round = 0; round < limits_.most_rounds; ++round) {
       if (clock_.expired() || (round > 0 && timer_.elapsed_s() > end)) break;
       const bool static_first = rng_.uniform_int(0, 1) == 0;
-      const double first = run_(static_first ? untuned : tuned).total;
-      const double second = run_(static_first ? tuned : untuned).total;
+      const double first = run_whole_(static_first ? untuned : tuned).total;
+      const double second = run_whole_(static_first ? tuned : untuned).total;
       base.seconds.push_back(static_first ? first : second);
       best.seconds.push_back(static_first ? second : first);
       const bool look =
@@ -232,7 +233,7 @@ class VariantRace {
   }
 
   std::vector<int> counts_;
-  RunVariants run_;
+  RunVariants run_, run_whole_;
   const VariantRaceLimits& limits_;
   const TuneClock& clock_;
   Rng rng_;
@@ -244,10 +245,11 @@ class VariantRace {
 }  // namespace
 
 JointRace::Verdict race_variants(std::span<const int> counts, RunVariants run,
+                                 RunVariants run_whole,
                                  FunctionRef<bool(std::span<const int>)> same_answers,
                                  const VariantRaceLimits& limits, const TuneClock& clock) {
   for (const int count : counts) HEDDLE_ICHECK(count >= 1, "a task without its static choice");
-  return VariantRace(counts, run, limits, clock).run(same_answers);
+  return VariantRace(counts, run, run_whole, limits, clock).run(same_answers);
 }
 
 }  // namespace heddle::network

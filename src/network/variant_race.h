@@ -43,10 +43,12 @@ struct VariantRaceLimits {
 /// that does not prove a gain, the winners that gained most race again without the others. If that
 /// does not either, the static choice wins everywhere.
 ///
-/// `counts` has the number of variants of each task, at least 1. `same_answers` tells whether the
+/// `counts` has the number of variants of each task, at least 1. `run_whole` makes the calls of the
+/// second part: as `run`, or of the network as it is deployed. `same_answers` tells whether the
 /// network gives the same results with these variants as with the static choice. It is called
 /// before the second part.
 JointRace::Verdict race_variants(std::span<const int> counts, RunVariants run,
+                                 RunVariants run_whole,
                                  FunctionRef<bool(std::span<const int>)> same_answers,
                                  const VariantRaceLimits& limits, const TuneClock& clock);
 

@@ -29,7 +29,8 @@ class GpuRace : public ::testing::Test {
       const Tensor w = constant(NDArray::random({t.extent(1), columns}, f32, 3));
       return ops::relu(ops::matmul(t, w));
     };
-    return Network({layer(layer(layer(layer(x, 24), 24), 12), 40)}, gpu_);
+    return Network({layer(layer(layer(layer(x, 24), 24), 12), 40)}, gpu_, {},
+                   parse_passes("-horizontal"));
   }
 
   /// Lists of a static and another schedule for each task of `network`.
@@ -53,6 +54,21 @@ class GpuRace : public ::testing::Test {
       driver_.kernels[k.name].seconds = [this](const cuda::FakeDriver::Call& c) {
         return seconds_.at({c.kernel, c.grid[0], c.block[0]});
       };
+    }
+  }
+
+  /// Kernels that compute the first element of the output wrong.
+  void spoil(const GpuProgram& program) {
+    emulate_kernels(driver_, program);
+    for (const GpuKernel& k : program.main) {
+      const auto at = std::find(k.args.begin(), k.args.end(), program.args.back());
+      if (at == k.args.end()) continue;
+      const auto output = static_cast<size_t>(at - k.args.begin());
+      driver_.kernels[k.name].body =
+          [output, right = driver_.kernels[k.name].body](const std::vector<void*>& parameters) {
+            right(parameters);
+            *static_cast<float*>(parameters[output]) = 1000;
+          };
     }
   }
 
@@ -114,7 +130,7 @@ TEST_F(GpuRace, AllVariantsComputeTheSame) {
     EXPECT_EQ(runner.difference(variants), "");
     variants[(changed + 1) % lists.size()] = network::kTwice;
     EXPECT_EQ(runner.difference(variants), "");
-    driver_.kernels["kernel"].body = [](const auto&) {};
+    spoil(program_of(lists, changed, 1));
     EXPECT_THAT(runner.difference(variants), HasSubstr("output 0"));
   }
 }
@@ -127,7 +143,7 @@ TEST_F(GpuRace, OtherAnswersLose) {
     take(program_of(lists, t, 0), 10e-6);
     if (t > 0) lists[t].pop_back();
   }
-  driver_.kernels["kernel"] = {};  // computes nothing
+  spoil(program_of(lists, 0, 1));
   take(program_of(lists, 0, 1), 5e-6);
   const JointRace::Verdict v = make_network_race(net)->race(lists, order_, 60, endless_);
   EXPECT_EQ(v.whole.verdict, "answers differ");
@@ -163,16 +179,33 @@ TEST_F(GpuRace, ALostDeviceEndsTheRaceWithAnError) {
               HasSubstr("illegal"));
 }
 
-TEST_F(GpuRace, NodesThatShareLaunchesDoNotRace) {
-  const Network net = chain();
-  EXPECT_NE(make_network_race(net), nullptr);
-  EXPECT_EQ(make_network_race(net.with_passes(parse_passes("horizontal"))), nullptr);
+// Kernels of joined nodes depend on the schedules of all of them.
+TEST_F(GpuRace, NodesThatShareLaunchesRaceAsTheyAreDeployed) {
+  driver_.any_kernel = true;
+  const Tensor x = placeholder({4, 24}, f32, "x");
+  std::vector<Tensor> outputs;
+  for (const int64_t columns : {16, 24, 40})
+    outputs.push_back(ops::relu(ops::matmul(x, weights({24, columns}))));
+  const Network net(outputs, gpu_, {}, parse_passes("horizontal,-join_products"));
+  ASSERT_FALSE(net.shared_launches().empty()) << net.to_text();
+  const auto lists = variants(net);
+  for (size_t t = 0; t < lists.size(); ++t) {
+    take(program_of(lists, t, 0), 10e-6);
+    take(program_of(lists, t, 1), t == 0 ? 5e-6 : 11e-6);
+  }
+  const JointRace::Verdict v = make_network_race(net)->race(lists, order_, 60, endless_);
+  EXPECT_GE(v.whole.rounds, 12);
+  const std::string problems = ::testing::PrintToString(v.whole.problems);
+  EXPECT_NE(v.whole.verdict, "answers differ") << problems;
+  EXPECT_NEAR(v.results[0][1].median(), 5e-6, 1e-9);  // with a launch of its own
+  const auto joined = [](const auto& call) { return call.kernel.starts_with("network_tasks_"); };
+  EXPECT_TRUE(std::any_of(driver_.launches.begin(), driver_.launches.end(), joined));
 }
 
 TEST_F(GpuRace, ChoicesAboutANetworkAreTriedInItsGraph) {
   driver_.any_kernel = true;
   const Network apart({attention(placeholder({1, 8, 16}, f32, "x"))}, gpu_, {},
-                      parse_passes("-join_products"));
+                      parse_passes("-join_products,-horizontal"));
   const PassChoice choice = choose_passes(apart, 60, endless_);
   ASSERT_FALSE(choice.trials.empty()) << apart.to_text();
   EXPECT_EQ(choice.trials[0].change, "join_products");
@@ -188,7 +221,7 @@ TEST_F(GpuRace, AGpuWithoutMemoryForARaceKeepsTheNetworkAsItIs) {
   driver_.any_kernel = true;
   driver_.memory = 1024;
   const Network apart({attention(placeholder({1, 8, 16}, f32, "x"))}, gpu_, {},
-                      parse_passes("-join_products"));
+                      parse_passes("-join_products,-horizontal"));
   const PassChoice choice = choose_passes(apart, 60, endless_);
   EXPECT_EQ(choice.options, apart.pass_options());
   ASSERT_EQ(choice.times.problems.size(), 1u);

@@ -35,23 +35,22 @@ struct FakeNetwork {
     std::vector<int> counts;
     for (const auto& list : seconds) counts.push_back(static_cast<int>(list.size()));
     const TuneClock clock(budget);
+    const auto run = [&](std::span<const int> variants) {
+      VariantTimes times;
+      const double mood = 1 + drift * ++calls;
+      for (size_t t = 0; t < variants.size(); ++t) {
+        const bool twice = variants[t] == kTwice;
+        const double one = seconds[t].at(twice ? 0 : static_cast<size_t>(variants[t]));
+        times.tasks.push_back((twice ? 2 : 1) * one * mood * (1 + noise * rng.uniform_real()));
+        times.total += times.tasks.back();
+      }
+      if (extra) times.total += extra(variants) * mood;
+      if (whole_calls) times.tasks.clear();
+      called.emplace_back(variants.begin(), variants.end());
+      return times;
+    };
     return race_variants(
-        counts,
-        [&](std::span<const int> variants) {
-          VariantTimes times;
-          const double mood = 1 + drift * ++calls;
-          for (size_t t = 0; t < variants.size(); ++t) {
-            const bool twice = variants[t] == kTwice;
-            const double one = seconds[t].at(twice ? 0 : static_cast<size_t>(variants[t]));
-            times.tasks.push_back((twice ? 2 : 1) * one * mood * (1 + noise * rng.uniform_real()));
-            times.total += times.tasks.back();
-          }
-          if (extra) times.total += extra(variants) * mood;
-          if (whole_calls) times.tasks.clear();
-          called.emplace_back(variants.begin(), variants.end());
-          return times;
-        },
-        [&](std::span<const int>) { return right; }, limits, clock);
+        counts, run, run, [&](std::span<const int>) { return right; }, limits, clock);
   }
 };
 
