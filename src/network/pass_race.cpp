@@ -107,7 +107,8 @@ class Contest {
         return;
       }
       const std::shared_ptr<network::TimedNetwork> other = made(changed);
-      const std::string difference = network::output_difference(other->outputs(), best_->outputs());
+      const std::string difference =
+          network::output_difference(best(), other->outputs(), best_->outputs());
       if (!difference.empty()) {
         trial.verdict = "answers differ";
         problems_.push_back("with " + trial.change +
