@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <optional>
 
 #include "heddle/driver/choose_family.h"
+#include "heddle/driver/generic_family.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/search/tune_family.h"
 #include "heddle/support/error.h"
@@ -27,8 +27,9 @@ struct Options {
   uint64_t seed = 1;
   double tune = 0;       ///< seconds for a size alone; a family has four times as long
   bool work = false;     ///< processor time of one thread
-  bool generic = false;  ///< all variants, not only the pick
-  std::string at;        ///< sizes, in place of random ones
+  bool generic = false;  ///< generic_family and the kernel of create_schedule as well
+  bool no_family = false;
+  std::string at;  ///< sizes, in place of random ones
 };
 
 std::vector<std::vector<int64_t>> drawn(const std::vector<Dim>& dims, const Options& o) {
@@ -39,6 +40,13 @@ std::vector<std::vector<int64_t>> drawn(const std::vector<Dim>& dims, const Opti
   }
   return bench::drawn_sizes(dims, o.sizes, o.seed);
 }
+
+/// One way to make kernels for all sizes, and how it compares with a kernel for each size alone.
+struct Form {
+  const char* name;
+  FamilyKernel kernel;
+  double logs = 0, worst = 1e300;
+};
 
 class Comparison {
  public:
@@ -51,32 +59,27 @@ class Comparison {
   }
 
   void run() {
-    FamilyOptions options;
-    options.target = target_;
-    options.points = o_.points;
-    if (o_.tune > 0) {
-      TuneOptions tuning;
-      tuning.budget = std::chrono::duration<double>(4 * o_.tune);
-      tuning.target = target_;
-      options.race_seconds = 0.4 * o_.tune;
-      made_ = tune_family(family_.dims, family_.args, options, tuning);
-    } else {
-      made_ = choose_family(family_.dims, family_.args, options);
+    if (!o_.no_family) {
+      made_ = make_family();
+      forms_.push_back({"family", made_.kernel});
     }
-    std::printf("%s\n%s\n%12s %12s %12s %7s  %s\n", family_.subject.c_str(), to_text(made_).c_str(),
-                "size", "alone, us", "family, us", "ratio", "kernel");
-    double logs = 0, worst = 1e300, worst_generic = 1e300;
+    if (o_.generic) {
+      forms_.push_back({"generic", generic_family(family_.args, target_)});
+      const Kernel one = build(create_schedule(outputs_, target_), family_.args);
+      forms_.push_back({"one kernel", FamilyKernel({{"", one}}, {SizeTreeNode()})});
+    }
+    std::printf("%s\n", family_.subject.c_str());
+    if (!o_.no_family) std::printf("%s\n", to_text(made_).c_str());
+    std::printf("%12s %12s", "size", "alone, us");
+    for (const Form& f : forms_) std::printf(" %10s, us   ratio", f.name);
+    std::printf("\n");
     const auto sizes = drawn(family_.dims, o_);
-    for (const std::vector<int64_t>& at : sizes) {
-      const auto [ratio, generic] = compare(at);
-      logs += std::log(ratio);
-      worst = std::min(worst, ratio);
-      worst_generic = std::min(worst_generic, generic);
+    for (const std::vector<int64_t>& at : sizes) compare(at);
+    for (const Form& f : forms_) {
+      std::printf("%s, %zu sizes: geometric mean %.3f, worst %.3f\n", f.name, sizes.size(),
+                  std::exp(f.logs / static_cast<double>(sizes.size())), f.worst);
     }
-    std::printf("%zu sizes: geometric mean %.3f, worst %.3f", sizes.size(),
-                std::exp(logs / static_cast<double>(sizes.size())), worst);
-    if (o_.generic) std::printf("; generic, worst %.3f", worst_generic);
-    std::printf("\n\n");
+    std::printf("\n");
     std::fflush(stdout);
   }
 
@@ -89,8 +92,20 @@ class Comparison {
     return build(heddle::tune(at.outputs, tuning).schedule, at.of(family_.args));
   }
 
-  /// The ratios of the pick, and of the kernel that create_schedule makes for all sizes.
-  std::pair<double, double> compare(const std::vector<int64_t>& sizes) {
+  FamilyResult make_family() const {
+    FamilyOptions options;
+    options.target = target_;
+    options.points = o_.points;
+    if (o_.tune <= 0) return choose_family(family_.dims, family_.args, options);
+    TuneOptions tuning;
+    tuning.budget = std::chrono::duration<double>(4 * o_.tune);
+    tuning.target = target_;
+    options.race_seconds = 0.4 * o_.tune;
+    return tune_family(family_.dims, family_.args, options, tuning);
+  }
+
+  /// Times all forms at these sizes, prints the times and adds their ratios.
+  void compare(const std::vector<int64_t>& sizes) {
     std::vector<SizeValue> values;
     std::string text;
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -105,20 +120,20 @@ class Comparison {
                            ? NDArray::random(t.extents(), t.dtype(), arrays.size() + 1)
                            : NDArray::zeros(t.extents(), t.dtype()));
     }
-    std::vector<std::function<void()>> runs = {[&] { one.call(arrays); },
-                                               [&] { made_.kernel.call(arrays); }};
-    if (o_.generic) {
-      if (!generic_) generic_ = build(create_schedule(outputs_, target_), family_.args);
-      runs.emplace_back([&] { generic_->call(arrays); });
-    }
+    std::vector<std::function<void()>> runs = {[&] { one.call(arrays); }};
+    for (const Form& f : forms_) runs.emplace_back([&] { f.kernel.call(arrays); });
     const std::vector<double> s =
         o_.work ? bench::processor_times(runs) : bench::times_on_the_clock(runs);
-    std::printf("%12s %12.2f %12.2f %7.2f  %s", text.c_str(), s[0] * 1e6, s[1] * 1e6, s[0] / s[1],
-                made_.kernel.picked(arrays).c_str());
-    if (o_.generic) std::printf("  generic %.2f us, %.2f", s[2] * 1e6, s[0] / s[2]);
+    std::printf("%12s %12.2f", text.c_str(), s[0] * 1e6);
+    for (size_t i = 0; i < forms_.size(); ++i) {
+      const double ratio = s[0] / s[i + 1];
+      forms_[i].logs += std::log(ratio);
+      forms_[i].worst = std::min(forms_[i].worst, ratio);
+      std::printf(" %14.2f %7.2f", s[i + 1] * 1e6, ratio);
+    }
+    for (const Form& f : forms_) std::printf("  %s", f.kernel.picked(arrays).c_str());
     std::printf("\n");
     std::fflush(stdout);
-    return {s[0] / s[1], o_.generic ? s[0] / s[2] : 1};
   }
 
   const Options& o_;
@@ -126,7 +141,7 @@ class Comparison {
   Target target_;
   std::vector<Tensor> outputs_;
   FamilyResult made_;
-  std::optional<Kernel> generic_;
+  std::vector<Form> forms_;
 };
 
 }  // namespace
@@ -144,7 +159,8 @@ int main(int argc, char** argv) {
   app.add_option("--threads", o.threads, "threads")->capture_default_str();
   app.add_option("--dtype", dtype, "type of the elements")->capture_default_str();
   app.add_flag("--work", o.work, "compare processor time on one thread, for a loaded machine");
-  app.add_flag("--generic", o.generic, "the kernel of create_schedule for all sizes as well");
+  app.add_flag("--generic", o.generic, "generic_family and the kernel of create_schedule as well");
+  app.add_flag("--no-family", o.no_family, "leave choose_family and its race out");
   CLI11_PARSE(app, argc, argv);
   try {
     o.dtype = cli::dtype_of(dtype);

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "driver/family_alternative.h"
 #include "driver/family_blocks.h"
+#include "driver/family_boundaries.h"
 #include "driver/family_near.h"
 #include "driver/family_points.h"
 #include "driver/family_result.h"
@@ -169,9 +171,21 @@ class FamilyChooser {
     candidates_.push_back({{name_of(p) + how, p.sizes, std::move(s)}, std::move(kernel)});
   }
 
-  /// The least of the medians of three rounds. The candidates take turns in each round. One that
-  /// takes more than twice as long as the best one leaves the race at this point.
+  /// The times of all candidates at a point.
   family::Raced race(const FamilyPoint& p, size_t points) const {
+    std::vector<int> all(candidates_.size());
+    std::iota(all.begin(), all.end(), 0);
+    family::Raced raced{{}, p.weight, {}};
+    for (const SizeValue& v : values(p)) raced.sizes.push_back(v.value);
+    raced.seconds = times(p, all, options_.race_seconds / static_cast<double>(points));
+    say("raced at " + name_of(p));
+    return raced;
+  }
+
+  /// The times of some candidates: the least of the medians of three rounds, in each of which they
+  /// take turns. One that takes more than twice as long as the best one leaves the race.
+  std::vector<double> times(const FamilyPoint& p, const std::vector<int>& candidates,
+                            double budget) const {
     constexpr int kRounds = 3;
     constexpr double kHopeless = 2;
     const Instance at = at_sizes(outputs_, values(p));
@@ -182,23 +196,35 @@ class FamilyChooser {
                            : NDArray::zeros(t.extents(), t.dtype()));
     }
     const auto sets = target().is_cuda() ? gpu_sets(arrays) : GpuSets();
-    family::Raced raced{{}, p.weight, {}};
-    for (const SizeValue& v : values(p)) raced.sizes.push_back(v.value);
-    raced.seconds.assign(candidates_.size(), 1e300);
-    const double each =
-        options_.race_seconds / static_cast<double>(kRounds * points * candidates_.size());
+    std::vector<double> seconds(candidates.size(), 1e300);
+    const double each = budget / static_cast<double>(kRounds * candidates.size());
     for (int round = 0; round < kRounds; ++round) {
-      const double best = *std::min_element(raced.seconds.begin(), raced.seconds.end());
-      for (size_t c = 0; c < candidates_.size(); ++c) {
-        if (round > 0 && raced.seconds[c] > kHopeless * best) continue;
-        const Kernel& kernel = candidates_[c].kernel;
+      const double best = *std::min_element(seconds.begin(), seconds.end());
+      for (size_t c = 0; c < candidates.size(); ++c) {
+        if (round > 0 && seconds[c] > kHopeless * best) continue;
+        const Kernel& kernel = candidates_[static_cast<size_t>(candidates[c])].kernel;
         const double median = sets.empty() ? measure([&] { kernel.call(arrays); }, each).median_s
                                            : gpu_seconds(kernel, sets, each);
-        raced.seconds[c] = std::min(raced.seconds[c], median);
+        seconds[c] = std::min(seconds[c], median);
       }
     }
-    say("raced at " + name_of(p));
-    return raced;
+    return seconds;
+  }
+
+  /// The thresholds of a tree on one size are where the race says, and not only between two points.
+  void find_boundaries(family::Kept& kept, const std::vector<family::Raced>& raced) const {
+    if (dims_.size() != 1) return;
+    std::vector<int64_t> sizes;
+    for (const family::Raced& r : raced) sizes.push_back(r.sizes[0]);
+    std::sort(sizes.begin(), sizes.end());
+    const double budget = options_.race_seconds / static_cast<double>(raced.size());
+    family::find_boundaries(kept.result.tree, sizes, [&](int below, int above, int64_t size) {
+      const std::vector<int> two = {kept.candidates[static_cast<size_t>(below)],
+                                    kept.candidates[static_cast<size_t>(above)]};
+      const std::vector<double> s = times({{size * dims_[0].multiple()}}, two, budget);
+      say("raced two at " + dims_[0].name() + " = " + std::to_string(size * dims_[0].multiple()));
+      return s[0] <= s[1];
+    });
   }
 
   FamilyResult result(const std::vector<FamilyPoint>& points,
@@ -207,6 +233,7 @@ class FamilyChooser {
     for (const Candidate& c : candidates_) variants.push_back(c.variant);
     family::Kept kept =
         family::keep_best(dims_, variants, points, raced, std::max(1, options_.max_kernels));
+    find_boundaries(kept, raced);
     std::vector<FamilyKernel::Variant> kernels;
     for (const int c : kept.candidates) {
       const Candidate& one = candidates_[static_cast<size_t>(c)];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "heddle/driver/family.h"
 #include "heddle/ir/sizes.h"
 #include "schedule/schedule_state.h"
 
@@ -105,6 +106,13 @@ std::optional<Schedule> with_blocks(const Schedule& at_one_size, const ComputeDa
   const bool changed = std::any_of(factors.begin(), factors.end(), [](int64_t f) { return f > 0; });
   if (!changed) return std::nullopt;
   return for_all_sizes(at_one_size, family, factors);
+}
+
+Schedule shared_at_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs) {
+  std::optional<Schedule> shorter;
+  if (!at_one_size.target().is_cuda() && at_one_size.target().cores > 1)
+    shorter = with_blocks(at_one_size, ComputeDag(outputs), BlockForm::Shorter);
+  return shorter ? *std::move(shorter) : heddle::for_all_sizes(at_one_size, outputs);
 }
 
 }  // namespace heddle::family

@@ -36,4 +36,8 @@ enum class BlockForm : uint8_t {
 std::optional<Schedule> with_blocks(const Schedule& at_one_size, const ComputeDag& family,
                                     BlockForm form);
 
+/// `at_one_size` for all sizes of the declaration of `outputs`. Where several cores share the work,
+/// with short blocks, so that smaller sizes have blocks for all of them.
+Schedule shared_at_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs);
+
 }  // namespace heddle::family

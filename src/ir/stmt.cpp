@@ -133,8 +133,10 @@ Stmt make_allocate(const Buffer& buffer, Stmt body, int copies) {
 }
 
 Stmt make_if(Expr condition, Stmt then_body, Stmt else_body) {
-  HEDDLE_ICHECK(condition.defined() && condition.dtype() == boolean,
-                "the condition of an if is a scalar bool");
+  HEDDLE_ICHECK(condition.defined() && condition.dtype().element() == boolean,
+                "the condition of an if is a bool");
+  HEDDLE_ICHECK(condition.dtype().is_scalar() || (then_body.as<Store>() && !else_body),
+                "an if with a vector condition has one store, whose lanes it masks");
   if (const int64_t* c = as_int(condition)) return *c ? then_body : else_body;
   if (!then_body && !else_body) return {};
   return Stmt(new If(std::move(condition), std::move(then_body), std::move(else_body)));

@@ -38,6 +38,12 @@ int unroll_limit(const Schedule& schedule, const LowerOptions& options) {
   return asked > 0 ? asked : own > 0 ? own : kMaxUnroll;
 }
 
+// Whether stores of every type can leave out lanes without a loss.
+bool masks_lanes(const Target& target) {
+  return target.has("avx512f") && target.has("avx512vl") && target.has("avx512bw") &&
+         target.has("avx512dq");
+}
+
 }  // namespace
 
 LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
@@ -57,12 +63,14 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("flatten", [](const Stmt& x) { return flatten(x); });
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
   // This pass precedes unrolling, so that one vector statement is copied and not one for each lane.
-  pipeline.run("vectorize", [](const Stmt& x) { return vectorize(x); });
+  const Target& target = schedule.target();
+  const int64_t masked_bytes = masks_lanes(target) ? target.vector_bytes : 0;
+  pipeline.run("vectorize", [&](const Stmt& x) { return vectorize(x, masked_bytes); });
   pipeline.run("unroll", [&](const Stmt& x) { return unroll(x, max_unroll); });
   // Equal places must look equal before their updates are merged.
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
   // A vector is at most a line of memory, so what is fetched stays fetched.
-  const int64_t vector_bytes = schedule.target().vector_bytes;
+  const int64_t vector_bytes = target.vector_bytes;
   pipeline.run("thin_prefetches", [&](const Stmt& x) { return thin_prefetches(x, vector_bytes); });
   pipeline.run("merge_updates", [](const Stmt& x) { return merge_updates(x); });
   // This pass comes last, when the loops that it merges have their final form.

@@ -17,7 +17,8 @@ namespace {
 // The largest factor of a split for which a tail of varying length gets a copy of the body for each
 // length.
 constexpr int64_t kMostTails = 16;
-// The largest factor of a split whose tail is cut into powers of two.
+// The largest factor of a split whose tail is cut into powers of two, for stages that are computed
+// inside of it.
 constexpr int64_t kMostCut = 128;
 
 // Whether the reads of stages depend on some root axes of the stage around them, `host`.
@@ -133,9 +134,9 @@ size_t NestBuilder::first_leaf(const std::vector<int>& leaves, int id) const {
   return std::find(leaves.begin(), leaves.end(), id) - leaves.begin();
 }
 
-// Register tiles and vectors have constant sizes. A short tile has a copy for each possible
-// remaining length. A long one is cut into powers of two: of 13 iterations the first 8, then 4,
-// then 1.
+// Register tiles have constant sizes. A short tile has a copy for each possible remaining length. A
+// long one is cut into powers of two: of 13 iterations the first 8, then 4, then 1. What is left of
+// other vectors is a loop whose length varies, which `vectorize` turns into vectors.
 template <class With>
 Stmt NestBuilder::tails(const AxisState& p, const Expr& rest, bool whole_tiles, const With& with) {
   const LoopKind loop = s_.axes[p.split_inner].loop;
@@ -146,7 +147,7 @@ Stmt NestBuilder::tails(const AxisState& p, const Expr& rest, bool whole_tiles, 
       out = make_if(simple(rest == Expr(r)), with(Expr(), Expr(r)), out);
     return out;
   }
-  if (p.factor > kMostCut || !(whole_tiles || (leaf && loop == LoopKind::Vectorized))) return {};
+  if (p.factor > kMostCut || !whole_tiles) return {};
   std::vector<Stmt> parts;
   int64_t length = 1;
   while (length * 2 < p.factor) length *= 2;

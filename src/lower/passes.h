@@ -1,6 +1,8 @@
 // The passes of lowering, each in a file of its name. All are pure.
 #pragma once
 
+#include <optional>
+
 #include "heddle/ir/stmt.h"
 
 namespace heddle {
@@ -17,9 +19,15 @@ Stmt linear_scans(const Stmt& s);
 /// loops that will be unrolled or vectorized.
 Stmt loop_partition(const Stmt& s);
 
-/// for (vectorized) j in 0..8 { C[j] = A[j] * k } --> C[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] * x8(k) A
-/// loop that cannot be vectorised (unknown extent, a branch that differs by lane) becomes serial.
-Stmt vectorize(const Stmt& s);
+/// for (vectorized) j in 0..8 { C[j] = A[j] * k } --> C[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] * x8(k)
+/// A loop of varying length, such as  j in 0..n % 8,  becomes the powers of two that it consists
+/// of. Where stores can leave out lanes in registers of `masked_bytes` (0: they cannot), it becomes
+///   if (n % 8 > 0) { if (ramp(0, 1, 8) < x8(n % 8)) { C[ramp(0, 1, 8)] = .. } }
+/// An If with a vector condition has one Store, which neither reads nor writes in lanes where the
+/// condition is false.
+/// A loop that cannot be vectorised (too long, a branch that differs by lane) becomes serial, and
+/// so do all loops of varying length without `masked_bytes`.
+Stmt vectorize(const Stmt& s, std::optional<int64_t> masked_bytes = {});
 
 /// Replaces unrolled loops of constant extent by copies of their body, up to `max_statements` each.
 Stmt unroll(const Stmt& s, int max_statements);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "driver/family_near.h"
+#include "driver/size_points.h"
 #include "heddle/driver/build.h"
 #include "heddle/ir/print.h"
 #include "heddle/support/error.h"
@@ -114,7 +115,7 @@ void Network::Impl::add_tasks(const network::ExtractedNode& node) {
   }
   AutoSchedulerOptions direct = options;
   direct.use_alternatives = false;  // they have other stages at other sizes
-  network::SizePoints points = network::size_points(node.task_outputs, sizes, target);
+  family::SizePoints points = family::size_points(node.task_outputs, sizes, target);
   std::vector<std::string> chosen_at;
   std::vector<std::vector<SizeValue>> chosen;
   for (const std::vector<SizeValue>& point : points.points) {

@@ -1,6 +1,7 @@
 // Several kernels for a family: which are kept, the tree, and the callable.
 #include "heddle/driver/choose_family.h"
 
+#include "driver/family_boundaries.h"
 #include "driver/family_select.h"
 #include "family/family_testing.h"
 
@@ -45,6 +46,21 @@ TEST(FamilySelect, TreesAskForTheSizesBetweenThoseRaced) {
   for (const int64_t n : {1, 16, 32}) EXPECT_EQ(variant_at(tree, {{n}}), 0);
   for (const int64_t n : {33, 64, 5000}) EXPECT_EQ(variant_at(tree, {{n}}), 1);
   EXPECT_EQ(family::grow(two_regimes(), {1}).size(), 1u);
+}
+
+TEST(FamilySelect, BoundariesAreFoundBetweenTheRacedSizes) {
+  for (const int64_t last : {16, 35, 63}) {
+    SizeTree tree = family::grow(two_regimes(), {0, 1});
+    int races = 0;
+    family::find_boundaries(tree, {1, 4, 16, 64, 256, 1024}, [&](int below, int above, int64_t n) {
+      ++races;
+      EXPECT_EQ(std::pair(below, above), std::pair(0, 1));
+      EXPECT_TRUE(16 < n && n < 64) << n;
+      return n <= last;
+    });
+    EXPECT_EQ(tree[0].at_most, last);
+    EXPECT_LE(races, 6);
+  }
 }
 
 TEST(FamilySelect, TreesTellTwoDimensionsApart) {

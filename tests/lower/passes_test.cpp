@@ -182,6 +182,65 @@ TEST(Vectorize, WhatCannotBeWidenedBecomesASerialLoop) {
       << "a temporary for each lane";
 }
 
+TEST(Vectorize, ATailIsMaskedInAsFewRegistersAsHoldIt) {
+  const Expr rest = floormod(Expr(n), Expr(16));
+  Stmt s = loop(i, rest, store(j + i, a(i) * 3.f), LoopKind::Vectorized);
+  EXPECT_EQ(to_string(vectorize(s, 32)), R"(if 9 <= floormod(n, 16) {
+  if ramp(0, 1, 16) < x16(floormod(n, 16)) {
+    C[ramp(j, 1, 16)] = A[ramp(0, 1, 16)]*x16(3.0f)
+  }
+} else if 1 <= floormod(n, 16) {
+  if ramp(0, 1, 8) < x8(floormod(n, 16)) {
+    C[ramp(j, 1, 8)] = A[ramp(0, 1, 8)]*x8(3.0f)
+  }
+}
+)");
+}
+
+// What is stored behind a mask reaches later loads late. A row that nothing follows needs none.
+TEST(Vectorize, ATailOfATemporaryRowIsStoredWhole) {
+  const Dim size = dim("size", 1, 60);
+  const Expr rest = floormod(Expr(size), Expr(8));
+  const auto tail_of = [&](const Buffer& row, const Expr& length) {
+    const Stmt body = loop(i, length, make_store(row, {j + i}, a(i)), LoopKind::Vectorized);
+    return to_string(vectorize(make_allocate(row, body), 32));
+  };
+  const Buffer row = Buffer::make("row", f32, {1, 64}, Scope::Local);
+  EXPECT_EQ(tail_of(row, rest), R"(local row: f32[1, 64]
+if 1 <= floormod(size, 8) {
+  let tail = select(ramp(0, 1, 8) < x8(floormod(size, 8)), A[ramp(0, 1, 8)], x8(0.0f))
+  if j < 57 {
+    row[ramp(j, 1, 8)] = tail
+  } else if ramp(0, 1, 8) < x8(floormod(size, 8)) {
+    row[ramp(j, 1, 8)] = tail
+  }
+}
+)");
+  const Buffer rows = Buffer::make("rows", f32, {2, 64}, Scope::Local);
+  EXPECT_EQ(tail_of(rows, rest).find("tail"), std::string::npos) << "another row may follow";
+  EXPECT_EQ(tail_of(row, floormod(n.expr(), Expr(8))).find("tail"), std::string::npos)
+      << "a loop around may come back to what follows";
+}
+
+TEST(Vectorize, ATailIsCutIntoPowersOfTwoWhereStoresHaveNoMasks) {
+  const Expr rest = floormod(Expr(n), Expr(4));
+  Stmt s = loop(i, rest, store(i, a(i)), LoopKind::Vectorized);
+  EXPECT_EQ(to_string(vectorize(s, 0)), R"(if 2 <= floormod(n, 4) {
+  C[ramp(0, 1, 2)] = A[ramp(0, 1, 2)]
+}
+if floormod(floordiv(n, 2), 2)*2 < floormod(n, 4) {
+  C[floormod(floordiv(n, 2), 2)*2] = A[floormod(floordiv(n, 2), 2)*2]
+}
+)");
+  // Lanes that are left out would divide by zero.
+  const Buffer d = Buffer::make("d", i64, {64}, Scope::Argument);
+  Stmt divides =
+      loop(i, rest, make_store(d, {i}, make_binary(BinaryOp::FloorDiv, Expr(7), make_load(d, {i}))),
+           LoopKind::Vectorized);
+  EXPECT_EQ(to_string(vectorize(divides, 32)), to_string(vectorize(divides, 0)));
+  EXPECT_EQ(vectorize(s).as<For>()->loop, LoopKind::Serial) << "tails are not asked for";
+}
+
 TEST(Vectorize, OneElementThatAllLanesAgreeOnIsStoredOnce) {
   Stmt s = loop(i, 8, make_block({store(0, a(j)), store(i, a(i))}), LoopKind::Vectorized);
   EXPECT_EQ(to_string(vectorize(s)), R"(C[0] = A[j]

@@ -42,11 +42,12 @@ template <typename Element, bool kFloat>
 class ElementWriter final : public Writer {
  public:
   using Storage = typename Element::Storage;
-  ElementWriter(Context* context, int lanes, Address address, Node* value)
+  ElementWriter(Context* context, int lanes, Address address, Node* value, Node* mask)
       : context_(context),
         lanes_(lanes),
         address_(std::move(address)),
         value_(value),
+        mask_(mask),
         positions_(static_cast<std::size_t>(lanes)),
         values_(static_cast<std::size_t>(lanes)) {}
 
@@ -60,16 +61,20 @@ class ElementWriter final : public Writer {
     for (int lane = 0; lane < lanes_; ++lane) {
       ++context_->epoch;
       context_->lane.i = lane;
+      positions_[static_cast<std::size_t>(lane)] = kLeftOut;
+      if (mask_ != nullptr && mask_->int_value() == 0) continue;
       values_[static_cast<std::size_t>(lane)] = evaluate();
       positions_[static_cast<std::size_t>(lane)] = address_.position();
     }
     context_->lane.i = 0;
     for (std::size_t lane = 0; lane < positions_.size(); ++lane) {
-      put(positions_[lane], values_[lane]);
+      if (positions_[lane] != kLeftOut) put(positions_[lane], values_[lane]);
     }
   }
 
  private:
+  static constexpr std::int64_t kLeftOut = -1;
+
   Storage evaluate() const {
     if constexpr (kFloat) {
       return Element::write(value_->float_value());
@@ -87,6 +92,7 @@ class ElementWriter final : public Writer {
   int lanes_;
   Address address_;
   Node* value_;
+  Node* mask_;
   std::vector<std::int64_t> positions_;
   std::vector<Storage> values_;
 };
@@ -159,16 +165,16 @@ Node* make_load(Program& p, DataType type, Address address) {
 }
 
 std::unique_ptr<Writer> make_writer(Context* context, DataType type, int lanes, Address address,
-                                    Node* value) {
+                                    Node* value, Node* mask) {
   if (type.is_float()) {
     return with_float_type(type, [&](auto element) -> std::unique_ptr<Writer> {
-      return std::make_unique<ElementWriter<decltype(element), true>>(context, lanes,
-                                                                      std::move(address), value);
+      return std::make_unique<ElementWriter<decltype(element), true>>(
+          context, lanes, std::move(address), value, mask);
     });
   }
   return with_int_type(type, [&](auto element) -> std::unique_ptr<Writer> {
-    return std::make_unique<ElementWriter<decltype(element), false>>(context, lanes,
-                                                                     std::move(address), value);
+    return std::make_unique<ElementWriter<decltype(element), false>>(
+        context, lanes, std::move(address), value, mask);
   });
 }
 

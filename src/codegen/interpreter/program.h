@@ -182,13 +182,14 @@ Node* make_float_unary(Program& p, UnaryOp op, DataType type, Node* a);
 Node* make_cast(Program& p, DataType from, DataType to, Node* a);
 Node* make_load(Program& p, DataType type, Address address);
 
-/// Writes one element, or `lanes` of them after all have been evaluated.
+/// Writes one element, or `lanes` of them after all have been evaluated. Lanes where `mask` is
+/// false are neither evaluated nor written.
 class Writer {
  public:
   virtual ~Writer() = default;
   virtual void write() = 0;
 };
 std::unique_ptr<Writer> make_writer(Context* context, DataType type, int lanes, Address address,
-                                    Node* value);
+                                    Node* value, Node* mask = nullptr);
 
 }  // namespace heddle::interp

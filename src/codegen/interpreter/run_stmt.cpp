@@ -158,7 +158,8 @@ class StmtCompiler {
     return action;
   }
 
-  ActionPtr compile_store(const Store* s) {
+  /// `mask`, where it is defined, says which lanes are stored.
+  ActionPtr compile_store(const Store* s, const Expr& mask = {}) {
     auto action = start<StoreAction>(s);
     int lanes = 1;
     for (const Expr& i : s->indices) lanes = std::max<int>(lanes, i.dtype().lanes);
@@ -169,11 +170,13 @@ class StmtCompiler {
     }
     std::vector<Expr> roots = s->indices;
     roots.push_back(s->value);
+    if (mask.defined()) roots.push_back(mask);
     exprs_->begin_unit(roots);
     Address address = exprs_->compile_address(s->buffer, s->indices);
     Node* value = exprs_->compile(s->value);
+    Node* stored = mask.defined() ? exprs_->compile(mask) : nullptr;
     action->writer =
-        make_writer(&program_->context, s->buffer->dtype, lanes, std::move(address), value);
+        make_writer(&program_->context, s->buffer->dtype, lanes, std::move(address), value, stored);
     return action;
   }
 
@@ -189,6 +192,10 @@ class StmtCompiler {
   }
 
   ActionPtr compile_if(const If* i) {
+    if (const Store* store = i->then_body.as<Store>(); store && i->condition.dtype().is_vector()) {
+      HEDDLE_ICHECK(!i->else_body, "interpreter: a masked store has no else");
+      return compile_store(store, i->condition);
+    }
     auto action = start<IfAction>(i);
     action->condition = compile_scalar(i->condition, "a condition");
     action->then_body = compile(i->then_body);

@@ -134,6 +134,8 @@ class Generator {
     bool may_fail = false;                   ///< the body allocates
   };
   Captures captures_of(const Stmt& body);
+  void emit_shared(const For& loop, const Captures& captures, llvm::Function* body,
+                   llvm::Value* slot, llvm::Value* extent);
   /// Makes the context on the caller's stack: a status, followed by the captured values except
   /// constants.
   llvm::AllocaInst* emit_context(const Captures& captures);
@@ -228,6 +230,11 @@ class Generator {
                          llvm::Align align);
   void store_chunk(const Storage& storage, DataType dtype, const Expr& index, llvm::Value* value);
   void emit_prefetch(const Prefetch& s);
+
+  // ---- masked_stores.cpp ----
+  /// Neither loads nor stores in lanes where `condition` is false.
+  void emit_masked_store(const Expr& condition, const Store& s);
+  void store_masked(const Store& s, llvm::Value* value, llvm::Value* mask);
 
   llvm::LLVMContext& context() { return module_.getContext(); }
   llvm::BasicBlock* new_block(const char* name) {

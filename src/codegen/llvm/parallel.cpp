@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "codegen/llvm/generator.h"
+#include "codegen/llvm/loop_work.h"
+#include "heddle/ir/sizes.h"
 
 namespace heddle::codegen {
 
@@ -19,6 +21,12 @@ void capture(std::vector<const T*>& list, const Map& in_scope, const T* node) {
 }
 
 bool is_constant(llvm::Value* value) { return llvm::isa<llvm::Constant>(value); }
+
+bool depends_on_sizes(const For& loop, const std::vector<const VarNode*>& captured) {
+  return !sizes_in(loop.extent).empty() ||
+         std::any_of(captured.begin(), captured.end(),
+                     [](const VarNode* v) { return v->size.has_value(); });
+}
 
 }  // namespace
 
@@ -106,6 +114,31 @@ llvm::Function* Generator::emit_parallel_body(const For& loop, const Captures& c
   return body;
 }
 
+// Shares the iterations among threads. Where the sizes of the call say how much work they are, this
+// thread runs a little of it alone.
+void Generator::emit_shared(const For& loop, const Captures& captures, llvm::Function* body,
+                            Value* slot, Value* extent) {
+  auto* run_type = llvm::FunctionType::get(b_.getInt32Ty(),
+                                           {b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
+  const auto share = [&] {
+    b_.CreateCall(runtime_function("heddle_parallel_for", run_type), {body, slot, extent});
+  };
+  const Expr work = depends_on_sizes(loop, captures.vars) ? work_of(loop) : Expr(0);
+  if (is_const(work)) return share();
+  Value* little = emit(work < make_const(f64, kLeastParallelWork));
+  memo_rewind(0);
+  llvm::BasicBlock *alone = new_block("alone"), *shared = new_block("shared"),
+                   *end = new_block("end.parallel");
+  b_.CreateCondBr(little, alone, shared);
+  b_.SetInsertPoint(alone);
+  b_.CreateCall(body, {b_.getInt64(0), extent, slot})->setIsNoInline();
+  b_.CreateBr(end);
+  b_.SetInsertPoint(shared);
+  share();
+  b_.CreateBr(end);
+  b_.SetInsertPoint(end);
+}
+
 void Generator::emit_parallel(const For& loop) {
   const Captures captures = captures_of(loop.body);
   Value* extent = ops_.cast(emit(loop.extent), loop.extent.dtype(), i64);
@@ -113,9 +146,7 @@ void Generator::emit_parallel(const For& loop) {
   llvm::AllocaInst* slot = emit_context(captures);
   auto* context_type = llvm::cast<llvm::StructType>(slot->getAllocatedType());
   llvm::Function* body = emit_parallel_body(loop, captures, context_type);
-  auto* run_type = llvm::FunctionType::get(b_.getInt32Ty(),
-                                           {b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
-  b_.CreateCall(runtime_function("heddle_parallel_for", run_type), {body, slot, extent});
+  emit_shared(loop, captures, body, slot, extent);
   if (captures.may_fail) {
     Value* status =
         b_.CreateLoad(b_.getInt32Ty(), b_.CreateStructGEP(context_type, slot, 0), "status");

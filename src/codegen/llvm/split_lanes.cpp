@@ -93,6 +93,8 @@ Stmt split_lanes(const Stmt& s, int vector_bytes) {
     Stmt split = split_store(*store, vector_bytes);
     return split ? split : s;
   }
+  // The mask of a store is for all its lanes.
+  if (auto* branch = s.as<If>(); branch && branch->condition.dtype().is_vector()) return s;
   return map_children(
       s, [&](const Stmt& child) { return split_lanes(child, vector_bytes); },
       [](const Expr& e) { return e; });

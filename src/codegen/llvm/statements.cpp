@@ -132,7 +132,11 @@ void Generator::emit_loop(const For& loop, Value* begin, Value* end, bool maybe_
 }
 
 void Generator::emit_if(const If& s) {
-  HEDDLE_ICHECK(s.condition.dtype().is_scalar(), "an If has a scalar condition");
+  if (s.condition.dtype().is_vector()) {
+    const Store* store = s.then_body.as<Store>();
+    HEDDLE_ICHECK(store && !s.else_body, "an If with a vector condition has one Store");
+    return emit_masked_store(s.condition, *store);
+  }
   Value* condition = emit(s.condition);
   memo_rewind(0);
   llvm::BasicBlock* then_block = new_block("then");

@@ -1,0 +1,30 @@
+// A few kernels for all sizes of a declaration over dimensions, chosen without running any.
+//
+//   const Dim n = dim("n", 1, 2048);
+//   ...                                          // C over n, from A and B
+//   FamilyKernel f = generic_family({A, B, C});
+//   f(a, b, c);                                  // at any size
+//
+// One schedule is poor at sizes far from the one that it was chosen at: a product of one row reads
+// its operand in place, one of 2048 rows packs it first. So schedules are chosen at a few sizes, as
+// for the nodes of networks. Each kernel is correct at every size. choose_family (choose_family.h)
+// makes kernels at more sizes, times them and keeps the best.
+#pragma once
+
+#include <vector>
+
+#include "heddle/driver/build.h"
+#include "heddle/runtime/family_kernel.h"
+
+namespace heddle {
+
+/// Builds the kernels. `args` are the arguments of the call, inputs and outputs over dimensions.
+/// One dimension has up to four kernels, or six for a GPU, chosen at sizes whose logarithms are
+/// evenly spaced, and the one for the next larger size runs. Throws a User error where no size
+/// occurs in the arguments.
+FamilyKernel generic_family(
+    const std::vector<Tensor>& args, const Target& target = Target::host(),
+    const AutoSchedulerOptions& scheduler = current_auto_scheduler_options(),
+    const BuildOptions& options = {});
+
+}  // namespace heddle

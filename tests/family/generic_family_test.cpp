@@ -1,0 +1,59 @@
+// The kernels of a family that nothing was measured for.
+#include "heddle/driver/generic_family.h"
+#include "family/family_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+/// "" or the first size at which some kernel or the pick is wrong.
+std::string first_wrong(const FamilyKernel& kernels, const Family& f) {
+  for (int64_t n = 1; n <= 257; n += n < 40 ? 1 : 13) {
+    for (const FamilyKernel::Variant& v : kernels.variants()) {
+      const std::string d = wrong_at(v.kernel, f.result, {{f.n, n}}, n % 2 == 0);
+      if (!d.empty()) return v.name + " at " + d;
+    }
+  }
+  return "";
+}
+
+std::vector<Tensor> args_of(const Family& f) { return all_args(Schedule({f.result}).dag()); }
+
+TEST(GenericFamily, EveryKernelIsRightAtEverySize) {
+  for (const Family& f : {matmul_family(), softmax_family(), conv_family(), rows_family()}) {
+    const FamilyKernel kernels = generic_family(args_of(f));
+    EXPECT_LE(kernels.variants().size(), 4u) << f.name;
+    EXPECT_EQ(first_wrong(kernels, f), "") << f.name;
+  }
+}
+
+TEST(GenericFamily, FewAndManyRowsHaveKernelsOfTheirOwn) {
+  const Family f = matmul_family(dim("n", 1, 1000), 256, 256);
+  const FamilyKernel kernels = generic_family(args_of(f));
+  const auto picked = [&](int64_t n) {
+    return kernels.picked(call_arrays(ComputeDag(at_sizes({f.result}, {{f.n, n}}).outputs)));
+  };
+  EXPECT_EQ(picked(1), "n = 1");
+  EXPECT_NE(picked(1000), picked(1));
+  EXPECT_EQ(picked(2), picked(10)) << "the kernel for 10 rows runs for fewer, too";
+  EXPECT_EQ(picked(10), "n = 10");
+}
+
+TEST(GenericFamily, TwoDimensionsHaveKernelsToo) {
+  const Dim n = dim("n", 1, 40), m = dim("m", 1, 40);
+  const Tensor y = softmax_of(placeholder({n, m}, f32, "x"));
+  const FamilyKernel kernels = generic_family(all_args(Schedule({y}).dag()));
+  for (const auto& [rows, cols] : {std::pair(1, 1), std::pair(7, 40), std::pair(40, 3)}) {
+    for (const FamilyKernel::Variant& v : kernels.variants())
+      EXPECT_EQ(wrong_at(v.kernel, y, {{n, rows}, {m, cols}}), "") << v.name;
+  }
+}
+
+TEST(GenericFamily, ConstantShapesAreRefused) {
+  const Tensor x = placeholder({4}, f32, "x");
+  const Tensor y = compute({4}, [&](Axis i) { return x(i) + 1.f; }, "y");
+  EXPECT_NE(error_of([&] { generic_family({x, y}); }).find("extent that varies"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace heddle::testing
