@@ -91,7 +91,8 @@ void unroll_short(StageRef s, const std::vector<Loop>& loops, const std::vector<
   }
 }
 
-Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const std::string& prefix) {
+Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const std::string& prefix,
+                      int64_t at_once) {
   std::vector<Loop> axes = host.all_axes();
   if (axes.empty()) return {};
   // A reduction that the host computes alone is accumulated in a register and stored once.
@@ -104,7 +105,9 @@ Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const st
   host.bind(thread, LoopKind::ThreadX);
   if (reduction >= 0) {
     s.compute_at(host, thread);
-    if (reduction < t.dag().size()) {
+    if (at_once > 0) {
+      s.unroll(s.split(s.reduce_axis(0), at_once)[1]);
+    } else if (reduction < t.dag().size()) {
       std::vector<int64_t> extents;
       for (const Axis& a : t.dag().stage(reduction).reduce_axes()) extents.push_back(a.extent());
       if (static_cast<int>(extents.size()) == s.num_reduce_axes())

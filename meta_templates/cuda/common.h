@@ -40,8 +40,9 @@ std::vector<int64_t> powers_of_two(int64_t first, int64_t last);
 /// Computes each element of `host` in a thread of its own: the axes are fused and bound to blocks
 /// and threads. `reduction` (the host itself, a stage to be computed inside it, or -1) runs its
 /// loops in that thread. Returns the loop over threads, which is invalid where the host has no
-/// axes.
-Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const std::string& prefix);
+/// axes. `at_once`: of a reduction of parts, how many are under way.
+Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const std::string& prefix,
+                      int64_t at_once = 0);
 
 /// The largest number of copies of its innermost statement to which a body is unrolled.
 inline constexpr int64_t kShortBody = 64;

@@ -13,6 +13,8 @@ constexpr int64_t kMostClusterBlocks = 8;
 // 17.1 with two vectors per thread.)
 constexpr int64_t kVectors = 4, kVectorsOfFewRows = 1, kVectorsOfHeavy = 2;
 constexpr int64_t kMostHeavyThreads = 512;
+// The least elements of a thread for each part of a heavy sum that it then combines with others.
+constexpr int64_t kElementsOfHeavy = 8;
 // Vectors per lane of a warp that takes a short row alone and needs no barrier, and the rows per
 // multiprocessor for which that pays.
 constexpr int64_t kVectorsOfWarp = 8, kRowsForWarps = 8;
@@ -104,7 +106,8 @@ int64_t threads_of_row(const RowProblem& p) {
   if (r.options.back() < kWarp) return lanes_of_short_row(r);
   // A short row gets a warp and needs no barrier. In a longer row each thread gets a few vectors.
   const int64_t vectors = ceil_div(p.extent, r.vector);
-  const int64_t want = p.heavy ? kVectorsOfHeavy : few_rows(p) ? kVectorsOfFewRows : kVectors;
+  const int64_t of_heavy = std::max(kVectorsOfHeavy, kElementsOfHeavy / r.vector);
+  const int64_t want = p.heavy ? of_heavy : few_rows(p) ? kVectorsOfFewRows : kVectors;
   const int64_t most = p.heavy ? kMostHeavyThreads : r.most;
   const bool warp_each =
       vectors <= (p.heavy ? want : kVectorsOfWarp) * kWarp && p.rows >= kRowsForWarps * p.gpu.sms;

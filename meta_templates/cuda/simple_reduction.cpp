@@ -22,6 +22,8 @@ using Shape = GpuReductionProblem::Shape;
 
 // The most rows of threads of a block, and the most where a few parts of columns are combined.
 constexpr int64_t kMostDown = 8, kMostDownOfParts = 32;
+// Parts of a row that a thread loads at once where it combines them alone.
+constexpr int64_t kPartsAtOnce = 8;
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
   if (!target.is_cuda() || !dag.stage(g.anchor).is_reduction()) return false;
@@ -136,13 +138,16 @@ class Recipe {
   void parts_of_rows(StageRef parts, Param length, int64_t fewest, const std::string& prefix) {
     const int64_t chosen = t_.chosen(length);
     const bool cuts_row = problem_.cuts_row();
-    RowProblem p = rows(cuts_row ? chosen : problem_.extent, problem_.lanes,
+    // Where rows are no whole vectors, their parts do not begin at vectors either.
+    const int64_t lanes =
+        problem_.results > 1 ? whole_vector(problem_.extent, problem_.lanes) : problem_.lanes;
+    RowProblem p = rows(cuts_row ? chosen : problem_.extent, lanes,
                         problem_.results * ceil_div(problem_.cut_extent, chosen));
     p.heavy = problem_.heavy;
     reduce_rows(t_, parts, parts, problem_.axis, p, prefix + "part_",
                 {.length = cuts_row ? length : Param()});
     if (fewest < kWarp) {
-      point_per_thread(t_, output_stage_, g_.anchor, prefix + "last_");
+      point_per_thread(t_, output_stage_, g_.anchor, prefix + "last_", kPartsAtOnce);
       return;
     }
     // The parts of a row are adjacent for the warp that combines them.

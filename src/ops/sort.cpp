@@ -1,5 +1,6 @@
 #include "heddle/ops/sort.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "ops/common.h"
@@ -14,6 +15,8 @@ Sorted select_in_order(const Call& call, const Tensor& x, int64_t k, int axis, b
   const auto d = static_cast<size_t>(axis);
   const int64_t n = x.extent(axis);
   // The rank of this element: the number of larger elements and of equal elements that come first.
+  // Machines count faster with 32 bits.
+  const DataType count = n <= INT32_MAX ? i32 : i64;
   const Axis other = reduce_axis(n, "j", call.where);
   const Tensor rank = compute(
       x.shape(),
@@ -23,7 +26,9 @@ Sorted select_in_order(const Call& call, const Tensor& x, int64_t k, int axis, b
         const Expr mine = x(i), theirs = x.at(std::move(at));
         const Expr before = largest ? theirs > mine : theirs < mine;
         const Expr tie = heddle::logical_and(theirs == mine, other < i[d]);
-        return heddle::sum(select(heddle::logical_or(before, tie), Expr(1), Expr(0)), other);
+        return heddle::sum(
+            select(heddle::logical_or(before, tie), make_const(count, 1), make_const(count, 0)),
+            other);
       },
       std::string(call.op) + "_rank", call.op, call.where);
   Dims dims = x.extents();
@@ -34,7 +39,8 @@ Sorted select_in_order(const Call& call, const Tensor& x, int64_t k, int axis, b
       [&](const std::vector<Axis>& i) {
         std::vector<Expr> at = impl::exprs(i);
         at[d] = from;
-        return heddle::sum(select(rank.at(std::move(at)) == i[d], Expr(from), Expr(0)), from);
+        return heddle::sum(select(rank.at(std::move(at)) == cast(count, i[d]), Expr(from), Expr(0)),
+                           from);
       },
       std::string(call.op) + "_positions", call.op, call.where);
   const Tensor values = compute(

@@ -46,5 +46,21 @@ TEST(CudaVectors, PiecesAreReadByVectors) {
   EXPECT_EQ(text(by_elements[0]).find("uint"), std::string::npos);
 }
 
+// An index beside each element: the elements are read by vectors, in rows of any length. Parts of
+// odd rows begin at no vector, and neighbouring threads take neighbouring elements of them.
+TEST(CudaVectors, PairsAreReadTogether) {
+  const auto text = [](int64_t m, int64_t n) {
+    return emit_cuda(static_choice(row_program("argmax", m, n, f16)));
+  };
+  EXPECT_NE(text(4096, 1000).find("*(const uint4*)(x + "), std::string::npos);
+  const std::string odd = text(32, 50257);
+  EXPECT_EQ(odd.find(" + 1]"), std::string::npos) << odd;
+  const size_t last = odd.find("kernel_1(");
+  ASSERT_NE(last, std::string::npos) << odd;
+  EXPECT_EQ(odd.find("if (", last), std::string::npos) << "an index waits for its value: " << odd;
+  const Tensor x = placeholder({3, 40001}, f16, "x");
+  check({{"argmax", {ops::argmax(x, 1)}}, {"max", {ops::max(x, {1})}}}, 1, 18);
+}
+
 }  // namespace
 }  // namespace heddle::testing

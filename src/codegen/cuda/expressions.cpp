@@ -64,13 +64,13 @@ std::optional<double> reciprocal(const Binary& b) {
 
 }  // namespace
 
-void KernelWriter::begin(const std::vector<Expr>& roots) {
+void KernelWriter::begin(const std::vector<Expr>& roots, bool eager) {
   uses_.clear();
   known_ranges_.clear();
   frames_.clear();
   frames_.push_back({-1, 0, "", {}});
   frame_ = 0;
-  eager_ = std::any_of(roots.begin(), roots.end(), is_large_tree);
+  eager_ = eager || std::any_of(roots.begin(), roots.end(), is_large_tree);
   for (const Expr& e : roots) count(e, 1);
 }
 
@@ -271,7 +271,10 @@ Text KernelWriter::operand(const Expr& x, int lane) {
 // The right operand of && and || is evaluated lazily, as an arm of a select is.
 Text KernelWriter::logical(const Binary& b, int lane) {
   const Text left = value(b.a, lane);
+  const bool outer = per_lane_;
+  per_lane_ |= b.b.dtype().is_vector();
   const Arm right = arm(b.b, lane, 1);
+  per_lane_ = outer;
   if (right.lines.empty()) {
     return ops_.binary(b.op, boolean, left, right.lanes[0], {}, rounding_);
   }
@@ -318,9 +321,10 @@ Text KernelWriter::select(const Expr& e, int lane) {
       return *find_named({e, lane, rounding_});
     }
   }
+  // The condition is evaluated in any case, so that vectors it reads are loaded once for all lanes.
+  const Text condition = value(s.condition, lane);
   const bool outer = per_lane_;
   per_lane_ |= by_lane;
-  const Text condition = value(s.condition, lane);
   name_common(s, lane);
   const Arm t = arm(s.on_true, lane, 1), f = arm(s.on_false, lane, 1);
   per_lane_ = outer;

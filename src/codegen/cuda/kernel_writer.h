@@ -89,8 +89,9 @@ class KernelWriter {
   std::string packed(DataType t, const std::vector<Text>& lanes, size_t begin, size_t count);
 
   // ---- expressions.cpp ----
-  /// Begins a statement with these expressions: counts how often each part is used.
-  void begin(const std::vector<Expr>& roots);
+  /// Begins a statement with these expressions: counts how often each part is used. `eager`: loads
+  /// that stay inside of their arrays do not wait for conditions.
+  void begin(const std::vector<Expr>& roots, bool eager = false);
   struct Use;
   const Use& count(const Expr& e, int times);
   void count_body(const Stmt& s);

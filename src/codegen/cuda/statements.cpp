@@ -210,7 +210,9 @@ int64_t KernelWriter::shared_offset(const Buffer& b) const {
 }
 
 void KernelWriter::let(const Let& l) {
-  begin({l.value});
+  // The parts of a pair are loaded together: an index that waits for the comparison of values would
+  // take the latency of memory once more for each pair.
+  begin({l.value}, true);
   const DataType t = l.value.dtype();
   std::vector<Text> texts;
   for (int lane = 0; lane < t.lanes; ++lane) {
