@@ -5,6 +5,8 @@ namespace {
 
 // The limits of neighbouring threads with one vector each. A warp then reads 512 bytes of a row.
 constexpr int64_t kMostAcross = 32, kLeastAcross = 4;
+// The most rows of threads.
+constexpr int64_t kMostDown = 32;
 // Rows of a thread whose loads are in flight at once.
 constexpr int64_t kRowsUnderWay = 4;
 
@@ -29,9 +31,12 @@ NamedFeatures ColumnProblem::features() const {
 Choice reduce_columns_rule(const ColumnProblem& p) {
   const int64_t vectors = p.columns / p.vector();
   const int64_t across = std::min(kMostAcross, std::max(kLeastAcross, vectors));
-  // If all rows of a thread are in flight at once, memory latency is paid once.
+  // If all rows of a thread are in flight at once, memory latency is paid once. Narrow strips have
+  // more rows of threads, so that a block has as many threads.
+  const int64_t most =
+      std::max(p.most_down, std::min(kMostDown, p.most_down * kMostAcross / across));
   int64_t down = 1;
-  while (2 * kRowsUnderWay * down <= p.length && down < p.most_down && p.fits(2 * across * down))
+  while (2 * kRowsUnderWay * down <= p.length && down < most && p.fits(2 * across * down))
     down *= 2;
   Choice c;
   c.set("threads_across", across, "a warp reads 512 bytes of a row at a time");

@@ -22,6 +22,7 @@ NamedFeatures LocationProblem::features() const {
           {"may_inline", number(may_inline)},
           {"contraction_reads", contraction_reads},
           {"other_reads", other_reads},
+          {"tiny", number(tiny)},
           {"fetched_by_tiles", number(fetched_by_tiles)},
           {"makes_vectors", number(makes_vectors)}};
 }
@@ -44,6 +45,9 @@ Choice location_rule(const LocationProblem& p) {
     if (cheap_to_repeat(p)) {
       chosen = -1;
       reason = "cheaper to compute again than to store and read";
+    } else if (p.tiny && p.contraction_reads == 0) {
+      chosen = -1;
+      reason = "less than a kernel takes to start";
     } else if (p.fetched_by_tiles) {
       chosen = -1;
       reason = "the tiles of its readers are fetched with zeros around them";

@@ -20,6 +20,8 @@ struct LocationProblem {
   bool may_inline = true;
   /// The number of reads of an element by contractions, and by all other readers.
   double contraction_reads = 0, other_reads = 0;
+  /// It has few elements, each of an operation or two: less than a kernel takes to start.
+  bool tiny = false;
   /// Its readers are convolutions that fetch their tiles by computed addresses, and it only moves
   /// or pads elements.
   bool fetched_by_tiles = false;

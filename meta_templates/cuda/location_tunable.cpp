@@ -18,6 +18,11 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
   return target.is_cuda() && g.attached && !dag.stage(g.output_stage).is_reduction();
 }
 
+// The most elements of a stage that is less work than the start of a kernel, and the most
+// operations of each that its readers repeat.
+constexpr int64_t kTinyStage = 1024;
+constexpr double kTinyWork = 4;
+
 enum class Part { Value, Row, Other };
 
 // The part of stage `s` that an iteration of the place needs: one value, a row like that of its
@@ -68,6 +73,8 @@ LocationProblem problem_of(const TemplateBuilder& t, const StageGroup& g) {
         reads;
   }
   p.may_inline = p.contraction_reads == 0 || info.transcendentals_per_point == 0;
+  p.tiny = info.points <= kTinyStage && info.transcendentals_per_point <= 1 &&
+           info.flops_per_point <= kTinyWork;
   p.fetched_by_tiles = fetched_by_tiles(dag, g.output_stage, t.target(), g.allow_tf32);
   p.makes_vectors = p.fetched_by_tiles && pads_last_dimension(dag, g.output_stage);
   for (size_t i = 0; i < g.places.size(); ++i) {

@@ -10,7 +10,7 @@ using Shape = GpuReductionProblem::Shape;
 // Axes shorter than this are neither shared by threads nor cut.
 constexpr int64_t kLeastShared = 8;
 // The most parts of a reduction that knobs offer.
-constexpr int64_t kMostParts = 256;
+constexpr int64_t kMostParts = 512;
 // The least size of a part that pays for a block: rows of a strip of columns, elements of a row.
 constexpr int64_t kWorthRows = 32, kWorthElements = 4096;
 // Bytes below which a second kernel costs more than idle multiprocessors do.
