@@ -52,7 +52,9 @@ TEST(CudaVectors, PairsAreReadTogether) {
   const auto text = [](int64_t m, int64_t n) {
     return emit_cuda(static_choice(row_program("argmax", m, n, f16)));
   };
-  EXPECT_NE(text(4096, 1000).find("*(const uint4*)(x + "), std::string::npos);
+  const std::string even = text(4096, 1000), vector = "*(const uint4*)(x + ";
+  EXPECT_NE(even.find(vector), std::string::npos) << even;
+  EXPECT_EQ(even.find(vector), even.rfind(vector)) << "loaded for each component: " << even;
   const std::string odd = text(32, 50257);
   EXPECT_EQ(odd.find(" + 1]"), std::string::npos) << odd;
   const size_t last = odd.find("kernel_1(");

@@ -60,7 +60,8 @@ class KernelWriter {
   void serial_loop(const For& f);
   void allocate(const Allocate& a);
   int64_t shared_offset(const Buffer& b) const;
-  void let(const Let& l);
+  void let(const Let& first);
+  void define(const Let& l);
   void branch(const If& s);
   void sync(const Sync& s);
   void tile_op(const TileOp& t);

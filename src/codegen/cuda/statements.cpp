@@ -209,10 +209,26 @@ int64_t KernelWriter::shared_offset(const Buffer& b) const {
   fail("'" + b->name + "' has no place in shared memory");
 }
 
-void KernelWriter::let(const Let& l) {
-  // The parts of a pair are loaded together: an index that waits for the comparison of values would
-  // take the latency of memory once more for each pair.
-  begin({l.value}, true);
+// Lets directly inside each other are written as one statement, so that what their values share is
+// computed once: nothing is stored between them. The parts of a pair are loaded together: an index
+// that waits for the comparison of values would take the latency of memory once more.
+void KernelWriter::let(const Let& first) {
+  std::vector<const Let*> lets;
+  std::vector<Expr> values;
+  for (const Let* l = &first; l; l = l->body.as<Let>()) {
+    lets.push_back(l);
+    values.push_back(l->value);
+  }
+  begin(values, true);
+  for (const Let* l : lets) define(*l);
+  flush();
+  statement(lets.back()->body);
+  for (const Let* l : lets) {
+    if (l->value.dtype() == i64) ranges_.erase(l->var);
+  }
+}
+
+void KernelWriter::define(const Let& l) {
   const DataType t = l.value.dtype();
   std::vector<Text> texts;
   for (int lane = 0; lane < t.lanes; ++lane) {
@@ -221,14 +237,11 @@ void KernelWriter::let(const Let& l) {
     before("const " + value_type_of(l.value, x) + " " + name + " = " + x.s + ";");
     texts.push_back({name, kAtom, x.wide});
   }
-  flush();
   if (t == i64) {
     ranges_.set(l.var, range_of(l.value, ranges_));
     divisors_[l.var.get()] = known_divisor(l.value, divisors_);
   }
   vars_[l.var.get()] = std::move(texts);
-  statement(l.body);
-  if (t == i64) ranges_.erase(l.var);
 }
 
 void KernelWriter::branch(const If& s) {
