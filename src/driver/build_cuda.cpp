@@ -231,8 +231,7 @@ KernelCode compile_cuda_code(const Schedule& schedule, const std::vector<Tensor>
                          "' has no constant size, and exported kernels take constant shapes",
                      {}, "export the declaration at one size: at_sizes (dag/instance.h)");
   }
-  const Gpu& gpu = schedule.target().gpu;
-  return cuda_kernel_code(program, all, args.size(), compile_checked(program, gpu));
+  return compile_cuda_code(program, all, args.size(), schedule.target().gpu);
 }
 
 namespace {
@@ -260,8 +259,8 @@ TimedBuild compile_program(const std::shared_ptr<const GpuProgram>& program, con
 }  // namespace
 
 KernelCode compile_cuda_code(const GpuProgram& program, const std::vector<Tensor>& all,
-                             const Gpu& gpu) {
-  return cuda_kernel_code(program, all, all.size(), compile_checked(program, gpu));
+                             size_t listed, const Gpu& gpu) {
+  return cuda_kernel_code(program, all, listed, compile_checked(program, gpu));
 }
 
 TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program,

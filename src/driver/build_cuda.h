@@ -18,9 +18,10 @@ TimedBuild build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
 KernelCode compile_cuda_code(const Schedule& schedule, const std::vector<Tensor>& args,
                              const BuildOptions& options, std::vector<Var>* sizes = nullptr);
 
-/// The same for a program of constant sizes whose arguments are `all`.
+/// The same for a lowered program of constant sizes whose arguments are `all`. Callers pass the
+/// first `listed` of them.
 KernelCode compile_cuda_code(const GpuProgram& program, const std::vector<Tensor>& all,
-                             const Gpu& gpu);
+                             size_t listed, const Gpu& gpu);
 
 /// The parts of a Kernel for the runtime, without its source. `cubin` is the machine code of
 /// emit_cuda(program), and `checks` those that it has. Callers pass the first `listed` arguments;

@@ -23,19 +23,6 @@ Json to_json(const KernelArg& arg) {
   return j;
 }
 
-/// Writes the cubin to a file of its own and returns the rest of the program.
-Json export_program(const cuda::Program& program, const std::string& stem) {
-  Json j = Json::object({{"arch", program.arch}});
-  j["launches"] = cuda::launches_json(program.launches);
-  j["prepare"] = cuda::launches_json(program.prepare);
-  Json workspaces = Json::array();
-  for (const cuda::Workspace& w : program.workspaces)
-    workspaces.push_back(Json::array({w.bytes, w.zeroed}));
-  j["workspaces"] = std::move(workspaces);
-  write_file_atomic(stem + ".cubin", program.cubin);
-  return j;
-}
-
 void export_for_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
                     const std::string& stem, const BuildOptions& options) {
   const KernelCode code = compile_cuda_code(schedule, args, options);
@@ -48,6 +35,19 @@ void export_for_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
 }
 
 }  // namespace
+
+Json export_program(const cuda::Program& program, const std::string& stem,
+                    const std::string& ending) {
+  Json j = Json::object({{"arch", program.arch}, {"file", ending}});  // appended to the stem
+  j["launches"] = cuda::launches_json(program.launches);
+  j["prepare"] = cuda::launches_json(program.prepare);
+  Json workspaces = Json::array();
+  for (const cuda::Workspace& w : program.workspaces)
+    workspaces.push_back(Json::array({w.bytes, w.zeroed}));
+  j["workspaces"] = std::move(workspaces);
+  write_file_atomic(stem + ending, program.cubin);
+  return j;
+}
 
 Json to_json(const std::vector<KernelArg>& args) {
   Json list = Json::array();
@@ -76,9 +76,9 @@ const Target& exported_target(const Schedule& schedule, const BuildOptions& opti
   return target;
 }
 
-void check_constant_shapes(const LoweredProgram& program) {
-  if (program.main.sizes.empty()) return;
-  throw_user_error("dimension '" + program.main.sizes[0]->name +
+void check_constant_shapes(const std::vector<Var>& sizes) {
+  if (sizes.empty()) return;
+  throw_user_error("dimension '" + sizes[0]->name +
                        "' has no constant size, and exported kernels take constant shapes",
                    {}, "export the declaration at one size: at_sizes (dag/instance.h)");
 }
@@ -92,7 +92,7 @@ void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
   if (target.is_cuda()) return export_for_gpu(schedule, args, stem, options);
   const std::vector<Tensor> all = with_bound(schedule, args);
   const LoweredProgram program = lower_for_build(schedule, all, options);
-  check_constant_shapes(program);
+  check_constant_shapes(program.main.sizes);
   std::vector<LoweredFunction> functions{program.main};
   functions[0].name = "heddle_kernel_main";
   const bool prepares = static_cast<bool>(program.prepare.body);

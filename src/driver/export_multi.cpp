@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "codegen/code_features.h"
+#include "driver/build_cuda.h"
 #include "driver/build_variants.h"
 #include "driver/export_parts.h"
 #include "driver/program_args.h"
@@ -44,13 +45,36 @@ std::vector<ExportedVariant> lowered_variants(const std::vector<MultiVariant>& v
   return out;
 }
 
-Json describe(const ExportedVariant& v, const PickRow& pick) {
+/// Adds the functions of a variant for a CPU, and returns what describes them.
+Json export_for_cpu(const ExportedVariant& v, std::vector<LoweredFunction>& functions) {
   const LoweredProgram& p = *v.lowered.cpu;
-  exporting::check_constant_shapes(p);
-  Json j = Json::object({{"name", v.name}, {"main", "heddle_kernel_main" + v.suffix}});
-  if (p.prepare.body) j["prepare"] = "heddle_kernel_prepare" + v.suffix;
-  j["args"] = exporting::to_json(args_of(v.lowered));
+  exporting::check_constant_shapes(p.main.sizes);
+  Json j = Json::object({{"main", "heddle_kernel_main" + v.suffix}});
+  functions.push_back(p.main);
+  functions.back().name = "heddle_kernel_main" + v.suffix;
+  if (p.prepare.body) {
+    j["prepare"] = "heddle_kernel_prepare" + v.suffix;
+    functions.push_back(p.prepare);
+    functions.back().name = "heddle_kernel_prepare" + v.suffix;
+  }
   j["persistent"] = exporting::to_json(persistent_args(p));
+  return j;
+}
+
+/// Writes the machine code of a variant for a GPU, and returns what describes it.
+Json export_for_gpu(const ExportedVariant& v, const std::string& stem) {
+  const GpuProgram& p = *v.lowered.gpu;
+  exporting::check_constant_shapes(p.sizes);
+  const KernelCode code =
+      compile_cuda_code(p, v.lowered.all, v.lowered.listed, v.lowered.schedule.target().gpu);
+  Json j = Json::object({{"persistent", exporting::to_json(code.persistent)}});
+  j["gpu"] = exporting::export_program(*code.cuda, stem, v.suffix + ".cubin");
+  return j;
+}
+
+Json describe(const ExportedVariant& v, const PickRow& pick, Json j) {
+  j["name"] = v.name;
+  j["args"] = exporting::to_json(args_of(v.lowered));
   j["code"] = v.lowered.code;
   for (const VariantTimes& t : pick.variants) {
     if (t.name == v.name) j["seconds"] = Json::array_of(t.seconds);
@@ -66,52 +90,55 @@ Json describe(const std::vector<AnswerTolerance>& tolerances) {
   return list;
 }
 
-}  // namespace
-
-PickRow export_multi(const std::vector<MultiVariant>& variants, const std::vector<Tensor>& args,
-                     const std::string& stem, const BuildOptions& options, double seconds) {
+void check_raceable(const std::vector<MultiVariant>& variants, const BuildOptions& options) {
   for (const MultiVariant& v : variants) {
     if (!v.schedule) {
       throw_user_error("a function cannot be exported", {}, "export variants that are schedules");
     }
     const Target& target = exporting::exported_target(*v.schedule, options);
-    if (target.is_cuda()) {
-      throw_user_error("variants for a GPU cannot be exported", {},
-                       "export one kernel with export_kernel");
-    }
     if (target.runs_here()) continue;
     throw_user_error("variants for '" + to_string(target) + "' cannot race on this machine", {},
                      "export on a machine of that kind, or one kernel with export_kernel");
   }
-  const PickRow pick = race(variants, args, options, seconds);
-  const std::vector<ExportedVariant> lowered = lowered_variants(variants, args, options, pick);
-  std::vector<LoweredFunction> functions;
-  Json list = Json::array();
-  const ExportedVariant* picked = nullptr;
-  for (const ExportedVariant& v : lowered) {
-    if (v.name == pick.picked) picked = &v;
-    functions.push_back(v.lowered.cpu->main);
-    functions.back().name = "heddle_kernel_main" + v.suffix;
-    if (v.lowered.cpu->prepare.body) {
-      functions.push_back(v.lowered.cpu->prepare);
-      functions.back().name = "heddle_kernel_prepare" + v.suffix;
-    }
-    list.push_back(describe(v, pick));
+}
+
+/// The members of the description that load_kernel reads: those of the pick.
+void describe_pick(Json& j, const ExportedVariant& picked, const Json& described) {
+  j["args"] = described.at("args");
+  j["persistent"] = described.at("persistent");
+  if (const Json* gpu = described.find("gpu")) {
+    j["gpu"] = *gpu;
+  } else {
+    j["features"] = Json::array_of(codegen::code_features(picked.lowered.schedule.target()));
+    j["prepares"] = described.contains("prepare");
   }
-  HEDDLE_ICHECK(picked != nullptr, "the pick is one of the variants");
-  const LoweredVariant& code = picked->lowered;
-  const Target& target = code.schedule.target();
-  Json j = Json::object({{"name", options.name}, {"target", to_string(target)}});
-  j["features"] = Json::array_of(codegen::code_features(target));
-  j["prepares"] = static_cast<bool>(code.cpu->prepare.body);
-  j["args"] = exporting::to_json(args_of(code));
-  j["constants"] = exporting::export_constants(bound_constants(code.all, code.listed), stem);
-  j["persistent"] = exporting::to_json(persistent_args(*code.cpu));
+}
+
+}  // namespace
+
+PickRow export_multi(const std::vector<MultiVariant>& variants, const std::vector<Tensor>& args,
+                     const std::string& stem, const BuildOptions& options, double seconds) {
+  check_raceable(variants, options);
+  const PickRow pick = race(variants, args, options, seconds);
+  std::vector<LoweredFunction> functions;
+  Target target;
+  Json list = Json::array(), j = Json::object({{"name", options.name}});
+  for (const ExportedVariant& v : lowered_variants(variants, args, options, pick)) {
+    const LoweredVariant& code = v.lowered;
+    list.push_back(
+        describe(v, pick, code.gpu ? export_for_gpu(v, stem) : export_for_cpu(v, functions)));
+    if (v.name != pick.picked) continue;
+    target = code.schedule.target();
+    j["target"] = to_string(target);
+    describe_pick(j, v, list.elements().back());
+    j["constants"] = exporting::export_constants(bound_constants(code.all, code.listed), stem);
+  }
+  HEDDLE_ICHECK(j.contains("args"), "the pick is one of the variants");
   j["variants"] = std::move(list);
   j["picked"] = pick.picked;
   j["tolerances"] = describe(tolerances_of(variants, args));
   j["pick"] = pick.to_json();
-  write_file_atomic(stem + ".o", emit_llvm(functions, target, "o"));
+  if (!functions.empty()) write_file_atomic(stem + ".o", emit_llvm(functions, target, "o"));
   write_file_atomic(stem + ".json", j.dump(1) + "\n");
   return pick;
 }

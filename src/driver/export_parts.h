@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "heddle/driver/build.h"
+#include "heddle/runtime/cuda_program.h"
 #include "heddle/support/json.h"
 
 namespace heddle::exporting {
@@ -14,8 +15,12 @@ Json to_json(const std::vector<KernelArg>& args);
 /// Writes each constant into a file of its own beside `stem`.
 Json export_constants(const std::vector<BoundConstant>& constants, const std::string& stem);
 
-/// Throws a User error where extents are symbolic.
-void check_constant_shapes(const LoweredProgram& program);
+/// Writes the machine code to the file `stem` + `ending`, and returns the rest of the program.
+Json export_program(const cuda::Program& program, const std::string& stem,
+                    const std::string& ending = ".cubin");
+
+/// Throws a User error where a lowered program has `sizes`: its extents are symbolic then.
+void check_constant_shapes(const std::vector<Var>& sizes);
 
 /// The target of the schedule. Throws a User error for options that cannot be exported.
 const Target& exported_target(const Schedule& schedule, const BuildOptions& options);

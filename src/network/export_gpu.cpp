@@ -72,7 +72,8 @@ class GpuExporter {
     for_each_task(compiled_.size(), [&](size_t j) {
       if (j >= jobs.size()) {
         const NetworkSteps::Program joined = steps_.program(j - jobs.size());
-        compiled_[j].code = compile_cuda_code(joined.program, joined.args, steps_.gpu());
+        compiled_[j].code =
+            compile_cuda_code(joined.program, joined.args, joined.args.size(), steps_.gpu());
         return;
       }
       const auto& [task, variant] = jobs[j];

@@ -93,18 +93,45 @@ Library open_library(const std::string& stem) {
   return library;
 }
 
-/// A variant of an exported multi-kernel. The library is open already.
-KernelVariant variant_of(const Json& v, const std::string& name, const Library& library,
-                         const std::vector<BoundConstant>& constants) {
+/// The functions of a kernel for a CPU.
+void add_functions(KernelCode& code, const Library& library, const std::string& main,
+                   const std::string& prepare) {
+  code.code = library.handle;
+  code.main = entry(library.handle.get(), main.c_str(), library.path);
+  if (!prepare.empty()) code.prepare = entry(library.handle.get(), prepare.c_str(), library.path);
+}
+
+/// The code for a GPU. It is in a file next to the description, so nothing has to be linked.
+std::shared_ptr<const cuda::Program> program_of(const Json& gpu, const std::string& stem) {
+  auto program = std::make_shared<cuda::Program>();
+  program->arch = gpu.at("arch").as_string();
+  program->cubin = read_file(stem + gpu.get_string("file", ".cubin"));
+  program->launches = cuda::launches_from(gpu.at("launches"));
+  program->prepare = cuda::launches_from(gpu.at("prepare"));
+  for (const Json& w : gpu.at("workspaces").elements())
+    program->workspaces.push_back({w.at(0).as_int(), w.at(1).as_bool()});
+  return program;
+}
+
+/// A kernel without its code. `described`: the whole description, or that of a variant.
+KernelCode code_without_entry(const Json& described, const std::string& name,
+                              std::vector<BoundConstant> constants) {
   KernelCode code;
   code.name = name;
-  code.args = args_of(v.at("args"));
-  code.bound = constants;
-  code.persistent = args_of(v.at("persistent"));
-  code.code = library.handle;
-  code.main = entry(library.handle.get(), v.at("main").as_string().c_str(), library.path);
-  if (const Json* prepare = v.find("prepare")) {
-    code.prepare = entry(library.handle.get(), prepare->as_string().c_str(), library.path);
+  code.args = args_of(described.at("args"));
+  code.bound = std::move(constants);
+  code.persistent = args_of(described.at("persistent"));
+  return code;
+}
+
+/// A variant of an exported multi-kernel. `library` is open already; a GPU has none.
+KernelVariant variant_of(const Json& v, const std::string& name, const std::string& stem,
+                         const Library& library, const std::vector<BoundConstant>& constants) {
+  KernelCode code = code_without_entry(v, name, constants);
+  if (const Json* gpu = v.find("gpu")) {
+    code.cuda = program_of(*gpu, stem);
+  } else {
+    add_functions(code, library, v.at("main").as_string(), v.get_string("prepare", ""));
   }
   KernelVariant variant;
   variant.name = v.at("name").as_string();
@@ -114,42 +141,18 @@ KernelVariant variant_of(const Json& v, const std::string& name, const Library& 
   return variant;
 }
 
-/// Loads a kernel for a GPU. Its code is in a file next to the description, so nothing has to be
-/// linked.
-Kernel load_gpu_kernel(const Json& description, const std::string& stem) {
-  const Json& gpu = description.at("gpu");
-  auto program = std::make_shared<cuda::Program>();
-  program->arch = gpu.at("arch").as_string();
-  program->cubin = read_file(stem + ".cubin");
-  program->launches = cuda::launches_from(gpu.at("launches"));
-  program->prepare = cuda::launches_from(gpu.at("prepare"));
-  for (const Json& w : gpu.at("workspaces").elements())
-    program->workspaces.push_back({w.at(0).as_int(), w.at(1).as_bool()});
-  KernelCode code;
-  code.name = description.at("name").as_string();
-  code.args = args_of(description.at("args"));
-  code.bound = constants_of(description, stem);
-  code.persistent = args_of(description.at("persistent"));
-  code.cuda = std::move(program);
-  return Kernel(std::move(code));
-}
-
 }  // namespace
 
 Kernel load_kernel(const std::string& stem) {
   const Json description = Json::parse(read_file(stem + ".json"), stem + ".json");
-  if (description.contains("gpu")) return load_gpu_kernel(description, stem);
-  check_cpu(description);
-  const Library library = open_library(stem);
-  KernelCode code;
-  code.code = library.handle;
-  code.name = description.at("name").as_string();
-  code.args = args_of(description.at("args"));
-  code.bound = constants_of(description, stem);
-  code.persistent = args_of(description.at("persistent"));
-  code.main = entry(library.handle.get(), "heddle_kernel_main", library.path);
-  if (description.at("prepares").as_bool()) {
-    code.prepare = entry(library.handle.get(), "heddle_kernel_prepare", library.path);
+  KernelCode code = code_without_entry(description, description.at("name").as_string(),
+                                       constants_of(description, stem));
+  if (const Json* gpu = description.find("gpu")) {
+    code.cuda = program_of(*gpu, stem);
+  } else {
+    check_cpu(description);
+    add_functions(code, open_library(stem), "heddle_kernel_main",
+                  description.at("prepares").as_bool() ? "heddle_kernel_prepare" : "");
   }
   return Kernel(std::move(code));
 }
@@ -163,12 +166,13 @@ PickOptions exported_pick_options() {
 
 MultiKernel load_multi_kernel(const std::string& stem, PickOptions options) {
   const Json description = Json::parse(read_file(stem + ".json"), stem + ".json");
-  check_cpu(description);
   if (!description.contains("variants")) {
     throw_runtime_error(stem + ".json describes one kernel, and no variants", {},
                         "load it with load_kernel, or export it with export_multi");
   }
-  const Library library = open_library(stem);
+  const bool on_gpu = description.contains("gpu");
+  if (!on_gpu) check_cpu(description);
+  const Library library = on_gpu ? Library() : open_library(stem);
   MultiKernelFacts facts;
   facts.name = description.at("name").as_string();
   facts.target = description.at("target").as_string();
@@ -179,7 +183,7 @@ MultiKernel load_multi_kernel(const std::string& stem, PickOptions options) {
   const std::vector<BoundConstant> constants = constants_of(description, stem);
   std::vector<KernelVariant> variants;
   for (const Json& v : description.at("variants").elements()) {
-    variants.push_back(variant_of(v, facts.name, library, constants));
+    variants.push_back(variant_of(v, facts.name, stem, library, constants));
   }
   if (!options.measure && !options.choose) {
     options.choose = [picked = description.at("picked").as_string()](const PickQuery&) {

@@ -152,6 +152,27 @@ TEST_F(Export, AModelForAGpuBecomesALibrary) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/no"));
 }
 
+// On a fake GPU whose kernels do nothing, as in the next test.
+TEST_F(Export, VariantsForAGpuRaceThere) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const std::string stem = folder_ + "/mm";
+  const std::string command =
+      "export matmul:64x64x128 -o " + stem + " --dtype f16 --variants 3 --race-time 0.2";
+  const CommandResult r =
+      heddle_command(command + " --target cuda",
+                     "HEDDLE_LIBCUDA=" HEDDLE_TEST_FAKE_LIBCUDA " HEDDLE_FAKE_KERNELS=any");
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("mm.cubin"));
+  EXPECT_THAT(r.out, HasSubstr("picked"));
+  EXPECT_EQ(r.out.find("c++ -shared"), std::string::npos) << "nothing is to be linked";
+  EXPECT_EQ(load_multi_kernel(stem).variants().size(), 3U) << r.out;
+  EXPECT_NE(load_kernel(stem).cuda_program(), nullptr);
+  const CommandResult none = heddle_command(command + " --target cuda", "HEDDLE_LIBCUDA=/none.so");
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.err, HasSubstr("--variants needs a machine that runs the kernels"));
+  EXPECT_THAT(none.err, HasSubstr("/none.so"));
+}
+
 // On a fake GPU whose kernels do nothing.
 TEST_F(Export, TheKernelsOfARangeForAGpuAreRaced) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();

@@ -10,6 +10,7 @@
 #include "driver/driver_testing.h"
 #include "driver/program_args.h"
 #include "emulated_kernels.h"
+#include "heddle/runtime/cuda_program.h"
 #include "heddle/runtime/load_kernel.h"
 #include "heddle/support/file.h"
 #include "heddle/support/json.h"
@@ -141,6 +142,37 @@ TEST_F(Export, VariantsWithTheirPick) {
   const MultiKernel timed = load_multi_kernel(stem("multi"), asked);
   timed.call(arrays);
   EXPECT_EQ(timed.picks()[0].reason, PickReason::Measured);
+}
+
+// On a fake GPU, whose kernels do nothing in the race. Each variant then has its own emulated ones.
+TEST_F(Export, VariantsForAGpuWithTheirPick) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  cuda::FakeDriver driver;
+  driver.any_kernel = true;
+  const cuda::ScopedDriver scope(&driver.api());
+  const Target gpu = Target::cuda();
+  const Tensor block = conv_block();
+  const std::vector<MultiVariant> variants = {{"static", create_schedule({block}, gpu)},
+                                              {"again", create_schedule({block}, gpu)},
+                                              {"naive", naive_schedule({block}, gpu)}};
+  const ComputeDag dag({block});
+  const std::vector<Tensor> args = all_args(dag);
+  const PickRow pick = export_multi(variants, args, stem("multi"), {.name = "block"}, 5);
+  EXPECT_EQ(pick.reason, PickReason::Measured);
+  EXPECT_EQ(pick.variants.size(), 2U) << "two are one";
+  EXPECT_FALSE(std::filesystem::exists(stem("multi") + ".o"));
+  const MultiKernel all = load_multi_kernel(stem("multi"));
+  ASSERT_EQ(all.variants(), (std::vector<std::string>{"static", "naive"}));
+  EXPECT_NE(all.kernel("static").cuda_program()->cubin, all.kernel("naive").cuda_program()->cubin);
+  EXPECT_EQ(load_kernel(stem("multi")).cuda_program()->cubin,
+            all.kernel(pick.picked).cuda_program()->cubin);
+  for (const size_t v : {0, 2}) {
+    emulate_kernels(driver, lower_for_gpu(*variants[v].schedule, args, {.name = "block"}));
+    all.force(variants[v].name);
+    const std::vector<NDArray> arrays = call_arrays(dag);
+    all.call(arrays);
+    EXPECT_EQ(differs(dag, arrays, 1e-4), "") << variants[v].name;
+  }
 }
 
 TEST_F(Export, VariantsThatCannotRaceHereAreRefused) {

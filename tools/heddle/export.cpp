@@ -11,6 +11,7 @@
 #include "common/output_file.h"
 #include "common/variants.h"
 #include "heddle/network/export_network.h"
+#include "heddle/runtime/cuda.h"
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
 #include "subjects/family_subject.h"
@@ -35,9 +36,13 @@ std::string name_of(const std::string& path) {
 
 void check_raceable(const Target& target) {
   if (target.runs_here()) return;
-  throw_user_error("--variants needs a machine that runs the kernels, and the target is '" +
-                       to_string(target) + "'",
-                   {}, "leave --variants out, or export on a machine of that kind");
+  std::string why = ", and the target is '" + to_string(target) + "'";
+  if (target.is_cuda()) {
+    const std::string none = cuda::unavailable_reason();
+    why += none.empty() ? ", which the GPU of this machine does not run" : ": " + none;
+  }
+  throw_user_error("--variants needs a machine that runs the kernels" + why, {},
+                   "leave --variants out, or export on a machine of that kind");
 }
 
 void print_race(const PickRow& pick) {
@@ -116,17 +121,33 @@ int export_family(const ExportOptions& o, const Target& target) {
                         f.args);
 }
 
+/// The file of the kernel's code.
+std::string code_file(const ExportOptions& o, const Target& target) {
+  return o.output + (target.is_cuda() ? ".cubin" : ".o");
+}
+
+void print_files(const ExportOptions& o, const Problem& problem, const Target& target) {
+  const std::string code = code_file(o, target);
+  std::cout << code << ", " << std::filesystem::file_size(code) << " bytes, and " << o.output
+            << ".json: " << problem.subject << " for " << to_string(target) << "\n";
+}
+
+/// The command that makes a library of the code. The code of a GPU needs none.
+std::string link_line(const ExportOptions& o, const Target& target) {
+  if (target.is_cuda()) return "";
+  return "  c++ -shared -o " + o.output + ".so " + o.output + ".o -lmvec -lm\n";
+}
+
 int export_variants(const ExportOptions& o, const Problem& problem, const Target& target) {
   check_raceable(target);
   const PickRow pick = export_multi(variants_of(problem.outputs, target, o.variants),
                                     problem.args(), o.output, {.name = problem.subject}, o.seconds);
-  std::cout << o.output << ".o, " << std::filesystem::file_size(o.output + ".o") << " bytes, and "
-            << o.output << ".json: " << problem.subject << " for " << to_string(target) << "\n";
+  print_files(o, problem, target);
   print_race(pick);
   std::cout << "to call the pick, or one of the others, from C++, where no compiler is needed any "
                "more:\n"
-            << "  c++ -shared -o " << o.output << ".so " << o.output << ".o -lmvec -lm\n"
-            << "  heddle::Kernel kernel = heddle::load_kernel(\"" << o.output << "\");\n"
+            << link_line(o, target) << "  heddle::Kernel kernel = heddle::load_kernel(\""
+            << o.output << "\");\n"
             << "  heddle::MultiKernel all = heddle::load_multi_kernel(\"" << o.output
             << "\");  // heddle/runtime/load_kernel.h\n";
   return 0;
@@ -139,20 +160,16 @@ int run_export(const ExportOptions& o) {
   if (is_model(o.subject)) return export_model(o, target);
   if (is_family(o.subject)) return export_family(o, target);
   const Problem problem = make_problem(o.subject, dtype_of(o.dtype));
-  const std::string code = o.output + (target.is_cuda() ? ".cubin" : ".o");
-  for (const std::string& file : {code, o.output + ".json"}) check_writable(file);
+  for (const std::string& file : {code_file(o, target), o.output + ".json"}) check_writable(file);
   if (o.variants > 1) return export_variants(o, problem, target);
   const Schedule schedule = create_schedule(problem.outputs, target);
   export_kernel(schedule, problem.args(), o.output, {.name = problem.subject});
 
-  std::cout << code << ", " << std::filesystem::file_size(code) << " bytes, and " << o.output
-            << ".json: " << problem.subject << " for " << to_string(schedule.target()) << "\n"
-            << "schedule: " << schedule.provenance << "\n"
-            << "to call it from C++, where no compiler is needed any more:\n";
-  if (!target.is_cuda())
-    std::cout << "  c++ -shared -o " << o.output << ".so " << o.output << ".o -lmvec -lm\n";
-  std::cout << "  heddle::Kernel kernel = heddle::load_kernel(\"" << o.output
-            << "\");  // heddle/runtime/load_kernel.h\n";
+  print_files(o, problem, target);
+  std::cout << "schedule: " << schedule.provenance << "\n"
+            << "to call it from C++, where no compiler is needed any more:\n"
+            << link_line(o, target) << "  heddle::Kernel kernel = heddle::load_kernel(\""
+            << o.output << "\");  // heddle/runtime/load_kernel.h\n";
   return 0;
 }
 

@@ -24,11 +24,12 @@ void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
                    const std::string& stem, const BuildOptions& options = {});
 
 /// Writes several variants to one object, with the pick among them. Variants of equal code become
-/// one. They race here on random inputs for `seconds`, so the target must be a CPU like this
-/// machine's (User error). The pick is heddle_kernel_main, which load_kernel loads. The others are
+/// one. They race here on random inputs for `seconds`, so the target must be a CPU or GPU of this
+/// machine (User error). The pick is heddle_kernel_main, which load_kernel loads. The others are
 /// written beside it with their times, and load_multi_kernel loads them all, without a compiler and
-/// without timing unless that is requested. Returns the pick with its evidence. `variants` are
-/// schedules, of which the first is the static choice. All else is as in export_kernel.
+/// without timing unless that is requested. For a GPU the pick is `<stem>.cubin`, and each of the
+/// others a file `<stem>_<n>.cubin`. Returns the pick with its evidence. `variants` are schedules,
+/// of which the first is the static choice. All else is as in export_kernel.
 PickRow export_multi(const std::vector<MultiVariant>& variants, const std::vector<Tensor>& args,
                      const std::string& stem, const BuildOptions& options = {}, double seconds = 2);
 
