@@ -47,9 +47,10 @@ void throw_if_not_finite(const KernelCode& code, std::span<const NDArray> arrays
   std::string message = "kernel '" + code.name + "': ";
   if (!inputs.empty()) message += "input " + inputs;
   if (!outputs.empty()) message += (inputs.empty() ? "output " : "; output ") + outputs;
-  throw_runtime_error(message, {},
-                      inputs.empty() ? "its inputs are finite, so the values arise in this kernel"
-                                     : "look at what computes the inputs");
+  throw NotFinite(message,
+                  inputs.empty() ? "its inputs are finite, so the values arise in this kernel"
+                                 : "look at what computes the inputs",
+                  !inputs.empty());
 }
 
 }  // namespace heddle

@@ -59,6 +59,8 @@ TEST_F(Picks, AreListed) {
             2);
   write_file_atomic(folder_ + "/cc44.json", "{");
   EXPECT_THAT(run("list").err, HasSubstr("warning: "));
+  EXPECT_THAT(run("forget --stale").out, HasSubstr("forgot 1 pick and 1 damaged file"));
+  EXPECT_EQ(run("list").err, "");
   EXPECT_THAT(heddle_command("picks list", "HEDDLE_PICKS=off").err, HasSubstr("turned off"));
   EXPECT_EQ(heddle_command("picks list", "HEDDLE_PICKS=off").status, 2);
 }

@@ -54,6 +54,28 @@ TEST(BuildMulti, SchedulesAndAFunctionGiveWhatTheInterpreterGives) {
   }
 }
 
+// A NaN that the first call brings is an error, and no reason to prefer a function without checks.
+TEST(BuildMulti, ANaNOfTheCallDropsNoVariant) {
+  Product p;
+  MultiOptions o = options();
+  o.build.check_finite = true;
+  const auto zeros = [](std::span<const NDArray> x) { x[2].fill(0); };
+  const MultiKernel k =
+      build_multi({{"static", create_schedule({p.c})}, {"mine", zeros}}, {p.a, p.b, p.c}, o);
+  const float good = p.arrays[0].at<float>({3, 17});
+  p.arrays[0].at<float>({3, 17}) = std::nanf("");
+  try {
+    k.call(p.arrays);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.message, HasSubstr("input 'a' is NaN at [3, 17]"));
+  }
+  EXPECT_TRUE(k.picks().empty());
+  p.arrays[0].at<float>({3, 17}) = good;
+  k.force("static");
+  EXPECT_EQ(p.wrong(k), "");
+}
+
 TEST(BuildMulti, VariantsOfEqualCodeAreOne) {
   Product p, q;
   const MultiKernel k = build_multi(

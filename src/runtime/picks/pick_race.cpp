@@ -9,6 +9,7 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "runtime/clearly_faster.h"
+#include "runtime/finite_report.h"
 
 namespace heddle {
 namespace {
@@ -132,6 +133,10 @@ class Race {
         dropped = difference();
       }
       if (dropped.empty()) first_[i] = sample(i, 1);
+    } catch (const NotFinite& e) {
+      // Values that the call brings, or the declaration gives, are no fault of a variant.
+      if (e.of_inputs || reference_ < 0) throw;
+      dropped = e.message;
     } catch (const std::exception& e) {
       const auto* error = dynamic_cast<const Error*>(&e);
       dropped = error != nullptr ? error->message : e.what();

@@ -31,12 +31,15 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// A key becomes the name of a file, and users type it.
-void check_key(const std::string& key) {
-  const bool good = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
+bool is_key(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
   });
-  if (!good)
+}
+
+// A key becomes the name of a file, and users type it.
+void check_key(const std::string& key) {
+  if (!is_key(key))
     throw_user_error("'" + key + "' is no key of a pick", {}, "`heddle picks list` shows them");
 }
 
@@ -77,7 +80,7 @@ std::optional<PickRow> PickStore::find(const std::string& key, std::string* prob
   std::error_code error;
   if (!fs::exists(path, error)) return std::nullopt;
   try {
-    PickRow row = PickRow::from_json(Json::parse(read_file(path), path));
+    PickRow row = PickRow::from_json(Json::parse(read_file(path)));
     if (row.key == key) return row;
     if (problem != nullptr) *problem = path + ": the pick is of another key, '" + row.key + "'";
   } catch (const Error& e) {
@@ -111,6 +114,18 @@ bool PickStore::forget(const std::string& key) const {
     throw_runtime_error("cannot remove '" + path_of(key) + "': " + error.message());
   }
   return there;
+}
+
+int PickStore::forget_damaged() const {
+  int removed = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    const std::string key = entry.path().stem().string();
+    if (entry.path().extension() != kEnding || !is_key(key)) continue;
+    std::string problem;
+    if (!find(key, &problem) && !problem.empty() && forget(key)) ++removed;
+  }
+  return removed;
 }
 
 std::vector<PickRow> PickStore::all(std::vector<std::string>* problems) const {

@@ -142,10 +142,12 @@ int forget(const PicksOptions& o) {
     if (o.stale && stale_text(row).empty()) continue;
     if (store.forget(row.key)) gone.push_back(row.key);
   }
+  const int damaged = o.key.empty() ? store.forget_damaged() : 0;
   if (o.json) {
-    std::cout << Json::object({{"forgotten", gone}}).dump(1) << "\n";
+    std::cout << Json::object({{"forgotten", gone}, {"damaged", damaged}}).dump(1) << "\n";
   } else {
-    std::cout << "forgot " << count_text(static_cast<int64_t>(gone.size()), "pick") << " of "
+    std::cout << "forgot " << count_text(static_cast<int64_t>(gone.size()), "pick")
+              << (damaged > 0 ? " and " + count_text(damaged, "damaged file") : "") << " of "
               << store.folder() << "\n";
   }
   return 0;

@@ -12,6 +12,8 @@ namespace heddle::cli {
 namespace {
 
 constexpr size_t kMostCharts = 60;
+// Bars end here. With the whole length of a naive variant the others could not be told apart.
+constexpr double kLongestBar = 6;
 
 std::string times_text(double times) { return times > 0 ? ratio(times) : "-"; }
 
@@ -46,17 +48,21 @@ std::string chart(const std::vector<PickRow>& picks) {
     BarRow bars{title_of(row), {}};
     for (const VariantTimes& v : row.variants) {
       if (v.seconds.empty() || !v.dropped.empty()) continue;
-      const std::string text = v.name + ", " + format_time(v.median());
-      bars.lanes.push_back({{{v.median() / picked, v.name == row.picked ? "bar-best" : "bar-static",
-                              title_of(row) + ", " + text}},
-                            text});
+      const double times = v.median() / picked;
+      const std::string text = v.name + ", " + format_time(v.median()) +
+                               (v.name == row.picked ? "" : ", " + ratio(times));
+      bars.lanes.push_back(
+          {{{std::min(times, kLongestBar), v.name == row.picked ? "bar-best" : "bar-static",
+             title_of(row) + ", " + text}},
+           text});
     }
     rows.push_back(std::move(bars));
   }
   if (rows.empty()) return "";
-  std::string body = html_legend({{Key::Mark::Block, "bar-best", "the pick"},
-                                  {Key::Mark::Block, "bar-static", "other variants"}}) +
-                     bar_chart(rows, "time, as a multiple of the pick's", "times of variants");
+  std::string body =
+      html_legend({{Key::Mark::Block, "bar-best", "the pick"},
+                   {Key::Mark::Block, "bar-static", "other variants"}}) +
+      bar_chart(rows, "time, as a multiple of the pick's (bars end at 6)", "times of variants");
   if (left_out > 0)
     body += html_note(std::to_string(left_out) + " more picks are in the table only.");
   return body;
