@@ -3,8 +3,10 @@
 //   family_gpu check [COUNT] [SEED]   random families at random sizes against the interpreter
 //   family_gpu figures [SIZES] [SECONDS] [product|softmax]
 //                                     unseen sizes of a product and a softmax, in f16: a family and
-//                                     its first kernel against the static choice for each size,
-//                                     and against its tuned schedule, tuned for SECONDS in all
+//                                     its generic kernel against the static choice for each size.
+//                                     With SECONDS the sizes are tuned for so long in all, and the
+//                                     family for four times the share of one size, its race
+//                                     included
 //   family_gpu dispatch               what a family adds to a call before the launch
 #include <algorithm>
 #include <atomic>
@@ -21,7 +23,7 @@
 #include "heddle/heddle.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/cuda_timing.h"
-#include "heddle/search/tune.h"
+#include "heddle/search/tune_family.h"
 #include "heddle/support/rng.h"
 
 namespace {
@@ -154,6 +156,8 @@ int check(int count, uint64_t seed) {
 
 // ---- figures ----
 
+constexpr double kBudgets = 4;  // the family is tuned for the time of so many single sizes
+
 double seconds(const Kernel& kernel, const std::vector<std::vector<NDArray>>& sets) {
   cuda::TimingOptions options;
   options.cold_l2 = false;
@@ -195,7 +199,7 @@ std::vector<Kernel> tuned_kernels(const Subject& s, const std::vector<int64_t>& 
   std::vector<Kernel> kernels(sizes.size());
   in_threads(sizes.size(),
              [&](size_t i) { kernels[i] = build(report.tasks[i].schedule, tasks[i].args); });
-  std::printf("%d trials, %zu sizes, %.1f s\n", report.trials, sizes.size(),
+  std::printf("%d trials, %zu sizes, %.1f s in all\n", report.trials, sizes.size(),
               report.elapsed_seconds);
   return kernels;
 }
@@ -255,6 +259,22 @@ void compare_sizes(const Subject& s, const Compared& c) {
   std::fflush(stdout);
 }
 
+/// The family, tuned for so long with its race; 0: its static choices race for six seconds.
+FamilyResult family_of(const Subject& s, const Target& target, double seconds) {
+  FamilyOptions options;
+  options.target = target;
+  options.race_seconds = seconds > 0 ? 0.3 * seconds : 6;
+  const Timer timer;
+  TuneOptions tuning;
+  tuning.target = target;
+  tuning.budget = std::chrono::duration<double>(seconds);
+  FamilyResult result = seconds > 0 ? tune_family(s.dims, s.args, options, tuning)
+                                    : choose_family(s.dims, s.args, options);
+  std::printf("%sfamily: budget %.1f s, %.1f s with its builds\n", to_text(result).c_str(), seconds,
+              timer.elapsed_s());
+  return result;
+}
+
 void figures_of(const Subject& s, int count, double tuning) {
   const Dim& n = s.dims[0];
   const Target target = Target::cuda();
@@ -273,12 +293,8 @@ void figures_of(const Subject& s, int count, double tuning) {
   std::printf("%s, %s 1..%lld: static choices built in %.1f s\n", s.name.c_str(), n.name().c_str(),
               (long long)n.hi(), timer.elapsed_s());
   c.generic = build(family_schedule(outputs, usual_sizes(outputs), target), s.args);
-  FamilyOptions options;
-  options.target = target;
-  options.race_seconds = 6;
-  c.family = choose_family({n}, s.args, options);
-  std::printf("%s(%.1f s)\n", to_text(c.family).c_str(), timer.elapsed_s());
   c.tuned = tuned_kernels(s, c.sizes, target, tuning);
+  c.family = family_of(s, target, kBudgets * tuning / count);
   compare_sizes(s, c);
 }
 

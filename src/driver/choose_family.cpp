@@ -59,7 +59,7 @@ class FamilyChooser {
   }
 
   FamilyResult run() {
-    for (const FamilyPoint& p : family_points(dims_, options_)) add_candidates(p);
+    add_candidates();
     if (candidates_.empty()) throw_user_error(refused_);
     const std::vector<FamilyPoint> points = family::race_points(dims_, options_);
     std::vector<family::Raced> raced;
@@ -103,15 +103,22 @@ class FamilyChooser {
 
   Target target() const { return options_.target.value_or(Target::host()); }
 
-  /// Adds the static choice at the point, and the caller's candidate where there is one.
-  void add_candidates(const FamilyPoint& p) {
-    std::vector<SizeValue> near = values(p);
-    unless_refused(p, [&] { near = add_static(p, false); });
-    if (options_.scheduler.use_alternatives && !target().is_cuda())
-      unless_refused(p, [&] { add_static(p, true); });
+  /// Adds the static choice at each point, and the caller's candidates where there are any.
+  void add_candidates() {
+    const std::vector<FamilyPoint> points = family_points(dims_, options_);
+    std::vector<Instance> at;
+    for (const FamilyPoint& p : points) {
+      std::vector<SizeValue> near = values(p);
+      unless_refused(p, [&] { near = add_static(p, false); });
+      if (options_.scheduler.use_alternatives && !target().is_cuda())
+        unless_refused(p, [&] { add_static(p, true); });
+      if (options_.choose) at.push_back(at_sizes(outputs_, near));
+    }
     if (!options_.choose) return;
-    const Instance at = at_sizes(outputs_, near);
-    unless_refused(p, [&] { add_forms(p, " tuned", options_.choose(at, p)); });
+    say("tuning at " + std::to_string(at.size()) + " sizes");
+    const std::vector<Schedule> others = options_.choose(at);
+    for (size_t i = 0; i < points.size(); ++i)
+      unless_refused(points[i], [&] { add_forms(points[i], " tuned", others.at(i)); });
   }
 
   /// Returns the sizes that the choice was made at.

@@ -4,6 +4,7 @@
 
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
+#include "search/tune_apart.h"
 #include "search/tuner.h"
 #include "search/user_choices.h"
 
@@ -35,18 +36,18 @@ TaskResult untuned(const TuneTask& task) {
           .best_seconds = 0};
 }
 
-TuneReport run(std::vector<TuneTask> tasks, const TuneOptions& options) {
+TuneReport run(std::vector<TuneTask> tasks, const TuneOptions& options, Gains gains) {
   std::vector<TuneTask> with_work;
   for (const TuneTask& t : tasks) {
     if (has_elements(t)) with_work.push_back(t);
   }
-  if (with_work.size() == tasks.size()) return Tuner(std::move(tasks), options).run();
+  if (with_work.size() == tasks.size()) return Tuner(std::move(tasks), options, gains).run();
   TuneReport report;
   if (with_work.empty()) {
     report.ended = "converged";
     report.log = options.log;
   } else {
-    report = Tuner(std::move(with_work), options).run();
+    report = Tuner(std::move(with_work), options, gains).run();
   }
   for (size_t i = 0; i < tasks.size(); ++i) {
     if (has_elements(tasks[i])) continue;
@@ -55,7 +56,18 @@ TuneReport run(std::vector<TuneTask> tasks, const TuneOptions& options) {
   return report;
 }
 
+/// Runs, and lets create_schedule find the new records where it consults this log.
+TuneReport run_and_reload(std::vector<TuneTask> tasks, const TuneOptions& options, Gains gains) {
+  TuneReport report = run(std::move(tasks), options, gains);
+  if (!options.log.empty()) reload_tophub();
+  return report;
+}
+
 }  // namespace
+
+TuneReport tune_apart(std::vector<TuneTask> tasks, const TuneOptions& options) {
+  return run_and_reload(std::move(tasks), options, Gains::OfEachTask);
+}
 
 TuneReport tune_tasks(std::vector<TuneTask> tasks, const TuneOptions& options) {
   if (!options.choices.empty()) {
@@ -65,10 +77,7 @@ TuneReport tune_tasks(std::vector<TuneTask> tasks, const TuneOptions& options) {
           {}, "tune that task by itself");
     tasks[0] = with_choices(std::move(tasks[0]), options.choices);
   }
-  TuneReport report = run(std::move(tasks), options);
-  // create_schedule may consult this log. It must find the new records.
-  if (!options.log.empty()) reload_tophub();
-  return report;
+  return run_and_reload(std::move(tasks), options, Gains::OfTheSum);
 }
 
 TuneResult tune(const std::vector<Tensor>& outputs, const TuneOptions& options) {

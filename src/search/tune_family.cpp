@@ -3,8 +3,42 @@
 #include <algorithm>
 
 #include "heddle/support/error.h"
+#include "search/tune_apart.h"
 
 namespace heddle {
+namespace {
+
+std::string name_of(const Instance& at) {
+  std::string name;
+  for (const Tensor& t : at.outputs) {
+    name += name.empty() ? "" : "+";
+    name += t.name() + "[";
+    for (size_t d = 0; d < t.extents().size(); ++d)
+      name += (d ? "x" : "") + std::to_string(t.extents()[d]);
+    name += "]";
+  }
+  return name;
+}
+
+/// The best schedule of each instance. Points whose schedules are chosen at the same size share
+/// one.
+std::vector<Schedule> tuned_schedules(std::span<const Instance> at, const TuneOptions& tuning) {
+  std::vector<TuneTask> tasks;
+  std::vector<size_t> task_of;
+  for (const Instance& one : at) {
+    TuneTask task = make_task(name_of(one), one.outputs, *tuning.target, {}, *tuning.scheduler);
+    size_t t = 0;
+    while (t < tasks.size() && tasks[t].hash() != task.hash()) ++t;
+    task_of.push_back(t);
+    if (t == tasks.size()) tasks.push_back(std::move(task));
+  }
+  const TuneReport report = tune_apart(std::move(tasks), tuning);
+  std::vector<Schedule> schedules;
+  for (const size_t t : task_of) schedules.push_back(report.tasks.at(t).schedule);
+  return schedules;
+}
+
+}  // namespace
 
 FamilyResult tune_family(const std::vector<Dim>& dims, const std::vector<Tensor>& args,
                          const FamilyOptions& family, const TuneOptions& tuning) {
@@ -14,16 +48,13 @@ FamilyResult tune_family(const std::vector<Dim>& dims, const std::vector<Tensor>
   FamilyOptions options = family;
   if (tuning.target) options.target = tuning.target;
   if (tuning.scheduler) options.scheduler = *tuning.scheduler;
-  const auto points = static_cast<double>(family_points(dims, family).size());
-  const double search = std::max(tuning.budget.count() - family.race_seconds, 0.0);
-  options.choose = [&](const Instance& at, const FamilyPoint&) {
-    TuneOptions here = tuning;
-    here.budget = std::chrono::duration<double>(search / points);
-    here.target = options.target;
-    here.scheduler = options.scheduler;
-    here.scheduler->use_alternatives = false;
-    return tune(at.outputs, here).schedule;
-  };
+  TuneOptions here = tuning;
+  here.budget = std::max(tuning.budget - std::chrono::duration<double>(family.race_seconds),
+                         std::chrono::duration<double>(0));
+  here.target = options.target.value_or(Target::host());
+  here.scheduler = options.scheduler;
+  here.scheduler->use_alternatives = false;
+  options.choose = [&](std::span<const Instance> at) { return tuned_schedules(at, here); };
   return choose_family(dims, args, options);
 }
 

@@ -64,6 +64,11 @@ TuneReport Tuner::run() {
   return out;
 }
 
+double Tuner::weight_of(const TaskRun& run) const {
+  const double seconds = run.best_seconds();
+  return gains_ == Gains::OfEachTask && seconds > 0 ? run.task.weight / seconds : run.task.weight;
+}
+
 void Tuner::measure_static() {
   if (ended_.empty()) announce_static_choices(0);
   std::vector<SchedulerTask> tasks;
@@ -81,7 +86,7 @@ void Tuner::measure_static() {
       }
     }
     auto at = std::find(shapes.begin(), shapes.end(), run.shape_class);
-    tasks.push_back({.weight = run.task.weight,
+    tasks.push_back({.weight = weight_of(run),
                      .flops = run.task.flops(),
                      .similar = static_cast<int>(at - shapes.begin()),
                      .start_seconds = run.best_seconds(),

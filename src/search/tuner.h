@@ -18,9 +18,13 @@
 
 namespace heddle {
 
+/// Where the next round goes: where sum(weight x time) falls most, or for tasks that are not parts
+/// of one call, where a task gains the largest share of its own time, times its weight.
+enum class Gains : uint8_t { OfTheSum, OfEachTask };
+
 class Tuner {
  public:
-  Tuner(std::vector<TuneTask> tasks, const TuneOptions& options);
+  Tuner(std::vector<TuneTask> tasks, const TuneOptions& options, Gains gains = Gains::OfTheSum);
   TuneReport run();
 
  private:
@@ -32,6 +36,8 @@ class Tuner {
 
   // The search (tuner.cpp).
   void measure_static();
+  /// The weight of a task in the choice of the next round.
+  double weight_of(const TaskRun& run) const;
   void doubt(const TaskRun& run, const std::string& message);
   void search();
   bool round(int task, int count);
@@ -93,6 +99,7 @@ class Tuner {
   };
 
   const TuneOptions& options_;
+  const Gains gains_;
   TuneClock own_clock_;
   TuneClock& clock_;
   double total_;  ///< the budget in seconds; may be infinite

@@ -194,7 +194,8 @@ std::vector<TaskResult> Tuner::finish() {
   std::iota(order.begin(), order.end(), 0);
   auto gain = [&](int i) {
     const TaskProgress& p = runs_[static_cast<size_t>(i)].progress;
-    return p.weight * (p.static_seconds - p.best_seconds);
+    const double gained = p.weight * (p.static_seconds - p.best_seconds);
+    return gains_ == Gains::OfEachTask && p.static_seconds > 0 ? gained / p.static_seconds : gained;
   };
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return gain(a) > gain(b); });
   double need = 0;

@@ -27,8 +27,9 @@ void check_what_for(const TuneTask& task, const TuneOptions& options) {
 
 }  // namespace
 
-Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options)
+Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options, Gains gains)
     : options_(options),
+      gains_(gains),
       own_clock_(options.budget.count()),
       clock_(options.clock ? *options.clock : own_clock_),
       total_(clock_.left_s()),

@@ -27,6 +27,7 @@ class CudaFamily : public ::testing::Test {
  protected:
   void SetUp() override {
     HEDDLE_SKIP_WITHOUT_NVRTC();
+    driver_.any_kernel = true;  // of schedules with several
     driver_.kernels["kernel"] = {.buffers = 3, .body = {}, .seconds = seconds_of};
   }
 
@@ -41,7 +42,7 @@ class CudaFamily : public ::testing::Test {
     TuneOptions tuning;
     tuning.target = an_h200();
     tuning.measurer = measurer.get();
-    tuning.max_trials = 4;
+    tuning.max_trials = 12;
     tuning.batch = 4;
     tuning.budget = std::chrono::seconds(60);
     tuning.warm_start = false;
@@ -72,7 +73,7 @@ class CudaFamily : public ::testing::Test {
 
 TEST_F(CudaFamily, IsTunedRacedAndKeepsTheBest) {
   const FamilyResult f = tuned(2);
-  for (const char* line : {"chosen at n=1: ", "chosen at n=64: ", "chosen at n=64 tuned: ",
+  for (const char* line : {"chosen at n=1: ", "chosen at n=64: ", "tuning at 3 sizes", " tuned: ",
                            "raced at n=1\n", "raced at n=64\n"})
     EXPECT_THAT(log_, HasSubstr(line));
   EXPECT_GT(f.rows.size(), 3U) << "sizes between the points";

@@ -14,6 +14,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,10 +46,10 @@ struct FamilyOptions {
   std::optional<Target> target = {};
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
   BuildOptions build = {};
-  /// Another schedule of the declaration at one point, beside that of create_schedule; may be
-  /// empty. `at` may be a size near the point, where the choice of create_schedule holds for all
-  /// sizes.
-  std::function<Schedule(const Instance& at, const FamilyPoint& point)> choose = {};
+  /// Other schedules, one for each of `at`, beside those of create_schedule; may be empty. `at` is
+  /// the declaration at each point, or at a size near it, where the choice of create_schedule holds
+  /// for all sizes.
+  std::function<std::vector<Schedule>(std::span<const Instance> at)> choose = {};
   std::function<void(const std::string&)> progress =
       {};  ///< called with a line of text for each step
 };

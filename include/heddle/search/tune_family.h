@@ -9,9 +9,10 @@
 
 namespace heddle {
 
-/// Tunes the declaration at each of family_points(dims, family) for an equal share of the budget of
-/// `tuning`, less the time of the race. The static choices at these points race too. The target is
-/// the one of `tuning`. Tuned schedules are of no alternative; the static choices may be.
+/// Tunes the declaration at family_points(dims, family), all of them together, within the budget of
+/// `tuning` less the time of the race. Rounds go where a size gains the largest share of its time.
+/// The static choices at these points race too. The target is the one of `tuning`. Tuned schedules
+/// are of no alternative; the static choices may be.
 /// Throws what choose_family throws.
 FamilyResult tune_family(const std::vector<Dim>& dims, const std::vector<Tensor>& args,
                          const FamilyOptions& family = {}, const TuneOptions& tuning = {});
