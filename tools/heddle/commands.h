@@ -15,6 +15,7 @@ int run_list(const ListOptions& options);
 
 struct ExplainOptions {
   std::string subject;
+  std::vector<std::string> dims;  ///< of a model, in addition to those of the subject
   std::string dtype = "f32";
   int threads = 0;  ///< 0: as the target says
   std::vector<std::string> show;
@@ -35,7 +36,8 @@ int run_explain(const ExplainOptions& options);
 
 struct ExportOptions {
   std::string subject;
-  std::string output;  ///< `.o` and `.json` are added to it; of a model, a folder
+  std::vector<std::string> dims;  ///< of a model, in addition to those of the subject
+  std::string output;             ///< `.o` and `.json` are added to it; of a model, a folder
   std::string dtype = "f32";
   int threads = 0;  ///< 0: as the target says
   std::string target = "llvm -mcpu=native";
@@ -59,6 +61,7 @@ int run_bench(const BenchOptions& options);
 
 struct TuneRequest {
   std::vector<std::string> subjects, workloads;
+  std::vector<std::string> dims;  ///< of models, in addition to those of the subjects
   std::string budget = "60s";
   std::string log;    ///< empty: named after the subjects
   std::string dtype;  ///< empty: f32, or as the list of workloads says
@@ -169,6 +172,7 @@ int run_picks(const PicksOptions& options);
 
 struct ProfileOptions {
   std::string subject;
+  std::vector<std::string> dims;  ///< of a model, in addition to those of the subject
   std::string dtype = "f32";
   int threads = 0;  ///< 0: as the target says
   std::string target = "llvm -mcpu=native";

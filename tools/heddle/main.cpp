@@ -10,6 +10,7 @@
 #include "options.h"
 #include "subjects/arguments.h"
 #include "subjects/family_subject.h"
+#include "subjects/model_subject.h"
 
 namespace heddle::cli {
 namespace {
@@ -113,6 +114,14 @@ void add_subcommands(CLI::App& app, Requests* r) {
   add_worker(app);
 }
 
+/// Writes the dimensions of models into their subjects.
+void apply_dims(Requests* r) {
+  r->explain.subject = with_dims(r->explain.subject, r->explain.dims);
+  r->exported.subject = with_dims(r->exported.subject, r->exported.dims);
+  r->profile.subject = with_dims(r->profile.subject, r->profile.dims);
+  for (std::string& subject : r->tune.subjects) subject = with_dims(subject, r->tune.dims);
+}
+
 /// Runs the subcommand that the line named. Returns the exit status.
 int run_subcommand(const CLI::App& app, const Requests& r, char** argv) {
   if (app.got_subcommand("list")) return run_list(r.list);
@@ -150,6 +159,7 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
     return explain_parse_error(app, error);
   }
+  apply_dims(&requests);
   return run_subcommand(app, requests, argv);
 }
 

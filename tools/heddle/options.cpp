@@ -16,6 +16,14 @@ void add_passes(CLI::App* c, std::string& passes) {
 
 }  // namespace
 
+void add_dims_option(CLI::App* c, std::vector<std::string>& dims) {
+  c->add_option(
+       "--dims", dims,
+       "Extents of the model's open dimensions: batch=1,sequence=128; ranges: sequence=1..128")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
 void add_range_options(CLI::App* c, std::vector<std::string>& sizes, int& max_kernels) {
   c->add_option("--sizes", sizes,
                 "Sizes of a range that are expected, with how often: 1*9,17,512; of two ranges: "
@@ -58,6 +66,7 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
   c->add_option("--target", o.target, "Machine to schedule and compile for (llvm -mcpu=native)");
   c->add_flag("--naive", o.naive, "The naive schedule in place of the static choice");
   c->add_flag("--allow-tf32", o.allow_tf32, "Let products of f32 on a GPU round to tf32");
+  add_dims_option(c, o.dims);
   add_passes(c, o.passes);
   c->add_option("--node", o.node,
                 "Explain this node of a model, by its number in the list of nodes, as a subject is "
@@ -92,6 +101,7 @@ void add_export(CLI::App& app, ExportOptions& o) {
                 "model and of a subject with ranges, the folder to write in")
       ->type_name("PATH")
       ->required();
+  add_dims_option(c, o.dims);
   c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
   c->add_option("--threads", o.threads, "Threads to schedule for (all cores)")
       ->check(CLI::Range(1, 1024));
@@ -199,11 +209,7 @@ void add_run(CLI::App& app, RunOptions& o) {
       ->allow_extra_args(false);
   c->add_option("-o,--output", o.outputs, "Write an output: NAME=FILE.npy, repeated")
       ->allow_extra_args(false);
-  c->add_option(
-       "--dims", o.dims,
-       "Extents of the model's open dimensions: batch=1,sequence=128; ranges: sequence=1..128")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  add_dims_option(c, o.dims);
   c->add_option("--batch", o.batch,
                 "The first dimension of every input, in place of what the file says")
       ->check(CLI::Range(1, 1 << 20));
@@ -252,6 +258,7 @@ void add_profile(CLI::App& app, ProfileOptions& o) {
   CLI::App* c = app.add_subcommand("profile", "Show where the time of a network is spent");
   c->add_option("subject", o.subject, "A network: an ONNX file, MODEL.onnx:batch=1, or a name")
       ->required();
+  add_dims_option(c, o.dims);
   c->add_option("--dtype", o.dtype, "f32, f16 or bf16 (f32)");
   c->add_option("--threads", o.threads, "Threads of the kernels (all cores)")
       ->check(CLI::Range(1, 1024));

@@ -27,6 +27,9 @@ void add_onnx(CLI::App& app, OnnxListOptions& o);
 void add_fleet(CLI::App& app, FleetRequest& o);
 void add_worker(CLI::App& app);
 
+/// --dims: the extents of a model's open dimensions.
+void add_dims_option(CLI::App* c, std::vector<std::string>& dims);
+
 /// The options of a range of sizes: which sizes are expected, and how many kernels are kept.
 void add_range_options(CLI::App* c, std::vector<std::string>& sizes, int& max_kernels);
 

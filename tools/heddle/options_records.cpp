@@ -13,6 +13,7 @@ void add_tune(CLI::App& app, TuneRequest& o) {
                 "Such as matmul:512x512x512; several share the time. See `heddle list`. Or an ONNX "
                 "file, with extents: net.onnx:batch=1. Or one subject over a range of sizes: "
                 "matmul:1..2048x768x768, or 8..512/8 for multiples of 8");
+  add_dims_option(c, o.dims);
   c->add_option("--workloads", o.workloads, "Lists of workloads: matmul, conv, ..., all")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -63,6 +64,7 @@ void add_tune(CLI::App& app, TuneRequest& o) {
       "  heddle tune --workloads conv --budget 10m --threads 1 --json results.json\n"
       "  heddle tune softmax:4096x4096 --trials 200 --policy random --seed 3\n"
       "  heddle tune matmul:4096x4096x4096 --target cuda --dtype bf16\n"
+      "  heddle tune bert.onnx --dims batch=1,seq=1..512 --target cuda --dtype f16\n"
       "  heddle tune conv2d:c=64,h=56,k=64 --target 'llvm -mcpu=znver3 -threads=8' --fleet "
       "ray://head:10001");
 }

@@ -83,6 +83,14 @@ OnnxOptions options_of(const std::string& subject) {
 
 bool is_model(const std::string& subject) { return path_length(subject) > 0; }
 
+std::string with_dims(const std::string& subject, const std::vector<std::string>& dims) {
+  if (dims.empty()) return subject;
+  if (!is_model(subject))
+    throw_user_error("--dims is for the dimensions of an ONNX file, and '" + subject + "' is none",
+                     {}, "write the sizes of a subject into it: matmul:1..2048x768x768");
+  return subject + (path_length(subject) == subject.size() ? ":" : ",") + join(dims, ",");
+}
+
 void refuse_ranges(const std::string& subject, const std::string& what) {
   if (!is_model(subject)) return;
   const OnnxOptions options = options_of(subject);
