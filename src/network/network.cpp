@@ -14,6 +14,7 @@
 #include "network/network_bytes.h"
 #include "network/network_impl.h"
 #include "network/passes/concat_in_place.h"
+#include "network/shared_weights.h"
 #include "network/step_plan.h"
 
 namespace heddle {
@@ -116,11 +117,19 @@ void Network::Impl::add_tasks(const network::ExtractedNode& node) {
   AutoSchedulerOptions direct = options;
   direct.use_alternatives = false;  // they have other stages at other sizes
   family::SizePoints points = family::size_points(node.task_outputs, sizes, target);
+  std::vector<family::NearChoice> choices;
+  for (const std::vector<SizeValue>& point : points.points) {
+    choices.push_back(family::choice_near(
+        node.task_outputs, family::without_lucky_sizes(point, target), target, direct));
+  }
+  for (size_t i = choices.size(); i-- > 1;) {
+    if (network::streams_weights_once(choices[i - 1].schedule, choices[i].schedule) &&
+        network::drop_point(points, i - 1))
+      choices.erase(choices.begin() + static_cast<std::ptrdiff_t>(i - 1));
+  }
   std::vector<std::string> chosen_at;
   std::vector<std::vector<SizeValue>> chosen;
-  for (const std::vector<SizeValue>& point : points.points) {
-    const family::NearChoice near = family::choice_near(
-        node.task_outputs, family::without_lucky_sizes(point, target), target, direct);
+  for (const family::NearChoice& near : choices) {
     const Instance here = at_sizes(node.task_outputs, near.at);
     chosen_at.push_back(family::sizes_text(near.at));
     chosen.push_back(near.at);

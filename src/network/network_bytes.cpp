@@ -8,21 +8,24 @@
 
 namespace heddle::network {
 
-int64_t weight_bytes(const Schedule& schedule) {
+std::vector<Tensor> weights_of(const Schedule& schedule) {
   const ComputeDag& dag = schedule.dag();
   const auto constant = [&](int s) {
     const Operation& op = dag.stage(s);
     return op.is_placeholder() ? op.is_constant() : dag.info(s).precomputable;
   };
-  int64_t bytes = 0;
+  std::vector<Tensor> weights;
   for (int s = 0; s < dag.size(); ++s) {
     const std::vector<int>& readers = dag.info(s).consumers;
     if (!constant(s) || std::all_of(readers.begin(), readers.end(), constant)) continue;
-    for (int o = 0; o < dag.stage(s).num_outputs(); ++o) {
-      const Tensor t = dag.stage(s).output(o);
-      bytes += t.size() * t.dtype().bytes();
-    }
+    for (int o = 0; o < dag.stage(s).num_outputs(); ++o) weights.push_back(dag.stage(s).output(o));
   }
+  return weights;
+}
+
+int64_t weight_bytes(const Schedule& schedule) {
+  int64_t bytes = 0;
+  for (const Tensor& t : weights_of(schedule)) bytes += t.size() * t.dtype().bytes();
   return bytes;
 }
 

@@ -8,9 +8,12 @@
 
 namespace heddle::network {
 
-/// Bytes of the values that depend on constants alone and that calls of this schedule read: weights
-/// as declared, or what a rewriting of the graph makes of them (Winograd's are 2.25 or 4 times as
+/// The values that depend on constants alone and that calls of this schedule read: weights as
+/// declared, or what a rewriting of the graph makes of them (Winograd's are 2.25 or 4 times as
 /// large).
+std::vector<Tensor> weights_of(const Schedule& schedule);
+
+/// Their bytes.
 int64_t weight_bytes(const Schedule& schedule);
 
 /// Tells the tasks what all weights of the network take (TuneTask::network_bytes).

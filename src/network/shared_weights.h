@@ -1,0 +1,19 @@
+// Kernels of one node over dimensions that read its weights in one layout.
+#pragma once
+
+#include "driver/size_points.h"
+#include "heddle/schedule/schedule.h"
+
+namespace heddle::network {
+
+/// Whether `one`, a schedule of a task for a CPU, uses each weight once, as a product of one row
+/// does, and reads them in another layout than `more`, the schedule at a larger size. Both layouts
+/// would be in memory, and in exported files. Where the weights do not fit L2, the time of one row
+/// is that of reading them in either layout, so `more` can run in place of `one`.
+bool streams_weights_once(const Schedule& one, const Schedule& more);
+
+/// Leaves a point out, at whose sizes the one for the next larger sizes runs from then on. Returns
+/// false, and changes nothing, where it is the last one of its dimension.
+bool drop_point(family::SizePoints& points, size_t point);
+
+}  // namespace heddle::network

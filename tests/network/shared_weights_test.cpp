@@ -1,0 +1,67 @@
+// Kernels over sizes read weights in one layout: for one row the kernel for several runs.
+#include "network/shared_weights.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "heddle/heddle.h"
+#include "network/sizes_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Product {
+  Dim rows = dim("rows", 1, 300);
+  Tensor x = placeholder({rows, 80}, f32, "x");
+  Tensor w = constant(NDArray::random({80, 96}, f32, 3), "w");
+  Axis k = reduce_axis(80, "k");
+  Tensor y =
+      compute({rows, 96}, [&](Axis i, Axis j) { return sum(x(i, k) * w(k, j), k); }, "product");
+
+  Network with_l2(int64_t bytes) const {
+    Target target = Target::host();
+    target.cores = 1;
+    target.l2_bytes = bytes;
+    return Network({y}, target);
+  }
+};
+
+TEST(SharedWeights, OneRowRunsTheKernelForSeveralWhereTheWeightsExceedL2) {
+  const Product p;
+  const Network large = p.with_l2(8 << 20), small = p.with_l2(8 << 10);
+  EXPECT_THAT(large.tasks()[0].name, HasSubstr("rows = 1"));
+  EXPECT_THAT(small.tasks()[0].name, Not(HasSubstr("rows = 1")));
+  EXPECT_EQ(small.tasks().size() + 1, large.tasks().size());
+  EXPECT_THAT(small.to_text(), HasSubstr("rows 1 to "));
+  const NetworkKernel kernel = small.build({p.x, p.y});
+  for (const int64_t n : {1, 2, 6, 7, 8, 9, 46, 300})
+    EXPECT_EQ(wrong_at(kernel, {p.y}, {p.x, p.y}, {{p.rows, n}}), "") << n;
+  // Tiles of columns may be padded to whole vectors.
+  EXPECT_LT(kernel.build_report().prepared_bytes, 2 * 80 * 96 * 4);
+}
+
+TEST(SharedWeights, ADroppedPointGivesItsSizesToTheNext) {
+  const Product p;
+  const std::vector<Var> sizes = sizes_of({p.y});
+  family::SizePoints points = family::size_points({p.y}, sizes, Target::host());
+  const auto chosen_at = [&](int64_t rows) {
+    const int at = variant_at(points.tree, std::vector<int64_t>{rows});
+    return points.points.at(static_cast<size_t>(at)).at(0).value;
+  };
+  ASSERT_EQ(points.points.size(), 4U);
+  const int64_t second = chosen_at(2), third = chosen_at(second + 1);
+  EXPECT_EQ(chosen_at(1), 1);
+  EXPECT_TRUE(network::drop_point(points, 0));
+  EXPECT_EQ(chosen_at(1), second);
+  EXPECT_EQ(chosen_at(300), 300);
+  EXPECT_TRUE(network::drop_point(points, 0));
+  EXPECT_EQ(chosen_at(2), third);
+  EXPECT_FALSE(network::drop_point(points, 1)) << "nothing is left for its sizes";
+  EXPECT_EQ(points.points.size(), 2U);
+}
+
+}  // namespace
+}  // namespace heddle::testing
