@@ -160,11 +160,12 @@ class Recipe {
     const int image = operands_.image->producer;
     // What pads for pooling along other axes is computed where it is read: by vectors, from the
     // caches.
-    const bool padded =
-        std::find(g_.operands.begin(), g_.operands.end(), image) != g_.operands.end();
+    const auto is_in = [&](const std::vector<int>& list) {
+      return std::find(list.begin(), list.end(), image) != list.end();
+    };
+    const bool keeps = operands_.filter || !is_in(g_.operands) || problem_.taps_last > 1;
     std::optional<StageRef> window;
-    if (operands_.filter || !padded || problem_.taps_last > 1)
-      window = t_.stage(image).cache_read({acc});
+    if (keeps && !is_in(g_.inlined)) window = t_.stage(image).cache_read({acc});
     const Tile of_out = cut(out);
     std::vector<Loop> order = of_out.outer;
     order.insert(order.end(), of_out.inner.begin(), of_out.inner.end());

@@ -173,7 +173,7 @@ TEST_F(Horizontal, BarriersOfSmallerBlocksCountTheirOwnThreads) {
 }
 
 TEST_F(Horizontal, AProgramMayBeSeveralParts) {
-  const Tensor x = placeholder({3, 100}, f32, "x");
+  const Tensor x = placeholder({8, 100}, f32, "x");
   const Tensor y = ops::softmax(x);
   const GpuProgram one = lowered({y}), parts[] = {one, one};
   const GpuProgram joined = gpu::join_programs("twice", parts);
@@ -181,8 +181,8 @@ TEST_F(Horizontal, AProgramMayBeSeveralParts) {
   EXPECT_FALSE(joined.args[0] == joined.args[2]);
   std::vector<NDArray> arrays;
   for (const uint64_t seed : {1, 2}) {
-    arrays.push_back(NDArray::random({3, 100}, f32, seed));
-    arrays.push_back(NDArray::zeros({3, 100}, f32));
+    arrays.push_back(NDArray::random({8, 100}, f32, seed));
+    arrays.push_back(NDArray::zeros({8, 100}, f32));
   }
   for (const uint64_t seed : {0, 1, 2, 3}) {
     emulate(joined, arrays, {.seed = seed});

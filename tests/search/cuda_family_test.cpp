@@ -73,8 +73,8 @@ class CudaFamily : public ::testing::Test {
 
 TEST_F(CudaFamily, IsTunedRacedAndKeepsTheBest) {
   const FamilyResult f = tuned(2);
-  for (const char* line : {"chosen at n=1: ", "chosen at n=64: ", "tuning at 3 sizes", " tuned: ",
-                           "raced at n=1\n", "raced at n=64\n"})
+  for (const char* line : {"chosen at n=1: ", "chosen at n=64: ", "tuning at 3 sizes",
+                           " tuned: ", "raced at n=1\n", "raced at n=64\n"})
     EXPECT_THAT(log_, HasSubstr(line));
   EXPECT_GT(f.rows.size(), 3U) << "sizes between the points";
   EXPECT_GT(f.candidates, 3);

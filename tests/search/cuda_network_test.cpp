@@ -1,5 +1,5 @@
-// `heddle tune MODEL --dims batch=1..4 --target cuda`, on an emulated GPU: all kernels of a range are
-// tuned, nothing is asked of a GPU that it cannot do, and builds of the range find the records.
+// `heddle tune MODEL --dims batch=1..4 --target cuda`, on an emulated GPU: all kernels of a range
+// are tuned, nothing is asked of a GPU that it cannot do, and builds of the range find the records.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

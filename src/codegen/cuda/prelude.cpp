@@ -7,6 +7,7 @@
 #include "codegen/cuda/float8_text.h"
 #include "codegen/cuda/group_text.h"
 #include "codegen/cuda/mma_text.h"
+#include "codegen/cuda/short_extrema_text.h"
 #include "codegen/cuda/wgmma_text.h"
 #include "heddle/support/error.h"
 
@@ -172,46 +173,6 @@ constexpr Helper kHelpers[] = {
 })"},
     {"min_f64", "", false, R"($ double min_f64(double a, double b) { return a < b || a != a ? a : b; })"},
     {"max_f64", "", false, R"($ double max_f64(double a, double b) { return a > b || a != a ? a : b; })"},
-    {"min_f16", "min_f32 f32_from_f16 f16_from_f32", false,
-     R"($ unsigned short min_f16(unsigned short a, unsigned short b) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  unsigned short r;
-  asm("min.NaN.f16 %0, %1, %2;" : "=h"(r) : "h"(a), "h"(b));
-  return r;
-#else
-  return f16_from_f32(min_f32(f32_from_f16(a), f32_from_f16(b)));
-#endif
-})"},
-    {"max_f16", "max_f32 f32_from_f16 f16_from_f32", false,
-     R"($ unsigned short max_f16(unsigned short a, unsigned short b) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  unsigned short r;
-  asm("max.NaN.f16 %0, %1, %2;" : "=h"(r) : "h"(a), "h"(b));
-  return r;
-#else
-  return f16_from_f32(max_f32(f32_from_f16(a), f32_from_f16(b)));
-#endif
-})"},
-    {"min_bf16", "min_f32 f32_from_bf16 bf16_from_f32", false,
-     R"($ unsigned short min_bf16(unsigned short a, unsigned short b) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  unsigned short r;
-  asm("min.NaN.bf16 %0, %1, %2;" : "=h"(r) : "h"(a), "h"(b));
-  return r;
-#else
-  return bf16_from_f32(min_f32(f32_from_bf16(a), f32_from_bf16(b)));
-#endif
-})"},
-    {"max_bf16", "max_f32 f32_from_bf16 bf16_from_f32", false,
-     R"($ unsigned short max_bf16(unsigned short a, unsigned short b) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  unsigned short r;
-  asm("max.NaN.bf16 %0, %1, %2;" : "=h"(r) : "h"(a), "h"(b));
-  return r;
-#else
-  return bf16_from_f32(max_f32(f32_from_bf16(a), f32_from_bf16(b)));
-#endif
-})"},
     // The error is at most 2 ulp over the full range. Exact division has a slow path.
     {"div_f32", "", true, R"($ float div_f32(float a, float b) {
   float r;
@@ -561,7 +522,8 @@ constexpr Family kFamilies[] = {
      [](std::string_view) { return std::string_view("shared_address TensorMap"); }, true},
     {group_text, group_names, group_needs, true},
     {mma8_text, mma8_names, [](std::string_view) { return std::string_view(); }, true},
-    {float8_text, float8_names, float8_needs, false}};
+    {float8_text, float8_names, float8_needs, false},
+    {short_extrema_text, short_extrema_names, short_extrema_needs, false}};
 
 const Family* family_of(std::string_view name) {
   const auto* found = std::find_if(std::begin(kFamilies), std::end(kFamilies),
