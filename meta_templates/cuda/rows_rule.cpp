@@ -133,6 +133,18 @@ std::vector<int64_t> rows_of_blocks(const RowSharing& sharing) {
   return powers_of_two(1, parts ? rows_of_block(sharing.options.front()) : 16);
 }
 
+namespace {
+
+// The number of rows in a block. Few short rows make smaller blocks of whole warps: where the last
+// warp is not whole, reductions go through shared memory.
+int64_t chosen_rows(const RowProblem& p, int64_t threads) {
+  int64_t rows = rows_of_block(threads);
+  while (threads < kWarp && rows > p.rows && rows / 2 * threads % kWarp == 0) rows /= 2;
+  return rows;
+}
+
+}  // namespace
+
 Choice reduce_rows_rule(const RowProblem& p, int64_t wanted) {
   const RowSharing sharing = share_rows(p);
   const auto& offered = sharing.options;
@@ -145,7 +157,7 @@ Choice reduce_rows_rule(const RowProblem& p, int64_t wanted) {
         : threads == kWarp ? "a short row: a warp has it in few vectors"
         : p.heavy          ? "two vectors a thread, 512 threads at most"
                            : "four vectors a thread, all under way");
-  c.set("rows_per_block", given ? 1 : rows_of_block(threads),
+  c.set("rows_per_block", given ? 1 : chosen_rows(p, threads),
         "warps that need no barrier share a block");
   c.set("cluster", 1, "rows enough for a block each");
   c.set("unroll", given ? kMostUnroll : std::min(kMostUnroll, sharing.rounds(threads)),
@@ -179,7 +191,7 @@ NamedFeatures RowGroupProblem::features() const {
 Choice row_group_rule(const RowGroupProblem& p) {
   const RowSharing sharing = p.sharing();
   Spread s{threads_of_row(p.row), 1};
-  const int64_t rows = rows_of_block(s.threads);
+  const int64_t rows = chosen_rows(p.row, s.threads);
   if (!p.fits(sharing, s.threads, 1, rows)) s = spread(p, sharing, s.threads);
   const bool stays = p.fits(sharing, s.threads, s.blocks, rows);
   Choice c;

@@ -11,7 +11,9 @@
 //
 // Neighbouring threads have neighbouring vectors of the last axis. Each element of the image is
 // loaded once by a thread, and again by those of neighbouring tiles, from the caches. Pooling of
-// images whose channels are innermost keeps no window. Knobs: lanes,
+// padded
+// images whose channels are innermost keeps no window: the padding is computed where it is read.
+// Knobs: lanes,
 // tile_x and tile_y (points of a thread along the last two axes of the window that are no vectors),
 // threads.
 #include <algorithm>
@@ -114,9 +116,9 @@ Choice rule(const Problem& p) {
   const auto enough = [&](int64_t tile) { return p.points >= tile * kThreadsOfSm * p.gpu.sms; };
   while (lanes > 2 && !enough(lanes)) lanes /= 2;
   for (const int64_t n : {2, 3, 4, 5}) {
-    if (rows ? p.x % n != 0 : n % 2 != 0) continue;
-    if (n <= p.x && p.fits(lanes, n, y) && enough(lanes * n * y)) x = n;
-    if (n == 2 && n <= p.y && p.fits(lanes, x, n) && enough(lanes * x * n)) y = n;
+    const bool of_x = rows ? p.x % n == 0 : n % 2 == 0, of_y = n == 2 && (!rows || p.y % n == 0);
+    if (of_x && n <= p.x && p.fits(lanes, n, y) && enough(lanes * n * y)) x = n;
+    if (of_y && n <= p.y && p.fits(lanes, x, n) && enough(lanes * x * n)) y = n;
   }
   return Choice()
       .set("lanes", lanes, "neighbouring points along the last axis, as vectors")

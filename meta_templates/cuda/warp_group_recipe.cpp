@@ -305,9 +305,9 @@ bool takes_warp_groups(const ComputeDag& dag, const StageGroup& g, const TensorC
   if (!gpu.has_wgmma() || gpu.threads_per_block < kFewestThreads) return false;
   if (shape.view()) return takes_windows(dag, g, shape);
   // Each of the four warps of a group has 16 rows: of no more rows in all, three warps would have
-  // none.
-  constexpr int64_t kWarpRows = 16;
-  if (shape.axes().rows <= kWarpRows) return false;
+  // none. The index of a single step is a constant, by which lowering does not recognise a box.
+  constexpr int64_t kWarpRows = 16, kLeastDepth = 8;
+  if (shape.axes().rows <= kWarpRows || shape.axes().depth < kLeastDepth) return false;
   for (size_t o = 0; o < 2; ++o) {
     const Access& a = o == 0 ? *shape.axes().row : *shape.axes().vector;
     const bool sixteen_bytes = shape.layout(o).vector >= 4 * shape.pack();

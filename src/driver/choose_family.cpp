@@ -116,9 +116,19 @@ class FamilyChooser {
     }
     if (!options_.choose) return;
     say("tuning at " + std::to_string(at.size()) + " sizes");
-    const std::vector<Schedule> others = options_.choose(at);
+    std::vector<Schedule> others;
+    try {
+      others = options_.choose(at);
+    } catch (const Error& e) {
+      if (e.kind != ErrorKind::User) throw;
+      say("tuning failed, and the static choices remain: " + e.message);
+      return;
+    }
+    if (others.size() != points.size())
+      throw_user_error("FamilyOptions::choose returned " + std::to_string(others.size()) +
+                       " schedules for " + std::to_string(points.size()) + " sizes");
     for (size_t i = 0; i < points.size(); ++i)
-      unless_refused(points[i], [&] { add_forms(points[i], " tuned", others.at(i)); });
+      unless_refused(points[i], [&] { add_forms(points[i], " tuned", others[i]); });
   }
 
   /// Returns the sizes that the choice was made at.
@@ -224,7 +234,12 @@ class FamilyChooser {
     std::vector<int64_t> sizes;
     for (const family::Raced& r : raced) sizes.push_back(r.sizes[0]);
     std::sort(sizes.begin(), sizes.end());
-    const double budget = options_.race_seconds / static_cast<double>(raced.size());
+    // A quarter of the race's time for all bisections between neighbouring sizes.
+    int64_t longest = 2;
+    for (size_t i = 1; i < sizes.size(); ++i) longest = std::max(longest, sizes[i] - sizes[i - 1]);
+    const double steps =
+        static_cast<double>(kept.candidates.size()) * std::log2(static_cast<double>(longest));
+    const double budget = options_.race_seconds / 4 / steps;
     family::find_boundaries(kept.result.tree, sizes, [&](int below, int above, int64_t size) {
       const std::vector<int> two = {kept.candidates[static_cast<size_t>(below)],
                                     kept.candidates[static_cast<size_t>(above)]};

@@ -34,26 +34,61 @@ std::vector<Var> sizes_of_call(const std::vector<Tensor>& args) {
   return sizes;
 }
 
+/// A call knows the sizes of its arguments only.
+void check_sizes(const std::vector<Tensor>& outputs, const std::vector<Var>& of_call) {
+  for (const Var& s : sizes_of(outputs)) {
+    const auto is_it = [&](const Var& v) { return v.same_as(s); };
+    if (std::none_of(of_call.begin(), of_call.end(), is_it))
+      throw_user_error("no argument has an extent over '" + s->name + "'", {},
+                       "the extents of the arguments say what sizes a call has");
+  }
+}
+
+/// Points without a kernel get that of the next point that has one, or of the one before.
+void fill_gaps(std::vector<int>& variant_of) {
+  for (size_t i = variant_of.size(); i-- > 1;) {
+    if (variant_of[i - 1] < 0) variant_of[i - 1] = variant_of[i];
+  }
+  for (size_t i = 1; i < variant_of.size(); ++i) {
+    if (variant_of[i] < 0) variant_of[i] = variant_of[i - 1];
+  }
+}
+
 }  // namespace
 
 FamilyKernel generic_family(const std::vector<Tensor>& args, const Target& target,
                             const AutoSchedulerOptions& scheduler, const BuildOptions& options) {
   const std::vector<Tensor> outputs = outputs_of(args);
-  family::SizePoints points = family::size_points(outputs, sizes_of_call(args), target);
+  const std::vector<Var> sizes = sizes_of_call(args);
+  check_sizes(outputs, sizes);
+  family::SizePoints points = family::size_points(outputs, sizes, target);
   std::vector<FamilyKernel::Variant> variants;
   std::vector<std::string> steps;
   std::vector<int> variant_of;  // for each point; different sizes may have the same schedule
-  for (const std::vector<SizeValue>& point : points.points) {
+  const auto add = [&](const std::vector<SizeValue>& point) {
     const family::NearChoice near =
         family::choice_near(outputs, family::without_lucky_sizes(point, target), target, scheduler);
     const Schedule schedule = family::shared_at_all_sizes(near.schedule, outputs);
     std::string text = schedule.to_json().at("steps").dump();
     const auto known = std::find(steps.begin(), steps.end(), text);
-    variant_of.push_back(static_cast<int>(known - steps.begin()));
-    if (known != steps.end()) continue;
-    steps.push_back(std::move(text));
-    variants.push_back({family::sizes_text(near.at), build(schedule, args, options)});
+    const auto variant = static_cast<int>(known - steps.begin());
+    if (known == steps.end()) {
+      variants.push_back({family::sizes_text(near.at), build(schedule, args, options)});
+      steps.push_back(std::move(text));
+    }
+    variant_of.push_back(variant);
+  };
+  for (size_t i = 0; i < points.points.size(); ++i) {
+    try {
+      add(points.points[i]);
+    } catch (const Error& e) {
+      // What is chosen at one size may not hold for all.
+      const bool last = i + 1 == points.points.size();
+      if (e.kind != ErrorKind::User || (last && variants.empty())) throw;
+      variant_of.push_back(-1);
+    }
   }
+  fill_gaps(variant_of);
   for (SizeTreeNode& node : points.tree) {
     if (node.size < 0) node.variant = variant_of[static_cast<size_t>(node.variant)];
   }

@@ -176,8 +176,13 @@ class Contest {
 void race(const Network& network, std::vector<network::Candidate>& candidates, double seconds,
           const TuneClock& clock, PassChoice& choice) {
   Contest contest(network, clock);
-  contest.run(candidates, kShareOfFinal * seconds);
-  choice.times = contest.decide();
+  try {
+    contest.run(candidates, kShareOfFinal * seconds);
+    choice.times = contest.decide();
+  } catch (const Error&) {
+    choice.times.problems = contest.problems();
+    throw;
+  }
   choice.times.problems = contest.problems();
   if (choice.times.verdict == "faster") choice.options = contest.best().pass_options();
 }

@@ -87,11 +87,13 @@ class TotalRace {
   int decide(size_t task, const Totals& totals) {
     std::vector<MeasureResult>& results = results_[task];
     if (totals.twice.empty()) return 0;
-    const double base = median_of(totals.with[0]);
-    const double rest = base - std::max(median_of(totals.twice) - base, kLeastSeconds);
+    const double base = median_of(totals.with[0]), own = median_of(totals.twice) - base;
+    for (MeasureResult& r : results) r.seconds.clear();
+    // The task cannot be seen in the time of the call.
+    if (own <= kLeastSeconds) return 0;
+    const double rest = base - own;
     std::vector<MeasureResult> racing;
     for (size_t v = 0; v < results.size(); ++v) {
-      results[v].seconds.clear();
       for (const double s : totals.with[v])
         results[v].seconds.push_back(std::max(s - rest, kLeastSeconds));
       // Those that were dropped have fewer times, and do not win.

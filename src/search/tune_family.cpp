@@ -49,7 +49,7 @@ FamilyResult tune_family(const std::vector<Dim>& dims, const std::vector<Tensor>
   if (tuning.target) options.target = tuning.target;
   if (tuning.scheduler) options.scheduler = *tuning.scheduler;
   TuneOptions here = tuning;
-  here.budget = std::max(tuning.budget - std::chrono::duration<double>(family.race_seconds),
+  here.budget = std::max(tuning.budget - std::chrono::duration<double>(1.25 * family.race_seconds),
                          std::chrono::duration<double>(0));
   here.target = options.target.value_or(Target::host());
   here.scheduler = options.scheduler;

@@ -16,6 +16,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
+TEST(TuneCommand, DimensionsNeedAModel) {
+  const CommandResult r = heddle_command("tune --workloads conv --dims batch=4");
+  EXPECT_EQ(r.status, 2) << r.out;
+  EXPECT_THAT(r.err, ::testing::HasSubstr("no model is to be tuned"));
+}
+
 TEST(OnnxCommand, ListsWhatIsSupportedAndWhatIsNot) {
   const CommandResult r = heddle_command("onnx --coverage");
   if (!onnx_available()) {

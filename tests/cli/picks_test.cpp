@@ -58,9 +58,11 @@ TEST_F(Picks, AreListed) {
                           [](const Json& j) { return j.at("valid").as_bool(); }),
             2);
   write_file_atomic(folder_ + "/cc44.json", "{");
+  write_file_atomic(folder_ + "/cc55.json", "{\"pick\": 1000}");  // of a newer Heddle
   EXPECT_THAT(run("list").err, HasSubstr("warning: "));
   EXPECT_THAT(run("forget --stale").out, HasSubstr("forgot 1 pick and 1 damaged file"));
-  EXPECT_EQ(run("list").err, "");
+  EXPECT_THAT(run("list").err, HasSubstr("version 1000"));
+  EXPECT_THAT(run("list").err, Not(HasSubstr("cc44")));
   EXPECT_THAT(heddle_command("picks list", "HEDDLE_PICKS=off").err, HasSubstr("turned off"));
   EXPECT_EQ(heddle_command("picks list", "HEDDLE_PICKS=off").status, 2);
 }

@@ -48,6 +48,14 @@ TEST(GenericFamily, TwoDimensionsHaveKernelsToo) {
   }
 }
 
+TEST(GenericFamily, SizesOfNoArgumentAreRefused) {
+  const Dim n = dim("n", 1, 9), m = dim("m", 1, 9);
+  const Axis k = reduce_axis(m, "k");
+  const Tensor x = placeholder({n}, f32, "x");
+  const Tensor y = compute({n}, [&](Axis i) { return sum(x(i) * cast(f32, k), k); }, "y");
+  EXPECT_NE(error_of([&] { generic_family({x, y}); }).find("extent over 'm'"), std::string::npos);
+}
+
 TEST(GenericFamily, ConstantShapesAreRefused) {
   const Tensor x = placeholder({4}, f32, "x");
   const Tensor y = compute({4}, [&](Axis i) { return x(i) + 1.f; }, "y");

@@ -26,6 +26,20 @@ TEST(CudaVectors, RowsOfPartsOfWarps) {
     EXPECT_EQ(g.main[0].block[1], 16) << name;
   }
 }
+
+// The last rows of a number that no block divides: the lanes of a row are named, because others may
+// be elsewhere. Few rows make blocks of whole warps.
+TEST(CudaVectors, LanesOfARowExchangeValuesAmongThemselves) {
+  const std::string text = emit_cuda(static_choice(row_program("softmax", 4097, 72, f16)));
+  EXPECT_EQ(text.find("__activemask"), std::string::npos) << text;
+  EXPECT_NE(text.find("__shfl_xor_sync(0xffu << (ty * 8 & 31), "), std::string::npos) << text;
+  for (const int64_t rows : {8, 10, 13}) {
+    const GpuProgram few = static_choice(row_program("softmax", rows, 64, f16));
+    EXPECT_EQ(few.main[0].block[0] * few.main[0].block[1], 64) << rows;
+    EXPECT_NE(emit_cuda(few).find("__shfl_xor_sync"), std::string::npos) << rows;
+  }
+}
+
 // Which operand an element comes from is the same for whole vectors, or its coordinates in other
 // dimensions are no affine functions.
 TEST(CudaVectors, PiecesAreReadByVectors) {

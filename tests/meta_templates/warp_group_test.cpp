@@ -162,6 +162,15 @@ TEST(WarpGroups, ProductsOfTheRowsOfOneWarpStayWithMmaSync) {
   EXPECT_TRUE(offered(17));
 }
 
+TEST(WarpGroups, OuterProductsAreNone) {
+  const AutoSchedulerOptionsScope scope(options());
+  for (const int64_t depth : {1, 2, 7}) {
+    const selftest::RandomProgram p = product({bf16, true, false}, 4096, 4096, depth);
+    const Schedule s = create_schedule(p.outputs, h200(), options());
+    EXPECT_THAT(to_string(lower_gpu(s, p.args())), Not(HasSubstr("wgmma"))) << depth;
+  }
+}
+
 TEST(WarpGroups, BatchesAndEpilogues) {
   check(product({}, 40, 72, 72, 3), {});
   selftest::RandomProgram p = product({}, 72, 72, 80);

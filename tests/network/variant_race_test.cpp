@@ -168,6 +168,13 @@ TEST(WholeCalls, SeesSmallGainsThroughDriftAndNoise) {
   expect_small_gains(net);
 }
 
+TEST(WholeCalls, ATaskThatTheCallHidesHasNoTime) {
+  FakeNetwork net = whole({{1.0, 0.9}, {0.0, 0.0}});
+  const JointRace::Verdict v = net.race();
+  EXPECT_THAT(v.winners, ElementsAre(1, 0));
+  for (const MeasureResult& r : v.results[1]) EXPECT_TRUE(r.seconds.empty());
+}
+
 TEST(WholeCalls, ATaskRacesBesideTheWinnersBeforeIt) {
   // Either change gains. Together they lose what one has gained.
   FakeNetwork net = whole({{1.0, 0.9}, {1.0, 0.8}});

@@ -119,6 +119,10 @@ void apply_dims(Requests* r) {
   r->explain.subject = with_dims(r->explain.subject, r->explain.dims);
   r->exported.subject = with_dims(r->exported.subject, r->exported.dims);
   r->profile.subject = with_dims(r->profile.subject, r->profile.dims);
+  if (!r->tune.dims.empty() && r->tune.subjects.empty()) {
+    throw_user_error("--dims names dimensions of a model, and no model is to be tuned", {},
+                     "name one: heddle tune net.onnx --dims batch=4");
+  }
   for (std::string& subject : r->tune.subjects) subject = with_dims(subject, r->tune.dims);
 }
 

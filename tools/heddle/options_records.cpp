@@ -242,8 +242,9 @@ void add_picks(CLI::App& app, PicksOptions& o) {
   CLI::App* forget = add("forget", "Remove picks, so that the next call measures again");
   forget->add_option("key", o.key, "The beginning of a key");
   forget->add_flag("--stale", o.stale,
-                   "Remove picks that are not valid here: those of another build or machine");
-  forget->add_flag("--all", o.all, "Remove all picks");
+                   "Remove picks that are not valid here: those of another build or machine, "
+                   "and files that are no picks");
+  forget->add_flag("--all", o.all, "Remove all picks, and files that are none");
   forget->footer(
       "Examples:\n"
       "  heddle picks forget 3f2a\n"

@@ -42,13 +42,15 @@ struct FamilyOptions {
   /// The sizes that are expected. Empty: those of `points`, each as often. A long histogram is
   /// thinned out: the sizes are its quantiles, or for several dimensions the most frequent ones.
   std::vector<FamilyPoint> histogram = {};
-  double race_seconds = 4;  ///< seconds for the whole race
+  /// Seconds of the race at all sizes. The sizes at which kernels hand over are then found by
+  /// bisection, in a quarter of it more.
+  double race_seconds = 4;
   std::optional<Target> target = {};
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
   BuildOptions build = {};
   /// Other schedules, one for each of `at`, beside those of create_schedule; may be empty. `at` is
   /// the declaration at each point, or at a size near it, where the choice of create_schedule holds
-  /// for all sizes.
+  /// for all sizes. A User error that it throws leaves the schedules of create_schedule.
   std::function<std::vector<Schedule>(std::span<const Instance> at)> choose = {};
   std::function<void(const std::string&)> progress =
       {};  ///< called with a line of text for each step

@@ -52,7 +52,8 @@ class PickStore {
   void remember(const PickRow& row) const;
   /// Removes the pick of a key. Returns whether there was one.
   bool forget(const std::string& key) const;
-  /// Removes files of picks that cannot be read. Returns their number.
+  /// Removes files that are no picks, such as torn ones. Picks of a newer Heddle, and files that
+  /// cannot be read, stay. Returns their number.
   int forget_damaged() const;
   /// All picks, the latest first. `problems`, where given, gets a line for each damaged file.
   std::vector<PickRow> all(std::vector<std::string>* problems = nullptr) const;

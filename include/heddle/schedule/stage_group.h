@@ -24,8 +24,9 @@ struct StageGroup {
   std::vector<int> inlined;  ///< always substituted into their readers
   std::vector<int>
       tunable;  ///< in topological order; scheduled after the output stage, as attached groups
-  /// Operands of the anchor that only change indices (transpositions). They are inlined after the
-  /// meta-templates have written their steps, so a packed copy of one is computed from its source.
+  /// Operands of the anchor that only change indices (transpositions), and padding that its windows
+  /// slide over. They are inlined after the meta-templates have written their steps, so a copy of
+  /// one (packed, or a window in registers) is computed from its source.
   std::vector<int> operands;
   /// The tunable stages whose rows correspond one to one to the rows of the anchor, with another
   /// product among their producers (attention). A block of rows goes through all of them while it

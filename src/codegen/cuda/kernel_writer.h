@@ -57,6 +57,8 @@ class KernelWriter {
   void statement(const Stmt& s);
   void loop(const For& f);
   void grid_loop(const For& f);
+  bool parts_of_warp(size_t dim) const;
+  std::string mask_of_row() const;
   void serial_loop(const For& f);
   void allocate(const Allocate& a);
   int64_t shared_offset(const Buffer& b) const;

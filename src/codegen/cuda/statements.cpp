@@ -95,6 +95,21 @@ void KernelWriter::loop(const For& f) {
   }
 }
 
+// Whether the first dimension of the block is an aligned part of a warp, all of whose lanes take
+// the same branch where dimension `dim` is cut.
+bool KernelWriter::parts_of_warp(size_t dim) const {
+  return dim > 0 && kernel_.block[0] < 32 && 32 % kernel_.block[0] == 0;
+}
+
+// The lanes that the first dimension of the block has beside this one.
+std::string KernelWriter::mask_of_row() const {
+  const int64_t lanes = kernel_.block[0];
+  const std::string row =
+      kernel_.block[2] > 1 ? "(ty + tz * " + std::to_string(kernel_.block[1]) + ")" : "ty";
+  return lane_mask(static_cast<int>(lanes)) + " << (" + row + " * " + std::to_string(lanes) +
+         " & 31)";
+}
+
 void KernelWriter::grid_loop(const For& f) {
   const bool thread = is_thread(f.loop);
   const auto dim = static_cast<size_t>(grid_dim(f.loop));
@@ -126,7 +141,11 @@ void KernelWriter::grid_loop(const For& f) {
         !thread || (kernel_.block[0] % 32 == 0 && (dim > 0 || (extent && *extent % 32 == 0)));
     const bool first_lanes = dim == 0 && extent && *extent < 32 && outer == kAllLanes &&
                              kernel_.block[1] * kernel_.block[2] == 1;
-    if (!whole) warp_mask_ = first_lanes ? lane_mask(static_cast<int>(*extent)) : "__activemask()";
+    if (!whole) {
+      warp_mask_ = first_lanes          ? lane_mask(static_cast<int>(*extent))
+                   : parts_of_warp(dim) ? mask_of_row()
+                                        : "__activemask()";
+    }
     block("if (" + name.s + " < " + limit + ") {", f.body);
     line("}");
     warp_mask_ = outer;
@@ -219,7 +238,7 @@ void KernelWriter::let(const Let& first) {
     lets.push_back(l);
     values.push_back(l->value);
   }
-  begin(values, true);
+  begin(values, lets.size() > 1);
   for (const Let* l : lets) define(*l);
   flush();
   statement(lets.back()->body);

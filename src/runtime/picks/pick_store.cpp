@@ -51,6 +51,24 @@ void make_folder(const std::string& folder) {
                       "name another one in HEDDLE_PICKS, or set it to off");
 }
 
+// Whether a file is no pick of any version. One that cannot be read now, or that a newer Heddle
+// wrote, may be a good one.
+bool is_damaged(const std::string& path) {
+  std::string text;
+  try {
+    text = read_file(path);
+  } catch (const Error&) {
+    return false;
+  }
+  try {
+    const Json json = Json::parse(text);
+    if (json.at("pick").as_int() <= PickRow::kVersion) PickRow::from_json(json);
+  } catch (const Error&) {
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 PickLock::~PickLock() {
@@ -122,8 +140,7 @@ int PickStore::forget_damaged() const {
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     const std::string key = entry.path().stem().string();
     if (entry.path().extension() != kEnding || !is_key(key)) continue;
-    std::string problem;
-    if (!find(key, &problem) && !problem.empty() && forget(key)) ++removed;
+    if (is_damaged(entry.path().string()) && forget(key)) ++removed;
   }
   return removed;
 }
