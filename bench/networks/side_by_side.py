@@ -7,8 +7,9 @@
 The names are those of export_models.py, whose networks have random weights. Each network is
 exported to ONNX once for each batch. Heddle's library (`heddle export`, the static choice or
 records) and ONNX Runtime run that file; PyTorch runs the module itself, eager and by
-torch.compile. A round calls each of them once, in an order that changes from round to round; the
-figures are medians over rounds, so that a busy machine disturbs all alike. Answers are compared
+torch.compile. A round lets each of them run, in an order that changes from round to round: after a
+pause one call that is not timed, and one that is. The figures are medians over rounds, so that a
+busy machine disturbs all alike. Answers are compared
 first: exit status 1 where one differs from PyTorch's by more than 1e-3 of the largest output.
 Needs requirements.txt.
 """
@@ -82,14 +83,21 @@ def worst_difference(calls):
     return worst
 
 
+# Seconds in which the threads of the one that ran before stop waiting actively. On as many cores as
+# threads they would take a core from the next one.
+PAUSE = 0.1
+
+
 def race(calls, seconds):
-    """Seconds of a call: medians of rounds in which each runs once."""
+    """Seconds of a call: medians of rounds in which each runs twice, the second time timed."""
     times = {name: [] for name in calls}
     order = list(calls)
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[order[0]]) < 5:
         random.shuffle(order)
         for name in order:
+            time.sleep(PAUSE)
+            calls[name]()
             begin = time.perf_counter()
             calls[name]()
             times[name].append(time.perf_counter() - begin)
