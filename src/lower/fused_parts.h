@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/ir/simplify.h"
 #include "heddle/ir/stmt.h"
 
 namespace heddle {
@@ -27,9 +28,16 @@ class FusedParts {
   Stmt put_back(Stmt body) const;
   /// The parts that take_out has found.
   std::vector<Part> parts() const { return {known_.begin() + 1, known_.end()}; }
+  /// The loop's variable as its only part.
+  const Part& whole() const { return known_.front(); }
+  /// `ranges` with what those of the loop's variable and of its parts say of each other: of f in
+  /// [8, 9] with f % 2 = 0, f / 2 = 4 and so f = 8.
+  Ranges narrowed(Ranges ranges) const;
 
  private:
   Expr take_out(const Expr& e);
+  /// The sum of two parts that is `whole`, such as f / 14 * 14 + f % 14, or no expression.
+  Expr sum_of_parts(const Part& whole) const;
   /// The variable for `e` where it is a part; else `e`.
   Expr part_of(const Expr& e);
   std::vector<Part> known_;  // the loop's own variable, then the parts

@@ -17,11 +17,11 @@ class Finder {
     if (!s) return;
     ++nodes;
     if (const For* f = s.as<For>()) {
-      minima(f->extent);
-      Interval r = range_of(f->extent, inner_);
-      inner_.set(f->var, {0, r.max == Interval::kPosInf ? r.max : std::max<int64_t>(r.max - 1, 0)});
       const bool lanes = f->loop == LoopKind::Vectorized,
                  copies = lanes || f->loop == LoopKind::Unrolled;
+      minima(f->extent, copies);
+      Interval r = range_of(f->extent, inner_);
+      inner_.set(f->var, {0, r.max == Interval::kPosInf ? r.max : std::max<int64_t>(r.max - 1, 0)});
       if (lanes) lanes_.push_back(f->var);
       if (copies) copies_.push_back(f->var);
       run(f->body);
@@ -81,20 +81,24 @@ class Finder {
     });
   }
 
-  // A loop to min(n - v*32 + 31, 63) / 32 has one iteration before the last v.
-  void minima(const Expr& extent) {
+  // A loop to min(n - v*32 + 31, 63) / 32 has one iteration before the last v. Loops of which
+  // copies are made need a constant extent, such as that of min(9 - v*2, 2) before the last v.
+  void minima(const Expr& extent, bool copies) {
     visit(extent, [&](const Expr& x) {
       const Binary* b = x.as<Binary>();
-      if (!b || b->op != BinaryOp::Min || !uses_var(x, v_) || sizes_in(x).empty()) return;
+      if (!b || b->op != BinaryOp::Min || !uses_var(x, v_)) return;
       const bool first = as_int(b->a) != nullptr;
       const Expr &fixed = first ? b->a : b->b, &other = first ? b->b : b->a;
       if (!as_int(fixed)) return;
+      const bool of_sizes = !sizes_in(x).empty();
+      if (!of_sizes && !copies) return;
       // Longer loops keep their condition: a cut would copy all of their body.
       RewriteMemo memo;
-      if (!is_const(simplify(replaced(extent, x, fixed, memo)), 1)) return;
+      if (of_sizes && !is_const(simplify(replaced(extent, x, fixed, memo)), 1)) return;
       const size_t before = atoms.size();
-      add(fixed <= other, false);
+      add(fixed <= other, !of_sizes);
       if (atoms.size() == before) return;
+      atoms.back().copied |= !of_sizes;
       atoms.back().minimum = x;
       atoms.back().where_true = fixed;
       atoms.back().where_false = other;

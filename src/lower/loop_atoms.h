@@ -14,8 +14,9 @@ struct LoopAtom {
   int64_t coefficient = 0;
   Interval inner;       ///< range of the part that varies inside the loop
   Expr outer;           ///< the part that is fixed while the loop runs
-  bool clamp = false;   ///< the arm of a min or max in an index, not a condition
-  bool copied = false;  ///< it varies over a loop of which copies are made (unrolled, vectorized)
+  bool clamp = false;   ///< the arm of a min or max in an index or an extent, not a condition
+  bool copied = false;  ///< it varies over a loop of which copies are made (unrolled, vectorized),
+                        ///< or decides the extent of one
   /// A minimum in the extent of an inner loop, and its arms where the condition holds or does not.
   Expr minimum{}, where_true{}, where_false{};
 };

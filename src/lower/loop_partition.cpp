@@ -44,8 +44,8 @@ class Partitioner {
   Stmt cut_exactly(const For& f, const std::vector<LoopAtom>& atoms, const Ranges& ranges) const;
   Stmt cut_before_tail(const For& f, const std::vector<LoopAtom>& atoms,
                        const Ranges& ranges) const;
-  Stmt branch(const Stmt& body, const std::vector<FusedParts::Part>& parts, size_t next,
-              const Ranges& ranges, int most_nodes) const;
+  Stmt branch(const Stmt& body, const FusedParts& fused, const std::vector<FusedParts::Part>& parts,
+              size_t next, const Ranges& ranges, int most_nodes) const;
   Stmt partition_fused(const For& f, const Ranges& ranges) const;
   bool on_gpu_;
 };
@@ -155,41 +155,47 @@ Stmt Partitioner::partition_loop(const For& f, const Ranges& ranges) const {
 
 // A copy of `body` for each range of the part in which the same conditions hold, with `most_nodes`
 // nodes in all. Conditions that only inner serial loops decide are left to those loops.
-Stmt Partitioner::branch(const Stmt& body, const std::vector<FusedParts::Part>& parts, size_t next,
+Stmt Partitioner::branch(const Stmt& body, const FusedParts& fused,
+                         const std::vector<FusedParts::Part>& parts, size_t next,
                          const Ranges& ranges, int most_nodes) const {
   if (next == parts.size()) return partition(body, ranges);
   const auto& [part, of, extent] = parts[next];
   LoopAtoms atoms = find_loop_atoms(part, body);
-  std::erase_if(atoms.list, [](const LoopAtom& a) { return !a.copied; });
+  std::erase_if(atoms.list,
+                [&](const LoopAtom& a) { return !a.copied || (on_gpu_ && a.minimum.defined()); });
   std::set<int64_t> cuts = constant_cuts(atoms.list, extent);
   const int copies = static_cast<int>(cuts.size()) + 1;
   if (copies == 1 || copies > kMaxSegments || atoms.nodes * copies > most_nodes)
-    return branch(body, parts, next + 1, ranges, most_nodes);
+    return branch(body, fused, parts, next + 1, ranges, most_nodes);
   cuts.insert(extent);
   Stmt out;
   for (auto to = cuts.rbegin(); to != cuts.rend(); ++to) {
     const auto below = std::next(to);
     Ranges here = ranges;
     here.set(part, {below == cuts.rend() ? 0 : *below, *to - 1});
-    const Stmt copy = branch(simplify(body, here), parts, next + 1, here, most_nodes / copies);
+    here = fused.narrowed(std::move(here));
+    const Stmt copy =
+        branch(simplify(body, here), fused, parts, next + 1, here, most_nodes / copies);
     out = out ? make_if(part.expr() < Expr(*to), copy, out) : copy;
   }
   return out;
 }
 
-// Each of the fused loops could have been cut on its own.
+// Each of the fused loops could have been cut on its own. A parallel loop stays one loop, and has
+// branches instead.
 Stmt Partitioner::partition_fused(const For& f, const Ranges& ranges) const {
   const int64_t* n = as_int(f.extent);
   if (!n) return {};
   FusedParts fused(f.var, *n);
   const Stmt body = fused.take_out(f.body);
-  const std::vector<FusedParts::Part> parts = fused.parts();
+  std::vector<FusedParts::Part> parts = fused.parts();
+  if (f.loop == LoopKind::Parallel) parts.push_back(fused.whole());
   if (parts.empty()) return {};
   Ranges inside = ranges;
   inside.set(f.var, {0, *n - 1});
   for (const FusedParts::Part& p : parts) inside.set(p.var, {0, p.extent - 1});
   return make_for(f.var, f.extent, f.loop,
-                  fused.put_back(branch(body, parts, 0, inside, kMaxNodes)));
+                  fused.put_back(branch(body, fused, parts, 0, inside, kMaxNodes)));
 }
 
 // Loops around operations of a GPU's matrix unit are not cut. Their tiles are always full, with

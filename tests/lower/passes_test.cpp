@@ -102,6 +102,54 @@ for j in 0..2 {
 )");
 }
 
+// Nine vectors in five blocks of two: the last block has one.
+TEST(LoopPartition, AParallelLoopBranchesWhereAnUnrolledLoopWouldVaryInLength) {
+  const auto nest = [&](LoopKind inner) {
+    return loop(i, 5, loop(j, min(9 - i * 2, Expr(2)), store(i * 2 + j, 0.f), inner),
+                LoopKind::Parallel);
+  };
+  EXPECT_EQ(to_string(loop_partition(nest(LoopKind::Unrolled))), R"(parallel for i in 0..5 {
+  if i < 4 {
+    unrolled for j in 0..2 {
+      C[i*2 + j] = 0.0f
+    }
+  } else {
+    C[8] = 0.0f
+  }
+}
+)");
+  const Stmt serial = nest(LoopKind::Serial);
+  EXPECT_EQ(to_string(loop_partition(serial)), to_string(serial)) << "no copies need its length";
+}
+
+// Row i / 5 has nine vectors in five blocks i % 5 of two. Of all rows together, the last block
+// lacks one more where 19 - 2i is 1, which only i = 9 has.
+TEST(LoopPartition, WhatIsKnownOfThePartsOfAFusedLoopIsKnownOfTheLoop) {
+  const Stmt tile = make_block(
+      {loop(j, min(9 - floormod(i, 5) * 2, Expr(2)), store(i * 2 + j, 0.f), LoopKind::Unrolled),
+       loop(j, min(19 - i * 2, Expr(2)), store(floordiv(i, 5) + j, 1.f), LoopKind::Unrolled)});
+  EXPECT_EQ(to_string(loop_partition(loop(i, 10, tile, LoopKind::Parallel))),
+            R"(parallel for i in 0..10 {
+  if floormod(i, 5) < 4 {
+    unrolled for j in 0..2 {
+      C[i*2 + j] = 0.0f
+    }
+    unrolled for j in 0..2 {
+      C[j + floordiv(i, 5)] = 1.0f
+    }
+  } else if i < 9 {
+    C[i*2] = 0.0f
+    unrolled for j in 0..2 {
+      C[j + floordiv(i, 5)] = 1.0f
+    }
+  } else {
+    C[18] = 0.0f
+    C[1] = 1.0f
+  }
+}
+)");
+}
+
 TEST(LoopPartition, ParallelLoopsAndConditionsOfOthersAreLeftAlone) {
   Stmt s = loop(i, 10, make_if(i < 7, store(i, a(i))), LoopKind::Parallel);
   EXPECT_EQ(to_string(loop_partition(s)), to_string(s));
