@@ -70,26 +70,49 @@ TEST(BlockLimits, TheStaticChoiceAndRandomConfigsKeepToThem) {
   }
 }
 
+using Knobs = std::vector<std::pair<std::string, int64_t>>;
+
+// The bytes of shared memory of the first kernel that computes `y` from `args`, of which `y` is the
+// last, with these knobs.
+int64_t shared_bytes_of(const std::vector<Tensor>& args, const Knobs& knobs) {
+  const AutoSchedulerOptions options{.use_records = false, .use_alternatives = false};
+  const Template t = make_template(ComputeDag({args.back()}), h200(), options);
+  Config c = t.default_config();
+  for (const auto& [knob, value] : knobs)
+    c.values.at(static_cast<size_t>(t.knob_index(knob))) = value;
+  return lower_gpu(t.instantiate(c), args).main.at(0).shared_bytes;
+}
+
 // The loop over tiles of the depth, of 36 steps in tiles of 32, is cut into both. Its tiles in
 // shared memory have one place.
 TEST(BlockLimits, TheTilesOfACutLoopShareTheirMemory) {
-  const AutoSchedulerOptions options{.use_records = false, .use_alternatives = false};
   const Tensor x = placeholder({1, 12, 6, 18}, f64), w = placeholder({18, 6, 2, 3}, f64);
   const Tensor y = ops::conv2d(x, w, {.stride = {1, 2}, .padding = {0, 1}, .groups = 2});
-  const Template t = make_template(ComputeDag({y}), h200(), options);
-  Config c = t.default_config();
-  for (const auto& [knob, value] : std::vector<std::pair<std::string, int64_t>>{{"group_rows", 1},
-                                                                                {"row_groups", 2},
-                                                                                {"row_threads", 8},
-                                                                                {"col_threads", 32},
-                                                                                {"col_groups", 4},
-                                                                                {"tile_k", 32},
-                                                                                {"stages", 1}})
-    c.values.at(static_cast<size_t>(t.knob_index(knob))) = value;
-  const GpuProgram p = lower_gpu(t.instantiate(c), {x, w, y});
-  ASSERT_EQ(p.main.size(), 1);
   // Elements after each row keep columns of a transposed tile in different banks.
-  EXPECT_EQ(p.main[0].shared_bytes, 32 * (16 + 4 + 512 + 4) * 8);
+  EXPECT_EQ(shared_bytes_of({x, w, y}, {{"group_rows", 1},
+                                        {"row_groups", 2},
+                                        {"row_threads", 8},
+                                        {"col_threads", 32},
+                                        {"col_groups", 4},
+                                        {"tile_k", 32},
+                                        {"stages", 1}}),
+            32 * (16 + 4 + 512 + 4) * 8);
+}
+
+// Parts of 160 steps: the last part has 64, so that the loop over its tiles is cut where the
+// reduction ends. Both parts of the loop have tiles in flight, in one ring.
+TEST(BlockLimits, TheRingsOfACutLoopShareTheirMemory) {
+  const Tensor a = placeholder({5, 1184}), b = placeholder({1184, 17}), y = ops::matmul(a, b);
+  EXPECT_EQ(shared_bytes_of({a, b, y}, {{"group_rows", 4},
+                                        {"row_groups", 2},
+                                        {"row_threads", 16},
+                                        {"col_threads", 16},
+                                        {"col_groups", 2},
+                                        {"tile_k", 32},
+                                        {"stages", 4},
+                                        {"reduction", 1},
+                                        {"k_part", 160}}),
+            4 * 32 * (128 + 4 + 128 + 4) * 4);
 }
 
 TEST(BlockLimits, ResultsAreRight) {

@@ -39,6 +39,20 @@ std::string Case::difference(const std::vector<NDArray>& arrays, double growth) 
   return "";
 }
 
+namespace {
+
+// The emulator has as much shared memory as a kernel asks for, and a GPU has not.
+void check_shared_memory(const GpuProgram& program, const Gpu& gpu) {
+  for (const GpuKernel& k : program.main) {
+    if (k.shared_bytes > gpu.smem_per_block) {
+      throw_user_error("kernel '" + k.name + "' needs " + std::to_string(k.shared_bytes) +
+                       " bytes of shared memory of " + std::to_string(gpu.smem_per_block));
+    }
+  }
+}
+
+}  // namespace
+
 Run emulated(uint64_t seed) {
   return [seed](const Schedule& schedule, const std::vector<Tensor>& args,
                 const std::vector<NDArray>& arrays) {
@@ -46,7 +60,9 @@ Run emulated(uint64_t seed) {
     std::vector<NDArray> own;
     for (size_t i = 0; i < args.size(); ++i)
       own.push_back(arrays[i].view(schedule.dag().counterpart(args[i]).extents()));
-    emulate(lower_gpu(schedule, args), own, {seed});
+    const GpuProgram program = lower_gpu(schedule, args);
+    check_shared_memory(program, schedule.target().gpu);
+    emulate(program, own, {seed});
   };
 }
 

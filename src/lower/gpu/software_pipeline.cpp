@@ -3,6 +3,8 @@
 // barrier an iteration orders both the arrival of its tile and the reuse of the one before.
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "heddle/ir/simplify.h"
 #include "lower/gpu/gpu_passes.h"
@@ -10,6 +12,33 @@
 
 namespace heddle::gpu {
 namespace {
+
+// The rings that were made, each with its tile. A loop that was cut has its tiles in each part, and
+// the parts run one after the other: they share a ring.
+class Rings {
+ public:
+  // Whether an earlier loop has the tiles of `p` too. Then `p` gets its rings.
+  bool share(FillAndUse& p) {
+    bool known = false;
+    for (size_t i = 0; i < p.rings.size(); ++i) {
+      const auto r = std::find_if(made_.begin(), made_.end(),
+                                  [&](const auto& x) { return x.first == p.t.tiles[i]; });
+      if (r == made_.end()) {
+        made_.emplace_back(p.t.tiles[i], p.rings[i]);
+      } else {
+        p.rings[i] = r->second;
+        known = true;
+      }
+    }
+    return known;
+  }
+  bool has(const Buffer& ring) const {
+    return std::any_of(made_.begin(), made_.end(), [&](const auto& x) { return x.second == ring; });
+  }
+
+ private:
+  std::vector<std::pair<Buffer, Buffer>> made_;
+};
 
 // The fill of iteration `k`, if there is one.
 Stmt filled(const For& loop, const FillAndUse& p, const Expr& k) {
@@ -19,11 +48,8 @@ Stmt filled(const For& loop, const FillAndUse& p, const Expr& k) {
   return make_if(k < loop.extent, s);
 }
 
-Stmt allocated(const FillAndUse& p, Stmt s, std::vector<Buffer>* made) {
-  for (const Buffer& b : p.rings) {
-    s = make_allocate(b, s, p.t.copies);
-    made->push_back(b);
-  }
+Stmt allocated(const FillAndUse& p, Stmt s) {
+  for (const Buffer& b : p.rings) s = make_allocate(b, s, p.t.copies);
   return s;
 }
 
@@ -33,7 +59,7 @@ Stmt allocated(const std::vector<Buffer>& buffers, Stmt s) {
 }
 
 // Registers belong to one thread, so nothing has to be waited for.
-Stmt pipelined_registers(const For& loop, const FillAndUse& p, std::vector<Buffer>* made) {
+Stmt pipelined_registers(const For& loop, const FillAndUse& p) {
   const int ahead = p.t.copies - 1;
   std::vector<Stmt> out;
   for (int i = 0; i < ahead; ++i) out.push_back(filled(loop, p, Expr(int64_t{i})));
@@ -41,13 +67,13 @@ Stmt pipelined_registers(const For& loop, const FillAndUse& p, std::vector<Buffe
   const Stmt round = make_block(
       {filled(loop, p, k + Expr(int64_t{ahead})), in_slot(p.use, p, slot(p.t, k), false)});
   out.push_back(make_for(loop.var, loop.extent, loop.loop, allocated(p.others, round)));
-  return allocated(p, make_block(std::move(out)), made);
+  return allocated(p, make_block(std::move(out)));
 }
 
 // The first `ahead` fills of shared tiles.
 std::vector<Stmt> first_fills(const For& loop, const FillAndUse& p, bool repeated) {
   std::vector<Stmt> out;
-  // Tiles of the previous round may still be in use.
+  // Tiles of the previous round, or of the previous part of the loop, may still be in use.
   if (repeated) out.push_back(make_sync(SyncKind::Block));
   for (int i = 0; i < p.t.copies - 1; ++i) {
     out.push_back(filled(loop, p, Expr(int64_t{i})));
@@ -56,8 +82,7 @@ std::vector<Stmt> first_fills(const For& loop, const FillAndUse& p, bool repeate
   return out;
 }
 
-Stmt pipelined_tiles(const For& loop, const FillAndUse& p, bool repeated,
-                     std::vector<Buffer>* made) {
+Stmt pipelined_tiles(const For& loop, const FillAndUse& p, bool repeated) {
   const int ahead = p.t.copies - 1;
   std::vector<Stmt> out = first_fills(loop, p, repeated);
   const Expr k = loop.var.expr();
@@ -66,7 +91,7 @@ Stmt pipelined_tiles(const For& loop, const FillAndUse& p, bool repeated,
                   filled(loop, p, k + Expr(int64_t{ahead})), make_sync(SyncKind::AsyncCommit),
                   in_slot(p.use, p, slot(p.t, k), false)});
   out.push_back(make_for(loop.var, loop.extent, loop.loop, allocated(p.others, round)));
-  return allocated(p, make_block(std::move(out)), made);
+  return allocated(p, make_block(std::move(out)));
 }
 
 // The loop over steps of a tile that loads registers ahead, under loops over threads only.
@@ -104,8 +129,7 @@ std::optional<Steps> steps_of(const Stmt& use) {
 //   for k { fill k + ahead;
 //           for all steps but the last { load the next step; use }
 //           wait for tile k + 1; load its step 0; use the last step }
-Stmt pipelined_across(const For& loop, const FillAndUse& tiles, const Steps& steps, bool repeated,
-                      std::vector<Buffer>* made) {
+Stmt pipelined_across(const For& loop, const FillAndUse& tiles, const Steps& steps, bool repeated) {
   const int ahead = tiles.t.copies - 1;
   const Expr k = loop.var.expr(), step = steps.loop->var.expr();
   const Expr last = steps.loop->extent - Expr(int64_t{1});
@@ -135,47 +159,54 @@ Stmt pipelined_across(const For& loop, const FillAndUse& tiles, const Steps& ste
                                              make_block({load(k, step + one), use(step)}))),
                   wait, steps.all_threads(make_block({load(next, none), use(last)}))});
   out.push_back(make_for(loop.var, loop.extent, loop.loop, allocated(tiles.others, round)));
-  return allocated(tiles, allocated(p, make_block(std::move(out)), made), made);
+  return allocated(tiles, allocated(p, make_block(std::move(out))));
 }
 
 // Inner loops are handled first, except where registers are loaded ahead across tiles: there the
 // loads of the inner loops are part of what the outer loop computes.
-Stmt run(const Stmt& s, bool repeated, std::vector<Buffer>* made) {
+Stmt run(const Stmt& s, bool repeated, Rings& rings) {
   if (!s) return s;
   const For* f = s.as<For>();
   const bool serial = f && !is_block(f->loop) && !is_thread(f->loop);
   if (serial) {
     if (auto tiles = fill_and_use(*f, Scope::Shared)) {
-      if (auto steps = steps_of(tiles->use))
-        return pipelined_across(*f, *tiles, *steps, repeated, made);
+      if (auto steps = steps_of(tiles->use)) {
+        const bool shared = rings.share(*tiles);
+        rings.share(steps->p);
+        return pipelined_across(*f, *tiles, *steps, repeated || shared);
+      }
     }
   }
   const Stmt r = map_children(
-      s, [&](const Stmt& c) { return run(c, repeated || serial, made); },
+      s, [&](const Stmt& c) { return run(c, repeated || serial, rings); },
       [](const Expr& e) { return e; });
   const For* loop = serial && r ? r.as<For>() : nullptr;
   if (!loop) return r;
-  if (auto p = fill_and_use(*loop, Scope::Shared))
-    return pipelined_tiles(*loop, *p, repeated, made);
-  if (auto p = fill_and_use(*loop, Scope::Local)) return pipelined_registers(*loop, *p, made);
+  if (auto p = fill_and_use(*loop, Scope::Shared)) {
+    const bool shared = rings.share(*p);
+    return pipelined_tiles(*loop, *p, repeated || shared);
+  }
+  if (auto p = fill_and_use(*loop, Scope::Local)) {
+    rings.share(*p);
+    return pipelined_registers(*loop, *p);
+  }
   return r;
 }
 
 // Buffers that nothing overlaps with keep one copy and are synchronised like other memory.
-Stmt drop_copies(const Stmt& s, const std::vector<Buffer>& rings) {
+Stmt drop_copies(const Stmt& s, const Rings& rings) {
   const Stmt r = map_children(
       s, [&](const Stmt& c) { return drop_copies(c, rings); }, [](const Expr& e) { return e; });
   const Allocate* a = r ? r.as<Allocate>() : nullptr;
-  if (!a || a->copies == 1 || std::find(rings.begin(), rings.end(), a->buffer) != rings.end())
-    return r;
+  if (!a || a->copies == 1 || rings.has(a->buffer)) return r;
   return make_allocate(a->buffer, a->body);
 }
 
 }  // namespace
 
 Stmt software_pipeline(const Stmt& s) {
-  std::vector<Buffer> rings;
-  const Stmt r = run(s, false, &rings);
+  Rings rings;
+  const Stmt r = run(s, false, rings);
   return drop_copies(r, rings);
 }
 
