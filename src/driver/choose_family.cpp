@@ -163,7 +163,7 @@ class FamilyChooser {
     if (target().is_cuda()) return add_candidate(p, how, heddle::for_all_sizes(one, outputs_));
     add_candidate(p, how, family::for_all_sizes(one, graph_of(one)));
     for (const auto& [form, name] : {std::pair(BlockForm::Longer, ", longer blocks"),
-                                     std::pair(BlockForm::Shorter, ", shorter blocks")}) {
+                                     std::pair(BlockForm::Shared, ", shared blocks")}) {
       std::optional<Schedule> other = family::with_blocks(one, graph_of(one), form);
       if (other) add_candidate(p, how + name, std::move(*other));
     }

@@ -2,6 +2,7 @@
 // at sizes near by.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -9,26 +10,27 @@
 
 namespace heddle::family {
 
-/// Factors that replace those of some splits, by the position of the step. 0 keeps the factor.
-using SplitFactors = std::vector<int64_t>;
+/// Steps that take the place of others, by their position in the schedule.
+using StepChanges = std::map<size_t, Step>;
 
 /// Applies `at_one_size` to all sizes of `family`, the graph over dimensions that it is an instance
-/// of, with these factors; an empty list keeps all factors. Throws the errors of
-/// heddle::for_all_sizes.
+/// of, with these changes. Throws the errors of heddle::for_all_sizes.
 Schedule for_all_sizes(const Schedule& at_one_size, const ComputeDag& family,
-                       const SplitFactors& factors = {});
+                       const StepChanges& changes = {});
 
-/// For a GPU: 1 for each split that orders the blocks of an axis of varying length. The last group
-/// of blocks would be as long as all others, and blocks beyond the axis would compute for nothing.
-SplitFactors without_rasters(const Schedule& at_one_size, const ComputeDag& family);
+/// For a GPU: blocks of one for each split that orders the blocks of an axis of varying length. The
+/// last group of blocks would be as long as all others, and blocks beyond the axis would compute
+/// for nothing.
+StepChanges without_rasters(const Schedule& at_one_size, const ComputeDag& family);
 
 enum class BlockForm : uint8_t {
   /// Where one block covers the size of the rule, a block of four times the length. Sizes just
   /// above then have no second block, which would pack the operands that blocks share again.
   Longer,
-  /// Where blocks run in parallel, about eight blocks for each core. With a few long blocks, sizes
-  /// that fill the last one in part would leave cores idle.
-  Shorter,
+  /// Where blocks run in parallel, work for all cores at every size: each core has its part of an
+  /// axis of constant length (family_constant_axis.h), or there are about eight blocks for each
+  /// core. With a few long blocks, sizes that fill the last one in part would leave cores idle.
+  Shared,
 };
 
 /// `at_one_size` in that form for all sizes of `family`. nullopt where nothing changes. Throws the
@@ -36,8 +38,8 @@ enum class BlockForm : uint8_t {
 std::optional<Schedule> with_blocks(const Schedule& at_one_size, const ComputeDag& family,
                                     BlockForm form);
 
-/// `at_one_size` for all sizes of the declaration of `outputs`. Where several cores share the work,
-/// with short blocks, so that smaller sizes have blocks for all of them.
+/// `at_one_size` for all sizes of the declaration of `outputs`; where several cores share the work,
+/// in the form `Shared`.
 Schedule shared_at_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs);
 
 }  // namespace heddle::family

@@ -54,13 +54,13 @@ Schedule for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& o
                      "choose_family choose");
   }
   const ComputeDag dag(outputs);
-  family::SplitFactors factors;
-  if (at_one_size.target().is_cuda()) factors = family::without_rasters(at_one_size, dag);
-  return family::for_all_sizes(at_one_size, dag, factors);
+  family::StepChanges changes;
+  if (at_one_size.target().is_cuda()) changes = family::without_rasters(at_one_size, dag);
+  return family::for_all_sizes(at_one_size, dag, changes);
 }
 
 Schedule family::for_all_sizes(const Schedule& at_one_size, const ComputeDag& dag,
-                               const SplitFactors& factors) {
+                               const StepChanges& changes) {
   Schedule family(dag, at_one_size.target(), at_one_size.options());
   Schedule one(at_one_size.dag(), at_one_size.target(), at_one_size.options());
   if (family.dag().size() != one.dag().size()) {
@@ -70,9 +70,8 @@ Schedule family::for_all_sizes(const Schedule& at_one_size, const ComputeDag& da
   for (size_t i = 0; i < at_one_size.steps().size(); ++i) {
     const Step& step = at_one_size.steps()[i];
     try {
-      Step applied = as_applied(step, one.state());
-      if (i < factors.size() && factors[i] > 0) applied.params[0] = Param(factors[i]);
-      family.apply(applied);
+      const auto changed = changes.find(i);
+      family.apply(changed != changes.end() ? changed->second : as_applied(step, one.state()));
     } catch (const Error& e) {
       if (e.kind != ErrorKind::User) throw;
       throw Error(e.kind, "the schedule does not hold for all sizes: " + e.message, e.where,

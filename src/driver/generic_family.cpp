@@ -1,6 +1,7 @@
 #include "heddle/driver/generic_family.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "driver/family_blocks.h"
@@ -41,6 +42,24 @@ void check_sizes(const std::vector<Tensor>& outputs, const std::vector<Var>& of_
     if (std::none_of(of_call.begin(), of_call.end(), is_it))
       throw_user_error("no argument has an extent over '" + s->name + "'", {},
                        "the extents of the arguments say what sizes a call has");
+  }
+}
+
+/// A kernel runs at somewhat more than the size that it was chosen at, too: the one for the next
+/// larger size is further away there, and was chosen for much more work.
+constexpr double kBeyond = 1.5;
+
+/// Moves each boundary of a tree on one size up to there, at most to the middle of both points.
+void move_boundaries(family::SizePoints& made) {
+  if (made.points[0].size() != 1) return;
+  for (SizeTreeNode& node : made.tree) {
+    if (node.size < 0) continue;
+    const auto point = static_cast<double>(node.at_most);
+    double next = point;
+    for (const std::vector<SizeValue>& p : made.points) {
+      if (next == point && p[0].value > node.at_most) next = static_cast<double>(p[0].value);
+    }
+    node.at_most = static_cast<int64_t>(std::min(kBeyond * point, std::sqrt(point * next)));
   }
 }
 
@@ -89,6 +108,7 @@ FamilyKernel generic_family(const std::vector<Tensor>& args, const Target& targe
     }
   }
   fill_gaps(variant_of);
+  if (!target.is_cuda()) move_boundaries(points);
   for (SizeTreeNode& node : points.tree) {
     if (node.size < 0) node.variant = variant_of[static_cast<size_t>(node.variant)];
   }

@@ -60,7 +60,7 @@ std::vector<Form> forms_of(const Schedule& one, const std::vector<Tensor>& outpu
   forms.push_back(
       {", longer blocks", family::with_blocks(one, ComputeDag(outputs), BlockForm::Longer)});
   forms.push_back(
-      {", shorter blocks", family::with_blocks(one, ComputeDag(outputs), BlockForm::Shorter)});
+      {", shared blocks", family::with_blocks(one, ComputeDag(outputs), BlockForm::Shared)});
   if (one.target().cores > 1 && forms.back().schedule) std::swap(forms.front(), forms.back());
   return forms;
 }

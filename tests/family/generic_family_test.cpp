@@ -1,6 +1,9 @@
 // The kernels of a family that nothing was measured for.
 #include "heddle/driver/generic_family.h"
+
+#include "driver/family_blocks.h"
 #include "family/family_testing.h"
+#include "schedule/schedule_state.h"
 
 namespace heddle::testing {
 namespace {
@@ -35,7 +38,44 @@ TEST(GenericFamily, FewAndManyRowsHaveKernelsOfTheirOwn) {
   EXPECT_EQ(picked(1), "n = 1");
   EXPECT_NE(picked(1000), picked(1));
   EXPECT_EQ(picked(2), picked(10)) << "the kernel for 10 rows runs for fewer, too";
-  EXPECT_EQ(picked(10), "n = 10");
+  EXPECT_EQ(picked(15), "n = 10") << "and for somewhat more";
+  EXPECT_NE(picked(16), "n = 10");
+}
+
+/// The schedule of a product of many columns for all sizes, chosen at 500 rows for so many cores.
+Schedule shared_product(const Family& f, int cores) {
+  Target target = Target::host();
+  target.cores = cores;
+  const Schedule one = create_schedule(at_sizes({f.result}, {{f.n, 500}}).outputs, target);
+  return family::shared_at_all_sizes(one, {f.result});
+}
+
+/// The name of the parallel loop of the product: its parts in order.
+std::string parallel_loop(const Schedule& s) {
+  std::string name;
+  for (const AxisState& a : s.state().axes) {
+    if (a.defined && a.loop == LoopKind::Parallel && a.origin == AxisOrigin::Fused &&
+        s.state().stages[static_cast<size_t>(a.stage)].output)
+      name = a.name;
+  }
+  return name;
+}
+
+TEST(GenericFamily, CoresShareTheColumnsOfAProduct) {
+  const Family f = matmul_family(dim("n", 1, 600), 8, 800);
+  for (const int cores : {2, 3, 4}) {
+    const Schedule s = shared_product(f, cores);
+    EXPECT_EQ(parallel_loop(s), "j.o.o.i.o.o") << "for " << cores << " cores\n" << s;
+    const Kernel kernel = build(s, args_of(f));
+    for (const int64_t n : {1, 7, 8, 9, 31, 150, 600})
+      EXPECT_EQ(wrong_at(kernel, f.result, {{f.n, n}}, n % 2 == 0), "") << cores << " cores";
+  }
+}
+
+TEST(GenericFamily, RowsAreSharedWhereTheColumnsHaveNoEvenParts) {
+  const Family f = matmul_family(dim("n", 1, 600), 8, 300);
+  const Schedule s = shared_product(f, 5);
+  EXPECT_EQ(parallel_loop(s), "i.o.o.j.o.o") << s;
 }
 
 TEST(GenericFamily, TwoDimensionsHaveKernelsToo) {

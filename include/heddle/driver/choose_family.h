@@ -7,9 +7,9 @@
 //   std::cout << to_text(f);                             // size -> kernel, expected slowdown
 //
 // A schedule is chosen at each of some sizes and applied to all sizes (driver/family.h), unchanged
-// and with longer or shorter blocks. All of these schedules race at these sizes and at sizes
-// between them. At most `max_kernels` are kept, chosen for the least expected slowdown over the
-// histogram of sizes. A tree on the sizes says which of them runs.
+// with longer blocks, and shared out evenly. All of these schedules race at these sizes and at
+// sizes between them. At most `max_kernels` are kept, chosen for the least expected slowdown over
+// the histogram of sizes. A tree on the sizes says which of them runs.
 #pragma once
 
 #include <functional>

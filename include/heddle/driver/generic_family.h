@@ -20,9 +20,10 @@ namespace heddle {
 
 /// Builds the kernels. `args` are the arguments of the call, inputs and outputs over dimensions.
 /// One dimension has up to four kernels, or six for a GPU, chosen at sizes whose logarithms are
-/// evenly spaced, and the one for the next larger size runs. A size whose choice does not hold for
-/// all sizes has no kernel of its own. Throws a User error where no size occurs in the arguments,
-/// where a size occurs in none of them, and where no choice holds for all sizes.
+/// evenly spaced, and the one for the next larger size runs; on a CPU with one dimension, one runs
+/// up to one and a half times its size. A size whose choice does not hold for all sizes has no
+/// kernel of its own. Throws a User error where no size occurs in the arguments, where a size
+/// occurs in none of them, and where no choice holds for all sizes.
 FamilyKernel generic_family(
     const std::vector<Tensor>& args, const Target& target = Target::host(),
     const AutoSchedulerOptions& scheduler = current_auto_scheduler_options(),

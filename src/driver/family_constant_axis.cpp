@@ -1,0 +1,116 @@
+#include "driver/family_constant_axis.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace heddle::family {
+namespace {
+
+constexpr int64_t kLeastLength =
+    4;                        // tiles of a part; shorter ones read the other operand too often
+constexpr int64_t kEven = 8;  // a part is longer than the mean by at most one in so many
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// The most parts of `length` iterations that are even and long enough, and divide `cores`.
+int64_t even_parts(int64_t length, int64_t cores) {
+  for (int64_t parts = std::min(cores, length / kLeastLength); parts > 1; --parts) {
+    const int64_t beyond = ceil_div(length, parts) * parts - length;
+    if (cores % parts == 0 && beyond * kEven <= length) return parts;
+  }
+  return 1;
+}
+
+/// The parts of the parallel loop, outermost first; empty where fusions are nested in another way.
+std::vector<int> fused_parts(const FamilyAxes& axes, int loop) {
+  std::vector<int> parts;
+  for (; axes.at(loop).origin == AxisOrigin::Fused; loop = axes.at(loop).fuse_a) {
+    const int last = axes.at(loop).fuse_b;
+    if (axes.at(last).origin == AxisOrigin::Fused) return {};
+    parts.push_back(last);
+  }
+  parts.push_back(loop);
+  std::reverse(parts.begin(), parts.end());
+  return parts;
+}
+
+bool is_block_loop(const FamilyAxes& axes, int id) {
+  return axes.at(id).origin == AxisOrigin::SplitOuter &&
+         axes.is_cut_into_blocks(axes.at(id).parent);
+}
+
+/// A stage that is computed once for each block would be computed for each part.
+bool computes_in_blocks(const FamilyAxes& axes, int loop) {
+  return std::any_of(axes.stages().begin(), axes.stages().end(), [&](const StageState& s) {
+    return s.placement == Placement::At && s.at_axis == loop;
+  });
+}
+
+/// The steps with `first` as the outermost of `parts`, which are fused.
+StepChanges as_outermost(const Schedule& one, std::vector<int> parts, int first) {
+  const std::vector<int> before = parts;
+  const auto at = std::find(parts.begin(), parts.end(), first);
+  std::rotate(parts.begin(), at, at + 1);
+  StepChanges changes;
+  bool ordered = before == parts;
+  int outer = parts[0];
+  size_t fused = 1;
+  for (size_t i = 0; i < one.steps().size(); ++i) {
+    Step step = one.steps()[i];
+    if (step.kind == StepKind::Reorder && !ordered) {
+      size_t next = 0;
+      for (int& axis : step.axes) {
+        if (std::find(before.begin(), before.end(), axis) == before.end()) continue;
+        if (next == before.size() || axis != before[next]) return {};
+        axis = parts[next++];
+      }
+      if (next == 0) continue;
+      if (next != before.size()) return {};
+      ordered = true;
+    } else if (step.kind == StepKind::Fuse && fused < before.size() &&
+               step.axes[1] == before[fused]) {
+      if (!ordered) return {};
+      step.axes = {outer, parts[fused++]};
+      outer = step.results[0];
+    } else {
+      continue;
+    }
+    changes.emplace(i, std::move(step));
+  }
+  return fused == before.size() ? changes : StepChanges();
+}
+
+}  // namespace
+
+std::optional<ConstantShares> share_constant_axis(const Schedule& at_one_size,
+                                                  const FamilyAxes& axes) {
+  for (const Step& parallel : at_one_size.steps()) {
+    if (parallel.kind != StepKind::Parallel) continue;
+    const int loop = parallel.axes[0];
+    const std::vector<int> parts = fused_parts(axes, loop);
+    const auto varies = [&](int id) { return is_block_loop(axes, id) && axes.is_sized(id); };
+    const auto constant = [&](int id) { return is_block_loop(axes, id) && !axes.is_sized(id); };
+    const auto blocks = std::find_if(parts.begin(), parts.end(), constant);
+    if (blocks == parts.end() || std::none_of(parts.begin(), parts.end(), varies) ||
+        computes_in_blocks(axes, loop))
+      continue;
+    const AxisState& axis = axes.at(axes.at(*blocks).parent);
+    const int64_t cores = at_one_size.target().cores;
+    const int64_t shares = even_parts(axis.static_extent, cores);
+    if (shares == 1) continue;
+    ConstantShares out{as_outermost(at_one_size, parts, *blocks), shares, loop};
+    if (out.changes.empty()) continue;
+    const int64_t length = ceil_div(axis.static_extent, shares);
+    for (size_t i = 0; i < at_one_size.steps().size(); ++i) {
+      Step step = at_one_size.steps()[i];
+      if (step.kind != StepKind::Split || step.results[0] != *blocks) continue;
+      step.params[0] = Param(ceil_div(length, ceil_div(length, axis.factor)));
+      out.changes.emplace(i, std::move(step));
+    }
+    return out;
+  }
+  return std::nullopt;
+}
+
+}  // namespace heddle::family
