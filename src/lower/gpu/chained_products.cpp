@@ -5,6 +5,7 @@
 
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
+#include "lower/gpu/begun_products.h"
 
 namespace heddle::gpu {
 namespace {
@@ -90,42 +91,6 @@ bool fills_with_zeros(const Stmt& s, const Buffer& b) {
   return zeros;
 }
 
-// The product in unrolled loops, of which the first iteration of all begins the sum in place of
-// adding to it.
-class Beginning {
- public:
-  static constexpr int kBegins = 4;  // the bit of TileOp::count
-
-  Stmt run(const Stmt& s) {
-    const Stmt rest = without_first(s);
-    return make_block({first(s), rest});
-  }
-
- private:
-  Stmt without_first(const Stmt& s) {
-    if (const For* f = s.as<For>()) {
-      if (!is_thread(f->loop)) at_ = at_ + f->var.expr();
-      return make_for(f->var, f->extent, f->loop, without_first(f->body));
-    }
-    return make_if(at_ > Expr(0), s);
-  }
-  static Stmt first(const Stmt& s) {
-    if (const For* f = s.as<For>()) {
-      if (is_thread(f->loop)) return make_for(f->var, f->extent, f->loop, first(f->body));
-      return first(substitute(f->body, {{f->var, Expr(0)}}));
-    }
-    const TileOp* op = s.as<TileOp>();
-    return make_group_op(op->op, op->operands, op->m, op->n, op->k, op->count | kBegins);
-  }
-  Expr at_{0};
-};
-
-// Whether `s` is one product in loops.
-bool is_single(const Stmt& s) {
-  const For* f = s.as<For>();
-  return f ? is_single(f->body) : s.as<TileOp>() != nullptr;
-}
-
 // Products that begin their sum, where `s` fills their accumulators with zeros before it adds to
 // them.
 Stmt begun(const Stmt& s, const Buffer& sums) {
@@ -133,9 +98,9 @@ Stmt begun(const Stmt& s, const Buffer& sums) {
     return make_for(f->var, f->extent, f->loop, begun(f->body, sums));
   const Block* block = s.as<Block>();
   if (!block || block->stmts.size() != 2 || !fills_with_zeros(block->stmts[0], sums) ||
-      !is_single(block->stmts[1]))
+      !is_single_product(block->stmts[1]))
     return s;
-  return Beginning().run(block->stmts[1]);
+  return begun_products(block->stmts[1]);
 }
 
 // `s` with a fence in front of its products, behind what fills their accumulators.

@@ -1,6 +1,7 @@
 #include "lower/gpu/partial_sums.h"
 
 #include "heddle/support/error.h"
+#include "lower/gpu/begun_products.h"
 #include "lower/gpu/gpu_passes.h"
 
 namespace heddle::gpu {
@@ -48,11 +49,9 @@ PartialSums partial_sums(const Stmt& products) {
   const Expr count(sums.num_elements());
   PartialSums p;
   p.registers = Buffer::make(sums->name + ".part", sums->dtype, {count}, Scope::Local);
-  p.products = to_registers(products, p.registers);
-  const Var zero("i"), each("i");
-  const Expr cleared = zero.expr(), at = each.expr();
-  p.clear = make_for(zero, count, LoopKind::Unrolled,
-                     make_store(p.registers, {cleared}, make_const(sums->dtype, 0)));
+  p.products = begun_products(to_registers(products, p.registers));
+  const Var each("i");
+  const Expr at = each.expr();
   p.add = make_for(each, count, LoopKind::Unrolled,
                    make_store(sums, {at}, make_load(sums, {at}) + make_load(p.registers, {at})));
   return p;

@@ -8,8 +8,7 @@ namespace heddle::gpu {
 /// The products of one tile of the depth, added up apart from the sums that they belong to.
 struct PartialSums {
   Buffer registers;  ///< as many as those of the sums
-  Stmt clear;        ///< sets them to zero
-  Stmt products;     ///< the products, which add to them
+  Stmt products;     ///< the products, of which the first begin the sums in them
   Stmt add;          ///< adds them to the sums
 };
 
@@ -18,7 +17,7 @@ struct PartialSums {
 /// Report, arXiv:2412.19437, section 3.5.2).
 bool sums_are_short(const Stmt& products);
 
-/// Partial sums for `products`, all of which add to the same registers.
+/// Partial sums for `products`, one product in loops.
 PartialSums partial_sums(const Stmt& products);
 
 }  // namespace heddle::gpu

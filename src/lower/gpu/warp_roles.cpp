@@ -315,10 +315,10 @@ class Roles {
   // multiplies meanwhile.
   Stmt round_of_short_sums(const Stmt& use, const Expr& count, const Stmt& release) const {
     const PartialSums part = partial_sums(use);
-    const Stmt round = make_block({part.clear, wait(full_, slot_of(count), parity_of(count)),
-                                   make_sync(SyncKind::GroupFence), part.products,
-                                   make_sync(SyncKind::GroupCommit),
-                                   wait_for_products(part.products, 0), release, part.add});
+    const Stmt round =
+        make_block({wait(full_, slot_of(count), parity_of(count)), make_sync(SyncKind::GroupFence),
+                    part.products, make_sync(SyncKind::GroupCommit),
+                    wait_for_products(part.products, 0), release, part.add});
     return make_allocate(part.registers, round);
   }
 
