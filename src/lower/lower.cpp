@@ -62,6 +62,8 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
   // scalar.
   pipeline.run("flatten", [](const Stmt& x) { return flatten(x); });
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
+  if (const std::vector<Var>& sizes = program.main.sizes; !sizes.empty())
+    pipeline.run("short_rows", [&](const Stmt& x) { return short_rows(x, sizes); });
   // This pass precedes unrolling, so that one vector statement is copied and not one for each lane.
   const Target& target = schedule.target();
   const int64_t masked_bytes = masks_lanes(target) ? target.vector_bytes : 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "heddle/ir/stmt.h"
 
@@ -18,6 +19,12 @@ Stmt linear_scans(const Stmt& s);
 /// original indices (f / n, f % n) become branches around copies of the body where they vary over
 /// loops that will be unrolled or vectorized.
 Stmt loop_partition(const Stmt& s);
+
+/// for r in rows { for j in 0..n { A[r, j] } }
+///   -->  if (n <= 8) { if (n == 1) for r in rows { A[r, 0] } else if (n == 2) .. }  else { .. }
+/// Where vectors go along rows of `n` elements, one of `sizes`, and nothing else takes time, short
+/// rows have versions of constant length. Masks and branches would take longer than the elements.
+Stmt short_rows(const Stmt& s, const std::vector<Var>& sizes);
 
 /// for (vectorized) j in 0..8 { C[j] = A[j] * k } --> C[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] * x8(k)
 /// A loop of varying length, such as  j in 0..n % 8,  becomes the powers of two that it consists

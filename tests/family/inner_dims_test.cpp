@@ -1,5 +1,8 @@
 // Dimensions that are no outermost ones: strides that vary, reductions over a dimension, and two
 // dimensions at once.
+#include <algorithm>
+#include <sstream>
+
 #include "family/family_testing.h"
 #include "heddle/support/rng.h"
 #include "selftest/random_schedule.h"
@@ -142,6 +145,43 @@ TEST(InnerDims, RowsOfEveryLengthAreRight) {
   const Schedule s = family_schedule({f.result}, {{f.n, 8}, {f.m, 256}});
   const Kernel kernel = build(s, all_args(s.dag()));
   for (int64_t m = 1; m <= 257; ++m) EXPECT_EQ(wrong_at(f, kernel, 3, m), "");
+}
+
+/// Whether the kernel has versions for rows of a few elements (short_rows).
+bool has_short_rows(const Schedule& s) {
+  std::ostringstream text;
+  text << lower(s, all_args(s.dag())).main.body;
+  return text.str().find("m == 3 {") != std::string::npos;
+}
+
+TEST(InnerDims, ShortRowsHaveVersionsOfTheirOwn) {
+  for (const auto& [lo, hi] : {std::pair(1, 300), std::pair(3, 300), std::pair(2, 6)}) {
+    const Dim m = dim("m", lo, hi);
+    const Tensor y = softmax_of(placeholder({7, m}, f32, "x"));
+    for (const int64_t at : {5, 20}) {
+      const Schedule s = family_schedule({y}, {{m, std::min<int64_t>(at, hi)}});
+      EXPECT_TRUE(has_short_rows(s)) << s;
+      const Kernel kernel = build(s, all_args(s.dag()));
+      for (int64_t cols = lo; cols <= std::min(hi, 34); ++cols) {
+        for (const bool front : {false, true})
+          EXPECT_EQ(testing::wrong_at(kernel, y, {{m, cols}}, front), "") << "chosen at " << at;
+      }
+    }
+  }
+}
+
+TEST(InnerDims, ShortRowsOfAnyNumberHaveVersionsToo) {
+  const Family2 f = softmax_of_all();
+  const Schedule s = family_schedule({f.result}, {{f.n, 40}, {f.m, 10}});
+  EXPECT_TRUE(has_short_rows(s)) << s;
+  EXPECT_EQ(first_wrong(f, s, 33, 4), "");
+}
+
+TEST(InnerDims, NestsOfMoreThanRowsHaveNoVersions) {
+  const Family2 product = matmul_of_depth_and_columns(), rows = softmax_of_all();
+  EXPECT_FALSE(
+      has_short_rows(family_schedule({product.result}, {{product.n, 64}, {product.m, 8}})));
+  EXPECT_FALSE(has_short_rows(family_schedule({rows.result}, {{rows.n, 40}, {rows.m, 300}})));
 }
 
 }  // namespace
