@@ -40,10 +40,13 @@ bool is_block_loop(const FamilyAxes& axes, int id) {
          axes.is_cut_into_blocks(axes.at(id).parent);
 }
 
-/// A stage that is computed once for each block would be computed for each part.
-bool computes_in_blocks(const FamilyAxes& axes, int loop) {
+/// Whether what is computed in a block, such as a packed operand, serves all of the tiles along
+/// this axis. Each part would compute it again.
+bool blocks_share(const FamilyAxes& axes, int tiles) {
+  const std::vector<int>& loops = axes.stage_of(tiles).leaves;
+  const auto inside = std::find(loops.begin(), loops.end(), tiles);
   return std::any_of(axes.stages().begin(), axes.stages().end(), [&](const StageState& s) {
-    return s.placement == Placement::At && s.at_axis == loop;
+    return s.placement == Placement::At && std::find(loops.begin(), inside, s.at_axis) != inside;
   });
 }
 
@@ -92,10 +95,9 @@ std::optional<ConstantShares> share_constant_axis(const Schedule& at_one_size,
     const auto varies = [&](int id) { return is_block_loop(axes, id) && axes.is_sized(id); };
     const auto constant = [&](int id) { return is_block_loop(axes, id) && !axes.is_sized(id); };
     const auto blocks = std::find_if(parts.begin(), parts.end(), constant);
-    if (blocks == parts.end() || std::none_of(parts.begin(), parts.end(), varies) ||
-        computes_in_blocks(axes, loop))
-      continue;
+    if (blocks == parts.end() || std::none_of(parts.begin(), parts.end(), varies)) continue;
     const AxisState& axis = axes.at(axes.at(*blocks).parent);
+    if (blocks_share(axes, axis.split_inner)) continue;
     const int64_t cores = at_one_size.target().cores;
     const int64_t shares = even_parts(axis.static_extent, cores);
     if (shares == 1) continue;

@@ -254,11 +254,10 @@ void NestBuilder::bind(int id, const Expr& value, std::vector<int>* pending) {
       return;
     }
     case AxisOrigin::Fused: {
-      Expr eb = extent_of(a.fuse_b);
-      extent_of(a.fuse_a);
+      const Expr ea = extent_of(a.fuse_a), eb = extent_of(a.fuse_b);
       Expr v = axes_[id].value;
-      bind(a.fuse_a, floordiv(v, eb), pending);
-      bind(a.fuse_b, floormod(v, eb), pending);
+      bind(a.fuse_a, outer_part(a, v), pending);
+      bind(a.fuse_b, is_const(ea, 1) ? v : floormod(v, eb), pending);
       return;
     }
     case AxisOrigin::SplitOuter:

@@ -98,6 +98,8 @@ class NestBuilder {
   void run_whole(int inner);
   // Whether the length of axis `id` depends on symbolic sizes.
   bool is_sized(int id) const;
+  /// The outer one of the parts of iteration `at` of a fused axis.
+  Expr outer_part(const AxisState& fused, const Expr& at);
   Stmt emit_loops(int st, const std::vector<int>& leaves, size_t n, Mode mode);
   bool is_first_reduce(const std::vector<int>& leaves, size_t n) const;
   Stmt emit_loop(int st, const std::vector<int>& leaves, size_t n, Mode mode);

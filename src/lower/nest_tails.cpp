@@ -1,6 +1,7 @@
 // The parts that a split of an axis leaves: full tiles, and a tail whose length may not be
 // constant.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -102,6 +103,24 @@ class Dependence {
 };
 
 }  // namespace
+
+// A quotient by an extent that depends on sizes has no bound that is a number. A number of blocks
+// is given the one that it has, without which the tiles of each block would have tails. Other
+// quotients join the remainder again: (f / n)*n + f % n is f.
+Expr NestBuilder::outer_part(const AxisState& fused, const Expr& at) {
+  const Expr outer = extent_of(fused.fuse_a), inner = extent_of(fused.fuse_b);
+  if (is_const(outer, 1)) return Expr(0);
+  const std::function<bool(int)> in_blocks = [&](int id) {
+    const AxisState& a = s_.axes[id];
+    if (a.origin == AxisOrigin::Fused) return in_blocks(a.fuse_a) || in_blocks(a.fuse_b);
+    return a.origin == AxisOrigin::SplitOuter;
+  };
+  const int64_t* count = as_int(outer);
+  const Expr quotient = floordiv(at, inner);
+  return !on_gpu_ && count && !as_int(inner) && in_blocks(fused.fuse_a)
+             ? min(quotient, Expr(*count - 1))
+             : quotient;
+}
 
 bool NestBuilder::needs_const(int id) const {
   const AxisState& a = s_.axes[id];

@@ -72,6 +72,27 @@ TEST(GenericFamily, CoresShareTheColumnsOfAProduct) {
   }
 }
 
+/// The number of row tiles in a block of the product.
+int64_t row_block_tiles(const Schedule& s) {
+  for (const AxisState& a : s.state().axes) {
+    if (a.defined && a.name == "i.o" && s.state().stages[static_cast<size_t>(a.stage)].output)
+      return a.factor;
+  }
+  return 0;
+}
+
+// Both parts of the rows would copy each panel of b.
+TEST(GenericFamily, CoresDoNotShareRowsThatReadTheSameCopy) {
+  const Dim n = dim("n", 1, 2000);
+  const Tensor c = product(placeholder({128, 768}, f32, "a"), placeholder({768, n}, f32, "b"), 768);
+  Target target = Target::host();
+  target.cores = 2;
+  const Schedule one = create_schedule(at_sizes({c}, {{n, 2000}}).outputs, target);
+  ASSERT_EQ(row_block_tiles(one), 16) << one;
+  const Schedule s = family::shared_at_all_sizes(one, {c});
+  EXPECT_EQ(row_block_tiles(s), 16) << s;
+}
+
 TEST(GenericFamily, RowsAreSharedWhereTheColumnsHaveNoEvenParts) {
   const Family f = matmul_family(dim("n", 1, 600), 8, 300);
   const Schedule s = shared_product(f, 5);

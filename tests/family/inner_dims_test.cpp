@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "driver/family_blocks.h"
 #include "family/family_testing.h"
 #include "heddle/support/rng.h"
 #include "selftest/random_schedule.h"
@@ -147,12 +148,14 @@ TEST(InnerDims, RowsOfEveryLengthAreRight) {
   for (int64_t m = 1; m <= 257; ++m) EXPECT_EQ(wrong_at(f, kernel, 3, m), "");
 }
 
-/// Whether the kernel has versions for rows of a few elements (short_rows).
-bool has_short_rows(const Schedule& s) {
+std::string loops_of(const Schedule& s) {
   std::ostringstream text;
   text << lower(s, all_args(s.dag())).main.body;
-  return text.str().find("m == 3 {") != std::string::npos;
+  return text.str();
 }
+
+/// Whether the kernel has versions for rows of a few elements (short_rows).
+bool has_short_rows(const Schedule& s) { return loops_of(s).find("m == 3 {") != std::string::npos; }
 
 TEST(InnerDims, ShortRowsHaveVersionsOfTheirOwn) {
   for (const auto& [lo, hi] : {std::pair(1, 300), std::pair(3, 300), std::pair(2, 6)}) {
@@ -182,6 +185,24 @@ TEST(InnerDims, NestsOfMoreThanRowsHaveNoVersions) {
   EXPECT_FALSE(
       has_short_rows(family_schedule({product.result}, {{product.n, 64}, {product.m, 8}})));
   EXPECT_FALSE(has_short_rows(family_schedule({rows.result}, {{rows.n, 40}, {rows.m, 300}})));
+}
+
+// The parallel loop has blocks of rows, whose number is constant, outside of blocks of columns.
+// Rows of a register tile would be a loop of varying length if the number of their blocks had no
+// bound.
+TEST(InnerDims, RegisterTilesOfConstantRowsHaveAllTheirRows) {
+  const Dim m = dim("m", 1, 2048);
+  const Tensor c = product(placeholder({64, 32}, f32, "a"), placeholder({32, m}, f32, "b"), 32);
+  Target target = Target::host();
+  target.cores = 2;
+  const Schedule one = create_schedule(at_sizes({c}, {{m, 2000}}).outputs, target);
+  for (const Schedule& s : {for_all_sizes(one, {c}), family::shared_at_all_sizes(one, {c})}) {
+    const std::string loops = loops_of(s);
+    EXPECT_EQ(loops.find("for i in 0..min"), std::string::npos) << loops;
+    const Kernel kernel = build(s, all_args(s.dag()));
+    for (const int64_t cols : {1, 31, 48, 300, 2047})
+      EXPECT_EQ(testing::wrong_at(kernel, c, {{m, cols}}, cols % 2 == 0), "");
+  }
 }
 
 }  // namespace
