@@ -107,6 +107,13 @@ inline Family scaled_family(const Dim& n = usual_dim()) {
           compute({n, 9}, [&](Axis i, Axis j) { return x(i, j) / cast(f32, Expr(n)); }, "y")};
 }
 
+/// The static choice at one size for so many cores.
+inline Schedule choice_for(int cores, const Tensor& result, const std::vector<SizeValue>& at) {
+  Target target = Target::host();
+  target.cores = cores;
+  return create_schedule(at_sizes({result}, at).outputs, target);
+}
+
 /// Arrays for a call whose last (or first) bytes border on protected pages.
 class GuardedArrays {
  public:

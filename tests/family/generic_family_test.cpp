@@ -44,10 +44,7 @@ TEST(GenericFamily, FewAndManyRowsHaveKernelsOfTheirOwn) {
 
 /// The schedule of a product of many columns for all sizes, chosen at 500 rows for so many cores.
 Schedule shared_product(const Family& f, int cores) {
-  Target target = Target::host();
-  target.cores = cores;
-  const Schedule one = create_schedule(at_sizes({f.result}, {{f.n, 500}}).outputs, target);
-  return family::shared_at_all_sizes(one, {f.result});
+  return family::shared_at_all_sizes(choice_for(cores, f.result, {{f.n, 500}}), {f.result});
 }
 
 /// The name of the parallel loop of the product: its parts in order.
@@ -85,9 +82,7 @@ int64_t row_block_tiles(const Schedule& s) {
 TEST(GenericFamily, CoresDoNotShareRowsThatReadTheSameCopy) {
   const Dim n = dim("n", 1, 2000);
   const Tensor c = product(placeholder({128, 768}, f32, "a"), placeholder({768, n}, f32, "b"), 768);
-  Target target = Target::host();
-  target.cores = 2;
-  const Schedule one = create_schedule(at_sizes({c}, {{n, 2000}}).outputs, target);
+  const Schedule one = choice_for(2, c, {{n, 2000}});
   ASSERT_EQ(row_block_tiles(one), 16) << one;
   const Schedule s = family::shared_at_all_sizes(one, {c});
   EXPECT_EQ(row_block_tiles(s), 16) << s;

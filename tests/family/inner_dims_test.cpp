@@ -193,9 +193,7 @@ TEST(InnerDims, NestsOfMoreThanRowsHaveNoVersions) {
 TEST(InnerDims, RegisterTilesOfConstantRowsHaveAllTheirRows) {
   const Dim m = dim("m", 1, 2048);
   const Tensor c = product(placeholder({64, 32}, f32, "a"), placeholder({32, m}, f32, "b"), 32);
-  Target target = Target::host();
-  target.cores = 2;
-  const Schedule one = create_schedule(at_sizes({c}, {{m, 2000}}).outputs, target);
+  const Schedule one = choice_for(2, c, {{m, 2000}});
   for (const Schedule& s : {for_all_sizes(one, {c}), family::shared_at_all_sizes(one, {c})}) {
     const std::string loops = loops_of(s);
     EXPECT_EQ(loops.find("for i in 0..min"), std::string::npos) << loops;
