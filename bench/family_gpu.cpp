@@ -20,6 +20,7 @@
 
 #include "heddle/codegen/interpreter.h"
 #include "heddle/driver/choose_family.h"
+#include "heddle/driver/generic_family.h"
 #include "heddle/heddle.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/cuda_timing.h"
@@ -222,30 +223,40 @@ struct Compared {
   std::vector<int64_t> sizes;
   std::vector<Kernel> own, tuned;
   FamilyResult family;
-  Kernel generic;
+  Kernel one;            ///< the choice at 256
+  FamilyKernel generic;  ///< several, without a race
 };
 
+const Kernel* picked_kernel(const FamilyKernel& family, const std::vector<NDArray>& arrays) {
+  const std::string picked = family.picked(arrays);
+  for (const FamilyKernel::Variant& v : family.variants())
+    if (v.name == picked) return &v.kernel;
+  return nullptr;
+}
+
 void compare_sizes(const Subject& s, const Compared& c) {
-  Summary of_static, of_tuned, of_generic;
+  Summary of_static, of_tuned, of_generic, of_one;
   for (size_t i = 0; i < c.sizes.size(); ++i) {
     const Instance at = at_sizes(outputs_of(s), {{s.dims[0], c.sizes[i]}});
     const std::vector<NDArray> arrays = on_gpu(arrays_of(at.of(s.args)));
     const auto sets = cuda::rotated_arguments(arrays, 128 << 20, 32);
     const std::string picked = c.family.kernel.picked(arrays);
-    std::vector<const Kernel*> kernels = {&c.own[i], nullptr, &c.generic};
-    for (const FamilyKernel::Variant& v : c.family.kernel.variants())
-      if (v.name == picked) kernels[1] = &v.kernel;
+    std::vector<const Kernel*> kernels = {&c.own[i], picked_kernel(c.family.kernel, arrays),
+                                          picked_kernel(c.generic, arrays), &c.one};
     if (!c.tuned.empty()) kernels.push_back(&c.tuned[i]);
     std::vector<double> t(kernels.size(), 1e9);
     for (int round = 0; round < 3; ++round)
       for (size_t k = 0; k < kernels.size(); ++k) t[k] = std::min(t[k], seconds(*kernels[k], sets));
     of_static.add(t[0] / t[1]);
     of_generic.add(t[0] / t[2]);
-    std::printf("%6lld  static %8.2f us  family %8.2f (%4.2f, %s)  generic %8.2f (%4.2f)",
-                (long long)c.sizes[i], t[0] * 1e6, t[1] * 1e6, t[0] / t[1], picked.c_str(),
-                t[2] * 1e6, t[0] / t[2]);
-    if (t.size() > 3) {
-      const double best = std::min(t[3], t[0]);  // the static schedule is a candidate, too
+    of_one.add(t[0] / t[3]);
+    std::printf(
+        "%6lld  static %8.2f us  family %8.2f (%4.2f, %s)  generic %8.2f (%4.2f, %s)  one %8.2f "
+        "(%4.2f)",
+        (long long)c.sizes[i], t[0] * 1e6, t[1] * 1e6, t[0] / t[1], picked.c_str(), t[2] * 1e6,
+        t[0] / t[2], c.generic.picked(arrays).c_str(), t[3] * 1e6, t[0] / t[3]);
+    if (t.size() > 4) {
+      const double best = std::min(t[4], t[0]);  // the static schedule is a candidate, too
       of_tuned.add(best / t[1]);
       std::printf("  tuned %8.2f (%4.2f)", best * 1e6, best / t[1]);
     }
@@ -254,7 +265,8 @@ void compare_sizes(const Subject& s, const Compared& c) {
   std::printf("%s:", s.name.c_str());
   of_static.print("family of static");
   of_tuned.print("family of tuned");
-  of_generic.print("generic of static");
+  of_generic.print("generic family of static");
+  of_one.print("one kernel of static");
   std::printf("\n\n");
   std::fflush(stdout);
 }
@@ -292,7 +304,8 @@ void figures_of(const Subject& s, int count, double tuning) {
   });
   std::printf("%s, %s 1..%lld: static choices built in %.1f s\n", s.name.c_str(), n.name().c_str(),
               (long long)n.hi(), timer.elapsed_s());
-  c.generic = build(family_schedule(outputs, usual_sizes(outputs), target), s.args);
+  c.one = build(family_schedule(outputs, usual_sizes(outputs), target), s.args);
+  c.generic = generic_family(s.args, target);
   c.tuned = tuned_kernels(s, c.sizes, target, tuning);
   c.family = family_of(s, target, kBudgets * tuning / count);
   compare_sizes(s, c);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "driver/build_in_threads.h"
 #include "driver/family_alternative.h"
 #include "driver/family_blocks.h"
 #include "driver/family_boundaries.h"
@@ -60,6 +61,7 @@ class FamilyChooser {
 
   FamilyResult run() {
     add_candidates();
+    build_candidates();
     if (candidates_.empty()) throw_user_error(refused_);
     const std::vector<FamilyPoint> points = family::race_points(dims_, options_);
     std::vector<family::Raced> raced;
@@ -135,12 +137,17 @@ class FamilyChooser {
   std::vector<SizeValue> add_static(const FamilyPoint& p, bool alternatives) {
     AutoSchedulerOptions o = options_.scheduler;
     o.use_alternatives = alternatives;
-    const family::NearChoice near = family::choice_near(
-        outputs_, family::without_lucky_sizes(values(p), target()), target(), o,
+    const std::vector<family::NearChoice> choices = family::choices_for_range(
+        outputs_, values(p), target(), o,
         [&](const Schedule& one) { (void)family::for_all_sizes(one, graph_of(one)); });
-    const std::string& name = near.schedule.dag().alternative();
-    add_forms(p, name.empty() ? "" : " " + name, near.schedule);
-    return near.at;
+    for (const family::NearChoice& near : choices) {
+      const std::string& name = near.schedule.dag().alternative();
+      const bool other = &near != &choices[0];
+      add_forms(p,
+                (name.empty() ? "" : " " + name) + (other ? " " + family::sizes_text(near.at) : ""),
+                near.schedule);
+    }
+    return choices[0].at;
   }
 
   /// The graph over the dimensions that `one` is an instance of.
@@ -183,9 +190,24 @@ class FamilyChooser {
     const std::string steps = s.dag().alternative() + s.to_json().at("steps").dump();
     if (std::find(steps_.begin(), steps_.end(), steps) != steps_.end()) return;
     steps_.push_back(steps);
-    Kernel kernel = build(s, args_, options_.build);
     say("chosen at " + name_of(p) + how + ": " + s.provenance);
-    candidates_.push_back({{name_of(p) + how, p.sizes, std::move(s)}, std::move(kernel)});
+    candidates_.push_back({{name_of(p) + how, p.sizes, std::move(s)}, {}});
+  }
+
+  /// Drops candidates that cannot be built.
+  void build_candidates() {
+    std::vector<Schedule> schedules;
+    for (const Candidate& c : candidates_) schedules.push_back(c.variant.schedule);
+    const std::vector<Built> built = build_in_threads(schedules, args_, options_.build);
+    std::vector<Candidate> made;
+    for (size_t i = 0; i < built.size(); ++i) {
+      const FamilyVariant& v = candidates_[i].variant;
+      unless_refused({v.chosen_at}, [&] {
+        if (built[i].error) std::rethrow_exception(built[i].error);
+        made.push_back({v, built[i].kernel});
+      });
+    }
+    candidates_ = std::move(made);
   }
 
   /// The times of all candidates at a point.

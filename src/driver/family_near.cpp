@@ -3,13 +3,20 @@
 #include <algorithm>
 #include <optional>
 
-#include "driver/program_args.h"
 #include "heddle/driver/build.h"
 #include "heddle/driver/family.h"
+#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
 
 namespace heddle::family {
 namespace {
+
+constexpr int64_t kWidest = 8;  // elements of 16 bits in 16 bytes
+// Of shorter rows, most of the vectors have elements that are left out (softmax of 4096 rows on an
+// H200, us: rows of 58 take 1.6 by single elements and 2.2 by vectors, those of 2603 60 and 32).
+constexpr int64_t kShortRow = 256;
+// Which vectors are best for rows below this, a race finds out.
+constexpr int64_t kLongRow = 1024;
 
 /// Every size larger by `by`, where its range allows that; nullopt where nothing changes.
 std::optional<std::vector<SizeValue>> moved(std::vector<SizeValue> at, int64_t by) {
@@ -38,17 +45,79 @@ bool holds(const Schedule& one, FunctionRef<void(const Schedule&)> check) {
   }
 }
 
+GpuProgram lowered_for_all_sizes(const Schedule& one, const std::vector<Tensor>& outputs) {
+  const Schedule made = for_all_sizes(one, outputs);
+  std::vector<Tensor> args = made.dag().direct().placeholders();
+  args.insert(args.end(), made.dag().outputs().begin(), made.dag().outputs().end());
+  return lower_gpu(made, args, {.name = "family", .keep_passes = true});
+}
+
 /// The lanes of a warp may have no shares that hold for all sizes, which lowering finds out.
 bool lowers_for_all_sizes(const Schedule& one, const std::vector<Tensor>& outputs) {
   try {
-    const Schedule made = for_all_sizes(one, outputs);
-    std::vector<Tensor> args = made.dag().direct().placeholders();
-    args.insert(args.end(), made.dag().outputs().begin(), made.dag().outputs().end());
-    (void)lower_for_gpu(made, args, {.name = "family"});
+    (void)lowered_for_all_sizes(one, outputs);
     return true;
   } catch (const Error&) {
     return false;
   }
+}
+
+/// Whether all threads of a block reach each barrier: none is in a loop or a branch that depends on
+/// more than the sizes of the call.
+bool reaches_barriers(const Stmt& s, bool together = true) {
+  if (!s) return true;
+  if (s.as<Sync>()) return together;
+  if (const For* f = s.as<For>())
+    together &= as_int(f->extent) || is_symbolic(f->extent) || is_block(f->loop);
+  if (const If* i = s.as<If>()) {
+    together &= !any_below(i->condition, [](const Expr& e) {
+      const VarNode* v = e.as<VarNode>();
+      return e.kind() == ExprKind::Load || (v && !v->size);
+    });
+  }
+  bool all = true;
+  map_children(
+      s,
+      [&](const Stmt& c) {
+        all &= reaches_barriers(c, together);
+        return c;
+      },
+      [](const Expr& e) { return e; });
+  return all;
+}
+
+/// Whether rows of all sizes, which begin anywhere, are read by vectors.
+bool aligns_rows(const Schedule& one, const std::vector<Tensor>& outputs) {
+  GpuProgram program;
+  try {
+    program = lowered_for_all_sizes(one, outputs);
+  } catch (const Error&) {
+    return false;
+  }
+  const auto at = std::find_if(program.passes.begin(), program.passes.end(),
+                               [](const auto& pass) { return pass.name == "align_rows"; });
+  if (at == program.passes.begin() || at == program.passes.end()) return false;
+  const std::vector<GpuKernel>&before = (at - 1)->main, &after = at->main;
+  const bool changed =
+      !std::equal(before.begin(), before.end(), after.begin(), after.end(),
+                  [](const GpuKernel& a, const GpuKernel& b) { return equal(a.body, b.body); });
+  return changed && std::all_of(program.main.begin(), program.main.end(),
+                                [](const GpuKernel& k) { return reaches_barriers(k.body); });
+}
+
+/// The sizes nearest to `at` that are multiples of `factor` and of nothing wider, where there are
+/// such. A size that happens to be a multiple of wide accesses says nothing about others.
+std::vector<SizeValue> multiples_near(std::vector<SizeValue> at, int64_t factor) {
+  for (SizeValue& v : at) {
+    const int64_t lo = v.size->size->lo, hi = v.size->size->hi;
+    if (v.value < factor) continue;
+    const int64_t step = factor == kWidest ? factor : 2 * factor;
+    const int64_t up = factor == 1 ? 0 : step / 2;
+    int64_t near = factor + std::max<int64_t>(0, v.value - factor + up) / step * step;
+    if (near > hi) near -= step;
+    if (near >= lo) v.value = near;
+  }
+  return at;
 }
 
 /// sm_90 is sm_90a without the instructions of warp groups.
@@ -72,13 +141,6 @@ std::string sizes_text(const std::vector<SizeValue>& at) {
   for (const SizeValue& v : at)
     text += (text.empty() ? "" : ", ") + v.size->name + " = " + std::to_string(v.value);
   return text;
-}
-
-std::vector<SizeValue> without_lucky_sizes(std::vector<SizeValue> at, const Target& target) {
-  for (SizeValue& v : at) {
-    if (target.is_cuda() && v.value % 2 == 0 && v.value > v.size->size->lo) --v.value;
-  }
-  return at;
 }
 
 NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
@@ -109,6 +171,37 @@ NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<Siz
   direct.use_alternatives = false;
   return choice_near(outputs, at, target, direct,
                      [&](const Schedule& one) { (void)for_all_sizes(one, outputs); });
+}
+
+std::vector<NearChoice> choices_for_range(const std::vector<Tensor>& outputs,
+                                          const std::vector<SizeValue>& point, const Target& target,
+                                          const AutoSchedulerOptions& options,
+                                          FunctionRef<void(const Schedule&)> check) {
+  if (!target.is_cuda()) return {choice_near(outputs, point, target, options, check)};
+  int64_t shortest = point.empty() ? kLongRow : point[0].value;
+  for (const SizeValue& v : point) shortest = std::min(shortest, v.value);
+  std::vector<NearChoice> choices;
+  for (int64_t factor = kWidest; factor > 1; factor /= 2) {
+    if (factor < kWidest && shortest >= kLongRow) break;
+    NearChoice near = choice_near(outputs, multiples_near(point, factor), target, options, check);
+    if (holds(near.schedule, check) && aligns_rows(near.schedule, outputs))
+      choices.push_back(std::move(near));
+  }
+  if (choices.empty() || shortest < kLongRow) {
+    const auto at = shortest < kShortRow ? choices.begin() : choices.end();
+    choices.insert(at, choice_near(outputs, multiples_near(point, 1), target, options, check));
+  }
+  return choices;
+}
+
+NearChoice choice_for_range(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& point,
+                            const Target& target, const AutoSchedulerOptions& options) {
+  AutoSchedulerOptions direct = options;
+  direct.use_alternatives = false;
+  std::vector<NearChoice> choices =
+      choices_for_range(outputs, point, target, direct,
+                        [&](const Schedule& one) { (void)for_all_sizes(one, outputs); });
+  return std::move(choices.front());
 }
 
 }  // namespace heddle::family

@@ -18,10 +18,6 @@ struct NearChoice {
 /// "n = 17, m = 8".
 std::string sizes_text(const std::vector<SizeValue>& at);
 
-/// `at`, for a GPU with odd values in place of even ones. Wide accesses need rows whose length is a
-/// multiple of the access, and a size that happens to be such a multiple says nothing about others.
-std::vector<SizeValue> without_lucky_sizes(std::vector<SizeValue> at, const Target& target);
-
 /// The choice of create_schedule at the sizes `at`. Where it uses a matrix unit of a CPU, whose
 /// tiles have no tails, the result is the choice at the nearest sizes whose operands are padded to
 /// whole tiles. Otherwise it is the choice for the same CPU without the matrix unit. For a GPU
@@ -33,5 +29,18 @@ NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<Siz
 /// The same without alternatives, for a schedule that for_all_sizes takes.
 NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
                        const Target& target, const AutoSchedulerOptions& options);
+
+/// Choices for a point of a range, the one to take without a race first. For a GPU they are made at
+/// sizes near `point`. Where rows of all sizes are read by vectors (gpu::align_rows), the sizes are
+/// multiples of these vectors, and for short rows there are choices for shorter ones. Other wide
+/// accesses need rows whose length is a multiple of the access at every size, and a size that
+/// happens to be such a multiple says nothing about others: sizes are then odd.
+std::vector<NearChoice> choices_for_range(const std::vector<Tensor>& outputs,
+                                          const std::vector<SizeValue>& point, const Target& target,
+                                          const AutoSchedulerOptions& options,
+                                          FunctionRef<void(const Schedule&)> check);
+/// The first of them, without alternatives.
+NearChoice choice_for_range(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& point,
+                            const Target& target, const AutoSchedulerOptions& options);
 
 }  // namespace heddle::family

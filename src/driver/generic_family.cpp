@@ -85,8 +85,7 @@ FamilyKernel generic_family(const std::vector<Tensor>& args, const Target& targe
   std::vector<std::string> steps;
   std::vector<int> variant_of;  // for each point; different sizes may have the same schedule
   const auto add = [&](const std::vector<SizeValue>& point) {
-    const family::NearChoice near =
-        family::choice_near(outputs, family::without_lucky_sizes(point, target), target, scheduler);
+    const family::NearChoice near = family::choice_for_range(outputs, point, target, scheduler);
     const Schedule schedule = family::shared_at_all_sizes(near.schedule, outputs);
     std::string text = schedule.to_json().at("steps").dump();
     const auto known = std::find(steps.begin(), steps.end(), text);

@@ -119,8 +119,7 @@ void Network::Impl::add_tasks(const network::ExtractedNode& node) {
   family::SizePoints points = family::size_points(node.task_outputs, sizes, target);
   std::vector<family::NearChoice> choices;
   for (const std::vector<SizeValue>& point : points.points) {
-    choices.push_back(family::choice_near(
-        node.task_outputs, family::without_lucky_sizes(point, target), target, direct));
+    choices.push_back(family::choice_for_range(node.task_outputs, point, target, direct));
   }
   for (size_t i = choices.size(); i-- > 1;) {
     if (network::streams_weights_once(choices[i - 1].schedule, choices[i].schedule) &&

@@ -3,12 +3,31 @@
 #include <algorithm>
 
 #include "codegen/cuda/types.h"
+#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
 
 namespace heddle::cuda {
 namespace {
 
 constexpr int64_t kWarpGroup = 128, kRegistersOfSm = 65536;  // sm_90
+// Registers of a thread where several warps share a row, and where a warp or less has one. With 32
+// an SM has all threads that it can have.
+constexpr int64_t kOfLongRow = 32, kOfShortRow = 48;
+
+// The registers of a thread in a kernel that has versions by its sizes, which keep a row in
+// registers: as many as those of the version for short rows; 0 for other kernels. The version for
+// the longest rows would otherwise leave registers for fewer blocks at all sizes.
+int64_t registers_of_versions(const GpuKernel& k) {
+  bool versions = false;
+  const auto look = [&](const Stmt& s) {
+    const If* i = s.as<If>();
+    versions |= i && is_symbolic(i->condition);
+  };
+  look(k.body);
+  if (const Block* b = k.body.as<Block>()) std::for_each(b->stmts.begin(), b->stmts.end(), look);
+  if (!versions || k.sizes.empty() || k.cluster > 1) return 0;
+  return k.block[0] > 32 ? kOfLongRow : kOfShortRow;
+}
 
 }  // namespace
 
@@ -32,8 +51,10 @@ std::string KernelWriter::head() const {
   // as can exchange theirs, because setmaxnreg needs a known number of registers.
   const int64_t of_block =
       kWarpGroup * (facts_.loads + (threads / kWarpGroup - 1) * facts_.multiplies);
-  const std::string blocks =
-      facts_.passes_registers ? ", " + std::to_string(kRegistersOfSm / of_block) : "";
+  std::string blocks;
+  if (facts_.passes_registers) blocks = ", " + std::to_string(kRegistersOfSm / of_block);
+  if (const int64_t registers = registers_of_versions(kernel_); registers > 0)
+    blocks = ", " + std::to_string(std::max<int64_t>(1, kRegistersOfSm / (registers * threads)));
   return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threads) + blocks +
          ")\n";
 }

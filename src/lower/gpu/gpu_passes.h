@@ -51,6 +51,15 @@ Stmt single_out_stores(const Stmt& s, const LaunchShape& shape);
 /// b, x, 0), which cp.async can execute. The pattern comes from padding within a padded tile.
 Stmt join_zero_fills(const Stmt& s);
 
+/// Rows of varying length begin anywhere, and vectors only at multiples of their lanes. So a thread
+/// takes the lanes of a row that lie between such multiples:
+///   for lane (vectorized) in 0..4 { if (t*4 + lane < n) { part[lane] = x[start + t*4 + lane] } }
+///     -->  s = start % 4
+///          if (s <= t*4 && t*4 + 4 <= n + s) { part[0:4] = x[start - s + t*4 : 4] }
+///          else { for lane { if (s <= t*4 + lane && t*4 + lane < n + s) { .. } } }
+/// where all loops over the row agree on which thread has which element.
+Stmt align_rows(const Stmt& s);
+
 /// Versions for the part of a row of varying length that a thread keeps, because registers need
 /// constant indices:
 ///   local part[256]  for r in 0..ceil(n / 128) { part[r] = x[r*128 + t] }

@@ -96,11 +96,19 @@ void set_shape(GpuKernel& kernel, const LaunchShape& shape) {
 
 void note_sizes(GpuKernel& kernel) {
   kernel.sizes.clear();
+  std::vector<Var> computed;  // sizes that the kernel computes from others
   visit(
-      make_block({kernel.body, kernel.tail}), [](const Stmt&) {},
+      make_block({kernel.body, kernel.tail}),
+      [&](const Stmt& s) {
+        if (const Let* let = s.as<Let>()) computed.push_back(let->var);
+      },
       [&](const Expr& e) {
         if (e.kind() == ExprKind::Var) add_sizes(e, &kernel.sizes);
       });
+  std::erase_if(kernel.sizes, [&](const Var& v) {
+    return std::any_of(computed.begin(), computed.end(),
+                       [&](const Var& c) { return c.same_as(v); });
+  });
 }
 
 LaunchShape shape_of(const GpuKernel& kernel) {

@@ -100,6 +100,10 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("flatten", [](const Stmt& s) { return flatten(s); });
   pipeline.run("join_zero_fills", join_zero_fills);
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
+  if (!program.sizes.empty()) {
+    pipeline.run("align_rows", [](const Stmt& s) { return align_rows(s); });
+    pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
+  }
   pipeline.run("vectorize", [](const Stmt& s) { return vectorize(s); });
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
   if (!program.sizes.empty())

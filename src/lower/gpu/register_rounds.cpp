@@ -5,32 +5,68 @@
 #include "heddle/ir/simplify.h"
 #include "heddle/ir/sizes.h"
 #include "lower/gpu/gpu_passes.h"
+#include "lower/gpu/thread_loops.h"
 
 namespace heddle::gpu {
 namespace {
 
-// The numbers of rounds of a thread's part of a row in the versions of a kernel. A part with more
-// rounds than the last of them does not fit the registers.
-constexpr int64_t kRounds[] = {2, 8, 32};
+// The numbers of rounds of a thread's part of a row in the versions of a kernel, each one more than
+// rules ask for, because rows that begin anywhere may take one more. A part with more rounds than
+// the last of them does not fit the registers. Where several warps share a row, a rule gives each
+// thread four vectors, and more would leave registers for fewer blocks.
+constexpr int64_t kRounds[] = {3, 5, 9};
+constexpr int64_t kMostOfBlock = 5;
+constexpr int64_t kMostElements = 40;  // of a thread
+
+int64_t threads_of_row(const Stmt& s) {
+  int64_t threads = 1;
+  visit(
+      s,
+      [&](const Stmt& x) {
+        const For* f = x.as<For>();
+        const int64_t* n = f && f->loop == LoopKind::ThreadX ? as_int(f->extent) : nullptr;
+        if (n) threads = std::max(threads, *n);
+      },
+      [](const Expr&) {});
+  return threads;
+}
 
 bool uses(const std::vector<Expr>& indices, const Var& v) {
   return std::any_of(indices.begin(), indices.end(), [&](const Expr& e) { return uses_var(e, v); });
 }
 
-// Whether the variable of the loop indexes memory of a thread.
-bool indexes_registers(const For& f) {
-  bool found = false;
+// The elements of a thread's memory that an iteration of the loop takes; 0 where its variable does
+// not index such memory.
+int64_t elements_of_round(const For& f) {
+  int64_t most = 0;
+  const auto note = [&](const Buffer& b, const std::vector<Expr>& indices) {
+    if (b->scope != Scope::Local || !uses(indices, f.var)) return;
+    const Ramp* ramp = indices[0].as<Ramp>();
+    const std::optional<Affine> at = as_affine(ramp ? ramp->base : indices[0]);
+    most = std::max(most, at ? std::abs(at->coefficient(f.var)) : 1);
+  };
   visit(
       f.body,
       [&](const Stmt& s) {
-        const Store* st = s.as<Store>();
-        found |= st && st->buffer->scope == Scope::Local && uses(st->indices, f.var);
+        if (const Store* st = s.as<Store>()) note(st->buffer, st->indices);
       },
       [&](const Expr& e) {
-        const Load* load = e.as<Load>();
-        found |= load && load->buffer->scope == Scope::Local && uses(load->indices, f.var);
+        if (const Load* load = e.as<Load>()) note(load->buffer, load->indices);
       });
-  return found;
+  return most;
+}
+
+// At least `e`, and without remainders: a row may begin anywhere.
+Expr without_remainders(const Expr& e) {
+  const Binary* b = e.as<Binary>();
+  if (!b) return e;
+  const int64_t* c = as_int(b->b);
+  switch (b->op) {
+    case BinaryOp::FloorMod: return c && *c > 0 ? Expr(*c - 1) : e;
+    case BinaryOp::Add: return without_remainders(b->a) + without_remainders(b->b);
+    case BinaryOp::FloorDiv: return c && *c > 0 ? floordiv(without_remainders(b->a), b->b) : e;
+    default: return e;
+  }
 }
 
 // Whether the value of `e` does not decrease where its sizes grow.
@@ -50,11 +86,14 @@ bool is_monotone(const Expr& e) {
   }
 }
 
+Expr most_rounds(const For& f) { return simplify(without_remainders(f.extent)); }
+
 // The loops over rounds of a kernel, whose lengths all depend on one size.
 struct Rounds {
   std::vector<const For*> loops;
   Var size;
-  Expr most;  ///< the longest of their lengths
+  int64_t elements = 0;  ///< that a round takes of a thread's memory
+  Expr most;             ///< the longest of their lengths
 
   bool has(const For& f) const { return std::find(loops.begin(), loops.end(), &f) != loops.end(); }
 };
@@ -67,14 +106,17 @@ std::optional<Rounds> find_rounds(const Stmt& s) {
       s,
       [&](const Stmt& x) {
         const For* f = x.as<For>();
-        const bool rounds = f && (f->loop == LoopKind::Serial || f->loop == LoopKind::Unrolled) &&
-                            is_symbolic(f->extent) && indexes_registers(*f);
-        if (!rounds) return;
+        const bool serial = f && (f->loop == LoopKind::Serial || f->loop == LoopKind::Unrolled);
+        if (!serial) return;
+        const Expr extent = most_rounds(*f);
+        const int64_t elements = is_symbolic(extent) ? elements_of_round(*f) : 0;
+        if (elements == 0) return;
+        out.elements = std::max(out.elements, elements);
         out.loops.push_back(f);
-        add_sizes(f->extent, &sizes);
-        monotone &= is_monotone(f->extent);
-        if (!out.most.defined() || largest_extent(f->extent) > largest_extent(out.most))
-          out.most = f->extent;
+        add_sizes(extent, &sizes);
+        monotone &= is_monotone(extent);
+        if (!out.most.defined() || largest_extent(extent) > largest_extent(out.most))
+          out.most = extent;
       },
       [](const Expr&) {});
   if (out.loops.empty() || sizes.size() != 1 || !monotone) return std::nullopt;
@@ -110,7 +152,7 @@ Stmt with_constant_rounds(const Stmt& s, const Rounds& r, int64_t last) {
   if (!f || !r.has(*f)) return inner;
   const For* g = inner.as<For>();
   if (!g) return inner;
-  return make_for(g->var, Expr(value_at(g->extent, r.size, last)), LoopKind::Unrolled,
+  return make_for(g->var, Expr(value_at(most_rounds(*g), r.size, last)), LoopKind::Unrolled,
                   make_if(g->var.expr() < g->extent, g->body));
 }
 
@@ -198,23 +240,52 @@ class Shrink {
   std::map<const BufferNode*, Buffer> made_;
 };
 
-}  // namespace
+// The kernel for sizes up to `last`, as versions for fewer rounds and more.
+struct Versions {
+  Var size;
+  int64_t last = 0;
+  Stmt kernel;
+};
 
-Stmt keep_rounds_in_registers(const Stmt& s) {
-  const std::optional<Rounds> r = s ? find_rounds(s) : std::nullopt;
-  if (!r) return s;
+std::optional<Versions> versions_of(const Stmt& s) {
+  const std::optional<Rounds> r = find_rounds(s);
+  if (!r) return std::nullopt;
+  const int64_t most = threads_of_row(s) > kWarp ? kMostOfBlock : kRounds[std::size(kRounds) - 1];
+  Versions out{r->size, 0, {}};
   std::vector<int64_t> lasts;
   for (const int64_t rounds : kRounds) {
+    if (rounds > most || rounds * r->elements > kMostElements) continue;
     const std::optional<int64_t> last = last_size(*r, rounds);
     if (last && (lasts.empty() || *last > lasts.back())) lasts.push_back(*last);
   }
-  Stmt out = s;
+  if (lasts.empty()) return std::nullopt;
+  out.last = lasts.back();
   for (size_t i = lasts.size(); i-- > 0;) {
     const Stmt version = Shrink().run(with_constant_rounds(s, *r, lasts[i]));
-    out = lasts[i] == r->size->size->hi ? version
-                                        : make_if(r->size.expr() <= Expr(lasts[i]), version, out);
+    out.kernel =
+        out.kernel ? make_if(r->size.expr() <= Expr(lasts[i]), version, out.kernel) : version;
   }
   return out;
+}
+
+}  // namespace
+
+Stmt keep_rounds_in_registers(const Stmt& s) {
+  if (!s) return s;
+  // A kernel for multiples (align_rows): for other multiples the kernel for all sizes runs.
+  const If* i = s.as<If>();
+  const Let* l = i ? i->then_body.as<Let>() : nullptr;
+  if (l) {
+    const std::optional<Versions> v = versions_of(l->body);
+    const Stmt others = keep_rounds_in_registers(i->else_body);
+    if (!v) return make_if(i->condition, i->then_body, others);
+    const Expr fits = simplify(i->condition && l->value <= Expr(v->last));
+    return make_if(fits, make_let(l->var, l->value, v->kernel), others);
+  }
+  const std::optional<Versions> v = versions_of(s);
+  if (!v) return s;
+  if (v->last == v->size->size->hi) return v->kernel;
+  return make_if(v->size.expr() <= Expr(v->last), v->kernel, s);
 }
 
 }  // namespace heddle::gpu
