@@ -111,8 +111,9 @@ int64_t threads_of_row(const RowProblem& p) {
   const int64_t most = p.heavy ? kMostHeavyThreads : r.most;
   const bool warp_each =
       vectors <= (p.heavy ? want : kVectorsOfWarp) * kWarp && p.rows >= kRowsForWarps * p.gpu.sms;
-  int64_t chosen = r.options.front();
+  int64_t chosen = kWarp;
   for (int64_t n : r.options) {
+    if (n < kWarp) continue;
     if (warp_each || n > most) break;
     chosen = n;
     if (r.rounds(n) <= want) break;

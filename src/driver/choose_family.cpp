@@ -216,9 +216,25 @@ class FamilyChooser {
     std::iota(all.begin(), all.end(), 0);
     family::Raced raced{{}, p.weight, {}};
     for (const SizeValue& v : values(p)) raced.sizes.push_back(v.value);
-    raced.seconds = times(p, all, options_.race_seconds / static_cast<double>(points));
+    raced.seconds = times_near(p, all, options_.race_seconds / static_cast<double>(points));
     say("raced at " + name_of(p));
     return raced;
+  }
+
+  /// The times at a point. For a GPU the geometric means of those at the point and at odd sizes next
+  /// to it: a size may be a multiple of the vectors of one kernel, and most are not.
+  std::vector<double> times_near(const FamilyPoint& p, const std::vector<int>& candidates,
+                                 double budget) const {
+    FamilyPoint odd = p;
+    for (size_t i = 0; i < dims_.size(); ++i) {
+      const int64_t m = dims_[i].multiple();
+      if (odd.sizes[i] / m % 2 == 0 && odd.sizes[i] > dims_[i].lo()) odd.sizes[i] -= m;
+    }
+    if (!target().is_cuda() || odd.sizes == p.sizes) return times(p, candidates, budget);
+    std::vector<double> seconds = times(p, candidates, budget / 2);
+    const std::vector<double> others = times(odd, candidates, budget / 2);
+    for (size_t i = 0; i < seconds.size(); ++i) seconds[i] = std::sqrt(seconds[i] * others[i]);
+    return seconds;
   }
 
   /// The times of some candidates: the least of the medians of three rounds, in each of which they
@@ -265,7 +281,7 @@ class FamilyChooser {
     family::find_boundaries(kept.result.tree, sizes, [&](int below, int above, int64_t size) {
       const std::vector<int> two = {kept.candidates[static_cast<size_t>(below)],
                                     kept.candidates[static_cast<size_t>(above)]};
-      const std::vector<double> s = times({{size * dims_[0].multiple()}}, two, budget);
+      const std::vector<double> s = times_near({{size * dims_[0].multiple()}}, two, budget);
       say("raced two at " + dims_[0].name() + " = " + std::to_string(size * dims_[0].multiple()));
       return s[0] <= s[1];
     });
