@@ -14,7 +14,7 @@
 #include "driver/family_points.h"
 #include "driver/family_result.h"
 #include "driver/family_select.h"
-#include "heddle/runtime/cuda_timing.h"
+#include "driver/gpu_seconds.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/function_ref.h"
@@ -26,26 +26,6 @@ struct Candidate {
   FamilyVariant variant;
   Kernel kernel;
 };
-
-// Arguments of successive calls on a GPU.
-using GpuSets = std::vector<std::vector<NDArray>>;
-
-GpuSets gpu_sets(const std::vector<NDArray>& arrays) {
-  constexpr int64_t kBytes = 128 << 20;  // more than the L2 of a GPU holds
-  constexpr int kMostSets = 32;
-  std::vector<NDArray> there;
-  for (const NDArray& a : arrays) there.push_back(a.to_device(Device::cuda()));
-  return cuda::rotated_arguments(there, kBytes, kMostSets);
-}
-
-double gpu_seconds(const Kernel& kernel, const GpuSets& sets, double budget) {
-  cuda::TimingOptions options;
-  options.cold_l2 = false;  // what the sets do not cover is small enough to stay in it
-  options.budget_s = budget;
-  const cuda::Timing t = cuda::time_kernel(kernel, sets, options);
-  if (!t.ok()) throw_runtime_error("kernel '" + kernel.name() + "' failed: " + t.message);
-  return t.measurement.median_s;
-}
 
 class FamilyChooser {
  public:
@@ -221,15 +201,11 @@ class FamilyChooser {
     return raced;
   }
 
-  /// The times at a point. For a GPU the geometric means of those at the point and at odd sizes next
-  /// to it: a size may be a multiple of the vectors of one kernel, and most are not.
+  /// The times at a point. For a GPU the geometric means of those at the point and at odd sizes
+  /// next to it: a size may be a multiple of the vectors of one kernel, and most are not.
   std::vector<double> times_near(const FamilyPoint& p, const std::vector<int>& candidates,
                                  double budget) const {
-    FamilyPoint odd = p;
-    for (size_t i = 0; i < dims_.size(); ++i) {
-      const int64_t m = dims_[i].multiple();
-      if (odd.sizes[i] / m % 2 == 0 && odd.sizes[i] > dims_[i].lo()) odd.sizes[i] -= m;
-    }
+    const FamilyPoint odd = family::odd_point(dims_, p);
     if (!target().is_cuda() || odd.sizes == p.sizes) return times(p, candidates, budget);
     std::vector<double> seconds = times(p, candidates, budget / 2);
     const std::vector<double> others = times(odd, candidates, budget / 2);

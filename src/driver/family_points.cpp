@@ -102,4 +102,12 @@ std::vector<FamilyPoint> family::race_points(const std::vector<Dim>& dims,
   return points(dims, options, count > 1 ? (count - 1) * parts + 1 : count);
 }
 
+FamilyPoint family::odd_point(const std::vector<Dim>& dims, FamilyPoint p) {
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t m = dims[i].multiple();
+    if (p.sizes[i] / m % 2 == 0 && p.sizes[i] > dims[i].lo()) p.sizes[i] -= m;
+  }
+  return p;
+}
+
 }  // namespace heddle

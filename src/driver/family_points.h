@@ -11,4 +11,7 @@ namespace heddle::family {
 /// costs kernels more at sizes for which they were not chosen.
 std::vector<FamilyPoint> race_points(const std::vector<Dim>& dims, const FamilyOptions& options);
 
+/// The point with odd multiples of the promised factors in place of even ones.
+FamilyPoint odd_point(const std::vector<Dim>& dims, FamilyPoint p);
+
 }  // namespace heddle::family

@@ -110,6 +110,14 @@ TEST(CudaRules, OddRowsAreSharedByMoreBlocks) {
   EXPECT_GT(parts(371), parts(372));
 }
 
+// Many rows of 32 to 63 vectors have a warp each, and not the fewest lanes that may share a row.
+TEST(CudaRules, RowsOfAFewVectorsHaveAWarp) {
+  for (const int64_t n : {33, 45, 63, 66, 156, 204}) {
+    const Template t = on_h200(ops::softmax(placeholder({4096, n}, f16, "x")));
+    EXPECT_EQ(knob(t, "threads").default_value, 32) << n;
+  }
+}
+
 // Where an SM has one block, a second tile is loaded while the first one is multiplied.
 TEST(CudaRules, AShortDepthHasTwoTiles) {
   EXPECT_EQ(knob(on_h200(product(128, 512, 64, bf16)), "tile_k").default_value, 2);

@@ -67,7 +67,9 @@ struct FamilyVariant {
 struct FamilyRow {
   FamilyPoint point;
   int variant = 0;              ///< the variant that the tree picks at the point
-  std::vector<double> seconds;  ///< seconds of one call, for each variant
+  /// Seconds of one call, for each variant. For a GPU the geometric mean of those at the point and
+  /// at the odd size before it: a size may be a multiple of the vectors of one variant.
+  std::vector<double> seconds;
   /// The time of that variant over the time of the fastest of all raced schedules.
   double slowdown = 1;
 };

@@ -232,10 +232,6 @@ bool is_below_length(const Expr& condition, const RowLoop& r) {
   return b && b->op == BinaryOp::Lt && uses_position(r, b->a) && equal(b->b, r.length());
 }
 
-int64_t RowLoop::lanes() const { return *as_int(loop->extent); }
-
-const Expr& RowLoop::length() const { return in_row.as<Binary>()->b; }
-
 bool RowLoop::is_inside(const Var& v) const {
   return std::any_of(around.begin(), around.end(), [&](const For* f) { return f->var.same_as(v); });
 }

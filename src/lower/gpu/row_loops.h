@@ -22,8 +22,8 @@ struct RowLoop {
   std::vector<const For*> around;
 
   const Store& store() const { return *stored.as<Store>(); }
-  int64_t lanes() const;
-  const Expr& length() const;  ///< the elements of the row
+  int64_t lanes() const { return *as_int(loop->extent); }
+  const Expr& length() const { return in_row.as<Binary>()->b; }  ///< the elements of the row
   bool is_inside(const Var& v) const;
   /// Whether the store adds to an element.
   bool is_sum() const;
