@@ -66,7 +66,7 @@ struct FamilyVariant {
 /// The results of the race at one point.
 struct FamilyRow {
   FamilyPoint point;
-  int variant = 0;              ///< the variant that the tree picks at the point
+  int variant = 0;  ///< the variant that the tree picks at the point
   /// Seconds of one call, for each variant. For a GPU the geometric mean of those at the point and
   /// at the odd size before it: a size may be a multiple of the vectors of one variant.
   std::vector<double> seconds;
