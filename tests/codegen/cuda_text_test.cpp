@@ -214,6 +214,22 @@ TEST(CudaText, VectorsOnlyWhereTheyAreAligned) {
   EXPECT_THAT(one, ::testing::Not(::testing::HasSubstr("float2")));
 }
 
+// A load behind one condition is predicated, and the next ones need not wait for it.
+TEST(CudaText, LoadsWaitForOneCondition) {
+  const Buffer a = gpu_buffer("a", f32, 4096), b = gpu_buffer("b", f32, 4096);
+  Var i("i");
+  const auto text = [&](const Expr& condition, const Expr& value) {
+    return emit_cuda(
+        one_thread({a, b}, make_for(i, Expr(100), LoopKind::Serial,
+                                    make_store(a, {i}, make_select(condition, value, 0.f)))));
+  };
+  const Expr inside = Expr(3) <= i && i < 90, element = make_load(b, {i - Expr(3)});
+  EXPECT_THAT(text(inside, element), ::testing::HasSubstr("(3 <= i) & (i < 90) ? b[i - 3] : 0.0f"));
+  // What reads memory itself is read only where the rest of the condition holds.
+  EXPECT_THAT(text(i < 90 && make_load(b, {i}) < 1.f, element),
+              ::testing::HasSubstr("i < 90 && b"));
+}
+
 TEST(CudaText, AsynchronousOnlyWhereTheHardwareCopies) {
   const Buffer from = gpu_buffer("from", f16, 4096);
   const Buffer to = gpu_buffer("to", f16, 4096, Scope::Shared);

@@ -118,6 +118,20 @@ TEST(CudaRules, RowsOfAFewVectorsHaveAWarp) {
   }
 }
 
+// The windows of three channels come element by element, and the depth of 27 has one tile, so that
+// nothing hides their latency. Many threads with few elements each do.
+TEST(CudaRules, FirstConvolutionsOfOneImageHaveFewElementsAThread) {
+  for (const int64_t height : {224, 160}) {
+    const Tensor image = placeholder({1, height, height, 3}, f16, "X");
+    const Tensor filters = placeholder({3, 3, 3, 32}, f16, "W");
+    const Template t = on_h200(
+        ops::conv2d(image, filters, {.stride = {2, 2}, .padding = {1, 1}, .layout = ops::NHWC}));
+    const auto value = [&](const char* name) { return knob(t, name).default_value; };
+    const int64_t warps = value("row_warps") * value("col_warps");
+    EXPECT_LE(16 * value("row_tiles") * value("row_warps") * 32, 16 * 32 * warps) << height;
+  }
+}
+
 // Where an SM has one block, a second tile is loaded while the first one is multiplied.
 TEST(CudaRules, AShortDepthHasTwoTiles) {
   EXPECT_EQ(knob(on_h200(product(128, 512, 64, bf16)), "tile_k").default_value, 2);

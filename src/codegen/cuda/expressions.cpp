@@ -268,9 +268,15 @@ Text KernelWriter::operand(const Expr& x, int lane) {
   return call(prelude_.use("round_" + to_string(t)), r);
 }
 
-// The right operand of && and || is evaluated lazily, as an arm of a select is.
+// The right operand of && and || is evaluated lazily, as an arm of a select is, unless it only
+// computes and a load waits for the whole condition.
 Text KernelWriter::logical(const Binary& b, int lane) {
   const Text left = value(b.a, lane);
+  if (at_once_ && is_pure(b.b)) {
+    const Text right = value(b.b, lane);
+    return b.op == BinaryOp::And ? infix(left, "&", right, kBitAnd)
+                                 : infix(left, "|", right, kBitOr);
+  }
   const bool outer = per_lane_;
   per_lane_ |= b.b.dtype().is_vector();
   const Arm right = arm(b.b, lane, 1);
@@ -285,6 +291,12 @@ Text KernelWriter::logical(const Binary& b, int lane) {
   before("  " + name + " = " + right.lanes[0].s + ";");
   before("}");
   return {name, kAtom};
+}
+
+// Whether `e`, a part of the statement, reads no memory and no other lane.
+bool KernelWriter::is_pure(const Expr& e) const {
+  const auto use = uses_.find(e);
+  return use != uses_.end() && use->second.pure;
 }
 
 KernelWriter::Arm KernelWriter::arm(const Expr& e, int first_lane, int lanes) {
@@ -307,6 +319,16 @@ void KernelWriter::name_common(const Select& s, int lane) {
   for (const Expr& e : computed_by_both(s.on_true, s.on_false, named)) value(e, lane);
 }
 
+// Several branches in front of a load keep the compiler from issuing the next loads before it has
+// arrived. One condition predicates the load.
+Text KernelWriter::condition_of(const Select& s, int lane) {
+  const bool outer = at_once_;
+  at_once_ = !is_pure(s.on_true) || !is_pure(s.on_false);
+  const Text condition = value(s.condition, lane);
+  at_once_ = outer;
+  return condition;
+}
+
 Text KernelWriter::select(const Expr& e, int lane) {
   const Select& s = *e.as<Select>();
   const int lanes = e.dtype().lanes;
@@ -322,7 +344,7 @@ Text KernelWriter::select(const Expr& e, int lane) {
     }
   }
   // The condition is evaluated in any case, so that vectors it reads are loaded once for all lanes.
-  const Text condition = value(s.condition, lane);
+  const Text condition = condition_of(s, lane);
   const bool outer = per_lane_;
   per_lane_ |= by_lane;
   name_common(s, lane);

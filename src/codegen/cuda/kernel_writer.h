@@ -106,6 +106,8 @@ class KernelWriter {
   Text unrounded(const Expr& e, int lane);
   Text operand(const Expr& x, int lane);
   Text select(const Expr& e, int lane);
+  Text condition_of(const Select& s, int lane);
+  bool is_pure(const Expr& e) const;
   void name_common(const Select& s, int lane);
   Text logical(const Binary& b, int lane);
   Text shuffle(const Shuffle& s);
@@ -198,6 +200,7 @@ class KernelWriter {
     bool pure = true;      ///< neither loads nor shuffles: does not change with memory
     bool anywhere = true;  ///< it may be computed where its value is not needed
   };
+  bool at_once_ = false;  ///< all of a condition is evaluated, without branches
   bool eager_ = false;  ///< lazy parts share so many nodes that loads are done anywhere where that
                         ///< is possible
   std::unordered_map<Expr, Use, ExprHash, ExprEqual> uses_;
