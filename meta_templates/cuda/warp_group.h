@@ -11,19 +11,22 @@ namespace heddle::meta {
 /// The knobs of the recipe.
 struct WarpGroupKnobs {
   Param group_tiles, groups, group_cols, group_stages, raster, pairs;
-  Param store = 0;      ///< 1: results go through shared memory, and TMA stores them
+  Param store = 0;      ///< how results leave: WarpGroupTile::store
   Param waves = 0;      ///< 1: blocks share the tiles of the last round (stream-K)
+  Param turns = 0;      ///< 1: two warp groups take turns at whole tiles (ping-pong)
   int64_t box_row = 0;  ///< elements of a row of a box of them; 0: TMA cannot store them
 };
 
 /// The tile of a block: `tiles` times 64 rows for each of `groups` warp groups, and `cols` columns.
 /// Blocks go through `raster` rows of tiles before they continue with the next columns. With `pair`
 /// 2, two neighbouring blocks with the same columns load these columns together. With `store` 1 the
-/// results go through shared memory, and TMA stores them while the next tile is computed. With
-/// `stream` 1 several blocks share each tile of the last round (target/last_round.h).
+/// results go through shared memory, and TMA stores them while the next tile is computed; with 2
+/// the 64-row tiles of a warp group go there one after the other, so that they need less of it.
+/// With `stream` 1 blocks share the tiles of the last round (target/last_round.h). With `turns` 1
+/// there are two warp groups, of which each computes every other tile of the block.
 struct WarpGroupTile {
   int64_t tiles = 1, groups = 1, cols = 64, stages = 2, raster = 1, pair = 1, store = 0;
-  int64_t stream = 0;
+  int64_t stream = 0, turns = 0;
   int64_t rows() const { return 64 * tiles * groups; }
 };
 

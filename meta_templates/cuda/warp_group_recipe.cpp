@@ -31,12 +31,13 @@ constexpr int64_t kBoxLines = 64;  // lines of a box whose rows run across the d
 class Recipe {
  public:
   Recipe(TemplateBuilder& t, const StageGroup& g, const TensorCoreShape& shape,
-         const WarpGroupKnobs& knobs, bool pairs)
+         const WarpGroupKnobs& knobs, bool pairs, bool by_tile = false)
       : t_(t),
         g_(g),
         shape_(shape),
         knobs_(knobs),
         pairs_(pairs),
+        by_tile_(by_tile),
         row_multiple_(pairs ? 2 * kGroupRows : kGroupRows) {}
 
   void run() {
@@ -50,9 +51,9 @@ class Recipe {
     StageRef results = output.pad(
         {{output.axis(shape_.row_axis()), row_multiple_, knobs_.group_tiles, knobs_.groups},
          {output.axis(shape_.col_axis()), knobs_.group_cols}});
-    const Loop place = box_loops(output);
-    fill_boxes(results, output, place);
-    accumulate(acc, output, place);
+    const Boxes boxes = box_loops(output);
+    fill_boxes(results, output, by_tile_ ? boxes.unit : boxes.block);
+    accumulate(acc, output, boxes.block);
   }
 
  private:
@@ -114,6 +115,10 @@ class Recipe {
     const TailStrategy whole = TailStrategy::PredicateStores;
     auto [warps, in] = s.split(all, kLaneRows, whole);
     auto [tiles, warp] = s.split(warps, kGroupWarps, whole);
+    if (by_tile_) {
+      auto [tile, group] = s.split(tiles, knobs_.groups, whole);
+      return {group, tile, warp, in};
+    }
     auto [group_rows, tile] = s.split(tiles, knobs_.group_tiles, whole);
     return {group_rows, tile, warp, in};
   }
@@ -124,10 +129,9 @@ class Recipe {
     std::optional<Loop> neighbour;
     Loop group, col;
   };
-  Blocks cut_blocks(StageRef s, const Axes& axes, Loop group_rows) const {
+  Blocks cut_blocks(StageRef s, const Axes& axes, Loop row_block, Loop group) const {
     const TailStrategy whole = TailStrategy::PredicateStores;
     Blocks b;
-    auto [row_block, group] = s.split(group_rows, knobs_.groups, whole);
     auto [raster, row_of_raster] = s.split(row_block, knobs_.raster, whole);
     auto [col_block, col] = s.split(axes.cols, knobs_.group_cols, whole);
     b.loops = axes.outer;
@@ -143,6 +147,16 @@ class Recipe {
     }
     return b;
   }
+  void bind_turns(StageRef s, Loop block) const {
+    const auto bind = [&](int64_t turns, int64_t waves, LoopKind kind) {
+      t_.when(knobs_.turns, turns,
+              [&] { t_.when(knobs_.waves, waves, [&] { s.bind(block, kind); }); });
+    };
+    bind(0, 0, LoopKind::PersistentX);
+    bind(0, 1, LoopKind::StreamX);
+    bind(1, 0, LoopKind::AlternateX);
+    bind(1, 1, LoopKind::AlternateStreamX);
+  }
   // Returns the loop of a block.
   Loop bind_blocks(StageRef s, const Blocks& b, const std::vector<Loop>& inner) const {
     std::vector<Loop> order = b.loops;
@@ -151,8 +165,7 @@ class Recipe {
     s.reorder(order);
     const Loop block = s.fuse(b.loops);
     if (b.neighbour) s.bind(*b.neighbour, LoopKind::PairX);
-    t_.when(knobs_.waves, 0, [&] { s.bind(block, LoopKind::PersistentX); });
-    t_.when(knobs_.waves, 1, [&] { s.bind(block, LoopKind::StreamX); });
+    bind_turns(s, block);
     s.bind(b.group, LoopKind::ThreadZ);
     return b.neighbour ? *b.neighbour : block;
   }
@@ -178,7 +191,9 @@ class Recipe {
   Loop block_loops(StageRef s) const {
     const Axes axes = axes_of_output(s);
     const Rows rows = cut_rows(s, axes.rows);
-    const Blocks blocks = cut_blocks(s, axes, rows.group_rows);
+    auto [row_block, group] =
+        s.split(rows.group_rows, knobs_.groups, TailStrategy::PredicateStores);
+    const Blocks blocks = cut_blocks(s, axes, row_block, group);
     const Lanes l = cut_lanes(s, rows, blocks.col);
     const Loop place = bind_blocks(
         s, blocks,
@@ -187,18 +202,26 @@ class Recipe {
     return place;
   }
 
-  // Boxes of 64 rows, which their warp group stores. Returns the block loop.
-  Loop box_loops(StageRef s) const {
+  // Boxes of 64 rows, which their warp group stores. A unit is one for each warp group, or, where
+  // tiles do not leave one after the other, one of a warp group.
+  struct Boxes {
+    Loop block, unit;
+  };
+  Boxes box_loops(StageRef s) const {
     const TailStrategy whole = TailStrategy::PredicateStores;
     const Axes axes = axes_of_output(s);
     auto [units, row] = s.split(axes.rows, kGroupRows, whole);
-    auto [group_rows, unit] = s.split(units, knobs_.group_tiles, whole);
-    const Blocks blocks = cut_blocks(s, axes, group_rows);
+    const Param inner = by_tile_ ? knobs_.groups : knobs_.group_tiles,
+                outer = by_tile_ ? knobs_.group_tiles : knobs_.groups;
+    auto [outers, of_inner] = s.split(units, inner, whole);
+    auto [row_block, of_outer] = s.split(outers, outer, whole);
+    const Loop group = by_tile_ ? of_inner : of_outer, unit = by_tile_ ? of_outer : of_inner;
+    const Blocks blocks = cut_blocks(s, axes, row_block, group);
     auto [box, col] = s.split(blocks.col, knobs_.box_row, whole);
-    const Loop place = bind_blocks(s, blocks, {blocks.group, unit, box, row, col});
+    const Loop place = bind_blocks(s, blocks, {of_outer, of_inner, box, row, col});
     for (Loop u : {unit, box}) s.unroll(u);
     s.tensorize(row);
-    return place;
+    return {place, unit};
   }
 
   void fill_boxes(StageRef s, StageRef output, Loop place) const {
@@ -287,7 +310,7 @@ class Recipe {
   const StageGroup& g_;
   const TensorCoreShape& shape_;
   const WarpGroupKnobs& knobs_;
-  const bool pairs_;
+  const bool pairs_, by_tile_;
   const int64_t row_multiple_;   // rows that blocks, or pairs of them, divide
   std::vector<StageRef> tiles_;  // the tile of the rows, that of the columns
 };
@@ -325,6 +348,7 @@ void warp_group_product(TemplateBuilder& t, const StageGroup& g, const TensorCor
       if (knobs.box_row == 0) return Recipe(t, g, shape, knobs, pairs).run();
       t.when(knobs.store, 0, [&] { Recipe(t, g, shape, knobs, pairs).run(); });
       t.when(knobs.store, 1, [&] { Recipe(t, g, shape, knobs, pairs).run_with_boxes(); });
+      t.when(knobs.store, 2, [&] { Recipe(t, g, shape, knobs, pairs, true).run_with_boxes(); });
     });
   }
 }

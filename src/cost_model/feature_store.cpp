@@ -180,6 +180,8 @@ void fill_annotations(Sink& out, const StoreView& v) {
       case LoopKind::PersistentX:
       case LoopKind::PairX:
       case LoopKind::StreamX:
+      case LoopKind::AlternateX:
+      case LoopKind::AlternateStreamX:
       case LoopKind::Tensorized:
       case LoopKind::SoftwarePipelined:
       case LoopKind::Serial:

@@ -199,8 +199,7 @@ void finish_launch(GpuLaunch* k, const Gpu& gpu) {
 /// Adds the loops of a statement that are blocks or threads to the dimensions of its launch.
 void add_dimensions(const Statement& s, GpuLaunch* k) {
   for (const OpenLoop& l : s.loops) {
-    k->has_loader |=
-        l.kind == LoopKind::PersistentX || l.kind == LoopKind::PairX || l.kind == LoopKind::StreamX;
+    k->has_loader |= is_persistent(l.kind) || l.kind == LoopKind::PairX;
     if (l.kind == LoopKind::PairX) k->pair = 2;
     if (!is_block(l.kind) && !is_thread(l.kind)) continue;
     double& dim = (is_block(l.kind) ? k->grid : k->block)[grid_dim(l.kind)];

@@ -325,7 +325,11 @@ void Printer::tile_op(const TileOp& t) {
     case TileOpKind::BulkStore:
       out_ += "bulk_store." + number(t.m) + "x" + number(t.n) + ".d" + number(t.k);
       break;
-    case TileOpKind::LastArrival: out_ += "last_arrival of " + number(t.m); break;
+    case TileOpKind::LastArrival: {
+      const int64_t* all = as_int(t.operands[2].index);
+      out_ += (t.k ? "last_to_arrive of " : "last_arrival of ") + (all ? number(*all) : "several");
+      break;
+    }
   }
   for (size_t i = 0; i < t.operands.size(); ++i) {
     out_ += i ? ", " : " ";

@@ -87,6 +87,8 @@ const char* to_string(LoopKind kind) {
     case LoopKind::PersistentX: return "persistent blockIdx.x";
     case LoopKind::PairX: return "pair of blocks";
     case LoopKind::StreamX: return "streaming blockIdx.x";
+    case LoopKind::AlternateX: return "alternating blockIdx.x";
+    case LoopKind::AlternateStreamX: return "alternating streaming blockIdx.x";
   }
   return "?";
 }

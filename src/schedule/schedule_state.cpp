@@ -95,7 +95,7 @@ std::vector<int> ScheduleState::readers(int stage) const {
 
 std::string why_not_bound(const ScheduleState& state, int stage, int axis, int64_t number) {
   const auto kind = static_cast<LoopKind>(number);
-  if (number < 0 || number > static_cast<int64_t>(LoopKind::StreamX) ||
+  if (number < 0 || number > static_cast<int64_t>(LoopKind::AlternateStreamX) ||
       (!is_block(kind) && !is_thread(kind) && kind != LoopKind::PairX))
     return "a loop is bound to one of BlockX ... ThreadZ, or to clusters";
   const StageState& st = state.stages[static_cast<size_t>(stage)];

@@ -26,7 +26,9 @@ enum class StmtKind : uint8_t { For, Store, Allocate, If, Block, Let, Prefetch, 
 /// The two iterations of a `PairX` loop inside of it run in two neighbouring blocks at the same
 /// time, which load together what both need. `StreamX` is PersistentX, but where the last round has
 /// too few iterations for all blocks, several blocks share each of them: every block runs a part of
-/// the reduction (stream-K, Osama et al. 2023).
+/// the reduction (stream-K, Osama et al. 2023). In `AlternateX` and `AlternateStreamX`, which are
+/// PersistentX and StreamX besides, the two warp groups of a block take turns: one multiplies while
+/// the other one stores (ping-pong).
 enum class LoopKind : uint8_t {
   Serial,
   Parallel,
@@ -47,14 +49,19 @@ enum class LoopKind : uint8_t {
   PersistentX,
   PairX,
   StreamX,
+  AlternateX,
+  AlternateStreamX,
 };
 /// The name of a kind, as it is printed.
 const char* to_string(LoopKind kind);
+/// Whether as many blocks as the GPU holds at a time run the iterations of the loop.
+constexpr bool is_persistent(LoopKind k) {
+  return k == LoopKind::PersistentX || (k >= LoopKind::StreamX && k <= LoopKind::AlternateStreamX);
+}
 /// Whether the loop is bound to clusters of blocks, to a block index, or to a thread index.
 constexpr bool is_cluster(LoopKind k) { return k >= LoopKind::Cluster2 && k <= LoopKind::Cluster8; }
 constexpr bool is_block(LoopKind k) {
-  return (k >= LoopKind::BlockX && k <= LoopKind::BlockZ) || is_cluster(k) ||
-         k == LoopKind::PersistentX || k == LoopKind::StreamX;
+  return (k >= LoopKind::BlockX && k <= LoopKind::BlockZ) || is_cluster(k) || is_persistent(k);
 }
 /// The number of blocks that run one iteration of the loop together; 1 without a cluster.
 constexpr int cluster_size(LoopKind k) {
@@ -63,7 +70,7 @@ constexpr int cluster_size(LoopKind k) {
 constexpr bool is_thread(LoopKind k) { return k >= LoopKind::ThreadX && k <= LoopKind::ThreadZ; }
 /// 0, 1, 2 for the x, y, z of a block or thread loop.
 constexpr int grid_dim(LoopKind k) {
-  if (is_cluster(k) || k == LoopKind::PersistentX || k == LoopKind::StreamX) return 0;
+  if (is_cluster(k) || is_persistent(k)) return 0;
   return static_cast<int>(k) - static_cast<int>(is_block(k) ? LoopKind::BlockX : LoopKind::ThreadX);
 }
 
@@ -272,10 +279,11 @@ enum class TileOpKind : uint8_t {
                   ///< parity is complete
   BulkStore,  ///< {tile, destination, coordinates..}: one thread copies a box to memory by TMA, as
               ///< BulkLoad does from there. Nothing is written beyond the ends.
-  LastArrival,  ///< {last: local, tickets, parts}: all threads of a warp group. `last` becomes 1 in
-                ///< the last of m warp groups that arrive at the ticket, else 0. That one then sees
-                ///< n elements from `parts` on, which the others stored before. The ticket is 0
-                ///< before the first and after the last arrival.
+  LastArrival,  ///< {last: local, ticket, number of arrivals: an index, first part, end of the
+                ///< parts}: all threads of a warp group. `last` becomes 1 in the last warp group
+                ///< that arrives at the ticket, else 0. That one then sees the parts, which the
+                ///< others stored before. The ticket is 0 before the first and after the last
+                ///< arrival. With k 1 a warp group arrives only if it is the last one.
 };
 /// An operand of a tile operation: a position in a buffer.
 struct TileOperand {

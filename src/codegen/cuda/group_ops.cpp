@@ -65,11 +65,12 @@ void KernelWriter::group_op(const TileOp& t) {
     }
     case TileOpKind::BulkStore: return bulk_store(t);
     case TileOpKind::LastArrival: {
-      begin({t.operands[0].index, t.operands[1].index});
+      begin({t.operands[0].index, t.operands[1].index, t.operands[2].index});
       const std::string ticket =
           address(storage_of(t.operands[1].buffer), value(t.operands[1].index));
-      before("*(" + tile_operand(t.operands[0]).s + ") = " + prelude_.use("last_arrival") + "(" +
-             ticket + ", " + std::to_string(t.m) + ");");
+      before("*(" + tile_operand(t.operands[0]).s +
+             ") = " + prelude_.use(t.k ? "last_to_arrive" : "last_arrival") + "(" + ticket + ", " +
+             value(t.operands[2].index).s + ");");
       return flush();
     }
     case TileOpKind::LoadMatrix:

@@ -89,6 +89,8 @@ void KernelWriter::loop(const For& f) {
     case LoopKind::Parallel:
     case LoopKind::PersistentX:
     case LoopKind::StreamX:
+    case LoopKind::AlternateX:
+    case LoopKind::AlternateStreamX:
     case LoopKind::Tensorized:
     case LoopKind::LastBlock:
       fail(std::string("a ") + to_string(f.loop) + " loop over '" + f.var->name + "'");

@@ -95,8 +95,12 @@ void BulkStores::copy(const Box& box) {
   m_.thread = before;
 }
 
-bool BulkStores::arrive(Place ticket, int all) {
-  int& n = tickets_[ticket];
+bool BulkStores::arrive_if_last(Place ticket, std::int64_t all) {
+  return tickets_[ticket] + 1 == all && arrive(ticket, all);
+}
+
+bool BulkStores::arrive(Place ticket, std::int64_t all) {
+  std::int64_t& n = tickets_[ticket];
   if (++n < all) return false;
   n = 0;
   return true;

@@ -33,7 +33,9 @@ class BulkStores {
 
   /// Whether the warp group that arrives at the ticket is the last of `all`.
   using Place = std::pair<const Storage*, std::int64_t>;
-  bool arrive(Place ticket, int all);
+  bool arrive(Place ticket, std::int64_t all);
+  /// The same, but a group that is not the last one does not arrive.
+  bool arrive_if_last(Place ticket, std::int64_t all);
   /// Fails where a ticket waits for more arrivals.
   void finish_launch();
 
@@ -47,7 +49,7 @@ class BulkStores {
   Machine& m_;
   std::vector<Storage*> tiles_;
   std::map<int, Queue> queues_;  // by thread
-  std::map<Place, int> tickets_;
+  std::map<Place, std::int64_t> tickets_;
 };
 
 }  // namespace heddle::emu

@@ -71,7 +71,7 @@ class GroupAction final : public Action {
     } else if (op_.op == TileOpKind::BulkStore) {
       good = shared(op_.operands[0]) && !shared(op_.operands[1]);
     } else if (op_.op == TileOpKind::LastArrival) {
-      good = op_.operands[0].buffer->scope == Scope::Local && op_.m > 1;
+      good = op_.operands.size() == 5 && op_.operands[0].buffer->scope == Scope::Local;
     } else if (op_.op != TileOpKind::GroupWait) {
       good = shared(op_.operands[0]) && shared(op_.operands.back());
     }
@@ -135,14 +135,16 @@ class GroupAction final : public Action {
   // Accesses of other blocks to the parts are ordered before those of the last warp group.
   void arrive(const Active& active) {
     const std::vector<std::vector<std::int64_t>> at = indices(active);
-    Storage &last = *operands_[0].storage, &parts = *operands_[2].storage;
+    Storage &last = *operands_[0].storage, &parts = *operands_[3].storage;
     for (const int g : whole_groups(*machine_, active)) {
       bool asked = false, is_last = false;
       for (std::size_t i = 0; i < active.size(); ++i) {
         if (active[i] / kGroup != g) continue;
         if (!asked) {
-          is_last = machine_->stores.arrive({operands_[1].storage, at[i][1]}, op_.m);
-          if (is_last) forget(parts, at[i][2]);
+          const BulkStores::Place ticket{operands_[1].storage, at[i][1]};
+          is_last = op_.k ? machine_->stores.arrive_if_last(ticket, at[i][2])
+                          : machine_->stores.arrive(ticket, at[i][2]);
+          if (is_last) forget(parts, at[i][3], at[i][4]);
         }
         asked = true;
         machine_->thread = active[i];
@@ -153,9 +155,10 @@ class GroupAction final : public Action {
     }
     machine_->thread = -1;
   }
-  void forget(Storage& parts, std::int64_t first) const {
-    if (first < 0 || first + op_.n > parts.size) machine_->fail("parts outside of their memory");
-    if (parts.history != nullptr) std::fill_n(parts.history + first, op_.n, History{});
+  void forget(Storage& parts, std::int64_t first, std::int64_t end) const {
+    if (first < 0 || first > end || end > parts.size)
+      machine_->fail("parts outside of their memory");
+    if (parts.history != nullptr) std::fill(parts.history + first, parts.history + end, History{});
   }
 
   GroupOperand operand(std::size_t which, std::int64_t index, int lines) const {

@@ -153,15 +153,26 @@ std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, co
 
 namespace {
 
+// Whether `e`, a sum of loop variables that start at zero, cannot be negative.
+bool is_never_negative(const Expr& e) {
+  if (const int64_t* c = as_int(e)) return *c >= 0;
+  if (e.as<VarNode>()) return true;
+  const Binary* b = e.as<Binary>();
+  const bool keeps = b && (b->op == BinaryOp::Add || b->op == BinaryOp::Mul ||
+                           b->op == BinaryOp::FloorDiv || b->op == BinaryOp::FloorMod);
+  return keeps && is_never_negative(b->a) && is_never_negative(b->b);
+}
+
 // Whether `limit` keeps whole boxes of an axis below its extent, as o < 4 does for the index o*64 +
-// i of an extent of 256, where `i` is a loop of the box that starts at zero.
+// i of an extent of 256, where `i` is a loop of the box that starts at zero; also for o*64 + u*32 +
+// i, where boxes are parts of what the limit is for. Nothing is stored beyond the end.
 bool whole_boxes_end(const Binary& limit, const Expr& index, const Expr& extent,
                      const std::vector<VarBinding>& start) {
   const int64_t* boxes = as_int(limit.b);
   const int64_t* elements = as_int(extent);
   if (limit.op != BinaryOp::Lt || !boxes || !elements || *boxes < 1 || *elements % *boxes != 0)
     return false;
-  return is_const(simplify(substitute(index, start) - limit.a * Expr(*elements / *boxes)), 0);
+  return is_never_negative(simplify(substitute(index, start) - limit.a * Expr(*elements / *boxes)));
 }
 
 // Whether `condition` says nothing but that indices of `buffer` are below the extents. `start` sets

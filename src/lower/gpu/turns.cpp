@@ -2,13 +2,10 @@
 
 #include "heddle/ir/simplify.h"
 #include "heddle/ir/sizes.h"
-#include "heddle/support/error.h"
-#include "lower/gpu/group_nest.h"
+#include "heddle/target/last_round.h"
 
 namespace heddle::gpu {
 namespace {
-
-constexpr int64_t kLanes = 32, kGroupThreads = kLanes * kGroupWarps, kVector = 4;
 
 bool is_bulk_load(const Stmt& s) {
   const TileOp* op = s.as<TileOp>();
@@ -35,62 +32,101 @@ Stmt replaced(const Stmt& s, const For* from, const Stmt& to) {
 
 // Each block runs every `blocks`th iteration. Where their number depends on sizes, a call of fewer
 // iterations has as many blocks.
-Stmt by_turns(const For& f, int64_t blocks) {
+Stmt by_turns(const For& f, int64_t blocks, Turns* turns) {
   const int64_t most = largest_extent(f.extent);
   if (most <= blocks) return make_for(f.var, f.extent, LoopKind::BlockX, f.body);
   const Var block("block"), turn("turn");
   const Expr &n = f.extent, count(blocks), at = turn.expr() * count + block.expr();
   const Stmt once = make_if(at < n, substitute(f.body, {{f.var, at}}));
-  const Expr turns = simplify(floordiv(n + Expr(blocks - 1), count));
+  const Expr rounds = simplify(floordiv(n + Expr(blocks - 1), count));
+  turns->turn = turn;
   return make_for(block, simplify(min(n, count)), LoopKind::BlockX,
-                  make_for(turn, turns, LoopKind::Serial, once));
+                  make_for(turn, rounds, LoopKind::Serial, once));
 }
 
-// The last turn is shared.
-Stmt by_shared_turns(const For& f, int64_t blocks, const For& ring, SharedTiles& s) {
-  const int64_t rounds = *as_int(f.extent) / blocks;
-  const Var block("block"), turn("turn"), tile("tile"), first("first"), steps("steps");
-  const Expr b = block.expr(), is_last = turn.expr() >= Expr(rounds);
-  s.tile = floordiv(b, Expr(s.round.parts));
-  s.part = floormod(b, Expr(s.round.parts));
-  s.shared = rounds > 0 ? is_last : Expr();
-  const auto either = [&](const Expr& last, const Expr& other) {
-    return rounds > 0 ? make_select(is_last, last, other) : last;
-  };
+// The body of `f` for a part of the depth: `steps` steps from `first` on.
+Stmt part_of(const For& f, const For& ring, const Var& tile, const Var& first, const Var& steps) {
   const Stmt part = make_for(ring.var, steps.expr(), ring.loop,
                              substitute(ring.body, {{ring.var, first.expr() + ring.var.expr()}}));
-  Stmt body = substitute(replaced(f.body, &ring, part), {{f.var, tile.expr()}});
-  const Expr depth(s.depth), begin = s.part * Expr(s.round.steps);
-  body = make_let(steps, either(min(Expr(s.round.steps), depth - first.expr()), depth), body);
-  body = make_let(first, either(begin, Expr(0)), body);
-  body =
-      make_let(tile, either(Expr(rounds * blocks) + s.tile, turn.expr() * Expr(blocks) + b), body);
-  if (rounds == 0) return make_for(block, Expr(s.round.units()), LoopKind::BlockX, body);
-  const Stmt once = make_if(turn.expr() < Expr(rounds) || b < Expr(s.round.units()), body);
-  return make_for(block, Expr(blocks), LoopKind::BlockX,
-                  make_for(turn, Expr(rounds + 1), LoopKind::Serial, once));
+  return substitute(replaced(f.body, &ring, part), {{f.var, tile.expr()}});
 }
 
-// All threads of a warp group run `body`, which is given the number of each.
-Stmt by_group(FunctionRef<Stmt(const Expr&)> body) {
-  const Var lane("lane"), warp("warp");
-  return make_for(warp, Expr(kGroupWarps), LoopKind::ThreadY,
-                  make_for(lane, Expr(kLanes), LoopKind::ThreadX,
-                           body(warp.expr() * Expr(kLanes) + lane.expr())));
+// The steps of a group of tiles in the last round that a block computes: from `begin` to `end`, one
+// tile behind the other.
+struct Run {
+  Expr first_tile;  // of the group
+  Expr begin, end;
+};
+Run run_of(const LastRound& last, const Expr& block) {
+  const Expr group = floordiv(block, Expr(last.group_blocks)),
+             begin = floormod(block, Expr(last.group_blocks)) * Expr(last.run);
+  Run r{group * Expr(last.group_tiles), begin, begin + Expr(last.run)};
+  // Groups are full but for the last one, and beyond it there is none.
+  const Expr tiles = max(min(Expr(last.tiles) - r.first_tile, Expr(last.group_tiles)), Expr(0)),
+             steps = tiles * Expr(last.depth);
+  r.begin = min(r.begin, steps);
+  r.end = min(r.end, steps);
+  return r;
 }
 
-// Four sums of each thread at a time: `of(index in the registers, index in memory from `first`)`.
-Stmt for_all_sums(const Buffer& sums, const Expr& first,
-                  FunctionRef<Stmt(const Expr&, const Expr&)> of) {
-  return by_group([&](const Expr& thread) {
-    const Var i("i");
-    const Expr registers = make_ramp(i.expr() * Expr(kVector), Expr(1), kVector),
-               memory = make_ramp(
-                   first + i.expr() * Expr(kVector * kGroupThreads) + thread * Expr(kVector),
-                   Expr(1), kVector);
-    return make_for(i, Expr(sums.num_elements() / kVector), LoopKind::Unrolled,
-                    of(registers, memory));
-  });
+// The parts of tile `tile` of a group for block `b`, whose part begins at step `first` of the tile
+// and has `steps`.
+SharedTiles parts_of(const LastRound& last, const Expr& b, const Expr& tile, const Expr& first,
+                     const Expr& steps) {
+  const Expr depth(last.depth), run(last.run), blocks(last.group_blocks),
+      group = floordiv(b, blocks), begins = first < Expr(1);
+  SharedTiles t;
+  t.shared = steps < depth;
+  t.looks = begins;
+  t.number = group * Expr(last.group_tiles) + tile;
+  t.tiles = last.tiles;
+  t.slots = last.units();
+  t.own = b;
+  t.first = group * blocks;
+  t.parts = blocks;
+  if (last.group_tiles == 1) return t;
+  // A block has a slot for the tile that it ends and one for the tile that it begins.
+  const Expr from = floordiv(tile * depth, run),
+             to = floordiv((tile + Expr(1)) * depth - Expr(1), run);
+  t.parts = to - from + Expr(1);
+  t.own = b * Expr(2) + make_select(begins, Expr(1), Expr(0));
+  t.first = (t.first + from) * Expr(2) + Expr(1);
+  t.distance = 2;
+  t.slots = 2 * last.units();
+  return t;
+}
+
+// Whole tiles first, then the block's run of the last round.
+Stmt by_shared_turns(const For& f, int64_t blocks, const For& ring, const LastRound& last,
+                     Turns* turns) {
+  const int64_t rounds = *as_int(f.extent) / blocks;
+  const Var block("block"), turn("turn"), begin("begin"), end("end"), of_group("of_group"),
+      tile("tile"), first("first"), steps("steps"), before("before");
+  const Expr b = block.expr(), t = turn.expr(), &depth = ring.extent, is_last = t >= Expr(rounds);
+  const Run run = run_of(last, b);
+  const auto either = [&](const Expr& in_last, const Expr& other) {
+    return rounds > 0 ? make_select(is_last, in_last, other) : in_last;
+  };
+  const Expr first_tile = floordiv(begin.expr(), depth), at = of_group.expr() * depth;
+  turns->turn = turn;
+  turns->before = before.expr();
+  turns->shared = parts_of(last, b, of_group.expr(), first.expr(), steps.expr());
+  Stmt body = part_of(f, ring, tile, first, steps);
+  const Expr done = Expr(rounds) * depth + at + first.expr() - begin.expr();
+  body = make_let(before, either(done, t * depth), body);
+  body = make_let(steps, either(min(end.expr() - at, depth) - first.expr(), depth), body);
+  body = make_let(first, either(max(begin.expr() - at, Expr(0)), Expr(0)), body);
+  body = make_let(
+      tile, either(Expr(rounds * blocks) + run.first_tile + of_group.expr(), t * Expr(blocks) + b),
+      body);
+  body = make_let(of_group, first_tile + t - Expr(rounds), body);
+  const Expr tiles =
+      make_select(begin.expr() < end.expr(),
+                  floordiv(end.expr() + depth - Expr(1), depth) - first_tile, Expr(0));
+  body = make_for(turn, Expr(rounds) + tiles, LoopKind::Serial, body);
+  body = make_let(end, run.end, body);
+  const int64_t all = rounds > 0 ? blocks : last.units();
+  return make_for(block, Expr(all), LoopKind::BlockX, make_let(begin, run.begin, body));
 }
 
 }  // namespace
@@ -118,59 +154,21 @@ Stmt with_ring(const Stmt& s) {
   return map_children(s, with_ring, [](const Expr& e) { return e; });
 }
 
-Stmt in_turns(const Stmt& s, int64_t blocks, std::optional<SharedTiles>* shared) {
+Stmt in_turns(const Stmt& s, int64_t blocks, Turns* turns) {
   const For* f = s ? s.as<For>() : nullptr;
-  const bool streams = f && f->loop == LoopKind::StreamX;
-  if (!streams && (!f || f->loop != LoopKind::PersistentX)) {
+  if (!f || !is_persistent(f->loop)) {
     return map_children(
-        s, [&](const Stmt& c) { return in_turns(c, blocks, shared); },
+        s, [&](const Stmt& c) { return in_turns(c, blocks, turns); },
         [](const Expr& e) { return e; });
   }
-  const For* ring = streams ? find_ring(f->body) : nullptr;
+  turns->alternate = f->loop == LoopKind::AlternateX || f->loop == LoopKind::AlternateStreamX;
+  const For* ring = find_ring(f->body);
   const int64_t *depth = ring ? as_int(ring->extent) : nullptr, *n = as_int(f->extent);
-  if (!depth || !n) return by_turns(*f, blocks);
-  SharedTiles tiles;
-  tiles.depth = *depth;
-  tiles.round = last_round(*n, blocks, *depth);
-  if (tiles.round.parts < 2) return by_turns(*f, blocks);
-  const Stmt out = by_shared_turns(*f, blocks, *ring, tiles);
-  *shared = std::move(tiles);
-  return out;
-}
-
-Stmt with_all_parts(SharedTiles& s, const Buffer& sums, const Expr& group, int64_t groups,
-                    const Stmt& rest) {
-  const int64_t of_group = sums.num_elements() * kGroupThreads, parts = s.round.parts;
-  HEDDLE_ICHECK(sums.num_elements() % kVector == 0, "a thread has a multiple of four sums");
-  s.parts = Buffer::make(sums->name + ".parts", sums->dtype,
-                         {Expr(s.round.tiles * groups * parts * of_group)}, Scope::Global);
-  s.tickets = Buffer::make("tickets", u32, {Expr(s.round.tiles * groups)}, Scope::Global);
-  const Expr number = s.tile * Expr(groups) + group;
-  const auto first = [&](const Expr& part) {
-    return (number * Expr(parts) + part) * Expr(of_group);
-  };
-  const auto load = [&](const Expr& at) { return make_load(s.parts, {at}); };
-  const Stmt store = for_all_sums(sums, first(s.part), [&](const Expr& r, const Expr& m) {
-    return make_store(s.parts, {m}, make_load(sums, {r}));
-  });
-  const Stmt begin = for_all_sums(sums, first(Expr(0)), [&](const Expr& r, const Expr& m) {
-    return make_store(sums, {r}, load(m));
-  });
-  const Var p("part");
-  const Stmt add = for_all_sums(sums, first(p.expr() + Expr(1)), [&](const Expr& r, const Expr& m) {
-    return make_store(sums, {r}, make_load(sums, {r}) + load(m));
-  });
-  const Buffer last = Buffer::make("last", i32, {Expr(1)}, Scope::Local);
-  const Expr is_last = make_load(last, {Expr(0)}) > make_const(i32, 0);
-  const Stmt arrive = make_group_op(
-      TileOpKind::LastArrival, {{last, Expr(0)}, {s.tickets, number}, {s.parts, first(Expr(0))}},
-      static_cast<int>(parts), static_cast<int>(parts * of_group), 0, 0);
-  const Stmt sum =
-      make_if(is_last, make_block({begin, make_for(p, Expr(parts - 1), LoopKind::Serial, add)}));
-  const Stmt fix_up = make_block({store, arrive, sum});
-  return make_allocate(last, make_block({make_store(last, {Expr(0)}, make_const(i32, 1)),
-                                         s.shared.defined() ? make_if(s.shared, fix_up) : fix_up,
-                                         make_if(is_last, rest)}));
+  if (!depth || !n) return by_turns(*f, blocks, turns);
+  const LastRound last = last_round(*n, blocks, *depth);
+  const bool streams = f->loop == LoopKind::StreamX || f->loop == LoopKind::AlternateStreamX;
+  if (streams && last.shares()) return by_shared_turns(*f, blocks, *ring, last, turns);
+  return by_turns(*f, blocks, turns);
 }
 
 }  // namespace heddle::gpu

@@ -1,22 +1,22 @@
-// Persistent blocks: the iterations that each of them runs, one after the other. Where the last
-// round has too few iterations for all blocks, several blocks may share one of them (StreamX): each
-// reduces a part of the depth (data-parallel tiles and a split last wave, after stream-K, Osama et
-// al. 2023). They store their sums in memory. The warp group that arrives last adds up all parts in
-// their order, so that results do not depend on which one that is.
+// Persistent blocks: the iterations that each of them runs, one after the other. Where the rounds
+// are not full, blocks may share tiles: each reduces a part of the depth (shared_tiles.h).
 //
-//   streaming block t in 0..n { local C; C = 0; for k in 0..K { load; C += A*B }  store C }
+//   persistent block t in 0..n { local C; C = 0; for k in 0..K { load; C += A*B }  store C }
 //   -->
-//   block b { for turn in 0..n/P + 1 {
-//     t = turn*P + b, first = 0, steps = K               the last turn: a part of a tile
-//     local C; C = 0; for k in 0..steps { load first + k; C += A*B }
-//     if (last turn) { parts[t, part] = C; arrive; if (last) C = sum of parts[t] }
-//     if (all of C or last) store C } }
+//   block b { for turn { t = turn*P + b  if (t < n) { .. } } }
+//
+// A loop of kind StreamX shares the tiles of the last round (target/last_round.h):
+//
+//   block b { begin, end = the steps of its run
+//     for turn in 0..n/P + tiles of the run {
+//       t = turn*P + b, first = 0, steps = K               in the run: a part of a tile
+//       local C; C = 0; for k in 0..steps { load first + k; C += A*B }  store C } }
 #pragma once
 
 #include <optional>
 
 #include "heddle/ir/stmt.h"
-#include "heddle/target/last_round.h"
+#include "lower/gpu/shared_tiles.h"
 #include "lower/gpu/tile_ring.h"
 
 namespace heddle::gpu {
@@ -30,20 +30,15 @@ bool has_bulk_load(const Stmt& s);
 /// such loop of its own. Persistent blocks then load ahead as they do for deeper sums.
 Stmt with_ring(const Stmt& s);
 
-/// Tiles that several blocks share.
-struct SharedTiles {
-  LastRound round;
-  int64_t depth = 0;      ///< steps of the whole reduction
-  Expr shared;            ///< whether the tile of this turn is shared
-  Expr tile, part;        ///< the number of the shared tile, and of the block's part
-  Buffer parts, tickets;  ///< memory of all blocks; made by `with_all_parts`
+/// What the blocks of a kernel do one after the other.
+struct Turns {
+  std::optional<Var> turn;  ///< of the loop over them; none: a block has one turn
+  Expr before;              ///< steps of a block before this turn, where tiles are shared
+  std::optional<SharedTiles> shared;
+  bool alternate = false;  ///< whether warp groups take every other turn each
 };
 
 /// Distributes the iterations of the loop over persistent blocks in `s` over `blocks` blocks.
-Stmt in_turns(const Stmt& s, int64_t blocks, std::optional<SharedTiles>* shared);
-
-/// `rest` after warp group `group` of `groups` has computed `sums`, where these are complete.
-Stmt with_all_parts(SharedTiles& shared, const Buffer& sums, const Expr& group, int64_t groups,
-                    const Stmt& rest);
+Stmt in_turns(const Stmt& s, int64_t blocks, Turns* turns);
 
 }  // namespace heddle::gpu

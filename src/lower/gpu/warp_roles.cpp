@@ -80,9 +80,11 @@ const For* pair_loop(const Stmt& s) {
 
 class Roles {
  public:
-  /// `shared` may be null: no tiles are shared by blocks.
-  Roles(GpuKernel& kernel, SharedTiles* shared)
-      : kernel_(kernel), groups_(kernel.block[2]), shared_(shared) {}
+  Roles(GpuKernel& kernel, Turns* turns)
+      : kernel_(kernel),
+        turns_(*turns),
+        groups_(kernel.block[2]),
+        consumers_(turns->alternate ? 2 * groups_ : groups_) {}
 
   void run() {
     HEDDLE_ICHECK(kernel_.block[0] == kWarpLanes && kernel_.block[1] == kGroupWarps &&
@@ -92,9 +94,11 @@ class Roles {
     kernel_.pair = rank_ ? 2 : 1;
     const Stmt loads = producer(kernel_.body, {}, Expr(0));
     HEDDLE_ICHECK(loads && found_, "no loop over tiles of several copies loads boxes");
-    const Stmt multiplies = consumer(kernel_.body, Expr(0));
+    HEDDLE_ICHECK(!turns_.alternate || groups_ == 1, "warp groups that take turns work alone");
+    Stmt multiplies = consumer(kernel_.body, Expr(0));
+    if (turns_.alternate && !turns_.turn) multiplies = make_if(group_.expr() < Expr(1), multiplies);
     kernel_.body = whole(loads, multiplies);
-    ++kernel_.block[2];
+    kernel_.block[2] = consumers_ + 1;
   }
 
  private:
@@ -111,10 +115,9 @@ class Roles {
   // The number of iterations before this one over all loops so far: `before` counts those of the
   // outer loops.
   Expr counted(const For& f, const Expr& before) const {
+    if (turns_.before.defined() && ring_of(Stmt(&f))) return simplify(turns_.before + f.var.expr());
     if (is_const(before, 0)) return f.var.expr();
-    // A block computes a part of the depth in its last turn only.
-    const bool part = shared_ && !as_int(f.extent);
-    return simplify(before * (part ? Expr(shared_->depth) : f.extent) + f.var.expr());
+    return simplify(before * f.extent + f.var.expr());
   }
 
   // The loops that lead to the ring, with nothing but the loads.
@@ -139,10 +142,8 @@ class Roles {
   // `s` without the loads.
   Stmt consumer(const Stmt& s, const Expr& before) {
     if (!s) return s;
-    if (const Allocate* a = s.as<Allocate>(); a && is_stored_tile(*a)) {
-      stored_.push_back(a->buffer);
-      return consumer(a->body, before);
-    }
+    if (const Allocate* a = s.as<Allocate>(); a && is_stored_tile(*a))
+      return with_stored_tile(*a, before);
     const bool whole = !stored_.empty() && !in_results_ && !s.as<Block>() && !s.as<Allocate>(),
                fill = whole && fills(s, stored_), copy = whole && has_bulk_store(s);
     if (fill == copy) return multiplied(s, before);
@@ -150,6 +151,20 @@ class Roles {
     const Stmt inside = multiplied(s, before);
     in_results_ = false;
     return fill ? filled_tile(inside, stored_) : copied_tile(inside);
+  }
+
+  // Warp groups that take turns have a tile each.
+  Stmt with_stored_tile(const Allocate& a, const Expr& before) {
+    const size_t number = stored_.size();
+    stored_.push_back(a.buffer);
+    const Stmt inside = consumer(a.body, before);
+    if (!turns_.alternate) return inside;
+    FillAndUse both;
+    both.t = {{a.buffer}, 2};
+    both.rings = {Buffer::make(a.buffer->name, a.buffer->dtype, {Expr(2 * a.buffer.num_elements())},
+                               Scope::Shared)};
+    stored_[number] = both.rings[0];
+    return in_slot(inside, both, group_.expr(), false);
   }
 
   // The statements of a tile, of which those after the ring use its sums.
@@ -161,12 +176,12 @@ class Roles {
       (sums && !ring_of(c) ? rest : out).push_back(consumer(c, before));
     }
     if (!sums) return make_block(std::move(out));
-    out.push_back(with_all_parts(*shared_, sums, group_.expr(), groups_, make_block(rest)));
+    out.push_back(with_all_parts(*turns_.shared, sums, group(), groups_, make_block(rest)));
     return make_block(std::move(out));
   }
 
   Stmt multiplied(const Stmt& s, const Expr& before) {
-    if (const Block* b = s.as<Block>(); b && shared_) return shared_tile(*b, before);
+    if (const Block* b = s.as<Block>(); b && turns_.shared) return shared_tile(*b, before);
     if (has_bulk_load(s)) {
       if (ring_of(s)) return multiplications(*s.as<For>(), before);
       if (!has_ring(s)) return wait(arrived_, Expr(waits_++), Expr(0));
@@ -174,17 +189,37 @@ class Roles {
         return consumer(a->body, before);
       if (const For* f = s.as<For>()) {
         const Expr count = says_who(*f) ? before : counted(*f, before);
-        return make_for(f->var, f->extent, f->loop, consumer(f->body, count));
+        return make_for(f->var, f->extent, f->loop, of_turn(*f, consumer(f->body, count)));
       }
     }
     // All threads of the role run this loop.
     if (const For* f = s.as<For>(); f && f->loop == LoopKind::ThreadZ) {
       const int64_t* n = as_int(f->extent);
-      if (n && *n == groups_)
-        return consumer(substitute(f->body, {{f->var, group_.expr()}}), before);
+      if (n && *n == groups_) return consumer(substitute(f->body, {{f->var, group()}}), before);
     }
     return map_children(
         s, [&](const Stmt& c) { return consumer(c, before); }, [](const Expr& e) { return e; });
+  }
+
+  // The number of a warp group among those that multiply a tile together.
+  Expr group() const { return turns_.alternate ? Expr(0) : group_.expr(); }
+  Expr turn() const { return turns_.turn ? turns_.turn->expr() : Expr(0); }
+
+  // `body`, which is that of loop `f`, where the warp group has this turn.
+  Stmt of_turn(const For& f, const Stmt& body) const {
+    if (!turns_.alternate || !turns_.turn || f.var.get() != turns_.turn->get()) return body;
+    return make_if(floormod(turn(), Expr(2)) == group_.expr(), body);
+  }
+
+  // `products`, which wait for tiles of the ring, after those of the turn before. A wait for a tile
+  // tells only every other round of the ring from the next one.
+  Stmt in_order(const Stmt& products) const {
+    if (!turns_.alternate) return products;
+    const Expr parity =
+        simplify(floormod(floordiv(turn(), Expr(2)) + Expr(1) - group_.expr(), Expr(2)));
+    return make_block(
+        {wait(order_, group_.expr(), parity), products,
+         by_one_thread(on(TileOpKind::BarrierArrive, order_, Expr(1) - group_.expr()))});
   }
 
   void make_barriers(const FillAndUse& p) {
@@ -284,14 +319,15 @@ class Roles {
     };
     const Stmt use = consumer(in_slot(p.use, p, slot, false), before);
     if (sums_are_short(use))
-      return make_for(f.var, f.extent, f.loop, round_of_short_sums(use, count, release(count)));
+      return in_order(
+          make_for(f.var, f.extent, f.loop, round_of_short_sums(use, count, release(count))));
     const Stmt round =
         make_block({wait(full_, slot, parity_of(count)), make_sync(SyncKind::GroupFence), use,
                     make_sync(SyncKind::GroupCommit), wait_for_products(use, 1),
                     make_if(f.var.expr() > Expr(0), release(simplify(count - one)))});
     const Expr last = simplify(substitute(count, {{f.var, simplify(f.extent - one)}}));
-    return make_block(
-        {make_for(f.var, f.extent, f.loop, round), wait_for_products(use, 0), release(last)});
+    return make_block({in_order(make_for(f.var, f.extent, f.loop, round)),
+                       wait_for_products(use, 0), release(last)});
   }
 
   Stmt chained(const For& f, const Expr& before) {
@@ -350,24 +386,28 @@ class Roles {
     Stmt all = make_for(slot, Expr(int64_t{copies_}), LoopKind::Serial, each);
     for (int i = 0; i < loads_; ++i)
       all = make_block({all, on(TileOpKind::BarrierInit, arrived_, Expr(i), 1)});
+    for (int i = 0; turns_.alternate && i < 2; ++i)
+      all = make_block({all, on(TileOpKind::BarrierInit, order_, Expr(i), 1)});
     return make_for(Var("group"), Expr(1), LoopKind::ThreadZ, by_one_thread(all));
   }
 
   Stmt whole(const Stmt& loads, const Stmt& multiplies) const {
     const Registers r = groups_ == 1 && chained_registers_ > 0
                             ? registers_of_one(chained_registers_)
-                            : kRegisters[std::min<int64_t>(groups_, 3) - 1];
+                            : kRegisters[std::min<int64_t>(consumers_, 3) - 1];
     const auto given = [](int n) { return n ? make_sync(SyncKind::Registers, n) : Stmt(); };
-    const Stmt roles = make_for(
-        group_, Expr(groups_ + 1), LoopKind::ThreadZ,
-        make_if(group_.expr() >= Expr(groups_), make_block({given(-r.loads), by_one_thread(loads)}),
-                make_block({given(r.multiplies), multiplies,
-                            stored_.empty() ? Stmt() : wait_for_copies()})));
+    const Stmt roles =
+        make_for(group_, Expr(consumers_ + 1), LoopKind::ThreadZ,
+                 make_if(group_.expr() >= Expr(consumers_),
+                         make_block({given(-r.loads), by_one_thread(loads)}),
+                         make_block({given(r.multiplies), multiplies,
+                                     stored_.empty() ? Stmt() : wait_for_copies()})));
     // No block of a pair goes while the other one may still write to its memory.
     const Stmt end = kernel_.pair > 1 ? make_sync(SyncKind::Block) : Stmt();
     Stmt s = make_block({init(), make_sync(SyncKind::Block), roles, end});
     for (const Buffer& b : {full_, empty_}) s = make_allocate(b, s);
     if (loads_ > 0) s = make_allocate(arrived_, s);
+    if (turns_.alternate) s = make_allocate(order_, s);
     for (const auto* list : {&singles_, &stored_}) {
       for (const Buffer& b : *list) s = make_allocate(b, s);
     }
@@ -376,8 +416,9 @@ class Roles {
   }
 
   GpuKernel& kernel_;
-  const int64_t groups_;  // warp groups that multiply
-  SharedTiles* const shared_;
+  Turns& turns_;
+  const int64_t groups_;     // warp groups that multiply a tile together
+  const int64_t consumers_;  // all that multiply
   const Var group_{"group"};
   std::optional<Var> rank_;  // of the block in its pair
   bool found_ = false;
@@ -392,6 +433,7 @@ class Roles {
   int chained_registers_ = 0;    // registers for chained products; 0: there are none
   const Buffer arrived_ =
       Buffer::make("arrived", u64, {Expr(int64_t{kMostSingleLoads})}, Scope::Shared);
+  const Buffer order_ = Buffer::make("order", u64, {Expr(2)}, Scope::Shared);  // one for each group
 };
 
 }  // namespace
@@ -401,52 +443,20 @@ std::vector<Buffer> warp_roles(GpuKernel& kernel, int64_t sms) {
   kernel.body = with_ring(kernel.body);
   const int64_t pair = pair_loop(kernel.body) ? 2 : 1;
   const int64_t blocks = std::max<int64_t>(1, sms / pair);
-  std::optional<SharedTiles> shared;
-  kernel.body = in_turns(kernel.body, blocks, &shared);
+  Turns turns;
+  kernel.body = in_turns(kernel.body, blocks, &turns);
   const LaunchShape shape = launch_shape(kernel.body);
   kernel.grid[0] = shape.grid[0] * pair;
   kernel.grid_of[0] = shape.grid_of[0];
   if (kernel.grid_of[0].defined() && pair > 1)
     throw_user_error("blocks run in pairs, and their number depends on sizes", {},
                      "set the knob 'pairs' to 0");
-  Roles(kernel, shared ? &*shared : nullptr).run();
-  if (!shared) return {};
-  kernel.tickets = shared->tickets;
-  const std::vector<Buffer> workspace{shared->parts, shared->tickets};
+  Roles(kernel, &turns).run();
+  if (!turns.shared) return {};
+  kernel.tickets = turns.shared->tickets;
+  const std::vector<Buffer> workspace{turns.shared->memory, turns.shared->tickets};
   kernel.args.insert(kernel.args.end(), workspace.begin(), workspace.end());
   return workspace;
-}
-
-namespace {
-
-// Rows of the source begin at multiples of 16 bytes, whatever the sizes.
-void check_rows(const GpuKernel& kernel, const Buffer& source) {
-  constexpr int64_t kPitch = 16;
-  const Expr bytes = source->shape.back() * Expr(int64_t{source->dtype.bytes()});
-  if (is_const(simplify(floormod(bytes, Expr(kPitch))), 0)) return;
-  throw_user_error("kernel '" + kernel.name + "' loads rows of '" + source->name +
-                       "' by TMA, which takes rows of a multiple of 16 bytes",
-                   {},
-                   "promise multiples: dim(..).multiple_of(" +
-                       std::to_string(kPitch / source->dtype.bytes()) + ")");
-}
-
-}  // namespace
-
-void collect_maps(GpuKernel& kernel) {
-  kernel.maps.clear();
-  visit(
-      kernel.body,
-      [&](const Stmt& s) {
-        const TileOp* op = s.as<TileOp>();
-        if (!op || (op->op != TileOpKind::BulkLoad && op->op != TileOpKind::BulkStore)) return;
-        const GpuKernel::TensorMap map{op->operands[1].buffer, op->k, op->count ? op->m / 2 : op->m,
-                                       op->windows};
-        if (find_map(kernel, *op)) return;
-        check_rows(kernel, map.source);
-        kernel.maps.push_back(map);
-      },
-      [](const Expr&) {});
 }
 
 }  // namespace heddle::gpu
