@@ -33,6 +33,8 @@ struct TensorCoreProblem {
   int64_t boxed_bytes = 0;
   /// Whether warp groups add up each tile of the depth in registers of its own (8-bit floats).
   bool partial_sums = false;
+  /// Whether exp, erf, a division or the like follows the sums.
+  bool slow_results = false;
   Gpu gpu;
 
   /// The number of steps of the depth in one mma.

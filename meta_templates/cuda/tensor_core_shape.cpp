@@ -1,5 +1,6 @@
 #include "cuda/tensor_core_shape.h"
 
+#include "common/costs.h"
 #include "cuda/product_loops.h"
 
 namespace heddle::meta {
@@ -85,7 +86,8 @@ TensorCoreShape::TensorCoreShape(const ComputeDag& dag, const StageGroup& g)
       output_(g.output_stage),
       axes_(contraction_shape(dag, g.anchor, kLanes)),
       view_(tensor_core_view(dag, g.anchor, g.allow_tf32)),
-      pack_(4 / tensor_core_operands(*op_, g.allow_tf32)->bytes()) {
+      pack_(4 / tensor_core_operands(*op_, g.allow_tf32)->bytes()),
+      slow_results_(has_transcendentals(dag, g.output_stage, g.inlined)) {
   if (view_) innermost_ = depth_innermost(*op_, *view_);
 }
 
@@ -117,6 +119,7 @@ TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu) const {
   p.gpu = gpu;
   p.cols_lie_across = !lies_along_depth(1);
   p.partial_sums = tensor_core_operands(*op_, true)->is_float8();
+  p.slow_results = slow_results_;
   if (!view_) {
     p.rows = axes_.rows;
     p.cols = axes_.cols;

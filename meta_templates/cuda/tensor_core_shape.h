@@ -77,6 +77,7 @@ class TensorCoreShape {
   std::optional<ContractionView> view_;
   std::optional<DepthInnermost> innermost_;
   int64_t pack_;
+  bool slow_results_;
   bool of_copies_ = false;
 };
 

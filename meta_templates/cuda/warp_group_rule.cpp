@@ -44,10 +44,15 @@ constexpr int64_t kLeastTurnSteps = 8;
 // Bytes of a row of the results from which on TMA stores them: a 1x1 convolution of 401408 pixels
 // and 16 filters took an H200 24.5 us with rows of 32 bytes, and 12.6 us where lanes stored them.
 constexpr int64_t kLeastStoredRow = 64;
+// The longest depth at which results of shorter rows go to mma.sync.
+constexpr int64_t kShortDepth = 128;
 // The most accumulators of a thread that the rule chooses. With partial sums, fewer leave TMA rows
 // of whole results to store. (e4m3 on an H200, 192 and 128 columns: 8192^3 1056 and 1004 us, 4096^3
-// 114 and 113.)
-int64_t most_chosen(const TensorCoreProblem& p) { return p.partial_sums ? 128 : 192; }
+// 114 and 113.) What erf needs beside 192 of them is spilled. (4096 x 3072 x 768 with bias and
+// gelu, f16: 64 us with 192, 47 with 128.)
+int64_t most_chosen(const TensorCoreProblem& p) {
+  return p.partial_sums || p.slow_results ? 128 : 192;
+}
 
 int64_t choose_raster(int64_t blocks) {
   for (int64_t r : {16, 8, 4, 2}) {
@@ -87,7 +92,9 @@ bool has_gained(const TensorCoreProblem& p, const WarpGroupTile& t, const Choice
   if (t.turns == 1 && t.store == 1 && t.tiles > 1 && !given.has("group_store")) return false;
   const bool turns =
       tiles_of(p, t) > p.gpu.sms && ceil_div(p.depth, group_box_row(p.pack)) >= kLeastTurnSteps;
-  if (t.turns == 1 && !turns && !given.has("group_turns")) return false;
+  // With tf32, turns took longer. (4096^3 377 us, together 341.)
+  const bool of_tf32 = p.pack == 1;
+  if (t.turns == 1 && (!turns || of_tf32) && !given.has("group_turns")) return false;
   return t.pair == 1 || splits || given.has("pairs");
 }
 
@@ -175,8 +182,13 @@ Choice warp_group_rule(const WarpGroupProblem& problem, const Choice& given) {
   // The model of mma.sync is without its stores, which count where the depth is short.
   const double stores = static_cast<double>(p.rows * p.cols * p.batch) / kStoresPerCycle /
                         static_cast<double>(p.gpu.sms);
-  const bool faster =
-      busy >= kLeastTiles && warp_group_cycles(p, t) < (problem.mma_cycles + stores) * kWorthwhile;
+  // Most of a tile is padding where results are narrow, and a short depth does not make up for it.
+  // (401408 rows of 16 results on an H200, depth of 32: 12.8 us by mma.sync, 21.5 by wgmma; 100352
+  // of 24, depth of 144: 15.4 and 14.8.)
+  const bool narrow =
+      p.boxed_bytes > 0 && p.cols * p.boxed_bytes < kLeastStoredRow && p.depth <= kShortDepth;
+  const bool faster = !narrow && busy >= kLeastTiles &&
+                      warp_group_cycles(p, t) < (problem.mma_cycles + stores) * kWorthwhile;
   Choice choice;
   choice.set("unit", faster ? 1 : 0,
              faster ? "TMA and wgmma" : "too small or too narrow for warp groups");

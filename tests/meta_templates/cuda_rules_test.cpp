@@ -132,6 +132,34 @@ TEST(CudaRules, FirstConvolutionsOfOneImageHaveFewElementsAThread) {
   }
 }
 
+// What erf needs beside many accumulators would be spilled.
+TEST(CudaRules, SlowResultsLeaveRegisters) {
+  const auto accumulators = [](const Tensor& output) {
+    const Template t = on_h200(output);
+    EXPECT_EQ(knob(t, "unit").default_value, 1);
+    return knob(t, "group_tiles").default_value * knob(t, "group_cols").default_value / 2;
+  };
+  const Tensor sums = product(4096, 3072, 768, f16);
+  EXPECT_GT(accumulators(sums), 128);
+  EXPECT_LE(accumulators(ops::gelu(sums)), 128);
+}
+
+TEST(CudaRules, NarrowResultsOfAShortDepthAreNotForWarpGroups) {
+  const auto unit = [](int64_t cols, int64_t depth) {
+    return knob(on_h200(product(401408, cols, depth, f16)), "unit").default_value;
+  };
+  EXPECT_EQ(unit(16, 32), 0);
+  EXPECT_EQ(unit(64, 64), 1);
+}
+
+TEST(CudaRules, WarpGroupsMultiplyTf32Together) {
+  const Tensor a = placeholder({4096, 4096}), b = placeholder({4096, 4096});
+  const Template t = make_template(ComputeDag({ops::matmul(a, b, false, true)}),
+                                   Target::parse("cuda -gpu=h200"), {.allow_tf32 = true});
+  EXPECT_EQ(knob(t, "unit").default_value, 1);
+  EXPECT_EQ(knob(t, "group_turns").default_value, 0);
+}
+
 // Where an SM has one block, a second tile is loaded while the first one is multiplied.
 TEST(CudaRules, AShortDepthHasTwoTiles) {
   EXPECT_EQ(knob(on_h200(product(128, 512, 64, bf16)), "tile_k").default_value, 2);
