@@ -88,7 +88,9 @@ const NestBuilder::Region& NestBuilder::demand(int p, int host, size_t n,
     } else if (!x.exact) {
       if (!prove(Expr(0) <= x.lo, ranges_)) x.lo = simple(max(x.lo, Expr(0)));
       if (at_most(x.hi, last)) continue;
-      if (on_gpu_ && sized && as_int(simple(x.hi - x.lo))) {
+      // All threads of a GPU run the same iterations, so that all of them reach its barriers.
+      const bool varies = sized || !sizes_in(x.hi).empty();
+      if (on_gpu_ && varies && as_int(simple(x.hi - x.lo))) {
         r.beyond = true;
       } else {
         x.hi = simple(min(x.hi, last));

@@ -63,6 +63,24 @@ TEST(GpuFamily, ChoicesForOneSizeAreRightAtOthers) {
   }
 }
 
+// Blocks of several rows, of which there are 4 n: the last block has fewer.
+TEST(GpuFamily, AllThreadsReachBarriersWhereRowsFillNoWarp) {
+  const Dim n = dim("n", 1, 64);
+  const Tensor x = placeholder({4, n, n}, f32, "x");
+  const Axis j = reduce_axis(n, "j"), k = reduce_axis(n, "k");
+  const Tensor most = compute({4, n}, [&](Axis b, Axis i) { return max(x(b, i, j), j); }, "most");
+  const Tensor total = compute(
+      {4, n}, [&](Axis b, Axis i) { return sum(exp(x(b, i, k) - most(b, i)), k); }, "total");
+  const Tensor y = compute(
+      {4, n, n}, [&](Axis b, Axis i, Axis c) { return exp(x(b, i, c) - most(b, i)) / total(b, i); },
+      "y");
+  const Family f{"rows_of_two_dims", n, y};
+  for (const int64_t at : {5, 16, 24, 40, 64}) {
+    const Schedule s = family_schedule({y}, {{n, at}}, gpu());
+    EXPECT_EQ(first_wrong(s, f, {1, 2, 3, 5, 15, 16, 17, 33, 64}), "") << at;
+  }
+}
+
 TEST(GpuFamily, TwoSizesAtOnce) {
   const Dim n = dim("n", 1, 33), m = dim("m", 1, 33);
   const Tensor a = placeholder({n, 12}, f32, "a"), b = placeholder({12, m}, f32, "b");
