@@ -23,7 +23,7 @@ namespace {
 using namespace heddle;
 
 struct Options {
-  std::string subject, at, target = "llvm", dtype = "f32";
+  std::string subject, at, target = "llvm -mcpu=native", dtype = "f32";
   int threads = 2, sizes = 40;
   uint64_t seed = 1;
   bool work = false;   ///< processor time of one thread
