@@ -11,11 +11,9 @@
 //
 // Neighbouring threads have neighbouring vectors of the last axis. Each element of the image is
 // loaded once by a thread, and again by those of neighbouring tiles, from the caches. Pooling of
-// padded
-// images whose channels are innermost keeps no window: the padding is computed where it is read.
-// Knobs: lanes,
-// tile_x and tile_y (points of a thread along the last two axes of the window that are no vectors),
-// threads.
+// padded images whose channels are innermost keeps no window: the padding is computed where it is
+// read. Knobs: lanes, tile_x and tile_y (points of a thread along the last two axes of the window
+// that are no vectors), threads.
 #include <algorithm>
 
 #include "cuda/common.h"

@@ -1,17 +1,14 @@
 #include "driver/build_in_threads.h"
 
-#include <algorithm>
-#include <atomic>
-#include <thread>
+#include "heddle/runtime/thread_pool.h"
 
 namespace heddle {
 
 std::vector<Built> build_in_threads(const std::vector<Schedule>& schedules,
                                     const std::vector<Tensor>& args, const BuildOptions& options) {
   std::vector<Built> built(schedules.size());
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i = next++; i < schedules.size(); i = next++) {
+  const auto work = [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       try {
         built[i].kernel = build(schedules[i], args, options);
       } catch (...) {
@@ -19,13 +16,12 @@ std::vector<Built> build_in_threads(const std::vector<Schedule>& schedules,
       }
     }
   };
-  const bool gpu = !schedules.empty() && schedules[0].target().is_cuda();
-  const size_t count =
-      gpu ? std::min<size_t>(std::thread::hardware_concurrency(), built.size()) : 1;
-  std::vector<std::thread> others;
-  for (size_t t = 1; t < count; ++t) others.emplace_back(work);
-  work();
-  for (std::thread& t : others) t.join();
+  const auto count = static_cast<std::int64_t>(built.size());
+  if (count > 0 && schedules[0].target().is_cuda()) {
+    parallel_for(count, work);
+  } else {
+    work(0, count);
+  }
   return built;
 }
 

@@ -45,17 +45,18 @@ bool holds(const Schedule& one, FunctionRef<void(const Schedule&)> check) {
   }
 }
 
-GpuProgram lowered_for_all_sizes(const Schedule& one, const std::vector<Tensor>& outputs) {
+GpuProgram lowered_for_all_sizes(const Schedule& one, const std::vector<Tensor>& outputs,
+                                 bool keep_passes) {
   const Schedule made = for_all_sizes(one, outputs);
   std::vector<Tensor> args = made.dag().direct().placeholders();
   args.insert(args.end(), made.dag().outputs().begin(), made.dag().outputs().end());
-  return lower_gpu(made, args, {.name = "family", .keep_passes = true});
+  return lower_gpu(made, args, {.name = "family", .keep_passes = keep_passes});
 }
 
 /// The lanes of a warp may have no shares that hold for all sizes, which lowering finds out.
 bool lowers_for_all_sizes(const Schedule& one, const std::vector<Tensor>& outputs) {
   try {
-    (void)lowered_for_all_sizes(one, outputs);
+    (void)lowered_for_all_sizes(one, outputs, false);
     return true;
   } catch (const Error&) {
     return false;
@@ -90,7 +91,7 @@ bool reaches_barriers(const Stmt& s, bool together = true) {
 bool aligns_rows(const Schedule& one, const std::vector<Tensor>& outputs) {
   GpuProgram program;
   try {
-    program = lowered_for_all_sizes(one, outputs);
+    program = lowered_for_all_sizes(one, outputs, true);
   } catch (const Error&) {
     return false;
   }

@@ -8,11 +8,35 @@
 #include <vector>
 
 #include "heddle/codegen/cuda.h"
+#include "heddle/ops/ops.h"
 #include "selftest/pair.h"
 
 namespace heddle::testing {
 
 inline Target h200() { return Target::parse("cuda -gpu=h200"); }
+
+/// An H200 with this number of multiprocessors.
+inline Target with_sms(int sms) {
+  Target t = h200();
+  t.gpu.sms = sms;
+  return t;
+}
+
+/// A product of m x k and k x n elements, of which the second operand lies along the depth where it
+/// is `turned`; with `batch`, that many of them.
+inline selftest::RandomProgram product(DataType type, int64_t m, int64_t n, int64_t k,
+                                       int64_t batch = 0, bool turned = true) {
+  selftest::RandomProgram p;
+  const auto shape = [&](int64_t x, int64_t y) {
+    return batch > 0 ? Shape{Expr(batch), Expr(x), Expr(y)} : Shape{Expr(x), Expr(y)};
+  };
+  p.inputs = {placeholder(shape(m, k), type, "A"),
+              placeholder(turned ? shape(n, k) : shape(k, n), type, "B")};
+  p.outputs = {ops::matmul(p.inputs[0], p.inputs[1], false, turned)};
+  p.text =
+      to_string(type) + " " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+  return p;
+}
 
 /// The declared graph, with no record, and tf32 where it serves.
 inline AutoSchedulerOptions options() {

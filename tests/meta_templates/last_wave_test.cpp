@@ -19,30 +19,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-selftest::RandomProgram product(DataType type, int64_t m, int64_t n, int64_t k, int64_t batch = 0,
-                                bool turned = true) {
-  selftest::RandomProgram p;
-  const auto shape = [&](int64_t x, int64_t y) {
-    Shape s;
-    if (batch > 0) s.push_back(Expr(batch));
-    s.push_back(Expr(x));
-    s.push_back(Expr(y));
-    return s;
-  };
-  p.inputs = {placeholder(shape(m, k), type, "A"),
-              placeholder(turned ? shape(n, k) : shape(k, n), type, "B")};
-  p.outputs = {ops::matmul(p.inputs[0], p.inputs[1], false, turned)};
-  p.text =
-      to_string(type) + " " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
-  return p;
-}
-
-Target with_sms(int sms) {
-  Target t = h200();
-  t.gpu.sms = sms;
-  return t;
-}
-
 Knobs stored(Knobs k) {
   k.store = 1;
   return k;

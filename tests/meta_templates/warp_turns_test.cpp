@@ -17,26 +17,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-selftest::RandomProgram product(DataType type, int64_t m, int64_t n, int64_t k, int64_t batch = 0,
-                                bool turned = true) {
-  selftest::RandomProgram p;
-  const auto shape = [&](int64_t x, int64_t y) {
-    return batch > 0 ? Shape{Expr(batch), Expr(x), Expr(y)} : Shape{Expr(x), Expr(y)};
-  };
-  p.inputs = {placeholder(shape(m, k), type, "A"),
-              placeholder(turned ? shape(n, k) : shape(k, n), type, "B")};
-  p.outputs = {ops::matmul(p.inputs[0], p.inputs[1], false, turned)};
-  p.text =
-      to_string(type) + " " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
-  return p;
-}
-
-Target with_sms(int sms) {
-  Target t = h200();
-  t.gpu.sms = sms;
-  return t;
-}
-
 Knobs with(Knobs k, int64_t waves, int64_t turns = 0, int64_t store = 0) {
   k.waves = waves;
   k.turns = turns;

@@ -7,15 +7,16 @@ namespace {
 
 constexpr int kBegins = 4;  // the bit of TileOp::count
 
-const TileOp* product(const Stmt& s) {
+// What is in the loops of `s`, where that is a single tile operation; else null.
+const TileOp* operation_in(const Stmt& s) {
   const For* f = s.as<For>();
-  return f ? product(f->body) : s.as<TileOp>();
+  return f ? operation_in(f->body) : s.as<TileOp>();
 }
 
 // Loops over threads, and those that lead to other accumulators, stay around both parts.
 class Beginning {
  public:
-  explicit Beginning(const Stmt& s) : accumulators_(product(s)->operands[0].index) {}
+  explicit Beginning(const Stmt& s) : accumulators_(operation_in(s)->operands[0].index) {}
 
   Stmt first(const Stmt& s) const {
     if (const For* f = s.as<For>()) {
@@ -40,8 +41,7 @@ class Beginning {
 }  // namespace
 
 bool is_single_product(const Stmt& s) {
-  if (const For* f = s.as<For>()) return is_single_product(f->body);
-  const TileOp* op = s.as<TileOp>();
+  const TileOp* op = operation_in(s);
   return op && op->op == TileOpKind::GroupMma;
 }
 
