@@ -5,6 +5,7 @@
 #include "driver/program_args.h"
 #include "heddle/driver/build.h"
 #include "lower/gpu/join_kernels.h"
+#include "network/kernel_records.h"
 #include "network/step_plan.h"
 #include "network/task_schedules.h"
 
@@ -236,7 +237,7 @@ NetworkSteps::Program NetworkSteps::program(size_t j) const {
 std::string NetworkSteps::text(const Network& network, size_t step) const {
   std::string text;
   for (const int task : steps_.tasks[step])
-    text += (text.empty() ? "" : " | ") + network.tasks()[static_cast<size_t>(task)].name;
+    text += (text.empty() ? "" : " | ") + family_name(network, static_cast<size_t>(task));
   return text;
 }
 

@@ -77,7 +77,9 @@ namespace network {
 
 std::string family_name(const Network& network, size_t task) {
   std::string name = network.tasks()[task].name;
-  const size_t at = name.rfind(" at " + families_of(network)[task].chosen_at[0]);
+  const std::vector<std::string>& chosen_at = families_of(network)[task].chosen_at;
+  if (chosen_at.empty()) return name;
+  const size_t at = name.rfind(" at " + chosen_at[0]);
   if (at != std::string::npos) name.resize(at);
   return name;
 }

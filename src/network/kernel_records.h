@@ -9,7 +9,7 @@
 
 namespace heddle::network {
 
-/// The name of a task over dimensions, without the size of its first place.
+/// The name of a task; over dimensions without the size of its first place.
 std::string family_name(const Network& network, size_t task);
 
 /// What Network::build compiles: of tasks over dimensions these kernels, of others the choice of

@@ -116,9 +116,16 @@ TEST_F(ModelCommands, OneBuildRunsAtAllSizesOfARange) {
   EXPECT_THAT(explained.out, HasSubstr("kernels by sizes"));
   EXPECT_THAT(explained.out, HasSubstr("batch = 8"));
   EXPECT_THAT(explained.out, HasSubstr("batch 9 to 64"));
-  const CommandResult profile = heddle_command("profile " + kDigits + ":batch=1..8");
-  EXPECT_EQ(profile.status, 2);
-  EXPECT_THAT(profile.err, HasSubstr("a profile is for one size"));
+  const std::string profile = "profile " + kDigits + " --time 0.01 ";
+  const CommandResult at_sizes = heddle_command(profile + "--dims batch=1..8 --sizes 1,5");
+  ASSERT_EQ(at_sizes.status, 0) << at_sizes.err;
+  EXPECT_THAT(at_sizes.out, HasSubstr("at batch = 1:\n"));
+  EXPECT_THAT(at_sizes.out, HasSubstr("at batch = 5:\n"));
+  EXPECT_THAT(at_sizes.out, HasSubstr("f32[batch,10] "));
+  EXPECT_THAT(heddle_command(profile + "--dims batch=2 --sizes 2").err,
+              HasSubstr("no dimension has one"));
+  EXPECT_THAT(heddle_command(profile + "--dims batch=1..8 --tasks").err,
+              HasSubstr("a network of one size"));
 }
 
 TEST_F(ModelCommands, ExplainsOneNodeAsASubject) {

@@ -172,7 +172,8 @@ int run_picks(const PicksOptions& options);
 
 struct ProfileOptions {
   std::string subject;
-  std::vector<std::string> dims;  ///< of a model, in addition to those of the subject
+  std::vector<std::string> dims;   ///< of a model, in addition to those of the subject
+  std::vector<std::string> sizes;  ///< of a network over ranges, to profile calls at
   std::string dtype = "f32";
   int threads = 0;  ///< 0: as the target says
   std::string target = "llvm -mcpu=native";

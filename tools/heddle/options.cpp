@@ -259,6 +259,10 @@ void add_profile(CLI::App& app, ProfileOptions& o) {
   c->add_option("subject", o.subject, "A network: an ONNX file, MODEL.onnx:batch=1, or a name")
       ->required();
   add_dims_option(c, o.dims);
+  c->add_option("--sizes", o.sizes,
+                "Sizes of a range to profile calls at: 17,128; of two ranges: 8x32,64x1 (both ends "
+                "and a middle)")
+      ->delimiter(',');
   c->add_option("--dtype", o.dtype, "f32, f16 or bf16 (f32)");
   c->add_option("--threads", o.threads, "Threads of the kernels (all cores)")
       ->check(CLI::Range(1, 1024));
@@ -271,7 +275,9 @@ void add_profile(CLI::App& app, ProfileOptions& o) {
   c->footer(
       "Times are of the static schedules: of a node in calls of the network, of repeated calls of\n"
       "it alone, and of calls that find nothing in the caches.\n"
-      "Example: heddle profile resnet50.onnx:batch=1 --tasks");
+      "Examples:\n"
+      "  heddle profile resnet50.onnx:batch=1 --tasks\n"
+      "  heddle profile bert.onnx --dims batch=1,seq=1..512 --sizes 17,128 --target cuda");
 }
 
 void add_onnx(CLI::App& app, OnnxListOptions& o) {

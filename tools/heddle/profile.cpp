@@ -1,9 +1,13 @@
 // heddle profile: shows where the time of a network is spent, and what tuning measures for it.
 #include <cmath>
 #include <iostream>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "commands.h"
+#include "common/run_sizes.h"
+#include "heddle/dag/instance.h"
 #include "heddle/measure/measure.h"
 #include "heddle/network/network.h"
 #include "heddle/network/task_times.h"
@@ -58,44 +62,100 @@ Json to_json(const std::vector<TaskTimes>& tasks) {
   return list;
 }
 
+/// A profile at the sizes that `sizes` says in words; empty for constant extents.
+struct SizedProfile {
+  std::string sizes;
+  Profile profile;
+};
+
+/// The values of the dimensions, and "seq = 17" for people.
+std::pair<std::vector<SizeValue>, std::string> values_at(const std::vector<Dim>& dims,
+                                                         const std::vector<int64_t>& sizes) {
+  std::vector<SizeValue> at;
+  std::string text;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    at.emplace_back(dims[i], sizes[i]);
+    text += (i ? ", " : "") + dims[i].name() + " = " + std::to_string(sizes[i]);
+  }
+  return {at, text};
+}
+
+/// Builds the network once, and profiles calls at each of the sizes.
+std::vector<SizedProfile> profiles_of(const Network& network, const Problem& problem,
+                                      const ProfileOptions& options) {
+  std::vector<Tensor> args;
+  for (const Tensor& t : problem.inputs) {
+    if (t.op()->data() == nullptr) args.push_back(t);
+  }
+  const size_t inputs = args.size();
+  args.insert(args.end(), problem.outputs.begin(), problem.outputs.end());
+  const NetworkKernel kernel = network.build(args, network.static_schedules());
+  std::vector<std::vector<int64_t>> runs = {{}};
+  if (!problem.dims.empty()) runs = run_sizes(options.sizes, problem.dims);
+  std::vector<SizedProfile> all;
+  for (const std::vector<int64_t>& sizes : runs) {
+    const auto [at, text] = values_at(problem.dims, sizes);
+    const std::vector<Tensor> here = at_sizes(problem.outputs, at).of(args);
+    std::vector<NDArray> arrays;
+    for (size_t i = 0; i < args.size(); ++i) {
+      arrays.push_back(i < inputs ? NDArray::random(here[i].extents(), here[i].dtype(), i + 1)
+                                  : NDArray::zeros(here[i].extents(), here[i].dtype()));
+    }
+    kernel.call(arrays);
+    all.push_back({text, kernel.profile(arrays, options.seconds)});
+  }
+  return all;
+}
+
+/// That of a network of constant extents, or a list with one for each size.
+Json to_json(const std::vector<SizedProfile>& profiles) {
+  if (profiles[0].sizes.empty()) return profiles[0].profile.to_json();
+  Json list = Json::array();
+  for (const SizedProfile& p : profiles) {
+    Json j = p.profile.to_json();
+    j["sizes"] = p.sizes;
+    list.push_back(std::move(j));
+  }
+  return list;
+}
+
+void check(const ProfileOptions& options, const Target& target, const Problem& problem) {
+  if (options.tasks && target.is_cuda())
+    throw_user_error("--tasks measures kernels of CPUs", {}, "leave it out for a GPU");
+  if (options.tasks && !problem.dims.empty())
+    throw_user_error("--tasks measures a network of one size", {},
+                     "give its dimensions one size each, or leave it out");
+  if (!options.sizes.empty() && problem.dims.empty())
+    throw_user_error("--sizes is for a network with a range, and no dimension has one", {},
+                     "give one a range, such as --dims batch=1..8");
+}
+
 }  // namespace
 
 int run_profile(const ProfileOptions& options) {
   const Target target = target_of(options.target, options.threads);
   if (!target.runs_here())
     throw_user_error("kernels for " + to_string(target) + " do not run on this machine");
-  if (options.tasks && target.is_cuda())
-    throw_user_error("--tasks measures kernels of CPUs", {}, "leave it out for a GPU");
-  refuse_ranges(options.subject, "a profile");
   const ScopedThreads threads(target.is_cuda() ? 1 : target.cores);
   const DataType dtype = dtype_of(options.dtype);
   const Problem problem = is_model(options.subject) ? model_problem(options.subject, dtype)
                                                     : make_problem(options.subject, dtype);
+  check(options, target, problem);
   const Network network(problem.outputs, target, current_auto_scheduler_options(),
                         parse_passes(options.passes));
-  std::vector<Tensor> args;
-  std::vector<NDArray> arrays;
-  for (size_t i = 0; i < problem.inputs.size(); ++i) {
-    if (problem.inputs[i].op()->data() != nullptr) continue;
-    args.push_back(problem.inputs[i]);
-    arrays.push_back(problem.make_input(i));
-  }
-  for (const Tensor& t : problem.outputs) {
-    args.push_back(t);
-    arrays.push_back(NDArray::zeros(t.extents(), t.dtype()));
-  }
-  const NetworkKernel kernel = network.build(args, network.static_schedules());
-  kernel.call(arrays);
-  const Profile profile = kernel.profile(arrays, options.seconds);
+  const std::vector<SizedProfile> profiles = profiles_of(network, problem, options);
   std::vector<TaskTimes> tasks;
   if (options.tasks) tasks = time_tasks(network, *make_worker_measurer());
   if (options.json) {
-    Json json = profile.to_json();
+    Json json = to_json(profiles);
     if (options.tasks) json["tasks"] = to_json(tasks);
     std::cout << json.dump(1) << std::endl;
     return 0;
   }
-  std::cout << profile;
+  for (const SizedProfile& p : profiles) {
+    if (!p.sizes.empty()) std::cout << "at " << p.sizes << ":\n";
+    std::cout << p.profile;
+  }
   if (options.tasks) print_task_times(tasks);
   return 0;
 }

@@ -91,16 +91,6 @@ std::string with_dims(const std::string& subject, const std::vector<std::string>
   return subject + (path_length(subject) == subject.size() ? ":" : ",") + join(dims, ",");
 }
 
-void refuse_ranges(const std::string& subject, const std::string& what) {
-  if (!is_model(subject)) return;
-  const OnnxOptions options = options_of(subject);
-  if (options.ranges.empty()) return;
-  const std::string& name = options.ranges.begin()->first;
-  throw_user_error(
-      "'" + name + "' has a range of sizes, and " + what + " is for one size", {},
-      "give it one: " + name + "=" + std::to_string(options.ranges.begin()->second.hi()));
-}
-
 OnnxModel import_subject(const std::string& subject, DataType dtype) {
   OnnxOptions options = options_of(subject);
   options.precision = dtype;

@@ -18,8 +18,6 @@ bool is_model(const std::string& subject);
 /// The subject with `dims`, in the form of set_dims, behind those that it names. A User error for
 /// `dims` of a subject that is no model.
 std::string with_dims(const std::string& subject, const std::vector<std::string>& dims);
-/// A User error where the dimensions of a model have ranges, for what takes one size: "a profile".
-void refuse_ranges(const std::string& subject, const std::string& what);
 /// Imports it, with `dtype` (f32, f16 or bf16) in place of f32.
 OnnxModel import_subject(const std::string& subject, DataType dtype);
 /// The same as a subject: constants are inputs, too.
