@@ -39,11 +39,14 @@ NestBuilder::Realization NestBuilder::realize(int st, const std::vector<Expr>& m
                                               const std::vector<Expr>& extents, Scope scope) {
   const StageState& p = stage(st);
   std::vector<Expr> bound(extents.size());
+  bool first = scope == Scope::Global;  // whether the dimensions before this one have one element
   for (size_t d = 0; d < extents.size(); ++d) {
     int64_t most = beyond_[st] ? INT64_MAX : s_.axes[p.spatial[d]].static_extent;
     bound[d] = Expr(std::max<int64_t>(1, std::min(most, upper_bound(extents[d], ranges_))));
-    // No stride depends on the first dimension, so it need not be as large as it can be.
-    if (d == 0 && scope == Scope::Global && is_symbolic(extents[d])) bound[d] = extents[d];
+    // No stride that is used depends on the first dimension, so it need not be as large as it can
+    // be.
+    if (first && is_symbolic(extents[d])) bound[d] = extents[d];
+    first = first && is_const(bound[d], 1);
   }
   std::vector<Expr> shape = storage_shape(p, bound);
   Realization r;

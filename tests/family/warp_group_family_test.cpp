@@ -6,6 +6,7 @@
 #include "emulated_kernels.h"
 #include "family/family_testing.h"
 #include "heddle/codegen/emulator.h"
+#include "heddle/ir/sizes.h"
 #include "meta_templates/emulated_schedule.h"
 
 namespace heddle::testing {
@@ -80,6 +81,46 @@ TEST(WarpGroupFamily, BlocksTakeTurns) {
   EXPECT_EQ(program.main[0].grid[0], 3);
   for (const int64_t n : {1, 64, 65, 128, 191, 193, 300, 600})
     EXPECT_EQ(wrong_at(program, f.result, {{f.n, n}}), "");
+}
+
+// Blocks share the tiles of the last round (stream-K): few rows are cut into more parts than many.
+TEST(WarpGroupFamily, BlocksShareTilesAtEverySize) {
+  const Family f = half_rows(dim("n", 1, 400), 64 * 8 + 8, 104);
+  for (const Knobs& knobs : {Knobs{.waves = 1}, Knobs{.store = 1, .waves = 1}}) {
+    for (const int sms : {5, 20}) {
+      const Target target = Target::parse("cuda -gpu=h200 -sms=" + std::to_string(sms));
+      const GpuProgram program = lowered(by_warp_groups(f.result, {{f.n, 63}}, knobs, target));
+      EXPECT_TRUE(program.main[0].tickets) << "tiles are shared";
+      EXPECT_LE(program.main[0].grid[0], sms);
+      for (const int64_t n : {1, 65, 129, 193, 400})
+        EXPECT_EQ(wrong_at(program, f.result, {{f.n, n}}), "");
+    }
+  }
+}
+
+// Rows that another kernel of the program computes: the map of its result has those of the call,
+// beyond which TMA fills with zeros.
+TEST(WarpGroupFamily, ComputedRowsAreLoadedByTma) {
+  const Dim n = dim("n", 1, 200);
+  const Tensor a = placeholder({1, 2, n, 64}, f16, "a"), b = placeholder({128, 64}, f16, "b");
+  const Tensor rows =
+      compute({1, n, 128}, [&](Axis i, Axis r, Axis c) { return a(i, c / 64, r, c % 64); }, "rows");
+  const Axis k = reduce_axis(128, "k");
+  const Tensor sums = compute(
+      {1, n, 64},
+      [&](Axis i, Axis r, Axis j) { return sum(cast(f32, rows(i, r, k)) * cast(f32, b(k, j)), k); },
+      "sums");
+  const Tensor c =
+      compute({1, n, 64}, [&](Axis i, Axis r, Axis j) { return cast(f16, sums(i, r, j)); }, "c");
+  Knobs knobs;
+  knobs.location = 0;
+  const Schedule s = by_warp_groups(c, {{n, 127}}, knobs);
+  const GpuProgram program = lower_gpu(s, all_args(s.dag()));
+  ASSERT_EQ(program.main.size(), 2U) << to_string(program);
+  EXPECT_THAT(emit_cuda(program), HasSubstr("wgmma"));
+  ASSERT_EQ(program.main[1].maps.size(), 2U) << to_string(program);
+  EXPECT_TRUE(is_symbolic(program.main[1].maps[0].source->shape[1]));
+  for (const int64_t r : {1, 64, 127, 200}) EXPECT_EQ(wrong_at(program, c, {{n, r}}), "");
 }
 
 // The groups in which a rule takes the blocks would be computed as a whole at every size.
