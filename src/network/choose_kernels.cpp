@@ -5,6 +5,7 @@
 #include "heddle/network/size_kernels.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
+#include "network/call_timer.h"
 #include "network/check_network.h"
 #include "network/family_candidates.h"
 #include "network/kernel_records.h"
@@ -21,8 +22,10 @@ void check(const Network& network, const std::vector<Dim>& dims) {
   if (network.sizes().empty())
     throw_user_error("a network of constant extents has one kernel for each node", {},
                      "give a dimension a range: import_onnx with OnnxOptions::ranges, or dim()");
-  if (network.tasks()[0].tmpl.target().is_cuda())
-    throw_user_error("the kernels of networks over dimensions are raced on CPUs only");
+  const Target& target = network.tasks()[0].tmpl.target();
+  if (target.is_cuda() && !target.runs_here())
+    throw_user_error("kernels for " + to_string(target) + " do not race on this machine", {},
+                     "race them on one that has such a GPU");
   const bool same = dims.size() == network.sizes().size() &&
                     std::all_of(network.sizes().begin(), network.sizes().end(), [&](const Var& v) {
                       return std::any_of(dims.begin(), dims.end(),
@@ -62,7 +65,7 @@ class Chooser {
       count += candidates_[t].size();
     }
     say("compiling " + std::to_string(count) + " kernels");
-    const ScopedThreads threads(std::max(1, network_.tasks()[0].tmpl.target().cores));
+    const ScopedThreads threads(network::race_threads(network_.tasks()[0].tmpl.target()));
     const network::SizeRace race(network_, all);
     std::vector<std::vector<family::Raced>> raced(all.size());
     for (const FamilyPoint& p : points_) add_times(race, p, raced);

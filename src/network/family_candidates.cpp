@@ -53,10 +53,15 @@ struct Form {
   std::optional<Schedule> schedule;
 };
 
-/// The forms of a schedule of one size; the one of a build without a race comes first.
+/// The forms of a schedule of one size; the one of a build without a race comes first. For a GPU
+/// there is one, because blocks are tiles.
 std::vector<Form> forms_of(const Schedule& one, const std::vector<Tensor>& outputs) {
   std::vector<Form> forms;
   forms.push_back({"", for_all_sizes(one, outputs)});
+  if (one.target().is_cuda()) {
+    forms.resize(kForms);
+    return forms;
+  }
   forms.push_back(
       {", longer blocks", family::with_blocks(one, ComputeDag(outputs), BlockForm::Longer)});
   forms.push_back(

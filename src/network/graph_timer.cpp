@@ -16,7 +16,7 @@ constexpr double kSampleSeconds = 1.5e-3;
 constexpr double kMostLaunches = 50;
 constexpr double kLeastSeconds = 1e-9;
 // The graphs that are kept: those of all variants of a task, and some more.
-constexpr size_t kMostGraphs = 8;
+constexpr size_t kMostGraphs = 24;
 // A call that has not ended by then never will.
 constexpr double kDeadline = 20;
 

@@ -5,9 +5,10 @@
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "measure/worker_pool.h"
+#include "network/call_timer.h"
 #include "network/network_kernel_impl.h"
 #include "network/output_difference.h"
+#include "network/total_size_race.h"
 
 namespace heddle::network {
 namespace {
@@ -107,7 +108,8 @@ SizeRace::SizeRace(const Network& network, const std::vector<TaskVariants>& cand
     }
     return bytes;
   };
-  const double room = kShareOfMemory * static_cast<double>(measuring::free_memory_bytes());
+  const Target& target = network_.tasks()[0].tmpl.target();
+  const double room = kShareOfMemory * static_cast<double>(free_bytes(target));
   double bytes = bytes_of(0);
   size_t fit = 1;
   while (fit < most && bytes + bytes_of(fit) <= room) bytes += bytes_of(fit++);
@@ -116,14 +118,20 @@ SizeRace::SizeRace(const Network& network, const std::vector<TaskVariants>& cand
 
 std::vector<std::vector<double>> SizeRace::at(const std::vector<SizeValue>& sizes,
                                               double seconds) const {
+  const Target& target = network_.tasks()[0].tmpl.target();
   const Instance here = at_sizes(network_.outputs(), sizes);
-  const std::vector<NDArray> arrays = random_arrays(here.of(call_args(network_)));
+  const std::vector<NDArray> arrays =
+      random_arrays(here.of(call_args(network_)), device_of(target));
   NetworkKernel::Impl& impl = kernel_.impl();
   const NetworkKernel::Impl::Call frame(impl, arrays, impl.sizes_of(arrays));
+  if (target.is_cuda()) {
+    const std::unique_ptr<CallTimer> timer = make_call_timer(target, frame.arrays());
+    return race_totals_at_size(network_.nodes(), impl.steps, counts_, *timer, seconds);
+  }
   CallsAtSize calls(network_.nodes(), impl.steps, frame.arrays(), counts_);
-  const Timer timer;
+  const Timer clock;
   for (int round = 0; round < kMostRounds; ++round) {
-    if (round >= kFewRounds && timer.elapsed_s() > seconds) break;
+    if (round >= kFewRounds && clock.elapsed_s() > seconds) break;
     calls.round();
   }
   return calls.take();

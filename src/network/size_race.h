@@ -21,7 +21,7 @@ class SizeRace {
   /// The seconds of all nodes of a task in one call at these sizes, by task and candidate: the
   /// least of at least two rounds, in which the candidates take turns, and of more rounds while
   /// less than `seconds` have passed. One that takes more than twice as long as the best one of its
-  /// task has one round.
+  /// task has one round. On a GPU the calls are CUDA graphs (network/total_size_race.h).
   std::vector<std::vector<double>> at(const std::vector<SizeValue>& sizes, double seconds) const;
 
  private:

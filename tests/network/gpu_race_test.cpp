@@ -1,13 +1,19 @@
 // Networks for a GPU race in calls of the whole network. A fake driver replaces NVIDIA's: the
 // emulator runs the kernels, and each takes as long as the test says.
+#include <unistd.h>
+
+#include <cstdio>
 #include <map>
 
 #include "codegen/cuda/nvrtc.h"
 #include "heddle/codegen/cuda.h"
+#include "heddle/driver/family.h"
+#include "heddle/network/size_kernels.h"
 #include "measure/cuda_candidate.h"
 #include "measure/worker_task.h"
 #include "network/emulated_network.h"
 #include "network/network_testing.h"
+#include "network/size_race.h"
 #include "network/variant_runner.h"
 
 namespace heddle::testing {
@@ -226,6 +232,94 @@ TEST_F(GpuRace, AGpuWithoutMemoryForARaceKeepsTheNetworkAsItIs) {
   EXPECT_EQ(choice.options, apart.pass_options());
   ASSERT_EQ(choice.times.problems.size(), 1u);
   EXPECT_THAT(choice.times.problems[0], HasSubstr("did not race"));
+}
+
+/// Two layers on rows of f32, as many as a call has; the first one runs twice.
+struct Rows {
+  Dim rows = dim("rows", 1, 100);
+  Tensor x = placeholder({rows, 24}, f32, "x"), y;
+
+  Rows() {
+    const Tensor w = constant(NDArray::random({24, 24}, f32, 3));
+    const Tensor v = constant(NDArray::random({24, 40}, f32, 4));
+    y = layer(layer(layer(x, w, 24), w, 24), v, 40);
+  }
+  Tensor layer(const Tensor& a, const Tensor& w, int64_t to) const {
+    const Axis k = reduce_axis(24, "k");
+    const Tensor sums =
+        compute({rows, to}, [&](Axis i, Axis j) { return sum(a(i, k) * w(k, j), k); }, "sums");
+    return compute({rows, to}, [&](Axis i, Axis j) { return max(sums(i, j), 0.f); }, "layer");
+  }
+};
+
+class GpuSizeRace : public GpuRace {
+ protected:
+  /// Each launch of a kernel of this candidate takes `seconds` over the number of launches.
+  void take_always(const Schedule& s, size_t number, double seconds) {
+    const GpuProgram p =
+        lower_for_gpu(s, network::task_args(s), {.name = "network_task" + std::to_string(number)});
+    const double each = seconds / static_cast<double>(p.main.size());
+    for (const GpuKernel& k : p.main)
+      driver_.kernels[k.name].seconds = [each](const cuda::FakeDriver::Call&) { return each; };
+  }
+
+  const Rows net_;
+};
+
+TEST_F(GpuSizeRace, CandidatesTakeTurnsInGraphsOfAllNodes) {
+  driver_.any_kernel = true;
+  const Network net({net_.y}, gpu_, {}, parse_passes("-horizontal"));
+  const std::vector<Schedule> statics = net.static_schedules();
+  std::vector<network::TaskVariants> all(net.tasks().size());
+  const std::vector<std::vector<double>> seconds = {{10e-6, 4e-6, 50e-6}, {20e-6, 30e-6}};
+  std::vector<size_t> tasks;
+  for (size_t t = 0; t < all.size(); ++t) {
+    const network::TaskFamily& f = network::families_of(net)[t];
+    if (f.outputs.empty()) continue;
+    for (size_t v = 0; v < seconds.at(tasks.size()).size(); ++v) {
+      all[t].schedules.push_back(for_all_sizes(statics[t], f.outputs));
+      take_always(all[t].schedules.back(), t + v, seconds[tasks.size()][v]);
+    }
+    all[t].tree = {SizeTreeNode{}};
+    tasks.push_back(t);
+  }
+  ASSERT_EQ(tasks.size(), 2U) << net.to_text();
+  const network::SizeRace race(net, all);
+  for (const int64_t rows : {1, 33}) {
+    const auto times = race.at({{net_.rows, rows}}, 0.01);
+    for (size_t v = 0; v < 3; ++v) EXPECT_NEAR(times[tasks[0]][v], 2 * seconds[0][v], 1e-9) << v;
+    for (size_t v = 0; v < 2; ++v) EXPECT_NEAR(times[tasks[1]][v], seconds[1][v], 1e-9) << v;
+  }
+  EXPECT_GT(driver_.calls["graph_launch"], 0);
+}
+
+// What the race keeps is what a build and a library take, and it is in the records.
+TEST_F(GpuSizeRace, AFewKernelsAreKeptAndRecorded) {
+  driver_.any_kernel = true;
+  const Network net({net_.y}, gpu_);
+  KernelRaceOptions options;
+  options.race_seconds = 0.01;
+  options.max_kernels = 2;
+  const std::vector<TaskKernels> kernels = choose_kernels(net, {net_.rows}, options);
+  ASSERT_EQ(kernels.size(), 2U);
+  for (const TaskKernels& k : kernels) {
+    EXPECT_GT(k.kernels.candidates, 1);
+    EXPECT_LE(k.kernels.variants.size(), 2U);
+    EXPECT_EQ(k.kernels.rows.back().point.sizes, std::vector<int64_t>{100});
+  }
+  const std::string log = ::testing::TempDir() + "gpu_size_race_" + std::to_string(getpid());
+  record_kernels(net, kernels, log);
+  AutoSchedulerOptions scheduler;
+  scheduler.record_log = log;
+  const Network again({net_.y}, gpu_, scheduler);
+  EXPECT_EQ(recorded_kernels(again, {net_.rows}).size(), 2U);
+  std::remove(log.c_str());
+}
+
+TEST_F(GpuSizeRace, NeedsAGpu) {
+  const Network elsewhere({net_.y}, Target::parse("cuda -gpu=a100"));
+  EXPECT_THAT(message_of([&] { choose_kernels(elsewhere, {net_.rows}); }),
+              HasSubstr("do not race on this machine"));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 //   NetworkKernel run = net.build(bert.args(), kernels);
 //   record_kernels(net, kernels, "bert.jsonl");           // for later builds
 //
-// Without a race each node has kernels chosen at up to four sizes, with blocks of one form, and the
-// one for the next larger size runs (Network::build).
+// Without a race each node has kernels chosen at up to four sizes (six for a GPU), with blocks of
+// one form, and the one for the next larger size runs (Network::build).
 #pragma once
 
 #include <functional>
@@ -42,12 +42,13 @@ struct KernelRaceOptions {
 };
 
 /// Races the kernels of all tasks over dimensions in calls of the whole network, with random
-/// inputs. The candidates of a task are `schedules` (one for each of Network::tasks(); empty: those
-/// of create_schedule) for all sizes, as they are, with longer blocks and with shorter ones. At
-/// most `max_kernels` of each task are kept, for the least expected slowdown, and a tree on the
-/// sizes names one. Candidates whose weights do not fit into a third of the free memory are left
-/// out. `dims` are the dimensions of the network in the order of the sizes of the histogram. Throws
-/// a User error for a network of constant extents, for other dimensions and for a GPU.
+/// inputs. For a GPU these are CUDA graphs, which events time. The candidates of a task are
+/// `schedules` (one for each of Network::tasks(); empty: those of create_schedule) for all sizes,
+/// as they are, and on a CPU with longer blocks and with shorter ones. At most `max_kernels` of
+/// each task are kept, for the least expected slowdown, and a tree on the sizes names one.
+/// Candidates whose weights do not fit into a third of the free memory are left out. `dims` are the
+/// dimensions of the network in the order of the sizes of the histogram. Throws a User error for a
+/// network of constant extents, for other dimensions, and for a GPU that is not here.
 std::vector<TaskKernels> choose_kernels(const Network& network, const std::vector<Dim>& dims,
                                         const KernelRaceOptions& options = {},
                                         const std::vector<Schedule>& schedules = {});

@@ -263,11 +263,6 @@ std::vector<TaskKernels> race_sizes(const TuneRequest& request, const TaskList& 
 /// Mistakes in the options of ranges are reported before anything is tuned.
 void check_sizes(const TuneRequest& request, const TaskList& list, const NetworkRacePlace& place) {
   if (request.sizes.empty()) return;
-  if (!list.dims.empty() && list.tasks.at(0).tmpl.target().is_cuda())
-    throw_user_error(
-        "--sizes says at which sizes the kernels of a range race, and those of a "
-        "network for a GPU do not",
-        {}, "leave --sizes out: each kernel is tuned at the largest size it runs at");
   if (list.dims.empty() || !place.here)
     throw_user_error("--sizes says at which sizes the kernels of one subject race on this machine",
                      {}, "give a dimension a range: net.onnx:batch=1..64");
@@ -319,7 +314,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   TaskList list = tasks_of(subjects, target);
   const NetworkRacePlace place = network_race_place(target, fleet != nullptr);
   check_sizes(request, list, place);
-  const bool races_sizes = !list.dims.empty() && place.here && !target.is_cuda();
+  const bool races_sizes = !list.dims.empty() && place.here;
   const double race_of_sizes = races_sizes ? kShareOfSizes * budget : 0;
   TuneClock clock(budget - race_of_sizes);
   options.clock = &clock;
