@@ -84,6 +84,26 @@ StepChanges as_outermost(const Schedule& one, std::vector<int> parts, int first)
   return fused == before.size() ? changes : StepChanges();
 }
 
+/// The threads share the constant axis whose blocks the loop `blocks` of `parts` counts; nullopt
+/// where it has no even parts for them.
+std::optional<ConstantShares> shares_of(const Schedule& one, const FamilyAxes& axes,
+                                        const std::vector<int>& parts, int blocks, int loop) {
+  const AxisState& axis = axes.at(axes.at(blocks).parent);
+  if (blocks_share(axes, axis.split_inner)) return std::nullopt;
+  const int64_t shares = even_parts(axis.static_extent, one.target().cores);
+  if (shares == 1) return std::nullopt;
+  ConstantShares out{as_outermost(one, parts, blocks), shares, loop};
+  if (out.changes.empty()) return std::nullopt;
+  const int64_t length = ceil_div(axis.static_extent, shares);
+  for (size_t i = 0; i < one.steps().size(); ++i) {
+    Step step = one.steps()[i];
+    if (step.kind != StepKind::Split || step.results[0] != blocks) continue;
+    step.params[0] = Param(ceil_div(length, ceil_div(length, axis.factor)));
+    out.changes.emplace(i, std::move(step));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::optional<ConstantShares> share_constant_axis(const Schedule& at_one_size,
@@ -93,24 +113,12 @@ std::optional<ConstantShares> share_constant_axis(const Schedule& at_one_size,
     const int loop = parallel.axes[0];
     const std::vector<int> parts = fused_parts(axes, loop);
     const auto varies = [&](int id) { return is_block_loop(axes, id) && axes.is_sized(id); };
-    const auto constant = [&](int id) { return is_block_loop(axes, id) && !axes.is_sized(id); };
-    const auto blocks = std::find_if(parts.begin(), parts.end(), constant);
-    if (blocks == parts.end() || std::none_of(parts.begin(), parts.end(), varies)) continue;
-    const AxisState& axis = axes.at(axes.at(*blocks).parent);
-    if (blocks_share(axes, axis.split_inner)) continue;
-    const int64_t cores = at_one_size.target().cores;
-    const int64_t shares = even_parts(axis.static_extent, cores);
-    if (shares == 1) continue;
-    ConstantShares out{as_outermost(at_one_size, parts, *blocks), shares, loop};
-    if (out.changes.empty()) continue;
-    const int64_t length = ceil_div(axis.static_extent, shares);
-    for (size_t i = 0; i < at_one_size.steps().size(); ++i) {
-      Step step = at_one_size.steps()[i];
-      if (step.kind != StepKind::Split || step.results[0] != *blocks) continue;
-      step.params[0] = Param(ceil_div(length, ceil_div(length, axis.factor)));
-      out.changes.emplace(i, std::move(step));
+    if (std::none_of(parts.begin(), parts.end(), varies)) continue;
+    for (const int blocks : parts) {
+      if (!is_block_loop(axes, blocks) || axes.is_sized(blocks)) continue;
+      if (std::optional<ConstantShares> shares = shares_of(at_one_size, axes, parts, blocks, loop))
+        return shares;
     }
-    return out;
   }
   return std::nullopt;
 }

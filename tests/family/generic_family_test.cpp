@@ -69,6 +69,20 @@ TEST(GenericFamily, CoresShareTheColumnsOfAProduct) {
   }
 }
 
+/// As a linear layer of a sequence: 1 x n x 8 by 8 x 800.
+TEST(GenericFamily, CoresShareTheColumnsBehindAnAxisOfOneElement) {
+  const Dim n = dim("n", 1, 600);
+  const Tensor a = placeholder({1, n, 8}, f32, "a"), b = placeholder({8, 800}, f32, "b");
+  const Axis k = reduce_axis(8, "k");
+  const Tensor c = compute(
+      {1, n, 800}, [&](Axis x, Axis i, Axis j) { return sum(a(x, i, k) * b(k, j), k); }, "c");
+  const Schedule s = family::shared_at_all_sizes(choice_for(2, c, {{n, 500}}), {c});
+  EXPECT_EQ(parallel_loop(s), "i2.o.o.i0.o.i1.o.o") << s;
+  const Kernel kernel = build(s, all_args(s.dag()));
+  for (const int64_t rows : {1, 7, 9, 150, 600})
+    EXPECT_EQ(wrong_at(kernel, c, {{n, rows}}, rows % 2 == 0), "");
+}
+
 /// The number of row tiles in a block of the product.
 int64_t row_block_tiles(const Schedule& s) {
   for (const AxisState& a : s.state().axes) {
