@@ -80,7 +80,7 @@ FamilyKernel generic_family(const std::vector<Tensor>& args, const Target& targe
   const std::vector<Tensor> outputs = outputs_of(args);
   const std::vector<Var> sizes = sizes_of_call(args);
   check_sizes(outputs, sizes);
-  family::SizePoints points = family::size_points(outputs, sizes, target);
+  family::SizePoints points = family::size_points(outputs, sizes, family::usual_spacing(target));
   std::vector<FamilyKernel::Variant> variants;
   std::vector<std::string> steps;
   std::vector<int> variant_of;  // for each point; different sizes may have the same schedule

@@ -8,16 +8,10 @@
 namespace heddle::family {
 namespace {
 
-/// Points of one dimension: as many as make the ratio of neighbours at most `ratio`, up to `most`.
-struct Spacing {
-  double ratio, most;
-};
-constexpr Spacing kOnCpu{8, 4};  // each kernel packs the weights for itself
-constexpr Spacing kOnGpu{4, 6};  // too few blocks leave multiprocessors idle; nothing is packed
-constexpr int64_t kOfTwo = 2;    // points of each of two dimensions
-constexpr double kOnly = 0.75;   // where the only point of a dimension lies, in logarithms
+constexpr int64_t kOfTwo = 2;   // points of each of two dimensions
+constexpr double kOnly = 0.75;  // where the only point of a dimension lies, in logarithms
 
-std::vector<int64_t> points_of(const Var& size, size_t dims, const Spacing& spacing) {
+std::vector<int64_t> points_of(const Var& size, size_t dims, const PointSpacing& spacing) {
   const auto lo = static_cast<double>(size->size->lo), hi = static_cast<double>(size->size->hi);
   const double steps = std::ceil(std::log(hi / lo) / std::log(spacing.ratio));
   const auto alone = static_cast<int64_t>(std::clamp(steps + 1, 1.0, spacing.most));
@@ -34,8 +28,9 @@ std::vector<int64_t> points_of(const Var& size, size_t dims, const Spacing& spac
 
 class PointTree {
  public:
-  PointTree(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes, const Target& target)
-      : own_(sizes_of(outputs)), sizes_(sizes), spacing_(target.is_cuda() ? kOnGpu : kOnCpu) {}
+  PointTree(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes,
+            const PointSpacing& spacing)
+      : own_(sizes_of(outputs)), sizes_(sizes), spacing_(spacing) {}
 
   SizePoints run() {
     add(0);
@@ -81,16 +76,20 @@ class PointTree {
 
   const std::vector<Var> own_;
   const std::vector<Var>& sizes_;
-  const Spacing spacing_;
+  const PointSpacing spacing_;
   std::vector<SizeValue> at_;
   SizePoints made_;
 };
 
 }  // namespace
 
+PointSpacing usual_spacing(const Target& target) {
+  return target.is_cuda() ? PointSpacing{4, 6} : PointSpacing{8, 4};
+}
+
 SizePoints size_points(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes,
-                       const Target& target) {
-  return PointTree(outputs, sizes, target).run();
+                       const PointSpacing& spacing) {
+  return PointTree(outputs, sizes, spacing).run();
 }
 
 }  // namespace heddle::family

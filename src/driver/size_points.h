@@ -17,10 +17,18 @@ struct SizePoints {
   SizeTree tree;  ///< on the sizes of the program; its leaves name points
 };
 
+/// How many points one dimension has: as many as make the ratio of neighbours at most `ratio`, up
+/// to `most`.
+struct PointSpacing {
+  double ratio, most;
+};
+/// Four points with a ratio of 8 for a CPU, where each kernel packs the weights for itself. Six
+/// with a ratio of 4 for a GPU: too few blocks leave multiprocessors idle, and nothing is packed.
+PointSpacing usual_spacing(const Target& target);
+
 /// The points of the declaration of `outputs`, which depends on some of `sizes`, those of the
-/// program. One dimension has up to four points, or six for a GPU, two have two each, and more have
-/// one each.
+/// program. One dimension has points of this spacing, two have two each, and more have one each.
 SizePoints size_points(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes,
-                       const Target& target);
+                       const PointSpacing& spacing);
 
 }  // namespace heddle::family

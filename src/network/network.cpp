@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "driver/family_near.h"
-#include "driver/size_points.h"
 #include "heddle/driver/build.h"
 #include "heddle/ir/print.h"
 #include "heddle/support/error.h"
@@ -14,7 +12,7 @@
 #include "network/network_bytes.h"
 #include "network/network_impl.h"
 #include "network/passes/concat_in_place.h"
-#include "network/shared_weights.h"
+#include "network/size_choices.h"
 #include "network/step_plan.h"
 
 namespace heddle {
@@ -116,16 +114,7 @@ void Network::Impl::add_tasks(const network::ExtractedNode& node) {
   }
   AutoSchedulerOptions direct = options;
   direct.use_alternatives = false;  // they have other stages at other sizes
-  family::SizePoints points = family::size_points(node.task_outputs, sizes, target);
-  std::vector<family::NearChoice> choices;
-  for (const std::vector<SizeValue>& point : points.points) {
-    choices.push_back(family::choice_for_range(node.task_outputs, point, target, direct));
-  }
-  for (size_t i = choices.size(); i-- > 1;) {
-    if (network::streams_weights_once(choices[i - 1].schedule, choices[i].schedule) &&
-        network::drop_point(points, i - 1))
-      choices.erase(choices.begin() + static_cast<std::ptrdiff_t>(i - 1));
-  }
+  auto [points, choices] = network::size_choices(node.task_outputs, sizes, target, direct);
   std::vector<std::string> chosen_at;
   std::vector<std::vector<SizeValue>> chosen;
   for (const family::NearChoice& near : choices) {

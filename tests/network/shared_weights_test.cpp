@@ -46,7 +46,8 @@ TEST(SharedWeights, OneRowRunsTheKernelForSeveralWhereTheWeightsExceedL2) {
 TEST(SharedWeights, ADroppedPointGivesItsSizesToTheNext) {
   const Product p;
   const std::vector<Var> sizes = sizes_of({p.y});
-  family::SizePoints points = family::size_points({p.y}, sizes, Target::host());
+  family::SizePoints points =
+      family::size_points({p.y}, sizes, family::usual_spacing(Target::host()));
   const auto chosen_at = [&](int64_t rows) {
     const int at = variant_at(points.tree, std::vector<int64_t>{rows});
     return points.points.at(static_cast<size_t>(at)).at(0).value;
