@@ -184,9 +184,18 @@ Expr NestBuilder::extent_of(int id) {
 
 void NestBuilder::run_whole(int inner) {
   if (axes_[inner].extent) return;
+  const int parent = s_.axes[inner].parent;
+  const AxisState& split = s_.axes[parent];
+  int64_t length = split.factor;
+  // A part of constant length of an axis of varying length is no longer than itself, as it would be
+  // at one size: a warp takes a tile of 8 columns and not one of 16.
+  if (!split.whole) {
+    const Expr extent = extent_of(parent);
+    if (const int64_t* n = as_int(extent); n && *n > 0) length = std::min(length, *n);
+  }
   AxisCtx& c = change(inner);
   c.full = true;
-  c.extent = Expr(s_.axes[s_.axes[inner].parent].factor);
+  c.extent = Expr(length);
 }
 
 bool NestBuilder::is_sized(int id) const {

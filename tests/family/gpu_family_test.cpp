@@ -123,6 +123,24 @@ TEST(GpuFamily, ShortRowsAreKeptInRegisters) {
     EXPECT_EQ(wrong_at(program, y, {{n, size}}, 1e-4), "");
 }
 
+// The columns of a product: parts of a block are as long as those of a schedule for one size.
+TEST(GpuFamily, ColumnsOfAProductAreTilesOfAnyWidth) {
+  const Dim n = dim("n", 1, 300);
+  const Tensor a = placeholder({64, 192}, f16, "a"), b = placeholder({192, n}, f16, "b");
+  const Axis k = reduce_axis(192, "k");
+  const Tensor c = compute(
+      {64, n},
+      [&](Axis i, Axis j) { return cast(f16, sum(cast(f32, a(i, k)) * cast(f32, b(k, j)), k)); },
+      "c");
+  for (const int64_t at : {5, 27, 57, 123, 255}) {
+    for (const char* name : {"a100", "h200"}) {
+      const Schedule s = family_schedule({c}, {{n, at}}, gpu(name));
+      EXPECT_EQ(first_wrong(s, {"columns of a product", n, c}, {1, 8, 33, 65, 257}, 1e-2), "")
+          << at << " " << name;
+    }
+  }
+}
+
 // A fake GPU whose kernels the emulator runs.
 TEST(GpuFamily, LaunchesTakeTheSizesOfTheCall) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
