@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "dag/creation_order.h"
+#include "dag/same_combiner.h"
 #include "heddle/ir/print.h"
 #include "heddle/ir/sizes.h"
 #include "heddle/runtime/ndarray.h"
@@ -234,7 +235,7 @@ class Generalizer {
       }
       case ExprKind::Reduce: {
         const auto *x = a.as<Reduce>(), *y = b.as<Reduce>();
-        if (x->combiner.get() != y->combiner.get() || x->index != y->index ||
+        if (!same_combiner(*x->combiner, *y->combiner) || x->index != y->index ||
             x->axes.size() != y->axes.size())
           break;
         std::vector<Axis> axes;

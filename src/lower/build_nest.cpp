@@ -189,7 +189,7 @@ void NestBuilder::run_whole(int inner) {
   int64_t length = split.factor;
   // A part of constant length of an axis of varying length is no longer than itself, as it would be
   // at one size: a warp takes a tile of 8 columns and not one of 16.
-  if (!split.whole) {
+  if (is_whole(parent) && !split.whole) {
     const Expr extent = extent_of(parent);
     if (const int64_t* n = as_int(extent); n && *n > 0) length = std::min(length, *n);
   }

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "family/family_testing.h"
+#include "family/gpu_family_testing.h"
 
 namespace heddle::testing {
 namespace {
@@ -41,6 +41,33 @@ TEST(Generalize, OperatorsBecomeFamilies) {
                                                   placeholder({8})))};
                   }),
             "");
+}
+
+// Each call of argmax makes a reducer of its own.
+TEST(Generalize, ReducersAreComparedByTheirFormulas) {
+  const Dim n = dim("n", 1, 40);
+  const auto rows = [](int64_t m) -> std::vector<Tensor> {
+    return {ops::argmax(placeholder({m, 50}), 1)};
+  };
+  const auto columns = [](int64_t m) -> std::vector<Tensor> {
+    return {ops::argmax(placeholder({5, m}), 1)};
+  };
+  EXPECT_EQ(wrong(n, rows), "");
+  EXPECT_EQ(wrong(n, columns), "");
+  for (const Declare& declare : {Declare(rows), Declare(columns)}) {
+    const Generalized g = generalize(n, declare);
+    for (const int64_t at : {4, 40}) {
+      const Schedule s = family_schedule(g.outputs, {{n, at}}, gpu());
+      EXPECT_EQ(first_wrong(s, {"argmax", n, g.outputs[0]}, {1, 2, 5, 31, 40}), "") << at;
+    }
+  }
+  const std::string error = error_of([&] {
+    generalize(n, [](int64_t m) -> std::vector<Tensor> {
+      const Tensor x = placeholder({5, m});
+      return {m < 20 ? ops::argmax(x, 1) : ops::argmin(x, 1)};
+    });
+  });
+  EXPECT_NE(error.find("other operations at other sizes"), std::string::npos) << error;
 }
 
 TEST(Generalize, CountsAndTheirInversesMayDependOnTheSize) {

@@ -123,6 +123,21 @@ TEST(GpuFamily, ShortRowsAreKeptInRegisters) {
     EXPECT_EQ(wrong_at(program, y, {{n, size}}, 1e-4), "");
 }
 
+// Rows of a thread each: the shortest have versions of their length, others of bounded length.
+TEST(GpuFamily, RowsOfAThreadHaveVersionsByLength) {
+  const Dim n = dim("n", 1, 300);
+  const Tensor y = softmax_of(placeholder({5, n}, f32, "x"));
+  const Schedule s = family_schedule({y}, {{n, 5}}, gpu());
+  const std::string text = emit_cuda(lower_gpu(s, all_args(s.dag())));
+  const size_t first = text.find("if (n < 8) {"), masked = text.find("if (n < 13) {"),
+               last = text.find("< n; ++");
+  ASSERT_NE(first, std::string::npos) << text;
+  ASSERT_NE(masked, std::string::npos) << text;
+  EXPECT_LT(masked, last) << "a version for short rows has a loop of unknown length\n" << text;
+  EXPECT_EQ(text.substr(first, masked - first).find("< n"), std::string::npos) << text;
+  EXPECT_EQ(first_wrong(s, {"own rows", n, y}, every_size()), "");
+}
+
 // The columns of a product: parts of a block are as long as those of a schedule for one size.
 TEST(GpuFamily, ColumnsOfAProductAreTilesOfAnyWidth) {
   const Dim n = dim("n", 1, 300);

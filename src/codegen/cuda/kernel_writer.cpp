@@ -10,9 +10,22 @@ namespace heddle::cuda {
 namespace {
 
 constexpr int64_t kWarpGroup = 128, kRegistersOfSm = 65536;  // sm_90
-// Registers of a thread where several warps share a row, and where a warp or less has one. With 32
-// an SM has all threads that it can have.
-constexpr int64_t kOfLongRow = 32, kOfShortRow = 48;
+// Registers of a thread where several warps share a row, where a warp or less has one, and where
+// each thread has one. With 32 an SM has all threads that it can have.
+constexpr int64_t kOfLongRow = 32, kOfShortRow = 48, kOfOwnRow = 64;
+
+// Whether no thread waits for another or takes what it has.
+bool threads_work_alone(const Stmt& s) {
+  bool alone = true;
+  visit(
+      s,
+      [&](const Stmt& x) {
+        const Sync* y = x.as<Sync>();
+        alone &= !y || y->sync == SyncKind::GridWait;
+      },
+      [&](const Expr& e) { alone &= e.kind() != ExprKind::Shuffle; });
+  return alone;
+}
 
 // The registers of a thread in a kernel that has versions by its sizes, which keep a row in
 // registers: as many as those of the version for short rows; 0 for other kernels. The version for
@@ -26,6 +39,7 @@ int64_t registers_of_versions(const GpuKernel& k) {
   look(k.body);
   if (const Block* b = k.body.as<Block>()) std::for_each(b->stmts.begin(), b->stmts.end(), look);
   if (!versions || k.sizes.empty() || k.cluster > 1) return 0;
+  if (threads_work_alone(k.body)) return kOfOwnRow;
   return k.block[0] > 32 ? kOfLongRow : kOfShortRow;
 }
 

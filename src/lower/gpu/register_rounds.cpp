@@ -17,6 +17,9 @@ namespace {
 constexpr int64_t kRounds[] = {3, 5, 9};
 constexpr int64_t kMostOfBlock = 5;
 constexpr int64_t kMostElements = 40;  // of a thread
+// The same where each thread has a row of its own: a short row takes little more than its loads, so
+// the shortest have versions of exactly their length.
+constexpr int64_t kRoundsOfOwnRow[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32};
 
 int64_t threads_of_row(const Stmt& s) {
   int64_t threads = 1;
@@ -94,9 +97,24 @@ struct Rounds {
   Var size;
   int64_t elements = 0;  ///< that a round takes of a thread's memory
   Expr most;             ///< the longest of their lengths
+  bool own_row = false;  ///< each thread has a row of its own, an element in each round
 
   bool has(const For& f) const { return std::find(loops.begin(), loops.end(), &f) != loops.end(); }
 };
+
+// Adds the loops over a thread's own row that keep nothing, such as that of its maximum. Each load
+// would otherwise wait for the one before.
+void add_passes(const Stmt& s, Rounds* rounds) {
+  visit(
+      s,
+      [&](const Stmt& x) {
+        const For* f = x.as<For>();
+        const bool serial = f && (f->loop == LoopKind::Serial || f->loop == LoopKind::Unrolled);
+        if (serial && !rounds->has(*f) && equal(most_rounds(*f), rounds->most))
+          rounds->loops.push_back(f);
+      },
+      [](const Expr&) {});
+}
 
 std::optional<Rounds> find_rounds(const Stmt& s) {
   Rounds out;
@@ -121,6 +139,8 @@ std::optional<Rounds> find_rounds(const Stmt& s) {
       [](const Expr&) {});
   if (out.loops.empty() || sizes.size() != 1 || !monotone) return std::nullopt;
   out.size = sizes[0];
+  out.own_row = out.elements == 1 && out.most.kind() == ExprKind::Var;
+  if (out.own_row) add_passes(s, &out);
   return out;
 }
 
@@ -247,21 +267,39 @@ struct Versions {
   Stmt kernel;
 };
 
+// The largest sizes of the versions, in order.
+std::vector<int64_t> last_sizes(const Stmt& s, const Rounds& r) {
+  std::vector<int64_t> rounds(std::begin(kRounds), std::end(kRounds));
+  if (r.own_row) {
+    rounds.assign(std::begin(kRoundsOfOwnRow), std::end(kRoundsOfOwnRow));
+  } else if (threads_of_row(s) > kWarp) {
+    std::erase_if(rounds, [](int64_t n) { return n > kMostOfBlock; });
+  }
+  std::vector<int64_t> lasts;
+  for (const int64_t n : rounds) {
+    if (n * r.elements > kMostElements) continue;
+    const std::optional<int64_t> last = last_size(r, n);
+    if (last && (lasts.empty() || *last > lasts.back())) lasts.push_back(*last);
+  }
+  return lasts;
+}
+
+// The kernel for sizes from `first` to `last`.
+Stmt version_for(const Stmt& s, const Rounds& r, int64_t first, int64_t last) {
+  Stmt version = with_constant_rounds(s, r, last);
+  if (first == last && r.own_row) version = simplify(substitute(version, {{r.size, Expr(last)}}));
+  return Shrink().run(version);
+}
+
 std::optional<Versions> versions_of(const Stmt& s) {
   const std::optional<Rounds> r = find_rounds(s);
   if (!r) return std::nullopt;
-  const int64_t most = threads_of_row(s) > kWarp ? kMostOfBlock : kRounds[std::size(kRounds) - 1];
-  Versions out{r->size, 0, {}};
-  std::vector<int64_t> lasts;
-  for (const int64_t rounds : kRounds) {
-    if (rounds > most || rounds * r->elements > kMostElements) continue;
-    const std::optional<int64_t> last = last_size(*r, rounds);
-    if (last && (lasts.empty() || *last > lasts.back())) lasts.push_back(*last);
-  }
+  const std::vector<int64_t> lasts = last_sizes(s, *r);
   if (lasts.empty()) return std::nullopt;
-  out.last = lasts.back();
+  Versions out{r->size, lasts.back(), {}};
   for (size_t i = lasts.size(); i-- > 0;) {
-    const Stmt version = Shrink().run(with_constant_rounds(s, *r, lasts[i]));
+    const int64_t first = i == 0 ? r->size->size->lo : lasts[i - 1] + 1;
+    const Stmt version = version_for(s, *r, first, lasts[i]);
     out.kernel =
         out.kernel ? make_if(r->size.expr() <= Expr(lasts[i]), version, out.kernel) : version;
   }
