@@ -138,6 +138,19 @@ TEST(GpuFamily, RowsOfAThreadHaveVersionsByLength) {
   EXPECT_EQ(first_wrong(s, {"own rows", n, y}, every_size()), "");
 }
 
+// A row beyond the last one has no part in a sum, and its lanes take part in the shuffles.
+TEST(GpuFamily, LanesSumRowsOfAnyNumber) {
+  const Dim n = dim("n", 1, 5000);
+  for (const int64_t columns : {96, 40}) {  // a warp for each row; a part of a warp
+    const Tensor y = softmax_of(placeholder({n, columns}, f32, "x"));
+    const Schedule s = family_schedule({y}, {{n, 4999}}, gpu("h200"));
+    const std::string text = emit_cuda(lower_gpu(s, all_args(s.dag())));
+    EXPECT_NE(text.find("__shfl_xor_sync"), std::string::npos) << text;
+    EXPECT_EQ(text.find("__syncthreads"), std::string::npos) << text;
+    EXPECT_EQ(first_wrong(s, {"rows", n, y}, every_size()), "") << columns;
+  }
+}
+
 // The columns of a product: parts of a block are as long as those of a schedule for one size.
 TEST(GpuFamily, ColumnsOfAProductAreTilesOfAnyWidth) {
   const Dim n = dim("n", 1, 300);

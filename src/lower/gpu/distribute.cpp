@@ -181,6 +181,7 @@ class Rewriter {
 
   Stmt reduction(const For& f) const {
     ThreadReduction r = *as_thread_reduction(f);
+    if (r.condition.defined()) r.condition = rewrite(r.condition);
     for (auto& c : r.components) {
       const Expr there = rewrite(make_load(c.to, c.at));
       c.to = there.as<Load>()->buffer;

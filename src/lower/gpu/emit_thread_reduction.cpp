@@ -32,7 +32,7 @@ Stmt combined(const ThreadReduction& r, const std::vector<Expr>& lhs, const std:
 
 // Writes the phases of one reduction:
 //
-//   for t (threadIdx.x) { part = the thread's own }
+//   for t (threadIdx.x) { part = the thread's own }     0 where the row is beyond the last one
 //   part = the sum over the lanes of the warp           by butterfly shuffles
 //   [ warps[t / 32] = part of the first lane            one warp's part an element of shared memory
 //     to = to + warps[0] + warps[1] + ..                every thread, or of many warps: shuffles ]
@@ -51,7 +51,12 @@ class Emitter {
 
   Stmt run() {
     std::vector<Stmt> first;
-    for (size_t k = 0; k < own_.size(); ++k) first.push_back(into_own(k, r_.components[k].part));
+    for (size_t k = 0; k < own_.size(); ++k) {
+      // All lanes take part in shuffles, also those without a row.
+      if (r_.condition.defined())
+        first.push_back(into_own(k, make_const(r_.components[k].to->dtype, 0)));
+      first.push_back(in_row(into_own(k, r_.components[k].part)));
+    }
     seq_.push_back(make_for(r_.thread, Expr(extent_), LoopKind::ThreadX, make_block(first)));
     // Only the first `extent_` threads have a part.
     seq_.push_back(extent_ == block_
@@ -75,10 +80,12 @@ class Emitter {
     return combined(r_, lhs, rhs, [&](size_t k, const Expr& v) { return into_own(k, v); });
   }
   Stmt combine_into(const std::vector<Expr>& lhs, const std::vector<Expr>& rhs) const {
-    return combined(r_, lhs, rhs, [&](size_t k, const Expr& v) {
+    return in_row(combined(r_, lhs, rhs, [&](size_t k, const Expr& v) {
       return make_store(r_.components[k].to, r_.components[k].at, v);
-    });
+    }));
   }
+
+  Stmt in_row(const Stmt& s) const { return r_.condition.defined() ? make_if(r_.condition, s) : s; }
 
   Stmt over_lanes() const {
     std::vector<Stmt> steps;

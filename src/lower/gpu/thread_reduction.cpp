@@ -39,6 +39,8 @@ std::optional<Expr> simple_part(const Expr& value, const Expr& self) {
   return {};
 }
 
+bool is_load(const Expr& e) { return e.kind() == ExprKind::Load; }
+
 bool reads(const Expr& e, const Buffer& buffer) {
   return any_below(e, [&](const Expr& x) {
     const Load* load = x.as<Load>();
@@ -126,9 +128,16 @@ bool take_combiner(ThreadReduction* r, const Values& values) {
 }  // namespace
 
 std::optional<ThreadReduction> as_thread_reduction(const For& loop) {
-  const Bottom bottom = bottom_of(loop.body);
   ThreadReduction r;
   r.thread = loop.var;
+  Stmt body = loop.body;
+  if (const If* i = body.as<If>()) {
+    const bool of_row = !uses_var(i->condition, loop.var) && !any_below(i->condition, is_load);
+    if (i->else_body || !of_row) return {};
+    r.condition = i->condition;
+    body = i->then_body;
+  }
+  const Bottom bottom = bottom_of(body);
   Values values;
   for (const Stmt& x : bottom.stmts) {
     const Store* st = x.as<Store>();

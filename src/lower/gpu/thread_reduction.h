@@ -4,6 +4,8 @@
 //   for t (threadIdx.x) {
 //     let a = f(C0[i], C1[i], p0[t], p1[t]); let b = g(..); C0[i] = a; C1[i] = b
 //   }
+//   for t (threadIdx.x) { if (row < rows) C[i] = C[i] + part[t] }     where rows lie beyond the
+//   last one
 #pragma once
 
 #include <optional>
@@ -23,6 +25,7 @@ struct ThreadReduction {
   };
   std::vector<Component> components;
   std::vector<Expr> combine;  ///< by component, in terms of all lhs and rhs
+  Expr condition;             ///< of the row, the same for all its threads; null: none
 };
 
 /// The reduction that `loop` is, if it is one.
