@@ -122,6 +122,19 @@ TEST(AlignedRows, LongestRowsAreRight) {
             "");
 }
 
+// The rounds of the longest row are all full.
+TEST(AlignedRows, ShiftedRowsTakeOneRoundMore) {
+  const Dim n = dim("n", 1, 8192);
+  const Tensor x = placeholder({7, n}, f16, "x");
+  const Axis k = reduce_axis(n, "k");
+  const Tensor y = compute({7}, [&](Axis i) { return sum(cast(f32, x(i, k)), k); }, "sums");
+  const Schedule s = family_schedule({y}, {{n, 8192}}, gpu("h200"));
+  EXPECT_TRUE(has_vectors(text_of(s))) << text_of(s);
+  EXPECT_EQ(first_wrong(s, {"full rounds", n, y}, few_sizes(), 1e-2), "");
+  EXPECT_EQ(first_wrong(s, {"full rounds", n, y}, {4095, 4097, 8185, 8189, 8190, 8191, 8192}, 1e-2),
+            "");
+}
+
 TEST(AlignedRows, OfOtherPlacesInLongerRows) {
   const Family f = part_of_rows_family();
   for (const int64_t at : {8, 64, 600})

@@ -43,8 +43,8 @@ class Aligner {
       return make_allocate(longer(a->buffer), run(a->body), a->copies);
     if (f && rows_.rounds.count(f)) {
       const Binary* rounds = f->extent.as<Binary>();
-      const Expr shifted = floordiv(rounds->a + rows_.shift, rounds->b);
-      return make_for(f->var, shifted, f->loop, run(f->body));
+      const Expr more = rounds ? floordiv(rounds->a + rows_.shift, rounds->b) : f->extent + Expr(1);
+      return make_for(f->var, more, f->loop, run(f->body));
     }
     return map_children(s, [&](const Stmt& c) { return run(c); }, [](const Expr& e) { return e; });
   }

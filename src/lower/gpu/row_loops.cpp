@@ -92,8 +92,7 @@ void collect(const Stmt& s, std::vector<const For*>& around, std::vector<RowLoop
   if (f) {
     if (std::optional<RowLoop> r = as_row_loop(*f)) {
       r->around = around;
-      out->push_back(std::move(*r));
-      return;
+      return out->push_back(std::move(*r));
     }
     around.push_back(f);
   }
@@ -134,23 +133,29 @@ bool add_rounds(const RowLoop& r, std::set<const For*>* rounds) {
   std::sort(terms.begin(), terms.end(),
             [](const auto& a, const auto& b) { return a.coefficient < b.coefficient; });
   int64_t covered = r.lanes();
+  const For* last = nullptr;
   for (const Affine::Term& t : terms) {
     const auto at = std::find_if(r.around.begin(), r.around.end(),
                                  [&](const For* f) { return f->var.same_as(t.var); });
     if (at == r.around.end() || t.coefficient != covered) return false;
     const For& f = **at;
     if (is_thread(f.loop) && f.loop != LoopKind::ThreadX) return false;
+    const bool serial = f.loop == LoopKind::Serial || f.loop == LoopKind::Unrolled;
     if (const int64_t* n = as_int(f.extent)) {
       covered *= *n;
+      last = serial ? &f : nullptr;
       continue;
     }
     const Expr whole = floordiv(r.length() + Expr(covered - 1), Expr(covered));
-    const bool serial = f.loop == LoopKind::Serial || f.loop == LoopKind::Unrolled;
     if (&t != &terms.back() || !serial || !equal(simplify(whole), simplify(f.extent))) return false;
     rounds->insert(&f);
     return true;
   }
-  return largest_extent(r.length()) + r.lanes() - 1 <= covered;
+  const int64_t room = covered - largest_extent(r.length());
+  // All rounds of the longest row are full, so a row that is shifted takes one more.
+  const bool fits = room >= r.lanes() - 1, more = room >= 0 && !fits && last;
+  if (more) rounds->insert(last);
+  return fits || more;
 }
 
 // Whether each statement below is a row loop, possibly in other loops.
@@ -264,13 +269,10 @@ Expr RowLoop::start_of(const Expr& index) const {
 }
 
 const RowLoop* Rows::of(const For& f) const {
-  for (const RowLoop& r : loops) {
-    if (r.loop == &f) return &r;
-  }
-  return nullptr;
+  const auto at =
+      std::find_if(loops.begin(), loops.end(), [&](const RowLoop& r) { return r.loop == &f; });
+  return at == loops.end() ? nullptr : &*at;
 }
-
-bool Rows::is_shifted() const { return !is_const(shift, 0); }
 
 std::optional<Rows> find_rows(const Stmt& kernel) {
   Rows rows;
@@ -288,9 +290,8 @@ std::optional<Rows> find_rows(const Stmt& kernel) {
     });
     if (rows.is_shifted() && (!known || !add_rounds(r, &rows.rounds))) return std::nullopt;
   }
-  for (const For* f : rows.rounds) {
+  for (const For* f : rows.rounds)
     if (!only_row_loops(f->body, rows)) return std::nullopt;
-  }
   if (rows.is_shifted() && !same_places(kernel, rows)) return std::nullopt;
   return rows;
 }

@@ -43,7 +43,7 @@ struct Rows {
   Expr shift;                   ///< start % lanes
 
   const RowLoop* of(const For& f) const;
-  bool is_shifted() const;
+  bool is_shifted() const { return !is_const(shift, 0); }
 };
 
 /// The row loops of a kernel. nullopt where there are none, or where their elements do not all have
