@@ -138,6 +138,19 @@ TEST(GpuFamily, RowsOfAThreadHaveVersionsByLength) {
   EXPECT_EQ(first_wrong(s, {"own rows", n, y}, every_size()), "");
 }
 
+// A round's loads do not wait for those before it: its mask is all that guards it.
+TEST(GpuFamily, MaskedSumsHaveNoBranches) {
+  const Family f = columns_family();
+  const Schedule s = family_schedule({f.result}, {{f.n, 27}}, gpu());
+  const std::string text = emit_cuda(lower_gpu(s, all_args(s.dag())));
+  GpuProgram program = lower_gpu(s, all_args(s.dag()), {.name = "sums", .keep_passes = true});
+  const auto at = std::find_if(program.passes.begin(), program.passes.end(),
+                               [](const auto& p) { return p.name == "drop_implied_guards"; });
+  ASSERT_NE(at, program.passes.end());
+  EXPECT_FALSE(equal(at->main[0].body, (at - 1)->main[0].body)) << text;
+  EXPECT_EQ(first_wrong(s, f, every_size()), "");
+}
+
 // A row beyond the last one has no part in a sum, and its lanes take part in the shuffles.
 TEST(GpuFamily, LanesSumRowsOfAnyNumber) {
   const Dim n = dim("n", 1, 5000);

@@ -60,6 +60,12 @@ Stmt join_zero_fills(const Stmt& s);
 /// where all loops over the row agree on which thread has which element.
 Stmt align_rows(const Stmt& s);
 
+/// Drops the condition around a masked sum where the mask implies it, so that loads of several
+/// rounds are under way together:
+///   if (16*o + 4*i < n) { s = s + select(t + 16*o + 4*i < n, x[..], 0) }
+///     -->  s = s + select(t + 16*o + 4*i < n, x[..], 0)
+Stmt drop_implied_guards(const Stmt& s);
+
 /// Versions for the part of a row of varying length that a thread keeps, because registers need
 /// constant indices:
 ///   local part[256]  for r in 0..ceil(n / 128) { part[r] = x[r*128 + t] }

@@ -103,6 +103,7 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   if (!program.sizes.empty()) {
     pipeline.run("align_rows", [](const Stmt& s) { return align_rows(s); });
     pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
+    pipeline.run("drop_implied_guards", [](const Stmt& s) { return drop_implied_guards(s); });
   }
   pipeline.run("vectorize", [](const Stmt& s) { return vectorize(s); });
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
