@@ -95,6 +95,11 @@ Stmt insert_sync(const Stmt& s, const LaunchShape& shape);
 ///   shared x; init x; for k { y[k] = a[k] }  -->  shared x; init x; grid wait; for k { .. }
 void overlap_launch(GpuKernel& kernel);
 
+/// Loads ahead of a choice what elements of tiles are computed from, where they may lie beyond the
+/// sizes of the call, so that their arithmetic has no branches:
+///   t[j] = i < n ? f(x[i]) : 0  -->  v = i < n ? x[i] : 0;  u = f(v);  t[j] = i < n ? u : 0
+void predicate_loads(GpuKernel& kernel);
+
 /// Gives each Shared buffer of the kernel its place.
 void place_shared(GpuKernel& kernel);
 

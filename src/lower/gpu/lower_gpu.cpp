@@ -119,6 +119,7 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("software_pipeline", software_pipeline);
   pipeline.run_shaped("insert_sync", insert_sync);
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
+  if (!program.sizes.empty()) pipeline.run_on_kernels("predicate_loads", predicate_loads);
   // Kernels of `prepare` run before any other, and only once.
   if (schedule.target().gpu.has_dependent_launch()) {
     pipeline.run_on_kernels("overlap_launch", [&](GpuKernel& k) {
