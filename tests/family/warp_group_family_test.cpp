@@ -98,6 +98,39 @@ TEST(WarpGroupFamily, BlocksShareTilesAtEverySize) {
   }
 }
 
+/// Whether an arm of a choice computes with what it loads from memory.
+bool computes_with_loads_in_a_choice(const Stmt& s) {
+  bool found = false;
+  const auto loads = [](const Expr& e) {
+    const Load* load = e.as<Load>();
+    return load && load->buffer->scope != Scope::Local;
+  };
+  visit(
+      s, [](const Stmt&) {},
+      [&](const Expr& e) {
+        const Select* choice = e.as<Select>();
+        found |= choice && !choice->on_true.as<Load>() && any_below(choice->on_true, loads);
+      });
+  return found;
+}
+
+// The epilogue reads a residual, of which there are no rows beyond those of the call.
+TEST(WarpGroupFamily, EpiloguesLoadAheadOfTheirArithmetic) {
+  const Dim n = dim("n", 1, 300);
+  const Family f = half_rows(n, 136, 88);
+  const Tensor residual = placeholder({n, 88}, f16, "residual"),
+               bias = placeholder({88}, f16, "bias"), sums = f.result.op()->inputs()[0];
+  const Tensor c = compute(
+      {n, 88},
+      [&](Axis i, Axis j) { return cast(f16, sums(i, j)) + bias(j) + exp(residual(i, j)); }, "c");
+  for (const Knobs& knobs : {Knobs{}, Knobs{.store = 1}}) {
+    const GpuProgram program = lowered(by_warp_groups(c, {{n, 255}}, knobs));
+    EXPECT_FALSE(computes_with_loads_in_a_choice(program.main[0].body)) << to_string(program);
+    for (const int64_t rows : {1, 63, 64, 65, 200, 300})
+      EXPECT_EQ(wrong_at(program, c, {{n, rows}}), "");
+  }
+}
+
 // Rows that another kernel of the program computes: the map of its result has those of the call,
 // beyond which TMA fills with zeros.
 TEST(WarpGroupFamily, ComputedRowsAreLoadedByTma) {
