@@ -36,6 +36,13 @@ class FamilyAxes {
     if (a.fused_into >= 0) return needs_length(a.fused_into);
     return a.loop != LoopKind::Serial;
   }
+  /// Whether `id` is, or is cut into, vectors.
+  bool becomes_vectors(int id) const {
+    const AxisState& a = at(id);
+    if (a.split_outer >= 0) return becomes_vectors(a.split_outer) || becomes_vectors(a.split_inner);
+    if (a.fused_into >= 0) return becomes_vectors(a.fused_into);
+    return a.loop == LoopKind::Vectorized;
+  }
   /// Whether the axis is cut into blocks at the root whose length no other step needs.
   bool is_cut_into_blocks(int id) const {
     const AxisState& a = at(id);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "driver/family_lanes.h"
 #include "heddle/driver/build.h"
 #include "heddle/driver/family.h"
 #include "heddle/ir/sizes.h"
@@ -135,6 +136,29 @@ Target without_matrix_unit(Target target) {
   return target;
 }
 
+/// Times as many elements in a row, and odd, so that no vectors fill it.
+std::vector<SizeValue> with_longer_rows(std::vector<SizeValue> at) {
+  constexpr int64_t kLonger = 4;
+  for (SizeValue& v : at)
+    v.value = std::min((v.value * kLonger) | 1, v.size->size->hi - (v.size->size->hi + 1) % 2);
+  return at;
+}
+
+using ChooseAt = FunctionRef<Schedule(const std::vector<SizeValue>&, const Target&)>;
+
+NearChoice choice_on_cpu(const std::vector<SizeValue>& at, const Target& target,
+                         const ChooseAt& choose, FunctionRef<void(const Schedule&)> check) {
+  for (const int64_t by : {0, -1, 1, -2, 2, -3, 3}) {
+    const std::optional<std::vector<SizeValue>> sizes = moved(at, by);
+    if (!sizes) continue;
+    Schedule one = choose(*sizes, target);
+    const bool tiles = uses_matrix_unit(one);
+    if (by != 0 && !tiles) continue;
+    if (!tiles || holds(one, check)) return {*sizes, std::move(one)};
+  }
+  return {at, choose(at, without_matrix_unit(target))};
+}
+
 }  // namespace
 
 std::string sizes_text(const std::vector<SizeValue>& at) {
@@ -155,15 +179,16 @@ NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<Siz
     const bool plain = target.gpu.has_wgmma() && !lowers_for_all_sizes(one, outputs);
     return {at, plain ? choose(at, without_warp_groups(target)) : std::move(one)};
   }
-  for (const int64_t by : {0, -1, 1, -2, 2, -3, 3}) {
-    const std::optional<std::vector<SizeValue>> sizes = moved(at, by);
-    if (!sizes) continue;
-    Schedule one = choose(*sizes, target);
-    const bool tiles = uses_matrix_unit(one);
-    if (by != 0 && !tiles) continue;
-    if (!tiles || holds(one, check)) return {*sizes, std::move(one)};
+  constexpr int kTries = 5;
+  NearChoice near = choice_on_cpu(at, target, choose, check);
+  if (!divides_in_lanes(near.schedule, outputs)) return near;
+  std::vector<SizeValue> longer = at;
+  for (int i = 0; i < kTries; ++i) {
+    longer = with_longer_rows(std::move(longer));
+    NearChoice other = choice_on_cpu(longer, target, choose, check);
+    if (!divides_in_lanes(other.schedule, outputs)) return other;
   }
-  return {at, choose(at, without_matrix_unit(target))};
+  return near;
 }
 
 NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,

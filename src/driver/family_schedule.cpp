@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "driver/family_axes.h"
 #include "driver/family_blocks.h"
 #include "driver/family_near.h"
 #include "heddle/ir/simplify.h"
@@ -15,9 +16,22 @@ namespace {
 
 constexpr int64_t kUsualSize = 256;
 
-/// The split as it was applied: its factor is at most the extent of the axis.
-Step as_applied(const Step& step, const ScheduleState& before) {
+/// Whether a split makes vectors of a register tile along an axis of varying length.
+bool makes_tile(const Step& split, const family::FamilyAxes& axes) {
+  const int axis = split.axes[0], inner = split.results[1];
+  if (axes.at(axis).kind != AxisKind::Spatial || !axes.is_sized(axis) ||
+      !axes.becomes_vectors(inner))
+    return false;
+  const StageState& stage = axes.stage_of(axis);
+  return axes.at(inner).split_inner >= 0 || axes.at(axis).origin == AxisOrigin::SplitInner ||
+         (stage.placement == Placement::At && stage.is_reduction());
+}
+
+/// The split as it was applied: its factor is at most the extent of the axis. Vectors of tiles keep
+/// their lanes, because longer axes fill them, and shorter ones leave some out.
+Step as_applied(const Step& step, const ScheduleState& before, const family::FamilyAxes& axes) {
   if (step.kind != StepKind::Split || tail_of(step) != TailStrategy::Shorten) return step;
+  if (makes_tile(step, axes)) return step;
   Step out = step;
   const AxisState& axis = before.axes[static_cast<size_t>(step.axes[0])];
   out.params[0] = Param(std::min(step.params[0].value, std::max<int64_t>(axis.static_extent, 1)));
@@ -71,7 +85,9 @@ Schedule family::for_all_sizes(const Schedule& at_one_size, const ComputeDag& da
     const Step& step = at_one_size.steps()[i];
     try {
       const auto changed = changes.find(i);
-      family.apply(changed != changes.end() ? changed->second : as_applied(step, one.state()));
+      family.apply(changed != changes.end()
+                       ? changed->second
+                       : as_applied(step, one.state(), FamilyAxes(at_one_size, family)));
     } catch (const Error& e) {
       if (e.kind != ErrorKind::User) throw;
       throw Error(e.kind, "the schedule does not hold for all sizes: " + e.message, e.where,

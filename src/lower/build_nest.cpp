@@ -34,8 +34,8 @@ std::vector<int> topological_stages(const ScheduleState& state) {
 }
 
 NestBuilder::NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>& external,
-                         bool plain_accesses)
-    : s_(s), plain_accesses_(plain_accesses) {
+                         const NestOptions& options)
+    : s_(s), plain_accesses_(options.plain_accesses) {
   on_gpu_ = std::any_of(s.axes.begin(), s.axes.end(),
                         [](const AxisState& a) { return is_block(a.loop) || is_thread(a.loop); });
   for (size_t id = 0; id < s.axes.size(); ++id) {
@@ -43,6 +43,13 @@ NestBuilder::NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>
     const bool split = a.defined && a.split_outer >= 0;
     whole_.push_back(split && (a.whole || (on_gpu_ && sized(static_cast<int>(id)))));
   }
+  // Zeros between the operands would hide what such instructions are recognised by.
+  const bool matrices = std::any_of(s.axes.begin(), s.axes.end(), [](const AxisState& a) {
+    return a.loop == LoopKind::Tensorized;
+  });
+  masks_ = options.masks && !on_gpu_ && !matrices &&
+           std::none_of(s.stages.begin(), s.stages.end(),
+                        [](const StageState& x) { return has(x.hints, StoreHint::DotProduct); });
   beyond_.resize(s.stages.size());
   axes_.resize(s.axes.size());
   real_.resize(s.stages.size());
@@ -358,8 +365,8 @@ Stmt NestBuilder::inside(int st, const std::vector<int>& leaves, size_t n, Mode 
 }
 
 Stmt build_nest(const ScheduleState& state, const std::vector<int>& roots,
-                const std::vector<StageBuffers>& external, bool plain_accesses) {
-  return NestBuilder(state, external, plain_accesses).roots(roots);
+                const std::vector<StageBuffers>& external, const NestOptions& options) {
+  return NestBuilder(state, external, options).roots(roots);
 }
 
 }  // namespace heddle

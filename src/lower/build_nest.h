@@ -13,6 +13,15 @@ struct StageBuffers {
   std::vector<Buffer> buffers;
 };
 
+struct NestOptions {
+  /// Indices and values are not simplified, which is a third faster. This is for a nest that is
+  /// only analysed. Its loops are the same.
+  bool plain_accesses = false;
+  /// Vectors may leave out lanes. What is left of a register tile along an axis of varying length
+  /// is then whole vectors: what they load beyond the axis is zero, and nothing is stored there.
+  bool masks = false;
+};
+
 /// The nests of the stages `roots`, which are at the root, producers first, with all stages that
 /// are computed inside them. `external` gives the buffers of stages that exist already: arguments
 /// and persistent buffers. The buffers of other root stages are Global temporaries around the nests
@@ -23,10 +32,8 @@ struct StageBuffers {
 /// loop there); elsewhere the inner loop runs to min(factor, n - outer*factor). Indices stay
 /// multi-dimensional, relative to the part of a stage that its buffer holds.
 ///
-/// With `plain_accesses` indices and values are not simplified, which is a third faster. This is
-/// for a nest that is only analysed. Its loops are the same.
 Stmt build_nest(const ScheduleState& state, const std::vector<int>& roots,
-                const std::vector<StageBuffers>& external, bool plain_accesses = false);
+                const std::vector<StageBuffers>& external, const NestOptions& options);
 
 /// Buffers of the stage's storage shape (its layout applied to its whole domain).
 StageBuffers root_buffers(const ScheduleState& state, int stage, Scope scope);

@@ -38,12 +38,6 @@ int unroll_limit(const Schedule& schedule, const LowerOptions& options) {
   return asked > 0 ? asked : own > 0 ? own : kMaxUnroll;
 }
 
-// Whether stores of every type can leave out lanes without a loss.
-bool masks_lanes(const Target& target) {
-  return target.has("avx512f") && target.has("avx512vl") && target.has("avx512bw") &&
-         target.has("avx512dq");
-}
-
 }  // namespace
 
 LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
@@ -71,6 +65,8 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("unroll", [&](const Stmt& x) { return unroll(x, max_unroll); });
   // Equal places must look equal before their updates are merged.
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
+  if (const std::vector<Var>& sizes = program.main.sizes; !sizes.empty())
+    pipeline.run("unit_strides", [&](const Stmt& x) { return unit_strides(x, sizes); });
   // A vector is at most a line of memory, so what is fetched stays fetched.
   const int64_t vector_bytes = target.vector_bytes;
   pipeline.run("thin_prefetches", [&](const Stmt& x) { return thin_prefetches(x, vector_bytes); });

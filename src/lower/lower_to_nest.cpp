@@ -113,7 +113,8 @@ void check_args(const ScheduleState& s, const std::vector<Tensor>& args) {
 /// Sorts stages and buffers into what runs once (prepare) and what runs at each call (main).
 class NestProgram {
  public:
-  NestProgram(const ScheduleState& s, const std::vector<Tensor>& args) : s_(s) {
+  NestProgram(const ScheduleState& s, const std::vector<Tensor>& args, bool masks)
+      : s_(s), masks_(masks) {
     const std::vector<int> order = topological_stages(s);
     constant_ = constant_stages(s, order);
     for (int st : order) {
@@ -130,10 +131,10 @@ class NestProgram {
     program_.main.name = name;
     program_.prepare.name = name + "_prepare";
     program_.main.sizes = sizes_of(s_, program_.main.args);
-    program_.main.body = build_nest(s_, main_roots_, given_, look);
+    program_.main.body = build_nest(s_, main_roots_, given_, {look, masks_});
     for (const Buffer& b : unused_) program_.main.body = make_allocate(b, program_.main.body);
     if (!look && !prepare_roots_.empty())
-      program_.prepare.body = build_nest(s_, prepare_roots_, given_);
+      program_.prepare.body = build_nest(s_, prepare_roots_, given_, {false, masks_});
     return std::move(program_);
   }
 
@@ -186,6 +187,7 @@ class NestProgram {
   }
 
   const ScheduleState& s_;
+  const bool masks_;
   std::vector<char> constant_;
   std::vector<int> main_roots_, prepare_roots_;
   std::vector<StageBuffers> given_;  ///< arguments and persistent buffers
@@ -195,6 +197,11 @@ class NestProgram {
 
 }  // namespace
 
+bool masks_lanes(const Target& target) {
+  return target.has("avx512f") && target.has("avx512vl") && target.has("avx512bw") &&
+         target.has("avx512dq");
+}
+
 LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>& declared,
                              const std::string& name, NestPurpose purpose) {
   const ScheduleState& s = schedule.state();
@@ -202,7 +209,7 @@ LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>
   std::vector<Tensor> args;
   for (const Tensor& t : declared) args.push_back(s.dag.counterpart(t));
   check_args(s, args);
-  return NestProgram(s, args).nests(name, purpose);
+  return NestProgram(s, args, masks_lanes(schedule.target())).nests(name, purpose);
 }
 
 }  // namespace heddle

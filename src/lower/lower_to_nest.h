@@ -16,6 +16,9 @@ enum class NestPurpose : uint8_t {
           ///< are not simplified
 };
 
+/// Whether stores of every type can leave out lanes without a loss.
+bool masks_lanes(const Target& target);
+
 /// `lower` up to its first pass: the program as loop nests, indices still multi-dimensional, loops
 /// annotated.
 LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>& args,

@@ -103,23 +103,44 @@ Expr NestBuilder::translate_node(const Expr& e, int reader, RewriteMemo& memo) c
     std::vector<Expr> logical;
     for (const Expr& i : load->indices) logical.push_back(translate(i, reader, memo));
     const Expr there = make_load(real_[st].buffers[component], storage_indices(st, logical));
-    return beyond_[reader] ? within(there, st, logical) : there;
+    const uint64_t beyond = beyond_ends(*load, reader);
+    return beyond ? within(there, st, logical, beyond) : there;
   }
   if (const Expr part = split_part(e, reader); part.defined()) return part;
   return map_children(e, [&](const Expr& c) { return translate(c, reader, memo); });
 }
 
-Expr NestBuilder::within(const Expr& load, int st, const std::vector<Expr>& logical) const {
+uint64_t NestBuilder::beyond_ends(const Load& load, int reader) const {
+  // All axes of a tile on a GPU go beyond their ends together.
+  if (!beyond_[reader] || on_gpu_) return beyond_[reader] ? ~uint64_t{0} : 0;
+  uint64_t dims = 0;
+  const std::vector<int>& own = stage(reader).spatial;
+  for (size_t d = 0; d < load.indices.size(); ++d) {
+    for (size_t axis = 0; axis < own.size(); ++axis) {
+      if ((beyond_[reader] >> axis & 1) && uses_var(load.indices[d], s_.axes[own[axis]].var))
+        dims |= uint64_t{1} << d;
+    }
+  }
+  return dims;
+}
+
+Expr NestBuilder::within(const Expr& load, int st, const std::vector<Expr>& logical,
+                         uint64_t beyond) const {
   if (beyond_[st]) return load;
   Expr inside;
   for (size_t d = 0; d < logical.size(); ++d) {
     // An input has no axes.
     const Expr extent = stage(st).spatial.empty() ? stage(st).buffers[0]->shape[d]
                                                   : s_.axes[stage(st).spatial[d]].extent;
-    if (!is_symbolic(extent)) continue;
+    const auto require = [&](const Expr& here) {
+      inside = inside.defined() ? inside && here : here;
+    };
+    if (!(beyond >> d & 1)) continue;
+    // What a GPU reads along other axes than those of varying length lies inside of them.
+    if (on_gpu_ && !is_symbolic(extent)) continue;
+    if (!on_gpu_ && !prove(Expr(0) <= logical[d], ranges_)) require(Expr(0) <= logical[d]);
     const Expr here = simple(logical[d] < extent);
-    if (is_const(here, 1) || at_most(logical[d] + Expr(1), extent)) continue;
-    inside = inside.defined() ? inside && here : here;
+    if (!is_const(here, 1) && !at_most(logical[d] + Expr(1), extent)) require(here);
   }
   return inside.defined() ? make_select(inside, load, make_const(load.dtype(), 0)) : load;
 }
@@ -184,6 +205,7 @@ void NestBuilder::emit_prefetches(int st, const StageState::PrefetchHint& hint,
       std::vector<Expr> ahead = load->indices;
       ahead[hint.dim] = ahead[hint.dim] + Expr(hint.distance);
       Expr there = translate(make_load(load->buffer, ahead), st);
+      if (const Select* within = there.as<Select>()) there = within->on_true;
       out->push_back(make_prefetch(there.as<Load>()->buffer, there.as<Load>()->indices));
     });
   }

@@ -16,7 +16,7 @@ namespace heddle {
 class NestBuilder {
  public:
   NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>& external,
-              bool plain_accesses);
+              const NestOptions& options);
   Stmt roots(const std::vector<int>& list, size_t from = 0);
 
  private:
@@ -32,6 +32,8 @@ class NestBuilder {
                  ///< null: 0
     bool known() const { return value.get() != nullptr; }
     bool full = false;  ///< an inner axis bound before its outer one: it ran over the whole factor
+    bool beyond =
+        false;  ///< an inner axis of whole vectors, the last of which goes beyond the axis
   };
   struct Realization {
     std::vector<Buffer> buffers;
@@ -39,7 +41,7 @@ class NestBuilder {
   };
   struct Region {
     std::vector<SymInterval> dims;
-    bool beyond = false;  ///< whether some dimension goes beyond its axis
+    uint64_t beyond = 0;  ///< the dimensions that go beyond their axis
   };
   const StageState& stage(int st) const { return s_.stages[st]; }
 
@@ -85,7 +87,9 @@ class NestBuilder {
   Expr translate_node(const Expr& e, int reader, RewriteMemo& memo) const;
   // A load of stage `st` by a stage that is computed beyond its axes: zero where there is no
   // element.
-  Expr within(const Expr& load, int st, const std::vector<Expr>& logical) const;
+  Expr within(const Expr& load, int st, const std::vector<Expr>& logical, uint64_t beyond) const;
+  // The dimensions of `load` that stage `reader` may read beyond their ends.
+  uint64_t beyond_ends(const Load& load, int reader) const;
   // axis / n or axis % n of the reader, where the axis was split by n: the loop that it is,
   // whatever guard keeps that inside of the axis. Else null.
   Expr split_part(const Expr& e, int reader) const;
@@ -119,6 +123,13 @@ class NestBuilder {
   // Emits the remainder of an axis of varying length beyond its full tiles, `rest` iterations.
   template <class With>
   Stmt tails(const AxisState& p, const Expr& rest, bool whole_tiles, const With& with);
+  // The same in whole vectors, whose lanes beyond the axis are left out. Null where there are none.
+  template <class With>
+  Stmt masked_tails(const AxisState& p, const Expr& full, const Expr& rest, const With& with);
+  // Whether vectors of all reductions that are computed inside of loop `n` of `st` load neighbours.
+  bool vectors_are_runs(int st, const std::vector<int>& leaves, size_t n) const;
+  // The lanes of the vectorized loop inside of axis `id`; 0: there is none.
+  int64_t lanes_inside(int id) const;
   static Var var_of(const Expr& e) { return Var::from(e); }
   // The statements inside loop `leaves[n]`: the stages computed here, then the remaining loops.
   Stmt inside(int st, const std::vector<int>& leaves, size_t n, Mode mode);
@@ -186,9 +197,11 @@ class NestBuilder {
   Stmt emit_store(int st);
   const ScheduleState& s_;
   const bool plain_accesses_;
+  bool masks_ = false;   ///< whether vectors may leave out lanes at tails of register tiles
+  int beyond_open_ = 0;  ///< how many open loops go beyond their axis
   bool on_gpu_ = false;
-  std::vector<char> whole_;   ///< whether runs along each axis are whole
-  std::vector<char> beyond_;  ///< for each stage: whether its current region goes beyond its axes
+  std::vector<char> whole_;       ///< whether runs along each axis are whole
+  std::vector<uint64_t> beyond_;  ///< Region::beyond of the current region of each stage
   std::vector<int> order_;
   std::unordered_map<const BufferNode*, int> stage_of_;
   std::vector<std::vector<int>> readers_;

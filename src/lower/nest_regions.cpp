@@ -19,7 +19,7 @@ SymInterval NestBuilder::axis_interval(int id) {
       SymInterval r{simple(o.lo * f + i.lo), simple(o.hi * f + i.hi), o.exact && i.exact};
       Expr last = simple(extent_of(id) - Expr(1));
       if (!at_most(r.hi, last) && !(axes_[a.split_outer].known() && !axes_[a.split_inner].full)) {
-        if (!is_whole(id)) r.hi = simple(min(r.hi, last));
+        if (!is_whole(id) && !axes_[a.split_inner].beyond) r.hi = simple(min(r.hi, last));
         r.exact = false;
       }
       if (c.begin.defined()) r = {simple(r.lo + c.begin), simple(r.hi + c.begin), r.exact};
@@ -89,9 +89,10 @@ const NestBuilder::Region& NestBuilder::demand(int p, int host, size_t n,
       if (!prove(Expr(0) <= x.lo, ranges_)) x.lo = simple(max(x.lo, Expr(0)));
       if (at_most(x.hi, last)) continue;
       // All threads of a GPU run the same iterations, so that all of them reach its barriers.
+      // Vectors at the end of an axis are whole, too.
       const bool varies = sized || !sizes_in(x.hi).empty();
-      if (on_gpu_ && varies && as_int(simple(x.hi - x.lo))) {
-        r.beyond = true;
+      if ((on_gpu_ || beyond_open_ > 0) && varies && as_int(simple(x.hi - x.lo))) {
+        r.beyond |= uint64_t{1} << d;
       } else {
         x.hi = simple(min(x.hi, last));
       }

@@ -21,6 +21,8 @@ constexpr int64_t kMostTails = 16;
 // The largest factor of a split whose tail is cut into powers of two, for stages that are computed
 // inside of it.
 constexpr int64_t kMostCut = 128;
+// The most vectors of a tile whose tail is whole vectors. Each number of them has a copy.
+constexpr int64_t kMostVectors = 8;
 
 // Whether the reads of stages depend on some root axes of the stage around them, `host`.
 class Dependence {
@@ -178,6 +180,27 @@ Stmt NestBuilder::tails(const AxisState& p, const Expr& rest, bool whole_tiles, 
   return make_block(std::move(parts));
 }
 
+// if (rest > 32) { a tile of 48, lanes below rest } else if (rest > 16) { one of 32 } else { .. }
+// It comes after `full` tiles, and that number in place of the loop says which lanes are left out.
+template <class With>
+Stmt NestBuilder::masked_tails(const AxisState& p, const Expr& full, const Expr& rest,
+                               const With& with) {
+  const int64_t lanes = lanes_inside(p.split_inner);
+  if (lanes < 2 || p.factor % lanes != 0 || p.factor > kMostVectors * lanes) return {};
+  Stmt out;
+  for (int64_t length = lanes; length <= p.factor; length += lanes) {
+    const Mark before = mark();
+    change(p.split_inner).beyond = true;
+    change(p.split_outer).value = full;
+    ++beyond_open_;
+    Stmt tile = with(Expr(), Expr(length));
+    --beyond_open_;
+    undo(before);
+    out = make_if(simple(rest > Expr(length - lanes)), tile, out);
+  }
+  return out;
+}
+
 Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode mode,
                          const std::vector<int>& pending, size_t i) {
   if (i == pending.size()) return inside(st, leaves, n, mode);
@@ -190,6 +213,7 @@ Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode 
     AxisCtx& part = change(p.split_inner);
     part.extent = extent;
     part.begin = begin;
+    part.full |= part.beyond;  // what is stored is guarded
     Stmt r = decide(st, leaves, n, mode, pending, i + 1);
     undo(before);
     return r;
@@ -212,7 +236,9 @@ Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode 
     if (outer.kind() == ExprKind::Var) lasts_.push_back({var_of(outer), mains - Expr(1)});
     const Stmt main = with(factor);
     undo(before);
-    const Stmt tail = tails(p, rest, region, with_part);
+    const bool masked = region && masks_ && vectors_are_runs(st, leaves, n);
+    Stmt tail = masked ? masked_tails(p, mains, rest, with_part) : Stmt();
+    if (!tail) tail = tails(p, rest, region, with_part);
     return make_if(is_main, main, tail ? tail : with(rest));
   }
   if (!v || !m) return make_if(is_main, with(factor), with(rest));

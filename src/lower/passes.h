@@ -26,6 +26,11 @@ Stmt loop_partition(const Stmt& s);
 /// rows have versions of constant length. Masks and branches would take longer than the elements.
 Stmt short_rows(const Stmt& s, const std::vector<Var>& sizes);
 
+/// y = x[ramp(b, n, 16)]  -->  if (n == 1) { y = x[ramp(b, 1, 16)] } else { y = x[ramp(b, n, 16)] }
+/// The columns of a matrix of one column are neighbours. Where vectors step by `n`, one of `sizes`,
+/// the program has a version for n = 1.
+Stmt unit_strides(const Stmt& s, const std::vector<Var>& sizes);
+
 /// for (vectorized) j in 0..8 { C[j] = A[j] * k } --> C[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] * x8(k)
 /// A loop of varying length, such as  j in 0..n % 8,  becomes the powers of two that it consists
 /// of. Where stores can leave out lanes in registers of `masked_bytes` (0: they cannot), it becomes

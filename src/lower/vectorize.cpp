@@ -5,6 +5,7 @@
 #include <set>
 
 #include "heddle/ir/simplify.h"
+#include "heddle/ir/sizes.h"
 #include "ir/linear.h"
 
 namespace heddle {
@@ -35,7 +36,8 @@ struct TailLanes {
 // Widens the body of one vectorized loop. `failed` is set when it cannot be done.
 class Widener {
  public:
-  Widener(const Var& v, int lanes, const TailLanes* tail) : lane_(v), lanes_(lanes), tail_(tail) {
+  Widener(const Var& v, int lanes, bool masks, const TailLanes* tail)
+      : lane_(v), lanes_(lanes), masks_(masks), tail_(tail) {
     const Expr ramp = make_ramp(Expr(0), Expr(1), lanes);
     map_.push_back({v, ramp});
     if (tail) mask_ = ramp < make_broadcast(tail->length, lanes);
@@ -64,7 +66,8 @@ class Widener {
         const Stmt store = make_store(st->buffer, std::move(idx), value, st->hint);
         if (!mask_.defined()) return store;
         failed |= may_divide_by_zero(value) || std::any_of(idx.begin(), idx.end(), has_load);
-        const bool last = tail_->rows.count(st->buffer.get()) > 0 && !reads(value, st->buffer);
+        const bool last =
+            tail_ && tail_->rows.count(st->buffer.get()) > 0 && !reads(value, st->buffer);
         return last ? store_to_row(*store.as<Store>()) : make_if(mask_, store);
       }
       case StmtKind::Let: {
@@ -84,6 +87,7 @@ class Widener {
       case StmtKind::If: {
         const If* i = s.as<If>();
         const std::optional<Expr> condition = same_in_all_lanes(i->condition);
+        if (!condition && ends_axis(*i)) return left_out(*i);
         if (!condition) failed = true;
         return make_if(condition.value_or(i->condition), run(i->then_body), run(i->else_body));
       }
@@ -110,6 +114,20 @@ class Widener {
   }
 
  private:
+  // Whether the condition says that a lane is an element of an axis of varying length.
+  bool ends_axis(const If& s) const {
+    return masks_ && !s.else_body && !mask_.defined() && !has_load(s.condition) &&
+           !sizes_in(s.condition).empty();
+  }
+
+  // Lanes where the condition is false neither load nor store.
+  Stmt left_out(const If& s) {
+    mask_ = simplify(widen(s.condition));
+    const Stmt body = run(s.then_body);
+    mask_ = Expr();
+    return body;
+  }
+
   // Where the row has room for all lanes, they are all stored: a masked store delays those who read
   // from it soon.
   Stmt store_to_row(const Store& s) const {
@@ -179,14 +197,16 @@ class Widener {
 
   Var lane_;
   int lanes_;
+  const bool masks_;  ///< whether stores may leave out lanes
   const TailLanes* tail_;
   Expr mask_;  ///< null: all lanes
   std::vector<VarBinding> map_;
 };
 
 // `body` with `v` running over `lanes` values, or null.
-Stmt widened(const Var& v, int64_t lanes, const Stmt& body, const TailLanes* tail = nullptr) {
-  Widener w(v, static_cast<int>(lanes), tail);
+Stmt widened(const Var& v, int64_t lanes, const Stmt& body, bool masks,
+             const TailLanes* tail = nullptr) {
+  Widener w(v, static_cast<int>(lanes), masks, tail);
   Stmt wide = w.run(body);
   return w.failed ? Stmt() : wide;
 }
@@ -217,7 +237,7 @@ Stmt masked_tail(const For& f, int64_t most, int64_t register_bytes, const Buffe
   int64_t lanes = a_register, fewer = 0;
   Stmt out;
   for (;; lanes *= 2) {
-    const Stmt wide = widened(f.var, lanes, f.body, &tail);
+    const Stmt wide = widened(f.var, lanes, f.body, true, &tail);
     if (!wide) return {};
     out = make_if(simplify(f.extent > Expr(fewer)), wide, out);
     if (lanes >= most) return out;
@@ -235,7 +255,7 @@ Stmt tail_in_powers_of_two(const For& f, int64_t most) {
     const Var v(f.var->name);
     const Expr at = lanes > 1 ? v + before : before;
     Stmt part = substitute(f.body, {{f.var, at}});
-    if (lanes > 1) part = widened(v, lanes, part);
+    if (lanes > 1) part = widened(v, lanes, part, false);
     if (!part) return {};
     parts.push_back(make_if(simplify(f.extent - before >= Expr(lanes)), part));
   }
@@ -258,7 +278,8 @@ class Vectorizer {
     }
     const int64_t* n = as_int(f->extent);
     if (n && *n > 1 && *n <= kMaxLanes) {
-      if (Stmt wide = widened(f->var, *n, f->body)) return wide;
+      if (Stmt wide = widened(f->var, *n, f->body, masked_bytes_ && *masked_bytes_ > 0))
+        return wide;
     }
     if (Stmt wide = n ? Stmt() : tail(*f)) return wide;
     return make_for(f->var, f->extent, LoopKind::Serial, run(f->body));

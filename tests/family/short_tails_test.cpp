@@ -1,0 +1,124 @@
+// What is left of tiles and rows along axes of varying length: whole vectors whose lanes beyond the
+// axis are left out, rows that are no part of a longer run, and matrices of one column.
+#include <sstream>
+
+#include "driver/family_blocks.h"
+#include "driver/family_near.h"
+#include "family/family_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+Dim columns() { return dim("n", 1, 600); }
+
+/// A product of n columns with a bias for each column, and a row of the table for its number.
+Family columns_family(bool adds) {
+  const Dim n = columns();
+  Tensor c = product(placeholder({37, 24}, f32, "a"), placeholder({24, n}, f32, "b"), 24);
+  if (adds) {
+    const Tensor bias = placeholder({n}, f32, "bias"), table = placeholder({600}, f32, "table");
+    c = relu_of(
+        compute({37, n}, [&](Axis i, Axis j) { return c(i, j) + bias(j) * table(j); }, "sum"));
+  }
+  return {adds ? "columns with bias" : "columns", n, c};
+}
+
+/// Each column is read from the last one on, by a stage in the tile.
+Family reversed_family() {
+  const Dim n = columns();
+  const Tensor b = placeholder({24, n}, f32, "b"), a = placeholder({37, 24}, f32, "a");
+  const Axis k = reduce_axis(24, "k");
+  return {
+      "reversed columns", n,
+      compute(
+          {37, n}, [&](Axis i, Axis j) { return sum(a(i, k) * b(k, Expr(n) - 1 - j), k); }, "c")};
+}
+
+Family filters_family() {
+  const Dim n = columns();
+  const Tensor x = placeholder({1, 5, 9, 9}, f32, "x"), w = constant_placeholder({n, 5, 3, 3}, f32);
+  const Axis rc = reduce_axis(5, "rc"), ry = reduce_axis(3, "ry"), rx = reduce_axis(3, "rx");
+  return {"filters", n,
+          compute(
+              {1, n, 7, 7},
+              [&](Axis b, Axis o, Axis y, Axis z) {
+                return sum(x(b, rc, y + ry, z + rx) * w(o, rc, ry, rx), {rc, ry, rx});
+              },
+              "conv")};
+}
+
+Family bias_family() {
+  const Dim n = columns();
+  const Tensor x = placeholder({11, n}, f32, "x"), b = placeholder({n}, f32, "b");
+  return {"bias", n, compute({11, n}, [&](Axis i, Axis j) { return exp(x(i, j) + b(j)); }, "y")};
+}
+
+Schedule chosen_at(const Family& f, int64_t at, int cores, const Target& of = Target::host()) {
+  Target target = of;
+  target.cores = cores;
+  const family::NearChoice near =
+      family::choice_for_range({f.result}, {{f.n, at}}, target, current_auto_scheduler_options());
+  return family::shared_at_all_sizes(near.schedule, {f.result});
+}
+
+std::string loops_of(const Schedule& s) {
+  std::ostringstream text;
+  text << lower(s, all_args(s.dag())).main.body;
+  return text.str();
+}
+
+TEST(ShortTails, AreRightAtEverySize) {
+  for (const Family& f : {columns_family(false), columns_family(true), reversed_family(),
+                          filters_family(), bias_family()}) {
+    for (const int64_t at : {1, 8, 71, 600}) {
+      const Schedule s = chosen_at(f, at, at == 8 ? 2 : 1);
+      const Kernel kernel = build(s, all_args(s.dag()));
+      for (int64_t n = 1; n <= 600; n += n < 100 ? 1 : 37)
+        ASSERT_EQ(wrong_at(kernel, f.result, {{f.n, n}}, n % 2 == 0), "")
+            << f.name << " chosen at " << at << "\n"
+            << s;
+    }
+  }
+}
+
+// 31 columns are two vectors of a tile of three, and no longer five tiles.
+TEST(ShortTails, TilesOfColumnsEndInWholeVectors) {
+  const Schedule s =
+      chosen_at(columns_family(false), 71, 1, Target::parse("llvm -mcpu=sapphirerapids"));
+  const std::string loops = loops_of(s);
+  EXPECT_NE(loops.find("if ramp(0, 1, 16) < x16(floormod(n, "), std::string::npos) << loops;
+  EXPECT_EQ(loops.find("ramp(0, 1, 8)"), std::string::npos) << loops;
+}
+
+TEST(ShortTails, CpusThatCannotLeaveOutLanesHaveShorterTiles) {
+  const Schedule s = chosen_at(columns_family(false), 71, 1, Target::parse("llvm -mcpu=haswell"));
+  const std::string loops = loops_of(s);
+  EXPECT_EQ(loops.find("if ramp("), std::string::npos) << loops;
+}
+
+TEST(ShortTails, VectorsOfFewColumnsHaveTheLanesOfLongerOnes) {
+  const Schedule s =
+      chosen_at(columns_family(false), 13, 1, Target::parse("llvm -mcpu=sapphirerapids"));
+  EXPECT_NE(loops_of(s).find("ramp(0, 1, 16)"), std::string::npos) << s;
+  EXPECT_EQ(loops_of(s).find("ramp(0, 1, 13)"), std::string::npos) << s;
+}
+
+TEST(ShortTails, NoLaneDividesByTheLengthOfRows) {
+  for (const int64_t at : {1, 13, 64, 256}) {
+    const Schedule s = chosen_at(bias_family(), at, 1);
+    EXPECT_EQ(loops_of(s).find("floormod(ramp"), std::string::npos) << s;
+  }
+}
+
+TEST(ShortTails, OneColumnIsReadByVectors) {
+  const Dim m = columns();
+  const Tensor a = placeholder({37, 768}, f32, "a"), b = placeholder({768, m}, f32, "b");
+  const Family f{"deep", m, product(a, b, 768)};
+  const std::string loops = loops_of(chosen_at(f, 1, 1));
+  const size_t one = loops.find("if n == 1 {"), other = loops.find("} else {");
+  ASSERT_NE(one, std::string::npos) << loops;
+  EXPECT_EQ(loops.substr(one, other - one).find(", n, "), std::string::npos) << loops;
+}
+
+}  // namespace
+}  // namespace heddle::testing
