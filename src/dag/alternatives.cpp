@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 
+#include "dag/generalizer.h"
 #include "dag/rebuilder.h"
 #include "heddle/dag/legal_rewrites.h"
 #include "heddle/dag/user_choice.h"
@@ -352,6 +353,11 @@ ComputeDag apply_alternative(const ComputeDag& dag, const std::string& name) {
     throw_user_error("'" + dag.alternative() + "' cannot be rewritten into '" + name + "'", {},
                      "rewrite the graph as it was declared (ComputeDag::direct)");
   }
+  const std::vector<Var> sizes = sizes_of(dag.outputs());
+  if (sizes.size() > 1)
+    throw_user_error("the alternative '" + name +
+                     "' is left out of a family of several dimensions");
+  if (sizes.size() == 1) return dag::alternative_over(dag, sizes[0], name);
   dag::Rebuilder rebuilder;
   for (const Rewrite& r : parse(dag, name)) {
     const RewriteSite site{dag, r.stage, r.values};

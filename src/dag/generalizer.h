@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heddle/dag/compute_dag.h"
+#include "heddle/dag/generalize.h"
 #include "heddle/dag/instance.h"
 
 namespace heddle::dag {
@@ -36,6 +37,22 @@ Instance generalized(const Expr& n, const AtSize& a, const AtSize& b,
 /// Other dimensions are the same objects in both. `describe` gets operations of the family.
 void check_at_size(const SizeValue& at, const std::vector<Tensor>& family,
                    const std::vector<Tensor>& outputs, const GeneralizeOptions& options = {});
+
+/// A size of a declaration: `multiple` times a variable.
+struct ScaledVar {
+  Var variable;
+  int64_t multiple = 1;
+};
+
+/// heddle::generalize over that size.
+Generalized generalize_over(const ScaledVar& n,
+                            const std::function<std::vector<Tensor>(int64_t)>& declare,
+                            const std::function<std::string(const Operation&)>& describe = {});
+
+/// `dag`, a declaration over `n` alone, rewritten into the alternative `name`: rules rewrite graphs
+/// of constant shapes, so it is what the rewritten graphs at two sizes have in common. A User error
+/// where they differ in more than numbers that grow with the size.
+ComputeDag alternative_over(const ComputeDag& dag, const Var& n, const std::string& name);
 
 /// The declaration with some of its sizes replaced by `values`, in a form in which sizes of 1 make
 /// no difference: axes of one point are 0, elements of constant arrays at constant indices are

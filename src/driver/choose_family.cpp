@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "driver/build_in_threads.h"
-#include "driver/family_alternative.h"
 #include "driver/family_blocks.h"
 #include "driver/family_boundaries.h"
 #include "driver/family_near.h"
@@ -135,13 +134,7 @@ class FamilyChooser {
     const std::string& name = one.dag().alternative();
     const auto at = graphs_.find(name);
     if (at != graphs_.end()) return at->second;
-    if (!name.empty() && dims_.size() != 1)
-      throw_user_error("the alternative '" + name +
-                       "' is left out of a family of several dimensions");
-    return graphs_
-        .emplace(name, name.empty() ? ComputeDag(outputs_)
-                                    : family::alternative_over(dims_[0], outputs_, name))
-        .first->second;
+    return graphs_.emplace(name, family::graph_of(one, outputs_)).first->second;
   }
 
   /// A schedule for all sizes, and the same with other blocks.
@@ -167,7 +160,7 @@ class FamilyChooser {
   }
 
   void add_candidate(const FamilyPoint& p, const std::string& how, Schedule s) {
-    const std::string steps = s.dag().alternative() + s.to_json().at("steps").dump();
+    const std::string steps = family::identity(s);
     if (std::find(steps_.begin(), steps_.end(), steps) != steps_.end()) return;
     steps_.push_back(steps);
     say("chosen at " + name_of(p) + how + ": " + s.provenance);

@@ -29,6 +29,17 @@ class FamilyAxes {
     }
     return false;
   }
+  /// Whether the axis counts a dimension itself, or parts of it, and not several things for each.
+  bool is_size(int id) const {
+    const AxisState& a = all_.axes[static_cast<size_t>(id)];
+    switch (a.origin) {
+      case AxisOrigin::Root: return a.extent.as<VarNode>() != nullptr;
+      case AxisOrigin::Fused: return false;
+      case AxisOrigin::SplitOuter:
+      case AxisOrigin::SplitInner: return is_size(a.parent);
+    }
+    return false;
+  }
   /// Whether `id` ends in loops of registers, vectors or a matrix unit.
   bool needs_length(int id) const {
     const AxisState& a = at(id);

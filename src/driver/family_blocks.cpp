@@ -47,6 +47,15 @@ StepChanges longer(const Schedule& one, const FamilyAxes& axes) {
   return changes;
 }
 
+/// The length of blocks of at most `length` in place of `factor`. An axis of rows in a row, such as
+/// the tiles of all images, is cut where its blocks were cut: others would be in parts of rows, and
+/// what is computed for a block would be that of whole rows.
+int64_t shorter_length(const FamilyAxes& axes, int axis, int64_t factor, int64_t length) {
+  if (axes.is_size(axis)) return length;
+  while (factor % length != 0) --length;
+  return length;
+}
+
 StepChanges shared(const Schedule& one, const FamilyAxes& axes) {
   std::optional<ConstantShares> constant = share_constant_axis(one, axes);
   StepChanges changes = constant ? std::move(constant->changes) : StepChanges();
@@ -59,8 +68,10 @@ StepChanges shared(const Schedule& one, const FamilyAxes& axes) {
     if (constant && axes.fused(a.split_outer) == constant->loop) cores /= constant->parts;
     if (cores == 1) continue;
     const int64_t blocks = kBlocksPerCore * cores;
-    const int64_t length = (a.static_extent + blocks - 1) / blocks;
-    if (length < a.factor) changes.emplace(i, with_factor(step, length));
+    const int64_t most = (a.static_extent + blocks - 1) / blocks;
+    if (most >= a.factor) continue;
+    const int64_t length = shorter_length(axes, step.axes[0], a.factor, most);
+    changes.emplace(i, with_factor(step, length));
   }
   return changes;
 }
@@ -89,10 +100,11 @@ std::optional<Schedule> with_blocks(const Schedule& at_one_size, const ComputeDa
 }
 
 Schedule shared_at_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs) {
+  if (at_one_size.target().is_cuda()) return heddle::for_all_sizes(at_one_size, outputs);
+  const ComputeDag family = graph_of(at_one_size, outputs);
   std::optional<Schedule> shared;
-  if (!at_one_size.target().is_cuda() && at_one_size.target().cores > 1)
-    shared = with_blocks(at_one_size, ComputeDag(outputs), BlockForm::Shared);
-  return shared ? *std::move(shared) : heddle::for_all_sizes(at_one_size, outputs);
+  if (at_one_size.target().cores > 1) shared = with_blocks(at_one_size, family, BlockForm::Shared);
+  return shared ? *std::move(shared) : for_all_sizes(at_one_size, family);
 }
 
 }  // namespace heddle::family

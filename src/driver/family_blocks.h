@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "heddle/schedule/schedule.h"
@@ -12,6 +13,14 @@ namespace heddle::family {
 
 /// Steps that take the place of others, by their position in the schedule.
 using StepChanges = std::map<size_t, Step>;
+
+/// The graph over dimensions that `at_one_size` is an instance of: that of `outputs`, or its
+/// alternative of the same name. Throws the errors of apply_alternative.
+ComputeDag graph_of(const Schedule& at_one_size, const std::vector<Tensor>& outputs);
+
+/// The alternative and the steps of a schedule. Those of one declaration with equal ones make equal
+/// kernels.
+std::string identity(const Schedule& schedule);
 
 /// Applies `at_one_size` to all sizes of `family`, the graph over dimensions that it is an instance
 /// of, with these changes. Throws the errors of heddle::for_all_sizes.

@@ -39,7 +39,8 @@ std::vector<NearChoice> choices_for_range(const std::vector<Tensor>& outputs,
                                           const std::vector<SizeValue>& point, const Target& target,
                                           const AutoSchedulerOptions& options,
                                           FunctionRef<void(const Schedule&)> check);
-/// The first of them, without alternatives.
+/// The first of them. On a CPU it may be of an alternative (dag/alternatives.h) that holds for all
+/// sizes of the only dimension; else alternatives are left out.
 NearChoice choice_for_range(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& point,
                             const Target& target, const AutoSchedulerOptions& options);
 

@@ -6,6 +6,7 @@
 #include "driver/family_axes.h"
 #include "driver/family_blocks.h"
 #include "driver/family_near.h"
+#include "heddle/dag/alternatives.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
@@ -60,17 +61,18 @@ void check_tiles(const Schedule& family) {
 }  // namespace
 
 Schedule for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs) {
-  if (!at_one_size.dag().alternative().empty()) {
-    throw_user_error("a schedule of the alternative '" + at_one_size.dag().alternative() +
-                         "' cannot be used for all sizes of a family",
-                     {},
-                     "choose it with AutoSchedulerOptions::use_alternatives = false, or let "
-                     "choose_family choose");
-  }
-  const ComputeDag dag(outputs);
+  const ComputeDag dag = family::graph_of(at_one_size, outputs);
   family::StepChanges changes;
   if (at_one_size.target().is_cuda()) changes = family::without_rasters(at_one_size, dag);
   return family::for_all_sizes(at_one_size, dag, changes);
+}
+
+ComputeDag family::graph_of(const Schedule& at_one_size, const std::vector<Tensor>& outputs) {
+  return apply_alternative(ComputeDag(outputs), at_one_size.dag().alternative());
+}
+
+std::string family::identity(const Schedule& schedule) {
+  return schedule.dag().alternative() + schedule.to_json().at("steps").dump();
 }
 
 Schedule family::for_all_sizes(const Schedule& at_one_size, const ComputeDag& dag,

@@ -20,7 +20,7 @@ class Candidates {
       : family_(family), dims_(dims) {}
 
   void add(size_t point, Schedule schedule, const char* form) {
-    std::string steps = schedule.to_json().at("steps").dump();
+    std::string steps = family::identity(schedule);
     if (std::find(steps_.begin(), steps_.end(), steps) != steps_.end()) return;
     steps_.push_back(std::move(steps));
     list_.push_back({family_.chosen_at[point] + form, sizes_at(point), std::move(schedule)});
@@ -57,15 +57,15 @@ struct Form {
 /// there is one, because blocks are tiles.
 std::vector<Form> forms_of(const Schedule& one, const std::vector<Tensor>& outputs) {
   std::vector<Form> forms;
-  forms.push_back({"", for_all_sizes(one, outputs)});
   if (one.target().is_cuda()) {
+    forms.push_back({"", for_all_sizes(one, outputs)});
     forms.resize(kForms);
     return forms;
   }
-  forms.push_back(
-      {", longer blocks", family::with_blocks(one, ComputeDag(outputs), BlockForm::Longer)});
-  forms.push_back(
-      {", shared blocks", family::with_blocks(one, ComputeDag(outputs), BlockForm::Shared)});
+  const ComputeDag graph = family::graph_of(one, outputs);
+  forms.push_back({"", family::for_all_sizes(one, graph)});
+  forms.push_back({", longer blocks", family::with_blocks(one, graph, BlockForm::Longer)});
+  forms.push_back({", shared blocks", family::with_blocks(one, graph, BlockForm::Shared)});
   if (one.target().cores > 1 && forms.back().schedule) std::swap(forms.front(), forms.back());
   return forms;
 }

@@ -109,7 +109,7 @@ TaskVariants variants_for_all_sizes(const TaskFamily& family, std::span<const Sc
   for (size_t i = 0; i < at_points.size(); ++i) {
     Schedule schedule = for_all_sizes_or_naive(sound_schedule(at_points[i], family, tasks, i),
                                                family, at_points[i].target());
-    std::string text = schedule.to_json().at("steps").dump();
+    std::string text = family::identity(schedule);
     const auto known = std::find(steps.begin(), steps.end(), text);
     variant_of.push_back(static_cast<int>(known - steps.begin()));
     if (known != steps.end()) continue;

@@ -112,16 +112,17 @@ void Network::Impl::add_tasks(const network::ExtractedNode& node) {
     families[first].count = 1;
     return;
   }
-  AutoSchedulerOptions direct = options;
-  direct.use_alternatives = false;  // they have other stages at other sizes
-  auto [points, choices] = network::size_choices(node.task_outputs, sizes, target, direct);
+  auto [points, choices] = network::size_choices(node.task_outputs, sizes, target, options);
   std::vector<std::string> chosen_at;
   std::vector<std::vector<SizeValue>> chosen;
   for (const family::NearChoice& near : choices) {
     const Instance here = at_sizes(node.task_outputs, near.at);
     chosen_at.push_back(family::sizes_text(near.at));
     chosen.push_back(near.at);
-    add(here.of(node.task_inputs), here.outputs, near.schedule.target(), direct,
+    // Where the static choice is the direct form, alternatives may not hold for all sizes.
+    AutoSchedulerOptions with = options;
+    with.use_alternatives = !near.schedule.dag().alternative().empty();
+    add(here.of(node.task_inputs), here.outputs, near.schedule.target(), with,
         " at " + chosen_at.back());
   }
   families[first] = {node.task_outputs, points.points.size(), std::move(points.tree),

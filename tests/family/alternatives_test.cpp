@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "driver/family_alternative.h"
+#include "driver/family_blocks.h"
 #include "family/family_testing.h"
 #include "heddle/driver/choose_family.h"
 
@@ -18,7 +18,7 @@ TEST(FamilyAlternatives, RewrittenGraphsAreRightAtEverySize) {
     if (!a.legal() || a.name.find('+') != std::string::npos) continue;
     std::optional<ComputeDag> dag;
     try {
-      dag = family::alternative_over(f.n, {f.result}, a.name);
+      dag = apply_alternative(ComputeDag({f.result}), a.name);
     } catch (const Error& e) {
       EXPECT_EQ(e.kind, ErrorKind::User) << a.name << ": " << e.message;
       EXPECT_EQ(a.name.find("winograd"), std::string::npos) << e.message;
@@ -35,6 +35,31 @@ TEST(FamilyAlternatives, RewrittenGraphsAreRightAtEverySize) {
     ++made;
   }
   EXPECT_GE(made, 1);
+}
+
+// Blocks of other numbers of tiles would lie in parts of rows, and need whole images each.
+TEST(FamilyAlternatives, BlocksOfSeveralCoresEndWithRowsOfTiles) {
+  const Family f = conv_family(dim("n", 1, 9), 64, 64, 28);
+  Target target = Target::host();
+  for (const int cores : {2, 5}) {
+    target.cores = cores;
+    const Schedule one = create_schedule(at_sizes({f.result}, {{f.n, 1}}).outputs, target);
+    const Schedule s = family::shared_at_all_sizes(one, {f.result});
+    EXPECT_EQ(s.dag().alternative(), one.dag().alternative());
+    ASSERT_EQ(s.steps().size(), one.steps().size());
+    for (size_t i = 0; i < s.steps().size() && !s.dag().alternative().empty(); ++i) {
+      if (s.steps()[i].kind != StepKind::Split) continue;
+      const int64_t was = one.steps()[i].params[0].value, is = s.steps()[i].params[0].value;
+      EXPECT_TRUE(is >= was || was % is == 0) << cores << " cores: " << was << " to " << is;
+    }
+    const Kernel kernel = build(s, all_args(ComputeDag({f.result})));
+    for (const int64_t n : {1, 2}) {
+      const ComputeDag at(at_sizes({f.result}, {{f.n, n}}).outputs);
+      const std::vector<NDArray> arrays = call_arrays(at);
+      kernel.call(arrays);
+      EXPECT_EQ(differs(at, arrays, 1e-3), "") << n << " images, " << cores << " cores";
+    }
+  }
 }
 
 TEST(FamilyAlternatives, AreRacedWhereTheRulesChooseThem) {

@@ -160,6 +160,49 @@ TEST_F(RecordedKernels, AreFoundByBuildsOfTheSameRanges) {
                   .empty());
 }
 
+/// A convolution of some images of 64 channels, for which Winograd's form is chosen on many CPUs.
+struct Images {
+  Images() {
+    const Tensor w = constant(NDArray::random({64, 64, 3, 3}, f32, 3), "w");
+    const Axis c = reduce_axis(64, "c"), r = reduce_axis(3, "r"), s = reduce_axis(3, "s");
+    x = placeholder({n, 64, 16, 16}, f32, "x");
+    y = compute(
+        {n, 64, 14, 14},
+        [&](Axis i, Axis k, Axis h, Axis v) {
+          return sum(x(i, c, h + r, v + s) * w(k, c, r, s), {c, r, s});
+        },
+        "conv");
+  }
+  std::string wrong(const NetworkKernel& kernel) const {
+    for (const int64_t images : {1, 2, 5}) {
+      const std::string text = wrong_at(kernel, {y}, {x, y}, {{n, images}});
+      if (!text.empty()) return std::to_string(images) + " images: " + text;
+    }
+    return "";
+  }
+  Dim n = dim("n", 1, 5);
+  Tensor x, y;
+};
+
+TEST_F(RecordedKernels, MayBeOfAlternatives) {
+  const Images net;
+  const Network network({net.y}, two_threads(), options());
+  const std::string rule =
+      create_schedule(at_sizes({net.y}, {{net.n, 5}}).outputs, two_threads()).dag().alternative();
+  EXPECT_EQ(network.static_schedules().back().dag().alternative(), rule);
+  EXPECT_EQ(net.wrong(network.build({net.x, net.y})), "");
+  const std::vector<TaskKernels> kernels = choose_kernels(network, {net.n}, quick(1));
+  ASSERT_EQ(kernels.size(), 1u);
+  record_kernels(network, kernels, log_);
+  reload_tophub();
+  const Images again;
+  const Network later({again.y}, two_threads(), options());
+  const std::vector<TaskKernels> found = recorded_kernels(later, {again.n});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(to_json(found).dump(), to_json(kernels).dump());
+  EXPECT_EQ(again.wrong(later.build({again.x, again.y})), "");
+}
+
 TEST_F(RecordedKernels, ThatDoNotApplyAreLeftOut) {
   const Layers net;
   const Network network({net.y}, two_threads(), options());

@@ -149,6 +149,9 @@ std::string choose_alternative(const ComputeDag& dag, const Target& target,
 
 /// `dag` rewritten. Throws a User error that names what is wrong: a name that does not parse, an
 /// unknown rule, parameter or stage, a rewrite that is not legal there. An empty name is `dag`.
+/// Over one dimension (dsl/dim.h) the result is over that dimension; a User error where the graphs
+/// rewritten at two sizes differ in more than numbers that grow with the size, and for several
+/// dimensions.
 ComputeDag apply_alternative(const ComputeDag& dag, const std::string& name);
 
 /// The error growth of the alternative over the direct form: the largest of its sites, 1 for an
