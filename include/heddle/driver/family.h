@@ -17,13 +17,13 @@
 
 namespace heddle {
 
-/// Applies the steps of `at_one_size`, a schedule of an instance of `outputs` (at_sizes), to all
-/// sizes. Throws a User error that names the step and the dimension where a step needs a constant
-/// extent.
+/// Applies the steps of `at_one_size`, a schedule of an instance of `outputs` (at_sizes) or of an
+/// alternative of it, to all sizes. Throws a User error that names the step and the dimension where
+/// a step needs a constant extent, and the errors of apply_alternative.
 Schedule for_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs);
 
-/// The schedule that create_schedule chooses at the sizes `at`, applied to all sizes. Alternatives
-/// are left out, because they have other stages at other sizes.
+/// The schedule that create_schedule chooses at the sizes `at` without alternatives, applied to all
+/// sizes.
 Schedule family_schedule(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
                          const Target& target = Target::host(),
                          const AutoSchedulerOptions& options = current_auto_scheduler_options());
