@@ -5,6 +5,7 @@
 #include "dispatch_table.h"
 #include "heddle/driver/choose_family.h"
 #include "heddle/heddle.h"
+#include "three_questions.h"
 
 using namespace heddle;
 
@@ -17,13 +18,7 @@ int main() {
   const Kernel small = build(family_schedule({c}, {{n, 16}}), {a, b, c});
   const Kernel large = build(family_schedule({c}, {{n, 4096}}), {a, b, c});
   // The leaf of this size takes three questions.
-  const FamilyKernel family({{"small", small}, {"large", large}}, {{0, 1024, 1, 2, 0},
-                                                                   {0, 256, 3, 4, 0},
-                                                                   {-1, 0, 0, 0, 1},
-                                                                   {0, 64, 5, 6, 0},
-                                                                   {-1, 0, 0, 0, 1},
-                                                                   {-1, 0, 0, 0, 0},
-                                                                   {-1, 0, 0, 0, 1}});
+  const FamilyKernel family({{"small", small}, {"large", large}}, bench::three_questions());
   const std::vector<NDArray> arrays = {NDArray::random({16}, f32, 1), NDArray::random({16}, f32, 2),
                                        NDArray::zeros({16}, f32)};
   const std::vector<bench::Callable> callables = {

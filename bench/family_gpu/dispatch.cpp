@@ -5,7 +5,7 @@
 #include "family_gpu/parts.h"
 #include "heddle/heddle.h"
 #include "heddle/runtime/cuda.h"
-#include "heddle/runtime/family_kernel.h"
+#include "three_questions.h"
 
 namespace heddle::bench {
 namespace {
@@ -31,13 +31,7 @@ void print_dispatch() {
   const Instance at = s.at({16});
   const Kernel plain = build(create_schedule(at.outputs, target), at.of(s.args));
   const Kernel all = build(family_schedule(s.outputs(), {{s.dims[0], 16}}, target), s.args);
-  const FamilyKernel family({{"a", all}, {"b", all.clone()}}, {{0, 1024, 1, 2, 0},
-                                                               {0, 256, 3, 4, 0},
-                                                               {-1, 0, 0, 0, 1},
-                                                               {0, 64, 5, 6, 0},
-                                                               {-1, 0, 0, 0, 1},
-                                                               {-1, 0, 0, 0, 0},
-                                                               {-1, 0, 0, 0, 1}});
+  const FamilyKernel family({{"a", all}, {"b", all.clone()}}, three_questions());
   const std::vector<NDArray> arrays = on_gpu(arrays_of(at.of(s.args)));
   double base = nanoseconds_of([&] { plain.call(arrays); });
   const double one = nanoseconds_of([&] { all.call(arrays); });

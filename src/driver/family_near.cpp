@@ -220,33 +220,16 @@ std::vector<NearChoice> choices_for_range(const std::vector<Tensor>& outputs,
   return choices;
 }
 
-namespace {
-
-/// The choice among alternatives, where it takes one that holds for all sizes.
-std::optional<NearChoice> alternative_near(const std::vector<Tensor>& outputs,
-                                           const std::vector<SizeValue>& point,
-                                           const Target& target,
-                                           const AutoSchedulerOptions& options) {
-  if (target.is_cuda() || !options.use_alternatives || sizes_of(outputs).size() != 1)
-    return std::nullopt;
-  const auto check = [&](const Schedule& one) { (void)for_all_sizes(one, outputs); };
-  NearChoice near = choice_near(outputs, point, target, options, check);
-  if (near.schedule.dag().alternative().empty() || !holds(near.schedule, check))
-    return std::nullopt;
-  return near;
-}
-
-}  // namespace
-
 NearChoice choice_for_range(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& point,
                             const Target& target, const AutoSchedulerOptions& options) {
-  if (std::optional<NearChoice> other = alternative_near(outputs, point, target, options))
-    return *std::move(other);
+  const auto check = [&](const Schedule& one) { (void)for_all_sizes(one, outputs); };
+  if (!target.is_cuda() && options.use_alternatives && sizes_of(outputs).size() == 1) {
+    NearChoice near = choice_near(outputs, point, target, options, check);
+    if (near.schedule.dag().alternative().empty() || holds(near.schedule, check)) return near;
+  }
   AutoSchedulerOptions direct = options;
   direct.use_alternatives = false;
-  std::vector<NearChoice> choices =
-      choices_for_range(outputs, point, target, direct,
-                        [&](const Schedule& one) { (void)for_all_sizes(one, outputs); });
+  std::vector<NearChoice> choices = choices_for_range(outputs, point, target, direct, check);
   return std::move(choices.front());
 }
 

@@ -1,22 +1,19 @@
 #include "network/size_race.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "network/call_timer.h"
 #include "network/network_kernel_impl.h"
 #include "network/output_difference.h"
+#include "network/race_rounds.h"
 #include "network/total_size_race.h"
 
 namespace heddle::network {
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::infinity();
-constexpr double kHopeless = 2;
 constexpr double kShareOfMemory = 1.0 / 3;  // of the free memory, for packed weights
-constexpr int kFewRounds = 2, kMostRounds = 15;
 // Seconds. A shorter call is repeated, so that what it reads is in the caches as in a network that
 // is called again and again.
 constexpr double kShortCall = 0.02;

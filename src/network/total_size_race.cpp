@@ -1,16 +1,13 @@
 #include "network/total_size_race.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "heddle/runtime/timer.h"
+#include "network/race_rounds.h"
 
 namespace heddle::network {
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::infinity();
-constexpr double kHopeless = 2;
-constexpr int kFewRounds = 2, kMostRounds = 15;
 constexpr double kLeastSeconds = 1e-8;  // of a task: below it nothing is seen
 
 class TotalsAtSize {
