@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "driver/family_lanes.h"
+#include "driver/family_tiles.h"
 #include "heddle/driver/build.h"
 #include "heddle/driver/family.h"
 #include "heddle/ir/sizes.h"
@@ -146,15 +147,16 @@ std::vector<SizeValue> with_longer_rows(std::vector<SizeValue> at) {
 
 using ChooseAt = FunctionRef<Schedule(const std::vector<SizeValue>&, const Target&)>;
 
-NearChoice choice_on_cpu(const std::vector<SizeValue>& at, const Target& target,
-                         const ChooseAt& choose, FunctionRef<void(const Schedule&)> check) {
+NearChoice choice_on_cpu(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
+                         const Target& target, const ChooseAt& choose,
+                         FunctionRef<void(const Schedule&)> check) {
   for (const int64_t by : {0, -1, 1, -2, 2, -3, 3}) {
     const std::optional<std::vector<SizeValue>> sizes = moved(at, by);
     if (!sizes) continue;
     Schedule one = choose(*sizes, target);
     const bool tiles = uses_matrix_unit(one);
     if (by != 0 && !tiles) continue;
-    if (!tiles || holds(one, check)) return {*sizes, std::move(one)};
+    if (!tiles || (holds(one, check) && tiles_hold(one, outputs))) return {*sizes, std::move(one)};
   }
   return {at, choose(at, without_matrix_unit(target))};
 }
@@ -180,12 +182,12 @@ NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<Siz
     return {at, plain ? choose(at, without_warp_groups(target)) : std::move(one)};
   }
   constexpr int kTries = 5;
-  NearChoice near = choice_on_cpu(at, target, choose, check);
+  NearChoice near = choice_on_cpu(outputs, at, target, choose, check);
   if (!divides_in_lanes(near.schedule, outputs)) return near;
   std::vector<SizeValue> longer = at;
   for (int i = 0; i < kTries; ++i) {
     longer = with_longer_rows(std::move(longer));
-    NearChoice other = choice_on_cpu(longer, target, choose, check);
+    NearChoice other = choice_on_cpu(outputs, longer, target, choose, check);
     if (!divides_in_lanes(other.schedule, outputs)) return other;
   }
   return near;

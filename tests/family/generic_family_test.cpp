@@ -2,6 +2,8 @@
 #include "heddle/driver/generic_family.h"
 
 #include "driver/family_blocks.h"
+#include "driver/family_near.h"
+#include "driver/family_tiles.h"
 #include "family/family_testing.h"
 #include "schedule/schedule_state.h"
 
@@ -9,8 +11,8 @@ namespace heddle::testing {
 namespace {
 
 /// "" or the first size at which some kernel or the pick is wrong.
-std::string first_wrong(const FamilyKernel& kernels, const Family& f) {
-  for (int64_t n = 1; n <= 257; n += n < 40 ? 1 : 13) {
+std::string first_wrong(const FamilyKernel& kernels, const Family& f, int64_t step = 13) {
+  for (int64_t n = 1; n <= 257; n += n < 40 ? 1 : step) {
     for (const FamilyKernel::Variant& v : kernels.variants()) {
       const std::string d = wrong_at(v.kernel, f.result, {{f.n, n}}, n % 2 == 0);
       if (!d.empty()) return v.name + " at " + d;
@@ -115,6 +117,45 @@ TEST(GenericFamily, TwoDimensionsHaveKernelsToo) {
   for (const auto& [rows, cols] : {std::pair(1, 1), std::pair(7, 40), std::pair(40, 3)}) {
     for (const FamilyKernel::Variant& v : kernels.variants())
       EXPECT_EQ(wrong_at(v.kernel, y, {{n, rows}, {m, cols}}), "") << v.name;
+  }
+}
+
+/// A product of narrow types, whose tiles in a matrix unit have no tails.
+Family narrow_product(DataType t, bool varying_columns) {
+  const Dim n = dim("n", 1, 600);
+  const Expr rows = varying_columns ? Expr(20) : Expr(n), cols = varying_columns ? Expr(n) : 40;
+  const Axis k = reduce_axis(96, "k");
+  const DataType sum_type = t.is_float() ? f32 : i32;
+  const Tensor a = placeholder({rows, 96}, t, "a"), b = placeholder({96, cols}, t, "b");
+  return {
+      t.is_float() ? "floats" : "bytes", n,
+      compute(
+          {rows, cols},
+          [&](Axis i, Axis j) { return sum(cast(sum_type, a(i, k)) * cast(sum_type, b(k, j)), k); },
+          "c")};
+}
+
+TEST(GenericFamily, NarrowProductsOfVaryingColumnsAreRightAtEverySize) {
+  for (const DataType t : {bf16, i8}) {
+    for (const bool columns : {true, false}) {
+      const Family f = narrow_product(t, columns);
+      const FamilyKernel kernels = generic_family(args_of(f));
+      EXPECT_EQ(first_wrong(kernels, f, columns ? 1 : 13), "")
+          << f.name << (columns ? ", columns" : ", rows");
+    }
+  }
+}
+
+// Chosen for a CPU with a matrix unit on any machine.
+TEST(GenericFamily, TilesThatDoNotHoldForAllColumnsAreNotChosen) {
+  const Target target = Target::parse("llvm -mcpu=sapphirerapids");
+  for (const DataType t : {bf16, i8}) {
+    for (const int64_t n : {1, 17, 71, 600}) {
+      const Family f = narrow_product(t, true);
+      const Schedule one =
+          family::choice_near({f.result}, {{f.n, n}}, target, AutoSchedulerOptions{}).schedule;
+      EXPECT_TRUE(family::tiles_hold(one, {f.result})) << f.name << " at " << n << "\n" << one;
+    }
   }
 }
 
