@@ -7,11 +7,19 @@ namespace heddle::family {
 
 Kept keep_best(const std::vector<Dim>& dims, const std::vector<FamilyVariant>& candidates,
                const std::vector<FamilyPoint>& points, const std::vector<Raced>& raced, int most) {
+  std::vector<int> which = select(raced, most);
+  SizeTree tree = grow(raced, which);
+  return keep(dims, candidates, points, raced, std::move(which), std::move(tree));
+}
+
+Kept keep(const std::vector<Dim>& dims, const std::vector<FamilyVariant>& candidates,
+          const std::vector<FamilyPoint>& points, const std::vector<Raced>& raced,
+          std::vector<int> which, SizeTree tree) {
   Kept kept;
-  kept.candidates = select(raced, most);
+  kept.candidates = std::move(which);
   FamilyResult& out = kept.result;
   out.dims = dims;
-  out.tree = grow(raced, kept.candidates);
+  out.tree = std::move(tree);
   out.candidates = static_cast<int>(candidates.size());
   for (const int c : kept.candidates) out.variants.push_back(candidates[static_cast<size_t>(c)]);
   double loss = 0, weight = 0;

@@ -17,4 +17,9 @@ struct Kept {
 Kept keep_best(const std::vector<Dim>& dims, const std::vector<FamilyVariant>& candidates,
                const std::vector<FamilyPoint>& points, const std::vector<Raced>& raced, int most);
 
+/// Keeps the candidates at the positions `which`; the leaves of `tree` name places in `which`.
+Kept keep(const std::vector<Dim>& dims, const std::vector<FamilyVariant>& candidates,
+          const std::vector<FamilyPoint>& points, const std::vector<Raced>& raced,
+          std::vector<int> which, SizeTree tree);
+
 }  // namespace heddle::family

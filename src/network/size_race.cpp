@@ -89,6 +89,17 @@ class CallsAtSize {
 
 }  // namespace
 
+/// A call at these sizes with random inputs.
+struct SizeRace::RandomCall {
+  RandomCall(const Network& network, NetworkKernel::Impl& impl, const std::vector<SizeValue>& sizes)
+      : arrays(random_arrays(at_sizes(network.outputs(), sizes).of(call_args(network)),
+                             device_of(network.tasks()[0].tmpl.target()))),
+        frame(impl, arrays, impl.sizes_of(arrays)) {}
+
+  const std::vector<NDArray> arrays;
+  const NetworkKernel::Impl::Call frame;
+};
+
 SizeRace::SizeRace(const Network& network, const std::vector<TaskVariants>& candidates)
     : network_(network), kernel_(network.build(call_args(network), candidates)) {
   size_t most = 0;
@@ -116,11 +127,9 @@ SizeRace::SizeRace(const Network& network, const std::vector<TaskVariants>& cand
 std::vector<std::vector<double>> SizeRace::at(const std::vector<SizeValue>& sizes,
                                               double seconds) const {
   const Target& target = network_.tasks()[0].tmpl.target();
-  const Instance here = at_sizes(network_.outputs(), sizes);
-  const std::vector<NDArray> arrays =
-      random_arrays(here.of(call_args(network_)), device_of(target));
   NetworkKernel::Impl& impl = kernel_.impl();
-  const NetworkKernel::Impl::Call frame(impl, arrays, impl.sizes_of(arrays));
+  const RandomCall random(network_, impl, sizes);
+  const NetworkKernel::Impl::Call& frame = random.frame;
   if (target.is_cuda()) {
     const std::unique_ptr<CallTimer> timer = make_call_timer(target, frame.arrays());
     return race_totals_at_size(network_.nodes(), impl.steps, counts_, *timer, seconds);
@@ -132,6 +141,34 @@ std::vector<std::vector<double>> SizeRace::at(const std::vector<SizeValue>& size
     calls.round();
   }
   return calls.take();
+}
+
+std::vector<std::vector<double>> SizeRace::whole_at(const std::vector<SizeValue>& sizes,
+                                                    const std::vector<std::vector<size_t>>& rivals,
+                                                    double seconds) const {
+  constexpr int kFewCalls = 3;
+  const Target& target = network_.tasks()[0].tmpl.target();
+  NetworkKernel::Impl& impl = kernel_.impl();
+  const RandomCall random(network_, impl, sizes);
+  const NetworkKernel::Impl::Call& frame = random.frame;
+  const std::unique_ptr<CallTimer> timer = make_call_timer(target, frame.arrays());
+  std::vector<std::vector<StepCall>> calls(rivals.size());
+  for (size_t r = 0; r < rivals.size(); ++r) {
+    for (size_t n = 0; n < impl.steps.size(); ++n) {
+      const auto task = static_cast<size_t>(network_.nodes()[n].task);
+      calls[r].push_back({n, &impl.steps[n].kernels[rivals[r][task]]});
+    }
+  }
+  std::vector<std::vector<double>> times(rivals.size());
+  const Timer clock;
+  for (int round = 0; round < kMostRounds; ++round) {
+    if (round >= kFewCalls && clock.elapsed_s() > seconds) break;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const size_t r = round % 2 == 0 ? i : calls.size() - 1 - i;
+      times[r].push_back(timer->time(calls[r]).total);
+    }
+  }
+  return times;
 }
 
 }  // namespace heddle::network

@@ -24,7 +24,15 @@ class SizeRace {
   /// task has one round. On a GPU the calls are CUDA graphs (network/total_size_race.h).
   std::vector<std::vector<double>> at(const std::vector<SizeValue>& sizes, double seconds) const;
 
+  /// The seconds of whole calls at these sizes, by rival. A rival names a candidate for each task.
+  /// They take turns, three times at least and longer while less than `seconds` have passed.
+  std::vector<std::vector<double>> whole_at(const std::vector<SizeValue>& sizes,
+                                            const std::vector<std::vector<size_t>>& rivals,
+                                            double seconds) const;
+
  private:
+  struct RandomCall;
+
   const Network network_;
   NetworkKernel kernel_;  ///< whose steps have all candidates
   std::vector<size_t> counts_;

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include "codegen/cuda/nvrtc.h"
 #include "heddle/codegen/cuda.h"
@@ -263,8 +264,82 @@ class GpuSizeRace : public GpuRace {
       driver_.kernels[k.name].seconds = [each](const cuda::FakeDriver::Call&) { return each; };
   }
 
+  /// Names of kernels of two tasks may be the same, their blocks not.
+  void take_10us_or_less(const Schedule& s, size_t number, bool untuned, unsigned slow_to) {
+    const std::string name = "network_task" + std::to_string(number);
+    for (const GpuKernel& k : lower_for_gpu(s, network::task_args(s), {.name = name}).main) {
+      if (untuned) untuned_.insert({k.name, k.block[0]});
+      driver_.kernels[k.name].seconds = [this, slow_to](const cuda::FakeDriver::Call& c) {
+        if (untuned_.contains({c.kernel, c.block[0]})) return 10e-6;
+        return in_whole_calls_ && c.grid[0] <= slow_to ? 20e-6 : 2e-6;
+      };
+    }
+  }
+
+  /// What a race of naive schedules keeps. Kernels of the static choice take 10 us, others 2 us in
+  /// the races of tasks and then, in whole calls, 20 us where a grid has at most `slow_to` blocks.
+  std::vector<TaskKernels> keep_where_calls_are_slow(unsigned slow_to) {
+    const Network net({net_.y}, gpu_, {}, parse_passes("-horizontal"));
+    const std::vector<Schedule> statics = net.static_schedules(), others = net.naive_schedules();
+    const std::span<const Schedule> all = statics;
+    const std::span<const TuneTask> tasks = net.tasks();
+    for (size_t t = 0; t < statics.size(); ++t) {
+      const network::TaskFamily& f = network::families_of(net)[t];
+      if (f.outputs.empty()) continue;
+      std::vector<Schedule> list =
+          network::variants_for_all_sizes(f, all.subspan(t, f.count), tasks.subspan(t, f.count))
+              .schedules;
+      for (size_t v = 0; v < list.size(); ++v) take_10us_or_less(list[v], t + v, true, slow_to);
+      for (size_t i = 0; i < f.count; ++i) {
+        const Schedule other = for_all_sizes(others[t + i], f.outputs);
+        for (size_t v = 0; v < f.count; ++v)
+          take_10us_or_less(other, t + list.size() + v, false, slow_to);
+      }
+    }
+    KernelRaceOptions options;
+    options.race_seconds = 0.01;
+    options.progress = [this](const std::string& line) {
+      in_whole_calls_ = in_whole_calls_ || line == "raced at rows = 100";
+    };
+    return choose_kernels(net, {net_.rows}, options, others);
+  }
+  static bool untuned_at(const TaskKernels& k, int64_t rows) {
+    const auto v = static_cast<size_t>(variant_at(k.kernels.tree, std::vector<int64_t>{rows}));
+    return k.kernels.variants.at(v).name.ends_with(", untuned");
+  }
+
+  bool in_whole_calls_ = false;
+  std::set<std::pair<std::string, int64_t>> untuned_;  ///< kernels, and the threads of a block
   const Rows net_;
 };
+
+TEST_F(GpuSizeRace, CallsOfTheWholeNetworkDecide) {
+  driver_.any_kernel = true;
+  for (const TaskKernels& k : keep_where_calls_are_slow(0)) {
+    EXPECT_FALSE(untuned_at(k, 1));
+    EXPECT_FALSE(untuned_at(k, 100));
+  }
+}
+
+TEST_F(GpuSizeRace, TheStaticChoiceStaysWhereWholeCallsAreSlower) {
+  driver_.any_kernel = true;
+  const std::vector<TaskKernels> kernels = keep_where_calls_are_slow(1 << 30);
+  ASSERT_EQ(kernels.size(), 2U);
+  for (const TaskKernels& k : kernels) {
+    EXPECT_TRUE(untuned_at(k, 1));
+    EXPECT_TRUE(untuned_at(k, 100));
+  }
+}
+
+TEST_F(GpuSizeRace, TheStaticChoiceStaysAtSomeSizes) {
+  driver_.any_kernel = true;
+  const std::vector<TaskKernels> kernels = keep_where_calls_are_slow(4);
+  ASSERT_EQ(kernels.size(), 2U);
+  for (const TaskKernels& k : kernels) {
+    EXPECT_TRUE(untuned_at(k, 1));
+    EXPECT_FALSE(untuned_at(k, 100));
+  }
+}
 
 TEST_F(GpuSizeRace, CandidatesTakeTurnsInGraphsOfAllNodes) {
   driver_.any_kernel = true;

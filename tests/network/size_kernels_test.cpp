@@ -8,6 +8,7 @@
 #include "heddle/support/file.h"
 #include "network/network_testing.h"
 #include "network/sizes_testing.h"
+#include "network/whole_size_choice.h"
 
 namespace heddle::testing {
 namespace {
@@ -120,6 +121,17 @@ TEST(SizeKernels, TwoDimensionsInAnyOrder) {
     for (int64_t w = 8; w <= 32; w += 8)
       EXPECT_EQ(wrong_at(kernel, {y}, {x, z, y}, {{rows, r}, {wide, w}}), "") << r << " " << w;
   }
+}
+
+TEST(WholeSizeChoice, TheLeastExpectedTimeWinsBeyondNoise) {
+  // At two sizes: the static choice, and two others.
+  const network::WholeCalls calls = {{{10, 10, 12}, {8, 8, 9}, {11, 11, 11}},
+                                     {{20, 20, 20}, {22, 22, 60}, {10, 10, 10}}};
+  EXPECT_EQ(network::best_rival(calls, {1, 1}), 2U);
+  EXPECT_EQ(network::best_rival(calls, {20, 1}), 1U);
+  EXPECT_EQ(network::not_faster_at(calls, 1), (std::vector<bool>{false, true}));
+  EXPECT_EQ(network::best_rival({{{100}, {99.5}}}, {3}), 0U) << "a gain within noise";
+  EXPECT_EQ(network::best_rival({{{100}, {98}}}, {3}), 1U);
 }
 
 class RecordedKernels : public ::testing::Test {
