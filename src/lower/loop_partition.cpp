@@ -32,6 +32,23 @@ Stmt segment(const For& f, const Expr& from, const Expr& length, const Stmt& bod
   return make_for(v, length, f.loop, substitute(body, {{f.var, v.expr() + from}}));
 }
 
+/// Whether there is a branch inside of loops of a matrix unit, whose tiles are one statement.
+bool branches_in_tiles(const Stmt& s, bool inside = false) {
+  if (!s) return false;
+  if (inside && s.as<If>()) return true;
+  const For* f = s.as<For>();
+  inside |= f && f->loop == LoopKind::Tensorized;
+  bool found = false;
+  map_children(
+      s,
+      [&](const Stmt& c) {
+        found = found || branches_in_tiles(c, inside);
+        return c;
+      },
+      [](const Expr& e) { return e; });
+  return found;
+}
+
 class Partitioner {
  public:
   explicit Partitioner(bool on_gpu) : on_gpu_(on_gpu) {}
@@ -149,8 +166,10 @@ Stmt Partitioner::partition_loop(const For& f, const Ranges& ranges) const {
     }
     if (!cuts.empty()) return {};
   }
-  if (Stmt cut = cut_exactly(f, atoms.list, ranges)) return cut;
-  return on_gpu_ ? Stmt() : cut_before_tail(f, atoms.list, ranges);
+  Stmt cut = cut_exactly(f, atoms.list, ranges);
+  if (!cut && !on_gpu_) cut = cut_before_tail(f, atoms.list, ranges);
+  // Loops inside may be cut without a branch where this one is whole.
+  return !on_gpu_ && branches_in_tiles(cut) ? Stmt() : cut;
 }
 
 // A copy of `body` for each range of the part in which the same conditions hold, with `most_nodes`
