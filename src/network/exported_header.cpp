@@ -126,7 +126,9 @@ void @name@_set_threads(int count);
 
 constexpr const char* kOnGpu =
     R"(/* The same on arrays that are on the GPU, aligned to 16 bytes. The work is put into the stream, a CUstream or cudaStream_t
- * (NULL: the default one), and not waited for. From the second call with the same arrays on it is one CUDA graph. */
+ * (NULL: the default one), and not waited for. From the second call with the same arrays on it is one CUDA graph.
+ * In a stream that is being captured the kernels become part of the caller's graph. Calls of one network share buffers: they
+ * wait for each other, and the caller orders launches of such a graph with each other and with all other calls. */
 int @name@_run_on_gpu(@name@_network* network, @parameters@const void* const* inputs, void* const* outputs, void* stream);
 )";
 

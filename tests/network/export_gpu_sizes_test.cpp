@@ -10,6 +10,7 @@
 #include "network/exported_library.h"
 #include "network/fake_libcuda.h"
 #include "network/network_testing.h"
+#include "runtime/cuda/captured_by_caller.h"
 
 namespace heddle::testing {
 namespace {
@@ -104,6 +105,33 @@ TEST_F(ExportGpuSizes, EachSizeHasItsGraph) {
     }
   }
   EXPECT_EQ(driver_->calls["graph_launch"], before + 6);
+  library.close(handle);
+}
+
+TEST_F(ExportGpuSizes, ACallerCapturesCallsAtSizesOldAndNew) {
+  const ExportedLibrary library(written_.library, "layers");
+  void* handle = library.open(nullptr);
+  ASSERT_NE(handle, nullptr) << library.error();
+  RunOnGpu* run_on_gpu = library.find<RunOnGpu>("layers_run_on_gpu");
+  {
+    cuda::CallersStream one(driver_->api()), two(driver_->api());
+    const auto call = [&](const Arrays& a, const cuda::CallersStream& stream) {
+      const void* inputs[] = {a.x.data(), a.y.data()};
+      void* outputs[] = {a.out.data()};
+      ASSERT_EQ(run_on_gpu(handle, a.x.shape()[0], 16, inputs, outputs, stream.handle()), 0)
+          << library.error();
+    };
+    const Arrays before = arrays(17, 16);
+    call(before, one);
+    for (const int64_t rows : {17, 40, 1}) {
+      const Arrays a = rows == 17 ? before : arrays(rows, 16);
+      const auto graph = two.capture([&] { call(a, two); });
+      a.out.fill(77);
+      two.launch(graph);
+      EXPECT_TRUE(allclose(a.out, a.want, 1e-4, 1e-5)) << rows;
+      call(before, one);
+    }
+  }
   library.close(handle);
 }
 

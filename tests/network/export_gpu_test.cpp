@@ -7,6 +7,7 @@
 #include "network/exported_library.h"
 #include "network/fake_libcuda.h"
 #include "network/network_testing.h"
+#include "runtime/cuda/captured_by_caller.h"
 
 namespace heddle::testing {
 namespace {
@@ -101,6 +102,39 @@ TEST_F(ExportGpuNetwork, ArraysOnTheGpuAreUsedAsTheyAre) {
   library.close(handle);
 }
 
+// As torch.cuda.graph captures a call on another stream than the calls before it.
+TEST_F(ExportGpuNetwork, ACallerCapturesACallIntoItsOwnGraph) {
+  const Network network(net_.outputs(), gpu_);
+  emulate_network(network);
+  const ExportedLibrary library(write(network).library, "small");
+  void* handle = library.open(nullptr);
+  ASSERT_NE(handle, nullptr) << library.error();
+  const auto run_on_gpu =
+      library.find<int(void*, const void* const*, void* const*, void*)>("small_run_on_gpu");
+  const NDArray image = random_like(net_.image, 1);
+  std::vector<NDArray> made;
+  for (const Tensor& t : net_.outputs()) made.push_back(NDArray::full(t.extents(), f32, 77));
+  const void* inputs[] = {image.data()};
+  void* outputs[] = {made[0].data(), made[1].data()};
+  {
+    cuda::CallersStream one(driver_->api()), two(driver_->api());
+    const auto call = [&](const cuda::CallersStream& stream) {
+      ASSERT_EQ(run_on_gpu(handle, inputs, outputs, stream.handle()), 0) << library.error();
+    };
+    call(one);
+    const auto graph = two.capture([&] { call(two); });
+    for (const uint64_t seed : {2, 3}) {
+      image.copy_from(random_like(net_.image, seed));
+      two.launch(graph);
+      expect_right(made, image);
+      for (const NDArray& m : made) m.fill(77);
+      call(one);
+      expect_right(made, image);
+    }
+  }
+  library.close(handle);
+}
+
 TEST_F(ExportGpuNetwork, NodesThatShareALaunchAreRight) {
   const Tensor image = placeholder({4, 40}, f32, "image");
   const auto branch = [&](int64_t columns, uint64_t seed) {
@@ -164,6 +198,7 @@ TEST_F(ExportGpuNetwork, NeedsNeitherHeddleNorCuda) {
   for (const char* foreign : {"heddle", "stdc++", "cuda", "nvrtc", "LLVM"})
     EXPECT_EQ(needed.find(foreign), std::string::npos) << needed;
   EXPECT_THAT(read_file(written.header), HasSubstr("int small_run_on_gpu("));
+  EXPECT_THAT(read_file(written.header), HasSubstr("the caller's graph"));
 }
 
 TEST_F(ExportGpuNetwork, LayersThatShareWeightsStoreThemOnce) {

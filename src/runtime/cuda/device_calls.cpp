@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/cuda/callers_capture.h"
 #include "runtime/cuda/capture.h"
 
 namespace heddle::cuda {
@@ -56,8 +57,9 @@ void DeviceCalls::launch_or_run(Args args, std::span<const NDArray> arrays, Run 
 
 void DeviceCalls::run_here(Args args, std::span<const NDArray> arrays, Run run) {
   const int device = arrays[0].device().index;
-  // While the caller captures a graph, the kernels become part of it.
-  if (capture_of(device) != nullptr) return run(arrays);
+  // While a graph is captured, the kernels become part of it. A caller's own capture can neither
+  // wait for the last call nor give later calls an event to wait for.
+  if (capture_of(device) != nullptr || caller_captures(device)) return run(arrays);
   const Stream stream = Stream::current(device);
   if (last_) stream.wait(*last_);
   launch_or_run(args, arrays, run);

@@ -13,6 +13,8 @@
 namespace heddle::cuda {
 
 /// Calls run one after the other. Their shared buffers are on the GPU, where the next call waits.
+/// A call in a stream that the caller captures only adds its kernels to the caller's graph: whoever
+/// launches that graph orders it with all other calls.
 class DeviceCalls {
  public:
   /// `run` puts the kernels of the network, called with these arrays, into the current stream.

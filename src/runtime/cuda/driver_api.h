@@ -64,6 +64,7 @@ enum FunctionAttribute : int {
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDefault = 0;
 inline constexpr int kCaptureRelaxed = 2;
+inline constexpr int kNotCaptured = 0;  // CUstreamCaptureStatus
 inline constexpr int kLaunchClusterDimension = 4, kLaunchOverlaps = 6;
 /// JIT option CU_JIT_ERROR_LOG_BUFFER; its size is the next number.
 inline constexpr int kJitErrorLog = 5;
@@ -124,6 +125,8 @@ struct LaunchConfig {
   X(stream_wait_event, (StreamHandle, EventHandle, unsigned), "cuStreamWaitEvent")                \
   X(stream_begin_capture, (StreamHandle, int), "cuStreamBeginCapture_v2")                         \
   X(stream_end_capture, (StreamHandle, GraphHandle*), "cuStreamEndCapture")                       \
+  X(stream_is_capturing, (StreamHandle, int*), "cuStreamIsCapturing")                             \
+  X(thread_exchange_capture_mode, (int*), "cuThreadExchangeStreamCaptureMode")                    \
   X(event_create, (EventHandle*, unsigned), "cuEventCreate")                                      \
   X(event_destroy, (EventHandle), "cuEventDestroy_v2")                                            \
   X(event_record, (EventHandle, StreamHandle), "cuEventRecord")                                   \

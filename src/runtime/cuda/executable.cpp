@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 
 #include "heddle/support/error.h"
+#include "runtime/cuda/callers_capture.h"
 #include "runtime/cuda/capture.h"
 #include "runtime/cuda/launcher.h"
 #include "runtime/cuda/size_expr.h"
@@ -49,11 +51,16 @@ struct Executable::Loaded {
   std::vector<NDArray> allocate(const std::vector<Workspace>& workspaces) const {
     std::vector<NDArray> arrays;
     const int index = device->index;
+    const BesideCaptures beside(*device);
+    const Stream side(index);
+    std::optional<StreamScope> on_side;
     // The block may have belonged to another array, and work on that may still be in the stream.
-    if (capture_of(index) == nullptr) {
+    // A stream that the caller captures cannot be waited for, and none of its blocks is taken.
+    if (caller_captures(index)) {
+      on_side.emplace(side);
+    } else if (capture_of(index) == nullptr) {
       device->check(device->api->stream_synchronize(current_stream(index)), "cuStreamSynchronize");
     }
-    const Stream side(index);
     for (const Workspace& w : workspaces) {
       arrays.push_back(NDArray::empty({w.bytes}, u8, Device::cuda(index)));
       if (!w.zeroed) continue;

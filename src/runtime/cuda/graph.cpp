@@ -2,6 +2,7 @@
 
 #include "heddle/runtime/cuda.h"
 #include "heddle/support/error.h"
+#include "runtime/cuda/callers_capture.h"
 #include "runtime/cuda/capture.h"
 #include "runtime/cuda/state.h"
 
@@ -17,9 +18,9 @@ CaptureState* capture_of(int device) {
 }
 
 void refuse_in_capture(int device, const char* what) {
-  if (capture_of(device) == nullptr) return;
+  if (capture_of(device) == nullptr && !caller_captures(device)) return;
   throw_user_error(std::string(what) + " cannot be captured into a CUDA graph", {},
-                   "move it before or after cuda::capture");
+                   "move it before or after the capture");
 }
 
 void keep_in_capture(int device, std::span<const NDArray> arrays) {

@@ -24,9 +24,14 @@ void fill(api::DevicePtr to, T value, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) elements[i] = value;
 }
 
+// CUDA's errors of captures.
+constexpr api::Result kUnsupportedInCapture = 900, kIsolation = 905, kImplicit = 906,
+                      kCapturedEvent = 907;
+
 // Contents of handles.
 struct FakeEvent {
   double at_s = 0;
+  int capture = 0;  // the capture that recorded it; 0: none
 };
 struct FakeFunction {
   std::string name;
@@ -45,9 +50,14 @@ bool FakeDriver::fails(const char* name, api::Result& result) {
   return true;
 }
 
+int FakeDriver::capture_of(api::StreamHandle stream) const {
+  const auto* s = unwrap<api::StreamHandle, Stream>(stream);
+  return s != nullptr ? s->capture : 0;
+}
+
 void FakeDriver::enqueue(api::StreamHandle stream, Work work) {
   auto* s = unwrap<api::StreamHandle, Stream>(stream);
-  if (s != nullptr && s->capturing) {
+  if (s != nullptr && s->capture != 0) {
     s->captured.push_back(std::move(work));
   } else {
     work();
@@ -59,6 +69,12 @@ void FakeDriver::enqueue(api::StreamHandle stream, Work work) {
   static api::Result name(__VA_ARGS__) { \
     FakeDriver& d = *the_driver;         \
     if (api::Result answer = 0; d.fails(#name, answer)) return answer;
+
+// One that CUDA forbids while a stream is captured, but for threads in the relaxed mode.
+#define HEDDLE_UNSAFE_FAKE(name, ...)                                   \
+  HEDDLE_FAKE(name, __VA_ARGS__)                                        \
+  if (d.strict_captures_ > 0 && d.thread_mode_ != api::kCaptureRelaxed) \
+    return kUnsupportedInCapture;
 
 #define HEDDLE_END      \
   return api::kSuccess; \
@@ -131,9 +147,9 @@ struct FakeFunctions {
   d.current_ = context;
   HEDDLE_END
   HEDDLE_FAKE(ctx_synchronize)
-  (void)d;
+  if (d.captures_ > 0) return kUnsupportedInCapture;
   HEDDLE_END
-  HEDDLE_FAKE(mem_alloc, api::DevicePtr* block, std::size_t bytes)
+  HEDDLE_UNSAFE_FAKE(mem_alloc, api::DevicePtr* block, std::size_t bytes)
   if (d.used + bytes > d.memory) return api::kOutOfMemory;
   void* memory = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
   std::memset(memory, 0xcd, bytes);
@@ -141,7 +157,7 @@ struct FakeFunctions {
   d.blocks[*block] = bytes;
   d.used += bytes;
   HEDDLE_END
-  HEDDLE_FAKE(mem_free, api::DevicePtr block)
+  HEDDLE_UNSAFE_FAKE(mem_free, api::DevicePtr block)
   const auto found = d.blocks.find(block);
   if (found == d.blocks.end()) return 1;
   d.used -= found->second;
@@ -184,28 +200,41 @@ struct FakeFunctions {
   d.owned_.erase(unwrap<api::StreamHandle, FakeDriver::Stream>(stream));
   --d.streams;
   HEDDLE_END
-  HEDDLE_FAKE(stream_synchronize, api::StreamHandle stream)
+  HEDDLE_UNSAFE_FAKE(stream_synchronize, api::StreamHandle stream)
   auto* s = unwrap<api::StreamHandle, FakeDriver::Stream>(stream);
-  if (s != nullptr && s->capturing) return 900;  // stream capture unsupported
-  (void)d;
+  if (s != nullptr && s->capture != 0) return kUnsupportedInCapture;
   HEDDLE_END
-  HEDDLE_FAKE(stream_query, api::StreamHandle)
+  HEDDLE_UNSAFE_FAKE(stream_query, api::StreamHandle)
   if (d.hangs) return api::kNotReady;
   HEDDLE_END
-  HEDDLE_FAKE(stream_wait_event, api::StreamHandle, api::EventHandle, unsigned)
-  (void)d;
+  // A second stream that joins a capture by an event is not modelled.
+  HEDDLE_FAKE(stream_wait_event, api::StreamHandle stream, api::EventHandle event, unsigned)
+  const int here = d.capture_of(stream);
+  if (unwrap<api::EventHandle, FakeEvent>(event)->capture != here)
+    return here != 0 ? kIsolation : kCapturedEvent;
   HEDDLE_END
   HEDDLE_FAKE(stream_begin_capture, api::StreamHandle stream, int mode)
   auto* s = unwrap<api::StreamHandle, FakeDriver::Stream>(stream);
-  if (s == nullptr || mode != api::kCaptureRelaxed) return 900;
-  s->capturing = true;
-  (void)d;
+  if (s == nullptr || s->capture != 0) return kUnsupportedInCapture;
+  s->capture = ++d.last_capture_;
+  s->strict = mode != api::kCaptureRelaxed;
+  ++d.captures_;
+  d.strict_captures_ += s->strict ? 1 : 0;
   HEDDLE_END
   HEDDLE_FAKE(stream_end_capture, api::StreamHandle stream, api::GraphHandle* graph)
   auto* s = unwrap<api::StreamHandle, FakeDriver::Stream>(stream);
   *graph = reinterpret_cast<api::GraphHandle>(d.own(new FakeGraph{std::move(s->captured)}));
-  s->capturing = false;
+  s->capture = 0;
+  --d.captures_;
+  d.strict_captures_ -= s->strict ? 1 : 0;
   ++d.graphs;
+  HEDDLE_END
+  HEDDLE_FAKE(stream_is_capturing, api::StreamHandle stream, int* status)
+  if (stream == nullptr && d.captures_ > 0) return kImplicit;
+  *status = d.capture_of(stream) != 0 ? 1 : api::kNotCaptured;
+  HEDDLE_END
+  HEDDLE_FAKE(thread_exchange_capture_mode, int* mode)
+  std::swap(d.thread_mode_, *mode);
   HEDDLE_END
   HEDDLE_FAKE(event_create, api::EventHandle* event, unsigned)
   *event = reinterpret_cast<api::EventHandle>(d.own(new FakeEvent));
@@ -215,13 +244,13 @@ struct FakeFunctions {
   d.owned_.erase(unwrap<api::EventHandle, FakeEvent>(event));
   --d.events;
   HEDDLE_END
-  HEDDLE_FAKE(event_record, api::EventHandle event, api::StreamHandle)
-  unwrap<api::EventHandle, FakeEvent>(event)->at_s = d.now_s_;
+  HEDDLE_FAKE(event_record, api::EventHandle event, api::StreamHandle stream)
+  *unwrap<api::EventHandle, FakeEvent>(event) = {d.now_s_, d.capture_of(stream)};
   HEDDLE_END
-  HEDDLE_FAKE(event_query, api::EventHandle)
+  HEDDLE_UNSAFE_FAKE(event_query, api::EventHandle)
   if (d.hangs) return api::kNotReady;
   HEDDLE_END
-  HEDDLE_FAKE(event_synchronize, api::EventHandle)
+  HEDDLE_UNSAFE_FAKE(event_synchronize, api::EventHandle)
   (void)d;
   HEDDLE_END
   HEDDLE_FAKE(event_elapsed_time, float* ms, api::EventHandle begin, api::EventHandle end)
@@ -229,8 +258,8 @@ struct FakeFunctions {
                                   unwrap<api::EventHandle, FakeEvent>(begin)->at_s));
   (void)d;
   HEDDLE_END
-  HEDDLE_FAKE(module_load_data_ex, api::ModuleHandle* module, const void* image, unsigned count,
-              int*, void** values)
+  HEDDLE_UNSAFE_FAKE(module_load_data_ex, api::ModuleHandle* module, const void* image,
+                     unsigned count, int*, void** values)
   if (std::strcmp(static_cast<const char*>(image), "for another GPU") == 0) {
     return api::kNoBinaryForGpu;
   }
@@ -366,10 +395,9 @@ struct FakeFunctions {
   HEDDLE_FAKE(graph_upload, api::GraphExec, api::StreamHandle)
   (void)d;
   HEDDLE_END
-  HEDDLE_FAKE(graph_launch, api::GraphExec exec, api::StreamHandle)
+  HEDDLE_FAKE(graph_launch, api::GraphExec exec, api::StreamHandle stream)
   const auto work = unwrap<api::GraphExec, FakeGraph>(exec)->work;
-  for (const auto& w : work) w();
-  (void)d;
+  for (const auto& w : work) d.enqueue(stream, w);
   HEDDLE_END
   HEDDLE_FAKE(graph_exec_destroy, api::GraphExec exec)
   d.owned_.erase(unwrap<api::GraphExec, FakeGraph>(exec));

@@ -1,6 +1,7 @@
 // A CUDA driver for tests: memory is the host's, a kernel is a C++ function that runs at its
 // launch, and calls are recorded. Streams run at once, in the order of calls. A captured stream
-// keeps its work for the graph.
+// keeps its work for the graph, and is isolated: it can wait neither for the host nor for events
+// from outside, and no thread may allocate or wait in the mode that CUDA's captures begin with.
 #pragma once
 
 #include <functional>
@@ -83,13 +84,17 @@ class FakeDriver {
   }
   std::map<void*, std::shared_ptr<void>> owned_;
   struct Stream {
-    bool capturing = false;
+    int capture = 0;      // its number; 0: none
+    bool strict = false;  // forbids unsafe calls of threads that are not in the relaxed mode
     std::vector<Work> captured;
   };
   api::Api api_;
   double now_s_ = 0;
   api::Context current_ = nullptr;
+  int last_capture_ = 0, captures_ = 0, strict_captures_ = 0;
+  int thread_mode_ = 0;  // CU_STREAM_CAPTURE_MODE_GLOBAL
 
+  int capture_of(api::StreamHandle stream) const;
   bool fails(const char* name, api::Result& result);
   /// Runs it, or keeps it where the stream is captured.
   void enqueue(api::StreamHandle stream, Work work);

@@ -67,6 +67,7 @@ static_assert(same(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
 static_assert(same(CU_STREAM_NON_BLOCKING, api::kStreamNonBlocking));
 static_assert(same(CU_EVENT_DEFAULT, api::kEventDefault));
 static_assert(same(CU_STREAM_CAPTURE_MODE_RELAXED, api::kCaptureRelaxed));
+static_assert(same(CU_STREAM_CAPTURE_STATUS_NONE, api::kNotCaptured));
 static_assert(same(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, api::kLaunchClusterDimension));
 static_assert(same(CU_JIT_ERROR_LOG_BUFFER, api::kJitErrorLog));
 static_assert(same(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, api::kJitErrorLogBytes));
@@ -129,6 +130,8 @@ AGREE(stream_destroy, cuStreamDestroy);
 AGREE(stream_wait_event, cuStreamWaitEvent);
 AGREE(stream_begin_capture, cuStreamBeginCapture);
 AGREE(stream_end_capture, cuStreamEndCapture);
+AGREE(stream_is_capturing, cuStreamIsCapturing);
+AGREE(thread_exchange_capture_mode, cuThreadExchangeStreamCaptureMode);
 AGREE(event_create, cuEventCreate);
 AGREE(event_record, cuEventRecord);
 AGREE(event_elapsed_time, cuEventElapsedTime);

@@ -1,0 +1,124 @@
+// Calls of a network in streams that the caller captures into graphs of its own.
+#include "runtime/cuda/device_calls.h"
+
+#include <gmock/gmock.h>
+
+#include "heddle/support/error.h"
+#include "runtime/cuda/captured_by_caller.h"
+#include "runtime/cuda/executable.h"
+
+namespace heddle::cuda {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kN = 8;
+
+float* floats(void* p) { return static_cast<float*>(p); }
+
+class CapturedByCaller : public testing::Test {
+ protected:
+  CapturedByCaller() {
+    // y = x + 1, by a kernel whose ticket must be zero.
+    driver_.kernels["next"] = {3, [this](std::vector<void*> p) {
+                                 dirty_ += floats(p[2])[0] != 0;
+                                 ticket_ = p[2];
+                                 for (int i = 0; i < kN; ++i) floats(p[1])[i] = floats(p[0])[i] + 1;
+                               }};
+    auto program = std::make_shared<Program>();
+    program->arch = "sm_90a";
+    program->cubin = "a cubin";
+    program->workspaces = {{256, true}};
+    program->launches = {{"next", {1, 1, 1}, {32, 1, 1}, 0, 1, {0, 1, 2}}};
+    kernel_ = std::make_unique<Executable>(program, "next", 2, 0);
+    kernel_->load(0);
+  }
+
+  void call(api::StreamHandle stream) {
+    const StreamScope scope(Stream::wrap(stream));
+    const std::vector<NDArray> arrays{x_, y_};
+    calls_.call(args_, arrays, [&](std::span<const NDArray> given) {
+      void* buffers[] = {given[0].data(), given[1].data()};
+      kernel_->run(0, buffers);
+    });
+  }
+  double answer(double x, auto&& run) {
+    x_.fill(x);
+    y_.fill(-1);
+    run();
+    return y_.to_host().get(kN - 1);
+  }
+
+  int dirty_ = 0;
+  void* ticket_ = nullptr;
+  FakeDriver driver_;
+  ScopedDriver scope_{&driver_.api()};
+  const std::vector<KernelArg> args_{{"x", f32, {kN}}, {"y", f32, {kN}, true}};
+  NDArray x_ = NDArray::zeros({kN}, f32, Device::cuda()), y_ = x_.copy();
+  std::unique_ptr<Executable> kernel_;
+  DeviceCalls calls_;
+};
+
+TEST_F(CapturedByCaller, TheFirstCallIsPartOfTheGraph) {
+  CallersStream stream(driver_.api());
+  const api::GraphExec graph = stream.capture([&] { call(stream.handle()); });
+  EXPECT_TRUE(driver_.launches.empty());
+  for (const double x : {1, 2}) EXPECT_EQ(answer(x, [&] { stream.launch(graph); }), x + 1);
+  EXPECT_EQ(dirty_, 0);
+}
+
+TEST_F(CapturedByCaller, CallsOfOtherStreamsMayComeBeforeAndAfter) {
+  CallersStream one(driver_.api()), two(driver_.api());
+  EXPECT_EQ(answer(1, [&] { call(one.handle()); }), 2);
+  const int launched = driver_.calls["graph_launch"];
+  // The second call with these arrays would be a graph of its own.
+  const api::GraphExec graph = two.capture([&] { call(two.handle()); });
+  EXPECT_EQ(driver_.calls["graph_launch"], launched);
+  EXPECT_EQ(driver_.launches.size(), 1U);
+  for (const double x : {2, 3}) EXPECT_EQ(answer(x, [&] { two.launch(graph); }), x + 1);
+  for (const double x : {4, 5, 6}) EXPECT_EQ(answer(x, [&] { call(one.handle()); }), x + 1);
+  EXPECT_EQ(answer(7, [&] { two.launch(graph); }), 8);
+  EXPECT_EQ(dirty_, 0);
+}
+
+// The driver does not say of the default stream whether it is captured while another one is.
+TEST_F(CapturedByCaller, CallsInTheDefaultStreamRunMeanwhile) {
+  CallersStream stream(driver_.api());
+  (void)stream.capture([&] {
+    call(nullptr);
+    EXPECT_EQ(driver_.launches.size(), 1U);
+    call(stream.handle());
+    EXPECT_EQ(driver_.launches.size(), 1U);
+  });
+}
+
+TEST_F(CapturedByCaller, WorkspacesAreNoBlocksThatTheStreamMayStillUse) {
+  CallersStream stream(driver_.api());
+  const void* freed = nullptr;
+  {
+    const StreamScope scope(Stream::wrap(stream.handle()));
+    freed = NDArray::empty({256}, u8, Device::cuda()).data();
+  }
+  const api::GraphExec graph = stream.capture([&] { call(stream.handle()); });
+  stream.launch(graph);
+  EXPECT_NE(ticket_, freed);
+  EXPECT_EQ(dirty_, 0);
+}
+
+TEST_F(CapturedByCaller, CopiesFromTheCpuAreRefusedByName) {
+  CallersStream stream(driver_.api());
+  std::string message;
+  (void)stream.capture([&] {
+    const StreamScope scope(Stream::wrap(stream.handle()));
+    try {
+      (void)y_.copy_from(NDArray::zeros({kN}, f32));
+    } catch (const Error& error) {
+      message = error.message + error.help;
+    }
+  });
+  EXPECT_THAT(message, HasSubstr("a copy from the CPU cannot be captured into a CUDA graph"));
+  EXPECT_THAT(message, HasSubstr("before or after the capture"));
+}
+
+}  // namespace
+}  // namespace heddle::cuda
