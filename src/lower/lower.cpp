@@ -56,11 +56,13 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
   // scalar.
   pipeline.run("flatten", [](const Stmt& x) { return flatten(x); });
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
-  if (const std::vector<Var>& sizes = program.main.sizes; !sizes.empty())
-    pipeline.run("short_rows", [&](const Stmt& x) { return short_rows(x, sizes); });
-  // This pass precedes unrolling, so that one vector statement is copied and not one for each lane.
   const Target& target = schedule.target();
   const int64_t masked_bytes = masks_lanes(target) ? target.vector_bytes : 0;
+  if (const std::vector<Var>& sizes = program.main.sizes; !sizes.empty()) {
+    const int64_t lanes = masked_bytes / f32.bytes();
+    pipeline.run("short_rows", [&](const Stmt& x) { return short_rows(x, sizes, lanes); });
+  }
+  // This pass precedes unrolling, so that one vector statement is copied and not one for each lane.
   pipeline.run("vectorize", [&](const Stmt& x) { return vectorize(x, masked_bytes); });
   pipeline.run("unroll", [&](const Stmt& x) { return unroll(x, max_unroll); });
   // Equal places must look equal before their updates are merged.

@@ -24,7 +24,10 @@ Stmt loop_partition(const Stmt& s);
 ///   -->  if (n <= 8) { if (n == 1) for r in rows { A[r, 0] } else if (n == 2) .. }  else { .. }
 /// Where vectors go along rows of `n` elements, one of `sizes`, and nothing else takes time, short
 /// rows have versions of constant length. Masks and branches would take longer than the elements.
-Stmt short_rows(const Stmt& s, const std::vector<Var>& sizes);
+/// Rows of a few vectors of `lanes` elements have versions by the number of whole vectors, which
+/// have no loops inside of a row; 0 for a target that cannot leave out lanes:
+///   -->  if (n / 16 == 1) { let t = n % 16 { for r in rows { A[r, 0..16]; A[r, 16..16 + t] } } }
+Stmt short_rows(const Stmt& s, const std::vector<Var>& sizes, int64_t lanes);
 
 /// y = x[ramp(b, n, 16)]  -->  if (n == 1) { y = x[ramp(b, 1, 16)] } else { y = x[ramp(b, n, 16)] }
 /// The columns of a matrix of one column are neighbours. Where vectors step by `n`, one of `sizes`,

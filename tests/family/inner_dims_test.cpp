@@ -6,6 +6,7 @@
 #include "driver/family_blocks.h"
 #include "family/family_testing.h"
 #include "heddle/support/rng.h"
+#include "lower/lower_to_nest.h"
 #include "selftest/random_schedule.h"
 
 namespace heddle::testing {
@@ -185,6 +186,24 @@ TEST(InnerDims, NestsOfMoreThanRowsHaveNoVersions) {
   EXPECT_FALSE(
       has_short_rows(family_schedule({product.result}, {{product.n, 64}, {product.m, 8}})));
   EXPECT_FALSE(has_short_rows(family_schedule({rows.result}, {{rows.n, 40}, {rows.m, 300}})));
+}
+
+// A row of up to 127 elements is vectors and a tail, without a loop, also where a block has several
+// rows at once. Inside of an array of 257 columns each length from 1 on is right.
+TEST(InnerDims, RowsOfAFewVectorsHaveVersionsByTheirNumber) {
+  const Dim m = dim("m", 1, 257);
+  const Tensor y = softmax_of(placeholder({7, m}, f32, "x"));
+  for (const int64_t at : {20, 60, 200}) {
+    const Schedule s = family_schedule({y}, {{m, at}});
+    if (masks_lanes(s.target())) {
+      const std::string loops = loops_of(s);
+      EXPECT_NE(loops.find("floordiv(m, 16) == 7 {"), std::string::npos) << loops;
+      EXPECT_EQ(loops.find("floordiv(m, 16) == 8 {"), std::string::npos) << loops;
+    }
+    const Kernel kernel = build(s, all_args(s.dag()));
+    for (int64_t cols = 1; cols <= 257; ++cols)
+      EXPECT_EQ(testing::wrong_at(kernel, y, {{m, cols}}, cols % 2 == 0), "") << "chosen at " << at;
+  }
 }
 
 // The parallel loop has blocks of rows, whose number is constant, outside of blocks of columns.
