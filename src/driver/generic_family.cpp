@@ -5,8 +5,7 @@
 #include <string>
 
 #include "driver/family_blocks.h"
-#include "driver/family_near.h"
-#include "driver/size_points.h"
+#include "driver/size_choices.h"
 #include "heddle/dag/instance.h"
 #include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
@@ -45,6 +44,10 @@ void check_sizes(const std::vector<Tensor>& outputs, const std::vector<Var>& of_
   }
 }
 
+// The static choice changes with the size, but below the lanes of a warp mostly with what divides
+// it, which says nothing about the sizes between.
+constexpr family::PointSpacing kClose{4, 6, 1.5};
+
 /// A kernel runs at somewhat more than the size that it was chosen at, too: the one for the next
 /// larger size is further away there, and was chosen for much more work.
 constexpr double kBeyond = 1.5;
@@ -80,12 +83,11 @@ FamilyKernel generic_family(const std::vector<Tensor>& args, const Target& targe
   const std::vector<Tensor> outputs = outputs_of(args);
   const std::vector<Var> sizes = sizes_of_call(args);
   check_sizes(outputs, sizes);
-  family::SizePoints points = family::size_points(outputs, sizes, family::usual_spacing(target));
+  auto [points, choices] = family::size_choices(outputs, sizes, target, scheduler, kClose);
   std::vector<FamilyKernel::Variant> variants;
   std::vector<std::string> steps;
   std::vector<int> variant_of;  // for each point; different sizes may have the same schedule
-  const auto add = [&](const std::vector<SizeValue>& point) {
-    const family::NearChoice near = family::choice_for_range(outputs, point, target, scheduler);
+  const auto add = [&](const family::NearChoice& near) {
     const Schedule schedule = family::shared_at_all_sizes(near.schedule, outputs);
     std::string text = family::identity(schedule);
     const auto known = std::find(steps.begin(), steps.end(), text);
@@ -96,12 +98,12 @@ FamilyKernel generic_family(const std::vector<Tensor>& args, const Target& targe
     }
     variant_of.push_back(variant);
   };
-  for (size_t i = 0; i < points.points.size(); ++i) {
+  for (size_t i = 0; i < choices.size(); ++i) {
     try {
-      add(points.points[i]);
+      add(choices[i]);
     } catch (const Error& e) {
-      // What is chosen at one size may not hold for all.
-      const bool last = i + 1 == points.points.size();
+      // Code generation refuses some schedules.
+      const bool last = i + 1 == choices.size();
       if (e.kind != ErrorKind::User || (last && variants.empty())) throw;
       variant_of.push_back(-1);
     }

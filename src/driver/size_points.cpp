@@ -10,17 +10,37 @@ namespace {
 
 constexpr int64_t kOfTwo = 2;   // points of each of two dimensions
 constexpr double kOnly = 0.75;  // where the only point of a dimension lies, in logarithms
+constexpr int64_t kFinerFrom = 32;
+constexpr double kMostFiner = 20;
 
-std::vector<int64_t> points_of(const Var& size, size_t dims, const PointSpacing& spacing) {
+/// Of a range; both ends are among them where there are several.
+std::vector<int64_t> evenly(const Var& size, int64_t count) {
   const auto lo = static_cast<double>(size->size->lo), hi = static_cast<double>(size->size->hi);
-  const double steps = std::ceil(std::log(hi / lo) / std::log(spacing.ratio));
-  const auto alone = static_cast<int64_t>(std::clamp(steps + 1, 1.0, spacing.most));
-  const int64_t count = dims == 1 ? alone : dims == 2 ? kOfTwo : 1;
   std::vector<int64_t> points;
   for (int64_t i = 0; i < count; ++i) {
     const double share =
         count == 1 ? kOnly : static_cast<double>(i) / static_cast<double>(count - 1);
     points.push_back(std::llround(lo * std::pow(hi / lo, share)));
+  }
+  points.erase(std::unique(points.begin(), points.end()), points.end());
+  return points;
+}
+
+/// Those of the only dimension.
+std::vector<int64_t> alone(const Var& size, double ratio, double most) {
+  const auto lo = static_cast<double>(size->size->lo), hi = static_cast<double>(size->size->hi);
+  const double steps = std::ceil(std::log(hi / lo) / std::log(ratio));
+  return evenly(size, static_cast<int64_t>(std::clamp(steps + 1, 1.0, most)));
+}
+
+std::vector<int64_t> points_of(const Var& size, size_t dims, const PointSpacing& spacing) {
+  if (dims > 1) return evenly(size, dims == 2 ? kOfTwo : 1);
+  std::vector<int64_t> points = alone(size, spacing.ratio, spacing.most);
+  if (spacing.finer == 0) return points;
+  const auto beyond = [](int64_t p) { return p >= kFinerFrom; };
+  points.erase(std::find_if(points.begin(), points.end(), beyond), points.end());
+  for (const int64_t p : alone(size, spacing.finer, kMostFiner)) {
+    if (beyond(p) || p == size->size->hi) points.push_back(p);
   }
   points.erase(std::unique(points.begin(), points.end()), points.end());
   return points;
@@ -81,6 +101,40 @@ class PointTree {
   SizePoints made_;
 };
 
+/// Copies a tree without one of its leaves. The question before that leaf gives way to its other
+/// answer.
+class WithoutLeaf {
+ public:
+  WithoutLeaf(const SizeTree& from, int variant) : from_(from), variant_(variant) {}
+
+  bool answers(const SizeTreeNode& node) const {
+    if (node.size < 0) return false;
+    const SizeTreeNode& yes = from_[static_cast<size_t>(node.yes)];
+    return yes.size < 0 && yes.variant == variant_;
+  }
+  /// Adds the tree below `at`, and returns its root.
+  int add(int at) {
+    SizeTreeNode node = from_[static_cast<size_t>(at)];
+    if (answers(node)) return add(node.no);
+    const size_t root = made.size();
+    made.push_back(node);
+    if (node.size < 0) {
+      made[root].variant -= node.variant > variant_ ? 1 : 0;
+    } else {
+      const int yes = add(node.yes), no = add(node.no);
+      made[root].yes = yes;
+      made[root].no = no;
+    }
+    return static_cast<int>(root);
+  }
+
+  SizeTree made;
+
+ private:
+  const SizeTree& from_;
+  const int variant_;
+};
+
 }  // namespace
 
 PointSpacing usual_spacing(const Target& target) {
@@ -90,6 +144,17 @@ PointSpacing usual_spacing(const Target& target) {
 SizePoints size_points(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes,
                        const PointSpacing& spacing) {
   return PointTree(outputs, sizes, spacing).run();
+}
+
+bool drop_point(SizePoints& points, size_t point) {
+  WithoutLeaf tree(points.tree, static_cast<int>(point));
+  if (std::none_of(points.tree.begin(), points.tree.end(),
+                   [&](const SizeTreeNode& node) { return tree.answers(node); }))
+    return false;
+  tree.add(0);
+  points.tree = std::move(tree.made);
+  points.points.erase(points.points.begin() + static_cast<std::ptrdiff_t>(point));
+  return true;
 }
 
 }  // namespace heddle::family

@@ -18,9 +18,9 @@ struct SizePoints {
 };
 
 /// How many points one dimension has: as many as make the ratio of neighbours at most `ratio`, up
-/// to `most`.
+/// to `most`. From 32 on the ratio is `finer`, unless that is 0.
 struct PointSpacing {
-  double ratio, most;
+  double ratio, most, finer = 0;
 };
 /// Four points with a ratio of 8 for a CPU, where each kernel packs the weights for itself. Six
 /// with a ratio of 4 for a GPU: too few blocks leave multiprocessors idle, and nothing is packed.
@@ -30,5 +30,9 @@ PointSpacing usual_spacing(const Target& target);
 /// program. One dimension has points of this spacing, two have two each, and more have one each.
 SizePoints size_points(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes,
                        const PointSpacing& spacing);
+
+/// Leaves a point out, at whose sizes the one for the next larger sizes runs from then on. Returns
+/// false, and changes nothing, where it is the last one of its dimension.
+bool drop_point(SizePoints& points, size_t point);
 
 }  // namespace heddle::family

@@ -11,40 +11,6 @@
 namespace heddle::network {
 namespace {
 
-/// Copies a tree without one of its leaves. The question before that leaf gives way to its other
-/// answer.
-class WithoutLeaf {
- public:
-  WithoutLeaf(const SizeTree& from, int variant) : from_(from), variant_(variant) {}
-
-  bool answers(const SizeTreeNode& node) const {
-    if (node.size < 0) return false;
-    const SizeTreeNode& yes = from_[static_cast<size_t>(node.yes)];
-    return yes.size < 0 && yes.variant == variant_;
-  }
-  /// Adds the tree below `at`, and returns its root.
-  int add(int at) {
-    SizeTreeNode node = from_[static_cast<size_t>(at)];
-    if (answers(node)) return add(node.no);
-    const size_t root = made.size();
-    made.push_back(node);
-    if (node.size < 0) {
-      made[root].variant -= node.variant > variant_ ? 1 : 0;
-    } else {
-      const int yes = add(node.yes), no = add(node.no);
-      made[root].yes = yes;
-      made[root].no = no;
-    }
-    return static_cast<int>(root);
-  }
-
-  SizeTree made;
-
- private:
-  const SizeTree& from_;
-  const int variant_;
-};
-
 /// The weights that calls of a schedule read, with their layout: as declared, or packed.
 class WeightLayout {
  public:
@@ -100,17 +66,6 @@ bool streams_weights_once(const Schedule& one, const Schedule& more) {
   for (const Tensor& t : weights_of(one)) weights += static_cast<double>(t.size());
   return one.dag().total_flops() <= kOnce * weights &&
          WeightLayout(one.state()).text() != WeightLayout(more.state()).text();
-}
-
-bool drop_point(family::SizePoints& points, size_t point) {
-  WithoutLeaf tree(points.tree, static_cast<int>(point));
-  if (std::none_of(points.tree.begin(), points.tree.end(),
-                   [&](const SizeTreeNode& node) { return tree.answers(node); }))
-    return false;
-  tree.add(0);
-  points.tree = std::move(tree.made);
-  points.points.erase(points.points.begin() + static_cast<std::ptrdiff_t>(point));
-  return true;
 }
 
 }  // namespace heddle::network

@@ -1,7 +1,6 @@
 // Kernels of one node over dimensions that read its weights in one layout.
 #pragma once
 
-#include "driver/size_points.h"
 #include "heddle/schedule/schedule.h"
 
 namespace heddle::network {
@@ -11,9 +10,5 @@ namespace heddle::network {
 /// would be in memory, and in exported files. Where the weights do not fit L2, the time of one row
 /// is that of reading them in either layout, so `more` can run in place of `one`.
 bool streams_weights_once(const Schedule& one, const Schedule& more);
-
-/// Leaves a point out, at whose sizes the one for the next larger sizes runs from then on. Returns
-/// false, and changes nothing, where it is the last one of its dimension.
-bool drop_point(family::SizePoints& points, size_t point);
 
 }  // namespace heddle::network

@@ -156,10 +156,11 @@ TEST(AlignedRows, AreChosenAtMultiplesOfVectors) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
   const Family f = half_softmax_family();
   const FamilyKernel kernels = generic_family(all_args(ComputeDag({f.result})), gpu("h200"));
-  std::vector<std::string> names;
-  for (const FamilyKernel::Variant& v : kernels.variants()) names.push_back(v.name);
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"n = 1", "n = 37", "n = 223", "n = 1352", "n = 8192"}));
+  ASSERT_GT(kernels.variants().size(), 3U);
+  for (const FamilyKernel::Variant& v : kernels.variants()) {
+    const int64_t n = std::stoll(v.name.substr(std::string("n = ").size()));
+    EXPECT_TRUE(n < 256 ? n % 2 == 1 : n % 8 == 0) << v.name;
+  }
 }
 
 // A row that is added to others begins at a multiple of vectors, and they do not: lanes that take

@@ -1,5 +1,6 @@
 // The kernels of a family that nothing was measured for.
 #include "heddle/driver/generic_family.h"
+#include "driver/size_points.h"
 
 #include "driver/family_blocks.h"
 #include "driver/family_near.h"
@@ -183,6 +184,27 @@ TEST(GenericFamily, ConstantShapesAreRefused) {
   const Tensor y = compute({4}, [&](Axis i) { return x(i) + 1.f; }, "y");
   EXPECT_NE(error_of([&] { generic_family({x, y}); }).find("extent that varies"),
             std::string::npos);
+}
+
+// Below 32 the static choice of a GPU changes with what divides a size.
+TEST(GenericFamily, PointsOfAGpuAreFinerFrom32On) {
+  const auto points_of = [](int64_t lo, int64_t hi) {
+    const Dim n = dim("n", lo, hi);
+    const Tensor y = compute({n}, [](Axis i) { return Expr(1.0F) * i; }, "y");
+    std::vector<int64_t> values;
+    for (const auto& p : family::size_points({y}, {n.variable()}, {4, 6, 1.5}).points)
+      values.push_back(p[0].value);
+    return values;
+  };
+  EXPECT_EQ(points_of(1, 20), (std::vector<int64_t>{1, 3, 7, 20}));
+  const std::vector<int64_t> points = points_of(1, 8192);
+  ASSERT_GT(points.size(), 8U);
+  EXPECT_EQ(points[0], 1);
+  EXPECT_EQ(points[1], 6);
+  EXPECT_GE(points[2], 32);
+  for (size_t i = 3; i < points.size(); ++i) EXPECT_LE(points[i], 1.7 * points[i - 1]);
+  EXPECT_EQ(points.back(), 8192);
+  EXPECT_EQ(points_of(100, 120), (std::vector<int64_t>{100, 120}));
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // Kernels over sizes read weights in one layout: for one row the kernel for several runs.
-#include "network/shared_weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "driver/size_points.h"
 #include "heddle/heddle.h"
 #include "network/sizes_testing.h"
 
@@ -55,12 +55,12 @@ TEST(SharedWeights, ADroppedPointGivesItsSizesToTheNext) {
   ASSERT_EQ(points.points.size(), 4U);
   const int64_t second = chosen_at(2), third = chosen_at(second + 1);
   EXPECT_EQ(chosen_at(1), 1);
-  EXPECT_TRUE(network::drop_point(points, 0));
+  EXPECT_TRUE(family::drop_point(points, 0));
   EXPECT_EQ(chosen_at(1), second);
   EXPECT_EQ(chosen_at(300), 300);
-  EXPECT_TRUE(network::drop_point(points, 0));
+  EXPECT_TRUE(family::drop_point(points, 0));
   EXPECT_EQ(chosen_at(2), third);
-  EXPECT_FALSE(network::drop_point(points, 1)) << "nothing is left for its sizes";
+  EXPECT_FALSE(family::drop_point(points, 1)) << "nothing is left for its sizes";
   EXPECT_EQ(points.points.size(), 2U);
 }
 

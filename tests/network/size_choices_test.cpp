@@ -21,7 +21,7 @@ struct Product {
         [&](Axis i, Axis j) { return sum(cast(f32, a(i, k)) * cast(f32, b(k, j)), k); }, "sums");
     c = compute({n, columns}, [&](Axis i, Axis j) { return cast(f16, sums(i, j)); }, "c");
   }
-  network::SizeChoices choices(const Target& target) const {
+  family::SizeChoices choices(const Target& target) const {
     return network::size_choices({c}, {n.variable()}, target, {});
   }
   std::string steps(const Schedule& one) const {
@@ -35,7 +35,7 @@ struct Product {
 TEST(SizeChoices, OfAGpuChangeWhereTheRuleChooses) {
   const Target gpu = Target::parse("cuda -gpu=h200");
   for (const Product& p : {Product(2048, 768, 768), Product(512, 3072, 768), Product(64, 64, 64)}) {
-    const network::SizeChoices made = p.choices(gpu);
+    const family::SizeChoices made = p.choices(gpu);
     ASSERT_EQ(made.choices.size(), made.points.points.size());
     EXPECT_LE(made.choices.size(), 6U);
     for (size_t i = 1; i < made.choices.size(); ++i)
@@ -49,7 +49,7 @@ TEST(SizeChoices, OfAGpuChangeWhereTheRuleChooses) {
   }
   // 300 rows are not those of 512: their tiles would leave half of the multiprocessors idle.
   const Product p(512, 768, 2304);
-  const network::SizeChoices made = p.choices(gpu);
+  const family::SizeChoices made = p.choices(gpu);
   const int64_t rows[] = {300};
   const auto chosen = static_cast<size_t>(variant_at(made.points.tree, rows));
   EXPECT_EQ(p.steps(made.choices[chosen].schedule),
@@ -60,7 +60,7 @@ TEST(SizeChoices, OfAGpuChangeWhereTheRuleChooses) {
 TEST(SizeChoices, OfACpuAreFewAndFarApart) {
   Target cpu = Target::host();
   cpu.cores = 2;
-  const network::SizeChoices made = Product(512, 64, 64).choices(cpu);
+  const family::SizeChoices made = Product(512, 64, 64).choices(cpu);
   EXPECT_EQ(made.choices.size(), 4U);
 }
 
