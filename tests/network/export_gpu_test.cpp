@@ -38,10 +38,15 @@ class ExportGpuNetwork : public FakeLibcuda {
     return export_network(network, net_.args(), folder_, {.name = "small"});
   }
 
-  std::vector<NDArray> called(const ExportedLibrary& library, void* network,
-                              const NDArray& image) const {
+  std::vector<NDArray> fresh_outputs() const {
     std::vector<NDArray> made;
     for (const Tensor& t : net_.outputs()) made.push_back(NDArray::full(t.extents(), f32, 77));
+    return made;
+  }
+
+  std::vector<NDArray> called(const ExportedLibrary& library, void* network,
+                              const NDArray& image) const {
+    const std::vector<NDArray> made = fresh_outputs();
     const void* inputs[] = {image.data()};
     void* outputs[] = {made[0].data(), made[1].data()};
     EXPECT_EQ(library.run(network, inputs, outputs), 0) << library.error();
@@ -52,6 +57,23 @@ class ExportGpuNetwork : public FakeLibcuda {
     for (size_t o = 0; o < want.size(); ++o)
       EXPECT_TRUE(allclose(got[o], want[o], 1e-4, 1e-5)) << o;
   }
+
+  /// The network in a library that is open until the end of the scope.
+  class Opened {
+   public:
+    explicit Opened(const ExportGpuNetwork& test, const Network& network)
+        : library(test.write(network).library, "small"), handle(library.open(nullptr)) {
+      EXPECT_NE(handle, nullptr) << library.error();
+    }
+    ~Opened() { library.close(handle); }
+    Opened(const Opened&) = delete;
+    Opened& operator=(const Opened&) = delete;
+
+    const ExportedLibrary library;
+    void* const handle;
+    using Run = int(void*, const void* const*, void* const*, void*);  // the last one is a stream
+    Run* const run_on_gpu = library.find<Run>("small_run_on_gpu");
+  };
 
   SmallNetwork net_;
 };
@@ -79,60 +101,49 @@ TEST_F(ExportGpuNetwork, ComputesWhatTheInterpreterDoes) {
 TEST_F(ExportGpuNetwork, ArraysOnTheGpuAreUsedAsTheyAre) {
   const Network network(net_.outputs(), gpu_);
   emulate_network(network);
-  const ExportedLibrary library(write(network).library, "small");
-  void* handle = library.open(nullptr);
-  ASSERT_NE(handle, nullptr) << library.error();
-  const auto run_on_gpu =
-      library.find<int(void*, const void* const*, void* const*, void*)>("small_run_on_gpu");
+  const Opened small(*this, network);
+  ASSERT_NE(small.handle, nullptr);
   const NDArray image = random_like(net_.image, 1);  // the fake GPU's memory is that of the host
-  std::vector<NDArray> made;
-  for (const Tensor& t : net_.outputs()) made.push_back(NDArray::full(t.extents(), f32, 77));
+  const std::vector<NDArray> made = fresh_outputs();
   const void* inputs[] = {image.data()};
   void* outputs[] = {made[0].data(), made[1].data()};
   const int copies = driver_->calls["memcpy_htod_async"];
-  ASSERT_EQ(run_on_gpu(handle, inputs, outputs, nullptr), 0) << library.error();
+  ASSERT_EQ(small.run_on_gpu(small.handle, inputs, outputs, nullptr), 0) << small.library.error();
   EXPECT_EQ(driver_->calls["memcpy_htod_async"], copies);
   expect_right(made, image);
   const void* nothing[] = {nullptr};
-  EXPECT_NE(run_on_gpu(handle, nothing, outputs, nullptr), 0);
-  EXPECT_THAT(library.error(), HasSubstr("'image' of 'small' is given a null pointer"));
+  EXPECT_NE(small.run_on_gpu(small.handle, nothing, outputs, nullptr), 0);
+  EXPECT_THAT(small.library.error(), HasSubstr("'image' of 'small' is given a null pointer"));
   outputs[1] = outputs[0];
-  EXPECT_NE(run_on_gpu(handle, inputs, outputs, nullptr), 0);
-  EXPECT_THAT(library.error(), HasSubstr("overlap"));
-  library.close(handle);
+  EXPECT_NE(small.run_on_gpu(small.handle, inputs, outputs, nullptr), 0);
+  EXPECT_THAT(small.library.error(), HasSubstr("overlap"));
 }
 
 // As torch.cuda.graph captures a call on another stream than the calls before it.
 TEST_F(ExportGpuNetwork, ACallerCapturesACallIntoItsOwnGraph) {
   const Network network(net_.outputs(), gpu_);
   emulate_network(network);
-  const ExportedLibrary library(write(network).library, "small");
-  void* handle = library.open(nullptr);
-  ASSERT_NE(handle, nullptr) << library.error();
-  const auto run_on_gpu =
-      library.find<int(void*, const void* const*, void* const*, void*)>("small_run_on_gpu");
+  const Opened small(*this, network);
+  ASSERT_NE(small.handle, nullptr);
   const NDArray image = random_like(net_.image, 1);
-  std::vector<NDArray> made;
-  for (const Tensor& t : net_.outputs()) made.push_back(NDArray::full(t.extents(), f32, 77));
+  const std::vector<NDArray> made = fresh_outputs();
   const void* inputs[] = {image.data()};
   void* outputs[] = {made[0].data(), made[1].data()};
-  {
-    cuda::CallersStream one(driver_->api()), two(driver_->api());
-    const auto call = [&](const cuda::CallersStream& stream) {
-      ASSERT_EQ(run_on_gpu(handle, inputs, outputs, stream.handle()), 0) << library.error();
-    };
+  cuda::CallersStream one(driver_->api()), two(driver_->api());
+  const auto call = [&](const cuda::CallersStream& stream) {
+    ASSERT_EQ(small.run_on_gpu(small.handle, inputs, outputs, stream.handle()), 0)
+        << small.library.error();
+  };
+  call(one);
+  const auto graph = two.capture([&] { call(two); });
+  for (const uint64_t seed : {2, 3}) {
+    image.copy_from(random_like(net_.image, seed));
+    two.launch(graph);
+    expect_right(made, image);
+    for (const NDArray& m : made) m.fill(77);
     call(one);
-    const auto graph = two.capture([&] { call(two); });
-    for (const uint64_t seed : {2, 3}) {
-      image.copy_from(random_like(net_.image, seed));
-      two.launch(graph);
-      expect_right(made, image);
-      for (const NDArray& m : made) m.fill(77);
-      call(one);
-      expect_right(made, image);
-    }
+    expect_right(made, image);
   }
-  library.close(handle);
 }
 
 TEST_F(ExportGpuNetwork, NodesThatShareALaunchAreRight) {

@@ -303,6 +303,14 @@ class GpuSizeRace : public GpuRace {
     };
     return choose_kernels(net, {net_.rows}, options, others);
   }
+  /// Whether each task has the static choice at 1 and at 100 rows.
+  static void expect_untuned(const std::vector<TaskKernels>& kernels, bool at_1, bool at_100) {
+    EXPECT_EQ(kernels.size(), 2U);
+    for (const TaskKernels& k : kernels) {
+      EXPECT_EQ(untuned_at(k, 1), at_1);
+      EXPECT_EQ(untuned_at(k, 100), at_100);
+    }
+  }
   static bool untuned_at(const TaskKernels& k, int64_t rows) {
     const auto v = static_cast<size_t>(variant_at(k.kernels.tree, std::vector<int64_t>{rows}));
     return k.kernels.variants.at(v).name.ends_with(", untuned");
@@ -315,30 +323,17 @@ class GpuSizeRace : public GpuRace {
 
 TEST_F(GpuSizeRace, CallsOfTheWholeNetworkDecide) {
   driver_.any_kernel = true;
-  for (const TaskKernels& k : keep_where_calls_are_slow(0)) {
-    EXPECT_FALSE(untuned_at(k, 1));
-    EXPECT_FALSE(untuned_at(k, 100));
-  }
+  expect_untuned(keep_where_calls_are_slow(0), false, false);
 }
 
 TEST_F(GpuSizeRace, TheStaticChoiceStaysWhereWholeCallsAreSlower) {
   driver_.any_kernel = true;
-  const std::vector<TaskKernels> kernels = keep_where_calls_are_slow(1 << 30);
-  ASSERT_EQ(kernels.size(), 2U);
-  for (const TaskKernels& k : kernels) {
-    EXPECT_TRUE(untuned_at(k, 1));
-    EXPECT_TRUE(untuned_at(k, 100));
-  }
+  expect_untuned(keep_where_calls_are_slow(1 << 30), true, true);
 }
 
 TEST_F(GpuSizeRace, TheStaticChoiceStaysAtSomeSizes) {
   driver_.any_kernel = true;
-  const std::vector<TaskKernels> kernels = keep_where_calls_are_slow(4);
-  ASSERT_EQ(kernels.size(), 2U);
-  for (const TaskKernels& k : kernels) {
-    EXPECT_TRUE(untuned_at(k, 1));
-    EXPECT_FALSE(untuned_at(k, 100));
-  }
+  expect_untuned(keep_where_calls_are_slow(4), true, false);
 }
 
 TEST_F(GpuSizeRace, CandidatesTakeTurnsInGraphsOfAllNodes) {
