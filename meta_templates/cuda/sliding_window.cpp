@@ -10,10 +10,11 @@
 // clang-format on
 //
 // Neighbouring threads have neighbouring vectors of the last axis. Each element of the image is
-// loaded once by a thread, and again by those of neighbouring tiles, from the caches. Pooling of
+// loaded once by a thread, and again by those of neighbouring tiles, from the caches. A window that
+// is too large for the registers is loaded row by row, inside of the loop over its rows. Pooling of
 // padded images whose channels are innermost keeps no window: the padding is computed where it is
 // read. Knobs: lanes, tile_x and tile_y (points of a thread along the last two axes of the window
-// that are no vectors), threads.
+// that are no vectors), threads, by_rows (the window row by row).
 #include <algorithm>
 
 #include "cuda/common.h"
@@ -69,13 +70,6 @@ std::optional<Operands> operands_of(const ComputeDag& dag, int stage) {
   return {};
 }
 
-bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
-  const Operation& op = dag.stage(g.anchor);
-  if (!target.is_cuda() || g.attached || !op.is_reduction()) return false;
-  return op.axes().size() > 1 && op.bodies()[0].as<Reduce>()->combiner->size() == 1 &&
-         dag.info(g.anchor).reduce_points <= kMostTaps && operands_of(dag, g.anchor).has_value();
-}
-
 // The facts that the rule uses. An axis of extent 1 stands for one that is absent.
 struct Problem {
   int64_t points = 1, last = 1;  ///< of the result; along its last axis
@@ -85,24 +79,36 @@ struct Problem {
   int64_t taps_x = 1, taps_y = 1, taps_last = 1;  ///< extents of the window along these axes, and
                                                   ///< along the last one
   int64_t stride_x = 1, stride_y = 1, stride_last = 1;
+  bool has_rows =
+      false;  ///< the window is kept, does not fit as a whole, and can be loaded by rows
   Gpu gpu;
 
-  int64_t window(int64_t lanes, int64_t tile_x, int64_t tile_y) const {
+  int64_t window(int64_t lanes, int64_t tile_x, int64_t tile_y, bool by_rows) const {
     return ((lanes - 1) * stride_last + taps_last) * ((tile_x - 1) * stride_x + taps_x) *
-           ((tile_y - 1) * stride_y + taps_y);
+           ((tile_y - 1) * stride_y + (by_rows ? 1 : taps_y));
   }
-  bool fits(int64_t lanes, int64_t tile_x, int64_t tile_y) const {
+  bool fits(int64_t lanes, int64_t tile_x, int64_t tile_y, bool by_rows) const {
     const int64_t tile = lanes * tile_x * tile_y;
-    return tile <= kMostAccumulators && window(lanes, tile_x, tile_y) <= kMostWindow &&
+    return tile <= kMostAccumulators && window(lanes, tile_x, tile_y, by_rows) <= kMostWindow &&
            tile * taps <= kMostSteps;
   }
   NamedFeatures features() const {
     const auto number = [](int64_t x) { return static_cast<double>(x); };
-    return {{"points", number(points)}, {"last", number(last)},   {"x", number(x)},
-            {"y", number(y)},           {"taps", number(taps)},   {"taps_last", number(taps_last)},
-            {"pools", number(pools)},   {"sms", number(gpu.sms)}, {"stride", number(stride_x)}};
+    return {{"points", number(points)},
+            {"last", number(last)},
+            {"x", number(x)},
+            {"y", number(y)},
+            {"taps", number(taps)},
+            {"taps_last", number(taps_last)},
+            {"pools", number(pools)},
+            {"sms", number(gpu.sms)},
+            {"stride", number(stride_x)},
+            {"has_rows", number(has_rows)}};
   }
 };
+
+// The lanes of a whole vector of the last axis, as far as a thread may have them.
+int64_t widest_lanes(const Problem& p) { return whole_vector(p.last, p.taps_last > 1 ? 4 : 8); }
 
 // Whole vectors of channels; tiles as long as there are enough threads. Where pooling slides along
 // the last axis, neighbouring threads have neighbouring points, and a tile only rows that leave no
@@ -110,33 +116,119 @@ struct Problem {
 Choice rule(const Problem& p) {
   constexpr int64_t kThreads = 128, kThreadsOfSm = 512;
   const bool rows = p.pools && p.taps_last > 1;
-  int64_t lanes = rows ? 1 : whole_vector(p.last, p.taps_last > 1 ? 4 : 8), x = 1, y = 1;
+  int64_t lanes = rows ? 1 : widest_lanes(p), x = 1, y = 1;
   const auto enough = [&](int64_t tile) { return p.points >= tile * kThreadsOfSm * p.gpu.sms; };
   while (lanes > 2 && !enough(lanes)) lanes /= 2;
+  const bool by_rows = p.has_rows && !p.fits(lanes, x, y, false);
+  while (lanes > 1 && !p.fits(lanes, x, y, by_rows)) lanes /= 2;
   for (const int64_t n : {2, 3, 4, 5}) {
     const bool of_x = rows ? p.x % n == 0 : n % 2 == 0, of_y = n == 2 && (!rows || p.y % n == 0);
-    if (of_x && n <= p.x && p.fits(lanes, n, y) && enough(lanes * n * y)) x = n;
-    if (of_y && n <= p.y && p.fits(lanes, x, n) && enough(lanes * x * n)) y = n;
+    if (of_x && n <= p.x && p.fits(lanes, n, y, by_rows) && enough(lanes * n * y)) x = n;
+    if (of_y && n <= p.y && p.fits(lanes, x, n, by_rows) && enough(lanes * x * n)) y = n;
   }
-  return Choice()
-      .set("lanes", lanes, "neighbouring points along the last axis, as vectors")
+  Choice choice;
+  choice.set("lanes", lanes, "neighbouring points along the last axis, as vectors")
       .set("tile_x", x, "points that share a window in registers, while threads are enough")
       .set("tile_y", y, "rows of points that share a window")
       .set("threads", std::min(kThreads, most_block_threads(p.gpu)), "several blocks to an SM");
+  if (p.has_rows)
+    choice.set("by_rows", by_rows, "the whole window of a thread must fit its registers");
+  return choice;
+}
+
+// The stage as a window that slides over an image.
+class Window {
+ public:
+  Window(const ComputeDag& dag, const StageGroup& g, const Target& target, Operands operands)
+      : operands(operands), op_(dag.stage(g.anchor)) {
+    const int last = static_cast<int>(op_.axes().size()) - 1;
+    for (const int a : operands.image->window_axes) {
+      if (a == last) continue;
+      y = x;
+      x = a;
+    }
+    find_problem(dag.info(g.anchor), last);
+    const auto is_in = [&](const std::vector<int>& list) {
+      return std::find(list.begin(), list.end(), operands.image->producer) != list.end();
+    };
+    // What pads for pooling along other axes is computed where it is read: by vectors, from the
+    // caches.
+    const bool pads = is_in(g.operands) && !operands.filter && problem.taps_last == 1;
+    kept = !pads && !is_in(g.inlined);
+    problem.gpu = target.gpu;
+    problem.has_rows = kept && goes_by_rows() && !problem.fits(widest_lanes(problem), 1, 1, false);
+  }
+
+  Operands operands;
+  Problem problem;
+  int x = -1, y = -1;  ///< axes of the tile; -1: none
+  bool kept = false;   ///< the part of the image that a tile reads is kept in registers
+
+ private:
+  int64_t extent(int axis) const {
+    return axis < 0 ? 1 : op_.axes()[static_cast<size_t>(axis)].extent();
+  }
+
+  void find_problem(const StageInfo& info, int last) {
+    problem.points = info.points;
+    problem.last = extent(last);
+    problem.x = extent(x);
+    problem.y = extent(y);
+    problem.taps = info.reduce_points;
+    find_window(x, &problem.taps_x, &problem.stride_x);
+    find_window(y, &problem.taps_y, &problem.stride_y);
+    find_window(last, &problem.taps_last, &problem.stride_last);
+    problem.pools = !operands.filter;
+  }
+
+  // The elements of the image that one point reads along `axis`, and their distance from point to
+  // point.
+  void find_window(int axis, int64_t* taps, int64_t* stride) const {
+    if (axis < 0) return;
+    for (const auto& f : operands.image->affine) {
+      const int64_t step = f->coefficient(op_.axes()[static_cast<size_t>(axis)].var());
+      if (step == 0) continue;
+      *stride = std::max<int64_t>(*stride, std::abs(step));
+      for (const Axis& r : op_.reduce_axes())
+        *taps += std::abs(f->coefficient(r.var())) * (r.extent() - 1);
+    }
+  }
+
+  // Whether the first reduce axis alone goes along the rows of the window.
+  bool goes_by_rows() const {
+    if (y < 0) return false;
+    for (const auto& f : operands.image->affine) {
+      const bool of_rows = f->coefficient(op_.axes()[static_cast<size_t>(y)].var()) != 0;
+      for (size_t r = 0; r < op_.reduce_axes().size(); ++r) {
+        const bool along = f->coefficient(op_.reduce_axes()[r].var()) != 0;
+        if (along && of_rows != (r == 0)) return false;
+      }
+    }
+    return true;
+  }
+
+  const Operation& op_;
+};
+
+std::optional<Window> window_of(const ComputeDag& dag, const StageGroup& g, const Target& target) {
+  const std::optional<Operands> operands = operands_of(dag, g.anchor);
+  if (!operands) return {};
+  Window window(dag, g, target, *operands);
+  if (!window.problem.fits(1, 1, 1, window.problem.has_rows)) return {};
+  return window;
+}
+
+bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
+  const Operation& op = dag.stage(g.anchor);
+  if (!target.is_cuda() || g.attached || !op.is_reduction()) return false;
+  return op.axes().size() > 1 && op.bodies()[0].as<Reduce>()->combiner->size() == 1 &&
+         dag.info(g.anchor).reduce_points <= kMostTaps && window_of(dag, g, target).has_value();
 }
 
 class Recipe {
  public:
   Recipe(TemplateBuilder& t, const StageGroup& g)
-      : t_(t), g_(g), op_(t.dag().stage(g.anchor)), operands_(*operands_of(t.dag(), g.anchor)) {
-    const int last = static_cast<int>(op_.axes().size()) - 1;
-    for (const int a : operands_.image->window_axes) {
-      if (a == last) continue;
-      y_ = x_;
-      x_ = a;
-    }
-    find_problem(last);
-  }
+      : t_(t), g_(g), window_(*window_of(t.dag(), g, t.target())), problem_(window_.problem) {}
 
   void write() {
     const Choice choice = t_.decide("cuda_sliding_window", problem_, rule);
@@ -146,9 +238,10 @@ class Recipe {
                       choice);
     tile_y_ = t_.knob("tile_y", {1, 2, 4}, choice);
     const Param threads = t_.knob("threads", {64, 128, 256}, choice);
+    const Param by_rows = problem_.has_rows ? t_.choice("by_rows", choice) : Param();
     t_.require("the tile of a thread must fit its registers",
-               [p = problem_, l = lanes_, x = tile_x_, y = tile_y_](const auto& v) {
-                 return p.fits(v(l), v(x), v(y));
+               [p = problem_, l = lanes_, x = tile_x_, y = tile_y_, rows = by_rows](const auto& v) {
+                 return p.fits(v(l), v(x), v(y), v(rows) != 0);
                });
     t_.require("lanes are whole vectors of the last axis",
                [p = problem_, l = lanes_](const auto& v) { return p.last % v(l) == 0; });
@@ -157,15 +250,8 @@ class Recipe {
     });
     StageRef out = t_.stage(g_.output_stage), anchor = t_.stage(g_.anchor);
     StageRef acc = g_.output_stage == g_.anchor ? anchor.cache_write() : anchor;
-    const int image = operands_.image->producer;
-    // What pads for pooling along other axes is computed where it is read: by vectors, from the
-    // caches.
-    const auto is_in = [&](const std::vector<int>& list) {
-      return std::find(list.begin(), list.end(), image) != list.end();
-    };
-    const bool keeps = operands_.filter || !is_in(g_.operands) || problem_.taps_last > 1;
     std::optional<StageRef> window;
-    if (keeps && !is_in(g_.inlined)) window = t_.stage(image).cache_read({acc});
+    if (window_.kept) window = t_.stage(window_.operands.image->producer).cache_read({acc});
     const Tile of_out = cut(out);
     std::vector<Loop> order = of_out.outer;
     order.insert(order.end(), of_out.inner.begin(), of_out.inner.end());
@@ -175,7 +261,6 @@ class Recipe {
     out.bind(thread, LoopKind::ThreadX);
     finish(out, of_out);
     acc.compute_at(out, thread);
-    if (window) window->compute_at(out, thread);
     const Tile of_acc = cut(acc);
     order = of_acc.outer;
     for (const Loop r : acc.all_reduce_axes()) order.push_back(r);
@@ -183,39 +268,17 @@ class Recipe {
     acc.reorder(order);
     for (const Loop r : acc.all_reduce_axes()) acc.unroll(r);
     finish(acc, of_acc);
-    if (window) load(*window);
+    if (!window) return;
+    if (problem_.has_rows) {
+      t_.when(by_rows, 0, [&] { window->compute_at(out, thread); });
+      t_.when(by_rows, 1, [&] { window->compute_at(acc, acc.all_reduce_axes().front()); });
+    } else {
+      window->compute_at(out, thread);
+    }
+    load(*window);
   }
 
  private:
-  void find_problem(int last) {
-    const auto extent = [&](int axis) {
-      return axis < 0 ? 1 : op_.axes()[static_cast<size_t>(axis)].extent();
-    };
-    problem_.points = t_.dag().info(g_.anchor).points;
-    problem_.last = extent(last);
-    problem_.x = extent(x_);
-    problem_.y = extent(y_);
-    problem_.taps = t_.dag().info(g_.anchor).reduce_points;
-    find_window(x_, &problem_.taps_x, &problem_.stride_x);
-    find_window(y_, &problem_.taps_y, &problem_.stride_y);
-    find_window(last, &problem_.taps_last, &problem_.stride_last);
-    problem_.gpu = t_.target().gpu;
-    problem_.pools = !operands_.filter;
-  }
-
-  // The elements of the image that one point reads along `axis`, and their distance from point to
-  // point.
-  void find_window(int axis, int64_t* taps, int64_t* stride) const {
-    if (axis < 0) return;
-    for (const auto& f : operands_.image->affine) {
-      const int64_t step = f->coefficient(op_.axes()[static_cast<size_t>(axis)].var());
-      if (step == 0) continue;
-      *stride = std::max<int64_t>(*stride, std::abs(step));
-      for (const Axis& r : op_.reduce_axes())
-        *taps += std::abs(f->coefficient(r.var())) * (r.extent() - 1);
-    }
-  }
-
   struct Tile {
     std::vector<Loop> outer, inner;  // the last loop of `inner` is that of the lanes
   };
@@ -224,11 +287,12 @@ class Recipe {
     std::vector<Loop> inner;
     const int last = s.num_axes() - 1;
     for (int a = 0; a < last; ++a) {
-      if (a != x_ && a != y_) {
+      if (a != window_.x && a != window_.y) {
         tile.outer.push_back(s.axis(a));
         continue;
       }
-      auto [o, i] = s.split(s.axis(a), a == x_ ? tile_x_ : tile_y_, TailStrategy::PredicateStores);
+      auto [o, i] =
+          s.split(s.axis(a), a == window_.x ? tile_x_ : tile_y_, TailStrategy::PredicateStores);
       tile.outer.push_back(o);
       tile.inner.push_back(i);
     }
@@ -258,10 +322,8 @@ class Recipe {
 
   TemplateBuilder& t_;
   const StageGroup& g_;
-  const Operation& op_;
-  const Operands operands_;
-  Problem problem_;
-  int x_ = -1, y_ = -1;  // axes of the tile; -1: none
+  const Window window_;
+  const Problem& problem_;
   Param lanes_, tile_x_, tile_y_;
 };
 

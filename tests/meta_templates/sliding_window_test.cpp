@@ -89,12 +89,51 @@ TEST(Depthwise, ChannelsFirst) {
   check({.layout = first, .c = 2, .h = 11, .w = 12, .pad = 2, .dilation = 2});
 }
 
+// Windows beyond the registers of a thread are loaded row by row.
+TEST(Depthwise, LargeWindows) {
+  const ops::Layout first = ops::Layout::ChannelsFirst;
+  check({.c = 8, .h = 9, .w = 10, .r = 7, .pad = 3, .relu = true});
+  check({.type = f32, .c = 4, .h = 8, .w = 7, .r = 7, .pad = 3});
+  check({.c = 8, .h = 9, .w = 9, .r = 8, .stride = 2, .pad = 3});
+  check({.type = bf16, .c = 8, .h = 11, .w = 9, .r = 5, .pad = 4, .dilation = 2});
+  check({.layout = first, .c = 2, .h = 12, .w = 16, .r = 7, .pad = 3});
+}
+
+// The rule chooses what its own requirements accept, for windows of every size and images so large
+// that it wants wide vectors and long tiles.
+TEST(Depthwise, EveryWindowHasALegalChoice) {
+  const AutoSchedulerOptionsScope scope(options());
+  Rng rng(36);
+  for (int i = 0; i < 60; ++i) {
+    Form f{
+        .type = rng.choose<DataType>({f16, bf16, f32}),
+        .layout = rng.choose<ops::Layout>({ops::Layout::ChannelsLast, ops::Layout::ChannelsFirst}),
+        .n = rng.choose<int64_t>({1, 32}),
+        .c = rng.choose<int64_t>({3, 12, 64, 768}),
+        .h = rng.uniform_int(15, 40),
+        .r = 1 + i / 4};
+    f.w = f.h;
+    f.stride = rng.uniform_int(1, 2);
+    f.pad = rng.uniform_int(0, f.r / 2);
+    f.dilation = f.r <= 8 ? rng.uniform_int(1, 2) : 1;
+    const selftest::RandomProgram p =
+        rng.chance(0.6)
+            ? depthwise(f)
+            : pool(rng.chance(0.5), f.type, f.c, f.h, f.w,
+                   {.kernel = {f.r}, .stride = {f.stride}, .padding = {f.pad}}, f.layout);
+    EXPECT_NO_THROW(emit_cuda(lower_gpu(create_schedule(p.outputs, h200()), p.args())))
+        << p.text << ", window " << f.r << ", batch " << f.n << ", padding " << f.pad;
+  }
+}
+
 TEST(Pooling, ChannelsLast) {
   check_right(pool(false, f16, 8, 12, 13, {.kernel = {3}, .stride = {2}, .padding = {1}}));
   check_right(pool(false, f32, 12, 9, 7, {.kernel = {2}}));
   check_right(pool(false, bf16, 6, 10, 9, {.kernel = {3, 2}, .stride = {1}, .dilation = {2, 1}}));
   check_right(pool(true, f16, 16, 11, 12, {.kernel = {3}, .stride = {1}, .padding = {1}}));
   check_right(pool(true, f32, 3, 8, 8, {.kernel = {2}, .stride = {2}, .count_include_pad = true}));
+  check_right(pool(true, f16, 8, 9, 10, {.kernel = {7}, .stride = {1}}));
+  check_right(pool(false, f32, 4, 9, 9, {.kernel = {7}, .stride = {1}, .padding = {3}}));
 }
 
 TEST(Pooling, ChannelsFirst) {
