@@ -268,16 +268,7 @@ class Applier : public StepApplier {
       STEP_CHECK(st.placement != Placement::At || st.at_stage != step_.stage,
                  "stage '" + st.name + "' is computed inside it");
     }
-    const StageState& p = stage();
-    for (int reader : s_.readers(step_.stage)) {
-      rewrite_loads(reader, p.buffers, [&](int c, const std::vector<Expr>& indices) {
-        std::vector<VarBinding> bind;
-        for (size_t d = 0; d < p.spatial.size(); ++d) {
-          bind.push_back({s_.axes[p.spatial[d]].var, indices[d]});
-        }
-        return substitute(p.bodies[c], bind);
-      });
-    }
+    for (int reader : s_.readers(step_.stage)) substitute_bodies(reader, stage());
     stage().placement = Placement::Inlined;
   }
 

@@ -95,8 +95,9 @@ class Dispatcher {
     builder_.note(t.name + ": " + g.reason);
     // Stages are inlined before any loop is shaped, readers first, because a reader's body must be
     // complete.
-    for (auto it = g.inlined.rbegin(); it != g.inlined.rend(); ++it)
-      builder_.stage(*it).compute_inline();
+    for (auto it = g.inlined.rbegin(); it != g.inlined.rend(); ++it) {
+      if (inlined_.insert(*it).second) builder_.stage(*it).compute_inline();
+    }
     std::vector<int> inlined = g.inlined;
     inlined.insert(inlined.end(), g.operands.begin(), g.operands.end());
     // A product before others is computed where the last stage after it is, as inlined stages are.
@@ -128,7 +129,8 @@ class Dispatcher {
   const std::vector<MetaTemplate>& all_;
   const ComputeDag& dag_;
   TemplateBuilder builder_;
-  std::string name_;  ///< names of the meta-templates used so far
+  std::string name_;       ///< names of the meta-templates used so far
+  std::set<int> inlined_;  ///< stages that are inlined already: several groups may read one
 };
 
 // The template that `all` write for `dag` with the choices of `source` (null: the rules alone) and

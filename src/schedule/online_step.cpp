@@ -74,6 +74,7 @@ class OnlineStep : public StepApplier {
     make_sums();
     if (in_parts()) make_parts();
     STEP_CHECK(next_ == step_.results.size(), "the step has the wrong number of results");
+    read_through_inlined();
     replace_chain();
   }
 
@@ -417,6 +418,15 @@ class OnlineStep : public StepApplier {
   }
 
   // ---- the chain ----
+
+  // The expressions of the chain are those of the declaration. They read stages that other steps
+  // have inlined; readers come before what they read.
+  void read_through_inlined() {
+    for (int p = s_.dag.size() - 1; p >= 0; --p) {
+      if (made(p).placement != Placement::Inlined) continue;
+      for (const int id : {queries_, key_rows_, values_, scores_}) substitute_bodies(id, made(p));
+    }
+  }
 
   void replace_chain() {
     for (int s : a_.fused) {

@@ -19,34 +19,6 @@ const Param* location_of(const GroupPlaces& group, int stage) {
   return nullptr;
 }
 
-// The default location is no deeper than the default of any reader, and at a place that exists by
-// default. For an inlined reader its own readers count.
-int deepest_default(const TemplateBuilder& t, int stage) {
-  const GroupPlaces& group = t.group();
-  int deepest = static_cast<int>(group.places.size());
-  const auto missing = [&](const StageGroup::Place& place) {
-    return std::any_of(place.needs.begin(), place.needs.end(),
-                       [&](const auto& need) { return t.chosen(need.first) != need.second; });
-  };
-  while (deepest > 0 && missing(group.places[static_cast<size_t>(deepest) - 1])) --deepest;
-  for (int c : t.dag().info(stage).consumers) {
-    const Param* p = location_of(group, c);
-    const int64_t at = p ? t.chosen(*p) : -1;
-    const bool inlined = p ? at < 0 : holds(group.inlined, c);
-    const bool packed = std::any_of(group.kept.begin(), group.kept.end(), [&](const auto& kept) {
-      return kept.stage == c && t.chosen(kept.knob) == kept.value;
-    });
-    if (packed) {
-      deepest = 0;
-    } else if (inlined) {
-      deepest = std::min(deepest, deepest_default(t, c));
-    } else if (p) {
-      deepest = std::min(deepest, static_cast<int>(at));
-    }
-  }
-  return deepest;
-}
-
 // Whether read `a` of `reader` is at distinct whole axes of the reader, and at all of its axes.
 bool reads_each_once(const Access& a, const Operation& reader) {
   std::vector<Axis> axes = reader.axes();
@@ -102,6 +74,61 @@ bool read_through_located(const TemplateBuilder& t, int stage, int reader) {
   return false;
 }
 
+// A packed stage may be inlined into its packed copy, which is at the root. The stages that it
+// reads must then be at the root too. Returns the packed copies that read `stage`.
+std::vector<GroupPlaces::KeptAtRoot> packed_from(const TemplateBuilder& t, int stage) {
+  std::vector<GroupPlaces::KeptAtRoot> out;
+  for (const GroupPlaces::KeptAtRoot& kept : t.group().kept) {
+    if (kept.stage == stage || read_through_located(t, stage, kept.stage)) out.push_back(kept);
+  }
+  return out;
+}
+
+// A reader whose location is a decision.
+struct LocatedReader {
+  int stage = -1;
+  Param location;
+};
+
+// Readers of readers count too, because an inlined stage carries its reads to its readers.
+std::vector<LocatedReader> located_readers(const TemplateBuilder& t, int stage) {
+  const ComputeDag& dag = t.dag();
+  std::vector<LocatedReader> out;
+  std::vector<int> todo = dag.info(stage).consumers, seen;
+  while (!todo.empty()) {
+    const int r = todo.back();
+    todo.pop_back();
+    if (holds(seen, r)) continue;
+    seen.push_back(r);
+    for (int c : dag.info(r).consumers) todo.push_back(c);
+    if (const Param* location = location_of(t.group(), r)) out.push_back({r, *location});
+  }
+  return out;
+}
+
+// The deepest location that the requirements of require_enclosing allow by the defaults of the
+// other knobs.
+int deepest_default(const TemplateBuilder& t, int stage) {
+  const std::vector<StageGroup::Place>& places = t.group().places;
+  const auto deepest_of = [&](int at) {
+    for (const auto& kept : packed_from(t, stage)) {
+      if (t.chosen(kept.knob) == kept.value) return 0;
+    }
+    for (const LocatedReader& reader : located_readers(t, stage)) {
+      if (const int64_t theirs = t.chosen(reader.location); theirs >= 0)
+        at = std::min(at, static_cast<int>(theirs));
+    }
+    return at;
+  };
+  const auto missing = [&](const StageGroup::Place& place) {
+    return std::any_of(place.needs.begin(), place.needs.end(),
+                       [&](const auto& need) { return t.chosen(need.first) != need.second; });
+  };
+  int deepest = deepest_of(static_cast<int>(places.size()));
+  while (deepest > 0 && missing(places[static_cast<size_t>(deepest) - 1])) --deepest;
+  return deepest;
+}
+
 // A place exists only where the knobs that its loop needs have the right values.
 void require_existing_place(TemplateBuilder& t, int stage, Param mine) {
   const auto& places = t.group().places;
@@ -115,37 +142,22 @@ void require_existing_place(TemplateBuilder& t, int stage, Param mine) {
   }
 }
 
-// A packed stage may be inlined into its packed copy, which is at the root. The stages that it
-// reads must then be at the root too.
 void require_root_where_packed(TemplateBuilder& t, int stage, Param mine) {
-  for (const auto& kept : t.group().kept) {
-    if (kept.stage != stage && !read_through_located(t, stage, kept.stage)) continue;
-    const Param knob = kept.knob;
-    const int64_t value = kept.value;
+  for (const auto& kept : packed_from(t, stage)) {
     t.require(
         "'" + t.dag().stage(stage).name() + "' must be computed at the root where it is packed",
-        [=](const KnobValue& v) { return v(mine) <= 0 || v(knob) != value; });
+        [=](const KnobValue& v) { return v(mine) <= 0 || v(kept.knob) != kept.value; });
   }
 }
 
-// Readers of inlined readers count too, because an inlined stage carries its reads to its readers.
 void require_outside_of_readers(TemplateBuilder& t, int stage, Param mine) {
   const ComputeDag& dag = t.dag();
-  std::vector<int> todo = dag.info(stage).consumers, seen;
-  while (!todo.empty()) {
-    const int r = todo.back();
-    todo.pop_back();
-    if (holds(seen, r)) continue;
-    seen.push_back(r);
-    for (int c : dag.info(r).consumers) todo.push_back(c);
-    for (const auto& l : t.group().locations) {
-      if (l.stage != r) continue;
-      const Param theirs = l.decision;
-      t.require(
-          "'" + dag.stage(stage).name() + "' must be computed outside of its reader '" +
-              dag.stage(r).name() + "'",
-          [=](const KnobValue& v) { return v(mine) < 0 || v(theirs) < 0 || v(mine) <= v(theirs); });
-    }
+  for (const LocatedReader& reader : located_readers(t, stage)) {
+    const Param theirs = reader.location;
+    t.require(
+        "'" + dag.stage(stage).name() + "' must be computed outside of its reader '" +
+            dag.stage(reader.stage).name() + "'",
+        [=](const KnobValue& v) { return v(mine) < 0 || v(theirs) < 0 || v(mine) <= v(theirs); });
   }
 }
 

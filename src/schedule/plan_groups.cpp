@@ -74,7 +74,8 @@ class Planner {
     if (chain_of_[s] >= 0) return place_fused(s, attentions_.at(chain_of_[s]));
     // A scan has loops of its own, in the order of the scan.
     if (info.is_output || info.scan) return open(s);
-    if (feeds_attentions(info)) return open(s);
+    if (feeds_attentions(info) || (attention_operands_.count(s) && info.flops_per_point > 0))
+      return open(s);
     bool inline_it = inlinable(s, info);
     // If the stage were inlined or computed with its readers, each call would compute it. A stage
     // that only changes indices costs nothing where it is read, and packing includes it.
@@ -87,14 +88,11 @@ class Planner {
     if (groups.size() == 1 && place_in_part(s, groups)) return;
     bool reduction = dag_.stage(s).is_reduction();
     copies_[s] = reduction ? 1 : copies(s, info);
+    if (!reduction && groups.size() > 1 && reads_several(info)) return open(s);
     if (!reduction && copies_[s] <= kMaxCopies && inline_it) {
       inlined_[s] = 1;
       group_of_[s] = groups;
-      // The group that is scheduled first inlines the stage: that with the first output stage.
-      int owner = *std::max_element(groups.begin(), groups.end(), [&](int a, int b) {
-        return groups_[a].output_stage > groups_[b].output_stage;
-      });
-      groups_[owner].inlined.push_back(s);
+      for (const int g : groups) groups_[static_cast<size_t>(g)].inlined.push_back(s);
       return;
     }
     if (groups.size() != 1) return open(s);
@@ -137,6 +135,8 @@ class Planner {
       if (std::any_of(all.begin(), all.end(), [&](int x) { return chain_of_[x] >= 0; })) continue;
       for (int x : all) chain_of_[x] = s;
       attentions_.emplace(s, *a);
+      for (const Expr& operand : {a->query, a->key, a->value})
+        attention_operands_.insert(dag_.index_of(tensor_of(operand.as<Load>()->buffer).op()));
     }
   }
 
@@ -255,6 +255,15 @@ class Planner {
     if (!in_tile) return open(s);
     g.tunable.push_back(s);
     group_of_[s] = groups;
+  }
+
+  // Whether the stage computes each element from one of several stages. Its readers would load all
+  // of these in its place, and in a chain of such stages (residual sums) more and more of them.
+  bool reads_several(const StageInfo& info) const {
+    return info.flops_per_point > 0 &&
+           std::count_if(info.reads.begin(), info.reads.end(), [&](const Access& a) {
+             return a.pattern == AccessPattern::Elementwise && !dag_.info(a.producer).precomputable;
+           }) > 1;
   }
 
   // Reads of `s` in the tree that `e` stands for.
@@ -442,6 +451,9 @@ class Planner {
   std::map<int, ImageChain> images_;  // likewise
   std::vector<int> chain_of_;         // for each stage, the weighted sum of its attention
   std::map<int, Attention> attentions_;
+  /// What the products of attentions read, behind transpositions. Each block of rows reads all keys
+  /// and values again, so stages that do arithmetic are stored.
+  std::set<int> attention_operands_;
   // Limits of attention in one kernel: the head size that registers hold, and the blocks along z.
   static constexpr int64_t kMostHeadSize = 256, kMostBatches = 65535;
   static constexpr int64_t kMaxCopies = 16;

@@ -99,10 +99,13 @@ RowChain::RowChain(const ComputeDag& dag, const Target& target, int anchor, int 
   if (taken_) find_products();
 }
 
+// Where two products meet (a gate and what it multiplies), the later one computes the stages after
+// both.
 void RowChain::find_products() {
-  for (int s = 0; s < main_; ++s) {
+  for (int s = main_ - 1; s >= 0; --s) {
     if (!takes(s) || dag_.info(s).stage_class != StageClass::ComplexReduction) continue;
-    products_.push_back(product_part(dag_, s, [&](int other) { return takes(other); }));
+    products_.push_back(product_part(
+        dag_, s, [&](int other) { return takes(other) && part_of(other) == nullptr; }));
   }
 }
 

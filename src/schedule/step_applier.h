@@ -124,6 +124,16 @@ class StepApplier {
   int64_t param(size_t i) const { return step_.params[i].value; }
   int axis_arg(size_t i) const { return step_.axes[i]; }
 
+  // Writes the bodies of stage `p` in the place of every load of it in the bodies of `reader`.
+  void substitute_bodies(int reader, const StageState& p) {
+    rewrite_loads(reader, p.buffers, [&](int component, const std::vector<Expr>& indices) {
+      std::vector<VarBinding> bind;
+      for (size_t d = 0; d < p.spatial.size(); ++d)
+        bind.push_back({s_.axes[static_cast<size_t>(p.spatial[d])].var, indices[d]});
+      return substitute(p.bodies[static_cast<size_t>(component)], bind);
+    });
+  }
+
   // Rewrites every load of the buffers of `from` in the bodies of `reader`.
   void rewrite_loads(int reader, const std::vector<Buffer>& from,
                      FunctionRef<Expr(int component, const std::vector<Expr>& indices)> to) {

@@ -65,6 +65,32 @@ TEST(ProductChain, PointwiseConvolutionsOfOneImageAreRightInAnyConfig) {
                  ++seed, 6);
 }
 
+// Two products of one input, multiplied element by element, in blocks of a third.
+selftest::RandomProgram gated(int64_t rows, int64_t depth, int64_t inner) {
+  selftest::RandomProgram p;
+  const auto input = [&](Shape shape) {
+    p.inputs.push_back(placeholder(std::move(shape), f32, "x" + std::to_string(p.inputs.size())));
+    return p.inputs.back();
+  };
+  const Tensor x = ops::rms_norm(input({rows, depth})),
+               gate = ops::silu(ops::matmul(x, input({depth, inner}))),
+               up = ops::add(ops::matmul(x, input({depth, inner})), input({inner}));
+  p.outputs = {ops::matmul(ops::mul(gate, up), input({inner, depth}))};
+  p.reduce_length = depth * inner;
+  p.text = "gated " + std::to_string(rows) + " " + std::to_string(depth);
+  return p;
+}
+
+TEST(ProductChain, AGateIsRightInAnyConfig) {
+  const Target target = Target::parse("llvm -mcpu=skylake-avx512 -threads=1");
+  const std::string text = static_text(gated(198, 32, 64), target);
+  EXPECT_THAT(text, ::testing::AllOf(HasSubstr("silu.compute_at("), HasSubstr("mul.compute_at(")));
+  uint64_t seed = 340;
+  for (const auto& [rows, depth, inner] :
+       {std::array<int64_t, 3>{198, 32, 64}, {130, 9, 24}, {96, 16, 40}})
+    expect_right(gated(rows, depth, inner), ++seed, 6);
+}
+
 // Attention whose queries, keys and values are parts of one product.
 selftest::RandomProgram parts_of_one(int64_t heads, int64_t length, int64_t size) {
   selftest::RandomProgram p;
