@@ -36,6 +36,7 @@ struct LocationProblem {
   bool feeds_contraction = false;   ///< a contraction reads it
   double contraction_reads = 0;     ///< reads of an element by contractions
   bool windows_along_rows = false;  ///< the reads are windows that slide along rows
+  bool adds_up = false;             ///< arithmetic combines several stages to an element
   int64_t row_length = 1;
 
   NamedFeatures features() const {
@@ -53,9 +54,24 @@ struct LocationProblem {
     add("contraction_reads", contraction_reads);
     add("windows_along_rows", windows_along_rows);
     add("row_length", row_length);
+    add("adds_up", adds_up);
     return f;
   }
 };
+
+// The number of stages that arithmetic combines to an element of stage `s`, where `inlined` are
+// substituted. Stages that only move elements take each from one stage.
+int64_t stages_combined(const ComputeDag& dag, int s, const std::vector<int>& inlined) {
+  int64_t sum = 0, most = 0;
+  for (const int p : dag.info(s).producers) {
+    if (dag.info(p).precomputable) continue;
+    const bool passes_on = std::find(inlined.begin(), inlined.end(), p) != inlined.end();
+    const int64_t count = passes_on ? stages_combined(dag, p, inlined) : 1;
+    sum += count;
+    most = std::max(most, count);
+  }
+  return dag.info(s).flops_per_point > 0 ? sum : most;
+}
 
 LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
@@ -69,6 +85,7 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
   p.bytes = stage_bytes(dag, g.output_stage);
   p.computes = info.transcendentals_per_point > 0;
   p.in_chain = g.in_chain;
+  p.adds_up = stages_combined(dag, g.output_stage, t.group().inlined) > 1;
   if (!op.axes().empty()) p.row_length = op.axes().back().extent();
   for (int c : info.consumers) {
     const StageInfo& reader = dag.info(c);
@@ -89,8 +106,11 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
 bool cheap_to_repeat(const LocationProblem& p) {
   constexpr double kReads = 128, kReadsOfShortRows = 32;  // of an element, by contractions
   constexpr int64_t kShortRow = 6;                        // vectors
+  // A sum of several stages would be loaded and added up for each tap of a window.
+  constexpr double kReadsOfSums = 4;
   const bool short_rows = p.windows_along_rows && p.row_length < kShortRow * p.lanes;
-  return !p.computes && p.contraction_reads <= (short_rows ? kReadsOfShortRows : kReads);
+  const double most = p.adds_up ? kReadsOfSums : short_rows ? kReadsOfShortRows : kReads;
+  return !p.computes && p.contraction_reads <= most;
 }
 
 // The stage is computed once for all readers at the root. In a group that goes row by row it is

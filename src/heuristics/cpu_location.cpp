@@ -97,7 +97,8 @@ Heuristic location() {
                 {"feeds_contraction", flag},
                 {"contraction_reads"},
                 {"windows_along_rows", flag},
-                {"row_length"}};
+                {"row_length"},
+                {"adds_up", flag}};
   h.augmented = {
       {{"bytes_of_l2"}, [](const FeatureView& f) { return f["bytes"] / f["l2_bytes"]; }},
       {{"row_vectors"}, [](const FeatureView& f) { return f["row_length"] / f["lanes"]; }},

@@ -257,13 +257,16 @@ class Planner {
     group_of_[s] = groups;
   }
 
-  // Whether the stage computes each element from one of several stages. Its readers would load all
+  // Whether the stage reads several stages that are as large as itself. Its readers would load all
   // of these in its place, and in a chain of such stages (residual sums) more and more of them.
   bool reads_several(const StageInfo& info) const {
+    const auto is_large = [&](const Access& a) {
+      int64_t elements = 1;
+      for (const int64_t e : a.tensor.extents()) elements *= e;
+      return elements >= info.points && !dag_.info(a.producer).precomputable;
+    };
     return info.flops_per_point > 0 &&
-           std::count_if(info.reads.begin(), info.reads.end(), [&](const Access& a) {
-             return a.pattern == AccessPattern::Elementwise && !dag_.info(a.producer).precomputable;
-           }) > 1;
+           std::count_if(info.reads.begin(), info.reads.end(), is_large) > 1;
   }
 
   // Reads of `s` in the tree that `e` stands for.
