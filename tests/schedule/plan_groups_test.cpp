@@ -85,7 +85,7 @@ TEST(PlanGroups, ACheapProducerOfTwoReadersIsInlinedIntoBoth) {
   Pair p;
   Tensor E = compute({8, 12}, [&](Axis i, Axis j) { return p.B(i, j) - 1.f; }, "E");
   EXPECT_EQ(groups_text({p.C, E}), R"(C (direct compute); inlined B
-E (direct compute)
+E (direct compute); inlined B
 )");
 }
 
