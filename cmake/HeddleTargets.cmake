@@ -135,9 +135,7 @@ function(heddle_test name)
   add_executable(${name} ${arg_SOURCES})
   heddle_compile_options(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
-  target_compile_definitions(${name} PRIVATE HEDDLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                                             HEDDLE_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  target_link_libraries(${name} PRIVATE ${library} ${arg_LIBS} GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${library} ${arg_LIBS} heddle_test_paths GTest::gmock GTest::gtest_main)
   # --gtest_brief keeps the log of a passing run short; a failure still prints in full.
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   # Tests use no shipped records and no code of an earlier run.

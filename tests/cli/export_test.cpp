@@ -13,6 +13,7 @@
 #include "heddle/runtime/load_kernel.h"
 #include "network/exported_library.h"
 #include "run_command.h"
+#include "source_dir.h"
 
 namespace heddle {
 namespace {
@@ -92,7 +93,7 @@ TEST_F(Export, AKernelForAGpuNeedsNoGpu) {
 
 TEST_F(Export, AModelBecomesALibrary) {
   if (!onnx_available()) GTEST_SKIP() << "built without protobuf";
-  const std::string model = HEDDLE_SOURCE_DIR "/tutorials/data/digits.onnx";
+  const std::string model = source_dir() + "/tutorials/data/digits.onnx";
   const CommandResult r =
       heddle_command("export " + model + ":batch=2 -o " + folder_ + "/out --threads 1");
   ASSERT_EQ(r.status, 0) << r.err;
@@ -138,7 +139,7 @@ TEST_F(Export, ASubjectWithARangeBecomesALibraryForAllItsSizes) {
 TEST_F(Export, AModelForAGpuBecomesALibrary) {
   if (!onnx_available()) GTEST_SKIP() << "built without protobuf";
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
-  const std::string model = HEDDLE_SOURCE_DIR "/tutorials/data/digits.onnx";
+  const std::string model = source_dir() + "/tutorials/data/digits.onnx";
   const CommandResult r = heddle_command("export " + model + ":batch=2 -o " + folder_ +
                                          "/out --target \"cuda -gpu=a100\"");
   ASSERT_EQ(r.status, 0) << r.err;
@@ -192,7 +193,7 @@ TEST_F(Export, TheKernelsOfARangeForAGpuAreRaced) {
 
 TEST_F(Export, TheKernelsOfAModelAreRacedAndTheLibraryHasThePicks) {
   if (!onnx_available()) GTEST_SKIP() << "built without protobuf";
-  const std::string path = HEDDLE_SOURCE_DIR "/tutorials/data/digits.onnx";
+  const std::string path = source_dir() + "/tutorials/data/digits.onnx";
   const CommandResult r = heddle_command("export " + path + ":batch=2 -o " + folder_ +
                                          "/out --threads 1 --variants 3 --race-time 0.2");
   ASSERT_EQ(r.status, 0) << r.err;

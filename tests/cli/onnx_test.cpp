@@ -10,6 +10,7 @@
 #include "heddle/support/file.h"
 #include "heddle/support/json.h"
 #include "run_command.h"
+#include "source_dir.h"
 
 namespace heddle {
 namespace {
@@ -38,7 +39,7 @@ TEST(OnnxCommand, ListsWhatIsSupportedAndWhatIsNot) {
 }
 
 // The network of the lessons: its weights are external data beside it.
-const std::string kDigits = HEDDLE_SOURCE_DIR "/tutorials/data/digits.onnx";
+const std::string kDigits = source_dir() + "/tutorials/data/digits.onnx";
 
 class ModelCommands : public ::testing::Test {
  protected:

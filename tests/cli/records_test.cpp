@@ -12,6 +12,7 @@
 
 #include "heddle/records/database.h"
 #include "run_command.h"
+#include "source_dir.h"
 #include "subjects/subjects.h"
 
 namespace heddle {
@@ -258,7 +259,7 @@ TEST_F(Records, ExplainSaysWhereTheScheduleComesFrom) {
 // they had when it was made.
 TEST(ShippedRecords, MakeSchedules) {
   size_t files = 0, replayed = 0;
-  for (const auto& file : std::filesystem::directory_iterator(HEDDLE_SOURCE_DIR "/tophub")) {
+  for (const auto& file : std::filesystem::directory_iterator(source_dir() + "/tophub")) {
     if (file.path().extension() != ".jsonl") continue;
     ++files;
     RecordDatabase hub;

@@ -15,6 +15,7 @@
 #include "heddle/driver/build.h"
 #include "heddle/lower/lower.h"
 #include "heddle/support/error.h"
+#include "source_dir.h"
 
 namespace heddle::testing {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 const std::vector<std::string> kArchitectures{"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a"};
 
 void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(HEDDLE_SOURCE_DIR) + "/tests/codegen/cuda/" + name + ".cu";
+  const std::string path = source_dir() + "/tests/codegen/cuda/" + name + ".cu";
   if (const char* update = std::getenv("HEDDLE_UPDATE"); update && *update == '1') {
     std::ofstream(path) << text;
     return;

@@ -5,6 +5,7 @@
 
 #include "features_testing.h"
 #include "heddle/support/file.h"
+#include "source_dir.h"
 
 namespace heddle::testing {
 namespace {
@@ -70,7 +71,7 @@ std::string document() {
 }
 
 TEST(FeaturesDoc, ListsEveryColumn) {
-  std::string path = std::string(HEDDLE_SOURCE_DIR) + "/docs/features.md";
+  std::string path = source_dir() + "/docs/features.md";
   if (std::getenv("HEDDLE_UPDATE_DOCS")) write_file_atomic(path, document());
   EXPECT_EQ(read_file(path), document());
 }

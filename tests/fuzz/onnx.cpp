@@ -3,6 +3,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "onnx/graph.h"
+#include "source_dir.h"
 
 namespace heddle::fuzz {
 
@@ -13,7 +14,7 @@ void read_onnx(std::string_view bytes) {
 // ONNX's own tests of its operators: each is a length of four bytes, and a model with data. Tests
 // whose shapes depend on data outside of the model are left out.
 std::vector<std::string> onnx_seeds() {
-  const std::string bytes = read_file(HEDDLE_SOURCE_DIR "/tests/onnx/data/cases.bin");
+  const std::string bytes = read_file(source_dir() + "/tests/onnx/data/cases.bin");
   std::vector<std::string> seeds;
   for (size_t at = 0; at + 4 <= bytes.size();) {
     size_t length = 0;

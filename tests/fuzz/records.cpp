@@ -5,6 +5,7 @@
 #include "heddle/records/record_log.h"
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
+#include "source_dir.h"
 
 namespace heddle::fuzz {
 
@@ -34,7 +35,7 @@ void read_record_lines(std::string_view bytes) {
 std::vector<std::string> record_seeds() {
   std::vector<std::string> seeds;
   for (const char* log : {"cuda-h200", "llvm-znver3"}) {
-    const std::string text = read_file(std::string(HEDDLE_SOURCE_DIR "/tophub/") + log + ".jsonl");
+    const std::string text = read_file(source_dir() + "/tophub/" + log + ".jsonl");
     const size_t first = text.find('\n'), second = text.find('\n', first + 1);
     seeds.push_back(text.substr(0, first));
     seeds.push_back(text.substr(0, second));

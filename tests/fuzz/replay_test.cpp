@@ -13,6 +13,7 @@
 #include "fuzz/mutate.h"
 #include "heddle/support/file.h"
 #include "heddle/support/json.h"
+#include "source_dir.h"
 
 namespace heddle::fuzz {
 namespace {
@@ -45,7 +46,7 @@ TEST_P(Fuzzed, TakesItsSeeds) {
 TEST_P(Fuzzed, WhatWasFoundIsMended) {
   const FuzzTarget& target = GetParam();
   const std::filesystem::path folder =
-      std::filesystem::path(HEDDLE_SOURCE_DIR "/tests/fuzz/found") / target.name;
+      std::filesystem::path(source_dir() + "/tests/fuzz/found") / target.name;
   if (!std::filesystem::exists(folder)) return;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const Outcome outcome = outcome_of(target, read_file(entry.path().string()));

@@ -9,6 +9,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "heddle/support/json.h"
+#include "source_dir.h"
 
 namespace heddle::fuzz {
 namespace {
@@ -57,12 +58,12 @@ void read_heuristic_lines(std::string_view bytes) {
 }
 
 std::vector<std::string> tree_seeds() {
-  const std::string text = read_file(HEDDLE_SOURCE_DIR "/tests/heuristics/golden/sample.tree");
+  const std::string text = read_file(source_dir() + "/tests/heuristics/golden/sample.tree");
   return {text, Json::parse(text).dump()};  // one line is changed as JSON, several as bytes
 }
 
 std::vector<std::string> heuristic_seeds() {
-  const std::string log = read_file(HEDDLE_SOURCE_DIR "/tests/heuristics/golden/sample.jsonl");
+  const std::string log = read_file(source_dir() + "/tests/heuristics/golden/sample.jsonl");
   std::vector<std::string> seeds;
   std::size_t end = 0;
   for (int line = 0; line < 4; ++line) {

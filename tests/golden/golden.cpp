@@ -8,6 +8,7 @@
 
 #include "golden/text_diff.h"
 #include "heddle/support/file.h"
+#include "source_dir.h"
 
 namespace heddle::testing {
 namespace {
@@ -18,7 +19,7 @@ constexpr const char* kHowToRewrite =
     "If the change is meant, rewrite the goldens and review them as a diff:\n"
     "  HEDDLE_UPDATE_GOLDENS=1 ctest --test-dir <build> -R golden; git diff tests/golden\n";
 
-fs::path golden_folder() { return fs::path(HEDDLE_SOURCE_DIR) / "tests" / "golden"; }
+fs::path golden_folder() { return fs::path(source_dir()) / "tests" / "golden"; }
 
 }  // namespace
 

@@ -14,6 +14,7 @@
 #include "heddle/schedule/schedule.h"
 #include "heddle/schedule/template.h"
 #include "lower/gpu/gpu_passes.h"
+#include "source_dir.h"
 
 namespace heddle::testing {
 namespace {
@@ -116,8 +117,8 @@ TEST(GoldenGpuPasses, ShowEveryPassOfTheThreadForm) {
       "vectorize",  "overlap_launch", "place_shared", "drop_unused_args", "collect_maps"};
   for (const GpuPassRecord& pass : lower_gpu(p.tiled(1), p.args()).passes) {
     if (others.count(pass.name)) continue;
-    EXPECT_TRUE(std::filesystem::exists(std::string(HEDDLE_SOURCE_DIR) +
-                                        "/tests/golden/gpu_passes/" + pass.name + ".txt"))
+    EXPECT_TRUE(
+        std::filesystem::exists(source_dir() + "/tests/golden/gpu_passes/" + pass.name + ".txt"))
         << "no golden shows the pass " << pass.name;
   }
 }

@@ -12,11 +12,12 @@
 #include "heddle/heuristics/tree_choices.h"
 #include "heddle/heuristics/tree_file.h"
 #include "heddle/support/file.h"
+#include "source_dir.h"
 
 namespace heddle {
 namespace {
 
-const std::string kSource = HEDDLE_SOURCE_DIR;
+const std::string kSource = source_dir();
 
 /// The names of tophub's trees: "cuda-h100.cuda_reduce_columns".
 std::vector<std::string> shipped() {

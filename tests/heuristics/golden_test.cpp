@@ -11,11 +11,12 @@
 #include "heddle/support/file.h"
 #include "heuristics/golden/sample_tree.h"
 #include "heuristics/random_tree.h"
+#include "source_dir.h"
 
 namespace heddle {
 namespace {
 
-const std::string kFolder = HEDDLE_SOURCE_DIR "/tests/heuristics/golden/";
+const std::string kFolder = source_dir() + "/tests/heuristics/golden/";
 
 TrainedTree sample_tree() {
   TrainOptions options;

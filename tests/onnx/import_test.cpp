@@ -13,6 +13,7 @@
 #include "onnx/mapped_file.h"
 #include "onnx/model_builder.h"
 #include "runtime/deferred.h"
+#include "source_dir.h"
 
 namespace heddle::testing {
 namespace {
@@ -252,7 +253,7 @@ TEST(OnnxImport, LargeArraysComeAndGo) {
 }
 
 TEST(OnnxImport, PlacesOfAFileHaveIdentities) {
-  const std::string path = HEDDLE_SOURCE_DIR "/tutorials/data/digits.onnx";
+  const std::string path = source_dir() + "/tutorials/data/digits.onnx";
   const auto written = std::filesystem::last_write_time(path);
   if (std::filesystem::file_time_type::clock::now() - written < std::chrono::minutes(1))
     GTEST_SKIP() << "the file is new";

@@ -1,5 +1,6 @@
 // ONNX's own node tests: a few small ones of each operator.
 #include "onnx/node_cases.h"
+#include "source_dir.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +10,7 @@ namespace {
 
 const std::vector<std::string>& cases() {
   static const std::vector<std::string> all =
-      read_cases(HEDDLE_SOURCE_DIR "/tests/onnx/data/cases.bin");
+      read_cases(source_dir() + "/tests/onnx/data/cases.bin");
   return all;
 }
 

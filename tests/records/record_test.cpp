@@ -1,5 +1,6 @@
 // A record as JSON, and the schedule that it stands for.
 #include "records/records_testing.h"
+#include "source_dir.h"
 
 namespace heddle::testing {
 namespace {
@@ -56,7 +57,7 @@ TEST(Record, RoundTripsFailures) {
 }
 
 TEST(Record, TheExampleOfTheDocumentationIsOne) {
-  const std::string text = read_file(std::string(HEDDLE_SOURCE_DIR) + "/docs/records.md");
+  const std::string text = read_file(source_dir() + "/docs/records.md");
   const size_t begin = text.find("```json\n") + 8, end = text.find("```", begin);
   const Json json = Json::parse(text.substr(begin, end - begin));
   const Record r = Record::from_json(json);

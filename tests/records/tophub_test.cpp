@@ -2,6 +2,7 @@
 #include "heddle/records/tophub.h"
 
 #include "records/records_testing.h"
+#include "source_dir.h"
 
 namespace heddle::testing {
 namespace {
@@ -40,7 +41,7 @@ TEST_F(Tophub, OffMeansNoShippedRecords) {
 
 // In the build folder a link leads to the source tree's.
 TEST_F(Tophub, TheShippedFolderIsFoundFromTheLibrary) {
-  const std::string shipped = std::string(HEDDLE_SOURCE_DIR) + "/tophub";
+  const std::string shipped = source_dir() + "/tophub";
   const std::string file = shipped + "/test-" + std::to_string(::getpid()) + ".jsonl";
   write(file, to_lines({record_of(tensor_, target_, 1e-3, "shipped")}));
   {

@@ -12,6 +12,7 @@
 #include "heddle/support/file.h"
 #include "measure/cuda_testing.h"
 #include "runtime/cuda/fake_driver.h"
+#include "source_dir.h"
 #include "subjects/model_subject.h"
 #include "tune/run_tune.h"
 
@@ -29,7 +30,7 @@ class CudaNetworkTune : public ::testing::Test {
     driver_.any_kernel = true;
     std::filesystem::create_directories(folder_);
     request_.subjects = {
-        cli::with_dims(HEDDLE_SOURCE_DIR "/tutorials/data/digits.onnx", {"batch=1..3"})};
+        cli::with_dims(source_dir() + "/tutorials/data/digits.onnx", {"batch=1..3"})};
     request_.target = "cuda -gpu=h200";
     request_.budget = "60s";
     request_.log = folder_ + "/digits.jsonl";
