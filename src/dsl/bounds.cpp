@@ -1,5 +1,5 @@
 // Checks that all reads are inside their tensors, by intervals of the axes, narrowed by the
-// conditions of the selects around a read.
+// conditions of the selects around a read, and that no integer is divided by what is always 0.
 //
 // `range_of` bounds an index from the ranges of single variables. That loses what a condition says
 // about a combination, such as `y * 2 + r - 1 >= 0`, which is how padding is written. So conditions
@@ -303,6 +303,7 @@ class BoundsChecker {
       return;
     }
     if (const Load* load = e.as<Load>()) check_read(*load, context);
+    if (const Binary* op = e.as<Binary>()) check_divisor(*op, context);
     for_each_child(e, [&](const Expr& child) { check(child, context); });
   }
 
@@ -350,6 +351,20 @@ class BoundsChecker {
       failed_ = true;
       if (report_) fail(load, d, index, r, extent);
     }
+  }
+
+  void check_divisor(const Binary& op, const Context& context) const {
+    const bool divides = op.op == BinaryOp::Div || op.op == BinaryOp::Mod ||
+                         op.op == BinaryOp::FloorDiv || op.op == BinaryOp::FloorMod;
+    if (!divides || !op.dtype.is_integral()) return;
+    const int64_t* known = as_int(op.b);
+    if (known && *known != 0) return;
+    if (!known && !is_const(simplify(op.b, context.ranges), 0)) return;
+    failed_ = true;
+    if (!report_) return;
+    throw_user_error("'" + name_ + "' divides integers by '" + to_string(op.b) + "' (operator '" +
+                         to_string(op.op) + "'), which is always 0",
+                     where_, "divide by something else, or guard it: select(d != 0, x / d, other)");
   }
 
   /// A read of a dimension whose size varies must be in bounds for every size.

@@ -18,7 +18,8 @@ Shape check_shape(const Shape& shape, const std::string& name, const Where& wher
 std::vector<Axis> check_bodies(const std::string& name, const std::vector<Axis>& axes,
                                const std::vector<Expr>& bodies, const Where& where);
 
-/// Checks that every read of every body is inside its tensor.
+/// Checks that every read of every body is inside its tensor, and that no division of integers is
+/// by what is always 0.
 void check_bounds(const std::string& name, const std::vector<Axis>& axes,
                   const std::vector<Axis>& reduce_axes, const std::vector<Expr>& bodies,
                   const Where& where);

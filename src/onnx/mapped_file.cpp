@@ -79,14 +79,18 @@ std::string identity_of(const struct stat& s) {
 }  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK the open of a pipe waits for a writer.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) cannot_read(path, std::strerror(errno));
   struct stat status{};
   const bool known = ::fstat(fd, &status) == 0;
   if (!known || !S_ISREG(status.st_mode)) {
-    const std::string reason = known ? "it is not a file" : std::strerror(errno);
+    const std::string reason = known ? "" : std::strerror(errno);
     ::close(fd);
-    cannot_read(path, reason);
+    if (!known) cannot_read(path, reason);
+    throw_user_error("cannot read '" + path + "': it is no regular file", {},
+                     "models and their external data are mapped into memory; copy a pipe or a "
+                     "device into a file first");
   }
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->size_ = static_cast<size_t>(status.st_size);

@@ -53,6 +53,24 @@ TEST_F(DslError, DivisionByTheConstantZero) {
   compute({4}, [&](Axis i) { return a(i, 0) / 0.f; });  // of floats it is infinite
 }
 
+TEST_F(DslError, DivisionByWhatIsAlwaysZero) {
+  const Tensor n = placeholder({4}, i32, "n");
+  for (const BinaryOp op : {BinaryOp::Div, BinaryOp::Mod, BinaryOp::FloorDiv, BinaryOp::FloorMod}) {
+    EXPECT_THAT(error_of([&] {
+                  compute(
+                      {4}, [&](Axis i) { return make_binary(op, n(i), make_int(i32, 0)); }, "y");
+                }),
+                testing::HasSubstr("'y' divides integers by '0'"));
+    EXPECT_THAT(error_of([&] {
+                  compute({4}, [&](Axis i) { return make_binary(op, i, i * 2 - i - i); }, "y");
+                }),
+                testing::HasSubstr("which is always 0 | divide by something else"));
+  }
+  // One that is never evaluated, and one that is 0 for some elements only.
+  compute({4}, [&](Axis i) { return select(Expr(i) >= 4, floordiv(i, i * 2 - i - i), 0); }, "y");
+  compute({4}, [&](Axis i) { return select(n(i) != 0, 8 / n(i), 0); }, "y");
+}
+
 TEST_F(DslError, IdentityOfAnotherType) {
   const auto add = [](const std::vector<Expr>& x, const std::vector<Expr>& y) {
     return std::vector<Expr>{x[0] + y[0]};

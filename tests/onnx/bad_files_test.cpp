@@ -1,6 +1,7 @@
 // Invalid files: a User error that names the place, never a crash, and nothing is written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <random>
 
@@ -213,6 +214,15 @@ TEST_F(ExternalData, MustBeThereAndLongEnough) {
   EXPECT_THAT(message("w.bin", "-8"), HasSubstr("offset '-8'"));
   EXPECT_THAT(message("w.bin", "9223372036854775807"), HasSubstr("only 24"));
   EXPECT_THAT(message(""), HasSubstr("without a place"));
+}
+
+// The import of a pipe that nobody writes to must not wait for a writer.
+TEST_F(ExternalData, MustBeARegularFile) {
+  std::filesystem::create_directories(folder_.path() / "model");
+  ASSERT_EQ(::mkfifo((folder_.path() / "model/pipe.bin").c_str(), 0600), 0);
+  EXPECT_THAT(message("pipe.bin"), AllOf(HasSubstr("pipe.bin"), HasSubstr("no regular file")));
+  std::filesystem::create_directories(folder_.path() / "model/folder.bin");
+  EXPECT_THAT(message("folder.bin"), HasSubstr("no regular file"));
 }
 
 }  // namespace

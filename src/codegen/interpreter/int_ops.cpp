@@ -28,7 +28,7 @@ std::uint64_t int_pow(T x, T y) {
 /// The quotient and the remainder, both truncated. The lowest value by -1 wraps.
 template <typename T>
 std::pair<T, T> divide(T x, T y, const Context* context) {
-  if (y == 0) context->fail("integer division by zero");
+  if (y == 0) context->fail("integer division by zero", ErrorKind::User);
   if constexpr (std::is_signed_v<T>) {
     if (y == -1) return {static_cast<T>(0 - static_cast<std::uint64_t>(x)), T{0}};
   }

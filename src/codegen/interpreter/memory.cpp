@@ -108,7 +108,7 @@ std::int64_t product(const std::vector<std::int64_t>& extents) {
 std::int64_t Node::int_value() { throw_internal_error("interpreter: a float used as an integer"); }
 double Node::float_value() { throw_internal_error("interpreter: an integer used as a float"); }
 
-void Context::fail(const std::string& what) const {
+void Context::fail(const std::string& what, ErrorKind kind) const {
   std::string message = what;
   if (!stage.empty()) message += "\n  while evaluating '" + stage + "'";
   if (statement != nullptr) {
@@ -117,7 +117,8 @@ void Context::fail(const std::string& what) const {
     const std::string text = to_string(s);
     message += "\n  in: " + text.substr(0, text.find('\n'));
   }
-  throw_internal_error(std::move(message), where);
+  if (kind == ErrorKind::Internal) throw_internal_error(std::move(message), where);
+  throw Error(kind, std::move(message), where);
 }
 
 void Memory::bind(void* elements, std::vector<std::int64_t> shape) {

@@ -36,8 +36,8 @@ struct Context {
   std::string stage;                    ///< or the declaration that is evaluated
   Where where;
 
-  /// Throws an internal error with `what` and the current place.
-  [[noreturn]] void fail(const std::string& what) const;
+  /// Throws an error with `what` and the current place. A User error is one of the data.
+  [[noreturn]] void fail(const std::string& what, ErrorKind kind = ErrorKind::Internal) const;
 };
 
 /// The contents of a buffer. Those of an argument belong to the caller and count as written.
