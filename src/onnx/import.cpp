@@ -11,6 +11,7 @@
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "onnx/graph.h"
+#include "onnx/narrow.h"
 #include "onnx/node_scope.h"
 
 namespace heddle {
@@ -105,31 +106,21 @@ class Importer {
     const Tensor tensor = placeholder(shape, dtype_of(info.type, what), info.name, Where{});
     result_.inputs.push_back(tensor);
     result_.input_names.push_back(info.name);
-    values_[info.name] = narrowed(tensor);
+    values_[info.name] = narrows(tensor.dtype()) ? ops::cast(tensor, precision_, Where{}) : tensor;
   }
 
   bool narrows(DataType type) const { return precision_ != f32 && type == f32; }
 
+  // A result that is f32 here was made of numbers of the model alone, or is a scale.
   Tensor narrowed(const Tensor& tensor) const {
-    return narrows(tensor.dtype()) ? ops::cast(tensor, precision_, Where{}) : tensor;
+    return narrows(tensor.dtype()) ? onnx::narrowed(tensor, precision_) : tensor;
   }
 
-  // A known array in the narrower type. Numbers beyond its range, such as the -3e38 of masks,
-  // become its largest number, so that their differences are not NaN.
+  // A known array in the narrower type.
   Value narrowed_constant(const Value& value, const std::string& name) {
     const auto known = narrow_.find(value.array().data());
     if (known != narrow_.end()) return known->second;
-    NDArray array = value.array();
-    if (precision_ == f16) {
-      constexpr double kLargest = 65504;
-      array = array.copy();
-      for (int64_t i = 0; i < array.size(); ++i) {
-        float& v = array.data<float>()[i];
-        if (std::isfinite(v))
-          v = std::clamp(v, static_cast<float>(-kLargest), static_cast<float>(kLargest));
-      }
-    }
-    const Value narrow = pool_.add(array.cast(precision_), name);
+    const Value narrow = pool_.add(onnx::narrowed(value.array(), precision_), name);
     return narrow_.emplace(value.array().data(), narrow).first->second;
   }
 

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "heddle/ops/transform.h"
+#include "onnx/narrow.h"
 #include "onnx/node_scope.h"
 
 namespace heddle::onnx {
@@ -127,7 +128,7 @@ std::vector<Value> pad(const NodeScope& s) {
   else if (mode != "constant")
     s.fail("attribute 'mode' is '" + mode + "'");
   const double value = s.has(2) ? s.known_number(2, "value") : s.number("value", 0.0);
-  return {ops::pad(x, before, after, how, value, s.at())};
+  return {ops::pad(x, before, after, how, narrowed(value, x.dtype()), s.at())};
 }
 
 std::vector<Value> tile(const NodeScope& s) {

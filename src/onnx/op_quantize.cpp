@@ -64,27 +64,30 @@ std::vector<Value> dequantize(const NodeScope& s) {
       s.at())};
 }
 
-// Quantizes to u8 by the range of all values, extended to contain 0.
+// Quantizes to u8 by the range of all values, extended to contain 0. The scale has the type of the
+// values; it is rounded before it divides, so that readers multiply by what divided.
 std::vector<Value> dynamic_quantize(const NodeScope& s) {
   const Tensor x = s.tensor(0);
+  const DataType type = x.dtype();
   const Tensor low = ops::min(x, {}, false, s.at()), high = ops::max(x, {}, false, s.at());
   const auto number = [](double v) { return make_const(f32, v); };
   const Tensor scale = ops::elementwise(
       "quantize_scale", {low, high},
       [&](const std::vector<Expr>& v) {
-        return (max(v[1], number(0)) - min(v[0], number(0))) / number(255);
+        const Expr from = min(cast(f32, v[0]), number(0)), to = max(cast(f32, v[1]), number(0));
+        return cast(type, (to - from) / number(255));
       },
       s.at());
   const Tensor point = ops::elementwise(
       "quantize_zero", {low, scale},
       [&](const std::vector<Expr>& v) {
-        return saturated(round(-min(v[0], number(0)) / v[1]), u8);
+        return saturated(round(-min(cast(f32, v[0]), number(0)) / cast(f32, v[1])), u8);
       },
       s.at());
   const Tensor y = ops::elementwise(
       "quantize", {x, scale, point},
       [&](const std::vector<Expr>& v) {
-        return saturated(round(v[0] / v[1]) + cast(f32, v[2]), u8);
+        return saturated(round(cast(f32, v[0]) / cast(f32, v[1])) + cast(f32, v[2]), u8);
       },
       s.at());
   return {y, scale, point};
