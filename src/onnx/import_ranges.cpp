@@ -89,13 +89,45 @@ class RangeImporter {
       for (const auto& [name, range] : ranges_)
         sizes +=
             (sizes.empty() ? "" : ", ") + name + " = " + std::to_string(options_.dims.at(name));
-      throw Error(e.kind, "with " + sizes + ": " + e.message, e.where, e.help);
+      const std::string limit = e.kind == ErrorKind::User ? largest_that_works() : "";
+      throw Error(e.kind, "with " + sizes + ": " + e.message, e.where,
+                  limit.empty() ? e.help : limit);
     }
     here.outputs = here.largest.outputs;
     for (const auto* list : {&here.largest.inputs, &here.largest.constants}) {
       for (const Tensor& t : *list) here.tensors.emplace_back(t, t);
     }
     return here;
+  }
+
+  bool works_with(const std::string& name, int64_t size) const {
+    OnnxOptions options = options_;
+    options.dims[name] = size;
+    try {
+      (void)import_constant(model_, options, where_, nullptr);
+      return true;
+    } catch (const Error& e) {
+      if (e.kind != ErrorKind::User) throw;
+      return false;
+    }
+  }
+
+  // Help for an import that fails: the largest size of a range with which it succeeds, where one
+  // range is the cause. The sizes of the others stay.
+  std::string largest_that_works() const {
+    for (const auto& [name, range] : ranges_) {
+      const int64_t unit = range.multiple();
+      int64_t works = range.lo() / unit, fails = options_.dims.at(name) / unit;
+      if (fails <= works || !works_with(name, works * unit)) continue;
+      while (fails - works > 1) {
+        const int64_t middle = works + (fails - works) / 2;
+        (works_with(name, middle * unit) ? works : fails) = middle;
+      }
+      const std::string most = std::to_string(works * unit);
+      return "the largest " + name + " with which it can be imported is " + most + ": " + name +
+             "=" + std::to_string(range.lo()) + ".." + most;
+    }
+    return {};
   }
 
   const Model& model_;

@@ -2,28 +2,16 @@
 #include <utility>
 
 #include "heddle/ops/transform.h"
+#include "ir/data_index.h"
 #include "ops/common.h"
+#include "ops/known_indices.h"
 
 namespace heddle::ops {
 namespace {
 
 using impl::Call;
+using impl::check_indices;
 using impl::Dims;
-
-void check_indices(const Call& call, const Tensor& indices) {
-  impl::check_rank(call, indices, "indices", 0);
-  const DataType t = indices.dtype();
-  if (!t.is_integral() || t.is_bool())
-    impl::fail(call, "argument 'indices' is " + impl::describe(indices) + ", and needs integers");
-}
-
-/// `index`, counted from the end where it is negative, then clamped, because indices from data may
-/// be out of range.
-Expr safe_index(const Expr& index, int64_t extent) {
-  Expr i = heddle::cast(i64, index);
-  if (!index.dtype().is_uint()) i = select(i < 0, i + extent, i);
-  return max(min(i, Expr(extent - 1)), Expr(0));
-}
 
 Tensor triangle(const Call& call, const Tensor& x, int64_t k, bool lower) {
   impl::check_rank(call, x, "x", 2);
@@ -47,8 +35,9 @@ void check_blocks(const Call& call, const Tensor& x, int64_t block) {
 Tensor gather(const Tensor& x, const Tensor& indices, int axis, Where where) {
   const Call call{"gather", where};
   impl::check_rank(call, x, "x", 1);
-  check_indices(call, indices);
+  check_indices(call, indices, 0);
   axis = impl::normal_axis(call, axis, x.rank());
+  impl::check_known_indices(call, x, indices, {x.extent(axis)});
   const Dims from = x.extents(), inner = indices.extents();
   Dims dims(from.begin(), from.begin() + axis);
   dims.insert(dims.end(), inner.begin(), inner.end());
@@ -58,7 +47,7 @@ Tensor gather(const Tensor& x, const Tensor& indices, int axis, Where where) {
       [&](const std::vector<Axis>& i) {
         const auto middle = i.begin() + axis, after = middle + indices.rank();
         std::vector<Expr> at(i.begin(), middle);
-        at.push_back(safe_index(indices.at({middle, after}), x.extent(axis)));
+        at.push_back(clamped_index(indices.at({middle, after}), x.extent(axis)));
         at.insert(at.end(), after, i.end());
         return x.at(std::move(at));
       },
@@ -68,13 +57,14 @@ Tensor gather(const Tensor& x, const Tensor& indices, int axis, Where where) {
 Tensor take(const Tensor& x, const Tensor& indices, Where where) {
   const Call call{"take", where};
   impl::check_rank(call, x, "x", 0);
-  check_indices(call, indices);
+  check_indices(call, indices, 0);
   const Dims from = x.extents();
+  impl::check_known_indices(call, x, indices, {impl::product(from)});
   return compute(
       indices.shape(),
       [&](const std::vector<Axis>& i) {
         const int64_t elements = impl::product(from);
-        const Expr flat = safe_index(indices(i), elements);
+        const Expr flat = clamped_index(indices(i), elements);
         std::vector<Expr> at;
         int64_t stride = elements;
         for (size_t d = 0; d < from.size(); ++d) {
@@ -90,18 +80,19 @@ Tensor take(const Tensor& x, const Tensor& indices, Where where) {
 Tensor gather_elements(const Tensor& x, const Tensor& indices, int axis, Where where) {
   const Call call{"gather_elements", where};
   impl::check_rank(call, x, "x", 1);
-  check_indices(call, indices);
+  check_indices(call, indices, 0);
   axis = impl::normal_axis(call, axis, x.rank());
   bool fits = indices.rank() == x.rank();
   for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || indices.extent(d) <= x.extent(d);
   if (!fits)
     impl::fail(call, "'indices' " + impl::text(indices.extents()) + " does not fit x " +
                          impl::text(x.extents()) + " along axis " + std::to_string(axis));
+  impl::check_known_indices(call, x, indices, {x.extent(axis)});
   return compute(
       indices.shape(),
       [&](const std::vector<Axis>& i) {
         std::vector<Expr> at = impl::exprs(i);
-        at[static_cast<size_t>(axis)] = safe_index(indices(i), x.extent(axis));
+        at[static_cast<size_t>(axis)] = clamped_index(indices(i), x.extent(axis));
         return x.at(std::move(at));
       },
       call.op, call.op, where);
@@ -110,7 +101,7 @@ Tensor gather_elements(const Tensor& x, const Tensor& indices, int axis, Where w
 Tensor one_hot(const Tensor& indices, int64_t depth, int axis, double on, double off,
                DataType dtype, Where where) {
   const Call call{"one_hot", where};
-  check_indices(call, indices);
+  check_indices(call, indices, 0);
   if (depth < 1) impl::fail(call, "the depth is " + std::to_string(depth), "at least 1");
   axis = impl::normal_axis(call, axis, indices.rank() + 1);
   Dims dims = indices.extents();
@@ -120,8 +111,7 @@ Tensor one_hot(const Tensor& indices, int64_t depth, int axis, double on, double
       [&](const std::vector<Axis>& i) {
         std::vector<Expr> at = impl::exprs(i);
         at.erase(at.begin() + axis);
-        Expr index = heddle::cast(i64, indices.at(std::move(at)));
-        if (!indices.dtype().is_uint()) index = select(index < 0, index + depth, index);
+        const Expr index = from_end(indices.at(std::move(at)), depth);
         return select(index == i[static_cast<size_t>(axis)], make_const(dtype, on),
                       make_const(dtype, off));
       },

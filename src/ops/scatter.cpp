@@ -3,29 +3,16 @@
 #include <functional>
 #include <utility>
 
+#include "ir/data_index.h"
 #include "ops/common.h"
+#include "ops/known_indices.h"
 
 namespace heddle::ops {
 namespace {
 
 using impl::Call;
+using impl::check_indices;
 using impl::Dims;
-
-void check_indices(const Call& call, const Tensor& indices, int rank) {
-  impl::check_rank(call, indices, "indices", rank);
-  const DataType t = indices.dtype();
-  if (!t.is_integral() || t.is_bool())
-    impl::fail(call, "argument 'indices' is " + impl::describe(indices) + ", and needs integers");
-}
-
-Expr from_end(const Expr& index, int64_t extent) {
-  const Expr i = heddle::cast(i64, index);
-  return index.dtype().is_uint() ? i : select(i < 0, i + extent, i);
-}
-
-Expr clamped(const Expr& index, int64_t extent) {
-  return max(min(from_end(index, extent), Expr(extent - 1)), Expr(0));
-}
 
 // The effect of updates on an element. `hits(q)` says whether the update at q names the element,
 // and `update(q)` is that update. For Replace the flat position of the last hit is found first.
@@ -122,6 +109,7 @@ Tensor gather_nd(const Tensor& x, const Tensor& indices, int batch_dims, Where w
                          impl::text(x.extents()) + " with " + std::to_string(b) +
                          " common dimensions");
   const Dims from = x.extents(), outer = indices.extents();
+  impl::check_known_indices(call, x, indices, {from.begin() + b, from.begin() + b + k});
   Dims dims(outer.begin(), outer.end() - 1);
   dims.insert(dims.end(), from.begin() + b + k, from.end());
   return compute(
@@ -132,7 +120,7 @@ Tensor gather_nd(const Tensor& x, const Tensor& indices, int batch_dims, Where w
         for (int d = 0; d < k; ++d) {
           std::vector<Expr> place(i.begin(), rest);
           place.emplace_back(d);
-          at.push_back(clamped(indices.at(std::move(place)), x.extent(b + d)));
+          at.push_back(clamped_index(indices.at(std::move(place)), x.extent(b + d)));
         }
         at.insert(at.end(), rest, i.end());
         return x.at(std::move(at));
@@ -153,6 +141,7 @@ Tensor scatter_elements(const Tensor& x, const Tensor& indices, const Tensor& up
     impl::fail(call, "'indices' " + impl::text(indices.extents()) + " and 'updates' " +
                          impl::text(updates.extents()) + " do not fit x " +
                          impl::text(x.extents()) + " along axis " + std::to_string(axis));
+  impl::check_known_indices(call, x, indices, {x.extent(axis)});
   const auto d = static_cast<size_t>(axis);
   // The position of update q for element i. Where there is no such update, it is the nearest one,
   // which is ignored.
@@ -194,6 +183,7 @@ Tensor scatter_nd(const Tensor& x, const Tensor& indices, const Tensor& updates,
   if (k > x.rank() || updates.extents() != wanted)
     impl::fail(call, "'indices' " + impl::text(named) + " and 'updates' " +
                          impl::text(updates.extents()) + " do not fit x " + impl::text(from));
+  impl::check_known_indices(call, x, indices, {from.begin(), from.begin() + k});
   if (outer.empty()) outer = {1};  // one update
   const bool one = named.size() == 1;
   Scatter scatter{call, x, outer, {}, {}};

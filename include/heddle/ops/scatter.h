@@ -5,8 +5,9 @@
 //   Tensor y = ops::gather_nd(x, indices);
 //   Tensor z = ops::scatter_elements(x, indices, updates, 1, ops::ScatterReduction::Add);
 //
-// Indices are integers; negative ones count from the end. An index out of range reads the nearest
-// element in a gather and writes nothing in a scatter.
+// Indices are integers; negative ones count from the end. Of indices that are data, one that is out
+// of range reads the nearest element in a gather and writes nothing in a scatter, on every target.
+// Of indices whose values the declaration has (dsl/arrays.h), it is a User error.
 #pragma once
 
 #include <cstdint>

@@ -67,8 +67,9 @@ Tensor tile(const Tensor& x, const std::vector<int64_t>& repeats, Where where = 
 Tensor repeat(const Tensor& x, int64_t times, int axis, Where where = Where::current());
 
 // ---- gathers ----
-// Indices are any integers. Negative ones count from the end. An index out of range reads the
-// nearest element and never other memory.
+// Indices are any integers. Negative ones count from the end. Of indices that are data, one that is
+// out of range reads the nearest element and never other memory, on every target. Of indices whose
+// values the declaration has (dsl/arrays.h), it is a User error.
 /// x (..., n, ...) with `axis` replaced by the shape of `indices`.
 Tensor gather(const Tensor& x, const Tensor& indices, int axis = 0, Where where = Where::current());
 /// Reads from the flattened x. The result has the shape of `indices`.
