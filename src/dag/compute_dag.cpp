@@ -27,7 +27,26 @@ class Discovery {
     std::vector<Access> reads;
   };
 
-  void visit(const Ref<const Operation>& op) {
+  // The stages whose reads are not all visited lie on a stack of their own, because chains may be
+  // longer than the stack of the thread.
+  void visit(const Ref<const Operation>& last) {
+    enter(last);
+    while (!open_.empty()) {
+      auto& [stage, next] = open_.back();
+      if (next < stage.reads.size()) {
+        enter(stage.reads[next++].tensor.op_ref());
+        continue;
+      }
+      index_[stage.op.get()] = static_cast<int>(stages_.size());
+      stages_.push_back(std::move(stage));
+      open_.pop_back();
+    }
+  }
+  std::vector<Stage>& stages() { return stages_; }
+  int index(const Operation* op) const { return index_.at(op); }
+
+ private:
+  void enter(const Ref<const Operation>& op) {
     if (!index_.insert({op.get(), -1}).second) return;
     Stage stage{op, {}};
     if (!op->is_placeholder()) {
@@ -36,17 +55,13 @@ class Discovery {
     for (const Access& read : stage.reads) {
       HEDDLE_ICHECK(static_cast<bool>(read.tensor),
                     "'" + op->name() + "' reads '" + read.buffer->name + "', which is no tensor");
-      visit(read.tensor.op_ref());
     }
-    index_[op.get()] = static_cast<int>(stages_.size());
-    stages_.push_back(std::move(stage));
+    open_.emplace_back(std::move(stage), 0);
   }
-  std::vector<Stage>& stages() { return stages_; }
-  int index(const Operation* op) const { return index_.at(op); }
 
- private:
   std::unordered_map<const Operation*, int> index_;
   std::vector<Stage> stages_;
+  std::vector<std::pair<Stage, size_t>> open_;  ///< with the number of reads that were visited
 };
 
 void check_outputs(const std::vector<Tensor>& outputs) {

@@ -15,17 +15,17 @@ struct CreationOrder {
   std::map<uint64_t, Axis> axes;
 
   explicit CreationOrder(const std::vector<Tensor>& outputs) {
-    for (const Tensor& t : outputs) add(t.op_ref());
-  }
-
- private:
-  void add(const Ref<const Operation>& op) {
-    if (!operations.emplace(op->output_buffer(0)->id, op).second) return;
-    for (const auto* list : {&op->axes(), &op->reduce_axes()}) {
-      for (const Axis& a : *list) axes.emplace(a.var()->id, a);
+    std::vector<Tensor> open = outputs;
+    while (!open.empty()) {
+      const Ref<const Operation> op = open.back().op_ref();
+      open.pop_back();
+      if (!operations.emplace(op->output_buffer(0)->id, op).second) continue;
+      for (const auto* list : {&op->axes(), &op->reduce_axes()}) {
+        for (const Axis& a : *list) axes.emplace(a.var()->id, a);
+      }
+      for (const Tensor& t : op->inputs()) open.push_back(t);
+      open.insert(open.end(), op->unread().begin(), op->unread().end());
     }
-    for (const Tensor& t : op->inputs()) add(t.op_ref());
-    for (const Tensor& t : op->unread()) add(t.op_ref());
   }
 };
 

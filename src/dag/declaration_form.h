@@ -8,14 +8,14 @@
 
 #include "heddle/ir/expr.h"
 #include "heddle/support/json.h"
+#include "ir/depth.h"
 
 namespace heddle::dag {
 
 inline constexpr const char* kDeclarationFormat = "heddle-declaration";
 inline constexpr int64_t kDeclarationVersion = 1;
 
-// The limit of nesting: expressions and graphs are walked and destroyed by recursion.
-inline constexpr int kDeepestExpression = 4000;
+// The limit of chains of operations.
 inline constexpr int kLongestChain = 4000;
 // The limit of size, far above that of real declarations. It bounds the memory that a file can
 // request.

@@ -31,7 +31,32 @@ std::vector<Tensor> Rebuilder::rebuild(const std::vector<Tensor>& tensors) {
   return out;
 }
 
-Ref<const Operation> Rebuilder::rebuild(const Ref<const Operation>& op) {
+// Chains of operations may be longer than the stack of the thread, so that what `last` reads is
+// rebuilt first, from the farthest operation on.
+Ref<const Operation> Rebuilder::rebuild(const Ref<const Operation>& last) {
+  if (const auto it = done_.find(last.get()); it != done_.end()) return it->second;
+  std::unordered_set<const Operation*> entered{last.get()};
+  std::vector<std::pair<Ref<const Operation>, std::vector<Tensor>>> open;  // with inputs to enter
+  open.emplace_back(last, last->inputs());
+  while (open.size() > 1 || !open.back().second.empty()) {
+    if (open.back().second.empty()) {
+      (void)rebuild_one(open.back().first);
+      open.pop_back();
+      continue;
+    }
+    Tensor in = std::move(open.back().second.back());
+    open.back().second.pop_back();
+    if (const auto it = replaced_.find(in.op()); it != replaced_.end())
+      in = it->second[static_cast<std::size_t>(in.index())];
+    if (in.op()->is_placeholder() || done_.count(in.op()) > 0 || replaced_.count(in.op()) > 0 ||
+        !entered.insert(in.op()).second)
+      continue;
+    open.emplace_back(in.op_ref(), in.op()->inputs());
+  }
+  return rebuild_one(last);
+}
+
+Ref<const Operation> Rebuilder::rebuild_one(const Ref<const Operation>& op) {
   if (const auto it = done_.find(op.get()); it != done_.end()) return it->second;
   // The map is keyed by the address of `op`, so `op` is kept alive.
   kept_.push_back(op);

@@ -21,6 +21,7 @@ class Rebuilder {
 
  private:
   Ref<const Operation> rebuild(const Ref<const Operation>& op);
+  Ref<const Operation> rebuild_one(const Ref<const Operation>& op);
 
   std::unordered_map<const Operation*, std::vector<Tensor>> replaced_;
   std::unordered_map<const Operation*, Ref<const Operation>> done_;

@@ -5,6 +5,7 @@
 #include "heddle/ir/print.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/ir/sizes.h"
+#include "ir/depth.h"
 
 namespace heddle {
 namespace {
@@ -55,6 +56,11 @@ void check_variables(const std::string& name, const std::vector<Axis>& axes,
 void check_form(const std::string& name, const Expr& body, const Where& where) {
   if (!body.defined())
     throw_user_error("the body of '" + name + "' is an Expr that was never assigned", where);
+  if (is_too_deep(body))
+    throw_user_error("the body of '" + name + "' is nested deeper than " +
+                         std::to_string(kDeepestExpression) + " levels",
+                     where,
+                     "compute parts of it in tensors of their own, or use a reduction: sum(x, k)");
   if (body.dtype().is_vector())
     throw_user_error("the body of '" + name + "' has the vector type " + to_string(body.dtype()),
                      where, "a body computes one element");

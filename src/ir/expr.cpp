@@ -1,6 +1,8 @@
 // Nodes: construction with their hashes, destruction, and the identities (Var, Axis).
 #include "heddle/ir/expr.h"
 
+#include <utility>
+
 #include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
 #include "heddle/support/hash.h"
@@ -46,20 +48,72 @@ DataType reduce_type(const Ref<const Combiner>& c, int index) {
 
 }  // namespace
 
+namespace {
+
+/// Deletes nodes of which the last handle is gone. A node may hold the last handles of its children
+/// and, through a load, of an operation and all that it reads. So that such a chain does not fill
+/// the stack, nodes below some depth wait until those above are gone.
+class Deletion {
+ public:
+  template <class T>
+  static void run(const ExprNode* node) {
+    Deletion& here = of_thread;
+    if (here.depth_ >= kDeepest) {
+      if (here.waiting_ == nullptr) here.waiting_ = new std::vector<Waiting>;
+      here.waiting_->push_back({node, &remove<T>});
+      return;
+    }
+    ++here.depth_;
+    remove<T>(node);
+    if (here.depth_ == 1) here.remove_waiting();
+    --here.depth_;
+  }
+
+ private:
+  struct Waiting {
+    const ExprNode* node;
+    void (*remove)(const ExprNode*);
+  };
+  static constexpr int kDeepest = 64;
+
+  template <class T>
+  static void remove(const ExprNode* node) {
+    delete static_cast<const T*>(node);
+  }
+  void remove_waiting() {
+    if (waiting_ == nullptr) return;
+    while (!waiting_->empty()) {
+      const Waiting next = waiting_->back();
+      waiting_->pop_back();
+      next.remove(next.node);
+    }
+    delete std::exchange(waiting_, nullptr);
+  }
+
+  // Of a trivial type, because expressions of static storage are deleted after those of the thread.
+  static thread_local constinit Deletion of_thread;
+  int depth_ = 0;
+  std::vector<Waiting>* waiting_ = nullptr;
+};
+
+thread_local constinit Deletion Deletion::of_thread;
+
+}  // namespace
+
 void ExprNode::destroy(const ExprNode* node) {
   switch (node->kind) {
     case ExprKind::IntImm: delete static_cast<const IntImm*>(node); return;
     case ExprKind::FloatImm: delete static_cast<const FloatImm*>(node); return;
     case ExprKind::Var: delete static_cast<const VarNode*>(node); return;
-    case ExprKind::Cast: delete static_cast<const Cast*>(node); return;
-    case ExprKind::Unary: delete static_cast<const Unary*>(node); return;
-    case ExprKind::Binary: delete static_cast<const Binary*>(node); return;
-    case ExprKind::Select: delete static_cast<const Select*>(node); return;
-    case ExprKind::Load: delete static_cast<const Load*>(node); return;
-    case ExprKind::Reduce: delete static_cast<const Reduce*>(node); return;
-    case ExprKind::Ramp: delete static_cast<const Ramp*>(node); return;
-    case ExprKind::Broadcast: delete static_cast<const Broadcast*>(node); return;
-    case ExprKind::Shuffle: delete static_cast<const Shuffle*>(node); return;
+    case ExprKind::Cast: return Deletion::run<Cast>(node);
+    case ExprKind::Unary: return Deletion::run<Unary>(node);
+    case ExprKind::Binary: return Deletion::run<Binary>(node);
+    case ExprKind::Select: return Deletion::run<Select>(node);
+    case ExprKind::Load: return Deletion::run<Load>(node);
+    case ExprKind::Reduce: return Deletion::run<Reduce>(node);
+    case ExprKind::Ramp: return Deletion::run<Ramp>(node);
+    case ExprKind::Broadcast: return Deletion::run<Broadcast>(node);
+    case ExprKind::Shuffle: return Deletion::run<Shuffle>(node);
   }
 }
 

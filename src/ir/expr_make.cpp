@@ -7,6 +7,7 @@
 #include "heddle/ir/expr.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
+#include "ir/depth.h"
 
 namespace heddle {
 namespace {
@@ -106,6 +107,10 @@ bool beside_float_constant(const Expr& e, const Expr& beside) {
 /// Converts an integer next to a float constant to the type of the constant, where that is exact.
 void adapt_integer(Expr& e, const Expr& beside) {
   if (!beside_float_constant(e, beside)) return;
+  if (is_too_deep(e))
+    throw_user_error("an integer expression beside a float is nested deeper than " +
+                         std::to_string(kDeepestExpression) + " levels",
+                     {}, "compute parts of it in tensors of their own");
   const DataType t = beside.dtype().element();
   const int64_t most = exact_integers(t);
   const Interval values = values_of(scalar_of(e));

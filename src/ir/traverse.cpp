@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "heddle/ir/expr.h"
+#include "ir/depth.h"
 
 namespace heddle {
 namespace {
@@ -133,18 +134,45 @@ class Substitution {
   std::unordered_map<const ExprNode*, Expr> done_;
 };
 
-void visit(const Expr& e, FunctionRef<void(const Expr&)> fn, SeenNodes& seen) {
-  if (!seen.first(e)) return;
-  fn(e);
-  for_each_child(e, [&](const Expr& child) { visit(child, fn, seen); });
+/// any_below for what is very deep: the nodes that are still to be visited are on the heap.
+bool any_far_below(const Expr& e, FunctionRef<bool(const Expr&)> fn, SeenNodes& seen) {
+  std::vector<const Expr*> open{&e}, children;
+  while (!open.empty()) {
+    const Expr& next = *open.back();
+    open.pop_back();
+    if (!seen.first(next)) continue;
+    if (fn(next)) return true;
+    children.clear();
+    for_each_child(next, [&](const Expr& child) { children.push_back(&child); });
+    open.insert(open.end(), children.rbegin(), children.rend());
+  }
+  return false;
 }
 
-bool any_below(const Expr& e, FunctionRef<bool(const Expr&)> fn, SeenNodes& seen) {
+bool any_below(const Expr& e, FunctionRef<bool(const Expr&)> fn, SeenNodes& seen, int depth) {
+  constexpr int kDeep = 512;
+  if (depth == kDeep) return any_far_below(e, fn, seen);
   if (!seen.first(e)) return false;
   if (fn(e)) return true;
   bool found = false;
-  for_each_child(e, [&](const Expr& child) { found = found || any_below(child, fn, seen); });
+  for_each_child(
+      e, [&](const Expr& child) { found = found || any_below(child, fn, seen, depth + 1); });
   return found;
+}
+
+/// The height of `e`, or more than `most` where it is higher. `heights` are those of shared nodes.
+int height(const Expr& e, int most, std::unordered_map<const ExprNode*, int>& heights) {
+  if (most == 0) return 1;
+  const bool remember = e->shared() && !SeenNodes::is_leaf(e);
+  if (remember) {
+    if (const auto it = heights.find(e.get()); it != heights.end()) return it->second;
+  }
+  int below = 0;
+  for_each_child(e, [&](const Expr& child) {
+    if (below < most) below = std::max(below, height(child, most - 1, heights));
+  });
+  if (remember && below < most) heights.emplace(e.get(), below + 1);
+  return below + 1;
 }
 
 }  // namespace
@@ -251,15 +279,23 @@ bool SeenNodes::add(const ExprNode* node) {
 }
 
 void visit(const Expr& e, FunctionRef<void(const Expr&)> fn) {
-  if (!e.defined()) return;
-  SeenNodes seen;
-  visit(e, fn, seen);
+  (void)any_below(e, [&](const Expr& x) {
+    fn(x);
+    return false;
+  });
 }
 
 bool any_below(const Expr& e, FunctionRef<bool(const Expr&)> fn) {
   SeenNodes seen;
-  return e.defined() && any_below(e, fn, seen);
+  return e.defined() && any_below(e, fn, seen, 0);
 }
+
+int height_up_to(const Expr& e, int most) {
+  std::unordered_map<const ExprNode*, int> heights;
+  return height(e, most, heights);
+}
+
+bool is_too_deep(const Expr& e) { return height_up_to(e, kDeepestExpression) > kDeepestExpression; }
 
 bool uses_var(const Expr& e, const Var& v) {
   return any_below(e, [&](const Expr& x) { return x.get() == v.get(); });

@@ -1,6 +1,9 @@
 #include "network/extract.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
 #include <unordered_map>
 
 #include "dag/map_loads.h"
@@ -296,10 +299,14 @@ class Cuts {
     std::vector<int> members{s};
     region[s] = 1;
     size_t end = 0;
-    for (int u = s + 1; u < dag_.size(); ++u) {
+    std::set<int> readers(dag_.info(s).consumers.begin(), dag_.info(s).consumers.end());
+    while (!readers.empty() && members.size() < kMostStages) {
+      const int u = *readers.begin();
+      readers.erase(readers.begin());
       if (!follows(u, region, s)) continue;
       region[u] = 1;
       members.push_back(u);
+      readers.insert(dag_.info(u).consumers.begin(), dag_.info(u).consumers.end());
       if (closed(members, region)) end = members.size() - 1;
     }
     if (end == 0) return;
@@ -331,6 +338,9 @@ class Cuts {
     });
   }
 
+  /// The most stages by which a node is extended. Its work grows with their square.
+  static constexpr size_t kMostStages = 256;
+
   const ComputeDag& dag_;
   const Target& target_;
   bool on_gpu_;
@@ -352,6 +362,7 @@ class NodeBuilder {
       : dag_(dag), external_(external) {}
 
   ExtractedNode build(int last, const std::vector<Tensor>& outputs) {
+    copy_long_chains(last);
     const Ref<const Operation> output_stage = copy(last);
     node_.outputs = outputs;
     for (const Tensor& t : outputs) node_.task_outputs.push_back(output_stage->output(t.index()));
@@ -360,6 +371,22 @@ class NodeBuilder {
   }
 
  private:
+  /// Copies the stages of a very large node one by one, so that copy() does not fill the stack.
+  void copy_long_chains(int last) {
+    constexpr size_t kMany = 512;
+    std::set<int, std::greater<>> open{last};
+    std::vector<int> needed;
+    while (!open.empty()) {
+      needed.push_back(*open.begin());
+      open.erase(open.begin());
+      for (const int p : dag_.info(needed.back()).producers) {
+        if (!external_[p]) open.insert(p);
+      }
+    }
+    if (needed.size() < kMany) return;
+    for (size_t n = needed.size(); n-- > 0;) (void)copy(needed[n]);
+  }
+
   /// The operation that computes stage `s` from this node's own tensors. It keeps its axes: they
   /// are identities only within a declaration.
   Ref<const Operation> copy(int s) {
@@ -378,9 +405,9 @@ class NodeBuilder {
   Tensor own(const Tensor& t) {
     const int s = dag_.index_of(t.op());
     if (!external_[s]) return copy(s)->output(t.index());
-    for (size_t i = 0; i < node_.inputs.size(); ++i) {
-      if (node_.inputs[i].same_as(t)) return node_.task_inputs[i];
-    }
+    const auto [known, is_new] =
+        inputs_.try_emplace({s, t.index()}, static_cast<int>(node_.inputs.size()));
+    if (!is_new) return node_.task_inputs[static_cast<size_t>(known->second)];
     node_.inputs.push_back(t);
     std::shared_ptr<const NDArray> data;
     if (const NDArray* values = t.op()->data()) data = std::make_shared<const NDArray>(*values);
@@ -395,11 +422,9 @@ class NodeBuilder {
   /// declarations. The inputs of equal nodes then correspond by position.
   void sort_inputs() {
     std::vector<Tensor> inputs, order = ComputeDag(node_.task_outputs).placeholders();
-    for (const Tensor& t : order) {
-      size_t i = 0;
-      while (!node_.task_inputs[i].same_as(t)) ++i;
-      inputs.push_back(node_.inputs[i]);
-    }
+    std::unordered_map<const Operation*, size_t> at;
+    for (size_t i = 0; i < node_.task_inputs.size(); ++i) at.emplace(node_.task_inputs[i].op(), i);
+    for (const Tensor& t : order) inputs.push_back(node_.inputs[at.at(t.op())]);
     node_.inputs = std::move(inputs);
     node_.task_inputs = std::move(order);
   }
@@ -407,6 +432,7 @@ class NodeBuilder {
   const ComputeDag& dag_;
   const std::vector<char>& external_;
   ExtractedNode node_;
+  std::map<std::pair<int, int>, int> inputs_;  ///< positions by stage and output
   std::unordered_map<int, Ref<const Operation>> copies_;
 };
 
@@ -422,14 +448,17 @@ std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const ComputeDag
     if (dag.info(s).precomputable) external[s] = 0;
   }
   // Nodes are made from the outputs backwards. A stage whose readers all prepare it is not a node.
-  std::vector<Tensor> wanted = dag.outputs();
+  std::vector<std::vector<Tensor>> wanted(static_cast<size_t>(dag.size()));  // by stage
+  const auto want = [&](const Tensor& t) {
+    std::vector<Tensor>& known = wanted[static_cast<size_t>(dag.index_of(t.op()))];
+    if (std::none_of(known.begin(), known.end(), [&](const Tensor& w) { return w.same_as(t); }))
+      known.push_back(t);
+  };
+  for (const Tensor& t : dag.outputs()) want(t);
   std::vector<ExtractedNode> nodes;
   for (int output_stage = dag.size() - 1; output_stage >= 0; --output_stage) {
     if (!cuts[output_stage]) continue;
-    std::vector<Tensor> outputs;
-    for (const Tensor& t : wanted) {
-      if (dag.index_of(t.op()) == output_stage) outputs.push_back(t);
-    }
+    std::vector<Tensor> outputs = wanted[static_cast<size_t>(output_stage)];
     if (outputs.empty()) continue;
     std::sort(outputs.begin(), outputs.end(),
               [](const Tensor& a, const Tensor& b) { return a.index() < b.index(); });
@@ -440,11 +469,7 @@ std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const ComputeDag
       nodes.push_back(NodeBuilder(dag, external).build(output_stage, outputs));
       inputs = nodes.back().inputs;
     }
-    for (const Tensor& t : inputs) {
-      const bool known =
-          std::any_of(wanted.begin(), wanted.end(), [&](const Tensor& w) { return w.same_as(t); });
-      if (!known) wanted.push_back(t);
-    }
+    for (const Tensor& t : inputs) want(t);
   }
   std::reverse(nodes.begin(), nodes.end());
   return nodes;

@@ -19,11 +19,20 @@
 
 #include "heddle/dag/attention.h"
 #include "heddle/schedule/template.h"
+#include "ir/depth.h"
 #include "schedule/image_chain.h"
 #include "schedule/row_chain.h"
 
 namespace heddle {
 namespace {
+
+// The levels of the deepest body of `op`.
+int height_of(const Operation& op) {
+  int height = 0;
+  for (const Expr& body : op.bodies())
+    height = std::max(height, height_up_to(body, kDeepestExpression));
+  return height;
+}
 
 class Planner {
  public:
@@ -36,6 +45,7 @@ class Planner {
         group_of_(dag.size()),
         inlined_(dag.size(), 0),
         copies_(dag.size(), 1),
+        levels_(dag.size(), 0),
         chain_of_(dag.size(), -1) {
     if (target && target->is_cuda()) find_attentions(*target);
   }
@@ -77,6 +87,9 @@ class Planner {
     if (feeds_attentions(info) || (attention_operands_.count(s) && info.flops_per_point > 0))
       return open(s);
     bool inline_it = inlinable(s, info);
+    // A chain that became one expression would be deeper than what walks expressions allows.
+    levels_[s] = levels_below(info) + height_of(dag_.stage(s));
+    if (inline_it && levels_below(info) > 0 && levels_[s] > kMostLevels) return open(s);
     // If the stage were inlined or computed with its readers, each call would compute it. A stage
     // that only changes indices costs nothing where it is read, and packing includes it.
     if (info.precomputable && (info.flops_per_point > 0 || !inline_it || read_by_strides(s)))
@@ -101,6 +114,15 @@ class Planner {
     if (!reduction) g.tunable.push_back(s);
     if (in_chain(s, g)) g.chain.push_back(s);
     group_of_[s] = groups;
+  }
+
+  // The levels of the expressions around the reads of a stage, where its readers are inlined.
+  int levels_below(const StageInfo& info) const {
+    int levels = 0;
+    for (const int c : info.consumers) {
+      if (inlined_[c]) levels = std::max(levels, levels_[c]);
+    }
+    return levels;
   }
 
   // Whether several attentions read a stage that computes something, such as the mask of all layers
@@ -450,6 +472,7 @@ class Planner {
   std::vector<std::set<int>> group_of_;
   std::vector<char> inlined_;
   std::vector<double> copies_;
+  std::vector<int> levels_;           ///< of the expression that inlining makes, down to this stage
   std::map<int, RowChain> chains_;    // keyed by the anchor
   std::map<int, ImageChain> images_;  // likewise
   std::vector<int> chain_of_;         // for each stage, the weighted sum of its attention
@@ -460,6 +483,7 @@ class Planner {
   // Limits of attention in one kernel: the head size that registers hold, and the blocks along z.
   static constexpr int64_t kMostHeadSize = 256, kMostBatches = 65535;
   static constexpr int64_t kMaxCopies = 16;
+  static constexpr int kMostLevels = 512;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "schedule/product_part.h"
 
 #include <algorithm>
+#include <set>
 
 namespace heddle {
 namespace {
@@ -22,7 +23,11 @@ ProductPart product_part(const ComputeDag& dag, int product,
   const auto holds = [&](int s) {
     return std::find(stages.begin(), stages.end(), s) != stages.end();
   };
-  for (int s = product + 1; s < dag.size(); ++s) {
+  const std::vector<int>& first = dag.info(product).consumers;
+  std::set<int> readers(first.begin(), first.end());
+  while (!readers.empty()) {
+    const int s = *readers.begin();
+    readers.erase(readers.begin());
     const std::vector<int>& reads = dag.info(s).producers;
     const bool follows = inside(s) && !dag.stage(s).is_reduction() &&
                          std::any_of(reads.begin(), reads.end(), holds) &&
@@ -31,6 +36,7 @@ ProductPart product_part(const ComputeDag& dag, int product,
                          });
     if (!follows) continue;
     stages.push_back(s);
+    readers.insert(dag.info(s).consumers.begin(), dag.info(s).consumers.end());
     const bool closed = std::all_of(stages.begin(), stages.end() - 1, [&](int m) {
       const std::vector<int>& readers = dag.info(m).consumers;
       return std::all_of(readers.begin(), readers.end(), holds);

@@ -48,6 +48,10 @@ constexpr int64_t kLeastTiles = 4;
 // of 2.3 times L2 took as long as the products apart, and of nine times L2 1.09 as long.
 constexpr int64_t kMostShared = 4;
 
+// Stages before the output stage that a chain may reach back to. Long chains of products share more
+// than any cache holds, and each of thousands of products asks.
+constexpr int kMostStages = 1024;
+
 }  // namespace
 
 RowChain::RowChain(const ComputeDag& dag, const Target& target, int anchor, int output_stage,
@@ -55,22 +59,22 @@ RowChain::RowChain(const ComputeDag& dag, const Target& target, int anchor, int 
     : dag_(dag),
       main_(anchor),
       output_stage_(output_stage),
+      first_(std::max(0, std::min(anchor, output_stage) - kMostStages)),
       rows_(dag.stage(anchor).axes().size()),
-      has_rows_(static_cast<size_t>(output_stage) + 1) {
+      has_rows_(static_cast<size_t>(output_stage - first_) + 1) {
   const auto& axes = dag.stage(anchor).axes();
   if (rows_ < 2 || dag.stage(output_stage).axes().size() != rows_) return;
   --rows_;
   if (axes[rows_ - 1].extent() < kLeastExtent || axes[rows_].extent() < kLeastExtent) return;
-  has_rows_[static_cast<size_t>(output_stage)] = 1;
-  for (int s = output_stage - 1; s >= 0; --s)
-    has_rows_[static_cast<size_t>(s)] =
+  has_rows_[static_cast<size_t>(output_stage - first_)] = 1;
+  for (int s = output_stage - 1; s >= first_; --s)
+    has_rows_[static_cast<size_t>(s - first_)] =
         (stored.empty() || stored[static_cast<size_t>(s)] == 0) && has_rows(s) ? 1 : 0;
   int64_t lead = 1, row_bytes = 0, shared = shared_bytes(anchor);
   for (size_t d = 0; d < rows_; ++d) lead *= axes[d].extent();
   bool product = false, row_reduction = false;
-  for (int s = 0; s < anchor; ++s) {
-    if (dag.info(s).stage_class == StageClass::Placeholder || !has_rows_[static_cast<size_t>(s)])
-      continue;
+  for (int s = first_; s < anchor; ++s) {
+    if (dag.info(s).stage_class == StageClass::Placeholder || !rows_known(s)) continue;
     row_bytes =
         std::max(row_bytes, dag.info(s).points / lead * dag.stage(s).output(0).dtype().bytes());
     row_reduction |= dag.info(s).stage_class == StageClass::SimpleReduction;
@@ -102,7 +106,7 @@ RowChain::RowChain(const ComputeDag& dag, const Target& target, int anchor, int 
 // Where two products meet (a gate and what it multiplies), the later one computes the stages after
 // both.
 void RowChain::find_products() {
-  for (int s = main_ - 1; s >= 0; --s) {
+  for (int s = main_ - 1; s >= first_; --s) {
     if (!takes(s) || dag_.info(s).stage_class != StageClass::ComplexReduction) continue;
     products_.push_back(product_part(
         dag_, s, [&](int other) { return takes(other) && part_of(other) == nullptr; }));
@@ -126,10 +130,8 @@ bool RowChain::has_rows(int s) const {
   for (size_t d = 0; d < rows_; ++d) {
     if (own[d].extent() != axes[d].extent()) return false;
   }
-  return std::all_of(info.consumers.begin(), info.consumers.end(), [&](int c) {
-    return c <= output_stage_ && has_rows_[static_cast<size_t>(c)] &&
-           reads_own_rows(dag_, s, c, rows_);
-  });
+  return std::all_of(info.consumers.begin(), info.consumers.end(),
+                     [&](int c) { return rows_known(c) && reads_own_rows(dag_, s, c, rows_); });
 }
 
 int64_t RowChain::shared_bytes(int s) const {

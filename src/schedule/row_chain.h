@@ -30,20 +30,25 @@ class RowChain {
   /// `stored` marks stages that are stored whole, and so belong to no chain; it may be empty.
   RowChain(const ComputeDag& dag, const Target& target, int anchor, int output_stage, Chains which,
            const std::vector<char>& stored = {});
-  bool takes(int s) const { return taken_ && s < main_ && has_rows_[static_cast<size_t>(s)]; }
+  bool takes(int s) const { return taken_ && s < main_ && rows_known(s); }
   /// The product, with the stages after it, that stage `s` of the chain belongs to; else null.
   const StageGroup::Part* part_of(int s) const;
 
  private:
   bool has_rows(int s) const;
+  /// Whether has_rows() was found to hold for `s`, which is one of the stages that were looked at.
+  bool rows_known(int s) const {
+    return s >= first_ && s <= output_stage_ && has_rows_[static_cast<size_t>(s - first_)] != 0;
+  }
   void find_products();
   /// Bytes of all operands that `s` reads with other rows than its own, for one batch.
   int64_t shared_bytes(int s) const;
 
   const ComputeDag& dag_;
   int main_, output_stage_;
+  int first_;                   ///< the first stage that is looked at
   size_t rows_;                 ///< leading axes that are rows: all but the last
-  std::vector<char> has_rows_;  ///< one for each stage up to the output stage
+  std::vector<char> has_rows_;  ///< one for each stage from the first to the output stage
   std::vector<ProductPart> products_;
   bool taken_ = false;
 };

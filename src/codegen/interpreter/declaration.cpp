@@ -14,10 +14,27 @@ using namespace interp;
 /// The operations that `outputs` need, producers first, each once.
 class StageOrder {
  public:
-  void add(const Operation* op) {
-    if (!seen_.insert(op).second) return;
-    for (const Tensor& input : op->inputs()) add(input.op());
-    order_.push_back(op);
+  void add(const Operation* last) {
+    // Each with the inputs that are still to be added.
+    std::vector<std::pair<const Operation*, std::vector<Tensor>>> open;
+    const auto enter = [&](const Operation* op) {
+      if (!seen_.insert(op).second) return;
+      std::vector<Tensor> inputs = op->inputs();
+      std::reverse(inputs.begin(), inputs.end());
+      open.emplace_back(op, std::move(inputs));
+    };
+    enter(last);
+    while (!open.empty()) {
+      auto& [op, inputs] = open.back();
+      if (inputs.empty()) {
+        order_.push_back(op);
+        open.pop_back();
+        continue;
+      }
+      const Operation* input = inputs.back().op();  // which `op` keeps alive
+      inputs.pop_back();
+      enter(input);
+    }
   }
   const std::vector<const Operation*>& order() const { return order_; }
 

@@ -20,17 +20,27 @@ bool follows(const ComputeDag& dag, int reader, int s) {
   });
 }
 
-std::vector<int> chain_to(const ComputeDag& dag, int s) {
-  if (!is_private(dag, s)) return {};
+namespace {
+
+/// chain_to, for chains of up to `most` stages.
+std::vector<int> short_chain_to(const ComputeDag& dag, int s, int most) {
+  if (most == 0 || !is_private(dag, s)) return {};
   if (dag.info(s).stage_class == StageClass::ComplexReduction) return {s};
   for (const int p : dag.info(s).producers) {
     if (!follows(dag, s, p)) continue;
-    std::vector<int> chain = chain_to(dag, p);
+    std::vector<int> chain = short_chain_to(dag, p, most - 1);
     if (chain.empty()) continue;
     chain.push_back(s);
     return chain;
   }
   return {};
+}
+
+}  // namespace
+
+std::vector<int> chain_to(const ComputeDag& dag, int s) {
+  constexpr int kMostStages = 128;
+  return short_chain_to(dag, s, kMostStages);
 }
 
 }  // namespace heddle::network

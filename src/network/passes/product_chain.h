@@ -14,7 +14,7 @@ bool is_private(const ComputeDag& dag, int s);
 bool follows(const ComputeDag& dag, int reader, int s);
 
 /// The stages from a product (or convolution) to `s`, each private and following the one before;
-/// empty where there is no such product.
+/// empty where there is no such product, or none within 128 stages.
 std::vector<int> chain_to(const ComputeDag& dag, int s);
 
 }  // namespace heddle::network
