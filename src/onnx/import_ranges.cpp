@@ -89,7 +89,7 @@ class RangeImporter {
       for (const auto& [name, range] : ranges_)
         sizes +=
             (sizes.empty() ? "" : ", ") + name + " = " + std::to_string(options_.dims.at(name));
-      throw Error(e.kind, "with " + sizes + ": " + e.message, e.where, e.help);
+      throw Error(e.kind, "for example at " + sizes + ": " + e.message, e.where, e.help);
     }
     here.outputs = here.largest.outputs;
     for (const auto* list : {&here.largest.inputs, &here.largest.constants}) {
