@@ -2,6 +2,8 @@
 # Makes a bundle of programs that runs on another x86-64 Linux machine: the programs, stripped, and all
 # the shared libraries that they need, the C library and its loader too. Of the other machine's it
 # uses the NVIDIA driver and NVRTC (found there: the CUDA toolkit or a Python wheel; HEDDLE_NVRTC).
+# With libheddle.so come the program of its workers, which tuning starts, and the runtime that exported
+# networks are linked with (the other machine's c++ links them).
 #
 #   scripts/bundle.sh [options] FOLDER PROGRAM|LIBRARY...
 #     --tar FILE     also pack it, with xz at preset 3 and its filter for x86 code
@@ -15,7 +17,7 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-usage() { sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '2,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 fail() { echo "bundle.sh: $*" >&2; exit 1; }
 
 tar_file='' tophub=no nvrtc='' extra=()
@@ -65,26 +67,12 @@ needs() {
     <<< "$report"
 }
 
-add_library() {  # name path
-  is_driver "$1" && return 0
-  local folder=lib
-  is_glibc "$1" && folder=glibc
-  [[ -e $out/$folder/$1 ]] && return 0
-  cp -L "$2" "$out/$folder/$1"
-  chmod 755 "$out/$folder/$1"
-  # The loader is not stripped, because debuggers and the loader itself look for its symbols.
-  [[ $folder == glibc ]] || strip --strip-unneeded "$out/$folder/$1"
-}
-add_needs() { while read -r name path; do add_library "$name" "$path"; done < <(needs "$1"); }
-
-for file in "$@"; do
-  name=$(basename "$file")
-  if [[ $name == *.so || $name == *.so.* ]]; then
-    add_library "$name" "$file"
-  else
-    cp -L "$file" "$out/libexec/$name"
-    strip "$out/libexec/$name"
-    cat > "$out/bin/$name" <<'WRAPPER'
+add_program() {  # path
+  local name
+  name=$(basename "$1")
+  cp -L "$1" "$out/libexec/$name"
+  strip "$out/libexec/$name"
+  cat > "$out/bin/$name" <<'WRAPPER'
 #!/bin/sh
 # Starts the program with the bundle's own loader and libraries. What is not in the bundle (the driver,
 # NVRTC) is looked for where machines with a GPU have it.
@@ -96,7 +84,41 @@ unset LD_LIBRARY_PATH
 exec "$here/glibc/ld-linux-x86-64.so.2" --argv0 "$0" --library-path "$path" \
   "$here/libexec/${self##*/}" "$@"
 WRAPPER
-    chmod 755 "$out/bin/$name"
+  chmod 755 "$out/bin/$name"
+}
+
+# What libheddle.so looks for beside itself: in a build folder or an installation.
+add_companions() {  # its path
+  local folder worker
+  folder=$(dirname "$(readlink -f "$1")")
+  [[ -f $folder/libheddle_runtime.a ]] || fail "'$folder' has no libheddle_runtime.a"
+  cp "$folder/libheddle_runtime.a" "$out/lib/"
+  strip --strip-debug "$out/lib/libheddle_runtime.a"
+  for worker in "$folder"/{.,../bin,../libexec/heddle,../../libexec/heddle}/heddle-worker; do
+    if [[ -f $worker ]]; then add_program "$worker"; return; fi
+  done
+  fail "there is no heddle-worker for '$1'"
+}
+
+add_library() {  # name path
+  is_driver "$1" && return 0
+  local folder=lib
+  is_glibc "$1" && folder=glibc
+  [[ -e $out/$folder/$1 ]] && return 0
+  cp -L "$2" "$out/$folder/$1"
+  chmod 755 "$out/$folder/$1"
+  # The loader is not stripped, because debuggers and the loader itself look for its symbols.
+  [[ $folder == glibc ]] || strip --strip-unneeded "$out/$folder/$1"
+  if [[ $1 == libheddle.so* ]]; then add_companions "$2"; fi
+}
+add_needs() { while read -r name path; do add_library "$name" "$path"; done < <(needs "$1"); }
+
+for file in "$@"; do
+  name=$(basename "$file")
+  if [[ $name == *.so || $name == *.so.* ]]; then
+    add_library "$name" "$file"
+  else
+    add_program "$file"
   fi
   add_needs "$file"
 done

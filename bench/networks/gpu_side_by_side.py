@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times networks on an NVIDIA GPU by Heddle and PyTorch, in turns in one process.
 
-    gpu_side_by_side.py resnet50 mobilenet_v2 bert [--batch 1,32] [--precision f32,f16]
+    gpu_side_by_side.py resnet50 mobilenet_v2 bert [--batch 1,32] [--dtype f32,f16]
                         [--compiled] [--seconds 2] [--heddle build/bin/heddle] [--target cuda]
                         [--passes=LIST] [--json results.json]
 
@@ -184,7 +184,7 @@ def parse():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="+")
     parser.add_argument("--batch", type=lambda t: [int(n) for n in t.split(",")], default=[1, 32])
-    parser.add_argument("--precision", type=lambda t: t.split(","), default=["f32", "f16"])
+    parser.add_argument("--dtype", dest="precision", type=lambda t: t.split(","), default=["f32", "f16"])
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--heddle", default="build/bin/heddle")
     parser.add_argument("--target", default="cuda")

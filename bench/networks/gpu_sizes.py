@@ -2,7 +2,7 @@
 """Times a model over a range of lengths on an NVIDIA GPU: one library of Heddle's for all lengths
 beside libraries for one length each, one CUDA graph a call, and PyTorch as a CUDA graph.
 
-    gpu_sizes.py bert [--range 1..512] [--sizes 24,128,300,512] [--right 1,2,63,65] [--precision f16]
+    gpu_sizes.py bert [--range 1..512] [--sizes 24,128,300,512] [--right 1,2,63,65] [--dtype f16]
                  [--tune 40] [--seconds 1] [--heddle build/bin/heddle] [--target cuda] [--no-torch]
 
 The models are those of export_models.py that take words, with random weights. --tune: "raced" is the
@@ -124,7 +124,7 @@ def parse():
     parser.add_argument("--range", default="1..512")
     parser.add_argument("--sizes", type=numbers, default=[24, 128, 300, 512])
     parser.add_argument("--right", type=numbers, default=[1, 2, 63, 65])
-    parser.add_argument("--precision", choices=sorted(TOLERANCE), default="f16")
+    parser.add_argument("--dtype", dest="precision", choices=sorted(TOLERANCE), default="f16")
     parser.add_argument("--tune", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--heddle", default="build/bin/heddle")

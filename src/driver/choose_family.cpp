@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "driver/build_in_threads.h"
@@ -41,7 +42,7 @@ class FamilyChooser {
   FamilyResult run() {
     add_candidates();
     build_candidates();
-    if (candidates_.empty()) throw_user_error(refused_);
+    if (candidates_.empty()) throw refused_.value();
     const std::vector<FamilyPoint> points = family::race_points(dims_, options_);
     std::vector<family::Raced> raced;
     for (const FamilyPoint& p : points) raced.push_back(race(p, points.size()));
@@ -102,7 +103,8 @@ class FamilyChooser {
       others = options_.choose(at);
     } catch (const Error& e) {
       if (e.kind != ErrorKind::User) throw;
-      say("tuning failed, and the static choices remain: " + e.message);
+      problems_.push_back("tuning failed, and the static choices remain: " + e.message);
+      say(problems_.back());
       return;
     }
     if (others.size() != points.size())
@@ -154,8 +156,8 @@ class FamilyChooser {
       add();
     } catch (const Error& e) {
       if (e.kind != ErrorKind::User) throw;
-      refused_ = "chosen at " + name_of(p) + ": " + e.message;
-      say(refused_);
+      refused_.emplace(e.kind, "chosen at " + name_of(p) + ": " + e.message, e.where, e.help);
+      say(refused_->message);
     }
   }
 
@@ -269,6 +271,7 @@ class FamilyChooser {
       kernels.push_back({one.variant.name, one.kernel});
     }
     kept.result.kernel = FamilyKernel(std::move(kernels), kept.result.tree);
+    kept.result.problems = std::move(problems_);
     return std::move(kept.result);
   }
 
@@ -279,7 +282,8 @@ class FamilyChooser {
   std::vector<Candidate> candidates_;
   std::map<std::string, ComputeDag> graphs_;  ///< by the name of the alternative
   std::vector<std::string> steps_;            ///< steps of the candidates
-  std::string refused_;                       ///< why the last schedule was refused
+  std::optional<Error> refused_;              ///< why the last schedule was refused
+  std::vector<std::string> problems_;         ///< of the result
 };
 
 }  // namespace

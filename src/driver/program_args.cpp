@@ -7,6 +7,7 @@
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "schedule/schedule_state.h"
+#include "target/check_target.h"
 
 namespace heddle {
 namespace {
@@ -21,7 +22,7 @@ bool same_code(const Target& a, const Target& b) {
 }
 
 void check_asked(const Target& own, const Target& asked) {
-  check_kind(asked);
+  internal::check_target(asked);
   if (same_code(own, asked)) return;
   throw_user_error("the schedule is for '" + to_string(own) + "', and BuildOptions::target is '" +
                        to_string(asked) + "'",

@@ -28,12 +28,24 @@ std::string host_architecture() {
 #endif
 }
 
+/// A file's name has at most 255 bytes, and the names of the files are longer.
+constexpr size_t kLongestName = 200;
+
 void check(const ExportRequest& request) {
+  if (request.name.size() > kLongestName)
+    throw_user_error("the name of an exported network has " + std::to_string(request.name.size()) +
+                         " characters: '" + request.name.substr(0, 40) + "...'",
+                     {}, "its files are named after it: at most " + std::to_string(kLongestName));
   if (!is_identifier(request.name)) {
     throw_user_error(
         "'" + request.name + "' cannot be the name of an exported network", {},
         "its functions are named after it: a letter, then letters, digits and underscores");
   }
+  if (request.arg_names.size() != request.args.size())
+    throw_user_error("there are " + std::to_string(request.arg_names.size()) +
+                         " names for the arguments of an exported network, and it has " +
+                         std::to_string(request.args.size()),
+                     {}, "name each input and output in the order of the arguments, or none");
   check_tensors(ComputeDag(request.network.outputs()), request.args);
   check_schedules(request.network.tasks(), request.schedules);
   const Target& target = request.target();
@@ -49,9 +61,12 @@ ExportedNetwork move_to(const std::string& folder, const ExportScratch& scratch,
   out.library = folder + "/lib" + made.name + ".so";
   out.header = folder + "/" + made.name + ".h";
   out.weights = folder + "/" + made.name + ".weights";
-  std::filesystem::rename(scratch.file("weights"), out.weights);
-  std::filesystem::rename(scratch.file("header"), out.header);
-  std::filesystem::rename(scratch.file("library"), out.library);
+  for (const auto& [name, path] :
+       {std::pair{"weights", out.weights}, {"header", out.header}, {"library", out.library}}) {
+    std::error_code error;
+    std::filesystem::rename(scratch.file(name), path, error);
+    if (error) throw_user_error("cannot write '" + path + "': " + error.message());
+  }
   out.library_bytes = static_cast<int64_t>(std::filesystem::file_size(out.library));
   out.weights_bytes = made.weights_bytes;
   out.arena_bytes = made.arena_bytes;
@@ -67,7 +82,10 @@ ExportedNetwork export_network(const Network& network, const std::vector<Tensor>
   network::ExportRequest request{
       network, args,
       options.schedules.empty() ? network::static_schedules(network.tasks()) : options.schedules,
-      options.name};
+      options.name, options.arg_names};
+  if (request.arg_names.empty()) {
+    for (const Tensor& t : args) request.arg_names.push_back(t.name());
+  }
   network::check(request);
   request.variants = !options.kernels.empty() ? network::variants_of(network, options.kernels)
                      : options.schedules.empty()

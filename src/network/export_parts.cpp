@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "driver/program_args.h"
@@ -42,16 +44,18 @@ std::vector<Tensor> constants_of(const Network& network, const std::vector<Tenso
 }
 
 /// The size as an extent of the first argument that has it alone.
-ExportedSize exported_size(const Var& size, const std::vector<Tensor>& args) {
-  for (const Tensor& t : args) {
+ExportedSize exported_size(const Var& size, const ExportRequest& request) {
+  for (size_t a = 0; a < request.args.size(); ++a) {
+    const Tensor& t = request.args[a];
     for (size_t d = 0; d < t.shape().size(); ++d) {
       const std::optional<ScaledSize> s = as_scaled_size(t.shape()[d]);
       if (!s || !s->size.same_as(size)) continue;
-      ExportedSize made{.name = size->name,
-                        .extent = "dimension " + std::to_string(d) + " of '" + t.name() + "'",
-                        .lo = size->size->lo * s->factor,
-                        .hi = size->size->hi * s->factor,
-                        .multiple = s->factor};
+      ExportedSize made{
+          .name = size->name,
+          .extent = "dimension " + std::to_string(d) + " of '" + request.arg_names[a] + "'",
+          .lo = size->size->lo * s->factor,
+          .hi = size->size->hi * s->factor,
+          .multiple = s->factor};
       // A dimension of multiples of 8 is called "n/8".
       const std::string suffix = "/" + std::to_string(s->factor);
       const size_t at = made.name.rfind(suffix);
@@ -67,9 +71,12 @@ ExportedSize exported_size(const Var& size, const std::vector<Tensor>& args) {
 }  // namespace
 
 ExportScratch::ExportScratch(const std::string& folder) {
-  std::string pattern = folder + "/.heddle-export-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr)
-    throw_runtime_error("cannot write in the folder '" + folder + "'");
+  std::error_code error;
+  std::string pattern =
+      (std::filesystem::absolute(folder, error) / ".heddle-export-XXXXXX").string();
+  if (error || ::mkdtemp(pattern.data()) == nullptr)
+    throw_user_error("cannot write in the folder '" + folder + "': " + std::strerror(errno), {},
+                     "name one that is there, or that can be made");
   path_ = pattern;
 }
 
@@ -110,13 +117,14 @@ ExportedInterface interface_of(const ExportRequest& request) {
   interface.name = request.name;
   interface.target = to_string(request.target());
   const std::vector<Var>& sizes = request.network.sizes();
-  for (const Tensor& t : request.args) {
-    KernelArg arg{.name = t.name(), .dtype = t.dtype(), .shape = largest_extents(t)};
+  for (size_t a = 0; a < request.args.size(); ++a) {
+    const Tensor& t = request.args[a];
+    KernelArg arg{.name = request.arg_names[a], .dtype = t.dtype(), .shape = largest_extents(t)};
     arg.output = is_output(t);
     arg.symbolic = symbolic_extents(t.shape(), sizes);
     (arg.output ? interface.outputs : interface.inputs).push_back(std::move(arg));
   }
-  for (const Var& size : sizes) interface.sizes.push_back(exported_size(size, request.args));
+  for (const Var& size : sizes) interface.sizes.push_back(exported_size(size, request));
   return interface;
 }
 

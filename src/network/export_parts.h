@@ -18,13 +18,15 @@ struct ExportRequest {
   std::vector<Tensor> args;         ///< inputs and outputs in call order
   std::vector<Schedule> schedules;  ///< one for each task
   std::string name;
+  std::vector<std::string> arg_names;  ///< one for each argument
   /// The kernels of each task, compiled from its schedules.
   std::vector<TaskVariants> variants = {};
 
   const Target& target() const { return schedules[0].target(); }
 };
 
-/// A folder for intermediate files within the target folder. It is removed at the end.
+/// A folder for intermediate files within the target folder. It is removed at the end. Its path is
+/// absolute, so that no program takes it for an option.
 class ExportScratch {
  public:
   explicit ExportScratch(const std::string& folder);

@@ -6,11 +6,11 @@
 namespace heddle::network {
 namespace {
 
-/// `text` for use in a comment, without characters that could end the comment.
+/// `text` for use in a comment, without the star that could end the comment.
 std::string plain(const std::string& text) {
   std::string out;
   for (const char c : text) {
-    if (c != '*' && c != '/' && c != '\\' && std::isprint(static_cast<unsigned char>(c))) out += c;
+    if (c != '*' && c != '\\' && std::isprint(static_cast<unsigned char>(c))) out += c;
   }
   return out;
 }

@@ -22,9 +22,12 @@ std::string runtime_archive() {
   const std::filesystem::path library = internal::this_library().value_or("");
   const std::filesystem::path archive = library.parent_path() / "libheddle_runtime.a";
   if (std::filesystem::is_regular_file(archive)) return archive.string();
+  const std::filesystem::path build = library.parent_path().parent_path();
   throw_runtime_error(
       "the runtime that exported networks are linked with is not at " + archive.string(), {},
-      "build the target heddle_rt, or install Heddle again");
+      std::filesystem::is_regular_file(build / "CMakeCache.txt")
+          ? "make it: cmake --build '" + build.string() + "' --target heddle_rt"
+          : "install Heddle again, or put the file of the same version there");
 }
 
 std::string driver() {
@@ -80,7 +83,9 @@ void link_library(const LinkInput& input, const std::string& scratch, const std:
   command.emplace_back("-lmvec");
 #endif
   command.emplace_back("-lm");
-  command.push_back("-Wl,--version-script=" + exports);
+  // -Wl would split the path at its commas.
+  command.emplace_back("-Xlinker");
+  command.push_back("--version-script=" + exports);
   command.emplace_back("-o");
   command.push_back(library);
   const int status = run_program(command, log);

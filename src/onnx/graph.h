@@ -98,7 +98,8 @@ struct ImportNotes {
 
 /// The rest of import_onnx.
 OnnxModel import_model(Model model, const OnnxOptions& options, Where where);
-/// The same where all extents are numbers. `notes` may be null. Messages do not name the file.
+/// The same of a checked model, with its nodes in order, where all extents are numbers. `notes` may
+/// be null. Messages do not name the file.
 OnnxModel import_constant(Model model, const OnnxOptions& options, Where where, ImportNotes* notes);
 /// The same for OnnxOptions::ranges.
 OnnxModel import_ranges(const Model& model, const OnnxOptions& options, Where where);

@@ -29,6 +29,12 @@ std::vector<NDArray> OnnxModel::arrays(const std::vector<NDArray>& input_arrays,
   return all;
 }
 
+std::vector<std::string> OnnxModel::arg_names() const {
+  std::vector<std::string> all = input_names;
+  all.insert(all.end(), output_names.begin(), output_names.end());
+  return all;
+}
+
 bool onnx_available() { return true; }
 
 namespace onnx {
@@ -44,6 +50,68 @@ void add_line(std::string& text, const std::string& line) {
   text += (text.empty() ? "" : "\n    ") + line;
 }
 
+void check_precision(DataType precision) {
+  if (precision != f32 && precision != f16 && precision != bf16)
+    throw_user_error("the precision is " + to_string(precision), {}, "f32, f16 or bf16");
+}
+
+void check_operators(const Graph& graph) {
+  std::string unknown;
+  size_t count = 0;
+  for (const Node& node : graph.nodes) {
+    if (node.domain.empty() && find_operator(node.op) != nullptr) continue;
+    std::string line = node.describe();
+    if (!node.domain.empty()) line += " of domain '" + node.domain + "'";
+    if (++count <= kMostMistakes) add_line(unknown, line);
+  }
+  if (count == 0) return;
+  if (count > kMostMistakes)
+    add_line(unknown, "and " + std::to_string(count - kMostMistakes) + " more");
+  throw_user_error("operators that are not supported:\n    " + unknown, {},
+                   "`heddle onnx --coverage` shows those that are");
+}
+
+/// The name of a dimension: that of the file, or "x:0".
+std::string dim_name(const ValueInfo& info, size_t d) {
+  return info.shape[d].name.empty() ? info.name + ":" + std::to_string(d) : info.shape[d].name;
+}
+
+/// Throws a User error for a name in the options that no input has, then for an input's dimension
+/// that has no extent.
+void check_dims(const Graph& graph, const OnnxOptions& options) {
+  std::vector<std::string> open;
+  std::string missing, missing_at;
+  const auto is_given = [&](const std::string& name) {
+    return options.dims.count(name) > 0 || options.ranges.count(name) > 0;
+  };
+  for (const ValueInfo& info : graph.inputs) {
+    for (size_t d = 0; d < info.shape.size(); ++d) {
+      const bool is_batch = d == 0 && options.batch != 0;
+      if (!is_batch && info.shape[d].extent >= 0) continue;
+      const std::string name = dim_name(info, d);
+      if (std::find(open.begin(), open.end(), name) == open.end()) open.push_back(name);
+      if (is_batch || is_given(name) || !missing.empty()) continue;
+      missing = name;
+      missing_at = "dimension " + std::to_string(d) + " of input '" + info.name + "'";
+    }
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, extent] : options.dims) names.push_back(name);
+  for (const auto& [name, range] : options.ranges) names.push_back(name);
+  for (const std::string& name : names) {
+    if (std::find(open.begin(), open.end(), name) != open.end()) continue;
+    std::string help = did_you_mean(name, open), list;
+    for (const std::string& known : open) list += (list.empty() ? "" : ", ") + known;
+    if (!help.empty()) help += " ";
+    help += list.empty() ? "all of its inputs have fixed extents" : "the open ones are " + list;
+    throw_user_error("no input has a dimension '" + name + "'", {}, help);
+  }
+  if (missing.empty()) return;
+  throw_user_error(missing_at + " is '" + missing + "', which has no extent", {},
+                   "set it: .dims = {{\"" + missing + "\", 1}}, or --dims " + missing +
+                       "=1, or a range: " + missing + "=1..8");
+}
+
 class Importer {
  public:
   Importer(Model model, const OnnxOptions& options, Where where, ImportNotes* notes)
@@ -54,16 +122,10 @@ class Importer {
         notes_(notes) {}
 
   OnnxModel run() {
-    if (precision_ != f32 && precision_ != f16 && precision_ != bf16)
-      throw_user_error("the precision is " + to_string(precision_), {}, "f32, f16 or bf16");
-    inline_functions(model_);
-    check_operators();
-    order_nodes(model_);
     result_.path = model_.path;
     for (auto& [name, array] : model_.graph.initializers)
       values_[name] = pool_.add(std::move(array), name);
     for (const ValueInfo& input : model_.graph.inputs) declare_input(input);
-    check_dims_used();
     for (const Node& node : needed_nodes()) declare(node);
     if (!mistakes_.empty()) throw_user_error(all_mistakes(), where_, batch_hint());
     collect_outputs();
@@ -72,22 +134,6 @@ class Importer {
   }
 
  private:
-  void check_operators() const {
-    std::string unknown;
-    size_t count = 0;
-    for (const Node& node : model_.graph.nodes) {
-      if (node.domain.empty() && find_operator(node.op) != nullptr) continue;
-      std::string line = node.describe();
-      if (!node.domain.empty()) line += " of domain '" + node.domain + "'";
-      if (++count <= kMostMistakes) add_line(unknown, line);
-    }
-    if (count == 0) return;
-    if (count > kMostMistakes)
-      add_line(unknown, "and " + std::to_string(count - kMostMistakes) + " more");
-    throw_user_error("operators that are not supported:\n    " + unknown, {},
-                     "`heddle onnx --coverage` shows those that are");
-  }
-
   void declare_input(const ValueInfo& info) {
     const std::string what = "input '" + info.name + "'";
     if (info.type == 0) throw_user_error(what + " is no tensor, which is not supported");
@@ -97,7 +143,7 @@ class Importer {
       const Dimension& dim = info.shape[d];
       const int64_t extent = d == 0 && options_.batch != 0 ? batch_of(info)
                              : dim.extent >= 0             ? dim.extent
-                                                           : extent_of(info, d);
+                                                           : options_.dims.at(dim_name(info, d));
       if (extent < 1 || extent > (int64_t{1} << 40))
         throw_user_error("dimension " + std::to_string(d) + " of " + what + " has the extent " +
                          std::to_string(extent));
@@ -135,24 +181,10 @@ class Importer {
     return narrow;
   }
 
-  int64_t extent_of(const ValueInfo& info, size_t d) {
-    const std::string by_place = info.name + ":" + std::to_string(d);
-    const std::string& name = info.shape[d].name.empty() ? by_place : info.shape[d].name;
-    dim_names_.push_back(name);
-    const auto given = options_.dims.find(name);
-    if (given != options_.dims.end()) return given->second;
-    throw_user_error("dimension " + std::to_string(d) + " of input '" + info.name + "' is '" +
-                         name + "', which has no extent",
-                     {},
-                     "set it: .dims = {{\"" + name + "\", 1}}, or --dims " + name +
-                         "=1, or a range: " + name + "=1..8");
-  }
-
   // The first dimension, which OnnxOptions::batch may replace.
   int64_t batch_of(const ValueInfo& info) {
     const Dimension& dim = info.shape[0];
-    const std::string name = dim.name.empty() ? info.name + ":0" : dim.name;
-    dim_names_.push_back(name);
+    const std::string name = dim_name(info, 0);
     const auto given = options_.dims.find(name);
     if (given != options_.dims.end() && given->second != options_.batch) {
       throw_user_error("dimension '" + name + "' of input '" + info.name + "' is the batch, " +
@@ -162,14 +194,6 @@ class Importer {
     }
     if (dim.extent >= 0 && dim.extent != options_.batch) exported_batch_ = dim.extent;
     return options_.batch;
-  }
-
-  void check_dims_used() const {
-    for (const auto& [name, extent] : options_.dims) {
-      if (std::find(dim_names_.begin(), dim_names_.end(), name) != dim_names_.end()) continue;
-      throw_user_error("no input has a dimension '" + name + "'", {},
-                       did_you_mean(name, dim_names_));
-    }
   }
 
   // The nodes that the outputs depend on.
@@ -338,7 +362,7 @@ class Importer {
   ConstantPool pool_;
   std::map<const void*, Value> narrow_;  // keyed by the address of the elements of the f32 array
   std::map<std::string, Value> values_;
-  std::vector<std::string> dim_names_, mistakes_;
+  std::vector<std::string> mistakes_;
   int64_t exported_batch_ = -1;  ///< a first dimension that OnnxOptions::batch replaced
   OnnxModel result_;
 };
@@ -353,6 +377,12 @@ OnnxModel import_constant(Model model, const OnnxOptions& options, Where where,
 OnnxModel import_model(Model model, const OnnxOptions& options, Where where) {
   const std::string path = model.path;
   try {
+    // What does not depend on sizes is checked once.
+    check_precision(options.precision);
+    inline_functions(model);
+    check_operators(model.graph);
+    check_dims(model.graph, options);
+    order_nodes(model);
     if (!options.ranges.empty()) return import_ranges(model, options, where);
     return import_constant(std::move(model), options, where, nullptr);
   } catch (const Error& e) {

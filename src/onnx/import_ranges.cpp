@@ -90,7 +90,7 @@ class RangeImporter {
         sizes +=
             (sizes.empty() ? "" : ", ") + name + " = " + std::to_string(options_.dims.at(name));
       const std::string limit = e.kind == ErrorKind::User ? largest_that_works() : "";
-      throw Error(e.kind, "with " + sizes + ": " + e.message, e.where,
+      throw Error(e.kind, "for example at " + sizes + ": " + e.message, e.where,
                   limit.empty() ? e.help : limit);
     }
     here.outputs = here.largest.outputs;

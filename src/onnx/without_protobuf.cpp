@@ -12,6 +12,7 @@ OnnxModel import_onnx(const std::string& path, const OnnxOptions&, Where where) 
 }
 
 std::vector<Tensor> OnnxModel::args() const { return {}; }
+std::vector<std::string> OnnxModel::arg_names() const { return {}; }
 std::vector<NDArray> OnnxModel::arrays(const std::vector<NDArray>&,
                                        const std::vector<NDArray>&) const {
   return {};

@@ -95,21 +95,25 @@ std::vector<Source> sources_of(const Settings& s) {
     if (path != "off") add_sources(path, kNamed, sources);
   }
   const std::string& own = s.option.empty() ? s.log_file : s.option;
-  if (!own.empty()) sources.push_back({own, kOwn});
+  if (own.empty()) return sources;
+  std::error_code error;
+  if (!fs::exists(own, error))
+    throw_user_error((s.option.empty() ? "HEDDLE_LOG_FILE" : "AutoSchedulerOptions::record_log") +
+                         (" names '" + own + "', and there is no such file"),
+                     {}, "tuning makes one (`heddle tune SUBJECT --log " + own + "`); or unset it");
+  sources.push_back({own, kOwn});
   return sources;
 }
 
 std::shared_ptr<const RecordDatabase> read_sources(const std::vector<Source>& sources) {
   auto database = std::make_shared<RecordDatabase>();
   for (const Source& source : sources) {
-    std::error_code error;
-    // The user's log may not exist yet.
-    if (source.rank == kOwn && !fs::exists(source.path, error)) continue;
     try {
       for (const std::string& problem : database->add_file(source.path, source.rank)) {
         HEDDLE_LOG_AT("records", 1, problem);
       }
     } catch (const Error& e) {
+      if (source.rank == kOwn) throw_user_error(e.message, {}, "HEDDLE_LOG_FILE names it");
       HEDDLE_LOG_AT("records", 1, e.message);
     }
   }

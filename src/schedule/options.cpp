@@ -7,6 +7,7 @@
 #include "heddle/schedule/template.h"
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
+#include "target/check_target.h"
 
 namespace heddle {
 namespace {
@@ -119,7 +120,7 @@ AlternativePolicy alternative_policy(const Options& o) {
 }
 
 Target apply_options(const Target& target, const Options& o) {
-  check_kind(target);
+  internal::check_target(target);
   check_numbers(o);
   refuse_idle(o, target.is_cuda());
   Target t = target;

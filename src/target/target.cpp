@@ -4,6 +4,7 @@
 
 #include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
+#include "target/check_target.h"
 #include "target/cpu_table.h"
 #include "target/target_text.h"
 
@@ -89,11 +90,20 @@ Target base_target(const std::string& kind, const CpuRow& row, const std::string
   return target;
 }
 
+/// Whether `word` has only characters that names of CPUs, features and triples have.
+bool is_plain(const std::string& word) {
+  return std::all_of(word.begin(), word.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_.+").find(c) != std::string_view::npos;
+  });
+}
+
 void check_features(const std::string& features, const TargetText& text) {
   for (const std::string& feature : internal::split(features, ',')) {
     if (feature.size() < 2 || (feature[0] != '+' && feature[0] != '-')) {
       text.fail("feature '" + feature + "' in -mattr has no sign", "write +name or -name");
     }
+    if (!is_plain(feature)) text.fail("'" + feature + "' in -mattr is no name of a feature");
   }
 }
 
@@ -144,6 +154,7 @@ Target Target::parse(std::string_view text) {
   if ((target.vector_bytes & (target.vector_bytes - 1)) != 0) {
     parsed.fail("-vector=" + std::to_string(target.vector_bytes) + " is not a power of two");
   }
+  internal::check_target(target);
   return target;
 }
 
@@ -171,9 +182,25 @@ bool Target::dots_bf16() const { return is_x86() && has("avx512bf16") && vector_
 bool Target::prefers_bf16_dots() const { return dots_bf16() && !has("avx512fp16"); }
 
 void check_kind(const Target& target) {
-  if (target.kind == "llvm" || target.is_cuda()) return;
-  throw_user_error("there are no targets of kind '" + target.kind + "'", {},
-                   known_kinds(target.kind));
+  const std::string& kind = target.kind;
+  if (kind == "llvm" || target.is_cuda()) return;
+  throw_user_error("there are no targets of kind '" + kind + "'", {},
+                   kind.find(' ') == std::string::npos
+                       ? known_kinds(kind)
+                       : "Target::parse reads the text form of a target");
+}
+
+void internal::check_target(const Target& target) {
+  check_kind(target);
+  if (target.is_cuda()) return;
+  if (target.mcpu.empty() || !is_plain(target.mcpu))
+    throw_user_error("'" + target.mcpu + "' is no name of a CPU", {},
+                     "name that of the machine, such as haswell or native; known are " +
+                         internal::join(known_cpus()));
+  if (!target.features.empty()) check_features(target.features, {to_string(target), {}});
+  if (!is_plain(target.triple))
+    throw_user_error("'" + target.triple + "' is no triple of a target", {},
+                     "leave it empty, or write one such as aarch64-unknown-linux-gnu");
 }
 
 std::string to_string(const Target& target) {

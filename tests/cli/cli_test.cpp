@@ -72,6 +72,15 @@ TEST(Help, EachCommandHasExamples) {
   EXPECT_THAT(version.out, HasSubstr("heddle "));
 }
 
+TEST(Help, OneOptionSaysTheTypeAndWhatItMeansForAModel) {
+  for (const char* command : {"run", "explain", "export", "profile", "tune"}) {
+    const CommandResult r = heddle_command(std::string(command) + " --help");
+    EXPECT_THAT(r.out, HasSubstr("--dtype")) << command;
+    EXPECT_THAT(r.out, HasSubstr("Of a model f32, f16 or bf16")) << command;
+    EXPECT_THAT(r.out, Not(HasSubstr("--precision"))) << command;
+  }
+}
+
 struct Bad {
   const char* arguments;
   std::vector<const char*> says;
@@ -131,6 +140,9 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"bench --workloads matmuls", {"did you mean 'matmul'?"}},
         Bad{"bench matmul:8x8x8 --json /nowhere/x.json", {"there is no folder /nowhere"}},
         Bad{"bench matmul:8x8x8 --json /tmp", {"it is a folder"}},
+        Bad{"run matmul:8x8x8", {"'matmul:8x8x8' is no model and has no range of sizes"}},
+        Bad{"run net.onnx --precision f16", {"--precision", "heddle run --help"}},
+        Bad{"export matmul:1..8x8x8 -o /proc/none", {"cannot write in the folder '/proc/none'"}},
         Bad{"list conv2", {"did you mean 'conv2d'?"}}));
 
 INSTANTIATE_TEST_SUITE_P(
@@ -147,8 +159,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"tune matmul:8x8x8 --trials 0", {"--trials"}},
         Bad{"tune matmul:8x8x8 --dtype f33", {"did you mean 'f32'?"}},
         Bad{"report", {"there is no log to report", "--picks"}},
-        Bad{"report x.jsonl -o /nowhere/x.html", {"there is no folder /nowhere"}},
-        Bad{"report x.jsonl -o - --calls matmul", {"--calls cannot be 'matmul'", "512=3"}}));
+        Bad{"report /dev/null -o /nowhere/x.html", {"there is no folder /nowhere"}},
+        Bad{"report /dev/null -o - --calls matmul", {"--calls cannot be 'matmul'", "512=3"}}));
 
 }  // namespace
 }  // namespace heddle

@@ -91,17 +91,43 @@ TEST_F(Export, AKernelForAGpuNeedsNoGpu) {
   EXPECT_EQ(kernel.cuda_program()->arch, "sm_90a");
 }
 
-TEST_F(Export, AModelBecomesALibrary) {
+/// What the library calls its only input and output.
+std::string names_in(const std::string& library) {
+  const testing::ExportedLibrary loaded(library, "digits");
+  // The name is the first member of heddle_tensor.
+  using Describe = const char* const*(int);
+  return std::string(*loaded.find<Describe>("digits_input")(0)) + " -> " +
+         *loaded.find<Describe>("digits_output")(0);
+}
+
+TEST_F(Export, AModelBecomesALibraryWithTheNamesOfItsFile) {
   if (!onnx_available()) GTEST_SKIP() << "built without protobuf";
   const std::string model = source_dir() + "/tutorials/data/digits.onnx";
-  const CommandResult r =
-      heddle_command("export " + model + ":batch=2 -o " + folder_ + "/out --threads 1");
-  ASSERT_EQ(r.status, 0) << r.err;
-  EXPECT_THAT(r.out, HasSubstr("digits_open, digits_run, digits_close"));
-  for (const char* file : {"libdigits.so", "digits.h", "digits.weights"}) {
-    EXPECT_THAT(r.out, HasSubstr(file));
-    EXPECT_TRUE(std::filesystem::is_regular_file(folder_ + "/out/" + file)) << file;
+  for (const std::string batch : {"2", "1..4"}) {
+    const CommandResult r = heddle_command("export " + model + ":batch=" + batch + " -o " +
+                                           folder_ + "/out --threads 1");
+    ASSERT_EQ(r.status, 0) << r.err;
+    EXPECT_THAT(r.out, HasSubstr("digits_open, digits_run, digits_close"));
+    for (const char* file : {"libdigits.so", "digits.h", "digits.weights"}) {
+      EXPECT_THAT(r.out, HasSubstr(file));
+      EXPECT_TRUE(std::filesystem::is_regular_file(folder_ + "/out/" + file)) << file;
+    }
+    EXPECT_EQ(names_in(folder_ + "/out/libdigits.so"), "images -> logits");
+    EXPECT_THAT(read_file(folder_ + "/out/digits.h"), HasSubstr("0  logits  f32["));
+    std::filesystem::remove_all(folder_ + "/out");
   }
+}
+
+TEST_F(Export, FoldersMayHaveCommasAndBeginLikeOptions) {
+  const std::string before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_);
+  for (const std::string folder : {"a,b -Wl,c", "@at", "./-x"}) {
+    const CommandResult r =
+        heddle_command("export matmul:1..8x8x8 --threads 1 -o '" + folder + "'");
+    EXPECT_EQ(r.status, 0) << folder << "\n" << r.err;
+    EXPECT_TRUE(std::filesystem::is_regular_file(folder_ + "/" + folder + "/libmatmul.so"));
+  }
+  std::filesystem::current_path(before);
 }
 
 TEST_F(Export, ASubjectWithARangeBecomesALibraryForAllItsSizes) {
@@ -146,6 +172,11 @@ TEST_F(Export, AModelForAGpuBecomesALibrary) {
   EXPECT_THAT(r.out, HasSubstr("digits_run_on_gpu"));
   for (const char* file : {"libdigits.so", "digits.h", "digits.weights"})
     EXPECT_TRUE(std::filesystem::is_regular_file(folder_ + "/out/" + file)) << file;
+  EXPECT_EQ(names_in(folder_ + "/out/libdigits.so"), "images -> logits");
+  const CommandResult range = heddle_command("export " + model + ":batch=1..4 -o " + folder_ +
+                                             "/range --target \"cuda -gpu=a100\"");
+  ASSERT_EQ(range.status, 0) << range.err;
+  EXPECT_EQ(names_in(folder_ + "/range/libdigits.so"), "images -> logits");
   const CommandResult raced = heddle_command("export " + model + ":batch=2 -o " + folder_ +
                                              "/no --variants 2 --target \"cuda -gpu=a100\"");
   EXPECT_EQ(raced.status, 2);

@@ -62,6 +62,31 @@ TEST_F(ModelCommands, RunTakesABatch) {
   EXPECT_EQ(heddle_command("run " + kDigits + " --batch 0").status, 2);
 }
 
+TEST_F(ModelCommands, DimensionsMayStandBehindTheName) {
+  const std::string run = " --time 0 --threads 1";
+  const CommandResult one = heddle_command("run " + kDigits + ":batch=3 --dtype bf16" + run);
+  ASSERT_EQ(one.status, 0) << one.err;
+  EXPECT_THAT(one.out, HasSubstr("images f32[3, 1, 8, 8]"));
+  const CommandResult range = heddle_command("run " + kDigits + ":batch=1..4 --sizes 3" + run);
+  ASSERT_EQ(range.status, 0) << range.err;
+  EXPECT_THAT(range.out, HasSubstr("sizes   batch = 3\n"));
+}
+
+TEST_F(ModelCommands, ADimensionThatTheFileLacksIsNamed) {
+  for (const char* command : {"run", "explain", "profile", "tune", "export"}) {
+    for (const char* dims : {" --dims bach=1", ":bach=1", " --dims bach=1..8"}) {
+      std::string line = std::string(command) + " " + kDigits + dims;
+      if (command == std::string("export")) line += " -o " + folder_ + "/out";
+      if (command == std::string("tune")) line += " --log " + folder_ + "/log.jsonl";
+      const CommandResult r = heddle_command(line);
+      EXPECT_EQ(r.status, 2) << line << r.out;
+      EXPECT_THAT(r.err, HasSubstr("no input has a dimension 'bach'")) << line;
+      EXPECT_THAT(r.err, HasSubstr("did you mean 'batch'?")) << line;
+    }
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
 TEST_F(ModelCommands, ProfileShowsNodesAndTheTasksAsTuningMeasuresThem) {
   const CommandResult r =
       heddle_command("profile " + kDigits + ":batch=2 --threads 1 --time 0.05 --tasks");
@@ -188,7 +213,7 @@ TEST_F(ModelCommands, RunInAnotherPrecisionIsNear) {
   const std::string run = "run " + kDigits + " --dims batch=1 --time 0 --threads 1 --output ";
   const std::string exact = folder_ + "/f32.npy", near = folder_ + "/bf16.npy";
   ASSERT_EQ(heddle_command(run + exact).status, 0);
-  const CommandResult r = heddle_command(run + near + " --precision bf16");
+  const CommandResult r = heddle_command(run + near + " --dtype bf16");
   ASSERT_EQ(r.status, 0) << r.err;
   const double difference = max_abs_diff(NDArray::load(exact), NDArray::load(near));
   EXPECT_GT(difference, 0);
@@ -210,7 +235,7 @@ TEST_F(ModelCommands, MistakesAreExplainedAndNothingIsWritten) {
            {"--dims batch=2 --sizes 2", "no dimension has one"},
            {"--dims batch=2 --input images=" + in, "f32[3, 1, 8, 8]"},
            {"--dims batch=2 --input image=" + in, "images"},
-           {"--dims batch=2 --precision i8", "f32, f16 or bf16"}}) {
+           {"--dims batch=2 --dtype i8", "f32, f16 or bf16"}}) {
     const CommandResult r = heddle_command(run + arguments);
     EXPECT_EQ(r.status, 2) << arguments << r.out;
     EXPECT_THAT(r.err, HasSubstr(part)) << arguments;

@@ -149,6 +149,27 @@ TEST(LlvmTargets, ImpliedFeaturesAreThoseThatLinuxReports) {
 }
 #endif
 
+TEST(LlvmTargets, CpusThatLlvmDoesNotKnowAreRefused) {
+  Buffer out = argument("out", f32, 1);
+  LoweredFunction f{"one", {out}, make_store(out, {Expr(0)}, Expr(1.0f))};
+  Target t = Target::parse(kTargets[1]);
+  for (const auto& [cpu, says, helps] :
+       {std::tuple{"haswel", "LLVM does not know the CPU 'haswel'", "did you mean 'haswell'?"},
+        {"neoverse-n1", "LLVM does not know the CPU 'neoverse-n1' of x86_64", "Target::parse"},
+        {"", "'' is no name of a CPU", "haswell"},
+        {";rm -rf", "';rm -rf' is no name of a CPU", "haswell"}}) {
+    t.mcpu = cpu;
+    try {
+      emit_llvm({f}, t, "o");
+      ADD_FAILURE() << cpu;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind, ErrorKind::User);
+      EXPECT_NE(e.message.find(says), std::string::npos) << e.message;
+      EXPECT_NE(e.help.find(helps), std::string::npos) << e.help;
+    }
+  }
+}
+
 TEST(LlvmTargets, CodeThatCannotRunHereIsNotLoaded) {
   Buffer out = argument("out", f32, 1);
   LoweredFunction f{"one", {out}, make_store(out, {Expr(0)}, Expr(1.0f))};

@@ -232,6 +232,22 @@ TEST_F(ExportNetwork, ProgramsInCAndInPythonUseIt) {
   }
 }
 
+TEST_F(ExportNetwork, ArgumentsHaveTheNamesThatTheCallerGives) {
+  const SmallNetwork net;
+  const std::vector<std::string> names = {"image \"0\" */ int x; /*", "a/b?\?/", "\n\xc3\xa9\\"};
+  const ExportedNetwork written = export_network(Network(net.outputs()), net.args(), folder_,
+                                                 {.name = "small", .arg_names = names});
+  const ExportedLibrary loaded(written.library, "small");
+  using Describe = const char* const*(int);  // the name is the first member of heddle_tensor
+  EXPECT_EQ(*loaded.find<Describe>("small_input")(0), names[0]);
+  EXPECT_EQ(*loaded.find<Describe>("small_output")(0), names[1]);
+  EXPECT_EQ(*loaded.find<Describe>("small_output")(1), names[2]);
+  EXPECT_THAT(read_file(written.header), HasSubstr("0  a/b?"));
+  EXPECT_EQ(shell("'" HEDDLE_TEST_CXX "' -x c -std=c11 -Wall -Wextra -Werror -fsyntax-only '" +
+                  written.header + "'"),
+            0);
+}
+
 // The library needs neither Heddle nor the C++ library where it runs, and exports no other symbols.
 TEST_F(ExportNetwork, NeedsTheSystemsCLibraryAlone) {
   const SmallNetwork net;
@@ -258,6 +274,9 @@ TEST_F(ExportNetwork, MistakesAreToldAndNothingIsWritten) {
   };
   const Network network(net.outputs());
   EXPECT_THAT(message(network, net.args(), {.name = "resnet-50"}), HasSubstr("resnet-50"));
+  EXPECT_THAT(message(network, net.args(), {.name = std::string(5000, 'a')}),
+              HasSubstr("has 5000 characters"));
+  EXPECT_THAT(message(network, net.args(), {.arg_names = {"x"}}), HasSubstr("it has 3"));
   EXPECT_THAT(message(network, {net.image, net.scores}, {}), HasSubstr("missing"));
   const Tensor w = constant_placeholder({4, 4}, f32, "w"), x = placeholder({4, 4}, f32, "x"),
                y = ops::matmul(x, w);

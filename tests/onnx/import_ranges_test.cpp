@@ -113,7 +113,7 @@ TEST(OnnxRanges, SizesThatTheFileRefusesAreNamed) {
   p.initializers = {tensor("b", {7, 1}, ramp(7))};
   p.nodes = {node("rows", "Add", {"x", "b"}, {"y"})};
   const std::string text = error_of_import(p, {.ranges = ranges_of({{"n", 9}})});
-  EXPECT_THAT(text, ::testing::HasSubstr("with n = 9"));
+  EXPECT_THAT(text, ::testing::HasSubstr("for example at n = 9: "));
   EXPECT_THAT(text, ::testing::HasSubstr("node 'rows' (Add)"));
 }
 
@@ -125,6 +125,19 @@ TEST(OnnxRanges, OptionsThatContradictAreRefused) {
               ::testing::HasSubstr("no input has a dimension 'sqe'"));
   EXPECT_THAT(error_of_import(images_model(), {.ranges = ranges_of({{"batch", 1}})}),
               ::testing::HasSubstr("one size only"));
+}
+
+TEST(OnnxRanges, ErrorsThatNoSizeCausesNameNoSize) {
+  ModelParts odd = images_model();
+  odd.nodes[1] = node("odd", "NoSuchOperator", {"c"}, {"r"});
+  const auto ranges = ranges_of({{"batch", 4}});
+  for (const std::string& text :
+       {error_of_import(odd, {.ranges = ranges}),
+        error_of_import(images_model(), {.ranges = ranges_of({{"bach", 4}})}),
+        error_of_import(images_model(), {.ranges = ranges, .precision = i8})}) {
+    EXPECT_THAT(text, ::testing::HasSubstr("m.onnx': "));
+    EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("batch = 4")));
+  }
 }
 
 }  // namespace

@@ -70,7 +70,23 @@ TEST(OnnxImport, DimensionsWithoutExtentAreAskedFor) {
     EXPECT_THAT(e.message, ::testing::HasSubstr("'batch'"));
     EXPECT_THAT(e.help, ::testing::HasSubstr("--dims batch=1"));
   }
-  EXPECT_THROW(import_onnx(path, {.dims = {{"batch", 2}, {"bacth", 3}}}), Error);
+}
+
+TEST(OnnxImport, DimensionsThatTheFileLacksAreNamed) {
+  const ModelFolder folder("dims");
+  const std::string path = folder.write("m.onnx", model_bytes(product_with_bias()));
+  for (const OnnxOptions& options :
+       {OnnxOptions{.dims = {{"bach", 1}}}, OnnxOptions{.dims = {{"batch", 2}, {"bach", 3}}},
+        OnnxOptions{.ranges = {{"bach", dim("bach", 1, 8)}}}}) {
+    try {
+      import_onnx(path, options);
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind, ErrorKind::User);
+      EXPECT_THAT(e.message, ::testing::HasSubstr("no input has a dimension 'bach'"));
+      EXPECT_EQ(e.help, "did you mean 'batch'? the open ones are batch");
+    }
+  }
 }
 
 TEST(OnnxImport, NodesMayComeInAnyOrder) {

@@ -79,8 +79,9 @@ TEST_F(Tophub, TheUsersLogOverridesWhateverItsTimes) {
 
 TEST_F(Tophub, IsReadOnceAndAgainAfterReload) {
   const std::string path = folder_ / "own.jsonl";
+  write(path, "");
   const Variable own("HEDDLE_LOG_FILE", path);
-  EXPECT_EQ(best(), "none");  // not there yet
+  EXPECT_EQ(best(), "none");
   const auto before = tophub();
   log("own.jsonl");
   EXPECT_EQ(tophub(), before);
@@ -88,6 +89,30 @@ TEST_F(Tophub, IsReadOnceAndAgainAfterReload) {
   reload_tophub();
   EXPECT_EQ(best(), "own.jsonl");
   EXPECT_THAT(before->records(), IsEmpty());
+}
+
+TEST_F(Tophub, AUsersLogThatIsNotThereIsAnError) {
+  const std::string path = folder_ / "none.jsonl";
+  const auto expect_refused = [&](const std::string& who) {
+    for (const bool all : {true, false}) {
+      try {
+        all ? (void)tophub() : (void)tophub_files();
+        FAIL() << who;
+      } catch (const Error& e) {
+        EXPECT_EQ(e.kind, ErrorKind::User);
+        EXPECT_EQ(e.message, who + " names '" + path + "', and there is no such file");
+      }
+    }
+  };
+  {
+    const Variable own("HEDDLE_LOG_FILE", path);
+    expect_refused("HEDDLE_LOG_FILE");
+    log("none.jsonl");
+    EXPECT_EQ(best(), "none.jsonl");
+  }
+  ::unlink(path.c_str());
+  const AutoSchedulerOptionsScope scope({.record_log = path});
+  expect_refused("AutoSchedulerOptions::record_log");
 }
 
 TEST_F(Tophub, ModelsAreFoundByKindAndCpu) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/runtime/thread_pool.h"
+#include "heddle/schedule/options.h"
 #include "heddle/support/error.h"
 
 namespace heddle {
@@ -123,9 +124,40 @@ TEST(Target, MistakesAreExplained) {
                            "llvm -vector=24",
                            "llvm -mattr=avx",
                            "llvm -mattr=+",
+                           "llvm -mattr=+avx;rm",
+                           "llvm -mcpu=;rm -rf",
+                           "llvm -mtriple=$(rm)",
                            "llvm -threads=1 -threads=2"}) {
     EXPECT_NE(error_of(text), "no error") << text;
   }
+}
+
+// A target may also be put together by a program.
+TEST(Target, NamesThatNoneCanBeAreRefused) {
+  const auto message = [](const Target& target) {
+    try {
+      (void)apply_options(target, {});
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind, ErrorKind::User);
+      EXPECT_NE(e.help, "");
+      return e.message;
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(message(Target("llvm -mcpu=;rm -rf")),
+            "there are no targets of kind 'llvm -mcpu=;rm -rf'");
+  Target t = Target::parse("llvm -mcpu=haswell");
+  EXPECT_EQ(message(t), "no error");
+  for (const std::string cpu : {"", ";rm", "a b", "haswell\n"}) {
+    t.mcpu = cpu;
+    EXPECT_EQ(message(t), "'" + cpu + "' is no name of a CPU");
+  }
+  t = Target::parse("llvm -mcpu=haswell");
+  t.triple = "x86_64;rm";
+  EXPECT_EQ(message(t), "'x86_64;rm' is no triple of a target");
+  t.triple.clear();
+  t.features = "+avx2,avx";
+  EXPECT_NE(message(t), "no error");
 }
 
 }  // namespace

@@ -79,11 +79,12 @@ std::vector<Schedule> raced_schedules(const ExportOptions& o, const Network& net
   return schedules;
 }
 
-/// Writes a library of the declaration of `outputs`.
+/// Writes a library of the declaration of `outputs`. `arg_names`: as in ExportNetworkOptions.
 int export_library(const ExportOptions& o, const Target& target, const std::string& name,
-                   const std::vector<Tensor>& outputs, const std::vector<Tensor>& args) {
+                   const std::vector<Tensor>& outputs, const std::vector<Tensor>& args,
+                   const std::vector<std::string>& arg_names) {
   const Network network(outputs, target, current_auto_scheduler_options(), parse_passes(o.passes));
-  ExportNetworkOptions options{.name = name};
+  ExportNetworkOptions options{.name = name, .arg_names = arg_names};
   if (o.variants > 1) {
     check_raceable(target);
     options.schedules = raced_schedules(o, network);
@@ -97,14 +98,15 @@ int export_library(const ExportOptions& o, const Target& target, const std::stri
       << (target.is_cuda() ? name + "_run_on_gpu, " : "") << name << "_close\n"
       << "a call needs " << written.arena_bytes << " bytes for what passes between steps\n"
       << "to call it from C, where neither Heddle nor a compiler of kernels is needed any more:\n"
-      << "  cc program.c -I" << o.output << " -L" << o.output << " -l" << name
-      << " -Wl,-rpath,'$ORIGIN'\n";
+      << "  cc program.c -I" << shell_word(o.output) << " -L" << shell_word(o.output) << " -l"
+      << name << " -Wl,-rpath,'$ORIGIN'\n";
   return 0;
 }
 
 int export_model(const ExportOptions& o, const Target& target) {
   const OnnxModel model = import_subject(o.subject, dtype_of(o.dtype));
-  return export_library(o, target, name_of(model.path), model.outputs, model.args());
+  return export_library(o, target, name_of(model.path), model.outputs, model.args(),
+                        model.arg_names());
 }
 
 int export_family(const ExportOptions& o, const Target& target) {
@@ -118,7 +120,7 @@ int export_family(const ExportOptions& o, const Target& target) {
     if (!t.op()->is_placeholder()) outputs.push_back(t);
   }
   return export_library(o, target, name_of(o.subject.substr(0, o.subject.find(':'))), outputs,
-                        f.args);
+                        f.args, {});
 }
 
 /// The file of the kernel's code.
@@ -135,7 +137,8 @@ void print_files(const ExportOptions& o, const Problem& problem, const Target& t
 /// The command that makes a library of the code. The code of a GPU needs none.
 std::string link_line(const ExportOptions& o, const Target& target) {
   if (target.is_cuda()) return "";
-  return "  c++ -shared -o " + o.output + ".so " + o.output + ".o -lmvec -lm\n";
+  return "  c++ -shared -o " + shell_word(o.output + ".so") + " " + shell_word(o.output + ".o") +
+         " -lmvec -lm\n";
 }
 
 int export_variants(const ExportOptions& o, const Problem& problem, const Target& target) {

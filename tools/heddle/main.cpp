@@ -116,9 +116,9 @@ void add_subcommands(CLI::App& app, Requests* r) {
 
 /// Writes the dimensions of models into their subjects.
 void apply_dims(Requests* r) {
-  r->explain.subject = with_dims(r->explain.subject, r->explain.dims);
-  r->exported.subject = with_dims(r->exported.subject, r->exported.dims);
-  r->profile.subject = with_dims(r->profile.subject, r->profile.dims);
+  for (SubjectOptions* o :
+       std::initializer_list<SubjectOptions*>{&r->explain, &r->exported, &r->profile, &r->run})
+    o->subject = with_dims(o->subject, o->dims);
   if (!r->tune.dims.empty() && r->tune.subjects.empty()) {
     throw_user_error("--dims names dimensions of a model, and no model is to be tuned", {},
                      "name one: heddle tune net.onnx --dims batch=4");
@@ -136,7 +136,7 @@ int run_subcommand(const CLI::App& app, const Requests& r, char** argv) {
   if (app.got_subcommand("records")) return run_records(r.records);
   if (app.got_subcommand("heuristic")) return run_heuristic(r.heuristic);
   if (app.got_subcommand("run"))
-    return is_family(r.run.model) ? run_family(r.run) : run_model(r.run);
+    return is_family(r.run.subject) ? run_family(r.run) : run_model(r.run);
   if (app.got_subcommand("picks")) return run_picks(r.picks);
   if (app.got_subcommand("cache")) return run_cache(r.cache);
   if (app.got_subcommand("profile")) return run_profile(r.profile);

@@ -6,36 +6,6 @@
 #include "subjects/arguments.h"
 
 namespace heddle::cli {
-namespace {
-
-void add_passes(CLI::App* c, std::string& passes) {
-  c->add_option("--passes", passes,
-                "Passes over a model's graph to turn off or on, and single choices, such as "
-                "-join_products,channels_last@7x7 (`heddle explain MODEL.onnx` lists them)");
-}
-
-}  // namespace
-
-void add_dims_option(CLI::App* c, std::vector<std::string>& dims) {
-  c->add_option(
-       "--dims", dims,
-       "Extents of the model's open dimensions: batch=1,sequence=128; ranges: sequence=1..128")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-}
-
-void add_range_options(CLI::App* c, std::vector<std::string>& sizes, int& max_kernels) {
-  c->add_option("--sizes", sizes,
-                "Sizes of a range that are expected, with how often: 1*9,17,512; of two ranges: "
-                "8x32*2,64x1 (sizes whose logarithms are evenly spaced, each as often)")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  c->add_option("--max-kernels", max_kernels,
-                "Kernels that a range of sizes may have; of a model, "
-                "each of its nodes (6)")
-      ->check(CLI::Range(1, 64));
-}
-
 void add_list(CLI::App& app, ListOptions& o) {
   CLI::App* c = app.add_subcommand("list", "Show what can be explained and timed");
   c->add_option("name", o.name, "One kind of subject, or one list of workloads, in detail");
@@ -48,36 +18,26 @@ void add_list(CLI::App& app, ListOptions& o) {
 
 void add_explain(CLI::App& app, ExplainOptions& o) {
   CLI::App* c = app.add_subcommand("explain", "Show what Heddle makes of a subject, and why");
-  c->add_option(
-       "subject", o.subject,
-       "Such as matmul:512x512x512; see `heddle list`. Or an ONNX file, of which the nodes "
-       "are shown: net.onnx:batch=1. Or a range of sizes, of which the kernels are shown that "
-       "run at them: matmul:1..2048x768x768")
-      ->required();
-  // An option that may be repeated takes one text each time, because the subject may follow it.
-  c->add_option("--show", o.show,
-                "What to show, repeated or with commas: " + join(explain_parts()) +
-                    " (classes,alternatives,schedule,times)")
-      ->allow_extra_args(false);
+  add_model_options(
+      c, o,
+      "Or an ONNX file, of which the nodes are shown: net.onnx:batch=1. Or a range of sizes, "
+      "of which the kernels are shown that run at them: matmul:1..2048x768x768");
+  repeated(c->add_option("--show", o.show,
+                         "What to show, repeated or with commas: " + join(explain_parts()) +
+                             " (classes,alternatives,schedule,times)"));
   c->add_option("--pass", o.pass, "Show the loops after this pass of lowering; all: after each");
-  c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
-  c->add_option("--threads", o.threads, "Threads to schedule for (all cores)")
-      ->check(CLI::Range(1, 1024));
-  c->add_option("--target", o.target, "Machine to schedule and compile for (llvm -mcpu=native)");
   c->add_flag("--naive", o.naive, "The naive schedule in place of the static choice");
   c->add_flag("--allow-tf32", o.allow_tf32, "Let products of f32 on a GPU round to tf32");
-  add_dims_option(c, o.dims);
-  add_passes(c, o.passes);
   c->add_option("--node", o.node,
                 "Explain this node of a model, by its number in the list of nodes, as a subject is "
                 "explained: with --show and --pass")
       ->check(CLI::Range(0, 1 << 30));
-  add_range_options(c, o.sizes, o.max_kernels);
+  add_race_options(c, o.sizes, o.max_kernels);
   c->add_option("--race", o.race_seconds,
                 "Seconds in which the kernels of a range of sizes race (2); those of a model over "
                 "ranges race only with this option, else those of the records are shown")
       ->check(CLI::PositiveNumber);
-  c->add_flag("--json", o.json, "Print JSON");
+  add_json(c, o.json);
   c->footer(
       "Examples:\n"
       "  heddle explain matmul:512x512x512\n"
@@ -94,19 +54,12 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
 void add_export(CLI::App& app, ExportOptions& o) {
   CLI::App* c =
       app.add_subcommand("export", "Write a kernel as an object file, or a model as a library");
-  c->add_option("subject", o.subject, "Such as matmul:512x512x512, or a file: model.onnx:batch=1")
-      ->required();
+  add_model_options(c, o, "Or an ONNX file: model.onnx:batch=1");
   c->add_option("-o,--output", o.output,
                 "Write PATH.o (PATH.cubin for a GPU), and PATH.json which describes it; of a "
                 "model and of a subject with ranges, the folder to write in")
       ->type_name("PATH")
       ->required();
-  add_dims_option(c, o.dims);
-  c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
-  c->add_option("--threads", o.threads, "Threads to schedule for (all cores)")
-      ->check(CLI::Range(1, 1024));
-  c->add_option("--target", o.target,
-                "Machine to compile for; it may be another one than this (llvm -mcpu=native)");
   c->add_option(
        "--variants", o.variants,
        "Race so many schedules here on random inputs, and export the pick with the others; "
@@ -114,7 +67,6 @@ void add_export(CLI::App& app, ExportOptions& o) {
       ->check(CLI::Range(1, 16));
   c->add_option("--race-time", o.seconds, "Seconds of each race (10)")
       ->check(CLI::Range(0.1, 3600.0));
-  add_passes(c, o.passes);
   c->footer(
       "The schedule is that of the best record (`heddle records why`). Without a record it is the\n"
       "static choice.\n"
@@ -137,16 +89,14 @@ void add_bench(CLI::App& app, BenchOptions& o) {
       "bench",
       "Time subjects beside the naive schedule and other libraries, and check the results");
   c->add_option("subjects", o.subjects, "Such as matmul:512x512x512; see `heddle list`");
-  auto list = [](CLI::Option* option) { return option->delimiter(',')->allow_extra_args(false); };
-  list(c->add_option("--workloads", o.workloads,
-                     "Lists of workloads: matmul, conv, memory, ..., all"));
-  list(c->add_option("--dtype", o.dtypes, "Types of the inputs (f32)"));
-  list(c->add_option("--threads", o.threads, "Numbers of threads (all cores)"))
+  listed(c->add_option("--workloads", o.workloads,
+                       "Lists of workloads: matmul, conv, memory, ..., all"));
+  listed(c->add_option("--dtype", o.dtypes, "Types of the inputs (f32)"));
+  listed(c->add_option("--threads", o.threads, "Numbers of threads (all cores)"))
       ->check(CLI::Range(1, 1024));
-  list(c->add_option("--peers", o.peers,
-                     "openblas, onednn, blis, libxsmm (these four), halide, or none"));
-  c->add_option("--target", o.target,
-                "CPU to schedule and compile for, which must run here (llvm -mcpu=native)");
+  listed(c->add_option("--peers", o.peers,
+                       "openblas, onednn, blis, libxsmm (these four), halide, or none"));
+  add_target(c, o.target);
   c->add_option("--time", o.seconds, "Seconds of timing for each implementation (0.5)")
       ->check(CLI::Range(0.0, 3600.0));
   c->add_flag("--no-naive", o.no_naive, "Leave the naive schedule out");
@@ -155,9 +105,7 @@ void add_bench(CLI::App& app, BenchOptions& o) {
   c->add_option("--naive-limit", o.naive_limit_s,
                 "Leave the naive schedule out where it would take more seconds than this (10)")
       ->check(CLI::Range(0.0, 36000.0));
-  c->add_option("--json", o.json,
-                "Write the results to this file too; -: to standard output, and the tables to "
-                "standard error");
+  add_json(c, o.json);
   c->footer(
       "Times are medians of interleaved rounds in one process. Exit status 1: a result was wrong.\n"
       "Examples:\n"
@@ -170,7 +118,7 @@ void add_bench(CLI::App& app, BenchOptions& o) {
 void add_selftest(CLI::App& app, SelftestOptions& o) {
   CLI::App* c = app.add_subcommand(
       "selftest", "Run random declarations under random schedules, and check every result");
-  c->add_option("--target", o.target, "Machine to schedule and compile for (llvm -mcpu=native)");
+  add_target(c, o.target);
   c->add_flag("--emulate", o.emulate,
               "Run GPU kernels in the emulator, which also finds races and missing barriers");
   c->add_option(
@@ -200,39 +148,27 @@ void add_selftest(CLI::App& app, SelftestOptions& o) {
 
 void add_run(CLI::App& app, RunOptions& o) {
   CLI::App* c = app.add_subcommand("run", "Run an ONNX model or a family of kernels, and time it");
-  c->add_option("model", o.model,
-                "An ONNX file; its weights may be beside it. Or a subject with a range of sizes, "
-                "such as matmul:1..2048x768x768, of which --sizes are run on random arrays")
-      ->required();
-  c->add_option("-i,--input", o.inputs,
-                "NAME=FILE.npy, repeated (random numbers for inputs that are not named)")
-      ->allow_extra_args(false);
-  c->add_option("-o,--output", o.outputs, "Write an output: NAME=FILE.npy, repeated")
-      ->allow_extra_args(false);
-  add_dims_option(c, o.dims);
+  add_model_options(
+      c, o,
+      "An ONNX file: net.onnx:batch=1; its weights may be beside it. Or a subject with a "
+      "range of sizes, such as matmul:1..2048x768x768, of which --sizes are run on random "
+      "arrays");
+  repeated(c->add_option("-i,--input", o.inputs,
+                         "NAME=FILE.npy, repeated (random numbers for inputs that are not named)"));
+  repeated(c->add_option("-o,--output", o.outputs, "Write an output: NAME=FILE.npy, repeated"));
   c->add_option("--batch", o.batch,
                 "The first dimension of every input, in place of what the file says")
       ->check(CLI::Range(1, 1 << 20));
-  c->add_option("--precision", o.precision, "f32, f16 or bf16 in place of the model's f32 (f32)");
-  c->add_option("--threads", o.threads, "Threads of the kernels (all cores)")
-      ->check(CLI::Range(1, 1024));
-  c->add_option("--target", o.target, "Machine to run on (llvm -mcpu=native)");
   c->add_option("--time", o.seconds, "Seconds of timing; 0: none (1)")
       ->check(CLI::Range(0.0, 3600.0));
   c->add_option("--seed", o.seed, "Seed of the random inputs (1)");
-  c->add_option("--sizes", o.sizes,
-                "Sizes of a range to run at: 1,17,512; of two ranges: 8x32,64x1 (both ends and a "
-                "middle, or the sizes of input files). Ranges of a model are in the order of their "
-                "names")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  add_passes(c, o.passes);
+  add_call_sizes(c, o.sizes, "run");
   c->footer(
       "Examples:\n"
-      "  heddle run resnet50.onnx --dims batch=1\n"
+      "  heddle run resnet50.onnx:batch=1\n"
       "  heddle run matmul:1..2048x768x768 --sizes 1,17,512\n"
       "  heddle run resnet50.onnx --input image=cat.npy --output scores=scores.npy\n"
-      "  heddle run resnet50.onnx --batch 8 --precision bf16\n"
+      "  heddle run resnet50.onnx --batch 8 --dtype bf16\n"
       "  heddle run bert.onnx --dims batch=1,sequence=128 --threads 1 --time 5\n"
       "  heddle run bert.onnx --dims batch=1,sequence=1..512 --sizes 7,128,300");
 }
@@ -256,22 +192,12 @@ void add_cache(CLI::App& app, CacheOptions& o) {
 
 void add_profile(CLI::App& app, ProfileOptions& o) {
   CLI::App* c = app.add_subcommand("profile", "Show where the time of a network is spent");
-  c->add_option("subject", o.subject, "A network: an ONNX file, MODEL.onnx:batch=1, or a name")
-      ->required();
-  add_dims_option(c, o.dims);
-  c->add_option("--sizes", o.sizes,
-                "Sizes of a range to profile calls at: 17,128; of two ranges: 8x32,64x1 (both ends "
-                "and a middle)")
-      ->delimiter(',');
-  c->add_option("--dtype", o.dtype, "f32, f16 or bf16 (f32)");
-  c->add_option("--threads", o.threads, "Threads of the kernels (all cores)")
-      ->check(CLI::Range(1, 1024));
-  c->add_option("--target", o.target, "Machine to run on (llvm -mcpu=native)");
+  add_model_options(c, o, "A network: an ONNX file, MODEL.onnx:batch=1, or a name");
+  add_call_sizes(c, o.sizes, "profile calls");
   c->add_option("--time", o.seconds, "Seconds of profiling (2)")->check(CLI::Range(0.01, 3600.0));
   c->add_flag("--tasks", o.tasks,
               "Also measure each task as tuning does, in turns with calls of the network");
-  add_passes(c, o.passes);
-  c->add_flag("--json", o.json, "Print JSON");
+  add_json(c, o.json);
   c->footer(
       "Times are of the static schedules: of a node in calls of the network, of repeated calls of\n"
       "it alone, and of calls that find nothing in the caches.\n"

@@ -5,7 +5,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace heddle::cli {
 
@@ -27,10 +28,30 @@ void add_onnx(CLI::App& app, OnnxListOptions& o);
 void add_fleet(CLI::App& app, FleetRequest& o);
 void add_worker(CLI::App& app);
 
-/// --dims: the extents of a model's open dimensions.
-void add_dims_option(CLI::App* c, std::vector<std::string>& dims);
+// The options that several commands have: one spelling, meaning and check for each. Defaults in
+// the help are those of the structures.
 
-/// The options of a range of sizes: which sizes are expected, and how many kernels are kept.
-void add_range_options(CLI::App* c, std::vector<std::string>& sizes, int& max_kernels);
+/// The subject itself. `what` says what the command does with it.
+void add_subject(CLI::App* c, std::string& subject, const std::string& what);
+/// --dtype, --threads and --target.
+void add_kernel_options(CLI::App* c, KernelOptions& o);
+void add_target(CLI::App* c, std::string& target);
+/// --dims: the extents of a model's open dimensions.
+void add_dims(CLI::App* c, std::vector<std::string>& dims);
+/// The subject, the kernel options, --dims and --passes of a command that takes models.
+void add_model_options(CLI::App* c, SubjectOptions& o, const std::string& what);
+/// --sizes: of a range, to be called at. `what` is done there, such as "run".
+void add_call_sizes(CLI::App* c, std::vector<std::string>& sizes, const std::string& what);
+/// --sizes and --max-kernels of a range: which sizes are expected, and how many kernels are kept.
+void add_race_options(CLI::App* c, std::vector<std::string>& sizes, int& max_kernels);
+void add_json(CLI::App* c, bool& json);
+/// --json with a file, or "-".
+void add_json(CLI::App* c, std::string& file);
+/// Each time that the option is given it takes one value, because other arguments may follow.
+CLI::Option* repeated(CLI::Option* option);
+/// The same, and each value may be several, separated by commas.
+CLI::Option* listed(CLI::Option* option);
+/// The values are files that have to be there.
+CLI::Option* existing(CLI::Option* option);
 
 }  // namespace heddle::cli

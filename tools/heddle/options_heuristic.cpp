@@ -14,7 +14,7 @@ class HeuristicCommands {
 
   void add_list() {
     CLI::App* c = add("list", "Show the heuristics that can be learned");
-    json(c);
+    add_json(c, o_.json);
     c->footer("Example: heddle heuristic list");
   }
 
@@ -39,10 +39,9 @@ class HeuristicCommands {
         "--turns", o_.turns,
         "A file that collectors share which use one GPU side by side: each locks it while "
         "it uses the GPU");
-    c->add_option("--target", o_.target,
-                  "Machine: llvm -mcpu=native, or cuda, the first GPU (as the heuristic needs)");
+    add_target(c, o_.target);
     c->add_option("--machine", o_.machine, "A name of this machine, for the log (its chip)");
-    json(c);
+    add_json(c, o_.json);
     c->add_flag("-q,--quiet", o_.quiet, "Print nothing but errors");
     c->footer(
         "Each problem is one line of the log, written when all its choices are measured. Ctrl-C "
@@ -63,12 +62,11 @@ class HeuristicCommands {
         add("train", "Train a tree on logs, and evaluate it on problems left out of training");
     name(c);
     logs(c);
-    c->add_option("--records", o_.records, "Logs of `heddle tune` as well")
-        ->allow_extra_args(false);
+    existing(repeated(c->add_option("--records", o_.records, "Logs of `heddle tune` as well")));
     c->add_option("-o,--out", o_.out, "The tree (KIND-CHIP.NAME.tree)");
     losses(c);
     c->add_option("--seed", o_.seed, "Seed of the folds (1)");
-    json(c);
+    add_json(c, o_.json);
     c->footer(
         "In a folder that HEDDLE_TOPHUB names, the tree answers from then on.\n"
         "Examples:\n"
@@ -81,12 +79,12 @@ class HeuristicCommands {
     CLI::App* c = add("eval", "Compare trees with the rule and with the best choice");
     name(c);
     logs(c);
-    c->add_option(
+    existing(c->add_option(
         "--tree", o_.tree,
-        "A tree that was not trained on the logs (default: one is trained for each fold)");
+        "A tree that was not trained on the logs (default: one is trained for each fold)"));
     losses(c);
     c->add_option("--seed", o_.seed, "Seed of the folds (1)");
-    json(c);
+    add_json(c, o_.json);
     c->footer(
         "Without --tree, trees are trained on four fifths of the problems and answer the rest, "
         "five "
@@ -98,7 +96,7 @@ class HeuristicCommands {
   void add_gen() {
     CLI::App* c = add("gen", "Write a tree as a C++ header with a constant table");
     name(c);
-    c->add_option("--tree", o_.tree, "The tree")->required();
+    existing(c->add_option("--tree", o_.tree, "The tree"))->required();
     c->add_option("-o,--out", o_.out, "The header")->required();
     c->add_option("--symbol", o_.symbol, "Name of the table (k_NAME)");
     c->footer(
@@ -108,14 +106,10 @@ class HeuristicCommands {
   void add_explain() {
     CLI::App* c = add("explain", "Show how a tree comes to its answer for a subject");
     name(c);
-    c->add_option("subject", o_.subject, "Such as matmul:512x512x512; see `heddle list`")
-        ->required();
-    c->add_option("--tree", o_.tree, "This tree (the one that create_schedule consults)");
-    c->add_option("--threads", o_.threads, "Threads of the kernel (all cores)")
-        ->check(CLI::Range(1, 1024));
-    c->add_option("--dtype", o_.dtype, "Type of the inputs (f32)");
-    c->add_option("--target", o_.target, "Machine (as the heuristic needs)");
-    json(c);
+    add_subject(c, o_.subject, "");
+    existing(c->add_option("--tree", o_.tree, "This tree (the one that create_schedule consults)"));
+    add_kernel_options(c, o_);
+    add_json(c, o_.json);
     c->footer("Example: heddle heuristic explain contraction matmul:513x700x900");
   }
 
@@ -131,9 +125,9 @@ class HeuristicCommands {
         ->check(CLI::Range(0.0, 1000.0));
   }
   void logs(CLI::App* c) {
-    c->add_option("--log", o_.logs,
-                  "Logs of `heddle heuristic collect`, of any number of machines' "
-                  "collectors");
+    existing(c->add_option("--log", o_.logs,
+                           "Logs of `heddle heuristic collect`, of any number of machines' "
+                           "collectors"));
   }
   CLI::App* add(const char* command, const char* what) {
     CLI::App* c = app_.add_subcommand(command, what);
@@ -143,7 +137,6 @@ class HeuristicCommands {
   void name(CLI::App* c) {
     c->add_option("name", o_.name, "The heuristic; see `heddle heuristic list`")->required();
   }
-  void json(CLI::App* c) { c->add_flag("--json", o_.json, "Print JSON"); }
 
   CLI::App& app_;
   HeuristicOptions& o_;

@@ -13,20 +13,13 @@ void add_tune(CLI::App& app, TuneRequest& o) {
                 "Such as matmul:512x512x512; several share the time. See `heddle list`. Or an ONNX "
                 "file, with extents: net.onnx:batch=1. Or one subject over a range of sizes: "
                 "matmul:1..2048x768x768, or 8..512/8 for multiples of 8");
-  add_dims_option(c, o.dims);
-  c->add_option("--workloads", o.workloads, "Lists of workloads: matmul, conv, ..., all")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  add_dims(c, o.dims);
+  listed(c->add_option("--workloads", o.workloads, "Lists of workloads: matmul, conv, ..., all"));
   c->add_option("--budget", o.budget, "How long: 90, 90s, 2m, 1h30m (60s)");
   c->add_option("--log", o.log,
                 "The log of records to append to; tuning continues from the records that it holds "
                 "(heddle-SUBJECT.jsonl)");
-  c->add_option("--threads", o.threads, "Threads of the kernels (all cores)")
-      ->check(CLI::Range(1, 1024));
-  c->add_option("--dtype", o.dtype, "Type of the inputs (f32)");
-  c->add_option(
-      "--target", o.target,
-      "Machine to tune on: llvm -mcpu=native, or cuda, the first GPU (llvm -mcpu=native)");
+  add_kernel_options(c, o);
   c->add_option("--trials", o.trials, "Stop after so many measurements (when the time is up)")
       ->check(CLI::Range(1, INT_MAX));
   c->add_option("--batch", o.batch, "Candidates of one round (32)")->check(CLI::Range(1, 4096));
@@ -43,11 +36,9 @@ void add_tune(CLI::App& app, TuneRequest& o) {
   c->add_option("--seed", o.seed, "Seed of the search (0)");
   c->add_option("--policy", o.policy, "evolutionary or random (evolutionary)");
   c->add_option("--model", o.model, "xgboost, random, or the file of a saved model (xgboost)");
-  add_range_options(c, o.sizes, o.max_kernels);
+  add_race_options(c, o.sizes, o.max_kernels);
   c->add_flag("--no-warm-start", o.no_warm_start, "Take nothing from the shipped records");
-  c->add_option("--json", o.json,
-                "Write the results to this file too; -: to standard output, and the tables to "
-                "standard error");
+  add_json(c, o.json);
   c->add_flag("-q,--quiet", o.quiet, "Print nothing but errors");
   c->footer(
       "On a terminal a table shows how it goes (> the current task, = nothing left to try), "
@@ -90,20 +81,20 @@ void add_fleet(CLI::App& app, FleetRequest& o) {
 
 void add_report(CLI::App& app, ReportRequest& o) {
   CLI::App* c = app.add_subcommand("report", "Draw tuning logs as one HTML file");
-  c->add_option("logs", o.logs, "Logs of `heddle tune`");
-  c->add_option("--picks", o.picks,
-                "A log of picks of multi-kernels (HEDDLE_PICK_LOG), repeated; logs of tuning may "
-                "then be left out")
-      ->allow_extra_args(false);
-  c->add_option("--family", o.families,
-                "What `heddle tune` or `heddle explain` wrote with --json of a range of sizes, "
-                "repeated: which kernel runs at which sizes")
-      ->allow_extra_args(false);
+  existing(c->add_option("logs", o.logs, "Logs of `heddle tune`"));
+  existing(repeated(
+      c->add_option("--picks", o.picks,
+                    "A log of picks of multi-kernels (HEDDLE_PICK_LOG), repeated; logs of tuning "
+                    "may then be left out")));
+  existing(repeated(
+      c->add_option("--family", o.families,
+                    "What `heddle tune` or `heddle explain` wrote with --json of a range of sizes, "
+                    "repeated: which kernel runs at which sizes")));
   c->add_option("-o,--output", o.output, "File to write; -: standard output (report.html)");
-  c->add_option("--calls", o.calls,
-                "How often a network calls a task, repeated: matmul:512x512x512=3 (else what the "
-                "records say)")
-      ->allow_extra_args(false);
+  repeated(c->add_option(
+      "--calls", o.calls,
+      "How often a network calls a task, repeated: matmul:512x512x512=3 (else what the "
+      "records say)"));
   c->add_flag("--ceilings", o.ceilings, "Measure this machine's ceilings for the roofline");
   c->add_option("--peak", o.peak_gflops,
                 "Use this peak of multiply-adds in place of a measured one, in GFLOP/s")
@@ -132,14 +123,14 @@ class RecordsCommands {
     CLI::App* list = add("list", "Show records");
     files(list, false);
     list->add_option("--subject", o_.filter, "Only records whose subject contains this");
-    list->add_flag("--json", o_.json, "Print JSON");
+    add_json(list, o_.json);
     list->footer("Example: heddle records list dense.jsonl --subject matmul");
 
     CLI::App* best =
         add("best", "Show the best record of each declaration and target, or write them");
     files(best, false);
     out(best, false);
-    best->add_flag("--json", o_.json, "Print JSON");
+    add_json(best, o_.json);
     best->footer("Example: heddle records best dense.jsonl conv.jsonl -o best.jsonl");
   }
 
@@ -173,13 +164,9 @@ class RecordsCommands {
   void add_why() {
     CLI::App* why =
         add("why", "Tell which record a subject's schedule comes from, or why from none");
-    why->add_option("subject", o_.subject, "Such as matmul:512x512x512; see `heddle list`")
-        ->required();
+    add_subject(why, o_.subject, "");
     files(why, false);
-    why->add_option("--threads", o_.threads, "Threads of the kernel (all cores)")
-        ->check(CLI::Range(1, 1024));
-    why->add_option("--dtype", o_.dtype, "Type of the inputs (f32)");
-    why->add_option("--target", o_.target, "Machine (llvm -mcpu=native)");
+    add_kernel_options(why, o_);
     why->footer("Example: heddle records why matmul:512x512x512 --threads 2");
   }
 
@@ -190,9 +177,10 @@ class RecordsCommands {
     return c;
   }
   void files(CLI::App* c, bool needed) {
-    CLI::Option* option = c->add_option("files", o_.files,
-                                        needed ? "Logs of records (JSON Lines)"
-                                               : "Logs; none: those that create_schedule consults");
+    CLI::Option* option =
+        existing(c->add_option("files", o_.files,
+                               needed ? "Logs of records (JSON Lines)"
+                                      : "Logs; none: those that create_schedule consults"));
     if (needed) option->required();
   }
   void out(CLI::App* c, bool needed) {
@@ -229,7 +217,7 @@ void add_picks(CLI::App& app, PicksOptions& o) {
     CLI::App* sub = c->add_subcommand(name, what);
     sub->callback([&o, name] { o.command = name; });
     sub->add_option("--store", o.folder, "The store's folder (HEDDLE_PICKS, or in the cache)");
-    sub->add_flag("--json", o.json, "Print JSON");
+    add_json(sub, o.json);
     return sub;
   };
   CLI::App* list = add("list", "Show the picks, the latest first");

@@ -17,11 +17,11 @@ namespace {
 constexpr double kRaceSeconds = 2;
 
 void check_options(const RunOptions& o) {
-  const bool model_only = !o.inputs.empty() || !o.outputs.empty() || !o.dims.empty() ||
-                          o.batch > 0 || !o.passes.empty();
+  const bool model_only =
+      !o.inputs.empty() || !o.outputs.empty() || o.batch > 0 || !o.passes.empty();
   if (model_only)
     throw_user_error("a range of sizes is run on random arrays", {},
-                     "--input, --output, --dims, --batch and --passes are for models");
+                     "--input, --output, --batch and --passes are for models");
 }
 
 class FamilyRunner {
@@ -68,7 +68,7 @@ int run_family(const RunOptions& options) {
   const Target target = target_of(options.target, options.threads);
   if (!target.runs_here())
     throw_user_error("kernels for " + to_string(target) + " do not run on this machine");
-  const FamilySubject f = family_subject(options.model, dtype_of(options.precision));
+  const FamilySubject f = family_subject(options.subject, dtype_of(options.dtype));
   const std::vector<std::vector<int64_t>> runs = run_sizes(options.sizes, f.dims);
   const ScopedThreads threads(target.cores);
   FamilyOptions family;
@@ -81,7 +81,7 @@ int run_family(const RunOptions& options) {
   table.align_left(1);
   const FamilyRunner runner(f, made.kernel, options);
   for (const std::vector<int64_t>& sizes : runs) table.add_row(runner.row(sizes));
-  std::cout << f.subject << "  " << options.precision << ", for " << to_string(target) << "\n\n"
+  std::cout << f.subject << "  " << options.dtype << ", for " << to_string(target) << "\n\n"
             << table.to_string() << made.variants.size() << " of " << made.candidates
             << " kernels are kept\n";
   return 0;

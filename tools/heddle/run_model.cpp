@@ -19,6 +19,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
 #include "subjects/arguments.h"
+#include "subjects/input_file.h"
 #include "subjects/model_subject.h"
 #include "subjects/target_text.h"
 
@@ -133,6 +134,7 @@ Run make_run(const OnnxModel& model, const std::vector<int64_t>& sizes, const Fi
 
 std::vector<Run> make_runs(const OnnxModel& model, const RunOptions& options) {
   const Files files = files_by_name(options.inputs, model.input_names, "input");
+  for (const auto& [name, path] : files) check_file(path);
   if (model.dims.empty()) {
     if (!options.sizes.empty())
       throw_user_error("--sizes is for a model with a range, and no dimension has one", {},
@@ -205,6 +207,11 @@ void call(const OnnxModel& model, const NetworkKernel& kernel, const Run& run,
 }  // namespace
 
 int run_model(const RunOptions& options) {
+  if (!is_model(options.subject))
+    throw_user_error(
+        "'" + options.subject + "' is no model and has no range of sizes", {},
+        "name a file that ends in .onnx, such as net.onnx:batch=1; `heddle bench` times "
+        "kernels of one size");
   const Target target = target_of(options.target, options.threads);
   if (!target.runs_here())
     throw_user_error("kernels for " + to_string(target) + " do not run on this machine");
@@ -214,9 +221,7 @@ int run_model(const RunOptions& options) {
   const AutoSchedulerOptionsScope scope(scheduler);
 
   const Timer importing;
-  OnnxOptions onnx{.batch = options.batch, .precision = dtype_of(options.precision)};
-  set_dims(onnx, options.dims);
-  const OnnxModel model = import_onnx(options.model, onnx);
+  const OnnxModel model = import_subject(options.subject, dtype_of(options.dtype), options.batch);
   const double import_s = importing.elapsed_s();
   const auto output_files = files_by_name(options.outputs, model.output_names, "output");
   for (const auto& [name, path] : output_files) check_writable(path);

@@ -5,6 +5,7 @@
 
 #include "heddle/dag/compute_dag.h"
 #include "heddle/support/error.h"
+#include "subjects/input_file.h"
 
 namespace heddle::cli {
 namespace {
@@ -44,8 +45,6 @@ size_t path_length(const std::string& subject) {
   return end == subject.size() || subject[end] == ':' ? end : 0;
 }
 
-}  // namespace
-
 void set_dims(OnnxOptions& options, const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
     const size_t sign = text.rfind('=');
@@ -69,8 +68,6 @@ void set_dims(OnnxOptions& options, const std::vector<std::string>& texts) {
   }
 }
 
-namespace {
-
 // The dimensions that the subject names.
 OnnxOptions options_of(const std::string& subject) {
   const size_t end = path_length(subject);
@@ -91,10 +88,13 @@ std::string with_dims(const std::string& subject, const std::vector<std::string>
   return subject + (path_length(subject) == subject.size() ? ":" : ",") + join(dims, ",");
 }
 
-OnnxModel import_subject(const std::string& subject, DataType dtype) {
+OnnxModel import_subject(const std::string& subject, DataType dtype, int64_t batch) {
   OnnxOptions options = options_of(subject);
   options.precision = dtype;
-  return import_onnx(subject.substr(0, path_length(subject)), options);
+  options.batch = batch;
+  const std::string path = subject.substr(0, path_length(subject));
+  check_file(path);
+  return import_onnx(path, options);
 }
 
 Problem model_problem(const std::string& subject, DataType dtype) {

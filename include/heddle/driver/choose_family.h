@@ -84,6 +84,9 @@ struct FamilyResult {
   int candidates = 0;  ///< number of different schedules in the race
   /// The geometric mean of the slowdowns, weighted by the histogram.
   double expected_slowdown = 1;
+  /// What went wrong with FamilyOptions::choose, which stopped nothing: a User error of it, or
+  /// records of tune_family that could not be written.
+  std::vector<std::string> problems = {};
 };
 
 /// Chooses the kernels. `args` are the arguments of the kernel, inputs and outputs over `dims`, in

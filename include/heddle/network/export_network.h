@@ -3,7 +3,8 @@
 //
 //   OnnxModel model = import_onnx("resnet50.onnx");
 //   Network net(model.outputs);
-//   export_network(net, model.args(), "out", {.name = "resnet50"});
+//   export_network(net, model.args(), "out",
+//                  {.name = "resnet50", .arg_names = model.arg_names()});
 //
 // writes
 //   out/libresnet50.so     the kernels, the plan of the steps, and the small runtime
@@ -31,8 +32,12 @@ namespace heddle {
 
 /// Options of export_network().
 struct ExportNetworkOptions {
-  /// The name of the files and the functions: a letter, then letters, digits and underscores.
+  /// The name of the files and the functions: a letter, then letters, digits and underscores, at
+  /// most 200 of them.
   std::string name = "network";
+  /// What the library calls its inputs and outputs, one name for each argument, of any characters.
+  /// Empty: the names of the tensors.
+  std::vector<std::string> arg_names = {};
   /// One schedule for each task, as for Network::build. Empty: those of create_schedule.
   std::vector<Schedule> schedules = {};
   /// The kernels of tasks over dimensions, as for Network::build. They are used in place of
@@ -51,9 +56,10 @@ struct ExportedNetwork {
 /// Writes the library. `args` are inputs and outputs of the network in call order. Every constant
 /// must have its values (`constant`). The folder is created where it is missing. Files are written
 /// completely or not at all. Throws a User error where a constant has no values, the name is not an
-/// identifier, or the network is for a CPU of another architecture. Throws a Runtime error where
-/// there is no linker: the compiler driver `c++`, or the one that the environment variable CXX
-/// names, makes the library. For a GPU NVRTC is needed, and no GPU.
+/// identifier or too long, there are not as many `arg_names` as arguments, the folder cannot be
+/// written, or the network is for a CPU of another architecture. Throws a Runtime error where there
+/// is no linker: the compiler driver `c++`, or the one that the environment variable CXX names,
+/// makes the library. For a GPU NVRTC is needed, and no GPU.
 ExportedNetwork export_network(const Network& network, const std::vector<Tensor>& args,
                                const std::string& folder, const ExportNetworkOptions& options = {});
 

@@ -56,6 +56,8 @@ struct OnnxModel {
 
   /// Inputs, then outputs, which is the order for Network::build.
   std::vector<Tensor> args() const;
+  /// Their names in the file, in the same order: for export_network.
+  std::vector<std::string> arg_names() const;
   /// The arrays of a call in the same order.
   std::vector<NDArray> arrays(const std::vector<NDArray>& inputs,
                               const std::vector<NDArray>& outputs) const;

@@ -4,12 +4,14 @@
 #include <mutex>
 #include <vector>
 
+#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
+#include "target/check_target.h"
 
 namespace heddle::codegen {
 
@@ -102,6 +104,7 @@ Machine describe_machine(const Target& target, bool for_jit) {
   for (const Known& known : cache) {
     if (known.target == target && known.for_jit == for_jit) return known.machine;
   }
+  internal::check_target(target);
   initialize_native();
   Machine machine;
   const llvm::Triple host(llvm::sys::getProcessTriple());
@@ -113,7 +116,7 @@ Machine describe_machine(const Target& target, bool for_jit) {
                      {}, "export it (export_kernel), or build it for the host");
   }
   if (foreign) initialize_all();
-  const bool native = target.mcpu.empty() || target.mcpu == "native" || target.mcpu == "host";
+  const bool native = target.mcpu == "native";
   machine.cpu = native ? llvm::sys::getHostCPUName().str() : target.mcpu;
   machine.features = target.features;
   machine.x86 = machine.triple.isX86();
@@ -123,7 +126,9 @@ Machine describe_machine(const Target& target, bool for_jit) {
   const llvm::MCSubtargetInfo& subtarget = *tm->getMCSubtargetInfo();
   if (for_jit && machine.x86) turn_off_what_this_machine_lacks(subtarget, &machine.features);
   if (!native && !subtarget.isCPUStringValid(machine.cpu)) {
-    throw_user_error("LLVM does not know the CPU '" + machine.cpu + "' of " + machine.triple.str());
+    const std::string guess = did_you_mean(machine.cpu, known_cpus());
+    throw_user_error("LLVM does not know the CPU '" + machine.cpu + "' of " + machine.triple.str(),
+                     {}, guess.empty() ? "Target::parse lists CPUs that it knows" : guess);
   }
   if (machine.x86) {
     machine.avx = subtarget.checkFeatures("+avx");

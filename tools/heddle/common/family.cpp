@@ -1,6 +1,7 @@
 #include "common/family.h"
 
 #include <iostream>
+#include <optional>
 
 #include "common/output_file.h"
 #include "common/run_sizes.h"
@@ -80,7 +81,10 @@ int tune_family_subject(const TuneRequest& request) {
   const bool to_stderr = request.json == "-";
   std::ostream& out = to_stderr ? std::cerr : std::cout;
   if (!request.quiet) family.progress = [&](const std::string& line) { out << line << std::endl; };
+  std::optional<LogFile> log;
+  if (!tuning.log.empty()) log.emplace(tuning.log);
   const FamilyResult result = tune_family(f.dims, f.args, family, tuning);
+  for (const std::string& problem : result.problems) std::cerr << "warning: " << problem << "\n";
   if (!request.quiet) out << "\n" << headline(f, dtype, target) << to_text(result) << std::flush;
   const std::string json = json_of(f, dtype, target, result).dump(1) + "\n";
   if (to_stderr) {

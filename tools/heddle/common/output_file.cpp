@@ -1,7 +1,10 @@
 #include "common/output_file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "heddle/support/error.h"
@@ -9,6 +12,18 @@
 namespace heddle::cli {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// A file's name has at most 255 bytes. Files are written under a longer name first.
+constexpr size_t kLongestName = 200;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw_user_error("cannot write '" + path + "': " + why, {},
+                   "name a file in a folder that is there and can be written in");
+}
+
+}  // namespace
 
 void check_writable(const std::string& path) {
   const fs::path file(path);
@@ -22,10 +37,33 @@ void check_writable(const std::string& path) {
   } else if (::access(folder.c_str(), W_OK) != 0) {
     wrong = "no files can be made in " + folder.string();
   }
-  if (!wrong.empty()) {
-    throw_user_error("cannot write '" + path + "': " + wrong, {},
-                     "name a file in a folder that is there, or - for standard output");
-  }
+  if (file.filename().string().size() > kLongestName)
+    wrong = "its name has more than " + std::to_string(kLongestName) + " characters";
+  if (!wrong.empty()) refuse(path, wrong);
+}
+
+std::string shell_word(const std::string& path) {
+  const std::string plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+/";
+  if (path.find_first_not_of(plain) == std::string::npos) return path;
+  std::string word = "'";
+  for (const char c : path) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+LogFile::LogFile(const std::string& path) : path_(path) {
+  check_writable(path);
+  const int old = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  const int log = old >= 0 || errno != ENOENT
+                      ? old
+                      : ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (log < 0) refuse(path, std::strerror(errno));
+  is_new_ = old < 0;
+  ::close(log);
+}
+
+LogFile::~LogFile() {
+  std::error_code ignored;
+  if (is_new_ && fs::is_empty(path_, ignored)) fs::remove(path_, ignored);
 }
 
 }  // namespace heddle::cli

@@ -70,7 +70,7 @@ int collect_for_heuristic(const HeuristicOptions& o) {
   const Heuristic& heuristic = heuristic_of(o.name);
   CollectOptions options;
   options.log = o.logs.front();
-  check_writable(options.log);
+  const LogFile log(options.log);
   options.target = target_for(heuristic, o);
   options.seed = o.seed;
   options.problems = o.problems;

@@ -144,10 +144,7 @@ std::string use_text(const TuneReport& report, const std::vector<std::string>& s
                      const TuneRequest& request, bool networks) {
   const std::string& log = report.log;
   if (log.empty() || report.unwritten > 0) return "";
-  const bool quote = log.find_first_not_of(
-                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                         "0123456789._-+/") != std::string::npos;
-  const std::string file = quote ? "'" + log + "'" : log;
+  const std::string file = shell_word(log);
   std::string out = "records are in " + log + "; to use them:\n  HEDDLE_LOG_FILE=" + file;
   // The parts of a network are kernels of their own, whereas bench builds the network as one
   // kernel.
@@ -177,7 +174,6 @@ TuneOptions options_of(const TuneRequest& request, const std::vector<std::string
   TuneOptions options;
   options.budget = std::chrono::duration<double>(parse_budget(request.budget));
   options.log = request.log.empty() ? default_log_name(names) : request.log;
-  check_writable(options.log);
   if (!request.json.empty() && request.json != "-") check_writable(request.json);
   options.policy = policy_of(request.policy);
   options.max_trials = request.trials;
@@ -248,7 +244,7 @@ constexpr double kShareOfSizes = 0.15;
 
 /// Races the tuned schedules of a network over ranges of sizes, and records what was chosen.
 std::vector<TaskKernels> race_sizes(const TuneRequest& request, const TaskList& list,
-                                    const TuneReport& report, double seconds) {
+                                    TuneReport& report, double seconds) {
   KernelRaceOptions how;
   how.race_seconds = seconds;
   how.max_kernels = request.max_kernels;
@@ -256,7 +252,13 @@ std::vector<TaskKernels> race_sizes(const TuneRequest& request, const TaskList& 
   std::vector<Schedule> schedules;
   for (const TaskResult& task : report.tasks) schedules.push_back(task.schedule);
   const std::vector<TaskKernels> kernels = choose_kernels(*list.network, list.dims, how, schedules);
-  if (report.unwritten == 0) record_kernels(*list.network, kernels, report.log);
+  if (report.unwritten > 0) return kernels;
+  try {
+    record_kernels(*list.network, kernels, report.log);
+  } catch (const Error& e) {
+    report.problems.push_back(e.message);
+    report.unwritten = 1;
+  }
   return kernels;
 }
 
@@ -301,6 +303,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   const std::vector<Workload> subjects = subjects_of(request);
   const std::vector<std::string> names = names_of(subjects);
   TuneOptions options = options_of(request, names);
+  const LogFile log(options.log);
   const std::unique_ptr<CostModel> model = model_of(request);
   options.model = model.get();
   const int threads = threads_of(request);
