@@ -74,7 +74,7 @@ TEST(StaticSubjects, AreLegalInEveryTypeOnEveryTarget) {
   EXPECT_EQ(made, count) << "subjects that make sense are drawn too rarely";
 }
 
-// What draws of another kind of subject found.
+// What draws have found.
 TEST(StaticSubjects, ThatWereOnceIllegal) {
   const Draw found[] = {
       {"lenet:128", "f16", "llvm -mcpu=znver3", 1, false},
@@ -83,6 +83,7 @@ TEST(StaticSubjects, ThatWereOnceIllegal) {
        false},
       {"conv2d:n=32,c=768,h=7,k=768,groups=768,r=7,pad=3,layout=nhwc", "f16", "cuda -gpu=h200", 1,
        false},
+      {"attention:h=16,l=1,d=16,s=7,kv=2,causal=1", "f16", "cuda -gpu=h200", 1, false},
   };
   for (const Draw& d : found) {
     const std::optional<cli::Problem> problem = declared(d);
