@@ -19,7 +19,9 @@ want=(ccache libprotobuf-dev protobuf-compiler libonnx-dev)  # the last three: O
 for option in "$@"; do
   case $option in
     --tests) need+=(git python3 libgtest-dev libgmock-dev)
-             want+=(clang-format-19 libz3-dev) ;;
+             want+=(clang-format-19 libz3-dev iproute2)  # iproute2: networks of a test of fleets
+             # What makes Python environments, wherever this Python is from.
+             python3 -c 'import ensurepip, venv' 2>/dev/null || want+=(python3-venv) ;;
     --sanitizers) need+=(clang-19 libclang-rt-19-dev) ;;
     --peers) want+=(libopenblas-dev libdnnl-dev libbenchmark-dev libtbb-dev libblis-openmp-dev
                     libxsmm-dev libhalide14-0-dev) ;;
@@ -29,7 +31,7 @@ done
 
 # These tools count as present, however they were installed.
 declare -A tool_of=([build-essential]=g++ [cmake]=cmake [ninja-build]=ninja [python3]=python3 [git]=git
-                    [ccache]=ccache [protobuf-compiler]=protoc)
+                    [ccache]=ccache [protobuf-compiler]=protoc [iproute2]=ip)
 missing_of() {
   local package
   for package in "$@"; do

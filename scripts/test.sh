@@ -19,6 +19,7 @@ if [[ ${1:-} == --preset ]]; then
 fi
 build=${HEDDLE_BUILD_DIR:-build}
 scripts/install_deps.sh --tests --peers
+scripts/fleet_venv.sh "$build"
 generator=()
 if [[ ! -f $build/CMakeCache.txt ]] && command -v ninja >/dev/null; then generator=(-G Ninja); fi
 # All parts on: a folder that quickstart.sh made has some of them off.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "heddle/support/json.h"
+#include "heddle/target/target.h"
 #include "run_command.h"
 
 namespace heddle {
@@ -84,6 +85,17 @@ TEST(Explain, KnowsOtherTargets) {
       "-mtriple=aarch64-linux-gnu'");
   EXPECT_EQ(arm.status, 2);
   EXPECT_THAT(arm.err, HasSubstr("do not run on this machine"));
+}
+
+// What a target that does not run here can show is shown.
+TEST(Explain, OfAnotherMachineAllButTimes) {
+  const CommandResult r = heddle_command(
+      "explain lenet:57 --dtype bf16 --threads 1 --target 'llvm -mcpu=neoverse-n1 "
+      "-mtriple=aarch64-linux-gnu'");
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("== instructions =="));
+  EXPECT_EQ(count(r.out, "== times =="),
+            Target::parse("llvm -mcpu=neoverse-n1").runs_here() ? 1 : 0);
 }
 
 TEST(Explain, WritesJson) {

@@ -9,6 +9,7 @@
 #include "heddle/runtime/ndarray.h"
 #include "heddle/support/file.h"
 #include "heddle/support/json.h"
+#include "onnx/model_builder.h"
 #include "run_command.h"
 #include "source_dir.h"
 
@@ -50,6 +51,58 @@ class ModelCommands : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string folder_ = temporary("models");
 };
+
+/// As one word of a shell.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// A name is text: of a file, of a folder, of a tensor and of a node.
+TEST_F(ModelCommands, NamesMayHoldWhatAShellWouldRun) {
+  const std::string name = "it's \"a\" $(touch pwned) `id`;&\\ %s%n\n";
+  testing::ModelParts parts;
+  parts.inputs = {testing::value_info(name, {"2", "3"})};
+  parts.outputs = {testing::value_info(name + "y", {"2", "3"})};
+  parts.nodes = {testing::node(name, "Relu", {name}, {name + "y"})};
+  const std::string folder = folder_ + "/it's \"a\" $(touch pwned) `id`";
+  std::filesystem::create_directories(folder);
+  const std::string model = folder + "/m;&\".onnx", in = folder + "/x.npy";
+  write_file_atomic(model, testing::model_bytes(parts));
+  NDArray::random({2, 3}, f32, 1).save(in);
+  const std::string before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_);
+  const CommandResult run =
+      heddle_command("run " + quoted(model) + " --time 0 --threads 1 --input " +
+                     quoted(name + "=" + in) + " --output " + quoted(folder + "/y.npy"));
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(std::filesystem::exists(folder + "/y.npy"));
+  const CommandResult explained =
+      heddle_command("explain " + quoted(model) + " --node 0 --show schedule --json --threads 1");
+  EXPECT_EQ(explained.status, 0) << explained.err;
+  EXPECT_FALSE(Json::parse(explained.out).is_null());
+  const CommandResult exported =
+      heddle_command("export " + quoted(model) + " -o " + quoted(folder + "/out"));
+  EXPECT_EQ(exported.status, 0) << exported.err;
+  std::filesystem::current_path(before);
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/pwned"));
+}
+
+// A disk that fills up is an error of one line, and no half of a file stays.
+TEST_F(ModelCommands, AFullDiskLeavesNothingBehind) {
+  const std::string full = "ulimit -f 8; trap '' XFSZ;";  // files of at most 4 KiB
+  for (const std::string& command :
+       {"export " + kDigits + ":batch=2 -o " + folder_ + "/out",
+        "run " + kDigits + " --batch 128 --time 0 --threads 1 --output " + folder_ +
+            "/out/y.npy"}) {
+    std::filesystem::create_directories(folder_ + "/out");
+    const CommandResult r = heddle_command(command, full);
+    EXPECT_EQ(r.status, 1) << command;
+    EXPECT_THAT(r.err, HasSubstr("error: cannot write '" + folder_ + "/out/")) << command;
+    EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/out")) << command;
+  }
+}
 
 TEST_F(ModelCommands, RunTakesABatch) {
   const CommandResult r = heddle_command("run " + kDigits + " --batch 3 --time 0 --threads 1");

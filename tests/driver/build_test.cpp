@@ -1,4 +1,7 @@
 // build() and the two ready-made schedules.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <thread>
 
 #include "driver/driver_testing.h"
@@ -150,6 +153,32 @@ TEST(Build, ThreadsOfOneKernelDoNotDisturbEachOther) {
   }
   for (std::thread& t : threads) t.join();
   for (const std::string& r : result) EXPECT_EQ(r, "");
+}
+
+TEST(Build, ThreadsBuildAtTheSameTime) {
+  std::vector<std::string> result(8, "did not run");
+  std::vector<std::thread> threads;
+  for (size_t n = 0; n < result.size(); ++n) {
+    threads.emplace_back([&, n] {
+      const auto size = static_cast<int64_t>(5 + n);
+      result[n] = wrong_when_run(create_schedule({ops::softmax(placeholder({size, 33}))}));
+      if (result[n].empty()) result[n] = wrong_when_run(create_schedule({conv_block()}));
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  for (const std::string& r : result) EXPECT_EQ(r, "");
+}
+
+// A child has one thread, and the compiler that the parent has used.
+TEST(Build, AForkedChildBuildsAndRuns) {
+  EXPECT_EQ(wrong_when_run(create_schedule({conv_block()})), "");
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0)
+    ::_exit(wrong_when_run(create_schedule({ops::softmax(placeholder({9, 33}))})).empty() ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Build, AnyNumberOfThreadsGivesTheSameAnswer) {

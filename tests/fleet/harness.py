@@ -51,8 +51,10 @@ class Tuning:
         self.process.communicate()
 
     def go_on(self):
-        """On what is missing, as another driver would that has the log."""
-        self.start(max(1, self.trials - self.count()))
+        """On what is missing, as another driver would that has the log; one more where nothing is."""
+        done = self.count()
+        self.trials = max(self.trials, done + 1)
+        self.start(self.trials - done)
 
     def wait(self):
         said, _ = self.process.communicate(timeout=240)

@@ -169,6 +169,10 @@ void add_direct(Subjects& out) {
                  "a transposed matrix, 1024 x 1024, f32",
                  kZen3,
                  {ops::transpose(input({1024, 1024}, "X"))}});
+  out.push_back({"transpose_recorded",
+                 "a transposed matrix, 197 x 768, f32: there is a record of it",
+                 "llvm -mcpu=znver3 -threads=2",
+                 {ops::transpose(input({197, 768}, "X"))}});
   out.push_back({"concat",
                  "two images side by side, f32",
                  kSkylake,

@@ -1,19 +1,25 @@
 // The loops of the static choice for typical declarations, compared with checked-in text: the
-// decisions with their reasons, then the loop nests before they are vectorised and unrolled.
+// decisions with their reasons, then the loop nests before they are vectorised and unrolled. First
+// by the rules alone; then as users get them, with the shipped records and trees, where these
+// decide otherwise.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 
+#include "environment.h"
 #include "golden/golden.h"
 #include "golden/subjects.h"
 #include "golden/text_diff.h"
 #include "heddle/codegen/llvm.h"
+#include "heddle/driver/build.h"
 #include "heddle/ir/print.h"
 #include "heddle/lower/lower.h"
 #include "heddle/schedule/template.h"
 #include "heddle/support/error.h"
 #include "lower/lower_testing.h"
+#include "source_dir.h"
 
 namespace heddle::testing {
 namespace {
@@ -44,11 +50,35 @@ Template template_of(const GoldenSubject& s) {
   return make_static_template(ComputeDag(s.outputs), Target::parse(s.target), s.options);
 }
 
+std::string heading(const GoldenSubject& s, const Schedule& schedule) {
+  std::string from = schedule.provenance;
+  // A record is named by its file, which lies in the checkout.
+  const std::string checkout = std::filesystem::canonical(source_dir()).string() + "/";
+  if (const size_t at = from.find(checkout); at != std::string::npos)
+    from.erase(at, checkout.size());
+  return s.what + "\n" + s.target + "\n" + from + "\n\n";
+}
+
+std::string loops_of(const GoldenSubject& s, const Schedule& schedule) {
+  return "== loops ==\n" + loops(schedule, all_args(ComputeDag(s.outputs)));
+}
+
 std::string text_of(const GoldenSubject& s) {
   const Template t = template_of(s);
   const Schedule schedule = t.static_schedule();
-  return s.what + "\n" + s.target + "\n" + schedule.provenance + "\n\n== decisions ==\n" +
-         decisions(t) + "\n== loops ==\n" + loops(schedule, all_args(ComputeDag(s.outputs)));
+  return heading(s, schedule) + "== decisions ==\n" + decisions(t) + "\n" + loops_of(s, schedule);
+}
+
+Schedule schedule_with(const std::string& tophub, const GoldenSubject& s) {
+  const Variable variable("HEDDLE_TOPHUB", tophub), no_log("HEDDLE_LOG_FILE", "");
+  return create_schedule(s.outputs, Target::parse(s.target), s.options);
+}
+
+/// What users get, where that is another schedule than the one of the rules; else "".
+std::string shipped_text_of(const GoldenSubject& s) {
+  const Schedule shipped = schedule_with("", s), rules = schedule_with("off", s);
+  if (shipped.to_json() == rules.to_json()) return "";
+  return heading(s, shipped) + loops_of(s, shipped);
 }
 
 struct FolderOfSubjects {
@@ -65,8 +95,19 @@ const std::vector<FolderOfSubjects>& all_subjects() {
 class GoldenLoops : public ::testing::TestWithParam<std::pair<std::string, GoldenSubject>> {};
 
 TEST_P(GoldenLoops, AreThoseCheckedIn) {
+  const Variable rules_alone("HEDDLE_TOPHUB", "off");
   const auto& [folder, subject] = GetParam();
   expect_golden(folder + "/" + subject.name, text_of(subject));
+}
+
+// A subject has a file in the folder "shipped" where what is shipped changes its schedule.
+TEST_P(GoldenLoops, WithWhatIsShippedAreThoseCheckedIn) {
+  const auto& [folder, subject] = GetParam();
+  const std::string name = folder + "/shipped/" + subject.name, text = shipped_text_of(subject);
+  if (text.empty())
+    expect_no_golden(name);
+  else
+    expect_golden(name, text);
 }
 
 std::vector<std::pair<std::string, GoldenSubject>> params() {
@@ -82,6 +123,7 @@ INSTANTIATE_TEST_SUITE_P(Loops, GoldenLoops, ::testing::ValuesIn(params()), [](c
 });
 
 TEST(GoldenSubjects, ShowEveryMetaTemplate) {
+  const Variable rules_alone("HEDDLE_TOPHUB", "off");
   std::set<std::string> shown;
   for (const auto& [folder, subjects] : all_subjects()) {
     for (const GoldenSubject& s : subjects) {
@@ -100,7 +142,23 @@ TEST(GoldenSubjects, HaveAFileEachAndNoOthers) {
     for (const GoldenSubject& s : subjects) names.push_back(folder + "/" + s.name);
     EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
     expect_no_other_goldens(folder, names);
+    for (std::string& name : names) name.insert(folder.size(), "/shipped");
+    expect_no_other_goldens(folder + "/shipped", names);
   }
+}
+
+// Both kinds of what is shipped are among the goldens.
+TEST(GoldenSubjects, ShowARecordAndATree) {
+  bool record = false, tree = false;
+  for (const auto& [folder, subjects] : all_subjects()) {
+    for (const GoldenSubject& s : subjects) {
+      const std::string from = schedule_with("", s).provenance;
+      record |= from.find("record") != std::string::npos;
+      tree |= from.find("tree ") != std::string::npos;
+    }
+  }
+  EXPECT_TRUE(record);
+  EXPECT_TRUE(tree);
 }
 
 TEST(UnifiedDiff, ShowsWhatLeftAndWhatCameWithLinesAround) {
@@ -119,6 +177,7 @@ TEST(UnifiedDiff, BeginsAnewWherePartsLieApartAndSaysHowMuchIsLeftOut) {
 // A schedule for an instruction that code generation does not recognise is slow but correct, so no
 // other test finds it.
 TEST(GoldenLoops, CodeGenerationRecognisesWhatSchedulesExpect) {
+  const Variable rules_alone("HEDDLE_TOPHUB", "off");
   std::set<std::string> instructions;
   for (const GoldenSubject& s : cpu_subjects()) {
     const Schedule schedule = template_of(s).static_schedule();

@@ -33,7 +33,8 @@ inline bool set_knob(const Template& t, Config* c, const std::string& knob, int6
   return found;
 }
 
-enum class Mask { None, Causal, Added, Bool };
+/// CausalFromFirst: a row attends to the keys up to its own number, however many more there are.
+enum class Mask { None, Causal, Added, Bool, CausalFromFirst };
 
 struct Form {
   DataType type = f16;
@@ -45,13 +46,10 @@ struct Form {
   double scale = 0;
 };
 
-inline Tensor causal(int64_t rows, int64_t keys) {
+inline Tensor causal(int64_t rows, int64_t keys, int64_t before) {
   return compute(
       {Expr(rows), Expr(keys)},
-      [&](const std::vector<Axis>& i) -> Expr {
-        return i[1] <= i[0] + Expr(std::max<int64_t>(keys - rows, 0));
-      },
-      "causal");
+      [&](const std::vector<Axis>& i) -> Expr { return i[1] <= i[0] + Expr(before); }, "causal");
 }
 
 inline selftest::RandomProgram attention(const Form& f) {
@@ -70,7 +68,8 @@ inline selftest::RandomProgram attention(const Form& f) {
                                  : operand(1, f.keys, f.depth, "k");
   const Tensor v = operand(1, f.keys, f.cols, "v");
   Tensor mask;
-  if (f.mask == Mask::Causal) mask = causal(f.rows, f.keys);
+  if (f.mask == Mask::Causal) mask = causal(f.rows, f.keys, std::max<int64_t>(f.keys - f.rows, 0));
+  if (f.mask == Mask::CausalFromFirst) mask = causal(f.rows, f.keys, 0);
   if (f.mask == Mask::Added) mask = input({f.rows, f.keys}, "mask");
   if (f.mask == Mask::Bool) {
     const Tensor keep = input({f.rows, f.keys}, "keep");

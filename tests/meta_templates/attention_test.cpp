@@ -50,6 +50,14 @@ TEST(FusedAttention, MasksAndScales) {
   }
 }
 
+// The mask leaves so few keys that it says which lanes read products.
+TEST(FusedAttention, FewKeysOfManyInGroups) {
+  const AutoSchedulerOptionsScope scope(as_declared());
+  check({.batch = 1, .groups = 8, .rows = 1, .keys = 7, .mask = Mask::CausalFromFirst});
+  check({.batch = 1, .groups = 8, .rows = 7, .keys = 64, .mask = Mask::CausalFromFirst});
+  check({.groups = 3, .rows = 2, .keys = 20, .mask = Mask::CausalFromFirst});
+}
+
 TEST(FusedAttention, OperandsOfOtherLayouts) {
   const AutoSchedulerOptionsScope scope(as_declared());
   check({.interleaved = true});

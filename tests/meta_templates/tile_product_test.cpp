@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
+#include "environment.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/lower/lower.h"
@@ -129,14 +128,10 @@ TEST(TileProduct, Convolutions) {
 
 // HEDDLE_PROPERTY_COUNT and HEDDLE_PROPERTY_SEED set how many and from where.
 TEST(TileProduct, RandomProducts) {
-  const auto from_env = [](const char* name, uint64_t fallback) {
-    const char* v = std::getenv(name);
-    return v ? static_cast<uint64_t>(std::atoll(v)) : fallback;
-  };
-  const uint64_t first = from_env("HEDDLE_PROPERTY_SEED", 1000),
-                 count = from_env("HEDDLE_PROPERTY_COUNT", 30);
-  for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
-    Rng rng(seed);
+  const int64_t first = number_from_env("HEDDLE_PROPERTY_SEED", 1000),
+                count = number_from_env("HEDDLE_PROPERTY_COUNT", 30);
+  for (int64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
+    Rng rng(static_cast<uint64_t>(seed));
     constexpr std::pair<DataType, DataType> kTypes[] = {{i8, i8}, {u8, i8},     {i8, u8},
                                                         {u8, u8}, {bf16, bf16}, {f16, f16}};
     const auto [a, b] = kTypes[rng.uniform_int(0, 5)];
@@ -148,7 +143,7 @@ TEST(TileProduct, RandomProducts) {
     const bool ta = rng.uniform_int(0, 3) == 0, tb = rng.uniform_int(0, 3) == 0;
     const int64_t m = length(constant ? 4 : 32, 90), n = length(16, 120), k = length(64, 200);
     SCOPED_TRACE("HEDDLE_PROPERTY_SEED=" + std::to_string(seed));
-    expect_right_here(product({a, b, ta, tb}, m, n, k, constant), seed, 2);
+    expect_right_here(product({a, b, ta, tb}, m, n, k, constant), static_cast<uint64_t>(seed), 2);
   }
 }
 

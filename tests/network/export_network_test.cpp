@@ -1,5 +1,6 @@
 // Networks as libraries: called from C and from Python, on inputs whose results the interpreter
 // computes.
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -96,7 +97,7 @@ TEST_F(ExportNetwork, SeveralThreadsCallAtTheSameTime) {
   void* network = loaded.open(written.weights.c_str());
   ASSERT_NE(network, nullptr) << loaded.error();
   std::vector<std::thread> threads;
-  for (uint64_t t = 0; t < 3; ++t) {
+  for (uint64_t t = 0; t < 8; ++t) {
     threads.emplace_back([&, t] {
       const NDArray image = random_like(net.image, t + 1);
       const std::vector<NDArray> want = interpret(net.outputs(), {{net.image, image}});
@@ -107,6 +108,116 @@ TEST_F(ExportNetwork, SeveralThreadsCallAtTheSameTime) {
     });
   }
   for (std::thread& t : threads) t.join();
+  loaded.close(network);
+}
+
+int64_t entries(const std::string& folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), {});
+}
+
+// A host may load and unload a library as often as it likes: neither threads, nor files, nor
+// mappings of it stay.
+TEST_F(ExportNetwork, MayBeLoadedAndUnloadedManyTimes) {
+  if (kSanitized) GTEST_SKIP() << "a library stays loaded for the leak checker";
+  const SmallNetwork net;
+  const ExportedNetwork written =
+      export_network(Network(net.outputs()), net.args(), folder_, {.name = "small"});
+  const NDArray image = random_like(net.image, 1);
+  const std::vector<NDArray> want = interpret(net.outputs(), {{net.image, image}});
+  const auto held = [&] {
+    const std::string maps = read_file("/proc/self/maps");
+    int64_t mapped = 0;
+    for (size_t at = 0; (at = maps.find(folder_, at)) != std::string::npos; ++at) ++mapped;
+    return std::vector<int64_t>{entries("/proc/self/task"), entries("/proc/self/fd"), mapped};
+  };
+  std::vector<int64_t> after_first;
+  for (int cycle = 0; cycle < 200; ++cycle) {
+    {
+      const ExportedLibrary loaded(written.library, "small");
+      void* network = loaded.open(nullptr);
+      ASSERT_NE(network, nullptr) << loaded.error();
+      ASSERT_TRUE(allclose(called(loaded, network, net, image)[0], want[0], 1e-4, 1e-5)) << cycle;
+      loaded.close(network);
+    }
+    if (cycle == 0) after_first = held();
+  }
+  EXPECT_EQ(held(), after_first) << "threads, files, mappings";
+}
+
+// As servers do that fork their workers once the network is loaded.
+TEST_F(ExportNetwork, ComputesInAForkedChild) {
+  const SmallNetwork net;
+  const ExportedNetwork written =
+      export_network(Network(net.outputs()), net.args(), folder_, {.name = "small"});
+  const ExportedLibrary loaded(written.library, "small");
+  void* network = loaded.open(nullptr);
+  ASSERT_NE(network, nullptr) << loaded.error();
+  const NDArray image = random_like(net.image, 1);
+  const std::vector<NDArray> want = interpret(net.outputs(), {{net.image, image}});
+  const auto right = [&] {
+    return allclose(called(loaded, network, net, image)[0], want[0], 1e-4, 1e-5);
+  };
+  EXPECT_TRUE(right());
+  for (int worker = 0; worker < 3; ++worker) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) ::_exit(right() ? 0 : 1);
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_TRUE(right());
+  loaded.close(network);
+}
+
+/// What a name may hold, and a C program, a comment or a shell may take for something else.
+constexpr const char* kHostileName =
+    "it's \"a\" $(touch pwned) `id`; */ \\ ?"
+    "?/ %s\n%n";
+
+// A name is text, wherever it is written.
+TEST_F(ExportNetwork, NamesAreText) {
+  if (kSanitized) GTEST_SKIP() << "the runtime in the library needs a program with the sanitizer";
+  const Tensor x = placeholder({4, 16}, f32, kHostileName);
+  const Tensor w = constant(NDArray::random({16, 16}, f32, 3), kHostileName);
+  const Tensor y =
+      compute({4, 16}, [&](Axis i, Axis j) { return x(i, j) * w(i, j); }, kHostileName);
+  export_network(Network({y}), {x, y}, folder_, {.name = "odd"});
+  write_file_atomic(folder_ + "/name", std::string(kHostileName));
+  write_file_atomic(folder_ + "/program.c", R"(
+#include <stdio.h>
+#include <string.h>
+#include "odd.h"
+int main(void) {
+  char name[200];
+  FILE* file = fopen("name", "rb");
+  name[fread(name, 1, sizeof name - 1, file)] = 0;
+  odd_network* net = odd_open(NULL);
+  float values[64] = {0}, result[64];
+  const void* inputs[] = {values};
+  void* outputs[] = {result};
+  if (net == NULL || odd_run(net, inputs, outputs) != 0) return 1;
+  return strcmp(odd_input(0)->name, name) == 0 ? 0 : 2;
+}
+)");
+  ASSERT_EQ(shell("cd '" + folder_ +
+                  "' && '" HEDDLE_TEST_CXX "' -x c -std=c11 program.c -x none -o program -L. -lodd "
+                  "-Wl,-rpath,'$ORIGIN' && ./program"),
+            0);
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/pwned"));
+}
+
+TEST_F(ExportNetwork, FoldersMayHaveAnyName) {
+  const SmallNetwork net;
+  const std::string folder = folder_ + "/it's \"a\" $(touch pwned) `id`;&\\";
+  const ExportedNetwork written =
+      export_network(Network(net.outputs()), net.args(), folder, {.name = "small"});
+  EXPECT_EQ(written.library, folder + "/libsmall.so");
+  EXPECT_EQ(entries(folder), 3);
+  EXPECT_EQ(entries(folder_), 1);
+  const ExportedLibrary loaded(written.library, "small");
+  void* network = loaded.open(nullptr);
+  ASSERT_NE(network, nullptr) << loaded.error();
   loaded.close(network);
 }
 

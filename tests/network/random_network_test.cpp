@@ -1,8 +1,8 @@
 // Random networks, each from one seed: run node by node they compute what the interpreter does, and
 // what the declaration as a single naive kernel does. HEDDLE_PROPERTY_COUNT and
 // HEDDLE_PROPERTY_SEED as in tests/property.
-#include <cstdlib>
 
+#include "environment.h"
 #include "heddle/support/rng.h"
 #include "network/network_testing.h"
 #include "selftest/random_program.h"
@@ -11,11 +11,6 @@
 namespace heddle::testing {
 using namespace selftest;
 namespace {
-
-int64_t from_env(const char* name, int64_t fallback) {
-  const char* v = std::getenv(name);
-  return v ? std::atoll(v) : fallback;
-}
 
 // Layers stacked on whatever tensors are there: chains, branches that meet again, shared weights,
 // and outputs anywhere.
@@ -110,8 +105,8 @@ std::string differs(const NDArray& got, const NDArray& want) {
 }
 
 TEST(RandomNetworks, ComputeWhatTheInterpreterAndASingleNaiveKernelDo) {
-  const int64_t count = from_env("HEDDLE_PROPERTY_COUNT", 25),
-                first = from_env("HEDDLE_PROPERTY_SEED", 1);
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 25),
+                first = number_from_env("HEDDLE_PROPERTY_SEED", 1);
   int64_t nodes = 0, tasks = 0;
   for (int64_t seed = first; seed < first + count; ++seed) {
     Rng rng(static_cast<uint64_t>(seed));
@@ -151,8 +146,8 @@ TEST(RandomNetworks, ComputeWhatTheInterpreterAndASingleNaiveKernelDo) {
 
 // The declarations of tests/property, cut where their groups end.
 TEST(RandomNetworks, OfRandomProgramsComputeWhatTheInterpreterDoes) {
-  const int64_t count = from_env("HEDDLE_PROPERTY_COUNT", 25),
-                first = from_env("HEDDLE_PROPERTY_SEED", 1);
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 25),
+                first = number_from_env("HEDDLE_PROPERTY_SEED", 1);
   for (int64_t seed = first; seed < first + count; ++seed) {
     Rng rng(static_cast<uint64_t>(seed) + 5000);
     const RandomProgram p = random_program(rng);

@@ -1,20 +1,15 @@
 // Random networks of the kind that passes rewrite: each pass alone, and all together, leave what
 // the interpreter computes as it was; so does the network that is cut and compiled after them.
 // HEDDLE_PROPERTY_COUNT and HEDDLE_PROPERTY_SEED as in tests/property.
-#include <cstdlib>
 #include <map>
 
+#include "environment.h"
 #include "heddle/support/rng.h"
 #include "network/network_testing.h"
 #include "network/passes/graph_pass.h"
 
 namespace heddle::testing {
 namespace {
-
-int64_t from_env(const char* name, int64_t fallback) {
-  const char* v = std::getenv(name);
-  return v ? std::atoll(v) : fallback;
-}
 
 /// This machine with vectors of `lanes` elements of f32, so that few channels are a vector.
 Target with_lanes(int lanes) {
@@ -248,8 +243,8 @@ std::string differs(const NDArray& got, const NDArray& want) {
 }
 
 TEST(RandomPasses, EachLeavesWhatTheInterpreterComputes) {
-  const int64_t count = from_env("HEDDLE_PROPERTY_COUNT", 150),
-                first = from_env("HEDDLE_PROPERTY_SEED", 1);
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 150),
+                first = number_from_env("HEDDLE_PROPERTY_SEED", 1);
   std::map<std::string, int> applied;
   const Target gpu = Target::parse("cuda -arch=sm_90");
   for (int64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
@@ -306,8 +301,8 @@ Network changed(const Network& network, PassOptions options) {
 }
 
 TEST(RandomPasses, NetworksComputeWhatTheInterpreterDoes) {
-  const int64_t count = from_env("HEDDLE_PROPERTY_COUNT", 30),
-                first = from_env("HEDDLE_PROPERTY_SEED", 1000);
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 30),
+                first = number_from_env("HEDDLE_PROPERTY_SEED", 1000);
   int placed = 0;
   std::map<std::string, int> chosen;
   for (int64_t seed = first; seed < first + count && !HasFailure(); ++seed) {

@@ -1,61 +1,27 @@
 // The static choice is legal, and can be lowered, for networks of every floating-point type on
 // every kind of target; where this machine runs the code, it computes what the interpreter does.
 // HEDDLE_PROPERTY_COUNT and HEDDLE_PROPERTY_SEED as in tests/property.
-#include <cstdlib>
-
+#include "environment.h"
 #include "heddle/codegen/emulator.h"
 #include "heddle/lower/gpu_program.h"
-#include "heddle/lower/lower.h"
+#include "network/static_legality.h"
 #include "network/typed_networks.h"
 
 namespace heddle::testing {
 namespace {
 
-int64_t from_env(const char* name, int64_t fallback) {
-  const char* v = std::getenv(name);
-  return v ? std::atoll(v) : fallback;
-}
-
-constexpr const char* kTargets[] = {
-    "llvm -mcpu=haswell",     "llvm -mcpu=znver3", "llvm -mcpu=znver5", "llvm -mcpu=emeraldrapids",
-    "llvm -mcpu=neoverse-n1", "cuda -gpu=h200",    "cuda -gpu=a100"};
-
-void lower_for(const Schedule& s, const std::vector<Tensor>& args, const Target& target) {
-  if (target.is_cuda())
-    lower_gpu(s, args);
-  else
-    lower(s, args);
-}
-
-/// What is wrong with the static choices for a network, as a whole and cut into nodes; empty where
-/// nothing is.
-std::string why_not_lowered(const std::vector<Tensor>& outputs, const Target& target) {
-  try {
-    const AutoSchedulerOptions options{.use_records = false};
-    const Schedule whole = create_schedule(outputs, target, options);
-    lower_for(whole, args_of(outputs), target);
-    const Network network(outputs, target);
-    const std::vector<Schedule> schedules = network.static_schedules();
-    for (size_t t = 0; t < schedules.size(); ++t)
-      lower_for(schedules[t], network.tasks()[t].args, target);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
-
 class StaticChoices : public ::testing::TestWithParam<DataType> {};
 
 TEST_P(StaticChoices, OfNetworksAreLegalOnEveryTarget) {
-  const int64_t count = from_env("HEDDLE_PROPERTY_COUNT", 8),
-                first = from_env("HEDDLE_PROPERTY_SEED", 1);
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 8),
+                first = number_from_env("HEDDLE_PROPERTY_SEED", 1);
   for (int64_t seed = first; seed < first + count; ++seed) {
-    for (const char* name : kTargets) {
+    for (const char* name : kStaticTargets) {
       Rng rng(static_cast<uint64_t>(seed));
       const std::vector<Tensor> outputs = TypedNetworkDrawer(rng, GetParam()).run();
       Target target = Target::parse(name);
       if (!target.is_cuda()) target.cores = rng.choose<int>({1, 2, 16});
-      EXPECT_EQ(why_not_lowered(outputs, target), "")
+      EXPECT_EQ(why_not_lowered(outputs, args_of(outputs), target), "")
           << to_string(target) << ", " << to_string(GetParam())
           << ", HEDDLE_PROPERTY_COUNT=1 HEDDLE_PROPERTY_SEED=" << seed;
     }
@@ -63,8 +29,8 @@ TEST_P(StaticChoices, OfNetworksAreLegalOnEveryTarget) {
 }
 
 TEST_P(StaticChoices, OfNetworksComputeWhatTheInterpreterDoes) {
-  const int64_t count = from_env("HEDDLE_PROPERTY_COUNT", 8),
-                first = from_env("HEDDLE_PROPERTY_SEED", 1);
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 8),
+                first = number_from_env("HEDDLE_PROPERTY_SEED", 1);
   const double tolerance = GetParam() == f32 ? 1e-3 : GetParam() == f16 ? 2e-2 : 1e-1;
   for (int64_t seed = first; seed < first + count; ++seed) {
     Rng rng(static_cast<uint64_t>(seed));
@@ -76,8 +42,8 @@ TEST_P(StaticChoices, OfNetworksComputeWhatTheInterpreterDoes) {
 
 // The kernels of a GPU, run by the emulator.
 TEST_P(StaticChoices, OfNetworksComputeOnGpusWhatTheInterpreterDoes) {
-  const int64_t count = from_env("HEDDLE_PROPERTY_COUNT", 4),
-                first = from_env("HEDDLE_PROPERTY_SEED", 1);
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 4),
+                first = number_from_env("HEDDLE_PROPERTY_SEED", 1);
   const Target target = Target::parse("cuda -gpu=h200");
   const double tolerance = GetParam() == f32 ? 1e-3 : GetParam() == f16 ? 2e-2 : 1e-1;
   for (int64_t seed = first; seed < first + count; ++seed) {

@@ -1,6 +1,7 @@
 // Invalid files: a User error that names the place, never a crash, and nothing is written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <random>
@@ -121,6 +122,46 @@ TEST(OnnxBadFiles, NegativeAndHugeDimensions) {
   EXPECT_THAT(message_of(p), AllOf(HasSubstr("'x'"), HasSubstr("-7")));
   p.inputs = {value_info("x", {"0", "3"})};
   EXPECT_THAT(message_of(p), AllOf(HasSubstr("'x'"), HasSubstr("extent 0")));
+}
+
+/// The peak of this process's memory, in MiB.
+int64_t peak_memory() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss / 1024;
+}
+
+// A few bytes of a file that ask for terabytes: an error, or a declaration that is only refused
+// memory when it runs.
+TEST(OnnxBadFiles, SmallFilesDoNotTakeTerabytes) {
+  const auto one_node = [](const std::string& op, const std::vector<int64_t>& sizes) {
+    ModelParts p = right_model();
+    p.initializers = {tensor("sizes", {static_cast<int64_t>(sizes.size())}, sizes)};
+    p.nodes = {op == "ConstantOfShape" ? node("bomb", op, {"sizes"}, {"y"})
+                                       : node("bomb", op, {"x", "sizes"}, {"y"})};
+    return p;
+  };
+  constexpr int64_t kMany = int64_t{1} << 20;
+  std::vector<std::pair<std::string, ModelParts>> bombs;
+  bombs.emplace_back("constant", one_node("ConstantOfShape", {kMany, kMany}));
+  bombs.emplace_back("overflow", one_node("ConstantOfShape", {kMany << 20, kMany << 20}));
+  bombs.emplace_back("expand", one_node("Expand", {kMany, kMany, 2, 3}));
+  bombs.emplace_back("tile", one_node("Tile", {kMany, kMany}));
+  bombs.emplace_back("pad", one_node("Pad", {0, 0, kMany, kMany}));
+  ModelParts p = right_model();
+  p.inputs = {value_info("x", {"1099511627776", "3"})};
+  bombs.emplace_back("input", p);
+  p = right_model();
+  p.initializers = {tensor("zero", {}, std::vector<int64_t>{0}),
+                    tensor("end", {}, std::vector<int64_t>{kMany << 20}),
+                    tensor("one", {}, std::vector<int64_t>{1})};
+  p.nodes = {node("bomb", "Range", {"zero", "end", "one"}, {"y"})};
+  bombs.emplace_back("range", p);
+  for (const auto& [what, model] : bombs) {
+    const int64_t before = peak_memory();
+    message_of(model);
+    EXPECT_LT(peak_memory() - before, 256) << what;
+  }
 }
 
 TEST(OnnxBadFiles, ShortWeights) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "environment.h"
 #include "heddle/runtime/multi_kernel.h"
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
@@ -34,25 +35,6 @@ class Folder {
 
  private:
   std::string path_;
-};
-
-/// Sets a variable of the environment until destroyed; "" unsets it.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    set(value);
-  }
-  ~Variable() { set(before_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  void set(const std::string& value) {
-    value.empty() ? ::unsetenv(name_) : ::setenv(name_, value.c_str(), 1);
-  }
-  const char* name_;
-  std::string before_;
 };
 
 /// y = 2 x in several variants, with times that the test says.

@@ -4,25 +4,20 @@
 // on hardware.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <string>
 
+#include "environment.h"
 #include "property/undrawn_rules.h"
 #include "selftest/pair.h"
 
 namespace heddle::testing {
 namespace {
 
-int64_t from_env(const char* name, int64_t fallback) {
-  const char* v = std::getenv(name);
-  return v ? std::atoll(v) : fallback;
-}
-
 TEST(GpuProperty, RandomConfigs) {
-  const int64_t count = from_env("HEDDLE_PROPERTY_COUNT", 600);
-  const int64_t first = from_env("HEDDLE_PROPERTY_SEED", 1);
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 600);
+  const int64_t first = number_from_env("HEDDLE_PROPERTY_SEED", 1);
   // Chips that differ in what their templates may use.
   const std::vector<std::string> chips{"h200", "a100"};
   selftest::Coverage coverage;

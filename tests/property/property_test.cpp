@@ -4,9 +4,9 @@
 // reproduces it with count 1.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iostream>
 
+#include "environment.h"
 #include "heddle/codegen/interpreter.h"
 #include "property/undrawn_rules.h"
 #include "selftest/pair.h"
@@ -14,11 +14,6 @@
 namespace heddle::testing {
 using namespace selftest;
 namespace {
-
-int64_t from_env(const char* name, int64_t fallback) {
-  const char* v = std::getenv(name);
-  return v ? std::atoll(v) : fallback;
-}
 
 // Runs `schedule` compiled, and now and then through the interpreter after every pass. `growth`: by
 // which factor rounding errors may exceed the declaration's.
@@ -136,7 +131,7 @@ std::vector<std::string> undrawn(const Coverage& coverage) {
 
 void run_many(bool manual, int64_t count, const Target& target = Target::host(),
               bool only_narrow = false) {
-  int64_t first = from_env("HEDDLE_PROPERTY_SEED", 1);
+  int64_t first = number_from_env("HEDDLE_PROPERTY_SEED", 1);
   Coverage coverage;
   int64_t pairs = 0;
   int failures = 0;
@@ -179,23 +174,23 @@ void run_many(bool manual, int64_t count, const Target& target = Target::host(),
   }
 }
 
-TEST(Property, RandomConfigs) { run_many(false, from_env("HEDDLE_PROPERTY_COUNT", 2000)); }
+TEST(Property, RandomConfigs) { run_many(false, number_from_env("HEDDLE_PROPERTY_COUNT", 2000)); }
 // The templates as they choose for an older CPU, compiled for it, run here.
 TEST(Property, RandomConfigsForOlderCpus) {
   for (const char* text : {"llvm -mcpu=haswell", "llvm -mcpu=nehalem", "llvm -mcpu=x86-64-v2"}) {
     const Target target = Target::parse(text);
     if (!target.runs_here()) continue;
-    run_many(false, from_env("HEDDLE_PROPERTY_COUNT", 450) / 3 + 1, target);
+    run_many(false, number_from_env("HEDDLE_PROPERTY_COUNT", 450) / 3 + 1, target);
   }
 }
 // Sums of narrow products as CPUs with instructions for them choose, expanded to run here.
 TEST(Property, RandomNarrowProductsForNewerCpus) {
   for (const char* text : {"llvm -mcpu=cooperlake", "llvm -mcpu=alderlake",
                            "llvm -mcpu=sierraforest", "llvm -mcpu=graniterapids"}) {
-    run_many(false, from_env("HEDDLE_PROPERTY_COUNT", 400) / 4 + 1, Target::parse(text), true);
+    run_many(false, number_from_env("HEDDLE_PROPERTY_COUNT", 400) / 4 + 1, Target::parse(text), true);
   }
 }
-TEST(Property, RandomSchedules) { run_many(true, from_env("HEDDLE_PROPERTY_COUNT", 600)); }
+TEST(Property, RandomSchedules) { run_many(true, number_from_env("HEDDLE_PROPERTY_COUNT", 600)); }
 
 }  // namespace
 }  // namespace heddle::testing

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "environment.h"
 #include "heddle/heddle.h"
 #include "heddle/ops/ops.h"
 #include "heddle/support/file.h"
@@ -30,32 +31,6 @@ class Folder {
 
  private:
   std::string path_;
-};
-
-/// Sets or unsets a variable of the environment until destroyed.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* old = ::getenv(name)) old_ = old;
-    if (value.empty()) {
-      ::unsetenv(name);
-    } else {
-      ::setenv(name, value.c_str(), 1);
-    }
-  }
-  ~Variable() {
-    if (old_.empty()) {
-      ::unsetenv(name_);
-    } else {
-      ::setenv(name_, old_.c_str(), 1);
-    }
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::string old_;
 };
 
 inline Target test_target(int threads = 2) {

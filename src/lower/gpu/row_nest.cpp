@@ -27,8 +27,14 @@ Expr identity_of(BinaryOp op, DataType t) {
 // Spreads one nest over the lanes of a warp.
 class Spreader {
  public:
-  Spreader(const For& loop, Fragments* fragments)
-      : loop_(loop), fragments_(*fragments), lane_("lane"), half_("half") {
+  /// `outside`: the ranges of the variables around `loop`.
+  Spreader(const For& loop, Fragments* fragments, Ranges outside)
+      : loop_(loop),
+        fragments_(*fragments),
+        outside_(std::move(outside)),
+        lane_("lane"),
+        half_("half") {
+    outside_.set(loop.var, {0, kRows - 1});
     ranges_.set(lane_, {0, kWarp - 1});
     ranges_.set(half_, {0, 1});
     bind_.push_back({loop.var, half_.expr() * Expr(8) + floordiv(lane_.expr(), Expr(4))});
@@ -59,10 +65,11 @@ class Spreader {
     }
     if (const Store* st = s.as<Store>()) {
       note(st->buffer, st->indices, col);
-      note_loads(st->value, col);
+      const Expr value = col ? by_layout(st->value, *col) : st->value;
+      note_loads(value, col);
       std::vector<Expr> at;
       for (const Expr& i : st->indices) at.push_back(bound(i));
-      return make_store(st->buffer, std::move(at), bound(st->value), st->hint);
+      return make_store(st->buffer, std::move(at), bound(value), st->hint);
     }
     return map_children(
         s, [&](const Stmt& c) { return spread(c, col); },
@@ -80,6 +87,7 @@ class Spreader {
       fail("its columns are no whole tiles");
     const int64_t pairs = n / (2 * kColumns), odds = pairs > 0 ? 2 : 1;
     const Var pair("pair"), odd("odd"), j("j");
+    outside_.set(f.var, {0, n - 1});
     ranges_.set(pair, {0, std::max<int64_t>(pairs - 1, 0)});
     ranges_.set(odd, {0, 1});
     ranges_.set(j, {0, 1});
@@ -131,7 +139,7 @@ class Spreader {
     if (!b || !(equal(b->a, self) || equal(b->b, self))) fail("it reduces rows by no operator");
     const Expr start = identity_of(b->op, row.buffer->dtype);
     if (!start.defined()) fail("it reduces rows by another operator than +, max and min");
-    const Expr part = equal(b->a, self) ? b->b : b->a;
+    const Expr part = by_layout(equal(b->a, self) ? b->b : b->a, f.var);
     note(row.buffer, row.indices, nullptr);
     note_loads(part, &f.var);
     const Buffer own =
@@ -155,6 +163,51 @@ class Spreader {
                          make_store(row.buffer, at, make_binary(b->op, before, mine))}));
   }
 
+  // Lanes hold elements by the layout. The condition of a select may have simplified the indices in
+  // its arms, for example to those of the first column, which no longer tell the lane: they are
+  // written by the layout again.
+  Expr by_layout(const Expr& e, const Var& col) const {
+    RewriteMemo memo;
+    return by_layout(e, col, {}, memo);
+  }
+  // Arms have nodes in common with others, so each arm is rewritten by itself: down to a depth,
+  // because graphs of selects are exponentially large as trees.
+  Expr by_layout(const Expr& e, const Var& col, const std::vector<Expr>& conditions,
+                 RewriteMemo& memo) const {
+    constexpr size_t kDeepest = 2;
+    return memo(e, [&](const Expr& x) -> Expr {
+      const auto inside = [&](const Expr& c) { return by_layout(c, col, conditions, memo); };
+      if (const Load* load = x.as<Load>()) return load_by_layout(x, *load, col, conditions);
+      const Select* s = x.as<Select>();
+      if (!s || conditions.size() == kDeepest) return map_children(x, inside);
+      const auto arm = [&](const Expr& condition, const Expr& value) {
+        std::vector<Expr> with = conditions;
+        with.push_back(condition);
+        RewriteMemo own;
+        return by_layout(value, col, with, own);
+      };
+      return make_select(inside(s->condition), arm(s->condition, s->on_true),
+                         arm(!s->condition, s->on_false));
+    });
+  }
+
+  Expr load_by_layout(const Expr& e, const Load& load, const Var& col,
+                      const std::vector<Expr>& conditions) const {
+    const auto f = fragments_.find(load.buffer.get());
+    if (conditions.empty() || f == fragments_.end() || f->second != Fragment::C) return e;
+    const Expr row = loop_.var.expr(), column = col.expr();
+    const Expr layout[] = {floormod(row, Expr(8)), floormod(floordiv(column, Expr(2)), Expr(4)),
+                           floordiv(row, Expr(8)), floormod(column, Expr(2))};
+    std::vector<Expr> indices = load.indices;
+    const size_t lane = lane_dim(Fragment::C, indices.size());
+    for (size_t d = 0; d < std::size(layout); ++d) {
+      Expr apart = layout[d] - indices[lane + d];
+      for (const Expr& c : conditions) apart = make_select(c, apart, Expr(0));
+      if (is_const(simplify(apart, outside_), 0)) indices[lane + d] = layout[d];
+    }
+    return make_load(load.buffer, std::move(indices));
+  }
+
   void note_loads(const Expr& e, const Var* col) {
     visit(e, [&](const Expr& x) {
       if (const Load* load = x.as<Load>()) note(load->buffer, load->indices, col);
@@ -175,6 +228,7 @@ class Spreader {
 
   const For& loop_;
   Fragments& fragments_;
+  Ranges outside_;  ///< of the variables around the nest, and of its own
   Var lane_, half_;
   Ranges ranges_;
   std::vector<VarBinding> bind_;
@@ -207,16 +261,27 @@ std::optional<Stmt> box_on_condition(const Stmt& nest, const Fragments& fragment
 
 }  // namespace
 
-Stmt spread_row_nests(const Stmt& s, Fragments* fragments) {
+namespace {
+
+Stmt spread_row_nests(const Stmt& s, Fragments* fragments, Ranges ranges) {
   if (!s) return s;
-  if (const For* f = s.as<For>(); f && f->loop == LoopKind::Tensorized) {
-    if (try_parse_tile_nest(*f, *fragments)) return s;
-    if (const std::optional<Stmt> box = box_on_condition(s, *fragments)) return *box;
-    return Spreader(*f, fragments).run();
+  if (const For* f = s.as<For>()) {
+    if (f->loop == LoopKind::Tensorized) {
+      if (try_parse_tile_nest(*f, *fragments)) return s;
+      if (const std::optional<Stmt> box = box_on_condition(s, *fragments)) return *box;
+      return Spreader(*f, fragments, std::move(ranges)).run();
+    }
+    ranges.set(f->var, {0, std::max<int64_t>(0, range_of(f->extent, ranges).max - 1)});
   }
   return map_children(
-      s, [&](const Stmt& c) { return spread_row_nests(c, fragments); },
+      s, [&](const Stmt& c) { return spread_row_nests(c, fragments, ranges); },
       [](const Expr& e) { return e; });
+}
+
+}  // namespace
+
+Stmt spread_row_nests(const Stmt& s, Fragments* fragments) {
+  return spread_row_nests(s, fragments, {});
 }
 
 }  // namespace heddle::gpu

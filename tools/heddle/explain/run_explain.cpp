@@ -20,7 +20,7 @@ namespace heddle::cli {
 namespace {
 
 // --show takes one part, or several separated by commas, and may be repeated.
-std::vector<std::string> parts_of(const ExplainOptions& options, bool node) {
+std::vector<std::string> parts_of(const ExplainOptions& options, bool node, const Target& target) {
   std::vector<std::string> parts;
   for (const std::string& list : options.show) {
     for (const std::string& part : split_text(list, ',')) {
@@ -35,10 +35,12 @@ std::vector<std::string> parts_of(const ExplainOptions& options, bool node) {
     }
   }
   if (parts.empty()) {
-    parts = {"classes", "alternatives", "schedule", "instructions"};
-    if (!node) parts.push_back("times");
-    if (Target::parse(options.target).is_cuda())
+    if (target.is_cuda()) {
       parts = {"classes", "schedule", "cuda", "resources"};
+    } else {
+      parts = {"classes", "alternatives", "schedule", "instructions"};
+      if (!node && target.runs_here()) parts.push_back("times");
+    }
   }
   if (!options.pass.empty() && std::find(parts.begin(), parts.end(), "loops") == parts.end()) {
     parts.push_back("loops");
@@ -56,7 +58,7 @@ AutoSchedulerOptions scheduler_of(const ExplainOptions& options, const Target& t
 // Explains one kernel: that of a subject, or of a node of a model.
 int explain_kernel(const ExplainOptions& options, const Problem& problem, bool node,
                    const Target& target) {
-  const std::vector<std::string> names = parts_of(options, node);
+  const std::vector<std::string> names = parts_of(options, node, target);
   const ScopedThreads threads(target.cores);
   std::vector<ExplainPart> made = make_explain_parts(options, problem, node, target, names);
   if (options.json) {
