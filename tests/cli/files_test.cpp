@@ -112,6 +112,7 @@ TEST_F(Files, RecordsOfARangeThatAreNotWrittenAreReported) {
   const CommandResult r = heddle_command(
       "tune matmul:1..2x8x8 --budget 4s --trials 2 --batch 2 --threads 1 --policy random --model "
       "random --quiet --log /dev/full");
+  EXPECT_EQ(r.status, 1);
   EXPECT_THAT(r.err, HasSubstr("records could not be written to /dev/full"));
 }
 
