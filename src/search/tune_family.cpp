@@ -21,9 +21,9 @@ std::string name_of(const Instance& at) {
 }
 
 /// The best schedule of each instance. Points whose schedules are chosen at the same size share
-/// one. `problems`: those of the report.
+/// one. `report`: that of the tuning.
 std::vector<Schedule> tuned_schedules(std::span<const Instance> at, const TuneOptions& tuning,
-                                      std::vector<std::string>& problems) {
+                                      TuneReport& report) {
   std::vector<TuneTask> tasks;
   std::vector<size_t> task_of;
   for (const Instance& one : at) {
@@ -33,8 +33,7 @@ std::vector<Schedule> tuned_schedules(std::span<const Instance> at, const TuneOp
     task_of.push_back(t);
     if (t == tasks.size()) tasks.push_back(std::move(task));
   }
-  const TuneReport report = tune_apart(std::move(tasks), tuning);
-  problems = report.problems;
+  report = tune_apart(std::move(tasks), tuning);
   std::vector<Schedule> schedules;
   for (const size_t t : task_of) schedules.push_back(report.tasks.at(t).schedule);
   return schedules;
@@ -56,12 +55,11 @@ FamilyResult tune_family(const std::vector<Dim>& dims, const std::vector<Tensor>
   here.target = options.target.value_or(Target::host());
   here.scheduler = options.scheduler;
   here.scheduler->use_alternatives = false;
-  std::vector<std::string> problems;
-  options.choose = [&](std::span<const Instance> at) {
-    return tuned_schedules(at, here, problems);
-  };
+  TuneReport report;
+  options.choose = [&](std::span<const Instance> at) { return tuned_schedules(at, here, report); };
   FamilyResult result = choose_family(dims, args, options);
-  result.problems.insert(result.problems.end(), problems.begin(), problems.end());
+  result.problems.insert(result.problems.end(), report.problems.begin(), report.problems.end());
+  result.unwritten = report.unwritten;
   return result;
 }
 

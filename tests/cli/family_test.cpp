@@ -69,7 +69,7 @@ TEST(FamilyCommand, RunTimesTheSizesThatAreAskedFor) {
   };
   EXPECT_THAT(error("--sizes 10"), HasSubstr("cannot be 10"));
   EXPECT_THAT(error("--sizes 2x2"), HasSubstr("--sizes cannot be '2x2'"));
-  EXPECT_THAT(error("--dims batch=1"), HasSubstr("random arrays"));
+  EXPECT_THAT(error("--dims batch=1"), HasSubstr("--dims is for"));
 }
 
 TEST(FamilyCommand, ReportDrawsWhichKernelRunsAtWhichSizes) {

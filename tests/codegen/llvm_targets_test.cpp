@@ -155,7 +155,9 @@ TEST(LlvmTargets, CpusThatLlvmDoesNotKnowAreRefused) {
   Target t = Target::parse(kTargets[1]);
   for (const auto& [cpu, says, helps] :
        {std::tuple{"haswel", "LLVM does not know the CPU 'haswel'", "did you mean 'haswell'?"},
-        {"neoverse-n1", "LLVM does not know the CPU 'neoverse-n1' of x86_64", "Target::parse"},
+        {"neoverse-n1", "LLVM does not know the CPU 'neoverse-n1' of x86_64",
+         "another architecture"},
+        {"pentium5", "LLVM does not know the CPU 'pentium5'", "known_cpus()"},
         {"", "'' is no name of a CPU", "haswell"},
         {";rm -rf", "';rm -rf' is no name of a CPU", "haswell"}}) {
     t.mcpu = cpu;

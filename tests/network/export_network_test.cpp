@@ -347,12 +347,12 @@ TEST_F(ExportNetwork, ArgumentsHaveTheNamesThatTheCallerGives) {
   const SmallNetwork net;
   const std::vector<std::string> names = {"image \"0\" */ int x; /*", "a/b?\?/", "\n\xc3\xa9\\"};
   const ExportedNetwork written = export_network(Network(net.outputs()), net.args(), folder_,
-                                                 {.name = "small", .arg_names = names});
-  const ExportedLibrary loaded(written.library, "small");
+                                                 {.name = "named", .arg_names = names});
+  const ExportedLibrary loaded(written.library, "named");
   using Describe = const char* const*(int);  // the name is the first member of heddle_tensor
-  EXPECT_EQ(*loaded.find<Describe>("small_input")(0), names[0]);
-  EXPECT_EQ(*loaded.find<Describe>("small_output")(0), names[1]);
-  EXPECT_EQ(*loaded.find<Describe>("small_output")(1), names[2]);
+  EXPECT_EQ(*loaded.find<Describe>("named_input")(0), names[0]);
+  EXPECT_EQ(*loaded.find<Describe>("named_output")(0), names[1]);
+  EXPECT_EQ(*loaded.find<Describe>("named_output")(1), names[2]);
   EXPECT_THAT(read_file(written.header), HasSubstr("0  a/b?"));
   EXPECT_EQ(shell("'" HEDDLE_TEST_CXX "' -x c -std=c11 -Wall -Wextra -Werror -fsyntax-only '" +
                   written.header + "'"),

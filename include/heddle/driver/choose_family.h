@@ -87,6 +87,7 @@ struct FamilyResult {
   /// What went wrong with FamilyOptions::choose, which stopped nothing: a User error of it, or
   /// records of tune_family that could not be written.
   std::vector<std::string> problems = {};
+  int unwritten = 0;  ///< the number of those records
 };
 
 /// Chooses the kernels. `args` are the arguments of the kernel, inputs and outputs over `dims`, in

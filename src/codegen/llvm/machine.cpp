@@ -126,9 +126,14 @@ Machine describe_machine(const Target& target, bool for_jit) {
   const llvm::MCSubtargetInfo& subtarget = *tm->getMCSubtargetInfo();
   if (for_jit && machine.x86) turn_off_what_this_machine_lacks(subtarget, &machine.features);
   if (!native && !subtarget.isCPUStringValid(machine.cpu)) {
-    const std::string guess = did_you_mean(machine.cpu, known_cpus());
+    const std::vector<std::string> known = known_cpus();
+    const std::string guess = did_you_mean(machine.cpu, known);
     throw_user_error("LLVM does not know the CPU '" + machine.cpu + "' of " + machine.triple.str(),
-                     {}, guess.empty() ? "Target::parse lists CPUs that it knows" : guess);
+                     {},
+                     std::find(known.begin(), known.end(), machine.cpu) != known.end()
+                         ? "it is one of another architecture: name its triple, or another CPU"
+                     : guess.empty() ? "known_cpus() lists those that Target::parse knows"
+                                     : guess);
   }
   if (machine.x86) {
     machine.avx = subtarget.checkFeatures("+avx");

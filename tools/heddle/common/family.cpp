@@ -92,7 +92,7 @@ int tune_family_subject(const TuneRequest& request) {
   } else if (!request.json.empty()) {
     write_file_atomic(request.json, json);
   }
-  return 0;
+  return result.unwritten > 0 ? 1 : 0;  // as of other subjects, where the log is incomplete
 }
 
 }  // namespace heddle::cli

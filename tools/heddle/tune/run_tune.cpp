@@ -14,6 +14,7 @@
 #include "common/output_file.h"
 #include "common/run_sizes.h"
 #include "heddle/measure/fleet.h"
+#include "heddle/records/tophub.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
@@ -304,6 +305,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   const std::vector<std::string> names = names_of(subjects);
   TuneOptions options = options_of(request, names);
   const LogFile log(options.log);
+  (void)tophub_files();  // throws where the user's own log is not there
   const std::unique_ptr<CostModel> model = model_of(request);
   options.model = model.get();
   const int threads = threads_of(request);
