@@ -43,6 +43,10 @@ int list() {
       table.add_row({row.kind, "", "", "", "", "turned off"});
       continue;
     }
+    if (const std::string refusal = row.cache.refusal(); !refusal.empty()) {
+      table.add_row({row.kind, "", "", "", "", refusal});
+      continue;
+    }
     const std::vector<DiskCache::Entry> entries = row.cache.entries();
     std::uintmax_t bytes = 0;
     for (const DiskCache::Entry& e : entries) bytes += e.bytes;
