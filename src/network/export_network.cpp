@@ -67,7 +67,7 @@ ExportedNetwork export_network(const Network& network, const std::vector<Tensor>
   network::ExportRequest request{
       network, args,
       options.schedules.empty() ? network::static_schedules(network.tasks()) : options.schedules,
-      options.name};
+      options.name, options.check_weights};
   network::check(request);
   request.variants = !options.kernels.empty() ? network::variants_of(network, options.kernels)
                      : options.schedules.empty()

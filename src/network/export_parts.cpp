@@ -109,6 +109,7 @@ ExportedInterface interface_of(const ExportRequest& request) {
   ExportedInterface interface;
   interface.name = request.name;
   interface.target = to_string(request.target());
+  interface.check_weights = request.check_weights;
   const std::vector<Var>& sizes = request.network.sizes();
   for (const Tensor& t : request.args) {
     KernelArg arg{.name = t.name(), .dtype = t.dtype(), .shape = largest_extents(t)};

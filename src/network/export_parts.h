@@ -18,6 +18,7 @@ struct ExportRequest {
   std::vector<Tensor> args;         ///< inputs and outputs in call order
   std::vector<Schedule> schedules;  ///< one for each task
   std::string name;
+  bool check_weights = true;  ///< as in ExportNetworkOptions
   /// The kernels of each task, compiled from its schedules.
   std::vector<TaskVariants> variants = {};
 

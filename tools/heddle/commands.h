@@ -41,9 +41,10 @@ struct ExportOptions {
   std::string dtype = "f32";
   int threads = 0;  ///< 0: as the target says
   std::string target = "llvm -mcpu=native";
-  int variants = 1;     ///< above 1: that many race, and the pick is exported with them
-  double seconds = 10;  ///< of a race
-  std::string passes;   ///< of a model, as parse_passes reads it
+  int variants = 1;           ///< above 1: that many race, and the pick is exported with them
+  double seconds = 10;        ///< of a race
+  std::string passes;         ///< of a model, as parse_passes reads it
+  bool check_weights = true;  ///< of a model, as in ExportNetworkOptions
 };
 int run_export(const ExportOptions& options);
 

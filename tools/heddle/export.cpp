@@ -83,7 +83,7 @@ std::vector<Schedule> raced_schedules(const ExportOptions& o, const Network& net
 int export_library(const ExportOptions& o, const Target& target, const std::string& name,
                    const std::vector<Tensor>& outputs, const std::vector<Tensor>& args) {
   const Network network(outputs, target, current_auto_scheduler_options(), parse_passes(o.passes));
-  ExportNetworkOptions options{.name = name};
+  ExportNetworkOptions options{.name = name, .check_weights = o.check_weights};
   if (o.variants > 1) {
     check_raceable(target);
     options.schedules = raced_schedules(o, network);
