@@ -60,7 +60,9 @@ TEST(CacheCommand, ListsAndClears) {
   EXPECT_EQ(run("").status, 2);
   std::filesystem::create_directories(folder);
   std::filesystem::permissions(folder, std::filesystem::perms::all);
-  EXPECT_THAT(run("list").out, HasSubstr("other users can write to it (mode 0777)"));
+  const std::string refused = run("list").out;
+  EXPECT_THAT(refused, HasSubstr(folder + "/code (not used)"));
+  EXPECT_THAT(refused, HasSubstr("other users can write to it (mode 0777)"));
   std::filesystem::remove_all(folder);
 }
 
