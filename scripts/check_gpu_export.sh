@@ -5,8 +5,8 @@
 #   scripts/check_gpu_export.sh run FOLDER                        # where the GPU is; needs no Heddle
 #
 # make exports the model for the CPU and for the GPU (TARGET: "cuda -gpu=h200" if left out),
-# compiles the C program, and runs the CPU's library for the reference. FOLDER then has all that run
-# needs: it calls the GPU's library by the C program and compares. HEDDLE names the command
+# compiles the C programs, and runs the CPU's library for the reference. FOLDER then has all that run
+# needs: it calls the GPU's library by the C programs and compares. HEDDLE names the command
 # (build/bin/heddle). A model with f32 outputs is needed. For a model or a subject over ranges, such
 # as matmul:1..2048x768x768, SIZES are those that are called: "1 17 300", or "2x17" for two ranges.
 set -euo pipefail
@@ -24,6 +24,7 @@ case ${1:-} in
     echo "$name" > "$folder/name"
     for size in ${sizes:-all}; do echo "$size"; done > "$folder/sizes"
     "${CC:-cc}" -O1 -static-libgcc -o "$folder/check" "$here/check_exported_library.c" -ldl -lm
+    "${CC:-cc}" -O1 -static-libgcc -o "$folder/hostile" "$here/check_hostile_calls.c" -ldl
     while read -r size; do
       "$folder/check" "$folder/cpu/$library" "$name${sizes:+:$size}" "$folder/reference.$size"
     done < "$folder/sizes"
@@ -38,7 +39,8 @@ case ${1:-} in
       echo "$name$at"
       "$folder/check" "$folder/gpu/lib$name.so" "$name$at" "$folder/outputs" "$folder/reference.$size"
     done < "$folder/sizes"
-    echo "the GPU computes what the CPU does"
+    "$folder/hostile" "$folder/gpu/lib$name.so" "$name"
+    echo "the GPU computes what the CPU does, and calls that make no sense are errors"
     ;;
   *)
     sed -n '2,13s/^# \{0,1\}//p' "$0"

@@ -129,10 +129,7 @@ class Canonicalizer {
       case ExprKind::FloatImm: d.add(std::bit_cast<uint64_t>(e.as<FloatImm>()->value)); break;
       case ExprKind::Var: {
         const VarNode* v = e.as<VarNode>();
-        if (v->size) {
-          form_.closed = false;
-          size(v);
-        }
+        if (v->size) size(v);
         const auto at = vars_.find(v);
         form_.closed &= at != vars_.end();
         if (at != vars_.end()) d.add(at->second);

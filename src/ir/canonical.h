@@ -21,9 +21,9 @@ struct CanonicalForm {
   /// Two statements with equal keys have the same effect on their `buffers`, taken in order.
   CanonicalKey key;
   std::vector<Buffer> buffers;  ///< not allocated within, in order of first use
-  std::vector<Var> sizes;  ///< symbolic sizes, in order of first use; with some it is not closed
-  /// Whether the statement depends on `buffers` alone: on no outer variable, no Local buffer, and
-  /// nothing specific to a GPU.
+  std::vector<Var> sizes;       ///< symbolic sizes, in order of first use
+  /// Whether the statement depends on `buffers` and `sizes` alone: on no outer variable, no Local
+  /// buffer, and nothing specific to a GPU.
   bool closed = true;
 };
 

@@ -116,6 +116,7 @@ ExportedInterface interface_of(const ExportRequest& request) {
   ExportedInterface interface;
   interface.name = request.name;
   interface.target = to_string(request.target());
+  interface.check_weights = request.check_weights;
   const std::vector<Var>& sizes = request.network.sizes();
   for (size_t a = 0; a < request.args.size(); ++a) {
     const Tensor& t = request.args[a];

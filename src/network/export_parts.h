@@ -19,6 +19,7 @@ struct ExportRequest {
   std::vector<Schedule> schedules;  ///< one for each task
   std::string name;
   std::vector<std::string> arg_names;  ///< one for each argument
+  bool check_weights = true;           ///< as in ExportNetworkOptions
   /// The kernels of each task, compiled from its schedules.
   std::vector<TaskVariants> variants = {};
 

@@ -196,7 +196,8 @@ std::string tables_text(const ExportedGpuPlan& plan) {
        {plan.kernels.size(), plan.steps.size(), plan.arrays.size(), plan.preparations.size()})
     text += ", " + std::to_string(count);
   text += ", kernels, steps, arrays, preparations, " + std::to_string(i.arena_bytes) + ", " +
-          std::to_string(i.weights_bytes) + ", " + std::to_string(i.weights_hash) + "u};\n";
+          std::to_string(i.weights_bytes) + ", " + std::to_string(i.weights_hash) + "u, " +
+          (i.check_weights ? "1" : "0") + "};\n";
   return text + functions_text(i, "heddle_gpu_network") + run_text(i);
 }
 

@@ -81,12 +81,16 @@ typedef struct {
 @sizes@
 typedef struct @name@_network @name@_network;
 
-/* Maps the weights; NULL: @name@.weights in the folder of this library. NULL: an error, see @name@_error. */
+/* No function throws or ends the process: each returns an error for null pointers, for numbers that are none of its own and
+ * for networks that are not open. What it cannot know is whether an array is as long as it is described. */
+
+/* Opens the network with its weights, a path; NULL: @name@.weights in the folder of this library. NULL: an error, see
+ * @name@_error. @check@@mapped@ */
 @name@_network* @name@_open(const char* weights);
 /* Runs the network on arrays in the order of @name@_input and @name@_output. Outputs overlap nothing. Several threads may
  * call at the same time. 0: done; else see @name@_error. */
 int @name@_run(@name@_network* network, @parameters@const void* const* inputs, void* const* outputs);
-/* Gives back what @name@_open took; NULL is fine. */
+/* Gives back what @name@_open took, when no call runs it any more. NULL and what is closed already are fine. */
 void @name@_close(@name@_network* network);
 
 int @name@_num_inputs(void);
@@ -94,7 +98,7 @@ int @name@_num_outputs(void);
 /* NULL where there is no such input or output. */
 const heddle_tensor* @name@_input(int index);
 const heddle_tensor* @name@_output(int index);
-/* What went wrong last in this thread. */
+/* What went wrong last in this thread; valid until the next error. */
 const char* @name@_error(void);
 @more@
 #ifdef __cplusplus
@@ -119,9 +123,14 @@ constexpr const char* kSizesOf = R"(int @name@_num_sizes(void);
 const heddle_size* @name@_size(int index);
 )";
 
+constexpr const char* kMapped = R"(
+ * The file must stay as it is while the network is open: a call fails where the file has become shorter, and the process gets
+ * SIGBUS where that happens during a call.)";
+
 constexpr const char* kThreads =
-    R"(/* How many threads calls may use, for the whole process; 0: one for each physical core. */
-void @name@_set_threads(int count);
+    R"(/* How many threads calls may use, 1 to 1024, for all networks of this library; 0: one for each physical core. 0: done; else
+ * nothing is changed, see @name@_error. */
+int @name@_set_threads(int count);
 )";
 
 constexpr const char* kOnGpu =
@@ -151,6 +160,10 @@ std::string header_text(const ExportedInterface& interface, bool for_gpu) {
     text.replace(text.find(mark), mark.size(), value);
   };
   set("@sizes@", interface.sizes.empty() ? "" : kSizes);
+  set("@check@", interface.check_weights
+                     ? "All weights are read and compared with their hash."
+                     : "Of the file its length and its head are compared, and not the weights.");
+  set("@mapped@", for_gpu ? "" : kMapped);
   set("@parameters@", size_parameters(interface.sizes));
   set("@more@",
       std::string(interface.sizes.empty() ? "" : kSizesOf) + (for_gpu ? kOnGpu : kThreads));

@@ -32,6 +32,7 @@ struct ExportedInterface {
   int steps = 0;
   int64_t arena_bytes = 0, weights_bytes = 0;
   uint64_t weights_hash = 0;
+  bool check_weights = true;  ///< whether opening the network compares the weights with the hash
 };
 
 /// One of the functions that compute a step.

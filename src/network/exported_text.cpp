@@ -8,7 +8,7 @@ namespace heddle::network {
 namespace {
 
 constexpr const char* kSetThreads =
-    "EXPORT void @name@_set_threads(int count) { heddle_network_set_threads(count); }\n";
+    "EXPORT int @name@_set_threads(int count) { return heddle_network_set_threads(count); }\n";
 
 /// The functions of a step, and the questions that name one of them. `s`: the number of the step.
 std::string step_text(const ExportedStep& step, const std::string& s) {
@@ -60,7 +60,7 @@ std::string tables_text(const ExportedPlan& plan) {
           ", " + std::to_string(i.outputs.size()) + ", tensors, " + std::to_string(i.sizes.size()) +
           ", sizes, " + std::to_string(plan.steps.size()) + ", steps, " +
           std::to_string(i.arena_bytes) + ", " + std::to_string(i.weights_bytes) + ", " +
-          std::to_string(i.weights_hash) + "u};\n";
+          std::to_string(i.weights_hash) + "u, " + (i.check_weights ? "1" : "0") + "};\n";
   return text + functions_text(i, "heddle_network") + run_text(i) + with_name(kSetThreads, i.name);
 }
 

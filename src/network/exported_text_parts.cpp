@@ -23,29 +23,10 @@ void replace_all(std::string& text, const std::string& mark, const std::string& 
 }
 
 constexpr const char* kFunctions = R"(
-#include <dlfcn.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT void* @name@_open(const char* weights) {
-  if (weights != NULL) return @runtime@_open(&tables, weights);
-  /* The file beside the library that this function is in. */
-  Dl_info info;
-  const char* library = dladdr((const void*)&tables, &info) != 0 ? info.dli_fname : "";
-  const char* slash = strrchr(library, '/');
-  const size_t folder = slash == NULL ? 0 : (size_t)(slash - library) + 1;
-  const char* file = "@name@.weights";
-  char* path = malloc(folder + strlen(file) + 1);
-  if (path == NULL) return NULL;
-  memcpy(path, library, folder);
-  strcpy(path + folder, file);
-  @runtime@* network = @runtime@_open(&tables, path);
-  free(path);
-  return network;
-}
+EXPORT void* @name@_open(const char* weights) { return @runtime@_open(&tables, weights); }
 EXPORT void @name@_close(void* network) { @runtime@_close(network); }
 EXPORT int @name@_num_inputs(void) { return tables.num_inputs; }
 EXPORT int @name@_num_outputs(void) { return tables.num_outputs; }
@@ -122,7 +103,7 @@ std::string size_parameters(const std::vector<ExportedSize>& sizes) {
 }
 
 std::string tensors_text(const ExportedInterface& interface) {
-  std::string text = std::string("#define _GNU_SOURCE\n") + kExportedTablesText;
+  std::string text = kExportedTablesText;
   std::vector<KernelArg> tensors = interface.inputs;
   tensors.insert(tensors.end(), interface.outputs.begin(), interface.outputs.end());
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "runtime/exported_network.h"
 
 namespace heddle::network {
@@ -20,17 +19,21 @@ WeightsFile::WeightsFile(std::string path)
 int64_t WeightsFile::add(const void* data, int64_t bytes) {
   static constexpr std::array<char, kExportedAlignment> kZeros{};
   const int64_t begin = (bytes_ + kExportedAlignment - 1) / kExportedAlignment * kExportedAlignment;
-  file_.write(kZeros.data(), begin - bytes_);
-  file_.write(static_cast<const char*>(data), bytes);
+  write(kZeros.data(), begin - bytes_);
+  write(data, bytes);
   check();
-  hash_ = hash_bytes(data, static_cast<size_t>(bytes), hash_);
   bytes_ = begin + bytes;
   return begin;
 }
 
+void WeightsFile::write(const void* data, int64_t bytes) {
+  file_.write(static_cast<const char*>(data), bytes);
+  sum_.add(data, static_cast<size_t>(bytes));
+}
+
 void WeightsFile::finish() {
   ExportedWeightsHeader header;
-  header.hash = hash_;
+  header.hash = hash();
   header.bytes = bytes_;
   file_.seekp(0);
   file_.write(reinterpret_cast<const char*>(&header), sizeof header);

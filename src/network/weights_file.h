@@ -5,6 +5,8 @@
 #include <fstream>
 #include <string>
 
+#include "support/checksum.h"
+
 namespace heddle::network {
 
 class WeightsFile {
@@ -16,15 +18,16 @@ class WeightsFile {
   void finish();
 
   int64_t bytes() const { return bytes_; }
-  uint64_t hash() const { return hash_; }
+  uint64_t hash() const { return sum_.value(); }
 
  private:
+  void write(const void* data, int64_t bytes);
   void check() const;
 
   std::string path_;
   std::ofstream file_;
   int64_t bytes_ = 0;
-  uint64_t hash_ = 0;
+  internal::Checksum sum_;  ///< of all bytes after the header's page
 };
 
 }  // namespace heddle::network

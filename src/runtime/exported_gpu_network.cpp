@@ -13,6 +13,7 @@
 #include "runtime/exported_network.h"
 #include "runtime/exported_sizes.h"
 #include "runtime/exported_weights.h"
+#include "runtime/open_networks.h"
 
 namespace heddle {
 namespace {
@@ -158,6 +159,7 @@ std::vector<KernelArg> args_of(const Tables& t) {
 struct heddle_gpu_network {
   heddle_gpu_network(const heddle_gpu_network_tables& t, const std::string& weights)
       : tables(t),
+        tensors(t.name, t.tensors, t.num_inputs, t.num_outputs),
         args(heddle::args_of(t)),
         calls(t.num_sizes == 0 ? heddle::cuda::DeviceCalls::kGraphs
                                : heddle::cuda::DeviceCalls::kGraphsOfSizes) {
@@ -177,8 +179,8 @@ struct heddle_gpu_network {
   /// Arrays that steps read stay on the GPU. Arrays that are only input of a preparation do not.
   void load_weights(const std::string& path) {
     using heddle::NDArray;
-    const heddle::ExportedWeights mapped(path, tables.name,
-                                         {tables.weights_bytes, tables.weights_hash});
+    const heddle::ExportedWeights mapped(
+        path, tables.name, {tables.weights_bytes, tables.weights_hash, tables.check_weights != 0});
     const auto on_gpu = [&](int32_t a) {
       const heddle_array& array = tables.arrays[a];
       return NDArray::wrap(mapped.at(array.at), {array.bytes}, heddle::u8).to_device(heddle::kGpu);
@@ -240,8 +242,7 @@ struct heddle_gpu_network {
            heddle::Device device) {
     const std::vector<int64_t> values =
         heddle::checked_sizes(tables.name, tables.sizes, tables.num_sizes, sizes);
-    heddle::check_exported_arrays(
-        tables.name, {tables.tensors, tables.num_inputs, tables.num_outputs}, inputs, outputs);
+    tensors.check(inputs, outputs);
     std::vector<heddle::NDArray> given;
     for (int32_t i = 0; i < tables.num_inputs + tables.num_outputs; ++i) {
       void* data =
@@ -279,6 +280,7 @@ struct heddle_gpu_network {
     size_t tensor;  ///< the number of an input, or of an output after all inputs
   };
   const heddle_gpu_network_tables& tables;
+  heddle::ExportedTensors tensors;
   std::vector<heddle::KernelArg> args;
   std::vector<std::unique_ptr<heddle::cuda::Executable>> kernels;
   std::vector<heddle::NDArray> arrays;    ///< the weights, by number; undefined where not needed
@@ -291,37 +293,46 @@ struct heddle_gpu_network {
   heddle::cuda::DeviceCalls calls;  ///< its graphs use the arrays above
 };
 
+namespace {
+
+// Never destroyed, because the driver may be gone when the process ends.
+auto& open_networks = *new heddle::OpenNetworks<heddle_gpu_network>();
+
+}  // namespace
+
 extern "C" {
 
 heddle_gpu_network* heddle_gpu_network_open(const heddle_gpu_network_tables* tables,
-                                            const char* weights) {
+                                            const char* weights) HEDDLE_NOEXCEPT {
   heddle_gpu_network* network = nullptr;
   heddle::succeeds([&] {
     heddle::check_exported_version(tables->name, tables->version);
     heddle::check_device(*tables);
-    network = new heddle_gpu_network(*tables, weights);
+    network = open_networks.add(std::make_shared<heddle_gpu_network>(
+        *tables, heddle::weights_path(tables, tables->name, weights)));
   });
   return network;
 }
 
 int heddle_gpu_network_run(heddle_gpu_network* network, const int64_t* sizes,
-                           const void* const* inputs, void* const* outputs) {
-  const bool done = heddle::succeeds([&] {
-    if (network == nullptr) heddle::throw_runtime_error("the network is a null pointer");
-    network->run(sizes, inputs, outputs, heddle::Device::cpu());
-  });
+                           const void* const* inputs, void* const* outputs) HEDDLE_NOEXCEPT {
+  const bool done = heddle::succeeds(
+      [&] { open_networks.find(network)->run(sizes, inputs, outputs, heddle::Device::cpu()); });
   return done ? 0 : 1;
 }
 
 int heddle_gpu_network_run_on_gpu(heddle_gpu_network* network, const int64_t* sizes,
-                                  const void* const* inputs, void* const* outputs, void* stream) {
+                                  const void* const* inputs, void* const* outputs,
+                                  void* stream) HEDDLE_NOEXCEPT {
   const bool done = heddle::succeeds([&] {
-    if (network == nullptr) heddle::throw_runtime_error("the network is a null pointer");
+    const auto running = open_networks.find(network);
     const heddle::cuda::StreamScope scope(heddle::cuda::Stream::wrap(stream));
-    network->run(sizes, inputs, outputs, heddle::kGpu);
+    running->run(sizes, inputs, outputs, heddle::kGpu);
   });
   return done ? 0 : 1;
 }
 
-void heddle_gpu_network_close(heddle_gpu_network* network) { delete network; }
+void heddle_gpu_network_close(heddle_gpu_network* network) HEDDLE_NOEXCEPT {
+  open_networks.close(network);
+}
 }

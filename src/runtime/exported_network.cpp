@@ -12,6 +12,7 @@
 #include "runtime/exported_errors.h"
 #include "runtime/exported_sizes.h"
 #include "runtime/exported_weights.h"
+#include "runtime/open_networks.h"
 
 namespace heddle {
 namespace {
@@ -32,7 +33,9 @@ void check_tables(const heddle_network_tables& t) {
 
 struct heddle_network {
   heddle_network(const heddle_network_tables& t, const std::string& weights)
-      : tables(t), mapped(weights, t.name, {t.weights_bytes, t.weights_hash}) {
+      : tables(t),
+        tensors(t.name, t.tensors, t.num_inputs, t.num_outputs),
+        mapped(weights, t.name, {t.weights_bytes, t.weights_hash, t.check_weights != 0}) {
     for (int32_t s = 0; s < t.num_steps; ++s) {
       first.emplace_back();
       for (int32_t v = 0; v < t.steps[s].num_variants; ++v) add(t.steps[s].variants[v]);
@@ -85,8 +88,8 @@ struct heddle_network {
   void run(const int64_t* given, const void* const* inputs, void* const* outputs) {
     const std::vector<int64_t> values =
         heddle::checked_sizes(tables.name, tables.sizes, tables.num_sizes, given);
-    heddle::check_exported_arrays(
-        tables.name, {tables.tensors, tables.num_inputs, tables.num_outputs}, inputs, outputs);
+    tensors.check(inputs, outputs);
+    mapped.check_length();
     const auto address = [&](int64_t tensor) {
       return tensor < tables.num_inputs ? const_cast<void*>(inputs[tensor])
                                         : outputs[tensor - tables.num_inputs];
@@ -120,6 +123,7 @@ struct heddle_network {
   }
 
   const heddle_network_tables& tables;
+  heddle::ExportedTensors tensors;
   heddle::ExportedWeights mapped;
   std::vector<std::vector<size_t>> first;  ///< the first parameter of each variant of each step
   size_t num_parameters = 0;
@@ -128,28 +132,36 @@ struct heddle_network {
   std::vector<std::unique_ptr<Frame>> free;  ///< as many as there were concurrent calls
 };
 
+namespace {
+
+// Never destroyed, because threads may still call while the process ends.
+auto& open_networks = *new heddle::OpenNetworks<heddle_network>();
+
+}  // namespace
+
 extern "C" {
 
-heddle_network* heddle_network_open(const heddle_network_tables* tables, const char* weights) {
+heddle_network* heddle_network_open(const heddle_network_tables* tables,
+                                    const char* weights) HEDDLE_NOEXCEPT {
   heddle_network* network = nullptr;
   heddle::succeeds([&] {
     heddle::check_tables(*tables);
-    network = new heddle_network(*tables, weights);
+    network = open_networks.add(std::make_shared<heddle_network>(
+        *tables, heddle::weights_path(tables, tables->name, weights)));
   });
   return network;
 }
 
 int heddle_network_run(heddle_network* network, const int64_t* sizes, const void* const* inputs,
-                       void* const* outputs) {
-  return heddle::succeeds([&] {
-    if (network == nullptr) heddle::throw_runtime_error("the network is a null pointer");
-    network->run(sizes, inputs, outputs);
-  })
-             ? 0
-             : 1;
+                       void* const* outputs) HEDDLE_NOEXCEPT {
+  const bool done =
+      heddle::succeeds([&] { open_networks.find(network)->run(sizes, inputs, outputs); });
+  return done ? 0 : 1;
 }
 
-void heddle_network_close(heddle_network* network) { delete network; }
+void heddle_network_close(heddle_network* network) HEDDLE_NOEXCEPT { open_networks.close(network); }
 
-void heddle_network_set_threads(int count) { heddle::set_num_threads(count); }
+int heddle_network_set_threads(int count) HEDDLE_NOEXCEPT {
+  return heddle::succeeds([&] { heddle::set_num_threads(count); }) ? 0 : 1;
+}
 }

@@ -1,93 +1,100 @@
 #include "runtime/prepared_store.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <optional>
+#include <vector>
 
+#include "heddle/runtime/thread_pool.h"
 #include "heddle/support/hash.h"
 #include "heddle/support/log.h"
 #include "runtime/deferred.h"
+#include "support/open_cache.h"
 
 namespace heddle {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct Header {
-  char magic[8] = {'H', 'E', 'D', 'D', 'L', 'E', 'P', '1'};
+  char magic[8] = {'H', 'E', 'D', 'D', 'L', 'E', 'P', '2'};
   char key[32] = {};
   int64_t bytes = 0;  ///< bytes of all arrays, which follow the header one after the other
-  uint64_t checksum = 0;
+  internal::Bits128 seal;
 };
 
-/// A checksum of large contents that is about as fast as memory. It keeps four independent chains,
-/// so that the multiplications overlap.
-class Checksum {
- public:
-  void add(const char* data, size_t size) {
-    size_t at = 0;
-    for (; at + sizeof lanes_ <= size; at += sizeof lanes_) {
-      uint64_t words[4];
-      std::memcpy(words, data + at, sizeof words);
-      for (size_t l = 0; l < 4; ++l)
-        lanes_[l] = (std::rotl(lanes_[l], 29) ^ words[l]) * 0x9e3779b97f4a7c15ULL;
-    }
-    lanes_[0] = hash_bytes(data + at, size - at, lanes_[0]);
-  }
-  uint64_t value() const {
-    uint64_t h = 0;
-    for (const uint64_t lane : lanes_) h = hash_combine(h, lane);
-    return h;
-  }
-
- private:
-  uint64_t lanes_[4] = {1, 2, 3, 4};
-};
-
-// The bytes that are read or written and checked at a time. A part stays in a cache in between.
+// The bytes that are read or written and hashed at a time. A part stays in a cache in between.
 constexpr size_t kPart = size_t{1} << 19;
 
-/// Calls `part(address, bytes)` for the contents of the arrays in order. Stops and returns false
-/// when `part` returns false.
-template <class Part>
-bool for_each_part(std::span<const NDArray> arrays, const Part& part) {
+struct Part {
+  char* data;
+  size_t size;
+  off_t at;  ///< in the file
+};
+
+std::vector<Part> parts_of(std::span<const NDArray> arrays) {
+  std::vector<Part> parts;
+  auto at = static_cast<off_t>(sizeof(Header));
   for (const NDArray& array : arrays) {
     auto* data = static_cast<char*>(array.data());
     const auto size = static_cast<size_t>(array.bytes());
-    for (size_t at = 0; at < size; at += kPart) {
-      if (!part(data + at, std::min(kPart, size - at))) return false;
+    for (size_t begin = 0; begin < size; begin += kPart) {
+      parts.push_back({data + begin, std::min(kPart, size - begin), at});
+      at += static_cast<off_t>(parts.back().size);
     }
   }
-  return true;
+  return parts;
 }
 
+/// Calls `move(part)` for all parts on all threads, and returns the hash of the header and of the
+/// hashes of the parts under the key of the cache. Nothing where `move` fails.
+template <class Move>
+std::optional<internal::Bits128> sealed(const internal::OpenCache& cache, const Header& header,
+                                        std::span<const Part> parts, const Move& move) {
+  std::vector<internal::Bits128> sums(parts.size());
+  std::atomic<bool> failed{false};
+  parallel_for(std::ssize(parts), [&](int64_t begin, int64_t end) {
+    for (auto p = static_cast<size_t>(begin); p < static_cast<size_t>(end) && !failed; ++p) {
+      internal::SipHash128 sum(cache.key());
+      if (!move(parts[p])) failed = true;
+      sum.add(parts[p].data, parts[p].size);
+      sums[p] = sum.value();
+    }
+  });
+  if (failed) return std::nullopt;
+  internal::SipHash128 all = cache.seal(std::string(header.key, sizeof header.key));
+  all.add(&header, offsetof(Header, seal));
+  all.add(sums.data(), sums.size() * sizeof sums[0]);
+  return all.value();
+}
+
+/// Calls `call(data, size, at)`, which does a part of the work, until all of it is done.
 template <class Call>
-bool transfer(const Call& call, char* data, size_t size) {
+bool transfer(const Call& call, char* data, size_t size, off_t at) {
   while (size > 0) {
-    const ssize_t n = call(data, size);
+    const ssize_t n = call(data, size, at);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     data += n;
     size -= static_cast<size_t>(n);
+    at += n;
   }
   return true;
 }
 
-bool read_all(int file, void* data, size_t size) {
-  return transfer([&](char* to, size_t n) { return ::read(file, to, n); }, static_cast<char*>(data),
-                  size);
+bool read_all(int file, void* data, size_t size, off_t at) {
+  return transfer([&](char* to, size_t n, off_t from) { return ::pread(file, to, n, from); },
+                  static_cast<char*>(data), size, at);
 }
 
-bool write_all(int file, const void* data, size_t size) {
-  return transfer([&](char* from, size_t n) { return ::write(file, from, n); },
-                  static_cast<char*>(const_cast<void*>(data)), size);
+bool write_all(int file, const void* data, size_t size, off_t at) {
+  return transfer([&](char* from, size_t n, off_t to) { return ::pwrite(file, from, n, to); },
+                  static_cast<char*>(const_cast<void*>(data)), size, at);
 }
 
 /// Identifies an array by the file that holds it, or else by a hash of its contents.
@@ -106,29 +113,24 @@ Header header_of(const std::string& key, std::span<const NDArray> arrays) {
   return header;
 }
 
-bool read_arrays(int file, const Header& wanted, std::span<const NDArray> arrays) {
+bool read_arrays(int file, const Header& wanted, const internal::OpenCache& cache,
+                 std::span<const NDArray> arrays) {
+  struct stat status{};
   Header found;
-  if (!read_all(file, &found, sizeof found)) return false;
-  if (std::memcmp(&found, &wanted, offsetof(Header, checksum)) != 0) return false;
-  Checksum sum;
-  const bool all = for_each_part(arrays, [&](char* data, size_t size) {
-    if (!read_all(file, data, size)) return false;
-    sum.add(data, size);
-    return true;
-  });
-  char more = 0;
-  return all && sum.value() == found.checksum && ::read(file, &more, 1) == 0;
+  if (::fstat(file, &status) != 0 || !read_all(file, &found, sizeof found, 0)) return false;
+  if (status.st_size != static_cast<off_t>(sizeof found) + wanted.bytes) return false;
+  if (std::memcmp(&found, &wanted, offsetof(Header, seal)) != 0) return false;
+  return sealed(cache, wanted, parts_of(arrays),
+                [&](const Part& p) { return read_all(file, p.data, p.size, p.at); }) == found.seal;
 }
 
-bool write_arrays(int file, Header header, std::span<const NDArray> arrays) {
-  Checksum sum;
-  const bool all = write_all(file, &header, sizeof header) &&
-                   for_each_part(arrays, [&](const char* data, size_t size) {
-                     sum.add(data, size);
-                     return write_all(file, data, size);
-                   });
-  header.checksum = sum.value();
-  return all && ::lseek(file, 0, SEEK_SET) == 0 && write_all(file, &header, sizeof header);
+bool write_arrays(int file, Header header, const internal::OpenCache& cache,
+                  std::span<const NDArray> arrays) {
+  const auto seal = sealed(cache, header, parts_of(arrays),
+                           [&](const Part& p) { return write_all(file, p.data, p.size, p.at); });
+  if (!seal) return false;
+  header.seal = *seal;
+  return write_all(file, &header, sizeof header, 0);
 }
 
 }  // namespace
@@ -152,44 +154,40 @@ std::string prepared_key(const std::string& code_key, std::span<const NDArray> c
 }
 
 bool load_prepared(const std::string& key, std::span<const NDArray> arrays) {
-  const DiskCache cache = disk_weights_cache();
-  if (key.empty() || cache.folder().empty()) return false;
-  const std::string path = cache.file_of(key).string();
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool whole = read_arrays(file, header_of(key, arrays), arrays);
-  ::close(file);
-  std::error_code error;
-  if (whole) {
-    fs::last_write_time(path, fs::file_time_type::clock::now(), error);
-  } else {
-    HEDDLE_LOG_AT("cache", 1, path + " is damaged; it is made again");
-    fs::remove(path, error);
+  if (key.empty()) return false;
+  const DiskCache disk = disk_weights_cache();
+  const auto cache = disk.open(/*make=*/false);
+  if (!cache) return false;
+  const std::string name = disk.name_of(key);
+  const internal::File file = cache->folder().open(name);
+  if (!file && errno == ENOENT) return false;
+  if (file && read_arrays(file.get(), header_of(key, arrays), *cache, arrays)) {
+    cache->folder().mark_as_used(name);
+    return true;
   }
-  return whole;
+  HEDDLE_LOG_AT("cache", 1, disk.folder() + "/" + name + " is damaged; it is made again");
+  cache->folder().remove(name);
+  return false;
 }
 
 void store_prepared(const std::string& key, std::span<const NDArray> arrays) {
-  const DiskCache cache = disk_weights_cache();
-  if (key.empty() || cache.folder().empty()) return;
+  if (key.empty()) return;
+  const DiskCache disk = disk_weights_cache();
   const Header header = header_of(key, arrays);
-  if (static_cast<std::uintmax_t>(header.bytes) > cache.limit_bytes() / 2) return;
-  std::error_code error;
-  fs::create_directories(cache.folder(), error);
-  static std::atomic<unsigned> count{0};
-  // The name has the suffix of the cache, so that a sweep removes what a killed process left.
-  const std::string unfinished =
-      cache.file_of(key + "-" + std::to_string(::getpid()) + "-" + std::to_string(count++))
-          .string();
-  const int file = ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (file < 0) return;
-  const bool written = write_arrays(file, header, arrays);
-  // No fsync is needed: after a power failure the checksum shows whether the file is complete.
-  if (::close(file) == 0 && written) {
-    fs::rename(unfinished, cache.file_of(key), error);
-    if (!error) cache.added();
+  if (static_cast<std::uintmax_t>(header.bytes) > disk.limit_bytes() / 2) return;
+  const auto cache = disk.open(/*make=*/true);
+  if (!cache) return;
+  const std::string unfinished = internal::OpenCache::unfinished(key, disk.extension());
+  {
+    const internal::File file = cache->folder().create(unfinished);
+    if (!file) return;
+    if (!write_arrays(file.get(), header, *cache, arrays)) {
+      cache->folder().remove(unfinished);
+      return;
+    }
   }
-  fs::remove(unfinished, error);
+  // No flush is needed: after a power failure the hash shows whether the file is complete.
+  if (cache->folder().rename(unfinished, disk.name_of(key))) disk.added(*cache);
 }
 
 }  // namespace heddle

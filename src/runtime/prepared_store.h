@@ -4,8 +4,8 @@
 // A file's name is a hash of the code that made it, which depends on the machine and on this build
 // of Heddle, and of the constants: of an initialiser of a file its place in the file, and the
 // file's size and times of change; of others, and of those that may have been changed in memory,
-// the contents. Files appear by a rename and hold a checksum, so any number of processes may share
-// the folder.
+// the contents. Files appear by a rename and hold a keyed hash (disk_cache.h), so any number of
+// processes may share the folder, and nobody else can put weights into it.
 #pragma once
 
 #include <span>

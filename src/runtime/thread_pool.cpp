@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -117,7 +117,12 @@ class Pool {
  public:
   void run(const Job& wanted) {
     const std::lock_guard lock(mutex_);
-    start_workers(wanted.threads - 1);
+    try {
+      start_workers(wanted.threads - 1);
+    } catch (const std::exception&) {
+      // The system has no more threads or memory: the existing ones do the work. Nothing may be
+      // thrown, because compiled code, which calls this, has no tables for exceptions.
+    }
     Job job = wanted;
     job.threads = std::min(wanted.threads, static_cast<int>(workers_.size()) + 1);
     crowded_.store(job.threads > internal::cpu_topology().cores, std::memory_order_relaxed);
@@ -253,15 +258,13 @@ class Pool {
     const internal::CpuTopology& topology = internal::cpu_topology();
     while (!stopped_ && static_cast<int>(workers_.size()) < count) {
       if (workers_.empty()) home_ = topology.node_of(this_core());
-      workers_.push_back(std::make_unique<Worker>());
-      Worker* worker = workers_.back().get();
-      worker->place = internal::place_of_thread(topology, home_, static_cast<int>(workers_.size()));
-      try {
-        worker->thread = std::thread([this, worker] { work(*worker); });
-      } catch (const std::system_error&) {
-        workers_.pop_back();  // the system allows no more threads: continue with the existing ones
-        return;
-      }
+      auto made = std::make_unique<Worker>();
+      Worker* worker = made.get();
+      workers_.reserve(workers_.size() + 1);
+      worker->place =
+          internal::place_of_thread(topology, home_, static_cast<int>(workers_.size()) + 1);
+      worker->thread = std::thread([this, worker] { work(*worker); });
+      workers_.push_back(std::move(made));
       if (pin_threads.load() || topology.num_nodes() > 1) settle(*worker, pin_threads.load());
     }
   }

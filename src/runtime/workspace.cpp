@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <new>
 #include <vector>
 
 #include "runtime/aligned_memory.h"
@@ -43,7 +44,12 @@ class Cache {
       internal::free_aligned(blocks_.front());
       blocks_.erase(blocks_.begin());
     }
-    blocks_.push_back(block);
+    try {
+      blocks_.push_back(block);
+    } catch (const std::bad_alloc&) {
+      internal::free_aligned(block);
+      return;
+    }
     bytes_ += capacity;
   }
 

@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <set>
 #include <system_error>
 
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "heddle/support/hash.h"
 #include "heddle/support/log.h"
+#include "support/open_cache.h"
 
 namespace heddle {
 namespace {
@@ -28,23 +32,44 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// The first line of a file: "heddle-cache <key> <checksum>".
-std::string head_of(const std::string& key, std::string_view content) {
-  char sum[17];
-  std::snprintf(sum, sizeof sum, "%016llx",
-                static_cast<unsigned long long>(hash_bytes(content.data(), content.size())));
-  return "heddle-cache " + key + " " + sum;
+// The first line of a file: "heddle-cache <key> <hash>".
+std::string head_of(const std::string& key, const internal::Bits128& sum) {
+  char text[33];
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(sum.low),
+                static_cast<unsigned long long>(sum.high));
+  return "heddle-cache " + key + " " + text;
+}
+
+internal::Bits128 sum_of(const internal::OpenCache& cache, const std::string& name,
+                         std::string_view content) {
+  internal::SipHash128 sum = cache.seal(name);
+  sum.add(content.data(), content.size());
+  return sum.value();
+}
+
+/// The folder that holds those of all kinds.
+fs::path cache_root() {
+  const std::string chosen = variable("HEDDLE_CACHE");
+  if (chosen == "off") return {};
+  if (!chosen.empty()) return chosen;
+  const std::string cache = variable("XDG_CACHE_HOME"), home = variable("HOME");
+  if (cache.empty() && home.empty()) return {};
+  return (cache.empty() ? fs::path(home) / ".cache" : fs::path(cache)) / "heddle";
+}
+
+/// Says once in a process that a cache is not used.
+void say_once(const std::string& refusal) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::lock_guard lock(mutex);
+  if (said.insert(refusal).second) std::fprintf(stderr, "heddle: %s\n", refusal.c_str());
 }
 
 }  // namespace
 
 std::string cache_folder(const std::string& kind) {
-  const std::string chosen = variable("HEDDLE_CACHE");
-  if (chosen == "off") return {};
-  if (!chosen.empty()) return (fs::path(chosen) / kind).string();
-  const std::string cache = variable("XDG_CACHE_HOME"), home = variable("HOME");
-  if (cache.empty() && home.empty()) return {};
-  return ((cache.empty() ? fs::path(home) / ".cache" : fs::path(cache)) / "heddle" / kind).string();
+  const fs::path root = cache_root();
+  return root.empty() ? std::string() : (root / kind).string();
 }
 
 std::uintmax_t cache_limit(const char* name, std::uintmax_t megabytes) {
@@ -53,51 +78,66 @@ std::uintmax_t cache_limit(const char* name, std::uintmax_t megabytes) {
   return megabytes << 20;
 }
 
-fs::path DiskCache::file_of(const std::string& key) const {
-  return fs::path(folder_) / (key + extension_);
+DiskCache::DiskCache(std::string folder, std::string extension, std::uintmax_t limit_bytes)
+    : folder_(std::move(folder)),
+      key_folder_(folder_),
+      extension_(std::move(extension)),
+      limit_(limit_bytes) {
+  const fs::path root = cache_root();
+  if (!root.empty() && folder_ == cache_folder(fs::path(folder_).filename().string()))
+    key_folder_ = root.string();
+}
+
+std::shared_ptr<const internal::OpenCache> DiskCache::open(bool make) const {
+  if (folder_.empty()) return nullptr;
+  std::string refusal;
+  auto cache = internal::open_cache({folder_, key_folder_}, make, refusal);
+  if (!refusal.empty()) say_once(refusal);
+  return cache;
+}
+
+std::string DiskCache::refusal() const {
+  std::string refusal;
+  if (!folder_.empty()) internal::open_cache({folder_, key_folder_}, false, refusal);
+  return refusal;
 }
 
 DiskCache::Answer DiskCache::load(const std::string& key) const {
-  if (folder_.empty()) return {};
-  const fs::path file = file_of(key);
-  std::error_code error;
-  if (!fs::is_regular_file(file, error)) return {};
-  std::string all;
-  try {
-    all = read_file(file.string());
-  } catch (const Error&) {
-    return {};  // another process removed it just now, or it belongs to another user
-  }
-  const std::size_t line = all.find('\n');
+  const auto cache = open(/*make=*/false);
+  if (!cache) return {};
+  const std::string name = name_of(key);
+  const std::optional<std::string> all = cache->folder().read(name);
+  if (!all) return {};
+  const std::size_t line = all->find('\n');
   if (line != std::string::npos) {
-    const std::string_view content = std::string_view(all).substr(line + 1);
-    if (all.compare(0, line, head_of(key, content)) == 0) {
-      fs::last_write_time(file, fs::file_time_type::clock::now(), error);
+    const std::string_view content = std::string_view(*all).substr(line + 1);
+    if (all->compare(0, line, head_of(key, sum_of(*cache, name, content))) == 0) {
+      cache->folder().mark_as_used(name);
       return {std::string(content), false};
     }
   }
-  HEDDLE_LOG_AT("cache", 1, file.string() + " is damaged; it is made again");
-  fs::remove(file, error);
+  HEDDLE_LOG_AT("cache", 1, folder_ + "/" + name + " is damaged; it is made again");
+  cache->folder().remove(name);
   return {std::nullopt, true};
 }
 
 void DiskCache::store(const std::string& key, const std::string& content) const {
-  if (folder_.empty()) return;
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  try {
-    write_file_atomic(file_of(key).string(), head_of(key, content) + "\n" + content);
-  } catch (const Error&) {
-    return;
-  }
-  added();
+  const auto cache = open(/*make=*/true);
+  if (!cache) return;
+  const std::string name = name_of(key);
+  // No flush is needed: after a power failure the hash shows whether the file is complete.
+  const bool stored =
+      cache->folder().write(name, internal::OpenCache::unfinished(key, extension_),
+                            head_of(key, sum_of(*cache, name, content)) + "\n" + content);
+  if (stored) added(*cache);
 }
 
-void DiskCache::added() const {
+void DiskCache::added(const internal::OpenCache& cache) const {
   // The first store sweeps too, because many processes store one or two files each. A folder shares
   // its counter with few others, so each folder is swept.
   static std::array<std::atomic<unsigned>, 64> stores{};
-  if (stores[hash_string(folder_) % stores.size()].fetch_add(1) % kStoresPerSweep == 0) sweep();
+  if (stores[hash_string(folder_) % stores.size()].fetch_add(1) % kStoresPerSweep == 0)
+    sweep(cache);
 }
 
 std::vector<DiskCache::Entry> DiskCache::entries() const {
@@ -117,27 +157,31 @@ std::vector<DiskCache::Entry> DiskCache::entries() const {
   return files;
 }
 
-void DiskCache::sweep() const {
+void DiskCache::sweep(const internal::OpenCache& cache) const {
   const std::vector<Entry> files = entries();
   std::uintmax_t total = 0;
   for (const Entry& file : files) total += file.bytes;
   if (total <= limit_) return;
   const auto enough = static_cast<std::uintmax_t>(kSweepTo * static_cast<double>(limit_));
-  std::error_code error;
   for (const Entry& file : files) {
     if (total <= enough) break;
-    fs::remove(file.path, error);
+    cache.folder().remove(file.path.filename().string());
     total -= file.bytes;
   }
 }
 
 int DiskCache::clear() const {
+  const internal::PrivateFolder folder(folder_, /*make=*/false);
+  if (!folder.refusal().empty()) {
+    throw_runtime_error("the files of '" + folder_ + "' are not removed: " + folder.refusal(), {},
+                        "make it yours alone (chmod 700)");
+  }
+  if (!folder) return 0;
   const std::vector<Entry> files = entries();
   for (const Entry& file : files) {
-    std::error_code error;
-    fs::remove(file.path, error);
-    if (error)
-      throw_runtime_error("cannot remove '" + file.path.string() + "': " + error.message());
+    const int error = folder.remove(file.path.filename().string());
+    if (error != 0 && error != ENOENT)
+      throw_runtime_error("cannot remove '" + file.path.string() + "': " + std::strerror(error));
   }
   return static_cast<int>(files.size());
 }

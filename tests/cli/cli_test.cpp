@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <ostream>
 #include <vector>
 
@@ -57,6 +58,12 @@ TEST(CacheCommand, ListsAndClears) {
   EXPECT_EQ(cleared.status, 0) << cleared.err;
   EXPECT_THAT(cleared.out, HasSubstr("code: 0 files removed"));
   EXPECT_EQ(run("").status, 2);
+  std::filesystem::create_directories(folder);
+  std::filesystem::permissions(folder, std::filesystem::perms::all);
+  const std::string refused = run("list").out;
+  EXPECT_THAT(refused, HasSubstr(folder + "/code (not used)"));
+  EXPECT_THAT(refused, HasSubstr("other users can write to it (mode 0777)"));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Help, EachCommandHasExamples) {

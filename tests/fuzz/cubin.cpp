@@ -1,4 +1,4 @@
-// A file of the cache of machine code with a correct checksum. The compiler's log in it is also
+// A file of the cache of machine code that this user stored. The log of the compiler in it is also
 // parsed alone.
 #include <stdlib.h>
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "heddle/dag/instance.h"
 #include "heddle/driver/build.h"
 #include "heddle/runtime/weights_cache.h"
 #include "heddle/support/file.h"
@@ -55,6 +56,34 @@ TEST_F(CachedNetwork, TheSecondBuildFindsTheCode) {
   EXPECT_EQ(first.from_disk, 0);
   EXPECT_EQ(second.from_disk, second.kernels);
   EXPECT_EQ(disk_code_cache().entries().size(), static_cast<size_t>(first.kernels));
+}
+
+// Kernels over ranges are found like those of one size, and compute what they did.
+TEST_F(CachedNetwork, TheSecondBuildFindsTheCodeOfARange) {
+  const auto build_range = [](int64_t most) {
+    const Dim rows = dim("rows", 1, most);
+    const Tensor x = placeholder({rows, 32}, f32, "x"),
+                 w = constant(NDArray::random({32, 48}, f32, 3), "w"),
+                 v = constant(NDArray::random({48, 48}, f32, 4), "v");
+    const Axis k = reduce_axis(32, "k"), l = reduce_axis(48, "l");
+    const Tensor h = compute(
+                     {rows, 48}, [&](Axis i, Axis j) { return sum(x(i, k) * w(k, j), k); }, "h"),
+                 y = compute(
+                     {rows, 48}, [&](Axis i, Axis j) { return sum(h(i, l) * v(l, j), l); }, "y");
+    const NetworkKernel run = Network({y}).build({x, y});
+    for (const int64_t n : {int64_t{1}, most / 2, most}) {
+      const Instance here = at_sizes({y}, {{rows, n}});
+      const NDArray in = NDArray::random({n, 32}, f32, static_cast<uint64_t>(n)),
+                    out = NDArray::zeros({n, 48}, f32);
+      run(in, out);
+      EXPECT_TRUE(allclose(out, interpret(here.outputs, {{here.of(x), in}})[0], 1e-4, 1e-5)) << n;
+    }
+    return run.build_report();
+  };
+  const NetworkBuildReport first = build_range(24), second = build_range(24);
+  EXPECT_EQ(first.from_disk, 0);
+  EXPECT_EQ(second.from_disk, second.kernels);
+  EXPECT_LT(build_range(25).from_disk, first.kernels);
 }
 
 TEST_F(CachedNetwork, CodeOfAnotherMachineIsNotTaken) {
@@ -123,6 +152,25 @@ TEST_F(PackedOnDisk, DamagedFilesArePackedAgain) {
   }
   expect_right(values);
   expect_right(values);
+}
+
+// Others cannot put code into the folder that this process runs.
+TEST_F(CachedNetwork, CodeThatWasPutThereIsNotTaken) {
+  const int kernels = build().kernels;
+  const fs::path mine = folder_ / "code", theirs = folder_ / "their code";
+  fs::copy(mine, theirs);
+  fs::remove_all(mine);
+  fs::remove(folder_ / "key");
+  build();  // under a key of its own
+  for (const fs::directory_entry& file : fs::directory_iterator(theirs))
+    fs::copy(file, mine, fs::copy_options::overwrite_existing);
+  const NetworkBuildReport again = build();
+  EXPECT_EQ(again.from_disk, 0);
+  EXPECT_EQ(again.damaged, kernels);
+  fs::permissions(mine, fs::perms::group_write, fs::perm_options::add);
+  EXPECT_EQ(build().from_disk, 0);
+  fs::permissions(mine, fs::perms::group_write, fs::perm_options::remove);
+  EXPECT_EQ(build().from_disk, kernels);
 }
 
 // The code of a kernel stays while it lives, whatever else is loaded and dropped.

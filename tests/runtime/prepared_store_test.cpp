@@ -62,7 +62,7 @@ TEST_F(PreparedStore, OtherCodeAndOtherWeightsHaveOtherKeys) {
 }
 
 TEST_F(PreparedStore, DamagedFilesAreNotTaken) {
-  const std::string file = disk_weights_cache().file_of(key_).string();
+  const std::string file = folder_ / "weights" / disk_weights_cache().name_of(key_);
   const auto damaged = [&](auto&& damage) {
     store_prepared(key_, values_);
     std::string bytes = read_file(file);
@@ -78,6 +78,19 @@ TEST_F(PreparedStore, DamagedFilesAreNotTaken) {
   EXPECT_TRUE(damaged([](std::string& b) { b.pop_back(); }));
   EXPECT_TRUE(damaged([](std::string& b) { b += 'x'; }));
   EXPECT_TRUE(damaged([](std::string& b) { b.clear(); }));
+}
+
+TEST_F(PreparedStore, WeightsUnderAnotherKeyAreNotTaken) {
+  store_prepared(key_, values_);
+  const fs::path key = folder_ / "key",
+                 file = folder_ / "weights" / disk_weights_cache().name_of(key_);
+  fs::rename(key, folder_ / "old key");
+  std::vector<NDArray> found = empty();
+  EXPECT_FALSE(load_prepared(key_, found)) << "there is no key";
+  disk_weights_cache().store("other", "");  // makes a key
+  ASSERT_TRUE(fs::exists(key));
+  EXPECT_FALSE(load_prepared(key_, found));
+  EXPECT_FALSE(fs::exists(file));
 }
 
 TEST_F(PreparedStore, ManyWritersAndReadersAgree) {

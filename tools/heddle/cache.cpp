@@ -1,6 +1,7 @@
 // heddle cache: lists and clears what earlier processes left on the disk for later ones.
 #include <chrono>
 #include <iostream>
+#include <set>
 
 #include "commands.h"
 #include "heddle/codegen/cuda.h"
@@ -38,9 +39,15 @@ std::string age(std::filesystem::file_time_type used) {
 int list() {
   Table table({"cache", "files", "size", "limit", "last used", "folder"});
   table.align_left(5);
+  std::set<std::string> refusals;  // one folder may be above several caches
   for (const Row& row : all_caches()) {
     if (row.cache.folder().empty()) {
       table.add_row({row.kind, "", "", "", "", "turned off"});
+      continue;
+    }
+    if (const std::string refusal = row.cache.refusal(); !refusal.empty()) {
+      table.add_row({row.kind, "", "", "", "", row.cache.folder() + " (not used)"});
+      refusals.insert(refusal);
       continue;
     }
     const std::vector<DiskCache::Entry> entries = row.cache.entries();
@@ -51,6 +58,7 @@ int list() {
                    entries.empty() ? "" : age(entries.back().used), row.cache.folder()});
   }
   std::cout << table.to_string();
+  for (const std::string& refusal : refusals) std::cout << refusal << "\n";
   return 0;
 }
 

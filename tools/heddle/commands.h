@@ -45,9 +45,10 @@ const std::vector<std::string>& explain_parts();
 int run_explain(const ExplainOptions& options);
 
 struct ExportOptions : SubjectOptions {
-  std::string output;   ///< `.o` and `.json` are added to it; of a model, a folder
-  int variants = 1;     ///< above 1: that many race, and the pick is exported with them
-  double seconds = 10;  ///< of a race
+  std::string output;         ///< `.o` and `.json` are added to it; of a model, a folder
+  int variants = 1;           ///< above 1: that many race, and the pick is exported with them
+  double seconds = 10;        ///< of a race
+  bool check_weights = true;  ///< of a model, as in ExportNetworkOptions
 };
 int run_export(const ExportOptions& options);
 

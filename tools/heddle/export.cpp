@@ -84,7 +84,8 @@ int export_library(const ExportOptions& o, const Target& target, const std::stri
                    const std::vector<Tensor>& outputs, const std::vector<Tensor>& args,
                    const std::vector<std::string>& arg_names) {
   const Network network(outputs, target, current_auto_scheduler_options(), parse_passes(o.passes));
-  ExportNetworkOptions options{.name = name, .arg_names = arg_names};
+  ExportNetworkOptions options{
+      .name = name, .arg_names = arg_names, .check_weights = o.check_weights};
   if (o.variants > 1) {
     check_raceable(target);
     options.schedules = raced_schedules(o, network);

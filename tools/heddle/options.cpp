@@ -67,6 +67,8 @@ void add_export(CLI::App& app, ExportOptions& o) {
       ->check(CLI::Range(1, 16));
   c->add_option("--race-time", o.seconds, "Seconds of each race (10)")
       ->check(CLI::Range(0.1, 3600.0));
+  c->add_flag("!--no-weights-check", o.check_weights,
+              "Of a model: opening its library does not read all weights to compare their hash");
   c->footer(
       "The schedule is that of the best record (`heddle records why`). Without a record it is the\n"
       "static choice.\n"
@@ -183,7 +185,8 @@ void add_cache(CLI::App& app, CacheOptions& o) {
       "Networks leave their compiled kernels and their packed weights on the disk, and the next\n"
       "process finds them there: by the code, the machine, the build of Heddle, and the weights.\n"
       "The folders lie below HEDDLE_CACHE (off: no cache), else heddle in $XDG_CACHE_HOME or\n"
-      "~/.cache. The files used least recently are removed above HEDDLE_CACHE_MB (1024),\n"
+      "~/.cache. They must be the user's alone: what others can write to is not used.\n"
+      "The files used least recently are removed above HEDDLE_CACHE_MB (1024),\n"
       "HEDDLE_CUBIN_CACHE_MB (512) and HEDDLE_WEIGHTS_CACHE_MB (4096).\n"
       "Examples:\n"
       "  heddle cache list\n"

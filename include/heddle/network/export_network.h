@@ -43,6 +43,10 @@ struct ExportNetworkOptions {
   /// The kernels of tasks over dimensions, as for Network::build. They are used in place of
   /// `schedules`.
   std::vector<TaskKernels> kernels = {};
+  /// Whether opening the network reads all weights and compares their hash, so that a damaged file
+  /// is an error. It takes about 0.3 s for each GB that is in memory. Without it only the length of
+  /// the file and its head are compared, and weights are read when calls need them.
+  bool check_weights = true;
 };
 
 /// The files that were written.

@@ -23,7 +23,7 @@ std::vector<Nest> outermost_nests(const std::vector<LoweredFunction>& functions)
   std::vector<Nest> out;
   for (const Stmt& loop : loops) {
     Nest nest{loop, canonical_form(loop)};
-    if (nest.form.closed) out.push_back(std::move(nest));
+    if (nest.form.closed && nest.form.sizes.empty()) out.push_back(std::move(nest));
   }
   if (out.size() < 2) out.clear();
   return out;

@@ -13,7 +13,7 @@ namespace heddle::codegen {
 
 struct Nest {
   Stmt stmt;           ///< at the root of its function
-  CanonicalForm form;  ///< closed; its buffers are the arguments
+  CanonicalForm form;  ///< closed and without sizes; its buffers are the arguments
 };
 
 /// The nests of a program that can be functions of their own: loops that no other loop contains.

@@ -29,11 +29,17 @@ std::string object_key(const std::vector<LoweredFunction>& functions, const Targ
     const CanonicalForm form = canonical_form(f.body);
     if (!form.closed) return {};  // the form does not describe all of the body
     key = combined(combined(key, form.key.high), form.key.low);
-    // The key says which argument each buffer of the body is.
+    // The key says which argument each buffer and each size of the body is.
     key = combined(combined(key, f.args.size()), form.buffers.size());
     for (const Buffer& b : form.buffers) {
       const auto at = std::find(f.args.begin(), f.args.end(), b);
       key = combined(key, static_cast<uint64_t>(at - f.args.begin()));
+    }
+    key = combined(combined(key, f.sizes.size()), form.sizes.size());
+    for (const Var& size : form.sizes) {
+      const auto at = std::find_if(f.sizes.begin(), f.sizes.end(),
+                                   [&](const Var& own) { return own.same_as(size); });
+      key = combined(key, static_cast<uint64_t>(at - f.sizes.begin()));
     }
   }
   key = code_key(key, describe_machine(target, /*for_jit=*/true), opt_level);

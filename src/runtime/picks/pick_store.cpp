@@ -17,6 +17,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 #include "heddle/support/hash.h"
+#include "support/private_folder.h"
 
 namespace heddle {
 namespace {
@@ -44,11 +45,11 @@ void check_key(const std::string& key) {
 }
 
 void make_folder(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!error) return;
-  throw_runtime_error("cannot make the folder of picks '" + folder + "': " + error.message(), {},
-                      "name another one in HEDDLE_PICKS, or set it to off");
+  // The folder above it may be that of the other caches too, which must be the user's alone.
+  const int error = internal::make_private_folders(folder);
+  if (error == 0) return;
+  throw_runtime_error("cannot make the folder of picks '" + folder + "': " + std::strerror(error),
+                      {}, "name another one in HEDDLE_PICKS, or set it to off");
 }
 
 // Whether a file is no pick of any version. One that cannot be read now, or that a newer Heddle
