@@ -38,6 +38,8 @@ class Tuning:
         self.command = [*within, heddle, "tune", subject, "--fleet", address, "--fleet-device", DEVICE]
         self.command += ["--threads", "1", "--quiet", "--log", str(self.log), "--json", str(self.json)]
         self.command += ["--budget", f"{budget}s", "--seed", str(seed), "--no-warm-start"]
+        # Where other work keeps this machine busy, Ray takes a minute to start again.
+        self.command += ["--fleet-wait", "180"]
         self.process = None
 
     def start(self, trials=None):

@@ -56,7 +56,7 @@ std::string why_illegal(const cli::Problem& p, const Draw& d) {
 }
 
 TEST(StaticSubjects, AreLegalInEveryTypeOnEveryTarget) {
-  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 150),
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 600),
                 first = number_from_env("HEDDLE_PROPERTY_SEED", 1);
   int64_t made = 0;
   for (int64_t seed = first; seed < first + count; ++seed) {

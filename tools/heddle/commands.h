@@ -77,6 +77,7 @@ struct TuneRequest : KernelOptions {
   std::string policy, model;
   std::string fleet;         ///< address of a cluster; empty: this machine
   std::string fleet_device;  ///< what Ray calls the devices; empty: after the target
+  double fleet_wait = 60;    ///< seconds without a device after which the run fails
   bool no_warm_start = false;
   std::string json;  ///< a file, or "-"
   bool quiet = false;

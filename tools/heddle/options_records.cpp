@@ -33,6 +33,9 @@ void add_tune(CLI::App& app, TuneRequest& o) {
                 "local (this machine)");
   c->add_option("--fleet-device", o.fleet_device,
                 "The devices' name in the cluster (cpu:CHIP or gpu:CHIP of the target)");
+  c->add_option("--fleet-wait", o.fleet_wait,
+                "Seconds without a device of the fleet after which the run fails (60)")
+      ->check(CLI::Range(1.0, 86400.0));
   c->add_option("--seed", o.seed, "Seed of the search (0)");
   c->add_option("--policy", o.policy, "evolutionary or random (evolutionary)");
   c->add_option("--model", o.model, "xgboost, random, or the file of a saved model (xgboost)");

@@ -284,8 +284,10 @@ void find_peaks(const Target& target, bool by_fleet, int threads, TaskList* list
 /// The machines that measure; null where this one does.
 std::unique_ptr<Measurer> fleet_of(const TuneRequest& request, const Target& target) {
   if (request.fleet.empty()) return nullptr;
-  return make_fleet_measurer(
-      {.target = target, .address = request.fleet, .resource = request.fleet_device});
+  return make_fleet_measurer({.target = target,
+                              .address = request.fleet,
+                              .resource = request.fleet_device,
+                              .join_seconds = request.fleet_wait});
 }
 
 TuneDisplay::Mode mode_of(const TuneRequest& request, const TuneOutput& output) {
