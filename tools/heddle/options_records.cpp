@@ -216,7 +216,8 @@ void add_picks(CLI::App& app, PicksOptions& o) {
   const auto add = [&](const char* name, const char* what) {
     CLI::App* sub = c->add_subcommand(name, what);
     sub->callback([&o, name] { o.command = name; });
-    sub->add_option("--store", o.folder, "The store's folder (HEDDLE_PICKS, or in the cache)");
+    sub->add_option("--store", o.folder, "The store's folder (HEDDLE_PICKS, or in the cache)")
+        ->check(CLI::ExistingDirectory);
     add_json(sub, o.json);
     return sub;
   };
