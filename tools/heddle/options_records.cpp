@@ -164,7 +164,7 @@ class RecordsCommands {
   void add_why() {
     CLI::App* why =
         add("why", "Tell which record a subject's schedule comes from, or why from none");
-    add_subject(why, o_.subject, "");
+    add_subject(why, o_.subject);
     files(why, false);
     add_kernel_options(why, o_);
     why->footer("Example: heddle records why matmul:512x512x512 --threads 2");
