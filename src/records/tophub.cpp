@@ -97,10 +97,11 @@ std::vector<Source> sources_of(const Settings& s) {
   const std::string& own = s.option.empty() ? s.log_file : s.option;
   if (own.empty()) return sources;
   std::error_code error;
-  if (!fs::exists(own, error))
-    throw_user_error((s.option.empty() ? "HEDDLE_LOG_FILE" : "AutoSchedulerOptions::record_log") +
-                         (" names '" + own + "', and there is no such file"),
-                     {}, "tuning makes one (`heddle tune SUBJECT --log " + own + "`); or unset it");
+  if (!fs::exists(own, error)) {
+    if (!s.option.empty()) return sources;  // the program may write it later
+    throw_user_error("HEDDLE_LOG_FILE names '" + own + "', and there is no such file", {},
+                     "tuning makes one (`heddle tune SUBJECT --log " + own + "`); or unset it");
+  }
   sources.push_back({own, kOwn});
   return sources;
 }
@@ -113,7 +114,8 @@ std::shared_ptr<const RecordDatabase> read_sources(const std::vector<Source>& so
         HEDDLE_LOG_AT("records", 1, problem);
       }
     } catch (const Error& e) {
-      if (source.rank == kOwn) throw_user_error(e.message, {}, "HEDDLE_LOG_FILE names it");
+      if (source.rank == kOwn)
+        throw_user_error(e.message, {}, "it is named as the user's log of records");
       HEDDLE_LOG_AT("records", 1, e.message);
     }
   }

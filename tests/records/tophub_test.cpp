@@ -91,28 +91,34 @@ TEST_F(Tophub, IsReadOnceAndAgainAfterReload) {
   EXPECT_THAT(before->records(), IsEmpty());
 }
 
-TEST_F(Tophub, AUsersLogThatIsNotThereIsAnError) {
+TEST_F(Tophub, ALogOfTheVariableThatIsNotThereIsAnError) {
   const std::string path = folder_ / "none.jsonl";
-  const auto expect_refused = [&](const std::string& who) {
-    for (const bool all : {true, false}) {
-      try {
-        all ? (void)tophub() : (void)tophub_files();
-        FAIL() << who;
-      } catch (const Error& e) {
-        EXPECT_EQ(e.kind, ErrorKind::User);
-        EXPECT_EQ(e.message, who + " names '" + path + "', and there is no such file");
-      }
+  const Variable own("HEDDLE_LOG_FILE", path);
+  for (const bool all : {true, false, true}) {  // the answer is not kept
+    try {
+      all ? (void)tophub() : (void)tophub_files();
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind, ErrorKind::User);
+      EXPECT_EQ(e.message, "HEDDLE_LOG_FILE names '" + path + "', and there is no such file");
     }
-  };
-  {
-    const Variable own("HEDDLE_LOG_FILE", path);
-    expect_refused("HEDDLE_LOG_FILE");
-    log("none.jsonl");
-    EXPECT_EQ(best(), "none.jsonl");
   }
-  ::unlink(path.c_str());
+  log("none.jsonl");
+  EXPECT_EQ(best(), "none.jsonl");
+}
+
+TEST_F(Tophub, ALogOfTheOptionsMayComeLater) {
+  const std::string path = folder_ / "later.jsonl";
   const AutoSchedulerOptionsScope scope({.record_log = path});
-  expect_refused("AutoSchedulerOptions::record_log");
+  EXPECT_EQ(best(), "none");
+  log("later.jsonl");
+  reload_tophub();
+  EXPECT_EQ(best(), "later.jsonl");
+}
+
+TEST_F(Tophub, AUsersLogThatCannotBeReadIsAnError) {
+  const Variable own("HEDDLE_LOG_FILE", folder_.path());  // a folder
+  EXPECT_THROW(tophub(), Error);
 }
 
 TEST_F(Tophub, ModelsAreFoundByKindAndCpu) {

@@ -20,8 +20,10 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
   CLI::App* c = app.add_subcommand("explain", "Show what Heddle makes of a subject, and why");
   add_model_options(
       c, o,
-      "Or an ONNX file, of which the nodes are shown: net.onnx:batch=1. Or a range of sizes, "
-      "of which the kernels are shown that run at them: matmul:1..2048x768x768");
+      kSubject +
+          std::string(". Or an ONNX file, of which the nodes are shown: net.onnx:batch=1. Or a "
+                      "range of sizes, "
+                      "of which the kernels are shown that run at them: matmul:1..2048x768x768"));
   repeated(c->add_option("--show", o.show,
                          "What to show, repeated or with commas: " + join(explain_parts()) +
                              " (classes,alternatives,schedule,times)"));
@@ -54,7 +56,7 @@ void add_explain(CLI::App& app, ExplainOptions& o) {
 void add_export(CLI::App& app, ExportOptions& o) {
   CLI::App* c =
       app.add_subcommand("export", "Write a kernel as an object file, or a model as a library");
-  add_model_options(c, o, "Or an ONNX file: model.onnx:batch=1");
+  add_model_options(c, o, kSubject + std::string(". Or an ONNX file: model.onnx:batch=1"));
   c->add_option("-o,--output", o.output,
                 "Write PATH.o (PATH.cubin for a GPU), and PATH.json which describes it; of a "
                 "model and of a subject with ranges, the folder to write in")

@@ -31,8 +31,9 @@ void add_worker(CLI::App& app);
 // The options that several commands have: one spelling, meaning and check for each. Defaults in
 // the help are those of the structures.
 
-/// The subject itself. `what` says what the command does with it.
-void add_subject(CLI::App* c, std::string& subject, const std::string& what);
+/// The subject itself. `what` says which ones the command takes.
+constexpr const char* kSubject = "Such as matmul:512x512x512; see `heddle list`";
+void add_subject(CLI::App* c, std::string& subject, const std::string& what = kSubject);
 /// --dtype, --threads and --target.
 void add_kernel_options(CLI::App* c, KernelOptions& o);
 void add_target(CLI::App* c, std::string& target);

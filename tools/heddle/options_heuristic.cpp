@@ -106,7 +106,7 @@ class HeuristicCommands {
   void add_explain() {
     CLI::App* c = add("explain", "Show how a tree comes to its answer for a subject");
     name(c);
-    add_subject(c, o_.subject, "");
+    add_subject(c, o_.subject);
     existing(c->add_option("--tree", o_.tree, "This tree (the one that create_schedule consults)"));
     add_kernel_options(c, o_);
     add_json(c, o_.json);

@@ -167,7 +167,7 @@ class RecordsCommands {
   void add_why() {
     CLI::App* why =
         add("why", "Tell which record a subject's schedule comes from, or why from none");
-    add_subject(why, o_.subject, "");
+    add_subject(why, o_.subject);
     files(why, false);
     add_kernel_options(why, o_);
     why->footer("Example: heddle records why matmul:512x512x512 --threads 2");
@@ -219,7 +219,8 @@ void add_picks(CLI::App& app, PicksOptions& o) {
   const auto add = [&](const char* name, const char* what) {
     CLI::App* sub = c->add_subcommand(name, what);
     sub->callback([&o, name] { o.command = name; });
-    sub->add_option("--store", o.folder, "The store's folder (HEDDLE_PICKS, or in the cache)");
+    sub->add_option("--store", o.folder, "The store's folder (HEDDLE_PICKS, or in the cache)")
+        ->check(CLI::ExistingDirectory);
     add_json(sub, o.json);
     return sub;
   };

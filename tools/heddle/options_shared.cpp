@@ -6,9 +6,7 @@
 
 namespace heddle::cli {
 void add_subject(CLI::App* c, std::string& subject, const std::string& what) {
-  c->add_option("subject", subject,
-                "Such as matmul:512x512x512; see `heddle list`" + (what.empty() ? "" : ". " + what))
-      ->required();
+  c->add_option("subject", subject, what)->required();
 }
 
 void add_target(CLI::App* c, std::string& target) {

@@ -6,8 +6,9 @@
 // HEDDLE_TOPHUB, and the user's log (HEDDLE_LOG_FILE, or the one that AutoSchedulerOptions names).
 // HEDDLE_TOPHUB=off turns shipped records off. In a folder, files are <kind>-<mcpu>.jsonl (any
 // *.jsonl is read), <kind>-<mcpu>.model, a cost model, and <kind>-<mcpu>.<heuristic>.tree. Files
-// that cannot be read are skipped and logged (HEDDLE_LOG=records), except for the user's log: there
-// that is a User error, also where the log does not exist.
+// that cannot be read are skipped and logged (HEDDLE_LOG=records). For the user's log that is a
+// User error. So is a log of HEDDLE_LOG_FILE that does not exist; the one of the options may come
+// later.
 #pragma once
 
 #include <memory>

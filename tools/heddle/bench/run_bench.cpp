@@ -19,6 +19,7 @@
 #include "peers/peer_libxsmm.h"
 #include "peers/peer_onednn.h"
 #include "peers/peer_openblas.h"
+#include "subjects/model_subject.h"
 #include "subjects/peer_set.h"
 #include "subjects/target_text.h"
 
@@ -65,6 +66,9 @@ std::vector<Problem> problems_of(const BenchOptions& options) {
   std::vector<DataType> dtypes;
   for (const std::string& name : options.dtypes) dtypes.push_back(dtype_of(name));
   for (const std::string& subject : options.subjects) {
+    if (is_model(subject))
+      throw_user_error("heddle bench times kernels, and '" + subject + "' is a model", {},
+                       "`heddle run " + subject + "` times it, and `heddle profile` its nodes");
     for (const DataType t : dtypes.empty() ? std::vector{f32} : dtypes) {
       problems.push_back(make_problem(subject, t));
     }
