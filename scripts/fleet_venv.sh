@@ -26,5 +26,5 @@ timeout 60 python3 -m venv "$venv" > "$log" 2>&1 || without "$(tail -1 "$log")"
 # Only built packages: what has none for this Python is not compiled here.
 timeout 300 "$venv/bin/pip" install --quiet --disable-pip-version-check --no-input --only-binary :all: --retries 1 \
   --timeout 20 --requirement "$requirements" > "$log" 2>&1 ||
-  without "pip: $(grep -m 1 -i error "$log" || tail -1 "$log")"
+  without "pip: $(grep -m 1 '^ERROR' "$log" || tail -1 "$log")"
 echo "$wanted" > "$stamp"

@@ -187,7 +187,8 @@ TEST(Property, RandomConfigsForOlderCpus) {
 TEST(Property, RandomNarrowProductsForNewerCpus) {
   for (const char* text : {"llvm -mcpu=cooperlake", "llvm -mcpu=alderlake",
                            "llvm -mcpu=sierraforest", "llvm -mcpu=graniterapids"}) {
-    run_many(false, number_from_env("HEDDLE_PROPERTY_COUNT", 400) / 4 + 1, Target::parse(text), true);
+    run_many(false, number_from_env("HEDDLE_PROPERTY_COUNT", 400) / 4 + 1, Target::parse(text),
+             true);
   }
 }
 TEST(Property, RandomSchedules) { run_many(true, number_from_env("HEDDLE_PROPERTY_COUNT", 600)); }
