@@ -181,13 +181,14 @@ double whole_speedup(const ComputeDag& dag, const std::vector<std::pair<int, dou
   return total / std::max(now, 1e-3 * total);
 }
 
-/// The values of the rule's parameters to consider for a stage of the graph, in ascending order.
+/// The values of the rule's parameters to consider for the stages from `first` to before `last`, in
+/// ascending order.
 std::vector<std::vector<int64_t>> values_of(const RewriteRule& rule, const ComputeDag& dag,
-                                            const Target& target, int only = -1) {
+                                            const Target& target, int first, int last) {
   if (!rule.suited) return combinations(rule.parameters);
   std::vector<std::vector<int64_t>> out;
-  for (int s = 0; s < dag.size(); ++s) {
-    if (dag.stage(s).is_placeholder() || (only >= 0 && s != only)) continue;
+  for (int s = first; s < last; ++s) {
+    if (dag.stage(s).is_placeholder()) continue;
     for (std::vector<int64_t>& v : rule.suited(RewriteSite{dag, s, {}}, target))
       out.push_back(std::move(v));
   }
@@ -297,12 +298,12 @@ std::vector<Alternative> alternatives_of(const ComputeDag& dag, const Target& ta
   if (!policy.use || !dag.alternative().empty()) return out;
   for (const RewriteRule& rule : rules()) {
     std::map<int, std::vector<std::vector<int64_t>>> suited;  // for each stage
-    for (const std::vector<int64_t>& values : values_of(rule, dag, target)) {
+    for (const std::vector<int64_t>& values : values_of(rule, dag, target, 0, dag.size())) {
       std::vector<std::pair<Rewrite, Alternative>> here;
       for (int s = 0; s < dag.size(); ++s) {
         if (dag.stage(s).is_placeholder()) continue;
         if (rule.suited) {
-          if (!suited.contains(s)) suited[s] = values_of(rule, dag, target, s);
+          if (!suited.contains(s)) suited[s] = values_of(rule, dag, target, s, s + 1);
           if (std::find(suited[s].begin(), suited[s].end(), values) == suited[s].end()) continue;
         }
         const Rewrite rewrite{rule, s, values};
@@ -323,7 +324,7 @@ std::vector<std::string> legal_rewrites(const ComputeDag& dag, const Target& tar
   for (const RewriteRule& rule : rules()) {
     for (int s = 0; s < dag.size(); ++s) {
       if (dag.stage(s).is_placeholder()) continue;
-      for (const std::vector<int64_t>& values : values_of(rule, dag, target, s)) {
+      for (const std::vector<int64_t>& values : values_of(rule, dag, target, s, s + 1)) {
         if (rule.why_not(RewriteSite{dag, s, values}).empty())
           names.push_back(name_of({rule, s, values}));
       }

@@ -36,8 +36,14 @@ std::vector<Tensor> Rebuilder::rebuild(const std::vector<Tensor>& tensors) {
 Ref<const Operation> Rebuilder::rebuild(const Ref<const Operation>& last) {
   if (const auto it = done_.find(last.get()); it != done_.end()) return it->second;
   std::unordered_set<const Operation*> entered{last.get()};
-  std::vector<std::pair<Ref<const Operation>, std::vector<Tensor>>> open;  // with inputs to enter
-  open.emplace_back(last, last->inputs());
+  // With the inputs that are still to be entered, the first one last.
+  std::vector<std::pair<Ref<const Operation>, std::vector<Tensor>>> open;
+  const auto enter = [&](const Ref<const Operation>& op) {
+    std::vector<Tensor> inputs = op->inputs();
+    std::reverse(inputs.begin(), inputs.end());
+    open.emplace_back(op, std::move(inputs));
+  };
+  enter(last);
   while (open.size() > 1 || !open.back().second.empty()) {
     if (open.back().second.empty()) {
       (void)rebuild_one(open.back().first);
@@ -51,7 +57,7 @@ Ref<const Operation> Rebuilder::rebuild(const Ref<const Operation>& last) {
     if (in.op()->is_placeholder() || done_.count(in.op()) > 0 || replaced_.count(in.op()) > 0 ||
         !entered.insert(in.op()).second)
       continue;
-    open.emplace_back(in.op_ref(), in.op()->inputs());
+    enter(in.op_ref());
   }
   return rebuild_one(last);
 }

@@ -5,6 +5,7 @@
 #include "codegen/llvm/object_cache.h"
 #include "driver/build_cuda.h"
 #include "driver/compile_lowered.h"
+#include "driver/index_checks.h"
 #include "driver/program_args.h"
 #include "heddle/ir/print.h"
 #include "heddle/runtime/timer.h"
@@ -99,6 +100,7 @@ TimedBuild compile_lowered(const std::shared_ptr<const LoweredProgram>& program,
   code.bound = bound_constants(all, listed);
   code.persistent = persistent_args(*program);
   code.finite = {checks.args, checks.slots};
+  code.before = index_checks(schedule, {all.data(), listed}, options);
   code.main = module.entries[0];
   if (program->prepare.body) {
     code.prepare = module.entries[1];

@@ -4,6 +4,7 @@
 
 #include "codegen/cuda/nvrtc.h"
 #include "driver/compile_lowered.h"
+#include "driver/index_checks.h"
 #include "driver/program_args.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/ir/simplify.h"
@@ -214,7 +215,7 @@ TimedBuild build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
   const FiniteChecks checks = with_finite_checks(lowered, all, buffers, options);
   const double lower_ms = 1e3 * timer.elapsed_s();
   TimedBuild built = compile_lowered(std::make_shared<const GpuProgram>(std::move(lowered)),
-                                     schedule, all, args.size(), checks);
+                                     schedule, all, args.size(), checks, options);
   built.times.passes = std::move(passes);
   built.times.lower = lower_ms;
   built.times.total = 1e3 * timer.elapsed_s();
@@ -238,7 +239,7 @@ namespace {
 
 TimedBuild compile_program(const std::shared_ptr<const GpuProgram>& program, const Gpu& gpu,
                            const std::vector<Tensor>& all, size_t listed,
-                           const FiniteChecks& checks, FunctionRef<KernelWork()> work) {
+                           const FiniteChecks& checks, FunctionRef<void(KernelCode&)> complete) {
   const Timer timer;
   const GpuProgram& p = *program;
   cuda::Cubin cubin = compile_checked(p, gpu);
@@ -246,7 +247,7 @@ TimedBuild compile_program(const std::shared_ptr<const GpuProgram>& program, con
                             : cubin.cached      ? CacheAnswer::Found
                                                 : CacheAnswer::Missing;
   KernelCode code = cuda_kernel_code(p, all, listed, std::move(cubin), checks);
-  code.work = work();
+  complete(code);
   code.source = source_text;
   code.source_context = std::make_shared<Source>(Source{program});
   BuildTimes times;
@@ -265,14 +266,18 @@ KernelCode compile_cuda_code(const GpuProgram& program, const std::vector<Tensor
 
 TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program,
                            const Schedule& schedule, const std::vector<Tensor>& all, size_t listed,
-                           const FiniteChecks& checks) {
+                           const FiniteChecks& checks, const BuildOptions& options) {
   return compile_program(program, schedule.target().gpu, all, listed, checks,
-                         [&] { return work_of(schedule.dag().direct(), schedule.target()); });
+                         [&](KernelCode& code) {
+                           code.work = work_of(schedule.dag().direct(), schedule.target());
+                           code.before = index_checks(schedule, {all.data(), listed}, options);
+                         });
 }
 
 TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program, const Gpu& gpu,
                            const std::vector<Tensor>& all, KernelWork work) {
-  return compile_program(program, gpu, all, all.size(), {}, [&] { return std::move(work); });
+  return compile_program(program, gpu, all, all.size(), {},
+                         [&](KernelCode& code) { code.work = std::move(work); });
 }
 
 }  // namespace heddle

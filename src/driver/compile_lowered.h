@@ -32,7 +32,7 @@ TimedBuild compile_lowered(const std::shared_ptr<const LoweredProgram>& program,
 /// The same for a GPU. Throws a User error for a program that the GPU would refuse to launch.
 TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program,
                            const Schedule& schedule, const std::vector<Tensor>& all, size_t listed,
-                           const FiniteChecks& checks);
+                           const FiniteChecks& checks, const BuildOptions& options);
 /// The same for a program of several schedules (lower/gpu/join_kernels.h): `all` are its args.
 TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program, const Gpu& gpu,
                            const std::vector<Tensor>& all, KernelWork work);

@@ -69,9 +69,9 @@ Json export_constants(const std::vector<BoundConstant>& constants, const std::st
 
 const Target& exported_target(const Schedule& schedule, const BuildOptions& options) {
   const Target& target = target_of(schedule, options);
-  if (options.check_finite) {
-    throw_user_error("a kernel with checks for NaN and infinity cannot be exported", {},
-                     "leave BuildOptions::check_finite out; build() has it");
+  if (options.check_finite || options.check_indices) {
+    throw_user_error("a kernel with checks of its arguments cannot be exported", {},
+                     "leave BuildOptions::check_finite and check_indices out; build() has them");
   }
   return target;
 }

@@ -120,7 +120,7 @@ std::vector<KernelArg> args_of(const LoweredVariant& v) {
 }
 
 Kernel compile_variant(const LoweredVariant& v, const BuildOptions& options) {
-  if (v.gpu) return compile_lowered(v.gpu, v.schedule, v.all, v.listed, v.checks).kernel;
+  if (v.gpu) return compile_lowered(v.gpu, v.schedule, v.all, v.listed, v.checks, options).kernel;
   return compile_lowered(v.cpu, v.schedule, v.all, v.listed, v.checks, options).kernel;
 }
 

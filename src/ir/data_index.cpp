@@ -46,7 +46,7 @@ std::optional<ClampedIndex> as_clamped_index(const Expr& e) {
   std::optional<int64_t> low, high;
   const Expr inner = without(BinaryOp::Min, without(BinaryOp::Max, e, low), high);
   if (!high || *high < 0 || low.value_or(0) != 0 || !is_position(inner, *high + 1)) return {};
-  return ClampedIndex{inner, *high + 1};
+  return ClampedIndex{inner, *high + 1, inner.kind() == ExprKind::Select};
 }
 
 }  // namespace heddle

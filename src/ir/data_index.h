@@ -20,6 +20,7 @@ Expr clamped_index(const Expr& index, int64_t extent);
 struct ClampedIndex {
   Expr position;  ///< before the clamp; what lies outside of [0, extent) is out of range
   int64_t extent = 0;
+  bool counts_from_end = false;  ///< where it is negative, the extent has been added
 };
 /// `e` as clamped_index made it of an index that is data, or nothing. A bound that the type of the
 /// index makes needless may be missing.

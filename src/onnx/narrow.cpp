@@ -17,6 +17,10 @@ double narrowed(double value, DataType type) {
 }
 
 NDArray narrowed(const NDArray& array, DataType type) {
+  const float* given = array.data<float>();
+  const auto most = static_cast<float>(largest(type));
+  if (std::all_of(given, given + array.size(), [&](float v) { return !(std::abs(v) > most); }))
+    return array.cast(type);
   const NDArray within = array.copy();
   auto* values = within.data<float>();
   for (int64_t i = 0; i < within.size(); ++i)

@@ -23,7 +23,16 @@ std::vector<Value> sub(const NodeScope& s) {
 std::vector<Value> mul(const NodeScope& s) {
   return {of_two(s, "mul", [](const Exprs& v) { return v[0] * v[1]; })};
 }
+// A division of integers by 0 has no result, and would end the process on some machines.
+void check_divisor(const NodeScope& s) {
+  if (!s.has(1) || !s.value(1).known() || !s.dtype(1).is_integral()) return;
+  for (const int64_t divisor : integers_of(s.value(1).array())) {
+    if (divisor == 0) s.fail("it divides integers by 0, which '" + s.node().inputs[1] + "' holds");
+  }
+}
+
 std::vector<Value> div(const NodeScope& s) {
+  check_divisor(s);
   return {of_two(s, "div", [](const Exprs& v) { return v[0] / v[1]; })};
 }
 
@@ -101,6 +110,7 @@ std::vector<Value> pow(const NodeScope& s) {
 }
 
 std::vector<Value> mod(const NodeScope& s) {
+  check_divisor(s);
   const bool as_c = s.integer("fmod", 0) != 0;
   return {as_c ? ops::fmod(s.tensor(0), s.tensor(1), s.at())
                : ops::mod(s.tensor(0), s.tensor(1), s.at())};

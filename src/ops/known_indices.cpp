@@ -1,24 +1,20 @@
 #include "ops/known_indices.h"
 
-#include "heddle/runtime/ndarray.h"
+#include "dsl/known_values.h"
 
 namespace heddle::ops::impl {
 namespace {
 
-// 64-bit integers above 2^53 are rounded, which is far out of range all the same.
-int64_t integer_at(const NDArray& array, int64_t i) {
-  if (array.dtype() == i64) return array.data<int64_t>()[i];
-  return static_cast<int64_t>(array.get(i));
-}
-
-std::string place(const NDArray& array, int64_t flat) {
+/// " at [1, 2] of 'indices'"; "" for the only element of a tensor.
+std::string place(const Tensor& indices, int64_t flat) {
+  const Dims dims = indices.extents();
+  if (product(dims) == 1) return "";
   std::string text;
-  for (size_t d = array.shape().size(); d-- > 0;) {
-    const int64_t extent = array.shape()[d];
-    text = std::to_string(flat % extent) + (text.empty() ? "" : ", ") + text;
-    flat /= extent;
+  for (size_t d = dims.size(); d-- > 0;) {
+    text = std::to_string(flat % dims[d]) + (text.empty() ? "" : ", ") + text;
+    flat /= dims[d];
   }
-  return "[" + text + "]";
+  return " at [" + text + "] of '" + indices.name() + "'";
 }
 
 }  // namespace
@@ -32,24 +28,17 @@ void check_indices(const Call& call, const Tensor& indices, int rank) {
 
 void check_known_indices(const Call& call, const Tensor& x, const Tensor& indices,
                          const Dims& extents) {
-  const auto check = [&](int64_t index, int64_t extent, const std::string& where) {
-    if (index >= -extent && index < extent) return;
+  const std::optional<std::vector<int64_t>> values = known_integers(indices);
+  if (!values) return;
+  for (size_t i = 0; i < values->size() && !extents.empty(); ++i) {
+    const int64_t index = (*values)[i], extent = extents[i % extents.size()];
+    if (index >= -extent && index < extent) continue;
     fail(call,
-         "index " + std::to_string(index) + where + " is out of range: '" + x.name() + "' " +
-             text(x.extents()) + " has " + std::to_string(extent) + " positions there",
+         "index " + std::to_string(index) + place(indices, static_cast<int64_t>(i)) +
+             " is out of range: '" + x.name() + "' " + text(x.extents()) + " has " +
+             std::to_string(extent) + " positions there",
          "an index is in [" + std::to_string(-extent) + ", " + std::to_string(extent - 1) + "]");
-  };
-  const Operation& op = *indices.op();
-  if (!op.is_placeholder()) {
-    const int64_t* one = op.num_outputs() == 1 ? as_int(op.bodies()[0]) : nullptr;
-    if (one != nullptr && extents.size() == 1) check(*one, extents[0], "");
-    return;
   }
-  const NDArray* values = op.data();
-  if (values == nullptr || extents.empty()) return;
-  for (int64_t i = 0; i < values->size(); ++i)
-    check(integer_at(*values, i), extents[static_cast<size_t>(i) % extents.size()],
-          " at " + place(*values, i) + " of '" + indices.name() + "'");
 }
 
 }  // namespace heddle::ops::impl

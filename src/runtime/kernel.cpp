@@ -320,6 +320,7 @@ void Kernel::call(std::span<const NDArray> arrays) const {
   const KernelCode& code = *impl().code;
   const Device device = check_arguments(code.name, code.args, arrays, impl_->cuda != nullptr);
   check_apart(code.name, code.args, arrays, impl_->bound);
+  if (code.before) code.before(arrays);
   if (impl_->cuda) return impl_->call_cuda(arrays, device);
   if (impl_->checks_finite()) return impl_->call_checked(arrays, device);
   impl_->call_cpu(arrays, device, nullptr);

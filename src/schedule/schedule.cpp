@@ -56,6 +56,7 @@ void Schedule::record(Step step) { apply(step); }
 void Schedule::apply(const Step& step) {
   apply_step(*state_, step);
   steps_.push_back(step);
+  if (step.kind == StepKind::Inline) return;  // it makes no axis and no stage
   // The recorder is brought up to date with the replayed steps, so that recording can continue.
   for (int r : step.results) next_axis_ = std::max(next_axis_, r + 1);
   for (size_t i = stage_axes_.size(); i < state_->stages.size(); ++i) {

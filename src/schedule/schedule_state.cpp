@@ -1,6 +1,9 @@
 #include "schedule/schedule_state.h"
 
 #include <algorithm>
+#include <numeric>
+#include <set>
+#include <unordered_set>
 
 namespace heddle {
 namespace {
@@ -21,16 +24,14 @@ int add_root_axis(ScheduleState& s, const Axis& axis, int stage) {
 }  // namespace
 
 ScheduleState::ScheduleState(ComputeDag d) : dag(std::move(d)) {
-  std::vector<std::string> names;
+  std::unordered_set<std::string> names;
   for (int i = 0; i < dag.size(); ++i) {
     const Operation& op = dag.stage(i);
     StageState st;
     // Names are for readers. Two stages of one name are told apart by their numbers.
     st.name = op.name();
-    if (std::find(names.begin(), names.end(), st.name) != names.end()) {
-      st.name += "#" + std::to_string(i);
-    }
-    names.push_back(st.name);
+    if (names.contains(st.name)) st.name += "#" + std::to_string(i);
+    names.insert(st.name);
     st.placeholder = op.is_placeholder();
     st.constant = op.is_constant();
     st.output = dag.info(i).is_output;
@@ -76,19 +77,43 @@ int ScheduleState::stage_of(const Buffer& buffer) const {
   return -1;
 }
 
+std::vector<int> ScheduleState::possible_readers(int stage) const {
+  const auto made = stages.begin() + dag.size();  // by steps
+  std::vector<int> out;
+  if (stage >= dag.size() || std::any_of(made, stages.end(), [](const StageState& s) {
+        return s.placement == Placement::Inlined;
+      })) {
+    out.resize(stages.size());
+    std::iota(out.begin(), out.end(), 0);
+    return out;
+  }
+  std::set<int> open(dag.info(stage).consumers.begin(), dag.info(stage).consumers.end());
+  while (!open.empty()) {
+    const int s = *open.begin();
+    open.erase(open.begin());
+    out.push_back(s);
+    if (stages[static_cast<size_t>(s)].placement == Placement::Inlined)
+      open.insert(dag.info(s).consumers.begin(), dag.info(s).consumers.end());
+  }
+  for (size_t s = static_cast<size_t>(dag.size()); s < stages.size(); ++s)
+    out.push_back(static_cast<int>(s));
+  return out;
+}
+
 std::vector<int> ScheduleState::readers(int stage) const {
   std::vector<int> out;
-  for (size_t i = 0; i < stages.size(); ++i) {
-    if (stages[i].placement == Placement::Inlined) continue;
-    bool reads = false;
-    for (const Expr& body : stages[i].bodies) {
-      visit(body, [&](const Expr& e) {
-        const Load* load = e.as<Load>();
-        if (!load || reads) return;
-        for (const Buffer& b : stages[stage].buffers) reads |= b == load->buffer;
-      });
-    }
-    if (reads) out.push_back(static_cast<int>(i));
+  for (const int i : possible_readers(stage)) {
+    const StageState& reader = stages[static_cast<size_t>(i)];
+    if (reader.placement == Placement::Inlined) continue;
+    const bool reads =
+        std::any_of(reader.bodies.begin(), reader.bodies.end(), [&](const Expr& body) {
+          return any_below(body, [&](const Expr& e) {
+            const Load* load = e.as<Load>();
+            const std::vector<Buffer>& own = stages[static_cast<size_t>(stage)].buffers;
+            return load && std::find(own.begin(), own.end(), load->buffer) != own.end();
+          });
+        });
+    if (reads) out.push_back(i);
   }
   return out;
 }

@@ -89,6 +89,11 @@ struct ScheduleState {
   std::vector<int> readers(int stage) const;
   /// The stage whose buffer this is, or -1.
   int stage_of(const Buffer& buffer) const;
+
+ private:
+  /// The stages among which all readers of `stage` are, in ascending order: those that read it in
+  /// the declaration, themselves or through stages that are inlined, and all that steps made.
+  std::vector<int> possible_readers(int stage) const;
 };
 
 /// The number of axes, parameters and results of a step of this kind; -1: any number.

@@ -13,16 +13,6 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::nan("");
 
-std::string complaint(const Kernel& kernel, const std::vector<NDArray>& arrays) {
-  try {
-    kernel.call(arrays);
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind, ErrorKind::Runtime);
-    return e.message;
-  }
-  return "";
-}
-
 struct Quotient {
   Tensor x = placeholder({33, 7}, f32, "x"), d = placeholder({7}, f32, "d");
   Tensor n = placeholder({33}, i32, "n");

@@ -15,6 +15,17 @@ inline std::string wrong_when_run(const Schedule& s, const BuildOptions& options
   return differs(s.dag(), arrays, tolerance);
 }
 
+/// The message of the Runtime error of a call; "" where it succeeds.
+inline std::string complaint(const Kernel& kernel, const std::vector<NDArray>& arrays) {
+  try {
+    kernel.call(arrays);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind, ErrorKind::Runtime);
+    return e.message;
+  }
+  return "";
+}
+
 inline Tensor conv_block() {
   ops::Conv at;
   at.padding = {1, 1};

@@ -197,6 +197,20 @@ TEST(OnnxBadFiles, MissingInputsAndAttributesOfAnotherType) {
   EXPECT_THAT(message_of(p), HasSubstr("node 'act' (Add)"));
 }
 
+TEST(OnnxBadFiles, DivisionsOfIntegersByZero) {
+  for (const char* op : {"Div", "Mod"}) {
+    for (const bool known : {false, true}) {
+      ModelParts p;
+      p.inputs = {value_info("x", {"2"}, kInt64)};
+      p.outputs = {value_info("y", {"2"}, kInt64)};
+      p.initializers = {tensor("a", {2}, std::vector<int64_t>{4, 2}),
+                        tensor("b", {2}, std::vector<int64_t>{2, 0})};
+      p.nodes = {node("split", op, {known ? "a" : "x", "b"}, {"y"})};
+      EXPECT_THAT(message_of(p), AllOf(HasSubstr("node 'split'"), HasSubstr("by 0, which 'b'")));
+    }
+  }
+}
+
 TEST(OnnxBadFiles, AllUnsupportedOperatorsAreNamedAtOnce) {
   ModelParts p = right_model();
   p.nodes[1] = node("act", "Frobnicate", {"xw"}, {"y"});

@@ -46,6 +46,11 @@ struct BuildOptions {
   /// that names the kernel, each such argument and the index of its first bad element. The call
   /// waits for the GPU, so it cannot be captured.
   bool check_finite = false;
+  /// Debug mode: each call first checks the indices that are data of the gathers of the declaration
+  /// (ops/transform.h), which are otherwise clamped. An index out of range is a Runtime error that
+  /// names the kernel, the stage, what it reads, the index and the extent. The call waits for the
+  /// GPU, so it cannot be captured. Extents must be constant.
+  bool check_indices = false;
 };
 
 /// The time of each part of a build, in milliseconds.

@@ -113,6 +113,8 @@ struct KernelCode {
   std::shared_ptr<void> source_context;
   KernelWork work = {};
   FiniteReport finite = {};
+  /// Checks the arrays of each call before it runs; may be empty (BuildOptions::check_indices).
+  std::function<void(std::span<const NDArray>)> before = {};
 };
 
 /// A compiled function that checks its arguments. A copy of the object shares code and
