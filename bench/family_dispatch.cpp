@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "dispatch_table.h"
-#include "heddle/driver/choose_family.h"
+#include "heddle/family/choose.h"
 #include "heddle/heddle.h"
 #include "three_questions.h"
 

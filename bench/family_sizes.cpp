@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "heddle/driver/choose_family.h"
-#include "heddle/driver/generic_family.h"
+#include "heddle/family/choose.h"
+#include "heddle/family/generic.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/search/tune_family.h"
 #include "heddle/support/error.h"

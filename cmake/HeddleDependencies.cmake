@@ -64,7 +64,6 @@ if(HEDDLE_BUILD_TESTS)
 endif()
 
 find_package(CUDAToolkit QUIET)
-find_package(OpenMP QUIET COMPONENTS CXX)
 find_package(Protobuf QUIET)
 find_file(HEDDLE_ONNX_PROTO onnx/onnx.proto PATHS /usr/include /usr/local/include)
 mark_as_advanced(HEDDLE_ONNX_PROTO)
@@ -122,11 +121,6 @@ mark_as_advanced(HEDDLE_HALIDE_ADAMS2019)
 if(NOT HEDDLE_HALIDE_ADAMS2019)
   set(HEDDLE_HAVE_HALIDE OFF)
 endif()
-heddle_optional(benchmark WHAT "Google Benchmark" PACKAGE libbenchmark-dev
-                WITHOUT "micro benchmarks are off"
-                HEADER benchmark/benchmark.h LIBRARIES benchmark)
-heddle_optional(tbb WHAT TBB PACKAGE libtbb-dev WITHOUT ${_heddle_not_timed}
-                HEADER tbb/parallel_for.h LIBRARIES tbb)
 heddle_optional(z3 WHAT z3 PACKAGE libz3-dev
                 WITHOUT "the proofs of the simplifier rules are not run"
                 HEADER z3++.h LIBRARIES z3)

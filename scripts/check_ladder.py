@@ -13,7 +13,23 @@ MAX_LINES = 600
 
 # From top to bottom. A folder may include the folders before it.
 LADDER = ["support", "runtime", "target", "ir", "dsl", "ops", "dag", "schedule", "lower", "codegen",
-          "records", "cost_model", "heuristics", "driver", "measure", "collect", "search", "network", "onnx"]
+          "records", "cost_model", "driver", "family", "measure", "heuristics", "search", "network", "onnx"]
+
+# Inside a folder the same holds for its subfolders, from top to bottom. The files of the folder itself
+# stand where "." does; its headers may be included by all subfolders, as those of passes are.
+SUBFOLDERS = {
+    "src/codegen/cuda": ["text", ".", "nvrtc"],
+    "src/codegen/llvm": ["jit", "."],
+    "src/dag": [".", "declaration", "patterns", "errors", "sizes", "rewrites"],
+    "src/heuristics": ["trees", ".", "choices", "train", "collect"],
+    "src/lower": ["nest", "gpu", "passes", "."],
+    "src/lower/gpu": ["tiles", "threads", "warp_group", "memory", "sizes", "."],
+    "src/measure": ["task", "process", "cpu", "cuda", "fleet", "program"],
+    "src/network": [".", "passes", "cut", "run", "race", "sizes", "export"],
+    "src/runtime": ["machine", "cuda", "array", "pool", "kernel", "dispatch", "exported"],
+    "meta_templates/cpu": [".", "products", "reductions", "elementwise"],
+    "meta_templates/cuda": [".", "products", "attention", "reductions", "elementwise"],
+}
 
 # Exceptions that are stricter than the ladder.
 ONLY = {
@@ -104,11 +120,36 @@ def check_include(path, quote, header):
         if not header.startswith("heddle/") and parts[0] not in MAY_SEE_TEMPLATES.get(path.parts[1], ()):
             yield f"'meta_templates/{path.parts[1]}' sees public headers and common parts only: {header}"
     yield from check_room(name, header)
+    yield from check_subfolders(name, header)
     for prefix, owners in OWNED.items():
         if header.startswith(prefix) and not any(name.startswith(o) for o in owners):
             yield f"<{prefix}...> belongs in {', '.join(owners)} only: {header}"
     if public and any(header.startswith(h) for h in NOT_IN_PUBLIC_HEADERS):
         yield f"<{header}> is too heavy for a public header"
+
+
+def place_in(parent, path):
+    """The rank of a file among the subfolders of `parent`, or None for a file elsewhere."""
+    if not path.startswith(parent + "/"):
+        return None
+    rest = path[len(parent) + 1:].split("/")
+    order = SUBFOLDERS[parent]
+    name = rest[0] if len(rest) > 1 else "."
+    return order.index(name) if name in order else -1
+
+
+def check_subfolders(path, header):
+    """Subfolders include those before them; the headers of the folder itself serve all of them."""
+    top = "meta_templates/" if path.startswith("meta_templates/") else "src/"
+    included = top + header
+    for parent in SUBFOLDERS:
+        mine, theirs = place_in(parent, path), place_in(parent, included)
+        if mine is None or theirs is None:
+            continue
+        if mine < 0 or theirs < 0:
+            yield f"a subfolder of '{parent}' is not in SUBFOLDERS of scripts/check_ladder.py: {path}, {header}"
+        elif theirs > mine and SUBFOLDERS[parent][theirs] != ".":
+            yield f"'{path}' may not include '{header}', whose subfolder comes later in '{parent}'"
 
 
 def check_ambient(name, lines):
@@ -119,8 +160,30 @@ def check_ambient(name, lines):
             yield f"{number}: takes options from the thread's scope: have them handed on"
 
 
+def check_deps(included):
+    """The DEPS of each folder's CMakeLists.txt are the folders that its files include."""
+    for folder in LADDER:
+        text = (ROOT / "src" / folder / "CMakeLists.txt").read_text(encoding="utf-8")
+        call = text[text.rindex(f"heddle_folder({folder}"):]
+        match = re.search(r"DEPS([^)]*?)(?:LIBS|\))", call)
+        named = set(match[1].split()) if match else set()
+        wanted = included.get(folder, set()) - {folder}
+        if named != wanted:
+            want = " ".join(sorted(wanted, key=LADDER.index))
+            yield f"src/{folder}/CMakeLists.txt:1: its files include other folders than DEPS names: DEPS {want}"
+
+
+def check_environment(name, lines):
+    """Variables are read by one function, which knows them all."""
+    if not name.startswith(("src/", "include/", "meta_templates/")) or name == "src/support/environment.cpp":
+        return
+    for number, line in enumerate(lines, 1):
+        if "getenv(" in line:
+            yield f"{number}: reads the environment: use environment_value (support/environment.h)"
+
+
 def main():
-    problems, count = [], 0
+    problems, count, included = [], 0, {}
     for top in ["src", "include", "meta_templates", "tests", "tools", "tutorials", "bench"]:
         for path in sorted((ROOT / top).rglob("*")):
             if path.suffix not in (".h", ".cpp") or not path.is_file():
@@ -135,11 +198,16 @@ def main():
             if top in ("src", "meta_templates"):
                 for problem in check_ambient(relative.as_posix(), lines):
                     problems.append(f"{relative}:{problem}")
+            for problem in check_environment(relative.as_posix(), lines):
+                problems.append(f"{relative}:{problem}")
             for number, line in enumerate(lines, 1):
                 match = INCLUDE.match(line)
                 if match:
+                    if folder_of(relative) and folder_included(match[2]):
+                        included.setdefault(folder_of(relative), set()).add(folder_included(match[2]))
                     for problem in check_include(relative, match[1], match[2]):
                         problems.append(f"{relative}:{number}: {problem}")
+    problems += check_deps(included)
     print("\n".join(problems) if problems else f"{count} files keep to the ladder")
     return 1 if problems else 0
 

@@ -23,7 +23,7 @@ for option in "$@"; do
              # What makes Python environments, wherever this Python is from.
              python3 -c 'import ensurepip, venv' 2>/dev/null || want+=(python3-venv) ;;
     --sanitizers) need+=(clang-19 libclang-rt-19-dev) ;;
-    --peers) want+=(libopenblas-dev libdnnl-dev libbenchmark-dev libtbb-dev libblis-openmp-dev
+    --peers) want+=(libopenblas-dev libdnnl-dev libblis-openmp-dev
                     libxsmm-dev libhalide14-0-dev) ;;
     *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac

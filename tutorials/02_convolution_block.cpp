@@ -127,7 +127,7 @@ int main() {
 
   // ---- The template ----------------------------------------------------------------------------
   //
-  // The meta-template that takes a group (meta_templates/cpu/complex_reduction.cpp here) writes its
+  // The meta-template that takes a group (meta_templates/cpu/products/complex_reduction.cpp here) writes its
   // schedule once, with knobs in the places where a number or a choice is open. It also says which
   // value it would take on this machine, and why: that is the static choice, made without running
   // anything. A tuner searches the whole space.

@@ -8,7 +8,7 @@
 // a tree, and let the tree choose.
 //
 //   build/bin/tutorial_11_own_choice
-#include <heddle/collect/collect.h>
+#include <heddle/heuristics/collect.h>
 #include <heddle/heuristics/train_tree.h>
 #include <heddle/heuristics/tree_choices.h>
 #include <heddle/runtime/timer.h>

@@ -7,7 +7,7 @@
 // So we make a few kernels, measure where each is good, and put a tree on the size before them.
 //
 //   build/bin/tutorial_12_any_size
-#include <heddle/driver/choose_family.h>
+#include <heddle/family/choose.h>
 #include <heddle/heddle.h>
 
 #include <algorithm>

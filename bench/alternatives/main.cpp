@@ -4,10 +4,8 @@
 //
 //   graph_sweep --target cuda --dtype f32 --dtype f16       twelve convolutions
 //   graph_sweep --target llvm conv2d:c=64,h=56,k=64,r=3,pad=1,layout=nhwc
-//   graph_sweep --target cuda --ranked matmul:1000x3000x500
 //
 // A line of each subject has the times of all graphs, the static choice first; the table follows.
-// With --ranked, also the schedule that the shipped cost model ranks best without measuring.
 //
 // The times are those that `heddle heuristic collect` would log: all graphs of a subject beside the
 // static choice, and the leaders in a race.
@@ -17,14 +15,12 @@
 #include <cstdio>
 #include <string>
 
-#include "collect/measure_choices.h"
-#include "heddle/collect/collect.h"
 #include "heddle/driver/build.h"
+#include "heddle/heuristics/collect.h"
 #include "heddle/runtime/thread_pool.h"
-#include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/table.h"
-#include "measure/steps_hash.h"
+#include "heuristics/collect/measure_choices.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
 
@@ -36,7 +32,6 @@ struct Options {
   std::vector<std::string> subjects, dtypes;
   std::string target = "llvm -mcpu=native";
   int threads = 2;
-  bool ranked = false;
   std::string turns;
 };
 
@@ -72,27 +67,12 @@ struct Sweep {
   const Options& o;
   Target target;
   Measurer& measurer;
-  Table table{{"subject", "type", "static", "graph", "best", "graph", "static / best", "graphs",
-               "ranked / static", "ranking"}};
-  Ratios over_best = {}, of_ranked = {};
+  Table table{{"subject", "type", "static", "graph", "best", "graph", "static / best", "graphs"}};
+  Ratios over_best = {};
 
   void run(const std::string& subject, const std::string& dtype) {
     const cli::Problem problem = cli::make_problem(subject, cli::dtype_of(dtype));
-    std::vector<Schedule> schedules = graphs_of(problem);
-    const std::size_t graphs = schedules.size();
-    std::size_t ranked = 0;  // the position of the schedule that the model ranks best
-    double ranking = 0;
-    if (o.ranked) {
-      AutoSchedulerOptions options;
-      options.use_records = false;
-      options.rank_with_model = true;
-      const Timer timer;
-      const Schedule best = create_schedule(problem.outputs, target, options);
-      ranking = timer.elapsed_s();
-      // The measurer takes a schedule once.
-      while (ranked < graphs && steps_hash(schedules[ranked]) != steps_hash(best)) ++ranked;
-      if (ranked == graphs) schedules.push_back(best);
-    }
+    const std::vector<Schedule> schedules = graphs_of(problem);
     const ComputeDag dag(problem.outputs);
     TuneTask task{.name = subject,
                   .args = problem.args(),
@@ -102,14 +82,12 @@ struct Sweep {
     print_each(subject, dtype, schedules, times.seconds);
     std::vector<std::string> row{subject, dtype};
     if (!times.problem.empty()) {
-      row.resize(10, "-");
+      row.resize(8, "-");
       row[5] = times.problem;
       return table.add_row(row);
     }
     const auto best = static_cast<std::size_t>(
-        std::min_element(times.seconds.begin(),
-                         times.seconds.begin() + std::ssize(schedules) - (o.ranked ? 1 : 0),
-                         less_or_failed) -
+        std::min_element(times.seconds.begin(), times.seconds.end(), less_or_failed) -
         times.seconds.begin());
     for (const std::size_t i : {std::size_t{0}, best}) {
       row.push_back(format_fixed(times.seconds[i] * 1e6, 1) + " us");
@@ -117,13 +95,7 @@ struct Sweep {
     }
     over_best.add(times.seconds[0] / times.seconds[best]);
     row.push_back(format_fixed(times.seconds[0] / times.seconds[best], 2));
-    row.push_back(std::to_string(graphs));
-    if (o.ranked && !std::isnan(times.seconds[ranked])) {
-      of_ranked.add(times.seconds[ranked] / times.seconds[0]);
-      row.push_back(format_fixed(times.seconds[ranked] / times.seconds[0], 2));
-      row.push_back(format_fixed(ranking * 1e3, 1) + " ms");
-    }
-    row.resize(10, "-");
+    row.push_back(std::to_string(schedules.size()));
     table.add_row(row);
   }
 
@@ -180,9 +152,6 @@ int run(Options o) {
   std::printf("%s", sweep.table.to_string().c_str());
   std::printf("static over best of %d: %.3f in geometric mean, %.2f at worst\n",
               sweep.over_best.count, sweep.over_best.mean(), sweep.over_best.worst);
-  if (o.ranked)
-    std::printf("ranked over static of %d: %.3f in geometric mean, %.2f at worst\n",
-                sweep.of_ranked.count, sweep.of_ranked.mean(), sweep.of_ranked.worst);
   return 0;
 }
 
@@ -195,7 +164,6 @@ int main(int argc, char** argv) {
   app.add_option("--dtype", o.dtypes, "Types of the inputs (f32)")->allow_extra_args(false);
   app.add_option("--target", o.target, "Machine: llvm -mcpu=native, or cuda");
   app.add_option("--threads", o.threads, "Of kernels for CPUs (2)")->check(CLI::Range(1, 1024));
-  app.add_flag("--ranked", o.ranked, "Also the schedule that the shipped cost model ranks best");
   app.add_option("--turns", o.turns, "A file that processes which share the GPU lock in turns");
   CLI11_PARSE(app, argc, argv);
   try {

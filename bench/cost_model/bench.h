@@ -33,6 +33,5 @@ double processor_time();
 
 int collect(const std::string& path, int per_task);
 int evaluate(const std::string& path, const std::vector<std::string>& settings);
-int speed();
 
 }  // namespace heddle::bench

@@ -6,7 +6,7 @@
 
 #include "family_gpu/parts.h"
 #include "heddle/codegen/interpreter.h"
-#include "heddle/driver/generic_family.h"
+#include "heddle/family/generic.h"
 #include "heddle/heddle.h"
 #include "heddle/support/error.h"
 #include "heddle/support/rng.h"

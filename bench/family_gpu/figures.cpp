@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "family_gpu/parts.h"
-#include "heddle/driver/choose_family.h"
-#include "heddle/driver/generic_family.h"
+#include "heddle/family/choose.h"
+#include "heddle/family/generic.h"
 #include "heddle/heddle.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/cuda_timing.h"

@@ -3,7 +3,7 @@
 
     simulate.py [--log dense.jsonl] [--nodes 1,4,16,64,256,1000] [--seconds 120] [--search 3.5] [--seed 1]
 
-The rules are those of src/measure/fleet_measurer.cpp and src/search/tuner.cpp: batches, rounds of
+The rules are those of src/measure/fleet/measurer.cpp and src/search/tuner.cpp: batches, rounds of
 half a second, two of them for each device, late rounds given to idle devices, a search that waits
 for the end of a batch, and the next batch announced before it. Times of trials are drawn from the
 records of a log, else from the quantiles below. The driver's cost of a trial is measured
@@ -39,7 +39,7 @@ class Times:
             with open(log) as lines:
                 for line in lines:
                     record = json.loads(line)
-                    if not record["protocol"].startswith(("race", "chosen")):
+                    if record["verdict"] == "screened":
                         self.known.append(record["measure_seconds"])
 
     def draw(self):

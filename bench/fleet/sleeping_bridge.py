@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stands in for heddle-fleet (src/measure/fleet_bridge.h): devices and compilers that only sleep, without Ray.
+"""Stands in for heddle-fleet (src/measure/fleet/bridge.h): devices and compilers that only sleep, without Ray.
 
     HEDDLE_FLEET=bench/fleet/sleeping_bridge.py \
     HEDDLE_SLEEP='{"devices": 2, "compilers": 26, "trial": 0.036, "compile": 0.6}' \

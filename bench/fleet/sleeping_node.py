@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A node (src/measure/node_server.h) that sleeps in place of measuring.
+"""A node (src/measure/fleet/node_server.h) that sleeps in place of measuring.
 
     sleeping_node.py MILLISECONDS [COMPILE_MILLISECONDS]    for each trial, and for each compilation
 

@@ -308,7 +308,8 @@ GpuView view_on_gpu(const Program& p, const Target& target) {
     GpuLaunch& k = view.launches[i];
     k.block[0] = std::max(1.0, k.block[0] / k.cluster);
     k.grid[0] *= k.pair;
-    if (k.has_loader) k.block[2] += 1;  // one more warp group loads (lower/gpu/warp_roles.cpp)
+    if (k.has_loader)
+      k.block[2] += 1;  // one more warp group loads (lower/gpu/warp_group/warp_roles.cpp)
     k.registers = kOtherRegisters + std::accumulate(registers[i].begin(), registers[i].end(), 0.0);
     finish_launch(&k, target.gpu);
   }

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "codegen/llvm/object_cache.h"
+#include "codegen/llvm/jit/object_cache.h"
 #include "driver/build_cuda.h"
 #include "driver/compile_lowered.h"
 #include "driver/index_checks.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "driver/compile_lowered.h"
 #include "driver/index_checks.h"
 #include "driver/program_args.h"

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/driver/build.h"
 #include "heddle/lower/gpu_program.h"
-#include "lower/finite_checks.h"
+#include "lower/passes/finite_checks.h"
 
 namespace heddle {
 

@@ -6,7 +6,7 @@
 
 #include "heddle/driver/build.h"
 #include "heddle/lower/gpu_program.h"
-#include "lower/finite_checks.h"
+#include "lower/passes/finite_checks.h"
 
 namespace heddle {
 
@@ -33,7 +33,8 @@ TimedBuild compile_lowered(const std::shared_ptr<const LoweredProgram>& program,
 TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program,
                            const Schedule& schedule, const std::vector<Tensor>& all, size_t listed,
                            const FiniteChecks& checks, const BuildOptions& options);
-/// The same for a program of several schedules (lower/gpu/join_kernels.h): `all` are its args.
+/// The same for a program of several schedules (lower/gpu/memory/join_kernels.h): `all` are its
+/// args.
 TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program, const Gpu& gpu,
                            const std::vector<Tensor>& all, KernelWork work);
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/codegen/cuda.h"
 
 namespace heddle {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heddle/driver/build.h"
-#include "lower/finite_checks.h"
+#include "lower/passes/finite_checks.h"
 
 namespace heddle {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "dag/error_expr.h"
+#include "dag/errors/error_expr.h"
 
 namespace heddle {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
-#include "lower/build_nest.h"
+#include "lower/nest/build_nest.h"
 #include "schedule/schedule_state.h"
 
 namespace heddle {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "heddle/support/error.h"
-#include "runtime/deferred.h"
+#include "runtime/array/deferred.h"
 
 namespace heddle::onnx {
 namespace {

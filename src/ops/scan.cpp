@@ -39,7 +39,7 @@ int64_t block_of(int64_t n, int64_t others, bool reverse) {
   return reverse ? n : most;
 }
 
-/// The scan of `x` along `axis`: see dag/scan.cpp for the form that is declared.
+/// The scan of `x` along `axis`: see dag/patterns/scan.cpp for the form that is declared.
 Tensor scanned(const Call& call, const Tensor& x, int axis, const Combine& combine, Direction way) {
   const auto d = static_cast<size_t>(axis);
   const int64_t n = x.extent(axis), others = impl::product(x.extents()) / n;

@@ -10,13 +10,6 @@
 
 namespace heddle {
 
-Verdict verdict_of(const Record& record) {
-  const std::string& p = record.protocol;
-  if (p.starts_with("race won")) return Verdict::Won;
-  if (p.starts_with("chosen")) return Verdict::Chosen;
-  return p.starts_with("race") ? Verdict::Raced : Verdict::Screened;
-}
-
 struct RecordDatabase::Impl {
   std::vector<Record> records;
   /// The values that rank a record, computed once for each.
@@ -98,7 +91,7 @@ void RecordDatabase::add(Record record, int rank) {
   const std::size_t index = impl_->records.size();
   impl_->by_hash[record.structural_hash].push_back(index);
   impl_->by_class[record.shape_class].push_back(index);
-  impl_->standings.push_back({rank, verdict_of(record), record.median()});
+  impl_->standings.push_back({rank, record.verdict, record.median()});
   impl_->records.push_back(std::move(record));
 }
 

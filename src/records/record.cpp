@@ -44,6 +44,32 @@ constexpr std::pair<MeasureError, const char*> kErrors[] = {
     {MeasureError::Cancelled, "cancelled"},
 };
 
+constexpr std::pair<Verdict, const char*> kVerdicts[] = {{Verdict::Screened, "screened"},
+                                                         {Verdict::Raced, "raced"},
+                                                         {Verdict::Chosen, "chosen"},
+                                                         {Verdict::Won, "won"}};
+
+Verdict read_verdict(const Json& json) {
+  for (const auto& [verdict, name] : kVerdicts) {
+    if (json.as_string() == name) return verdict;
+  }
+  throw_user_error("there is no verdict '" + json.as_string() + "'", {},
+                   "one of: screened, raced, chosen, won");
+}
+
+/// Versions 0 and 1 had the verdict in the first words of the protocol. They are removed from it.
+Verdict take_verdict(std::string& protocol) {
+  constexpr std::pair<std::string_view, Verdict> kWords[] = {
+      {"race won", Verdict::Won}, {"race", Verdict::Raced}, {"chosen", Verdict::Chosen}};
+  for (const auto& [words, verdict] : kWords) {
+    if (!protocol.starts_with(words)) continue;
+    protocol.erase(0, words.size());
+    if (protocol.starts_with(' ')) protocol.erase(0, 1);
+    return verdict;
+  }
+  return Verdict::Screened;
+}
+
 /// Reads the members of an object. Errors name the member that is missing or wrong.
 class Reader {
  public:
@@ -140,6 +166,13 @@ MeasureError measure_error_from_string(std::string_view name) {
                    did_you_mean(std::string(name), names));
 }
 
+const char* to_string(Verdict v) {
+  for (const auto& [verdict, name] : kVerdicts) {
+    if (verdict == v) return name;
+  }
+  return "?";
+}
+
 double Record::median() const {
   if (!ok()) return std::numeric_limits<double>::infinity();
   std::vector<double> sorted = seconds;
@@ -164,6 +197,7 @@ Json Record::to_json() const {
   j["seconds"] = Json::array_of(seconds);
   j["error"] = to_string(error);
   if (!message.empty()) j["message"] = message;
+  j["verdict"] = to_string(verdict);
   j["protocol"] = protocol;
   j["compile_seconds"] = compile_seconds;
   j["measure_seconds"] = measure_seconds;
@@ -213,6 +247,7 @@ Record Record::from_json(const Json& json) {
   }
   r.message = in.text("message", "");
   r.protocol = in.text("protocol", "");
+  r.verdict = version >= 2 ? in.of("verdict", read_verdict) : take_verdict(r.protocol);
   r.compile_seconds = in.number("compile_seconds");
   r.measure_seconds = in.number("measure_seconds");
   r.flops = in.number("flops");

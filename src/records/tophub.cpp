@@ -1,7 +1,6 @@
 #include "heddle/records/tophub.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -9,6 +8,7 @@
 
 #include "heddle/support/error.h"
 #include "heddle/support/log.h"
+#include "support/environment.h"
 #include "support/this_library.h"
 
 namespace heddle {
@@ -30,13 +30,9 @@ struct Settings {
   bool operator==(const Settings&) const = default;
 };
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
 Settings current_settings(const std::string& own_log = "") {
-  return {variable("HEDDLE_TOPHUB"), variable("HEDDLE_LOG_FILE"), own_log};
+  return {internal::environment_value("HEDDLE_TOPHUB"),
+          internal::environment_value("HEDDLE_LOG_FILE"), own_log};
 }
 
 /// The folder of shipped records, relative to the library, so that no path of the build machine is

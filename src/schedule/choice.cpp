@@ -117,8 +117,9 @@ Param TemplateBuilder::knob(const std::string& name, std::vector<int64_t> values
   if (source == of_rule.source(name))
     return knob(name, std::move(values), said, choice.reason(name));
   if (said != safe && std::find(values.begin(), values.end(), said) == values.end()) {
-    note(source + " says " + std::to_string(said) + " for '" + prefix_ + name +
-         "', which is not offered: " + std::to_string(safe) + " of the rule stands");
+    refuse({source, source + " says " + std::to_string(said) + " for '" + prefix_ + name +
+                        "', which is not offered: " + std::to_string(safe) +
+                        " of the rule stands"});
     return knob(name, std::move(values), safe, of_rule.reason(name));
   }
   values.push_back(safe);

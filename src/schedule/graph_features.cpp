@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "dag/convolution.h"
-#include "dag/rewrite_parts.h"
+#include "dag/patterns/convolution.h"
+#include "dag/rewrites/rewrite_parts.h"
 
 namespace heddle {
 namespace {

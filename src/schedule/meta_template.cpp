@@ -57,6 +57,12 @@ const MetaTemplate& pick(const std::vector<MetaTemplate>& all, const ComputeDag&
   return *best;
 }
 
+// The note of a template about the choice of its graph; empty where there is nothing to say.
+std::string note_of(const GraphChoice& choice) {
+  if (choice.source != Choice::kRule) return "alternative by " + choice.source + ": " + choice.why;
+  return choice.why.empty() ? "" : "alternative: " + choice.why;
+}
+
 // Runs the meta-templates of `all` on the groups of a graph, one after the other.
 class Dispatcher {
  public:
@@ -69,10 +75,13 @@ class Dispatcher {
     builder_.consult(std::move(source));
     return *this;
   }
-  Dispatcher& note(const std::string& line) {
-    builder_.note(line);
+  /// Says by what the graph was chosen.
+  Dispatcher& chosen(const GraphChoice& graph) {
+    if (graph.source != Choice::kRule) builder_.set_graph_source(graph.source);
+    if (const std::string line = note_of(graph); !line.empty()) builder_.note(line);
     return *this;
   }
+  void refuse(const std::string& why) { builder_.refuse({"", why}); }
   bool answered() const { return builder_.answered(); }
 
   Template run() {
@@ -133,22 +142,21 @@ class Dispatcher {
   std::set<int> inlined_;  ///< stages that are inlined already: several groups may read one
 };
 
-// The template that `all` write for `dag` with the choices of `source` (null: the rules alone) and
-// a note, which may be empty.
+// The template that `all` write for `dag`, which is the graph of `chosen`, with the choices of
+// `source` (null: the rules alone).
 Template write_template(const std::vector<MetaTemplate>& all, const ComputeDag& dag,
                         const Target& target, const AutoSchedulerOptions& options,
                         const std::shared_ptr<const ChoiceSource>& source,
-                        const std::string& note) {
+                        const GraphChoice& chosen) {
   Dispatcher first(all, dag, target, options);
-  if (!note.empty()) first.note(note);
-  Template result = first.consult(source).run();
+  Template result = first.chosen(chosen).consult(source).run();
   if (!first.answered()) return result;
   const std::string why = result.why_invalid(result.default_config());
   if (why.empty()) return result;
   // The choices of the rules fit together. Answers for some knobs may not fit the others.
   Dispatcher rules(all, dag, target, options);
-  if (!note.empty()) rules.note(note);
-  rules.note("the rules chose alone: what " + source->version() + " chose is not legal: " + why);
+  rules.chosen(chosen);
+  rules.refuse("the rules chose alone: what " + source->version() + " chose is not legal: " + why);
   return rules.run();
 }
 
@@ -185,14 +193,14 @@ std::vector<MetaTemplate> all_meta_templates() {
   return registry();
 }
 
-// make_template with this source, and a note in the template.
+// make_template with this source for the graph of `chosen`.
 Template cached_template(const ComputeDag& dag, const Target& base,
                          const AutoSchedulerOptions& options,
                          const std::shared_ptr<const ChoiceSource>& source,
-                         const std::string& note = "") {
+                         const GraphChoice& chosen = {}) {
   const Target target = apply_options(base, options);
   const uint64_t hash = dag.structural_hash();
-  const std::string version = (source ? source->version() : "") + note;
+  const std::string version = (source ? source->version() : "") + note_of(chosen);
   std::vector<MetaTemplate> all;
   {
     std::lock_guard lock(mutex());
@@ -205,7 +213,7 @@ Template cached_template(const ComputeDag& dag, const Target& base,
     }
     all = registry();
   }
-  Template result = write_template(all, dag, target, options, source, note);
+  Template result = write_template(all, dag, target, options, source, chosen);
   std::lock_guard lock(mutex());
   cache().push_front({hash, target, options, version, result});
   if (cache().size() > kCacheEntries) cache().pop_back();
@@ -214,13 +222,6 @@ Template cached_template(const ComputeDag& dag, const Target& base,
 
 std::shared_ptr<const ChoiceSource> source_of(const AutoSchedulerOptions& options) {
   return options.use_heuristics ? installed_choice_source() : nullptr;
-}
-
-// The note of a template about the choice of its graph.
-std::string note_of(const GraphChoice& choice) {
-  if (choice.source != Choice::kRule)
-    return std::string(kGraphNote) + choice.source + ": " + choice.why;
-  return choice.why.empty() ? "" : "alternative: " + choice.why;
 }
 
 }  // namespace
@@ -236,7 +237,7 @@ Template make_template_with(const ComputeDag& dag, const Target& base,
                             std::shared_ptr<const ChoiceSource> source) {
   check_options(options);
   return write_template(all_meta_templates(), dag, apply_options(base, options), options, source,
-                        "");
+                        {});
 }
 
 Template make_static_template(const ComputeDag& dag, const Target& target,
@@ -246,7 +247,7 @@ Template make_static_template(const ComputeDag& dag, const Target& target,
   const GraphChoice chosen =
       choose_graph(dag, apply_options(target, options), options, source.get());
   return cached_template(apply_alternative(dag, chosen.alternative), target, options,
-                         with_reduction(source, chosen), note_of(chosen));
+                         with_reduction(source, chosen), chosen);
 }
 
 Template make_static_template_with(const ComputeDag& dag, const Target& base,
@@ -256,7 +257,7 @@ Template make_static_template_with(const ComputeDag& dag, const Target& base,
   const Target target = apply_options(base, options);
   const GraphChoice chosen = choose_graph(dag, target, options, source.get());
   return write_template(all_meta_templates(), apply_alternative(dag, chosen.alternative), target,
-                        options, with_reduction(std::move(source), chosen), note_of(chosen));
+                        options, with_reduction(std::move(source), chosen), chosen);
 }
 
 Template make_template_of_alternatives(const ComputeDag& dag, const Target& base,
@@ -268,7 +269,8 @@ Template make_template_of_alternatives(const ComputeDag& dag, const Target& base
   const auto form = [&](const std::string& name) {
     const bool chosen = name == by.alternative;
     return cached_template(apply_alternative(dag, name), base, options,
-                           chosen ? with_reduction(source, by) : source, chosen ? note_of(by) : "");
+                           chosen ? with_reduction(source, by) : source,
+                           chosen ? by : GraphChoice());
   };
   std::vector<Template> forms{form("")};
   size_t chosen = 0;

@@ -49,9 +49,10 @@ struct Flag {
 constexpr Flag kFlags[] = {{"use_alternatives", &Options::use_alternatives},
                            {"allow_approximate", &Options::allow_approximate},
                            {"use_heuristics", &Options::use_heuristics},
-                           {"rank_with_model", &Options::rank_with_model},
                            {"allow_tf32", &Options::allow_tf32}};
 
+// An option that older logs name and that no longer has an effect.
+constexpr const char* kRetired = "rank_with_model";
 constexpr const char* kForceTemplate = "force_template";
 constexpr const char* kMaxErrorGrowth = "max_error_growth";
 
@@ -179,7 +180,7 @@ Options options_from_json(const Json& json) {
       o.max_error_growth = value.as_double();
     } else if (name == kForceTemplate) {
       o.force_template = value.as_string();
-    } else if (!known) {
+    } else if (!known && name != kRetired) {
       fail("there is no option '" + name + "'", "a newer Heddle may have written it");
     }
   }

@@ -104,6 +104,14 @@ std::vector<std::string> Template::notes() const {
   return out;
 }
 
+const std::vector<TemplateRecording::Refusal>& Template::refusals() const {
+  return branches_.front().recorded->refusals;
+}
+
+const std::string& Template::graph_source() const {
+  return branches_.front().recorded->graph_source;
+}
+
 uint64_t Template::fingerprint() const {
   if (!has_alternatives()) return hash_of(*branches_.front().recorded);
   uint64_t h = hash_string(name());

@@ -140,6 +140,11 @@ void TemplateBuilder::set_location(int stage, Param location) {
 
 void TemplateBuilder::note(const std::string& line) { recorded_.notes.push_back(line); }
 
+void TemplateBuilder::refuse(TemplateRecording::Refusal refusal) {
+  note(refusal.why);
+  recorded_.refusals.push_back(std::move(refusal));
+}
+
 void TemplateBuilder::record(Step step) { recorded_.steps.push_back({std::move(step), guards_}); }
 
 void TemplateBuilder::begin_group(std::vector<int> inlined) {

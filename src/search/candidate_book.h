@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "heddle/search/search_policy.h"
-#include "measure/steps_hash.h"
+#include "measure/task/steps_hash.h"
 #include "schedule/config_moves.h"
 
 namespace heddle {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "heddle/support/error.h"
-#include "runtime/for_each_task.h"
+#include "runtime/pool/for_each_task.h"
 
 namespace heddle {
 namespace {

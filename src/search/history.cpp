@@ -81,7 +81,7 @@ class Reader {
     auto [at, is_new] = index_.try_emplace(config.values, out_.trials.size());
     if (is_new) {
       out_.trials.push_back({config, r.median(), r.base_seconds, r.error});
-    } else if (r.protocol.starts_with("race") || r.error != MeasureError::None) {
+    } else if (r.raced() || r.error != MeasureError::None) {
       // A race measures better than a screening. An error that is found later (a wrong answer) is
       // kept.
       out_.trials[at->second].seconds = r.median();
@@ -102,15 +102,7 @@ class Reader {
 }  // namespace
 
 bool protocols_compare(const std::string& a, const std::string& b) {
-  // A race is timed as everything else is. The words after it say how.
-  auto how = [](std::string_view p) {
-    for (std::string_view word : {"race", "chosen", " won", " "}) {
-      if (p.starts_with(word)) p.remove_prefix(word.size());
-    }
-    return std::string(p);
-  };
-  const std::string of_a = how(a), of_b = how(b);
-  return of_a.empty() || of_b.empty() || first_word(of_a) == first_word(of_b);
+  return a.empty() || b.empty() || first_word(a) == first_word(b);
 }
 
 Config nearest_config(const Template& t, const Json& config) {

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string_view>
 
 #include "heddle/support/table.h"
+#include "support/environment.h"
 
 namespace heddle {
 namespace {
@@ -110,9 +110,8 @@ void print_end(std::ostream& out, const TuneReport& report) {
 }  // namespace
 
 std::function<void(const TuneProgress&)> print_progress() {
-  const char* kind = std::getenv("TERM");
-  const bool live =
-      isatty(STDERR_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
+  const std::string kind = internal::environment_value("TERM");
+  const bool live = isatty(STDERR_FILENO) == 1 && !kind.empty() && kind != "dumb";
   return live ? shared(LiveLine()) : print_progress(std::cerr);
 }
 

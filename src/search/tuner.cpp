@@ -325,7 +325,7 @@ void Tuner::measure(int task, std::vector<Candidate>& batch, const TuneClock& cl
       c.result.message = "the measurer gave no times";
     }
     if (c.result.error == MeasureError::Cancelled) return;
-    record(run, &c.config, c.schedule, c.result, protocol_of(run),
+    record(run, &c.config, c.schedule, c.result, Verdict::Screened, protocol_of(run),
            c.was_predicted ? c.predicted : std::numeric_limits<double>::quiet_NaN());
     c.seconds = run.adjusted(c.result.median(), c.result.base_seconds);
     run.add(c.config, c.key, c.seconds, c.result.error);
@@ -366,7 +366,8 @@ void Tuner::failed(const std::string& why) {
 }
 
 void Tuner::record(const TaskRun& run, const Config* config, const Schedule& schedule,
-                   const MeasureResult& result, const std::string& protocol, double predicted) {
+                   const MeasureResult& result, Verdict verdict, const std::string& protocol,
+                   double predicted) {
   if (options_.log.empty()) return;
   Timed timed(*this, "record");
   Record r =
@@ -381,6 +382,7 @@ void Tuner::record(const TaskRun& run, const Config* config, const Schedule& sch
   r.base_seconds = result.base_seconds;
   r.error = result.error;
   r.message = result.message;
+  r.verdict = verdict;
   r.protocol = protocol;
   if (!result.machine.empty()) r.machine = result.machine;
   r.compile_seconds = result.compile_seconds;

@@ -52,7 +52,7 @@ class Tuner {
   std::vector<Candidate> candidates(TaskRun& run, const std::vector<Config>& configs);
   void measure(int task, std::vector<Candidate>& batch, const TuneClock& clock);
   void record(const TaskRun& run, const Config* config, const Schedule& schedule,
-              const MeasureResult& result, const std::string& protocol,
+              const MeasureResult& result, Verdict verdict, const std::string& protocol,
               double predicted = std::numeric_limits<double>::quiet_NaN());
   /// Notes why the search or a race could not go on.
   void failed(const std::string& why);

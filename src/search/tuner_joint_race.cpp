@@ -121,7 +121,7 @@ TaskResult Tuner::joint_result(TaskRun& run, const std::vector<Entrant>& entrant
     MeasureResult result = results[e];
     if (results[0].ok()) result.base_seconds = results[0].median();
     record(run, entrants[e].config ? &*entrants[e].config : nullptr, entrants[e].schedule, result,
-           e == won ? "race won network" : "race network");
+           e == won ? Verdict::Won : Verdict::Raced, "network");
   }
   if (!results[0].ok()) return without_race(run);  // there was nothing to race against
   r.static_seconds = r.best_seconds = results[0].median();

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "heddle/support/error.h"
-#include "measure/race.h"
+#include "measure/task/race.h"
 #include "search/tuner.h"
 
 namespace heddle {
@@ -123,7 +123,7 @@ TaskResult Tuner::without_race(const TaskRun& run) {
   if (run.leaders().empty() || r.best_seconds <= 0) return r;
   MeasureResult screened;
   screened.seconds = {r.best_seconds};
-  record(run, &*r.config, r.schedule, screened, "chosen " + protocol_of(run));
+  record(run, &*r.config, r.schedule, screened, Verdict::Chosen, protocol_of(run));
   return r;
 }
 
@@ -162,7 +162,8 @@ TaskResult Tuner::race(int task, double seconds, const TuneClock& clock) {
   for (size_t i = static_lost_by_chance ? 1 : 0; i < entrants.size(); ++i) {
     if (not_raced(results[i])) continue;
     record(run, entrants[i].config ? &*entrants[i].config : nullptr, entrants[i].schedule,
-           results[i], (static_cast<int>(i) == winner ? "race won " : "race ") + protocol_of(run));
+           results[i], static_cast<int>(i) == winner ? Verdict::Won : Verdict::Raced,
+           protocol_of(run));
     if (results[i].error != MeasureError::None) run.add_failure(results[i].error);
   }
   if (results[0].error == MeasureError::WrongAnswer) doubt(run, results[0].message);

@@ -7,7 +7,7 @@
 #include "heddle/driver/tolerance.h"
 #include "heddle/schedule/meta_template.h"
 #include "heddle/support/error.h"
-#include "measure/measured_task.h"
+#include "measure/task/measured_task.h"
 
 namespace heddle {
 namespace {

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -15,6 +14,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/hash.h"
 #include "heddle/support/log.h"
+#include "support/environment.h"
 #include "support/open_cache.h"
 
 namespace heddle {
@@ -26,11 +26,6 @@ namespace fs = std::filesystem;
 constexpr unsigned kStoresPerSweep = 64;
 // A sweep reduces the size to this share of the limit, so that the next one is not needed at once.
 constexpr double kSweepTo = 0.75;
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
 
 // The first line of a file: "heddle-cache <key> <hash>".
 std::string head_of(const std::string& key, const internal::Bits128& sum) {
@@ -49,10 +44,11 @@ internal::Bits128 sum_of(const internal::OpenCache& cache, const std::string& na
 
 /// The folder that holds those of all kinds.
 fs::path cache_root() {
-  const std::string chosen = variable("HEDDLE_CACHE");
+  const std::string chosen = internal::environment_value("HEDDLE_CACHE");
   if (chosen == "off") return {};
   if (!chosen.empty()) return chosen;
-  const std::string cache = variable("XDG_CACHE_HOME"), home = variable("HOME");
+  const std::string cache = internal::environment_value("XDG_CACHE_HOME"),
+                    home = internal::environment_value("HOME");
   if (cache.empty() && home.empty()) return {};
   return (cache.empty() ? fs::path(home) / ".cache" : fs::path(cache)) / "heddle";
 }
@@ -73,7 +69,7 @@ std::string cache_folder(const std::string& kind) {
 }
 
 std::uintmax_t cache_limit(const char* name, std::uintmax_t megabytes) {
-  const std::string text = variable(name);
+  const std::string text = internal::environment_value(name);
   std::from_chars(text.data(), text.data() + text.size(), megabytes);
   return megabytes << 20;
 }

@@ -3,8 +3,9 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <cstdlib>
 #include <string>
+
+#include "support/environment.h"
 
 namespace heddle {
 namespace internal {
@@ -31,10 +32,7 @@ int parse_log_level(std::string_view spec, std::string_view component) {
 }  // namespace internal
 
 bool log_enabled(std::string_view component, int level) {
-  static const std::string spec = [] {
-    const char* text = std::getenv("HEDDLE_LOG");
-    return std::string(text != nullptr ? text : "");
-  }();
+  static const std::string spec = internal::environment_value("HEDDLE_LOG");
   return !spec.empty() && internal::parse_log_level(spec, component) >= level;
 }
 

@@ -8,7 +8,7 @@
 
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/target/target.h"
-#include "runtime/cpu_features.h"
+#include "runtime/machine/cpu_features.h"
 #include "target/cpu_table.h"
 #include "target/target_text.h"
 

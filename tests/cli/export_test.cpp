@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/heddle.h"
 #include "heddle/network/network.h"
 #include "heddle/onnx/import.h"

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/support/json.h"
 #include "run_command.h"
 

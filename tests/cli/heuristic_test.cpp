@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "heddle/collect/collect.h"
+#include "heddle/heuristics/collect.h"
 #include "heddle/ops/linalg.h"
 #include "run_command.h"
 

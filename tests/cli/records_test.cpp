@@ -137,7 +137,7 @@ TEST_F(Records, PruneKeepsTheBestInTheirOrder) {
 
 // A log that a newer Heddle has written to as well, tidied up by this one.
 TEST_F(Records, RewritingKeepsLinesOfANewerVersion) {
-  const std::string newer = R"({"v":2, "what": "only a newer one knows"})";
+  const std::string newer = R"({"v":3, "what": "only a newer one knows"})";
   const std::vector<Record> two = {record("matmul:8x8x8", 3e-6), record("matmul:8x8x8", 1e-6)};
   const std::string a = path("a.jsonl");
   const std::pair<std::string, std::string> all[] = {
@@ -149,7 +149,7 @@ TEST_F(Records, RewritingKeepsLinesOfANewerVersion) {
     const CommandResult r = heddle_command("records " + command + " -o " + a);
     EXPECT_EQ(r.status, 0) << r.err;
     EXPECT_THAT(r.out, HasSubstr("kept 1 line that this Heddle cannot read")) << command;
-    EXPECT_THAT(r.err, HasSubstr(a + ":2: it is of version 2")) << command;
+    EXPECT_THAT(r.err, HasSubstr(a + ":2: it is of version 3")) << command;
     EXPECT_EQ(read_file(a), records + newer + "\n") << command;  // and the torn one is gone
   }
   // Nothing but such lines, the last without its newline.
@@ -176,7 +176,7 @@ TEST_F(Records, UpgradeFindsWhatVersion0Lacked) {
   const CommandResult r =
       heddle_command("records upgrade " + path("old.jsonl") + " -o " + path("new.jsonl"));
   EXPECT_EQ(r.status, 0) << r.err;
-  EXPECT_THAT(r.out, HasSubstr("2 records of version 1\n1 record without a shape class"));
+  EXPECT_THAT(r.out, HasSubstr("2 records of version 2\n1 record without a shape class"));
   const ReadResult read = read_records(path("new.jsonl"));
   ASSERT_EQ(read.records.size(), 2u);
   EXPECT_EQ(read.records[0].to_json().dump(), now[0].to_json().dump());

@@ -166,7 +166,7 @@ TEST(Report, KnowsStaticBestAndCalls) {
   const TaskLog& t = data.tasks[0];
   EXPECT_TRUE(t.static_known);
   EXPECT_EQ(t.first->config.at("tile").as_int(), 8);
-  EXPECT_EQ(t.first->protocol, "race");  // it was timed beside the best
+  EXPECT_EQ(t.first->verdict, Verdict::Raced);  // it was timed beside the best
   EXPECT_DOUBLE_EQ(t.static_seconds(), 2e-3 * 1.02);
   EXPECT_LT(t.best_seconds(), t.static_seconds());
   EXPECT_DOUBLE_EQ(data.static_total, 3 * t.static_seconds() + data.tasks[1].static_seconds());
@@ -193,13 +193,13 @@ TEST(Report, CurvesEndAtWhatTheRaceSays) {
   std::vector<Record> records = synthetic_records({kTwo[0]}, 40, 0);
   double screened = 1;
   for (Record& r : records) {
-    if (!r.protocol.starts_with("race")) screened = std::min(screened, r.median());
+    if (!r.raced()) screened = std::min(screened, r.median());
   }
   for (Record& r : records) {
-    if (!r.protocol.starts_with("race")) continue;
+    if (!r.raced()) continue;
     const bool is_static = r.config.at("tile").as_int() == 8;
     r.seconds = {is_static ? 2.57e-3 : 2.56e-3};  // no clear win: static stays
-    if (is_static) r.protocol = "race won";
+    if (is_static) r.verdict = Verdict::Won;
   }
   // Later screening without a race does not change the result.
   Record late = records[5];
@@ -222,7 +222,7 @@ TEST(Report, CurvesEndAtWhatTheRaceSays) {
 
 TEST(Report, ABestThatWasNeverRacedIsMarked) {
   std::vector<Record> records = synthetic_records({kTwo[0]}, 40, 0);
-  std::erase_if(records, [](const Record& r) { return r.protocol.starts_with("race"); });
+  std::erase_if(records, [](const Record& r) { return r.raced(); });
   const LogData data = log_data(std::move(records), {}, static_is_tile_8);
   EXPECT_TRUE(data.tasks.at(0).screened());
   EXPECT_EQ(data.tasks[0].curve.back().seconds, data.tasks[0].best_seconds());
@@ -239,9 +239,9 @@ TEST(Report, WithoutADeclarationTheFirstRunStandsForStatic) {
 
 TEST(Report, WhatWasChosenWithoutARaceIsTheBestAndNoTrial) {
   std::vector<Record> records = synthetic_records({kTwo[0]}, 40);
-  std::erase_if(records, [](const Record& r) { return r.protocol.starts_with("race"); });
+  std::erase_if(records, [](const Record& r) { return r.raced(); });
   Record kept = records.front();
-  kept.protocol = "chosen warm repeats=30";
+  kept.verdict = Verdict::Chosen;
   records.push_back(kept);
   const LogData data = log_data(std::move(records), {}, static_is_tile_8);
   EXPECT_EQ(data.tasks.at(0).trials.size(), 40u);

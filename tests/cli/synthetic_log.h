@@ -70,7 +70,7 @@ inline std::vector<Record> synthetic_records(const std::vector<SyntheticTask>& t
     if (!std::isfinite(best[task])) continue;
     for (const bool is_static : {true, false}) {
       Record r = record_of(task, is_static ? 8 : best_tile[task]);
-      r.protocol = "race";
+      r.verdict = Verdict::Raced;
       const double seconds = is_static ? tasks[task].static_seconds : best[task];
       r.seconds = {seconds * 1.02};
       records.push_back(std::move(r));

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "codegen/cuda_kernels.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/driver/build.h"

@@ -1,7 +1,7 @@
 // The key of compiled code on the disk.
 #include <gtest/gtest.h>
 
-#include "codegen/llvm/object_cache.h"
+#include "codegen/llvm/jit/object_cache.h"
 #include "heddle/driver/build.h"
 #include "heddle/dsl/dim.h"
 #include "heddle/ops/ops.h"

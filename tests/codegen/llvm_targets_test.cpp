@@ -8,7 +8,7 @@
 #include "codegen/code_features.h"
 #include "codegen/llvm_util.h"
 #include "heddle/support/error.h"
-#include "runtime/cpu_features.h"
+#include "runtime/machine/cpu_features.h"
 
 namespace heddle::testing {
 namespace {

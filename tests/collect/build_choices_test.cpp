@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "heddle/collect/collect.h"
 #include "heddle/dag/alternatives.h"
+#include "heddle/heuristics/collect.h"
 #include "heddle/ops/linalg.h"
 #include "heddle/support/error.h"
 

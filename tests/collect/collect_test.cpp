@@ -1,5 +1,5 @@
 // Collection: what is written, what is skipped when it goes on, and what a killed process leaves.
-#include "heddle/collect/collect.h"
+#include "heddle/heuristics/collect.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // The times of the schedules of one problem: the cases that are measured twice, and the accepted
 // times.
-#include "collect/measure_choices.h"
+#include "heuristics/collect/measure_choices.h"
 
 #include <map>
 

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "heddle/collect/collect.h"
 #include "heddle/driver/build.h"
+#include "heddle/heuristics/collect.h"
 #include "heddle/heuristics/train_tree.h"
 #include "heddle/heuristics/tree_file.h"
 #include "heddle/ops/linalg.h"

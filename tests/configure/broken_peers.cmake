@@ -7,7 +7,7 @@ file(WRITE ${WORK}/prefix/lib/libdnnl.so "")
 file(WRITE ${WORK}/prefix/include/libxsmm.h "extern \"C\" int nowhere(); static int used = nowhere();\n")
 file(WRITE ${WORK}/prefix/lib/libxsmm.so "INPUT(-lm)\n")
 file(WRITE ${WORK}/prefix/lib/libxsmmnoblas.so "INPUT(-lm)\n")
-foreach(package DNNL OpenBLAS benchmark TBB)
+foreach(package DNNL OpenBLAS)
   file(WRITE ${WORK}/prefix/lib/cmake/${package}/${package}Config.cmake
        "message(FATAL_ERROR \"could not find OpenCL\")\n")
 endforeach()

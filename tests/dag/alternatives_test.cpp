@@ -418,7 +418,7 @@ RewriteRule swap_rule(bool right = true) {
           .why_not =
               [](const RewriteSite& s) {
                 const auto* b = s.op().bodies()[0].as<Binary>();
-                return b && b->op == BinaryOp::Add ? "" : "not an addition";
+                return b && b->op == BinaryOp::Add ? WhyNot() : WhyNot::other_kind("an addition");
               },
           .apply = [right](const RewriteSite& s) -> std::vector<Tensor> {
             const auto* b = s.op().bodies()[0].as<Binary>();

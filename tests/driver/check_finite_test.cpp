@@ -5,7 +5,7 @@
 #include "driver/driver_testing.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/emulator.h"
-#include "lower/finite_checks.h"
+#include "lower/passes/finite_checks.h"
 
 namespace heddle::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "driver/driver_testing.h"
 #include "driver/program_args.h"
 #include "emulated_kernels.h"

@@ -71,18 +71,6 @@ TEST(SplitK, PartsOfAnyNumberAreRight) {
   }
 }
 
-TEST(TwoPass, IsRightForEveryReduction) {
-  for (const int64_t k : {4096, 5000, 9973}) {
-    const Tensor x = placeholder({3, k}, f32, "x");
-    EXPECT_GE(check(ops::sum(x, {1}), "two_pass"), 1);
-    EXPECT_GE(check(ops::relu(ops::max(ops::relu(x), {1})), "two_pass"), 1);
-    EXPECT_GE(check(ops::min(placeholder({k, 5}, f32, "x"), {0}), "two_pass"), 1);
-    EXPECT_GE(check(ops::sum(placeholder({2, k}, i32, "x"), {1}), "two_pass"), 1);
-    EXPECT_GE(check(ops::mean(placeholder({k}, f64, "x"), {0}), "two_pass"), 1);
-  }
-  EXPECT_EQ(check(ops::sum(placeholder({3, 30}), {1}), "two_pass"), 0) << "a short one";
-}
-
 TEST(DepthInnermost, EveryLayoutIsRight) {
   EXPECT_EQ(check(product(17, 127, 131), "depth_innermost"), 1);
   EXPECT_EQ(check(product(16, 24, 64, f64, true, true), "depth_innermost"), 1);
@@ -164,15 +152,6 @@ TEST(ImplicitGemm, IsRightForConvolutionsOfBothLayouts) {
   }
 }
 
-TEST(BlockChannels, IsRightWhereResultsAreWholeBlocks) {
-  Rng rng(4);
-  int drawn = 0;
-  for (int i = 0; i < 8; ++i)
-    drawn += check(convolution(rng, ops::NCHW, f32, i % 2 == 0), "block_channels");
-  EXPECT_GE(drawn, 4);
-  EXPECT_EQ(check(convolution(rng, ops::NHWC, f32, true), "block_channels"), 0);
-}
-
 /// A convolution of 2 to 6 groups with few channels each.
 Tensor grouped(Rng& rng, ops::Layout layout, DataType t, bool constant, bool epilogue) {
   ops::Conv at;
@@ -209,112 +188,6 @@ TEST(PackGroups, IsForGroupsOfSeveralResults) {
   EXPECT_EQ(
       check(ops::depthwise_conv2d(images(6), filter(1, 6), {.layout = ops::NHWC}), "pack_groups"),
       0);
-}
-
-TEST(Strassen, StaysWithinWhatTheRuleSays) {
-  Rng rng(5);
-  for (int i = 0; i < 6; ++i) {
-    const int64_t m = 2 * rng.uniform_int(1, 40), n = 2 * rng.uniform_int(4, 40),
-                  k = 2 * rng.uniform_int(1, 60);
-    EXPECT_EQ(check(product(m, n, k, i == 3 ? f64 : f32, i % 2 == 0, i % 3 == 0), "strassen"), 1);
-  }
-  EXPECT_EQ(check(product(31, 32, 32), "strassen"), 0) << "no quarters";
-  EXPECT_EQ(check(product(32, 32, 32, bf16), "strassen"), 0) << "sums would be rounded to bf16";
-}
-
-/// The root of the mean square of the errors against f64, of the worst results.
-double error_of(const Tensor& y, const std::string& name) {
-  const ComputeDag dag({y});
-  const Template t = make_template(apply_alternative(dag, name), Target::host());
-  Kernel kernel =
-      build(t.instantiate(t.default_config()), {dag.placeholders()[0], dag.placeholders()[1], y});
-  const int64_t n = y.extent(0);
-  Rng rng(6);
-  std::vector<NDArray> arrays{NDArray::zeros({n, n}, f32), NDArray::zeros({n, n}, f32),
-                              NDArray::zeros({n, n}, f32)};
-  for (const int o : {0, 1}) {
-    for (int64_t i = 0; i < n * n; ++i)
-      arrays[static_cast<size_t>(o)].set(i, rng.uniform_real(-1, 1));
-  }
-  kernel.call(arrays);
-  double sum[2][2] = {};
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = 0; j < n; ++j) {
-      double want = 0;
-      for (int64_t k = 0; k < n; ++k) want += arrays[0].get(i * n + k) * arrays[1].get(k * n + j);
-      const double e = arrays[2].get(i * n + j) - want;
-      sum[i >= n / 2][j >= n / 2] += e * e;
-    }
-  }
-  return std::sqrt(std::max(std::max(sum[0][0], sum[0][1]), std::max(sum[1][0], sum[1][1])));
-}
-
-TEST(Bf16x3, StaysWithinWhatTheRuleSays) {
-  Rng rng(11);
-  for (int i = 0; i < 6; ++i) {
-    const int64_t m = rng.uniform_int(1, 70), n = rng.uniform_int(1, 70),
-                  k = rng.uniform_int(1, 200);
-    EXPECT_EQ(check(product(m, n, k, f32, i % 2 == 0, i % 3 == 0), "bf16x3"), 1);
-  }
-  EXPECT_EQ(check(product(16, 16, 16, f64), "bf16x3"), 0);
-  EXPECT_EQ(check(product(16, 16, 16, bf16), "bf16x3"), 0);
-  EXPECT_EQ(check(convolution(rng, ops::NHWC, f32, true), "bf16x3"), 1);
-  EXPECT_EQ(check(convolution(rng, ops::NCHW, f32, false), "bf16x3"), 1);
-}
-
-// The schedule for tiles runs on every CPU: where there are none, the marked loops are expanded.
-TEST(Bf16x3, TilesMultiplyTheParts) {
-  const Target tiles = Target::parse("llvm -mcpu=sapphirerapids -threads=2");
-  for (const bool whole : {true, false}) {
-    const Tensor y = whole ? product(64, 64, 64) : product(45, 37, 90, f32, true, true);
-    const ComputeDag dag({y});
-    const std::string name = rewrites(dag, "bf16x3").at(0);
-    const Template t = make_template(apply_alternative(dag, name), tiles);
-    EXPECT_NE(t.name().find("tile_product"), std::string::npos) << t.name();
-    const Schedule s = t.instantiate(t.default_config()).for_target(Target::host());
-    Kernel kernel = build(s, all_args(dag));
-    const std::vector<NDArray> arrays = call_arrays(dag);
-    kernel.call(arrays);
-    const NDArray want = wanted(dag, arrays)[0];
-    const Tolerance allowed = rounding_tolerance(dag, want, 1);
-    const double growth = alternative_error_growth(dag, name);
-    const Difference d = compare(arrays.back(), want, growth * allowed.rtol, growth * allowed.atol);
-    EXPECT_TRUE(d.ok()) << describe(d, arrays.back());
-  }
-}
-
-TEST(Bf16x3, IsNeverChosenUnlessAllowed) {
-  const ComputeDag dag({product(512, 512, 512)});
-  const Target tiles = Target::parse("llvm -mcpu=sapphirerapids -threads=1");
-  const AlternativePolicy allowed{.allow_approximate = true};
-  EXPECT_EQ(choose_alternative(dag, tiles, {}).find("bf16x3"), std::string::npos);
-  EXPECT_EQ(choose_alternative(dag, tiles, allowed).find("bf16x3"), 0U);
-  EXPECT_EQ(alternative_numerics(dag, "bf16x3@2"), Numerics::Approximate);
-  // Errors are bounded on their own: a short sum loses more than the tolerance of checks.
-  const ComputeDag shallow({product(512, 512, 64)});
-  EXPECT_EQ(choose_alternative(shallow, tiles, allowed).find("bf16x3"), std::string::npos);
-  // The tuner gets it nowhere else, and where it cannot gain it is not offered at all.
-  for (const Alternative& a : alternatives_of(dag, tiles, {}))
-    EXPECT_TRUE(!a.name.starts_with("bf16x3") || !a.legal()) << a.name;
-  const Target vectors = Target::parse("llvm -mcpu=znver4 -threads=1");
-  for (const Alternative& a : alternatives_of(dag, vectors, allowed))
-    EXPECT_TRUE(!a.name.starts_with("bf16x3") || !a.legal()) << a.name;
-}
-
-TEST(Bf16x3, ItsErrorsGrowAsTheRuleSays) {
-  const Tensor y = ops::matmul(placeholder({128, 128}), placeholder({128, 128}));
-  const std::string name = rewrites(ComputeDag({y}), "bf16x3").at(0);
-  const double growth = error_of(y, name) / error_of(y, "");
-  EXPECT_GT(growth, 4) << "it is not f32";
-  EXPECT_LT(growth, alternative_error_growth(ComputeDag({y}), name));
-}
-
-TEST(Strassen, ItsErrorsGrowAsTheRuleSays) {
-  const Tensor y = ops::matmul(placeholder({128, 128}), placeholder({128, 128}));
-  const std::string name = rewrites(ComputeDag({y}), "strassen").at(0);
-  const double growth = error_of(y, name) / error_of(y, "");
-  EXPECT_GT(growth, 1.2) << "it is not exact";
-  EXPECT_LT(growth, alternative_error_growth(ComputeDag({y}), name));
 }
 
 // ---- one_pass_softmax --------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // A schedule and a template hold the target and the options that they were made with: what is built
 // from them depends on nothing else.
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "driver/driver_testing.h"
 #include "heddle/cost_model/features.h"
 #include "heddle/driver/export.h"

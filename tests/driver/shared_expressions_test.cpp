@@ -2,7 +2,7 @@
 // more nodes than there are atoms.
 #include <functional>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "driver/driver_testing.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/emulator.h"

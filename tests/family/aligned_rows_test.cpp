@@ -1,7 +1,7 @@
 // Rows of any length begin anywhere. Kernels for GPUs read and write them by aligned vectors.
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "family/gpu_family_testing.h"
-#include "heddle/driver/generic_family.h"
+#include "heddle/family/generic.h"
 
 namespace heddle::testing {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "driver/family_blocks.h"
+#include "family/blocks.h"
 #include "family/family_testing.h"
-#include "heddle/driver/choose_family.h"
+#include "heddle/family/choose.h"
 
 namespace heddle::testing {
 namespace {

@@ -1,9 +1,9 @@
 // Several kernels for a family: which are kept, the tree, and the callable.
-#include "heddle/driver/choose_family.h"
+#include "heddle/family/choose.h"
 
-#include "driver/family_boundaries.h"
-#include "driver/family_select.h"
+#include "family/boundaries.h"
 #include "family/family_testing.h"
+#include "family/select.h"
 
 namespace heddle::testing {
 namespace {

@@ -1,11 +1,11 @@
 // The kernels of a family that nothing was measured for.
-#include "heddle/driver/generic_family.h"
-#include "driver/size_points.h"
+#include "family/size_points.h"
+#include "heddle/family/generic.h"
 
-#include "driver/family_blocks.h"
-#include "driver/family_near.h"
-#include "driver/family_tiles.h"
+#include "family/blocks.h"
 #include "family/family_testing.h"
+#include "family/near.h"
+#include "family/tiles.h"
 #include "schedule/schedule_state.h"
 
 namespace heddle::testing {

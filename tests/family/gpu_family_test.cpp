@@ -1,5 +1,5 @@
 // Kernels for GPUs whose extents are arguments: the emulator runs them, which checks every access.
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "family/gpu_family_testing.h"
 #include "heddle/driver/export.h"
 #include "runtime/cuda/fake_driver.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "driver/family_blocks.h"
+#include "family/blocks.h"
 #include "family/family_testing.h"
 #include "heddle/support/rng.h"
 #include "lower/lower_to_nest.h"

@@ -2,9 +2,9 @@
 // axis are left out, rows that are no part of a longer run, and matrices of one column.
 #include <sstream>
 
-#include "driver/family_blocks.h"
-#include "driver/family_near.h"
+#include "family/blocks.h"
 #include "family/family_testing.h"
+#include "family/near.h"
 
 namespace heddle::testing {
 namespace {

@@ -1,7 +1,7 @@
 // Families for Hopper: warp groups multiply what TMA loads, for as many rows as a call has.
 #include <gmock/gmock.h>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "driver/program_args.h"
 #include "emulated_kernels.h"
 #include "family/family_testing.h"

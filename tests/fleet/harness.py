@@ -73,7 +73,7 @@ class Tuning:
         """Races left out, and a line that is being written."""
         lines = self.log.read_text().split("\n")[:-1] if self.log.exists() else []
         records = [json.loads(line) for line in lines if line]
-        return [r for r in records if not r["protocol"].startswith(("race", "chosen"))]
+        return [r for r in records if r["verdict"] == "screened"]
 
     def count(self):
         return len(self.records())

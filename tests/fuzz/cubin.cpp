@@ -2,8 +2,8 @@
 // parsed alone.
 #include <stdlib.h>
 
-#include "codegen/cuda/cubin_cache.h"
-#include "codegen/cuda/ptxas_log.h"
+#include "codegen/cuda/nvrtc/cubin_cache.h"
+#include "codegen/cuda/nvrtc/ptxas_log.h"
 #include "fuzz/fuzz_target.h"
 #include "fuzz/scratch.h"
 #include "heddle/codegen/cuda.h"

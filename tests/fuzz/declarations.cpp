@@ -1,6 +1,6 @@
 #include "fuzz/declarations.h"
 
-#include "dag/declaration_form.h"
+#include "dag/declaration/form.h"
 #include "heddle/ops/ops.h"
 #include "heddle/support/error.h"
 

@@ -7,8 +7,8 @@
 
 #include "fuzz/fuzz_target.h"
 #include "heddle/support/error.h"
-#include "measure/worker_channel.h"
-#include "measure/worker_protocol.h"
+#include "measure/process/channel.h"
+#include "measure/process/protocol.h"
 
 namespace heddle::fuzz {
 namespace {

@@ -5,9 +5,9 @@
 #include "heddle/driver/build.h"
 #include "heddle/schedule/options.h"
 #include "heddle/support/error.h"
-#include "measure/cuda_candidate.h"
-#include "measure/worker_protocol.h"
-#include "measure/worker_task.h"
+#include "measure/cuda/candidate.h"
+#include "measure/process/protocol.h"
+#include "measure/process/task.h"
 
 namespace heddle::fuzz {
 namespace {

@@ -1,4 +1,4 @@
-#include "heuristics/confidence.h"
+#include "heuristics/train/confidence.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Loops whose iterations begin before the previous one has ended (lower/row_pipeline.cpp).
+// Loops whose iterations begin before the previous one has ended (lower/passes/row_pipeline.cpp).
 #include <gmock/gmock.h>
 
 #include "lower/lower_testing.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/emulator.h"
 #include "heddle/driver/build.h"
@@ -19,10 +19,10 @@
 #include "heddle/runtime/cuda_program.h"
 #include "heddle/support/error.h"
 #include "heddle/support/hash.h"
-#include "measure/measure_reference.h"
 #include "measure/measure_testing.h"
-#include "measure/steps_hash.h"
-#include "measure/tuning_device.h"
+#include "measure/task/reference.h"
+#include "measure/task/steps_hash.h"
+#include "measure/task/tuning_device.h"
 
 namespace heddle::testing {
 

@@ -12,8 +12,8 @@
 #include "heddle/support/error.h"
 #include "measure/faults.h"
 #include "measure/measure_testing.h"
-#include "measure/worker_pool.h"
-#include "measure/worker_protocol.h"
+#include "measure/process/pool.h"
+#include "measure/process/protocol.h"
 #include "sanitized.h"
 
 namespace heddle {

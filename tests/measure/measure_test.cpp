@@ -12,14 +12,14 @@
 #include "heddle/dsl/tensor.h"
 #include "heddle/ops/conv.h"
 #include "heddle/support/error.h"
+#include "measure/cpu/lanes.h"
+#include "measure/cpu/measurer.h"
 #include "measure/faults.h"
-#include "measure/measure_reference.h"
 #include "measure/measure_testing.h"
-#include "measure/measure_timing.h"
-#include "measure/measure_worker.h"
-#include "measure/measured_tasks.h"
-#include "measure/run_lanes.h"
-#include "runtime/cpu_topology.h"
+#include "measure/process/measured_tasks.h"
+#include "measure/task/reference.h"
+#include "measure/task/timing.h"
+#include "runtime/machine/cpu_topology.h"
 
 namespace heddle {
 namespace {

@@ -1,11 +1,11 @@
 // The caches as a network leaves them, and measuring with them.
-#include "measure/network_caches.h"
+#include "measure/task/network_caches.h"
 
 #include <gtest/gtest.h>
 
 #include "measure/measure_testing.h"
-#include "measure/weights_place.h"
-#include "measure/worker_task.h"
+#include "measure/process/task.h"
+#include "measure/process/weights_place.h"
 
 namespace heddle::measuring {
 namespace {

@@ -5,9 +5,9 @@
 #include "heddle/support/error.h"
 #include "measure/measure_testing.h"
 #include "measure/piped_worker.h"
-#include "measure/worker_answers.h"
-#include "measure/worker_protocol.h"
-#include "measure/worker_task.h"
+#include "measure/process/answers.h"
+#include "measure/process/protocol.h"
+#include "measure/process/task.h"
 
 namespace heddle {
 namespace {

@@ -6,14 +6,14 @@
 #include <functional>
 #include <limits>
 
-#include "dag/value_range.h"
+#include "dag/errors/value_range.h"
 #include "heddle/driver/build.h"
 #include "heddle/ops/ops.h"
 #include "heddle/search/tune.h"
-#include "measure/measure_reference.h"
 #include "measure/measure_testing.h"
-#include "measure/output_bound.h"
-#include "network/input_ranges.h"
+#include "measure/process/output_bound.h"
+#include "measure/task/reference.h"
+#include "network/cut/input_ranges.h"
 
 namespace heddle::testing {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "measure/worker_channel.h"
-#include "measure/worker_program.h"
+#include "measure/process/channel.h"
+#include "measure/process/program.h"
 
 namespace heddle::testing {
 

@@ -1,5 +1,5 @@
 // The winner of a race: the static choice, unless a candidate is significantly faster.
-#include "measure/race.h"
+#include "measure/task/race.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heddle/measure/measure.h"
-#include "measure/worker_hooks.h"
+#include "measure/process/hooks.h"
 
 namespace heddle::testing {
 

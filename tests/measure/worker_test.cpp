@@ -21,12 +21,12 @@
 #include "heddle/support/rng.h"
 #include "measure/faults.h"
 #include "measure/measure_testing.h"
-#include "measure/measured_tasks.h"
 #include "measure/piped_worker.h"
-#include "measure/worker_pool.h"
-#include "measure/worker_program.h"
-#include "measure/worker_protocol.h"
-#include "measure/worker_task.h"
+#include "measure/process/measured_tasks.h"
+#include "measure/process/pool.h"
+#include "measure/process/program.h"
+#include "measure/process/protocol.h"
+#include "measure/process/task.h"
 
 namespace heddle {
 namespace {

@@ -2,7 +2,7 @@
 // bound to blocks and threads run one after the other here (the sequential form).
 #include <gtest/gtest.h>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/codegen/cuda.h"
 #include "meta_templates/check_configs.h"
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/codegen/emulator.h"
 #include "heddle/ops/ops.h"
 #include "heddle/target/last_round.h"
@@ -231,7 +231,7 @@ TEST(LastWave, TheLargestTilesOfTheRuleHardlySpill) {
   }
 }
 
-// What the rule chooses by the model of an H200 (cuda/warp_group_rule.cpp).
+// What the rule chooses by the model of an H200 (cuda/products/warp_group_rule.cpp).
 TEST(LastWave, TheRuleChoosesByWavesAndRows) {
   const AutoSchedulerOptionsScope scope(options());
   const auto chosen = [](int64_t m, int64_t n, int64_t k, const std::string& knob) {

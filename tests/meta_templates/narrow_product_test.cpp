@@ -225,7 +225,7 @@ TEST(NarrowProduct, Bf16AsEachMachineDoesItBest) {
 }
 
 // LLVM would add up the products of several steps first, which needs registers that a tile has left
-// none of (codegen/llvm/machine.cpp).
+// none of (codegen/llvm/jit/machine.cpp).
 TEST(NarrowProduct, AccumulatorsStayInRegisters) {
   const std::string text =
       assembly(product({i8, i8}, 48, 96, 64), "-mcpu=znver3 -mtriple=x86_64-linux-gnu");

@@ -3,7 +3,7 @@
 // interpreter's.
 #include <gtest/gtest.h>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/ops/ops.h"
 #include "meta_templates/emulated_schedule.h"
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/codegen/emulator.h"
 #include "heddle/ops/ops.h"
 #include "meta_templates/emulated_schedule.h"

@@ -1,5 +1,5 @@
 // Choices about parts of a network: what they change, and how tuning tries them.
-#include "network/cut_network.h"
+#include "network/cut/cut_network.h"
 #include "network/network_testing.h"
 
 namespace heddle::testing {
@@ -54,24 +54,6 @@ TEST(Choices, ImagesOfOneSizeKeepTheirLayout) {
                                      HasSubstr("f32[1,5,4,5]")));
   for (const char* passes :
        {"-channels_last@4x5", "-channels_last@8x10", "-channels_last,channels_last@4x5"})
-    EXPECT_EQ(wrong_network(outputs, 1e-4, passes), "") << passes;
-}
-
-TEST(Choices, ImagesOfOneSizeHaveTheirChannelsInBlocks) {
-  const int64_t lanes = Target::host().vector_lanes(4);
-  Tensor x = ops::relu(conv(placeholder({1, 3, 8, 10}, f32, "x"), lanes, 3));
-  x = ops::relu(conv(ops::relu(conv(x, 2 * lanes, 3, 2)), 2 * lanes, 3));
-  const std::vector<Tensor> outputs{ops::relu(conv(ops::relu(conv(x, 12, 1)), 5, 1))};
-  EXPECT_THAT(names_of(Network(outputs)),
-              ::testing::IsSupersetOf({"-channels_blocked@8x10 1", "-channels_blocked@4x5 1"}));
-  // Other images of that size are no whole blocks.
-  const std::string blocks = "f32[1,2,4,5," + std::to_string(lanes) + "]";
-  EXPECT_THAT(tasks_of(with_passes(outputs, "channels_blocked@4x5")),
-              ::testing::ElementsAre(HasSubstr("f32[1,8,10," + std::to_string(lanes) + "]"),
-                                     HasSubstr(blocks), HasSubstr(blocks),
-                                     HasSubstr("f32[1,4,5,12]"), HasSubstr("f32[1,5,4,5]")));
-  for (const char* passes :
-       {"channels_blocked@4x5", "channels_blocked@8x10", "channels_blocked@8x10,-channels_last"})
     EXPECT_EQ(wrong_network(outputs, 1e-4, passes), "") << passes;
 }
 
@@ -276,18 +258,6 @@ TEST(Choices, APassThatIsOffIsOffered) {
   ASSERT_FALSE(choice.trials.empty());
   EXPECT_THAT(choice.trials,
               ::testing::Contains(::testing::Field(&ChoiceTrial::change, "join_products")));
-}
-
-TEST(Choices, BlocksOfChannelsAreOffered) {
-  const int64_t lanes = Target::host().vector_lanes(4);
-  const Tensor x = ops::relu(conv(placeholder({1, 3, 8, 10}, f32, "x"), lanes, 3));
-  const Tensor y = ops::relu(conv(ops::relu(conv(x, lanes, 3, 2)), lanes, 3));
-  const TuneClock clock;
-  const PassChoice choice = choose_passes(Network({ops::relu(conv(y, 5, 1))}), 0.05, clock);
-  std::vector<std::string> offered;
-  for (const ChoiceTrial& t : choice.trials) offered.push_back(t.change);
-  EXPECT_THAT(offered, ::testing::IsSupersetOf({"channels_blocked", "channels_blocked@8x10",
-                                                "channels_blocked@4x5", "-channels_last"}));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <string>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "network/emulated_network.h"
 
 namespace heddle::testing {

@@ -6,16 +6,16 @@
 #include <map>
 #include <set>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/codegen/cuda.h"
-#include "heddle/driver/family.h"
+#include "heddle/family/schedule.h"
 #include "heddle/network/size_kernels.h"
-#include "measure/cuda_candidate.h"
-#include "measure/worker_task.h"
+#include "measure/cuda/candidate.h"
+#include "measure/process/task.h"
 #include "network/emulated_network.h"
 #include "network/network_testing.h"
-#include "network/size_race.h"
-#include "network/variant_runner.h"
+#include "network/race/variant_runner.h"
+#include "network/sizes/size_race.h"
 
 namespace heddle::testing {
 namespace {

@@ -1,13 +1,13 @@
 // Nodes of networks for GPUs that share launches. A fake driver replaces NVIDIA's, and the emulator
 // runs the kernels; it fails where one part of a launch writes to memory that another part
 // accesses.
-#include "network/horizontal.h"
+#include "network/cut/horizontal.h"
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/emulator.h"
 #include "heddle/support/rng.h"
-#include "lower/gpu/join_kernels.h"
+#include "lower/gpu/memory/join_kernels.h"
 #include "network/emulated_network.h"
 #include "network/network_testing.h"
 

@@ -8,8 +8,8 @@
 
 #include "heddle/runtime/thread_pool.h"
 
-#include "network/compile_tasks.h"
-#include "network/kernel_clones.h"
+#include "network/cut/compile_tasks.h"
+#include "network/cut/kernel_clones.h"
 #include "network/network_testing.h"
 
 namespace heddle::testing {

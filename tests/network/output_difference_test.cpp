@@ -1,5 +1,5 @@
 // Which differences of a network's outputs rounding explains.
-#include "network/output_difference.h"
+#include "network/run/output_difference.h"
 
 #include <gtest/gtest.h>
 

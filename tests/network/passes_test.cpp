@@ -3,8 +3,8 @@
 
 #include "driver/program_args.h"
 #include "heddle/codegen/emulator.h"
+#include "network/cut/task_schedules.h"
 #include "network/network_testing.h"
-#include "network/task_schedules.h"
 
 namespace heddle::testing {
 namespace {
@@ -196,7 +196,7 @@ TEST(Passes, ListsAreReadAndWritten) {
   EXPECT_EQ(parse_passes("-join_products"), (PassOptions{.join_products = false}));
   EXPECT_EQ(to_string(parse_passes("-join_products,-fold_views")), "-fold_views,-join_products");
   EXPECT_EQ(parse_passes(to_string(parse_passes("none"))), parse_passes("none"));
-  EXPECT_EQ(parse_passes("all,-channels_blocked", parse_passes("none")), PassOptions());
+  EXPECT_EQ(parse_passes("all", parse_passes("none")), PassOptions());
   EXPECT_THAT(message_of([] { parse_passes("-join_product"); }), HasSubstr("join_products"));
 }
 
@@ -225,78 +225,6 @@ TEST(Passes, TheMeanOfAnImageHasItsChannelsInnermostToo) {
   const std::vector<Tensor> outputs{ops::relu(conv(mean, 4, 1))};
   EXPECT_THAT(tasks_of(Network(outputs)), ::testing::Contains(HasSubstr("f32[1,1,1,16]")));
   EXPECT_EQ(wrong_network(outputs), "");
-}
-
-const int64_t kLanes = Target::host().vector_lanes(4);
-
-/// "f32[1,2,6,7,16]": an image of 6 rows and 7 columns with this number of blocks of channels.
-std::string blocks(int64_t count) {
-  return "f32[1," + std::to_string(count) + ",6,7," + std::to_string(kLanes) + "]";
-}
-
-TEST(Passes, ImagesBetweenConvolutionsHaveTheirChannelsInBlocks) {
-  const Tensor x = placeholder({1, 3, 6, 7}, f32, "x");
-  Tensor y = ops::relu(conv(x, 2 * kLanes));
-  y = ops::relu(ops::depthwise_conv2d(y, weights({2 * kLanes, 1, 3, 3}), {.padding = {1}}));
-  y = ops::max_pool(conv(y, 3 * kLanes, 1), {.kernel = {3}, .stride = {1}, .padding = {1}});
-  const std::vector<Tensor> outputs{ops::relu(conv(y, 5))};
-  const Network network = with_passes(outputs, "channels_blocked");
-  EXPECT_THAT(applied(network), ::testing::Contains("channels_blocked"));
-  EXPECT_THAT(tasks_of(network), ::testing::ElementsAre(HasSubstr(blocks(2)), HasSubstr(blocks(2)),
-                                                        HasSubstr(blocks(3)), HasSubstr(blocks(3)),
-                                                        HasSubstr("f32[1,5,6,7]")));
-  EXPECT_EQ(wrong_network(outputs, 1e-4, "channels_blocked"), "");
-}
-
-TEST(Passes, ChannelsThatAreNoWholeBlocksStayAsTheyAre) {
-  const Tensor x = placeholder({1, 3, 6, 7}, f32, "x");
-  const Tensor y = ops::relu(conv(conv(x, 2 * kLanes), kLanes + 1));
-  // A sum of residuals joins two images to one group, and so does a concat.
-  const Tensor sum = ops::relu(ops::add(conv(conv(y, kLanes), kLanes + 1), y));
-  const Tensor both = ops::concat({conv(sum, kLanes), conv(sum, kLanes / 2)}, 1);
-  const std::vector<Tensor> outputs{ops::relu(conv(ops::relu(both), 5))};
-  const Network network = with_passes(outputs, "channels_blocked,-channels_last");
-  const std::string odd = "f32[1," + std::to_string(kLanes + 1) + ",6,7]";
-  EXPECT_THAT(tasks_of(network), ::testing::IsSupersetOf({HasSubstr(blocks(2)), HasSubstr(odd),
-                                                          HasSubstr(blocks(1)), HasSubstr(odd)}));
-  EXPECT_EQ(wrong_network(outputs, 1e-4, "channels_blocked"), "");
-  EXPECT_EQ(wrong_network(outputs, 1e-4, "channels_blocked,-channels_last"), "");
-}
-
-TEST(Passes, GroupsOfChannelsAreReadInWholeBlocks) {
-  const auto grouped = [](int64_t groups) {
-    const int64_t all = 4 * kLanes;
-    const Tensor x = ops::relu(conv(placeholder({1, 3, 6, 7}, f32, "x"), all));
-    const Tensor y = ops::relu(
-        ops::conv2d(x, weights({all, all / groups, 3, 3}), {.padding = {1}, .groups = groups}));
-    return std::vector<Tensor>{ops::relu(conv(y, 5))};
-  };
-  EXPECT_THAT(applied(with_passes(grouped(2), "channels_blocked")),
-              ::testing::Contains("channels_blocked"));
-  // Channels of several groups in one block would be read across it.
-  for (const int64_t groups : {int64_t{2}, 2 * kLanes})
-    EXPECT_EQ(wrong_network(grouped(groups), 1e-4, "channels_blocked"), "") << groups;
-}
-
-TEST(Passes, MeansOfBlocksScaleThem) {
-  const Tensor x = ops::relu(conv(placeholder({2, 3, 6, 7}, f32, "x"), 2 * kLanes));
-  const Tensor scale = ops::sigmoid(conv(ops::global_avg_pool(x), 2 * kLanes, 1));
-  const std::vector<Tensor> outputs{ops::relu(conv(ops::mul(x, scale), 8, 1)),
-                                    ops::reshape(ops::global_max_pool(x), {2, 2 * kLanes})};
-  EXPECT_THAT(applied(with_passes(outputs, "channels_blocked")),
-              ::testing::Contains("channels_blocked"));
-  EXPECT_EQ(wrong_network(outputs, 1e-4, "channels_blocked"), "");
-}
-
-TEST(Passes, BlocksOfChannelsAreConcatenatedInPlace) {
-  std::vector<Tensor> layers{conv(placeholder({1, 3, 6, 7}, f32, "x"), 2 * kLanes)};
-  for (int n = 0; n < 4; ++n)
-    layers.push_back(conv(layers.size() == 1 ? layers[0] : ops::concat(layers, 1), kLanes));
-  const std::vector<Tensor> outputs{ops::relu(conv(ops::concat(layers, 1), 5, 1))};
-  const Network network = with_passes(outputs, "channels_blocked");
-  EXPECT_THAT(applied(network), ::testing::Contains("channels_blocked"));
-  EXPECT_GT(network.places().size(), 4u) << network.to_text();
-  EXPECT_EQ(wrong_network(outputs, 1e-4, "channels_blocked"), "");
 }
 
 TEST(Passes, ChannelsThatManyLayersConcatenateStayOutermost) {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "driver/size_points.h"
+#include "family/size_points.h"
 #include "heddle/heddle.h"
 #include "network/sizes_testing.h"
 

@@ -1,10 +1,10 @@
 // The sizes at which the kernels of a node are chosen.
-#include "network/size_choices.h"
+#include "network/cut/size_choices.h"
 
 #include <gtest/gtest.h>
 
-#include "heddle/driver/family.h"
 #include "heddle/dsl/tensor.h"
+#include "heddle/family/schedule.h"
 #include "heddle/runtime/family_kernel.h"
 #include "heddle/support/json.h"
 

@@ -7,8 +7,8 @@
 
 #include "heddle/support/file.h"
 #include "network/network_testing.h"
+#include "network/sizes/whole_size_choice.h"
 #include "network/sizes_testing.h"
-#include "network/whole_size_choice.h"
 
 namespace heddle::testing {
 namespace {

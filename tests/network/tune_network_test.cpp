@@ -2,7 +2,7 @@
 #include <set>
 
 #include "heddle/ops/ops.h"
-#include "measure/worker_main.h"
+#include "measure/cpu/server.h"
 #include "network/network_testing.h"
 
 namespace heddle::testing {

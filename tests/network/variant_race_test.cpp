@@ -1,5 +1,5 @@
 // The winner when all tasks of a network race at once, with a clock that the tests control.
-#include "network/variant_race.h"
+#include "network/race/variant_race.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

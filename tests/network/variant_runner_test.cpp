@@ -1,5 +1,5 @@
 // A network with several schedules of each task in one memory plan.
-#include "network/variant_runner.h"
+#include "network/race/variant_runner.h"
 
 #include "heddle/ops/ops.h"
 #include "network/network_testing.h"

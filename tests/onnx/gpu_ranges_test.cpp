@@ -5,13 +5,13 @@
 
 #include <numeric>
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "driver/program_args.h"
 #include "emulated_kernels.h"
 #include "heddle/dsl/arrays.h"
 #include "heddle/support/error.h"
-#include "network/family_tasks.h"
-#include "network/task_schedules.h"
+#include "network/cut/family_tasks.h"
+#include "network/cut/task_schedules.h"
 #include "onnx/network_at_sizes.h"
 
 namespace heddle::testing {

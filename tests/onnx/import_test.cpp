@@ -12,7 +12,7 @@
 #include "heddle/support/error.h"
 #include "onnx/mapped_file.h"
 #include "onnx/model_builder.h"
-#include "runtime/deferred.h"
+#include "runtime/array/deferred.h"
 #include "source_dir.h"
 
 namespace heddle::testing {

@@ -50,31 +50,31 @@ TEST_F(Database, TheFastestValidRecordIsBest) {
 
 TEST_F(Database, ARaceOutranksScreening) {
   Record race = record(2e-3, "race");
-  race.protocol = "race rounds=9";
+  race.verdict = Verdict::Raced;
   db_.add(race);
   db_.add(record(1e-3, "screened"));
   EXPECT_EQ(best(), "race");
 }
 
 TEST_F(Database, WhatTuningReturnedOutranksWhatItMeasured) {
-  auto add = [&](double seconds, const std::string& name, const std::string& protocol) {
+  auto add = [&](double seconds, const std::string& name, Verdict verdict) {
     Record r = record(seconds, name);
-    r.protocol = protocol;
+    r.verdict = verdict;
     db_.add(std::move(r));
   };
-  add(1e-3, "screened", "warm repeats=5");
-  add(3e-3, "chosen first", "chosen warm repeats=5");
-  add(4e-3, "chosen", "chosen warm repeats=5");
-  add(2e-3, "lost", "race warm repeats=5");
+  add(1e-3, "screened", Verdict::Screened);
+  add(3e-3, "chosen first", Verdict::Chosen);
+  add(4e-3, "chosen", Verdict::Chosen);
+  add(2e-3, "lost", Verdict::Raced);
   EXPECT_EQ(best(), "chosen");
-  add(5e-3, "won", "race won warm repeats=5");
-  add(1e-3, "chosen later", "chosen warm repeats=5");
+  add(5e-3, "won", Verdict::Won);
+  add(1e-3, "chosen later", Verdict::Chosen);
   EXPECT_EQ(best(), "won");
 }
 
 TEST_F(Database, AHigherRankOutranksTimes) {
   Record shipped = record(1e-3, "shipped");
-  shipped.protocol = "race";
+  shipped.verdict = Verdict::Raced;
   db_.add(shipped);
   db_.add(record(5e-3, "own"), 1);
   EXPECT_EQ(best(), "own");

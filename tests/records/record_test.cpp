@@ -68,6 +68,24 @@ TEST(Record, TheExampleOfTheDocumentationIsOne) {
   EXPECT_EQ(r.extents, dag.extents());
 }
 
+TEST(Record, VerdictsOfVersionOneWereTheFirstWordsOfTheProtocol) {
+  const std::string text = read_file(source_dir() + "/docs/records.md");
+  const size_t begin = text.find("```json\n") + 8, end = text.find("```", begin);
+  Json json = Json::parse(text.substr(begin, end - begin));
+  json["v"] = Json(1);
+  const auto read = [&](const char* protocol) {
+    json["protocol"] = Json(protocol);
+    const Record r = Record::from_json(json);
+    return std::string(to_string(r.verdict)) + ": " + r.protocol;
+  };
+  EXPECT_EQ(read("race won warm repeats=5"), "won: warm repeats=5");
+  EXPECT_EQ(read("race won network"), "won: network");
+  EXPECT_EQ(read("race cold repeats=3"), "raced: cold repeats=3");
+  EXPECT_EQ(read("race"), "raced: ");
+  EXPECT_EQ(read("chosen by size"), "chosen: by size");
+  EXPECT_EQ(read("warm repeats=5"), "screened: warm repeats=5");
+}
+
 TEST(Record, MedianOfSamples) {
   Record r;
   EXPECT_TRUE(std::isinf(r.median()));

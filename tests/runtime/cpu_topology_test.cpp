@@ -1,5 +1,5 @@
 // Cores and NUMA nodes, read from a folder of the form of /sys; and which thread belongs where.
-#include "runtime/cpu_topology.h"
+#include "runtime/machine/cpu_topology.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -18,7 +18,7 @@
 
 #include "heddle/runtime/ndarray.h"
 #include "heddle/runtime/thread_pool.h"
-#include "runtime/first_touch.h"
+#include "runtime/machine/first_touch.h"
 
 namespace heddle::internal {
 namespace {

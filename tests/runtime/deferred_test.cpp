@@ -1,5 +1,5 @@
 // Arrays whose elements are read when they are needed, and dropped again.
-#include "runtime/deferred.h"
+#include "runtime/array/deferred.h"
 
 #include <gtest/gtest.h>
 

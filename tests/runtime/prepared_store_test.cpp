@@ -1,5 +1,5 @@
 // Packed weights on the disk.
-#include "runtime/prepared_store.h"
+#include "runtime/kernel/prepared_store.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -19,8 +19,8 @@
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "runtime/cpu_topology.h"
-#include "runtime/thread_pool_state.h"
+#include "runtime/machine/cpu_topology.h"
+#include "runtime/pool/thread_pool_state.h"
 
 namespace heddle {
 namespace {

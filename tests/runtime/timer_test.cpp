@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/timer_clock.h"
+#include "runtime/kernel/timer_clock.h"
 
 namespace heddle {
 namespace {

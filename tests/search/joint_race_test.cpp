@@ -81,8 +81,9 @@ TEST_F(JointlyTuned, TheLogKnowsWhoWonInTheNetwork) {
   run(FakeMeasurer(on_landscape(3)), log);
   int won = 0, lost = 0;
   for (const Record& r : read_records(log).records) {
-    won += r.protocol == "race won network";
-    lost += r.protocol == "race network";
+    if (r.protocol != "network") continue;
+    won += r.verdict == Verdict::Won;
+    lost += r.verdict == Verdict::Raced;
   }
   EXPECT_EQ(won, 2);
   EXPECT_EQ(lost, static_cast<int>(race_.counts[0] + race_.counts[1]) - 2);

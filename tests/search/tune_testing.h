@@ -42,8 +42,8 @@ class Tune : public ::testing::Test {
   std::set<std::string> configs_in(const std::string& log, bool races = false) {
     std::set<std::string> out;
     for (const Record& r : read_records(log).records) {
-      if (r.protocol.starts_with("chosen")) continue;
-      if (r.protocol.starts_with("race") == races) out.insert(r.subject + r.config.dump());
+      if (r.verdict == Verdict::Chosen) continue;
+      if (r.raced() == races) out.insert(r.subject + r.config.dump());
     }
     return out;
   }

@@ -56,7 +56,6 @@ struct BenchOptions {
   std::vector<std::string> subjects, workloads, dtypes, peers;
   std::vector<int> threads;
   bool no_naive = false;
-  bool ranked = false;
   double naive_limit_s = 10;
   double seconds = 0.5;
   std::string target = "llvm -mcpu=native";

@@ -104,8 +104,6 @@ void add_bench(CLI::App& app, BenchOptions& o) {
   c->add_option("--time", o.seconds, "Seconds of timing for each implementation (0.5)")
       ->check(CLI::Range(0.0, 3600.0));
   c->add_flag("--no-naive", o.no_naive, "Leave the naive schedule out");
-  c->add_flag("--ranked", o.ranked,
-              "Also the schedule that the shipped cost model ranks best, without measuring");
   c->add_option("--naive-limit", o.naive_limit_s,
                 "Leave the naive schedule out where it would take more seconds than this (10)")
       ->check(CLI::Range(0.0, 36000.0));
@@ -223,7 +221,7 @@ void add_worker(CLI::App& app) {
       app.add_subcommand("worker", "Compile and time candidates that arrive on the standard input");
   c->footer(
       "Reads requests from the standard input and answers on the standard output, in frames that\n"
-      "src/measure/worker_protocol.h describes, until the input ends. `heddle tune` starts "
+      "src/measure/process/protocol.h describes, until the input ends. `heddle tune` starts "
       "workers\n"
       "of its own; this is for tuners that run elsewhere.\n"
       "Exit status 2: the input was not a valid request.\n"

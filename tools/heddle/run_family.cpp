@@ -3,7 +3,7 @@
 
 #include "commands.h"
 #include "common/run_sizes.h"
-#include "heddle/driver/choose_family.h"
+#include "heddle/family/choose.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"

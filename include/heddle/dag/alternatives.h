@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "heddle/dag/compute_dag.h"
+#include "heddle/dag/why_not.h"
 #include "heddle/target/target.h"
 
 namespace heddle {
@@ -69,8 +70,8 @@ struct RewriteRule {
   std::string name;  ///< a word of a-z, 0-9 and _; it is written to records
   std::vector<RewriteParameter> parameters = {};
   /// Why the stage cannot be rewritten like this; empty where it can. For a kind of stage that the
-  /// rule is not made for, such as an addition for Winograd, the text starts with "not ".
-  std::function<std::string(const RewriteSite&)> why_not = nullptr;
+  /// rule is not made for it is WhyNot::other_kind.
+  std::function<WhyNot(const RewriteSite&)> why_not = nullptr;
   /// Returns a tensor for each output of the stage, of the same shape and type. Called only where
   /// the rewrite is legal.
   std::function<std::vector<Tensor>(const RewriteSite&)> apply = nullptr;

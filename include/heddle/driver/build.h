@@ -19,7 +19,7 @@ namespace heddle {
 /// rules of the meta-templates set every knob from `target` and `options`. The default for
 /// `options` is those of this thread's scope; they can also turn records off.
 /// `Schedule::provenance` says how the schedule was chosen. The schedule holds target and options
-/// for build(). For a declaration over dimensions (dsl/dim.h) see driver/family.h.
+/// for build(). For a declaration over dimensions (dsl/dim.h) see family/schedule.h.
 Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& target = Target::host(),
                          const AutoSchedulerOptions& options = current_auto_scheduler_options());
 

@@ -21,14 +21,14 @@ enum class StmtKind : uint8_t { For, Store, Allocate, If, Block, Let, Prefetch, 
 /// or eight blocks run each iteration together and share the iterations of its threadIdx.x loops. A
 /// `LastBlock` loop has one iteration, which the last block to finish of the kernel before it runs.
 /// `SoftwarePipelined` is a serial loop whose iterations may begin before the previous one has
-/// ended (lower/row_pipeline.cpp). A `PersistentX` loop runs over blockIdx.x, with as many blocks
-/// as the GPU holds at a time: each block runs its share of the iterations, one after the other.
-/// The two iterations of a `PairX` loop inside of it run in two neighbouring blocks at the same
-/// time, which load together what both need. `StreamX` is PersistentX, but where the last round has
-/// too few iterations for all blocks, several blocks share each of them: every block runs a part of
-/// the reduction (stream-K, Osama et al. 2023). In `AlternateX` and `AlternateStreamX`, which are
-/// PersistentX and StreamX besides, the two warp groups of a block take turns: one multiplies while
-/// the other one stores (ping-pong).
+/// ended (lower/passes/row_pipeline.cpp). A `PersistentX` loop runs over blockIdx.x, with as many
+/// blocks as the GPU holds at a time: each block runs its share of the iterations, one after the
+/// other. The two iterations of a `PairX` loop inside of it run in two neighbouring blocks at the
+/// same time, which load together what both need. `StreamX` is PersistentX, but where the last
+/// round has too few iterations for all blocks, several blocks share each of them: every block runs
+/// a part of the reduction (stream-K, Osama et al. 2023). In `AlternateX` and `AlternateStreamX`,
+/// which are PersistentX and StreamX besides, the two warp groups of a block take turns: one
+/// multiplies while the other one stores (ping-pong).
 enum class LoopKind : uint8_t {
   Serial,
   Parallel,

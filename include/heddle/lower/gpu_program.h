@@ -72,13 +72,15 @@ struct GpuKernel {
   /// Whether all threads wait for the kernels before this one (SyncKind::GridWait) before they
   /// access memory that these write or read, so that a launch may begin before they have ended.
   bool overlaps = false;
+  /// Whether rows that begin anywhere are read by vectors (the pass align_rows).
+  bool aligns_rows = false;
   /// The symbolic sizes that the body or the tail uses. They are i64 parameters after args and
   /// maps.
   std::vector<Var> sizes;
-  /// Kernels that one launch runs side by side (lower/gpu/join_kernels.h); usually none. The first
-  /// blocks of the grid, which has one dimension, are those of the first part, and so on. Each part
-  /// counts its own blocks and threads. Threads of a block beyond those of its part leave at once.
-  /// The args are those of all parts, one part after the other, and `body` is null.
+  /// Kernels that one launch runs side by side (lower/gpu/memory/join_kernels.h); usually none. The
+  /// first blocks of the grid, which has one dimension, are those of the first part, and so on.
+  /// Each part counts its own blocks and threads. Threads of a block beyond those of its part leave
+  /// at once. The args are those of all parts, one part after the other, and `body` is null.
   std::vector<GpuKernel> parts = {};
 };
 

@@ -22,7 +22,6 @@ struct PassOptions {
   bool fold_scales = true;
   bool join_products = true;
   bool channels_last = true;
-  bool channels_blocked = false;  ///< it takes precedence over channels_last
   bool concat_in_place = true;
   /// Over the nodes of the network, once their kernels are chosen.
   bool horizontal = true;
@@ -49,7 +48,7 @@ const std::vector<PassDescription>& network_passes();
 /// are alike (equal layers) are one choice.
 struct NetworkChoice {
   /// Kind and place: "join_products@768x2304" (depth and columns of the joined product),
-  /// "channels_last@56x56" and "channels_blocked@56x56" (rows and columns of the images),
+  /// "channels_last@56x56" (rows and columns of the images),
   /// "store@mul:1x56x56x96" (a stage that is stored, and not computed where it is read),
   /// "fuse@pad:1x58x58x96" (a stage that is computed in the nodes that read it, and is no node).
   /// Names do not depend on names of tensors in a file.

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/driver/choose_family.h"
+#include "heddle/family/choose.h"
 #include "heddle/network/network.h"
 #include "heddle/records/record.h"
 

@@ -16,17 +16,6 @@
 
 namespace heddle {
 
-/// How a record was obtained, by its protocol. In ascending order of precedence.
-enum class Verdict {
-  Screened,  ///< timed alone
-  Raced,     ///< "race ...": timed beside other leaders and not the winner
-  Chosen,    ///< "chosen ...": not a measurement; the result of tuning without a race
-  Won,       ///< "race won ..."
-};
-/// Whether a record is a race's result, a returned schedule, or a plain measurement
-/// (docs/records.md).
-Verdict verdict_of(const Record& record);
-
 /// Records in memory, by declaration and target.
 class RecordDatabase {
  public:

@@ -31,9 +31,20 @@ const char* to_string(MeasureError e);
 /// The inverse of to_string. Throws a User error for an unknown name.
 MeasureError measure_error_from_string(std::string_view name);
 
+/// What a record says of its schedule, in ascending order of precedence. The names on disk are
+/// those of `to_string`.
+enum class Verdict : uint8_t {
+  Screened,  ///< timed alone
+  Raced,     ///< timed beside other leaders, and not the winner
+  Chosen,    ///< not a measurement: the result of tuning without a race
+  Won,       ///< the winner of a race
+};
+/// The name of a verdict: "screened", "raced", "chosen" or "won".
+const char* to_string(Verdict v);
+
 /// One measurement of one schedule (docs/records.md describes each field).
 struct Record {
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
 
   uint64_t structural_hash = 0;  ///< of the declaration (ComputeDag::structural_hash)
   std::string subject;           ///< readable: "matmul:512x512x512", or the caller's name
@@ -50,8 +61,9 @@ struct Record {
   std::vector<double> seconds;    ///< samples of one call each; empty when there was an error
   double base_seconds = 0;  ///< time of the static choice, measured beside it; 0: not measured
   MeasureError error = MeasureError::None;
-  std::string message;         ///< message of the error
-  std::string protocol;        ///< how it was timed: "warm repeats=5", "cold repeats=3", "race"
+  std::string message;  ///< message of the error
+  Verdict verdict = Verdict::Screened;
+  std::string protocol;        ///< how it was timed: "warm repeats=5", "cold repeats=3"
   double compile_seconds = 0;  ///< lower + codegen, in the worker
   double measure_seconds = 0;  ///< time of the whole measurement, repeats included
   double flops = 0;            ///< operations of one call, as the DAG counts them
@@ -67,6 +79,8 @@ struct Record {
   std::string origin;     ///< "dense.jsonl:17", where it was read from; not written
 
   bool ok() const { return error == MeasureError::None && !seconds.empty(); }
+  /// Whether it was timed in a race, beside other leaders.
+  bool raced() const { return verdict == Verdict::Raced || verdict == Verdict::Won; }
   /// Median of `seconds`; infinity when not ok().
   double median() const;
 

@@ -103,7 +103,7 @@ struct KernelCode {
   /// The key of the code of `prepare`, which with equal constants computes equal values. Empty
   /// where it is not known.
   std::string prepare_key = {};
-  /// Whether values of a known key are kept on the disk (runtime/prepared_store.h).
+  /// Whether values of a known key are kept on the disk (runtime/kernel/prepared_store.h).
   bool prepared_on_disk = false;
   std::shared_ptr<void> code;  ///< keeps the machine code alive
   /// Set in place of `main` and `prepare` for a kernel that runs on a GPU (cuda_program.h).

@@ -43,7 +43,7 @@ namespace internal {
 class Storage;
 class Deferred;
 
-/// The Deferred of elements that are in a file (runtime/deferred.h).
+/// The Deferred of elements that are in a file (runtime/array/deferred.h).
 Deferred* deferred_of(const NDArray& array);  // null for all other arrays
 NDArray deferred_array(Ref<Deferred> storage, Extents shape, DataType dtype);
 

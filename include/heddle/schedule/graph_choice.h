@@ -24,10 +24,6 @@
 
 namespace heddle {
 
-/// The beginning of a template's note where a source chose the graph: "alternative by tree NAME:
-/// ...".
-inline constexpr std::string_view kGraphNote = "alternative by ";
-
 /// The name of the heuristic that answers for a target.
 std::string_view graph_heuristic(const Target& target);
 

@@ -47,10 +47,6 @@ struct AutoSchedulerOptions {
   bool allow_approximate = false;
   /// Let an installed ChoiceSource (schedule/choice.h) choose in place of the analytic rules.
   bool use_heuristics = true;
-  /// Let create_schedule rank the configs near the static choice by the shipped cost model of the
-  /// target, without measuring any, and take the best one. It takes about 50 ms for each
-  /// declaration.
-  bool rank_with_model = false;
   /// Let products of f32 on a GPU round their operands to tf32 (10 bits of mantissa in place of 23)
   /// and run on the tensor cores, as torch.backends.cuda.matmul.allow_tf32 does. If false, f32
   /// means f32. It has no effect on CPUs.

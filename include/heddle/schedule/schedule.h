@@ -116,8 +116,9 @@ class StageRef {
   StageRef& store_at(StageRef host, Loop loop, Where at = Where::current());
   /// Substitutes the body into every reader. Throws for reductions and outputs.
   StageRef& compute_inline(Where at = Where::current());
-  /// rewrite: C[i] = f(i) --> C.local[i] = f(i); C[i] = C.local[i] Must come before C's reduce axes
-  /// are split. The new stage (returned) starts at the root; place it with compute_at.
+  /// rewrite: C[i] = f(i)  -->  C.local[i] = f(i); C[i] = C.local[i]
+  /// It must come before C's reduce axes are split. The new stage (returned) starts at the root;
+  /// place it with compute_at.
   StageRef cache_write(Where at = Where::current());
   /// rewrite: C[i] = f(B[..])  -->  B.copy[..] = B[..]; C[i] = f(B.copy[..])
   /// The copy serves the given readers. It is returned and starts at the root.
@@ -180,10 +181,10 @@ class StageRef {
   Product as_product(const ProductView& view, Where at = Where::current());
   struct OnlineStages;
   /// Computes a softmax and the sum that it weights (attention) in one pass over tiles of keys. The
-  /// maximum of a row is that of the keys so far. Where it grows, the sums so far shrink by exp(old
-  /// - new) (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao 2023, arXiv:2307.08691). The stage
-  /// is the sum of weighted values of a chain that dag/attention.h describes. rewrite: S[i, j] =
-  /// sum(e, Q[i, e] * K[j, e]); m[i] = max(j, S[i, j])
+  /// maximum of a row is that of the keys so far. Where it grows, the sums so far shrink by
+  /// exp(old - new) (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao 2023, arXiv:2307.08691).
+  /// The stage is the sum of weighted values of a chain that dag/attention.h describes.
+  /// rewrite: S[i, j] = sum(e, Q[i, e] * K[j, e]); m[i] = max(j, S[i, j])
   ///          E[i, j] = exp(S[i, j] - m[i]); l[i] = sum(j, E[i, j])
   ///          O[i, f] = sum(j, E[i, j] * V[j, f])
   ///     -->  for t { S[i, T] = ..; tile[i] = max(j in T, S[i, j]);
@@ -215,8 +216,8 @@ class StageRef {
   /// {{1, 16}, {0}, {1, 1, 16}}.
   StageRef& layout(const std::vector<StorageDim>& dims, Where at = Where::current());
   /// Stores the results of the stage in a type that holds all their values, so that they are
-  /// converted once and not at each read. Throws for reductions, inputs and outputs. rewrite: B[i]
-  /// = A[i]; C[i] = f32(B[i]) --> B[i] = f32(A[i]); C[i] = B[i]
+  /// converted once and not at each read. Throws for reductions, inputs and outputs.
+  /// rewrite: B[i] = A[i]; C[i] = f32(B[i])  -->  B[i] = f32(A[i]); C[i] = B[i]
   StageRef& widen(DataType to, Where at = Where::current());
   /// Hint: stores bypass the caches. It is for results that are larger than the caches and not read
   /// soon.

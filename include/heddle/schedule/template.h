@@ -37,6 +37,10 @@ class Template {
   const AutoSchedulerOptions& options() const;
   const std::vector<Knob>& knobs() const { return *knobs_; }
   std::vector<std::string> notes() const;
+  /// The answers of a ChoiceSource that were not taken.
+  const std::vector<TemplateRecording::Refusal>& refusals() const;
+  /// The source that chose the graph; empty where the estimates of the rules did.
+  const std::string& graph_source() const;
   /// A hash of knobs and steps that is stable across runs. Records call it the version.
   uint64_t fingerprint() const;
   /// The index of a knob by its name or a former name; -1 where there is none.

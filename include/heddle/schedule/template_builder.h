@@ -28,6 +28,11 @@ using KnobValue = std::function<int64_t(Param)>;
 /// The recording of a builder. Together with a graph it is a Template. It holds no tensor, so one
 /// recording serves every graph of the same structure.
 struct TemplateRecording {
+  /// An answer of a ChoiceSource that was not taken.
+  struct Refusal {
+    std::string source;  ///< Choice::source of the answer; empty: all answers together
+    std::string why;     ///< as one sentence
+  };
   /// A step applies only where each of its knobs has the value.
   struct Guard {
     int knob = -1;
@@ -48,6 +53,8 @@ struct TemplateRecording {
   std::vector<GuardedStep> steps;
   std::vector<Requirement> requirements;
   std::vector<std::string> notes;
+  std::vector<Refusal> refusals;  ///< each is among the notes too
+  std::string graph_source;       ///< what chose the graph; empty: the estimates of the rules
 };
 
 /// Powers of two and divisors of `extent`, up to `limit`.
@@ -139,12 +146,16 @@ class TemplateBuilder : public StepRecorder {
   }
   /// Adds a line to the template's explanation.
   void note(const std::string& line);
+  /// Adds the line `refusal.why`, and keeps the refusal for Template::refusals.
+  void refuse(TemplateRecording::Refusal refusal);
 
   // ---- for the dispatcher ----
   /// From now on decide() asks `source` (nullptr: the rules alone).
   void consult(std::shared_ptr<const ChoiceSource> source) { source_ = std::move(source); }
   /// Whether any decision so far came from a ChoiceSource.
   bool answered() const { return answered_; }
+  /// Names the source that chose the graph (Template::graph_source).
+  void set_graph_source(std::string source) { recorded_.graph_source = std::move(source); }
   /// Begins a new group, without places so far. Its `inlined` stages need no place.
   void begin_group(std::vector<int> inlined);
   /// From here on `meta_template` writes. `prefix` is prepended to the names of its knobs, so that

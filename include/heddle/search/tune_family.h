@@ -1,10 +1,10 @@
 // tune for a shape family: schedules are tuned at some sizes, raced at all of them, and the best
-// few are kept behind one callable (driver/choose_family.h).
+// few are kept behind one callable (family/choose.h).
 #pragma once
 
 #include <vector>
 
-#include "heddle/driver/choose_family.h"
+#include "heddle/family/choose.h"
 #include "heddle/search/tune.h"
 
 namespace heddle {

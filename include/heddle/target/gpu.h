@@ -37,6 +37,8 @@ struct Gpu {
   /// Whether the architecture has instructions of its own (the "a" of sm_90a), which no later GPU
   /// runs.
   bool arch_specific() const { return !arch.empty() && arch.back() == 'a'; }
+  /// The same architecture without its own instructions: "sm_90" for "sm_90a".
+  std::string portable_arch() const { return "sm_" + std::to_string(sm()); }
 
   bool has_cp_async() const { return sm() >= 80; }
   bool has_clusters() const { return sm() >= 90; }

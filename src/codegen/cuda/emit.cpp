@@ -3,7 +3,7 @@
 #include <set>
 
 #include "codegen/cuda/kernel_writer.h"
-#include "codegen/cuda/names.h"
+#include "codegen/cuda/text/names.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/support/error.h"
 

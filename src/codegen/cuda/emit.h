@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "codegen/cuda/prelude.h"
+#include "codegen/cuda/text/prelude.h"
 #include "heddle/lower/gpu_program.h"
 
 namespace heddle::cuda {

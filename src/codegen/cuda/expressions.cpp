@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "codegen/cuda/kernel_writer.h"
-#include "codegen/cuda/types.h"
+#include "codegen/cuda/text/types.h"
 #include "ir/reads.h"
 
 namespace heddle::cuda {

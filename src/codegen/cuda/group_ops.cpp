@@ -1,7 +1,7 @@
 // Tiles that TMA loads, and products of warp groups.
-#include "codegen/cuda/bulk_text.h"
 #include "codegen/cuda/kernel_writer.h"
-#include "codegen/cuda/wgmma_text.h"
+#include "codegen/cuda/text/bulk_text.h"
+#include "codegen/cuda/text/wgmma_text.h"
 #include "heddle/support/error.h"
 
 namespace heddle::cuda {

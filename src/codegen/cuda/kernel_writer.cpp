@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codegen/cuda/types.h"
+#include "codegen/cuda/text/types.h"
 #include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
 

@@ -13,9 +13,9 @@
 
 #include "codegen/cuda/index.h"
 #include "codegen/cuda/kernel_facts.h"
-#include "codegen/cuda/names.h"
 #include "codegen/cuda/ops.h"
-#include "codegen/cuda/text.h"
+#include "codegen/cuda/text/names.h"
+#include "codegen/cuda/text/text.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/lower/gpu_program.h"
 

@@ -1,6 +1,6 @@
 #include "codegen/cuda/ops.h"
 
-#include "codegen/cuda/types.h"
+#include "codegen/cuda/text/types.h"
 #include "heddle/support/error.h"
 
 namespace heddle::cuda {

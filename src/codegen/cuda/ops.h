@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "codegen/cuda/prelude.h"
-#include "codegen/cuda/text.h"
+#include "codegen/cuda/text/prelude.h"
+#include "codegen/cuda/text/text.h"
 #include "heddle/ir/expr.h"
 
 namespace heddle::cuda {

@@ -1,5 +1,5 @@
 #include "codegen/cuda/kernel_writer.h"
-#include "codegen/cuda/types.h"
+#include "codegen/cuda/text/types.h"
 
 namespace heddle::cuda {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "codegen/cuda/kernel_writer.h"
-#include "codegen/cuda/types.h"
+#include "codegen/cuda/text/types.h"
 
 namespace heddle::cuda {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "codegen/llvm/machine.h"
+#include "codegen/llvm/jit/machine.h"
 #include "llvm/MC/MCSubtargetInfo.h"
-#include "runtime/cpu_features.h"
+#include "runtime/machine/cpu_features.h"
 #include "target/cpu_table.h"
 
 namespace heddle::codegen {

@@ -1,6 +1,6 @@
 // emit_llvm: LLVM IR, assembly or an object file for any machine that LLVM supports.
-#include "codegen/llvm/backend.h"
 #include "codegen/llvm/generator.h"
+#include "codegen/llvm/jit/backend.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/support/error.h"
 

@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include "codegen/llvm/machine.h"
+#include "codegen/llvm/jit/machine.h"
 #include "codegen/llvm/types.h"
 #include "heddle/ir/expr.h"
 

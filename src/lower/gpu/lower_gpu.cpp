@@ -5,7 +5,7 @@
 #include "heddle/lower/lower.h"
 #include "heddle/support/error.h"
 #include "lower/gpu/gpu_passes.h"
-#include "lower/gpu/kernel_nests.h"
+#include "lower/gpu/threads/kernel_nests.h"
 #include "lower/lower_to_nest.h"
 #include "lower/passes.h"
 #include "lower/record_pass.h"
@@ -68,6 +68,13 @@ void find_launch_shape(GpuKernel& k) {
   set_shape(k, shape);
 }
 
+void align_rows_of(GpuKernel& k) {
+  const Stmt before = k.body;
+  k.body = align_rows(before);
+  if (k.tail) k.tail = align_rows(k.tail);
+  k.aligns_rows = !k.body.same_as(before);
+}
+
 // Removes arguments whose last use was removed by a pass.
 void drop_unused_args(GpuKernel& k) {
   k.args = used_buffers(k.body, k.tail, k.args);
@@ -101,7 +108,7 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("join_zero_fills", join_zero_fills);
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
   if (!program.sizes.empty()) {
-    pipeline.run("align_rows", [](const Stmt& s) { return align_rows(s); });
+    pipeline.run_on_kernels("align_rows", align_rows_of);
     pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
     pipeline.run("drop_implied_guards", [](const Stmt& s) { return drop_implied_guards(s); });
   }

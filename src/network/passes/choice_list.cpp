@@ -8,8 +8,7 @@
 namespace heddle::network {
 
 bool has_choices(const std::string& kind) {
-  return kind == kStore || kind == kFuse || kind == "join_products" || kind == "channels_last" ||
-         kind == "channels_blocked";
+  return kind == kStore || kind == kFuse || kind == "join_products" || kind == "channels_last";
 }
 
 std::string all_like(const std::string& name) {

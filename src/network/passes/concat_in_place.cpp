@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "dag/rewrite_parts.h"
+#include "dag/rewrites/rewrite_parts.h"
 #include "heddle/ir/simplify.h"
 #include "ir/linear.h"
 #include "network/memory_plan.h"

@@ -12,10 +12,10 @@
 #include <optional>
 #include <utility>
 
-#include "dag/convolution.h"
 #include "dag/map_loads.h"
-#include "dag/rebuilder.h"
-#include "dag/rewrite_parts.h"
+#include "dag/patterns/convolution.h"
+#include "dag/rewrites/rebuilder.h"
+#include "dag/rewrites/rewrite_parts.h"
 #include "ir/linear.h"
 #include "network/passes/graph_pass.h"
 #include "network/passes/mover.h"

@@ -15,7 +15,7 @@
 #include <algorithm>
 
 #include "dag/map_loads.h"
-#include "dag/rebuilder.h"
+#include "dag/rewrites/rebuilder.h"
 #include "network/passes/graph_pass.h"
 #include "network/passes/map_graph.h"
 #include "network/passes/mover.h"

@@ -38,8 +38,7 @@ std::vector<Tensor> fold_scales(const PassContext& context);
 std::vector<Tensor> factors_after_products(const PassContext& context);
 std::vector<Tensor> guards_after_products(const PassContext& context);
 std::vector<Tensor> join_products(const PassContext& context);
-/// The passes channels_last and channels_blocked, which decide about the same images.
-std::vector<Tensor> image_layouts(const PassContext& context);
+std::vector<Tensor> channels_last(const PassContext& context);
 
 /// The graph after all passes that are on, as a whole or at some places. Descriptions of their
 /// changes are appended to `log`.

@@ -15,10 +15,10 @@
 #include <optional>
 #include <utility>
 
-#include "dag/look_through.h"
 #include "dag/map_loads.h"
-#include "dag/rebuilder.h"
-#include "dag/softmax.h"
+#include "dag/patterns/look_through.h"
+#include "dag/patterns/softmax.h"
+#include "dag/rewrites/rebuilder.h"
 #include "network/passes/graph_pass.h"
 #include "network/passes/mover.h"
 #include "network/passes/product_chain.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "dag/convolution.h"
+#include "dag/patterns/convolution.h"
 #include "network/passes/choice_list.h"
 
 namespace heddle::network {

@@ -10,9 +10,8 @@ namespace heddle::network {
 
 /// How the elements [n, c, y, x] of an image lie in memory.
 enum class ImageLayout : char {
-  Declared,         ///< [n, c, y, x]
-  ChannelsLast,     ///< [n, y, x, c]
-  ChannelsBlocked,  ///< [n, c / block, y, x, c % block]
+  Declared,      ///< [n, c, y, x]
+  ChannelsLast,  ///< [n, y, x, c]
 };
 
 /// Which stages are images with the channels in their second dimension. A stage takes part where it

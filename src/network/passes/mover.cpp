@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "dag/rewrite_parts.h"
+#include "dag/rewrites/rewrite_parts.h"
 #include "ir/linear.h"
 
 namespace heddle::network {

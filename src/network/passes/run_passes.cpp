@@ -14,7 +14,6 @@ using Pass = std::vector<Tensor> (*)(const PassContext&);
 struct Step {
   const char* name;
   Pass pass;
-  const char* other = nullptr;  ///< the name of another pass that the same function does
 };
 
 // Views become visible when the transposes beside them are gone. They must be found before their
@@ -29,7 +28,7 @@ constexpr Step kSteps[] = {
     {"fold_scales", fold_scales},
     {"join_products", join_products},
     {"fold_movers", fold_movers},
-    {"channels_last", image_layouts, "channels_blocked"},
+    {"channels_last", channels_last},
 };
 
 const PassDescription& description(const std::string& name) {
@@ -45,10 +44,7 @@ ComputeDag run_passes(const ComputeDag& declared, const Target& target, const Pa
   ComputeDag dag = declared;
   for (const Step& step : kSteps) {
     const bool enabled = options.*description(step.name).enabled;
-    const auto any_on = [&](const char* pass) {
-      return pass != nullptr && (options.*description(pass).enabled || choices.any_on(pass));
-    };
-    if (!any_on(step.name) && !any_on(step.other)) continue;
+    if (!enabled && !choices.any_on(step.name)) continue;
     const size_t before = log.size();
     std::vector<Tensor> outputs =
         step.pass({dag, target, options, step.name, enabled, choices, log});
@@ -77,8 +73,6 @@ const std::vector<PassDescription>& network_passes() {
        &PassOptions::join_products, false},
       {"channels_last", "images between convolutions have their channels innermost",
        &PassOptions::channels_last, false},
-      {"channels_blocked", "images between convolutions have their channels in blocks of a vector",
-       &PassOptions::channels_blocked, false},
       {"concat_in_place", "parts of a concat are written where the whole lies",
        &PassOptions::concat_in_place},
       {"horizontal", "small nodes of a GPU that do not depend on each other share a launch",

@@ -2,13 +2,13 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
+#include "support/environment.h"
 
 namespace heddle::cuda::api {
 
 std::unique_ptr<const Api> load_driver(std::string& reason) {
-  const char* chosen = std::getenv("HEDDLE_LIBCUDA");
-  const char* path = chosen != nullptr && *chosen != '\0' ? chosen : "libcuda.so.1";
+  const std::string chosen = internal::environment_value("HEDDLE_LIBCUDA");
+  const char* path = chosen.empty() ? "libcuda.so.1" : chosen.c_str();
   // Never closed, because the driver has threads of its own.
   void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {

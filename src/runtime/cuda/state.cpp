@@ -201,6 +201,7 @@ void DeviceState::fail(api::Result result, const std::string& what, const std::s
   std::string text = "CUDA: " + what + " failed";
   if (kernel != nullptr) text += " for kernel '" + *kernel + "'";
   text += ": " + error_text(*api, result);
+  if (result == api::kOutOfMemory) throw OutOfDeviceMemory(text);
   if (!loses_context(result)) throw_runtime_error(text);
   const std::string* last = last_kernel.load();
   if (kernel == nullptr && last != nullptr)

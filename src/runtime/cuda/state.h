@@ -7,13 +7,21 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/runtime/cuda.h"
+#include "heddle/support/error.h"
 #include "runtime/cuda/driver_api.h"
 #include "runtime/cuda/memory_pool.h"
 
 namespace heddle::cuda {
+
+/// An allocation that the device has no memory for.
+class OutOfDeviceMemory : public Error {
+ public:
+  explicit OutOfDeviceMemory(std::string message) : Error(ErrorKind::Runtime, std::move(message)) {}
+};
 
 /// A device and its retained primary context. Lives as long as its Environment.
 struct DeviceState {

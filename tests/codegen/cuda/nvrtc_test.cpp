@@ -1,4 +1,4 @@
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/nvrtc/nvrtc.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "codegen/cuda/cubin_cache.h"
-#include "codegen/cuda/nvrtc_run.h"
-#include "codegen/cuda/ptxas_log.h"
+#include "codegen/cuda/nvrtc/cubin_cache.h"
+#include "codegen/cuda/nvrtc/nvrtc_run.h"
+#include "codegen/cuda/nvrtc/ptxas_log.h"
 #include "heddle/support/error.h"
 #include "heddle/support/file.h"
 

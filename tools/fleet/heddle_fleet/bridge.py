@@ -1,4 +1,4 @@
-"""The bridge: relays the tuner's requests (src/measure/fleet_bridge.h) to actors on the nodes of a
+"""The bridge: relays the tuner's requests (src/measure/fleet/bridge.h) to actors on the nodes of a
 cluster, and reports nodes that join or leave. The tuner decides what follows from that."""
 import asyncio
 import os

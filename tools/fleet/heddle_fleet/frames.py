@@ -1,4 +1,4 @@
-"""Messages as src/measure/worker_channel.h frames them: "HDW" and a version, a length, JSON."""
+"""Messages as src/measure/process/channel.h frames them: "HDW" and a version, a length, JSON."""
 import json
 import struct
 

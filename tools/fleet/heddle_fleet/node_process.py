@@ -1,4 +1,4 @@
-"""A node (src/measure/node_server.h): the process that compiles and measures, asked over pipes."""
+"""A node (src/measure/fleet/node_server.h): the process that compiles and measures, asked over pipes."""
 import os
 import select
 import shutil

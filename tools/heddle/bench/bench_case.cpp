@@ -67,7 +67,6 @@ class Case {
     const ScopedThreads threads(options_.threads);
     build_static();
     build_tuned();
-    if (options_.ranked) build_ranked();
     if (options_.naive) run_naive();
     PeerSet peers(inputs_, options_.peers, options_.threads);
     if (problem_.peers) {
@@ -117,18 +116,6 @@ class Case {
     tuned_.built = attempt("tuned", [&] { return *schedule; });
   }
 
-  // Builds the schedule that the cost model ranks best, where that is not the static choice.
-  void build_ranked() {
-    say_("ranking by the cost model");
-    AutoSchedulerOptions by_model = scheduler_;
-    by_model.use_records = false;
-    by_model.rank_with_model = true;
-    const Timer timer;
-    const Schedule schedule = create_schedule(problem_.outputs, target_, by_model);
-    ranked_.note = schedule.provenance + ", in " + format_time(timer.elapsed_s());
-    ranked_.built = attempt("ranked", [&] { return schedule; });
-  }
-
   // A kernel cannot be stopped, so a hopeless one must not be started. The estimate is the speed of
   // a naive matrix product, which reads memory with large strides. Other naive kernels are about as
   // fast or faster.
@@ -172,7 +159,6 @@ class Case {
   void check_ours(const std::string& name, const std::vector<NDArray>& reference) {
     check(static_, name, reference);
     check(tuned_, name, reference);
-    check(ranked_, name, reference);
   }
 
   void verify(const PeerSet& peers) {
@@ -213,7 +199,7 @@ class Case {
     };
     if (naive_ && naive_seconds_ == 0) add("naive", *naive_, "");
     // A kernel with wrong results gets no time.
-    for (const Candidate* mine : {&static_, &tuned_, &ranked_}) {
+    for (const Candidate* mine : {&static_, &tuned_}) {
       if (mine->built && mine->right) add(mine->name, *mine->built, mine->note);
     }
     for (const Peer& peer : peers.peers()) add(peer.name, peer.run, peer.note);
@@ -253,7 +239,7 @@ class Case {
   Say say_;
   Target target_;
   AutoSchedulerOptions scheduler_ = current_auto_scheduler_options();
-  Candidate static_{"static"}, tuned_{"tuned"}, ranked_{"ranked"};
+  Candidate static_{"static"}, tuned_{"tuned"};
   std::optional<Built> naive_;
   double naive_seconds_ = 0;
   CaseResult result_;

@@ -15,7 +15,6 @@ struct CaseOptions {
   int threads = 1;
   std::vector<std::string> peers;
   bool naive = true;
-  bool ranked = false;        ///< also what the cost model ranks best
   double naive_limit_s = 10;  ///< a naive schedule that would take longer is not run
   double seconds = 0.5;       ///< of timing, for each implementation
   Target target = Target::host();

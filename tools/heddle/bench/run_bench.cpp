@@ -121,7 +121,6 @@ CaseOptions case_options(const BenchOptions& options) {
   CaseOptions each;
   each.peers = peers_of(options);
   each.naive = !options.no_naive;
-  each.ranked = options.ranked;
   each.naive_limit_s = options.naive_limit_s;
   each.seconds = options.seconds;
   each.target = Target::parse(options.target);

@@ -8,9 +8,7 @@
 namespace heddle::cli {
 namespace {
 
-bool ours(const Timing& t) {
-  return t.name == "naive" || t.name == "static" || t.name == "tuned" || t.name == "ranked";
-}
+bool ours(const Timing& t) { return t.name == "naive" || t.name == "static" || t.name == "tuned"; }
 
 const Timing* best_peer(const CaseResult& r) {
   const Timing* best = nullptr;
@@ -109,13 +107,11 @@ std::string summary_table(const std::vector<CaseResult>& results, Machine& machi
   table.align_left(1);
   table.align_left(5);
   table.align_left(peer_column);
-  GeometricMean over_peer, tuned_over_peer, tuned_over_static, ranked_over_static;
+  GeometricMean over_peer, tuned_over_peer, tuned_over_static;
   for (const CaseResult& r : results) {
     const Timing* own = timing(r, "static");
     const Timing* tuned = timing(r, "tuned");
     const Timing* naive = timing(r, "naive");
-    const Timing* ranked = timing(r, "ranked");
-    if (ranked != nullptr && own != nullptr) ranked_over_static.add(own->ms / ranked->ms);
     const Timing* peer = best_peer(r);
     std::vector<std::string> row = {r.subject, to_string(r.dtype), std::to_string(r.threads)};
     if (own != nullptr) {
@@ -147,8 +143,7 @@ std::string summary_table(const std::vector<CaseResult>& results, Machine& machi
   }
   return table.to_string() + over_peer.text("the best peer's time over ours") +
          tuned_over_peer.text("the best peer's time over tuned") +
-         tuned_over_static.text("static over tuned") +
-         ranked_over_static.text("static over ranked");
+         tuned_over_static.text("static over tuned");
 }
 
 Json to_json(const CaseResult& r) {

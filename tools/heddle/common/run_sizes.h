@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "heddle/driver/choose_family.h"
 #include "heddle/dsl/dim.h"
+#include "heddle/family/choose.h"
 
 namespace heddle::cli {
 

@@ -5,7 +5,7 @@
 #include "common/figures.h"
 #include "common/output_file.h"
 #include "common/progress.h"
-#include "heddle/collect/collect.h"
+#include "heddle/heuristics/collect.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"

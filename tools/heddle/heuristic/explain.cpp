@@ -1,7 +1,7 @@
 #include <iostream>
 #include <memory>
 
-#include "heddle/collect/collect.h"
+#include "heddle/heuristics/collect.h"
 #include "heddle/heuristics/tree_choices.h"
 #include "heddle/heuristics/tree_file.h"
 #include "heddle/support/error.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "heddle/collect/collect.h"
+#include "heddle/heuristics/collect.h"
 #include "heddle/records/record_log.h"
 #include "heddle/support/error.h"
 #include "heuristic/heuristic.h"

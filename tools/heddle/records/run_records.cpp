@@ -138,15 +138,15 @@ std::string rate_text(const Record& r) {
 }
 
 std::string table_text(const std::vector<Record>& records) {
-  Table table(
-      {"subject", "time", "GFLOP/s", "result", "target", "template", "protocol", "date", "from"});
-  for (size_t column = 3; column < 9; ++column) table.align_left(column);
+  Table table({"subject", "time", "GFLOP/s", "result", "target", "template", "verdict", "protocol",
+               "date", "from"});
+  for (size_t column = 3; column < 10; ++column) table.align_left(column);
   for (const Record& r : records) {
     table.add_row({r.subject.empty() ? "(unnamed)" : r.subject,
                    r.ok() ? format_time(r.median()) : "", rate_text(r),
                    r.ok() ? "ok" : to_string(r.error), to_string(r.target),
                    r.template_name + (r.alternative.empty() ? "" : " of " + r.alternative),
-                   r.protocol, date_text(r.unix_time), r.origin});
+                   to_string(r.verdict), r.protocol, date_text(r.unix_time), r.origin});
   }
   return table.to_string();
 }

@@ -17,17 +17,12 @@ namespace {
 // runs.
 constexpr double kBreakSeconds = 60;
 
-bool is_race(const Record& r) {
-  const Verdict v = verdict_of(r);
-  return v == Verdict::Raced || v == Verdict::Won;
-}
-
 // Whether `a` replaces `b`. Records of a race outrank those of screening, and later records win
 // ties.
 bool beats(const Record& a, const Record* b) {
   if (!a.ok()) return false;
   if (b == nullptr) return true;
-  if (is_race(a) != is_race(*b)) return is_race(a);
+  if (a.raced() != b->raced()) return a.raced();
   return a.median() <= b->median();
 }
 
@@ -91,7 +86,7 @@ bool after_the_decision(const Record* record, const TaskLog& task) {
 
 void add_to_curve(TaskLog* task, const Record& r, double at) {
   if (!r.ok()) return;
-  const Verdict v = verdict_of(r);
+  const Verdict v = r.verdict;
   const bool decides = v == Verdict::Won || v == Verdict::Chosen;
   const double best = task->curve.empty() ? r.median() : task->curve.back().seconds;
   // A race times again what was timed before, so only its winner counts.
@@ -124,7 +119,7 @@ void find_static_and_best(TaskLog* task, const FindDeclared& find) {
     // Of several measurements that of the last race counts, which was timed side by side with the
     // best.
     if (after_the_decision(&r, *task)) continue;
-    if (task->first == nullptr || is_race(r) || !is_race(*task->first)) task->first = &r;
+    if (task->first == nullptr || r.raced() || !task->first->raced()) task->first = &r;
   }
   if (const Record* decision = decision_of(*task)) task->best = decision;
   if (!task->curve.empty() && task->curve.back().seconds != task->best_seconds()) {
@@ -150,7 +145,7 @@ double TaskLog::speedup() const {
   return first != nullptr && best != nullptr ? static_seconds() / best_seconds() : 0;
 }
 
-bool TaskLog::screened() const { return best != nullptr && verdict_of(*best) == Verdict::Screened; }
+bool TaskLog::screened() const { return best != nullptr && best->verdict == Verdict::Screened; }
 
 double flops_per_second(const Record& record) {
   return record.ok() ? record.flops / record.median() : 0;
@@ -203,11 +198,11 @@ LogData log_data(std::vector<Record> records,
       data.tasks.back().name = name_of(r);
     }
     TaskLog& task = data.tasks[found->second];
-    const Verdict verdict = verdict_of(r);
+    const Verdict verdict = r.verdict;
     if (verdict == Verdict::Chosen) {  // not a trial, but the choice among trials
       if (r.ok()) task.chosen = &r;
     } else {
-      task.trials.push_back({&r, at[i], is_race(r)});
+      task.trials.push_back({&r, at[i], r.raced()});
     }
     if (verdict == Verdict::Won && r.ok()) task.won = &r;
     add_to_curve(&task, r, at[i]);

@@ -300,6 +300,21 @@ int columns_of(const TuneOutput& output) {
   return output.live ? std::max(terminal_size(output.descriptor).columns - 1, 1) : INT_MAX;
 }
 
+/// What is printed before tuning begins.
+std::string opening_text(const TuneOptions& options, const Target& target, const TaskList& list,
+                         const TuneOutcome& outcome, const std::string& remark) {
+  return first_line(options, target, list.tasks.size()) + "\n" + choices_text(outcome.choices) +
+         (remark.empty() ? "" : remark + "\n");
+}
+
+/// Sets the rows of the table. Peaks that a row exceeds are measured again where `peaks_are_here`.
+void set_rows(TaskList& list, bool peaks_are_here, int threads, TuneOutcome* outcome) {
+  outcome->rows = task_rows(outcome->report, list.calls, list.scales);
+  if (!peaks_are_here || !above_peak(outcome->rows)) return;
+  measure_peaks(list, threads, &list.scales);
+  outcome->rows = task_rows(outcome->report, list.calls, list.scales);
+}
+
 }  // namespace
 
 int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& tuner) {
@@ -314,24 +329,21 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   const Target target = target_of(request);
   options.target = target;
   const double budget = options.budget.count();
-
   const std::unique_ptr<Measurer> fleet = fleet_of(request, target);
   if (fleet) options.measurer = fleet.get();
 
   TaskList list = tasks_of(subjects, target);
   const NetworkRacePlace place = network_race_place(target, fleet != nullptr);
   check_sizes(request, list, place);
-  const bool races_sizes = !list.dims.empty() && place.here;
-  const double race_of_sizes = races_sizes ? kShareOfSizes * budget : 0;
+  const double race_of_sizes = !list.dims.empty() && place.here ? kShareOfSizes * budget : 0;
   TuneClock clock(budget - race_of_sizes);
   options.clock = &clock;
   TuneOutcome outcome;
   if (list.network && place.here) outcome.choices = race_choices(&list, clock);
   find_peaks(target, fleet != nullptr, threads, &list);
   std::ostream& out = output.out;
-  if (!request.quiet) out << first_line(options, target, list.tasks.size()) << std::endl;
-  if (!request.quiet) out << choices_text(outcome.choices) << std::flush;
-  if (!request.quiet && list.network && !place.words.empty()) out << place.words << std::endl;
+  const std::string remark = list.network ? place.words : "";
+  if (!request.quiet) out << opening_text(options, target, list, outcome, remark) << std::flush;
 
   const ScopedThreads scoped_threads(threads);
   TuneDisplay display(
@@ -346,20 +358,15 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
     outcome.report = tuner(std::move(list.tasks), options);
   }
   display.clear();
-
   outcome.report.cancelled = outcome.report.cancelled || clock.cancelled();
   if (race_of_sizes > 0 && !outcome.report.cancelled) {
     if (!request.quiet) out << "racing the kernels at several sizes" << std::endl;
     outcome.kernels = race_sizes(request, list, outcome.report, race_of_sizes);
   }
-  if (list.network && !place.words.empty()) outcome.report.remarks.push_back(place.words);
-  for (const std::string& problem : outcome.choices.times.problems)
-    outcome.report.problems.push_back(problem);
-  outcome.rows = task_rows(outcome.report, list.calls, list.scales);
-  if (!target.is_cuda() && !fleet && above_peak(outcome.rows)) {
-    measure_peaks(list, threads, &list.scales);
-    outcome.rows = task_rows(outcome.report, list.calls, list.scales);
-  }
+  if (!remark.empty()) outcome.report.remarks.push_back(remark);
+  const std::vector<std::string>& problems = outcome.choices.times.problems;
+  outcome.report.problems.insert(outcome.report.problems.end(), problems.begin(), problems.end());
+  set_rows(list, !target.is_cuda() && !fleet, threads, &outcome);
   outcome.budget_seconds = budget;
   outcome.target = to_string(target);
   outcome.subjects = names;

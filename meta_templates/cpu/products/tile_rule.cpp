@@ -1,0 +1,123 @@
+#include "cpu/products/tile_rule.h"
+
+#include <algorithm>
+
+#include "cpu/balanced_block.h"
+#include "cpu/cpu_features.h"
+
+namespace heddle::meta::cpu {
+namespace {
+
+using Problem = TileProblem;
+
+bool contains(const std::vector<int64_t>& list, int64_t n) {
+  return std::find(list.begin(), list.end(), n) != list.end();
+}
+
+/// The tiles of results that are kept over the whole reduction.
+struct Kept {
+  int64_t down = 1, across = 1;
+};
+
+// Two by two tiles need one load for each product. Four in a row need five loads for four products.
+Kept choose_tiles(const Problem& p, Choice& choice) {
+  const std::vector<int64_t> down = kept_tiles(p, p.stacks() ? p.last_other_rows : p.row_tiles());
+  const std::vector<int64_t> across = kept_tiles(p, p.col_tiles());
+  Kept k;
+  k.down = contains(down, 2) ? 2 : 1;
+  k.across = k.down == 1 && contains(across, 4) ? 4 : contains(across, 2) ? 2 : 1;
+  if (k.across == 1 && contains(down, 4)) k.down = 4;
+  choice.set("tile_rows", k.down * p.unit_rows(),
+             p.stacks() ? "rows of the image" : "tiles of " + std::to_string(p.rows_of_tile));
+  choice.set("tile_cols", k.across * kTileLanes, "tiles of 16 columns");
+  return k;
+}
+
+// An operand that is not constant may be packed by the blocks that use it: all rows read a panel
+// again while it is in L2, and memory is read once. The rows must then fit L2 too.
+bool choose_panels(const Problem& p, Choice& choice) {
+  const bool panels =
+      !p.vector_constant && !p.has_other_rows && 2 * p.row_batch_bytes <= p.target.l2_bytes;
+  choice.set("pack_vectors", panels ? kPackedPanels : kPackedWhole,
+             panels ? "a panel at a time, all rows stay in L2" : "read by many blocks");
+  return panels;
+}
+
+// The number of products whose rows stay in L2 beside a panel of the other operand.
+int64_t products_in_l2(const Problem& p, int64_t tile_rows) {
+  const int64_t rows = p.stacks() ? p.rows * tile_rows : tile_rows;
+  const int64_t bytes = std::max<int64_t>(1, p.depth * p.row_element_bytes * rows);
+  return std::max<int64_t>(1, p.target.l2_bytes * 5 / 8 / bytes);
+}
+
+void choose_blocks(const Problem& p, const Kept& kept, bool panels, Choice& choice) {
+  const int64_t tasks = p.parallel ? p.target.cores : 1;
+  const int64_t split_over = p.outer >= kBlocksEnoughATask * tasks ? 1 : tasks;
+  const int64_t tile_rows = kept.down * p.unit_rows();
+  const int64_t rows = row_products(p, tile_rows);
+  const int64_t cols = ceil_div(p.cols, kept.across * kTileLanes);
+  const int64_t in_l2 = products_in_l2(p, tile_rows);
+  const int64_t last = other_products(p, tile_rows);
+  const int64_t others = p.stacks() ? p.other_rows / p.last_other_rows * last : p.other_rows;
+  const bool share_rows = !panels && p.outer * others * rows >= 2 * tasks;
+  const int64_t over = share_rows ? split_over : 1;
+  choice.set("row_block_tiles", panels ? rows : balanced_block(rows, in_l2, others > 1 ? 1 : over),
+             panels ? "all: a panel is packed once" : "row tiles that stay in L2");
+  choice.set("col_block_tiles", share_rows ? cols : balanced_block(cols, cols, split_over),
+             share_rows ? "all: rows are shared out" : "columns are shared out");
+  choice.set("other_block_rows", balanced_block(last, std::max<int64_t>(1, in_l2 / rows), over),
+             "rows of the image a block");
+}
+
+}  // namespace
+
+std::vector<int64_t> kept_tiles(const Problem& p, int64_t count) {
+  std::vector<int64_t> out{1, 2, 3, 4};
+  std::erase_if(out, [&](int64_t n) { return n > count || (!p.padded && count % n != 0); });
+  return out;
+}
+
+int64_t row_products(const Problem& p, int64_t tile_rows) {
+  return p.stacks() ? 1 : ceil_div(p.rows, tile_rows);
+}
+
+int64_t other_products(const Problem& p, int64_t tile_rows) {
+  return p.stacks() ? ceil_div(p.last_other_rows, tile_rows) : p.last_other_rows;
+}
+
+Choice tile_rule(const Problem& p) {
+  Choice choice;
+  const Kept kept = choose_tiles(p, choice);
+  const bool panels = choose_panels(p, choice);
+  choose_blocks(p, kept, panels, choice);
+  choice.set("copy_rows", p.copies_rows,
+             p.padded        ? "with zeros around it"
+             : p.copies_rows ? "with the reduction innermost"
+                             : "read where it lies");
+  choice.set("store_tiles", 1, "there is no epilogue");
+  return choice;
+}
+
+NamedFeatures TileProblem::features() const {
+  NamedFeatures f = cpu_features(target);
+  const auto add = [&](std::string_view name, auto value) {
+    f.push_back({name, static_cast<double>(value)});
+  };
+  add("parallel", parallel);
+  add("rows", rows);
+  add("cols", cols);
+  add("depth", depth);
+  add("rows_of_tile", rows_of_tile);
+  add("outer", outer);
+  add("has_other_rows", has_other_rows);
+  add("other_rows", other_rows);
+  add("last_other_rows", last_other_rows);
+  add("padded", padded);
+  add("copies_rows", copies_rows);
+  add("vector_constant", vector_constant);
+  add("row_element_bytes", row_element_bytes);
+  add("row_batch_bytes", row_batch_bytes);
+  return f;
+}
+
+}  // namespace heddle::meta::cpu

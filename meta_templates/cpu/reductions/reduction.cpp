@@ -1,0 +1,136 @@
+#include "cpu/reductions/reduction.h"
+
+#include <algorithm>
+
+#include "common/accesses.h"
+#include "cpu/cpu_features.h"
+#include "cpu/reductions/reduction_rule.h"
+#include "cpu/streamed_rows.h"
+#include "cpu/vectors.h"
+
+namespace heddle::meta::cpu {
+namespace {
+
+int64_t length_of(const Operation& op, const std::vector<int>& run) {
+  int64_t n = 1;
+  for (int k : run) n *= op.reduce_axes()[static_cast<size_t>(k)].extent();
+  return n;
+}
+
+bool is_commutative(const Operation& op) {
+  return op.bodies()[0].as<Reduce>()->combiner->commutative;
+}
+
+// The longest reduce axis. If it is contiguous, cutting it would keep the lanes inside each part,
+// so another axis is cut if there is one.
+int axis_to_cut(const Operation& op, const ReductionAxes& axes, int cores) {
+  const std::vector<Axis>& reduce = op.reduce_axes();
+  size_t cut = 0;
+  for (size_t i = 0; i < reduce.size(); ++i) {
+    if (reduce[i].extent() > reduce[cut].extent()) cut = i;
+  }
+  for (size_t i = 0; i < reduce.size(); ++i) {
+    if (axes.along_row && static_cast<int>(i) != axes.run.back() &&
+        reduce[i].extent() >= kLeastStepsACore * cores)
+      cut = i;
+  }
+  return static_cast<int>(cut);
+}
+
+// Whether the terms of reduction `s` are those of a stage that calls transcendental functions.
+bool reads_transcendentals(const ComputeDag& dag, int s) {
+  const StageInfo& info = dag.info(s);
+  return std::any_of(info.producers.begin(), info.producers.end(), [&](int p) {
+    return !dag.stage(p).is_reduction() && has_transcendentals(dag, p) &&
+           dag.info(p).points >= info.points * info.reduce_points;
+  });
+}
+
+}  // namespace
+
+ReductionAxes reduction_axes(const TemplateBuilder& t, const StageGroup& g) {
+  const Operation& op = t.dag().stage(g.anchor);
+  ReductionAxes axes;
+  axes.run = axes.part_run = contiguous_reduce_axes(t.dag(), g.anchor);
+  constexpr int64_t kLeastVectors = 2;  // of a run that can be vectorized
+  axes.along_row = !axes.run.empty() && is_commutative(op) &&
+                   length_of(op, axes.run) >= kLeastVectors * native_lanes(t, g.anchor);
+  axes.cut = axis_to_cut(op, axes, t.target().cores);
+  if (axes.run.size() > 1) {
+    const auto it = std::find(axes.part_run.begin(), axes.part_run.end(), axes.cut);
+    if (it != axes.part_run.end())
+      axes.part_run.erase(axes.part_run.begin(), std::min(it + 1, axes.part_run.end() - 1));
+  }
+  // The last axis with more than one row.
+  axes.row_axis = static_cast<int>(op.axes().size()) - 1;
+  while (axes.row_axis > 0 && op.axes()[static_cast<size_t>(axes.row_axis)].extent() == 1)
+    --axes.row_axis;
+  return axes;
+}
+
+ReductionProblem reduction_problem(const TemplateBuilder& t, const StageGroup& g,
+                                   const ReductionAxes& axes) {
+  const ComputeDag& dag = t.dag();
+  const Operation& op = dag.stage(g.anchor);
+  ReductionProblem p;
+  p.target = t.target();
+  p.parallel = worth_parallel(t, stage_work(dag, g.anchor)) && !g.attached;
+  p.attached = g.attached;
+  p.along_row = axes.along_row;
+  p.scalar = op.axes().empty();
+  p.has_epilogue = g.output_stage != g.anchor;
+  p.lanes = native_lanes(t, g.anchor);
+  p.element_bytes = op.output(0).dtype().bytes();
+  p.outputs = op.num_outputs();
+  p.results = spatial_points(op);
+  if (!p.scalar) {
+    p.columns = op.axes().back().extent();
+    p.rows = op.axes()[static_cast<size_t>(axes.row_axis)].extent();
+    p.one_row = p.results == p.columns;
+  }
+  p.can_split = is_commutative(op) && !g.attached &&
+                (!p.has_epilogue || p.scalar || (!p.along_row && p.one_row));
+  p.row_length = length_of(op, axes.run);
+  p.part_row_length = length_of(op, axes.part_run);
+  p.cut_length = op.reduce_axes()[static_cast<size_t>(axes.cut)].extent();
+  p.one_axis = op.reduce_axes().size() == 1;
+  p.bytes = stage_bytes(dag, g.anchor);
+  p.computes = has_transcendentals(dag, g.anchor, g.inlined);
+  p.terms_compute =
+      p.computes || (g.attached && !g.in_chain && reads_transcendentals(dag, g.anchor));
+  p.reads_again = reads_again(dag, g.anchor);
+  p.beside_stores =
+      g.attached && !g.places.empty() && streams_rows(t, g.places.front().stage, p.results);
+  return p;
+}
+
+NamedFeatures ReductionProblem::features() const {
+  NamedFeatures f = cpu_features(target);
+  const auto add = [&](std::string_view name, auto value) {
+    f.push_back({name, static_cast<double>(value)});
+  };
+  add("parallel", parallel);
+  add("attached", attached);
+  add("along_row", along_row);
+  add("scalar", scalar);
+  add("one_row", one_row);
+  add("has_epilogue", has_epilogue);
+  add("can_split", can_split);
+  add("lanes", lanes);
+  add("element_bytes", element_bytes);
+  add("outputs", outputs);
+  add("results", results);
+  add("columns", columns);
+  add("rows", rows);
+  add("row_length", row_length);
+  add("part_row_length", part_row_length);
+  add("cut_length", cut_length);
+  add("bytes", bytes);
+  add("computes", computes);
+  add("terms_compute", terms_compute);
+  add("reads_again", reads_again);
+  add("beside_stores", beside_stores);
+  return f;
+}
+
+}  // namespace heddle::meta::cpu

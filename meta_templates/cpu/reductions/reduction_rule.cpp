@@ -1,0 +1,134 @@
+#include "cpu/reductions/reduction_rule.h"
+
+#include <algorithm>
+
+#include "cpu/streamed_rows.h"
+
+namespace heddle::meta::cpu {
+namespace {
+
+using Problem = ReductionProblem;
+
+bool from_beyond_l2(const Problem& p, int64_t times = 1) {
+  return p.bytes > static_cast<double>(times * p.target.l2_bytes);
+}
+
+// Whether rows come from memory and are enough for each core to take several at a time.
+bool many_rows(const Problem& p) {
+  constexpr int64_t kRowsACore = 16;
+  return p.along_row && !p.scalar && p.rows >= kRowsACore * p.target.cores && from_beyond_l2(p);
+}
+
+// Whether each thread reads whole rows, one after the other. At the end of a piece of a row,
+// prefetchers would run on into the piece of another thread. A part must be long beside the sum of
+// all parts.
+bool shares_whole_rows(const Problem& p) {
+  constexpr int64_t kStepsACoreAndPart = 32;
+  return p.parallel && !p.along_row && p.one_row && p.results <= columns_in_l1(p) &&
+         p.cut_length >= kStepsACoreAndPart * p.target.cores * p.target.cores;
+}
+
+// Whether there are too few results to share out. The reduction is then cut into parts, one for
+// each task.
+bool few_results(const Problem& p) {
+  constexpr int64_t kResultsACore = 4, kVectorsACore = 8;
+  const int64_t cores = p.target.cores;
+  const bool wide = !p.along_row && !p.scalar && p.columns >= kVectorsACore * p.lanes * cores;
+  return p.parallel && p.results < kResultsACore * cores * (p.along_row ? 1 : p.lanes) && !wide;
+}
+
+void choose_split(const Problem& p, Choice& choice) {
+  const bool whole_rows = shares_whole_rows(p);
+  const bool split = p.can_split &&
+                     (whole_rows || p.scalar || (!p.has_epilogue && few_results(p))) &&
+                     p.cut_length >= kLeastStepsACore * p.target.cores;
+  choice.set("split_reduction", split,
+             !split       ? "enough rows for the cores"
+             : whole_rows ? "each thread reads whole rows"
+                          : "fewer rows than cores");
+  choice.set("part_length", ceil_div(p.cut_length, p.target.cores), "one part a core");
+}
+
+// Chooses accumulators along a row of `length`. The accumulators of a tuple share the registers.
+// Long rows of another group come one or two at a time.
+void choose_accumulators(const Problem& p, const std::string& knob, int64_t length,
+                         Choice& choice) {
+  constexpr int64_t kVectors = 4, kVectorsOfEachRow = 2;  // when several rows are read at a time
+  constexpr int64_t kLongRowsInL2 = 4;
+  const bool long_rows =
+      p.attached && p.row_length * p.element_bytes * kLongRowsInL2 > p.target.l2_bytes;
+  const bool several_rows = many_rows(p) && !long_rows && !p.attached;
+  const int64_t width = terms_at_once(p, length);
+  const int64_t vectors =
+      p.terms_compute ? width / p.lanes : (several_rows ? kVectorsOfEachRow : kVectors) / p.outputs;
+  const int64_t most = std::max(width, length / p.lanes * p.lanes);
+  choice.set(knob, std::clamp(vectors * p.lanes, width, most),
+             "independent accumulators hide the add latency");
+}
+
+// Rows of columns that are read at a time. Memory delivers more to several streams than to one, and
+// each accumulator is loaded and stored once for all of them.
+constexpr int64_t kRowsOfColumns = 8;
+
+void choose_streams(const Problem& p, Choice& choice) {
+  constexpr int64_t kRows = 4;
+  const bool several = p.scalar ? from_beyond_l2(p, 4) : many_rows(p);
+  const int64_t streams = !p.along_row ? kRowsOfColumns : several ? kRows : 1;
+  for (const char* knob : {"streams", "part_streams"})
+    choice.set(knob, streams, "rows read at a time");
+}
+
+void choose_columns(const Problem& p, Choice& choice) {
+  const int64_t fit = std::min(p.columns, columns_in_l1(p));
+  const int64_t share = ceil_div(ceil_div(p.columns, p.target.cores), p.lanes) * p.lanes;
+  // The results are not read again: a vector of them stays in a register. (Two threads of a Xeon
+  // with AVX-512, time relative to tiles in L1, geometric means: two rows 0.48, up to four 0.7, up
+  // to eight 0.83.)
+  if (p.one_axis && !p.along_row && !p.attached && p.cut_length <= kRowsOfColumns) {
+    for (const char* knob : {"tile", "part_tile"})
+      choice.set(knob, p.lanes, "all rows are read at once");
+    return;
+  }
+  const std::string reason = "accumulators stay in the first cache";
+  choice.set("tile", p.parallel && p.one_row ? std::min(fit, share) : fit, reason);
+  choice.set("part_tile", fit, reason);
+}
+
+// In a group that goes row by row, memory is idle while transcendental functions are computed, or
+// while short rows are read again. The next rows may be prefetched in that time. The first stage to
+// read them may run while the row before is written.
+void choose_prefetch(const Problem& p, Choice& choice) {
+  constexpr int64_t kRowsWhileComputing = 2, kRowsWhileReadingAgain = 1;
+  const bool near = is_short_row(p.target, p.row_length * p.element_bytes);
+  const bool worth = (p.computes || (near && p.reads_again)) && from_beyond_l2(p, 2);
+  choice.set("prefetch_rows",
+             !worth       ? 0
+             : p.computes ? kRowsWhileComputing
+                          : kRowsWhileReadingAgain,
+             "memory works while this computes");
+  choice.set("prefetch_lines", p.beside_stores ? kLinesAhead : 0,
+             "memory has stores to wait for as well");
+}
+
+}  // namespace
+
+int64_t terms_at_once(const Problem& p, int64_t length) {
+  return p.terms_compute && length >= 4 * p.lanes ? 2 * p.lanes : p.lanes;
+}
+
+int64_t columns_in_l1(const Problem& p) {
+  return p.scalar ? 0 : p.target.l1d_bytes / 2 / p.element_bytes;
+}
+
+Choice reduction_rule(const Problem& p) {
+  Choice choice;
+  choose_split(p, choice);
+  choose_accumulators(p, "lanes_unroll", p.row_length, choice);
+  choose_accumulators(p, "part_lanes_unroll", p.part_row_length, choice);
+  choose_streams(p, choice);
+  choose_columns(p, choice);
+  choose_prefetch(p, choice);
+  return choice;
+}
+
+}  // namespace heddle::meta::cpu

@@ -1,0 +1,125 @@
+#include "cuda/attention/loops.h"
+
+namespace heddle::meta {
+
+void AttentionLoops::inline_chain() {
+  if (chain_.reader >= 0) t_.stage(chain_.total).compute_inline();
+  if (g_.output_stage != g_.anchor) t_.stage(g_.anchor).compute_inline();
+}
+
+std::vector<Loop> AttentionLoops::batch_of(StageRef s) const {
+  std::vector<Loop> out;
+  for (int i = 0; i < row_dim(); ++i) out.push_back(s.axis(i));
+  return out;
+}
+
+AttentionLoops::Dims AttentionLoops::with_batch(const Dims& more) const {
+  Dims out;
+  for (int i = 0; i < row_dim(); ++i) out.push_back({i, 1, 0});
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
+AttentionLoops::Dims AttentionLoops::accumulators() const {
+  const int m = row_dim(), n = m + 1;
+  return with_batch({{m, 16, 0}, {n, 8, 0}, {m, 1, 8}, {n, 2, 4}, {m, 8, 2}, {n, 1, 2}});
+}
+
+AttentionLoops::Dims AttentionLoops::first_operand(int m, int k) const {
+  return with_batch(
+      {{m, 16, 0}, {k, 16, 0}, {m, 1, 8}, {k, 2, 4}, {k, 8, 2}, {m, 8, 2}, {k, 1, 2}});
+}
+
+AttentionLoops::Dims AttentionLoops::second_operand(int k, int n) const {
+  return with_batch({{k, 16, 0}, {n, 8, 0}, {n, 1, 8}, {k, 2, 4}, {k, 8, 2}, {k, 1, 2}});
+}
+
+AttentionLoops::Rows AttentionLoops::cut_rows(StageRef s, Loop axis) const {
+  const TailStrategy whole = TailStrategy::PredicateStores;
+  auto [units, in] = s.split(axis, kAttentionUnit, whole);
+  if (!cut_.groups) {
+    auto [warp, tile] = s.split(units, cut_.tiles, whole);
+    return {{{warp, LoopKind::ThreadZ}}, tile, in};
+  }
+  auto [tiles, warp] = s.split(units, kGroupWarps, whole);
+  auto [group, tile] = s.split(tiles, cut_.tiles, whole);
+  return {{{group, LoopKind::ThreadZ}, {warp, LoopKind::ThreadY}}, tile, in};
+}
+
+Loop AttentionLoops::block_loops(StageRef s) const {
+  const TailStrategy whole = TailStrategy::PredicateStores;
+  Rows r = cut_rows(s, s.axis(in_parts_ ? row_dim() : chain_.row));
+  auto [block, unit_of_block] = s.split(r.threads[0].first, cut_.units, whole);
+  r.threads[0].first = unit_of_block;
+  auto [units, unit] =
+      s.split(s.axis(in_parts_ ? row_dim() + 1 : chain_.col), kAttentionUnit, whole);
+  // A loop of one iteration surrounds all columns, so that the stages inside are computed for
+  // whole units.
+  const int64_t unit_cols = cut_.groups ? kGroupRows : kAttentionUnit;
+  auto [all, wide] =
+      s.split(units, ceil_div(chain_.cols, unit_cols) * unit_cols / kAttentionUnit, whole);
+  auto [col_tile, col] = s.split(unit, 8);
+  auto [half, lane_row] = s.split(r.in, 8);
+  auto [lane_col, pair] = s.split(col, 2);
+  std::vector<Loop> batch, order;
+  const int batches = static_cast<int>(chain_.batch.size());
+  for (int i = 0; i < batches; ++i) batch.push_back(s.axis(in_parts_ ? i : chain_.batch[i]));
+  order = batch;
+  if (in_parts_) order.push_back(s.axis(batches));
+  append(&order, {all, block});
+  append_threads(&order, r);
+  append(&order, {lane_row, lane_col, r.tile, wide, col_tile, half, pair});
+  s.reorder(order);
+  s.bind(s.fuse(lane_row, lane_col), LoopKind::ThreadX);
+  if (!batch.empty()) s.bind(s.fuse(batch), LoopKind::BlockZ);
+  if (in_parts_) s.bind(s.axis(batches), LoopKind::BlockY);
+  s.bind(block, LoopKind::BlockX);
+  bind_threads(s, r);
+  for (Loop u : {r.tile, wide, col_tile, half}) s.unroll(u);
+  s.vectorize(pair);
+  return block;
+}
+
+void AttentionLoops::elements(StageRef s, const Dims& layout) const {
+  const Rows r = cut_rows(s, s.axis(row_dim()));
+  std::vector<Loop> order = batch_of(s);
+  append_threads(&order, r);
+  append(&order, {r.tile, r.in, s.axis(row_dim() + 1)});
+  row_nest(s, order, r);
+  s.layout(layout);
+}
+
+void AttentionLoops::row_values(StageRef s) const {
+  const int m = row_dim();
+  const Rows r = cut_rows(s, s.axis(m));
+  const bool of_tile = s.num_axes() > m + 1;
+  std::vector<Loop> order = batch_of(s);
+  if (of_tile) order.push_back(s.axis(m + 1));
+  append_threads(&order, r);
+  append(&order, {r.tile, r.in, s.reduce_axis(0)});
+  row_nest(s, order, r);
+  Dims dims = with_batch({});
+  if (of_tile) dims.push_back({m + 1, 1, 0});
+  dims.insert(dims.end(), {{m, 16, 0}, {m, 1, 8}, {m, 8, 2}});
+  s.layout(dims);
+}
+
+void AttentionLoops::partial_loops(StageRef s) const {
+  const Rows r = cut_rows(s, s.axis(row_dim()));
+  std::vector<Loop> order = batch_of(s);
+  order.push_back(s.reduce_axis(0));
+  append_threads(&order, r);
+  append(&order, {r.tile, s.reduce_axis(1), r.in, s.axis(row_dim() + 1)});
+  row_nest(s, order, r);
+  s.unroll(s.reduce_axis(1));
+  s.layout(accumulators());
+}
+
+void AttentionLoops::row_nest(StageRef s, const std::vector<Loop>& order, const Rows& r) {
+  s.reorder(order);
+  bind_threads(s, r);
+  s.unroll(r.tile);
+  s.tensorize(r.in);
+}
+
+}  // namespace heddle::meta

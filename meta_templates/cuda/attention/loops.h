@@ -1,0 +1,91 @@
+// What both recipes of attention share: the stages of the step online_softmax, how their rows are
+// cut among warps, the loops of element-wise stages and of values of rows, and the layouts of
+// fragments (lower/gpu/tiles/tile_nest.h).
+#pragma once
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "cuda/attention/rule.h"
+#include "heddle/dag/attention.h"
+
+namespace heddle::meta {
+
+/// How the rows of a block are cut: `units` warps of `tiles` times 16 rows, or, with `groups`,
+/// `units` warp groups of `tiles` times 64 rows.
+struct AttentionRows {
+  Param tiles, units;
+  bool groups = false;
+};
+
+class AttentionLoops {
+ protected:
+  using Dims = std::vector<StageRef::StorageDim>;
+
+  AttentionLoops(TemplateBuilder& t, const StageGroup& g, const Attention& chain,
+                 AttentionRows rows, bool in_parts)
+      : t_(t), g_(g), chain_(chain), cut_(rows), in_parts_(in_parts) {}
+
+  /// The factors of the number of rows of a block.
+  std::array<Param, 3> row_factors() const {
+    return {Param(cut_.groups ? kGroupRows : kAttentionUnit), cut_.tiles, cut_.units};
+  }
+
+  /// Inlines the stages of the chain that no other stage replaces.
+  void inline_chain();
+
+  /// The dimension of the rows: after those of the batch, and the axis of parts.
+  int row_dim() const { return static_cast<int>(chain_.batch.size()) + (in_parts_ ? 1 : 0); }
+  std::vector<Loop> batch_of(StageRef s) const;
+  Dims with_batch(const Dims& more) const;
+  static void append(std::vector<Loop>* to, const std::vector<Loop>& more) {
+    to->insert(to->end(), more.begin(), more.end());
+  }
+
+  // ---- layouts of fragments ----
+
+  Dims accumulators() const;
+  Dims first_operand(int m, int k) const;
+  Dims second_operand(int k, int n) const;
+
+  // ---- loops ----
+
+  /// The loops over rows: those over threads, outermost first, tiles of a warp, rows of a tile.
+  struct Rows {
+    std::vector<std::pair<Loop, LoopKind>> threads;
+    Loop tile, in;
+  };
+  Rows cut_rows(StageRef s, Loop axis) const;
+  static void append_threads(std::vector<Loop>* to, const Rows& r) {
+    for (const auto& [loop, kind] : r.threads) to->push_back(loop);
+  }
+  static void bind_threads(StageRef s, const Rows& r) {
+    for (const auto& [loop, kind] : r.threads) s.bind(loop, kind);
+  }
+
+  /// The loops of the stage that is computed last: each lane stores two columns, row = 8*i + lane /
+  /// 4, column = 2*(lane % 4) + j. Returns the loop over blocks.
+  Loop block_loops(StageRef s) const;
+  /// The loops of an element-wise stage of rows and keys.
+  void elements(StageRef s, const Dims& layout) const;
+  /// The loops of a stage with one value for each row, perhaps for each tile too. It is reduced
+  /// over a loop of its own or along that of the tiles.
+  void row_values(StageRef s) const;
+  /// The loops of the sums of powers that each lane keeps.
+  void partial_loops(StageRef s) const;
+
+  TemplateBuilder& t_;
+  const StageGroup& g_;
+  const Attention& chain_;
+
+ private:
+  static constexpr int64_t kGroupRows = 64, kGroupWarps = 4;
+
+  static void row_nest(StageRef s, const std::vector<Loop>& order, const Rows& r);
+
+  const AttentionRows cut_;
+  const bool in_parts_;
+};
+
+}  // namespace heddle::meta

@@ -1,0 +1,182 @@
+// Location-tunable stages on a GPU: stages between a reduction and its reader, padding, an
+// exponential that two readers share.
+//
+//   location = -1: substituted into the readers      0: at the root, a kernel of its own
+//            =  n: at the n-th place that the host group offers: one value a row by every thread,
+//                  a row by the threads that share it (in their registers)
+#include <algorithm>
+
+#include "cuda/direct.h"
+#include "cuda/elementwise/location_rule.h"
+#include "cuda/products/tensor_core_shape.h"
+#include "cuda/reductions/rows.h"
+
+namespace heddle::meta {
+namespace {
+
+bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
+  return target.is_cuda() && g.attached && !dag.stage(g.output_stage).is_reduction();
+}
+
+// The most elements of a stage that is less work than the start of a kernel, and the most
+// operations of each that its readers repeat.
+constexpr int64_t kTinyStage = 1024;
+constexpr double kTinyWork = 4;
+
+enum class Part { Value, Row, Other };
+
+// The part of stage `s` that an iteration of the place needs: one value, a row like that of its
+// host, or something else.
+Part part_at(const ComputeDag& dag, int s, const StageGroup::Place& place) {
+  const auto &own = dag.stage(s).axes(), &host = dag.stage(place.stage).axes();
+  size_t same = 0;
+  while (same < std::min(own.size(), host.size()) && own[same].extent() == host[same].extent())
+    ++same;
+  if (same == own.size() && same == host.size()) return Part::Row;
+  for (size_t d = same; d < own.size(); ++d) {
+    if (own[d].extent() != 1) return Part::Other;
+  }
+  return same < host.size() ? Part::Value : Part::Other;
+}
+
+// Whether all readers of stage `s` are convolutions whose tiles are loaded from computed addresses,
+// and `s` only moves elements or pads. A padded copy then gains nothing.
+bool fetched_by_tiles(const ComputeDag& dag, int s, const Target& target, bool allow_tf32) {
+  const std::vector<int>& readers = dag.info(s).consumers;
+  return has_tensor_cores(target) && dag.info(s).flops_per_point == 0 &&
+         std::all_of(readers.begin(), readers.end(), [&](int c) {
+           return dag.info(c).stage_class == StageClass::ComplexReduction &&
+                  tensor_core_view(dag, c, allow_tf32);
+         });
+}
+
+// Whether stage `s` pads the last dimension of what it reads.
+bool pads_last_dimension(const ComputeDag& dag, int s) {
+  const Operation& op = dag.stage(s);
+  const Select* select = op.bodies().size() == 1 ? op.bodies()[0].as<Select>() : nullptr;
+  const Load* load = select ? select->on_true.as<Load>() : nullptr;
+  if (!load || op.axes().empty() || load->indices.empty()) return false;
+  const Axis& last = op.axes().back();
+  return load->indices.back().get() == last.var().get() &&
+         tensor_of(load->buffer).extents().back() < last.extent();
+}
+
+LocationProblem problem_of(const TemplateBuilder& t, const StageGroup& g) {
+  const ComputeDag& dag = t.dag();
+  const StageInfo& info = dag.info(g.output_stage);
+  LocationProblem p;
+  for (int c : info.consumers) {
+    const StageInfo& reader = dag.info(c);
+    const double reads = static_cast<double>(reader.points * reader.reduce_points) /
+                         static_cast<double>(std::max<int64_t>(1, info.points));
+    (reader.stage_class == StageClass::ComplexReduction ? p.contraction_reads : p.other_reads) +=
+        reads;
+  }
+  p.may_inline = p.contraction_reads == 0 || info.transcendentals_per_point == 0;
+  p.tiny = info.points <= kTinyStage && info.transcendentals_per_point <= 1 &&
+           info.flops_per_point <= kTinyWork;
+  p.fetched_by_tiles = fetched_by_tiles(dag, g.output_stage, t.target(), g.allow_tf32);
+  p.makes_vectors = p.fetched_by_tiles && pads_last_dimension(dag, g.output_stage);
+  for (size_t i = 0; i < g.places.size(); ++i) {
+    const auto location = static_cast<int64_t>(i) + 1;
+    const Part part = part_at(dag, g.output_stage, g.places[i]);
+    if (part == Part::Other || location > g.deepest) continue;
+    const auto& sharing = g.places[i].sharing;
+    p.places.push_back({location, part == Part::Value || sharing.options.empty() ||
+                                      t.chosen(sharing.resident) == 1});
+  }
+  return p;
+}
+
+// Whether stage `s` must be in memory where all knobs have their defaults. No template of a GPU
+// inlines a stage into a copy at the root.
+bool kept_by_default(const TemplateBuilder& t, int s) {
+  const auto& kept = t.group().kept;
+  return std::any_of(kept.begin(), kept.end(), [&](const GroupPlaces::KeptAtRoot& k) {
+    return k.stage == s && t.chosen(k.knob) == k.value;
+  });
+}
+
+class Recipe {
+ public:
+  Recipe(TemplateBuilder& t, const StageGroup& g)
+      : t_(t), dag_(t.dag()), g_(g), op_(dag_.stage(g.output_stage)), s_(t.stage(g.output_stage)) {}
+
+  void write() {
+    const LocationProblem p = problem_of(t_, g_);
+    Choice choice = t_.decide("cuda_location", p, location_rule);
+    if (kept_by_default(t_, g_.output_stage))
+      choice.set("location", 0, "its reader loads it from memory");
+    std::vector<int64_t> where;
+    if (p.may_inline) where.push_back(-1);
+    // A stage that uses the results of a row's reductions is computed with them.
+    if (g_.deepest == 0) where.push_back(0);
+    for (const LocationProblem::Place& place : p.places) where.push_back(place.location);
+    if (where.empty()) where.push_back(0);
+    const Param location = t_.knob("location", where, choice);
+    t_.set_location(g_.output_stage, location);
+    require_resident(t_, g_, location);
+    require_memory(location);
+    const bool at_root = std::find(where.begin(), where.end(), 0) != where.end();
+    if (at_root || t_.chosen(location) == 0)
+      t_.when(location, 0, [&] { flat_over_threads(t_, g_.output_stage, "root_"); });
+    if (p.may_inline) t_.when(location, -1, [&] { s_.compute_inline(); });
+    for (const LocationProblem::Place& place : p.places) at_place(place.location, location);
+  }
+
+ private:
+  void require_memory(Param location) {
+    for (const GroupPlaces::KeptAtRoot& k : t_.group().kept) {
+      if (k.stage != g_.output_stage) continue;
+      const Param knob = k.knob;
+      const int64_t value = k.value;
+      t_.require(
+          "'" + op_.name() + "' must be in memory where its reader loads it from there",
+          [=](const TemplateBuilder::Value& v) { return v(location) == 0 || v(knob) != value; });
+    }
+  }
+
+  void at_place(int64_t at, Param location) {
+    const StageGroup::Place& place = g_.places[static_cast<size_t>(at) - 1];
+    const Part part = part_at(dag_, g_.output_stage, place);
+    t_.when(location, at, [&] {
+      s_.compute_at(t_.stage(place.stage), place.loop);
+      if (part != Part::Value && s_.num_axes() > 0) share_row(place);
+    });
+    if (part == Part::Row && !place.sharing.options.empty()) {
+      const Param resident = place.sharing.resident;
+      t_.require(
+          "'" + op_.name() + "' is kept only where rows fit the registers",
+          [=](const TemplateBuilder::Value& v) { return v(location) != at || v(resident) == 1; });
+    }
+  }
+
+  // Distributes the elements of a row over the threads that share it.
+  void share_row(const StageGroup::Place& place) {
+    const std::vector<Loop> axes = s_.all_axes();
+    if (place.sharing.options.empty()) {
+      std::vector<int64_t> extents;
+      for (const Axis& a : op_.axes()) extents.push_back(a.extent());
+      return unroll_short(s_, axes, extents, kShortBody);
+    }
+    for_each_option(t_, place.sharing.threads, place.sharing.options, [&](int64_t n) {
+      s_.unroll(share(s_, axes.back(), n, place.sharing.vector).round);
+    });
+    // The leading axes are those of the row and have one element. The axes between are the stage's
+    // own.
+    for (size_t d = 0; d + 1 < axes.size(); ++d) s_.unroll(axes[d]);
+  }
+
+  TemplateBuilder& t_;
+  const ComputeDag& dag_;
+  const StageGroup& g_;
+  const Operation& op_;
+  StageRef s_;
+};
+
+void build(TemplateBuilder& t, const StageGroup& g) { Recipe(t, g).write(); }
+
+HEDDLE_REGISTER_META_TEMPLATE({"cuda_location_tunable", 0, matches, build});
+
+}  // namespace
+}  // namespace heddle::meta

@@ -1,0 +1,259 @@
+#include "cuda/products/tensor_core_rule.h"
+
+#include <cmath>
+
+namespace heddle::meta {
+namespace {
+
+// ---- The model of an SM. The constants were fitted by hand to tiles of bf16 products that were
+// timed on an H200 (mma.sync, sm_90). ----
+
+// Multiply-adds of an SM per cycle, times the bytes of an operand: 1300 for 16-bit operands.
+constexpr double kMmaBytesPerCycle = 2600;
+// An SM with one warp takes 1 + this times as long. Further warps hide the latency of each mma.
+constexpr double kWaitOfOneWarp = 1.5;
+// Bytes per cycle that an SM gets from L2 if enough of them are in flight.
+constexpr double kL2BytesPerCycle = 25;
+// Cycles of memory latency, and steps of the depth in flight meanwhile: three tiles of 64.
+constexpr double kMemoryCycles = 1100, kStepsUnderWay = 3 * 64;
+// Bytes of a cache line. A line of which a block reads half costs the whole line in about half of
+// the cases.
+constexpr double kLineBytes = 128, kHalfLineCost = 1.5;
+constexpr double kSharedBytesPerCycle = 128;
+// An operand that is loaded by single elements: cycles of an element, and of a step's share of the
+// latency, which nothing hides.
+constexpr double kElementCycles = 0.35, kElementLatency = 34;
+// Cycles that a thread waits for each element where the depth has one tile: nothing is multiplied
+// meanwhile. Warps of all blocks of an SM wait together. (3x3 of 3 channels, 112 x 112 x 32 results
+// on an H200: 98 blocks of 4 warps 3.8 us, 196 of 4 warps 2.8, 392 of 2 warps 2.4.)
+constexpr double kElementWait = 130;
+constexpr int64_t kStepsOfOneTile = 64;
+constexpr double kWarpsOfSm = 64;
+// The share of the smaller of these costs that the largest one does not hide.
+constexpr double kNotHidden = 0.25;
+// Cycles of a block besides its reduction: its start, the first tiles, the epilogue.
+constexpr double kBlockCycles = 1500;
+// The second kernel of a cut reduction: cycles of its launch, and bytes of a partial result (f32)
+// that is written and read.
+constexpr double kSumCycles = 2000, kSumBytes = 8;
+// With more rounds of blocks than this, all SMs finish at about the same time.
+constexpr double kEvenRounds = 8;
+
+// ---- The configs that are considered. ----
+
+// The most warps of a block that the rule chooses. Knobs offer up to 16.
+constexpr int64_t kMostWarps = 8;
+// The most tiles of a warp. Each has 4 accumulators per lane.
+constexpr int64_t kMostTilesOfWarp = 32;
+// Another tile is chosen only if its cost is below this share, so near equals keep the first tile.
+constexpr double kWorthwhile = 0.999;
+// Steps of the shortest part that pays for a block of its own, and of the shortest part that is
+// offered. The least depth that may be cut.
+constexpr int64_t kLeastChosenPart = 128, kLeastPart = 64, kLeastSplitDepth = 512;
+// Defaults: the most steps of mma_k in one tile in shared memory, and the number of tiles in
+// rotation.
+constexpr int64_t kMostStepsOfTile = 4, kMostStages = 4, kLeastStagesOfLongTile = 3;
+// The least steps of mma_k of a reduction that is worth two tiles.
+constexpr int64_t kLeastStepsOfTwoTiles = 3;
+// Rows or columns from which on an operand that is loaded by single elements is read often enough
+// for a copy to pay.
+constexpr int64_t kReusedLines = 8;
+
+int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
+
+// The number of tiles of `tile_k` times mma_k steps that fit the shared memory of a block.
+int64_t most_stages(const TensorCoreProblem& p, const TensorCoreTile& t, int64_t tile_k) {
+  return p.gpu.smem_per_block / tile_bytes(t.rows(), t.cols(), p.mma_k() * tile_k, p.pack);
+}
+
+// The tile with the fewest cycles; among equals the first.
+TensorCoreTile choose_tile(const TensorCoreProblem& p) {
+  const int64_t most_warps = std::min<int64_t>(kMostWarps, most_block_threads(p.gpu) / kWarp);
+  TensorCoreTile best;
+  double least = -1;
+  const auto consider = [&](TensorCoreTile t) {
+    if (t.rows() >= 2 * p.rows && t.rows() > kMmaRows) return;
+    if (t.cols() >= 2 * p.cols && t.cols() > kMmaCols) return;
+    if (t.warps() > most_warps || t.row_tiles * t.col_tiles > kMostTilesOfWarp ||
+        most_stages(p, t, 1) < 2)
+      return;
+    for (int64_t parts : {1, 2, 4, 8, 16, 32, 64, 128}) {
+      if (parts > 1 && p.depth / parts < kLeastChosenPart) break;
+      t.parts = parts;
+      const double cycles = tensor_core_cycles(p, t);
+      if (least >= 0 && cycles >= least * kWorthwhile) continue;
+      least = cycles;
+      best = t;
+    }
+  };
+  for (int64_t row_tiles : {1, 2, 4}) {
+    for (int64_t row_warps : {1, 2, 4}) {
+      for (int64_t col_tiles : {1, 2, 4, 8}) {
+        for (int64_t col_warps : {1, 2, 4})
+          consider({row_tiles, row_warps, col_tiles, col_warps, 1});
+      }
+    }
+  }
+  return best;
+}
+
+// Steps of the depth in each of `parts` parts. They are a multiple of mma_k, and of several mma_k
+// where that lengthens the reduction little.
+int64_t part_length(const TensorCoreProblem& p, int64_t parts) {
+  const int64_t n = ceil_div(p.depth, parts), mma_k = p.mma_k();
+  int64_t unit = mma_k;
+  while (unit < 8 * mma_k && n >= 16 * unit) unit *= 2;
+  return round_up(n, n % unit == 0 || n < 8 * mma_k ? mma_k : unit);
+}
+
+// The longest tile, in units of mma_k and at most kMostStepsOfTile, that lengthens a reduction of
+// `steps` units little. With `split` a part must have whole tiles.
+int64_t choose_tile_k(const TensorCoreProblem& p, const TensorCoreTile& tile, int64_t steps,
+                      bool split) {
+  // Where an SM has one block, the reduction has two tiles: one is loaded while the other is
+  // multiplied.
+  const int64_t blocks = ceil_div(p.rows, tile.rows()) * ceil_div(p.cols, tile.cols()) * p.batch;
+  const bool two_tiles = !split && blocks <= p.gpu.sms && steps >= kLeastStepsOfTwoTiles;
+  int64_t chosen = 1;
+  for (int64_t k : useful(steps, {1, 2, 4, 8})) {
+    const bool fits = k == 1 || most_stages(p, tile, k) >= kLeastStagesOfLongTile;
+    // The reduction may become longer by a quarter at most.
+    const bool adds_little = split ? steps % k == 0 : round_up(steps, k) * 4 <= steps * 5;
+    if (k <= kMostStepsOfTile && fits && adds_little && (!two_tiles || steps > k)) chosen = k;
+  }
+  return chosen;
+}
+
+// Whether operands that are not contiguous along the depth are copied so that they are. A constant
+// is copied once, at no cost. An image is copied if each element is read many times and its tiles
+// would be loaded by single elements.
+bool choose_copies(const TensorCoreProblem& p) {
+  bool wanted = false, reused = true;
+  for (size_t o = 0; o < 2; ++o) {
+    const TensorCoreProblem::Operand& x = p.operands[o];
+    if (!x.copied) continue;
+    // Other bytes that are not contiguous along the depth are transposed on their way to shared
+    // memory.
+    wanted |= x.by_elements || (x.constant && p.pack == 4 && !x.along_depth);
+    reused &= x.constant || !x.by_elements || (o == 0 ? p.cols : p.rows) >= kReusedLines;
+  }
+  return wanted && reused;
+}
+
+}  // namespace
+
+NamedFeatures TensorCoreProblem::features() const {
+  const auto number = [](auto x) { return static_cast<double>(x); };
+  return {{"rows", number(rows)},
+          {"cols", number(cols)},
+          {"depth", number(depth)},
+          {"batch", number(batch)},
+          {"operand_bytes", 4.0 / number(pack)},
+          {"row_operand_copied", number(operands[0].copied)},
+          {"row_operand_constant", number(operands[0].constant)},
+          {"row_operand_by_elements", number(operands[0].by_elements)},
+          {"row_operand_along_depth", number(operands[0].along_depth)},
+          {"col_operand_copied", number(operands[1].copied)},
+          {"col_operand_constant", number(operands[1].constant)},
+          {"col_operand_by_elements", number(operands[1].by_elements)},
+          {"col_operand_along_depth", number(operands[1].along_depth)},
+          {"sms", number(gpu.sms)},
+          {"smem_per_block_bytes", number(gpu.smem_per_block)},
+          {"block_threads", number(most_block_threads(gpu))}};
+}
+
+int64_t tile_bytes(int64_t rows, int64_t cols, int64_t k, int64_t pack) {
+  const int64_t pad = std::max<int64_t>(8, 4 * pack);  // elements behind each row: see the recipe
+  return (std::max(rows * (k + pad), k * (rows + pad)) +
+          std::max(cols * (k + pad), k * (cols + pad))) *
+         4 / pack;
+}
+
+// The rounds of the busiest SM. Each takes as long as the slowest of mma.sync, L2 and shared memory
+// needs for its part of the reduction.
+double tensor_core_cycles(const TensorCoreProblem& p, const TensorCoreTile& t) {
+  const double blocks = static_cast<double>(ceil_div(p.rows, t.rows()) *
+                                            ceil_div(p.cols, t.cols()) * p.batch * t.parts);
+  const double per_sm = blocks / static_cast<double>(p.gpu.sms);
+  const double rounds = per_sm > kEvenRounds ? per_sm : std::ceil(per_sm);
+  // Two blocks of an SM run concurrently, if there are two.
+  const double resident = std::clamp(rounds, 1.0, 2.0);
+  const double r = static_cast<double>(t.rows()), c = static_cast<double>(t.cols());
+  const double bytes = 4 / static_cast<double>(p.pack);
+  const double warps = static_cast<double>(t.warps()) * resident;
+  const double mma = r * c * bytes / kMmaBytesPerCycle * (1 + kWaitOfOneWarp / warps);
+  const double under_way = kStepsUnderWay * (r + c) * bytes * resident;
+  const double half_lines = c * bytes < kLineBytes ? kHalfLineCost : 1;
+  const double l2 =
+      (r + c) * bytes * half_lines / std::min(kL2BytesPerCycle, under_way / kMemoryCycles);
+  const double warp_r = static_cast<double>(kMmaRows * t.row_tiles),
+               warp_c = static_cast<double>(kMmaCols * t.col_tiles);
+  const double shared =
+      (warp_r + warp_c) * bytes * static_cast<double>(t.warps()) / kSharedBytesPerCycle;
+  const double most = std::max({mma, l2, shared});
+  const double singly = (p.operands[0].by_elements ? r : 0.) + (p.operands[1].by_elements ? c : 0.);
+  const double depth = static_cast<double>(p.depth / t.parts);
+  const double busy = most + kNotHidden * (mma + l2 + shared - most) + singly * kElementCycles;
+  if (singly > 0 && p.depth <= kStepsOfOneTile) {
+    const auto threads = static_cast<double>(t.warps() * kWarp);
+    const double waits = std::ceil(rounds * static_cast<double>(t.warps()) / kWarpsOfSm);
+    return rounds * busy * depth + waits * (kBlockCycles + kElementWait * depth * singly / threads);
+  }
+  const double step = busy + (singly > 0 ? kElementLatency / resident : 0);
+  const double sum = t.parts > 1
+                         ? kSumCycles + static_cast<double>(p.rows * p.cols * p.batch * t.parts) *
+                                            kSumBytes / (kL2BytesPerCycle * p.gpu.sms)
+                         : 0;
+  return rounds * (step * depth + kBlockCycles) + sum;
+}
+
+bool may_split_depth(const TensorCoreProblem& p) { return p.depth >= kLeastSplitDepth; }
+
+std::vector<int64_t> part_lengths(const TensorCoreProblem& p) {
+  std::vector<int64_t> out;
+  for (int64_t parts : {2, 4, 8, 16, 32, 64, 128}) {
+    if (p.depth / parts >= kLeastPart) out.push_back(part_length(p, parts));
+  }
+  return out;
+}
+
+int64_t mma_steps(const TensorCoreProblem& p, int64_t k_part) {
+  return ceil_div(k_part > 0 ? k_part : p.depth, p.mma_k());
+}
+
+std::vector<int64_t> useful(int64_t extent, std::vector<int64_t> values) {
+  std::erase_if(values, [&](int64_t v) { return v > 1 && v >= 2 * extent; });
+  return values;
+}
+
+Choice tensor_core_rule(const TensorCoreProblem& problem) {
+  const bool copies = problem.may_copy() && choose_copies(problem);
+  TensorCoreProblem p = problem;
+  for (TensorCoreProblem::Operand& o : p.operands) o.by_elements &= !(copies && o.copied);
+  const TensorCoreTile tile = choose_tile(p);
+  Choice c;
+  c.set("row_tiles", tile.row_tiles, "16-row tiles of a warp");
+  c.set("row_warps", tile.row_warps, "warps down the block's tile");
+  c.set("col_tiles", tile.col_tiles, "8-column tiles of a warp");
+  c.set("col_warps", tile.col_warps, "warps across the block's tile");
+  const bool split = may_split_depth(p) && tile.parts > 1;
+  c.set("reduction", split ? 1 : 0,
+        split ? "too few tiles for the SMs: parts of the reduction side by side"
+              : "the whole reduction in one block");
+  int64_t k_part = 0;
+  if (may_split_depth(p)) {
+    const std::vector<int64_t> lengths = part_lengths(p);
+    k_part = std::clamp(part_length(p, tile.parts), lengths.back(), lengths.front());
+    c.set("k_part", k_part, "steps of the reduction in a part");
+  }
+  const int64_t tile_k = choose_tile_k(p, tile, mma_steps(p, split ? k_part : 0), split);
+  c.set("tile_k", tile_k, "steps of the reduction in shared memory");
+  const int64_t stages = std::min(kMostStages, most_stages(p, tile, tile_k));
+  c.set("stages", stages, "loads " + std::to_string(stages - 1) + " tiles ahead");
+  if (p.may_copy()) {
+    c.set("channels_last", copies, "operands whose elements along the depth lie side by side");
+  }
+  return c;
+}
+
+}  // namespace heddle::meta

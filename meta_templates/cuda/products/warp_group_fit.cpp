@@ -1,0 +1,65 @@
+#include "cuda/products/warp_group_fit.h"
+
+namespace heddle::meta {
+namespace {
+
+constexpr int64_t kBoxRow = 64;  // 16-bit elements of a row of a box
+constexpr int64_t kGroupThreads = 128;
+
+}  // namespace
+
+int64_t stage_bytes(const WarpGroupTile& t) { return (t.rows() + t.cols) * kRowBytes; }
+
+int64_t boxed_bytes(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  const int64_t tiles = t.store == 2 ? 1 : t.tiles;
+  return t.store == 0 ? 0 : (1 + t.turns) * 64 * tiles * t.groups * t.cols * p.boxed_bytes;
+}
+
+int64_t most_stages(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  return (p.gpu.smem_per_block - kOtherBytes - boxed_bytes(p, t)) / stage_bytes(t);
+}
+
+bool may_box(const TensorCoreProblem& p, int64_t cols) {
+  return p.boxed_bytes > 0 && cols * p.boxed_bytes % kRowBytes == 0;
+}
+
+int64_t threads_of(const WarpGroupTile& t) { return (t.groups + t.turns + 1) * kGroupThreads; }
+
+bool boxes_of_use(const WarpGroupTile& t, int64_t rows, int64_t cols) {
+  return t.rows() - kBoxRow < rows && t.cols - kBoxRow < cols;
+}
+
+int64_t accumulators(const TensorCoreProblem& p, int64_t tiles, int64_t cols) {
+  return tiles * cols / 2 * (p.partial_sums ? 2 : 1);
+}
+
+std::vector<int64_t> column_counts(const TensorCoreProblem& p) {
+  std::vector<int64_t> out;
+  for (int64_t n = 32; n <= 256; n += 32) {
+    if (!p.cols_lie_across || n % kBoxRow == 0) out.push_back(n);
+  }
+  return out;
+}
+
+int64_t rows_of_tiles(int64_t rows, const WarpGroupTile& t) {
+  return ceil_div(ceil_div(rows, t.rows()), t.pair) * t.pair;
+}
+
+int64_t tiles_of(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  return rows_of_tiles(p.rows, t) * ceil_div(p.cols, t.cols) * p.batch;
+}
+
+LastRound shared_round(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  return last_round(tiles_of(p, t), p.gpu.sms, ceil_div(p.depth, group_box_row(p.pack)));
+}
+
+bool may_share(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  return t.stream == 0 || (t.pair == 1 && shared_round(p, t).shares());
+}
+
+bool may_take_turns(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  if (t.turns == 0) return true;
+  return t.groups == 1 && (t.stream || tiles_of(p, t) > p.gpu.sms);
+}
+
+}  // namespace heddle::meta

@@ -1,0 +1,357 @@
+// clang-format off
+//   for tiles of rows x columns (persistent blockIdx.x):      64*group_tiles*groups x group_cols
+//     C.local[..] = 0                                         registers of the warp groups
+//     for k_tile of 128 bytes:                                `group_stages` tiles under way
+//       A.tile, B.tile = a box of each operand                shared memory, by TMA
+//       for groups (threadIdx.z): for 4 warps (threadIdx.y):
+//         for 4 steps: for 64-row tiles: wgmma                unrolled
+//     output stage[..] = epilogue(C.local)                    two columns a lane
+//   or, with `store`:
+//     results[..] = epilogue(C.local)                         shared memory, in boxes
+//     output stage[..] = results[..]                          by TMA, a box of 64 rows at a time
+// clang-format on
+//
+// Lowering gives the loads a warp group of their own (lower/gpu/warp_group/warp_roles.cpp).
+// Operands may have
+// any size: TMA writes zeros beyond the ends, and results there are not stored. The rows of a
+// convolution are windows of an image, which TMA finds by itself (im2col).
+#include "cuda/products/warp_group.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "cuda/products/product_loops.h"
+#include "cuda/products/window_shape.h"
+
+namespace heddle::meta {
+namespace {
+
+constexpr int64_t kLaneRows = 16, kGroupWarps = 4, kGroupRows = 64;
+constexpr int64_t kBoxLines = 64;  // lines of a box whose rows run across the depth (16-bit floats)
+
+class Recipe {
+ public:
+  Recipe(TemplateBuilder& t, const StageGroup& g, const TensorCoreShape& shape,
+         const WarpGroupKnobs& knobs, bool pairs, bool by_tile = false)
+      : t_(t),
+        g_(g),
+        shape_(shape),
+        knobs_(knobs),
+        pairs_(pairs),
+        by_tile_(by_tile),
+        row_multiple_(pairs ? 2 * kGroupRows : kGroupRows) {}
+
+  void run() {
+    StageRef output = t_.stage(g_.output_stage), acc = padded_sum();
+    const Loop place = block_loops(output);
+    accumulate(acc, output, place);
+  }
+
+  void run_with_boxes() {
+    StageRef output = t_.stage(g_.output_stage), acc = padded_sum();
+    StageRef results = output.pad(
+        {{output.axis(shape_.row_axis()), row_multiple_, knobs_.group_tiles, knobs_.groups},
+         {output.axis(shape_.col_axis()), knobs_.group_cols}});
+    const Boxes boxes = box_loops(output);
+    fill_boxes(results, output, by_tile_ ? boxes.unit : boxes.block);
+    accumulate(acc, output, boxes.block);
+  }
+
+ private:
+  StageRef padded_sum() {
+    StageRef anchor = t_.stage(g_.anchor);
+    StageRef sum = shape_.view() ? viewed_sum(anchor) : plain_sum(anchor);
+    if (g_.output_stage != g_.anchor) anchor.compute_inline();
+    return sum;
+  }
+
+  StageRef plain_sum(StageRef anchor) {
+    const ContractionShape& axes = shape_.axes();
+    for (const auto* operand : {&*axes.row, &*axes.vector})
+      tiles_.push_back(t_.stage(operand->producer).cache_read({anchor}));
+    return anchor.pad({{anchor.axis(axes.m), row_multiple_, knobs_.group_tiles, knobs_.groups},
+                       {anchor.axis(axes.v), knobs_.group_cols},
+                       {anchor.reduce_axis(0), group_box_row(shape_.pack())}});
+  }
+
+  StageRef viewed_sum(StageRef anchor) {
+    StageRef::ProductView v = product_step(anchor, *shape_.view());
+    v.row_multiple = {row_multiple_, knobs_.group_tiles, knobs_.groups};
+    v.col_multiple = {knobs_.group_cols, 1, 1};
+    v.depth_multiple = {group_box_row(shape_.pack()), 1, 1};
+    const StageRef::Product made = anchor.as_product(v);
+    tiles_ = {made.rows, made.cols};
+    return made.sum;
+  }
+
+  // The axes of a stage that has those of the sum.
+  struct Axes {
+    std::vector<Loop> outer;
+    Loop rows, cols;
+  };
+  Axes axes_of_sum(StageRef s) const {
+    return {outer_axes(s), s.axis(shape_.row_axis()), s.axis(shape_.col_axis())};
+  }
+  // The axes of the output stage, which are those of the declaration.
+  Axes axes_of_output(StageRef s) const {
+    if (!shape_.view()) return axes_of_sum(s);
+    const ProductLoops p = taken_together(s, *shape_.view());
+    return {p.batch, p.rows, p.cols};
+  }
+
+  std::vector<Loop> outer_axes(StageRef s) const {
+    std::vector<Loop> out;
+    if (shape_.view()) return out;  // takes_windows: no batch
+    const ContractionShape& axes = shape_.axes();
+    for (const auto* list : {&axes.batch, &axes.m_others, &axes.v_others}) {
+      for (int i : *list) out.push_back(s.axis(i));
+    }
+    return out;
+  }
+
+  struct Rows {
+    Loop group_rows, tile, warp, in;  // group_rows: 64*group_tiles rows each
+  };
+  Rows cut_rows(StageRef s, Loop all) const {
+    const TailStrategy whole = TailStrategy::PredicateStores;
+    auto [warps, in] = s.split(all, kLaneRows, whole);
+    auto [tiles, warp] = s.split(warps, kGroupWarps, whole);
+    if (by_tile_) {
+      auto [tile, group] = s.split(tiles, knobs_.groups, whole);
+      return {group, tile, warp, in};
+    }
+    auto [group_rows, tile] = s.split(tiles, knobs_.group_tiles, whole);
+    return {group_rows, tile, warp, in};
+  }
+
+  // The loops over blocks, and those over the warp groups and columns of a block.
+  struct Blocks {
+    std::vector<Loop> loops;
+    std::optional<Loop> neighbour;
+    Loop group, col;
+  };
+  Blocks cut_blocks(StageRef s, const Axes& axes, Loop row_block, Loop group) const {
+    const TailStrategy whole = TailStrategy::PredicateStores;
+    Blocks b;
+    auto [raster, row_of_raster] = s.split(row_block, knobs_.raster, whole);
+    auto [col_block, col] = s.split(axes.cols, knobs_.group_cols, whole);
+    b.loops = axes.outer;
+    b.loops.insert(b.loops.end(), {raster, col_block});
+    b.group = group;
+    b.col = col;
+    if (pairs_) {
+      auto [row_pair, row_of_pair] = s.split(row_of_raster, 2, whole);
+      b.loops.push_back(row_pair);
+      b.neighbour = row_of_pair;
+    } else {
+      b.loops.push_back(row_of_raster);
+    }
+    return b;
+  }
+  void bind_turns(StageRef s, Loop block) const {
+    const auto bind = [&](int64_t turns, int64_t waves, LoopKind kind) {
+      t_.when(knobs_.turns, turns,
+              [&] { t_.when(knobs_.waves, waves, [&] { s.bind(block, kind); }); });
+    };
+    bind(0, 0, LoopKind::PersistentX);
+    bind(0, 1, LoopKind::StreamX);
+    bind(1, 0, LoopKind::AlternateX);
+    bind(1, 1, LoopKind::AlternateStreamX);
+  }
+  // Returns the loop of a block.
+  Loop bind_blocks(StageRef s, const Blocks& b, const std::vector<Loop>& inner) const {
+    std::vector<Loop> order = b.loops;
+    if (b.neighbour) order.push_back(*b.neighbour);
+    order.insert(order.end(), inner.begin(), inner.end());
+    s.reorder(order);
+    const Loop block = s.fuse(b.loops);
+    if (b.neighbour) s.bind(*b.neighbour, LoopKind::PairX);
+    bind_turns(s, block);
+    s.bind(b.group, LoopKind::ThreadZ);
+    return b.neighbour ? *b.neighbour : block;
+  }
+
+  // The elements of a lane: two columns, row = 8*i + lane / 4, column = 2*(lane % 4) + j.
+  struct Lanes {
+    Loop col_tile, lane_col, pair, half, lane_row;
+  };
+  Lanes cut_lanes(StageRef s, const Rows& rows, Loop col) const {
+    auto [col_tile, col_in] = s.split(col, 8, TailStrategy::PredicateStores);
+    auto [lane_col, pair] = s.split(col_in, 2);
+    auto [half, lane_row] = s.split(rows.in, 8);
+    return {col_tile, lane_col, pair, half, lane_row};
+  }
+  void bind_lanes(StageRef s, const Rows& rows, const Lanes& l) const {
+    s.bind(s.fuse(l.lane_row, l.lane_col), LoopKind::ThreadX);
+    s.bind(rows.warp, LoopKind::ThreadY);
+    for (Loop u : {rows.tile, l.col_tile, l.half}) s.unroll(u);
+    s.vectorize(l.pair);
+  }
+
+  // Returns the block loop.
+  Loop block_loops(StageRef s) const {
+    const Axes axes = axes_of_output(s);
+    const Rows rows = cut_rows(s, axes.rows);
+    auto [row_block, group] =
+        s.split(rows.group_rows, knobs_.groups, TailStrategy::PredicateStores);
+    const Blocks blocks = cut_blocks(s, axes, row_block, group);
+    const Lanes l = cut_lanes(s, rows, blocks.col);
+    const Loop place = bind_blocks(
+        s, blocks,
+        {blocks.group, rows.warp, l.lane_row, l.lane_col, rows.tile, l.col_tile, l.half, l.pair});
+    bind_lanes(s, rows, l);
+    return place;
+  }
+
+  // Boxes of 64 rows, which their warp group stores. A unit is one for each warp group, or, where
+  // tiles do not leave one after the other, one of a warp group.
+  struct Boxes {
+    Loop block, unit;
+  };
+  Boxes box_loops(StageRef s) const {
+    const TailStrategy whole = TailStrategy::PredicateStores;
+    const Axes axes = axes_of_output(s);
+    auto [units, row] = s.split(axes.rows, kGroupRows, whole);
+    const Param inner = by_tile_ ? knobs_.groups : knobs_.group_tiles,
+                outer = by_tile_ ? knobs_.group_tiles : knobs_.groups;
+    auto [outers, of_inner] = s.split(units, inner, whole);
+    auto [row_block, of_outer] = s.split(outers, outer, whole);
+    const Loop group = by_tile_ ? of_inner : of_outer, unit = by_tile_ ? of_outer : of_inner;
+    const Blocks blocks = cut_blocks(s, axes, row_block, group);
+    auto [box, col] = s.split(blocks.col, knobs_.box_row, whole);
+    const Loop place = bind_blocks(s, blocks, {of_outer, of_inner, box, row, col});
+    for (Loop u : {unit, box}) s.unroll(u);
+    s.tensorize(row);
+    return {place, unit};
+  }
+
+  void fill_boxes(StageRef s, StageRef output, Loop place) const {
+    s.compute_at(output, place);
+    s.set_scope(Scope::Shared);
+    const Axes axes = axes_of_output(s);
+    const int m = shape_.row_axis(), n = shape_.col_axis();
+    std::vector<StageRef::StorageDim> dims;
+    for (int d = 0; d < s.num_axes(); ++d) {
+      if (d != m && d != n) dims.push_back({d, 1, 0});
+    }
+    dims.insert(dims.end(), {{n, knobs_.box_row, 0}, {m, 1, 0}, {n, 1, knobs_.box_row}});
+    s.layout(dims);
+    const Rows rows = cut_rows(s, axes.rows);
+    const Lanes l = cut_lanes(s, rows, axes.cols);
+    std::vector<Loop> order = axes.outer;
+    order.insert(order.end(), {rows.group_rows, rows.warp, l.lane_row, l.lane_col, rows.tile,
+                               l.col_tile, l.half, l.pair});
+    s.reorder(order);
+    s.bind(rows.group_rows, LoopKind::ThreadZ);
+    bind_lanes(s, rows, l);
+  }
+
+  void accumulate(StageRef acc, StageRef host, Loop place) {
+    const Axes axes = axes_of_sum(acc);
+    const Rows rows = cut_rows(acc, axes.rows);
+    auto [col_block, col] = acc.split(axes.cols, knobs_.group_cols, TailStrategy::PredicateStores);
+    auto [k_tile, k_in] = acc.split(acc.reduce_axis(0), group_box_row(shape_.pack()));
+    auto [step, k] = acc.split(k_in, shape_.mma_k());
+    std::vector<Loop> order = axes.outer;
+    order.insert(order.end(),
+                 {col_block, k_tile, rows.group_rows, rows.warp, step, rows.tile, rows.in, col, k});
+    acc.reorder(order);
+    acc.bind(rows.group_rows, LoopKind::ThreadZ);
+    acc.bind(rows.warp, LoopKind::ThreadY);
+    for (Loop u : {step, rows.tile}) acc.unroll(u);
+    acc.tensorize(rows.in);
+    acc.layout(register_layout(acc));
+    acc.compute_at(host, place);
+    for (size_t o = 0; o < 2; ++o) load_boxes(tiles_[o], shape_.layout(o), acc, k_tile);
+  }
+
+  // The layout [.. m/16][n/8] [m%8][n/2%4] [m/8%2][n%2]: see lower/gpu/tiles/tile_nest.h.
+  std::vector<StageRef::StorageDim> register_layout(StageRef acc) const {
+    const int m = shape_.row_axis(), n = shape_.col_axis();
+    std::vector<StageRef::StorageDim> dims;
+    for (int d = 0; d < acc.num_axes(); ++d) {
+      if (d != m && d != n) dims.push_back({d, 1, 0});
+    }
+    dims.insert(dims.end(), {{m, 16, 0}, {n, 8, 0}, {m, 1, 8}, {n, 2, 4}, {m, 8, 2}, {n, 1, 2}});
+    return dims;
+  }
+
+  // Loads the tile by one box of all lines where they run along the depth, otherwise by boxes of 64
+  // lines.
+  void load_boxes(StageRef tile, const TensorCoreShape::Layout& layout, StageRef acc, Loop k_tile) {
+    tile.compute_at(acc, k_tile);
+    tile.set_scope(Scope::Shared);
+    tile.multi_buffer(knobs_.group_stages);
+    const Loop line = tile.axis(layout.line_dim), depth = tile.axis(layout.depth_dim);
+    std::vector<Loop> order;
+    std::vector<StageRef::StorageDim> dims;
+    for (int d = 0; d < tile.num_axes(); ++d) {
+      if (d == layout.line_dim || d == layout.depth_dim) continue;
+      order.push_back(tile.axis(d));
+      dims.push_back({d, 1, 0});
+    }
+    if (layout.line_dim < layout.depth_dim) {
+      order.insert(order.end(), {line, depth});
+      tile.reorder(order);
+      tile.tensorize(line);
+      return;
+    }
+    dims.insert(dims.end(), {{layout.line_dim, kBoxLines, 0},
+                             {layout.depth_dim, 1, 0},
+                             {layout.line_dim, 1, kBoxLines}});
+    tile.layout(dims);
+    auto [box, in] = tile.split(line, kBoxLines, TailStrategy::PredicateStores);
+    order.insert(order.end(), {box, depth, in});
+    tile.reorder(order);
+    tile.unroll(box);
+    tile.tensorize(depth);
+  }
+
+  TemplateBuilder& t_;
+  const StageGroup& g_;
+  const TensorCoreShape& shape_;
+  const WarpGroupKnobs& knobs_;
+  const bool pairs_, by_tile_;
+  const int64_t row_multiple_;   // rows that blocks, or pairs of them, divide
+  std::vector<StageRef> tiles_;  // the tile of the rows, that of the columns
+};
+
+}  // namespace
+
+bool may_be_at_root(const StageGroup& g, int s) {
+  return std::find(g.tunable.begin(), g.tunable.end(), s) != g.tunable.end();
+}
+
+bool takes_warp_groups(const ComputeDag& dag, const StageGroup& g, const TensorCoreShape& shape,
+                       const Gpu& gpu) {
+  constexpr size_t kMostDims = 5;
+  constexpr int kFewestThreads = 256;  // threads: a warp group that loads, one that multiplies
+  if (!gpu.has_wgmma() || gpu.threads_per_block < kFewestThreads) return false;
+  if (shape.view()) return takes_windows(dag, g, shape);
+  // Each of the four warps of a group has 16 rows: of no more rows in all, three warps would have
+  // none. The index of a single step is a constant, by which lowering does not recognise a box.
+  constexpr int64_t kWarpRows = 16, kLeastDepth = 8;
+  if (shape.axes().rows <= kWarpRows || shape.axes().depth < kLeastDepth) return false;
+  for (size_t o = 0; o < 2; ++o) {
+    const Access& a = o == 0 ? *shape.axes().row : *shape.axes().vector;
+    const bool sixteen_bytes = shape.layout(o).vector >= 4 * shape.pack();
+    if (!sixteen_bytes || a.tensor.extents().size() > kMostDims) return false;
+    if (shape.pack() != 2 && !shape.lies_along_depth(o)) return false;
+    if (!can_be_in_memory(dag, g, a.producer) && !may_be_at_root(g, a.producer)) return false;
+  }
+  return true;
+}
+
+void warp_group_product(TemplateBuilder& t, const StageGroup& g, const TensorCoreShape& shape,
+                        const WarpGroupKnobs& knobs) {
+  for (const bool pairs : {false, true}) {
+    t.when(knobs.pairs, pairs ? 1 : 0, [&] {
+      if (knobs.box_row == 0) return Recipe(t, g, shape, knobs, pairs).run();
+      t.when(knobs.store, 0, [&] { Recipe(t, g, shape, knobs, pairs).run(); });
+      t.when(knobs.store, 1, [&] { Recipe(t, g, shape, knobs, pairs).run_with_boxes(); });
+      t.when(knobs.store, 2, [&] { Recipe(t, g, shape, knobs, pairs, true).run_with_boxes(); });
+    });
+  }
+}
+
+}  // namespace heddle::meta

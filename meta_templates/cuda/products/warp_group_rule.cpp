@@ -1,0 +1,216 @@
+// Chooses the tile of a warp-specialized block, and whether warp groups are faster than mma.sync.
+#include <algorithm>
+#include <cmath>
+
+#include "cuda/products/warp_group_fit.h"
+
+namespace heddle::meta {
+namespace {
+
+// ---- the model of an SM, from Hopper's data sheet ----
+
+// Rates of an SM per cycle: multiply-adds of 16-bit floats, bytes of shared memory.
+constexpr double kMultiplies = 2048, kSharedBytes = 128;
+constexpr double kStep = 64;  // 16-bit elements of a step
+// Products take this much longer than where warp groups take turns: then the next tile's begin
+// while the last ones of this tile end. Pairs of blocks lose less. Fitted to 17 sizes on an H200,
+// as are rows and what sharing has to gain: of nine ways, the one that is chosen takes 0.2 % longer
+// than the fastest on average.
+constexpr double kTogether = 1.15, kPairTogether = 1.06;
+// Cycles of a row of a box (128 bytes) from the second cache, and of one that begins within a
+// sector.
+constexpr double kRowCycles = 2.4, kSplitRowCycles = 3.6;
+// What pairs of blocks take to begin together, by 1024^3 and 2048^3 on an H200.
+constexpr double kPairCycles = 1500;
+// Cycles of the first loads. Nothing overlaps with them.
+constexpr double kFillCycles = 1500;
+// Elements of a tile that leave the registers per cycle: directly to memory, each lane four bytes
+// (an H200 took about 7,500 cycles for 128 x 256 of them), and to shared memory.
+constexpr double kStoresPerCycle = 5, kBoxedPerCycle = 24;
+// Cycles until TMA has read the boxes of a tile, for which the next one waits.
+constexpr double kBoxWaitCycles = 700;
+// Bytes of f32 sums that a block stores and loads per cycle where blocks share a tile, and the
+// cycles from one to the other.
+constexpr double kPartBytes = 32, kPartCycles = 3000;
+// Sharing has to gain more than this by the model.
+constexpr double kSharingGains = 1.02;
+// Tiles of a result from which on warp groups are considered. Fewer were not measured.
+constexpr int64_t kLeastTiles = 32;
+// Warp groups are chosen only if their cost is below this share of that of mma.sync.
+constexpr double kWorthwhile = 0.95;
+constexpr int64_t kMostStages = 6, kLeastStages = 3;
+// Steps of the depth from which on warp groups take turns. With fewer, memory decides.
+constexpr int64_t kLeastTurnSteps = 8;
+// Bytes of a row of the results from which on TMA stores them: a 1x1 convolution of 401408 pixels
+// and 16 filters took an H200 24.5 us with rows of 32 bytes, and 12.6 us where lanes stored them.
+constexpr int64_t kLeastStoredRow = 64;
+// The longest depth at which results of shorter rows go to mma.sync.
+constexpr int64_t kShortDepth = 128;
+// The most accumulators of a thread that the rule chooses. With partial sums, fewer leave TMA rows
+// of whole results to store. (e4m3 on an H200, 192 and 128 columns: 8192^3 1056 and 1004 us, 4096^3
+// 114 and 113.) What erf needs beside 192 of them is spilled. (4096 x 3072 x 768 with bias and
+// gelu, f16: 64 us with 192, 47 with 128.)
+int64_t most_chosen(const TensorCoreProblem& p) {
+  return p.partial_sums || p.slow_results ? 128 : 192;
+}
+
+int64_t choose_raster(int64_t blocks) {
+  for (int64_t r : {16, 8, 4, 2}) {
+    if (blocks % r == 0) return r;
+  }
+  return 1;
+}
+
+// Whether a tile has the value that is given for `knob`.
+bool agrees(const Choice& given, const char* knob, int64_t value) {
+  return !given.has(knob) || given.value(knob) == value;
+}
+
+// Whether a block can hold the tile, and `given` allows it. Sets the number of its stages.
+bool fits(const TensorCoreProblem& p, const Choice& given, WarpGroupTile& t) {
+  if (!agrees(given, "groups", t.groups) || !agrees(given, "group_tiles", t.tiles) ||
+      !agrees(given, "group_cols", t.cols) || !agrees(given, "group_store", t.store) ||
+      !agrees(given, "waves", t.stream) || !agrees(given, "pairs", t.pair - 1) ||
+      !agrees(given, "group_turns", t.turns))
+    return false;
+  if (t.pair == 2 && p.rows <= t.rows()) return false;
+  if (!boxes_of_use(t, p.rows, p.cols) || threads_of(t) > p.gpu.threads_per_block) return false;
+  if (t.store && (!may_box(p, t.cols) || p.cols * p.boxed_bytes < kLeastStoredRow)) return false;
+  if (t.store == 2 && t.tiles == 1) return false;
+  if (!may_share(p, t) || !may_take_turns(p, t)) return false;
+  if (accumulators(p, t.tiles, t.cols) > most_chosen(p) || most_stages(p, t) < kLeastStages)
+    return false;
+  t.stages = std::min(kMostStages, most_stages(p, t));
+  return true;
+}
+
+// Whether the way of a tile was faster on an H200: pairs of blocks gained where rows begin within a
+// sector, and nowhere else. Two tiles of results leave a group that takes turns too few registers
+// and stages, and there have to be turns.
+bool has_gained(const TensorCoreProblem& p, const WarpGroupTile& t, const Choice& given) {
+  const bool splits = p.operands[0].splits_sectors || p.operands[1].splits_sectors;
+  if (t.turns == 1 && t.store == 1 && t.tiles > 1 && !given.has("group_store")) return false;
+  const bool turns =
+      tiles_of(p, t) > p.gpu.sms && ceil_div(p.depth, group_box_row(p.pack)) >= kLeastTurnSteps;
+  // With tf32, turns took longer. (4096^3 377 us, together 341.)
+  const bool of_tf32 = p.pack == 1;
+  if (t.turns == 1 && (!turns || of_tf32) && !given.has("group_turns")) return false;
+  return t.pair == 1 || splits || given.has("pairs");
+}
+
+// The tile of least cost among those that `given` allows. Where it allows none that a block can
+// hold, its rows are zero.
+WarpGroupTile choose_tile(const TensorCoreProblem& p, const Choice& given) {
+  WarpGroupTile best{0, 0};
+  double least = -1;
+  for (int64_t groups : {2, 1}) {
+    for (int64_t tiles : {1, 2}) {
+      for (int64_t cols : column_counts(p)) {
+        for (int64_t way = 0; way < 24; ++way) {
+          WarpGroupTile t{tiles, groups, cols};
+          t.store = way % 3;
+          t.stream = way / 3 % 2;
+          t.turns = way / 6 % 2;
+          t.pair = way / 12 + 1;
+          if (!has_gained(p, t, given) || !fits(p, given, t)) continue;
+          const double cycles = warp_group_cycles(p, t) * (t.stream ? kSharingGains : 1);
+          if (least >= 0 && cycles >= least) continue;
+          least = cycles;
+          best = t;
+        }
+      }
+    }
+  }
+  if (best.rows() > 0) best.raster = choose_raster(rows_of_tiles(p.rows, best));
+  return best;
+}
+
+}  // namespace
+
+double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  const double r = static_cast<double>(t.rows()), c = static_cast<double>(t.cols);
+  // Bytes of shared memory per cycle of the matrix units: each wgmma reads 64 rows and all columns,
+  // and TMA writes both.
+  const double shared = 64 * (64 + c) / c + 2 * kMultiplies * (r + c) / (r * c);
+  const double share = std::min(1.0, kSharedBytes / shared);
+  const auto row = [&](size_t operand) {
+    return p.operands[operand].splits_sectors ? kSplitRowCycles : kRowCycles;
+  };
+  const double together = t.turns       ? 1
+                          : t.pair == 1 ? kTogether
+                                        : kPairTogether,
+               products = r * c * kStep / kMultiplies / share * together,
+               loads = r * row(0) + (t.pair == 2 ? c / 2 : c) * row(1),
+               begin = kFillCycles + (t.pair == 2 ? kPairCycles : 0);
+  // A step is 128 bytes of the depth, which take the same time in every type.
+  const double steps = static_cast<double>(ceil_div(p.depth, group_box_row(p.pack)));
+  const double step = std::max(products, loads),
+               stored = r * std::min(c, static_cast<double>(p.cols)),
+               stores = (t.store ? r * c / kBoxedPerCycle : stored / kStoresPerCycle) +
+                        (t.store == 2 ? kBoxWaitCycles : 0);
+  const int64_t tiles = tiles_of(p, t);
+  // Where warp groups take turns, one stores while the other one multiplies.
+  const double all = steps * step,
+               tile = t.turns ? std::max(all, (all + stores) / 2) : all + stores;
+  if (!t.stream) {
+    const auto rounds = static_cast<double>(ceil_div(tiles, p.gpu.sms));
+    return begin + rounds * tile + (t.turns ? stores : 0);
+  }
+  const LastRound last = shared_round(p, t);
+  const double parts = static_cast<double>(1 + last.most_parts()),
+               sums = r * c * 4 * parts / kPartBytes + kPartCycles;
+  return begin + static_cast<double>(tiles / p.gpu.sms) * tile +
+         static_cast<double>(last.run) * step + sums + stores;
+}
+
+NamedFeatures WarpGroupProblem::features() const {
+  NamedFeatures all = product.features();
+  WarpGroupTile t = choose_tile(product, Choice());
+  all.push_back({"cols_lie_across", product.cols_lie_across ? 1. : 0.});
+  all.push_back({"mma_cycles", mma_cycles});
+  all.push_back({"group_cycles", t.rows() > 0 ? warp_group_cycles(product, t) : 0.});
+  return all;
+}
+
+Choice warp_group_rule(const WarpGroupProblem& problem, const Choice& given) {
+  const TensorCoreProblem& p = problem.product;
+  WarpGroupTile t = choose_tile(p, given);
+  if (t.rows() == 0) t = choose_tile(p, Choice());
+  if (t.rows() == 0) t = WarpGroupTile{};
+  const int64_t busy =
+      t.stream ? std::max(tiles_of(p, t), shared_round(p, t).units()) : tiles_of(p, t);
+  // The model of mma.sync is without its stores, which count where the depth is short.
+  const double stores = static_cast<double>(p.rows * p.cols * p.batch) / kStoresPerCycle /
+                        static_cast<double>(p.gpu.sms);
+  // Most of a tile is padding where results are narrow, and a short depth does not make up for it.
+  // (401408 rows of 16 results on an H200, depth of 32: 12.8 us by mma.sync, 21.5 by wgmma; 100352
+  // of 24, depth of 144: 15.4 and 14.8.)
+  const bool narrow =
+      p.boxed_bytes > 0 && p.cols * p.boxed_bytes < kLeastStoredRow && p.depth <= kShortDepth;
+  const bool faster = !narrow && busy >= kLeastTiles &&
+                      warp_group_cycles(p, t) < (problem.mma_cycles + stores) * kWorthwhile;
+  Choice choice;
+  choice.set("unit", faster ? 1 : 0,
+             faster ? "TMA and wgmma" : "too small or too narrow for warp groups");
+  choice.set("group_tiles", t.tiles, "64-row tiles of a warp group");
+  choice.set("groups", t.groups, "warp groups that multiply");
+  choice.set("group_cols", t.cols, "columns of a block's tile");
+  choice.set("group_stages", t.stages, "tiles in rotation");
+  if (p.boxed_bytes > 0)
+    choice.set("group_store", t.store,
+               t.store == 2   ? "TMA stores the results, one 64-row tile after the other"
+               : t.store == 1 ? "TMA stores the results while the next tile is computed"
+                              : "each lane stores its results");
+  choice.set("waves", t.stream,
+             t.stream ? "blocks share the tiles of the last wave" : "a block computes whole tiles");
+  choice.set("group_turns", t.turns,
+             t.turns ? "one warp group multiplies while the other one stores"
+                     : "all warp groups multiply a tile together");
+  choice.set(
+      "pairs", t.pair - 1,
+      t.pair == 2 ? "two blocks load their columns together" : "each block loads all of its tiles");
+  choice.set("raster", t.raster, "rows of tiles that are taken together, for the second cache");
+  return choice;
+}
+
+}  // namespace heddle::meta

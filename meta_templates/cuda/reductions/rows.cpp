@@ -1,0 +1,101 @@
+#include "cuda/reductions/rows.h"
+
+namespace heddle::meta {
+
+namespace {
+
+LoopKind cluster_kind(int64_t blocks) {
+  return blocks == 8 ? LoopKind::Cluster8 : blocks == 4 ? LoopKind::Cluster4 : LoopKind::Cluster2;
+}
+
+}  // namespace
+
+Param cluster_knob(TemplateBuilder& t, const RowSharing& sharing, Param threads,
+                   const std::string& prefix, const Choice& choice) {
+  if (sharing.clusters.size() == 1) return 1;
+  Param cluster = t.knob(prefix + "cluster", sharing.clusters, choice);
+  t.require("each block of a cluster has whole warps, and no more threads than it may",
+            [=, most = sharing.most](const TemplateBuilder::Value& v) {
+              return v(threads) % (v(cluster) * kWarp) == 0 && v(threads) / v(cluster) <= most;
+            });
+  return cluster;
+}
+
+void require_rows_of_block(TemplateBuilder& t, const RowSharing& sharing, Param rows_per_block,
+                           Param threads, Param cluster) {
+  t.require(
+      "several rows a block are at most a warp each, whole warps together, all within a "
+      "block's threads",
+      [=, most = sharing.most](const TemplateBuilder::Value& v) {
+        const int64_t all = v(rows_per_block) * v(threads);
+        return (v(rows_per_block) == 1 || (v(threads) <= kWarp && v(cluster) == 1)) &&
+               all % kWarp == 0 && all <= most * v(cluster);
+      });
+}
+
+void bind_rows(TemplateBuilder& t, StageRef s, Loop rows, const RowSharing& sharing,
+               Param cluster) {
+  if (cluster.is_const()) {
+    s.bind(rows, LoopKind::BlockX);
+    return;
+  }
+  for (int64_t n : sharing.clusters) {
+    t.when(cluster, n, [&] { s.bind(rows, n == 1 ? LoopKind::BlockX : cluster_kind(n)); });
+  }
+}
+
+void for_each_option(TemplateBuilder& t, Param threads, const std::vector<int64_t>& options,
+                     const std::function<void(int64_t)>& fn) {
+  for (int64_t n : options) t.when(threads, n, [&] { fn(n); });
+}
+
+SharedLoops share(StageRef s, Loop row, int64_t threads, int64_t vector) {
+  auto [vectors, lane] = s.split(row, vector);
+  auto [round, thread] = s.split(vectors, threads);
+  s.reorder({thread, round, lane});
+  s.bind(thread, LoopKind::ThreadX);
+  s.vectorize(lane);
+  return {thread, round, lane};
+}
+
+void reduce_row(TemplateBuilder& t, StageRef s, int k, int64_t threads, int64_t vector,
+                Param unroll, StageRef at, Loop loop) {
+  (void)t;
+  StageRef rf = s.rfactor(s.reduce_axis(k), threads * vector, true);
+  std::vector<Loop> spatial = rf.all_axes(), reduce = rf.all_reduce_axes();
+  auto [thread, lane] = rf.split(spatial[0], vector);
+  std::vector<Loop> order(spatial.begin() + 1, spatial.end());
+  order.push_back(thread);
+  for (size_t i = 0; i < reduce.size(); ++i) {
+    if (static_cast<int>(i) != k) order.push_back(reduce[i]);
+  }
+  order.push_back(reduce[static_cast<size_t>(k)]);
+  order.push_back(lane);
+  rf.reorder(order);
+  if (unroll.is_const() && unroll.value == 0) {
+    for (Loop r : reduce) rf.unroll(r);
+  } else {
+    // Short rows have few rounds, so the rounds of several rows overlap.
+    Loop rounds = reduce[static_cast<size_t>(k)];
+    const Loop before = order[order.size() - 3];
+    if (reduce.size() > 1) rounds = rf.fuse(before, rounds);
+    rf.unroll(rf.split(rounds, unroll)[1]);
+  }
+  rf.bind(thread, LoopKind::ThreadX);
+  rf.vectorize(lane);
+  if (vector > 1) {
+    StageRef lanes = s.rfactor(s.reduce_axis(0), vector, false);
+    std::vector<Loop> own = lanes.all_axes();
+    std::vector<Loop> in_order(own.begin() + 1, own.end());
+    in_order.push_back(own[0]);
+    in_order.push_back(lanes.reduce_axis(0));
+    lanes.reorder(in_order);
+    lanes.bind(own[0], LoopKind::ThreadX);
+    lanes.unroll(lanes.reduce_axis(0));
+    lanes.compute_at(at, loop);
+  }
+  rf.compute_at(at, loop);
+  s.bind(s.reduce_axis(0), LoopKind::ThreadX);
+}
+
+}  // namespace heddle::meta

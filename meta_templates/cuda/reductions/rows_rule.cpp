@@ -1,0 +1,219 @@
+#include "cuda/reductions/rows_rule.h"
+
+namespace heddle::meta {
+namespace {
+
+// Elements of a row below which several blocks do not pay.
+constexpr int64_t kLeastClusterRow = 1024;
+// The most blocks of a cluster.
+constexpr int64_t kMostClusterBlocks = 8;
+// Vectors of a row per thread, all in flight at once. There are fewer where the rows do not fill
+// the multiprocessors, and for heavy elements. (argmax on an H200, us: 4096 rows of 4096 take 19.6
+// with four vectors per thread and 18.0 with two; 16384 rows of 1024 take 19.0 with a warp each and
+// 17.1 with two vectors per thread.)
+constexpr int64_t kVectors = 4, kVectorsOfFewRows = 1, kVectorsOfHeavy = 2;
+constexpr int64_t kMostHeavyThreads = 512;
+// The least elements of a thread for each part of a heavy sum that it then combines with others.
+constexpr int64_t kElementsOfHeavy = 8;
+// Vectors per lane of a warp that takes a short row alone and needs no barrier, and the rows per
+// multiprocessor for which that pays.
+constexpr int64_t kVectorsOfWarp = 8, kRowsForWarps = 8;
+// Vectors in flight when a row is read again and again; when a row has the largest number of
+// threads.
+constexpr int64_t kUnroll = 4, kMostUnroll = 8;
+// Registers for addresses, accumulators and the like, besides the elements of a row.
+constexpr int64_t kOtherRegisters = 24;
+// For a row that several blocks share: the least threads of a block, and the most elements of a
+// thread.
+constexpr int64_t kLeastClusterThreads = 256, kMostClusterElements = 32;
+
+// The shortest vectors by which lanes share a row that has fewer elements than a warp has lanes.
+constexpr int64_t kLeastVectorOfShortRow = 4;
+
+// Whether the rows are too few to fill the multiprocessors.
+bool few_rows(const RowProblem& p) { return p.rows < 2 * p.gpu.sms; }
+
+// The fewest threads that keep a row in registers with few elements each, over as many blocks as
+// possible. Small blocks let others on a multiprocessor load while one computes.
+struct Spread {
+  int64_t threads, blocks;
+};
+Spread spread(const RowGroupProblem& p, const RowSharing& sharing, int64_t threads) {
+  Spread out{threads, 1};
+  for (int64_t n : sharing.options) {
+    if (sharing.rounds(n) * p.elements_of_vector > kMostClusterElements) continue;
+    for (int64_t c : sharing.clusters) {
+      const bool legal = c > 1 && n % (c * kWarp) == 0 && n / c <= sharing.most;
+      if (legal && n / c >= kLeastClusterThreads) out = {n, c};
+    }
+    if (out.blocks > 1) break;
+  }
+  return out;
+}
+
+// The lanes of a row of fewer vectors than a warp has lanes: one vector each, or half as many lanes
+// where that leaves none idle.
+int64_t lanes_of_short_row(const RowSharing& r) {
+  int64_t lanes = r.options.back();
+  const auto whole = [&](int64_t n) { return r.extent % (n * r.vector) == 0; };
+  return !whole(lanes) && lanes / 2 >= r.options.front() && whole(lanes / 2) ? lanes / 2 : lanes;
+}
+
+}  // namespace
+
+NamedFeatures RowProblem::features() const {
+  const auto number = [](auto x) { return static_cast<double>(x); };
+  return {{"extent", number(extent)},
+          {"lanes", number(lanes)},
+          {"rows", number(rows)},
+          {"by_clusters", number(by_clusters)},
+          {"heavy", number(heavy)},
+          {"sms", number(gpu.sms)},
+          {"has_clusters", number(gpu.has_clusters())},
+          {"block_threads", number(most_block_threads(gpu))}};
+}
+
+RowSharing share_rows(const RowProblem& p) {
+  RowSharing r;
+  r.clusters = {1};
+  r.extent = p.extent;
+  r.most = most_block_threads(p.gpu);
+  r.vector = whole_vector(p.extent, p.lanes);
+  const int64_t vectors = p.extent / r.vector;
+  if (vectors < 2 * kWarp && (p.extent >= kWarp || r.vector >= kLeastVectorOfShortRow)) {
+    for (int64_t n = 2; n < kWarp && n <= vectors; n *= 2) r.options.push_back(n);
+  }
+  for (int64_t n = kWarp; n <= r.most && n * r.vector <= p.extent; n += kWarp) {
+    const bool power = (n & (n - 1)) == 0;
+    const bool whole = p.extent % (n * r.vector) == 0;
+    if (power || whole) r.options.push_back(n);
+  }
+  if (r.options.empty()) return r;
+  if (p.by_clusters && p.gpu.has_clusters() && p.extent >= kLeastClusterRow) {
+    r.clusters = {1, 2, 4, 8};
+    for (int64_t n = 2 * r.most; n <= kMostClusterBlocks * r.most; n *= 2) {
+      if (n * r.vector <= p.extent) r.options.push_back(n);
+    }
+  }
+  return r;
+}
+
+int64_t threads_of_row(const RowProblem& p) {
+  RowProblem of_block = p;
+  of_block.by_clusters = false;
+  const RowSharing r = share_rows(of_block);
+  if (r.options.empty()) return 0;
+  if (r.options.back() < kWarp) return lanes_of_short_row(r);
+  // A short row gets a warp and needs no barrier. In a longer row each thread gets a few vectors.
+  const int64_t vectors = ceil_div(p.extent, r.vector);
+  const int64_t of_heavy = std::max(kVectorsOfHeavy, kElementsOfHeavy / r.vector);
+  const int64_t want = p.heavy ? of_heavy : few_rows(p) ? kVectorsOfFewRows : kVectors;
+  const int64_t most = p.heavy ? kMostHeavyThreads : r.most;
+  const bool warp_each =
+      vectors <= (p.heavy ? want : kVectorsOfWarp) * kWarp && p.rows >= kRowsForWarps * p.gpu.sms;
+  int64_t chosen = kWarp;
+  for (int64_t n : r.options) {
+    if (n < kWarp) continue;
+    if (warp_each || n > most) break;
+    chosen = n;
+    if (r.rounds(n) <= want) break;
+  }
+  // A similar number of threads that divides the row avoids the test at its end.
+  if (!warp_each && p.extent % (chosen * r.vector) != 0) {
+    int64_t best = 0;
+    for (int64_t n : r.options) {
+      if (p.extent % (n * r.vector) == 0 && 2 * n >= chosen && n <= 2 * chosen) best = n;
+    }
+    if (best > 0) chosen = best;
+  }
+  return chosen;
+}
+
+std::vector<int64_t> rows_of_blocks(const RowSharing& sharing) {
+  const bool parts = sharing.options.front() < kWarp;
+  return powers_of_two(1, parts ? rows_of_block(sharing.options.front()) : 16);
+}
+
+namespace {
+
+// The number of rows in a block. Few short rows make smaller blocks of whole warps: where the last
+// warp is not whole, reductions go through shared memory.
+int64_t chosen_rows(const RowProblem& p, int64_t threads) {
+  int64_t rows = rows_of_block(threads);
+  while (threads < kWarp && rows > p.rows && rows / 2 * threads % kWarp == 0) rows /= 2;
+  return rows;
+}
+
+}  // namespace
+
+Choice reduce_rows_rule(const RowProblem& p, int64_t wanted) {
+  const RowSharing sharing = share_rows(p);
+  const auto& offered = sharing.options;
+  const bool given = std::find(offered.begin(), offered.end(), wanted) != offered.end();
+  const int64_t threads = given ? wanted : threads_of_row(p);
+  Choice c;
+  c.set("threads", threads,
+        given              ? "as many as there are parts to combine"
+        : threads < kWarp  ? "a short row: a part of a warp, a vector each"
+        : threads == kWarp ? "a short row: a warp has it in few vectors"
+        : p.heavy          ? "two vectors a thread, 512 threads at most"
+                           : "four vectors a thread, all under way");
+  c.set("rows_per_block", given ? 1 : chosen_rows(p, threads),
+        "warps that need no barrier share a block");
+  c.set("cluster", 1, "rows enough for a block each");
+  c.set("unroll", given ? kMostUnroll : std::min(kMostUnroll, sharing.rounds(threads)),
+        "vectors a thread has under way");
+  return c;
+}
+
+RowSharing RowGroupProblem::sharing() const {
+  RowSharing s = share_rows(row);
+  s.extent = last_extent;
+  return s;
+}
+
+bool RowGroupProblem::fits(const RowSharing& sharing, int64_t threads, int64_t cluster,
+                           int64_t rows) const {
+  const int64_t of_block = row.gpu.registers_per_sm / (threads / cluster * rows);
+  const int64_t room = std::min<int64_t>(row.gpu.registers_per_thread, of_block) - kOtherRegisters;
+  return sharing.rounds(threads) * elements_of_vector <= room;
+}
+
+NamedFeatures RowGroupProblem::features() const {
+  NamedFeatures f = row.features();
+  const auto number = [](auto x) { return static_cast<double>(x); };
+  f.push_back({"last_extent", number(last_extent)});
+  f.push_back({"elements_of_vector", number(elements_of_vector)});
+  f.push_back({"registers_per_thread", number(row.gpu.registers_per_thread)});
+  f.push_back({"registers_per_sm", number(row.gpu.registers_per_sm)});
+  return f;
+}
+
+Choice row_group_rule(const RowGroupProblem& p) {
+  const RowSharing sharing = p.sharing();
+  Spread s{threads_of_row(p.row), 1};
+  const int64_t rows = chosen_rows(p.row, s.threads);
+  if (!p.fits(sharing, s.threads, 1, rows)) s = spread(p, sharing, s.threads);
+  const bool stays = p.fits(sharing, s.threads, s.blocks, rows);
+  Choice c;
+  c.set("threads", s.threads,
+        s.threads < kWarp    ? "a short row: a part of a warp, a vector each"
+        : s.threads == kWarp ? "a short row: a warp has it in few vectors"
+        : s.blocks > 1       ? "a long row: a few vectors a thread, in registers"
+                             : "four vectors a thread, all under way");
+  c.set("rows_per_block", rows, "warps that need no barrier share a block");
+  c.set("cluster", s.blocks,
+        s.blocks > 1 ? "more than the registers of a block hold"
+                     : "a block has registers enough for a row");
+  c.set("resident", stays,
+        stays ? "the row fits the registers of its threads"
+              : "the row is too long for registers: passes over it");
+  // Data that a block has read must still be in the cache when it is read again. One long row per
+  // multiprocessor, with many vectors in flight, achieves that: its registers leave no room for a
+  // second block.
+  c.set("unroll", s.threads >= sharing.most ? kMostUnroll : kUnroll,
+        "vectors under way in a pass over the row");
+  return c;
+}
+
+}  // namespace heddle::meta

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Checks the relative links of all Markdown pages, with their anchors, and the files that they name in backticks.
+
+A name in backticks counts as a file where it has a folder and an ending of a source. Prints
+page:line: problem for each; exit status 1 if any.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+NAMED = re.compile(r"`((?:src|include|meta_templates|tools|bench|tests|scripts|docs|tutorials)/[\w./-]+\.\w+)`")
+HEADING = re.compile(r"^#+\s+(.*)$", re.M)
+
+
+def anchor_of(heading):
+    """The anchor that a heading gets: lower case, without punctuation, spaces as hyphens."""
+    text = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def problems_of(page, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        for target in LINK.findall(line):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            file = (page.parent / path) if path else page
+            if not file.exists():
+                yield f"{number}: no such file: {target}"
+            elif anchor and file.suffix == ".md":
+                anchors = {anchor_of(h) for h in HEADING.findall(file.read_text(encoding="utf-8"))}
+                if anchor not in anchors:
+                    yield f"{number}: no such heading: {target}"
+        for name in NAMED.findall(line):
+            if not (ROOT / name).exists():
+                yield f"{number}: no such file: {name}"
+
+
+def main():
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, check=True,
+                            capture_output=True, text=True).stdout.split("\n")
+    problems, count = [], 0
+    for name in filter(None, listed):
+        page = ROOT / name
+        if not page.exists():
+            continue
+        count += 1
+        problems += [f"{name}:{p}" for p in problems_of(page, page.read_text(encoding="utf-8"))]
+    print("\n".join(problems) if problems else f"the links of {count} pages hold")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+#include "dag/rewrites/rewrite_parts.h"
+
+#include <algorithm>
+
+namespace heddle::dag {
+
+std::size_t longest_reduction(const Operation& op) {
+  const auto& axes = op.reduce_axes();
+  return static_cast<std::size_t>(
+      std::max_element(axes.begin(), axes.end(),
+                       [](const Axis& a, const Axis& b) { return a.extent() < b.extent(); }) -
+      axes.begin());
+}
+
+Tensor part_of_reduction(const Operation& op, const Shape& before, int64_t length,
+                         FunctionRef<Expr(const std::vector<Axis>&)> begin, const std::string& name,
+                         const std::string& tag) {
+  const std::size_t cut = longest_reduction(op);
+  Shape shape = before;
+  for (const Axis& a : op.axes()) shape.push_back(a->extent);
+  const auto* reduce = op.bodies()[0].as<Reduce>();
+  return compute(
+      shape,
+      [&](const std::vector<Axis>& i) {
+        std::vector<VarBinding> to;
+        std::vector<Axis> over;
+        for (std::size_t a = 0; a < op.axes().size(); ++a)
+          to.push_back({op.axes()[a].var(), i[a + before.size()]});
+        for (std::size_t r = 0; r < op.reduce_axes().size(); ++r) {
+          const Axis& old = op.reduce_axes()[r];
+          over.push_back(
+              reduce_axis(r == cut ? Expr(length) : old->extent, old.name(), op.where()));
+          to.push_back({old.var(), r == cut ? begin(i) + over.back() : Expr(over.back())});
+        }
+        return make_reduce(reduce->combiner, {substitute(reduce->sources[0], to)}, over);
+      },
+      name, tag, op.where());
+}
+
+Tensor reduce_in_parts(const Operation& op, int64_t parts, const std::string& tag) {
+  const int64_t k = op.reduce_axes()[longest_reduction(op)].extent(), length = k / parts;
+  const int64_t rest = k - parts * length;
+  const Tensor partial = part_of_reduction(
+      op, {parts}, length, [&](const std::vector<Axis>& i) { return i[0] * length; },
+      op.name() + "_parts", tag);
+  const auto& combiner = op.bodies()[0].as<Reduce>()->combiner;
+  const Tensor all = compute(
+      op.output(0).shape(),
+      [&](const std::vector<Axis>& i) {
+        const Axis q = reduce_axis(parts, "part", op.where());
+        std::vector<Expr> at{q};
+        at.insert(at.end(), i.begin(), i.end());
+        return make_reduce(combiner, {partial.at(at)}, {q});
+      },
+      rest > 0 ? op.name() + "_all" : op.name(), rest > 0 ? tag : op.tag(), op.where());
+  if (rest == 0) return all;
+  const Tensor tail = part_of_reduction(
+      op, {}, rest, [&](const std::vector<Axis>&) { return Expr(parts * length); },
+      op.name() + "_rest", tag);
+  // The short reduction is read first: stages are planned backwards, and the long one must be the
+  // stage that this one is fused with.
+  return compute(
+      op.output(0).shape(),
+      [&](const std::vector<Axis>& i) {
+        return substitute(combiner->result[0],
+                          {{combiner->lhs[0], tail(i)}, {combiner->rhs[0], all(i)}});
+      },
+      op.name(), op.tag(), op.where());
+}
+
+std::vector<Expr> unflatten(const Expr& place, const std::vector<int64_t>& extents) {
+  std::vector<Expr> out(extents.size());
+  Expr rest = place;
+  for (std::size_t d = extents.size(); d-- > 0;) {
+    out[d] = d == 0 ? rest : floormod(rest, extents[d]);
+    if (d > 0) rest = floordiv(rest, extents[d]);
+  }
+  return out;
+}
+
+Expr flatten(const std::vector<Expr>& indices, const std::vector<int64_t>& extents) {
+  Expr out(0);
+  for (std::size_t d = 0; d < indices.size(); ++d)
+    out = d == 0 ? indices[0] : out * extents[d] + indices[d];
+  return out;
+}
+
+int plain_dimension(const Access& operand, const Axis& axis) {
+  int found = -1;
+  for (std::size_t d = 0; d < operand.affine.size(); ++d) {
+    if (!operand.affine[d]) {
+      if (uses_var(operand.indices[d], axis.var())) return -1;
+      continue;
+    }
+    const Affine& f = *operand.affine[d];
+    if (f.coefficient(axis.var()) == 0) continue;
+    if (found >= 0 || f.terms.size() != 1 || f.coefficient(axis.var()) != 1 || f.constant != 0)
+      return -1;
+    found = static_cast<int>(d);
+  }
+  return found;
+}
+
+Expr read_at(const Tensor& t, const Access& as, const std::vector<VarBinding>& to) {
+  std::vector<Expr> at;
+  for (const Expr& index : as.indices) at.push_back(substitute(index, to));
+  return t.at(at);
+}
+
+bool is_constant_stage(const ComputeDag& dag, int stage) {
+  return dag.stage(stage).is_constant() || dag.info(stage).precomputable;
+}
+
+bool is_constant_operand(const ComputeDag& dag, const Access& operand) {
+  return is_constant_stage(dag, operand.producer);
+}
+
+}  // namespace heddle::dag

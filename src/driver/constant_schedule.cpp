@@ -1,0 +1,138 @@
+#include <exception>
+
+#include "driver/constant_schedule.h"
+#include "driver/records_may_answer.h"
+#include "heddle/dag/alternatives.h"
+#include "heddle/driver/build.h"
+#include "heddle/records/tophub.h"
+#include "heddle/support/error.h"
+#include "heddle/support/log.h"
+#include "schedule/schedule_state.h"
+
+namespace heddle {
+
+bool records_may_answer(const AutoSchedulerOptions& o) {
+  AutoSchedulerOptions rest = o;
+  rest.vector_bytes = rest.threads = 0;
+  rest.record_log.clear();
+  rest.use_heuristics = true;  // a record is preferred to rules and learned choices
+  // The alternative of a record is checked on its own (why_forbidden).
+  rest.use_alternatives = true;
+  rest.max_error_growth = AutoSchedulerOptions().max_error_growth;
+  rest.allow_approximate = false;
+  return rest == AutoSchedulerOptions();
+}
+
+namespace {
+
+/// Why the options do not allow the alternative of a record; empty where they do.
+std::string why_forbidden(const Record& r, const ComputeDag& dag, const AutoSchedulerOptions& o) {
+  if (r.alternative.empty()) return "";
+  if (!o.use_alternatives) return "it is of " + r.alternative + ", and alternatives are turned off";
+  try {
+    const std::string why =
+        why_excluded(alternative_policy(o), alternative_numerics(dag, r.alternative),
+                     alternative_error_growth(dag, r.alternative));
+    return why.empty() ? "" : "it is of " + r.alternative + ", and " + why;
+  } catch (const Error& e) {
+    return e.message;
+  }
+}
+
+/// The schedule of the best record that applies. Records that do not apply are added to `skipped`.
+std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
+                                     const AutoSchedulerOptions& options, std::string* skipped) {
+  if (!records_may_answer(options)) return std::nullopt;
+  const Target target = apply_options(base, options);
+  const std::shared_ptr<const RecordDatabase> known = tophub(options.record_log);
+  // The number of records to try. The best few records either apply or all fail for one reason, and
+  // later ones may be slower than the rules.
+  constexpr int kTried = 8;
+  int tried = 0;
+  for (const Record* r : known->ranked(dag.structural_hash(), target)) {
+    if (tried == kTried) break;
+    std::string why = why_forbidden(*r, dag, options);
+    if (why.empty()) ++tried;  // a forbidden record says nothing about the others
+    try {
+      if (why.empty()) return schedule_of(*r, dag, base, options);
+    } catch (const Error& e) {
+      why = e.message;
+    } catch (const std::exception& e) {  // a log may contain anything
+      why = e.what();
+    }
+    log_line("records", 1, describe(*r) + " skipped: " + why);
+    if (skipped->empty()) *skipped = "; skipped the " + describe(*r) + ": " + why;
+  }
+  return std::nullopt;
+}
+
+/// "; alternative by tree ..." where a learned source chose the graph.
+std::string chosen_graph(const Template& t) {
+  return t.graph_source().empty() ? "" : "; alternative by " + t.graph_source();
+}
+
+}  // namespace
+
+std::optional<Schedule> recorded_schedule(const std::vector<Tensor>& outputs, const Target& target,
+                                          const AutoSchedulerOptions& options) {
+  check_options(options);
+  std::string skipped;
+  return from_records(ComputeDag(outputs), target, options, &skipped);
+}
+
+Schedule constant_schedule(const std::vector<Tensor>& outputs, const Target& target,
+                           const AutoSchedulerOptions& options) {
+  check_options(options);
+  const ComputeDag dag(outputs);
+  std::string skipped;
+  if (std::optional<Schedule> recorded = from_records(dag, target, options, &skipped))
+    return *recorded;
+  const Template t = make_static_template(dag, target, options);
+  Schedule s = t.static_schedule();
+  s.provenance += chosen_graph(t) + skipped;
+  return s;
+}
+
+namespace {
+
+Schedule naive_cpu(const std::vector<Tensor>& outputs, const Target& target) {
+  Schedule s(outputs, target);
+  for (int i = 0; i < s.dag().size(); ++i) {
+    const Operation& op = s.dag().stage(i);
+    if (op.is_placeholder() || op.axes().empty()) continue;
+    StageRef st = s.stage(i);
+    // All axes except the innermost one run in parallel, so that rows stay contiguous. A vector is
+    // split over threads.
+    std::vector<Loop> outer = st.all_axes();
+    if (outer.size() > 1) outer.pop_back();
+    st.parallel(st.fuse(outer));
+  }
+  s.provenance = "naive: outer loops fused and parallel";
+  return s;
+}
+
+Schedule naive_gpu(const std::vector<Tensor>& outputs, const Target& target) {
+  constexpr int64_t kThreads = 128;
+  Schedule s(outputs, target);
+  for (int i = 0; i < s.dag().size(); ++i) {
+    const Operation& op = s.dag().stage(i);
+    if (op.is_placeholder() || op.axes().empty()) continue;
+    StageRef st = s.stage(i);
+    const std::vector<Loop> axes = st.all_axes();
+    StageRef sum = op.is_reduction() ? st.cache_write() : st;
+    auto [block, thread] = st.split(st.fuse(axes), kThreads);
+    st.bind(block, LoopKind::BlockX);
+    st.bind(thread, LoopKind::ThreadX);
+    if (op.is_reduction()) sum.compute_at(st, thread);
+  }
+  s.provenance = "naive: a kernel a stage, a thread an element";
+  return s;
+}
+
+}  // namespace
+
+Schedule naive_schedule(const std::vector<Tensor>& outputs, const Target& target) {
+  return target.is_cuda() ? naive_gpu(outputs, target) : naive_cpu(outputs, target);
+}
+
+}  // namespace heddle

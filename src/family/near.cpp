@@ -1,0 +1,228 @@
+#include "family/near.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "driver/constant_schedule.h"
+#include "family/lanes.h"
+#include "family/tiles.h"
+#include "heddle/driver/build.h"
+#include "heddle/family/schedule.h"
+#include "heddle/ir/sizes.h"
+#include "heddle/support/error.h"
+
+namespace heddle::family {
+namespace {
+
+constexpr int64_t kWidest = 8;  // elements of 16 bits in 16 bytes
+// Of shorter rows, most of the vectors have elements that are left out (softmax of 4096 rows on an
+// H200, us: rows of 58 take 1.6 by single elements and 2.2 by vectors, those of 2603 60 and 32).
+constexpr int64_t kShortRow = 256;
+// Which vectors are best for rows below this, a race finds out.
+constexpr int64_t kLongRow = 1024;
+
+/// Every size larger by `by`, where its range allows that; nullopt where nothing changes.
+std::optional<std::vector<SizeValue>> moved(std::vector<SizeValue> at, int64_t by) {
+  bool changed = false;
+  for (SizeValue& v : at) {
+    const int64_t to = std::clamp(v.value + by, v.size->size->lo, v.size->size->hi);
+    changed |= to != v.value;
+    v.value = to;
+  }
+  if (!changed && by != 0) return std::nullopt;
+  return at;
+}
+
+bool uses_matrix_unit(const Schedule& s) {
+  return std::any_of(s.steps().begin(), s.steps().end(),
+                     [](const Step& step) { return step.kind == StepKind::Tensorize; });
+}
+
+bool holds(const Schedule& one, FunctionRef<void(const Schedule&)> check) {
+  try {
+    check(one);
+    return true;
+  } catch (const Error& e) {
+    if (e.kind != ErrorKind::User) throw;
+    return false;
+  }
+}
+
+/// The program for all sizes. Null where the schedule does not hold for all of them, which lowering
+/// finds out: the lanes of a warp may have no shares that hold.
+std::optional<GpuProgram> lowered_for_all_sizes(const Schedule& one,
+                                                const std::vector<Tensor>& outputs) {
+  try {
+    const Schedule made = for_all_sizes(one, outputs);
+    std::vector<Tensor> args = made.dag().direct().placeholders();
+    args.insert(args.end(), made.dag().outputs().begin(), made.dag().outputs().end());
+    return lower_gpu(made, args, {.name = "family"});
+  } catch (const Error& e) {
+    if (e.kind != ErrorKind::User) throw;
+    return std::nullopt;
+  }
+}
+
+/// Whether all threads of a block reach each barrier: none is in a loop or a branch that depends on
+/// more than the sizes of the call.
+bool reaches_barriers(const Stmt& s, bool together = true) {
+  if (!s) return true;
+  if (s.as<Sync>()) return together;
+  if (const For* f = s.as<For>())
+    together &= as_int(f->extent) || is_symbolic(f->extent) || is_block(f->loop);
+  if (const If* i = s.as<If>()) {
+    together &= !any_below(i->condition, [](const Expr& e) {
+      const VarNode* v = e.as<VarNode>();
+      return e.kind() == ExprKind::Load || (v && !v->size);
+    });
+  }
+  bool all = true;
+  map_children(
+      s,
+      [&](const Stmt& c) {
+        all &= reaches_barriers(c, together);
+        return c;
+      },
+      [](const Expr& e) { return e; });
+  return all;
+}
+
+/// Whether rows of all sizes, which begin anywhere, are read by vectors.
+bool aligns_rows(const Schedule& one, const std::vector<Tensor>& outputs) {
+  const std::optional<GpuProgram> program = lowered_for_all_sizes(one, outputs);
+  if (!program) return false;
+  const std::vector<GpuKernel>& kernels = program->main;
+  return std::any_of(kernels.begin(), kernels.end(),
+                     [](const GpuKernel& k) { return k.aligns_rows; }) &&
+         std::all_of(kernels.begin(), kernels.end(),
+                     [](const GpuKernel& k) { return reaches_barriers(k.body); });
+}
+
+/// The sizes nearest to `at` that are multiples of `factor` and of nothing wider, where there are
+/// such. A size that happens to be a multiple of wide accesses says nothing about others.
+std::vector<SizeValue> multiples_near(std::vector<SizeValue> at, int64_t factor) {
+  for (SizeValue& v : at) {
+    const int64_t lo = v.size->size->lo, hi = v.size->size->hi;
+    if (v.value < factor) continue;
+    const int64_t step = factor == kWidest ? factor : 2 * factor;
+    const int64_t up = factor == 1 ? 0 : step / 2;
+    int64_t near = factor + std::max<int64_t>(0, v.value - factor + up) / step * step;
+    if (near > hi) near -= step;
+    if (near >= lo) v.value = near;
+  }
+  return at;
+}
+
+/// Warp groups are among the instructions that only this architecture has.
+Target without_warp_groups(Target target) {
+  target.gpu.arch = target.gpu.portable_arch();
+  return target;
+}
+
+Target without_matrix_unit(Target target) {
+  for (const char* feature : {"amx-fp16", "amx-bf16", "amx-int8"}) {
+    if (!target.has(feature)) continue;
+    target.features += std::string(target.features.empty() ? "-" : ",-") + feature;
+  }
+  return target;
+}
+
+/// Times as many elements in a row, and odd, so that no vectors fill it.
+std::vector<SizeValue> with_longer_rows(std::vector<SizeValue> at) {
+  constexpr int64_t kLonger = 4;
+  for (SizeValue& v : at)
+    v.value = std::min((v.value * kLonger) | 1, v.size->size->hi - (v.size->size->hi + 1) % 2);
+  return at;
+}
+
+using ChooseAt = FunctionRef<Schedule(const std::vector<SizeValue>&, const Target&)>;
+
+NearChoice choice_on_cpu(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
+                         const Target& target, const ChooseAt& choose,
+                         FunctionRef<void(const Schedule&)> check) {
+  for (const int64_t by : {0, -1, 1, -2, 2, -3, 3}) {
+    const std::optional<std::vector<SizeValue>> sizes = moved(at, by);
+    if (!sizes) continue;
+    Schedule one = choose(*sizes, target);
+    const bool tiles = uses_matrix_unit(one);
+    if (by != 0 && !tiles) continue;
+    if (!tiles || (holds(one, check) && tiles_hold(one, outputs))) return {*sizes, std::move(one)};
+  }
+  return {at, choose(at, without_matrix_unit(target))};
+}
+
+}  // namespace
+
+std::string sizes_text(const std::vector<SizeValue>& at) {
+  std::string text;
+  for (const SizeValue& v : at)
+    text += (text.empty() ? "" : ", ") + v.size->name + " = " + std::to_string(v.value);
+  return text;
+}
+
+NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
+                       const Target& target, const AutoSchedulerOptions& options,
+                       FunctionRef<void(const Schedule&)> check) {
+  const auto choose = [&](const std::vector<SizeValue>& sizes, const Target& t) {
+    return constant_schedule(at_sizes(outputs, sizes).outputs, t, options);
+  };
+  if (target.is_cuda()) {
+    Schedule one = choose(at, target);
+    const bool plain = target.gpu.has_wgmma() && !lowered_for_all_sizes(one, outputs);
+    return {at, plain ? choose(at, without_warp_groups(target)) : std::move(one)};
+  }
+  constexpr int kTries = 5;
+  NearChoice near = choice_on_cpu(outputs, at, target, choose, check);
+  if (!divides_in_lanes(near.schedule, outputs)) return near;
+  std::vector<SizeValue> longer = at;
+  for (int i = 0; i < kTries; ++i) {
+    longer = with_longer_rows(std::move(longer));
+    NearChoice other = choice_on_cpu(outputs, longer, target, choose, check);
+    if (!divides_in_lanes(other.schedule, outputs)) return other;
+  }
+  return near;
+}
+
+NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
+                       const Target& target, const AutoSchedulerOptions& options) {
+  AutoSchedulerOptions direct = options;
+  direct.use_alternatives = false;
+  return choice_near(outputs, at, target, direct,
+                     [&](const Schedule& one) { (void)for_all_sizes(one, outputs); });
+}
+
+std::vector<NearChoice> choices_for_range(const std::vector<Tensor>& outputs,
+                                          const std::vector<SizeValue>& point, const Target& target,
+                                          const AutoSchedulerOptions& options,
+                                          FunctionRef<void(const Schedule&)> check) {
+  if (!target.is_cuda()) return {choice_near(outputs, point, target, options, check)};
+  int64_t shortest = point.empty() ? kLongRow : point[0].value;
+  for (const SizeValue& v : point) shortest = std::min(shortest, v.value);
+  std::vector<NearChoice> choices;
+  for (int64_t factor = kWidest; factor > 1; factor /= 2) {
+    if (factor < kWidest && shortest >= kLongRow) break;
+    NearChoice near = choice_near(outputs, multiples_near(point, factor), target, options, check);
+    if (holds(near.schedule, check) && aligns_rows(near.schedule, outputs))
+      choices.push_back(std::move(near));
+  }
+  if (choices.empty() || shortest < kLongRow) {
+    const auto at = shortest < kShortRow ? choices.begin() : choices.end();
+    choices.insert(at, choice_near(outputs, multiples_near(point, 1), target, options, check));
+  }
+  return choices;
+}
+
+NearChoice choice_for_range(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& point,
+                            const Target& target, const AutoSchedulerOptions& options) {
+  const auto check = [&](const Schedule& one) { (void)for_all_sizes(one, outputs); };
+  if (!target.is_cuda() && options.use_alternatives && sizes_of(outputs).size() == 1) {
+    NearChoice near = choice_near(outputs, point, target, options, check);
+    if (near.schedule.dag().alternative().empty() || holds(near.schedule, check)) return near;
+  }
+  AutoSchedulerOptions direct = options;
+  direct.use_alternatives = false;
+  std::vector<NearChoice> choices = choices_for_range(outputs, point, target, direct, check);
+  return std::move(choices.front());
+}
+
+}  // namespace heddle::family

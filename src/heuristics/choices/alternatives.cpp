@@ -1,0 +1,237 @@
+// The choice of the graph that computes a declaration: the declared one, or a legal rewrite of it
+// (heddle/schedule/graph_choice.h). A choice names a rule and its parameters, not the stage.
+//
+// The three ways in which a long sum of products is cut are values of this one choice: by the
+// template ("split_in_place"), by the rule split_k into a number of parts for each core, or not.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
+#include "heddle/ops/linalg.h"
+#include "heddle/ops/nn.h"
+#include "heuristics/choices/draw.h"
+#include "heuristics/choices/draw_contraction.h"
+#include "heuristics/choices/draw_reduction.h"
+
+namespace heddle {
+namespace {
+
+const std::vector<std::string> kForms{"direct",           "whole",          "split_in_place",
+                                      "collapse",         "flip_sign",      "implicit_gemm",
+                                      "one_pass_softmax", "pad_product",    "split_k",
+                                      "winograd",         "matrix_product", "pack_groups",
+                                      "depth_innermost"};
+
+std::int64_t form_number(std::string_view name) {
+  return std::find(kForms.begin(), kForms.end(), name) - kForms.begin();
+}
+
+ParameterSet of_form(std::string_view name) {
+  return ParameterSet().set("form", form_number(name));
+}
+
+/// A legal form of a rule, with its first parameter; 0 where it has none.
+struct Form {
+  std::string name;
+  double value = 0;
+};
+
+std::vector<Form> forms_of(const std::string& rule, const Choice& legal) {
+  std::vector<Form> out;
+  for (const std::string& name : legal.knobs()) {
+    if (name != rule && !name.starts_with(rule + "(")) continue;
+    const std::size_t equals = name.find('=');
+    out.push_back(
+        {name, equals == std::string::npos ? 0 : std::strtod(name.c_str() + equals + 1, nullptr)});
+  }
+  return out;
+}
+
+/// The form whose number of parts is nearest to `count`, if it is between half and twice of that.
+std::optional<std::string> nearest_count(const std::vector<Form>& forms, double count) {
+  const auto distance = [&](const Form& f) { return std::fabs(std::log2(f.value / count)); };
+  const auto best = std::min_element(forms.begin(), forms.end(), [&](const Form& a, const Form& b) {
+    return distance(a) < distance(b);
+  });
+  if (best == forms.end() || distance(*best) > 1) return std::nullopt;
+  return best->name;
+}
+
+/// The units of work of the uncut sum that run in parallel: blocks of a GPU's product. It is 1 for
+/// a product on a CPU.
+double shares_of_whole(const FeatureView& f, bool gpu) {
+  constexpr double kBlock = 64 * 64;
+  return gpu ? std::max(1.0, f["results"] / kBlock) : 1;
+}
+
+/// The value of the question's knob that a choice stands for; nullopt where that form is not legal.
+std::optional<std::string> find_form(const ParameterSet& choice, const Situation& p, bool gpu) {
+  const std::string& rule = kForms[static_cast<std::size_t>(choice.get("form", 0))];
+  const std::string place = rule == "whole"            ? "direct:whole"
+                            : rule == "split_in_place" ? "direct:split_k"
+                                                       : rule;
+  std::vector<Form> forms = forms_of(place, p.rule);
+  if (forms.empty()) return std::nullopt;
+  if (choice.has("parts_a_core"))
+    return nearest_count(forms, double(choice.get("parts_a_core", 1)) * p.features["cores"] /
+                                    shares_of_whole(p.features, gpu));
+  for (const char* parameter : {"tile", "axes"}) {
+    if (!choice.has(parameter)) continue;
+    std::erase_if(forms,
+                  [&](const Form& f) { return f.value != double(choice.get(parameter, 0)); });
+  }
+  if (forms.empty()) return std::nullopt;
+  const auto [least, most] = std::minmax_element(
+      forms.begin(), forms.end(), [](const Form& a, const Form& b) { return a.value < b.value; });
+  return choice.get("to", 0) == 0 ? least->name : most->name;
+}
+
+std::vector<ParameterSet> candidates(const Situation&) {
+  std::vector<ParameterSet> all;
+  for (const char* form : {"direct", "whole", "split_in_place", "collapse", "flip_sign",
+                           "one_pass_softmax", "matrix_product", "pack_groups", "depth_innermost"})
+    all.push_back(of_form(form));
+  for (const std::int64_t tile : {2, 4}) all.push_back(of_form("winograd").set("tile", tile));
+  for (const std::int64_t axes : {1, 3}) all.push_back(of_form("implicit_gemm").set("axes", axes));
+  for (const std::int64_t to : {0, 1}) all.push_back(of_form("pad_product").set("to", to));
+  for (const std::int64_t parts : {1, 4, 16, 64})
+    all.push_back(of_form("split_k").set("parts_a_core", parts));
+  return all;
+}
+
+// ---- problems ----------------------------------------------------------------------------------
+
+DrawnProblem declare_product(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return {"matmul:" + sizes_text({m, n, k}),
+          {ops::matmul(placeholder({m, k}, f32, "A"), placeholder({k, n}, f32, "B"))},
+          {}};
+}
+
+// Draws a product of few results with long sums.
+DrawnProblem draw_long_sum(Rng& rng, double most_elements) {
+  constexpr std::int64_t kMostSide = 512, kShortest = 1024, kLongest = 1 << 17;
+  for (;;) {
+    const std::int64_t m = draw_extent(rng, 1, kMostSide), n = draw_extent(rng, 4, kMostSide),
+                       k = draw_extent(rng, kShortest, kLongest);
+    if (double(m + n) * double(k) <= most_elements) return declare_product(m, n, k);
+  }
+}
+
+// Draws a product that is large enough for products of quarters.
+DrawnProblem draw_large_product(Rng& rng) {
+  constexpr std::int64_t kLeast = 512, kMost = 704;
+  const auto side = [&] { return 2 * rng.uniform_int(kLeast, kMost); };
+  return declare_product(side(), side(), side());
+}
+
+DrawnProblem draw_bytes(Rng& rng) {
+  const std::int64_t m = draw_extent(rng, 1, 512), n = draw_extent(rng, 8, 512),
+                     k = draw_extent(rng, 16, 1024);
+  const Tensor b = constant_placeholder({k, n}, i8, "B");
+  return {
+      "matmul of i8:" + sizes_text({m, n, k}), {ops::matmul(placeholder({m, k}, i8, "A"), b)}, {}};
+}
+
+DrawnProblem draw_softmax(Rng& rng, double most_elements) {
+  for (;;) {
+    const std::int64_t rows = draw_extent(rng, 1, 1024), cols = draw_extent(rng, 256, 1 << 22);
+    if (double(rows) * double(cols) > most_elements) continue;
+    const Tensor x = placeholder({rows, cols}, f32, "x");
+    const int axis = rng.chance(0.7) ? 1 : 0;
+    const bool logs = rng.chance(0.3);
+    return {std::string(logs ? "log_softmax:" : "softmax:") + sizes_text({rows, cols}) +
+                (axis == 0 ? ",axis 0" : ""),
+            {logs ? ops::log_softmax(x, axis) : ops::softmax(x, axis)},
+            {}};
+  }
+}
+
+DrawnProblem draw(Rng& rng, const Target& target) {
+  const bool gpu = target.is_cuda();
+  const double flops = gpu ? 2e10 : kMostFlopsOnCpu, elements = gpu ? 64e6 : 16e6;
+  const double kind = rng.uniform_real();
+  if (kind < 0.3) return draw_convolution(rng, gpu && rng.chance(0.5) ? f16 : f32, flops);
+  if (kind < 0.55) return draw_long_sum(rng, elements);
+  if (kind < 0.65) return draw_product(rng, f32, flops);
+  if (kind < 0.7) return draw_large_product(rng);
+  if (kind < 0.75) return draw_bytes(rng);
+  if (kind < 0.87) return draw_reduction(rng, f32, elements, ReducedAxis::Rows);
+  return draw_softmax(rng, elements);
+}
+
+double over_cores(const FeatureView& f, std::string_view name) { return f[name] / f["cores"]; }
+
+std::vector<HeuristicFeature> features_of_stage() {
+  const FeatureKind flag = FeatureKind::Boolean;
+  return {{"cores"},
+          {"is_contraction", flag},
+          {"is_convolution", flag},
+          {"is_float", flag},
+          {"along_row", flag},
+          {"constant_operand", flag},
+          {"is_output", flag},
+          {"result_bytes"},
+          {"operand_bytes"},
+          {"results"},
+          {"depth"},
+          {"longest_reduction"},
+          {"rows"},
+          {"cols"},
+          {"batch"},
+          {"bytes_read"},
+          {"flops"},
+          {"share_of_flops"},
+          {"taps"},
+          {"stride"},
+          {"channels"},
+          {"filters"}};
+}
+
+Heuristic alternatives(std::string name, std::string kind) {
+  Heuristic h;
+  h.name = std::move(name);
+  h.about = "which graph computes it: as declared, or by a rule that rewrites it";
+  const bool gpu = kind == "cuda";
+  h.target_kind = std::move(kind);
+  h.features = features_of_stage();
+  h.augmented = {
+      {{"results_a_core"}, [](const FeatureView& f) { return over_cores(f, "results"); }},
+      {{"depth_over_results"}, [](const FeatureView& f) { return f["depth"] / f["results"]; }},
+      {{"flops_a_byte"},
+       [](const FeatureView& f) { return f["flops"] / std::max(1.0, f["bytes_read"]); }},
+      // The sizes of a panel of one operand, and of a row of a reduction, relative to the caches of
+      // a core.
+      {{"cols_panel_of_l2"},
+       [](const FeatureView& f) {
+         return f["depth"] * f["cols"] * f["operand_bytes"] / f["l2_bytes"];
+       }},
+      {{"row_of_l2"},
+       [](const FeatureView& f) { return f["depth"] * f["operand_bytes"] / f["l2_bytes"]; }},
+      {{"read_of_l2"},
+       [](const FeatureView& f) { return over_cores(f, "bytes_read") / f["l2_bytes"]; }},
+      {{"least_side"}, [](const FeatureView& f) { return std::min(f["rows"], f["cols"]); }}};
+  h.parameters = {
+      {"form", kForms}, {"tile"}, {"axes"}, {"to", {"vector", "block"}}, {"parts_a_core"}};
+  h.candidates = candidates;
+  h.why_invalid = [gpu](const ParameterSet& choice, const Situation& p) {
+    return find_form(choice, p, gpu) ? "" : "no rule makes this of it";
+  };
+  h.resolve = [gpu](const ParameterSet& choice, const Situation& p) {
+    Choice knobs;
+    const std::optional<std::string> chosen = find_form(choice, p, gpu);
+    for (const std::string& form : p.rule.knobs()) {
+      if (chosen) knobs.set(form, form == *chosen);
+    }
+    return knobs;
+  };
+  h.of_graphs = true;
+  h.draw = draw;
+  return h;
+}
+
+HEDDLE_REGISTER_HEURISTIC(alternatives("alternative", "llvm"));
+HEDDLE_REGISTER_HEURISTIC(alternatives("cuda_alternative", "cuda"));
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,143 @@
+#include "heddle/heuristics/collect.h"
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <set>
+
+#include "heddle/support/error.h"
+#include "heddle/support/hash.h"
+#include "heuristics/collect/measure_choices.h"
+
+namespace heddle {
+namespace {
+
+class Collector {
+ public:
+  Collector(const Heuristic& heuristic, const CollectOptions& options)
+      : h_(heuristic),
+        o_(options),
+        own_clock_(options.budget.count()),
+        clock_(options.clock ? *options.clock : own_clock_),
+        log_(options.log, heuristic,
+             options.machine.empty() ? options.target.chip() : options.machine,
+             to_string(options.target), options.seed) {
+    report_.earlier = static_cast<int>(log_.size());
+    if (o_.measurer != nullptr || h_.measure) return;
+    own_measurer_ =
+        o_.target.is_cuda() ? make_cuda_measurer({.turns = o_.turns}) : make_worker_measurer();
+  }
+
+  CollectReport run() {
+    // The number of consecutive draws without a new problem after which the space is taken to be
+    // exhausted.
+    constexpr int kVainDraws = 2000, kMostQuestions = 3;
+    int vain = 0;
+    for (std::uint64_t i = 0; report_.ended.empty(); ++i) {
+      // Each problem has a generator of its own, so that it does not depend on earlier problems.
+      Rng rng(hash_combine(hash_combine(hash_string(h_.name), o_.seed), i));
+      DrawnProblem problem = h_.draw(rng, o_.target);
+      // A declaration may ask about several stages. One of them is the problem.
+      const auto question = static_cast<std::size_t>(rng.uniform_int(0, kMostQuestions - 1));
+      if (!h_.measure && question > 0) problem.id += "#" + std::to_string(question);
+      if (clock_.expired()) {
+        report_.ended = clock_.cancelled() ? "cancelled" : "budget";
+      } else if (log_.has(problem.id) || !seen_.insert(problem.id).second) {
+        if (++vain == kVainDraws) report_.ended = "problems";
+      } else {
+        vain = 0;
+        show(problem.id);
+        h_.measure ? measure_own(problem) : measure_built(problem, question);
+        if (o_.problems > 0 && report_.collected >= o_.problems) report_.ended = "problems";
+      }
+    }
+    show("");
+    return report_;
+  }
+
+ private:
+  Measurer& measurer() { return o_.measurer ? *o_.measurer : *own_measurer_; }
+
+  void fail(const std::string& problem, const std::string& why) {
+    ++report_.failed;
+    report_.problems.push_back(problem + ": " + why);
+  }
+
+  void measure_built(const DrawnProblem& problem, std::size_t question) {
+    const BuildOutcome outcome = build_choices(h_, problem.outputs, o_.target, question);
+    // A number beyond the last question repeats another problem.
+    if (outcome.built.empty() || outcome.built.front().question != question ||
+        outcome.built.front().schedules.size() < 2) {
+      ++report_.skipped;
+      return;
+    }
+    const BuiltChoices& built = outcome.built.front();
+    TuneTask task{.name = problem.id, .args = built.rule.dag().placeholders(), .tmpl = built.rule};
+    task.args.insert(task.args.end(), problem.outputs.begin(), problem.outputs.end());
+    const ChoiceTimes times = measure_choices(measurer(), task, built.schedules, clock_);
+    if (!times.problem.empty()) return fail(problem.id, times.problem);
+    if (!times.complete) return;  // the clock expired
+    std::vector<std::pair<std::string, double>> ids;
+    for (const auto& [id, schedule] : built.choices) {
+      if (!std::isnan(times.seconds[schedule])) ids.emplace_back(id, times.seconds[schedule]);
+    }
+    log_.add(problem.id, built.features, ids, times.noise);
+    ++report_.collected;
+  }
+
+  // Measures choices that the program runs itself. They run in rounds, so that a disturbance
+  // affects all.
+  void measure_own(const DrawnProblem& problem) {
+    constexpr int kRounds = 7;
+    const Choice nothing;
+    const Situation situation{FeatureView(problem.features), nothing};
+    if (!h_.applies(situation)) {
+      ++report_.skipped;
+      return;
+    }
+    std::vector<std::pair<ParameterSet, double>> choices{
+        {h_.fallback, std::numeric_limits<double>::infinity()}};
+    for (const ParameterSet& c : h_.candidates(situation)) {
+      if (!(c == h_.fallback) && h_.why_not(c, situation).empty())
+        choices.emplace_back(c, std::numeric_limits<double>::infinity());
+    }
+    for (int round = 0; round < kRounds; ++round) {
+      for (auto& [choice, seconds] : choices)
+        seconds = std::min(seconds, h_.measure(problem, choice));
+    }
+    log_.add(problem.id, problem.features, choices);
+    ++report_.collected;
+  }
+
+  void show(const std::string& problem) {
+    if (!o_.progress) return;
+    o_.progress({problem, report_.collected, report_.earlier, report_.skipped,
+                 own_clock_.elapsed_s(), clock_.left_s()});
+  }
+
+  const Heuristic& h_;
+  const CollectOptions& o_;
+  TuneClock own_clock_;
+  TuneClock& clock_;
+  HeuristicLog log_;
+  std::unique_ptr<Measurer> own_measurer_;
+  std::set<std::string> seen_;  ///< problems seen by this run
+  CollectReport report_;
+};
+
+}  // namespace
+
+CollectReport collect(const Heuristic& heuristic, const CollectOptions& options) {
+  if (!heuristic.draw)
+    throw_user_error("heuristic '" + heuristic.name + "' draws no problems", {},
+                     "write what is measured to a HeuristicLog instead");
+  if (!heuristic.target_kind.empty() && heuristic.target_kind != options.target.kind)
+    throw_user_error("heuristic '" + heuristic.name + "' is for targets of kind '" +
+                         heuristic.target_kind + "', not '" + options.target.kind + "'",
+                     {}, heuristic.target_kind == "cuda" ? "--target cuda" : "--target llvm");
+  if (options.log.empty())
+    throw_user_error("CollectOptions: log is empty", {}, "name the file that lines go to");
+  return Collector(heuristic, options).run();
+}
+
+}  // namespace heddle

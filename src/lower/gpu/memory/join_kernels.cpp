@@ -1,0 +1,146 @@
+#include "lower/gpu/memory/join_kernels.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "heddle/support/error.h"
+
+namespace heddle::gpu {
+namespace {
+
+constexpr int64_t kWarp = 32;
+
+int64_t volume(const std::array<int64_t, 3>& v) { return v[0] * v[1] * v[2]; }
+
+// Gives the buffers of a program to copies of it under other identities.
+class Renamed {
+ public:
+  std::vector<Buffer> all(const std::vector<Buffer>& from) {
+    std::vector<Buffer> out;
+    for (const Buffer& b : from) {
+      Buffer& to = fresh_[b.get()];
+      if (!to) to = Buffer::make(b->name, b->dtype, b->shape, b->scope, b->windows);
+      out.push_back(to);
+    }
+    return out;
+  }
+
+  GpuKernel kernel(const GpuKernel& k, const std::string& name) {
+    GpuKernel out = k;
+    out.name = name;
+    out.args = all(k.args);
+    out.body = statement(k.body);
+    if (k.tail) out.tail = statement(k.tail);
+    if (k.tickets) out.tickets = of(k.tickets);
+    for (GpuKernel::TensorMap& m : out.maps) m.source = of(m.source);
+    return out;
+  }
+
+ private:
+  const Buffer& of(const Buffer& b) const {
+    const auto it = fresh_.find(b.get());
+    return it == fresh_.end() ? b : it->second;
+  }
+
+  Expr expression(const Expr& e) const {
+    const Expr inside = map_children(e, [&](const Expr& c) { return expression(c); });
+    const Load* load = inside.as<Load>();
+    return load && of(load->buffer) != load->buffer ? make_load(of(load->buffer), load->indices)
+                                                    : inside;
+  }
+
+  Stmt statement(const Stmt& s) const {
+    const Stmt inside = map_children(
+        s, [&](const Stmt& c) { return statement(c); },
+        [&](const Expr& e) { return expression(e); });
+    if (const Store* st = inside.as<Store>(); st && of(st->buffer) != st->buffer)
+      return make_store(of(st->buffer), st->indices, st->value, st->hint);
+    if (const Prefetch* p = inside.as<Prefetch>(); p && of(p->buffer) != p->buffer)
+      return make_prefetch(of(p->buffer), p->indices);
+    if (const TileOp* op = inside.as<TileOp>()) {
+      std::vector<TileOperand> operands;
+      for (const TileOperand& o : op->operands) operands.push_back({of(o.buffer), o.index});
+      return Stmt(new TileOp(op->op, std::move(operands), op->m, op->n, op->k, op->count,
+                             op->transposed, op->windows));
+    }
+    return inside;
+  }
+
+  std::unordered_map<const BufferNode*, Buffer> fresh_;
+};
+
+GpuKernel launch_of(const std::string& name, std::vector<GpuKernel> parts) {
+  GpuKernel k;
+  k.name = name;
+  k.grid = {0, 1, 1};
+  k.overlaps = true;
+  for (GpuKernel& part : parts) {
+    HEDDLE_ICHECK(can_join(part), "kernel '" + part.name + "' cannot share a launch");
+    k.grid[0] += volume(part.grid);
+    k.block[0] = std::max(k.block[0], volume(part.block));
+    k.shared_bytes = std::max(k.shared_bytes, part.shared_bytes);
+    k.overlaps &= part.overlaps;
+    k.args.insert(k.args.end(), part.args.begin(), part.args.end());
+    part.name = name + "_part" + std::to_string(k.parts.size());
+    k.parts.push_back(std::move(part));
+  }
+  return k;
+}
+
+// Whether lanes or threads exchange values or wait for each other.
+bool cooperates(const Stmt& s) {
+  bool found = false;
+  visit(
+      s,
+      [&](const Stmt& x) {
+        const Sync* sync = x.as<Sync>();
+        found |= x.kind() == StmtKind::TileOp || (sync && sync->sync != SyncKind::GridWait);
+      },
+      [&](const Expr& e) { found |= e.kind() == ExprKind::Shuffle; });
+  return found;
+}
+
+void append(std::vector<Buffer>& to, std::vector<Buffer> from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+}  // namespace
+
+bool can_join(const GpuKernel& k) {
+  const bool sized =
+      std::any_of(k.grid_of.begin(), k.grid_of.end(), [](const Expr& e) { return e.defined(); });
+  return !k.tail && k.cluster == 1 && k.pair == 1 && k.maps.empty() && k.sizes.empty() && !sized &&
+         k.parts.empty() && k.body && (volume(k.block) % kWarp == 0 || !cooperates(k.body));
+}
+
+GpuProgram join_programs(const std::string& name, std::span<const GpuProgram> parts) {
+  GpuProgram out;
+  out.name = name;
+  std::vector<Renamed> renamed(parts.size());
+  size_t launches = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const GpuProgram& p = parts[i];
+    HEDDLE_ICHECK(p.sizes.empty(), "programs of symbolic sizes cannot share launches");
+    for (const int c : p.constant_args)
+      out.constant_args.push_back(c + static_cast<int>(out.args.size()));
+    append(out.args, renamed[i].all(p.args));
+    append(out.persistent, renamed[i].all(p.persistent));
+    append(out.workspace, renamed[i].all(p.workspace));
+    for (const GpuKernel& k : p.prepare) {
+      const std::string own = name + "_prepare" + std::to_string(out.prepare.size());
+      out.prepare.push_back(renamed[i].kernel(k, own));
+    }
+    launches = std::max(launches, p.main.size());
+  }
+  for (size_t l = 0; l < launches; ++l) {
+    const std::string own = launches == 1 ? name : name + "_" + std::to_string(l);
+    std::vector<GpuKernel> here;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (l < parts[i].main.size()) here.push_back(renamed[i].kernel(parts[i].main[l], own));
+    }
+    out.main.push_back(here.size() == 1 ? std::move(here[0]) : launch_of(own, std::move(here)));
+  }
+  return out;
+}
+
+}  // namespace heddle::gpu

@@ -1,0 +1,20 @@
+// Nests that the schedule tensorizes over the rows of fragments, and that are no operation of a
+// matrix unit. The lanes of a warp compute each the elements that they hold:
+//
+//   tensorized for m in 0..16 { for n in 0..64 { P[m, n] = exp(S[m, n] - high[m]) } }
+//   tensorized for m in 0..16 { for n in 0..64 { high[m] = max(high[m], S[m, n]) } }
+//
+// A reduction of a row is that of each lane's elements, and two shuffles among the four lanes of
+// the row, after which all of them have it.
+#pragma once
+
+#include "lower/gpu/tiles/tile_nest.h"
+
+namespace heddle::gpu {
+
+/// Rewrites these nests of `s` as loops over the lanes of a warp. Adds the buffers that they name
+/// to `fragments`. Throws an internal error for a nest that is neither of this form nor an
+/// operation of a matrix unit.
+Stmt spread_row_nests(const Stmt& s, Fragments* fragments);
+
+}  // namespace heddle::gpu

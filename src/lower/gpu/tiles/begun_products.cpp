@@ -1,0 +1,53 @@
+#include "lower/gpu/tiles/begun_products.h"
+
+#include "heddle/ir/simplify.h"
+
+namespace heddle::gpu {
+namespace {
+
+constexpr int kBegins = 4;  // the bit of TileOp::count
+
+// What is in the loops of `s`, where that is a single tile operation; else null.
+const TileOp* operation_in(const Stmt& s) {
+  const For* f = s.as<For>();
+  return f ? operation_in(f->body) : s.as<TileOp>();
+}
+
+// Loops over threads, and those that lead to other accumulators, stay around both parts.
+class Beginning {
+ public:
+  explicit Beginning(const Stmt& s) : accumulators_(operation_in(s)->operands[0].index) {}
+
+  Stmt first(const Stmt& s) const {
+    if (const For* f = s.as<For>()) {
+      if (stays(*f)) return make_for(f->var, f->extent, f->loop, first(f->body));
+      return first(substitute(f->body, {{f->var, Expr(0)}}));
+    }
+    const TileOp* op = s.as<TileOp>();
+    return make_group_op(op->op, op->operands, op->m, op->n, op->k, op->count | kBegins);
+  }
+  Stmt without_first(const Stmt& s, const Expr& at) const {
+    const For* f = s.as<For>();
+    if (!f) return make_if(at > Expr(0), s);
+    return make_for(f->var, f->extent, f->loop,
+                    without_first(f->body, stays(*f) ? at : at + f->var.expr()));
+  }
+
+ private:
+  bool stays(const For& f) const { return is_thread(f.loop) || uses_var(accumulators_, f.var); }
+  Expr accumulators_;
+};
+
+}  // namespace
+
+bool is_single_product(const Stmt& s) {
+  const TileOp* op = operation_in(s);
+  return op && op->op == TileOpKind::GroupMma;
+}
+
+Stmt begun_products(const Stmt& s) {
+  const Beginning beginning(s);
+  return make_block({beginning.first(s), beginning.without_first(s, Expr(0))});
+}
+
+}  // namespace heddle::gpu

@@ -1,0 +1,55 @@
+// Loop nests that Hopper runs as one operation: a product by the four warps of a warp group
+// (wgmma), and the copy of a box into shared memory (TMA).
+//
+//   for warp in 0..4 (threadIdx.y) {
+//     tensorized for m in 0..16 { for n in 0..N { for k in 0..16 {     32 bytes of k
+//       C[..] = C[..] + f32(a[..])*f32(b[..]) } } } }         b: a tile in shared memory; a: one,
+//                                                             or a fragment of 16-bit floats
+//   tensorized for row in 0..R { for i in 0..64 {             128 bytes
+//     tile[..] = select(inside, source[..], 0) } }
+//   tensorized for row in 0..R { for i in 0..64 {             128 bytes; ends of C are not passed
+//     C[..] = tile[..] } }
+//
+// The rows of a source may also be the windows of an image (BufferNode::windows).
+//
+// A tile is boxes of rows of 128 bytes, one row after the other. Rows run along the depth (one box:
+// all rows or columns of the tile) or, of 16-bit floats, across it (boxes of 64 rows or columns of
+// the tile and all of its depth, one box behind the other). Operands are floats of 16 or 8 bits,
+// f32 as tf32 (TMA rounds while it copies), or bytes that are added up in i32.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lower/gpu/tiles/tile_nest.h"
+
+namespace heddle::gpu {
+
+/// The number of elements of `t` in a row of a box, which are the steps of the depth in a box, and
+/// the steps of a wgmma.
+inline int64_t box_row(DataType t) { return 128 / t.bytes(); }
+inline int64_t group_step(DataType t) { return 32 / t.bytes(); }
+/// Warps of a warp group, and rows of a wgmma.
+inline constexpr int64_t kGroupWarps = 4, kGroupRows = 64;
+
+/// A loop of a nest, outermost first.
+struct NestLoop {
+  Var var;
+  int64_t extent;
+};
+
+/// The part of a wgmma that one warp computes, if the loops from m inwards describe one.
+std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, const Store& st);
+
+/// The copy of a box.
+std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const Store& st);
+
+/// The copy of a box from shared memory. Conditions may only keep it within its destination.
+std::optional<TileNest> try_bulk_store(const std::vector<NestLoop>& loops, const Store& st,
+                                       const std::vector<Expr>& conditions);
+
+/// Whether the tiles of 8 columns of a C fragment, `columns` in all, follow each other in memory.
+bool column_tiles_follow(const std::vector<Expr>& indices, const Var& m, const Var& n,
+                         int64_t columns);
+
+}  // namespace heddle::gpu

@@ -1,0 +1,66 @@
+// What the vectors of a register tile read, which decides how its tail is computed.
+#include <algorithm>
+#include <optional>
+
+#include "lower/nest/nest_builder.h"
+
+namespace heddle {
+namespace {
+
+// The root axis that `id` is a part of; nullopt where it was fused with others.
+std::optional<Var> root_of(const ScheduleState& s, int id) {
+  const AxisState& a = s.axes[static_cast<size_t>(id)];
+  if (a.origin == AxisOrigin::Root) return a.var;
+  if (a.origin == AxisOrigin::Fused) return std::nullopt;
+  return root_of(s, a.parent);
+}
+
+// Whether iterations of `v` read neighbours of what is stored with dimension `last` innermost.
+bool is_run(const Load& load, size_t last, const Var& v) {
+  for (size_t d = 0; d < load.indices.size(); ++d) {
+    if (!uses_var(load.indices[d], v)) continue;
+    const std::optional<Affine> index = as_affine(load.indices[d]);
+    if (d != last || !index || index->coefficient(v) != 1) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int64_t NestBuilder::lanes_inside(int id) const {
+  const AxisState& a = s_.axes[id];
+  if (a.loop == LoopKind::Vectorized)
+    return a.origin == AxisOrigin::SplitInner ? s_.axes[a.parent].factor : 0;
+  if (a.split_outer < 0) return 0;
+  return std::max(lanes_inside(a.split_outer), lanes_inside(a.split_inner));
+}
+
+// Lanes of a load with a stride take as long where they are left out, and masks make all slower. A
+// copy reads each element once, so only reductions count.
+bool NestBuilder::vectors_are_runs(int st, const std::vector<int>& leaves, size_t n) const {
+  const auto inside = leaves.begin() + static_cast<ptrdiff_t>(n);
+  for (const int p : order_) {
+    const StageState& x = stage(p);
+    if (!x.is_reduction() || x.placement != Placement::At || x.at_stage != st ||
+        std::find(inside, leaves.end(), x.at_axis) == leaves.end())
+      continue;
+    for (const int id : axes_of_[p]) {
+      if (s_.axes[id].loop != LoopKind::Vectorized) continue;
+      const std::optional<Var> v = root_of(s_, id);
+      bool runs = v.has_value();
+      for (const Expr& body : x.bodies) {
+        visit(body, [&](const Expr& e) {
+          const Load* load = e.as<Load>();
+          if (!load || !runs) return;
+          const auto& layout = stage(stage_of_.at(load->buffer.get())).layout;
+          const size_t last = load->indices.size() - 1;
+          runs = is_run(*load, layout.empty() ? last : static_cast<size_t>(layout.back().dim), *v);
+        });
+      }
+      if (!runs) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace heddle

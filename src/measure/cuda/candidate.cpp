@@ -1,0 +1,123 @@
+#include "measure/cuda/candidate.h"
+
+#include <algorithm>
+
+#include "driver/build_cuda.h"
+#include "heddle/codegen/cuda.h"
+#include "heddle/lower/lower.h"
+#include "heddle/support/error.h"
+#include "measure/task/code_json.h"
+#include "runtime/cuda/launch_json.h"
+
+namespace heddle::measuring {
+namespace {
+
+int64_t threads_of(const GpuKernel& k) { return k.block[0] * k.block[1] * k.block[2]; }
+
+std::string of_kernel(const std::string& name) { return " in kernel '" + name + "'"; }
+
+}  // namespace
+
+std::string why_not_launched(const GpuProgram& program, const Gpu& gpu) {
+  constexpr int64_t kGridX = (int64_t{1} << 31) - 1, kGridYZ = 65535;
+  for (const auto* kernels : {&program.prepare, &program.main}) {
+    for (const GpuKernel& k : *kernels) {
+      if (threads_of(k) > gpu.threads_per_block) {
+        return "too many threads: " + std::to_string(threads_of(k)) + " a block" +
+               of_kernel(k.name) + ", at most " + std::to_string(gpu.threads_per_block);
+      }
+      if (k.shared_bytes > gpu.smem_per_block) {
+        return "too much shared memory: " + std::to_string(k.shared_bytes) + " bytes a block" +
+               of_kernel(k.name) + ", at most " + std::to_string(gpu.smem_per_block);
+      }
+      if (k.cluster > 1 && !gpu.has_clusters()) {
+        return "clusters of blocks" + of_kernel(k.name) + ", which " + gpu.arch + " has not";
+      }
+      if (k.grid[0] > kGridX || k.grid[1] > kGridYZ || k.grid[2] > kGridYZ) {
+        return "too large a grid: " + std::to_string(k.grid[0]) + " x " +
+               std::to_string(k.grid[1]) + " x " + std::to_string(k.grid[2]) + " blocks" +
+               of_kernel(k.name);
+      }
+    }
+  }
+  return "";
+}
+
+std::string why_not_run(const CudaCandidate& candidate, const Gpu& gpu, bool no_spills) {
+  const cuda::Program& program = *candidate.code.cuda;
+  for (const auto* launches : {&program.prepare, &program.launches}) {
+    for (const cuda::Launch& l : *launches) {
+      const auto r = std::find_if(candidate.resources.begin(), candidate.resources.end(),
+                                  [&](const auto& x) { return x.kernel == l.kernel; });
+      if (r == candidate.resources.end()) continue;
+      const int64_t threads = int64_t{l.block[0]} * l.block[1] * l.block[2];
+      // Registers are allocated to warps, in units of eight registers per thread.
+      const int64_t warps = (threads + gpu.warp_size - 1) / gpu.warp_size;
+      const int64_t registers = (r->registers + 7) / 8 * 8 * warps * gpu.warp_size;
+      if (registers > gpu.registers_per_sm) {
+        return "too many registers: " + std::to_string(r->registers) + " for each of " +
+               std::to_string(threads) + " threads" + of_kernel(l.kernel);
+      }
+      if (int64_t{l.dynamic_smem} + r->static_smem > gpu.smem_per_block) {
+        return "too much shared memory: " + std::to_string(l.dynamic_smem + r->static_smem) +
+               " bytes a block" + of_kernel(l.kernel) + ", at most " +
+               std::to_string(gpu.smem_per_block);
+      }
+      if (no_spills && r->spill_stores + r->spill_loads > 0) {
+        return "spills: " + std::to_string(r->spill_stores) + " bytes stored, " +
+               std::to_string(r->spill_loads) + " loaded" + of_kernel(l.kernel) + " with " +
+               std::to_string(r->registers) + " registers";
+      }
+    }
+  }
+  return "";
+}
+
+GpuProgram lower_candidate(const Schedule& schedule, const std::vector<Tensor>& args) {
+  return lower_gpu(schedule, args, {.name = "kernel"});
+}
+
+CudaCandidate compile_candidate(const GpuProgram& program, const std::vector<Tensor>& args,
+                                const Target& target) {
+  cuda::Cubin cubin = cuda::compile_cuda(emit_cuda(program), target.gpu.arch);
+  CudaCandidate out;
+  out.resources = cubin.kernels;
+  out.nvrtc_seconds = cubin.cached ? 0 : cubin.compile_s;
+  out.code = cuda_kernel_code(program, args, args.size(), std::move(cubin));
+  return out;
+}
+
+Json to_json(const KernelCode& code) {
+  const cuda::Program& p = *code.cuda;
+  Json workspaces = Json::array();
+  for (const cuda::Workspace& w : p.workspaces) {
+    workspaces.push_back(Json::object({{"bytes", w.bytes}, {"zeroed", w.zeroed}}));
+  }
+  return Json::object({{"name", code.name},
+                       {"args", args_json(code.args)},
+                       {"persistent", args_json(code.persistent)},
+                       {"arch", p.arch},
+                       {"workspaces", std::move(workspaces)},
+                       {"launches", cuda::launches_json(p.launches)},
+                       {"prepare", cuda::launches_json(p.prepare)},
+                       {"cubin", to_hex(p.cubin)}});
+}
+
+KernelCode kernel_code_from_json(const Json& json) {
+  auto program = std::make_shared<cuda::Program>();
+  program->arch = json.at("arch").as_string();
+  program->cubin = from_hex(json.at("cubin").as_string());
+  for (const Json& w : json.at("workspaces").elements()) {
+    program->workspaces.push_back({w.at("bytes").as_int(), w.at("zeroed").as_bool()});
+  }
+  program->launches = cuda::launches_from(json.at("launches"));
+  program->prepare = cuda::launches_from(json.at("prepare"));
+  KernelCode code;
+  code.name = json.at("name").as_string();
+  code.args = args_from_json(json.at("args"));
+  code.persistent = args_from_json(json.at("persistent"));
+  code.cuda = std::move(program);
+  return code;
+}
+
+}  // namespace heddle::measuring

@@ -1,0 +1,35 @@
+// A network after its passes, cut into nodes: all that can be said about it before kernels are
+// chosen.
+#pragma once
+
+#include <vector>
+
+#include "heddle/dag/instance.h"
+#include "heddle/network/network.h"
+#include "network/cut/extract.h"
+#include "network/passes/choice_list.h"
+
+namespace heddle::network {
+
+struct CutNetwork {
+  ChoiceList choices;  ///< those that were asked for
+  std::vector<PassApplication> changes;
+  std::vector<SizeValue> usual;  ///< of a network over dimensions: where it was decided
+  ComputeDag dag;                ///< after the passes
+  std::vector<TensorPlace> places;
+  std::vector<ExtractedNode> nodes;
+};
+
+/// A network over dimensions has no choices.
+CutNetwork cut_network(const ComputeDag& declared, const Target& target, const PassOptions& passes);
+
+/// The hash of the declaration of each node.
+std::vector<uint64_t> node_hashes(const CutNetwork& network);
+
+/// A lower bound of the seconds of a call, for comparing ways to cut: for each node its arithmetic
+/// at the peak of the machine or its bytes at the bandwidth of a cache (CPU) or of the memory
+/// (GPU), whichever takes longer, and the time to start it. The arithmetic includes rows of images
+/// that two blocks compute. The clock of a CPU is assumed, because a target does not state it.
+double estimated_seconds(const CutNetwork& network, const Target& target);
+
+}  // namespace heddle::network

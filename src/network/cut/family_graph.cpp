@@ -1,0 +1,138 @@
+#include "network/cut/family_graph.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "dag/sizes/generalizer.h"
+#include "heddle/family/schedule.h"
+#include "heddle/support/error.h"
+#include "network/passes/concat_in_place.h"
+#include "network/passes/graph_pass.h"
+
+namespace heddle::network {
+namespace {
+
+const std::string kLeftOut = "left out, because its changes depend on the sizes of a call: ";
+
+class PassesOverSizes {
+ public:
+  PassesOverSizes(const ComputeDag& declared, const Target& target, const PassOptions& passes,
+                  const std::vector<SizeValue>& usual)
+      : declared_(declared), target_(target), passes_(passes), usual_(usual) {}
+
+  /// nullopt where the passes make different graphs at different sizes, and `why`.
+  std::optional<ComputeDag> run(std::vector<PassApplication>& log, std::string& why) {
+    try {
+      ComputeDag over(from(0).outputs);
+      check_end(over.outputs(), [](const SizeRange& range) { return range.lo; });
+      check_end(over.outputs(), [](const SizeRange& range) { return range.hi; });
+      log = log_;
+      return over;
+    } catch (const Error& e) {
+      if (e.kind != ErrorKind::User) throw;
+      why = e.message;
+      return std::nullopt;
+    }
+  }
+
+ private:
+  struct Made {
+    std::vector<Tensor> outputs;
+    std::vector<Tensor> placeholders;  ///< in the order of the declaration; empty: not read
+  };
+
+  /// Over the sizes from number `first` on; those before it have values in `at_`.
+  Made from(size_t first) {
+    if (first == usual_.size()) return at_values();
+    const SizeValue& usual = usual_[first];
+    at_.push_back(usual);
+    const Made a = from(first + 1);
+    // An axis of one element has only the index 0. The other size is therefore larger, if any is.
+    const SizeRange range = *usual.size->size;
+    const bool larger = usual.value < range.hi && (usual.value <= 2 || usual.value == range.lo);
+    at_.back().value = larger ? usual.value + 1 : usual.value - 1;
+    if (at_.back().value < range.lo)
+      throw_user_error("'" + usual.size->name + "' has one size only");
+    const Made b = from(first + 1);
+    const int64_t other = at_.back().value;
+    at_.pop_back();
+    dag::GeneralizeOptions options;
+    const std::vector<Tensor> declared = declared_.placeholders();
+    for (size_t i = 0; first == 0 && i < declared.size(); ++i) {
+      if (a.placeholders[i]) options.placeholders.emplace_back(a.placeholders[i], declared[i]);
+    }
+    const Instance over =
+        dag::generalized(usual.size.expr(), {usual.value, a.outputs}, {other, b.outputs}, options);
+    Made made{over.outputs, {}};
+    for (const Tensor& t : a.placeholders) made.placeholders.push_back(find(over, t));
+    return made;
+  }
+
+  /// Throws a User error unless the passes make the same at an end of all ranges. What they rely on
+  /// is linear in the sizes, so that it then holds between the ends, too.
+  template <class End>
+  void check_end(const std::vector<Tensor>& over, End&& end) {
+    std::vector<SizeValue> at;
+    for (const SizeValue& v : usual_) at.emplace_back(v.size, end(*v.size->size));
+    const Instance here = at_sizes(declared_.outputs(), at);
+    std::vector<PassApplication> ignored;
+    ChoiceList usual_ones{PassOptions()};
+    const ComputeDag want =
+        run_passes(ComputeDag(here.outputs), target_, passes_, usual_ones, ignored);
+    dag::check_at_size(at[0], at_sizes(over, at).outputs, want.outputs());
+  }
+
+  Made at_values() {
+    const Instance here = at_sizes(declared_.outputs(), at_);
+    std::vector<PassApplication> log;
+    ChoiceList usual_ones{PassOptions()};
+    const ComputeDag dag = run_passes(ComputeDag(here.outputs), target_, passes_, usual_ones, log);
+    if (log_.empty()) log_ = std::move(log);
+    return {dag.outputs(), here.of(declared_.placeholders())};
+  }
+
+  static Tensor find(const Instance& over, const Tensor& t) {
+    for (const auto& [from, to] : over.tensors) {
+      if (t && from.same_as(t)) return to;
+    }
+    return {};
+  }
+
+  const ComputeDag& declared_;
+  const Target& target_;
+  const PassOptions& passes_;
+  const std::vector<SizeValue>& usual_;
+  std::vector<SizeValue> at_;
+  std::vector<PassApplication> log_;  ///< at the usual sizes
+};
+
+}  // namespace
+
+FamilyGraph family_graph(const ComputeDag& declared, const Target& target,
+                         const PassOptions& passes, std::vector<PassApplication>& log) {
+  const std::vector<SizeValue> usual = usual_sizes(declared.outputs());
+  if (passes.concat_in_place) {
+    const ComputeDag at(at_sizes(declared.outputs(), usual).outputs);
+    if (!plan_concats(at).wholes.empty())
+      log.push_back({"concat_in_place", "left out, because the network has a range of sizes"});
+  }
+  std::vector<PassApplication> done;
+  std::string why, ignored;
+  const auto attempt = [&](const PassOptions& options, std::string& reason) {
+    return PassesOverSizes(declared, target, options, usual).run(done, reason);
+  };
+  std::optional<ComputeDag> over = attempt(passes, why);
+  for (const PassDescription& pass : network_passes()) {
+    if (over || !(passes.*pass.enabled)) continue;
+    PassOptions fewer = passes;
+    fewer.*pass.enabled = false;
+    over = attempt(fewer, ignored);
+    if (over) log.push_back({pass.name, kLeftOut + why});
+  }
+  log.insert(log.end(), done.begin(), done.end());
+  if (over) return {std::move(*over), usual};
+  log.push_back({"all", kLeftOut + why});
+  return {declared, usual};
+}
+
+}  // namespace heddle::network

@@ -1,0 +1,37 @@
+// Declarations that the files of this folder share.
+#pragma once
+
+#include "heddle/dag/instance.h"
+#include "heddle/network/network.h"
+#include "network/cut/cut_network.h"
+#include "network/cut/family_tasks.h"
+
+namespace heddle {
+
+struct Network::Impl {
+  Impl(std::vector<Tensor> outputs, const Target& t, const AutoSchedulerOptions& o,
+       const PassOptions& p)
+      : declared(std::move(outputs)),
+        target(apply_options(t, o)),
+        options(o),
+        passes(p),
+        sizes(sizes_of(declared.outputs())),
+        cut(network::cut_network(declared, target, passes)) {}
+
+  ComputeDag declared;
+  Target target;  ///< as the options limit it
+  AutoSchedulerOptions options;
+  PassOptions passes;
+  std::vector<Var> sizes;   ///< that calls give; empty: all extents are constant
+  network::CutNetwork cut;  ///< its nodes are moved to `tasks` and `nodes`
+  std::vector<TuneTask> tasks;
+  std::vector<NetworkNode> nodes;
+  std::vector<network::TaskFamily> families;  ///< one for each entry of `tasks`
+
+  /// Adds the task of a node, which is several where it depends on the sizes.
+  void add_tasks(const network::ExtractedNode& node);
+  void name_outputs();
+  std::string kernels_text() const;
+};
+
+}  // namespace heddle

@@ -1,0 +1,132 @@
+#include "network/export/export_parts.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "driver/program_args.h"
+#include "heddle/ir/sizes.h"
+#include "heddle/support/error.h"
+#include "network/cut/step_plan.h"
+#include "runtime/exported/network.h"
+
+namespace heddle::network {
+namespace {
+
+bool is_output(const Tensor& t) { return !t.op()->is_placeholder(); }
+
+/// The position of argument `a` among the inputs, followed by the outputs.
+int64_t tensor_of(const std::vector<Tensor>& args, size_t a) {
+  const auto before = std::count_if(args.begin(), args.begin() + static_cast<long>(a), is_output);
+  const auto inputs =
+      std::count_if(args.begin(), args.end(), [](const Tensor& t) { return !is_output(t); });
+  return is_output(args[a]) ? inputs + before : static_cast<int64_t>(a) - before;
+}
+
+std::vector<Tensor> constants_of(const Network& network, const std::vector<Tensor>& args) {
+  std::vector<Tensor> constants;
+  for (const NetworkNode& node : network.nodes()) {
+    for (const Tensor& t : node.inputs) {
+      if (is_output(t) || position_of(args, t) >= 0) continue;
+      if (position_of(constants, t) < 0) constants.push_back(t);
+    }
+  }
+  for (const Tensor& t : args) {
+    if (!t.op()->is_constant()) continue;
+    throw_user_error(
+        "'" + t.name() + "' is a constant, and an exported network contains its constants",
+        t.op()->where(), "declare it with constant(array), and leave it out of the arguments");
+  }
+  return constants;
+}
+
+/// The size as an extent of the first argument that has it alone.
+ExportedSize exported_size(const Var& size, const ExportRequest& request) {
+  for (size_t a = 0; a < request.args.size(); ++a) {
+    const Tensor& t = request.args[a];
+    for (size_t d = 0; d < t.shape().size(); ++d) {
+      const std::optional<ScaledSize> s = as_scaled_size(t.shape()[d]);
+      if (!s || !s->size.same_as(size)) continue;
+      ExportedSize made{
+          .name = size->name,
+          .extent = "dimension " + std::to_string(d) + " of '" + request.arg_names[a] + "'",
+          .lo = size->size->lo * s->factor,
+          .hi = size->size->hi * s->factor,
+          .multiple = s->factor};
+      // A dimension of multiples of 8 is called "n/8".
+      const std::string suffix = "/" + std::to_string(s->factor);
+      const size_t at = made.name.rfind(suffix);
+      if (at != std::string::npos && at + suffix.size() == made.name.size()) made.name.resize(at);
+      return made;
+    }
+  }
+  throw_user_error("no argument of the network has the dimension '" + size->name +
+                       "', so a call cannot give its size",
+                   {}, "add an input with that dimension, or give it one size");
+}
+
+}  // namespace
+
+ExportScratch::ExportScratch(const std::string& folder) {
+  std::error_code error;
+  std::string pattern =
+      (std::filesystem::absolute(folder, error) / ".heddle-export-XXXXXX").string();
+  if (error || ::mkdtemp(pattern.data()) == nullptr)
+    throw_user_error("cannot write in the folder '" + folder + "': " + std::strerror(errno), {},
+                     "name one that is there, or that can be made");
+  path_ = pattern;
+}
+
+ExportScratch::~ExportScratch() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+PlacedSteps place_steps(const ExportRequest& request, const std::vector<NetworkNode>& nodes) {
+  std::vector<Tensor> tensors = request.args;
+  const std::vector<Tensor> constants = constants_of(request.network, request.args);
+  tensors.insert(tensors.end(), constants.begin(), constants.end());
+  const StepPlan plan = plan_steps(nodes, tensors, request.args.size(), request.network.places(),
+                                   request.network.sizes());
+  PlacedSteps steps;
+  steps.arena_bytes = plan.arena_bytes;
+  for (const size_t count : plan.step_args)
+    steps.places.emplace_back(count, ExportedPlace{HEDDLE_NOTHING, 0});
+  for (const StepPlan::Binding& b : plan.bindings)
+    steps.places[b.step][b.position] = {HEDDLE_ARGUMENT, tensor_of(request.args, b.array)};
+  for (const StepPlan::Between& b : plan.between)
+    steps.places[b.step][b.position] = {HEDDLE_ARENA, b.offset};
+  steps.constants.resize(steps.places.size());
+  for (const StepPlan::Binding& b : plan.bound)
+    steps.constants[b.step].emplace(b.position, *constants[b.array].op()->data());
+  return steps;
+}
+
+int64_t number_of(const std::vector<Var>& sizes, const Var& size) {
+  const auto at = std::find_if(sizes.begin(), sizes.end(),
+                               [&](const Var& of_network) { return of_network.same_as(size); });
+  HEDDLE_ICHECK(at != sizes.end(), "a task has sizes of its network");
+  return at - sizes.begin();
+}
+
+ExportedInterface interface_of(const ExportRequest& request) {
+  ExportedInterface interface;
+  interface.name = request.name;
+  interface.target = to_string(request.target());
+  interface.check_weights = request.check_weights;
+  const std::vector<Var>& sizes = request.network.sizes();
+  for (size_t a = 0; a < request.args.size(); ++a) {
+    const Tensor& t = request.args[a];
+    KernelArg arg{.name = request.arg_names[a], .dtype = t.dtype(), .shape = largest_extents(t)};
+    arg.output = is_output(t);
+    arg.symbolic = symbolic_extents(t.shape(), sizes);
+    (arg.output ? interface.outputs : interface.inputs).push_back(std::move(arg));
+  }
+  for (const Var& size : sizes) interface.sizes.push_back(exported_size(size, request));
+  return interface;
+}
+
+}  // namespace heddle::network

@@ -1,0 +1,67 @@
+// The parts that the exports of a network to CPUs and to GPUs share.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "heddle/network/network.h"
+#include "network/cut/family_tasks.h"
+#include "network/export/exported_plan.h"
+
+namespace heddle::network {
+
+/// A checked request.
+struct ExportRequest {
+  const Network& network;
+  std::vector<Tensor> args;         ///< inputs and outputs in call order
+  std::vector<Schedule> schedules;  ///< one for each task
+  std::string name;
+  std::vector<std::string> arg_names;  ///< one for each argument
+  bool check_weights = true;           ///< as in ExportNetworkOptions
+  /// The kernels of each task, compiled from its schedules.
+  std::vector<TaskVariants> variants = {};
+
+  const Target& target() const { return schedules[0].target(); }
+};
+
+/// A folder for intermediate files within the target folder. It is removed at the end. Its path is
+/// absolute, so that no program takes it for an option.
+class ExportScratch {
+ public:
+  explicit ExportScratch(const std::string& folder);
+  ~ExportScratch();
+  ExportScratch(const ExportScratch&) = delete;
+  ExportScratch& operator=(const ExportScratch&) = delete;
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// The steps of a network before their weights have places.
+struct PlacedSteps {
+  /// Of each step's inputs and outputs: an argument, in the arena, or HEDDLE_NOTHING for a
+  /// constant.
+  std::vector<std::vector<ExportedPlace>> places;
+  std::vector<std::map<size_t, NDArray>> constants;  ///< of each step, by position
+  int64_t arena_bytes = 0;
+};
+
+/// Throws a User error for constants among the arguments, because an exported network contains its
+/// constants. `steps` are the nodes of the network, or several of them as one.
+PlacedSteps place_steps(const ExportRequest& request, const std::vector<NetworkNode>& steps);
+
+/// The name, the target, the inputs and the outputs.
+ExportedInterface interface_of(const ExportRequest& request);
+
+/// The number of `size` among the sizes of the network.
+int64_t number_of(const std::vector<Var>& sizes, const Var& size);
+
+/// Write the files "library", "header" and "weights" into the scratch folder.
+ExportedInterface write_for_cpu(const ExportRequest& request, const ExportScratch& scratch);
+ExportedInterface write_for_gpu(const ExportRequest& request, const ExportScratch& scratch);
+
+}  // namespace heddle::network

@@ -1,0 +1,97 @@
+// Times the calls of a network on a GPU: CUDA graphs, by events.
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "heddle/runtime/cuda.h"
+#include "heddle/support/error.h"
+#include "network/race/call_timer.h"
+
+namespace heddle::network {
+namespace {
+
+// A sample is the mean of as many calls as take this long, because the launch of a graph and the
+// resolution of an event have a weight in a single short one.
+constexpr double kSampleSeconds = 1.5e-3;
+constexpr double kMostLaunches = 50;
+constexpr double kLeastSeconds = 1e-9;
+// The graphs that are kept: those of all variants of a task, and some more.
+constexpr size_t kMostGraphs = 24;
+// A call that has not ended by then never will.
+constexpr double kDeadline = 20;
+
+class GraphTimer : public CallTimer {
+ public:
+  explicit GraphTimer(const Arrays& arrays) : arrays_(arrays) {}
+
+  CallTimes time(std::span<const StepCall> call) override {
+    return {{}, seconds_of(graph_of(call))};
+  }
+
+ private:
+  struct Known {
+    std::vector<StepCall> call;
+    cuda::Graph graph;
+    int launches = 1;  ///< of a sample
+  };
+
+  const Known& graph_of(std::span<const StepCall> call) {
+    const auto at = std::find_if(known_.begin(), known_.end(), [&](const Known& k) {
+      return std::equal(k.call.begin(), k.call.end(), call.begin(), call.end());
+    });
+    if (at != known_.end()) {
+      std::rotate(known_.begin(), at, at + 1);
+      return known_.front();
+    }
+    if (known_.size() == kMostGraphs) known_.pop_back();
+    known_.push_front(captured(call));
+    return known_.front();
+  }
+
+  Known captured(std::span<const StepCall> call) {
+    const auto run = [&] {
+      for (const StepCall& part : call) part.kernel->call(arrays_[part.step]);
+    };
+    // The first call loads code and prepares constants, in the order of the default stream.
+    run();
+    end_.record();
+    wait();
+    Known known{{call.begin(), call.end()}, cuda::capture(run)};
+    known.graph.upload(stream_);
+    const double wanted = std::ceil(kSampleSeconds / seconds_of(known));
+    known.launches = static_cast<int>(std::clamp(wanted, 1.0, kMostLaunches));
+    return known;
+  }
+
+  /// The mean of some calls. One ahead of them keeps the GPU busy while the host fills the queue,
+  /// and leaves the caches as these kernels leave them.
+  double seconds_of(const Known& known) const {
+    known.graph.launch(stream_);
+    begin_.record(stream_);
+    for (int i = 0; i < known.launches; ++i) known.graph.launch(stream_);
+    end_.record(stream_);
+    wait();
+    return std::max(end_.seconds_since(begin_) / known.launches, kLeastSeconds);
+  }
+
+  void wait() const {
+    if (end_.wait_for(kDeadline)) return;
+    const std::string reason =
+        "a call of the network did not end within " + std::to_string(int(kDeadline)) + " s";
+    cuda::abandon(0, reason);
+    throw_runtime_error(reason);
+  }
+
+  const Arrays& arrays_;
+  const cuda::Stream stream_;
+  const cuda::Event begin_, end_;
+  std::deque<Known> known_;  ///< most recently used first
+};
+
+}  // namespace
+
+std::unique_ptr<CallTimer> make_graph_timer(const CallTimer::Arrays& arrays) {
+  return std::make_unique<GraphTimer>(arrays);
+}
+
+}  // namespace heddle::network

@@ -1,0 +1,137 @@
+#include "network/race/pass_candidates.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/runtime/timer.h"
+#include "network/cut/cut_network.h"
+#include "network/race/timed_network.h"
+
+namespace heddle::network {
+namespace {
+
+// The share of a network's time below which estimates are equal.
+constexpr double kEqualEstimates = 0.02;
+
+std::string kind_of(const std::string& choice) { return choice.substr(0, choice.find('@')); }
+
+class Candidates {
+ public:
+  Candidates(const Network& network, const TuneClock& clock)
+      : network_(network),
+        target_(network.tasks()[0].tmpl.target()),
+        declared_(network.outputs()),
+        clock_(clock) {}
+
+  /// All candidates, those with the largest estimated gain first.
+  std::vector<Candidate> list(double seconds) {
+    const Timer timer;
+    add_passes();
+    add_choices();
+    const CutNetwork now = cut(network_.pass_options());
+    const double estimate = estimated_seconds(now, target_);
+    const std::vector<uint64_t> nodes = node_hashes(now);
+    for (Candidate& c : list_) {
+      if (timer.elapsed_s() > seconds || clock_.expired()) break;
+      const CutNetwork changed = cut(c.change.applied_to(network_.pass_options()));
+      c.trial.estimated_gain = estimate - estimated_seconds(changed, target_);
+      const std::vector<char> differ = nodes_that_differ(node_hashes(changed), nodes);
+      c.nodes = std::count(differ.begin(), differ.end(), 1);
+    }
+    // Estimates are rough: those within a step are equal, and fewer nodes are tried sooner.
+    const auto steps = [&](const Candidate& c) {
+      return std::round(c.trial.estimated_gain / (kEqualEstimates * estimate));
+    };
+    std::stable_sort(list_.begin(), list_.end(), [&](const Candidate& a, const Candidate& b) {
+      return steps(a) != steps(b) ? steps(a) > steps(b) : a.nodes < b.nodes;
+    });
+    return std::move(list_);
+  }
+
+ private:
+  void add_passes() {
+    const PassOptions& given = network_.pass_options();
+    for (const PassDescription& p : network_passes()) {
+      if (p.sure) continue;
+      const bool is_on = given.*p.enabled;
+      const Change change{&p, p.name, !is_on};
+      const std::vector<PassApplication> changes =
+          is_on ? network_.passes() : cut(change.applied_to(given)).changes;
+      const auto places = std::count_if(changes.begin(), changes.end(),
+                                        [&](const auto& a) { return a.pass == p.name; });
+      if (places > 0) add(change, p.summary, static_cast<int>(places));
+    }
+  }
+
+  void add_choices() {
+    const std::vector<NetworkChoice>& all = network_.choices();
+    for (const NetworkChoice& c : all) {
+      const std::string kind = kind_of(c.name);
+      const auto of_kind = std::count_if(all.begin(), all.end(), [&](const NetworkChoice& other) {
+        return kind_of(other.name) == kind;
+      });
+      // The only choice of a pass is that of the pass as a whole.
+      if (is_pass(kind) && of_kind == 1) continue;
+      add({nullptr, c.name, !c.on}, c.text, c.places);
+      add_all_like(c);
+    }
+  }
+
+  /// Adds the choices of one operator that have the setting of `first` as one candidate, where
+  /// `first` is the first of several.
+  void add_all_like(const NetworkChoice& first) {
+    const std::string name = all_like(first.name);
+    if (is_pass(kind_of(name))) return;  // the pass as a whole
+    int places = 0, choices = 0;
+    for (const NetworkChoice& c : network_.choices()) {
+      if (all_like(c.name) != name || c.on != first.on) continue;
+      if (choices == 0 && c.name != first.name) return;
+      ++choices;
+      places += c.places;
+    }
+    if (choices > 1) add({nullptr, name, !first.on}, first.text, places);
+  }
+
+  static bool is_pass(const std::string& kind) {
+    return std::any_of(network_passes().begin(), network_passes().end(),
+                       [&](const PassDescription& p) { return p.name == kind; });
+  }
+
+  void add(const Change& change, const std::string& text, int places) {
+    ChoiceTrial trial;
+    trial.change = (change.on ? "" : "-") + change.name;
+    trial.text = text;
+    trial.places = places;
+    list_.push_back({change, std::move(trial)});
+  }
+
+  CutNetwork cut(const PassOptions& options) const {
+    return cut_network(declared_, target_, options);
+  }
+
+  const Network& network_;
+  const Target target_;
+  const ComputeDag declared_;
+  const TuneClock& clock_;
+  std::vector<Candidate> list_;
+};
+
+}  // namespace
+
+PassOptions Change::applied_to(PassOptions options) const {
+  if (pass == nullptr) {
+    options.choices[name] = on;
+    return options;
+  }
+  options.*pass->enabled = on;
+  // Choices in parts of a pass are about its former setting.
+  std::erase_if(options.choices, [&](const auto& choice) { return kind_of(choice.first) == name; });
+  return options;
+}
+
+std::vector<Candidate> pass_candidates(const Network& network, double seconds,
+                                       const TuneClock& clock) {
+  return Candidates(network, clock).list(seconds);
+}
+
+}  // namespace heddle::network

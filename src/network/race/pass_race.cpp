@@ -1,0 +1,216 @@
+// Tries the choices about a network whose gain is only estimated, on the whole network.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "heddle/network/network.h"
+#include "heddle/runtime/cuda.h"
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/runtime/timer.h"
+#include "heddle/support/error.h"
+#include "heddle/support/rng.h"
+#include "network/race/pass_candidates.h"
+#include "network/race/timed_network.h"
+#include "network/run/output_difference.h"
+#include "runtime/kernel/clearly_faster.h"
+
+namespace heddle {
+namespace {
+
+// Rounds of a trial, and how often one may be won by luck: the race at the end decides.
+constexpr int kFewestRounds = 6, kMostRounds = 24;
+constexpr double kTrialLuck = 0.25;
+// A trial that is slower by this much after the fewest rounds ends.
+constexpr double kSlower = 1.03;
+// The nodes that differ may be faster and others slower for it, because the caches hold other data.
+constexpr double kNoSlowerAsAWhole = 1.005;
+// Shares of the time: for the estimates at most, and for the race at the end.
+constexpr double kShareOfEstimates = 0.15, kShareOfFinal = 0.25;
+// The expected time of the first trial, as a share of the time to build the network.
+constexpr double kPartOfNetwork = 0.3;
+// The rounds of the last race after which it is evaluated.
+constexpr int kLooks[] = {12, 24, 48};
+
+class Contest {
+ public:
+  Contest(const Network& network, const TuneClock& clock)
+      : args_(network::call_args(network)),
+        arrays_(
+            network::random_arrays(args_, network::device_of(network.tasks()[0].tmpl.target()))),
+        clock_(clock),
+        given_(made(network)),
+        best_(given_) {}
+
+  /// Tries the candidates one after the other until `reserve` seconds are left.
+  void run(std::vector<network::Candidate>& candidates, double reserve) {
+    // The given network has been built. A trial compiles a part of another one.
+    double longest = kPartOfNetwork * timer_.elapsed_s();
+    for (network::Candidate& c : candidates) {
+      if (clock_.expired() || clock_.left_s() < reserve + longest) break;
+      const double begin = timer_.elapsed_s();
+      try_one(c);
+      longest = std::max(longest, timer_.elapsed_s() - begin);
+    }
+  }
+
+  const Network& best() const { return best_->network(); }
+  const std::vector<std::string>& problems() const { return problems_; }
+
+  /// Races all that was taken together against the given network.
+  NetworkTimes decide() {
+    NetworkTimes times;
+    times.verdict = "not proven";
+    times.changed = taken_;
+    if (best_ == given_) return times;
+    std::vector<double> before, after;
+    while (!clock_.expired() && static_cast<int>(before.size()) < kLooks[2]) {
+      const auto [b, a] = round(*given_, *best_);
+      before.push_back(b.total);
+      after.push_back(a.total);
+      const bool look = std::find(std::begin(kLooks), std::end(kLooks),
+                                  static_cast<int>(before.size())) != std::end(kLooks);
+      if (look && clearly_faster(after, before)) break;
+    }
+    times.rounds = static_cast<int>(before.size());
+    if (times.rounds == 0) return times;
+    times.static_seconds = median_of(before);
+    times.best_seconds = median_of(after);
+    if (clearly_faster(after, before)) times.verdict = "faster";
+    return times;
+  }
+
+ private:
+  using Times = network::CallTimes;
+
+  std::shared_ptr<network::TimedNetwork> made(const Network& network) const {
+    return std::make_shared<network::TimedNetwork>(network, network.static_schedules(), args_,
+                                                   arrays_);
+  }
+
+  /// Calls both once, in an order that is drawn.
+  std::pair<Times, Times> round(network::TimedNetwork& a, network::TimedNetwork& b) {
+    if (rng_.chance(0.5)) {
+      Times of_a = a.call();
+      return {std::move(of_a), b.call()};
+    }
+    Times of_b = b.call();
+    return {a.call(), std::move(of_b)};
+  }
+
+  void try_one(network::Candidate& c) {
+    ChoiceTrial& trial = c.trial;
+    try {
+      const Network changed = best().with_passes(c.change.applied_to(best().pass_options()));
+      const std::vector<uint64_t> hashes = network::node_hashes(changed);
+      if (hashes == best_->hashes()) {
+        trial.verdict = "changes nothing";
+        return;
+      }
+      const std::shared_ptr<network::TimedNetwork> other = made(changed);
+      const std::string difference =
+          network::output_difference(best(), other->outputs(), best_->outputs());
+      if (!difference.empty()) {
+        trial.verdict = "answers differ";
+        problems_.push_back("with " + trial.change +
+                            ", the network computes something else: " + difference);
+        return;
+      }
+      race(trial, *other);
+      if (trial.verdict != "taken") return;
+      best_ = other;
+      ++taken_;
+    } catch (const Error& e) {
+      // A choice that was taken before may have changed the graph.
+      trial.verdict = e.kind == ErrorKind::User ? "no longer possible" : "cannot be built";
+      if (e.kind != ErrorKind::User) problems_.push_back(trial.change + ": " + e.what());
+    }
+  }
+
+  /// The time of these nodes, or of the whole call where nodes have no time of their own.
+  static double sum_of(const Times& times, const std::vector<char>& which) {
+    if (times.steps.empty()) return times.total;
+    double sum = 0;
+    for (size_t n = 0; n < which.size(); ++n) sum += which[n] != 0 ? times.steps[n] : 0;
+    return sum;
+  }
+
+  void race(ChoiceTrial& trial, network::TimedNetwork& other) {
+    const std::vector<char> in_best = network::nodes_that_differ(best_->hashes(), other.hashes()),
+                            in_other = network::nodes_that_differ(other.hashes(), best_->hashes());
+    std::vector<double> before, after, whole_before, whole_after;
+    trial.verdict = "not proven";
+    for (int n = 1; n <= kMostRounds && !clock_.expired(); ++n) {
+      const auto [b, a] = round(*best_, other);
+      before.push_back(sum_of(b, in_best));
+      after.push_back(sum_of(a, in_other));
+      whole_before.push_back(b.total);
+      whole_after.push_back(a.total);
+      if (n < kFewestRounds || n % kFewestRounds != 0) continue;
+      if (median_of(after) > kSlower * median_of(before)) {
+        trial.verdict = "slower";
+        break;
+      }
+      if (clearly_faster(after, before, 1, kTrialLuck) &&
+          median_of(whole_after) <= kNoSlowerAsAWhole * median_of(whole_before)) {
+        trial.verdict = "taken";
+        break;
+      }
+    }
+    if (before.empty()) return;
+    trial.before = median_of(before);
+    trial.after = median_of(after);
+    trial.whole_before = median_of(whole_before);
+    trial.whole_after = median_of(whole_after);
+  }
+
+  const Timer timer_;
+  const std::vector<Tensor> args_;
+  const std::vector<NDArray> arrays_;
+  const TuneClock& clock_;
+  std::shared_ptr<network::TimedNetwork> given_, best_;
+  Rng rng_{17};
+  int taken_ = 0;
+  std::vector<std::string> problems_;
+};
+
+void race(const Network& network, std::vector<network::Candidate>& candidates, double seconds,
+          const TuneClock& clock, PassChoice& choice) {
+  Contest contest(network, clock);
+  try {
+    contest.run(candidates, kShareOfFinal * seconds);
+    choice.times = contest.decide();
+  } catch (const Error&) {
+    choice.times.problems = contest.problems();
+    throw;
+  }
+  choice.times.problems = contest.problems();
+  if (choice.times.verdict == "faster") choice.options = contest.best().pass_options();
+}
+
+}  // namespace
+
+PassChoice choose_passes(const Network& network, double seconds, const TuneClock& clock) {
+  PassChoice choice{network.pass_options(), {}};
+  choice.times.verdict = "nothing to race";
+  if (network.tasks().empty() || !network.sizes().empty()) return choice;  // it needs one size
+  const Target& target = network.tasks()[0].tmpl.target();
+  if (target.is_cuda() && !target.runs_here()) return choice;
+  const TuneClock own(seconds, &clock);
+  std::vector<network::Candidate> candidates =
+      network::pass_candidates(network, kShareOfEstimates * seconds, own);
+  if (candidates.empty()) return choice;
+  const ScopedThreads threads(network::race_threads(target));
+  try {
+    race(network, candidates, seconds, own, choice);
+  } catch (const Error& e) {
+    // The memory of a GPU may not be enough for two networks beside what measures candidates.
+    if (e.kind != ErrorKind::Runtime) throw;
+    choice.times.verdict = "no race";
+    choice.times.problems.push_back("the choices about the network did not race: " + e.message);
+  }
+  for (network::Candidate& c : candidates) choice.trials.push_back(std::move(c.trial));
+  if (target.is_cuda() && !cuda::context_lost()) cuda::release_memory();
+  return choice;
+}
+
+}  // namespace heddle

@@ -1,0 +1,50 @@
+// A network whose nodes are timed in calls of the whole, to compare it with another way to compute
+// the same.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "network/race/call_timer.h"
+#include "network/run/network_kernel_impl.h"
+
+namespace heddle::network {
+
+/// The kernels of a network.
+class TimedNetwork {
+ public:
+  /// Compiles the kernels and calls them once, so that weights are prepared. `args` and `arrays`
+  /// are the arguments of the network, inputs before outputs, on device_of(target); several
+  /// networks may share the arrays.
+  TimedNetwork(const Network& network, const std::vector<Schedule>& schedules,
+               const std::vector<Tensor>& args, const std::vector<NDArray>& arrays);
+  ~TimedNetwork();
+
+  const Network& network() const { return network_; }
+  /// Times a call. Its steps are the nodes, unless nodes of a GPU share launches.
+  CallTimes call();
+  /// Makes one call and returns copies of the outputs on the CPU.
+  std::vector<NDArray> outputs();
+  /// As node_hashes. Equal nodes of two networks have equal hashes.
+  const std::vector<uint64_t>& hashes() const { return hashes_; }
+
+ private:
+  const Network network_;
+  NetworkKernel kernel_;
+  std::vector<NDArray> arrays_;
+  std::unique_ptr<NetworkKernel::Impl::Call> frame_;
+  std::vector<uint64_t> hashes_;
+  std::vector<StepCall> steps_;
+  std::unique_ptr<CallTimer> timer_;
+};
+
+/// The hash of the task of each node.
+std::vector<uint64_t> node_hashes(const Network& network);
+
+/// For each node whether it occurs another number of times in another network.
+std::vector<char> nodes_that_differ(const std::vector<uint64_t>& hashes,
+                                    const std::vector<uint64_t>& others);
+
+}  // namespace heddle::network

@@ -1,0 +1,209 @@
+// Makes tasks, and nodes that call them, of a declaration.
+#include "heddle/network/network.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "heddle/driver/build.h"
+#include "heddle/ir/print.h"
+#include "heddle/support/error.h"
+#include "heddle/support/table.h"
+#include "network/cut/input_ranges.h"
+#include "network/cut/network_bytes.h"
+#include "network/cut/network_impl.h"
+#include "network/cut/size_choices.h"
+#include "network/cut/step_plan.h"
+#include "network/passes/concat_in_place.h"
+
+namespace heddle {
+namespace {
+
+std::string shape_text(const Tensor& t) {
+  std::string text = to_string(t.dtype()) + "[";
+  for (int d = 0; d < t.rank(); ++d)
+    text += (d ? "," : "") + heddle::to_string(t.shape()[static_cast<size_t>(d)]);
+  return text + "]";
+}
+
+// Tensors as text: "f32[1,64,56,56] f32[1,64,56,56] + 6 constants".
+std::string list_text(const std::vector<Tensor>& tensors) {
+  std::string text;
+  int constants = 0;
+  for (const Tensor& t : tensors) {
+    if (t.op()->is_constant()) {
+      ++constants;
+    } else {
+      text += (text.empty() ? "" : " ") + shape_text(t);
+    }
+  }
+  if (constants == 0) return text;
+  return text + (text.empty() ? "" : " + ") + std::to_string(constants) +
+         (constants == 1 ? " constant" : " constants");
+}
+
+// "conv2d+relu f32[1,64,56,56]": the operators that the stages came from, and the result.
+std::string task_name(const ComputeDag& network, const network::ExtractedNode& node) {
+  std::vector<int> stages = node.stages;
+  std::sort(stages.begin(), stages.end());
+  std::vector<std::string> operators;
+  for (int s : stages) {
+    if (network.info(s).precomputable && stages.size() > 1) continue;
+    const Operation& op = network.stage(s);
+    const std::string& name = op.tag().empty() ? op.name() : op.tag();
+    if (std::find(operators.begin(), operators.end(), name) == operators.end()) {
+      operators.push_back(name);
+    }
+  }
+  if (operators.empty()) operators.push_back(node.outputs[0].op()->name());
+  std::string text;
+  for (const std::string& name : operators) text += (text.empty() ? "" : "+") + name;
+  return text + " " + shape_text(node.outputs[0]);
+}
+
+// Names are for readers but must distinguish tasks: "... (2)" for another stride.
+std::string unique_name(const std::vector<TuneTask>& tasks, const std::string& name) {
+  std::string unique = name;
+  auto taken = [&](const TuneTask& t) { return t.name == unique; };
+  for (int n = 2; std::any_of(tasks.begin(), tasks.end(), taken); ++n) {
+    unique = name + " (" + std::to_string(n) + ")";
+  }
+  return unique;
+}
+
+}  // namespace
+
+Network::Network(std::vector<Tensor> outputs, const Target& target,
+                 const AutoSchedulerOptions& options, const PassOptions& passes) {
+  check_options(options);
+  auto impl = std::make_shared<Impl>(std::move(outputs), target, options, passes);
+  impl->cut.choices.require_all_known();
+  std::unordered_map<uint64_t, int> task_of;
+  for (network::ExtractedNode& node : impl->cut.nodes) {
+    const ComputeDag dag(node.task_outputs);
+    const auto [it, is_new] =
+        task_of.try_emplace(dag.structural_hash(), static_cast<int>(impl->tasks.size()));
+    if (is_new) impl->add_tasks(node);
+    for (size_t i = 0; i < impl->families[it->second].count; ++i)
+      impl->tasks[it->second + i].weight += 1;
+    impl->nodes.push_back({it->second, std::move(node.inputs), std::move(node.outputs)});
+  }
+  impl->cut.nodes.clear();
+  network::set_input_ranges(impl->cut.dag, impl->nodes, impl->tasks);
+  for (size_t t = 1; t < impl->tasks.size(); ++t) {
+    if (impl->families[t].count == 0) impl->tasks[t].input_ranges = impl->tasks[t - 1].input_ranges;
+  }
+  impl->name_outputs();
+  impl_ = std::move(impl);
+}
+
+void Network::Impl::add_tasks(const network::ExtractedNode& node) {
+  const auto add = [&](std::vector<Tensor> args, const std::vector<Tensor>& outputs,
+                       const Target& on, const AutoSchedulerOptions& with, const std::string& at) {
+    args.insert(args.end(), outputs.begin(), outputs.end());
+    tasks.push_back(TuneTask{.name = unique_name(tasks, task_name(cut.dag, node) + at),
+                             .args = std::move(args),
+                             .tmpl = make_template_of_alternatives(ComputeDag(outputs), on, with),
+                             .weight = 0});
+    families.push_back({.outputs = {}, .count = 0, .tree = {}, .chosen_at = {}, .points = {}});
+  };
+  const size_t first = families.size();
+  if (sizes_of(node.task_outputs).empty()) {
+    add(node.task_inputs, node.task_outputs, target, options, "");
+    families[first].count = 1;
+    return;
+  }
+  auto [points, choices] = network::size_choices(node.task_outputs, sizes, target, options);
+  std::vector<std::string> chosen_at;
+  std::vector<std::vector<SizeValue>> chosen;
+  for (const family::NearChoice& near : choices) {
+    const Instance here = at_sizes(node.task_outputs, near.at);
+    chosen_at.push_back(family::sizes_text(near.at));
+    chosen.push_back(near.at);
+    // Where the static choice is the direct form, alternatives may not hold for all sizes.
+    AutoSchedulerOptions with = options;
+    with.use_alternatives = !near.schedule.dag().alternative().empty();
+    add(here.of(node.task_inputs), here.outputs, near.schedule.target(), with,
+        " at " + chosen_at.back());
+  }
+  families[first] = {node.task_outputs, points.points.size(), std::move(points.tree),
+                     std::move(chosen_at), std::move(chosen)};
+}
+
+/// Gives the outputs the names under which they were declared.
+void Network::Impl::name_outputs() {
+  for (NetworkNode& node : nodes) {
+    for (std::vector<Tensor>* list : {&node.inputs, &node.outputs}) {
+      for (Tensor& t : *list) {
+        const int at = network::position_of(cut.dag.outputs(), t);
+        if (at >= 0) t = declared.outputs()[static_cast<size_t>(at)];
+      }
+    }
+  }
+}
+
+const std::vector<TuneTask>& Network::tasks() const { return impl_->tasks; }
+
+std::vector<TuneTask> Network::tasks_to_tune() const {
+  std::vector<TuneTask> tasks = impl_->tasks;
+  network::set_network_bytes(impl_->nodes, tasks);
+  return tasks;
+}
+
+const std::vector<NetworkNode>& Network::nodes() const { return impl_->nodes; }
+const std::vector<Tensor>& Network::outputs() const { return impl_->declared.outputs(); }
+const std::vector<Var>& Network::sizes() const { return impl_->sizes; }
+const std::vector<TensorPlace>& Network::places() const { return impl_->cut.places; }
+const std::vector<NetworkChoice>& Network::choices() const { return impl_->cut.choices.list(); }
+const PassOptions& Network::pass_options() const { return impl_->passes; }
+Network Network::with_passes(const PassOptions& passes) const {
+  return Network(outputs(), impl_->target, impl_->options, passes);
+}
+const std::vector<PassApplication>& Network::passes() const { return impl_->cut.changes; }
+
+std::vector<Schedule> Network::static_schedules() const {
+  std::vector<Schedule> schedules;
+  for (const TuneTask& task : tasks()) {
+    schedules.push_back(task.tmpl.static_schedule());
+  }
+  return schedules;
+}
+
+std::vector<Schedule> Network::naive_schedules() const {
+  std::vector<Schedule> schedules;
+  for (const TuneTask& task : tasks()) {
+    schedules.push_back(naive_schedule(task.tmpl.dag().outputs(), impl_->target));
+  }
+  return schedules;
+}
+
+std::string Network::to_text() const {
+  Table table({"node", "task", "calls", "computes", "reads", "writes"});
+  for (size_t column : {3, 4, 5}) table.align_left(column);
+  for (size_t n = 0; n < nodes().size(); ++n) {
+    const NetworkNode& node = nodes()[n];
+    const TuneTask& task = tasks()[node.task];
+    table.add_row({std::to_string(n), std::to_string(node.task), format_fixed(task.weight, 0),
+                   task.name.substr(0, task.name.find(' ')), list_text(node.inputs),
+                   list_text(node.outputs)});
+  }
+  return table.to_string() + impl_->kernels_text();
+}
+
+/// The kernels of each task over dimensions, by the sizes of a call.
+std::string Network::Impl::kernels_text() const {
+  if (sizes.empty()) return "";
+  Table table({"task", "computes", "chosen at", "runs at"});
+  for (size_t column : {1, 2, 3}) table.align_left(column);
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    const network::TaskFamily& family = families[t];
+    if (family.outputs.empty()) continue;
+    const std::vector<std::string> runs_at = network::sizes_of_leaves(family.tree, sizes);
+    for (size_t i = 0; i < family.count; ++i) {
+      table.add_row({std::to_string(t + i), tasks[t + i].name.substr(0, tasks[t].name.find(' ')),
+                     family.chosen_at[i], runs_at[i]});
+    }
+  }
+  return "\nkernels by sizes, each correct at all of them:\n" + table.to_string();
+}
+
+}  // namespace heddle

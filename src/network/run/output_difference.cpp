@@ -1,0 +1,73 @@
+#include "network/run/output_difference.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heddle::network {
+namespace {
+
+/// The largest difference that rounding explains, relative to the largest element.
+double relative_tolerance(DataType t) {
+  if (t == f16) return 2e-2;
+  if (t == bf16) return 1e-1;
+  if (t.is_float8()) return t == f8e4m3 ? 0.5 : 1.0;
+  return t.is_float() ? 1e-3 : 0;
+}
+
+/// The tolerance of an output in f32 of a network that rounds to f16 on the way is that of f16.
+double largest_tolerance(const Network& network) {
+  double largest = 0;
+  const ComputeDag dag(network.outputs());
+  for (int s = 0; s < dag.size(); ++s) {
+    const Operation& op = dag.stage(s);
+    for (int o = 0; o < op.num_outputs(); ++o)
+      largest = std::max(largest, relative_tolerance(op.output(o).dtype()));
+  }
+  return largest;
+}
+
+}  // namespace
+
+std::vector<Tensor> call_args(const Network& network) {
+  std::vector<Tensor> args;
+  for (const Tensor& t : ComputeDag(network.outputs()).placeholders()) {
+    if (t.op()->data() == nullptr) args.push_back(t);
+  }
+  args.insert(args.end(), network.outputs().begin(), network.outputs().end());
+  return args;
+}
+
+std::vector<NDArray> random_arrays(const std::vector<Tensor>& args, Device device) {
+  std::vector<NDArray> arrays;
+  uint64_t seed = 1;
+  for (const Tensor& t : args) {
+    const NDArray array = t.op()->is_placeholder() ? NDArray::random(t.extents(), t.dtype(), seed++)
+                                                   : NDArray::zeros(t.extents(), t.dtype());
+    arrays.push_back(array.to_device(device));
+  }
+  return arrays;
+}
+
+std::vector<NDArray> host_copies(std::span<const NDArray> arrays) {
+  std::vector<NDArray> copies;
+  for (const NDArray& a : arrays) copies.push_back(a.device().is_cpu() ? a.copy() : a.to_host());
+  return copies;
+}
+
+std::string output_difference(const Network& network, std::span<const NDArray> got,
+                              std::span<const NDArray> want) {
+  const double of_floats = largest_tolerance(network);
+  for (size_t o = 0; o < want.size(); ++o) {
+    double largest = 0;
+    for (int64_t i = 0; i < want[o].size(); ++i) {
+      const double value = std::abs(want[o].get(i));
+      if (std::isfinite(value)) largest = std::max(largest, value);
+    }
+    const double tolerance = want[o].dtype().is_float() ? of_floats : 0;
+    const Difference d = compare(got[o], want[o], tolerance, tolerance * largest);
+    if (!d.ok()) return "output " + std::to_string(o) + ": " + describe(d, got[o]);
+  }
+  return "";
+}
+
+}  // namespace heddle::network

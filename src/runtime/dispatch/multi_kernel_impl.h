@@ -1,0 +1,69 @@
+// The implementation of a multi-kernel: its variants, and how one of them is picked.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "heddle/runtime/multi_kernel.h"
+#include "runtime/dispatch/pick_race.h"
+#include "runtime/dispatch/pick_table.h"
+
+namespace heddle {
+
+struct VariantState {
+  KernelVariant variant;
+  size_t same_as = 0;  ///< the first variant of equal code, often itself
+  Kernel kernel;       ///< once it is compiled
+};
+
+struct MultiKernel::Impl {
+  explicit Impl(std::vector<PickTable::Dimension> free) : table(std::move(free)) {}
+
+  MultiKernelFacts facts;
+  std::vector<KernelArg> args;
+  PickOptions options;
+  std::vector<VariantState> variants;
+  std::atomic<int> forced{-1};
+  std::atomic<const char*> forced_by{""};  ///< for messages
+  PickTable table;
+  std::mutex rows_mutex;  ///< guards the rows and writes to the table; held briefly
+  std::vector<PickRow> rows;
+  std::mutex compile_mutex;
+  std::timed_mutex settling;  ///< held while a pick is made
+  std::atomic<std::thread::id> settler{};
+
+  bool on_gpu() const { return facts.target.starts_with("cuda"); }
+  std::vector<std::string> names() const;
+  /// Throws a User error for an unknown name.
+  size_t index_of(const std::string& variant) const;
+  /// Reads PickOptions::force or HEDDLE_PICK.
+  void read_forced();
+
+  Kernel compiled(size_t variant);
+  void call_function(const Settled& settled, std::span<const NDArray> arrays) const;
+  void settle_and_call(std::span<const NDArray> arrays);
+  /// Picks a variant for these arrays. `settled`, where given, receives what the call runs.
+  PickRow settle(std::span<const NDArray> arrays, Settled* settled);
+
+ private:
+  struct Call;
+  PickRow settle_locked(const Call& call, Settled* settled);
+  /// Each function picks a variant for one reason and fills in the row; -1 where the reason does
+  /// not apply.
+  int pick_forced(const Call& call, PickRow& row) const;
+  int pick_chosen(const Call& call, PickRow& row) const;
+  int pick_remembered(const Call& call, PickRow& row, bool say_why) const;
+  int pick_measured(const Call& call, PickRow& row);
+  int measure(const Call& call, PickRow& row);
+  Settled made(const Call& call, size_t variant);
+  void keep(const Call& call, const PickRow& row, const Settled& settled, bool for_good);
+  int applicable_index(const Call& call, const std::string& variant) const;
+  void say(const std::string& text) const;
+  void log(const PickRow& row) const;
+  std::string key_of(const Call& call) const;
+};
+
+}  // namespace heddle

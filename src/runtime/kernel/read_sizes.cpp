@@ -1,0 +1,100 @@
+// The sizes of a call from the shapes of its arrays.
+#include <array>
+#include <vector>
+
+#include "heddle/support/error.h"
+#include "runtime/kernel/check_arguments.h"
+
+namespace heddle {
+namespace {
+
+// The sizes of one call. They are on the heap only where there are very many.
+class Values {
+ public:
+  explicit Values(size_t count) {
+    if (count > kFew) many_.resize(count);
+    data_ = count > kFew ? many_.data() : few_.data();
+  }
+  Values(const Values&) = delete;
+  Values& operator=(const Values&) = delete;
+  /// The value 0 means that the size is not known.
+  int64_t& operator[](size_t i) { return data_[i]; }
+
+ private:
+  static constexpr size_t kFew = 8;
+  std::array<int64_t, kFew> few_{};
+  std::vector<int64_t> many_;
+  int64_t* data_;
+};
+
+/// An extent as text: "n", "4 * n + 2".
+std::string extent_text(const SymbolicExtent& e, std::span<const KernelSize> sizes) {
+  std::string text;
+  for (const SymbolicExtent::Term& t : e.terms) {
+    if (!text.empty()) text += " + ";
+    if (t.factor != 1) text += std::to_string(t.factor) + " * ";
+    text += sizes[static_cast<size_t>(t.size)].name;
+  }
+  return e.constant == 0 ? text : text + " + " + std::to_string(e.constant);
+}
+
+[[noreturn]] void fail(const std::string& name, size_t i, const KernelArg& arg, int dim,
+                       int64_t extent, const std::string& why, const std::string& help) {
+  throw_runtime_error("argument " + std::to_string(i) + " ('" + arg.name + "') of kernel '" + name +
+                          "' has extent " + std::to_string(extent) + " in dimension " +
+                          std::to_string(dim) + ", " + why,
+                      {}, help);
+}
+
+std::string range_text(const KernelSize& s, int64_t factor) {
+  return std::to_string(s.lo * factor) + " to " + std::to_string(s.hi * factor) +
+         (factor > 1 ? ", multiples of " + std::to_string(factor) + " only" : "");
+}
+
+}  // namespace
+
+void read_sizes(const std::string& name, std::span<const KernelSize> sizes,
+                std::span<const KernelArg> args, std::span<const NDArray> arrays,
+                FunctionRef<void(size_t, int64_t)> found) {
+  Values values(sizes.size());
+  // Extents that determine a size by themselves are read first, then sums.
+  for (size_t i = 0; i < args.size(); ++i) {
+    for (const SymbolicExtent& e : args[i].symbolic) {
+      if (e.terms.size() != 1 || e.constant != 0) continue;
+      const auto& [at, factor] = e.terms[0];
+      const KernelSize& size = sizes[static_cast<size_t>(at)];
+      const int64_t extent = arrays[i].shape()[static_cast<size_t>(e.dim)];
+      int64_t& value = values[static_cast<size_t>(at)];
+      const bool first = value == 0;
+      if (first) value = factor == 1 ? extent : extent / factor;
+      if (!first && value * factor != extent) {
+        fail(name, i, args[i], e.dim, extent,
+             "which is " + extent_text(e, sizes) + ", and another argument makes that " +
+                 std::to_string(value * factor),
+             "give all arguments the same sizes");
+      }
+      if (value * factor != extent || value < size.lo || value > size.hi) {
+        fail(name, i, args[i], e.dim, extent,
+             "and the kernel is for " + range_text(size, factor) + " there",
+             "declare the dimension with a range that holds it: dim(name, lo, hi)");
+      }
+    }
+  }
+  for (size_t i = 0; i < args.size(); ++i) {
+    for (const SymbolicExtent& e : args[i].symbolic) {
+      if (e.terms.size() == 1 && e.constant == 0) continue;
+      int64_t want = e.constant;
+      for (const auto& [at, factor] : e.terms) want += factor * values[static_cast<size_t>(at)];
+      const int64_t extent = arrays[i].shape()[static_cast<size_t>(e.dim)];
+      if (want != extent) {
+        fail(name, i, args[i], e.dim, extent,
+             "which is " + extent_text(e, sizes) + ", and other arguments make that " +
+                 std::to_string(want),
+             "give all arguments the same sizes");
+      }
+    }
+  }
+  for (size_t i = 0; i < sizes.size(); ++i) found(i, values[i]);
+}
+
+}  // namespace heddle
