@@ -108,11 +108,11 @@ TEST(Record, SaysWhatIsMissingOrWrong) {
   EXPECT_EQ(error(good), "no error");
   EXPECT_EQ(error(Json::array()), "a record is a JSON object");
   for (const char* key : {"v", "hash", "shape_class", "extents", "target", "template_version",
-                          "config", "steps", "seconds", "error"}) {
+                          "config", "steps", "seconds", "error", "verdict"}) {
     EXPECT_EQ(error(without(good, key)), "key '" + std::string(key) + "' is missing");
   }
-  EXPECT_EQ(error(with(good, "v", 2)),
-            "it is of version 2, and this Heddle reads up to 1\n  help: read it with the Heddle "
+  EXPECT_EQ(error(with(good, "v", 3)),
+            "it is of version 3, and this Heddle reads up to 2\n  help: read it with the Heddle "
             "that wrote it, or a newer one");
   EXPECT_THAT(error(with(good, "hash", 7)), StartsWith("key 'hash': json: expected a string"));
   EXPECT_EQ(error(with(good, "hash", "xyz")),
@@ -122,6 +122,9 @@ TEST(Record, SaysWhatIsMissingOrWrong) {
   EXPECT_THAT(error(with(good, "target", "llvm -mcpu=hasswell")),
               HasSubstr("did you mean 'haswell'?"));
   EXPECT_THAT(error(with(good, "error", "crashh")), HasSubstr("did you mean 'crash'?"));
+  EXPECT_EQ(
+      error(with(good, "verdict", "lost")),
+      "key 'verdict': there is no verdict 'lost'\n  help: one of: screened, raced, chosen, won");
   EXPECT_THAT(error(with(good, "config", Json::array())), StartsWith("key 'config'"));
   EXPECT_THAT(error(with(good, "seconds", Json::array({-1.0}))), HasSubstr("above 0"));
   EXPECT_EQ(error(with(good, "seconds", Json::array())),
@@ -136,7 +139,7 @@ TEST(Record, ReadsVersion0) {
   EXPECT_EQ(back.structural_hash, r.structural_hash);
   EXPECT_EQ(back.shape_class, "");
   EXPECT_TRUE(back.extents.empty());
-  EXPECT_EQ(back.to_json().at("v").as_int(), 1);
+  EXPECT_EQ(back.to_json().at("v").as_int(), 2);
 }
 
 TEST(Record, AnIllegalConfigHasNoSteps) {

@@ -266,9 +266,10 @@ TEST(DiskCacheFolder, FollowsTheEnvironment) {
   ::setenv("HEDDLE_CACHE", "/somewhere", 1);
   EXPECT_EQ(cache_folder("code"), "/somewhere/code");
   before != nullptr ? ::setenv("HEDDLE_CACHE", old.c_str(), 1) : ::unsetenv("HEDDLE_CACHE");
-  ::setenv("HEDDLE_TEST_LIMIT", "3", 1);
-  EXPECT_EQ(cache_limit("HEDDLE_TEST_LIMIT", 7), 3U << 20);
-  EXPECT_EQ(cache_limit("HEDDLE_NO_SUCH_LIMIT", 7), 7U << 20);
+  ::setenv("HEDDLE_CUBIN_CACHE_MB", "3", 1);
+  EXPECT_EQ(cache_limit("HEDDLE_CUBIN_CACHE_MB", 7), 3U << 20);
+  ::unsetenv("HEDDLE_CUBIN_CACHE_MB");
+  EXPECT_EQ(cache_limit("HEDDLE_CUBIN_CACHE_MB", 7), 7U << 20);
 }
 
 TEST(BuildId, IsOne) {
