@@ -122,6 +122,57 @@ class LstmTagger(nn.Module):
         return self.tags(self.lstm(self.words(ids))[0])
 
 
+class RmsNorm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width) + 0.1 * torch.randn(width))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.weight
+
+
+class LlamaBlock(nn.Module):
+    """RMS norm, rotary positions, heads of queries that share keys and values, an additive causal mask, SwiGLU."""
+
+    def __init__(self, width=512, heads=8, kv_heads=2, inner=1408, length=128):
+        super().__init__()
+        self.heads, self.kv_heads, self.size = heads, kv_heads, width // heads
+        self.norm1, self.norm2 = RmsNorm(width), RmsNorm(width)
+
+        def linear(rows, cols):
+            return nn.Linear(rows, cols, bias=False)
+
+        kv_width = kv_heads * self.size
+        self.q, self.k, self.v = linear(width, width), linear(width, kv_width), linear(width, kv_width)
+        self.out = linear(width, width)
+        self.gate, self.up, self.down = linear(width, inner), linear(width, inner), linear(inner, width)
+        frequencies = 10000.0 ** (-torch.arange(0, self.size, 2).float() / self.size)
+        angles = torch.outer(torch.arange(length).float(), frequencies)
+        angles = torch.cat([angles, angles], -1)
+        self.register_buffer("cos", angles.cos())
+        self.register_buffer("sin", angles.sin())
+        self.register_buffer("mask", torch.full((length, length), -1e4).triu(1))
+
+    def split(self, x, heads):
+        return x.view(x.shape[0], x.shape[1], heads, self.size).transpose(1, 2)
+
+    def rotated(self, x):
+        a, b = x.chunk(2, -1)
+        return x * self.cos + torch.cat([-b, a], -1) * self.sin
+
+    def attention(self, x):
+        q, k = self.rotated(self.split(self.q(x), self.heads)), self.rotated(self.split(self.k(x), self.kv_heads))
+        v = self.split(self.v(x), self.kv_heads)
+        k, v = (t.repeat_interleave(self.heads // self.kv_heads, 1) for t in (k, v))
+        weights = (q @ k.transpose(-1, -2) / self.size ** 0.5 + self.mask).softmax(-1)
+        return self.out((weights @ v).transpose(1, 2).reshape(x.shape))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        y = self.norm2(x)
+        return x + self.down(nn.functional.silu(self.gate(y)) * self.up(y))
+
+
 class FirstOutput(nn.Module):
     """A model of transformers on tokens and their mask, whose answer is one tensor."""
 
@@ -176,6 +227,13 @@ def networks():
         "vit_b_16": of_vision(vision.vit_b_16),
         "bert": bert,
         "gpt2": gpt2,
+        "convnext_tiny": of_vision(vision.convnext_tiny),
+        "efficientnet_v2_s": of_vision(vision.efficientnet_v2_s),
+        "regnet_y_400mf": of_vision(vision.regnet_y_400mf),
+        "resnext50": of_vision(vision.resnext50_32x4d),
+        "shufflenet_v2": of_vision(vision.shufflenet_v2_x1_0),
+        "swin_t": of_vision(vision.swin_t),
+        "llama": lambda: (nn.Sequential(*[LlamaBlock() for _ in range(4)]), (torch.randn(1, 128, 512),)),
         "lstm": lambda: (LstmTagger(), (words(32),)),
     }
 
@@ -188,6 +246,8 @@ def randomize(module):
         if isinstance(m, nn.BatchNorm2d):
             nn.init.uniform_(m.running_mean, -0.1, 0.1)
             nn.init.uniform_(m.running_var, 0.8, 1.2)
+        if isinstance(scale := getattr(m, "layer_scale", None), nn.Parameter):  # ConvNeXt's 1e-6
+            nn.init.uniform_(scale, 0.1, 1)
 
 
 def open_dims(inputs):
