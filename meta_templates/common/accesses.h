@@ -31,6 +31,18 @@ inline const Axis* contiguous_axis(const Access& a, const std::vector<Axis>& axe
   return nullptr;
 }
 
+/// The same, where dimensions of one element behind it do not count: the weights [k, c, 1, 1] of a
+/// pointwise convolution are contiguous along c.
+inline const Axis* axis_of_run(const Access& a, const std::vector<Axis>& axes) {
+  size_t d = a.affine.size();
+  while (d > 1 && a.tensor.extent(static_cast<int>(d) - 1) == 1) --d;
+  if (d == 0 || !a.affine[d - 1]) return nullptr;
+  for (const Axis& x : axes) {
+    if (x.extent() > 1 && a.affine[d - 1]->coefficient(x.var()) == 1) return &x;
+  }
+  return contiguous_axis(a, axes);
+}
+
 /// The position of an axis that is not the last axis of the stage and along which some read is
 /// contiguous (a transposition). -1 when there is none.
 inline int transposed_axis(const ComputeDag& dag, int s) {
@@ -70,8 +82,10 @@ inline bool at_plain_axes(const Access& a) {
   });
 }
 
-/// The position of the reduce axis along which the largest operand of `s` is contiguous, or -1.
-inline int contiguous_reduce_axis(const ComputeDag& dag, int s) {
+/// The position of the reduce axis along which the largest operand of `s` is contiguous, as
+/// `axis_of` finds it, or -1.
+inline int contiguous_reduce_axis(const ComputeDag& dag, int s,
+                                  decltype(contiguous_axis)* axis_of = contiguous_axis) {
   const Operation& op = dag.stage(s);
   double most = -1;
   int found = -1;
@@ -79,8 +93,8 @@ inline int contiguous_reduce_axis(const ComputeDag& dag, int s) {
     double size = 1;
     for (int64_t e : a.tensor.extents()) size *= static_cast<double>(e);
     if (size <= most) continue;
-    const Axis* spatial = contiguous_axis(a, op.axes());
-    const Axis* reduce = contiguous_axis(a, op.reduce_axes());
+    const Axis* spatial = axis_of(a, op.axes());
+    const Axis* reduce = axis_of(a, op.reduce_axes());
     if (!spatial && !reduce) continue;
     most = size;
     found = -1;

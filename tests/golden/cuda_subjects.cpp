@@ -59,6 +59,11 @@ void add_products(Subjects& out) {
        "conv2d, 8 x 28 x 28 x 64, 64 filters of 3 x 3, f16: implicit GEMM",
        kH200,
        {ops::conv2d(input({8, 28, 28, 64}, "X", f16), input({3, 3, 64, 64}, "W", f16), same)}});
+  out.push_back(
+      {"conv2d_of_one_pixel",
+       "conv2d of one pixel, 1536 channels to 64, f16: rows of weights are read by vectors",
+       kH200,
+       {ops::conv2d(input({1, 1536, 1, 1}, "X", f16), input({64, 1536, 1, 1}, "W", f16))}});
   out.push_back({"depthwise_f16_nhwc",
                  "depthwise conv2d, 8 x 30 x 30 x 96, filters of 3 x 3, f16",
                  kH200,

@@ -55,7 +55,7 @@ void find_shape(const ComputeDag& dag, int s, GpuReductionProblem* p) {
   const Operation& op = dag.stage(s);
   p->axis = p->cut_axis = longest_axis(op);
   if (!p->commutative) return;
-  const int k = contiguous_reduce_axis(dag, s);
+  const int k = contiguous_reduce_axis(dag, s, axis_of_run);
   RowProblem row;
   row.lanes = p->lanes;
   if (k >= 0) row.extent = extent_of(op, k);
