@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks that no folder has more lines than scripts/line_budget.txt allows.
 
-A line of that file is "folder lines". A commit that makes a folder longer on purpose raises its number.
-With --write, sets each number to what the folder has and at least fifty more, a multiple of a hundred. Exit status 1 where a folder
-is longer, or has no number.
+A line of that file is "folder lines". A commit that makes a folder longer on purpose raises its number. With
+--write, sets each number to what the folder has and at least fifty more, a multiple of a hundred. Exit status 1
+where a folder is longer, or has no number.
 """
 import argparse
 import pathlib
