@@ -110,14 +110,22 @@ def run_tests(tests, fleet, heddle, only="", within=(), address=None):
             if only not in test.__name__:
                 continue
 
-            def tune(name, address=address or fleet.address, within=within, **how):
-                return Tuning(heddle, address, pathlib.Path(folder), name, within=within, **how)
+            began, ok = time.monotonic(), False
+            # Ray's own time limits pass where this machine is busy: a test that fails is tried once more.
+            for attempt in (1, 2):
 
-            began = time.monotonic()
-            try:
-                words, ok = test(fleet, tune), True
-            except (Failure, subprocess.TimeoutExpired) as failure:
-                words, ok = failure, False
+                def tune(name, address=address or fleet.address, within=within, attempt=attempt, **how):
+                    folder_of_attempt = pathlib.Path(folder) / str(attempt)
+                    folder_of_attempt.mkdir(exist_ok=True)
+                    return Tuning(heddle, address, folder_of_attempt, name, within=within, **how)
+
+                try:
+                    words, ok = test(fleet, tune), True
+                except (Failure, subprocess.TimeoutExpired) as failure:
+                    words = failure
+                if ok:
+                    break
+                print(f"again   {test.__name__}: {words}", flush=True)
             failed += not ok
             seconds = time.monotonic() - began
             print(f"{'ok     ' if ok else 'FAILED '} {test.__name__}: {words} ({seconds:.0f} s)", flush=True)
