@@ -2,7 +2,7 @@
 # Installs what is missing, builds everything, and runs all tests; ends with CTest's summary.
 #
 #   scripts/test.sh [options of ctest]     for example: scripts/test.sh -L unit
-#   scripts/test.sh --fast                 style, and the unit tests that take less than some seconds
+#   scripts/test.sh --fast                 style, and the unit tests that take less than ten seconds each
 #   scripts/test.sh --configure            stops when CMake has configured
 #   scripts/test.sh --preset asan          the unit tests with AddressSanitizer and UBSan, in build/asan
 set -euo pipefail
@@ -10,7 +10,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 configure_only=no
 if [[ ${1:-} == --configure ]]; then configure_only=yes; shift; fi
-if [[ ${1:-} == --fast ]]; then shift; set -- -L 'style|unit' -LE slow "$@"; fi
+# The unit tests that take more than ten seconds.
+slow='family|warp_group|llvm|llvm_test_sse|network|onnx|driver|kill|fleet|gpu_race|cuda_measure|cuda_network_tune'
+slow+='|attention|faults|cuda_templates|contraction|measure|image_chain'
+if [[ ${1:-} == --fast ]]; then shift; set -- -L 'style|unit' -E "^($slow)(_test)?\$" "$@"; fi
 if [[ ${1:-} == --preset ]]; then
   preset=${2:?--preset asan}; shift 2
   scripts/install_deps.sh --tests $([[ $preset == asan ]] && echo --sanitizers)
