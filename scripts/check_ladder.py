@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks includes between folders, reads of the options of a scope, and the length of files.
+"""Checks includes between folders, what outsiders see, reads of the options of a scope, and the length of files.
 
 A folder may include only itself and the folders above it in LADDER; heavy outside libraries stay in
 the one place that owns them. Prints file:line: problem for each violation; exit status 1 if any.
@@ -111,7 +111,7 @@ def check_include(path, quote, header):
             yield f"'{folder}' may not include '{target}', which is below it: {header}"
         elif target not in ONLY.get(folder, set(LADDER)):
             yield f"'{folder}' may include only {sorted(ONLY[folder])}: {header}"
-    if folder is not None and header in ("heddle/heddle.h",):
+    if folder is not None and header in ("heddle/heddle.h", "heddle/extend.h"):
         yield "only outsiders include the umbrella header"
     if public and quote == '"' and not header.startswith("heddle/"):
         yield f"a public header includes the internal '{header}'"
@@ -182,6 +182,23 @@ def check_environment(name, lines):
             yield f"{number}: reads the environment: use environment_value (support/environment.h)"
 
 
+def check_doors():
+    """Each public header is gathered by one of the two headers that outsiders include."""
+    include = ROOT / "include"
+    doors = ["heddle/heddle.h", "heddle/extend.h"]
+    reached, open_ends = set(doors), list(doors)
+    while open_ends:
+        for line in (include / open_ends.pop()).read_text(encoding="utf-8").splitlines():
+            match = INCLUDE.match(line)
+            if match and match[2].startswith("heddle/") and match[2] not in reached:
+                reached.add(match[2])
+                open_ends.append(match[2])
+    for path in sorted(include.rglob("*.h")):
+        header = path.relative_to(include).as_posix()
+        if header not in reached:
+            yield f"include/{header}:1: neither heddle.h nor extend.h gathers it: move it into src"
+
+
 def main():
     problems, count, included = [], 0, {}
     for top in ["src", "include", "meta_templates", "tests", "tools", "tutorials", "bench"]:
@@ -208,6 +225,7 @@ def main():
                     for problem in check_include(relative, match[1], match[2]):
                         problems.append(f"{relative}:{number}: {problem}")
     problems += check_deps(included)
+    problems += check_doors()
     print("\n".join(problems) if problems else f"{count} files keep to the ladder")
     return 1 if problems else 0
 

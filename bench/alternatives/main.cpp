@@ -19,10 +19,10 @@
 #include "heddle/heuristics/collect.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
-#include "heddle/support/table.h"
 #include "heuristics/collect/measure_choices.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
+#include "support/table.h"
 
 namespace {
 

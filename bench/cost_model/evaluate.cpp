@@ -8,9 +8,9 @@
 #include "bench.h"
 #include "heddle/cost_model/cost_model.h"
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "heddle/support/rng.h"
-#include "heddle/support/table.h"
+#include "support/hash.h"
+#include "support/table.h"
 
 namespace heddle::bench {
 namespace {

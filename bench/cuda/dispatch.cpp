@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "heddle/runtime/cuda.h"
-#include "heddle/runtime/cuda_program.h"
 #include "heddle/runtime/cuda_timing.h"
 #include "heddle/runtime/kernel.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
+#include "runtime/cuda/cuda_program.h"
 
 namespace {
 

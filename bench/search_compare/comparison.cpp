@@ -6,10 +6,10 @@
 #include <set>
 
 #include "heddle/records/tophub.h"
-#include "heddle/support/hash.h"
 #include "search/candidate_book.h"
 #include "search/history.h"
 #include "subjects/subjects.h"
+#include "support/hash.h"
 
 namespace heddle::bench {
 namespace {

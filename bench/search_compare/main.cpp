@@ -11,8 +11,8 @@
 #include <iostream>
 
 #include "comparison.h"
-#include "heddle/support/file.h"
-#include "heddle/support/table.h"
+#include "support/file.h"
+#include "support/table.h"
 
 namespace {
 

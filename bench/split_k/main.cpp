@@ -16,9 +16,9 @@
 #include "heddle/driver/build.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
-#include "heddle/support/table.h"
 #include "peers/interleave.h"
 #include "subjects/subjects.h"
+#include "support/table.h"
 
 namespace {
 

@@ -7,9 +7,9 @@
 #include "cost_model/booster.h"
 #include "heddle/cost_model/cost_model.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
-#include "heddle/support/hash.h"
 #include "heddle/support/json.h"
+#include "support/file.h"
+#include "support/hash.h"
 
 namespace heddle {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "dag/internal.h"
 #include "heddle/ir/print.h"
-#include "heddle/ir/sizes.h"
+#include "ir/sizes.h"
 
 namespace heddle {
 namespace {

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "dag/internal.h"
-#include "heddle/support/hash.h"
+#include "support/hash.h"
 
 namespace heddle::dag {
 namespace {

@@ -8,10 +8,10 @@
 #include "driver/program_args.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
-#include "heddle/runtime/cuda_program.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
+#include "runtime/cuda/cuda_program.h"
 
 namespace heddle {
 namespace {

@@ -7,11 +7,11 @@
 #include "driver/build_cuda.h"
 #include "driver/build_variants.h"
 #include "driver/lowered_variant.h"
+#include "driver/tolerance.h"
 #include "heddle/dag/alternatives.h"
-#include "heddle/driver/tolerance.h"
 #include "heddle/records/record.h"
-#include "heddle/support/build_id.h"
 #include "heddle/support/error.h"
+#include "support/build_id.h"
 
 namespace heddle {
 

@@ -6,8 +6,8 @@
 #include "heddle/driver/build.h"
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
-#include "heddle/support/log.h"
 #include "schedule/schedule_state.h"
+#include "support/log.h"
 
 namespace heddle {
 

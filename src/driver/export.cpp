@@ -4,11 +4,11 @@
 #include "driver/build_cuda.h"
 #include "driver/export_parts.h"
 #include "driver/program_args.h"
-#include "heddle/runtime/cuda_program.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "heddle/support/json.h"
+#include "runtime/cuda/cuda_program.h"
 #include "runtime/cuda/launch_json.h"
+#include "support/file.h"
 
 namespace heddle {
 namespace exporting {

@@ -7,7 +7,7 @@
 #include "driver/program_args.h"
 #include "heddle/driver/export.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
+#include "support/file.h"
 
 namespace heddle {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "heddle/driver/build.h"
-#include "heddle/runtime/cuda_program.h"
 #include "heddle/support/json.h"
+#include "runtime/cuda/cuda_program.h"
 
 namespace heddle::exporting {
 

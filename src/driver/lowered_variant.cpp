@@ -7,8 +7,8 @@
 #include "driver/compile_lowered.h"
 #include "driver/program_args.h"
 #include "heddle/codegen/cuda.h"
-#include "heddle/support/hash.h"
 #include "ir/canonical.h"
+#include "support/hash.h"
 
 namespace heddle {
 namespace {

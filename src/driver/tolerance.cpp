@@ -1,4 +1,4 @@
-#include "heddle/driver/tolerance.h"
+#include "driver/tolerance.h"
 
 #include <algorithm>
 #include <cmath>

@@ -14,8 +14,8 @@
 #include "dsl/validate.h"
 #include "heddle/ir/print.h"
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
 #include "heddle/support/function_ref.h"
+#include "ir/sizes.h"
 
 namespace heddle {
 namespace {

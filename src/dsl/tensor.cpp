@@ -4,7 +4,7 @@
 
 #include "dsl/validate.h"
 #include "heddle/ir/print.h"
-#include "heddle/ir/sizes.h"
+#include "ir/sizes.h"
 
 namespace heddle {
 namespace {

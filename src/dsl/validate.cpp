@@ -4,8 +4,8 @@
 
 #include "heddle/ir/print.h"
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
 #include "ir/depth.h"
+#include "ir/sizes.h"
 
 namespace heddle {
 namespace {

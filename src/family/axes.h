@@ -1,8 +1,8 @@
 // Questions about the axes of a schedule that is applied to all sizes of a family.
 #pragma once
 
-#include "heddle/ir/sizes.h"
 #include "heddle/schedule/schedule.h"
+#include "ir/sizes.h"
 #include "schedule/schedule_state.h"
 
 namespace heddle::family {

@@ -7,8 +7,8 @@
 #include "family/blocks.h"
 #include "family/size_choices.h"
 #include "heddle/dag/instance.h"
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 
 namespace heddle {
 namespace {

@@ -8,8 +8,8 @@
 #include "family/tiles.h"
 #include "heddle/driver/build.h"
 #include "heddle/family/schedule.h"
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 
 namespace heddle::family {
 namespace {

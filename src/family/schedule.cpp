@@ -8,8 +8,8 @@
 #include "family/near.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 #include "schedule/schedule_state.h"
 
 namespace heddle {

@@ -6,8 +6,8 @@
 
 #include "family/blocks.h"
 #include "heddle/family/schedule.h"
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 
 namespace heddle::family {
 namespace {

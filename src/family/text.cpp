@@ -2,7 +2,7 @@
 #include <string>
 
 #include "heddle/family/choose.h"
-#include "heddle/support/table.h"
+#include "support/table.h"
 
 namespace heddle {
 namespace {

@@ -5,8 +5,8 @@
 #include <list>
 #include <mutex>
 
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
+#include "support/edit_distance.h"
 
 namespace heddle {
 namespace {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "heddle/heuristics/explain_tree.h"
 #include "heddle/heuristics/tree_choices.h"
 #include "heddle/support/error.h"
+#include "heuristics/explain_tree.h"
 
 namespace heddle {
 

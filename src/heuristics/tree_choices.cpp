@@ -6,10 +6,10 @@
 #include <mutex>
 #include <tuple>
 
-#include "heddle/heuristics/tree_file.h"
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
-#include "heddle/support/log.h"
+#include "heuristics/trees/tree_file.h"
+#include "support/log.h"
 
 namespace heddle {
 namespace {

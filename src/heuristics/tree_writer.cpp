@@ -1,9 +1,9 @@
 // Writes tree files.
 #include <utility>
 
-#include "heddle/heuristics/tree_file.h"
-#include "heddle/support/file.h"
 #include "heuristics/names.h"
+#include "heuristics/trees/tree_file.h"
+#include "support/file.h"
 
 namespace heddle {
 namespace {

@@ -3,7 +3,7 @@
 #include <bit>
 #include <unordered_map>
 
-#include "heddle/support/hash.h"
+#include "support/hash.h"
 
 namespace heddle {
 namespace {

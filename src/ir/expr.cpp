@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
+#include "ir/sizes.h"
+#include "support/hash.h"
 
 namespace heddle {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "heddle/support/float8.h"
-#include "heddle/support/half.h"
+#include "support/float8.h"
+#include "support/half.h"
 
 namespace heddle {
 namespace {

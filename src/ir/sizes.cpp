@@ -1,4 +1,4 @@
-#include "heddle/ir/sizes.h"
+#include "ir/sizes.h"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 #include "lower/nest/build_nest.h"
 #include "schedule/schedule_state.h"
 

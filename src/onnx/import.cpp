@@ -8,11 +8,11 @@
 
 #include "heddle/codegen/interpreter.h"
 #include "heddle/ops/elementwise.h"
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "onnx/graph.h"
 #include "onnx/narrow.h"
 #include "onnx/node_scope.h"
+#include "support/edit_distance.h"
 
 namespace heddle {
 

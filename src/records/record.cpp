@@ -7,9 +7,9 @@
 #include <limits>
 #include <utility>
 
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "records/hex.h"
+#include "support/edit_distance.h"
 
 namespace heddle {
 namespace records {

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
+#include "support/file.h"
 #include "support/line_log.h"
 
 namespace heddle {

@@ -1,7 +1,7 @@
 #include "heddle/dag/alternatives.h"
 #include "heddle/records/database.h"
 #include "heddle/support/error.h"
-#include "heddle/support/table.h"
+#include "support/table.h"
 
 namespace heddle {
 

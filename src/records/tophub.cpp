@@ -7,8 +7,8 @@
 #include <system_error>
 
 #include "heddle/support/error.h"
-#include "heddle/support/log.h"
 #include "support/environment.h"
+#include "support/log.h"
 #include "support/this_library.h"
 
 namespace heddle {

@@ -1,4 +1,4 @@
-#include "heddle/schedule/graph_choice.h"
+#include "schedule/graph_choice.h"
 
 #include <algorithm>
 #include <utility>

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "heddle/dag/alternatives.h"
-#include "heddle/schedule/graph_choice.h"
 #include "heddle/schedule/template.h"
 #include "heddle/support/error.h"
+#include "schedule/graph_choice.h"
 #include "schedule/placement.h"
 
 namespace heddle {

@@ -10,7 +10,7 @@
 #include "heddle/dag/attention.h"
 #include "heddle/dsl/tensor.h"
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
+#include "ir/sizes.h"
 #include "schedule/step_applier.h"
 
 namespace heddle {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "heddle/schedule/template.h"
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
+#include "support/edit_distance.h"
 #include "target/check_target.h"
 
 namespace heddle {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 #include "schedule/schedule_state.h"
 
 namespace heddle {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "schedule/schedule_state.h"
+#include "support/hash.h"
 
 namespace heddle {
 namespace {

@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "search/candidate_book.h"
 #include "search/candidate_pool.h"
+#include "support/hash.h"
 
 namespace heddle {
 namespace {

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string_view>
 
-#include "heddle/support/table.h"
 #include "support/environment.h"
+#include "support/table.h"
 
 namespace heddle {
 namespace {

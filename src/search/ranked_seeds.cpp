@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "heddle/heuristics/tree_choices.h"
-#include "heddle/schedule/graph_choice.h"
 #include "heddle/schedule/meta_template.h"
+#include "schedule/graph_choice.h"
 #include "search/history.h"
 
 namespace heddle {

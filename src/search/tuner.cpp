@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "heddle/support/error.h"
-#include "heddle/support/log.h"
 #include "search/alternative_results.h"
 #include "search/candidate_book.h"
 #include "search/history.h"
 #include "search/least_seconds.h"
+#include "support/log.h"
 
 namespace heddle {
 namespace {

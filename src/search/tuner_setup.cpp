@@ -3,11 +3,11 @@
 
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "search/candidate_book.h"
 #include "search/history.h"
 #include "search/ranked_seeds.h"
 #include "search/tuner.h"
+#include "support/hash.h"
 
 namespace heddle {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "driver/tolerance.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/driver/build.h"
-#include "heddle/driver/tolerance.h"
 #include "heddle/schedule/meta_template.h"
 #include "heddle/support/error.h"
 #include "measure/task/measured_task.h"

@@ -1,4 +1,4 @@
-#include "heddle/support/build_id.h"
+#include "support/build_id.h"
 
 #include <elf.h>
 
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "heddle/support/hash.h"
+#include "support/hash.h"
 #include "support/loaded_file.h"
 #include "support/this_library.h"
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "heddle/support/hash.h"
+#include "support/hash.h"
 
 namespace heddle::internal {
 

@@ -12,9 +12,9 @@
 #include <system_error>
 
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
-#include "heddle/support/log.h"
 #include "support/environment.h"
+#include "support/hash.h"
+#include "support/log.h"
 #include "support/open_cache.h"
 
 namespace heddle {

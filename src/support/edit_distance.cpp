@@ -1,4 +1,4 @@
-#include "heddle/support/edit_distance.h"
+#include "support/edit_distance.h"
 
 #include <algorithm>
 

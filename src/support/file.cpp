@@ -1,4 +1,4 @@
-#include "heddle/support/file.h"
+#include "support/file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

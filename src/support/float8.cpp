@@ -1,9 +1,9 @@
-#include "heddle/support/float8.h"
+#include "support/float8.h"
 
 #include <bit>
 #include <cmath>
 
-#include "heddle/support/half.h"
+#include "support/half.h"
 
 namespace heddle {
 namespace {

@@ -1,4 +1,4 @@
-#include "heddle/support/half.h"
+#include "support/half.h"
 
 #include <bit>
 #include <cmath>

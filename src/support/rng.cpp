@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
+#include "support/hash.h"
 
 namespace heddle {
 

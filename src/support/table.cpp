@@ -1,4 +1,4 @@
-#include "heddle/support/table.h"
+#include "support/table.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "heddle/runtime/cuda.h"
-#include "heddle/support/edit_distance.h"
 #include "heddle/target/target.h"
+#include "support/edit_distance.h"
 #include "target/cpu_table.h"
 #include "target/gpu_table.h"
 #include "target/target_text.h"

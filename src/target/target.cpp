@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
+#include "support/edit_distance.h"
 #include "target/check_target.h"
 #include "target/cpu_table.h"
 #include "target/target_text.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
+#include "support/edit_distance.h"
 
 namespace heddle::internal {
 

@@ -9,10 +9,10 @@
 #include "heddle/heddle.h"
 #include "heddle/network/network.h"
 #include "heddle/onnx/import.h"
-#include "heddle/runtime/cuda_program.h"
 #include "heddle/runtime/load_kernel.h"
 #include "network/exported_library.h"
 #include "run_command.h"
+#include "runtime/cuda/cuda_program.h"
 #include "source_dir.h"
 
 namespace heddle {

@@ -7,11 +7,11 @@
 
 #include "heddle/onnx/import.h"
 #include "heddle/runtime/ndarray.h"
-#include "heddle/support/file.h"
 #include "heddle/support/json.h"
 #include "onnx/model_builder.h"
 #include "run_command.h"
 #include "source_dir.h"
+#include "support/file.h"
 
 namespace heddle {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "heddle/support/file.h"
 #include "report/html.h"
 #include "report/plot.h"
 #include "report/sections.h"
 #include "run_command.h"
+#include "support/file.h"
 #include "synthetic_log.h"
 
 namespace heddle::cli {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "heddle/support/file.h"
+#include "support/file.h"
 
 namespace heddle {
 

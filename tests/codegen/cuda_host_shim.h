@@ -9,7 +9,7 @@
 #include <cstring>
 #include <limits>
 
-#include "heddle/support/half.h"
+#include "support/half.h"
 
 #define __global__
 #define __device__

@@ -15,9 +15,9 @@
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/support/error.h"
-#include "heddle/support/float8.h"
-#include "heddle/support/half.h"
 #include "source_dir.h"
+#include "support/float8.h"
+#include "support/half.h"
 
 namespace heddle::testing {
 namespace {

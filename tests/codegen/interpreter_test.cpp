@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "heddle/ir/print.h"
-#include "heddle/support/half.h"
 #include "heddle/support/rng.h"
+#include "support/half.h"
 
 namespace heddle {
 namespace {

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "codegen/llvm_util.h"
-#include "heddle/support/float8.h"
-#include "heddle/support/half.h"
+#include "support/float8.h"
+#include "support/half.h"
 
 namespace heddle::testing {
 namespace {

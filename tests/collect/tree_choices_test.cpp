@@ -13,11 +13,11 @@
 #include "heddle/driver/build.h"
 #include "heddle/heuristics/collect.h"
 #include "heddle/heuristics/train_tree.h"
-#include "heddle/heuristics/tree_file.h"
 #include "heddle/ops/linalg.h"
 #include "heddle/records/tophub.h"
-#include "heddle/schedule/graph_choice.h"
 #include "heddle/schedule/template.h"
+#include "heuristics/trees/tree_file.h"
+#include "schedule/graph_choice.h"
 #include "search/ranked_seeds.h"
 
 namespace heddle {

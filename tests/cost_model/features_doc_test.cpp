@@ -4,8 +4,8 @@
 #include <set>
 
 #include "features_testing.h"
-#include "heddle/support/file.h"
 #include "source_dir.h"
+#include "support/file.h"
 
 namespace heddle::testing {
 namespace {

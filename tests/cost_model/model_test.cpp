@@ -7,9 +7,9 @@
 
 #include "heddle/cost_model/cost_model.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "heddle/support/rng.h"
 #include "sanitized.h"
+#include "support/file.h"
 
 namespace heddle {
 namespace {

@@ -1,6 +1,6 @@
 // Serialised declarations: what is read is what was written, and what is damaged or hostile is an
 // error that says so.
-#include "heddle/dag/declaration.h"
+#include "dag/declaration/declaration.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include "heddle/dag/alternatives.h"
 #include "heddle/ops/conv.h"
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "heddle/support/rng.h"
+#include "support/hash.h"
 
 namespace heddle {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "driver/build_cuda.h"
 #include "driver/driver_testing.h"
+#include "driver/tolerance.h"
 #include "heddle/codegen/interpreter.h"
-#include "heddle/driver/tolerance.h"
 #include "heddle/records/database.h"
 #include "heddle/support/rng.h"
 

@@ -4,9 +4,9 @@
 
 #include <functional>
 
+#include "dag/declaration/declaration.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/dag/compute_dag.h"
-#include "heddle/dag/declaration.h"
 #include "heddle/driver/build.h"
 #include "heddle/lower/lower.h"
 #include "heddle/ops/elementwise.h"

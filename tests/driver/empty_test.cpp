@@ -2,7 +2,7 @@
 // in the emulator.
 #include "driver/driver_testing.h"
 #include "heddle/codegen/emulator.h"
-#include "heddle/runtime/cuda_program.h"
+#include "runtime/cuda/cuda_program.h"
 
 namespace heddle::testing {
 namespace {

@@ -10,10 +10,10 @@
 #include "driver/driver_testing.h"
 #include "driver/program_args.h"
 #include "emulated_kernels.h"
-#include "heddle/runtime/cuda_program.h"
 #include "heddle/runtime/load_kernel.h"
-#include "heddle/support/file.h"
 #include "heddle/support/json.h"
+#include "runtime/cuda/cuda_program.h"
+#include "support/file.h"
 
 namespace heddle::testing {
 namespace {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "dag/rewrites/legal_rewrites.h"
 #include "driver/driver_testing.h"
+#include "driver/tolerance.h"
 #include "heddle/codegen/interpreter.h"
-#include "heddle/dag/legal_rewrites.h"
-#include "heddle/driver/tolerance.h"
 #include "heddle/support/rng.h"
 
 namespace heddle::testing {

@@ -1,5 +1,5 @@
 // The tolerance of checks.
-#include "heddle/driver/tolerance.h"
+#include "driver/tolerance.h"
 
 #include "driver/driver_testing.h"
 #include "heddle/ops/elementwise.h"

@@ -2,8 +2,8 @@
 #include <limits>
 #include <optional>
 
+#include "dag/declaration/declaration.h"
 #include "family/family_testing.h"
-#include "heddle/dag/declaration.h"
 
 namespace heddle::testing {
 namespace {

@@ -1,5 +1,5 @@
 // Declarations over a dimension from functions that declare for a number.
-#include "heddle/dag/generalize.h"
+#include "dag/sizes/generalize.h"
 
 #include <cmath>
 

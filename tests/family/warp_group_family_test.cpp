@@ -6,7 +6,7 @@
 #include "emulated_kernels.h"
 #include "family/family_testing.h"
 #include "heddle/codegen/emulator.h"
-#include "heddle/ir/sizes.h"
+#include "ir/sizes.h"
 #include "meta_templates/emulated_schedule.h"
 
 namespace heddle::testing {

@@ -1,5 +1,5 @@
 // A declaration as JSON. Its checksum is corrected, so that the contents are read too.
-#include "heddle/dag/declaration.h"
+#include "dag/declaration/declaration.h"
 #include "fuzz/declarations.h"
 #include "fuzz/fuzz_target.h"
 #include "heddle/support/error.h"

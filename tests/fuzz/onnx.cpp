@@ -1,9 +1,9 @@
 // An ONNX file: protobuf's bytes, the operators, and the shapes that are calculated at import.
 #include "fuzz/fuzz_target.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "onnx/graph.h"
 #include "source_dir.h"
+#include "support/file.h"
 
 namespace heddle::fuzz {
 

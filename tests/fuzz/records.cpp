@@ -4,8 +4,8 @@
 #include "heddle/records/database.h"
 #include "heddle/records/record_log.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "source_dir.h"
+#include "support/file.h"
 
 namespace heddle::fuzz {
 

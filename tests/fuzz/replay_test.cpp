@@ -11,9 +11,9 @@
 
 #include "fuzz/fuzz_target.h"
 #include "fuzz/mutate.h"
-#include "heddle/support/file.h"
 #include "heddle/support/json.h"
 #include "source_dir.h"
+#include "support/file.h"
 
 namespace heddle::fuzz {
 namespace {

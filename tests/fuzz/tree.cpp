@@ -3,13 +3,13 @@
 
 #include "fuzz/fuzz_target.h"
 #include "heddle/heuristics/dataset.h"
-#include "heddle/heuristics/explain_tree.h"
-#include "heddle/heuristics/generate_table.h"
-#include "heddle/heuristics/tree_file.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "heddle/support/json.h"
+#include "heuristics/explain_tree.h"
+#include "heuristics/train/generate_table.h"
+#include "heuristics/trees/tree_file.h"
 #include "source_dir.h"
+#include "support/file.h"
 
 namespace heddle::fuzz {
 namespace {

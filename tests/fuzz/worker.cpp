@@ -1,7 +1,7 @@
 // The messages to a worker, one on each line: the hello, tasks, and schedules of tasks.
+#include "dag/declaration/declaration.h"
 #include "fuzz/declarations.h"
 #include "fuzz/fuzz_target.h"
-#include "heddle/dag/declaration.h"
 #include "heddle/driver/build.h"
 #include "heddle/schedule/options.h"
 #include "heddle/support/error.h"

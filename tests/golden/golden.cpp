@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "golden/text_diff.h"
-#include "heddle/support/file.h"
 #include "source_dir.h"
+#include "support/file.h"
 
 namespace heddle::testing {
 namespace {

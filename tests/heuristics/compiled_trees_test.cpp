@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "heddle/heuristics/generate_table.h"
 #include "heddle/heuristics/heuristic.h"
 #include "heddle/heuristics/tree_choices.h"
-#include "heddle/heuristics/tree_file.h"
-#include "heddle/support/file.h"
+#include "heuristics/train/generate_table.h"
+#include "heuristics/trees/tree_file.h"
 #include "source_dir.h"
+#include "support/file.h"
 
 namespace heddle {
 namespace {

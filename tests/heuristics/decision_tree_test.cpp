@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "heddle/heuristics/trained_tree.h"
-#include "heddle/heuristics/tree_file.h"
 #include "heuristics/random_tree.h"
+#include "heuristics/trees/tree_file.h"
 
 namespace heddle {
 namespace {

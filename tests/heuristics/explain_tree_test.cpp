@@ -1,4 +1,4 @@
-#include "heddle/heuristics/explain_tree.h"
+#include "heuristics/explain_tree.h"
 
 #include <gtest/gtest.h>
 

@@ -4,14 +4,14 @@
 
 #include <cstdlib>
 
-#include "heddle/heuristics/generate_table.h"
 #include "heddle/heuristics/train_tree.h"
-#include "heddle/heuristics/tree_file.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "heuristics/golden/sample_tree.h"
 #include "heuristics/random_tree.h"
+#include "heuristics/train/generate_table.h"
+#include "heuristics/trees/tree_file.h"
 #include "source_dir.h"
+#include "support/file.h"
 
 namespace heddle {
 namespace {

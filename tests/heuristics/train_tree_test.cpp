@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/heuristics/evaluate.h"
-#include "heddle/heuristics/tree_file.h"
 #include "heddle/support/error.h"
 #include "heuristics/planted.h"
+#include "heuristics/train/evaluate.h"
+#include "heuristics/trees/tree_file.h"
 
 namespace heddle {
 namespace {

@@ -1,4 +1,4 @@
-#include "heddle/heuristics/tree_file.h"
+#include "heuristics/trees/tree_file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "heuristics/random_tree.h"
+#include "support/file.h"
 
 namespace heddle {
 namespace {

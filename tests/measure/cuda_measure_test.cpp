@@ -11,13 +11,13 @@
 
 #include "heddle/ops/elementwise.h"
 #include "heddle/runtime/cuda.h"
-#include "heddle/runtime/cuda_program.h"
 #include "heddle/runtime/timer.h"
 #include "measure/cuda/candidate.h"
 #include "measure/cuda/gpu_turn.h"
 #include "measure/cuda_testing.h"
 #include "measure/process/local_measurer.h"
 #include "measure/task/device_gather.h"
+#include "runtime/cuda/cuda_program.h"
 #include "runtime/cuda/fake_driver.h"
 
 namespace heddle::testing {

@@ -16,13 +16,13 @@
 #include "heddle/driver/build.h"
 #include "heddle/lower/lower.h"
 #include "heddle/ops/linalg.h"
-#include "heddle/runtime/cuda_program.h"
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "measure/measure_testing.h"
 #include "measure/task/reference.h"
 #include "measure/task/steps_hash.h"
 #include "measure/task/tuning_device.h"
+#include "runtime/cuda/cuda_program.h"
+#include "support/hash.h"
 
 namespace heddle::testing {
 

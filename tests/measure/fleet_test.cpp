@@ -14,10 +14,10 @@
 #include "heddle/records/record_log.h"
 #include "heddle/search/tune.h"
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "measure/fleet/devices.h"
 #include "measure/measure_testing.h"
 #include "measure/test_worker.h"
+#include "support/hash.h"
 
 namespace heddle {
 namespace {

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <thread>
 
-#include "heddle/dag/declaration.h"
+#include "dag/declaration/declaration.h"
 #include "heddle/driver/build.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/search/tune.h"

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
-#include "heddle/dag/legal_rewrites.h"
+#include "dag/rewrites/legal_rewrites.h"
 #include "heddle/ops/ops.h"
 #include "meta_templates/emulated_schedule.h"
 

@@ -7,9 +7,9 @@
 
 #include "heddle/dag/instance.h"
 #include "heddle/driver/build.h"
-#include "heddle/runtime/weights_cache.h"
-#include "heddle/support/file.h"
 #include "network/network_testing.h"
+#include "runtime/kernel/weights_cache.h"
+#include "support/file.h"
 
 namespace heddle::testing {
 namespace {

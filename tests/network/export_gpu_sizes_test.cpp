@@ -6,11 +6,11 @@
 
 #include "heddle/dag/instance.h"
 #include "heddle/network/export_network.h"
-#include "heddle/support/file.h"
 #include "network/exported_library.h"
 #include "network/fake_libcuda.h"
 #include "network/network_testing.h"
 #include "runtime/cuda/captured_by_caller.h"
+#include "support/file.h"
 
 namespace heddle::testing {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "heddle/dag/instance.h"
 #include "heddle/network/export_network.h"
-#include "heddle/support/file.h"
 #include "network/exported_library.h"
 #include "network/network_testing.h"
 #include "sanitized.h"
+#include "support/file.h"
 
 namespace heddle::testing {
 namespace {

@@ -7,11 +7,11 @@
 #include <filesystem>
 
 #include "heddle/network/export_network.h"
-#include "heddle/support/file.h"
 #include "network/exported_library.h"
 #include "network/fake_libcuda.h"
 #include "network/network_testing.h"
 #include "sanitized.h"
+#include "support/file.h"
 
 namespace heddle::testing {
 namespace {

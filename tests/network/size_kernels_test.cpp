@@ -5,10 +5,10 @@
 
 #include <filesystem>
 
-#include "heddle/support/file.h"
 #include "network/network_testing.h"
 #include "network/sizes/whole_size_choice.h"
 #include "network/sizes_testing.h"
+#include "support/file.h"
 
 namespace heddle::testing {
 namespace {

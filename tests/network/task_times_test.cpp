@@ -1,5 +1,5 @@
 // The times of tasks as a tuner measures them, against the time of their nodes in the network.
-#include "heddle/network/task_times.h"
+#include "network/race/task_times.h"
 
 #include <map>
 

@@ -6,8 +6,8 @@
 #include "heddle/codegen/interpreter.h"
 #include "heddle/network/network.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "onnx/graph.h"
+#include "support/file.h"
 
 namespace heddle::testing {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <string>
 
-#include "heddle/support/file.h"
 #include "onnx/node_cases.h"
+#include "support/file.h"
 
 int main(int argc, char** argv) {
   using heddle::testing::CaseResult;

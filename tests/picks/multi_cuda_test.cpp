@@ -1,7 +1,7 @@
 // Multi-kernels of a GPU, on a driver that is faked: timed by its events, on its own copies.
 #include "heddle/runtime/cuda.h"
-#include "heddle/runtime/cuda_program.h"
 #include "picks/picks_testing.h"
+#include "runtime/cuda/cuda_program.h"
 #include "runtime/cuda/fake_driver.h"
 
 namespace heddle::testing {

@@ -1,6 +1,6 @@
 // Serialised declarations of random programs: a schedule that is made here replays on the
 // declaration that is read, and on every alternative of it, and lowers to the same program.
-#include "heddle/dag/declaration.h"
+#include "dag/declaration/declaration.h"
 
 #include <gtest/gtest.h>
 

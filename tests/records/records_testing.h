@@ -15,7 +15,7 @@
 #include "environment.h"
 #include "heddle/heddle.h"
 #include "heddle/ops/ops.h"
-#include "heddle/support/file.h"
+#include "support/file.h"
 
 namespace heddle::testing {
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "heddle/support/file.h"
+#include "support/file.h"
 
 namespace heddle {
 namespace {

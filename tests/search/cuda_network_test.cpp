@@ -9,11 +9,11 @@
 #include "heddle/network/network.h"
 #include "heddle/onnx/import.h"
 #include "heddle/records/tophub.h"
-#include "heddle/support/file.h"
 #include "measure/cuda_testing.h"
 #include "runtime/cuda/fake_driver.h"
 #include "source_dir.h"
 #include "subjects/model_subject.h"
+#include "support/file.h"
 #include "tune/run_tune.h"
 
 namespace heddle::testing {

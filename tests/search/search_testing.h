@@ -15,8 +15,8 @@
 #include "heddle/ops/ops.h"
 #include "heddle/search/tune.h"
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "search/candidate_book.h"
+#include "support/hash.h"
 
 namespace heddle::testing {
 

@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <thread>
 
-#include "heddle/support/build_id.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
+#include "support/build_id.h"
+#include "support/file.h"
 
 namespace heddle {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstdlib>
 
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "source_dir.h"
 #include "support/environment.h"
+#include "support/file.h"
 
 namespace heddle::testing {
 namespace {

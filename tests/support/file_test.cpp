@@ -1,4 +1,4 @@
-#include "heddle/support/file.h"
+#include "support/file.h"
 
 #include <gtest/gtest.h>
 

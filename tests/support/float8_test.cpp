@@ -1,4 +1,4 @@
-#include "heddle/support/float8.h"
+#include "support/float8.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "heddle/support/hash.h"
+#include "support/hash.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "heddle/support/log.h"
+#include "support/log.h"
 
 #include <gtest/gtest.h>
 

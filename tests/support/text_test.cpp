@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
-#include "heddle/support/table.h"
+#include "support/edit_distance.h"
+#include "support/table.h"
 
 namespace heddle {
 namespace {

@@ -6,9 +6,9 @@
 #include "commands.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/llvm.h"
-#include "heddle/runtime/weights_cache.h"
 #include "heddle/support/disk_cache.h"
-#include "heddle/support/table.h"
+#include "runtime/kernel/weights_cache.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

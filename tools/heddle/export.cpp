@@ -13,11 +13,11 @@
 #include "heddle/network/export_network.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/support/error.h"
-#include "heddle/support/table.h"
 #include "subjects/family_subject.h"
 #include "subjects/model_subject.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 

@@ -3,10 +3,10 @@
 #include <iostream>
 
 #include "commands.h"
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
-#include "heddle/support/table.h"
 #include "subjects/subjects.h"
+#include "support/edit_distance.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

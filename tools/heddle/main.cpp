@@ -5,12 +5,12 @@
 #include <optional>
 
 #include "heddle/measure/worker.h"
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "options.h"
 #include "subjects/arguments.h"
 #include "subjects/family_subject.h"
 #include "subjects/model_subject.h"
+#include "support/edit_distance.h"
 
 namespace heddle::cli {
 namespace {

@@ -10,14 +10,14 @@
 #include "heddle/dag/instance.h"
 #include "heddle/measure/measure.h"
 #include "heddle/network/network.h"
-#include "heddle/network/task_times.h"
 #include "heddle/runtime/profile.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
-#include "heddle/support/table.h"
+#include "network/race/task_times.h"
 #include "subjects/model_subject.h"
 #include "subjects/target_text.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

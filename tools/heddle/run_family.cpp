@@ -7,9 +7,9 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "heddle/support/table.h"
 #include "subjects/family_subject.h"
 #include "subjects/target_text.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

@@ -10,18 +10,18 @@
 #include "common/output_file.h"
 #include "common/run_sizes.h"
 #include "heddle/dag/instance.h"
-#include "heddle/ir/sizes.h"
 #include "heddle/network/network.h"
 #include "heddle/onnx/import.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
-#include "heddle/support/table.h"
+#include "ir/sizes.h"
 #include "subjects/arguments.h"
 #include "subjects/input_file.h"
 #include "subjects/model_subject.h"
 #include "subjects/target_text.h"
+#include "support/edit_distance.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "dag/rewrites/legal_rewrites.h"
+#include "driver/tolerance.h"
 #include "heddle/codegen/emulator.h"
 #include "heddle/codegen/interpreter.h"
-#include "heddle/dag/legal_rewrites.h"
-#include "heddle/driver/tolerance.h"
 
 namespace heddle::selftest {
 

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <optional>
 
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
+#include "support/edit_distance.h"
 
 namespace heddle::cli {
 namespace {

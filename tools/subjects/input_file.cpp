@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
+#include "support/edit_distance.h"
 
 namespace heddle::cli {
 

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "heddle/dag/compute_dag.h"
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
+#include "support/edit_distance.h"
 
 namespace heddle::cli {
 std::vector<Tensor> Problem::args() const {

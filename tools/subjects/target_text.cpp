@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "subjects/arguments.h"
+#include "support/edit_distance.h"
 
 namespace heddle::cli {
 

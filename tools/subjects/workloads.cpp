@@ -1,9 +1,9 @@
 // The benchmark plan: the workloads of reports.
 #include <utility>
 
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "subjects/subjects.h"
+#include "support/edit_distance.h"
 
 namespace heddle::cli {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "codegen/cuda/text/types.h"
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 
 namespace heddle::cuda {
 namespace {

@@ -7,8 +7,8 @@
 #include "codegen/emulator/actions.h"
 #include "heddle/codegen/emulator.h"
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
 #include "heddle/support/rng.h"
+#include "ir/sizes.h"
 
 namespace heddle {
 namespace {

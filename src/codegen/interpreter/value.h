@@ -13,8 +13,8 @@
 
 #include "heddle/support/dtype.h"
 #include "heddle/support/error.h"
-#include "heddle/support/float8.h"
-#include "heddle/support/half.h"
+#include "support/float8.h"
+#include "support/half.h"
 
 namespace heddle::interp {
 

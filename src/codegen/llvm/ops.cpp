@@ -1,8 +1,8 @@
 #include "codegen/llvm/ops.h"
 
 #include "heddle/support/error.h"
-#include "heddle/support/float8.h"
 #include "llvm/IR/Intrinsics.h"
+#include "support/float8.h"
 
 namespace heddle::codegen {
 

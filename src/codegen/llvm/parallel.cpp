@@ -5,7 +5,7 @@
 
 #include "codegen/llvm/generator.h"
 #include "codegen/llvm/loop_work.h"
-#include "heddle/ir/sizes.h"
+#include "ir/sizes.h"
 
 namespace heddle::codegen {
 

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstdio>
 
-#include "heddle/support/hash.h"
+#include "support/hash.h"
 
 namespace heddle::dag {
 

@@ -1,4 +1,4 @@
-// Reads a declaration from JSON. The form is described in heddle/dag/declaration.h.
+// Reads a declaration from JSON. The form is described in dag/declaration/declaration.h.
 //
 // All input is checked. Nodes are made by the constructors of expressions and reductions, and
 // operations by those of the DSL, with all their checks. In addition, a node must come out as it
@@ -11,9 +11,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "dag/declaration/declaration.h"
 #include "dag/declaration/form.h"
 #include "dsl/validate.h"
-#include "heddle/dag/declaration.h"
 #include "heddle/dsl/dim.h"
 #include "heddle/ir/print.h"
 #include "heddle/support/error.h"

@@ -1,4 +1,4 @@
-// Writes a declaration as JSON. The form is described in heddle/dag/declaration.h.
+// Writes a declaration as JSON. The form is described in dag/declaration/declaration.h.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "dag/declaration/declaration.h"
 #include "dag/declaration/form.h"
-#include "heddle/dag/declaration.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 

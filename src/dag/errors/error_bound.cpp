@@ -1,4 +1,4 @@
-#include "heddle/dag/error_bound.h"
+#include "dag/errors/error_bound.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include <unordered_set>
 
-#include "heddle/dag/error_bound.h"
+#include "dag/errors/error_bound.h"
 
 namespace heddle {
 namespace {

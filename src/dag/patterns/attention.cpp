@@ -6,8 +6,8 @@
 
 #include "dag/map_loads.h"
 #include "dag/patterns/look_through.h"
-#include "heddle/ir/sizes.h"
 #include "ir/linear.h"
+#include "ir/sizes.h"
 
 namespace heddle {
 namespace {

@@ -7,12 +7,12 @@
 #include <mutex>
 #include <optional>
 
+#include "dag/rewrites/legal_rewrites.h"
 #include "dag/rewrites/rebuilder.h"
 #include "dag/sizes/generalizer.h"
-#include "heddle/dag/legal_rewrites.h"
 #include "heddle/dag/user_choice.h"
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
+#include "support/edit_distance.h"
 
 namespace heddle {
 namespace {

@@ -1,4 +1,4 @@
-#include "heddle/dag/generalize.h"
+#include "dag/sizes/generalize.h"
 
 #include "dag/sizes/generalizer.h"
 #include "heddle/support/error.h"

@@ -9,9 +9,9 @@
 #include "dag/creation_order.h"
 #include "dag/same_combiner.h"
 #include "heddle/ir/print.h"
-#include "heddle/ir/sizes.h"
 #include "heddle/runtime/ndarray.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 
 namespace heddle::dag {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "dag/creation_order.h"
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
+#include "ir/sizes.h"
 
 namespace heddle {
 namespace {

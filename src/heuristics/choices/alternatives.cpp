@@ -1,5 +1,5 @@
 // The choice of the graph that computes a declaration: the declared one, or a legal rewrite of it
-// (heddle/schedule/graph_choice.h). A choice names a rule and its parameters, not the stage.
+// (schedule/graph_choice.h). A choice names a rule and its parameters, not the stage.
 //
 // The three ways in which a long sum of products is cut are values of this one choice: by the
 // template ("split_in_place"), by the rule split_k into a number of parts for each core, or not.

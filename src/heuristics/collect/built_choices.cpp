@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "heddle/heuristics/collect.h"
-#include "heddle/schedule/graph_choice.h"
 #include "heddle/support/error.h"
 #include "heuristics/collect/planted_choice.h"
 #include "measure/task/steps_hash.h"
+#include "schedule/graph_choice.h"
 
 namespace heddle {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "heuristics/collect/measure_choices.h"
+#include "support/hash.h"
 
 namespace heddle {
 namespace {

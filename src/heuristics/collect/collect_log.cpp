@@ -6,7 +6,7 @@
 
 #include "heddle/heuristics/collect.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
+#include "support/file.h"
 #include "support/line_log.h"
 
 namespace heddle {

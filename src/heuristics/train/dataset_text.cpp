@@ -7,8 +7,8 @@
 
 #include "heddle/heuristics/dataset.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "heuristics/names.h"
+#include "support/file.h"
 
 namespace heddle {
 namespace {

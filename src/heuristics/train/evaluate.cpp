@@ -1,4 +1,4 @@
-#include "heddle/heuristics/evaluate.h"
+#include "heuristics/train/evaluate.h"
 
 #include <algorithm>
 #include <cmath>

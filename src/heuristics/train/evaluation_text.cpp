@@ -1,7 +1,7 @@
 // An evaluation as a table and as JSON.
-#include "heddle/heuristics/evaluate.h"
-#include "heddle/support/table.h"
 #include "heuristics/names.h"
+#include "heuristics/train/evaluate.h"
+#include "support/table.h"
 
 namespace heddle {
 namespace {

@@ -1,10 +1,10 @@
-#include "heddle/heuristics/explain_tree.h"
+#include "heuristics/explain_tree.h"
 
 #include <cmath>
 #include <vector>
 
 #include "heddle/support/json.h"
-#include "heddle/support/table.h"
+#include "support/table.h"
 
 namespace heddle {
 namespace {

@@ -1,4 +1,4 @@
-#include "heddle/heuristics/generate_table.h"
+#include "heuristics/train/generate_table.h"
 
 #include <cctype>
 #include <utility>
@@ -76,7 +76,7 @@ class TableWriter {
   std::string head() const {
     std::string text =
         "// clang-format off\n"
-        "// Written by generate_table (heddle/heuristics/generate_table.h).\n//\n";
+        "// Written by generate_table (heuristics/train/generate_table.h).\n//\n";
     text += comment("heuristic " + tree_.heuristic + ", version " + tree_.version);
     text += comment("machine   " + tree_.machine);
     text += comment("target    " + tree_.target);

@@ -1,5 +1,5 @@
 // clang-format off
-// Written by generate_table (heddle/heuristics/generate_table.h).
+// Written by generate_table (heuristics/train/generate_table.h).
 //
 // heuristic cuda_reduce_rows, version 1
 // machine   h100

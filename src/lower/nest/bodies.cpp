@@ -1,8 +1,8 @@
 // Storage of stages and the statements at the bottom of their loops.
 #include <algorithm>
 
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 #include "lower/nest/nest_builder.h"
 
 namespace heddle {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 #include "lower/nest/nest_builder.h"
 
 namespace heddle {

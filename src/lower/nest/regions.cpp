@@ -1,8 +1,8 @@
 // Regions: the part of a stage that the loops that are not open yet will read.
 #include <algorithm>
 
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 #include "lower/nest/nest_builder.h"
 
 namespace heddle {

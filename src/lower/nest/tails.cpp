@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/ir/sizes.h"
+#include "ir/sizes.h"
 #include "lower/nest/nest_builder.h"
 
 namespace heddle {

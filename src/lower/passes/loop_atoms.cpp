@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "heddle/ir/sizes.h"
+#include "ir/sizes.h"
 
 namespace heddle {
 namespace {

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
+#include "ir/sizes.h"
 #include "lower/nest/fused_parts.h"
 #include "lower/passes.h"
 #include "lower/passes/loop_atoms.h"

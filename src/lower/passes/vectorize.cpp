@@ -5,8 +5,8 @@
 #include <set>
 
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
 #include "ir/linear.h"
+#include "ir/sizes.h"
 
 namespace heddle {
 namespace {

@@ -4,11 +4,11 @@
 #include <cstdio>
 
 #include "heddle/support/error.h"
-#include "heddle/support/log.h"
 #include "measure/cpu/server.h"
 #include "measure/process/answers.h"
 #include "measure/process/program.h"
 #include "measure/process/protocol.h"
+#include "support/log.h"
 
 namespace heddle::measuring {
 namespace {

@@ -6,11 +6,11 @@
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/lower/gpu_program.h"
-#include "heddle/runtime/cuda_program.h"
 #include "heddle/runtime/kernel.h"
 #include "heddle/schedule/schedule.h"
 #include "heddle/support/json.h"
 #include "heddle/target/target.h"
+#include "runtime/cuda/cuda_program.h"
 
 namespace heddle::measuring {
 

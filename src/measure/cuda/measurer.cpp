@@ -5,11 +5,11 @@
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "measure/process/answers.h"
 #include "measure/process/program.h"
 #include "measure/process/protocol.h"
 #include "measure/task/steps_hash.h"
+#include "support/hash.h"
 
 namespace heddle::measuring {
 namespace {

@@ -1,7 +1,7 @@
 // The reference result of a task for a GPU. The CPU computes it where that is quick, otherwise a
 // naive kernel on the GPU.
-#include "heddle/support/log.h"
 #include "measure/cuda/measurer.h"
+#include "support/log.h"
 
 namespace heddle::measuring {
 namespace {

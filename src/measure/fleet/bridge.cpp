@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "heddle/support/error.h"
-#include "heddle/support/log.h"
+#include "support/log.h"
 
 namespace heddle::measuring {
 namespace {

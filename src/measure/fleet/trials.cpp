@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "measure/fleet/measurer.h"
 #include "measure/process/answers.h"
 #include "measure/task/steps_hash.h"
+#include "support/hash.h"
 
 namespace heddle::measuring {
 namespace {

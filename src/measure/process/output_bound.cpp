@@ -3,13 +3,13 @@
 #include <cmath>
 #include <limits>
 
+#include "dag/errors/error_bound.h"
 #include "heddle/dag/alternatives.h"
-#include "heddle/dag/error_bound.h"
 #include "heddle/driver/build.h"
 #include "heddle/support/error.h"
-#include "heddle/support/log.h"
 #include "measure/process/pool.h"
 #include "measure/task/reference.h"
+#include "support/log.h"
 
 namespace heddle::measuring {
 namespace {

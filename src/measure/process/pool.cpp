@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "heddle/support/error.h"
-#include "heddle/support/log.h"
+#include "support/log.h"
 
 namespace heddle::measuring {
 namespace {

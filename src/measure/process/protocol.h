@@ -8,7 +8,7 @@
 //
 // A refusal is answered by {started, message}.
 //
-// A declaration is written as heddle/dag/declaration.h says, schedules as Schedule::to_json does.
+// A declaration is written as dag/declaration/declaration.h says, schedules as Schedule::to_json does.
 // Inputs and reference are places in the memory that tuner and worker share. A worker without
 // shared memory draws the same inputs itself, and keeps its own reference.
 #pragma once

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
+#include "support/hash.h"
 
 namespace heddle::measuring {
 namespace {

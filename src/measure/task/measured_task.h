@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/dag/declaration.h"
+#include "dag/declaration/declaration.h"
 #include "heddle/measure/measure.h"
 #include "measure/task/reference.h"
 #include "measure/task/shared_memory.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "driver/tolerance.h"
 #include "heddle/dag/compute_dag.h"
-#include "heddle/driver/tolerance.h"
 #include "heddle/runtime/ndarray.h"
 #include "heddle/schedule/schedule.h"
 #include "heddle/support/function_ref.h"

@@ -1,6 +1,6 @@
 #include "measure/task/steps_hash.h"
 
-#include "heddle/support/hash.h"
+#include "support/hash.h"
 
 namespace heddle {
 

@@ -10,8 +10,8 @@
 #include "heddle/records/record_log.h"
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
-#include "heddle/support/log.h"
 #include "network/cut/task_schedules.h"
+#include "support/log.h"
 
 namespace heddle {
 namespace {

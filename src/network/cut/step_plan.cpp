@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "driver/program_args.h"
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 #include "network/memory_plan.h"
 
 namespace heddle::network {

@@ -10,13 +10,13 @@
 #include "heddle/codegen/llvm.h"
 #include "heddle/driver/build.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "network/cut/task_schedules.h"
 #include "network/export/export_parts.h"
 #include "network/export/link_library.h"
 #include "network/export/weights_file.h"
 #include "runtime/exported/network.h"
 #include "runtime/pool/for_each_task.h"
+#include "support/file.h"
 
 namespace heddle::network {
 namespace {

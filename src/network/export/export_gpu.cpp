@@ -7,7 +7,6 @@
 
 #include "driver/build_cuda.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "network/cut/horizontal.h"
 #include "network/cut/task_schedules.h"
 #include "network/export/export_parts.h"
@@ -15,6 +14,7 @@
 #include "network/export/weights_file.h"
 #include "runtime/exported/network.h"
 #include "runtime/pool/for_each_task.h"
+#include "support/file.h"
 
 namespace heddle::network {
 namespace {

@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "driver/program_args.h"
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 #include "network/cut/step_plan.h"
 #include "runtime/exported/network.h"
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "heddle/runtime/cuda_program.h"
 #include "heddle/runtime/family_kernel.h"
 #include "heddle/runtime/kernel.h"
+#include "runtime/cuda/cuda_program.h"
 
 namespace heddle::network {
 

@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "support/environment.h"
+#include "support/file.h"
 #include "support/this_library.h"
 
 extern char** environ;  // NOLINT: POSIX leaves its declaration to programs

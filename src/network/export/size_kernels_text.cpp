@@ -2,7 +2,7 @@
 #include <map>
 
 #include "heddle/network/size_kernels.h"
-#include "heddle/support/table.h"
+#include "support/table.h"
 
 namespace heddle {
 namespace {

@@ -1,9 +1,9 @@
 // The list of all passes, and the order in which they run.
 #include <algorithm>
 
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "network/passes/graph_pass.h"
+#include "support/edit_distance.h"
 
 namespace heddle {
 namespace network {

@@ -1,4 +1,4 @@
-#include "heddle/network/task_times.h"
+#include "network/race/task_times.h"
 
 #include <algorithm>
 #include <limits>

@@ -6,10 +6,10 @@
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "heddle/support/log.h"
 #include "heddle/support/rng.h"
 #include "measure/task/race.h"
 #include "network/race/total_race.h"
+#include "support/log.h"
 
 namespace heddle::network {
 namespace {

@@ -7,13 +7,13 @@
 #include "heddle/driver/build.h"
 #include "heddle/ir/print.h"
 #include "heddle/support/error.h"
-#include "heddle/support/table.h"
 #include "network/cut/input_ranges.h"
 #include "network/cut/network_bytes.h"
 #include "network/cut/network_impl.h"
 #include "network/cut/size_choices.h"
 #include "network/cut/step_plan.h"
 #include "network/passes/concat_in_place.h"
+#include "support/table.h"
 
 namespace heddle {
 namespace {

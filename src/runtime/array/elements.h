@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include "heddle/support/dtype.h"
-#include "heddle/support/float8.h"
-#include "heddle/support/half.h"
+#include "support/float8.h"
+#include "support/half.h"
 
 namespace heddle::internal {
 

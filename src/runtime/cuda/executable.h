@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "heddle/runtime/cuda_program.h"
 #include "heddle/runtime/kernel.h"
+#include "runtime/cuda/cuda_program.h"
 
 namespace heddle::cuda {
 

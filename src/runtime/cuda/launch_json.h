@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "heddle/runtime/cuda_program.h"
 #include "heddle/support/json.h"
+#include "runtime/cuda/cuda_program.h"
 
 namespace heddle::cuda {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "heddle/runtime/cuda_program.h"
+#include "runtime/cuda/cuda_program.h"
 
 namespace heddle::cuda {
 

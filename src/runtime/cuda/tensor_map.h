@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "heddle/runtime/cuda_program.h"
+#include "runtime/cuda/cuda_program.h"
 #include "runtime/cuda/state.h"
 
 namespace heddle::cuda {

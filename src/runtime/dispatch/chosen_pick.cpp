@@ -1,9 +1,9 @@
 // Picks that the user determines: by name, by an environment variable, or by a chooser.
 #include <algorithm>
 
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "runtime/dispatch/settle_call.h"
+#include "support/edit_distance.h"
 #include "support/environment.h"
 
 namespace heddle {

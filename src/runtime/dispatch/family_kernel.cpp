@@ -2,8 +2,8 @@
 
 #include <atomic>
 
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
+#include "support/edit_distance.h"
 
 namespace heddle {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "runtime/dispatch/settle_call.h"
+#include "support/hash.h"
 
 namespace heddle {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "runtime/dispatch/multi_kernel_impl.h"
+#include "support/edit_distance.h"
 
 namespace heddle {
 namespace {

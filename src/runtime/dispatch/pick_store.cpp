@@ -14,9 +14,9 @@
 
 #include "heddle/support/disk_cache.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
-#include "heddle/support/hash.h"
 #include "support/environment.h"
+#include "support/file.h"
+#include "support/hash.h"
 #include "support/private_folder.h"
 
 namespace heddle {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "heddle/support/hash.h"
+#include "support/hash.h"
 
 namespace heddle {
 namespace {

@@ -5,12 +5,12 @@
 #include <ctime>
 
 #include "heddle/support/error.h"
-#include "heddle/support/log.h"
 #include "runtime/cuda/capture.h"
 #include "runtime/dispatch/settle_call.h"
 #include "runtime/kernel/check_arguments.h"
 #include "support/environment.h"
 #include "support/line_log.h"
+#include "support/log.h"
 
 namespace heddle {
 namespace {

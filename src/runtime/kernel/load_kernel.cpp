@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <vector>
 
-#include "heddle/runtime/cuda_program.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "heddle/support/json.h"
+#include "runtime/cuda/cuda_program.h"
 #include "runtime/cuda/launch_json.h"
 #include "runtime/machine/cpu_features.h"
+#include "support/file.h"
 
 namespace heddle {
 namespace {

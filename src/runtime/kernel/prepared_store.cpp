@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "heddle/runtime/thread_pool.h"
-#include "heddle/support/hash.h"
-#include "heddle/support/log.h"
 #include "runtime/array/deferred.h"
+#include "support/hash.h"
+#include "support/log.h"
 #include "support/open_cache.h"
 
 namespace heddle {

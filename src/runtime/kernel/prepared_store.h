@@ -12,7 +12,7 @@
 #include <string>
 
 #include "heddle/runtime/ndarray.h"
-#include "heddle/runtime/weights_cache.h"
+#include "runtime/kernel/weights_cache.h"
 
 namespace heddle {
 

@@ -12,9 +12,9 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
-#include "heddle/support/table.h"
 #include "runtime/kernel/check_arguments.h"
 #include "runtime/kernel/profile_steps.h"
+#include "support/table.h"
 
 namespace heddle {
 namespace {

@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "heddle/runtime/cuda.h"
-#include "heddle/runtime/cuda_program.h"
 #include "heddle/runtime/cuda_timing.h"
 #include "heddle/support/error.h"
+#include "runtime/cuda/cuda_program.h"
 #include "runtime/cuda/fake_driver.h"
 
 namespace heddle::cuda {

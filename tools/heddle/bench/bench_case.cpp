@@ -4,17 +4,17 @@
 #include <optional>
 #include <utility>
 
+#include "driver/tolerance.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/dag/compute_dag.h"
 #include "heddle/driver/build.h"
-#include "heddle/driver/tolerance.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "heddle/support/table.h"
 #include "peers/ceilings.h"
 #include "peers/interleave.h"
 #include "subjects/peer_set.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

@@ -10,10 +10,7 @@
 #include "common/output_file.h"
 #include "common/progress.h"
 #include "heddle/runtime/thread_pool.h"
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
-#include "heddle/support/table.h"
 #include "peers/peer_blis.h"
 #include "peers/peer_halide.h"
 #include "peers/peer_libxsmm.h"
@@ -22,6 +19,9 @@
 #include "subjects/model_subject.h"
 #include "subjects/peer_set.h"
 #include "subjects/target_text.h"
+#include "support/edit_distance.h"
+#include "support/file.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "common/figures.h"
-#include "heddle/support/table.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

@@ -8,9 +8,9 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/search/tune_family.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "subjects/family_subject.h"
 #include "subjects/target_text.h"
+#include "support/file.h"
 #include "tune/budget.h"
 
 namespace heddle::cli {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "heddle/support/table.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 

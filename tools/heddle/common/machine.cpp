@@ -7,13 +7,13 @@
 #include <sstream>
 
 #include "heddle/runtime/thread_pool.h"
-#include "heddle/support/table.h"
 #include "heddle/target/target.h"
 #include "peers/cpu_features.h"
 #include "peers/peer_blis.h"
 #include "peers/peer_libxsmm.h"
 #include "peers/peer_onednn.h"
 #include "peers/peer_openblas.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

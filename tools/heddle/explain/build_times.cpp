@@ -7,8 +7,8 @@
 #include "heddle/dag/alternatives.h"
 #include "heddle/driver/build.h"
 #include "heddle/runtime/timer.h"
-#include "heddle/schedule/graph_choice.h"
-#include "heddle/support/table.h"
+#include "schedule/graph_choice.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

@@ -17,10 +17,10 @@
 #include "heddle/ir/print.h"
 #include "heddle/lower/lower.h"
 #include "heddle/records/tophub.h"
-#include "heddle/schedule/graph_choice.h"
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
-#include "heddle/support/table.h"
+#include "schedule/graph_choice.h"
+#include "support/edit_distance.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

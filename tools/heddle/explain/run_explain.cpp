@@ -9,12 +9,12 @@
 #include "explain/explain_parts.h"
 #include "heddle/network/network.h"
 #include "heddle/runtime/thread_pool.h"
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "subjects/family_subject.h"
 #include "subjects/model_subject.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
+#include "support/edit_distance.h"
 
 namespace heddle::cli {
 namespace {

@@ -9,9 +9,9 @@
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
-#include "heddle/support/log.h"
 #include "heuristic/heuristic.h"
 #include "subjects/target_text.h"
+#include "support/log.h"
 #include "tune/budget.h"
 #include "tune/interrupt.h"
 

@@ -3,9 +3,9 @@
 
 #include "heddle/heuristics/collect.h"
 #include "heddle/heuristics/tree_choices.h"
-#include "heddle/heuristics/tree_file.h"
 #include "heddle/support/error.h"
 #include "heuristic/heuristic.h"
+#include "heuristics/trees/tree_file.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
 

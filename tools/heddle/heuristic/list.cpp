@@ -1,8 +1,8 @@
 #include <iostream>
 
 #include "heddle/heuristics/heuristic.h"
-#include "heddle/support/table.h"
 #include "heuristic/heuristic.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

@@ -3,15 +3,15 @@
 
 #include "common/figures.h"
 #include "common/output_file.h"
-#include "heddle/heuristics/evaluate.h"
-#include "heddle/heuristics/generate_table.h"
 #include "heddle/heuristics/heuristic.h"
 #include "heddle/heuristics/train_tree.h"
 #include "heddle/heuristics/tree_choices.h"
-#include "heddle/heuristics/tree_file.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "heuristic/heuristic.h"
+#include "heuristics/train/evaluate.h"
+#include "heuristics/train/generate_table.h"
+#include "heuristics/trees/tree_file.h"
+#include "support/file.h"
 
 namespace heddle::cli {
 namespace {

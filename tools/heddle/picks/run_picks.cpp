@@ -6,7 +6,7 @@
 #include "common/figures.h"
 #include "heddle/driver/build_multi.h"
 #include "heddle/support/error.h"
-#include "heddle/support/table.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

@@ -14,12 +14,12 @@
 #include "heddle/records/record_log.h"
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
-#include "heddle/support/table.h"
 #include "records/train.h"
 #include "records/upgrade.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
+#include "support/file.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

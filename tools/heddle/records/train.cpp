@@ -8,8 +8,8 @@
 #include "heddle/measure/measure.h"
 #include "heddle/records/database.h"
 #include "heddle/support/error.h"
-#include "heddle/support/table.h"
 #include "records/upgrade.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

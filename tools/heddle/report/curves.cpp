@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "common/figures.h"
-#include "heddle/support/table.h"
 #include "report/html.h"
 #include "report/sections.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

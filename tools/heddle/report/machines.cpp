@@ -2,9 +2,9 @@
 #include <map>
 
 #include "common/figures.h"
-#include "heddle/support/table.h"
 #include "report/html.h"
 #include "report/sections.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 

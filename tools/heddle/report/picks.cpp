@@ -3,10 +3,10 @@
 
 #include "common/figures.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
-#include "heddle/support/table.h"
 #include "report/html.h"
 #include "report/sections.h"
+#include "support/file.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

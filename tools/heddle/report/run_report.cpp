@@ -11,9 +11,9 @@
 #include "common/output_file.h"
 #include "heddle/records/record_log.h"
 #include "heddle/support/error.h"
-#include "heddle/support/file.h"
 #include "report/log_data.h"
 #include "report/sections.h"
+#include "support/file.h"
 
 namespace heddle::cli {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "common/figures.h"
 #include "heddle/cost_model/cost_model.h"
-#include "heddle/support/table.h"
 #include "report/html.h"
 #include "report/sections.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

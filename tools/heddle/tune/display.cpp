@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "common/figures.h"
-#include "heddle/support/table.h"
+#include "support/table.h"
 #include "tune/node_table.h"
 
 namespace heddle::cli {

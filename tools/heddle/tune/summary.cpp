@@ -5,7 +5,7 @@
 
 #include "common/alternatives_table.h"
 #include "common/figures.h"
-#include "heddle/support/table.h"
+#include "support/table.h"
 #include "tune/choice_text.h"
 #include "tune/node_table.h"
 

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "common/figures.h"
-#include "heddle/support/table.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {

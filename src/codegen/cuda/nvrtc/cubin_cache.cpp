@@ -5,9 +5,9 @@
 #include "codegen/cuda/nvrtc/ptxas_log.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/support/error.h"
-#include "heddle/support/hash.h"
 #include "heddle/support/json.h"
 #include "support/environment.h"
+#include "support/hash.h"
 
 namespace heddle::cuda {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "heddle/support/error.h"
-#include "heddle/support/float8.h"
-#include "heddle/support/half.h"
+#include "support/float8.h"
+#include "support/half.h"
 
 namespace heddle::cuda {
 namespace {

@@ -1,6 +1,6 @@
 #include "codegen/llvm/jit/code_cache.h"
 
-#include "heddle/support/hash.h"
+#include "support/hash.h"
 
 namespace heddle::codegen {
 

@@ -4,13 +4,13 @@
 #include <mutex>
 #include <vector>
 
-#include "heddle/support/edit_distance.h"
 #include "heddle/support/error.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
+#include "support/edit_distance.h"
 #include "target/check_target.h"
 
 namespace heddle::codegen {

@@ -5,10 +5,10 @@
 
 #include "codegen/llvm/jit/code_cache.h"
 #include "heddle/codegen/llvm.h"
-#include "heddle/support/build_id.h"
-#include "heddle/support/hash.h"
 #include "ir/canonical.h"
 #include "llvm/Config/llvm-config.h"
+#include "support/build_id.h"
+#include "support/hash.h"
 
 namespace heddle {
 namespace codegen {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
+#include "ir/sizes.h"
 #include "lower/gpu/gpu_passes.h"
 #include "lower/gpu/sizes/row_loops.h"
 

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
+#include "ir/sizes.h"
 #include "lower/gpu/gpu_passes.h"
 #include "lower/gpu/threads/thread_loops.h"
 

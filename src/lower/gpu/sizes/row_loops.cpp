@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
+#include "ir/sizes.h"
 
 namespace heddle::gpu {
 namespace {

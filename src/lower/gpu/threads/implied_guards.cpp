@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
+#include "ir/sizes.h"
 #include "lower/gpu/gpu_passes.h"
 
 namespace heddle::gpu {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 #include "lower/gpu/gpu_passes.h"
 
 namespace heddle::gpu {

@@ -2,8 +2,8 @@
 
 #include "heddle/ir/print.h"
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 #include "lower/gpu/tiles/group_nest.h"
 
 namespace heddle::gpu {

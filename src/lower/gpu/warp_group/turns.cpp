@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
 #include "heddle/target/last_round.h"
+#include "ir/sizes.h"
 
 namespace heddle::gpu {
 namespace {

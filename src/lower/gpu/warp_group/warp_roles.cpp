@@ -25,8 +25,8 @@
 #include <optional>
 
 #include "heddle/ir/simplify.h"
-#include "heddle/ir/sizes.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 #include "lower/gpu/gpu_passes.h"
 #include "lower/gpu/tiles/group_nest.h"
 #include "lower/gpu/tiles/partial_sums.h"

@@ -1,0 +1,17 @@
+// What templates, rewrite rules and heuristics of your own need beside heddle.h: graphs, their
+// patterns and rewrites, schedules and their choices, lowered programs, and decision trees.
+#pragma once
+
+#include "heddle/codegen/cuda.h"
+#include "heddle/codegen/emulator.h"
+#include "heddle/dag/all_producers.h"
+#include "heddle/dag/attention.h"
+#include "heddle/driver/gpu_kernel_use.h"
+#include "heddle/heuristics/collect.h"
+#include "heddle/heuristics/dataset.h"
+#include "heddle/heuristics/heuristic.h"
+#include "heddle/heuristics/train_tree.h"
+#include "heddle/heuristics/trained_tree.h"
+#include "heddle/heuristics/tree_choices.h"
+#include "heddle/support/decision_tree.h"
+#include "heddle/target/last_round.h"
