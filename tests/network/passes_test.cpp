@@ -219,6 +219,25 @@ TEST(Passes, ImagesBetweenConvolutionsHaveTheirChannelsInnermost) {
   EXPECT_EQ(wrong_network(outputs), "");
 }
 
+// A block of ConvNeXt: only its depthwise convolution knows images, and the rest goes over pixels.
+TEST(Passes, ADepthwiseConvolutionBetweenProductsHasItsChannelsInnermost) {
+  const Tensor x = placeholder({1, 16, 6, 7}, f32, "x");
+  const Tensor first = ops::relu(x);
+  const Tensor y = ops::depthwise_conv2d(first, weights({16, 1, 3, 3}), {.padding = {1}});
+  const Tensor rows = ops::layer_norm(ops::transpose(y, {0, 2, 3, 1}));
+  const Tensor product = ops::matmul(rows, weights({16, 16}));
+  const Tensor sum = ops::add(first, ops::transpose(product, {0, 3, 1, 2}));
+  const Tensor mean =
+      ops::mean(ops::depthwise_conv2d(sum, weights({16, 1, 3, 3}), {.padding = {1}}), {2, 3});
+  const std::vector<Tensor> outputs{ops::relu(mean)};
+  const Network network(outputs), other = with_passes(outputs, "-channels_last");
+  EXPECT_THAT(applied(network), ::testing::Contains("channels_last"));
+  EXPECT_THAT(tasks_of(network), ::testing::Contains(HasSubstr("depthwise_conv2d f32[1,6,7,16]")));
+  EXPECT_THAT(tasks_of(other),
+              ::testing::Not(::testing::Contains(HasSubstr("depthwise_conv2d f32[1,6,7,16]"))));
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
 TEST(Passes, TheMeanOfAnImageHasItsChannelsInnermostToo) {
   const Tensor x = placeholder({1, 3, 6, 7}, f32, "x");
   const Tensor y = ops::relu(conv(x, 16)), mean = ops::global_avg_pool(y);

@@ -10,10 +10,7 @@ namespace heddle::network {
 
 Images::Images(const ComputeDag& dag) : dag_(dag), chosen_(static_cast<size_t>(dag.size())) {
   for (int s = 0; s < dag.size(); ++s) {
-    dag::Convolution c;
-    if (!may_change(s) || is_one_pixel(s) || !dag::match_convolution(dag, s, &c).empty()) continue;
-    if (c.k == 1 && c.y == 2 && c.x == 3 && c.image_c == 1 && c.image_y == 2 && c.image_x == 3)
-      choose(s);
+    if (may_change(s) && !is_one_pixel(s) && (convolves(s) || convolves_channels(s))) choose(s);
   }
   leave_results();
   find_groups();
@@ -36,6 +33,28 @@ std::string Images::size_of(int s) const {
 int Images::group_of(int s) const {
   while (parent_[static_cast<size_t>(s)] != s) s = parent_[static_cast<size_t>(s)];
   return s;
+}
+
+/// Whether stage `s` is a convolution of images with the channels in their second dimension.
+bool Images::convolves(int s) const {
+  dag::Convolution c;
+  return dag::match_convolution(dag_, s, &c).empty() && c.k == 1 && c.y == 2 && c.x == 3 &&
+         c.image_c == 1 && c.image_y == 2 && c.image_x == 3;
+}
+
+/// Whether stage `s` convolves each channel of such an image with a filter of its own.
+bool Images::convolves_channels(int s) const {
+  const Access* operands[2];
+  if (!dag::match_contraction(dag_, s, operands).empty()) return false;
+  const Operation& op = dag_.stage(s);
+  return std::any_of(std::begin(operands), std::end(operands), [&](const Access* a) {
+    const auto moves_along = [&](size_t d) {
+      return a->affine[d] && a->affine[d]->coefficient(op.axes()[d].var()) != 0 &&
+             a->affine[d]->terms.size() == 2;
+    };
+    return a->indices.size() == kRank && a->affine[1] &&
+           a->affine[1]->coefficient(op.axes()[1].var()) == 1 && moves_along(2) && moves_along(3);
+  });
 }
 
 /// Whether stage `s` could be stored in another layout.

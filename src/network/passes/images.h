@@ -15,7 +15,7 @@ enum class ImageLayout : char {
 };
 
 /// Which stages are images with the channels in their second dimension. A stage takes part where it
-/// is an image beside a convolution or beside another such stage, or sums up such an image.
+/// is an image beside a convolution, also one of each channel alone, or beside another such stage, or sums up such an image.
 /// Arguments and results of the network do not.
 class Images {
  public:
@@ -38,6 +38,8 @@ class Images {
   int group_of(int s) const;
 
  private:
+  bool convolves(int s) const;
+  bool convolves_channels(int s) const;
   bool may_change(int s) const;
   bool is_one_pixel(int s) const;
   void choose(int s);
