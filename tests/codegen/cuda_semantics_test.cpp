@@ -125,9 +125,9 @@ class HostLibrary {
               "  blockIdx = {at[0], at[1], at[2]};\n  threadIdx = {at[3], at[4], at[5]};\n}\n}\n";
     }
     const std::string command = std::string(HEDDLE_CXX) + " -std=c++20 -O0 -w -fPIC -shared -I" +
-                                source_dir() + "/include -I" + source_dir() + "/tests -o " +
-                                folder_ + "/kernels.so " + folder_ + "/kernels.cpp " +
-                                source_dir() + "/src/support/half.cpp";
+                                source_dir() + "/include -I" + source_dir() + "/src -I" +
+                                source_dir() + "/tests -o " + folder_ + "/kernels.so " + folder_ +
+                                "/kernels.cpp " + source_dir() + "/src/support/half.cpp";
     if (std::system(command.c_str()) != 0) return;
     handle_ = dlopen((folder_ + "/kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   }

@@ -2,6 +2,7 @@
 // graph.
 #include "heddle/dag/alternatives.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "heddle/ops/ops.h"
@@ -243,6 +244,18 @@ TEST(Collapse, LooksAtTheWholeGraph) {
   EXPECT_EQ(collapsed(compute(
                 {3, 8, 32}, [&](Axis n, Axis i, Axis j) { return sum(c(n, i, k) * b(k, j), k); })),
             Extents{});
+}
+
+// Tiles of matrix instructions have 64 rows, or 16: images of 7x7 fill one only when merged.
+TEST(Collapse, FillsTheTilesOfTensorCores) {
+  const auto chosen = [](std::vector<int64_t> image, DataType t) {
+    const Tensor x = placeholder(std::move(image), t), w = constant_placeholder({64, 96}, t);
+    return choose_alternative(ComputeDag({ops::matmul(x, w)}), Target::parse("cuda -gpu=h100"), {});
+  };
+  EXPECT_THAT(chosen({1, 7, 7, 64}, f16), ::testing::StartsWith("collapse"));
+  EXPECT_THAT(chosen({8, 56, 56, 64}, bf16), ::testing::StartsWith("collapse"));
+  EXPECT_EQ(chosen({8, 64, 64, 64}, f16), "") << "its tiles are full";
+  EXPECT_EQ(chosen({1, 7, 7, 64}, f32), "") << "no matrix instruction takes it";
 }
 
 TEST(Collapse, ArgumentsAreThoseOfTheDeclaration) {

@@ -97,6 +97,12 @@ Text Ops::float_unary(UnaryOp op, DataType t, const Text& a, Rounding rounding) 
     case UnaryOp::Exp2:
       if (single && rounding == Rounding::Loose) return helper("exp2_f32", a);
       break;
+    case UnaryOp::Erf:
+      if (single && rounding == Rounding::Loose) return helper("erf_f32", a);
+      break;
+    case UnaryOp::Tanh:
+      if (single && rounding == Rounding::Loose) return helper("tanh_f32", a);
+      break;
     default: break;
   }
   const char* name = function_of(op);

@@ -363,15 +363,28 @@ HEDDLE_REGISTER_REWRITE_RULE({.name = "matrix_product",
                                     return Collapser(site.dag, joint, true).rewrite();
                                   }});
 
+/// The rows of a tile: of the register tiles of a CPU that reach the peak, or of a GPU's matrix
+/// instruction. 0 where tiles may have any number.
+int64_t rows_of_tile(const RewriteSite& site, const Target& target) {
+  constexpr int64_t kRegisterRows = 6, kMmaRows = 16, kWgmmaRows = 64;
+  if (!target.is_cuda()) return kRegisterRows;
+  const Access* operands[2];
+  if (!dag::match_contraction(site.dag, site.stage, operands).empty()) return 0;
+  const DataType t = operands[0]->tensor.dtype();
+  if (operands[1]->tensor.dtype() != t || t.bytes() > 2) return 0;
+  return target.gpu.has_wgmma() && t.bytes() == 2 ? kWgmmaRows : kMmaRows;
+}
+
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
-  if (target.kind != "llvm") return {1, "for the tuner to try: the same work, cut otherwise"};
-  // The used share of tiles of 6 rows, which is one of the register tiles that reach the peak.
-  const auto used = [](int64_t rows) {
-    return static_cast<double>(rows) / static_cast<double>((rows + 5) / 6 * 6);
+  const int64_t tile = rows_of_tile(site, target);
+  if (tile == 0) return {1, "for the tuner to try: the same work, cut otherwise"};
+  const auto used = [&](int64_t rows) {
+    return static_cast<double>(rows) / static_cast<double>((rows + tile - 1) / tile * tile);
   };
   const JointDims joint(site.dag);
   const std::vector<Axis>& axes = site.op().axes();
-  double most = 1.01;  // fewer loops, where all else is equal
+  // Fewer loops, where all else is equal. A GPU has threads in place of loops.
+  double most = target.is_cuda() ? 1 : 1.01;
   for (std::size_t d = 0; d < axes.size(); ++d) {
     int64_t longest = axes[d].extent(), all = longest;
     while (joint.of(site.stage, static_cast<int>(d))) {
