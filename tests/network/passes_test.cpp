@@ -219,6 +219,23 @@ TEST(Passes, ImagesBetweenConvolutionsHaveTheirChannelsInnermost) {
   EXPECT_EQ(wrong_network(outputs), "");
 }
 
+TEST(Passes, WindowsLeaveOutTapsThatReadNothingButPadding) {
+  const auto dilated = [](int64_t by, int64_t stride) {
+    const Tensor x = placeholder({2, 3, 8, 9}, f32, "x");
+    return std::vector<Tensor>{ops::relu(ops::conv2d(
+        x, weights({4, 3, 3, 3}), {.stride = {stride}, .padding = {by}, .dilation = {by}}))};
+  };
+  for (const int64_t by : {8, 9, 12}) {
+    EXPECT_THAT(applied(Network(dilated(by, 1))), ::testing::Contains("drop_taps")) << by;
+    EXPECT_EQ(wrong_network(dilated(by, 1)), "") << by;
+  }
+  EXPECT_THAT(applied(Network(dilated(7, 1))), ::testing::Not(::testing::Contains("drop_taps")));
+  EXPECT_EQ(wrong_network(dilated(8, 3)), "");
+  // Of 3x3 taps one is left, which reads no padding.
+  EXPECT_THAT(tasks_of(Network(dilated(9, 1))),
+              ::testing::ElementsAre(::testing::Not(HasSubstr("pad"))));
+}
+
 // A block of ConvNeXt: only its depthwise convolution knows images, and the rest goes over pixels.
 TEST(Passes, ADepthwiseConvolutionBetweenProductsHasItsChannelsInnermost) {
   const Tensor x = placeholder({1, 16, 6, 7}, f32, "x");
