@@ -236,6 +236,18 @@ TEST(Passes, WindowsLeaveOutTapsThatReadNothingButPadding) {
               ::testing::ElementsAre(::testing::Not(HasSubstr("pad"))));
 }
 
+TEST(Passes, SumsOfAFlattenedImageRunOverItsAxes) {
+  // Groups of channels as exporters write them: by a shape in which the last axis is flat.
+  for (const int64_t groups : {1, 4}) {
+    const Tensor y = conv(placeholder({2, 3, 6, 7}, f32, "x"), 8);
+    const Tensor flat = ops::reshape(y, {2, groups, 8 / groups * 6 * 7});
+    const Tensor normal = ops::instance_norm(flat);
+    const std::vector<Tensor> outputs{ops::relu(conv(ops::reshape(normal, {2, 8, 6, 7}), 4))};
+    EXPECT_THAT(applied(Network(outputs)), ::testing::Contains("unflatten_sums")) << groups;
+    EXPECT_EQ(wrong_network(outputs), "") << groups;
+  }
+}
+
 // A block of ConvNeXt: only its depthwise convolution knows images, and the rest goes over pixels.
 TEST(Passes, ADepthwiseConvolutionBetweenProductsHasItsChannelsInnermost) {
   const Tensor x = placeholder({1, 16, 6, 7}, f32, "x");

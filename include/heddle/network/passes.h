@@ -19,6 +19,7 @@ struct PassOptions {
   bool fold_views = true;
   bool factors_after_products = true;
   bool guards_after_products = true;
+  bool unflatten_sums = true;
   bool drop_taps = true;
   bool fold_scales = true;
   bool join_products = true;

@@ -38,6 +38,7 @@ std::vector<Tensor> drop_taps(const PassContext& context);
 std::vector<Tensor> fold_scales(const PassContext& context);
 std::vector<Tensor> factors_after_products(const PassContext& context);
 std::vector<Tensor> guards_after_products(const PassContext& context);
+std::vector<Tensor> unflatten_sums(const PassContext& context);
 std::vector<Tensor> join_products(const PassContext& context);
 std::vector<Tensor> channels_last(const PassContext& context);
 
