@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "common/output_file.h"
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
 #include "run_command.h"
+#include "source_dir.h"
 #include "tune/display.h"
 #include "tune/run_tune.h"
 
@@ -302,6 +304,13 @@ TEST(TuneCommand, ANetworkIsTunedPartByPart) {
   const Ran r = run(request_of({"lenet:2"}));
   EXPECT_GT(r.tasks.size(), 2u);
   EXPECT_THAT(r.out, HasSubstr("for a program that builds the network"));
+}
+
+TEST(TuneCommand, AModelEndsWithTheCommandThatExportsIt) {
+  const std::string model = source_dir() + "/tutorials/data/digits.onnx:batch=1";
+  TuneRequest request = request_of({model});
+  request.threads = 1;
+  EXPECT_THAT(run(request).out, HasSubstr(" heddle export " + shell_word(model) + " --threads 1"));
 }
 
 TEST(TuneCommand, CtrlCStopsAndStillReports) {

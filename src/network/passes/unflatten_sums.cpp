@@ -7,12 +7,14 @@
 //   s[n, g] = sum over c < 8, y < 14, x < 14 of x[n, 8 g + c, y, x]                (after)
 //
 // The terms are those of before. Their order is the schedule's in any case. The pass is for CPUs:
-// GPUs share one long axis among their threads, whose divisions cost little.
+// GPUs share one long axis among their threads, whose divisions cost little. Products keep a flat axis:
+// packing their operand includes the divisions.
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "dag/map_loads.h"
+#include "dag/patterns/look_through.h"
 #include "network/passes/graph_pass.h"
 #include "network/passes/map_graph.h"
 #include "network/passes/mover.h"
@@ -88,9 +90,16 @@ std::optional<Expr> over_axes(const Operation& op, const Reduce& r, const Axis& 
   return make_reduce(r.combiner, std::move(sources), std::move(axes), r.index);
 }
 
+/// Whether a term multiplies elements of two tensors.
+bool is_product(const Expr& term) {
+  const Binary* mul = term.as<Binary>();
+  return mul && mul->op == BinaryOp::Mul && dag::below_casts(mul->a).as<Load>() &&
+         dag::below_casts(mul->b).as<Load>();
+}
+
 std::vector<Expr> without_flat_axes(const Operation& op, const std::vector<Expr>& bodies) {
   const Reduce* r = bodies.size() == 1 ? bodies[0].as<Reduce>() : nullptr;
-  if (r == nullptr || !r->combiner->commutative) return bodies;
+  if (r == nullptr || !r->combiner->commutative || is_product(r->sources[0])) return bodies;
   std::optional<Expr> found;
   dag::map_loads(r->sources, [&](const Load& load) {
     const Operation& mover = *tensor_of(load.buffer).op();

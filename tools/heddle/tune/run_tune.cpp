@@ -20,6 +20,7 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "subjects/family_subject.h"
+#include "subjects/model_subject.h"
 #include "subjects/target_text.h"
 #include "support/edit_distance.h"
 #include "support/file.h"
@@ -141,18 +142,32 @@ bool above_peak(const std::vector<TaskRow>& rows) {
                      [](const TaskRow& row) { return row.peak_share() > 1; });
 }
 
-std::string use_text(const TuneReport& report, const std::vector<std::string>& subjects,
-                     const TuneRequest& request, bool networks) {
-  const std::string& log = report.log;
-  if (log.empty() || report.unwritten > 0) return "";
-  const std::string file = shell_word(log);
-  std::string out = "records are in " + log + "; to use them:\n  HEDDLE_LOG_FILE=" + file;
+/// The options that the kernels of the request are found by, for another command.
+std::string kernel_options_text(const TuneRequest& request) {
+  std::string out;
+  for (const std::string& d : request.dims) out += " --dims " + shell_word(d);
+  if (request.threads > 0) out += " --threads " + std::to_string(request.threads);
+  if (!request.dtype.empty()) out += " --dtype " + request.dtype;
+  if (request.target != TuneRequest().target) out += " --target " + shell_word(request.target);
+  return out;
+}
+
+std::string use_text(const TuneOutcome& outcome, const TuneRequest& request, const TaskList& list) {
+  const TuneReport& report = outcome.report;
+  if (report.log.empty() || report.unwritten > 0) return "";
+  const std::string file = shell_word(report.log), subject = shell_word(outcome.subjects[0]);
+  std::string out = "records are in " + report.log + "; to use them:\n  HEDDLE_LOG_FILE=" + file;
   // The parts of a network are kernels of their own, whereas bench builds the network as one
   // kernel.
-  out += networks ? " for a program that builds the network (heddle/network/network.h)"
-                  : " heddle bench " + subjects[0];
-  if (!networks && request.threads > 0) out += " --threads " + std::to_string(request.threads);
-  if (!networks && !request.dtype.empty()) out += " --dtype " + request.dtype;
+  if (list.network && is_model(outcome.subjects[0])) {
+    const std::string passes = to_string(list.network->pass_options());
+    out += " heddle export " + subject + kernel_options_text(request) +
+           (passes.empty() ? "" : " --passes=" + shell_word(passes)) + " -o out";
+  } else if (list.networks) {
+    out += " for a program that builds the network (heddle/network/network.h)";
+  } else {
+    out += " heddle bench " + subject + kernel_options_text(request);
+  }
   return out + "\n  heddle report " + file + " -o report.html\n";
 }
 
@@ -372,7 +387,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   outcome.subjects = names;
   if (!request.quiet) {
     out << summary_text(outcome, columns_of(output)) << kernels_text(outcome.kernels)
-        << use_text(outcome.report, names, request, list.networks) << std::flush;
+        << use_text(outcome, request, list) << std::flush;
   }
   write_json(outcome, request.json);
   return exit_status(outcome);
