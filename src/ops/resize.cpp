@@ -57,9 +57,31 @@ Expr nearest(const Position& p, NearestRounding rounding, const Expr& o, int64_t
   return {};
 }
 
+/// A neighbour of a position: how many elements behind the one before the position, and its weight.
+struct Neighbour {
+  int64_t offset = 0;
+  Expr weight;
+};
+
+/// The neighbours of a position `fraction` behind an element.
+std::vector<Neighbour> neighbours(const Resize& r, const Expr& fraction) {
+  const Expr rest = 1 - fraction;
+  if (r.mode == ResizeMode::Linear) return {{0, rest}, {1, fraction}};
+  const double a = r.cubic_coefficient;
+  const auto number = [&](double value) { return make_const(fraction.dtype(), value); };
+  // Keys' polynomials for distances up to 1, and from 1 to 2.
+  const auto near = [&](const Expr& x) {
+    return (number(a + 2) * x - number(a + 3)) * x * x + number(1);
+  };
+  const auto far = [&](const Expr& x) {
+    return ((number(a) * x - number(5 * a)) * x + number(8 * a)) * x - number(4 * a);
+  };
+  return {{-1, far(fraction + 1)}, {0, near(fraction)}, {1, near(rest)}, {2, far(rest + 1)}};
+}
+
 /// Interpolates x along `dims[next...]`. `indices` has the indices of all dimensions before.
-Expr interpolate(const Tensor& x, const std::vector<Position>& positions, size_t first,
-                 const std::vector<Axis>& at, std::vector<Expr> indices, size_t next,
+Expr interpolate(const Tensor& x, const Resize& r, const std::vector<Position>& positions,
+                 size_t first, const std::vector<Axis>& at, std::vector<Expr> indices, size_t next,
                  DataType type) {
   if (next == positions.size()) return heddle::cast(type, x.at(std::move(indices)));
   const Position& p = positions[next];
@@ -67,17 +89,19 @@ Expr interpolate(const Tensor& x, const std::vector<Position>& positions, size_t
   const int64_t extent = x.extent(static_cast<int>(d));
   if (p.denominator == 1) {
     indices[d] = clamped(p.numerator(at[d]), extent);
-    return interpolate(x, positions, first, at, std::move(indices), next + 1, type);
+    return interpolate(x, r, positions, first, at, std::move(indices), next + 1, type);
   }
   const Expr n = p.numerator(at[d]);
   const Expr fraction = heddle::cast(type, floormod(n, p.denominator)) *
                         make_const(type, 1.0 / static_cast<double>(p.denominator));
-  // Beyond the border both neighbours are the border element.
-  indices[d] = clamped_floor(n, p.denominator, extent);
-  const Expr a = interpolate(x, positions, first, at, indices, next + 1, type);
-  indices[d] = clamped_floor(n + p.denominator, p.denominator, extent);
-  const Expr b = interpolate(x, positions, first, at, indices, next + 1, type);
-  return a * (1 - fraction) + b * fraction;
+  Expr sum;
+  for (const Neighbour& neighbour : neighbours(r, fraction)) {
+    // Beyond the border all neighbours are the border element.
+    indices[d] = clamped_floor(n + neighbour.offset * p.denominator, p.denominator, extent);
+    const Expr value = interpolate(x, r, positions, first, at, indices, next + 1, type);
+    sum = sum.defined() ? sum + value * neighbour.weight : value * neighbour.weight;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -90,8 +114,8 @@ Tensor resize(const Tensor& x, const std::vector<int64_t>& size, Resize attribut
     impl::fail(call, "the size " + impl::text(size) + " has " + std::to_string(size.size()) +
                          " extents for " + std::to_string(spatial) + " spatial dimensions of " +
                          impl::text(x.extents()));
-  const bool linear = attributes.mode == ResizeMode::Linear;
-  if (linear) impl::check_float(call, x, "x");
+  const bool interpolates = attributes.mode != ResizeMode::Nearest;
+  if (interpolates) impl::check_float(call, x, "x");
   const size_t first = attributes.layout == Layout::ChannelsFirst ? 2 : 1;
   Dims dims = x.extents();
   std::vector<Position> positions;
@@ -104,8 +128,9 @@ Tensor resize(const Tensor& x, const std::vector<int64_t>& size, Resize attribut
       impl::to_shape(dims),
       [&](const std::vector<Axis>& i) {
         std::vector<Expr> indices = impl::exprs(i);
-        if (linear) {
-          const Expr value = interpolate(x, positions, first, i, indices, 0, impl::wide(x.dtype()));
+        if (interpolates) {
+          const Expr value =
+              interpolate(x, attributes, positions, first, i, indices, 0, impl::wide(x.dtype()));
           return heddle::cast(x.dtype(), value);
         }
         for (size_t d = 0; d < spatial; ++d)

@@ -44,6 +44,37 @@ TEST(Resize, BilinearAgreesWithTheReference) {
   }
 }
 
+// Keys' weight of an element at a distance.
+double cubic(double distance, double a) {
+  const double x = std::abs(distance);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+TEST(Resize, BicubicAgreesWithTheReference) {
+  const Input x = input({1, 2, 4, 5});
+  for (ResizeCoordinates c : kCoordinates) {
+    for (const double coefficient : {-0.75, -0.5}) {
+      for (const Dims& size : kSizes) {
+        const Tensor y = ops::resize(
+            x, size,
+            {.mode = ResizeMode::Cubic, .coordinates = c, .cubic_coefficient = coefficient});
+        expect_elements(y, {x}, [&](const Dims& i) {
+          const double p = position(c, i[2], 4, size[0]), q = position(c, i[3], 5, size[1]);
+          double s = 0;
+          for (int a = -1; a <= 2; ++a)
+            for (int b = -1; b <= 2; ++b) {
+              const double row = std::floor(p) + a, column = std::floor(q) + b;
+              s += cubic(p - row, coefficient) * cubic(q - column, coefficient) *
+                   x(i[0], i[1], clamped(row, 4), clamped(column, 5));
+            }
+          return s;
+        });
+      }
+    }
+  }
+}
+
 TEST(Resize, NearestAgreesWithTheReference) {
   const Input x = input({1, 2, 4, 5}, i8);
   const NearestRounding kRoundings[] = {NearestRounding::Floor, NearestRounding::Ceil,
