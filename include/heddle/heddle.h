@@ -20,6 +20,7 @@
 #include "heddle/measure/worker.h"
 #include "heddle/network/export_network.h"
 #include "heddle/network/network.h"
+#include "heddle/network/pass_records.h"
 #include "heddle/onnx/import.h"
 #include "heddle/ops/ops.h"
 #include "heddle/records/database.h"

@@ -1,6 +1,9 @@
 // Choices about parts of a network: what they change, and how tuning tries them.
+#include "heddle/network/pass_records.h"
+#include "heddle/records/tophub.h"
 #include "network/cut/cut_network.h"
 #include "network/network_testing.h"
+#include "records/records_testing.h"
 
 namespace heddle::testing {
 namespace {
@@ -258,6 +261,31 @@ TEST(Choices, APassThatIsOffIsOffered) {
   ASSERT_FALSE(choice.trials.empty());
   EXPECT_THAT(choice.trials,
               ::testing::Contains(::testing::Field(&ChoiceTrial::change, "join_products")));
+}
+
+TEST(Choices, ThoseInALogAreFound) {
+  const Folder folder;
+  const std::string log = folder / "net.jsonl";
+  const Tensor x = placeholder({1, 8, 16}, f32, "x");
+  const std::vector<Tensor> outputs{attention(x)};
+  const AutoSchedulerOptions options{.record_log = log};
+  const auto passes = [&](const PassOptions& wanted) {
+    reload_tophub();
+    return to_string(Network(outputs, Target::host(), options, wanted).pass_options());
+  };
+  EXPECT_EQ(passes({}), "");
+  record_passes(with_passes(outputs, "-join_products@16x48"), "x", 1e-3, log);
+  EXPECT_EQ(passes({}), "-join_products@16x48");
+  const Network found(outputs, Target::host(), options);
+  EXPECT_THAT(found.passes().back().text, HasSubstr("net.jsonl:1"));
+  EXPECT_EQ(passes(parse_passes("-fold_views")), "-fold_views") << "what is asked for comes first";
+  EXPECT_EQ(
+      to_string(Network({attention(placeholder({1, 9, 16}, f32, "x"))}, Target::host(), options)
+                    .pass_options()),
+      "")
+      << "of another shape";
+  record_passes(with_passes(outputs, "-join_products"), "x", 1e-3, log);
+  EXPECT_EQ(passes({}), "-join_products") << "the latest";
 }
 
 }  // namespace

@@ -18,6 +18,11 @@ struct Network::Impl {
         sizes(sizes_of(declared.outputs())),
         cut(network::cut_network(declared, target, passes)) {}
 
+  /// A network with the choices about its graph that the records hold; null where there are none,
+  /// or they do not fit any more.
+  static std::shared_ptr<Impl> of_records(const std::vector<Tensor>& outputs, const Target& target,
+                                          const AutoSchedulerOptions& options);
+
   ComputeDag declared;
   Target target;  ///< as the options limit it
   AutoSchedulerOptions options;

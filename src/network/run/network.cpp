@@ -10,9 +10,11 @@
 #include "network/cut/input_ranges.h"
 #include "network/cut/network_bytes.h"
 #include "network/cut/network_impl.h"
+#include "network/cut/recorded_passes.h"
 #include "network/cut/size_choices.h"
 #include "network/cut/step_plan.h"
 #include "network/passes/concat_in_place.h"
+#include "support/log.h"
 #include "support/table.h"
 
 namespace heddle {
@@ -75,8 +77,12 @@ std::string unique_name(const std::vector<TuneTask>& tasks, const std::string& n
 Network::Network(std::vector<Tensor> outputs, const Target& target,
                  const AutoSchedulerOptions& options, const PassOptions& passes) {
   check_options(options);
-  auto impl = std::make_shared<Impl>(std::move(outputs), target, options, passes);
-  impl->cut.choices.require_all_known();
+  std::shared_ptr<Impl> impl;
+  if (passes == PassOptions()) impl = Impl::of_records(outputs, target, options);
+  if (!impl) {
+    impl = std::make_shared<Impl>(std::move(outputs), target, options, passes);
+    impl->cut.choices.require_all_known();
+  }
   std::unordered_map<uint64_t, int> task_of;
   for (network::ExtractedNode& node : impl->cut.nodes) {
     const ComputeDag dag(node.task_outputs);
@@ -94,6 +100,25 @@ Network::Network(std::vector<Tensor> outputs, const Target& target,
   }
   impl->name_outputs();
   impl_ = std::move(impl);
+}
+
+std::shared_ptr<Network::Impl> Network::Impl::of_records(const std::vector<Tensor>& outputs,
+                                                         const Target& target,
+                                                         const AutoSchedulerOptions& options) {
+  const std::optional<network::RecordedPasses> found =
+      network::recorded_passes(outputs, apply_options(target, options), options);
+  if (!found) return nullptr;
+  auto impl = std::make_shared<Impl>(outputs, target, options, found->options);
+  try {
+    impl->cut.choices.require_all_known();
+  } catch (const Error& e) {
+    if (e.kind != ErrorKind::User) throw;
+    log_line("records", 1, found->source + " skipped: " + e.message);
+    return nullptr;
+  }
+  impl->cut.changes.push_back(
+      {"records", to_string(found->options) + ", from the " + found->source});
+  return impl;
 }
 
 void Network::Impl::add_tasks(const network::ExtractedNode& node) {

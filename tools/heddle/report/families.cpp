@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "heddle/network/pass_records.h"
 #include "heddle/network/size_kernels.h"
 #include "heddle/support/error.h"
 #include "report/html.h"
@@ -192,7 +193,7 @@ std::vector<Json> take_families(std::vector<Record>& records) {
       last[{r.structural_hash, to_string(r.target)}] =
           family_of_task(r.subject, to_string(r.target), *kernels);
   }
-  std::erase_if(records, [](const Record& r) { return kernels_in(r) != nullptr; });
+  std::erase_if(records, [](const Record& r) { return kernels_in(r) || passes_in(r); });
   std::vector<Json> families;
   for (auto& [task, family] : last) families.push_back(std::move(family));
   return families;

@@ -14,8 +14,8 @@ std::string decision_text(const PassChoice& choice) {
   const NetworkTimes& t = choice.times;
   if (t.verdict == "faster") {
     return "together: a call takes " + format_time(t.best_seconds) + " in place of " +
-           format_time(t.static_seconds) + "; pass --passes " + to_string(choice.options) +
-           " to run and export, too\n";
+           format_time(t.static_seconds) + "; recorded, as --passes " + to_string(choice.options) +
+           "\n";
   }
   if (t.changed > 0) return "together they did not prove a gain: the network stays as it is\n";
   return "none was proven to gain: the network stays as it is\n";

@@ -14,6 +14,7 @@
 #include "common/output_file.h"
 #include "common/run_sizes.h"
 #include "heddle/measure/fleet.h"
+#include "heddle/network/pass_records.h"
 #include "heddle/records/tophub.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/thread_pool.h"
@@ -160,9 +161,7 @@ std::string use_text(const TuneOutcome& outcome, const TuneRequest& request, con
   // The parts of a network are kernels of their own, whereas bench builds the network as one
   // kernel.
   if (list.network && is_model(outcome.subjects[0])) {
-    const std::string passes = to_string(list.network->pass_options());
-    out += " heddle export " + subject + kernel_options_text(request) +
-           (passes.empty() ? "" : " --passes=" + shell_word(passes)) + " -o out";
+    out += " heddle export " + subject + kernel_options_text(request) + " -o out";
   } else if (list.networks) {
     out += " for a program that builds the network (heddle/network/network.h)";
   } else {
@@ -355,6 +354,8 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   options.clock = &clock;
   TuneOutcome outcome;
   if (list.network && place.here) outcome.choices = race_choices(&list, clock);
+  if (outcome.choices.times.verdict == "faster")
+    record_passes(*list.network, names[0], outcome.choices.times.best_seconds, options.log);
   find_peaks(target, fleet != nullptr, threads, &list);
   std::ostream& out = output.out;
   const std::string remark = list.network ? place.words : "";
