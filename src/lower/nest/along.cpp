@@ -11,17 +11,12 @@
 
 namespace heddle {
 
-bool NestBuilder::follows(int p, int host) const {
-  const int along = stage(p).along;
-  return along >= 0 && s_.axes[along].stage == host;
-}
-
 // A follower is available in each iteration, where its loops start again.
 void NestBuilder::enter_follower(int p) {
   const StageState& x = stage(p);
   HEDDLE_ICHECK(!held_[p].empty() && !real_[p].buffers.empty(),
                 "stage '" + x.name + "' follows a loop, and is not computed where that is");
-  for (int id : axes_of_[p]) change(id) = {};
+  for (int id : graph_.axes(p)) change(id) = {};
   root_min_[p].clear();
   for (size_t d = 0; d < x.spatial.size(); ++d) {
     const SymInterval& i = held_[p][d];
@@ -46,33 +41,34 @@ Stmt NestBuilder::emit_inits(int st, const std::vector<int>& leaves, size_t n) {
   for (size_t i = n; i < leaves.size(); ++i) {
     if (s_.axes[leaves[i]].kind == AxisKind::Spatial) spatial.push_back(leaves[i]);
   }
-  const Mark before = mark();
-  std::vector<Stmt> out{emit_loops(st, spatial, 0, Mode::Init)};
-  undo(before);
-  for (int p : order_) {
+  std::vector<Stmt> out;
+  {
+    const Known known(this);
+    out.push_back(emit_loops(st, spatial, 0, Mode::Init));
+  }
+  for (int p : graph_.order()) {
     if (stage(p).along != leaves[n]) continue;
+    const Known known(this);
     enter_follower(p);
     out.push_back(emit_loops(p, own_leaves(p, false), 0, Mode::Init));
-    undo(before);
   }
   return make_block(std::move(out));
 }
 
 Stmt NestBuilder::emit_update(int p, int st, size_t n) {
-  const Mark before = mark();
   std::vector<Stmt> out;
   if (stage(p).rescale.defined()) {
+    const Known known(this);
     enter_follower(p);
     out.push_back(emit_loops(p, own_leaves(p, false), 0, Mode::Rescale));
-    undo(before);
   }
+  const Known known(this);
   enter_follower(p);
   const int loop = stage(st).leaves[n], own = stage(p).reduce[0];
   change(own).extent = extent_of(loop);
   std::vector<int> pending;
   bind(own, axes_[loop].value, &pending);
   out.push_back(emit_loops(p, own_leaves(p, true), 0, Mode::Update));
-  undo(before);
   return make_block(std::move(out));
 }
 
@@ -83,10 +79,8 @@ Stmt NestBuilder::emit_rescale(int st, const std::vector<int>& leaves) {
     if (inside && s_.axes[id].kind == AxisKind::Spatial) spatial.push_back(id);
     inside |= id == stage(st).reduce[0];
   }
-  const Mark before = mark();
-  Stmt s = emit_loops(st, spatial, 0, Mode::Rescale);
-  undo(before);
-  return s;
+  const Known known(this);
+  return emit_loops(st, spatial, 0, Mode::Rescale);
 }
 
 Stmt NestBuilder::emit_rescale_store(int st) {

@@ -87,10 +87,8 @@ Expr NestBuilder::translate_node(const Expr& e, int reader, RewriteMemo& memo) c
     return it == bound_.end() ? e : it->second;
   }
   if (const Load* load = e.as<Load>()) {
-    auto it = stage_of_.find(load->buffer.get());
-    if (it == stage_of_.end())
-      return map_children(e, [&](const Expr& c) { return translate(c, reader, memo); });
-    int st = it->second;
+    const int st = graph_.stage_of(load->buffer);
+    if (st < 0) return map_children(e, [&](const Expr& c) { return translate(c, reader, memo); });
     if (real_[st].buffers.empty()) {
       throw_user_error("stage '" + stage(st).name + "' is computed inside '" +
                            (stage(st).at_stage >= 0 ? stage(stage(st).at_stage).name : "?") +
@@ -197,7 +195,7 @@ void NestBuilder::emit_prefetches(int st, const StageState::PrefetchHint& hint,
   for (const Expr& body : stage(st).bodies) {
     visit(body, [&](const Expr& e) {
       const Load* load = e.as<Load>();
-      if (!load || stage_of_.at(load->buffer.get()) != hint.stage) return;
+      if (!load || graph_.stage_of(load->buffer) != hint.stage) return;
       for (const Expr& s : seen) {
         if (equal(s, e)) return;
       }
@@ -231,13 +229,10 @@ Stmt NestBuilder::emit_store(int st) {
   }
   // Values that several components use are read once, before any component is decided. On a GPU the
   // compiler does this, and reductions over threads are recognised by their form.
-  const bool on_gpu = std::any_of(s_.axes.begin(), s_.axes.end(), [](const AxisState& a) {
-    return is_block(a.loop) || is_thread(a.loop);
-  });
   std::vector<std::pair<Var, Expr>> read;
   for (size_t k = 0; k < r.combiner->size(); ++k) {
     Expr value = simple_access(translate(r.sources[k], st));
-    if (p.buffers.size() > 1 && !on_gpu && value.kind() == ExprKind::Load) {
+    if (p.buffers.size() > 1 && !on_gpu_ && value.kind() == ExprKind::Load) {
       read.emplace_back(Var(r.combiner->rhs[k]->name, value.dtype()), value);
       value = read.back().first;
     }

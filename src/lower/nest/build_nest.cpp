@@ -1,41 +1,15 @@
 #include "lower/nest/build_nest.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
 #include "lower/nest/nest_builder.h"
 
 namespace heddle {
-std::vector<int> topological_stages(const ScheduleState& state) {
-  std::vector<int> order;
-  std::vector<char> seen(state.stages.size(), 0);
-  std::function<void(int)> go = [&](int s) {
-    if (s < 0 || seen[s]) return;
-    seen[s] = 1;
-    for (const Expr& body : state.stages[s].bodies) {
-      visit(body, [&](const Expr& e) {
-        if (const Load* load = e.as<Load>()) go(state.stage_of(load->buffer));
-      });
-    }
-    order.push_back(s);
-  };
-  // Stages whose loops have followers come before the readers of the followers, because a follower
-  // has its value when the loop has ended.
-  for (const StageState& x : state.stages) {
-    if (x.defined() && x.along >= 0) go(state.axes[static_cast<size_t>(x.along)].stage);
-  }
-  for (size_t i = 0; i < state.stages.size(); ++i) {
-    if (state.stages[i].defined() && state.stages[i].placement != Placement::Inlined)
-      go(static_cast<int>(i));
-  }
-  return order;
-}
-
 NestBuilder::NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>& external,
                          const NestOptions& options)
-    : s_(s), plain_accesses_(options.plain_accesses) {
+    : graph_(s), s_(s), plain_accesses_(options.plain_accesses) {
   on_gpu_ = std::any_of(s.axes.begin(), s.axes.end(),
                         [](const AxisState& a) { return is_block(a.loop) || is_thread(a.loop); });
   for (size_t id = 0; id < s.axes.size(); ++id) {
@@ -55,25 +29,6 @@ NestBuilder::NestBuilder(const ScheduleState& s, const std::vector<StageBuffers>
   real_.resize(s.stages.size());
   root_min_.resize(s.stages.size());
   held_.resize(s.stages.size());
-  readers_.resize(s.stages.size());
-  axes_of_.resize(s.stages.size());
-  for (size_t id = 0; id < s.axes.size(); ++id) {
-    if (s.axes[id].defined) axes_of_[s.axes[id].stage].push_back(static_cast<int>(id));
-  }
-  order_ = topological_stages(s);
-  for (int st : order_) {
-    for (const Buffer& b : s.stages[st].buffers) stage_of_[b.get()] = st;
-  }
-  for (int st : order_) {
-    for (const Expr& body : s.stages[st].bodies) {
-      visit(body, [&](const Expr& e) {
-        const Load* load = e.as<Load>();
-        if (!load) return;
-        auto& r = readers_[stage_of_.at(load->buffer.get())];
-        if (r.empty() || r.back() != st) r.push_back(st);
-      });
-    }
-  }
   for (const StageBuffers& x : external) {
     real_[x.stage] = {x.buffers, std::vector<Expr>(s.stages[x.stage].spatial.size(), Expr(0))};
   }
@@ -109,23 +64,19 @@ Stmt NestBuilder::roots(const std::vector<int>& list, size_t from) {
   return body;
 }
 
-void NestBuilder::undo(const Mark& to) {
-  while (changed_axes_.size() > to.axes) {
-    auto& [id, before] = changed_axes_.back();
-    axes_[id] = std::move(before);
-    changed_axes_.pop_back();
-  }
-  while (changed_vars_.size() > to.vars) {
-    auto& [var, before] = changed_vars_.back();
+NestBuilder::Known::~Known() {
+  for (auto& changed = of_.changed_axes_; changed.size() > axes_; changed.pop_back())
+    of_.axes_[changed.back().first] = std::move(changed.back().second);
+  for (auto& changed = of_.changed_vars_; changed.size() > vars_; changed.pop_back()) {
+    auto& [var, before] = changed.back();
     if (before) {
-      bound_[var] = std::move(before);
+      of_.bound_[var] = std::move(before);
     } else {
-      bound_.erase(var);
+      of_.bound_.erase(var);
     }
-    changed_vars_.pop_back();
   }
-  guards_.resize(to.guards);
-  lasts_.resize(to.lasts);
+  of_.guards_.resize(guards_);
+  of_.lasts_.resize(lasts_);
 }
 
 bool NestBuilder::at_most(const Expr& a, const Expr& b) const {
@@ -147,7 +98,7 @@ bool NestBuilder::at_most(const Expr& a, const Expr& b) const {
 Stmt NestBuilder::emit_stage(int st, const std::vector<Expr>& mins,
                              const std::vector<Expr>& extents) {
   const StageState& p = stage(st);
-  for (int id : axes_of_[st]) change(id) = {};
+  for (int id : graph_.axes(st)) change(id) = {};
   for (size_t d = 0; d < p.spatial.size(); ++d) change(p.spatial[d]).extent = extents[d];
   root_min_[st] = mins;
   return emit_loops(st, p.leaves, 0, Mode::Compute);
@@ -234,7 +185,7 @@ bool NestBuilder::is_first_reduce(const std::vector<int>& leaves, size_t n) cons
 Stmt NestBuilder::emit_loop(int st, const std::vector<int>& leaves, size_t n, Mode mode) {
   int leaf = leaves[n];
   const AxisState& a = s_.axes[leaf];
-  Mark before = mark();
+  const Known known_here(this);
   Expr extent = extent_of(leaf);
   if (mode == Mode::Compute && a.kind == AxisKind::Reduce && leaf == stage(st).reduce[0])
     extent = within_reach(st, extent);
@@ -247,7 +198,6 @@ Stmt NestBuilder::emit_loop(int st, const std::vector<int>& leaves, size_t n, Mo
   std::vector<int> pending;
   bind(leaf, unit ? Expr(0) : v.expr(), &pending);
   Stmt body = decide(st, leaves, n, mode, pending, 0);
-  undo(before);
   // A loop that marks a tile stays, even with one iteration.
   if (unit && !is_cluster(a.loop) && a.loop != LoopKind::Tensorized) return body;
   if (!unit) ranges_.erase(v);
@@ -308,7 +258,7 @@ Stmt NestBuilder::inside(int st, const std::vector<int>& leaves, size_t n, Mode 
   if (mode != Mode::Compute) return emit_loops(st, leaves, n + 1, mode);
   // The stages that are computed at this loop, stored at it, or both.
   std::vector<int> here;
-  for (int p : order_) {
+  for (int p : graph_.order()) {
     const StageState& x = stage(p);
     if (x.placement != Placement::At) continue;
     if (x.store_axis == leaves[n] || (x.at_stage == st && x.at_axis == leaves[n]) ||

@@ -7,35 +7,12 @@
 
 namespace heddle {
 
-bool NestBuilder::kept_around(int p, int host, size_t n) const {
-  const int axis = stage(p).store_axis;
-  if (axis < 0) return false;
-  const int keeper = s_.axes[axis].stage;
-  if (keeper == host) return s_.leaf_position(axis) < static_cast<int>(n);
-  return !runs_inside(keeper, host, n);
-}
-
 void NestBuilder::check_has_storage(int p) const {
   if (!real_[p].buffers.empty()) return;
   const AxisState& kept = s_.axes[stage(p).store_axis];
   throw_user_error("stage '" + stage(p).name + "' is kept for loop '" + kept.name + "' of '" +
                        stage(kept.stage).name + "', and computed outside of that loop",
                    {}, "compute '" + stage(stage(p).at_stage).name + "' at that loop");
-}
-
-bool NestBuilder::depends_on(int st, int producer) const {
-  std::vector<bool> seen(readers_.size());
-  std::vector<int> todo{
-      producer};  // each stage is visited once, because there may be very many paths
-  while (!todo.empty()) {
-    const int x = todo.back();
-    todo.pop_back();
-    if (x == st) return true;
-    if (seen[static_cast<size_t>(x)]) continue;
-    seen[static_cast<size_t>(x)] = true;
-    todo.insert(todo.end(), readers_[x].begin(), readers_[x].end());
-  }
-  return false;
 }
 
 void NestBuilder::check_kept(int p, int host, size_t n, std::map<int, Region>* memo) {
@@ -66,8 +43,9 @@ void NestBuilder::check_kept(int p, int host, size_t n, std::map<int, Region>* m
     fail("the loops between may not compute all of it",
          "compute it at a loop of a stage that reads each of its elements, at plain axes");
   const size_t inner = static_cast<size_t>(s_.leaf_position(x.at_axis));
-  for (int r : readers_[p]) {
-    if (!runs_inside(r, x.at_stage, inner) && (runs_inside(r, top, 0) || !depends_on(r, top)))
+  for (int r : graph_.readers(p)) {
+    if (!graph_.runs_inside(r, x.at_stage, inner) &&
+        (graph_.runs_inside(r, top, 0) || !graph_.depends_on(r, top)))
       fail("'" + stage(r).name + "' may read it before that", "compute it outside of that loop");
   }
 }
@@ -79,8 +57,8 @@ bool NestBuilder::computed_whole(int p, int host, size_t n, std::map<int, Region
   const StageState& x = stage(p);
   if (x.at_stage == host) return true;
   const size_t at = static_cast<size_t>(s_.leaf_position(x.at_axis));
-  return std::any_of(readers_[p].begin(), readers_[p].end(), [&](int r) {
-    return runs_inside(r, x.at_stage, at) && reads_whole(r, p, host, n, memo) &&
+  return std::any_of(graph_.readers(p).begin(), graph_.readers(p).end(), [&](int r) {
+    return graph_.runs_inside(r, x.at_stage, at) && reads_whole(r, p, host, n, memo) &&
            computed_whole(r, host, n, memo);
   });
 }
@@ -122,7 +100,7 @@ bool NestBuilder::reads_whole(int reader, int p, int host, size_t n, std::map<in
   for (const Expr& body : stage(reader).bodies) {
     visit(body, [&](const Expr& e) {
       const Load* load = e.as<Load>();
-      found |= load && stage_of_.at(load->buffer.get()) == p && whole(*load);
+      found |= load && graph_.stage_of(load->buffer) == p && whole(*load);
     });
   }
   return found;

@@ -1,5 +1,13 @@
-// The state of building loop nests, shared by build_nest.cpp (loops), nest_regions.cpp (what a
-// piece of a nest reads) and nest_bodies.cpp (storage and statements).
+// The state of building loop nests, shared by build_nest.cpp (loops), along.cpp (stages that follow
+// a loop), tails.cpp (what a split leaves), regions.cpp (what a piece of a nest reads), kept.cpp
+// (checks of store_at) and bodies.cpp (storage and statements). What does not change meanwhile is a
+// StageGraph. What is known of axes holds for a scope, `Known`:
+//
+//   for i0 {          Known: i0 has a value; the tail of i may be decided here
+//     for i1 {        Known: so have i1 and i, with a guard where i0*f + i1 may be outside of i
+//       body
+//     }               i1, i and the guard are forgotten
+//   }
 #pragma once
 
 #include <map>
@@ -10,6 +18,7 @@
 #include "heddle/ir/simplify.h"
 #include "lower/nest/build_nest.h"
 #include "lower/nest/region.h"
+#include "lower/nest/stage_graph.h"
 
 namespace heddle {
 
@@ -56,13 +65,23 @@ class NestBuilder {
     changed_vars_.emplace_back(v, at);
     at = value;
   }
-  struct Mark {
-    size_t axes, vars, guards, lasts;
+  // At its end, all that became known since its beginning is forgotten.
+  class Known {
+   public:
+    explicit Known(NestBuilder* of)
+        : of_(*of),
+          axes_(of->changed_axes_.size()),
+          vars_(of->changed_vars_.size()),
+          guards_(of->guards_.size()),
+          lasts_(of->lasts_.size()) {}
+    ~Known();
+    Known(const Known&) = delete;
+    Known& operator=(const Known&) = delete;
+
+   private:
+    NestBuilder& of_;
+    const size_t axes_, vars_, guards_, lasts_;
   };
-  Mark mark() const {
-    return {changed_axes_.size(), changed_vars_.size(), guards_.size(), lasts_.size()};
-  }
-  void undo(const Mark& to);
 
   Expr simple(const Expr& e) const { return simplify(e, ranges_); }
   /// The same for accesses, which no loop depends on.
@@ -112,12 +131,6 @@ class NestBuilder {
   void bind(int id, const Expr& value, std::vector<int>* pending);
   // Whether loops below `id` need a constant extent for their annotation to take effect.
   bool needs_const(int id) const;
-  // Whether a stage computed between loop `n` and the loops below axis `id` has a region that spans
-  // them. Its own unrolled and vectorized loops then need the extent. Where the length is `sized`,
-  // constant extents cost a copy for each part of a tail, so only regions that depend on the axis
-  // count: a packed operand that all rows share is then packed once for full tiles and tail.
-  bool region_of_inside(int st, const std::vector<int>& leaves, size_t n, int id, bool sized) const;
-  size_t first_leaf(const std::vector<int>& leaves, int id) const;
   Stmt decide(int st, const std::vector<int>& leaves, size_t n, Mode mode,
               const std::vector<int>& pending, size_t i);
   // Emits the remainder of an axis of varying length beyond its full tiles, `rest` iterations.
@@ -126,16 +139,11 @@ class NestBuilder {
   // The same in whole vectors, whose lanes beyond the axis are left out. Null where there are none.
   template <class With>
   Stmt masked_tails(const AxisState& p, const Expr& full, const Expr& rest, const With& with);
-  // Whether vectors of all reductions that are computed inside of loop `n` of `st` load neighbours.
-  bool vectors_are_runs(int st, const std::vector<int>& leaves, size_t n) const;
-  // The lanes of the vectorized loop inside of axis `id`; 0: there is none.
-  int64_t lanes_inside(int id) const;
   static Var var_of(const Expr& e) { return Var::from(e); }
   // The statements inside loop `leaves[n]`: the stages computed here, then the remaining loops.
   Stmt inside(int st, const std::vector<int>& leaves, size_t n, Mode mode);
 
   // ---- stages that follow a loop of another one (nest_along.cpp) ----
-  bool follows(int p, int host) const;
   // Initialises the accumulators of all stages that loop `n` of `st` updates.
   Stmt emit_inits(int st, const std::vector<int>& leaves, size_t n);
   // The update of follower `p` in an iteration of loop `n` of `st`.
@@ -148,23 +156,18 @@ class NestBuilder {
   Expr within_reach(int st, const Expr& extent);
 
   // ---- what is kept for longer than it is computed for (nest_kept.cpp) ----
-  // Whether the results of stage `p` are kept for a loop around all of loop `n` of `host`.
-  bool kept_around(int p, int host, size_t n) const;
   // Checks that all of the region of `p` that loop `n` of `host` needs is computed before a stage
   // outside of the computing loop reads it.
   void check_has_storage(int p) const;
   void check_kept(int p, int host, size_t n, std::map<int, Region>* memo);
   bool computed_whole(int p, int host, size_t n, std::map<int, Region>* memo);
   bool reads_whole(int reader, int p, int host, size_t n, std::map<int, Region>* memo);
-  bool depends_on(int st, int producer) const;
 
   // ---- regions ---- The interval of axis `id`, where its loops that are not open yet range over
   // all their iterations.
   SymInterval axis_interval(int id);
   // Whether a loop made from axis `id` is open.
   bool open(int id) const;
-  // Whether stage `q` runs inside loop `n` of `host`.
-  bool runs_inside(int q, int host, size_t n) const;
   // The part of stage `p` that all statements inside loop `n` of `host` read.
   const Region& demand(int p, int host, size_t n, std::map<int, Region>* memo);
   SymEnv reader_env(int q, int host, size_t n, std::map<int, Region>* memo);
@@ -195,6 +198,7 @@ class NestBuilder {
   }
   void emit_prefetches(int st, const StageState::PrefetchHint& hint, std::vector<Stmt>* out) const;
   Stmt emit_store(int st);
+  const StageGraph graph_;
   const ScheduleState& s_;
   const bool plain_accesses_;
   bool masks_ = false;   ///< whether vectors may leave out lanes at tails of register tiles
@@ -202,9 +206,6 @@ class NestBuilder {
   bool on_gpu_ = false;
   std::vector<char> whole_;       ///< whether runs along each axis are whole
   std::vector<uint64_t> beyond_;  ///< Region::beyond of the current region of each stage
-  std::vector<int> order_;
-  std::unordered_map<const BufferNode*, int> stage_of_;
-  std::vector<std::vector<int>> readers_;
   std::vector<AxisCtx> axes_;
   std::vector<Realization> real_;
   std::vector<std::vector<Expr>> root_min_;
@@ -212,7 +213,6 @@ class NestBuilder {
   std::unordered_map<const VarNode*, Expr> bound_;             ///< value of each root variable
   std::vector<std::pair<int, AxisCtx>> changed_axes_;          ///< as they were before
   std::vector<std::pair<const VarNode*, Expr>> changed_vars_;  ///< likewise; null: not bound
-  std::vector<std::vector<int>> axes_of_;                      ///< axes of each stage
   std::vector<Expr> guards_;
   std::vector<VarBinding> lasts_;  ///< the last iteration of open loops of symbolic length
   Ranges ranges_;

@@ -38,36 +38,21 @@ bool NestBuilder::open(int id) const {
   return a.fused_into >= 0 && open(a.fused_into);
 }
 
-bool NestBuilder::runs_inside(int q, int host, size_t n) const {
-  while (q >= 0 && q != host) {
-    const StageState& x = stage(q);
-    if (follows(q, host)) return s_.leaf_position(x.along) >= static_cast<int>(n);
-    if (x.placement != Placement::At) return false;
-    if (x.at_stage == host) {
-      const auto& leaves = stage(host).leaves;
-      size_t at = std::find(leaves.begin(), leaves.end(), x.at_axis) - leaves.begin();
-      return at >= n && at < leaves.size();
-    }
-    q = x.at_stage;
-  }
-  return q == host;
-}
-
 const NestBuilder::Region& NestBuilder::demand(int p, int host, size_t n,
                                                std::map<int, Region>* memo) {
   auto it = memo->find(p);
   if (it != memo->end()) return it->second;
   Region r;
-  if (follows(p, host)) {
+  if (graph_.follows(p, host)) {
     r.dims = held_[p];
     return (*memo)[p] = std::move(r);
   }
   r.dims.resize(stage(p).spatial.size());
   bool any = false;
-  if (readers_[p].empty()) throw_user_error("nothing reads stage '" + stage(p).name + "'");
-  for (int q : readers_[p]) {
-    if (!runs_inside(q, host, n)) {
-      if (kept_around(p, host, n)) continue;  // its producers are computed here nevertheless
+  if (graph_.readers(p).empty()) throw_user_error("nothing reads stage '" + stage(p).name + "'");
+  for (int q : graph_.readers(p)) {
+    if (!graph_.runs_inside(q, host, n)) {
+      if (graph_.kept_around(p, host, n)) continue;  // its producers are computed here nevertheless
       throw_user_error("stage '" + stage(p).name + "' is computed at loop '" +
                            s_.axes[stage(host).leaves[n]].name + "' of '" + stage(host).name +
                            "', but '" + stage(q).name + "' reads it outside of that loop",
@@ -119,7 +104,7 @@ SymEnv NestBuilder::reader_env(int q, int host, size_t n, std::map<int, Region>*
     env[s_.axes[x.spatial[d]].var.get()] = region.dims[d];
   for (int a : x.reduce) {
     SymInterval whole{Expr(0), s_.axes[a].extent - Expr(1), true};
-    if (follows(q, host) && a == x.reduce[0]) whole = axis_interval(x.along);
+    if (graph_.follows(q, host) && a == x.reduce[0]) whole = axis_interval(x.along);
     env[s_.axes[a].var.get()] = reduce_interval(a, whole, env);
   }
   return env;
@@ -134,7 +119,7 @@ SymInterval NestBuilder::reduce_interval(int a, SymInterval i, const SymEnv& env
 NestBuilder::OpenParts NestBuilder::open_parts(int host, SymEnv* env) {
   OpenParts out;
   std::map<int, Expr> members;  // of fused loops, by axis
-  for (int id : axes_of_[host]) {
+  for (int id : graph_.axes(host)) {
     const AxisState& a = s_.axes[id];
     if (a.origin != AxisOrigin::Fused || a.fused_into >= 0 || axes_[id].known() || !open(id))
       continue;
@@ -214,8 +199,7 @@ void NestBuilder::collect_reads_in(const Expr& e, int p, const SymEnv& env, cons
                                    bool guarded, SeenNodes (&seen)[2], Region* r, bool* any) {
   if (!seen[guarded].first(e)) return;
   if (const Load* load = e.as<Load>()) {
-    auto it = stage_of_.find(load->buffer.get());
-    if (it != stage_of_.end() && it->second == p) {
+    if (graph_.stage_of(load->buffer) == p) {
       for (size_t d = 0; d < load->indices.size(); ++d) {
         SymInterval x = index_interval(load->indices[d], env, parts);
         if (guarded) x.exact = false;

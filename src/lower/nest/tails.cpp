@@ -2,15 +2,12 @@
 // constant.
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <optional>
-#include <set>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "ir/sizes.h"
+#include "lower/nest/dependence.h"
 #include "lower/nest/nest_builder.h"
+#include "lower/nest/vectors.h"
 
 namespace heddle {
 namespace {
@@ -23,86 +20,6 @@ constexpr int64_t kMostTails = 16;
 constexpr int64_t kMostCut = 128;
 // The most vectors of a tile whose tail is whole vectors. Each number of them has a copy.
 constexpr int64_t kMostVectors = 8;
-
-// Whether the reads of stages depend on some root axes of the stage around them, `host`.
-class Dependence {
- public:
-  using StageOf = std::unordered_map<const BufferNode*, int>;
-  Dependence(const ScheduleState& s, const std::vector<std::vector<int>>& readers,
-             const StageOf& stage_of, int host, int axis)
-      : s_(s), readers_(readers), stage_of_(stage_of), host_(host) {
-    add_roots(axis);
-  }
-
-  // Whether the region of stage `p` depends on them in any dimension.
-  bool of_region(int p) {
-    const size_t dims = s_.stages[static_cast<size_t>(p)].spatial.size();
-    for (size_t d = 0; d < dims; ++d) {
-      if (of_dimension(p, d)) return true;
-    }
-    return false;
-  }
-
- private:
-  void add_roots(int id) {
-    const AxisState& a = s_.axes[static_cast<size_t>(id)];
-    if (a.origin == AxisOrigin::Root) {
-      roots_.insert(id);
-    } else if (a.origin == AxisOrigin::Fused) {
-      add_roots(a.fuse_a);
-      add_roots(a.fuse_b);
-    } else {
-      add_roots(a.parent);
-    }
-  }
-
-  bool of_dimension(int p, size_t dim) {
-    const auto [at, added] = known_.try_emplace({p, dim}, false);
-    if (!added) return at->second;
-    bool found = false;
-    for (const int q : readers_[static_cast<size_t>(p)]) {
-      for (const Expr& body : s_.stages[static_cast<size_t>(q)].bodies) {
-        visit(body, [&](const Expr& e) {
-          const Load* load = e.as<Load>();
-          const auto stage = load ? stage_of_.find(load->buffer.get()) : stage_of_.end();
-          if (!found && stage != stage_of_.end() && stage->second == p)
-            found = of_index(load->indices[dim], q);
-        });
-      }
-    }
-    return known_[{p, dim}] = found;
-  }
-
-  bool of_index(const Expr& index, int reader) {
-    const StageState& x = s_.stages[static_cast<size_t>(reader)];
-    bool found = false;
-    visit(index, [&](const Expr& e) {
-      const VarNode* v = e.as<VarNode>();
-      const auto is_v = [&](int id) { return s_.axes[static_cast<size_t>(id)].var.get() == v; };
-      if (!v || found) return;
-      const auto spatial = std::find_if(x.spatial.begin(), x.spatial.end(), is_v);
-      const auto reduce = std::find_if(x.reduce.begin(), x.reduce.end(), is_v);
-      if (reader == host_) {
-        found = (spatial != x.spatial.end() && roots_.count(*spatial) > 0) ||
-                (reduce != x.reduce.end() && roots_.count(*reduce) > 0);
-      } else if (spatial != x.spatial.end()) {
-        found = of_dimension(reader, static_cast<size_t>(spatial - x.spatial.begin()));
-      } else if (reduce != x.reduce.end()) {
-        // The axis may follow a loop of the host, or end where another axis says.
-        const Expr& extent = s_.axes[static_cast<size_t>(*reduce)].extent;
-        found = x.along >= 0 || !(as_int(extent) || is_symbolic(extent));
-      }
-    });
-    return found;
-  }
-
-  const ScheduleState& s_;
-  const std::vector<std::vector<int>>& readers_;
-  const StageOf& stage_of_;
-  const int host_;
-  std::set<int> roots_;
-  std::map<std::pair<int, size_t>, bool> known_;
-};
 
 }  // namespace
 
@@ -129,30 +46,6 @@ bool NestBuilder::needs_const(int id) const {
   if (a.loop == LoopKind::Vectorized || a.loop == LoopKind::Unrolled) return true;
   if (a.split_outer >= 0) return needs_const(a.split_outer) || needs_const(a.split_inner);
   return a.fused_into >= 0 && needs_const(a.fused_into);
-}
-
-bool NestBuilder::region_of_inside(int st, const std::vector<int>& leaves, size_t n, int id,
-                                   bool sized) const {
-  const size_t first = first_leaf(leaves, id);
-  std::optional<Dependence> dependence;
-  for (int p : order_) {
-    const StageState& x = stage(p);
-    if (x.placement != Placement::At || x.at_stage != st) continue;
-    size_t at = std::find(leaves.begin(), leaves.end(), x.at_axis) - leaves.begin();
-    if (at < n || at >= first) continue;
-    if (!sized) return true;
-    if (!dependence) dependence.emplace(s_, readers_, stage_of_, st, id);
-    if (dependence->of_region(p)) return true;
-  }
-  return false;
-}
-
-size_t NestBuilder::first_leaf(const std::vector<int>& leaves, int id) const {
-  const AxisState& a = s_.axes[id];
-  if (a.split_outer >= 0)
-    return std::min(first_leaf(leaves, a.split_outer), first_leaf(leaves, a.split_inner));
-  if (a.fused_into >= 0) return first_leaf(leaves, a.fused_into);
-  return std::find(leaves.begin(), leaves.end(), id) - leaves.begin();
 }
 
 // Register tiles have constant sizes. A short tile has a copy for each possible remaining length. A
@@ -185,17 +78,16 @@ Stmt NestBuilder::tails(const AxisState& p, const Expr& rest, bool whole_tiles, 
 template <class With>
 Stmt NestBuilder::masked_tails(const AxisState& p, const Expr& full, const Expr& rest,
                                const With& with) {
-  const int64_t lanes = lanes_inside(p.split_inner);
+  const int64_t lanes = lanes_inside(s_, p.split_inner);
   if (lanes < 2 || p.factor % lanes != 0 || p.factor > kMostVectors * lanes) return {};
   Stmt out;
   for (int64_t length = lanes; length <= p.factor; length += lanes) {
-    const Mark before = mark();
+    const Known known(this);
     change(p.split_inner).beyond = true;
     change(p.split_outer).value = full;
     ++beyond_open_;
     Stmt tile = with(Expr(), Expr(length));
     --beyond_open_;
-    undo(before);
     out = make_if(simple(rest > Expr(length - lanes)), tile, out);
   }
   return out;
@@ -209,14 +101,12 @@ Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode 
   if (inner.full || inner.known()) return decide(st, leaves, n, mode, pending, i + 1);
   Expr whole = extent_of(pending[i]), outer = axes_[p.split_outer].value, factor(p.factor);
   auto with_part = [&](const Expr& begin, const Expr& extent) {
-    Mark before = mark();
+    const Known known(this);
     AxisCtx& part = change(p.split_inner);
     part.extent = extent;
     part.begin = begin;
     part.full |= part.beyond;  // what is stored is guarded
-    Stmt r = decide(st, leaves, n, mode, pending, i + 1);
-    undo(before);
-    return r;
+    return decide(st, leaves, n, mode, pending, i + 1);
   };
   auto with = [&](const Expr& extent) { return with_part(Expr(), extent); };
   if (is_const(simple(floormod(whole, factor)), 0)) return with(factor);
@@ -226,17 +116,19 @@ Stmt NestBuilder::decide(int st, const std::vector<int>& leaves, size_t n, Mode 
   Expr rest = simple(whole - mains * factor);
   if (is_const(is_main, 0)) return with(rest);
   const bool sized = !sizes_in(whole).empty();
-  const bool region = region_of_inside(st, leaves, n, p.split_inner, sized);
+  const bool region = region_of_inside(graph_, st, leaves, n, p.split_inner, sized);
   if (!needs_const(p.split_inner) && !region)
     return with(simple(min(factor, whole - outer * factor)));
   const VarNode* v = outer.as<VarNode>();
   const int64_t* m = as_int(mains);
   if (sized) {
-    const Mark before = mark();
-    if (outer.kind() == ExprKind::Var) lasts_.push_back({var_of(outer), mains - Expr(1)});
-    const Stmt main = with(factor);
-    undo(before);
-    const bool masked = region && masks_ && vectors_are_runs(st, leaves, n);
+    Stmt main;
+    {
+      const Known known(this);
+      if (outer.kind() == ExprKind::Var) lasts_.push_back({var_of(outer), mains - Expr(1)});
+      main = with(factor);
+    }
+    const bool masked = region && masks_ && vectors_are_runs(graph_, st, leaves, n);
     Stmt tail = masked ? masked_tails(p, mains, rest, with_part) : Stmt();
     if (!tail) tail = tails(p, rest, region, with_part);
     return make_if(is_main, main, tail ? tail : with(rest));

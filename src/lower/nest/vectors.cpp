@@ -1,8 +1,9 @@
-// What the vectors of a register tile read, which decides how its tail is computed.
+#include "lower/nest/vectors.h"
+
 #include <algorithm>
 #include <optional>
 
-#include "lower/nest/nest_builder.h"
+#include "heddle/ir/simplify.h"
 
 namespace heddle {
 namespace {
@@ -27,32 +28,33 @@ bool is_run(const Load& load, size_t last, const Var& v) {
 
 }  // namespace
 
-int64_t NestBuilder::lanes_inside(int id) const {
-  const AxisState& a = s_.axes[id];
+int64_t lanes_inside(const ScheduleState& s, int id) {
+  const AxisState& a = s.axes[static_cast<size_t>(id)];
   if (a.loop == LoopKind::Vectorized)
-    return a.origin == AxisOrigin::SplitInner ? s_.axes[a.parent].factor : 0;
+    return a.origin == AxisOrigin::SplitInner ? s.axes[a.parent].factor : 0;
   if (a.split_outer < 0) return 0;
-  return std::max(lanes_inside(a.split_outer), lanes_inside(a.split_inner));
+  return std::max(lanes_inside(s, a.split_outer), lanes_inside(s, a.split_inner));
 }
 
 // Lanes of a load with a stride take as long where they are left out, and masks make all slower. A
 // copy reads each element once, so only reductions count.
-bool NestBuilder::vectors_are_runs(int st, const std::vector<int>& leaves, size_t n) const {
+bool vectors_are_runs(const StageGraph& graph, int st, const std::vector<int>& leaves, size_t n) {
+  const ScheduleState& s = graph.state();
   const auto inside = leaves.begin() + static_cast<ptrdiff_t>(n);
-  for (const int p : order_) {
-    const StageState& x = stage(p);
+  for (const int p : graph.order()) {
+    const StageState& x = graph.stage(p);
     if (!x.is_reduction() || x.placement != Placement::At || x.at_stage != st ||
         std::find(inside, leaves.end(), x.at_axis) == leaves.end())
       continue;
-    for (const int id : axes_of_[p]) {
-      if (s_.axes[id].loop != LoopKind::Vectorized) continue;
-      const std::optional<Var> v = root_of(s_, id);
+    for (const int id : graph.axes(p)) {
+      if (s.axes[id].loop != LoopKind::Vectorized) continue;
+      const std::optional<Var> v = root_of(s, id);
       bool runs = v.has_value();
       for (const Expr& body : x.bodies) {
         visit(body, [&](const Expr& e) {
           const Load* load = e.as<Load>();
           if (!load || !runs) return;
-          const auto& layout = stage(stage_of_.at(load->buffer.get())).layout;
+          const auto& layout = graph.stage(graph.stage_of(load->buffer)).layout;
           const size_t last = load->indices.size() - 1;
           runs = is_run(*load, layout.empty() ? last : static_cast<size_t>(layout.back().dim), *v);
         });

@@ -1,0 +1,108 @@
+#include "lower/nest/dependence.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "ir/sizes.h"
+
+namespace heddle {
+namespace {
+
+// Whether the reads of stages depend on some root axes of the stage around them, `host`.
+class Dependence {
+ public:
+  Dependence(const StageGraph& graph, int host, int axis)
+      : graph_(graph), s_(graph.state()), host_(host) {
+    add_roots(axis);
+  }
+
+  // Whether the region of stage `p` depends on them in any dimension.
+  bool of_region(int p) {
+    const size_t dims = graph_.stage(p).spatial.size();
+    for (size_t d = 0; d < dims; ++d) {
+      if (of_dimension(p, d)) return true;
+    }
+    return false;
+  }
+
+ private:
+  void add_roots(int id) {
+    const AxisState& a = s_.axes[static_cast<size_t>(id)];
+    if (a.origin == AxisOrigin::Root) {
+      roots_.insert(id);
+    } else if (a.origin == AxisOrigin::Fused) {
+      add_roots(a.fuse_a);
+      add_roots(a.fuse_b);
+    } else {
+      add_roots(a.parent);
+    }
+  }
+
+  bool of_dimension(int p, size_t dim) {
+    const auto [at, added] = known_.try_emplace({p, dim}, false);
+    if (!added) return at->second;
+    bool found = false;
+    for (const int q : graph_.readers(p)) {
+      for (const Expr& body : graph_.stage(q).bodies) {
+        visit(body, [&](const Expr& e) {
+          const Load* load = e.as<Load>();
+          if (!found && load && graph_.stage_of(load->buffer) == p)
+            found = of_index(load->indices[dim], q);
+        });
+      }
+    }
+    return known_[{p, dim}] = found;
+  }
+
+  bool of_index(const Expr& index, int reader) {
+    const StageState& x = graph_.stage(reader);
+    bool found = false;
+    visit(index, [&](const Expr& e) {
+      const VarNode* v = e.as<VarNode>();
+      const auto is_v = [&](int id) { return s_.axes[static_cast<size_t>(id)].var.get() == v; };
+      if (!v || found) return;
+      const auto spatial = std::find_if(x.spatial.begin(), x.spatial.end(), is_v);
+      const auto reduce = std::find_if(x.reduce.begin(), x.reduce.end(), is_v);
+      if (reader == host_) {
+        found = (spatial != x.spatial.end() && roots_.count(*spatial) > 0) ||
+                (reduce != x.reduce.end() && roots_.count(*reduce) > 0);
+      } else if (spatial != x.spatial.end()) {
+        found = of_dimension(reader, static_cast<size_t>(spatial - x.spatial.begin()));
+      } else if (reduce != x.reduce.end()) {
+        // The axis may follow a loop of the host, or end where another axis says.
+        const Expr& extent = s_.axes[static_cast<size_t>(*reduce)].extent;
+        found = x.along >= 0 || !(as_int(extent) || is_symbolic(extent));
+      }
+    });
+    return found;
+  }
+
+  const StageGraph& graph_;
+  const ScheduleState& s_;
+  const int host_;
+  std::set<int> roots_;
+  std::map<std::pair<int, size_t>, bool> known_;
+};
+
+}  // namespace
+
+bool region_of_inside(const StageGraph& graph, int st, const std::vector<int>& leaves, size_t n,
+                      int id, bool sized) {
+  const size_t first = graph.first_leaf(leaves, id);
+  std::optional<Dependence> dependence;
+  for (int p : graph.order()) {
+    const StageState& x = graph.stage(p);
+    if (x.placement != Placement::At || x.at_stage != st) continue;
+    size_t at = std::find(leaves.begin(), leaves.end(), x.at_axis) - leaves.begin();
+    if (at < n || at >= first) continue;
+    if (!sized) return true;
+    if (!dependence) dependence.emplace(graph, st, id);
+    if (dependence->of_region(p)) return true;
+  }
+  return false;
+}
+
+}  // namespace heddle
