@@ -248,6 +248,20 @@ TEST(Passes, SumsOfAFlattenedImageRunOverItsAxes) {
   }
 }
 
+TEST(Passes, FiltersOfGroupsLieSideBySide) {
+  const Tensor x = ops::relu(conv(placeholder({1, 3, 6, 7}, f32, "x"), 16));
+  const Tensor y = ops::conv2d(x, weights({32, 4, 3, 3}), {.padding = {1}, .groups = 4});
+  const std::vector<Tensor> outputs{ops::relu(conv(ops::relu(y), 5, 1))};
+  const Network network(outputs);
+  const NetworkNode& grouped = network.nodes()[1];
+  const ComputeDag& dag = network.tasks()[static_cast<size_t>(grouped.task)].tmpl.dag();
+  int laid = 0;  // weights [c, r, s, k] in place of [k, c, r, s]
+  for (int s = 0; s < dag.size(); ++s)
+    laid += dag.stage(s).output(0).extents() == std::vector<int64_t>{4, 3, 3, 32};
+  EXPECT_EQ(laid, 1) << network.to_text();
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
 // A block of ConvNeXt: only its depthwise convolution knows images, and the rest goes over pixels.
 TEST(Passes, ADepthwiseConvolutionBetweenProductsHasItsChannelsInnermost) {
   const Tensor x = placeholder({1, 16, 6, 7}, f32, "x");

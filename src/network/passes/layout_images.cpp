@@ -25,6 +25,16 @@ bool is_depthwise(const ComputeDag& dag, int s, const Tensor& weights) {
                      [&](const Access& a) { return a.depends_on(channel); });
 }
 
+/// Whether stage `s` convolves groups of channels, each with filters of its own: which channel of
+/// the image it reads is a quotient of its own channel.
+bool convolves_groups(const ComputeDag& dag, int s) {
+  const Axis& channel = dag.stage(s).axes()[1];
+  return std::any_of(dag.info(s).reads.begin(), dag.info(s).reads.end(), [&](const Access& a) {
+    return a.indices.size() == Images::kRank && !a.affine[1] &&
+           uses_var(a.indices[1], channel.var());
+  });
+}
+
 /// Whether a stage reads weights[k, c, r, s] with several taps r and s, and sums over the channels
 /// c.
 bool sums_channels_of_taps(const Operation& op, const Load& weights) {
@@ -95,6 +105,10 @@ class Layouter {
   WeightLayout weight_layout(int s, const Load& load) const {
     if (!dag_.stage(s).is_reduction() || layouts_.at(s) != ImageLayout::ChannelsLast) return {};
     if (is_depthwise(dag_, s, tensor_of(load.buffer))) return {2, 3, 1, 0};
+    // CPUs do not pack the weights of groups, whose vectors are filters side by side.
+    const Tensor weights = tensor_of(load.buffer);
+    if (!layouts_.lay_weights && weights.rank() == Images::kRank && convolves_groups(dag_, s))
+      return {1, 2, 3, 0};
     if (layouts_.lay_weights && sums_channels_of_taps(dag_.stage(s), load)) return {0, 2, 3, 1};
     return {};
   }
