@@ -61,7 +61,7 @@ struct NetworkBuildReport {
   int damaged = 0;  ///< of these, kernels whose file on the disk was damaged, and was replaced
 };
 
-/// A declaration cut into tasks, one kernel for each node (docs/decisions/networks.md).
+/// A declaration cut into tasks, one kernel for each node (docs/internals/decisions/networks.md).
 class Network {
  public:
   /// `options` apply to every task. The default is those of this thread's scope. `passes` rewrite
