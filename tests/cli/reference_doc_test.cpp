@@ -53,8 +53,7 @@ TEST(ReferenceDoc, TheCommandLineHasTheHelpOfEachCommand) {
 TEST(ReferenceDoc, TheOperatorsOfOnnx) {
   if (!onnx_available()) GTEST_SKIP() << "built without ONNX import";
   std::string yes, no;
-  for (const OnnxOperator& op : onnx_operators())
-    (op.supported ? yes : no) += op.name + "\n";
+  for (const OnnxOperator& op : onnx_operators()) (op.supported ? yes : no) += op.name + "\n";
   expect_page("onnx-operators.md",
               std::string("# ONNX operators\n\n") + kHow +
                   "`heddle onnx --coverage` prints the same.\n\n## Imported\n\n" + yes +

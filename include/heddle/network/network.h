@@ -213,7 +213,7 @@ PassChoice choose_passes(const Network& network, double seconds, const TuneClock
 
 /// The final race of tuning, for TuneOptions::joint_race. The leaders of all tasks race in calls of
 /// the whole network, then the winners together against the static choice. Null for a network over
-/// dimensions, whose tasks race separately, and for a GPU that is not here.
+/// dimensions, whose kernels choose_kernels races, and for a GPU that is not here.
 std::unique_ptr<JointRace> make_network_race(const Network& network);
 
 }  // namespace heddle
