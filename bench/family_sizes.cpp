@@ -1,5 +1,5 @@
 // Compares a family of kernels with a kernel for each size alone, at random sizes. It prints the
-// figures of docs/shape-families.md.
+// figures of docs/measurements/dynamic-shapes.md.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Compares a model over ranges of sizes with the same model built for each size alone, at random
-// sizes, on a CPU or a GPU. It prints figures of docs/shape-families.md.
+// sizes, on a CPU or a GPU. It prints figures of docs/measurements/dynamic-shapes.md.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks that the example in README.md is the marked part of tutorial 01, word for word.
+"""Checks that the example in docs/start/first-kernel.md is the marked part of tutorial 01, word for word.
 
 The tutorial is built and run by the tests, so an example that equals it cannot rot. The marked part
 is every line between `// readme: begin` and `// readme: end`, in order, and the brace that closes
-`main`. `--update` writes it into README.md instead.
+`main`. `--update` writes it into the page instead.
 """
 
 import difflib
@@ -12,9 +12,9 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "start" / "first-kernel.md"
 TUTORIAL = ROOT / "tutorials" / "01_first_kernel.cpp"
-# The first block of C++ in the README.
+# The first block of C++ in the page.
 BLOCK = re.compile(r"(?<=^```cpp\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -34,22 +34,22 @@ def marked_part(text):
 
 def main():
     wanted = marked_part(TUTORIAL.read_text(encoding="utf-8"))
-    readme = README.read_text(encoding="utf-8")
-    found = BLOCK.search(readme)
+    page = PAGE.read_text(encoding="utf-8")
+    found = BLOCK.search(page)
     if not found:
-        sys.exit("README.md has no block of C++")
+        sys.exit(f"{PAGE.name} has no block of C++")
     if found.group() == wanted:
         return
     if "--update" in sys.argv[1:]:
-        updated = readme[: found.start()] + wanted + readme[found.end() :]
-        README.write_text(updated, encoding="utf-8")
+        updated = page[: found.start()] + wanted + page[found.end() :]
+        PAGE.write_text(updated, encoding="utf-8")
         return
     sys.stdout.writelines(
         difflib.unified_diff(
-            found.group().splitlines(True), wanted.splitlines(True), "README.md", TUTORIAL.name
+            found.group().splitlines(True), wanted.splitlines(True), PAGE.name, TUTORIAL.name
         )
     )
-    sys.exit("README.md differs from the tutorial; scripts/check_readme.py --update rewrites it")
+    sys.exit(f"{PAGE.name} differs from the tutorial; scripts/check_readme.py --update rewrites it")
 
 
 if __name__ == "__main__":

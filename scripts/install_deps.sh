@@ -19,7 +19,7 @@ want=(ccache libprotobuf-dev protobuf-compiler libonnx-dev)  # the last three: O
 for option in "$@"; do
   case $option in
     --tests) need+=(git python3 libgtest-dev libgmock-dev)
-             want+=(clang-format-19 clang-tidy-19 libz3-dev iproute2)  # iproute2: networks of a test of fleets
+             want+=(clang-format-19 clang-tidy-19 libz3-dev iproute2 doxygen python3-numpy)  # iproute2: networks of a test of fleets
              # What makes Python environments, wherever this Python is from.
              python3 -c 'import ensurepip, venv' 2>/dev/null || want+=(python3-venv) ;;
     --sanitizers) need+=(clang-19 libclang-rt-19-dev) ;;

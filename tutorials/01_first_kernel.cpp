@@ -5,7 +5,8 @@
 // chosen for the machine the program runs on. We declare relu(A x B + bias), build it, call it,
 // and compare with the loops one would write in C. Then we make two mistakes on purpose.
 //
-// The parts between the "readme" marks are the example of README.md; a test compares the two.
+// The parts between the "readme" marks are the example of docs/start/first-kernel.md; a test
+// compares the two.
 
 // readme: begin
 #include <heddle/heddle.h>

@@ -7,7 +7,7 @@ The rules are those of src/measure/fleet/measurer.cpp and src/search/tuner.cpp: 
 half a second, two of them for each device, late rounds given to idle devices, a search that waits
 for the end of a batch, and the next batch announced before it. Times of trials are drawn from the
 records of a log, else from the quantiles below. The driver's cost of a trial is measured
-(docs/fleet.md says how); its cost of a round, latencies, deaths and slow nodes are assumptions.
+(docs/guide/fleets.md says how); its cost of a round, latencies, deaths and slow nodes are assumptions.
 """
 import argparse
 import heapq

@@ -14,7 +14,7 @@ inline int64_t native_lanes(const TemplateBuilder& t, int stage) {
 }
 
 /// Below this number of operations a parallel region costs more than it saves. Waking a worker
-/// takes 30 to 100 us, a spinning worker 0.5 us (docs/decisions/measured-choices.md).
+/// takes 30 to 100 us, a spinning worker 0.5 us (docs/internals/decisions/measured-choices.md).
 inline constexpr double kMinParallelWork = 2e5;
 
 inline bool worth_parallel(const TemplateBuilder& t, double work) {

@@ -167,7 +167,7 @@ KernelWork work_of(const ComputeDag& dag, const Target& target) {
     dtype = dag.stage(s).output(0).dtype();
   }
   work.bytes = static_cast<double>(dag.compulsory_bytes());
-  work.roof = [target, dtype] { return roof_of(target, dtype); };
+  work.roof = [target, dtype, bytes = work.bytes] { return roof_of(target, dtype, bytes); };
   return work;
 }
 

@@ -4,7 +4,8 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <tuple>
+#include <string>
+#include <utility>
 
 #include "heddle/driver/build.h"
 #include "heddle/runtime/thread_pool.h"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr int64_t kElements = 4096;  // of both arrays: in the first cache
 constexpr int kSteps = 24;           // multiply-adds for each element, besides a load and a store
-constexpr int64_t kTrafficBytes = int64_t{128} << 20;
+constexpr int64_t kLeastTraffic = int64_t{1} << 12, kMostTraffic = int64_t{128} << 20;
 
 // Multiply-adds per second of one core with code for `target`. The chains of different vectors are
 // independent, so that all units are busy in spite of their latency.
@@ -41,27 +42,49 @@ double multiply_adds_per_second(const Target& target, DataType dtype) {
   return kElements * kSteps / m.min_s;
 }
 
-// Bytes per second, read and written, of a copy that all threads share.
-double bytes_per_second() {
-  const NDArray memory = NDArray::zeros({kTrafficBytes}, u8);
-  auto* to = memory.data<uint8_t>();
-  const uint8_t* from = to + kTrafficBytes / 2;
-  const Measurement m = measure(
-      [&] {
-        parallel_for(kTrafficBytes / 2, [&](int64_t begin, int64_t end) {
-          std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
-        });
-      },
-      0.05);
-  return static_cast<double>(kTrafficBytes) / m.min_s;
+// The power of two of bytes whose traffic stands for that of `bytes`: what is longer than the
+// longest does not fit into caches either.
+int64_t traffic_of(double bytes) {
+  int64_t traffic = kLeastTraffic;
+  while (traffic < kMostTraffic && static_cast<double>(traffic) * 2 <= bytes) traffic *= 2;
+  return traffic;
 }
 
-Roof measured(const Target& target, DataType dtype, int threads) {
+// Bytes per second, read and written, of a copy that moves `traffic` bytes again and again: that of
+// all threads, or of one, which is faster where little is copied.
+double bytes_per_second(int64_t traffic) {
+  const NDArray memory = NDArray::zeros({traffic}, u8);
+  auto* to = memory.data<uint8_t>();
+  const uint8_t* from = to + traffic / 2;
+  const auto copy = [&](int64_t begin, int64_t end) {
+    std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+  };
+  const double alone = measure([&] { copy(0, traffic / 2); }, 0.02).min_s;
+  const double together = measure([&] { parallel_for(traffic / 2, copy); }, 0.03).min_s;
+  return static_cast<double>(traffic) / std::min(alone, together);
+}
+
+/// The rates that were measured so far. What throws is measured again.
+template <typename Key, typename Make>
+double kept(std::map<Key, double>& known, const Key& key, const Make& make) {
+  const auto at = known.find(key);
+  return at != known.end() ? at->second : known.emplace(key, make()).first->second;
+}
+
+Roof measured(const Target& target, DataType dtype, int64_t traffic) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, std::string>, double> arithmetic;
+  static std::map<std::pair<int, int64_t>, double> copies;
+  const std::lock_guard lock(mutex);
+  const int threads = num_threads();
   Roof roof;
   if (dtype == f32 || dtype == f64) {
-    roof.flops_per_second = 2 * threads * multiply_adds_per_second(target, dtype);
+    roof.flops_per_second = 2 * threads *
+                            kept(arithmetic, {to_string(target), to_string(dtype)},
+                                 [&] { return multiply_adds_per_second(target, dtype); });
   }
-  roof.bytes_per_second = bytes_per_second();
+  roof.bytes_per_second =
+      kept(copies, {threads, traffic}, [&] { return bytes_per_second(traffic); });
   return roof;
 }
 
@@ -76,24 +99,10 @@ Roof of_gpu(const Gpu& gpu, DataType dtype) {
 
 }  // namespace
 
-Roof roof_of(const Target& target, DataType dtype) {
+Roof roof_of(const Target& target, DataType dtype, double bytes) {
   if (target.is_cuda()) return of_gpu(target.gpu, dtype);
   if (!target.runs_here()) return {};
-  using Key = std::tuple<std::string, std::string, int>;
-  static std::mutex mutex;
-  static std::map<Key, Roof> known;
-  const int threads = num_threads();
-  const std::lock_guard lock(mutex);
-  const auto [at, is_new] = known.try_emplace(Key(to_string(target), to_string(dtype), threads));
-  if (is_new) {
-    try {
-      at->second = measured(target, dtype, threads);
-    } catch (...) {
-      known.erase(at);
-      throw;
-    }
-  }
-  return at->second;
+  return measured(target, dtype, traffic_of(bytes));
 }
 
 }  // namespace heddle

@@ -14,7 +14,7 @@ namespace {
     register_tree_table("cuda", "h100", trees::cuda_h100_cuda_reduce_rows),
     register_tree_table("cuda", "h100", trees::cuda_h100_cuda_split_reduction),
     // The H200 is the same processor with faster memory. On problems measured there the trees of
-    // the H100 beat the rules too (docs/heuristics.md). The tree of rows was trained on
+    // the H100 beat the rules too (docs/guide/heuristics.md). The tree of rows was trained on
     // measurements of both.
     register_tree_table("cuda", "h200", trees::cuda_h100_cuda_reduce_columns),
     register_tree_table("cuda", "h200", trees::cuda_h200_cuda_reduce_rows),

@@ -13,7 +13,7 @@ struct EnvironmentVariable {
   const char* otherwise;  ///< what holds where it is not set
 };
 
-/// All of them, by name. docs/environment.md is written from this list.
+/// All of them, by name. docs/reference/environment.md is written from this list.
 std::span<const EnvironmentVariable> environment_variables();
 
 /// The value of a variable of the table; empty where it is not set. Any other name is an internal

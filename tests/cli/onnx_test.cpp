@@ -145,6 +145,10 @@ TEST_F(ModelCommands, ProfileShowsNodesAndTheTasksAsTuningMeasuresThem) {
       heddle_command("profile " + kDigits + ":batch=2 --threads 1 --time 0.05 --tasks");
   ASSERT_EQ(r.status, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("in network"));
+  for (size_t at = r.out.find(" %"); at != std::string::npos; at = r.out.find(" %", at + 1)) {
+    const size_t begin = r.out.find_last_not_of("0123456789.", at - 1) + 1;
+    EXPECT_LE(std::stod(r.out.substr(begin, at - begin)), 100) << r.out;
+  }
   EXPECT_THAT(r.out, HasSubstr("the tasks as tuning measures them: "));
   const CommandResult json =
       heddle_command("profile " + kDigits + ":batch=2 --threads 1 --time 0.05 --json");
@@ -301,6 +305,35 @@ TEST_F(ModelCommands, ExplainShowsTheNodes) {
   ASSERT_EQ(r.status, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("f32[4,8,8,16]"));
   EXPECT_EQ(heddle_command("explain " + kDigits + ":batch=4 --show loops").status, 2);
+}
+
+// What the table of choices names for --passes changes the choice, and the table then names the way
+// back.
+TEST_F(ModelCommands, ExplainNamesWhatPassesTakesToChangeAChoice) {
+  const std::string explain = "explain " + kDigits + ":batch=4 --threads 1";
+  const CommandResult r = heddle_command(explain);
+  ASSERT_THAT(r.out, HasSubstr("\n-channels_last@4x4    on "));
+  const CommandResult changed = heddle_command(explain + " --passes=-channels_last@4x4");
+  EXPECT_THAT(changed.out, HasSubstr("\nchannels_last@4x4     off "));
+}
+
+TEST_F(ModelCommands, AFileThatDoesNotExistEndsEachCommandWithTwo) {
+  for (const char* command : {"run", "explain", "profile", "tune", "export -o out"}) {
+    for (const char* dims : {"", ":batch=1", " --dims batch=1"}) {
+      const CommandResult r = heddle_command(std::string(command) + " " + source_dir() +
+                                             "/tutorials/data/digit.onnx" + dims);
+      EXPECT_EQ(r.status, 2) << command << dims;
+      EXPECT_THAT(r.err, HasSubstr("did you mean 'digits.onnx'?")) << command << dims;
+    }
+  }
+}
+
+TEST_F(ModelCommands, TheExportedLibraryKeepsTheNamesOfTheFile) {
+  const CommandResult r = heddle_command("export " + kDigits + ":batch=1 -o " + folder_);
+  ASSERT_EQ(r.status, 0) << r.err;
+  const std::string header = read_file(folder_ + "/digits.h");
+  EXPECT_THAT(header, HasSubstr("0  images  f32[1, 1, 8, 8]"));
+  EXPECT_THAT(header, HasSubstr("0  logits  f32[1, 10]"));
 }
 
 }  // namespace

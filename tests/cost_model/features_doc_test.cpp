@@ -1,4 +1,4 @@
-// docs/features.md lists every column. To write it anew: HEDDLE_UPDATE_DOCS=1 cost_model_test.
+// docs/reference/features.md lists every column. To write it anew: HEDDLE_UPDATE_DOCS=1 cost_model_test.
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -71,7 +71,7 @@ std::string document() {
 }
 
 TEST(FeaturesDoc, ListsEveryColumn) {
-  std::string path = source_dir() + "/docs/features.md";
+  std::string path = source_dir() + "/docs/reference/features.md";
   if (std::getenv("HEDDLE_UPDATE_DOCS")) write_file_atomic(path, document());
   EXPECT_EQ(read_file(path), document());
 }

@@ -168,7 +168,7 @@ def main():
     if why_not:
         skip(why_not)
     wires.remove_leftovers()
-    # As docs/fleet.md says for more than one machine.
+    # As docs/guide/fleets.md says for more than one machine.
     os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
     tests = [
         slow_wires_that_lose,

@@ -57,7 +57,7 @@ TEST(Record, RoundTripsFailures) {
 }
 
 TEST(Record, TheExampleOfTheDocumentationIsOne) {
-  const std::string text = read_file(source_dir() + "/docs/records.md");
+  const std::string text = read_file(source_dir() + "/docs/reference/records.md");
   const size_t begin = text.find("```json\n") + 8, end = text.find("```", begin);
   const Json json = Json::parse(text.substr(begin, end - begin));
   const Record r = Record::from_json(json);
@@ -69,7 +69,7 @@ TEST(Record, TheExampleOfTheDocumentationIsOne) {
 }
 
 TEST(Record, VerdictsOfVersionOneWereTheFirstWordsOfTheProtocol) {
-  const std::string text = read_file(source_dir() + "/docs/records.md");
+  const std::string text = read_file(source_dir() + "/docs/reference/records.md");
   const size_t begin = text.find("```json\n") + 8, end = text.find("```", begin);
   Json json = Json::parse(text.substr(begin, end - begin));
   json["v"] = Json(1);

@@ -1,4 +1,4 @@
-// docs/environment.md lists every variable. To write it anew: HEDDLE_UPDATE_DOCS=1 support_test.
+// docs/reference/environment.md lists every variable. To write it anew: HEDDLE_UPDATE_DOCS=1 support_test.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ std::string document() {
 }
 
 TEST(EnvironmentDoc, ListsEveryVariable) {
-  const std::string path = source_dir() + "/docs/environment.md";
+  const std::string path = source_dir() + "/docs/reference/environment.md";
   if (std::getenv("HEDDLE_UPDATE_DOCS")) write_file_atomic(path, document());
   EXPECT_EQ(read_file(path), document());
 }

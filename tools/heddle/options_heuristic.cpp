@@ -161,7 +161,7 @@ void add_heuristic(CLI::App& app, HeuristicOptions& o) {
       "  heddle heuristic collect contraction --budget 20m --log here.jsonl\n"
       "  heddle heuristic train contraction --log here.jsonl -o hub/llvm-znver3.contraction.tree\n"
       "  heddle heuristic explain contraction matmul:513x700x900\n"
-      "What is learned, and how, is in docs/heuristics.md.");
+      "What is learned, and how, is in docs/guide/heuristics.md.");
 }
 
 }  // namespace heddle::cli

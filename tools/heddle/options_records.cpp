@@ -75,7 +75,7 @@ void add_fleet(CLI::App& app, FleetRequest& o) {
   status->callback([&o] { o.command = "status"; });
   c->footer(
       "It needs a Python with Ray: python3, or the program that HEDDLE_PYTHON names. "
-      "docs/fleet.md\n"
+      "docs/guide/fleets.md\n"
       "describes how nodes join. On a single machine `heddle tune` needs no fleet.\n"
       "Examples:\n"
       "  heddle fleet up\n"
@@ -210,7 +210,7 @@ void add_records(CLI::App& app, RecordsOptions& o) {
       "  heddle records list dense.jsonl\n"
       "  heddle records why matmul:512x512x512\n"
       "  heddle records best dense.jsonl -o best.jsonl\n"
-      "The form of a record is in docs/records.md.");
+      "The form of a record is in docs/reference/records.md.");
 }
 
 void add_picks(CLI::App& app, PicksOptions& o) {

@@ -1,4 +1,4 @@
-// Features of a program: the input of the cost model for a candidate. docs/features.md lists them
+// Features of a program: the input of the cost model for a candidate. docs/reference/features.md lists them
 // with their units. They follow Ansor (Zheng et al., OSDI 2020, appendix B), without columns that
 // are always zero and with totals of the whole program added.
 #pragma once

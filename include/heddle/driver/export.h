@@ -13,12 +13,12 @@
 
 namespace heddle {
 
-/// Writes `<stem>.o`, with the functions heddle_kernel_main and, where constants are packed,
-/// heddle_kernel_prepare, and `<stem>.json`: the arguments, and the CPU features that the code
+/// Writes `STEM.o`, with the functions heddle_kernel_main and, where constants are packed,
+/// heddle_kernel_prepare, and `STEM.json`: the arguments, and the CPU features that the code
 /// uses, which load_kernel checks. The target of the schedule may be another CPU than this
-/// machine's. For a GPU the machine code is `<stem>.cubin` in place of `<stem>.o`, and nothing has
+/// machine's. For a GPU the machine code is `STEM.cubin` in place of `STEM.o`, and nothing has
 /// to be linked; NVRTC is needed, and no GPU. Constants with values that `args` leaves out are
-/// written too, each to a file `<stem>.constant<n>.npy`: load_kernel gives a kernel that supplies
+/// written too, each to a file `STEM.constant<n>.npy`: load_kernel gives a kernel that supplies
 /// them.
 void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
                    const std::string& stem, const BuildOptions& options = {});
@@ -27,8 +27,8 @@ void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
 /// one. They race here on random inputs for `seconds`, so the target must be a CPU or GPU of this
 /// machine (User error). The pick is heddle_kernel_main, which load_kernel loads. The others are
 /// written beside it with their times, and load_multi_kernel loads them all, without a compiler and
-/// without timing unless that is requested. For a GPU the pick is `<stem>.cubin`, and each of the
-/// others a file `<stem>_<n>.cubin`. Returns the pick with its evidence. `variants` are schedules,
+/// without timing unless that is requested. For a GPU the pick is `STEM.cubin`, and each of the
+/// others a file `STEM_N.cubin`. Returns the pick with its evidence. `variants` are schedules,
 /// of which the first is the static choice. All else is as in export_kernel.
 PickRow export_multi(const std::vector<MultiVariant>& variants, const std::vector<Tensor>& args,
                      const std::string& stem, const BuildOptions& options = {}, double seconds = 2);

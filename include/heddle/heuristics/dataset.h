@@ -1,7 +1,7 @@
 // The measurements that a heuristic is trained on: for each problem its features, and the time of
 // each choice.
 //
-// On disk they are lines of JSON (docs/heuristics.md): a header that declares the features, then a
+// On disk they are lines of JSON (docs/guide/heuristics.md): a header that declares the features, then a
 // line for each problem. Unknown keys are ignored. A last line that a killed process left torn is
 // dropped. Of two lines with the same problem the later counts as a whole, because only times of
 // one race compare.

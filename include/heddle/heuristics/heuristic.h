@@ -92,7 +92,7 @@ struct DrawnProblem {
   NamedFeatures features = {};
 };
 
-/// A choice that can be learned: its features, parameters and candidates (docs/heuristics.md).
+/// A choice that can be learned: its features, parameters and candidates (docs/guide/heuristics.md).
 struct Heuristic {
   std::string name;  ///< consists of a-z, 0-9 and _; files and templates use it
   /// Trees and logs of another version are refused. Raise it when the meaning of a feature or of a

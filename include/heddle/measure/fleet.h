@@ -1,4 +1,4 @@
-// Measuring on many machines at once, which Ray (ray.io) brings together (docs/fleet.md).
+// Measuring on many machines at once, which Ray (ray.io) brings together (docs/guide/fleets.md).
 //
 //   const auto fleet = make_fleet_measurer({.target = target, .address = "ray://head:10001"});
 //   tune({D}, {.budget = 600s, .target = target, .measurer = fleet.get()});
@@ -15,7 +15,7 @@
 
 namespace heddle {
 
-/// Options of a measurer that uses the devices of a Ray cluster (docs/fleet.md).
+/// Options of a measurer that uses the devices of a Ray cluster (docs/guide/fleets.md).
 struct FleetOptions {
   Target target = {};  ///< of all tasks
   /// The cluster: "ray://host:port", "host:port", "auto" (the cluster of this machine), or "local":

@@ -61,7 +61,7 @@ struct NetworkBuildReport {
   int damaged = 0;  ///< of these, kernels whose file on the disk was damaged, and was replaced
 };
 
-/// A declaration cut into tasks, one kernel for each node (docs/decisions/networks.md).
+/// A declaration cut into tasks, one kernel for each node (docs/internals/decisions/networks.md).
 class Network {
  public:
   /// `options` apply to every task. The default is those of this thread's scope. `passes` rewrite
@@ -213,7 +213,7 @@ PassChoice choose_passes(const Network& network, double seconds, const TuneClock
 
 /// The final race of tuning, for TuneOptions::joint_race. The leaders of all tasks race in calls of
 /// the whole network, then the winners together against the static choice. Null for a network over
-/// dimensions, whose tasks race separately, and for a GPU that is not here.
+/// dimensions, whose kernels choose_kernels races, and for a GPU that is not here.
 std::unique_ptr<JointRace> make_network_race(const Network& network);
 
 }  // namespace heddle

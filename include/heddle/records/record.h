@@ -1,4 +1,4 @@
-// Record: one measurement as it is stored on disk, in one line of JSON (schema in docs/records.md).
+// Record: one measurement as it is stored on disk, in one line of JSON (schema in docs/reference/records.md).
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ enum class Verdict : uint8_t {
 /// The name of a verdict: "screened", "raced", "chosen" or "won".
 const char* to_string(Verdict v);
 
-/// One measurement of one schedule (docs/records.md describes each field).
+/// One measurement of one schedule (docs/reference/records.md describes each field).
 struct Record {
   static constexpr int kVersion = 2;
 

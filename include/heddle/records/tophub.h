@@ -34,7 +34,7 @@ void reload_tophub();
 
 /// The shipped cost model for a target's kind and CPU, if there is one: a path for CostModel::load.
 std::optional<std::string> tophub_model(const Target& target);
-/// The file <kind>-<chip><ending> of the last folder that has it. The ending of a cost model is
+/// The file KIND-CHIPENDING of the last folder that has it. The ending of a cost model is
 /// ".model".
 std::optional<std::string> tophub_file(const Target& target, const std::string& ending);
 /// Whether shipped records and models are turned off.

@@ -9,11 +9,11 @@
 
 namespace heddle {
 
-/// Loads the kernel of `<stem>.json` from the shared library `<stem>.so`, with its constants. The
+/// Loads the kernel of `STEM.json` from the shared library `STEM.so`, with its constants. The
 /// features that it was compiled for are compared with this CPU before its code is mapped. A
 /// Runtime error names missing features, instead of an illegal instruction later. The library calls
 /// the runtime (heddle_parallel_for), so a program that links the runtime statically must export
-/// its symbols (-rdynamic). A kernel for a GPU comes from `<stem>.cubin` instead, which the first
+/// its symbols (-rdynamic). A kernel for a GPU comes from `STEM.cubin` instead, which the first
 /// call loads onto the GPU.
 Kernel load_kernel(const std::string& stem);
 
@@ -22,7 +22,7 @@ PickOptions exported_pick_options();
 
 /// All variants that export_multi wrote. By default the pick of the export is used and nothing is
 /// timed. HEDDLE_PICK and PickOptions::force name another variant; `measure`, set, times the
-/// variants on this machine at the first call. A Runtime error where `<stem>.json` describes one
+/// variants on this machine at the first call. A Runtime error where `STEM.json` describes one
 /// kernel alone.
 MultiKernel load_multi_kernel(const std::string& stem,
                               PickOptions options = exported_pick_options());

@@ -70,7 +70,7 @@ struct PickQuery {
   std::vector<std::string> variants;
 };
 
-/// How a multi-kernel picks a variant, in the order of docs/multi-kernels.md.
+/// How a multi-kernel picks a variant, in the order of docs/guide/multi-kernels.md.
 struct PickOptions {
   /// The name of the variant to use; empty: none is forced. It precedes HEDDLE_PICK.
   std::string force = {};

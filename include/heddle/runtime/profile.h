@@ -8,9 +8,10 @@
 //
 // "in network": the time within calls of the whole network. "alone": the node is called repeatedly
 // with the same arrays, which caches hold if they fit. "cold": the node is called after other data
-// went through the caches. "of roof": the least time that the machine's multiply-adds and its main
-// memory allow, over the time in the network. It exceeds 100 % where data come from caches. Rates
-// count the arithmetic of the declaration; Winograd does less.
+// went through the caches. "of roof": the least time that the machine's multiply-adds and a copy of
+// as many bytes allow, over the time in the network. Rates count the arithmetic of the declaration.
+// Winograd does less of it, and parts of a node's data may stay in a nearer cache than those of a
+// copy: where that makes the least time longer than the time taken, the share is ">100 %".
 #pragma once
 
 #include <iosfwd>

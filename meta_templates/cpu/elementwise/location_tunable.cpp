@@ -102,7 +102,7 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
 
 // The loops of a contraction split where a padded read is inside of its bounds. Storing the padded
 // copy therefore pays only if it is read often, or if many vectors would cross a bound
-// (docs/decisions/measured-choices.md, "padding in place").
+// (docs/internals/decisions/measured-choices.md, "padding in place").
 bool cheap_to_repeat(const LocationProblem& p) {
   constexpr double kReads = 128, kReadsOfShortRows = 32;  // of an element, by contractions
   constexpr int64_t kShortRow = 6;                        // vectors

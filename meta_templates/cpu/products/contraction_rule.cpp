@@ -45,7 +45,7 @@ const Problem::Window& choose_channels(const Problem& p, const Choice& given, Ch
 }
 
 // Whether the window has few steps, so that it is unrolled completely, and neighbouring rows share
-// elements of it, which take registers too (docs/decisions/measured-choices.md, "first
+// elements of it, which take registers too (docs/internals/decisions/measured-choices.md, "first
 // convolutions": 4x16 is 1.0 to 2.6 times as fast as 6x16 in a loop, 6x16 unrolled 0.4 to 1.3).
 bool rows_share_window(const Problem::Window& w) {
   return w.extent <= kShortWindow && w.slides_along_rows;
@@ -76,7 +76,7 @@ RegisterTile choose_tile(const Problem& p, const Problem::Window& innermost, con
 }
 
 // Four steps share the loop's overhead and a line of the broadcast operand
-// (docs/decisions/measured-choices.md, "knobs of the register tile"). Short loops are unrolled less
+// (docs/internals/decisions/measured-choices.md, "knobs of the register tile"). Short loops are unrolled less
 // where their tail would be long.
 void choose_unroll(const Problem& p, const Problem::Window& w, Choice& choice) {
   constexpr int64_t kLongLoop = 16, kSteps = 4, kShortestSteps = 2;
@@ -116,7 +116,7 @@ bool has_long_strides(const Problem& p) {
   // A tile reads two or more whole lines of a row, so the part of a panel that is in L2 needs no
   // copy. Rows longer than a page are each on a page of their own, and rows that are multiples of
   // 256 bytes share sets of the caches, which matters where the panel is not in L1
-  // (docs/decisions/cpu-products.md).
+  // (docs/internals/decisions/cpu-products.md).
   constexpr int64_t kPage = 4096, kSharedSets = 256, kVectorsOfTile = 2;
   const bool in_l1 = 2 * p.depth * kVectorsOfTile * p.target.vector_bytes <= p.target.l1d_bytes;
   return p.vector_row_bytes > kPage ||
@@ -183,7 +183,7 @@ constexpr int64_t kRowsOfStores = 24;
 
 // The number of row tiles whose operand stays near L2. It may exceed L2: it is read in long
 // streams, and larger blocks read the vector operand less often. This matters more where the
-// reduction is cut and results are read again too (docs/decisions/measured-choices.md, "blocks of
+// reduction is cut and results are read again too (docs/internals/decisions/measured-choices.md, "blocks of
 // 2048^3").
 int64_t row_tiles_in_l2(const Problem& p, const RegisterTile& tile) {
   if (stores_dominate(p, tile)) return std::max<int64_t>(1, kRowsOfStores / tile.rows);
@@ -361,7 +361,7 @@ void choose_copy_of_vectors(const Problem& p, PackVectors packing, Choice& choic
 }
 
 // Without a copy, a block has many rows that compete for sets of L2. A copy pays once the operand
-// exceeds L2 and is read often (docs/decisions/measured-choices.md, "packing the broadcast
+// exceeds L2 and is read often (docs/internals/decisions/measured-choices.md, "packing the broadcast
 // operand").
 void choose_copy_of_broadcasts(const Problem& p, Choice& choice) {
   constexpr int64_t kManyColumns = 512, kSomeColumns = 256, kDeep = 128, kWidenColumns = 32;
@@ -386,7 +386,7 @@ void choose_copy_of_broadcasts(const Problem& p, Choice& choice) {
 
 // In a network other layers have taken the caches since the last call, so constants come from L3 or
 // memory. The stream of a packed constant stops at each page until the hardware has learned of the
-// next one (docs/decisions/cpu-products.md).
+// next one (docs/internals/decisions/cpu-products.md).
 void choose_fetch_of_packed(const Problem& p, Choice& choice) {
   const int64_t bytes = std::max(p.vector.constant ? p.vector.bytes : 0,  //
                                  p.row.constant ? p.row.bytes : 0);

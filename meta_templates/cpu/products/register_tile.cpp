@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kMostRows = 30, kMostVectors = 4;
 
-// How fast a machine feeds a tile. Measured, see docs/decisions/cpu-products.md.
+// How fast a machine feeds a tile. Measured, see docs/internals/decisions/cpu-products.md.
 struct Feed {
   // Bytes per cycle that a stream from L2 sustains beside the arithmetic (its peak is 32 or 64).
   double l2_bytes_per_cycle = 17;

@@ -6,7 +6,7 @@ namespace heddle::meta {
 namespace {
 
 // ---- The model of an SM. The constants were fitted by hand to a few tiles timed on an H200
-// (docs/decisions/measured-choices.md, "SIMT tiles"). ----
+// (docs/internals/decisions/measured-choices.md, "SIMT tiles"). ----
 
 // Warp instructions that the schedulers of an SM issue per cycle.
 constexpr double kIssuesPerCycle = 4;

@@ -1,4 +1,4 @@
-// Tree files: tophub/<kind>-<chip>.<heuristic>.tree, a tree as JSON (docs/heuristics.md).
+// Tree files: tophub/<kind>-<chip>.<heuristic>.tree, a tree as JSON (docs/guide/heuristics.md).
 #pragma once
 
 #include <string>

@@ -66,7 +66,8 @@ std::optional<Json> FleetBridge::next() {
       const std::string why = refusal->as_string();
       if (patient()) throw_runtime_error(why);  // and is asked again
       process_.reset();
-      throw_user_error(why, {}, message->get_string("help", "docs/fleet.md says what is needed"));
+      throw_user_error(why, {},
+                       message->get_string("help", "docs/guide/fleets.md says what is needed"));
     }
   } else {
     deaths_ = 0;

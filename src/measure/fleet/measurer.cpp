@@ -195,7 +195,8 @@ void FleetMeasurer::wait_for_devices(const TuneClock& clock) {
       "no node of the fleet at '" + options_.address + "' measures '" +
           (options_.resource.empty() ? fleet_resource(options_.target) : options_.resource) + "'" +
           (why.empty() ? "" : ": " + why.front()),
-      {}, "`heddle fleet status` shows its nodes; docs/fleet.md says how one offers a device");
+      {},
+      "`heddle fleet status` shows its nodes; docs/guide/fleets.md says how one offers a device");
 }
 
 // ---- a batch -----------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ class Cuts {
   /// Whether an image about as large as L2 goes to a depthwise convolution. Blocks of its channels
   /// save two passes over the image and compute next to nothing twice. A pointwise reader needs all
   /// channels, and its blocks are cut by rows alone, which gains less than the blocks of its own
-  /// rule (docs/decisions/convolutions.md).
+  /// rule (docs/internals/decisions/convolutions.md).
   bool leaves_cache(const StageGroup::Part& part) const {
     constexpr double kShareOfL2 = 0.75;
     int reader = part.last;

@@ -43,7 +43,7 @@ def serve_tuner(no_ray, how):
             cluster.connect(hello["address"], {hello["resource"]: hello.get("local_devices", 1)})
         except Exception as error:  # whatever Ray throws: the tuner says it to a person
             refusal = f"no cluster at '{hello['address']}': {error}"
-            how = "`heddle fleet up` makes one of this machine; docs/fleet.md says how to join others"
+            how = "`heddle fleet up` makes one of this machine; docs/guide/fleets.md says how to join others"
             how += without_token()
     started = {"started": hello["version"]}
     if refusal is not None:

@@ -15,6 +15,7 @@
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
 #include "support/edit_distance.h"
+#include "support/table.h"
 
 namespace heddle::cli {
 namespace {
@@ -106,6 +107,19 @@ int explain_node(const ExplainOptions& options, const Problem& model, const Netw
   return explain_kernel(options, problem, true, target);
 }
 
+// The choices about parts of a network. The first column is what --passes takes to change each.
+std::string choices_text(const std::vector<NetworkChoice>& choices) {
+  if (choices.empty()) return "";
+  Table table({"--passes=", "now", "places", "what it decides"});
+  table.align_left(1);
+  table.align_left(3);
+  for (const NetworkChoice& c : choices) {
+    table.add_row(
+        {(c.on ? "-" : "") + c.name, c.on ? "on" : "off", std::to_string(c.places), c.text});
+  }
+  return "\nchoices that tuning tries, and what makes each the other way:\n" + table.to_string();
+}
+
 // Explains a model, which is many kernels: lists them and the buffers between them.
 int explain_model(const ExplainOptions& options) {
   const Problem problem = model_problem(options.subject, dtype_of(options.dtype));
@@ -131,12 +145,7 @@ int explain_model(const ExplainOptions& options) {
   for (PassApplication& a : network.shared_launches()) passes.push_back(std::move(a));
   if (!passes.empty()) std::cout << "\npasses over the graph:\n";
   for (const PassApplication& a : passes) std::cout << "  " << a.pass << ": " << a.text << "\n";
-  if (!network.choices().empty())
-    std::cout << "\nchoices that --passes can make the other way, and that tuning tries:\n";
-  for (const NetworkChoice& c : network.choices()) {
-    std::cout << "  " << (c.on ? "" : "-") << c.name << " (" << count_text(c.places, "place")
-              << "): " << (c.on ? "" : "not so: ") << c.text << "\n";
-  }
+  std::cout << choices_text(network.choices());
   return 0;
 }
 

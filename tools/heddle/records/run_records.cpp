@@ -54,7 +54,7 @@ Logs read_logs(const std::vector<std::string>& files, bool records_needed) {
     const bool kept = !records_needed && !read.unknown.empty();
     if (read.records.empty() && !read.problems.empty() && !only_torn && !kept) {
       throw_user_error("'" + file + "' has no record that can be read", {},
-                       "a log has one JSON object a line; see docs/records.md");
+                       "a log has one JSON object a line; see docs/reference/records.md");
     }
     for (Record& r : read.records) all.records.push_back(std::move(r));
     for (std::string& line : read.unknown) {
