@@ -17,7 +17,7 @@ import random
 
 # Milliseconds on a device, assumed: quantiles 0, 10, ..., 100 % of matmul:512x512x512 on one core.
 TRIAL_MS = (9, 14, 17, 20, 24, 30, 38, 52, 75, 120, 900)
-# Milliseconds of the driver: a round sent and answered, a trial in it (rate.py), and a candidate
+# Milliseconds of the driver: a round sent and answered, a trial in it, and a candidate
 # proposed and learned from (where the time of `heddle tune` went).
 ROUND_MS, TRIAL_COST_MS, SEARCH_MS = 0.6, 0.2, 3.5
 LATENCY_MS = 2.0

@@ -101,10 +101,18 @@ std::string Heuristic::why_not(const ParameterSet& choice, const Situation& prob
   return why_invalid ? why_invalid(choice, problem) : "";
 }
 
+Choice Heuristic::knobs_of(const ParameterSet& choice, const Situation& problem) const {
+  if (resolve) return resolve(choice, problem);
+  Choice knobs;
+  for (const auto& [name, value] : choice.values()) knobs.set(name, value);
+  return knobs;
+}
+
 std::string Heuristic::id_of(const ParameterSet& choice) const {
   Json id = Json::object();
   for (const auto& [name, value] : choice.values()) {
-    const ChoiceParameter* p = find_parameter(*this, name);
+    const ChoiceParameter knob{name};
+    const ChoiceParameter* p = parameters.empty() ? &knob : find_parameter(*this, name);
     HEDDLE_ICHECK(p != nullptr, "heuristic '" + this->name + "' has no parameter '" + name + "'");
     if (p->labels.empty()) {
       id[name] = value;
@@ -127,7 +135,8 @@ ParameterSet Heuristic::choice_of(std::string_view id) const {
   if (!json.is_object()) refuse_id(*this, id, "it is no object");
   ParameterSet choice;
   for (const auto& [name, value] : json.members()) {
-    const ChoiceParameter* p = find_parameter(*this, name);
+    const ChoiceParameter knob{name};
+    const ChoiceParameter* p = parameters.empty() ? &knob : find_parameter(*this, name);
     if (p == nullptr) refuse_id(*this, id, "there is no parameter '" + name + "'");
     choice.set(name, read_value(*this, *p, value, id));
   }

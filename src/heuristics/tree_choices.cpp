@@ -57,7 +57,7 @@ std::shared_ptr<const LearnedChoice> load(const State& s, const Heuristic& h,
 // The tree that answers a question; null where there is none.
 std::shared_ptr<const LearnedChoice> tree_of(const ChoiceQuestion& question) {
   const Heuristic* heuristic = find_heuristic(question.heuristic);
-  if (heuristic == nullptr || !heuristic->resolve) return nullptr;
+  if (heuristic == nullptr || !heuristic->of_template()) return nullptr;
   return find_tree(*heuristic, question.target);
 }
 
@@ -66,7 +66,7 @@ bool measured_other_vectors(const LearnedChoice& tree, const Target& target) {
 }
 
 Choice knobs_of(const LearnedChoice& tree, const ParameterSet& choice, const Situation& problem) {
-  const Choice knobs = tree.heuristic().resolve(choice, problem);
+  const Choice knobs = tree.heuristic().knobs_of(choice, problem);
   Choice out(tree.name());
   for (const std::string& knob : knobs.knobs()) out.set(knob, knobs.value(knob), "measured");
   return out;

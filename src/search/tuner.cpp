@@ -23,7 +23,7 @@ constexpr int kSmallestRound = 8;
 // The number of rounds of half the size at the beginning. With rounds of 16 in place of 32 for the
 // first 112 trials, and fewer random samples among them, evolution found in 150 trials what is 2.0
 // % above the best known, in place of 3.3 % (mean of four subjects and four seeds each, on times
-// recorded by bench/search_compare and a fit to them).
+// that were recorded and a fit to them).
 constexpr int kSmallRounds = 7;
 // Several devices share rounds of as many candidates as one device has, each, because a device
 // times the static choice as often for a small share and waits as long for the search. But the

@@ -26,7 +26,7 @@ class HeuristicCommand : public ::testing::Test {
     const Heuristic& h = heuristic_of("contraction");
     const Target target = Target::parse(kTarget);
     HeuristicLog log(path("log.jsonl"), h, "a machine", to_string(target));
-    const ParameterSet tile = ParameterSet().set("tile_rows", 4).set("tile_vectors", 2);
+    const ParameterSet tile = ParameterSet().set("tile_rows", 4).set("tile_cols", 16);
     for (std::int64_t m = 64; m <= 512; m += 16) {
       const Tensor c = ops::matmul(placeholder({m, m}, f32, "A"), placeholder({m, m}, f32, "B"));
       log.add("matmul:" + std::to_string(m), build_choices(h, {c}, target).built.at(0).features,
@@ -53,7 +53,7 @@ TEST_F(HeuristicCommand, TrainsExplainsAndGenerates) {
   const CommandResult said = heddle_command("heuristic explain contraction " + subject, hub);
   ASSERT_EQ(said.status, 0) << said.err;
   EXPECT_THAT(said.out, HasSubstr("leaf 0 of 1 (29 problems)"));
-  EXPECT_THAT(said.out, HasSubstr("so: tile_rows 4, tile_cols 16"));
+  EXPECT_THAT(said.out, HasSubstr("so: tile_cols 16, tile_rows 4"));
   const CommandResult schedule = heddle_command("explain --show schedule " + subject, hub);
   EXPECT_THAT(schedule.out, HasSubstr("tree llvm-znver3.contraction, analytic rule of"));
   EXPECT_THAT(schedule.out, HasSubstr(".split(i, 4)"));

@@ -91,7 +91,7 @@ class TreeChoices : public ::testing::Test {
 };
 
 ParameterSet tile(std::int64_t rows, std::int64_t vectors) {
-  return ParameterSet().set("tile_rows", rows).set("tile_vectors", vectors);
+  return ParameterSet().set("tile_rows", rows).set("tile_cols", 8 * vectors);
 }
 
 TEST_F(TreeChoices, AnInstalledTreeChangesTheStaticChoiceAndSaysSo) {
@@ -138,7 +138,7 @@ TEST_F(TreeChoices, AnIllegalAnswerLeavesTheRule) {
   const Template t = made(256);
   EXPECT_EQ(knob(t, "tile_rows").default_value, by_rule);
   EXPECT_EQ(knob(t, "tile_rows").source, "rule");
-  EXPECT_THAT(t.to_text(), HasSubstr("the register tile does not fit the registers"));
+  EXPECT_THAT(t.to_text(), HasSubstr("the register tile must fit the vector registers"));
 }
 
 TEST_F(TreeChoices, ATreeOfNarrowerVectorsDoesNotAnswer) {

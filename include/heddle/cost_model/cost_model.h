@@ -41,8 +41,8 @@ class CostModel {
   virtual void load(const std::string& path) = 0;
 };
 
-/// Options of make_xgboost_model. The defaults were chosen with bench/cost_model (evaluate). They
-/// are about as accurate as deeper and slower models.
+/// Options of make_xgboost_model. The defaults were chosen on recorded samples. They are
+/// about as accurate as deeper and slower models.
 struct XgboostOptions {
   uint64_t seed = 0;
   std::string target_kind = "llvm";  ///< kind of target of the programs; it determines the columns

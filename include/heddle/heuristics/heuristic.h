@@ -103,6 +103,7 @@ struct Heuristic {
 
   std::vector<HeuristicFeature> features = {};
   std::vector<AugmentedFeature> augmented = {};
+  /// What a choice may set. Empty: knobs of the meta-template, by the names of its rule.
   std::vector<ChoiceParameter> parameters = {};
   ParameterSet fallback = {};
 
@@ -110,12 +111,14 @@ struct Heuristic {
   /// it always applies.
   std::function<bool(const Situation&)> precondition = {};
   /// The portfolio: the choices that are worth trying, without the fallback. It should offer the
-  /// same sets for many problems, because a tree learns nothing about a set that few problems have.
+  /// same sets for many problems, because a tree learns nothing about a set that few problems have. Empty: one move of a knob
+  /// away from the rule's choice, among the values that the template offers (build_choices).
   std::function<std::vector<ParameterSet>(const Situation&)> candidates = {};
-  /// Why a set cannot be used for the problem; empty text where it can. Without a function all sets
-  /// can be used.
+  /// Why a set cannot be used for the problem; empty text where it can. Without a function the
+  /// template decides: where it refuses a choice, its rule chooses.
   std::function<std::string(const ParameterSet&, const Situation&)> why_invalid = {};
-  /// The values of knobs that a set stands for. Empty for heuristics without a meta-template.
+  /// The values of knobs that a set stands for, for heuristics of a meta-template with parameters
+  /// of their own.
   std::function<Choice(const ParameterSet&, const Situation&)> resolve = {};
   /// Choices are graphs (schedule/graph_choice.h): the template of a problem is that of the graph
   /// that the static choice takes. Otherwise rewrites are turned off while choices are measured.
@@ -133,6 +136,11 @@ struct Heuristic {
   /// Why the set cannot be used for the problem; empty where it can.
   std::string why_not(const ParameterSet& choice, const Situation& problem) const;
   bool applies(const Situation& problem) const { return !precondition || precondition(problem); }
+
+  /// Whether choices become knobs of a meta-template.
+  bool of_template() const { return resolve || parameters.empty(); }
+  /// The values of knobs that a set stands for: by `resolve`, or the set itself.
+  Choice knobs_of(const ParameterSet& choice, const Situation& problem) const;
 
   std::string id_of(const ParameterSet& choice) const;
   /// The choice of an id. Throws a User error for an id that is not one of this heuristic, such as

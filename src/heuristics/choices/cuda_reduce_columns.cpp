@@ -17,12 +17,6 @@ std::string why_invalid(const ParameterSet& choice, const Situation& p) {
   return "";
 }
 
-Choice resolve(const ParameterSet& choice, const Situation&) {
-  Choice knobs;
-  for (const auto& [name, value] : choice.values()) knobs.set(name, value);
-  return knobs;
-}
-
 std::vector<ParameterSet> candidates(const Situation&) {
   std::vector<ParameterSet> all;
   for (const std::int64_t across : {4, 8, 16, 32, 64}) {
@@ -47,10 +41,8 @@ Heuristic reduce_columns() {
       {{"elements"}, [](const FeatureView& f) { return f["columns"] * f["length"]; }},
       {{"vectors"}, [](const FeatureView& f) { return f["columns"] / f["lanes"]; }},
       {{"length_over_columns"}, [](const FeatureView& f) { return f["length"] / f["columns"]; }}};
-  h.parameters = {{"threads_across"}, {"threads_down"}, {"unroll"}};
   h.candidates = candidates;
   h.why_invalid = why_invalid;
-  h.resolve = resolve;
   h.draw = [](Rng& rng, const Target&) {
     return draw_reduction(rng, rng.chance(0.7) ? f32 : bf16, kMostElements, ReducedAxis::Columns);
   };

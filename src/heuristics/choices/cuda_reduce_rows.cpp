@@ -30,12 +30,6 @@ std::string why_invalid(const ParameterSet& choice, const Situation& p) {
   return "";
 }
 
-Choice resolve(const ParameterSet& choice, const Situation&) {
-  Choice knobs;
-  for (const auto& [name, value] : choice.values()) knobs.set(name, value);
-  return knobs;
-}
-
 std::vector<ParameterSet> candidates(const Situation&) {
   std::vector<ParameterSet> all;
   for (const std::int64_t rows : {1, 2, 4, 8, 16}) {
@@ -78,11 +72,9 @@ Heuristic reduce_rows() {
                  {{"past_a_warp"}, [](const FeatureView& f) {
                     return std::fmod(f["extent"], f["lanes"] * static_cast<double>(kWarp));
                   }}};
-  h.parameters = {{"threads"}, {"rows_per_block"}, {"cluster"}, {"unroll"}};
   h.candidates = candidates;
   h.precondition = fills_warp;
   h.why_invalid = why_invalid;
-  h.resolve = resolve;
   h.draw = [](Rng& rng, const Target&) {
     return draw_reduction(rng, rng.chance(0.7) ? f32 : bf16, kMostElements, ReducedAxis::Rows);
   };

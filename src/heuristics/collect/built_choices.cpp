@@ -7,6 +7,7 @@
 #include "heddle/support/error.h"
 #include "heuristics/collect/planted_choice.h"
 #include "measure/task/steps_hash.h"
+#include "schedule/config_moves.h"
 #include "schedule/graph_choice.h"
 
 namespace heddle {
@@ -31,6 +32,22 @@ std::string why_not_taken(const Template& made) {
     if (r.source.empty() || r.source == kPlanted) return r.why;
   }
   return "";
+}
+
+/// The choices of one knob that are a move away from the static choice of `made`, among the knobs
+/// of the rule's choice.
+std::vector<ParameterSet> moves_of(const Template& made, const Choice& of_rule) {
+  const Config start = made.default_config();
+  std::vector<ParameterSet> all;
+  for (const Config& moved : ConfigMoves(made).neighbours(start)) {
+    const auto [at, was] = std::mismatch(moved.values.begin(), moved.values.end(),
+                                         start.values.begin(), start.values.end());
+    const std::string& full =
+        made.knobs()[static_cast<std::size_t>(at - moved.values.begin())].name;
+    const std::string knob = full.substr(full.rfind('.') + 1);  // without its group
+    if (of_rule.has(knob)) all.push_back(ParameterSet().set(knob, *at));
+  }
+  return all;
 }
 
 class Builder {
@@ -62,7 +79,8 @@ class Builder {
     if (question_ >= asked.size()) return out;
     built.fallback = heuristic_.id_of(heuristic_.fallback);
     add(built, built.fallback, rule.static_schedule());
-    for (const ParameterSet& choice : heuristic_.candidates(problem))
+    for (const ParameterSet& choice :
+         heuristic_.candidates ? heuristic_.candidates(problem) : moves_of(rule, question.rule))
       try_out(built, choice, problem);
     return out;
   }
@@ -79,7 +97,7 @@ class Builder {
     std::string why = heuristic_.why_not(choice, problem);
     if (why.empty()) {
       Choice planted(kPlanted);
-      const Choice resolved = heuristic_.resolve(choice, problem);
+      const Choice resolved = heuristic_.knobs_of(choice, problem);
       for (const std::string& knob : resolved.knobs()) planted.set(knob, resolved.value(knob));
       try {
         const Template made = made_with(planted_choice(heuristic_.name, planted, built.features));
@@ -113,7 +131,7 @@ class Builder {
 
 BuildOutcome build_choices(const Heuristic& heuristic, const std::vector<Tensor>& outputs,
                            const Target& target, std::size_t question) {
-  HEDDLE_ICHECK(heuristic.candidates && heuristic.resolve,
+  HEDDLE_ICHECK(heuristic.of_template(),
                 "heuristic '" + heuristic.name + "' is not one of a meta-template");
   return Builder(heuristic, ComputeDag(outputs), target, question).build();
 }

@@ -32,7 +32,7 @@ void explain_question(const Heuristic& h, const LearnedChoice& tree, const Built
                       bool json) {
   const Situation problem{FeatureView(asked.features), asked.of_rule};
   const LearnedChoice::Answer answer = tree.answer(problem);
-  const std::string knobs = answer.choice ? text_of(h.resolve(*answer.choice, problem)) : "";
+  const std::string knobs = answer.choice ? text_of(h.knobs_of(*answer.choice, problem)) : "";
   if (json) {
     Json features = Json::object();
     const std::vector<double> values = h.values_of(asked.features);
@@ -60,7 +60,7 @@ void explain_question(const Heuristic& h, const LearnedChoice& tree, const Built
 
 void explain_heuristic(const HeuristicOptions& o) {
   const Heuristic& h = heuristic_of(o.name);
-  if (!h.resolve)
+  if (!h.of_template())
     throw_user_error("heuristic '" + o.name + "' is not one of a template's subjects");
   const Target target = target_of(!o.target.empty()         ? o.target
                                   : h.target_kind == "cuda" ? "cuda"
