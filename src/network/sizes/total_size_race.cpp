@@ -18,22 +18,28 @@ class TotalsAtSize {
 
   /// Those of one task, where the tasks run the candidates `used`.
   std::vector<double> task(size_t t, size_t count, std::vector<size_t> used, double seconds) {
-    std::vector<double> totals(count, kUnknown), own(count);
-    double twice = kUnknown;
-    const Timer clock;
-    for (int round = 0; round < kMostRounds; ++round) {
-      if (round >= kFewRounds && clock.elapsed_s() > seconds) break;
-      used[t] = 0;
-      twice = std::min(twice, call(used, t));
-      for (size_t c = 0; c < count; ++c) {
-        if (round > 0 && own[c] > kHopeless * *std::min_element(own.begin(), own.end())) continue;
-        used[t] = c;
-        totals[c] = std::min(totals[c], call(used, nodes_.size()));
-      }
-      const double first = std::max(twice - totals[0], kLeastSeconds);
+    // The last entrant runs the first candidate twice.
+    racing::Rules rules = kSizeRules;
+    rules.hopeless = kUnknown;  // by the times of the task, not of the calls
+    racing::Field field(count + 1, rules);
+    const auto sample = [&](size_t c) {
+      used[t] = c == count ? 0 : c;
+      return call(used, c == count ? t : nodes_.size());
+    };
+    std::vector<double> own(count);
+    const auto look = [&](int) {
+      const double first = std::max(field.time(count) - field.time(0), kLeastSeconds);
       for (size_t c = 0; c < count; ++c)
-        own[c] = std::max(first + totals[c] - totals[0], kLeastSeconds);
-    }
+        own[c] = std::max(first + field.time(c) - field.time(0), kLeastSeconds);
+      const double best = *std::min_element(own.begin(), own.end());
+      for (size_t c = 1; c < count; ++c) {
+        if (own[c] > kSizeRules.hopeless * best) field.drop(c, racing::Out::Slower);
+      }
+      return false;
+    };
+    const Timer clock;
+    racing::run(field, sample,
+                {.enough = [&](int) { return clock.elapsed_s() > seconds; }, .decided = look});
     return own;
   }
 
