@@ -92,10 +92,7 @@ std::vector<std::vector<double>> SizeRace::at(const std::vector<SizeValue>& size
   const Timer clock;
   racing::run(fields, call, {.enough = [&](int) { return clock.elapsed_s() > seconds; }});
   std::vector<std::vector<double>> times;
-  for (size_t t = 0; t < counts_.size(); ++t) {
-    times.emplace_back();
-    for (size_t c = 0; c < counts_[t]; ++c) times[t].push_back(fields[t].time(c));
-  }
+  for (const racing::Field& of_task : fields) times.push_back(of_task.times());
   return times;
 }
 

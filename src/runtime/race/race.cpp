@@ -49,6 +49,12 @@ double Field::time(size_t entrant) const {
   return rules_.summary == Summary::Least ? *std::min_element(s.begin(), s.end()) : median_of(s);
 }
 
+std::vector<double> Field::times() const {
+  std::vector<double> all;
+  for (size_t i = 0; i < seconds_.size(); ++i) all.push_back(time(i));
+  return all;
+}
+
 size_t Field::leader() const {
   const std::vector<size_t> all = racing();
   if (all.empty()) return 0;

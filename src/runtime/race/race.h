@@ -48,6 +48,7 @@ class Field {
   const Rules& rules() const { return rules_; }
   const std::vector<double>& seconds(size_t entrant) const { return seconds_[entrant]; }
   double time(size_t entrant) const;  ///< infinity without samples
+  std::vector<double> times() const;  ///< of all entrants
   size_t leader() const;              ///< of those that race; 0 where there is none
   Out out(size_t entrant) const { return out_[entrant]; }
   std::vector<size_t> racing() const;
