@@ -26,7 +26,7 @@ SUBFOLDERS = {
     "src/lower/gpu": ["tiles", "threads", "warp_group", "memory", "sizes", "."],
     "src/measure": ["task", "process", "cpu", "cuda", "fleet", "program"],
     "src/network": [".", "passes", "cut", "run", "race", "sizes", "export"],
-    "src/runtime": ["machine", "cuda", "array", "pool", "kernel", "dispatch", "exported"],
+    "src/runtime": ["machine", "cuda", "array", "pool", "race", "kernel", "dispatch", "exported"],
     "meta_templates/cpu": [".", "products", "reductions", "elementwise"],
     "meta_templates/cuda": [".", "products", "attention", "reductions", "elementwise"],
 }

@@ -18,6 +18,7 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/function_ref.h"
+#include "runtime/race/race.h"
 
 namespace heddle {
 namespace {
@@ -222,19 +223,19 @@ class FamilyChooser {
                            : NDArray::zeros(t.extents(), t.dtype()));
     }
     const auto sets = target().is_cuda() ? gpu_sets(arrays) : GpuSets();
-    std::vector<double> seconds(candidates.size(), 1e300);
     const double each = budget / static_cast<double>(kRounds * candidates.size());
-    for (int round = 0; round < kRounds; ++round) {
-      const double best = *std::min_element(seconds.begin(), seconds.end());
-      for (size_t c = 0; c < candidates.size(); ++c) {
-        if (round > 0 && seconds[c] > kHopeless * best) continue;
-        const Kernel& kernel = candidates_[static_cast<size_t>(candidates[c])].kernel;
-        const double median = sets.empty() ? measure([&] { kernel.call(arrays); }, each).median_s
-                                           : gpu_seconds(kernel, sets, each);
-        seconds[c] = std::min(seconds[c], median);
-      }
-    }
-    return seconds;
+    racing::Field field(candidates.size(), {.most_rounds = kRounds,
+                                            .hopeless = kHopeless,
+                                            .against = racing::Against::Leader,
+                                            .summary = racing::Summary::Least,
+                                            .fewest_racing = 1});
+    const auto sample = [&](size_t c) {
+      const Kernel& kernel = candidates_[static_cast<size_t>(candidates[c])].kernel;
+      return sets.empty() ? measure([&] { kernel.call(arrays); }, each).median_s
+                          : gpu_seconds(kernel, sets, each);
+    };
+    racing::run(field, sample, {});
+    return field.times();
   }
 
   /// The thresholds of a tree on one size are where the race says, and not only between two points.

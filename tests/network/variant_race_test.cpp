@@ -134,15 +134,6 @@ TEST(VariantRace, WithoutTimeNothingIsDecided) {
   EXPECT_EQ(one.calls, 0);
 }
 
-TEST(VariantRace, TheSeedDecidesTheOrder) {
-  FakeNetwork a{{{1.0, 0.9, 1.05}, {1.0, 0.9}}}, b = a, c = a;
-  a.race({.seed = 3});
-  b.race({.seed = 3});
-  c.race({.seed = 4});
-  EXPECT_EQ(a.called, b.called);
-  EXPECT_NE(a.called, c.called);
-}
-
 TEST(VariantRace, WhatCannotWinHasFewTurns) {
   FakeNetwork net{{{1.0, 2.0, 3.0}, {1.0, 1.0}}};
   net.race({.most_blocks = 50});

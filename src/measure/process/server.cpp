@@ -3,11 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
+#include <utility>
 
 #include "heddle/support/error.h"
-#include "heddle/support/rng.h"
 #include "measure/process/output_bound.h"
 #include "measure/task/timing.h"
 
@@ -86,55 +85,36 @@ std::string WorkerServer::difference(const MeasuredTask& of, const std::vector<N
   return of.reference->difference(outputs, all, static_cast<uint64_t>(candidate));
 }
 
-bool WorkerServer::decided(const std::vector<Racer>& racers) const {
-  return std::all_of(racers.begin(), racers.end(), [&](const Racer& r) {
-    return static_cast<int>(r.seconds.size()) >= kFewestRounds &&
-           median_interval(r.seconds).relative_width <= 0.25 * protocol_.relative_ci;
+bool WorkerServer::narrow(const racing::Field& field) const {
+  const std::vector<size_t> racing = field.racing();
+  return std::all_of(racing.begin(), racing.end(), [&](size_t i) {
+    return median_interval(field.seconds(i)).relative_width <= 0.25 * protocol_.relative_ci;
   });
-}
-
-// Runs one round. Returns {round: [[candidate, seconds]...]}, or {error, message, checked} where a
-// candidate failed.
-Json WorkerServer::round(std::vector<Racer>& racers, const std::vector<size_t>& order) {
-  Json turns = Json::array();
-  int candidate = -1;
-  Json out = guarded([&] {
-    for (const size_t i : order) {
-      candidate = racers[i].candidate;
-      status_.set(WorkerPhase::Run, candidate);
-      racers[i].seconds.push_back(racers[i].turn());
-      turns.push_back(Json::array({Json(candidate), Json(racers[i].seconds.back())}));
-    }
-    return Json::object();
-  });
-  if (out.contains("error")) {
-    out["checked"] = Json(candidate);
-  } else {
-    out["round"] = std::move(turns);
-  }
-  return out;
 }
 
 void WorkerServer::run_rounds(std::vector<Racer> racers, const Json& request, const Timer& timer) {
   const double seconds = request.at("seconds").as_double();
-  Rng rng(static_cast<uint64_t>(request.at("seed").as_int()));
-  std::vector<size_t> order;
-  while (!racers.empty()) {
-    if (order.size() != racers.size()) {
-      order.resize(racers.size());
-      std::iota(order.begin(), order.end(), size_t{0});
-    }
-    rng.shuffle(order);
-    Json message = round(racers, order);
-    const bool failed = message.contains("checked");
-    const auto candidate = static_cast<int>(failed ? message.at("checked").as_int() : -1);
-    reply(std::move(message));
-    if (failed) {
-      std::erase_if(racers, [&](const Racer& r) { return r.candidate == candidate; });
-    } else if (timer.elapsed_s() >= seconds || decided(racers)) {
-      break;
-    }
-  }
+  racing::Field field(racers.size(), {.fewest_racing = 1,
+                                      .seed = static_cast<uint64_t>(request.at("seed").as_int())});
+  Json turns = Json::array();
+  const auto turn = [&](size_t i) {
+    const int candidate = racers[i].candidate;
+    Json out = guarded([&] {
+      status_.set(WorkerPhase::Run, candidate);
+      const double taken = racers[i].turn();
+      turns.push_back(Json::array({Json(candidate), Json(taken)}));
+      return Json(taken);
+    });
+    if (out.is_number()) return out.as_double();
+    out["checked"] = Json(candidate);
+    reply(std::move(out));
+    return racing::kFailed;
+  };
+  const auto decided = [&](int rounds) {
+    reply(Json::object({{"round", std::exchange(turns, Json::array())}}));
+    return timer.elapsed_s() >= seconds || (rounds >= kFewestRounds && narrow(field));
+  };
+  racing::run(field, turn, {.decided = decided});
   reply(Json::object({{"done", true}}));
 }
 

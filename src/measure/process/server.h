@@ -14,6 +14,7 @@
 #include "measure/process/hooks.h"
 #include "measure/process/process.h"
 #include "measure/process/task.h"
+#include "runtime/race/race.h"
 
 namespace heddle::measuring {
 
@@ -31,7 +32,6 @@ TaskArrays make_arrays(const MeasuredTask& of);
 struct Racer {
   int candidate = 0;
   std::function<double()> turn;  ///< seconds of one call
-  std::vector<double> seconds = {};
 };
 
 class WorkerServer {
@@ -90,8 +90,7 @@ class WorkerServer {
   const WorkerHooks& hooks_;
 
  private:
-  bool decided(const std::vector<Racer>& racers) const;
-  Json round(std::vector<Racer>& racers, const std::vector<size_t>& order);
+  bool narrow(const racing::Field& field) const;
 };
 
 }  // namespace heddle::measuring

@@ -4,14 +4,9 @@
 #include <span>
 
 #include "heddle/measure/measure.h"
-#include "runtime/kernel/clearly_faster.h"
+#include "runtime/race/clearly_faster.h"
 
 namespace heddle {
-
-/// Whether `candidate` works and is significantly faster than `base` by the test of
-/// runtime/kernel/clearly_faster.h, or `base` does not work.
-bool clearly_faster(const MeasureResult& candidate, const MeasureResult& base, int candidates = 1,
-                    double luck = kRaceLuck);
 
 /// The index of the winner; 0 is the static choice. It wins ties, and loses only to a candidate
 /// that is significantly faster, or when it does not work itself. -1 when none works.

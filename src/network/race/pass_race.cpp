@@ -8,11 +8,10 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "heddle/support/rng.h"
+#include "network/race/duel.h"
 #include "network/race/pass_candidates.h"
 #include "network/race/timed_network.h"
 #include "network/run/output_difference.h"
-#include "runtime/kernel/clearly_faster.h"
 
 namespace heddle {
 namespace {
@@ -28,8 +27,9 @@ constexpr double kNoSlowerAsAWhole = 1.005;
 constexpr double kShareOfEstimates = 0.15, kShareOfFinal = 0.25;
 // The expected time of the first trial, as a share of the time to build the network.
 constexpr double kPartOfNetwork = 0.3;
-// The rounds of the last race after which it is evaluated.
-constexpr int kLooks[] = {12, 24, 48};
+// Rounds of the last race at most.
+constexpr int kMostOfLast = 48;
+constexpr uint64_t kSeed = 17;
 
 class Contest {
  public:
@@ -60,22 +60,11 @@ class Contest {
   NetworkTimes decide() {
     NetworkTimes times;
     times.verdict = "not proven";
-    times.changed = taken_;
-    if (best_ == given_) return times;
-    std::vector<double> before, after;
-    while (!clock_.expired() && static_cast<int>(before.size()) < kLooks[2]) {
-      const auto [b, a] = round(*given_, *best_);
-      before.push_back(b.total);
-      after.push_back(a.total);
-      const bool look = std::find(std::begin(kLooks), std::end(kLooks),
-                                  static_cast<int>(before.size())) != std::end(kLooks);
-      if (look && clearly_faster(after, before)) break;
+    if (best_ != given_) {
+      times = network::duel([&](size_t i) { return (i == 0 ? *given_ : *best_).call().total; },
+                            kMostOfLast, kSeed, {.over = [&] { return clock_.expired(); }});
     }
-    times.rounds = static_cast<int>(before.size());
-    if (times.rounds == 0) return times;
-    times.static_seconds = median_of(before);
-    times.best_seconds = median_of(after);
-    if (clearly_faster(after, before)) times.verdict = "faster";
+    times.changed = taken_;
     return times;
   }
 
@@ -85,16 +74,6 @@ class Contest {
   std::shared_ptr<network::TimedNetwork> made(const Network& network) const {
     return std::make_shared<network::TimedNetwork>(network, network.static_schedules(), args_,
                                                    arrays_);
-  }
-
-  /// Calls both once, in an order that is drawn.
-  std::pair<Times, Times> round(network::TimedNetwork& a, network::TimedNetwork& b) {
-    if (rng_.chance(0.5)) {
-      Times of_a = a.call();
-      return {std::move(of_a), b.call()};
-    }
-    Times of_b = b.call();
-    return {a.call(), std::move(of_b)};
   }
 
   void try_one(network::Candidate& c) {
@@ -137,30 +116,33 @@ class Contest {
   void race(ChoiceTrial& trial, network::TimedNetwork& other) {
     const std::vector<char> in_best = network::nodes_that_differ(best_->hashes(), other.hashes()),
                             in_other = network::nodes_that_differ(other.hashes(), best_->hashes());
-    std::vector<double> before, after, whole_before, whole_after;
+    const racing::Rules rules{
+        .most_rounds = kMostRounds,
+        .looks = {kFewestRounds, 2 * kFewestRounds, 3 * kFewestRounds, 4 * kFewestRounds},
+        .seed = kSeed};
+    // The nodes that differ, and whole calls. Entrant 0 is the best network so far.
+    racing::Field parts(2, rules), whole = parts;
+    const auto call = [&](size_t i) {
+      const Times times = (i == 0 ? *best_ : other).call();
+      whole.add(i, times.total);
+      return sum_of(times, i == 0 ? in_best : in_other);
+    };
     trial.verdict = "not proven";
-    for (int n = 1; n <= kMostRounds && !clock_.expired(); ++n) {
-      const auto [b, a] = round(*best_, other);
-      before.push_back(sum_of(b, in_best));
-      after.push_back(sum_of(a, in_other));
-      whole_before.push_back(b.total);
-      whole_after.push_back(a.total);
-      if (n < kFewestRounds || n % kFewestRounds != 0) continue;
-      if (median_of(after) > kSlower * median_of(before)) {
-        trial.verdict = "slower";
-        break;
-      }
-      if (clearly_faster(after, before, 1, kTrialLuck) &&
-          median_of(whole_after) <= kNoSlowerAsAWhole * median_of(whole_before)) {
+    const auto decided = [&](int) {
+      const bool slower = parts.time(1) > kSlower * parts.time(0);
+      if (slower) trial.verdict = "slower";
+      if (!slower && parts.winner(kTrialLuck) == 1 &&
+          whole.time(1) <= kNoSlowerAsAWhole * whole.time(0))
         trial.verdict = "taken";
-        break;
-      }
-    }
-    if (before.empty()) return;
-    trial.before = median_of(before);
-    trial.after = median_of(after);
-    trial.whole_before = median_of(whole_before);
-    trial.whole_after = median_of(whole_after);
+      return trial.verdict != "not proven";
+    };
+    const int rounds =
+        racing::run(parts, call, {.over = [&] { return clock_.expired(); }, .decided = decided});
+    if (rounds == 0) return;
+    trial.before = parts.time(0);
+    trial.after = parts.time(1);
+    trial.whole_before = whole.time(0);
+    trial.whole_after = whole.time(1);
   }
 
   const Timer timer_;
@@ -168,7 +150,6 @@ class Contest {
   const std::vector<NDArray> arrays_;
   const TuneClock& clock_;
   std::shared_ptr<network::TimedNetwork> given_, best_;
-  Rng rng_{17};
   int taken_ = 0;
   std::vector<std::string> problems_;
 };

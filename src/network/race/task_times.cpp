@@ -8,7 +8,7 @@
 #include "heddle/support/error.h"
 #include "network/race/timed_network.h"
 #include "network/run/output_difference.h"
-#include "runtime/kernel/clearly_faster.h"
+#include "runtime/race/clearly_faster.h"
 
 namespace heddle {
 namespace {

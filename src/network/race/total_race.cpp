@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "heddle/support/rng.h"
 #include "measure/task/race.h"
-#include "runtime/kernel/clearly_faster.h"
+#include "runtime/race/race.h"
 
 namespace heddle::network {
 namespace {
@@ -23,7 +22,7 @@ class TotalRace {
       : results_(results),
         run_(run),
         clock_(clock),
-        rng_(limits.seed),
+        seed_(limits.seed),
         winners_(results.size(), 0),
         order_(limits.priority) {
     if (!order_.empty()) return;
@@ -39,66 +38,42 @@ class TotalRace {
   }
 
  private:
-  /// The seconds of whole calls with one task varied.
-  struct Totals {
-    std::vector<std::vector<double>> with;  ///< by variant
-    std::vector<double> twice;
-  };
-
   int winner_of(size_t task) {
-    Totals totals;
-    totals.with.resize(results_[task].size());
-    std::vector<int> racing(results_[task].size());
-    std::iota(racing.begin(), racing.end(), 0);
-    for (const int look : kLooks) {
-      while (static_cast<int>(totals.twice.size()) < look) {
-        if (!one_block(task, racing, totals)) return decide(task, totals);
+    // The last entrant is kTwice.
+    const size_t variants = results_[task].size();
+    racing::Field field(variants + 1, {.most_rounds = kLooks[2],
+                                       .looks = {std::begin(kLooks), std::end(kLooks)},
+                                       .seed = seed_ + task});
+    std::vector<int> called = winners_;
+    const auto call = [&](size_t i) {
+      called[task] = i == variants ? kTwice : static_cast<int>(i);
+      return run_(called).total;
+    };
+    const auto decided = [&](int) {
+      for (size_t v = 1; v < variants; ++v) {
+        if (field.time(v) >= field.time(0)) field.drop(v, racing::Out::Slower);
       }
-      const double base = median_of(totals.with[0]);
-      std::erase_if(racing, [&](int v) {
-        return v != 0 && median_of(totals.with[static_cast<size_t>(v)]) >= base;
-      });
-      const int winner = decide(task, totals);
-      if (winner > 0 || racing.size() < 2) return winner;
-    }
-    return 0;
-  }
-
-  /// Returns false when the clock expired before the block ended; its times are then dropped.
-  bool one_block(size_t task, const std::vector<int>& racing, Totals& totals) {
-    std::vector<int> turns = racing;
-    turns.push_back(kTwice);
-    rng_.shuffle(turns);
-    std::vector<double> seconds;
-    std::vector<int> variants = winners_;
-    for (const int v : turns) {
-      if (clock_.expired()) return false;
-      variants[task] = v;
-      seconds.push_back(run_(variants).total);
-    }
-    for (size_t i = 0; i < turns.size(); ++i) {
-      auto& of = turns[i] == kTwice ? totals.twice : totals.with[static_cast<size_t>(turns[i])];
-      of.push_back(seconds[i]);
-    }
-    return true;
+      return field.racing().size() < 3 || decide(task, field) > 0;
+    };
+    const int rounds =
+        racing::run(field, call, {.over = [&] { return clock_.expired(); }, .decided = decided});
+    return rounds == 0 ? 0 : decide(task, field);
   }
 
   /// Notes the times of the variants, and returns the winner by them.
-  int decide(size_t task, const Totals& totals) {
+  int decide(size_t task, const racing::Field& field) {
     std::vector<MeasureResult>& results = results_[task];
-    if (totals.twice.empty()) return 0;
-    const double base = median_of(totals.with[0]), own = median_of(totals.twice) - base;
+    const double base = field.time(0), own = field.time(results.size()) - base;
     for (MeasureResult& r : results) r.seconds.clear();
     // The task cannot be seen in the time of the call.
     if (own <= kLeastSeconds) return 0;
     const double rest = base - own;
     std::vector<MeasureResult> racing;
     for (size_t v = 0; v < results.size(); ++v) {
-      for (const double s : totals.with[v])
+      for (const double s : field.seconds(v))
         results[v].seconds.push_back(std::max(s - rest, kLeastSeconds));
-      // Those that were dropped have fewer times, and do not win.
       racing.push_back(results[v]);
-      if (totals.with[v].size() < totals.twice.size()) racing[v].error = MeasureError::Cancelled;
+      if (field.out(v) != racing::Out::No) racing[v].error = MeasureError::Cancelled;
     }
     return std::max(0, race_winner(racing, kTaskLuck));
   }
@@ -106,7 +81,7 @@ class TotalRace {
   std::vector<std::vector<MeasureResult>>& results_;
   RunVariants run_;
   const TuneClock& clock_;
-  Rng rng_;
+  uint64_t seed_;
   std::vector<int> winners_;
   std::vector<size_t> order_;
 };

@@ -1,13 +1,12 @@
 #include "network/race/variant_race.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "heddle/support/rng.h"
 #include "measure/task/race.h"
+#include "network/race/duel.h"
 #include "network/race/total_race.h"
 #include "support/log.h"
 
@@ -20,9 +19,6 @@ constexpr double kShareOfFirst =
     0.65;  // share of the rest for the first attempt; a second one gets what is left
 // With fewer blocks a race of tasks proves nothing (a sign test of three variants).
 constexpr int kFewestBlocks = 6;
-// The numbers of rounds after which a whole race is evaluated. They are few, because each
-// evaluation may be won by luck.
-constexpr int kLooks[] = {12, 24, 48};
 // The second attempt keeps the winners that gained at least this share of the largest gain.
 constexpr double kStrong = 0.25;
 // A variant that takes this many times as long as the static choice after kFewestBlocks is dropped.
@@ -36,19 +32,14 @@ class VariantRace {
         run_(run),
         run_whole_(run_whole),
         limits_(limits),
-        clock_(clock),
-        rng_(limits.seed),
-        out_(counts.size(), false) {
-    for (const int count : counts_) {
-      results_.emplace_back(static_cast<size_t>(count));
-      out_[results_.size() - 1] = count < 2;
-    }
+        clock_(clock) {
+    for (const int count : counts_) results_.emplace_back(static_cast<size_t>(count));
   }
 
   JointRace::Verdict run(FunctionRef<bool(std::span<const int>)> same_answers) {
     JointRace::Verdict verdict;
     verdict.winners.assign(counts_.size(), 0);
-    if (std::all_of(out_.begin(), out_.end(), [](bool o) { return o; })) {
+    if (std::all_of(counts_.begin(), counts_.end(), [](int count) { return count < 2; })) {
       verdict.whole.verdict = "nothing to race";
     } else {
       const std::vector<int> winners = task_winners();
@@ -65,72 +56,31 @@ class VariantRace {
   }
 
  private:
-  /// Races the tasks in blocks. A block times every variant once. A task with fewer variants than
-  /// the block has calls runs its static choice in the other calls, which do not count.
+  /// Races the tasks in blocks. A block times every variant once.
   void race_tasks() {
     const double end = kShareOfTasks * limits_.seconds;
-    for (int block = 0; block < limits_.most_blocks; ++block) {
-      const int calls = most_variants();
-      if (calls < 2 || timer_.elapsed_s() > limits_.seconds) break;
-      if (block >= kFewestBlocks && timer_.elapsed_s() * (block + 1) / block > end) break;
-      if (!one_block(calls)) break;
-      if (block + 1 == kFewestBlocks) drop_hopeless();
+    std::vector<racing::Field> fields;
+    for (const int count : counts_) {
+      fields.emplace_back(static_cast<size_t>(count),
+                          racing::Rules{.most_rounds = limits_.most_blocks,
+                                        .looks = {kFewestBlocks},
+                                        .hopeless = kHopeless,
+                                        .seed = limits_.seed});
     }
-  }
-
-  int most_variants() const {
-    int most = 1;
-    for (size_t t = 0; t < counts_.size(); ++t) {
-      if (!out_[t]) most = std::max(most, static_cast<int>(racing(t).size()));
-    }
-    return most;
-  }
-
-  /// The variants of a task that are still in the race.
-  std::vector<int> racing(size_t task) const {
-    std::vector<int> list;
-    for (int v = 0; v < counts_[task]; ++v) {
-      if (results_[task][static_cast<size_t>(v)].error == MeasureError::None) list.push_back(v);
-    }
-    return list;
-  }
-
-  /// Returns false when the clock expired before the block ended; its samples are then dropped.
-  bool one_block(int calls) {
-    std::vector<std::vector<int>> turns;
-    for (size_t t = 0; t < counts_.size(); ++t) {
-      turns.push_back(out_[t] ? std::vector<int>{} : racing(t));
-      turns[t].resize(static_cast<size_t>(calls), 0);
-      rng_.shuffle(turns[t]);
-    }
-    std::vector<VariantTimes> times;
-    for (int c = 0; c < calls; ++c) {
-      if (clock_.expired()) return false;
-      std::vector<int> variants;
-      for (const std::vector<int>& of_task : turns)
-        variants.push_back(of_task[static_cast<size_t>(c)]);
-      times.push_back(run_(variants));
-    }
-    for (size_t t = 0; t < counts_.size(); ++t) {
-      std::vector<bool> seen(static_cast<size_t>(counts_[t]), false);
-      for (size_t c = 0; c < times.size(); ++c) {
-        const auto v = static_cast<size_t>(turns[t][c]);
-        if (seen[v]) continue;
-        seen[v] = true;
-        results_[t][v].seconds.push_back(times[c].tasks[t]);
+    const auto call = [&](std::span<const size_t> entrants) {
+      return run_(std::vector<int>(entrants.begin(), entrants.end())).tasks;
+    };
+    const auto enough = [&](int blocks) {
+      const double spent = timer_.elapsed_s();
+      return spent > limits_.seconds ||
+             (blocks >= kFewestBlocks && spent * (blocks + 1) / blocks > end);
+    };
+    racing::run(fields, call, {.over = [&] { return clock_.expired(); }, .enough = enough});
+    for (size_t t = 0; t < fields.size(); ++t) {
+      for (size_t v = 0; v < results_[t].size(); ++v) {
+        results_[t][v].seconds = fields[t].seconds(v);
+        if (fields[t].out(v) != racing::Out::No) results_[t][v].error = MeasureError::Cancelled;
       }
-    }
-    return true;
-  }
-
-  /// Drops variants that cannot win, so that later blocks are shorter.
-  void drop_hopeless() {
-    for (size_t t = 0; t < counts_.size(); ++t) {
-      for (size_t v = 1; v < results_[t].size(); ++v) {
-        MeasureResult& r = results_[t][v];
-        if (r.median() > kHopeless * results_[t][0].median()) r.error = MeasureError::Cancelled;
-      }
-      if (racing(t).size() < 2) out_[t] = true;
     }
   }
 
@@ -210,36 +160,18 @@ class VariantRace {
   /// race.
   NetworkTimes race_whole(const std::vector<int>& tuned, double end) {
     const std::vector<int> untuned(tuned.size(), 0);
-    MeasureResult base, best;
-    NetworkTimes times;
-    times.verdict = "not proven";
-    for (int round = 0; round < limits_.most_rounds; ++round) {
-      if (clock_.expired() || (round > 0 && timer_.elapsed_s() > end)) break;
-      const bool static_first = rng_.uniform_int(0, 1) == 0;
-      const double first = run_whole_(static_first ? untuned : tuned).total;
-      const double second = run_whole_(static_first ? tuned : untuned).total;
-      base.seconds.push_back(static_first ? first : second);
-      best.seconds.push_back(static_first ? second : first);
-      const bool look =
-          std::find(std::begin(kLooks), std::end(kLooks), round + 1) != std::end(kLooks);
-      if (look && clearly_faster(best, base)) break;
-    }
-    times.rounds = static_cast<int>(base.seconds.size());
-    if (times.rounds == 0) return times;
-    times.static_seconds = base.median();
-    times.best_seconds = best.median();
-    if (clearly_faster(best, base)) times.verdict = "faster";
-    return times;
+    return duel([&](size_t i) { return run_whole_(i == 0 ? untuned : tuned).total; },
+                limits_.most_rounds, limits_.seed,
+                {.over = [&] { return clock_.expired(); },
+                 .enough = [&](int rounds) { return rounds > 0 && timer_.elapsed_s() > end; }});
   }
 
   std::vector<int> counts_;
   RunVariants run_, run_whole_;
   const VariantRaceLimits& limits_;
   const TuneClock& clock_;
-  Rng rng_;
   const Timer timer_;
   std::vector<std::vector<MeasureResult>> results_;  ///< [task][variant]
-  std::vector<bool> out_;                            ///< tasks that are decided
 };
 
 }  // namespace

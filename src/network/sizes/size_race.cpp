@@ -19,74 +19,6 @@ constexpr double kShareOfMemory = 1.0 / 3;  // of the free memory, for packed we
 constexpr double kShortCall = 0.02;
 constexpr int kRepeats = 4;
 
-using Times = std::vector<std::vector<double>>;  // by task and candidate
-
-/// The calls at one size.
-class CallsAtSize {
- public:
-  CallsAtSize(const std::vector<NetworkNode>& nodes, const std::vector<Step>& steps,
-              const std::vector<std::vector<NDArray>>& arrays, const std::vector<size_t>& counts)
-      : nodes_(nodes), steps_(steps), arrays_(arrays), counts_(counts) {
-    for (const size_t count : counts) best_.emplace_back(count, kUnknown);
-    most_ = *std::max_element(counts.begin(), counts.end());
-  }
-
-  void round() {
-    for (size_t c = 0; c < most_; ++c) {
-      const std::vector<size_t> used = used_for(c);
-      int calls = 0;
-      double first = 0;
-      do first += call(used, c);
-      while (++calls < kRepeats && first < kShortCall);
-    }
-  }
-  Times take() { return std::move(best_); }
-
- private:
-  size_t task(size_t node) const { return static_cast<size_t>(nodes_[node].task); }
-
-  size_t fastest(size_t task) const {
-    return static_cast<size_t>(std::min_element(best_[task].begin(), best_[task].end()) -
-                               best_[task].begin());
-  }
-  /// Whether candidate `c` of the task is still timed.
-  bool races(size_t task, size_t c) const {
-    if (c >= counts_[task]) return false;
-    return best_[task][c] == kUnknown || best_[task][c] <= kHopeless * best_[task][fastest(task)];
-  }
-  /// For each task the candidate that runs when it is the turn of candidate `c`.
-  std::vector<size_t> used_for(size_t c) const {
-    std::vector<size_t> used;
-    for (size_t t = 0; t < counts_.size(); ++t)
-      used.push_back(counts_[t] == 0 ? 0 : races(t, c) ? c : fastest(t));
-    return used;
-  }
-
-  /// The seconds of the whole call.
-  double call(const std::vector<size_t>& used, size_t c) {
-    std::vector<double> sums(counts_.size(), 0);
-    const Timer timer;
-    double before = 0;
-    for (size_t n = 0; n < steps_.size(); ++n) {
-      steps_[n].kernels[used[task(n)]].call(arrays_[n]);
-      const double now = timer.elapsed_s();
-      sums[task(n)] += now - before;
-      before = now;
-    }
-    for (size_t t = 0; t < counts_.size(); ++t) {
-      if (c < counts_[t] && used[t] == c) best_[t][c] = std::min(best_[t][c], sums[t]);
-    }
-    return before;
-  }
-
-  const std::vector<NetworkNode>& nodes_;
-  const std::vector<Step>& steps_;
-  const std::vector<std::vector<NDArray>>& arrays_;
-  const std::vector<size_t>& counts_;
-  size_t most_ = 0;
-  Times best_;
-};
-
 }  // namespace
 
 /// A call at these sizes with random inputs.
@@ -134,13 +66,34 @@ std::vector<std::vector<double>> SizeRace::at(const std::vector<SizeValue>& size
     const std::unique_ptr<CallTimer> timer = make_call_timer(target, frame.arrays());
     return race_totals_at_size(network_.nodes(), impl.steps, counts_, *timer, seconds);
   }
-  CallsAtSize calls(network_.nodes(), impl.steps, frame.arrays(), counts_);
+  const std::vector<Step>& steps = impl.steps;
+  std::vector<racing::Field> fields;
+  for (const size_t count : counts_) fields.emplace_back(count, kSizeRules);
+  // The seconds of the nodes of each task: the least of a few calls where they are short.
+  const auto call = [&](std::span<const size_t> used) {
+    std::vector<double> least(counts_.size(), kUnknown);
+    double spent = 0;
+    for (int calls = 0; calls == 0 || (calls < kRepeats && spent < kShortCall); ++calls) {
+      std::vector<double> sums(counts_.size(), 0);
+      const Timer timer;
+      double before = 0;
+      for (size_t n = 0; n < steps.size(); ++n) {
+        const auto task = static_cast<size_t>(network_.nodes()[n].task);
+        steps[n].kernels[used[task]].call(frame.arrays()[n]);
+        const double now = timer.elapsed_s();
+        sums[task] += now - before;
+        before = now;
+      }
+      spent += before;
+      for (size_t t = 0; t < sums.size(); ++t) least[t] = std::min(least[t], sums[t]);
+    }
+    return least;
+  };
   const Timer clock;
-  for (int round = 0; round < kMostRounds; ++round) {
-    if (round >= kFewRounds && clock.elapsed_s() > seconds) break;
-    calls.round();
-  }
-  return calls.take();
+  racing::run(fields, call, {.enough = [&](int) { return clock.elapsed_s() > seconds; }});
+  std::vector<std::vector<double>> times;
+  for (const racing::Field& of_task : fields) times.push_back(of_task.times());
+  return times;
 }
 
 std::vector<std::vector<double>> SizeRace::whole_at(const std::vector<SizeValue>& sizes,
@@ -159,15 +112,16 @@ std::vector<std::vector<double>> SizeRace::whole_at(const std::vector<SizeValue>
       calls[r].push_back({n, &impl.steps[n].kernels[rivals[r][task]]});
     }
   }
-  std::vector<std::vector<double>> times(rivals.size());
+  racing::Rules rules = kSizeRules;
+  rules.fewest_rounds = kFewCalls;
+  rules.hopeless = kUnknown;
+  rules.fewest_racing = 1;
+  racing::Field field(calls.size(), rules);
   const Timer clock;
-  for (int round = 0; round < kMostRounds; ++round) {
-    if (round >= kFewCalls && clock.elapsed_s() > seconds) break;
-    for (size_t i = 0; i < calls.size(); ++i) {
-      const size_t r = round % 2 == 0 ? i : calls.size() - 1 - i;
-      times[r].push_back(timer->time(calls[r]).total);
-    }
-  }
+  racing::run(field, [&](size_t r) { return timer->time(calls[r]).total; },
+              {.enough = [&](int) { return clock.elapsed_s() > seconds; }});
+  std::vector<std::vector<double>> times;
+  for (size_t r = 0; r < calls.size(); ++r) times.push_back(field.seconds(r));
   return times;
 }
 

@@ -10,50 +10,36 @@ namespace {
 
 constexpr double kLeastSeconds = 1e-8;  // of a task: below it nothing is seen
 
-class TotalsAtSize {
- public:
-  TotalsAtSize(const std::vector<NetworkNode>& nodes, const std::vector<Step>& steps,
-               CallTimer& timer)
-      : nodes_(nodes), steps_(steps), timer_(timer) {}
+/// Seconds of a call where the tasks run the candidates `used`.
+using TimeCall = FunctionRef<double(const std::vector<size_t>& used, bool twice)>;
 
-  /// Those of one task, where the tasks run the candidates `used`.
-  std::vector<double> task(size_t t, size_t count, std::vector<size_t> used, double seconds) {
-    std::vector<double> totals(count, kUnknown), own(count);
-    double twice = kUnknown;
-    const Timer clock;
-    for (int round = 0; round < kMostRounds; ++round) {
-      if (round >= kFewRounds && clock.elapsed_s() > seconds) break;
-      used[t] = 0;
-      twice = std::min(twice, call(used, t));
-      for (size_t c = 0; c < count; ++c) {
-        if (round > 0 && own[c] > kHopeless * *std::min_element(own.begin(), own.end())) continue;
-        used[t] = c;
-        totals[c] = std::min(totals[c], call(used, nodes_.size()));
-      }
-      const double first = std::max(twice - totals[0], kLeastSeconds);
-      for (size_t c = 0; c < count; ++c)
-        own[c] = std::max(first + totals[c] - totals[0], kLeastSeconds);
+/// Those of the candidates of one task. With `twice` a call runs its nodes twice.
+std::vector<double> race_task(size_t t, size_t count, std::vector<size_t> used, double seconds,
+                              TimeCall call) {
+  // The last entrant runs the first candidate twice.
+  racing::Rules rules = kSizeRules;
+  rules.hopeless = kUnknown;  // by the times of the task, not of the calls
+  racing::Field field(count + 1, rules);
+  const auto sample = [&](size_t c) {
+    used[t] = c == count ? 0 : c;
+    return call(used, c == count);
+  };
+  std::vector<double> own(count);
+  const auto look = [&](int) {
+    const double first = std::max(field.time(count) - field.time(0), kLeastSeconds);
+    for (size_t c = 0; c < count; ++c)
+      own[c] = std::max(first + field.time(c) - field.time(0), kLeastSeconds);
+    const double best = *std::min_element(own.begin(), own.end());
+    for (size_t c = 1; c < count; ++c) {
+      if (own[c] > kSizeRules.hopeless * best) field.drop(c, racing::Out::Slower);
     }
-    return own;
-  }
-
- private:
-  /// The seconds of a call in which the nodes of task `twice` run twice.
-  double call(const std::vector<size_t>& used, size_t twice) {
-    std::vector<StepCall> parts;
-    for (size_t n = 0; n < steps_.size(); ++n) {
-      const auto task = static_cast<size_t>(nodes_[n].task);
-      const StepCall part{n, &steps_[n].kernels[used[task]]};
-      if (task == twice) parts.push_back(part);
-      parts.push_back(part);
-    }
-    return timer_.time(parts).total;
-  }
-
-  const std::vector<NetworkNode>& nodes_;
-  const std::vector<Step>& steps_;
-  CallTimer& timer_;
-};
+    return false;
+  };
+  const Timer clock;
+  racing::run(field, sample,
+              {.enough = [&](int) { return clock.elapsed_s() > seconds; }, .decided = look});
+  return own;
+}
 
 }  // namespace
 
@@ -61,7 +47,6 @@ std::vector<std::vector<double>> race_totals_at_size(const std::vector<NetworkNo
                                                      const std::vector<Step>& steps,
                                                      const std::vector<size_t>& counts,
                                                      CallTimer& timer, double seconds) {
-  TotalsAtSize totals(nodes, steps, timer);
   const auto several = std::count_if(counts.begin(), counts.end(), [](size_t n) { return n > 0; });
   const double of_task = seconds / static_cast<double>(std::max<std::ptrdiff_t>(1, several));
   std::vector<size_t> used(counts.size(), 0);
@@ -69,7 +54,15 @@ std::vector<std::vector<double>> race_totals_at_size(const std::vector<NetworkNo
   for (size_t t = 0; t < counts.size(); ++t) {
     times.emplace_back();
     if (counts[t] == 0) continue;
-    times[t] = totals.task(t, counts[t], used, of_task);
+    const auto call = [&](const std::vector<size_t>& with, bool twice) {
+      std::vector<StepCall> parts;
+      for (size_t n = 0; n < steps.size(); ++n) {
+        const auto task = static_cast<size_t>(nodes[n].task);
+        parts.insert(parts.end(), twice && task == t ? 2 : 1, {n, &steps[n].kernels[with[task]]});
+      }
+      return timer.time(parts).total;
+    };
+    times[t] = race_task(t, counts[t], used, of_task, call);
     used[t] =
         static_cast<size_t>(std::min_element(times[t].begin(), times[t].end()) - times[t].begin());
   }

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "runtime/kernel/clearly_faster.h"
+#include "runtime/race/clearly_faster.h"
 
 namespace heddle::network {
 namespace {

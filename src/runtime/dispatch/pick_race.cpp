@@ -8,8 +8,8 @@
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "runtime/kernel/clearly_faster.h"
 #include "runtime/kernel/finite_report.h"
+#include "runtime/race/race.h"
 
 namespace heddle {
 namespace {
@@ -229,62 +229,52 @@ class Race {
         hopeless_[i] = true;
       }
     }
-    std::vector<size_t> racing = in_rounds();
+    std::vector<size_t> in_race = in_rounds();
     const double least = device_.is_cuda() ? kGpuSampleSeconds : kSampleSeconds;
     double round_seconds = 0;
     std::vector<int> calls(racers_.size(), 1);
-    for (const size_t i : racing) {
+    for (const size_t i : in_race) {
       if (!in_place_ && first_[i] > 0) {
         calls[i] = static_cast<int>(
             std::clamp(std::ceil(least / first_[i]), 1.0, static_cast<double>(kMostCalls)));
       }
       round_seconds += first_[i] * calls[i];
     }
-    for (; rounds_ < kMostRounds && left() > round_seconds && racing.size() > 1; ++rounds_) {
-      std::rotate(racing.begin(), racing.begin() + 1, racing.end());
-      if (rounds_ % 2 == 1) std::reverse(racing.begin(), racing.end());
-      for (const size_t i : racing) result_.times[i].seconds.push_back(sample(i, calls[i]));
-    }
+    racing::Field field(in_race.size(), {.most_rounds = kMostRounds});
+    rounds_ = racing::run(field, [&](size_t r) { return sample(in_race[r], calls[in_race[r]]); },
+                          {.enough = [&](int) { return left() <= round_seconds; }});
+    for (size_t r = 0; r < in_race.size(); ++r)
+      result_.times[in_race[r]].seconds = field.seconds(r);
     // A variant without a rival, or without time for a round, keeps the time of its second call.
-    for (const size_t i : racing) {
+    for (const size_t i : in_race) {
       if (result_.times[i].seconds.empty()) result_.times[i].seconds = {first_[i]};
     }
   }
 
   // The variants that work and are not hopeless, in their order.
   std::vector<size_t> in_rounds() const {
-    std::vector<size_t> racing;
+    std::vector<size_t> in_race;
     for (size_t i = 0; i < racers_.size(); ++i) {
-      if (works(i) && !hopeless_[i]) racing.push_back(i);
+      if (works(i) && !hopeless_[i]) in_race.push_back(i);
     }
-    return racing;
+    return in_race;
   }
 
   // Decides the pick. The first variant that works and is not hopeless wins ties.
   void decide() {
-    const std::vector<size_t> racing = in_rounds();
-    const int base = racing.empty() ? -1 : static_cast<int>(racing[0]);
-    const int rivals = static_cast<int>(racing.size()) - 1;
+    const std::vector<size_t> in_race = in_rounds();
     bool all = true;
     for (size_t i = 0; i < racers_.size(); ++i) {
       all = all && (works(i) || !result_.times[i].dropped.empty());
     }
-    if (base < 0) {
+    if (in_race.empty()) {
       if (error_) std::rethrow_exception(error_);
       return;
     }
-    result_.winner = base;
-    const auto seconds = [&](int i) -> std::span<const double> {
-      return result_.times[static_cast<size_t>(i)].seconds;
-    };
-    for (const size_t racer : racing) {
-      const int i = static_cast<int>(racer);
-      if (i == base || !clearly_faster(seconds(i), seconds(base), rivals)) continue;
-      if (result_.winner == base || median_of(seconds(i)) < median_of(seconds(result_.winner))) {
-        result_.winner = i;
-      }
-    }
-    result_.complete = all && (racing.size() == 1 || rounds_ >= kFewestRounds);
+    std::vector<std::vector<double>> seconds;
+    for (const size_t i : in_race) seconds.push_back(result_.times[i].seconds);
+    result_.winner = static_cast<int>(in_race[static_cast<size_t>(racing::winner_of(seconds))]);
+    result_.complete = all && (in_race.size() == 1 || rounds_ >= kFewestRounds);
     if (!result_.complete && result_.note.empty()) {
       result_.note = "the time was up after " + std::to_string(rounds_) + " rounds";
     }

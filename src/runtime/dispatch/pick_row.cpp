@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "heddle/support/error.h"
-#include "runtime/kernel/clearly_faster.h"
+#include "runtime/race/clearly_faster.h"
 
 namespace heddle {
 namespace {

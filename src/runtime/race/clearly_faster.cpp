@@ -1,4 +1,4 @@
-#include "runtime/kernel/clearly_faster.h"
+#include "runtime/race/clearly_faster.h"
 
 #include <algorithm>
 #include <cmath>
