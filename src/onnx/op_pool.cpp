@@ -112,6 +112,8 @@ ops::Resize resize_attributes(const NodeScope& s) {
     r.mode = ops::ResizeMode::Nearest;
   else if (mode == "linear")
     r.mode = ops::ResizeMode::Linear;
+  else if (mode == "cubic")
+    r.mode = ops::ResizeMode::Cubic;
   else
     s.fail("mode '" + mode + "' is not supported");
   const bool old = s.node().op == "Upsample" || s.opset() < 11;
@@ -138,6 +140,9 @@ ops::Resize resize_attributes(const NodeScope& s) {
     s.fail("nearest_mode '" + rounding + "' is not supported");
   if (s.integer("antialias", 0) != 0 && r.mode != ops::ResizeMode::Nearest)
     s.fail("antialias is not supported");
+  if (s.integer("exclude_outside", 0) != 0 && r.mode == ops::ResizeMode::Cubic)
+    s.fail("exclude_outside is not supported");
+  r.cubic_coefficient = s.number("cubic_coeff_a", -0.75);
   return r;
 }
 

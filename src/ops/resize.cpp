@@ -57,28 +57,65 @@ Expr nearest(const Position& p, NearestRounding rounding, const Expr& o, int64_t
   return {};
 }
 
-/// Interpolates x along `dims[next...]`. `indices` has the indices of all dimensions before.
-Expr interpolate(const Tensor& x, const std::vector<Position>& positions, size_t first,
-                 const std::vector<Axis>& at, std::vector<Expr> indices, size_t next,
-                 DataType type) {
-  if (next == positions.size()) return heddle::cast(type, x.at(std::move(indices)));
-  const Position& p = positions[next];
-  const size_t d = first + next;
-  const int64_t extent = x.extent(static_cast<int>(d));
-  if (p.denominator == 1) {
-    indices[d] = clamped(p.numerator(at[d]), extent);
-    return interpolate(x, positions, first, at, std::move(indices), next + 1, type);
-  }
-  const Expr n = p.numerator(at[d]);
-  const Expr fraction = heddle::cast(type, floormod(n, p.denominator)) *
-                        make_const(type, 1.0 / static_cast<double>(p.denominator));
-  // Beyond the border both neighbours are the border element.
-  indices[d] = clamped_floor(n, p.denominator, extent);
-  const Expr a = interpolate(x, positions, first, at, indices, next + 1, type);
-  indices[d] = clamped_floor(n + p.denominator, p.denominator, extent);
-  const Expr b = interpolate(x, positions, first, at, indices, next + 1, type);
-  return a * (1 - fraction) + b * fraction;
+/// The weight of an element at distance t from the position, for t of at most 1, and of 1 to 2: the piecewise cubic of
+/// Keys 1981, whose slope at distance 1 is a.
+Expr cubic_near(const Expr& t, double a) {
+  const DataType type = t.dtype();
+  return ((t * make_const(type, a + 2) - make_const(type, a + 3)) * t) * t + make_const(type, 1);
 }
+
+Expr cubic_far(const Expr& t, double a) {
+  const DataType type = t.dtype();
+  return ((t * make_const(type, a) - make_const(type, 5 * a)) * t + make_const(type, 8 * a)) * t -
+         make_const(type, 4 * a);
+}
+
+/// What the elements at the positions first, first + 1, ... beside a fraction count.
+struct Taps {
+  int64_t first;
+  std::vector<Expr> weights;
+};
+
+Taps taps(const Resize& how, const Expr& f) {
+  if (how.mode == ResizeMode::Linear) return {0, {1 - f, f}};
+  const double a = how.cubic_coefficient;
+  return {-1, {cubic_far(f + 1, a), cubic_near(f, a), cubic_near(1 - f, a), cubic_far(2 - f, a)}};
+}
+
+/// Interpolates x at an element of the output.
+struct Interpolation {
+  const Tensor& x;
+  const Resize& how;
+  const std::vector<Position>& positions;
+  size_t first;  ///< dimension of the first position
+  const std::vector<Axis>& at;
+  DataType type;
+
+  /// Along the positions from `next` on. `indices` has the indices of all dimensions before.
+  Expr along(std::vector<Expr> indices, size_t next) const {
+    if (next == positions.size()) return heddle::cast(type, x.at(std::move(indices)));
+    const Position& p = positions[next];
+    const size_t d = first + next;
+    const int64_t extent = x.extent(static_cast<int>(d));
+    if (p.denominator == 1) {
+      indices[d] = clamped(p.numerator(at[d]), extent);
+      return along(std::move(indices), next + 1);
+    }
+    const Expr n = p.numerator(at[d]);
+    const Expr fraction = heddle::cast(type, floormod(n, p.denominator)) *
+                          make_const(type, 1.0 / static_cast<double>(p.denominator));
+    const Taps around = taps(how, fraction);
+    Expr sum;
+    for (size_t k = 0; k < around.weights.size(); ++k) {
+      // Beyond the border all neighbours are the border element.
+      const int64_t offset = around.first + static_cast<int64_t>(k);
+      indices[d] = clamped_floor(n + offset * p.denominator, p.denominator, extent);
+      const Expr term = along(indices, next + 1) * around.weights[k];
+      sum = k == 0 ? term : sum + term;
+    }
+    return sum;
+  }
+};
 
 }  // namespace
 
@@ -90,8 +127,8 @@ Tensor resize(const Tensor& x, const std::vector<int64_t>& size, Resize attribut
     impl::fail(call, "the size " + impl::text(size) + " has " + std::to_string(size.size()) +
                          " extents for " + std::to_string(spatial) + " spatial dimensions of " +
                          impl::text(x.extents()));
-  const bool linear = attributes.mode == ResizeMode::Linear;
-  if (linear) impl::check_float(call, x, "x");
+  const bool between = attributes.mode != ResizeMode::Nearest;
+  if (between) impl::check_float(call, x, "x");
   const size_t first = attributes.layout == Layout::ChannelsFirst ? 2 : 1;
   Dims dims = x.extents();
   std::vector<Position> positions;
@@ -104,9 +141,9 @@ Tensor resize(const Tensor& x, const std::vector<int64_t>& size, Resize attribut
       impl::to_shape(dims),
       [&](const std::vector<Axis>& i) {
         std::vector<Expr> indices = impl::exprs(i);
-        if (linear) {
-          const Expr value = interpolate(x, positions, first, i, indices, 0, impl::wide(x.dtype()));
-          return heddle::cast(x.dtype(), value);
+        if (between) {
+          const Interpolation of{x, attributes, positions, first, i, impl::wide(x.dtype())};
+          return heddle::cast(x.dtype(), of.along(indices, 0));
         }
         for (size_t d = 0; d < spatial; ++d)
           indices[first + d] = nearest(positions[d], attributes.rounding, i[first + d],

@@ -44,6 +44,35 @@ TEST(Resize, BilinearAgreesWithTheReference) {
   }
 }
 
+double cubic_weight(double distance, double a) {
+  const double t = std::abs(distance);
+  if (t <= 1) return (a + 2) * t * t * t - (a + 3) * t * t + 1;
+  return t < 2 ? a * t * t * t - 5 * a * t * t + 8 * a * t - 4 * a : 0;
+}
+
+TEST(Resize, CubicAgreesWithTheReference) {
+  const Input x = input({1, 2, 4, 5});
+  for (ResizeCoordinates c : kCoordinates) {
+    for (const double a : {-0.75, -0.5}) {
+      const Dims size = {7, 3};
+      const Tensor y = ops::resize(
+          x, size, {.mode = ResizeMode::Cubic, .coordinates = c, .cubic_coefficient = a});
+      expect_elements(y, {x}, [&](const Dims& i) {
+        const double p = position(c, i[2], 4, size[0]), q = position(c, i[3], 5, size[1]);
+        double s = 0;
+        for (int64_t k = -8; k < 16; ++k) {
+          for (int64_t l = -8; l < 16; ++l)
+            s += cubic_weight(p - static_cast<double>(k), a) *
+                 cubic_weight(q - static_cast<double>(l), a) *
+                 x(i[0], i[1], clamped(static_cast<double>(k), 4),
+                   clamped(static_cast<double>(l), 5));
+        }
+        return s;
+      });
+    }
+  }
+}
+
 TEST(Resize, NearestAgreesWithTheReference) {
   const Input x = input({1, 2, 4, 5}, i8);
   const NearestRounding kRoundings[] = {NearestRounding::Floor, NearestRounding::Ceil,

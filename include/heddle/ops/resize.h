@@ -12,9 +12,9 @@
 
 namespace heddle::ops {
 
-/// How a value between input positions is computed: from the nearest element, or linearly in each
-/// dimension.
-enum class ResizeMode : uint8_t { Nearest, Linear };
+/// How a value between input positions is computed: from the nearest element, or in each
+/// dimension linearly from two, or by a cubic (Keys 1981) from four.
+enum class ResizeMode : uint8_t { Nearest, Linear, Cubic };
 /// The position p in an input of `in` elements that output position o of `out` elements shows.
 enum class ResizeCoordinates : uint8_t {
   HalfPixel,     ///< (o + 0.5) * in / out - 0.5: ONNX's default, PyTorch's align_corners=false
@@ -31,6 +31,7 @@ struct Resize {
   ResizeCoordinates coordinates = ResizeCoordinates::HalfPixel;
   NearestRounding rounding = NearestRounding::PreferFloor;
   Layout layout = Layout::ChannelsFirst;
+  double cubic_coefficient = -0.75;  ///< slope of the weight of Cubic at distance 1
 };
 
 /// Resizes x, (N, C, spatial...) or (N, spatial..., C) with 1 to 3 spatial dimensions, to the
