@@ -6,6 +6,7 @@
 The networks are those that Heddle is checked with: see networks() below. Needs requirements.txt.
 """
 import argparse
+import inspect
 import pathlib
 import sys
 import traceback
@@ -255,18 +256,21 @@ def open_dims(inputs):
     return [{0: "batch"} if x.dim() == 4 else {1: "seq"} for x in inputs]
 
 
-def export(module, inputs, path, exporter, is_open):
+def export(module, inputs, path, exporter, is_open, opset=None):
+    """By default each exporter writes the opset that suits it best."""
     names = [f"input{i}" for i in range(len(inputs))]
     if exporter == "dynamo":
         shapes = [{d: torch.export.Dim(name, min=2, max=512) for d, name in dims.items()}
                   for dims in open_dims(inputs)]
+        if any(p.kind == p.VAR_POSITIONAL for p in inspect.signature(module.forward).parameters.values()):
+            shapes = [tuple(shapes)]  # of *inputs, which is one argument
         torch.onnx.export(module, inputs, path, input_names=names, output_names=["output"],
-                          dynamo=True, external_data=False, verbose=False,
+                          opset_version=opset, dynamo=True, external_data=False, verbose=False,
                           dynamic_shapes=shapes if is_open else None)
     else:
         axes = dict(zip(names, open_dims(inputs)))
         torch.onnx.export(module, inputs, path, input_names=names, output_names=["output"],
-                          dynamo=False, opset_version=17, dynamic_axes=axes if is_open else None)
+                          dynamo=False, opset_version=opset or 17, dynamic_axes=axes if is_open else None)
 
 
 def main():

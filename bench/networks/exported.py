@@ -76,10 +76,10 @@ def _pointers(arrays):
     return (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
 
 
-def export(heddle, model, threads):
+def export(heddle, model, threads, extra=()):
     """Exports an ONNX file into a new folder, and opens it there."""
     folder = tempfile.mkdtemp(prefix="heddle-exported-")
-    subprocess.run([heddle, "export", str(model), "-o", folder, "--threads", str(threads)],
+    subprocess.run([heddle, "export", str(model), "-o", folder, "--threads", str(threads), *extra],
                    check=True, stdout=subprocess.DEVNULL)
     (library,) = pathlib.Path(folder).glob("lib*.so")
     return Network(library)

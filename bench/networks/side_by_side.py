@@ -24,10 +24,10 @@ import time
 import warnings
 
 import numpy as np
-import onnxruntime as ort
 import torch
 
 import exported
+from check_models import onnx_runtime
 from export_models import export, networks, randomize
 from result_text import show
 
@@ -45,13 +45,6 @@ def to_list(outputs):
     if torch.is_tensor(outputs):
         outputs = (outputs,)
     return [x.detach().numpy() for x in outputs]
-
-
-def onnx_runtime(path, threads):
-    settings = ort.SessionOptions()
-    settings.intra_op_num_threads = threads
-    settings.log_severity_level = 3
-    return ort.InferenceSession(str(path), settings, providers=["CPUExecutionProvider"])
 
 
 def contestants(module, inputs, path, threads, options):

@@ -28,12 +28,30 @@ Tensor hardmax_of(const Tensor& x, int axis, Where where) {
 }
 
 std::vector<Value> batch_normalization(const NodeScope& s) {
-  if (s.integer("training_mode", 0) != 0) s.fail("it is in training mode, which is not supported");
   if (s.integer("spatial", 1) == 0) s.fail("attribute 'spatial' = 0 is not supported");
   const Tensor x = s.tensor(0);
   if (x.rank() < 2) s.fail("its input " + shape_text(x.extents()) + " has no channels");
-  return {ops::batch_norm(x, s.tensor(1), s.tensor(2), s.tensor(3), s.tensor(4),
-                          s.number("epsilon", 1e-5f), 1, s.at())};
+  const double epsilon = s.number("epsilon", 1e-5f);
+  if (s.integer("training_mode", 0) == 0)
+    return {
+        ops::batch_norm(x, s.tensor(1), s.tensor(2), s.tensor(3), s.tensor(4), epsilon, 1, s.at())};
+  // Training: by the statistics of x itself. Weights that are standardised are written so.
+  std::vector<int> axes(static_cast<size_t>(x.rank()) - 1);
+  for (size_t i = 1; i < axes.size(); ++i) axes[i] = static_cast<int>(i) + 1;
+  const Tensor mean = ops::mean(x, axes, false, s.at());
+  const Tensor variance = ops::var(x, axes, false, false, s.at());
+  const double momentum = s.number("momentum", 0.9F);
+  const auto running = [&](const Tensor& before, const Tensor& now) {
+    return ops::elementwise(
+        "running", {before, now},
+        [&](const std::vector<Expr>& v) {
+          return v[0] * make_const(v[0].dtype(), momentum) +
+                 cast(v[0].dtype(), v[1]) * make_const(v[0].dtype(), 1 - momentum);
+        },
+        s.at());
+  };
+  return {ops::batch_norm(x, s.tensor(1), s.tensor(2), mean, variance, epsilon, 1, s.at()),
+          running(s.tensor(3), mean), running(s.tensor(4), variance)};
 }
 
 std::vector<Value> instance_normalization(const NodeScope& s) {

@@ -45,6 +45,28 @@ ModelParts product_with_bias() {
   return p;
 }
 
+TEST(OnnxImport, BatchNormalizationInTrainingModeUsesTheStatisticsOfItsInput) {
+  ModelParts p;
+  p.inputs = {value_info("x", {"2", "2", "1"})};
+  for (const char* name : {"y", "mean", "variance"}) p.outputs.push_back(value_info(name, {}));
+  p.initializers = {tensor("scale", {2}, std::vector<float>{1, 2}),
+                    tensor("shift", {2}, std::vector<float>{0, 1}),
+                    tensor("m", {2}, std::vector<float>{4, 8}),
+                    tensor("v", {2}, std::vector<float>{8, 0})};
+  p.nodes = {node("norm", "BatchNormalization", {"x", "scale", "shift", "m", "v"},
+                  {"y", "mean", "variance"},
+                  {attribute("training_mode", int64_t{1}), attribute("epsilon", 0.0F),
+                   attribute("momentum", 0.75F)})};
+  // The channels are (1, 3) and (10, 30): means 2 and 20, variances 1 and 100.
+  const auto r = import_and_run(p, {NDArray::from(std::vector<float>{1, 10, 3, 30}, {2, 2, 1})});
+  const auto near = [](std::vector<float> wanted) {
+    return ::testing::Pointwise(::testing::FloatNear(1e-5F), std::move(wanted));
+  };
+  EXPECT_THAT(values(r[0]), near({-1, -1, 1, 3}));
+  EXPECT_THAT(values(r[1]), near({3.5, 11}));
+  EXPECT_THAT(values(r[2]), near({6.25, 25}));
+}
+
 TEST(OnnxImport, AModelIsADeclarationThatNetworksRun) {
   const ModelFolder folder("network");
   const std::string path = folder.write("m.onnx", model_bytes(product_with_bias()));
