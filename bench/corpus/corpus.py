@@ -155,7 +155,8 @@ def measure(row, options, path, tell):
     stage("export")
     arrays = export_file(row, path)
     graph = onnx.load(path, load_external_data=False).graph
-    feed = dict(zip([i.name for i in graph.input], arrays, strict=True))
+    kept = {i.name for i in graph.input}  # an exporter drops inputs that nothing reads
+    feed = {f"input{i}": x for i, x in enumerate(arrays) if f"input{i}" in kept}
     stage("onnxruntime")
     wanted = runtime_answers(path, feed, options.threads)
     extra = open_extents(path, feed)
@@ -173,6 +174,7 @@ def measure(row, options, path, tell):
         if row["compile"] > COMPILE_LIMIT:
             row.update(status="failed", stage="heddle", cause="compiles for more than a minute")
     if options.plans and row["status"] != "failed":
+        tell({**row, "status": "failed", "stage": "plans"})
         row["plans"] = legal_plans(options, path, extra)
     tell(row)
     if options.times and row["status"] == "agrees":
@@ -217,10 +219,11 @@ def run(options):
         path = options.folder / ("-".join(str(k).replace("/", "-") for k in key_of(row)) + ".onnx")
 
         def work(row, tell):
+            reached = {}
             try:
-                measure(row, options, path, lambda told: (row.update(told), tell(dict(row))))
+                measure(row, options, path, lambda told: (reached.update(told), tell(told)))
             except Exception as error:
-                tell({**row, "cause": f"{type(error).__name__}: {error}"[:2000]})
+                tell({**reached, "cause": f"{type(error).__name__}: {error}"[:2000]})
 
         row, how = isolated(work, row, options.limit)
         if how:
