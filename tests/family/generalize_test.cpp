@@ -105,6 +105,33 @@ TEST(Generalize, ConstantArraysThatBeginAlikeAreTheLargest) {
             std::string::npos);
 }
 
+// Reshapes of one image need neither quotients nor remainders.
+TEST(Generalize, IndicesAreComparedUpToWhatTheirAxesBound) {
+  const Dim n = dim("n", 1, 40);
+  const auto heads = [](int64_t b) -> std::vector<Tensor> {
+    const Tensor x = ops::relu(ops::reshape(placeholder({b, 8, 6}), {b * 4, 2, 6}));
+    const Tensor y = ops::relu(ops::reshape(x, {b * 8, 6}));
+    return {ops::relu(ops::reshape(y, {b, 2, 4, 6}))};
+  };
+  EXPECT_EQ(wrong(n, heads), "");
+}
+
+TEST(Generalize, MultiplesMayBeDividedByStrides) {
+  const Dim n = dim("n", 4, 40).multiple_of(4);
+  const auto halves = [](int64_t m) -> std::vector<Tensor> {
+    ops::Conv at;
+    at.stride = {2, 2};
+    at.padding = {1, 1};
+    return {ops::relu(ops::conv2d(placeholder({1, 3, m, 5}), constant_placeholder({8, 3, 3, 3}), at,
+                                  placeholder({8})))};
+  };
+  const Generalized g = generalize(n, halves);
+  const Schedule s = create_schedule(g.outputs);
+  const Kernel kernel = build(s, all_args(s.dag()));
+  for (const int64_t size : {4, 12, 40})
+    EXPECT_EQ(wrong_at(kernel, g.outputs[0], {{n, size}}), "") << size;
+}
+
 TEST(Generalize, ADeclarationIsTheOneThatWasMeant) {
   const Dim n = dim("n", 1, 300);
   const Generalized g = generalize(n, [](int64_t m) -> std::vector<Tensor> {

@@ -13,10 +13,11 @@ Generalized dag::generalize_over(const ScaledVar& n,
   int64_t large = largest, next = largest - step;
   // An axis of one element has only the index 0. The two sizes are therefore larger.
   if (next == 1) next = large, large += step;
-  AtSize at_large{large, declare(large)};
-  GeneralizeOptions options{.describe = describe};
-  const Expr size = step == 1 ? Expr(n.variable) : Expr(n.variable) * step;
-  const Instance family = generalized(size, at_large, {next, declare(next)}, options);
+  // Numbers are lines over the variable: half of a multiple of 32 is 16 for each unit.
+  AtSize at_large{large / step, declare(large)};
+  GeneralizeOptions options{.describe = describe, .multiple = step};
+  const Instance family =
+      generalized(n.variable.expr(), at_large, {next / step, declare(next)}, options);
   if (describe) {
     options.describe = [&](const Operation& op) -> std::string {
       for (const auto& [at_largest, over_n] : family.tensors) {

@@ -97,6 +97,8 @@ class Generalizer {
     return text.empty() ? "'" + op.name() + "'" : text;
   }
 
+  std::string shown(int64_t size) const { return std::to_string(size * options_.multiple); }
+
   /// Names the first operation that has no partner.
   void check_counts(const CreationOrder& a, const CreationOrder& b) const {
     if (a.operations.size() == b.operations.size() && a.axes.size() == b.axes.size()) return;
@@ -105,8 +107,7 @@ class Generalizer {
       if (y == b.operations.end() || op->name() != y->second->name() ||
           op->axes().size() != y->second->axes().size() ||
           op->reduce_axes().size() != y->second->reduce_axes().size())
-        differs(described(*op) + " of size " + std::to_string(at_a_) + " is not there at " +
-                std::to_string(at_b_));
+        differs(described(*op) + " of size " + shown(at_a_) + " is not there at " + shown(at_b_));
       ++y;
     }
     differs("their number is another");
@@ -116,8 +117,10 @@ class Generalizer {
     if (a == b) return Expr(a);
     const std::optional<Line> line = line_through(at_a_, a, at_b_, b);
     if (!line)
-      differs(what + " is " + std::to_string(a) + " at " + std::to_string(at_a_) + " and " +
-              std::to_string(b) + " at " + std::to_string(at_b_));
+      differs(what + " is " + std::to_string(a) + " at " + shown(at_a_) + " and " +
+                  std::to_string(b) + " at " + shown(at_b_),
+              "where strides or patches divide the dimension, give a range of their multiples, "
+              "such as 32..512/32");
     return n_ * line->factor + line->constant;
   }
   Expr extent(const Expr& a, const Expr& b, const std::string& what) {
@@ -140,7 +143,7 @@ class Generalizer {
       return inverse ? make_const(a.dtype(), 1) / count : count;
     }
     differs("the number " + to_string(a) + " in " + name_ + " is " + to_string(b) + " at size " +
-                std::to_string(at_b_),
+                shown(at_b_),
             "write it with the dimension itself: cast(f32, n)");
   }
 
@@ -278,7 +281,7 @@ Instance generalized(const Expr& n, const AtSize& a, const AtSize& b,
 void check_at_size(const SizeValue& at, const std::vector<Tensor>& family,
                    const std::vector<Tensor>& outputs, const GeneralizeOptions& options) {
   const Instance here = plain_form(family, {at}), want = plain_form(outputs);
-  GeneralizeOptions own;
+  GeneralizeOptions own{.multiple = options.multiple};
   own.describe = [&](const Operation& op) -> std::string {
     const auto of_family = std::find_if(here.tensors.begin(), here.tensors.end(),
                                         [&](const auto& pair) { return pair.second.op() == &op; });
@@ -290,8 +293,9 @@ void check_at_size(const SizeValue& at, const std::vector<Tensor>& family,
   } catch (const Error& e) {
     if (e.kind != ErrorKind::User) throw;
     throw Error(e.kind,
-                e.message + " (what is declared at size " + std::to_string(at.value) + " of '" +
-                    at.size->name + "' is not what larger sizes have in common)",
+                e.message + " (what is declared at size " +
+                    std::to_string(at.value * own.multiple) + " of '" + at.size->name +
+                    "' is not what larger sizes have in common)",
                 e.where, e.help);
   }
 }

@@ -23,6 +23,8 @@ struct GeneralizeOptions {
   std::function<std::string(const Operation&)> describe = {};
   /// Placeholders of the first declaration, and those over the dimension that stand for them.
   std::vector<std::pair<Tensor, Tensor>> placeholders = {};
+  /// What a size is multiplied by in messages, where the dimension has multiples only.
+  int64_t multiple = 1;
 };
 
 /// The common form of both declarations over `n`, which is an expression of one size. Integers that

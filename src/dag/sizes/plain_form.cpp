@@ -52,14 +52,24 @@ class PlainForm {
   void add_stage(const Operation& op, bool is_output) {
     std::vector<Axis> axes;
     for (const Axis& a : op.axes()) axes.push_back(axes_.at(a.get()));
+    ranges_ = {};
+    for (const auto* list : {&op.axes(), &op.reduce_axes()}) {
+      for (const Axis& a : *list) bound(axes_.at(a.get()));
+    }
     std::vector<Expr> bodies;
-    for (const Expr& body : op.bodies()) bodies.push_back(simplify(replace(body)));
+    for (const Expr& body : op.bodies()) bodies.push_back(simplify(replace(body), ranges_));
     const ExprKind kind = bodies[0].kind();
     const bool moves = op.num_outputs() == 1 && (kind == ExprKind::Load || is_number(bodies[0]));
     if (moves) inlined_.emplace(op.output_buffer(0).get(), Inlined{axes, bodies[0]});
     if (moves && !is_output) return;
     pair(op, *Operation::make_compute(op.name(), std::move(axes), std::move(bodies), op.tag(),
                                       op.where()));
+  }
+
+  /// An index that is below the extent needs no quotient by it: one image has its channels alone.
+  void bound(const Axis& axis) {
+    const int64_t longest = range_of(axis->extent, {}).max;
+    if (longest > 0 && longest != Interval::kPosInf) ranges_.set(axis.var(), {0, longest - 1});
   }
 
   static bool is_number(const Expr& e) {
@@ -93,7 +103,7 @@ class PlainForm {
 
   Expr read(const Load& load) {
     std::vector<Expr> indices;
-    for (const Expr& i : load.indices) indices.push_back(simplify(replace(i)));
+    for (const Expr& i : load.indices) indices.push_back(simplify(replace(i), ranges_));
     if (const auto constant = constants_.find(load.buffer.get()); constant != constants_.end()) {
       if (const std::optional<Expr> number = element(*constant->second, indices)) return *number;
     }
@@ -124,6 +134,7 @@ class PlainForm {
   std::unordered_map<const BufferNode*, const NDArray*> constants_;
   std::unordered_map<const BufferNode*, Inlined> inlined_;
   RewriteMemo memo_;
+  Ranges ranges_;  ///< of the axes of the current stage
   Instance made_;
 };
 
