@@ -242,14 +242,16 @@ int exit_status(const TuneOutcome& outcome) {
 /// The share of the budget for the choices about a network, and its most seconds.
 constexpr double kShareOfChoices = 0.15, kMostOfChoices = 60;
 
-/// Tries other choices about a network and takes those with a proven gain.
-PassChoice race_choices(TaskList* list, const TuneClock& clock) {
+/// Tries other choices about a network, takes those with a proven gain, and records them.
+PassChoice race_choices(TaskList* list, const std::string& subject, const std::string& log,
+                        const TuneClock& clock) {
   const double seconds = std::min(kMostOfChoices, kShareOfChoices * clock.left_s());
   PassChoice choice = choose_passes(*list->network, seconds, clock);
   if (!(choice.options == list->network->pass_options())) {
     std::vector<Dim> dims = std::move(list->dims);
     *list = tasks_of(list->network->with_passes(choice.options), list->dtypes.at(0));
     list->dims = std::move(dims);
+    record_passes(*list->network, subject, choice.times.best_seconds, log);
   }
   return choice;
 }
@@ -353,9 +355,8 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   TuneClock clock(budget - race_of_sizes);
   options.clock = &clock;
   TuneOutcome outcome;
-  if (list.network && place.here) outcome.choices = race_choices(&list, clock);
-  if (outcome.choices.times.verdict == "faster")
-    record_passes(*list.network, names[0], outcome.choices.times.best_seconds, options.log);
+  if (list.network && place.here)
+    outcome.choices = race_choices(&list, names[0], options.log, clock);
   find_peaks(target, fleet != nullptr, threads, &list);
   std::ostream& out = output.out;
   const std::string remark = list.network ? place.words : "";
