@@ -347,7 +347,6 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   const double budget = options.budget.count();
   const std::unique_ptr<Measurer> fleet = fleet_of(request, target);
   if (fleet) options.measurer = fleet.get();
-
   TaskList list = tasks_of(subjects, target);
   const NetworkRacePlace place = network_race_place(target, fleet != nullptr);
   check_sizes(request, list, place);
