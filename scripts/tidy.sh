@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs clang-tidy on the C++ sources that a change touches; what it finds fails.
-#   scripts/tidy.sh              what differs from the last commit, or what that commit changed
-#   scripts/tidy.sh BASE         what differs from commit BASE
+# Runs clang-tidy on the lines of C++ that a change touches; what it finds fails.
+#   scripts/tidy.sh              the lines that differ from the last commit, or that it changed
+#   scripts/tidy.sh BASE         the lines that differ from commit BASE
 #   scripts/tidy.sh FILE.cpp..   these files
 # It needs a configured build folder (BUILD_DIR, by default build) for the compiler's options.
 # Exit status 77: there is nothing to check here, or nothing to check it with.
@@ -37,5 +37,15 @@ database=$(mktemp -d)
 trap 'rm -r "$database"' EXIT
 sed -E 's# -Winvalid-pch -include [^ ]*cmake_pch\.hxx##; s# -fpch-preprocess##; s# -Wno-(restrict|array-bounds|stringop-[a-z]+)##g' \
   "$build/compile_commands.json" >"$database/compile_commands.json"
+# Of a change only its lines count: what stands beside them was there before.
+filter='[]'
+if [[ -n ${base:-} ]]; then
+  filter=$(git diff -U0 "$base" -- "${checked[@]}" | awk '
+    /^\+\+\+ b\// { file = substr($2, 3) }
+    /^@@/ { split(substr($3, 2), at, ","); n = at[2] == "" ? 1 : at[2]
+            if (n > 0) lines[file] = lines[file] (lines[file] ? "," : "") "[" at[1] "," at[1] + n - 1 "]" }
+    END { printf "["; for (f in lines) { printf "%s{\"name\":\"%s\",\"lines\":[%s]}", sep, f, lines[f]; sep = "," }
+          print "]" }')
+fi
 printf '%s\n' "${checked[@]}" |
-  xargs -P "${JOBS:-2}" -n 1 "$tool" --quiet --warnings-as-errors='*' -p "$database"
+  xargs -P "${JOBS:-2}" -n 1 "$tool" --quiet --warnings-as-errors='*' --line-filter="$filter" -p "$database"
