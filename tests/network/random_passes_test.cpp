@@ -162,13 +162,24 @@ class Drawer {
 
   Tensor channel_by_channel(const Tensor& x) {
     const Tensor y = conv(x, channels(3));
-    switch (pick(0, 3)) {
+    switch (pick(0, 6)) {
       case 0: return ops::max_pool(y, {.kernel = {3}, .stride = {1}, .padding = {1}});
       case 1: return ops::avg_pool(y, {.kernel = {3}, .stride = {1}, .padding = {1}});
       case 2: {
         const int64_t groups = y.extent(1) % kLanes == 0 ? kLanes : 1;
         return ops::conv2d(y, weights({2 * kLanes, y.extent(1) / groups, 3, 3}),
                            {.padding = {1}, .groups = groups});
+      }
+      case 3:
+      case 6: {  // windows with a dilation as large as the image, or nearly so
+        const int64_t by = pick(3, 5);
+        return ops::conv2d(y, weights({channels(3), y.extent(1), 3, 3}),
+                           {.padding = {by}, .dilation = {by}});
+      }
+      case 4: {  // group normalisation, by a flat axis
+        const int64_t groups = y.extent(1) % kLanes == 0 ? kLanes : 1;
+        const Tensor flat = ops::reshape(y, {y.extent(0), groups, y.size() / y.extent(0) / groups});
+        return ops::reshape(ops::instance_norm(flat), y.extents());
       }
       default:
         return ops::relu(
