@@ -162,7 +162,7 @@ class Drawer {
 
   Tensor channel_by_channel(const Tensor& x) {
     const Tensor y = conv(x, channels(3));
-    switch (pick(0, 6)) {
+    switch (pick(0, 7)) {
       case 0: return ops::max_pool(y, {.kernel = {3}, .stride = {1}, .padding = {1}});
       case 1: return ops::avg_pool(y, {.kernel = {3}, .stride = {1}, .padding = {1}});
       case 2: {
@@ -176,7 +176,8 @@ class Drawer {
         return ops::conv2d(y, weights({channels(3), y.extent(1), 3, 3}),
                            {.padding = {by}, .dilation = {by}});
       }
-      case 4: {  // group normalisation, by a flat axis
+      case 4:
+      case 7: {  // group normalisation, by a flat axis
         const int64_t groups = y.extent(1) % kLanes == 0 ? kLanes : 1;
         const Tensor flat = ops::reshape(y, {y.extent(0), groups, y.size() / y.extent(0) / groups});
         return ops::reshape(ops::instance_norm(flat), y.extents());
