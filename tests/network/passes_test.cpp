@@ -260,6 +260,12 @@ TEST(Passes, FiltersOfGroupsLieSideBySide) {
     laid += dag.stage(s).output(0).extents() == std::vector<int64_t>{4, 3, 3, 32};
   EXPECT_EQ(laid, 1) << network.to_text();
   EXPECT_EQ(wrong_network(outputs), "");
+  // Also where no other image is beside them.
+  const Tensor alone = ops::conv2d(ops::relu(placeholder({1, 16, 6, 7}, f32, "x")),
+                                   weights({32, 4, 3, 3}), {.padding = {1}, .groups = 4});
+  const std::vector<Tensor> flat{ops::relu(ops::reshape(alone, {2, 16, 42}))};
+  EXPECT_THAT(applied(Network(flat)), ::testing::Contains("channels_last"));
+  EXPECT_EQ(wrong_network(flat), "");
 }
 
 // A block of ConvNeXt: only its depthwise convolution knows images, and the rest goes over pixels.

@@ -42,7 +42,8 @@ bool Images::convolves(int s) const {
          c.image_c == 1 && c.image_y == 2 && c.image_x == 3;
 }
 
-/// Whether stage `s` convolves each channel of such an image with a filter of its own.
+/// Whether stage `s` convolves each channel of such an image, or each group of channels, with
+/// filters of its own.
 bool Images::convolves_channels(int s) const {
   const Access* operands[2];
   if (!dag::match_contraction(dag_, s, operands).empty()) return false;
@@ -52,8 +53,11 @@ bool Images::convolves_channels(int s) const {
       return a->affine[d] && a->affine[d]->coefficient(op.axes()[d].var()) != 0 &&
              a->affine[d]->terms.size() == 2;
     };
-    return a->indices.size() == kRank && a->affine[1] &&
-           a->affine[1]->coefficient(op.axes()[1].var()) == 1 && moves_along(2) && moves_along(3);
+    if (a->indices.size() != kRank || !moves_along(2) || !moves_along(3)) return false;
+    // The first channel of a group is a quotient of the channel, times a constant.
+    const Var channel = op.axes()[1].var();
+    return a->affine[1] ? a->affine[1]->coefficient(channel) == 1
+                        : uses_var(a->indices[1], channel);
   });
 }
 

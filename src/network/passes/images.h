@@ -15,8 +15,8 @@ enum class ImageLayout : char {
 };
 
 /// Which stages are images with the channels in their second dimension. A stage takes part where it
-/// is an image beside a convolution, also one of each channel alone, or beside another such stage, or sums up such an image.
-/// Arguments and results of the network do not.
+/// is an image beside a convolution (also one of channels or of groups alone), or beside another
+/// such stage, or sums up such an image. Arguments and results of the network do not.
 class Images {
  public:
   static constexpr int kRank = 4;  // dimensions: batch, channels, rows, columns
