@@ -111,8 +111,9 @@ struct Heuristic {
   /// it always applies.
   std::function<bool(const Situation&)> precondition = {};
   /// The portfolio: the choices that are worth trying, without the fallback. It should offer the
-  /// same sets for many problems, because a tree learns nothing about a set that few problems have. Empty: one move of a knob
-  /// away from the rule's choice, among the values that the template offers (build_choices).
+  /// same sets for many problems, because a tree learns nothing about a set that few problems have.
+  /// Empty: one move of a knob away from the rule's choice, among the values that the template
+  /// offers (build_choices).
   std::function<std::vector<ParameterSet>(const Situation&)> candidates = {};
   /// Why a set cannot be used for the problem; empty text where it can. Without a function the
   /// template decides: where it refuses a choice, its rule chooses.

@@ -8,8 +8,9 @@
 //
 // Vectors of channels then lie one after another for any size of the image, and rows of the image
 // need no copy. Weights of a depthwise convolution are read by vectors of channels too, so they get
-// the same layout, once; so are those of groups on CPUs. CPUs pack other weights in any case; for GPUs they become
-// weight[k, r, s, c], so that tiles of them are rows of memory, as those of the image are.
+// the same layout, once; on CPUs those of groups do, too. CPUs pack other weights in any case; for
+// GPUs they become weight[k, r, s, c], so that tiles of them are rows of memory, as those of the
+// image are.
 // Concatenating channels copies them in this layout, and is done in place in the other. So the pass
 // leaves a network as it is whose images are concatenated by many stages. Kernels for GPUs load
 // such images by vectors, too.

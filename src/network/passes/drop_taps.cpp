@@ -1,8 +1,10 @@
 // Leaves out the taps of convolutions that read nothing but padding. Windows with a dilation as
 // large as the image have such taps.
 //
-//   y[i] = sum over r < 3 of (0 <= i + 24 r - 24 < 16 ? x[i + 24 r - 24] : 0) * w[r]  (before, i < 16)
-//   y[i] = sum over r < 1 of x[i] * v[r];  v[r] = w[r + 1], once                      (after)
+//   p[i] = 24 <= i < 40 ? x[i - 24] : 0                             (before)
+//   y[i] = sum over r < 3 of p[i + 24 r] * w[r], i < 16
+//
+//   y[i] = sum over r < 1 of x[i] * v[r];  v[r] = w[r + 1], once    (after)
 //
 // A term that is left out is zero times a weight. It was NaN where the weight is infinite.
 #include <algorithm>
@@ -90,11 +92,11 @@ Tensor left_weights(const Tensor& weights, const std::vector<Taps>& left) {
       weights.name() + "_taps", "slice", weights.op()->where());
 }
 
-/// The stage without the taps that read nothing; nothing where there are none.
-std::optional<Tensor> without_empty_taps(const ComputeDag& dag, int s) {
+/// The stage without the taps that read nothing; no tensor where there are none.
+Tensor without_empty_taps(const ComputeDag& dag, int s) {
   constexpr int64_t kMostTaps = 64;  // along an axis; longer ones are channels
   const std::optional<Windows> windows = windows_of(dag, s);
-  if (!windows) return std::nullopt;
+  if (!windows) return {};
   const Operation& op = dag.stage(s);
   const Ranges ranges = ranges_of(op);
   const Tensor weights = tensor_of(windows->weights->buffer);
@@ -119,7 +121,7 @@ std::optional<Tensor> without_empty_taps(const ComputeDag& dag, int s) {
     shifted.push_back({axis.var(), axes.back() + Expr(taps.begin)});
     unshifted.push_back({axis.var(), axes.back()});
   }
-  if (!changed) return std::nullopt;
+  if (!changed) return {};
   const FreshAxes fresh(op);
   Ranges now = ranges;
   for (const Axis& axis : axes) now.set(axis.var(), {0, axis.extent() - 1});
@@ -148,9 +150,9 @@ std::vector<Tensor> drop_taps(const PassContext& context) {
   dag::Rebuilder rebuilder;
   int found = 0;
   for (int s = 0; s < dag.size(); ++s) {
-    const std::optional<Tensor> rewritten = without_empty_taps(dag, s);
-    if (!rewritten) continue;
-    rebuilder.replace(dag.stage(s).output(0), *rewritten);
+    const Tensor made = without_empty_taps(dag, s);
+    if (!made) continue;
+    rebuilder.replace(dag.stage(s).output(0), made);
     ++found;
   }
   if (found == 0) return dag.outputs();

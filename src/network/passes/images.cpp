@@ -8,6 +8,10 @@
 
 namespace heddle::network {
 
+bool reads_groups(const Access& a, const Axis& channel) {
+  return a.indices.size() == Images::kRank && !a.affine[1] && uses_var(a.indices[1], channel.var());
+}
+
 Images::Images(const ComputeDag& dag) : dag_(dag), chosen_(static_cast<size_t>(dag.size())) {
   for (int s = 0; s < dag.size(); ++s) {
     if (may_change(s) && !is_one_pixel(s) && (convolves(s) || convolves_channels(s))) choose(s);
@@ -54,10 +58,9 @@ bool Images::convolves_channels(int s) const {
              a->affine[d]->terms.size() == 2;
     };
     if (a->indices.size() != kRank || !moves_along(2) || !moves_along(3)) return false;
-    // The first channel of a group is a quotient of the channel, times a constant.
-    const Var channel = op.axes()[1].var();
-    return a->affine[1] ? a->affine[1]->coefficient(channel) == 1
-                        : uses_var(a->indices[1], channel);
+    const Axis& channel = op.axes()[1];
+    return reads_groups(*a, channel) ||
+           (a->affine[1] && a->affine[1]->coefficient(channel.var()) == 1);
   });
 }
 

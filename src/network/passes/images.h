@@ -14,6 +14,10 @@ enum class ImageLayout : char {
   ChannelsLast,  ///< [n, y, x, c]
 };
 
+/// Whether a stage with these channels reads an image by groups: the channel that `a` reads is a
+/// quotient of its own, times a constant.
+bool reads_groups(const Access& a, const Axis& channel);
+
 /// Which stages are images with the channels in their second dimension. A stage takes part where it
 /// is an image beside a convolution (also one of channels or of groups alone), or beside another
 /// such stage, or sums up such an image. Arguments and results of the network do not.

@@ -25,14 +25,11 @@ bool is_depthwise(const ComputeDag& dag, int s, const Tensor& weights) {
                      [&](const Access& a) { return a.depends_on(channel); });
 }
 
-/// Whether stage `s` convolves groups of channels, each with filters of its own: which channel of
-/// the image it reads is a quotient of its own channel.
+/// Whether stage `s` convolves groups of channels, each with filters of its own.
 bool convolves_groups(const ComputeDag& dag, int s) {
   const Axis& channel = dag.stage(s).axes()[1];
-  return std::any_of(dag.info(s).reads.begin(), dag.info(s).reads.end(), [&](const Access& a) {
-    return a.indices.size() == Images::kRank && !a.affine[1] &&
-           uses_var(a.indices[1], channel.var());
-  });
+  return std::any_of(dag.info(s).reads.begin(), dag.info(s).reads.end(),
+                     [&](const Access& a) { return reads_groups(a, channel); });
 }
 
 /// Whether a stage reads weights[k, c, r, s] with several taps r and s, and sums over the channels

@@ -19,8 +19,8 @@ struct ImageLayouts {
 
 /// The outputs of the graph with each stage in its layout. Weights that a stage reads along its
 /// channels get the same layout, once: weights of a depthwise convolution have their channels
-/// innermost, those of groups the filters (on CPUs), those of another one the channels that are summed
-/// up (ImageLayouts::lay_weights).
+/// innermost, those of groups (on CPUs) the filters, and those of another one the channels that are
+/// summed up (ImageLayouts::lay_weights).
 std::vector<Tensor> lay_images(const ComputeDag& dag, const ImageLayouts& layouts);
 
 }  // namespace heddle::network

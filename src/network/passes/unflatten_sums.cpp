@@ -7,8 +7,8 @@
 //   s[n, g] = sum over c < 8, y < 14, x < 14 of x[n, 8 g + c, y, x]                (after)
 //
 // The terms are those of before. Their order is the schedule's in any case. The pass is for CPUs:
-// GPUs share one long axis among their threads, whose divisions cost little. Products keep a flat axis:
-// packing their operand includes the divisions.
+// GPUs share one long axis among their threads, whose divisions cost little. Products keep a flat
+// axis: packing their operand includes the divisions.
 #include <algorithm>
 #include <optional>
 #include <utility>
