@@ -5,7 +5,8 @@
                         [--compiled] [--seconds 2] [--heddle build/bin/heddle] [--target cuda]
                         [--passes=LIST] [--json results.json]
 
-The networks are those of export_models.py, with random weights. Heddle's library (`heddle export`:
+The networks are those of export_models.py and, with a slash in the name (timm/levit_128s), those of
+../corpus; their weights are random. Heddle's library (`heddle export`:
 the static choice, or the records of HEDDLE_LOG_FILE) runs on arrays that are on the GPU, one CUDA
 graph a call. PyTorch runs the module eagerly, as a CUDA graph captured of that ("torch graph";
 images with their channels innermost in f16), and with --compiled by torch.compile with CUDA graphs.
@@ -30,7 +31,10 @@ import warnings
 
 import torch
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "corpus"))
+
 import exported
+import sources
 from export_models import export, networks, randomize
 from result_text import show
 
@@ -46,10 +50,13 @@ def cases(options):
 
 
 def make(name, batch):
-    torch.manual_seed(1)
-    module, inputs = networks()[name]()
-    randomize(module)
-    module.eval()
+    if "/" in name:
+        module, inputs = sources.make(name)
+    else:
+        torch.manual_seed(1)
+        module, inputs = networks()[name]()
+        randomize(module)
+        module.eval()
     return module, tuple(torch.cat([x] * batch) if x.shape[0] == 1 else x for x in inputs)
 
 
@@ -66,19 +73,29 @@ def run_heddle(options, path, precision, folder):
 
 
 def export_all(options, folder):
-    """By case: the folder of Heddle's library, and the seconds that the export took."""
-    jobs = {}
+    """By case: the folder of Heddle's library, and the seconds that the export took. What fails is told."""
+    jobs, failed = {}, []
     with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 4)) as pool:
         for name, batch in sorted({(n, b) for n, _, b in cases(options)}):
             module, inputs = make(name, batch)
-            path = folder / f"{name}_{batch}.onnx"
-            with torch.no_grad():
-                export(module, inputs, path, "torchscript", False)
+            path = folder / f"{name.replace('/', '-')}_{batch}.onnx"
+            try:
+                with torch.no_grad():
+                    export(module, inputs, path, "torchscript", False)
+            except Exception as error:  # the exporter's own limits
+                failed.append(f"{name}, batch {batch}: {error}")
+                continue
             for precision in options.precision:
-                to = folder / f"{name}_{precision}_{batch}"
+                to = folder / f"{path.stem}_{precision}"
                 jobs[name, precision, batch] = (to, pool.submit(run_heddle, options, path,
                                                                 precision, to))
-        return {case: (to, job.result()) for case, (to, job) in jobs.items()}
+        done = {}
+        for case, (to, job) in jobs.items():
+            if error := job.exception():
+                failed.append(str(error))
+            else:
+                done[case] = (to, job.result())
+        return done, failed
 
 
 class OnGpu:
@@ -192,7 +209,7 @@ def parse():
     parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()
-    if unknown := set(options.networks) - set(networks()):
+    if unknown := {n for n in options.networks if "/" not in n} - set(networks()):
         parser.error(f"no networks {sorted(unknown)}; there are {sorted(networks())}")
     if unknown := set(options.precision) - set(TOLERANCE):
         parser.error(f"no precision {sorted(unknown)}; there are {sorted(TOLERANCE)}")
@@ -207,16 +224,22 @@ def main():
     torch.backends.cudnn.allow_tf32 = False
     results = []
     with tempfile.TemporaryDirectory() as folder:
-        exports = export_all(options, pathlib.Path(folder))
+        exports, failed = export_all(options, pathlib.Path(folder))
         for case, (to, seconds) in exports.items():
-            results.append(measure(case, to, options))
+            try:
+                results.append(measure(case, to, options))
+            except Exception as error:  # PyTorch captures no module that waits for the GPU
+                failed.append(f"{case}: {error}")
+                continue
             results[-1]["export_seconds"] = seconds
             name, precision, batch = case
             show(f"{name} {precision}, batch {batch}", results[-1])
             if options.json:
                 pathlib.Path(options.json).write_text(json.dumps(results, indent=1))
-    return int(any(d > TOLERANCE[r["precision"]] for r in results
-                   for d in r["differences"].values()))
+    for failure in failed:
+        print(failure, file=sys.stderr)
+    wrong = any(d > TOLERANCE[r["precision"]] for r in results for d in r["differences"].values())
+    return int(bool(failed) or wrong)
 
 
 if __name__ == "__main__":
