@@ -89,17 +89,17 @@ class Dependence {
 
 }  // namespace
 
-bool region_of_inside(const StageGraph& graph, int st, const std::vector<int>& leaves, size_t n,
-                      int id, bool sized) {
-  const size_t first = graph.first_leaf(leaves, id);
+bool region_of_inside(const StageGraph& graph, const LoopPlace& at, int id, bool sized) {
+  const size_t first = graph.first_leaf(at.leaves, id);
   std::optional<Dependence> dependence;
   for (int p : graph.order()) {
     const StageState& x = graph.stage(p);
-    if (x.placement != Placement::At || x.at_stage != st) continue;
-    size_t at = std::find(leaves.begin(), leaves.end(), x.at_axis) - leaves.begin();
-    if (at < n || at >= first) continue;
+    if (x.placement != Placement::At || x.at_stage != at.stage) continue;
+    const auto leaf = std::find(at.leaves.begin(), at.leaves.end(), x.at_axis);
+    const size_t n = static_cast<size_t>(leaf - at.leaves.begin());
+    if (n < at.n || n >= first) continue;
     if (!sized) return true;
-    if (!dependence) dependence.emplace(graph, st, id);
+    if (!dependence) dependence.emplace(graph, at.stage, id);
     if (dependence->of_region(p)) return true;
   }
   return false;

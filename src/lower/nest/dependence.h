@@ -9,11 +9,10 @@
 
 namespace heddle {
 
-/// Whether a stage computed between loop `n` and the loops below axis `id` has a region that spans
+/// Whether a stage computed between loop `at` and the loops below axis `id` has a region that spans
 /// them. Its own unrolled and vectorized loops then need the extent. Where the length is `sized`,
 /// constant extents cost a copy for each part of a tail, so only regions that depend on the axis
 /// count: a packed operand that all rows share is then packed once for full tiles and tail.
-bool region_of_inside(const StageGraph& graph, int st, const std::vector<int>& leaves, size_t n,
-                      int id, bool sized);
+bool region_of_inside(const StageGraph& graph, const LoopPlace& at, int id, bool sized);
 
 }  // namespace heddle

@@ -33,7 +33,13 @@ std::vector<int> topological_stages(const ScheduleState& state) {
 }
 
 StageGraph::StageGraph(const ScheduleState& s)
-    : s_(s), order_(topological_stages(s)), readers_(s.stages.size()), axes_(s.stages.size()) {
+    : s_(s),
+      on_gpu_(
+          std::any_of(s.axes.begin(), s.axes.end(),
+                      [](const AxisState& a) { return is_block(a.loop) || is_thread(a.loop); })),
+      order_(topological_stages(s)),
+      readers_(s.stages.size()),
+      axes_(s.stages.size()) {
   for (size_t id = 0; id < s.axes.size(); ++id) {
     if (s.axes[id].defined) axes_[s.axes[id].stage].push_back(static_cast<int>(id));
   }

@@ -1,6 +1,6 @@
-// What is fixed while nests are built: the stages in the order in which they are computed, who reads
-// whom, and which loops run inside of which. Nothing changes it after it is made; it knows of no
-// extents and emits nothing. Of
+// What is fixed while nests are built: the stages in the order in which they are computed, who
+// reads whom, and which loops run inside of which. Nothing changes it after it is made; it knows of
+// no extents and emits nothing. Of
 //
 //   for i0 { A = ..; for i1 { B = A ..; C = B .. } }     A is computed at i0 of C, B at i1
 //
@@ -14,11 +14,21 @@
 
 namespace heddle {
 
+/// Loop `n` of `leaves`, which are all loops of a stage or those around one of its statements.
+struct LoopPlace {
+  int stage;
+  const std::vector<int>& leaves;
+  size_t n;
+  int axis() const { return leaves[n]; }
+};
+
 class StageGraph {
  public:
   explicit StageGraph(const ScheduleState& s);
   const ScheduleState& state() const { return s_; }
   const StageState& stage(int st) const { return s_.stages[static_cast<size_t>(st)]; }
+  /// Whether some loop is bound to blocks or threads.
+  bool on_gpu() const { return on_gpu_; }
   /// Producers first.
   const std::vector<int>& order() const { return order_; }
   const std::vector<int>& readers(int st) const { return readers_[static_cast<size_t>(st)]; }
@@ -38,6 +48,7 @@ class StageGraph {
 
  private:
   const ScheduleState& s_;
+  const bool on_gpu_;
   std::vector<int> order_;
   std::unordered_map<const BufferNode*, int> stage_of_;
   std::vector<std::vector<int>> readers_, axes_;

@@ -38,13 +38,13 @@ int64_t lanes_inside(const ScheduleState& s, int id) {
 
 // Lanes of a load with a stride take as long where they are left out, and masks make all slower. A
 // copy reads each element once, so only reductions count.
-bool vectors_are_runs(const StageGraph& graph, int st, const std::vector<int>& leaves, size_t n) {
+bool vectors_are_runs(const StageGraph& graph, const LoopPlace& at) {
   const ScheduleState& s = graph.state();
-  const auto inside = leaves.begin() + static_cast<ptrdiff_t>(n);
+  const auto inside = at.leaves.begin() + static_cast<ptrdiff_t>(at.n);
   for (const int p : graph.order()) {
     const StageState& x = graph.stage(p);
-    if (!x.is_reduction() || x.placement != Placement::At || x.at_stage != st ||
-        std::find(inside, leaves.end(), x.at_axis) == leaves.end())
+    if (!x.is_reduction() || x.placement != Placement::At || x.at_stage != at.stage ||
+        std::find(inside, at.leaves.end(), x.at_axis) == at.leaves.end())
       continue;
     for (const int id : graph.axes(p)) {
       if (s.axes[id].loop != LoopKind::Vectorized) continue;

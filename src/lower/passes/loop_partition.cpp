@@ -4,8 +4,8 @@
 
 #include "heddle/ir/simplify.h"
 #include "ir/sizes.h"
-#include "lower/nest/fused_parts.h"
 #include "lower/passes.h"
+#include "lower/passes/fused_parts.h"
 #include "lower/passes/loop_atoms.h"
 
 namespace heddle {

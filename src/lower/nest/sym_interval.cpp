@@ -1,4 +1,4 @@
-#include "lower/nest/region.h"
+#include "lower/nest/sym_interval.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -1,4 +1,4 @@
-#include "lower/nest/fused_parts.h"
+#include "lower/passes/fused_parts.h"
 
 #include <algorithm>
 

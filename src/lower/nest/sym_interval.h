@@ -1,4 +1,5 @@
-// Symbolic interval analysis: the part of a buffer that a piece of a loop nest reads.
+// Symbolic intervals of index expressions, from which the part of a buffer that a piece of a loop
+// nest reads is made (regions.h).
 #pragma once
 
 #include <unordered_map>

@@ -1,5 +1,5 @@
 // The symbolic intervals that say which part of a producer is read.
-#include "lower/nest/region.h"
+#include "lower/nest/sym_interval.h"
 
 #include <gtest/gtest.h>
 
