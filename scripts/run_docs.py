@@ -8,7 +8,8 @@ and library, so commands run as they stand. The blocks of a page run in its orde
 
     ```sh              commands; one that fails ends the test
     ```text            behind commands: lines that they print, in this order; `...` stands for anything
-    ```c program.c     a file, for the commands that follow (so are cpp, python, cmake, json)
+    ```c program.c     a file, for the commands that follow (so are cpp, python, cmake, json); blocks of one file are
+                       one behind the other
 
 A comment before a block says why it is not run, or which Python module it needs (without it the block is left out):
 
@@ -55,7 +56,7 @@ def has_module(name):
 class Page:
     def __init__(self, build, page, folder):
         self.build, self.page, self.folder = build, page, folder
-        self.ran, self.out, self.helps, self.problems = 0, "", {}, []
+        self.ran, self.out, self.helps, self.problems, self.written = 0, "", {}, [], set()
         for name in ("scripts", "tutorials", "include"):
             (folder / name).symlink_to(ROOT / name)
         (folder / "build").symlink_to(build)
@@ -115,7 +116,9 @@ class Page:
             elif mark and not has_module(mark[1]):
                 print(f"{self.page}:{line}: left out, {sys.executable} has no {mark[1]}")
             elif file:
-                (self.folder / file).write_text(text, encoding="utf-8")
+                with open(self.folder / file, "a" if file in self.written else "w", encoding="utf-8") as out:
+                    out.write(text)
+                self.written.add(file)
             elif language == "sh":
                 self.run(line, text)
             elif language == "text":

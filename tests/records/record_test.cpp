@@ -1,4 +1,7 @@
 // A record as JSON, and the schedule that it stands for.
+#include <set>
+#include <sstream>
+
 #include "records/records_testing.h"
 #include "source_dir.h"
 
@@ -66,6 +69,23 @@ TEST(Record, TheExampleOfTheDocumentationIsOne) {
   EXPECT_EQ(r.structural_hash, dag.structural_hash());
   EXPECT_EQ(r.shape_class, internal::shape_class_of(dag));
   EXPECT_EQ(r.extents, dag.extents());
+}
+
+TEST(Record, TheDocumentationHasEveryKeyAndTheVersion) {
+  const std::string text = read_file(source_dir() + "/docs/reference/records.md");
+  EXPECT_THAT(text, HasSubstr("version of this schema: " + std::to_string(Record::kVersion) + "."));
+  Record r = failed(record_of(matmul(8, 8, 8), test_target()), MeasureError::Crash);
+  r.alternative = "winograd(tile=4)@3";
+  r.bytes = r.base_seconds = r.predicted = 1;
+  r.calls = 2;
+  std::set<std::string> keys, rows;
+  const Json json = r.to_json();
+  for (const auto& [key, value] : json.members()) keys.insert(key);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("| `")) rows.insert(line.substr(3, line.find('`', 3) - 3));
+  }
+  EXPECT_EQ(rows, keys);
 }
 
 TEST(Record, VerdictsOfVersionOneWereTheFirstWordsOfTheProtocol) {

@@ -37,10 +37,10 @@ struct BuildOptions {
   /// The target. The schedule names its target, so this may be left out. Properties that code does
   /// not depend on (threads, caches) may differ. Another kind, CPU or vector width is a User error.
   std::optional<Target> target = {};
-  std::string name = "kernel";
-  int opt_level = 1;        ///< see CodegenOptions
-  int max_unroll = 0;       ///< see LowerOptions
-  bool disk_cache = false;  ///< see CodegenOptions; cubins are always looked for on the disk
+  std::string name = "kernel";  ///< in profiles, messages and exported files
+  int opt_level = 1;            ///< 1: a few cheap passes; 2: LLVM's O2
+  int max_unroll = 0;           ///< statements of an unrolled body; 0: by the target
+  bool disk_cache = false;      ///< keep code on the disk; cubins always are
   /// Debug mode: the kernel checks the elements of every argument of a floating-point type for NaN
   /// and infinity, inputs before it computes and outputs after. A call then throws a Runtime error
   /// that names the kernel, each such argument and the index of its first bad element. The call

@@ -33,9 +33,9 @@ struct FamilyPoint {
 
 /// Options of choose_family().
 struct FamilyOptions {
-  int max_kernels = 6;
+  int max_kernels = 6;  ///< how many the family keeps at most
   /// Sizes of each dimension at which schedules are chosen: both ends of the range, and sizes
-  /// between them whose logarithms are evenly spaced. With more than one dimension, all
+  /// between them, spaced geometrically. With more than one dimension, all
   /// combinations of them. 0: twelve for one dimension, four each for two, three each for more.
   /// Two more sizes between two of them are raced, one for two dimensions.
   int points = 0;
@@ -45,9 +45,9 @@ struct FamilyOptions {
   /// Seconds of the race at all sizes. The sizes at which kernels hand over are then found by
   /// bisection, in a quarter of it more.
   double race_seconds = 4;
-  std::optional<Target> target = {};
+  std::optional<Target> target = {};  ///< default: this machine
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
-  BuildOptions build = {};
+  BuildOptions build = {};  ///< of each kernel
   /// Other schedules, one for each of `at`, beside those of create_schedule; may be empty. `at` is
   /// the declaration at each point, or at a size near it, where the choice of create_schedule holds
   /// for all sizes. A User error that it throws leaves the schedules of create_schedule.

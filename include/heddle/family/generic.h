@@ -19,10 +19,10 @@
 namespace heddle {
 
 /// Builds the kernels. `args` are the arguments of the call, inputs and outputs over dimensions.
-/// One dimension has up to four kernels, or six for a GPU, chosen at sizes whose logarithms are
-/// evenly spaced, and the one for the next larger size runs; on a CPU with one dimension, one runs
-/// up to one and a half times its size. A size whose choice does not hold for all sizes has no
-/// kernel of its own. Throws a User error where no size occurs in the arguments, where a size
+/// On a CPU one dimension has up to four kernels, chosen at sizes that are spaced geometrically over
+/// the range, and each runs up to one and a half times its size. On a GPU it has up to six, chosen
+/// where the static choice changes, and the one for the next larger size runs. A size whose choice
+/// does not hold for all sizes has no kernel of its own. Throws a User error where no size occurs in the arguments, where a size
 /// occurs in none of them, and where no choice holds for all sizes.
 FamilyKernel generic_family(
     const std::vector<Tensor>& args, const Target& target = Target::host(),

@@ -134,9 +134,9 @@ class Network {
 /// own buffers. Copies of the handle share everything.
 ///
 /// For a CUDA target the arrays are on the GPU, or all on the CPU, in which case they are copied to
-/// the GPU and back. From the second call with the same arrays on, a call is the launch of one CUDA
-/// graph. The graphs and arrays of the last four sets are kept. Calls run one after the other on
-/// the GPU, on any streams, because they share the buffers between nodes.
+/// the GPU and back. From the second call with the same arrays on, a call is one CUDA graph. Those
+/// of the last four sets are kept (over dimensions: sixteen). Calls run one after the other on the
+/// GPU, on any streams, because they share the buffers between nodes.
 class NetworkKernel {
  public:
   template <class... A>

@@ -14,17 +14,17 @@ namespace heddle {
 /// Which passes run, in this order. A pass that is off leaves the network as the earlier passes
 /// made it. `network_passes` describes each.
 struct PassOptions {
-  bool fold_constants = true;
-  bool fold_movers = true;
-  bool fold_views = true;
-  bool factors_after_products = true;
-  bool guards_after_products = true;
-  bool unflatten_sums = true;
-  bool drop_taps = true;
-  bool fold_scales = true;
-  bool join_products = true;
-  bool channels_last = true;
-  bool concat_in_place = true;
+  bool fold_constants = true;          ///< stages that read nothing are written into their readers
+  bool fold_movers = true;             ///< transposes, slices and reshapes are read through
+  bool fold_views = true;              ///< products are computed in the shape that their reader has
+  bool factors_after_products = true;  ///< constant factors multiply results, not operands
+  bool guards_after_products = true;   ///< GPUs: zeros of masked rows come after the product
+  bool unflatten_sums = true;          ///< CPUs: sums over a flattened shape run over its axes
+  bool drop_taps = true;               ///< windows leave out what reads padding alone
+  bool fold_scales = true;             ///< batch norms go into constant weights and a bias
+  bool join_products = true;           ///< products of one input are one
+  bool channels_last = true;           ///< images have their channels innermost
+  bool concat_in_place = true;         ///< parts of a concat are written where the whole lies
   /// Over the nodes of the network, once their kernels are chosen.
   bool horizontal = true;
   /// Settings of single choices by name (NetworkChoice), where they are not the usual ones.

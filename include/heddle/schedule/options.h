@@ -41,7 +41,7 @@ struct AutoSchedulerOptions {
   /// rules that stay within the tolerance of checks (driver/tolerance.h). 1 forbids every rule that
   /// rounds worse than the original declaration.
   bool use_alternatives = true;
-  double max_error_growth = AlternativePolicy().max_error_growth;
+  double max_error_growth = AlternativePolicy().max_error_growth;  ///< see use_alternatives
   /// Also consider rewrites whose results are not equal to the declaration's even without rounding,
   /// or whose errors exceed the tolerance of checks (Numerics::Approximate).
   bool allow_approximate = false;

@@ -85,19 +85,19 @@ class JointRace {
 
 /// Options of tune().
 struct TuneOptions {
-  std::chrono::duration<double> budget{60.0};
-  int max_trials = 0;    ///< of all tasks; 0: until the budget ends
+  std::chrono::duration<double> budget{60.0};  ///< seconds of all of it
+  int max_trials = 0;                          ///< of all tasks; 0: until the budget ends
   std::string log = {};  ///< record log to resume from and append to; empty: nothing is kept
   /// For tune(outputs): empty means this machine and the options of this thread's scope. Tasks and
   /// networks have their own target and options. Different ones here are a User error.
   std::optional<Target> target = {};
-  std::optional<AutoSchedulerOptions> scheduler = {};
+  std::optional<AutoSchedulerOptions> scheduler = {};  ///< as `target`
   /// Graphs of the caller that compute the same outputs from the same inputs, as alternatives to
   /// those of the rules (dag/user_choice.h). Each is checked numerically against the declaration
   /// before it is tuned. Only for one task: several are a User error.
   std::vector<UserChoice> choices = {};
-  uint64_t seed = 0;
-  int batch = 32;  ///< candidates of one round
+  uint64_t seed = 0;  ///< of the search
+  int batch = 32;     ///< candidates of one round
   MeasureProtocol protocol = {};
   double final_race_share = 0.1;  ///< share of the budget for the race of the leaders
   bool warm_start = true;         ///< start with seeds and the model of tophub
@@ -108,9 +108,9 @@ struct TuneOptions {
   Measurer* measurer = nullptr;
   /// For the measurer that is made where none is given (WorkerOptions::runs_at_once).
   int runs_at_once = 0;
-  CostModel* model = nullptr;
-  SearchPolicyFactory policy = {};
-  FeatureFunction features = {};  ///< default: schedule_features
+  CostModel* model = nullptr;       ///< default: XGBoost, see warm_start
+  SearchPolicyFactory policy = {};  ///< default: evolution
+  FeatureFunction features = {};    ///< default: schedule_features
   /// Replaces the final race of each task. It takes up to twice `final_race_share`, because all
   /// tasks race in it. tune(Network) provides its own.
   JointRace* joint_race = nullptr;
