@@ -3,34 +3,28 @@
 
     scripts/results.py                     writes docs/results.svg and the tables between the marks of the pages
     scripts/results.py --check             status 1 where one of them differs from the measurements
-    scripts/results.py cpu --out bench/results/cpu-NAME.json --machine "Xeon 8480, 8 cores"   measures the lists of
-    scripts/results.py gpu --out bench/results/gpu-NAME.json --machine "NVIDIA H100"          a machine, some minutes
+    scripts/results.py cpu             measures this machine (kernels and networks, at most 40 minutes), and writes
+    scripts/results.py gpu             bench/results/cpu-*.json or gpu-*.json (at most 8 minutes); measure_set.py says what
 
-A file has the machine, date, commit, choice ("static choice"), the peers with their versions and settings, the commands,
+A measurement needs a build with benchmarks (HEDDLE_BUILD_BENCH), and for networks bench/networks/requirements.txt in
+the Python that runs this; or --build names a bundle. --lists matmul,networks and --networks resnet50,bert make it shorter, --minutes gives another
+limit. A file has the machine, date, commit, choice ("not tuned"), the peers with their versions and settings, the commands,
 and groups of subjects. A group has the time of ours and of the best peer for each subject, in one unit; or, where these
 were not kept, the geometric mean of the peer's time over ours ("ratio") and that of the worst subject ("least").
 """
 import argparse
-import datetime
 import html
 import json
 import math
 import pathlib
-import subprocess
 import sys
-import tempfile
+
+import measure_set
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs/results.svg"
 PAGES = [ROOT / "docs/measurements/benchmarks.md"]
 BEGIN, END = "<!-- results: scripts/results.py writes these tables -->\n", "<!-- results: end -->\n"
-# What a machine is measured by: a list of `heddle bench` or of bench/gpu/side_by_side.py, and its name here.
-CPU_LISTS = {"matmul": "matrix products", "batch_matmul": "batched products", "conv": "convolutions of ResNet-50",
-             "depthwise": "depthwise convolutions", "conv_other": "other convolutions", "fused": "fused blocks",
-             "memory": "memory-bound subjects"}
-GPU_LISTS = {"memory": "memory-bound subjects", "network": "other parts of networks", "attention": "attention blocks",
-             "decode": "steps of decoding", "resnet1_nhwc": "convolutions, batch 1",
-             "resnet32_nhwc": "convolutions, batch 32"}
 ROW, TOP, LEFT, WIDTH, RIGHT = 22, 88, 270, 360, 290
 LOW, HIGH = 0.3, 5.0
 TICKS = (0.3, 0.5, 1, 2, 3, 5)
@@ -92,7 +86,8 @@ def row_of(group, y):
 def chart(files):
     body, y = [], TOP
     for file in files:
-        words = f"{file['machine']}: {file['choice']} ({file['date']})"
+        commit = "" if " " in file["commit"] else f", commit {file['commit']}"
+        words = f"{file['machine']}: {file['choice']} ({file['date']}{commit})"
         body.append(f'<rect class="page" x="16" y="{y + 2}" width="{7 * len(words)}" height="20"/>')
         body.append(text(16, y + 17, words, 'font-weight="bold"'))
         y += ROW + 4
@@ -110,12 +105,11 @@ def chart(files):
     axis = "time of the best peer / time of Heddle (ratio, logarithmic axis); above 1 Heddle is faster"
     head = [
         text(16, 26, "Heddle beside other libraries", 'font-size="16" font-weight="bold"'),
-        text(16, 46, "Geometric mean of each group of subjects, and the worst of them. Measured in turns, results "
-             "compared.", 'class="soft"'),
+        text(16, 46, "Geometric mean of each group, and the worst of it. Measured in turns, and results compared.", 'class="soft"'),
         '<circle class="ahead" cx="22" cy="64" r="5"/>', text(34, 68, "geometric mean"),
         '<circle class="least ahead" cx="152" cy="64" r="3.5" stroke-width="1.5"/>',
-        text(164, 68, "worst subject"),
-        '<circle class="behind" cx="272" cy="64" r="5"/>', text(284, 68, "behind the peer"),
+        text(164, 68, "worst of the group"),
+        '<circle class="behind" cx="302" cy="64" r="5"/>', text(314, 68, "behind the peer"),
         text(LEFT + WIDTH + 14, 68, "mean"), text(LEFT + WIDTH + 52, 68, "peer", 'class="soft"'),
     ]
     foot = [text(LEFT + WIDTH / 2, y + 40, axis, 'text-anchor="middle"')]
@@ -136,7 +130,8 @@ def table_of(file):
         mean, least, most = figures_of(group)
         lines.append(f"| {group['name']} | {group['peer']} | {mean:.2f} | {least:.2f} | {most:.2f} |" if most else
                      f"| {group['name']} | {group['peer']} | {mean:.2f} | {least:.2f} | not kept |")
-    return "\n".join([*lines, "", "```", *file["commands"], "```", "", ""])
+    left_out = [f"Left out: {line}" for line in file.get("left_out", [])]
+    return "\n".join([*lines, "", "```", *file["commands"], *left_out, "```", "", ""])
 
 
 def read_files():
@@ -160,61 +155,22 @@ def write(check):
         sys.exit(f"not as bench/results says: {', '.join(stale)}; scripts/results.py writes them")
 
 
-def group_of(name, document):
-    """The subjects of a run of `heddle bench --json` or side_by_side.py --json that have a peer."""
-    results, peers = [], set()
-    for r in document["results"]:
-        times = r.get("times_ms") or r.get("us")
-        others = {n: t for n, t in times.items() if n not in ("static", "tuned", "naive")}
-        if "static" not in times or not others:
-            continue
-        peer = min(others, key=others.get)
-        peers.add(peer)
-        results.append({"subject": r["subject"], "ours": times["static"], "peer": others[peer], "best": peer})
-    return {"name": f"{len(results)} {name}", "peer": ", ".join(sorted(peers)), "results": results} if results else None
-
-
-def measure(o):
-    """Runs each list, and writes the file after each, so that a run that is cut off keeps what it has."""
-    git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(git, capture_output=True, text=True).stdout.strip() or "unknown"
-    file = {"machine": o.machine, "date": datetime.date.today().isoformat(), "commit": commit, "choice": "static choice",
-            "peers": "", "commands": [], "groups": []}
-    names = CPU_LISTS if o.set == "cpu" else GPU_LISTS
-    for name in o.lists.split(",") if o.lists else names:
-        with tempfile.TemporaryDirectory() as folder:
-            if o.set == "cpu":
-                command = ["build/bin/heddle", "bench", "--workloads", name, "--threads", o.threads, "--no-naive"]
-            else:
-                command = ["bench/gpu/side_by_side.py", "--library", "build/lib/libheddle_gpu.so", "--dtype", o.dtype,
-                           "--list", name]
-            command += o.options
-            file["commands"].append(" ".join(command))
-            subprocess.run([*([] if o.set == "cpu" else [sys.executable]), *command, "--json", f"{folder}/r.json"],
-                           cwd=ROOT, check=True)
-            document = json.loads(pathlib.Path(f"{folder}/r.json").read_text(encoding="utf-8"))
-        known = document.get("machine", {}).get("peers") or {"PyTorch": {"version": document.get("torch")}}
-        file["peers"] = ", ".join(f"{n} {p['version']}" for n, p in known.items() if p.get("version"))
-        group = group_of(names[name], document)
-        file["groups"] += [group] if group else []
-        pathlib.Path(o.out).write_text(json.dumps(file, indent=1) + "\n", encoding="utf-8")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("set", nargs="?", choices=["cpu", "gpu"])
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--out")
-    parser.add_argument("--machine")
-    parser.add_argument("--threads", default="1", help="of a CPU")
-    parser.add_argument("--dtype", default="f16", help="of a GPU")
-    parser.add_argument("--lists", help="in place of all: matmul,conv")
+    parser.add_argument("--out", help="the file; default: named after the machine, in bench/results")
+    parser.add_argument("--machine", help="its name; default: what the system says")
+    parser.add_argument("--build", default="build", help="a folder with bin/heddle and lib, or a bundle (scripts/bundle.sh)")
+    parser.add_argument("--threads", default="2", help="of a CPU")
+    parser.add_argument("--minutes", type=float, help="40 for a CPU, 8 for a GPU")
+    parser.add_argument("--lists", type=lambda t: t.split(","), help="of measure_set.py, in place of all")
+    parser.add_argument("--networks", type=lambda t: t.split(","), default=measure_set.NETWORKS)
     o, o.options = parser.parse_known_args()  # further options are those of the benchmark
     if o.options and not o.set:
         parser.error(f"there is no option {o.options[0]}")
-    if o.set and not (o.out and o.machine):
-        parser.error("a measurement needs --out and --machine")
-    measure(o) if o.set else write(o.check)
+    o.minutes = o.minutes or (40 if o.set == "cpu" else 8)
+    measure_set.measure(o) if o.set else write(o.check)
 
 
 if __name__ == "__main__":

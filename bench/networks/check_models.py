@@ -19,10 +19,13 @@ import onnxruntime as ort
 TOLERANCE = 1e-3
 
 
-def onnx_runtime(path, threads):
+def onnx_runtime(path, threads, entries=None):
+    """A session with its default options, and `entries` of its configuration."""
     settings = ort.SessionOptions()
     settings.intra_op_num_threads = threads
     settings.log_severity_level = 3
+    for key, value in (entries or {}).items():
+        settings.add_session_config_entry(key, value)
     return ort.InferenceSession(str(path), settings, providers=["CPUExecutionProvider"])
 
 

@@ -2,14 +2,14 @@
 """Times networks on an NVIDIA GPU by Heddle and PyTorch, in turns in one process.
 
     gpu_side_by_side.py resnet50 mobilenet_v2 bert [--batch 1,32] [--dtype f32,f16]
-                        [--compiled] [--seconds 2] [--heddle build/bin/heddle] [--target cuda]
+                        [--compiled MODES] [--seconds 2] [--heddle build/bin/heddle] [--target cuda]
                         [--passes=LIST] [--json results.json]
 
 The networks are those of export_models.py and, with a slash in the name (timm/levit_128s), those of
-../corpus; their weights are random. Heddle's library (`heddle export`:
-the static choice, or the records of HEDDLE_LOG_FILE) runs on arrays that are on the GPU, one CUDA
-graph a call. PyTorch runs the module eagerly, as a CUDA graph captured of that ("torch graph";
-images with their channels innermost in f16), and with --compiled by torch.compile with CUDA graphs.
+../corpus; their weights are random. Heddle's library (`heddle export`: the static choice, or the
+records of HEDDLE_LOG_FILE) runs on arrays that are on the GPU, one CUDA graph a call. PyTorch runs the module eagerly, as a CUDA graph captured of that ("torch graph";
+images with their channels innermost in f16), and with --compiled by torch.compile in each of these
+modes: reduce-overhead (with CUDA graphs), max-autotune. cuDNN searches its algorithms (benchmark).
 A round times each of them, by events around several calls, in an order that changes; the figures are
 medians of rounds. Answers are compared with PyTorch's in f32: exit status 1 where one differs by
 more than 1e-3 of the largest output in f32, or by more than 3e-2 in f16. PyTorch computes f32
@@ -18,7 +18,6 @@ without tf32, as Heddle does. Needs requirements.txt and a GPU.
 import argparse
 import concurrent.futures
 import ctypes
-import json
 import os
 import pathlib
 import random
@@ -36,7 +35,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "corpus"
 import exported
 import sources
 from export_models import export, networks, randomize
-from result_text import show
+from result_text import show, write_results
 
 TOLERANCE = {"f32": 1e-3, "f16": 3e-2}
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "f64": torch.float64, "i64": torch.int64,
@@ -155,9 +154,10 @@ def contestants(case, folder, options):
             on_gpu = tuple(x.to(memory_format=torch.channels_last) for x in on_gpu)
     calls = {"heddle": ours, "torch": lambda: first(module(*on_gpu)),
              "torch graph": captured(module, on_gpu)}
-    if options.compiled:
-        compiled = torch.compile(module, mode="reduce-overhead")
-        calls["torch.compile"] = lambda: first(compiled(*on_gpu))
+    for mode in options.compiled:
+        torch._dynamo.reset()
+        compiled = torch.compile(module, mode=mode)
+        calls[f"torch.compile {mode}"] = lambda compiled=compiled: first(compiled(*on_gpu))
     return calls, want
 
 
@@ -193,7 +193,7 @@ def measure(case, folder, options):
             differences[name] = float((got.float().cpu() - want).abs().max()) / scale
         seconds = race(calls, options.seconds)
     return {"network": case[0], "precision": case[1], "batch": case[2], "seconds": seconds,
-            "differences": differences}
+            "differences": differences, "right": max(differences.values()) <= TOLERANCE[case[1]]}
 
 
 def parse():
@@ -206,7 +206,7 @@ def parse():
     parser.add_argument("--heddle", default="build/bin/heddle")
     parser.add_argument("--target", default="cuda")
     parser.add_argument("--passes", default="")
-    parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--compiled", type=lambda t: t.split(","), default=[])
     parser.add_argument("--json")
     options = parser.parse_args()
     if unknown := {n for n in options.networks if "/" not in n} - set(networks()):
@@ -222,6 +222,7 @@ def main():
     torch.backends.mha.set_fastpath_enabled(False)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
     results = []
     with tempfile.TemporaryDirectory() as folder:
         exports, failed = export_all(options, pathlib.Path(folder))
@@ -235,11 +236,10 @@ def main():
             name, precision, batch = case
             show(f"{name} {precision}, batch {batch}", results[-1])
             if options.json:
-                pathlib.Path(options.json).write_text(json.dumps(results, indent=1))
+                write_results(options.json, results, {"torch": torch.__version__})
     for failure in failed:
         print(failure, file=sys.stderr)
-    wrong = any(d > TOLERANCE[r["precision"]] for r in results for d in r["differences"].values())
-    return int(bool(failed) or wrong)
+    return int(bool(failed) or not all(r["right"] for r in results))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The text of one result of the benches of networks."""
+"""What the benches of networks print and write."""
+import json
+import pathlib
 import sys
 
 
@@ -10,3 +12,8 @@ def show(title, result):
         print(f"  {name:14s} {seconds * 1e3:9.3f} ms   {seconds / ours:5.2f} of Heddle's   "
               f"difference {result['differences'][name]:.1e}")
     sys.stdout.flush()
+
+
+def write_results(path, results, peers):
+    """`peers`: versions by package. Written after each network, so that a run that is cut off keeps what it has."""
+    pathlib.Path(path).write_text(json.dumps({"peers": peers, "results": results}, indent=1), encoding="utf-8")

@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
-"""Times networks by Heddle, ONNX Runtime and PyTorch, in turns in one process on the same arrays.
+"""Times networks by Heddle and by others, in turns in one process on the same arrays.
 
     side_by_side.py resnet50 mobilenet_v2 bert [--threads 1,2] [--batch 1] [--seconds 10]
-                    [--heddle build/bin/heddle] [--no-compiled] [--json results.json]
+                    [--heddle build/bin/heddle] [--peers NAMES] [--json results.json]
 
 The names are those of export_models.py, whose networks have random weights. Each network is
 exported to ONNX once for each batch. Heddle's library (`heddle export`, the static choice or
-records) and ONNX Runtime run that file; PyTorch runs the module itself, eager and by
-torch.compile. A round lets each of them run, in an order that changes from round to round: after a
-pause one call that is not timed, and one that is. The figures are medians over rounds, so that a
-busy machine disturbs all alike. Answers are compared
-first: exit status 1 where one differs from PyTorch's by more than 1e-3 of the largest output.
-Needs requirements.txt.
+records), ONNX Runtime and OpenVINO run that file; PyTorch runs the module itself, eager and by
+torch.compile. cpu_peers.py has all of them and their settings. A round lets each of them run, in
+an order that changes from round to round: after a pause one call that is not timed, and one that
+is. The figures are medians over rounds, so that a busy machine disturbs all alike. Answers are
+compared first: exit status 1 where one differs from eager PyTorch's by more than 1e-3 of the largest output.
+The file of results is written after each network. Needs requirements.txt.
 """
 import argparse
-import json
 import pathlib
 import random
 import statistics
@@ -27,9 +26,9 @@ import numpy as np
 import torch
 
 import exported
-from check_models import onnx_runtime
+from cpu_peers import PEERS, Case, make_calls, to_list, usual_peers, versions
 from export_models import export, networks, randomize
-from result_text import show
+from result_text import show, write_results
 
 TOLERANCE = 1e-3
 
@@ -39,38 +38,20 @@ def batched(inputs, batch):
     return tuple(torch.cat([x] * batch) if x.shape[0] == 1 else x for x in inputs)
 
 
-def to_list(outputs):
-    if hasattr(outputs, "to_tuple"):
-        outputs = outputs.to_tuple()
-    if torch.is_tensor(outputs):
-        outputs = (outputs,)
-    return [x.detach().numpy() for x in outputs]
-
-
 def contestants(module, inputs, path, threads, options):
-    """Name -> (a call without arguments, its outputs as arrays)."""
-    session = onnx_runtime(path, threads)
-    names = [i.name for i in session.get_inputs()]
-    feed = dict(zip(names, [x.numpy() for x in inputs]))
+    """Name -> a call without arguments, which gives the outputs as arrays."""
     ours = exported.export(options.heddle, path, threads)
     ours.set_threads(threads)
-    calls = {
-        "heddle": lambda: ours.run(feed),
-        "onnxruntime": lambda: session.run(None, feed),
-        "torch": lambda: to_list(module(*inputs)),
-    }
-    if options.compiled:
-        compiled = torch.compile(module)
-        calls["torch.compile"] = lambda: to_list(compiled(*inputs))
-    return calls
+    case = Case(path, module, inputs, threads, [name for name, _, _ in ours.inputs])
+    feed = case.feed
+    return {"heddle": lambda: ours.run(feed), **make_calls(options.peers, case)}
 
 
-def worst_difference(calls):
-    """By contestant: the largest difference from PyTorch's answers, relative to the largest."""
-    wanted = [x.copy() for x in calls["torch"]()]
+def worst_difference(calls, wanted):
+    """By contestant: the largest difference from `wanted`, relative to the largest."""
     worst = {}
     for name, call in calls.items():
-        got = call()
+        got = [np.array(x) for x in call()]
         worst[name] = max(float(np.abs(g - w).max() / max(np.abs(w).max(), 1e-30))
                           for g, w in zip(got, wanted))
     return worst
@@ -108,10 +89,10 @@ def measure(name, batch, threads, options):
         path = pathlib.Path(folder) / f"{name}.onnx"
         export(module, inputs, path, "dynamo", False)
         calls = contestants(module, inputs, path, threads, options)
-        differences = worst_difference(calls)
+        differences = worst_difference(calls, to_list(module(*inputs)))
         times = race(calls, options.seconds)
     return {"network": name, "batch": batch, "threads": threads, "seconds": times,
-            "differences": differences}
+            "differences": differences, "right": max(differences.values()) <= TOLERANCE}
 
 
 def numbers(text):
@@ -126,23 +107,24 @@ def main():
     parser.add_argument("--batch", type=numbers, default=[1])
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--heddle", default="build/bin/heddle")
-    parser.add_argument("--no-compiled", dest="compiled", action="store_false")
+    parser.add_argument("--peers", type=lambda t: t.split(","), default=usual_peers(),
+                        help=f"of {', '.join(PEERS)}; default: those installed, without torch.compile")
     parser.add_argument("--json")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.backends.mha.set_fastpath_enabled(False)  # one operator that no exporter knows
-    unknown = set(options.networks) - set(networks())
-    if unknown:
-        parser.error(f"no networks {sorted(unknown)}; there are {sorted(networks())}")
+    for what, names, known in (("networks", options.networks, networks()), ("peers", options.peers, PEERS)):
+        if unknown := set(names) - set(known):
+            parser.error(f"no {what} {sorted(unknown)}; there are {sorted(known)}")
     results = []
     for name in options.networks:
         for batch in options.batch:
             for threads in options.threads:
                 results.append(measure(name, batch, threads, options))
                 show(f"{name}, batch {batch}, {threads} threads", results[-1])
-    if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(results, indent=1))
-    return int(any(d > TOLERANCE for r in results for d in r["differences"].values()))
+                if options.json:
+                    write_results(options.json, results, versions(options.peers))
+    return int(not all(r["right"] for r in results))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 """Times products and convolutions by Heddle and by the oneDNN 3.x inside PyTorch, in turns.
 
     side_by_side.py --library build/lib/libheddle_cpu.so [--threads 1,2] [--seconds 3] [--only bf16]
+                    [--json results.json]
 
 Both run in one process on the same arrays. A round calls each once, in an order that changes from
 round to round. Figures are medians, and the best in brackets. Weights are constant and packed by
@@ -10,6 +11,7 @@ where one differs by more than a hundredth of the largest element. Needs require
 """
 import argparse
 import ctypes
+import json
 import random
 import statistics
 import sys
@@ -142,11 +144,12 @@ def main():
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--only", default="", help="subjects and types with this text")
+    parser.add_argument("--json", help="write the medians to this file too")
     options = parser.parse_args()
-    print(f"PyTorch {torch.__version__}, oneDNN", next(
-        (line.split("v")[-1].split(" ")[0] for line in torch.__config__.show().splitlines()
-         if "MKL-DNN" in line or "oneDNN" in line), "?"))
-    wrong = 0
+    version = next((line.split("v")[-1].split(" ")[0] for line in torch.__config__.show().splitlines()
+                    if "MKL-DNN" in line or "oneDNN" in line), "?")
+    print(f"PyTorch {torch.__version__}, oneDNN {version}")
+    wrong, results = 0, []
     for threads in [int(t) for t in options.threads.split(",")]:
         torch.set_num_threads(threads)
         for subject, dtype in SUBJECTS:
@@ -172,6 +175,11 @@ def main():
             text = ", ".join(f"{name} {m * 1e6:.1f} ({min(samples[name]) * 1e6:.1f}) us"
                              for name, m in middle.items())
             print(f"{threads} {dtype} {subject}: {ratio}  {text}", flush=True)
+            results.append({"subject": f"{subject} {dtype}, {threads} threads", "us": {
+                "static" if name == "heddle" else name: m * 1e6 for name, m in middle.items()}})
+            if options.json:  # after each subject, so that a run that is cut off keeps what it has
+                with open(options.json, "w", encoding="utf-8") as f:
+                    json.dump({"peers": {"torch": torch.__version__, "onednn": version}, "results": results}, f, indent=1)
     return wrong
 
 

@@ -99,7 +99,7 @@ void add_bench(CLI::App& app, BenchOptions& o) {
   listed(c->add_option("--threads", o.threads, "Numbers of threads (all cores)"))
       ->check(CLI::Range(1, 1024));
   listed(c->add_option("--peers", o.peers,
-                       "openblas, onednn, blis, libxsmm (these four), halide, or none"));
+                       "openblas, onednn, blis, libxsmm (these four), mkl, halide, or none"));
   add_target(c, o.target);
   c->add_option("--time", o.seconds, "Seconds of timing for each implementation (0.5)")
       ->check(CLI::Range(0.0, 3600.0));

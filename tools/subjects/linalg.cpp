@@ -5,7 +5,7 @@
 #include "heddle/ops/linalg.h"
 #include "heddle/ops/transform.h"
 #include "heddle/runtime/thread_pool.h"
-#include "peers/peer_blis.h"
+#include "peers/peer_cblas.h"
 #include "peers/peer_halide.h"
 #include "peers/peer_libxsmm.h"
 #include "peers/peer_openblas.h"
@@ -58,10 +58,10 @@ void add_more_matmul_peers(PeerSet& set, const GemmShape& s) {
   if (!set.all_f32()) return;
   const float *a = set.f32(0), *b = set.f32(1);
   auto output = [&] { return set.keep(NDArray::empty({s.m, s.n}, f32)); };
-  if (set.blis()) {
+  for (const auto& [name, peer] : set.cblas()) {
     const NDArray c = output();
-    set.add({"blis", peers::blis_info().version,
-             [s, a, b, c] { peers::blis_sgemm(s, a, b, c.data<float>()); }, [c] { return c; }});
+    set.add({name, peer->version, [s, a, b, c, peer] { peer->sgemm(s, a, b, c.data<float>()); },
+             [c] { return c; }});
   }
   // libxsmm has no threads, so each thread computes an equal share of the rows.
   if (set.libxsmm() && s.m % set.threads() == 0) {

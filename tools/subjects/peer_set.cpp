@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "heddle/runtime/timer.h"
-#include "peers/peer_blis.h"
 #include "peers/peer_halide.h"
 #include "peers/peer_libxsmm.h"
 #include "peers/peer_openblas.h"
@@ -32,7 +31,7 @@ double quick_seconds(const peers::OnednnOp& op) {
 
 std::vector<std::string> peer_names() {
   std::vector<std::string> names = default_peers();
-  names.emplace_back("halide");
+  names.insert(names.end(), {"mkl", "halide"});
   return names;
 }
 std::vector<std::string> default_peers() { return {"openblas", "onednn", "blis", "libxsmm"}; }
@@ -44,11 +43,13 @@ PeerSet::PeerSet(std::vector<NDArray> inputs, std::vector<std::string> wanted, i
   };
   openblas_ = wants("openblas") && peers::openblas_available();
   onednn_ = wants("onednn") && peers::onednn_available();
-  blis_ = wants("blis") && peers::blis_available();
+  for (const auto& [name, peer] : peers::kCblasPeers) {
+    if (wants(name) && peer().available) cblas_.emplace_back(name, &peer());
+  }
   libxsmm_ = wants("libxsmm") && peers::libxsmm_available();
   halide_ = wants("halide") && peers::halide_available();
   if (openblas_) peers::openblas_set_threads(threads);
-  if (blis_) peers::blis_set_threads(threads);
+  for (const auto& [name, peer] : cblas_) peer->set_threads(threads);
   if (onednn_) peers::onednn_set_threads(threads);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heddle/runtime/ndarray.h"
+#include "peers/peer_cblas.h"
 #include "peers/peer_onednn.h"
 
 namespace heddle::cli {
@@ -33,7 +34,10 @@ class PeerSet {
   const float* f32(int i) const { return input(i).data<float>(); }
   bool openblas() const { return openblas_; }  ///< wanted and there
   bool onednn() const { return onednn_; }
-  bool blis() const { return blis_; }
+  /// BLIS and MKL, with their names.
+  const std::vector<std::pair<std::string, const peers::CblasPeer*>>& cblas() const {
+    return cblas_;
+  }
   bool libxsmm() const { return libxsmm_; }
   bool halide() const { return halide_; }
   int threads() const { return threads_; }
@@ -60,14 +64,15 @@ class PeerSet {
 
  private:
   std::vector<NDArray> inputs_, kept_;
-  bool openblas_ = false, onednn_ = false, blis_ = false, libxsmm_ = false, halide_ = false;
+  bool openblas_ = false, onednn_ = false, libxsmm_ = false, halide_ = false;
+  std::vector<std::pair<std::string, const peers::CblasPeer*>> cblas_;
   int threads_ = 1;
   std::vector<Peer> peers_;
   std::vector<std::string> remarks_;
 };
 
-/// The names --peers takes, and those it stands for when it is not given: all but halide, whose
-/// autoscheduler takes seconds for each subject.
+/// The names --peers takes, and those it stands for when it is not given: all but mkl, which no
+/// package of Debian has, and halide, whose autoscheduler takes seconds for each subject.
 std::vector<std::string> peer_names();
 std::vector<std::string> default_peers();
 

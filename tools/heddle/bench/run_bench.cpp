@@ -11,7 +11,7 @@
 #include "common/progress.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
-#include "peers/peer_blis.h"
+#include "peers/peer_cblas.h"
 #include "peers/peer_halide.h"
 #include "peers/peer_libxsmm.h"
 #include "peers/peer_onednn.h"
@@ -99,9 +99,9 @@ std::string machine_text(const std::vector<std::string>& peers) {
       const peers::OpenBlasInfo& info = peers::openblas_info();
       out += info.available ? "openblas: " + info.config + ", kernels " + info.core_name
                             : "openblas: not used, " + info.error;
-    } else if (peer == "blis") {
-      const peers::BlisInfo& info = peers::blis_info();
-      out += info.available ? "blis: " + info.version : "blis: not used, " + info.error;
+    } else if (peer == "blis" || peer == "mkl") {
+      const peers::CblasPeer& info = peer == "mkl" ? peers::mkl() : peers::blis();
+      out += peer + ": " + (info.available ? info.version : "not used, " + info.error);
     } else if (peer == "libxsmm") {
       out += peers::libxsmm_available() ? "libxsmm: " + peers::libxsmm_version()
                                         : "libxsmm: not used, built without it";

@@ -9,7 +9,7 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/target/target.h"
 #include "peers/cpu_features.h"
-#include "peers/peer_blis.h"
+#include "peers/peer_cblas.h"
 #include "peers/peer_libxsmm.h"
 #include "peers/peer_onednn.h"
 #include "peers/peer_openblas.h"
@@ -146,8 +146,9 @@ Json Machine::to_json(const std::vector<int>& threads, const std::vector<std::st
   if (wanted("onednn") && peers::onednn_available()) {
     versions["onednn"] = Json::object({{"version", peers::onednn_version()}});
   }
-  if (wanted("blis") && peers::blis_available()) {
-    versions["blis"] = Json::object({{"version", peers::blis_info().version}});
+  for (const auto& [name, peer] : peers::kCblasPeers) {
+    if (wanted(name) && peer().available)
+      versions[name] = Json::object({{"version", peer().version}});
   }
   if (wanted("libxsmm") && peers::libxsmm_available()) {
     versions["libxsmm"] = Json::object({{"version", peers::libxsmm_version()}});
