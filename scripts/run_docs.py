@@ -3,8 +3,7 @@
 
     scripts/run_docs.py BUILD PAGE...
 
-The folder has the links build, scripts, tutorials and include, PATH has BUILD/bin, and a compiler finds Heddle's headers
-and library, so commands run as they stand. The blocks of a page run in its order:
+The folder has the links build, scripts, tutorials and include, as a checkout has, and PATH has BUILD/bin. The blocks of a page run in its order:
 
     ```sh              commands; one that fails ends the test
     ```text            behind commands: lines that they print, in this order; `...` stands for anything
@@ -65,8 +64,7 @@ class Page:
         python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
         python.chmod(0o755)
         self.environment = dict(
-            os.environ, PATH=f"{folder}/.python:{build}/bin:{os.environ['PATH']}", CPATH=str(ROOT / "include"),
-            LIBRARY_PATH=f"{build}/lib", LD_LIBRARY_PATH=f"{build}/lib", HOME=str(folder))
+            os.environ, PATH=f"{folder}/.python:{build}/bin:{os.environ['PATH']}", HOME=str(folder))
 
     def fail(self, line, what):
         self.problems.append(f"{self.page}:{line}: {what}")

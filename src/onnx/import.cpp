@@ -76,11 +76,15 @@ std::string dim_name(const ValueInfo& info, size_t d) {
   return info.shape[d].name.empty() ? info.name + ":" + std::to_string(d) : info.shape[d].name;
 }
 
-/// Throws a User error for a name in the options that no input has, then for an input's dimension
-/// that has no extent.
+bool is_in(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Throws a User error for a name in the options that no input has, then for inputs' dimensions
+/// that have no extent.
 void check_dims(const Graph& graph, const OnnxOptions& options) {
-  std::vector<std::string> open;
-  std::string missing, missing_at;
+  std::vector<std::string> open, missing;
+  std::string missing_at;
   const auto is_given = [&](const std::string& name) {
     return options.dims.count(name) > 0 || options.ranges.count(name) > 0;
   };
@@ -89,17 +93,18 @@ void check_dims(const Graph& graph, const OnnxOptions& options) {
       const bool is_batch = d == 0 && options.batch != 0;
       if (!is_batch && info.shape[d].extent >= 0) continue;
       const std::string name = dim_name(info, d);
-      if (std::find(open.begin(), open.end(), name) == open.end()) open.push_back(name);
-      if (is_batch || is_given(name) || !missing.empty()) continue;
-      missing = name;
-      missing_at = "dimension " + std::to_string(d) + " of input '" + info.name + "'";
+      if (!is_in(open, name)) open.push_back(name);
+      if (is_batch || is_given(name) || is_in(missing, name)) continue;
+      if (missing.empty())
+        missing_at = "dimension " + std::to_string(d) + " of input '" + info.name + "'";
+      missing.push_back(name);
     }
   }
   std::vector<std::string> names;
   for (const auto& [name, extent] : options.dims) names.push_back(name);
   for (const auto& [name, range] : options.ranges) names.push_back(name);
   for (const std::string& name : names) {
-    if (std::find(open.begin(), open.end(), name) != open.end()) continue;
+    if (is_in(open, name)) continue;
     std::string help = did_you_mean(name, open), list;
     for (const std::string& known : open) list += (list.empty() ? "" : ", ") + known;
     if (!help.empty()) help += " ";
@@ -107,9 +112,14 @@ void check_dims(const Graph& graph, const OnnxOptions& options) {
     throw_user_error("no input has a dimension '" + name + "'", {}, help);
   }
   if (missing.empty()) return;
-  throw_user_error(missing_at + " is '" + missing + "', which has no extent", {},
-                   "set it: .dims = {{\"" + missing + "\", 1}}, or --dims " + missing +
-                       "=1, or a range: " + missing + "=1..8");
+  std::string entries, words;
+  for (const std::string& name : missing) {
+    entries += (entries.empty() ? "{\"" : ", {\"") + name + "\", 1}";
+    words += (words.empty() ? "" : ",") + name + "=1";
+  }
+  throw_user_error(missing_at + " is '" + missing.front() + "', which has no extent", {},
+                   "set it: .dims = {" + entries + "}, or --dims " + words +
+                       ", or a range: " + missing.front() + "=1..8");
 }
 
 class Importer {

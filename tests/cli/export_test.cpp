@@ -14,6 +14,7 @@
 #include "run_command.h"
 #include "runtime/cuda/cuda_program.h"
 #include "source_dir.h"
+#include "support/file.h"
 
 namespace heddle {
 namespace {
@@ -53,6 +54,23 @@ TEST_F(Export, VariantsRaceAndComeAlong) {
   EXPECT_EQ(other.status, 2);
   EXPECT_THAT(other.err, HasSubstr("--variants needs a machine that runs the kernels"));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/no.o"));
+}
+
+TEST_F(Export, ThePrintedCommandLinksAProgramThatFindsTheLibrary) {
+  if (!onnx_available()) GTEST_SKIP() << "built without ONNX import";
+  const CommandResult r =
+      heddle_command("export " + source_dir() +
+                     "/tutorials/data/digits.onnx:batch=1 --threads 1 -o " + folder_ + "/out");
+  ASSERT_EQ(r.status, 0) << r.err;
+  write_file_atomic(folder_ + "/program.c",
+                    "#include \"digits.h\"\n"
+                    "int main(void) { return digits_open(0) ? digits_num_outputs() : 9; }\n");
+  const size_t begin = r.out.rfind("  cc program.c ");
+  ASSERT_NE(begin, std::string::npos) << r.out;
+  std::string command = r.out.substr(begin);
+  command.resize(command.find('\n'));
+  ASSERT_EQ(std::system(("cd " + folder_ + " &&" + command).c_str()), 0) << command;
+  EXPECT_EQ(WEXITSTATUS(std::system(("cd / && " + folder_ + "/program").c_str())), 1);
 }
 
 TEST_F(Export, WhatIsWrittenCanBeLinkedAndCalled) {

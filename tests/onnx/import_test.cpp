@@ -94,6 +94,27 @@ TEST(OnnxImport, DimensionsWithoutExtentAreAskedFor) {
   }
 }
 
+TEST(OnnxImport, AllDimensionsWithoutExtentAreInTheHint) {
+  ModelParts p;
+  p.inputs = {value_info("x", {"batch", "length"}), value_info("z", {"batch", ""})};
+  p.outputs = {value_info("y", {"batch", "length"})};
+  p.nodes = {node("sum", "Add", {"x", "z"}, {"y"})};
+  const ModelFolder folder("dims");
+  const std::string path = folder.write("m.onnx", model_bytes(p));
+  try {
+    import_onnx(path);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.message, ::testing::HasSubstr("dimension 0 of input 'x' is 'batch'"));
+    EXPECT_THAT(e.help, ::testing::HasSubstr("--dims batch=1,length=1,z:1=1"));
+  }
+  // The extent of the first dimensions that `batch` gives is not that of others of their name.
+  p.inputs[1] = value_info("z", {"2", "batch"});
+  EXPECT_THROW(
+      import_onnx(folder.write("n.onnx", model_bytes(p)), {.dims = {{"length", 2}}, .batch = 2}),
+      Error);
+}
+
 TEST(OnnxImport, DimensionsThatTheFileLacksAreNamed) {
   const ModelFolder folder("dims");
   const std::string path = folder.write("m.onnx", model_bytes(product_with_bias()));

@@ -100,7 +100,7 @@ int export_library(const ExportOptions& o, const Target& target, const std::stri
       << "a call needs " << written.arena_bytes << " bytes for what passes between steps\n"
       << "to call it from C, where neither Heddle nor a compiler of kernels is needed any more:\n"
       << "  cc program.c -I" << shell_word(o.output) << " -L" << shell_word(o.output) << " -l"
-      << name << " -Wl,-rpath,'$ORIGIN'\n";
+      << name << " -Wl,-rpath," << shell_word(o.output) << " -o program\n";
   return 0;
 }
 

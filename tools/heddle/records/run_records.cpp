@@ -16,6 +16,7 @@
 #include "heddle/support/error.h"
 #include "records/train.h"
 #include "records/upgrade.h"
+#include "subjects/model_subject.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
 #include "support/file.h"
@@ -247,6 +248,9 @@ int upgrade(const RecordsOptions& o) {
 }
 
 int why(const RecordsOptions& o) {
+  if (is_model(o.subject))
+    throw_user_error("heddle records why answers for kernels, and '" + o.subject + "' is a model",
+                     {}, "`heddle explain " + o.subject + " --node N` says it of a node");
   const DataType dtype = dtype_of(o.dtype);
   const Target target = target_of(o.target, o.threads);
   const Problem problem = make_problem(o.subject, dtype);
