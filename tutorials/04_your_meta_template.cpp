@@ -10,7 +10,7 @@
 //
 //   y[i, j] = gelu(x[i, j] + bias[j]) * scale[j] + residual[i, j]
 //
-// and hands bands of whole rows to the threads, so that bias and scale stay in the first cache:
+// and hands bands of whole rows to the threads, so that bias and scale stay in L1:
 //
 //   parallel for bands { for rows of the band { for chunks { unrolled vectors } } }
 //

@@ -105,7 +105,7 @@ Schedule with_tiles(const Product& p, const Sizes& z) {
 // ---- Step 4: B packed --------------------------------------------------------------------------
 //
 // From one k to the next a tile reads B a whole row further on: another page every other time, and
-// the rows that a panel of columns needs push each other out of the first cache. A copy of B that
+// the rows that a panel of columns needs push each other out of L1. A copy of B that
 // the tiles read in place of it (cache_read) may lie in memory as we like (layout): panel by panel,
 // each as wide as a tile, and in a panel row by row. The copy costs 512^2 moves, and saves 512^3.
 struct Packed {

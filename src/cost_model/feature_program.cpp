@@ -60,19 +60,16 @@ void fill_totals(Sink& out, const Program& p, const Totals& sum) {
             sum.vector_work / std::max(1.0, sum.work));
   out.log("bytes", "bytes", "Read and written, every execution counted.", sum.bytes);
   out.log("unique_bytes", "bytes", "In all lines that are touched.", p.working_set);
-  out.log("traffic.l1", "bytes", "From beyond the first cache.", sum.traffic[0]);
-  out.log("traffic.l2", "bytes", "From beyond the second cache.", sum.traffic[1]);
+  out.log("traffic.l1", "bytes", "From beyond L1.", sum.traffic[0]);
+  out.log("traffic.l2", "bytes", "From beyond L2.", sum.traffic[1]);
   out.log("traffic.l3", "bytes", "From memory.", sum.traffic[2]);
   out.log("cycles", "cycles",
           "Estimate: for each statement the longest of computing and waiting for a cache, over the "
           "cores.",
           sum.cycles);
-  out.log("cycles.compute", "cycles", "Estimate with all data in the first cache, over the cores.",
-          sum.compute);
-  out.log("cycles.l1", "cycles", "Estimate for what comes from beyond the first cache.",
-          sum.beyond[0]);
-  out.log("cycles.l2", "cycles", "Estimate for what comes from beyond the second cache.",
-          sum.beyond[1]);
+  out.log("cycles.compute", "cycles", "Estimate with all data in L1, over the cores.", sum.compute);
+  out.log("cycles.l1", "cycles", "Estimate for what comes from beyond L1.", sum.beyond[0]);
+  out.log("cycles.l2", "cycles", "Estimate for what comes from beyond L2.", sum.beyond[1]);
   out.log("cycles.l3", "cycles", "Estimate for what comes from memory.", sum.beyond[2]);
   out.plain("efficiency", "share",
             "Cycles of full vectors on every unit of every core over the estimate.",
@@ -127,10 +124,10 @@ void fill_size(Sink& out, const ProgramView& view, const Totals& sum) {
             "Vectors alive at once over the registers there are, where it is worst.",
             std::min(16.0, sum.worst_registers));
   out.log("alloc.global", "bytes", "Of temporaries that all threads share.", p.global_bytes);
-  out.plain("alloc.global.l2", "log2 ratio", "These over the second cache.",
+  out.plain("alloc.global.l2", "log2 ratio", "These over L2.",
             std::log2(1 + p.global_bytes / static_cast<double>(t.l2_bytes)));
   out.log("alloc.local", "bytes", "Of the largest temporary of one thread.", p.largest_local_bytes);
-  out.plain("alloc.local.l1", "log2 ratio", "This over the first cache.",
+  out.plain("alloc.local.l1", "log2 ratio", "This over L1.",
             std::log2(1 + p.largest_local_bytes / static_cast<double>(t.l1d_bytes)));
   out.plain("alloc.count", "buffers", "Allocated.", std::min(64, p.allocations));
   out.log("copied", "bytes",

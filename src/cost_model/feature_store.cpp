@@ -95,8 +95,8 @@ void fill_access(Sink& out, const ProgramView& view, const StoreView& v, const A
   out.log("since_written", "bytes",
           "Touched between a write by another statement and this read; 0: an argument.",
           since_written(p, s, a));
-  out.log("traffic.l1", "bytes", "That come from beyond the first cache.", a.traffic[0]);
-  out.log("traffic.l2", "bytes", "That come from beyond the second cache.", a.traffic[1]);
+  out.log("traffic.l1", "bytes", "That come from beyond L1.", a.traffic[0]);
+  out.log("traffic.l2", "bytes", "That come from beyond L2.", a.traffic[1]);
   out.log("traffic.l3", "bytes", "That come from memory.", a.traffic[2]);
 }
 
@@ -231,10 +231,8 @@ void fill_core(Sink& out, const ProgramView& view, const StoreView& v) {
   out.plain("acc.independent", "ratio",
             "Accumulators over those that hide the latency of the multiply-adders.",
             std::min(16.0, c.accumulators / (4.0 * view.target->fma_units)));
-  out.log("body.cycles", "cycles", "Estimate for one run of the body, data in the first cache.",
-          c.cycles);
-  out.log("cycles", "cycles",
-          "Estimate for all runs, shared out over the cores, data in the first cache.",
+  out.log("body.cycles", "cycles", "Estimate for one run of the body, data in L1.", c.cycles);
+  out.log("cycles", "cycles", "Estimate for all runs, shared out over the cores, data in L1.",
           v.cycles / v.sharing.speedup);
   out.plain("cycles_per_op", "log2 ratio",
             "Estimated cycles over those of full vectors on every unit.",
@@ -273,24 +271,23 @@ void fill_levels(Sink& out, const ProgramView& view, const StoreView& v) {
   out.log("touched.1", "bytes", "By one run of the innermost loop, everything in it.", run_of(1));
   out.log("touched.2", "bytes", "By one run of the second innermost loop.", run_of(2));
   out.log("touched.3", "bytes", "By one run of the third innermost loop.", run_of(3));
-  out.plain("touched.1.l1", "log2 ratio", "The first of these over the first cache.",
+  out.plain("touched.1.l1", "log2 ratio", "The first of these over L1.",
             std::log2(1 + run_of(1) / static_cast<double>(t.l1d_bytes)));
-  out.plain("touched.2.l1", "log2 ratio", "The second over the first cache.",
+  out.plain("touched.2.l1", "log2 ratio", "The second over L1.",
             std::log2(1 + run_of(2) / static_cast<double>(t.l1d_bytes)));
-  out.plain("touched.2.l2", "log2 ratio", "The second over the second cache.",
+  out.plain("touched.2.l2", "log2 ratio", "The second over L2.",
             std::log2(1 + run_of(2) / static_cast<double>(t.l2_bytes)));
-  out.plain("touched.3.l2", "log2 ratio", "The third over the second cache.",
+  out.plain("touched.3.l2", "log2 ratio", "The third over L2.",
             std::log2(1 + run_of(3) / static_cast<double>(t.l2_bytes)));
   double total = flops * v.executions;
-  out.log("intensity.l1", "operations per byte", "Arithmetic per byte from beyond the first cache.",
+  out.log("intensity.l1", "operations per byte", "Arithmetic per byte from beyond L1.",
           total / std::max(64.0, v.traffic[0]));
-  out.log("intensity.l2", "operations per byte",
-          "Arithmetic per byte from beyond the second cache.",
+  out.log("intensity.l2", "operations per byte", "Arithmetic per byte from beyond L2.",
           total / std::max(64.0, v.traffic[1]));
   out.log("intensity.l3", "operations per byte", "Arithmetic per byte from memory.",
           total / std::max(64.0, v.traffic[2]));
-  out.log("traffic.l1", "bytes", "From beyond the first cache.", v.traffic[0]);
-  out.log("traffic.l2", "bytes", "From beyond the second cache.", v.traffic[1]);
+  out.log("traffic.l1", "bytes", "From beyond L1.", v.traffic[0]);
+  out.log("traffic.l2", "bytes", "From beyond L2.", v.traffic[1]);
   out.log("traffic.l3", "bytes", "From memory.", v.traffic[2]);
 }
 

@@ -19,6 +19,13 @@ std::string document() {
       "| variable | what it sets | where it is not set |\n|---|---|---|\n";
   for (const internal::EnvironmentVariable& v : internal::environment_variables())
     text += std::string("| `") + v.name + "` | " + v.what + " | " + v.otherwise + " |\n";
+  text +=
+      "\nPrograms around Heddle have variables of their own: fleets `HEDDLE_FLEET_WORKER` and\n"
+      "`HEDDLE_FLEET_GPUS` ([fleets.md](../guide/fleets.md)), the lessons "
+      "`HEDDLE_TUTORIAL_SECONDS` (of\n"
+      "tuning), the tests `HEDDLE_UPDATE_DOCS`, `HEDDLE_UPDATE_GOLDENS`, `HEDDLE_PROPERTY_COUNT` "
+      "and\n"
+      "`HEDDLE_PROPERTY_SEED` ([CONTRIBUTING.md](../../CONTRIBUTING.md)).\n";
   return text;
 }
 
