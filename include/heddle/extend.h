@@ -15,3 +15,4 @@
 #include "heddle/heuristics/tree_choices.h"
 #include "heddle/support/decision_tree.h"
 #include "heddle/target/last_round.h"
+#include "heddle/target/product_tasks.h"

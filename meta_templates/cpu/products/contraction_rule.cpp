@@ -5,6 +5,7 @@
 #include "cpu/balanced_block.h"
 #include "cpu/products/register_tile.h"
 #include "cpu/products/shared_tiles.h"
+#include "heddle/target/product_tasks.h"
 
 namespace heddle::meta::cpu {
 namespace {
@@ -327,7 +328,6 @@ int64_t block_of_reduction(const Problem& p) {
 void choose_reduction(const Problem& p, const RegisterTile& tile, PackVectors packing,
                       Choice& choice) {
   constexpr int64_t kManyResults = int64_t{256} * 256, kDeepReduction = 4096;
-  constexpr int64_t kVectorsATask = 16;  // vectors of results below which a task does not pay
   const int64_t k = p.longest_reduction, cores = p.target.cores;
   choice.set("k_block", std::min(k, whole_groups(p, block_of_reduction(p))),
              "a panel of the vector operand stays near");
@@ -342,8 +342,8 @@ void choose_reduction(const Problem& p, const RegisterTile& tile, PackVectors pa
     choice.set("reduction", kKBlocked, "a panel of the whole reduction is too long for L2");
   else if (can_block_k(p) && p.depth > kLongReduction && p.rows * p.cols >= kManyResults)
     choice.set("reduction", kKBlocked, "the reduction is too long for the caches");
-  const int64_t tasks = p.results / std::max<int64_t>(1, kVectorsATask * p.lanes);
-  if (can_split_k(p) && p.parallel && tasks < 2 * cores && p.depth >= kDeepReduction)
+  const bool few = has_few_tasks(p.target, double(p.results), double(p.lanes));
+  if (can_split_k(p) && p.parallel && few && p.depth >= kDeepReduction)
     choice.set("reduction", kSplitK, "too few results to share out over the cores");
 }
 

@@ -23,6 +23,7 @@
 #include "dag/patterns/convolution.h"
 #include "dag/rewrites/rewrite_parts.h"
 #include "heddle/dag/alternatives.h"
+#include "heddle/target/product_tasks.h"
 
 namespace heddle {
 namespace {
@@ -136,8 +137,6 @@ std::optional<Sides> sides_of(const RewriteSite& site) {
 // product reaches. Bytes per cycle that a core reads from beyond its L2, and from its L2.
 constexpr double kTileRows = 8, kTileVectors = 2, kShare = 0.6;
 constexpr double kFarBytes = 6, kNearBytes = 16;
-// Results per core, in vectors, from which the template for CPUs does not cut the sum itself.
-constexpr double kVectorsATask = 16;
 // The least modelled gain for which the rewrite is chosen. The margin keeps a choice from losing.
 constexpr double kLeastGain = 1.25;
 
@@ -152,7 +151,7 @@ double gain_of_caches(const RewriteSite& site, const Target& target) {
   double k = 1;
   for (const Axis& a : site.op().reduce_axes()) k *= static_cast<double>(a.extent());
   const double lanes = std::max(1.0, target.vector_bytes / bytes);
-  if (m * n / (kVectorsATask * lanes) < 2 * cores) return 1;  // the template cuts it
+  if (has_few_tasks(target, m * n, lanes)) return 1;  // the template cuts it
   // Tiles of so narrow a product are half empty, and cutting it into parts gains nothing (256 x
   // 16).
   if (n < kTileVectors * lanes) return 1;
