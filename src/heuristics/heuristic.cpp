@@ -38,8 +38,12 @@ const ChoiceParameter* find_parameter(const Heuristic& h, std::string_view name)
                    {}, "collect and train again with this version");
 }
 
-std::int64_t read_value(const Heuristic& h, const ChoiceParameter& p, const Json& json,
-                        std::string_view id) {
+ParameterSet::Value read_value(const Heuristic& h, const ChoiceParameter& p, const Json& json,
+                               std::string_view id) {
+  if (p.is_text) {
+    if (!json.is_string()) refuse_id(h, id, "'" + p.name + "' is no text");
+    return json.as_string();
+  }
   if (p.labels.empty()) {
     if (!json.is_int()) refuse_id(h, id, "'" + p.name + "' is no integer");
     return json.as_int();
@@ -48,7 +52,7 @@ std::int64_t read_value(const Heuristic& h, const ChoiceParameter& p, const Json
                          ? std::find(p.labels.begin(), p.labels.end(), json.as_string())
                          : p.labels.end();
   if (label == p.labels.end()) refuse_id(h, id, "'" + p.name + "' has no value " + json.dump());
-  return label - p.labels.begin();
+  return std::int64_t{label - p.labels.begin()};
 }
 
 }  // namespace
@@ -60,26 +64,30 @@ double FeatureView::operator[](std::string_view name) const {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-ParameterSet& ParameterSet::set(std::string_view name, std::int64_t value) {
+ParameterSet& ParameterSet::set(std::string_view name, Value value) {
   const auto at = std::lower_bound(values_.begin(), values_.end(), name,
                                    [](const auto& v, std::string_view n) { return v.first < n; });
   if (at != values_.end() && at->first == name)
-    at->second = value;
+    at->second = std::move(value);
   else
-    values_.insert(at, {std::string(name), value});
+    values_.insert(at, {std::string(name), std::move(value)});
   return *this;
 }
 
-bool ParameterSet::has(std::string_view name) const {
-  return std::any_of(values_.begin(), values_.end(),
-                     [&](const auto& v) { return v.first == name; });
+const ParameterSet::Value* ParameterSet::find(std::string_view name) const {
+  const auto at =
+      std::find_if(values_.begin(), values_.end(), [&](const auto& v) { return v.first == name; });
+  return at == values_.end() ? nullptr : &at->second;
 }
 
 std::int64_t ParameterSet::get(std::string_view name, std::int64_t otherwise) const {
-  for (const auto& [n, value] : values_) {
-    if (n == name) return value;
-  }
-  return otherwise;
+  const Value* value = find(name);
+  return value == nullptr ? otherwise : std::get<std::int64_t>(*value);
+}
+
+std::string ParameterSet::text(std::string_view name) const {
+  const Value* value = find(name);
+  return value == nullptr ? "" : std::get<std::string>(*value);
 }
 
 std::vector<HeuristicFeature> Heuristic::all_features() const {
@@ -104,7 +112,7 @@ std::string Heuristic::why_not(const ParameterSet& choice, const Situation& prob
 Choice Heuristic::knobs_of(const ParameterSet& choice, const Situation& problem) const {
   if (resolve) return resolve(choice, problem);
   Choice knobs;
-  for (const auto& [name, value] : choice.values()) knobs.set(name, value);
+  for (const auto& [name, value] : choice.values()) knobs.set(name, std::get<std::int64_t>(value));
   return knobs;
 }
 
@@ -114,13 +122,18 @@ std::string Heuristic::id_of(const ParameterSet& choice) const {
     const ChoiceParameter knob{name};
     const ChoiceParameter* p = parameters.empty() ? &knob : find_parameter(*this, name);
     HEDDLE_ICHECK(p != nullptr, "heuristic '" + this->name + "' has no parameter '" + name + "'");
-    if (p->labels.empty()) {
-      id[name] = value;
+    if (p->is_text) {
+      id[name] = std::get<std::string>(value);
       continue;
     }
-    HEDDLE_ICHECK(value >= 0 && value < std::ssize(p->labels),
-                  "parameter '" + name + "' has no label for " + std::to_string(value));
-    id[name] = p->labels[static_cast<std::size_t>(value)];
+    const std::int64_t number = std::get<std::int64_t>(value);
+    if (p->labels.empty()) {
+      id[name] = number;
+      continue;
+    }
+    HEDDLE_ICHECK(number >= 0 && number < std::ssize(p->labels),
+                  "parameter '" + name + "' has no label for " + std::to_string(number));
+    id[name] = p->labels[static_cast<std::size_t>(number)];
   }
   return id.dump();
 }

@@ -10,6 +10,7 @@ namespace heddle {
 namespace {
 
 constexpr std::string_view kDirect = "direct";
+constexpr std::string_view kDirectForms[] = {kDirect, "direct:whole", "direct:split_k"};
 
 /// The stage that a name without '+' ends in; -1 for other names.
 int stage_of(const std::string& name) {
@@ -78,6 +79,8 @@ class WithReduction : public ChoiceSource {
 
 }  // namespace
 
+std::span<const std::string_view> direct_forms() { return kDirectForms; }
+
 std::string_view graph_heuristic(const Target& target) {
   return target.is_cuda() ? "cuda_alternative" : "alternative";
 }
@@ -90,7 +93,9 @@ GraphQuestion graph_question(const ComputeDag& dag, const Target& target,
   q.features = graph_features(dag, target, q.stage);
   q.rule.set(kDirect, by_rule.empty());
   if (is_only_contraction(dag, q.stage)) {
-    for (const char* form : {"direct:whole", "direct:split_k"}) q.rule.set(form, 0);
+    for (const std::string_view form : direct_forms()) {
+      if (form != kDirect) q.rule.set(form, 0);
+    }
   }
   for (const Alternative& a : all) {
     if (a.legal() && stage_of(a.name) == q.stage)

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@
 #include "heddle/schedule/meta_template.h"
 
 namespace heddle {
+
+/// The forms that are as declared: "direct", "direct:whole" and "direct:split_k".
+std::span<const std::string_view> direct_forms();
 
 /// The name of the heuristic that answers for a target.
 std::string_view graph_heuristic(const Target& target);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -73,18 +74,42 @@ TEST(BuildChoices, TheThreeFormsOfSplitKAreOneChoice) {
   for (const auto& [id, schedule] : built.choices) {
     if (built.schedules[schedule].dag().alternative().empty()) direct[id] = schedule;
   }
-  ASSERT_TRUE(direct.count(R"({"form":"whole"})") && direct.count(R"({"form":"split_in_place"})"));
-  EXPECT_NE(direct[R"({"form":"whole"})"], direct[R"({"form":"split_in_place"})"]);
+  ASSERT_TRUE(direct.count(R"({"form":"direct:whole"})") &&
+              direct.count(R"({"form":"direct:split_k"})"));
+  EXPECT_NE(direct[R"({"form":"direct:whole"})"], direct[R"({"form":"direct:split_k"})"]);
 }
 
-// A rule that no choice names would never be learned.
-TEST(BuildChoices, EveryRewriteRuleIsAForm) {
-  const std::vector<ChoiceParameter>& parameters = alternative().parameters;
-  const auto form = std::find_if(parameters.begin(), parameters.end(),
-                                 [](const ChoiceParameter& p) { return p.name == "form"; });
-  ASSERT_NE(form, parameters.end());
-  for (const std::string& rule : rewrite_rule_names())
-    EXPECT_EQ(std::count(form->labels.begin(), form->labels.end(), rule), 1) << rule;
+std::set<std::string> candidate_ids() {
+  std::set<std::string> ids;
+  const NamedFeatures features;
+  const Choice rule;
+  for (const ParameterSet& c : alternative().candidates({FeatureView(features), rule}))
+    ids.insert(alternative().id_of(c));
+  return ids;
+}
+
+TEST(BuildChoices, CandidatesAreTheFormsOfAllRules) {
+  for (const std::string id :
+       {R"({"form":"direct"})", R"({"form":"direct:whole"})", R"({"form":"direct:split_k"})",
+        R"({"form":"collapse"})", R"x({"form":"winograd(tile=4)"})x",
+        R"({"form":"split_k","parts_a_core":16})", R"({"form":"pad_product","to":"most"})"})
+    EXPECT_EQ(candidate_ids().count(id), 1U) << id;
+}
+
+// A rule that is registered anywhere can be learned, by its name.
+TEST(BuildChoices, ARuleOfAnotherProgramIsAForm) {
+  const std::string id = R"x({"form":"my_rule(by=2,of=5)"})x";
+  EXPECT_EQ(candidate_ids().count(id), 0U);
+  register_rewrite_rule(
+      {.name = "my_rule",
+       .parameters = {{"by", {1, 2}}, {"of", {5}}},
+       .why_not = [](const RewriteSite&) { return WhyNot::other_kind("this test"); },
+       .apply = [](const RewriteSite&) { return std::vector<Tensor>(); },
+       .error_growth = [](const RewriteSite&) { return 1.0; },
+       .estimate = [](const RewriteSite&, const Target&) { return RewriteEstimate(); }});
+  EXPECT_EQ(candidate_ids().count(id), 1U);
+  EXPECT_EQ(alternative().id_of(alternative().choice_of(id)), id);
+  unregister_rewrite_rule("my_rule");
 }
 
 }  // namespace

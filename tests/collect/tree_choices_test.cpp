@@ -264,7 +264,7 @@ TEST_F(GraphChoices, ATreeChoosesTheGraph) {
 
 TEST_F(GraphChoices, ATreeChoosesHowTheTemplateCutsTheSum) {
   for (const auto& [form, label] :
-       {std::pair{"whole", "whole"}, std::pair{"split_in_place", "split_k"}}) {
+       {std::pair{"direct:whole", "whole"}, std::pair{"direct:split_k", "split_k"}}) {
     install_form(std::string(R"({"form":")") + form + R"("})");
     const Template t = chosen();
     EXPECT_EQ(t.dag().alternative(), "");
@@ -277,7 +277,7 @@ TEST_F(GraphChoices, ATreeChoosesHowTheTemplateCutsTheSum) {
 }
 
 TEST_F(GraphChoices, OutsideOfWhatItSawTheEstimatesDecide) {
-  install_form(R"({"form":"whole"})");
+  install_form(R"({"form":"direct:whole"})");
   const ComputeDag other({product(256, 3000, 256)});
   const GraphChoice c = choose_graph(other, target(), {});
   EXPECT_EQ(c.source, "rule");

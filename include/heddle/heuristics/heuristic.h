@@ -26,6 +26,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "heddle/dsl/tensor.h"
@@ -57,25 +58,31 @@ struct AugmentedFeature {
 };
 
 /// A parameter of a choice. The values of a kind have labels: labels[v] is the name of value v in
-/// ids.
+/// ids. Values that are texts are names of things that may be registered anywhere, such as rules.
 struct ChoiceParameter {
   std::string name;
   std::vector<std::string> labels = {};
+  bool is_text = false;  ///< values are texts; no labels
 };
 
 /// Values for some parameters, by name. The empty set leaves everything to the fallback.
 class ParameterSet {
  public:
-  ParameterSet& set(std::string_view name, std::int64_t value);
-  bool has(std::string_view name) const;
-  /// The value of the parameter, or `otherwise` where the set does not have it.
+  using Value = std::variant<std::int64_t, std::string>;
+  ParameterSet& set(std::string_view name, Value value);
+  ParameterSet& set(std::string_view name, std::int64_t value) { return set(name, Value(value)); }
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+  /// The number of the parameter, or `otherwise` where the set does not have it.
   std::int64_t get(std::string_view name, std::int64_t otherwise) const;
+  /// The text of the parameter, empty where the set does not have it.
+  std::string text(std::string_view name) const;
   /// The parameters and their values, in the order of names.
-  const std::vector<std::pair<std::string, std::int64_t>>& values() const { return values_; }
+  const std::vector<std::pair<std::string, Value>>& values() const { return values_; }
   bool operator==(const ParameterSet&) const = default;
 
  private:
-  std::vector<std::pair<std::string, std::int64_t>> values_;
+  const Value* find(std::string_view name) const;
+  std::vector<std::pair<std::string, Value>> values_;
 };
 
 /// A problem as a heuristic sees it.

@@ -9,6 +9,7 @@
 
 #include "dag/rewrites/legal_rewrites.h"
 #include "dag/rewrites/rebuilder.h"
+#include "dag/rewrites/rule_parameters.h"
 #include "dag/sizes/generalizer.h"
 #include "heddle/dag/user_choice.h"
 #include "heddle/support/error.h"
@@ -32,6 +33,18 @@ std::vector<RewriteRule> rules() {
   std::sort(all.begin(), all.end(),
             [](const RewriteRule& a, const RewriteRule& b) { return a.name < b.name; });
   return all;
+}
+
+/// The rule of this name among `known`. Throws a User error where there is none.
+const RewriteRule& find_rule(const std::string& name, const std::vector<RewriteRule>& known) {
+  const auto found = std::find_if(known.begin(), known.end(),
+                                  [&](const RewriteRule& x) { return x.name == name; });
+  if (found != known.end()) return *found;
+  std::vector<std::string> names;
+  for (const RewriteRule& x : known) names.push_back(x.name);
+  const std::string meant = did_you_mean(name, names);
+  throw_user_error("there is no rewrite rule '" + name + "'", {},
+                   meant.empty() ? "register it, or choose another alternative" : meant);
 }
 
 /// A rule applied at a stage with certain values of its parameters.
@@ -81,17 +94,7 @@ Rewrite parse_one(const std::string& text, const std::vector<RewriteRule>& known
   const std::size_t at = text.rfind('@'), open = text.find('(');
   if (at == std::string::npos) bad_name(text, "names no stage");
   Rewrite r;
-  const std::string rule = text.substr(0, std::min(at, open));
-  const auto found = std::find_if(known.begin(), known.end(),
-                                  [&](const RewriteRule& x) { return x.name == rule; });
-  if (found == known.end()) {
-    std::vector<std::string> names;
-    for (const RewriteRule& x : known) names.push_back(x.name);
-    const std::string meant = did_you_mean(rule, names);
-    throw_user_error("there is no rewrite rule '" + rule + "'", {},
-                     meant.empty() ? "register it, or choose another alternative" : meant);
-  }
-  r.rule = *found;
+  r.rule = find_rule(text.substr(0, std::min(at, open)), known);
   std::vector<std::string> given;
   if (open < at) {
     if (text[at - 1] != ')') bad_name(text, "lacks a ')' before the '@'");
@@ -291,6 +294,10 @@ std::vector<std::string> rewrite_rule_names() {
   std::vector<std::string> names;
   for (const RewriteRule& r : rules()) names.push_back(r.name);
   return names;
+}
+
+std::vector<RewriteParameter> rewrite_parameters(const std::string& rule) {
+  return find_rule(rule, rules()).parameters;
 }
 
 std::vector<Alternative> alternatives_of(const ComputeDag& dag, const Target& target,

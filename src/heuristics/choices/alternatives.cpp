@@ -2,36 +2,31 @@
 // (schedule/graph_choice.h). A choice names a rule and its parameters, not the stage.
 //
 // The three ways in which a long sum of products is cut are values of this one choice: by the
-// template ("split_in_place"), by the rule split_k into a number of parts for each core, or not.
+// template ("direct:split_k"), by the rule split_k into a number of parts for each core, or not
+// ("direct:whole").
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
 
+#include "dag/rewrites/rule_parameters.h"
 #include "heddle/ops/linalg.h"
 #include "heddle/ops/nn.h"
 #include "heuristics/choices/draw.h"
 #include "heuristics/choices/draw_contraction.h"
 #include "heuristics/choices/draw_reduction.h"
+#include "schedule/graph_choice.h"
 
 namespace heddle {
 namespace {
 
-const std::vector<std::string> kForms{"direct",           "whole",          "split_in_place",
-                                      "collapse",         "flip_sign",      "implicit_gemm",
-                                      "one_pass_softmax", "pad_product",    "split_k",
-                                      "winograd",         "matrix_product", "pack_groups",
-                                      "depth_innermost"};
-
-std::int64_t form_number(std::string_view name) {
-  return std::find(kForms.begin(), kForms.end(), name) - kForms.begin();
-}
-
+/// A choice names a form of the question, such as "winograd(tile=4)", or a rule with a parameter
+/// whose values depend on the problem. Which of the legal ones it means is another parameter.
 ParameterSet of_form(std::string_view name) {
-  return ParameterSet().set("form", form_number(name));
+  return ParameterSet().set("form", ParameterSet::Value(std::string(name)));
 }
 
-/// A legal form of a rule, with its first parameter; 0 where it has none.
+/// A legal form of a rule, with its first parameter.
 struct Form {
   std::string name;
   double value = 0;
@@ -40,10 +35,8 @@ struct Form {
 std::vector<Form> forms_of(const std::string& rule, const Choice& legal) {
   std::vector<Form> out;
   for (const std::string& name : legal.knobs()) {
-    if (name != rule && !name.starts_with(rule + "(")) continue;
-    const std::size_t equals = name.find('=');
-    out.push_back(
-        {name, equals == std::string::npos ? 0 : std::strtod(name.c_str() + equals + 1, nullptr)});
+    if (!name.starts_with(rule + "(")) continue;
+    out.push_back({name, std::strtod(name.c_str() + name.find('=') + 1, nullptr)});
   }
   return out;
 }
@@ -65,38 +58,63 @@ double shares_of_whole(const FeatureView& f, bool gpu) {
   return gpu ? std::max(1.0, f["results"] / kBlock) : 1;
 }
 
-/// The value of the question's knob that a choice stands for; nullopt where that form is not legal.
+/// The question's form that a choice stands for; nullopt where it is not legal.
 std::optional<std::string> find_form(const ParameterSet& choice, const Situation& p, bool gpu) {
-  const std::string& rule = kForms[static_cast<std::size_t>(choice.get("form", 0))];
-  const std::string place = rule == "whole"            ? "direct:whole"
-                            : rule == "split_in_place" ? "direct:split_k"
-                                                       : rule;
-  std::vector<Form> forms = forms_of(place, p.rule);
+  const std::string name = choice.text("form");
+  if (p.rule.has(name)) return name;
+  const std::vector<Form> forms = forms_of(name, p.rule);
   if (forms.empty()) return std::nullopt;
   if (choice.has("parts_a_core"))
     return nearest_count(forms, double(choice.get("parts_a_core", 1)) * p.features["cores"] /
                                     shares_of_whole(p.features, gpu));
-  for (const char* parameter : {"tile", "axes"}) {
-    if (!choice.has(parameter)) continue;
-    std::erase_if(forms,
-                  [&](const Form& f) { return f.value != double(choice.get(parameter, 0)); });
-  }
-  if (forms.empty()) return std::nullopt;
   const auto [least, most] = std::minmax_element(
       forms.begin(), forms.end(), [](const Form& a, const Form& b) { return a.value < b.value; });
   return choice.get("to", 0) == 0 ? least->name : most->name;
 }
 
+/// The forms of a rule, "winograd(tile=2)" and "winograd(tile=4)"; none where a parameter has no
+/// list of values.
+std::vector<std::string> named_forms(const std::string& rule,
+                                     const std::vector<RewriteParameter>& parameters) {
+  std::vector<std::string> values{""};
+  for (const RewriteParameter& p : parameters) {
+    std::vector<std::string> longer;
+    for (const std::string& before : values) {
+      for (const std::int64_t v : p.values)
+        longer.push_back(before + (before.empty() ? "" : ",") + p.name + "=" + std::to_string(v));
+    }
+    values = std::move(longer);
+  }
+  for (std::string& v : values) v = rule + (v.empty() ? "" : "(" + v + ")");
+  return values;
+}
+
+/// The rule whose values are numbers of tasks that run side by side. What suits a stage grows with
+/// the cores, so choices say how many for each core.
+constexpr std::string_view kRuleOfTasks = "split_k";
+
+/// The choices of a rule.
+std::vector<ParameterSet> choices_of(const std::string& rule) {
+  std::vector<ParameterSet> all;
+  for (const std::string& form : named_forms(rule, rewrite_parameters(rule)))
+    all.push_back(of_form(form));
+  if (!all.empty()) return all;
+  if (rule == kRuleOfTasks) {
+    for (const std::int64_t parts : {1, 4, 16, 64})
+      all.push_back(of_form(rule).set("parts_a_core", parts));
+  } else {
+    for (const std::int64_t to : {0, 1}) all.push_back(of_form(rule).set("to", to));
+  }
+  return all;
+}
+
 std::vector<ParameterSet> candidates(const Situation&) {
   std::vector<ParameterSet> all;
-  for (const char* form : {"direct", "whole", "split_in_place", "collapse", "flip_sign",
-                           "one_pass_softmax", "matrix_product", "pack_groups", "depth_innermost"})
-    all.push_back(of_form(form));
-  for (const std::int64_t tile : {2, 4}) all.push_back(of_form("winograd").set("tile", tile));
-  for (const std::int64_t axes : {1, 3}) all.push_back(of_form("implicit_gemm").set("axes", axes));
-  for (const std::int64_t to : {0, 1}) all.push_back(of_form("pad_product").set("to", to));
-  for (const std::int64_t parts : {1, 4, 16, 64})
-    all.push_back(of_form("split_k").set("parts_a_core", parts));
+  for (const std::string_view form : direct_forms()) all.push_back(of_form(form));
+  for (const std::string& rule : rewrite_rule_names()) {
+    const std::vector<ParameterSet> of_rule = choices_of(rule);
+    all.insert(all.end(), of_rule.begin(), of_rule.end());
+  }
   return all;
 }
 
@@ -211,8 +229,8 @@ Heuristic alternatives(std::string name, std::string kind) {
       {{"read_of_l2"},
        [](const FeatureView& f) { return over_cores(f, "bytes_read") / f["l2_bytes"]; }},
       {{"least_side"}, [](const FeatureView& f) { return std::min(f["rows"], f["cols"]); }}};
-  h.parameters = {
-      {"form", kForms}, {"tile"}, {"axes"}, {"to", {"vector", "block"}}, {"parts_a_core"}};
+  h.version = 2;
+  h.parameters = {{.name = "form", .is_text = true}, {"to", {"least", "most"}}, {"parts_a_core"}};
   h.candidates = candidates;
   h.why_invalid = [gpu](const ParameterSet& choice, const Situation& p) {
     return find_form(choice, p, gpu) ? "" : "no rule makes this of it";
