@@ -11,6 +11,7 @@
 #include "heddle/ir/print.h"
 #include "heddle/lower/lower.h"
 #include "heddle/support/error.h"
+#include "lower/gpu/threads/buffer_uses.h"
 
 namespace heddle {
 namespace {
@@ -373,6 +374,23 @@ TEST(Gpu, AnIndexIsBoundOnceAStage) {
   EXPECT_THROW(s[b].bind(s[b].axis(1), TX), Error);
   const Schedule replayed = Schedule::from_json(s.to_json(), s.dag());
   EXPECT_EQ(replayed.to_text(), s.to_text());
+}
+
+// The text of a kernel must not depend on where its buffers lie in memory.
+TEST(Gpu, UsesOfBuffersAreInTheOrderOfTheirCreation) {
+  const auto make = [] {
+    std::vector<Buffer> out;
+    for (int i = 0; i < 6; ++i) out.push_back(Buffer::make("b", f32, {Expr(1)}, Scope::Local));
+    return out;
+  };
+  make();  // what is freed last is given out first, so the next addresses often fall
+  const std::vector<Buffer> buffers = make();
+  gpu::BufferUses uses;
+  for (const Buffer& b : buffers) uses[b.get()];
+  std::vector<const BufferNode*> order, wanted;
+  for (const auto& [b, use] : uses) order.push_back(b);
+  for (const Buffer& b : buffers) wanted.push_back(b.get());
+  EXPECT_EQ(order, wanted);
 }
 
 }  // namespace

@@ -42,7 +42,12 @@ struct BufferUse {
   std::vector<BufferAccess> accesses;
 };
 
-using BufferUses = std::map<const BufferNode*, BufferUse>;
+/// Buffers are made for the uses in this order, and sums are written in the order of the buffers
+/// that they read. By addresses, the text of a kernel would differ from run to run.
+struct ByCreation {
+  bool operator()(const BufferNode* a, const BufferNode* b) const { return a->id < b->id; }
+};
+using BufferUses = std::map<const BufferNode*, BufferUse, ByCreation>;
 
 /// Finds the uses of all buffers that `s` allocates. `reductions` are its loops that reduce over
 /// threads, after which all threads have the result. The result points into `s`.
