@@ -99,6 +99,42 @@ TEST(Depthwise, LargeWindows) {
   check({.layout = first, .c = 2, .h = 12, .w = 16, .r = 7, .pad = 3});
 }
 
+// The tile of the static choice: lanes, tile_x, tile_y.
+std::vector<int64_t> chosen_tile(const Form& f) {
+  const Template t = make_template(ComputeDag(depthwise(f).outputs), h200());
+  const Config c = t.default_config();
+  std::vector<int64_t> tile;
+  for (const char* knob : {"lanes", "tile_x", "tile_y"})
+    tile.push_back(c.values[static_cast<size_t>(t.knob_index(knob))]);
+  return tile;
+}
+
+// Guards of tiles that leave a rest cost more than short tiles, and a vector has 16 bytes at most.
+TEST(Depthwise, TilesOfChannelsInnermostFitTheImage) {
+  const AutoSchedulerOptionsScope scope(options());
+  for (const DataType type : {f16, f32}) {
+    for (const int64_t size : {14, 28, 56}) {
+      for (const int64_t r : {3, 5, 7}) {
+        const std::vector<int64_t> tile = chosen_tile(
+            {.type = type, .n = 32, .c = 384, .h = size, .w = size, .r = r, .pad = r / 2});
+        EXPECT_EQ(size % tile[1], 0) << to_string(type) << " " << size << " " << r;
+        EXPECT_EQ(size % tile[2], 0) << to_string(type) << " " << size << " " << r;
+        EXPECT_LE(tile[0] * type.bytes(), 16) << size << " " << r;
+      }
+    }
+  }
+}
+
+// A small image is cut into more threads.
+TEST(Depthwise, FewPointsHaveSmallTiles) {
+  const AutoSchedulerOptionsScope scope(options());
+  const auto points = [](int64_t n) {
+    const std::vector<int64_t> tile = chosen_tile({.n = n, .c = 512, .h = 28, .w = 28});
+    return tile[0] * tile[1] * tile[2];
+  };
+  EXPECT_LT(2 * points(1), points(32));
+}
+
 // The rule chooses what its own requirements accept, for windows of every size and images so large
 // that it wants wide vectors and long tiles.
 TEST(Depthwise, EveryWindowHasALegalChoice) {

@@ -18,13 +18,12 @@
 #include <algorithm>
 
 #include "cuda/common.h"
+#include "cuda/products/sliding_window_rule.h"
 
 namespace heddle::meta {
 namespace {
 
 constexpr int64_t kMostTaps = 64, kMostTapsOfRow = 7;
-// The most accumulators of a thread, elements of its window, and multiply-adds in its text.
-constexpr int64_t kMostAccumulators = 64, kMostWindow = 192, kMostSteps = 1024;
 
 // The image: each output has its own elements of it, which overlap along some axes only. The filter
 // depends on fewer axes; pooling has none.
@@ -70,72 +69,6 @@ std::optional<Operands> operands_of(const ComputeDag& dag, int stage) {
   return {};
 }
 
-// The facts that the rule uses. An axis of extent 1 stands for one that is absent.
-struct Problem {
-  int64_t points = 1, last = 1;  ///< of the result; along its last axis
-  int64_t x = 1, y = 1;          ///< extents of the axes of the tile
-  int64_t taps = 1;
-  bool pools = false;                             ///< there is no filter
-  int64_t taps_x = 1, taps_y = 1, taps_last = 1;  ///< extents of the window along these axes, and
-                                                  ///< along the last one
-  int64_t stride_x = 1, stride_y = 1, stride_last = 1;
-  bool has_rows =
-      false;  ///< the window is kept, does not fit as a whole, and can be loaded by rows
-  Gpu gpu;
-
-  int64_t window(int64_t lanes, int64_t tile_x, int64_t tile_y, bool by_rows) const {
-    return ((lanes - 1) * stride_last + taps_last) * ((tile_x - 1) * stride_x + taps_x) *
-           ((tile_y - 1) * stride_y + (by_rows ? 1 : taps_y));
-  }
-  bool fits(int64_t lanes, int64_t tile_x, int64_t tile_y, bool by_rows) const {
-    const int64_t tile = lanes * tile_x * tile_y;
-    return tile <= kMostAccumulators && window(lanes, tile_x, tile_y, by_rows) <= kMostWindow &&
-           tile * taps <= kMostSteps;
-  }
-  NamedFeatures features() const {
-    const auto number = [](int64_t x) { return static_cast<double>(x); };
-    return {{"points", number(points)},
-            {"last", number(last)},
-            {"x", number(x)},
-            {"y", number(y)},
-            {"taps", number(taps)},
-            {"taps_last", number(taps_last)},
-            {"pools", number(pools)},
-            {"sms", number(gpu.sms)},
-            {"stride", number(stride_x)},
-            {"has_rows", number(has_rows)}};
-  }
-};
-
-// The lanes of a whole vector of the last axis, as far as a thread may have them.
-int64_t widest_lanes(const Problem& p) { return whole_vector(p.last, p.taps_last > 1 ? 4 : 8); }
-
-// Whole vectors of channels; tiles as long as there are enough threads. Where pooling slides along
-// the last axis, neighbouring threads have neighbouring points, and a tile only rows that leave no
-// rest: the window of a thread then has constant extents.
-Choice rule(const Problem& p) {
-  constexpr int64_t kThreads = 128, kThreadsOfSm = 512;
-  const bool rows = p.pools && p.taps_last > 1;
-  int64_t lanes = rows ? 1 : widest_lanes(p), x = 1, y = 1;
-  const auto enough = [&](int64_t tile) { return p.points >= tile * kThreadsOfSm * p.gpu.sms; };
-  while (lanes > 2 && !enough(lanes)) lanes /= 2;
-  const bool by_rows = p.has_rows && !p.fits(lanes, x, y, false);
-  while (lanes > 1 && !p.fits(lanes, x, y, by_rows)) lanes /= 2;
-  for (const int64_t n : {2, 3, 4, 5}) {
-    const bool of_x = rows ? p.x % n == 0 : n % 2 == 0, of_y = n == 2 && (!rows || p.y % n == 0);
-    if (of_x && n <= p.x && p.fits(lanes, n, y, by_rows) && enough(lanes * n * y)) x = n;
-    if (of_y && n <= p.y && p.fits(lanes, x, n, by_rows) && enough(lanes * x * n)) y = n;
-  }
-  Choice choice;
-  choice.set("lanes", lanes, "neighbouring points along the last axis, as vectors")
-      .set("tile_x", x, "points that share a window in registers, while threads are enough")
-      .set("tile_y", y, "rows of points that share a window")
-      .set("threads", std::min(kThreads, most_block_threads(p.gpu)), "several blocks to an SM");
-  if (p.has_rows)
-    choice.set("by_rows", by_rows, "the whole window of a thread must fit its registers");
-  return choice;
-}
-
 // The stage as a window that slides over an image.
 class Window {
  public:
@@ -155,12 +88,13 @@ class Window {
     // caches.
     const bool pads = is_in(g.operands) && !operands.filter && problem.taps_last == 1;
     kept = !pads && !is_in(g.inlined);
+    problem.epilogue_flops = epilogue_flops(dag, g);
     problem.gpu = target.gpu;
-    problem.has_rows = kept && goes_by_rows() && !problem.fits(widest_lanes(problem), 1, 1, false);
+    problem.has_rows = kept && goes_by_rows() && !problem.fits({.lanes = problem.widest_lanes()});
   }
 
   Operands operands;
-  Problem problem;
+  WindowProblem problem;
   int x = -1, y = -1;  ///< axes of the tile; -1: none
   bool kept = false;   ///< the part of the image that a tile reads is kept in registers
 
@@ -179,6 +113,20 @@ class Window {
     find_window(y, &problem.taps_y, &problem.stride_y);
     find_window(last, &problem.taps_last, &problem.stride_last);
     problem.pools = !operands.filter;
+    problem.element_bytes = operands.image->tensor.dtype().bytes();
+  }
+
+  // What is computed of a point after the window, as instructions.
+  static double epilogue_flops(const ComputeDag& dag, const StageGroup& g) {
+    constexpr double kOfFunction = 12;
+    double sum = 0;
+    for (int s = g.anchor + 1; s <= g.output_stage; ++s) {
+      if (s != g.output_stage &&
+          std::find(g.inlined.begin(), g.inlined.end(), s) == g.inlined.end())
+        continue;
+      sum += dag.info(s).flops_per_point + kOfFunction * dag.info(s).transcendentals_per_point;
+    }
+    return sum;
   }
 
   // The elements of the image that one point reads along `axis`, and their distance from point to
@@ -214,7 +162,7 @@ std::optional<Window> window_of(const ComputeDag& dag, const StageGroup& g, cons
   const std::optional<Operands> operands = operands_of(dag, g.anchor);
   if (!operands) return {};
   Window window(dag, g, target, *operands);
-  if (!window.problem.fits(1, 1, 1, window.problem.has_rows)) return {};
+  if (!window.problem.fits({.by_rows = window.problem.has_rows})) return {};
   return window;
 }
 
@@ -231,7 +179,7 @@ class Recipe {
       : t_(t), g_(g), window_(*window_of(t.dag(), g, t.target())), problem_(window_.problem) {}
 
   void write() {
-    const Choice choice = t_.decide("cuda_sliding_window", problem_, rule);
+    const Choice choice = t_.decide("cuda_sliding_window", problem_, sliding_window_rule);
     lanes_ = t_.knob("lanes", {1, 2, 4, 8}, choice);
     tile_x_ = t_.knob("tile_x",
                       problem_.pools ? std::vector<int64_t>{1, 2, 3, 4, 5, 8} : powers_of_two(1, 8),
@@ -241,7 +189,7 @@ class Recipe {
     const Param by_rows = problem_.has_rows ? t_.choice("by_rows", choice) : Param();
     t_.require("the tile of a thread must fit its registers",
                [p = problem_, l = lanes_, x = tile_x_, y = tile_y_, rows = by_rows](const auto& v) {
-                 return p.fits(v(l), v(x), v(y), v(rows) != 0);
+                 return p.fits({v(l), v(x), v(y), 1, v(rows) != 0});
                });
     t_.require("lanes are whole vectors of the last axis",
                [p = problem_, l = lanes_](const auto& v) { return p.last % v(l) == 0; });
@@ -323,7 +271,7 @@ class Recipe {
   TemplateBuilder& t_;
   const StageGroup& g_;
   const Window window_;
-  const Problem& problem_;
+  const WindowProblem& problem_;
   Param lanes_, tile_x_, tile_y_;
 };
 
