@@ -4,7 +4,7 @@
 //   for (const Alternative& a : alternatives_of(dag, target, {}))
 //     if (a.legal()) std::cout << a.name << "\n";                  // winograd(tile=4)@3
 //   ComputeDag rewritten = apply_alternative(dag, "winograd(tile=4)@3");
-//   build(create_schedule(...), {x, w, y});                        // with the user's own tensors
+//   build(create_schedule(rewritten.outputs()), {x, w, y});       // with the user's own tensors
 //
 // Most rules rewrite one stage: they offer tensors that replace those of the stage. The graph
 // around them is rebuilt, so that producers and epilogue are fused with them as usual. Other rules

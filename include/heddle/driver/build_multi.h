@@ -1,8 +1,8 @@
 // build_multi: several variants of one computation behind one callable.
 //
-//   Schedule rows = create_schedule({c}), tuned = result.best, winograd = ...;
+//   Schedule rows = create_schedule({C}), tuned = tune({C}).schedule;
 //   MultiKernel f = build_multi({{"static", rows}, {"tuned", tuned}, {"mine", my_function}},
-//                               {a, b, c});
+//                               {A, B, C});
 //   f(a, b, c);        // the first call measures and picks; see runtime/multi_kernel.h
 #pragma once
 

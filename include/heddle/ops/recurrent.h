@@ -1,7 +1,7 @@
 // Recurrent layers of one direction, unrolled: each step is a declaration of its own, and steps of
 // one shape share one kernel.
 //
-//   ops::RecurrentResult r = ops::lstm(x, w, {recurrence, bias});
+//   ops::RecurrentResult r = ops::lstm(x, {w, recurrence, bias});
 //
 // x is (T, N, I): T steps of N sequences. States are (N, H). Weights and the order of the gates are
 // those of ONNX. Types: f32 and f64.

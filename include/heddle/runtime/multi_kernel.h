@@ -1,6 +1,6 @@
 // MultiKernel: several variants of one function behind one callable, the right one for each call.
 //
-//   MultiKernel kernel = build_multi({fast_for_many_rows, fast_for_few}, {a, b, c});
+//   MultiKernel kernel = build_multi({fast_for_many_rows, fast_for_few}, {A, B, C});
 //   kernel(a, b, c);                                  // the first call measures, later ones do not
 //   std::cout << kernel.picks()[0].picked;            // and why: PickRow
 //
