@@ -32,6 +32,9 @@ COLUMNS = {"onnxruntime": "ONNX Runtime", "onnxruntime best": "ONNX Runtime", "o
            "torch.compile reduce-overhead": "torch.compile", "torch graph": "PyTorch, eager, captured"}
 PACKAGES = {"onnxruntime": "ONNX Runtime {} (default options and its best, the faster)", "openvino": "OpenVINO {} (f32)",
             "torch": "PyTorch {}", "onednn": "oneDNN {} of PyTorch"}
+# Columns of the benches of kernels, as the results name them.
+KERNEL_PEERS = {"openblas": "OpenBLAS", "onednn": "oneDNN 2.6", "blis": "BLIS", "mkl": "MKL", "eager": "PyTorch (its libraries)",
+                "inductor": "PyTorch Inductor"}
 AT_ONCE = 4  # networks of one command on a GPU: it exports all of them before it times any
 
 
@@ -43,9 +46,10 @@ def kernel_groups(name, document):
         others = {n: t for n, t in times.items() if n not in ("static", "tuned", "naive")}
         if "static" not in times or not others or not r.get("right", True):
             continue
-        peer = min(others, key=others.get)
+        best = min(others, key=others.get)
+        peer = KERNEL_PEERS.get(best, best)
         peers.add(peer)
-        results.append({"subject": r["subject"], "ours": times["static"], "peer": others[peer], "best": peer})
+        results.append({"subject": r["subject"], "ours": times["static"], "peer": others[best], "best": peer})
     return [{"name": f"{len(results)} {name}", "peer": ", ".join(sorted(peers)), "results": results}] if results else []
 
 

@@ -24,7 +24,7 @@ class MeasureSet(unittest.TestCase):
         times = [{"static": 1, "naive": 9, "onednn": 2, "mkl": 3}, {"static": 1, "mkl": 2}, {"static": 1, "tuned": 1}]
         document = {"results": [{"subject": str(i), "times_ms": t} for i, t in enumerate(times)]}
         group, = measure_set.kernel_groups("products", document)
-        self.assertEqual((group["name"], group["peer"]), ("2 products", "mkl, onednn"))
+        self.assertEqual((group["name"], group["peer"]), ("2 products", "MKL, oneDNN 2.6"))
         self.assertEqual([r["peer"] for r in group["results"]], [2, 2])
 
     def test_a_command_that_is_ended_keeps_what_it_wrote(self):
