@@ -1,5 +1,6 @@
 // What is left of tiles and rows along axes of varying length: whole vectors whose lanes beyond the
 // axis are left out, rows that are no part of a longer run, and matrices of one column.
+#include <algorithm>
 #include <sstream>
 
 #include "family/blocks.h"
@@ -53,6 +54,38 @@ Family bias_family() {
   return {"bias", n, compute({11, n}, [&](Axis i, Axis j) { return exp(x(i, j) + b(j)); }, "y")};
 }
 
+/// The attention of three heads among n rows, whose queries, keys and values lie in one row.
+Family attention_family() {
+  const Dim n = dim("n", 1, 300);
+  constexpr int64_t kHeads = 3, kDepth = 16;
+  const Tensor x = placeholder({n, 3 * kHeads * kDepth}, f32, "x");
+  const Axis k = reduce_axis(kDepth, "k"), j = reduce_axis(n, "j"), l = reduce_axis(n, "l"),
+             m = reduce_axis(n, "m");
+  const Tensor scores = compute(
+      {kHeads, n, n},
+      [&](Axis h, Axis row, Axis col) {
+        return sum(x(row, h * kDepth + k) * x(col, (h + kHeads) * kDepth + k), k);
+      },
+      "scores");
+  const Tensor most =
+      compute({kHeads, n}, [&](Axis h, Axis i) { return max(scores(h, i, j), j); }, "most");
+  const Tensor power = compute(
+      {kHeads, n, n}, [&](Axis h, Axis i, Axis c) { return exp(scores(h, i, c) - most(h, i)); },
+      "power");
+  const Tensor total =
+      compute({kHeads, n}, [&](Axis h, Axis i) { return sum(power(h, i, l), l); }, "total");
+  const Tensor weights = compute(
+      {kHeads, n, n}, [&](Axis h, Axis i, Axis c) { return power(h, i, c) / total(h, i); },
+      "weights");
+  return {"attention", n,
+          compute(
+              {kHeads, n, kDepth},
+              [&](Axis h, Axis i, Axis d) {
+                return sum(weights(h, i, m) * x(m, (h + 2 * kHeads) * kDepth + d), m);
+              },
+              "mixed")};
+}
+
 Schedule chosen_at(const Family& f, int64_t at, int cores, const Target& of = Target::host()) {
   Target target = of;
   target.cores = cores;
@@ -77,6 +110,30 @@ TEST(ShortTails, AreRightAtEverySize) {
         ASSERT_EQ(wrong_at(kernel, f.result, {{f.n, n}}, n % 2 == 0), "")
             << f.name << " chosen at " << at << "\n"
             << s;
+    }
+  }
+}
+
+TEST(ShortTails, AttentionIsRightAtEverySize) {
+  const Family f = attention_family();
+  for (const int64_t at : {2, 13, 81, 300}) {
+    const Schedule s = chosen_at(f, at, 2);
+    const Kernel kernel = build(s, all_args(s.dag()));
+    for (int64_t n = 1; n <= 300; n += n < 40 ? 1 : 29)
+      ASSERT_EQ(wrong_at(kernel, f.result, {{f.n, n}}, n % 2 == 0), "")
+          << "chosen at " << at << "\n"
+          << s;
+  }
+}
+
+// A block of 13 rows has tiles of 13 rows and 16 columns inside. Twelve tails of the block would
+// have fifteen of the columns each.
+TEST(ShortTails, TailsAreNotCopiedForEveryTailAroundThem) {
+  const Family f = attention_family();
+  for (const char* cpu : {"llvm -mcpu=sapphirerapids", "llvm -mcpu=haswell"}) {
+    for (const int64_t at : {2, 13, 81, 300}) {
+      const std::string loops = loops_of(chosen_at(f, at, 2, Target::parse(cpu)));
+      EXPECT_LT(std::count(loops.begin(), loops.end(), '\n'), 5000) << cpu << " at " << at;
     }
   }
 }

@@ -140,7 +140,7 @@ void AxisScope::run_part(const AxisState& split, const Expr& begin, const Expr& 
 
 void AxisScope::go_beyond(const AxisState& split, const Expr& full) {
   change(split.split_inner).beyond = true;
-  change(split.split_outer).value = full;
+  come_after(split, full);
   ++beyond_open_;
 }
 

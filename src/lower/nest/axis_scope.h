@@ -67,6 +67,10 @@ class AxisScope {
   /// The inner loop of `split` goes beyond the axis in place of the iterations after `full` whole
   /// ones.
   void go_beyond(const AxisState& split, const Expr& full);
+  /// The inner loop of `split` runs over what comes after `full` whole iterations.
+  void come_after(const AxisState& split, const Expr& full) {
+    change(split.split_outer).value = full;
+  }
   void set_beyond(int st, uint64_t dims) { parts_[static_cast<size_t>(st)].beyond = dims; }
   void hold(int st, std::vector<SymInterval> dims) {
     parts_[static_cast<size_t>(st)].held = std::move(dims);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -21,14 +20,32 @@ class Dependence {
 
   // Whether the region of stage `p` depends on them in any dimension.
   bool of_region(int p) {
-    const size_t dims = graph_.stage(p).spatial.size();
-    for (size_t d = 0; d < dims; ++d) {
-      if (of_dimension(p, d)) return true;
+    return any_dimension(p, [](int) { return true; });
+  }
+
+  // The same for the dimensions whose loops are a tile.
+  bool of_tile(int p) {
+    return any_dimension(p, [&](int axis) { return is_tile(axis); });
+  }
+
+ private:
+  template <class Counts>
+  bool any_dimension(int p, const Counts& counts) {
+    const std::vector<int>& spatial = graph_.stage(p).spatial;
+    for (size_t d = 0; d < spatial.size(); ++d) {
+      if (counts(spatial[d]) && of_dimension(p, d)) return true;
     }
     return false;
   }
 
- private:
+  // Whether loops over all of axis `id` need its length as a number.
+  bool is_tile(int id) const {
+    const AxisState& a = s_.axes[static_cast<size_t>(id)];
+    if (a.split_outer >= 0) return is_tile(a.split_outer);
+    if (a.fused_into >= 0) return is_tile(a.fused_into);
+    return a.loop != LoopKind::Serial && a.loop != LoopKind::Parallel;
+  }
+
   void add_roots(int id) {
     const AxisState& a = s_.axes[static_cast<size_t>(id)];
     if (a.origin == AxisOrigin::Root) {
@@ -87,22 +104,29 @@ class Dependence {
   std::map<std::pair<int, size_t>, bool> known_;
 };
 
+// Whether `holds` for a stage that is computed between loop `at` and the loops below axis `id`.
+template <class Holds>
+bool any_between(const StageGraph& graph, const LoopPlace& at, int id, const Holds& holds) {
+  const size_t first = graph.first_leaf(at.leaves, id);
+  return std::any_of(graph.order().begin(), graph.order().end(), [&](int p) {
+    const StageState& x = graph.stage(p);
+    if (x.placement != Placement::At || x.at_stage != at.stage) return false;
+    const auto leaf = std::find(at.leaves.begin(), at.leaves.end(), x.at_axis);
+    const auto n = static_cast<size_t>(leaf - at.leaves.begin());
+    return n >= at.n && n < first && holds(p);
+  });
+}
+
 }  // namespace
 
 bool region_of_inside(const StageGraph& graph, const LoopPlace& at, int id, bool sized) {
-  const size_t first = graph.first_leaf(at.leaves, id);
-  std::optional<Dependence> dependence;
-  for (int p : graph.order()) {
-    const StageState& x = graph.stage(p);
-    if (x.placement != Placement::At || x.at_stage != at.stage) continue;
-    const auto leaf = std::find(at.leaves.begin(), at.leaves.end(), x.at_axis);
-    const size_t n = static_cast<size_t>(leaf - at.leaves.begin());
-    if (n < at.n || n >= first) continue;
-    if (!sized) return true;
-    if (!dependence) dependence.emplace(graph, at.stage, id);
-    if (dependence->of_region(p)) return true;
-  }
-  return false;
+  Dependence dependence(graph, at.stage, id);
+  return any_between(graph, at, id, [&](int p) { return !sized || dependence.of_region(p); });
+}
+
+bool tiles_span(const StageGraph& graph, const LoopPlace& at, int id) {
+  Dependence dependence(graph, at.stage, id);
+  return any_between(graph, at, id, [&](int p) { return dependence.of_tile(p); });
 }
 
 }  // namespace heddle

@@ -15,4 +15,8 @@ namespace heddle {
 /// count: a packed operand that all rows share is then packed once for full tiles and tail.
 bool region_of_inside(const StageGraph& graph, const LoopPlace& at, int id, bool sized);
 
+/// Whether such a stage has loops along the axis whose length must be a number: unrolled ones, and
+/// vectors. A stage that cuts the dimension into tiles in a loop has tails of its own instead.
+bool tiles_span(const StageGraph& graph, const LoopPlace& at, int id);
+
 }  // namespace heddle

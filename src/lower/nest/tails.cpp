@@ -12,6 +12,8 @@ namespace {
 // The largest factor of a split for which a tail of varying length gets a copy of the body for each
 // length.
 constexpr int64_t kMostTails = 16;
+// The most copies that the tails of a tile make of it, with those of tiles inside of it.
+constexpr int64_t kMostCopies = 64;
 // The largest factor of a split whose tail is cut into powers of two, for stages that are computed
 // inside of it.
 constexpr int64_t kMostCut = 128;
@@ -81,10 +83,14 @@ Stmt Tails::sized_cases(const LoopPlace& at, const Split& split, bool region, Pa
       axes_.loops().end_at(Var::from(split.outer), split.mains - Expr(1));
     main = part({}, Expr(split.axis.factor));
   }
-  const bool masked = region && masks_ && vectors_are_runs(graph_, at);
+  const bool tiles = region && tiles_span(graph_, at, split.axis.split_inner);
+  const bool masked = tiles && masks_ && vectors_are_runs(graph_, at);
   Stmt tail = masked ? masked_tails(split, part) : Stmt();
-  if (!tail) tail = cut_tails(split, region, part);
-  return make_if(split.is_main, main, tail ? tail : part({}, split.rest));
+  if (!tail) tail = cut_tails(split, tiles, copies_inside(at), part);
+  if (tail) return make_if(split.is_main, main, tail);
+  const AxisScope::Known known(axes_);
+  if (region) axes_.come_after(split.axis, split.mains);
+  return make_if(split.is_main, main, part({}, split.rest));
 }
 
 Stmt Tails::constant_cases(const Split& split, Part part) {
@@ -110,21 +116,34 @@ Stmt Tails::constant_cases(const Split& split, Part part) {
   return make_if(split.is_main, main, tail);
 }
 
+int64_t Tails::copies_inside(const LoopPlace& at) const {
+  int64_t copies = 1;
+  for (size_t i = at.n + 1; i < at.leaves.size(); ++i) {
+    const AxisState& a = s_.axes[static_cast<size_t>(at.leaves[i])];
+    if (a.loop != LoopKind::Unrolled || a.origin != AxisOrigin::SplitInner) continue;
+    const int64_t factor = s_.axes[static_cast<size_t>(a.parent)].factor;
+    if (axes_.is_sized(a.parent) && factor <= kMostTails) copies *= factor;
+  }
+  return copies;
+}
+
 // Register tiles have constant sizes. A short tile has a copy for each possible remaining length. A
-// long one is cut into powers of two: of 13 iterations the first 8, then 4, then 1. What is left of
-// other vectors is a loop whose length varies, which `vectorize` turns into vectors.
-Stmt Tails::cut_tails(const Split& split, bool whole_tiles, Part part) {
+// long one, and one of which there would be too many copies, is cut into powers of two: of 13
+// iterations the first 8, then 4, then 1. What is left of other vectors is a loop whose length
+// varies, which `vectorize` turns into vectors.
+Stmt Tails::cut_tails(const Split& split, bool tiles, int64_t copies, Part part) {
   const int64_t factor = split.axis.factor;
   const AxisState& inner = s_.axes[static_cast<size_t>(split.axis.split_inner)];
   const OpenLoops& loops = axes_.loops();
   const bool unrolled = inner.is_leaf() && inner.loop == LoopKind::Unrolled;
-  if (factor <= kMostTails && (unrolled || whole_tiles)) {
+  const bool few = factor <= kMostTails && factor * copies <= kMostCopies;
+  if (few && (unrolled || tiles)) {
     Stmt out;
     for (int64_t r = 1; r < factor; ++r)
       out = make_if(loops.simple(split.rest == Expr(r)), part({}, Expr(r)), out);
     return out;
   }
-  if (factor > kMostCut || !whole_tiles) return {};
+  if (factor > kMostCut || !tiles) return {};
   std::vector<Stmt> parts;
   int64_t length = 1;
   while (length * 2 < factor) length *= 2;

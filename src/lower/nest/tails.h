@@ -45,8 +45,11 @@ class Tails {
   // `region`: whether regions of stages inside span the inner loop.
   Stmt sized_cases(const LoopPlace& at, const Split& split, bool region, Part part);
   Stmt constant_cases(const Split& split, Part part);
-  // The remainder of an axis of varying length beyond its full tiles. Null where none is cut.
-  Stmt cut_tails(const Split& split, bool whole_tiles, Part part);
+  // How many copies the tails of splits inside loop `at` make of what is inside of all of them.
+  int64_t copies_inside(const LoopPlace& at) const;
+  // The remainder of an axis of varying length beyond its full tiles. `tiles`: those inside are as
+  // long as it. `copies`: of each part. Null where none is cut.
+  Stmt cut_tails(const Split& split, bool tiles, int64_t copies, Part part);
   // The same in whole vectors, whose lanes beyond the axis are left out.
   Stmt masked_tails(const Split& split, Part part);
   // Whether loops below `id` need a constant extent for their annotation to take effect.

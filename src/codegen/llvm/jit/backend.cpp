@@ -13,6 +13,7 @@
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/IR/PassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -106,6 +107,17 @@ void optimize_fully(llvm::Module& module, llvm::TargetMachine& tm) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
+// Leaves out the pass that moves arithmetic on integers into mask registers. It compares all parts
+// of a function with each other, which takes minutes where tails have many branches, and finds
+// nothing in code whose masks come from the schedule.
+class PassGate : public llvm::OptPassGate {
+ public:
+  bool shouldRunPass(const llvm::StringRef pass, llvm::StringRef) override {
+    return pass != "X86 Domain Reassignment Pass";
+  }
+  bool isEnabled() const override { return true; }
+};
+
 }  // namespace
 
 std::string print(const llvm::Module& module) {
@@ -120,6 +132,8 @@ std::unique_ptr<llvm::Module> build_module(llvm::LLVMContext& context,
                                            const std::vector<std::string>& names,
                                            const Machine& machine, llvm::TargetMachine& tm,
                                            const NestCalls& calls) {
+  static PassGate gate;
+  context.setOptPassGate(gate);
   auto module = std::make_unique<llvm::Module>("heddle", context);
   module->setTargetTriple(machine.triple.str());
   module->setDataLayout(tm.createDataLayout());
