@@ -24,7 +24,7 @@ SUBFOLDERS = {
     "src/heuristics": ["trees", ".", "choices", "train", "collect"],
     "src/lower": ["nest", "gpu", "passes", "."],
     "src/lower/gpu": ["tiles", "threads", "warp_group", "memory", "sizes", "."],
-    "src/measure": ["task", "process", "cpu", "cuda", "fleet", "program"],
+    "src/measure": ["task", "messages", "process", "cpu", "cuda", "fleet", "program"],
     "src/network": [".", "passes", "cut", "run", "race", "sizes", "export"],
     "src/runtime": ["machine", "cuda", "array", "pool", "race", "kernel", "dispatch", "exported"],
     "meta_templates/cpu": [".", "products", "reductions", "elementwise"],

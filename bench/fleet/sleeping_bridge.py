@@ -41,8 +41,8 @@ class Bridge:
         self.dropped = set()
         self.rounds = {f"asleep#{i}": asyncio.Queue() for i in range(settings["devices"])}
 
-    def say(self, **message):
-        self.writer.write(frames.pack(message))
+    def say(self, kind, **message):
+        self.writer.write(frames.pack({"is": kind, **message}))
 
     async def receive(self):
         header = await self.reader.readexactly(frames.HEADER)
@@ -55,10 +55,10 @@ class Bridge:
                 continue
             seconds = some(self.settings["compile"])
             await asyncio.sleep(seconds)
-            self.say(compiled=job, seconds=seconds)
+            self.say("job", job=job, seconds=seconds)
 
     async def measure(self, device):
-        self.say(device=device, machine="asleep")
+        self.say("device", device=device, machine="asleep")
         while True:
             request = await self.rounds[device].get()
             results = []
@@ -66,14 +66,14 @@ class Bridge:
                 seconds = some(self.settings["trial"])
                 await asyncio.sleep(seconds)
                 kernel = kernel_seconds(candidate["steps"])
-                results.append({"trial": candidate["trial"], "seconds": [kernel, kernel], "cut_off": False})
+                results.append({"is": "result", "trial": candidate["trial"], "seconds": [kernel, kernel], "cut_off": False})
                 results[-1].update({"base": STATIC_SECONDS, "compile": 0.0, "run": seconds, "check": 0.0})
-            self.say(round=request["round"], device=device, results=results)
+            self.say("round", round=request["round"], device=device, results=results)
 
     async def serve(self):
-        hello = await self.receive()
-        self.say(started=hello["version"])
-        self.say(compilers=self.settings["compilers"])
+        await self.receive()  # the hello
+        self.say("started")
+        self.say("compilers", count=self.settings["compilers"])
         running = [asyncio.ensure_future(self.compile()) for _ in range(self.settings["compilers"])]
         await asyncio.sleep(self.settings["start"])
         running += [asyncio.ensure_future(self.measure(device)) for device in self.rounds]
@@ -82,7 +82,7 @@ class Bridge:
                 self.jobs.put_nowait((not message["urgent"], message["job"]))
             elif message["do"] == "drop":
                 self.dropped.update(message["jobs"])
-            elif message["do"] in ("measure", "race"):
+            elif message["do"] == "measure":
                 self.rounds[message["device"]].put_nowait(message)
 
 

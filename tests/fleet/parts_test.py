@@ -28,7 +28,7 @@ class Frames(unittest.TestCase):
         self.assertEqual(buffer, b"")
 
     def test_what_is_no_frame_is_refused(self):
-        for header in (b"HDW9\0\0\0\0", b"GET / HT", b"HDW1\xff\xff\xff\xff"):
+        for header in (b"HDW9\0\0\0\0", b"GET / HT", b"HDW2\xff\xff\xff\xff"):
             with self.assertRaises(frames.FrameError):
                 frames.unpack(bytearray(header))
 
@@ -107,7 +107,7 @@ class Nodes(unittest.TestCase):
 
 HELLO = {
     "do": "hello",
-    "protocol": 1,
+    "protocol": 2,
     "kind": "cpu",
     "memory_limit": 0,
     "node": "",

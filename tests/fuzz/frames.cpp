@@ -7,8 +7,8 @@
 
 #include "fuzz/fuzz_target.h"
 #include "heddle/support/error.h"
+#include "measure/messages/requests.h"
 #include "measure/process/channel.h"
-#include "measure/process/protocol.h"
 
 namespace heddle::fuzz {
 namespace {
@@ -47,7 +47,7 @@ void read_frames(std::string_view bytes) {
   }
   measuring::Channel worker = channel_of(bytes);
   while (const std::optional<Json> message = worker.receive()) {
-    if (message->get_string("do", "") == "hello") measuring::hello_from_json(*message);
+    if (measuring::codec::is<measuring::Hello>(*message)) measuring::hello_from(*message);
   }
   HEDDLE_ICHECK(refused.empty(), "the tuner refuses what a worker takes: " + refused);
 }
@@ -56,8 +56,8 @@ std::vector<std::string> frame_seeds() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) throw_internal_error("there is no socket");
   measuring::Channel from(ends[0]);
-  from.send(measuring::to_json(measuring::WorkerHello{}));
-  from.send(Json::object({{"do", "compile"}, {"task", 1}, {"steps", Json::array()}}));
+  from.send(encode(measuring::Hello{}));
+  from.send(encode(measuring::Compile{.task = 1, .steps = Json::array()}));
   from.close();
   std::string bytes;
   char piece[4096];

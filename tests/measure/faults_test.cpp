@@ -12,8 +12,8 @@
 #include "heddle/support/error.h"
 #include "measure/faults.h"
 #include "measure/measure_testing.h"
+#include "measure/messages/requests.h"
 #include "measure/process/pool.h"
-#include "measure/process/protocol.h"
 #include "sanitized.h"
 
 namespace heddle {
@@ -210,33 +210,33 @@ TEST(Faults, AWrongAnswerInARaceTakesItsRunnerWithIt) {
 const TestWorker kTalkative("talkative", [](const std::string&) {
   measuring::WorkerHooks hooks;
   hooks.serve = [](measuring::Channel& channel, measuring::WorkerStatus&) {
-    const auto message = [](int64_t id, const char* key, int64_t value) {
-      return Json::object({{"id", id}, {key, value}});
+    const auto say = [&](int64_t id, double seconds) {
+      channel.send(encode(measuring::Compiled{.seconds = seconds}, {.id = id}));
     };
     while (const std::optional<Json> request = channel.receive()) {
-      const int64_t id = request->at("id").as_int(), n = request->at("n").as_int();
-      channel.send(message(id - 1, "n", -1));
-      channel.send(message(id - 1, "died", SIGKILL));
-      channel.send(Json::object({{"n", -2}}));
-      channel.send(message(id, "n", n));
-      channel.send(message(id, "n", -3));
+      const int64_t id = measuring::envelope_of(*request).id;
+      say(id - 1, -1);
+      channel.send(encode(measuring::Died{SIGKILL}, {.id = id - 1}));
+      say(0, -2);
+      say(id, measuring::decode<measuring::Turn>(*request).candidate);
+      say(id, -3);
     }
   };
   return hooks;
 });
 
 measuring::WorkerProcess::Start start_of(std::vector<std::string> command) {
-  return {.command = std::move(command), .hello = measuring::to_json(measuring::WorkerHello{})};
+  return {.command = std::move(command), .hello = measuring::encode(measuring::Hello{})};
 }
 
 TEST(Faults, LateMessagesAreNoAnswers) {
   measuring::WorkerPool pool(1, start_of(test_worker("talkative")));
   pool.start(1, 0);
   for (int n = 1; n <= 20; ++n) {
-    pool.ask(0, Json::object({{"n", n}}), 10);
+    pool.ask(0, measuring::Turn{n}, 10);
     const std::optional<measuring::WorkerEvent> event = pool.next_event(TuneClock());
     ASSERT_TRUE(event && event->answer);
-    EXPECT_EQ(event->answer->at("n").as_int(), n);
+    EXPECT_EQ(event->answer->as<measuring::Compiled>().seconds, n);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "heddle/support/error.h"
 #include "measure/fleet/devices.h"
 #include "measure/measure_testing.h"
+#include "measure/messages/fleet.h"
 #include "measure/test_worker.h"
 #include "support/hash.h"
 
@@ -23,7 +24,7 @@ namespace heddle {
 namespace {
 
 using namespace testing;
-using measuring::Channel;
+using namespace measuring;
 
 /// What a stand-in does, as JSON, by name:
 ///   devices, compilers: how many; trial_us: what a trial takes
@@ -46,34 +47,35 @@ class StandIn {
 
   void run() {
     if (config_.contains("refuses")) {
-      say(Json::object({{"started", "1"}, {"message", config_.at("refuses")}}));
+      say(Started{.message = config_.at("refuses").as_string()});
       return;
     }
-    if (is_away()) return say(Json::object({{"started", "1"}, {"message", "no cluster"}}));
+    if (is_away()) return say(Started{.message = "no cluster"});
     if (exits() == 0) ::_exit(3);
-    if (const int64_t compilers = config_.get_int("compilers", 0); compilers > 0) {
-      say(Json::object({{"compilers", compilers}}));
-    }
+    const auto compilers = static_cast<int>(config_.get_int("compilers", 0));
+    if (compilers > 0) say(Compilers{compilers});
     for (int64_t i = 0; i < config_.get_int("devices", 1); ++i) join();
+    using Requests = std::variant<TaskMessage, CompileJob, Drop, MeasureTrials, End>;
     while (const std::optional<Json> m = channel_.receive()) {
-      const std::string& what = m->at("do").as_string();
-      if (what == "task") tasks_.insert(m->at("task").as_int());
-      if (what == "compile") compile(*m);
-      if (what == "drop") {
-        for (const Json& job : m->at("jobs").elements()) compiled_.erase(job.as_int());
-      }
-      if (what == "measure" || what == "race") measure(*m);
-      if (what == "end") return;
+      const auto request = decode_any<Requests>(*m);
+      if (std::holds_alternative<End>(request)) return;
+      std::visit([&](const auto& r) { on(r); }, request);
     }
   }
 
  private:
-  void say(const Json& message) { channel_.send(message); }
-  void say(std::initializer_list<Json::Member> members) { say(Json::object(members)); }
+  template <class Message>
+  void say(const Message& message) {
+    channel_.send(encode(message));
+  }
   void join() {
-    say({{"device", "n" + std::to_string(joined_)},
-         {"machine", "machine of n" + std::to_string(joined_)}});
-    ++joined_;
+    const std::string name = "n" + std::to_string(joined_++);
+    say(DeviceThere{.device = name, .machine = "machine of " + name});
+  }
+  void on(const End&) {}
+  void on(const TaskMessage& m) { tasks_.insert(m.task); }
+  void on(const Drop& m) {
+    for (const int64_t job : m.jobs) compiled_.erase(job);
   }
   int64_t exits() const {
     const std::string once = config_.get_string("once", "");
@@ -94,40 +96,42 @@ class StandIn {
     return static_cast<int64_t>(hash_string(steps.dump()) >> 2);
   }
 
-  void compile(const Json& m) {
-    if (!tasks_.contains(m.at("task").as_int())) ::_exit(4);  // it was not told
-    const Json& job = m.at("job");
-    if (job.as_int() == config_.get_int("keeps_job", -1) && !kept_) {
+  void on(const CompileJob& m) {
+    if (!tasks_.contains(m.task)) ::_exit(4);  // it was not told
+    if (m.job == config_.get_int("keeps_job", -1) && !kept_) {
       kept_ = true;
       return;
     }
-    if (lost_jobs_++ < config_.get_int("lose_jobs", 0))
-      return say({{"compiled", job}, {"lost", "its node died"}});
-    if (hash_of(m.at("steps")) == config_.get_int("uncompilable", -1))
-      return say({{"compiled", job}, {"error", "compile"}, {"message", "it cannot"}});
-    compiled_.insert(job.as_int());
-    say({{"compiled", job}, {"seconds", 0.5}});
+    JobReport report{.job = m.job};
+    if (lost_jobs_++ < config_.get_int("lose_jobs", 0)) {
+      report.lost = "its node died";
+    } else if (hash_of(m.steps) == config_.get_int("uncompilable", -1)) {
+      report.error = MeasureError::Compile;
+      report.message = "it cannot";
+    } else {
+      compiled_.insert(m.job);
+      report.seconds = 0.5;
+    }
+    say(report);
   }
 
-  Json result(const Json& candidate, const std::string& device) {
+  Json result(const TrialRequest& candidate, const std::string& device) {
     // Devices are of different speed.
     const double speed = 1 + 0.5 * static_cast<double>(device.back() - '0');
     double base = 2e-3 * speed;
     if (device == config_.get_string("wanders", "")) base *= (rounds_ % 2 == 0 ? 1 : 3);
     const double seconds =
-        1e-3 * speed + 1e-9 * static_cast<double>(hash_of(candidate.at("steps")) % 1000000);
-    return Json::object({{"trial", candidate.at("trial")},
-                         {"seconds", Json::array({seconds, seconds, seconds})},
-                         {"cut_off", false},
-                         {"base", base},
-                         {"compile", 0.0},
-                         {"run", 1e-3},
-                         {"check", 0.0}});
+        1e-3 * speed + 1e-9 * static_cast<double>(hash_of(candidate.steps) % 1000000);
+    MeasureResult out;
+    out.seconds = {seconds, seconds, seconds};
+    out.base_seconds = base;
+    out.run_seconds = 1e-3;
+    return encode(TrialResult{candidate.trial, out});
   }
 
-  void measure(const Json& m) {
-    const std::string device = m.at("device").as_string();
-    if (!tasks_.contains(m.at("task").as_int())) ::_exit(4);
+  void on(const MeasureTrials& m) {
+    const std::string& device = *m.device;
+    if (!tasks_.contains(m.task)) ::_exit(4);
     if (dead_.contains(device)) return;
     if (device == config_.get_string("silent", "")) return;
     if (exits() == rounds_) {
@@ -137,13 +141,16 @@ class StandIn {
     ++rounds_;
     const Json* dies = config_.find("dies");
     if (dies && dies->get_int(device, 1 << 30) <= of_device_[device]++) return die(device);
-    Json results = Json::array();
-    for (const Json& c : m.at("candidates").elements()) {
-      if (hash_of(c.at("steps")) == config_.get_int("deadly", -1)) {
+    RoundReport answer;
+    answer.round = *m.round;
+    answer.device = device;
+    std::vector<Json>& results = answer.results.emplace();
+    for (const TrialRequest& c : m.trials) {
+      if (hash_of(c.steps) == config_.get_int("deadly", -1)) {
         join();
         return die(device);
       }
-      if (const Json* job = c.find("job"); job && !compiled_.contains(job->as_int()))
+      if (c.job && !compiled_.contains(*c.job))
         ::_exit(5);  // code that nobody made, or that was dropped
       const Json* slow = config_.find("slow");
       int64_t us = config_.get_int("trial_us", 200);
@@ -151,24 +158,22 @@ class StandIn {
       ::usleep(static_cast<unsigned>(us));
       results.push_back(result(c, device));
       std::ofstream(config_.get_string("log", "/dev/null"), std::ios::app)
-          << hash_of(c.at("steps")) << "\n";
+          << hash_of(c.steps) << "\n";
     }
-    Json answer = Json::object({{"round", m.at("round")}, {"device", device}});
-    answer["results"] = std::move(results);
     say(answer);
     if (!config_.get_bool("double", false)) return;
     say(answer);
     for (size_t i = 0; i < 2; ++i) {
-      Json other = answer.at("results").at(0);
+      Json other = results[0];
       other["trial"] = Json(i == 0 ? int64_t{1} << 40 : -1);
-      answer["results"].push_back(other);
+      results.push_back(other);
     }
     say(answer);
   }
 
   void die(const std::string& device) {
     dead_.insert(device);
-    say({{"gone", device}, {"why", "its node was killed"}});
+    say(DeviceGone{device, "its node was killed"});
   }
 
   Json config_;

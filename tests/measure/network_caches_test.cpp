@@ -64,12 +64,12 @@ TEST(NetworkCaches, TheMessageOfATaskHasTheShare) {
       {ops::matmul(placeholder({8, 8}, f32, "A"), constant_placeholder({8, 8}, f32, "B"))},
       testing::two_threads());
   SharedMemory memory;
-  EXPECT_EQ(task_message(0, *make_measured_task(task, memory), true).find("from_memory"), nullptr);
+  EXPECT_FALSE(task_message(0, *make_measured_task(task, memory), true).from_memory);
   task.network_bytes = 20 << 20;
   const std::shared_ptr<MeasuredTask> made = make_measured_task(task, memory);
-  const Json message = task_message(0, *made, true);
+  const TaskMessage message = task_message(0, *made, true);
   const std::optional<double> share = weights_from_memory(task.network_bytes);
-  EXPECT_EQ(message.find("from_memory") != nullptr, share.has_value());
+  EXPECT_EQ(message.from_memory, share);
   EXPECT_EQ(told_task(message)->from_memory, share);
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/messages/requests.h"
 #include "measure/process/channel.h"
 #include "measure/process/program.h"
 
@@ -49,7 +50,14 @@ class PipedWorker {
     channel_.send(request);
     return answer();
   }
-  void tell(const Json& request) { channel_.send(request); }
+  template <class Request>
+  Json ask(const Request& request, int64_t id = 0) {
+    return ask(measuring::encode(request, {.id = id}));
+  }
+  template <class Request>
+  void tell(const Request& request, int64_t id = 0) {
+    channel_.send(measuring::encode(request, {.id = id}));
+  }
   Json answer() { return channel_.receive().value_or(Json()); }
   void write(const std::string& bytes) {
     [[maybe_unused]] const ssize_t n = ::write(requests_, bytes.data(), bytes.size());

@@ -25,7 +25,6 @@
 #include "measure/process/measured_tasks.h"
 #include "measure/process/pool.h"
 #include "measure/process/program.h"
-#include "measure/process/protocol.h"
 #include "measure/process/task.h"
 
 namespace heddle {
@@ -33,6 +32,7 @@ namespace {
 
 using namespace testing;
 using measuring::Channel;
+using measuring::encode;
 
 WorkerOptions quick_options() {
   WorkerOptions options;
@@ -145,8 +145,10 @@ TEST(Worker, ATaskArrivesWhole) {
   const int id = tuners.add(task);
   for (const size_t workers : {size_t{1}, size_t{1} << 40}) {  // own copies fit, or they do not
     measuring::WorkerTasks theirs(tuners.memory().fd());
-    const Json answer = theirs.answer(tuners.message(static_cast<size_t>(id), workers));
-    ASSERT_FALSE(answer.contains("message")) << answer.dump();
+    const Json message = tuners.message(static_cast<size_t>(id), workers);
+    const measuring::Started answer =
+        theirs.answer(measuring::decode<measuring::TaskMessage>(message));
+    ASSERT_FALSE(answer.message) << *answer.message;
     const measuring::MeasuredTask& there = theirs.at(id);
     EXPECT_EQ(there.task.tmpl.options().max_unroll, 77);
     EXPECT_TRUE(there.task.tmpl.options().allow_tf32);
@@ -196,49 +198,35 @@ TEST(Worker, TheProgramIsFoundOrMissedClearly) {
   }
 }
 
-Json hello() {
-  measuring::WorkerHello hello;
-  hello.measure = quick_protocol();
-  return to_json(hello);
-}
+Json hello() { return encode(measuring::Hello{.measure = quick_protocol()}); }
 
 /// What a worker is told of a task when it shares nothing with whoever asks.
-Json remote_task(const TuneTask& task) { return measuring::task_message_for_elsewhere(0, task); }
+Json remote_task(const TuneTask& task) {
+  return encode(measuring::task_message_for_elsewhere(0, task));
+}
 
 TEST(WorkerProgram, ServesAnyoneWhoSpeaksItsProtocol) {
   const TuneTask task = small_matmul();
   PipedWorker worker;
-  EXPECT_TRUE(worker.ask(hello()).contains("started"));
-  const Json taken = worker.ask(remote_task(task));
-  EXPECT_EQ(taken.get_int("started", -1), 0) << taken.dump();
-  EXPECT_FALSE(taken.contains("message")) << taken.dump();
-  Json answer = worker.ask(Json::object({{"do", "reference"}, {"task", 0}, {"by", 0}, {"id", 1}}));
-  EXPECT_TRUE(answer.contains("seconds")) << answer.dump();
-  worker.tell(Json::object({{"do", "rest"}}));  // what ran for the reference is gone
+  EXPECT_EQ(worker.ask(hello()), encode(measuring::Started{}));
+  EXPECT_EQ(worker.ask(remote_task(task)), encode(measuring::Started{}));
+  const Json made = worker.ask(measuring::MakeReference{.by = measuring::ReferenceBy::Naive}, 1);
+  EXPECT_EQ(made, encode(measuring::Done{}, {.id = 1}));
+  worker.tell(measuring::Rest{});  // what ran for the reference is gone
   const std::vector<Schedule> two = candidates(task, 2);
-  for (size_t i = 0; i < 2; ++i) {
-    answer = worker.ask(Json::object({{"do", "compile"},
-                                      {"task", 0},
-                                      {"slot", i},
-                                      {"candidate", i},
-                                      {"steps", two[i].to_json()},
-                                      {"id", 2 + i}}));
-    EXPECT_TRUE(answer.contains("seconds")) << answer.dump();
+  for (int i = 0; i < 2; ++i) {
+    const measuring::Compile request{.candidate = i,
+                                     .steps = two[static_cast<size_t>(i)].to_json()};
+    EXPECT_GT(measuring::decode<measuring::Compiled>(worker.ask(request, 2 + i)).seconds, 0);
   }
-  worker.tell(Json::object({{"do", "race"},
-                            {"slots", Json::array({0, 1})},
-                            {"candidates", Json::array({0, 1})},
-                            {"seconds", 0.01},
-                            {"seed", 1},
-                            {"id", 4}}));
-  int rounds = 0;
-  for (answer = worker.answer(); !answer.contains("done"); answer = worker.answer()) {
-    ASSERT_FALSE(answer.is_null() || answer.contains("error")) << answer.dump();
-    rounds += answer.contains("round");
+  for (int i = 0; i < 2; ++i) {
+    for (const Json& answer :
+         {worker.ask(measuring::Enter{.candidate = i}, 4), worker.ask(measuring::Turn{i}, 5)}) {
+      EXPECT_EQ(measuring::decode<measuring::Timed>(answer).samples.size(), 1u) << answer.dump();
+    }
   }
-  EXPECT_GT(rounds, 0);
-  answer = worker.ask(Json::object({{"do", "run"}, {"slot", 1}, {"candidate", 1}, {"id", 5}}));
-  EXPECT_GE(answer.at("samples").size(), 2u) << answer.dump();
+  const Json timed = worker.ask(measuring::Run{.candidate = 1}, 5);
+  EXPECT_GE(measuring::decode<measuring::Timed>(timed).samples.size(), 2u) << timed.dump();
   EXPECT_EQ(worker.end(), 0);
   EXPECT_EQ(worker.last_words, "");
 }
@@ -248,7 +236,7 @@ TEST(WorkerProgram, ATaskThatIsNoneIsRefusedAndTheWorkerStays) {
   worker.ask(hello());
   const Json good = remote_task(small_matmul());
   for (const auto& [key, value] : good.members()) {
-    if (key == "do" || key == "task" || key == "name") continue;
+    if (key == "do" || key == "name") continue;
     Json bad = good;
     bad[key] = Json("nonsense");
     EXPECT_TRUE(worker.ask(bad).contains("message") || key == "default") << key;
@@ -277,11 +265,12 @@ TEST(WorkerProgram, AHostileFrameEndsTheWorkerAlone) {
       {cut.substr(0, cut.size() / 2), "ends within a message"},
       {cut.substr(0, 5), "ends within a message"},
       {"HDW9" + std::string(4, '\0'), "a message of protocol 9"},
-      {"HDW1\xff\xff\xff\x7f", "at most"},
+      {"HDW2\xff\xff\xff\x7f", "at most"},
       {frame("{\"do\": "), "request:1:"},
       {frame("[]"), "no hello"},
       {frame("{\"do\": \"compile\"}"), "no hello"},
       {frame("{\"do\": \"hello\", \"version\": 3}"), "expected a string"},
+      {frame("{\"do\": \"hello\", \"version\": \"0.0.1\"}"), "the tuner is of Heddle 0.0.1"},
   };
   for (const auto& [bytes, words] : before_hello) {
     PipedWorker worker;
@@ -291,16 +280,15 @@ TEST(WorkerProgram, AHostileFrameEndsTheWorkerAlone) {
   }
   for (const char* request :
        {R"({"do": "explode"})", R"({"do": 7})", R"({})", R"([1])", R"({"do": "compile"})",
-        R"({"do": "compile", "candidate": 0, "task": 0, "slot": "x"})",
-        R"({"do": "drop", "task": {}})", R"({"do": "race"})",
-        R"({"do": "race", "seconds": 1, "slots": [5], "candidates": [0], "seed": 1})"}) {
+        R"({"do": "compile", "candidate": 0, "task": 0, "steps": {}, "slot": 1})",
+        R"({"do": "run", "task": 0, "candidate": 99999999999})", R"({"do": "open", "task": 0})",
+        R"({"do": "turn", "candidate": 5})", R"({"do": "run", "task": {}, "candidate": 0})"}) {
     PipedWorker worker;
     worker.ask(hello());
     worker.write(frame(request));
     const Json answer = worker.answer();  // an error, or the end
-    EXPECT_TRUE(answer.is_null() || answer.contains("error") || answer.contains("died"))
-        << request << ": " << answer.dump();
-    worker.end();
+    EXPECT_TRUE(answer.is_null()) << request << ": " << answer.dump();
+    EXPECT_EQ(worker.end(), 2) << request;
   }
 }
 
@@ -311,14 +299,14 @@ const TestWorker kBabbles("babbles", [](const std::string& seed) {
   hooks.serve = [seed](Channel& channel, measuring::WorkerStatus&) {
     Rng rng(static_cast<uint64_t>(std::stoi(seed)));
     while (const std::optional<Json> request = channel.receive()) {
-      if (request->at("do").as_string() == "task") {
-        channel.send(Json::object({{"started", 0}}));
+      if (measuring::codec::is<measuring::TaskMessage>(*request)) {
+        channel.send(encode(measuring::Started{}));
         continue;
       }
       std::string bytes(static_cast<size_t>(rng.uniform_int(8, 5000)), '\0');
       for (char& c : bytes) c = static_cast<char>(rng.uniform_int(0, 255));
       if (rng.chance(0.3)) bytes = frame(bytes);
-      if (rng.chance(0.3)) bytes = "HDW1\xff\xff\xff\xff";
+      if (rng.chance(0.3)) bytes = "HDW2\xff\xff\xff\xff";
       [[maybe_unused]] const ssize_t n = ::write(measuring::kChannelFd, bytes.data(), bytes.size());
       return;
     }

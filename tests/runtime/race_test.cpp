@@ -14,6 +14,19 @@ std::vector<double> steady(double seconds, size_t n = 20) {
   return std::vector<double>(n, seconds);
 }
 
+TEST(Race, ARoundThatIsAbandonedDoesNotCount) {
+  Field field(2, {});
+  int calls = 0;
+  const auto sample = [&](size_t entrant) {
+    return ++calls == 6 ? kAbandoned : 1.0 + static_cast<double>(entrant);
+  };
+  EXPECT_EQ(run(field, sample, {}), 2);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(field.seconds(i), steady(1.0 + static_cast<double>(i), 2));
+    EXPECT_EQ(field.out(i), Out::No);
+  }
+}
+
 TEST(Race, TheFastestWinsIfClearlyFasterThanStatic) {
   EXPECT_EQ(winner_of(std::vector{steady(1.0), steady(0.9), steady(0.8)}), 2);
   EXPECT_EQ(winner_of(std::vector{steady(1.0), steady(1.1)}), 0);

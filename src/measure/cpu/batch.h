@@ -1,26 +1,17 @@
-// The candidates of one call of WorkerMeasurer::measure(), and the lanes in which they run.
+// The candidates of one call of WorkerMeasurer::measure(), in groups, and the lanes in which they run.
 #pragma once
-
-#include <limits>
 
 #include "heddle/runtime/timer.h"
 #include "measure/cpu/measurer.h"
 
 namespace heddle::measuring {
 
-/// The candidates of one call of measure().
-struct WorkerMeasurer::Batch {
-  int task = 0;
-  std::span<const Schedule> schedules;
-  const TuneClock& clock;
-  const Done& done;
-  double best = 0;
+/// A batch in groups.
+struct WorkerMeasurer::Groups {
+  Batch& batch;
   std::deque<size_t> todo = {};
-  std::vector<bool> finished = {};
-  std::vector<double> compile_seconds = {};
+  std::vector<double> compile_seconds = std::vector<double>(batch.schedules.size());
   std::vector<std::vector<size_t>> compiled = {};  ///< candidates that each worker compiled
-  std::vector<int> forgiven = {};                  ///< deaths after which a candidate was run again
-  std::string remark = {};                         ///< message of every result: "not checked: ..."
   bool base_fails = false;  ///< the static choice failed and is not timed again
 };
 

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
-#include "measure/cpu/server.h"
-#include "measure/process/answers.h"
-#include "measure/process/program.h"
-#include "measure/process/protocol.h"
 #include "support/log.h"
 
 namespace heddle::measuring {
@@ -20,32 +17,29 @@ constexpr size_t kLargestGroup = 64;
 // The speed of a naive kernel that reads memory with large strides.
 constexpr double kNaiveFlopsPerSecond = 0.5e9;
 constexpr double kNaiveSeconds = 0.1;
-constexpr double kReferenceTimeout = 60;
 
-}  // namespace
-
-// ---- tasks and workers -------------------------------------------------------------------------
-
-int WorkerMeasurer::register_task(const TuneTask& task) {
-  if (const std::optional<int> known = tasks_.find(task)) return *known;
-  const Lap lap(spent_, "inputs");
-  return tasks_.add(task);
-}
-
-WorkerProcess::Start WorkerMeasurer::start_options() const {
-  const int64_t limit = options_.protocol.memory_limit_bytes;
+/// The memory of a worker above its start; 0: no limit.
+int64_t memory_limit(const MeasureProtocol& protocol) {
+  if (protocol.memory_limit_bytes > 0) return protocol.memory_limit_bytes;
   // In a container the file cache counts as used memory. The least limit keeps measuring possible
   // there.
   constexpr int64_t kLeastMemory = int64_t{512} << 20;
   const int64_t free = free_memory_bytes();
-  const WorkerHello hello{.measure = options_.protocol,
-                          .memory_limit_bytes = limit > 0  ? limit
-                                                : free > 0 ? std::max(free / 2, kLeastMemory)
-                                                           : 0};
-  return {.command = worker_command(options_.command),
-          .shared_fd = tasks_.memory().fd(),
-          .hello = to_json(hello)};
+  return free > 0 ? std::max(free / 2, kLeastMemory) : 0;
 }
+
+}  // namespace
+
+WorkerMeasurer::WorkerMeasurer(const WorkerOptions& options, bool always_base)
+    : LocalMeasurer(options,
+                    {.kind = WorkerKind::Cpu,
+                     .measure = options.protocol,
+                     .memory_limit_bytes = memory_limit(options.protocol)},
+                    options.workers > 0 ? options.workers : default_num_threads(),
+                    Runs::InItsWorker),
+      always_base_(always_base) {}
+
+// ---- tasks and workers -------------------------------------------------------------------------
 
 /// Starts the first `count` workers and tells them every task.
 void WorkerMeasurer::start_workers(size_t count) {
@@ -55,156 +49,71 @@ void WorkerMeasurer::start_workers(size_t count) {
 
 // ---- the reference -----------------------------------------------------------------------------
 
-/// Makes the reference if it does not exist yet. Returns false when the clock expired. A task
-/// without a reference is measured unchecked, and its results say so.
-bool WorkerMeasurer::make_reference(int task, const TuneClock& clock) {
-  MeasuredTask& of = tasks_[task];
-  if (!options_.protocol.check_output || of.reference->ready() || of.no_reference) return true;
-  const Lap lap(spent_, "reference");
-  const double threads = std::max(1, of.task.tmpl.target().cores);
-  const bool slow = of.task.flops() / (kNaiveFlopsPerSecond * threads) > kNaiveSeconds;
+bool WorkerMeasurer::compute_reference(int task, const TuneClock& clock) {
+  const TuneTask& of = tasks_[task].task;
+  const double threads = std::max(1, of.tmpl.target().cores);
+  const bool slow = of.flops() / (kNaiveFlopsPerSecond * threads) > kNaiveSeconds;
   std::vector<ReferenceBy> ways{ReferenceBy::Vector, ReferenceBy::Default};
   if (!slow) ways.insert(ways.begin(), ReferenceBy::Naive);
   for (const ReferenceBy by : ways) {
     start_workers(1);
-    Json request = Json::object();
-    request["do"] = Json("reference");
-    request["task"] = Json(task);
-    request["by"] = Json(static_cast<int>(by));
-    workers_.ask(0, request, kReferenceTimeout);
+    workers_.ask(kRunner, MakeReference{task, by}, kReferenceTimeout);
     const std::optional<WorkerEvent> event = workers_.next_event(clock);
     if (!event) return false;
-    workers_.rest(0);
-    if (event->answer && event->answer->contains("problem")) {
-      problems_.push_back(event->answer->at("problem").as_string());
-    }
-    if (event->answer && !event->answer->contains("error")) break;
-    HEDDLE_LOG_AT(
-        "search", 1,
-        "no reference for '" + of.task.name + "': " +
-            (event->answer ? event->answer->at("message").as_string() : event->death.message));
+    workers_.rest(kRunner);
+    if (hear_of_reference(task, *event)) break;
   }
-  of.no_reference =
-      !of.reference->ready();  // not tried again, because it would fail in every round
   return true;
 }
 
 // ---- a batch -----------------------------------------------------------------------------------
 
-Json WorkerMeasurer::compile_request(int task, size_t candidate, const Schedule& schedule) const {
-  Json request = Json::object();
-  request["do"] = Json("compile");
-  request["task"] = Json(task);
-  request["slot"] = Json(candidate);
-  request["candidate"] = Json(candidate);
-  request["steps"] = schedule.to_json();
-  if (const Json* code = given_code(candidate)) request["code"] = *code;
-  return request;
-}
-
-void WorkerMeasurer::finish(Batch& batch, size_t candidate, const MeasureResult& result) {
-  batch.finished[candidate] = true;
-  const Lap lap(spent_, "report");
-  batch.done(candidate, result);
-}
-
-size_t WorkerMeasurer::group_size(const Batch& batch) const {
+size_t WorkerMeasurer::group_size(const Groups& groups) const {
   const auto workers = static_cast<double>(workers_.size());
   double count = kGroupSeconds * workers / mean_compile_;
   // Groups are smaller near the end, because compiled candidates must be measured too.
-  const auto lanes = static_cast<double>(lanes_.at(batch.task).count());
+  const auto lanes = static_cast<double>(lanes_.at(groups.batch.task).count());
   const double each = mean_compile_ / workers + mean_run_ / lanes;
-  count = std::min(count, 0.5 * batch.clock.left_s() / each);
+  count = std::min(count, 0.5 * groups.batch.clock.left_s() / each);
   count = std::max(count, workers);
-  return std::min({batch.todo.size(), kLargestGroup, static_cast<size_t>(count)});
+  return std::min({groups.todo.size(), kLargestGroup, static_cast<size_t>(count)});
 }
 
 /// Returns false when the clock expired.
-bool WorkerMeasurer::compile_group(Batch& batch, const std::vector<size_t>& group) {
-  std::deque<size_t> queue(group.begin(), group.end());
-  std::vector<size_t> at_work(workers_.size());
-  for (std::vector<size_t>& list : batch.compiled) list.clear();
-  size_t busy = 0;
+bool WorkerMeasurer::compile_group(Groups& groups, const std::vector<size_t>& group) {
+  Batch& batch = groups.batch;
   const size_t count = std::min(workers_.size(), group.size());
   start_workers(count);
   const Lap lap(spent_, "compile");
-  while (!queue.empty() || busy > 0) {
-    for (size_t w = 0; w < count && !queue.empty(); ++w) {
-      if (workers_.busy(w)) continue;
-      if (!workers_.alive(w)) workers_.restart(w, tasks_.count());
-      at_work[w] = queue.front();
-      queue.pop_front();
-      workers_.ask(w, compile_request(batch.task, at_work[w], batch.schedules[at_work[w]]),
-                   options_.protocol.timeout_seconds);
-      ++busy;
-    }
-    const std::optional<WorkerEvent> event = workers_.next_event(batch.clock);
-    if (!event) return false;
-    --busy;
-    const size_t candidate = at_work[event->worker];
-    std::vector<size_t>& list = batch.compiled[event->worker];
-    if (!event->answer) {
-      // Other candidates that the worker had compiled are compiled again, by any worker.
-      queue.insert(queue.end(), list.begin(), list.end());
-      list.clear();
-      if (event->death.candidate == static_cast<int>(candidate)) {
-        finish(batch, candidate, failed(event->death.error, event->death.message));
-      } else {
-        workers_.forgive(event->death);
-        queue.push_back(candidate);
-      }
-    } else if (event->answer->contains("error")) {
-      finish(batch, candidate, failed(*event->answer));
-    } else {
-      const double seconds = event->answer->at("seconds").as_double();
-      batch.compile_seconds[candidate] = seconds;
-      mean_compile_ = 0.9 * mean_compile_ + 0.1 * seconds;
-      list.push_back(candidate);
-    }
+  std::vector<uint64_t> keys;
+  for (const size_t i : group) keys.push_back(add_job(batch.task, i, batch.schedules[i], false));
+  const bool in_time = compiling_.wait(keys, {0, count}, tasks_.count(), batch.clock);
+  for (std::vector<size_t>& list : groups.compiled) list.clear();
+  for (size_t k = 0; k < group.size(); ++k) {
+    const CompileQueue::Job& job = compiling_.at(keys[k]);
+    if (job.failed()) finish(batch, group[k], failed(*job.failed()));
+    if (!job.compiled()) continue;
+    groups.compile_seconds[group[k]] = job.seconds();
+    mean_compile_ = 0.9 * mean_compile_ + 0.1 * job.seconds();
+    groups.compiled[job.worker].push_back(group[k]);
   }
-  return true;
+  for (const uint64_t key : keys) compiling_.erase(key);
+  return in_time;
 }
 
-void WorkerMeasurer::measure(const TuneTask& task, std::span<const Schedule> schedules,
-                             double best_seconds, const TuneClock& clock, const Done& done) {
+void WorkerMeasurer::run(Batch& batch) {
   const Lap lap(spent_, "wait");
-  struct Settle {
-    WorkerMeasurer& of;
-    ~Settle() { of.workers_.settle(); }
-  } const at_end{*this};
-  Batch batch{.task = -1,
-              .schedules = schedules,
-              .clock = clock,
-              .done = done,
-              .best = best_seconds > 0 ? best_seconds : std::numeric_limits<double>::infinity()};
-  batch.finished.resize(schedules.size());
-  batch.compile_seconds.resize(schedules.size());
-  batch.forgiven.resize(schedules.size());
-  batch.compiled.resize(workers_.size());
-  for (size_t i = 0; i < schedules.size(); ++i) batch.todo.push_back(i);
-  if (!clock.expired() && !batch.todo.empty()) {
-    batch.task = register_task(task);
-    open_lanes(batch.task);
-    const bool in_time = make_reference(batch.task, clock);
-    const Reference& reference = *tasks_[batch.task].reference;
-    if (options_.protocol.check_output && !reference.ready()) {
-      batch.remark = kNotChecked;
-    }
-    while (in_time && !batch.todo.empty() && !clock.expired()) {
-      const auto count = static_cast<ptrdiff_t>(group_size(batch));
-      const std::vector<size_t> group(batch.todo.begin(), batch.todo.begin() + count);
-      batch.todo.erase(batch.todo.begin(), batch.todo.begin() + count);
-      if (!compile_group(batch, group) || !run_group(batch)) break;
-    }
+  Groups groups{batch};
+  groups.compiled.resize(workers_.size());
+  for (size_t i = 0; i < batch.schedules.size(); ++i) groups.todo.push_back(i);
+  open_lanes(batch.task);
+  while (!groups.todo.empty() && !batch.clock.expired()) {
+    const auto count = static_cast<ptrdiff_t>(group_size(groups));
+    const std::vector<size_t> group(groups.todo.begin(), groups.todo.begin() + count);
+    groups.todo.erase(groups.todo.begin(), groups.todo.begin() + count);
+    if (!compile_group(groups, group) || !run_group(groups)) break;
   }
-  workers_.settle();
-  for (size_t i = 0; i < schedules.size(); ++i) {
-    if (!batch.finished[i]) finish(batch, i, out_of_time());
-  }
-}
-
-std::vector<std::pair<std::string, double>> WorkerMeasurer::time_spent() const {
-  return {spent_.begin(), spent_.end()};
+  settle();
 }
 
 std::vector<std::string> WorkerMeasurer::remarks() const {

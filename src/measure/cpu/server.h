@@ -2,34 +2,14 @@
 // runner, a process forked from it, times them.
 #pragma once
 
-#include "heddle/measure/measure.h"
 #include "measure/process/hooks.h"
 #include "measure/process/process.h"
 #include "measure/process/task.h"
 
 namespace heddle::measuring {
 
-/// The schedule that computes a reference, in decreasing order of trust.
-enum class ReferenceBy : uint8_t { Naive, Vector, Default };
-
-/// Serves requests until the channel ends: those of every worker (worker_protocol.h), and
-///
-///   {do: compile, task, slot, candidate, steps}  ->  {seconds} or {error, message}
-///     with `code`, which is loaded in place of compiling the steps; or with `for_elsewhere` in
-///     place of a slot                           ->  {seconds, code} or {error, message}
-///   {do: run, slot, candidate, best}             ->  {samples, cut_off, prepare, run, check} or
-///                                                    {error, message}
-///   {do: reference, task, by}                    ->  {seconds} or {error, message}
-///   {do: race, seconds, slots, candidates}       ->  {checked, error?, message?} for each,
-///                                                    {round: [seconds...]} for each, {done};
-///                                                    a wrong answer ends it, and the runner
-///   {do: rest}                                       ends the runner; no answer
-///   {do: forget}                                     drops all kernels; no answer
-///
-/// Candidate -1 is the static choice, which is timed beside others. Its results are not checked
-/// again. A request with an unknown task or slot, or one that is invalid, throws an Error. The
-/// runner answers all requests except compile, rest and forget. When it dies of one, the worker
-/// answers {died: status, phase, candidate}. All answers to a request have its "id".
+/// Serves the requests of requests.h until the channel ends. An invalid one throws an Error. The
+/// runner answers all but tasks, Compile, Rest and Forget.
 void serve_worker(Channel& channel, WorkerStatus& status, WorkerTasks& tasks,
                   const MeasureProtocol& protocol, const WorkerHooks& hooks);
 

@@ -1,7 +1,6 @@
 // The reference result of a task for a GPU. The CPU computes it where that is quick, otherwise a
 // naive kernel on the GPU.
 #include "measure/cuda/measurer.h"
-#include "support/log.h"
 
 namespace heddle::measuring {
 namespace {
@@ -9,7 +8,6 @@ namespace {
 // The largest number of operations of a reference that the CPU computes. Larger ones are computed
 // by naive kernels on the GPU.
 constexpr double kReferenceFlops = 2e10;
-constexpr double kReferenceTimeout = 60;
 
 }  // namespace
 
@@ -23,76 +21,52 @@ size_t CudaMeasurer::any_compiler() const {
 
 /// Sends a request to a worker once it is idle, and waits for the answer. The other workers go on
 /// compiling. Returns nothing when the clock expired.
-std::optional<WorkerEvent> CudaMeasurer::ask_beside(size_t worker, const Json& request,
-                                                    double allowed, const TuneClock& clock) {
+template <class Request>
+std::optional<WorkerEvent> CudaMeasurer::ask_beside(size_t worker, const Request& request,
+                                                    const TuneClock& clock) {
   ready_workers();
   while (workers_.busy(worker)) {
     const std::optional<WorkerEvent> event = workers_.next_event(clock);
     if (!event) return event;
-    compiler_said(*event);
+    compiling_.hear(*event);
   }
   if (!workers_.alive(worker)) workers_.restart(worker, epoch_);
-  worker == kRunner ? ask_runner(request, allowed) : workers_.ask(worker, request, allowed);
+  workers_.ask(worker, request, kReferenceTimeout);
   for (;;) {
-    feed_compilers();
+    compiling_.feed(compilers(), epoch_);
     std::optional<WorkerEvent> event = workers_.next_event(clock);
     if (!event) return event;
     if (event->worker != worker) {
-      compiler_said(*event);
+      compiling_.hear(*event);
       continue;
     }
-    if (worker == kRunner && event->answer && event->answer->contains("lost")) lose_runner();
-    if (!event->answer) {
-      event->answer = Json::object(
-          {{"error", static_cast<int64_t>(event->death.error)}, {"message", event->death.message}});
-    }
+    if (event->answer && event->answer->envelope.device_lost) workers_.kill(worker);
     return event;
   }
 }
 
 bool CudaMeasurer::reference_on_gpu(int task, const TuneClock& clock) {
-  Json request = Json::object({{"do", "compile_naive"}, {"task", task}});
-  std::optional<WorkerEvent> event = ask_beside(any_compiler(), request, kReferenceTimeout, clock);
-  if (!event) return false;
-  if (const Json* code = event->answer->find("code")) {
-    request = Json::object({{"do", "run_reference"}, {"task", task}, {"code", *code}});
-    event = ask_beside(kRunner, request, kReferenceTimeout, clock);
-    if (!event) return false;
-  }
-  if (event->answer->contains("error")) {
-    HEDDLE_LOG_AT("search", 1,
-                  "no reference from the GPU: " + event->answer->at("message").as_string());
-  }
-  return true;
+  std::optional<WorkerEvent> event = ask_beside(any_compiler(), CompileNaive{task}, clock);
+  if (!event || !hear_of_reference(task, *event)) return event.has_value();
+  const RunReference request{task, *event->answer->as<Compiled>().code, options_.turns};
+  event = ask_beside(kRunner, request, clock);
+  if (event) hear_of_reference(task, *event);
+  return event.has_value();
 }
 
-/// Makes the reference if it does not exist yet. Returns false when the clock expired. A task
-/// without a reference is measured unchecked, and its results say so.
-bool CudaMeasurer::make_reference(int task, const TuneClock& clock) {
-  MeasuredTask& of = tasks_[task];
-  if (!options_.protocol.check_output || of.reference->ready() || of.no_reference) return true;
-  const Lap lap(spent_, "reference");
+bool CudaMeasurer::compute_reference(int task, const TuneClock& clock) {
+  const MeasuredTask& of = tasks_[task];
   const bool small = of.task.flops() <= kReferenceFlops;
   if (!small && !reference_on_gpu(task, clock)) return false;
   if (!of.reference->ready()) {
-    const Json request = Json::object({{"do", "reference"}, {"task", task}});
     const size_t worker = any_compiler();
-    const std::optional<WorkerEvent> event = ask_beside(worker, request, kReferenceTimeout, clock);
+    const std::optional<WorkerEvent> event = ask_beside(worker, MakeReference{task}, clock);
     if (!event) return false;
-    if (event->answer->contains("problem")) {
-      problems_.push_back(event->answer->at("problem").as_string());
-    }
-    if (event->answer->contains("error")) {
-      HEDDLE_LOG_AT("search", 1,
-                    "no reference from the CPU: " + event->answer->at("message").as_string());
-    }
+    hear_of_reference(task, *event);
     // The process has threads of the pool now, but this worker must only compile, so it is ended.
     workers_.kill(worker);
   }
-  if (!of.reference->ready() && small && !reference_on_gpu(task, clock)) return false;
-  of.no_reference =
-      !of.reference->ready();  // not tried again, because it would fail in every round
-  return true;
+  return of.reference->ready() || !small || reference_on_gpu(task, clock);
 }
 
 }  // namespace heddle::measuring

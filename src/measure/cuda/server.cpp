@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
@@ -49,91 +50,102 @@ class CudaServer : public WorkerServer {
  public:
   using WorkerServer::WorkerServer;
 
-  void serve() {
-    while (const std::optional<Json> request = channel_.receive()) {
-      if (request->contains("id")) status_.request.store(request->at("id").as_int());
-      forget_noise();
-      answer(request->at("do").as_string(), *request);
-    }
+  using Requests = std::variant<TaskMessage, Compile, CompileNaive, MakeReference, RunReference,
+                                Open, Run, Enter, Turn, Rest, Forget>;
+  void serve() { serve_as<Requests>(*this); }
+
+  void on(const TaskMessage& request) { reply(tasks_.answer(request)); }
+  void on(const Compile& request) {
+    reply_guarded([&] { return compile(request); });
   }
+  void on(const CompileNaive& request) {
+    reply_guarded([&] { return compile_naive(request); });
+  }
+  void on(const MakeReference& request) {
+    reply_guarded([&] { return reference(request); });
+  }
+  void on(const RunReference& request) {
+    const Turns turns(*this, request.turns);
+    reply_guarded([&] { return run_reference(request); });
+  }
+  void on(const Open& request) {
+    const Turns turns(*this, request.turns);
+    reply_guarded([&]() -> Said {
+      status_.set(WorkerPhase::Prepare, -1);
+      device_for(request.task);
+      return Done{};
+    });
+  }
+  void on(const Run& request) {
+    const Turns turns(*this, request.turns);
+    reply_guarded([&] { return run(request); });
+  }
+  void on(const Enter& request) {
+    if (!race_turn_) race_turn_.emplace(request.turns, waits());
+    reply_guarded([&] { return enter(request); });
+  }
+  void on(const Turn& request) {
+    reply_guarded([&] { return turn(request.candidate); });
+  }
+  void on(const Rest&) {
+    racers_.clear();
+    race_turn_.reset();
+  }
+  void on(const Forget&) {}  // a worker for a GPU keeps nothing between requests
 
  private:
-  void answer(const std::string& what, const Json& request) {
-    if (what == "task") return reply(tasks_.answer(request));
-    if (what == "drop") return tasks_.drop(request.at("task").as_int());
-    // A worker for a GPU keeps nothing between requests.
-    if (what == "rest" || what == "forget") return;
-    if (what == "compile") return reply(guarded([&] { return compile(request); }));
-    if (what == "compile_naive") return reply(guarded([&] { return compile_naive(request); }));
-    if (what == "reference") return reply(guarded([&] { return reference(request); }));
-    if (answer_on_device(what, request)) return;
-    throw_user_error("a worker is asked to '" + what + "'");
-  }
-
-  bool answer_on_device(const std::string& what, const Json& request) {
-    // The time until its turn is not the candidate's.
-    const GpuTurn turn(request.get_string("turns", ""),
-                       [&] { status_.set(WorkerPhase::Prepare, -1); });
-    if (what == "race") {
-      race(request);
-    } else if (what == "open") {
-      reply(guarded([&] { return open(request); }));
-    } else if (what == "run_reference") {
-      reply(guarded([&] { return run_reference(request); }));
-    } else if (what == "run") {
-      reply(guarded([&] { return run(request); }));
-    } else {
-      return false;
+  /// A turn on the device, outside of races. A race that has ended gives back its own.
+  struct Turns {
+    Turns(CudaServer& server, const std::string& file) {
+      server.on(Rest{});
+      turn.emplace(file, server.waits());
     }
-    return true;
+    std::optional<GpuTurn> turn;
+  };
+  /// The time until its turn is not the candidate's.
+  std::function<void()> waits() {
+    return [this] { status_.set(WorkerPhase::Prepare, -1); };
   }
 
-  void reply(Json message) override {
-    // A lost device cannot be used again. The measurer starts another process.
-    const bool lost = gone_ || (device_ && device_->lost());
-    if (lost) message["lost"] = Json(true);
-    WorkerServer::reply(std::move(message));
-    if (lost) ::_exit(0);
-  }
+  bool device_is_lost() override { return gone_ || (device_ && device_->lost()); }
 
-  Json failure_of(const std::exception& e) override {
+  Failed failure_of(const std::exception& e) override {
     const auto* error = dynamic_cast<const Error*>(&e);
     const std::string text = error ? error->message : e.what();
-    if (status_.phase.load() == WorkerPhase::Compile) return failure(MeasureError::Compile, text);
+    if (status_.phase.load() == WorkerPhase::Compile) return {MeasureError::Compile, text};
     const bool memory = dynamic_cast<const cuda::OutOfDeviceMemory*>(&e) != nullptr;
-    return failure(memory ? MeasureError::OutOfMemory : MeasureError::Crash, text);
+    return {memory ? MeasureError::OutOfMemory : MeasureError::Crash, text};
   }
 
   // ---- compilers -------------------------------------------------------------------------------
 
-  Json compile(const Json& request) {
+  Said compile(const Compile& request) {
     const Timer timer;
     settle_down();
     return with_schedule(request, [&](const ReplayedSchedule& replayed) {
-      return compiled(replayed, request.at("no_spills").as_bool(), timer);
+      return compiled(replayed, request.no_spills, timer);
     });
   }
 
-  Json compile_naive(const Json& request) {
+  Said compile_naive(const CompileNaive& request) {
     const Timer timer;
     status_.set(WorkerPhase::Compile, -1);
-    const TuneTask& task = task_of(request).task;
+    const TuneTask& task = tasks_.at(request.task).task;
     return compiled({naive_schedule(task.tmpl.dag().outputs(), task.tmpl.target()), task.args},
                     false, timer);
   }
 
-  static Json compiled(const ReplayedSchedule& replayed, bool no_spills, const Timer& timer) {
+  static Said compiled(const ReplayedSchedule& replayed, bool no_spills, const Timer& timer) {
     const Target& target = replayed.schedule.target();
     const GpuProgram program = lower_candidate(replayed.schedule, replayed.args);
     std::string why = why_not_launched(program, target.gpu);
-    if (!why.empty()) return failure(MeasureError::Rejected, why);
+    if (!why.empty()) return Failed{MeasureError::Rejected, why};
     const CudaCandidate made = compile_candidate(program, replayed.args, target);
     why = why_not_run(made, target.gpu, no_spills);
-    Json out = Json::object();
-    if (!why.empty()) out = failure(MeasureError::Rejected, why);
-    out["seconds"] = Json(timer.elapsed_s());
-    out["nvrtc"] = Json(made.nvrtc_seconds);
-    if (why.empty()) out["code"] = to_json(made.code);
+    if (!why.empty())
+      return Failed{MeasureError::Rejected, why, timer.elapsed_s(), made.nvrtc_seconds};
+    Compiled out{.nvrtc = made.nvrtc_seconds, .code = to_json(made.code)};
+    out.seconds = timer.elapsed_s();
     return out;
   }
 
@@ -144,60 +156,52 @@ class CudaServer : public WorkerServer {
     [[maybe_unused]] const int now = ::nice(5);
   }
 
-  Json reference(const Json& request) {
+  Said reference(const MakeReference& request) {
     status_.set(WorkerPhase::Reference, -1);
     fault("cpu reference", -1);
-    const MeasuredTask& of = task_of(request);
+    const MeasuredTask& of = tasks_.at(request.task);
     return store_reference(of, make_arrays(of),
                            build(vector_schedule(of.task.tmpl.dag()), of.task.args));
   }
 
   // ---- the runner ------------------------------------------------------------------------------
 
-  TuningDevice& device_for(const Json& request) {
+  TuningDevice& device_for(int64_t task) {
     if (!device_) {
       allow_large_files();
       device_ = hooks_.device();
     }
-    const int64_t task = request.at("task").as_int();
     if (task != open_task_) {
       open_task_ = -1;
-      const MeasuredTask& of = task_of(request);
+      const MeasuredTask& of = tasks_.at(task);
       device_->open(of.task, of.inputs, protocol_.cold.value_or(true));
       open_task_ = task;
     }
     return *device_;
   }
 
-  Json open(const Json& request) {
-    status_.set(WorkerPhase::Prepare, -1);
-    device_for(request);
-    return Json::object();
-  }
-
-  Json run_reference(const Json& request) {
+  Said run_reference(const RunReference& request) {
     status_.set(WorkerPhase::Reference, -1);
-    TuningDevice& device = device_for(request);
-    const auto kernel = device.load(kernel_code_from_json(request.at("code")), Json());
-    if (!kernel->first_call(protocol_.timeout_seconds)) return endless(-1);
-    task_of(request).reference->store(device.outputs({}));
-    return Json::object();
+    TuningDevice& device = device_for(request.task);
+    const auto kernel = device.load(kernel_code_from_json(request.code), Json());
+    if (!kernel->first_call(protocol_.timeout_seconds)) return endless();
+    tasks_.at(request.task).reference->store(device.outputs({}));
+    return Done{};
   }
 
-  Json endless(double seconds) {
+  Failed endless() {
     gone_ = true;
-    if (seconds < 0) {
-      return failure(MeasureError::Timeout, "took longer than allowed while running");
-    }
-    Json out = Json::object({{"cut_off", true}, {"run", seconds}, {"check", 0.0}});
-    out["samples"] = Json::array({Json(seconds)});
-    return out;
+    return {MeasureError::Timeout, "took longer than allowed while running"};
   }
 
-  std::string wrong(const Json& request, bool all, int candidate) {
-    const MeasuredTask& of = task_of(request);
+  std::shared_ptr<DeviceKernel> load(int64_t task, const std::optional<CodeOf>& of) {
+    if (!of) throw_user_error("a worker for a GPU is to run what has no code");
+    return device_for(task).load(kernel_code_from_json(of->code), of->steps);
+  }
+
+  std::string wrong(int64_t task, bool all, int candidate) {
+    const MeasuredTask& of = tasks_.at(task);
     if (!protocol_.check_output || !of.reference->ready()) return "";
-    if (!request.get_bool("check", true)) return "";
     const Sample sample = all ? Sample(of.task.tmpl.dag().outputs().size())
                               : of.reference->sample(static_cast<uint64_t>(candidate));
     const std::vector<NDArray> outputs = device_->outputs(sample);
@@ -205,29 +209,34 @@ class CudaServer : public WorkerServer {
     return of.reference->difference(outputs, sample);
   }
 
-  Json run(const Json& request) {
-    const auto candidate = static_cast<int>(request.at("candidate").as_int());
-    const double best = request.get_double("best", kInfinity);
+  Said run(const Run& request) {
+    const int candidate = request.candidate;
+    const double best = request.best.value_or(kInfinity);
     const MeasureProtocol& p = protocol_;
     const double limit = p.cutoff > 0 ? p.cutoff * best : kInfinity;
     const double most = p.timeout_seconds;
     const double allowed =
         std::min(most, p.cutoff > 0 ? std::max(kEndless * limit, kEndlessSeconds) : most);
     status_.set(WorkerPhase::Prepare, candidate);
-    TuningDevice& device = device_for(request);
+    device_for(request.task);
     const Timer timer;
     status_.set(WorkerPhase::Run, candidate);
-    const auto kernel = device.load(kernel_code_from_json(request.at("code")), request.at("steps"));
+    const auto kernel = load(request.task, request.code);
     fault("run", candidate);
-    if (!kernel->first_call(allowed)) return endless(allowed < most ? allowed : -1);
+    if (!kernel->first_call(allowed)) {
+      Failed why = endless();
+      if (allowed >= most) return why;
+      return Timed{.samples = {allowed}, .cut_off = true, .run = allowed};
+    }
 
     // The result is checked before the candidate is timed, because a wrong kernel may be fast. All
     // elements are checked once the candidate turns out to be the best.
     status_.set(WorkerPhase::Check, candidate);
     const Timer check_timer;
-    std::string difference = wrong(request, /*all=*/best == kInfinity, candidate);
+    std::string difference;
+    if (!request.unchecked) difference = wrong(request.task, /*all=*/best == kInfinity, candidate);
     double checked = check_timer.elapsed_s();
-    if (!difference.empty()) return failure(MeasureError::WrongAnswer, difference);
+    if (!difference.empty()) return Failed{MeasureError::WrongAnswer, difference};
 
     status_.set(WorkerPhase::Run, candidate);
     Timing timing;
@@ -239,18 +248,18 @@ class CudaServer : public WorkerServer {
     }
     MeasureResult result;
     result.seconds = timing.seconds;
-    if (best < kInfinity && result.median() < best) {
+    if (!request.unchecked && best < kInfinity && result.median() < best) {
       status_.set(WorkerPhase::Check, candidate);
       const Timer again;
-      if (!kernel->first_call(most)) return endless(-1);
-      difference = wrong(request, /*all=*/true, candidate);
-      if (!difference.empty()) return failure(MeasureError::WrongAnswer, difference);
+      if (!kernel->first_call(most)) return endless();
+      difference = wrong(request.task, /*all=*/true, candidate);
+      if (!difference.empty()) return Failed{MeasureError::WrongAnswer, difference};
       checked += again.elapsed_s();
     }
-    Json out = Json::object(
-        {{"cut_off", timing.cut_off}, {"run", timer.elapsed_s() - checked}, {"check", checked}});
-    out["samples"] = Json::array_of(timing.seconds);
-    return out;
+    return Timed{.samples = timing.seconds,
+                 .cut_off = timing.cut_off,
+                 .run = timer.elapsed_s() - checked,
+                 .check = checked};
   }
 
   Timing sample(DeviceKernel& kernel, double best, double limit) const {
@@ -275,43 +284,34 @@ class CudaServer : public WorkerServer {
     return out;
   }
 
-  // Loads a candidate, runs it once and checks all its results. Returns nothing where that fails.
-  std::optional<Racer> enter(const Json& request, const Json& entry) {
-    const auto candidate = static_cast<int>(entry.at("candidate").as_int());
+  // Loads a candidate, runs it once and checks all its results.
+  Said enter(const Enter& request) {
+    const int candidate = request.candidate;
     status_.set(WorkerPhase::Run, candidate);
-    std::shared_ptr<DeviceKernel> kernel;
-    Json checked = guarded([&] {
-      TuningDevice& device = device_for(request);
-      kernel = device.load(kernel_code_from_json(entry.at("code")), entry.at("steps"));
-      fault("run", candidate);
-      if (!kernel->first_call(protocol_.timeout_seconds)) return endless(-1);
-      status_.set(WorkerPhase::Check, candidate);
-      const std::string difference = wrong(request, /*all=*/true, candidate);
-      if (!difference.empty()) return failure(MeasureError::WrongAnswer, difference);
-      status_.set(WorkerPhase::Run, candidate);
-      kernel->call();
-      kernel->samples(1, kGraphSeconds);
-      return Json::object();
-    });
-    const bool runs = !checked.contains("error");
-    checked["checked"] = Json(candidate);
-    reply(std::move(checked));
-    if (!runs) return std::nullopt;
-    return Racer{candidate, [kernel] { return kernel->samples(1, kGraphSeconds)[0]; }};
+    std::shared_ptr<DeviceKernel> kernel = load(request.task, request.code);
+    fault("run", candidate);
+    if (!kernel->first_call(protocol_.timeout_seconds)) return endless();
+    status_.set(WorkerPhase::Check, candidate);
+    const std::string difference = wrong(request.task, /*all=*/true, candidate);
+    if (!difference.empty()) return Failed{MeasureError::WrongAnswer, difference};
+    status_.set(WorkerPhase::Run, candidate);
+    const double seconds = kernel->call();
+    racers_[candidate] = std::move(kernel);
+    return Timed{.samples = {seconds}};
   }
 
-  void race(const Json& request) {
-    const Timer timer;
-    std::vector<Racer> racers;
-    for (const Json& entry : request.at("racers").elements()) {
-      std::optional<Racer> racer = enter(request, entry);
-      if (racer) racers.push_back(std::move(*racer));
-    }
-    run_rounds(std::move(racers), request, timer);
+  Said turn(int candidate) {
+    const auto racer = racers_.find(candidate);
+    if (racer == racers_.end())
+      throw_user_error("candidate " + std::to_string(candidate) + " has not entered the race");
+    status_.set(WorkerPhase::Run, candidate);
+    return Timed{.samples = racer->second->samples(1, kGraphSeconds)};
   }
 
   std::unique_ptr<TuningDevice> device_;
   int64_t open_task_ = -1;
+  std::map<int, std::shared_ptr<DeviceKernel>> racers_;  ///< by candidate
+  std::optional<GpuTurn> race_turn_;
   bool gone_ = false;  ///< a kernel that never ends occupies the device
   bool nice_ = false;
 };

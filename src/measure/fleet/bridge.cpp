@@ -28,7 +28,7 @@ bool wait_readable(int fd, double seconds) {
 FleetBridge::~FleetBridge() {
   if (!process_) return;
   Channel& channel = process_->channel();
-  channel.send(Json::object({{"do", "end"}}));
+  channel.send(encode(End{}));
   const Timer timer;
   while (timer.elapsed_s() < kEndSeconds) {
     if (!wait_readable(channel.fd(), kEndSeconds - timer.elapsed_s())) break;
@@ -53,21 +53,16 @@ void FleetBridge::died(const std::string& why) {
                       "see that '" + command_.back() + "' works: `heddle fleet status`");
 }
 
-void FleetBridge::send(const Json& message) {
-  if (!process_ && due()) start();
-  if (process_) process_->channel().send(message);  // listening will show if the process is dead
-}
-
-std::optional<Json> FleetBridge::next() {
-  std::optional<Json> message = process_->channel().next();
-  if (!message) return message;
-  if (message->contains("started")) {
-    if (const Json* refusal = message->find("message")) {
-      const std::string why = refusal->as_string();
-      if (patient()) throw_runtime_error(why);  // and is asked again
+std::optional<BridgeSays> FleetBridge::next() {
+  const std::optional<Json> json = process_->channel().next();
+  if (!json) return std::nullopt;
+  BridgeSays message = decode_any<BridgeSays>(*json);
+  if (const Started* started = std::get_if<Started>(&message)) {
+    if (started->message) {
+      if (patient()) throw_runtime_error(*started->message);  // and is asked again
       process_.reset();
-      throw_user_error(why, {},
-                       message->get_string("help", "docs/guide/fleets.md says what is needed"));
+      throw_user_error(*started->message, {},
+                       started->help.value_or("docs/guide/fleets.md says what is needed"));
     }
   } else {
     deaths_ = 0;
@@ -76,7 +71,7 @@ std::optional<Json> FleetBridge::next() {
   return message;
 }
 
-std::optional<Json> FleetBridge::receive(double seconds) {
+std::optional<BridgeSays> FleetBridge::receive(double seconds) {
   if (!process_ && !due()) {
     const double left = std::min(seconds, pause_seconds_ - pause_.elapsed_s());
     std::this_thread::sleep_for(std::chrono::duration<double>(std::max(0.0, left)));
@@ -86,10 +81,10 @@ std::optional<Json> FleetBridge::receive(double seconds) {
   Channel& channel = process_->channel();
   std::string nonsense;
   try {
-    if (std::optional<Json> message = next()) return message;
+    if (std::optional<BridgeSays> message = next()) return message;
     if (!wait_readable(channel.fd(), seconds)) return std::nullopt;
     const Channel::State state = channel.read_available();
-    if (std::optional<Json> message = next()) return message;
+    if (std::optional<BridgeSays> message = next()) return message;
     if (state == Channel::State::Open) return std::nullopt;
   } catch (const Error& e) {
     if (!process_) throw;  // the bridge refused

@@ -9,29 +9,12 @@
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/json.h"
+#include "measure/messages/fleet.h"
 #include "measure/process/process.h"
 
 namespace heddle::measuring {
 
-/// What tuner and bridge say to each other, in frames as workers do (worker_channel.h). The tuner:
-///
-///   {do: hello, ..., address, resource, worker, compiler, device}   as to a worker, and
-///      `worker`: the command of a worker; `compiler`, `device`: hellos for nodes (node_server.h)
-///   {do: task, task, ...}                      what nodes are to be told of a task
-///   {do: compile, job, task, steps, no_spills, urgent}   `urgent`: before all that is not
-///   {do: measure or race, round, device, task, seconds, best?, base_job?,
-///    candidates: [{trial, steps, job?}]}       `job`: its code was compiled by that
-///   {do: drop, jobs: [job...]}                 their code is not needed any more
-///   {do: end}
-///
-/// The bridge, in any order:
-///
-///   {started, message?}                        `message`: why it cannot work
-///   {device, machine, build}, {gone: device, why}
-///   {compilers: how many}
-///   {compiled: job, seconds} or {compiled: job, error, message} or {compiled: job, lost: why}
-///   {round, device, results: [{trial, ...}], and what node_server.h says of its end} or
-///   {round, device, lost: why}
+/// The messages are those of messages/fleet.h, in frames as workers have them (channel.h).
 class FleetBridge {
  public:
   /// `patience_seconds`: so long a cluster that has answered before may be away.
@@ -43,12 +26,16 @@ class FleetBridge {
 
   /// Sends a message. Starts the program if it does not run and no pause is left. A message is lost
   /// while there is no program.
-  void send(const Json& message);
+  template <class Message>
+  void send(const Message& message) {
+    if (!process_ && due()) start();
+    if (process_) process_->channel().send(encode(message));  // listening will show if it is dead
+  }
   /// The next message. Nothing when none arrives within `seconds`, or when the program died, in
   /// which case a new one is started. Throws a User error when the program refuses its options,
   /// and a Runtime error when it dies repeatedly. A program that has worked before is started again
   /// until the patience ends, because the cluster may be restarted in that time.
-  std::optional<Json> receive(double seconds);
+  std::optional<BridgeSays> receive(double seconds);
   /// The number of starts. A new program does not know the messages that were sent to the previous
   /// one.
   int starts() const { return starts_; }
@@ -58,7 +45,7 @@ class FleetBridge {
   bool due() const { return pause_.elapsed_s() >= pause_seconds_; }
   bool patient() const { return worked_ && (deaths_ == 0 || away_.elapsed_s() < patience_); }
   void died(const std::string& why);
-  std::optional<Json> next();
+  std::optional<BridgeSays> next();
 
   std::vector<std::string> command_;
   Json hello_;

@@ -1,7 +1,6 @@
 // The tasks that nodes know, and the compilation of candidates to machine code.
 #include "heddle/support/error.h"
 #include "measure/fleet/measurer.h"
-#include "measure/process/answers.h"
 #include "measure/process/task.h"
 #include "measure/task/measured_task.h"
 
@@ -35,12 +34,11 @@ int FleetMeasurer::task_number(const TuneTask& task) {
 
 void FleetMeasurer::ask_for_code(int64_t id) {
   const Job& job = jobs_.at(id);
-  bridge_.send(Json::object({{"do", "compile"},
-                             {"job", id},
-                             {"task", job.task},
-                             {"steps", job.steps},
-                             {"no_spills", job.no_spills},
-                             {"urgent", job.urgent || job.again}}));
+  bridge_.send(CompileJob{.job = id,
+                          .task = job.task,
+                          .steps = job.steps,
+                          .no_spills = job.no_spills,
+                          .urgent = job.urgent || job.again});
 }
 
 /// The node that has it may be slow, or out of reach. Another one compiles it too, and whoever
@@ -75,7 +73,7 @@ int64_t FleetMeasurer::base_job(int task) {
     // The job is not found by its steps, so that it is not dropped together with a candidate that
     // has the same steps.
     known.base_job = next_job_++;
-    jobs_[known.base_job] = {.task = task, .steps = known.message.at("default"), .urgent = true};
+    jobs_[known.base_job] = {.task = task, .steps = known.message.static_choice, .urgent = true};
     ask_for_code(known.base_job);
   }
   return known.base_job;
@@ -87,22 +85,22 @@ bool FleetMeasurer::ready(int64_t job) const {
 }
 
 void FleetMeasurer::drop_jobs(const std::vector<int64_t>& jobs) {
-  Json list = Json::array();
+  Drop dropped;
   for (const int64_t id : jobs) {
     const auto at = jobs_.find(id);
     if (at == jobs_.end()) continue;
     job_ids_.erase(at->second.key);
     jobs_.erase(at);
-    list.push_back(Json(id));
+    dropped.jobs.push_back(id);
   }
-  if (!list.empty()) bridge_.send(Json::object({{"do", "drop"}, {"jobs", std::move(list)}}));
+  if (!dropped.jobs.empty()) bridge_.send(dropped);
 }
 
-void FleetMeasurer::heard_of_job(const Json& message) {
-  const auto at = jobs_.find(message.at("compiled").as_int());
+void FleetMeasurer::hear(const JobReport& report) {
+  const auto at = jobs_.find(report.job);
   if (at == jobs_.end()) return;  // the job was dropped meanwhile
   Job& job = at->second;
-  if (message.contains("lost")) {
+  if (report.lost) {
     job.state = Job::State::Asked;
     job.since = Timer();
     if (++job.lost <= kMostLost) return ask_for_code(at->first);
@@ -114,14 +112,13 @@ void FleetMeasurer::heard_of_job(const Json& message) {
   since_code_ = Timer();
   for (auto before = jobs_.begin(); before != at; ++before)
     before->second.later_done += before->second.state == Job::State::Asked;
-  job.seconds = message.get_double("seconds", 0);
+  job.seconds = report.seconds;
   if (job.seconds > 0) mean_compile_ = 0.8 * mean_compile_ + 0.2 * job.seconds;
   spent_["compile (all nodes)"] += job.seconds;
   job.state = Job::State::Compiled;
-  if (!message.contains("error")) return;
+  if (report.error == MeasureError::None) return;
   job.state = Job::State::Failed;
-  job.failure = failed(measure_error_from_string(message.at("error").as_string()),
-                       message.at("message").as_string());
+  job.failure = failed(report.error, report.message);
 }
 
 }  // namespace heddle::measuring

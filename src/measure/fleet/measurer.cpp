@@ -4,9 +4,7 @@
 #include <cmath>
 
 #include "heddle/support/error.h"
-#include "measure/process/answers.h"
 #include "measure/process/program.h"
-#include "measure/process/protocol.h"
 
 namespace heddle::measuring {
 namespace {
@@ -21,20 +19,18 @@ constexpr double kSlowCompilation = 2;
 constexpr double kDeviceAhead = 8, kCompilerAhead = 3;
 
 Json hello_of(const FleetOptions& options) {
-  WorkerHello node{.kind = options.target.is_cuda() ? WorkerKind::Cuda : WorkerKind::Cpu,
-                   .measure = options.protocol};
-  Json out = to_json(node);
-  out["address"] = Json(options.address);
-  out["resource"] =
-      Json(options.resource.empty() ? fleet_resource(options.target) : options.resource);
-  Json worker = Json::array();
-  for (const std::string& word : worker_command({})) worker.push_back(Json(word));
-  out["worker"] = std::move(worker);
-  node.node = "";
-  out["compiler"] = to_json(node);
-  node.node = to_string(options.target);
-  out["device"] = to_json(node);
-  return out;
+  const Hello plain{.kind = options.target.is_cuda() ? WorkerKind::Cuda : WorkerKind::Cpu,
+                    .measure = options.protocol};
+  Hello compiler = plain, device = plain, bridge = plain;
+  compiler.node = "";
+  device.node = to_string(options.target);
+  bridge.fleet = FleetSettings{
+      .address = options.address,
+      .resource = options.resource.empty() ? fleet_resource(options.target) : options.resource,
+      .worker = worker_command({}),
+      .compiler = encode(compiler),
+      .device = encode(device)};
+  return encode(bridge);
 }
 
 }  // namespace
@@ -82,40 +78,34 @@ std::vector<std::string> FleetMeasurer::problems() const {
 // ---- what the bridge says ----------------------------------------------------------------------
 
 /// Handles all messages except results, which are returned.
-std::optional<Json> FleetMeasurer::listen(double seconds, const TuneClock& clock) {
-  std::optional<Json> message = bridge_.receive(std::clamp(clock.left_s(), 0.0, seconds));
+std::optional<RoundReport> FleetMeasurer::listen(double seconds, const TuneClock& clock) {
+  std::optional<BridgeSays> message = bridge_.receive(std::clamp(clock.left_s(), 0.0, seconds));
   if (bridge_.starts() != epoch_) bridge_is_new();
   watch_silence();
-  if (!message) return message;
-  if (message->contains("round")) return message;
-  if (message->contains("compiled")) {
-    heard_of_job(*message);
-  } else if (const Json* count = message->find("compilers")) {
-    compilers_ = static_cast<int>(count->as_int());
-  } else {
-    heard_of_device(*message);
-  }
+  if (!message) return std::nullopt;
+  if (auto* report = std::get_if<RoundReport>(&*message)) return std::move(*report);
+  if (const auto* report = std::get_if<JobReport>(&*message)) hear(*report);
+  if (const auto* there = std::get_if<Compilers>(&*message)) compilers_ = there->count;
+  if (const auto* there = std::get_if<DeviceThere>(&*message)) hear(*there);
+  if (const auto* gone = std::get_if<DeviceGone>(&*message)) hear(*gone);
   return std::nullopt;
 }
 
-void FleetMeasurer::heard_of_device(const Json& message) {
-  if (const Json* name = message.find("device")) {
-    devices_.join(name->as_string(), message.get_string("machine", ""));
-    if (const Json* problem = message.find("problem")) {
-      FleetDevice& device = *devices_.find(name->as_string());
-      device.use.set_aside = problem->as_string();
-    }
-  } else if (const Json* gone = message.find("gone")) {
-    FleetDevice* device = devices_.find(gone->as_string());
-    if (device == nullptr) return;
-    const std::vector<int64_t> rounds(device->rounds.begin(), device->rounds.end());
-    for (const int64_t id : rounds) {
-      // The device was working on its oldest round. It did not know the others.
-      if (std::optional<Round> round = end_round(id))
-        lost_.push_back({*round, id == rounds.front() ? message.get_string("why", "it died") : ""});
-    }
-    devices_.leave(gone->as_string());
+void FleetMeasurer::hear(const DeviceThere& there) {
+  devices_.join(there.device, there.machine);
+  if (there.problem) devices_.find(there.device)->use.set_aside = *there.problem;
+}
+
+void FleetMeasurer::hear(const DeviceGone& gone) {
+  FleetDevice* device = devices_.find(gone.device);
+  if (device == nullptr) return;
+  const std::vector<int64_t> rounds(device->rounds.begin(), device->rounds.end());
+  for (const int64_t id : rounds) {
+    // The device was working on its oldest round. It did not know the others.
+    if (std::optional<Round> round = end_round(id))
+      lost_.push_back({*round, id == rounds.front() ? gone.why : ""});
   }
+  devices_.leave(gone.device);
 }
 
 std::optional<FleetMeasurer::Round> FleetMeasurer::end_round(int64_t id) {
@@ -128,28 +118,28 @@ std::optional<FleetMeasurer::Round> FleetMeasurer::end_round(int64_t id) {
 
 /// The round that an answer belongs to, and its device. Returns nothing for a round that was given
 /// up.
-std::optional<FleetMeasurer::Round> FleetMeasurer::heard_of_round(const Json& message,
+std::optional<FleetMeasurer::Round> FleetMeasurer::heard_of_round(const RoundReport& report,
                                                                   FleetDevice** device) {
-  *device = devices_.find(message.get_string("device", ""));
-  const int64_t id = message.at("round").as_int();
+  *device = devices_.find(report.device);
+  const int64_t id = report.round;
   const bool first =
       *device != nullptr && !(*device)->rounds.empty() && (*device)->rounds.front() == id;
   std::optional<Round> round = end_round(id);
   if (*device == nullptr) return round;
-  if (const Json* why = message.find("lost")) {
-    if (round) lost_.push_back({*round, first ? why->as_string() : ""});
+  if (report.lost) {
+    if (round) lost_.push_back({*round, first ? *report.lost : ""});
     return std::nullopt;
   }
   (*device)->silent = false;
-  if (const Json* why = message.find("failed")) {
+  if (report.failed) {
     if (++(*device)->failures_in_a_row >= kUselessRounds &&
-        !devices_.set_aside(**device, why->as_string())) {
-      throw_runtime_error("nothing can be measured on the fleet: " + why->as_string());
+        !devices_.set_aside(**device, *report.failed)) {
+      throw_runtime_error("nothing can be measured on the fleet: " + *report.failed);
     }
   } else {
     (*device)->failures_in_a_row = 0;
   }
-  const std::string problem = message.get_string("problem", "");
+  const std::string problem = report.problem.value_or("");
   if (!problem.empty() && std::find(problems_.begin(), problems_.end(), problem) == problems_.end())
     problems_.push_back(problem);
   return round;
@@ -201,9 +191,9 @@ void FleetMeasurer::wait_for_devices(const TuneClock& clock) {
 
 // ---- a batch -----------------------------------------------------------------------------------
 
-void FleetMeasurer::take(Batch& batch, const Json& message) {
+void FleetMeasurer::take(Batch& batch, const RoundReport& report) {
   FleetDevice* device = nullptr;
-  const std::optional<Round> round = heard_of_round(message, &device);
+  const std::optional<Round> round = heard_of_round(report, &device);
   if (round) put_back(*round);
   try {
     // The first round of a task on a device computes its reference.
@@ -213,9 +203,9 @@ void FleetMeasurer::take(Batch& batch, const Json& message) {
       mean_trial_ = 0.8 * mean_trial_ + 0.2 * seconds / static_cast<double>(round->trials.size());
     }
     if (device != nullptr) device->since_answer = Timer();
-    spent_["rounds (all nodes)"] += message.get_double("took", 0);
-    spent_["static choice (all nodes)"] += message.get_double("static_choice", 0);
-    take_results(batch, message, device);
+    spent_["rounds (all nodes)"] += report.took;
+    spent_["static choice (all nodes)"] += report.static_choice;
+    take_results(batch, report, device);
   } catch (const Error& e) {  // the answer is malformed
     if (device != nullptr) devices_.set_aside(*device, "its answer is none: " + e.message);
   }
@@ -226,7 +216,7 @@ void FleetMeasurer::take(Batch& batch, const Json& message) {
 void FleetMeasurer::begin(Batch& batch, const TuneTask& task, std::span<const Schedule> schedules) {
   batch.task = task_number(task);
   while (devices_.usable().empty() && !batch.clock.expired()) {
-    if (const std::optional<Json> message = listen(kGlance, batch.clock)) take(batch, *message);
+    if (const auto report = listen(kGlance, batch.clock)) take(batch, *report);
     wait_for_devices(batch.clock);
   }
   base_job(batch.task);
@@ -252,7 +242,7 @@ void FleetMeasurer::take_what_is_known(Batch& batch, const TuneTask& task,
                                        std::span<const Schedule> schedules) {
   batch.task = task_number(task);
   for (int i = 0; i < kLastMessages; ++i) {
-    if (const std::optional<Json> message = listen(0, TuneClock())) take(batch, *message);
+    if (const auto report = listen(0, TuneClock())) take(batch, *report);
   }
   for (size_t i = 0; i < schedules.size(); ++i) {
     const auto known = announced_.extract(trial_key(batch.task, schedules[i]));
@@ -282,7 +272,7 @@ void FleetMeasurer::measure(const TuneTask& task, std::span<const Schedule> sche
     ask_again_for_late_code();
     feed(batch);
     back_up(batch);
-    if (const std::optional<Json> message = listen(kGlance, clock)) take(batch, *message);
+    if (const auto report = listen(kGlance, clock)) take(batch, *report);
     wait_for_devices(clock);
   }
   // Devices get announced candidates for the time until the next batch.

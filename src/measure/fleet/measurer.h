@@ -6,7 +6,7 @@
 // and one waiting. A candidate is reported when its first answer arrives, and later answers are
 // dropped. Devices without work in a batch measure candidates that were announced for the next one,
 // so that they wait neither for the slowest device nor for the search. The tuner's thread does all
-// of this between messages of the bridge (fleet_bridge.h).
+// of this between messages of the bridge (messages/fleet.h).
 #pragma once
 
 #include <deque>
@@ -58,7 +58,7 @@ class FleetMeasurer : public Measurer {
   /// A task that was sent to the bridge.
   struct Known {
     uint64_t key = 0;
-    Json message;
+    TaskMessage message;
     int64_t base_job = 0;   ///< the job that compiles the static choice; 0: none
     double first_base = 0;  ///< the time with which its times are compared
   };
@@ -99,17 +99,18 @@ class FleetMeasurer : public Measurer {
     Timer since = {};
   };
 
-  // Messages of the bridge (fleet_measurer.cpp).
-  std::optional<Json> listen(double seconds, const TuneClock& clock);
-  void heard_of_device(const Json& message);
-  void heard_of_job(const Json& message);
+  // Messages of the bridge (measurer.cpp).
+  std::optional<RoundReport> listen(double seconds, const TuneClock& clock);
+  void hear(const DeviceThere& device);
+  void hear(const DeviceGone& device);
+  void hear(const JobReport& report);
   std::optional<Round> end_round(int64_t id);
-  std::optional<Round> heard_of_round(const Json& message, FleetDevice** device);
+  std::optional<Round> heard_of_round(const RoundReport& report, FleetDevice** device);
   void bridge_is_new();
   void wait_for_devices(const TuneClock& clock);
   void watch_silence();
 
-  // Tasks and code (fleet_jobs.cpp).
+  // Tasks and code (jobs.cpp).
   int task_number(const TuneTask& task);
   bool compiles_apart() const { return compilers_ > 0; }
   int64_t job_of(int task, const Json& steps, uint64_t key, bool no_spills, bool urgent);
@@ -119,19 +120,19 @@ class FleetMeasurer : public Measurer {
   int64_t base_job(int task);
   bool ready(int64_t job) const;
 
-  // Trials (fleet_trials.cpp).
+  // Trials (trials.cpp).
   uint64_t trial_key(int task, const Schedule& schedule) const;
   int64_t new_trial(int task, const Schedule& schedule, uint64_t key, bool no_spills, bool urgent);
   void forget_trial(int64_t number);
   void forget_announced();
   Trial* open_trial(int64_t number);
-  void take_results(Batch& batch, const Json& message, FleetDevice* device);
+  void take_results(Batch& batch, const RoundReport& report, FleetDevice* device);
   void settle(Batch& batch, int64_t number, const MeasureResult& result);
   void blame(Batch& batch, const Round& round, const std::string& why);
   void put_back(const Round& round);
   void collect_failed(Batch& batch);
 
-  // Rounds (fleet_rounds.cpp).
+  // Rounds (rounds.cpp).
   void feed(Batch& batch);
   void back_up(Batch& batch);
   void feed_other_tasks(Batch& batch);
@@ -140,9 +141,9 @@ class FleetMeasurer : public Measurer {
                   const std::vector<int64_t>& trials);
   size_t round_size(const Batch& batch, size_t left) const;
 
-  // A batch (fleet_measurer.cpp).
+  // A batch (measurer.cpp).
   void begin(Batch& batch, const TuneTask& task, std::span<const Schedule> schedules);
-  void take(Batch& batch, const Json& message);
+  void take(Batch& batch, const RoundReport& report);
   void take_what_is_known(Batch& batch, const TuneTask& task, std::span<const Schedule> schedules);
   /// Rounds that no device has any more, and the reason where the device died.
   struct Lost {
@@ -150,9 +151,9 @@ class FleetMeasurer : public Measurer {
     std::string why;
   };
 
-  // A race (fleet_race.cpp).
+  // A race (race.cpp).
   struct Race;
-  void hear_of_others(const Json& message);
+  void hear_of_others(const RoundReport& report);
   bool compile_racers(Race& race);
   bool race_on(Race& race, FleetDevice& device, double seconds);
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "measure/fleet/measurer.h"
-#include "measure/process/answers.h"
 
 namespace heddle::measuring {
 namespace {
@@ -24,9 +23,9 @@ struct FleetMeasurer::Race {
 
 /// Rounds of announced trials may answer during a race. Such trials are forgotten, and are measured
 /// again when they are asked for.
-void FleetMeasurer::hear_of_others(const Json& message) {
+void FleetMeasurer::hear_of_others(const RoundReport& report) {
   FleetDevice* device = nullptr;
-  if (const std::optional<Round> round = heard_of_round(message, &device)) put_back(*round);
+  if (const std::optional<Round> round = heard_of_round(report, &device)) put_back(*round);
 }
 
 /// Returns false when the clock expired.
@@ -41,15 +40,16 @@ bool FleetMeasurer::compile_racers(Race& race) {
   while (!all_ready()) {
     if (race.clock.expired()) return false;
     ask_again_for_late_code();
-    if (const std::optional<Json> message = listen(kGlance, race.clock)) hear_of_others(*message);
+    if (const auto report = listen(kGlance, race.clock)) hear_of_others(*report);
   }
   return true;
 }
 
 /// Returns false when the device is lost.
 bool FleetMeasurer::race_on(Race& race, FleetDevice& device, double seconds) {
-  const int64_t first = next_trial_;
-  Json candidates = Json::array();
+  const int64_t first = next_trial_, id = next_round_++;
+  MeasureTrials request{
+      .task = race.task, .race = true, .seconds = seconds, .round = id, .device = device.use.name};
   for (size_t i = 0; i < race.schedules.size(); ++i) {
     const int64_t job = i < race.jobs.size() ? race.jobs[i] : 0;
     const auto at = jobs_.find(job);
@@ -57,47 +57,40 @@ bool FleetMeasurer::race_on(Race& race, FleetDevice& device, double seconds) {
       race.results[i] = at->second.failure;
       continue;
     }
-    Json candidate = Json::object(
-        {{"trial", first + static_cast<int64_t>(i)}, {"steps", race.schedules[i].to_json()}});
-    if (at != jobs_.end() && compiles_apart()) candidate["job"] = Json(job);
-    candidates.push_back(std::move(candidate));
+    request.trials.push_back(
+        {.trial = first + static_cast<int64_t>(i), .steps = race.schedules[i].to_json()});
+    if (at != jobs_.end() && compiles_apart()) request.trials.back().job = job;
   }
   next_trial_ += static_cast<int64_t>(race.schedules.size());
-  if (candidates.empty()) return true;
-  const int64_t id = next_round_++;
-  const std::string name = device.use.name, machine = name_in_records(device.use);
-  rounds_[id] = {.device = name,
+  if (request.trials.empty()) return true;
+  const std::string machine = name_in_records(device.use);
+  rounds_[id] = {.device = device.use.name,
                  .task = race.task,
                  .trials = {},
                  .allowed = seconds + kStartSeconds,
                  .race = true};
   devices_.give(device, id);
-  bridge_.send(Json::object({{"do", "race"},
-                             {"round", id},
-                             {"device", name},
-                             {"task", race.task},
-                             {"seconds", seconds},
-                             {"candidates", std::move(candidates)}}));
+  bridge_.send(request);
   // The race may take a little longer than the clock allows, because an unfinished race is of no
   // use.
   const TuneClock whole(seconds + kStartSeconds);
   while (!whole.expired() && !race.clock.cancelled()) {
-    const std::optional<Json> message = listen(kGlance, whole);
-    if (!message) {
+    const std::optional<RoundReport> report = listen(kGlance, whole);
+    if (!report) {
       if (!rounds_.contains(id)) return false;
       continue;
     }
-    hear_of_others(*message);
-    if (message->at("round").as_int() != id) continue;
-    const Json* results = message->find("results");
-    if (results == nullptr) return false;
-    for (const Json& json : results->elements()) {
-      const int64_t i = json.at("trial").as_int() - first;
+    hear_of_others(*report);
+    if (report->round != id) continue;
+    if (!report->results) return false;
+    for (const Json& json : *report->results) {
+      TrialResult read = decode<TrialResult>(json);
+      const int64_t i = read.trial - first;
       if (i < 0 || i >= static_cast<int64_t>(race.results.size())) continue;
-      race.results[static_cast<size_t>(i)] = result_from_json(json);
+      race.results[static_cast<size_t>(i)] = std::move(read.result);
       race.results[static_cast<size_t>(i)].machine = machine;
     }
-    return !message->contains("failed");
+    return !report->failed;
   }
   return true;
 }
@@ -116,7 +109,7 @@ std::vector<MeasureResult> FleetMeasurer::race(const TuneTask& task,
     FleetDevice* device = devices_.steadiest();
     const double left = std::min(seconds - timer.elapsed_s(), clock.left_s());
     if (device == nullptr) {
-      if (const std::optional<Json> message = listen(kGlance, clock)) hear_of_others(*message);
+      if (const auto report = listen(kGlance, clock)) hear_of_others(*report);
       wait_for_devices(clock);
       continue;
     }

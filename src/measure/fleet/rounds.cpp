@@ -30,13 +30,13 @@ size_t FleetMeasurer::round_size(const Batch& batch, size_t left) const {
 void FleetMeasurer::send_round(const Batch& batch, int task, FleetDevice& device,
                                const std::vector<int64_t>& trials) {
   const Known& known = tasks_[static_cast<size_t>(task)];
-  Json candidates = Json::array();
+  const int64_t id = next_round_++;
+  MeasureTrials request{.task = task, .round = id, .device = device.use.name};
   for (const int64_t number : trials) {
     Trial& trial = trials_.at(number);
     ++trial.out;
-    Json candidate = Json::object({{"trial", number}, {"steps", trial.steps}});
-    if (jobs_.contains(trial.job) && compiles_apart()) candidate["job"] = Json(trial.job);
-    candidates.push_back(std::move(candidate));
+    request.trials.push_back({.trial = number, .steps = trial.steps});
+    if (jobs_.contains(trial.job) && compiles_apart()) request.trials.back().job = trial.job;
   }
   const double timeout = options_.protocol.timeout_seconds;
   const auto bases = device.bases.find(task);
@@ -45,21 +45,15 @@ void FleetMeasurer::send_round(const Batch& batch, int task, FleetDevice& device
   const double most = std::min(batch.clock.left_s(),
                                3 * timeout + 10 * mean_trial_ * static_cast<double>(trials.size()) +
                                    (base == 0 ? kReferenceSeconds : 0));
-  const int64_t id = next_round_++;
-  Json request = Json::object({{"do", "measure"},
-                               {"round", id},
-                               {"device", device.use.name},
-                               {"task", task},
-                               {"seconds", most}});
+  request.seconds = most;
   if (task == batch.task && std::isfinite(batch.best)) {
     // The best time is scaled by the speed of this device.
     const bool scaled = base > 0 && known.first_base > 0;
-    request["best"] = Json(scaled ? batch.best * base / known.first_base : batch.best);
+    request.best = scaled ? batch.best * base / known.first_base : batch.best;
   }
   const auto base_code = jobs_.find(base_job(task));
   if (base_code != jobs_.end() && base_code->second.state == Job::State::Compiled)
-    request["base_job"] = Json(base_code->first);
-  request["candidates"] = std::move(candidates);
+    request.base_job = base_code->first;
   Round round{.device = device.use.name, .task = task, .trials = trials};
   // The rounds that the device received before come first.
   round.allowed = most + kGraceSeconds;

@@ -3,7 +3,6 @@
 
 #include "heddle/support/error.h"
 #include "measure/fleet/measurer.h"
-#include "measure/process/answers.h"
 #include "measure/task/steps_hash.h"
 #include "support/hash.h"
 
@@ -80,14 +79,14 @@ void FleetMeasurer::settle(Batch& batch, int64_t number, const MeasureResult& re
   batch.done(index, out);
 }
 
-void FleetMeasurer::take_results(Batch& batch, const Json& message, FleetDevice* device) {
-  const Json* results = message.find("results");
-  if (results == nullptr) return;
+void FleetMeasurer::take_results(Batch& batch, const RoundReport& report, FleetDevice* device) {
+  if (!report.results) return;
   double base = 0;
   int task = 0;
-  for (const Json& json : results->elements()) {
-    MeasureResult result = result_from_json(json);
-    const int64_t number = json.at("trial").as_int();
+  for (const Json& json : *report.results) {
+    TrialResult read = decode<TrialResult>(json);
+    MeasureResult& result = read.result;
+    const int64_t number = read.trial;
     const Trial* trial = open_trial(number);
     if (trial == nullptr) continue;  // a late or second answer
     if (result.error == MeasureError::Cancelled) continue;
@@ -107,8 +106,7 @@ void FleetMeasurer::take_results(Batch& batch, const Json& message, FleetDevice*
     spent_["check (all nodes)"] += result.check_seconds;
     settle(batch, number, result);
   }
-  if (device != nullptr && base > 0 && !message.get_bool("old_base", false))
-    devices_.add_base(*device, task, base);
+  if (device != nullptr && base > 0 && !report.old_base) devices_.add_base(*device, task, base);
 }
 
 void FleetMeasurer::put_back(const Round& round) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "heddle/support/error.h"
+#include "measure/messages/requests.h"
 
 namespace heddle::measuring {
 namespace {

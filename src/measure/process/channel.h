@@ -10,10 +10,6 @@
 
 namespace heddle::measuring {
 
-/// The version of frames, requests and answers, which both sides must share. It is part of every
-/// frame.
-inline constexpr int kWorkerProtocol = 1;
-
 /// Owns one end of a stream socket, or of two pipes.
 class Channel {
  public:

@@ -26,6 +26,7 @@ std::optional<int> MeasuredTasks::find(const TuneTask& task) const {
 int MeasuredTasks::add(const TuneTask& task) {
   evict();
   tasks_.push_back(make_measured_task(task, memory_, tasks_));
+  tasks_.back()->default_schedule = static_choice_of(task);
   keys_.push_back(measured_task_key(task));
   return static_cast<int>(tasks_.size()) - 1;
 }
@@ -34,7 +35,7 @@ Json MeasuredTasks::message(size_t id, size_t workers) const {
   if (!tasks_[id]) return {};
   // Each worker has its own copy, unless the copies of all would take too much memory.
   const int64_t copies = tasks_[id]->input_bytes() * static_cast<int64_t>(workers);
-  return task_message(static_cast<int>(id), *tasks_[id], copies <= free_memory_bytes() / 8);
+  return encode(task_message(static_cast<int>(id), *tasks_[id], copies <= free_memory_bytes() / 8));
 }
 
 void MeasuredTasks::evict() {

@@ -23,8 +23,7 @@ class MeasuredTasks {
   size_t count() const { return tasks_.size(); }
   MeasuredTask& operator[](int id) const { return *tasks_[static_cast<size_t>(id)]; }
   uint64_t key(int id) const { return keys_[static_cast<size_t>(id)]; }
-  /// The message by which `workers` workers learn of the task (worker_protocol.h); null when it was
-  /// evicted.
+  /// The message by which `workers` workers learn of the task; null when it was evicted.
   Json message(size_t id, size_t workers) const;
   /// The memory of inputs and references.
   const SharedMemory& memory() const { return memory_; }

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "heddle/support/error.h"
+#include "measure/messages/requests.h"
 #include "support/log.h"
 
 namespace heddle::measuring {
@@ -105,10 +106,12 @@ bool WorkerPool::hear_of_start(Worker& worker, bool* timed_out) {
       const Channel::State state = channel.read_available();
       while (const std::optional<Json> answer =
                  worker.awaited > 0 ? channel.next() : std::nullopt) {
+        const WorkerAnswer read = answer_from(*answer);
+        const Started* started = std::get_if<Started>(&read.says);
         // The answer belongs to an earlier request, or reports the end of an idle runner.
-        if (!answer->contains("started")) continue;
+        if (started == nullptr) continue;
         --worker.awaited;
-        if (const Json* message = answer->find("message")) refused_ = message->as_string();
+        refused_ = started->message.value_or(refused_);
       }
       if (!refused_.empty() || worker.awaited == 0) break;
       if (state == Channel::State::Closed) return false;
@@ -129,7 +132,7 @@ bool WorkerPool::hear_of_start(Worker& worker, bool* timed_out) {
                       "see that " + start_.command[0] + " is of this version of Heddle");
 }
 
-void WorkerPool::ask(size_t index, const Json& request, double allowed, double first_call) {
+void WorkerPool::begin(size_t index, double allowed, double first_call) {
   Worker& worker = workers_[index];
   worker.request = ++last_request_;
   worker.first_call = first_call;
@@ -140,9 +143,6 @@ void WorkerPool::ask(size_t index, const Json& request, double allowed, double f
   worker.allowed = allowed;
   worker.asked_before = true;
   worker.late.reset();
-  Json numbered = request;
-  numbered["id"] = Json(worker.request);
-  worker.process->channel().send(numbered);  // waiting will show if the worker is dead
 }
 
 WorkerEvent WorkerPool::died(size_t index, bool timed_out) {
@@ -161,12 +161,13 @@ std::optional<WorkerEvent> WorkerPool::look_at(size_t index, bool readable) {
     // Answers are read before the clock is tested, so that a program that was suspended for a while
     // finds answers that came in time.
     const Channel::State state = channel.read_available();
-    while (std::optional<Json> answer = channel.next()) {
+    while (const std::optional<Json> message = channel.next()) {
       // The answer belongs to an earlier request: an idle runner ended, or nobody waits for it any
       // more.
-      if (answer->get_int("id", 0) != worker.request) continue;
-      const Json* status = answer->find("died");
-      if (status == nullptr && (worker.timed_out || worker.stopped_seconds > 0)) {
+      if (envelope_of(*message).id != worker.request) continue;
+      WorkerAnswer answer = answer_from(*message);
+      const Died* end = std::get_if<Died>(&answer.says);
+      if (end == nullptr && (worker.timed_out || worker.stopped_seconds > 0)) {
         worker.late = std::move(answer);
         continue;
       }
@@ -176,8 +177,8 @@ std::optional<WorkerEvent> WorkerPool::look_at(size_t index, bool readable) {
       if (worker.late) {
         event.answer = std::move(worker.late);
         worker.late.reset();
-      } else if (status != nullptr) {
-        event.death = worker.process->explain(static_cast<int>(status->as_int()), worker.timed_out);
+      } else if (end != nullptr) {
+        event.death = worker.process->explain(end->status, worker.timed_out);
         event.stopped_seconds = worker.stopped_seconds;
       } else {
         event.answer = std::move(answer);
@@ -265,18 +266,14 @@ void WorkerPool::forgive(const WorkerDeath& death) {
 
 void WorkerPool::rest(size_t worker) {
   if (!workers_[worker].process) return;
-  Json rest = Json::object();
-  rest["do"] = Json("rest");
-  workers_[worker].process->channel().send(rest);
+  workers_[worker].process->channel().send(encode(Rest{}));
 }
 
 void WorkerPool::forget(size_t index) {
   Worker& worker = workers_[index];
   if (!worker.process || !worker.asked_before) return;
   rest(index);
-  Json forget = Json::object();
-  forget["do"] = Json("forget");
-  worker.process->channel().send(forget);
+  worker.process->channel().send(encode(Forget{}));
   worker.asked_before = false;
 }
 

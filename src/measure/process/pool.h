@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "heddle/measure/measure.h"
+#include "measure/messages/answers.h"
 #include "measure/process/process.h"
 
 namespace heddle::measuring {
@@ -17,10 +18,17 @@ namespace heddle::measuring {
 /// The outcome of a request: an answer, or the end of the worker or of its runner.
 struct WorkerEvent {
   size_t worker = 0;
-  std::optional<Json> answer;
+  std::optional<WorkerAnswer> answer;
   WorkerDeath death;
   bool worker_lives = true;    ///< only its runner died; its compiled kernels still exist
   double stopped_seconds = 0;  ///< above 0 where its first call was stopped after this time
+
+  /// Why there is no result: the worker's word, or the cause of the death.
+  std::optional<Failed> failure() const {
+    if (!answer) return Failed{death.error, death.message};
+    const Failed* why = answer->failed();
+    return why ? std::optional(*why) : std::nullopt;
+  }
 };
 
 class WorkerPool {
@@ -50,10 +58,13 @@ class WorkerPool {
 
   /// Sends a request. When one of its steps takes longer than `allowed` seconds, or a first call
   /// longer than `first_call` seconds, the worker is ended, or its runner if it has one.
-  void ask(size_t worker, const Json& request, double allowed,
-           double first_call = std::numeric_limits<double>::infinity());
-  /// States that the last answer was not the final one.
-  void expect_more(size_t worker) { workers_[worker].busy = true; }
+  template <class Request>
+  void ask(size_t worker, const Request& request, double allowed,
+           double first_call = std::numeric_limits<double>::infinity()) {
+    begin(worker, allowed, first_call);
+    workers_[worker].process->channel().send(  // waiting will show if the worker is dead
+        encode(request, {.id = workers_[worker].request}));
+  }
   /// Waits for a busy worker; nothing when the clock has expired.
   std::optional<WorkerEvent> next_event(const TuneClock& clock);
   /// Accepts a death that no candidate caused. After too many of them it throws a Runtime error.
@@ -72,8 +83,10 @@ class WorkerPool {
     double first_call = 0;                        ///< seconds for the first call
     bool timed_out = false;                       ///< its runner is being killed for that
     double stopped_seconds = 0;                   ///< ... or because its first call took so long
-    std::optional<Json> late;  ///< its runner answered while it was being killed: the end follows
+    std::optional<WorkerAnswer>
+        late;  ///< its runner answered while it was being killed: the end follows
   };
+  void begin(size_t worker, double allowed, double first_call);
   void bring_up(Worker& worker, size_t tasks);
   bool hear_of_start(Worker& worker, bool* timed_out);
   std::optional<WorkerEvent> poll(double seconds);

@@ -22,34 +22,23 @@ int64_t bytes_of(const Tensor& t) {
   return std::max<int64_t>(bytes, 1);  // also without elements
 }
 
-Json ranges_json(const std::vector<std::optional<InputRange>>& ranges) {
-  Json out = Json::array();
-  for (const auto& r : ranges) out.push_back(r ? Json::array({r->lo, r->hi}) : Json());
-  return out;
-}
-
-std::vector<std::optional<InputRange>> ranges_from(const Json& list) {
-  std::vector<std::optional<InputRange>> out;
-  for (const Json& j : list.elements()) {
-    out.emplace_back();
-    if (!j.is_null()) out.back() = InputRange{j.at(0).as_double(), j.at(1).as_double()};
-  }
-  return out;
-}
-
 NDArray in_region(const MeasuredTask& of, size_t i) {
   const Tensor& t = of.task.args[i];
   return NDArray::wrap(of.regions[i]->data(), t.extents(), t.dtype());
 }
 
-TuneTask task_of(const Json& message, const Declaration& declaration) {
-  const Target target = Target::parse(message.at("target").as_string());
-  const AutoSchedulerOptions options = options_from_json(message.at("options"));
-  return {.name = message.at("name").as_string(),
-          .args = declaration.args,
-          .tmpl = TemplateBuilder(declaration.dag, target, options).finish("declaration"),
-          .input_ranges = ranges_from(message.at("ranges")),
-          .network_bytes = message.get_int("network_bytes", 0)};
+TuneTask task_of(const TaskMessage& message, const Declaration& declaration) {
+  const Target target = Target::parse(message.target);
+  const AutoSchedulerOptions options = options_from_json(message.options);
+  TuneTask out{.name = message.name,
+               .args = declaration.args,
+               .tmpl = TemplateBuilder(declaration.dag, target, options).finish("declaration"),
+               .network_bytes = message.network_bytes};
+  for (const auto& range : message.ranges) {
+    out.input_ranges.emplace_back();
+    if (range) out.input_ranges.back() = InputRange{(*range)[0], (*range)[1]};
+  }
+  return out;
 }
 
 // The largest number of values that are sent. Frames have a limit, and each machine would have to
@@ -80,9 +69,9 @@ Json values_json(const TuneTask& task) {
   return out;
 }
 
-std::function<NDArray(size_t)> inputs_from(const Json& message, const TuneTask& task) {
-  const Json* values = message.find("values");
-  if (values == nullptr || values->members().empty()) return {};
+std::function<NDArray(size_t)> inputs_from(const TaskMessage& message, const TuneTask& task) {
+  const std::optional<Json>& values = message.values;
+  if (!values || values->members().empty()) return {};
   std::map<size_t, NDArray> given;
   for (size_t i = 0; i < task.args.size(); ++i) {
     const Json* digits = values->find(std::to_string(i));
@@ -102,89 +91,92 @@ std::function<NDArray(size_t)> inputs_from(const Json& message, const TuneTask& 
 }
 
 /// All members of the message of a task except the location of its inputs.
-Json described(int id, const TuneTask& task) {
-  Json out = Json::object({{"do", "task"}, {"task", id}, {"name", task.name}});
+TaskMessage described(int id, const TuneTask& task) {
+  TaskMessage out;
   if (task.message) {
-    for (const char* key :
-         {"target", "declaration", "alternatives", "default", "options", "ranges"}) {
-      out[key] = task.message->at(key);
-    }
+    out = decode<TaskMessage>(*task.message);
+    out.values.reset();
   } else {
-    out["target"] = Json(to_string(task.tmpl.target()));
-    out["declaration"] = declaration_to_json(task.tmpl.dag(), task.args);
+    out.target = to_string(task.tmpl.target());
+    out.declaration = declaration_to_json(task.tmpl.dag(), task.args);
     // Alternatives of rules that only this process has are included.
-    Json alternatives = Json::array();
     for (int b = 0; b < task.tmpl.num_branches(); ++b) {
       const ComputeDag dag = task.tmpl.branch(b).dag();
-      if (!dag.alternative().empty()) alternatives.push_back(declaration_to_json(dag, task.args));
+      if (!dag.alternative().empty())
+        out.alternatives.push_back(declaration_to_json(dag, task.args));
     }
-    out["alternatives"] = std::move(alternatives);
-    out["default"] = task.tmpl.static_schedule().to_json();
-    out["options"] = to_json(task.tmpl.options());
-    out["ranges"] = ranges_json(task.input_ranges);
+    out.static_choice = static_choice_of(task);
+    out.options = to_json(task.tmpl.options());
+    for (const auto& range : task.input_ranges) {
+      out.ranges.emplace_back();
+      if (range) out.ranges.back() = {range->lo, range->hi};
+    }
   }
-  if (task.network_bytes > 0) out["network_bytes"] = Json(task.network_bytes);
+  out.task = id;
+  out.name = task.name;
+  out.network_bytes = task.network_bytes;
   return out;
 }
 
 }  // namespace
 
-Json task_message(int id, const MeasuredTask& of, bool own) {
-  Json out = described(id, of.task);
-  Json inputs = Json::array();
+TaskMessage task_message(int id, const MeasuredTask& of, bool own) {
+  TaskMessage out = described(id, of.task);
+  std::vector<Json>& inputs = out.inputs.emplace();
   for (const auto& region : of.regions) inputs.push_back(region ? region->place() : Json());
-  out["inputs"] = std::move(inputs);
-  out["own"] = Json(own);
-  out["reference"] = of.reference->place();
-  if (of.task.network_bytes > 0 && !of.task.tmpl.target().is_cuda()) {
-    const std::optional<double> share = weights_from_memory(of.task.network_bytes);
-    if (share) out["from_memory"] = Json(*share);
-  }
+  out.own = own;
+  out.reference = of.reference->place();
+  if (of.task.network_bytes > 0 && !of.task.tmpl.target().is_cuda())
+    out.from_memory = weights_from_memory(of.task.network_bytes);
   return out;
 }
 
-Json task_message_for_elsewhere(int id, const TuneTask& task) {
-  Json out = described(id, task);
+TaskMessage task_message_for_elsewhere(int id, const TuneTask& task) {
+  TaskMessage out = described(id, task);
   Json values = values_json(task);
-  if (!values.members().empty()) out["values"] = std::move(values);
+  if (!values.members().empty()) out.values = std::move(values);
   return out;
 }
 
-std::shared_ptr<MeasuredTask> told_task(const Json& message) {
-  const Declaration declaration = declaration_from_json(message.at("declaration"));
+Json static_choice_of(const TuneTask& task) {
+  return task.message ? decode<TaskMessage>(*task.message).static_choice
+                      : task.tmpl.static_schedule().to_json();
+}
+
+std::shared_ptr<MeasuredTask> told_task(const TaskMessage& message) {
+  const Declaration declaration = declaration_from_json(message.declaration);
   auto made = std::make_shared<MeasuredTask>(task_of(message, declaration));
-  for (const Json& j : message.at("alternatives").elements()) {
+  for (const Json& j : message.alternatives) {
     Declaration alternative = declaration_from_json(j);
     std::string name = alternative.dag.alternative();
     made->alternatives.insert_or_assign(std::move(name), std::move(alternative));
   }
-  made->default_schedule = message.at("default");
-  if (const Json* share = message.find("from_memory")) made->from_memory = share->as_double();
+  made->default_schedule = message.static_choice;
+  made->from_memory = message.from_memory;
   made->task.make_input = inputs_from(message, made->task);
   return made;
 }
 
-Json WorkerTasks::answer(const Json& message) {
-  Json out = Json::object({{"started", message.at("task")}});
+Started WorkerTasks::answer(const TaskMessage& message) {
   try {
     add(message);
   } catch (const std::exception& e) {
-    out["message"] = Json(e.what());
+    return {.message = e.what()};
   }
-  return out;
+  return {};
 }
 
-void WorkerTasks::add(const Json& message) {
-  const int64_t id = message.at("task").as_int();
+void WorkerTasks::add(const TaskMessage& message) {
+  const int64_t id = message.task;
   const std::shared_ptr<MeasuredTask> made = told_task(message);
-  const Json* inputs = message.find("inputs");
-  if (inputs && inputs->is_bool() && !inputs->as_bool()) {  // the worker only compiles
+  if (message.only_compiles) {
     tasks_[id] = made;
     return;
   }
-  made->own_copies = message.get_bool("own", true);
+  const std::optional<std::vector<Json>>& inputs = message.inputs;
+  made->own_copies = message.own.value_or(true);
   const std::vector<Tensor>& args = made->task.args;
-  if (inputs && inputs->elements().size() != args.size())
+  if (inputs && inputs->size() != args.size())
     throw_user_error("the task has another number of arguments than of inputs");
   for (size_t i = 0; i < args.size(); ++i) {
     made->inputs.emplace_back();
@@ -201,7 +193,7 @@ void WorkerTasks::add(const Json& message) {
         SharedRegion::map(shared_fd_, inputs->at(i), bytes, SharedRegion::Access::Private));
     made->inputs[i] = in_region(*made, i);
   }
-  const Json* place = message.find("reference");
+  const std::optional<Json>& place = message.reference;
   const Template& tmpl = made->task.tmpl;
   made->reference =
       std::make_unique<Reference>(tmpl.dag(), tmpl.options().allow_tf32, [&](int64_t bytes) {

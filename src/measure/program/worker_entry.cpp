@@ -15,9 +15,10 @@
 #include "measure/cpu/server.h"
 #include "measure/cuda/server.h"
 #include "measure/fleet/node_server.h"
+#include "measure/messages/answers.h"
+#include "measure/messages/requests.h"
 #include "measure/process/hooks.h"
 #include "measure/process/limits.h"
-#include "measure/process/protocol.h"
 
 namespace heddle::measuring {
 namespace {
@@ -70,13 +71,11 @@ void serve(Connection& connection, const WorkerHooks& hooks) {
   Channel& channel = connection.channel;
   const std::optional<Json> first = channel.receive();
   if (!first) return;
-  WorkerHello hello;
+  Hello hello;
   try {
-    hello = hello_from_json(*first);
+    hello = hello_from(*first);
   } catch (const Error& e) {
-    Json refusal = hello_answer();
-    refusal["message"] = Json(e.what());
-    channel.send(refusal);
+    channel.send(encode(Started{.message = e.what()}));
     throw;
   }
   if (hello.node) {  // the workers of a node have the limits
@@ -86,7 +85,7 @@ void serve(Connection& connection, const WorkerHooks& hooks) {
   limit_resources(hello.memory_limit_bytes);
   keep_freed_memory();
   if (hooks.fault) hooks.fault("start", 0, {});
-  if (!channel.send(hello_answer())) return;
+  if (!channel.send(encode(Started{}))) return;
   WorkerTasks tasks(connection.shared_fd);
   if (hooks.serve) {
     hooks.serve(channel, *connection.status);

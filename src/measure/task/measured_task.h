@@ -29,9 +29,9 @@ struct MeasuredTask {
   bool no_reference = false;  ///< the reference could not be computed; results are not checked
   /// The memory of the inputs, by argument; null where an input belongs to this process alone.
   std::vector<std::shared_ptr<const SharedRegion>> regions;
+  Json default_schedule;  ///< the steps of the static choice
   // These members are set in a worker.
   std::map<std::string, Declaration> alternatives;  ///< by name
-  Json default_schedule;                            ///< the static choice
   std::optional<double> from_memory;  ///< share of the network's weights (weights_from_memory)
   bool own_copies = false;  ///< inputs are copied while they are measured with (WorkerTasks::hold)
 

@@ -1,6 +1,7 @@
 #include "runtime/race/race.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "heddle/support/rng.h"
 
@@ -124,6 +125,9 @@ int run(std::span<Field> fields,
       std::vector<size_t> entrants;
       for (const std::vector<size_t>& of_field : turns) entrants.push_back(of_field[c]);
       seconds.push_back(call(entrants));
+      for (const double s : seconds.back()) {
+        if (std::isnan(s)) return rounds;
+      }
     }
     for (size_t f = 0; f < fields.size(); ++f) count(fields[f], turns[f], seconds, f);
     ++rounds;

@@ -14,6 +14,8 @@ namespace heddle::racing {
 
 /// In place of seconds: the entrant failed, and leaves the race.
 inline constexpr double kFailed = std::numeric_limits<double>::infinity();
+/// In place of seconds: the race is over. Its round does not count.
+inline constexpr double kAbandoned = std::numeric_limits<double>::quiet_NaN();
 
 enum class Out { No, Slower, Failed };
 enum class Summary { Median, Least };

@@ -1,4 +1,4 @@
-"""The bridge: relays the tuner's requests (src/measure/fleet/bridge.h) to actors on the nodes of a
+"""The bridge: relays the tuner's requests (src/measure/messages/fleet.h) to actors on the nodes of a
 cluster, and reports nodes that join or leave. The tuner decides what follows from that."""
 import asyncio
 import os
@@ -35,7 +35,7 @@ class Actor:
 
 class Bridge:
     def __init__(self, channel, hello):
-        self._channel, self._hello = channel, hello
+        self._channel, self._settings = channel, hello["fleet"]
         self._session = secrets.token_hex(8)
         self._key = secrets.token_bytes(32)
         self._tasks = {}
@@ -94,7 +94,7 @@ class Bridge:
         elif what == "compile":
             self._queue.add(message)
             self._feed_compilers()
-        elif what in ("measure", "race"):
+        elif what == "measure":
             self._start(self._measure(message))
         elif what == "drop":
             self._drop(set(message["jobs"]))
@@ -128,13 +128,13 @@ class Bridge:
             except Exception as error:  # the cluster is gone: the tuner decides
                 raise RuntimeError(f"the cluster does not answer: {_words(error)}") from error
             for node in known:
-                for i in range(nodes.compilers_of(node, self._hello["resource"])):
+                for i in range(nodes.compilers_of(node, self._settings["resource"])):
                     self._meet(self._compilers, node, i, "compile ", {"num_cpus": 1})
             if not self._compilers:
                 self._compiler_is_there.set()
             for node in known:
-                for i in range(nodes.devices_of(node, self._hello["resource"])):
-                    resources = {"num_cpus": 0, "resources": {self._hello["resource"]: 1}}
+                for i in range(nodes.devices_of(node, self._settings["resource"])):
+                    resources = {"num_cpus": 0, "resources": {self._settings["resource"]: 1}}
                     self._meet(self._devices, node, i, "", resources)
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -145,7 +145,7 @@ class Bridge:
             self._start(self._open(known, known[name], index, resources))
 
     async def _open(self, known, actor, index, resources):
-        hello = self._hello["device" if known is self._devices else "compiler"]
+        hello = self._settings["device" if known is self._devices else "compiler"]
         options = {
             "name": f"heddle {actor.name}",
             "get_if_exists": True,
@@ -156,21 +156,21 @@ class Bridge:
         }
         try:
             handle = self._actor.options(**options).remote()
-            worker = self._hello["worker"]
+            worker = self._settings["worker"]
             opened = handle.open.remote(self._session, worker, hello, self._key, index)
             about = await asyncio.wait_for(_result(opened), timeout=LONGEST_WAIT)
         except RayTaskError as error:  # its worker does not start: no second try
             if known is self._devices:
-                self._say({"device": actor.name, "problem": str(error.cause)})
+                self._say({"is": "device", "device": actor.name, "problem": str(error.cause)})
             return
         except (RayActorError, asyncio.TimeoutError, ValueError):
             known.pop(actor.name, None)  # and is looked for again
             return
         actor.handle = handle
         if known is self._devices:
-            about.pop("started", None)
             await self._wait_for_a_compiler()
-            self._say({**about, "device": actor.name})
+            told = {k: about[k] for k in ("machine", "problem") if k in about}
+            self._say({"is": "device", "device": actor.name, **told})
         else:
             actor.jobs = set()
             self._compiler_is_there.set()
@@ -185,14 +185,15 @@ class Bridge:
             pass
 
     def _count_compilers(self):
-        self._say({"compilers": sum(a.handle is not None for a in self._compilers.values())})
+        count = sum(a.handle is not None for a in self._compilers.values())
+        self._say({"is": "compilers", "count": count})
 
     def _lose(self, known, actor, why):
         if known.get(actor.name) is not actor:
             return
         del known[actor.name]
         if known is self._devices:
-            self._say({"gone": actor.name, "why": why})
+            self._say({"is": "gone", "device": actor.name, "why": why})
         else:
             self._count_compilers()
 
@@ -214,7 +215,7 @@ class Bridge:
         except (RayActorError, RayTaskError):
             return  # what is asked next fails as well
         if why is not None and actor.name in self._devices:
-            self._say({"device": actor.name, "problem": f"it does not take a task: {why}"})
+            self._say({"is": "device", "device": actor.name, "problem": f"it does not take a task: {why}"})
 
     # ---- compiling ---------------------------------------------------------------------------
 
@@ -231,16 +232,16 @@ class Bridge:
         answer, code = call.remote(self._session, request)
         try:
             said = await _result(answer)
-            said.pop("id", None)
-            if job not in self._dropped and "error" not in said and "failed" not in said:
+            if job not in self._dropped and said["is"] == "compiled":
                 self._code[job] = code
-            if "failed" in said:
-                said = {"lost": said["failed"]}
+            if said["is"] == "unable":
+                said = {"lost": said["message"]}
+            said = {k: said[k] for k in ("seconds", "error", "message", "lost") if k in said}
         except (RayActorError, RayTaskError) as error:
             said = {"lost": _words(error)}
             if isinstance(error, RayActorError) or _is_unknown_session(error):
                 self._lose(self._compilers, actor, said["lost"])
-        self._say({**said, "compiled": job})
+        self._say({"is": "job", "job": job, **said})
         self._dropped.discard(job)
         actor.jobs.discard(job)
         actor.work -= 1
@@ -249,7 +250,7 @@ class Bridge:
     # ---- measuring ---------------------------------------------------------------------------
 
     async def _measure(self, message):
-        where = {"round": message["round"], "device": message["device"]}
+        where = {"is": "round", "round": message["round"], "device": message["device"]}
         actor = self._devices.get(message["device"])
         if actor is None or actor.handle is None:
             self._say({**where, "lost": ""})
@@ -273,11 +274,9 @@ class Bridge:
         except ray.exceptions.RayError as error:  # code went with the node that made it
             for job in filter(None, (base, *jobs)):
                 if self._code.pop(job, None) is not None:
-                    self._say({"compiled": job, "lost": _words(error)})
+                    self._say({"is": "job", "job": job, "lost": _words(error)})
             self._say({**where, "lost": ""})
             return
-        for result in answer["results"]:
-            result.pop("id", None)
         self._say({**where, **answer})
 
 

@@ -40,12 +40,12 @@ def serve_tuner(no_ray, how):
         from . import cluster
 
         try:
-            cluster.connect(hello["address"], {hello["resource"]: hello.get("local_devices", 1)})
+            cluster.connect(hello["fleet"]["address"], {hello["fleet"]["resource"]: 1})
         except Exception as error:  # whatever Ray throws: the tuner says it to a person
-            refusal = f"no cluster at '{hello['address']}': {error}"
+            refusal = f"no cluster at '{hello['fleet']['address']}': {error}"
             how = "`heddle fleet up` makes one of this machine; docs/guide/fleets.md says how to join others"
             how += without_token()
-    started = {"started": hello["version"]}
+    started = {"is": "started"}
     if refusal is not None:
         channel.sendall(frames.pack({**started, "message": refusal, "help": how}))
         return 2

@@ -2,7 +2,7 @@
 import json
 import struct
 
-MAGIC = b"HDW1"
+MAGIC = b"HDW2"
 HEADER = len(MAGIC) + 4
 LONGEST = 256 << 20
 

@@ -1,4 +1,4 @@
-"""A node (src/measure/fleet/node_server.h): the process that compiles and measures, asked over pipes."""
+"""A node (src/measure/messages/fleet.h): the process that compiles and measures, asked over pipes."""
 import os
 import select
 import shutil
@@ -45,14 +45,14 @@ class NodeProcess:
 
     def ask(self, request, seconds):
         """The answers of a request: one, or all up to the one that says that it is done."""
-        many = request["do"] in ("measure", "race")
+        many = request["do"] == "measure"
         deadline = time.monotonic() + seconds
         try:
             self._process.stdin.write(frames.pack(request))
         except OSError:
             raise self._death() from None
         answers = []
-        while not answers or (many and "done" not in answers[-1]):
+        while not answers or (many and answers[-1]["is"] != "done"):
             answers.append(self._answer(deadline))
         return answers
 
