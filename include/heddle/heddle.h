@@ -21,6 +21,7 @@
 #include "heddle/network/export_network.h"
 #include "heddle/network/network.h"
 #include "heddle/network/pass_records.h"
+#include "heddle/network/plan.h"
 #include "heddle/onnx/import.h"
 #include "heddle/ops/ops.h"
 #include "heddle/records/database.h"

@@ -23,21 +23,21 @@ bool records_may_answer(const AutoSchedulerOptions& o) {
   return rest == AutoSchedulerOptions();
 }
 
-namespace {
-
-/// Why the options do not allow the alternative of a record; empty where they do.
-std::string why_forbidden(const Record& r, const ComputeDag& dag, const AutoSchedulerOptions& o) {
-  if (r.alternative.empty()) return "";
-  if (!o.use_alternatives) return "it is of " + r.alternative + ", and alternatives are turned off";
+std::string why_alternative_forbidden(const std::string& alternative, const ComputeDag& dag,
+                                      const AutoSchedulerOptions& o) {
+  if (alternative.empty()) return "";
+  if (!o.use_alternatives) return "it is of " + alternative + ", and alternatives are turned off";
   try {
     const std::string why =
-        why_excluded(alternative_policy(o), alternative_numerics(dag, r.alternative),
-                     alternative_error_growth(dag, r.alternative));
-    return why.empty() ? "" : "it is of " + r.alternative + ", and " + why;
+        why_excluded(alternative_policy(o), alternative_numerics(dag, alternative),
+                     alternative_error_growth(dag, alternative));
+    return why.empty() ? "" : "it is of " + alternative + ", and " + why;
   } catch (const Error& e) {
     return e.message;
   }
 }
+
+namespace {
 
 /// The schedule of the best record that applies. Records that do not apply are added to `skipped`.
 std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
@@ -51,7 +51,7 @@ std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
   int tried = 0;
   for (const Record* r : known->ranked(dag.structural_hash(), target)) {
     if (tried == kTried) break;
-    std::string why = why_forbidden(*r, dag, options);
+    std::string why = why_alternative_forbidden(r->alternative, dag, options);
     if (why.empty()) ++tried;  // a forbidden record says nothing about the others
     try {
       if (why.empty()) return schedule_of(*r, dag, base, options);

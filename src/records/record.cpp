@@ -9,6 +9,7 @@
 
 #include "heddle/support/error.h"
 #include "records/hex.h"
+#include "records/object_reader.h"
 #include "support/edit_distance.h"
 
 namespace heddle {
@@ -31,6 +32,7 @@ bool parse_hex(std::string_view text, uint64_t* value) {
 namespace {
 
 using records::to_hex;
+using Reader = records::ObjectReader;
 
 constexpr std::pair<MeasureError, const char*> kErrors[] = {
     {MeasureError::None, "none"},
@@ -69,55 +71,6 @@ Verdict take_verdict(std::string& protocol) {
   }
   return Verdict::Screened;
 }
-
-/// Reads the members of an object. Errors name the member that is missing or wrong.
-class Reader {
- public:
-  explicit Reader(const Json& json) : json_(json) {
-    if (!json.is_object()) throw_user_error("a record is a JSON object");
-  }
-
-  const Json& need(const char* key) const {
-    const Json* value = json_.find(key);
-    if (value == nullptr) throw_user_error(std::string("key '") + key + "' is missing");
-    return *value;
-  }
-  const Json* find(const char* key) const { return json_.find(key); }
-
-  /// Calls `read(value)`. An error that it throws is extended by the key.
-  template <class F>
-  auto of(const char* key, F read) const {
-    const Json& value = need(key);
-    try {
-      return read(value);
-    } catch (const Error& e) {
-      throw_user_error(std::string("key '") + key + "': " + e.message, {}, e.help);
-    }
-  }
-  template <class F, class T>
-  T of(const char* key, F read, T fallback) const {
-    return json_.find(key) != nullptr ? of(key, read) : fallback;
-  }
-
-  uint64_t hex(const char* key) const {
-    return of(key, [](const Json& j) {
-      uint64_t value = 0;
-      if (!records::parse_hex(j.as_string(), &value)) {
-        throw_user_error("'" + j.as_string() + "' is not a hexadecimal number of 64 bits");
-      }
-      return value;
-    });
-  }
-  std::string text(const char* key, std::string fallback) const {
-    return of(key, [](const Json& j) { return j.as_string(); }, std::move(fallback));
-  }
-  double number(const char* key) const {
-    return of(key, [](const Json& j) { return j.as_double(); }, 0.0);
-  }
-
- private:
-  const Json& json_;
-};
 
 std::vector<double> read_seconds(const Json& json) {
   std::vector<double> seconds;
@@ -214,7 +167,7 @@ Json Record::to_json() const {
 }
 
 Record Record::from_json(const Json& json) {
-  const Reader in(json);
+  const Reader in(json, "a record");
   const int version = read_version(in);
   Record r;
   r.structural_hash = in.hex("hash");

@@ -125,6 +125,7 @@ TaskResult Tuner::joint_result(TaskRun& run, const std::vector<Entrant>& entrant
   }
   if (!results[0].ok()) return without_race(run);  // there was nothing to race against
   r.static_seconds = r.best_seconds = results[0].median();
+  r.rounds = static_cast<int>(results[0].seconds.size());
   if (won == 0) return r;
   const Entrant& e = entrants[won];
   r.config = e.config;

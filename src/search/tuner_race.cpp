@@ -171,6 +171,7 @@ TaskResult Tuner::race(int task, double seconds, const TuneClock& clock) {
 
   TaskResult r = result_of(run);
   if (results[0].ok()) r.static_seconds = r.best_seconds = results[0].median();
+  r.rounds = static_cast<int>(results[0].seconds.size());
   if (winner > 0) {
     const Entrant& e = entrants[static_cast<size_t>(winner)];
     r.config = e.config;

@@ -17,6 +17,7 @@ constexpr FuzzTarget kTargets[] = {
 #ifdef HEDDLE_FUZZ_ONNX
     {"onnx", Format::Bytes, read_onnx, onnx_seeds},
 #endif
+    {"plan", Format::JsonLines, read_plan, plan_seeds},
     {"records", Format::JsonLines, read_record_lines, record_seeds},
     {"schedule", Format::JsonLines, read_schedule, schedule_seeds},
 #ifdef HEDDLE_FUZZ_SUBJECTS

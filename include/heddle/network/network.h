@@ -51,6 +51,8 @@ struct TensorPlace {
 
 class NetworkKernel;
 struct TaskKernels;
+struct NetworkPlan;
+struct PlanUse;
 
 /// Figures of a build: the kernels of a network and the cache on the disk.
 struct NetworkBuildReport {
@@ -97,6 +99,19 @@ class Network {
   const std::vector<NetworkChoice>& choices() const;
   /// The same declaration, for the same target, after other passes.
   Network with_passes(const PassOptions& passes) const;
+  /// The network of a declaration with the choices of a plan (network/plan.h), in place of those of
+  /// records and rules: those about the graph, and the kernels that build() and export_network() use
+  /// where they are given none. What does not hold here is left out: choices about the graph that
+  /// this declaration does not have, nodes of other declarations, and steps that are not legal for
+  /// this target. plan_use() tells.
+  static Network planned(std::vector<Tensor> outputs, const NetworkPlan& plan,
+                         const Target& target = Target::host(),
+                         const AutoSchedulerOptions& options = current_auto_scheduler_options());
+  /// The same for this declaration, target and options.
+  Network with_plan(const NetworkPlan& plan) const;
+  /// The plan, and what was taken from it; null without one.
+  const NetworkPlan* plan() const;
+  const PlanUse* plan_use() const;
   std::string to_text() const;  ///< a table of nodes: task, shapes, calls
 
   /// One schedule for each task: the static choice, without records; and the naive reference.
@@ -104,8 +119,8 @@ class Network {
   std::vector<Schedule> naive_schedules() const;
 
   /// Compiles a kernel for each task, in parallel, from `schedules` (one for each task; empty: the
-  /// choice of create_schedule, which is a record or the rules, and the recorded kernels of tasks
-  /// over dimensions). Buffers between nodes share memory
+  /// choice of the plan, or of create_schedule, which is a record or the rules, and the recorded
+  /// kernels of tasks over dimensions). Buffers between nodes share memory
   /// where their lifetimes do not overlap. Code is kept on the disk for the next process
   /// (support/disk_cache.h; the environment variable HEDDLE_CACHE=off turns that off). `args` are
   /// the placeholders and outputs of the network in call order. Constants with values may be left
@@ -116,6 +131,8 @@ class Network {
   /// The same with the kernels of a race (network/size_kernels.h), for a network over dimensions.
   NetworkKernel build(const std::vector<Tensor>& args,
                       const std::vector<TaskKernels>& kernels) const;
+  /// The same with what holds of a plan: with_plan(plan).build(args).
+  NetworkKernel build(const std::vector<Tensor>& args, const NetworkPlan& plan) const;
 
  private:
   friend class network::SizeRace;
@@ -125,6 +142,7 @@ class Network {
   NetworkKernel build(const std::vector<Tensor>& args,
                       const std::vector<network::TaskVariants>& variants) const;
   struct Impl;
+  explicit Network(std::shared_ptr<const Impl> impl);
   std::shared_ptr<const Impl> impl_;
 };
 

@@ -137,6 +137,7 @@ struct TaskResult {
   std::optional<Config> config;  ///< config of the best; absent when that is a replayed record
   Schedule schedule;             ///< the best, or the static one
   double static_seconds = 0, best_seconds = 0;  ///< seconds in the final race, medians
+  int rounds = 0;                               ///< of that race; 0: there was none
   int trials = 0, failures = 0;
   std::vector<std::pair<MeasureError, int>> failures_by_kind = {};
   std::vector<RejectionCount> rejections = {};  ///< candidates refused before measuring

@@ -14,26 +14,28 @@
 
 namespace heddle::network {
 
-/// A task over dimensions.
-struct TaskFamily {
-  std::vector<Tensor> outputs;  ///< over the dimensions; empty for a task of constant extents
-  /// The number of tasks that it has in Network::tasks(): one for each point. 0 for all but the
-  /// first of them.
-  size_t count = 1;
-  SizeTree tree;                                    ///< its leaves count these tasks
-  std::vector<std::string> chosen_at;               ///< the sizes of each of these tasks in words
-  std::vector<std::vector<SizeValue>> points = {};  ///< these sizes
-};
-
-/// The sizes of a call for which each leaf is the answer, in words: "seq 3 to 22". One text for
-/// each variant, in order.
-std::vector<std::string> sizes_of_leaves(const SizeTree& tree, const std::vector<Var>& sizes);
-
 /// The kernels of a task.
 struct TaskVariants {
   std::vector<Schedule> schedules;  ///< for all sizes
   SizeTree tree;                    ///< on the sizes of the network; its leaves name schedules
 };
+
+/// A task over dimensions.
+struct TaskFamily {
+  std::vector<Tensor> outputs = {};  ///< over the dimensions; empty for a task of constant extents
+  /// The number of tasks that it has in Network::tasks(): one for each point. 0 for all but the
+  /// first of them.
+  size_t count = 1;
+  SizeTree tree = {};                               ///< its leaves count these tasks
+  std::vector<std::string> chosen_at = {};          ///< the sizes of each of these tasks in words
+  std::vector<std::vector<SizeValue>> points = {};  ///< these sizes
+  /// The kernels of a plan, in place of the usual choice; of a task of constant extents, too.
+  std::optional<TaskVariants> planned = {};
+};
+
+/// The sizes of a call for which each leaf is the answer, in words: "seq 3 to 22". One text for
+/// each variant, in order.
+std::vector<std::string> sizes_of_leaves(const SizeTree& tree, const std::vector<Var>& sizes);
 
 /// A schedule at one size whose steps hold for all sizes.
 struct SoundSchedule {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <optional>
+#include <span>
 #include <type_traits>
 
 #include "driver/records_may_answer.h"
@@ -22,8 +23,8 @@ constexpr const char* kTemplate = "family";  // Record::template_name of such a 
 std::vector<const Record*> records_of(const RecordDatabase& known, const Network& network,
                                       size_t task) {
   const Template& t = network.tasks()[task].tmpl;
-  const ComputeDag dag(network::families_of(network)[task].outputs);
-  std::vector<const Record*> found = known.ranked(dag.structural_hash(), t.target());
+  std::vector<const Record*> found =
+      known.ranked(network::declaration_hash(network, task), t.target());
   std::erase_if(found, [](const Record* r) { return kernels_in(*r) == nullptr; });
   return found;
 }
@@ -84,9 +85,37 @@ std::string family_name(const Network& network, size_t task) {
   return name;
 }
 
+uint64_t declaration_hash(const Network& network, size_t task) {
+  const TaskFamily& family = families_of(network)[task];
+  return is_family(family) ? ComputeDag(family.outputs).structural_hash()
+                           : network.tasks()[task].tmpl.dag().direct().structural_hash();
+}
+
+namespace {
+
+/// The kernels of the plan, and for other tasks the choices of create_schedule.
+std::vector<TaskVariants> planned_or_chosen(const Network& network) {
+  const std::span<const TuneTask> tasks = network.tasks();
+  std::vector<TaskVariants> variants(tasks.size());
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    const TaskFamily& f = families_of(network)[t];
+    if (f.planned) {
+      variants[t] = *f.planned;
+    } else if (is_family(f)) {
+      const std::span<const TuneTask> own = tasks.subspan(t, f.count);
+      variants[t] = variants_for_all_sizes(f, static_schedules(own), own);
+    } else if (f.count > 0) {
+      variants[t].schedules = static_schedules(tasks.subspan(t, 1));
+    }
+  }
+  return variants;
+}
+
+}  // namespace
+
 std::vector<TaskVariants> variants_of(const Network& network,
                                       const std::vector<TaskKernels>& kernels) {
-  std::vector<TaskVariants> variants = task_variants(network, static_schedules(network.tasks()));
+  std::vector<TaskVariants> variants = planned_or_chosen(network);
   const std::vector<TaskFamily>& families = families_of(network);
   for (const TaskKernels& k : kernels) {
     const auto task = static_cast<size_t>(k.task);
@@ -104,9 +133,10 @@ std::vector<TaskVariants> variants_of(const Network& network,
 }
 
 std::vector<TaskVariants> usual_variants(const Network& network) {
-  std::vector<TaskVariants> variants = task_variants(network, static_schedules(network.tasks()));
+  std::vector<TaskVariants> variants = planned_or_chosen(network);
   for (size_t t = 0; t < variants.size(); ++t) {
-    if (!is_family(families_of(network)[t])) continue;
+    const TaskFamily& f = families_of(network)[t];
+    if (!is_family(f) || f.planned) continue;
     std::optional<TaskVariants> recorded =
         first_that_applies(network, t, [&](const Json& family, const ComputeDag& dag) {
           return TaskVariants{family::schedules_from_json(family, dag),
@@ -131,7 +161,7 @@ void record_kernels(const Network& network, const std::vector<TaskKernels>& kern
     const TuneTask& first = network.tasks().at(task);
     Record r = make_record(first.name, first.tmpl, first.tmpl.default_config());
     r.subject = k.name + " by size";
-    r.structural_hash = ComputeDag(network::families_of(network)[task].outputs).structural_hash();
+    r.structural_hash = network::declaration_hash(network, task);
     // Such a record answers for its own declaration, and is no neighbour of other shapes.
     r.shape_class.clear();
     r.extents.clear();

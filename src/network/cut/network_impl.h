@@ -1,6 +1,9 @@
 // Declarations that the files of this folder share.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "heddle/dag/instance.h"
 #include "heddle/network/network.h"
 #include "network/cut/cut_network.h"
@@ -23,6 +26,12 @@ struct Network::Impl {
   static std::shared_ptr<Impl> of_records(const std::vector<Tensor>& outputs, const Target& target,
                                           const AutoSchedulerOptions& options);
 
+  /// A network with the choices about its graph of a plan, before its tasks are made. Where they do
+  /// not fit, it has the usual ones, and `use` says so.
+  static std::shared_ptr<Impl> of_plan(const std::vector<Tensor>& outputs, const Target& target,
+                                       const AutoSchedulerOptions& options,
+                                       const std::string& passes, PlanUse& use);
+
   ComputeDag declared;
   Target target;  ///< as the options limit it
   AutoSchedulerOptions options;
@@ -32,7 +41,11 @@ struct Network::Impl {
   std::vector<TuneTask> tasks;
   std::vector<NetworkNode> nodes;
   std::vector<network::TaskFamily> families;  ///< one for each entry of `tasks`
+  std::shared_ptr<const NetworkPlan> plan;    ///< null: records and rules choose
+  std::shared_ptr<const PlanUse> plan_use;    ///< what was taken from the plan
 
+  /// Makes `tasks`, `nodes` and `families` of the nodes of `cut`.
+  void make_tasks();
   /// Adds the task of a node, which is several where it depends on the sizes.
   void add_tasks(const network::ExtractedNode& node);
   void name_outputs();

@@ -1,6 +1,7 @@
 // The schedules of a network's tasks, and the arguments for which they are compiled.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "heddle/network/network.h"
@@ -8,7 +9,7 @@
 namespace heddle::network {
 
 /// The static choice of each task.
-std::vector<Schedule> static_schedules(const std::vector<TuneTask>& tasks);
+std::vector<Schedule> static_schedules(std::span<const TuneTask> tasks);
 
 /// The arguments of a task's kernel: the inputs, then the outputs, of the task as declared. They
 /// correspond by position to those of its nodes, whatever graph the schedule is for.

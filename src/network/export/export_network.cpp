@@ -94,6 +94,7 @@ ExportedNetwork export_network(const Network& network, const std::vector<Tensor>
                      : options.schedules.empty()
                          ? network::usual_variants(network)
                          : network::task_variants(network, request.schedules);
+  request.by_plan = network.plan() && options.kernels.empty() && options.schedules.empty();
   std::error_code error;
   std::filesystem::create_directories(folder, error);  // the next line reports a failure
   const network::ExportScratch scratch(folder);

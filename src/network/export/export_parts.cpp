@@ -8,9 +8,12 @@
 #include <filesystem>
 
 #include "driver/program_args.h"
+#include "heddle/network/plan.h"
+#include "heddle/records/record.h"
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
 #include "network/cut/step_plan.h"
+#include "records/hex.h"
 #include "runtime/exported/network.h"
 
 namespace heddle::network {
@@ -116,6 +119,10 @@ ExportedInterface interface_of(const ExportRequest& request) {
   ExportedInterface interface;
   interface.name = request.name;
   interface.target = to_string(request.target());
+  const uint64_t model = ComputeDag(request.network.outputs()).structural_hash();
+  interface.version =
+      "heddle " + internal::build_fingerprint() + ", model " + records::to_hex(model);
+  if (request.by_plan) interface.plan = to_text(*request.network.plan());
   interface.check_weights = request.check_weights;
   const std::vector<Var>& sizes = request.network.sizes();
   for (size_t a = 0; a < request.args.size(); ++a) {

@@ -22,6 +22,7 @@ struct ExportRequest {
   bool check_weights = true;           ///< as in ExportNetworkOptions
   /// The kernels of each task, compiled from its schedules.
   std::vector<TaskVariants> variants = {};
+  bool by_plan = false;  ///< the plan of the network chose them
 
   const Target& target() const { return schedules[0].target(); }
 };

@@ -100,6 +100,10 @@ const heddle_tensor* @name@_input(int index);
 const heddle_tensor* @name@_output(int index);
 /* What went wrong last in this thread; valid until the next error. */
 const char* @name@_error(void);
+/* The version of Heddle and the hash of the model that this library was made of. */
+const char* @name@_version(void);
+/* The plan that its kernels were chosen by, as `heddle plan show` reads it; "" where there was none. */
+const char* @name@_plan(void);
 @more@
 #ifdef __cplusplus
 }

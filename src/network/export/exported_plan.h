@@ -27,6 +27,8 @@ struct ExportedSize {
 /// The interface of the library for its users.
 struct ExportedInterface {
   std::string name, target;
+  std::string version;  ///< of Heddle and of the declaration
+  std::string plan;     ///< the text of the plan (network/plan.h); empty without one
   std::vector<KernelArg> inputs, outputs;  ///< shapes are those of the largest sizes
   std::vector<ExportedSize> sizes;
   int steps = 0;

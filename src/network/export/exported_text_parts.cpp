@@ -37,7 +37,20 @@ EXPORT const heddle_tensor* @name@_output(int index) {
   return index >= 0 && index < tables.num_outputs ? &tensors[tables.num_inputs + index] : NULL;
 }
 EXPORT const char* @name@_error(void) { return heddle_network_error(); }
+EXPORT const char* @name@_version(void) { return version; }
+EXPORT const char* @name@_plan(void) { return plan; }
 )";
+
+/// A string literal with a piece for each line of the text.
+std::string lines_text(const std::string& text) {
+  std::string out = c_string("");
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    out += "\n  " + c_string(text.substr(at, end - at));
+    at = end;
+  }
+  return out;
+}
 
 constexpr const char* kSizes = R"(
 EXPORT int @name@_num_sizes(void) { return tables.num_sizes; }
@@ -160,7 +173,9 @@ std::string size_functions_text(const ExportedInterface& interface) {
 std::string functions_text(const ExportedInterface& interface, const std::string& runtime) {
   std::string text = kFunctions;
   replace_all(text, "@runtime@", runtime);
-  return with_name(text, interface.name);
+  return "static const char version[] = " + c_string(interface.version) +
+         ";\nstatic const char plan[] = " + lines_text(interface.plan) + ";\n" +
+         with_name(text, interface.name);
 }
 
 }  // namespace heddle::network

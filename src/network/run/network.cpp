@@ -83,23 +83,28 @@ Network::Network(std::vector<Tensor> outputs, const Target& target,
     impl = std::make_shared<Impl>(std::move(outputs), target, options, passes);
     impl->cut.choices.require_all_known();
   }
+  impl->make_tasks();
+  impl_ = std::move(impl);
+}
+
+Network::Network(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+void Network::Impl::make_tasks() {
   std::unordered_map<uint64_t, int> task_of;
-  for (network::ExtractedNode& node : impl->cut.nodes) {
+  for (network::ExtractedNode& node : cut.nodes) {
     const ComputeDag dag(node.task_outputs);
     const auto [it, is_new] =
-        task_of.try_emplace(dag.structural_hash(), static_cast<int>(impl->tasks.size()));
-    if (is_new) impl->add_tasks(node);
-    for (size_t i = 0; i < impl->families[it->second].count; ++i)
-      impl->tasks[it->second + i].weight += 1;
-    impl->nodes.push_back({it->second, std::move(node.inputs), std::move(node.outputs)});
+        task_of.try_emplace(dag.structural_hash(), static_cast<int>(tasks.size()));
+    if (is_new) add_tasks(node);
+    for (size_t i = 0; i < families[it->second].count; ++i) tasks[it->second + i].weight += 1;
+    nodes.push_back({it->second, std::move(node.inputs), std::move(node.outputs)});
   }
-  impl->cut.nodes.clear();
-  network::set_input_ranges(impl->cut.dag, impl->nodes, impl->tasks);
-  for (size_t t = 1; t < impl->tasks.size(); ++t) {
-    if (impl->families[t].count == 0) impl->tasks[t].input_ranges = impl->tasks[t - 1].input_ranges;
+  cut.nodes.clear();
+  network::set_input_ranges(cut.dag, nodes, tasks);
+  for (size_t t = 1; t < tasks.size(); ++t) {
+    if (families[t].count == 0) tasks[t].input_ranges = tasks[t - 1].input_ranges;
   }
-  impl->name_outputs();
-  impl_ = std::move(impl);
+  name_outputs();
 }
 
 std::shared_ptr<Network::Impl> Network::Impl::of_records(const std::vector<Tensor>& outputs,
@@ -129,7 +134,7 @@ void Network::Impl::add_tasks(const network::ExtractedNode& node) {
                              .args = std::move(args),
                              .tmpl = make_template_of_alternatives(ComputeDag(outputs), on, with),
                              .weight = 0});
-    families.push_back({.outputs = {}, .count = 0, .tree = {}, .chosen_at = {}, .points = {}});
+    families.push_back({.count = 0});
   };
   const size_t first = families.size();
   if (sizes_of(node.task_outputs).empty()) {
@@ -150,8 +155,11 @@ void Network::Impl::add_tasks(const network::ExtractedNode& node) {
     add(here.of(node.task_inputs), here.outputs, near.schedule.target(), with,
         " at " + chosen_at.back());
   }
-  families[first] = {node.task_outputs, points.points.size(), std::move(points.tree),
-                     std::move(chosen_at), std::move(chosen)};
+  families[first] = {.outputs = node.task_outputs,
+                     .count = points.points.size(),
+                     .tree = std::move(points.tree),
+                     .chosen_at = std::move(chosen_at),
+                     .points = std::move(chosen)};
 }
 
 /// Gives the outputs the names under which they were declared.

@@ -1,0 +1,77 @@
+// A race of the schedules of a plan on this machine.
+#include <algorithm>
+#include <numeric>
+
+#include "family/blocks.h"
+#include "heddle/network/plan.h"
+#include "heddle/runtime/timer.h"
+#include "heddle/support/error.h"
+#include "network/cut/family_tasks.h"
+
+namespace heddle {
+namespace {
+
+void check(const Network& planned) {
+  if (!planned.plan_use())
+    throw_user_error("the network has no plan whose schedules could race", {},
+                     "give it one: Network::planned");
+  if (!planned.sizes().empty())
+    throw_user_error("the kernels of a plan over ranges of sizes do not race alone", {},
+                     "tune it anew on this machine: heddle tune MODEL.onnx -o FILE.heddle");
+  const Target& target = planned.tasks().at(0).tmpl.target();
+  if (!target.runs_here())
+    throw_user_error("kernels for " + to_string(target) + " do not race on this machine");
+}
+
+/// The rule's choice of each task, and after it that of the plan where it is another.
+std::vector<std::vector<Schedule>> entrants_of(const Network& planned) {
+  std::vector<std::vector<Schedule>> entrants;
+  for (size_t t = 0; t < planned.tasks().size(); ++t) {
+    const Schedule rule = planned.tasks()[t].tmpl.static_schedule();
+    entrants.push_back({rule});
+    const auto& kernels = network::families_of(planned)[t].planned;
+    if (!kernels) continue;
+    const Schedule& other = kernels->schedules[0];
+    if (family::identity(other) != family::identity(rule)) entrants.back().push_back(other);
+  }
+  return entrants;
+}
+
+}  // namespace
+
+TuneReport retune(const Network& planned, double seconds, const TuneClock& clock) {
+  check(planned);
+  const Timer timer;
+  const std::vector<std::vector<Schedule>> entrants = entrants_of(planned);
+  std::vector<size_t> order(entrants.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const auto work = [&](size_t t) {
+      return planned.tasks()[t].weight * planned.tasks()[t].tmpl.dag().total_flops();
+    };
+    return work(a) > work(b);
+  });
+  const JointRace::Verdict verdict =
+      make_network_race(planned)->race(entrants, order, seconds, clock);
+  TuneReport report;
+  const bool proven = verdict.whole.verdict == "faster";
+  for (size_t t = 0; t < entrants.size(); ++t) {
+    const auto won = static_cast<size_t>(proven ? verdict.winners[t] : 0);
+    TaskResult result{.name = planned.tasks()[t].name, .config = {}, .schedule = entrants[t][won]};
+    const std::vector<MeasureResult>& times = verdict.results[t];
+    if (times[0].ok()) {
+      result.static_seconds = times[0].median();
+      result.rounds = static_cast<int>(times[0].seconds.size());
+    }
+    if (times[won].ok()) result.best_seconds = times[won].median();
+    result.improved = won > 0;
+    report.tasks.push_back(std::move(result));
+  }
+  report.network = verdict.whole;
+  report.problems = verdict.whole.problems;
+  report.cancelled = clock.cancelled();
+  report.elapsed_seconds = timer.elapsed_s();
+  return report;
+}
+
+}  // namespace heddle
