@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"explain matmul:8x8x8 --dtype f33", {"there is no type 'f33'", "did you mean 'f32'?"}},
         Bad{"bench", {"nothing to run", "heddle list"}},
         Bad{"bench matmul:8x8x8 --peers onedn", {"did you mean 'onednn'?"}},
-        Bad{"bench net.onnx:batch=1", {"is a model", "heddle run net.onnx:batch=1"}},
+        Bad{"bench net.onnx:batch=1", {"there is no file 'net.onnx'"}},
         Bad{"picks list --store /no/such", {"/no/such", "heddle picks list --help"}},
         Bad{"bench --workloads matmuls", {"did you mean 'matmul'?"}},
         Bad{"bench matmul:8x8x8 --json /nowhere/x.json", {"there is no folder /nowhere"}},

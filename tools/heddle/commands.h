@@ -23,7 +23,9 @@ struct SubjectOptions : KernelOptions {
   std::vector<std::string> dims;   ///< of a model, in addition to those of the subject
   std::vector<std::string> sizes;  ///< of ranges: "17", "8x32"; for a race with how often: "17*5"
   std::string passes;              ///< of a model, as parse_passes reads it
+  std::string plan;                ///< of a model: a file, or "none"; empty: the one beside it
   bool json = false;
+  bool quiet = false;
 };
 
 struct ListOptions {
@@ -68,9 +70,11 @@ struct TuneRequest : KernelOptions {
   std::vector<std::string> subjects, workloads;
   std::vector<std::string> dims;  ///< of models, in addition to those of the subjects
   std::string budget = "60s";
-  std::string log;  ///< empty: named after the subjects
-  int trials = 0;   ///< 0: until the budget ends
-  int batch = 0;    ///< 0: as tuning sees fit
+  std::string log;              ///< empty: named after the subjects
+  std::string plan;             ///< a file to write and to go on from; empty: none
+  bool plan_of_others = false;  ///< that file may be of another version of the model
+  int trials = 0;               ///< 0: until the budget ends
+  int batch = 0;                ///< 0: as tuning sees fit
   int at_once = 0;  ///< candidates that are timed at the same time; 0: as the machine allows
   uint64_t seed = 0;
   std::string policy, model;
@@ -122,7 +126,6 @@ struct HeuristicOptions : SubjectOptions {
   std::string out;                                   ///< a file; empty: named after the heuristic
   std::string symbol;                                ///< of gen
   double allowed_loss = 2, allowed_worst_loss = 50;  ///< of train and eval, per cent
-  bool quiet = false;
 };
 int run_heuristic(const HeuristicOptions& options);
 
@@ -168,6 +171,23 @@ struct ProfileOptions : SubjectOptions {
   bool tasks = false;  ///< also measure each task as tuning does
 };
 int run_profile(const ProfileOptions& options);
+
+/// The subject is the plan's model, or another one that the plan is checked for.
+struct PlanOptions : SubjectOptions {
+  std::string command;             ///< "show", "diff", "check", "merge" or "retune"
+  std::vector<std::string> files;  ///< plans
+  std::string out;                 ///< a file; of retune empty: the plan itself
+  std::string budget = "60s";      ///< of retune
+};
+int run_plan(const PlanOptions& options);
+
+/// The subject is a model. Its dimensions are completed by `batch`.
+struct DeployOptions : SubjectOptions {
+  std::string output;         ///< a folder
+  std::string budget = "5m";  ///< of tuning
+  std::string batch;          ///< "1", "1..32": of the dimension "batch"; empty: as the file says
+};
+int run_deploy(const DeployOptions& options);
 
 struct FleetRequest {
   std::string command;  ///< "up" or "status"

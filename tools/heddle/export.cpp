@@ -2,12 +2,12 @@
 // without a compiler.
 #include "heddle/driver/export.h"
 
-#include <cctype>
 #include <filesystem>
 #include <iostream>
 
 #include "commands.h"
 #include "common/figures.h"
+#include "common/model_plan.h"
 #include "common/output_file.h"
 #include "common/variants.h"
 #include "heddle/network/export_network.h"
@@ -22,17 +22,6 @@
 namespace heddle::cli {
 
 namespace {
-
-/// The file's name without its extension as a C identifier: "bert-base.onnx" gives bert_base.
-std::string name_of(const std::string& path) {
-  std::string name = std::filesystem::path(path).stem().string();
-  for (char& c : name) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (!letter && !(c >= '0' && c <= '9')) c = '_';
-  }
-  const bool begins_well = !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) != 0;
-  return begins_well ? name : "model_" + name;
-}
 
 void check_raceable(const Target& target) {
   if (target.runs_here()) return;
@@ -83,7 +72,7 @@ std::vector<Schedule> raced_schedules(const ExportOptions& o, const Network& net
 int export_library(const ExportOptions& o, const Target& target, const std::string& name,
                    const std::vector<Tensor>& outputs, const std::vector<Tensor>& args,
                    const std::vector<std::string>& arg_names) {
-  const Network network(outputs, target, current_auto_scheduler_options(), parse_passes(o.passes));
+  const Network network = model_network(o, outputs, target);
   ExportNetworkOptions options{
       .name = name, .arg_names = arg_names, .check_weights = o.check_weights};
   if (o.variants > 1) {
@@ -106,7 +95,7 @@ int export_library(const ExportOptions& o, const Target& target, const std::stri
 
 int export_model(const ExportOptions& o, const Target& target) {
   const OnnxModel model = import_subject(o.subject, dtype_of(o.dtype));
-  return export_library(o, target, name_of(model.path), model.outputs, model.args(),
+  return export_library(o, target, identifier_of(model.path), model.outputs, model.args(),
                         model.arg_names());
 }
 
@@ -120,7 +109,7 @@ int export_family(const ExportOptions& o, const Target& target) {
                        {}, "export a model, or call export_network with constant(array)");
     if (!t.op()->is_placeholder()) outputs.push_back(t);
   }
-  return export_library(o, target, name_of(o.subject.substr(0, o.subject.find(':'))), outputs,
+  return export_library(o, target, identifier_of(o.subject.substr(0, o.subject.find(':'))), outputs,
                         f.args, {});
 }
 

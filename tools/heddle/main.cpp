@@ -4,6 +4,7 @@
 #include <iostream>
 #include <optional>
 
+#include "common/model_plan.h"
 #include "heddle/measure/worker.h"
 #include "heddle/support/error.h"
 #include "options.h"
@@ -82,6 +83,8 @@ struct Requests {
   PicksOptions picks;
   CacheOptions cache;
   ProfileOptions profile;
+  PlanOptions plan;
+  DeployOptions deploy;
   OnnxListOptions onnx;
   FleetRequest fleet;
 };
@@ -99,6 +102,7 @@ void add_subcommands(CLI::App& app, Requests* r) {
   add_list(app, r->list);
   add_explain(app, r->explain);
   add_export(app, r->exported);
+  add_deploy(app, r->deploy);
   add_bench(app, r->bench);
   add_tune(app, r->tune);
   add_report(app, r->report);
@@ -108,17 +112,20 @@ void add_subcommands(CLI::App& app, Requests* r) {
   add_run(app, r->run);
   add_picks(app, r->picks);
   add_cache(app, r->cache);
+  add_plan(app, r->plan);
   add_profile(app, r->profile);
   add_onnx(app, r->onnx);
   add_fleet(app, r->fleet);
   add_worker(app);
 }
 
-/// Writes the dimensions of models into their subjects.
-void apply_dims(Requests* r) {
+/// Opens plans, and writes the dimensions of models into their subjects.
+void complete_subjects(Requests* r) {
   for (SubjectOptions* o :
-       std::initializer_list<SubjectOptions*>{&r->explain, &r->exported, &r->profile, &r->run})
+       std::initializer_list<SubjectOptions*>{&r->explain, &r->exported, &r->profile, &r->run}) {
+    open_plan(*o);
     o->subject = with_dims(o->subject, o->dims);
+  }
   if (!r->tune.dims.empty() && r->tune.subjects.empty()) {
     throw_user_error("--dims names dimensions of a model, and no model is to be tuned", {},
                      "name one: heddle tune net.onnx --dims batch=4");
@@ -131,6 +138,7 @@ int run_subcommand(const CLI::App& app, const Requests& r, char** argv) {
   if (app.got_subcommand("list")) return run_list(r.list);
   if (app.got_subcommand("explain")) return run_explain(r.explain);
   if (app.got_subcommand("export")) return run_export(r.exported);
+  if (app.got_subcommand("deploy")) return run_deploy(r.deploy);
   if (app.got_subcommand("tune")) return run_tune(r.tune);
   if (app.got_subcommand("report")) return run_report(r.report);
   if (app.got_subcommand("records")) return run_records(r.records);
@@ -139,6 +147,7 @@ int run_subcommand(const CLI::App& app, const Requests& r, char** argv) {
     return is_family(r.run.subject) ? run_family(r.run) : run_model(r.run);
   if (app.got_subcommand("picks")) return run_picks(r.picks);
   if (app.got_subcommand("cache")) return run_cache(r.cache);
+  if (app.got_subcommand("plan")) return run_plan(r.plan);
   if (app.got_subcommand("profile")) return run_profile(r.profile);
   if (app.got_subcommand("onnx")) return run_onnx(r.onnx);
   if (app.got_subcommand("selftest")) return run_selftest(r.selftest);
@@ -163,7 +172,7 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
     return explain_parse_error(app, error);
   }
-  apply_dims(&requests);
+  complete_subjects(&requests);
   return run_subcommand(app, requests, argv);
 }
 

@@ -92,7 +92,9 @@ void add_bench(CLI::App& app, BenchOptions& o) {
   CLI::App* c = app.add_subcommand(
       "bench",
       "Time subjects beside the naive schedule and other libraries, and check the results");
-  c->add_option("subjects", o.subjects, "Such as matmul:512x512x512; see `heddle list`");
+  c->add_option("subjects", o.subjects,
+                "Such as matmul:512x512x512; see `heddle list`. Or plans and ONNX files, which are "
+                "timed by plan and by rule in turns");
   listed(c->add_option("--workloads", o.workloads,
                        "Lists of workloads: matmul, conv, memory, ..., all"));
   listed(c->add_option("--dtype", o.dtypes, "Types of the inputs (f32)"));
@@ -114,6 +116,7 @@ void add_bench(CLI::App& app, BenchOptions& o) {
       "  heddle bench matmul:1024x1024x1024 --threads 1,2\n"
       "  heddle bench conv2d:c=64,h=56,k=64,r=3,pad=1,layout=nhwc softmax:4096x4096\n"
       "  heddle bench --workloads matmul,conv --no-naive --json results.json\n"
+      "  heddle bench resnet50.heddle --time 5\n"
       "  heddle bench row_sum:4096x4096 --peers none --dtype f32,f64");
 }
 
@@ -202,7 +205,8 @@ void add_profile(CLI::App& app, ProfileOptions& o) {
               "Also measure each task as tuning does, in turns with calls of the network");
   add_json(c, o.json);
   c->footer(
-      "Times are of the static schedules: of a node in calls of the network, of repeated calls of\n"
+      "Times are of the schedules that `heddle run` takes: of a node in calls of the network, of "
+      "repeated calls of\n"
       "it alone, and of calls that find nothing in the caches.\n"
       "Examples:\n"
       "  heddle profile resnet50.onnx:batch=1 --tasks\n"

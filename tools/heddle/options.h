@@ -13,6 +13,7 @@ namespace heddle::cli {
 // Each adds a subcommand to `app`, whose options are read into `o`.
 void add_list(CLI::App& app, ListOptions& o);
 void add_explain(CLI::App& app, ExplainOptions& o);
+void add_deploy(CLI::App& app, DeployOptions& o);
 void add_export(CLI::App& app, ExportOptions& o);
 void add_bench(CLI::App& app, BenchOptions& o);
 void add_tune(CLI::App& app, TuneRequest& o);
@@ -23,6 +24,7 @@ void add_selftest(CLI::App& app, SelftestOptions& o);
 void add_run(CLI::App& app, RunOptions& o);
 void add_picks(CLI::App& app, PicksOptions& o);
 void add_cache(CLI::App& app, CacheOptions& o);
+void add_plan(CLI::App& app, PlanOptions& o);
 void add_profile(CLI::App& app, ProfileOptions& o);
 void add_onnx(CLI::App& app, OnnxListOptions& o);
 void add_fleet(CLI::App& app, FleetRequest& o);

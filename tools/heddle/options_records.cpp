@@ -19,6 +19,10 @@ void add_tune(CLI::App& app, TuneRequest& o) {
   c->add_option("--log", o.log,
                 "The log of records to append to; tuning continues from the records that it holds "
                 "(heddle-SUBJECT.jsonl)");
+  c->add_option("-o,--output", o.plan,
+                "Of an ONNX file: write what was found as a plan, MODEL.heddle, from which the "
+                "same command goes on, and which run, export, profile and explain take")
+      ->type_name("FILE");
   add_kernel_options(c, o);
   c->add_option("--trials", o.trials, "Stop after so many measurements (when the time is up)")
       ->check(CLI::Range(1, INT_MAX));
@@ -50,11 +54,11 @@ void add_tune(CLI::App& app, TuneRequest& o) {
       "either case, and the same command goes on from there.\n"
       "Exit status 0: tuned; 1: nothing could be measured, or the log is incomplete (a full "
       "disk);\n"
-      "2: bad input; 130: stopped by "
-      "Ctrl-C.\n"
+      "2: bad input; 130: stopped by Ctrl-C.\n"
       "Examples:\n"
       "  heddle tune matmul:512x512x512 --budget 60s\n"
       "  heddle tune digits --budget 2m --log digits.jsonl\n"
+      "  heddle tune resnet50.onnx:batch=1 --budget 10m -o resnet50.heddle\n"
       "  heddle tune --workloads conv --budget 10m --threads 1 --json results.json\n"
       "  heddle tune softmax:4096x4096 --trials 200 --policy random --seed 3\n"
       "  heddle tune matmul:4096x4096x4096 --target cuda --dtype bf16\n"

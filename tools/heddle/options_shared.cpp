@@ -39,6 +39,11 @@ void add_model_options(CLI::App* c, SubjectOptions& o, const std::string& what) 
   c->add_option("--passes", o.passes,
                 "Passes over a model's graph to turn off or on, and single choices, such as "
                 "-join_products,channels_last@7x7 (`heddle explain MODEL.onnx` lists them)");
+  c->add_option("--plan", o.plan,
+                "The plan of a model, as `heddle tune` writes it with -o; none: no plan "
+                "(MODEL.heddle beside the model, else records)")
+      ->type_name("FILE");
+  c->add_flag("-q,--quiet", o.quiet, "Do not say which plan or which records decide");
 }
 
 void add_call_sizes(CLI::App* c, std::vector<std::string>& sizes, const std::string& what) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "common/model_plan.h"
 #include "common/run_sizes.h"
 #include "heddle/dag/instance.h"
 #include "heddle/measure/measure.h"
@@ -89,7 +90,7 @@ std::vector<SizedProfile> profiles_of(const Network& network, const Problem& pro
   }
   const size_t inputs = args.size();
   args.insert(args.end(), problem.outputs.begin(), problem.outputs.end());
-  const NetworkKernel kernel = network.build(args, network.static_schedules());
+  const NetworkKernel kernel = network.build(args);
   std::vector<std::vector<int64_t>> runs = {{}};
   if (!problem.dims.empty()) runs = run_sizes(options.sizes, problem.dims);
   std::vector<SizedProfile> all;
@@ -141,8 +142,7 @@ int run_profile(const ProfileOptions& options) {
   const Problem problem = is_model(options.subject) ? model_problem(options.subject, dtype)
                                                     : make_problem(options.subject, dtype);
   check(options, target, problem);
-  const Network network(problem.outputs, target, current_auto_scheduler_options(),
-                        parse_passes(options.passes));
+  const Network network = model_network(options, problem.outputs, target);
   const std::vector<SizedProfile> profiles = profiles_of(network, problem, options);
   std::vector<TaskTimes> tasks;
   if (options.tasks) tasks = time_tasks(network, *make_worker_measurer());

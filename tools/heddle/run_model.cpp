@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "commands.h"
+#include "common/model_plan.h"
 #include "common/output_file.h"
 #include "common/run_sizes.h"
 #include "heddle/dag/instance.h"
@@ -228,8 +229,7 @@ int run_model(const RunOptions& options) {
   const std::vector<Run> runs = make_runs(model, options);
 
   const Timer building;
-  const Network network(model.outputs, target, current_auto_scheduler_options(),
-                        parse_passes(options.passes));
+  const Network network = model_network(options, model.outputs, target);
   const NetworkKernel kernel = network.build(model.args());
   const double build_s = building.elapsed_s();
   std::cout << "import " << format_time(import_s) << ", compile " << format_time(build_s) << " ("

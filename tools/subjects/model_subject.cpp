@@ -80,6 +80,10 @@ OnnxOptions options_of(const std::string& subject) {
 
 bool is_model(const std::string& subject) { return path_length(subject) > 0; }
 
+std::string model_path(const std::string& subject) {
+  return subject.substr(0, path_length(subject));
+}
+
 std::string with_dims(const std::string& subject, const std::vector<std::string>& dims) {
   if (dims.empty()) return subject;
   if (!is_model(subject))
@@ -92,7 +96,7 @@ OnnxModel import_subject(const std::string& subject, DataType dtype, int64_t bat
   OnnxOptions options = options_of(subject);
   options.precision = dtype;
   options.batch = batch;
-  const std::string path = subject.substr(0, path_length(subject));
+  const std::string path = model_path(subject);
   check_file(path);
   return import_onnx(path, options);
 }

@@ -11,6 +11,8 @@
 namespace heddle::cli {
 
 bool is_model(const std::string& subject);
+/// The file of a model, without the dimensions behind it; empty for what is no model.
+std::string model_path(const std::string& subject);
 /// The subject with `dims`, such as "batch=1" or "seq=1..128", behind those that it names. A User
 /// error for `dims` of a subject that is no model.
 std::string with_dims(const std::string& subject, const std::vector<std::string>& dims);

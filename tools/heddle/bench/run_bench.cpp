@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "bench/bench_case.h"
+#include "bench/bench_models.h"
 #include "bench/tables.h"
 #include "commands.h"
 #include "common/machine.h"
@@ -16,7 +17,6 @@
 #include "peers/peer_libxsmm.h"
 #include "peers/peer_onednn.h"
 #include "peers/peer_openblas.h"
-#include "subjects/model_subject.h"
 #include "subjects/peer_set.h"
 #include "subjects/target_text.h"
 #include "support/edit_distance.h"
@@ -66,9 +66,6 @@ std::vector<Problem> problems_of(const BenchOptions& options) {
   std::vector<DataType> dtypes;
   for (const std::string& name : options.dtypes) dtypes.push_back(dtype_of(name));
   for (const std::string& subject : options.subjects) {
-    if (is_model(subject))
-      throw_user_error("heddle bench times kernels, and '" + subject + "' is a model", {},
-                       "`heddle run " + subject + "` times it, and `heddle profile` its nodes");
     for (const DataType t : dtypes.empty() ? std::vector{f32} : dtypes) {
       problems.push_back(make_problem(subject, t));
     }
@@ -158,17 +155,31 @@ std::vector<CaseResult> run_cases(const std::vector<Problem>& problems,
   return results;
 }
 
+/// Writes to a file or, for "-", to standard output; nothing for an empty name.
+void write_json(const Json& json, const std::string& file) {
+  const std::string text = json.dump(1) + "\n";
+  if (file == "-") {
+    std::cout << text << std::flush;
+  } else if (!file.empty()) {
+    write_file_atomic(file, text);
+  }
+}
+
 }  // namespace
 
 int run_bench(const BenchOptions& options) {
   const CaseOptions each = case_options(options);
   const bool to_stdout = options.json == "-";
   if (!options.json.empty() && !to_stdout) check_writable(options.json);
+  std::ostream& out = to_stdout ? std::cerr : std::cout;
+  if (are_models(options)) {
+    write_json(Json::object({{"models", bench_models(options, out)}}), options.json);
+    return 0;
+  }
   std::vector<int> threads = options.threads;
   if (threads.empty()) threads.push_back(default_num_threads());
   const std::vector<Problem> problems = problems_of(options);
 
-  std::ostream& out = to_stdout ? std::cerr : std::cout;
   Progress progress;
   Machine machine(each.target);
   out << machine_text(each.peers);
@@ -185,12 +196,7 @@ int run_bench(const BenchOptions& options) {
     j["results"] = Json::array();
     for (const CaseResult& r : results) j["results"].push_back(to_json(r));
     progress.clear();
-    const std::string text = j.dump(1) + "\n";
-    if (to_stdout) {
-      std::cout << text << std::flush;
-    } else {
-      write_file_atomic(options.json, text);
-    }
+    write_json(j, options.json);
   }
   const bool good = std::all_of(results.begin(), results.end(), [](const CaseResult& r) {
     return r.mismatches.empty() && r.failures.empty();

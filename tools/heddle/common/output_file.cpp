@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -49,6 +50,16 @@ std::string shell_word(const std::string& path) {
   std::string word = "'";
   for (const char c : path) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return word + "'";
+}
+
+std::string identifier_of(const std::string& path) {
+  std::string name = fs::path(path).stem().string();
+  for (char& c : name) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!letter && !(c >= '0' && c <= '9')) c = '_';
+  }
+  const bool begins_well = !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) != 0;
+  return begins_well ? name : "model_" + name;
 }
 
 LogFile::LogFile(const std::string& path) : path_(path) {

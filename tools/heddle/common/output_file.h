@@ -12,6 +12,9 @@ void check_writable(const std::string& path);
 /// The path as a word of a command for a shell.
 std::string shell_word(const std::string& path);
 
+/// The file's name without its extension as a C identifier: "bert-base.onnx" gives bert_base.
+std::string identifier_of(const std::string& path);
+
 /// A log that a command appends to. It is created at once, so that a mistake appears before the
 /// measurements, and so that it can be the log of HEDDLE_LOG_FILE too. A log that was created here
 /// and is empty at the end is removed.

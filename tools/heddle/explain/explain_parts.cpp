@@ -34,12 +34,15 @@ std::string program_text(const LoweredFunction& main, const LoweredFunction& pre
 // Makes each part when it is requested. What several parts need is made once.
 class Explanation {
  public:
-  Explanation(const ExplainOptions& options, const Problem& problem, bool node, Target target)
+  Explanation(const ExplainOptions& options, const Problem& problem, bool node,
+              const Schedule* planned, Target target)
       : options_(options),
         problem_(problem),
         node_(node),
         target_(std::move(target)),
-        dag_(problem_.outputs) {}
+        dag_(problem_.outputs) {
+    if (planned && !options.naive) schedule_.emplace(*planned);
+  }
 
   ExplainPart make(const std::string& part) {
     if (part == "dag") return plain(dag_.to_text());
@@ -327,9 +330,10 @@ class Explanation {
 }  // namespace
 
 std::vector<ExplainPart> make_explain_parts(const ExplainOptions& options, const Problem& problem,
-                                            bool node, const Target& target,
+                                            bool node, const Schedule* planned,
+                                            const Target& target,
                                             const std::vector<std::string>& names) {
-  Explanation explanation(options, problem, node, target);
+  Explanation explanation(options, problem, node, planned, target);
   std::vector<ExplainPart> made(names.size());
   // Times are measured first, because they are those of a process that has not built anything.
   for (const bool times : {true, false}) {

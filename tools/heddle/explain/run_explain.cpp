@@ -6,10 +6,12 @@
 #include "common/family.h"
 #include "common/figures.h"
 #include "common/model_kernels.h"
+#include "common/model_plan.h"
 #include "explain/explain_parts.h"
-#include "heddle/network/network.h"
+#include "heddle/network/plan.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
+#include "network/cut/family_tasks.h"
 #include "subjects/family_subject.h"
 #include "subjects/model_subject.h"
 #include "subjects/subjects.h"
@@ -58,10 +60,11 @@ AutoSchedulerOptions scheduler_of(const ExplainOptions& options, const Target& t
 
 // Explains one kernel: that of a subject, or of a node of a model.
 int explain_kernel(const ExplainOptions& options, const Problem& problem, bool node,
-                   const Target& target) {
+                   const Schedule* planned, const Target& target) {
   const std::vector<std::string> names = parts_of(options, node, target);
   const ScopedThreads threads(target.cores);
-  std::vector<ExplainPart> made = make_explain_parts(options, problem, node, target, names);
+  std::vector<ExplainPart> made =
+      make_explain_parts(options, problem, node, planned, target, names);
   if (options.json) {
     Json j = Json::object({{"subject", problem.subject},
                            {"dtype", to_string(problem.dtype)},
@@ -97,14 +100,35 @@ int explain_node(const ExplainOptions& options, const Problem& model, const Netw
         "there is no node " + std::to_string(options.node) + " in '" + options.subject + "'", {},
         "its nodes are 0 to " + std::to_string(nodes - 1));
   }
-  const TuneTask& task = network.tasks().at(network.nodes()[options.node].task);
+  const auto number = static_cast<size_t>(network.nodes()[options.node].task);
+  const TuneTask& task = network.tasks().at(number);
+  const network::TaskFamily& kernels = network::families_of(network)[number];
+  // A schedule over dimensions is not for the declaration at one size that is explained.
+  const bool planned = kernels.planned && kernels.outputs.empty();
   Problem problem;
   problem.subject = model.subject + ", node " + std::to_string(options.node) + ", " + task.name;
   problem.dtype = task.args.back().dtype();
   for (const Tensor& t : task.args) {
     (t.op()->is_placeholder() ? problem.inputs : problem.outputs).push_back(t);
   }
-  return explain_kernel(options, problem, true, target);
+  return explain_kernel(options, problem, true, planned ? &kernels.planned->schedules[0] : nullptr,
+                        target);
+}
+
+// What decides for each kernel of a network with a plan.
+std::string plan_text(const PlanUse* use) {
+  if (!use) return "";
+  Table table({"kernel", "decided by", ""});
+  table.align_left(1);
+  table.align_left(2);
+  for (const PlanUse::Node& n : use->nodes) {
+    table.add_row({n.name,
+                   !n.planned ? "records or rules"
+                   : n.rule   ? "the rule"
+                              : "the plan",
+                   n.planned ? "" : "not the plan: " + n.why_not});
+  }
+  return "\nthe plan decides for " + to_string(*use) + ":\n" + table.to_string();
 }
 
 // The choices about parts of a network. The first column is what --passes takes to change each.
@@ -125,8 +149,7 @@ int explain_model(const ExplainOptions& options) {
   const Problem problem = model_problem(options.subject, dtype_of(options.dtype));
   const Target target = target_of(options.target, options.threads);
   const AutoSchedulerOptionsScope scope(scheduler_of(options, target));
-  const Network network(problem.outputs, target, current_auto_scheduler_options(),
-                        parse_passes(options.passes));
+  const Network network = model_network(options, problem.outputs, target);
   if (options.node >= 0) return explain_node(options, problem, network, target);
   if (!options.show.empty() || !options.pass.empty() || options.naive) {
     throw_user_error("of a model only its nodes are shown", {},
@@ -140,7 +163,7 @@ int explain_model(const ExplainOptions& options) {
   std::cout << problem.subject << "  for " << to_string(target) << ", " << flops_text(problem.flops)
             << ", " << bytes_text(problem.bytes) << ", " << network.nodes().size() << " nodes, "
             << network.tasks().size() << " kernels\n\n"
-            << network.to_text() << kernels_text(kernels);
+            << network.to_text() << kernels_text(kernels) << plan_text(network.plan_use());
   std::vector<PassApplication> passes = network.passes();
   for (PassApplication& a : network.shared_launches()) passes.push_back(std::move(a));
   if (!passes.empty()) std::cout << "\npasses over the graph:\n";
@@ -168,7 +191,7 @@ int run_explain(const ExplainOptions& options) {
   const Target target = target_of(options.target, options.threads);
   const AutoSchedulerOptionsScope scope(scheduler_of(options, target));
   return explain_kernel(options, make_problem(options.subject, dtype_of(options.dtype)), false,
-                        target);
+                        nullptr, target);
 }
 
 }  // namespace heddle::cli

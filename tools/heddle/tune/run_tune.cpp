@@ -6,11 +6,13 @@
 #include <climits>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "common/family.h"
 #include "common/figures.h"
 #include "common/machine.h"
 #include "common/model_kernels.h"
+#include "common/model_plan.h"
 #include "common/output_file.h"
 #include "common/run_sizes.h"
 #include "heddle/measure/fleet.h"
@@ -31,6 +33,7 @@
 #include "tune/display.h"
 #include "tune/interrupt.h"
 #include "tune/network_race_place.h"
+#include "tune/plan_output.h"
 #include "tune/summary.h"
 #include "tune/tune_subjects.h"
 
@@ -155,6 +158,11 @@ std::string kernel_options_text(const TuneRequest& request) {
 
 std::string use_text(const TuneOutcome& outcome, const TuneRequest& request, const TaskList& list) {
   const TuneReport& report = outcome.report;
+  if (!request.plan.empty()) {
+    const std::string plan = shell_word(request.plan);
+    return "the plan is in " + request.plan + "; to use it:\n  heddle run " + plan +
+           "\n  heddle export " + plan + " -o out\n";
+  }
   if (report.log.empty() || report.unwritten > 0) return "";
   const std::string file = shell_word(report.log), subject = shell_word(outcome.subjects[0]);
   std::string out = "records are in " + report.log + "; to use them:\n  HEDDLE_LOG_FILE=" + file;
@@ -167,7 +175,11 @@ std::string use_text(const TuneOutcome& outcome, const TuneRequest& request, con
   } else {
     out += " heddle bench " + subject + kernel_options_text(request);
   }
-  return out + "\n  heddle report " + file + " -o report.html\n";
+  out += "\n  heddle report " + file + " -o report.html\n";
+  if (list.network && is_model(outcome.subjects[0]))
+    out += "with -o " + shell_word(plan_beside(outcome.subjects[0])) +
+           " the same command writes a plan, which other commands find beside the model\n";
+  return out;
 }
 
 // The number of threads of the request, or all cores.
@@ -288,6 +300,17 @@ void check_sizes(const TuneRequest& request, const TaskList& list, const Network
   (void)histogram_of(request.sizes, list.dims);
 }
 
+/// The plan of the request; null where none is asked for.
+std::unique_ptr<PlanOutput> plan_output(const TuneRequest& request,
+                                        const std::vector<Workload>& subjects) {
+  if (request.plan.empty()) return nullptr;
+  if (subjects.size() != 1 || !is_model(subjects[0].subject))
+    throw_user_error("a plan is of one ONNX file", {},
+                     "name one with -o, or leave -o out: records go to a log (--log)");
+  return std::make_unique<PlanOutput>(request.plan, subjects[0].subject,
+                                      to_string(subjects[0].dtype));
+}
+
 /// What the machine can reach. The capabilities of other machines' CPUs are not known.
 void find_peaks(const Target& target, bool by_fleet, int threads, TaskList* list) {
   if (target.is_cuda()) {
@@ -331,12 +354,25 @@ void set_rows(TaskList& list, bool peaks_are_here, int threads, TuneOutcome* out
   outcome->rows = task_rows(outcome->report, list.calls, list.scales);
 }
 
+/// Prints and writes the results. Returns the exit status.
+int finish(const TuneRequest& request, const TuneOutput& output, const TaskList& list,
+           const PlanOutput* plan, const TuneOutcome& outcome) {
+  std::ostream& out = output.out;
+  if (!request.quiet)
+    out << summary_text(outcome, columns_of(output)) << kernels_text(outcome.kernels);
+  write_json(outcome, request.json);
+  if (plan) plan->save(*list.network, outcome);
+  if (!request.quiet) out << use_text(outcome, request, list) << std::flush;
+  return exit_status(outcome);
+}
+
 }  // namespace
 
 int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& tuner) {
   const std::vector<Workload> subjects = subjects_of(request);
   const std::vector<std::string> names = names_of(subjects);
   TuneOptions options = options_of(request, names);
+  const std::unique_ptr<PlanOutput> plan = plan_output(request, subjects);
   const LogFile log(options.log);
   (void)tophub_files();  // throws where the user's own log is not there
   const std::unique_ptr<CostModel> model = model_of(request);
@@ -348,13 +384,15 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   const std::unique_ptr<Measurer> fleet = fleet_of(request, target);
   if (fleet) options.measurer = fleet.get();
   TaskList list = tasks_of(subjects, target);
+  if (plan) plan->resume(&list, options.log, request.plan_of_others);
   const NetworkRacePlace place = network_race_place(target, fleet != nullptr);
   check_sizes(request, list, place);
   const double race_of_sizes = !list.dims.empty() && place.here ? kShareOfSizes * budget : 0;
   TuneClock clock(budget - race_of_sizes);
   options.clock = &clock;
+  std::optional<InterruptScope> interrupt(std::in_place, clock);
   TuneOutcome outcome;
-  if (list.network && place.here)
+  if (list.network && place.here && !(plan && plan->tried_choices(*list.network)))
     outcome.choices = race_choices(&list, names[0], options.log, clock);
   find_peaks(target, fleet != nullptr, threads, &list);
   std::ostream& out = output.out;
@@ -369,10 +407,8 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
       list.network && place.here ? make_network_race(*list.network) : nullptr;
   options.joint_race = race.get();
   options.progress = [&](const TuneProgress& p) { display.show(p, clock.cancelled()); };
-  {
-    const InterruptScope interrupt(clock);
-    outcome.report = tuner(std::move(list.tasks), options);
-  }
+  outcome.report = tuner(std::move(list.tasks), options);
+  interrupt.reset();
   display.clear();
   outcome.report.cancelled = outcome.report.cancelled || clock.cancelled();
   if (race_of_sizes > 0 && !outcome.report.cancelled) {
@@ -386,12 +422,7 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   outcome.budget_seconds = budget;
   outcome.target = to_string(target);
   outcome.subjects = names;
-  if (!request.quiet) {
-    out << summary_text(outcome, columns_of(output)) << kernels_text(outcome.kernels)
-        << use_text(outcome, request, list) << std::flush;
-  }
-  write_json(outcome, request.json);
-  return exit_status(outcome);
+  return finish(request, output, list, plan.get(), outcome);
 }
 
 int run_tune(const TuneRequest& request) {

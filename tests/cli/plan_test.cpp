@@ -1,0 +1,229 @@
+// Plans of models: tune writes one, other commands take it, and `heddle plan` shows and compares.
+#include "heddle/network/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "heddle/onnx/import.h"
+#include "heddle/support/json.h"
+#include "onnx/model_builder.h"
+#include "run_command.h"
+#include "source_dir.h"
+#include "support/file.h"
+
+namespace heddle {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+/// A copy of the digits' network in a folder of its own.
+class PlanCommands : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!onnx_available()) GTEST_SKIP() << "built without ONNX import";
+    std::filesystem::create_directories(folder_);
+    const std::string data = source_dir() + "/tutorials/data/";
+    for (const auto& entry : std::filesystem::directory_iterator(data)) {
+      if (entry.path().filename().string().starts_with("digits"))
+        std::filesystem::copy(entry.path(), folder_ / entry.path().filename());
+    }
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+  std::string model() const { return file("digits.onnx") + ":batch=1"; }
+
+  /// A plan of the network on one thread, as if each node had been tuned to the naive schedule.
+  NetworkPlan made(int64_t batch = 1) const {
+    OnnxOptions options;
+    options.batch = batch;
+    const OnnxModel net = import_onnx(file("digits.onnx"), options);
+    Target target = Target::host();
+    target.cores = 1;
+    const Network network(net.outputs, target);
+    TuneReport report;
+    for (const Schedule& s : network.naive_schedules()) {
+      TaskResult result{.name = "node", .config = {}, .schedule = s};
+      result.improved = true;
+      result.rounds = 9;
+      report.tasks.push_back(std::move(result));
+    }
+    NetworkPlan plan = plan_of(network, report);
+    plan.model = "digits.onnx:batch=" + std::to_string(batch);
+    return plan;
+  }
+
+  std::filesystem::path folder_ = temporary("plan");
+};
+
+TEST_F(PlanCommands, TuneWritesOneAndExportTakesAllOfIt) {
+  const std::string plan = file("digits.heddle"), log = file("log.jsonl");
+  const std::string tune =
+      "tune " + model() + " --threads 1 --budget 20s --trials 40 -q -o " + plan + " --log " + log;
+  const CommandResult tuned = heddle_command(tune);
+  ASSERT_EQ(tuned.status, 0) << tuned.err;
+  EXPECT_THAT(tuned.out, IsEmpty());
+  const NetworkPlan first = load_plan(plan);
+  EXPECT_EQ(first.model, "digits.onnx:batch=1");
+  EXPECT_EQ(first.target.cores, 1);
+  ASSERT_FALSE(first.nodes.empty());
+  std::filesystem::remove(log);
+  // In a fresh shell, with no flag but the threads and no variable.
+  const CommandResult exported =
+      heddle_command("export " + model() + " --threads 1 -o " + file("out"));
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  const std::string all = std::to_string(first.nodes.size());
+  EXPECT_THAT(exported.err, HasSubstr("plan " + plan + ": " + all + " of " + all + " nodes"));
+  EXPECT_THAT(exported.err, Not(HasSubstr(";")));
+  // The plan alone names model and threads.
+  const CommandResult run = heddle_command("run " + plan + " --time 0");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr(all + " of " + all + " nodes"));
+  // Another run goes on from it.
+  EXPECT_EQ(heddle_command(tune).status, 0);
+  const NetworkPlan second = load_plan(plan);
+  for (const PlannedNode& node : first.nodes) {
+    const PlannedNode* again = second.find(node.hash);
+    EXPECT_TRUE(again == nullptr || node.is_rule() || !again->is_rule()) << node.name;
+  }
+}
+
+TEST_F(PlanCommands, CtrlCLeavesAWholeOne) {
+  const std::string plan = file("digits.heddle");
+  save_plan(made(), plan);
+  const CommandResult stopped = heddle_command(
+      "tune " + model() + " --threads 1 --budget 10m -q -o " + plan + " --log " + file("log.jsonl"),
+      "timeout --preserve-status -s INT 5");
+  EXPECT_EQ(stopped.status, 130) << stopped.err;
+  EXPECT_TRUE(plan_differences(load_plan(plan), made()).empty()) << "what was proven stays";
+}
+
+TEST_F(PlanCommands, ACommandSaysWhatItTookAndWhatNot) {
+  save_plan(made(), file("digits.heddle"));
+  const std::string run = "run " + model() + " --time 0 --threads ";
+  EXPECT_THAT(heddle_command(run + "1").err,
+              AllOf(HasSubstr("digits.heddle: "), Not(HasSubstr(";"))));
+  EXPECT_THAT(heddle_command(run + "2").err,
+              HasSubstr("it was made for 1 thread, and this is for 2"));
+  EXPECT_THAT(heddle_command(run + "1 -q").err, IsEmpty());
+  EXPECT_THAT(heddle_command(run + "1 --plan none").err, HasSubstr("no plan: rules decide"));
+  const CommandResult batch =
+      heddle_command("run " + file("digits.onnx") + ":batch=2 --time 0 --threads 1");
+  EXPECT_EQ(batch.status, 0) << batch.err;
+  EXPECT_THAT(batch.err, HasSubstr("another declaration"));
+  // The names of the nodes are in the explanation, and JSON stays clean.
+  const CommandResult shown = heddle_command("explain " + model() + " --threads 1");
+  EXPECT_THAT(shown.out, HasSubstr("the plan decides for"));
+  const CommandResult node =
+      heddle_command("explain " + file("digits.heddle") + " --node 0 --show schedule");
+  EXPECT_EQ(node.status, 0) << node.err;
+  EXPECT_THAT(node.out, HasSubstr("plan: naive"));
+  const CommandResult profile =
+      heddle_command("profile " + model() + " --threads 1 --time 0.01 --json");
+  EXPECT_EQ(profile.status, 0) << profile.err;
+  EXPECT_NO_THROW(Json::parse(profile.out));
+  std::filesystem::remove(file("digits.heddle"));
+  EXPECT_THAT(heddle_command(run + "1").err, HasSubstr("no plan " + file("digits.heddle")));
+}
+
+TEST_F(PlanCommands, WhatIsNamedHasToBeThereAndRight) {
+  const std::string plan = file("p.heddle"), beside = file("digits.heddle");
+  for (const char* command : {"run ", "explain ", "profile ", "export -o x "}) {
+    const CommandResult r = heddle_command(command + model() + " --plan " + plan);
+    EXPECT_EQ(r.status, 2) << command;
+    EXPECT_THAT(r.err, HasSubstr("there is no file '" + plan)) << command;
+  }
+  EXPECT_EQ(heddle_command("run " + plan).status, 2);
+  EXPECT_EQ(heddle_command("explain matmul:8x8x8 --plan " + plan).status, 2);
+  const std::string text = to_text(made());
+  write_file_atomic(plan, text.substr(0, text.size() / 2));
+  const CommandResult broken = heddle_command("run " + model() + " --plan " + plan);
+  EXPECT_EQ(broken.status, 2);
+  EXPECT_THAT(broken.err, AllOf(HasSubstr(plan + ":"), HasSubstr("help:")));
+  // One that was not named is passed over with a word.
+  std::filesystem::copy(plan, beside);
+  const CommandResult passed = heddle_command("run " + model() + " --time 0");
+  EXPECT_EQ(passed.status, 0) << passed.err;
+  EXPECT_THAT(passed.err, HasSubstr("the plan beside the model is not used: " + beside));
+  // It is not written over either.
+  const CommandResult tune = heddle_command("tune " + model() + " --budget 1s -o " + plan);
+  EXPECT_EQ(tune.status, 2);
+  EXPECT_EQ(read_file(plan), text.substr(0, text.size() / 2));
+  save_plan(made(2), plan);
+  const CommandResult other =
+      heddle_command("tune " + model() + " --threads 1 --budget 1s -o " + plan);
+  EXPECT_EQ(other.status, 2);
+  EXPECT_THAT(other.err, HasSubstr("the plan of another network"));
+  EXPECT_EQ(heddle_command("tune matmul:8x8x8 --budget 1s -o " + plan).status, 2);
+}
+
+TEST_F(PlanCommands, AreShownComparedCheckedAndMerged) {
+  const NetworkPlan whole = made();
+  NetworkPlan part = whole;
+  part.nodes[0].schedule = {};
+  part.nodes[0].proof = PlanProof::None;
+  const std::string a = file("a.heddle"), b = file("b.heddle"), c = file("c.heddle");
+  save_plan(whole, a);
+  save_plan(part, b);
+  EXPECT_THAT(heddle_command("plan show " + b).out,
+              AllOf(HasSubstr(whole.nodes[0].name), HasSubstr("rule"), HasSubstr("race of 9")));
+  EXPECT_EQ(heddle_command("plan diff " + a + " " + a).status, 0);
+  const CommandResult diff = heddle_command("plan diff " + a + " " + b);
+  EXPECT_EQ(diff.status, 1);
+  EXPECT_EQ(count(diff.out, "\n"), 1) << diff.out;
+  EXPECT_EQ(heddle_command("plan merge " + a + " " + b + " -o " + c).status, 0);
+  EXPECT_EQ(read_file(c), read_file(a));
+  const CommandResult check = heddle_command("plan check " + a);
+  EXPECT_EQ(check.status, 0) << check.out << check.err;
+  const CommandResult threads = heddle_command("plan check " + a + " --threads 2");
+  EXPECT_EQ(threads.status, 1);
+  EXPECT_THAT(threads.out, HasSubstr("this is for 2"));
+  EXPECT_EQ(heddle_command("plan show " + file("none.heddle")).status, 2);
+}
+
+TEST_F(PlanCommands, DeployMakesAFolderThatASecondCallGoesOnFrom) {
+  const std::string folder = file("out");
+  const std::string deploy =
+      "deploy " + file("digits.onnx") + " --batch 1 --threads 1 --budget 3s -o " + folder;
+  const CommandResult first = heddle_command(deploy);
+  // 1: on a slow machine there was no time to measure, and the library has the rules' choices.
+  EXPECT_LE(first.status, 1) << first.out << first.err;
+  EXPECT_THAT(first.out, HasSubstr("the library was checked")) << first.err;
+  for (const char* name : {"libdigits.so", "digits.h", "digits.weights", "digits.heddle",
+                           "digits.jsonl", "report.html"})
+    EXPECT_TRUE(std::filesystem::exists(folder + "/" + name)) << name;
+  const NetworkPlan plan = load_plan(folder + "/digits.heddle");
+  EXPECT_EQ(plan.model, "../digits.onnx:batch=1");
+  const CommandResult run = heddle_command("run " + folder + "/digits.heddle --time 0");
+  EXPECT_EQ(run.status, 0) << run.err;
+  // Another version of the model, with nodes that are declared alike and others.
+  const std::string newer =
+      "deploy " + file("digits.onnx") + " --batch 2 --threads 1 --budget 3s -o " + folder;
+  const CommandResult second = heddle_command(newer);
+  EXPECT_LE(second.status, 1) << second.out << second.err;
+  EXPECT_THAT(second.out, HasSubstr("the library was checked")) << second.err;
+  EXPECT_EQ(load_plan(folder + "/digits.heddle").model, "../digits.onnx:batch=2");
+  EXPECT_EQ(heddle_command("deploy matmul:8x8x8 -o " + folder).status, 2);
+}
+
+TEST_F(PlanCommands, RetuneRacesWhatIsThere) {
+  const std::string a = file("a.heddle"), b = file("b.heddle");
+  save_plan(made(), a);
+  EXPECT_EQ(heddle_command("plan retune " + a + " --threads 2 --budget 2s").status, 2)
+      << "without -o";
+  const CommandResult r = heddle_command("plan retune " + a + " --threads 2 --budget 20s -o " + b);
+  ASSERT_EQ(r.status, 0) << r.out << r.err;
+  const NetworkPlan plan = load_plan(b);
+  EXPECT_EQ(plan.target.cores, 2);
+  EXPECT_EQ(plan.nodes.size(), made().nodes.size());
+  EXPECT_THAT(plan.nodes,
+              ::testing::Contains(::testing::Field(&PlannedNode::proof, PlanProof::Race)));
+}
+
+}  // namespace
+}  // namespace heddle

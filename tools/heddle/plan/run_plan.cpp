@@ -1,0 +1,168 @@
+// heddle plan: shows, compares, checks, merges and renews plans of models.
+#include <algorithm>
+#include <iostream>
+
+#include "commands.h"
+#include "common/figures.h"
+#include "common/model_plan.h"
+#include "common/output_file.h"
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/support/error.h"
+#include "subjects/model_subject.h"
+#include "subjects/target_text.h"
+#include "support/table.h"
+#include "tune/budget.h"
+#include "tune/interrupt.h"
+
+namespace heddle::cli {
+namespace {
+
+constexpr int kDiffers = 1, kInterrupted = 130;
+
+std::string seconds_text(double seconds) { return seconds > 0 ? format_time(seconds) : ""; }
+
+/// "race of 24 rounds", "12 trials".
+std::string proof_text(const PlannedNode& n) {
+  if (n.proof == PlanProof::Race)
+    return n.rounds > 0 ? "race of " + count_text(n.rounds, "round") : "race";
+  return n.proof == PlanProof::Trials ? count_text(n.trials, "trial") : "nothing";
+}
+
+std::string choice_text(const PlannedNode& n) {
+  if (n.is_rule()) return "rule";
+  if (!n.kernels.is_null()) return "kernels by size";
+  const std::string alternative = n.schedule.get_string("alternative", "");
+  return alternative.empty() ? "steps" : alternative;
+}
+
+int show(const PlanOptions& o) {
+  const NetworkPlan plan = load_plan(o.files[0]);
+  std::cout << (plan.model.empty() ? "a network" : plan.model) << ", " << plan.dtype << ", for "
+            << to_string(plan.target) << ", " << count_text(plan.target.cores, "thread") << "\n"
+            << "choices about the graph: " << (plan.passes.empty() ? "the usual" : plan.passes)
+            << "\n";
+  if (plan.seconds > 0)
+    std::cout << "a call: " << format_time(plan.seconds) << ", by rule "
+              << format_time(plan.rule_seconds) << ", race of " << count_text(plan.rounds, "round")
+              << "\n";
+  Table table({"node", "calls", "choice", "a call", "by rule", "rests on", "of"});
+  table.align_left(2);
+  table.align_left(5);
+  table.align_left(6);
+  for (const PlannedNode& n : plan.nodes) {
+    table.add_row({n.name, format_fixed(n.calls, 0), choice_text(n), seconds_text(n.seconds),
+                   seconds_text(n.rule_seconds), proof_text(n), n.date.substr(0, 10)});
+  }
+  std::cout << table.to_string();
+  return 0;
+}
+
+int diff(const PlanOptions& o) {
+  const std::vector<std::string> lines =
+      plan_differences(load_plan(o.files[0]), load_plan(o.files[1]));
+  for (const std::string& line : lines) std::cout << line << "\n";
+  return lines.empty() ? 0 : kDiffers;
+}
+
+int merge(const PlanOptions& o) {
+  check_writable(o.out);
+  NetworkPlan all = load_plan(o.files[0]);
+  all.model = all.model.empty() ? "" : model_beside(model_of(all, o.files[0]), o.out);
+  for (size_t i = 1; i < o.files.size(); ++i) {
+    NetworkPlan next = load_plan(o.files[i]);
+    if (next.hash != all.hash)
+      throw_user_error(
+          "'" + o.files[i] + "' is the plan of another network than '" + o.files[0] + "'", {},
+          "keep a plan for each network and its sizes");
+    next.model = all.model;
+    all = merged(all, next);
+  }
+  save_plan(all, o.out);
+  std::cout << o.out << ": " << count_text(static_cast<int64_t>(all.nodes.size()), "node") << "\n";
+  return 0;
+}
+
+/// A plan, and its model as the options say.
+struct Opened {
+  NetworkPlan plan;
+  PlanOptions options;
+  Target target;
+  OnnxModel model;
+};
+
+Opened open(PlanOptions o) {
+  NetworkPlan plan = load_plan(o.files[0]);
+  if (o.subject.empty()) {
+    o.subject = o.files[0];
+    open_plan(o);
+  }
+  o.subject = with_dims(o.subject, o.dims);
+  Target target = target_of(o.target, o.threads);
+  OnnxModel model = import_subject(o.subject, dtype_of(o.dtype));
+  return {std::move(plan), std::move(o), std::move(target), std::move(model)};
+}
+
+int check(const PlanOptions& o) {
+  const Opened opened = open(o);
+  const Network network = Network::planned(opened.model.outputs, opened.plan, opened.target);
+  const PlanUse& use = *network.plan_use();
+  std::cout << to_string(use) << "\n";
+  for (const PlanUse::Node& n : use.nodes) {
+    if (!n.planned) std::cout << "  " << n.name << ": " << n.why_not << "\n";
+  }
+  return use.whole() ? 0 : kDiffers;
+}
+
+int retune_plan(const PlanOptions& o) {
+  const Opened opened = open(o);
+  const Network network = Network::planned(opened.model.outputs, opened.plan, opened.target);
+  const Target& target = network.tasks().at(0).tmpl.target();
+  const bool same = target == opened.plan.target;
+  if (o.out.empty() && !same)
+    throw_user_error("the plan is for '" + to_string(opened.plan.target) +
+                         "', and this is another target: '" + to_string(target) + "'",
+                     {}, "name the file of the new plan, with -o");
+  const std::string file = o.out.empty() ? o.files[0] : o.out;
+  check_writable(file);
+  std::cout << to_string(*network.plan_use()) << std::endl;
+  TuneClock clock(parse_budget(o.budget));
+  TuneReport report;
+  {
+    const ScopedThreads threads(target.is_cuda() ? 1 : target.cores);
+    const InterruptScope interrupt(clock);
+    report = retune(network, clock.left_s(), clock);
+  }
+  NetworkPlan made = plan_of(network, report);
+  made.model = model_beside(opened.options.subject, file);
+  made.dtype = opened.options.dtype;
+  const NetworkTimes& whole = *report.network;
+  std::cout << "the plan against the rules, in " << count_text(whole.rounds, "round") << ": "
+            << whole.verdict;
+  if (made.seconds > 0)
+    std::cout << ", a call " << format_time(made.seconds) << ", by rule "
+              << format_time(made.rule_seconds);
+  std::cout << "\n";
+  for (const std::string& problem : report.problems) std::cout << "problem: " << problem << "\n";
+  const bool raced = std::any_of(made.nodes.begin(), made.nodes.end(),
+                                 [](const PlannedNode& n) { return n.proof == PlanProof::Race; });
+  // A plan that has rules alone needs no race.
+  if (!raced && network.plan_use()->rules() < network.plan_use()->planned()) {
+    std::cout << "there was no time to race: the plan stays as it is\n";
+    return report.cancelled ? kInterrupted : kDiffers;
+  }
+  save_plan(same ? merged(opened.plan, made) : made, file);
+  std::cout << "the plan is in " << file << "\n";
+  return report.cancelled ? kInterrupted : 0;
+}
+
+}  // namespace
+
+int run_plan(const PlanOptions& o) {
+  if (o.command == "show") return show(o);
+  if (o.command == "diff") return diff(o);
+  if (o.command == "merge") return merge(o);
+  if (o.command == "check") return check(o);
+  return retune_plan(o);
+}
+
+}  // namespace heddle::cli
