@@ -11,7 +11,8 @@
 //   - on CPUs, stages after a product that have its rows are computed along with it (row_chain.h),
 //     and so is a convolution whose image one other convolution reads (image_chain.h);
 //   - a stage that depends on constants alone and does arithmetic is stored and computed once;
-//   - cheap stages without reuse are inlined; all others are placed by their own meta-templates.
+//   - cheap stages without reuse are inlined, unless computing them again for each reader costs
+//     more than storing them (recomputation.h); all others are placed by their own meta-templates.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -21,6 +22,7 @@
 #include "heddle/schedule/template.h"
 #include "ir/depth.h"
 #include "schedule/image_chain.h"
+#include "schedule/recomputation.h"
 #include "schedule/row_chain.h"
 
 namespace heddle {
@@ -45,6 +47,9 @@ class Planner {
         group_of_(dag.size()),
         inlined_(dag.size(), 0),
         copies_(dag.size(), 1),
+        times_(dag.size(), 1),
+        carried_(dag.size(), 0),
+        rates_(rates_of(target ? *target : Target())),
         levels_(dag.size(), 0),
         chain_of_(dag.size(), -1) {
     if (target && target->is_cuda()) find_attentions(*target);
@@ -102,7 +107,7 @@ class Planner {
     bool reduction = dag_.stage(s).is_reduction();
     copies_[s] = reduction ? 1 : copies(s, info);
     if (!reduction && groups.size() > 1 && reads_several(info)) return open(s);
-    if (!reduction && copies_[s] <= kMaxCopies && inline_it) {
+    if (!reduction && copies_[s] <= kMaxCopies && inline_it && pays_again(s, info)) {
       inlined_[s] = 1;
       group_of_[s] = groups;
       for (const int g : groups) groups_[static_cast<size_t>(g)].inlined.push_back(s);
@@ -114,6 +119,24 @@ class Planner {
     if (!reduction) g.tunable.push_back(s);
     if (in_chain(s, g)) g.chain.push_back(s);
     group_of_[s] = groups;
+  }
+
+  // Whether computing the elements of a stage where they are read costs no more than storing them.
+  // Notes how often they are computed there.
+  bool pays_again(int s, const StageInfo& info) {
+    double evaluations = 0, carried = 0;
+    for (const int c : info.consumers) {
+      const StageInfo& reader = dag_.info(c);
+      evaluations += static_cast<double>(reads_of(s, c).size()) * times_[c] *
+                     static_cast<double>(reader.points * reader.reduce_points);
+      if (inlined_[c]) carried = std::max(carried, carried_[c]);
+    }
+    const double times = evaluations / static_cast<double>(std::max<int64_t>(1, info.points));
+    const Recomputation again = recomputation(dag_, s, times, rates_);
+    if (!again.pays(carried)) return false;
+    times_[s] = times;
+    carried_[s] = carried + again.again_seconds;
+    return true;
   }
 
   // The levels of the expressions around the reads of a stage, where its readers are inlined.
@@ -472,6 +495,9 @@ class Planner {
   std::vector<std::set<int>> group_of_;
   std::vector<char> inlined_;
   std::vector<double> copies_;
+  std::vector<double> times_;    ///< that elements of an inlined stage are computed; 1 for others
+  std::vector<double> carried_;  ///< seconds that an inlined stage, and those after it, take again
+  const MachineRates rates_;
   std::vector<int> levels_;           ///< of the expression that inlining makes, down to this stage
   std::map<int, RowChain> chains_;    // keyed by the anchor
   std::map<int, ImageChain> images_;  // likewise

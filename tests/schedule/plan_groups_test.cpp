@@ -89,6 +89,29 @@ E (direct compute); inlined B
 )");
 }
 
+// Each stage alone may be cheap to compute again. Together they are not.
+TEST(PlanGroups, AChainOfCheapStagesThatManyReadIsStoredInTheEnd) {
+  const Target cpu = Target::parse("llvm -mcpu=haswell -threads=1");
+  const auto stored = [&](int stages, int readers) {
+    Tensor x = placeholder({512, 512});
+    for (int n = 0; n < stages; ++n) {
+      x = compute({512, 512}, [&](Axis i, Axis j) {
+        return (((x(i, j) * 3.f + 1.f) * .5f - 2.f) * 1.5f + .5f) * 2.f - .1f + 3.f;
+      });
+    }
+    std::vector<Tensor> outputs;
+    for (int r = 0; r < readers; ++r) {
+      const auto offset = static_cast<float>(r);
+      outputs.push_back(compute({512, 512}, [&](Axis i, Axis j) { return x(i, j) + offset; }));
+    }
+    return plan_groups(ComputeDag(outputs), &cpu).size() - outputs.size();
+  };
+  EXPECT_EQ(stored(1, 3), 0u);
+  EXPECT_EQ(stored(1, 5), 1u);
+  EXPECT_EQ(stored(10, 2), 0u) << "each is computed twice";
+  EXPECT_EQ(stored(10, 3), 1u);
+}
+
 TEST(PlanGroups, AnOutputThatIsReadIsAGroupOfItsOwn) {
   Pair p;
   EXPECT_EQ(groups_text({p.B, p.C}), R"(B (direct compute)
