@@ -194,6 +194,9 @@ TEST_F(ModelCommands, OneBuildRunsAtAllSizesOfARange) {
   EXPECT_EQ(NDArray::load(out).shape(), (Extents{3, 10}));
   EXPECT_LT(max_abs_diff(NDArray::load(out), NDArray::load(alone)), 1e-4);
 
+  const CommandResult costs = heddle_command("explain " + kDigits + ":batch=1 --threads 1");
+  EXPECT_THAT(costs.out, HasSubstr("what each costs more the other way"));
+  EXPECT_THAT(costs.out, HasSubstr("-channels_last@8x8"));
   const CommandResult explained = heddle_command("explain " + kDigits + ":batch=1..64");
   ASSERT_EQ(explained.status, 0) << explained.err;
   EXPECT_THAT(explained.out, HasSubstr("kernels by sizes"));

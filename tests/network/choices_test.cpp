@@ -1,7 +1,7 @@
 // Choices about parts of a network: what they change, and how tuning tries them.
 #include "heddle/network/pass_records.h"
 #include "heddle/records/tophub.h"
-#include "network/cut/cut_network.h"
+#include "network/cut/fusion_cost.h"
 #include "network/network_testing.h"
 #include "records/records_testing.h"
 
@@ -160,8 +160,9 @@ TEST(Choices, TheEstimateCountsRowsThatTwoBlocksCompute) {
   const auto seconds = [&](const std::string& passes, int64_t l2_bytes) {
     Target target = Target::parse("llvm -mcpu=haswell -threads=1");
     target.l2_bytes = l2_bytes;
-    return network::estimated_seconds(
-        network::cut_network(ComputeDag(outputs), target, parse_passes(passes)), target);
+    const network::CutNetwork cut =
+        network::cut_network(ComputeDag(outputs), target, parse_passes(passes));
+    return network::cost_of(cut.plan, target).seconds;
   };
   const std::string first = "fuse@conv2d:1x10x14x24", second = "fuse@depthwise_conv2d:1x10x14x24";
   const std::string apart = "-" + first + ",-" + second, one = first + ",-" + second,
@@ -172,6 +173,30 @@ TEST(Choices, TheEstimateCountsRowsThatTwoBlocksCompute) {
   // Blocks of few rows.
   EXPECT_EQ(seconds(one, 16 << 10), seconds(one, 1 << 20));
   EXPECT_GT(seconds(both, 16 << 10), seconds(both, 1 << 20));
+}
+
+TEST(Choices, EachHasACostTheOtherWay) {
+  const std::vector<Tensor> outputs = scaled_channels();
+  const ComputeDag declared(outputs);
+  const auto flipped = [&](const char* name) {
+    const Target target = Target::parse(name);
+    const network::CutNetwork cut = network::cut_network(declared, target, {});
+    const network::PlanCost now = network::cost_of(cut.plan, target);
+    const std::vector<network::ChoiceCost> all = network::choice_costs(cut, declared, target, {});
+    EXPECT_EQ(all.size(), cut.choices.list().size());
+    network::PlanCost more;
+    for (const network::ChoiceCost& c : all) {
+      if (c.choice.name == "store@mul:1x6x6x16")
+        more = {c.flipped.flops - now.flops, c.flipped.bytes - now.bytes,
+                c.flipped.nodes - now.nodes, c.flipped.seconds - now.seconds};
+    }
+    return more;
+  };
+  const network::PlanCost stored = flipped("llvm -mcpu=haswell -threads=1");
+  EXPECT_EQ(stored.nodes, 1);
+  EXPECT_EQ(stored.bytes, 2. * 6 * 6 * 16 * 4) << "it is written and read";
+  EXPECT_EQ(stored.flops, 0);
+  EXPECT_GT(stored.seconds, 0);
 }
 
 TEST(Choices, AnImageWithTwoReadersEndsANode) {

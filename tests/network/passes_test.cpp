@@ -356,6 +356,29 @@ TEST(Cuts, ALayerNormBeforeAProductIsOneNodeOnAGpu) {
   EXPECT_EQ(wrong_on_gpu(outputs, inside, 1e-4), "");
 }
 
+// A convolution would compute the norm and the activation for each tap of its window.
+TEST(Cuts, ANormWithItsActivationBeforeAPaddedConvolutionIsOneNodeOnAGpu) {
+  const auto weight = [](Shape shape) { return constant_placeholder(std::move(shape), f16, "w"); };
+  const Tensor x = placeholder({1, 10, 12, 16}, f16, "x");
+  const Tensor norm = ops::gelu(ops::layer_norm(x, weight({16}), weight({16})));
+  const std::vector<Tensor> outputs{
+      ops::conv2d(norm, weight({3, 3, 16, 24}), {.padding = {1}, .layout = ops::NHWC})};
+  const Network network(outputs, Target::parse("cuda -gpu=h200"));
+  ASSERT_EQ(network.nodes().size(), 2u) << network.to_text();
+  EXPECT_EQ(network.tasks()[0].tmpl.dag().outputs()[0].extents(), x.extents());
+  EXPECT_EQ(wrong_on_gpu(outputs, network, 2e-2), "");
+  // An activation alone is stored where computing it for each tap takes longer than that.
+  const auto nodes = [&](const Tensor& y) {
+    const Tensor c =
+        ops::conv2d(y, weight({3, 3, y.extent(3), 24}), {.padding = {1}, .layout = ops::NHWC});
+    return Network({c}, Target::parse("cuda -gpu=h200")).nodes().size();
+  };
+  const Tensor large = placeholder({8, 112, 112, 64}, f16, "large");
+  EXPECT_EQ(nodes(ops::gelu(large)), 2u);
+  EXPECT_EQ(nodes(ops::relu(large)), 1u);
+  EXPECT_EQ(nodes(ops::gelu(x)), 1u) << "less than a kernel takes to start";
+}
+
 TEST(Passes, ExportedAttentionIsOneNodeOnAGpu) {
   for (const int64_t batch : {1, 2}) {
     const std::vector<Tensor> outputs = exported_attention(f16, 64, batch);

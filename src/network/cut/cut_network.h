@@ -16,6 +16,7 @@ struct CutNetwork {
   std::vector<PassApplication> changes;
   std::vector<SizeValue> usual;  ///< of a network over dimensions: where it was decided
   ComputeDag dag;                ///< after the passes
+  FusionPlan plan;               ///< for `dag`, or for it at the usual sizes
   std::vector<TensorPlace> places;
   std::vector<ExtractedNode> nodes;
 };
@@ -25,11 +26,5 @@ CutNetwork cut_network(const ComputeDag& declared, const Target& target, const P
 
 /// The hash of the declaration of each node.
 std::vector<uint64_t> node_hashes(const CutNetwork& network);
-
-/// A lower bound of the seconds of a call, for comparing ways to cut: for each node its arithmetic
-/// at the peak of the machine or its bytes at the bandwidth of a cache (CPU) or of the memory
-/// (GPU), whichever takes longer, and the time to start it. The arithmetic includes rows of images
-/// that two blocks compute. The clock of a CPU is assumed, because a target does not state it.
-double estimated_seconds(const CutNetwork& network, const Target& target);
 
 }  // namespace heddle::network

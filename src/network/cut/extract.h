@@ -5,9 +5,7 @@
 #include <vector>
 
 #include "heddle/dag/compute_dag.h"
-#include "heddle/target/target.h"
-#include "network/passes/choice_list.h"
-#include "network/passes/concat_in_place.h"
+#include "network/cut/fusion_plan.h"
 
 namespace heddle::network {
 
@@ -16,7 +14,9 @@ namespace heddle::network {
 struct ExtractedNode {
   std::vector<Tensor> inputs, outputs;
   std::vector<Tensor> task_inputs, task_outputs;
-  std::vector<int> stages;  ///< of the network, computed here; for names
+  std::vector<int> stages;  ///< of the network, computed here
+  /// For each of `stages`, the operation of the node's declaration that computes it.
+  std::vector<const Operation*> operations;
 };
 
 /// The nodes that the outputs need, in an order in which they can run.
@@ -29,19 +29,7 @@ struct ExtractedNode {
 /// from those placeholders. It is prepared once there, whereas a node of its own would run at every
 /// call.
 ///
-/// `decide` is the same graph with constant extents, at which the cuts are made. It is `dag` itself
-/// unless that is over dimensions. `in_place` lists the concats that need no node, because their
-/// parts are written into the memory of the whole. `choices` is asked which stages end nodes where
-/// that is not certain to be best:
-///
-///   s -> P              a stage that a product P reads, computed in P's node:   store@s
-///   P1 -> .. -> P2      products whose rows go through the cache together:      store@P1
-///   P1 -> s -> sum <- P2   a sum of two products, computed in the node of P1:   store@s
-///   P1 -> .. -> P2      a pointwise and a depthwise convolution, whose image
-///                       stays in the cache:                                     fuse@P1
-///   node of s -> P      a node without sums that only P's node reads:           fuse@s
-std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const ComputeDag& decide,
-                                         const Target& target, const InPlacePlan& in_place,
-                                         ChoiceList& choices);
+/// `plan` says which stages are stored. It may have been made for `dag` at other sizes.
+std::vector<ExtractedNode> extract_nodes(const ComputeDag& dag, const FusionPlan& plan);
 
 }  // namespace heddle::network

@@ -7,8 +7,13 @@
 
 namespace heddle::network {
 
+bool is_fusion_choice(const std::string& name) {
+  const std::string kind = name.substr(0, name.find('@'));
+  return kind == kStore || kind == kFuse;
+}
+
 bool has_choices(const std::string& kind) {
-  return kind == kStore || kind == kFuse || kind == "join_products" || kind == "channels_last";
+  return is_fusion_choice(kind) || kind == "join_products" || kind == "channels_last";
 }
 
 std::string all_like(const std::string& name) {

@@ -17,6 +17,9 @@ inline constexpr const char *kStore = "store", *kFuse = "fuse";
 /// The name of all choices of the kind and operator of `name`: "store@mul:*", "channels_last@*".
 std::string all_like(const std::string& name);
 
+/// Whether a choice of this name is one of the cut into nodes.
+bool is_fusion_choice(const std::string& name);
+
 /// Whether `kind` has choices of its own in parts of a network.
 bool has_choices(const std::string& kind);
 

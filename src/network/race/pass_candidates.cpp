@@ -5,6 +5,7 @@
 
 #include "heddle/runtime/timer.h"
 #include "network/cut/cut_network.h"
+#include "network/cut/fusion_cost.h"
 #include "network/race/timed_network.h"
 
 namespace heddle::network {
@@ -29,12 +30,12 @@ class Candidates {
     add_passes();
     add_choices();
     const CutNetwork now = cut(network_.pass_options());
-    const double estimate = estimated_seconds(now, target_);
+    const double estimate = cost_of(now.plan, target_).seconds;
     const std::vector<uint64_t> nodes = node_hashes(now);
     for (Candidate& c : list_) {
       if (timer.elapsed_s() > seconds || clock_.expired()) break;
       const CutNetwork changed = cut(c.change.applied_to(network_.pass_options()));
-      c.trial.estimated_gain = estimate - estimated_seconds(changed, target_);
+      c.trial.estimated_gain = estimate - cost_of(changed.plan, target_).seconds;
       const std::vector<char> differ = nodes_that_differ(node_hashes(changed), nodes);
       c.nodes = std::count(differ.begin(), differ.end(), 1);
     }

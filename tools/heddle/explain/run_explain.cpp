@@ -1,5 +1,6 @@
 // heddle explain: prints what Heddle makes of a subject, and why.
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 
 #include "commands.h"
@@ -12,6 +13,7 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "network/cut/family_tasks.h"
+#include "network/cut/fusion_cost.h"
 #include "subjects/family_subject.h"
 #include "subjects/model_subject.h"
 #include "subjects/subjects.h"
@@ -131,17 +133,38 @@ std::string plan_text(const PlanUse* use) {
   return "\nthe plan decides for " + to_string(*use) + ":\n" + table.to_string();
 }
 
-// The choices about parts of a network. The first column is what --passes takes to change each.
-std::string choices_text(const std::vector<NetworkChoice>& choices) {
-  if (choices.empty()) return "";
-  Table table({"--passes=", "now", "places", "what it decides"});
+// "+1.2 MB", "-", where `text` writes what is not negative.
+template <class Text>
+std::string change_text(double change, Text&& text) {
+  if (change == 0) return "-";
+  return (change < 0 ? "-" : "+") + text(std::abs(change));
+}
+
+// The choices about parts of a network, and what a call costs more the other way. The first column
+// is what --passes takes to change each.
+std::string choices_text(const Network& network, const Target& target) {
+  if (network.choices().empty()) return "";
+  const ComputeDag declared(network.outputs());
+  const network::CutNetwork cut = network::cut_network(declared, target, network.pass_options());
+  const network::PlanCost now = network::cost_of(cut.plan, target);
+  Table table(
+      {"--passes=", "now", "places", "time", "arithmetic", "bytes", "nodes", "what it decides"});
   table.align_left(1);
-  table.align_left(3);
-  for (const NetworkChoice& c : choices) {
+  table.align_left(7);
+  for (const auto& [c, flipped] :
+       network::choice_costs(cut, declared, target, network.pass_options())) {
     table.add_row(
-        {(c.on ? "-" : "") + c.name, c.on ? "on" : "off", std::to_string(c.places), c.text});
+        {(c.on ? "-" : "") + c.name, c.on ? "on" : "off", std::to_string(c.places),
+         change_text(flipped.seconds - now.seconds, format_time),
+         change_text(flipped.flops - now.flops, flops_text),
+         change_text(flipped.bytes - now.bytes,
+                     [](double b) { return bytes_text(static_cast<int64_t>(b)); }),
+         change_text(flipped.nodes - now.nodes, [](double n) { return format_fixed(n, 0); }),
+         c.text});
   }
-  return "\nchoices that tuning tries, and what makes each the other way:\n" + table.to_string();
+  return "\nchoices that tuning tries, and what each costs more the other way, by arithmetic and "
+         "bytes alone\n(a call as it is takes " +
+         format_time(now.seconds) + " or more):\n" + table.to_string();
 }
 
 // Explains a model, which is many kernels: lists them and the buffers between them.
@@ -168,7 +191,7 @@ int explain_model(const ExplainOptions& options) {
   for (PassApplication& a : network.shared_launches()) passes.push_back(std::move(a));
   if (!passes.empty()) std::cout << "\npasses over the graph:\n";
   for (const PassApplication& a : passes) std::cout << "  " << a.pass << ": " << a.text << "\n";
-  std::cout << choices_text(network.choices());
+  std::cout << choices_text(network, target);
   return 0;
 }
 

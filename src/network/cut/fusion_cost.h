@@ -1,0 +1,38 @@
+// What a plan of fusion costs, and what each of its choices would cost the other way.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/target/target.h"
+#include "network/cut/cut_network.h"
+#include "network/cut/fusion_plan.h"
+
+namespace heddle::network {
+
+/// What the nodes of a network cost in a call.
+struct PlanCost {
+  double flops = 0;  ///< what several nodes compute counts for each
+  double bytes = 0;  ///< that nodes read and write
+  int nodes = 0;     ///< each is started once
+  /// A lower bound: for each node its arithmetic at the peak of the machine or its bytes at the
+  /// bandwidth of a cache (CPU) or of the memory (GPU), whichever takes longer, and the time to
+  /// start it. The clock of a CPU is assumed, because a target does not state it.
+  double seconds = 0;
+};
+
+/// The cost of a plan. The arithmetic includes rows of images that two blocks compute.
+PlanCost cost_of(const FusionPlan& plan, const Target& target);
+
+/// What a network costs if this choice alone is flipped. For store@ and fuse@ it is about an edge of
+/// the plan, or several that are alike, between a stage and its readers.
+struct ChoiceCost {
+  NetworkChoice choice;
+  PlanCost flipped;
+};
+
+/// The choices of a network that cut_network made of `declared` with these passes, in their order.
+std::vector<ChoiceCost> choice_costs(const CutNetwork& network, const ComputeDag& declared,
+                                     const Target& target, const PassOptions& passes);
+
+}  // namespace heddle::network

@@ -1,0 +1,326 @@
+#include "network/cut/plan_fusion.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "network/passes/product_chain.h"
+#include "schedule/image_chain.h"
+#include "schedule/recomputation.h"
+#include "schedule/row_chain.h"
+
+namespace heddle::network {
+namespace {
+
+class Planner {
+ public:
+  Planner(const ComputeDag& dag, const std::vector<StageGroup>& groups, const Target& target,
+          const InPlacePlan& in_place)
+      : dag_(dag), target_(target), parts_(in_place.parts), rates_(rates_of(target)), plan_(dag) {
+    for (const StageGroup& g : groups) {
+      for (const int s : g.fused) plan_.set(s, Place::InAttention);
+      plan_.set(g.output_stage, Place::Stored);
+      if (g.anchor != g.output_stage) epilogues_.push_back({g.anchor, g.output_stage});
+      images_.insert(images_.end(), g.images.begin(), g.images.end());
+    }
+    for (const int s : in_place.wholes) plan_.set(s, Place::Whole);
+  }
+
+  FusionPlan run(ChoiceList& choices) {
+    choose_images(choices);
+    const std::vector<int> given_away = choose_sums(choices);
+    for (const auto& [anchor, last] : epilogues_) plan_.keep_between(anchor, last);
+    for (int s = dag_.size() - 1; s >= 0; --s) {
+      if (plan_.at(s) != Place::Stored || dag_.info(s).is_output || dag_.info(s).precomputable)
+        continue;
+      if (dag_.stage(s).num_outputs() == 1 && !gives_away_sum(s, choices)) plan_.extend(s);
+    }
+    for (const int s : given_away) {
+      if (plan_.is_free(s)) plan_.set(s, Place::Stored);  // the other product could not take it
+    }
+    for (const int s : parts_) plan_.set(s, Place::PartOfWhole);
+    choose_by_rules(choices);
+    return std::move(plan_);
+  }
+
+ private:
+  /// A convolution whose image only one other reads ends a node, or is computed in blocks of its
+  /// reader.
+  void choose_images(ChoiceList& choices) {
+    std::sort(images_.begin(), images_.end(),
+              [](const auto& a, const auto& b) { return a.product < b.product; });
+    for (const StageGroup::Part& part : images_) {
+      if (!choices.on(kFuse, place_of(dag_.stage(part.product)), leaves_cache(part),
+                      "it is computed in blocks of the convolution that reads it"))
+        plan_.set(part.product, Place::Stored);
+    }
+  }
+
+  /// Whether an image about as large as L2 goes to a depthwise convolution. Blocks of its channels
+  /// save two passes over the image and compute next to nothing twice. A pointwise reader needs all
+  /// channels, and its blocks are cut by rows alone, which gains less than the blocks of its own
+  /// rule (docs/internals/decisions/convolutions.md).
+  bool leaves_cache(const StageGroup::Part& part) const {
+    constexpr double kShareOfL2 = 0.75;
+    int reader = part.last;
+    do {
+      reader = dag_.info(reader).consumers[0];
+    } while (!is_product(reader));
+    const double bytes = static_cast<double>(dag_.info(part.last).points) *
+                         dag_.stage(part.last).output(0).dtype().bytes();
+    return image_read(dag_, reader).by_channels &&
+           bytes >= kShareOfL2 * static_cast<double>(target_.l2_bytes);
+  }
+
+  /// Whether `choose_images` decides where `s` is computed.
+  bool is_of_image(int s) const {
+    return std::any_of(images_.begin(), images_.end(),
+                       [&](const auto& part) { return part.product == s || part.last == s; });
+  }
+
+  /// Where two products meet in a sum, the product that would compute the sum may end before it,
+  /// so that the other one computes it. Returns the ends of the epilogues that are given away.
+  std::vector<int> choose_sums(ChoiceList& choices) {
+    std::vector<int> given_away;
+    for (auto& [anchor, last] : epilogues_) {
+      const int end = before_sum(anchor, choices, true);
+      if (end < 0) continue;
+      given_away.push_back(last);
+      plan_.set(last, Place::InReaders);
+      plan_.set(end, Place::ClosedByChoice);
+      last = end;
+    }
+    return given_away;
+  }
+
+  /// The same for a product whose node has not been extended. Returns whether it ends earlier.
+  bool gives_away_sum(int s, ChoiceList& choices) {
+    const int end = is_product(s) ? before_sum(s, choices, false) : -1;
+    if (end < 0) return false;
+    plan_.set(s, Place::InNode);
+    plan_.keep_between(s, end);
+    plan_.set(end, Place::ClosedByChoice);
+    return true;
+  }
+
+  /// The last stage of a product's node before a sum with an earlier product that is stored, where
+  /// the choice is to end there; else -1. `of_groups`: nodes are the groups of plan_groups still,
+  /// from which a sum may be taken away.
+  int before_sum(int product, ChoiceList& choices, bool of_groups) const {
+    for (int at = product; is_private(dag_, at);) {
+      const int reader = dag_.info(at).consumers[0];
+      if ((!of_groups && !plan_.is_free(reader)) || dag_.info(reader).is_output ||
+          !follows(dag_, reader, at))
+        return -1;
+      const std::vector<int>& reads = dag_.info(reader).producers;
+      const bool meets = std::any_of(reads.begin(), reads.end(), [&](int p) {
+        const std::vector<int> chain = p == at ? std::vector<int>{} : chain_to(dag_, p);
+        return !chain.empty() && plan_.stored(chain[0]) && chain[0] < product;
+      });
+      if (meets) {
+        return choices.on(kStore, place_of(dag_.stage(at)), false,
+                          "another product computes the sum")
+                   ? at
+                   : -1;
+      }
+      at = reader;
+    }
+    return -1;
+  }
+
+  /// A choice about a stage that is taken once all nodes are known.
+  struct Rule {
+    const char* kind;
+    /// The stage that names the choice where it is one about the stage; else -1.
+    int (Planner::*subject)(int) const;
+    bool (Planner::*usual)(int) const;
+    const char* text;
+  };
+
+  void choose_by_rules(ChoiceList& choices) {
+    static constexpr std::array<Rule, 3> kRules = {
+        {{kStore, &Planner::read_by_product, &Planner::stores_usually,
+          "it is stored, and not computed where it is read"},
+         {kFuse, &Planner::ends_cheap_node, &Planner::never,
+          "it is computed in the nodes that read it"},
+         {kFuse, &Planner::product_of_chain, &Planner::never,
+          "it is computed in blocks of rows of the product that reads it"}}};
+    std::vector<int> store, fuse;
+    for (int s = 0; s < dag_.size(); ++s) {
+      for (const Rule& rule : kRules) {
+        const int subject = (this->*rule.subject)(s);
+        if (subject >= 0 &&
+            choices.on(rule.kind, place_of(dag_.stage(subject)), (this->*rule.usual)(s), rule.text))
+          (rule.kind == kStore ? store : fuse).push_back(s);
+      }
+    }
+    for (const int s : fuse) plan_.set(s, Place::FusedByChoice);
+    for (const int s : store) {
+      if (ends_norm(s)) take_reductions(s);
+      plan_.set(s, Place::Stored);
+      plan_.extend(s);
+    }
+  }
+
+  // ---- stages that are computed in the node of a product that reads them ----
+
+  int read_by_product(int s) const {
+    if (plan_.stored(s) || !plan_.may_run_inside(s) || is_of_image(s)) return -1;
+    const std::vector<int>& readers = dag_.info(s).consumers;
+    if (is_product(s)) {
+      const bool before_another =
+          std::any_of(readers.begin(), readers.end(), [&](int r) { return leads_on(r); });
+      return before_another ? s : -1;
+    }
+    const bool read = !dag_.stage(s).is_reduction() && dag_.info(s).flops_per_point > 0 &&
+                      plan_.times_in_products(s) > 0;
+    return read ? s : -1;
+  }
+
+  /// On a GPU a product whose operand is plain loads it without computing anything, and the end of
+  /// a norm is one kernel with its reductions.
+  bool stores_usually(int s) const {
+    return target_.is_cuda() && plan_.at(s) != Place::InAttention &&
+           (ends_norm(s) || computed_too_often(s));
+  }
+  bool never(int) const { return false; }
+
+  /// Whether a product reads `s`, or a stage after it in its node.
+  bool leads_on(int s) const {
+    if (is_product(s)) return true;
+    if (plan_.stored(s)) return false;
+    const std::vector<int>& readers = dag_.info(s).consumers;
+    return std::any_of(readers.begin(), readers.end(), [&](int r) { return leads_on(r); });
+  }
+
+  /// Whether `s` is element-wise in rows of which it reads reductions, as the end of a layer norm
+  /// is. On a GPU that is one kernel with its reductions, and a product that reads it has a plain
+  /// operand.
+  bool normalises(int s) const {
+    const std::vector<int>& reads = dag_.info(s).producers;
+    return !dag_.stage(s).is_reduction() && std::any_of(reads.begin(), reads.end(), [&](int p) {
+      return dag_.info(p).points < dag_.info(s).points &&
+             (is_row_sum(p) || (plan_.may_run_inside(p) && reads_row_sum(p)));
+    });
+  }
+  /// `s`, and the stages before it that are computed wherever it is, element by element.
+  std::vector<int> with_stages_before(int s) const {
+    constexpr size_t kMostStages = 32;
+    std::vector<int> out{s};
+    for (size_t next = 0; next < out.size() && out.size() < kMostStages; ++next) {
+      for (const int p : dag_.info(out[next]).producers) {
+        const bool inside = plan_.is_free(p) && plan_.may_run_inside(p) &&
+                            !dag_.stage(p).is_reduction() &&
+                            dag_.info(p).points == dag_.info(s).points;
+        if (inside && std::find(out.begin(), out.end(), p) == out.end()) out.push_back(p);
+      }
+    }
+    return out;
+  }
+
+  /// Whether `s` normalises, or a stage before it that is computed with it does.
+  bool ends_norm(int s) const {
+    const std::vector<int> stages = with_stages_before(s);
+    return std::any_of(stages.begin(), stages.end(), [&](int p) { return normalises(p); });
+  }
+
+  /// Whether products compute `s`, with the stages before it, so often that storing it costs less.
+  bool computed_too_often(int s) const {
+    const double times = plan_.times_in_products(s);
+    double before = 0;
+    for (const int p : with_stages_before(s)) {
+      if (p != s) before += recomputation(dag_, p, times, rates_).again_seconds;
+    }
+    return !recomputation(dag_, s, times, rates_).pays(before);
+  }
+
+  bool is_row_sum(int s) const {
+    return dag_.info(s).stage_class == StageClass::SimpleReduction && plan_.may_run_inside(s);
+  }
+  bool reads_row_sum(int s) const {
+    const std::vector<int>& reads = dag_.info(s).producers;
+    return !dag_.stage(s).is_reduction() &&
+           std::any_of(reads.begin(), reads.end(), [&](int p) { return is_row_sum(p); });
+  }
+
+  /// Joins the reductions that `s` alone needs, and what lies between, to the node of `s`.
+  void take_reductions(int s) {
+    std::vector<char> needed(static_cast<size_t>(dag_.size()));
+    needed[s] = 1;
+    for (int p = s - 1; p >= 0; --p) {
+      const std::vector<int>& readers = dag_.info(p).consumers;
+      const bool of_rows = dag_.info(p).points < dag_.info(s).points;
+      if (!plan_.may_run_inside(p) || is_product(p) || (!plan_.is_free(p) && !of_rows) ||
+          plan_.at(p) >= Place::PartOfWhole ||
+          !std::all_of(readers.begin(), readers.end(), [&](int r) { return needed[r] != 0; }))
+        continue;
+      needed[p] = 1;
+      if (plan_.stored(p)) plan_.set(p, Place::InNode);
+    }
+  }
+
+  // ---- nodes that their readers may compute ----
+
+  /// Whether `s` ends a node that sums up nothing, and recomputing it for its readers is cheap.
+  int ends_cheap_node(int s) const {
+    if (!ends_node_of_its_own(s) || sums_up(s)) return -1;
+    const std::vector<int>& readers = dag_.info(s).consumers;
+    if (readers.size() > 2 || (readers.size() == 2 && !is_cheap(s))) return -1;
+    const bool into_whole = std::any_of(readers.begin(), readers.end(),
+                                        [&](int r) { return plan_.at(r) == Place::Whole; });
+    return into_whole ? -1 : s;
+  }
+
+  bool ends_node_of_its_own(int s) const {
+    return plan_.stored(s) && plan_.at(s) < Place::PartOfWhole && plan_.may_run_inside(s);
+  }
+
+  bool is_cheap(int s) const { return dag_.info(s).transcendentals_per_point == 0; }
+
+  bool sums_up(int s) const {
+    if (dag_.stage(s).is_reduction() || dag_.info(s).scan) return true;
+    const std::vector<int>& reads = dag_.info(s).producers;
+    return std::any_of(reads.begin(), reads.end(), [&](int p) {
+      return !plan_.stored(p) && !dag_.stage(p).is_placeholder() && !dag_.info(p).precomputable &&
+             sums_up(p);
+    });
+  }
+
+  /// The product whose node ends at `end`, where one other product alone reads it and may compute
+  /// its rows block by block; else -1.
+  int product_of_chain(int end) const {
+    if (target_.is_cuda() || !ends_node_of_its_own(end) || is_of_image(end)) return -1;
+    const std::vector<int>& readers = dag_.info(end).consumers;
+    if (readers.size() != 1 || !is_product(readers[0])) return -1;
+    int product = end;
+    while (product >= 0 && !(is_product(product) && plan_.may_run_inside(product) &&
+                             plan_.end_of_node(product) == end))
+      --product;
+    if (product < 0) return -1;
+    std::vector<char> stored = plan_.stored_stages();
+    stored[end] = 0;
+    const RowChain chain(dag_, target_, readers[0], plan_.end_of_node(readers[0]), Chains::Possible,
+                         stored);
+    return chain.takes(end) && chain.takes(product) ? product : -1;
+  }
+
+  bool is_product(int s) const { return plan_.is_product(s); }
+
+  const ComputeDag& dag_;
+  const Target& target_;
+  const std::vector<int>& parts_;         ///< of concats that share memory with them
+  std::vector<StageGroup::Part> images_;  ///< that other convolutions may compute in blocks
+  /// Pairs of a reduction and the output stage of its group.
+  std::vector<std::pair<int, int>> epilogues_;
+  const MachineRates rates_;
+  FusionPlan plan_;
+};
+
+}  // namespace
+
+FusionPlan plan_fusion(const ComputeDag& dag, const std::vector<StageGroup>& groups,
+                       const Target& target, const InPlacePlan& in_place, ChoiceList& choices) {
+  return Planner(dag, groups, target, in_place).run(choices);
+}
+
+}  // namespace heddle::network
