@@ -348,6 +348,8 @@ class BoundsChecker {
       if (r.min >= 0 && r.max < extent) continue;
       r = context.bound(index);
       if (empty(r) || (r.min >= 0 && r.max < extent)) continue;
+      // Of an axis as long as a past and one element, the last element less the past is 0.
+      if (context.at_least_0(index) && context.at_most(index, extent - 1)) continue;
       failed_ = true;
       if (report_) fail(load, d, index, r, extent);
     }

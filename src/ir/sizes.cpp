@@ -5,6 +5,7 @@
 #include "heddle/ir/print.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
+#include "ir/size_line.h"
 
 namespace heddle {
 
@@ -41,11 +42,9 @@ std::vector<Var> sizes_in(const Expr& e) {
 }
 
 std::optional<ScaledSize> as_scaled_size(const Expr& extent) {
-  const std::optional<Affine> a = as_affine(extent);
-  if (!a || a->constant != 0 || a->terms.size() != 1) return std::nullopt;
-  const Affine::Term& t = a->terms[0];
-  if (!t.var->size || t.coefficient < 1) return std::nullopt;
-  return ScaledSize{t.var, t.coefficient};
+  const std::optional<SizeLine> line = as_size_line(extent);
+  if (!line || line->constant != 0) return std::nullopt;
+  return ScaledSize{line->size, line->factor};
 }
 
 std::string size_text(const Expr& extent) {

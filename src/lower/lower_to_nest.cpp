@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "heddle/support/error.h"
+#include "ir/size_line.h"
 #include "ir/sizes.h"
 #include "lower/nest/build_nest.h"
 #include "schedule/schedule_state.h"
@@ -26,7 +27,7 @@ std::vector<Var> sizes_of(const ScheduleState& s, const std::vector<Buffer>& arg
   for (const Buffer& b : args) {
     for (const Expr& e : b->shape) {
       add_sizes(e, &sizes);
-      if (const auto scaled = as_scaled_size(e)) add_sizes(scaled->size, &given);
+      if (const auto line = as_size_line(e)) add_sizes(line->size, &given);
     }
   }
   for (const StageState& x : s.stages) {
@@ -42,7 +43,7 @@ std::vector<Var> sizes_of(const ScheduleState& s, const std::vector<Buffer>& arg
     if (!known)
       throw_user_error("no argument has the dimension '" + v->name + "' as an extent", {},
                        "a kernel takes sizes from the shapes of its arguments: give one of them "
-                       "this extent, or a multiple of it");
+                       "this extent, or a multiple of it, with or without a constant more");
   }
   return sizes;
 }

@@ -132,6 +132,17 @@ TEST(Generalize, MultiplesMayBeDividedByStrides) {
     EXPECT_EQ(wrong_at(kernel, g.outputs[0], {{n, size}}), "") << size;
 }
 
+TEST(Generalize, StridesThatDoNotDivideASizeAskForMultiples) {
+  const std::string error = error_of([] {
+    generalize(dim("n", 4, 40), [](int64_t m) -> std::vector<Tensor> {
+      return {ops::conv1d(placeholder({1, 3, m}), constant_placeholder({8, 3, 3}),
+                          {.stride = {2}, .padding = {1}})};
+    });
+  });
+  EXPECT_NE(error.find("give a range of their multiples, such as 32..512/32"), std::string::npos)
+      << error;
+}
+
 TEST(Generalize, ADeclarationIsTheOneThatWasMeant) {
   const Dim n = dim("n", 1, 300);
   const Generalized g = generalize(n, [](int64_t m) -> std::vector<Tensor> {

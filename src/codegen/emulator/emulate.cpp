@@ -8,6 +8,7 @@
 #include "heddle/codegen/emulator.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/rng.h"
+#include "ir/size_line.h"
 #include "ir/sizes.h"
 
 namespace heddle {
@@ -144,9 +145,9 @@ class Emulation {
   void read_size(const Var& v, const Buffer& b, const Extents& shape) {
     if (!sizes_.empty() && sizes_.back().var.same_as(v)) return;
     for (size_t d = 0; d < b->shape.size() && d < shape.size(); ++d) {
-      const std::optional<ScaledSize> scaled = as_scaled_size(b->shape[d]);
-      if (!scaled || !scaled->size.same_as(v)) continue;
-      sizes_.push_back({v, Expr(shape[d] / scaled->factor)});
+      const std::optional<SizeLine> line = as_size_line(b->shape[d]);
+      if (!line || !line->size.same_as(v)) continue;
+      sizes_.push_back({v, Expr((shape[d] - line->constant) / line->factor)});
       return;
     }
   }

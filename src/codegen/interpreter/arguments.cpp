@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "ir/size_line.h"
 #include "ir/sizes.h"
 
 namespace heddle::interp {
@@ -20,15 +21,15 @@ void bind_argument(Compiler& exprs, const Buffer& buffer, const NDArray& array, 
           describe(array));
   }
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    const std::optional<ScaledSize> scaled = as_scaled_size(buffer->shape[d]);
-    const auto* v = scaled ? scaled->size.get() : buffer->shape[d].as<VarNode>();
+    const std::optional<SizeLine> line = as_size_line(buffer->shape[d]);
+    const auto* v = line ? line->size.get() : buffer->shape[d].as<VarNode>();
     if (v == nullptr || exprs.bound(v)) continue;
-    const std::int64_t factor = scaled ? scaled->factor : 1, value = shape[d] / factor;
-    if (v->size && (shape[d] % factor != 0 || value < v->size->lo || value > v->size->hi)) {
+    const std::optional<std::int64_t> value = line ? line->size_of(shape[d]) : shape[d];
+    if (!value) {
       wrong("extent " + std::to_string(shape[d]) + " of dimension " + std::to_string(d) +
             " is none of " + size_text(buffer->shape[d]));
     }
-    exprs.bind(v)->i = value;
+    exprs.bind(v)->i = *value;
   }
   const std::vector<std::int64_t> expected = evaluate_shape(exprs, buffer->shape);
   for (std::size_t d = 0; d < shape.size(); ++d) {

@@ -16,6 +16,10 @@
 namespace heddle::dag {
 namespace {
 
+const std::string kMultiples =
+    "where strides or patches divide the dimension, give a range of their multiples, such as "
+    "32..512/32";
+
 [[noreturn]] void differs(const std::string& what, const std::string& help = "") {
   throw_user_error(
       "the declaration has other operations at other sizes: " + what, {},
@@ -119,8 +123,7 @@ class Generalizer {
     if (!line)
       differs(what + " is " + std::to_string(a) + " at " + shown(at_a_) + " and " +
                   std::to_string(b) + " at " + shown(at_b_),
-              "where strides or patches divide the dimension, give a range of their multiples, "
-              "such as 32..512/32");
+              kMultiples);
     return n_ * line->factor + line->constant;
   }
   Expr extent(const Expr& a, const Expr& b, const std::string& what) {
@@ -156,6 +159,21 @@ class Generalizer {
     axis_partner_.emplace(a.get(), b.get());
   }
 
+  /// The stage that both sizes have in common, which is checked at all of them. Extents that are no
+  /// lines over the size, such as (n - 1) / 2, lie on one at both and not at others.
+  Ref<const Operation> compute(const Operation& a, std::vector<Axis> axes,
+                               std::vector<Expr> bodies) const {
+    try {
+      return Operation::make_compute(a.name(), std::move(axes), std::move(bodies), a.tag(),
+                                     a.where());
+    } catch (const Error& e) {
+      if (e.kind != ErrorKind::User) throw;
+      differs(name_ + " of sizes " + shown(at_a_) + " and " + shown(at_b_) +
+                  " does not hold between them: " + e.message,
+              kMultiples);
+    }
+  }
+
   void add(const Operation& a, const Operation& b) {
     if (a.kind() != b.kind() || a.num_outputs() != b.num_outputs() ||
         a.axes().size() != b.axes().size() || a.output(0).rank() != b.output(0).rank() ||
@@ -173,8 +191,7 @@ class Generalizer {
       std::vector<Expr> bodies;
       for (size_t i = 0; i < a.bodies().size(); ++i)
         bodies.push_back(both(a.bodies()[i], b.bodies()[i]));
-      made =
-          Operation::make_compute(a.name(), std::move(axes), std::move(bodies), a.tag(), a.where());
+      made = compute(a, std::move(axes), std::move(bodies));
     }
     for (int i = 0; i < a.num_outputs(); ++i) {
       made_.tensors.emplace_back(a.output(i), made->output(i));

@@ -8,6 +8,7 @@
 #include "heddle/driver/build.h"
 #include "heddle/network/network.h"
 #include "heddle/support/error.h"
+#include "ir/size_line.h"
 #include "ir/sizes.h"
 #include "network/cut/check_network.h"
 #include "network/cut/compile_tasks.h"
@@ -86,7 +87,7 @@ std::vector<KernelArg> args_over(const std::vector<Tensor>& args, const std::vec
   for (const Var& size : sizes) {
     const auto gives = [&](const Tensor& t) {
       return std::any_of(t.shape().begin(), t.shape().end(), [&](const Expr& e) {
-        const std::optional<ScaledSize> s = as_scaled_size(e);
+        const std::optional<SizeLine> s = as_size_line(e);
         return s && s->size.same_as(size);
       });
     };

@@ -8,10 +8,10 @@
 namespace heddle {
 namespace {
 
-/// Where a size can be read: an extent of an argument that is factor * size.
+/// Where a size can be read: an extent of an argument that is factor * size + constant.
 struct Source {
   size_t arg = 0, dim = 0;
-  int64_t factor = 1;
+  int64_t factor = 1, constant = 0;
 };
 
 std::vector<Source> sources_of(const Kernel& kernel) {
@@ -19,11 +19,11 @@ std::vector<Source> sources_of(const Kernel& kernel) {
   std::vector<bool> found(sources.size(), false);
   for (size_t i = 0; i < kernel.args().size(); ++i) {
     for (const SymbolicExtent& e : kernel.args()[i].symbolic) {
-      if (e.terms.size() != 1 || e.constant != 0) continue;
+      if (e.terms.size() != 1) continue;
       const auto at = static_cast<size_t>(e.terms[0].size);
       if (found[at]) continue;
       found[at] = true;
-      sources[at] = {i, static_cast<size_t>(e.dim), e.terms[0].factor};
+      sources[at] = {i, static_cast<size_t>(e.dim), e.terms[0].factor, e.constant};
     }
   }
   return sources;
@@ -112,10 +112,10 @@ size_t FamilyKernel::index(std::span<const NDArray> arrays) const {
   std::vector<int64_t> many(m.sources.size() > kFew ? m.sources.size() : 0);
   int64_t* sizes = many.empty() ? few.data() : many.data();
   for (size_t i = 0; i < m.sources.size(); ++i) {
-    const auto& [arg, dim, factor] = m.sources[i];
+    const auto& [arg, dim, factor, constant] = m.sources[i];
     // Any kernel reports what is wrong with the arguments, so the first one is taken.
     if (arg >= arrays.size() || dim >= arrays[arg].shape().size()) return 0;
-    sizes[i] = arrays[arg].shape()[dim];
+    sizes[i] = arrays[arg].shape()[dim] - constant;
     if (factor != 1) sizes[i] /= factor;
   }
   return static_cast<size_t>(variant_at(m.tree, {sizes, m.sources.size()}));

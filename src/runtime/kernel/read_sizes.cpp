@@ -1,5 +1,6 @@
 // The sizes of a call from the shapes of its arrays.
 #include <array>
+#include <cstdlib>
 #include <vector>
 
 #include "heddle/support/error.h"
@@ -7,6 +8,15 @@
 
 namespace heddle {
 namespace {
+
+// What an extent says, in the order in which extents are read: those that determine a size by
+// themselves come before sums of several.
+enum class Says { Multiple, Line, Sum };
+
+Says what_says(const SymbolicExtent& e) {
+  if (e.terms.size() != 1) return Says::Sum;
+  return e.constant == 0 ? Says::Multiple : Says::Line;
+}
 
 // The sizes of one call. They are on the heap only where there are very many.
 class Values {
@@ -35,7 +45,8 @@ std::string extent_text(const SymbolicExtent& e, std::span<const KernelSize> siz
     if (t.factor != 1) text += std::to_string(t.factor) + " * ";
     text += sizes[static_cast<size_t>(t.size)].name;
   }
-  return e.constant == 0 ? text : text + " + " + std::to_string(e.constant);
+  if (e.constant == 0) return text;
+  return text + (e.constant < 0 ? " - " : " + ") + std::to_string(std::abs(e.constant));
 }
 
 [[noreturn]] void fail(const std::string& name, size_t i, const KernelArg& arg, int dim,
@@ -46,9 +57,12 @@ std::string extent_text(const SymbolicExtent& e, std::span<const KernelSize> siz
                       {}, help);
 }
 
-std::string range_text(const KernelSize& s, int64_t factor) {
-  return std::to_string(s.lo * factor) + " to " + std::to_string(s.hi * factor) +
-         (factor > 1 ? ", multiples of " + std::to_string(factor) + " only" : "");
+std::string range_text(const KernelSize& s, int64_t factor, int64_t constant) {
+  std::string text =
+      std::to_string(s.lo * factor + constant) + " to " + std::to_string(s.hi * factor + constant);
+  if (factor > 1 && constant == 0) text += ", multiples of " + std::to_string(factor) + " only";
+  if (factor > 1 && constant != 0) text += " in steps of " + std::to_string(factor);
+  return text;
 }
 
 }  // namespace
@@ -57,40 +71,29 @@ void read_sizes(const std::string& name, std::span<const KernelSize> sizes,
                 std::span<const KernelArg> args, std::span<const NDArray> arrays,
                 FunctionRef<void(size_t, int64_t)> found) {
   Values values(sizes.size());
-  // Extents that determine a size by themselves are read first, then sums.
-  for (size_t i = 0; i < args.size(); ++i) {
-    for (const SymbolicExtent& e : args[i].symbolic) {
-      if (e.terms.size() != 1 || e.constant != 0) continue;
-      const auto& [at, factor] = e.terms[0];
-      const KernelSize& size = sizes[static_cast<size_t>(at)];
-      const int64_t extent = arrays[i].shape()[static_cast<size_t>(e.dim)];
-      int64_t& value = values[static_cast<size_t>(at)];
-      const bool first = value == 0;
-      if (first) value = factor == 1 ? extent : extent / factor;
-      if (!first && value * factor != extent) {
-        fail(name, i, args[i], e.dim, extent,
-             "which is " + extent_text(e, sizes) + ", and another argument makes that " +
-                 std::to_string(value * factor),
-             "give all arguments the same sizes");
-      }
-      if (value * factor != extent || value < size.lo || value > size.hi) {
-        fail(name, i, args[i], e.dim, extent,
-             "and the kernel is for " + range_text(size, factor) + " there",
-             "declare the dimension with a range that holds it: dim(name, lo, hi)");
-      }
-    }
-  }
-  for (size_t i = 0; i < args.size(); ++i) {
-    for (const SymbolicExtent& e : args[i].symbolic) {
-      if (e.terms.size() == 1 && e.constant == 0) continue;
-      int64_t want = e.constant;
-      for (const auto& [at, factor] : e.terms) want += factor * values[static_cast<size_t>(at)];
-      const int64_t extent = arrays[i].shape()[static_cast<size_t>(e.dim)];
-      if (want != extent) {
-        fail(name, i, args[i], e.dim, extent,
-             "which is " + extent_text(e, sizes) + ", and other arguments make that " +
-                 std::to_string(want),
-             "give all arguments the same sizes");
+  for (const Says says : {Says::Multiple, Says::Line, Says::Sum}) {
+    for (size_t i = 0; i < args.size(); ++i) {
+      for (const SymbolicExtent& e : args[i].symbolic) {
+        if (what_says(e) != says) continue;
+        const int64_t extent = arrays[i].shape()[static_cast<size_t>(e.dim)];
+        const auto& [at, factor] = e.terms[0];
+        int64_t& value = values[static_cast<size_t>(at)];
+        const bool first = says != Says::Sum && value == 0;
+        if (first) value = factor == 1 ? extent - e.constant : (extent - e.constant) / factor;
+        int64_t want = e.constant;
+        for (const auto& [size, times] : e.terms) want += times * values[static_cast<size_t>(size)];
+        if (!first && want != extent) {
+          fail(name, i, args[i], e.dim, extent,
+               "which is " + extent_text(e, sizes) + ", and other arguments make that " +
+                   std::to_string(want),
+               "give all arguments the same sizes");
+        }
+        const KernelSize& size = sizes[static_cast<size_t>(at)];
+        if (first && (want != extent || value < size.lo || value > size.hi)) {
+          fail(name, i, args[i], e.dim, extent,
+               "and the kernel is for " + range_text(size, factor, e.constant) + " there",
+               "declare the dimension with a range that holds it: dim(name, lo, hi)");
+        }
       }
     }
   }
