@@ -252,16 +252,26 @@ def randomize(module):
 
 
 def open_dims(inputs):
-    """The dimensions of each input that --open leaves open: batch of images, length of words."""
-    return [{0: "batch"} if x.dim() == 4 else {1: "seq"} for x in inputs]
+    """The dimensions of each input that --open leaves open: the batch of images and films, and the length of
+    sequences. Inputs of different length, as those of an encoder and a decoder, have lengths of their own."""
+    lengths, found = {}, []
+    for x in inputs:
+        if x.dim() >= 4:
+            found.append({0: "batch"})
+        elif x.dim() >= 2:
+            axis = max(range(1, x.dim()), key=lambda d: x.shape[d])
+            found.append({axis: lengths.setdefault(x.shape[axis], f"seq{len(lengths) or ''}")})
+        else:
+            found.append({})
+    return found
 
 
 def export(module, inputs, path, exporter, is_open, opset=None):
     """By default each exporter writes the opset that suits it best."""
     names = [f"input{i}" for i in range(len(inputs))]
     if exporter == "dynamo":
-        shapes = [{d: torch.export.Dim(name, min=2, max=512) for d, name in dims.items()}
-                  for dims in open_dims(inputs)]
+        shapes = [{d: torch.export.Dim(name, min=2, max=max(512, 2 * x.shape[d])) for d, name in dims.items()}
+                  for x, dims in zip(inputs, open_dims(inputs))]
         if any(p.kind == p.VAR_POSITIONAL for p in inspect.signature(module.forward).parameters.values()):
             shapes = [tuple(shapes)]  # of *inputs, which is one argument
         torch.onnx.export(module, inputs, path, input_names=names, output_names=["output"],
