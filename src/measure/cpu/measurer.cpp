@@ -86,7 +86,10 @@ bool WorkerMeasurer::compile_group(Groups& groups, const std::vector<size_t>& gr
   start_workers(count);
   const Lap lap(spent_, "compile");
   std::vector<uint64_t> keys;
-  for (const size_t i : group) keys.push_back(add_job(batch.task, i, batch.schedules[i], false));
+  for (const size_t i : group) {
+    keys.push_back(add_job(batch.task, i, batch.schedules[i], false));
+    compiling_.feed({0, count}, tasks_.count());  // workers begin while the others are written
+  }
   const bool in_time = compiling_.wait(keys, {0, count}, tasks_.count(), batch.clock);
   for (std::vector<size_t>& list : groups.compiled) list.clear();
   for (size_t k = 0; k < group.size(); ++k) {

@@ -11,9 +11,10 @@ constexpr size_t kMostKept = 256;
 
 }  // namespace
 
-CompileQueue::Job& CompileQueue::add(uint64_t key, const Compile& request) {
-  const auto [at, is_new] = jobs_.try_emplace(key, Job{.request = request});
-  at->second.request.candidate = request.candidate;
+CompileQueue::Job& CompileQueue::add(uint64_t key, Compile request) {
+  const int candidate = request.candidate;
+  const auto [at, is_new] = jobs_.try_emplace(key, Job{.request = std::move(request)});
+  at->second.request.candidate = candidate;
   if (!is_new) return at->second;
   if (const auto kept = kept_.find(key); kept != kept_.end()) {
     at->second.answer = kept->second;

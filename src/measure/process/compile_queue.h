@@ -42,7 +42,7 @@ class CompileQueue {
         at_work_(pool.size()) {}
 
   /// Adds a job with a key above 0, unless there is one. It is done where its code is kept.
-  Job& add(uint64_t key, const Compile& request);
+  Job& add(uint64_t key, Compile request);
   /// Keeps the code of a job for later ones of its key. There is room for some hundred.
   void keep(uint64_t key);
   void forget_kept() { kept_.clear(); }

@@ -1,5 +1,7 @@
 #include "measure/process/local_measurer.h"
 
+#include <utility>
+
 #include "measure/process/program.h"
 #include "support/log.h"
 
@@ -36,7 +38,7 @@ uint64_t LocalMeasurer::add_job(int task, size_t index, const Schedule& schedule
                   .no_spills = no_spills};
   const Json* code = given_code(index);
   if (code && where_ == Runs::InItsWorker) request.code = *code;
-  CompileQueue::Job& job = compiling_.add(key, request);
+  CompileQueue::Job& job = compiling_.add(key, std::move(request));
   if (code && where_ == Runs::InTheRunner) job.answer = Compiled{.code = *code};
   return key;
 }
