@@ -66,7 +66,7 @@ class Comparison {
     if (o_.generic) {
       forms_.push_back({"generic", generic_family(family_.args, target_)});
       const Kernel one = build(create_schedule(outputs_, target_), family_.args);
-      forms_.push_back({"one kernel", FamilyKernel({{"", one}}, {SizeTreeNode()})});
+      forms_.push_back({"one kernel", FamilyKernel({{"", one}}, {TreeNode()})});
     }
     std::printf("%s\n", family_.subject.c_str());
     if (!o_.no_family) std::printf("%s\n", to_text(made_).c_str());

@@ -68,7 +68,7 @@ std::vector<std::vector<int64_t>> sizes_of_race(const Subject& s, const FigureOp
   return out;
 }
 
-FamilyKernel alone(const Kernel& kernel) { return FamilyKernel({{"", kernel}}, {SizeTreeNode()}); }
+FamilyKernel alone(const Kernel& kernel) { return FamilyKernel({{"", kernel}}, {TreeNode()}); }
 
 /// Builds number `job` of a race: its generic family, one kernel for all sizes, then those for each
 /// size.

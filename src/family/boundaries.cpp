@@ -11,9 +11,10 @@ constexpr int64_t kParts = 32;  // a boundary is exact to this part of the size
 
 void find_boundaries(SizeTree& tree, const std::vector<int64_t>& raced,
                      FunctionRef<bool(int below, int above, int64_t size)> holds) {
-  for (SizeTreeNode& node : tree) {
-    if (node.size < 0) continue;
-    const auto next = std::upper_bound(raced.begin(), raced.end(), node.at_most);
+  for (TreeNode& node : tree) {
+    if (node.feature < 0) continue;
+    const auto next =
+        std::upper_bound(raced.begin(), raced.end(), static_cast<int64_t>(node.at_most));
     if (next == raced.begin() || next == raced.end()) continue;
     int64_t lo = *(next - 1), hi = *next;
     const int below = variant_at(tree, {&lo, 1}), above = variant_at(tree, {&hi, 1});
@@ -22,7 +23,7 @@ void find_boundaries(SizeTree& tree, const std::vector<int64_t>& raced,
       const int64_t middle = lo + (hi - lo) / 2;
       (holds(below, above, middle) ? lo : hi) = middle;
     }
-    node.at_most = lo;
+    node.at_most = static_cast<double>(lo);
   }
 }
 

@@ -55,14 +55,15 @@ constexpr double kBeyond = 1.5;
 /// Moves each boundary of a tree on one size up to there, at most to the middle of both points.
 void move_boundaries(family::SizePoints& made) {
   if (made.points[0].size() != 1) return;
-  for (SizeTreeNode& node : made.tree) {
-    if (node.size < 0) continue;
-    const auto point = static_cast<double>(node.at_most);
+  for (TreeNode& node : made.tree) {
+    if (node.feature < 0) continue;
+    const double point = node.at_most;
     double next = point;
     for (const std::vector<SizeValue>& p : made.points) {
-      if (next == point && p[0].value > node.at_most) next = static_cast<double>(p[0].value);
+      if (next == point && static_cast<double>(p[0].value) > point)
+        next = static_cast<double>(p[0].value);
     }
-    node.at_most = static_cast<int64_t>(std::min(kBeyond * point, std::sqrt(point * next)));
+    node.at_most = std::floor(std::min(kBeyond * point, std::sqrt(point * next)));
   }
 }
 
@@ -110,8 +111,8 @@ FamilyKernel generic_family(const std::vector<Tensor>& args, const Target& targe
   }
   fill_gaps(variant_of);
   if (!target.is_cuda()) move_boundaries(points);
-  for (SizeTreeNode& node : points.tree) {
-    if (node.size < 0) node.variant = variant_of[static_cast<size_t>(node.variant)];
+  for (TreeNode& node : points.tree) {
+    if (node.feature < 0) node.yes = variant_of[static_cast<size_t>(node.yes)];
   }
   return {std::move(variants), std::move(points.tree)};
 }

@@ -1,9 +1,11 @@
 #include "family/json.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "heddle/support/error.h"
+#include "support/tree/json.h"
 
 namespace heddle {
 namespace {
@@ -36,20 +38,31 @@ int variant_of(const Json& family, const Json& name) {
   return static_cast<int>(at - variants.begin());
 }
 
+/// The tree asks for elements, whereas kernels count in multiples of a dimension.
 Json tree_json(const FamilyResult& r) {
-  Json tree = Json::array();
-  for (const SizeTreeNode& n : r.tree) {
-    if (n.size < 0) {
-      tree.push_back(Json::object({{"kernel", r.variants[static_cast<size_t>(n.variant)].name}}));
-    } else {
-      const Dim& d = r.dims[static_cast<size_t>(n.size)];
-      tree.push_back(Json::object({{"dim", d.name()},
-                                   {"at_most", n.at_most * d.multiple()},
-                                   {"yes", n.yes},
-                                   {"no", n.no}}));
-    }
+  SizeTree in_elements = r.tree;
+  for (TreeNode& n : in_elements) {
+    if (n.feature >= 0)
+      n.at_most *= static_cast<double>(r.dims[static_cast<size_t>(n.feature)].multiple());
   }
-  return tree;
+  std::vector<FeatureNames> names;
+  for (const Dim& d : r.dims) names.push_back({d.name()});
+  return tree_to_json(in_elements, names);
+}
+
+/// The nodes in the form that is written now. Records of earlier versions name the dimension of a
+/// question by "dim", and the kernel of a leaf.
+Json current_nodes(const Json& family) {
+  Json nodes = Json::array();
+  for (Json n : family.at("tree").elements()) {
+    if (const Json* kernel = n.find("kernel")) {
+      n = Json::object({{"leaf", variant_of(family, *kernel)}});
+    } else if (const Json* dim = n.find("dim")) {
+      n["feature"] = Json(*dim);
+    }
+    nodes.push_back(std::move(n));
+  }
+  return nodes;
 }
 
 std::vector<int64_t> integers(const Json& list) {
@@ -87,27 +100,16 @@ Json to_json(const FamilyResult& r) {
                        {"expected_slowdown", r.expected_slowdown}});
 }
 
-SizeTree family::tree_from_json(const Json& family, std::span<const Var> sizes) {
-  const std::vector<Json>& nodes = family.at("tree").elements();
-  const auto count = static_cast<int64_t>(nodes.size());
-  if (count == 0) throw_user_error("the tree of the kernels is empty");
-  SizeTree tree;
-  for (const Json& n : nodes) {
-    if (const Json* kernel = n.find("kernel")) {
-      tree.push_back({.variant = variant_of(family, *kernel)});
-      continue;
-    }
-    const std::vector<Json>& dims = family.at("dims").elements();
-    const auto dim = std::find_if(dims.begin(), dims.end(),
-                                  [&](const Json& d) { return d.at("name") == n.at("dim"); });
-    if (dim == dims.end()) throw_user_error("there is no dimension " + n.at("dim").dump());
-    const KnownSize size = known_size(*dim, sizes);
-    const int64_t yes = n.at("yes").as_int(), no = n.at("no").as_int(),
-                  here = static_cast<int64_t>(tree.size());
-    if (std::min(yes, no) <= here || std::max(yes, no) >= count)
-      throw_user_error("the tree of the kernels does not lead to its leaves");
-    tree.push_back({size.position, n.at("at_most").as_int() / size.multiple, static_cast<int>(yes),
-                    static_cast<int>(no), 0});
+SizeTree family::size_tree_from_json(const Json& family, std::span<const Var> sizes) {
+  const std::vector<Json>& dims = family.at("dims").elements();
+  std::vector<FeatureNames> names;
+  for (const Json& d : dims) names.push_back({d.at("name").as_string()});
+  SizeTree tree = tree_from_json(current_nodes(family), names, family.at("variants").size());
+  for (TreeNode& n : tree) {
+    if (n.feature < 0) continue;
+    const KnownSize size = known_size(dims[static_cast<size_t>(n.feature)], sizes);
+    n.feature = size.position;
+    n.at_most = std::floor(n.at_most / static_cast<double>(size.multiple));
   }
   return tree;
 }
@@ -128,7 +130,7 @@ FamilyResult family::result_from_json(const Json& family, const ComputeDag& dag,
   r.dims = dims;
   std::vector<Var> sizes;
   for (const Dim& d : dims) sizes.push_back(d.variable());
-  r.tree = tree_from_json(family, sizes);
+  r.tree = size_tree_from_json(family, sizes);
   const std::vector<Schedule> schedules = schedules_from_json(family, dag);
   for (size_t i = 0; i < schedules.size(); ++i) {
     const Json& v = family.at("variants").at(i);

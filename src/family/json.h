@@ -12,7 +12,7 @@ namespace heddle::family {
 
 /// The tree of a family that to_json wrote. Its questions are on the positions of their dimensions
 /// among `sizes`. Throws a User error for a tree that is not one.
-SizeTree tree_from_json(const Json& family, std::span<const Var> sizes);
+SizeTree size_tree_from_json(const Json& family, std::span<const Var> sizes);
 
 /// The schedules of its variants, in order, on `dag`, the declaration over dimensions. Throws a
 /// User error that names the first step that does not apply.

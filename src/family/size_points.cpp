@@ -61,10 +61,8 @@ class PointTree {
   /// Adds the tree for the own sizes from number `d` on, and returns its root.
   int add(size_t d) {
     if (d == own_.size()) {
-      SizeTreeNode leaf;
-      leaf.variant = static_cast<int>(made_.points.size());
+      made_.tree.push_back({.yes = static_cast<int>(made_.points.size())});
       made_.points.push_back(at_);
-      made_.tree.push_back(leaf);
       return static_cast<int>(made_.tree.size()) - 1;
     }
     return add(d, points_of(own_[d], own_.size(), spacing_), 0);
@@ -80,7 +78,8 @@ class PointTree {
     };
     if (first + 1 == points.size()) return at_point();
     const auto node = made_.tree.size();
-    made_.tree.push_back({.size = position(own_[d]), .at_most = points[first]});
+    made_.tree.push_back(
+        {.feature = position(own_[d]), .at_most = static_cast<double>(points[first])});
     const int yes = at_point(), no = add(d, points, first + 1);
     made_.tree[node].yes = yes;
     made_.tree[node].no = no;
@@ -107,19 +106,19 @@ class WithoutLeaf {
  public:
   WithoutLeaf(const SizeTree& from, int variant) : from_(from), variant_(variant) {}
 
-  bool answers(const SizeTreeNode& node) const {
-    if (node.size < 0) return false;
-    const SizeTreeNode& yes = from_[static_cast<size_t>(node.yes)];
-    return yes.size < 0 && yes.variant == variant_;
+  bool answers(const TreeNode& node) const {
+    if (node.feature < 0) return false;
+    const TreeNode& yes = from_[static_cast<size_t>(node.yes)];
+    return yes.feature < 0 && yes.yes == variant_;
   }
   /// Adds the tree below `at`, and returns its root.
   int add(int at) {
-    SizeTreeNode node = from_[static_cast<size_t>(at)];
+    TreeNode node = from_[static_cast<size_t>(at)];
     if (answers(node)) return add(node.no);
     const size_t root = made.size();
     made.push_back(node);
-    if (node.size < 0) {
-      made[root].variant -= node.variant > variant_ ? 1 : 0;
+    if (node.feature < 0) {
+      made[root].yes -= node.yes > variant_ ? 1 : 0;
     } else {
       const int yes = add(node.yes), no = add(node.no);
       made[root].yes = yes;
@@ -149,7 +148,7 @@ SizePoints size_points(const std::vector<Tensor>& outputs, const std::vector<Var
 bool drop_point(SizePoints& points, size_t point) {
   WithoutLeaf tree(points.tree, static_cast<int>(point));
   if (std::none_of(points.tree.begin(), points.tree.end(),
-                   [&](const SizeTreeNode& node) { return tree.answers(node); }))
+                   [&](const TreeNode& node) { return tree.answers(node); }))
     return false;
   tree.add(0);
   points.tree = std::move(tree.made);

@@ -3,6 +3,7 @@
 
 #include "heddle/family/choose.h"
 #include "support/table.h"
+#include "support/tree/outline.h"
 
 namespace heddle {
 namespace {
@@ -13,18 +14,16 @@ std::string sizes_text(const std::vector<int64_t>& sizes) {
   return text;
 }
 
-/// The tree as nested conditions, in elements.
-void add_tree(const FamilyResult& r, size_t node, const std::string& indent, std::string* text) {
-  const SizeTreeNode& n = r.tree[node];
-  if (n.size < 0) {
-    *text += indent + r.variants[static_cast<size_t>(n.variant)].name + "\n";
-    return;
-  }
-  const Dim& d = r.dims[static_cast<size_t>(n.size)];
-  *text += indent + "if " + d.name() + " <= " + std::to_string(n.at_most * d.multiple()) + ":\n";
-  add_tree(r, static_cast<size_t>(n.yes), indent + "  ", text);
-  *text += indent + "else:\n";
-  add_tree(r, static_cast<size_t>(n.no), indent + "  ", text);
+/// The tree on the dimensions, in elements.
+std::string tree_text(const FamilyResult& r) {
+  return outline(
+      r.tree,
+      [&](const TreeNode& node, bool yes) {
+        const Dim& d = r.dims[static_cast<size_t>(node.feature)];
+        return d.name() + (yes ? " <= " : " > ") +
+               std::to_string(static_cast<int64_t>(node.at_most) * d.multiple());
+      },
+      [&](int variant) { return r.variants[static_cast<size_t>(variant)].name; });
 }
 
 }  // namespace
@@ -43,8 +42,7 @@ std::string to_text(const FamilyResult& r) {
   text += "expected slowdown " + format_fixed(r.expected_slowdown, 3) + "; " +
           std::to_string(r.variants.size()) + " of " + std::to_string(r.candidates) +
           " kernels are kept\n";
-  if (!r.tree.empty()) add_tree(r, 0, "", &text);
-  return text;
+  return r.tree.empty() ? text : text + tree_text(r);
 }
 
 }  // namespace heddle

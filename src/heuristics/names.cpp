@@ -50,4 +50,10 @@ LeafVerdict leaf_verdict(const std::string& name) {
   throw_user_error("'" + name + "' is no verdict", {}, "a leaf says choice, rule or unsure");
 }
 
+std::vector<FeatureNames> names_of(const std::vector<TrainedFeature>& features) {
+  std::vector<FeatureNames> names;
+  for (const TrainedFeature& f : features) names.push_back({f.name, f.values});
+  return names;
+}
+
 }  // namespace heddle

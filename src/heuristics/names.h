@@ -2,8 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "heddle/heuristics/trained_tree.h"
 #include "heddle/support/decision_tree.h"
+#include "support/tree/json.h"
 
 namespace heddle {
 
@@ -14,5 +17,8 @@ const char* to_string(Doubt doubt);
 /// These functions throw a User error for an unknown name.
 FeatureKind feature_kind(const std::string& name);
 LeafVerdict leaf_verdict(const std::string& name);
+
+/// The names of the features of a tree, as its nodes are written with them.
+std::vector<FeatureNames> names_of(const std::vector<TrainedFeature>& features);
 
 }  // namespace heddle

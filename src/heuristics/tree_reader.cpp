@@ -9,13 +9,13 @@
 #include "heuristics/names.h"
 #include "heuristics/trees/tree_file.h"
 #include "support/file.h"
+#include "support/tree/json.h"
 
 namespace heddle {
 namespace {
 
 constexpr std::size_t kMostNodes = 65536, kMostFeatures = 4096, kMostChoices = 65536;
 constexpr std::int32_t kMostRanked = 64;
-constexpr int kDeepest = 64;
 
 /// Throws with a message such as "nodes[3]: ...".
 [[noreturn]] void refuse(const std::string& part, std::size_t index, const std::string& why) {
@@ -48,18 +48,6 @@ const std::vector<Json>& list(const Json& json, const char* key, std::size_t lea
                    ", not " + std::to_string(least) + " to " + std::to_string(most));
 }
 
-std::uint64_t set_of(const TrainedFeature& feature, const Json& names) {
-  std::uint64_t set = 0;
-  for (const Json& name : names.elements()) {
-    const auto at = std::find(feature.values.begin(), feature.values.end(), name.as_string());
-    if (at == feature.values.end()) {
-      throw_user_error("feature '" + feature.name + "' has no value " + name.dump());
-    }
-    set |= std::uint64_t{1} << (at - feature.values.begin());
-  }
-  return set;
-}
-
 TrainedFeature read_feature(const Json& json) {
   TrainedFeature f;
   f.name = json.at("name").as_string();
@@ -73,36 +61,8 @@ TrainedFeature read_feature(const Json& json) {
   if (std::set<std::string>(f.values.begin(), f.values.end()).size() < f.values.size()) {
     throw_user_error("a value of feature '" + f.name + "' is there twice");
   }
-  f.seen = set_of(f, json.at("seen"));
+  f.seen = set_from_json(json.at("seen"), {f.name, f.values});
   return f;
-}
-
-std::int32_t feature_index(const TrainedTree& tree, const std::string& name) {
-  for (std::size_t i = 0; i < tree.features.size(); ++i) {
-    if (tree.features[i].name == name) return static_cast<std::int32_t>(i);
-  }
-  throw_user_error("there is no feature '" + name + "'");
-}
-
-/// A child must come after its parent, so that no walk is endless.
-TreeNode read_node(const TrainedTree& tree, const Json& json, std::size_t index,
-                   std::size_t count) {
-  TreeNode node;
-  if (json.contains("leaf")) {
-    node.yes = static_cast<std::int32_t>(integer(json, "leaf", 0, kMostNodes));
-    return node;
-  }
-  node.feature = feature_index(tree, json.at("feature").as_string());
-  const TrainedFeature& feature = tree.features[static_cast<std::size_t>(node.feature)];
-  if (feature.kind == FeatureKind::Categorical) {
-    node.one_of = set_of(feature, json.at("one_of"));
-  } else {
-    node.at_most = number(json, "at_most", -kLargest, kLargest);
-  }
-  const auto first = static_cast<std::int64_t>(index) + 1, last = static_cast<std::int64_t>(count);
-  node.yes = static_cast<std::int32_t>(integer(json, "yes", first, last - 1));
-  node.no = static_cast<std::int32_t>(integer(json, "no", first, last - 1));
-  return node;
 }
 
 RankedChoice read_ranked(const TrainedTree& tree, const Json& json) {
@@ -143,32 +103,18 @@ void read_leaf(const Json& json, TrainedTree& tree) {
   tree.leaves.push_back(leaf);
 }
 
-/// Each node except the root must have one parent, each leaf one node, and no walk may be too long.
-void check_shape(const TrainedTree& tree) {
-  std::vector<int> depth(tree.nodes.size(), -1);
+/// Each leaf belongs to one node.
+void check_leaves(const TrainedTree& tree) {
   std::vector<bool> used(tree.leaves.size(), false);
-  depth[0] = 0;
   for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
-    const TreeNode& node = tree.nodes[i];
-    if (depth[i] < 0) refuse("nodes", i, "no earlier node leads to it");
-    if (depth[i] > kDeepest) refuse("nodes", i, "it is deeper than " + std::to_string(kDeepest));
-    if (node.feature < 0) {
-      const auto leaf = static_cast<std::size_t>(node.yes);
-      if (leaf >= used.size()) refuse("nodes", i, "there is no leaf " + std::to_string(leaf));
-      if (used[leaf]) refuse("nodes", i, "leaf " + std::to_string(leaf) + " is there twice");
-      used[leaf] = true;
-      continue;
-    }
-    for (const std::int32_t child : {node.yes, node.no}) {
-      int& below = depth[static_cast<std::size_t>(child)];
-      if (below >= 0) refuse("nodes", i, "node " + std::to_string(child) + " has two parents");
-      below = depth[i] + 1;
-    }
+    if (tree.nodes[i].feature >= 0) continue;
+    const auto leaf = static_cast<std::size_t>(tree.nodes[i].yes);
+    if (used[leaf]) refuse("nodes", i, "leaf " + std::to_string(leaf) + " is there twice");
+    used[leaf] = true;
   }
   const auto unused = std::find(used.begin(), used.end(), false);
-  if (unused != used.end()) {
+  if (unused != used.end())
     refuse("leaves", static_cast<std::size_t>(unused - used.begin()), "no node is this leaf");
-  }
 }
 
 void read_origin(const Json& json, TrainedTree& tree) {
@@ -193,7 +139,7 @@ void read_list(const Json& json, const char* key, std::size_t least, std::size_t
   const std::vector<Json>& elements = list(json, key, least, most);
   for (std::size_t i = 0; i < elements.size(); ++i) {
     try {
-      read(elements[i], i, elements.size());
+      read(elements[i]);
     } catch (const Error& e) {
       refuse(key, i, e.message);
     }
@@ -208,21 +154,18 @@ TrainedTree read_json(const Json& json) {
   TrainedTree tree;
   read_origin(json, tree);
   std::set<std::string> names;
-  read_list(json, "features", 1, kMostFeatures, [&](const Json& j, std::size_t, std::size_t) {
+  read_list(json, "features", 1, kMostFeatures, [&](const Json& j) {
     tree.features.push_back(read_feature(j));
     if (!names.insert(tree.features.back().name).second) {
       throw_user_error("feature '" + tree.features.back().name + "' is there twice");
     }
   });
-  read_list(json, "choices", 0, kMostChoices, [&](const Json& j, std::size_t, std::size_t) {
-    tree.choices.push_back(j.as_string());
-  });
-  read_list(json, "nodes", 1, kMostNodes, [&](const Json& j, std::size_t i, std::size_t count) {
-    tree.nodes.push_back(read_node(tree, j, i, count));
-  });
-  read_list(json, "leaves", 1, kMostNodes,
-            [&](const Json& j, std::size_t, std::size_t) { read_leaf(j, tree); });
-  check_shape(tree);
+  read_list(json, "choices", 0, kMostChoices,
+            [&](const Json& j) { tree.choices.push_back(j.as_string()); });
+  read_list(json, "leaves", 1, kMostNodes, [&](const Json& j) { read_leaf(j, tree); });
+  (void)list(json, "nodes", 1, kMostNodes);
+  tree.nodes = tree_from_json(json.at("nodes"), names_of(tree.features), tree.leaves.size());
+  check_leaves(tree);
   return tree;
 }
 

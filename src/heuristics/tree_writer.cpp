@@ -4,6 +4,7 @@
 #include "heuristics/names.h"
 #include "heuristics/trees/tree_file.h"
 #include "support/file.h"
+#include "support/tree/json.h"
 
 namespace heddle {
 namespace {
@@ -17,37 +18,15 @@ std::string lines(const char* key, const std::vector<Json>& elements) {
   return text + "]";
 }
 
-Json names_of(const TrainedFeature& feature, std::uint64_t set) {
-  Json names = Json::array();
-  for (std::size_t i = 0; i < feature.values.size(); ++i) {
-    if (((set >> i) & 1U) != 0) names.push_back(feature.values[i]);
-  }
-  return names;
-}
-
 Json feature_json(const TrainedFeature& f) {
   Json json = Json::object({{"name", f.name}, {"kind", to_string(f.kind)}});
   if (f.kind == FeatureKind::Categorical) {
     json["values"] = Json::array_of(f.values);
-    json["seen"] = names_of(f, f.seen);
+    json["seen"] = set_to_json(f.seen, {f.name, f.values});
   } else {
     json["least"] = f.least;
     json["most"] = f.most;
   }
-  return json;
-}
-
-Json node_json(const TrainedTree& tree, const TreeNode& node) {
-  if (node.feature < 0) return Json::object({{"leaf", node.yes}});
-  const TrainedFeature& feature = tree.features[static_cast<std::size_t>(node.feature)];
-  Json json = Json::object({{"feature", feature.name}});
-  if (feature.kind == FeatureKind::Categorical) {
-    json["one_of"] = names_of(feature, node.one_of);
-  } else {
-    json["at_most"] = node.at_most;
-  }
-  json["yes"] = node.yes;
-  json["no"] = node.no;
   return json;
 }
 
@@ -93,7 +72,7 @@ std::string tree_to_text(const TrainedTree& t) {
   text += member("training", t.training);
   text += lines("features", all(t.features, feature_json)) + ",\n";
   text += lines("choices", all(t.choices, [](const std::string& c) { return Json(c); })) + ",\n";
-  text += lines("nodes", all(t.nodes, [&](const TreeNode& n) { return node_json(t, n); })) + ",\n";
+  text += lines("nodes", tree_to_json(t.nodes, names_of(t.features)).elements()) + ",\n";
   text += lines("leaves", all(t.leaves, [&](const TreeLeaf& l) { return leaf_json(t, l); }));
   return text + "}\n";
 }

@@ -1,8 +1,11 @@
 // Several kernels for a family: which are kept, the tree, and the callable.
 #include "heddle/family/choose.h"
 
+#include <cmath>
+
 #include "family/boundaries.h"
 #include "family/family_testing.h"
+#include "family/json.h"
 #include "family/select.h"
 
 namespace heddle::testing {
@@ -61,6 +64,28 @@ TEST(FamilySelect, BoundariesAreFoundBetweenTheRacedSizes) {
     EXPECT_EQ(tree[0].at_most, last);
     EXPECT_LE(races, 6);
   }
+}
+
+// Records of earlier versions have another form of nodes.
+TEST(FamilyJson, TreesOfEarlierVersionsAreRead) {
+  const Dim n = dim("n", 8, 512).multiple_of(8);
+  const auto family = [](const std::string& nodes) {
+    return Json::parse(R"({"dims": [{"name": "n", "lo": 8, "hi": 512, "multiple": 8}],
+                           "variants": [{"name": "a"}, {"name": "b"}], "tree": )" +
+                       nodes + "}");
+  };
+  const Json old = family(
+      R"([{"dim": "n", "at_most": 64, "yes": 1, "no": 2}, {"kernel": "b"}, {"kernel": "a"}])");
+  const Json current =
+      family(R"([{"feature": "n", "at_most": 64, "yes": 1, "no": 2}, {"leaf": 1}, {"leaf": 0}])");
+  const std::vector<Var> sizes = {n.variable()};
+  for (const Json& j : {old, current}) {
+    const SizeTree tree = family::size_tree_from_json(j, sizes);
+    EXPECT_EQ(variant_at(tree, {{8}}), 1) << "64 elements are eight of the multiple";
+    EXPECT_EQ(variant_at(tree, {{9}}), 0);
+  }
+  EXPECT_THROW(family::size_tree_from_json(family(R"([{"kernel": "c"}])"), sizes), Error);
+  EXPECT_THROW(family::size_tree_from_json(family("[]"), sizes), Error);
 }
 
 TEST(FamilySelect, TreesTellTwoDimensionsApart) {

@@ -63,6 +63,7 @@ std::int32_t grow(TrainedTree& tree, int depth, Rng& rng) {
     const TrainedFeature& f = tree.features[static_cast<std::size_t>(node.feature)];
     if (f.kind == FeatureKind::Categorical) {
       node.one_of = rng() & all_of(f);
+      if (node.one_of == 0) node.one_of = all_of(f);
     } else {
       node.at_most = rng.uniform_real(f.least, f.most);
     }

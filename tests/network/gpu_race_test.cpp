@@ -350,7 +350,7 @@ TEST_F(GpuSizeRace, CandidatesTakeTurnsInGraphsOfAllNodes) {
       all[t].schedules.push_back(for_all_sizes(statics[t], f.outputs));
       take_always(all[t].schedules.back(), t + v, seconds[tasks.size()][v]);
     }
-    all[t].tree = {SizeTreeNode{}};
+    all[t].tree = {TreeNode{}};
     tasks.push_back(t);
   }
   ASSERT_EQ(tasks.size(), 2U) << net.to_text();

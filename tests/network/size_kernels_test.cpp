@@ -79,7 +79,7 @@ TEST(SizeKernels, EveryCandidateIsRightAtEverySize) {
   std::vector<TaskKernels> kernels = choose_kernels(network, net.dims(), quick());
   for (TaskKernels& k : kernels) {
     for (size_t v = 0; v < k.kernels.variants.size(); ++v) {
-      k.kernels.tree = {SizeTreeNode{.variant = static_cast<int>(v)}};
+      k.kernels.tree = {TreeNode{.yes = static_cast<int>(v)}};
       EXPECT_EQ(wrong_at_any(network.build(net.args(), kernels), net), "") << v;
     }
   }

@@ -10,21 +10,18 @@
 #include <vector>
 
 #include "heddle/runtime/kernel.h"
+#include "heddle/support/decision_tree.h"
 
 namespace heddle {
 
-/// A question about a size, or a leaf. Children come after their parent.
-struct SizeTreeNode {
-  int size = -1;        ///< position among the sizes of the kernels; -1: a leaf
-  int64_t at_most = 0;  ///< yes: the size is at most this
-  int yes = 0, no = 0;  ///< where to go on
-  int variant = 0;      ///< the variant of a leaf
-};
-/// Node 0 is the root.
-using SizeTree = std::vector<SizeTreeNode>;
+/// A decision tree whose features are the sizes of a call, by their position, and whose answers are
+/// variants.
+using SizeTree = std::vector<TreeNode>;
 
 /// The variant that `tree` names for these sizes.
-int variant_at(const SizeTree& tree, std::span<const int64_t> sizes);
+inline int variant_at(const SizeTree& tree, std::span<const int64_t> sizes) {
+  return walk(tree, sizes);
+}
 
 /// Several kernels for a range of sizes behind one callable. A tree on the sizes of a call picks
 /// one.

@@ -1,4 +1,6 @@
-// A decision tree as a flat table, and the look-up of the answer for a problem.
+// A decision tree as a flat list of nodes, and the walk to an answer. Families of kernels have such
+// trees on the sizes of a call; heuristics have them with all that training knows (TreeTable), and
+// the look-up of the answer for a problem.
 //
 // A table is a view. Other objects own its arrays: constants of a generated source file
 // (heuristics/generate_table.h), or the contents of a file (heuristics/trained_tree.h). Answering
@@ -45,11 +47,36 @@ struct TreeFeature {
 /// ends.
 struct TreeNode {
   std::int32_t feature = -1;  ///< -1: a leaf
-  /// The next nodes for the answers yes and no. For a leaf, `yes` is its index in `leaves`.
+  /// The next nodes for the answers yes and no. For a leaf, `yes` is its answer: an index into what
+  /// the tree is about, such as `TreeTable::leaves` or the kernels of a family.
   std::int32_t yes = 0, no = 0;
-  double at_most = 0;        ///< numeric and boolean: yes means value <= at_most
-  std::uint64_t one_of = 0;  ///< categorical: yes means that the bit of the value is set
+  double at_most = 0;  ///< where `one_of` is 0: yes means value <= at_most
+  /// Of a categorical feature, and not 0: yes means that the bit of the value is set.
+  std::uint64_t one_of = 0;
 };
+
+/// Whether a node answers yes for a feature of this value. The value is one that doubt_about
+/// accepts.
+inline bool says_yes(const TreeNode& node, double value) {
+  if (node.one_of == 0) return value <= node.at_most;
+  return ((node.one_of >> static_cast<unsigned>(value)) & 1U) != 0;
+}
+
+/// The answer of the leaf that a problem reaches. `values`: numbers, one for each feature.
+template <class Values>
+std::int32_t walk(std::span<const TreeNode> nodes, const Values& values) {
+  const TreeNode* node = nodes.data();
+  while (node->feature >= 0) {
+    const auto value = static_cast<double>(values[static_cast<std::size_t>(node->feature)]);
+    node = &nodes[static_cast<std::size_t>(says_yes(*node, value) ? node->yes : node->no)];
+  }
+  return node->yes;
+}
+
+/// Throws a User error that names the node where there is no node, where a child does not come after
+/// its parent or has two, where a walk is longer than 64 questions, and where a feature or an answer
+/// is not below the number that there are.
+void check_tree(std::span<const TreeNode> nodes, std::size_t features, std::size_t answers);
 
 /// Choice: the first of the leaf's ranking. Rule: measurements show that the fallback is as good as
 /// any. Unsure: too little is known.
@@ -120,13 +147,6 @@ struct TreeAnswer {
   std::int32_t leaf = -1;     ///< the leaf; -1: none was reached
 };
 
-/// Whether node `node` of a tree answers yes for a feature of this value. The value is one that
-/// doubt_about accepts.
-inline bool says_yes(const TreeFeature& feature, const TreeNode& node, double value) {
-  if (feature.kind != FeatureKind::Categorical) return value <= node.at_most;
-  return ((node.one_of >> static_cast<unsigned>(value)) & 1U) != 0;
-}
-
 /// Why a value is unlike those that training saw; Doubt::None where it is not.
 Doubt doubt_about(const TreeFeature& feature, double value);
 
@@ -140,8 +160,5 @@ inline std::span<const RankedChoice> ranking_of(const TreeTable& tree, std::int3
   return tree.ranking.subspan(static_cast<std::size_t>(of.first),
                               static_cast<std::size_t>(of.count));
 }
-
-/// The index of the leaf that a problem without doubts reaches.
-std::int32_t leaf_of(const TreeTable& tree, std::span<const double> features);
 
 }  // namespace heddle

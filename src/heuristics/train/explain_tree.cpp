@@ -5,6 +5,7 @@
 
 #include "heddle/support/json.h"
 #include "support/table.h"
+#include "support/tree/outline.h"
 
 namespace heddle {
 namespace {
@@ -83,7 +84,7 @@ std::string path_text(const TreeTable& tree, std::span<const double> features) {
   std::string text;
   for (const TreeNode* node = &tree.nodes[0]; node->feature >= 0;) {
     const auto f = static_cast<std::size_t>(node->feature);
-    const bool yes = says_yes(tree.features[f], *node, features[f]);
+    const bool yes = says_yes(*node, features[f]);
     text += "  " + question(tree, *node, yes, value_text(tree.features[f], features[f])) + "\n";
     node = &tree.nodes[static_cast<std::size_t>(yes ? node->yes : node->no)];
   }
@@ -157,20 +158,6 @@ std::string verdict_text(const TreeTable& tree, const TreeLeaf& leaf) {
   return "unsure";
 }
 
-void add_outline(const TreeTable& tree, std::int32_t index, const std::string& indent,
-                 std::string& text) {
-  const TreeNode& node = tree.nodes[static_cast<std::size_t>(index)];
-  if (node.feature < 0) {
-    text += indent + leaf_title(tree, node.yes) + ": " +
-            verdict_text(tree, tree.leaves[static_cast<std::size_t>(node.yes)]) + "\n";
-    return;
-  }
-  for (const bool yes : {true, false}) {
-    text += indent + question(tree, node, yes, "") + "\n";
-    add_outline(tree, yes ? node.yes : node.no, indent + "  ", text);
-  }
-}
-
 }  // namespace
 
 std::string explain_answer(const TreeTable& tree, std::span<const double> features) {
@@ -188,9 +175,15 @@ std::string describe_answer(const TreeTable& tree, const TreeAnswer& answer,
 }
 
 std::string tree_outline(const TreeTable& tree) {
-  std::string text = title(tree);
-  add_outline(tree, 0, "  ", text);
-  return text;
+  return title(tree) +
+         outline(
+             tree.nodes,
+             [&](const TreeNode& node, bool yes) { return question(tree, node, yes, ""); },
+             [&](std::int32_t leaf) {
+               return leaf_title(tree, leaf) + ": " +
+                      verdict_text(tree, tree.leaves[static_cast<std::size_t>(leaf)]);
+             },
+             "  ");
 }
 
 }  // namespace heddle

@@ -1,107 +1,66 @@
 #include "heuristics/train/grow_tree.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace heddle {
-
-bool Split::says_yes(const HeuristicData& data, const HeuristicProblem& problem) const {
-  const auto f = static_cast<std::size_t>(feature);
-  TreeFeature asked;
-  asked.kind = data.features[f].kind;
-  TreeNode node;
-  node.at_most = at_most;
-  node.one_of = one_of;
-  return heddle::says_yes(asked, node, problem.features[f]);
-}
-
 namespace {
 
-class Grower {
- public:
-  Grower(const HeuristicData& data, const RegretTable& regrets, const GrowOptions& options)
-      : data_(data), regrets_(regrets), options_(options) {}
-
-  std::int32_t grow(std::vector<std::int32_t> problems, int depth) {
-    const auto index = static_cast<std::int32_t>(nodes_.size());
-    nodes_.emplace_back();
-    GrownNode node;
-    node.ranking = regrets_.ranking(problems, options_.ranked);
-    const bool may_split =
-        depth < options_.depth && std::ssize(problems) >= std::ptrdiff_t{2} * options_.leaf_size;
-    if (may_split) node.split = best_split(data_, regrets_, problems, options_.leaf_size);
-    if (node.split.feature >= 0) {
-      std::vector<std::int32_t> yes, no;
-      for (const std::int32_t p : problems) {
-        const bool side = node.split.says_yes(data_, data_.problems[static_cast<std::size_t>(p)]);
-        (side ? yes : no).push_back(p);
-      }
-      node.yes = grow(std::move(yes), depth + 1);
-      node.no = grow(std::move(no), depth + 1);
-    }
-    node.problems = std::move(problems);
-    nodes_[static_cast<std::size_t>(index)] = std::move(node);
-    return index;
-  }
-
-  std::vector<GrownNode> take() { return std::move(nodes_); }
-
- private:
-  const HeuristicData& data_;
-  const RegretTable& regrets_;
-  GrowOptions options_;
-  std::vector<GrownNode> nodes_;
-};
-
 /// Appends the part of `tree` below `index`. Returns the index of its root in `out`.
-std::int32_t copy_pruned(const std::vector<GrownNode>& tree, std::int32_t index, int depth,
-                         std::vector<GrownNode>& out) {
-  const auto place = static_cast<std::int32_t>(out.size());
-  GrownNode node = tree[static_cast<std::size_t>(index)];
-  const std::int32_t yes = std::exchange(node.yes, -1), no = std::exchange(node.no, -1);
-  out.push_back(node);
-  if (yes >= 0 && depth > 0) {
-    node.yes = copy_pruned(tree, yes, depth - 1, out);
-    node.no = copy_pruned(tree, no, depth - 1, out);
-    const GrownNode& a = out[static_cast<std::size_t>(node.yes)];
-    const GrownNode& b = out[static_cast<std::size_t>(node.no)];
-    if (a.is_leaf() && b.is_leaf() && a.ranking[0] == b.ranking[0] &&
-        a.ranking[0] == node.ranking[0]) {
-      out.resize(static_cast<std::size_t>(place) + 1);
-      return place;
+std::int32_t copy_pruned(const std::vector<RankedNode>& tree, std::int32_t index, int depth,
+                         std::vector<RankedNode>& out) {
+  const auto place = out.size();
+  out.push_back(tree[static_cast<std::size_t>(index)]);
+  TreeNode asked = std::exchange(out[place].question, {});
+  if (asked.feature >= 0 && depth > 0) {
+    asked.yes = copy_pruned(tree, asked.yes, depth - 1, out);
+    asked.no = copy_pruned(tree, asked.no, depth - 1, out);
+    const RankedNode& a = out[static_cast<std::size_t>(asked.yes)];
+    const RankedNode& b = out[static_cast<std::size_t>(asked.no)];
+    const int first = out[place].ranking[0];
+    if (a.is_leaf() && b.is_leaf() && a.ranking[0] == first && b.ranking[0] == first) {
+      out.resize(place + 1);
+    } else {
+      out[place].question = asked;
     }
-    out[static_cast<std::size_t>(place)] = std::move(node);
   }
-  GrownNode& placed = out[static_cast<std::size_t>(place)];
-  if (placed.is_leaf()) placed.split = {};
-  return place;
+  return static_cast<std::int32_t>(place);
 }
 
 }  // namespace
 
-std::vector<GrownNode> grow_tree(const HeuristicData& data, const RegretTable& regrets,
-                                 std::vector<std::int32_t> problems, const GrowOptions& options) {
-  Grower grower(data, regrets, options);
-  grower.grow(std::move(problems), 0);
-  return grower.take();
+std::vector<RankedNode> grow_ranked_tree(const HeuristicData& data, const RegretTable& regrets,
+                                         std::vector<std::int32_t> problems,
+                                         const TrainRules& rules) {
+  TreeExamples examples{.all = {}, .categories = {}, .answers = regrets.columns()};
+  for (std::size_t p = 0; p < data.problems.size(); ++p) {
+    examples.all.push_back(
+        {data.problems[p].features, regrets.costs(static_cast<std::int32_t>(p))});
+  }
+  for (const HeuristicFeature& f : data.features)
+    examples.categories.push_back(static_cast<int>(f.values.size()));
+  std::vector<RankedNode> tree;
+  for (GrownNode& node : grow_tree(examples, std::move(problems),
+                                   {.depth = rules.depth, .leaf_size = rules.leaf_size})) {
+    std::vector<int> ranking = regrets.ranking(node.examples, rules.ranked);
+    tree.push_back({std::move(node), std::move(ranking)});
+  }
+  return tree;
 }
 
-const GrownNode& node_of(const HeuristicData& data, const std::vector<GrownNode>& tree,
-                         const HeuristicProblem& problem, int depth) {
-  const GrownNode* node = tree.data();
+const RankedNode& node_of(const std::vector<RankedNode>& tree, const HeuristicProblem& problem,
+                          int depth) {
+  const RankedNode* node = tree.data();
   for (; !node->is_leaf() && depth > 0; --depth) {
-    const bool yes = node->split.says_yes(data, problem);
-    node = &tree[static_cast<std::size_t>(yes ? node->yes : node->no)];
+    const TreeNode& asked = node->question;
+    const bool yes = says_yes(asked, problem.features[static_cast<std::size_t>(asked.feature)]);
+    node = &tree[static_cast<std::size_t>(yes ? asked.yes : asked.no)];
   }
   return *node;
 }
 
-std::vector<GrownNode> pruned(const std::vector<GrownNode>& tree, int depth) {
-  std::vector<GrownNode> out;
+std::vector<RankedNode> pruned(const std::vector<RankedNode>& tree, int depth) {
+  std::vector<RankedNode> out;
   copy_pruned(tree, 0, depth, out);
-  for (GrownNode& node : out) {
-    if (node.is_leaf()) node.split = {};
-  }
   return out;
 }
 

@@ -10,16 +10,16 @@ namespace {
 
 /// The evidence for and against a leaf, for each problem.
 struct Evidence {
-  const GrownNode* node = nullptr;
+  const RankedNode* node = nullptr;
   std::vector<double> regret, loss, rule_regret;
 };
 
 /// Collects the answers of the trees that were trained without the problem. Where such a tree kept
 /// the rule, it says nothing about the leaf's own choice, so the measured time of that choice
 /// counts.
-Evidence evidence_of(const GrownNode& leaf, const RegretTable& regrets, const TreeSize& size) {
+Evidence evidence_of(const RankedNode& leaf, const RegretTable& regrets, const TreeSize& size) {
   Evidence evidence{&leaf, {}, {}, {}};
-  for (const std::int32_t p : leaf.problems) {
+  for (const std::int32_t p : leaf.examples) {
     int column = size.held_out[static_cast<std::size_t>(p)];
     if (column == 0) column = regrets.first_available(p, leaf.ranking);
     evidence.regret.push_back(regrets.regrets(p)[static_cast<std::size_t>(column)]);
@@ -57,10 +57,10 @@ LeafVerdict verdict_of(const Evidence& evidence, const TreeLeaf& leaf, double ru
 
 double rounded(double figure) { return std::round(figure * 1e6) / 1e6; }
 
-std::vector<TreeLeaf> judge_leaves(const std::vector<GrownNode>& tree, const RegretTable& regrets,
+std::vector<TreeLeaf> judge_leaves(const std::vector<RankedNode>& tree, const RegretTable& regrets,
                                    const TreeSize& size, const TrainOptions& options) {
   std::vector<Evidence> all;
-  for (const GrownNode& node : tree) {
+  for (const RankedNode& node : tree) {
     if (node.is_leaf()) all.push_back(evidence_of(node, regrets, size));
   }
   const VariancePrior regret_prior = pooled_variance(all, &Evidence::regret);
@@ -69,7 +69,7 @@ std::vector<TreeLeaf> judge_leaves(const std::vector<GrownNode>& tree, const Reg
   std::vector<TreeLeaf> leaves;
   for (const Evidence& evidence : all) {
     TreeLeaf leaf;
-    leaf.support = static_cast<std::int32_t>(evidence.node->problems.size());
+    leaf.support = static_cast<std::int32_t>(evidence.node->examples.size());
     const double rule_bound = mean_bound(evidence.rule_regret, rule_prior, options.confidence);
     leaf.loss = rounded(mean_of(evidence.loss));
     leaf.loss_bound = rounded(mean_bound(evidence.loss, loss_prior, options.confidence));

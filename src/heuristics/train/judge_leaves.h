@@ -17,7 +17,7 @@ double rounded(double figure);
 
 /// The leaf of each node of `tree` that is one, in the order of the nodes. `first` and `count` are
 /// not filled in.
-std::vector<TreeLeaf> judge_leaves(const std::vector<GrownNode>& tree, const RegretTable& regrets,
+std::vector<TreeLeaf> judge_leaves(const std::vector<RankedNode>& tree, const RegretTable& regrets,
                                    const TreeSize& size, const TrainOptions& options);
 
 }  // namespace heddle

@@ -15,9 +15,9 @@ struct Candidate {
   double regret = 0;        ///< mean over the known problems
 };
 
-std::int64_t leaves_at(const std::vector<GrownNode>& tree, int depth) {
-  const std::vector<GrownNode> cut = pruned(tree, depth);
-  return std::count_if(cut.begin(), cut.end(), [](const GrownNode& n) { return n.is_leaf(); });
+std::int64_t leaves_at(const std::vector<RankedNode>& tree, int depth) {
+  const std::vector<RankedNode> cut = pruned(tree, depth);
+  return std::count_if(cut.begin(), cut.end(), [](const RankedNode& n) { return n.is_leaf(); });
 }
 
 /// The answers of all depths for one size of leaves. Cutting a tree at a depth gives the tree that
@@ -35,13 +35,13 @@ std::vector<Candidate> candidates_of(const HeuristicData& data, const RegretTabl
     for (const std::int32_t p : known) {
       (fold[static_cast<std::size_t>(p)] == f ? held_out : seen).push_back(p);
     }
-    const std::vector<GrownNode> tree =
-        grow_tree(data, regrets, seen, {options.deepest, leaf_size, options.ranked});
+    const std::vector<RankedNode> tree =
+        grow_ranked_tree(data, regrets, seen, {options.deepest, leaf_size, options.ranked});
     for (Candidate& candidate : out) {
       candidate.leaves += leaves_at(tree, candidate.size.depth);
       for (const std::int32_t p : held_out) {
         const auto i = static_cast<std::size_t>(p);
-        const GrownNode& node = node_of(data, tree, data.problems[i], candidate.size.depth);
+        const RankedNode& node = node_of(tree, data.problems[i], candidate.size.depth);
         candidate.size.held_out[i] = regrets.first_available(p, node.ranking);
       }
     }

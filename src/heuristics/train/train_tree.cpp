@@ -68,14 +68,13 @@ TrainedFeature trained_feature(const HeuristicData& data, std::span<const std::i
 }
 
 /// Fills in the nodes, the leaves, their rankings, and the choices that these name.
-void take_tree(const std::vector<GrownNode>& grown, const std::vector<TreeLeaf>& leaves,
+void take_tree(const std::vector<RankedNode>& grown, const std::vector<TreeLeaf>& leaves,
                const HeuristicData& data, const RegretTable& regrets, TrainedTree& out) {
   std::map<std::int32_t, std::int32_t>
       place;  // the position in the tree's list of a choice of the data
-  for (const GrownNode& node : grown) {
+  for (const RankedNode& node : grown) {
     if (!node.is_leaf()) {
-      out.nodes.push_back(
-          {node.split.feature, node.yes, node.no, node.split.at_most, node.split.one_of});
+      out.nodes.push_back(node.question);
       continue;
     }
     TreeLeaf leaf = leaves[out.leaves.size()];
@@ -85,7 +84,7 @@ void take_tree(const std::vector<GrownNode>& grown, const std::vector<TreeLeaf>&
       const std::int32_t choice = regrets.choice(column);
       if (choice != kRuleChoice) place.emplace(choice, 0);
       out.ranking.push_back(
-          {choice, rounded(std::exp(regrets.mean_regret(node.problems, column)))});
+          {choice, rounded(std::exp(regrets.mean_regret(node.examples, column)))});
     }
     TreeNode end;
     end.yes = static_cast<std::int32_t>(out.leaves.size());
@@ -133,8 +132,9 @@ TrainedTree train_tree(const HeuristicData& data, const TrainOptions& options) {
   }
   const RegretTable regrets(data, options);
   const TreeSize size = select_size(data, regrets, known, options);
-  const std::vector<GrownNode> grown = pruned(
-      grow_tree(data, regrets, known, {size.depth, size.leaf_size, options.ranked}), size.depth);
+  const std::vector<RankedNode> grown =
+      pruned(grow_ranked_tree(data, regrets, known, {size.depth, size.leaf_size, options.ranked}),
+             size.depth);
 
   TrainedTree tree;
   tree.heuristic = data.heuristic;

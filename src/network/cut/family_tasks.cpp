@@ -23,18 +23,19 @@ class Leaves {
 
  private:
   void visit(int at) {
-    const SizeTreeNode& node = tree_[static_cast<size_t>(at)];
-    if (node.size < 0) {
-      const auto leaf = static_cast<size_t>(node.variant);
+    const TreeNode& node = tree_[static_cast<size_t>(at)];
+    if (node.feature < 0) {
+      const auto leaf = static_cast<size_t>(node.yes);
       texts_.resize(std::max(texts_.size(), leaf + 1));
       texts_[leaf] += (texts_[leaf].empty() ? "" : "; ") + text();
       return;
     }
-    auto& range = ranges_[static_cast<size_t>(node.size)];
+    auto& range = ranges_[static_cast<size_t>(node.feature)];
     const auto whole = range;
-    range.second = std::min(whole.second, node.at_most);
+    const auto at_most = static_cast<int64_t>(node.at_most);
+    range.second = std::min(whole.second, at_most);
     visit(node.yes);
-    range = {std::max(whole.first, node.at_most + 1), whole.second};
+    range = {std::max(whole.first, at_most + 1), whole.second};
     visit(node.no);
     range = whole;
   }
@@ -116,8 +117,8 @@ TaskVariants variants_for_all_sizes(const TaskFamily& family, std::span<const Sc
     steps.push_back(std::move(text));
     made.schedules.push_back(std::move(schedule));
   }
-  for (SizeTreeNode& node : made.tree) {
-    if (node.size < 0) node.variant = variant_of[static_cast<size_t>(node.variant)];
+  for (TreeNode& node : made.tree) {
+    if (node.feature < 0) node.yes = variant_of[static_cast<size_t>(node.yes)];
   }
   return made;
 }

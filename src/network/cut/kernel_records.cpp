@@ -51,15 +51,15 @@ bool is_family(const network::TaskFamily& f) { return !f.outputs.empty(); }
 
 /// A tree on positions of `from`, on positions of `to`.
 SizeTree moved(SizeTree tree, const std::vector<Dim>& from, const std::vector<Var>& to) {
-  for (SizeTreeNode& n : tree) {
-    if (n.size < 0) continue;
-    const Var& size = from[static_cast<size_t>(n.size)].variable();
+  for (TreeNode& n : tree) {
+    if (n.feature < 0) continue;
+    const Var& size = from[static_cast<size_t>(n.feature)].variable();
     const auto at =
         std::find_if(to.begin(), to.end(), [&](const Var& v) { return v.same_as(size); });
     if (at == to.end())
       throw_user_error("the kernels are over '" + size->name +
                        "', which the network does not have");
-    n.size = static_cast<int>(at - to.begin());
+    n.feature = static_cast<int>(at - to.begin());
   }
   return tree;
 }
@@ -140,7 +140,7 @@ std::vector<TaskVariants> usual_variants(const Network& network) {
     std::optional<TaskVariants> recorded =
         first_that_applies(network, t, [&](const Json& family, const ComputeDag& dag) {
           return TaskVariants{family::schedules_from_json(family, dag),
-                              family::tree_from_json(family, network.sizes())};
+                              family::size_tree_from_json(family, network.sizes())};
         });
     if (recorded) variants[t] = *std::move(recorded);
   }

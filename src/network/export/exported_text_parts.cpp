@@ -152,10 +152,11 @@ std::string sizes_text(const std::vector<ExportedSize>& sizes) {
 
 std::string questions_text(const std::string& name, const SizeTree& tree) {
   std::string text = "static const heddle_question " + name + "[] = {";
-  for (const SizeTreeNode& q : tree) {
-    text += "{" + std::to_string(q.size) + ", " + std::to_string(q.at_most) + ", " +
-            std::to_string(q.yes) + ", " + std::to_string(q.no) + ", " + std::to_string(q.variant) +
-            "}, ";
+  for (const TreeNode& q : tree) {
+    text += q.feature < 0 ? "{-1, 0, 0, 0, " + std::to_string(q.yes) + "}, "
+                          : "{" + std::to_string(q.feature) + ", " +
+                                std::to_string(static_cast<int64_t>(q.at_most)) + ", " +
+                                std::to_string(q.yes) + ", " + std::to_string(q.no) + ", 0}, ";
   }
   return text + "{-1, 0, 0, 0, 0}};\n";
 }

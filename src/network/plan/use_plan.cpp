@@ -68,7 +68,7 @@ class PlanReader {
       throw_user_error(over_sizes ? "it has steps for one size" : "it has kernels by size");
     if (!over_sizes) return {{checked(schedule_of_steps(node.schedule, own[0].tmpl))}, {}};
     const Template& t = own[0].tmpl;
-    TaskVariants made{{}, family::tree_from_json(node.kernels, sizes)};
+    TaskVariants made{{}, family::size_tree_from_json(node.kernels, sizes)};
     for (const Schedule& s :
          family::schedules_from_json(node.kernels, ComputeDag(family.outputs))) {
       allow(s.dag().alternative(), ComputeDag(family.outputs));

@@ -69,7 +69,7 @@ class Chooser {
     size_t count = 0;
     for (size_t t = 0; t < all.size(); ++t) {
       for (const FamilyVariant& v : candidates_[t]) all[t].schedules.push_back(v.schedule);
-      all[t].tree = {SizeTreeNode{}};
+      all[t].tree = {TreeNode{}};
       count += candidates_[t].size();
     }
     say("compiling " + std::to_string(count) + " kernels");
@@ -141,11 +141,11 @@ class Chooser {
     for (const Schedule& s : variants.schedules)
       statics_[t].which.push_back(static_cast<int>(at(all, family::identity(s)) - all.begin()));
     statics_[t].tree = variants.tree;
-    for (SizeTreeNode& node : statics_[t].tree) {
-      for (size_t d = 0; node.size >= 0 && d < dims_.size(); ++d) {
-        if (!dims_[d].variable().same_as(network_.sizes()[static_cast<size_t>(node.size)]))
+    for (TreeNode& node : statics_[t].tree) {
+      for (size_t d = 0; node.feature >= 0 && d < dims_.size(); ++d) {
+        if (!dims_[d].variable().same_as(network_.sizes()[static_cast<size_t>(node.feature)]))
           continue;
-        node.size = static_cast<int>(d);
+        node.feature = static_cast<int>(d);
         break;
       }
     }

@@ -52,30 +52,10 @@ void check(const std::vector<FamilyKernel::Variant>& variants, const SizeTree& t
       throw_user_error("the kernels '" + variants[0].name + "' and '" + v.name +
                        "' of a family take different arguments");
   }
-  const auto count = static_cast<int>(tree.size());
-  bool fine = count > 0;
-  for (int i = 0; i < count; ++i) {
-    const SizeTreeNode& n = tree[static_cast<size_t>(i)];
-    if (n.size < 0) {
-      fine = fine && n.variant >= 0 && n.variant < static_cast<int>(variants.size());
-    } else {
-      fine = fine && n.size < static_cast<int>(first.sizes().size()) && n.yes > i && n.no > i &&
-             n.yes < count && n.no < count;
-    }
-  }
-  if (!fine) throw_user_error("the tree of a family names a kernel, a size or a node too many");
+  check_tree(tree, first.sizes().size(), variants.size());
 }
 
 }  // namespace
-
-int variant_at(const SizeTree& tree, std::span<const int64_t> sizes) {
-  const SizeTreeNode* n = &tree[0];
-  while (n->size >= 0) {
-    const bool yes = sizes[static_cast<size_t>(n->size)] <= n->at_most;
-    n = &tree[static_cast<size_t>(yes ? n->yes : n->no)];
-  }
-  return n->variant;
-}
 
 struct FamilyKernel::Impl {
   std::vector<Variant> variants;

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <bit>
+#include <limits>
 #include <utility>
 
-#include "heuristics/train/grow_tree.h"
+#include "support/tree/grow.h"
 
 namespace heddle {
 namespace {
@@ -28,29 +28,22 @@ double least_of_rest(const Sums& total, const Sums& part) {
   return result;
 }
 
-/// The mean of both, or `low` where no number lies between them.
-double threshold_between(double low, double high) {
-  const double middle = low + (high - low) / 2;
-  return middle > low && middle < high ? middle : low;
-}
-
 /// The state of a search over the splits of one node.
 class SplitSearch {
  public:
-  SplitSearch(const HeuristicData& data, const RegretTable& regrets,
-              std::span<const std::int32_t> problems, int leaf_size)
-      : data_(data),
-        regrets_(regrets),
-        problems_(problems),
-        leaf_size_(leaf_size),
-        total_(static_cast<std::size_t>(regrets.columns()), 0) {
-    for (const std::int32_t p : problems) add(regrets.costs(p), total_);
-    best_.cost = least(total_);
+  SplitSearch(const TreeExamples& examples, std::span<const std::int32_t> which,
+              const GrowRules& rules)
+      : examples_(examples),
+        which_(which),
+        rules_(rules),
+        total_(static_cast<std::size_t>(examples.answers), 0) {
+    for (const std::int32_t e : which) add(example(e).costs, total_);
+    least_cost_ = rules.look_ahead ? std::numeric_limits<double>::infinity() : least(total_);
   }
 
-  Split run() {
-    for (std::size_t f = 0; f < data_.features.size(); ++f) {
-      if (data_.features[f].kind == FeatureKind::Categorical) {
+  TreeNode run() {
+    for (std::size_t f = 0; f < examples_.categories.size(); ++f) {
+      if (examples_.categories[f] > 0) {
         try_categories(f);
       } else {
         try_thresholds(f);
@@ -60,31 +53,37 @@ class SplitSearch {
   }
 
  private:
-  double value(std::int32_t problem, std::size_t feature) const {
-    return data_.problems[static_cast<std::size_t>(problem)].features[feature];
+  const TreeExample& example(std::int32_t index) const {
+    return examples_.all[static_cast<std::size_t>(index)];
+  }
+  double value(std::int32_t index, std::size_t feature) const {
+    return example(index).features[feature];
   }
 
   bool large_enough(int count) const {
-    return count >= leaf_size_ && std::ssize(problems_) - count >= leaf_size_;
+    return count >= rules_.leaf_size && std::ssize(which_) - count >= rules_.leaf_size;
   }
 
-  void offer(Split split, const Sums& yes, int count) {
+  void offer(const TreeNode& split, const Sums& yes, int count) {
     if (!large_enough(count)) return;
-    split.cost = least(yes) + least_of_rest(total_, yes);
-    if (split.cost < best_.cost - kLeastGain) best_ = split;
+    const double cost = least(yes) + least_of_rest(total_, yes);
+    if (cost >= least_cost_ - kLeastGain) return;
+    least_cost_ = cost;
+    best_ = split;
   }
 
   void try_thresholds(std::size_t feature) {
     std::vector<std::pair<double, std::int32_t>> order;
-    for (const std::int32_t p : problems_) order.emplace_back(value(p, feature), p);
+    for (const std::int32_t e : which_) order.emplace_back(value(e, feature), e);
     std::sort(order.begin(), order.end());
-    if (order.front().first == order.back().first) return;
+    if (order.empty() || order.front().first == order.back().first) return;
     Sums yes(total_.size(), 0);
     for (std::size_t i = 0; i + 1 < order.size(); ++i) {
-      add(regrets_.costs(order[i].second), yes);
+      add(example(order[i].second).costs, yes);
       if (order[i].first == order[i + 1].first) continue;
-      const double at_most = threshold_between(order[i].first, order[i + 1].first);
-      offer({static_cast<std::int32_t>(feature), at_most, 0, 0}, yes, static_cast<int>(i) + 1);
+      const double at_most = rules_.threshold(order[i].first, order[i + 1].first);
+      offer({.feature = static_cast<std::int32_t>(feature), .at_most = at_most}, yes,
+            static_cast<int>(i) + 1);
     }
   }
 
@@ -95,15 +94,15 @@ class SplitSearch {
   };
 
   std::vector<Category> categories(std::size_t feature) const {
-    std::vector<Category> all(data_.features[feature].values.size());
+    std::vector<Category> all(static_cast<std::size_t>(examples_.categories[feature]));
     for (std::size_t v = 0; v < all.size(); ++v) {
       all[v].bit = std::uint64_t{1} << v;
       all[v].sums.assign(total_.size(), 0);
     }
-    for (const std::int32_t p : problems_) {
-      Category& category = all[static_cast<std::size_t>(value(p, feature))];
+    for (const std::int32_t e : which_) {
+      Category& category = all[static_cast<std::size_t>(value(e, feature))];
       ++category.count;
-      add(regrets_.costs(p), category.sums);
+      add(example(e).costs, category.sums);
     }
     std::erase_if(all, [](const Category& c) { return c.count == 0; });
     return all;
@@ -122,7 +121,7 @@ class SplitSearch {
   /// Tries sets without the last value, so that a set and its complement are not both tried.
   void try_all_sets(std::size_t feature, const std::vector<Category>& seen) {
     for (std::uint32_t set = 1; set < (1U << (seen.size() - 1)); ++set) {
-      Split split{static_cast<std::int32_t>(feature), 0, 0, 0};
+      TreeNode split{.feature = static_cast<std::int32_t>(feature)};
       Sums yes(total_.size(), 0);
       int count = 0;
       for (std::size_t i = 0; i < seen.size(); ++i) {
@@ -137,7 +136,7 @@ class SplitSearch {
 
   /// Adds the value that lowers the cost most, until all values but one are in the set.
   void try_growing_sets(std::size_t feature, std::vector<Category> left) {
-    Split split{static_cast<std::int32_t>(feature), 0, 0, 0};
+    TreeNode split{.feature = static_cast<std::int32_t>(feature)};
     Sums yes(total_.size(), 0);
     int count = 0;
     while (left.size() > 1) {
@@ -160,19 +159,19 @@ class SplitSearch {
     }
   }
 
-  const HeuristicData& data_;
-  const RegretTable& regrets_;
-  std::span<const std::int32_t> problems_;
-  int leaf_size_;
+  const TreeExamples& examples_;
+  std::span<const std::int32_t> which_;
+  const GrowRules& rules_;
   Sums total_;
-  Split best_;
+  TreeNode best_;
+  double least_cost_ = 0;
 };
 
 }  // namespace
 
-Split best_split(const HeuristicData& data, const RegretTable& regrets,
-                 std::span<const std::int32_t> problems, int leaf_size) {
-  return SplitSearch(data, regrets, problems, leaf_size).run();
+TreeNode best_split(const TreeExamples& examples, std::span<const std::int32_t> which,
+                    const GrowRules& rules) {
+  return SplitSearch(examples, which, rules).run();
 }
 
 }  // namespace heddle
