@@ -7,29 +7,21 @@
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
 #include "runtime/cuda/cuda_program.h"
-#include "runtime/cuda/launch_json.h"
+#include "runtime/cuda/program_json.h"
+#include "runtime/kernel/arg_json.h"
 #include "support/file.h"
 
 namespace heddle {
 namespace exporting {
 namespace {
 
-Json to_json(const KernelArg& arg) {
-  Json j = Json::object({{"name", arg.name}, {"dtype", to_string(arg.dtype)}});
-  j["shape"] = Json::array_of(arg.shape);
-  if (arg.output) j["output"] = true;
-  if (arg.constant) j["constant"] = true;
-  if (arg.alignment > 0) j["alignment"] = arg.alignment;
-  return j;
-}
-
 void export_for_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
                     const std::string& stem, const BuildOptions& options) {
   const KernelCode code = compile_cuda_code(schedule, args, options);
   Json j = Json::object({{"name", options.name}, {"target", to_string(schedule.target())}});
-  j["args"] = exporting::to_json(code.args);
+  j["args"] = args_to_json(code.args);
   j["constants"] = exporting::export_constants(code.bound, stem);
-  j["persistent"] = exporting::to_json(code.persistent);
+  j["persistent"] = args_to_json(code.persistent);
   j["gpu"] = export_program(*code.cuda, stem);
   write_file_atomic(stem + ".json", j.dump(1) + "\n");
 }
@@ -38,21 +30,10 @@ void export_for_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
 
 Json export_program(const cuda::Program& program, const std::string& stem,
                     const std::string& ending) {
-  Json j = Json::object({{"arch", program.arch}, {"file", ending}});  // appended to the stem
-  j["launches"] = cuda::launches_json(program.launches);
-  j["prepare"] = cuda::launches_json(program.prepare);
-  Json workspaces = Json::array();
-  for (const cuda::Workspace& w : program.workspaces)
-    workspaces.push_back(Json::array({w.bytes, w.zeroed}));
-  j["workspaces"] = std::move(workspaces);
+  Json j = cuda::to_json(program);
+  j["file"] = ending;  // appended to the stem
   write_file_atomic(stem + ending, program.cubin);
   return j;
-}
-
-Json to_json(const std::vector<KernelArg>& args) {
-  Json list = Json::array();
-  for (const KernelArg& arg : args) list.push_back(to_json(arg));
-  return list;
 }
 
 Json export_constants(const std::vector<BoundConstant>& constants, const std::string& stem) {
@@ -60,7 +41,7 @@ Json export_constants(const std::vector<BoundConstant>& constants, const std::st
   for (size_t i = 0; i < constants.size(); ++i) {
     const std::string ending = ".constant" + std::to_string(i) + ".npy";
     constants[i].array.save(stem + ending);
-    Json j = to_json(constants[i].arg);
+    Json j = arg_to_json(constants[i].arg);
     j["file"] = ending;  // appended to the stem, which may change
     list.push_back(std::move(j));
   }
@@ -103,9 +84,9 @@ void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
   Json j = Json::object({{"name", options.name}, {"target", to_string(target)}});
   j["features"] = Json::array_of(codegen::code_features(target));
   j["prepares"] = prepares;
-  j["args"] = to_json(kernel_args(all, args.size(), program.constant_args));
+  j["args"] = args_to_json(kernel_args(all, args.size(), program.constant_args));
   j["constants"] = export_constants(bound_constants(all, args.size()), stem);
-  j["persistent"] = to_json(persistent_args(program));
+  j["persistent"] = args_to_json(persistent_args(program));
   write_file_atomic(stem + ".o", emit_llvm(functions, target, "o"));
   write_file_atomic(stem + ".json", j.dump(1) + "\n");
 }

@@ -7,6 +7,7 @@
 #include "driver/program_args.h"
 #include "heddle/driver/export.h"
 #include "heddle/support/error.h"
+#include "runtime/kernel/arg_json.h"
 #include "support/file.h"
 
 namespace heddle {
@@ -57,7 +58,7 @@ Json export_for_cpu(const ExportedVariant& v, std::vector<LoweredFunction>& func
     functions.push_back(p.prepare);
     functions.back().name = "heddle_kernel_prepare" + v.suffix;
   }
-  j["persistent"] = exporting::to_json(persistent_args(p));
+  j["persistent"] = args_to_json(persistent_args(p));
   return j;
 }
 
@@ -67,14 +68,14 @@ Json export_for_gpu(const ExportedVariant& v, const std::string& stem) {
   exporting::check_constant_shapes(p.sizes);
   const KernelCode code =
       compile_cuda_code(p, v.lowered.all, v.lowered.listed, v.lowered.schedule.target().gpu);
-  Json j = Json::object({{"persistent", exporting::to_json(code.persistent)}});
+  Json j = Json::object({{"persistent", args_to_json(code.persistent)}});
   j["gpu"] = exporting::export_program(*code.cuda, stem, v.suffix + ".cubin");
   return j;
 }
 
 Json describe(const ExportedVariant& v, const PickRow& pick, Json j) {
   j["name"] = v.name;
-  j["args"] = exporting::to_json(args_of(v.lowered));
+  j["args"] = args_to_json(args_of(v.lowered));
   j["code"] = v.lowered.code;
   for (const VariantTimes& t : pick.variants) {
     if (t.name == v.name) j["seconds"] = Json::array_of(t.seconds);

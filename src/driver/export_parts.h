@@ -10,8 +10,6 @@
 
 namespace heddle::exporting {
 
-Json to_json(const std::vector<KernelArg>& args);
-
 /// Writes each constant into a file of its own beside `stem`.
 Json export_constants(const std::vector<BoundConstant>& constants, const std::string& stem);
 

@@ -5,7 +5,8 @@
 #include "heddle/codegen/llvm.h"
 #include "heddle/driver/build.h"
 #include "heddle/support/error.h"
-#include "measure/task/code_json.h"
+#include "measure/task/hex.h"
+#include "runtime/kernel/arg_json.h"
 #include "runtime/machine/cpu_features.h"
 
 namespace heddle::measuring {
@@ -22,8 +23,8 @@ Json compile_for_elsewhere(const ReplayedSchedule& replayed) {
   return Json::object(
       {{"object", to_hex(emit_llvm(functions, schedule.target(), "o"))},
        {"functions", std::move(names)},
-       {"args", args_json(kernel_args(all, replayed.args.size(), program.constant_args))},
-       {"persistent", args_json(persistent_args(program))}});
+       {"args", args_to_json(kernel_args(all, replayed.args.size(), program.constant_args))},
+       {"persistent", args_to_json(persistent_args(program))}});
 }
 
 Kernel load_compiled(const Json& json, const ReplayedSchedule& replayed) {

@@ -6,8 +6,9 @@
 #include "heddle/codegen/cuda.h"
 #include "heddle/lower/lower.h"
 #include "heddle/support/error.h"
-#include "measure/task/code_json.h"
-#include "runtime/cuda/launch_json.h"
+#include "measure/task/hex.h"
+#include "runtime/cuda/program_json.h"
+#include "runtime/kernel/arg_json.h"
 
 namespace heddle::measuring {
 namespace {
@@ -88,30 +89,17 @@ CudaCandidate compile_candidate(const GpuProgram& program, const std::vector<Ten
 }
 
 Json to_json(const KernelCode& code) {
-  const cuda::Program& p = *code.cuda;
-  Json workspaces = Json::array();
-  for (const cuda::Workspace& w : p.workspaces) {
-    workspaces.push_back(Json::object({{"bytes", w.bytes}, {"zeroed", w.zeroed}}));
-  }
-  return Json::object({{"name", code.name},
-                       {"args", args_json(code.args)},
-                       {"persistent", args_json(code.persistent)},
-                       {"arch", p.arch},
-                       {"workspaces", std::move(workspaces)},
-                       {"launches", cuda::launches_json(p.launches)},
-                       {"prepare", cuda::launches_json(p.prepare)},
-                       {"cubin", to_hex(p.cubin)}});
+  Json j = cuda::to_json(*code.cuda);
+  j["name"] = code.name;
+  j["args"] = args_to_json(code.args);
+  j["persistent"] = args_to_json(code.persistent);
+  j["cubin"] = to_hex(code.cuda->cubin);
+  return j;
 }
 
 KernelCode kernel_code_from_json(const Json& json) {
-  auto program = std::make_shared<cuda::Program>();
-  program->arch = json.at("arch").as_string();
+  auto program = std::make_shared<cuda::Program>(cuda::program_from_json(json));
   program->cubin = from_hex(json.at("cubin").as_string());
-  for (const Json& w : json.at("workspaces").elements()) {
-    program->workspaces.push_back({w.at("bytes").as_int(), w.at("zeroed").as_bool()});
-  }
-  program->launches = cuda::launches_from(json.at("launches"));
-  program->prepare = cuda::launches_from(json.at("prepare"));
   KernelCode code;
   code.name = json.at("name").as_string();
   code.args = args_from_json(json.at("args"));

@@ -8,7 +8,7 @@
 #include "heddle/support/error.h"
 #include "measure/process/limits.h"
 #include "measure/process/weights_place.h"
-#include "measure/task/code_json.h"
+#include "measure/task/hex.h"
 
 namespace heddle::measuring {
 namespace {

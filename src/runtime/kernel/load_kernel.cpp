@@ -8,33 +8,13 @@
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
 #include "runtime/cuda/cuda_program.h"
-#include "runtime/cuda/launch_json.h"
+#include "runtime/cuda/program_json.h"
+#include "runtime/kernel/arg_json.h"
 #include "runtime/machine/cpu_features.h"
 #include "support/file.h"
 
 namespace heddle {
 namespace {
-
-KernelArg arg_of(const Json& j) {
-  KernelArg arg;
-  arg.name = j.at("name").as_string();
-  const std::string dtype = j.at("dtype").as_string();
-  const std::optional<DataType> parsed = parse_dtype(dtype);
-  if (!parsed) throw_runtime_error("an exported kernel has an argument of unknown type " + dtype);
-  arg.dtype = *parsed;
-  for (const Json& extent : j.at("shape").elements()) arg.shape.push_back(extent.as_int());
-  arg.output = j.get_bool("output", false);
-  arg.constant = j.get_bool("constant", false);
-  if (const Json* alignment = j.find("alignment"))
-    arg.alignment = static_cast<int>(alignment->as_int());
-  return arg;
-}
-
-std::vector<KernelArg> args_of(const Json& list) {
-  std::vector<KernelArg> args;
-  for (const Json& each : list.elements()) args.push_back(arg_of(each));
-  return args;
-}
 
 /// The constants that the kernel itself supplies, from the files next to its description.
 std::vector<BoundConstant> constants_of(const Json& description, const std::string& stem) {
@@ -42,7 +22,7 @@ std::vector<BoundConstant> constants_of(const Json& description, const std::stri
   if (!description.contains("constants")) return constants;  // a description of an older Heddle
   for (const Json& j : description.at("constants").elements()) {
     const std::string file = stem + j.at("file").as_string();
-    BoundConstant c{arg_of(j), NDArray::load(file)};
+    BoundConstant c{arg_from_json(j), NDArray::load(file)};
     if (c.array.dtype() != c.arg.dtype || c.array.shape() != c.arg.shape) {
       throw_runtime_error("constant '" + c.arg.name + "' is not what was exported: " + file +
                           " holds " + describe(c.array));
@@ -103,13 +83,8 @@ void add_functions(KernelCode& code, const Library& library, const std::string& 
 
 /// The code for a GPU. It is in a file next to the description, so nothing has to be linked.
 std::shared_ptr<const cuda::Program> program_of(const Json& gpu, const std::string& stem) {
-  auto program = std::make_shared<cuda::Program>();
-  program->arch = gpu.at("arch").as_string();
+  auto program = std::make_shared<cuda::Program>(cuda::program_from_json(gpu));
   program->cubin = read_file(stem + gpu.get_string("file", ".cubin"));
-  program->launches = cuda::launches_from(gpu.at("launches"));
-  program->prepare = cuda::launches_from(gpu.at("prepare"));
-  for (const Json& w : gpu.at("workspaces").elements())
-    program->workspaces.push_back({w.at(0).as_int(), w.at(1).as_bool()});
   return program;
 }
 
@@ -118,9 +93,9 @@ KernelCode code_without_entry(const Json& described, const std::string& name,
                               std::vector<BoundConstant> constants) {
   KernelCode code;
   code.name = name;
-  code.args = args_of(described.at("args"));
+  code.args = args_from_json(described.at("args"));
   code.bound = std::move(constants);
-  code.persistent = args_of(described.at("persistent"));
+  code.persistent = args_from_json(described.at("persistent"));
   return code;
 }
 

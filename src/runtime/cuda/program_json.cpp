@@ -1,4 +1,6 @@
-#include "runtime/cuda/launch_json.h"
+#include "runtime/cuda/program_json.h"
+
+#include <vector>
 
 namespace heddle::cuda {
 namespace {
@@ -38,8 +40,6 @@ std::vector<TensorMap> maps_from(const Json& list) {
   return out;
 }
 
-}  // namespace
-
 Json launches_json(const std::vector<Launch>& launches) {
   Json out = Json::array();
   for (const Launch& l : launches) {
@@ -72,6 +72,28 @@ std::vector<Launch> launches_from(const Json& list) {
     out.push_back(std::move(l));
   }
   return out;
+}
+
+}  // namespace
+
+Json to_json(const Program& program) {
+  Json workspaces = Json::array();
+  for (const Workspace& w : program.workspaces)
+    workspaces.push_back(Json::array({w.bytes, w.zeroed}));
+  return Json::object({{"arch", program.arch},
+                       {"launches", launches_json(program.launches)},
+                       {"prepare", launches_json(program.prepare)},
+                       {"workspaces", std::move(workspaces)}});
+}
+
+Program program_from_json(const Json& json) {
+  Program program;
+  program.arch = json.at("arch").as_string();
+  program.launches = launches_from(json.at("launches"));
+  program.prepare = launches_from(json.at("prepare"));
+  for (const Json& w : json.at("workspaces").elements())
+    program.workspaces.push_back({w.at(0).as_int(), w.at(1).as_bool()});
+  return program;
 }
 
 }  // namespace heddle::cuda
