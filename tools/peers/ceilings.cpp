@@ -201,27 +201,6 @@ HEDDLE_TARGET_AVX2 void read_floats(const float* data, size_t count) {
 }
 
 template <size_t kStreams, bool kNonTemporal>
-HEDDLE_TARGET_AVX2 void write_floats(float* data, size_t count) {
-  const size_t part = count / kStreams;
-  const __m256 value = _mm256_set1_ps(1.5f);
-  for (size_t i = 0; i < part; i += kBlock) {
-#pragma GCC unroll 8
-    for (size_t k = 0; k < kStreams; ++k) {
-      float* to = data + k * part + i;
-      if constexpr (kNonTemporal) {
-        _mm256_stream_ps(to, value);
-        _mm256_stream_ps(to + 8, value);
-      } else {
-        _mm256_store_ps(to, value);
-        _mm256_store_ps(to + 8, value);
-      }
-    }
-    asm volatile("" ::: "memory");  // prevents a call of memset, which uses non-temporal stores
-  }
-  _mm_sfence();
-}
-
-template <size_t kStreams, bool kNonTemporal>
 HEDDLE_TARGET_AVX2 void copy_floats(const float* from, float* to, size_t count) {
   const size_t part = count / kStreams;
   for (size_t i = 0; i < part; i += kBlock) {
@@ -238,7 +217,7 @@ HEDDLE_TARGET_AVX2 void copy_floats(const float* from, float* to, size_t count) 
         _mm256_store_ps(to + at + 8, high);
       }
     }
-    asm volatile("" ::: "memory");
+    asm volatile("" ::: "memory");  // prevents a call of memcpy, which may use other stores
   }
   _mm_sfence();
 }
@@ -252,10 +231,6 @@ void read_floats(const float* data, size_t count) {
   for (float sum : sums) keep(sum);
 }
 template <size_t kStreams, bool kNonTemporal>
-void write_floats(float* data, size_t count) {
-  std::fill_n(data, count, 1.5f);
-}
-template <size_t kStreams, bool kNonTemporal>
 void copy_floats(const float* from, float* to, size_t count) {
   std::copy_n(from, count, to);
 }
@@ -266,8 +241,6 @@ void make_traffic(Traffic kind, float* data, size_t count) {
   const size_t half = count / 2;
   switch (kind) {
     case Traffic::kRead: return read_floats<kStreams>(data, count);
-    case Traffic::kWrite: return write_floats<kStreams, false>(data, count);
-    case Traffic::kWriteNonTemporal: return write_floats<kStreams, true>(data, count);
     case Traffic::kCopy: return copy_floats<kStreams, false>(data, data + half, half);
     case Traffic::kCopyNonTemporal: return copy_floats<kStreams, true>(data, data + half, half);
   }

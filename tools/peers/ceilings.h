@@ -23,8 +23,6 @@ FmaPeak fma_peak_f32(int threads, int repetitions = 40, Simd simd = Simd::kBest)
 
 enum class Traffic {
   kRead,   // sum of the buffer
-  kWrite,  // fill with ordinary stores
-  kWriteNonTemporal,
   kCopy,  // half the buffer to the other half, ordinary stores
   kCopyNonTemporal,
 };

@@ -179,14 +179,4 @@ OnednnOp onednn_matmul(const OnednnMatmulSpec& spec, const float* a, const float
   });
 }
 
-OnednnOp onednn_sgemm(const GemmShape& s, const float* a, const float* b, float* c) {
-  auto state = std::make_shared<OnednnOp::State>();
-  state->implementation = "sgemm";
-  state->call = [s, a, b, c] {
-    dnnl_sgemm(s.trans_a ? 'T' : 'N', s.trans_b ? 'T' : 'N', s.m, s.n, s.k, 1.0f, a, s.lda(), b,
-               s.ldb(), 0.0f, c, s.n);
-  };
-  return OnednnOp(std::move(state));
-}
-
 }  // namespace heddle::peers

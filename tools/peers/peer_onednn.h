@@ -80,8 +80,6 @@ struct OnednnMatmulSpec {
 // bias: n values added to each row of C, or null.
 OnednnOp onednn_matmul(const OnednnMatmulSpec& spec, const float* a, const float* b,
                        const float* bias, float* c);
-// The library's BLAS-like call.
-OnednnOp onednn_sgemm(const GemmShape& shape, const float* a, const float* b, float* c);
 
 // --- images ------------------------------------------------------------------------------------
 
@@ -159,11 +157,6 @@ OnednnOp onednn_logsoftmax(int64_t rows, int64_t cols, const float* src, float* 
 OnednnOp onednn_layer_norm(int64_t rows, int64_t cols, float epsilon, const float* scale,
                            const float* shift, const float* src, float* dst);
 
-OnednnOp onednn_eltwise(OnednnEltwise kind, int64_t count, const float* src, float* dst);
-
-// dst = a + b; an extent of b is the one of a or 1 (broadcast). Up to 5 dimensions.
-OnednnOp onednn_add(const std::vector<int64_t>& dims, const std::vector<int64_t>& b_dims,
-                    const float* a, const float* b, float* dst);
 // dst = relu(a + b), of one shape, as one primitive.
 OnednnOp onednn_add_relu(const std::vector<int64_t>& dims, const float* a, const float* b,
                          float* dst);

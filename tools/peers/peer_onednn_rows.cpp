@@ -127,23 +127,6 @@ OnednnOp onednn_layer_norm(int64_t rows, int64_t cols, float epsilon, const floa
   });
 }
 
-OnednnOp onednn_eltwise(OnednnEltwise kind, int64_t count, const float* src, float* dst) {
-  return build("oneDNN eltwise", [&]() -> OnednnOp {
-    const auto data = plain({count});
-    return one_to_one<dnnl::eltwise_forward::primitive_desc, dnnl::eltwise_forward>(
-        dnnl::eltwise_forward::desc(kInference, eltwise_algorithm(kind), data, eltwise_alpha(kind),
-                                    0.0f),
-        data, src, dst);
-  });
-}
-
-OnednnOp onednn_add(const std::vector<int64_t>& dims, const std::vector<int64_t>& b_dims,
-                    const float* a, const float* b, float* dst) {
-  return build("oneDNN binary add", [&] {
-    return binary_add(plain(dims), plain(b_dims), OnednnEltwise::kNone, a, b, dst);
-  });
-}
-
 OnednnOp onednn_add_relu(const std::vector<int64_t>& dims, const float* a, const float* b,
                          float* dst) {
   return build("oneDNN binary add and relu", [&] {

@@ -19,7 +19,6 @@ void OnednnOp::read_back() const {}
 OnednnOp onednn_matmul(const OnednnMatmulSpec&, const float*, const float*, const float*, float*) {
   return absent();
 }
-OnednnOp onednn_sgemm(const GemmShape&, const float*, const float*, float*) { return absent(); }
 OnednnOp onednn_conv(const OnednnConvSpec&, const float*, const float*, const float*, float*) {
   return absent();
 }
@@ -40,11 +39,6 @@ OnednnOp onednn_softmax(int64_t, int64_t, const float*, float*) { return absent(
 OnednnOp onednn_logsoftmax(int64_t, int64_t, const float*, float*) { return absent(); }
 OnednnOp onednn_layer_norm(int64_t, int64_t, float, const float*, const float*, const float*,
                            float*) {
-  return absent();
-}
-OnednnOp onednn_eltwise(OnednnEltwise, int64_t, const float*, float*) { return absent(); }
-OnednnOp onednn_add(const std::vector<int64_t>&, const std::vector<int64_t>&, const float*,
-                    const float*, float*) {
   return absent();
 }
 OnednnOp onednn_add_relu(const std::vector<int64_t>&, const float*, const float*, float*) {
