@@ -1,7 +1,6 @@
 #include "driver/lowered_variant.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "driver/build_cuda.h"
 #include "driver/compile_lowered.h"
@@ -9,15 +8,10 @@
 #include "heddle/codegen/cuda.h"
 #include "ir/canonical.h"
 #include "support/hash.h"
+#include "support/hex.h"
 
 namespace heddle {
 namespace {
-
-std::string hex16(uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 /// Inserts the buffers of unread arguments at their positions among those of a program, and moves
 /// the positions of constants accordingly.
@@ -41,7 +35,7 @@ void insert_unread(const std::vector<Tensor>& own, const std::vector<Tensor>& ar
 std::string code_of(const LoweredFunction& f) {
   if (!f.body) return "none";
   const CanonicalForm form = canonical_form(f.body);
-  std::string code = hex16(form.key.high) + hex16(form.key.low);
+  std::string code = to_hex(form.key.high) + to_hex(form.key.low);
   for (const Buffer& b : form.buffers) {
     code += "," + std::to_string(std::find(f.args.begin(), f.args.end(), b) - f.args.begin());
   }
@@ -66,8 +60,7 @@ std::string code_of(const GpuProgram& p) {
       }
     }
   }
-  return hex16(hash_bytes(text.data(), text.size(), 1)) +
-         hex16(hash_bytes(text.data(), text.size(), 2));
+  return key_of_text(text);
 }
 
 /// The constants that the kernel supplies are part of its code.
@@ -75,7 +68,7 @@ std::string code_of_bound(const LoweredVariant& v) {
   std::string code;
   for (size_t i = v.listed; i < v.all.size(); ++i) {
     const NDArray data = v.all[i].op()->data()->to_host();
-    code += " " + hex16(hash_bytes(data.data(), static_cast<size_t>(data.bytes())));
+    code += " " + to_hex(hash_bytes(data.data(), static_cast<size_t>(data.bytes())));
   }
   return code;
 }

@@ -11,8 +11,8 @@
 
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
-#include "records/hex.h"
 #include "support/edit_distance.h"
+#include "support/hex.h"
 
 namespace heddle::records {
 

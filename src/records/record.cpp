@@ -8,30 +8,13 @@
 #include <utility>
 
 #include "heddle/support/error.h"
-#include "records/hex.h"
 #include "records/object_reader.h"
 #include "support/edit_distance.h"
+#include "support/hex.h"
 
 namespace heddle {
-namespace records {
-
-std::string to_hex(uint64_t value) {
-  std::string text(16, '0');
-  for (std::size_t i = 16; i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
-  return text;
-}
-
-bool parse_hex(std::string_view text, uint64_t* value) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, *value, 16);
-  return error == std::errc() && stop == end;
-}
-
-}  // namespace records
-
 namespace {
 
-using records::to_hex;
 using Reader = records::ObjectReader;
 
 constexpr std::pair<MeasureError, const char*> kErrors[] = {

@@ -14,6 +14,7 @@
 #include "heddle/support/error.h"
 #include "support/environment.h"
 #include "support/hash.h"
+#include "support/hex.h"
 #include "support/log.h"
 #include "support/open_cache.h"
 
@@ -29,10 +30,7 @@ constexpr double kSweepTo = 0.75;
 
 // The first line of a file: "heddle-cache <key> <hash>".
 std::string head_of(const std::string& key, const internal::Bits128& sum) {
-  char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(sum.low),
-                static_cast<unsigned long long>(sum.high));
-  return "heddle-cache " + key + " " + text;
+  return "heddle-cache " + key + " " + to_hex(sum.low) + to_hex(sum.high);
 }
 
 internal::Bits128 sum_of(const internal::OpenCache& cache, const std::string& name,

@@ -3,6 +3,7 @@
 #include "dag/declaration/form.h"
 #include "heddle/ops/ops.h"
 #include "heddle/support/error.h"
+#include "support/hex.h"
 
 namespace heddle::fuzz {
 
@@ -41,7 +42,7 @@ Json with_right_checksums(const Json& json) {
   Json out = Json::object();
   for (const auto& [key, member] : json.members()) {
     const bool covers = key == "checksum" && declaration != nullptr;
-    out[key] = covers ? Json(dag::hex64(dag::declaration_checksum(*declaration)))
+    out[key] = covers ? Json(to_hex(dag::declaration_checksum(*declaration)))
                       : with_right_checksums(member);
   }
   return out;

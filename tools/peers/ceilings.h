@@ -22,7 +22,7 @@ enum class Simd { kBest, kAvx2, kSse };
 FmaPeak fma_peak_f32(int threads, int repetitions = 40, Simd simd = Simd::kBest);
 
 enum class Traffic {
-  kRead,   // sum of the buffer
+  kRead,  // sum of the buffer
   kCopy,  // half the buffer to the other half, ordinary stores
   kCopyNonTemporal,
 };

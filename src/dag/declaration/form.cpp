@@ -1,23 +1,14 @@
 #include "dag/declaration/form.h"
 
-#include <charconv>
-#include <cstdio>
-
 #include "support/hash.h"
+#include "support/hex.h"
 
 namespace heddle::dag {
 
-std::string hex64(uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
 std::optional<uint64_t> parse_hex64(std::string_view text) {
   uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (text.size() != 16 || error != std::errc() || end != text.data() + text.size()) return {};
-  return hex64(value) == text ? std::optional(value) : std::nullopt;
+  if (!parse_hex(text, &value) || to_hex(value) != text) return std::nullopt;
+  return value;
 }
 
 uint64_t declaration_checksum(const Json& declaration) {

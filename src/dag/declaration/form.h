@@ -23,9 +23,7 @@ inline constexpr size_t kMostOperations = 1 << 16;
 inline constexpr size_t kMostNodes = 1 << 20;
 inline constexpr size_t kMostAxes = 1 << 18;
 
-/// Sixteen hexadecimal digits.
-std::string hex64(uint64_t value);
-/// The value of exactly sixteen such digits, or nullopt.
+/// The value of exactly sixteen digits, as to_hex writes them, or nullopt.
 std::optional<uint64_t> parse_hex64(std::string_view text);
 /// The checksum of the member "declaration".
 uint64_t declaration_checksum(const Json& declaration);

@@ -12,6 +12,7 @@
 #include "dag/declaration/form.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
+#include "support/hex.h"
 
 namespace heddle {
 namespace {
@@ -64,7 +65,7 @@ class NodeWriter {
       case ExprKind::FloatImm: {
         const double value = e.as<FloatImm>()->value;
         if (std::isfinite(value)) return Json::array({"float", type, value});
-        return Json::array({"float", type, hex64(std::bit_cast<uint64_t>(value))});
+        return Json::array({"float", type, to_hex(std::bit_cast<uint64_t>(value))});
       }
       case ExprKind::Cast: return Json::array({"cast", type, children[0]});
       case ExprKind::Unary:
@@ -274,8 +275,8 @@ Json declaration_to_json(const ComputeDag& dag, const std::vector<Tensor>& args)
   const uint64_t checksum = declaration_checksum(declaration);
   return Json::object({{"format", kDeclarationFormat},
                        {"version", kDeclarationVersion},
-                       {"checksum", hex64(checksum)},
-                       {"structural_hash", hex64(dag.structural_hash())},
+                       {"checksum", to_hex(checksum)},
+                       {"structural_hash", to_hex(dag.structural_hash())},
                        {"declaration", std::move(declaration)}});
 }
 

@@ -5,9 +5,9 @@
 #include "heddle/codegen/llvm.h"
 #include "heddle/driver/build.h"
 #include "heddle/support/error.h"
-#include "measure/task/hex.h"
 #include "runtime/kernel/arg_json.h"
 #include "runtime/machine/cpu_features.h"
+#include "support/hex.h"
 
 namespace heddle::measuring {
 
@@ -21,7 +21,7 @@ Json compile_for_elsewhere(const ReplayedSchedule& replayed) {
   Json names = Json::array();
   for (const LoweredFunction& f : functions) names.push_back(Json(f.name));
   return Json::object(
-      {{"object", to_hex(emit_llvm(functions, schedule.target(), "o"))},
+      {{"object", bytes_to_hex(emit_llvm(functions, schedule.target(), "o"))},
        {"functions", std::move(names)},
        {"args", args_to_json(kernel_args(all, replayed.args.size(), program.constant_args))},
        {"persistent", args_to_json(persistent_args(program))}});
@@ -40,7 +40,7 @@ Kernel load_compiled(const Json& json, const ReplayedSchedule& replayed) {
   std::vector<std::string> names;
   for (const Json& name : json.at("functions").elements()) names.push_back(name.as_string());
   if (names.empty() || names.size() > 2) throw_user_error("a candidate has one function, or two");
-  CompiledModule module = load_object(from_hex(json.at("object").as_string()), names);
+  CompiledModule module = load_object(bytes_from_hex(json.at("object").as_string()), names);
   const std::vector<Tensor> all = with_bound(replayed.schedule, replayed.args);
   KernelCode code;
   code.name = "kernel";

@@ -6,9 +6,9 @@
 #include "heddle/codegen/cuda.h"
 #include "heddle/lower/lower.h"
 #include "heddle/support/error.h"
-#include "measure/task/hex.h"
 #include "runtime/cuda/program_json.h"
 #include "runtime/kernel/arg_json.h"
+#include "support/hex.h"
 
 namespace heddle::measuring {
 namespace {
@@ -93,13 +93,13 @@ Json to_json(const KernelCode& code) {
   j["name"] = code.name;
   j["args"] = args_to_json(code.args);
   j["persistent"] = args_to_json(code.persistent);
-  j["cubin"] = to_hex(code.cuda->cubin);
+  j["cubin"] = bytes_to_hex(code.cuda->cubin);
   return j;
 }
 
 KernelCode kernel_code_from_json(const Json& json) {
   auto program = std::make_shared<cuda::Program>(cuda::program_from_json(json));
-  program->cubin = from_hex(json.at("cubin").as_string());
+  program->cubin = bytes_from_hex(json.at("cubin").as_string());
   KernelCode code;
   code.name = json.at("name").as_string();
   code.args = args_from_json(json.at("args"));

@@ -8,7 +8,7 @@
 #include "heddle/support/error.h"
 #include "measure/process/limits.h"
 #include "measure/process/weights_place.h"
-#include "measure/task/hex.h"
+#include "support/hex.h"
 
 namespace heddle::measuring {
 namespace {
@@ -63,7 +63,7 @@ Json values_json(const TuneTask& task) {
       throw_user_error("the inputs of task '" + task.name + "' are too large to be sent", {},
                        "give ranges of random inputs (TuneTask::input_ranges) in place of values");
     }
-    out[std::to_string(i)] = Json(to_hex(
+    out[std::to_string(i)] = Json(bytes_to_hex(
         std::string(static_cast<const char*>(values.data()), static_cast<size_t>(values.bytes()))));
   }
   return out;
@@ -77,7 +77,7 @@ std::function<NDArray(size_t)> inputs_from(const TaskMessage& message, const Tun
     const Json* digits = values->find(std::to_string(i));
     if (digits == nullptr) continue;
     const Tensor& t = task.args[i];
-    const std::string bytes = from_hex(digits->as_string());
+    const std::string bytes = bytes_from_hex(digits->as_string());
     if (bytes_of(t) != static_cast<int64_t>(bytes.size()))
       throw_user_error("the values of input '" + t.name() + "' are of another size");
     given[i] = NDArray::empty(t.extents(), t.dtype());

@@ -13,8 +13,8 @@
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
 #include "network/cut/step_plan.h"
-#include "records/hex.h"
 #include "runtime/exported/network.h"
+#include "support/hex.h"
 
 namespace heddle::network {
 namespace {
@@ -120,8 +120,7 @@ ExportedInterface interface_of(const ExportRequest& request) {
   interface.name = request.name;
   interface.target = to_string(request.target());
   const uint64_t model = ComputeDag(request.network.outputs()).structural_hash();
-  interface.version =
-      "heddle " + internal::build_fingerprint() + ", model " + records::to_hex(model);
+  interface.version = "heddle " + internal::build_fingerprint() + ", model " + to_hex(model);
   if (request.by_plan) interface.plan = to_text(*request.network.plan());
   interface.check_weights = request.check_weights;
   const std::vector<Var>& sizes = request.network.sizes();

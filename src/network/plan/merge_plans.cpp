@@ -3,7 +3,7 @@
 
 #include "heddle/network/plan.h"
 #include "heddle/support/error.h"
-#include "records/hex.h"
+#include "support/hex.h"
 #include "support/table.h"
 
 namespace heddle {
@@ -94,7 +94,7 @@ std::vector<std::string> plan_differences(const NetworkPlan& a, const NetworkPla
   const auto differ = [&](const std::string& what, const std::string& x, const std::string& y) {
     if (x != y) lines.push_back(what + ": '" + x + "' and '" + y + "'");
   };
-  differ("declaration", records::to_hex(a.hash), records::to_hex(b.hash));
+  differ("declaration", to_hex(a.hash), to_hex(b.hash));
   differ("target", to_string(a.target), to_string(b.target));
   differ("type", a.dtype, b.dtype);
   differ("choices about the graph", a.passes, b.passes);

@@ -5,9 +5,9 @@
 
 #include "heddle/network/plan.h"
 #include "heddle/support/error.h"
-#include "records/hex.h"
 #include "records/object_reader.h"
 #include "support/file.h"
+#include "support/hex.h"
 
 namespace heddle {
 namespace {
@@ -146,7 +146,7 @@ PlannedNode read_node(const Json& json) {
 
 Json node_json(const PlannedNode& node) {
   Json j = Json::object();
-  j["hash"] = records::to_hex(node.hash);
+  j["hash"] = to_hex(node.hash);
   j["name"] = node.name;
   j["calls"] = node.calls;
   if (!node.kernels.is_null()) {
@@ -217,7 +217,7 @@ std::string to_text(const NetworkPlan& plan) {
                                   {"version", NetworkPlan::kVersion},
                                   {"model", plan.model},
                                   {"dtype", plan.dtype},
-                                  {"hash", records::to_hex(plan.hash)},
+                                  {"hash", to_hex(plan.hash)},
                                   {"target", to_string(plan.target)},
                                   {"passes", plan.passes},
                                   {"passes_proof", to_string(plan.passes_proof)},

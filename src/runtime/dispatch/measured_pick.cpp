@@ -1,23 +1,12 @@
 // Picks by measurement, made now or remembered from an earlier run.
 #include <algorithm>
-#include <cstdio>
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "runtime/dispatch/settle_call.h"
-#include "support/hash.h"
+#include "support/hex.h"
 
 namespace heddle {
-namespace {
-
-std::string hex16(uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
-}  // namespace
-
 // A key of the code of all variants, the target and the shapes. Empty where some code is not known.
 std::string MultiKernel::Impl::key_of(const Call& call) const {
   std::string all = facts.target + "\n" + call.shapes + "\n";
@@ -26,8 +15,7 @@ std::string MultiKernel::Impl::key_of(const Call& call) const {
     if (variant.code.empty()) return {};
     all += variant.name + "\t" + variant.code + "\n";
   }
-  return hex16(hash_bytes(all.data(), all.size(), 1)) +
-         hex16(hash_bytes(all.data(), all.size(), 2));
+  return key_of_text(all);
 }
 
 int MultiKernel::Impl::pick_remembered(const Call& call, PickRow& row, bool say_why) const {

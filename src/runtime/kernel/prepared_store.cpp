@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "heddle/runtime/thread_pool.h"
 #include "runtime/array/deferred.h"
 #include "support/hash.h"
+#include "support/hex.h"
 #include "support/log.h"
 #include "support/open_cache.h"
 
@@ -146,11 +146,7 @@ std::string prepared_key(const std::string& code_key, std::span<const NDArray> c
   for (const auto& list : {constants, bound}) {
     for (const NDArray& array : list) text += "\n" + identity(array);
   }
-  char key[33];
-  std::snprintf(key, sizeof key, "%016llx%016llx",
-                static_cast<unsigned long long>(hash_bytes(text.data(), text.size(), 1)),
-                static_cast<unsigned long long>(hash_bytes(text.data(), text.size(), 2)));
-  return key;
+  return key_of_text(text);
 }
 
 bool load_prepared(const std::string& key, std::span<const NDArray> arrays) {

@@ -1,24 +1,16 @@
 #include "codegen/cuda/nvrtc/cubin_cache.h"
 
-#include <cstdio>
-
 #include "codegen/cuda/nvrtc/ptxas_log.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
 #include "support/environment.h"
-#include "support/hash.h"
+#include "support/hex.h"
 
 namespace heddle::cuda {
 namespace {
 
 constexpr std::uintmax_t kMegabytes = 512;
-
-std::string hex(std::uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 }  // namespace
 
@@ -31,7 +23,7 @@ std::string cubin_key(const std::string& source, const std::string& arch,
     all += " " + std::to_string(option.size()) + ":" + option;
   }
   all += "\n" + source;
-  return hex(hash_bytes(all.data(), all.size(), 1)) + hex(hash_bytes(all.data(), all.size(), 2));
+  return key_of_text(all);
 }
 
 std::string cubin_cache_folder() {

@@ -1,7 +1,6 @@
 #include "codegen/llvm/jit/object_cache.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "codegen/llvm/jit/code_cache.h"
 #include "heddle/codegen/llvm.h"
@@ -9,6 +8,7 @@
 #include "llvm/Config/llvm-config.h"
 #include "support/build_id.h"
 #include "support/hash.h"
+#include "support/hex.h"
 
 namespace heddle {
 namespace codegen {
@@ -43,10 +43,7 @@ std::string object_key(const std::vector<LoweredFunction>& functions, const Targ
     }
   }
   key = code_key(key, describe_machine(target, /*for_jit=*/true), opt_level);
-  char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(key.high),
-                static_cast<unsigned long long>(key.low));
-  return text;
+  return to_hex(key.high) + to_hex(key.low);
 }
 
 }  // namespace codegen
