@@ -356,6 +356,24 @@ TEST(Cuts, ALayerNormBeforeAProductIsOneNodeOnAGpu) {
   EXPECT_EQ(wrong_on_gpu(outputs, inside, 1e-4), "");
 }
 
+// A row of the result has too few threads for sums over whole images.
+TEST(Cuts, SumsOfANormOverImagesAreNodesOfTheirOwnOnAGpu) {
+  const auto weight = [](Shape shape) { return constant_placeholder(std::move(shape), f16, "w"); };
+  const Tensor x = placeholder({2, 10, 12, 16}, f16, "x");
+  const Tensor flat = ops::instance_norm(ops::reshape(x, {2, 1, 1920}));
+  const Tensor norm = ops::gelu(ops::mul(ops::reshape(flat, {2, 10, 12, 16}), weight({16})));
+  const std::vector<Tensor> outputs{
+      ops::conv2d(norm, weight({3, 3, 16, 24}), {.padding = {1}, .layout = ops::NHWC})};
+  const Network network(outputs, Target::parse("cuda -gpu=h200"));
+  int sums = 0;
+  for (const TuneTask& task : network.tasks()) {
+    const ComputeDag& dag = task.tmpl.dag();
+    sums += dag.info(dag.index_of(dag.outputs()[0].op())).points == 2;
+  }
+  EXPECT_EQ(sums, 2) << network.to_text();
+  EXPECT_EQ(wrong_on_gpu(outputs, network, 2e-2), "");
+}
+
 // A convolution would compute the norm and the activation for each tap of its window.
 TEST(Cuts, ANormWithItsActivationBeforeAPaddedConvolutionIsOneNodeOnAGpu) {
   const auto weight = [](Shape shape) { return constant_placeholder(std::move(shape), f16, "w"); };

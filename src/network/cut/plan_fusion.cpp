@@ -193,13 +193,11 @@ class Planner {
     return std::any_of(readers.begin(), readers.end(), [&](int r) { return leads_on(r); });
   }
 
-  /// Whether `s` is element-wise in rows of which it reads reductions, as the end of a layer norm
-  /// is. On a GPU that is one kernel with its reductions, and a product that reads it has a plain
-  /// operand.
-  bool normalises(int s) const {
+  /// Whether `s` reads reductions of rows of `row` elements, as the end of a layer norm does.
+  bool normalises(int s, int64_t row) const {
     const std::vector<int>& reads = dag_.info(s).producers;
     return !dag_.stage(s).is_reduction() && std::any_of(reads.begin(), reads.end(), [&](int p) {
-      return dag_.info(p).points < dag_.info(s).points &&
+      return dag_.info(p).points * row == dag_.info(s).points &&
              (is_row_sum(p) || (plan_.may_run_inside(p) && reads_row_sum(p)));
     });
   }
@@ -218,10 +216,16 @@ class Planner {
     return out;
   }
 
-  /// Whether `s` normalises, or a stage before it that is computed with it does.
+  /// Whether `s`, or a stage before it that is computed with it, normalises the rows of the last axis
+  /// of `s`. On a GPU that is one kernel with its reductions, and a product that reads it has a plain
+  /// operand. Sums over more, as those of an instance norm, want kernels of their own: a row of the
+  /// result has too few threads for them.
   bool ends_norm(int s) const {
+    if (dag_.stage(s).is_reduction() || dag_.stage(s).axes().empty()) return false;
+    const int64_t row = dag_.stage(s).axes().back().extent();
     const std::vector<int> stages = with_stages_before(s);
-    return std::any_of(stages.begin(), stages.end(), [&](int p) { return normalises(p); });
+    return row > 1 &&
+           std::any_of(stages.begin(), stages.end(), [&](int p) { return normalises(p, row); });
   }
 
   /// Whether products compute `s`, with the stages before it, so often that storing it costs less.
