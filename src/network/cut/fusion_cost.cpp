@@ -73,7 +73,8 @@ class Sum {
     }
     sum_.bytes += bytes;
     sum_.nodes += 1;
-    sum_.seconds += rates_.start_seconds + std::max(busy, bytes / rates_.bytes);
+    sum_.of_nodes[end] = rates_.start_seconds + std::max(busy, bytes / rates_.bytes);
+    sum_.seconds += sum_.of_nodes[end];
   }
 
   /// How often the node that ends at `end` computes stage `s`, if `known` has those behind it.
@@ -137,6 +138,20 @@ class Sum {
 }  // namespace
 
 PlanCost cost_of(const FusionPlan& plan, const Target& target) { return Sum(plan, target).run(); }
+
+std::vector<double> node_estimates(const CutNetwork& network, const Target& target) {
+  const PlanCost cost = cost_of(network.plan, target);
+  std::vector<double> seconds;
+  for (const ExtractedNode& node : network.nodes) {
+    // Of the stages that end nodes it has its own, and maybe some of constants, which come before.
+    int end = -1;
+    for (const int s : node.stages) {
+      if (cost.of_nodes.contains(s)) end = std::max(end, s);
+    }
+    seconds.push_back(cost.of_nodes.at(end));
+  }
+  return seconds;
+}
 
 std::vector<ChoiceCost> choice_costs(const CutNetwork& network, const ComputeDag& declared,
                                      const Target& target, const PassOptions& passes) {

@@ -1,6 +1,7 @@
 // What a plan of fusion costs, and what each of its choices would cost the other way.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,14 @@ struct PlanCost {
   /// bandwidth of a cache (CPU) or of the memory (GPU), whichever takes longer, and the time to
   /// start it. The clock of a CPU is assumed, because a target does not state it.
   double seconds = 0;
+  std::map<int, double> of_nodes = {};  ///< these seconds of each node, by the stage that ends it
 };
 
 /// The cost of a plan. The arithmetic includes rows of images that two blocks compute.
 PlanCost cost_of(const FusionPlan& plan, const Target& target);
+
+/// The seconds of each node of a network, in the order of its nodes.
+std::vector<double> node_estimates(const CutNetwork& network, const Target& target);
 
 /// What a network costs if this choice alone is flipped. For store@ and fuse@ it is about an edge of
 /// the plan, or several that are alike, between a stage and its readers.
