@@ -92,6 +92,7 @@ int run_tune(const TuneRequest& request);
 struct ReportRequest {
   std::vector<std::string> logs, picks;      ///< of tuning; of multi-kernels
   std::vector<std::string> families;         ///< JSON of ranges of sizes
+  std::vector<std::string> audits;           ///< JSON of `heddle audit`
   std::string output = "report.html";        ///< a file, or "-"
   std::vector<std::string> calls;            ///< "matmul:512x512x512=3"
   bool ceilings = false;                     ///< measure this machine for the roofline
@@ -188,6 +189,14 @@ struct DeployOptions : SubjectOptions {
   std::string batch;          ///< "1", "1..32": of the dimension "batch"; empty: as the file says
 };
 int run_deploy(const DeployOptions& options);
+
+struct AuditRequest : SubjectOptions {
+  double seconds = 2;
+  std::string tune, choices;  ///< budgets; empty: none
+  int worst = 5;
+  bool rules = false;  ///< audit these, not the records
+};
+int run_audit(const AuditRequest& request);
 
 struct FleetRequest {
   std::string command;  ///< "up" or "status"

@@ -85,6 +85,7 @@ struct Requests {
   ProfileOptions profile;
   PlanOptions plan;
   DeployOptions deploy;
+  AuditRequest audit;
   OnnxListOptions onnx;
   FleetRequest fleet;
 };
@@ -114,6 +115,7 @@ void add_subcommands(CLI::App& app, Requests* r) {
   add_cache(app, r->cache);
   add_plan(app, r->plan);
   add_profile(app, r->profile);
+  add_audit(app, r->audit);
   add_onnx(app, r->onnx);
   add_fleet(app, r->fleet);
   add_worker(app);
@@ -122,7 +124,8 @@ void add_subcommands(CLI::App& app, Requests* r) {
 /// Opens plans, and writes the dimensions of models into their subjects.
 void complete_subjects(Requests* r) {
   for (SubjectOptions* o :
-       std::initializer_list<SubjectOptions*>{&r->explain, &r->exported, &r->profile, &r->run}) {
+       std::initializer_list<SubjectOptions*>{&r->explain, &r->exported, &r->profile, &r->audit,
+                                              &r->run}) {
     open_plan(*o);
     o->subject = with_dims(o->subject, o->dims);
   }
@@ -149,6 +152,7 @@ int run_subcommand(const CLI::App& app, const Requests& r, char** argv) {
   if (app.got_subcommand("cache")) return run_cache(r.cache);
   if (app.got_subcommand("plan")) return run_plan(r.plan);
   if (app.got_subcommand("profile")) return run_profile(r.profile);
+  if (app.got_subcommand("audit")) return run_audit(r.audit);
   if (app.got_subcommand("onnx")) return run_onnx(r.onnx);
   if (app.got_subcommand("selftest")) return run_selftest(r.selftest);
   if (app.got_subcommand("fleet")) return run_fleet(r.fleet);

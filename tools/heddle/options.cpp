@@ -213,6 +213,31 @@ void add_profile(CLI::App& app, ProfileOptions& o) {
       "  heddle profile bert.onnx --dims batch=1,seq=1..512 --sizes 17,128 --target cuda");
 }
 
+void add_audit(CLI::App& app, AuditRequest& o) {
+  CLI::App* c =
+      app.add_subcommand("audit", "Show where a network loses time, and what would win it back");
+  add_model_options(c, o, "A network: an ONNX file, MODEL.onnx:batch=1, or a name");
+  add_call_sizes(c, o.sizes, "audit");
+  c->add_option("--time", o.seconds, "Seconds of timing the nodes (2)")
+      ->check(CLI::Range(0.01, 3600.0));
+  c->add_option("--worst", o.worst, "Kernels of which other schedules are tried (5)")
+      ->check(CLI::Range(0, 1000));
+  c->add_option("--tune", o.tune, "Tune each of these kernels for this long, such as 3s");
+  c->add_option("--choices", o.choices,
+                "Try the choices about the graph for this long, such as 20s, those about the worst "
+                "nodes first");
+  c->add_flag("--rules", o.rules,
+              "Audit the choices of the rules; records are what they are compared with");
+  add_json(c, o.json);
+  c->footer(
+      "What is lost is the time above the least bound: of the machine, of a kernel of like shape\n"
+      "in the network, and of the other schedules that were raced in calls of the network.\n"
+      "Examples:\n"
+      "  heddle audit resnet50.onnx:batch=1\n"
+      "  heddle audit resnet50.onnx:batch=1 --tune 3s --choices 20s --json > audit.json\n"
+      "  heddle report --audit audit.json");
+}
+
 void add_onnx(CLI::App& app, OnnxListOptions& o) {
   CLI::App* c = app.add_subcommand("onnx", "Show which parts of ONNX are supported");
   c->add_flag("--coverage", o.coverage,

@@ -26,6 +26,7 @@ void add_picks(CLI::App& app, PicksOptions& o);
 void add_cache(CLI::App& app, CacheOptions& o);
 void add_plan(CLI::App& app, PlanOptions& o);
 void add_profile(CLI::App& app, ProfileOptions& o);
+void add_audit(CLI::App& app, AuditRequest& o);
 void add_onnx(CLI::App& app, OnnxListOptions& o);
 void add_fleet(CLI::App& app, FleetRequest& o);
 void add_worker(CLI::App& app);

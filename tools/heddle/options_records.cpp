@@ -97,6 +97,9 @@ void add_report(CLI::App& app, ReportRequest& o) {
       c->add_option("--family", o.families,
                     "What `heddle tune` or `heddle explain` wrote with --json of a range of sizes, "
                     "repeated: which kernel runs at which sizes")));
+  existing(repeated(c->add_option("--audit", o.audits,
+                                  "What `heddle audit` wrote with --json, repeated: where the "
+                                  "network loses time")));
   c->add_option("-o,--output", o.output, "File to write; -: standard output (report.html)");
   repeated(c->add_option(
       "--calls", o.calls,
