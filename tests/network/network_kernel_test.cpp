@@ -125,7 +125,13 @@ TEST(NetworkKernel, TakesTheSchedulesOfAReport) {
   const Network net({s.y});
   TuneReport report;
   for (const Schedule& schedule : net.naive_schedules()) {
-    report.tasks.push_back({"task", {}, schedule, 2.0, 1.0, 10, 0, {}, {}, true});
+    report.tasks.push_back({.name = "task",
+                            .config = {},
+                            .schedule = schedule,
+                            .static_seconds = 2,
+                            .best_seconds = 1,
+                            .trials = 10,
+                            .improved = true});
   }
   const NetworkKernel run = net.build(s.args(), report);
   std::vector<NDArray> arrays = arrays_for(s.args());
