@@ -10,6 +10,7 @@
 #include "heddle/driver/build.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
+#include "schedule/machine_rates.h"
 
 namespace heddle {
 namespace {
@@ -88,19 +89,18 @@ Roof measured(const Target& target, DataType dtype, int64_t traffic) {
   return roof;
 }
 
-Roof of_gpu(const Gpu& gpu, DataType dtype) {
+Roof of_gpu(const Target& target, DataType dtype) {
+  const MachineRates rates = rates_of(target);
   Roof roof;
-  if (dtype == f32) {
-    roof.flops_per_second = 2.0 * gpu.sms * gpu.f32_lanes * gpu.clock_mhz * 1e6;
-  }
-  roof.bytes_per_second = gpu.bandwidth_gbs * 1e9;
+  if (dtype == f32) roof.flops_per_second = rates.flops;
+  roof.bytes_per_second = rates.bytes;
   return roof;
 }
 
 }  // namespace
 
 Roof roof_of(const Target& target, DataType dtype, double bytes) {
-  if (target.is_cuda()) return of_gpu(target.gpu, dtype);
+  if (target.is_cuda()) return of_gpu(target, dtype);
   if (!target.runs_here()) return {};
   return measured(target, dtype, traffic_of(bytes));
 }
