@@ -186,6 +186,22 @@ TEST(MatrixProduct, IsWhatA1x1ConvolutionIsOnHopper) {
       << "collapse does it";
 }
 
+// Both merge the rows, 28 of which are less than half of a tile of 64; this one keeps TMA and wgmma.
+TEST(MatrixProduct, IsExpectedToGainMoreThanCollapse) {
+  ops::Conv at;
+  at.layout = ops::NHWC;
+  const Tensor y = ops::conv2d(placeholder({32, 28, 28, 128}, f16),
+                               constant_placeholder({1, 1, 128, 512}, f16), at);
+  double collapsed = 0, product = 0;
+  for (const Alternative& a :
+       alternatives_of(ComputeDag({y}), Target::parse("cuda -gpu=h100"), {})) {
+    if (a.name.starts_with("collapse")) collapsed = a.speedup;
+    if (a.name.starts_with("matrix_product")) product = a.speedup;
+  }
+  EXPECT_GT(collapsed, 1.4);
+  EXPECT_GT(product, collapsed);
+}
+
 // The filters of an ONNX file, whose taps come last.
 TEST(MatrixProduct, DropsTheTapsOfItsFilters) {
   const Tensor x = placeholder({2, 5, 7, 64}, f16, "x"),
