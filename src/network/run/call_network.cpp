@@ -24,12 +24,7 @@ void NetworkKernel::Impl::set_sizes(Frame& frame, std::vector<int64_t> values) c
   for (const network::StepPlan::Between& b : plan.between) {
     if (b.symbolic.empty()) continue;
     std::vector<int64_t> shape = b.shape;
-    for (const SymbolicExtent& e : b.symbolic) {
-      int64_t& extent = shape[static_cast<size_t>(e.dim)];
-      extent = e.constant;
-      for (const auto& [size, factor] : e.terms)
-        extent += factor * values[static_cast<size_t>(size)];
-    }
+    set_extents(shape, b.symbolic, values);
     frame.arrays[b.step][b.position] =
         NDArray::wrap(static_cast<char*>(frame.arena.data()) + b.offset, std::move(shape), b.dtype,
                       on_gpu ? Device::cuda() : Device::cpu());

@@ -10,6 +10,7 @@
 #include "runtime/cuda/launcher.h"
 #include "runtime/cuda/size_expr.h"
 #include "runtime/cuda/tensor_map.h"
+#include "support/stack_array.h"
 
 namespace heddle::cuda {
 namespace {
@@ -107,18 +108,8 @@ template <typename Steps>
 void launch_all(DeviceState& device, const Steps& steps, std::span<void* const> given,
                 std::span<const NDArray> workspaces, std::span<const std::int64_t> sizes,
                 std::size_t most_params, api::StreamHandle stream) {
-  const std::size_t total = given.size() + workspaces.size();
-  void* buffers_on_stack[kOnStack];
-  void* params_on_stack[kOnStack];
-  std::vector<void*> on_heap;
-  void** buffers = buffers_on_stack;
-  void** params = params_on_stack;
-  if (total > kOnStack || most_params > kOnStack) {
-    on_heap.resize(total + most_params);
-    buffers = on_heap.data();
-    params = on_heap.data() + total;
-  }
-  std::copy(given.begin(), given.end(), buffers);
+  StackArray<void*, kOnStack> buffers(given.size() + workspaces.size()), params(most_params);
+  std::copy(given.begin(), given.end(), buffers.data());
   for (std::size_t i = 0; i < workspaces.size(); ++i) {
     buffers[given.size() + i] = workspaces[i].data();
   }
@@ -134,13 +125,13 @@ void launch_all(DeviceState& device, const Steps& steps, std::span<void* const> 
       maps[i] = encode(device, map, buffers[static_cast<std::size_t>(map.buffer)], sizes);
       params[wanted.size() + i] = &maps[i];
     }
-    void** const behind = params + wanted.size() + step.launch->maps.size();
+    void** const behind = params.data() + wanted.size() + step.launch->maps.size();
     for (std::size_t i = 0; i < step.launch->sizes.size(); ++i) {
       // The driver reads parameters only.
       behind[i] = const_cast<std::int64_t*>(  // NOLINT(cppcoreguidelines-pro-type-const-cast)
           &sizes[static_cast<std::size_t>(step.launch->sizes[i])]);
     }
-    step.launcher.launch(grid_at(*step.launch, sizes), step.launch->block, params, stream);
+    step.launcher.launch(grid_at(*step.launch, sizes), step.launch->block, params.data(), stream);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "heddle/support/error.h"
 #include "support/edit_distance.h"
+#include "support/stack_array.h"
 
 namespace heddle {
 namespace {
@@ -87,10 +88,7 @@ size_t FamilyKernel::index(std::span<const NDArray> arrays) const {
   const Impl& m = impl();
   if (const int forced = m.forced.load(std::memory_order_relaxed); forced >= 0)
     return static_cast<size_t>(forced);
-  constexpr size_t kFew = 8;
-  std::array<int64_t, kFew> few;
-  std::vector<int64_t> many(m.sources.size() > kFew ? m.sources.size() : 0);
-  int64_t* sizes = many.empty() ? few.data() : many.data();
+  StackArray<int64_t, 8> sizes(m.sources.size());
   for (size_t i = 0; i < m.sources.size(); ++i) {
     const auto& [arg, dim, factor, constant] = m.sources[i];
     // Any kernel reports what is wrong with the arguments, so the first one is taken.
@@ -98,7 +96,7 @@ size_t FamilyKernel::index(std::span<const NDArray> arrays) const {
     sizes[i] = arrays[arg].shape()[dim] - constant;
     if (factor != 1) sizes[i] /= factor;
   }
-  return static_cast<size_t>(variant_at(m.tree, {sizes, m.sources.size()}));
+  return static_cast<size_t>(variant_at(m.tree, sizes.span()));
 }
 
 const Kernel& FamilyKernel::pick(std::span<const NDArray> arrays) const {

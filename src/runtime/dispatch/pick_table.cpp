@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "support/hash.h"
+#include "support/stack_array.h"
 
 namespace heddle {
 namespace {
@@ -22,19 +23,16 @@ uint64_t hash_of(const int64_t* extents, size_t count) {
 const Settled* PickTable::find_by_extents(std::span<const NDArray> arrays) const {
   std::atomic<const Settled*>* slots = open_.load(std::memory_order_acquire);
   if (slots == nullptr) return nullptr;
-  int64_t on_stack[kMostOnStack];
-  std::vector<int64_t> on_heap;
-  if (free_.size() > kMostOnStack) on_heap.resize(free_.size());
-  int64_t* extents = free_.size() > kMostOnStack ? on_heap.data() : on_stack;
+  StackArray<int64_t, 24> extents(free_.size());
   for (size_t i = 0; i < free_.size(); ++i) {
     const auto [arg, dim] = free_[i];
     if (arg >= arrays.size() || dim >= arrays[arg].shape().size()) return nullptr;
     extents[i] = arrays[arg].shape()[dim];
   }
-  for (uint64_t at = hash_of(extents, free_.size());; ++at) {
+  for (uint64_t at = hash_of(extents.data(), free_.size());; ++at) {
     const Settled* s = slots[at % kSlots].load(std::memory_order_acquire);
     if (s == nullptr) return nullptr;
-    if (std::equal(s->extents.begin(), s->extents.end(), extents)) return s;
+    if (std::equal(s->extents.begin(), s->extents.end(), extents.data())) return s;
   }
 }
 

@@ -49,7 +49,6 @@ class PickTable {
   static constexpr size_t kSlots = 4096;  ///< a power of two
   /// Above this number of entries the table would be slow, and the oldest are removed.
   static constexpr size_t kMostEntries = kSlots / 2;
-  static constexpr size_t kMostOnStack = 24;
 
   const Settled* find_by_extents(std::span<const NDArray> arrays) const;
 

@@ -23,6 +23,10 @@ void read_sizes(const std::string& name, std::span<const KernelSize> sizes,
                 std::span<const KernelArg> args, std::span<const NDArray> arrays,
                 FunctionRef<void(size_t, int64_t)> found);
 
+/// Gives those extents of `shape` that depend on sizes their values.
+void set_extents(Extents& shape, std::span<const SymbolicExtent> symbolic,
+                 std::span<const int64_t> sizes);
+
 /// Throws a Runtime error where an output shares memory with a constant that the kernel supplies.
 void check_apart(const std::string& name, std::span<const KernelArg> args,
                  std::span<const NDArray> arrays, std::span<const NDArray> constants);

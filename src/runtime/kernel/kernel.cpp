@@ -12,6 +12,7 @@
 #include "runtime/kernel/finite_report.h"
 #include "runtime/kernel/prepared_store.h"
 #include "runtime/machine/first_touch.h"
+#include "support/stack_array.h"
 
 namespace heddle {
 namespace {
@@ -47,45 +48,8 @@ struct PreparedSets {
 // between a few sets of weights.
 constexpr size_t kPreparedSets = 4;
 
-// The pointers of one call. They are on the heap only where there are very many.
-class Pointers {
- public:
-  explicit Pointers(size_t count) : count_(count) {
-    if (count <= kOnStack) return;
-    on_heap_.resize(count);
-    data_ = on_heap_.data();
-  }
-  Pointers(const Pointers&) = delete;
-  Pointers& operator=(const Pointers&) = delete;
-  void*& operator[](size_t i) { return data_[i]; }
-  void** data() { return data_; }
-  std::span<void* const> span() const { return {data_, count_}; }
-
- private:
-  static constexpr size_t kOnStack = 32;
-  size_t count_;
-  void* on_stack_[kOnStack];
-  std::vector<void*> on_heap_;
-  void** data_ = on_stack_;
-};
-
-// The sizes of one call, in the same form.
-class SizeValues {
- public:
-  explicit SizeValues(size_t count) : count_(count) {
-    if (count > kFew) many_.resize(count);
-  }
-  SizeValues(const SizeValues&) = delete;
-  SizeValues& operator=(const SizeValues&) = delete;
-  int64_t& operator[](size_t i) { return count_ > kFew ? many_[i] : few_[i]; }
-  std::span<const int64_t> span() const { return {count_ > kFew ? many_.data() : few_, count_}; }
-
- private:
-  static constexpr size_t kFew = 8;
-  size_t count_;
-  int64_t few_[kFew];
-  std::vector<int64_t> many_;
-};
+using Pointers = StackArray<void*, 32>;
+using SizeValues = StackArray<int64_t, 8>;
 
 }  // namespace
 

@@ -1,10 +1,10 @@
 // The sizes of a call from the shapes of its arrays.
-#include <array>
+#include <algorithm>
 #include <cstdlib>
-#include <vector>
 
 #include "heddle/support/error.h"
 #include "runtime/kernel/check_arguments.h"
+#include "support/stack_array.h"
 
 namespace heddle {
 namespace {
@@ -17,25 +17,6 @@ Says what_says(const SymbolicExtent& e) {
   if (e.terms.size() != 1) return Says::Sum;
   return e.constant == 0 ? Says::Multiple : Says::Line;
 }
-
-// The sizes of one call. They are on the heap only where there are very many.
-class Values {
- public:
-  explicit Values(size_t count) {
-    if (count > kFew) many_.resize(count);
-    data_ = count > kFew ? many_.data() : few_.data();
-  }
-  Values(const Values&) = delete;
-  Values& operator=(const Values&) = delete;
-  /// The value 0 means that the size is not known.
-  int64_t& operator[](size_t i) { return data_[i]; }
-
- private:
-  static constexpr size_t kFew = 8;
-  std::array<int64_t, kFew> few_{};
-  std::vector<int64_t> many_;
-  int64_t* data_;
-};
 
 /// An extent as text: "n", "4 * n + 2".
 std::string extent_text(const SymbolicExtent& e, std::span<const KernelSize> sizes) {
@@ -70,7 +51,8 @@ std::string range_text(const KernelSize& s, int64_t factor, int64_t constant) {
 void read_sizes(const std::string& name, std::span<const KernelSize> sizes,
                 std::span<const KernelArg> args, std::span<const NDArray> arrays,
                 FunctionRef<void(size_t, int64_t)> found) {
-  Values values(sizes.size());
+  StackArray<int64_t, 8> values(sizes.size());
+  std::fill_n(values.data(), sizes.size(), 0);  // not known
   for (const Says says : {Says::Multiple, Says::Line, Says::Sum}) {
     for (size_t i = 0; i < args.size(); ++i) {
       for (const SymbolicExtent& e : args[i].symbolic) {
@@ -98,6 +80,15 @@ void read_sizes(const std::string& name, std::span<const KernelSize> sizes,
     }
   }
   for (size_t i = 0; i < sizes.size(); ++i) found(i, values[i]);
+}
+
+void set_extents(Extents& shape, std::span<const SymbolicExtent> symbolic,
+                 std::span<const int64_t> sizes) {
+  for (const SymbolicExtent& e : symbolic) {
+    int64_t& extent = shape[static_cast<size_t>(e.dim)];
+    extent = e.constant;
+    for (const auto& [size, factor] : e.terms) extent += factor * sizes[static_cast<size_t>(size)];
+  }
 }
 
 }  // namespace heddle
