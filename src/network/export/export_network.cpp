@@ -56,7 +56,7 @@ void check(const ExportRequest& request) {
 }
 
 ExportedNetwork move_to(const std::string& folder, const ExportScratch& scratch,
-                        const ExportedInterface& made) {
+                        const ExportedProgram& made) {
   ExportedNetwork out;
   out.library = folder + "/lib" + made.name + ".so";
   out.header = folder + "/" + made.name + ".h";
@@ -70,7 +70,7 @@ ExportedNetwork move_to(const std::string& folder, const ExportScratch& scratch,
   out.library_bytes = static_cast<int64_t>(std::filesystem::file_size(out.library));
   out.weights_bytes = made.weights_bytes;
   out.arena_bytes = made.arena_bytes;
-  out.steps = made.steps;
+  out.steps = static_cast<int>(made.steps.size());
   return out;
 }
 
@@ -98,10 +98,7 @@ ExportedNetwork export_network(const Network& network, const std::vector<Tensor>
   std::error_code error;
   std::filesystem::create_directories(folder, error);  // the next line reports a failure
   const network::ExportScratch scratch(folder);
-  const network::ExportedInterface made = request.target().is_cuda()
-                                              ? network::write_for_gpu(request, scratch)
-                                              : network::write_for_cpu(request, scratch);
-  return network::move_to(folder, scratch, made);
+  return network::move_to(folder, scratch, network::write_library(request, scratch).program);
 }
 
 }  // namespace heddle

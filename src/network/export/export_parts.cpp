@@ -7,13 +7,13 @@
 #include <cstring>
 #include <filesystem>
 
+#include "driver/build_cuda.h"
 #include "driver/program_args.h"
 #include "heddle/network/plan.h"
 #include "heddle/records/record.h"
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
 #include "network/cut/step_plan.h"
-#include "runtime/exported/network.h"
 #include "support/hex.h"
 
 namespace heddle::network {
@@ -46,24 +46,25 @@ std::vector<Tensor> constants_of(const Network& network, const std::vector<Tenso
   return constants;
 }
 
-/// The size as an extent of the first argument that has it alone.
-ExportedSize exported_size(const Var& size, const ExportRequest& request) {
+/// Adds the size as an extent of the first argument that has it alone.
+void add_size(const Var& size, const ExportRequest& request, LibrarySource& library) {
   for (size_t a = 0; a < request.args.size(); ++a) {
     const Tensor& t = request.args[a];
     for (size_t d = 0; d < t.shape().size(); ++d) {
       const std::optional<ScaledSize> s = as_scaled_size(t.shape()[d]);
       if (!s || !s->size.same_as(size)) continue;
-      ExportedSize made{
-          .name = size->name,
-          .extent = "dimension " + std::to_string(d) + " of '" + request.arg_names[a] + "'",
-          .lo = size->size->lo * s->factor,
-          .hi = size->size->hi * s->factor,
-          .multiple = s->factor};
+      ExportedSize made{.name = size->name,
+                        .lo = size->size->lo * s->factor,
+                        .hi = size->size->hi * s->factor,
+                        .multiple = s->factor};
       // A dimension of multiples of 8 is called "n/8".
       const std::string suffix = "/" + std::to_string(s->factor);
       const size_t at = made.name.rfind(suffix);
       if (at != std::string::npos && at + suffix.size() == made.name.size()) made.name.resize(at);
-      return made;
+      library.program.sizes.push_back(std::move(made));
+      library.extents.push_back("dimension " + std::to_string(d) + " of '" + request.arg_names[a] +
+                                "'");
+      return;
     }
   }
   throw_user_error("no argument of the network has the dimension '" + size->name +
@@ -96,43 +97,45 @@ PlacedSteps place_steps(const ExportRequest& request, const std::vector<NetworkN
                                    request.network.sizes());
   PlacedSteps steps;
   steps.arena_bytes = plan.arena_bytes;
-  for (const size_t count : plan.step_args)
-    steps.places.emplace_back(count, ExportedPlace{HEDDLE_NOTHING, 0});
+  for (const size_t count : plan.step_args) steps.places.emplace_back(count, ExportedPlace{});
   for (const StepPlan::Binding& b : plan.bindings)
-    steps.places[b.step][b.position] = {HEDDLE_ARGUMENT, tensor_of(request.args, b.array)};
+    steps.places[b.step][b.position] = {ExportedPlace::Argument, tensor_of(request.args, b.array)};
   for (const StepPlan::Between& b : plan.between)
-    steps.places[b.step][b.position] = {HEDDLE_ARENA, b.offset};
+    steps.places[b.step][b.position] = {ExportedPlace::Arena, b.offset};
   steps.constants.resize(steps.places.size());
   for (const StepPlan::Binding& b : plan.bound)
     steps.constants[b.step].emplace(b.position, *constants[b.array].op()->data());
   return steps;
 }
 
-int64_t number_of(const std::vector<Var>& sizes, const Var& size) {
-  const auto at = std::find_if(sizes.begin(), sizes.end(),
-                               [&](const Var& of_network) { return of_network.same_as(size); });
-  HEDDLE_ICHECK(at != sizes.end(), "a task has sizes of its network");
-  return at - sizes.begin();
-}
-
-ExportedInterface interface_of(const ExportRequest& request) {
-  ExportedInterface interface;
-  interface.name = request.name;
-  interface.target = to_string(request.target());
+LibrarySource interface_of(const ExportRequest& request) {
+  LibrarySource library;
+  ExportedProgram& p = library.program;
+  p.name = request.name;
+  p.target = to_string(request.target());
+  p.check_weights = request.check_weights;
+  library.for_gpu = request.target().is_cuda();
   const uint64_t model = ComputeDag(request.network.outputs()).structural_hash();
-  interface.version = "heddle " + internal::build_fingerprint() + ", model " + to_hex(model);
-  if (request.by_plan) interface.plan = to_text(*request.network.plan());
-  interface.check_weights = request.check_weights;
+  library.version = "heddle " + internal::build_fingerprint() + ", model " + to_hex(model);
+  if (request.by_plan) library.plan = to_text(*request.network.plan());
   const std::vector<Var>& sizes = request.network.sizes();
-  for (size_t a = 0; a < request.args.size(); ++a) {
-    const Tensor& t = request.args[a];
-    KernelArg arg{.name = request.arg_names[a], .dtype = t.dtype(), .shape = largest_extents(t)};
-    arg.output = is_output(t);
-    arg.symbolic = symbolic_extents(t.shape(), sizes);
-    (arg.output ? interface.outputs : interface.inputs).push_back(std::move(arg));
+  for (const bool outputs : {false, true}) {
+    for (size_t a = 0; a < request.args.size(); ++a) {
+      const Tensor& t = request.args[a];
+      if (is_output(t) != outputs) continue;
+      KernelArg arg = describe(t.buffer());
+      arg.name = request.arg_names[a];
+      arg.output = outputs;
+      arg.alignment = library.for_gpu ? 16 : 0;
+      arg.symbolic = symbolic_extents(t.shape(), sizes);
+      p.args.push_back(std::move(arg));
+      int64_t bytes = t.dtype().bytes();
+      for (const int64_t extent : largest_extents(t)) bytes *= extent;
+      library.tensor_bytes.push_back(bytes);
+    }
   }
-  for (const Var& size : sizes) interface.sizes.push_back(exported_size(size, request));
-  return interface;
+  for (const Var& size : sizes) add_size(size, request, library);
+  return library;
 }
 
 }  // namespace heddle::network

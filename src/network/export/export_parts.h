@@ -1,4 +1,4 @@
-// The parts that the exports of a network to CPUs and to GPUs share.
+// The parts of an export that come before and after its kernels.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "heddle/network/network.h"
 #include "network/cut/family_tasks.h"
-#include "network/export/exported_plan.h"
+#include "network/export/library_text.h"
 
 namespace heddle::network {
 
@@ -44,8 +44,7 @@ class ExportScratch {
 
 /// The steps of a network before their weights have places.
 struct PlacedSteps {
-  /// Of each step's inputs and outputs: an argument, in the arena, or HEDDLE_NOTHING for a
-  /// constant.
+  /// Of each step's inputs and outputs: Argument, Arena, or Nothing for a constant.
   std::vector<std::vector<ExportedPlace>> places;
   std::vector<std::map<size_t, NDArray>> constants;  ///< of each step, by position
   int64_t arena_bytes = 0;
@@ -55,14 +54,10 @@ struct PlacedSteps {
 /// constants. `steps` are the nodes of the network, or several of them as one.
 PlacedSteps place_steps(const ExportRequest& request, const std::vector<NetworkNode>& steps);
 
-/// The name, the target, the inputs and the outputs.
-ExportedInterface interface_of(const ExportRequest& request);
+/// The library without steps: its name, target, inputs, outputs, sizes, version and plan.
+LibrarySource interface_of(const ExportRequest& request);
 
-/// The number of `size` among the sizes of the network.
-int64_t number_of(const std::vector<Var>& sizes, const Var& size);
-
-/// Write the files "library", "header" and "weights" into the scratch folder.
-ExportedInterface write_for_cpu(const ExportRequest& request, const ExportScratch& scratch);
-ExportedInterface write_for_gpu(const ExportRequest& request, const ExportScratch& scratch);
+/// Writes the files "library", "header" and "weights" into the scratch folder.
+LibrarySource write_library(const ExportRequest& request, const ExportScratch& scratch);
 
 }  // namespace heddle::network

@@ -9,7 +9,7 @@ namespace heddle::network {
 
 struct LinkInput {
   std::string c_file;
-  std::vector<std::string> objects;
+  std::vector<std::string> objects = {};
   std::string exported_prefix;  ///< only functions whose names begin with this are exported
 };
 

@@ -166,7 +166,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
     const auto task = static_cast<size_t>(nodes_of_steps[s].task);
     const int j = steps.joined_of(s);
     network::Step step;
-    if (j < 0) step.tree = variants[task].tree;
+    if (j < 0 && !variants[task].tree.empty()) step.tree = variants[task].tree;
     for (network::KernelClones& c :
          clones[j < 0 ? task : tasks().size() + static_cast<size_t>(j)]) {
       network::KernelClones::Clone clone = c.with(nodes_of_steps[s], step.kernels);

@@ -19,9 +19,9 @@ namespace network {
 /// The kernels of a step, one unless it depends on the sizes of a call.
 struct Step {
   std::vector<Kernel> kernels;
-  SizeTree tree;  ///< which of them runs
+  SizeTree tree = {TreeNode{}};  ///< which of them runs
   const Kernel& at(std::span<const int64_t> sizes) const {
-    return kernels.size() == 1 ? kernels[0] : kernels[static_cast<size_t>(variant_at(tree, sizes))];
+    return kernels[static_cast<size_t>(variant_at(tree, sizes))];
   }
 };
 

@@ -1,6 +1,10 @@
 #include "runtime/cuda/program_json.h"
 
+#include <algorithm>
+#include <span>
 #include <vector>
+
+#include "heddle/support/error.h"
 
 namespace heddle::cuda {
 namespace {
@@ -9,6 +13,28 @@ template <typename T>
 std::vector<T> ints(const Json& list) {
   std::vector<T> out;
   for (const Json& j : list.elements()) out.push_back(static_cast<T>(j.as_int()));
+  return out;
+}
+
+Json sizes_json(std::span<const SizeExpr> list) {
+  Json out = Json::array();
+  for (const SizeExpr& e : list) {
+    Json items = Json::array();
+    for (const SizeExpr::Item& item : e.items)
+      items.push_back(Json::array({static_cast<int>(item.op), item.value}));
+    out.push_back(std::move(items));
+  }
+  return out;
+}
+
+std::vector<SizeExpr> sizes_from(const Json& list) {
+  std::vector<SizeExpr> out;
+  for (const Json& items : list.elements()) {
+    out.emplace_back();
+    for (const Json& item : items.elements())
+      out.back().items.push_back(
+          {static_cast<SizeExpr::Op>(item.at(0).as_int()), item.at(1).as_int()});
+  }
   return out;
 }
 
@@ -23,7 +49,8 @@ Json maps_json(const std::vector<TensorMap>& maps) {
                                 {"shape", Json::array_of(m.shape)},
                                 {"row_dim", m.row_dim},
                                 {"rows", m.rows},
-                                {"windows", std::move(windows)}}));
+                                {"windows", std::move(windows)},
+                                {"shape_of", sizes_json(m.shape_of)}}));
   }
   return out;
 }
@@ -36,6 +63,7 @@ std::vector<TensorMap> maps_from(const Json& list) {
                    static_cast<int>(j.at("row_dim").as_int()), j.at("rows").as_int()});
     for (const Json& w : j.at("windows").elements())
       out.back().windows.push_back({w.at(0).as_int(), w.at(1).as_int(), w.at(2).as_int()});
+    out.back().shape_of = sizes_from(j.at("shape_of"));
   }
   return out;
 }
@@ -50,7 +78,9 @@ Json launches_json(const std::vector<Launch>& launches) {
                                 {"cluster", l.cluster},
                                 {"overlaps", l.overlaps},
                                 {"buffers", Json::array_of(l.buffers)},
-                                {"maps", maps_json(l.maps)}}));
+                                {"maps", maps_json(l.maps)},
+                                {"sizes", Json::array_of(l.sizes)},
+                                {"grid_of", sizes_json(l.grid_of)}}));
   }
   return out;
 }
@@ -69,6 +99,10 @@ std::vector<Launch> launches_from(const Json& list) {
     l.overlaps = j.at("overlaps").as_bool();
     l.buffers = ints<int>(j.at("buffers"));
     l.maps = maps_from(j.at("maps"));
+    l.sizes = ints<int>(j.at("sizes"));
+    const std::vector<SizeExpr> grid_of = sizes_from(j.at("grid_of"));
+    if (grid_of.size() != l.grid_of.size()) throw_user_error("'grid_of' has another rank than 3");
+    std::copy(grid_of.begin(), grid_of.end(), l.grid_of.begin());
     out.push_back(std::move(l));
   }
   return out;

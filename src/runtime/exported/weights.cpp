@@ -16,10 +16,10 @@
 
 namespace heddle {
 
-std::string weights_path(const void* tables, const char* name, const char* named) {
+std::string weights_path(const void* address, const char* name, const char* named) {
   if (named != nullptr) return named;
   Dl_info info;
-  const std::string library = ::dladdr(tables, &info) != 0 ? info.dli_fname : "";
+  const std::string library = ::dladdr(address, &info) != 0 ? info.dli_fname : "";
   return library.substr(0, library.rfind('/') + 1) + name + ".weights";
 }
 
@@ -27,14 +27,14 @@ void ExportedWeights::refuse(const std::string& why) const {
   throw_runtime_error("cannot read the weights '" + path_ + "': " + why);
 }
 
-ExportedWeights::ExportedWeights(std::string path, const char* name, const Expected& expected)
-    : path_(std::move(path)), bytes_(kExportedPage + static_cast<size_t>(expected.bytes)) {
+ExportedWeights::ExportedWeights(std::string path, const ExportedProgram& program)
+    : path_(std::move(path)), bytes_(kExportedPage + static_cast<size_t>(program.weights_bytes)) {
   // Without O_NONBLOCK the call would wait for a writer of a pipe.
   file_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file_ < 0) refuse(std::strerror(errno));
   try {
-    check_header(name, expected);
-    if (expected.check) check_contents(expected.hash);
+    check_header(program);
+    if (program.check_weights) check_contents(program.weights_hash);
   } catch (...) {
     ::close(file_);
     throw;
@@ -53,16 +53,16 @@ ExportedWeights::~ExportedWeights() {
   ::close(file_);
 }
 
-void ExportedWeights::check_header(const char* name, const Expected& expected) const {
+void ExportedWeights::check_header(const ExportedProgram& program) const {
   struct stat status{};
   const bool is_file = ::fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
   ExportedWeightsHeader header, wanted;
   const bool whole = is_file && static_cast<size_t>(status.st_size) == bytes_ &&
                      ::pread(file_, &header, sizeof header, 0) == sizeof header;
-  wanted.hash = expected.hash;
-  wanted.bytes = expected.bytes;
+  wanted.hash = program.weights_hash;
+  wanted.bytes = program.weights_bytes;
   if (whole && std::memcmp(&header, &wanted, sizeof header) == 0) return;
-  refuse(std::string("it is not the file that was written with this library of '") + name + "'");
+  refuse("it is not the file that was written with this library of '" + program.name + "'");
 }
 
 // The contents are read and not mapped: a read of a file that was just cut ends, and a page of it

@@ -10,20 +10,14 @@
 
 namespace heddle {
 
-/// The path that a call named, or without one the file beside the library that contains `tables`.
-std::string weights_path(const void* tables, const char* name, const char* named);
+/// The path that a call named, or without one the file beside the library that contains `address`.
+std::string weights_path(const void* address, const char* name, const char* named);
 
 class ExportedWeights {
  public:
-  /// The properties of the file that the library expects.
-  struct Expected {
-    int64_t bytes = 0;
-    uint64_t hash = 0;
-    bool check = true;  ///< whether the weights are read and compared with the hash
-  };
   /// Throws a Runtime error where the file cannot be read, is not the one that was written with the
-  /// library `name`, or is damaged.
-  ExportedWeights(std::string path, const char* name, const Expected& expected);
+  /// library of `program`, or is damaged, which is looked at where the program says so.
+  ExportedWeights(std::string path, const ExportedProgram& program);
   ~ExportedWeights();
   ExportedWeights(const ExportedWeights&) = delete;
   ExportedWeights& operator=(const ExportedWeights&) = delete;
@@ -36,7 +30,7 @@ class ExportedWeights {
   void check_length() const;
 
  private:
-  void check_header(const char* name, const Expected& expected) const;
+  void check_header(const ExportedProgram& program) const;
   void check_contents(uint64_t hash) const;
   [[noreturn]] void refuse(const std::string& why) const;
 

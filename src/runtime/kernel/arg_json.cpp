@@ -12,6 +12,12 @@ Json arg_to_json(const KernelArg& arg) {
   if (arg.output) j["output"] = true;
   if (arg.constant) j["constant"] = true;
   if (arg.alignment > 0) j["alignment"] = arg.alignment;
+  for (const SymbolicExtent& e : arg.symbolic) {
+    Json terms = Json::array();
+    for (const auto& [size, factor] : e.terms) terms.push_back(Json::array({size, factor}));
+    j["symbolic"].push_back(
+        Json::object({{"dim", e.dim}, {"constant", e.constant}, {"terms", std::move(terms)}}));
+  }
   return j;
 }
 
@@ -32,6 +38,16 @@ KernelArg arg_from_json(const Json& json) {
   arg.output = json.get_bool("output", false);
   arg.constant = json.get_bool("constant", false);
   arg.alignment = static_cast<int>(json.get_int("alignment", 0));
+  const Json* symbolic = json.find("symbolic");
+  if (symbolic == nullptr) return arg;
+  for (const Json& e : symbolic->elements()) {
+    SymbolicExtent extent{.dim = static_cast<int>(e.at("dim").as_int()),
+                          .constant = e.at("constant").as_int(),
+                          .terms = {}};
+    for (const Json& t : e.at("terms").elements())
+      extent.terms.push_back({static_cast<int>(t.at(0).as_int()), t.at(1).as_int()});
+    arg.symbolic.push_back(std::move(extent));
+  }
   return arg;
 }
 

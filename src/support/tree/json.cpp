@@ -56,7 +56,7 @@ std::uint64_t set_from_json(const Json& names, const FeatureNames& feature) {
   for (const Json& name : names.elements()) {
     const auto at = std::find(feature.values.begin(), feature.values.end(), name.as_string());
     if (at == feature.values.end())
-      throw_user_error("feature '" + feature.name + "' has no value " + name.dump());
+      throw_user_error("feature '" + feature.name + "' has no value '" + name.as_string() + "'");
     set |= std::uint64_t{1} << (at - feature.values.begin());
   }
   return set;

@@ -1,7 +1,8 @@
 // Generates the header of an exported network.
+#include <algorithm>
 #include <cctype>
 
-#include "network/export/exported_text_parts.h"
+#include "network/export/library_text.h"
 
 namespace heddle::network {
 namespace {
@@ -17,8 +18,10 @@ std::string plain(const std::string& text) {
 
 /// "768", "n", "2 * n + 1".
 std::string extent_text(const KernelArg& arg, size_t dim, const std::vector<ExportedSize>& sizes) {
-  const SymbolicExtent* e = symbolic_at(arg, dim);
-  if (!e) return std::to_string(arg.shape[dim]);
+  const auto e = std::find_if(arg.symbolic.begin(), arg.symbolic.end(), [&](const auto& symbolic) {
+    return symbolic.dim == static_cast<int>(dim);
+  });
+  if (e == arg.symbolic.end()) return std::to_string(arg.shape[dim]);
   std::string text;
   for (const SymbolicExtent::Term& t : e->terms) {
     const ExportedSize& size = sizes[static_cast<size_t>(t.size)];
@@ -35,26 +38,29 @@ std::string extent_text(const KernelArg& arg, size_t dim, const std::vector<Expo
 }
 
 /// What each size is, as the parameter of the call.
-std::string list_text(const std::vector<ExportedSize>& sizes) {
+std::string sizes_text(const LibrarySource& library) {
+  const std::vector<ExportedSize>& sizes = library.program.sizes;
   if (sizes.empty()) return "";
   std::string text = " * Sizes, which each call gives:\n";
   const std::vector<std::string> names = size_names(sizes);
   for (size_t i = 0; i < sizes.size(); ++i) {
     const ExportedSize& s = sizes[i];
-    text += " *   " + names[i] + "  " + plain(s.extent) + ", " + std::to_string(s.lo) + " to " +
-            std::to_string(s.hi) +
+    text += " *   " + names[i] + "  " + plain(library.extents[i]) + ", " + std::to_string(s.lo) +
+            " to " + std::to_string(s.hi) +
             (s.multiple > 1 ? ", multiples of " + std::to_string(s.multiple) : "") + "\n";
   }
   return text;
 }
 
-std::string list_text(const std::vector<KernelArg>& args, const std::vector<ExportedSize>& sizes) {
+std::string list_text(const ExportedProgram& p, bool outputs) {
   std::string text;
-  for (size_t i = 0; i < args.size(); ++i) {
-    text += " *   " + std::to_string(i) + "  " + plain(args[i].name) + "  " +
-            to_string(args[i].dtype) + "[";
-    for (size_t d = 0; d < args[i].shape.size(); ++d)
-      text += (d ? ", " : "") + extent_text(args[i], d, sizes);
+  int number = 0;
+  for (const KernelArg& arg : p.args) {
+    if (arg.output != outputs) continue;
+    text += " *   " + std::to_string(number++) + "  " + plain(arg.name) + "  " +
+            to_string(arg.dtype) + "[";
+    for (size_t d = 0; d < arg.shape.size(); ++d)
+      text += (d ? ", " : "") + extent_text(arg, d, p.sizes);
     text += "]\n";
   }
   return text;
@@ -147,32 +153,29 @@ int @name@_run_on_gpu(@name@_network* network, @parameters@const void* const* in
 
 }  // namespace
 
-std::string header_text(const ExportedInterface& interface, bool for_gpu) {
-  std::string text =
-      "/* " + interface.name + ": a network, compiled for " + plain(interface.target) + ".\n *\n";
-  text += " * Inputs:\n" + list_text(interface.inputs, interface.sizes) + " * Outputs:\n" +
-          list_text(interface.outputs, interface.sizes) + list_text(interface.sizes);
-  if (for_gpu) {
+std::string header_text(const LibrarySource& library) {
+  const ExportedProgram& p = library.program;
+  std::string text = "/* " + p.name + ": a network, compiled for " + plain(p.target) + ".\n *\n";
+  text += " * Inputs:\n" + list_text(p, false) + " * Outputs:\n" + list_text(p, true) +
+          sizes_text(library);
+  if (library.for_gpu) {
     text +=
         " *\n * It runs on the first GPU, through NVIDIA's driver, which is opened at run time. "
-        "Calls "
-        "of @name@_run copy\n * inputs to the GPU and outputs back.\n";
+        "Calls of " +
+        p.name + "_run copy\n * inputs to the GPU and outputs back.\n";
   }
   text += " */\n";
-  text += kHeader;
-  const auto set = [&](const std::string& mark, const std::string& value) {
-    text.replace(text.find(mark), mark.size(), value);
-  };
-  set("@sizes@", interface.sizes.empty() ? "" : kSizes);
-  set("@check@", interface.check_weights
-                     ? "All weights are read and compared with their hash."
-                     : "Of the file its length and its head are compared, and not the weights.");
-  set("@mapped@", for_gpu ? "" : kMapped);
-  set("@parameters@", size_parameters(interface.sizes));
-  set("@more@",
-      std::string(interface.sizes.empty() ? "" : kSizesOf) + (for_gpu ? kOnGpu : kThreads));
-  if (for_gpu) set("@parameters@", size_parameters(interface.sizes));
-  return with_name(text, interface.name);
+  std::vector<std::pair<std::string, std::string>> values = {
+      {"@sizes@", p.sizes.empty() ? "" : kSizes},
+      {"@check@", p.check_weights
+                      ? "All weights are read and compared with their hash."
+                      : "Of the file its length and its head are compared, and not the weights."},
+      {"@mapped@", library.for_gpu ? "" : kMapped},
+      {"@more@",
+       std::string(p.sizes.empty() ? "" : kSizesOf) + (library.for_gpu ? kOnGpu : kThreads)}};
+  const auto usual = usual_values(library);
+  values.insert(values.end(), usual.begin(), usual.end());
+  return text + filled_in(kHeader, values);
 }
 
 }  // namespace heddle::network

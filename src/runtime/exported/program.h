@@ -1,0 +1,87 @@
+// A network as a library contains it: the same data for CPUs and GPUs, which export_network makes
+// and the runtime in the library reads. Each step is a list of kernels and a tree on the sizes of a
+// call that names one of them. A family of kernels is a network of one step; where extents are
+// constant, each step has one kernel.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/runtime/family_kernel.h"
+#include "heddle/runtime/kernel.h"
+#include "heddle/support/json.h"
+#include "runtime/cuda/cuda_program.h"
+
+namespace heddle {
+
+/// What a step is given for one of its parameters.
+struct ExportedPlace {
+  enum Where : int {
+    Argument,  ///< of the call: an input, or an output after all inputs
+    Arena,     ///< what passes between steps: bytes from its start
+    Array,     ///< of the weights
+    Prepared,  ///< a buffer that a preparation makes
+    Size,      ///< of the call; its value takes the place of a pointer
+    Nothing
+  };
+  Where where = Nothing;
+  int64_t at = 0;  ///< a number, where no unit is given above
+};
+
+/// A size that a call gives. Kernels take it divided by the multiple.
+struct ExportedSize {
+  std::string name;
+  int64_t lo = 0, hi = 0, multiple = 1;
+};
+
+/// A kernel. Its parameters are arguments, then prepared buffers, then sizes.
+struct ExportedKernel {
+  std::string name;
+  std::shared_ptr<const cuda::Program> gpu = {};  ///< without machine code; null for a CPU
+  int args = 0;
+  std::vector<int64_t> prepared_bytes = {};
+};
+
+struct ExportedVariant {
+  int kernel = 0;
+  std::vector<ExportedPlace> places;
+};
+
+struct ExportedStep {
+  std::vector<ExportedVariant> variants;
+  SizeTree tree = {TreeNode{}};  ///< on the sizes of a call; its leaves name variants
+};
+
+/// An array among the weights: bytes from the start.
+struct ExportedArray {
+  int64_t at = 0, bytes = 0;
+};
+
+/// The prepared buffers of a kernel, which are made of arrays of the weights when the network is
+/// opened.
+struct ExportedPreparation {
+  int kernel = 0;
+  std::vector<int> arrays;  ///< of each argument; -1 where it is no constant
+};
+
+struct ExportedProgram {
+  std::string name, target;
+  std::vector<std::string> features = {};  ///< what the CPU must have, by LLVM's names
+  std::vector<KernelArg> args = {};        ///< inputs, then outputs
+  std::vector<ExportedSize> sizes = {};
+  std::vector<ExportedKernel> kernels = {};
+  std::vector<ExportedStep> steps = {};
+  std::vector<ExportedArray> arrays = {};
+  std::vector<ExportedPreparation> preparations = {};
+  int64_t arena_bytes = 0, weights_bytes = 0;
+  uint64_t weights_hash = 0;
+  bool check_weights = true;  ///< whether opening the network compares the weights with the hash
+};
+
+Json to_json(const ExportedProgram& program);
+/// Throws a User error for JSON that to_json did not make.
+ExportedProgram exported_program_from_json(const Json& json);
+
+}  // namespace heddle
