@@ -3,9 +3,8 @@
 #include <set>
 
 #include "codegen/llvm/jit/object_cache.h"
-#include "driver/build_cuda.h"
-#include "driver/compile_lowered.h"
 #include "driver/index_checks.h"
+#include "driver/lowered_variant.h"
 #include "driver/program_args.h"
 #include "heddle/ir/print.h"
 #include "heddle/runtime/timer.h"
@@ -67,27 +66,20 @@ Kernel build(const Schedule& schedule, const std::vector<Tensor>& args,
 
 TimedBuild build_timed(const Schedule& schedule, const std::vector<Tensor>& args,
                        const BuildOptions& options) {
-  const Target& target = target_of(schedule, options);
-  if (target.is_cuda()) return build_cuda(schedule, args, options);
   const Timer timer;
-  const std::vector<Tensor> all = with_bound(schedule, args);
-  LoweredProgram lowered = lower_for_build(schedule, all, options);
-  const std::vector<Buffer> buffers = lowered.main.args;
-  const FiniteChecks checks = with_finite_checks(lowered, all, buffers, options);
-  const auto program = std::make_shared<const LoweredProgram>(std::move(lowered));
+  const LoweredVariant lowered = lower_variant(schedule, args, args, options);
   const double lower_ms = 1e3 * timer.elapsed_s();
-  TimedBuild built = compile_lowered(program, schedule, all, args.size(), checks, options);
+  TimedBuild built = compile_variant(lowered, options);
   built.times.lower = lower_ms;
   built.times.total = 1e3 * timer.elapsed_s();
   return built;
 }
 
-TimedBuild compile_lowered(const std::shared_ptr<const LoweredProgram>& program,
-                           const Schedule& schedule, const std::vector<Tensor>& all, size_t listed,
-                           const FiniteChecks& checks, const BuildOptions& options) {
-  const Target& target = schedule.target();
-  std::vector<LoweredFunction> functions{program->main};
-  if (program->prepare.body) functions.push_back(program->prepare);
+TimedBuild compile_for_cpu(const LoweredVariant& v, const BuildOptions& options) {
+  const Target& target = v.schedule.target();
+  const LoweredProgram& program = *v.cpu;
+  std::vector<LoweredFunction> functions{program.main};
+  if (program.prepare.body) functions.push_back(program.prepare);
   CodegenOptions codegen;
   codegen.opt_level = options.opt_level;
   codegen.disk_cache = options.disk_cache;
@@ -95,30 +87,30 @@ TimedBuild compile_lowered(const std::shared_ptr<const LoweredProgram>& program,
 
   KernelCode code;
   code.name = options.name;
-  code.args = kernel_args(all, listed, program->constant_args, program->main.sizes);
-  code.sizes = kernel_sizes(program->main.sizes);
-  code.bound = bound_constants(all, listed);
-  code.persistent = persistent_args(*program);
-  code.finite = {checks.args, checks.slots};
-  code.before = index_checks(schedule, {all.data(), listed}, options);
+  code.args = args_of(v);
+  code.sizes = kernel_sizes(program.main.sizes);
+  code.bound = bound_constants(v.all, v.listed);
+  code.persistent = persistent_args(program);
+  code.finite = {v.checks.args, v.checks.slots};
+  code.before = index_checks(v.schedule, {v.all.data(), v.listed}, options);
   code.main = module.entries[0];
-  if (program->prepare.body) {
+  if (program.prepare.body) {
     code.prepare = module.entries[1];
-    code.prepare_key = codegen::object_key({program->prepare}, target, options.opt_level);
+    code.prepare_key = codegen::object_key({program.prepare}, target, options.opt_level);
     code.prepared_on_disk = !module.key.empty();
   }
-  mark_only_prepared(code, program->main);
+  mark_only_prepared(code, program.main);
   code.code = module.code;
   code.source = source_text;
   // The work of a call depends on its sizes.
-  if (code.sizes.empty()) code.work = work_of(schedule.dag().direct(), target);
+  if (code.sizes.empty()) code.work = work_of(v.schedule.dag().direct(), target);
   code.source_context = std::make_shared<Source>(Source{std::move(functions), target});
   BuildTimes times;
   times.llvm_ir = module.times.build_ir;
   times.optimize = module.times.optimize;
   times.codegen = module.times.codegen;
   times.link = module.times.link;
-  times.passes = program->passes;
+  times.passes = program.passes;
   times.cache = module.cache;
   return {Kernel(std::move(code)), std::move(times)};
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
-#include "driver/compile_lowered.h"
 #include "driver/index_checks.h"
+#include "driver/lowered_variant.h"
 #include "driver/program_args.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/ir/simplify.h"
@@ -203,35 +203,11 @@ KernelCode cuda_kernel_code(const GpuProgram& p, const std::vector<Tensor>& all,
   return code;
 }
 
-TimedBuild build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
-                      const BuildOptions& options) {
-  const Timer timer;
-  const std::vector<Tensor> all = with_bound(schedule, args);
-  GpuProgram lowered = lower_for_gpu(schedule, all, options);
-  std::vector<PassRecord> passes;
-  for (const GpuPassRecord& r : lowered.passes) passes.push_back({r.name, r.ms, {}, {}});
-  lowered.passes.clear();
-  const std::vector<Buffer> buffers = lowered.args;
-  const FiniteChecks checks = with_finite_checks(lowered, all, buffers, options);
-  const double lower_ms = 1e3 * timer.elapsed_s();
-  TimedBuild built = compile_lowered(std::make_shared<const GpuProgram>(std::move(lowered)),
-                                     schedule, all, args.size(), checks, options);
-  built.times.passes = std::move(passes);
-  built.times.lower = lower_ms;
-  built.times.total = 1e3 * timer.elapsed_s();
-  return built;
-}
-
 KernelCode compile_cuda_code(const Schedule& schedule, const std::vector<Tensor>& args,
                              const BuildOptions& options, std::vector<Var>* sizes) {
   const std::vector<Tensor> all = with_bound(schedule, args);
   const GpuProgram program = lower_for_gpu(schedule, all, options);
-  if (sizes) *sizes = program.sizes;
-  if (!program.sizes.empty() && !sizes) {
-    throw_user_error("dimension '" + program.sizes[0]->name +
-                         "' has no constant size, and exported kernels take constant shapes",
-                     {}, "export the declaration at one size: at_sizes (dag/instance.h)");
-  }
+  *sizes = program.sizes;
   return compile_cuda_code(program, all, args.size(), schedule.target().gpu);
 }
 
@@ -264,18 +240,19 @@ KernelCode compile_cuda_code(const GpuProgram& program, const std::vector<Tensor
   return cuda_kernel_code(program, all, listed, compile_checked(program, gpu));
 }
 
-TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program,
-                           const Schedule& schedule, const std::vector<Tensor>& all, size_t listed,
-                           const FiniteChecks& checks, const BuildOptions& options) {
-  return compile_program(program, schedule.target().gpu, all, listed, checks,
-                         [&](KernelCode& code) {
-                           code.work = work_of(schedule.dag().direct(), schedule.target());
-                           code.before = index_checks(schedule, {all.data(), listed}, options);
-                         });
+TimedBuild compile_for_gpu(const LoweredVariant& v, const BuildOptions& options) {
+  const Schedule& schedule = v.schedule;
+  TimedBuild built = compile_program(
+      v.gpu, schedule.target().gpu, v.all, v.listed, v.checks, [&](KernelCode& code) {
+        code.work = work_of(schedule.dag().direct(), schedule.target());
+        code.before = index_checks(schedule, {v.all.data(), v.listed}, options);
+      });
+  for (const GpuPassRecord& r : v.gpu->passes) built.times.passes.push_back({r.name, r.ms, {}, {}});
+  return built;
 }
 
-TimedBuild compile_lowered(const std::shared_ptr<const GpuProgram>& program, const Gpu& gpu,
-                           const std::vector<Tensor>& all, KernelWork work) {
+TimedBuild compile_joined_program(const std::shared_ptr<const GpuProgram>& program, const Gpu& gpu,
+                                  const std::vector<Tensor>& all, KernelWork work) {
   return compile_program(program, gpu, all, all.size(), {},
                          [&](KernelCode& code) { code.work = std::move(work); });
 }

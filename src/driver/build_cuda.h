@@ -7,19 +7,14 @@
 
 namespace heddle {
 
-/// build_timed() for a schedule whose target is of kind "cuda".
-TimedBuild build_cuda(const Schedule& schedule, const std::vector<Tensor>& args,
-                      const BuildOptions& options);
-
-/// The code of such a kernel: lowered, checked against the limits of the GPU, and compiled. Needs
+/// The code of a kernel for a GPU: lowered, checked against the limits of the GPU, and compiled. Needs
 /// no GPU. Constants with values that `args` leaves out are supplied by the kernel. `sizes` gets
-/// the dimensions of the declaration in the order in which the kernel takes their sizes. Where it
-/// is null, throws a User error for a declaration over dimensions.
+/// the dimensions of the declaration in the order in which the kernel takes their sizes.
 KernelCode compile_cuda_code(const Schedule& schedule, const std::vector<Tensor>& args,
-                             const BuildOptions& options, std::vector<Var>* sizes = nullptr);
+                             const BuildOptions& options, std::vector<Var>* sizes);
 
-/// The same for a lowered program of constant sizes whose arguments are `all`. Callers pass the
-/// first `listed` of them.
+/// The same for a lowered program whose arguments are `all`. Callers pass the first `listed` of
+/// them.
 KernelCode compile_cuda_code(const GpuProgram& program, const std::vector<Tensor>& all,
                              size_t listed, const Gpu& gpu);
 

@@ -93,8 +93,8 @@ KernelVariant compiled_variant(const MultiVariant& v, const std::vector<Tensor>&
   KernelVariant out;
   out.name = v.name;
   out.args = args_of(*lowered);
-  out.code = lowered->code;
-  out.compile = [lowered, options] { return compile_variant(*lowered, options); };
+  out.code = code_of(*lowered, options);
+  out.compile = [lowered, options] { return compile_variant(*lowered, options).kernel; };
   return out;
 }
 

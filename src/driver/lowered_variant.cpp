@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "driver/build_cuda.h"
-#include "driver/compile_lowered.h"
 #include "driver/program_args.h"
 #include "heddle/codegen/cuda.h"
 #include "ir/canonical.h"
@@ -63,6 +62,17 @@ std::string code_of(const GpuProgram& p) {
   return key_of_text(text);
 }
 
+/// Adds checks for NaN and infinity of the arguments `all`, where the options ask for them.
+template <class Program>
+FiniteChecks with_finite_checks(Program& program, const std::vector<Tensor>& all,
+                                const std::vector<Buffer>& buffers, const BuildOptions& options) {
+  if (!options.check_finite) return {};
+  std::vector<CheckedArgument> args;
+  for (size_t i = 0; i < all.size(); ++i)
+    args.push_back({buffers[i], !all[i].op()->is_placeholder()});
+  return add_finite_checks(program, args);
+}
+
 /// The constants that the kernel supplies are part of its code.
 std::string code_of_bound(const LoweredVariant& v) {
   std::string code;
@@ -83,7 +93,7 @@ LoweredVariant lower_variant(const Schedule& schedule, const std::vector<Tensor>
     if (t) read.push_back(t);
   }
   const std::vector<Tensor> with_constants = with_bound(schedule, read);
-  LoweredVariant v{schedule, nullptr, nullptr, {}, args.size(), {}, {}};
+  LoweredVariant v{schedule, nullptr, nullptr, {}, args.size(), {}};
   for (size_t i = 0; i < args.size(); ++i) v.all.push_back(own[i] ? own[i] : args[i]);
   v.all.insert(v.all.end(), with_constants.begin() + static_cast<long>(read.size()),
                with_constants.end());
@@ -93,18 +103,20 @@ LoweredVariant lower_variant(const Schedule& schedule, const std::vector<Tensor>
     const std::vector<Buffer> buffers = p.args;
     v.checks = with_finite_checks(p, v.all, buffers, options);
     v.gpu = std::make_shared<const GpuProgram>(std::move(p));
-    v.code = "cuda " + code_of(*v.gpu);
   } else {
     LoweredProgram p = lower_for_build(schedule, with_constants, options);
     insert_unread(own, args, p.main.args, p.constant_args);
     const std::vector<Buffer> buffers = p.main.args;
     v.checks = with_finite_checks(p, v.all, buffers, options);
     v.cpu = std::make_shared<const LoweredProgram>(std::move(p));
-    v.code = "llvm O" + std::to_string(options.opt_level) + " " + code_of(v.cpu->main) + " " +
-             code_of(v.cpu->prepare);
   }
-  v.code += code_of_bound(v);
   return v;
+}
+
+std::string code_of(const LoweredVariant& v, const BuildOptions& options) {
+  if (v.gpu) return "cuda " + code_of(*v.gpu) + code_of_bound(v);
+  return "llvm O" + std::to_string(options.opt_level) + " " + code_of(v.cpu->main) + " " +
+         code_of(v.cpu->prepare) + code_of_bound(v);
 }
 
 std::vector<KernelArg> args_of(const LoweredVariant& v) {
@@ -112,9 +124,8 @@ std::vector<KernelArg> args_of(const LoweredVariant& v) {
   return kernel_args(v.all, v.listed, v.cpu->constant_args, v.cpu->main.sizes);
 }
 
-Kernel compile_variant(const LoweredVariant& v, const BuildOptions& options) {
-  if (v.gpu) return compile_lowered(v.gpu, v.schedule, v.all, v.listed, v.checks, options).kernel;
-  return compile_lowered(v.cpu, v.schedule, v.all, v.listed, v.checks, options).kernel;
+TimedBuild compile_variant(const LoweredVariant& v, const BuildOptions& options) {
+  return v.gpu ? compile_for_gpu(v, options) : compile_for_cpu(v, options);
 }
 
 }  // namespace heddle

@@ -110,6 +110,48 @@ TEST_F(Export, AKernelForAGpuRunsAsTheOneThatWasBuilt) {
   EXPECT_NE(message_of(stem("block")).find("block.cubin"), std::string::npos);
 }
 
+// A kernel over a dimension: the library and its description are for all sizes.
+TEST_F(Export, AKernelRunsAtEverySize) {
+  const Dim n = dim("n", 1, 40);
+  const Tensor x = placeholder({n, 24}, f32, "x");
+  const Tensor w = constant(NDArray::random({24, 24}, f32, 3), "w");
+  const Axis k = reduce_axis(24, "k");
+  const Tensor y = compute({n, 24}, [&](Axis i, Axis j) { return sum(x(i, k) * w(k, j), k); }, "y");
+  export_kernel(create_schedule({y}), {x, y}, stem("any"));
+  link(stem("any"));
+  const Kernel kernel = load_kernel(stem("any"));
+  ASSERT_EQ(kernel.sizes().size(), 1U);
+  for (const int64_t size : {1, 7, 16, 40}) {
+    const NDArray in = NDArray::random({size, 24}, f32, 5),
+                  out = NDArray::full({size, 24}, f32, 77);
+    kernel(in, out);
+    const Instance here = at_sizes({y}, {{n, size}});
+    const NDArray want = interpret(here.outputs, {{here.of(x), in}})[0];
+    EXPECT_TRUE(allclose(out, want, 1e-4, 1e-5)) << size;
+  }
+  EXPECT_THROW(kernel(NDArray::zeros({41, 24}, f32), NDArray::zeros({41, 24}, f32)), Error);
+  const MultiKernel one = load_multi_kernel(stem("any"));
+  EXPECT_EQ(one.variants(), std::vector<std::string>{"kernel"});
+}
+
+TEST_F(Export, LaunchesForAGpuDependOnTheSizes) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const Dim n = dim("n", 1, 4000);
+  const Tensor x = placeholder({n}, f32, "x");
+  const Tensor y = compute({n}, [&](Axis i) { return x(i) * 2.0f; }, "y");
+  const Schedule s = create_schedule({y}, Target::parse("cuda -gpu=h200"));
+  export_kernel(s, {x, y}, stem("any"), {.name = "any"});
+  cuda::FakeDriver driver;
+  emulate_kernels(driver, lower_for_gpu(s, {x, y}, {.name = "any"}));
+  const cuda::ScopedDriver scope(&driver.api());
+  const Kernel kernel = load_kernel(stem("any"));
+  for (const int64_t size : {1, 1000, 4000}) {
+    const NDArray in = NDArray::random({size}, f32, 5), out = NDArray::full({size}, f32, 77);
+    kernel(in, out);
+    for (const int64_t i : {int64_t{0}, size / 2, size - 1}) EXPECT_EQ(out.get(i), 2 * in.get(i));
+  }
+}
+
 TEST_F(Export, VariantsWithTheirPick) {
   const Tensor block = conv_block();
   const ComputeDag dag({block});
@@ -185,8 +227,10 @@ TEST_F(Export, VariantsThatCannotRaceHereAreRefused) {
   };
   refused(Target::parse("llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu"));
   refused(Target::parse("cuda -gpu=h200"));
-  export_kernel(create_schedule({block}), all_args(ComputeDag({block})), stem("one"));
-  EXPECT_THROW(load_multi_kernel(stem("one")), Error);
+  const Dim n = dim("n", 1, 40);
+  const Tensor x = placeholder({n}, f32, "x");
+  const Tensor y = compute({n}, [&](Axis i) { return x(i) * 2.0f; }, "y");
+  EXPECT_THROW(export_multi({create_schedule({y})}, {x, y}, stem("no")), Error);
 }
 
 TEST_F(Export, MistakesAreSaid) {

@@ -1,6 +1,5 @@
 // What families refuse, and how they say it.
 #include "family/family_testing.h"
-#include "heddle/driver/export.h"
 
 namespace heddle::testing {
 namespace {
@@ -92,13 +91,6 @@ TEST(FamilyErrors, InstancesNeedEverySize) {
   const Family f = matmul_family();
   expect_error(error_of([&] { at_sizes({f.result}, {}); }), "the size 'n' has no value");
   expect_error(error_of([&] { at_sizes({f.result}, {{f.n, 301}}); }), "cannot be 301");
-}
-
-TEST(FamilyErrors, ExportedKernelsTakeConstantShapes) {
-  const Family f = matmul_family();
-  const Schedule s = create_schedule({f.result});
-  expect_error(error_of([&] { export_kernel(s, all_args(s.dag()), "family_export"); }),
-               "exported kernels take constant shapes");
 }
 
 }  // namespace

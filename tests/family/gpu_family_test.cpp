@@ -1,7 +1,6 @@
 // Kernels for GPUs whose extents are arguments: the emulator runs them, which checks every access.
 #include "codegen/cuda/nvrtc/nvrtc.h"
 #include "family/gpu_family_testing.h"
-#include "heddle/driver/export.h"
 #include "runtime/cuda/fake_driver.h"
 
 namespace heddle::testing {
@@ -218,13 +217,6 @@ TEST(GpuFamily, PaddedSumsAreRightOnACpu) {
   s[c].pad({{s[c].axis(0), 8}});
   const Kernel kernel = build(s, {a, b, c});
   for (const int64_t size : few_sizes()) EXPECT_EQ(testing::wrong_at(kernel, c, {{n, size}}), "");
-}
-
-TEST(GpuFamily, ExportIsRefused) {
-  const Family f = matmul_family();
-  const Schedule s = family_schedule({f.result}, {{f.n, 64}}, gpu());
-  const std::string error = error_of([&] { export_kernel(s, all_args(s.dag()), "family_export"); });
-  EXPECT_NE(error.find("exported kernels take constant shapes"), std::string::npos) << error;
 }
 
 TEST(GpuFamily, NvrtcTakesEach) {

@@ -22,8 +22,8 @@ PickOptions exported_pick_options();
 
 /// All variants that export_multi wrote. By default the pick of the export is used and nothing is
 /// timed. HEDDLE_PICK and PickOptions::force name another variant; `measure`, set, times the
-/// variants on this machine at the first call. A Runtime error where `STEM.json` describes one
-/// kernel alone.
+/// variants on this machine at the first call. What export_kernel wrote is one variant, of the
+/// name "kernel".
 MultiKernel load_multi_kernel(const std::string& stem,
                               PickOptions options = exported_pick_options());
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "driver/compile_lowered.h"
+#include "driver/lowered_variant.h"
 #include "heddle/driver/build.h"
 #include "heddle/support/error.h"
 #include "network/cut/task_schedules.h"
@@ -45,8 +45,9 @@ CompiledTasks compile_joined(const NetworkSteps& steps) {
   std::vector<TimedBuild> builds(steps.joined().size());
   for_each_task(builds.size(), [&](size_t j) {
     NetworkSteps::Program joined = steps.program(j);
-    builds[j] = compile_lowered(std::make_shared<const GpuProgram>(std::move(joined.program)),
-                                steps.gpu(), joined.args, std::move(joined.work));
+    builds[j] =
+        compile_joined_program(std::make_shared<const GpuProgram>(std::move(joined.program)),
+                               steps.gpu(), joined.args, std::move(joined.work));
   });
   return summed_up(std::move(builds));
 }

@@ -19,7 +19,6 @@ namespace {
 /// The constants that the kernel itself supplies, from the files next to its description.
 std::vector<BoundConstant> constants_of(const Json& description, const std::string& stem) {
   std::vector<BoundConstant> constants;
-  if (!description.contains("constants")) return constants;  // a description of an older Heddle
   for (const Json& j : description.at("constants").elements()) {
     const std::string file = stem + j.at("file").as_string();
     BoundConstant c{arg_from_json(j), NDArray::load(file)};
@@ -55,81 +54,72 @@ KernelCode::Entry entry(void* library, const char* symbol, const std::string& pa
   return reinterpret_cast<KernelCode::Entry>(found);
 }
 
-/// The opened library that belongs to a description.
-struct Library {
-  std::string path;
-  std::shared_ptr<void> handle;
-};
-
-Library open_library(const std::string& stem) {
+/// The library of the code for a CPU.
+std::shared_ptr<void> open_library(const std::string& stem) {
   // A name without a slash would be searched for in the system's folders.
-  Library library{std::filesystem::absolute(stem + ".so").string(), nullptr};
-  void* opened = ::dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const std::string path = std::filesystem::absolute(stem + ".so").string();
+  void* opened = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr) {
     throw_runtime_error(std::string("cannot load an exported kernel: ") + ::dlerror(), {},
                         "link it with: c++ -shared -o " + stem + ".so " + stem + ".o");
   }
-  library.handle = std::shared_ptr<void>(opened, [](void* handle) { ::dlclose(handle); });
-  return library;
+  return {opened, [](void* handle) { ::dlclose(handle); }};
 }
 
-/// The functions of a kernel for a CPU.
-void add_functions(KernelCode& code, const Library& library, const std::string& main,
-                   const std::string& prepare) {
-  code.code = library.handle;
-  code.main = entry(library.handle.get(), main.c_str(), library.path);
-  if (!prepare.empty()) code.prepare = entry(library.handle.get(), prepare.c_str(), library.path);
-}
-
-/// The code for a GPU. It is in a file next to the description, so nothing has to be linked.
-std::shared_ptr<const cuda::Program> program_of(const Json& gpu, const std::string& stem) {
-  auto program = std::make_shared<cuda::Program>(cuda::program_from_json(gpu));
-  program->cubin = read_file(stem + gpu.get_string("file", ".cubin"));
-  return program;
-}
-
-/// A kernel without its code. `described`: the whole description, or that of a variant.
-KernelCode code_without_entry(const Json& described, const std::string& name,
-                              std::vector<BoundConstant> constants) {
-  KernelCode code;
-  code.name = name;
-  code.args = args_from_json(described.at("args"));
-  code.bound = std::move(constants);
-  code.persistent = args_from_json(described.at("persistent"));
-  return code;
-}
-
-/// A variant of an exported multi-kernel. `library` is open already; a GPU has none.
-KernelVariant variant_of(const Json& v, const std::string& name, const std::string& stem,
-                         const Library& library, const std::vector<BoundConstant>& constants) {
-  KernelCode code = code_without_entry(v, name, constants);
-  if (const Json* gpu = v.find("gpu")) {
-    code.cuda = program_of(*gpu, stem);
-  } else {
-    add_functions(code, library, v.at("main").as_string(), v.get_string("prepare", ""));
+/// What export_kernel and export_multi wrote.
+class Exported {
+ public:
+  explicit Exported(const std::string& stem)
+      : stem_(stem), json_(Json::parse(read_file(stem + ".json"), stem + ".json")) {
+    for (const Json& s : json_.at("sizes").elements())
+      sizes_.push_back({s.at("name").as_string(), s.at("lo").as_int(), s.at("hi").as_int()});
+    constants_ = constants_of(json_, stem);
+    // The code for a GPU is in files next to the description, so nothing has to be linked.
+    if (!json_.contains("features")) return;
+    check_cpu(json_);
+    library_ = open_library(stem);
   }
-  KernelVariant variant;
-  variant.name = v.at("name").as_string();
-  variant.args = code.args;
-  variant.code = v.at("code").as_string();
-  variant.compile = [kernel = Kernel(std::move(code))] { return kernel; };
-  return variant;
-}
+
+  const Json& json() const { return json_; }
+  std::string picked() const { return json_.at("picked").as_string(); }
+
+  Kernel kernel(const Json& variant) const {
+    KernelCode code;
+    code.name = json_.at("name").as_string();
+    code.args = args_from_json(variant.at("args"));
+    code.bound = constants_;
+    code.persistent = args_from_json(variant.at("persistent"));
+    code.sizes = sizes_;
+    if (const Json* gpu = variant.find("gpu")) {
+      auto program = std::make_shared<cuda::Program>(cuda::program_from_json(*gpu));
+      program->cubin = read_file(stem_ + variant.at("file").as_string());
+      code.cuda = std::move(program);
+    } else {
+      if (!library_) throw_runtime_error(stem_ + ".json names no features of a CPU, and no GPU");
+      code.code = library_;
+      code.main = entry(library_.get(), variant.at("main").as_string().c_str(), stem_ + ".so");
+      if (const Json* prepare = variant.find("prepare"))
+        code.prepare = entry(library_.get(), prepare->as_string().c_str(), stem_ + ".so");
+    }
+    return Kernel(std::move(code));
+  }
+
+ private:
+  const std::string stem_;
+  const Json json_;
+  std::vector<KernelSize> sizes_;
+  std::vector<BoundConstant> constants_;
+  std::shared_ptr<void> library_;
+};
 
 }  // namespace
 
 Kernel load_kernel(const std::string& stem) {
-  const Json description = Json::parse(read_file(stem + ".json"), stem + ".json");
-  KernelCode code = code_without_entry(description, description.at("name").as_string(),
-                                       constants_of(description, stem));
-  if (const Json* gpu = description.find("gpu")) {
-    code.cuda = program_of(*gpu, stem);
-  } else {
-    check_cpu(description);
-    add_functions(code, open_library(stem), "heddle_kernel_main",
-                  description.at("prepares").as_bool() ? "heddle_kernel_prepare" : "");
+  const Exported exported(stem);
+  for (const Json& v : exported.json().at("variants").elements()) {
+    if (v.at("name").as_string() == exported.picked()) return exported.kernel(v);
   }
-  return Kernel(std::move(code));
+  throw_runtime_error(stem + ".json has no variant '" + exported.picked() + "', its pick");
 }
 
 PickOptions exported_pick_options() {
@@ -140,32 +130,27 @@ PickOptions exported_pick_options() {
 }
 
 MultiKernel load_multi_kernel(const std::string& stem, PickOptions options) {
-  const Json description = Json::parse(read_file(stem + ".json"), stem + ".json");
-  if (!description.contains("variants")) {
-    throw_runtime_error(stem + ".json describes one kernel, and no variants", {},
-                        "load it with load_kernel, or export it with export_multi");
-  }
-  const bool on_gpu = description.contains("gpu");
-  if (!on_gpu) check_cpu(description);
-  const Library library = on_gpu ? Library() : open_library(stem);
+  const Exported exported(stem);
+  const Json& json = exported.json();
   MultiKernelFacts facts;
-  facts.name = description.at("name").as_string();
-  facts.target = description.at("target").as_string();
-  facts.build = description.at("pick").at("build").as_string();
-  for (const Json& t : description.at("tolerances").elements()) {
-    facts.tolerances.push_back({t.at(0).as_double(), t.at(1).as_double(), t.at(2).as_double()});
+  facts.name = json.at("name").as_string();
+  facts.target = json.at("target").as_string();
+  if (const Json* pick = json.find("pick")) {
+    facts.build = pick->at("build").as_string();
+    for (const Json& t : json.at("tolerances").elements())
+      facts.tolerances.push_back({t.at(0).as_double(), t.at(1).as_double(), t.at(2).as_double()});
   }
-  const std::vector<BoundConstant> constants = constants_of(description, stem);
   std::vector<KernelVariant> variants;
-  for (const Json& v : description.at("variants").elements()) {
-    variants.push_back(variant_of(v, facts.name, stem, library, constants));
+  for (const Json& v : json.at("variants").elements()) {
+    const Kernel kernel = exported.kernel(v);
+    variants.push_back({.name = v.at("name").as_string(),
+                        .args = kernel.args(),
+                        .compile = [kernel] { return kernel; },
+                        .code = v.at("code").as_string()});
   }
-  if (!options.measure && !options.choose) {
-    options.choose = [picked = description.at("picked").as_string()](const PickQuery&) {
-      return picked;
-    };
-  }
-  return MultiKernel(std::move(facts), std::move(variants), std::move(options));
+  if (!options.measure && !options.choose)
+    options.choose = [picked = exported.picked()](const PickQuery&) { return picked; };
+  return {std::move(facts), std::move(variants), std::move(options)};
 }
 
 }  // namespace heddle
