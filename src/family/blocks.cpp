@@ -6,6 +6,7 @@
 #include "family/axes.h"
 #include "family/constant_axis.h"
 #include "heddle/family/schedule.h"
+#include "heddle/support/error.h"
 
 namespace heddle::family {
 namespace {
@@ -76,6 +77,18 @@ StepChanges shared(const Schedule& one, const FamilyAxes& axes) {
   return changes;
 }
 
+/// Nothing where there are no changes, or the changed schedule does not hold for all sizes.
+std::optional<Schedule> changed(const Schedule& at_one_size, const ComputeDag& family,
+                                const StepChanges& changes) {
+  if (changes.empty()) return std::nullopt;
+  try {
+    return for_all_sizes(at_one_size, family, changes);
+  } catch (const Error& e) {
+    if (e.kind != ErrorKind::User) throw;
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 StepChanges without_rasters(const Schedule& at_one_size, const ComputeDag& family) {
@@ -89,22 +102,25 @@ StepChanges without_rasters(const Schedule& at_one_size, const ComputeDag& famil
   return changes;
 }
 
-std::optional<Schedule> with_blocks(const Schedule& at_one_size, const ComputeDag& family,
-                                    BlockForm form) {
-  const Schedule all = for_all_sizes(at_one_size, family);
-  const FamilyAxes axes(at_one_size, all);
-  const StepChanges changes =
-      form == BlockForm::Longer ? longer(at_one_size, axes) : shared(at_one_size, axes);
-  if (changes.empty()) return std::nullopt;
-  return for_all_sizes(at_one_size, family, changes);
+std::array<BlockForm, 3> block_forms(const Schedule& at_one_size,
+                                     const std::vector<Tensor>& outputs) {
+  std::array<BlockForm, 3> forms{{{"", heddle::for_all_sizes(at_one_size, outputs)},
+                                  {", longer blocks"},
+                                  {", shared blocks"}}};
+  if (at_one_size.target().is_cuda()) return forms;
+  const ComputeDag family = graph_of(at_one_size, outputs);
+  const FamilyAxes axes(at_one_size, *forms[0].schedule);
+  forms[1].schedule = changed(at_one_size, family, longer(at_one_size, axes));
+  forms[2].schedule = changed(at_one_size, family, shared(at_one_size, axes));
+  return forms;
 }
 
 Schedule shared_at_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs) {
-  if (at_one_size.target().is_cuda()) return heddle::for_all_sizes(at_one_size, outputs);
-  const ComputeDag family = graph_of(at_one_size, outputs);
-  std::optional<Schedule> shared;
-  if (at_one_size.target().cores > 1) shared = with_blocks(at_one_size, family, BlockForm::Shared);
-  return shared ? *std::move(shared) : for_all_sizes(at_one_size, family);
+  Schedule all = heddle::for_all_sizes(at_one_size, outputs);
+  if (at_one_size.target().is_cuda() || at_one_size.target().cores <= 1) return all;
+  std::optional<Schedule> made = changed(at_one_size, graph_of(at_one_size, outputs),
+                                         shared(at_one_size, FamilyAxes(at_one_size, all)));
+  return made ? *std::move(made) : all;
 }
 
 }  // namespace heddle::family

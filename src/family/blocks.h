@@ -2,6 +2,7 @@
 // at sizes near by.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,23 +33,27 @@ Schedule for_all_sizes(const Schedule& at_one_size, const ComputeDag& family,
 /// for nothing.
 StepChanges without_rasters(const Schedule& at_one_size, const ComputeDag& family);
 
-enum class BlockForm : uint8_t {
-  /// Where one block covers the size of the rule, a block of four times the length. Sizes just
-  /// above then have no second block, which would pack the operands that blocks share again.
-  Longer,
-  /// Where blocks run in parallel, work for all cores at every size: each core has its part of an
-  /// axis of constant length (family_constant_axis.h), or there are about eight blocks for each
-  /// core. With a few long blocks, sizes that fill the last one in part would leave cores idle.
-  Shared,
+/// A schedule for all sizes with other blocks; none where nothing would change.
+struct BlockForm {
+  const char* name = "";
+  std::optional<Schedule> schedule = {};
 };
 
-/// `at_one_size` in that form for all sizes of `family`. nullopt where nothing changes. Throws the
-/// errors of for_all_sizes.
-std::optional<Schedule> with_blocks(const Schedule& at_one_size, const ComputeDag& family,
-                                    BlockForm form);
+/// Three forms of `at_one_size` for all sizes of the declaration of `outputs`. Throws the errors of
+/// for_all_sizes.
+///   ""                with its blocks. It is the only form for a GPU, where blocks are tiles.
+///   ", longer blocks" Where one block covers the size of the rule, a block of four times the
+///                     length. Sizes just above then have no second block, which would pack the
+///                     operands that blocks share again.
+///   ", shared blocks" Where blocks run in parallel, work for all cores at every size: each core has
+///                     its part of an axis of constant length (constant_axis.h), or there are about
+///                     eight blocks for each core. With a few long blocks, sizes that fill the last
+///                     one in part would leave cores idle.
+std::array<BlockForm, 3> block_forms(const Schedule& at_one_size,
+                                     const std::vector<Tensor>& outputs);
 
 /// `at_one_size` for all sizes of the declaration of `outputs`; where several cores share the work,
-/// in the form `Shared`.
+/// with shared blocks.
 Schedule shared_at_all_sizes(const Schedule& at_one_size, const std::vector<Tensor>& outputs);
 
 }  // namespace heddle::family

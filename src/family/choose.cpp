@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -119,9 +118,8 @@ class FamilyChooser {
   std::vector<SizeValue> add_static(const FamilyPoint& p, bool alternatives) {
     AutoSchedulerOptions o = options_.scheduler;
     o.use_alternatives = alternatives;
-    const std::vector<family::NearChoice> choices = family::choices_for_range(
-        outputs_, values(p), target(), o,
-        [&](const Schedule& one) { (void)family::for_all_sizes(one, graph_of(one)); });
+    const std::vector<family::NearChoice> choices =
+        family::choices_for_range(outputs_, values(p), target(), o);
     for (const family::NearChoice& near : choices) {
       const std::string& name = near.schedule.dag().alternative();
       const bool other = &near != &choices[0];
@@ -132,23 +130,10 @@ class FamilyChooser {
     return choices[0].at;
   }
 
-  /// The graph over the dimensions that `one` is an instance of.
-  const ComputeDag& graph_of(const Schedule& one) {
-    const std::string& name = one.dag().alternative();
-    const auto at = graphs_.find(name);
-    if (at != graphs_.end()) return at->second;
-    return graphs_.emplace(name, family::graph_of(one, outputs_)).first->second;
-  }
-
   /// A schedule for all sizes, and the same with other blocks.
   void add_forms(const FamilyPoint& p, const std::string& how, const Schedule& one) {
-    using family::BlockForm;
-    if (target().is_cuda()) return add_candidate(p, how, heddle::for_all_sizes(one, outputs_));
-    add_candidate(p, how, family::for_all_sizes(one, graph_of(one)));
-    for (const auto& [form, name] : {std::pair(BlockForm::Longer, ", longer blocks"),
-                                     std::pair(BlockForm::Shared, ", shared blocks")}) {
-      std::optional<Schedule> other = family::with_blocks(one, graph_of(one), form);
-      if (other) add_candidate(p, how + name, std::move(*other));
+    for (family::BlockForm& form : family::block_forms(one, outputs_)) {
+      if (form.schedule) add_candidate(p, how + form.name, *std::move(form.schedule));
     }
   }
 
@@ -281,10 +266,9 @@ class FamilyChooser {
   const FamilyOptions& options_;
   std::vector<Tensor> outputs_;
   std::vector<Candidate> candidates_;
-  std::map<std::string, ComputeDag> graphs_;  ///< by the name of the alternative
-  std::vector<std::string> steps_;            ///< steps of the candidates
-  std::optional<Error> refused_;              ///< why the last schedule was refused
-  std::vector<std::string> problems_;         ///< of the result
+  std::vector<std::string> steps_;     ///< steps of the candidates
+  std::optional<Error> refused_;       ///< why the last schedule was refused
+  std::vector<std::string> problems_;  ///< of the result
 };
 
 }  // namespace

@@ -38,9 +38,10 @@ bool uses_matrix_unit(const Schedule& s) {
                      [](const Step& step) { return step.kind == StepKind::Tensorize; });
 }
 
-bool holds(const Schedule& one, FunctionRef<void(const Schedule&)> check) {
+/// Whether the schedule holds for all sizes.
+bool holds(const Schedule& one, const std::vector<Tensor>& outputs) {
   try {
-    check(one);
+    (void)for_all_sizes(one, outputs);
     return true;
   } catch (const Error& e) {
     if (e.kind != ErrorKind::User) throw;
@@ -138,17 +139,40 @@ std::vector<SizeValue> with_longer_rows(std::vector<SizeValue> at) {
 using ChooseAt = FunctionRef<Schedule(const std::vector<SizeValue>&, const Target&)>;
 
 NearChoice choice_on_cpu(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
-                         const Target& target, const ChooseAt& choose,
-                         FunctionRef<void(const Schedule&)> check) {
+                         const Target& target, const ChooseAt& choose) {
   for (const int64_t by : {0, -1, 1, -2, 2, -3, 3}) {
     const std::optional<std::vector<SizeValue>> sizes = moved(at, by);
     if (!sizes) continue;
     Schedule one = choose(*sizes, target);
     const bool tiles = uses_matrix_unit(one);
     if (by != 0 && !tiles) continue;
-    if (!tiles || (holds(one, check) && tiles_hold(one, outputs))) return {*sizes, std::move(one)};
+    if (!tiles || (holds(one, outputs) && tiles_hold(one, outputs)))
+      return {*sizes, std::move(one)};
   }
   return {at, choose(at, without_matrix_unit(target))};
+}
+
+/// choice_near, with alternatives where the options have them.
+NearChoice choice_among_all(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
+                            const Target& target, const AutoSchedulerOptions& options) {
+  const auto choose = [&](const std::vector<SizeValue>& sizes, const Target& t) {
+    return constant_schedule(at_sizes(outputs, sizes).outputs, t, options);
+  };
+  if (target.is_cuda()) {
+    Schedule one = choose(at, target);
+    const bool plain = target.gpu.has_wgmma() && !lowered_for_all_sizes(one, outputs);
+    return {at, plain ? choose(at, without_warp_groups(target)) : std::move(one)};
+  }
+  constexpr int kTries = 5;
+  NearChoice near = choice_on_cpu(outputs, at, target, choose);
+  if (!divides_in_lanes(near.schedule, outputs)) return near;
+  std::vector<SizeValue> longer = at;
+  for (int i = 0; i < kTries; ++i) {
+    longer = with_longer_rows(std::move(longer));
+    NearChoice other = choice_on_cpu(outputs, longer, target, choose);
+    if (!divides_in_lanes(other.schedule, outputs)) return other;
+  }
+  return near;
 }
 
 }  // namespace
@@ -161,67 +185,41 @@ std::string sizes_text(const std::vector<SizeValue>& at) {
 }
 
 NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
-                       const Target& target, const AutoSchedulerOptions& options,
-                       FunctionRef<void(const Schedule&)> check) {
-  const auto choose = [&](const std::vector<SizeValue>& sizes, const Target& t) {
-    return constant_schedule(at_sizes(outputs, sizes).outputs, t, options);
-  };
-  if (target.is_cuda()) {
-    Schedule one = choose(at, target);
-    const bool plain = target.gpu.has_wgmma() && !lowered_for_all_sizes(one, outputs);
-    return {at, plain ? choose(at, without_warp_groups(target)) : std::move(one)};
-  }
-  constexpr int kTries = 5;
-  NearChoice near = choice_on_cpu(outputs, at, target, choose, check);
-  if (!divides_in_lanes(near.schedule, outputs)) return near;
-  std::vector<SizeValue> longer = at;
-  for (int i = 0; i < kTries; ++i) {
-    longer = with_longer_rows(std::move(longer));
-    NearChoice other = choice_on_cpu(outputs, longer, target, choose, check);
-    if (!divides_in_lanes(other.schedule, outputs)) return other;
-  }
-  return near;
-}
-
-NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
                        const Target& target, const AutoSchedulerOptions& options) {
   AutoSchedulerOptions direct = options;
   direct.use_alternatives = false;
-  return choice_near(outputs, at, target, direct,
-                     [&](const Schedule& one) { (void)for_all_sizes(one, outputs); });
+  return choice_among_all(outputs, at, target, direct);
 }
 
 std::vector<NearChoice> choices_for_range(const std::vector<Tensor>& outputs,
                                           const std::vector<SizeValue>& point, const Target& target,
-                                          const AutoSchedulerOptions& options,
-                                          FunctionRef<void(const Schedule&)> check) {
-  if (!target.is_cuda()) return {choice_near(outputs, point, target, options, check)};
+                                          const AutoSchedulerOptions& options) {
+  if (!target.is_cuda()) return {choice_among_all(outputs, point, target, options)};
   int64_t shortest = point.empty() ? kLongRow : point[0].value;
   for (const SizeValue& v : point) shortest = std::min(shortest, v.value);
   std::vector<NearChoice> choices;
   for (int64_t factor = kWidest; factor > 1; factor /= 2) {
     if (factor < kWidest && shortest >= kLongRow) break;
-    NearChoice near = choice_near(outputs, multiples_near(point, factor), target, options, check);
-    if (holds(near.schedule, check) && aligns_rows(near.schedule, outputs))
+    NearChoice near = choice_among_all(outputs, multiples_near(point, factor), target, options);
+    if (holds(near.schedule, outputs) && aligns_rows(near.schedule, outputs))
       choices.push_back(std::move(near));
   }
   if (choices.empty() || shortest < kLongRow) {
     const auto at = shortest < kShortRow ? choices.begin() : choices.end();
-    choices.insert(at, choice_near(outputs, multiples_near(point, 1), target, options, check));
+    choices.insert(at, choice_among_all(outputs, multiples_near(point, 1), target, options));
   }
   return choices;
 }
 
 NearChoice choice_for_range(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& point,
                             const Target& target, const AutoSchedulerOptions& options) {
-  const auto check = [&](const Schedule& one) { (void)for_all_sizes(one, outputs); };
   if (!target.is_cuda() && options.use_alternatives && sizes_of(outputs).size() == 1) {
-    NearChoice near = choice_near(outputs, point, target, options, check);
-    if (near.schedule.dag().alternative().empty() || holds(near.schedule, check)) return near;
+    NearChoice near = choice_among_all(outputs, point, target, options);
+    if (near.schedule.dag().alternative().empty() || holds(near.schedule, outputs)) return near;
   }
   AutoSchedulerOptions direct = options;
   direct.use_alternatives = false;
-  std::vector<NearChoice> choices = choices_for_range(outputs, point, target, direct, check);
+  std::vector<NearChoice> choices = choices_for_range(outputs, point, target, direct);
   return std::move(choices.front());
 }
 

@@ -6,7 +6,6 @@
 
 #include "heddle/dag/instance.h"
 #include "heddle/schedule/schedule.h"
-#include "heddle/support/function_ref.h"
 
 namespace heddle::family {
 
@@ -23,11 +22,7 @@ std::string sizes_text(const std::vector<SizeValue>& at);
 /// whole tiles, and whose tiles keep their form for all sizes (tiles_hold). Otherwise it is the
 /// choice for the same CPU without the matrix unit. For a GPU
 /// whose schedule with warp groups does not lower for all sizes, it is the choice for the same GPU
-/// without them. `check` throws a User error where a schedule does not hold for all sizes.
-NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
-                       const Target& target, const AutoSchedulerOptions& options,
-                       FunctionRef<void(const Schedule&)> check);
-/// The same without alternatives, for a schedule that for_all_sizes takes.
+/// without them. Alternatives are left out.
 NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
                        const Target& target, const AutoSchedulerOptions& options);
 
@@ -38,8 +33,7 @@ NearChoice choice_near(const std::vector<Tensor>& outputs, const std::vector<Siz
 /// happens to be such a multiple says nothing about others: sizes are then odd.
 std::vector<NearChoice> choices_for_range(const std::vector<Tensor>& outputs,
                                           const std::vector<SizeValue>& point, const Target& target,
-                                          const AutoSchedulerOptions& options,
-                                          FunctionRef<void(const Schedule&)> check);
+                                          const AutoSchedulerOptions& options);
 /// The first of them. On a CPU it may be of an alternative (dag/alternatives.h) that holds for all
 /// sizes of the only dimension; else alternatives are left out.
 NearChoice choice_for_range(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& point,

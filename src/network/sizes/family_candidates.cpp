@@ -1,6 +1,7 @@
 #include "network/sizes/family_candidates.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "family/blocks.h"
@@ -10,9 +11,7 @@
 namespace heddle::network {
 namespace {
 
-using family::BlockForm;
-
-constexpr size_t kForms = 3;  // as the schedule is, with longer blocks and with shorter ones
+using Forms = std::array<family::BlockForm, 3>;
 
 class Candidates {
  public:
@@ -47,34 +46,17 @@ class Candidates {
   std::vector<FamilyVariant> list_;
 };
 
-/// The schedule for all sizes with one form of blocks; empty where that is another form, too.
-struct Form {
-  const char* name = "";
-  std::optional<Schedule> schedule;
-};
-
-/// The forms of a schedule of one size; the one of a build without a race comes first. For a GPU
-/// there is one, because blocks are tiles.
-std::vector<Form> forms_of(const Schedule& one, const std::vector<Tensor>& outputs) {
-  std::vector<Form> forms;
-  if (one.target().is_cuda()) {
-    forms.push_back({"", for_all_sizes(one, outputs)});
-    forms.resize(kForms);
-    return forms;
-  }
-  const ComputeDag graph = family::graph_of(one, outputs);
-  forms.push_back({"", family::for_all_sizes(one, graph)});
-  forms.push_back({", longer blocks", family::with_blocks(one, graph, BlockForm::Longer)});
-  forms.push_back({", shared blocks", family::with_blocks(one, graph, BlockForm::Shared)});
+/// The forms of a schedule of one size; the one of a build without a race comes first.
+Forms forms_of(const Schedule& one, const std::vector<Tensor>& outputs) {
+  Forms forms = family::block_forms(one, outputs);
   if (one.target().cores > 1 && forms.back().schedule) std::swap(forms.front(), forms.back());
   return forms;
 }
 
 /// Where no schedule at one size holds for all.
-std::vector<Form> naive_form(const TaskFamily& family, const Target& target,
-                             const std::string& why) {
-  std::vector<Form> forms(kForms);
-  forms[0] = {"", naive_schedule(family.outputs, target)};
+Forms naive_form(const TaskFamily& family, const Target& target, const std::string& why) {
+  Forms forms;
+  forms[0].schedule = naive_schedule(family.outputs, target);
   forms[0].schedule->provenance += "; another was given, but " + why;
   return forms;
 }
@@ -85,16 +67,16 @@ std::vector<FamilyVariant> family_candidates(const TaskFamily& family,
                                              std::span<const Schedule> at_points,
                                              std::span<const TuneTask> tasks,
                                              const std::vector<Dim>& dims) {
-  std::vector<std::vector<Form>> forms;
+  std::vector<Forms> forms;
   for (size_t i = 0; i < at_points.size(); ++i) {
     const SoundSchedule sound = sound_schedule(at_points[i], family, tasks, i);
     forms.push_back(sound.at_point ? forms_of(*sound.at_point, family.outputs)
                                    : naive_form(family, at_points[i].target(), sound.why));
   }
   Candidates all(family, dims);
-  for (size_t f = 0; f < kForms; ++f) {
+  for (size_t f = 0; f < Forms().size(); ++f) {
     for (size_t i = 0; i < forms.size(); ++i) {
-      Form& form = forms[i][f];
+      family::BlockForm& form = forms[i][f];
       if (form.schedule) all.add(i, *std::move(form.schedule), form.name);
     }
   }
