@@ -1,6 +1,7 @@
 #include <exception>
 
 #include "driver/constant_schedule.h"
+#include "driver/near_schedule.h"
 #include "driver/records_may_answer.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/driver/build.h"
@@ -66,9 +67,28 @@ std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
   return std::nullopt;
 }
 
-/// "; alternative by tree ..." where a learned source chose the graph.
-std::string chosen_graph(const Template& t) {
-  return t.graph_source().empty() ? "" : "; alternative by " + t.graph_source();
+/// The choice of the trees and rules.
+Schedule static_choice(const Template& t) {
+  Schedule s = t.static_schedule();
+  if (!t.graph_source().empty()) s.provenance += "; alternative by " + t.graph_source();
+  return s;
+}
+
+/// The knobs that trees chose, or why none did.
+SourceAnswer tree_answer(const Template& t) {
+  SourceAnswer tree{.source = "tree", .text = ""};
+  const auto add = [&](const std::string& text) {
+    tree.text += (tree.text.empty() ? "" : "; ") + text;
+  };
+  if (!t.graph_source().empty()) add("alternative by " + t.graph_source());
+  for (const Knob& k : t.knobs()) {
+    if (k.source != Choice::kRule) add(k.name + " by " + k.source);
+  }
+  tree.answers = !tree.text.empty();
+  for (const TemplateRecording::Refusal& r : t.refusals())
+    add("not taken" + (r.source.empty() ? "" : " from " + r.source) + ": " + r.why);
+  if (tree.text.empty()) tree.text = "there is none for this choice and chip, or it is unsure";
+  return tree;
 }
 
 }  // namespace
@@ -87,10 +107,30 @@ Schedule constant_schedule(const std::vector<Tensor>& outputs, const Target& tar
   std::string skipped;
   if (std::optional<Schedule> recorded = from_records(dag, target, options, &skipped))
     return *recorded;
-  const Template t = make_static_template(dag, target, options);
-  Schedule s = t.static_schedule();
-  s.provenance += chosen_graph(t) + skipped;
+  Schedule s = static_choice(make_static_template(dag, target, options));
+  if (std::optional<Schedule> near = near_schedule(dag, s, options).schedule) s = *near;
+  s.provenance += skipped;
   return s;
+}
+
+std::vector<SourceAnswer> source_answers(const ComputeDag& dag, const Target& target,
+                                         const AutoSchedulerOptions& options) {
+  check_options(options);
+  std::string skipped;
+  const std::optional<Schedule> recorded = from_records(dag, target, options, &skipped);
+  const Template t = make_static_template(dag, target, options);
+  const Schedule rule = static_choice(t);
+  const NearAnswer near = near_schedule(dag, rule, options);
+  std::string why_no_record = "the options leave records out";
+  if (records_may_answer(options)) {
+    why_no_record = skipped.empty() ? tophub(options.record_log)->why_no_hit(dag, rule.target())
+                                    : "no record applies" + skipped;
+  }
+  return {{"record", recorded.has_value(), recorded ? recorded->provenance : why_no_record},
+          {"near record", near.schedule.has_value(),
+           near.schedule ? near.schedule->provenance : near.why_not},
+          tree_answer(t),
+          {"rule", true, rule.provenance}};
 }
 
 namespace {

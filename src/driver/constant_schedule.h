@@ -1,6 +1,7 @@
 #pragma once
 // The static choice for declarations of constant extents.
 
+#include <string>
 #include <vector>
 
 #include "heddle/schedule/options.h"
@@ -8,9 +9,20 @@
 
 namespace heddle {
 
-/// What create_schedule answers where no extent is a dimension: the best record that applies, or
-/// the choice of the rules.
+/// What create_schedule answers where no extent is a dimension: the best record that applies, the
+/// record of a near case that is proven to win (near_schedule.h), or the choice of trees and rules.
 Schedule constant_schedule(const std::vector<Tensor>& outputs, const Target& target,
                            const AutoSchedulerOptions& options);
+
+/// What one source of schedules says of a declaration.
+struct SourceAnswer {
+  std::string source;  ///< "record", "near record", "tree" or "rule"
+  bool answers = false;
+  std::string text;  ///< the provenance of its answer, or why it has none
+};
+/// The answers of all sources in the order in which constant_schedule asks them. It takes the first
+/// one.
+std::vector<SourceAnswer> source_answers(const ComputeDag& dag, const Target& target,
+                                         const AutoSchedulerOptions& options);
 
 }  // namespace heddle

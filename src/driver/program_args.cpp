@@ -90,6 +90,26 @@ GpuProgram lower_for_gpu(const Schedule& schedule, const std::vector<Tensor>& ar
   return lower_gpu(schedule, args, lower_options);
 }
 
+std::vector<Tensor> declared_args(const ComputeDag& dag) {
+  std::vector<Tensor> args = dag.placeholders();
+  args.insert(args.end(), dag.outputs().begin(), dag.outputs().end());
+  return args;
+}
+
+void check_lowers(const Schedule& schedule) {
+  const std::vector<Tensor> args = declared_args(schedule.dag().direct());
+  if (schedule.target().is_cuda()) {
+    (void)lower_for_gpu(schedule, args, {});
+    return;
+  }
+  const std::vector<Step>& steps = schedule.steps();
+  const bool tiles = std::any_of(steps.begin(), steps.end(),
+                                 [](const Step& step) { return step.kind == StepKind::Tensorize; });
+  if (tiles && !schedule.target().has("amx-tile"))
+    throw_user_error("its steps use a matrix unit, which this CPU does not have");
+  (void)lower(schedule, args);
+}
+
 std::vector<KernelArg> kernel_args(const std::vector<Tensor>& all, size_t listed,
                                    const std::vector<int>& constant_args,
                                    const std::vector<Var>& sizes) {

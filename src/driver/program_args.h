@@ -22,6 +22,13 @@ LoweredProgram lower_for_build(const Schedule& schedule, const std::vector<Tenso
 GpuProgram lower_for_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
                          const BuildOptions& options);
 
+/// The inputs of a declaration in order of use, then its outputs.
+std::vector<Tensor> declared_args(const ComputeDag& dag);
+
+/// Throws where a schedule that was made for another machine or other extents cannot be compiled for
+/// its target.
+void check_lowers(const Schedule& schedule);
+
 /// The arguments: the listed ones, then the constants, then the kept results of constants. `all` is
 /// the result of with_bound, of which the first `listed` are arguments of the kernel.
 /// `constant_args` says which of them `prepare` takes. `sizes` are those of the program, on which

@@ -7,6 +7,8 @@
 
 #include "heddle/records/record_log.h"
 #include "heddle/support/error.h"
+#include "records/log_ratio.h"
+#include "support/table.h"
 
 namespace heddle {
 
@@ -21,6 +23,10 @@ struct RecordDatabase::Impl {
   std::vector<Standing> standings;  // one for each of `records`
   std::unordered_map<uint64_t, std::vector<std::size_t>> by_hash;
   std::unordered_map<std::string, std::vector<std::size_t>> by_class;
+  /// The best record of each declaration and target, by class and by hash. Records without a class
+  /// are in neither.
+  std::unordered_map<std::string, std::vector<std::shared_ptr<std::size_t>>> cases_of_class;
+  std::unordered_map<uint64_t, std::vector<std::shared_ptr<std::size_t>>> cases_of_hash;
 
   const std::vector<std::size_t>& with_hash(uint64_t hash) const {
     static const std::vector<std::size_t> none;
@@ -43,6 +49,20 @@ struct RecordDatabase::Impl {
     if (x.verdict >= Verdict::Chosen) return a > b;
     return x.median != y.median ? x.median < y.median : a > b;
   }
+
+  /// Enters the record into its case.
+  void add_to_case(std::size_t index) {
+    const Record& r = records[index];
+    if (!r.ok() || r.shape_class.empty()) return;
+    std::vector<std::shared_ptr<std::size_t>>& of_hash = cases_of_hash[r.structural_hash];
+    for (const std::shared_ptr<std::size_t>& best : of_hash) {
+      if (!target_matches(records[*best].target, r.target)) continue;
+      if (better(index, *best)) *best = index;
+      return;
+    }
+    of_hash.push_back(std::make_shared<std::size_t>(index));
+    cases_of_class[r.shape_class].push_back(of_hash.back());
+  }
 };
 
 namespace {
@@ -52,11 +72,16 @@ double distance(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i] == b[i]) continue;
-    if (a[i] <= 0 || b[i] <= 0) return std::numeric_limits<double>::infinity();
-    sum += std::abs(std::log2(static_cast<double>(a[i]) / static_cast<double>(b[i])));
+    sum += log_ratio(static_cast<double>(a[i]), static_cast<double>(b[i]));
   }
   return sum;
+}
+
+Nearness nearness(const Record& r, const std::vector<int64_t>& extents, const Target& target) {
+  const bool threads = !target.is_cuda() && !r.target.is_cuda();
+  return {.sizes = distance(r.extents, extents),
+          .threads = threads ? log_ratio(r.target.cores, target.cores) : 0,
+          .chip = chip_distance(r.target, target)};
 }
 
 std::string name_of(const Record& r) { return r.subject.empty() ? "(unnamed)" : r.subject; }
@@ -82,6 +107,18 @@ void add_once(std::vector<std::string>& items, const std::string& item) {
 
 }  // namespace
 
+std::string to_string(const Nearness& by) {
+  std::string parts;
+  const auto add = [&](const char* name, double part) {
+    if (part == 0) return;
+    parts += (parts.empty() ? "" : ", ") + std::string(name) + " " + format_fixed(part, 2);
+  };
+  add("sizes", by.sizes);
+  add("threads", by.threads);
+  add("chip", by.chip);
+  return format_fixed(by.total(), 2) + (parts.empty() ? "" : " (" + parts + ")");
+}
+
 RecordDatabase::RecordDatabase() : impl_(std::make_unique<Impl>()) {}
 RecordDatabase::~RecordDatabase() = default;
 RecordDatabase::RecordDatabase(RecordDatabase&&) noexcept = default;
@@ -93,6 +130,7 @@ void RecordDatabase::add(Record record, int rank) {
   impl_->by_class[record.shape_class].push_back(index);
   impl_->standings.push_back({rank, record.verdict, record.median()});
   impl_->records.push_back(std::move(record));
+  impl_->add_to_case(index);
 }
 
 std::vector<std::string> RecordDatabase::add_file(const std::string& path, int rank) {
@@ -130,32 +168,25 @@ std::vector<const Record*> RecordDatabase::of(uint64_t hash, const Target& targe
   return result;
 }
 
-std::vector<const Record*> RecordDatabase::nearest(const ComputeDag& dag, const Target& target,
-                                                   int most) const {
-  struct Neighbour {
-    double distance;
-    const Record* record;
-  };
-  const std::vector<int64_t> extents = dag.extents();
-  std::vector<uint64_t> seen = {dag.structural_hash()};
+std::vector<Neighbour> RecordDatabase::neighbours(const ComputeDag& dag, const Target& target,
+                                                  int most) const {
   std::vector<Neighbour> found;
-  for (const std::size_t i : impl_->with_class(internal::shape_class_of(dag))) {
-    const Record& r = impl_->records[i];
-    if (std::find(seen.begin(), seen.end(), r.structural_hash) != seen.end()) continue;
-    seen.push_back(r.structural_hash);
-    const Record* its_best = best(r.structural_hash, target);
-    if (its_best == nullptr) continue;
-    const double d = distance(extents, its_best->extents);
-    if (std::isfinite(d)) found.push_back({d, its_best});
+  const auto cases = impl_->cases_of_class.find(internal::shape_class_of(dag));
+  if (cases == impl_->cases_of_class.end()) return found;
+  const std::vector<int64_t> extents = dag.extents();
+  const uint64_t hash = dag.structural_hash();
+  for (const std::shared_ptr<std::size_t>& best : cases->second) {
+    const Record& r = impl_->records[*best];
+    if (r.structural_hash == hash && target_matches(r.target, target)) continue;
+    const Neighbour neighbour{&r, nearness(r, extents, target)};
+    if (std::isfinite(neighbour.by.total())) found.push_back(neighbour);
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Neighbour& a, const Neighbour& b) { return a.distance < b.distance; });
-  std::vector<const Record*> result;
-  for (const Neighbour& n : found) {
-    if (static_cast<int>(result.size()) >= most) break;
-    result.push_back(n.record);
-  }
-  return result;
+  std::stable_sort(found.begin(), found.end(), [](const Neighbour& a, const Neighbour& b) {
+    return a.by.total() < b.by.total();
+  });
+  if (found.size() > static_cast<std::size_t>(std::max(most, 0)))
+    found.resize(static_cast<std::size_t>(std::max(most, 0)));
+  return found;
 }
 
 std::string RecordDatabase::why_no_hit(const ComputeDag& dag, const Target& target) const {
@@ -179,14 +210,15 @@ std::string RecordDatabase::why_no_hit(const ComputeDag& dag, const Target& targ
     return "there are records of this declaration, but none for '" + target_text +
            "': they are for " + list_text(targets);
   }
-  std::string text;
   std::vector<std::string> names;
-  for (const Record* r : nearest(dag, target, std::numeric_limits<int>::max())) {
-    add_once(names, name_of(*r));
+  for (const Neighbour& n : neighbours(dag, target, std::numeric_limits<int>::max())) {
+    const bool here_too = n.by.threads + n.by.chip == 0;
+    add_once(names,
+             name_of(*n.record) + (here_too ? "" : " for '" + to_string(n.record->target) + "'"));
   }
   if (!names.empty()) {
     return "there are records of this structure, but of other extents; nearest first: " +
-           list_text(names) + ". They are seeds for a search, no answer";
+           list_text(names);
   }
   for (const std::size_t i : impl_->with_class(internal::shape_class_of(dag))) {
     const Record& r = impl_->records[i];
@@ -194,9 +226,8 @@ std::string RecordDatabase::why_no_hit(const ComputeDag& dag, const Target& targ
                         (r.ok() ? "" : std::string(" (failed: ") + to_string(r.error) + ")"));
   }
   if (!names.empty()) {
-    return "there are records of this structure, but of other extents, and none that is valid for "
-           "'" +
-           target_text + "': " + list_text(names);
+    return "there are records of this structure, but none that is valid and near: " +
+           list_text(names);
   }
   if (impl_->records.empty()) return "there are no records at all";
   return "none of the " + count_text(impl_->records.size()) +

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <limits>
 
 #include "heddle/records/database.h"
+#include "records/log_ratio.h"
 
 namespace heddle {
 namespace {
@@ -31,6 +33,27 @@ bool target_matches(const Target& have, const Target& want) {
          have.cores == want.cores && have.vector_bytes == want.vector_bytes &&
          have.vector_registers == want.vector_registers &&
          sorted_features(have.features) == sorted_features(want.features);
+}
+
+double chip_distance(const Target& a, const Target& b) {
+  // Chips of other names differ in more than the table says, and those of another architecture in
+  // their instructions.
+  constexpr double kOtherName = 0.5, kOtherArch = 2;
+  if (a.kind != b.kind || a.triple != b.triple) return std::numeric_limits<double>::infinity();
+  Target same_threads = a;
+  same_threads.cores = b.cores;
+  if (target_matches(same_threads, b)) return 0;
+  if (a.is_cuda()) {
+    return kOtherName + (a.gpu.arch == b.gpu.arch ? 0 : kOtherArch) +
+           log_ratio(a.gpu.sms, b.gpu.sms) + log_ratio(a.gpu.bandwidth_gbs, b.gpu.bandwidth_gbs) +
+           log_ratio(a.gpu.f32_lanes, b.gpu.f32_lanes) +
+           log_ratio(a.gpu.smem_per_sm, b.gpu.smem_per_sm);
+  }
+  const auto bytes = [](int64_t n) { return static_cast<double>(n); };
+  return kOtherName + log_ratio(a.vector_bytes, b.vector_bytes) +
+         log_ratio(a.vector_registers, b.vector_registers) + log_ratio(a.fma_units, b.fma_units) +
+         log_ratio(bytes(a.l1d_bytes), bytes(b.l1d_bytes)) +
+         log_ratio(bytes(a.l2_bytes), bytes(b.l2_bytes));
 }
 
 }  // namespace heddle

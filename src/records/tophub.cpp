@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -102,6 +103,14 @@ std::vector<Source> sources_of(const Settings& s) {
   return sources;
 }
 
+/// The folders and files of HEDDLE_TOPHUB, the last one first, then the shipped folder.
+std::vector<fs::path> folders_of(const Settings& s) {
+  std::vector<fs::path> folders;
+  for (const std::string& path : split_paths(s.tophub)) folders.insert(folders.begin(), path);
+  if (!is_off(s)) folders.push_back(shipped_folder());
+  return folders;
+}
+
 std::shared_ptr<const RecordDatabase> read_sources(const std::vector<Source>& sources) {
   auto database = std::make_shared<RecordDatabase>();
   for (const Source& source : sources) {
@@ -169,13 +178,33 @@ std::optional<std::string> tophub_model(const Target& target) {
   return tophub_file(target, ".model");
 }
 
+std::optional<std::string> tophub_nearest_model(const Target& target) {
+  if (std::optional<std::string> own = tophub_model(target)) return own;
+  const std::string start = target.kind + "-";
+  const std::string option = target.is_cuda() ? " -gpu=" : " -mcpu=";
+  double least = std::numeric_limits<double>::infinity();
+  std::optional<std::string> nearest;
+  for (const fs::path& folder : folders_of(current_settings())) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      const std::string chip = entry.path().stem().string();
+      if (entry.path().extension() != ".model" || !chip.starts_with(start)) continue;
+      try {
+        const Target of = Target::parse(target.kind + option + chip.substr(start.size()));
+        const double distance = chip_distance(of, target);
+        if (distance >= least) continue;
+        least = distance;
+        nearest = entry.path().string();
+      } catch (const Error&) {
+        // The name is not one of a chip that is known.
+      }
+    }
+  }
+  return nearest;
+}
+
 std::optional<std::string> tophub_file(const Target& target, const std::string& ending) {
-  const Settings settings = current_settings();
-  std::vector<fs::path> folders;  // the last path comes first
-  for (const std::string& path : split_paths(settings.tophub))
-    folders.insert(folders.begin(), path);
-  if (!is_off(settings)) folders.push_back(shipped_folder());
-  for (const fs::path& folder : folders) {
+  for (const fs::path& folder : folders_of(current_settings())) {
     const fs::path file = folder / (target.kind + "-" + target.chip() + ending);
     std::error_code error;
     if (fs::is_regular_file(file, error)) return file.string();

@@ -1,20 +1,15 @@
 #include "search/history.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "heddle/support/error.h"
+#include "records/nearest_config.h"
 
 namespace heddle {
 namespace {
 
 constexpr int kSeedsOfAKind = 4;
-
-double distance(int64_t a, int64_t b) {
-  if (a > 0 && b > 0) return std::abs(std::log2(double(a)) - std::log2(double(b)));
-  return std::abs(static_cast<double>(a) - static_cast<double>(b));
-}
 
 std::string first_word(const std::string& text) { return text.substr(0, text.find(' ')); }
 
@@ -105,35 +100,6 @@ bool protocols_compare(const std::string& a, const std::string& b) {
   return a.empty() || b.empty() || first_word(a) == first_word(b);
 }
 
-Config nearest_config(const Template& t, const Json& config) {
-  Config out = t.default_config();
-  if (config.kind() != Json::Kind::Object) return out;
-  for (const auto& [name, value] : config.members()) {
-    int k = t.knob_index(name);
-    if (k < 0) continue;
-    const Knob& knob = t.knobs()[static_cast<size_t>(k)];
-    const bool readable = value.is_int() || (knob.is_kind() && value.is_string());
-    const std::optional<int64_t> wanted = readable ? knob.value_of(value) : std::nullopt;
-    if (!wanted) continue;
-    if (knob.is_kind()) {  // no kind is nearer to another
-      if (std::binary_search(knob.values.begin(), knob.values.end(), *wanted))
-        out.values[static_cast<size_t>(k)] = *wanted;
-      continue;
-    }
-    out.values[static_cast<size_t>(k)] = *std::min_element(
-        knob.values.begin(), knob.values.end(),
-        [&](int64_t a, int64_t b) { return distance(a, *wanted) < distance(b, *wanted); });
-  }
-  for (size_t k = 0; k < out.values.size() && !t.why_invalid(out).empty(); ++k)
-    out.values[k] = t.knobs()[k].default_value;
-  return out;
-}
-
-Config nearest_config(const Template& t, const Record& r) {
-  const int b = t.find_branch(r.alternative);
-  return b < 0 ? t.default_config() : t.config_of_branch(b, nearest_config(t.branch(b), r.config));
-}
-
 History history_of(const TuneTask& task, const std::vector<Record>& log,
                    const std::string& protocol, const RecordDatabase* shipped) {
   Reader reader(task, protocol);
@@ -144,14 +110,12 @@ History history_of(const TuneTask& task, const std::vector<Record>& log,
   const Target& target = task.tmpl.target();
   if (shipped) {
     if (const Record* exact = shipped->best(dag.structural_hash(), target)) seed(*exact);
-    for (const Record* r : shipped->nearest(dag, target, kSeedsOfAKind)) seed(*r);
+    for (const Neighbour& n : shipped->neighbours(dag, target, kSeedsOfAKind)) seed(*n.record);
   }
   if (!log.empty()) {
     RecordDatabase own;
-    for (const Record& r : log) {
-      if (r.ok() && r.structural_hash != dag.structural_hash()) own.add(r);
-    }
-    for (const Record* r : own.nearest(dag, target, kSeedsOfAKind)) seed(*r);
+    for (const Record& r : log) own.add(r);
+    for (const Neighbour& n : own.neighbours(dag, target, kSeedsOfAKind)) seed(*n.record);
   }
   return out;
 }

@@ -20,7 +20,7 @@ struct History {
   /// of the same kind. They count as measured.
   std::vector<Measured> trials;
   /// Promising configs, best or nearest first: those of this declaration by another protocol, and
-  /// those of other shapes of the same structure with the knobs clamped.
+  /// those of near cases (RecordDatabase::neighbours) with the knobs clamped.
   std::vector<Config> seeds;
   /// The best schedules of this declaration by another version of the template: steps without a
   /// config.
@@ -30,15 +30,6 @@ struct History {
 /// `protocol` is that of the current measurer. `shipped` (tophub) may be null.
 History history_of(const TuneTask& task, const std::vector<Record>& log,
                    const std::string& protocol, const RecordDatabase* shipped);
-
-/// The legal config nearest to `config` (knob name -> value, of any template). Unknown knobs are
-/// left out, and values are clamped to the nearest allowed ones. Missing knobs, and those that
-/// violate a requirement, get their defaults.
-Config nearest_config(const Template& t, const Json& config);
-
-/// The nearest config to that of a record of another task. It is the default where the record's
-/// alternative is not offered.
-Config nearest_config(const Template& t, const Record& record);
 
 /// Whether times under these two protocols can be compared: warm ones with warm ones, cold ones
 /// with cold ones. Times of a race can be compared with all others.

@@ -4,8 +4,8 @@
 
 #include "heddle/heuristics/tree_choices.h"
 #include "heddle/schedule/meta_template.h"
+#include "records/nearest_config.h"
 #include "schedule/graph_choice.h"
-#include "search/history.h"
 
 namespace heddle {
 namespace {

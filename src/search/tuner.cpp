@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "heddle/support/error.h"
+#include "records/nearest_config.h"
 #include "search/alternative_results.h"
 #include "search/candidate_book.h"
 #include "search/history.h"

@@ -61,6 +61,31 @@ class PlanCommands : public ::testing::Test {
   std::filesystem::path folder_ = temporary("plan");
 };
 
+TEST_F(PlanCommands, RecordsWhySaysOfEachNodeWhatAnswered) {
+  const auto answers = [&](const std::string& subject) {
+    const CommandResult r = heddle_command("records why " + subject + " --threads 1 --json -q",
+                                           "HEDDLE_TOPHUB=off HEDDLE_LOG_FILE=");
+    EXPECT_EQ(r.status, 0) << r.err;
+    std::vector<std::string> by;
+    const Json all = Json::parse(r.out);
+    for (const Json& node : all.elements()) by.push_back(node.at("by").as_string());
+    return by;
+  };
+  NetworkPlan plan = made();
+  EXPECT_EQ(answers(model()), std::vector<std::string>(plan.nodes.size(), "rule"));
+  const std::string first_node = plan.nodes[0].name;
+  plan.nodes.erase(plan.nodes.begin());
+  save_plan(plan, file("digits.heddle"));
+  std::vector<std::string> planned(plan.nodes.size(), "plan");
+  planned.insert(planned.begin(), "rule");
+  EXPECT_EQ(answers(file("digits.heddle")), planned);
+  const CommandResult r = heddle_command("records why " + model() + " --threads 1",
+                                         "HEDDLE_TOPHUB=off HEDDLE_LOG_FILE=");
+  EXPECT_THAT(r.out, AllOf(HasSubstr(first_node), HasSubstr("plan: it is not in the plan"),
+                           HasSubstr("record: there are no records at all"),
+                           HasSubstr("near record: no races on this chip"), HasSubstr("tree: ")));
+}
+
 TEST_F(PlanCommands, TuneWritesOneAndExportTakesAllOfIt) {
   const std::string plan = file("digits.heddle"), log = file("log.jsonl");
   const std::string tune =

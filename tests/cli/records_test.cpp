@@ -216,7 +216,6 @@ TEST_F(Records, BadInputExitsTwoAndHelps) {
       {"records prune " + a + " --keep 0 -o " + a, "--keep"},
       {"records best " + a + " -o /nowhere/o.jsonl", "name a file in a folder that is there"},
       {"records why matmull:8x8x8", "did you mean 'matmul'?"},
-      {"records why m.onnx:batch=1", "heddle explain m.onnx:batch=1 --node N"},
       {"records list --subjct x " + a, "did you mean '--subject'?"}};
   for (const auto& [command, says] : all) {
     const CommandResult r = heddle_command(command);

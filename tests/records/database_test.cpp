@@ -108,18 +108,40 @@ TEST_F(Database, TargetsMustMatch) {
   }
 }
 
-TEST_F(Database, NearestShapesOfTheSameStructure) {
+TEST_F(Database, NeighboursDifferInSizesThreadsOrChip) {
   db_.add(record(1e-3, "itself"));
   db_.add(record_of(matmul(512, 512, 512), target_, 1e-3, "far"));
   db_.add(record_of(matmul(64, 48, 64), target_, 1e-3, "near, slower"));
   db_.add(record_of(matmul(64, 48, 64), target_, 1e-4, "near"));
   db_.add(record_of(matmul(128, 96, 32), target_, 1e-3, "farther"));
   db_.add(failed(record_of(matmul(64, 48, 33), target_), MeasureError::Crash));
-  db_.add(record_of(matmul(64, 48, 31), test_target(8), 1e-3, "other target"));
+  db_.add(record_of(tensor_, Target::parse("llvm -mcpu=broadwell -threads=2"), 1e-3, "chip"));
+  db_.add(record_of(tensor_, test_target(8), 1e-3, "threads"));
+  db_.add(record_of(tensor_, Target::parse("cuda -gpu=h200"), 1e-3, "other kind"));
   db_.add(record_of(ops::relu(matmul(64, 48, 64)), target_, 1e-3, "other structure"));
-  EXPECT_THAT(subjects(db_.nearest(dag_, target_, 9)), ElementsAre("near", "farther", "far"));
-  EXPECT_THAT(subjects(db_.nearest(dag_, target_, 1)), ElementsAre("near"));
-  EXPECT_THAT(db_.nearest(dag_, target_, 0), IsEmpty());
+  const std::vector<Neighbour> all = db_.neighbours(dag_, target_, 9);
+  std::vector<std::string> names;
+  for (const Neighbour& n : all) names.push_back(n.record->subject);
+  EXPECT_THAT(names, ElementsAre("chip", "threads", "near", "farther", "far"));
+  EXPECT_EQ(all[1].by, Nearness{.threads = 2});
+  EXPECT_GT(all[0].by.chip, 0);
+  EXPECT_EQ(to_string(all[1].by), "2.00 (threads 2.00)");
+  EXPECT_EQ(db_.neighbours(dag_, target_, 1).size(), 1u);
+  EXPECT_THAT(db_.neighbours(dag_, target_, 0), IsEmpty());
+}
+
+TEST_F(Database, ChipsAreNearByWhatSchedulesDependOn) {
+  const auto cpu = [](const char* name) {
+    return Target::parse(std::string("llvm -mcpu=") + name + " -threads=2");
+  };
+  const Target zen = cpu("znver5");
+  EXPECT_EQ(chip_distance(zen, Target::parse("llvm -mcpu=znver5 -threads=7")), 0);
+  EXPECT_LT(chip_distance(cpu("emeraldrapids"), cpu("sapphirerapids")),
+            chip_distance(cpu("emeraldrapids"), cpu("skylake-avx512")) + 0.01);
+  EXPECT_LT(chip_distance(zen, cpu("znver4")), chip_distance(zen, cpu("znver3")));
+  EXPECT_TRUE(std::isinf(chip_distance(zen, Target::parse("cuda -gpu=h200"))));
+  EXPECT_LT(chip_distance(Target::parse("cuda -gpu=h200"), Target::parse("cuda -gpu=h100")),
+            chip_distance(Target::parse("cuda -gpu=h200"), Target::parse("cuda -gpu=a100")));
 }
 
 TEST_F(Database, RecordsWithoutAShapeClassAreNoNeighbours) {
@@ -127,7 +149,7 @@ TEST_F(Database, RecordsWithoutAShapeClassAreNoNeighbours) {
   old.shape_class.clear();
   old.extents.clear();
   db_.add(old);
-  EXPECT_THAT(db_.nearest(dag_, target_, 9), IsEmpty());
+  EXPECT_THAT(db_.neighbours(dag_, target_, 9), IsEmpty());
 }
 
 TEST_F(Database, SaysWhyThereIsNoHit) {
@@ -137,13 +159,13 @@ TEST_F(Database, SaysWhyThereIsNoHit) {
             "none of the 1 record is of this structure: other stages, types, constants or strides");
   db_.add(record_of(matmul(8, 8, 8), test_target(4), 1e-3, "matmul:8x8x8"));
   EXPECT_EQ(db_.why_no_hit(dag_, target_),
-            "there are records of this structure, but of other extents, and none that is valid for "
-            "'llvm -mcpu=haswell -threads=2': matmul:8x8x8 for 'llvm -mcpu=haswell'");
+            "there are records of this structure, but of other extents; nearest first: "
+            "matmul:8x8x8 for 'llvm -mcpu=haswell'");
   db_.add(record_of(matmul(8, 8, 8), target_, 1e-3, "matmul:8x8x8"));
   db_.add(record_of(matmul(64, 64, 64), target_, 1e-3, "matmul:64x64x64"));
   EXPECT_EQ(db_.why_no_hit(dag_, target_),
             "there are records of this structure, but of other extents; nearest first: "
-            "matmul:64x64x64, matmul:8x8x8. They are seeds for a search, no answer");
+            "matmul:64x64x64, matmul:8x8x8, matmul:8x8x8 for 'llvm -mcpu=haswell'");
   for (int threads : {1, 3, 8, 16}) db_.add(record_of(tensor_, test_target(threads)));
   EXPECT_EQ(db_.why_no_hit(dag_, target_),
             "there are records of this declaration, but none for 'llvm -mcpu=haswell -threads=2': "

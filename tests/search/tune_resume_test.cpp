@@ -1,4 +1,5 @@
 // The data that the tune loop takes from logs of its own earlier runs and of other shapes.
+#include "records/nearest_config.h"
 #include "search/history.h"
 #include "search/tune_testing.h"
 

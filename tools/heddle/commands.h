@@ -99,13 +99,15 @@ struct ReportRequest {
 };
 int run_report(const ReportRequest& request);
 
-/// The subject and its kernel are those of `why`.
+/// The subject and its kernel are those of `why`, target and type also of `transfers`.
 struct RecordsOptions : SubjectOptions {
-  std::string command;  ///< "list", "best", "merge", "prune", "upgrade", "train" or "why"
-  std::vector<std::string> files;  ///< empty: what tophub consults
-  std::string filter;              ///< of list: part of the subject
-  std::string out;                 ///< a file; empty: none
-  int keep = 0;                    ///< of prune
+  std::string command;                ///< "list", "best", "merge", ...
+  std::vector<std::string> files;     ///< empty: what tophub consults
+  std::string filter;                 ///< of list: part of the subject
+  std::string out;                    ///< a file; empty: none
+  int keep = 0;                       ///< of prune
+  std::vector<std::string> subjects;  ///< of transfers: in addition to those of the records
+  double seconds = 0.5;               ///< of transfers: for each schedule of a race
 };
 int run_records(const RecordsOptions& options);
 

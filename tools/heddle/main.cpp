@@ -121,8 +121,8 @@ void add_subcommands(CLI::App& app, Requests* r) {
 
 /// Opens plans, and writes the dimensions of models into their subjects.
 void complete_subjects(Requests* r) {
-  for (SubjectOptions* o :
-       std::initializer_list<SubjectOptions*>{&r->explain, &r->exported, &r->profile, &r->run}) {
+  for (SubjectOptions* o : std::initializer_list<SubjectOptions*>{
+           &r->explain, &r->exported, &r->profile, &r->run, &r->records}) {
     open_plan(*o);
     o->subject = with_dims(o->subject, o->dims);
   }

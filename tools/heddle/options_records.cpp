@@ -170,11 +170,31 @@ class RecordsCommands {
 
   void add_why() {
     CLI::App* why =
-        add("why", "Tell which record a subject's schedule comes from, or why from none");
-    add_subject(why, o_.subject);
+        add("why",
+            "Tell what answers for a subject, or for each node of a model: a plan, a "
+            "record, a record of a near case, a tree or the rule; and why not the others");
+    add_model_options(why, o_, "A subject, a model or a plan");
     files(why, false);
-    add_kernel_options(why, o_);
-    why->footer("Example: heddle records why matmul:512x512x512 --threads 2");
+    add_json(why, o_.json);
+    why->footer(
+        "Examples:\n"
+        "  heddle records why matmul:512x512x512 --threads 2\n"
+        "  heddle records why net.onnx:batch=1");
+  }
+
+  void add_transfers() {
+    CLI::App* c =
+        add("transfers", "Race records on cases near their own, which says where they may answer");
+    files(c, false);
+    out(c, true);
+    repeated(
+        c->add_option("--subject", o_.subjects, "Another case, repeated (those of the records)"));
+    c->add_option("--seconds", o_.seconds, "Time for each schedule of a race")
+        ->check(CLI::PositiveNumber);
+    add_kernel_options(c, o_);
+    c->footer(
+        "A record of the case itself is left out. CPUs race with one thread and with all.\n"
+        "Example: heddle records transfers -o tophub/llvm-znver5.transfers");
   }
 
  private:
@@ -209,6 +229,7 @@ void add_records(CLI::App& app, RecordsOptions& o) {
   commands.add_those_that_show();
   commands.add_those_that_write();
   commands.add_why();
+  commands.add_transfers();
   records->footer(
       "Examples:\n"
       "  heddle records list dense.jsonl\n"

@@ -5,7 +5,8 @@
 // library (in a build folder, the one of the source tree), the colon-separated files and folders of
 // HEDDLE_TOPHUB, and the user's log (HEDDLE_LOG_FILE, or the one that AutoSchedulerOptions names).
 // HEDDLE_TOPHUB=off turns shipped records off. In a folder, files are <kind>-<mcpu>.jsonl (any
-// *.jsonl is read), <kind>-<mcpu>.model, a cost model, and <kind>-<mcpu>.<heuristic>.tree. Files
+// *.jsonl is read), <kind>-<mcpu>.model, a cost model, <kind>-<mcpu>.transfers, which says where
+// records answer for cases near theirs, and <kind>-<mcpu>.<heuristic>.tree. Files
 // that cannot be read are skipped and logged (HEDDLE_LOG=records). For the user's log that is a
 // User error. So is a log of HEDDLE_LOG_FILE that does not exist; the one of the options may come
 // later.
@@ -34,6 +35,8 @@ void reload_tophub();
 
 /// The shipped cost model for a target's kind and CPU, if there is one: a path for CostModel::load.
 std::optional<std::string> tophub_model(const Target& target);
+/// The same, or the shipped cost model for the nearest CPU or GPU of the kind (chip_distance).
+std::optional<std::string> tophub_nearest_model(const Target& target);
 /// The file KIND-CHIPENDING of the last folder that has it. The ending of a cost model is
 /// ".model".
 std::optional<std::string> tophub_file(const Target& target, const std::string& ending);

@@ -1,6 +1,6 @@
 #include "network/cut/task_schedules.h"
 
-#include "heddle/driver/build.h"
+#include "driver/program_args.h"
 
 namespace heddle::network {
 
@@ -14,10 +14,7 @@ std::vector<Schedule> static_schedules(std::span<const TuneTask> tasks) {
 }
 
 std::vector<Tensor> task_args(const Schedule& schedule) {
-  const ComputeDag& dag = schedule.dag().direct();
-  std::vector<Tensor> args = dag.placeholders();
-  args.insert(args.end(), dag.outputs().begin(), dag.outputs().end());
-  return args;
+  return declared_args(schedule.dag().direct());
 }
 
 }  // namespace heddle::network

@@ -23,19 +23,6 @@ bool same_but_threads(Target have, const Target& want) {
   return target_matches(have, want);
 }
 
-/// Throws where a schedule that was made for another machine cannot be compiled for its target.
-void check_lowers(const Schedule& s) {
-  if (s.target().is_cuda()) {
-    (void)lower_for_gpu(s, task_args(s), {.name = "node"});
-    return;
-  }
-  const bool tiles = std::any_of(s.steps().begin(), s.steps().end(),
-                                 [](const Step& step) { return step.kind == StepKind::Tensorize; });
-  if (tiles && !s.target().has("amx-tile"))
-    throw_user_error("its steps use a matrix unit, which this CPU does not have");
-  (void)lower(s, task_args(s));
-}
-
 /// Makes kernels of the nodes of a plan.
 class PlanReader {
  public:

@@ -8,19 +8,16 @@
 #include <utility>
 
 #include "commands.h"
-#include "common/figures.h"
-#include "heddle/dag/compute_dag.h"
 #include "heddle/records/database.h"
 #include "heddle/records/record_log.h"
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
+#include "records/records_table.h"
 #include "records/train.h"
+#include "records/transfers.h"
 #include "records/upgrade.h"
-#include "subjects/model_subject.h"
-#include "subjects/subjects.h"
-#include "subjects/target_text.h"
+#include "records/why.h"
 #include "support/file.h"
-#include "support/table.h"
 
 namespace heddle::cli {
 namespace {
@@ -134,27 +131,9 @@ std::vector<Record> best_of(const std::vector<Record>& all) {
   return best;
 }
 
-std::string rate_text(const Record& r) {
-  return r.ok() && r.flops > 0 ? format_fixed(r.flops / r.median() * 1e-9, 2) : "";
-}
-
-std::string table_text(const std::vector<Record>& records) {
-  Table table({"subject", "time", "GFLOP/s", "result", "target", "template", "verdict", "protocol",
-               "date", "from"});
-  for (size_t column = 3; column < 10; ++column) table.align_left(column);
-  for (const Record& r : records) {
-    table.add_row({r.subject.empty() ? "(unnamed)" : r.subject,
-                   r.ok() ? format_time(r.median()) : "", rate_text(r),
-                   r.ok() ? "ok" : to_string(r.error), to_string(r.target),
-                   r.template_name + (r.alternative.empty() ? "" : " of " + r.alternative),
-                   to_string(r.verdict), r.protocol, date_text(r.unix_time), r.origin});
-  }
-  return table.to_string();
-}
-
 void print(const std::vector<Record>& records, bool json) {
   if (!json) {
-    std::cout << table_text(records) << count(records.size(), "record") << "\n";
+    std::cout << records_table(records) << count(records.size(), "record") << "\n";
     return;
   }
   Json all = Json::array();
@@ -247,42 +226,6 @@ int upgrade(const RecordsOptions& o) {
   return 0;
 }
 
-int why(const RecordsOptions& o) {
-  if (is_model(o.subject))
-    throw_user_error("heddle records why answers for kernels, and '" + o.subject + "' is a model",
-                     {}, "`heddle explain " + o.subject + " --node N` says it of a node");
-  const DataType dtype = dtype_of(o.dtype);
-  const Target target = target_of(o.target, o.threads);
-  const Problem problem = make_problem(o.subject, dtype);
-  const ComputeDag dag(problem.outputs);
-  RecordDatabase named;
-  std::shared_ptr<const RecordDatabase> shipped;
-  if (o.files.empty()) {
-    shipped = tophub();
-    std::cout << "looked in:\n";
-    for (const std::string& file : tophub_files()) std::cout << "  " << file << "\n";
-    if (tophub_files().empty()) std::cout << "  no file (HEDDLE_TOPHUB, HEDDLE_LOG_FILE)\n";
-  } else {
-    for (Record& r : read_all(o.files)) named.add(std::move(r));
-  }
-  const RecordDatabase& db = shipped != nullptr ? *shipped : named;
-  const std::string what = o.subject + " " + to_string(dtype) + " for '" + to_string(target) + "'";
-  // As in create_schedule, the best record that applies is taken.
-  for (const Record* r : db.ranked(dag.structural_hash(), target)) {
-    try {
-      const Schedule schedule = schedule_of(*r, dag, target);
-      std::cout << what << ": hit, " << schedule.provenance << "\n" << table_text({*r});
-      return 0;
-    } catch (const Error& e) {
-      std::cout << describe(*r) << " is skipped: " << e.message << "\n";
-    }
-  }
-  const bool skipped = db.best(dag.structural_hash(), target) != nullptr;
-  std::cout << what << ": no hit, "
-            << (skipped ? "no record of it applies" : db.why_no_hit(dag, target)) << "\n";
-  return 0;
-}
-
 }  // namespace
 
 int run_records(const RecordsOptions& o) {
@@ -295,7 +238,8 @@ int run_records(const RecordsOptions& o) {
     train_model(read_all(o.files), o.out);
     return 0;
   }
-  return why(o);
+  if (o.command == "transfers") return race_transfers(o, read_all(files_of(o)));
+  return run_why(o, o.files.empty() ? std::vector<Record>() : read_all(o.files));
 }
 
 }  // namespace heddle::cli
