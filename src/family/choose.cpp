@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <numeric>
 #include <optional>
 #include <utility>
 
-#include "driver/build_in_threads.h"
 #include "driver/gpu_seconds.h"
 #include "family/blocks.h"
 #include "family/boundaries.h"
@@ -17,6 +17,7 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/function_ref.h"
+#include "runtime/pool/for_each_task.h"
 #include "runtime/race/race.h"
 
 namespace heddle {
@@ -157,15 +158,19 @@ class FamilyChooser {
 
   /// Drops candidates that cannot be built.
   void build_candidates() {
-    std::vector<Schedule> schedules;
-    for (const Candidate& c : candidates_) schedules.push_back(c.variant.schedule);
-    const std::vector<Built> built = build_in_threads(schedules, args_, options_.build);
+    std::vector<std::exception_ptr> errors(candidates_.size());
+    for_each_task(candidates_.size(), [&](size_t i) {
+      try {
+        candidates_[i].kernel = build(candidates_[i].variant.schedule, args_, options_.build);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    });
     std::vector<Candidate> made;
-    for (size_t i = 0; i < built.size(); ++i) {
-      const FamilyVariant& v = candidates_[i].variant;
-      unless_refused({v.chosen_at}, [&] {
-        if (built[i].error) std::rethrow_exception(built[i].error);
-        made.push_back({v, built[i].kernel});
+    for (size_t i = 0; i < errors.size(); ++i) {
+      unless_refused({candidates_[i].variant.chosen_at}, [&] {
+        if (errors[i]) std::rethrow_exception(errors[i]);
+        made.push_back(std::move(candidates_[i]));
       });
     }
     candidates_ = std::move(made);

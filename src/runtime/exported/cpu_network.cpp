@@ -16,15 +16,6 @@
 namespace heddle {
 namespace {
 
-void check_features(const ExportedProgram& p) {
-  const std::vector<std::string> missing = internal::missing_features(p.features);
-  if (missing.empty()) return;
-  std::string list;
-  for (const std::string& feature : missing) list += (list.empty() ? "" : ", ") + feature;
-  throw_runtime_error("'" + p.name + "' was compiled for '" + p.target + "', and this CPU lacks " +
-                      list);
-}
-
 class CpuNetwork final : public heddle_network {
  public:
   CpuNetwork(ExportedProgram p, const heddle_code* code, const std::string& weights)
@@ -136,7 +127,8 @@ heddle_network* heddle_network_open(const heddle_library* library,
                                     const char* weights) HEDDLE_NOEXCEPT {
   return heddle::open_exported(
       library, weights, [&](heddle::ExportedProgram program, const std::string& path) {
-        heddle::check_features(program);
+        heddle::internal::require_features("'" + program.name + "'", program.target,
+                                           program.features);
         return std::make_shared<heddle::CpuNetwork>(std::move(program), library->code, path);
       });
 }

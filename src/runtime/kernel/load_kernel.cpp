@@ -31,20 +31,6 @@ std::vector<BoundConstant> constants_of(const Json& description, const std::stri
   return constants;
 }
 
-void check_cpu(const Json& description) {
-  std::vector<std::string> needed;
-  for (const Json& feature : description.at("features").elements()) {
-    needed.push_back(feature.as_string());
-  }
-  const std::vector<std::string> missing = internal::missing_features(needed);
-  if (missing.empty()) return;
-  std::string list;
-  for (const std::string& feature : missing) list += (list.empty() ? "" : ", ") + feature;
-  throw_runtime_error("kernel '" + description.at("name").as_string() + "' was compiled for '" +
-                          description.at("target").as_string() + "', and this CPU lacks " + list,
-                      {}, "export it for this CPU, or for an older one such as -mcpu=x86-64-v3");
-}
-
 KernelCode::Entry entry(void* library, const char* symbol, const std::string& path) {
   void* found = ::dlsym(library, symbol);
   if (found == nullptr) {
@@ -76,7 +62,10 @@ class Exported {
     constants_ = constants_of(json_, stem);
     // The code for a GPU is in files next to the description, so nothing has to be linked.
     if (!json_.contains("features")) return;
-    check_cpu(json_);
+    std::vector<std::string> features;
+    for (const Json& f : json_.at("features").elements()) features.push_back(f.as_string());
+    internal::require_features("kernel '" + json_.at("name").as_string() + "'",
+                               json_.at("target").as_string(), features);
     library_ = open_library(stem);
   }
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <iterator>
 
+#include "heddle/support/error.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #ifdef __linux__
@@ -153,6 +155,16 @@ std::vector<std::string> missing_features(const std::vector<std::string>& needed
       missing.push_back(feature);
   }
   return missing;
+}
+
+void require_features(const std::string& what, const std::string& target,
+                      const std::vector<std::string>& needed) {
+  std::string list;
+  for (const std::string& feature : missing_features(needed))
+    list += (list.empty() ? "" : ", ") + feature;
+  if (list.empty()) return;
+  throw_runtime_error(what + " was compiled for '" + target + "', and this CPU lacks " + list, {},
+                      "export it for this CPU, or for an older one such as -mcpu=x86-64-v3");
 }
 
 }  // namespace heddle::internal

@@ -20,4 +20,9 @@ std::span<const std::string_view> implied_features();
 /// implied_features(); all others are missing.
 std::vector<std::string> missing_features(const std::vector<std::string>& needed);
 
+/// Throws a Runtime error that names what this machine lacks of `needed`, the features of code that
+/// was compiled for `target`. `what` is the code: "kernel 'dense'".
+void require_features(const std::string& what, const std::string& target,
+                      const std::vector<std::string>& needed);
+
 }  // namespace heddle::internal
