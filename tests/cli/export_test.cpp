@@ -31,7 +31,7 @@ class Export : public ::testing::Test {
 TEST_F(Export, VariantsRaceAndComeAlong) {
   const std::string stem = folder_ + "/mm";
   const CommandResult r =
-      heddle_command("export matmul:24x40x56 --variants 3 --race-time 5 --threads 1 -o " + stem);
+      heddle_command("export matmul:24x40x56 --variants 3 --race 5 --threads 1 -o " + stem);
   ASSERT_EQ(r.status, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("picked"));
   EXPECT_THAT(r.out, HasSubstr("load_multi_kernel"));
@@ -207,7 +207,7 @@ TEST_F(Export, VariantsForAGpuRaceThere) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
   const std::string stem = folder_ + "/mm";
   const std::string command =
-      "export matmul:64x64x128 -o " + stem + " --dtype f16 --variants 3 --race-time 0.2";
+      "export matmul:64x64x128 -o " + stem + " --dtype f16 --variants 3 --race 0.2";
   const CommandResult r =
       heddle_command(command + " --target cuda",
                      "HEDDLE_LIBCUDA=" HEDDLE_TEST_FAKE_LIBCUDA " HEDDLE_FAKE_KERNELS=any");
@@ -229,7 +229,7 @@ TEST_F(Export, TheKernelsOfARangeForAGpuAreRaced) {
   const std::string gpu = "HEDDLE_LIBCUDA=" HEDDLE_TEST_FAKE_LIBCUDA " HEDDLE_FAKE_KERNELS=any";
   const CommandResult r =
       heddle_command("export matmul:1..40x64x128 -o " + folder_ +
-                         "/out --target cuda --dtype f16 --variants 3 --race-time 0.1",
+                         "/out --target cuda --dtype f16 --variants 3 --race 0.1",
                      gpu);
   ASSERT_EQ(r.status, 0) << r.err;
   EXPECT_GE(count(r.out, ": chosen of "), 2) << "one row has a kernel of its own\n" << r.out;
@@ -244,7 +244,7 @@ TEST_F(Export, TheKernelsOfAModelAreRacedAndTheLibraryHasThePicks) {
   if (!onnx_available()) GTEST_SKIP() << "built without protobuf";
   const std::string path = source_dir() + "/tutorials/data/digits.onnx";
   const CommandResult r = heddle_command("export " + path + ":batch=2 -o " + folder_ +
-                                         "/out --threads 1 --variants 3 --race-time 0.2");
+                                         "/out --threads 1 --variants 3 --race 0.2");
   ASSERT_EQ(r.status, 0) << r.err;
   const OnnxModel model = import_onnx(path, {.dims = {{"batch", 2}}});
   const Network network(model.outputs);

@@ -103,8 +103,10 @@ TEST_F(Files, ALogThatCannotBeMadeIsAMistakeBeforeAnythingIsMeasured) {
                    "cannot write '/proc/none.jsonl'");
   expect_refused("tune matmul:8x8x8 --log " + file(std::string(300, 'a')), "characters");
   // A log of which nothing came is not left behind.
-  expect_refused("tune matmul:8x8x8 --policy odd --log " + file("new.jsonl"), "no policy 'odd'");
-  expect_refused("tune matmul:8x8x8 --model odd --log " + file("new.jsonl"), "no model 'odd'");
+  expect_refused("tune matmul:8x8x8 --policy odd --log " + file("new.jsonl"),
+                 "--policy cannot be 'odd'");
+  expect_refused("tune matmul:8x8x8 --model odd --log " + file("new.jsonl"),
+                 "--model cannot be 'odd'");
   EXPECT_TRUE(nothing_is_left());
 }
 

@@ -211,7 +211,7 @@ TEST_F(Records, BadInputExitsTwoAndHelps) {
       {"records list /nowhere.jsonl", "there is no file '/nowhere.jsonl'"},
       {"records list " + folder_, "is a folder"},
       {"records list " + text, "has no record that can be read"},
-      {"records merge " + a, "--out is required"},
+      {"records merge " + a, "--output is required"},
       {"records prune " + a + " -o " + a, "--keep is required"},
       {"records prune " + a + " --keep 0 -o " + a, "--keep"},
       {"records best " + a + " -o /nowhere/o.jsonl", "name a file in a folder that is there"},

@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "heddle/schedule/template.h"
 #include "heddle/support/error.h"
+#include "options/parse_line.h"
 #include "run_command.h"
 
 namespace heddle {
@@ -42,7 +43,7 @@ TEST(Selftest, PairsAreChosenByTheirConfigs) {
 
 TEST(Selftest, AFailureHasAReproducer) {
   broken = true;
-  cli::SelftestOptions options;
+  cli::Request options = cli::request_for("selftest");
   options.count = 2;
   options.seed = 7;
   ::testing::internal::CaptureStdout();

@@ -41,7 +41,7 @@ TEST(Budget, RefusesWhatIsNoTime) {
       ADD_FAILURE() << "took '" << text << "'";
     } catch (const Error& e) {
       EXPECT_EQ(e.kind, ErrorKind::User);
-      EXPECT_THAT(e.message, HasSubstr("--budget"));
+      EXPECT_THAT(e.message, HasSubstr(std::string("'") + text + "' is no time: "));
       EXPECT_THAT(e.help, HasSubstr("1h30m"));
     }
   }

@@ -11,6 +11,7 @@
 #include "common/output_file.h"
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
+#include "options/parse_line.h"
 #include "run_command.h"
 #include "source_dir.h"
 #include "tune/display.h"
@@ -192,10 +193,10 @@ TuneReport scripted(const std::vector<TuneTask>& tasks, const TuneOptions& optio
   return report;
 }
 
-Ran run(TuneRequest request, const Tuner& tuner = scripted) {
+Ran run(Request request, const Tuner& tuner = scripted) {
   Ran ran;
   const std::string json = temporary("tune.json"), log = temporary("tune.jsonl");
-  request.json = json;
+  request.json_file = json;
   request.log = log;
   request.threads = 1;
   std::ostringstream out;
@@ -212,8 +213,8 @@ Ran run(TuneRequest request, const Tuner& tuner = scripted) {
   return ran;
 }
 
-TuneRequest request_of(std::vector<std::string> subjects) {
-  TuneRequest r;
+Request request_of(std::vector<std::string> subjects) {
+  Request r = request_for("tune");
   r.subjects = std::move(subjects);
   return r;
 }
@@ -253,7 +254,7 @@ TEST(TuneCommand, WritesTheSameAsJson) {
 }
 
 TEST(TuneCommand, OnAFleetNetworksAreRacedHereOnlyWhereThisMachineIsOfItsKind) {
-  TuneRequest request = request_of({"digits"});
+  Request request = request_of({"digits"});
   request.fleet = "auto";
   const Ran here = run(request);
   EXPECT_NE(here.options.joint_race, nullptr);
@@ -271,7 +272,7 @@ TEST(TuneCommand, OnAFleetNetworksAreRacedHereOnlyWhereThisMachineIsOfItsKind) {
 }
 
 TEST(TuneCommand, HandsOverWhatWasAsked) {
-  TuneRequest request = request_of({"matmul:16x16x16"});
+  Request request = request_of({"matmul:16x16x16"});
   request.budget = "2m";
   request.trials = 77;
   request.seed = 5;
@@ -308,7 +309,7 @@ TEST(TuneCommand, ANetworkIsTunedPartByPart) {
 
 TEST(TuneCommand, AModelEndsWithTheCommandThatExportsIt) {
   const std::string model = source_dir() + "/tutorials/data/digits.onnx:batch=1";
-  TuneRequest request = request_of({model});
+  Request request = request_of({model});
   request.threads = 1;
   EXPECT_THAT(run(request).out, HasSubstr(" heddle export " + shell_word(model) + " --threads 1"));
 }
@@ -347,7 +348,7 @@ TEST(TuneCommand, NothingMeasuredIsAFailure) {
 }
 
 TEST(TuneCommand, ARunThatCannotGoOnIsAFailureThatKeepsTheResults) {
-  TuneRequest request = request_of({"matmul:16x16x16"});
+  Request request = request_of({"matmul:16x16x16"});
   request.quiet = true;
   ::testing::internal::CaptureStderr();
   const Ran r = run(request, [](const std::vector<TuneTask>& tasks, const TuneOptions& options) {

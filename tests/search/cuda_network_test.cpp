@@ -10,6 +10,7 @@
 #include "heddle/onnx/import.h"
 #include "heddle/records/tophub.h"
 #include "measure/cuda_testing.h"
+#include "options/parse_line.h"
 #include "runtime/cuda/fake_driver.h"
 #include "source_dir.h"
 #include "subjects/model_subject.h"
@@ -55,7 +56,7 @@ class CudaNetworkTune : public ::testing::Test {
   cuda::FakeDriver driver_;
   cuda::ScopedDriver installed_{&driver_.api()};
   std::string folder_ = ::testing::TempDir() + "cuda_network_" + std::to_string(::getpid());
-  cli::TuneRequest request_;
+  cli::Request request_ = cli::request_for("tune");
   int status_ = -1;
 };
 

@@ -36,7 +36,9 @@ std::string age(std::filesystem::file_time_type used) {
   return std::to_string(minutes / 60 / 24) + " days ago";
 }
 
-int list() {
+}  // namespace
+
+int list_caches(const Request& /*request*/) {
   Table table({"cache", "files", "size", "limit", "last used", "folder"});
   table.align_left(5);
   std::set<std::string> refusals;  // one folder may be above several caches
@@ -62,7 +64,7 @@ int list() {
   return 0;
 }
 
-int clear() {
+int clear_caches(const Request& /*request*/) {
   for (const Row& row : all_caches()) {
     if (row.cache.folder().empty()) continue;
     const int files = row.cache.clear();
@@ -71,9 +73,5 @@ int clear() {
   }
   return 0;
 }
-
-}  // namespace
-
-int run_cache(const CacheOptions& options) { return options.clear ? clear() : list(); }
 
 }  // namespace heddle::cli

@@ -1,5 +1,5 @@
-// The subcommands. A mistake on the command line throws a User error. The result is the exit
-// status.
+// The commands, and what they are asked for. A mistake on the command line throws a User error. The
+// result of a command is the exit status.
 #pragma once
 
 #include <cstdint>
@@ -8,199 +8,116 @@
 
 namespace heddle::cli {
 
-// What several commands are asked for. Each of these has one spelling (options_shared.cpp).
+/// What the line asked for: a field for each option. The table of options (options/option_table.cpp)
+/// says what each means, the table of commands which of them a command takes and what it has where
+/// the line says nothing; request_for (options/parse_line.h) makes one with those values.
+struct Request {
+  std::string command;  ///< "tune", "records list"
 
-/// In which type, and for which machine.
-struct KernelOptions {
-  std::string dtype = "f32";
-  int threads = 0;  ///< 0: as the target says
-  std::string target = "llvm -mcpu=native";
-};
-
-/// One subject, which may be a model or have ranges of sizes.
-struct SubjectOptions : KernelOptions {
+  // What the command is about.
   std::string subject;
-  std::vector<std::string> dims;   ///< of a model, in addition to those of the subject
-  std::vector<std::string> sizes;  ///< of ranges: "17", "8x32"; for a race with how often: "17*5"
-  std::string passes;              ///< of a model, as parse_passes reads it
-  std::string plan;                ///< of a model: a file, or "none"; empty: the one beside it
-  bool json = false;
-  bool quiet = false;
-};
-
-struct ListOptions {
-  std::string name;  ///< a kind or a list of workloads; empty: everything
-};
-int run_list(const ListOptions& options);
-
-struct ExplainOptions : SubjectOptions {
-  std::vector<std::string> show;
-  std::string pass;  ///< of the loop IR; "all", or empty for the end
-  bool naive = false;
-  bool allow_tf32 = false;
-  int max_kernels = 6;      ///< of a range
-  double race_seconds = 0;  ///< of a range; 0: two, and of a model none
-  int node = -1;            ///< of a model: the one to explain; -1: list them
-};
-/// The parts that --show accepts.
-const std::vector<std::string>& explain_parts();
-int run_explain(const ExplainOptions& options);
-
-struct ExportOptions : SubjectOptions {
-  std::string output;         ///< `.o` and `.json` are added to it; of a model, a folder
-  int variants = 1;           ///< above 1: that many race, and the pick is exported with them
-  double seconds = 10;        ///< of a race
-  bool check_weights = true;  ///< of a model, as in ExportNetworkOptions
-};
-int run_export(const ExportOptions& options);
-
-struct BenchOptions {
-  std::vector<std::string> subjects, workloads, dtypes, peers;
-  std::vector<int> threads;
-  bool no_naive = false;
-  double naive_limit_s = 10;
-  double seconds = 0.5;
-  std::string target = "llvm -mcpu=native";
-  std::string json;  ///< a file, or "-"
-};
-int run_bench(const BenchOptions& options);
-
-struct TuneRequest : KernelOptions {
-  TuneRequest() { dtype.clear(); }  // f32, or as the list of workloads says
   std::vector<std::string> subjects, workloads;
-  std::vector<std::string> dims;  ///< of models, in addition to those of the subjects
-  std::string budget = "60s";
-  std::string log;              ///< empty: named after the subjects
-  std::string plan;             ///< a file to write and to go on from; empty: none
-  bool plan_of_others = false;  ///< that file may be of another version of the model
-  int trials = 0;               ///< 0: until the budget ends
-  int batch = 0;                ///< 0: as tuning sees fit
-  int at_once = 0;  ///< candidates that are timed at the same time; 0: as the machine allows
-  uint64_t seed = 0;
-  std::string policy, model;
-  std::string fleet;         ///< address of a cluster; empty: this machine
-  std::string fleet_device;  ///< what Ray calls the devices; empty: after the target
-  double fleet_wait = 60;    ///< seconds without a device after which the run fails
-  bool no_warm_start = false;
-  std::string json;  ///< a file, or "-"
-  bool quiet = false;
-  std::vector<std::string> sizes;  ///< of a range, with how often they are expected: "17*5"
-  int max_kernels = 6;             ///< of a range
-};
-int run_tune(const TuneRequest& request);
-
-struct ReportRequest {
-  std::vector<std::string> logs, picks;      ///< of tuning; of multi-kernels
-  std::vector<std::string> families;         ///< JSON of ranges of sizes
-  std::string output = "report.html";        ///< a file, or "-"
-  std::vector<std::string> calls;            ///< "matmul:512x512x512=3"
-  bool ceilings = false;                     ///< measure this machine for the roofline
-  double peak_gflops = 0, bandwidth_gb = 0;  ///< or as told; 0: not known
-};
-int run_report(const ReportRequest& request);
-
-/// The subject and its kernel are those of `why`, target and type also of `transfers`.
-struct RecordsOptions : SubjectOptions {
-  std::string command;                ///< "list", "best", "merge", ...
-  std::vector<std::string> files;     ///< empty: what tophub consults
-  std::string filter;                 ///< of list: part of the subject
-  std::string out;                    ///< a file; empty: none
-  int keep = 0;                       ///< of prune
-  std::vector<std::string> subjects;  ///< of transfers: in addition to those of the records
-  double seconds = 0.5;               ///< of transfers: for each schedule of a race
-};
-int run_records(const RecordsOptions& options);
-
-/// The subject is that of `explain`.
-struct HeuristicOptions : SubjectOptions {
-  HeuristicOptions() { target.clear(); }  // as the heuristic needs
-  std::string command;                    ///< "list", "collect", ...
-  std::string name;                       ///< of the heuristic
+  std::vector<std::string> dims;  ///< are in the subjects, too, when a command runs
+  std::string name, key;
   std::vector<std::string> logs;
-  std::string budget = "10m";
-  int problems = 0;  ///< 0: until the budget ends
-  uint64_t seed = 1;
-  std::string cores;                                 ///< to run on; empty: all
-  std::string turns;                                 ///< a file; empty: the GPU is not shared
-  std::string machine;                               ///< a name; empty: the chip's
-  std::vector<std::string> records;                  ///< of train: logs of tuning
-  std::string tree;                                  ///< a file
-  std::string out;                                   ///< a file; empty: named after the heuristic
-  std::string symbol;                                ///< of gen
-  double allowed_loss = 2, allowed_worst_loss = 50;  ///< of train and eval, per cent
-};
-int run_heuristic(const HeuristicOptions& options);
+  std::string filter;  ///< part of a name: only those
 
-struct SelftestOptions {
-  std::string target = "llvm -mcpu=native";
-  bool emulate = false;     ///< of a GPU: on the CPU
-  std::string compile_for;  ///< a CPU; empty: the target
-  int64_t count = 500;
-  uint64_t seed = 1;
-  std::string only;    ///< declarations with this text
-  std::string config;  ///< pairs whose template or knobs have this text
-  bool verbose = false;
-};
-int run_selftest(const SelftestOptions& options);
+  // The kernels.
+  std::string dtype, target, passes, plan;
+  std::vector<std::string> dtypes;
+  int threads = 0;  ///< 0: as the target says
+  std::vector<int> thread_counts;
+  std::vector<std::string> sizes;
+  int max_kernels = 0, variants = 0;
+  bool naive = false, allow_tf32 = false, no_weights_check = false;
 
-struct RunOptions : SubjectOptions {
-  std::vector<std::string> inputs, outputs;  ///< NAME=FILE.npy
-  int64_t batch = 0;                         ///< 0: as the file says
-  double seconds = 1;                        ///< of timing; 0: none
-  uint64_t seed = 1;                         ///< of random inputs
-};
-int run_model(const RunOptions& options);
-/// Runs a subject with a range of sizes.
-int run_family(const RunOptions& options);
-
-struct CacheOptions {
-  bool clear = false;  ///< else: list
-};
-int run_cache(const CacheOptions& options);
-
-struct PicksOptions {
-  std::string command;              ///< "list", "why" or "forget"
-  std::string key;                  ///< the beginning of one
-  std::string filter;               ///< of list: part of the kernel's name
-  std::string folder;               ///< empty: the standard one
-  bool stale = false, all = false;  ///< of forget
+  // What is shown, read and written.
+  std::vector<std::string> show;
+  std::string pass;
+  int node = -1;  ///< -1: none
+  std::string output;
+  std::vector<std::string> inputs, outputs;
   bool json = false;
-};
-int run_picks(const PicksOptions& options);
+  std::string json_file;  ///< "-": standard output
+  bool quiet = false, verbose = false, coverage = false, tasks = false;
 
-struct ProfileOptions : SubjectOptions {
-  double seconds = 2;
-  bool tasks = false;  ///< also measure each task as tuning does
-};
-int run_profile(const ProfileOptions& options);
+  // Timing and racing.
+  double seconds = 0, race_seconds = 0;
+  std::vector<std::string> peers;
+  bool no_naive = false;
+  double naive_limit_seconds = 0;
 
-/// The subject is the plan's model, or another one that the plan is checked for.
-struct PlanOptions : SubjectOptions {
-  std::string command;             ///< "show", "diff", "check", "merge" or "retune"
-  std::vector<std::string> files;  ///< plans
-  std::string out;                 ///< a file; of retune empty: the plan itself
-  std::string budget = "60s";      ///< of retune
-};
-int run_plan(const PlanOptions& options);
+  // Tuning, records, and reports of them.
+  std::string budget, log, policy, model;
+  int trials = 0, batch = 0, at_once = 0;  ///< 0: as tuning sees fit
+  uint64_t seed = 0;
+  bool no_warm_start = false;
+  bool plan_of_others = false;  ///< the plan to go on from may be of another version of the model
+  std::vector<std::string> plans;
+  std::string batch_text;  ///< of the dimension "batch": "1", "1..32"
+  std::string fleet, fleet_device, address;
+  double fleet_wait_seconds = 0;
+  std::vector<std::string> devices;
+  int keep = 0;
+  std::vector<std::string> picks, families, calls;
+  bool ceilings = false;
+  double peak_gflops = 0, bandwidth_gb = 0;  ///< 0: not known
 
-/// The subject is a model. Its dimensions are completed by `batch`.
-struct DeployOptions : SubjectOptions {
-  std::string output;         ///< a folder
-  std::string budget = "5m";  ///< of tuning
-  std::string batch;          ///< "1", "1..32": of the dimension "batch"; empty: as the file says
-};
-int run_deploy(const DeployOptions& options);
+  // Heuristics.
+  int problems = 0;  ///< 0: until the budget ends
+  std::string cores, turns, machine, tree, symbol;
+  std::vector<std::string> records;
+  double allowed_loss = 0, allowed_worst_loss = 0;  ///< per cent
 
-struct FleetRequest {
-  std::string command;  ///< "up" or "status"
-  std::string address = "auto";
-  std::vector<std::string> devices;  ///< "cpu:znver3=1"; empty: those of this machine
+  // Picks, and random programs.
+  std::string store;
+  bool stale = false, all = false;
+  bool emulate = false;
+  std::string compile_for, config;
+  int count = 0;
 };
-int run_fleet(const FleetRequest& request);
 
-struct OnnxListOptions {
-  bool coverage = false;
-};
-int run_onnx(const OnnxListOptions& options);
+int run_list(const Request& request);
+int run_explain(const Request& request);
+int run_export(const Request& request);
+int run_bench(const Request& request);
+int run_tune(const Request& request);
+int run_report(const Request& request);
+int run_selftest(const Request& request);
+/// A model, or a subject with a range of sizes.
+int run_subject(const Request& request);
+int run_profile(const Request& request);
+int run_deploy(const Request& request);
+int show_plan(const Request& request);
+int diff_plans(const Request& request);
+int check_plan(const Request& request);
+int merge_plans(const Request& request);
+int retune_plan(const Request& request);
+int run_onnx(const Request& request);
+int run_worker(const Request& request);
+int list_records(const Request& request);
+int best_records(const Request& request);
+int merge_records(const Request& request);
+int prune_records(const Request& request);
+int upgrade_records(const Request& request);
+int train_on_records(const Request& request);
+int why_record(const Request& request);
+int race_on_near_cases(const Request& request);
+int list_heuristics(const Request& request);
+int collect_for_heuristic(const Request& request);
+int train_heuristic(const Request& request);
+int evaluate_heuristic(const Request& request);
+int generate_heuristic(const Request& request);
+int explain_heuristic(const Request& request);
+int list_picks(const Request& request);
+int why_pick(const Request& request);
+int forget_picks(const Request& request);
+int list_caches(const Request& request);
+int clear_caches(const Request& request);
+int start_fleet(const Request& request);
+int show_fleet(const Request& request);
+
+/// The parts that `explain --show` names.
+const std::vector<std::string>& explain_parts();
 
 }  // namespace heddle::cli

@@ -14,6 +14,7 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "network/run/output_difference.h"
+#include "options/parse_line.h"
 #include "subjects/model_subject.h"
 #include "subjects/target_text.h"
 
@@ -135,22 +136,25 @@ std::string difference(const OnnxModel& model, const Target& target, const Files
   return "";
 }
 
-int tune(const DeployOptions& o, const Files& files) {
-  TuneRequest request;
+int tune(const Request& o, const Files& files) {
+  Request request = request_for("tune");
   request.dtype = o.dtype;
   request.threads = o.threads;
   request.target = o.target;
   request.subjects = {o.subject};
   request.budget = o.budget;
   request.log = files.log;
-  request.plan = files.plan;
+  request.output = files.plan;
   request.plan_of_others = true;
   return run_tune(request);
 }
 
-int export_plan(const DeployOptions& o, const Files& files) {
-  ExportOptions options;
-  static_cast<SubjectOptions&>(options) = o;
+int export_plan(const Request& o, const Files& files) {
+  Request options = request_for("export");
+  options.subject = o.subject;
+  options.dtype = o.dtype;
+  options.threads = o.threads;
+  options.target = o.target;
   options.plan = files.plan;
   options.output = o.output;
   return run_export(options);
@@ -158,13 +162,12 @@ int export_plan(const DeployOptions& o, const Files& files) {
 
 }  // namespace
 
-int run_deploy(const DeployOptions& given) {
-  DeployOptions o = given;
+int run_deploy(const Request& given) {
+  Request o = given;
   if (!is_model(o.subject))
     throw_user_error("'" + o.subject + "' is no ONNX file", {},
                      "name one that ends in .onnx, such as net.onnx:batch=1");
-  o.subject = with_dims(o.subject, o.dims);
-  if (!o.batch.empty()) o.subject = with_dims(o.subject, {"batch=" + o.batch});
+  if (!o.batch_text.empty()) o.subject = with_dims(o.subject, {"batch=" + o.batch_text});
   const Target target = target_of(o.target, o.threads);
   const Files files(o.output, model_path(o.subject));
   std::error_code error;
@@ -173,7 +176,7 @@ int run_deploy(const DeployOptions& given) {
   const int tuned = tune(o, files);
   if (tuned == kInterrupted) return tuned;
   if (const int status = export_plan(o, files); status != 0) return status;
-  ReportRequest report;
+  Request report = request_for("report");
   report.logs = {files.log};
   report.output = files.report;
   run_report(report);

@@ -46,7 +46,7 @@ void print_race(const PickRow& pick) {
 }
 
 /// The schedule for each task of a model, found by races here on random inputs.
-std::vector<Schedule> raced_schedules(const ExportOptions& o, const Network& network) {
+std::vector<Schedule> raced_schedules(const Request& o, const Network& network) {
   std::vector<Schedule> schedules;
   for (const TuneTask& task : network.tasks()) {
     const std::vector<MultiVariant> variants =
@@ -54,7 +54,7 @@ std::vector<Schedule> raced_schedules(const ExportOptions& o, const Network& net
     MultiOptions options;
     options.build.name = task.name;
     options.pick.store = nullptr;
-    options.pick.seconds = o.seconds;
+    options.pick.seconds = o.race_seconds;
     const PickRow pick = pick_on_random_inputs(build_multi(variants, task.args, options));
     std::cout << task.name << ": " << pick.picked << " of " << pick.variants.size();
     if (pick.speedup_over_static() > 0) {
@@ -69,12 +69,12 @@ std::vector<Schedule> raced_schedules(const ExportOptions& o, const Network& net
 }
 
 /// Writes a library of the declaration of `outputs`. `arg_names`: as in ExportNetworkOptions.
-int export_library(const ExportOptions& o, const Target& target, const std::string& name,
+int export_library(const Request& o, const Target& target, const std::string& name,
                    const std::vector<Tensor>& outputs, const std::vector<Tensor>& args,
                    const std::vector<std::string>& arg_names) {
   const Network network = model_network(o, outputs, target);
   ExportNetworkOptions options{
-      .name = name, .arg_names = arg_names, .check_weights = o.check_weights};
+      .name = name, .arg_names = arg_names, .check_weights = !o.no_weights_check};
   if (o.variants > 1) {
     check_raceable(target);
     options.schedules = raced_schedules(o, network);
@@ -93,13 +93,13 @@ int export_library(const ExportOptions& o, const Target& target, const std::stri
   return 0;
 }
 
-int export_model(const ExportOptions& o, const Target& target) {
+int export_model(const Request& o, const Target& target) {
   const OnnxModel model = import_subject(o.subject, dtype_of(o.dtype));
   return export_library(o, target, identifier_of(model.path), model.outputs, model.args(),
                         model.arg_names());
 }
 
-int export_family(const ExportOptions& o, const Target& target) {
+int export_family(const Request& o, const Target& target) {
   const FamilySubject f = family_subject(o.subject, dtype_of(o.dtype));
   std::vector<Tensor> outputs;
   for (const Tensor& t : f.args) {
@@ -114,27 +114,28 @@ int export_family(const ExportOptions& o, const Target& target) {
 }
 
 /// The file of the kernel's code.
-std::string code_file(const ExportOptions& o, const Target& target) {
+std::string code_file(const Request& o, const Target& target) {
   return o.output + (target.is_cuda() ? ".cubin" : ".o");
 }
 
-void print_files(const ExportOptions& o, const Problem& problem, const Target& target) {
+void print_files(const Request& o, const Problem& problem, const Target& target) {
   const std::string code = code_file(o, target);
   std::cout << code << ", " << std::filesystem::file_size(code) << " bytes, and " << o.output
             << ".json: " << problem.subject << " for " << to_string(target) << "\n";
 }
 
 /// The command that makes a library of the code. The code of a GPU needs none.
-std::string link_line(const ExportOptions& o, const Target& target) {
+std::string link_line(const Request& o, const Target& target) {
   if (target.is_cuda()) return "";
   return "  c++ -shared -o " + shell_word(o.output + ".so") + " " + shell_word(o.output + ".o") +
          " -lmvec -lm\n";
 }
 
-int export_variants(const ExportOptions& o, const Problem& problem, const Target& target) {
+int export_variants(const Request& o, const Problem& problem, const Target& target) {
   check_raceable(target);
-  const PickRow pick = export_multi(variants_of(problem.outputs, target, o.variants),
-                                    problem.args(), o.output, {.name = problem.subject}, o.seconds);
+  const PickRow pick =
+      export_multi(variants_of(problem.outputs, target, o.variants), problem.args(), o.output,
+                   {.name = problem.subject}, o.race_seconds);
   print_files(o, problem, target);
   print_race(pick);
   std::cout << "to call the pick, or one of the others, from C++, where no compiler is needed any "
@@ -148,7 +149,7 @@ int export_variants(const ExportOptions& o, const Problem& problem, const Target
 
 }  // namespace
 
-int run_export(const ExportOptions& o) {
+int run_export(const Request& o) {
   const Target target = target_of(o.target, o.threads);
   if (is_model(o.subject)) return export_model(o, target);
   if (is_family(o.subject)) return export_family(o, target);

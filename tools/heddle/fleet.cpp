@@ -36,15 +36,17 @@ std::vector<std::string> devices_here() {
 
 }  // namespace
 
-int run_fleet(const FleetRequest& request) {
+int start_fleet(const Request& request) {
   std::vector<std::string> command = fleet_command();
-  command.push_back(request.command);
-  if (request.command == "status") {
-    command.insert(command.end(), {"--address", request.address});
-  } else {
-    for (const std::string& d : request.devices.empty() ? devices_here() : request.devices)
-      command.insert(command.end(), {"--resource", d});
-  }
+  command.emplace_back("up");
+  for (const std::string& d : request.devices.empty() ? devices_here() : request.devices)
+    command.insert(command.end(), {"--resource", d});
+  return run_program(std::move(command));
+}
+
+int show_fleet(const Request& request) {
+  std::vector<std::string> command = fleet_command();
+  command.insert(command.end(), {"status", "--address", request.address});
   return run_program(std::move(command));
 }
 

@@ -66,7 +66,7 @@ bool print_workloads(const std::string& name) {
 
 }  // namespace
 
-int run_list(const ListOptions& options) {
+int run_list(const Request& options) {
   if (options.name.empty()) {
     print_kinds();
     print_lists();

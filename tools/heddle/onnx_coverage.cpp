@@ -7,7 +7,7 @@
 
 namespace heddle::cli {
 
-int run_onnx(const OnnxListOptions& options) {
+int run_onnx(const Request& options) {
   if (!onnx_available())
     throw_user_error("this build of Heddle has no ONNX import", {},
                      "install libprotobuf-dev, protobuf-compiler and libonnx-dev, and build again");

@@ -83,7 +83,7 @@ std::pair<std::vector<SizeValue>, std::string> values_at(const std::vector<Dim>&
 
 /// Builds the network once, and profiles calls at each of the sizes.
 std::vector<SizedProfile> profiles_of(const Network& network, const Problem& problem,
-                                      const ProfileOptions& options) {
+                                      const Request& options) {
   std::vector<Tensor> args;
   for (const Tensor& t : problem.inputs) {
     if (t.op()->data() == nullptr) args.push_back(t);
@@ -120,7 +120,7 @@ Json to_json(const std::vector<SizedProfile>& profiles) {
   return list;
 }
 
-void check(const ProfileOptions& options, const Target& target, const Problem& problem) {
+void check(const Request& options, const Target& target, const Problem& problem) {
   if (options.tasks && target.is_cuda())
     throw_user_error("--tasks measures kernels of CPUs", {}, "leave it out for a GPU");
   if (options.tasks && !problem.dims.empty())
@@ -133,7 +133,7 @@ void check(const ProfileOptions& options, const Target& target, const Problem& p
 
 }  // namespace
 
-int run_profile(const ProfileOptions& options) {
+int run_profile(const Request& options) {
   const Target target = target_of(options.target, options.threads);
   if (!target.runs_here())
     throw_user_error("kernels for " + to_string(target) + " do not run on this machine");

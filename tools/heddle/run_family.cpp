@@ -1,12 +1,12 @@
 // heddle run for a subject with a range of sizes: runs its kernels on random arrays at some sizes.
 #include <iostream>
 
-#include "commands.h"
 #include "common/run_sizes.h"
 #include "heddle/family/choose.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
+#include "run_family.h"
 #include "subjects/family_subject.h"
 #include "subjects/target_text.h"
 #include "support/table.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kRaceSeconds = 2;
 
-void check_options(const RunOptions& o) {
+void check_options(const Request& o) {
   const bool model_only =
       !o.inputs.empty() || !o.outputs.empty() || o.batch > 0 || !o.passes.empty();
   if (model_only)
@@ -26,7 +26,7 @@ void check_options(const RunOptions& o) {
 
 class FamilyRunner {
  public:
-  FamilyRunner(const FamilySubject& f, const FamilyKernel& kernel, const RunOptions& options)
+  FamilyRunner(const FamilySubject& f, const FamilyKernel& kernel, const Request& options)
       : f_(f), kernel_(kernel), options_(options) {
     for (const Tensor& t : f.args) {
       if (!t.op()->is_placeholder()) outputs_.push_back(t);
@@ -57,13 +57,13 @@ class FamilyRunner {
  private:
   const FamilySubject& f_;
   const FamilyKernel& kernel_;
-  const RunOptions& options_;
+  const Request& options_;
   std::vector<Tensor> outputs_;
 };
 
 }  // namespace
 
-int run_family(const RunOptions& options) {
+int run_family(const Request& options) {
   check_options(options);
   const Target target = target_of(options.target, options.threads);
   if (!target.runs_here())

@@ -17,7 +17,9 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
+#include "run_family.h"
 #include "subjects/arguments.h"
+#include "subjects/family_subject.h"
 #include "subjects/input_file.h"
 #include "subjects/model_subject.h"
 #include "subjects/target_text.h"
@@ -62,7 +64,7 @@ using Files = std::map<std::string, std::string>;
 
 /// The arrays of the model's inputs, from files or random. `tensors`: the inputs at the sizes.
 std::vector<NDArray> read_inputs(const OnnxModel& model, const std::vector<Tensor>& tensors,
-                                 const Files& files, const RunOptions& options) {
+                                 const Files& files, const Request& options) {
   std::vector<NDArray> arrays;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
@@ -103,7 +105,7 @@ std::optional<int64_t> size_in_files(const OnnxModel& model, const Files& files,
 
 /// The sizes of each call of a model over ranges: those of --sizes, or those of the files.
 std::vector<std::vector<int64_t>> sizes_of_runs(const OnnxModel& model, const Files& files,
-                                                const RunOptions& options) {
+                                                const Request& options) {
   if (files.empty() || !options.sizes.empty()) return run_sizes(options.sizes, model.dims);
   std::vector<int64_t> sizes;
   for (const Dim& d : model.dims) {
@@ -118,7 +120,7 @@ std::vector<std::vector<int64_t>> sizes_of_runs(const OnnxModel& model, const Fi
 
 /// The arrays of a call at these sizes, which are none for a model of constant extents.
 Run make_run(const OnnxModel& model, const std::vector<int64_t>& sizes, const Files& files,
-             const RunOptions& options) {
+             const Request& options) {
   std::vector<SizeValue> at;
   Run run;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -133,7 +135,7 @@ Run make_run(const OnnxModel& model, const std::vector<int64_t>& sizes, const Fi
   return run;
 }
 
-std::vector<Run> make_runs(const OnnxModel& model, const RunOptions& options) {
+std::vector<Run> make_runs(const OnnxModel& model, const Request& options) {
   const Files files = files_by_name(options.inputs, model.input_names, "input");
   for (const auto& [name, path] : files) check_file(path);
   if (model.dims.empty()) {
@@ -179,7 +181,7 @@ std::string kept_text(const NetworkBuildReport& report) {
 
 /// Makes the call, prints and writes what it computes, and times it.
 void call(const OnnxModel& model, const NetworkKernel& kernel, const Run& run,
-          const Files& output_files, const RunOptions& options, const Target& target) {
+          const Files& output_files, const Request& options, const Target& target) {
   const std::vector<NDArray> arrays = model.arrays(run.inputs, run.outputs);
   const Timer first;
   kernel.call(arrays);
@@ -207,7 +209,8 @@ void call(const OnnxModel& model, const NetworkKernel& kernel, const Run& run,
 
 }  // namespace
 
-int run_model(const RunOptions& options) {
+int run_subject(const Request& options) {
+  if (is_family(options.subject)) return run_family(options);
   if (!is_model(options.subject))
     throw_user_error(
         "'" + options.subject + "' is no model and has no range of sizes", {},

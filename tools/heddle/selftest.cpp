@@ -12,17 +12,17 @@ namespace {
 
 constexpr int kMostFailures = 10;  // further failures are not printed
 
-std::string command_for(const SelftestOptions& o, uint64_t seed) {
+std::string command_for(const Request& o, uint64_t seed) {
   return "heddle selftest --target \"" + o.target + "\"" + (o.emulate ? " --emulate" : "") +
          (o.compile_for.empty() ? "" : " --compile-for \"" + o.compile_for + "\"") +
          " --count 1 --seed " + std::to_string(seed);
 }
 
-selftest::PairOptions pair_options(const SelftestOptions& o) {
+selftest::PairOptions pair_options(const Request& o) {
   selftest::PairOptions pair;
   pair.target = Target::parse(o.target);
   pair.emulate = o.emulate;
-  pair.only = o.only;
+  pair.only = o.filter;
   pair.config = o.config;
   pair.keep_kernels = o.verbose;
   if (o.emulate && !pair.target.is_cuda()) {
@@ -49,7 +49,7 @@ selftest::PairOptions pair_options(const SelftestOptions& o) {
 
 }  // namespace
 
-int run_selftest(const SelftestOptions& options) {
+int run_selftest(const Request& options) {
   const selftest::PairOptions pair = pair_options(options);
   selftest::Coverage coverage;
   Progress progress;
@@ -75,7 +75,7 @@ int run_selftest(const SelftestOptions& options) {
   }
   progress.clear();
   if (done == 0) {
-    throw_user_error(options.config.empty() ? "no declaration has the text '" + options.only + "'"
+    throw_user_error(options.config.empty() ? "no declaration has the text '" + options.filter + "'"
                                             : "no pair has the text '" + options.config + "'",
                      {}, "--verbose shows what there is");
   }

@@ -9,6 +9,7 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "network/run/output_difference.h"
+#include "options/parse_line.h"
 #include "runtime/race/race.h"
 #include "subjects/model_subject.h"
 #include "subjects/target_text.h"
@@ -48,7 +49,7 @@ Times time_in_turns(const Network& rule, const Network& planned, const OnnxModel
 
 }  // namespace
 
-bool are_models(const BenchOptions& options) {
+bool are_models(const Request& options) {
   const auto models =
       std::count_if(options.subjects.begin(), options.subjects.end(), is_network_file);
   if (models == 0) return false;
@@ -58,12 +59,13 @@ bool are_models(const BenchOptions& options) {
   return true;
 }
 
-Json bench_models(const BenchOptions& options, std::ostream& out) {
+Json bench_models(const Request& options, std::ostream& out) {
   Table table({"model", "threads", "by rule", "by plan", "", "rounds"});
   Json all = Json::array();
   for (const std::string& subject : options.subjects) {
-    for (const int threads : options.threads.empty() ? std::vector{0} : options.threads) {
-      SubjectOptions o;
+    for (const int threads :
+         options.thread_counts.empty() ? std::vector{0} : options.thread_counts) {
+      Request o = request_for("run");
       o.subject = subject;
       o.threads = threads;
       o.target = options.target;

@@ -10,10 +10,10 @@
 namespace heddle::cli {
 
 /// Whether the subjects are models or plans. A User error for a list that has other subjects, too.
-bool are_models(const BenchOptions& options);
+bool are_models(const Request& options);
 
 /// Calls each network by its plan (the subject, or the one beside the model) and by rules in turns,
 /// with random inputs, and prints a table. Returns the results as JSON.
-Json bench_models(const BenchOptions& options, std::ostream& out);
+Json bench_models(const Request& options, std::ostream& out);
 
 }  // namespace heddle::cli

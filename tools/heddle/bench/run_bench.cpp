@@ -19,24 +19,17 @@
 #include "peers/peer_openblas.h"
 #include "subjects/peer_set.h"
 #include "subjects/target_text.h"
-#include "support/edit_distance.h"
 #include "support/file.h"
 #include "support/table.h"
 
 namespace heddle::cli {
 namespace {
 
-std::vector<std::string> peers_of(const BenchOptions& options) {
+std::vector<std::string> peers_of(const Request& options) {
   if (options.peers.empty()) return default_peers();
   if (options.peers == std::vector<std::string>{"none"}) return {};
-  for (const std::string& name : options.peers) {
-    const std::vector<std::string> known = peer_names();
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    std::string hint = did_you_mean(name, known);
-    if (!hint.empty()) hint += " ";
-    throw_user_error("there is no peer '" + name + "'", {},
-                     hint + "the peers are " + join(known) + ", or none");
-  }
+  if (std::find(options.peers.begin(), options.peers.end(), "none") != options.peers.end())
+    throw_user_error("--peers cannot be none and others", {}, "leave none out");
   return options.peers;
 }
 
@@ -61,7 +54,7 @@ void check_memory(const Problem& problem) {
                    {}, "choose smaller extents");
 }
 
-std::vector<Problem> problems_of(const BenchOptions& options) {
+std::vector<Problem> problems_of(const Request& options) {
   std::vector<Problem> problems;
   std::vector<DataType> dtypes;
   for (const std::string& name : options.dtypes) dtypes.push_back(dtype_of(name));
@@ -114,11 +107,11 @@ std::string machine_text(const std::vector<std::string>& peers) {
   return out;
 }
 
-CaseOptions case_options(const BenchOptions& options) {
+CaseOptions case_options(const Request& options) {
   CaseOptions each;
   each.peers = peers_of(options);
   each.naive = !options.no_naive;
-  each.naive_limit_s = options.naive_limit_s;
+  each.naive_limit_s = options.naive_limit_seconds;
   each.seconds = options.seconds;
   each.target = Target::parse(options.target);
   if (each.target.kind != "llvm") {
@@ -167,16 +160,16 @@ void write_json(const Json& json, const std::string& file) {
 
 }  // namespace
 
-int run_bench(const BenchOptions& options) {
+int run_bench(const Request& options) {
   const CaseOptions each = case_options(options);
-  const bool to_stdout = options.json == "-";
-  if (!options.json.empty() && !to_stdout) check_writable(options.json);
+  const bool to_stdout = options.json_file == "-";
+  if (!options.json_file.empty() && !to_stdout) check_writable(options.json_file);
   std::ostream& out = to_stdout ? std::cerr : std::cout;
   if (are_models(options)) {
-    write_json(Json::object({{"models", bench_models(options, out)}}), options.json);
+    write_json(Json::object({{"models", bench_models(options, out)}}), options.json_file);
     return 0;
   }
-  std::vector<int> threads = options.threads;
+  std::vector<int> threads = options.thread_counts;
   if (threads.empty()) threads.push_back(default_num_threads());
   const std::vector<Problem> problems = problems_of(options);
 
@@ -189,14 +182,14 @@ int run_bench(const BenchOptions& options) {
       run_cases(problems, threads, each, machine, progress, out);
   if (results.size() > 1) out << summary_table(results, machine) << std::flush;
 
-  if (!options.json.empty()) {
+  if (!options.json_file.empty()) {
     progress.show("measuring the machine");
     Json j = Json::object();
     j["machine"] = machine.to_json(threads, each.peers);
     j["results"] = Json::array();
     for (const CaseResult& r : results) j["results"].push_back(to_json(r));
     progress.clear();
-    write_json(j, options.json);
+    write_json(j, options.json_file);
   }
   const bool good = std::all_of(results.begin(), results.end(), [](const CaseResult& r) {
     return r.mismatches.empty() && r.failures.empty();

@@ -32,7 +32,7 @@ std::string headline(const FamilySubject& f, DataType dtype, const Target& targe
 
 }  // namespace
 
-int explain_family(const ExplainOptions& options) {
+int explain_family(const Request& options) {
   if (!options.show.empty() || !options.pass.empty() || options.naive) {
     throw_user_error("of a range of sizes only the table of kernels is shown", {},
                      "leave --show, --pass and --naive out, or name one size");
@@ -55,7 +55,7 @@ int explain_family(const ExplainOptions& options) {
   return 0;
 }
 
-int tune_family_subject(const TuneRequest& request) {
+int tune_family_subject(const Request& request) {
   if (request.subjects.size() != 1 || !request.workloads.empty())
     throw_user_error("a range of sizes is tuned by itself", {},
                      "give one subject, such as matmul:1..2048x768x768");
@@ -64,7 +64,7 @@ int tune_family_subject(const TuneRequest& request) {
   const DataType dtype = dtype_of(request.dtype.empty() ? "f32" : request.dtype);
   const Target target = target_of(request.target, request.threads);
   const FamilySubject f = family_subject(request.subjects[0], dtype);
-  if (!request.json.empty() && request.json != "-") check_writable(request.json);
+  if (!request.json_file.empty() && request.json_file != "-") check_writable(request.json_file);
   const ScopedThreads threads(target.cores);
   TuneOptions tuning;
   tuning.budget = std::chrono::duration<double>(parse_budget(request.budget));
@@ -78,7 +78,7 @@ int tune_family_subject(const TuneRequest& request) {
   family.race_seconds = 0.1 * tuning.budget.count();
   family.max_kernels = request.max_kernels;
   family.histogram = histogram_of(request.sizes, f.dims);
-  const bool to_stderr = request.json == "-";
+  const bool to_stderr = request.json_file == "-";
   std::ostream& out = to_stderr ? std::cerr : std::cout;
   if (!request.quiet) family.progress = [&](const std::string& line) { out << line << std::endl; };
   std::optional<LogFile> log;
@@ -89,8 +89,8 @@ int tune_family_subject(const TuneRequest& request) {
   const std::string json = json_of(f, dtype, target, result).dump(1) + "\n";
   if (to_stderr) {
     std::cout << json << std::flush;
-  } else if (!request.json.empty()) {
-    write_file_atomic(request.json, json);
+  } else if (!request.json_file.empty()) {
+    write_file_atomic(request.json_file, json);
   }
   return result.unwritten > 0 ? 1 : 0;  // as of other subjects, where the log is incomplete
 }

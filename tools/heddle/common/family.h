@@ -6,8 +6,8 @@
 namespace heddle::cli {
 
 /// heddle explain for a subject with a range: static choices, which race.
-int explain_family(const ExplainOptions& options);
+int explain_family(const Request& options);
 /// heddle tune for such a subject.
-int tune_family_subject(const TuneRequest& request);
+int tune_family_subject(const Request& request);
 
 }  // namespace heddle::cli

@@ -5,7 +5,7 @@
 
 namespace heddle::cli {
 
-std::vector<TaskKernels> model_kernels(const ExplainOptions& options, const Problem& problem,
+std::vector<TaskKernels> model_kernels(const Request& options, const Problem& problem,
                                        const Network& network) {
   const bool race = options.race_seconds > 0;
   if (problem.dims.empty() && (race || !options.sizes.empty()))

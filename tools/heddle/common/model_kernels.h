@@ -13,7 +13,7 @@ namespace heddle::cli {
 
 /// Those that `heddle explain` shows: of a race with --race, else those of records. None for a
 /// model without ranges. A User error where the options ask for what is not there.
-std::vector<TaskKernels> model_kernels(const ExplainOptions& options, const Problem& problem,
+std::vector<TaskKernels> model_kernels(const Request& options, const Problem& problem,
                                        const Network& network);
 
 /// Empty where there are none.

@@ -10,6 +10,7 @@
 #include "heddle/support/error.h"
 #include "network/cut/family_tasks.h"
 #include "network/cut/kernel_records.h"
+#include "options/parse_line.h"
 #include "subjects/input_file.h"
 #include "subjects/model_subject.h"
 
@@ -68,7 +69,7 @@ std::string model_of(const NetworkPlan& plan, const std::string& plan_file) {
   return plan.model.starts_with('/') ? plan.model : (beside / plan.model).string();
 }
 
-void open_plan(SubjectOptions& o) {
+void open_plan(Request& o) {
   if (!is_plan(o.subject)) {
     if (!o.plan.empty() && !is_model(o.subject))
       throw_user_error("--plan is for an ONNX file, and '" + o.subject + "' is none", {},
@@ -81,7 +82,7 @@ void open_plan(SubjectOptions& o) {
   o.plan = o.subject;
   const NetworkPlan plan = read_named(o.plan);
   o.subject = model_of(plan, o.plan);
-  const KernelOptions usual;
+  const Request usual = request_for("run");
   if (o.dtype == usual.dtype) o.dtype = plan.dtype;
   if (o.target != usual.target) return;
   if (plan.target.is_cuda()) {
@@ -91,8 +92,7 @@ void open_plan(SubjectOptions& o) {
   }
 }
 
-Network model_network(const SubjectOptions& o, const std::vector<Tensor>& outputs,
-                      const Target& target) {
+Network model_network(const Request& o, const std::vector<Tensor>& outputs, const Target& target) {
   const auto say = [&](const std::string& text) {
     if (!o.quiet) std::cerr << text << "\n";
   };

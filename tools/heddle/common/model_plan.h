@@ -20,13 +20,13 @@ std::string plan_beside(const std::string& model);
 /// A subject that is a plan gives way to the model of the plan. Type, threads and GPU are those of
 /// the plan where the options leave them open. A User error for a plan that cannot be read, and for
 /// one that is named for a subject that is no model.
-void open_plan(SubjectOptions& options);
+void open_plan(Request& options);
 
 /// The network of a subject. That of a model has the choices of the plan that the options name, or
 /// of the one beside the model, else of records and rules; what decides is said on standard error,
 /// in one line, unless the options are quiet. A User error for a plan that is named and cannot be
 /// read.
-Network model_network(const SubjectOptions& options, const std::vector<Tensor>& outputs,
+Network model_network(const Request& options, const std::vector<Tensor>& outputs,
                       const Target& target);
 
 /// What NetworkPlan::model holds of a model whose plan is written to `plan_file`.

@@ -34,8 +34,8 @@ std::string program_text(const LoweredFunction& main, const LoweredFunction& pre
 // Makes each part when it is requested. What several parts need is made once.
 class Explanation {
  public:
-  Explanation(const ExplainOptions& options, const Problem& problem, bool node,
-              const Schedule* planned, Target target)
+  Explanation(const Request& options, const Problem& problem, bool node, const Schedule* planned,
+              Target target)
       : options_(options),
         problem_(problem),
         node_(node),
@@ -316,7 +316,7 @@ class Explanation {
     return {to_text(breakdown), to_json(breakdown)};
   }
 
-  const ExplainOptions& options_;
+  const Request& options_;
   const Problem& problem_;
   bool node_;
   Target target_;
@@ -329,7 +329,7 @@ class Explanation {
 
 }  // namespace
 
-std::vector<ExplainPart> make_explain_parts(const ExplainOptions& options, const Problem& problem,
+std::vector<ExplainPart> make_explain_parts(const Request& options, const Problem& problem,
                                             bool node, const Schedule* planned,
                                             const Target& target,
                                             const std::vector<std::string>& names) {

@@ -21,7 +21,7 @@ struct ExplainPart {
 /// Makes the parts that `names` lists (of explain_parts()) for one kernel, in that order. `node` is
 /// true for a node of a model, which has no text from which it could be declared again: its times
 /// are a user error. `planned`: its schedule of a plan; null: that of create_schedule. So are parts that the target does not have, and an unknown pass.
-std::vector<ExplainPart> make_explain_parts(const ExplainOptions& options, const Problem& problem,
+std::vector<ExplainPart> make_explain_parts(const Request& options, const Problem& problem,
                                             bool node, const Schedule* planned,
                                             const Target& target,
                                             const std::vector<std::string>& names);

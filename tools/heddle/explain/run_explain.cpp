@@ -18,26 +18,16 @@
 #include "subjects/model_subject.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
-#include "support/edit_distance.h"
 #include "support/table.h"
 
 namespace heddle::cli {
 namespace {
 
-// --show takes one part, or several separated by commas, and may be repeated.
-std::vector<std::string> parts_of(const ExplainOptions& options, bool node, const Target& target) {
+// The parts that --show names, each once, or the usual ones.
+std::vector<std::string> parts_of(const Request& options, bool node, const Target& target) {
   std::vector<std::string> parts;
-  for (const std::string& list : options.show) {
-    for (const std::string& part : split_text(list, ',')) {
-      const std::vector<std::string>& known = explain_parts();
-      if (std::find(known.begin(), known.end(), part) == known.end()) {
-        std::string hint = did_you_mean(part, known);
-        if (!hint.empty()) hint += " ";
-        throw_user_error("there is nothing called '" + part + "' to show", {},
-                         hint + "--show takes " + join(known));
-      }
-      if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
-    }
+  for (const std::string& part : options.show) {
+    if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
   }
   if (parts.empty()) {
     if (target.is_cuda()) {
@@ -53,7 +43,7 @@ std::vector<std::string> parts_of(const ExplainOptions& options, bool node, cons
   return parts;
 }
 
-AutoSchedulerOptions scheduler_of(const ExplainOptions& options, const Target& target) {
+AutoSchedulerOptions scheduler_of(const Request& options, const Target& target) {
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
   if (!target.is_cuda()) scheduler.threads = target.cores;
   scheduler.allow_tf32 = options.allow_tf32;
@@ -61,7 +51,7 @@ AutoSchedulerOptions scheduler_of(const ExplainOptions& options, const Target& t
 }
 
 // Explains one kernel: that of a subject, or of a node of a model.
-int explain_kernel(const ExplainOptions& options, const Problem& problem, bool node,
+int explain_kernel(const Request& options, const Problem& problem, bool node,
                    const Schedule* planned, const Target& target) {
   const std::vector<std::string> names = parts_of(options, node, target);
   const ScopedThreads threads(target.cores);
@@ -94,7 +84,7 @@ int explain_kernel(const ExplainOptions& options, const Problem& problem, bool n
 }
 
 // Explains the kernel of one node of a model.
-int explain_node(const ExplainOptions& options, const Problem& model, const Network& network,
+int explain_node(const Request& options, const Problem& model, const Network& network,
                  const Target& target) {
   const int nodes = static_cast<int>(network.nodes().size());
   if (options.node >= nodes) {
@@ -168,7 +158,7 @@ std::string choices_text(const Network& network, const Target& target) {
 }
 
 // Explains a model, which is many kernels: lists them and the buffers between them.
-int explain_model(const ExplainOptions& options) {
+int explain_model(const Request& options) {
   const Problem problem = model_problem(options.subject, dtype_of(options.dtype));
   const Target target = target_of(options.target, options.threads);
   const AutoSchedulerOptionsScope scope(scheduler_of(options, target));
@@ -204,7 +194,7 @@ const std::vector<std::string>& explain_parts() {
   return parts;
 }
 
-int run_explain(const ExplainOptions& options) {
+int run_explain(const Request& options) {
   if (options.node >= 0 && (is_family(options.subject) || !is_model(options.subject))) {
     throw_user_error("'" + options.subject + "' is one kernel, which has no nodes", {},
                      "leave --node out");

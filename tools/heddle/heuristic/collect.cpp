@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "commands.h"
 #include "common/figures.h"
 #include "common/output_file.h"
 #include "common/progress.h"
@@ -20,7 +21,7 @@ namespace {
 
 constexpr int kInterrupted = 130;
 
-Target target_for(const Heuristic& heuristic, const HeuristicOptions& o) {
+Target target_for(const Heuristic& heuristic, const Request& o) {
   const std::string text = !o.target.empty()                 ? o.target
                            : heuristic.target_kind == "cuda" ? "cuda"
                                                              : "llvm -mcpu=native";
@@ -52,9 +53,9 @@ std::function<void(const CollectProgress&)> shown_by(Progress& progress, bool qu
   };
 }
 
-Json to_json(const CollectReport& r, const HeuristicOptions& o) {
+Json to_json(const CollectReport& r, const Request& o) {
   return Json::object({{"heuristic", o.name},
-                       {"log", o.logs.front()},
+                       {"log", o.log},
                        {"collected", r.collected},
                        {"earlier", r.earlier},
                        {"skipped", r.skipped},
@@ -65,11 +66,11 @@ Json to_json(const CollectReport& r, const HeuristicOptions& o) {
 
 }  // namespace
 
-int collect_for_heuristic(const HeuristicOptions& o) {
+int collect_for_heuristic(const Request& o) {
   if (!o.cores.empty()) pin_to_cores(o.cores);
   const Heuristic& heuristic = heuristic_of(o.name);
   CollectOptions options;
-  options.log = o.logs.front();
+  options.log = o.log;
   const LogFile log(options.log);
   options.target = target_for(heuristic, o);
   options.seed = o.seed;

@@ -1,6 +1,7 @@
 #include <iostream>
 #include <memory>
 
+#include "commands.h"
 #include "heddle/heuristics/collect.h"
 #include "heddle/heuristics/tree_choices.h"
 #include "heddle/support/error.h"
@@ -58,7 +59,7 @@ void explain_question(const Heuristic& h, const LearnedChoice& tree, const Built
 
 }  // namespace
 
-void explain_heuristic(const HeuristicOptions& o) {
+int explain_heuristic(const Request& o) {
   const Heuristic& h = heuristic_of(o.name);
   if (!h.of_template())
     throw_user_error("heuristic '" + o.name + "' is not one of a template's subjects");
@@ -77,6 +78,7 @@ void explain_heuristic(const HeuristicOptions& o) {
     if (question > 0 && !o.json) std::cout << "\n";
     explain_question(h, *tree, outcome.built.front(), o.json);
   }
+  return 0;
 }
 
 }  // namespace heddle::cli

@@ -1,20 +1,12 @@
-// The parts of `heddle heuristic`.
+// What the parts of `heddle heuristic` share.
 #pragma once
 
-#include <functional>
 #include <string>
+#include <vector>
 
-#include "commands.h"
 #include "heddle/heuristics/dataset.h"
 
 namespace heddle::cli {
-
-void list_heuristics(const HeuristicOptions& options);
-int collect_for_heuristic(const HeuristicOptions& options);
-void train_heuristic(const HeuristicOptions& options);
-void evaluate_heuristic(const HeuristicOptions& options);
-void generate_heuristic(const HeuristicOptions& options);
-void explain_heuristic(const HeuristicOptions& options);
 
 /// The data that logs of tuning contain for a heuristic: a problem for each declaration with a
 /// known subject and a measured static choice, with the choices of the portfolio that tuning tried.

@@ -1,7 +1,7 @@
 #include <iostream>
 
+#include "commands.h"
 #include "heddle/heuristics/heuristic.h"
-#include "heuristic/heuristic.h"
 #include "support/table.h"
 
 namespace heddle::cli {
@@ -25,12 +25,12 @@ Json json_of(const Heuristic& h) {
 
 }  // namespace
 
-void list_heuristics(const HeuristicOptions& options) {
+int list_heuristics(const Request& options) {
   if (options.json) {
     Json all = Json::array();
     for (const Heuristic* h : all_heuristics()) all.push_back(json_of(*h));
     std::cout << all.dump(1) << "\n";
-    return;
+    return 0;
   }
   Table table({"heuristic", "version", "target", "features", "about"});
   for (const std::size_t column : {2, 4}) table.align_left(column);
@@ -39,6 +39,7 @@ void list_heuristics(const HeuristicOptions& options) {
                    std::to_string(h->all_features().size()), h->about});
   }
   std::cout << table.to_string();
+  return 0;
 }
 
 }  // namespace heddle::cli

@@ -1,6 +1,7 @@
 #include <ctime>
 #include <iostream>
 
+#include "commands.h"
 #include "common/figures.h"
 #include "common/output_file.h"
 #include "heddle/heuristics/heuristic.h"
@@ -25,7 +26,7 @@ std::string today() {
 }
 
 /// All logs merged, checked to belong to this version of the heuristic.
-HeuristicData read_data(const HeuristicOptions& o) {
+HeuristicData read_data(const Request& o) {
   const Heuristic& heuristic = heuristic_of(o.name);
   std::vector<HeuristicData> logs;
   // Records come first. If a collector measured the same problem, its times replace those of
@@ -46,7 +47,7 @@ HeuristicData read_data(const HeuristicOptions& o) {
   return data;
 }
 
-TrainOptions train_options(const HeuristicOptions& o) {
+TrainOptions train_options(const Request& o) {
   TrainOptions options;
   options.seed = o.seed;
   options.allowed_loss = o.allowed_loss / 100;
@@ -56,15 +57,15 @@ TrainOptions train_options(const HeuristicOptions& o) {
 }
 
 // The name of the tree's file, "llvm-znver3.contraction.tree", for the first machine in the logs.
-std::string file_of(const HeuristicOptions& o, const HeuristicData& data) {
-  if (!o.out.empty()) return o.out;
+std::string file_of(const Request& o, const HeuristicData& data) {
+  if (!o.output.empty()) return o.output;
   const Target target = Target::parse(data.target.substr(0, data.target.find(", ")));
   return tree_file_name(target.kind, target.chip(), o.name);
 }
 
 }  // namespace
 
-void train_heuristic(const HeuristicOptions& o) {
+int train_heuristic(const Request& o) {
   const HeuristicData data = read_data(o);
   const std::string path = file_of(o, data);
   check_writable(path);
@@ -75,15 +76,16 @@ void train_heuristic(const HeuristicOptions& o) {
     Json json = worth.to_json();
     json["tree"] = path;
     std::cout << json.dump(1) << "\n";
-    return;
+    return 0;
   }
   std::cout << count_text(static_cast<int64_t>(data.problems.size()), "problem") << ", "
             << count_text(static_cast<int64_t>(tree.leaves.size()), "leaf") << " in " << path
             << "\non problems that trees were not shown:\n"
             << worth.to_text();
+  return 0;
 }
 
-void evaluate_heuristic(const HeuristicOptions& o) {
+int evaluate_heuristic(const Request& o) {
   const HeuristicData data = read_data(o);
   TreeEvaluation worth;
   if (o.tree.empty()) {
@@ -93,15 +95,17 @@ void evaluate_heuristic(const HeuristicOptions& o) {
     worth = evaluate_tree(tree.table(), data);
   }
   std::cout << (o.json ? worth.to_json(true).dump(1) + "\n" : worth.to_text());
+  return 0;
 }
 
-void generate_heuristic(const HeuristicOptions& o) {
+int generate_heuristic(const Request& o) {
   const TrainedTree tree = read_tree(o.tree);
   // The constructor refuses a tree of another heuristic or version.
   const LearnedChoice learned(heuristic_of(o.name), tree, "tree '" + o.tree + "'");
-  check_writable(o.out);
-  write_file_atomic(o.out, generate_table(tree, o.symbol.empty() ? "k_" + o.name : o.symbol));
-  std::cout << o.out << " has the table of " << o.tree << "\n";
+  check_writable(o.output);
+  write_file_atomic(o.output, generate_table(tree, o.symbol.empty() ? "k_" + o.name : o.symbol));
+  std::cout << o.output << " has the table of " << o.tree << "\n";
+  return 0;
 }
 
 }  // namespace heddle::cli

@@ -21,8 +21,8 @@ std::string stale_text(const PickRow& row) {
   return "";
 }
 
-PickStore store_of(const PicksOptions& o) {
-  const std::string folder = o.folder.empty() ? PickStore::standard_folder() : o.folder;
+PickStore store_of(const Request& o) {
+  const std::string folder = o.store.empty() ? PickStore::standard_folder() : o.store;
   if (folder.empty()) {
     throw_user_error("there is no store of picks: it is turned off, or the user has no home", {},
                      "name a folder with --store, or in HEDDLE_PICKS");
@@ -61,30 +61,6 @@ Json json_of(const std::vector<PickRow>& rows) {
 
 std::string times_text(double times) { return times > 0 ? ratio(times) : ""; }
 
-int list(const PicksOptions& o) {
-  const PickStore store = store_of(o);
-  std::vector<PickRow> rows = rows_of(store);
-  std::erase_if(rows,
-                [&](const PickRow& r) { return r.kernel.find(o.filter) == std::string::npos; });
-  if (o.json) {
-    std::cout << json_of(rows).dump(1) << "\n";
-    return 0;
-  }
-  Table table({"key", "kernel", "shapes", "picked", "variants", "over static", "over worst", "date",
-               "valid here"});
-  for (const size_t column : {1, 2, 3, 7, 8}) table.align_left(column);
-  for (const PickRow& row : rows) {
-    const std::string stale = stale_text(row);
-    table.add_row({row.key.substr(0, kShownKey), row.kernel, row.shapes, row.picked,
-                   std::to_string(row.variants.size()), times_text(row.speedup_over_static()),
-                   times_text(row.speedup_over_worst()), date_text(row.unix_time),
-                   stale.empty() ? "yes" : "no, " + stale});
-  }
-  std::cout << table.to_string() << count_text(static_cast<int64_t>(rows.size()), "pick") << " in "
-            << store.folder() << "\n";
-  return 0;
-}
-
 void explain(const PickRow& row) {
   const std::string stale = stale_text(row);
   std::cout << row.kernel << " " << row.shapes << ": '" << row.picked << "', "
@@ -116,7 +92,33 @@ void explain(const PickRow& row) {
   fact("key", row.key);
 }
 
-int why(const PicksOptions& o) {
+}  // namespace
+
+int list_picks(const Request& o) {
+  const PickStore store = store_of(o);
+  std::vector<PickRow> rows = rows_of(store);
+  std::erase_if(rows,
+                [&](const PickRow& r) { return r.kernel.find(o.filter) == std::string::npos; });
+  if (o.json) {
+    std::cout << json_of(rows).dump(1) << "\n";
+    return 0;
+  }
+  Table table({"key", "kernel", "shapes", "picked", "variants", "over static", "over worst", "date",
+               "valid here"});
+  for (const size_t column : {1, 2, 3, 7, 8}) table.align_left(column);
+  for (const PickRow& row : rows) {
+    const std::string stale = stale_text(row);
+    table.add_row({row.key.substr(0, kShownKey), row.kernel, row.shapes, row.picked,
+                   std::to_string(row.variants.size()), times_text(row.speedup_over_static()),
+                   times_text(row.speedup_over_worst()), date_text(row.unix_time),
+                   stale.empty() ? "yes" : "no, " + stale});
+  }
+  std::cout << table.to_string() << count_text(static_cast<int64_t>(rows.size()), "pick") << " in "
+            << store.folder() << "\n";
+  return 0;
+}
+
+int why_pick(const Request& o) {
   const std::vector<PickRow> rows = rows_with(store_of(o), o.key);
   if (o.json) {
     std::cout << json_of(rows).dump(1) << "\n";
@@ -126,7 +128,7 @@ int why(const PicksOptions& o) {
   return 0;
 }
 
-int forget(const PicksOptions& o) {
+int forget_picks(const Request& o) {
   if ((o.key.empty() ? 0 : 1) + (o.stale ? 1 : 0) + (o.all ? 1 : 0) != 1) {
     throw_user_error("`heddle picks forget` needs a key, --stale or --all, and one of them", {},
                      "`heddle picks list` shows the keys");
@@ -151,13 +153,6 @@ int forget(const PicksOptions& o) {
               << store.folder() << "\n";
   }
   return 0;
-}
-
-}  // namespace
-
-int run_picks(const PicksOptions& o) {
-  if (o.command == "list") return list(o);
-  return o.command == "why" ? why(o) : forget(o);
 }
 
 }  // namespace heddle::cli

@@ -35,8 +35,10 @@ std::string choice_text(const PlannedNode& n) {
   return alternative.empty() ? "steps" : alternative;
 }
 
-int show(const PlanOptions& o) {
-  const NetworkPlan plan = load_plan(o.files[0]);
+}  // namespace
+
+int show_plan(const Request& o) {
+  const NetworkPlan plan = load_plan(o.plans[0]);
   std::cout << (plan.model.empty() ? "a network" : plan.model) << ", " << plan.dtype << ", for "
             << to_string(plan.target) << ", " << count_text(plan.target.cores, "thread") << "\n"
             << "choices about the graph: " << (plan.passes.empty() ? "the usual" : plan.passes)
@@ -57,52 +59,56 @@ int show(const PlanOptions& o) {
   return 0;
 }
 
-int diff(const PlanOptions& o) {
+int diff_plans(const Request& o) {
   const std::vector<std::string> lines =
-      plan_differences(load_plan(o.files[0]), load_plan(o.files[1]));
+      plan_differences(load_plan(o.plans[0]), load_plan(o.plans[1]));
   for (const std::string& line : lines) std::cout << line << "\n";
   return lines.empty() ? 0 : kDiffers;
 }
 
-int merge(const PlanOptions& o) {
-  check_writable(o.out);
-  NetworkPlan all = load_plan(o.files[0]);
-  all.model = all.model.empty() ? "" : model_beside(model_of(all, o.files[0]), o.out);
-  for (size_t i = 1; i < o.files.size(); ++i) {
-    NetworkPlan next = load_plan(o.files[i]);
+int merge_plans(const Request& o) {
+  check_writable(o.output);
+  NetworkPlan all = load_plan(o.plans[0]);
+  all.model = all.model.empty() ? "" : model_beside(model_of(all, o.plans[0]), o.output);
+  for (size_t i = 1; i < o.plans.size(); ++i) {
+    NetworkPlan next = load_plan(o.plans[i]);
     if (next.hash != all.hash)
       throw_user_error(
-          "'" + o.files[i] + "' is the plan of another network than '" + o.files[0] + "'", {},
+          "'" + o.plans[i] + "' is the plan of another network than '" + o.plans[0] + "'", {},
           "keep a plan for each network and its sizes");
     next.model = all.model;
     all = merged(all, next);
   }
-  save_plan(all, o.out);
-  std::cout << o.out << ": " << count_text(static_cast<int64_t>(all.nodes.size()), "node") << "\n";
+  save_plan(all, o.output);
+  std::cout << o.output << ": " << count_text(static_cast<int64_t>(all.nodes.size()), "node")
+            << "\n";
   return 0;
 }
+
+namespace {
 
 /// A plan, and its model as the options say.
 struct Opened {
   NetworkPlan plan;
-  PlanOptions options;
+  Request options;
   Target target;
   OnnxModel model;
 };
 
-Opened open(PlanOptions o) {
-  NetworkPlan plan = load_plan(o.files[0]);
+Opened open(Request o) {
+  NetworkPlan plan = load_plan(o.plans[0]);
   if (o.subject.empty()) {
-    o.subject = o.files[0];
+    o.subject = o.plans[0];
     open_plan(o);
   }
-  o.subject = with_dims(o.subject, o.dims);
   Target target = target_of(o.target, o.threads);
   OnnxModel model = import_subject(o.subject, dtype_of(o.dtype));
   return {std::move(plan), std::move(o), std::move(target), std::move(model)};
 }
 
-int check(const PlanOptions& o) {
+}  // namespace
+
+int check_plan(const Request& o) {
   const Opened opened = open(o);
   const Network network = Network::planned(opened.model.outputs, opened.plan, opened.target);
   const PlanUse& use = *network.plan_use();
@@ -113,16 +119,16 @@ int check(const PlanOptions& o) {
   return use.whole() ? 0 : kDiffers;
 }
 
-int retune_plan(const PlanOptions& o) {
+int retune_plan(const Request& o) {
   const Opened opened = open(o);
   const Network network = Network::planned(opened.model.outputs, opened.plan, opened.target);
   const Target& target = network.tasks().at(0).tmpl.target();
   const bool same = target == opened.plan.target;
-  if (o.out.empty() && !same)
+  if (o.output.empty() && !same)
     throw_user_error("the plan is for '" + to_string(opened.plan.target) +
                          "', and this is another target: '" + to_string(target) + "'",
                      {}, "name the file of the new plan, with -o");
-  const std::string file = o.out.empty() ? o.files[0] : o.out;
+  const std::string file = o.output.empty() ? o.plans[0] : o.output;
   check_writable(file);
   std::cout << to_string(*network.plan_use()) << std::endl;
   TuneClock clock(parse_budget(o.budget));
@@ -153,16 +159,6 @@ int retune_plan(const PlanOptions& o) {
   save_plan(same ? merged(opened.plan, made) : made, file);
   std::cout << "the plan is in " << file << "\n";
   return report.cancelled ? kInterrupted : 0;
-}
-
-}  // namespace
-
-int run_plan(const PlanOptions& o) {
-  if (o.command == "show") return show(o);
-  if (o.command == "diff") return diff(o);
-  if (o.command == "merge") return merge(o);
-  if (o.command == "check") return check(o);
-  return retune_plan(o);
 }
 
 }  // namespace heddle::cli

@@ -68,8 +68,8 @@ std::vector<Record> read_all(const std::vector<std::string>& files) {
   return read_logs(files, true).records;
 }
 
-std::vector<std::string> files_of(const RecordsOptions& o) {
-  return o.files.empty() ? tophub_files() : o.files;
+std::vector<std::string> files_of(const Request& o) {
+  return o.logs.empty() ? tophub_files() : o.logs;
 }
 
 void write_log(const std::string& path, const std::vector<Record>& records,
@@ -146,7 +146,9 @@ void print(const std::vector<Record>& records, bool json) {
   std::cout << all.dump(1) << "\n";
 }
 
-int list(const RecordsOptions& o) {
+}  // namespace
+
+int list_records(const Request& o) {
   std::vector<Record> records = read_all(files_of(o));
   std::erase_if(records,
                 [&](const Record& r) { return r.subject.find(o.filter) == std::string::npos; });
@@ -154,39 +156,39 @@ int list(const RecordsOptions& o) {
   return 0;
 }
 
-int best(const RecordsOptions& o) {
+int best_records(const Request& o) {
   std::optional<RecordLogLock> lock;  // the output may be one of the files
-  if (!o.out.empty()) lock.emplace(o.out);
+  if (!o.output.empty()) lock.emplace(o.output);
   const std::vector<Record> all = read_all(files_of(o)), chosen = best_of(all);
-  if (!o.out.empty()) {
-    write_log(o.out, chosen);
+  if (!o.output.empty()) {
+    write_log(o.output, chosen);
     if (!o.json) {
-      std::cout << "wrote " << o.out << ": " << count(chosen.size(), "record") << " of "
+      std::cout << "wrote " << o.output << ": " << count(chosen.size(), "record") << " of "
                 << all.size() << "\n";
     }
   }
-  if (o.out.empty() || o.json) print(chosen, o.json);
+  if (o.output.empty() || o.json) print(chosen, o.json);
   return 0;
 }
 
-int merge(const RecordsOptions& o) {
-  const RecordLogLock lock(o.out);  // the output may be an input to which a tuner appends
-  Logs all = read_logs(o.files, false);
+int merge_records(const Request& o) {
+  const RecordLogLock lock(o.output);  // the output may be an input to which a tuner appends
+  Logs all = read_logs(o.logs, false);
   std::vector<Record> kept;
   std::set<std::string> seen;
   for (Record& r : all.records) {
     if (seen.insert(r.to_json().dump()).second) kept.push_back(std::move(r));
   }
-  write_log(o.out, kept, all.unknown);
-  std::cout << "wrote " << o.out << ": " << count(kept.size(), "record") << ", "
+  write_log(o.output, kept, all.unknown);
+  std::cout << "wrote " << o.output << ": " << count(kept.size(), "record") << ", "
             << count(all.records.size() - kept.size(), "duplicate") << " dropped\n";
   say_kept(all.unknown);
   return 0;
 }
 
-int prune(const RecordsOptions& o) {
-  const RecordLogLock lock(o.out);
-  const Logs logs = read_logs(o.files, false);
+int prune_records(const Request& o) {
+  const RecordLogLock lock(o.output);
+  const Logs logs = read_logs(o.logs, false);
   const std::vector<Record>& all = logs.records;
   std::vector<Record> kept;
   size_t failed = 0, tasks = 0;
@@ -199,23 +201,23 @@ int prune(const RecordsOptions& o) {
     std::sort(order.begin(), order.end());
     for (const Record* r : order) kept.push_back(*r);
   }
-  write_log(o.out, kept, logs.unknown);
+  write_log(o.output, kept, logs.unknown);
   const size_t dropped = all.size() - kept.size();
-  std::cout << "wrote " << o.out << ": " << count(kept.size(), "record") << " of "
+  std::cout << "wrote " << o.output << ": " << count(kept.size(), "record") << " of "
             << count(tasks, "task") << "; dropped " << dropped << " (" << dropped - failed
             << " slower, " << failed << " failed)\n";
   say_kept(logs.unknown);
   return 0;
 }
 
-int upgrade(const RecordsOptions& o) {
-  const RecordLogLock lock(o.out);
-  Logs logs = read_logs(o.files, false);
+int upgrade_records(const Request& o) {
+  const RecordLogLock lock(o.output);
+  Logs logs = read_logs(o.logs, false);
   std::vector<Record>& all = logs.records;
   size_t incomplete = 0;
   for (Record& r : all) incomplete += complete(r) ? 0 : 1;
-  write_log(o.out, all, logs.unknown);
-  std::cout << "wrote " << o.out << ": " << count(all.size(), "record") << " of version "
+  write_log(o.output, all, logs.unknown);
+  std::cout << "wrote " << o.output << ": " << count(all.size(), "record") << " of version "
             << Record::kVersion << "\n";
   say_kept(logs.unknown);
   if (incomplete > 0) {
@@ -226,20 +228,15 @@ int upgrade(const RecordsOptions& o) {
   return 0;
 }
 
-}  // namespace
-
-int run_records(const RecordsOptions& o) {
-  if (o.command == "list") return list(o);
-  if (o.command == "best") return best(o);
-  if (o.command == "merge") return merge(o);
-  if (o.command == "prune") return prune(o);
-  if (o.command == "upgrade") return upgrade(o);
-  if (o.command == "train") {
-    train_model(read_all(o.files), o.out);
-    return 0;
-  }
-  if (o.command == "transfers") return race_transfers(o, read_all(files_of(o)));
-  return run_why(o, o.files.empty() ? std::vector<Record>() : read_all(o.files));
+int train_on_records(const Request& o) {
+  train_model(read_all(o.logs), o.output);
+  return 0;
 }
+
+int why_record(const Request& o) {
+  return run_why(o, o.logs.empty() ? std::vector<Record>() : read_all(o.logs));
+}
+
+int race_on_near_cases(const Request& o) { return race_transfers(o, read_all(files_of(o))); }
 
 }  // namespace heddle::cli

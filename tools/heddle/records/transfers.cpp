@@ -23,7 +23,7 @@ namespace heddle::cli {
 namespace {
 
 /// The declarations to race on, each once.
-std::vector<Problem> problems_of(const RecordsOptions& o, const std::vector<Record>& records,
+std::vector<Problem> problems_of(const Request& o, const std::vector<Record>& records,
                                  const Target& target) {
   std::vector<Problem> problems;
   std::set<uint64_t> seen;
@@ -42,7 +42,7 @@ std::vector<Problem> problems_of(const RecordsOptions& o, const std::vector<Reco
 /// Races on this machine.
 class Races {
  public:
-  Races(const RecordsOptions& o, const RecordDatabase& known, CostModel& model, bool on_gpu)
+  Races(const Request& o, const RecordDatabase& known, CostModel& model, bool on_gpu)
       : seconds_(o.seconds),
         known_(known),
         model_(model),
@@ -131,7 +131,7 @@ void print_left_out(const records::Transfers& all) {
 
 }  // namespace
 
-int race_transfers(const RecordsOptions& o, const std::vector<Record>& records) {
+int race_transfers(const Request& o, const std::vector<Record>& records) {
   const Target whole = target_of(o.target, o.threads);
   if (!whole.runs_here())
     throw_user_error("kernels for '" + to_string(whole) + "' do not race on this machine");
@@ -159,9 +159,9 @@ int race_transfers(const RecordsOptions& o, const std::vector<Record>& records) 
   all.machine = internal::machine_fingerprint();
   all.build = internal::build_fingerprint();
   all.model = std::filesystem::path(nearest.file).filename().string();
-  write_file_atomic(o.out, records::to_text(all));
+  write_file_atomic(o.output, records::to_text(all));
   print_left_out(all);
-  std::cout << "wrote " << o.out << "\n";
+  std::cout << "wrote " << o.output << "\n";
   return 0;
 }
 

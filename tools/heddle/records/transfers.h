@@ -10,8 +10,8 @@ namespace heddle::cli {
 
 /// For each declaration of `records` and each of o.subjects, at each of o.thread_counts, races what
 /// the records of the nearest other cases make of it against the rule's choice. A record of the case
-/// itself is left out. Writes the races to o.out, and prints what a choice that knows all races but
+/// itself is left out. Writes the races to o.output, and prints what a choice that knows all races but
 /// those of the case would have gained. Returns the exit status.
-int race_transfers(const RecordsOptions& o, const std::vector<Record>& records);
+int race_transfers(const Request& o, const std::vector<Record>& records);
 
 }  // namespace heddle::cli

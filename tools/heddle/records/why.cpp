@@ -46,12 +46,12 @@ bool print_record(const std::string& what, const RecordDatabase& db, const Compu
   return false;
 }
 
-int why_kernel(const RecordsOptions& o, std::vector<Record> records) {
+int why_kernel(const Request& o, std::vector<Record> records) {
   const DataType dtype = dtype_of(o.dtype);
   const Target target = target_of(o.target, o.threads);
   const ComputeDag dag(make_problem(o.subject, dtype).outputs);
   const std::string what = o.subject + " " + to_string(dtype) + " for '" + to_string(target) + "'";
-  if (!o.files.empty()) {
+  if (!o.logs.empty()) {
     RecordDatabase named;
     for (Record& r : records) named.add(std::move(r));
     print_record(what, named, dag, target);
@@ -104,10 +104,10 @@ NodeAnswer answer_for(const Network& network, size_t t, const PlanUse::Node* pla
   return node;
 }
 
-int why_model(const RecordsOptions& o) {
-  if (!o.files.empty())
+int why_model(const Request& o) {
+  if (!o.logs.empty())
     throw_user_error("logs are named for a model", {},
-                     "name the user's log with HEDDLE_LOG_FILE=" + o.files[0] + ", or a subject");
+                     "name the user's log with HEDDLE_LOG_FILE=" + o.logs[0] + ", or a subject");
   const Problem problem = model_problem(o.subject, dtype_of(o.dtype));
   const Target target = target_of(o.target, o.threads);
   AutoSchedulerOptions options = current_auto_scheduler_options();
@@ -135,7 +135,7 @@ int why_model(const RecordsOptions& o) {
 
 }  // namespace
 
-int run_why(const RecordsOptions& o, std::vector<Record> records) {
+int run_why(const Request& o, std::vector<Record> records) {
   return is_model(o.subject) ? why_model(o) : why_kernel(o, std::move(records));
 }
 

@@ -9,8 +9,8 @@
 
 namespace heddle::cli {
 
-/// Prints the answer for o.subject. `records` are those of o.files, if it names any; otherwise all
+/// Prints the answer for o.subject. `records` are those of o.logs, if it names any; otherwise all
 /// that create_schedule consults is asked. Returns the exit status.
-int run_why(const RecordsOptions& o, std::vector<Record> records);
+int run_why(const Request& o, std::vector<Record> records);
 
 }  // namespace heddle::cli

@@ -32,7 +32,7 @@ std::pair<std::string, double> calls_of(const std::string& text) {
                    "write a task and how often it is called, as in matmul:512x512x512=3");
 }
 
-std::vector<Roof> roofs_of(const ReportRequest& request, const LogData& data) {
+std::vector<Roof> roofs_of(const Request& request, const LogData& data) {
   if ((request.peak_gflops > 0) != (request.bandwidth_gb > 0)) {
     throw_user_error("--peak and --bandwidth only say something together", {},
                      "give both, or --ceilings to measure them here");
@@ -62,7 +62,7 @@ void check_calls(const LogData& data, const std::vector<std::pair<std::string, d
 
 }  // namespace
 
-int run_report(const ReportRequest& request) {
+int run_report(const Request& request) {
   if (request.logs.empty() && request.picks.empty() && request.families.empty()) {
     throw_user_error("there is no log to report", {},
                      "name logs of `heddle tune`, a log of picks with --picks, or a family with "

@@ -23,7 +23,7 @@ double seconds_of_unit(char unit) {
 
 double parse_budget(const std::string& text) {
   auto refuse = [&](const std::string& why) {
-    throw_user_error("--budget cannot be '" + text + "': " + why, {},
+    throw_user_error("'" + text + "' is no time: " + why, {},
                      "write seconds (90 or 90s), minutes (2m) or hours (1h30m)");
   };
   double total = 0, previous = INFINITY;
@@ -33,13 +33,13 @@ double parse_budget(const std::string& text) {
   while (at != end) {
     double number = 0;
     const auto [after, error] = std::from_chars(at, end, number, std::chars_format::fixed);
-    if (error != std::errc() || !std::isfinite(number)) refuse("it is not a time");
+    if (error != std::errc() || !std::isfinite(number)) refuse("a number is wrong");
     // A number without a unit is seconds. Units must come from the largest to the smallest.
     double unit = 1;
     at = after;
     if (at != end) unit = seconds_of_unit(*at++);
     if (unit == 0) refuse("its units are h, m and s");
-    if (unit >= previous) refuse("it is not a time");
+    if (unit >= previous) refuse("a number is wrong");
     previous = unit;
     total += number * unit;
   }

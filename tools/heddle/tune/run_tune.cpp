@@ -22,10 +22,10 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
+#include "options/parse_line.h"
 #include "subjects/family_subject.h"
 #include "subjects/model_subject.h"
 #include "subjects/target_text.h"
-#include "support/edit_distance.h"
 #include "support/file.h"
 #include "support/table.h"
 #include "tune/budget.h"
@@ -46,7 +46,7 @@ constexpr int kInterrupted = 130;
 // incomplete, or tuning could not go on.
 constexpr int kIncomplete = 1;
 
-std::vector<Workload> subjects_of(const TuneRequest& request) {
+std::vector<Workload> subjects_of(const Request& request) {
   const DataType dtype = dtype_of(request.dtype.empty() ? "f32" : request.dtype);
   std::vector<Workload> subjects;
   for (const std::string& subject : request.subjects) subjects.push_back({subject, dtype});
@@ -72,25 +72,15 @@ std::vector<std::string> names_of(const std::vector<Workload>& subjects) {
   return names;
 }
 
+// Empty for the usual one, the evolutionary policy.
 SearchPolicyFactory policy_of(const std::string& name) {
-  if (name.empty() || name == "evolutionary") return {};
-  if (name == "random") return make_random_policy;
-  std::string hint = did_you_mean(name, {"evolutionary", "random"});
-  if (!hint.empty()) hint += " ";
-  throw_user_error("there is no policy '" + name + "'", {},
-                   hint + "the policies are evolutionary and random");
+  return name == "random" ? make_random_policy : SearchPolicyFactory();
 }
 
 // Null where tuning makes its own model, which starts from the shipped one.
-std::unique_ptr<CostModel> model_of(const TuneRequest& request) {
-  if (request.model.empty() || request.model == "xgboost") return nullptr;
+std::unique_ptr<CostModel> model_of(const Request& request) {
+  if (request.model == "xgboost") return nullptr;
   if (request.model == "random") return make_random_model(request.seed);
-  if (::access(request.model.c_str(), R_OK) != 0) {
-    std::string hint = did_you_mean(request.model, {"xgboost", "random"});
-    if (!hint.empty()) hint += " ";
-    throw_user_error("there is no model '" + request.model + "'", {},
-                     hint + "a model is xgboost, random, or a file that can be read");
-  }
   std::unique_ptr<CostModel> model =
       make_xgboost_model({.seed = request.seed, .target_kind = Target::parse(request.target).kind});
   model->load(request.model);
@@ -129,7 +119,7 @@ void data_sheet_peaks(const Gpu& gpu, const TaskList& list, std::vector<TaskScal
   }
 }
 
-void check_tunable(const Target& target, const TuneRequest& request) {
+void check_tunable(const Target& target, const Request& request) {
   if (!request.fleet.empty() || !target.is_cuda()) return;  // the nodes of a fleet report their own
   const std::string reason = cuda::unavailable_reason();
   if (!reason.empty()) {
@@ -147,20 +137,20 @@ bool above_peak(const std::vector<TaskRow>& rows) {
 }
 
 /// The options that the kernels of the request are found by, for another command.
-std::string kernel_options_text(const TuneRequest& request) {
+std::string kernel_options_text(const Request& request) {
   std::string out;
-  for (const std::string& d : request.dims) out += " --dims " + shell_word(d);
   if (request.threads > 0) out += " --threads " + std::to_string(request.threads);
   if (!request.dtype.empty()) out += " --dtype " + request.dtype;
-  if (request.target != TuneRequest().target) out += " --target " + shell_word(request.target);
+  if (request.target != request_for("tune").target)
+    out += " --target " + shell_word(request.target);
   return out;
 }
 
-std::string use_text(const TuneOutcome& outcome, const TuneRequest& request, const TaskList& list) {
+std::string use_text(const TuneOutcome& outcome, const Request& request, const TaskList& list) {
   const TuneReport& report = outcome.report;
-  if (!request.plan.empty()) {
-    const std::string plan = shell_word(request.plan);
-    return "the plan is in " + request.plan + "; to use it:\n  heddle run " + plan +
+  if (!request.output.empty()) {
+    const std::string plan = shell_word(request.output);
+    return "the plan is in " + request.output + "; to use it:\n  heddle run " + plan +
            "\n  heddle export " + plan + " -o out\n";
   }
   if (report.log.empty() || report.unwritten > 0) return "";
@@ -183,11 +173,11 @@ std::string use_text(const TuneOutcome& outcome, const TuneRequest& request, con
 }
 
 // The number of threads of the request, or all cores.
-int threads_of(const TuneRequest& request) {
+int threads_of(const Request& request) {
   return request.threads > 0 ? request.threads : default_num_threads();
 }
 
-Target target_of(const TuneRequest& request) {
+Target target_of(const Request& request) {
   Target target = Target::parse(request.target);
   check_tunable(target, request);
   // On a fleet the target describes the machines.
@@ -197,11 +187,11 @@ Target target_of(const TuneRequest& request) {
 }
 
 // The options of tuning except those of one run: model, clock and progress.
-TuneOptions options_of(const TuneRequest& request, const std::vector<std::string>& names) {
+TuneOptions options_of(const Request& request, const std::vector<std::string>& names) {
   TuneOptions options;
   options.budget = std::chrono::duration<double>(parse_budget(request.budget));
   options.log = request.log.empty() ? default_log_name(names) : request.log;
-  if (!request.json.empty() && request.json != "-") check_writable(request.json);
+  if (!request.json_file.empty() && request.json_file != "-") check_writable(request.json_file);
   options.policy = policy_of(request.policy);
   options.max_trials = request.trials;
   options.seed = request.seed;
@@ -272,7 +262,7 @@ PassChoice race_choices(TaskList* list, const std::string& subject, const std::s
 constexpr double kShareOfSizes = 0.15;
 
 /// Races the tuned schedules of a network over ranges of sizes, and records what was chosen.
-std::vector<TaskKernels> race_sizes(const TuneRequest& request, const TaskList& list,
+std::vector<TaskKernels> race_sizes(const Request& request, const TaskList& list,
                                     TuneReport& report, double seconds) {
   KernelRaceOptions how;
   how.race_seconds = seconds;
@@ -292,7 +282,7 @@ std::vector<TaskKernels> race_sizes(const TuneRequest& request, const TaskList& 
 }
 
 /// Mistakes in the options of ranges are reported before anything is tuned.
-void check_sizes(const TuneRequest& request, const TaskList& list, const NetworkRacePlace& place) {
+void check_sizes(const Request& request, const TaskList& list, const NetworkRacePlace& place) {
   if (request.sizes.empty()) return;
   if (list.dims.empty() || !place.here)
     throw_user_error("--sizes says at which sizes the kernels of one subject race on this machine",
@@ -301,13 +291,13 @@ void check_sizes(const TuneRequest& request, const TaskList& list, const Network
 }
 
 /// The plan of the request; null where none is asked for.
-std::unique_ptr<PlanOutput> plan_output(const TuneRequest& request,
+std::unique_ptr<PlanOutput> plan_output(const Request& request,
                                         const std::vector<Workload>& subjects) {
-  if (request.plan.empty()) return nullptr;
+  if (request.output.empty()) return nullptr;
   if (subjects.size() != 1 || !is_model(subjects[0].subject))
     throw_user_error("a plan is of one ONNX file", {},
                      "name one with -o, or leave -o out: records go to a log (--log)");
-  return std::make_unique<PlanOutput>(request.plan, subjects[0].subject,
+  return std::make_unique<PlanOutput>(request.output, subjects[0].subject,
                                       to_string(subjects[0].dtype));
 }
 
@@ -321,15 +311,15 @@ void find_peaks(const Target& target, bool by_fleet, int threads, TaskList* list
 }
 
 /// The machines that measure; null where this one does.
-std::unique_ptr<Measurer> fleet_of(const TuneRequest& request, const Target& target) {
+std::unique_ptr<Measurer> fleet_of(const Request& request, const Target& target) {
   if (request.fleet.empty()) return nullptr;
   return make_fleet_measurer({.target = target,
                               .address = request.fleet,
                               .resource = request.fleet_device,
-                              .join_seconds = request.fleet_wait});
+                              .join_seconds = request.fleet_wait_seconds});
 }
 
-TuneDisplay::Mode mode_of(const TuneRequest& request, const TuneOutput& output) {
+TuneDisplay::Mode mode_of(const Request& request, const TuneOutput& output) {
   if (request.quiet) return TuneDisplay::Mode::Quiet;
   return output.live ? TuneDisplay::Mode::Live : TuneDisplay::Mode::Lines;
 }
@@ -355,12 +345,12 @@ void set_rows(TaskList& list, bool peaks_are_here, int threads, TuneOutcome* out
 }
 
 /// Prints and writes the results. Returns the exit status.
-int finish(const TuneRequest& request, const TuneOutput& output, const TaskList& list,
+int finish(const Request& request, const TuneOutput& output, const TaskList& list,
            const PlanOutput* plan, const TuneOutcome& outcome) {
   std::ostream& out = output.out;
   if (!request.quiet)
     out << summary_text(outcome, columns_of(output)) << kernels_text(outcome.kernels);
-  write_json(outcome, request.json);
+  write_json(outcome, request.json_file);
   if (plan) plan->save(*list.network, outcome);
   if (!request.quiet) out << use_text(outcome, request, list) << std::flush;
   return exit_status(outcome);
@@ -368,7 +358,7 @@ int finish(const TuneRequest& request, const TuneOutput& output, const TaskList&
 
 }  // namespace
 
-int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& tuner) {
+int run_tune(const Request& request, const TuneOutput& output, const Tuner& tuner) {
   const std::vector<Workload> subjects = subjects_of(request);
   const std::vector<std::string> names = names_of(subjects);
   TuneOptions options = options_of(request, names);
@@ -425,11 +415,11 @@ int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& 
   return finish(request, output, list, plan.get(), outcome);
 }
 
-int run_tune(const TuneRequest& request) {
+int run_tune(const Request& request) {
   if (std::any_of(request.subjects.begin(), request.subjects.end(), is_family))
     return tune_family_subject(request);
   // Output for programs and output for readers must not be mixed.
-  const bool to_stderr = request.json == "-";
+  const bool to_stderr = request.json_file == "-";
   const int descriptor = to_stderr ? STDERR_FILENO : STDOUT_FILENO;
   return run_tune(request,
                   {to_stderr ? std::cerr : std::cout, descriptor, is_live_terminal(descriptor)},

@@ -18,6 +18,6 @@ struct TuneOutput {
   int descriptor = -1;
   bool live = false;
 };
-int run_tune(const TuneRequest& request, const TuneOutput& output, const Tuner& tuner);
+int run_tune(const Request& request, const TuneOutput& output, const Tuner& tuner);
 
 }  // namespace heddle::cli
