@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"tune matmul:8x8x8 --budget 10x", {"--budget cannot be '10x'", "1h30m"}},
         Bad{"tune matmul:8x8x8 --budgett 10", {"did you mean '--budget'?"}},
         Bad{"tune matmul:8x8x8 --policy evolution", {"did you mean 'evolutionary'?"}},
-        Bad{"tune matmul:8x8x8 --model xgbost", {"did you mean 'xgboost'?", "a file that can"}},
+        Bad{"tune matmul:8x8x8 --cost-model xgbost", {"did you mean 'xgboost'?", "a file that can"}},
         Bad{"tune matmul:8x8x8 --log /nowhere/x.jsonl", {"there is no folder /nowhere"}},
         Bad{"tune matmul:8x8x8 --json /tmp", {"it is a folder"}},
         Bad{"tune matmul:8x8x8 --trials 0", {"--trials"}},

@@ -89,7 +89,7 @@ TEST_F(Files, AUsersLogThatIsNotThereIsNamedByThoseWhoReadIt) {
 
 TEST_F(Files, TuningMakesTheUsersLog) {
   const CommandResult r = heddle_command(
-      "tune matmul:16x16x16 --budget 5s --trials 4 --batch 4 --threads 1 --policy random --model "
+      "tune matmul:16x16x16 --budget 5s --trials 4 --round 4 --threads 1 --policy random --cost-model "
       "random --log " +
           file("own.jsonl"),
       "HEDDLE_LOG_FILE=" + file("own.jsonl"));
@@ -105,14 +105,14 @@ TEST_F(Files, ALogThatCannotBeMadeIsAMistakeBeforeAnythingIsMeasured) {
   // A log of which nothing came is not left behind.
   expect_refused("tune matmul:8x8x8 --policy odd --log " + file("new.jsonl"),
                  "--policy cannot be 'odd'");
-  expect_refused("tune matmul:8x8x8 --model odd --log " + file("new.jsonl"),
-                 "--model cannot be 'odd'");
+  expect_refused("tune matmul:8x8x8 --cost-model odd --log " + file("new.jsonl"),
+                 "--cost-model cannot be 'odd'");
   EXPECT_TRUE(nothing_is_left());
 }
 
 TEST_F(Files, RecordsOfARangeThatAreNotWrittenAreReported) {
   const CommandResult r = heddle_command(
-      "tune matmul:1..2x8x8 --budget 4s --trials 2 --batch 2 --threads 1 --policy random --model "
+      "tune matmul:1..2x8x8 --budget 4s --trials 2 --round 2 --threads 1 --policy random --cost-model "
       "random --quiet --log /dev/full");
   EXPECT_EQ(r.status, 1);
   EXPECT_THAT(r.err, HasSubstr("records could not be written to /dev/full"));

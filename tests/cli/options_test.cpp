@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "heddle/support/error.h"
@@ -96,6 +97,14 @@ TEST_F(OptionTable, IdsAreDistinctAndUsed) {
     }
   }
   EXPECT_EQ(ids, taken) << "an option that no command takes";
+}
+
+TEST_F(OptionTable, ASpellingHasOneMeaning) {
+  // One value or several, a flag or a file, one to write or several to read: of the same thing.
+  const std::set<std::string> forms = {"--dtype", "--threads", "--output", "--json", "--log"};
+  std::map<std::string, int> rows;
+  for (const CommandOption& option : option_table()) ++rows[option.name()];
+  for (const auto& [name, count] : rows) EXPECT_LE(count, forms.count(name) ? 2 : 1) << name;
 }
 
 TEST_F(OptionTable, ExamplesOfValuesAreLegal) {

@@ -223,7 +223,7 @@ TEST_F(PlanCommands, AreShownComparedCheckedAndMerged) {
 TEST_F(PlanCommands, DeployMakesAFolderThatASecondCallGoesOnFrom) {
   const std::string folder = file("out");
   const std::string deploy =
-      "deploy " + file("digits.onnx") + " --batch 1 --threads 1 --budget 3s -o " + folder;
+      "deploy " + file("digits.onnx") + ":batch=1 --threads 1 --budget 3s -o " + folder;
   const CommandResult first = heddle_command(deploy);
   // 1: on a slow machine there was no time to measure, and the library has the rules' choices.
   EXPECT_LE(first.status, 1) << first.out << first.err;
@@ -237,7 +237,7 @@ TEST_F(PlanCommands, DeployMakesAFolderThatASecondCallGoesOnFrom) {
   EXPECT_EQ(run.status, 0) << run.err;
   // Another version of the model, with nodes that are declared alike and others.
   const std::string newer =
-      "deploy " + file("digits.onnx") + " --batch 2 --threads 1 --budget 3s -o " + folder;
+      "deploy " + file("digits.onnx") + ":batch=2 --threads 1 --budget 3s -o " + folder;
   const CommandResult second = heddle_command(newer);
   EXPECT_LE(second.status, 1) << second.out << second.err;
   EXPECT_THAT(second.out, HasSubstr("the library was checked")) << second.err;

@@ -276,7 +276,7 @@ TEST(TuneCommand, HandsOverWhatWasAsked) {
   request.budget = "2m";
   request.trials = 77;
   request.seed = 5;
-  request.batch = 8;
+  request.round = 8;
   request.policy = "random";
   request.model = "random";
   request.no_warm_start = true;
@@ -367,7 +367,7 @@ TEST(TuneCommand, ARunThatCannotGoOnIsAFailureThatKeepsTheResults) {
 
 TEST(TuneProcess, AFullDiskIsAFailureThatKeepsTheResults) {
   const std::string tune =
-      "tune matmul:32x32x32 --budget 5s --trials 2 --batch 2 --threads 1 --policy random --model "
+      "tune matmul:32x32x32 --budget 5s --trials 2 --round 2 --threads 1 --policy random --cost-model "
       "random --log /dev/full";
   const CommandResult r = heddle_command(tune + " --json -");
   EXPECT_EQ(r.status, 1);
@@ -399,7 +399,7 @@ TEST(TuneCommand, StaticThatStaysIsSaid) {
 TEST(TuneProcess, TunesReportsAndGoesOn) {
   const std::string log = temporary("real.jsonl"), page = temporary("real.html");
   const std::string tune =
-      "tune matmul:32x32x32 --budget 5s --trials 6 --batch 6 --threads 1 --policy random --model "
+      "tune matmul:32x32x32 --budget 5s --trials 6 --round 6 --threads 1 --policy random --cost-model "
       "random --log " +
       log;
   const CommandResult r = heddle_command(tune + " --json -");

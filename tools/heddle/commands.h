@@ -29,6 +29,7 @@ struct Request {
   std::vector<int> thread_counts;
   std::vector<std::string> sizes;
   int max_kernels = 0, variants = 0;
+  int batch = 0;  ///< of a model; 0: as the file says
   bool naive = false, allow_tf32 = false, no_weights_check = false;
 
   // What is shown, read and written.
@@ -49,12 +50,11 @@ struct Request {
 
   // Tuning, records, and reports of them.
   std::string budget, log, policy, model;
-  int trials = 0, batch = 0, at_once = 0;  ///< 0: as tuning sees fit
+  int trials = 0, round = 0, at_once = 0;  ///< 0: as tuning sees fit
   uint64_t seed = 0;
   bool no_warm_start = false;
   bool plan_of_others = false;  ///< the plan to go on from may be of another version of the model
   std::vector<std::string> plans;
-  std::string batch_text;  ///< of the dimension "batch": "1", "1..32"
   std::string fleet, fleet_device, address;
   double fleet_wait_seconds = 0;
   std::vector<std::string> devices;

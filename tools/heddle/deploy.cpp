@@ -162,12 +162,10 @@ int export_plan(const Request& o, const Files& files) {
 
 }  // namespace
 
-int run_deploy(const Request& given) {
-  Request o = given;
+int run_deploy(const Request& o) {
   if (!is_model(o.subject))
     throw_user_error("'" + o.subject + "' is no ONNX file", {},
                      "name one that ends in .onnx, such as net.onnx:batch=1");
-  if (!o.batch_text.empty()) o.subject = with_dims(o.subject, {"batch=" + o.batch_text});
   const Target target = target_of(o.target, o.threads);
   const Files files(o.output, model_path(o.subject));
   std::error_code error;

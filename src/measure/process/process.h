@@ -48,11 +48,11 @@ struct WorkerDeath {
 class WorkerProcess {
  public:
   struct Start {
-    /// The program and its arguments (worker_program.h). The descriptors of shared objects are
+    /// The program and its arguments (program.h). The descriptors of shared objects are
     /// added.
     std::vector<std::string> command;
     int shared_fd = -1;         ///< descriptor of the SharedMemory for it; -1: none
-    Json hello;                 ///< the first message (worker_protocol.h)
+    Json hello;                 ///< the first message (messages/requests.h)
     double start_seconds = 20;  ///< a worker that has not answered by then is replaced
   };
   /// Starts the process. It is safe in a process with many threads or with a GPU in use. Throws a

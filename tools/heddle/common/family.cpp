@@ -73,7 +73,7 @@ int tune_family_subject(const Request& request) {
   tuning.max_trials = request.trials;
   tuning.seed = request.seed;
   tuning.warm_start = !request.no_warm_start;
-  if (request.batch > 0) tuning.batch = request.batch;
+  if (request.round > 0) tuning.batch = request.round;
   FamilyOptions family;
   family.race_seconds = 0.1 * tuning.budget.count();
   family.max_kernels = request.max_kernels;

@@ -137,7 +137,7 @@ Command run_command() {
                     "with a range of sizes, such as matmul:1..2048x768x768, of which --sizes are "
                     "run on random arrays")},
            plain({"--dims", "--dtype", "--threads", "--target", "--passes", "--plan", "-i,--input",
-                  "-o,--output (of the model)", "--batch (of the model)"}),
+                  "-o,--output (of the model)", "--batch"}),
            {kQuiet,
             {"--time", "Seconds of timing; 0: none", "1"},
             {"--seed", "Seed of the random inputs", "1"},
@@ -242,10 +242,10 @@ Command tune_command() {
              .help = "Of an ONNX file: write what was found as a plan, MODEL.heddle, from which "
                      "the same command goes on, and which run, export, profile and explain take"},
             {.id = "--dtype", .otherwise = "f32, or as the list of workloads says"}},
-           plain({"--threads", "--target", "--trials", "--batch", "--at-once", "--fleet",
+           plain({"--threads", "--target", "--trials", "--round", "--at-once", "--fleet",
                   "--fleet-device", "--fleet-wait"}),
            {{"--seed", "Seed of the search", "0"}},
-           plain({"--policy", "--model"}),
+           plain({"--policy", "--cost-model"}),
            {kExpectedSizes},
            plain({"--max-kernels", "--no-warm-start", "--json (a file)", "-q,--quiet"})}),
       .notes =
@@ -272,7 +272,7 @@ Command deploy_command() {
       .name = "deploy",
       .about = "Tune a model, export it, and check the library, all in one folder",
       .takes = together({{subject("An ONNX file: model.onnx:batch=1")},
-                         plain({"--dims", "--dtype", "--threads", "--target", "--batch (a range)"}),
+                         plain({"--dims", "--dtype", "--threads", "--target"}),
                          {{.id = "-o,--output", .help = "The folder to write in", .needed = true},
                           {"--budget", "How long to tune: 90, 90s, 2m, 1h30m", "5m"}}}),
       .notes =
@@ -282,7 +282,7 @@ Command deploy_command() {
           "second call, with the same model or a\nnewer one, goes on from plan and log: nodes "
           "that are declared alike keep what was measured.\nExit status 1: the outputs differ, "
           "or nothing could be measured; 130: stopped by Ctrl-C.",
-      .examples = {"heddle deploy resnet50.onnx --batch 1 -o resnet50 --budget 10m",
+      .examples = {"heddle deploy resnet50.onnx:batch=1 -o resnet50 --budget 10m",
                    "heddle deploy bert.onnx:batch=1,seq=1..512 -o bert --threads 8"},
       .run = run_deploy};
 }
@@ -310,7 +310,7 @@ Commands commands_that_tune() {
       {.name = "worker",
        .about = "Compile and time candidates that arrive on the standard input",
        .notes = "Reads requests from the standard input and answers on the standard output, in "
-                "frames that\nsrc/measure/process/protocol.h describes, until the input ends. "
+                "frames that\nsrc/measure/process/channel.h describes, until the input ends. "
                 "`heddle tune` starts workers\nof its own; this is for tuners that run elsewhere.\n"
                 "Exit status 2: the input was not a valid request.",
        .examples = {"heddle worker < requests > answers"},
@@ -338,7 +338,7 @@ Commands commands_of_plans() {
        .run = diff_plans},
       {.name = "plan check",
        .about = "Import the model, and tell what of the plan holds for it on a machine",
-       .takes = together({{one}, plain({"--model (of a plan)"}), kernel}),
+       .takes = together({{one}, plain({"--model"}), kernel}),
        .notes = "Exit status 1: not all of it holds.",
        .examples = {"heddle plan check net.heddle", "heddle plan check net.heddle --threads 4",
                     "heddle plan check net.heddle --model newer.onnx:batch=1"},

@@ -53,7 +53,7 @@ ValueForm peers_form() {
 }
 
 // A cost model by its name, or the file of one.
-ValueForm model_form() {
+ValueForm cost_model_form() {
   return read_by("MODEL", "xgboost, random, or a file that can be read", "random",
                  [](const std::string& text) {
                    const std::vector<std::string> known = {"xgboost", "random"};
@@ -146,10 +146,8 @@ Rows output_rows() {
        "Also measure each task as tuning does, in turns with calls of the network"},
       {"--time", seconds_form(), &R::seconds, "Seconds of timing"},
       {"--race", number(0.01, 86400), &R::race_seconds, "Seconds of each race", "10"},
-      {"--batch (of the model)", whole_number(1, 1 << 20), &R::batch,
+      {"--batch", whole_number(1, 1 << 20), &R::batch,
        "The first dimension of every input, in place of what the file says"},
-      {"--batch (a range)", text("EXTENT", "an extent or a range", "1..32"), &R::batch_text,
-       "The dimension called batch: 1, or a range, 1..32"},
       {"--seed", whole_number(0), &R::seed, "Seed of random numbers"},
       {"--peers", commas(peers_form()), &R::peers,
        "openblas, onednn, blis, libxsmm, mkl, halide, or none", "", "the first four"},
@@ -166,7 +164,7 @@ Rows tuning_rows() {
       {"--log", file("log.jsonl"), &R::log, "The log to append to"},
       {"--trials", count_form(), &R::trials, "Stop after so many measurements", "",
        "when the time is up"},
-      {"--batch", whole_number(1, 4096), &R::batch, "Candidates of one round", "", "32"},
+      {"--round", whole_number(1, 4096), &R::round, "Candidates of one round", "", "32"},
       {"--at-once", whole_number(1, 1024), &R::at_once,
        "Candidates timed at the same time, each on cores of its own", "",
        "as many as leave half of the cores idle"},
@@ -183,11 +181,11 @@ Rows tuning_rows() {
        "Devices that it offers, repeated: cpu:znver3=1", "", "its CPU and its GPUs"},
       {"--policy", one_of({"evolutionary", "random"}), &R::policy, "evolutionary or random",
        "evolutionary"},
-      {"--model", model_form(), &R::model, "xgboost, random, or the file of a saved model",
+      {"--cost-model", cost_model_form(), &R::model, "xgboost, random, or the file of a saved model",
        "xgboost"},
       {"plans", words(file_there("net.heddle")), &R::plans,
        "Plans of `heddle tune MODEL.onnx -o FILE.heddle`"},
-      {"--model (of a plan)", subject_form(), &R::subject,
+      {"--model", subject_form(), &R::subject,
        "Another model than that of the plan: net.onnx:batch=1"},
       {"--no-warm-start", no_value(), &R::no_warm_start, "Take nothing from the shipped records"},
       {"logs", words(file_there("log.jsonl")), &R::logs, "Logs of records (JSON Lines)"},

@@ -195,7 +195,7 @@ TuneOptions options_of(const Request& request, const std::vector<std::string>& n
   options.policy = policy_of(request.policy);
   options.max_trials = request.trials;
   options.seed = request.seed;
-  if (request.batch > 0) options.batch = request.batch;
+  if (request.round > 0) options.batch = request.round;
   options.runs_at_once = request.at_once;
   options.warm_start = !request.no_warm_start;
   return options;
