@@ -9,3 +9,4 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_tests_properties(llvm_test_sse PROPERTIES LABELS unit TIMEOUT 300
                        ENVIRONMENT "HEDDLE_TEST_TARGET=llvm -mcpu=x86-64;HEDDLE_VERIFY=1")
 endif()
+heddle_test(llvm_memory_test SOURCES llvm_memory_test.cpp LIBS heddle::llvm)

@@ -12,7 +12,6 @@
 #include "heddle/driver/build.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
-#include "heddle/runtime/workspace.h"
 #include "heddle/support/error.h"
 #include "measure/cpu/candidate.h"
 #include "measure/process/limits.h"
@@ -110,21 +109,6 @@ class CpuServer : public WorkerServer {
     status_.runner.store(0);
     if (status != 0) send(Died{.status = status});
     return false;
-  }
-
-  Failed failure_of(const std::exception& e) override {
-    const auto* error = dynamic_cast<const Error*>(&e);
-    if (status_.phase.load() == WorkerPhase::Compile) {
-      const bool memory =
-          error && error->message.find("Cannot allocate memory") != std::string::npos;
-      return {memory ? MeasureError::OutOfMemory : MeasureError::Compile, e.what()};
-    }
-    if (!error) return {MeasureError::Crash, e.what()};
-    // The arguments are correct, so an exception of a kernel or an array means that memory is
-    // exhausted.
-    release_workspaces();
-    return {error->kind == ErrorKind::Runtime ? MeasureError::OutOfMemory : MeasureError::Crash,
-            e.what()};
   }
 
   // Faults are injected into other candidates than the static choice that runs beside them.

@@ -109,14 +109,6 @@ class CudaServer : public WorkerServer {
 
   bool device_is_lost() override { return gone_ || (device_ && device_->lost()); }
 
-  Failed failure_of(const std::exception& e) override {
-    const auto* error = dynamic_cast<const Error*>(&e);
-    const std::string text = error ? error->message : e.what();
-    if (status_.phase.load() == WorkerPhase::Compile) return {MeasureError::Compile, text};
-    const bool memory = dynamic_cast<const cuda::OutOfDeviceMemory*>(&e) != nullptr;
-    return {memory ? MeasureError::OutOfMemory : MeasureError::Crash, text};
-  }
-
   // ---- compilers -------------------------------------------------------------------------------
 
   Said compile(const Compile& request) {

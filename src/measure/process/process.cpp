@@ -113,12 +113,6 @@ class SpawnSettings {
   posix_spawnattr_t attributes_;
 };
 
-// LLVM aborts with a message when malloc fails. A kernel without memory throws.
-bool names_memory(const std::string& text) {
-  return text.find("out of memory") != std::string::npos ||
-         text.find("Cannot allocate memory") != std::string::npos;
-}
-
 }  // namespace
 
 const char* to_string(WorkerPhase phase) {
@@ -253,7 +247,6 @@ WorkerDeath WorkerProcess::explain(int status, bool timed_out) const {
   } else {
     death.message = signal_name(WTERMSIG(status)) + when + words;
   }
-  if (names_memory(words)) death.error = MeasureError::OutOfMemory;
   return death;
 }
 

@@ -2,8 +2,10 @@
 
 #include <optional>
 
+#include "heddle/runtime/workspace.h"
 #include "heddle/support/error.h"
 #include "measure/process/output_bound.h"
+#include "support/out_of_memory.h"
 
 namespace heddle::measuring {
 
@@ -20,6 +22,17 @@ TaskArrays make_arrays(const MeasuredTask& of) {
     }
   }
   return out;
+}
+
+Failed WorkerServer::failure_of(const std::exception& e) const {
+  const auto* error = dynamic_cast<const Error*>(&e);
+  const std::string text = error ? error->message : e.what();
+  if (dynamic_cast<const internal::OutOfMemory*>(&e) != nullptr) {
+    release_workspaces();
+    return {MeasureError::OutOfMemory, text};
+  }
+  const bool compiles = status_.phase.load() == WorkerPhase::Compile;
+  return {compiles ? MeasureError::Compile : MeasureError::Crash, text};
 }
 
 void WorkerServer::forget_noise() {

@@ -92,8 +92,8 @@ class WorkerServer {
       return failure_of(e);
     }
   }
-  /// Interprets an exception, depending on the phase in which it was thrown.
-  virtual Failed failure_of(const std::exception& e) = 0;
+  /// What an exception in the current phase means for the candidate.
+  Failed failure_of(const std::exception& e) const;
 
   /// Discards the output of a candidate that succeeded. It is needed only if the candidate dies.
   static void forget_noise();

@@ -22,6 +22,7 @@ struct TaskVariants {
 
 /// A task over dimensions.
 struct TaskFamily {
+  std::string name = {};             ///< that of its tasks without their sizes
   std::vector<Tensor> outputs = {};  ///< over the dimensions; empty for a task of constant extents
   /// The number of tasks that it has in Network::tasks(): one for each point. 0 for all but the
   /// first of them.

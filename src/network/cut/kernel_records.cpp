@@ -77,12 +77,8 @@ double longest_call(const FamilyResult& kernels) {
 namespace network {
 
 std::string family_name(const Network& network, size_t task) {
-  std::string name = network.tasks()[task].name;
-  const std::vector<std::string>& chosen_at = families_of(network)[task].chosen_at;
-  if (chosen_at.empty()) return name;
-  const size_t at = name.rfind(" at " + chosen_at[0]);
-  if (at != std::string::npos) name.resize(at);
-  return name;
+  const TaskFamily& family = families_of(network)[task];
+  return is_family(family) ? family.name : network.tasks()[task].name;
 }
 
 uint64_t declaration_hash(const Network& network, size_t task) {

@@ -14,6 +14,7 @@
 #include "network/export/weights_file.h"
 #include "runtime/pool/for_each_task.h"
 #include "support/file.h"
+#include "support/out_of_memory.h"
 
 namespace heddle::network {
 namespace {
@@ -153,7 +154,7 @@ class Exporter {
       pointers.push_back(made.back().data());
     }
     if (kernel.prepare.entries[0](pointers.data()) != 0)
-      throw_runtime_error("out of memory while constants were prepared");
+      throw internal::OutOfMemory("out of memory while constants were prepared");
     std::vector<ExportedPlace> places;
     for (const NDArray& array : made) places.push_back({ExportedPlace::Array, add_array(array)});
     return places;

@@ -155,7 +155,8 @@ void Network::Impl::add_tasks(const network::ExtractedNode& node) {
     add(here.of(node.task_inputs), here.outputs, near.schedule.target(), with,
         " at " + chosen_at.back());
   }
-  families[first] = {.outputs = node.task_outputs,
+  families[first] = {.name = task_name(cut.dag, node),
+                     .outputs = node.task_outputs,
                      .count = points.points.size(),
                      .tree = std::move(points.tree),
                      .chosen_at = std::move(chosen_at),

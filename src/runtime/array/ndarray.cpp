@@ -12,6 +12,7 @@
 #include "runtime/cuda/array_memory.h"
 #include "runtime/machine/aligned_memory.h"
 #include "runtime/machine/first_touch.h"
+#include "support/out_of_memory.h"
 
 namespace heddle {
 namespace {
@@ -20,7 +21,7 @@ class OwnedStorage : public internal::Storage {
  public:
   explicit OwnedStorage(std::size_t bytes) : block(internal::allocate_aligned(bytes)) {
     if (block == nullptr) {
-      throw_runtime_error("cannot allocate an array of " + std::to_string(bytes) + " bytes");
+      throw internal::OutOfMemory("cannot allocate an array of " + std::to_string(bytes) + " bytes");
     }
   }
   ~OwnedStorage() override { internal::free_aligned(block); }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "heddle/support/error.h"
+#include "support/out_of_memory.h"
 
 namespace heddle::cuda {
 
@@ -201,7 +202,7 @@ void DeviceState::fail(api::Result result, const std::string& what, const std::s
   std::string text = "CUDA: " + what + " failed";
   if (kernel != nullptr) text += " for kernel '" + *kernel + "'";
   text += ": " + error_text(*api, result);
-  if (result == api::kOutOfMemory) throw OutOfDeviceMemory(text);
+  if (result == api::kOutOfMemory) throw internal::OutOfMemory(text);
   if (!loses_context(result)) throw_runtime_error(text);
   const std::string* last = last_kernel.load();
   if (kernel == nullptr && last != nullptr)

@@ -17,12 +17,6 @@
 
 namespace heddle::cuda {
 
-/// An allocation that the device has no memory for.
-class OutOfDeviceMemory : public Error {
- public:
-  explicit OutOfDeviceMemory(std::string message) : Error(ErrorKind::Runtime, std::move(message)) {}
-};
-
 /// A device and its retained primary context. Lives as long as its Environment.
 struct DeviceState {
   const api::Api* api = nullptr;

@@ -12,6 +12,7 @@
 #include "runtime/kernel/finite_report.h"
 #include "runtime/kernel/prepared_store.h"
 #include "runtime/machine/first_touch.h"
+#include "support/out_of_memory.h"
 #include "support/stack_array.h"
 
 namespace heddle {
@@ -158,8 +159,8 @@ struct Kernel::Impl {
       for (const NDArray& a : bound) pointers.push_back(a.address());
       for (const NDArray& a : p.arrays) pointers.push_back(a.data());
       if (code->prepare(pointers.data()) != 0) {
-        throw_runtime_error("out of memory while kernel '" + code->name +
-                            "' prepared its constants");
+        throw internal::OutOfMemory("out of memory while kernel '" + code->name +
+                                    "' prepared its constants");
       }
     }
     store_prepared(key, p.arrays);
@@ -194,7 +195,7 @@ struct Kernel::Impl {
     }
     if (checks_finite()) pointers[num_args() + code->persistent.size()] = report;
     if (code->main(pointers.data()) != 0) {
-      throw_runtime_error("out of memory for the temporaries of kernel '" + code->name + "'");
+      throw internal::OutOfMemory("out of memory for the temporaries of kernel '" + code->name + "'");
     }
   }
 

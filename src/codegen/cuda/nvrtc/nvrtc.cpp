@@ -13,6 +13,7 @@
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
+#include "support/out_of_memory.h"
 
 namespace heddle::cuda {
 namespace {
@@ -39,6 +40,8 @@ int version_of(const NvrtcApi& api) {
 [[noreturn]] void rejected(NvrtcApi::Result result, const NvrtcApi& api, const std::string& log,
                            const std::string& source, const std::string& arch,
                            const std::vector<std::string>& options) {
+  if (result == NvrtcApi::kOutOfMemory)
+    throw internal::OutOfMemory("NVRTC had no memory for the CUDA text for " + arch);
   if (result == NvrtcApi::kInvalidOption) {
     std::string given;
     for (const std::string& option : options) given += " " + option;

@@ -10,6 +10,7 @@ struct NvrtcApi {
   using Program = struct NvrtcProgramTag*;
   using Result = int;
   static constexpr Result kSuccess = 0;
+  static constexpr Result kOutOfMemory = 1;
   static constexpr Result kInvalidOption = 5;
   static constexpr Result kCompilation = 6;
 

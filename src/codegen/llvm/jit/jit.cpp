@@ -19,6 +19,7 @@
 #include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "support/out_of_memory.h"
 
 namespace heddle {
 
@@ -87,10 +88,14 @@ class Session {
       symbols.push_back(session_->intern(name));
       wanted.add(symbols.back());
     }
-    orc::SymbolMap found =
-        unwrap(session_->lookup({{&library, orc::JITDylibLookupFlags::MatchAllSymbols}},
-                                std::move(wanted)),
-               "linking generated code");
+    out_of_memory_ = false;
+    llvm::Expected<orc::SymbolMap> linked = session_->lookup(
+        {{&library, orc::JITDylibLookupFlags::MatchAllSymbols}}, std::move(wanted));
+    if (!linked && out_of_memory_) {
+      llvm::consumeError(linked.takeError());
+      throw internal::OutOfMemory("out of memory while generated code was linked");
+    }
+    orc::SymbolMap found = unwrap(std::move(linked), "linking generated code");
     Loaded loaded;
     for (const orc::SymbolStringPtr& symbol : symbols) {
       loaded.entries.push_back(found[symbol].getAddress().toPtr<CompiledModule::Entry>());
@@ -105,8 +110,10 @@ class Session {
     const char prefix = llvm::Triple(control->getTargetTriple()).isOSDarwin() ? '_' : '\0';
     session_ = std::make_unique<orc::ExecutionSession>(std::move(control));
     session_->setErrorReporter([](llvm::Error error) {
-      // The same error also reaches the lookup that fails, which throws it.
-      llvm::consumeError(std::move(error));
+      // The lookup fails, too, and throws. Only here is the cause known.
+      llvm::handleAllErrors(std::move(error), [](const llvm::ErrorInfoBase& cause) {
+        if (cause.convertToErrorCode() == std::errc::not_enough_memory) out_of_memory_ = true;
+      });
     });
     layer_ = std::make_unique<orc::ObjectLinkingLayer>(*session_);
     library_ = &session_->createBareJITDylib("heddle");
@@ -126,10 +133,14 @@ class Session {
                                   "looking at the process's symbols"));
   }
 
+  /// An error without memory was reported in the link of this thread, which does all of it.
+  static thread_local bool out_of_memory_;
   std::unique_ptr<orc::ExecutionSession> session_;
   std::unique_ptr<orc::ObjectLinkingLayer> layer_;
   orc::JITDylib* library_ = nullptr;
 };
+
+thread_local bool Session::out_of_memory_ = false;
 
 constexpr std::size_t kCachedCode = std::size_t{64} << 20;
 

@@ -1,13 +1,16 @@
 #include "codegen/llvm/jit/machine.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "heddle/support/error.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
 #include "support/edit_distance.h"
@@ -17,8 +20,17 @@ namespace heddle::codegen {
 
 namespace {
 
+// Ends the process as its new handler does.
+void out_of_memory(void* /*data*/, const char* /*reason*/, bool /*report*/) {
+  if (const std::new_handler handler = std::get_new_handler()) handler();
+  std::abort();
+}
+
 void initialize_native() {
   static const bool done = [] {
+    // Where a failed allocation ends the process (a worker's does, with a status that says so), it
+    // does so for LLVM, too. Elsewhere LLVM's handler is the program's.
+    if (std::get_new_handler() != nullptr) llvm::install_bad_alloc_error_handler(out_of_memory);
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     auto& options = llvm::cl::getRegisteredOptions();
