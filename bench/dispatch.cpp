@@ -9,13 +9,18 @@
 #include "heddle/driver/build_multi.h"
 #include "heddle/family/choose.h"
 #include "heddle/heddle.h"
-#include "three_questions.h"
 
 using namespace heddle;
 
 namespace {
 
 constexpr int kCalls = 20000, kRounds = 201;
+
+// Over 1 to 4096: sizes up to 64 lead to kernel 0 by three questions, all others to kernel 1.
+SizeTree three_questions() {
+  const TreeNode small{.yes = 0}, large{.yes = 1};
+  return {{0, 1, 2, 1024, 0}, {0, 3, 4, 256, 0}, large, {0, 5, 6, 64, 0}, large, small, large};
+}
 
 struct Callable {
   const char* what;
@@ -73,7 +78,7 @@ int main() {
   const Kernel small = build(family_schedule({c}, {{n, 16}}), {a, b, c});
   const Kernel large = build(family_schedule({c}, {{n, 4096}}), {a, b, c});
   // The leaf of this size takes three questions.
-  const FamilyKernel family({{"small", small}, {"large", large}}, bench::three_questions());
+  const FamilyKernel family({{"small", small}, {"large", large}}, three_questions());
   const std::vector<NDArray> arrays = {NDArray::random({16}, f32, 1), NDArray::random({16}, f32, 2),
                                        NDArray::zeros({16}, f32)};
   print_times({{"kernel for a constant shape", [&] { plain.call(arrays); }},

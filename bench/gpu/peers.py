@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Times PyTorch (eager, which calls cuBLAS and cuDNN, and torch.compile) on the subjects of gpu_bench, in
-gpu_bench's way: a CUDA graph of launches over rotated arguments that together exceed twice the L2,
+"""Times PyTorch (eager, which calls cuBLAS and cuDNN, and torch.compile) on the subjects of `heddle bench --target cuda`, in
+its way: a CUDA graph of launches over rotated arguments that together exceed twice the L2,
 random data, the median of 20 graphs. One line of JSON a subject.
 
     peers.py [--dtype bf16] [--no-compile] softmax:4096x4096 matmul:1024x1024x1024 ...

@@ -4,8 +4,10 @@
 
 #include <string>
 
+#include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/support/json.h"
 #include "run_command.h"
+#include "source_dir.h"
 
 namespace heddle {
 namespace {
@@ -26,10 +28,45 @@ TEST(Bench, PrintsATable) {
   }
 }
 
-TEST(Bench, OfAGpuSaysWhereToGo) {
-  const CommandResult r = heddle_command("bench matmul:16x16x16 --target cuda");
-  EXPECT_EQ(r.status, 2);
-  EXPECT_THAT(r.err, HasSubstr("gpu_bench"));
+// On a fake GPU, whose kernels compute nothing: that is found.
+TEST(Bench, ChecksKernelsOfAGpu) {
+  const std::string bench = "bench matmul:16x16x16 --target cuda";
+  const CommandResult peers = heddle_command(bench + " --peers openblas");
+  EXPECT_EQ(peers.status, 2);
+  EXPECT_THAT(peers.err, HasSubstr("compute on CPUs"));
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const CommandResult r =
+      heddle_command(bench + kQuick + " --json -",
+                     "HEDDLE_LIBCUDA=" HEDDLE_TEST_FAKE_LIBCUDA " HEDDLE_FAKE_KERNELS=any");
+  EXPECT_EQ(r.status, 1) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("differs from the CPU"));
+  EXPECT_THAT(Json::parse(r.out).at("results").at(0).at("difference").as_string(), Not(IsEmpty()));
+}
+
+TEST(Bench, ComparesARangeWithEachSize) {
+  const CommandResult r =
+      heddle_command("bench matmul:1..9x8x8 --threads 1 --sizes 2,9 --json -" + kQuick);
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("raced, 2 sizes: geometric mean"));
+  EXPECT_THAT(r.err, HasSubstr("by rule, 2 sizes: geometric mean"));
+  const Json rows = Json::parse(r.out).at("ranges").at(0).at("rows");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows.at(1).at("sizes").at(0).as_int(), 9);
+  EXPECT_GT(rows.at(1).at("alone_seconds").as_double(), 0);
+  const Json forms = rows.at(1).at("forms");
+  ASSERT_EQ(forms.size(), 2u);
+  EXPECT_GT(forms.at(0).at("seconds").as_double(), 0);
+  EXPECT_EQ(forms.at(1).at("difference").as_string(), "");
+  const CommandResult both = heddle_command("bench matmul:1..9x8x8 matmul:8x8x8");
+  EXPECT_EQ(both.status, 2);
+  EXPECT_THAT(both.err, HasSubstr("two runs"));
+}
+
+TEST(Bench, ComparesAModelOverARangeWithEachSize) {
+  const CommandResult r = heddle_command(
+      "bench " + source_dir() + "/tutorials/data/digits.onnx:batch=1..4 --threads 1" + kQuick);
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("range, 4 sizes: geometric mean"));
 }
 
 TEST(Bench, WritesJsonToStandardOutput) {

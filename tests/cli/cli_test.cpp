@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"bench --workloads matmuls", {"did you mean 'matmul'?"}},
         Bad{"bench matmul:8x8x8 --json /nowhere/x.json", {"there is no folder /nowhere"}},
         Bad{"bench matmul:8x8x8 --json /tmp", {"it is a folder"}},
-        Bad{"run matmul:8x8x8", {"'matmul:8x8x8' is no model and has no range of sizes"}},
+        Bad{"run matmul:8x8x8", {"'matmul:8x8x8' is no model"}},
         Bad{"run net.onnx --precision f16", {"--precision", "heddle run --help"}},
         Bad{"export matmul:1..8x8x8 -o /proc/none", {"cannot write in the folder '/proc/none'"}},
         Bad{"list conv2", {"did you mean 'conv2d'?"}}));
@@ -162,7 +162,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"tune matmul:8x8x8 --budget 10x", {"--budget cannot be '10x'", "1h30m"}},
         Bad{"tune matmul:8x8x8 --budgett 10", {"did you mean '--budget'?"}},
         Bad{"tune matmul:8x8x8 --policy evolution", {"did you mean 'evolutionary'?"}},
-        Bad{"tune matmul:8x8x8 --cost-model xgbost", {"did you mean 'xgboost'?", "a file that can"}},
+        Bad{"tune matmul:8x8x8 --cost-model xgbost",
+            {"did you mean 'xgboost'?", "a file that can"}},
         Bad{"tune matmul:8x8x8 --log /nowhere/x.jsonl", {"there is no folder /nowhere"}},
         Bad{"tune matmul:8x8x8 --json /tmp", {"it is a folder"}},
         Bad{"tune matmul:8x8x8 --trials 0", {"--trials"}},

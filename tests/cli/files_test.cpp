@@ -71,7 +71,7 @@ TEST_F(Files, AUsersLogThatIsNotThereIsNamedByThoseWhoReadIt) {
                     text = "HEDDLE_LOG_FILE names '" + file("none.jsonl") + "'";
   for (const std::string& command :
        {std::string("explain matmul:8x8x8"), "export matmul:8x8x8 -o " + file("mm"),
-        std::string("run matmul:1..8x8x8"), std::string("records list"),
+        std::string("bench matmul:1..8x8x8"), std::string("records list"),
         std::string("records best"), std::string("records why matmul:8x8x8"),
         "tune matmul:8x8x8 --log " + file("other.jsonl")})
     expect_refused(command, text, variable);
@@ -89,7 +89,8 @@ TEST_F(Files, AUsersLogThatIsNotThereIsNamedByThoseWhoReadIt) {
 
 TEST_F(Files, TuningMakesTheUsersLog) {
   const CommandResult r = heddle_command(
-      "tune matmul:16x16x16 --budget 5s --trials 4 --round 4 --threads 1 --policy random --cost-model "
+      "tune matmul:16x16x16 --budget 5s --trials 4 --round 4 --threads 1 --policy random "
+      "--cost-model "
       "random --log " +
           file("own.jsonl"),
       "HEDDLE_LOG_FILE=" + file("own.jsonl"));
@@ -112,7 +113,8 @@ TEST_F(Files, ALogThatCannotBeMadeIsAMistakeBeforeAnythingIsMeasured) {
 
 TEST_F(Files, RecordsOfARangeThatAreNotWrittenAreReported) {
   const CommandResult r = heddle_command(
-      "tune matmul:1..2x8x8 --budget 4s --trials 2 --round 2 --threads 1 --policy random --cost-model "
+      "tune matmul:1..2x8x8 --budget 4s --trials 2 --round 2 --threads 1 --policy random "
+      "--cost-model "
       "random --quiet --log /dev/full");
   EXPECT_EQ(r.status, 1);
   EXPECT_THAT(r.err, HasSubstr("records could not be written to /dev/full"));

@@ -367,7 +367,8 @@ TEST(TuneCommand, ARunThatCannotGoOnIsAFailureThatKeepsTheResults) {
 
 TEST(TuneProcess, AFullDiskIsAFailureThatKeepsTheResults) {
   const std::string tune =
-      "tune matmul:32x32x32 --budget 5s --trials 2 --round 2 --threads 1 --policy random --cost-model "
+      "tune matmul:32x32x32 --budget 5s --trials 2 --round 2 --threads 1 --policy random "
+      "--cost-model "
       "random --log /dev/full";
   const CommandResult r = heddle_command(tune + " --json -");
   EXPECT_EQ(r.status, 1);
@@ -399,7 +400,8 @@ TEST(TuneCommand, StaticThatStaysIsSaid) {
 TEST(TuneProcess, TunesReportsAndGoesOn) {
   const std::string log = temporary("real.jsonl"), page = temporary("real.html");
   const std::string tune =
-      "tune matmul:32x32x32 --budget 5s --trials 6 --round 6 --threads 1 --policy random --cost-model "
+      "tune matmul:32x32x32 --budget 5s --trials 6 --round 6 --threads 1 --policy random "
+      "--cost-model "
       "random --log " +
       log;
   const CommandResult r = heddle_command(tune + " --json -");

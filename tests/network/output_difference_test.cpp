@@ -13,7 +13,7 @@ std::string difference(DataType type, double got) {
   const Tensor x = placeholder({4}, type);
   const Network network({ops::cast(ops::relu(x), f32)});
   const std::vector<NDArray> want{NDArray::full({4}, f32, 100)}, made{NDArray::full({4}, f32, got)};
-  return output_difference(network, made, want);
+  return output_difference(network.outputs(), made, want);
 }
 
 TEST(OutputDifference, AllowsForTheShortestTypeOnTheWay) {

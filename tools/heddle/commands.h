@@ -84,8 +84,7 @@ int run_bench(const Request& request);
 int run_tune(const Request& request);
 int run_report(const Request& request);
 int run_selftest(const Request& request);
-/// A model, or a subject with a range of sizes.
-int run_subject(const Request& request);
+int run_model(const Request& request);
 int run_profile(const Request& request);
 int run_deploy(const Request& request);
 int show_plan(const Request& request);

@@ -130,7 +130,7 @@ std::string difference(const OnnxModel& model, const Target& target, const Files
       return std::span(arrays).subspan(model.inputs.size());
     };
     const std::string wrong =
-        network::output_difference(reference, outputs_of(got), outputs_of(want));
+        network::output_difference(reference.outputs(), outputs_of(got), outputs_of(want));
     if (!wrong.empty()) return text + wrong;
   }
   return "";

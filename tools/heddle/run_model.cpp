@@ -17,9 +17,7 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
-#include "run_family.h"
 #include "subjects/arguments.h"
-#include "subjects/family_subject.h"
 #include "subjects/input_file.h"
 #include "subjects/model_subject.h"
 #include "subjects/target_text.h"
@@ -209,13 +207,11 @@ void call(const OnnxModel& model, const NetworkKernel& kernel, const Run& run,
 
 }  // namespace
 
-int run_subject(const Request& options) {
-  if (is_family(options.subject)) return run_family(options);
+int run_model(const Request& options) {
   if (!is_model(options.subject))
-    throw_user_error(
-        "'" + options.subject + "' is no model and has no range of sizes", {},
-        "name a file that ends in .onnx, such as net.onnx:batch=1; `heddle bench` times "
-        "kernels of one size");
+    throw_user_error("'" + options.subject + "' is no model", {},
+                     "name a file that ends in .onnx, such as net.onnx:batch=1; `heddle bench` "
+                     "times kernels");
   const Target target = target_of(options.target, options.threads);
   if (!target.runs_here())
     throw_user_error("kernels for " + to_string(target) + " do not run on this machine");

@@ -80,6 +80,10 @@ OnnxOptions options_of(const std::string& subject) {
 
 bool is_model(const std::string& subject) { return path_length(subject) > 0; }
 
+bool has_ranges(const std::string& subject) {
+  return is_model(subject) && !options_of(subject).ranges.empty();
+}
+
 std::string model_path(const std::string& subject) {
   return subject.substr(0, path_length(subject));
 }

@@ -11,6 +11,8 @@
 namespace heddle::cli {
 
 bool is_model(const std::string& subject);
+/// Whether the subject is a model of which some dimensions are ranges.
+bool has_ranges(const std::string& subject);
 /// The file of a model, without the dimensions behind it; empty for what is no model.
 std::string model_path(const std::string& subject);
 /// The subject with `dims`, such as "batch=1" or "seq=1..128", behind those that it names. A User

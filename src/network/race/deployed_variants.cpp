@@ -15,7 +15,7 @@ DeployedVariants::DeployedVariants(const Network& network,
 
 std::string DeployedVariants::difference(std::span<const int> variants) {
   const std::vector<NDArray> want = of(std::vector<int>(variants.size(), 0)).outputs();
-  return output_difference(network_, of(variants).outputs(), want);
+  return output_difference(network_.outputs(), of(variants).outputs(), want);
 }
 
 TimedNetwork& DeployedVariants::of(std::span<const int> variants) {

@@ -87,7 +87,7 @@ class Contest {
       }
       const std::shared_ptr<network::TimedNetwork> other = made(changed);
       const std::string difference =
-          network::output_difference(best(), other->outputs(), best_->outputs());
+          network::output_difference(best().outputs(), other->outputs(), best_->outputs());
       if (!difference.empty()) {
         trial.verdict = "answers differ";
         problems_.push_back("with " + trial.change +

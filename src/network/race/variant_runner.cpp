@@ -102,7 +102,7 @@ std::string VariantRunner::difference(std::span<const int> variants) {
   call(std::vector<int>(variants.size(), 0));
   const std::vector<NDArray> want = host_copies(outputs_);
   call(variants);
-  return output_difference(network_, host_copies(outputs_), want);
+  return output_difference(network_.outputs(), host_copies(outputs_), want);
 }
 
 }  // namespace heddle::network

@@ -14,10 +14,10 @@ double relative_tolerance(DataType t) {
   return t.is_float() ? 1e-3 : 0;
 }
 
-/// The tolerance of an output in f32 of a network that rounds to f16 on the way is that of f16.
-double largest_tolerance(const Network& network) {
+/// The tolerance of an output in f32 of a graph that rounds to f16 on the way is that of f16.
+double largest_tolerance(const std::vector<Tensor>& outputs) {
   double largest = 0;
-  const ComputeDag dag(network.outputs());
+  const ComputeDag dag(outputs);
   for (int s = 0; s < dag.size(); ++s) {
     const Operation& op = dag.stage(s);
     for (int o = 0; o < op.num_outputs(); ++o)
@@ -54,9 +54,9 @@ std::vector<NDArray> host_copies(std::span<const NDArray> arrays) {
   return copies;
 }
 
-std::string output_difference(const Network& network, std::span<const NDArray> got,
+std::string output_difference(const std::vector<Tensor>& outputs, std::span<const NDArray> got,
                               std::span<const NDArray> want) {
-  const double of_floats = largest_tolerance(network);
+  const double of_floats = largest_tolerance(outputs);
   for (size_t o = 0; o < want.size(); ++o) {
     double largest = 0;
     for (int64_t i = 0; i < want[o].size(); ++i) {

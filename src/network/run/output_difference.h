@@ -18,9 +18,9 @@ std::vector<NDArray> random_arrays(const std::vector<Tensor>& args, Device devic
 /// Copies on the CPU, which later calls do not change.
 std::vector<NDArray> host_copies(std::span<const NDArray> arrays);
 
-/// The place of the first output of `network` whose elements differ by more than rounding to the
-/// shortest of its types explains; empty where none does.
-std::string output_difference(const Network& network, std::span<const NDArray> got,
+/// The place of the first of `outputs` whose elements differ by more than rounding to the shortest
+/// type of their graph explains; empty where none does.
+std::string output_difference(const std::vector<Tensor>& outputs, std::span<const NDArray> got,
                               std::span<const NDArray> want);
 
 }  // namespace heddle::network

@@ -21,7 +21,8 @@ class OwnedStorage : public internal::Storage {
  public:
   explicit OwnedStorage(std::size_t bytes) : block(internal::allocate_aligned(bytes)) {
     if (block == nullptr) {
-      throw internal::OutOfMemory("cannot allocate an array of " + std::to_string(bytes) + " bytes");
+      throw internal::OutOfMemory("cannot allocate an array of " + std::to_string(bytes) +
+                                  " bytes");
     }
   }
   ~OwnedStorage() override { internal::free_aligned(block); }

@@ -195,7 +195,8 @@ struct Kernel::Impl {
     }
     if (checks_finite()) pointers[num_args() + code->persistent.size()] = report;
     if (code->main(pointers.data()) != 0) {
-      throw internal::OutOfMemory("out of memory for the temporaries of kernel '" + code->name + "'");
+      throw internal::OutOfMemory("out of memory for the temporaries of kernel '" + code->name +
+                                  "'");
     }
   }
 

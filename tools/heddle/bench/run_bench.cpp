@@ -1,10 +1,13 @@
-// heddle bench: times subjects beside their peers and prints tables and JSON.
+// heddle bench: times subjects beside what else computes the same, and prints tables and JSON. What
+// that is depends on the subject: libraries, the rules' choices of a model, kernels for one size.
 #include <algorithm>
 #include <fstream>
 #include <iostream>
 
 #include "bench/bench_case.h"
+#include "bench/bench_gpu.h"
 #include "bench/bench_models.h"
+#include "bench/bench_ranges.h"
 #include "bench/tables.h"
 #include "commands.h"
 #include "common/machine.h"
@@ -114,11 +117,6 @@ CaseOptions case_options(const Request& options) {
   each.naive_limit_s = options.naive_limit_seconds;
   each.seconds = options.seconds;
   each.target = Target::parse(options.target);
-  if (each.target.kind != "llvm") {
-    throw_user_error("heddle bench times CPUs, and '" + options.target + "' is none", {},
-                     "time kernels on a GPU with gpu_bench, beside PyTorch with "
-                     "bench/gpu/side_by_side.py");
-  }
   return each;
 }
 
@@ -161,13 +159,23 @@ void write_json(const Json& json, const std::string& file) {
 }  // namespace
 
 int run_bench(const Request& options) {
-  const CaseOptions each = case_options(options);
   const bool to_stdout = options.json_file == "-";
   if (!options.json_file.empty() && !to_stdout) check_writable(options.json_file);
   std::ostream& out = to_stdout ? std::cerr : std::cout;
-  if (are_models(options)) {
-    write_json(Json::object({{"models", bench_models(options, out)}}), options.json_file);
-    return 0;
+  bool right = true;
+  const auto finish = [&](const char* name, Json results) {
+    write_json(Json::object({{name, std::move(results)}}), options.json_file);
+    return right ? 0 : 1;
+  };
+  if (are_ranges(options)) return finish("ranges", bench_ranges(options, out, &right));
+  if (are_models(options)) return finish("models", bench_models(options, out));
+  const CaseOptions each = case_options(options);
+  if (each.target.is_cuda()) {
+    if (!options.peers.empty() && options.peers != std::vector<std::string>{"none"})
+      throw_user_error("the libraries that --peers names compute on CPUs", {},
+                       "bench/gpu/side_by_side.py times kernels on a GPU beside PyTorch's");
+    return finish("results",
+                  bench_on_gpu(problems_of(options), each.target, options.seconds, out, &right));
   }
   std::vector<int> threads = options.thread_counts;
   if (threads.empty()) threads.push_back(default_num_threads());

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "heddle/dag/instance.h"
 #include "heddle/support/error.h"
+#include "heddle/support/rng.h"
 
 namespace heddle::cli {
 namespace {
@@ -49,6 +51,23 @@ std::vector<std::vector<int64_t>> run_sizes(const std::vector<std::string>& text
   std::vector<std::vector<int64_t>> runs;
   for (const std::string& text : texts) runs.push_back(parse_sizes(text, dims));
   return runs;
+}
+
+std::vector<std::vector<int64_t>> drawn_sizes(const std::vector<Dim>& dims, int count,
+                                              uint64_t seed) {
+  Rng rng(seed);
+  std::set<std::vector<int64_t>> seen;
+  for (int tries = 0; static_cast<int>(seen.size()) < count && tries < 50 * count; ++tries) {
+    std::vector<int64_t> sizes;
+    for (const Dim& d : dims) {
+      const double lo = std::log(static_cast<double>(d.lo())),
+                   hi = std::log(static_cast<double>(d.hi()) + 1);
+      const auto size = static_cast<int64_t>(std::exp(lo + (hi - lo) * rng.uniform_real()));
+      sizes.push_back(std::clamp(size / d.multiple() * d.multiple(), d.lo(), d.hi()));
+    }
+    seen.insert(std::move(sizes));
+  }
+  return {seen.begin(), seen.end()};
 }
 
 std::vector<FamilyPoint> histogram_of(const std::vector<std::string>& texts,

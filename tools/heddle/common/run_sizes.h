@@ -1,4 +1,4 @@
-// The sizes at which `heddle run` runs something with ranges of sizes.
+// The sizes at which something with ranges of sizes is run.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,11 @@ namespace heddle::cli {
 /// for sizes outside of the ranges.
 std::vector<std::vector<int64_t>> run_sizes(const std::vector<std::string>& texts,
                                             const std::vector<Dim>& dims);
+
+/// At most `count` different sizes drawn from the ranges, whose logarithms are evenly spread, in
+/// order.
+std::vector<std::vector<int64_t>> drawn_sizes(const std::vector<Dim>& dims, int count,
+                                              uint64_t seed);
 
 /// The sizes that are expected, such as "17", "17*5" (five times as often), or "8x32*5" for two
 /// dimensions. Throws a User error for another form and for sizes outside of the ranges.

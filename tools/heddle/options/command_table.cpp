@@ -131,24 +131,20 @@ Commands commands_that_show() {
 Command run_command() {
   return {
       .name = "run",
-      .about = "Run an ONNX model or a family of kernels, and time it",
-      .takes = together(
-          {{subject("An ONNX file: net.onnx:batch=1; its weights may be beside it. Or a subject "
-                    "with a range of sizes, such as matmul:1..2048x768x768, of which --sizes are "
-                    "run on random arrays")},
-           plain({"--dims", "--dtype", "--threads", "--target", "--passes", "--plan", "-i,--input",
-                  "-o,--output (of the model)", "--batch"}),
-           {kQuiet,
-            {"--time", "Seconds of timing; 0: none", "1"},
-            {"--seed", "Seed of the random inputs", "1"},
-            call_sizes("run")}}),
+      .about = "Run an ONNX model, and time it",
+      .takes = together({{subject("An ONNX file: net.onnx:batch=1; its weights may be beside it")},
+                         plain({"--dims", "--dtype", "--threads", "--target", "--passes", "--plan",
+                                "-i,--input", "-o,--output (of the model)", "--batch"}),
+                         {kQuiet,
+                          {"--time", "Seconds of timing; 0: none", "1"},
+                          {"--seed", "Seed of the random inputs", "1"},
+                          call_sizes("run")}}),
       .examples = {"heddle run resnet50.onnx:batch=1",
-                   "heddle run matmul:1..2048x768x768 --sizes 1,17,512",
                    "heddle run resnet50.onnx --input image=cat.npy --output scores=scores.npy",
                    "heddle run resnet50.onnx --batch 8 --dtype bf16",
                    "heddle run bert.onnx:batch=1,sequence=128 --threads 1 --time 5",
                    "heddle run bert.onnx:batch=1,sequence=1..512 --sizes 7,128,300"},
-      .run = run_subject};
+      .run = run_model};
 }
 
 Command export_command() {
@@ -194,14 +190,24 @@ Commands commands_that_build() {
            "Time subjects beside the naive schedule and other libraries, and check the results",
        .takes = together({plain({"subjects", "--workloads", "--dtype (several)",
                                  "--threads (several)", "--peers", "--target"}),
-                          {{"--time", "Seconds of timing for each implementation", "0.5"}},
+                          {{"--time", "Seconds of timing for each implementation", "0.5"},
+                           {.id = "--sizes",
+                            .help = "Sizes of a range to time: 17,128; of two ranges: 8x32,64x1",
+                            .otherwise = "16 sizes that are drawn"},
+                           {"--seed", "Seed of the sizes", "1"}},
                           plain({"--no-naive", "--naive-limit", "--json (a file)"})}),
-       .notes = "Times are medians of interleaved rounds in one process. Exit status 1: a result "
-                "was wrong.",
+       .notes =
+           "Times are medians of interleaved rounds in one process. A model is timed by its plan "
+           "beside rules,\nand a subject or model over ranges of sizes beside what is built for "
+           "each size alone. On a GPU\n(--target cuda) kernels are checked with a CPU's.\n"
+           "Exit status 1: a result was wrong.",
        .examples = {"heddle bench matmul:1024x1024x1024 --threads 1,2",
                     "heddle bench conv2d:c=64,h=56,k=64,r=3,pad=1,layout=nhwc softmax:4096x4096",
                     "heddle bench --workloads matmul,conv --no-naive --json results.json",
-                    "heddle bench row_sum:4096x4096 --peers none --dtype f32,f64"},
+                    "heddle bench row_sum:4096x4096 --peers none --dtype f32,f64",
+                    "heddle bench resnet50.heddle --threads 1,2",
+                    "heddle bench softmax:64x1..8192 --sizes 5,64,1000",
+                    "heddle bench matmul:4096x4096x4096 --target cuda --dtype f16"},
        .run = run_bench},
       {.name = "selftest",
        .about = "Run random declarations under random schedules, and check every result",

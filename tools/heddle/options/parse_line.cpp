@@ -153,8 +153,9 @@ class Parser {
     for (const std::string& extra : at->remaining()) {
       if (extra.rfind("--", 0) != 0) continue;
       const std::string name = extra.substr(0, extra.find('='));
-      throw_user_error("`heddle" + (command.empty() ? "" : " " + command) + "` has no option " + name,
-                       {}, hint_about(name, names) + see_help(command));
+      throw_user_error(
+          "`heddle" + (command.empty() ? "" : " " + command) + "` has no option " + name, {},
+          hint_about(name, names) + see_help(command));
     }
     throw_user_error(error.what(), {}, see_help(command));
   }
