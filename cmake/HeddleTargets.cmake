@@ -103,6 +103,8 @@ function(heddle_folder name)
   set(libraries heddle)
   if(name STREQUAL "support" OR name STREQUAL "runtime")
     list(APPEND libraries heddle_rt)
+    # An exported library takes of these objects only what it calls (network/export/link_library.cpp).
+    target_compile_options(heddle_${name} PRIVATE -ffunction-sections -fdata-sections)
   endif()
   foreach(library IN LISTS libraries)
     target_sources(${library} PRIVATE $<TARGET_OBJECTS:heddle_${name}>)
