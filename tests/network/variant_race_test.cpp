@@ -13,6 +13,8 @@
 namespace heddle::network {
 namespace {
 
+using ::testing::DoubleNear;
+using ::testing::Each;
 using ::testing::ElementsAre;
 
 /// A network whose tasks take these times, by task and variant; it drifts and it is noisy.
@@ -157,6 +159,16 @@ TEST(WholeCalls, SeesSmallGainsThroughDriftAndNoise) {
   net.noise = 0.02;
   net.drift = 1e-4;
   expect_small_gains(net);
+}
+
+// From the first round to the last the call changes by about as much as the task takes.
+TEST(WholeCalls, TheTimesOfASmallTaskDoNotDriftWithTheCall) {
+  FakeNetwork net = whole({{0.02, 0.01}, {1.0}});
+  net.drift = 5e-4;
+  const JointRace::Verdict v = net.race();
+  EXPECT_THAT(v.winners, ElementsAre(1, 0));
+  EXPECT_THAT(v.results[0][0].seconds, Each(DoubleNear(0.02, 0.003)));
+  EXPECT_THAT(v.results[0][1].seconds, Each(DoubleNear(0.01, 0.003)));
 }
 
 TEST(WholeCalls, ATaskThatTheCallHidesHasNoTime) {

@@ -15,6 +15,14 @@ constexpr int kLooks[] = {6, 12, 24};
 // Seconds of a task below which nothing is seen of it.
 constexpr double kLeastSeconds = 1e-7;
 
+/// How much longer the calls of an entrant took than those of entrant 0 in the same rounds. The rest
+/// of a call may change more from round to round than the task takes.
+std::vector<double> longer(const racing::Field& field, size_t entrant) {
+  std::vector<double> out = field.seconds(entrant);
+  for (size_t round = 0; round < out.size(); ++round) out[round] -= field.seconds(0)[round];
+  return out;
+}
+
 class TotalRace {
  public:
   TotalRace(std::vector<std::vector<MeasureResult>>& results, RunVariants run,
@@ -63,15 +71,14 @@ class TotalRace {
   /// Notes the times of the variants, and returns the winner by them.
   int decide(size_t task, const racing::Field& field) {
     std::vector<MeasureResult>& results = results_[task];
-    const double base = field.time(0), own = field.time(results.size()) - base;
+    const double own = median_of(longer(field, results.size()));
     for (MeasureResult& r : results) r.seconds.clear();
     // The task cannot be seen in the time of the call.
     if (own <= kLeastSeconds) return 0;
-    const double rest = base - own;
     std::vector<MeasureResult> racing;
     for (size_t v = 0; v < results.size(); ++v) {
-      for (const double s : field.seconds(v))
-        results[v].seconds.push_back(std::max(s - rest, kLeastSeconds));
+      for (const double s : longer(field, v))
+        results[v].seconds.push_back(std::max(own + s, kLeastSeconds));
       racing.push_back(results[v]);
       if (field.out(v) != racing::Out::No) racing[v].error = MeasureError::Cancelled;
     }
