@@ -152,6 +152,14 @@ TEST(CudaRules, NarrowResultsOfAShortDepthAreNotForWarpGroups) {
   EXPECT_EQ(unit(64, 64), 1);
 }
 
+// With few steps the stores decide, which turns hide. A part of a step is slow to load.
+TEST(CudaRules, WarpGroupsTakeTurnsFromOneWholeStepOn) {
+  const auto turns = [](const Tensor& y) { return knob(on_h200(y), "group_turns").default_value; };
+  EXPECT_EQ(turns(product(6272, 384, 64, f16)), 1);
+  EXPECT_EQ(turns(product(100352, 144, 24, f16)), 0);
+  EXPECT_EQ(turns(ops::gelu(product(6272, 384, 64, f16))), 0);
+}
+
 TEST(CudaRules, WarpGroupsMultiplyTf32Together) {
   const Tensor a = placeholder({4096, 4096}), b = placeholder({4096, 4096});
   const Template t = make_template(ComputeDag({ops::matmul(a, b, false, true)}),

@@ -39,11 +39,12 @@ constexpr int64_t kLeastTiles = 32;
 // Warp groups are chosen only if their cost is below this share of that of mma.sync.
 constexpr double kWorthwhile = 0.95;
 constexpr int64_t kMostStages = 6, kLeastStages = 3;
-// Steps of the depth from which on warp groups take turns. With fewer, memory decides.
-constexpr int64_t kLeastTurnSteps = 8;
 // Bytes of a row of the results from which on TMA stores them: a 1x1 convolution of 401408 pixels
 // and 16 filters took an H200 24.5 us with rows of 32 bytes, and 12.6 us where lanes stored them.
 constexpr int64_t kLeastStoredRow = 64;
+// Steps of the depth from which on warp groups always take turns, and the widest tile that does
+// with fewer.
+constexpr int64_t kManyTurnSteps = 8, kMostColsOfShortTurns = 192;
 // The longest depth at which results of shorter rows go to mma.sync.
 constexpr int64_t kShortDepth = 128;
 // The most accumulators of a thread that the rule chooses. With partial sums, fewer leave TMA rows
@@ -84,14 +85,23 @@ bool fits(const TensorCoreProblem& p, const Choice& given, WarpGroupTile& t) {
   return true;
 }
 
+// Whether the depth is long enough for warp groups to take turns. With few steps the stores decide,
+// which turns hide; but wide tiles leave too few stages, rows of less than 128 bytes are slow to
+// load, and erf takes the registers of both groups. (36 convolutions 1x1 of ResNet-50 and
+// MobileNet-v2 on an H100 lost 6.8 % to their best tiles, and 10.3 % without turns at few steps.)
+bool pays_for_turns(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  const int64_t step = group_box_row(p.pack);
+  if (p.depth > (kManyTurnSteps - 1) * step) return true;
+  return p.depth >= step && t.cols <= kMostColsOfShortTurns && !p.slow_results;
+}
+
 // Whether the way of a tile was faster on an H200: pairs of blocks gained where rows begin within a
 // sector, and nowhere else. Two tiles of results leave a group that takes turns too few registers
 // and stages, and there have to be turns.
 bool has_gained(const TensorCoreProblem& p, const WarpGroupTile& t, const Choice& given) {
   const bool splits = p.operands[0].splits_sectors || p.operands[1].splits_sectors;
   if (t.turns == 1 && t.store == 1 && t.tiles > 1 && !given.has("group_store")) return false;
-  const bool turns =
-      tiles_of(p, t) > p.gpu.sms && ceil_div(p.depth, group_box_row(p.pack)) >= kLeastTurnSteps;
+  const bool turns = tiles_of(p, t) > p.gpu.sms && pays_for_turns(p, t);
   // With tf32, turns took longer. (4096^3 377 us, together 341.)
   const bool of_tf32 = p.pack == 1;
   if (t.turns == 1 && (!turns || of_tf32) && !given.has("group_turns")) return false;
