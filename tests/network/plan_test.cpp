@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <thread>
 
 #include "heddle/network/export_network.h"
 #include "network/cut/family_tasks.h"
 #include "network/exported_library.h"
 #include "network/network_testing.h"
+#include "network/plan/runners_up.h"
 #include "network/sizes_testing.h"
 #include "records/records_testing.h"
 #include "support/file.h"
@@ -226,6 +228,76 @@ TEST(Plan, IsInTheExportedLibrary) {
   EXPECT_THAT(library.find<const char*()>("planned_version")(), HasSubstr("model "));
 }
 
+/// A network of layers that the seed draws, with weights.
+std::vector<Tensor> drawn(uint64_t seed) {
+  Rng rng(seed);
+  const auto pick = [&](int64_t low, int64_t high) { return rng.uniform_int(low, high); };
+  int64_t width = 8 * pick(1, 4);
+  Tensor y = placeholder({pick(1, 6), width}, f32, "x");
+  for (int64_t layers = pick(2, 4); layers > 0; --layers) {
+    const int64_t next = 8 * pick(1, 4);
+    const NDArray values =
+        NDArray::random({width, next}, f32, seed + static_cast<uint64_t>(layers));
+    y = ops::matmul(y, constant(values, "w" + std::to_string(layers)));
+    y = rng.chance(0.5) ? ops::relu(y) : ops::softmax(y);
+    width = next;
+  }
+  return {y};
+}
+
+// Tuned once; then written, read by what stands for a process that starts again, exported, and used
+// with another number of threads.
+TEST(Plan, OfDrawnNetworksSurvivesExportRestartAndOtherThreads) {
+  for (const uint64_t seed : {11, 12}) {
+    SCOPED_TRACE(seed);
+    const Folder folder;
+    std::vector<std::string> steps;
+    {
+      const Network network(drawn(seed));
+      std::vector<Schedule> tuned;
+      for (const TuneTask& task : network.tasks()) {
+        tuned.push_back(task.tmpl.instantiate(other_config(task.tmpl)));
+        steps.push_back(tuned.back().to_json().at("steps").dump());
+      }
+      save_plan(plan_of(network, report_of(network, tuned)), folder / "net.heddle");
+    }
+    const NetworkPlan plan = load_plan(folder / "net.heddle");
+    const std::vector<Tensor> outputs = drawn(seed);
+    const Tensor x = [&] {
+      for (const Tensor& t : ComputeDag(outputs).placeholders()) {
+        if (!t.op()->is_constant()) return t;
+      }
+      return Tensor();
+    }();
+    const NDArray in = NDArray::random(x.extents(), f32, seed);
+    const NDArray want = interpret(outputs, {{x, in}})[0];
+    for (const int more : {0, 1}) {
+      const Network planned = Network(outputs, threads(plan.target.cores + more)).with_plan(plan);
+      EXPECT_EQ(planned.plan_use()->whole(), more == 0) << to_string(*planned.plan_use());
+      for (size_t t = 0; t < steps.size(); ++t) {
+        const auto& kernels = network::families_of(planned)[t].planned;
+        ASSERT_TRUE(kernels);
+        EXPECT_EQ(kernels->schedules[0].to_json().at("steps").dump(), steps[t]);
+      }
+      NDArray out = NDArray::zeros(want.shape(), f32);
+      planned.build({x, outputs[0]}).call(std::vector<NDArray>{in, out});
+      EXPECT_TRUE(allclose(out, want, 1e-4, 1e-4));
+      const ExportedNetwork written = export_network(
+          planned, {x, outputs[0]}, folder / std::to_string(more), {.name = "drawn"});
+      const ExportedLibrary library(written.library, "drawn");
+      EXPECT_EQ(library.find<const char*()>("drawn_plan")(), to_text(plan));
+      void* opened = library.open(nullptr);
+      ASSERT_NE(opened, nullptr) << library.error();
+      NDArray got = NDArray::zeros(want.shape(), f32);
+      const void* inputs[] = {in.data()};
+      void* results[] = {got.data()};
+      EXPECT_EQ(library.run(opened, inputs, results), 0) << library.error();
+      library.close(opened);
+      EXPECT_TRUE(allclose(got, want, 1e-4, 1e-4));
+    }
+  }
+}
+
 TEST(Plan, WhatIsProvenStaysWhenTwoAreMerged) {
   const Planned p;
   NetworkPlan later = p.plan;
@@ -257,6 +329,74 @@ std::string message_with(std::string text, const std::string& from, const std::s
   EXPECT_NE(at, std::string::npos) << from;
   text.replace(at, from.size(), to);
   return message_of([&] { (void)parse_plan(text, "p.heddle"); });
+}
+
+TEST(Plan, RunnersUpComeFromTheLogAndRaceWhereItIsRetuned) {
+  Planned p;
+  const std::vector<TuneTask>& tasks = p.network->tasks();
+  std::vector<Record> log;
+  for (const TuneTask& task : tasks) {
+    for (const Config& config : {task.tmpl.default_config(), other_config(task.tmpl)}) {
+      log.push_back(make_record(task.name, task.tmpl, config));
+      log.back().seconds = {1e-3};
+    }
+  }
+  NetworkPlan plan = p.plan;
+  for (int twice = 0; twice < 2; ++twice) add_runners_up(plan, log);
+  for (const PlannedNode& node : plan.nodes) {
+    EXPECT_EQ(node.runners_up.size(), 2u) << node.name << ": each once, and not its own";
+  }
+  EXPECT_EQ(to_text(parse_plan(to_text(plan), "f")), to_text(plan));
+  // One that is illegal is left out, and the node still holds.
+  plan.nodes[0].runners_up.push_back(
+      Json::parse(R"({"v":1,"steps":[["split",99,[0],[4],[100,101]]]})"));
+  const Network planned = Network(p.outputs).with_plan(plan);
+  EXPECT_TRUE(planned.plan_use()->whole()) << to_string(*planned.plan_use());
+  EXPECT_EQ(network::runners_up_of(plan, plan.nodes[0], planned.tasks()[0].tmpl).size(), 2u);
+  const TuneClock clock(30);
+  const TuneReport report = retune(planned, 5, clock);
+  NetworkPlan again = plan_of(planned, report);
+  add_runners_up(again, plan);
+  for (const PlannedNode& node : again.nodes) {
+    EXPECT_FALSE(node.runners_up.empty()) << "what lost here may win on another machine";
+  }
+}
+
+// Each of four writers found another node.
+TEST(Plan, WritersOfOneFileLoseNothing) {
+  const Planned p;
+  const Folder folder;
+  const std::string path = folder / "net.heddle";
+  NetworkPlan rules = p.plan;
+  for (PlannedNode& node : rules.nodes) {
+    node.schedule = Json();
+    node.proof = PlanProof::None;
+  }
+  ASSERT_GE(rules.nodes.size(), 2u);
+  std::vector<std::thread> writers;
+  for (size_t n = 0; n < rules.nodes.size(); ++n) {
+    writers.emplace_back([&, n] {
+      NetworkPlan own = rules;
+      own.nodes[n] = p.plan.nodes[n];
+      save_merged_plan(own, path);
+    });
+  }
+  for (std::thread& w : writers) w.join();
+  const NetworkPlan all = load_plan(path);
+  for (const PlannedNode& node : all.nodes) EXPECT_FALSE(node.is_rule()) << node.name;
+  NetworkPlan other = p.plan;
+  other.target.cores += 1;
+  EXPECT_THAT(error_of([&] { save_merged_plan(other, path); }), HasSubstr("cannot be merged"));
+}
+
+TEST(Plan, RunnersUpAreReadStrictly) {
+  Planned p;
+  const Json steps = p.plan.nodes[0].schedule;
+  p.plan.nodes[0].runners_up = {steps, steps, steps, steps};
+  EXPECT_THAT(error_of([&] { parse_plan(to_text(p.plan), "f"); }),
+              AllOf(HasSubstr("key 'runners_up'"), HasSubstr("at most 3")));
+  p.plan.nodes[0].runners_up = {Json("rule")};
+  EXPECT_THAT(error_of([&] { parse_plan(to_text(p.plan), "f"); }), HasSubstr("no runner-up"));
 }
 
 TEST(Plan, AMistakeIsNamedWithLineAndKey) {

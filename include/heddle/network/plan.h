@@ -39,6 +39,10 @@ struct PlannedNode {
   double calls = 1;   ///< number of such nodes in one call of the network
   /// The steps, as records hold them (steps_of); null: the rule's choice, or `kernels`.
   Json schedule = {};
+  /// The steps of other schedules that were good, the best first, at most kRunnersUp. They race in
+  /// retune() beside `schedule` and the rule's choice.
+  std::vector<Json> runners_up = {};
+  static constexpr size_t kRunnersUp = 3;
   /// Of a node over dimensions: its kernels and the tree on the sizes, as to_json(FamilyResult)
   /// writes them; null: the rule's choice at each size.
   Json kernels = {};
@@ -106,8 +110,19 @@ void save_plan(const NetworkPlan& plan, const std::string& path);
 /// given up because a later race could not tell.
 NetworkPlan merged(const NetworkPlan& older, const NetworkPlan& newer);
 
-/// Races the schedules that a plan gave to a network (Network::planned) against the rules' choices,
-/// in calls of the whole, as the end of tune() does. Nothing is searched, so that a plan of another
+/// Saves what the file and the plan have together (merged), so that of several processes that do so
+/// at once none loses what another one found. Throws as load_plan and merged do where the file is
+/// another one's.
+void save_merged_plan(const NetworkPlan& plan, const std::string& path);
+
+/// Adds the best schedules that the log of tuning has of each node for the target of the plan and
+/// that the node does not have, as runners-up.
+void add_runners_up(NetworkPlan& plan, const std::vector<Record>& log);
+/// The same, of the schedules and the runners-up of another plan.
+void add_runners_up(NetworkPlan& plan, const NetworkPlan& other);
+
+/// Races the schedules and the runners-up of the plan of a network (Network::planned) against the
+/// rules' choices, in calls of the whole, as the end of tune() does. Nothing is searched, so that a plan of another
 /// machine or number of threads is settled here in a part of the time. plan_of() makes the plan of
 /// the report. The race takes about `seconds`. Throws a User error for a network over dimensions, for
 /// one without a plan, and for a target that does not run here.

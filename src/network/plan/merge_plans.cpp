@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "heddle/network/plan.h"
+#include "heddle/records/database.h"
 #include "heddle/support/error.h"
 #include "support/hex.h"
 #include "support/table.h"
@@ -59,7 +60,34 @@ bool same_choice(const PlannedNode& a, const PlannedNode& b) {
          kernels_alone(a.kernels) == kernels_alone(b.kernels);
 }
 
+void add_runner_up(PlannedNode& node, const Json& steps) {
+  if (node.runners_up.size() >= PlannedNode::kRunnersUp || !node.kernels.is_null()) return;
+  if (!steps.is_object() || !steps.contains("steps")) return;
+  const Json own = steps_alone(steps);
+  const auto same = [&](const Json& other) { return steps_alone(other) == own; };
+  if (!node.schedule.is_null() && same(node.schedule)) return;
+  if (std::none_of(node.runners_up.begin(), node.runners_up.end(), same))
+    node.runners_up.push_back(steps);
+}
+
 }  // namespace
+
+void add_runners_up(NetworkPlan& plan, const std::vector<Record>& log) {
+  RecordDatabase known;
+  for (const Record& r : log) known.add(r);
+  for (PlannedNode& node : plan.nodes) {
+    for (const Record* r : known.ranked(node.hash, plan.target)) add_runner_up(node, r->steps);
+  }
+}
+
+void add_runners_up(NetworkPlan& plan, const NetworkPlan& other) {
+  for (PlannedNode& node : plan.nodes) {
+    const PlannedNode* same = other.find(node.hash);
+    if (!same) continue;
+    add_runner_up(node, same->schedule);
+    for (const Json& steps : same->runners_up) add_runner_up(node, steps);
+  }
+}
 
 NetworkPlan merged(const NetworkPlan& older, const NetworkPlan& newer) {
   if (!(older.target == newer.target))

@@ -1,5 +1,6 @@
 // The file of a plan.
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "records/object_reader.h"
 #include "support/file.h"
 #include "support/hex.h"
+#include "support/line_log.h"
 
 namespace heddle {
 namespace {
@@ -115,10 +117,22 @@ Json steps_or_rule(const Json& json) {
   return json;
 }
 
+std::vector<Json> read_runners_up(const Json& json) {
+  const std::vector<Json>& all = json.elements();
+  if (all.size() > PlannedNode::kRunnersUp)
+    throw_user_error("there are " + std::to_string(all.size()) + ", and a node has at most " +
+                     std::to_string(PlannedNode::kRunnersUp));
+  for (const Json& steps : all) {
+    if (steps_or_rule(steps).is_null())
+      throw_user_error("the rule is no runner-up", {}, "it races anyway; leave it out");
+  }
+  return all;
+}
+
 PlannedNode read_node(const Json& json) {
   const ObjectReader in(json, "a node");
-  in.only({"hash", "name", "calls", "schedule", "kernels", "seconds", "rule_seconds", "proof",
-           "rounds", "trials", "date", "machine", "build"});
+  in.only({"hash", "name", "calls", "schedule", "kernels", "runners_up", "seconds", "rule_seconds",
+           "proof", "rounds", "trials", "date", "machine", "build"});
   PlannedNode node;
   node.hash = in.hex("hash");
   node.name = in.of("name", [](const Json& j) { return j.as_string(); });
@@ -133,6 +147,7 @@ PlannedNode read_node(const Json& json) {
   } else {
     node.schedule = in.of("schedule", steps_or_rule);
   }
+  node.runners_up = in.of("runners_up", read_runners_up, std::vector<Json>());
   node.seconds = in.amount("seconds");
   node.rule_seconds = in.amount("rule_seconds");
   node.proof = in.of("proof", read_proof, PlanProof::None);
@@ -154,6 +169,7 @@ Json node_json(const PlannedNode& node) {
   } else {
     j["schedule"] = node.schedule.is_null() ? Json(kRule) : node.schedule;
   }
+  if (!node.runners_up.empty()) j["runners_up"] = Json::array_of(node.runners_up);
   j["seconds"] = node.seconds;
   j["rule_seconds"] = node.rule_seconds;
   j["proof"] = to_string(node.proof);
@@ -268,6 +284,14 @@ NetworkPlan load_plan(const std::string& path) { return parse_plan(read_file(pat
 
 void save_plan(const NetworkPlan& plan, const std::string& path) {
   write_file_atomic(path, to_text(plan));
+}
+
+void save_merged_plan(const NetworkPlan& plan, const std::string& path) {
+  namespace fs = std::filesystem;
+  // The file may not be there yet, and is replaced as a whole, so its folder is locked.
+  const LineLogLock lock(fs::absolute(path).parent_path().string());
+  std::error_code error;
+  save_plan(fs::exists(path, error) ? merged(load_plan(path), plan) : plan, path);
 }
 
 }  // namespace heddle

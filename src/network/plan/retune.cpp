@@ -1,12 +1,15 @@
 // A race of the schedules of a plan on this machine.
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "family/blocks.h"
 #include "heddle/network/plan.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "network/cut/family_tasks.h"
+#include "network/cut/kernel_records.h"
+#include "network/plan/runners_up.h"
 
 namespace heddle {
 namespace {
@@ -23,16 +26,22 @@ void check(const Network& planned) {
     throw_user_error("kernels for " + to_string(target) + " do not race on this machine");
 }
 
-/// The rule's choice of each task, and after it that of the plan where it is another.
+/// The rule's choice of each task, and after it those of the plan that are others.
 std::vector<std::vector<Schedule>> entrants_of(const Network& planned) {
   std::vector<std::vector<Schedule>> entrants;
   for (size_t t = 0; t < planned.tasks().size(); ++t) {
     const Schedule rule = planned.tasks()[t].tmpl.static_schedule();
     entrants.push_back({rule});
+    const PlannedNode* node = planned.plan()->find(network::declaration_hash(planned, t));
     const auto& kernels = network::families_of(planned)[t].planned;
-    if (!kernels) continue;
-    const Schedule& other = kernels->schedules[0];
-    if (family::identity(other) != family::identity(rule)) entrants.back().push_back(other);
+    if (!node || !kernels) continue;
+    std::vector<Schedule> others =
+        network::runners_up_of(*planned.plan(), *node, planned.tasks()[t].tmpl);
+    others.insert(others.begin(), kernels->schedules[0]);
+    std::set<std::string> known = {family::identity(rule)};
+    for (const Schedule& other : others) {
+      if (known.insert(family::identity(other)).second) entrants.back().push_back(other);
+    }
   }
   return entrants;
 }

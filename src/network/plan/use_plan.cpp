@@ -11,7 +11,8 @@
 #include "heddle/support/error.h"
 #include "network/cut/kernel_records.h"
 #include "network/cut/network_impl.h"
-#include "network/cut/task_schedules.h"
+#include "network/plan/runners_up.h"
+#include "support/log.h"
 
 namespace heddle {
 namespace network {
@@ -46,6 +47,11 @@ class PlanReader {
     return std::nullopt;
   }
 
+  /// A schedule of a plan for the declaration of a template. Throws where it does not hold there.
+  Schedule schedule(const Json& steps, const Template& t) const {
+    return checked(schedule_of_steps(steps, t));
+  }
+
  private:
   TaskVariants made(const PlannedNode& node, const TaskFamily& family,
                     std::span<const TuneTask> own, const std::vector<Var>& sizes) const {
@@ -53,7 +59,7 @@ class PlanReader {
     if (node.is_rule()) return rule(family, own);
     if (node.schedule.is_null() != over_sizes)
       throw_user_error(over_sizes ? "it has steps for one size" : "it has kernels by size");
-    if (!over_sizes) return {{checked(schedule_of_steps(node.schedule, own[0].tmpl))}, {}};
+    if (!over_sizes) return {{schedule(node.schedule, own[0].tmpl)}, {}};
     const Template& t = own[0].tmpl;
     TaskVariants made{{}, family::size_tree_from_json(node.kernels, sizes)};
     for (const Schedule& s :
@@ -84,7 +90,7 @@ class PlanReader {
     const ComputeDag& dag = t.dag().direct();
     allow(steps.get_string("alternative", ""), dag);
     Schedule made = replay(record, dag, t.target(), options_);
-    made.provenance = "plan: " + made.provenance;
+    if (!made.provenance.starts_with("plan: ")) made.provenance = "plan: " + made.provenance;
     return made;
   }
 
@@ -97,6 +103,24 @@ class PlanReader {
   const NetworkPlan& plan_;
   const AutoSchedulerOptions& options_;
 };
+
+}  // namespace
+
+std::vector<Schedule> runners_up_of(const NetworkPlan& plan, const PlannedNode& node,
+                                    const Template& tmpl) {
+  const PlanReader reader(plan, tmpl.options());
+  std::vector<Schedule> made;
+  for (const Json& steps : node.runners_up) {
+    try {
+      made.push_back(reader.schedule(steps, tmpl));
+    } catch (const std::exception& e) {  // a file may contain anything
+      log_line("records", 1, "a runner-up of '" + node.name + "' is left out: " + e.what());
+    }
+  }
+  return made;
+}
+
+namespace {
 
 /// What a plan was made for that this network is not.
 std::vector<std::string> mismatches(const NetworkPlan& plan, uint64_t hash, const Target& target) {

@@ -139,6 +139,7 @@ int retune_plan(const Request& o) {
     report = retune(network, clock.left_s(), clock);
   }
   NetworkPlan made = plan_of(network, report);
+  add_runners_up(made, opened.plan);
   made.model = model_beside(opened.options.subject, file);
   made.dtype = opened.options.dtype;
   const NetworkTimes& whole = *report.network;

@@ -5,6 +5,7 @@
 
 #include "common/model_plan.h"
 #include "common/output_file.h"
+#include "heddle/records/record_log.h"
 #include "heddle/support/error.h"
 
 namespace heddle::cli {
@@ -50,7 +51,10 @@ void PlanOutput::save(const Network& network, const TuneOutcome& outcome) const 
     return t.verdict == "no time";
   });
   if (all || tried_choices(network)) plan.passes_proof = PlanProof::Race;
-  save_plan(earlier_ ? merged(*earlier_, plan) : plan, file_);
+  std::error_code error;
+  if (std::filesystem::is_regular_file(outcome.report.log, error))
+    add_runners_up(plan, read_records(outcome.report.log).records);
+  save_merged_plan(plan, file_);
 }
 
 }  // namespace heddle::cli
