@@ -2,10 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/support/json.h"
+#include "peers/idle.h"
+#include "peers/peer_onednn.h"
 #include "run_command.h"
 #include "source_dir.h"
 
@@ -136,14 +140,35 @@ TEST(Bench, BadInputLeavesNoFile) {
 TEST(Bench, AgreesWithThePeers) {
   const CommandResult r = heddle_command(
       "bench conv2d:c=4,h=9,k=8,pad=1,layout=nhwc conv_bn_relu:c=4,h=6,k=8,pad=1 "
-      "depthwise_conv2d:c=8,h=6,pad=1,layout=nhwc conv1d:c=4,w=16,k=8,pad=1,layout=nhwc "
-      "dense:8x16x8 batch_matmul:2x8x8x8 column_sum:16x24 layer_norm:8x24 transpose:8x24 "
-      "add_relu:8x24 max_pool2d:c=4,h=9,pad=1,layout=nhwc resize_bilinear:c=4,h=5 "
-      "attention:2x8x4 --no-naive --threads 1 --time 0.001");
+      "conv2d:c=3,h=14,k=8,r=7,stride=2,pad=3 conv2d:c=8,h=12,k=8,pad=2,dilation=2 "
+      "conv2d:c=16,h=7,k=32,pad=1,groups=4 depthwise_conv2d:c=8,h=6,pad=1,layout=nhwc "
+      "conv1d:c=4,w=16,k=8,pad=1,layout=nhwc dense:8x16x8 batch_matmul:2x8x8x8 matmul:33x47x29 "
+      "matmul:33x47x29,ta=1 matmul:33x47x29,tb=1 matmul:1x65x40 matmul:50x1x31 tbg:2x8x4 "
+      "row_sum:13x37 column_sum:13x37 full_sum:13x37 softmax:13x37 log_softmax:13x37 "
+      "layer_norm:13x37 bias_gelu:13x37 bias_gelu:13x37,form=tanh concat:13x37 "
+      "concat:13x37,axis=0 transpose:13x37 add_relu:8x24 max_pool2d:c=8,h=9,pad=1,layout=nhwc "
+      "max_pool2d:c=8,h=9,pad=1 avg_pool2d:c=8,h=9,pad=1 global_avg_pool:c=8,h=7 "
+      "resize_bilinear:c=4,h=5 attention:2x8x4 --no-naive --threads 1 --time 0.001");
   EXPECT_EQ(r.status, 0) << r.out << r.err;
   EXPECT_THAT(r.out, Not(HasSubstr("MISMATCH")));
   EXPECT_THAT(r.out, Not(HasSubstr("FAILED")));
   EXPECT_THAT(r.out, Not(HasSubstr("not verified")));
+  // Every one of them has a peer.
+  if (peers::onednn_available()) {
+    EXPECT_THAT(r.out, Not(HasSubstr("the interpreter")));
+  }
+}
+
+TEST(Bench, WaitsUntilOtherThreadsSleep) {
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {
+    while (!stop) {
+    }
+  });
+  EXPECT_FALSE(peers::wait_until_idle(5e-3));
+  stop = true;
+  busy.join();
+  EXPECT_TRUE(peers::wait_until_idle(1.0)) << peers::other_running_threads();
 }
 
 }  // namespace

@@ -45,25 +45,15 @@ dnnl::algorithm eltwise_algorithm(OnednnEltwise kind) {
     case OnednnEltwise::kRelu: return algorithm::eltwise_relu;
     case OnednnEltwise::kGeluErf: return algorithm::eltwise_gelu_erf;
     case OnednnEltwise::kGeluTanh: return algorithm::eltwise_gelu_tanh;
-    case OnednnEltwise::kTanh: return algorithm::eltwise_tanh;
-    case OnednnEltwise::kSigmoid: return algorithm::eltwise_logistic;
-    case OnednnEltwise::kSwish: return algorithm::eltwise_swish;
-    case OnednnEltwise::kExp: return algorithm::eltwise_exp;
-    case OnednnEltwise::kLog: return algorithm::eltwise_log;
-    case OnednnEltwise::kSqrt: return algorithm::eltwise_sqrt;
-    case OnednnEltwise::kAbs: return algorithm::eltwise_abs;
-    case OnednnEltwise::kSquare: return algorithm::eltwise_square;
   }
   return algorithm::undef;
 }
-
-float eltwise_alpha(OnednnEltwise kind) { return kind == OnednnEltwise::kSwish ? 1.0f : 0.0f; }
 
 dnnl::primitive_attr with_activation(OnednnEltwise kind) {
   dnnl::primitive_attr attributes;
   if (kind != OnednnEltwise::kNone) {
     dnnl::post_ops after;
-    after.append_eltwise(1.0f, eltwise_algorithm(kind), eltwise_alpha(kind), 0.0f);
+    after.append_eltwise(1.0f, eltwise_algorithm(kind), 0.0f, 0.0f);
     attributes.set_post_ops(after);
   }
   return attributes;

@@ -56,14 +56,6 @@ enum class OnednnEltwise {
   kRelu,
   kGeluErf,
   kGeluTanh,
-  kTanh,
-  kSigmoid,
-  kSwish,
-  kExp,
-  kLog,
-  kSqrt,
-  kAbs,
-  kSquare,
 };
 
 // Activation layout a primitive works in; kAny lets oneDNN choose (blocked layouts, as a rule).
@@ -83,7 +75,7 @@ OnednnOp onednn_matmul(const OnednnMatmulSpec& spec, const float* a, const float
 
 // --- images ------------------------------------------------------------------------------------
 
-enum class OnednnConvAlgorithm { kDirect, kWinograd, kAuto };
+enum class OnednnConvAlgorithm { kDirect, kWinograd };
 
 struct OnednnConvSpec {
   int64_t n = 1, c = 1, h = 1, w = 1;  // input
@@ -107,7 +99,7 @@ struct OnednnConvSpec {
 OnednnOp onednn_conv(const OnednnConvSpec& spec, const float* src, const float* weights,
                      const float* bias, float* dst);
 
-enum class OnednnPoolKind { kMax, kAvgIncludePad, kAvgExcludePad };
+enum class OnednnPoolKind { kMax, kAvgExcludePad };
 
 struct OnednnPoolSpec {
   int64_t n = 1, c = 1, h = 1, w = 1;
@@ -123,9 +115,9 @@ OnednnOp onednn_pool(const OnednnPoolSpec& spec, const float* src, float* dst);
 struct OnednnResizeSpec {
   int64_t n = 1, c = 1, h = 1, w = 1;
   int64_t out_h = 1, out_w = 1;
-  bool linear = false;  // else nearest; pixel centres at half-integers in both
   OnednnLayout layout = OnednnLayout::kNchw;
 };
+// Bilinear, with pixel centres at half-integers.
 OnednnOp onednn_resize(const OnednnResizeSpec& spec, const float* src, float* dst);
 
 // --- other types ---------------------------------------------------------------------------------
@@ -169,16 +161,15 @@ OnednnOp onednn_concat(int64_t rows, int64_t cols, int axis, const std::vector<c
 OnednnOp onednn_bias_eltwise(int64_t rows, int64_t cols, OnednnEltwise kind, const float* src,
                              const float* bias, float* dst);
 
-enum class OnednnReduceKind { kSum, kMax, kMin, kMean };
 enum class OnednnReduceOver {
   kRows,  // each row to one value: rows outputs
   kCols,  // each column to one value: cols outputs
   kAll,
 };
-// Over columns the same result can also be had from a product with a row of ones (sum, mean) or a
-// pooling (max); the fastest is kept, and implementation() tells which it was.
-OnednnOp onednn_reduce(OnednnReduceKind kind, OnednnReduceOver over, int64_t rows, int64_t cols,
-                       const float* src, float* dst);
+// A sum. Over columns it can also be had from a product with a row of ones; the fastest is kept, and
+// implementation() tells which it was.
+OnednnOp onednn_sum(OnednnReduceOver over, int64_t rows, int64_t cols, const float* src,
+                    float* dst);
 
 // dst is src with its axes permuted: axis i of dst is axis perm[i] of src (a reorder).
 OnednnOp onednn_permute(const std::vector<int64_t>& dims, const std::vector<int>& perm,

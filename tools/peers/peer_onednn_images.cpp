@@ -23,7 +23,6 @@ OnednnOp onednn_conv(const OnednnConvSpec& spec, const float* src, const float* 
     const dnnl::memory::desc bias_desc({spec.k}, kF32, Tag::a);
     algorithm how = algorithm::convolution_direct;
     if (spec.algorithm == OnednnConvAlgorithm::kWinograd) how = algorithm::convolution_winograd;
-    if (spec.algorithm == OnednnConvAlgorithm::kAuto) how = algorithm::convolution_auto;
     const dnnl::memory::dims strides{spec.stride, spec.stride};
     const dnnl::memory::dims dilates{spec.dilation - 1, spec.dilation - 1};
     const dnnl::memory::dims padding{spec.pad, spec.pad};
@@ -58,9 +57,9 @@ OnednnOp onednn_pool(const OnednnPoolSpec& spec, const float* src, float* dst) {
     using dnnl::algorithm;
     const dnnl::memory::dims src_dims{spec.n, spec.c, spec.h, spec.w};
     const dnnl::memory::dims dst_dims{spec.n, spec.c, spec.out_h(), spec.out_w()};
-    algorithm how = algorithm::pooling_max;
-    if (spec.kind == OnednnPoolKind::kAvgIncludePad) how = algorithm::pooling_avg_include_padding;
-    if (spec.kind == OnednnPoolKind::kAvgExcludePad) how = algorithm::pooling_avg_exclude_padding;
+    const algorithm how = spec.kind == OnednnPoolKind::kMax
+                              ? algorithm::pooling_max
+                              : algorithm::pooling_avg_exclude_padding;
     auto far_side = [&](int64_t out, int64_t in) {
       return (out - 1) * spec.stride + spec.window - in - spec.pad;
     };
@@ -88,10 +87,8 @@ OnednnOp onednn_resize(const OnednnResizeSpec& spec, const float* src, float* ds
     const dnnl::memory::desc src_wanted = spec.layout == OnednnLayout::kAny
                                               ? dnnl::memory::desc(src_dims, kF32, Tag::nChw8c)
                                               : images(src_dims, spec.layout);
-    const dnnl::resampling_forward::desc desc(
-        kInference,
-        spec.linear ? dnnl::algorithm::resampling_linear : dnnl::algorithm::resampling_nearest,
-        src_wanted, images(dst_dims, spec.layout));
+    const dnnl::resampling_forward::desc desc(kInference, dnnl::algorithm::resampling_linear,
+                                              src_wanted, images(dst_dims, spec.layout));
     const dnnl::resampling_forward::primitive_desc pd(desc, engine());
     Builder builder;
     builder.input(DNNL_ARG_SRC, plain(src_dims), pd.src_desc(), src);

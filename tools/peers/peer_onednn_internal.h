@@ -39,7 +39,6 @@ dnnl::memory::desc images(const dnnl::memory::dims& dims, OnednnLayout layout);
 dnnl::memory wrap(const dnnl::memory::desc& desc, const float* data);
 
 dnnl::algorithm eltwise_algorithm(OnednnEltwise kind);
-float eltwise_alpha(OnednnEltwise kind);
 dnnl::primitive_attr with_activation(OnednnEltwise kind);
 
 // Collects the arguments of one primitive. Where the primitive wants another layout than the

@@ -56,7 +56,7 @@ OnednnOp fastest(const std::vector<OnednnOp>& ops) {
 
 // The sum of each column as the product of a row of `weight`s with the matrix. oneDNN 2.6 has only
 // its reference code for a reduction over rows, which is about a hundred times slower.
-OnednnOp columns_by_matmul(int64_t rows, int64_t cols, float weight, const float* src, float* dst) {
+OnednnOp columns_by_matmul(int64_t rows, int64_t cols, const float* src, float* dst) {
   return build("oneDNN matmul", [&]() -> OnednnOp {
     const auto row_desc = plain({1, rows});
     const auto src_desc = plain({rows, cols});
@@ -64,28 +64,12 @@ OnednnOp columns_by_matmul(int64_t rows, int64_t cols, float weight, const float
     const dnnl::matmul::primitive_desc pd(dnnl::matmul::desc(row_desc, src_desc, dst_desc),
                                           engine());
     dnnl::memory weights(row_desc, engine());
-    std::fill_n(static_cast<float*>(weights.get_data_handle()), rows, weight);
+    std::fill_n(static_cast<float*>(weights.get_data_handle()), rows, 1.0f);
     Builder builder;
     builder.own_input(DNNL_ARG_SRC, weights);
     builder.input(DNNL_ARG_WEIGHTS, src_desc, src);
     builder.output(DNNL_ARG_DST, dst_desc, dst);
     return builder.finish(dnnl::matmul(pd), std::string("matmul ") + pd.impl_info_str());
-  });
-}
-
-// The largest element of each column by a pooling window over all rows. The columns are channels.
-OnednnOp column_max_by_pooling(int64_t rows, int64_t cols, const float* src, float* dst) {
-  return build("oneDNN pooling", [&]() -> OnednnOp {
-    const dnnl::memory::desc src_desc({1, cols, rows, 1}, kF32, Tag::nhwc);
-    const dnnl::memory::desc dst_desc({1, cols, 1, 1}, kF32, Tag::nhwc);
-    const dnnl::pooling_forward::primitive_desc pd(
-        dnnl::pooling_forward::desc(kInference, dnnl::algorithm::pooling_max, src_desc, dst_desc,
-                                    {1, 1}, {rows, 1}, {0, 0}, {0, 0}),
-        engine());
-    Builder builder;
-    builder.input(DNNL_ARG_SRC, src_desc, src);
-    builder.output(DNNL_ARG_DST, dst_desc, dst);
-    return builder.finish(dnnl::pooling_forward(pd), std::string("pooling ") + pd.impl_info_str());
   });
 }
 
@@ -173,32 +157,23 @@ OnednnOp onednn_bias_eltwise(int64_t rows, int64_t cols, OnednnEltwise kind, con
   return fastest(ops);
 }
 
-OnednnOp onednn_reduce(OnednnReduceKind kind, OnednnReduceOver over, int64_t rows, int64_t cols,
-                       const float* src, float* dst) {
+OnednnOp onednn_sum(OnednnReduceOver over, int64_t rows, int64_t cols, const float* src,
+                    float* dst) {
   const auto src_desc = plain({rows, cols});
   const auto dst_desc = plain(
       {over == OnednnReduceOver::kRows ? rows : 1, over == OnednnReduceOver::kCols ? cols : 1});
   std::vector<OnednnOp> ops;
   ops.push_back(build("oneDNN reduction", [&]() -> OnednnOp {
-    using dnnl::algorithm;
-    algorithm how = algorithm::reduction_sum;
-    if (kind == OnednnReduceKind::kMax) how = algorithm::reduction_max;
-    if (kind == OnednnReduceKind::kMin) how = algorithm::reduction_min;
-    if (kind == OnednnReduceKind::kMean) how = algorithm::reduction_mean;
     const dnnl::reduction::primitive_desc pd(
-        dnnl::reduction::desc(how, src_desc, dst_desc, 0.0f, 0.0f), engine());
+        dnnl::reduction::desc(dnnl::algorithm::reduction_sum, src_desc, dst_desc, 0.0f, 0.0f),
+        engine());
     Builder builder;
     builder.input(DNNL_ARG_SRC, src_desc, src);
     builder.output(DNNL_ARG_DST, dst_desc, dst);
     return builder.finish(dnnl::reduction(pd), pd.impl_info_str());
   }));
   if (over != OnednnReduceOver::kCols) return ops.front();
-  if (kind == OnednnReduceKind::kSum || kind == OnednnReduceKind::kMean) {
-    const float weight = kind == OnednnReduceKind::kSum ? 1.0f : 1.0f / static_cast<float>(rows);
-    ops.push_back(columns_by_matmul(rows, cols, weight, src, dst));
-  } else if (kind == OnednnReduceKind::kMax) {
-    ops.push_back(column_max_by_pooling(rows, cols, src, dst));
-  }
+  ops.push_back(columns_by_matmul(rows, cols, src, dst));
   return fastest(ops);
 }
 

@@ -50,9 +50,7 @@ OnednnOp onednn_concat(int64_t, int64_t, int, const std::vector<const float*>&, 
 OnednnOp onednn_bias_eltwise(int64_t, int64_t, OnednnEltwise, const float*, const float*, float*) {
   return absent();
 }
-OnednnOp onednn_reduce(OnednnReduceKind, OnednnReduceOver, int64_t, int64_t, const float*, float*) {
-  return absent();
-}
+OnednnOp onednn_sum(OnednnReduceOver, int64_t, int64_t, const float*, float*) { return absent(); }
 OnednnOp onednn_permute(const std::vector<int64_t>&, const std::vector<int>&, const float*,
                         float*) {
   return absent();

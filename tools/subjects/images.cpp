@@ -91,7 +91,6 @@ Problem resize_bilinear(const Arguments& a, DataType dtype) {
   spec.w = a["w"];
   spec.out_h = a["h"] * a["scale"];
   spec.out_w = a["w"] * a["scale"];
-  spec.linear = true;
   ops::Resize resize;
   resize.layout = layout;
   Tensor x = placeholder(image_shape(a), dtype, "x");

@@ -13,7 +13,6 @@
 namespace heddle::cli {
 namespace {
 
-using peers::OnednnReduceKind;
 using peers::OnednnReduceOver;
 
 Tensor matrix(const Arguments& a, DataType dtype, const std::string& name = "x") {
@@ -46,9 +45,8 @@ Problem sums(const Arguments& a, DataType dtype, const std::vector<int>& axes,
   p.magnitude = std::sqrt(static_cast<double>(terms));
   const Extents shape = p.outputs[0].extents();
   p.peers = [=](PeerSet& set) {
-    add_onednn(set, shape, [&](float* out) {
-      return onednn_reduce(OnednnReduceKind::kSum, over, rows, cols, set.f32(0), out);
-    });
+    add_onednn(set, shape,
+               [&](float* out) { return onednn_sum(over, rows, cols, set.f32(0), out); });
   };
   return p;
 }

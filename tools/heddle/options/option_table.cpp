@@ -204,7 +204,8 @@ Rows tuning_rows() {
       {"--bandwidth", number(1e-6, 1e9), &R::bandwidth_gb,
        "Use this bandwidth of memory in place of a measured one, in GB/s"},
       {"--subject", word("matmul"), &R::filter, "Only records whose subject contains this"},
-      {"--case", subject_form(), &R::subjects, "Another case, repeated", "", "those of the records"},
+      {"--case", subject_form(), &R::subjects, "Another case, repeated", "",
+       "those of the records"},
       {"--keep", whole_number(1, 1 << 30), &R::keep,
        "Number of records to keep for each declaration and target"},
   };
