@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Checks the relative links of all Markdown pages, with their anchors, and the files that they name in backticks.
+"""Checks the relative links of all Markdown pages, with their anchors, and the files that they name in backticks;
+and the sources that comments of C++ name.
 
-A name in backticks counts as a file where it has a folder and an ending of a source. Prints
-page:line: problem for each; exit status 1 if any.
+A name in backticks counts as a file where it has a folder and an ending of a source. A name in a comment may leave
+folders out. Prints page:line: problem for each; exit status 1 if any.
 """
 import pathlib
 import re
@@ -12,6 +13,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 NAMED = re.compile(r"`((?:src|include|meta_templates|tools|bench|tests|scripts|docs|tutorials)/[\w./-]+\.\w+)`")
+COMMENTED = re.compile(r"(?<![\w*./-])([A-Za-z_][\w/-]*\.(?:h|cpp|inc))\b")
+FOREIGN = re.compile(r"out/|cblas\.h$|my_model\.cpp$")  # files of libraries, and those that programs write
 HEADING = re.compile(r"^#+\s+(.*)$", re.M)
 
 
@@ -39,17 +42,31 @@ def problems_of(page, text):
                 yield f"{number}: no such file: {name}"
 
 
-def main():
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, check=True,
+def problems_of_comments(text, endings):
+    for number, line in enumerate(text.splitlines(), 1):
+        for name in COMMENTED.findall(line.partition("//")[2]):
+            if name not in endings and not FOREIGN.match(name):
+                yield f"{number}: no such file: {name}"
+
+
+def files(*patterns):
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", *patterns], cwd=ROOT, check=True,
                             capture_output=True, text=True).stdout.split("\n")
-    problems, count = [], 0
-    for name in filter(None, listed):
+    return [name for name in listed if name and (ROOT / name).exists()]
+
+
+def main():
+    pages, sources = files("*.md"), files("*.cpp", "*.h", "*.inc")
+    endings = {"/".join(name.split("/")[i:]) for name in sources for i in range(name.count("/") + 1)}
+    problems = []
+    for name in pages:
         page = ROOT / name
-        if not page.exists():
-            continue
-        count += 1
         problems += [f"{name}:{p}" for p in problems_of(page, page.read_text(encoding="utf-8"))]
-    print("\n".join(problems) if problems else f"the links of {count} pages hold")
+    for name in sources:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        problems += [f"{name}:{p}" for p in problems_of_comments(text, endings)]
+    print("\n".join(problems) if problems else
+          f"the links of {len(pages)} pages and the names in {len(sources)} sources hold")
     return 1 if problems else 0
 
 

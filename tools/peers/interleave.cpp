@@ -46,7 +46,7 @@ int calls_for_sample(const std::function<void()>& run, double wanted_seconds) {
 
 // Calls untimed until clocks, workers and caches are warm. A sleeping worker takes about 100 us to
 // begin, which is several calls of a small kernel. After ten passes, some MB that others had
-// evicted are in the last-level cache again (docs/measurements/peers-on-this-machine.md).
+// evicted are in the last-level cache again.
 void warm_up(const std::function<void()>& run) {
   constexpr double kWarmSeconds = 2e-3;
   const auto start = Clock::now();

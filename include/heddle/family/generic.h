@@ -7,7 +7,7 @@
 //
 // One schedule is poor at sizes far from the one that it was chosen at: a product of one row reads
 // its operand in place, one of 2048 rows packs it first. So schedules are chosen at a few sizes, as
-// for the nodes of networks. Each kernel is correct at every size. choose_family (choose_family.h)
+// for the nodes of networks. Each kernel is correct at every size. choose_family (family/choose.h)
 // makes kernels at more sizes, times them and keeps the best.
 #pragma once
 

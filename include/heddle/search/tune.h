@@ -64,7 +64,7 @@ struct NetworkTimes {
   std::vector<std::string> problems = {};  ///< problems of the race, for reports
 };
 
-/// A race of all tasks at once in their network (network/network_race.h).
+/// A race of all tasks at once in their network (network/race/network_race.cpp).
 class JointRace {
  public:
   struct Verdict {

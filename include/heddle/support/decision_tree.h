@@ -3,7 +3,7 @@
 // the look-up of the answer for a problem.
 //
 // A table is a view. Other objects own its arrays: constants of a generated source file
-// (heuristics/generate_table.h), or the contents of a file (heuristics/trained_tree.h). Answering
+// (heuristics/train/generate_table.h), or the contents of a file (heuristics/trained_tree.h). Answering
 // walks from the root to a leaf. It allocates nothing and takes well under a microsecond.
 //
 //   double features[] = {49, 1024};

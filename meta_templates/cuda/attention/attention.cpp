@@ -1,10 +1,10 @@
 // Attention on the tensor cores of a GPU, in one kernel: scores are never in memory (Dao et al.
 // 2022, "FlashAttention"; dag/attention.h says what is recognised). Its parts:
 //
-//   attention_rule.h              how many rows and keys a tile has
-//   attention_recipe.cpp          the loops for mma.sync, with a picture
-//   attention_group_recipe.cpp    the loops for wgmma and TMA, with a picture
-//   here                          the knobs and what they must fulfil
+//   rule.h              how many rows and keys a tile has
+//   recipe.cpp          the loops for mma.sync, with a picture
+//   group_recipe.cpp    the loops for wgmma and TMA, with a picture
+//   here                the knobs and what they must fulfil
 #include "cuda/attention/group.h"
 #include "cuda/attention/recipe.h"
 

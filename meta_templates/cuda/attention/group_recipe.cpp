@@ -6,7 +6,7 @@
 //       keys.tile, values.tile = boxes                         shared memory, by TMA
 //       for groups (threadIdx.z): for 4 warps (threadIdx.y):
 //         products = queries x keys                            wgmma
-//         scores, tile_max, highest, powers, weights, partial  as in attention_recipe.cpp
+//         scores, tile_max, highest, powers, weights, partial  as in recipe.cpp
 //         weighted = weighted*shrink + weights x values        wgmma, weights in registers
 //     total = sum of a row of partial
 //     output stage[..] = weighted / total                      two columns a lane

@@ -1,4 +1,4 @@
-// The rule that cuts attention into tiles of rows and keys. The recipe is in attention_recipe.h.
+// The rule that cuts attention into tiles of rows and keys. The recipe is in recipe.h.
 #pragma once
 
 #include "cuda/common.h"

@@ -16,7 +16,7 @@ constexpr double kContender =
     1.15;  // a schedule races if its time is within this factor of the best
 // Schedules that are slower than the best by more than this factor are measured twice.
 constexpr double kDoubtful = 3;
-// A turn has one untimed call and one or more timed calls (measure_race.cpp). Times are in seconds.
+// A turn has one untimed call and one or more timed calls (measure/process/race.cpp). Times are in seconds.
 constexpr double kRounds = 20, kShortestTurn = 1e-3, kShortestRace = 0.1, kLongestRace = 3;
 
 constexpr double kMostNoise = 0.25, kFewSamples = 0.05;

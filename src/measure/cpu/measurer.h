@@ -3,7 +3,7 @@
 // Compilation and runs take turns: a group of candidates is compiled by all workers at once, then
 // the group's kernels run while no worker compiles. With as many workers as cores, compiling beside
 // a run costs it a fifth of its speed. Where there are many more cores than a kernel has threads,
-// several run at once (run_lanes.h).
+// several run at once (lanes.h).
 #pragma once
 
 #include <deque>

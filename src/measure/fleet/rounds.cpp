@@ -1,4 +1,6 @@
-// Rounds: how trials are assigned to devices, and when a round is given to a second device.
+// How trials are assigned to devices: in rounds, which are trials that a device gets together, and
+// when a round is given to a second device. The rounds of a race are others: a race is sent to one
+// device as a whole, and its node runs it as a race on one machine (process/race.cpp).
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // Hooks by which a test changes a worker. The test's own program serves as the worker
-// (worker_main.cpp, WorkerOptions::command) and calls run_worker with them.
+// (tests/measure/test_worker.cpp, WorkerOptions::command) and calls run_worker with them.
 #pragma once
 
 #include <functional>

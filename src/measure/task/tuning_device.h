@@ -49,7 +49,7 @@ using TuningDeviceFactory = std::function<std::unique_ptr<TuningDevice>()>;
 std::unique_ptr<TuningDevice> make_gpu_device();
 
 /// As make_cuda_measurer, but without the check for a GPU, for workers that provide a device
-/// (worker_hooks.h).
+/// (measure/process/hooks.h).
 std::unique_ptr<Measurer> make_cuda_measurer_unchecked(const WorkerOptions& options);
 
 }  // namespace heddle::measuring

@@ -1,6 +1,6 @@
 // The part of CUDA's driver API that is used, declared here. No CUDA header is needed to build, and
 // the library is opened at run time. Layouts and values are those of CUDA, stable since CUDA 11.8.
-// tests/runtime/cuda_header_test.cpp compares them with cuda.h where there is one.
+// tests/runtime/cuda/header_test.cpp compares them with cuda.h where there is one.
 #pragma once
 
 #include <cstddef>
