@@ -33,8 +33,11 @@ COLUMNS = {"onnxruntime": "ONNX Runtime", "onnxruntime best": "ONNX Runtime", "o
 PACKAGES = {"onnxruntime": "ONNX Runtime {} (default options and its best, the faster)", "openvino": "OpenVINO {} (f32)",
             "torch": "PyTorch {}", "onednn": "oneDNN {} of PyTorch"}
 # Columns of the benches of kernels, as the results name them.
-KERNEL_PEERS = {"openblas": "OpenBLAS", "onednn": "oneDNN 2.6", "blis": "BLIS", "mkl": "MKL", "eager": "PyTorch (its libraries)",
-                "inductor": "PyTorch Inductor"}
+KERNEL_PEERS = {"openblas": "OpenBLAS", "onednn": "oneDNN 2.6", "onednn_winograd": "oneDNN 2.6", "blis": "BLIS", "mkl": "MKL", "eager": "PyTorch (its libraries)",
+                "inductor": "PyTorch Inductor",
+                **dict.fromkeys(("torch.mm", "torch.bmm", "torch._int_mm", "packed linear", "packed conv", "packed qconv",
+                                 "packed qconv, u8"), "oneDNN 3 of PyTorch")}
+PEER_NAMES = {"openblas": "OpenBLAS", "onednn": "oneDNN", "blis": "BLIS", "mkl": "MKL"}
 AT_ONCE = 4  # networks of one command on a GPU: it exports all of them before it times any
 
 
@@ -76,7 +79,7 @@ def cpu_steps(o):
         yield name, [f"{o.build}/bin/heddle", "bench", "--workloads", name, "--threads", o.threads, "--no-naive", "--time",
                      "0.08", "--peers", "openblas,onednn,blis,libxsmm,mkl"], words
     yield "onednn", ["bench/onednn/side_by_side.py", "--library", f"{o.build}/lib/libheddle_cpu.so", "--threads", o.threads,
-                    "--seconds", "0.7"], "subjects, oneDNN 3"
+                    "--seconds", "0.7"], "subjects, several types"
     yield "networks", ["bench/networks/side_by_side.py", *o.networks, "--heddle", f"{o.build}/bin/heddle", "--threads", o.threads,
                       "--seconds", "2"], None
 
@@ -109,7 +112,8 @@ def peers_of(document):
     if "peers" in document:
         return [PACKAGES[name].format(version) for name, version in document["peers"].items()]
     known = document.get("machine", {}).get("peers") or {"PyTorch": {"version": document.get("torch")}}
-    return [f"{n} {p['version']}" for n, p in known.items() if p.get("version")]
+    versions = {n: re.search(r"\d[\d.]*", p.get("version") or "") for n, p in known.items()}
+    return [f"{PEER_NAMES.get(n, n)} {version[0]}" for n, version in versions.items() if version]
 
 
 def run(command, seconds):
