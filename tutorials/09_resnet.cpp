@@ -143,8 +143,8 @@ void run(double seconds, const std::string& folder) {
   std::vector<Schedule> schedules;
   for (const TaskResult& task : report.tasks) schedules.push_back(task.schedule);
   timer = Timer();
-  const ExportedNetwork written =
-      export_network(network, args, folder, {.name = "resnet18", .schedules = schedules});
+  const ExportedNetwork written = export_network(network.as_tuned(report), args, folder,
+                                                 {.name = "resnet18", .schedules = schedules});
   std::printf("exported in %.0f ms: %s (%ld KB), %s (%ld KB), %s\n", timer.elapsed_s() * 1e3,
               written.library.c_str(), static_cast<long>(written.library_bytes >> 10),
               written.weights.c_str(), static_cast<long>(written.weights_bytes >> 10),

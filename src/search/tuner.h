@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "search/prediction_log.h"
 #include "search/task_run.h"
@@ -21,6 +22,9 @@ namespace heddle {
 /// Where the next round goes: where sum(weight x time) falls most, or for tasks that are not parts
 /// of one call, where a task gains the largest share of its own time, times its weight.
 enum class Gains : uint8_t { OfTheSum, OfEachTask };
+
+/// Throws a User error for options that tuning cannot follow.
+void check_tuning(std::span<const TuneTask> tasks, const TuneOptions& options);
 
 class Tuner {
  public:

@@ -27,16 +27,7 @@ void check_what_for(const TuneTask& task, const TuneOptions& options) {
 
 }  // namespace
 
-Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options, Gains gains)
-    : options_(options),
-      gains_(gains),
-      own_clock_(options.budget.count()),
-      clock_(options.clock ? *options.clock : own_clock_),
-      total_(clock_.left_s()),
-      features_(options.features),
-      measurer_(options.measurer),
-      model_(options.model),
-      log_(options.log) {
+void check_tuning(std::span<const TuneTask> tasks, const TuneOptions& options) {
   if (tasks.empty()) throw_user_error("there are no tasks to tune");
   // A clock that the caller provides has its own budget.
   if (const double seconds = options.budget.count(); !options.clock && !(seconds > 0)) {
@@ -60,6 +51,19 @@ Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options, Gains gain
     throw_user_error("a record does not say that it was made with allow_tf32", {},
                      "tune without a log, and keep the result's schedule");
   }
+}
+
+Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options, Gains gains)
+    : options_(options),
+      gains_(gains),
+      own_clock_(options.budget.count()),
+      clock_(options.clock ? *options.clock : own_clock_),
+      total_(clock_.left_s()),
+      features_(options.features),
+      measurer_(options.measurer),
+      model_(options.model),
+      log_(options.log) {
+  check_tuning(tasks, options);
   if (!features_) {
     features_ = [](const TuneTask& t, const Schedule& s) { return schedule_features(s, t.args); };
   }

@@ -3,6 +3,7 @@
 #include "heddle/records/tophub.h"
 #include "network/cut/fusion_cost.h"
 #include "network/network_testing.h"
+#include "network/race/pass_candidates.h"
 #include "records/records_testing.h"
 
 namespace heddle::testing {
@@ -250,10 +251,6 @@ TEST(Choices, AreTriedOnTheWholeNetwork) {
   std::vector<std::string> tried;
   for (const ChoiceTrial& t : choice.trials) {
     tried.push_back(t.change);
-    // Separate products read their input again.
-    if (t.change == "-join_products") {
-      EXPECT_LT(t.estimated_gain, 0);
-    }
     EXPECT_EQ(t.before > 0, t.after > 0);
     if (t.verdict == "taken") {
       EXPECT_LT(t.after, t.before);
@@ -268,6 +265,48 @@ TEST(Choices, AreTriedOnTheWholeNetwork) {
   } else {
     EXPECT_EQ(choice.options, PassOptions());
   }
+}
+
+TEST(Choices, SeparateProductsReadTheirInputAgain) {
+  const Network net({attention(placeholder({1, 8, 16}, f32, "x"))});
+  const TuneClock clock;
+  // As if each node took twice its estimate.
+  const network::CutNetwork cut =
+      network::cut_network(ComputeDag(net.outputs()), Target::host(), net.pass_options());
+  std::vector<double> seconds = network::cost_of(cut.plan, Target::host()).of_nodes;
+  ASSERT_EQ(seconds.size(), cut.nodes.size());
+  for (double& s : seconds) s *= 2;
+  int found = 0;
+  for (const network::Candidate& c : network::pass_candidates(net, seconds, 60, clock)) {
+    if (c.trial.change != "-join_products") continue;
+    ++found;
+    EXPECT_LT(c.trial.estimated_gain, 0);
+  }
+  EXPECT_EQ(found, 1);
+}
+
+TEST(Choices, ThoseWhoseNodesLoseMostTimeAreTriedFirst) {
+  const Tensor x = placeholder({1, 8, 16}, f32, "x");
+  const Network net({attention(linear(attention(x), 32))});
+  const TuneClock clock;
+  std::vector<double> seconds(net.nodes().size(), 1e-5);
+  const auto first = [&](size_t slow) {
+    std::vector<double> with_slow = seconds;
+    with_slow[slow] = 1e-2;
+    const std::vector<network::Candidate> list =
+        network::pass_candidates(net, with_slow, 60, clock);
+    EXPECT_THAT(list[0].trial.nodes, ::testing::Contains(static_cast<int>(slow)));
+    EXPECT_GT(list[0].trial.estimated_gain, 0);
+    return list[0].trial.change;
+  };
+  const auto joined = [&](const std::string& columns) {
+    for (size_t n = 0; n < net.nodes().size(); ++n) {
+      if (tasks_of(net)[n].find("," + columns + "]") != std::string::npos) return n;
+    }
+    return net.nodes().size();
+  };
+  EXPECT_EQ(first(joined("48")), "-join_products@16x48") << net.to_text();
+  EXPECT_EQ(first(joined("96")), "-join_products@32x96") << net.to_text();
 }
 
 TEST(Choices, ANetworkWithoutAnyHasNothingToRace) {

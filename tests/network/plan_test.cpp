@@ -189,6 +189,17 @@ TEST(Plan, IllegalStepsAreLeftOut) {
   EXPECT_EQ(differs_from_interpreter(p.outputs, args, arrays), "");
 }
 
+TEST(Plan, HasTheChoicesThatTuningTook) {
+  const Planned p;
+  const Network usual(p.outputs);
+  ASSERT_NE(usual.to_text(), p.network->to_text());
+  TuneReport report = report_of(*p.network, p.network->naive_schedules());
+  report.passes = "-join_products@16x48";
+  const NetworkPlan plan = plan_of(usual, report);
+  EXPECT_EQ(plan.passes, "-join_products@16x48");
+  for (const PlannedNode& node : p.plan.nodes) EXPECT_NE(plan.find(node.hash), nullptr);
+}
+
 TEST(Plan, OverSizesHasKernelsAndTheirTree) {
   const Dim rows = dim("rows", 1, 40);
   const Axis k = reduce_axis(12, "k");

@@ -69,6 +69,38 @@ TEST(TuneNetwork, ReturnsAScheduleATaskThatBuildsTheSameNetwork) {
   EXPECT_EQ(differs_from_interpreter(outputs, args, arrays), "");
 }
 
+TEST(TuneNetwork, AReportMayBeOfTheNetworkWithOtherChoices) {
+  const Tensor x = placeholder({1, 8, 16}, f32, "x");
+  const std::vector<Tensor> outputs{attention(x)}, args = args_of(outputs);
+  const Network net(outputs);
+  TuneReport report;
+  report.passes = "-join_products";
+  const Network separate = net.as_tuned(report);
+  ASSERT_GT(separate.nodes().size(), net.nodes().size());
+  for (const Schedule& schedule : separate.static_schedules())
+    report.tasks.push_back({.name = "task", .config = {}, .schedule = schedule});
+  const std::vector<NDArray> arrays = arrays_for(args);
+  net.build(args, report).call(arrays);
+  EXPECT_EQ(differs_from_interpreter(outputs, args, arrays), "");
+}
+
+TEST(TuneNetwork, TriesTheChoicesAboutTheGraph) {
+  const Tensor x = placeholder({1, 8, 16}, f32, "x");
+  const std::vector<Tensor> outputs{attention(x)}, args = args_of(outputs);
+  const Network net(outputs, Target::parse("llvm -mcpu=native -threads=1"));
+  TuneOptions options;
+  options.budget = std::chrono::seconds(8);
+  options.max_trials = 4;
+  const TuneReport report = tune(net, options);
+  ASSERT_TRUE(report.passes);
+  EXPECT_EQ(report.tasks.size(), net.as_tuned(report).tasks().size());
+  const std::vector<NDArray> arrays = arrays_for(args);
+  net.build(args, report).call(arrays);
+  EXPECT_EQ(differs_from_interpreter(outputs, args, arrays), "");
+  options.budget = std::chrono::seconds(0);
+  EXPECT_THAT(message_of([&] { (void)tune(net, options); }), ::testing::HasSubstr("budget"));
+}
+
 TEST(TuneNetwork, TasksKnowWhatAllWeightsTake) {
   const Tensor x = placeholder({6, 32}, f32, "x"), w = constant_placeholder({32, 48}, f32, "w"),
                v = constant_placeholder({48, 32}, f32, "v"),

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/dag/instance.h"
 #include "heddle/network/passes.h"
 #include "heddle/runtime/kernel.h"
 #include "heddle/search/tune.h"
@@ -112,6 +113,12 @@ class Network {
   /// The plan, and what was taken from it; null without one.
   const NetworkPlan* plan() const;
   const PlanUse* plan_use() const;
+  /// The same declaration with constants for its sizes, after the same passes. Throws a User error
+  /// where a size has no value.
+  Network at(const std::vector<SizeValue>& values) const;
+  /// The network that the tasks of a report of tune(Network) are of: this one, or with the choices
+  /// about its graph that tuning took.
+  Network as_tuned(const TuneReport& report) const;
   std::string to_text() const;  ///< a table of nodes: task, shapes, calls
 
   /// One schedule for each task: the static choice, without records; and the naive reference.
@@ -127,6 +134,7 @@ class Network {
   /// out: the kernel supplies them.
   NetworkKernel build(const std::vector<Tensor>& args,
                       const std::vector<Schedule>& schedules = {}) const;
+  /// The same of as_tuned(report), with its schedules.
   NetworkKernel build(const std::vector<Tensor>& args, const TuneReport& report) const;
   /// The same with the kernels of a race (network/size_kernels.h), for a network over dimensions.
   NetworkKernel build(const std::vector<Tensor>& args,
@@ -191,9 +199,11 @@ class NetworkKernel {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Tunes the tasks of a network and races all of them in it (make_network_race). The schedules of
-/// the report together are never slower than the static ones: where the race does not prove a gain,
-/// the static ones are returned. If the caller provides a measurer, it races each task.
+/// Tunes a network: first the choices about its graph (tune_passes), then the tasks of the network
+/// with what was taken, which all race in it (make_network_race). The report is of the tasks of
+/// Network::as_tuned. Their schedules together are never slower than the static ones: where the
+/// race does not prove a gain, the static ones are returned. If the caller provides a measurer or a
+/// race, the graph stays as it is, and a measurer races each task.
 TuneReport tune(const Network& network, const TuneOptions& options = {});
 
 /// A choice that choose_passes tried.
@@ -201,7 +211,11 @@ struct ChoiceTrial {
   std::string change;  ///< as parse_passes reads it: "-join_products", "store@mul:1x56x56x96"
   std::string text;    ///< what it is about
   int places = 0;
-  double estimated_gain = 0;  ///< seconds of a call, by arithmetic and bytes alone
+  /// Seconds of a call that it may gain: what the nodes that it changes take now, less what those
+  /// in their place would take if they were as far from their arithmetic and bytes as the nodes of
+  /// the network usually are.
+  double estimated_gain = 0;
+  std::vector<int> nodes = {};  ///< of the network, those that it changes, as far as estimated
   /// Seconds in one call of the nodes that differ, and of the whole network, medians of calls in
   /// turns; before: with all that was taken until then.
   double before = 0, after = 0, whole_before = 0, whole_after = 0;
@@ -220,14 +234,20 @@ struct PassChoice {
 
 /// Tries the choices of a network that are not certain: each pass that is not sure to gain
 /// (PassDescription::sure) as a whole, and each of Network::choices(), where to cut, what to join,
-/// and the layout of images by their size. They are ordered by an estimate, from arithmetic and
-/// bytes alone. Each is then tried the other way, on top of those taken before: both networks are
-/// called in turns, with their static schedules and random inputs, and the nodes that differ are
-/// compared, in the state of the caches that they will have. At the end the network with all that
-/// was taken races the given one. Another choice is returned only where that proves a gain and both
-/// compute the same. All of it takes about `seconds`, and the weights of up to three networks.
+/// and the layout of images by their size. Those whose nodes lose most time are tried first
+/// (ChoiceTrial::estimated_gain). Each is tried the other way, on top of those taken before: both
+/// networks are called in turns, with their static schedules and random inputs, and the nodes that
+/// differ are compared, in the state of the caches that they will have. At the end the network with
+/// all that was taken races the given one. Another choice is returned only where that proves a gain
+/// and both compute the same. All of it takes about `seconds`, and the weights of up to three
+/// networks.
 /// A network for a GPU races where that GPU is here; only its whole calls are timed.
 PassChoice choose_passes(const Network& network, double seconds, const TuneClock& clock);
+
+/// choose_passes as a part of tuning: for 0.15 of the time that `clock` has left, a minute at most.
+/// What is taken is recorded in `log` (record_passes) as that of `subject`, unless that is empty.
+PassChoice tune_passes(const Network& network, const std::string& subject, const std::string& log,
+                       const TuneClock& clock);
 
 /// The final race of tuning, for TuneOptions::joint_race. The leaders of all tasks race in calls of
 /// the whole network, then the winners together against the static choice. Null for a network over

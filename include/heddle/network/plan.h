@@ -80,7 +80,8 @@ struct NetworkPlan {
   const PlannedNode* find(uint64_t node_hash) const;  ///< null where there is none
 };
 
-/// The plan that the results of tuning make. `report` has a result for each of Network::tasks().
+/// The plan that the results of tuning make. `report` has a result for each task of
+/// `network.as_tuned(report)`, whose choices about the graph the plan has.
 /// `kernels` are those of tasks over dimensions (choose_kernels); tasks without any have the rule's
 /// choice.
 NetworkPlan plan_of(const Network& network, const TuneReport& report,

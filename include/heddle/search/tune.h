@@ -163,7 +163,10 @@ struct TuneReport {
   /// "train", "record", "race"), then the parts that the measurer reports ("measure.compile", ...).
   std::vector<std::pair<std::string, double>> time_spent;
   std::optional<NetworkTimes>
-      network;          ///< times of the race of a whole network, where there was one
+      network;  ///< times of the race of a whole network, where there was one
+  /// Of tune(Network): the choices about the graph of the network that the tasks are of, as
+  /// parse_passes reads them (network/passes.h).
+  std::optional<std::string> passes = {};
   ModelAccuracy model;  ///< accuracy over candidates predicted before they were measured
   std::vector<NodeUse> nodes = {};  ///< devices of a measurer that has several
   std::string log;                  ///< the file of the records

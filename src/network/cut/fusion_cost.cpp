@@ -31,6 +31,7 @@ class Sum {
         add_node(end);
       }
     }
+    std::reverse(sum_.of_nodes.begin(), sum_.of_nodes.end());
     return sum_;
   }
 
@@ -73,7 +74,8 @@ class Sum {
     }
     sum_.bytes += bytes;
     sum_.nodes += 1;
-    sum_.seconds += rates_.start_seconds + std::max(busy, bytes / rates_.bytes);
+    sum_.of_nodes.push_back(rates_.start_seconds + std::max(busy, bytes / rates_.bytes));
+    sum_.seconds += sum_.of_nodes.back();
   }
 
   /// How often the node that ends at `end` computes stage `s`, if `known` has those behind it.

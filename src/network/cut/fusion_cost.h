@@ -19,6 +19,7 @@ struct PlanCost {
   /// bandwidth of a cache (CPU) or of the memory (GPU), whichever takes longer, and the time to
   /// start it. The clock of a CPU is assumed, because a target does not state it.
   double seconds = 0;
+  std::vector<double> of_nodes = {};  ///< the seconds of each node, as CutNetwork::nodes
 };
 
 /// The cost of a plan. The arithmetic includes rows of images that two blocks compute.

@@ -50,8 +50,9 @@ const PlannedNode* NetworkPlan::find(uint64_t node_hash) const {
   return at == nodes.end() ? nullptr : &*at;
 }
 
-NetworkPlan plan_of(const Network& network, const TuneReport& report,
+NetworkPlan plan_of(const Network& given, const TuneReport& report,
                     const std::vector<TaskKernels>& kernels) {
+  const Network network = given.as_tuned(report);
   const std::vector<TuneTask>& tasks = network.tasks();
   if (report.tasks.size() != tasks.size())
     throw_user_error("the report has " + std::to_string(report.tasks.size()) +

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "heddle/runtime/timer.h"
+#include "heddle/support/error.h"
 #include "network/cut/cut_network.h"
 #include "network/cut/fusion_cost.h"
 #include "network/race/timed_network.h"
+#include "runtime/race/clearly_faster.h"
 
 namespace heddle::network {
 namespace {
@@ -18,8 +21,9 @@ std::string kind_of(const std::string& choice) { return choice.substr(0, choice.
 
 class Candidates {
  public:
-  Candidates(const Network& network, const TuneClock& clock)
+  Candidates(const Network& network, std::span<const double> node_seconds, const TuneClock& clock)
       : network_(network),
+        node_seconds_(node_seconds),
         target_(network.tasks()[0].tmpl.target()),
         declared_(network.outputs()),
         clock_(clock) {}
@@ -30,18 +34,16 @@ class Candidates {
     add_passes();
     add_choices();
     const CutNetwork now = cut(network_.pass_options());
-    const double estimate = cost_of(now.plan, target_).seconds;
-    const std::vector<uint64_t> nodes = node_hashes(now);
+    const std::vector<uint64_t> hashes = node_hashes(now);
+    const double distance = usual_distance(estimates_of(now));
     for (Candidate& c : list_) {
       if (timer.elapsed_s() > seconds || clock_.expired()) break;
-      const CutNetwork changed = cut(c.change.applied_to(network_.pass_options()));
-      c.trial.estimated_gain = estimate - cost_of(changed.plan, target_).seconds;
-      const std::vector<char> differ = nodes_that_differ(node_hashes(changed), nodes);
-      c.nodes = std::count(differ.begin(), differ.end(), 1);
+      estimate(c, cut(c.change.applied_to(network_.pass_options())), hashes, distance);
     }
+    const double call = std::accumulate(node_seconds_.begin(), node_seconds_.end(), 0.0);
     // Estimates are rough: those within a step are equal, and fewer nodes are tried sooner.
     const auto steps = [&](const Candidate& c) {
-      return std::round(c.trial.estimated_gain / (kEqualEstimates * estimate));
+      return std::round(c.trial.estimated_gain / (kEqualEstimates * call));
     };
     std::stable_sort(list_.begin(), list_.end(), [&](const Candidate& a, const Candidate& b) {
       return steps(a) != steps(b) ? steps(a) > steps(b) : a.nodes < b.nodes;
@@ -50,6 +52,32 @@ class Candidates {
   }
 
  private:
+  /// How many times longer than their estimates the nodes of the network take: the median.
+  double usual_distance(const std::vector<double>& estimates) const {
+    std::vector<double> quotients;
+    for (size_t n = 0; n < estimates.size(); ++n)
+      quotients.push_back(node_seconds_[n] / estimates[n]);
+    return median_of(quotients);
+  }
+
+  /// The nodes that a change replaces count as long as they take, so that those that lose most time
+  /// promise most; those in their place as the network usually is for their estimates.
+  void estimate(Candidate& c, const CutNetwork& changed, const std::vector<uint64_t>& hashes,
+                double distance) const {
+    const std::vector<uint64_t> others = node_hashes(changed);
+    const std::vector<char> replaced = nodes_that_differ(hashes, others),
+                            made = nodes_that_differ(others, hashes);
+    const std::vector<double> estimates = estimates_of(changed);
+    c.nodes = std::count(made.begin(), made.end(), 1);
+    for (size_t n = 0; n < replaced.size(); ++n) {
+      if (replaced[n] == 0) continue;
+      c.trial.nodes.push_back(static_cast<int>(n));
+      c.trial.estimated_gain += node_seconds_[n];
+    }
+    for (size_t n = 0; n < made.size(); ++n)
+      c.trial.estimated_gain -= made[n] != 0 ? distance * estimates[n] : 0;
+  }
+
   void add_passes() {
     const PassOptions& given = network_.pass_options();
     for (const PassDescription& p : network_passes()) {
@@ -110,7 +138,15 @@ class Candidates {
     return cut_network(declared_, target_, options);
   }
 
+  /// The seconds of each node.
+  std::vector<double> estimates_of(const CutNetwork& network) const {
+    std::vector<double> seconds = cost_of(network.plan, target_).of_nodes;
+    HEDDLE_ICHECK(seconds.size() == network.nodes.size(), "the estimate has the nodes of the cut");
+    return seconds;
+  }
+
   const Network& network_;
+  const std::span<const double> node_seconds_;
   const Target target_;
   const ComputeDag declared_;
   const TuneClock& clock_;
@@ -130,9 +166,9 @@ PassOptions Change::applied_to(PassOptions options) const {
   return options;
 }
 
-std::vector<Candidate> pass_candidates(const Network& network, double seconds,
-                                       const TuneClock& clock) {
-  return Candidates(network, clock).list(seconds);
+std::vector<Candidate> pass_candidates(const Network& network, std::span<const double> node_seconds,
+                                       double seconds, const TuneClock& clock) {
+  return Candidates(network, node_seconds, clock).list(seconds);
 }
 
 }  // namespace heddle::network

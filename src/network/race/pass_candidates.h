@@ -1,6 +1,7 @@
 // The choices about a network that can be tried on the whole of it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,10 @@ struct Candidate {
   int64_t nodes = 0;  ///< that it changes, and that are compiled to try it
 };
 
-/// All candidates, those with the largest estimated gain first. Estimating takes at most `seconds`;
+/// All candidates, those with the largest estimated gain first (ChoiceTrial::estimated_gain).
+/// `node_seconds` are those of the network's nodes in its calls. Estimating takes at most `seconds`;
 /// the rest have none.
-std::vector<Candidate> pass_candidates(const Network& network, double seconds,
-                                       const TuneClock& clock);
+std::vector<Candidate> pass_candidates(const Network& network, std::span<const double> node_seconds,
+                                       double seconds, const TuneClock& clock);
 
 }  // namespace heddle::network

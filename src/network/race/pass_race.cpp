@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "heddle/network/network.h"
+#include "heddle/network/pass_records.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
@@ -25,6 +26,10 @@ constexpr double kSlower = 1.03;
 constexpr double kNoSlowerAsAWhole = 1.005;
 // Shares of the time: for the estimates at most, and for the race at the end.
 constexpr double kShareOfEstimates = 0.15, kShareOfFinal = 0.25;
+// The share of the estimates for the times of the nodes.
+constexpr double kShareOfNodeTimes = 0.2;
+// The share of tuning for the choices about a network, and its most seconds.
+constexpr double kShareOfTuning = 0.15, kMostOfTuning = 60;
 // The expected time of the first trial, as a share of the time to build the network.
 constexpr double kPartOfNetwork = 0.3;
 // Rounds of the last race at most.
@@ -39,12 +44,19 @@ class Contest {
             network::random_arrays(args_, network::device_of(network.tasks()[0].tmpl.target()))),
         clock_(clock),
         given_(made(network)),
-        best_(given_) {}
+        best_(given_),
+        build_seconds_(timer_.elapsed_s()) {}
+
+  /// The candidates, those first whose nodes lose most time. Takes at most `seconds`.
+  std::vector<network::Candidate> candidates(double seconds) {
+    const std::vector<double> nodes = given_->node_seconds(kShareOfNodeTimes * seconds);
+    return network::pass_candidates(given_->network(), nodes, seconds, clock_);
+  }
 
   /// Tries the candidates one after the other until `reserve` seconds are left.
   void run(std::vector<network::Candidate>& candidates, double reserve) {
-    // The given network has been built. A trial compiles a part of another one.
-    double longest = kPartOfNetwork * timer_.elapsed_s();
+    // A trial compiles a part of another network.
+    double longest = kPartOfNetwork * build_seconds_;
     for (network::Candidate& c : candidates) {
       if (clock_.expired() || clock_.left_s() < reserve + longest) break;
       const double begin = timer_.elapsed_s();
@@ -150,13 +162,17 @@ class Contest {
   const std::vector<NDArray> arrays_;
   const TuneClock& clock_;
   std::shared_ptr<network::TimedNetwork> given_, best_;
+  const double build_seconds_;
   int taken_ = 0;
   std::vector<std::string> problems_;
 };
 
-void race(const Network& network, std::vector<network::Candidate>& candidates, double seconds,
-          const TuneClock& clock, PassChoice& choice) {
+/// Tries the candidates, which are listed first.
+void race(const Network& network, double seconds, const TuneClock& clock,
+          std::vector<network::Candidate>& candidates, PassChoice& choice) {
   Contest contest(network, clock);
+  candidates = contest.candidates(kShareOfEstimates * seconds);
+  if (candidates.empty()) return;
   try {
     contest.run(candidates, kShareOfFinal * seconds);
     choice.times = contest.decide();
@@ -177,12 +193,10 @@ PassChoice choose_passes(const Network& network, double seconds, const TuneClock
   const Target& target = network.tasks()[0].tmpl.target();
   if (target.is_cuda() && !target.runs_here()) return choice;
   const TuneClock own(seconds, &clock);
-  std::vector<network::Candidate> candidates =
-      network::pass_candidates(network, kShareOfEstimates * seconds, own);
-  if (candidates.empty()) return choice;
   const ScopedThreads threads(network::race_threads(target));
+  std::vector<network::Candidate> candidates;
   try {
-    race(network, candidates, seconds, own, choice);
+    race(network, seconds, own, candidates, choice);
   } catch (const Error& e) {
     // The memory of a GPU may not be enough for two networks beside what measures candidates.
     if (e.kind != ErrorKind::Runtime) throw;
@@ -191,6 +205,16 @@ PassChoice choose_passes(const Network& network, double seconds, const TuneClock
   }
   for (network::Candidate& c : candidates) choice.trials.push_back(std::move(c.trial));
   if (target.is_cuda() && !cuda::context_lost()) cuda::release_memory();
+  return choice;
+}
+
+PassChoice tune_passes(const Network& network, const std::string& subject, const std::string& log,
+                       const TuneClock& clock) {
+  const double seconds = std::min(kMostOfTuning, kShareOfTuning * clock.left_s());
+  PassChoice choice = choose_passes(network, seconds, clock);
+  if (!(choice.options == network.pass_options()) && !log.empty()) {
+    record_passes(network.with_passes(choice.options), subject, choice.times.best_seconds, log);
+  }
   return choice;
 }
 

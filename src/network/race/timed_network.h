@@ -25,12 +25,16 @@ class TimedNetwork {
   const Network& network() const { return network_; }
   /// Times a call. Its steps are the nodes, unless nodes of a GPU share launches.
   CallTimes call();
+  /// The seconds of each node in calls of the whole: medians of calls for about `seconds`.
+  std::vector<double> node_seconds(double seconds);
   /// Makes one call and returns copies of the outputs on the CPU.
   std::vector<NDArray> outputs();
   /// As node_hashes. Equal nodes of two networks have equal hashes.
   const std::vector<uint64_t>& hashes() const { return hashes_; }
 
  private:
+  std::vector<double> step_seconds(double seconds);
+
   const Network network_;
   NetworkKernel kernel_;
   std::vector<NDArray> arrays_;

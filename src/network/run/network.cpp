@@ -192,6 +192,13 @@ const PassOptions& Network::pass_options() const { return impl_->passes; }
 Network Network::with_passes(const PassOptions& passes) const {
   return Network(outputs(), impl_->target, impl_->options, passes);
 }
+Network Network::at(const std::vector<SizeValue>& values) const {
+  return Network(at_sizes(outputs(), values).outputs, impl_->target, impl_->options, impl_->passes);
+}
+Network Network::as_tuned(const TuneReport& report) const {
+  const PassOptions options = report.passes ? parse_passes(*report.passes) : pass_options();
+  return options == pass_options() ? *this : with_passes(options);
+}
 const std::vector<PassApplication>& Network::passes() const { return impl_->cut.changes; }
 
 std::vector<Schedule> Network::static_schedules() const {

@@ -31,6 +31,17 @@ std::vector<NDArray> NetworkKernel::Impl::bound_here() {
   return bound_on_gpu;
 }
 
+std::vector<double> NetworkKernel::Impl::by_node(std::span<const double> steps) const {
+  size_t count = 0;
+  for (const std::vector<int>& of_step : nodes) count += of_step.size();
+  std::vector<double> seconds(count);
+  for (size_t s = 0; s < nodes.size(); ++s) {
+    for (const int n : nodes[s])
+      seconds[static_cast<size_t>(n)] = steps[s] / static_cast<double>(nodes[s].size());
+  }
+  return seconds;
+}
+
 NetworkKernel::Impl::Frame NetworkKernel::Impl::make_frame() {
   Frame f;
   {
@@ -175,6 +186,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
     }
     impl.steps.push_back(std::move(step));
     impl.names.push_back(steps.text(*this, s));
+    impl.nodes.push_back(steps.nodes().nodes[s]);
   }
   impl.report = compiled.report;
   impl.report.kernels += joined.report.kernels;
@@ -197,8 +209,9 @@ std::vector<PassApplication> Network::shared_launches(
 NetworkKernel Network::build(const std::vector<Tensor>& args, const TuneReport& report) const {
   std::vector<Schedule> schedules;
   for (const TaskResult& task : report.tasks) schedules.push_back(task.schedule);
-  network::check_schedules(tasks(), schedules);
-  return build(args, schedules);
+  const Network tuned = as_tuned(report);
+  network::check_schedules(tuned.tasks(), schedules);
+  return tuned.build(args, schedules);
 }
 
 NetworkKernel Network::build(const std::vector<Tensor>& args,

@@ -39,7 +39,8 @@ struct NetworkKernel::Impl {
   std::vector<NDArray> bound;     ///< constants that callers do not pass
   std::vector<KernelSize> sizes;  ///< sizes that calls give; empty: all extents are constant
   std::vector<network::Step> steps;
-  std::vector<std::string> names;  ///< names of the steps
+  std::vector<std::string> names;       ///< names of the steps
+  std::vector<std::vector<int>> nodes;  ///< of each step, as positions in Network::nodes()
   NetworkBuildReport report;
   network::StepPlan plan;
   std::unique_ptr<cuda::DeviceCalls> on_gpu;  ///< null: a network for the CPU
@@ -51,6 +52,8 @@ struct NetworkKernel::Impl {
   uint64_t refreshes = 0;
 
   Frame make_frame();
+  /// The seconds of each node, of those of each step. Nodes that share a launch have equal parts.
+  std::vector<double> by_node(std::span<const double> steps) const;
   /// The sizes of a call with these arrays; empty where all extents are constant.
   std::vector<int64_t> sizes_of(std::span<const NDArray> arrays) const;
   /// Gives the buffers between steps the shapes for these sizes.

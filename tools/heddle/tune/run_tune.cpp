@@ -16,7 +16,6 @@
 #include "common/output_file.h"
 #include "common/run_sizes.h"
 #include "heddle/measure/fleet.h"
-#include "heddle/network/pass_records.h"
 #include "heddle/records/tophub.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/thread_pool.h"
@@ -241,19 +240,14 @@ int exit_status(const TuneOutcome& outcome) {
              : 1;
 }
 
-/// The share of the budget for the choices about a network, and its most seconds.
-constexpr double kShareOfChoices = 0.15, kMostOfChoices = 60;
-
-/// Tries other choices about a network, takes those with a proven gain, and records them.
+/// Tries other choices about a network, and lists the tasks of the network with what was taken.
 PassChoice race_choices(TaskList* list, const std::string& subject, const std::string& log,
                         const TuneClock& clock) {
-  const double seconds = std::min(kMostOfChoices, kShareOfChoices * clock.left_s());
-  PassChoice choice = choose_passes(*list->network, seconds, clock);
+  PassChoice choice = tune_passes(*list->network, subject, log, clock);
   if (!(choice.options == list->network->pass_options())) {
     std::vector<Dim> dims = std::move(list->dims);
     *list = tasks_of(list->network->with_passes(choice.options), list->dtypes.at(0));
     list->dims = std::move(dims);
-    record_passes(*list->network, subject, choice.times.best_seconds, log);
   }
   return choice;
 }
