@@ -4,6 +4,8 @@
     corpus.py list                                     writes networks.txt again, by the rules of sources.py
     corpus.py run FOLDER [--part 3/20] [--only timm/]  exports, compares, times; rows go to FOLDER/rows.jsonl
     corpus.py table FOLDER [--json]                    the last row of each file, and causes of failures by count
+    corpus.py run FOLDER --audit='--tune 3s'           the same with `heddle audit` of each, with these options of it
+    corpus.py audit FOLDER [--json]                    lost time by template and cause, over the files that have an audit
 
 A file is a network in one variant: exporter, opset, type, dimensions that are fixed or open, batch.
 Each runs in a process of its own, and one that has a row of this --revision is left out, so that a
@@ -30,6 +32,8 @@ import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "networks"))
+
+import audit  # noqa: E402
 
 TOLERANCE = {"f32": 1e-3, "f16": 3e-2}
 COMPILE_LIMIT = 60
@@ -177,6 +181,9 @@ def measure(row, options, path, tell):
         tell({**row, "status": "failed", "stage": "plans"})
         row["plans"] = legal_plans(options, path, extra)
     tell(row)
+    if options.audit is not None and row["status"] == "agrees":
+        row["audit"] = audit.audit(options.heddle, path, options.threads, options.audit.split() + extra)
+        tell(row)
     if options.times and row["status"] == "agrees":
         row["times"] = times(options, path, feed, extra)
         tell(row)
@@ -198,6 +205,7 @@ def of_this_run(options):
                 wanted = wanted and before.get("stage") != "export" and before["revision"] != options.revision
             else:
                 wanted = not before or (options.again and before["revision"] != options.revision)
+                wanted = wanted or (options.audit is not None and before["status"] == "agrees" and "audit" not in before)
             if wanted:
                 yield row
 
@@ -261,8 +269,22 @@ def text_of(row):
             f"{row.get('compile', 0):6.1f} s  {what}{plans}")
 
 
+def last_rows(folder):
+    return sorted({key_of(r): r for r in read_rows(folder)}.values(), key=key_of)
+
+
+def audits(options):
+    rows = last_rows(options.folder)
+    if options.json:
+        print(json.dumps([{"template": template, "cause": cause, **of_class, "networks": sorted(of_class["networks"])}
+                          for (template, cause), of_class in audit.classes(rows)], indent=1))
+    else:
+        print(audit.table(rows))
+    return 0
+
+
 def table(options):
-    rows = sorted({key_of(r): r for r in read_rows(options.folder)}.values(), key=key_of)
+    rows = last_rows(options.folder)
     causes = collections.Counter()
     for row in rows:
         if row["status"] != "agrees":
@@ -347,6 +369,7 @@ def add_run(commands):
     command.add_argument("--limit", type=float, default=600, help="seconds for a file")
     command.add_argument("--seconds", type=float, default=5, help="of timing at each number of threads")
     command.add_argument("--no-times", dest="times", action="store_false")
+    command.add_argument("--audit", nargs="?", const="", help="audit each; options of `heddle audit` in one word")
     command.add_argument("--plans", action="store_true", help="plans for GPUs and CPUs that are not here too")
     command.add_argument("--keep", action="store_true", help="leave files that fail in the folder")
     command.add_argument("--held-out", action="store_true")
@@ -359,10 +382,11 @@ def main():
     commands = parser.add_subparsers(required=True)
     commands.add_parser("list").set_defaults(work=make_list)
     add_run(commands)
-    command = commands.add_parser("table")
-    command.set_defaults(work=table)
-    command.add_argument("folder", type=pathlib.Path)
-    command.add_argument("--json", action="store_true")
+    for name, work in (("table", table), ("audit", audits)):
+        command = commands.add_parser(name)
+        command.set_defaults(work=work)
+        command.add_argument("folder", type=pathlib.Path)
+        command.add_argument("--json", action="store_true")
     options = parser.parse_args()
     return options.work(options)
 
