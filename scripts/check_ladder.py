@@ -25,7 +25,7 @@ SUBFOLDERS = {
     "src/lower": ["nest", "gpu", "passes", "."],
     "src/lower/gpu": ["tiles", "threads", "warp_group", "memory", "sizes", "."],
     "src/measure": ["task", "messages", "process", "cpu", "cuda", "fleet", "program"],
-    "src/network": [".", "passes", "cut", "run", "race", "sizes", "plan", "export"],
+    "src/network": [".", "passes", "cut", "run", "race", "audit", "sizes", "plan", "export"],
     "src/runtime": ["machine", "cuda", "array", "pool", "race", "kernel", "dispatch", "exported"],
     "meta_templates/cpu": [".", "products", "reductions", "elementwise"],
     "meta_templates/cuda": [".", "products", "attention", "reductions", "elementwise"],

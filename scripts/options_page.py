@@ -20,6 +20,7 @@ STRUCTS = [
     ("MeasureProtocol", "measure/measure.h", "of `TuneOptions::protocol`: how candidates are timed"),
     ("PassOptions", "network/passes.h", "of `Network`; `--passes` of the command line. "
      "[networks.md](../internals/decisions/networks.md) says what each pass does"),
+    ("AuditOptions", "network/audit.h", "of `audit`; those of `heddle audit` on the command line"),
     ("OnnxOptions", "onnx/import.h", "of `import_onnx`"),
     ("ExportNetworkOptions", "network/export_network.h", "of `export_network`"),
     ("FamilyOptions", "family/choose.h", "of `choose_family` and `tune_family`"),

@@ -18,6 +18,7 @@
 #include "heddle/ir/print.h"
 #include "heddle/measure/fleet.h"
 #include "heddle/measure/worker.h"
+#include "heddle/network/audit.h"
 #include "heddle/network/export_network.h"
 #include "heddle/network/network.h"
 #include "heddle/network/pass_records.h"

@@ -40,9 +40,10 @@ std::string why_alternative_forbidden(const std::string& alternative, const Comp
 
 namespace {
 
-/// The schedule of the best record that applies. Records that do not apply are added to `skipped`.
-std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
-                                     const AutoSchedulerOptions& options, std::string* skipped) {
+/// The best record that applies. Records that do not apply are added to `skipped`.
+std::optional<RecordChoice> from_records(const ComputeDag& dag, const Target& base,
+                                         const AutoSchedulerOptions& options,
+                                         std::string* skipped) {
   if (!records_may_answer(options)) return std::nullopt;
   const Target target = apply_options(base, options);
   const std::shared_ptr<const RecordDatabase> known = tophub(options.record_log);
@@ -55,7 +56,7 @@ std::optional<Schedule> from_records(const ComputeDag& dag, const Target& base,
     std::string why = why_alternative_forbidden(r->alternative, dag, options);
     if (why.empty()) ++tried;  // a forbidden record says nothing about the others
     try {
-      if (why.empty()) return schedule_of(*r, dag, base, options);
+      if (why.empty()) return RecordChoice{schedule_of(*r, dag, base, options), *r};
     } catch (const Error& e) {
       why = e.message;
     } catch (const std::exception& e) {  // a log may contain anything
@@ -95,6 +96,12 @@ SourceAnswer tree_answer(const Template& t) {
 
 std::optional<Schedule> recorded_schedule(const std::vector<Tensor>& outputs, const Target& target,
                                           const AutoSchedulerOptions& options) {
+  const std::optional<RecordChoice> found = record_choice(outputs, target, options);
+  return found ? std::optional(found->schedule) : std::nullopt;
+}
+
+std::optional<RecordChoice> record_choice(const std::vector<Tensor>& outputs, const Target& target,
+                                          const AutoSchedulerOptions& options) {
   check_options(options);
   std::string skipped;
   return from_records(ComputeDag(outputs), target, options, &skipped);
@@ -105,8 +112,8 @@ Schedule constant_schedule(const std::vector<Tensor>& outputs, const Target& tar
   check_options(options);
   const ComputeDag dag(outputs);
   std::string skipped;
-  if (std::optional<Schedule> recorded = from_records(dag, target, options, &skipped))
-    return *recorded;
+  if (const std::optional<RecordChoice> recorded = from_records(dag, target, options, &skipped))
+    return recorded->schedule;
   Schedule s = static_choice(make_static_template(dag, target, options));
   if (std::optional<Schedule> near = near_schedule(dag, s, options).schedule) s = *near;
   s.provenance += skipped;
@@ -117,7 +124,7 @@ std::vector<SourceAnswer> source_answers(const ComputeDag& dag, const Target& ta
                                          const AutoSchedulerOptions& options) {
   check_options(options);
   std::string skipped;
-  const std::optional<Schedule> recorded = from_records(dag, target, options, &skipped);
+  const std::optional<RecordChoice> recorded = from_records(dag, target, options, &skipped);
   const Template t = make_static_template(dag, target, options);
   const Schedule rule = static_choice(t);
   const NearAnswer near = near_schedule(dag, rule, options);
@@ -126,11 +133,12 @@ std::vector<SourceAnswer> source_answers(const ComputeDag& dag, const Target& ta
     why_no_record = skipped.empty() ? tophub(options.record_log)->why_no_hit(dag, rule.target())
                                     : "no record applies" + skipped;
   }
-  return {{"record", recorded.has_value(), recorded ? recorded->provenance : why_no_record},
-          {"near record", near.schedule.has_value(),
-           near.schedule ? near.schedule->provenance : near.why_not},
-          tree_answer(t),
-          {"rule", true, rule.provenance}};
+  return {
+      {"record", recorded.has_value(), recorded ? recorded->schedule.provenance : why_no_record},
+      {"near record", near.schedule.has_value(),
+       near.schedule ? near.schedule->provenance : near.why_not},
+      tree_answer(t),
+      {"rule", true, rule.provenance}};
 }
 
 namespace {

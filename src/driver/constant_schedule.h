@@ -1,9 +1,11 @@
 #pragma once
 // The static choice for declarations of constant extents.
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "heddle/records/record.h"
 #include "heddle/schedule/options.h"
 #include "heddle/schedule/schedule.h"
 
@@ -24,5 +26,14 @@ struct SourceAnswer {
 /// one.
 std::vector<SourceAnswer> source_answers(const ComputeDag& dag, const Target& target,
                                          const AutoSchedulerOptions& options);
+/// A record that answers for a declaration.
+struct RecordChoice {
+  Schedule schedule;
+  Record record;
+};
+
+/// The best record that applies; empty where there is none or the options turn records off.
+std::optional<RecordChoice> record_choice(const std::vector<Tensor>& outputs, const Target& target,
+                                          const AutoSchedulerOptions& options);
 
 }  // namespace heddle

@@ -160,6 +160,41 @@ TEST_F(ModelCommands, ProfileShowsNodesAndTheTasksAsTuningMeasuresThem) {
   EXPECT_EQ(heddle_command("profile nothing:1").status, 2);
 }
 
+TEST_F(ModelCommands, AuditShowsWhereTimeIsLost) {
+  const std::string audit = "audit " + kDigits + " --threads 1 --time 0.05 --worst 2 ";
+  const CommandResult json = heddle_command(audit + "--dims batch=2 --choices 1s --json -q");
+  ASSERT_EQ(json.status, 0) << json.err;
+  EXPECT_EQ(json.err, "");
+  const Json found = Json::parse(json.out).at("audits").at(0);
+  ASSERT_GT(found.at("kernels").size(), 1u);
+  double before = found.at("kernels").at(0).at("lost_s").as_double();
+  for (const Json& kernel : found.at("kernels").elements()) {
+    EXPECT_LE(kernel.at("lost_s").as_double(), before);
+    before = kernel.at("lost_s").as_double();
+    EXPECT_FALSE(kernel.at("template").as_string().empty());
+    EXPECT_FALSE(kernel.at("provenance").as_string().empty());
+  }
+  EXPECT_GT(found.at("choices").at("tried").size(), 0u);
+
+  const CommandResult text = heddle_command(audit + "--dims batch=1..8 --sizes 1,5");
+  ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("at batch = 5:\n"));
+  EXPECT_THAT(text.out, HasSubstr("chosen by: "));
+  EXPECT_THAT(text.err, HasSubstr("timing the nodes"));
+
+  write_file_atomic(folder_ + "/audit.json", json.out);
+  const CommandResult page = heddle_command("report --audit " + folder_ + "/audit.json -o -");
+  ASSERT_EQ(page.status, 0) << page.err;
+  EXPECT_THAT(page.out, HasSubstr("Where networks lose time"));
+  EXPECT_THAT(page.out, HasSubstr("<svg"));
+
+  EXPECT_THAT(heddle_command(audit + "--dims batch=2 --sizes 2").err,
+              HasSubstr("no dimension has one"));
+  EXPECT_THAT(heddle_command(audit + "--dims batch=1..8 --choices 1s").err,
+              HasSubstr("a network of one size"));
+  EXPECT_THAT(heddle_command("report --audit " + kDigits).err, HasSubstr("heddle audit"));
+}
+
 TEST_F(ModelCommands, RunTakesAndWritesArrays) {
   const std::string in = folder_ + "/x.npy", out = folder_ + "/y.npy";
   NDArray::random({2, 1, 8, 8}, f32, 7, 0, 1).save(in);

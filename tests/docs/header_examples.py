@@ -20,6 +20,7 @@ CONTEXT = {
     "driver/export.h": None, "dsl/arrays.h": "NDArray weights; Tensor x;", "dsl/dim.h": "", "dsl/tensor.h": "const int M = 4, N = 4, K = 4;",
     "family/choose.h": OVER_N, "family/generic.h": OVER_N, "family/schedule.h": OVER_N,
     "heuristics/collect.h": None, "measure/fleet.h": "Target target; Tensor D;",
+    "network/audit.h": "Tensor logits;",
     "network/export_network.h": "", "network/network.h": "Tensor image, logits; NDArray x, y;",
     "network/pass_records.h": None, "network/passes.h": "Tensor logits;",
     "network/plan.h": "Tensor logits; std::vector<Tensor> args, outputs; Network net({logits});", "network/size_kernels.h": "",

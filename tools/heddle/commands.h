@@ -59,9 +59,14 @@ struct Request {
   double fleet_wait_seconds = 0;
   std::vector<std::string> devices;
   int keep = 0;
-  std::vector<std::string> picks, families, calls;
+  std::vector<std::string> picks, families, audits, calls;
   bool ceilings = false;
   double peak_gflops = 0, bandwidth_gb = 0;  ///< 0: not known
+
+  // Audits.
+  int worst = 0;
+  bool rules = false;
+  std::string tune_each, choices;  ///< budgets; empty: none
 
   // Heuristics.
   int problems = 0;  ///< 0: until the budget ends
@@ -86,6 +91,7 @@ int run_report(const Request& request);
 int run_selftest(const Request& request);
 int run_model(const Request& request);
 int run_profile(const Request& request);
+int run_audit(const Request& request);
 int run_deploy(const Request& request);
 int show_plan(const Request& request);
 int diff_plans(const Request& request);

@@ -6,18 +6,15 @@
 #include <vector>
 
 #include "commands.h"
-#include "common/model_plan.h"
+#include "common/network_here.h"
 #include "common/run_sizes.h"
 #include "heddle/dag/instance.h"
 #include "heddle/measure/measure.h"
 #include "heddle/network/network.h"
 #include "heddle/runtime/profile.h"
-#include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
 #include "network/race/task_times.h"
-#include "subjects/model_subject.h"
-#include "subjects/target_text.h"
 #include "support/table.h"
 
 namespace heddle::cli {
@@ -126,24 +123,15 @@ void check(const Request& options, const Target& target, const Problem& problem)
   if (options.tasks && !problem.dims.empty())
     throw_user_error("--tasks measures a network of one size", {},
                      "give its dimensions one size each, or leave it out");
-  if (!options.sizes.empty() && problem.dims.empty())
-    throw_user_error("--sizes is for a network with a range, and no dimension has one", {},
-                     "give one a range, such as --dims batch=1..8");
 }
 
 }  // namespace
 
 int run_profile(const Request& options) {
-  const Target target = target_of(options.target, options.threads);
-  if (!target.runs_here())
-    throw_user_error("kernels for " + to_string(target) + " do not run on this machine");
-  const ScopedThreads threads(target.is_cuda() ? 1 : target.cores);
-  const DataType dtype = dtype_of(options.dtype);
-  const Problem problem = is_model(options.subject) ? model_problem(options.subject, dtype)
-                                                    : make_problem(options.subject, dtype);
-  check(options, target, problem);
-  const Network network = model_network(options, problem.outputs, target);
-  const std::vector<SizedProfile> profiles = profiles_of(network, problem, options);
+  const NetworkHere here(options);
+  check(options, here.target, here.problem);
+  const Network network = here.network();
+  const std::vector<SizedProfile> profiles = profiles_of(network, here.problem, options);
   std::vector<TaskTimes> tasks;
   if (options.tasks) tasks = time_tasks(network, *make_worker_measurer());
   if (options.json) {

@@ -82,6 +82,13 @@ Command explain_command() {
           .run = run_explain};
 }
 
+/// Options of commands that call a network.
+std::vector<Takes> network_takes(const std::string& sizes, const std::string& time) {
+  return together({{subject("A network: an ONNX file, MODEL.onnx:batch=1, or a name")},
+                   plain({"--dims", "--dtype", "--threads", "--target", "--passes", "--plan"}),
+                   {kQuiet, call_sizes(sizes), {"--time", time, "2"}}});
+}
+
 /// Commands that show something and change nothing.
 Commands commands_that_show() {
   return {
@@ -95,17 +102,20 @@ Commands commands_that_show() {
       explain_command(),
       {.name = "profile",
        .about = "Show where the time of a network is spent",
-       .takes =
-           together({{subject("A network: an ONNX file, MODEL.onnx:batch=1, or a name")},
-                     plain({"--dims", "--dtype", "--threads", "--target", "--passes", "--plan"}),
-                     {kQuiet, call_sizes("profile calls"), {"--time", "Seconds of profiling", "2"}},
-                     plain({"--tasks", "--json"})}),
+       .takes = together(
+           {network_takes("profile calls", "Seconds of profiling"), plain({"--tasks", "--json"})}),
        .notes =
            "Times are of the schedules that `heddle run` takes: of a node in calls of the network, "
            "of repeated calls of\nit alone, and of calls that find nothing in the caches.",
        .examples = {"heddle profile resnet50.onnx:batch=1 --tasks",
                     "heddle profile bert.onnx:batch=1,seq=1..512 --sizes 17,128 --target cuda"},
        .run = run_profile},
+      {.name = "audit",
+       .about = "Show where a network loses time, and what would win it back",
+       .takes = together({network_takes("audit", "Seconds of timing the nodes"),
+                          plain({"--worst", "--tune", "--choices", "--rules", "--json"})}),
+       .examples = {"heddle audit resnet50.onnx:batch=1 --tune 3s --choices 20s --json"},
+       .run = run_audit},
       {.name = "onnx",
        .about = "Show which parts of ONNX are supported",
        .takes = plain({"--coverage"}),
@@ -114,7 +124,7 @@ Commands commands_that_show() {
       {.name = "report",
        .about = "Draw tuning logs as one HTML file",
        .takes = together({{{"logs", "Logs of `heddle tune`"}},
-                          plain({"--picks", "--family"}),
+                          plain({"--picks", "--family", "--audit"}),
                           {{.id = "-o,--output",
                             .help = "File to write; -: standard output",
                             .fallback = "report.html"}},

@@ -69,6 +69,7 @@ struct TaskLog {
 struct LogData {
   std::vector<PickRow> picks;  ///< of multi-kernels
   std::vector<Json> families;  ///< as read_families reads them
+  std::vector<Json> audits;    ///< as read_audit reads them
   std::vector<std::string> files;
   std::vector<Record> records;  ///< what the tasks point to: a LogData must not be copied
   std::vector<TaskLog> tasks;

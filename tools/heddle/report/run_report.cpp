@@ -60,13 +60,32 @@ void check_calls(const LogData& data, const std::vector<std::pair<std::string, d
   }
 }
 
+/// What the page is made of.
+void say_what(const LogData& data, const std::string& output) {
+  std::cout << output << ": " << count_text(static_cast<int64_t>(data.records.size()), "record")
+            << " of " << count_text(static_cast<int64_t>(data.tasks.size()), "task");
+  if (!data.picks.empty()) {
+    std::cout << ", " << count_text(static_cast<int64_t>(data.picks.size()), "pick");
+  }
+  if (!data.families.empty()) {
+    std::cout << ", " << data.families.size()
+              << (data.families.size() == 1 ? " family" : " families");
+  }
+  if (!data.problems.empty()) {
+    std::cout << ", " << count_text(static_cast<int64_t>(data.problems.size()), "line")
+              << " could not be read";
+  }
+  std::cout << std::endl;
+}
+
 }  // namespace
 
 int run_report(const Request& request) {
-  if (request.logs.empty() && request.picks.empty() && request.families.empty()) {
+  if (request.logs.empty() && request.picks.empty() && request.families.empty() &&
+      request.audits.empty()) {
     throw_user_error("there is no log to report", {},
-                     "name logs of `heddle tune`, a log of picks with --picks, or a family with "
-                     "--family");
+                     "name logs of `heddle tune`, a log of picks with --picks, a family with "
+                     "--family, or an audit with --audit");
   }
   const bool to_stdout = request.output == "-";
   if (!to_stdout) check_writable(request.output);
@@ -98,6 +117,10 @@ int run_report(const Request& request) {
     data.files.push_back(path);
     std::ranges::move(read_families(path), std::back_inserter(data.families));
   }
+  for (const std::string& path : request.audits) {
+    data.files.push_back(path);
+    data.audits.push_back(read_audit(path));
+  }
   data.problems = std::move(problems);
   const std::string page = report_page(data, roofs_of(request, data));
   if (to_stdout) {
@@ -105,21 +128,7 @@ int run_report(const Request& request) {
     return 0;
   }
   write_file_atomic(request.output, page);
-  std::cout << request.output << ": "
-            << count_text(static_cast<int64_t>(data.records.size()), "record") << " of "
-            << count_text(static_cast<int64_t>(data.tasks.size()), "task");
-  if (!data.picks.empty()) {
-    std::cout << ", " << count_text(static_cast<int64_t>(data.picks.size()), "pick");
-  }
-  if (!data.families.empty()) {
-    std::cout << ", " << data.families.size()
-              << (data.families.size() == 1 ? " family" : " families");
-  }
-  if (!data.problems.empty()) {
-    std::cout << ", " << count_text(static_cast<int64_t>(data.problems.size()), "line")
-              << " could not be read";
-  }
-  std::cout << std::endl;
+  say_what(data, request.output);
   return 0;
 }
 

@@ -28,6 +28,10 @@ std::string picks_section(const LogData& data);         ///< what multi-kernels 
 
 std::string families_section(const LogData& data);  ///< which kernel runs at which sizes
 
+std::string audits_section(const LogData& data);  ///< where networks lose time
+
+/// What `heddle audit --json` wrote. Throws a User error for another file.
+Json read_audit(const std::string& path);
 /// The families of what `heddle tune --json` writes of a subject or a model with ranges. Throws a
 /// User error for another file.
 std::vector<Json> read_families(const std::string& path);
