@@ -3,18 +3,18 @@
 
     corpus.py list                                     writes networks.txt again, by the rules of sources.py
     corpus.py run FOLDER [--part 3/20] [--only timm/]  exports, compares, times; rows go to FOLDER/rows.jsonl
-    corpus.py table FOLDER [--json]                    the last row of each file, and causes of failures by count
+    corpus.py table FOLDER [--summary|--json]          the last row of each file; counts of outcomes, causes, times
     corpus.py run FOLDER --audit='--tune 3s'           the same with `heddle audit` of each, with these options of it
     corpus.py audit FOLDER [--json]                    lost time by template and cause, over the files that have an audit
 
 A file is a network in one variant: exporter, opset, type, dimensions that are fixed or open, batch.
-Each runs in a process of its own, and one that has a row of this --revision is left out, so that a
-run that was stopped goes on. With --failed those run again whose last row is a failure. A quarter of
-the networks, by a hash of the name, is only for the measurement at the end: --held-out runs these.
+Of each network two are drawn (--files). Each file runs in a process of its own, and one that has a
+row is left out, so that a run that was stopped goes on. With --failed those run again whose last row
+is a failure, with --again those of another --revision. A quarter of the networks, by a hash of the
+name, is only for the measurement at the end: --held-out runs these.
 Needs ../networks/requirements.txt and timm.
 """
 import argparse
-import collections
 import datetime
 import itertools
 import json
@@ -34,6 +34,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "networks"))
 
 import audit  # noqa: E402
+import summary  # noqa: E402
 
 TOLERANCE = {"f32": 1e-3, "f16": 3e-2}
 COMPILE_LIMIT = 60
@@ -51,14 +52,16 @@ def list_names():
 
 
 def variants(name, options):
-    """Each network has one opset of those asked for, so that all of them come about."""
+    """The files of a network, drawn of all that were asked for. Each exporter has one opset, so that all come about."""
+    found = []
     for exporter, dtype, dims, batch in itertools.product(options.exporters, options.dtypes,
                                                           options.dims, options.batches):
         can = [o for o in options.opsets if (18 <= o if exporter == "dynamo" else o <= 20)]
         if can:
             opset = can[draw(f"{name} {exporter}", len(can))]
-            yield {"network": name, "exporter": exporter, "opset": opset, "dtype": dtype,
-                   "dims": dims, "batch": batch}
+            found.append({"network": name, "exporter": exporter, "opset": opset, "dtype": dtype,
+                          "dims": dims, "batch": batch})
+    return sorted(found, key=lambda row: zlib.crc32(str(key_of(row)).encode()))[:options.files or None]
 
 
 def key_of(row):
@@ -231,7 +234,7 @@ def run(options):
             try:
                 measure(row, options, path, lambda told: (reached.update(told), tell(told)))
             except Exception as error:
-                tell({**reached, "cause": f"{type(error).__name__}: {error}"[:2000]})
+                tell({**reached, "status": "failed", "cause": f"{type(error).__name__}: {error}"[:2000]})
 
         row, how = isolated(work, row, options.limit)
         if how:
@@ -250,11 +253,6 @@ def run(options):
 def read_rows(folder):
     path = folder / "rows.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def class_of(cause):
-    """A cause without the names of files, nodes and values, for counting."""
-    return re.sub(r"'[^']*\.onnx'|node '[^']*'|'[^']*/[^']*'|\d+", "..", cause.splitlines()[0])[:150]
 
 
 def text_of(row):
@@ -285,22 +283,13 @@ def audits(options):
 
 def table(options):
     rows = last_rows(options.folder)
-    causes = collections.Counter()
-    for row in rows:
-        if row["status"] != "agrees":
-            causes[f"{row.get('stage', 'answers')}: {class_of(row.get('cause') or row['status'])}"] += 1
-        causes.update(f"plan for {where}: {class_of(text)}" for where, text in row.get("plans", {}).items())
     if options.json:
+        causes = {cause: len(networks) for cause, networks in summary.causes_of(rows).items()}
         print(json.dumps({"rows": rows, "causes": causes}, indent=1))
         return 0
-    for row in rows:
+    for row in [] if options.summary else rows:
         print(text_of(row))
-    print()
-    for status, count in collections.Counter(r["status"] for r in rows).most_common():
-        print(f"{count:5} {status}")
-    print()
-    for cause, count in causes.most_common():
-        print(f"{count:5} {cause}")
+    print(summary.markdown(rows))
     return 0
 
 
@@ -362,9 +351,10 @@ def add_run(commands):
     command.add_argument("--only", type=words, default=[], help="beginnings of names, with commas")
     command.add_argument("--exporters", type=words, default=["dynamo", "torchscript"])
     command.add_argument("--opsets", type=numbers, default=list(range(11, 22)))
-    command.add_argument("--dtypes", type=words, default=["f32"], help="f32,f16")
-    command.add_argument("--dims", type=words, default=["fixed"], help="fixed,open")
-    command.add_argument("--batches", type=numbers, default=[1], help="1,32")
+    command.add_argument("--dtypes", type=words, default=["f32", "f16"])
+    command.add_argument("--dims", type=words, default=["fixed", "open"])
+    command.add_argument("--batches", type=numbers, default=[1, 32])
+    command.add_argument("--files", type=int, default=2, help="of each network, drawn by its name; 0: all variants")
     command.add_argument("--threads", type=int, default=2)
     command.add_argument("--limit", type=float, default=600, help="seconds for a file")
     command.add_argument("--seconds", type=float, default=5, help="of timing at each number of threads")
@@ -387,6 +377,8 @@ def main():
         command.set_defaults(work=work)
         command.add_argument("folder", type=pathlib.Path)
         command.add_argument("--json", action="store_true")
+        if work is table:
+            command.add_argument("--summary", action="store_true", help="only counts, as Markdown")
     options = parser.parse_args()
     return options.work(options)
 
