@@ -7,6 +7,7 @@
 #include "heddle/driver/build.h"
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
+#include "schedule/naive_steps.h"
 #include "schedule/schedule_state.h"
 #include "support/log.h"
 
@@ -141,46 +142,12 @@ std::vector<SourceAnswer> source_answers(const ComputeDag& dag, const Target& ta
       {"rule", true, rule.provenance}};
 }
 
-namespace {
-
-Schedule naive_cpu(const std::vector<Tensor>& outputs, const Target& target) {
-  Schedule s(outputs, target);
-  for (int i = 0; i < s.dag().size(); ++i) {
-    const Operation& op = s.dag().stage(i);
-    if (op.is_placeholder() || op.axes().empty()) continue;
-    StageRef st = s.stage(i);
-    // All axes except the innermost one run in parallel, so that rows stay contiguous. A vector is
-    // split over threads.
-    std::vector<Loop> outer = st.all_axes();
-    if (outer.size() > 1) outer.pop_back();
-    st.parallel(st.fuse(outer));
-  }
-  s.provenance = "naive: outer loops fused and parallel";
-  return s;
-}
-
-Schedule naive_gpu(const std::vector<Tensor>& outputs, const Target& target) {
-  constexpr int64_t kThreads = 128;
-  Schedule s(outputs, target);
-  for (int i = 0; i < s.dag().size(); ++i) {
-    const Operation& op = s.dag().stage(i);
-    if (op.is_placeholder() || op.axes().empty()) continue;
-    StageRef st = s.stage(i);
-    const std::vector<Loop> axes = st.all_axes();
-    StageRef sum = op.is_reduction() ? st.cache_write() : st;
-    auto [block, thread] = st.split(st.fuse(axes), kThreads);
-    st.bind(block, LoopKind::BlockX);
-    st.bind(thread, LoopKind::ThreadX);
-    if (op.is_reduction()) sum.compute_at(st, thread);
-  }
-  s.provenance = "naive: a kernel a stage, a thread an element";
-  return s;
-}
-
-}  // namespace
-
 Schedule naive_schedule(const std::vector<Tensor>& outputs, const Target& target) {
-  return target.is_cuda() ? naive_gpu(outputs, target) : naive_cpu(outputs, target);
+  Schedule s(outputs, target);
+  write_naive_steps(s, s.dag(), s.target());
+  s.provenance = target.is_cuda() ? "naive: a kernel a stage, a thread an element"
+                                  : "naive: outer loops fused and parallel";
+  return s;
 }
 
 }  // namespace heddle

@@ -1,11 +1,9 @@
 // No stage of a network is computed again and again: in all nodes together, and within each node by
 // its static schedule, elements are computed at most twice, unless that costs less than storing
-// them. HEDDLE_PROPERTY_COUNT and HEDDLE_PROPERTY_SEED as in tests/property.
+// them.
 #include "schedule/recomputation.h"
-#include "environment.h"
 #include "network/cut/cut_network.h"
-#include "network/static_legality.h"
-#include "network/typed_networks.h"
+#include "network/drawn_networks.h"
 #include "schedule/times_computed.h"
 
 namespace heddle::testing {
@@ -49,17 +47,7 @@ std::string wasteful_stages(const std::vector<Tensor>& outputs, const Target& ta
 class BoundedRecomputation : public ::testing::TestWithParam<DataType> {};
 
 TEST_P(BoundedRecomputation, OfDrawnNetworksIsBounded) {
-  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 8),
-                first = number_from_env("HEDDLE_PROPERTY_SEED", 1);
-  for (int64_t seed = first; seed < first + count; ++seed) {
-    for (const char* name : kStaticTargets) {
-      Rng rng(static_cast<uint64_t>(seed));
-      const std::vector<Tensor> outputs = TypedNetworkDrawer(rng, GetParam()).run();
-      EXPECT_EQ(wasteful_stages(outputs, Target::parse(name)), "")
-          << name << ", " << to_string(GetParam())
-          << ", HEDDLE_PROPERTY_COUNT=1 HEDDLE_PROPERTY_SEED=" << seed;
-    }
-  }
+  expect_nothing_wrong({.type = GetParam()}, wasteful_stages);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, BoundedRecomputation, ::testing::Values(f32, f16),

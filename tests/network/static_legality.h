@@ -10,6 +10,7 @@
 #include "heddle/lower/lower.h"
 #include "heddle/network/network.h"
 #include "heddle/support/error.h"
+#include "schedule/write_template.h"
 
 namespace heddle::testing {
 
@@ -26,16 +27,26 @@ inline void lower_for_target(const Schedule& s, const std::vector<Tensor>& args)
     lower(s, args);
 }
 
+/// Why the naive schedule took the place of what templates choose; empty where it did not.
+inline std::string why_last_resort(const Template& t) {
+  return is_last_resort(t) ? t.refusals().back().why : "";
+}
+
 /// What is wrong with the static choices for a declaration, as one kernel and as a network cut into
 /// nodes; empty where nothing is. `args`: placeholders, then outputs.
 inline std::string why_not_lowered(const std::vector<Tensor>& outputs,
                                    const std::vector<Tensor>& args, const Target& target) {
   try {
+    const Template whole = make_static_template(ComputeDag(outputs), target);
+    if (const std::string why = why_last_resort(whole); !why.empty()) return why;
     lower_for_target(create_schedule(outputs, target), args);
     const Network network(outputs, target);
     const std::vector<Schedule> schedules = network.static_schedules();
-    for (size_t t = 0; t < schedules.size(); ++t)
-      lower_for_target(schedules[t], network.tasks()[t].args);
+    for (size_t t = 0; t < schedules.size(); ++t) {
+      const TuneTask& task = network.tasks()[t];
+      if (const std::string why = why_last_resort(task.tmpl); !why.empty()) return why;
+      lower_for_target(schedules[t], task.args);
+    }
   } catch (const Error& e) {
     return e.what();
   }

@@ -1,6 +1,7 @@
-// Random small networks of one floating-point type, with the blocks of the networks that people
-// run: convolutions with norms, residuals, squeeze-and-excitation and depthwise filters;
-// transformers with norms, rotary positions, grouped heads, masks and gated products.
+// Random small networks of one type, with the blocks of the networks that people run: convolutions
+// (grouped, dilated, transposed, depthwise) with norms, residuals, concatenations, pyramids and
+// squeeze-and-excitation; transformers with norms, rotary positions, grouped heads, masks, windows
+// and gated products; recurrent cells.
 #pragma once
 
 #include "heddle/support/rng.h"
@@ -8,191 +9,87 @@
 
 namespace heddle::testing {
 
+/// The extents of a network: few elements, which an interpreter computes, or those of networks.
+enum class Sizes : uint8_t { Small, OfNetworks };
+
 class TypedNetworkDrawer {
  public:
-  TypedNetworkDrawer(Rng& rng, DataType type) : rng_(rng), type_(type) {}
+  /// With i8 the products are those of quantised networks, and what lies between is f32.
+  TypedNetworkDrawer(Rng& rng, DataType type, Sizes sizes = Sizes::Small)
+      : rng_(rng),
+        quantised_(type == i8),
+        type_(quantised_ ? f32 : type),
+        large_(sizes == Sizes::OfNetworks) {}
 
-  std::vector<Tensor> run() {
-    Tensor y;
-    switch (pick(0, 3)) {
-      case 0: y = classifier(); break;
-      case 1: y = stages(); break;
-      case 2: y = transformer(); break;
-      default: y = decoder();
-    }
-    return {y};
-  }
+  std::vector<Tensor> run();
 
  private:
   int64_t pick(int64_t lo, int64_t hi) { return rng_.uniform_int(lo, hi); }
+  int64_t one_of(const std::vector<int64_t>& small, const std::vector<int64_t>& of_networks) {
+    return rng_.choose(large_ ? of_networks : small);
+  }
+  /// One of `candidates` that divides `n`; 1 where none does.
+  int64_t divisor(int64_t n, std::vector<int64_t> candidates) {
+    std::erase_if(candidates, [&](int64_t d) { return n % d != 0; });
+    return candidates.empty() ? 1 : rng_.choose(candidates);
+  }
   Tensor input(Shape shape, const char* name = "x") {
     return placeholder(std::move(shape), type_, name);
   }
   Tensor weight(Shape shape, const char* name = "weights") {
     return constant_placeholder(std::move(shape), type_, name);
   }
+  Tensor activation(const Tensor& x);
 
-  Tensor activation(const Tensor& x) {
-    switch (pick(0, 4)) {
-      case 0: return ops::relu(x);
-      case 1: return ops::silu(x);
-      case 2: return ops::gelu(x);
-      case 3: return ops::hardswish(x);
-      default: return ops::relu6(x);
-    }
-  }
+  /// What a product takes and gives: `x` itself, or in a quantised network integers.
+  Tensor operand(const Tensor& x);
+  Tensor factors(Shape shape);
+  /// `scales`: the shape of a factor for each column of the result.
+  Tensor result(const Tensor& y, Shape scales);
+  Tensor linear(const Tensor& x, int64_t columns);
+  Tensor dense(const Tensor& x, int64_t columns);
+  Tensor norm(const Tensor& x);
 
-  // ---- images, channels first ----
+  // ---- draw_images.cpp: images, channels first
+  Tensor image();
+  Tensor conv(const Tensor& x, int64_t channels, int64_t window, ops::Conv how = {});
+  Tensor depthwise(const Tensor& x, int64_t window, int64_t stride = 1);
+  Tensor transposed(const Tensor& x, int64_t channels);
+  Tensor excite(const Tensor& x);
+  Tensor image_norm(const Tensor& x);
+  Tensor residual(const Tensor& x);
+  Tensor inverted_residual(const Tensor& x);
+  Tensor mixed_channels(const Tensor& x);
+  Tensor shuffled(const Tensor& x);
+  Tensor pyramid(const Tensor& x);
+  Tensor dilations(const Tensor& x);
+  Tensor gate_of_positions(const Tensor& x);
+  Tensor window_attention(const Tensor& x);
+  Tensor pooled(const Tensor& x);
+  Tensor image_block(const Tensor& x);
+  Tensor classifier();
+  Tensor stages();
+  std::vector<Tensor> detector();
 
-  Tensor conv(const Tensor& x, int64_t channels, int64_t window, int64_t stride = 1) {
-    const ops::Conv how{.stride = {stride}, .padding = {window / 2}};
-    const Tensor w = weight({channels, x.extent(1), window, window});
-    if (rng_.chance(0.5)) return ops::conv2d(x, w, how, weight({channels}, "bias"));
-    const Tensor y = ops::conv2d(x, w, how);
-    return ops::batch_norm(y, weight({channels}), weight({channels}), weight({channels}),
-                           weight({channels}, "variance"));
-  }
-
-  Tensor depthwise(const Tensor& x, int64_t window) {
-    const int64_t c = x.extent(1);
-    return ops::depthwise_conv2d(x, weight({c, 1, window, window}), {.padding = {window / 2}},
-                                 weight({c}, "bias"));
-  }
-
-  Tensor excite(const Tensor& x) {
-    const int64_t c = x.extent(1);
-    const Tensor few = activation(conv(ops::global_avg_pool(x), std::max<int64_t>(1, c / 4), 1));
-    return ops::mul(x, ops::sigmoid(conv(few, c, 1)));
-  }
-
-  Tensor image_block(const Tensor& x) {
-    const int64_t c = x.extent(1);
-    switch (pick(0, 5)) {
-      case 0: return activation(conv(x, rng_.choose<int64_t>({6, 8, 16, 24}), 3));
-      case 1: return activation(ops::add(conv(activation(conv(x, c, 3)), c, 3), x));
-      case 2: {  // an inverted residual
-        const Tensor wide = activation(conv(x, 3 * c, 1));
-        const Tensor y = activation(depthwise(wide, rng_.choose<int64_t>({3, 5})));
-        return ops::add(conv(rng_.chance(0.5) ? excite(y) : y, c, 1), x);
-      }
-      case 3: {  // a depthwise filter, a norm over channels, and two products
-        const Tensor y = ops::transpose(depthwise(x, 7), {0, 2, 3, 1});
-        const Tensor wide = ops::gelu(linear(norm(y), 2 * c));
-        return ops::add(ops::transpose(linear(wide, c), {0, 3, 1, 2}), x);
-      }
-      case 4: return ops::concat({conv(x, 8, 1), activation(conv(x, 8, 3))}, 1);
-      default:
-        return x.extent(2) > 3 ? ops::max_pool(x, {.kernel = {2}}) : activation(conv(x, c, 1));
-    }
-  }
-
-  Tensor image() {
-    const int64_t side = pick(5, 14);
-    return input({rng_.choose<int64_t>({1, 2, 5}), rng_.choose<int64_t>({1, 3, 8}), side, side});
-  }
-
-  /// Convolutions, and products behind them, as small classifiers have.
-  Tensor classifier() {
-    Tensor x = image();
-    for (int64_t n = pick(1, 2); n > 0; --n)
-      x = activation(conv(x, rng_.choose<int64_t>({4, 16, 32}), 3));
-    x = ops::flatten(ops::max_pool(x, {.kernel = {2}}));
-    x = activation(dense(x, rng_.choose<int64_t>({16, 64})));
-    return dense(x, 10);
-  }
-
-  Tensor dense(const Tensor& x, int64_t columns) {
-    return ops::dense(x, weight({columns, x.extent(1)}), weight({columns}, "bias"));
-  }
-
-  /// Blocks of a network for images, and a mean.
-  Tensor stages() {
-    Tensor x = activation(conv(image(), 8, 3));
-    for (int64_t n = pick(2, 4); n > 0; --n) x = image_block(x);
-    return dense(ops::flatten(ops::global_avg_pool(x)), 10);
-  }
-
-  // ---- rows of tokens ----
-
-  Tensor linear(const Tensor& x, int64_t columns) {
-    const Tensor y = ops::matmul(x, weight({x.extent(-1), columns}));
-    return rng_.chance(0.5) ? ops::add(y, weight({columns}, "bias")) : y;
-  }
-
-  Tensor norm(const Tensor& x) {
-    const int64_t n = x.extent(-1);
-    return rng_.chance(0.5) ? ops::rms_norm(x, weight({n}))
-                            : ops::layer_norm(x, weight({n}), weight({n}));
-  }
-
-  /// (batch, heads, rows, depth of a head)
-  Tensor heads(const Tensor& x, int64_t count) {
-    return ops::transpose(ops::reshape(x, {x.extent(0), x.extent(1), count, x.extent(2) / count}),
-                          {0, 2, 1, 3});
-  }
-
-  /// Positions as rotations of pairs of elements: half a head apart, as Llama has them.
-  Tensor rotary(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
-    const std::vector<Tensor> parts = ops::split(x, 2, -1);
-    const Tensor turned = ops::concat({ops::neg(parts[1]), parts[0]}, -1);
-    return ops::add(ops::mul(x, cosine), ops::mul(turned, sine));
-  }
-
-  Tensor attention(const Tensor& x, bool rotates, bool masks, int64_t count, int64_t of_keys) {
-    const int64_t width = x.extent(2), depth = width / count, rows = x.extent(1);
-    Tensor q = heads(linear(x, width), count), k = heads(linear(x, of_keys * depth), of_keys),
-           v = heads(linear(x, of_keys * depth), of_keys);
-    if (rotates) {
-      const Tensor cosine = weight({rows, depth}, "cosine"), sine = weight({rows, depth}, "sine");
-      q = rotary(q, cosine, sine);
-      k = rotary(k, cosine, sine);
-    }
-    if (of_keys < count) {  // each head of keys serves a group of queries
-      k = repeated(k, count / of_keys);
-      v = repeated(v, count / of_keys);
-    }
-    Tensor scores = ops::mul(ops::matmul(q, k, false, true), Expr(1.0 / double(depth)));
-    if (masks) scores = ops::add(scores, input({x.extent(0), 1, rows, rows}, "mask"));
-    const Tensor sums = ops::matmul(ops::softmax(scores), v);
-    return ops::reshape(ops::transpose(sums, {0, 2, 1, 3}), {x.extent(0), rows, width});
-  }
-
-  static Tensor repeated(const Tensor& x, int64_t times) {
-    const Tensor all = ops::broadcast_to(
-        ops::expand_dims(x, {2}), {x.extent(0), x.extent(1), times, x.extent(2), x.extent(3)});
-    return ops::reshape(all, {x.extent(0), x.extent(1) * times, x.extent(2), x.extent(3)});
-  }
-
-  Tensor tokens() {
-    return input(
-        {pick(1, 2), rng_.choose<int64_t>({1, 5, 16, 33}), rng_.choose<int64_t>({32, 64})});
-  }
-
-  Tensor transformer() {
-    Tensor x = tokens();
-    for (int64_t n = pick(1, 2); n > 0; --n) {
-      x = norm(ops::add(linear(attention(x, false, rng_.chance(0.5), 4, 4), x.extent(2)), x));
-      x = norm(ops::add(linear(ops::gelu(linear(x, 2 * x.extent(2))), x.extent(2)), x));
-    }
-    return x;
-  }
-
-  Tensor decoder() {
-    Tensor x = tokens();
-    const int64_t of_keys = rng_.choose<int64_t>({1, 2, 4});
-    const bool masks = rng_.chance(0.7);
-    for (int64_t n = pick(1, 2); n > 0; --n) {
-      const int64_t width = x.extent(2);
-      x = ops::add(linear(attention(norm(x), true, masks, 4, of_keys), width), x);
-      const Tensor y = norm(x);
-      x = ops::add(linear(ops::mul(ops::silu(linear(y, 2 * width)), linear(y, 2 * width)), width),
-                   x);
-    }
-    return norm(x);
-  }
+  // ---- draw_tokens.cpp: rows of tokens
+  Tensor tokens();
+  Tensor heads(const Tensor& x, int64_t count);
+  Tensor rotary(const Tensor& x, const Tensor& cosine, const Tensor& sine);
+  struct Attends {
+    bool rotates = false, masks = false;
+    int64_t count = 4, of_keys = 4;
+  };
+  Tensor attention(const Tensor& x, const Attends& how);
+  Tensor transformer_of(Tensor x);
+  Tensor audio();
+  std::vector<Tensor> decoder();
+  Tensor recurrent();
 
   Rng& rng_;
+  const bool quantised_;
   const DataType type_;
+  const bool large_;
+  std::vector<Tensor> kept_;  ///< keys and values, which a decoder returns beside its result
 };
 
 }  // namespace heddle::testing

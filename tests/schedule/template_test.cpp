@@ -277,5 +277,34 @@ TEST(Template, ATemplateOfTheUsersWinsByPriorityAndGoesAgain) {
   EXPECT_EQ(meta_template_names().size(), shipped);
 }
 
+// Whatever is wrong with a template, its declaration has a schedule, and the template says why.
+TEST(Template, TheNaiveScheduleIsTheLastLinkOfTheChain) {
+  Pair p;
+  const ComputeDag dag({p.C});
+  for (const bool throws : {false, true}) {
+    register_meta_template(
+        {"never_legal", 5, [](const ComputeDag&, const StageGroup&, const Target&) { return true; },
+         [throws](TemplateBuilder& t, const StageGroup&) {
+           if (throws) throw_internal_error("a bug of the template");
+           t.require("no config is legal", [](const TemplateBuilder::Value&) { return false; });
+         }});
+    for (const char* target : {"llvm -mcpu=haswell", "cuda -gpu=h100"}) {
+      const Template t = make_template(dag, Target::parse(target));
+      EXPECT_EQ(t.name(), "naive");
+      ASSERT_EQ(t.refusals().size(), 1u);
+      EXPECT_EQ(t.refusals()[0].why,
+                std::string("the naive schedule is taken: what the rules chose is not legal: ") +
+                    (throws ? "a bug of the template" : "no config is legal"));
+      EXPECT_EQ(t.static_schedule().to_json().at("steps").dump(),
+                naive_schedule({p.C}, Target::parse(target)).to_json().at("steps").dump());
+    }
+    AutoSchedulerOptions forced;
+    forced.force_template = "never_legal";
+    EXPECT_NE(error_of([&] { make_template(dag, Target::host(), forced).static_schedule(); }),
+              "no error");
+    unregister_meta_template("never_legal");
+  }
+}
+
 }  // namespace
 }  // namespace heddle::testing
