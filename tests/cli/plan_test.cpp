@@ -153,6 +153,7 @@ TEST_F(PlanCommands, ACommandSaysWhatItTookAndWhatNot) {
   // The names of the nodes are in the explanation, and JSON stays clean.
   const CommandResult shown = heddle_command("explain " + model() + " --threads 1");
   EXPECT_THAT(shown.out, HasSubstr("the plan decides for"));
+  EXPECT_THAT(heddle_command("explain " + model() + " --threads 1 -q").err, IsEmpty());
   const CommandResult node =
       heddle_command("explain " + file("digits.heddle") + " --node 0 --show schedule");
   EXPECT_EQ(node.status, 0) << node.err;

@@ -28,6 +28,7 @@ Command explain_command() {
                          "over ranges race only with this option, else those of the records are "
                          "shown",
                  .otherwise = "2"}},
+               {kQuiet},
                plain({"--json"})}),
           .examples = {"heddle explain matmul:512x512x512",
                        "heddle explain conv2d:c=64,h=56,k=64,r=3,pad=1,layout=nhwc --show "
