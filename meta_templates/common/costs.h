@@ -52,4 +52,14 @@ inline bool has_transcendentals(const ComputeDag& dag, int s,
                      [&](int x) { return dag.info(x).transcendentals_per_point > 0; });
 }
 
+/// Whether each element of stage `s` costs a transcendental function, its own or one of a stage that
+/// is inlined into it.
+inline bool calls_transcendentals(const ComputeDag& dag, int s, const std::vector<int>& inlined) {
+  const std::vector<int>& reads = dag.info(s).producers;
+  return has_transcendentals(dag, s) || std::any_of(reads.begin(), reads.end(), [&](int p) {
+           return std::find(inlined.begin(), inlined.end(), p) != inlined.end() &&
+                  calls_transcendentals(dag, p, inlined);
+         });
+}
+
 }  // namespace heddle::meta

@@ -263,6 +263,26 @@ TEST(CpuRules, LargeConstantsAreFetchedAheadWhereVectorsAreLines) {
   EXPECT_FALSE(chosen_for_1x1(512, 784, 128, "llvm -mcpu=znver3").contains("prefetch_packed"));
 }
 
+// An element of the image is read by nine taps and by the tiles of several filters.
+TEST(CpuRules, PaddingThatComputesFunctionsIsStored) {
+  ops::Conv conv;
+  conv.layout = ops::NHWC;
+  conv.padding = {1};
+  conv.stride = {2};
+  const auto location = [&](Tensor (*activation)(const Tensor&)) {
+    const Tensor y = ops::conv2d(activation(placeholder({1, 28, 28, 64}, f32, "X")),
+                                 constant_placeholder({3, 3, 64, 64}, f32, "W"), conv);
+    const Template t = template_of({"convolution", y});
+    for (const Knob& k : t.knobs()) {
+      if (k.name.ends_with("location")) return k.default_value;
+    }
+    return int64_t{-100};
+  };
+  constexpr int64_t kAtRoot = 0, kInlined = -1;
+  EXPECT_EQ(location([](const Tensor& x) { return ops::silu(x); }), kAtRoot);
+  EXPECT_EQ(location([](const Tensor& x) { return ops::relu(x); }), kInlined);
+}
+
 TEST(CpuRules, RecordsWithOldNamesReplay) {
   const Template t = template_of(subjects()[1]);
   const auto config = [&](const char* text) { return t.config_from_json(Json::parse(text)); };

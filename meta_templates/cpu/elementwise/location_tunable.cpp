@@ -27,12 +27,12 @@ enum Location : int64_t { kInlined = -1, kAtRoot = 0 };  // n > 0: at the n-th p
 
 struct LocationProblem {
   Target target;
-  int64_t lanes = 1;                ///< elements of a native vector
-  int64_t deepest = 0;              ///< the deepest place that the readers allow
-  bool may_go_along = false;        ///< a reduction that reads it offers one of its loops
-  double bytes = 0;                 ///< bytes read and written
-  bool computes = false;            ///< it calls a transcendental function
-  bool in_chain = false;            ///< part of a chain of products
+  int64_t lanes = 1;          ///< elements of a native vector
+  int64_t deepest = 0;        ///< the deepest place that the readers allow
+  bool may_go_along = false;  ///< a reduction that reads it offers one of its loops
+  double bytes = 0;           ///< bytes read and written
+  bool computes = false;  ///< it calls a transcendental function, or what is inlined into it does
+  bool in_chain = false;  ///< part of a chain of products
   bool feeds_contraction = false;   ///< a contraction reads it
   double contraction_reads = 0;     ///< reads of an element by contractions
   bool windows_along_rows = false;  ///< the reads are windows that slide along rows
@@ -83,7 +83,7 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
   p.deepest = g.deepest;
   p.may_go_along = !g.reader_loops.empty();
   p.bytes = stage_bytes(dag, g.output_stage);
-  p.computes = info.transcendentals_per_point > 0;
+  p.computes = calls_transcendentals(dag, g.output_stage, t.group().inlined);
   p.in_chain = g.in_chain;
   p.adds_up = stages_combined(dag, g.output_stage, t.group().inlined) > 1;
   if (!op.axes().empty()) p.row_length = op.axes().back().extent();

@@ -39,23 +39,14 @@ Part part_at(const ComputeDag& dag, int s, const StageGroup::Place& place) {
   return same < host.size() ? Part::Value : Part::Other;
 }
 
-// Whether inlining has brought functions that take long into stage `s`.
-bool computes_slowly(const TemplateBuilder& t, int s) {
-  const std::vector<int>&inlined = t.group().inlined, &reads = t.dag().info(s).producers;
-  return t.dag().info(s).transcendentals_per_point > 0 ||
-         std::any_of(reads.begin(), reads.end(), [&](int p) {
-           return std::find(inlined.begin(), inlined.end(), p) != inlined.end() &&
-                  computes_slowly(t, p);
-         });
-}
-
 // Whether all readers of stage `s` are convolutions whose tiles are loaded from computed addresses,
 // and `s` only moves elements or pads. A padded copy then gains nothing.
 bool fetched_by_tiles(const TemplateBuilder& t, int s, bool allow_tf32) {
   const ComputeDag& dag = t.dag();
   const std::vector<int>& readers = dag.info(s).consumers;
   return has_tensor_cores(t.target()) && dag.info(s).flops_per_point == 0 &&
-         !computes_slowly(t, s) && std::all_of(readers.begin(), readers.end(), [&](int c) {
+         !calls_transcendentals(dag, s, t.group().inlined) &&
+         std::all_of(readers.begin(), readers.end(), [&](int c) {
            return dag.info(c).stage_class == StageClass::ComplexReduction &&
                   tensor_core_view(dag, c, allow_tf32);
          });
