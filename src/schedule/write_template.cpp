@@ -1,6 +1,7 @@
 #include "schedule/write_template.h"
 
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -63,8 +64,8 @@ class Dispatcher {
     builder_.note(t.name + ": " + g.reason);
     // Stages are inlined before any loop is shaped, readers first, because a reader's body must be
     // complete.
-    for (auto it = g.inlined.rbegin(); it != g.inlined.rend(); ++it) {
-      if (inlined_.insert(*it).second) builder_.stage(*it).compute_inline();
+    for (const int s : std::views::reverse(g.inlined)) {
+      if (inlined_.insert(s).second) builder_.stage(s).compute_inline();
     }
     std::vector<int> inlined = g.inlined;
     inlined.insert(inlined.end(), g.operands.begin(), g.operands.end());
