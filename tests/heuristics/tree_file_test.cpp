@@ -129,7 +129,7 @@ TEST(TreeFile, WhatContradictsItselfIsAnError) {
   expect_error("\"verdict\": \"unsure\"", "\"verdict\": \"perhaps\"", "'perhaps'");
   expect_error("\"verdict\": \"rule\"", "\"verdict\": \"choice\"", "does not begin with one");
   expect_error("[[0, 1.1], [null, 1.2]]", "[[null, 1.2]]", "does not begin with one");
-  expect_error("\"one_of\": [\"y\"]", "\"one_of\": [\"z\"]", "no value \"z\"");
+  expect_error("\"one_of\": [\"y\"]", "\"one_of\": [\"z\"]", "no value 'z'");
   expect_error("\"one_of\": [\"y\"]", "\"at_most\": 1", "one_of");
   expect_error("\"values\": [\"x\", \"y\"]", "\"values\": [\"x\", \"x\", \"y\"]", "twice");
   expect_error("\"name\": \"l\"", "\"name\": \"n\"", "'n' is there twice");
