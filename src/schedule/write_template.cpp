@@ -164,6 +164,14 @@ class Writer {
   std::string why_;                   ///< the last one was not legal
 };
 
+// Templates are for constant extents: a dimension is the user's error, for which nothing may stand
+// in.
+void require_constants(const ComputeDag& dag) {
+  for (int s = 0; s < dag.size(); ++s) {
+    for (const Axis& a : dag.stage(s).axes()) (void)a.extent();
+  }
+}
+
 }  // namespace
 
 std::string note_of(const GraphChoice& choice) {
@@ -172,6 +180,7 @@ std::string note_of(const GraphChoice& choice) {
 }
 
 Template write_template(const std::vector<MetaTemplate>& all, const TemplateOrder& order) {
+  require_constants(order.dag);
   return Writer(all, order).run();
 }
 
