@@ -186,6 +186,15 @@ TEST(MatrixProduct, IsWhatA1x1ConvolutionIsOnHopper) {
       << "collapse does it";
 }
 
+TEST(MatrixProduct, IsNotOfTwoTypes) {
+  Axis k = reduce_axis(128, "k"), tap = reduce_axis(1, "tap");
+  const Tensor x = placeholder({6, 64, 128}, f16, "x"), w = placeholder({1, 128, 48}, bf16, "w");
+  const Tensor y = compute({6, 64, 48}, [&](Axis n, Axis i, Axis j) {
+    return sum(cast(f32, x(n, i, k)) * cast(f32, w(tap, k, j)), {tap, k});
+  });
+  EXPECT_FALSE(matrix_product(y, "cuda -gpu=h100"));
+}
+
 // Both merge the rows, 28 of which are less than half of a tile of 64; this one keeps TMA and wgmma.
 TEST(MatrixProduct, IsExpectedToGainMoreThanCollapse) {
   ops::Conv at;

@@ -91,7 +91,7 @@ bool fits(const TensorCoreProblem& p, const Choice& given, WarpGroupTile& t) {
 // MobileNet-v2 on an H100 lost 6.8 % to their best tiles, and 10.3 % without turns at few steps.)
 bool pays_for_turns(const TensorCoreProblem& p, const WarpGroupTile& t) {
   const int64_t step = group_box_row(p.pack);
-  if (p.depth > (kManyTurnSteps - 1) * step) return true;
+  if (ceil_div(p.depth, step) >= kManyTurnSteps) return true;
   return p.depth >= step && t.cols <= kMostColsOfShortTurns && !p.slow_results;
 }
 

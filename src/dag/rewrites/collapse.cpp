@@ -375,15 +375,17 @@ RewriteEstimate estimate_matrix_product(const RewriteSite& site, const Target& t
   constexpr double kGain = 1.4;
   const std::string no_use = "it is of use where TMA and wgmma take the product";
   if (!target.is_cuda() || !target.gpu.has_wgmma()) return {.why_not = no_use};
+  const int64_t tile = rows_of_tile(site, target);
   const Access* operands[2];
-  if (!dag::match_contraction(site.dag, site.stage, operands).empty()) return {.why_not = no_use};
+  if (tile == 0 || !dag::match_contraction(site.dag, site.stage, operands).empty())
+    return {.why_not = no_use};
   for (const Access* a : operands) {
     const DataType t = a->tensor.dtype();
     int64_t row = 1;  // the last dimension that is longer than 1
     for (int d = a->tensor.rank(); row == 1 && d-- > 0;) row = a->tensor.extent(d);
     if ((t != f16 && t != bf16) || row % kSixteenBytes != 0) return {.why_not = no_use};
   }
-  return {kGain * evenness(site, rows_of_tile(site, target)),
+  return {kGain * evenness(site, tile),
           "one product of matrices, which TMA loads and wgmma multiplies"};
 }
 
