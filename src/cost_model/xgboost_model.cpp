@@ -8,8 +8,8 @@
 #include "heddle/cost_model/cost_model.h"
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
-#include "support/file.h"
-#include "support/hash.h"
+#include "support/files/file.h"
+#include "support/hashing/hash.h"
 
 namespace heddle {
 namespace {

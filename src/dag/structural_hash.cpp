@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "dag/internal.h"
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle::dag {
 namespace {

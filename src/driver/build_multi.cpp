@@ -11,7 +11,7 @@
 #include "heddle/dag/alternatives.h"
 #include "heddle/records/record.h"
 #include "heddle/support/error.h"
-#include "support/build_id.h"
+#include "support/files/build_id.h"
 
 namespace heddle {
 

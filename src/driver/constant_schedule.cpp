@@ -7,8 +7,8 @@
 #include "heddle/driver/build.h"
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
-#include "schedule/naive_steps.h"
-#include "schedule/schedule_state.h"
+#include "schedule/steps/schedule_state.h"
+#include "schedule/templates/naive_steps.h"
 #include "support/log.h"
 
 namespace heddle {

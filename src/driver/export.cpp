@@ -12,7 +12,7 @@
 #include "heddle/support/json.h"
 #include "runtime/cuda/program_json.h"
 #include "runtime/kernel/arg_json.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle {
 namespace {

@@ -6,8 +6,8 @@
 #include "driver/program_args.h"
 #include "heddle/codegen/cuda.h"
 #include "ir/canonical.h"
-#include "support/hash.h"
-#include "support/hex.h"
+#include "support/hashing/hash.h"
+#include "support/hashing/hex.h"
 
 namespace heddle {
 namespace {

@@ -12,7 +12,7 @@
 #include "heddle/support/error.h"
 #include "records/nearest_config.h"
 #include "records/transfer_races.h"
-#include "support/file.h"
+#include "support/files/file.h"
 #include "support/log.h"
 #include "support/table.h"
 

@@ -6,7 +6,7 @@
 #include "driver/roof.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
-#include "schedule/schedule_state.h"
+#include "schedule/steps/schedule_state.h"
 #include "target/check_target.h"
 
 namespace heddle {

@@ -10,7 +10,7 @@
 #include "heddle/driver/build.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
-#include "schedule/machine_rates.h"
+#include "schedule/groups/machine_rates.h"
 
 namespace heddle {
 namespace {

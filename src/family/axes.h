@@ -3,7 +3,7 @@
 
 #include "heddle/schedule/schedule.h"
 #include "ir/sizes.h"
-#include "schedule/schedule_state.h"
+#include "schedule/steps/schedule_state.h"
 
 namespace heddle::family {
 

@@ -10,7 +10,7 @@
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
-#include "schedule/schedule_state.h"
+#include "schedule/steps/schedule_state.h"
 
 namespace heddle {
 namespace {

@@ -8,7 +8,7 @@
 #include "heddle/support/error.h"
 #include "heuristics/names.h"
 #include "heuristics/trees/tree_file.h"
-#include "support/file.h"
+#include "support/files/file.h"
 #include "support/tree/json.h"
 
 namespace heddle {

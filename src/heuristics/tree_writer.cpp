@@ -3,7 +3,7 @@
 
 #include "heuristics/names.h"
 #include "heuristics/trees/tree_file.h"
-#include "support/file.h"
+#include "support/files/file.h"
 #include "support/tree/json.h"
 
 namespace heddle {

@@ -3,7 +3,7 @@
 #include <bit>
 #include <unordered_map>
 
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "support/float8.h"
-#include "support/half.h"
+#include "support/numbers/float8.h"
+#include "support/numbers/half.h"
 
 namespace heddle {
 namespace {

@@ -6,7 +6,7 @@
 #include "ir/size_line.h"
 #include "ir/sizes.h"
 #include "lower/nest/build_nest.h"
-#include "schedule/schedule_state.h"
+#include "schedule/steps/schedule_state.h"
 
 namespace heddle {
 namespace {

@@ -12,7 +12,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
 #include "support/edit_distance.h"
-#include "support/hex.h"
+#include "support/hashing/hex.h"
 
 namespace heddle::records {
 

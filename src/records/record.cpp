@@ -10,7 +10,7 @@
 #include "heddle/support/error.h"
 #include "records/object_reader.h"
 #include "support/edit_distance.h"
-#include "support/hex.h"
+#include "support/hashing/hex.h"
 
 namespace heddle {
 namespace {

@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "heddle/support/error.h"
-#include "support/file.h"
-#include "support/line_log.h"
+#include "support/files/file.h"
+#include "support/files/line_log.h"
 
 namespace heddle {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "heddle/support/error.h"
 #include "support/environment.h"
+#include "support/files/this_library.h"
 #include "support/log.h"
-#include "support/this_library.h"
 
 namespace heddle {
 namespace {

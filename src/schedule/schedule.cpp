@@ -7,7 +7,7 @@
 
 #include "heddle/dag/alternatives.h"
 #include "heddle/support/error.h"
-#include "schedule/schedule_state.h"
+#include "schedule/steps/schedule_state.h"
 
 namespace heddle {
 

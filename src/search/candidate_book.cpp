@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "heddle/support/error.h"
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle {
 namespace {

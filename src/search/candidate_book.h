@@ -15,7 +15,7 @@
 
 #include "heddle/search/search_policy.h"
 #include "measure/task/steps_hash.h"
-#include "schedule/config_moves.h"
+#include "schedule/templates/config_moves.h"
 
 namespace heddle {
 

@@ -9,7 +9,7 @@
 #include "heddle/support/error.h"
 #include "search/candidate_book.h"
 #include "search/candidate_pool.h"
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle {
 namespace {

@@ -1,7 +1,7 @@
 // Proposes the seeds first, then uniform legal configs without repetition.
 #include "heddle/support/error.h"
 #include "search/candidate_book.h"
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle {
 namespace {

@@ -5,7 +5,7 @@
 #include "heddle/heuristics/tree_choices.h"
 #include "heddle/schedule/meta_template.h"
 #include "records/nearest_config.h"
-#include "schedule/graph_choice.h"
+#include "schedule/templates/graph_choice.h"
 
 namespace heddle {
 namespace {

@@ -7,7 +7,7 @@
 #include "search/history.h"
 #include "search/ranked_seeds.h"
 #include "search/tuner.h"
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle {
 

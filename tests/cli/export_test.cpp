@@ -14,7 +14,7 @@
 #include "run_command.h"
 #include "runtime/cuda/cuda_program.h"
 #include "source_dir.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle {
 namespace {

@@ -11,7 +11,7 @@
 #include "onnx/model_builder.h"
 #include "run_command.h"
 #include "source_dir.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle {
 namespace {

@@ -8,7 +8,7 @@
 #include "heddle/onnx/import.h"
 #include "run_command.h"
 #include "source_dir.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle {
 namespace {

@@ -10,7 +10,7 @@
 #include "report/plot.h"
 #include "report/sections.h"
 #include "run_command.h"
-#include "support/file.h"
+#include "support/files/file.h"
 #include "synthetic_log.h"
 
 namespace heddle::cli {

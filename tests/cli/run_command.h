@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle {
 

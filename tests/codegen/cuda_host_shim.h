@@ -9,7 +9,7 @@
 #include <cstring>
 #include <limits>
 
-#include "support/half.h"
+#include "support/numbers/half.h"
 
 #define __global__
 #define __device__

@@ -16,8 +16,8 @@
 #include "heddle/codegen/interpreter.h"
 #include "heddle/support/error.h"
 #include "source_dir.h"
-#include "support/float8.h"
-#include "support/half.h"
+#include "support/numbers/float8.h"
+#include "support/numbers/half.h"
 
 namespace heddle::testing {
 namespace {

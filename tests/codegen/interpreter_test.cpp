@@ -9,7 +9,7 @@
 
 #include "heddle/ir/print.h"
 #include "heddle/support/rng.h"
-#include "support/half.h"
+#include "support/numbers/half.h"
 
 namespace heddle {
 namespace {

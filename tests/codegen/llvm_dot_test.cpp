@@ -5,7 +5,7 @@
 #include <random>
 
 #include "codegen/llvm_util.h"
-#include "support/half.h"
+#include "support/numbers/half.h"
 
 namespace heddle::testing {
 namespace {

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "codegen/llvm_util.h"
-#include "support/float8.h"
-#include "support/half.h"
+#include "support/numbers/float8.h"
+#include "support/numbers/half.h"
 
 namespace heddle::testing {
 namespace {

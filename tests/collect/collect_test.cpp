@@ -14,7 +14,7 @@
 #include "heddle/heuristics/train_tree.h"
 #include "heddle/heuristics/tree_choices.h"
 #include "heddle/support/error.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle {
 namespace {

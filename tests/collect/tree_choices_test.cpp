@@ -17,7 +17,7 @@
 #include "heddle/records/tophub.h"
 #include "heddle/schedule/template.h"
 #include "heuristics/trees/tree_file.h"
-#include "schedule/graph_choice.h"
+#include "schedule/templates/graph_choice.h"
 #include "search/ranked_seeds.h"
 
 namespace heddle {

@@ -5,7 +5,7 @@
 
 #include "features_testing.h"
 #include "source_dir.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::testing {
 namespace {

@@ -9,7 +9,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/rng.h"
 #include "sanitized.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle {
 namespace {

@@ -12,7 +12,7 @@
 #include "heddle/ops/conv.h"
 #include "heddle/support/error.h"
 #include "heddle/support/rng.h"
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle {
 namespace {

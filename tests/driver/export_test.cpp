@@ -13,7 +13,7 @@
 #include "heddle/runtime/load_kernel.h"
 #include "heddle/support/json.h"
 #include "runtime/cuda/cuda_program.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include "family/family_testing.h"
 #include "family/near.h"
 #include "family/tiles.h"
-#include "schedule/schedule_state.h"
+#include "schedule/steps/schedule_state.h"
 
 namespace heddle::testing {
 namespace {

@@ -3,7 +3,7 @@
 #include "dag/declaration/form.h"
 #include "heddle/ops/ops.h"
 #include "heddle/support/error.h"
-#include "support/hex.h"
+#include "support/hashing/hex.h"
 
 namespace heddle::fuzz {
 

@@ -7,7 +7,7 @@
 #include "heddle/driver/build.h"
 #include "heddle/driver/export.h"
 #include "heddle/runtime/load_kernel.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::fuzz {
 

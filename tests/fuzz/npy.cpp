@@ -3,7 +3,7 @@
 #include "fuzz/scratch.h"
 #include "heddle/runtime/ndarray.h"
 #include "heddle/support/error.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::fuzz {
 

@@ -3,7 +3,7 @@
 #include "heddle/support/error.h"
 #include "onnx/graph.h"
 #include "source_dir.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::fuzz {
 

@@ -5,7 +5,7 @@
 #include "heddle/records/record_log.h"
 #include "heddle/support/error.h"
 #include "source_dir.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::fuzz {
 

@@ -13,7 +13,7 @@
 #include "fuzz/mutate.h"
 #include "heddle/support/json.h"
 #include "source_dir.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::fuzz {
 namespace {

@@ -9,7 +9,7 @@
 #include "heuristics/train/generate_table.h"
 #include "heuristics/trees/tree_file.h"
 #include "source_dir.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::fuzz {
 namespace {

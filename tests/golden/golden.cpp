@@ -8,7 +8,7 @@
 
 #include "golden/text_diff.h"
 #include "source_dir.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::testing {
 namespace {

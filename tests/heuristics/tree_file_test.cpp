@@ -8,7 +8,7 @@
 
 #include "heddle/support/error.h"
 #include "heuristics/random_tree.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "heddle/ir/print.h"
 #include "heddle/support/error.h"
-#include "ir/simplify_rules.h"
+#include "ir/simplify/simplify_rules.h"
 
 namespace heddle {
 namespace {

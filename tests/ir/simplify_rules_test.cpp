@@ -1,5 +1,5 @@
 // Every row of the rule table, on many small values; and each fires on its own pattern.
-#include "ir/simplify_rules.h"
+#include "ir/simplify/simplify_rules.h"
 
 #include <gtest/gtest.h>
 

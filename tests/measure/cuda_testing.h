@@ -22,7 +22,7 @@
 #include "measure/task/steps_hash.h"
 #include "measure/task/tuning_device.h"
 #include "runtime/cuda/cuda_program.h"
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle::testing {
 

@@ -18,7 +18,7 @@
 #include "measure/measure_testing.h"
 #include "measure/messages/fleet.h"
 #include "measure/test_worker.h"
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle {
 namespace {

@@ -9,7 +9,7 @@
 #include "heddle/driver/build.h"
 #include "network/network_testing.h"
 #include "runtime/kernel/weights_cache.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include "network/fake_libcuda.h"
 #include "network/network_testing.h"
 #include "runtime/cuda/captured_by_caller.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::testing {
 namespace {

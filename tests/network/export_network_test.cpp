@@ -13,7 +13,7 @@
 #include "network/exported_library.h"
 #include "network/network_testing.h"
 #include "sanitized.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::testing {
 namespace {

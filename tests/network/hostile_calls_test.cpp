@@ -11,7 +11,7 @@
 #include "network/fake_libcuda.h"
 #include "network/network_testing.h"
 #include "sanitized.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::testing {
 namespace {

@@ -13,7 +13,7 @@
 #include "network/plan/runners_up.h"
 #include "network/sizes_testing.h"
 #include "records/records_testing.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::testing {
 namespace {

@@ -1,7 +1,7 @@
 // No stage of a network is computed again and again: in all nodes together, and within each node by
 // its static schedule, elements are computed at most twice, unless that costs less than storing
 // them.
-#include "schedule/recomputation.h"
+#include "schedule/groups/recomputation.h"
 #include "network/cut/cut_network.h"
 #include "network/drawn_networks.h"
 #include "schedule/times_computed.h"

@@ -8,7 +8,7 @@
 #include "network/network_testing.h"
 #include "network/sizes/whole_size_choice.h"
 #include "network/sizes_testing.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::testing {
 namespace {

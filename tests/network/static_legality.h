@@ -10,7 +10,7 @@
 #include "heddle/lower/lower.h"
 #include "heddle/network/network.h"
 #include "heddle/support/error.h"
-#include "schedule/write_template.h"
+#include "schedule/templates/write_template.h"
 
 namespace heddle::testing {
 

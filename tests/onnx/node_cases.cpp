@@ -7,7 +7,7 @@
 #include "heddle/network/network.h"
 #include "heddle/support/error.h"
 #include "onnx/graph.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "onnx/node_cases.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 int main(int argc, char** argv) {
   using heddle::testing::CaseResult;

@@ -16,7 +16,7 @@
 #include "environment.h"
 #include "heddle/runtime/multi_kernel.h"
 #include "heddle/support/error.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::testing {
 

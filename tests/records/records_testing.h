@@ -15,7 +15,7 @@
 #include "environment.h"
 #include "heddle/heddle.h"
 #include "heddle/ops/ops.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::testing {
 

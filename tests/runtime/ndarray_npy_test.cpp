@@ -9,7 +9,7 @@
 
 #include "heddle/runtime/ndarray.h"
 #include "heddle/support/error.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle {
 namespace {

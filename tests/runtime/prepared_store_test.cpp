@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle {
 namespace {

@@ -9,7 +9,7 @@
 #include "heddle/heddle.h"
 #include "heddle/ir/print.h"
 #include "heddle/ops/ops.h"
-#include "schedule/schedule_state.h"
+#include "schedule/steps/schedule_state.h"
 
 namespace heddle::testing {
 

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "heddle/ir/simplify.h"
-#include "schedule/schedule_state.h"
+#include "schedule/steps/schedule_state.h"
 
 namespace heddle {
 namespace {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "heddle/records/record_log.h"
-#include "schedule/config_moves.h"
+#include "schedule/templates/config_moves.h"
 #include "search/history.h"
 #include "search/search_testing.h"
 

@@ -14,7 +14,7 @@
 #include "runtime/cuda/fake_driver.h"
 #include "source_dir.h"
 #include "subjects/model_subject.h"
-#include "support/file.h"
+#include "support/files/file.h"
 #include "tune/run_tune.h"
 
 namespace heddle::testing {

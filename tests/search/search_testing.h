@@ -16,7 +16,7 @@
 #include "heddle/search/tune.h"
 #include "heddle/support/error.h"
 #include "search/candidate_book.h"
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle::testing {
 

@@ -1,4 +1,4 @@
-#include "support/checksum.h"
+#include "support/hashing/checksum.h"
 
 #include <gtest/gtest.h>
 

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "heddle/support/error.h"
-#include "support/build_id.h"
-#include "support/file.h"
+#include "support/files/build_id.h"
+#include "support/files/file.h"
 
 namespace heddle {
 namespace {

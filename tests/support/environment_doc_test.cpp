@@ -6,7 +6,7 @@
 #include "heddle/support/error.h"
 #include "source_dir.h"
 #include "support/environment.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "support/file.h"
+#include "support/files/file.h"
 
 #include <gtest/gtest.h>
 

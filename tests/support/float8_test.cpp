@@ -1,4 +1,4 @@
-#include "support/float8.h"
+#include "support/numbers/float8.h"
 
 #include <gtest/gtest.h>
 

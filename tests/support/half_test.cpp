@@ -1,4 +1,4 @@
-#include "support/half.h"
+#include "support/numbers/half.h"
 
 #include <gtest/gtest.h>
 

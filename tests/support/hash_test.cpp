@@ -1,4 +1,4 @@
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 #include <gtest/gtest.h>
 

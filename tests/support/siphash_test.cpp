@@ -1,4 +1,4 @@
-#include "support/siphash.h"
+#include "support/hashing/siphash.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include "driver/tolerance.h"
 #include "heddle/codegen/emulator.h"
 #include "heddle/codegen/interpreter.h"
-#include "schedule/write_template.h"
+#include "schedule/templates/write_template.h"
 
 namespace heddle::selftest {
 

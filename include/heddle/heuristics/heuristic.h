@@ -128,7 +128,7 @@ struct Heuristic {
   /// The values of knobs that a set stands for, for heuristics of a meta-template with parameters
   /// of their own.
   std::function<Choice(const ParameterSet&, const Situation&)> resolve = {};
-  /// Choices are graphs (schedule/graph_choice.h): the template of a problem is that of the graph
+  /// Choices are graphs (schedule/templates/graph_choice.h): the template of a problem is that of the graph
   /// that the static choice takes. Otherwise rewrites are turned off while choices are measured.
   bool of_graphs = false;
   /// Draws a problem. Equal states of `rng` draw equal problems.

@@ -46,7 +46,7 @@ class DiskCache {
   /// only costs speed.
   void store(const std::string& key, const std::string& content) const;
 
-  /// For contents that do not pass through memory (support/open_cache.h): the open folder, or null
+  /// For contents that do not pass through memory (support/files/open_cache.h): the open folder, or null
   /// where there is none that can be trusted; the name of the file of a key in it; and the function
   /// to call when such a file was written. `make`: whether to make the folder where it is missing.
   std::shared_ptr<const internal::OpenCache> open(bool make) const;

@@ -16,7 +16,7 @@
 namespace heddle {
 
 /// The kinds of element types. BFloat is bfloat16. E4M3 and E5M2 are the 8-bit floats of OCP
-/// (support/float8.h).
+/// (support/numbers/float8.h).
 enum class TypeCode : std::uint8_t { Bool, Int, UInt, Float, BFloat, E4M3, E5M2 };
 
 /// The type of an element or, with `lanes` above 1, of a vector.

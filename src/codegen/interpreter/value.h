@@ -13,8 +13,8 @@
 
 #include "heddle/support/dtype.h"
 #include "heddle/support/error.h"
-#include "support/float8.h"
-#include "support/half.h"
+#include "support/numbers/float8.h"
+#include "support/numbers/half.h"
 
 namespace heddle::interp {
 

@@ -2,7 +2,7 @@
 
 #include "heddle/support/error.h"
 #include "llvm/IR/Intrinsics.h"
-#include "support/float8.h"
+#include "support/numbers/float8.h"
 
 namespace heddle::codegen {
 

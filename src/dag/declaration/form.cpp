@@ -1,7 +1,7 @@
 #include "dag/declaration/form.h"
 
-#include "support/hash.h"
-#include "support/hex.h"
+#include "support/hashing/hash.h"
+#include "support/hashing/hex.h"
 
 namespace heddle::dag {
 

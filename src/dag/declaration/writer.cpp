@@ -12,7 +12,7 @@
 #include "dag/declaration/form.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
-#include "support/hex.h"
+#include "support/hashing/hex.h"
 
 namespace heddle {
 namespace {

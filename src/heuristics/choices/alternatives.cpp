@@ -1,5 +1,5 @@
 // The choice of the graph that computes a declaration: the declared one, or a legal rewrite of it
-// (schedule/graph_choice.h). A choice names a rule and its parameters, not the stage.
+// (schedule/templates/graph_choice.h). A choice names a rule and its parameters, not the stage.
 //
 // The three ways in which a long sum of products is cut are values of this one choice: by the
 // template ("direct:split_k"), by the rule split_k into a number of parts for each core, or not
@@ -15,7 +15,7 @@
 #include "heuristics/choices/draw.h"
 #include "heuristics/choices/draw_contraction.h"
 #include "heuristics/choices/draw_reduction.h"
-#include "schedule/graph_choice.h"
+#include "schedule/templates/graph_choice.h"
 
 namespace heddle {
 namespace {

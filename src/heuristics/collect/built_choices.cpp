@@ -7,8 +7,8 @@
 #include "heddle/support/error.h"
 #include "heuristics/collect/planted_choice.h"
 #include "measure/task/steps_hash.h"
-#include "schedule/config_moves.h"
-#include "schedule/graph_choice.h"
+#include "schedule/templates/config_moves.h"
+#include "schedule/templates/graph_choice.h"
 
 namespace heddle {
 namespace {

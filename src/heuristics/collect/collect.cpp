@@ -7,7 +7,7 @@
 
 #include "heddle/support/error.h"
 #include "heuristics/collect/measure_choices.h"
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "heddle/heuristics/collect.h"
 #include "heddle/support/error.h"
-#include "support/file.h"
-#include "support/line_log.h"
+#include "support/files/file.h"
+#include "support/files/line_log.h"
 
 namespace heddle {
 

@@ -8,7 +8,7 @@
 #include "heddle/heuristics/dataset.h"
 #include "heddle/support/error.h"
 #include "heuristics/names.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle {
 namespace {

@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "heddle/ir/stmt.h"
-#include "schedule/schedule_state.h"
+#include "schedule/steps/schedule_state.h"
 
 namespace heddle {
 

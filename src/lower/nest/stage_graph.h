@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "schedule/schedule_state.h"
+#include "schedule/steps/schedule_state.h"
 
 namespace heddle {
 

@@ -7,7 +7,7 @@
 #include "heddle/support/error.h"
 #include "runtime/kernel/arg_json.h"
 #include "runtime/machine/cpu_features.h"
-#include "support/hex.h"
+#include "support/hashing/hex.h"
 
 namespace heddle::measuring {
 

@@ -8,7 +8,7 @@
 #include "heddle/support/error.h"
 #include "runtime/cuda/program_json.h"
 #include "runtime/kernel/arg_json.h"
-#include "support/hex.h"
+#include "support/hashing/hex.h"
 
 namespace heddle::measuring {
 namespace {

@@ -6,7 +6,7 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "measure/task/steps_hash.h"
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle::measuring {
 namespace {

@@ -7,7 +7,7 @@
 #include "heddle/support/error.h"
 #include "measure/fleet/measurer.h"
 #include "support/environment.h"
-#include "support/this_library.h"
+#include "support/files/this_library.h"
 
 namespace heddle {
 namespace {

@@ -4,7 +4,7 @@
 #include "heddle/support/error.h"
 #include "measure/fleet/measurer.h"
 #include "measure/task/steps_hash.h"
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle::measuring {
 namespace {

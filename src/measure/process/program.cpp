@@ -6,7 +6,7 @@
 
 #include "heddle/support/error.h"
 #include "support/environment.h"
-#include "support/this_library.h"
+#include "support/files/this_library.h"
 
 namespace heddle::measuring {
 namespace {

@@ -8,7 +8,7 @@
 #include "heddle/support/error.h"
 #include "measure/process/limits.h"
 #include "measure/process/weights_place.h"
-#include "support/hex.h"
+#include "support/hashing/hex.h"
 
 namespace heddle::measuring {
 namespace {

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "heddle/support/error.h"
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle::measuring {
 namespace {

@@ -1,6 +1,6 @@
 #include "measure/task/steps_hash.h"
 
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle {
 

@@ -7,8 +7,8 @@
 
 #include "heddle/schedule/template.h"
 #include "network/cut/plan_fusion.h"
-#include "schedule/image_chain.h"
-#include "schedule/recomputation.h"
+#include "schedule/groups/image_chain.h"
+#include "schedule/groups/recomputation.h"
 
 namespace heddle::network {
 namespace {

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "network/passes/product_chain.h"
-#include "schedule/image_chain.h"
-#include "schedule/recomputation.h"
-#include "schedule/row_chain.h"
+#include "schedule/groups/image_chain.h"
+#include "schedule/groups/recomputation.h"
+#include "schedule/groups/row_chain.h"
 
 namespace heddle::network {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "heddle/ir/print.h"
 #include "network/cut/network_bytes.h"
-#include "schedule/schedule_state.h"
+#include "schedule/steps/schedule_state.h"
 
 namespace heddle::network {
 namespace {

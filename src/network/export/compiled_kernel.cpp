@@ -8,7 +8,7 @@
 #include "heddle/driver/build.h"
 #include "heddle/support/error.h"
 #include "network/cut/task_schedules.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::network {
 namespace {

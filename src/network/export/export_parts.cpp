@@ -14,7 +14,7 @@
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
 #include "network/cut/step_plan.h"
-#include "support/hex.h"
+#include "support/hashing/hex.h"
 
 namespace heddle::network {
 namespace {

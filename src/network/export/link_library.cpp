@@ -9,8 +9,8 @@
 
 #include "heddle/support/error.h"
 #include "support/environment.h"
-#include "support/file.h"
-#include "support/this_library.h"
+#include "support/files/file.h"
+#include "support/files/this_library.h"
 
 extern char** environ;  // NOLINT: POSIX leaves its declaration to programs
 

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "support/checksum.h"
+#include "support/hashing/checksum.h"
 
 namespace heddle::network {
 

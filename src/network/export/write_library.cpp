@@ -13,7 +13,7 @@
 #include "network/export/link_library.h"
 #include "network/export/weights_file.h"
 #include "runtime/pool/for_each_task.h"
-#include "support/file.h"
+#include "support/files/file.h"
 #include "support/out_of_memory.h"
 
 namespace heddle::network {

@@ -4,7 +4,7 @@
 #include "heddle/network/plan.h"
 #include "heddle/records/database.h"
 #include "heddle/support/error.h"
-#include "support/hex.h"
+#include "support/hashing/hex.h"
 #include "support/table.h"
 
 namespace heddle {

@@ -7,9 +7,9 @@
 #include "heddle/network/plan.h"
 #include "heddle/support/error.h"
 #include "records/object_reader.h"
-#include "support/file.h"
-#include "support/hex.h"
-#include "support/line_log.h"
+#include "support/files/file.h"
+#include "support/files/line_log.h"
+#include "support/hashing/hex.h"
 
 namespace heddle {
 namespace {

@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include "heddle/support/dtype.h"
-#include "support/float8.h"
-#include "support/half.h"
+#include "support/numbers/float8.h"
+#include "support/numbers/half.h"
 
 namespace heddle::internal {
 

@@ -4,7 +4,7 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "runtime/dispatch/settle_call.h"
-#include "support/hex.h"
+#include "support/hashing/hex.h"
 
 namespace heddle {
 // A key of the code of all variants, the target and the shapes. Empty where some code is not known.

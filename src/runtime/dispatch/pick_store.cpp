@@ -15,9 +15,9 @@
 #include "heddle/support/disk_cache.h"
 #include "heddle/support/error.h"
 #include "support/environment.h"
-#include "support/file.h"
-#include "support/hash.h"
-#include "support/private_folder.h"
+#include "support/files/file.h"
+#include "support/files/private_folder.h"
+#include "support/hashing/hash.h"
 
 namespace heddle {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 #include "support/stack_array.h"
 
 namespace heddle {

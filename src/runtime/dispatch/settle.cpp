@@ -9,7 +9,7 @@
 #include "runtime/dispatch/settle_call.h"
 #include "runtime/kernel/check_arguments.h"
 #include "support/environment.h"
-#include "support/line_log.h"
+#include "support/files/line_log.h"
 #include "support/log.h"
 
 namespace heddle {

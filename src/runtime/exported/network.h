@@ -37,7 +37,7 @@ inline constexpr int32_t kExportedVersion = 8;
 /// The first page of a weights file; the weights follow it.
 struct ExportedWeightsHeader {
   char magic[8] = {'H', 'E', 'D', 'D', 'L', 'E', 'W', '2'};
-  uint64_t hash = 0;  ///< of the weights (support/checksum.h)
+  uint64_t hash = 0;  ///< of the weights (support/hashing/checksum.h)
   int64_t bytes = 0;  ///< of the weights
 };
 inline constexpr int64_t kExportedPage = 4096;     ///< bytes; where the weights begin in the file

@@ -2,7 +2,7 @@
 
 #include "runtime/cuda/program_json.h"
 #include "runtime/kernel/arg_json.h"
-#include "support/hex.h"
+#include "support/hashing/hex.h"
 #include "support/tree/json.h"
 
 namespace heddle {

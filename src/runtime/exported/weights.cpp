@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "heddle/support/error.h"
-#include "support/checksum.h"
+#include "support/hashing/checksum.h"
 
 namespace heddle {
 

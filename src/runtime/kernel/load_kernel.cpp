@@ -11,7 +11,7 @@
 #include "runtime/cuda/program_json.h"
 #include "runtime/kernel/arg_json.h"
 #include "runtime/machine/cpu_features.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle {
 namespace {

@@ -13,10 +13,10 @@
 
 #include "heddle/runtime/thread_pool.h"
 #include "runtime/array/deferred.h"
-#include "support/hash.h"
-#include "support/hex.h"
+#include "support/files/open_cache.h"
+#include "support/hashing/hash.h"
+#include "support/hashing/hex.h"
 #include "support/log.h"
-#include "support/open_cache.h"
 
 namespace heddle {
 namespace {

@@ -12,7 +12,7 @@
 #include "codegen/cuda/nvrtc/nvrtc_run.h"
 #include "codegen/cuda/nvrtc/ptxas_log.h"
 #include "heddle/support/error.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::cuda {
 namespace {

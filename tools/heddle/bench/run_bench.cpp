@@ -22,7 +22,7 @@
 #include "peers/peer_openblas.h"
 #include "subjects/peer_set.h"
 #include "subjects/target_text.h"
-#include "support/file.h"
+#include "support/files/file.h"
 #include "support/table.h"
 
 namespace heddle::cli {

@@ -10,7 +10,7 @@
 #include "heddle/support/error.h"
 #include "subjects/family_subject.h"
 #include "subjects/target_text.h"
-#include "support/file.h"
+#include "support/files/file.h"
 #include "tune/budget.h"
 
 namespace heddle::cli {

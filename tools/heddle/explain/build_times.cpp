@@ -7,7 +7,7 @@
 #include "heddle/dag/alternatives.h"
 #include "heddle/driver/build.h"
 #include "heddle/runtime/timer.h"
-#include "schedule/graph_choice.h"
+#include "schedule/templates/graph_choice.h"
 #include "support/table.h"
 
 namespace heddle::cli {

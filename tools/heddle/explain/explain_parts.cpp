@@ -18,7 +18,7 @@
 #include "heddle/lower/lower.h"
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
-#include "schedule/graph_choice.h"
+#include "schedule/templates/graph_choice.h"
 #include "support/edit_distance.h"
 #include "support/table.h"
 

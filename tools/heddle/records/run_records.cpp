@@ -17,7 +17,7 @@
 #include "records/transfers.h"
 #include "records/upgrade.h"
 #include "records/why.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::cli {
 namespace {

@@ -16,7 +16,7 @@
 #include "records/upgrade.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
-#include "support/file.h"
+#include "support/files/file.h"
 #include "support/table.h"
 
 namespace heddle::cli {

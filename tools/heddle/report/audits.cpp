@@ -5,7 +5,7 @@
 #include "heddle/support/error.h"
 #include "report/html.h"
 #include "report/sections.h"
-#include "support/file.h"
+#include "support/files/file.h"
 #include "support/table.h"
 
 namespace heddle::cli {

@@ -13,7 +13,7 @@
 #include "heddle/support/error.h"
 #include "report/log_data.h"
 #include "report/sections.h"
-#include "support/file.h"
+#include "support/files/file.h"
 
 namespace heddle::cli {
 namespace {

@@ -25,7 +25,7 @@
 #include "subjects/family_subject.h"
 #include "subjects/model_subject.h"
 #include "subjects/target_text.h"
-#include "support/file.h"
+#include "support/files/file.h"
 #include "support/table.h"
 #include "tune/budget.h"
 #include "tune/choice_text.h"

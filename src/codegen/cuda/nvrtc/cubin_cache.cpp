@@ -5,7 +5,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
 #include "support/environment.h"
-#include "support/hex.h"
+#include "support/hashing/hex.h"
 
 namespace heddle::cuda {
 namespace {

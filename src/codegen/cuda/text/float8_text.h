@@ -1,5 +1,5 @@
 // The helper functions that convert 8-bit floats, which are generated for both formats. Conversions
-// to them saturate (support/float8.h).
+// to them saturate (support/numbers/float8.h).
 #pragma once
 
 #include <optional>

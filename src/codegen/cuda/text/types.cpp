@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "heddle/support/error.h"
-#include "support/float8.h"
-#include "support/half.h"
+#include "support/numbers/float8.h"
+#include "support/numbers/half.h"
 
 namespace heddle::cuda {
 namespace {

@@ -1,6 +1,6 @@
 #include "codegen/llvm/jit/code_cache.h"
 
-#include "support/hash.h"
+#include "support/hashing/hash.h"
 
 namespace heddle::codegen {
 

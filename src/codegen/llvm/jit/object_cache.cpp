@@ -6,9 +6,9 @@
 #include "heddle/codegen/llvm.h"
 #include "ir/canonical.h"
 #include "llvm/Config/llvm-config.h"
-#include "support/build_id.h"
-#include "support/hash.h"
-#include "support/hex.h"
+#include "support/files/build_id.h"
+#include "support/hashing/hash.h"
+#include "support/hashing/hex.h"
 
 namespace heddle {
 namespace codegen {

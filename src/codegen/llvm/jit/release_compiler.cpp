@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "llvm-c/Core.h"
-#include "support/loaded_file.h"
+#include "support/files/loaded_file.h"
 
 namespace heddle::codegen {
 
