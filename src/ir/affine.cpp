@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "heddle/ir/simplify.h"
-#include "linear.h"
+#include "ir/linear.h"
 
 namespace heddle {
 namespace {

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <string>
 
-#include "fold.h"
 #include "heddle/ir/expr.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "ir/depth.h"
+#include "ir/fold.h"
 
 namespace heddle {
 namespace {

@@ -1,4 +1,4 @@
-#include "fold.h"
+#include "ir/fold.h"
 
 #include <cmath>
 

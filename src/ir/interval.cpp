@@ -1,6 +1,6 @@
-#include "interval.h"
+#include "ir/interval.h"
 
-#include "fold.h"
+#include "ir/fold.h"
 
 namespace heddle {
 namespace {

@@ -1,4 +1,4 @@
-#include "linear.h"
+#include "ir/linear.h"
 
 #include <algorithm>
 #include <numeric>

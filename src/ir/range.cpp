@@ -1,6 +1,6 @@
 // Interval analysis over the structure of an expression.
-#include "interval.h"
-#include "linear.h"
+#include "ir/interval.h"
+#include "ir/linear.h"
 
 namespace heddle {
 namespace {

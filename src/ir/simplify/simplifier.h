@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "interval.h"
-#include "linear.h"
+#include "ir/interval.h"
+#include "ir/linear.h"
 
 namespace heddle {
 

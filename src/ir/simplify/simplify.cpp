@@ -1,7 +1,7 @@
 #include "heddle/ir/simplify.h"
 
-#include "simplifier.h"
-#include "simplify_rules.h"
+#include "ir/simplify/simplifier.h"
+#include "ir/simplify/simplify_rules.h"
 
 namespace heddle {
 

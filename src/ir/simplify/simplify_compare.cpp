@@ -1,8 +1,8 @@
 // Comparisons of i64 scalars, as "a linear form is negative" or "is zero".
 #include <optional>
 
-#include "fold.h"
-#include "simplifier.h"
+#include "ir/fold.h"
+#include "ir/simplify/simplifier.h"
 
 namespace heddle {
 namespace {

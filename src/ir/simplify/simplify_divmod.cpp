@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "fold.h"
-#include "simplifier.h"
-#include "simplify_rules.h"
+#include "ir/fold.h"
+#include "ir/simplify/simplifier.h"
+#include "ir/simplify/simplify_rules.h"
 
 namespace heddle {
 namespace {

@@ -1,6 +1,6 @@
 // The facts inside a branch or loop: ranges of variables, linear forms that are negative, and
 // conditions without further structure.
-#include "simplifier.h"
+#include "ir/simplify/simplifier.h"
 
 namespace heddle {
 

@@ -1,8 +1,8 @@
 // Minima and maxima of linear forms.
 #include <algorithm>
 
-#include "simplifier.h"
-#include "simplify_rules.h"
+#include "ir/simplify/simplifier.h"
+#include "ir/simplify/simplify_rules.h"
 
 namespace heddle {
 namespace {

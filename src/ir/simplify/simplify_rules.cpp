@@ -1,9 +1,9 @@
-#include "simplify_rules.h"
+#include "ir/simplify/simplify_rules.h"
 
 #include <algorithm>
 #include <array>
 
-#include "linear.h"
+#include "ir/linear.h"
 
 namespace heddle {
 namespace {

@@ -1,5 +1,5 @@
 // Statements: loops give the ranges of their variables, branches their conditions.
-#include "simplifier.h"
+#include "ir/simplify/simplifier.h"
 
 namespace heddle {
 

@@ -1,9 +1,9 @@
 // i64 scalars as canonical sums.
 #include <algorithm>
 
-#include "fold.h"
-#include "simplifier.h"
-#include "simplify_rules.h"
+#include "ir/fold.h"
+#include "ir/simplify/simplifier.h"
+#include "ir/simplify/simplify_rules.h"
 
 namespace heddle {
 namespace {

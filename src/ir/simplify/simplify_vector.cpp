@@ -1,6 +1,6 @@
 // i64 vectors: sums of ramps and broadcasts become one ramp; other operators are resolved on the
 // scalar that lane number `lane` holds.
-#include "simplifier.h"
+#include "ir/simplify/simplifier.h"
 
 namespace heddle {
 namespace {
