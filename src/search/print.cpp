@@ -100,7 +100,7 @@ void print_task(std::ostream& out, const TaskResult& t) {
 void print_end(std::ostream& out, const TuneReport& report) {
   out << report.trials << (report.trials == 1 ? " trial" : " trials") << " in "
       << clock_text(report.elapsed_seconds);
-  if (!report.ended.empty()) out << ", ended by: " << report.ended;
+  if (report.ended != TuneEnd::None) out << ", ended by: " << to_string(report.ended);
   if (!report.log.empty()) out << "; records in " << report.log;
   out << "\n";
   for (const std::string& remark : report.remarks) out << "measured: " << remark << "\n";
@@ -108,6 +108,30 @@ void print_end(std::ostream& out, const TuneReport& report) {
 }
 
 }  // namespace
+
+const char* to_string(RaceResult result) {
+  switch (result) {
+    case RaceResult::NoTime: return "no time";
+    case RaceResult::NothingToRace: return "nothing to race";
+    case RaceResult::NotRaced: return "no race";
+    case RaceResult::NotProven: return "not proven";
+    case RaceResult::Faster: return "faster";
+    case RaceResult::AnswersDiffer: return "answers differ";
+  }
+  return "";
+}
+
+const char* to_string(TuneEnd end) {
+  switch (end) {
+    case TuneEnd::None: return "";
+    case TuneEnd::Budget: return "budget";
+    case TuneEnd::Trials: return "trials";
+    case TuneEnd::Converged: return "converged";
+    case TuneEnd::Cancelled: return "cancelled";
+    case TuneEnd::Failed: return "failed";
+  }
+  return "";
+}
 
 std::function<void(const TuneProgress&)> print_progress() {
   const std::string kind = internal::environment_value("TERM");

@@ -44,7 +44,7 @@ TuneReport run(std::vector<TuneTask> tasks, const TuneOptions& options, Gains ga
   if (with_work.size() == tasks.size()) return Tuner(std::move(tasks), options, gains).run();
   TuneReport report;
   if (with_work.empty()) {
-    report.ended = "converged";
+    report.ended = TuneEnd::Converged;
     report.log = options.log;
   } else {
     report = Tuner(std::move(with_work), options, gains).run();

@@ -39,7 +39,7 @@ constexpr double kWorthATry = 0.97;
 TuneReport Tuner::run() {
   resume();
   measure_static();
-  if (ended_.empty()) search();
+  if (ended_ == TuneEnd::None) search();
   TuneReport out;
   out.tasks = finish();
   for (size_t i = 0; i < runs_.size(); ++i)
@@ -71,12 +71,12 @@ double Tuner::weight_of(const TaskRun& run) const {
 }
 
 void Tuner::measure_static() {
-  if (ended_.empty()) announce_static_choices(0);
+  if (ended_ == TuneEnd::None) announce_static_choices(0);
   std::vector<SchedulerTask> tasks;
   std::vector<std::string> shapes;  // one for each task, in the order of the scheduler
   for (int i = 0; i < static_cast<int>(runs_.size()); ++i) {
     TaskRun& run = runs_[static_cast<size_t>(i)];
-    if (!run.was_measured(run.static_key()) && ended_.empty()) {
+    if (!run.was_measured(run.static_key()) && ended_ == TuneEnd::None) {
       show("static", i);
       // The measurer knows how many devices it has once it has measured something.
       if (i == 1) announce_static_choices(1);
@@ -122,24 +122,24 @@ void Tuner::doubt(const TaskRun& run, const std::string& message) {
 }
 
 void Tuner::search() {
-  while (ended_.empty()) {
+  while (ended_ == TuneEnd::None) {
     double left = clock_.left_s() - reserve();
     int task = scheduler_->next();
     int count = task < 0 ? 0 : round_size(task, left);
     if (clock_.cancelled()) {
-      ended_ = "cancelled";
+      ended_ = TuneEnd::Cancelled;
     } else if (options_.max_trials > 0 && trials_ >= options_.max_trials) {
-      ended_ = "trials";
+      ended_ = TuneEnd::Trials;
     } else if (task < 0) {
-      ended_ = "converged";
+      ended_ = TuneEnd::Converged;
     } else if (left <= 0 || count == 0) {
-      ended_ = "budget";
+      ended_ = TuneEnd::Budget;
     } else if (!round(task, count)) {
       scheduler_->finish(task);
     }
     if (task >= 0) runs_[static_cast<size_t>(task)].progress.converged = scheduler_->done(task);
   }
-  if (ended_ != "failed") take_what_was_measured_ahead();
+  if (ended_ != TuneEnd::Failed) take_what_was_measured_ahead();
 }
 
 // Takes the results of proposed candidates that the measurer has already. It measures no more.
@@ -345,7 +345,7 @@ void Tuner::measure(int task, std::vector<Candidate>& batch, const TuneClock& cl
   } catch (const Error& e) {
     if (trials_ == 0) throw;  // the measurer cannot measure at all
     failed("measuring " + run.task.name + " failed: " + e.message);
-    ended_ = "failed";
+    ended_ = TuneEnd::Failed;
   }
   // Trials are reported in the order in which they were proposed, whatever the order of the
   // results.

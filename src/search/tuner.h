@@ -118,7 +118,7 @@ class Tuner {
   PredictionLog predictions_;
   std::map<std::string, double> phases_;
   std::vector<std::string> problems_;
-  std::string ended_;
+  TuneEnd ended_ = TuneEnd::None;
   std::string failure_;            ///< why the search or a race could not go on
   bool measurer_is_gone_ = false;  ///< after the search a race failed as well
   std::optional<NetworkTimes> network_;

@@ -98,13 +98,13 @@ std::vector<TaskResult> Tuner::finish_jointly() {
     }
   }
   network_ = verdict.whole;
-  if (!any) network_->verdict = "nothing to race";
+  if (!any) network_->verdict = RaceResult::NothingToRace;
   problems_.insert(problems_.end(), network_->problems.begin(), network_->problems.end());
   std::vector<TaskResult> out;
   for (size_t i = 0; i < runs_.size(); ++i) {
     TaskRun& run = runs_[i];
     out.push_back(raced ? joint_result(run, entrants[i], verdict.results[i], verdict.winners[i],
-                                       verdict.whole.verdict == "faster")
+                                       verdict.whole.verdict == RaceResult::Faster)
                         : without_race(run));
     settle(run, out.back());
   }

@@ -143,7 +143,7 @@ TaskResult Tuner::race(int task, double seconds, const TuneClock& clock) {
                   "a race of " + std::to_string(entrants.size()) + " gave " +
                       std::to_string(results.size()) + " results");
   } catch (const Error& e) {
-    measurer_is_gone_ = ended_ == "failed";
+    measurer_is_gone_ = ended_ == TuneEnd::Failed;
     failed("the final race of " + run.task.name + " failed: " + e.message);
     return without_race(run);
   }

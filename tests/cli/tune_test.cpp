@@ -186,7 +186,7 @@ TuneReport scripted(const std::vector<TuneTask>& tasks, const TuneOptions& optio
   }
   report.trials = 50 * static_cast<int>(tasks.size());
   report.elapsed_seconds = 5;
-  report.ended = "budget";
+  report.ended = TuneEnd::Budget;
   report.time_spent = {{"measure", 4}, {"search", 1}, {"measure.compile", 3}};
   report.model = {.spearman = 0.61, .top10_recall = 0.5, .best_of_top10 = 0.97, .samples = 40};
   report.log = options.log;
@@ -353,7 +353,7 @@ TEST(TuneCommand, ARunThatCannotGoOnIsAFailureThatKeepsTheResults) {
   ::testing::internal::CaptureStderr();
   const Ran r = run(request, [](const std::vector<TuneTask>& tasks, const TuneOptions& options) {
     TuneReport report = scripted(tasks, options);
-    report.ended = "failed";
+    report.ended = TuneEnd::Failed;
     report.failure = "measuring matmul failed: no node of the fleet measures it";
     return report;
   });

@@ -512,7 +512,7 @@ TEST(Fleet, AFleetThatIsGoneEndsTheRunAndKeepsItsTrials) {
   options.max_trials = 400;
   options.warm_start = false;
   const TuneReport report = tune_tasks({small_matmul()}, options);
-  EXPECT_EQ(report.ended, "failed");
+  EXPECT_EQ(report.ended, TuneEnd::Failed);
   EXPECT_NE(report.failure, "");
   EXPECT_GT(report.trials, 0);
   EXPECT_LT(report.trials, 400);

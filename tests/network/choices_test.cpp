@@ -246,20 +246,20 @@ TEST(Choices, AreTriedOnTheWholeNetwork) {
   const std::vector<Tensor> outputs{attention(linear(attention(x), 32))};
   const TuneClock clock;
   const PassChoice choice = choose_passes(Network(outputs), 6, clock);
-  EXPECT_THAT(choice.times.verdict, ::testing::AnyOf("faster", "not proven"));
+  EXPECT_THAT(choice.times.verdict, ::testing::AnyOf(RaceResult::Faster, RaceResult::NotProven));
   EXPECT_TRUE(choice.times.problems.empty());
   std::vector<std::string> tried;
   for (const ChoiceTrial& t : choice.trials) {
     tried.push_back(t.change);
     EXPECT_EQ(t.before > 0, t.after > 0);
-    if (t.verdict == "taken") {
+    if (t.verdict == TrialResult::Taken) {
       EXPECT_LT(t.after, t.before);
     }
   }
   EXPECT_THAT(tried, ::testing::IsSupersetOf(
                          {"-join_products", "-join_products@16x48", "-join_products@32x96"}));
   // What is returned is a proven gain, or what was given.
-  if (choice.times.verdict == "faster") {
+  if (choice.times.verdict == RaceResult::Faster) {
     EXPECT_LT(choice.times.best_seconds, choice.times.static_seconds);
     EXPECT_EQ(wrong_network(outputs, 1e-4, to_string(choice.options)), "");
   } else {
@@ -313,7 +313,7 @@ TEST(Choices, ANetworkWithoutAnyHasNothingToRace) {
   const TuneClock clock;
   const Tensor x = placeholder({4, 6}, f32, "x");
   const PassChoice choice = choose_passes(Network({ops::relu(x)}), 1, clock);
-  EXPECT_EQ(choice.times.verdict, "nothing to race");
+  EXPECT_EQ(choice.times.verdict, RaceResult::NothingToRace);
   EXPECT_TRUE(choice.trials.empty());
 }
 

@@ -109,7 +109,7 @@ TEST_F(GpuRace, TheWholeNetworkDecidesByItsGraph) {
   ASSERT_NE(race, nullptr);
   const JointRace::Verdict v = race->race(lists, order_, 60, endless_);
   EXPECT_THAT(v.winners, ElementsAre(0, 1, 1));
-  EXPECT_EQ(v.whole.verdict, "faster");
+  EXPECT_EQ(v.whole.verdict, RaceResult::Faster);
   EXPECT_EQ(v.whole.changed, 2);
   EXPECT_NEAR(v.whole.static_seconds, 50e-6, 1e-9);
   EXPECT_NEAR(v.whole.best_seconds, 40e-6, 1e-9);
@@ -153,7 +153,7 @@ TEST_F(GpuRace, OtherAnswersLose) {
   spoil(program_of(lists, 0, 1));
   take(program_of(lists, 0, 1), 5e-6);
   const JointRace::Verdict v = make_network_race(net)->race(lists, order_, 60, endless_);
-  EXPECT_EQ(v.whole.verdict, "answers differ");
+  EXPECT_EQ(v.whole.verdict, RaceResult::AnswersDiffer);
   EXPECT_THAT(v.winners, ElementsAre(0, 0, 0));
   ASSERT_EQ(v.whole.problems.size(), 1u);
   EXPECT_THAT(v.whole.problems[0], HasSubstr("computes something else: output 0"));
@@ -203,7 +203,7 @@ TEST_F(GpuRace, NodesThatShareLaunchesRaceAsTheyAreDeployed) {
   const JointRace::Verdict v = make_network_race(net)->race(lists, order_, 60, endless_);
   EXPECT_GE(v.whole.rounds, 12);
   const std::string problems = ::testing::PrintToString(v.whole.problems);
-  EXPECT_NE(v.whole.verdict, "answers differ") << problems;
+  EXPECT_NE(v.whole.verdict, RaceResult::AnswersDiffer) << problems;
   EXPECT_NEAR(v.results[0][1].median(), 5e-6, 1e-9);  // with a launch of its own
   const auto joined = [](const auto& call) { return call.kernel.starts_with("network_tasks_"); };
   EXPECT_TRUE(std::any_of(driver_.launches.begin(), driver_.launches.end(), joined));
@@ -218,8 +218,8 @@ TEST_F(GpuRace, ChoicesAboutANetworkAreTriedInItsGraph) {
   EXPECT_EQ(choice.trials[0].change, "join_products");
   EXPECT_GT(choice.trials[0].whole_before, 0);
   EXPECT_EQ(choice.trials[0].before, choice.trials[0].whole_before);
-  EXPECT_EQ(choice.trials[0].verdict, "taken");
-  EXPECT_EQ(choice.times.verdict, "faster");
+  EXPECT_EQ(choice.trials[0].verdict, TrialResult::Taken);
+  EXPECT_EQ(choice.times.verdict, RaceResult::Faster);
   EXPECT_TRUE(choice.options.join_products);
   EXPECT_TRUE(choice.times.problems.empty());
 }

@@ -43,7 +43,7 @@ TuneReport report_of(const Network& network, const std::vector<Schedule>& schedu
                                 .best_seconds = 3e-3,
                                 .rounds = 12,
                                 .changed = 1,
-                                .verdict = "faster"};
+                                .verdict = RaceResult::Faster};
   return report;
 }
 

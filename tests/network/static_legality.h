@@ -10,7 +10,6 @@
 #include "heddle/lower/lower.h"
 #include "heddle/network/network.h"
 #include "heddle/support/error.h"
-#include "schedule/templates/write_template.h"
 
 namespace heddle::testing {
 
@@ -29,7 +28,7 @@ inline void lower_for_target(const Schedule& s, const std::vector<Tensor>& args)
 
 /// Why the naive schedule took the place of what templates choose; empty where it did not.
 inline std::string why_last_resort(const Template& t) {
-  return is_last_resort(t) ? t.refusals().back().why : "";
+  return t.is_last_resort() ? t.refusals().back().why : "";
 }
 
 /// What is wrong with the static choices for a declaration, as one kernel and as a network cut into

@@ -59,7 +59,7 @@ struct FakeNetwork {
 void expect_fastest_variants(FakeNetwork net) {
   const JointRace::Verdict v = net.race();
   EXPECT_THAT(v.winners, ElementsAre(2, 0, 0, 1));
-  EXPECT_EQ(v.whole.verdict, "faster");
+  EXPECT_EQ(v.whole.verdict, RaceResult::Faster);
   EXPECT_EQ(v.whole.changed, 2);
   EXPECT_NEAR(v.whole.static_seconds, 2.0, 1e-9);
   EXPECT_NEAR(v.whole.best_seconds, 1.75, 1e-9);
@@ -79,7 +79,7 @@ void expect_small_gains(FakeNetwork net) {
     net.calls = 0;
     const JointRace::Verdict v = net.race();
     EXPECT_THAT(v.winners, ElementsAre(1, 0, 1)) << net.seed;
-    EXPECT_EQ(v.whole.verdict, "faster") << net.seed;
+    EXPECT_EQ(v.whole.verdict, RaceResult::Faster) << net.seed;
   }
 }
 
@@ -94,7 +94,7 @@ TEST(VariantRace, EqualsAreRarelyFaster) {
     FakeNetwork net{{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}};
     net.noise = 0.2;
     net.seed = seed;
-    faster += net.race({.most_blocks = 30, .seed = seed}).whole.verdict == "faster";
+    faster += net.race({.most_blocks = 30, .seed = seed}).whole.verdict == RaceResult::Faster;
   }
   EXPECT_LE(faster, 20);
 }
@@ -104,7 +104,7 @@ TEST(VariantRace, WhatGainsAloneAndNotTogetherStaysStatic) {
   net.extra = [](std::span<const int> v) { return v[0] + v[1] > 0 ? 0.5 : 0; };
   const JointRace::Verdict v = net.race();
   EXPECT_THAT(v.winners, ElementsAre(0, 0));
-  EXPECT_EQ(v.whole.verdict, "not proven");
+  EXPECT_EQ(v.whole.verdict, RaceResult::NotProven);
   EXPECT_EQ(v.whole.best_seconds, v.whole.static_seconds);
 }
 
@@ -113,7 +113,7 @@ TEST(VariantRace, TheStrongestMayWinWithoutTheOthers) {
   net.extra = [](std::span<const int> v) { return 0.4 * v[1]; };
   const JointRace::Verdict v = net.race();
   EXPECT_THAT(v.winners, ElementsAre(1, 0));
-  EXPECT_EQ(v.whole.verdict, "faster");
+  EXPECT_EQ(v.whole.verdict, RaceResult::Faster);
   EXPECT_EQ(v.whole.changed, 1);
 }
 
@@ -122,7 +122,7 @@ TEST(VariantRace, OtherAnswersLose) {
   net.right = false;
   const JointRace::Verdict v = net.race();
   EXPECT_THAT(v.winners, ElementsAre(0));
-  EXPECT_EQ(v.whole.verdict, "answers differ");
+  EXPECT_EQ(v.whole.verdict, RaceResult::AnswersDiffer);
 }
 
 TEST(VariantRace, WithoutTimeNothingIsDecided) {
@@ -132,7 +132,7 @@ TEST(VariantRace, WithoutTimeNothingIsDecided) {
   EXPECT_EQ(net.calls, 0);
   EXPECT_EQ(v.results[0][1].error, MeasureError::Cancelled);
   FakeNetwork one{{{1.0}, {2.0}}};
-  EXPECT_EQ(one.race().whole.verdict, "nothing to race");
+  EXPECT_EQ(one.race().whole.verdict, RaceResult::NothingToRace);
   EXPECT_EQ(one.calls, 0);
 }
 

@@ -29,7 +29,7 @@ class FakeJointRace : public JointRace {
     return v;
   }
 
-  std::string verdict = "faster";
+  RaceResult verdict = RaceResult::Faster;
   bool fails = false;
   std::vector<size_t> counts, priority;
   double given_seconds = 0;
@@ -54,7 +54,7 @@ TEST_F(JointlyTuned, TheWinnersAreReturnedWithTheirTimesInTheNetwork) {
   const TuneReport report = run();
   EXPECT_EQ(raced_alone_, 0u);
   ASSERT_TRUE(report.network);
-  EXPECT_EQ(report.network->verdict, "faster");
+  EXPECT_EQ(report.network->verdict, RaceResult::Faster);
   ASSERT_EQ(report.tasks.size(), 2u);
   for (size_t t = 0; t < 2; ++t) {
     ASSERT_GT(race_.counts[t], 1u);
@@ -68,7 +68,7 @@ TEST_F(JointlyTuned, TheWinnersAreReturnedWithTheirTimesInTheNetwork) {
 }
 
 TEST_F(JointlyTuned, WithoutProofTheStaticSchedulesAreReturned) {
-  race_.verdict = "not proven";
+  race_.verdict = RaceResult::NotProven;
   const TuneReport report = run();
   for (const TaskResult& t : report.tasks) {
     EXPECT_FALSE(t.improved);

@@ -74,7 +74,7 @@ TEST(PrintReport, HasARowATaskAndWhatWentWrong) {
   report.tasks = {result(1e-3, true), result(2e-3, false)};
   report.trials = 40;
   report.elapsed_seconds = 61;
-  report.ended = "budget";
+  report.ended = TuneEnd::Budget;
   report.log = "dense.jsonl";
   report.problems = {"a record could not be written"};
   std::ostringstream out;

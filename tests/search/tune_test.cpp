@@ -28,7 +28,7 @@ TEST_F(Tune, FindsSomethingFasterAndSaysSo) {
   ASSERT_TRUE(r.config.has_value());
   EXPECT_EQ(steps_hash(task.tmpl.instantiate(*r.config)), steps_hash(r.schedule));
   EXPECT_EQ(report.trials, 100);
-  EXPECT_EQ(report.ended, "trials");
+  EXPECT_EQ(report.ended, TuneEnd::Trials);
   EXPECT_FALSE(report.cancelled);
   EXPECT_TRUE(report.problems.empty());
   EXPECT_EQ(m.repeated, 0);
@@ -137,7 +137,7 @@ TEST_F(Tune, EverythingFailing) {
     EXPECT_EQ(r.failures, failures);
     EXPECT_EQ(r.failures_by_kind, (std::vector<std::pair<MeasureError, int>>{{kind, failures}}));
     EXPECT_EQ(report.problems.size(), kind == WrongAnswer ? 1u : 0u);
-    EXPECT_EQ(report.ended, "converged");
+    EXPECT_EQ(report.ended, TuneEnd::Converged);
     EXPECT_TRUE(m.raced.empty());
   }
 }
@@ -263,7 +263,7 @@ TEST_F(Tune, EndsWhenTheSpaceIsExhausted) {
   FakeMeasurer m(on_landscape(1));
   TuneReport report = tune_tasks({splits_task()}, options(m, 1000));
   EXPECT_EQ(report.trials, 12);
-  EXPECT_EQ(report.ended, "converged");
+  EXPECT_EQ(report.ended, TuneEnd::Converged);
   EXPECT_EQ(m.repeated, 0);
 }
 
@@ -273,7 +273,7 @@ TEST_F(Tune, ConvergesWithoutGains) {
   o.patience = 3;
   TuneReport report = tune_tasks({matmul_task()}, o);
   EXPECT_EQ(report.trials, 1 + 8 + 8 + 8);
-  EXPECT_EQ(report.ended, "converged");
+  EXPECT_EQ(report.ended, TuneEnd::Converged);
 }
 
 TEST_F(Tune, CancellationEndsItCleanlyAnywhere) {
@@ -289,7 +289,7 @@ TEST_F(Tune, CancellationEndsItCleanlyAnywhere) {
     };
     TuneReport report = tune_tasks({task}, o);
     EXPECT_TRUE(report.cancelled);
-    EXPECT_EQ(report.ended, "cancelled");
+    EXPECT_EQ(report.ended, TuneEnd::Cancelled);
     EXPECT_EQ(report.trials, static_cast<int>(after));
     EXPECT_EQ(configs_in(o.log).size(), after);
     EXPECT_LE(m.raced.size(), 1u);  // what seems to gain, shortly
@@ -335,7 +335,7 @@ TEST_F(Tune, KeepsToTheBudget) {
   o.budget = std::chrono::milliseconds(600);
   o.patience = 0;
   TuneReport report = tune_tasks({matmul_task()}, o);
-  EXPECT_EQ(report.ended, "budget");
+  EXPECT_EQ(report.ended, TuneEnd::Budget);
   EXPECT_GT(report.trials, 1);
   EXPECT_LE(report.trials, 20);   // none is measured when the time is over
   EXPECT_EQ(m.raced.size(), 1u);  // there was time left for it
@@ -348,7 +348,7 @@ TEST_F(Tune, ABudgetThatIsOverAtOnceGivesTheStaticChoice) {
   TuneReport report = tune_tasks({matmul_task()}, o);
   EXPECT_EQ(report.trials, 0);
   EXPECT_FALSE(report.tasks[0].improved);
-  EXPECT_EQ(report.ended, "budget");
+  EXPECT_EQ(report.ended, TuneEnd::Budget);
 }
 
 /// Files cannot grow beyond so many bytes while it lives: a disk that is full.
@@ -430,7 +430,7 @@ TEST_F(Tune, AMeasurerThatGivesUpEndsTheSearchNotTheResult) {
     if (measured == 40) throw_runtime_error("the board does not answer");
   };
   TuneReport report = tune_tasks({matmul_task()}, options(m, 100));
-  EXPECT_EQ(report.ended, "failed");
+  EXPECT_EQ(report.ended, TuneEnd::Failed);
   EXPECT_EQ(report.trials, 40);
   EXPECT_TRUE(report.tasks[0].improved);
   ASSERT_EQ(report.problems.size(), 1u);
@@ -554,7 +554,7 @@ TEST_F(Tune, SomebodysOwnPolicyMayErr) {
   TuneReport report = tune_tasks({splits_task()}, o);
   EXPECT_EQ(report.trials, 2);
   EXPECT_EQ(m.repeated, 0);
-  EXPECT_EQ(report.ended, "converged");
+  EXPECT_EQ(report.ended, TuneEnd::Converged);
   ASSERT_EQ(report.tasks[0].rejections.size(), 1u);
   EXPECT_NE(report.tasks[0].rejections[0].reason.find("knob 'x' cannot be 3"), std::string::npos);
 }

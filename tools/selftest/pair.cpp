@@ -7,7 +7,6 @@
 #include "driver/tolerance.h"
 #include "heddle/codegen/emulator.h"
 #include "heddle/codegen/interpreter.h"
-#include "schedule/templates/write_template.h"
 
 namespace heddle::selftest {
 
@@ -122,7 +121,7 @@ PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverag
     }
     const Template t = make_template(dag, target, scheduler);
     // The naive schedule would hide that no template schedules the program.
-    if (is_last_resort(t)) throw_internal_error(t.refusals().back().why);
+    if (t.is_last_resort()) throw_internal_error(t.refusals().back().why);
     const Config c = rng.uniform_int(0, 9) == 0 ? t.default_config() : random_config(t, rng);
     result.text += "\n  " + t.name() + " " + t.config_to_json(c).dump();
     if (!is_wanted(result, options)) return result;

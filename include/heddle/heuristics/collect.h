@@ -79,12 +79,21 @@ struct CollectOptions {
   std::function<void(const CollectProgress&)> progress = {};  ///< called from the calling thread
 };
 
+/// Why a run ended.
+enum class CollectEnd : uint8_t {
+  None,      ///< it has not ended
+  Budget,    ///< the time was spent
+  Problems,  ///< CollectOptions::problems were collected, or no new one was found
+  Cancelled,
+};
+const char* to_string(CollectEnd end);
+
 /// The results of a run: numbers of problems, and messages.
 struct CollectReport {
   int collected = 0, earlier = 0;  ///< problems of this run; problems that the log had before
-  int skipped = 0;    ///< problems that are not of this heuristic, or have one choice only
-  int failed = 0;     ///< problems whose fallback could not be measured
-  std::string ended;  ///< "budget", "problems", "cancelled"
+  int skipped = 0;  ///< problems that are not of this heuristic, or have one choice only
+  int failed = 0;   ///< problems whose fallback could not be measured
+  CollectEnd ended = CollectEnd::None;
   std::vector<std::string> problems = {};  ///< messages of failed problems
 };
 

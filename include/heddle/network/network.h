@@ -206,6 +206,19 @@ class NetworkKernel {
 /// race, the graph stays as it is, and a measurer races each task.
 TuneReport tune(const Network& network, const TuneOptions& options = {});
 
+/// What came of a choice that choose_passes tried.
+enum class TrialResult : uint8_t {
+  NoTime,  ///< it was not tried
+  Taken,   ///< it was proven to be faster
+  NotProven,
+  Slower,
+  ChangesNothing,  ///< the nodes are the same
+  AnswersDiffer,
+  NoLongerPossible,  ///< after what was taken before
+  CannotBeBuilt,
+};
+const char* to_string(TrialResult result);
+
 /// A choice that choose_passes tried.
 struct ChoiceTrial {
   std::string change;  ///< as parse_passes reads it: "-join_products", "store@mul:1x56x56x96"
@@ -219,10 +232,7 @@ struct ChoiceTrial {
   /// Seconds in one call of the nodes that differ, and of the whole network, medians of calls in
   /// turns; before: with all that was taken until then.
   double before = 0, after = 0, whole_before = 0, whole_after = 0;
-  /// "taken": it was proven to be faster; "not proven"; "slower"; "changes nothing": the nodes are
-  /// the same; "answers differ"; "no longer possible": after what was taken before; "cannot be
-  /// built"; "no time": it was not tried.
-  std::string verdict = "no time";
+  TrialResult verdict = TrialResult::NoTime;
 };
 
 /// The result of choose_passes.

@@ -39,6 +39,8 @@ class Template {
   std::vector<std::string> notes() const;
   /// The answers of a ChoiceSource that were not taken.
   const std::vector<TemplateRecording::Refusal>& refusals() const;
+  /// Whether no choice for the declaration was legal, so that this is the naive schedule.
+  bool is_last_resort() const { return branches_.front().recorded->last_resort; }
   /// The source that chose the graph; empty where the estimates of the rules did.
   const std::string& graph_source() const;
   /// A hash of knobs and steps that is stable across runs. Records call it the version.

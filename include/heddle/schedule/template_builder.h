@@ -55,6 +55,7 @@ struct TemplateRecording {
   std::vector<std::string> notes;
   std::vector<Refusal> refusals;  ///< each is among the notes too
   std::string graph_source;       ///< what chose the graph; empty: the estimates of the rules
+  bool last_resort = false;       ///< nothing that was chosen is legal: this is the naive schedule
 };
 
 /// Powers of two and divisors of `extent`, up to `limit`.
@@ -165,6 +166,8 @@ class TemplateBuilder : public StepRecorder {
   const GroupPlaces& group() const { return group_; }
   /// The template of the whole recording. Leaves the builder empty.
   Template finish(std::string name);
+  /// The same for the naive schedule where nothing else is legal.
+  Template finish_as_last_resort(std::string name);
 
  protected:
   void record(Step step) override;

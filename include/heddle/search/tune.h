@@ -51,16 +51,24 @@ struct TuneProgress {
   std::vector<NodeUse> nodes = {};  ///< devices of a measurer that has several
 };
 
+/// How the race of a whole network ended.
+enum class RaceResult : uint8_t {
+  NoTime,         ///< the budget ended before
+  NothingToRace,  ///< no task had a candidate
+  NotRaced,       ///< the race could not be held (NetworkTimes::problems)
+  NotProven,      ///< the static schedules were returned
+  Faster,         ///< by a sign test over the rounds
+  AnswersDiffer,  ///< the outputs of the two differed, so the static schedules were returned
+};
+const char* to_string(RaceResult result);
+
 /// Times of the whole network with the tuned schedules and with the static choices, called in
 /// turns.
 struct NetworkTimes {
   double static_seconds = 0, best_seconds = 0;  ///< seconds of one call, medians
   int rounds = 0;                               ///< number of rounds in which both were timed
   int changed = 0;  ///< number of tasks with another schedule than the static one
-  /// "faster": by a sign test over the rounds. "not proven": the static schedules were returned.
-  /// "nothing to race": no task had a candidate. "no time": the budget ended before. "answers
-  /// differ": the outputs of the two differed, so the static schedules were returned.
-  std::string verdict = "no time";
+  RaceResult verdict = RaceResult::NoTime;
   std::vector<std::string> problems = {};  ///< problems of the race, for reports
 };
 
@@ -147,15 +155,24 @@ struct TaskResult {
   std::vector<AlternativeResult> alternatives = {};
 };
 
+/// Why a search ended.
+enum class TuneEnd : uint8_t {
+  None,       ///< it has not ended
+  Budget,     ///< the time was spent
+  Trials,     ///< TuneOptions::max_trials were made
+  Converged,  ///< nothing more to gain, or all spaces are exhausted
+  Cancelled,  ///< by the caller or by Ctrl-C
+  Failed,     ///< it could not go on (TuneReport::failure)
+};
+const char* to_string(TuneEnd end);
+
 /// The results of a run for all tasks.
 struct TuneReport {
   std::vector<TaskResult> tasks;
   int trials = 0;
   double elapsed_seconds = 0;
   bool cancelled = false;
-  /// The reason why the search ended: "budget", "trials", "converged" (or all spaces exhausted),
-  /// "cancelled", "failed" (see failure).
-  std::string ended;
+  TuneEnd ended = TuneEnd::None;
   /// The reason why the search or a race could not go on, such as a fleet that is gone; empty where
   /// all was done. Results are those of what was measured before.
   std::string failure = {};

@@ -33,7 +33,7 @@ class Collector {
     // exhausted.
     constexpr int kVainDraws = 2000, kMostQuestions = 3;
     int vain = 0;
-    for (std::uint64_t i = 0; report_.ended.empty(); ++i) {
+    for (std::uint64_t i = 0; report_.ended == CollectEnd::None; ++i) {
       // Each problem has a generator of its own, so that it does not depend on earlier problems.
       Rng rng(hash_combine(hash_combine(hash_string(h_.name), o_.seed), i));
       DrawnProblem problem = h_.draw(rng, o_.target);
@@ -41,14 +41,15 @@ class Collector {
       const auto question = static_cast<std::size_t>(rng.uniform_int(0, kMostQuestions - 1));
       if (!h_.measure && question > 0) problem.id += "#" + std::to_string(question);
       if (clock_.expired()) {
-        report_.ended = clock_.cancelled() ? "cancelled" : "budget";
+        report_.ended = clock_.cancelled() ? CollectEnd::Cancelled : CollectEnd::Budget;
       } else if (log_.has(problem.id) || !seen_.insert(problem.id).second) {
-        if (++vain == kVainDraws) report_.ended = "problems";
+        if (++vain == kVainDraws) report_.ended = CollectEnd::Problems;
       } else {
         vain = 0;
         show(problem.id);
         h_.measure ? measure_own(problem) : measure_built(problem, question);
-        if (o_.problems > 0 && report_.collected >= o_.problems) report_.ended = "problems";
+        if (o_.problems > 0 && report_.collected >= o_.problems)
+          report_.ended = CollectEnd::Problems;
       }
     }
     show("");
@@ -126,6 +127,16 @@ class Collector {
 };
 
 }  // namespace
+
+const char* to_string(CollectEnd end) {
+  switch (end) {
+    case CollectEnd::None: return "";
+    case CollectEnd::Budget: return "budget";
+    case CollectEnd::Problems: return "problems";
+    case CollectEnd::Cancelled: return "cancelled";
+  }
+  return "";
+}
 
 CollectReport collect(const Heuristic& heuristic, const CollectOptions& options) {
   if (!heuristic.draw)

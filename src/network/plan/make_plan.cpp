@@ -65,7 +65,7 @@ NetworkPlan plan_of(const Network& given, const TuneReport& report,
   if (report.network && report.network->rounds > 0) {
     const NetworkTimes& whole = *report.network;
     plan.rule_seconds = whole.static_seconds;
-    plan.seconds = whole.verdict == "faster" ? whole.best_seconds : whole.static_seconds;
+    plan.seconds = whole.verdict == RaceResult::Faster ? whole.best_seconds : whole.static_seconds;
     plan.rounds = whole.rounds;
   }
   const std::string date = date_now();

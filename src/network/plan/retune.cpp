@@ -63,7 +63,7 @@ TuneReport retune(const Network& planned, double seconds, const TuneClock& clock
   const JointRace::Verdict verdict =
       make_network_race(planned)->race(entrants, order, seconds, clock);
   TuneReport report;
-  const bool proven = verdict.whole.verdict == "faster";
+  const bool proven = verdict.whole.verdict == RaceResult::Faster;
   for (size_t t = 0; t < entrants.size(); ++t) {
     const auto won = static_cast<size_t>(proven ? verdict.winners[t] : 0);
     TaskResult result{.name = planned.tasks()[t].name, .config = {}, .schedule = entrants[t][won]};

@@ -9,12 +9,12 @@ NetworkTimes duel(FunctionRef<double(size_t)> call, int most_rounds, uint64_t se
   racing::Ends decided = ends;
   decided.decided = [&](int) { return field.winner() == 1; };
   NetworkTimes times;
-  times.verdict = "not proven";
+  times.verdict = RaceResult::NotProven;
   times.rounds = racing::run(field, call, decided);
   if (times.rounds == 0) return times;
   times.static_seconds = field.time(0);
   times.best_seconds = field.time(1);
-  if (field.winner() == 1) times.verdict = "faster";
+  if (field.winner() == 1) times.verdict = RaceResult::Faster;
   return times;
 }
 

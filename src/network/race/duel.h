@@ -7,7 +7,7 @@
 namespace heddle::network {
 
 /// Times calls of the network as it was (0) and with the changes (1), and notes their medians, the
-/// number of rounds and the verdict: "faster", or "not proven".
+/// number of rounds and the verdict: Faster or NotProven.
 NetworkTimes duel(FunctionRef<double(size_t)> call, int most_rounds, uint64_t seed,
                   const racing::Ends& ends);
 

@@ -71,7 +71,7 @@ class Contest {
   /// Races all that was taken together against the given network.
   NetworkTimes decide() {
     NetworkTimes times;
-    times.verdict = "not proven";
+    times.verdict = RaceResult::NotProven;
     if (best_ != given_) {
       times = network::duel([&](size_t i) { return (i == 0 ? *given_ : *best_).call().total; },
                             kMostOfLast, kSeed, {.over = [&] { return clock_.expired(); }});
@@ -94,25 +94,26 @@ class Contest {
       const Network changed = best().with_passes(c.change.applied_to(best().pass_options()));
       const std::vector<uint64_t> hashes = network::node_hashes(changed);
       if (hashes == best_->hashes()) {
-        trial.verdict = "changes nothing";
+        trial.verdict = TrialResult::ChangesNothing;
         return;
       }
       const std::shared_ptr<network::TimedNetwork> other = made(changed);
       const std::string difference =
           network::output_difference(best().outputs(), other->outputs(), best_->outputs());
       if (!difference.empty()) {
-        trial.verdict = "answers differ";
+        trial.verdict = TrialResult::AnswersDiffer;
         problems_.push_back("with " + trial.change +
                             ", the network computes something else: " + difference);
         return;
       }
       race(trial, *other);
-      if (trial.verdict != "taken") return;
+      if (trial.verdict != TrialResult::Taken) return;
       best_ = other;
       ++taken_;
     } catch (const Error& e) {
       // A choice that was taken before may have changed the graph.
-      trial.verdict = e.kind == ErrorKind::User ? "no longer possible" : "cannot be built";
+      trial.verdict =
+          e.kind == ErrorKind::User ? TrialResult::NoLongerPossible : TrialResult::CannotBeBuilt;
       if (e.kind != ErrorKind::User) problems_.push_back(trial.change + ": " + e.what());
     }
   }
@@ -139,14 +140,14 @@ class Contest {
       whole.add(i, times.total);
       return sum_of(times, i == 0 ? in_best : in_other);
     };
-    trial.verdict = "not proven";
+    trial.verdict = TrialResult::NotProven;
     const auto decided = [&](int) {
       const bool slower = parts.time(1) > kSlower * parts.time(0);
-      if (slower) trial.verdict = "slower";
+      if (slower) trial.verdict = TrialResult::Slower;
       if (!slower && parts.winner(kTrialLuck) == 1 &&
           whole.time(1) <= kNoSlowerAsAWhole * whole.time(0))
-        trial.verdict = "taken";
-      return trial.verdict != "not proven";
+        trial.verdict = TrialResult::Taken;
+      return trial.verdict != TrialResult::NotProven;
     };
     const int rounds =
         racing::run(parts, call, {.over = [&] { return clock_.expired(); }, .decided = decided});
@@ -181,14 +182,28 @@ void race(const Network& network, double seconds, const TuneClock& clock,
     throw;
   }
   choice.times.problems = contest.problems();
-  if (choice.times.verdict == "faster") choice.options = contest.best().pass_options();
+  if (choice.times.verdict == RaceResult::Faster) choice.options = contest.best().pass_options();
 }
 
 }  // namespace
 
+const char* to_string(TrialResult result) {
+  switch (result) {
+    case TrialResult::NoTime: return "no time";
+    case TrialResult::Taken: return "taken";
+    case TrialResult::NotProven: return "not proven";
+    case TrialResult::Slower: return "slower";
+    case TrialResult::ChangesNothing: return "changes nothing";
+    case TrialResult::AnswersDiffer: return "answers differ";
+    case TrialResult::NoLongerPossible: return "no longer possible";
+    case TrialResult::CannotBeBuilt: return "cannot be built";
+  }
+  return "";
+}
+
 PassChoice choose_passes(const Network& network, double seconds, const TuneClock& clock) {
   PassChoice choice{network.pass_options(), {}};
-  choice.times.verdict = "nothing to race";
+  choice.times.verdict = RaceResult::NothingToRace;
   if (network.tasks().empty() || !network.sizes().empty()) return choice;  // it needs one size
   const Target& target = network.tasks()[0].tmpl.target();
   if (target.is_cuda() && !target.runs_here()) return choice;
@@ -200,7 +215,7 @@ PassChoice choose_passes(const Network& network, double seconds, const TuneClock
   } catch (const Error& e) {
     // The memory of a GPU may not be enough for two networks beside what measures candidates.
     if (e.kind != ErrorKind::Runtime) throw;
-    choice.times.verdict = "no race";
+    choice.times.verdict = RaceResult::NotRaced;
     choice.times.problems.push_back("the choices about the network did not race: " + e.message);
   }
   for (network::Candidate& c : candidates) choice.trials.push_back(std::move(c.trial));

@@ -40,7 +40,7 @@ class VariantRace {
     JointRace::Verdict verdict;
     verdict.winners.assign(counts_.size(), 0);
     if (std::all_of(counts_.begin(), counts_.end(), [](int count) { return count < 2; })) {
-      verdict.whole.verdict = "nothing to race";
+      verdict.whole.verdict = RaceResult::NothingToRace;
     } else {
       const std::vector<int> winners = task_winners();
       log(winners);
@@ -130,19 +130,19 @@ class VariantRace {
     const double begin = timer_.elapsed_s();
     for (const int attempt : {1, 2}) {
       if (std::all_of(tuned.begin(), tuned.end(), [](int v) { return v == 0; })) {
-        times.verdict = "not proven";
+        times.verdict = RaceResult::NotProven;
         return times;
       }
       if (clock_.expired()) return times;
       if (!same_answers(tuned)) {
-        times.verdict = "answers differ";
+        times.verdict = RaceResult::AnswersDiffer;
         return times;
       }
       // The first attempt leaves time for a second one.
       const double left = limits_.seconds - begin;
       const double end = attempt == 1 ? begin + kShareOfFirst * left : limits_.seconds;
       times = race_whole(tuned, end);
-      if (times.verdict == "faster") {
+      if (times.verdict == RaceResult::Faster) {
         *chosen = tuned;
         times.changed = static_cast<int>(
             std::count_if(tuned.begin(), tuned.end(), [](int v) { return v != 0; }));

@@ -103,7 +103,7 @@ std::shared_ptr<const ChoiceSource> source_of(const AutoSchedulerOptions& option
 template <class F>
 Template of_chosen_graph(const GraphChoice& chosen, const F& write) {
   Template t = write(chosen);
-  if (chosen.alternative.empty() || !is_last_resort(t)) return t;
+  if (chosen.alternative.empty() || !t.is_last_resort()) return t;
   return write({.why = "no schedule for " + chosen.alternative + " is legal"});
 }
 
@@ -164,7 +164,7 @@ Template make_template_of_alternatives(const ComputeDag& dag, const Target& base
   for (const Alternative& a : alternatives_of(dag, target, alternative_policy(options))) {
     if (!a.legal()) continue;
     Template t = form(a.name);
-    if (is_last_resort(t)) continue;
+    if (t.is_last_resort()) continue;
     if (a.name == by.alternative) chosen = forms.size();
     forms.push_back(std::move(t));
   }

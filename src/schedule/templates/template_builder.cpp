@@ -162,4 +162,9 @@ Template TemplateBuilder::finish(std::string name) {
   return Template(dag_, std::exchange(recorded_, {}));
 }
 
+Template TemplateBuilder::finish_as_last_resort(std::string name) {
+  recorded_.last_resort = true;
+  return finish(std::move(name));
+}
+
 }  // namespace heddle

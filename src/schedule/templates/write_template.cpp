@@ -3,7 +3,6 @@
 #include <optional>
 #include <ranges>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "heddle/support/error.h"
@@ -13,8 +12,6 @@
 
 namespace heddle {
 namespace {
-
-constexpr std::string_view kLastResort = "naive";
 
 const MetaTemplate& pick(const std::vector<MetaTemplate>& all, const ComputeDag& dag,
                          const StageGroup& g, const TemplateBuilder& builder) {
@@ -131,7 +128,7 @@ class Writer {
     log_line("schedule", 1, refused_.back());
     TemplateBuilder last = builder();
     write_naive_steps(last, order_.dag, last.target());
-    return last.finish(std::string(kLastResort));
+    return last.finish_as_last_resort("naive");
   }
 
  private:
@@ -183,7 +180,5 @@ Template write_template(const std::vector<MetaTemplate>& all, const TemplateOrde
   require_constants(order.dag);
   return Writer(all, order).run();
 }
-
-bool is_last_resort(const Template& t) { return t.name() == kLastResort; }
 
 }  // namespace heddle

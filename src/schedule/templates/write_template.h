@@ -29,7 +29,4 @@ std::string note_of(const GraphChoice& choice);
 /// an Error.
 Template write_template(const std::vector<MetaTemplate>& all, const TemplateOrder& order);
 
-/// Whether the template is that of the naive schedule, because no other was legal.
-bool is_last_resort(const Template& t);
-
 }  // namespace heddle

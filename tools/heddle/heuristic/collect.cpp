@@ -60,7 +60,7 @@ Json to_json(const CollectReport& r, const Request& o) {
                        {"earlier", r.earlier},
                        {"skipped", r.skipped},
                        {"failed", r.failed},
-                       {"ended", r.ended},
+                       {"ended", to_string(r.ended)},
                        {"problems", Json::array_of(r.problems)}});
 }
 

@@ -144,7 +144,7 @@ int retune_plan(const Request& o) {
   made.dtype = opened.options.dtype;
   const NetworkTimes& whole = *report.network;
   std::cout << "the plan against the rules, in " << count_text(whole.rounds, "round") << ": "
-            << whole.verdict;
+            << to_string(whole.verdict);
   if (made.seconds > 0)
     std::cout << ", a call " << format_time(made.seconds) << ", by rule "
               << format_time(made.rule_seconds);

@@ -12,7 +12,7 @@ namespace {
 // The end of the table: what the race of all that was taken proved.
 std::string decision_text(const PassChoice& choice) {
   const NetworkTimes& t = choice.times;
-  if (t.verdict == "faster") {
+  if (t.verdict == RaceResult::Faster) {
     return "together: a call takes " + format_time(t.best_seconds) + " in place of " +
            format_time(t.static_seconds) + "; recorded, as --passes " + to_string(choice.options) +
            "\n";
@@ -29,18 +29,20 @@ std::string choices_text(const PassChoice& choice) {
   table.align_left(6);
   int untried = 0;
   for (const ChoiceTrial& t : choice.trials) {
-    if (t.verdict == "no time") {
+    if (t.verdict == TrialResult::NoTime) {
       ++untried;
       continue;
     }
     const std::string estimate =
         (t.estimated_gain < 0 ? "-" : "+") + format_time(std::abs(t.estimated_gain));
     if (t.before <= 0) {
-      table.add_row({"  " + t.change, std::to_string(t.places), estimate, "", "", "", t.verdict});
+      table.add_row(
+          {"  " + t.change, std::to_string(t.places), estimate, "", "", "", to_string(t.verdict)});
       continue;
     }
     table.add_row({"  " + t.change, std::to_string(t.places), estimate, format_time(t.before),
-                   format_time(t.after), format_fixed(t.before / t.after, 3), t.verdict});
+                   format_time(t.after), format_fixed(t.before / t.after, 3),
+                   to_string(t.verdict)});
   }
   std::string text = table.to_string();
   if (untried > 0) text += "  for " + std::to_string(untried) + " more there was no time\n";
@@ -58,12 +60,12 @@ Json choices_json(const PassChoice& choice) {
                                  {"after", t.after},
                                  {"whole_before", t.whole_before},
                                  {"whole_after", t.whole_after},
-                                 {"verdict", t.verdict}}));
+                                 {"verdict", to_string(t.verdict)}}));
   }
   return Json::object({{"passes", to_string(choice.options)},
                        {"static_seconds", choice.times.static_seconds},
                        {"best_seconds", choice.times.best_seconds},
-                       {"verdict", choice.times.verdict},
+                       {"verdict", to_string(choice.times.verdict)},
                        {"tried", std::move(list)}});
 }
 

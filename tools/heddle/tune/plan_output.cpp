@@ -48,7 +48,7 @@ void PlanOutput::save(const Network& network, const TuneOutcome& outcome) const 
   plan.dtype = dtype_;
   const std::vector<ChoiceTrial>& trials = outcome.choices.trials;
   const bool all = !trials.empty() && std::none_of(trials.begin(), trials.end(), [](const auto& t) {
-    return t.verdict == "no time";
+    return t.verdict == TrialResult::NoTime;
   });
   if (all || tried_choices(network)) plan.passes_proof = PlanProof::Race;
   std::error_code error;

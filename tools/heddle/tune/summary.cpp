@@ -101,9 +101,9 @@ std::string time_text(const TuneReport& report) {
 // Why tuning ended, where the reason was not the budget.
 std::string ended_text(const TuneReport& report) {
   if (report.cancelled) return " (stopped before its time)";
-  if (report.ended == "trials") return " (as many as were asked for)";
-  if (report.ended == "converged") return " (nothing more to gain)";
-  if (report.ended == "failed") return " (it could not go on)";
+  if (report.ended == TuneEnd::Trials) return " (as many as were asked for)";
+  if (report.ended == TuneEnd::Converged) return " (nothing more to gain)";
+  if (report.ended == TuneEnd::Failed) return " (it could not go on)";
   return "";
 }
 
@@ -120,9 +120,10 @@ double per_second(const TuneReport& report) {
 
 // How the race of a whole network ended.
 std::string network_text(const NetworkTimes& n) {
-  if (n.rounds == 0) return "the whole network was not raced: " + n.verdict + "\n";
+  if (n.rounds == 0)
+    return "the whole network was not raced: " + std::string(to_string(n.verdict)) + "\n";
   std::string out = "the whole network, in " + count_text(n.rounds, "round") + " of turns: ";
-  if (n.verdict != "faster")
+  if (n.verdict != RaceResult::Faster)
     return out + format_time(n.static_seconds) + ", a gain is not proven: static stays\n";
   return out + "static " + format_time(n.static_seconds) + " -> " + format_time(n.best_seconds) +
          ", " + ratio(n.static_seconds / n.best_seconds) + ", with " +
@@ -134,7 +135,7 @@ Json network_json(const NetworkTimes& n) {
                        {"best_seconds", n.best_seconds},
                        {"rounds", n.rounds},
                        {"changed", n.changed},
-                       {"verdict", n.verdict}});
+                       {"verdict", to_string(n.verdict)}});
 }
 
 std::vector<AlternativeRow> alternative_rows(const TaskResult& t) {
@@ -230,7 +231,7 @@ Json to_json(const TuneOutcome& o) {
   j["budget_seconds"] = o.budget_seconds;
   j["elapsed_seconds"] = o.report.elapsed_seconds;
   j["cancelled"] = o.report.cancelled;
-  j["ended"] = o.report.ended;
+  j["ended"] = to_string(o.report.ended);
   if (!o.report.failure.empty()) j["failure"] = Json(o.report.failure);
   j["trials"] = o.report.trials;
   j["trials_per_second"] = per_second(o.report);
