@@ -146,6 +146,7 @@ Json Record::to_json() const {
   j["build"] = build;
   j["seed"] = to_hex(seed);
   j["time"] = unix_time;
+  if (!declaration.is_null()) j["declaration"] = declaration;
   return j;
 }
 
@@ -194,6 +195,7 @@ Record Record::from_json(const Json& json) {
   r.machine = in.text("machine", "");
   r.build = in.text("build", "");
   if (in.find("seed") != nullptr) r.seed = in.hex("seed");
+  if (in.find("declaration") != nullptr) r.declaration = in.of("declaration", object);
   r.unix_time = in.of("time", [](const Json& j) { return j.as_int(); }, int64_t{0});
   return r;
 }

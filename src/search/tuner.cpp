@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "dag/declaration/declaration.h"
 #include "heddle/support/error.h"
 #include "records/nearest_config.h"
 #include "search/alternative_results.h"
@@ -366,6 +367,19 @@ void Tuner::failed(const std::string& why) {
   problems_.push_back(why);
 }
 
+namespace {
+
+/// The declaration of a task as records hold it; null where it has no such form.
+Json declaration_of(const TuneTask& task) {
+  try {
+    return declaration_to_json(task.tmpl.dag().direct(), task.args);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+}  // namespace
+
 void Tuner::record(const TaskRun& run, const Config* config, const Schedule& schedule,
                    const MeasureResult& result, Verdict verdict, const std::string& protocol,
                    double predicted) {
@@ -391,6 +405,7 @@ void Tuner::record(const TaskRun& run, const Config* config, const Schedule& sch
   r.seed = options_.seed;
   r.predicted = predicted;
   if (run.task.weight > 0) r.calls = run.task.weight;
+  if (declared_.insert(r.structural_hash).second) r.declaration = declaration_of(run.task);
   log_.append(std::move(r));
 }
 

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <unordered_set>
 
 #include "search/prediction_log.h"
 #include "search/task_run.h"
@@ -113,6 +114,7 @@ class Tuner {
   std::unique_ptr<CostModel> own_model_;
   CostModel* model_;
   TuneLog log_;
+  std::unordered_set<uint64_t> declared_;  ///< tasks whose declaration the log has, by its hash
   std::vector<TaskRun> runs_;
   std::optional<TaskScheduler> scheduler_;
   PredictionLog predictions_;

@@ -168,6 +168,9 @@ void Tuner::resume() {
     run.policy->report(trials);
     train(run, measured);
   }
+  for (const Record& r : log_.earlier()) {
+    if (!r.declaration.is_null()) declared_.insert(r.structural_hash);
+  }
   log_.forget_earlier();
 }
 

@@ -4,8 +4,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "dag/declaration/declaration.h"
 #include "heddle/heuristics/collect.h"
 #include "heddle/ops/linalg.h"
+#include "heddle/records/record_log.h"
+#include "heuristic/heuristic.h"
 #include "run_command.h"
 
 namespace heddle {
@@ -72,6 +75,58 @@ TEST_F(HeuristicCommand, TrainsExplainsAndGenerates) {
   const std::string header = path("table.h");
   EXPECT_EQ(heddle_command("heuristic gen contraction --tree " + tree + " -o " + header).status, 0);
   EXPECT_THAT(read_file(header), HasSubstr("k_contraction"));
+}
+
+// The subjects of a network's nodes name no declarations; the records have them.
+TEST_F(HeuristicCommand, LogsOfNodesTeach) {
+  const Heuristic& h = heuristic_of("contraction");
+  const Tensor a = placeholder({96, 80}, f32, "A"), b = placeholder({80, 112}, f32, "B");
+  const Tensor c = ops::matmul(a, b);
+  const BuiltChoices built = build_choices(h, {c}, Target::parse(kTarget)).built.at(0);
+  const Template& t = built.rule;
+  std::vector<Record> records;
+  const auto add = [&](const Config& config, double seconds) {
+    records.push_back(make_record("node 3", t, config));
+    records.back().seconds = {seconds};
+  };
+  add(t.default_config(), 2e-3);
+  // Two knobs of the heuristic moved, which is none of its candidates.
+  Config moved = t.default_config();
+  int moves = 0;
+  for (size_t k = 0; k < moved.values.size() && moves < 2; ++k) {
+    const Knob& knob = t.knobs()[k];
+    if (!built.of_rule.has(knob.name)) continue;
+    for (const std::int64_t value : knob.values) {
+      Config next = moved;
+      next.values[k] = value;
+      if (value == moved.values[k] || !t.why_invalid(next).empty()) continue;
+      moved = next;
+      ++moves;
+      break;
+    }
+  }
+  ASSERT_EQ(moves, 2);
+  add(moved, 1e-3);
+  const auto data = [&] {
+    std::ofstream(path("log.jsonl")) << to_lines(records);
+    return cli::data_from_records({path("log.jsonl")}, "contraction");
+  };
+  EXPECT_EQ(data().problems.size(), 0u) << "nothing says what node 3 is";
+  records[0].declaration = declaration_to_json(ComputeDag({c}), {a, b, c});
+  const HeuristicData known = data();
+  ASSERT_EQ(known.problems.size(), 1u);
+  EXPECT_EQ(known.problems[0].best(), 1e-3);
+  EXPECT_EQ(known.problems[0].features.size(), h.all_features().size());
+  // prune keeps what the best record needs.
+  ASSERT_EQ(
+      heddle_command("records prune --keep 1 " + path("log.jsonl") + " -o " + path("kept")).status,
+      0);
+  const std::vector<Record> kept = read_records(path("kept")).records;
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].declaration, records[0].declaration);
+  // A declaration that was changed by hand is not believed.
+  records[0].declaration["checksum"] = "0000000000000000";
+  EXPECT_EQ(data().problems.size(), 0u);
 }
 
 TEST_F(HeuristicCommand, BadInputExitsTwoAndHelps) {

@@ -1,4 +1,5 @@
 // The data that the tune loop takes from logs of its own earlier runs and of other shapes.
+#include "dag/declaration/declaration.h"
 #include "records/nearest_config.h"
 #include "search/history.h"
 #include "search/tune_testing.h"
@@ -7,6 +8,24 @@ namespace heddle::testing {
 namespace {
 
 using enum MeasureError;
+
+// The declaration of a task is in the first of its records, once for each log.
+TEST_F(Tune, ALogHasTheDeclarationOfEachTaskOnce) {
+  const std::string log = path("log.jsonl");
+  for (const int trials : {8, 8}) {
+    FakeMeasurer measurer(on_landscape(3));
+    TuneOptions o = options(measurer, trials);
+    o.log = log;
+    tune_tasks({matmul_task()}, o);
+  }
+  std::vector<Record> with;
+  for (Record& r : read_records(log).records) {
+    if (!r.declaration.is_null()) with.push_back(std::move(r));
+  }
+  ASSERT_EQ(with.size(), 1u);
+  EXPECT_EQ(declaration_from_json(with[0].declaration).dag.structural_hash(),
+            with[0].structural_hash);
+}
 
 TEST_F(Tune, ASecondRunMeasuresNothingTwice) {
   FakeMeasurer first(on_landscape(3));

@@ -77,6 +77,10 @@ struct Record {
   uint64_t seed = 0;      ///< seed of the search
   int64_t unix_time = 0;  ///< seconds
   std::string origin;     ///< "dense.jsonl:17", where it was read from; not written
+  /// The declaration (declaration_to_json), from which features of the problem are computed where its
+  /// subject names none, as those of a network's nodes. Tuning writes it to the first record of a
+  /// task in a log. Null: it is not there.
+  Json declaration = {};
 
   bool ok() const { return error == MeasureError::None && !seconds.empty(); }
   /// Whether it was timed in a race, beside other leaders.

@@ -23,6 +23,8 @@ std::string key_of(const std::string& alternative, const Json& steps) {
 struct Measured {
   const Record* first = nullptr;
   std::map<std::string, double> seconds;
+  /// Those of the declaration itself, with their times.
+  std::vector<std::pair<const Record*, double>> configs;
   double base = 0;
 
   void add(const Record& r) {
@@ -31,15 +33,17 @@ struct Measured {
     if (base == 0) base = r.base_seconds;
     const double drift = base > 0 && r.base_seconds > 0 ? base / r.base_seconds : 1;
     seconds[key_of(r.alternative, r.steps)] = r.median() * drift;
+    if (r.alternative.empty()) configs.emplace_back(&r, r.median() * drift);
   }
 };
 
 class FromRecords {
  public:
-  FromRecords(const Heuristic& heuristic, HeuristicData& data) : h_(heuristic), data_(data) {}
+  FromRecords(const Heuristic& heuristic, const Declarations& declarations, HeuristicData& data)
+      : h_(heuristic), declarations_(declarations), data_(data) {}
 
   void add(const Measured& m) {
-    const std::optional<Problem> subject = problem_of(*m.first);
+    const std::optional<Problem> subject = declarations_.of(*m.first);
     if (!subject) return;
     for (std::size_t question = 0;; ++question) {
       const BuildOutcome outcome = build_choices(h_, subject->outputs, m.first->target, question);
@@ -63,8 +67,47 @@ class FromRecords {
       ++known;
       row.seconds[column(id, row)] = at->second;
     }
+    for (const auto& [id, time] : other_choices(m, built)) {
+      const std::size_t c = column(id, row);
+      if (std::isnan(row.seconds[c])) ++known;
+      row.seconds[c] = time;
+    }
     row.fallback = static_cast<std::int32_t>(column(built.fallback, row));
     if (known >= 2 && row.has(row.fallback)) data_.problems.push_back(std::move(row));
+  }
+
+  /// The choices of configs that differ from the rule's in knobs of the heuristic alone, of whatever
+  /// values, with their times. Only a heuristic whose choices are knobs has such.
+  std::map<std::string, double> other_choices(const Measured& m, const BuiltChoices& built) const {
+    std::map<std::string, double> times;
+    if (!h_.parameters.empty() || h_.of_graphs) return times;
+    const Template& t = built.rule;
+    for (const auto& [record, time] : m.configs) {
+      if (record->template_version != t.fingerprint()) continue;
+      try {
+        const std::optional<ParameterSet> choice =
+            moved(t, t.config_from_json(record->config), built.of_rule);
+        if (choice && !choice->values().empty()) times[h_.id_of(*choice)] = time;
+      } catch (const Error&) {
+        // A log may contain anything.
+      }
+    }
+    return times;
+  }
+
+  /// The knobs of the rule's choice in which a config differs; nothing where it differs in others.
+  static std::optional<ParameterSet> moved(const Template& t, const Config& config,
+                                           const Choice& of_rule) {
+    const Config rule = t.default_config();
+    ParameterSet choice;
+    for (std::size_t k = 0; k < rule.values.size(); ++k) {
+      if (config.values[k] == rule.values[k]) continue;
+      const std::string& full = t.knobs()[k].name;
+      const std::string knob = full.substr(full.rfind('.') + 1);  // without its group
+      if (!of_rule.has(knob) || choice.has(knob)) return std::nullopt;
+      choice.set(knob, config.values[k]);
+    }
+    return choice;
   }
 
   // A new choice becomes a column of all problems.
@@ -79,6 +122,7 @@ class FromRecords {
   }
 
   const Heuristic& h_;
+  const Declarations& declarations_;
   HeuristicData& data_;
 };
 
@@ -104,7 +148,8 @@ HeuristicData data_from_records(const std::vector<std::string>& files, const std
     data.machine = r.target.chip();
     declarations[{r.structural_hash, to_string(r.target)}].add(r);
   }
-  FromRecords from(heuristic, data);
+  const Declarations known(records);
+  FromRecords from(heuristic, known, data);
   for (const auto& [key, measured] : declarations) from.add(measured);
   // Columns and problems are in the order that a reader of logs gives them, each once.
   return merge({data});

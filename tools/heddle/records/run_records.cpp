@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "commands.h"
@@ -122,11 +123,22 @@ std::vector<const Record*> ranked(const std::vector<const Record*>& task) {
   return out;
 }
 
+/// Gives the first of `kept`, records of the task, the declaration that another one of them has.
+void keep_declaration(const std::vector<const Record*>& task, std::span<Record> kept) {
+  const auto has = [](const Record& r) { return !r.declaration.is_null(); };
+  if (kept.empty() || std::any_of(kept.begin(), kept.end(), has)) return;
+  const auto from =
+      std::find_if(task.begin(), task.end(), [&](const Record* r) { return has(*r); });
+  if (from != task.end()) kept.front().declaration = (*from)->declaration;
+}
+
 std::vector<Record> best_of(const std::vector<Record>& all) {
   std::vector<Record> best;
   for (const auto& task : tasks_of(all)) {
     const std::vector<const Record*> order = ranked(task);
-    if (!order.empty()) best.push_back(*order.front());
+    if (order.empty()) continue;
+    best.push_back(*order.front());
+    keep_declaration(task, std::span(best).last(1));
   }
   return best;
 }
@@ -200,6 +212,7 @@ int prune_records(const Request& o) {
     // Records keep the order of the logs, so that later ones still win ties.
     std::sort(order.begin(), order.end());
     for (const Record* r : order) kept.push_back(*r);
+    keep_declaration(task, std::span(kept).last(order.size()));
   }
   write_log(o.output, kept, logs.unknown);
   const size_t dropped = all.size() - kept.size();

@@ -25,8 +25,8 @@ struct Declared {
   int records = 0;
 };
 
-std::optional<Declared> declare(const Record& r) {
-  const std::optional<Problem> p = problem_of(r);
+std::optional<Declared> declare(const Record& r, const Declarations& declarations) {
+  const std::optional<Problem> p = declarations.of(r);
   if (!p) return std::nullopt;
   return Declared{make_task(r.subject, p->outputs, r.target, p->args())};
 }
@@ -34,9 +34,10 @@ std::optional<Declared> declare(const Record& r) {
 std::vector<TaskRows> rows_of(const std::vector<Record>& records, int* skipped) {
   std::map<std::pair<uint64_t, std::string>, std::optional<Declared>> declared;
   std::map<uint64_t, TaskRows> tasks;
+  const Declarations declarations(records);
   for (const Record& r : records) {
     auto [it, is_new] = declared.try_emplace({r.structural_hash, to_string(r.target)});
-    if (is_new) it->second = declare(r);
+    if (is_new) it->second = declare(r, declarations);
     if (!it->second) {
       ++*skipped;
       continue;

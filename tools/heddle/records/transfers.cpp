@@ -27,9 +27,10 @@ std::vector<Problem> problems_of(const Request& o, const std::vector<Record>& re
                                  const Target& target) {
   std::vector<Problem> problems;
   std::set<uint64_t> seen;
+  const Declarations declarations(records);
   for (const Record& r : records) {
     if (r.target.kind != target.kind || !seen.insert(r.structural_hash).second) continue;
-    if (std::optional<Problem> p = problem_of(r)) problems.push_back(*std::move(p));
+    if (std::optional<Problem> p = declarations.of(r)) problems.push_back(*std::move(p));
   }
   for (const std::string& subject : o.subjects) {
     Problem p = make_problem(subject, dtype_of(o.dtype));

@@ -1,5 +1,6 @@
 #include "records/upgrade.h"
 
+#include "dag/declaration/declaration.h"
 #include "heddle/support/error.h"
 
 namespace heddle::cli {
@@ -14,6 +15,31 @@ std::optional<Problem> problem_of(const Record& record) {
     }
   }
   return std::nullopt;
+}
+
+Declarations::Declarations(const std::vector<Record>& records) {
+  for (const Record& r : records) {
+    if (!r.declaration.is_null()) by_hash_.emplace(r.structural_hash, &r.declaration);
+  }
+}
+
+std::optional<Problem> Declarations::of(const Record& record) const {
+  const auto at = by_hash_.find(record.structural_hash);
+  if (at == by_hash_.end()) return problem_of(record);
+  try {
+    const Declaration declared = declaration_from_json(*at->second);
+    if (declared.dag.structural_hash() != record.structural_hash || declared.args.empty())
+      return problem_of(record);
+    Problem problem;
+    problem.subject = record.subject;
+    problem.dtype = declared.args.back().dtype();
+    for (const Tensor& t : declared.args)
+      (t.op()->is_placeholder() ? problem.inputs : problem.outputs).push_back(t);
+    return problem;
+  } catch (const Error& e) {  // a log may contain anything
+    if (e.kind != ErrorKind::User) throw;
+    return problem_of(record);
+  }
 }
 
 bool complete(Record& record) {
