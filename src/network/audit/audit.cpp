@@ -105,7 +105,7 @@ void try_choices(const Network& network, const AuditOptions& options, Audit& fou
                                trial.text,
                                trial.before,
                                trial.after,
-                               trial.verdict == "taken"});
+                               trial.verdict == TrialResult::Taken});
     }
   }
 }
