@@ -27,13 +27,41 @@ struct Source {
 
 /// Settings that the answer depends on and that may change while a process runs.
 struct Settings {
-  std::string tophub, log_file, option;
+  std::string tophub, log_file, option, learned;
   bool operator==(const Settings&) const = default;
 };
 
+std::vector<std::string> split_paths(const std::string& list) {
+  std::vector<std::string> paths;
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find(':', begin), list.size());
+    if (end > begin) paths.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return paths;
+}
+
+bool is_off(const std::string& tophub) {
+  const std::vector<std::string> items = split_paths(tophub);
+  return std::find(items.begin(), items.end(), "off") != items.end();
+}
+
+std::string learned_folder_beside(const std::string& tophub) {
+  std::string named = internal::environment_value("HEDDLE_LEARNED");
+  if (named == "off") return "";
+  if (!named.empty()) return named;
+  if (is_off(tophub)) return "";
+  const std::string data = internal::environment_value("XDG_DATA_HOME"),
+                    home = internal::environment_value("HOME");
+  if (!data.empty()) return data + "/heddle";
+  return home.empty() ? "" : home + "/.local/share/heddle";
+}
+
 Settings current_settings(const std::string& own_log = "") {
-  return {internal::environment_value("HEDDLE_TOPHUB"),
-          internal::environment_value("HEDDLE_LOG_FILE"), own_log};
+  Settings s{internal::environment_value("HEDDLE_TOPHUB"),
+             internal::environment_value("HEDDLE_LOG_FILE"), own_log, ""};
+  s.learned = learned_folder_beside(s.tophub);
+  return s;
 }
 
 /// The folder of shipped records, relative to the library, so that no path of the build machine is
@@ -49,21 +77,6 @@ fs::path shipped_folder() {
     if (!error && fs::is_directory(folder, error)) return folder;
   }
   return {};
-}
-
-std::vector<std::string> split_paths(const std::string& list) {
-  std::vector<std::string> paths;
-  for (std::size_t begin = 0; begin < list.size();) {
-    const std::size_t end = std::min(list.find(':', begin), list.size());
-    if (end > begin) paths.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return paths;
-}
-
-bool is_off(const Settings& s) {
-  const std::vector<std::string> items = split_paths(s.tophub);
-  return std::find(items.begin(), items.end(), "off") != items.end();
 }
 
 /// Adds `path` itself or, where it is a folder, the logs in it in the order of their names.
@@ -83,7 +96,7 @@ void add_sources(const fs::path& path, Rank rank, std::vector<Source>& out) {
 
 std::vector<Source> sources_of(const Settings& s) {
   std::vector<Source> sources;
-  if (!is_off(s)) {
+  if (!is_off(s.tophub)) {
     if (const fs::path folder = shipped_folder(); !folder.empty()) {
       add_sources(folder, kShipped, sources);
     }
@@ -103,11 +116,13 @@ std::vector<Source> sources_of(const Settings& s) {
   return sources;
 }
 
-/// The folders and files of HEDDLE_TOPHUB, the last one first, then the shipped folder.
+/// The folders and files of HEDDLE_TOPHUB, the last one first, then that of what this machine has
+/// learned, then the shipped folder.
 std::vector<fs::path> folders_of(const Settings& s) {
   std::vector<fs::path> folders;
   for (const std::string& path : split_paths(s.tophub)) folders.insert(folders.begin(), path);
-  if (!is_off(s)) folders.push_back(shipped_folder());
+  if (!s.learned.empty()) folders.emplace_back(s.learned);
+  if (!is_off(s.tophub)) folders.push_back(shipped_folder());
   return folders;
 }
 
@@ -169,10 +184,12 @@ void reload_tophub() {
 std::string tophub_version() {
   const Settings settings = current_settings();
   const std::lock_guard lock(cache().mutex);
-  return settings.tophub + "#" + std::to_string(cache().generation);
+  return settings.tophub + "#" + settings.learned + "#" + std::to_string(cache().generation);
 }
 
-bool tophub_is_off() { return is_off(current_settings()); }
+std::string learned_folder() { return current_settings().learned; }
+
+bool tophub_is_off() { return is_off(current_settings().tophub); }
 
 std::optional<std::string> tophub_model(const Target& target) {
   return tophub_file(target, ".model");

@@ -20,6 +20,8 @@ constexpr EnvironmentVariable kVariables[] = {
      "cubin below HEDDLE_CACHE"},
     {"HEDDLE_CUBIN_CACHE_MB", "MiB that compiled CUDA kernels may take", "512"},
     {"HEDDLE_FLEET", "the program that starts fleets", "heddle-fleet beside the library"},
+    {"HEDDLE_LEARNED", "the folder of what `heddle learn` found on this machine; off: none",
+     "~/.local/share/heddle, or heddle below XDG_DATA_HOME"},
     {"HEDDLE_LIBCUDA", "the library of the NVIDIA driver", "libcuda.so.1"},
     {"HEDDLE_LOG",
      "what is printed to standard error: a level for all parts (1), or parts with "
@@ -38,11 +40,12 @@ constexpr EnvironmentVariable kVariables[] = {
     {"HEDDLE_VERIFY", "1: LLVM checks each module before it compiles it", "0"},
     {"HEDDLE_WEIGHTS_CACHE_MB", "MiB that the cache of packed weights may take", "4096"},
     {"HEDDLE_WORKER", "the program that measures candidates", "heddle-worker beside the library"},
-    {"HOME", "the folder of .cache, and of Python packages in which NVRTC is looked for",
+    {"HOME", "the folder of .cache and .local, and of Python packages in which NVRTC is looked for",
      "no caches"},
     {"TERM", "dumb: progress is printed as lines", "progress is one line that changes"},
     {"VIRTUAL_ENV", "a folder in whose Python packages NVRTC is looked for", "none"},
     {"XDG_CACHE_HOME", "the folder of the user's caches", "~/.cache"},
+    {"XDG_DATA_HOME", "the folder of the user's data", "~/.local/share"},
 };
 
 }  // namespace

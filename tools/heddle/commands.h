@@ -72,6 +72,8 @@ struct Request {
   int problems = 0;  ///< 0: until the budget ends
   std::string cores, turns, machine, tree, symbol;
   std::vector<std::string> records;
+  std::vector<std::string> heuristics, from;  ///< from: models, and logs of tuning
+  bool show_learned = false, forget = false;
   double allowed_loss = 0, allowed_worst_loss = 0;  ///< per cent
 
   // Picks, and random programs.
@@ -109,6 +111,7 @@ int train_on_records(const Request& request);
 int why_record(const Request& request);
 int race_on_near_cases(const Request& request);
 int list_heuristics(const Request& request);
+int run_learn(const Request& request);
 int collect_for_heuristic(const Request& request);
 int train_heuristic(const Request& request);
 int evaluate_heuristic(const Request& request);

@@ -69,6 +69,9 @@ struct CollectProgress {
 struct CollectOptions {
   std::chrono::duration<double> budget{600.0};
   int problems = 0;  ///< collected by this run; 0: until the budget ends
+  /// Problems of the caller's, such as the nodes of a network. They are measured before any that
+  /// are drawn, for each stage that the heuristic is asked about.
+  std::vector<DrawnProblem> first = {};
   std::string log;
   Target target = Target::host();
   std::uint64_t seed = 1;

@@ -1,6 +1,9 @@
 // tophub: records of the best schedules, by target, which are shipped with Heddle and found
 // automatically.
 //
+// What this machine has learned (`heddle learn`) is in the user's folder, which is searched for trees
+// before the shipped one.
+//
 // Three places are searched, and later ones override earlier ones: the folder installed with the
 // library (in a build folder, the one of the source tree), the colon-separated files and folders of
 // HEDDLE_TOPHUB, and the user's log (HEDDLE_LOG_FILE, or the one that AutoSchedulerOptions names).
@@ -40,6 +43,10 @@ std::optional<std::string> tophub_nearest_model(const Target& target);
 /// The file KIND-CHIPENDING of the last folder that has it. The ending of a cost model is
 /// ".model".
 std::optional<std::string> tophub_file(const Target& target, const std::string& ending);
+/// The folder of what this machine has learned: HEDDLE_LEARNED, else heddle below XDG_DATA_HOME or
+/// ~/.local/share. Empty where there is none: with HEDDLE_LEARNED=off, without a home, and where
+/// shipped records are turned off and the variable names no folder.
+std::string learned_folder();
 /// Whether shipped records and models are turned off.
 bool tophub_is_off();
 /// A text that changes with the variables and with reload_tophub().

@@ -16,6 +16,15 @@ void Progress::show(const std::string& text) {
   shown_ = true;
 }
 
+void Progress::show_or_log(const std::string& text) {
+  constexpr std::chrono::seconds kBetweenLines{30};
+  if (terminal_) return show(text);
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_line_) return;
+  next_line_ = now + kBetweenLines;
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
 void Progress::clear() {
   if (!shown_) return;
   std::fprintf(stderr, "\r\x1b[K");

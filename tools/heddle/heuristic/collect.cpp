@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <iostream>
 
 #include "commands.h"
@@ -39,20 +37,6 @@ std::string line_of(const CollectProgress& p) {
          clock_text(p.left_seconds) + " left" + (p.problem.empty() ? "" : ": " + p.problem);
 }
 
-// On a terminal, progress is one line that is overwritten. Elsewhere a line is printed now and
-// then.
-std::function<void(const CollectProgress&)> shown_by(Progress& progress, bool quiet) {
-  constexpr double kSecondsALine = 30;
-  if (quiet) return {};
-  if (isatty(STDERR_FILENO) == 1)
-    return [&progress](const CollectProgress& p) { progress.show(line_of(p)); };
-  return [next = 0.0](const CollectProgress& p) mutable {
-    if (p.elapsed_seconds < next) return;
-    next = p.elapsed_seconds + kSecondsALine;
-    std::cerr << line_of(p) << std::endl;
-  };
-}
-
 Json to_json(const CollectReport& r, const Request& o) {
   return Json::object({{"heuristic", o.name},
                        {"log", o.log},
@@ -82,7 +66,7 @@ int collect_for_heuristic(const Request& o) {
   const ScopedThreads threads(options.target.is_cuda() ? default_num_threads()
                                                        : options.target.cores);
   Progress progress;
-  options.progress = shown_by(progress, o.quiet);
+  options.progress = shown_by<CollectProgress>(progress, o.quiet, line_of);
   CollectReport report;
   {
     const InterruptScope interrupt(clock);

@@ -12,6 +12,9 @@ namespace heddle::cli {
 /// known subject and a measured static choice, with the choices of the portfolio that tuning tried.
 HeuristicData data_from_records(const std::vector<std::string>& files, const std::string& name);
 
+/// The date in UTC, such as 2026-11-27.
+std::string today();
+
 /// Restricts this process, and those that it starts, to cores such as "0,1" or "4-7". Call it
 /// before any query of the machine. A core that does not exist is a User error.
 void pin_to_cores(const std::string& cores);

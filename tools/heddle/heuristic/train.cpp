@@ -15,8 +15,6 @@
 #include "support/files/file.h"
 
 namespace heddle::cli {
-namespace {
-
 std::string today() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
@@ -24,6 +22,8 @@ std::string today() {
   char text[16];
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &utc)};
 }
+
+namespace {
 
 /// All logs merged, checked to belong to this version of the heuristic.
 HeuristicData read_data(const Request& o) {

@@ -6,6 +6,7 @@
 #include <climits>
 #include <iterator>
 
+#include "heddle/heuristics/heuristic.h"
 #include "heddle/network/passes.h"
 #include "heddle/support/error.h"
 #include "subjects/arguments.h"
@@ -37,6 +38,11 @@ ValueForm time_form() {
 ValueForm passes_form() {
   return read_by("LIST", "a list of passes and choices", "-join_products",
                  [](const std::string& text) { (void)parse_passes(text); });
+}
+
+ValueForm heuristic_form() {
+  return read_by("NAME", "a heuristic", "contraction",
+                 [](const std::string& text) { (void)heuristic_of(text); });
 }
 
 ValueForm workloads_form() {
@@ -229,6 +235,15 @@ Rows other_rows() {
       {"--log (of problems)", words(file_there("data.jsonl")), &R::logs,
        "Logs of `heddle heuristic collect`, of any number of machines' collectors"},
       {"--records", words(file_there("tune.jsonl")), &R::records, "Logs of `heddle tune` as well"},
+      {"--heuristics", commas(heuristic_form()), &R::heuristics,
+       "Only these heuristics, as `heddle heuristic list` names them", "", "all of the target"},
+      {"--from", subject_form(), &R::from,
+       "A model whose nodes are measured first, such as net.onnx:batch=1, or a log of `heddle "
+       "tune` (.jsonl) to learn from; repeated"},
+      {"--show (what was learned)", no_value(), &R::show_learned,
+       "Show what was learned for this machine, and measure nothing"},
+      {"--forget", no_value(), &R::forget,
+       "Remove what was learned for this machine, with its measurements"},
       {"--problems", count_form(), &R::problems, "Stop after so many problems", "",
        "when the time is up"},
       {"--cores", text("CORES", "a list of cores", "0,1"), &R::cores,

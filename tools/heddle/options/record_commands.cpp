@@ -129,10 +129,31 @@ Command train_command() {
       .run = train_heuristic};
 }
 
+Command learn_command() {
+  return {
+      .name = "learn",
+      .about = "Learn the static choices for this machine, for all later commands",
+      .takes = together({{{.id = "--budget", .fallback = "20m"}},
+                         plain({"--from", "--heuristics", "--dtype", "--threads", "--cores"}),
+                         {{.id = "--target"}, {"--seed", "Seed of the problems", "1"}},
+                         plain({"--show (what was learned)", "--forget", "--json", "-q,--quiet"})}),
+      .notes =
+          "Measures the choices of all heuristics on the nodes of the models, then on problems "
+          "drawn at\nrandom; trains a tree for each; and installs those that are proven to be "
+          "faster than the rules on\nproblems that they had not seen. The same command goes on "
+          "from what was measured, also after\nCtrl-C or kill -9. Trees and measurements are in "
+          "HEDDLE_LEARNED, else in heddle below\n$XDG_DATA_HOME or ~/.local/share.",
+      .examples = {"heddle learn --budget 20m",
+                   "heddle learn --from net.onnx:batch=1 --from tune.jsonl", "heddle learn --show",
+                   "heddle learn --forget"},
+      .run = run_learn};
+}
+
 }  // namespace
 
 Commands commands_of_heuristics() {
   return {
+      learn_command(),
       {.name = "heuristic",
        .about = "Learn the static choices for this machine, and show them",
        .notes = "What is learned, and how, is in docs/guide/heuristics.md.",

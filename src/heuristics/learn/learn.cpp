@@ -1,0 +1,187 @@
+// Measures, trains and installs, for all heuristics of a machine.
+#include "heddle/heuristics/learn.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "heddle/heuristics/train_tree.h"
+#include "heddle/records/tophub.h"
+#include "heddle/support/error.h"
+#include "heuristics/learn/learned_files.h"
+#include "heuristics/train/confidence.h"
+#include "heuristics/train/evaluate.h"
+#include "heuristics/trees/tree_file.h"
+
+namespace heddle {
+namespace {
+
+// The time is spent in slices, so that a run that is stopped has something of each heuristic.
+constexpr int kSlicesEach = 3;
+
+std::vector<const Heuristic*> heuristics_of(const LearnOptions& o) {
+  std::vector<const Heuristic*> all;
+  for (const std::string& name : o.heuristics) all.push_back(&heuristic_of(name));
+  if (!o.heuristics.empty()) return all;
+  for (const Heuristic* h : all_heuristics()) {
+    if (h->target_kind == o.target.kind && h->draw) all.push_back(h);
+  }
+  if (all.empty())
+    throw_user_error("no heuristic of targets of kind '" + o.target.kind + "' draws problems");
+  return all;
+}
+
+/// Whether the held-out answers are faster than the rule by more than chance.
+bool is_proven(const TreeEvaluation& worth) {
+  std::vector<double> losses;
+  for (const EvaluatedProblem& p : worth.problems) losses.push_back(std::log(p.seconds / p.rule));
+  if (losses.size() < 2) return false;
+  const double variance = squared_deviations(losses) / static_cast<double>(losses.size() - 1);
+  return mean_bound(losses, {.variance = variance}, TrainOptions().confidence) < 0;
+}
+
+class Learner {
+ public:
+  explicit Learner(const LearnOptions& o)
+      : o_(o),
+        files_(o.target, o.folder),
+        own_clock_(o.budget.count()),
+        clock_(o.clock != nullptr ? *o.clock : own_clock_),
+        heuristics_(heuristics_of(o)) {
+    files_.make_folder();
+    if (o_.measurer == nullptr)
+      own_measurer_ = o_.target.is_cuda() ? make_cuda_measurer({}) : make_worker_measurer();
+  }
+
+  LearnReport run() {
+    LearnReport report;
+    report.folder = files_.folder();
+    for (const Heuristic* h : heuristics_) report.lessons.push_back({.heuristic = h->name});
+    collect_all(report.lessons);
+    for (std::size_t i = 0; i < heuristics_.size(); ++i)
+      conclude(*heuristics_[i], report.lessons[i]);
+    reload_tophub();
+    report.cancelled = clock_.cancelled();
+    return report;
+  }
+
+ private:
+  void collect_all(std::vector<Lesson>& lessons) {
+    int slices = kSlicesEach * static_cast<int>(heuristics_.size());
+    for (int round = 0; round < kSlicesEach; ++round) {
+      for (std::size_t i = 0; i < heuristics_.size(); ++i, --slices) {
+        if (clock_.expired()) return;
+        collect_slice(*heuristics_[i], clock_.left_s() / slices, lessons[i]);
+      }
+    }
+  }
+
+  void collect_slice(const Heuristic& h, double seconds, Lesson& lesson) {
+    TuneClock slice(seconds, &clock_);
+    CollectOptions options{.log = files_.log_of(h), .target = o_.target, .seed = o_.seed};
+    options.first = o_.first;
+    options.measurer = o_.measurer != nullptr ? o_.measurer : own_measurer_.get();
+    options.clock = &slice;
+    if (o_.progress) {
+      options.progress = [&](const CollectProgress& p) {
+        o_.progress({h.name, p, clock_.left_s()});
+      };
+    }
+    CollectReport report = collect(h, options);
+    lesson.collected += report.collected;
+    std::ranges::move(report.problems, std::back_inserter(lesson.failures));
+  }
+
+  /// Trains on all that is known, and installs the tree where it is proven to gain.
+  void conclude(const Heuristic& h, Lesson& lesson) {
+    std::vector<HeuristicData> parts;
+    if (o_.known) parts = o_.known(h);
+    for (const std::string& log : files_.logs_of(h)) parts.push_back(read_heuristic_log(log));
+    lesson.file = files_.tree_of(h);
+    if (parts.empty()) return;
+    const HeuristicData data = merge(parts);
+    const TrainOptions options{.seed = o_.seed, .date = o_.date};
+    lesson.problems = static_cast<int>(data.problems.size());
+    lesson.noisy = static_cast<int>(std::ranges::count_if(
+        data.problems, [&](const HeuristicProblem& p) { return p.noise > options.most_noise; }));
+    // Each of the five folds of the evaluation leaves four fifths to train on.
+    const int usable = lesson.problems - lesson.noisy;
+    if (usable * 4 / 5 < 2 * options.folds) return remove_tree(lesson);
+    const TreeEvaluation worth = cross_evaluate(data, options);
+    lesson.rule_over_best = worth.rule_over_best.mean;
+    lesson.tree_over_best = worth.tree_over_best.mean;
+    lesson.tree_over_rule = worth.tree_over_rule.mean;
+    lesson.unsure = worth.unsure_share();
+    lesson.end = is_proven(worth) ? LessonEnd::Taken : LessonEnd::NotProven;
+    if (lesson.end == LessonEnd::NotProven) return remove_tree(lesson);
+    TrainedTree tree = train_tree(data, options);
+    tree.training["held_out"] = Json::object({{"rule_over_best", lesson.rule_over_best},
+                                              {"tree_over_best", lesson.tree_over_best},
+                                              {"tree_over_rule", lesson.tree_over_rule},
+                                              {"unsure", lesson.unsure}});
+    write_tree(lesson.file, tree);
+  }
+
+  static void remove_tree(Lesson& lesson) {
+    std::error_code error;
+    std::filesystem::remove(lesson.file, error);
+    lesson.file.clear();
+  }
+
+  const LearnOptions& o_;
+  const LearnedFiles files_;
+  TuneClock own_clock_;
+  TuneClock& clock_;
+  const std::vector<const Heuristic*> heuristics_;
+  std::unique_ptr<Measurer> own_measurer_;
+};
+
+}  // namespace
+
+LearnReport learn(const LearnOptions& options) { return Learner(options).run(); }
+
+LearnReport learned(const Target& target, const std::string& folder) {
+  const LearnedFiles files(target, folder);
+  LearnReport report;
+  report.folder = files.folder();
+  for (const Heuristic* h : all_heuristics()) {
+    std::error_code error;
+    const std::string file = files.tree_of(*h);
+    if (!std::filesystem::is_regular_file(file, error)) continue;
+    const TrainedTree tree = read_tree(file);
+    Lesson lesson{.heuristic = h->name, .problems = static_cast<int>(tree.problems)};
+    lesson.end = LessonEnd::Taken;
+    lesson.file = file;
+    if (const Json* held_out = tree.training.find("held_out")) {
+      lesson.rule_over_best = held_out->get_double("rule_over_best", 0);
+      lesson.tree_over_best = held_out->get_double("tree_over_best", 0);
+      lesson.tree_over_rule = held_out->get_double("tree_over_rule", 0);
+      lesson.unsure = held_out->get_double("unsure", 0);
+    }
+    report.lessons.push_back(std::move(lesson));
+  }
+  return report;
+}
+
+std::vector<std::string> forget_learned(const Target& target, const std::string& folder) {
+  const LearnedFiles files(target, folder);
+  std::vector<std::string> removed;
+  for (const Heuristic* h : all_heuristics()) {
+    std::vector<std::string> all = files.logs_of(*h);
+    all.push_back(files.tree_of(*h));
+    for (const std::string& file : all) {
+      std::error_code error;
+      if (std::filesystem::remove(file, error)) removed.push_back(file);
+      if (error)
+        throw_runtime_error("'" + file + "' cannot be removed: " + error.message(), {},
+                            "remove it by hand, or run as its owner");
+    }
+  }
+  reload_tophub();
+  return removed;
+}
+
+}  // namespace heddle

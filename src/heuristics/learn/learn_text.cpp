@@ -1,0 +1,71 @@
+// What a run of learning found, as text and as JSON.
+#include <algorithm>
+
+#include "heddle/heuristics/learn.h"
+#include "support/table.h"
+
+namespace heddle {
+namespace {
+
+std::string ratio_text(double ratio) { return ratio > 0 ? format_fixed(ratio, 3) : "-"; }
+
+std::string answer_of(const Lesson& lesson) {
+  switch (lesson.end) {
+    case LessonEnd::TooFew: return "too few problems: the rule stays";
+    case LessonEnd::NotProven: return "not proven to gain: the rule stays";
+    case LessonEnd::Taken: return "a tree answers from now on";
+  }
+  return "";
+}
+
+}  // namespace
+
+const char* to_string(LessonEnd end) {
+  switch (end) {
+    case LessonEnd::TooFew: return "too few";
+    case LessonEnd::NotProven: return "not proven";
+    case LessonEnd::Taken: return "taken";
+  }
+  return "";
+}
+
+Json LearnReport::to_json() const {
+  Json list = Json::array();
+  for (const Lesson& l : lessons) {
+    list.push_back(Json::object({{"heuristic", l.heuristic},
+                                 {"collected", l.collected},
+                                 {"problems", l.problems},
+                                 {"noisy", l.noisy},
+                                 {"failed", static_cast<int64_t>(l.failures.size())},
+                                 {"rule_over_best", l.rule_over_best},
+                                 {"tree_over_best", l.tree_over_best},
+                                 {"tree_over_rule", l.tree_over_rule},
+                                 {"unsure", l.unsure},
+                                 {"end", to_string(l.end)},
+                                 {"file", l.file}}));
+  }
+  return Json::object({{"folder", folder}, {"cancelled", cancelled}, {"lessons", std::move(list)}});
+}
+
+std::string LearnReport::to_text() const {
+  if (lessons.empty()) return "nothing was learned for this machine in " + folder + "\n";
+  Table table({"heuristic", "problems", "noisy", "rule/best", "tree/best", "gain", "unsure", ""});
+  table.align_left(7);
+  for (const Lesson& l : lessons) {
+    const bool known = l.tree_over_rule > 0;
+    table.add_row({l.heuristic, std::to_string(l.problems), std::to_string(l.noisy),
+                   ratio_text(l.rule_over_best), ratio_text(l.tree_over_best),
+                   ratio_text(known ? 1 / l.tree_over_rule : 0),
+                   known ? format_fixed(100 * l.unsure, 0) + " %" : "-", answer_of(l)});
+  }
+  std::string text = table.to_string();
+  text += "Ratios are geometric means over problems that the answering trees had not seen.\n";
+  const auto noisy = std::ranges::max(lessons, {}, &Lesson::noisy);
+  if (4 * noisy.noisy > noisy.problems)
+    text += "The machine was busy: " + std::to_string(noisy.noisy) + " of " +
+            std::to_string(noisy.problems) + " problems of " + noisy.heuristic +
+            " are too uncertain to learn from. Try again when it is quiet.\n";
+  return text + "The measurements are in " + folder + "; the same command goes on from them.\n";
+}
+
+}  // namespace heddle

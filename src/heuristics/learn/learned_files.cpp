@@ -1,0 +1,65 @@
+#include "heuristics/learn/learned_files.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "heddle/records/tophub.h"
+#include "heddle/support/error.h"
+#include "heuristics/trees/tree_file.h"
+#include "support/files/private_folder.h"
+
+namespace heddle {
+namespace {
+
+constexpr std::string_view kLogEnding = ".measured";
+
+std::string folder_or_default(const std::string& folder) {
+  std::string found = folder.empty() ? learned_folder() : folder;
+  if (found.empty())
+    throw_user_error(
+        "there is no folder for what is learned", {},
+        "set HEDDLE_LEARNED to a folder; HEDDLE_LEARNED=off and HEDDLE_TOPHUB=off turn "
+        "the default one off");
+  return found;
+}
+
+}  // namespace
+
+LearnedFiles::LearnedFiles(const Target& target, const std::string& folder)
+    : target_(target), folder_(folder_or_default(folder)) {}
+
+void LearnedFiles::make_folder() const {
+  if (const int why = internal::make_private_folders(folder_); why != 0)
+    throw_runtime_error("the folder '" + folder_ + "' cannot be made: " + std::strerror(why), {},
+                        "set HEDDLE_LEARNED to a folder that can be written");
+}
+
+std::string LearnedFiles::tree_of(const Heuristic& h) const {
+  return folder_ + "/" + tree_file_name(target_.kind, target_.chip(), h.name);
+}
+
+std::string LearnedFiles::log_start(const Heuristic& h) const {
+  return target_.kind + "-" + target_.chip() + "." + h.name + "-v" + std::to_string(h.version) +
+         ".";
+}
+
+std::string LearnedFiles::log_of(const Heuristic& h) const {
+  return folder_ + "/" + log_start(h) + std::to_string(target_.cores) + std::string(kLogEnding);
+}
+
+std::vector<std::string> LearnedFiles::logs_of(const Heuristic& h) const {
+  std::vector<std::string> logs;
+  std::error_code error;
+  const std::string start = log_start(h);
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(start) && name.ends_with(kLogEnding))
+      logs.push_back(entry.path().string());
+  }
+  std::ranges::sort(logs);
+  return logs;
+}
+
+}  // namespace heddle

@@ -1,0 +1,32 @@
+// The files of what a machine has learned: trees, which tophub_file finds, and the logs that they were trained on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/heuristics/heuristic.h"
+#include "heddle/target/target.h"
+
+namespace heddle {
+
+class LearnedFiles {
+ public:
+  /// `folder`: empty for learned_folder(). Throws a User error where there is none.
+  LearnedFiles(const Target& target, const std::string& folder);
+
+  const std::string& folder() const { return folder_; }
+  /// Makes the folder where it is missing. Throws a Runtime error where that is not possible.
+  void make_folder() const;
+  std::string tree_of(const Heuristic& h) const;
+  /// The log of this target. Its number of threads is in the name, because a log is of one target.
+  std::string log_of(const Heuristic& h) const;
+  /// The existing logs of the chip, of this version of the heuristic, for any number of threads.
+  std::vector<std::string> logs_of(const Heuristic& h) const;
+
+ private:
+  std::string log_start(const Heuristic& h) const;
+  const Target target_;
+  const std::string folder_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,156 @@
+// Learning: what is installed, what is not, and what a second run goes on from.
+#include "heddle/heuristics/learn.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "environment.h"
+#include "heddle/heuristics/tree_choices.h"
+#include "heddle/support/error.h"
+#include "support/files/file.h"
+
+namespace heddle {
+namespace {
+
+using ::testing::HasSubstr;
+
+const Target& target() {
+  static const Target t = Target::parse("llvm -mcpu=znver3 -threads=2");
+  return t;
+}
+
+/// Two algorithms of a program's own, on sizes from 1 to `sizes`: "a" takes seconds_of_a(n), "b",
+/// the rule's, always 100.
+Heuristic two_algorithms(double (*seconds_of_a)(double n), int sizes = 300) {
+  Heuristic h;
+  h.name = "two_algorithms";
+  h.target_kind = "llvm";
+  h.features = {{"n"}};
+  h.parameters = {{"algorithm", {"a", "b"}}};
+  h.fallback = ParameterSet().set("algorithm", 1);
+  h.candidates = [](const Situation&) {
+    return std::vector<ParameterSet>{ParameterSet().set("algorithm", 0)};
+  };
+  h.draw = [sizes](Rng& rng, const Target&) {
+    const std::int64_t n = rng.uniform_int(1, sizes);
+    return DrawnProblem{"n=" + std::to_string(n), {}, {{"n", double(n)}}};
+  };
+  h.measure = [seconds_of_a](const DrawnProblem& p, const ParameterSet& c) {
+    return c.get("algorithm", 0) == 0 ? seconds_of_a(p.features[0].value) : 100.0;
+  };
+  return h;
+}
+
+double better_when_small(double n) { return n; }
+/// Sizes say nothing about it: it is faster as often as slower.
+double by_chance(double n) {
+  return (static_cast<std::int64_t>(n) * 2654435761LL % 1024) < 512 ? 80.0 : 125.0;
+}
+
+class LearnTest : public ::testing::Test {
+ protected:
+  LearnTest() { std::filesystem::remove_all(folder_); }
+  ~LearnTest() override {
+    unregister_heuristic("two_algorithms");
+    std::filesystem::remove_all(folder_);
+  }
+
+  LearnReport run(Heuristic h, LearnOptions options = {}) {
+    unregister_heuristic(h.name);
+    register_heuristic(std::move(h));
+    options.target = target();
+    options.heuristics = {"two_algorithms"};
+    return learn(options);
+  }
+  std::optional<ParameterSet> says(double n) {
+    const auto tree = find_tree(heuristic_of("two_algorithms"), target());
+    return tree == nullptr ? std::nullopt : tree->answer(NamedFeatures{{"n", n}}).choice;
+  }
+
+  const std::string folder_ =
+      ::testing::TempDir() + "learn_test_" + std::to_string(::getpid()) + "/deep";
+  const testing::Variable variable_{"HEDDLE_LEARNED", folder_};
+};
+
+TEST_F(LearnTest, ATreeThatGainsAnswersFromThenOn) {
+  const LearnReport report = run(two_algorithms(better_when_small));
+  ASSERT_EQ(report.lessons.size(), 1U);
+  const Lesson& lesson = report.lessons[0];
+  EXPECT_EQ(lesson.end, LessonEnd::Taken) << report.to_text();
+  EXPECT_EQ(lesson.collected, 300);
+  EXPECT_LT(lesson.tree_over_rule, 0.8);
+  EXPECT_LE(lesson.tree_over_best, lesson.rule_over_best);
+  ASSERT_TRUE(says(20).has_value());
+  EXPECT_EQ(says(20)->get("algorithm", -1), 0);
+  EXPECT_FALSE(says(250).has_value());
+
+  const LearnReport shown = learned(target());
+  ASSERT_EQ(shown.lessons.size(), 1U);
+  EXPECT_EQ(shown.lessons[0].file, lesson.file);
+  EXPECT_DOUBLE_EQ(shown.lessons[0].tree_over_rule, lesson.tree_over_rule);
+}
+
+TEST_F(LearnTest, ATreeThatIsNotProvenIsNotInstalled) {
+  const LearnReport report = run(two_algorithms(by_chance));
+  EXPECT_EQ(report.lessons.at(0).end, LessonEnd::NotProven) << report.to_text();
+  EXPECT_FALSE(says(20).has_value());
+}
+
+TEST_F(LearnTest, ASecondRunGoesOnAndTakesBackWhatHoldsNoMore) {
+  run(two_algorithms(better_when_small, 100));
+  ASSERT_TRUE(says(20).has_value());
+  // Larger sizes are as often slower: together nothing is proven.
+  const auto mixed = [](double n) { return n <= 100 ? 500 - n : by_chance(n); };
+  const std::string log = folder_ + "/llvm-znver3.two_algorithms-v1.2.measured";
+  ASSERT_TRUE(std::filesystem::exists(log));
+  std::filesystem::remove(log);
+  const LearnReport second = run(two_algorithms(mixed, 300));
+  EXPECT_EQ(second.lessons.at(0).end, LessonEnd::NotProven) << second.to_text();
+  EXPECT_FALSE(says(20).has_value());
+
+  const LearnReport third = run(two_algorithms(mixed, 300));
+  EXPECT_EQ(third.lessons.at(0).collected, 0) << "all were measured before";
+  EXPECT_EQ(third.lessons.at(0).problems, 300);
+}
+
+TEST_F(LearnTest, TooFewProblemsTeachNothing) {
+  const LearnReport report = run(two_algorithms(better_when_small, 5));
+  EXPECT_EQ(report.lessons.at(0).end, LessonEnd::TooFew);
+  EXPECT_THAT(report.to_text(), HasSubstr("too few problems: the rule stays"));
+}
+
+TEST_F(LearnTest, ProblemsOfTheCallerComeFirst) {
+  LearnOptions options;
+  options.first = {{"mine", {}, {{"n", 7.0}}}};
+  run(two_algorithms(better_when_small, 5), options);
+  const HeuristicData data =
+      read_heuristic_log(folder_ + "/llvm-znver3.two_algorithms-v1.2.measured");
+  EXPECT_TRUE(std::ranges::any_of(data.problems, [](const auto& p) { return p.id == "mine"; }));
+}
+
+TEST_F(LearnTest, WhatIsForgottenIsGone) {
+  run(two_algorithms(better_when_small));
+  EXPECT_EQ(forget_learned(target()).size(), 2U);
+  EXPECT_FALSE(says(20).has_value());
+  EXPECT_TRUE(learned(target()).lessons.empty());
+  EXPECT_TRUE(forget_learned(target()).empty());
+}
+
+TEST_F(LearnTest, WithoutAFolderThereIsAnError) {
+  const testing::Variable off{"HEDDLE_LEARNED", "off"};
+  try {
+    run(two_algorithms(better_when_small));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind, ErrorKind::User);
+    EXPECT_THAT(e.what(), HasSubstr("set HEDDLE_LEARNED"));
+  }
+}
+
+}  // namespace
+}  // namespace heddle
