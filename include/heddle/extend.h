@@ -10,6 +10,7 @@
 #include "heddle/heuristics/collect.h"
 #include "heddle/heuristics/dataset.h"
 #include "heddle/heuristics/heuristic.h"
+#include "heddle/heuristics/learn.h"
 #include "heddle/heuristics/train_tree.h"
 #include "heddle/heuristics/trained_tree.h"
 #include "heddle/heuristics/tree_choices.h"
