@@ -157,5 +157,28 @@ TEST_F(HeuristicCommand, BadInputExitsTwoAndHelps) {
   }
 }
 
+TEST_F(HeuristicCommand, LearnsIntoAFolderOfTheUsers) {
+  const std::string folder = "HEDDLE_LEARNED=" + path("learned");
+  const CommandResult ran =
+      heddle_command("learn --budget 1s --heuristics reduction --threads 1 --json -q", folder);
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const Json report = Json::parse(ran.out);
+  EXPECT_EQ(report.at("folder").as_string(), path("learned"));
+  ASSERT_EQ(report.at("lessons").size(), 1U);
+  EXPECT_EQ(report.at("lessons").at(0).at("end").as_string(), "too few");
+  const CommandResult shown = heddle_command("learn --show", folder);
+  EXPECT_EQ(shown.status, 0);
+  EXPECT_THAT(shown.out, HasSubstr("nothing was learned for this machine in " + path("learned")));
+  EXPECT_EQ(heddle_command("learn --forget", folder).status, 0);
+}
+
+TEST_F(HeuristicCommand, LearningWithoutAFolderOrOfNothingKnownIsBadInput) {
+  EXPECT_EQ(heddle_command("learn --budget 1s", "HEDDLE_LEARNED=off").status, 2);
+  EXPECT_EQ(heddle_command("learn --heuristics shapes").status, 2);
+  EXPECT_EQ(heddle_command("learn --from not_there.onnx:batch=1").status, 2);
+  EXPECT_EQ(heddle_command("learn --from not_there.jsonl", "HEDDLE_LEARNED=" + path("l")).status,
+            2);
+}
+
 }  // namespace
 }  // namespace heddle

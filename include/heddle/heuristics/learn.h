@@ -36,7 +36,7 @@ struct Lesson {
   double rule_over_best = 0, tree_over_best = 0, tree_over_rule = 0;
   double unsure = 0;  ///< share of problems for which trees had no answer
   LessonEnd end = LessonEnd::TooFew;
-  std::string file;                        ///< of the tree
+  std::string file = {};                   ///< of the tree
   std::vector<std::string> failures = {};  ///< problems that could not be measured, with the reason
 };
 

@@ -13,9 +13,11 @@
 namespace heddle::cli {
 namespace {
 
-/// A key that distinguishes the schedules of one declaration.
-std::string key_of(const std::string& alternative, const Json& steps) {
-  return alternative + " " + steps.dump();
+/// A key that distinguishes the schedules of one declaration, by the steps alone: records also hold
+/// options and who chose.
+std::string key_of(const std::string& alternative, const Json& schedule) {
+  const Json* steps = schedule.find("steps");
+  return alternative + " " + (steps != nullptr ? steps->dump() : "");
 }
 
 /// The records of one declaration for one target: times keyed by graph and steps, each relative to

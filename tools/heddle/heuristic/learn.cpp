@@ -1,5 +1,5 @@
 // heddle learn: measures, trains and installs what decides in place of the rules on this machine.
-#include <algorithm>
+#include <filesystem>
 #include <iostream>
 
 #include "commands.h"
@@ -44,7 +44,7 @@ void add_nodes(const std::string& subject, const Request& o, const Target& targe
   if (!problem.dims.empty())
     throw_user_error("'" + subject + "' is over ranges of sizes", {},
                      "give its dimensions one size each: --from net.onnx:batch=1");
-  const Network network = Network::build(problem.outputs, target);
+  const Network network(problem.outputs, target);
   for (const TuneTask& task : network.tasks()) {
     const ComputeDag& dag = task.tmpl.dag().direct();
     problems.push_back(
@@ -60,10 +60,14 @@ LearnOptions options_of(const Request& o, const Target& target) {
   options.date = today();
   std::vector<std::string> logs;
   for (const std::string& from : o.from) {
-    if (is_log(from))
-      logs.push_back(from);
-    else
+    if (!is_log(from)) {
       add_nodes(from, o, target, options.first);
+      continue;
+    }
+    if (!std::filesystem::is_regular_file(from))
+      throw_user_error("--from names '" + from + "', and there is no such log", {},
+                       "`heddle tune --log " + from + "` makes one");
+    logs.push_back(from);
   }
   if (!logs.empty()) {
     options.known = [logs](const Heuristic& h) {
