@@ -12,7 +12,7 @@ fi
 mode=(-i)
 if [[ ${1:-} == --check ]]; then mode=(--dry-run --Werror); fi
 folders=()
-for folder in bench include meta_templates src tests tools tutorials; do
+for folder in bench include meta_templates python src tests tools tutorials; do
   if [[ -d $folder ]]; then folders+=("$folder"); fi
 done
 find "${folders[@]}" \( -name '*.h' -o -name '*.cpp' \) -print0 | xargs -0 "$tool" "${mode[@]}"

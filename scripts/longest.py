@@ -14,7 +14,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ["src", "include", "meta_templates", "tests", "tools", "tutorials", "bench"]
+FOLDERS = ["src", "include", "meta_templates", "tests", "tools", "tutorials", "bench", "python"]
 
 SKIPPED = re.compile(
     r'R"(?P<tag>[^(\s]*)\(.*?\)(?P=tag)"'  # raw strings

@@ -35,6 +35,7 @@
 #include "heddle/runtime/load_kernel.h"
 #include "heddle/runtime/multi_kernel.h"
 #include "heddle/runtime/ndarray.h"
+#include "heddle/runtime/output_shapes.h"
 #include "heddle/runtime/profile.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"

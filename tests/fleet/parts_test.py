@@ -127,7 +127,7 @@ HELLO = {
 
 def version():
     said = subprocess.run([HEDDLE, "--version"], capture_output=True, text=True, check=True)
-    return said.stdout.split()[-1]
+    return said.stdout.split()[-1].partition("+")[0]  # without the commit
 
 
 class Node(unittest.TestCase):

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/model_plan.h"
+#include "heddle/records/record.h"
 #include "heddle/support/error.h"
 #include "options/command_table.h"
 #include "options/option_table.h"
@@ -48,7 +49,7 @@ class Parser {
   Parser()
       : app_("Heddle makes fast kernels from compute declarations, with no schedule written.",
              "heddle") {
-    app_.set_version_flag("--version", "heddle " HEDDLE_VERSION);
+    app_.set_version_flag("--version", "heddle " + internal::build_fingerprint());
     app_.require_subcommand(1);
     app_.footer(
         "Examples:\n"

@@ -1,0 +1,248 @@
+"""Rules of operators on elements, of types and constants, and of reductions."""
+
+import torch
+
+import heddle
+from heddle import ops
+
+from ._rules import DTYPES, FLOATS, as_float, aten, axes_of, cast_to, promoted, rule, shape_of
+
+
+def _scaled(b, alpha):
+    if alpha == 1:
+        return b
+    return b * alpha if isinstance(b, (int, float)) else ops.mul(b, alpha)
+
+
+
+# ---- arithmetic ----
+
+@rule(aten.add.Tensor, aten.add.Scalar)
+def _add(a, b, alpha=1):
+    return ops.add(*promoted(a, _scaled(b, alpha)))
+
+
+@rule(aten.sub.Tensor, aten.sub.Scalar)
+def _sub(a, b, alpha=1):
+    return ops.sub(*promoted(a, _scaled(b, alpha)))
+
+
+@rule(aten.rsub.Tensor, aten.rsub.Scalar)
+def _rsub(a, b, alpha=1):
+    return ops.sub(*promoted(b, _scaled(a, alpha)))
+
+
+@rule(aten.mul.Tensor, aten.mul.Scalar)
+def _mul(a, b):
+    a, b = promoted(a, b)
+    return ops.logical_and(a, b) if a.dtype == "bool" else ops.mul(a, b)
+
+
+@rule(aten.div.Tensor, aten.div.Scalar)
+def _div(a, b):
+    a, b = promoted(a, b)
+    return ops.div(as_float(a), as_float(b))
+
+
+@rule(aten.pow.Tensor_Scalar)
+def _pow(x, exponent):
+    if exponent == 2:
+        return ops.mul(x, x)
+    return ops.pow(as_float(x), float(exponent))
+
+
+@rule(aten.pow.Tensor_Tensor)
+def _pow_tensors(a, b):
+    return ops.pow(*map(as_float, promoted(a, b)))
+
+
+def _of_two(function, *overloads):
+    @rule(*overloads)
+    def _rule(a, b):
+        return function(*promoted(a, b))
+
+
+for _name in ("maximum", "minimum"):
+    _of_two(getattr(ops, _name), getattr(aten, _name).default)
+for _name, _function in (("eq", ops.equal), ("ne", ops.not_equal), ("lt", ops.less), ("le", ops.less_equal), ("gt", ops.greater),
+                         ("ge", ops.greater_equal)):
+    _of_two(_function, getattr(aten, _name).Tensor, getattr(aten, _name).Scalar)
+for _name in ("logical_and", "logical_or", "logical_xor"):
+    @rule(getattr(aten, _name).default)
+    def _logical(a, b, function=getattr(ops, _name)):
+        return function(cast_to(a, "bool"), cast_to(b, "bool"))
+for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+    _of_two(getattr(ops, _name), getattr(aten, _name).Tensor, getattr(aten, _name).Scalar)
+
+
+@rule(aten.logical_not.default)
+def _logical_not(x):
+    return ops.logical_not(cast_to(x, "bool"))
+
+
+@rule(aten.bitwise_not.default)
+def _bitwise_not(x):
+    return ops.logical_not(x) if x.dtype == "bool" else ops.bitwise_not(x)
+
+
+for _name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan",
+              "sinh", "cosh", "tanh", "erf", "sigmoid", "reciprocal", "silu", "mish", "hardswish", "hardsigmoid"):
+    @rule(getattr(aten, _name).default)
+    def _of_float(x, function=getattr(ops, _name)):
+        return function(as_float(x))
+for _name in ("neg", "abs", "sign", "floor", "ceil", "trunc", "isnan", "isinf", "relu"):
+    @rule(getattr(aten, _name).default)
+    def _of_any(x, function=getattr(ops, _name)):
+        return function(x)
+
+
+@rule(aten.round.default)
+def _round(x):
+    return ops.round(x)
+
+
+@rule(aten.gelu.default)
+def _gelu(x, approximate="none"):
+    return ops.gelu_tanh(x) if approximate == "tanh" else ops.gelu(x)
+
+
+@rule(aten.leaky_relu.default)
+def _leaky_relu(x, slope=0.01):
+    return ops.leaky_relu(x, slope)
+
+
+@rule(aten.elu.default, check=lambda node: len(node.args) <= 2)
+def _elu(x, alpha=1.0):
+    return ops.elu(x, alpha)
+
+
+@rule(aten.hardtanh.default)
+def _hardtanh(x, low=-1.0, high=1.0):
+    return ops.clip(x, low, high)
+
+
+@rule(aten.clamp.default, check=lambda node: all(not isinstance(a, torch.fx.Node) for a in node.args[1:]))
+def _clamp(x, min=None, max=None):
+    low = -float("inf") if min is None else min
+    high = float("inf") if max is None else max
+    if x.dtype in FLOATS:
+        return ops.clip(x, low, high)
+    if min is not None:
+        x = ops.maximum(*promoted(x, min))
+    return x if max is None else ops.minimum(*promoted(x, max))
+
+
+@rule(aten.clamp_min.default)
+def _clamp_min(x, low):
+    return ops.maximum(*promoted(x, low))
+
+
+@rule(aten.clamp_max.default)
+def _clamp_max(x, high):
+    return ops.minimum(*promoted(x, high))
+
+
+@rule(aten.where.self)
+def _where(condition, a, b):
+    return ops.where(cast_to(condition, "bool"), *promoted(a, b))
+
+
+# ---- types and constants ----
+
+def _plain_copy(node):
+    return set(node.kwargs) <= {"dtype", "layout", "device", "pin_memory", "non_blocking", "memory_format"} and \
+        node.kwargs.get("layout") in (None, torch.strided)
+
+
+@rule(aten._to_copy.default, check=_plain_copy)
+def _to_copy(x, dtype=None, **_):
+    return x if dtype is None else cast_to(x, DTYPES[dtype])
+
+
+@rule(aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default, free=True)
+def _same(x, memory_format=None):
+    return x
+
+
+@rule(torch.ops.prims.convert_element_type.default)
+def _convert(x, dtype):
+    return cast_to(x, DTYPES[dtype])
+
+
+def _known_dtype(node):
+    return node.meta["val"].dtype in DTYPES
+
+
+@rule(aten.full.default, free=True, check=_known_dtype)
+def _full(shape, value, dtype=None, **_):
+    default = "bool" if isinstance(value, bool) else "i64" if isinstance(value, int) else "f32"
+    return ops.full(list(shape), float(value), DTYPES[dtype] if dtype else default)
+
+
+@rule(aten.full_like.default, free=True, check=_known_dtype)
+def _full_like(x, value, dtype=None, **_):
+    return ops.full(shape_of(x), float(value), DTYPES[dtype] if dtype else x.dtype)
+
+
+@rule(aten.scalar_tensor.default, free=True, check=_known_dtype)
+def _scalar(value, dtype=None, **_):
+    return ops.full([], float(value), DTYPES[dtype] if dtype else "f32")
+
+
+@rule(aten.arange.start_step, free=True, check=lambda node: node.meta["val"].dtype == torch.int64)
+def _arange(start, end, step=1, **_):
+    count = len(range(start, end, step))
+    return heddle.compute((count,), lambda i: i * step + start, "arange")
+
+
+# ---- reductions ----
+
+@rule(aten.mean.dim)
+def _mean(x, axes, keepdim=False, dtype=None):
+    return ops.mean(cast_to(x, DTYPES[dtype]) if dtype else x, axes_of(x, axes), keepdim)
+
+
+@rule(aten.mean.default)
+def _mean_all(x, dtype=None):
+    return _mean(x, None, False, dtype)
+
+
+@rule(aten.sum.dim_IntList)
+def _sum(x, axes, keepdim=False, dtype=None):
+    wanted = DTYPES[dtype] if dtype else x.dtype if x.dtype in FLOATS else "i64"
+    return ops.sum(cast_to(x, wanted), axes_of(x, axes), keepdim)
+
+
+@rule(aten.sum.default)
+def _sum_all(x, dtype=None):
+    return _sum(x, None, False, dtype)
+
+
+@rule(aten.amax.default)
+def _amax(x, axes=(), keepdim=False):
+    return ops.max(x, axes_of(x, axes), keepdim)
+
+
+@rule(aten.amin.default)
+def _amin(x, axes=(), keepdim=False):
+    return ops.min(x, axes_of(x, axes), keepdim)
+
+
+@rule(aten.any.dim)
+def _any(x, axis, keepdim=False):
+    return ops.any(cast_to(x, "bool"), [axis], keepdim)
+
+
+@rule(aten.var.correction, check=lambda node: node.kwargs.get("correction", 1) in (0, 1))
+def _var(x, axes=None, correction=1, keepdim=False):
+    return ops.var(x, axes_of(x, axes), keepdim, correction == 1)
+
+
+@rule(aten.argmax.default, check=lambda node: len(node.args) > 1 and node.args[1] is not None)
+def _argmax(x, axis, keepdim=False):
+    return ops.argmax(x, axis, keepdim)
+
+
+@rule(aten.cumsum.default, check=lambda node: not node.kwargs)
+def _cumsum(x, axis):
+    return ops.cumsum(x if x.dtype in FLOATS else ops.cast(x, "i64"), axis)

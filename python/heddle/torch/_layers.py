@@ -1,0 +1,92 @@
+"""Rules of products, convolutions, norms and pooling."""
+
+from heddle import ops
+
+from ._rules import aten, only_first, rule, shape_of
+
+
+# ---- products and convolutions ----
+
+@rule(aten.mm.default, aten.bmm.default, heavy=True)
+def _mm(a, b):
+    return ops.matmul(a, b)
+
+
+@rule(aten.addmm.default, heavy=True, check=lambda node: set(node.kwargs.values()) <= {1})
+def _addmm(bias, a, b):
+    return ops.add(ops.matmul(a, b), bias)
+
+
+def _convolution_check(node):
+    return node.args[0].meta["val"].is_floating_point() and node.args[0].meta["val"].dim() in (3, 4, 5)
+
+
+@rule(aten.convolution.default, heavy=True, check=_convolution_check)
+def _convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    name = f"{'conv_transpose' if transposed else 'conv'}{x.ndim - 2}d"
+    more = {"output_padding": list(output_padding)} if transposed else {}
+    return getattr(ops, name)(x, weight, bias, stride=list(stride), padding=list(padding), dilation=list(dilation), groups=groups, **more)
+
+
+@rule(aten._scaled_dot_product_flash_attention_for_cpu.default, heavy=True,
+      check=lambda node: not node.args[3:] and set(node.kwargs) <= {"attn_mask", "scale"} and only_first(node))
+def _attention(q, k, v, attn_mask=None, scale=None):
+    return (ops.scaled_dot_product_attention(q, k, v, attn_mask, scale or 0.0), None)
+
+
+# ---- norms ----
+
+@rule(aten._native_batch_norm_legit_no_training.default, check=only_first)
+def _batch_norm(x, scale, shift, mean, variance, momentum, epsilon):
+    channels = shape_of(x)[1]
+    scale = ops.full([channels], 1.0, mean.dtype) if scale is None else scale
+    shift = ops.full([channels], 0.0, mean.dtype) if shift is None else shift
+    return (ops.batch_norm(x, scale, shift, mean, variance, epsilon), None, None)
+
+
+@rule(aten.native_layer_norm.default, check=only_first)
+def _layer_norm(x, shape, scale, shift, epsilon):
+    return (ops.layer_norm(x, scale, shift, x.ndim - len(shape), epsilon), None, None)
+
+
+@rule(aten.native_group_norm.default, check=only_first)
+def _group_norm(x, scale, shift, n, c, hw, groups, epsilon):
+    return (ops.group_norm(x, groups, scale, shift, epsilon), None, None)
+
+
+@rule(aten._softmax.default)
+def _softmax(x, axis, half_to_float):
+    return ops.softmax(ops.cast(x, "f32") if half_to_float else x, axis)
+
+
+@rule(aten._log_softmax.default)
+def _log_softmax(x, axis, half_to_float):
+    return ops.log_softmax(ops.cast(x, "f32") if half_to_float else x, axis)
+
+
+# ---- pooling ----
+
+@rule(aten.max_pool2d_with_indices.default, check=only_first)
+def _max_pool(x, kernel, stride=(), padding=(0, 0), dilation=(1, 1), ceil_mode=False):
+    return (_batched(ops.max_pool)(x, list(kernel), list(stride), list(padding), list(dilation), ceil_mode), None)
+
+
+@rule(aten.avg_pool2d.default, check=lambda node: len(node.args) < 7 or node.args[6] is None)
+def _avg_pool(x, kernel, stride=(), padding=(0, 0), ceil_mode=False, count_include_pad=True, divisor_override=None):
+    return _batched(ops.avg_pool)(x, list(kernel), list(stride), list(padding), ceil_mode, count_include_pad)
+
+
+@rule(aten._adaptive_avg_pool2d.default)
+def _adaptive(x, size):
+    return _batched(ops.adaptive_avg_pool)(x, list(size))
+
+
+def _batched(function):
+    """A function of images in batches, also for one image."""
+
+    def call(x, *args):
+        if x.ndim == 4:
+            return function(x, *args)
+        return ops.squeeze(function(ops.expand_dims(x, [0]), *args), [0])
+
+    return call

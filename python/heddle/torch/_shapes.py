@@ -1,0 +1,158 @@
+"""Rules of operators that move elements, and of gathers."""
+
+import torch
+
+from heddle import ops
+
+from ._rules import aten, axes_of, axis_of, cast_to, order_of, rule, shape_of
+
+
+# ---- shapes ----
+
+def _total(shape):
+    product = 1
+    for extent in shape:
+        product *= extent
+    return product
+
+
+@rule(aten.view.default, aten._unsafe_view.default, aten.reshape.default, free=True)
+def _view(x, shape):
+    shape = list(shape)
+    if -1 in shape:
+        rest = _total(extent for extent in shape if extent != -1)
+        shape[shape.index(-1)] = _total(shape_of(x)) // max(rest, 1)
+    return ops.reshape(x, shape) if shape != shape_of(x) else x
+
+
+@rule(aten.permute.default, free=True)
+def _permute(x, order):
+    return ops.transpose(x, [axis_of(x, a) for a in order])
+
+
+@rule(aten.t.default, free=True)
+def _t(x):
+    return ops.transpose(x, [1, 0]) if x.ndim == 2 else x
+
+
+@rule(aten.transpose.int, free=True)
+def _transpose(x, a, b):
+    order = list(range(x.ndim))
+    order[a], order[b] = order[b], order[a]
+    return ops.transpose(x, order)
+
+
+@rule(aten.expand.default, free=True)
+def _expand(x, shape, implicit=False):
+    own = [1] * (len(shape) - x.ndim) + shape_of(x)
+    return ops.broadcast_to(x, [o if s == -1 else s for s, o in zip(shape, own)])
+
+
+@rule(aten.unsqueeze.default, free=True)
+def _unsqueeze(x, axis):
+    return ops.expand_dims(x, [axis % (x.ndim + 1)])
+
+
+@rule(aten.squeeze.dim, aten.squeeze.dims, free=True)
+def _squeeze(x, axes):
+    axes = [a for a in axes_of(x, axes) if shape_of(x)[a] == 1]
+    return ops.squeeze(x, axes) if axes else x
+
+
+@rule(aten.slice.Tensor, free=True)
+def _slice(x, axis=0, start=None, end=None, step=1):
+    return ops.slice(x, [start or 0], [shape_of(x)[axis] if end is None else end], [axis_of(x, axis)], [step])
+
+
+@rule(aten.select.int, free=True)
+def _select(x, axis, index):
+    axis, extent = axis_of(x, axis), shape_of(x)[axis]
+    index = index % extent
+    return ops.squeeze(ops.slice(x, [index], [index + 1], [axis]), [axis])
+
+
+@rule(aten.cat.default, free=True)
+def _cat(tensors, axis=0):
+    tensors = [t for t in tensors if shape_of(t) != [0]]
+    wanted = max((t.dtype for t in tensors), key=order_of)
+    return ops.concat([cast_to(t, wanted) for t in tensors], axis_of(tensors[0], axis)) if len(tensors) > 1 else tensors[0]
+
+
+@rule(aten.stack.default, free=True)
+def _stack(tensors, axis=0):
+    return ops.stack(list(tensors), axis % (tensors[0].ndim + 1))
+
+
+@rule(aten.split_with_sizes.default, free=True)
+def _split(x, sizes, axis=0):
+    return tuple(ops.split(x, list(sizes), axis_of(x, axis)))
+
+
+@rule(aten.split.Tensor, free=True)
+def _split_even(x, size, axis=0):
+    axis, extent = axis_of(x, axis), shape_of(x)[axis]
+    return tuple(ops.split(x, [min(size, extent - at) for at in range(0, extent, size)], axis))
+
+
+@rule(aten.unbind.int, free=True)
+def _unbind(x, axis=0):
+    return tuple(_select(x, axis, i) for i in range(shape_of(x)[axis]))
+
+
+@rule(aten.repeat.default, free=True)
+def _repeat(x, repeats):
+    missing = len(repeats) - x.ndim
+    return ops.tile(ops.reshape(x, [1] * missing + shape_of(x)) if missing else x, list(repeats))
+
+
+@rule(aten.constant_pad_nd.default, free=True)
+def _pad(x, amounts, value=0.0):
+    before, after = [0] * x.ndim, [0] * x.ndim
+    for i in range(len(amounts) // 2):
+        before[x.ndim - 1 - i], after[x.ndim - 1 - i] = amounts[2 * i], amounts[2 * i + 1]
+    return ops.pad(x, before, after, "constant", float(value))
+
+
+@rule(aten.flip.default, free=True)
+def _flip(x, axes):
+    return ops.flip(x, axes_of(x, axes))
+
+
+@rule(aten.roll.default, free=True, check=lambda node: len(node.args) > 2)
+def _roll(x, shifts, axes):
+    for shift, axis in zip(shifts, axes):
+        x = ops.roll(x, shift, axis_of(x, axis))
+    return x
+
+
+@rule(aten.pixel_shuffle.default, free=True)
+def _pixel_shuffle(x, factor):
+    return ops.pixel_shuffle(x, factor)
+
+
+# ---- gathers ----
+
+@rule(aten.embedding.default)
+def _embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    return ops.gather(weight, indices, 0)
+
+
+@rule(aten.index_select.default)
+def _index_select(x, axis, indices):
+    return ops.gather(x, indices, axis_of(x, axis))
+
+
+@rule(aten.gather.default)
+def _gather(x, axis, indices, sparse_grad=False):
+    return ops.gather_elements(x, indices, axis_of(x, axis))
+
+
+def _one_index(node):
+    indices = [i for i in node.args[1] if i is not None]
+    return len(indices) == 1 and indices[0].meta["val"].dtype in (torch.int64, torch.int32)
+
+
+@rule(aten.index.Tensor, check=_one_index)
+def _index(x, indices):
+    axis = next(i for i, index in enumerate(indices) if index is not None)
+    return ops.gather(x, indices[axis], axis)

@@ -1,0 +1,166 @@
+// Networks: ONNX files and declarations with many stages, cut into nodes. heddle.Network (heddle/_network.py) is made of these.
+#include "heddle/network/network.h"
+
+#include "bind.h"
+#include "call.h"
+
+namespace heddle::python {
+namespace {
+
+const std::string kName = "network";
+
+NetworkPlan plan_of_file(const std::string& path) { return load_plan(path); }
+
+nb::tuple profile_of(const NetworkKernel& kernel, const nb::args& arrays, double seconds) {
+  Profile profile;
+  with_arrays({kName, kernel.args(), kernel.sizes(),
+               [&](std::span<const NDArray> all) {
+                 kernel.call(all);
+                 profile = kernel.profile({all.begin(), all.end()}, seconds);
+               }},
+              arrays);
+  return nb::make_tuple(profile.to_string(), profile.to_json().dump());
+}
+
+/// The task of a node, or a User error.
+const TuneTask& task_of(const Network& network, int node) {
+  const int nodes = static_cast<int>(network.nodes().size());
+  if (node < 0 || node >= nodes)
+    throw_user_error("there is no node " + std::to_string(node), caller(),
+                     "nodes are 0 to " + std::to_string(nodes - 1));
+  return network.tasks().at(static_cast<size_t>(network.nodes()[static_cast<size_t>(node)].task));
+}
+
+std::string explained(const Network& network, int node, const std::string& form) {
+  const TuneTask& task = task_of(network, node);
+  const Schedule schedule =
+      create_schedule(task.tmpl.dag().outputs(), task.tmpl.target(), task.tmpl.options());
+  std::string text = "node " + std::to_string(node) + ", " + task.name + "\n" +
+                     task.tmpl.dag().to_text() + "schedule: " + schedule.provenance + "\n" +
+                     schedule.to_text();
+  if (!form.empty()) text += "\n" + build(schedule, task.args).source(form);
+  return text;
+}
+
+std::string explained_all(const Network& network) {
+  std::string text = network.to_text();
+  if (network.plan_use()) text += "\nthe plan decides for " + to_string(*network.plan_use()) + "\n";
+  if (!network.passes().empty()) text += "\npasses over the graph:\n";
+  for (const PassApplication& a : network.passes()) text += "  " + a.pass + ": " + a.text + "\n";
+  return text;
+}
+
+void bind_models(nb::module_& m) {
+  nb::class_<OnnxModel>(m, "OnnxModel", "An ONNX file as a declaration.")
+      .def_ro("inputs", &OnnxModel::inputs)
+      .def_ro("outputs", &OnnxModel::outputs)
+      .def_ro("input_names", &OnnxModel::input_names)
+      .def_ro("output_names", &OnnxModel::output_names)
+      .def_ro("constants", &OnnxModel::constants)
+      .def_ro("dims", &OnnxModel::dims);
+  m.def(
+      "import_onnx",
+      [](const std::string& path, const std::map<std::string, int64_t>& dims,
+         const std::map<std::string, Dim>& ranges, DataType precision) {
+        OnnxOptions options;
+        options.dims = dims;
+        options.ranges = ranges;
+        options.precision = precision;
+        const Where where = caller();
+        const nb::gil_scoped_release unlocked;
+        return import_onnx(path, options, where);
+      },
+      "path"_a, "dims"_a = std::map<std::string, int64_t>(),
+      "ranges"_a = std::map<std::string, Dim>(), "precision"_a = f32,
+      "Reads a model as a declaration, with its dimensions as numbers or, in `ranges`, as "
+      "dimensions whose size a call gives.");
+  m.def("onnx_available", &onnx_available, "Whether this build reads ONNX files.");
+}
+
+void bind_graph(nb::module_& m) {
+  nb::class_<Network>(m, "NetworkGraph", "A declaration cut into nodes.")
+      .def(
+          "__init__",
+          [](Network* self, const Outputs& outputs, const std::optional<Target>& target,
+             const std::string& passes, const nb::dict& options) {
+            const AutoSchedulerOptions scheduler = options_of(options);
+            const nb::gil_scoped_release unlocked;
+            new (self)
+                Network(outputs.list, target_or_host(target), scheduler, parse_passes(passes));
+          },
+          "outputs"_a, "target"_a = nb::none(), "passes"_a = "", "options"_a = nb::dict())
+      .def(
+          "with_plan",
+          [](const Network& n, const std::string& path) {
+            const nb::gil_scoped_release unlocked;
+            return n.with_plan(plan_of_file(path));
+          },
+          "path"_a, "The same declaration with what holds of a plan.")
+      .def_prop_ro("plan_use",
+                   [](const Network& n) { return n.plan_use() ? to_string(*n.plan_use()) : ""; })
+      .def_prop_ro("num_nodes", [](const Network& n) { return n.nodes().size(); })
+      .def(
+          "build",
+          [](const Network& n, const std::vector<Tensor>& args) {
+            const nb::gil_scoped_release unlocked;
+            return n.build(args);
+          },
+          "args"_a, "Compiles a kernel for each node.")
+      .def("explain", &explained_all)
+      .def(
+          "explain_node",
+          [](const Network& n, int node, const std::string& form) {
+            const nb::gil_scoped_release unlocked;
+            return explained(n, node, form);
+          },
+          "node"_a, "form"_a = "")
+      .def(
+          "export",
+          [](const Network& n, const std::vector<Tensor>& args, const std::string& folder,
+             const std::string& name, const std::vector<std::string>& arg_names) {
+            const nb::gil_scoped_release unlocked;
+            return export_network(n, args, folder, {.name = name, .arg_names = arg_names});
+          },
+          "args"_a, "folder"_a, "name"_a, "arg_names"_a);
+  nb::class_<ExportedNetwork>(m, "ExportedNetwork", "The files of an exported network.")
+      .def_ro("library", &ExportedNetwork::library, "The path of lib<name>.so.")
+      .def_ro("header", &ExportedNetwork::header, "The path of <name>.h.")
+      .def_ro("weights", &ExportedNetwork::weights, "The path of <name>.weights.")
+      .def_ro("library_bytes", &ExportedNetwork::library_bytes)
+      .def_ro("weights_bytes", &ExportedNetwork::weights_bytes)
+      .def_ro("arena_bytes", &ExportedNetwork::arena_bytes,
+              "What a call needs for what passes between steps.")
+      .def_ro("steps", &ExportedNetwork::steps)
+      .def("__repr__",
+           [](const ExportedNetwork& e) { return "ExportedNetwork('" + e.library + "')"; });
+}
+
+}  // namespace
+
+void bind_network(nb::module_& m) {
+  bind_models(m);
+  bind_graph(m);
+  nb::class_<NetworkKernel>(m, "NetworkKernel", "A compiled network.")
+      .def(
+          "__call__",
+          [](const NetworkKernel& k, const nb::args& arrays) {
+            return call(
+                {kName, k.args(), k.sizes(), [&](std::span<const NDArray> all) { k.call(all); }},
+                arrays);
+          },
+          "arrays"_a)
+      .def(
+          "refresh",
+          [](const NetworkKernel& k) {
+            const nb::gil_scoped_release unlocked;
+            k.refresh();
+          },
+          "Computes what depends on weights anew at the next call.")
+      .def("_profile", &profile_of, "arrays"_a, "seconds"_a = 1.0)
+      .def_prop_ro("signature",
+                   [](const NetworkKernel& k) { return signature_of(k.args(), k.sizes()); })
+      .def_prop_ro("workspace_bytes", &NetworkKernel::workspace_bytes)
+      .def_prop_ro("kernels", [](const NetworkKernel& k) { return k.build_report().kernels; });
+}
+
+}  // namespace heddle::python

@@ -1,0 +1,97 @@
+"""torch.compile(backend="heddle") against eager: small graphs, weights that change, shapes that change, partitions."""
+
+import logging
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import heddle.torch  # noqa: E402, F401
+
+F = torch.nn.functional
+
+
+def check(module, *inputs, tolerance=1e-4):
+    torch._dynamo.reset()
+    module = module.eval() if isinstance(module, torch.nn.Module) else module
+    with torch.no_grad():
+        expected = module(*inputs)
+        found = torch.compile(module, backend="heddle")(*inputs)
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = torch.nn.Conv2d(3, 8, 3, padding=1, stride=2), torch.nn.BatchNorm2d(8)
+        self.dense = torch.nn.Linear(8, 5)
+
+    def forward(self, x):
+        y = F.max_pool2d(F.relu6(self.norm(self.conv(x))), 3, 2, 1)
+        return self.dense(F.hardswish(y).mean((2, 3))).softmax(-1)
+
+
+def test_a_convolutional_block():
+    check(Block(), torch.randn(2, 3, 16, 16))
+    check(Block().to(memory_format=torch.channels_last), torch.randn(2, 3, 16, 16).to(memory_format=torch.channels_last))
+
+
+def test_attention():
+    layer = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, norm_first=True)
+    check(layer, torch.randn(2, 7, 32))
+    check(lambda q: F.scaled_dot_product_attention(q, q, q), torch.randn(1, 2, 5, 16))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: (x * 2 + 1).abs().sqrt() - x.mean(1, keepdim=True),
+    lambda x: torch.cat([x[:, 1:3], x[:, -1:]], 1).transpose(0, 1).reshape(-1) * 3,
+    lambda x: torch.where(x > 0, x, x.exp() - 1).clamp(-0.5, 2) + (x < 0),
+    lambda x: F.pad(x, (1, 2, 0, 1), value=3).flip(1).roll(1, 0) * x.var(),
+    lambda x: F.gelu(x) + F.gelu(x, approximate="tanh") + F.silu(x) + F.mish(x) + F.elu(x) + F.leaky_relu(x),
+    lambda x: F.layer_norm(x, (6,)) + x.log_softmax(0).amax(1, True) + x.argmax(1, keepdim=True),
+    lambda x: [part * 2 for part in x.split([2, 4], 1)] + [x.cumsum(1) @ x.t()],
+    lambda x: torch.embedding(x, torch.tensor([[1, 0], [3, 2]])) * 2 + 1 - x.sum(),
+    lambda x: x.half().float() * x.double() + torch.arange(6) + torch.full((4, 1), 2.0),
+])
+def test_functions(function):
+    check(function, torch.randn(4, 6), tolerance=1e-3)
+
+
+def test_weights_that_change():
+    torch._dynamo.reset()
+    layer = torch.nn.Linear(8, 4).eval()
+    compiled, x = torch.compile(layer, backend="heddle"), torch.randn(3, 8)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), layer(x))
+        layer.weight.mul_(2)
+        torch.testing.assert_close(compiled(x), layer(x))
+        layer.weight = torch.nn.Parameter(torch.randn(4, 8))
+        torch.testing.assert_close(compiled(x), layer(x))
+
+
+def test_shapes_that_change():
+    torch._dynamo.reset()
+    block = Block().eval()
+    compiled = torch.compile(block, backend="heddle")
+    with torch.no_grad():
+        for n in (1, 2, 5, 3):
+            x = torch.randn(n, 3, 16, 16)
+            torch.testing.assert_close(compiled(x), block(x), rtol=1e-4, atol=1e-4)
+
+
+def test_what_is_not_supported_stays_in_pytorch(caplog):
+    with caplog.at_level(logging.INFO, "heddle.torch"):
+        check(lambda x: (torch.linalg.inv(x @ x.t() + torch.eye(4)) @ x).relu(), torch.randn(4, 4), tolerance=1e-3)
+    assert "stay in PyTorch" in caplog.text and "linalg_inv" in caplog.text
+
+
+def test_a_backward_pass_is_pytorchs():
+    torch._dynamo.reset()
+    layer, x = torch.nn.Linear(8, 4), torch.randn(3, 8, requires_grad=True)
+    torch.compile(layer, backend="heddle")(x).square().sum().backward()
+    found, x.grad = x.grad, None
+    layer(x).square().sum().backward()
+    torch.testing.assert_close(found, x.grad, rtol=1e-4, atol=1e-4)
+
+
+def test_small_floats():
+    check(Block().to(torch.bfloat16), torch.randn(2, 3, 16, 16, dtype=torch.bfloat16), tolerance=3e-2)

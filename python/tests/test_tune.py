@@ -1,0 +1,47 @@
+"""Tuning from Python: budgets, progress, Ctrl-C, plans."""
+
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import heddle as hd
+from heddle._tune import seconds_of
+
+
+def test_budgets():
+    assert [seconds_of(b) for b in (2, 0.5, "90", "90s", "5m", "1h30m")] == [2, 0.5, 90, 90, 300, 5400]
+    with pytest.raises(hd.Error, match="no time"):
+        seconds_of("soon")
+
+
+def test_a_declaration(tmp_path):
+    x, w = hd.placeholder((64, 64)), hd.placeholder((64, 64))
+    y = hd.ops.matmul(x, w)
+    seen = []
+    found = hd.tune(y, 20, max_trials=4, log=tmp_path / "log.jsonl", progress=seen.append)
+    assert found.report.trials > 0 and seen and (tmp_path / "log.jsonl").exists()
+    a = np.ones((64, 64), np.float32)
+    np.testing.assert_allclose(hd.build(found.schedule, [x, w, y])(a, a), 64, rtol=1e-5)
+
+
+def test_a_network_goes_on_from_its_plan(digits_path, tmp_path):
+    plan, image = tmp_path / "digits.heddle", np.ones((1, 1, 8, 8), np.float32)
+    net = hd.load(digits_path, dims={"batch": 1})
+    before = net(image)
+    report = net.tune(3, plan=plan, log=tmp_path / "log.jsonl", progress=False)
+    assert report.tasks and plan.exists()
+    np.testing.assert_allclose(net(image), before, rtol=1e-4, atol=1e-5)
+    again = hd.load(digits_path, dims={"batch": 1}, plan=plan)
+    assert again.plan_use
+    np.testing.assert_allclose(again(image), before, rtol=1e-4, atol=1e-5)
+
+
+def test_the_first_interrupt_keeps_what_was_found():
+    x = hd.placeholder((128, 128))
+    y = hd.ops.matmul(x, x)
+    timer = threading.Timer(2, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    found = hd.tune(y, "10m", progress=False)
+    assert found.report.cancelled and found.schedule is not None
