@@ -99,9 +99,9 @@ std::vector<TaskVariants> planned_or_chosen(const Network& network) {
       variants[t] = *f.planned;
     } else if (is_family(f)) {
       const std::span<const TuneTask> own = tasks.subspan(t, f.count);
-      variants[t] = variants_for_all_sizes(f, static_schedules(own), own);
+      variants[t] = variants_for_all_sizes(f, chosen_schedules(own), own);
     } else if (f.count > 0) {
-      variants[t].schedules = static_schedules(tasks.subspan(t, 1));
+      variants[t].schedules = chosen_schedules(tasks.subspan(t, 1));
     }
   }
   return variants;

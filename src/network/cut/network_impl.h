@@ -1,4 +1,4 @@
-// Declarations that the files of this folder share.
+// What Network holds, for the folders of `network`: network/run/network.cpp defines its functions.
 #pragma once
 
 #include <memory>

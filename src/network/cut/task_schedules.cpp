@@ -4,7 +4,7 @@
 
 namespace heddle::network {
 
-std::vector<Schedule> static_schedules(std::span<const TuneTask> tasks) {
+std::vector<Schedule> chosen_schedules(std::span<const TuneTask> tasks) {
   std::vector<Schedule> schedules;
   for (const TuneTask& task : tasks) {
     schedules.push_back(

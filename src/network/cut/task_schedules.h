@@ -8,8 +8,8 @@
 
 namespace heddle::network {
 
-/// The static choice of each task.
-std::vector<Schedule> static_schedules(std::span<const TuneTask> tasks);
+/// What create_schedule chooses for each task: a record, or the static choice.
+std::vector<Schedule> chosen_schedules(std::span<const TuneTask> tasks);
 
 /// The arguments of a task's kernel: the inputs, then the outputs, of the task as declared. They
 /// correspond by position to those of its nodes, whatever graph the schedule is for.

@@ -82,7 +82,7 @@ ExportedNetwork export_network(const Network& network, const std::vector<Tensor>
   network::ExportRequest request{
       network,
       args,
-      options.schedules.empty() ? network::static_schedules(network.tasks()) : options.schedules,
+      options.schedules.empty() ? network::chosen_schedules(network.tasks()) : options.schedules,
       options.name,
       options.arg_names,
       options.check_weights};

@@ -100,7 +100,7 @@ class Chooser {
   void add_candidates(const std::vector<Schedule>& schedules) {
     const std::span<const Schedule> given = schedules;
     const std::span<const TuneTask> tasks = network_.tasks();
-    const std::vector<Schedule> untuned = network::static_schedules(network_.tasks());
+    const std::vector<Schedule> untuned = network::chosen_schedules(network_.tasks());
     const std::span<const Schedule> statics = untuned;
     candidates_.resize(tasks.size());
     statics_.resize(tasks.size());
@@ -281,7 +281,7 @@ std::vector<TaskKernels> choose_kernels(const Network& network, const std::vecto
   check(network, dims);
   if (!schedules.empty()) network::check_schedules(network.tasks(), schedules);
   return Chooser(network, dims, options,
-                 schedules.empty() ? network::static_schedules(network.tasks()) : schedules)
+                 schedules.empty() ? network::chosen_schedules(network.tasks()) : schedules)
       .run();
 }
 
