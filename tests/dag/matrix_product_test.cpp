@@ -1,4 +1,5 @@
 // The rule matrix_product: where it is legal and of use, and what becomes of the graph.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -73,22 +74,71 @@ TEST(MatrixProduct, IsExpectedToGainMoreThanCollapse) {
   EXPECT_GT(product, collapsed);
 }
 
-// The filters of an ONNX file, whose taps come last.
-TEST(MatrixProduct, DropsTheTapsOfItsFilters) {
-  const Tensor x = placeholder({2, 5, 7, 64}, f16, "x"),
-               w = constant_placeholder({48, 64, 1, 1}, f16, "w");
-  const Axis c = reduce_axis(64), r = reduce_axis(1), q = reduce_axis(1);
-  const Tensor y = compute({2, 5, 7, 48}, [&](Axis n, Axis i, Axis j, Axis k) {
-    return sum(cast(f32, x(n, i + r, j + q, c)) * cast(f32, w(k, c, r, q)), {c, r, q});
-  });
-  const std::optional<Alternative> found = matrix_product(y, "cuda -gpu=h200");
-  ASSERT_TRUE(found);
-  const ComputeDag other = apply_alternative(ComputeDag({y}), found->name);
-  std::vector<Extents> inputs;
-  for (int s = 0; s < other.size(); ++s) {
-    if (other.stage(s).is_placeholder()) inputs.push_back(other.stage(s).output(0).extents());
+// A convolution of one tap of an image with its channels innermost and of the filters of an ONNX
+// file, whose taps come last.
+struct Pointwise {
+  int64_t stride = 1, groups = 1;
+  bool scaled = false;  // the filters have a factor, as where batch norm was folded
+  Tensor y() const {
+    const Tensor x = placeholder({2, 10, 14, 64 * groups}, f16, "x"),
+                 w = constant_placeholder({48 * groups, 64, 1, 1}, f16, "w"),
+                 factor = constant_placeholder({48 * groups}, f16, "factor");
+    const Tensor filters =
+        scaled ? compute(w.shape(),
+                         [&](Axis k, Axis c, Axis r, Axis q) { return w(k, c, r, q) * factor(k); })
+               : w;
+    const Axis c = reduce_axis(64), r = reduce_axis(1), q = reduce_axis(1);
+    return compute({2, 10 / stride, 14 / stride, 48 * groups}, [&](Axis n, Axis i, Axis j, Axis k) {
+      const Expr group = groups == 1 ? Expr(0) : floordiv(k, 48) * 64;
+      return sum(cast(f32, x(n, i * stride + r, j * stride + q, group + c)) *
+                     cast(f32, filters(k, c, r, q)),
+                 {c, r, q});
+    });
   }
-  EXPECT_EQ(inputs, (std::vector<Extents>{{70, 64}, {48, 64}}));
+};
+
+// The extents of all stages of `y` by matrix_product, in order.
+std::vector<Extents> stages_of(const Tensor& y) {
+  const std::optional<Alternative> found = matrix_product(y, "cuda -gpu=h200");
+  if (!found) return {};
+  const ComputeDag other = apply_alternative(ComputeDag({y}), found->name);
+  std::vector<Extents> out;
+  for (int s = 0; s < other.size(); ++s) out.push_back(other.stage(s).output(0).extents());
+  return out;
+}
+
+TEST(MatrixProduct, DropsTheTapsOfItsFilters) {
+  EXPECT_EQ(stages_of(Pointwise{}.y()), (std::vector<Extents>{{280, 64}, {48, 64}, {280, 48}}));
+}
+
+// The pixels between are left out, so that rows of the image are not merged.
+TEST(MatrixProduct, IsOfUseWithAStrideToo) {
+  EXPECT_EQ(stages_of(Pointwise{.stride = 2}.y()),
+            (std::vector<Extents>{{2, 10, 14, 64}, {48, 64}, {2, 5, 7, 48}}));
+}
+
+TEST(MatrixProduct, DropsTheTapsOfScaledFilters) {
+  const Extents image{2, 10, 14, 64}, filters{48, 64}, factor{48}, result{2, 5, 7, 48};
+  EXPECT_THAT(stages_of(Pointwise{.stride = 2, .scaled = true}.y()),
+              ::testing::UnorderedElementsAre(image, filters, factor, filters, result));
+}
+
+TEST(MatrixProduct, IsOfNoUseForGroups) {
+  EXPECT_TRUE(stages_of(Pointwise{.groups = 2}.y()).empty());
+}
+
+// Where channels come first, rows of pixels are what TMA loads, and a stride leaves none.
+TEST(MatrixProduct, TakesImagesWithTheirChannelsFirst) {
+  const auto conv = [](int64_t side, int64_t stride) {
+    ops::Conv at;
+    at.stride = {stride};
+    return ops::conv2d(placeholder({8, 64, side, side}, f16),
+                       constant_placeholder({48, 64, 1, 1}, f16), at);
+  };
+  const Extents result{8, 48, 784};  // of the sum, and rounded
+  EXPECT_EQ(stages_of(conv(28, 1)), (std::vector<Extents>{{8, 64, 784}, {48, 64}, result, result}));
+  EXPECT_TRUE(stages_of(conv(7, 1)).empty()) << "rows of 98 bytes";
+  EXPECT_TRUE(stages_of(conv(28, 2)).empty());
 }
 
 }  // namespace

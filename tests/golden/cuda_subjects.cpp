@@ -59,6 +59,21 @@ void add_products(Subjects& out) {
        "conv2d, 8 x 28 x 28 x 64, 64 filters of 3 x 3, f16: implicit GEMM",
        kH200,
        {ops::conv2d(input({8, 28, 28, 64}, "X", f16), input({3, 3, 64, 64}, "W", f16), same)}});
+  const Axis c = reduce_axis(256, "c"), tap = reduce_axis(1, "r"), tap2 = reduce_axis(1, "s");
+  const Tensor image = input({8, 56, 56, 256}, "X", f16),
+               filters = constant_placeholder({512, 256, 1, 1}, f16, "W");
+  out.push_back(
+      {"conv2d_1x1_strided",
+       "conv2d, 8 x 56 x 56 x 256, 512 filters of 1 x 1 as in an ONNX file, stride 2, f16",
+       kH200,
+       {compute(
+           {8, 28, 28, 512},
+           [&](Axis n, Axis y, Axis x, Axis k) {
+             return cast(f16, sum(cast(f32, image(n, y * 2 + tap, x * 2 + tap2, c)) *
+                                      cast(f32, filters(k, c, tap, tap2)),
+                                  {c, tap, tap2}));
+           },
+           "conv")}});
   out.push_back(
       {"conv2d_of_one_pixel",
        "conv2d of one pixel, 1536 channels to 64, f16: rows of weights are read by vectors",
