@@ -1,4 +1,6 @@
 // Interval analysis over the structure of an expression.
+#include <bit>
+
 #include "ir/interval.h"
 #include "ir/linear.h"
 
@@ -135,7 +137,13 @@ Interval RangeAnalysis::binary(const Expr& e, const Binary& b) {
       return floor_div(range(b.a), {divisor, divisor});
     }
     case BinaryOp::BitOr:
-    case BinaryOp::BitXor:
+    case BinaryOp::BitXor: {
+      const Interval x = range(b.a), y = range(b.b);
+      if (x.min < 0 || y.min < 0) return range_of_type(t);
+      // No bit is above the highest one of both.
+      const auto most = static_cast<uint64_t>(std::max(x.max, y.max));
+      return {0, static_cast<int64_t>(std::bit_ceil(most + 1) - 1)};
+    }
     case BinaryOp::Pow:
     case BinaryOp::Atan2: return range_of_type(t);
   }

@@ -219,6 +219,10 @@ TEST_F(SimplifyTest, RangesAndProofs) {
   EXPECT_EQ(range_of(io * 16 + ji, ranges), (Interval{0, 111}));
   EXPECT_EQ(range_of(io - io + 3, ranges), (Interval{3, 3}));
   EXPECT_EQ(range_of(floormod(y, 8), ranges), (Interval{0, 7}));
+  // Exclusive and inclusive or have no bit above the highest one of both; io is less than 7.
+  EXPECT_EQ(range_of(make_binary(BinaryOp::BitXor, io, floormod(y, 8)), ranges), (Interval{0, 7}));
+  EXPECT_EQ(range_of(make_binary(BinaryOp::BitOr, io, io * 2), ranges), (Interval{0, 15}));
+  EXPECT_EQ(range_of(make_binary(BinaryOp::BitXor, y, io), ranges), Interval{});
   EXPECT_EQ(range_of(make_ramp(io, 2, 4), ranges), (Interval{0, 12}));
   EXPECT_EQ(range_of(u, ranges), (Interval{0, 255}));
   EXPECT_EQ(range_of(u + 1, ranges), (Interval{0, 255})) << "wraps";

@@ -15,11 +15,13 @@ const TileOp* as_bulk_store(const Stmt& s) {
 }
 
 // The place of element `at` of a tile whose rows of 128 bytes are swizzled: piece p of 16 bytes of
-// row r is at p ^ (r % 8).
+// row r is at p ^ (r % 8). Written as a distance, because unrolled stores then differ by constants,
+// but for the eight pieces.
 Expr swizzled(const Expr& at, DataType type) {
-  const int64_t piece = 16 / type.bytes(), row = box_row(type);
-  const Expr of_row = floormod(floordiv(at, Expr(row)), Expr(8)) * Expr(piece);
-  return make_binary(BinaryOp::BitXor, at, simplify(of_row));
+  const Expr size(16 / type.bytes()), pieces(8);
+  const Expr piece = simplify(floormod(floordiv(at, size), pieces)),
+             row = simplify(floormod(floordiv(at, Expr(box_row(type))), pieces));
+  return at + (make_binary(BinaryOp::BitXor, piece, row) - piece) * size;
 }
 
 bool is_in(const Buffer& b, const std::vector<Buffer>& list) {
