@@ -61,6 +61,11 @@ Stmt thin_prefetches(const Stmt& s, int64_t bytes);
 /// A loop that cannot be pipelined (see row_pipeline.cpp) becomes serial.
 Stmt pipeline_rows(const Stmt& s);
 
+/// f16(x*0.5 * (1 + erf(x*0.7071)))  -->  f16(max(x, 0) - u*exp2(p(u))), u = min(abs(x), 5.8)
+/// f16(x / (1 + exp(-x)))            -->  f16(x / (1 + exp2(x*-1.4427)))
+/// Functions of f32 that need no more bits than a product that is rounded to f16 or bf16 has.
+Stmt short_functions(const Stmt& s);
+
 /// C[i, j]  -->  C[i*N + j]: every access gets one flat index.
 Stmt flatten(const Stmt& s);
 

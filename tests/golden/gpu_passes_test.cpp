@@ -8,6 +8,7 @@
 #include "golden/golden.h"
 #include "gpu_product.h"
 #include "heddle/dsl/tensor.h"
+#include "heddle/family/schedule.h"
 #include "heddle/ir/print.h"
 #include "heddle/lower/lower.h"
 #include "heddle/ops/ops.h"
@@ -75,6 +76,11 @@ TEST(GoldenGpuPasses, JoinZeroFillsMakesOneCondition) {
                       to_string(gpu::join_zero_fills(s)));
 }
 
+TEST(GoldenGpuPasses, ShortFunctionsOfResultsOf16Bits) {
+  const Tensor x = placeholder({64}, f16, "X"), y = ops::gelu(x), z = ops::silu(y);
+  expect_golden_pass("short_functions", create_schedule({y, z}, a_gpu()), {x, y, z});
+}
+
 TEST(GoldenGpuPasses, DistributeMakesMarkedNestsOperationsOfTheMatrixUnit) {
   Tensor a = placeholder({32, 32}, f16, "A"), b = placeholder({32, 32}, f16, "B");
   Tensor c = ops::matmul(a, b);
@@ -128,7 +134,7 @@ TEST(GoldenGpuPasses, HaveNoOtherFiles) {
       "gpu_passes",
       {"gpu_passes/distribute", "gpu_passes/distribute_reduction", "gpu_passes/single_out_stores",
        "gpu_passes/join_zero_fills", "gpu_passes/software_pipeline", "gpu_passes/insert_sync",
-       "gpu_passes/distribute_tiles", "gpu_passes/warp_roles"});
+       "gpu_passes/distribute_tiles", "gpu_passes/short_functions", "gpu_passes/warp_roles"});
 }
 
 }  // namespace

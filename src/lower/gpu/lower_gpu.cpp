@@ -107,6 +107,7 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("flatten", [](const Stmt& s) { return flatten(s); });
   pipeline.run("join_zero_fills", join_zero_fills);
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
+  pipeline.run("short_functions", [](const Stmt& s) { return short_functions(s); });
   if (!program.sizes.empty()) {
     pipeline.run_on_kernels("align_rows", align_rows_of);
     pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
