@@ -83,6 +83,7 @@ TEST(Windows, BothLayoutsOfFilters) {
     check({.filters_first = first});
     check({.type = bf16, .n = 1, .c = 128, .filters_first = first});
     check({.c = 128, .r = 1, .stride = 2, .pad = 0, .filters_first = first});
+    check({.c = 104, .r = 1, .stride = 2, .pad = 0, .filters_first = first});  // steps and a part
   }
 }
 
@@ -126,7 +127,7 @@ TEST(Windows, OthersStayWithMmaSync) {
   };
   EXPECT_GE(unit({}), 0);
   EXPECT_EQ(unit({.r = 1, .pad = 0}), -1) << "a single step of the depth";
-  EXPECT_EQ(unit({.c = 48}), -1) << "channels are no whole rows of boxes";
+  EXPECT_EQ(unit({.c = 48}), -1) << "channels of several taps are no whole rows of boxes";
   EXPECT_EQ(unit({.h = 40, .w = 40, .stride = 9}), -1) << "a stride that tensor maps do not have";
   EXPECT_EQ(unit({.type = i8, .c = 128}), -1) << "bytes across the depth";
   EXPECT_EQ(unit({.k = 20}), -1) << "filters whose rows are no multiple of 16 bytes";

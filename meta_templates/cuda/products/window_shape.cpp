@@ -50,9 +50,11 @@ class Windows {
     const auto whole = [](const ViewDigit& d) { return d.divisor == 1; };
     if (!view_.batch.empty() || !std::all_of(view_.rows.begin(), view_.rows.end(), whole) ||
         !std::all_of(view_.cols.begin(), view_.cols.end(), whole) || view_.depth.empty() ||
-        view_.depth.back().extent % row != 0 || ContractionView::points(view_.depth) <= row)
+        ContractionView::points(view_.depth) <= row)
       return false;
-    return image_fits() && filters_fit();
+    // Behind the channels TMA writes zeros. Those of the next tap would have to follow.
+    const bool one_tap = view_.depth.back().extent == ContractionView::points(view_.depth);
+    return (one_tap || view_.depth.back().extent % row == 0) && image_fits() && filters_fit();
   }
 
  private:
