@@ -114,6 +114,15 @@ TEST(TensorCoreConvolution, FewChannelsAreOneVector) {
   EXPECT_THAT(chosen(large), HasSubstr(pads));
   EXPECT_EQ(chosen({.n = 1, .c = 3, .h = 32, .w = 32, .k = 16}), "")
       << "it is too small for a copy";
+  Form small = large;  // windows
+  small.r = 3;
+  small.pad = 1;
+  EXPECT_EQ(chosen(small), "") << "a tile holds the sum, and its elements wait once";
+  const ComputeDag whole(convolution(large).outputs);
+  const Template two =
+      make_template(apply_alternative(whole, choose_alternative(whole, h200(), {})), h200());
+  EXPECT_EQ(two.default_config().values.at(static_cast<size_t>(two.knob_index("stages"))), 2)
+      << "two blocks share an SM";
   for (const Form& f : {Form{.c = 3, .h = 12, .w = 10, .k = 24, .r = 7, .stride = 2, .pad = 3},
                         Form{.type = bf16, .c = 3, .pad = 0, .epilogue = true}}) {
     const selftest::RandomProgram p = convolution(f);

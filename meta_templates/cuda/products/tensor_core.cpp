@@ -16,9 +16,8 @@ namespace {
 
 // The most warps of a block that knobs offer.
 constexpr int64_t kMostWarps = 16;
-// Registers of a thread besides fragments (addresses, counters), and all that a thread may use,
-// less a few for the compiler.
-constexpr int64_t kOtherRegisters = 40, kMostRegisters = 250;
+// All registers that a thread may use, less a few for the compiler.
+constexpr int64_t kMostRegisters = 250;
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
   return feeds_tensor_cores(dag, g, target);
@@ -62,9 +61,7 @@ void require_legal(TemplateBuilder& t, const TensorCoreProblem& p, const TensorC
   t.require("a block has at most " + std::to_string(most_warps) + " warps",
             [=](const auto& v) { return v(k.row_warps) * v(k.col_warps) <= most_warps; });
   t.require("the fragments must fit the registers", [=](const auto& v) {
-    const int64_t accumulators = v(k.row_tiles) * v(k.col_tiles) * 4,
-                  operands = v(k.row_tiles) * 8 + v(k.col_tiles) * 4,
-                  registers = accumulators + operands + kOtherRegisters;
+    const int64_t registers = registers_of({v(k.row_tiles), 1, v(k.col_tiles), 1, 1});
     return registers <= kMostRegisters &&
            registers * v(k.row_warps) * v(k.col_warps) * kWarp <= gpu.registers_per_sm;
   });

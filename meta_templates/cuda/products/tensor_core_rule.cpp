@@ -52,7 +52,8 @@ constexpr double kWorthwhile = 0.999;
 constexpr int64_t kLeastChosenPart = 128, kLeastPart = 64, kLeastSplitDepth = 512;
 // Defaults: the most steps of mma_k in one tile in shared memory, and the number of tiles in
 // rotation.
-constexpr int64_t kMostStepsOfTile = 4, kMostStages = 4, kLeastStagesOfLongTile = 3;
+constexpr int64_t kMostStepsOfTile = 4, kMostStages = 4, kLeastStages = 2,
+                  kLeastStagesOfLongTile = 3;
 // The least steps of mma_k of a reduction that is worth two tiles.
 constexpr int64_t kLeastStepsOfTwoTiles = 3;
 // Rows or columns from which on an operand that is loaded by single elements is read often enough
@@ -124,6 +125,23 @@ int64_t choose_tile_k(const TensorCoreProblem& p, const TensorCoreTile& tile, in
   return chosen;
 }
 
+// The tiles in rotation. Copies by vectors of less than 16 bytes take so many instructions that a
+// block of few warps waits for them. Where the rotation turns, two blocks share the SM then. (7x7 of
+// 3 channels, 401408 x 64 results on an H100: 109 us with four tiles of 46 KiB, 94 with two. Whole
+// vectors lose: 1x1 of 96 channels, 100352 x 24 results take 13.2 us with four and 17.5 with two.)
+int64_t choose_stages(const TensorCoreProblem& p, const TensorCoreTile& tile, int64_t tile_k,
+                      int64_t steps) {
+  const int64_t most = std::min(kMostStages, most_stages(p, tile, tile_k));
+  const int64_t blocks = ceil_div(p.rows, tile.rows()) * ceil_div(p.cols, tile.cols()) * p.batch;
+  const int64_t of_two = (p.gpu.smem_per_sm / 2 - p.gpu.smem_reserved) /
+                         tile_bytes(tile.rows(), tile.cols(), p.mma_k() * tile_k, p.pack);
+  const bool two_fit = of_two >= kLeastStages &&
+                       2 * registers_of(tile) * tile.warps() * kWarp <= p.gpu.registers_per_sm;
+  const bool wanted =
+      p.operands[0].short_vectors && blocks > p.gpu.sms && ceil_div(steps, tile_k) > kLeastStages;
+  return wanted && two_fit ? std::min(most, of_two) : most;
+}
+
 // Whether operands that are not contiguous along the depth are copied so that they are. A constant
 // is copied once, at no cost. An image is copied if each element is read many times and its tiles
 // would be loaded by single elements.
@@ -167,6 +185,11 @@ int64_t tile_bytes(int64_t rows, int64_t cols, int64_t k, int64_t pack) {
   return (std::max(rows * (k + pad), k * (rows + pad)) +
           std::max(cols * (k + pad), k * (cols + pad))) *
          4 / pack;
+}
+
+int64_t registers_of(const TensorCoreTile& t) {
+  constexpr int64_t kOtherRegisters = 40;  // addresses, counters
+  return t.row_tiles * t.col_tiles * 4 + t.row_tiles * 8 + t.col_tiles * 4 + kOtherRegisters;
 }
 
 // The rounds of the busiest SM. Each takes as long as the slowest of mma.sync, L2 and shared memory
@@ -246,9 +269,10 @@ Choice tensor_core_rule(const TensorCoreProblem& problem) {
     k_part = std::clamp(part_length(p, tile.parts), lengths.back(), lengths.front());
     c.set("k_part", k_part, "steps of the reduction in a part");
   }
-  const int64_t tile_k = choose_tile_k(p, tile, mma_steps(p, split ? k_part : 0), split);
+  const int64_t steps = mma_steps(p, split ? k_part : 0);
+  const int64_t tile_k = choose_tile_k(p, tile, steps, split);
   c.set("tile_k", tile_k, "steps of the reduction in shared memory");
-  const int64_t stages = std::min(kMostStages, most_stages(p, tile, tile_k));
+  const int64_t stages = choose_stages(p, tile, tile_k, steps);
   c.set("stages", stages, "loads " + std::to_string(stages - 1) + " tiles ahead");
   if (p.may_copy()) {
     c.set("channels_last", copies, "operands whose elements along the depth lie side by side");

@@ -22,7 +22,8 @@ struct TensorCoreProblem {
     bool constant = false;  ///< whether such a copy is made once and not at each call
     bool by_elements =
         false;  ///< whether its tiles are copied by single elements, without cp.async
-    bool along_depth = false;  ///< whether its elements are contiguous along the depth
+    bool along_depth = false;    ///< whether its elements are contiguous along the depth
+    bool short_vectors = false;  ///< whether cp.async copies less than 16 bytes of it at once
     /// Whether its rows in memory begin within sectors of the second cache (32 bytes).
     bool splits_sectors = false;
   };
@@ -50,6 +51,9 @@ struct TensorCoreTile {
   int64_t cols() const { return kMmaCols * col_tiles * col_warps; }
   int64_t warps() const { return row_warps * col_warps; }
 };
+
+/// Registers that a thread needs for its part of tile `t`: accumulators, operands, and others.
+int64_t registers_of(const TensorCoreTile& t);
 
 /// Bytes of shared memory for the operands of `k` steps of the reduction.
 int64_t tile_bytes(int64_t rows, int64_t cols, int64_t k, int64_t pack);

@@ -142,10 +142,12 @@ TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu) const {
   p.batch = ContractionView::points(view_->batch);
   for (size_t o = 0; o < 2; ++o) {
     p.operands[o].by_elements = by_elements(o);
+    p.operands[o].short_vectors = !by_elements(o) && view_operand(o).vector < 4 * pack_;
     if (!innermost_) continue;
     const int source = producer_of(*dag_, anchor_, view_operand(o).load);
     const bool constant = dag_->stage(source).is_constant() || dag_->info(source).precomputable;
-    p.operands[o] = {innermost_->copied[o], constant, by_elements(o), view_operand(o).along_depth};
+    p.operands[o] = {innermost_->copied[o], constant, by_elements(o), view_operand(o).along_depth,
+                     p.operands[o].short_vectors};
   }
   return p;
 }
