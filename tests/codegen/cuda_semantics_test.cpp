@@ -127,7 +127,7 @@ class HostLibrary {
     const std::string command = std::string(HEDDLE_CXX) + " -std=c++20 -O0 -w -fPIC -shared -I" +
                                 source_dir() + "/include -I" + source_dir() + "/src -I" +
                                 source_dir() + "/tests -o " + folder_ + "/kernels.so " + folder_ +
-                                "/kernels.cpp " + source_dir() + "/src/support/half.cpp";
+                                "/kernels.cpp " + source_dir() + "/src/support/numbers/half.cpp";
     if (std::system(command.c_str()) != 0) return;
     handle_ = dlopen((folder_ + "/kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   }
