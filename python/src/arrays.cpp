@@ -24,16 +24,18 @@ const std::unordered_map<std::string_view, std::string_view> kTypes = {
     {"bool_", "bool"},  {"float8_e5m2", "f8e5m2"}};
 
 /// A tensor that owns an array of another library.
+template <class Array>
 struct Borrowed {
   DLManagedTensor managed = {};
   Extents shape, strides;
-  nb::ndarray<nb::ro> array;
+  Array array;
 };
 
+template <class Array>
 void give_back(DLManagedTensor* tensor) {
   if (!Py_IsInitialized()) return;  // the interpreter has ended, and its arrays with it
   const nb::gil_scoped_acquire lock;
-  delete static_cast<Borrowed*>(tensor->manager_ctx);
+  delete static_cast<Borrowed<Array>*>(tensor->manager_ctx);
 }
 
 /// Types that numpy does not hand over are handed over as the unsigned integers of their bits.
@@ -44,16 +46,17 @@ std::pair<nb::object, std::optional<DataType>> with_known_type(nb::handle array)
   return {array.attr("view")(type.bits == 8 ? "uint8" : "uint16"), type};
 }
 
-DLDataType to_dl(const nb::ndarray<nb::ro>& array, std::optional<DataType> type) {
-  if (!type) return {array.dtype().code, array.dtype().bits, array.dtype().lanes};
+DLDataType to_dl(nb::dlpack::dtype own, std::optional<DataType> type) {
+  if (!type) return {own.code, own.bits, own.lanes};
   const int code = type->code == TypeCode::BFloat ? kDLBfloat
                    : type->code == TypeCode::E4M3 ? 10
-                                                  : 12;  // of DLPack 1.1
-  return {static_cast<uint8_t>(code), type->bits, 1};
+                                                  : 12;
+  return {static_cast<uint8_t>(code), type->bits, 1};  // 10 and 12 are of DLPack 1.1
 }
 
-NDArray borrow(const nb::ndarray<nb::ro>& array, std::optional<DataType> type) {
-  auto borrowed = std::make_unique<Borrowed>();
+template <class Array>
+NDArray borrow(const Array& array, std::optional<DataType> type) {
+  auto borrowed = std::make_unique<Borrowed<Array>>();
   for (size_t d = 0; d < array.ndim(); ++d) {
     borrowed->shape.push_back(static_cast<int64_t>(array.shape(d)));
     borrowed->strides.push_back(array.stride(d));
@@ -62,15 +65,45 @@ NDArray borrow(const nb::ndarray<nb::ro>& array, std::optional<DataType> type) {
   t.data = const_cast<void*>(static_cast<const void*>(array.data()));
   t.device = {static_cast<DLDeviceType>(array.device_type()), array.device_id()};
   t.ndim = static_cast<int>(array.ndim());
-  t.dtype = to_dl(array, type);
+  t.dtype = to_dl(array.dtype(), type);
   t.shape = borrowed->shape.data();
   t.strides = borrowed->strides.data();
   borrowed->array = array;
   borrowed->managed.manager_ctx = borrowed.get();
-  borrowed->managed.deleter = give_back;
+  borrowed->managed.deleter = give_back<Array>;
   const NDArray result = NDArray::from_dlpack(&borrowed->managed);  // throws before it takes over
   (void)borrowed.release();
   return result;
+}
+
+/// to_dlpack and from_dlpack of torch, which are faster than the methods of its tensors.
+const std::pair<nb::object, nb::object>& torch_dlpack() {
+  static const auto* const functions = [] {
+    const nb::module_ m = nb::module_::import_("torch.utils.dlpack");
+    return new std::pair<nb::object, nb::object>(m.attr("to_dlpack"), m.attr("from_dlpack"));
+  }();
+  return *functions;
+}
+
+/// What an array shares, as an NDArray: nb::ndarray<> for one that may be written, nb::ndarray<nb::ro>
+/// for any. Empty for what is no array. `address` is that of the elements.
+template <class Array>
+std::optional<NDArray> shared_as(nb::handle array, const void** address) {
+  const Library library = library_of(array);
+  nb::object source = nb::borrow(array);
+  if (library == Library::Torch) {
+    if (nb::cast<bool>(array.attr("requires_grad"))) source = array.attr("detach")();
+    source = torch_dlpack().first(source);
+  }
+  std::optional<DataType> type;
+  Array shared;
+  if (!nb::try_cast<Array>(source, shared, false)) {
+    if (library != Library::Numpy || !nb::hasattr(array, "dtype")) return std::nullopt;
+    std::tie(source, type) = with_known_type(array);
+    if (!type || !nb::try_cast<Array>(source, shared, false)) return std::nullopt;
+  }
+  *address = shared.data();
+  return borrow(shared, type);
 }
 
 [[noreturn]] void no_array(nb::handle value, const std::string& what) {
@@ -83,13 +116,23 @@ NDArray borrow(const nb::ndarray<nb::ro>& array, std::optional<DataType> type) {
 }  // namespace
 
 Library library_of(nb::handle array) {
-  const nb::tuple bases = nb::borrow<nb::tuple>(array.type().attr("__mro__"));
+  // Types are kept alive, so that no other one takes their place.
+  static auto* const known_types = new std::unordered_map<PyObject*, Library>;
+  const nb::handle type = array.type();
+  const auto known_type = known_types->find(type.ptr());
+  if (known_type != known_types->end()) return known_type->second;
+  Library library = Library::Other;
+  const nb::tuple bases = nb::borrow<nb::tuple>(type.attr("__mro__"));
   for (const nb::handle base : bases) {
     const auto module = nb::cast<std::string>(base.attr("__module__"));
     const auto known = kLibraries.find(std::string_view(module).substr(0, module.find('.')));
-    if (known != kLibraries.end()) return known->second;
+    if (known == kLibraries.end()) continue;
+    library = known->second;
+    break;
   }
-  return Library::Other;
+  type.inc_ref();
+  known_types->emplace(type.ptr(), library);
+  return library;
 }
 
 bool read_dtype(nb::handle source, DataType* out) noexcept {
@@ -113,35 +156,29 @@ bool read_dtype(nb::handle source, DataType* out) noexcept {
   }
 }
 
-NDArray read_array(nb::handle array, const std::string& what) {
+NDArray read_array(nb::handle array, FunctionRef<std::string()> what) {
   NDArray own;
   if (nb::try_cast<NDArray>(array, own, false)) return own;
-  nb::object source = nb::borrow(array);
-  std::optional<DataType> type;
-  const Library library = library_of(array);
-  if (library == Library::Numpy && nb::hasattr(array, "dtype"))
-    std::tie(source, type) = with_known_type(array);
-  if (library == Library::Torch && nb::cast<bool>(array.attr("requires_grad")))
-    source = array.attr("detach")();
-  nb::ndarray<nb::ro> shared;
-  if (!nb::try_cast<nb::ndarray<nb::ro>>(source, shared, false)) no_array(array, what);
-  return borrow(shared, type);
+  const void* address = nullptr;
+  const std::optional<NDArray> shared = shared_as<nb::ndarray<nb::ro>>(array, &address);
+  if (!shared) no_array(array, what());
+  return *shared;
 }
 
-NDArray writable_array(nb::handle array, const std::string& what) {
-  const NDArray shared = read_array(array, what);
+NDArray writable_array(nb::handle array, FunctionRef<std::string()> what) {
   NDArray own;
   if (nb::try_cast<NDArray>(array, own, false)) return own;
-  nb::object source = nb::borrow(array);
-  if (library_of(array) == Library::Numpy) source = with_known_type(array).first;
-  nb::ndarray<> writable;
-  if (!nb::try_cast<nb::ndarray<>>(source, writable, false))
-    throw_user_error(what + " is written, and cannot be", caller(),
+  const void* address = nullptr;
+  const std::optional<NDArray> shared = shared_as<nb::ndarray<>>(array, &address);
+  if (!shared) {
+    (void)read_array(array, what);  // throws for what is no array at all
+    throw_user_error(what() + " is written, and cannot be", caller(),
                      "give an array that is not read-only");
-  if (shared.address() != writable.data() && shared.size() > 0)
-    throw_user_error(what + " is written, and is not row-major", caller(),
+  }
+  if (shared->address() != address && shared->size() > 0)
+    throw_user_error(what() + " is written, and is not row-major", caller(),
                      "give a contiguous array");
-  return shared;
+  return *shared;
 }
 
 namespace {
@@ -159,6 +196,14 @@ nb::object exported(const NDArray& array) {
   return nb::cast(nb::ndarray<Framework...>(t.data, shape.size(), shape.data(), owner, nullptr,
                                             type, static_cast<int>(t.device.device_type),
                                             t.device.device_id));
+}
+
+nb::object capsule_of(const NDArray& array) {
+  return nb::steal(PyCapsule_New(array.to_dlpack(), "dltensor", [](PyObject* capsule) {
+    if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // it was taken over
+    auto* tensor = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+    tensor->deleter(tensor);
+  }));
 }
 
 nb::object in_numpy(const NDArray& array) {
@@ -179,7 +224,7 @@ nb::object in_numpy(const NDArray& array) {
 nb::object in_library(const NDArray& array, Library library) {
   switch (library) {
     case Library::Numpy: return in_numpy(array);
-    case Library::Torch: return exported<nb::pytorch>(array);
+    case Library::Torch: return torch_dlpack().second(capsule_of(array));
     case Library::Jax: return exported<nb::jax>(array);
     case Library::Cupy: return exported<nb::cupy>(array);
     case Library::Heddle:
@@ -245,15 +290,7 @@ void bind_conversions(nb::class_<NDArray>& c) {
             return !copy.is_none() && nb::cast<bool>(copy) ? array.attr("copy")() : array;
           },
           "dtype"_a = nb::none(), "copy"_a = nb::none())
-      .def("__dlpack__",
-           [](const NDArray& a, const nb::kwargs&) {
-             return nb::steal(PyCapsule_New(a.to_dlpack(), "dltensor", [](PyObject* capsule) {
-               if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // it was taken over
-               auto* tensor =
-                   static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
-               tensor->deleter(tensor);
-             }));
-           })
+      .def("__dlpack__", [](const NDArray& a, const nb::kwargs&) { return capsule_of(a); })
       .def("__dlpack_device__",
            [](const NDArray& a) {
              return std::pair(static_cast<int>(a.device().is_cuda() ? kDLCUDA : kDLCPU),
@@ -272,7 +309,7 @@ void bind_arrays(nb::module_& m) {
           .def(
               "__init__",
               [](NDArray* self, nb::handle array) {
-                new (self) NDArray(read_array(array, "the array"));
+                new (self) NDArray(read_array(array, [] { return std::string("the array"); }));
               },
               "array"_a, "Shares the elements of an array of another library.")
           .def_static(

@@ -15,9 +15,9 @@ Library library_of(nb::handle array);
 
 /// The elements of `array`, which the result keeps alive. Elements on the CPU that are not row-major are copied. Throws a
 /// User error for what is no array; `what` names it there.
-NDArray read_array(nb::handle array, const std::string& what);
+NDArray read_array(nb::handle array, FunctionRef<std::string()> what);
 /// The same for an array that is written: one that would be copied is refused.
-NDArray writable_array(nb::handle array, const std::string& what);
+NDArray writable_array(nb::handle array, FunctionRef<std::string()> what);
 
 /// `array` as an array of `library`, which shares the elements.
 nb::object in_library(const NDArray& array, Library library);

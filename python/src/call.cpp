@@ -70,8 +70,8 @@ Arrays arrays_of(const Callee& callee, const nb::args& given, bool all_are_input
   for (size_t i = 0, next = 0; i < callee.args.size(); ++i) {
     if (callee.args[i].output && !whole) continue;
     const nb::handle array = given[next++];
-    arrays.all[i] = callee.args[i].output ? writable_array(array, name_of(callee, i))
-                                          : read_array(array, name_of(callee, i));
+    const auto name = [&] { return name_of(callee, i); };
+    arrays.all[i] = callee.args[i].output ? writable_array(array, name) : read_array(array, name);
   }
   return arrays;
 }

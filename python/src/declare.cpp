@@ -173,7 +173,8 @@ void bind_declarations(nb::module_& m) {
   m.def(
       "constant",
       [](nb::handle values, const std::string& name) {
-        return constant(read_array(values, "the array of '" + name + "'"), name, caller());
+        return constant(read_array(values, [&] { return "the array of '" + name + "'"; }), name,
+                        caller());
       },
       "values"_a, "name"_a = "constant",
       "An input with the values of an array on the CPU, which is shared. Kernels supply it "

@@ -126,3 +126,34 @@ def test_missing_files_and_dimensions(digits_path, tmp_path):
 def test_the_command_line():
     asked = subprocess.run([sys.executable, "-m", "heddle", "--version"], capture_output=True, text=True)
     assert asked.returncode == 0 and asked.stdout.strip() == f"heddle {hd.__version__}"
+
+
+def test_memory_stays_flat(digits, digits_path, image):
+    resource = pytest.importorskip("resource")
+    used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    def calls_and_loads():
+        for _ in range(5000):
+            digits(image)
+        for _ in range(5):
+            hd.load(digits_path, dims={"batch": 1})(image)
+
+    calls_and_loads()
+    before = used()
+    for _ in range(3):
+        calls_and_loads()
+    assert used() - before < 16 * 1024  # KiB
+
+
+def test_a_fork_can_call(digits_path):
+    code = f"""
+import os, numpy as np, heddle as hd
+net = hd.load({str(digits_path)!r}, dims={{"batch": 1}})
+x = np.ones((1, 1, 8, 8), np.float32)
+y = net(x)
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if np.array_equal(net(x), y) else 1)
+assert os.waitpid(pid, 0)[1] == 0
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
