@@ -4,6 +4,8 @@
 
 NB_MODULE(_heddle, m) {
   using namespace heddle::python;
+  // Others may keep objects until the process ends, as torch does with compiled graphs.
+  nb::set_leak_warnings(false);
   m.doc() = "The C++ library of Heddle. Programs import heddle.";
   m.attr("version") = heddle::internal::build_fingerprint();
   bind_errors(m);

@@ -156,3 +156,28 @@ def test_options_and_targets():
         hd.Target("llvm -mcpu=none-such")
     kernel = hd.build(hd.create_schedule(C, threads=1), [A, B, C])
     assert "define" in kernel.source("llvm")
+
+
+def test_families_and_variants():
+    n = hd.dim("n", 1, 64)
+    x, k = hd.placeholder((n, 8), name="x"), hd.reduce_axis(8)
+    y = hd.compute((n,), lambda i: hd.sum(x[i, k], k), "y")
+    chosen = hd.choose_family([n], [x, y], max_kernels=2, race_seconds=0.1)
+    a = random(5, 8)
+    np.testing.assert_allclose(chosen.kernel(a), a.sum(1), rtol=1e-5, atol=1e-5)
+    assert len(chosen.kernel.variants) <= 2 and "n" in str(chosen)
+    A, B, C = product(16, 16, 16)
+    both = hd.build_multi([("static", hd.create_schedule(C)), ("naive", hd.naive_schedule(C))], [A, B, C])
+    a, b = random(16, 16), random(16, 16)
+    for name in both.variants:
+        both.force(name)
+        np.testing.assert_allclose(both(a, b), a @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_debug_modes_and_profiles():
+    x = hd.placeholder((64,), name="x")
+    y = hd.ops.sqrt(x)
+    kernel = hd.build(hd.create_schedule(y), [x, y], check_finite=True)
+    with pytest.raises(hd.Error, match="NaN"):
+        kernel(-np.ones(64, np.float32))
+    assert hd.profile(kernel, np.ones(64, np.float32), seconds=0.02).call_s > 0

@@ -44,7 +44,6 @@ def _decompositions():
     return table
 
 
-@register_backend(name="heddle")
 def backend(graph_module, example_inputs, *, options=None, mode=None):
     """Compiles a graph of TorchDynamo. A mode other than "max-autotune" is ignored; that tunes, by default for a minute."""
     options = dict(options or {})
@@ -54,3 +53,8 @@ def backend(graph_module, example_inputs, *, options=None, mode=None):
     run_by_torch = lambda graph_module, _: make_boxed_func(graph_module)
     return aot_autograd(fw_compiler=compile_graph, bw_compiler=run_by_torch, inference_compiler=compile_graph,
                         decompositions=_decompositions())(graph_module, example_inputs)
+
+
+# An installed package is registered by its entry point, which is this function.
+if "heddle" not in torch._dynamo.list_backends(exclude_tags=None):
+    register_backend(backend, name="heddle")
