@@ -51,6 +51,7 @@ def test_attention():
     lambda x: [part * 2 for part in x.split([2, 4], 1)] + [x.cumsum(1) @ x.t()],
     lambda x: torch.embedding(x, torch.tensor([[1, 0], [3, 2]])) * 2 + 1 - x.sum(),
     lambda x: x.half().float() * x.double() + torch.arange(6) + torch.full((4, 1), 2.0),
+    lambda x: x[torch.arange(3)[:, None], torch.tensor([[0, 5]])] + x[:, torch.tensor([1, 0])].sum(),
 ])
 def test_functions(function):
     check(function, torch.randn(4, 6), tolerance=1e-3)
@@ -95,3 +96,11 @@ def test_a_backward_pass_is_pytorchs():
 
 def test_small_floats():
     check(Block().to(torch.bfloat16), torch.randn(2, 3, 16, 16, dtype=torch.bfloat16), tolerance=3e-2)
+
+
+def test_a_part_without_inputs():
+    def function(x):
+        steps = torch.arange(4).float()
+        return torch.linalg.inv(x).sum(), (steps * 2 + 1).exp().sqrt() - steps
+
+    check(function, torch.eye(3))

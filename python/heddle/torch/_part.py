@@ -11,7 +11,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 import heddle
 
 from ._declare import declare, supports
-from ._rules import FREE, HEAVY
+from ._rules import FREE, HEAVY, TYPES
 
 log = logging.getLogger("heddle.torch")
 
@@ -62,6 +62,7 @@ class _Compiled:
         if "budget" in part.options:
             self.network.tune(part.options["budget"], log=part.options.get("log"), progress=False)
         self.kernel = self.network.kernel
+        self.outputs = [(t.shape, TYPES[t.dtype]) for t in outputs]
 
     def weights_differ(self, args):
         """Whether other tensors are weights now. Weights that were changed in place are read anew."""
@@ -74,6 +75,10 @@ class _Compiled:
         return False
 
     def __call__(self, args):
+        if not self.inputs:  # no array says that the outputs are tensors of torch
+            outputs = tuple(torch.empty(shape, dtype=dtype) for shape, dtype in self.outputs)
+            self.kernel(*outputs)
+            return outputs if self.is_tuple else outputs[0]
         result = self.kernel(*[args[i] for i in self.inputs])
         return (result,) if self.is_tuple and not isinstance(result, tuple) else result
 

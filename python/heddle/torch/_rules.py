@@ -20,6 +20,7 @@ FREE = {operator.getitem}  # overloads that move elements only
 
 DTYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int8: "i8",
            torch.int16: "i16", torch.int32: "i32", torch.int64: "i64", torch.uint8: "u8", torch.bool: "bool"}
+TYPES = {name: dtype for dtype, name in DTYPES.items()}
 FLOATS = {"f64", "f32", "f16", "bf16"}
 
 

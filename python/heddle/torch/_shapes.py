@@ -147,12 +147,20 @@ def _gather(x, axis, indices, sparse_grad=False):
     return ops.gather_elements(x, indices, axis_of(x, axis))
 
 
-def _one_index(node):
-    indices = [i for i in node.args[1] if i is not None]
-    return len(indices) == 1 and indices[0].meta["val"].dtype in (torch.int64, torch.int32)
+def _indices_check(node):
+    """One index anywhere, or several for the first dimensions."""
+    given = [i for i, index in enumerate(node.args[1]) if index is not None]
+    integers = all(node.args[1][i].meta["val"].dtype in (torch.int64, torch.int32) for i in given)
+    return integers and (len(given) == 1 or given == list(range(len(given))))
 
 
-@rule(aten.index.Tensor, check=_one_index)
+@rule(aten.index.Tensor, check=_indices_check)
 def _index(x, indices):
-    axis = next(i for i, index in enumerate(indices) if index is not None)
-    return ops.gather(x, indices[axis], axis)
+    given = [i for i, index in enumerate(indices) if index is not None]
+    if len(given) == 1:
+        return ops.gather(x, indices[given[0]], given[0])
+    rank = max(index.ndim for index in indices)
+    shapes = [[1] * (rank - index.ndim) + shape_of(index) for index in indices]
+    common = [max(extents) if min(extents) > 0 else 0 for extents in zip(*shapes)]
+    parts = [ops.expand_dims(ops.broadcast_to(cast_to(index, "i64"), common), [rank]) for index in indices]
+    return ops.gather_nd(x, ops.concat(parts, rank))
