@@ -2,6 +2,14 @@
 # with the command that installs them. A missing optional package turns its part off, with a
 # message.
 
+if(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  message(FATAL_ERROR "Heddle is for Linux, and this is ${CMAKE_SYSTEM_NAME}")
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
+  message(FATAL_ERROR "Heddle needs gcc 12 or newer, and ${CMAKE_CXX_COMPILER} is "
+                      "gcc ${CMAKE_CXX_COMPILER_VERSION}: set CMAKE_CXX_COMPILER")
+endif()
+
 set(_heddle_missing "")   # Debian packages
 set(_heddle_absent "")    # what a reader calls them
 macro(_heddle_require found what package)
@@ -126,8 +134,14 @@ heddle_optional(z3 WHAT z3 PACKAGE libz3-dev
                 HEADER z3++.h LIBRARIES z3)
 
 set(HEDDLE_HAVE_CUDA_TOOLKIT OFF)
+set(HEDDLE_HAVE_CUBLAS OFF)
 if(CUDAToolkit_FOUND)
   set(HEDDLE_HAVE_CUDA_TOOLKIT ON)
+  find_path(HEDDLE_CUBLAS_INCLUDE_DIR cublasLt.h PATHS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH)
+  mark_as_advanced(HEDDLE_CUBLAS_INCLUDE_DIR)
+  if(HEDDLE_CUBLAS_INCLUDE_DIR)
+    set(HEDDLE_HAVE_CUBLAS ON)
+  endif()
 else()
   message(STATUS "CUDA toolkit not found: kernels for NVIDIA GPUs are not compiled in the tests")
 endif()

@@ -18,7 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CPU_LISTS = {"matmul": "matrix products", "batch_matmul": "batched products", "conv": "convolutions of ResNet-50",
              "depthwise": "depthwise convolutions", "conv_other": "other convolutions", "fused": "fused blocks",
              "memory": "memory-bound subjects"}
-# Lists of bench/gpu/side_by_side.py: name, type, whether Inductor is the peer. Elsewhere it is cuBLAS, cuDNN or attention.
+# Lists of bench/gpu/side_by_side.py: name, type, whether Inductor is the peer. Elsewhere it is cuBLAS (beside
+# cuBLASLt with a search of its own), cuDNN or attention.
 GPU_LISTS = {"matmul16": ("products", "bf16", False), "resnet32_nhwc": ("convolutions, batch 32", "f16", False),
              "resnet1_nhwc": ("convolutions, batch 1", "f16", False), "attention": ("attention blocks", "f16", False),
              "decode": ("steps of decoding", "f16", False), "memory": ("memory-bound subjects", "f32", True)}
@@ -31,22 +32,26 @@ COLUMNS = {"onnxruntime": "ONNX Runtime", "onnxruntime best": "ONNX Runtime", "o
            "torch.compile": "torch.compile", "torch.compile max-autotune": "torch.compile",
            "torch.compile reduce-overhead": "torch.compile", "torch graph": "PyTorch, eager, captured"}
 PACKAGES = {"onnxruntime": "ONNX Runtime {} (default options and its best, the faster)", "openvino": "OpenVINO {} (f32)",
-            "torch": "PyTorch {}", "onednn": "oneDNN {} of PyTorch"}
+            "torch": "PyTorch {}", "onednn": "oneDNN {} of PyTorch",
+            "cublaslt": "cuBLASLt {} (all algorithms that its heuristic names timed, the fastest kept)"}
 # Columns of the benches of kernels, as the results name them.
 KERNEL_PEERS = {"openblas": "OpenBLAS", "onednn": "oneDNN 2.6", "onednn_winograd": "oneDNN 2.6", "blis": "BLIS", "mkl": "MKL", "eager": "PyTorch (its libraries)",
-                "inductor": "PyTorch Inductor",
+                "inductor": "PyTorch Inductor", "cublaslt": "cuBLASLt, its own search",
                 **dict.fromkeys(("torch.mm", "torch.bmm", "torch._int_mm", "packed linear", "packed conv", "packed qconv",
                                  "packed qconv, u8"), "oneDNN 3 of PyTorch")}
 PEER_NAMES = {"openblas": "OpenBLAS", "onednn": "oneDNN", "blis": "BLIS", "mkl": "MKL"}
 AT_ONCE = 4  # networks of one command on a GPU: it exports all of them before it times any
 
 
-def kernel_groups(name, document):
-    """The subjects of a run of `heddle bench --json` or a side_by_side.py --json that have a peer."""
+def kernel_groups(name, document, only=None):
+    """The subjects of a run of `heddle bench --json` or a side_by_side.py --json that have a peer. Where a library takes
+    part with a search of its own, it and the others have a group each."""
+    if only is None and any("cublaslt" in r.get("us", {}) for r in document["results"]):
+        return kernel_groups(name, document, ["eager"]) + kernel_groups(name, document, ["cublaslt"])
     results, peers = [], set()
     for r in document["results"]:
         times = r.get("times_ms") or r.get("us")
-        others = {n: t for n, t in times.items() if n not in ("static", "tuned", "naive")}
+        others = {n: t for n, t in times.items() if n not in ("static", "tuned", "naive") and (only is None or n in only)}
         if "static" not in times or not others or not r.get("right", True):
             continue
         best = min(others, key=others.get)
@@ -111,7 +116,7 @@ def peers_of(document):
     """The versions that a document names."""
     if "peers" in document:
         return [PACKAGES[name].format(version) for name, version in document["peers"].items()]
-    known = document.get("machine", {}).get("peers") or {"PyTorch": {"version": document.get("torch")}}
+    known = document["machine"]["peers"]
     versions = {n: re.search(r"\d[\d.]*", p.get("version") or "") for n, p in known.items()}
     return [f"{PEER_NAMES.get(n, n)} {version[0]}" for n, version in versions.items() if version]
 

@@ -21,6 +21,7 @@
 #include "heddle/runtime/cuda.h"
 #include "heddle/schedule/choice.h"
 #include "heddle/support/error.h"
+#include "subjects/gpu_peers.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
 
@@ -40,15 +41,33 @@ auto guarded(F body, decltype(body()) failure) -> decltype(body()) {
   }
 }
 
+/// A kernel of ours, or a peer with its ways to compute the subject.
 struct Subject {
   cli::Problem problem;
+  std::vector<Tensor> args;
   Kernel kernel;
+  peers::CublasProduct peer;
+  size_t way = 0;
+  NDArray workspace;  // of a peer
   std::string dtype;  // what heddle_gpu_dtype() points to
+
+  bool is_peer() const { return !peer.ways.empty(); }
+  const Tensor& arg(int i) const { return args[static_cast<size_t>(i)]; }
 };
 
 struct Call {
-  Kernel kernel;
+  const Subject* subject;
   std::vector<NDArray> arrays;
+
+  void run(void* stream) const {
+    if (!subject->is_peer()) return subject->kernel.call(arrays);
+    const bool taken = subject->peer.ways[subject->way]({.a = arrays[0].data(),
+                                                         .b = arrays[1].data(),
+                                                         .c = arrays[2].data(),
+                                                         .workspace = subject->workspace.data(),
+                                                         .stream = stream});
+    if (!taken) throw_runtime_error("the library refuses");
+  }
 };
 
 // Answers every rule that has one of its knobs, so that what the rule chooses besides goes with it.
@@ -118,6 +137,16 @@ std::optional<Schedule> schedule_of(const cli::Problem& p, const std::string& ch
   return create_schedule(p.outputs, Target::cuda(), options);
 }
 
+// Whether `choice` names a peer. Throws where that has nothing for the subject.
+bool take_peer(Subject& s, const std::string& choice, bool tf32) {
+  const std::vector<std::string> names = cli::gpu_peer_names();
+  if (std::ranges::find(names, choice) == names.end()) return false;
+  s.peer = cli::gpu_peer(s.problem, choice, tf32);
+  if (!s.is_peer()) throw_runtime_error(choice + ": " + s.peer.error);
+  s.workspace = NDArray::empty({peers::kCublasWorkspace}, i8, Device::cuda());
+  return true;
+}
+
 }  // namespace
 
 extern "C" {
@@ -127,8 +156,8 @@ const char* heddle_gpu_error() { return last_error.c_str(); }
 /// Compiles a subject such as "softmax:4096x4096" for the first GPU. `dtype` is that of the
 /// operands, or "tf32": f32 whose products are rounded to tf32. `choice` is "static"; "tuned",
 /// which is an error where no record applies; "declared", the static choice without rewrites of the
-/// graph; or knobs, such as "pairs=0,raster=4", around which the rules choose the others. A kind is
-/// given by its number.
+/// graph; the name of a peer on GPUs, such as "cublaslt"; or knobs, such as "pairs=0,raster=4",
+/// around which the rules choose the others. A kind is given by its number.
 void* heddle_gpu_open(const char* subject, const char* dtype, const char* choice) {
   return guarded(
       [&]() -> void* {
@@ -137,6 +166,8 @@ void* heddle_gpu_open(const char* subject, const char* dtype, const char* choice
         options.allow_tf32 = std::string_view(dtype) == "tf32";
         const AutoSchedulerOptionsScope scope(options);
         s->problem = cli::make_problem(subject, cli::dtype_of(options.allow_tf32 ? "f32" : dtype));
+        s->args = s->problem.args();
+        if (take_peer(*s, choice, options.allow_tf32)) return s.release();
         const std::optional<Schedule> schedule = schedule_of(s->problem, choice);
         if (!schedule) {
           last_error = "no record applies";
@@ -154,22 +185,34 @@ int heddle_gpu_inputs(void* subject) {
   return static_cast<int>(static_cast<Subject*>(subject)->problem.inputs.size());
 }
 int heddle_gpu_args(void* subject) {
-  return static_cast<int>(static_cast<Subject*>(subject)->kernel.args().size());
+  return static_cast<int>(static_cast<Subject*>(subject)->args.size());
 }
 int heddle_gpu_rank(void* subject, int arg) {
-  return static_cast<int>(
-      static_cast<Subject*>(subject)->kernel.args()[static_cast<size_t>(arg)].shape.size());
+  return static_cast<int>(static_cast<Subject*>(subject)->arg(arg).extents().size());
 }
 int64_t heddle_gpu_extent(void* subject, int arg, int dim) {
-  return static_cast<Subject*>(subject)
-      ->kernel.args()[static_cast<size_t>(arg)]
-      .shape[static_cast<size_t>(dim)];
+  return static_cast<Subject*>(subject)->arg(arg).extents()[static_cast<size_t>(dim)];
 }
 /// The type of an argument: "f32", "bf16", "i64", ... The text is valid until the next call.
 const char* heddle_gpu_dtype(void* subject, int arg) {
   auto* s = static_cast<Subject*>(subject);
-  s->dtype = to_string(s->kernel.args()[static_cast<size_t>(arg)].dtype);
+  s->dtype = to_string(s->arg(arg).dtype());
   return s->dtype.c_str();
+}
+
+/// The number of ways that a peer has: the algorithms of its search, its favourite first. Ours has
+/// one.
+int heddle_gpu_ways(void* subject) {
+  const auto* s = static_cast<Subject*>(subject);
+  return s->is_peer() ? static_cast<int>(s->peer.ways.size()) : 1;
+}
+/// Later calls compute in this way.
+void heddle_gpu_take(void* subject, int way) {
+  static_cast<Subject*>(subject)->way = static_cast<size_t>(way);
+}
+/// The version of a peer, such as "13.1.0"; empty for a kernel.
+const char* heddle_gpu_version(void* subject) {
+  return static_cast<Subject*>(subject)->peer.version.c_str();
 }
 
 /// Makes a call with these arrays. It takes them over on success and on failure.
@@ -184,7 +227,7 @@ void* heddle_gpu_bind(void* subject, DLManagedTensor** tensors, int count) {
       return nullptr;
     }
   }
-  return new Call{static_cast<Subject*>(subject)->kernel, std::move(arrays)};
+  return new Call{static_cast<Subject*>(subject), std::move(arrays)};
 }
 void heddle_gpu_unbind(void* call) { delete static_cast<Call*>(call); }
 
@@ -194,7 +237,7 @@ int heddle_gpu_call(void* call, void* stream) {
       [&] {
         const auto* c = static_cast<Call*>(call);
         const cuda::StreamScope scope(cuda::Stream::wrap(stream));
-        c->kernel.call(c->arrays);
+        c->run(stream);
         return 0;
       },
       -1);

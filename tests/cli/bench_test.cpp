@@ -37,14 +37,30 @@ TEST(Bench, ChecksKernelsOfAGpu) {
   const std::string bench = "bench matmul:16x16x16 --target cuda";
   const CommandResult peers = heddle_command(bench + " --peers openblas");
   EXPECT_EQ(peers.status, 2);
-  EXPECT_THAT(peers.err, HasSubstr("compute on CPUs"));
+  EXPECT_THAT(peers.err, HasSubstr("openblas does not compute on GPUs"));
+  const CommandResult other = heddle_command("bench matmul:8x8x8 --peers cublaslt");
+  EXPECT_EQ(other.status, 2);
+  EXPECT_THAT(other.err, HasSubstr("cublaslt does not compute on CPUs"));
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
   const CommandResult r =
-      heddle_command(bench + kQuick + " --json -",
+      heddle_command(bench + kQuick + " --peers none --json -",
                      "HEDDLE_LIBCUDA=" HEDDLE_TEST_FAKE_LIBCUDA " HEDDLE_FAKE_KERNELS=any");
   EXPECT_EQ(r.status, 1) << r.err;
   EXPECT_THAT(r.err, HasSubstr("differs from the CPU"));
   EXPECT_THAT(Json::parse(r.out).at("results").at(0).at("difference").as_string(), Not(IsEmpty()));
+}
+
+// The fake library has an algorithm that refuses, one that is wrong, and one that is right.
+TEST(Bench, SearchesTheAlgorithmsOfCublasLt) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  for (const char* flags : {"", ",ta=1", ",tb=1"}) {
+    const CommandResult r = heddle_command(
+        std::string("bench matmul:6x10x4") + flags + " --target cuda --peers cublaslt" + kQuick,
+        "HEDDLE_LIBCUDA=" HEDDLE_TEST_FAKE_LIBCUDA
+        " HEDDLE_FAKE_KERNELS=any LD_LIBRARY_PATH=" HEDDLE_TEST_FAKE_CUBLASLT);
+    if (r.out.find("built without its headers") != std::string::npos) GTEST_SKIP() << r.out;
+    EXPECT_THAT(r.out, HasSubstr("13.2.4, the fastest of 3 algorithms")) << flags << r.out << r.err;
+  }
 }
 
 TEST(Bench, ComparesARangeWithEachSize) {

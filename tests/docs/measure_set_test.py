@@ -27,6 +27,14 @@ class MeasureSet(unittest.TestCase):
         self.assertEqual((group["name"], group["peer"]), ("2 products", "MKL, oneDNN 2.6"))
         self.assertEqual([r["peer"] for r in group["results"]], [2, 2])
 
+    def test_a_library_with_a_search_of_its_own_has_a_group_beside_the_others(self):
+        document = {"results": [{"subject": "a", "us": {"static": 2, "eager": 4, "cublaslt": 3}},
+                                {"subject": "b", "us": {"static": 2, "eager": 4}}]}
+        default, searched = measure_set.kernel_groups("products", document)
+        self.assertEqual((default["name"], default["peer"]), ("2 products", "PyTorch (its libraries)"))
+        self.assertEqual((searched["name"], searched["peer"]), ("1 products", "cuBLASLt, its own search"))
+        self.assertEqual(measure_set.peers_of({"peers": {"torch": "2.11", "cublaslt": "13.1.0"}})[1][:16], "cuBLASLt 13.1.0 ")
+
     def test_a_command_that_is_ended_keeps_what_it_wrote(self):
         script = "import sys, time; open(sys.argv[-1], 'w').write('{\"results\": []}'); time.sleep(60)"
         self.assertEqual(measure_set.run([sys.executable, "-c", script], 2), {"results": []})

@@ -146,6 +146,7 @@ Problem matmul(const Arguments& a, DataType dtype) {
   p.inputs = {x, y};
   p.outputs = {ops::matmul(x, y, s.trans_a, s.trans_b)};
   p.flops = matmul_flops(s);
+  if (a["ua"] == 0) p.product = s;
   // A product with a vector uses each element of the matrix once.
   if (s.m == 1 || s.n == 1) p.bound = Bound::Read;
   // The ranges are such that oneDNN does not saturate.

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "heddle/dsl/dim.h"
 #include "heddle/dsl/tensor.h"
 #include "heddle/runtime/ndarray.h"
+#include "peers/gemm_shape.h"
 #include "subjects/arguments.h"
 
 namespace heddle::cli {
@@ -41,7 +43,9 @@ struct Problem {
   double magnitude = 0;
   std::vector<Range> ranges = {};  ///< of the leading inputs; the others lie in the default range
   std::vector<Dim> dims = {};      ///< of a model over ranges of sizes
-  std::function<void(PeerSet&)> peers = {};  ///< adds what other libraries have for this
+  std::function<void(PeerSet&)> peers = {};  ///< adds what libraries for CPUs have for this
+  /// The product of inputs 0 and 1 that it is, for libraries on GPUs.
+  std::optional<peers::GemmShape> product = {};
 
   std::vector<Tensor> args() const;  ///< inputs, then outputs: the order of the kernel's arguments
   NDArray make_input(size_t i) const;

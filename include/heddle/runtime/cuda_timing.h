@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -68,5 +69,9 @@ inline Timing time_kernel(const Kernel& kernel, std::vector<NDArray> arguments,
                           const TimingOptions& options = {}) {
   return time_kernel(kernel, std::span(&arguments, 1), options);
 }
+/// The same for the work of another library, which `call` puts into the current stream.
+Timing time_calls(const std::string& name,
+                  const std::function<void(std::span<const NDArray>)>& call,
+                  std::span<const std::vector<NDArray>> sets, const TimingOptions& options = {});
 
 }  // namespace heddle::cuda

@@ -28,16 +28,18 @@ struct DeadlinePassed {
   std::string reason;
 };
 
+/// What is timed: `call` puts the work on one set into the current stream, `prepare` what has to be
+/// done once for all of them.
+struct Work {
+  std::string name;
+  std::function<void(const Sets&)> prepare;
+  std::function<void(std::size_t set, std::span<const NDArray>)> call;
+};
+
 class TimedRun {
  public:
-  TimedRun(const Kernel& kernel, const Sets& sets, const TimingOptions& options, int device)
-      : sets_(sets), options_(options), device_(device), stream_(device) {
-    // Each set has a clone of the kernel that keeps its packed constants, because one kernel
-    // remembers only a few sets.
-    for (std::size_t i = 0; i < sets.size(); ++i) {
-      kernels_.push_back(kernel.has_persistent() && i > 0 ? kernel.clone() : kernel);
-    }
-  }
+  TimedRun(const Work& work, const Sets& sets, const TimingOptions& options, int device)
+      : work_(work), sets_(sets), options_(options), device_(device), stream_(device) {}
 
   void run(Timing& timing) {
     // Work that fills the arguments may still be in the caller's stream.
@@ -45,9 +47,7 @@ class TimedRun {
     filled.record();
     wait(filled);
     const StreamScope scope(stream_);
-    for (std::size_t i = 0; i < sets_.size(); ++i) {
-      if (kernels_[i].has_persistent()) kernels_[i].prepare(sets_[i]);
-    }
+    work_.prepare(sets_);
     // The first call loads the code and allocates; the second is the estimate.
     call_once();
     timing.launches = launches(call_once());
@@ -61,13 +61,13 @@ class TimedRun {
   }
 
  private:
-  void call(std::size_t i) { kernels_[i % sets_.size()].call(sets_[i % sets_.size()]); }
+  void call(std::size_t i) { work_.call(i % sets_.size(), sets_[i % sets_.size()]); }
 
   // After the deadline the stream is abandoned before the stack unwinds, because a destructor must
   // not wait for work that never ends.
   void wait(const Event& event) const {
     if (event.wait_for(options_.deadline_s)) return;
-    const std::string reason = "kernel '" + kernels_[0].name() + "' did not end within " +
+    const std::string reason = "kernel '" + work_.name + "' did not end within " +
                                std::to_string(options_.deadline_s) + " s";
     abandon(device_, reason);
     throw DeadlinePassed{reason};
@@ -121,11 +121,11 @@ class TimedRun {
     }
   }
 
+  const Work& work_;
   const Sets& sets_;
   const TimingOptions& options_;
   int device_;
   Stream stream_;
-  std::vector<Kernel> kernels_;
 };
 
 void summarise(Timing& timing) {
@@ -157,14 +157,12 @@ std::vector<std::vector<NDArray>> rotated_arguments(std::span<const NDArray> arg
   return sets;
 }
 
-Timing time_kernel(const Kernel& kernel, std::span<const std::vector<NDArray>> given,
-                   const TimingOptions& options) {
-  if (kernel.cuda_program() == nullptr) {
-    throw_user_error("kernel '" + kernel.name() + "' does not run on a GPU", {},
-                     "heddle::measure times kernels of the CPU");
-  }
+namespace {
+
+Timing time_work(const Work& work, std::span<const std::vector<NDArray>> given,
+                 const TimingOptions& options) {
   if (given.empty() || given[0].empty() || !given[0][0].device().is_cuda()) {
-    throw_user_error("timing kernel '" + kernel.name() + "' needs arguments on a GPU");
+    throw_user_error("timing kernel '" + work.name + "' needs arguments on a GPU");
   }
   const int device = given[0][0].device().index;
   Timing timing;
@@ -185,7 +183,7 @@ Timing time_kernel(const Kernel& kernel, std::span<const std::vector<NDArray>> g
     }
     timing.sets = static_cast<int>(sets.size());
     timing.cold = bytes > cold_bytes;
-    TimedRun(kernel, sets, options, device).run(timing);
+    TimedRun(work, sets, options, device).run(timing);
     summarise(timing);
   } catch (const DeadlinePassed& passed) {
     timing.status = Timing::Status::Deadline;
@@ -196,6 +194,37 @@ Timing time_kernel(const Kernel& kernel, std::span<const std::vector<NDArray>> g
     timing.message = error.message;
   }
   return timing;
+}
+
+}  // namespace
+
+Timing time_kernel(const Kernel& kernel, std::span<const std::vector<NDArray>> given,
+                   const TimingOptions& options) {
+  if (kernel.cuda_program() == nullptr) {
+    throw_user_error("kernel '" + kernel.name() + "' does not run on a GPU", {},
+                     "heddle::measure times kernels of the CPU");
+  }
+  // Each set has a clone of the kernel that keeps its packed constants, because one kernel
+  // remembers only a few sets.
+  std::vector<Kernel> kernels;
+  const auto prepare = [&](const Sets& sets) {
+    for (std::size_t i = 0; i < sets.size(); ++i) {
+      kernels.push_back(kernel.has_persistent() && i > 0 ? kernel.clone() : kernel);
+      if (kernel.has_persistent()) kernels[i].prepare(sets[i]);
+    }
+  };
+  const auto call = [&](std::size_t set, std::span<const NDArray> arguments) {
+    kernels[set].call(arguments);
+  };
+  return time_work({kernel.name(), prepare, call}, given, options);
+}
+
+Timing time_calls(const std::string& name,
+                  const std::function<void(std::span<const NDArray>)>& call,
+                  std::span<const std::vector<NDArray>> sets, const TimingOptions& options) {
+  return time_work({name, [](const Sets&) {},
+                    [&](std::size_t, std::span<const NDArray> arguments) { call(arguments); }},
+                   sets, options);
 }
 
 }  // namespace heddle::cuda

@@ -20,6 +20,7 @@
 #include "peers/peer_libxsmm.h"
 #include "peers/peer_onednn.h"
 #include "peers/peer_openblas.h"
+#include "subjects/gpu_peers.h"
 #include "subjects/peer_set.h"
 #include "subjects/target_text.h"
 #include "support/files/file.h"
@@ -28,11 +29,17 @@
 namespace heddle::cli {
 namespace {
 
-std::vector<std::string> peers_of(const Request& options) {
-  if (options.peers.empty()) return default_peers();
+std::vector<std::string> peers_of(const Request& options, bool gpu) {
+  const std::vector<std::string> known = gpu ? gpu_peer_names() : peer_names();
+  if (options.peers.empty()) return gpu ? known : default_peers();
   if (options.peers == std::vector<std::string>{"none"}) return {};
-  if (std::find(options.peers.begin(), options.peers.end(), "none") != options.peers.end())
+  if (std::ranges::find(options.peers, "none") != options.peers.end())
     throw_user_error("--peers cannot be none and others", {}, "leave none out");
+  for (const std::string& name : options.peers) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    throw_user_error(name + " does not compute on " + (gpu ? "GPUs" : "CPUs"), {},
+                     "those that do: " + join(known, ", "));
+  }
   return options.peers;
 }
 
@@ -112,11 +119,11 @@ std::string machine_text(const std::vector<std::string>& peers) {
 
 CaseOptions case_options(const Request& options) {
   CaseOptions each;
-  each.peers = peers_of(options);
+  each.target = Target::parse(options.target);
+  each.peers = peers_of(options, each.target.is_cuda());
   each.naive = !options.no_naive;
   each.naive_limit_s = options.naive_limit_seconds;
   each.seconds = options.seconds;
-  each.target = Target::parse(options.target);
   return each;
 }
 
@@ -171,11 +178,8 @@ int run_bench(const Request& options) {
   if (are_models(options)) return finish("models", bench_models(options, out));
   const CaseOptions each = case_options(options);
   if (each.target.is_cuda()) {
-    if (!options.peers.empty() && options.peers != std::vector<std::string>{"none"})
-      throw_user_error("the libraries that --peers names compute on CPUs", {},
-                       "bench/gpu/side_by_side.py times kernels on a GPU beside PyTorch's");
-    return finish("results",
-                  bench_on_gpu(problems_of(options), each.target, options.seconds, out, &right));
+    const GpuBenchOptions gpu = {each.target, each.peers, options.seconds};
+    return finish("results", bench_on_gpu(problems_of(options), gpu, out, &right));
   }
   std::vector<int> threads = options.thread_counts;
   if (threads.empty()) threads.push_back(default_num_threads());

@@ -177,7 +177,9 @@ Commands commands_that_build() {
        .notes =
            "Times are medians of interleaved rounds in one process. A model is timed by its plan "
            "beside rules,\nand a subject or model over ranges of sizes beside what is built for "
-           "each size alone. On a GPU\n(--target cuda) kernels are checked with a CPU's.\n"
+           "each size alone. On a GPU\n(--target cuda) kernels are checked with a CPU's, and "
+           "products are timed beside cuBLAS and the\n"
+           "fastest of all algorithms that cuBLASLt's heuristic names.\n"
            "Exit status 1: a result was wrong.",
        .examples = {"heddle bench matmul:1024x1024x1024 --threads 1,2",
                     "heddle bench conv2d:c=64,h=56,k=64,r=3,pad=1,layout=nhwc softmax:4096x4096",

@@ -10,6 +10,7 @@
 #include "heddle/network/passes.h"
 #include "heddle/support/error.h"
 #include "subjects/arguments.h"
+#include "subjects/gpu_peers.h"
 #include "subjects/peer_set.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
@@ -54,6 +55,7 @@ ValueForm workloads_form() {
 
 ValueForm peers_form() {
   std::vector<std::string> names = peer_names();
+  for (const std::string& name : gpu_peer_names()) names.push_back(name);
   names.push_back("none");
   return one_of(std::move(names));
 }
@@ -165,7 +167,8 @@ Rows output_rows() {
        "The first dimension of every input, in place of what the file says"},
       {"--seed", whole_number(0), &R::seed, "Seed of random numbers"},
       {"--peers", commas(peers_form()), &R::peers,
-       "openblas, onednn, blis, libxsmm, mkl, halide, or none", "", "the first four"},
+       "openblas, onednn, blis, libxsmm, mkl, halide; on a GPU cublas, cublaslt; or none", "",
+       "the first four; on a GPU both"},
       {"--no-naive", no_value(), &R::no_naive, "Leave the naive schedule out"},
       {"--naive-limit", number(0, 36000), &R::naive_limit_seconds,
        "Leave the naive schedule out where it would take more seconds than this", "10"},

@@ -155,7 +155,7 @@ Commands commands_of_heuristics() {
   return {
       learn_command(),
       {.name = "heuristic",
-       .about = "Learn the static choices for this machine, and show them",
+       .about = "The steps of learning one by one: measure, train, compare, show",
        .notes = "What is learned, and how, is in docs/guide/heuristics.md.",
        .examples = {"heddle heuristic list",
                     "heddle heuristic collect contraction --budget 20m --log here.jsonl",
