@@ -3,10 +3,10 @@
 # only when there is work to do.
 #
 #   scripts/install_deps.sh             what the library, the command line and the lessons need
-#   scripts/install_deps.sh --tests     that, and what the tests need
-#   scripts/install_deps.sh --sanitizers  what the library needs, and clang with its sanitizers and libFuzzer
-#   scripts/install_deps.sh --peers     that, and the libraries that Heddle is timed against, where
-#                                       the distribution has them
+# and with one option or several, that and
+#   --tests       what the tests need
+#   --sanitizers  clang with its sanitizers and libFuzzer
+#   --peers       the libraries that Heddle is timed against, where the distribution has them
 set -euo pipefail
 
 need=(

@@ -118,8 +118,9 @@ void check_dims(const Graph& graph, const OnnxOptions& options) {
     words += (words.empty() ? "" : ",") + name + "=1";
   }
   throw_user_error(missing_at + " is '" + missing.front() + "', which has no extent", {},
-                   "set it: .dims = {" + entries + "}, or --dims " + words +
-                       ", or a range: " + missing.front() + "=1..8");
+                   "on the command line MODEL:" + words + " (the same as --dims " + words +
+                       "), or a range, MODEL:" + missing.front() + "=1..8; in C++ .dims = {" +
+                       entries + "}");
 }
 
 class Importer {

@@ -51,6 +51,8 @@ TEST(LogName, IsAPlainFileName) {
   EXPECT_EQ(default_log_name({"matmul:512x512x512"}), "heddle-matmul-512x512x512.jsonl");
   EXPECT_EQ(default_log_name({"conv2d:c=64,h=56", "b", "c"}),
             "heddle-conv2d-c-64-h-56-and-2-more.jsonl");
+  EXPECT_EQ(default_log_name({"/home/me/digits.onnx:batch=1"}), "heddle-digits.onnx-batch-1.jsonl");
+  EXPECT_EQ(default_log_name({"softmax:8..512/8x64"}), "heddle-softmax-8..512-8x64.jsonl");
   EXPECT_LT(default_log_name({std::string(300, 'x')}).size(), 100u);
 }
 

@@ -90,7 +90,7 @@ TEST(OnnxImport, DimensionsWithoutExtentAreAskedFor) {
   } catch (const Error& e) {
     EXPECT_EQ(e.kind, ErrorKind::User);
     EXPECT_THAT(e.message, ::testing::HasSubstr("'batch'"));
-    EXPECT_THAT(e.help, ::testing::HasSubstr("--dims batch=1"));
+    EXPECT_THAT(e.help, ::testing::HasSubstr("MODEL:batch=1 (the same as --dims batch=1)"));
   }
 }
 

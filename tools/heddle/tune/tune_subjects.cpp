@@ -90,8 +90,9 @@ TaskList tasks_of(const std::vector<Workload>& subjects, const Target& target) {
 
 std::string default_log_name(const std::vector<std::string>& subjects) {
   constexpr size_t kLongest = 80;
-  std::string name;
-  for (const char c : subjects.empty() ? "" : subjects[0]) {
+  std::string name, subject = subjects.empty() ? "" : subjects[0];
+  subject.erase(0, model_path(subject).rfind('/') + 1);  // the folder of a model
+  for (const char c : subject) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
     // Everything between words becomes one dash.
     if (plain) {
