@@ -11,7 +11,8 @@ namespace heddle {
 namespace {
 
 /// Different reads of any of `buffers` in `bodies`.
-int reads_of(const std::vector<Buffer>& buffers, const std::vector<Expr>& bodies) {
+std::vector<const Load*> reads_of(const std::vector<Buffer>& buffers,
+                                  const std::vector<Expr>& bodies) {
   std::vector<const Load*> found;
   for (const Expr& body : bodies) {
     (void)any_below(body, [&](const Expr& e) {
@@ -28,7 +29,7 @@ int reads_of(const std::vector<Buffer>& buffers, const std::vector<Expr>& bodies
       return false;
     });
   }
-  return static_cast<int>(found.size());
+  return found;
 }
 
 /// The stages that hold what a stage computed before a step moved it to others.
@@ -50,27 +51,37 @@ class Replay {
   }
 
   /// A read of an inlined stage, at the time when it was inlined.
-  struct Reader {
-    int stage = -1;
-    int reads = 0;
-    double evaluations = 0;  ///< of its body, if each of its elements is computed once
+  struct Read {
+    int reader = -1;
+    std::vector<int> axes;   ///< of the reader, by which it is indexed
+    double evaluations = 0;  ///< of the body, if each element of the reader is computed once
   };
   ScheduleState state;
-  std::map<int, std::vector<Reader>> readers;  ///< of inlined stages
+  std::map<int, std::vector<Read>> reads;  ///< of inlined stages
   std::map<int, Moved> moved;
 
  private:
   void note_readers(int s) {
     for (const int r : state.readers(s)) {
       const StageState& reader = state.stages[static_cast<size_t>(r)];
+      std::vector<int> axes = reader.spatial;
+      axes.insert(axes.end(), reader.reduce.begin(), reader.reduce.end());
       double evaluations = 1;
-      for (const auto* list : {&reader.spatial, &reader.reduce}) {
-        for (const int a : *list)
-          evaluations *= static_cast<double>(state.axes[static_cast<size_t>(a)].static_extent);
+      for (const int a : axes) evaluations *= static_cast<double>(axis(a).static_extent);
+      for (const Load* load :
+           reads_of(state.stages[static_cast<size_t>(s)].buffers, reader.bodies)) {
+        Read read{r, {}, evaluations};
+        std::copy_if(axes.begin(), axes.end(), std::back_inserter(read.axes),
+                     [&](int a) { return indexed_by(*load, axis(a).var); });
+        reads[s].push_back(std::move(read));
       }
-      const int reads = reads_of(state.stages[static_cast<size_t>(s)].buffers, reader.bodies);
-      readers[s].push_back({r, reads, evaluations});
     }
+  }
+
+  const AxisState& axis(int a) const { return state.axes[static_cast<size_t>(a)]; }
+  static bool indexed_by(const Load& load, const Var& var) {
+    return std::any_of(load.indices.begin(), load.indices.end(),
+                       [&](const Expr& index) { return uses_var(index, var); });
   }
 
   void note_moved(const Step& step, const std::vector<char>& before) {
@@ -121,21 +132,42 @@ class Counter {
     if (const auto to = replay_.moved.find(s); to != replay_.moved.end())
       return times(to->second.stage);
     if (st.placement == Placement::Root) return 1;
-    const int at = state_.leaf_position(st.at_axis);
-    double evaluations = runs(st.at_stage, at);
-    const Box& needed = box(s, st.at_stage, at);
-    for (size_t d = 0; d < needed.size(); ++d) {
-      const int64_t all = state_.axes[static_cast<size_t>(st.spatial[d])].static_extent;
-      evaluations *= static_cast<double>(std::clamp<int64_t>(size_of(needed[d]), 0, all));
-    }
+    double evaluations = runs(st.at_stage, state_.leaf_position(st.at_axis));
+    for (const int axis : st.spatial) evaluations *= static_cast<double>(extent(axis));
     return evaluations / points(s);
   }
 
   double inlined(int s) {
     double evaluations = 0;
-    for (const Replay::Reader& r : replay_.readers[s])
-      evaluations += r.reads * evaluations_of(r.stage, r.evaluations);
+    for (const Replay::Read& r : replay_.reads[s])
+      evaluations += evaluations_of(r.reader, r.evaluations) / shared(r);
     return evaluations / points(s);
+  }
+
+  /// The points of an unrolled or vectorised tile that share one evaluation of a read, because they
+  /// differ in axes alone by which it is not indexed.
+  double shared(const Replay::Read& read) {
+    double points = 1;
+    if (replay_.moved.count(read.reader)) return points;
+    const std::vector<int>& leaves = state_.stages[static_cast<size_t>(read.reader)].leaves;
+    for (auto leaf = leaves.rbegin(); leaf != leaves.rend(); ++leaf) {
+      const LoopKind kind = state_.axes[static_cast<size_t>(*leaf)].loop;
+      if (kind != LoopKind::Unrolled && kind != LoopKind::Vectorized) break;
+      if (!is_of(*leaf, read.axes)) points *= iterations(*leaf);
+    }
+    return points;
+  }
+
+  /// Whether `axis` is a part of one of the root axes `roots`.
+  bool is_of(int axis, const std::vector<int>& roots) const {
+    const AxisState& a = state_.axes[static_cast<size_t>(axis)];
+    switch (a.origin) {
+      case AxisOrigin::Fused: return is_of(a.fuse_a, roots) || is_of(a.fuse_b, roots);
+      case AxisOrigin::SplitOuter:
+      case AxisOrigin::SplitInner: return is_of(a.parent, roots);
+      case AxisOrigin::Root: break;
+    }
+    return std::find(roots.begin(), roots.end(), axis) != roots.end();
   }
 
   /// Evaluations of the body that stage `s` had, whose elements are `once` evaluations.
@@ -158,11 +190,31 @@ class Counter {
     return n;
   }
 
-  /// Iterations of a loop, those beyond the end of the axis left out.
-  double iterations(int axis) const {
+  /// The values of an axis where its stage is computed: of a stage at a loop, those that an
+  /// iteration of that loop needs.
+  int64_t extent(int axis) {
     const AxisState& a = state_.axes[static_cast<size_t>(axis)];
     switch (a.origin) {
-      case AxisOrigin::Root: return static_cast<double>(a.static_extent);
+      case AxisOrigin::Fused: return extent(a.fuse_a) * extent(a.fuse_b);
+      case AxisOrigin::SplitOuter: {
+        const int64_t factor = factor_of(a);
+        return (extent(a.parent) + factor - 1) / factor;
+      }
+      case AxisOrigin::SplitInner: return std::min(extent(a.parent), factor_of(a));
+      case AxisOrigin::Root: break;
+    }
+    const StageState& st = state_.stages[static_cast<size_t>(a.stage)];
+    const auto d = std::find(st.spatial.begin(), st.spatial.end(), axis) - st.spatial.begin();
+    if (st.placement != Placement::At || d == std::ssize(st.spatial)) return a.static_extent;
+    const Box& needed = box(a.stage, st.at_stage, state_.leaf_position(st.at_axis));
+    return std::clamp<int64_t>(size_of(needed[static_cast<size_t>(d)]), 0, a.static_extent);
+  }
+
+  /// Iterations of a loop, those beyond the end of the axis left out.
+  double iterations(int axis) {
+    const AxisState& a = state_.axes[static_cast<size_t>(axis)];
+    switch (a.origin) {
+      case AxisOrigin::Root: return static_cast<double>(extent(axis));
       case AxisOrigin::Fused: return iterations(a.fuse_a) * iterations(a.fuse_b);
       case AxisOrigin::SplitOuter:
         return std::max(1.0, iterations(a.parent) / static_cast<double>(factor_of(a)));
@@ -176,7 +228,7 @@ class Counter {
   }
 
   /// How often the body of the loop at `position` of `stage` runs.
-  double runs(int stage, int position) const {
+  double runs(int stage, int position) {
     const StageState& st = state_.stages[static_cast<size_t>(stage)];
     double n = 1;
     for (int p = 0; p <= position; ++p) n *= iterations(st.leaves[static_cast<size_t>(p)]);
@@ -184,21 +236,20 @@ class Counter {
     return n;
   }
 
-  /// The values that a root axis takes while the loops up to `position` stand still.
-  int64_t span(int axis, int position) const {
+  /// The values that an axis takes while the loops of its stage up to `position` stand still.
+  int64_t span(int axis, int position) {
     const AxisState& a = state_.axes[static_cast<size_t>(axis)];
     if (a.split_outer >= 0) {
       const int64_t outer = span(a.split_outer, position), inner = span(a.split_inner, position);
-      return std::min(a.static_extent, (outer - 1) * a.factor + inner);
+      return std::min(extent(axis), (outer - 1) * a.factor + inner);
     }
     if (a.fused_into >= 0) {
       const AxisState& whole = state_.axes[static_cast<size_t>(a.fused_into)];
       const int64_t all = span(a.fused_into, position),
-                    inner = state_.axes[static_cast<size_t>(whole.fuse_b)].static_extent;
-      return whole.fuse_b == axis ? std::min(all, inner)
-                                  : std::min(a.static_extent, (all + inner - 1) / inner);
+                    inner = std::max<int64_t>(1, extent(whole.fuse_b));
+      return std::min(extent(axis), whole.fuse_b == axis ? all : (all + inner - 1) / inner);
     }
-    return state_.leaf_position(axis) > position ? a.static_extent : 1;
+    return state_.leaf_position(axis) > position ? extent(axis) : 1;
   }
 
   static int64_t size_of(const Interval& i) { return i.max - i.min + 1; }

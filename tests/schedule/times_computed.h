@@ -10,7 +10,8 @@ namespace heddle {
 /// For each stage of the declaration of `schedule`, how often one of its elements is computed, on
 /// average; 1 where it is stored once, 0 for an argument and for a stage that nothing needs.
 ///
-///   inlined:  for each evaluation of a reader, once for each of its different reads
+///   inlined:  for each evaluation of a reader, once for each of its different reads; once for all
+///             points of an unrolled or vectorised tile that read the same element
 ///   at a loop of a reader:  for each iteration, once for each element that the iteration needs
 ///
 ///     for block of rows { for block of columns { A'[..]  C[..] += A'[..] * B[..] } }

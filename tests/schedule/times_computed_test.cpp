@@ -55,6 +55,17 @@ TEST(TimesComputed, WhatBlocksReadInCommonIsComputedByEach) {
   EXPECT_DOUBLE_EQ(times_of(s, p.b), 2 * 7. / 12);
 }
 
+TEST(TimesComputed, LoopsOfAStageInABlockAreThoseOfTheBlock) {
+  const Tensor x = placeholder({16});
+  const Tensor b = ops::relu(x), c = ops::exp(b), d = ops::abs(c);
+  Schedule s({d});
+  const auto [outer, inner] = s[d].split(s[d].axis(0), 4);
+  s[c].compute_at(s[d], outer);
+  s[b].compute_at(s[c], s[c].axis(0));
+  EXPECT_EQ(times_of(s, c), 1);
+  EXPECT_EQ(times_of(s, b), 1) << "in each block for its own four elements";
+}
+
 TEST(TimesComputed, OnceForEachBlockOfColumnsOfAProduct) {
   const Tensor a = placeholder({16, 12}), w = placeholder({12, 32});
   const Tensor r = ops::relu(a), y = ops::matmul(r, w);
@@ -69,6 +80,18 @@ TEST(TimesComputed, OnceForEachBlockOfColumnsOfAProduct) {
   Schedule inside({y});
   inside[r].compute_inline();
   EXPECT_EQ(times_of(inside, r), 32);
+}
+
+TEST(TimesComputed, OnceForTheColumnsOfATileInRegisters) {
+  const Tensor a = placeholder({16, 12}), w = placeholder({12, 32});
+  const Tensor r = ops::relu(a), y = ops::matmul(r, w);
+  Schedule s({y});
+  const auto [i, j] = s[y].axes<2>();
+  const auto [jo, ji] = s[y].split(j, 8);
+  s[y].reorder({i, jo, s[y].reduce_axis(0), ji});
+  s[y].vectorize(ji);
+  s[r].compute_inline();
+  EXPECT_EQ(times_of(s, r), 4);
 }
 
 TEST(TimesComputed, APackedCopyComputesItsSourceOnce) {
