@@ -6,6 +6,7 @@
 
 #include "common/elements.h"
 #include "heddle/dag/compute_dag.h"
+#include "heddle/dag/operations.h"
 
 namespace heddle::meta {
 
@@ -38,9 +39,7 @@ inline bool streams_one_operand(const ComputeDag& dag, int s) {
 /// The work of a stage. One unit is about one arithmetic operation or one element moved.
 inline double stage_work(const ComputeDag& dag, int s) {
   const StageInfo& i = dag.info(s);
-  return i.flops +
-         8 * i.transcendentals_per_point * static_cast<double>(i.points * i.reduce_points) +
-         static_cast<double>(i.points * i.reduce_points);
+  return operations_of(i) + static_cast<double>(i.points * i.reduce_points);
 }
 
 /// Whether stage `s`, or one of the stages `inlined` into it, calls transcendental functions (exp,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dag/internal.h"
+#include "heddle/dag/operations.h"
 #include "ir/op_class.h"
 
 namespace heddle::dag {
@@ -86,3 +87,16 @@ Work count_work(const Operation& op) {
 }
 
 }  // namespace heddle::dag
+
+namespace heddle {
+
+double operations_per_point(const StageInfo& info) {
+  return info.flops_per_point + (kSlowOperation - 1) * info.transcendentals_per_point;
+}
+
+double operations_of(const StageInfo& info) {
+  const auto evaluations = static_cast<double>(info.points * info.reduce_points);
+  return info.flops + (kSlowOperation - 1) * info.transcendentals_per_point * evaluations;
+}
+
+}  // namespace heddle

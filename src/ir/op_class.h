@@ -21,5 +21,8 @@ OpClass op_class(BinaryOp op);
 constexpr bool is_slow(OpClass c) {
   return c == OpClass::Divide || c == OpClass::Root || c == OpClass::Transcendental;
 }
+/// Sums that take as long as a slow operation does, in estimates that do not tell exp from a
+/// quotient.
+inline constexpr double kSlowOperation = 10;
 
 }  // namespace heddle

@@ -19,6 +19,7 @@
 
 #include "cuda/common.h"
 #include "cuda/products/sliding_window_rule.h"
+#include "heddle/dag/operations.h"
 
 namespace heddle::meta {
 namespace {
@@ -118,13 +119,12 @@ class Window {
 
   // What is computed of a point after the window, as instructions.
   static double epilogue_flops(const ComputeDag& dag, const StageGroup& g) {
-    constexpr double kOfFunction = 12;
     double sum = 0;
     for (int s = g.anchor + 1; s <= g.output_stage; ++s) {
       if (s != g.output_stage &&
           std::find(g.inlined.begin(), g.inlined.end(), s) == g.inlined.end())
         continue;
-      sum += dag.info(s).flops_per_point + kOfFunction * dag.info(s).transcendentals_per_point;
+      sum += operations_per_point(dag.info(s));
     }
     return sum;
   }

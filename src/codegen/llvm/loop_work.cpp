@@ -9,8 +9,6 @@
 namespace heddle::codegen {
 namespace {
 
-constexpr double kSlow = 8;  // operations that a slow function counts as
-
 double operations(const Expr& e);
 
 double operations_below(const Expr& e) {
@@ -26,8 +24,8 @@ double operations_below(const Expr& e) {
 double operations(const Expr& e) {
   if (e.kind() == ExprKind::Load || e.dtype().element() == i64) return 0;
   double own = 0;
-  if (const Unary* u = e.as<Unary>()) own = is_slow(op_class(u->op)) ? kSlow : 1;
-  if (const Binary* b = e.as<Binary>()) own = is_slow(op_class(b->op)) ? kSlow : 1;
+  if (const Unary* u = e.as<Unary>()) own = is_slow(op_class(u->op)) ? kSlowOperation : 1;
+  if (const Binary* b = e.as<Binary>()) own = is_slow(op_class(b->op)) ? kSlowOperation : 1;
   return own + operations_below(e);
 }
 

@@ -7,6 +7,7 @@
 #include "heddle/dag/alternatives.h"
 #include "heddle/driver/build.h"
 #include "heddle/support/error.h"
+#include "ir/op_class.h"
 #include "measure/process/pool.h"
 #include "measure/task/reference.h"
 #include "support/log.h"
@@ -15,10 +16,10 @@ namespace heddle::measuring {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-// Operations per second of sums of products in f64 with vectors. A function with its error takes
-// sixty times as long.
+// Operations per second of sums of products in f64 with vectors. A slow operation with its error
+// takes six times as long as one in vectors.
 constexpr double kFlopsPerSecond = 1e9;
-constexpr double kFunctionFlops = 60;
+constexpr double kSlowWithError = 6 * kSlowOperation;
 constexpr double kLongestSeconds = 1;
 
 // Whether the seconds for values and errors, and the bytes of both in f64, are small enough.
@@ -30,7 +31,7 @@ bool affordable(const TuneTask& task) {
     if (dag.stage(i).is_placeholder()) continue;
     const auto points = static_cast<double>(info.points);
     const auto all = points * static_cast<double>(info.reduce_points);
-    flops += info.flops + all * (1 + kFunctionFlops * info.transcendentals_per_point);
+    flops += info.flops + all * (1 + kSlowWithError * info.transcendentals_per_point);
     bytes += 24 * points;
   }
   const double threads = std::max(1, Target::host().cores);
