@@ -1,5 +1,6 @@
 #include "network/cut/cut_network.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -17,13 +18,42 @@ CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const Pa
   ChoiceList usual_ones{PassOptions()};
   FusionPlan plan =
       plan_fusion(decide, plan_groups(decide, &target, Chains::Expected), target, {}, usual_ones);
+  (void)settle(plan, target);
   std::vector<ExtractedNode> nodes = extract_nodes(graph.dag, plan);
   return {ChoiceList(passes),   std::move(changes), std::move(graph.usual),
           std::move(graph.dag), std::move(plan),    {},
           std::move(nodes)};
 }
 
+/// The stages of a node, beside its end, for which its template opens groups of their own.
+std::vector<int> stored_inside(const ExtractedNode& node, const Target& target) {
+  const ComputeDag& dag = *node.dag;
+  std::vector<int> found;
+  for (const StageGroup& g : plan_groups(dag, &target)) {
+    const Operation* op = &dag.stage(g.output_stage);
+    if (op == node.task_outputs[0].op() || dag.info(g.output_stage).precomputable) continue;
+    const auto at = std::find(node.operations.begin(), node.operations.end(), op);
+    found.push_back(node.stages[static_cast<size_t>(at - node.operations.begin())]);
+  }
+  return found;
+}
+
 }  // namespace
+
+std::vector<ExtractedNode> settle(FusionPlan& plan, const Target& target) {
+  for (bool first = true;; first = false) {
+    std::vector<ExtractedNode> nodes = extract_nodes(plan.dag(), plan);
+    bool settled = true;
+    for (const ExtractedNode& node : nodes) {
+      for (const int s : stored_inside(node, target)) {
+        settled = false;
+        plan.set(s, Place::Stored);
+        if (first && plan.may_run_inside(s)) plan.extend(s);
+      }
+    }
+    if (settled) return nodes;
+  }
+}
 
 CutNetwork cut_network(const ComputeDag& declared, const Target& target,
                        const PassOptions& passes) {
@@ -39,15 +69,14 @@ CutNetwork cut_network(const ComputeDag& declared, const Target& target,
   }
   FusionPlan plan =
       plan_fusion(dag, plan_groups(dag, &target, Chains::Expected), target, in_place, choices);
-  std::vector<ExtractedNode> nodes = extract_nodes(dag, plan);
+  std::vector<ExtractedNode> nodes = settle(plan, target);
   return {std::move(choices),         std::move(changes), {}, std::move(dag), std::move(plan),
           std::move(in_place.places), std::move(nodes)};
 }
 
 std::vector<uint64_t> node_hashes(const CutNetwork& network) {
   std::vector<uint64_t> hashes;
-  for (const ExtractedNode& node : network.nodes)
-    hashes.push_back(ComputeDag(node.task_outputs).structural_hash());
+  for (const ExtractedNode& node : network.nodes) hashes.push_back(node.dag->structural_hash());
   return hashes;
 }
 

@@ -21,6 +21,10 @@ struct CutNetwork {
   std::vector<ExtractedNode> nodes;
 };
 
+/// Stores what the templates of the nodes would store within them, so that no later planning decides
+/// otherwise than the plan. Returns the nodes.
+std::vector<ExtractedNode> settle(FusionPlan& plan, const Target& target);
+
 /// A network over dimensions has no choices.
 CutNetwork cut_network(const ComputeDag& declared, const Target& target, const PassOptions& passes);
 

@@ -23,6 +23,7 @@ class NodeBuilder {
     const Ref<const Operation> output_stage = copy(last);
     node_.outputs = outputs;
     for (const Tensor& t : outputs) node_.task_outputs.push_back(output_stage->output(t.index()));
+    node_.dag.emplace(node_.task_outputs);
     sort_inputs();
     return std::move(node_);
   }
@@ -79,7 +80,7 @@ class NodeBuilder {
   /// Sorts the inputs in the order of the declaration's graph, which is the same for equal
   /// declarations. The inputs of equal nodes then correspond by position.
   void sort_inputs() {
-    std::vector<Tensor> inputs, order = ComputeDag(node_.task_outputs).placeholders();
+    std::vector<Tensor> inputs, order = node_.dag->placeholders();
     std::unordered_map<const Operation*, size_t> at;
     for (size_t i = 0; i < node_.task_inputs.size(); ++i) at.emplace(node_.task_inputs[i].op(), i);
     for (const Tensor& t : order) inputs.push_back(node_.inputs[at.at(t.op())]);

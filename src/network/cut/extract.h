@@ -2,6 +2,7 @@
 // element-wise stages that follow it.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "heddle/dag/compute_dag.h"
@@ -14,7 +15,8 @@ namespace heddle::network {
 struct ExtractedNode {
   std::vector<Tensor> inputs, outputs;
   std::vector<Tensor> task_inputs, task_outputs;
-  std::vector<int> stages;  ///< of the network, computed here
+  std::optional<ComputeDag> dag;  ///< of `task_outputs`; always set
+  std::vector<int> stages;        ///< of the network, computed here
   /// For each of `stages`, the operation of the node's declaration that computes it.
   std::vector<const Operation*> operations;
 };

@@ -64,6 +64,19 @@ int FusionPlan::end_of_node(int s) const {
   return s;
 }
 
+std::vector<int> FusionPlan::stages_of_node(int end) const {
+  std::set<int, std::greater<>> open{end};
+  std::vector<int> stages;
+  while (!open.empty()) {
+    stages.push_back(*open.begin());
+    open.erase(open.begin());
+    for (const int p : dag_.info(stages.back()).producers) {
+      if (!read_from_memory(p)) open.insert(p);
+    }
+  }
+  return stages;
+}
+
 std::vector<char> FusionPlan::stored_stages() const {
   std::vector<char> out;
   for (const Place p : places_) out.push_back(is_stored(p) ? 1 : 0);

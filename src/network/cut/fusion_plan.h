@@ -51,6 +51,9 @@ class FusionPlan {
   bool may_run_inside(int s) const;
   /// The stage that ends the node of `s`, where there is one such node.
   int end_of_node(int s) const;
+  /// The stages that the node that ends at `end` computes, the last first; those of it that depend on
+  /// constants alone included.
+  std::vector<int> stages_of_node(int end) const;
   bool is_product(int s) const { return dag_.info(s).stage_class == StageClass::ComplexReduction; }
   /// How often product `reader` computes an element of `s`, if it computes what its windows read for
   /// each of their taps. What a tile of a product has loaded serves all its columns.

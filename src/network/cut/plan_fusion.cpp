@@ -255,12 +255,19 @@ class Planner {
       const std::vector<int>& readers = dag_.info(p).consumers;
       const bool of_rows = dag_.info(p).points < dag_.info(s).points;
       if (!plan_.may_run_inside(p) || is_product(p) || (!plan_.is_free(p) && !of_rows) ||
-          plan_.at(p) >= Place::PartOfWhole ||
+          plan_.at(p) >= Place::PartOfWhole || ends_product(p) ||
           !std::all_of(readers.begin(), readers.end(), [&](int r) { return needed[r] != 0; }))
         continue;
       needed[p] = 1;
       if (plan_.stored(p)) plan_.set(p, Place::InNode);
     }
+  }
+
+  /// Whether `s` ends a node that computes a product.
+  bool ends_product(int s) const {
+    if (!plan_.stored(s)) return false;
+    const std::vector<int> stages = plan_.stages_of_node(s);
+    return std::any_of(stages.begin(), stages.end(), [&](int p) { return is_product(p); });
   }
 
   // ---- nodes that their readers may compute ----
@@ -282,11 +289,9 @@ class Planner {
   bool is_cheap(int s) const { return dag_.info(s).transcendentals_per_point == 0; }
 
   bool sums_up(int s) const {
-    if (dag_.stage(s).is_reduction() || dag_.info(s).scan) return true;
-    const std::vector<int>& reads = dag_.info(s).producers;
-    return std::any_of(reads.begin(), reads.end(), [&](int p) {
-      return !plan_.stored(p) && !dag_.stage(p).is_placeholder() && !dag_.info(p).precomputable &&
-             sums_up(p);
+    const std::vector<int> stages = plan_.stages_of_node(s);
+    return std::any_of(stages.begin(), stages.end(), [&](int p) {
+      return !dag_.info(p).precomputable && (dag_.stage(p).is_reduction() || dag_.info(p).scan);
     });
   }
 

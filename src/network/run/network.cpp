@@ -92,7 +92,7 @@ Network::Network(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 void Network::Impl::make_tasks() {
   std::unordered_map<uint64_t, int> task_of;
   for (network::ExtractedNode& node : cut.nodes) {
-    const ComputeDag dag(node.task_outputs);
+    const ComputeDag& dag = *node.dag;
     const auto [it, is_new] =
         task_of.try_emplace(dag.structural_hash(), static_cast<int>(tasks.size()));
     if (is_new) add_tasks(node);
@@ -127,18 +127,18 @@ std::shared_ptr<Network::Impl> Network::Impl::of_records(const std::vector<Tenso
 }
 
 void Network::Impl::add_tasks(const network::ExtractedNode& node) {
-  const auto add = [&](std::vector<Tensor> args, const std::vector<Tensor>& outputs,
-                       const Target& on, const AutoSchedulerOptions& with, const std::string& at) {
-    args.insert(args.end(), outputs.begin(), outputs.end());
+  const auto add = [&](std::vector<Tensor> args, const ComputeDag& dag, const Target& on,
+                       const AutoSchedulerOptions& with, const std::string& at) {
+    args.insert(args.end(), dag.outputs().begin(), dag.outputs().end());
     tasks.push_back(TuneTask{.name = unique_name(tasks, task_name(cut.dag, node) + at),
                              .args = std::move(args),
-                             .tmpl = make_template_of_alternatives(ComputeDag(outputs), on, with),
+                             .tmpl = make_template_of_alternatives(dag, on, with),
                              .weight = 0});
     families.push_back({.count = 0});
   };
   const size_t first = families.size();
   if (sizes_of(node.task_outputs).empty()) {
-    add(node.task_inputs, node.task_outputs, target, options, "");
+    add(node.task_inputs, *node.dag, target, options, "");
     families[first].count = 1;
     return;
   }
@@ -152,7 +152,7 @@ void Network::Impl::add_tasks(const network::ExtractedNode& node) {
     // Where the static choice is the direct form, alternatives may not hold for all sizes.
     AutoSchedulerOptions with = options;
     with.use_alternatives = !near.schedule.dag().alternative().empty();
-    add(here.of(node.task_inputs), here.outputs, near.schedule.target(), with,
+    add(here.of(node.task_inputs), ComputeDag(here.outputs), near.schedule.target(), with,
         " at " + chosen_at.back());
   }
   families[first] = {.name = task_name(cut.dag, node),

@@ -1,0 +1,57 @@
+// What a network stores is decided once: the template of a node opens no group for a stage that the
+// plan of the network keeps inside of it.
+#include "network/cut/cut_network.h"
+#include "network/drawn_networks.h"
+
+namespace heddle::testing {
+namespace {
+
+/// The groups of nodes that neither end their node nor depend on constants alone, after these
+/// passes; empty where there are none.
+std::string groups_not_planned(const ComputeDag& declared, const Target& target,
+                               const PassOptions& passes) {
+  std::string text;
+  const network::CutNetwork cut = network::cut_network(declared, target, passes);
+  for (const network::ExtractedNode& node : cut.nodes) {
+    const ComputeDag dag(node.task_outputs);
+    const int end = dag.index_of(node.task_outputs[0].op());
+    for (const StageGroup& g : plan_groups(dag, &target)) {
+      if (g.output_stage == end || dag.info(g.output_stage).precomputable) continue;
+      text += "the node of " + dag.stage(end).name() + " stores " +
+              dag.stage(g.output_stage).name() + " (" + to_string(passes) + ")\n";
+    }
+  }
+  return text;
+}
+
+/// As the rules choose, and with each choice made the other way.
+std::string of_every_choice(const std::vector<Tensor>& outputs, const Target& target) {
+  const ComputeDag declared(outputs);
+  const network::CutNetwork usual = network::cut_network(declared, target, {});
+  std::string text = groups_not_planned(declared, target, {});
+  for (const NetworkChoice& c : usual.choices.list())
+    text += groups_not_planned(declared, target, {.choices = {{c.name, !c.on}}});
+  return text;
+}
+
+class PlannedGroups : public ::testing::TestWithParam<DataType> {};
+
+TEST_P(PlannedGroups, AreThoseOfTheNetwork) {
+  expect_nothing_wrong({.type = GetParam()}, of_every_choice);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, PlannedGroups, ::testing::Values(f32, f16),
+                         [](const auto& info) { return to_string(info.param); });
+
+TEST(PlannedGroupsOfANorm, AProductWhoseSumsItNormalisesIsANodeOfItsOwn) {
+  // A norm of one row, behind a product with a residual: the sum of both has as few points as the
+  // reductions of a norm of many rows.
+  const Target target = Target::parse("cuda -gpu=h100");
+  const Tensor x = placeholder({1, 1, 96}, f32, "x"), rows = placeholder({1, 196, 96}, f32, "rows");
+  const Tensor sum = ops::add(x, linear(x, 96));
+  const Tensor y = ops::layer_norm(ops::concat({sum, rows}, 1), weights({96}), weights({96}));
+  EXPECT_EQ(of_every_choice({linear(y, 64)}, target), "");
+}
+
+}  // namespace
+}  // namespace heddle::testing
