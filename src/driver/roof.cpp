@@ -93,7 +93,7 @@ Roof of_gpu(const Target& target, DataType dtype) {
   const MachineRates rates = rates_of(target);
   Roof roof;
   if (dtype == f32) roof.flops_per_second = rates.flops;
-  roof.bytes_per_second = rates.bytes;
+  roof.bytes_per_second = rates.memory();
   return roof;
 }
 

@@ -158,22 +158,38 @@ TEST(Choices, APointwiseConvolutionIsComputedInBlocksOfAnother) {
 
 TEST(Choices, TheEstimateCountsRowsThatTwoBlocksCompute) {
   const std::vector<Tensor> outputs = inverted_residual(1);
-  const auto seconds = [&](const std::string& passes, int64_t l2_bytes) {
+  const auto cost = [&](const std::string& passes, int64_t l2_bytes) {
     Target target = Target::parse("llvm -mcpu=haswell -threads=1");
     target.l2_bytes = l2_bytes;
     const network::CutNetwork cut =
         network::cut_network(ComputeDag(outputs), target, parse_passes(passes));
-    return network::cost_of(cut.plan, target).seconds;
+    return network::cost_of(cut.plan, target);
   };
   const std::string first = "fuse@conv2d:1x10x14x24", second = "fuse@depthwise_conv2d:1x10x14x24";
   const std::string apart = "-" + first + ",-" + second, one = first + ",-" + second,
                     both = first + "," + second;
   // No image between two nodes.
-  EXPECT_LT(seconds(one, 1 << 20), seconds(apart, 1 << 20));
-  EXPECT_LT(seconds(both, 1 << 20), seconds(one, 1 << 20));
+  EXPECT_LT(cost(one, 1 << 20).seconds, cost(apart, 1 << 20).seconds);
+  EXPECT_LT(cost(both, 1 << 20).seconds, cost(one, 1 << 20).seconds);
   // Blocks of few rows.
-  EXPECT_EQ(seconds(one, 16 << 10), seconds(one, 1 << 20));
-  EXPECT_GT(seconds(both, 16 << 10), seconds(both, 1 << 20));
+  EXPECT_EQ(cost(one, 16 << 10).flops, cost(one, 1 << 20).flops);
+  EXPECT_GT(cost(both, 16 << 10).flops, cost(both, 1 << 20).flops);
+}
+
+TEST(Choices, BytesTakeTheTimeOfTheCacheThatHoldsThem) {
+  const Tensor x = placeholder({64, 1024});
+  const Tensor y = ops::relu(x), sums = ops::sum(y, {0});  // y, of 256 KiB, is read after x
+  const auto last_node = [&](int64_t l2_bytes, int64_t l3_bytes) {
+    Target target = Target::parse("llvm -mcpu=haswell -threads=1");
+    target.l2_bytes = l2_bytes;
+    target.l3_bytes = l3_bytes;
+    const network::CutNetwork cut = network::cut_network(ComputeDag({y, sums}), target, {});
+    return network::cost_of(cut.plan, target).of_nodes.back();
+  };
+  const double l2 = last_node(1 << 20, 8 << 20), l3 = last_node(128 << 10, 8 << 20),
+               memory = last_node(128 << 10, 256 << 10);
+  EXPECT_LT(l2, l3);
+  EXPECT_LT(l3, memory);
 }
 
 TEST(Choices, EachHasACostTheOtherWay) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "heddle/dag/operations.h"
 #include "heddle/schedule/template.h"
 #include "network/cut/plan_fusion.h"
 #include "schedule/groups/image_chain.h"
@@ -31,51 +32,79 @@ class Sum {
         add_node(end);
       }
     }
-    std::reverse(sum_.of_nodes.begin(), sum_.of_nodes.end());
+    std::reverse(nodes_.begin(), nodes_.end());
+    time_nodes();
     return sum_;
   }
 
  private:
-  using Read = std::pair<int, int>;  ///< a stage, and which of its results
+  using Result = std::pair<int, int>;  ///< a stage, and which of its results
+
+  /// What a node computes, and what it moves between the memory and the processor.
+  struct Node {
+    double busy = 0;           ///< seconds of arithmetic
+    double bytes = 0;          ///< of all that follow
+    std::set<Result> touched;  ///< results that it reads or writes
+  };
 
   void add_node(int end) {
-    std::set<int, std::greater<>> open{end};
-    std::vector<int> stages;
-    std::set<Read> reads;
-    while (!open.empty()) {
-      const int s = *open.begin();
-      open.erase(open.begin());
-      stages.push_back(s);
+    const std::vector<int> stages = plan_.stages_of_node(end);
+    Node node;
+    for (const int s : stages) {
       for (const Access& a : dag_.info(s).reads) {
-        if (plan_.read_from_memory(a.producer)) {
-          reads.insert({a.producer, a.tensor.index()});
-          want(a);
-        } else {
-          open.insert(a.producer);
-        }
+        if (plan_.read_from_memory(a.producer)) read(a, node);
       }
     }
-    double bytes = 0;
-    for (const auto& [s, result] : reads) bytes += bytes_of(s, result);
     for (auto out = wanted_.lower_bound({end, 0}); out != wanted_.end() && out->first == end; ++out)
-      bytes += bytes_of(end, out->second);
+      node.touched.insert(*out);
+    for (const Result& r : node.touched) node.bytes += bytes_of(r);
     const double again = flops_done_again(stages);
-    double busy = again / rates_.flops;  // images of f32
-    std::map<int, double> times;         // that stages are computed, by stage
+    node.busy = again / rates_.flops;  // images of f32
+    std::map<int, double> times;       // that stages are computed, by stage
     sum_.flops += again;
     for (const int s : stages) {
       if (dag_.info(s).precomputable) continue;
       sum_.flops += dag_.info(s).flops;
-      busy += dag_.info(s).flops / rates_.flops_of(dag_.stage(s).output(0).dtype().bytes());
+      const int element = plan_.is_product(s) ? dag_.stage(s).output(0).dtype().bytes() : 4;
+      node.busy += operations_of(dag_.info(s)) / rates_.flops_of(element);
       const double n = target_.is_cuda() ? times_in_node(s, end, times) : 1;
       times[s] = n;
       sum_.flops += (n - 1) * dag_.info(s).flops;
-      busy += recomputation(dag_, s, n, rates_).again_seconds;
+      node.busy += recomputation(dag_, s, n, rates_).again_seconds;
     }
-    sum_.bytes += bytes;
+    sum_.bytes += node.bytes;
     sum_.nodes += 1;
-    sum_.of_nodes.push_back(rates_.start_seconds + std::max(busy, bytes / rates_.bytes));
-    sum_.seconds += sum_.of_nodes.back();
+    nodes_.push_back(std::move(node));
+  }
+
+  /// What lies in the memory of a concat is read part by part.
+  void read(const Access& a, Node& node) {
+    if (plan_.at(a.producer) == Place::Whole) {
+      for (const Access& part : dag_.info(a.producer).reads) read(part, node);
+      return;
+    }
+    node.touched.insert({a.producer, a.tensor.index()});
+    want(a);
+  }
+
+  /// Adds up the seconds of the nodes. What a node touches is in the first level that holds all
+  /// that was touched since; for what no node before it touched, that is since the last call.
+  void time_nodes() {
+    std::map<Result, double> last;  // bytes that had been touched by then
+    double passed = 0;
+    for (const Node& node : nodes_) {
+      double moving = 0;
+      for (const Result& r : node.touched) {
+        const auto before = last.find(r);
+        const double between =
+            before == last.end() ? sum_.bytes : passed + node.bytes - before->second;
+        moving += rates_.seconds_of(bytes_of(r), between);
+      }
+      passed += node.bytes;
+      for (const Result& r : node.touched) last[r] = passed;
+      sum_.of_nodes.push_back(rates_.start_seconds + std::max(node.busy, moving));
+      sum_.seconds += sum_.of_nodes.back();
+    }
   }
 
   /// How often the node that ends at `end` computes stage `s`, if `known` has those behind it.
@@ -94,8 +123,8 @@ class Sum {
 
   void want(const Access& a) { wanted_.insert({a.producer, a.tensor.index()}); }
 
-  double bytes_of(int s, int result) const {
-    const Tensor t = dag_.stage(s).output(result);
+  double bytes_of(const Result& r) const {
+    const Tensor t = dag_.stage(r.first).output(r.second);
     return static_cast<double>(t.size() * t.dtype().bytes());
   }
 
@@ -132,7 +161,8 @@ class Sum {
   const ComputeDag& dag_;
   const Target& target_;
   const MachineRates rates_;
-  std::set<Read> wanted_;  ///< results that nodes write
+  std::set<Result> wanted_;  ///< results that nodes write
+  std::vector<Node> nodes_;  ///< the last first, until all are known
   PlanCost sum_;
 };
 
@@ -152,9 +182,10 @@ std::vector<ChoiceCost> choice_costs(const CutNetwork& network, const ComputeDag
     flipped.choices[choice.name] = !choice.on;
     ChoiceList choices(flipped);
     // Choices of passes change the graph.
-    const FusionPlan plan = is_fusion_choice(choice.name)
-                                ? plan_fusion(dag, groups, target, in_place, choices)
-                                : cut_network(declared, target, flipped).plan;
+    FusionPlan plan = is_fusion_choice(choice.name)
+                          ? plan_fusion(dag, groups, target, in_place, choices)
+                          : cut_network(declared, target, flipped).plan;
+    (void)settle(plan, target);
     costs.push_back({choice, cost_of(plan, target)});
   }
   return costs;

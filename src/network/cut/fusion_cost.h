@@ -16,8 +16,8 @@ struct PlanCost {
   double bytes = 0;  ///< that nodes read and write
   int nodes = 0;     ///< each is started once
   /// A lower bound: for each node its arithmetic at the peak of the machine or its bytes at the
-  /// bandwidth of a cache (CPU) or of the memory (GPU), whichever takes longer, and the time to
-  /// start it. The clock of a CPU is assumed, because a target does not state it.
+  /// bandwidth of the caches and memories where they lie, whichever takes longer, and the time to
+  /// start it (schedule/groups/machine_rates.h).
   double seconds = 0;
   std::vector<double> of_nodes = {};  ///< the seconds of each node, as CutNetwork::nodes
 };

@@ -2,20 +2,34 @@
 // compared before anything is measured.
 #pragma once
 
+#include <vector>
+
 #include "heddle/target/target.h"
 
 namespace heddle {
 
 struct MachineRates {
-  double flops = 0;          ///< operations a second on all cores, f32
-  double narrow_flops = 0;   ///< the same for elements of two bytes
-  double bytes = 0;          ///< a second: from a cache that cores share, or the memory of a GPU
-  double start_seconds = 0;  ///< to start the threads of a loop nest, or a kernel
+  /// A cache of all cores together, or the memory behind the caches, which holds everything.
+  struct Level {
+    double held = 0;   ///< bytes
+    double bytes = 0;  ///< a second
+  };
+
+  double flops = 0;           ///< operations a second on all cores, f32
+  double narrow_flops = 0;    ///< the same for elements of two bytes
+  std::vector<Level> levels;  ///< the fastest first; the last is the memory
+  double start_seconds = 0;   ///< to start the threads of a loop nest, or a kernel
 
   double flops_of(int element_bytes) const { return element_bytes <= 2 ? narrow_flops : flops; }
+  /// Bytes a second of the memory.
+  double memory() const { return levels.back().bytes; }
+  /// Seconds to read or write `bytes` once where `touched` bytes are read and written between two
+  /// uses of each of them.
+  double seconds_of(double bytes, double touched) const;
 };
 
-/// The rates of a target. The clock of a CPU is assumed, because a target does not state it.
+/// The rates of a target. The clock of a CPU and the bandwidths of caches are assumed, because a
+/// target does not state them.
 MachineRates rates_of(const Target& target);
 
 }  // namespace heddle
