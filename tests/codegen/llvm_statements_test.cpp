@@ -246,6 +246,50 @@ TEST(LlvmStatements, StridedReversedAndGatheredAccesses) {
   }
 }
 
+// y[k] = x[7 l + at] * k for four k, where `at` is a variable with the value 0, and then 1.
+LoweredFunction strided_in_many_stores(const Buffer& x, const Buffer& y) {
+  constexpr int kLanes = 8;
+  Var at("at");
+  std::vector<Stmt> stores;
+  for (int k = 0; k < 4; ++k) {
+    const Expr read = make_load(x, {make_ramp(at, Expr(7), kLanes)});
+    stores.push_back(
+        make_store(y, {make_ramp((at * 4 + k) * kLanes, Expr(1), kLanes)}, read * float(k)));
+  }
+  const Stmt all = make_block(stores);
+  return {"strided", {x, y}, make_block({make_let(at, 0, all), make_let(at, 1, all)})};
+}
+
+TEST(LlvmStatements, AVectorOfSingleLanesIsLoadedOnceForManyStores) {
+  const Buffer x = argument("x", f32, 64), y = argument("y", f32, 64);
+  const LoweredFunction f = strided_in_many_stores(x, y);
+  CodegenOptions options;
+  options.keep_llvm_ir = true;
+  const CompiledModule m = compile(f, options);
+  size_t loads = 0;
+  for (size_t at = 0; (at = m.llvm_ir.find("= load float", at)) != std::string::npos; ++at) ++loads;
+  EXPECT_EQ(loads, 2u * 8u);  // not for each of the stores
+  std::vector<float> in(64), out(64);
+  std::iota(in.begin(), in.end(), 1.0f);
+  ASSERT_EQ(call(m, in.data(), out.data()), 0);
+  for (size_t i = 0; i < 64; ++i)
+    EXPECT_EQ(out[i], in[7 * (i % 8) + i / 32] * static_cast<float>(i / 8 % 4));
+}
+
+TEST(LlvmStatements, SingleLanesAreLoadedAgainAfterAStoreToTheirBuffer) {
+  const Buffer x = argument("x", f32, 64), y = argument("y", f32, 16);
+  const Expr lanes = make_ramp(Expr(0), Expr(7), 8), read = make_load(x, {lanes});
+  const CompiledModule m =
+      compile({"again",
+               {x, y},
+               make_block({make_store(y, {make_ramp(Expr(0), Expr(1), 8)}, read),
+                           make_store(x, {lanes}, read + 1.0f),
+                           make_store(y, {make_ramp(Expr(8), Expr(1), 8)}, read)})});
+  std::vector<float> in(64, 3.0f), out(16);
+  ASSERT_EQ(call(m, in.data(), out.data()), 0);
+  for (size_t i = 0; i < 16; ++i) EXPECT_EQ(out[i], i < 8 ? 3.0f : 4.0f);
+}
+
 TEST(LlvmStatements, NontemporalStoresWorkAtAnyAddress) {
   constexpr int64_t kN = 256;
   Buffer in = argument("in", f32, kN), out = argument("out", f32, kN);

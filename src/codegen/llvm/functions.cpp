@@ -61,11 +61,13 @@ llvm::FunctionCallee Generator::runtime_function(const char* name, llvm::Functio
 // proves by itself that Local buffers do not alias, and an unrolled loop may have hundreds of them.
 void Generator::make_alias_scopes(const LoweredFunction& function) {
   alias_scopes_.clear();
+  written_.clear();
   std::vector<const BufferNode*> buffers;
   for (const Buffer& buffer : function.args) buffers.push_back(buffer.get());
   visit(
       function.body,
       [&](const Stmt& s) {
+        if (auto* store = s.as<Store>()) written_.insert(store->buffer.get());
         auto* allocate = s.as<Allocate>();
         if (!allocate || allocate->buffer->scope == Scope::Local) return;
         const BufferNode* buffer = allocate->buffer.get();

@@ -212,6 +212,8 @@ class Generator {
   llvm::Value* load_contiguous(const Storage& storage, DataType dtype, llvm::Value* pointer,
                                llvm::Value* mask);
   llvm::Value* load_strided(const Storage& storage, DataType dtype, const AffineLanes& lanes);
+  llvm::Value* load_lanes(const Storage& storage, DataType dtype, const AffineLanes& lanes);
+  llvm::Value* load_lanes_once(const Load& load, const AffineLanes& lanes);
   llvm::Value* load_pattern(const Storage& storage, DataType dtype, const LanePattern& pattern);
   llvm::Value* load_runs(const Storage& storage, DataType dtype, const LanePattern& pattern);
   llvm::Value* load_stretches(const Storage& storage, DataType dtype, const LanePattern& pattern);
@@ -255,6 +257,11 @@ class Generator {
   std::string name_;        ///< name of the function being added
   int parallel_loops_ = 0;  ///< number of its parallel loops so far
   std::unordered_map<const BufferNode*, std::pair<llvm::MDNode*, llvm::MDNode*>> alias_scopes_;
+  std::unordered_set<const BufferNode*> written_;  ///< that the function stores to
+  /// Loads by single lanes of buffers that are not written, and their values in block
+  /// `lanes_in_`. LLVM does not see that the stores between leave such memory as it is.
+  std::vector<std::pair<Expr, llvm::Value*>> loaded_lanes_;
+  const llvm::BasicBlock* lanes_in_ = nullptr;
   /// The lanes in which loads may happen (<padded x i1>), or null for all.
   llvm::Value* mask_ = nullptr;
   bool in_index_ = false;

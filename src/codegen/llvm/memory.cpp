@@ -64,30 +64,32 @@ Value* Generator::load_contiguous(const Storage& storage, DataType dtype, Value*
 // the last lane, so that nothing beyond it is read.
 Value* Generator::load_strided(const Storage& storage, DataType dtype, const AffineLanes& lanes) {
   const int n = dtype.lanes;
+  Value* base = address(storage, dtype, lanes.base);
+  const int s = static_cast<int>(*as_int(lanes.stride));
+  const int last_begin = s * (n - 1) + 1 - n;
+  Value* result = nullptr;
+  for (int part = 0; part < s; ++part) {
+    const int begin = std::min(part * n, last_begin);
+    auto* load = b_.CreateAlignedLoad(memory_type(context(), dtype), advance(base, dtype, begin),
+                                      element_align(dtype));
+    annotate(load, storage);
+    llvm::SmallVector<int, 64> mask(n, llvm::PoisonMaskElem);
+    for (int lane = 0; lane < n; ++lane) {
+      const int at = lane * s;
+      if (at < std::min(part * n, last_begin)) mask[lane] = lane;  // lanes of an earlier part
+      if (at >= begin && at < begin + n) mask[lane] = n + at - begin;
+    }
+    result = b_.CreateShuffleVector(result ? result : load, load, mask);
+  }
+  return from_memory(result, dtype);
+}
+
+Value* Generator::load_lanes(const Storage& storage, DataType dtype, const AffineLanes& lanes) {
   const int64_t* stride = as_int(lanes.stride);
   Value* base = address(storage, dtype, lanes.base);
-  if (stride && *stride >= 2 && *stride <= 4 && n >= 4 && !is_padded(dtype)) {
-    const int s = static_cast<int>(*stride);
-    const int last_begin = s * (n - 1) + 1 - n;
-    Value* result = nullptr;
-    for (int part = 0; part < s; ++part) {
-      const int begin = std::min(part * n, last_begin);
-      auto* load = b_.CreateAlignedLoad(memory_type(context(), dtype), advance(base, dtype, begin),
-                                        element_align(dtype));
-      annotate(load, storage);
-      llvm::SmallVector<int, 64> mask(n, llvm::PoisonMaskElem);
-      for (int lane = 0; lane < n; ++lane) {
-        const int at = lane * s;
-        if (at < std::min(part * n, last_begin)) mask[lane] = lane;  // lanes of an earlier part
-        if (at >= begin && at < begin + n) mask[lane] = n + at - begin;
-      }
-      result = b_.CreateShuffleVector(result ? result : load, load, mask);
-    }
-    return from_memory(result, dtype);
-  }
   Value* result = llvm::Constant::getNullValue(register_type(context(), dtype));
   Value* step = stride ? nullptr : emit_index(lanes.stride);
-  for (int lane = 0; lane < n; ++lane) {
+  for (int lane = 0; lane < dtype.lanes; ++lane) {
     Value* pointer = base;
     if (stride) {
       pointer = advance(base, dtype, *stride * lane);
@@ -98,6 +100,21 @@ Value* Generator::load_strided(const Storage& storage, DataType dtype, const Aff
     result = ops_.insert_lanes(result, load_scalar(storage, dtype, pointer), lane, 1);
   }
   return result;
+}
+
+// A vector by single lanes takes two instructions a lane, and a transform of tiles names each of
+// its operands in many stores (Winograd's weights: 9 vectors, 196 times).
+Value* Generator::load_lanes_once(const Load& load, const AffineLanes& lanes) {
+  const Storage& storage = storage_of(load.buffer);
+  if (written_.contains(load.buffer.get())) return load_lanes(storage, load.dtype, lanes);
+  if (b_.GetInsertBlock() != lanes_in_) loaded_lanes_.clear();
+  lanes_in_ = b_.GetInsertBlock();
+  const Expr key(&load);
+  for (const auto& [known, value] : loaded_lanes_) {
+    if (equal(known, key)) return value;
+  }
+  loaded_lanes_.emplace_back(key, load_lanes(storage, load.dtype, lanes));
+  return loaded_lanes_.back().second;
 }
 
 Value* Generator::gather(const Storage& storage, DataType dtype, const Expr& index) {
@@ -147,7 +164,9 @@ Value* Generator::emit_load(const Load& load) {
     Value* mask = mask_ ? ops_.reverse(mask_, dtype.lanes) : nullptr;
     return ops_.reverse(load_contiguous(storage, dtype, first, mask), dtype.lanes);
   }
-  return mask_ ? gather(storage, dtype, index) : load_strided(storage, dtype, *lanes);
+  if (mask_) return gather(storage, dtype, index);
+  const bool few = stride && *stride >= 2 && *stride <= 4 && dtype.lanes >= 4 && !is_padded(dtype);
+  return few ? load_strided(storage, dtype, *lanes) : load_lanes_once(load, *lanes);
 }
 
 // ---- stores ----

@@ -78,6 +78,7 @@ void Generator::unbind(const Var& v) {
   frame_.vars.erase(v.get());
   frame_.depth.erase(v.get());
   ranges_.erase(v);
+  loaded_lanes_.clear();  // the variable may be bound to another value
 }
 
 void Generator::emit_for(const For& loop) {
