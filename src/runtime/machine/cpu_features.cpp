@@ -19,7 +19,37 @@
 namespace heddle::internal {
 namespace {
 
+constexpr unsigned kExtended = 0x80000001;  // a leaf of CPUID
+
 #if defined(__x86_64__)
+struct CpuidLeaf {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+};
+
+// The leaves of CPUID that are looked at, each read once: in a virtual machine the instruction takes
+// microseconds, because the host answers it.
+struct CpuidLeaves {
+  CpuidLeaf first, seven, seven_one, extended;
+
+  CpuidLeaves() {
+    const unsigned most = __get_cpuid_max(0, nullptr);
+    if (most >= 1) read(1, 0, first);
+    if (most >= 7) read(7, 0, seven);
+    if (most >= 7 && seven.a >= 1) read(7, 1, seven_one);
+    if (__get_cpuid_max(0x80000000, nullptr) >= kExtended) read(kExtended, 0, extended);
+  }
+
+ private:
+  static void read(unsigned leaf, unsigned part, CpuidLeaf& to) {
+    __cpuid_count(leaf, part, to.a, to.b, to.c, to.d);
+  }
+};
+
+const CpuidLeaves& cpuid_leaves() {
+  static const CpuidLeaves leaves;
+  return leaves;
+}
+
 // Linux lets a process use the tile registers only after it has asked for them. One request holds
 // for all threads and for forked children (Documentation/arch/x86/xstate.rst).
 bool may_use_tiles() {
@@ -36,13 +66,12 @@ bool may_use_tiles() {
 void probe_tiles(std::vector<std::string>* found) {
   constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24, kInt8 = 1U << 25;  // leaf 7, edx
   constexpr unsigned kFp16 = 1U << 21;                                       // leaf 7.1, eax
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kTiles) == 0 || !may_use_tiles()) return;
+  const CpuidLeaves& leaves = cpuid_leaves();
+  if ((leaves.seven.d & kTiles) == 0 || !may_use_tiles()) return;
   found->push_back("amx-tile");
-  if ((d & kBf16) != 0) found->push_back("amx-bf16");
-  if ((d & kInt8) != 0) found->push_back("amx-int8");
-  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & kFp16) != 0)
-    found->push_back("amx-fp16");
+  if ((leaves.seven.d & kBf16) != 0) found->push_back("amx-bf16");
+  if ((leaves.seven.d & kInt8) != 0) found->push_back("amx-int8");
+  if ((leaves.seven_one.a & kFp16) != 0) found->push_back("amx-fp16");
 }
 #endif
 
@@ -66,14 +95,12 @@ std::vector<std::string> probe_features() {
   HEDDLE_PROBE("avx512bf16");
 #undef HEDDLE_PROBE
   // The builtin of some supported compilers does not know these.
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1U << 23)) != 0 &&
-      __builtin_cpu_supports("avx512f")) {
+  const CpuidLeaves& leaves = cpuid_leaves();
+  if ((leaves.seven.d & (1U << 23)) != 0 && __builtin_cpu_supports("avx512f"))
     found.push_back("avx512fp16");
-  }
-  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && __builtin_cpu_supports("avx2")) {
-    if ((a & (1U << 4)) != 0) found.push_back("avxvnni");
-    if ((d & (1U << 4)) != 0) found.push_back("avxvnniint8");
+  if (__builtin_cpu_supports("avx2")) {
+    if ((leaves.seven_one.a & (1U << 4)) != 0) found.push_back("avxvnni");
+    if ((leaves.seven_one.d & (1U << 4)) != 0) found.push_back("avxvnniint8");
   }
   probe_tiles(&found);
 #elif defined(__aarch64__)
@@ -102,7 +129,6 @@ struct ImpliedFeature {
   int bit = 0;
 };
 
-constexpr unsigned kExtended = 0x80000001;
 constexpr ImpliedFeature kImplied[] = {
     {"popcnt", 1, 'c', 23},
     {"movbe", 1, 'c', 22},
@@ -130,9 +156,11 @@ bool has_implied([[maybe_unused]] std::string_view name) {
 #if defined(__x86_64__)
   for (const ImpliedFeature& feature : kImplied) {
     if (feature.name != name) continue;
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    if (__get_cpuid_count(feature.leaf, 0, &a, &b, &c, &d) == 0) return false;
-    return ((feature.reg == 'b' ? b : c) >> feature.bit & 1) != 0;
+    const CpuidLeaves& leaves = cpuid_leaves();
+    const CpuidLeaf& leaf = feature.leaf == 1   ? leaves.first
+                            : feature.leaf == 7 ? leaves.seven
+                                                : leaves.extended;
+    return ((feature.reg == 'b' ? leaf.b : leaf.c) >> feature.bit & 1) != 0;
   }
 #endif
   return false;
