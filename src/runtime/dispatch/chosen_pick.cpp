@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "heddle/support/error.h"
-#include "runtime/dispatch/settle_call.h"
+#include "runtime/dispatch/multi_kernel_impl.h"
 #include "support/edit_distance.h"
 #include "support/environment.h"
 

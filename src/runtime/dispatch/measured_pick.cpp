@@ -3,7 +3,7 @@
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "runtime/dispatch/settle_call.h"
+#include "runtime/dispatch/multi_kernel_impl.h"
 #include "support/hashing/hex.h"
 
 namespace heddle {

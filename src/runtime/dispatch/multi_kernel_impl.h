@@ -43,13 +43,23 @@ struct MultiKernel::Impl {
   void read_forced();
 
   Kernel compiled(size_t variant);
+  /// The arguments with the extents of these arrays, as far as their ranks are right.
+  std::vector<KernelArg> args_at(std::span<const NDArray> arrays) const;
   void call_function(const Settled& settled, std::span<const NDArray> arrays) const;
   void settle_and_call(std::span<const NDArray> arrays);
   /// Picks a variant for these arrays. `settled`, where given, receives what the call runs.
   PickRow settle(std::span<const NDArray> arrays, Settled* settled);
 
  private:
-  struct Call;
+  /// A call for which a pick is made.
+  struct Call {
+    std::span<const NDArray> arrays;
+    Device device;
+    std::vector<KernelArg> args;     ///< with the extents of the call
+    std::vector<size_t> applicable;  ///< variants that take it, of different code
+    std::string shapes;
+    std::string key;
+  };
   PickRow settle_locked(const Call& call, Settled* settled);
   /// Each function picks a variant for one reason and fills in the row; -1 where the reason does
   /// not apply.

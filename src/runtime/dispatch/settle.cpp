@@ -6,7 +6,7 @@
 
 #include "heddle/support/error.h"
 #include "runtime/cuda/capture.h"
-#include "runtime/dispatch/settle_call.h"
+#include "runtime/dispatch/multi_kernel_impl.h"
 #include "runtime/kernel/check_arguments.h"
 #include "support/environment.h"
 #include "support/files/line_log.h"
@@ -44,21 +44,26 @@ Kernel MultiKernel::Impl::compiled(size_t variant) {
   return v.kernel;
 }
 
+std::vector<KernelArg> MultiKernel::Impl::args_at(std::span<const NDArray> arrays) const {
+  std::vector<KernelArg> exact = args;
+  for (size_t i = 0; i < exact.size() && i < arrays.size(); ++i) {
+    KernelArg& a = exact[i];
+    const bool known = arrays[i].defined() && arrays[i].shape().size() == a.shape.size();
+    for (size_t d = 0; d < a.shape.size(); ++d) {
+      if (a.shape[d] < 0 && known) a.shape[d] = arrays[i].shape()[d];
+    }
+  }
+  return exact;
+}
+
 void MultiKernel::Impl::call_function(const Settled& settled,
                                       std::span<const NDArray> arrays) const {
   // The look-up in the table compared the free extents only.
   if (settled.extents.empty()) {
     check_arguments(facts.name, args, arrays, on_gpu());
-    return settled.function(arrays);
+  } else {
+    check_arguments(facts.name, args_at(arrays), arrays, on_gpu());
   }
-  std::vector<KernelArg> exact = args;
-  for (size_t i = 0; i < exact.size(); ++i) {
-    for (size_t d = 0; d < exact[i].shape.size(); ++d) {
-      const bool there = arrays[i].shape().size() == exact[i].shape.size();
-      if (exact[i].shape[d] < 0 && there) exact[i].shape[d] = arrays[i].shape()[d];
-    }
-  }
-  check_arguments(facts.name, exact, arrays, on_gpu());
   settled.function(arrays);
 }
 
@@ -71,14 +76,7 @@ void MultiKernel::Impl::settle_and_call(std::span<const NDArray> arrays) {
 PickRow MultiKernel::Impl::settle(std::span<const NDArray> arrays, Settled* settled) {
   Call call;
   call.arrays = arrays;
-  call.args = args;
-  for (size_t i = 0; i < call.args.size() && i < arrays.size(); ++i) {
-    KernelArg& a = call.args[i];
-    const bool known = arrays[i].defined() && arrays[i].shape().size() == a.shape.size();
-    for (size_t d = 0; d < a.shape.size(); ++d) {
-      if (a.shape[d] < 0 && known) a.shape[d] = arrays[i].shape()[d];
-    }
-  }
+  call.args = args_at(arrays);
   call.device = check_arguments(facts.name, call.args, arrays, on_gpu());
   for (const NDArray& a : arrays) {
     call.shapes += (call.shapes.empty() ? "" : ", ") + to_string(a.dtype()) + "[";
