@@ -38,14 +38,13 @@ ExportedProgram sample() {
             {.name = "y", .dtype = f32, .shape = {-1}, .output = true}};
   p.args[0].symbolic = {{.dim = 0, .constant = -1, .terms = {{0, 4}, {1, 2}}}};
   p.sizes = {{"n", 8, 64, 8}, {"n", 1, 9, 1}};  // two dimensions of one name
-  p.kernels = {{.name = "dense", .gpu = gpu, .args = 2, .prepared_bytes = {512}},
+  p.kernels = {{.name = "dense", .args = 2, .gpu = gpu, .constants = {1}, .prepared_bytes = {512}},
                {.name = "relu", .args = 2}};
-  p.steps = {{.variants = {{0, {{ExportedPlace::Argument, 0}, {ExportedPlace::Prepared, 0}}},
-                           {1, {{ExportedPlace::Arena, 64}, {ExportedPlace::Size, 1}}}},
+  p.steps = {{.variants = {{0, {{ProgramPlace::Argument, 0}, {ProgramPlace::Array, 0}}},
+                           {1, {{ProgramPlace::Arena, 64}, {ProgramPlace::Size, 1}}}},
               .tree = {{.feature = 1, .yes = 1, .no = 2, .at_most = 4}, {.yes = 0}, {.yes = 1}}},
-             {.variants = {{1, {{ExportedPlace::Array, 0}, {ExportedPlace::Nothing, 0}}}}}};
+             {.variants = {{1, {{ProgramPlace::Array, 0}, {ProgramPlace::Nothing, 0}}}}}};
   p.arrays = {{64, 512}};
-  p.preparations = {{0, {-1, 0}}};
   p.arena_bytes = 4096;
   p.weights_bytes = 576;
   p.weights_hash = 0xfedcba9876543210U;
@@ -64,6 +63,7 @@ TEST(ExportedProgram, IsReadAsItWasWritten) {
   EXPECT_EQ(launch.maps[0].windows[0].first, -1);
   EXPECT_EQ(launch.sizes, std::vector<int>{0});
   EXPECT_EQ(read.kernels[1].gpu, nullptr);
+  EXPECT_EQ(read.kernels[0].constants, std::vector<int>{1});
   EXPECT_EQ(read.args[0].symbolic[0].terms[1].factor, 2);
   EXPECT_EQ(read.weights_hash, sample().weights_hash);
   const auto variant = [&](int64_t second) {
@@ -76,7 +76,7 @@ TEST(ExportedProgram, IsReadAsItWasWritten) {
 
 TEST(ExportedProgram, TreesThatNameNoVariantAreErrors) {
   ExportedProgram p = sample();
-  p.steps[1].tree = {{.yes = 1}};
+  p.steps[0].tree = {{.yes = 2}};
   EXPECT_THROW(exported_program_from_json(to_json(p)), Error);
 }
 

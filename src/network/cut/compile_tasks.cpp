@@ -11,22 +11,33 @@
 namespace heddle::network {
 namespace {
 
-TimedBuild compile_task(const Schedule& schedule, size_t task, OnDisk on_disk) {
+struct Compiled {
+  TimedBuild build;
+  std::vector<Var> sizes;
+};
+
+Compiled compile_task(const Schedule& schedule, size_t task, OnDisk on_disk) {
   const bool keep = on_disk == OnDisk::Yes;
   // Workers gave candidates this name. The code that they left for a GPU is found by its text.
-  const std::string name = keep ? "network_task" + std::to_string(task) : "kernel";
-  return build_timed(schedule, task_args(schedule), {.name = name, .disk_cache = keep});
+  const BuildOptions options{.name = keep ? "network_task" + std::to_string(task) : "kernel",
+                             .disk_cache = keep};
+  const std::vector<Tensor> args = task_args(schedule);
+  const LoweredVariant lowered = lower_variant(schedule, args, args, options);
+  return {compile_variant(lowered, options),
+          lowered.gpu ? lowered.gpu->sizes : lowered.cpu->main.sizes};
 }
 
-CompiledTasks summed_up(std::vector<TimedBuild> builds) {
-  CompiledTasks all;
-  for (TimedBuild& b : builds) {
-    all.kernels.push_back(std::move(b.kernel));
-    all.report.kernels += 1;
-    all.report.from_disk += b.times.cache == CacheAnswer::Found ? 1 : 0;
-    all.report.damaged += b.times.cache == CacheAnswer::Damaged ? 1 : 0;
+CompiledTasks summed_up(std::vector<Compiled> all) {
+  CompiledTasks made;
+  for (Compiled& c : all) {
+    made.kernels.push_back(std::move(c.build.kernel));
+    made.sizes.push_back(std::move(c.sizes));
+    const CacheAnswer cache = c.build.times.cache;
+    made.report.kernels += 1;
+    made.report.from_disk += cache == CacheAnswer::Found ? 1 : 0;
+    made.report.damaged += cache == CacheAnswer::Damaged ? 1 : 0;
   }
-  return all;
+  return made;
 }
 
 }  // namespace
@@ -34,7 +45,7 @@ CompiledTasks summed_up(std::vector<TimedBuild> builds) {
 CompiledTasks compile_tasks(std::span<const Schedule> schedules, std::span<const size_t> tasks,
                             OnDisk on_disk, FunctionRef<bool()> stop) {
   HEDDLE_ICHECK(schedules.size() == tasks.size(), "a number for each schedule");
-  std::vector<TimedBuild> builds(schedules.size());
+  std::vector<Compiled> builds(schedules.size());
   for_each_task(
       schedules.size(),
       [&](size_t i) { builds[i] = compile_task(schedules[i], tasks[i], on_disk); }, stop);
@@ -42,10 +53,11 @@ CompiledTasks compile_tasks(std::span<const Schedule> schedules, std::span<const
 }
 
 CompiledTasks compile_joined(const NetworkSteps& steps) {
-  std::vector<TimedBuild> builds(steps.joined().size());
+  std::vector<Compiled> builds(steps.joined().size());
   for_each_task(builds.size(), [&](size_t j) {
     NetworkSteps::Program joined = steps.program(j);
-    builds[j] =
+    builds[j].sizes = joined.program.sizes;
+    builds[j].build =
         compile_joined_program(std::make_shared<const GpuProgram>(std::move(joined.program)),
                                steps.gpu(), joined.args, std::move(joined.work));
   });

@@ -14,6 +14,7 @@ namespace heddle::network {
 
 struct CompiledTasks {
   std::vector<Kernel> kernels;
+  std::vector<std::vector<Var>> sizes;  ///< those that each kernel takes
   NetworkBuildReport report;
 };
 

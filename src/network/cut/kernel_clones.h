@@ -1,8 +1,6 @@
 // The nodes of a network that share a kernel together with its prepared weights.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -27,22 +25,10 @@ class KernelClones {
  public:
   explicit KernelClones(Kernel kernel) : kernel_(std::move(kernel)) {}
 
-  Kernel of(const NetworkNode& node) { return with(node, {}).kernel; }
-
-  struct Clone {
-    Kernel kernel;
-    int64_t new_bytes = 0;  ///< of packed weights that no other kernel has
-  };
-  /// The same. A new clone takes over the packed weights of one of `others`, which are kernels of
-  /// this node, where it packs them in the same way.
-  Clone with(const NetworkNode& node, const std::vector<Kernel>& others) {
+  Kernel of(const NetworkNode& node) {
     const auto [it, added] = clones_.try_emplace(constants_of(node));
-    if (!added) return {it->second, 0};
-    it->second = kernel_.clone();
-    const bool shared = std::any_of(others.begin(), others.end(), [&](const Kernel& other) {
-      return it->second.share_prepared(other);
-    });
-    return {it->second, shared ? 0 : it->second.persistent_bytes()};
+    if (added) it->second = kernel_.clone();
+    return it->second;
   }
 
  private:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "driver/program_args.h"
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
 #include "network/memory_plan.h"
@@ -32,12 +31,11 @@ int position_of(const std::vector<Tensor>& list, const Tensor& t) {
 }
 
 StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Tensor>& tensors,
-                    size_t num_args, const std::vector<TensorPlace>& places,
-                    const std::vector<Var>& sizes) {
+                    size_t num_args, const std::vector<TensorPlace>& inside) {
   const auto place_of = [&](const Tensor& t) {
-    const auto it = std::find_if(places.begin(), places.end(),
+    const auto it = std::find_if(inside.begin(), inside.end(),
                                  [&](const TensorPlace& p) { return p.tensor.same_as(t); });
-    return it == places.end() ? TensorPlace{t, t, 0} : *it;
+    return it == inside.end() ? TensorPlace{t, t, 0} : *it;
   };
   std::vector<Tensor> passed;  // tensors with memory of their own
   std::vector<BufferLifetime> lifetimes;
@@ -60,25 +58,22 @@ StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Ten
   const MemoryPlan memory = plan_memory(lifetimes);
   StepPlan plan;
   plan.arena_bytes = memory.bytes;
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    std::vector<Tensor> list = nodes[n].inputs;
-    list.insert(list.end(), nodes[n].outputs.begin(), nodes[n].outputs.end());
-    plan.step_args.push_back(list.size());
-    for (size_t p = 0; p < list.size(); ++p) {
-      if (const int at = position_of(tensors, list[p]); at >= 0) {
+  for (const NetworkNode& node : nodes) {
+    std::vector<Tensor> list = node.inputs;
+    list.insert(list.end(), node.outputs.begin(), node.outputs.end());
+    std::vector<ProgramPlace>& of_step = plan.places.emplace_back();
+    for (const Tensor& t : list) {
+      if (const int at = position_of(tensors, t); at >= 0) {
         const auto array = static_cast<size_t>(at);
-        if (array < num_args) {
-          plan.bindings.push_back({array, n, p});
-        } else {
-          plan.bound.push_back({array - num_args, n, p});
-        }
+        const bool given = array < num_args;
+        of_step.push_back({given ? ProgramPlace::Argument : ProgramPlace::Array,
+                           static_cast<int64_t>(given ? array : array - num_args)});
         continue;
       }
-      const TensorPlace place = place_of(list[p]);
+      const TensorPlace place = place_of(t);
       const int b = position_of(passed, place.whole);
-      HEDDLE_ICHECK(b >= 0, "'" + list[p].name() + "' is read before any node wrote it");
-      plan.between.push_back({n, p, memory.offsets[b] + place.offset, largest_extents(list[p]),
-                              list[p].dtype(), symbolic_extents(list[p].shape(), sizes)});
+      HEDDLE_ICHECK(b >= 0, "'" + t.name() + "' is read before any node wrote it");
+      of_step.push_back({ProgramPlace::Arena, memory.offsets[b] + place.offset});
     }
   }
   return plan;

@@ -55,16 +55,12 @@ std::set<int> buffers_of(const std::vector<cuda::Launch>& launches) {
   return all;
 }
 
-CompiledKernel compiled_for_gpu(const KernelCode& code, size_t index, const std::string& file) {
+CompiledKernel compiled_for_gpu(const KernelCode& code, const std::string& file) {
   HEDDLE_ICHECK(code.bound.empty(), "a task supplies no constants itself");
-  CompiledKernel made{.file = file,
-                      .persistent = code.persistent,
-                      .prepare_key = "kernel " + std::to_string(index),
-                      .gpu = code.cuda};
-  const std::set<int> used = buffers_of(code.cuda->launches);
+  CompiledKernel made{.file = file, .persistent = code.persistent, .gpu = code.cuda};
   const std::set<int> needed = buffers_of(code.cuda->prepare);
   for (int i = 0; i < std::ssize(code.args); ++i) {
-    made.read.push_back(used.count(i) != 0);
+    made.read.push_back(cuda::calls_read(*code.cuda, static_cast<size_t>(i)));
     if (needed.count(i) != 0) made.constants.push_back(i);
   }
   write_file_atomic(file, code.cuda->cubin);
@@ -79,16 +75,15 @@ CompiledKernel compile_kernel(const Schedule& schedule, size_t index, size_t tas
   std::vector<Var> sizes;
   const KernelCode code = compile_cuda_code(
       schedule, task_args(schedule), {.name = "network_task" + std::to_string(task)}, &sizes);
-  CompiledKernel made = compiled_for_gpu(code, index, file);
+  CompiledKernel made = compiled_for_gpu(code, file);
   made.sizes = std::move(sizes);
   return made;
 }
 
-CompiledKernel compile_joined(const NetworkSteps& steps, size_t j, size_t index,
-                              const std::string& file) {
+CompiledKernel compile_joined(const NetworkSteps& steps, size_t j, const std::string& file) {
   const NetworkSteps::Program joined = steps.program(j);
   return compiled_for_gpu(
-      compile_cuda_code(joined.program, joined.args, joined.args.size(), steps.gpu()), index, file);
+      compile_cuda_code(joined.program, joined.args, joined.args.size(), steps.gpu()), file);
 }
 
 }  // namespace heddle::network

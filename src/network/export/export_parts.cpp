@@ -93,18 +93,19 @@ PlacedSteps place_steps(const ExportRequest& request, const std::vector<NetworkN
   std::vector<Tensor> tensors = request.args;
   const std::vector<Tensor> constants = constants_of(request.network, request.args);
   tensors.insert(tensors.end(), constants.begin(), constants.end());
-  const StepPlan plan = plan_steps(nodes, tensors, request.args.size(), request.network.places(),
-                                   request.network.sizes());
-  PlacedSteps steps;
-  steps.arena_bytes = plan.arena_bytes;
-  for (const size_t count : plan.step_args) steps.places.emplace_back(count, ExportedPlace{});
-  for (const StepPlan::Binding& b : plan.bindings)
-    steps.places[b.step][b.position] = {ExportedPlace::Argument, tensor_of(request.args, b.array)};
-  for (const StepPlan::Between& b : plan.between)
-    steps.places[b.step][b.position] = {ExportedPlace::Arena, b.offset};
-  steps.constants.resize(steps.places.size());
-  for (const StepPlan::Binding& b : plan.bound)
-    steps.constants[b.step].emplace(b.position, *constants[b.array].op()->data());
+  StepPlan plan = plan_steps(nodes, tensors, request.args.size(), request.network.places());
+  PlacedSteps steps{std::move(plan.places), {}, plan.arena_bytes};
+  for (std::vector<ProgramPlace>& of_step : steps.places) {
+    std::map<size_t, NDArray>& own = steps.constants.emplace_back();
+    for (size_t i = 0; i < of_step.size(); ++i) {
+      ProgramPlace& place = of_step[i];
+      const auto at = static_cast<size_t>(place.at);
+      if (place.where == ProgramPlace::Argument) place.at = tensor_of(request.args, at);
+      if (place.where != ProgramPlace::Array) continue;
+      own.emplace(i, *constants[at].op()->data());
+      place = {};
+    }
+  }
   return steps;
 }
 

@@ -79,7 +79,7 @@ class Exporter {
     for_each_task(kernels_.size(), [&](size_t k) {
       const std::string file = scratch_.file("kernel" + std::to_string(k) + ".o");
       if (k >= jobs.size()) {
-        kernels_[k] = compile_joined(steps_, k - jobs.size(), k, file);
+        kernels_[k] = compile_joined(steps_, k - jobs.size(), file);
         kernels_[k].name = steps_.name(k - jobs.size());
         return;
       }
@@ -89,14 +89,18 @@ class Exporter {
       kernels_[k].name = request_.network.tasks()[task].name;
     });
     for (const CompiledKernel& k : kernels_) {
-      program_.kernels.push_back({k.name, k.gpu, static_cast<int>(k.read.size()), {}});
-      for (const KernelArg& p : k.persistent)
-        program_.kernels.back().prepared_bytes.push_back(bytes_of(p));
       library_.code.push_back(library_.for_gpu ? k.file : k.entry);
+      ExportedKernel& made = program_.kernels.emplace_back();
+      made.name = k.name;
+      made.args = static_cast<int>(k.read.size());
+      if (!k.gpu) continue;
+      made.gpu = k.gpu;
+      made.constants = k.constants;
+      for (const KernelArg& p : k.persistent) made.prepared_bytes.push_back(bytes_of(p));
     }
   }
 
-  void add_step(size_t n, const std::vector<ExportedPlace>& places, const Constants& constants) {
+  void add_step(size_t n, const std::vector<ProgramPlace>& places, const Constants& constants) {
     const auto task = static_cast<size_t>(steps_.nodes().steps[n].task);
     const int j = steps_.joined_of(n);
     const TaskVariants& made = request_.variants[task];
@@ -109,13 +113,18 @@ class Exporter {
   }
 
   /// Adds the places of weights and sizes.
-  ExportedVariant variant(size_t k, std::vector<ExportedPlace> places, const Constants& constants) {
+  ExportedVariant variant(size_t k, std::vector<ProgramPlace> places, const Constants& constants) {
     const CompiledKernel& kernel = kernels_[k];
+    const auto is_prepared = [&](size_t position) {
+      const std::vector<int>& list = kernel.constants;
+      return std::find(list.begin(), list.end(), static_cast<int>(position)) != list.end();
+    };
     for (const auto& [position, array] : constants) {
-      if (kernel.read[position]) places[position] = {ExportedPlace::Array, array_of(array)};
+      if (kernel.read[position] || (kernel.gpu && is_prepared(position)))
+        places[position] = {ProgramPlace::Array, array_of(array)};
     }
-    if (!kernel.persistent.empty()) {
-      const std::vector<ExportedPlace> prepared = prepared_of(k, constants);
+    if (!kernel.gpu && !kernel.persistent.empty()) {
+      const std::vector<ProgramPlace> prepared = prepared_of(k, constants);
       places.insert(places.end(), prepared.begin(), prepared.end());
     }
     const std::vector<Var>& all = request_.network.sizes();
@@ -123,13 +132,13 @@ class Exporter {
       const auto at = std::find_if(all.begin(), all.end(),
                                    [&](const Var& of_network) { return of_network.same_as(size); });
       HEDDLE_ICHECK(at != all.end(), "a task has sizes of its network");
-      places.push_back({ExportedPlace::Size, at - all.begin()});
+      places.push_back({ProgramPlace::Size, at - all.begin()});
     }
     return {static_cast<int>(k), std::move(places)};
   }
 
-  /// The buffers that the kernel prepares of these constants.
-  const std::vector<ExportedPlace>& prepared_of(size_t k, const Constants& constants) {
+  /// The buffers that the kernel prepares of these constants, for a CPU.
+  const std::vector<ProgramPlace>& prepared_of(size_t k, const Constants& constants) {
     std::pair<std::string, std::vector<const void*>> key{kernels_[k].prepare_key, {}};
     for (const int position : kernels_[k].constants) {
       const auto at = constants.find(static_cast<size_t>(position));
@@ -137,14 +146,12 @@ class Exporter {
       key.second.push_back(at->second.data());
     }
     const auto [known, is_new] = prepared_.try_emplace(std::move(key));
-    if (is_new)
-      known->second = library_.for_gpu ? prepare_later(k, constants)
-                                       : prepare_now(kernels_[k], known->first.second);
+    if (is_new) known->second = prepare_now(kernels_[k], known->first.second);
     return known->second;
   }
 
-  std::vector<ExportedPlace> prepare_now(const CompiledKernel& kernel,
-                                         const std::vector<const void*>& constants) {
+  std::vector<ProgramPlace> prepare_now(const CompiledKernel& kernel,
+                                        const std::vector<const void*>& constants) {
     std::vector<NDArray> made;
     std::vector<void*> pointers;
     for (const void* c : constants) pointers.push_back(const_cast<void*>(c));
@@ -155,21 +162,8 @@ class Exporter {
     }
     if (kernel.prepare.entries[0](pointers.data()) != 0)
       throw internal::OutOfMemory("out of memory while constants were prepared");
-    std::vector<ExportedPlace> places;
-    for (const NDArray& array : made) places.push_back({ExportedPlace::Array, add_array(array)});
-    return places;
-  }
-
-  std::vector<ExportedPlace> prepare_later(size_t k, const Constants& constants) {
-    ExportedPreparation wanted{static_cast<int>(k), std::vector<int>(kernels_[k].read.size(), -1)};
-    for (const int position : kernels_[k].constants) {
-      const auto at = static_cast<size_t>(position);
-      wanted.arrays[at] = static_cast<int>(array_of(constants.at(at)));
-    }
-    program_.preparations.push_back(std::move(wanted));
-    std::vector<ExportedPlace> places;
-    for (size_t p = 0; p < kernels_[k].persistent.size(); ++p)
-      places.push_back({ExportedPlace::Prepared, num_prepared_++});
+    std::vector<ProgramPlace> places;
+    for (const NDArray& array : made) places.push_back({ProgramPlace::Array, add_array(array)});
     return places;
   }
 
@@ -205,8 +199,7 @@ class Exporter {
   size_t first_joined_ = 0;                ///< the first kernel that tasks share
   std::map<const void*, int64_t> arrays_;  ///< by the address of the elements
   /// Where prepared buffers are, by what prepares them and the addresses of the constants.
-  std::map<std::pair<std::string, std::vector<const void*>>, std::vector<ExportedPlace>> prepared_;
-  int64_t num_prepared_ = 0;
+  std::map<std::pair<std::string, std::vector<const void*>>, std::vector<ProgramPlace>> prepared_;
 };
 
 }  // namespace

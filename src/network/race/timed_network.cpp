@@ -19,10 +19,10 @@ TimedNetwork::TimedNetwork(const Network& network, const std::vector<Schedule>& 
                            const std::vector<Tensor>& args, const std::vector<NDArray>& arrays)
     : network_(network), kernel_(network.build(args, schedules)), arrays_(arrays) {
   hashes_ = node_hashes(network_);
-  frame_ =
-      std::make_unique<NetworkKernel::Impl::Call>(kernel_.impl(), arrays_, std::vector<int64_t>{});
-  for (const Step& step : kernel_.impl().steps) steps_.push_back({steps_.size(), &step.kernels[0]});
-  timer_ = make_call_timer(network_.tasks()[0].tmpl.target(), frame_->arrays());
+  of_steps_ = std::make_unique<Program::StepArrays>(kernel_.impl().program, arrays_);
+  for (const ProgramStep& step : kernel_.impl().steps())
+    steps_.push_back({steps_.size(), &step.variants[0].kernel});
+  timer_ = make_call_timer(network_.tasks()[0].tmpl.target(), of_steps_->arrays());
   call();
 }
 

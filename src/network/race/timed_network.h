@@ -38,7 +38,7 @@ class TimedNetwork {
   const Network network_;
   NetworkKernel kernel_;
   std::vector<NDArray> arrays_;
-  std::unique_ptr<NetworkKernel::Impl::Call> frame_;
+  std::unique_ptr<Program::StepArrays> of_steps_;
   std::vector<uint64_t> hashes_;
   std::vector<StepCall> steps_;
   std::unique_ptr<CallTimer> timer_;

@@ -37,8 +37,7 @@ VariantRunner::VariantRunner(const Network& network,
   const Target& target = tasks[0].tmpl.target();
   arrays_ = random_arrays(args, device_of(target));
   outputs_.assign(arrays_.end() - static_cast<long>(network_.outputs().size()), arrays_.end());
-  frame_ =
-      std::make_unique<NetworkKernel::Impl::Call>(kernel_.impl(), arrays_, std::vector<int64_t>{});
+  of_steps_ = std::make_unique<Program::StepArrays>(kernel_.impl().program, arrays_);
 
   // Takes the first variant of each task, then the second of each, and so on, as far as memory
   // allows.
@@ -61,14 +60,15 @@ VariantRunner::VariantRunner(const Network& network,
   const std::vector<Kernel> kernels =
       compile_tasks(others, tasks_of_others, OnDisk::No, [&] { return clock.expired(); }).kernels;
   available_.assign(tasks.size(), {0});
-  for (const Step& step : kernel_.impl().steps) steps_.push_back({step.kernels[0]});
+  for (const ProgramStep& step : kernel_.impl().steps())
+    steps_.push_back({step.variants[0].kernel});
   for (size_t i = 0; i < kernels.size(); ++i) {
     if (!kernels[i]) continue;
     available_[tasks_of_others[i]].push_back(positions[i]);
     prepare(tasks_of_others[i], kernels[i]);
   }
   kernel_.prepare(arrays_);
-  timer_ = make_call_timer(target, frame_->arrays());
+  timer_ = make_call_timer(target, of_steps_->arrays());
 }
 
 VariantRunner::~VariantRunner() = default;
@@ -79,7 +79,7 @@ void VariantRunner::prepare(size_t task, const Kernel& kernel) {
   for (size_t n = 0; n < network_.nodes().size(); ++n) {
     if (network_.nodes()[n].task != static_cast<int>(task)) continue;
     steps_[n].push_back(clones.of(network_.nodes()[n]));
-    steps_[n].back().prepare(frame_->arrays()[n]);
+    steps_[n].back().prepare(of_steps_->arrays()[n]);
   }
 }
 

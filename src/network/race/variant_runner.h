@@ -42,7 +42,7 @@ class VariantRunner {
   std::vector<NDArray> arrays_, outputs_;
   std::vector<std::vector<int>> available_;
   std::vector<std::vector<Kernel>> steps_;  ///< kernels by node and by variant of its task
-  std::unique_ptr<NetworkKernel::Impl::Call> frame_;
+  std::unique_ptr<Program::StepArrays> of_steps_;
   std::unique_ptr<CallTimer> timer_;
 };
 

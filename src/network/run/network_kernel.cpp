@@ -22,45 +22,6 @@
 
 namespace heddle {
 
-std::vector<NDArray> NetworkKernel::Impl::bound_here() {
-  if (!on_gpu) return bound;
-  const std::lock_guard lock(mutex);
-  if (bound_on_gpu.empty()) {
-    for (const NDArray& a : bound) bound_on_gpu.push_back(a.to_device(Device::cuda()));
-  }
-  return bound_on_gpu;
-}
-
-std::vector<double> NetworkKernel::Impl::by_node(std::span<const double> steps) const {
-  size_t count = 0;
-  for (const std::vector<int>& of_step : nodes) count += of_step.size();
-  std::vector<double> seconds(count);
-  for (size_t s = 0; s < nodes.size(); ++s) {
-    for (const int n : nodes[s])
-      seconds[static_cast<size_t>(n)] = steps[s] / static_cast<double>(nodes[s].size());
-  }
-  return seconds;
-}
-
-NetworkKernel::Impl::Frame NetworkKernel::Impl::make_frame() {
-  Frame f;
-  {
-    const std::lock_guard lock(mutex);
-    f.refreshes = refreshes;
-  }
-  const Device device = on_gpu ? Device::cuda() : Device::cpu();
-  if (plan.arena_bytes > 0) f.arena = NDArray::empty({plan.arena_bytes}, u8, device);
-  for (const size_t count : plan.step_args) f.arrays.emplace_back(count);
-  for (const network::StepPlan::Between& b : plan.between) {
-    f.arrays[b.step][b.position] =
-        NDArray::wrap(static_cast<char*>(f.arena.data()) + b.offset, b.shape, b.dtype, device);
-  }
-  const std::vector<NDArray> constants = bound_here();
-  for (const network::StepPlan::Binding& b : plan.bound)
-    f.arrays[b.step][b.position] = constants[b.array];
-  return f;
-}
-
 const std::vector<network::TaskFamily>& network::families_of(const Network& network) {
   return network.impl_->families;
 }
@@ -138,64 +99,72 @@ network::CompiledTasks compile_needed(const network::NetworkSteps& steps,
   return network::compile_tasks(to_compile, numbers, network::OnDisk::Yes);
 }
 
+/// A kernel of the steps of a task, and which of the network's sizes it takes.
+struct StepKernel {
+  network::KernelClones clones;
+  std::vector<size_t> sizes;
+};
+
+std::vector<size_t> positions_of(const std::vector<Var>& sizes, const std::vector<Var>& all) {
+  std::vector<size_t> positions;
+  for (const Var& size : sizes) {
+    const auto at = std::find_if(all.begin(), all.end(),
+                                 [&](const Var& of_network) { return of_network.same_as(size); });
+    HEDDLE_ICHECK(at != all.end(), "a task has sizes of its network");
+    positions.push_back(static_cast<size_t>(at - all.begin()));
+  }
+  return positions;
+}
+
 }  // namespace
 
 NetworkKernel Network::build(const std::vector<Tensor>& args,
                              const std::vector<network::TaskVariants>& variants) const {
   network::check_tensors(impl_->declared, args);
-  std::vector<KernelArg> described = args_over(args, impl_->sizes);
+  ProgramParts parts{.name = "network", .args = args_over(args, impl_->sizes)};
   const network::NetworkSteps steps(*this, impl_->target, variants);
   std::vector<size_t> task_of;
-  const network::CompiledTasks compiled = compile_needed(steps, variants, &task_of);
-  const network::CompiledTasks joined = network::compile_joined(steps);
+  network::CompiledTasks compiled = compile_needed(steps, variants, &task_of);
+  network::CompiledTasks joined = network::compile_joined(steps);
   if (!impl_->target.is_cuda()) codegen::release_compiler();
 
-  NetworkKernel result;
-  result.impl_ = std::make_shared<NetworkKernel::Impl>();
-  NetworkKernel::Impl& impl = *result.impl_;
   std::vector<Tensor> tensors = args;
   for (const Tensor& t : impl_->cut.dag.placeholders()) {
     if (network::position_of(args, t) >= 0) continue;
     tensors.push_back(t);
-    impl.bound.push_back(*t.op()->data());
+    parts.arrays.push_back(*t.op()->data());
   }
-  impl.args = std::move(described);
-  impl.sizes = kernel_sizes(impl_->sizes);
-  if (impl_->target.is_cuda()) {
-    using Calls = cuda::DeviceCalls;
-    impl.on_gpu =
-        std::make_unique<Calls>(impl_->sizes.empty() ? Calls::kGraphs : Calls::kGraphsOfSizes);
-  }
+  parts.sizes = kernel_sizes(impl_->sizes);
+  using Calls = cuda::DeviceCalls;
+  parts.graphs = impl_->sizes.empty() ? Calls::kGraphs : Calls::kGraphsOfSizes;
+  network::StepPlan plan = network::plan_steps(steps.nodes().steps, tensors, args.size(), places());
+  parts.arena_bytes = plan.arena_bytes;
+
   // The kernels of each task, then those of tasks that share launches.
-  std::vector<std::vector<network::KernelClones>> clones(tasks().size() + steps.joined().size());
-  for (size_t i = 0; i < task_of.size(); ++i) clones[task_of[i]].emplace_back(compiled.kernels[i]);
+  std::vector<std::vector<StepKernel>> kernels(tasks().size() + steps.joined().size());
+  for (size_t i = 0; i < task_of.size(); ++i)
+    kernels[task_of[i]].push_back({network::KernelClones(compiled.kernels[i]),
+                                   positions_of(compiled.sizes[i], impl_->sizes)});
   for (size_t j = 0; j < joined.kernels.size(); ++j)
-    clones[tasks().size() + j].emplace_back(joined.kernels[j]);
-  const std::vector<NetworkNode>& nodes_of_steps = steps.nodes().steps;
-  int64_t prepared_bytes = 0;
-  for (size_t s = 0; s < nodes_of_steps.size(); ++s) {
-    const auto task = static_cast<size_t>(nodes_of_steps[s].task);
+    kernels[tasks().size() + j].push_back(
+        {network::KernelClones(joined.kernels[j]), positions_of(joined.sizes[j], impl_->sizes)});
+  for (size_t s = 0; s < plan.places.size(); ++s) {
+    const NetworkNode& node = steps.nodes().steps[s];
+    const auto task = static_cast<size_t>(node.task);
     const int j = steps.joined_of(s);
-    network::Step step;
+    ProgramStep& step = parts.steps.emplace_back();
+    step.name = steps.text(*this, s);
     if (j < 0 && !variants[task].tree.empty()) step.tree = variants[task].tree;
-    for (network::KernelClones& c :
-         clones[j < 0 ? task : tasks().size() + static_cast<size_t>(j)]) {
-      network::KernelClones::Clone clone = c.with(nodes_of_steps[s], step.kernels);
-      prepared_bytes += clone.new_bytes;
-      step.kernels.push_back(std::move(clone.kernel));
-    }
-    impl.steps.push_back(std::move(step));
-    impl.names.push_back(steps.text(*this, s));
-    impl.nodes.push_back(steps.nodes().nodes[s]);
+    for (StepKernel& k : kernels[j < 0 ? task : tasks().size() + static_cast<size_t>(j)])
+      step.variants.push_back({k.clones.of(node), plan.places[s], k.sizes});
   }
-  impl.report = compiled.report;
-  impl.report.kernels += joined.report.kernels;
-  impl.report.from_disk += joined.report.from_disk;
-  impl.report.damaged += joined.report.damaged;
-  impl.report.prepared_bytes = prepared_bytes;
-  impl.plan = network::plan_steps(nodes_of_steps, tensors, args.size(), places(), impl_->sizes);
-  // No memory of a GPU is allocated before the first call.
-  if (!impl.on_gpu) impl.free.push_back(impl.make_frame());
+  NetworkBuildReport report = compiled.report;
+  report.kernels += joined.report.kernels;
+  report.from_disk += joined.report.from_disk;
+  report.damaged += joined.report.damaged;
+  NetworkKernel result;
+  result.impl_ =
+      std::make_shared<NetworkKernel::Impl>(std::move(parts), steps.nodes().nodes, report);
   return result;
 }
 

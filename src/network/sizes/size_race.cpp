@@ -23,13 +23,13 @@ constexpr int kRepeats = 4;
 
 /// A call at these sizes with random inputs.
 struct SizeRace::RandomCall {
-  RandomCall(const Network& network, NetworkKernel::Impl& impl, const std::vector<SizeValue>& sizes)
+  RandomCall(const Network& network, Program& program, const std::vector<SizeValue>& sizes)
       : arrays(random_arrays(at_sizes(network.outputs(), sizes).of(call_args(network)),
                              device_of(network.tasks()[0].tmpl.target()))),
-        frame(impl, arrays, impl.sizes_of(arrays)) {}
+        of_steps(program, arrays) {}
 
   const std::vector<NDArray> arrays;
-  const NetworkKernel::Impl::Call frame;
+  const Program::StepArrays of_steps;
 };
 
 SizeRace::SizeRace(const Network& network, const std::vector<TaskVariants>& candidates)
@@ -39,12 +39,12 @@ SizeRace::SizeRace(const Network& network, const std::vector<TaskVariants>& cand
     counts_.push_back(v.schedules.size());
     most = std::max(most, counts_.back());
   }
-  const std::vector<Step>& steps = kernel_.impl().steps;
+  const std::vector<ProgramStep>& steps = kernel_.impl().steps();
   const auto bytes_of = [&](size_t candidate) {
     double bytes = 0;
-    for (const Step& s : steps) {
-      if (candidate < s.kernels.size())
-        bytes += static_cast<double>(s.kernels[candidate].persistent_bytes());
+    for (const ProgramStep& s : steps) {
+      if (candidate < s.variants.size())
+        bytes += static_cast<double>(s.variants[candidate].kernel.persistent_bytes());
     }
     return bytes;
   };
@@ -59,14 +59,13 @@ SizeRace::SizeRace(const Network& network, const std::vector<TaskVariants>& cand
 std::vector<std::vector<double>> SizeRace::at(const std::vector<SizeValue>& sizes,
                                               double seconds) const {
   const Target& target = network_.tasks()[0].tmpl.target();
-  NetworkKernel::Impl& impl = kernel_.impl();
-  const RandomCall random(network_, impl, sizes);
-  const NetworkKernel::Impl::Call& frame = random.frame;
+  const std::vector<ProgramStep>& steps = kernel_.impl().steps();
+  const RandomCall random(network_, kernel_.impl().program, sizes);
+  const CallTimer::Arrays& arrays = random.of_steps.arrays();
   if (target.is_cuda()) {
-    const std::unique_ptr<CallTimer> timer = make_call_timer(target, frame.arrays());
-    return race_totals_at_size(network_.nodes(), impl.steps, counts_, *timer, seconds);
+    const std::unique_ptr<CallTimer> timer = make_call_timer(target, arrays);
+    return race_totals_at_size(network_.nodes(), steps, counts_, *timer, seconds);
   }
-  const std::vector<Step>& steps = impl.steps;
   std::vector<racing::Field> fields;
   for (const size_t count : counts_) fields.emplace_back(count, kSizeRules);
   // The seconds of the nodes of each task: the least of a few calls where they are short.
@@ -79,7 +78,7 @@ std::vector<std::vector<double>> SizeRace::at(const std::vector<SizeValue>& size
       double before = 0;
       for (size_t n = 0; n < steps.size(); ++n) {
         const auto task = static_cast<size_t>(network_.nodes()[n].task);
-        steps[n].kernels[used[task]].call(frame.arrays()[n]);
+        steps[n].variants[used[task]].kernel.call(arrays[n]);
         const double now = timer.elapsed_s();
         sums[task] += now - before;
         before = now;
@@ -101,15 +100,15 @@ std::vector<std::vector<double>> SizeRace::whole_at(const std::vector<SizeValue>
                                                     double seconds) const {
   constexpr int kFewCalls = 3;
   const Target& target = network_.tasks()[0].tmpl.target();
-  NetworkKernel::Impl& impl = kernel_.impl();
-  const RandomCall random(network_, impl, sizes);
-  const NetworkKernel::Impl::Call& frame = random.frame;
-  const std::unique_ptr<CallTimer> timer = make_call_timer(target, frame.arrays());
+  const std::vector<ProgramStep>& steps = kernel_.impl().steps();
+  const RandomCall random(network_, kernel_.impl().program, sizes);
+  const CallTimer::Arrays& arrays = random.of_steps.arrays();
+  const std::unique_ptr<CallTimer> timer = make_call_timer(target, arrays);
   std::vector<std::vector<StepCall>> calls(rivals.size());
   for (size_t r = 0; r < rivals.size(); ++r) {
-    for (size_t n = 0; n < impl.steps.size(); ++n) {
+    for (size_t n = 0; n < steps.size(); ++n) {
       const auto task = static_cast<size_t>(network_.nodes()[n].task);
-      calls[r].push_back({n, &impl.steps[n].kernels[rivals[r][task]]});
+      calls[r].push_back({n, &steps[n].variants[rivals[r][task]].kernel});
     }
   }
   racing::Rules rules = kSizeRules;

@@ -44,7 +44,7 @@ std::vector<double> race_task(size_t t, size_t count, std::vector<size_t> used, 
 }  // namespace
 
 std::vector<std::vector<double>> race_totals_at_size(const std::vector<NetworkNode>& nodes,
-                                                     const std::vector<Step>& steps,
+                                                     const std::vector<ProgramStep>& steps,
                                                      const std::vector<size_t>& counts,
                                                      CallTimer& timer, double seconds) {
   const auto several = std::count_if(counts.begin(), counts.end(), [](size_t n) { return n > 0; });
@@ -58,7 +58,8 @@ std::vector<std::vector<double>> race_totals_at_size(const std::vector<NetworkNo
       std::vector<StepCall> parts;
       for (size_t n = 0; n < steps.size(); ++n) {
         const auto task = static_cast<size_t>(nodes[n].task);
-        parts.insert(parts.end(), twice && task == t ? 2 : 1, {n, &steps[n].kernels[with[task]]});
+        parts.insert(parts.end(), twice && task == t ? 2 : 1,
+                     {n, &steps[n].variants[with[task]].kernel});
       }
       return timer.time(parts).total;
     };

@@ -17,7 +17,7 @@ namespace heddle::network {
 /// There are at least two rounds, and more while the tasks took less than `seconds`. One that takes
 /// more than twice as long as the best one of its task has one round.
 std::vector<std::vector<double>> race_totals_at_size(const std::vector<NetworkNode>& nodes,
-                                                     const std::vector<Step>& steps,
+                                                     const std::vector<ProgramStep>& steps,
                                                      const std::vector<size_t>& counts,
                                                      CallTimer& timer, double seconds);
 

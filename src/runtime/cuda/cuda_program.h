@@ -86,4 +86,7 @@ struct Program {
   std::vector<Launch> prepare;
 };
 
+/// Whether the launches of a call are given this buffer.
+bool calls_read(const Program& program, size_t buffer);
+
 }  // namespace heddle::cuda

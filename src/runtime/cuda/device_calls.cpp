@@ -30,12 +30,13 @@ void DeviceCalls::call(Args args, std::span<const NDArray> arrays, Run run) {
 void DeviceCalls::forget() {
   const std::lock_guard lock(mutex_);
   known_.clear();
-  from_.clear();
+  constants_.clear();
   staged_.clear();
   room_.clear();
 }
 
 void DeviceCalls::launch_or_run(Args args, std::span<const NDArray> arrays, Run run) {
+  if (most_ == 0) return run(arrays);
   std::vector<int64_t> key = key_of(args, arrays);
   const auto at =
       std::find_if(known_.begin(), known_.end(), [&](const Known& k) { return k.key == key; });
@@ -43,7 +44,7 @@ void DeviceCalls::launch_or_run(Args args, std::span<const NDArray> arrays, Run 
     // The first call loads code and prepares constants. A graph is captured only for arrays that
     // are used again.
     run(arrays);
-    known_.push_front({std::move(key), {}});
+    known_.insert(known_.begin(), Known{std::move(key), {}});
     if (known_.size() > most_) known_.pop_back();
     return;
   }
@@ -68,12 +69,20 @@ void DeviceCalls::run_here(Args args, std::span<const NDArray> arrays, Run run) 
 }
 
 /// All calls share one set of device arrays, whatever arrays they pass, so that one graph serves
-/// them. Where a call needs more room than all before it, the room at least doubles.
-void DeviceCalls::stage(std::span<const NDArray> arrays, Device device) {
+/// them. Where a call needs more room than all before it, the room at least doubles. What is prepared
+/// of a constant is found by its address, so each constant has memory of its own.
+void DeviceCalls::stage(Args args, std::span<const NDArray> arrays, Device device) {
   room_.resize(arrays.size());
   staged_.resize(arrays.size());
+  constants_.resize(arrays.size());
   for (size_t i = 0; i < arrays.size(); ++i) {
     const NDArray& a = arrays[i];
+    if (args[i].constant) {
+      if (constants_[i].defined() && constants_[i].address() == a.address()) continue;
+      staged_[i] = a.to_device(device);
+      constants_[i] = a;
+      continue;
+    }
     if (staged_[i].defined() && staged_[i].shape() == a.shape()) continue;
     if (a.bytes() == 0) {
       staged_[i] = NDArray::empty(a.shape(), a.dtype(), device);
@@ -90,13 +99,10 @@ void DeviceCalls::stage(std::span<const NDArray> arrays, Device device) {
 void DeviceCalls::run_staged(Args args, std::span<const NDArray> arrays, Run run) {
   const Device device = Device::cuda();
   refuse_in_capture(device.index, "a call with arrays on the CPU");
-  stage(arrays, device);
-  const auto same = [](const NDArray& a, const NDArray& b) { return a.data() == b.data(); };
-  const bool again = std::equal(arrays.begin(), arrays.end(), from_.begin(), from_.end(), same);
+  stage(args, arrays, device);
   for (size_t i = 0; i < arrays.size(); ++i) {
-    if (!args[i].output && !(again && args[i].constant)) staged_[i].copy_from(arrays[i]);
+    if (!args[i].output && !args[i].constant) staged_[i].copy_from(arrays[i]);
   }
-  from_.assign(arrays.begin(), arrays.end());
   run_here(args, staged_, run);
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (args[i].output) arrays[i].copy_from(staged_[i]);

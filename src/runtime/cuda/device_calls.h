@@ -1,7 +1,7 @@
-// Runs a network on a GPU, with one CUDA graph for each set of arrays and their shapes.
+// Runs kernels or a network on a GPU: with arrays of the CPU, and with one CUDA graph for each set of
+// arrays and their shapes.
 #pragma once
 
-#include <deque>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -23,7 +23,7 @@ class DeviceCalls {
   static constexpr size_t kGraphsOfSizes =
       16;  ///< kept where extents depend on the sizes of a call
 
-  /// `graphs`: how many graphs are kept, those of the most recent calls.
+  /// `graphs`: how many graphs are kept, those of the most recent calls. 0: calls are no graphs.
   explicit DeviceCalls(size_t graphs = kGraphs) : most_(graphs) {}
 
   /// Arrays on the CPU are copied to the first GPU. Copies of constants are kept as long as the
@@ -41,14 +41,15 @@ class DeviceCalls {
   void run_here(Args args, std::span<const NDArray> arrays, Run run);
   void run_staged(Args args, std::span<const NDArray> arrays, Run run);
   void launch_or_run(Args args, std::span<const NDArray> arrays, Run run);
-  void stage(std::span<const NDArray> arrays, Device device);
+  void stage(Args args, std::span<const NDArray> arrays, Device device);
 
   const size_t most_;
   std::mutex mutex_;
-  std::deque<Known> known_;             ///< most recently used first
-  std::vector<NDArray> room_;           ///< memory of the GPU for each argument
-  std::vector<NDArray> from_, staged_;  ///< the last arrays of the CPU, and their copies in `room_`
-  std::optional<Event> last_;           ///< the end of the last call, which used the arena
+  std::vector<Known> known_;        ///< most recently used first
+  std::vector<NDArray> room_;       ///< memory of the GPU for each argument
+  std::vector<NDArray> staged_;     ///< the last arrays of the CPU, in `room_`
+  std::vector<NDArray> constants_;  ///< the constants among them, on the CPU
+  std::optional<Event> last_;       ///< the end of the last call, which used the arena
 };
 
 }  // namespace heddle::cuda

@@ -137,6 +137,15 @@ void launch_all(DeviceState& device, const Steps& steps, std::span<void* const> 
 
 }  // namespace
 
+bool calls_read(const Program& program, std::size_t buffer) {
+  const int wanted = static_cast<int>(buffer);
+  return std::any_of(program.launches.begin(), program.launches.end(), [&](const Launch& launch) {
+    const auto is_wanted = [&](const TensorMap& map) { return map.buffer == wanted; };
+    return std::count(launch.buffers.begin(), launch.buffers.end(), wanted) > 0 ||
+           std::any_of(launch.maps.begin(), launch.maps.end(), is_wanted);
+  });
+}
+
 Executable::Executable(std::shared_ptr<const Program> program, std::string name, std::size_t args,
                        std::size_t persistent)
     : program_(std::move(program)), name_(std::move(name)), args_(args + persistent) {

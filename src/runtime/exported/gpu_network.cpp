@@ -1,29 +1,38 @@
 // Networks for a GPU that export_network wrote.
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/support/error.h"
-#include "runtime/cuda/device_calls.h"
-#include "runtime/cuda/executable.h"
 #include "runtime/cuda/state.h"
 #include "runtime/exported/errors.h"
 #include "runtime/exported/network.h"
 #include "runtime/exported/weights.h"
 #include "runtime/kernel/check_arguments.h"
+#include "runtime/program/program.h"
 
 namespace heddle {
 namespace {
 
 const Device kGpu = Device::cuda();
 
-std::unique_ptr<cuda::Executable> executable_of(const ExportedKernel& k, const heddle_code& code) {
+/// A kernel that takes `sizes` sizes.
+Kernel kernel_of(const ExportedKernel& k, const heddle_code& code, size_t sizes) {
   auto program = std::make_shared<cuda::Program>(*k.gpu);
   program->cubin.assign(reinterpret_cast<const char*>(code.begin),
                         reinterpret_cast<const char*>(code.end));
-  return std::make_unique<cuda::Executable>(std::move(program), k.name, static_cast<size_t>(k.args),
-                                            k.prepared_bytes.size());
+  KernelCode made;
+  made.name = k.name;
+  made.args.resize(static_cast<size_t>(k.args));
+  for (const int c : k.constants) made.args[static_cast<size_t>(c)].constant = true;
+  for (const int64_t bytes : k.prepared_bytes)
+    made.persistent.push_back({.name = "", .dtype = u8, .shape = {bytes}});
+  made.sizes.resize(sizes);
+  made.cuda = std::move(program);
+  return Kernel(std::move(made));
 }
 
 /// Whether code for `arch` runs on the device. "sm_90a" runs on that architecture only, "sm_86"
@@ -60,19 +69,8 @@ void check_device(const ExportedProgram& p) {
 class GpuNetwork final : public heddle_network {
  public:
   GpuNetwork(ExportedProgram p, const heddle_code* code, const std::string& weights)
-      : heddle_network(std::move(p)),
-        calls_(program.sizes.empty() ? cuda::DeviceCalls::kGraphs
-                                     : cuda::DeviceCalls::kGraphsOfSizes) {
-    for (const ExportedKernel& k : program.kernels) {
-      kernels_.push_back(executable_of(k, code[kernels_.size()]));
-      if (!k.gpu->launches.empty()) kernels_.back()->load(kGpu.index);
-    }
-    load_weights(weights);
-    if (program.arena_bytes > 0) arena_ = NDArray::empty({program.arena_bytes}, u8, kGpu);
-    for (const ExportedStep& step : program.steps) {
-      first_.push_back(bound_.size());
-      for (const ExportedVariant& variant : step.variants) bind(variant);
-    }
+      : heddle_network(std::move(p)), mapped_(weights, program), calls_(parts_of(code)) {
+    calls_.prepare();
   }
 
   void run(std::span<const int64_t> sizes, const void* const* inputs, void* const* outputs,
@@ -84,102 +82,57 @@ class GpuNetwork final : public heddle_network {
       void* data = arg.output ? *outputs++ : const_cast<void*>(*inputs++);
       given.push_back(NDArray::wrap(data, std::move(shape), arg.dtype, device));
     }
-    check_arguments(program.name, program.args, given, true);
-    calls_.call(program.args, given, [&](std::span<const NDArray> here) { launch(here, sizes); });
+    calls_.call(given);
   }
 
  private:
-  /// A kernel of a step with its buffers.
-  struct Bound {
-    const cuda::Executable* kernel;
-    size_t first, count;        ///< of `buffers_`
-    std::vector<size_t> sizes;  ///< the sizes that it takes, by number
-  };
-  struct Argument {
-    size_t buffer;
-    size_t tensor;  ///< the number of an input, or of an output after all inputs
-  };
+  /// A kernel with the numbers of the constants that it prepares. Steps that have both in common
+  /// share what was prepared.
+  using Key = std::pair<int, std::vector<int64_t>>;
 
-  /// Arrays that steps read stay on the GPU. Arrays that are only input of a preparation do not.
-  void load_weights(const std::string& path) {
-    const ExportedWeights mapped(path, program);
-    const auto on_gpu = [&](size_t a) {
-      const ExportedArray& array = program.arrays[a];
-      return NDArray::wrap(mapped.at(array.at), {array.bytes}, u8).to_device(kGpu);
-    };
-    arrays_.resize(program.arrays.size());
+  ProgramParts parts_of(const heddle_code* code) {
+    using Calls = cuda::DeviceCalls;
+    ProgramParts parts{.name = program.name, .args = program.args};
+    for (const ExportedSize& s : program.sizes)
+      parts.sizes.push_back({s.name, s.lo / s.multiple, s.hi / s.multiple});
+    for (const ExportedArray& a : program.arrays)
+      parts.arrays.push_back(NDArray::wrap(mapped_.at(a.at), {a.bytes}, u8));
     for (const ExportedStep& step : program.steps) {
-      for (const ExportedVariant& variant : step.variants) {
-        for (const ExportedPlace& p : variant.places) {
-          if (p.where != ExportedPlace::Array) continue;
-          NDArray& array = arrays_[static_cast<size_t>(p.at)];
-          if (!array.defined()) array = on_gpu(static_cast<size_t>(p.at));
-        }
-      }
+      ProgramStep& made = parts.steps.emplace_back();
+      made.tree = step.tree;
+      for (const ExportedVariant& variant : step.variants)
+        made.variants.push_back(variant_of(variant, code));
     }
-    for (const ExportedPreparation& wanted : program.preparations) {
-      const auto kernel = static_cast<size_t>(wanted.kernel);
-      std::vector<NDArray> constants;  // alive until the preparation is done
-      std::vector<void*> buffers;
-      for (const int a : wanted.arrays) {
-        if (a < 0) {
-          buffers.push_back(nullptr);
-          continue;
-        }
-        const NDArray& resident = arrays_[static_cast<size_t>(a)];
-        constants.push_back(resident.defined() ? resident : on_gpu(static_cast<size_t>(a)));
-        buffers.push_back(constants.back().data());
-      }
-      for (const int64_t bytes : program.kernels[kernel].prepared_bytes) {
-        prepared_.push_back(NDArray::zeros({bytes}, u8, kGpu));
-        buffers.push_back(prepared_.back().data());
-      }
-      kernels_[kernel]->prepare(kGpu.index, buffers);
-    }
+    parts.arena_bytes = program.arena_bytes;
+    parts.keeps_constants = false;
+    parts.graphs = program.sizes.empty() ? Calls::kGraphs : Calls::kGraphsOfSizes;
+    return parts;
   }
 
-  /// The addresses of those buffers of a kernel that are the same in every call.
-  void bind(const ExportedVariant& variant) {
-    Bound made{kernels_[static_cast<size_t>(variant.kernel)].get(), buffers_.size(), 0, {}};
-    for (const ExportedPlace& p : variant.places) {
-      const auto at = static_cast<size_t>(p.at);
-      if (p.where == ExportedPlace::Size) {
-        made.sizes.push_back(at);
-        continue;
+  ProgramVariant variant_of(const ExportedVariant& variant, const heddle_code* code) {
+    ProgramVariant made;
+    for (const ProgramPlace& p : variant.places) {
+      if (p.where == ProgramPlace::Size) {
+        made.sizes.push_back(static_cast<size_t>(p.at));
+      } else {
+        made.places.push_back(p);
       }
-      void* address = nullptr;
-      if (p.where == ExportedPlace::Argument) arguments_.push_back({buffers_.size(), at});
-      if (p.where == ExportedPlace::Arena) address = static_cast<char*>(arena_.data()) + p.at;
-      if (p.where == ExportedPlace::Array) address = arrays_[at].data();
-      if (p.where == ExportedPlace::Prepared) address = prepared_[at].data();
-      buffers_.push_back(address);
     }
-    made.count = buffers_.size() - made.first;
-    bound_.push_back(std::move(made));
+    const ExportedKernel& kernel = program.kernels[static_cast<size_t>(variant.kernel)];
+    Key key{variant.kernel, {}};
+    for (const int c : kernel.constants)
+      key.second.push_back(made.places[static_cast<size_t>(c)].at);
+    Kernel& plain = kernels_[{variant.kernel, {}}];
+    if (!plain) plain = kernel_of(kernel, code[variant.kernel], made.sizes.size());
+    const auto [known, is_new] = kernels_.try_emplace(key, plain);
+    if (is_new) known->second = plain.clone();
+    made.kernel = known->second;
+    return made;
   }
 
-  /// Puts the kernels into the current stream. Concurrent calls wait for each other.
-  void launch(std::span<const NDArray> here, std::span<const int64_t> sizes) {
-    for (const Argument& a : arguments_) buffers_[a.buffer] = here[a.tensor].data();
-    std::vector<int64_t> own;
-    for (size_t s = 0; s < program.steps.size(); ++s) {
-      const int variant = variant_at(program.steps[s].tree, sizes);
-      const Bound& b = bound_[first_[s] + static_cast<size_t>(variant)];
-      own.clear();
-      for (const size_t size : b.sizes) own.push_back(sizes[size]);
-      b.kernel->run(kGpu.index, {buffers_.data() + b.first, b.count}, own);
-    }
-  }
-
-  std::vector<std::unique_ptr<cuda::Executable>> kernels_;
-  std::vector<NDArray> arrays_;    ///< the weights, by number; undefined where not needed
-  std::vector<NDArray> prepared_;  ///< the results of all preparations, one after the other
-  NDArray arena_;                  ///< the buffers between steps
-  std::vector<size_t> first_;      ///< the first of each step in `bound_`
-  std::vector<Bound> bound_;       ///< the kernels of all steps
-  std::vector<void*> buffers_;     ///< the buffers of all of them
-  std::vector<Argument> arguments_;
-  cuda::DeviceCalls calls_;  ///< its graphs use the arrays above
+  const ExportedWeights mapped_;
+  std::map<Key, Kernel> kernels_;
+  Program calls_;
 };
 
 }  // namespace

@@ -31,42 +31,53 @@ Json list_of(const std::vector<T>& items, Make make) {
 
 Json kernel_json(const ExportedKernel& k) {
   Json j = Json::object({{"name", k.name}, {"args", k.args}});
-  if (k.gpu) j["gpu"] = cuda::to_json(*k.gpu);
+  if (!k.gpu) return j;
+  j["gpu"] = cuda::to_json(*k.gpu);
+  j["constants"] = Json::array_of(k.constants);
   j["prepared_bytes"] = Json::array_of(k.prepared_bytes);
   return j;
 }
 
 ExportedKernel kernel_from(const Json& j) {
   ExportedKernel k{.name = j.at("name").as_string(),
-                   .args = static_cast<int>(j.at("args").as_int()),
-                   .prepared_bytes = ints<int64_t>(j.at("prepared_bytes"))};
-  if (const Json* gpu = j.find("gpu"))
-    k.gpu = std::make_shared<const cuda::Program>(cuda::program_from_json(*gpu));
+                   .args = static_cast<int>(j.at("args").as_int())};
+  const Json* gpu = j.find("gpu");
+  if (gpu == nullptr) return k;
+  k.gpu = std::make_shared<const cuda::Program>(cuda::program_from_json(*gpu));
+  k.constants = ints<int>(j.at("constants"));
+  k.prepared_bytes = ints<int64_t>(j.at("prepared_bytes"));
   return k;
 }
 
+/// A variant is the number of its kernel, then pairs of numbers: lists in lists take long to read.
+Json variant_json(const ExportedVariant& v) {
+  Json j = Json::array({v.kernel});
+  for (const ProgramPlace& p : v.places) {
+    j.push_back(static_cast<int>(p.where));
+    j.push_back(p.at);
+  }
+  return j;
+}
+
+ExportedVariant variant_from(const Json& j) {
+  ExportedVariant v{static_cast<int>(j.at(0).as_int()), {}};
+  for (size_t i = 1; i < j.size(); i += 2)
+    v.places.push_back({static_cast<ProgramPlace::Where>(j.at(i).as_int()), j.at(i + 1).as_int()});
+  return v;
+}
+
+/// A step without a choice has no tree.
 Json step_json(const ExportedStep& step, size_t sizes) {
-  Json j = Json::object();
-  j["variants"] = list_of(step.variants, [](const ExportedVariant& v) {
-    Json of_variant = Json::object({{"kernel", v.kernel}});
-    of_variant["places"] = list_of(v.places, [](const ExportedPlace& p) {
-      return Json::array({static_cast<int>(p.where), p.at});
-    });
-    return of_variant;
-  });
-  j["tree"] = tree_to_json(step.tree, numbers(sizes));
+  Json j = Json::object({{"variants", list_of(step.variants, variant_json)}});
+  if (step.variants.size() > 1) j["tree"] = tree_to_json(step.tree, numbers(sizes));
   return j;
 }
 
 ExportedStep step_from(const Json& j, size_t sizes) {
   ExportedStep step;
-  for (const Json& v : j.at("variants").elements()) {
-    step.variants.push_back({static_cast<int>(v.at("kernel").as_int()), {}});
-    for (const Json& p : v.at("places").elements())
-      step.variants.back().places.push_back(
-          {static_cast<ExportedPlace::Where>(p.at(0).as_int()), p.at(1).as_int()});
-  }
-  step.tree = tree_from_json(j.at("tree"), numbers(sizes), step.variants.size());
+  for (const Json& v : j.at("variants").elements()) step.variants.push_back(variant_from(v));
+  if (const Json* tree = j.find("tree"))
+    step.tree = tree_from_json(*tree, numbers(sizes), step.variants.size());
   return step;
 }
 
@@ -82,11 +93,12 @@ Json to_json(const ExportedProgram& p) {
   j["kernels"] = list_of(p.kernels, kernel_json);
   j["steps"] =
       list_of(p.steps, [&](const ExportedStep& s) { return step_json(s, p.sizes.size()); });
-  j["arrays"] =
-      list_of(p.arrays, [](const ExportedArray& a) { return Json::array({a.at, a.bytes}); });
-  j["preparations"] = list_of(p.preparations, [](const ExportedPreparation& made) {
-    return Json::object({{"kernel", made.kernel}, {"arrays", Json::array_of(made.arrays)}});
-  });
+  Json arrays = Json::array();
+  for (const ExportedArray& a : p.arrays) {
+    arrays.push_back(a.at);
+    arrays.push_back(a.bytes);
+  }
+  j["arrays"] = std::move(arrays);
   j["arena_bytes"] = p.arena_bytes;
   j["weights_bytes"] = p.weights_bytes;
   j["weights_hash"] = to_hex(p.weights_hash);
@@ -104,11 +116,8 @@ ExportedProgram exported_program_from_json(const Json& j) {
   }
   for (const Json& k : j.at("kernels").elements()) p.kernels.push_back(kernel_from(k));
   for (const Json& s : j.at("steps").elements()) p.steps.push_back(step_from(s, p.sizes.size()));
-  for (const Json& a : j.at("arrays").elements())
-    p.arrays.push_back({a.at(0).as_int(), a.at(1).as_int()});
-  for (const Json& made : j.at("preparations").elements())
-    p.preparations.push_back(
-        {static_cast<int>(made.at("kernel").as_int()), ints<int>(made.at("arrays"))});
+  const std::vector<int64_t> arrays = ints<int64_t>(j.at("arrays"));
+  for (size_t i = 0; i + 1 < arrays.size(); i += 2) p.arrays.push_back({arrays[i], arrays[i + 1]});
   p.arena_bytes = j.at("arena_bytes").as_int();
   p.weights_bytes = j.at("weights_bytes").as_int();
   parse_hex(j.at("weights_hash").as_string(), &p.weights_hash);

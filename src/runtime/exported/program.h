@@ -13,22 +13,9 @@
 #include "heddle/runtime/kernel.h"
 #include "heddle/support/json.h"
 #include "runtime/cuda/cuda_program.h"
+#include "runtime/program/places.h"
 
 namespace heddle {
-
-/// What a step is given for one of its parameters.
-struct ExportedPlace {
-  enum Where : int {
-    Argument,  ///< of the call: an input, or an output after all inputs
-    Arena,     ///< what passes between steps: bytes from its start
-    Array,     ///< of the weights
-    Prepared,  ///< a buffer that a preparation makes
-    Size,      ///< of the call; its value takes the place of a pointer
-    Nothing
-  };
-  Where where = Nothing;
-  int64_t at = 0;  ///< a number, where no unit is given above
-};
 
 /// A size that a call gives. Kernels take it divided by the multiple.
 struct ExportedSize {
@@ -36,17 +23,19 @@ struct ExportedSize {
   int64_t lo = 0, hi = 0, multiple = 1;
 };
 
-/// A kernel. Its parameters are arguments, then prepared buffers, then sizes.
+/// A kernel. Its parameters are arguments, then sizes. For a CPU, buffers that were prepared when
+/// the library was written are among the arguments; for a GPU they are made when it is opened.
 struct ExportedKernel {
   std::string name;
-  std::shared_ptr<const cuda::Program> gpu = {};  ///< without machine code; null for a CPU
   int args = 0;
-  std::vector<int64_t> prepared_bytes = {};
+  std::shared_ptr<const cuda::Program> gpu = {};  ///< without machine code; null for a CPU
+  std::vector<int> constants = {};                ///< the arguments that its preparation reads
+  std::vector<int64_t> prepared_bytes = {};       ///< of the buffers that it makes
 };
 
 struct ExportedVariant {
   int kernel = 0;
-  std::vector<ExportedPlace> places;
+  std::vector<ProgramPlace> places;
 };
 
 struct ExportedStep {
@@ -59,13 +48,6 @@ struct ExportedArray {
   int64_t at = 0, bytes = 0;
 };
 
-/// The prepared buffers of a kernel, which are made of arrays of the weights when the network is
-/// opened.
-struct ExportedPreparation {
-  int kernel = 0;
-  std::vector<int> arrays;  ///< of each argument; -1 where it is no constant
-};
-
 struct ExportedProgram {
   std::string name, target;
   std::vector<std::string> features = {};  ///< what the CPU must have, by LLVM's names
@@ -74,7 +56,6 @@ struct ExportedProgram {
   std::vector<ExportedKernel> kernels = {};
   std::vector<ExportedStep> steps = {};
   std::vector<ExportedArray> arrays = {};
-  std::vector<ExportedPreparation> preparations = {};
   int64_t arena_bytes = 0, weights_bytes = 0;
   uint64_t weights_hash = 0;
   bool check_weights = true;  ///< whether opening the network compares the weights with the hash

@@ -13,11 +13,11 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return out + "}";
 }
 
-/// Whether the extents equal those of `want` that are constant.
+/// Whether the extents equal those of `want`, apart from those that depend on sizes.
 bool fits(const std::vector<int64_t>& shape, const KernelArg& want) {
-  if (want.symbolic.empty() || shape.size() != want.shape.size()) return false;
+  if (shape.size() != want.shape.size()) return false;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (want.shape[d] >= 0 && want.shape[d] != shape[d]) return false;
+    if (want.shape[d] != shape[d] && (want.shape[d] >= 0 || want.symbolic.empty())) return false;
   }
   return true;
 }
@@ -60,7 +60,7 @@ void check_argument(const std::string& name, size_t i, const KernelArg& want, co
     throw_runtime_error(what() + "must be " + to_string(want.dtype) + ", but is " +
                         to_string(got.dtype()));
   }
-  if (got.shape() != want.shape && !fits(got.shape(), want)) {
+  if (!fits(got.shape(), want)) {
     throw_runtime_error(what() + "must have shape " + shape_text(want.shape) + ", but has " +
                         shape_text(got.shape()));
   }
@@ -97,7 +97,7 @@ Device check_arguments(const std::string& name, std::span<const KernelArg> args,
   check_count(name, args, arrays);
   for (size_t i = 0; i < arrays.size(); ++i) {
     check_argument(name, i, args[i], arrays[i], for_gpu);
-    check_device(name, i, 0, args, arrays);
+    if (i > 0) check_device(name, i, 0, args, arrays);
   }
   check_overlap(name, args, arrays);
   return arrays.empty() ? Device::cpu() : arrays[0].device();

@@ -1,15 +1,13 @@
 #include "heddle/runtime/kernel.h"
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 
 #include "heddle/support/error.h"
 #include "runtime/array/deferred.h"
 #include "runtime/cuda/capture.h"
-#include "runtime/cuda/executable.h"
 #include "runtime/kernel/check_arguments.h"
 #include "runtime/kernel/finite_report.h"
+#include "runtime/kernel/kernel_impl.h"
 #include "runtime/kernel/prepared_store.h"
 #include "runtime/machine/first_touch.h"
 #include "support/out_of_memory.h"
@@ -18,252 +16,190 @@
 namespace heddle {
 namespace {
 
-// The results of `prepare` for one set of constant arrays.
-struct Prepared {
-  // The constants are kept alive, so that no other array can get the same address.
-  std::vector<NDArray> constants;
-  std::vector<NDArray> arrays;
-  std::vector<NDArray> on_gpu;  // copies of constants that are on the CPU, for a kernel of a GPU
-};
-using PreparedRef = std::shared_ptr<const Prepared>;
-
-// What one kernel, or several that share it, have prepared.
-struct PreparedSets {
-  std::mutex mutex;
-  std::vector<PreparedRef> sets;  // most recently used first
-  uint64_t refreshes = 0;
-
-  PreparedRef find(const std::vector<NDArray>& constants) {
-    auto same = [](const NDArray& a, const NDArray& b) { return a.address() == b.address(); };
-    auto found = std::find_if(sets.begin(), sets.end(), [&](const PreparedRef& p) {
-      return std::equal(constants.begin(), constants.end(), p->constants.begin(),
-                        p->constants.end(), same);
-    });
-    if (found == sets.end()) return nullptr;
-    std::rotate(sets.begin(), found, found + 1);
-    return sets.front();
-  }
-};
-
 // The number of sets of constants whose prepared arrays are kept, for callers that alternate
 // between a few sets of weights.
 constexpr size_t kPreparedSets = 4;
 
 using Pointers = StackArray<void*, 32>;
-using SizeValues = StackArray<int64_t, 8>;
 
 }  // namespace
 
-struct Kernel::Impl {
-  std::shared_ptr<const KernelCode> code;
-  std::shared_ptr<const cuda::Executable> cuda;  // set for kernels for a GPU
-  std::vector<NDArray> bound;  // the constants that the kernel supplies, on the CPU
-  std::mutex mutex;            // never held while code runs, which may wait for the thread pool
-  std::shared_ptr<PreparedSets> prepared = std::make_shared<PreparedSets>();
-  // The bound constants on each device where they were needed, by the index of the GPU.
-  std::map<int, std::shared_ptr<const std::vector<NDArray>>> bound_on_gpu;
-  uint64_t refreshes = 0;
+struct Kernel::Impl : KernelRuntime {};
 
-  size_t num_args() const { return code->args.size() + bound.size(); }
-  bool checks_finite() const { return code->finite.slots > 0; }
+namespace {
+/// In place of arrays: asks a kernel for its runtime.
+struct RuntimeRequest {
+  KernelRuntime** answer;
+};
+}  // namespace
 
-  /// The constants that the kernel supplies, copied to a GPU.
-  std::shared_ptr<const std::vector<NDArray>> bound_on(Device device) {
-    uint64_t refreshed = 0;
-    {
-      const std::lock_guard lock(mutex);
-      const auto known = bound_on_gpu.find(device.index);
-      if (known != bound_on_gpu.end()) return known->second;
-      refreshed = refreshes;
-    }
-    auto copies = std::make_shared<std::vector<NDArray>>();
-    for (const NDArray& a : bound) copies->push_back(a.to_device(device));
-    const std::lock_guard lock(mutex);
-    if (refreshes != refreshed) return copies;
-    return bound_on_gpu.emplace(device.index, std::move(copies)).first->second;
-  }
+// A specialization of a member sees the implementation, which the header does not name.
+template <>
+void Kernel::operator()(const RuntimeRequest& request) const {
+  *request.answer = &impl();
+}
 
-  bool has_prepare() const { return cuda ? cuda->has_prepare() : code->prepare != nullptr; }
+KernelRuntime& runtime_of(const Kernel& kernel) {
+  KernelRuntime* runtime = nullptr;
+  kernel(RuntimeRequest{&runtime});
+  return *runtime;
+}
 
-  /// The persistent buffers for these constants, on the device where the kernel runs.
-  PreparedRef prepare(std::span<const NDArray> arrays, Device device) {
-    std::vector<NDArray> constants;
+PreparedRef PreparedSets::find(std::span<const KernelArg> args, std::span<const NDArray> arrays) {
+  const auto found = std::find_if(sets.begin(), sets.end(), [&](const PreparedRef& p) {
+    auto own = p->constants.begin();
     for (size_t i = 0; i < arrays.size(); ++i) {
-      if (code->args[i].constant) constants.push_back(arrays[i]);
+      if (args[i].constant && (own++)->address() != arrays[i].address()) return false;
     }
-    PreparedSets& kept = *prepared;
-    uint64_t refreshed = 0;
-    {
-      const std::lock_guard lock(kept.mutex);
-      if (PreparedRef known = kept.find(constants)) return known;
-      refreshed = kept.refreshes;
-    }
-    auto fresh = std::make_shared<Prepared>();
-    fresh->constants = std::move(constants);
-    for (const KernelArg& p : code->persistent) {
-      fresh->arrays.push_back(NDArray::empty(p.shape, p.dtype, device));
-    }
-    run_prepare(*fresh, device);
+    return true;
+  });
+  if (found == sets.end()) return nullptr;
+  std::rotate(sets.begin(), found, found + 1);
+  return sets.front();
+}
+
+std::shared_ptr<const std::vector<NDArray>> KernelRuntime::bound_on(Device device) {
+  uint64_t refreshed = 0;
+  {
+    const std::lock_guard lock(mutex);
+    const auto known = bound_on_gpu.find(device.index);
+    if (known != bound_on_gpu.end()) return known->second;
+    refreshed = refreshes;
+  }
+  auto copies = std::make_shared<std::vector<NDArray>>();
+  for (const NDArray& a : bound) copies->push_back(a.to_device(device));
+  const std::lock_guard lock(mutex);
+  if (refreshes != refreshed) return copies;
+  return bound_on_gpu.emplace(device.index, std::move(copies)).first->second;
+}
+
+PreparedRef KernelRuntime::prepare(std::span<const NDArray> arrays, Device device) {
+  PreparedSets& kept = *prepared;
+  uint64_t refreshed = 0;
+  {
     const std::lock_guard lock(kept.mutex);
-    // Two simultaneous first calls both prepare, and one result is kept. If a refresh happened
-    // meanwhile, the result serves this call alone.
-    if (kept.refreshes != refreshed) return fresh;
-    if (PreparedRef known = kept.find(fresh->constants)) return known;
-    if (kept.sets.size() == kPreparedSets) kept.sets.pop_back();
-    kept.sets.insert(kept.sets.begin(), fresh);
-    return fresh;
+    if (PreparedRef known = kept.find(code->args, arrays)) return known;
+    refreshed = kept.refreshes;
   }
-
-  void run_prepare(Prepared& p, Device device) {
-    if (cuda) {
-      // Launches name their buffers by position among all arguments. Those of prepare use constants
-      // only.
-      Pointers pointers(num_args() + p.arrays.size() + (checks_finite() ? 1 : 0));
-      size_t next = 0;
-      for (size_t i = 0; i < code->args.size(); ++i) {
-        pointers[i] = nullptr;
-        if (!code->args[i].constant) continue;
-        NDArray constant = p.constants[next++].to_device(device);
-        pointers[i] = constant.data();
-        p.on_gpu.push_back(std::move(constant));
-      }
-      const auto here = bound_on(device);
-      for (size_t i = 0; i < here->size(); ++i) {
-        pointers[code->args.size() + i] = (*here)[i].data();
-      }
-      for (size_t i = 0; i < p.arrays.size(); ++i) {
-        pointers[num_args() + i] = p.arrays[i].data();
-      }
-      // prepare does not check for NaN and infinity.
-      if (checks_finite()) pointers[num_args() + p.arrays.size()] = nullptr;
-      cuda->prepare(device.index, pointers.span());
-      return;
-    }
-    prepare_on_cpu(p);
+  auto fresh = std::make_shared<Prepared>();
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (code->args[i].constant) fresh->constants.push_back(arrays[i]);
   }
+  for (const KernelArg& p : code->persistent)
+    fresh->arrays.push_back(NDArray::empty(p.shape, p.dtype, device));
+  run_prepare(*fresh, device);
+  const std::lock_guard lock(kept.mutex);
+  // Two simultaneous first calls both prepare, and one result is kept. If a refresh happened
+  // meanwhile, the result serves this call alone.
+  if (kept.refreshes != refreshed) return fresh;
+  if (PreparedRef known = kept.find(code->args, arrays)) return known;
+  if (kept.sets.size() == kPreparedSets) kept.sets.pop_back();
+  kept.sets.insert(kept.sets.begin(), fresh);
+  return fresh;
+}
 
-  // Takes the result from the disk where an earlier process prepared the same constants with the
-  // same code. The constants are in memory only while they are read.
-  void prepare_on_cpu(Prepared& p) {
-    // One thread makes them, but all threads read them, each its part: packed weights begin with
-    // the columns that threads share out.
-    for (const NDArray& array : p.arrays)
-      internal::touch_by_parts(array.data(), static_cast<size_t>(array.bytes()));
-    const std::string key =
-        prepared_key(code->prepared_on_disk ? code->prepare_key : "", p.constants, bound);
-    if (load_prepared(key, p.arrays)) return;
-    {
-      const internal::Pinned given(p.constants), own(bound);
-      std::vector<void*> pointers;
-      for (const NDArray& a : p.constants) pointers.push_back(a.address());
-      for (const NDArray& a : bound) pointers.push_back(a.address());
-      for (const NDArray& a : p.arrays) pointers.push_back(a.data());
-      if (code->prepare(pointers.data()) != 0) {
-        throw internal::OutOfMemory("out of memory while kernel '" + code->name +
-                                    "' prepared its constants");
-      }
-    }
-    store_prepared(key, p.arrays);
+void KernelRuntime::run_prepare(Prepared& p, Device device) {
+  if (!cuda) return prepare_on_cpu(p);
+  // Launches name their buffers by position among all arguments. Those of prepare use constants
+  // only.
+  const size_t count = num_args() + p.arrays.size() + (checks_finite() ? 1 : 0);
+  Pointers pointers(count);
+  std::vector<NDArray> given;  // alive until the preparation is done
+  for (size_t i = 0; i < code->args.size(); ++i) {
+    pointers[i] = nullptr;
+    if (!code->args[i].constant) continue;
+    given.push_back(p.constants[given.size()].to_device(device));
+    pointers[i] = given.back().data();
   }
+  const auto here = bound_on(device);
+  for (size_t i = 0; i < here->size(); ++i) pointers[code->args.size() + i] = (*here)[i].data();
+  for (size_t i = 0; i < p.arrays.size(); ++i) pointers[num_args() + i] = p.arrays[i].data();
+  if (checks_finite()) pointers[count - 1] = nullptr;  // prepare checks nothing
+  cuda->prepare(device.index, pointers.span());
+}
 
-  // The address that a call passes for an argument. Constants of a file are read where the call
-  // needs them.
-  static void* address_for(const KernelArg& arg, const NDArray& array) {
-    if (arg.only_prepared) return array.address();
-    return arg.output ? array.data() : internal::kept(array);
-  }
-
-  /// `report` is where a kernel that checks for NaN and infinity reports them. Other kernels ignore
-  /// it.
-  void call_cpu(std::span<const NDArray> arrays, Device device, void* report) {
-    const size_t buffers = num_args() + code->persistent.size() + (checks_finite() ? 1 : 0);
-    Pointers pointers(buffers + code->sizes.size());
-    for (size_t i = 0; i < arrays.size(); ++i) pointers[i] = address_for(code->args[i], arrays[i]);
-    for (size_t i = 0; i < bound.size(); ++i)
-      pointers[arrays.size() + i] = address_for(code->bound[i].arg, bound[i]);
-    if (!code->sizes.empty()) {
-      read_sizes(code->name, code->sizes, code->args, arrays, [&](size_t i, int64_t value) {
-        pointers[buffers + i] = reinterpret_cast<void*>(value);
-      });
-    }
-    PreparedRef ready;
-    if (code->prepare) {
-      ready = prepare(arrays, device);
-      for (size_t i = 0; i < code->persistent.size(); ++i) {
-        pointers[num_args() + i] = ready->arrays[i].data();
-      }
-    }
-    if (checks_finite()) pointers[num_args() + code->persistent.size()] = report;
-    if (code->main(pointers.data()) != 0) {
-      throw internal::OutOfMemory("out of memory for the temporaries of kernel '" + code->name +
-                                  "'");
+// Takes the result from the disk where an earlier process prepared the same constants with the
+// same code. The constants are in memory only while they are read.
+void KernelRuntime::prepare_on_cpu(Prepared& p) const {
+  // One thread makes them, but all threads read them, each its part: packed weights begin with
+  // the columns that threads share out.
+  for (const NDArray& array : p.arrays)
+    internal::touch_by_parts(array.data(), static_cast<size_t>(array.bytes()));
+  const std::string key =
+      prepared_key(code->prepared_on_disk ? code->prepare_key : "", p.constants, bound);
+  if (load_prepared(key, p.arrays)) return;
+  {
+    const internal::Pinned given(p.constants), own(bound);
+    std::vector<void*> pointers;
+    for (const NDArray& a : p.constants) pointers.push_back(a.address());
+    for (const NDArray& a : bound) pointers.push_back(a.address());
+    for (const NDArray& a : p.arrays) pointers.push_back(a.data());
+    if (code->prepare(pointers.data()) != 0) {
+      throw internal::OutOfMemory("out of memory while kernel '" + code->name +
+                                  "' prepared its constants");
     }
   }
+  store_prepared(key, p.arrays);
+}
 
-  void call_checked(std::span<const NDArray> arrays, Device device) {
+// Most kernels for a CPU get no further than this: they have only arguments and sizes.
+void KernelRuntime::run(void** parameters, std::span<const int64_t> sizes,
+                        std::span<const NDArray> arrays, Device device, void* report) {
+  if (cuda) return run_on_gpu(parameters, sizes, arrays, device, report);
+  void** next = parameters + code->args.size();
+  PreparedRef ready;
+  if (!bound.empty() || code->prepare != nullptr) {
+    for (size_t i = 0; i < bound.size(); ++i) *next++ = address_for(code->bound[i].arg, bound[i]);
+    if (code->prepare != nullptr) ready = prepare(arrays, device);
+    for (size_t i = 0; i < code->persistent.size(); ++i) *next++ = ready->arrays[i].data();
+  }
+  if (checks_finite()) *next++ = report;
+  for (const int64_t size : sizes) *next++ = reinterpret_cast<void*>(size);
+  if (code->main(parameters) != 0) throw_out_of_memory();
+}
+
+void KernelRuntime::throw_out_of_memory() const {
+  throw internal::OutOfMemory("out of memory for the temporaries of kernel '" + code->name + "'");
+}
+
+void KernelRuntime::run_on_gpu(void** parameters, std::span<const int64_t> sizes,
+                               std::span<const NDArray> arrays, Device device, void* report) {
+  void** next = parameters + code->args.size();
+  if (!bound.empty()) {
+    const auto here = bound_on(device);
+    for (const NDArray& a : *here) *next++ = a.data();
+    cuda::keep_in_capture(device.index, *here);
+  }
+  PreparedRef ready;
+  if (has_prepare()) {
+    ready = prepare(arrays, device);
+    for (const NDArray& a : ready->arrays) *next++ = a.data();
+  }
+  if (checks_finite()) *next++ = report;
+  cuda->run(device.index, {parameters, next}, sizes);
+  if (ready) cuda::keep_in_capture(device.index, ready->arrays);
+}
+
+void KernelRuntime::call(std::span<const NDArray> arrays, std::span<const int64_t> sizes,
+                         Device device) {
+  if (code->before) code->before(arrays);
+  Pointers parameters(num_parameters());
+  for (size_t i = 0; i < arrays.size(); ++i) parameters[i] = address_for(code->args[i], arrays[i]);
+  if (!checks_finite()) {
+    run(parameters.data(), sizes, arrays, device);
+  } else {
+    if (cuda) cuda::refuse_in_capture(device.index, "a check for NaN and infinity");
     const NDArray report = make_finite_report(code->finite, device);
-    call_cpu(arrays, device, report.data());
+    run(parameters.data(), sizes, arrays, device, report.data());
     throw_if_not_finite(*code, arrays, report);
   }
-
-  void call_cuda(std::span<const NDArray> arrays, Device device) {
-    if (device.is_cpu()) return call_staged(arrays);
-    PreparedRef ready;
-    if (cuda->has_prepare()) ready = prepare(arrays, device);
-    launch(arrays, ready, device);
-  }
-
-  // A call with arrays on the CPU: copies the arrays to the GPU, runs, and copies the outputs back.
-  void call_staged(std::span<const NDArray> arrays) {
-    const Device device = Device::cuda();
-    cuda::refuse_in_capture(device.index, "a call with arrays on the CPU");
-    PreparedRef ready;
-    if (cuda->has_prepare()) ready = prepare(arrays, device);
-    std::vector<NDArray> staged;
-    size_t constants = 0;
-    for (size_t i = 0; i < arrays.size(); ++i) {
-      const KernelArg& arg = code->args[i];
-      if (arg.constant && ready) {
-        staged.push_back(ready->on_gpu[constants++]);
-      } else if (arg.output) {
-        staged.push_back(NDArray::empty(arrays[i].shape(), arg.dtype, device));
-      } else {
-        staged.push_back(arrays[i].to_device(device));
-      }
-    }
-    launch(staged, ready, device);
-    for (size_t i = 0; i < arrays.size(); ++i) {
-      if (code->args[i].output) arrays[i].copy_from(staged[i]);
-    }
-  }
-
-  void launch(std::span<const NDArray> arrays, const PreparedRef& ready, Device device) {
-    const size_t persistent = ready ? ready->arrays.size() : 0;
-    if (checks_finite()) cuda::refuse_in_capture(device.index, "a check for NaN and infinity");
-    const NDArray report = make_finite_report(code->finite, device);
-    Pointers pointers(num_args() + persistent + (checks_finite() ? 1 : 0));
-    if (checks_finite()) pointers[num_args() + persistent] = report.data();
-    for (size_t i = 0; i < arrays.size(); ++i) pointers[i] = arrays[i].data();
-    if (!bound.empty()) {
-      const auto here = bound_on(device);
-      for (size_t i = 0; i < here->size(); ++i) pointers[arrays.size() + i] = (*here)[i].data();
-      cuda::keep_in_capture(device.index, *here);
-    }
-    for (size_t i = 0; i < persistent; ++i) pointers[num_args() + i] = ready->arrays[i].data();
-    SizeValues sizes(code->sizes.size());
-    if (!code->sizes.empty()) {
-      read_sizes(code->name, code->sizes, code->args, arrays,
-                 [&](size_t i, int64_t value) { sizes[i] = value; });
-    }
-    cuda->run(device.index, pointers.span(), sizes.span());
-    cuda::keep_in_capture(device.index, arrays);
-    if (ready) cuda::keep_in_capture(device.index, ready->arrays);
-    if (checks_finite()) throw_if_not_finite(*code, arrays, report);
-  }
-};
+  if (cuda) cuda::keep_in_capture(device.index, arrays);
+}
 
 Kernel::Kernel(KernelCode code) : impl_(std::make_shared<Impl>()) {
   if (code.cuda) {
+    for (size_t i = 0; i < code.args.size(); ++i)
+      code.args[i].only_prepared = code.args[i].constant && !cuda::calls_read(*code.cuda, i);
     impl_->cuda = std::make_shared<const cuda::Executable>(
         code.cuda, code.name,
         code.args.size() + code.bound.size() + (code.finite.slots > 0 ? 1 : 0),
@@ -286,26 +222,20 @@ void Kernel::call(std::span<const NDArray> arrays) const {
   const KernelCode& code = *impl().code;
   const Device device = check_arguments(code.name, code.args, arrays, impl_->cuda != nullptr);
   check_apart(code.name, code.args, arrays, impl_->bound);
-  if (code.before) code.before(arrays);
-  if (impl_->cuda) return impl_->call_cuda(arrays, device);
-  if (impl_->checks_finite()) return impl_->call_checked(arrays, device);
-  impl_->call_cpu(arrays, device, nullptr);
+  StackArray<int64_t, 8> sizes(code.sizes.size());
+  if (!code.sizes.empty()) {
+    read_sizes(code.name, code.sizes, code.args, arrays,
+               [&](size_t i, int64_t value) { sizes[i] = value; });
+  }
+  if (!impl_->cuda || device.is_cuda()) return impl_->call(arrays, sizes.span(), device);
+  impl_->staged.call(code.args, arrays, [&](std::span<const NDArray> there) {
+    impl_->call(there, sizes.span(), Device::cuda());
+  });
 }
 
 Kernel::Impl& Kernel::impl() const {
   if (!impl_) throw_runtime_error("this kernel was never built");
   return *impl_;
-}
-
-void Kernel::prepare(std::span<const NDArray> arrays) const {
-  const KernelCode& code = *impl().code;
-  const Device device = check_constants(code.name, code.args, arrays, impl_->cuda != nullptr);
-  const Device where = impl_->cuda && device.is_cpu() ? Device::cuda() : device;
-  if (impl_->has_prepare()) {
-    impl_->prepare(arrays, where);
-  } else if (impl_->cuda && !code.bound.empty()) {
-    impl_->bound_on(where);
-  }
 }
 
 std::vector<NDArray> Kernel::prepared(std::span<const NDArray> arrays) const {
@@ -317,17 +247,6 @@ std::vector<NDArray> Kernel::prepared(std::span<const NDArray> arrays) const {
   const PreparedRef ready = impl_->prepare(arrays, device);
   values.insert(values.end(), ready->arrays.begin(), ready->arrays.end());
   return values;
-}
-
-void Kernel::prepare() const {
-  const KernelCode& code = *impl().code;
-  for (const KernelArg& arg : code.args) {
-    if (!arg.constant) continue;
-    throw_user_error(
-        "kernel '" + code.name + "' does not have the values of its constant '" + arg.name + "'",
-        {}, "pass the arrays to prepare, or declare it with constant(array)");
-  }
-  prepare(std::vector<NDArray>(code.args.size()));
 }
 
 bool Kernel::share_prepared(const Kernel& other) const {
@@ -355,6 +274,7 @@ void Kernel::refresh() const {
     impl_->prepared->sets.clear();
     ++impl_->prepared->refreshes;
   }
+  impl_->staged.forget();
   const std::lock_guard lock(impl_->mutex);
   impl_->bound_on_gpu.clear();
   ++impl().refreshes;

@@ -12,7 +12,6 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
-#include "runtime/kernel/check_arguments.h"
 #include "runtime/kernel/profile_steps.h"
 #include "support/table.h"
 
@@ -177,20 +176,6 @@ Profile profile_steps(std::span<const ProfiledStep> steps, FunctionRef<void()> w
     time_alone_on_gpu(steps, 0.5 * seconds, &profile);
   } else {
     time_alone_on_cpu(steps, 0.5 * seconds, &profile);
-  }
-  return profile;
-}
-
-Profile Kernel::profile(const std::vector<NDArray>& arrays, double seconds) const {
-  check_arguments(name(), args(), arrays, cuda_program() != nullptr);
-  std::vector<NDArray> used = arrays;
-  if (cuda_program() != nullptr && !used.empty() && used[0].device().is_cpu()) {
-    for (NDArray& a : used) a = a.to_device(Device::cuda());
-  }
-  const ProfiledStep step{name(), *this, used};
-  const Profile profile = profile_steps({&step, 1}, [&] { call(used); }, seconds);
-  for (std::size_t i = 0; i < used.size(); ++i) {
-    if (args()[i].output && used[i].data() != arrays[i].data()) arrays[i].copy_from(used[i]);
   }
   return profile;
 }

@@ -279,6 +279,16 @@ TEST_F(CudaKernel, ArraysOfTheCpuAreCopiedThereAndBack) {
   EXPECT_EQ(there.to_host().get(0), 4);
 }
 
+TEST_F(CudaKernel, OtherConstantsOfTheCpuAreNotTakenForTheLast) {
+  const Kernel kernel = make();
+  const NDArray x = NDArray::full({kN}, f32, 1), y = NDArray::zeros({kN}, f32);
+  const NDArray three = NDArray::full({kN}, f32, 3), five = NDArray::full({kN}, f32, 5);
+  for (const NDArray& w : {three, five, five, three}) {
+    kernel(x, w, y);
+    EXPECT_EQ(y.get(0), 1 + 2 * w.get(0));
+  }
+}
+
 TEST_F(CudaKernel, WrongArraysAreNamed) {
   const Kernel kernel = make();
   const NDArray x = gpu(1), w = gpu(3), y = gpu(0);

@@ -1,0 +1,75 @@
+// Where the parameters of a program's code are, and the memory of its calls. The runtime of exported
+// libraries has no other part of a program.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace heddle {
+
+/// What the code of a step is given for one of its parameters.
+struct ProgramPlace {
+  enum Where : int {
+    Argument,  ///< of the call
+    Arena,     ///< what passes between steps: bytes from its start
+    Array,     ///< a constant of the program
+    Size,      ///< of the call; its value takes the place of a pointer
+    Nothing
+  };
+  Where where = Nothing;
+  int64_t at = 0;  ///< a number, where no unit is given above
+};
+
+/// The addresses that places of one call stand for.
+struct CallAddresses {
+  std::span<void* const> arguments = {};
+  char* arena = nullptr;
+  std::span<void* const> arrays = {};
+  std::span<const int64_t> sizes = {};
+
+  void* of(ProgramPlace p) const {
+    switch (p.where) {
+      case ProgramPlace::Argument: return arguments[static_cast<size_t>(p.at)];
+      case ProgramPlace::Arena: return arena + p.at;
+      case ProgramPlace::Array: return arrays[static_cast<size_t>(p.at)];
+      case ProgramPlace::Size: return reinterpret_cast<void*>(sizes[static_cast<size_t>(p.at)]);
+      case ProgramPlace::Nothing: return nullptr;
+    }
+    return nullptr;
+  }
+  void fill(std::span<const ProgramPlace> places, void** parameters) const {
+    for (const ProgramPlace& p : places) *parameters++ = of(p);
+  }
+};
+
+/// What calls use and give back: as many as there were calls at the same time.
+template <class T>
+class Pool {
+ public:
+  /// `make` makes a new one.
+  template <class Make>
+  T take(Make make) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        T taken = std::move(free_.back());
+        free_.pop_back();
+        return taken;
+      }
+    }
+    return make();
+  }
+  void give_back(T used) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(used));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<T> free_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,160 @@
+// A program: steps, a few variants of each, what selects one of them for a call, constants, and a
+// plan of the memory between steps. A network is one. A kernel is the code of one variant, and alone
+// a program of one step.
+//
+// A call checks its arrays once. Steps then run their kernels on addresses, without further checks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/runtime/family_kernel.h"
+#include "heddle/runtime/kernel.h"
+#include "heddle/runtime/profile.h"
+#include "runtime/cuda/device_calls.h"
+#include "runtime/program/places.h"
+#include "support/stack_array.h"
+
+namespace heddle {
+
+struct KernelRuntime;  // runtime/kernel/kernel_impl.h
+
+/// A kernel that a step may run.
+struct ProgramVariant {
+  Kernel kernel;
+  std::vector<ProgramPlace> places;  ///< of the kernel's arguments: Argument, Arena or Array
+  std::vector<size_t> sizes = {};    ///< which of those of the program the kernel takes
+};
+
+struct ProgramStep {
+  std::string name;
+  std::vector<ProgramVariant> variants;
+  SizeTree tree = {TreeNode{}};  ///< on the sizes of a call; its leaves name variants
+};
+
+/// What a program consists of.
+struct ProgramParts {
+  std::string name;  ///< in messages
+  std::vector<KernelArg> args;
+  std::vector<KernelSize> sizes = {};  ///< that calls give; empty: all extents are constant
+  std::vector<ProgramStep> steps = {};
+  std::vector<NDArray> arrays = {};  ///< constants that callers do not pass, on the CPU
+  int64_t arena_bytes = 0;
+  bool direct = false;  ///< the kernels of the only step take the arrays of the call as they are
+  /// For a GPU, whether constants that only preparations read stay there, for kernels that are
+  /// called one by one.
+  bool keeps_constants = true;
+  /// For a GPU, how many CUDA graphs of calls are kept (cuda::DeviceCalls). 0: a call is no graph,
+  /// and may be on any GPU.
+  size_t graphs = 0;
+};
+
+/// A program of one step, whose kernels take the arguments and the sizes of the call.
+ProgramParts one_step(const std::vector<Kernel>& kernels, SizeTree tree = {TreeNode{}});
+
+class Program {
+ public:
+  /// Kernels of one step that pack constants in the same way share them.
+  explicit Program(ProgramParts parts);
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  /// Throws what Kernel::call throws.
+  void call(std::span<const NDArray> arrays);
+  /// Prepares the constants of all variants, as Kernel::prepare does.
+  void prepare(std::span<const NDArray> arrays);
+  /// The same where callers pass no constants; a User error for others.
+  void prepare();
+  Profile profile(const std::vector<NDArray>& arrays, double seconds);
+  void refresh();
+  /// Makes all calls run this variant of each step that has it; -1 ends that.
+  void force(int variant) { forced_ = variant; }
+
+  const ProgramParts& parts() const { return parts_; }
+  /// Bytes of the values that its kernels derive from constants. Those that several kernels share
+  /// count once.
+  int64_t prepared_bytes() const;
+  /// The sizes that the arrays of a call give. Throws what the call would throw.
+  std::vector<int64_t> sizes_of(std::span<const NDArray> arrays) const;
+  /// The position of the variant of `step` that a call of these sizes runs.
+  size_t selected(const ProgramStep& step, std::span<const int64_t> sizes) const {
+    const int forced = forced_.load(std::memory_order_relaxed);
+    const bool has_it = forced >= 0 && static_cast<size_t>(forced) < step.variants.size();
+    return static_cast<size_t>(has_it ? forced : variant_at(step.tree, sizes));
+  }
+
+  class StepArrays;
+
+ private:
+  /// Constants where steps read them: those of the program, or copies on a GPU.
+  struct Constants {
+    std::vector<NDArray> arrays;
+    std::vector<void*> addresses;
+    /// Those among the arguments of each variant; undefined handles in the places of others.
+    std::vector<std::vector<NDArray>> of_variants;
+  };
+  /// What the calls of a variant need beside its parts.
+  struct Facts {
+    KernelRuntime* kernel = nullptr;
+    bool prepares_arguments = false;  ///< it prepares constants that calls pass
+    std::atomic<bool> read{false};    ///< the constants that its code reads are in memory
+  };
+  /// The memory of a call.
+  struct Frame;
+
+  void learn(const ProgramVariant& variant, Facts& facts);
+  void run(std::span<const NDArray> arrays, std::span<const int64_t> sizes, Device device);
+  void run_variant(const ProgramVariant& variant, size_t number, const CallAddresses& addresses,
+                   std::span<const NDArray> arrays, const Frame& frame, Device device);
+  std::vector<NDArray> arrays_of(const ProgramVariant& variant, std::span<const NDArray> arrays,
+                                 const Frame& frame, std::span<const int64_t> sizes) const;
+  /// The constants of the variant, those of a call among them.
+  std::vector<NDArray> constants_of(const ProgramVariant& variant, size_t number,
+                                    const Frame& frame, std::span<const NDArray> arrays) const;
+  std::shared_ptr<const Constants> make_constants() const;
+  Device device() const { return on_gpu_ ? Device::cuda() : Device::cpu(); }
+
+  ProgramParts parts_;
+  bool on_gpu_ = false;
+  std::vector<size_t> first_;  ///< the number of the first variant of each step
+  std::unique_ptr<Facts[]> facts_;
+  std::vector<bool> is_read_;   ///< for each constant, whether the code of some step reads it
+  std::vector<NDArray> apart_;  ///< constants, which outputs may not overlap
+  std::atomic<int> forced_{-1};
+  std::unique_ptr<cuda::DeviceCalls> calls_;    ///< for a GPU
+  std::shared_ptr<const Constants> constants_;  ///< for a GPU once a call needed them
+  std::mutex mutex_;                            ///< guards `constants_` of a GPU
+  Pool<NDArray> arenas_;
+};
+
+struct Program::Frame {
+  explicit Frame(Program& of);
+  ~Frame();
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  Program& program;
+  NDArray arena;
+  std::shared_ptr<const Constants> held;  ///< for a GPU
+  const Constants* constants = nullptr;
+};
+
+/// The arrays of one call by step, for kernels that are called one by one.
+class Program::StepArrays {
+ public:
+  StepArrays(Program& program, std::span<const NDArray> arrays);
+
+  const std::vector<std::vector<NDArray>>& arrays() const { return arrays_; }
+  const std::vector<int64_t>& sizes() const { return sizes_; }
+
+ private:
+  const Frame frame_;
+  const std::vector<int64_t> sizes_;
+  std::vector<std::vector<NDArray>> arrays_;
+};
+
+}  // namespace heddle
