@@ -102,15 +102,14 @@ TEST(TrainTree, TiesAreNoErrors) {
   EXPECT_LT(tree.leaves[0].regret_bound, 0.02);
 }
 
-TEST(TrainTree, MissingChoicesCost) {
-  // b is twice as fast where it is there, and missing on every second problem. Missing is worth
-  // eight times the best: log(8) / 2 is more than the log(2) / 2 of the rule.
+TEST(TrainTree, WhereAChoiceIsMissingTheRuleDecides) {
+  // b is twice as fast where it is there, and missing on every second problem.
   int calls = 0;
   const HeuristicData data =
       data_of(100, [&](const auto&) { return Times{2, ++calls % 2 == 0 ? kNotMeasured : 1, 3}; });
   TrainOptions options;
   options.deepest = 0;
-  EXPECT_EQ(answer_text(TreeHolder(train_tree(data, options)).table(), {10, 0, 0}), "rule");
+  EXPECT_EQ(answer_text(TreeHolder(train_tree(data, options)).table(), {10, 0, 0}), "b");
   // A choice that nearly all problems lack is no candidate.
   HeuristicData rare = data_of(60, [](const auto&) { return Times{2, kNotMeasured, 3}; });
   rare.problems[0].seconds[1] = 0.01;

@@ -2,8 +2,8 @@
 // whose objective is regret, not the number of wrong answers.
 //
 // A choice that takes time t on a problem whose best choice takes b costs log(t / b): nothing where
-// the difference is within the noise of the measurement, and log(missing_slowdown) where the choice
-// is missing or still slower. A leaf answers the choice of least mean cost over its problems. The
+// the difference is within the noise of the measurement, and log(most_slowdown) at most. Where a
+// choice is not legal the rule decides, so it costs what the rule costs. A leaf answers the choice of least mean cost over its problems. The
 // rule is one of these choices, so that a leaf can say that the rule is best. A split is the one of
 // least total cost.
 //
@@ -31,8 +31,8 @@ struct TrainOptions {
   /// Problems whose measurements spread more than this are left out, because the least of many
   /// uncertain times is too small.
   double most_noise = 0.15;
-  double missing_slowdown = 8;  ///< slowdown that a missing choice counts as
-  double least_noise = 0.02;    ///< relative differences below it do not count as errors
+  double most_slowdown = 8;   ///< a slower choice counts as this slow
+  double least_noise = 0.02;  ///< relative differences below it do not count as errors
   /// One-sided confidence of the bounds for the mean regret and the mean loss of a leaf.
   double confidence = 0.9;
   /// A leaf whose mean time, by its confidence bound, may exceed that of the fallback by more than

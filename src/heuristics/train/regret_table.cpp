@@ -27,14 +27,17 @@ std::vector<std::int32_t> frequent_choices(const HeuristicData& data, int least)
 RegretTable::RegretTable(const HeuristicData& data, const TrainOptions& options) : data_(data) {
   choices_ = frequent_choices(
       data, *std::min_element(options.leaf_sizes.begin(), options.leaf_sizes.end()));
-  const double most = std::log(options.missing_slowdown);
+  const double most = std::log(options.most_slowdown);
   for (const HeuristicProblem& p : data.problems) {
     const double best = p.best();
     const double noise = std::log1p(std::max(p.noise, options.least_noise));
+    const double of_rule =
+        std::min(std::log(p.seconds[static_cast<std::size_t>(p.fallback)] / best), most);
     for (const std::int32_t choice : choices_) {
       const std::int32_t c = choice == kRuleChoice ? p.fallback : choice;
       const double time = p.seconds[static_cast<std::size_t>(c)];
-      const double regret = std::isnan(time) ? most : std::min(std::log(time / best), most);
+      // Where a choice is not legal the rule decides.
+      const double regret = std::isnan(time) ? of_rule : std::min(std::log(time / best), most);
       regrets_.push_back(regret);
       costs_.push_back(regret <= noise ? 0 : regret);
     }

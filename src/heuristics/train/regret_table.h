@@ -20,8 +20,8 @@ class RegretTable {
   /// An index into HeuristicData::choices, or kRuleChoice.
   std::int32_t choice(int column) const { return choices_[static_cast<std::size_t>(column)]; }
 
-  /// The cost of each column: log(time / best time). It is 0 within the noise and at most that of a
-  /// missing choice.
+  /// The cost of each column: log(time / best time). It is 0 within the noise, and that of
+  /// the rule where the choice is missing.
   std::span<const double> costs(std::int32_t problem) const { return row(costs_, problem); }
   /// The same without the allowance for noise.
   std::span<const double> regrets(std::int32_t problem) const { return row(regrets_, problem); }

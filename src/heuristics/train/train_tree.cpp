@@ -24,7 +24,7 @@ void check_options(const TrainOptions& o) {
   check_range("folds", o.folds, 2, 1000);
   check_range("deepest", o.deepest, 0, 20);
   check_range("ranked", o.ranked, 1, 64);
-  check_range("missing_slowdown", o.missing_slowdown, 1.01, 1e6);
+  check_range("most_slowdown", o.most_slowdown, 1.01, 1e6);
   check_range("most_noise", o.most_noise, 0, 1e6);
   check_range("least_noise", o.least_noise, 0, 1);
   check_range("confidence", o.confidence, 0.51, 0.999);
