@@ -1,7 +1,7 @@
 // learn: what `heddle learn` does. It measures the choices of the heuristics of a machine on problems, trains a tree
 // for each, and installs those that are proven to gain.
 //
-//   LearnReport r = learn({.budget = 1200s});  // later commands on this machine ask these trees
+//   LearnReport r = learn();  // twenty minutes; later commands on this machine ask these trees
 //
 // Measurements are kept in logs beside the trees. A second run goes on from them, also after the first was killed.
 // A tree is installed where trees that were trained on four fifths of the problems were faster than the rule on the
