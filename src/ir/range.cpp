@@ -84,6 +84,25 @@ Interval RangeAnalysis::cast(const Cast& c) {
   return r;
 }
 
+namespace {
+
+Interval common_bits(const Interval& x, const Interval& y, DataType t) {
+  if (x.min < 0 && y.min < 0) return range_of_type(t);
+  Interval r{0, Interval::kPosInf};
+  if (x.min >= 0) r.max = x.max;
+  if (y.min >= 0) r.max = std::min(r.max, y.max);
+  return r;
+}
+
+// No bit is above the highest one of both.
+Interval bits_of_either(const Interval& x, const Interval& y, DataType t) {
+  if (x.min < 0 || y.min < 0) return range_of_type(t);
+  const auto most = static_cast<uint64_t>(std::max(x.max, y.max));
+  return {0, static_cast<int64_t>(std::bit_ceil(most + 1) - 1)};
+}
+
+}  // namespace
+
 Interval RangeAnalysis::binary(const Expr& e, const Binary& b) {
   const DataType t = e.dtype().element();
   switch (b.op) {
@@ -118,14 +137,7 @@ Interval RangeAnalysis::binary(const Expr& e, const Binary& b) {
     case BinaryOp::Ne:
     case BinaryOp::Lt:
     case BinaryOp::Le: return compared(b.op, b.a, b.b);
-    case BinaryOp::BitAnd: {
-      const Interval x = range(b.a), y = range(b.b);
-      if (x.min < 0 && y.min < 0) return range_of_type(t);
-      Interval r{0, Interval::kPosInf};
-      if (x.min >= 0) r.max = x.max;
-      if (y.min >= 0) r.max = std::min(r.max, y.max);
-      return r;
-    }
+    case BinaryOp::BitAnd: return common_bits(range(b.a), range(b.b), t);
     case BinaryOp::Shl: {
       const int64_t* k = as_int(b.b);
       return k && *k >= 0 && *k < 63 ? multiply(range(b.a), int64_t{1} << *k) : range_of_type(t);
@@ -137,13 +149,7 @@ Interval RangeAnalysis::binary(const Expr& e, const Binary& b) {
       return floor_div(range(b.a), {divisor, divisor});
     }
     case BinaryOp::BitOr:
-    case BinaryOp::BitXor: {
-      const Interval x = range(b.a), y = range(b.b);
-      if (x.min < 0 || y.min < 0) return range_of_type(t);
-      // No bit is above the highest one of both.
-      const auto most = static_cast<uint64_t>(std::max(x.max, y.max));
-      return {0, static_cast<int64_t>(std::bit_ceil(most + 1) - 1)};
-    }
+    case BinaryOp::BitXor: return bits_of_either(range(b.a), range(b.b), t);
     case BinaryOp::Pow:
     case BinaryOp::Atan2: return range_of_type(t);
   }

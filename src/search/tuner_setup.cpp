@@ -112,6 +112,19 @@ void Tuner::train(TaskRun& run, const std::vector<Candidate>& measured) {
   if (!rows.empty()) model_->update(rows);
 }
 
+namespace {
+
+// The tasks whose declaration one of the records holds.
+std::unordered_set<uint64_t> tasks_declared_in(const std::vector<Record>& records) {
+  std::unordered_set<uint64_t> tasks;
+  for (const Record& r : records) {
+    if (!r.declaration.is_null()) tasks.insert(r.structural_hash);
+  }
+  return tasks;
+}
+
+}  // namespace
+
 void Tuner::resume() {
   Timed timed(*this, "resume");
   SearchPolicyFactory make_policy = policy_factory();
@@ -168,9 +181,7 @@ void Tuner::resume() {
     run.policy->report(trials);
     train(run, measured);
   }
-  for (const Record& r : log_.earlier()) {
-    if (!r.declaration.is_null()) declared_.insert(r.structural_hash);
-  }
+  declared_ = tasks_declared_in(log_.earlier());
   log_.forget_earlier();
 }
 

@@ -101,7 +101,8 @@ TEST_F(OptionTable, IdsAreDistinctAndUsed) {
 
 TEST_F(OptionTable, ASpellingHasOneMeaning) {
   // One value or several, a flag or a file, one to write or several to read: of the same thing.
-  const std::set<std::string> forms = {"--dtype", "--threads", "--output", "--json", "--log"};
+  const std::set<std::string> forms = {"--dtype", "--threads", "--output",
+                                       "--json",  "--log",     "--show"};
   std::map<std::string, int> rows;
   for (const CommandOption& option : option_table()) ++rows[option.name()];
   for (const auto& [name, count] : rows) EXPECT_LE(count, forms.count(name) ? 2 : 1) << name;
