@@ -78,6 +78,7 @@ TEST(Record, TheDocumentationHasEveryKeyAndTheVersion) {
   r.alternative = "winograd(tile=4)@3";
   r.bytes = r.base_seconds = r.predicted = 1;
   r.calls = 2;
+  r.declaration = Json::object();
   std::set<std::string> keys, rows;
   const Json json = r.to_json();
   for (const auto& [key, value] : json.members()) keys.insert(key);
