@@ -124,6 +124,26 @@ TEST_F(LearnTest, TooFewProblemsTeachNothing) {
   EXPECT_THAT(report.to_text(), HasSubstr("too few problems: the rule stays"));
 }
 
+TEST_F(LearnTest, ProblemsThatDoNotCountLeaveTheOthers) {
+  // Most problems have a feature that is not known. What is left is just enough.
+  LearnOptions options;
+  options.known = [](const Heuristic& h) {
+    HeuristicData data;
+    data.heuristic = h.name;
+    data.version = std::to_string(h.version);
+    data.features = h.all_features();
+    data.choices = {R"({"algorithm":"a"})", R"({"algorithm":"b"})"};
+    for (int i = 0; i < 60; ++i)
+      data.problems.push_back({"unknown" + std::to_string(i), {kNotMeasured}, {1, 100}, 1, 0});
+    return std::vector<HeuristicData>{merge({data})};
+  };
+  const LearnReport few = run(two_algorithms(better_when_small, 12), options);
+  EXPECT_EQ(few.lessons.at(0).problems, 72);
+  EXPECT_EQ(few.lessons.at(0).end, LessonEnd::TooFew);
+  const LearnReport enough = run(two_algorithms(better_when_small, 13), options);
+  EXPECT_EQ(enough.lessons.at(0).end, LessonEnd::Taken) << enough.to_text();
+}
+
 TEST_F(LearnTest, ProblemsOfTheCallerComeFirst) {
   LearnOptions options;
   options.first = {{"mine", {}, {{"n", 7.0}}}};

@@ -17,11 +17,12 @@
 #include "options/parse_line.h"
 #include "subjects/model_subject.h"
 #include "subjects/target_text.h"
+#include "tune/interrupt.h"
 
 namespace heddle::cli {
 namespace {
 
-constexpr int kWrong = 1, kInterrupted = 130;
+constexpr int kWrong = 1;
 
 /// The files of the folder.
 struct Files {

@@ -14,6 +14,7 @@
 #include "heuristics/learn/learned_files.h"
 #include "heuristics/train/confidence.h"
 #include "heuristics/train/evaluate.h"
+#include "heuristics/train/usable_problems.h"
 #include "heuristics/trees/tree_file.h"
 
 namespace heddle {
@@ -102,14 +103,15 @@ class Learner {
     for (const std::string& log : files_.logs_of(h)) parts.push_back(read_heuristic_log(log));
     lesson.file = files_.tree_of(h);
     if (parts.empty()) return;
-    const HeuristicData data = merge(parts);
+    const HeuristicData all = merge(parts);
     const TrainOptions options{.seed = o_.seed, .date = o_.date};
-    lesson.problems = static_cast<int>(data.problems.size());
+    lesson.problems = static_cast<int>(all.problems.size());
     lesson.noisy = static_cast<int>(std::ranges::count_if(
-        data.problems, [&](const HeuristicProblem& p) { return p.noise > options.most_noise; }));
+        all.problems, [&](const HeuristicProblem& p) { return p.noise > options.most_noise; }));
+    // Folds of problems that all count are of one size, and so is what they leave to train on.
+    const HeuristicData data = subset(all, usable_problems(all, options));
     // Each of the five folds of the evaluation leaves four fifths to train on.
-    const int usable = lesson.problems - lesson.noisy;
-    if (usable * 4 / 5 < 2 * options.folds) return remove_tree(lesson);
+    if (std::ssize(data.problems) * 4 / 5 < 2 * options.folds) return remove_tree(lesson);
     const TreeEvaluation worth = cross_evaluate(data, options);
     lesson.rule_over_best = worth.rule_over_best.mean;
     lesson.tree_over_best = worth.tree_over_best.mean;

@@ -10,6 +10,7 @@
 #include "heuristics/train/judge_leaves.h"
 #include "heuristics/train/regret_table.h"
 #include "heuristics/train/select_size.h"
+#include "heuristics/train/usable_problems.h"
 
 namespace heddle {
 namespace {
@@ -34,19 +35,6 @@ void check_options(const TrainOptions& o) {
   check_range("margin", o.margin, 0, 10);
   if (o.leaf_sizes.empty()) throw_user_error("TrainOptions::leaf_sizes is empty");
   for (const int size : o.leaf_sizes) check_range("leaf_sizes", size, 1, 1e6);
-}
-
-/// The problems whose features are all known and whose times are certain enough.
-std::vector<std::int32_t> usable_problems(const HeuristicData& data, const TrainOptions& options) {
-  std::vector<std::int32_t> known;
-  for (std::size_t p = 0; p < data.problems.size(); ++p) {
-    const std::vector<double>& features = data.problems[p].features;
-    if (data.problems[p].noise > options.most_noise) continue;
-    if (std::none_of(features.begin(), features.end(), [](double x) { return std::isnan(x); })) {
-      known.push_back(static_cast<std::int32_t>(p));
-    }
-  }
-  return known;
 }
 
 TrainedFeature trained_feature(const HeuristicData& data, std::span<const std::int32_t> known,
@@ -118,6 +106,18 @@ Json training_figures(const TrainOptions& options, const TreeSize& size, const R
 }
 
 }  // namespace
+
+std::vector<std::int32_t> usable_problems(const HeuristicData& data, const TrainOptions& options) {
+  std::vector<std::int32_t> known;
+  for (std::size_t p = 0; p < data.problems.size(); ++p) {
+    const std::vector<double>& features = data.problems[p].features;
+    if (data.problems[p].noise > options.most_noise) continue;
+    if (std::none_of(features.begin(), features.end(), [](double x) { return std::isnan(x); })) {
+      known.push_back(static_cast<std::int32_t>(p));
+    }
+  }
+  return known;
+}
 
 TrainedTree train_tree(const HeuristicData& data, const TrainOptions& options) {
   check_options(options);

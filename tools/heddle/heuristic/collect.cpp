@@ -15,20 +15,23 @@
 #include "tune/interrupt.h"
 
 namespace heddle::cli {
-namespace {
 
-constexpr int kInterrupted = 130;
-
-Target target_for(const Heuristic& heuristic, const Request& o) {
-  const std::string text = !o.target.empty()                 ? o.target
-                           : heuristic.target_kind == "cuda" ? "cuda"
-                                                             : "llvm -mcpu=native";
-  const Target target = target_of(text, o.threads);
+Target target_to_learn(const std::string& text, int threads) {
+  const Target target = target_of(text, threads);
   if (target.runs_here()) return target;
   const std::string why = target.is_cuda() ? cuda::unavailable_reason() : "";
   throw_user_error("kernels for '" + to_string(target) + "' do not run on this machine" +
                        (why.empty() ? "" : ": " + why),
                    {}, "collect on the machine that is to be learned");
+}
+
+namespace {
+
+Target target_for(const Heuristic& heuristic, const Request& o) {
+  const std::string text = !o.target.empty()                 ? o.target
+                           : heuristic.target_kind == "cuda" ? "cuda"
+                                                             : "llvm -mcpu=native";
+  return target_to_learn(text, o.threads);
 }
 
 std::string line_of(const CollectProgress& p) {

@@ -5,12 +5,16 @@
 #include <vector>
 
 #include "heddle/heuristics/dataset.h"
+#include "heddle/target/target.h"
 
 namespace heddle::cli {
 
 /// The data that logs of tuning contain for a heuristic: a problem for each declaration with a
 /// known subject and a measured static choice, with the choices of the portfolio that tuning tried.
 HeuristicData data_from_records(const std::vector<std::string>& files, const std::string& name);
+
+/// The target of that text. Throws a User error where its kernels do not run on this machine.
+Target target_to_learn(const std::string& text, int threads);
 
 /// The date in UTC, such as 2026-11-27.
 std::string today();

@@ -7,7 +7,6 @@
 #include "common/progress.h"
 #include "heddle/heuristics/learn.h"
 #include "heddle/network/network.h"
-#include "heddle/runtime/cuda.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "heuristic/heuristic.h"
@@ -22,18 +21,7 @@
 namespace heddle::cli {
 namespace {
 
-constexpr int kInterrupted = 130;
-
 bool is_log(const std::string& from) { return from.ends_with(".jsonl"); }
-
-Target target_here(const Request& o) {
-  const Target target = target_of(o.target, o.threads);
-  if (target.runs_here()) return target;
-  const std::string why = target.is_cuda() ? cuda::unavailable_reason() : "";
-  throw_user_error("kernels for '" + to_string(target) + "' do not run on this machine" +
-                       (why.empty() ? "" : ": " + why),
-                   {}, "learn on the machine that is to be learned");
-}
 
 /// The declarations of the nodes of a network, each once.
 void add_nodes(const std::string& subject, const Request& o, const Target& target,
@@ -107,7 +95,7 @@ int run_learn(const Request& o) {
     return o.forget ? forget(target, o) : show(learned(target), o);
   }
   if (!o.cores.empty()) pin_to_cores(o.cores);
-  const Target target = target_here(o);
+  const Target target = target_to_learn(o.target, o.threads);
   LearnOptions options = options_of(o, target);
   TuneClock clock(parse_budget(o.budget));
   options.clock = &clock;

@@ -17,7 +17,7 @@
 namespace heddle::cli {
 namespace {
 
-constexpr int kDiffers = 1, kInterrupted = 130;
+constexpr int kDiffers = 1;
 
 std::string seconds_text(double seconds) { return seconds > 0 ? format_time(seconds) : ""; }
 

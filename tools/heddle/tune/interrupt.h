@@ -7,6 +7,9 @@
 
 namespace heddle::cli {
 
+/// The exit status of a command that Ctrl-C stopped.
+inline constexpr int kInterrupted = 130;
+
 /// In effect until destroyed. The handler only cancels the clock and removes itself, so that the
 /// next signal has its default effect.
 class InterruptScope {

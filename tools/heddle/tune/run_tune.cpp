@@ -40,7 +40,6 @@ namespace heddle::cli {
 namespace {
 
 // The exit status that shells give an interrupted program. The results are kept nevertheless.
-constexpr int kInterrupted = 130;
 // The exit status when the results were printed but are not all that was asked for: the log is
 // incomplete, or tuning could not go on.
 constexpr int kIncomplete = 1;
