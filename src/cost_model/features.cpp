@@ -59,8 +59,9 @@ Features extract_features(const LoweredFunction& program, const Target& target) 
 }
 
 Features schedule_features(const Schedule& schedule, const std::vector<Tensor>& args) {
-  return extract_features(lower_to_nest(schedule, args, "features", NestPurpose::Look).main,
-                          schedule.target());
+  return extract_features(
+      lowering::lower_to_nest(schedule, args, "features", lowering::NestPurpose::Look).main,
+      schedule.target());
 }
 
 }  // namespace heddle

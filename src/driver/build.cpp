@@ -11,6 +11,8 @@
 #include "heddle/support/error.h"
 
 namespace heddle {
+
+using namespace driver;
 namespace {
 
 // What a kernel keeps so that its text can be generated on request.

@@ -13,7 +13,7 @@
 #include "ir/sizes.h"
 #include "runtime/cuda/cuda_program.h"
 
-namespace heddle {
+namespace heddle::driver {
 namespace {
 
 struct Source {
@@ -257,4 +257,4 @@ TimedBuild compile_joined_program(const std::shared_ptr<const GpuProgram>& progr
                          [&](KernelCode& code) { code.work = std::move(work); });
 }
 
-}  // namespace heddle
+}  // namespace heddle::driver

@@ -5,7 +5,7 @@
 #include "heddle/lower/gpu_program.h"
 #include "lower/passes/finite_checks.h"
 
-namespace heddle {
+namespace heddle::driver {
 
 /// The code of a kernel for a GPU: lowered, checked against the limits of the GPU, and compiled. Needs
 /// no GPU. Constants with values that `args` leaves out are supplied by the kernel. `sizes` gets
@@ -22,7 +22,8 @@ KernelCode compile_cuda_code(const GpuProgram& program, const std::vector<Tensor
 /// emit_cuda(program), and `checks` those that it has. Callers pass the first `listed` arguments;
 /// the others are bound constants.
 KernelCode cuda_kernel_code(const GpuProgram& program, const std::vector<Tensor>& all,
-                            size_t listed, cuda::Cubin cubin, const FiniteChecks& checks = {});
+                            size_t listed, cuda::Cubin cubin,
+                            const lowering::FiniteChecks& checks = {});
 
 /// The arguments of such a kernel, which are aligned (see program_args.h).
 std::vector<KernelArg> cuda_kernel_args(const std::vector<Tensor>& all, size_t listed,
@@ -32,4 +33,4 @@ std::vector<KernelArg> cuda_kernel_args(const std::vector<Tensor>& all, size_t l
 /// The description of a kernel argument that the runtime checks; -1 for symbolic extents.
 KernelArg describe(const Buffer& buffer);
 
-}  // namespace heddle
+}  // namespace heddle::driver

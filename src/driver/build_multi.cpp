@@ -15,6 +15,8 @@
 
 namespace heddle {
 
+using namespace driver;
+
 std::string variant_name(const MultiVariant& v, size_t i) {
   return v.name.empty() ? "variant" + std::to_string(i) : v.name;
 }

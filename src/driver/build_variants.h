@@ -7,7 +7,7 @@
 #include "driver/lowered_variant.h"
 #include "heddle/driver/build_multi.h"
 
-namespace heddle {
+namespace heddle::driver {
 
 /// The name of the variant at place `i`.
 std::string variant_name(const MultiVariant& v, size_t i);
@@ -19,4 +19,4 @@ std::vector<Tensor> own_args(const MultiVariant& v, const std::vector<Tensor>& a
 std::vector<AnswerTolerance> tolerances_of(const std::vector<MultiVariant>& variants,
                                            const std::vector<Tensor>& args);
 
-}  // namespace heddle
+}  // namespace heddle::driver

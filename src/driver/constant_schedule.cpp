@@ -13,6 +13,8 @@
 
 namespace heddle {
 
+using namespace driver;
+
 bool records_may_answer(const AutoSchedulerOptions& o) {
   AutoSchedulerOptions rest = o;
   rest.vector_bytes = rest.threads = 0;

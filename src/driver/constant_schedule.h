@@ -9,7 +9,7 @@
 #include "heddle/schedule/options.h"
 #include "heddle/schedule/schedule.h"
 
-namespace heddle {
+namespace heddle::driver {
 
 /// What create_schedule answers where no extent is a dimension: the best record that applies, the
 /// record of a near case that is proven to win (near_schedule.h), or the choice of trees and rules.
@@ -36,4 +36,4 @@ struct RecordChoice {
 std::optional<RecordChoice> record_choice(const std::vector<Tensor>& outputs, const Target& target,
                                           const AutoSchedulerOptions& options);
 
-}  // namespace heddle
+}  // namespace heddle::driver

@@ -15,6 +15,8 @@
 #include "support/files/file.h"
 
 namespace heddle {
+
+using namespace driver;
 namespace {
 
 constexpr const char* kOnly = "kernel";  // the variant that export_kernel writes

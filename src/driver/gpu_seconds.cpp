@@ -3,7 +3,7 @@
 #include "heddle/runtime/cuda_timing.h"
 #include "heddle/support/error.h"
 
-namespace heddle {
+namespace heddle::driver {
 
 GpuSets gpu_sets(const std::vector<NDArray>& arrays) {
   constexpr int64_t kBytes = 128 << 20;  // more than the L2 of a GPU holds
@@ -22,4 +22,4 @@ double gpu_seconds(const Kernel& kernel, const GpuSets& sets, double budget) {
   return t.measurement.median_s;
 }
 
-}  // namespace heddle
+}  // namespace heddle::driver

@@ -5,7 +5,7 @@
 
 #include "heddle/runtime/kernel.h"
 
-namespace heddle {
+namespace heddle::driver {
 
 /// Arguments of successive calls.
 using GpuSets = std::vector<std::vector<NDArray>>;
@@ -16,4 +16,4 @@ GpuSets gpu_sets(const std::vector<NDArray>& arrays);
 /// The median of the seconds of a call. Throws a Runtime error where the kernel fails.
 double gpu_seconds(const Kernel& kernel, const GpuSets& sets, double budget);
 
-}  // namespace heddle
+}  // namespace heddle::driver

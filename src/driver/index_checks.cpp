@@ -10,7 +10,7 @@
 #include "ir/data_index.h"
 #include "runtime/cuda/capture.h"
 
-namespace heddle {
+namespace heddle::driver {
 namespace {
 
 /// A read at an index that is data, at the place where it is.
@@ -180,4 +180,4 @@ std::function<void(std::span<const NDArray>)> index_checks(const Schedule& sched
   return [checks](std::span<const NDArray> arrays) { checks->check(arrays); };
 }
 
-}  // namespace heddle
+}  // namespace heddle::driver

@@ -7,7 +7,7 @@
 
 #include "heddle/driver/build.h"
 
-namespace heddle {
+namespace heddle::driver {
 
 /// A function that throws a Runtime error where, with the arrays of a call, a read at an index that
 /// is data leaves its dimension: it names the kernel, the stage, the index and the extent. It runs
@@ -18,4 +18,4 @@ std::function<void(std::span<const NDArray>)> index_checks(const Schedule& sched
                                                            std::span<const Tensor> args,
                                                            const BuildOptions& options);
 
-}  // namespace heddle
+}  // namespace heddle::driver

@@ -9,7 +9,7 @@
 #include "support/hashing/hash.h"
 #include "support/hashing/hex.h"
 
-namespace heddle {
+namespace heddle::driver {
 namespace {
 
 /// Inserts the buffers of unread arguments at their positions among those of a program, and moves
@@ -128,4 +128,4 @@ TimedBuild compile_variant(const LoweredVariant& v, const BuildOptions& options)
   return v.gpu ? compile_for_gpu(v, options) : compile_for_cpu(v, options);
 }
 
-}  // namespace heddle
+}  // namespace heddle::driver

@@ -9,7 +9,7 @@
 #include "heddle/driver/build.h"
 #include "lower/passes/finite_checks.h"
 
-namespace heddle {
+namespace heddle::driver {
 
 struct LoweredVariant {
   Schedule schedule;
@@ -17,9 +17,9 @@ struct LoweredVariant {
   /// variant does not read are also among its arguments.
   std::shared_ptr<const LoweredProgram> cpu;
   std::shared_ptr<const GpuProgram> gpu;
-  std::vector<Tensor> all;  ///< the arguments of the call, then bound constants
-  size_t listed = 0;        ///< the number of those that are arguments of the call
-  FiniteChecks checks;      ///< the checks that the program contains
+  std::vector<Tensor> all;        ///< the arguments of the call, then bound constants
+  size_t listed = 0;              ///< the number of those that are arguments of the call
+  lowering::FiniteChecks checks;  ///< the checks that the program contains
 };
 
 /// `own`: the tensors of the variant in the places of `args`, null where it reads none.
@@ -40,4 +40,4 @@ TimedBuild compile_for_gpu(const LoweredVariant& variant, const BuildOptions& op
 TimedBuild compile_joined_program(const std::shared_ptr<const GpuProgram>& program, const Gpu& gpu,
                                   const std::vector<Tensor>& all, KernelWork work);
 
-}  // namespace heddle
+}  // namespace heddle::driver

@@ -16,7 +16,7 @@
 #include "support/log.h"
 #include "support/table.h"
 
-namespace heddle {
+namespace heddle::driver {
 namespace {
 
 // Candidates that are compared, and neighbours that are looked at for them.
@@ -33,7 +33,7 @@ Schedule transferred(const Record& record, const ComputeDag& dag, const Schedule
   if (t.name() != record.template_name)
     throw_user_error("its template is '" + record.template_name + "', and here it is '" + t.name() +
                      "'");
-  return t.instantiate(nearest_config(t, record.config));
+  return t.instantiate(records::nearest_config(t, record.config));
 }
 
 std::string identity_of(const Schedule& s) {
@@ -208,4 +208,4 @@ NearAnswer near_schedule(const ComputeDag& dag, const Schedule& rule,
   return {{}, "not from the " + name_of(all[0].from) + ": " + why};
 }
 
-}  // namespace heddle
+}  // namespace heddle::driver

@@ -10,7 +10,7 @@
 #include "heddle/cost_model/cost_model.h"
 #include "heddle/records/database.h"
 
-namespace heddle {
+namespace heddle::driver {
 
 /// The schedule that a record of a near case makes here.
 struct NearCandidate {
@@ -51,4 +51,4 @@ struct NearestModel {
 };
 NearestModel load_nearest_model(const Target& target);
 
-}  // namespace heddle
+}  // namespace heddle::driver

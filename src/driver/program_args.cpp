@@ -9,7 +9,7 @@
 #include "schedule/steps/schedule_state.h"
 #include "target/check_target.h"
 
-namespace heddle {
+namespace heddle::driver {
 namespace {
 
 // Whether code for one target is code for the other. Code does not depend on the threads and caches
@@ -197,4 +197,4 @@ std::vector<KernelArg> persistent_args(const LoweredProgram& program) {
   return out;
 }
 
-}  // namespace heddle
+}  // namespace heddle::driver

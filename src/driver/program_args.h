@@ -7,7 +7,7 @@
 
 #include "heddle/driver/build.h"
 
-namespace heddle {
+namespace heddle::driver {
 
 /// The target of the schedule. Throws a User error where the options name another one, and for
 /// loops bound to blocks and threads in a schedule that is not for a GPU.
@@ -48,4 +48,4 @@ std::set<const BufferNode*> touched_buffers(const Stmt& body);
 /// The work of a call: the arithmetic of all stages that are not precomputed.
 KernelWork work_of(const ComputeDag& dag, const Target& target);
 
-}  // namespace heddle
+}  // namespace heddle::driver

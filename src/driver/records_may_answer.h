@@ -5,7 +5,7 @@
 
 #include "heddle/schedule/template.h"
 
-namespace heddle {
+namespace heddle::driver {
 
 /// Whether the options allow records. Only options that are compared with the target of a record
 /// may differ from their defaults.
@@ -16,4 +16,4 @@ bool records_may_answer(const AutoSchedulerOptions& options);
 std::string why_alternative_forbidden(const std::string& alternative, const ComputeDag& dag,
                                       const AutoSchedulerOptions& options);
 
-}  // namespace heddle
+}  // namespace heddle::driver

@@ -12,7 +12,7 @@
 #include "heddle/runtime/timer.h"
 #include "schedule/groups/machine_rates.h"
 
-namespace heddle {
+namespace heddle::driver {
 namespace {
 
 constexpr int64_t kElements = 4096;  // of both arrays: in the first cache
@@ -105,4 +105,4 @@ Roof roof_of(const Target& target, DataType dtype, double bytes) {
   return measured(target, dtype, traffic_of(bytes));
 }
 
-}  // namespace heddle
+}  // namespace heddle::driver

@@ -4,7 +4,7 @@
 #include "heddle/runtime/kernel.h"
 #include "heddle/target/target.h"
 
-namespace heddle {
+namespace heddle::driver {
 
 /// The peak rates for multiply-adds of `dtype` and for moving `bytes`, which is the rate of a cache
 /// where they fit into one. For a GPU they come from its data sheet, and the bytes move through its
@@ -13,4 +13,4 @@ namespace heddle {
 /// is 0 for other types, whose instructions differ too much.
 Roof roof_of(const Target& target, DataType dtype, double bytes);
 
-}  // namespace heddle
+}  // namespace heddle::driver

@@ -5,7 +5,7 @@
 
 #include "dag/errors/error_expr.h"
 
-namespace heddle {
+namespace heddle::driver {
 namespace {
 
 // The largest finite absolute value. An infinity says nothing about the size of the other elements.
@@ -98,4 +98,4 @@ Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, do
   return {(t.is_float8() ? 4 : 64) * epsilon, atol};
 }
 
-}  // namespace heddle
+}  // namespace heddle::driver

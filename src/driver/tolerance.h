@@ -6,7 +6,7 @@
 #include "heddle/dag/compute_dag.h"
 #include "heddle/runtime/ndarray.h"
 
-namespace heddle {
+namespace heddle::driver {
 
 /// The tolerance of compare(): elements agree when |a-b| <= atol + rtol * |b|. Both are zero for
 /// integers.
@@ -22,4 +22,4 @@ struct Tolerance {
 Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, double magnitude = 0,
                              bool allow_tf32 = false);
 
-}  // namespace heddle
+}  // namespace heddle::driver

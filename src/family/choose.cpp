@@ -212,7 +212,7 @@ class FamilyChooser {
                            ? NDArray::random(t.extents(), t.dtype(), arrays.size() + 1)
                            : NDArray::zeros(t.extents(), t.dtype()));
     }
-    const auto sets = target().is_cuda() ? gpu_sets(arrays) : GpuSets();
+    const auto sets = target().is_cuda() ? driver::gpu_sets(arrays) : driver::GpuSets();
     const double each = budget / static_cast<double>(kRounds * candidates.size());
     racing::Field field(candidates.size(), {.most_rounds = kRounds,
                                             .hopeless = kHopeless,
@@ -222,7 +222,7 @@ class FamilyChooser {
     const auto sample = [&](size_t c) {
       const Kernel& kernel = candidates_[static_cast<size_t>(candidates[c])].kernel;
       return sets.empty() ? measure([&] { kernel.call(arrays); }, each).median_s
-                          : gpu_seconds(kernel, sets, each);
+                          : driver::gpu_seconds(kernel, sets, each);
     };
     racing::run(field, sample, {});
     return field.times();

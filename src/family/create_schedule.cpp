@@ -8,7 +8,7 @@ Schedule create_schedule(const std::vector<Tensor>& outputs, const Target& targe
   check_options(options);
   if (const std::vector<SizeValue> at = usual_sizes(outputs); !at.empty())
     return family_schedule(outputs, at, target, options);
-  return constant_schedule(outputs, target, options);
+  return driver::constant_schedule(outputs, target, options);
 }
 
 }  // namespace heddle

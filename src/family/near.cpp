@@ -156,7 +156,7 @@ NearChoice choice_on_cpu(const std::vector<Tensor>& outputs, const std::vector<S
 NearChoice choice_among_all(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
                             const Target& target, const AutoSchedulerOptions& options) {
   const auto choose = [&](const std::vector<SizeValue>& sizes, const Target& t) {
-    return constant_schedule(at_sizes(outputs, sizes).outputs, t, options);
+    return driver::constant_schedule(at_sizes(outputs, sizes).outputs, t, options);
   };
   if (target.is_cuda()) {
     Schedule one = choose(at, target);

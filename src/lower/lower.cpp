@@ -8,6 +8,8 @@
 #include "lower/record_pass.h"
 
 namespace heddle {
+
+using namespace lowering;
 namespace {
 
 class Pipeline {

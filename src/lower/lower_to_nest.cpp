@@ -8,7 +8,7 @@
 #include "lower/nest/build_nest.h"
 #include "schedule/steps/schedule_state.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 // Whether what the stage computes depends on the sizes of a call.
@@ -213,4 +213,4 @@ LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>
   return NestProgram(s, args, masks_lanes(schedule.target())).nests(name, purpose);
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -7,7 +7,7 @@
 
 #include "heddle/lower/lower.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 /// The purpose of a nest.
 enum class NestPurpose : uint8_t {
@@ -24,4 +24,4 @@ bool masks_lanes(const Target& target);
 LoweredProgram lower_to_nest(const Schedule& schedule, const std::vector<Tensor>& args,
                              const std::string& name, NestPurpose purpose);
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -6,7 +6,7 @@
 
 #include "heddle/ir/stmt.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 /// for i { S[i] = 0  for k { S[i] = S[i] + select(k <= i, x[k], 0) } }
 ///   -->  local total = 0  for i { total = total + x[i]  S[i] = total }
@@ -69,4 +69,4 @@ Stmt short_functions(const Stmt& s);
 /// C[i, j]  -->  C[i*N + j]: every access gets one flat index.
 Stmt flatten(const Stmt& s);
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -7,7 +7,7 @@
 
 #include "heddle/lower/lower.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 using PassClock = std::chrono::steady_clock;
 
@@ -26,4 +26,4 @@ void record_pass(Program& program, const LowerOptions& options, std::string name
   program.passes.push_back(std::move(record));
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -12,6 +12,8 @@
 
 namespace heddle {
 
+using namespace records;
+
 struct RecordDatabase::Impl {
   std::vector<Record> records;
   /// The values that rank a record, computed once for each.

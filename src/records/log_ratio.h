@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace heddle {
+namespace heddle::records {
 
 /// |log2(a/b)|: 1 where one is twice the other. Infinity where only one of them is positive.
 inline double log_ratio(double a, double b) {
@@ -13,4 +13,4 @@ inline double log_ratio(double a, double b) {
   return std::abs(std::log2(a / b));
 }
 
-}  // namespace heddle
+}  // namespace heddle::records

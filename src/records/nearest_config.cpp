@@ -5,7 +5,7 @@
 
 #include "heddle/support/error.h"
 
-namespace heddle {
+namespace heddle::records {
 namespace {
 
 double distance(int64_t a, int64_t b) {
@@ -44,4 +44,4 @@ Config nearest_config(const Template& t, const Record& r) {
   return b < 0 ? t.default_config() : t.config_of_branch(b, nearest_config(t.branch(b), r.config));
 }
 
-}  // namespace heddle
+}  // namespace heddle::records

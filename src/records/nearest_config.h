@@ -3,7 +3,7 @@
 
 #include "heddle/records/record.h"
 
-namespace heddle {
+namespace heddle::records {
 
 /// The legal config nearest to `config` (knob name -> value, of any template). Unknown knobs are
 /// left out, and values are clamped to the nearest allowed ones. Missing knobs, and those that
@@ -14,4 +14,4 @@ Config nearest_config(const Template& t, const Json& config);
 /// alternative is not offered.
 Config nearest_config(const Template& t, const Record& record);
 
-}  // namespace heddle
+}  // namespace heddle::records

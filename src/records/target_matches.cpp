@@ -5,6 +5,8 @@
 #include "records/log_ratio.h"
 
 namespace heddle {
+
+using namespace records;
 namespace {
 
 /// The features of "+a,-b", sorted.

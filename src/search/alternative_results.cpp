@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace heddle {
+namespace heddle::search {
 namespace {
 
 /// The measurements of one branch of the task's template.
@@ -50,4 +50,4 @@ std::vector<AlternativeResult> alternative_results(const TaskRun& run, const Tas
   return out;
 }
 
-}  // namespace heddle
+}  // namespace heddle::search

@@ -5,10 +5,10 @@
 
 #include "search/task_run.h"
 
-namespace heddle {
+namespace heddle::search {
 
 /// The table of `run`, whose result is `result`.
 std::vector<AlternativeResult> alternative_results(const TaskRun& run, const TaskResult& result,
                                                    std::span<const UserChoice> choices);
 
-}  // namespace heddle
+}  // namespace heddle::search

@@ -5,7 +5,7 @@
 #include "heddle/support/error.h"
 #include "support/hashing/hash.h"
 
-namespace heddle {
+namespace heddle::search {
 namespace {
 
 // Spaces of up to this number of configs are enumerated once random draws find few new ones. In a
@@ -135,4 +135,4 @@ std::vector<RejectionCount> CandidateBook::rejections() const {
   return out;
 }
 
-}  // namespace heddle
+}  // namespace heddle::search

@@ -17,7 +17,7 @@
 #include "measure/task/steps_hash.h"
 #include "schedule/templates/config_moves.h"
 
-namespace heddle {
+namespace heddle::search {
 
 class CandidateBook {
  public:
@@ -80,4 +80,4 @@ class CandidateBook {
       left_;  ///< the remaining configs of a small space, once draws find few
 };
 
-}  // namespace heddle
+}  // namespace heddle::search

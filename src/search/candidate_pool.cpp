@@ -5,7 +5,7 @@
 #include "heddle/support/error.h"
 #include "runtime/pool/for_each_task.h"
 
-namespace heddle {
+namespace heddle::search {
 namespace {
 
 constexpr size_t kFeaturesKept = 30'000;  // about 30 MB
@@ -117,4 +117,4 @@ std::vector<Config> CandidatePool::take_best(int count) {
   return out;
 }
 
-}  // namespace heddle
+}  // namespace heddle::search

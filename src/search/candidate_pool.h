@@ -7,7 +7,7 @@
 
 #include "search/candidate_book.h"
 
-namespace heddle {
+namespace heddle::search {
 
 struct Scored {
   Config config;
@@ -52,4 +52,4 @@ class CandidatePool {
   std::unordered_set<uint64_t> in_round_;
 };
 
-}  // namespace heddle
+}  // namespace heddle::search

@@ -12,6 +12,8 @@
 #include "support/hashing/hash.h"
 
 namespace heddle {
+
+using namespace search;
 namespace {
 
 constexpr int kPopulationPerPick = 4;

@@ -6,7 +6,7 @@
 #include "heddle/support/error.h"
 #include "records/nearest_config.h"
 
-namespace heddle {
+namespace heddle::search {
 namespace {
 
 constexpr int kSeedsOfAKind = 4;
@@ -49,7 +49,7 @@ class Reader {
     sort_by_time(other_protocol_);
     for (const Record* r : other_protocol_) {
       if (static_cast<int>(out_.seeds.size()) < kSeedsOfAKind)
-        out_.seeds.push_back(nearest_config(task_.tmpl, *r));
+        out_.seeds.push_back(records::nearest_config(task_.tmpl, *r));
     }
     sort_by_time(other_template_);
     for (const Record* r : other_template_) {
@@ -105,7 +105,7 @@ History history_of(const TuneTask& task, const std::vector<Record>& log,
   Reader reader(task, protocol);
   for (const Record& r : log) reader.read(r);
   History out = reader.finish();
-  auto seed = [&](const Record& r) { out.seeds.push_back(nearest_config(task.tmpl, r)); };
+  auto seed = [&](const Record& r) { out.seeds.push_back(records::nearest_config(task.tmpl, r)); };
   const ComputeDag& dag = task.tmpl.dag();
   const Target& target = task.tmpl.target();
   if (shipped) {
@@ -120,4 +120,4 @@ History history_of(const TuneTask& task, const std::vector<Record>& log,
   return out;
 }
 
-}  // namespace heddle
+}  // namespace heddle::search

@@ -7,7 +7,7 @@
 #include "heddle/records/database.h"
 #include "heddle/search/search_policy.h"
 
-namespace heddle {
+namespace heddle::search {
 
 struct History {
   struct Measured {
@@ -35,4 +35,4 @@ History history_of(const TuneTask& task, const std::vector<Record>& log,
 /// with cold ones. Times of a race can be compared with all others.
 bool protocols_compare(const std::string& a, const std::string& b);
 
-}  // namespace heddle
+}  // namespace heddle::search

@@ -6,7 +6,7 @@
 #include "driver/program_args.h"
 #include "heddle/runtime/thread_pool.h"
 
-namespace heddle {
+namespace heddle::search {
 namespace {
 
 /// Whether all floating-point values of a graph have one type. Units for shorter types are faster.
@@ -32,7 +32,7 @@ double least_seconds(const TuneTask& task) {
     const Template branch = task.tmpl.branch(b);
     const ComputeDag& dag = branch.dag();
     if (!has_one_float_type(dag)) return 0;
-    const KernelWork work = work_of(dag, target);
+    const KernelWork work = driver::work_of(dag, target);
     const double rate = work.roof().flops_per_second;
     if (rate <= 0) return 0;
     least = std::min(least, work.flops / rate);
@@ -40,4 +40,4 @@ double least_seconds(const TuneTask& task) {
   return least;
 }
 
-}  // namespace heddle
+}  // namespace heddle::search

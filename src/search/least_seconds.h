@@ -3,7 +3,7 @@
 
 #include "heddle/measure/measure.h"
 
-namespace heddle {
+namespace heddle::search {
 
 /// The arithmetic of the cheapest graph of the task over the rate of multiply-adds of its cores, in
 /// seconds. Traffic does not count, because inputs may be in caches. 0 where the rate is not known:
@@ -11,4 +11,4 @@ namespace heddle {
 /// once, in some tens of ms.
 double least_seconds(const TuneTask& task);
 
-}  // namespace heddle
+}  // namespace heddle::search

@@ -1,6 +1,6 @@
 #include "search/prediction_log.h"
 
-namespace heddle {
+namespace heddle::search {
 
 ModelAccuracy PredictionLog::accuracy() const {
   ModelAccuracy all;
@@ -20,4 +20,4 @@ ModelAccuracy PredictionLog::accuracy() const {
   return all;
 }
 
-}  // namespace heddle
+}  // namespace heddle::search

@@ -6,7 +6,7 @@
 
 #include "heddle/cost_model/cost_model.h"
 
-namespace heddle {
+namespace heddle::search {
 
 class PredictionLog {
  public:
@@ -22,4 +22,4 @@ class PredictionLog {
   std::map<int, std::pair<std::vector<double>, std::vector<double>>> tasks_;
 };
 
-}  // namespace heddle
+}  // namespace heddle::search

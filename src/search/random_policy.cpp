@@ -4,6 +4,8 @@
 #include "support/hashing/hash.h"
 
 namespace heddle {
+
+using namespace search;
 namespace {
 
 class RandomPolicy final : public SearchPolicy {

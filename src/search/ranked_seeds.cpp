@@ -7,7 +7,7 @@
 #include "records/nearest_config.h"
 #include "schedule/templates/graph_choice.h"
 
-namespace heddle {
+namespace heddle::search {
 namespace {
 
 // The choices of a leaf that are tried. A leaf ranks four (TrainOptions::ranked).
@@ -46,7 +46,7 @@ std::vector<Config> ranked_seeds(const Template& t) {
       if (rules++ > 0) break;
       continue;
     }
-    const Config own = nearest_config(branch, knob_values(made, made.default_config()));
+    const Config own = records::nearest_config(branch, knob_values(made, made.default_config()));
     out.push_back(t.num_branches() > 1 ? t.config_of_branch(b, own) : own);
   }
   return out;
@@ -72,4 +72,4 @@ std::vector<int> early_branches(const Template& t) {
   return all;
 }
 
-}  // namespace heddle
+}  // namespace heddle::search

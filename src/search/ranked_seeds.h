@@ -5,7 +5,7 @@
 
 #include "heddle/schedule/template.h"
 
-namespace heddle {
+namespace heddle::search {
 
 /// The configs of the branch of the static choice that the best choices of the trees make, best
 /// first. Empty where no tree is consulted, or none knows the problem.
@@ -15,4 +15,4 @@ std::vector<Config> ranked_seeds(const Template& t);
 /// tree of graphs ranks best, with the declared graph and that of the static choice.
 std::vector<int> early_branches(const Template& t);
 
-}  // namespace heddle
+}  // namespace heddle::search

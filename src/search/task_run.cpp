@@ -4,7 +4,7 @@
 
 #include "search/candidate_book.h"
 
-namespace heddle {
+namespace heddle::search {
 namespace {
 
 constexpr size_t kLeaders = 16;
@@ -89,4 +89,4 @@ double TaskRun::seconds_per_trial() const {
   return costs_ > 0 ? cost_ / costs_ : 0;
 }
 
-}  // namespace heddle
+}  // namespace heddle::search

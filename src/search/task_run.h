@@ -6,7 +6,7 @@
 
 #include "heddle/search/tune.h"
 
-namespace heddle {
+namespace heddle::search {
 
 /// A candidate of a round, from proposal to result.
 struct Candidate {
@@ -103,4 +103,4 @@ class TaskRun {
   size_t round_trials_ = 0;
 };
 
-}  // namespace heddle
+}  // namespace heddle::search

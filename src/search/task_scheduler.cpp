@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace heddle {
+namespace heddle::search {
 namespace {
 
 constexpr int kRoundsToJoinPeers = 5;
@@ -105,4 +105,4 @@ void TaskScheduler::report(int task, double best_seconds, double spent_seconds) 
   if (options_.patience > 0 && without >= options_.patience && 2 * without >= round) s.done = true;
 }
 
-}  // namespace heddle
+}  // namespace heddle::search

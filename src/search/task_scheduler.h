@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace heddle {
+namespace heddle::search {
 
 struct SchedulerTask {
   double weight = 1;
@@ -78,4 +78,4 @@ class TaskScheduler {
   SchedulerOptions options_;
 };
 
-}  // namespace heddle
+}  // namespace heddle::search

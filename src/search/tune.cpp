@@ -9,6 +9,8 @@
 #include "search/user_choices.h"
 
 namespace heddle {
+
+using namespace search;
 namespace {
 
 // The name of a task: "relu[64x56x56]".

@@ -5,10 +5,10 @@
 
 #include "heddle/search/tune.h"
 
-namespace heddle {
+namespace heddle::search {
 
 /// tune_tasks(), but rounds go where a task gains the largest share of its own time, times its
 /// weight. `options` have no choices of the caller's.
 TuneReport tune_apart(std::vector<TuneTask> tasks, const TuneOptions& options);
 
-}  // namespace heddle
+}  // namespace heddle::search

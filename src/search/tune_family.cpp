@@ -6,6 +6,8 @@
 #include "search/tune_apart.h"
 
 namespace heddle {
+
+using namespace search;
 namespace {
 
 std::string name_of(const Instance& at) {

@@ -5,7 +5,7 @@
 
 #include "heddle/support/error.h"
 
-namespace heddle {
+namespace heddle::search {
 namespace {
 
 // Up to this number of unwritten records, each new record retries them. Beyond it every 64th does,
@@ -51,4 +51,4 @@ std::vector<std::string> TuneLog::problems() {
   return out;
 }
 
-}  // namespace heddle
+}  // namespace heddle::search

@@ -8,7 +8,7 @@
 
 #include "heddle/records/record_log.h"
 
-namespace heddle {
+namespace heddle::search {
 
 class TuneLog {
  public:
@@ -38,4 +38,4 @@ class TuneLog {
   std::string why_;
 };
 
-}  // namespace heddle
+}  // namespace heddle::search

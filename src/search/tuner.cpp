@@ -14,7 +14,7 @@
 #include "search/least_seconds.h"
 #include "support/log.h"
 
-namespace heddle {
+namespace heddle::search {
 namespace {
 
 // The number of consecutive rounds without a new legal proposal after which a policy is given up.
@@ -249,7 +249,7 @@ std::vector<Config> Tuner::seeds_from_similar(int task) const {
     const Leader& best = other.leaders().front();
     if (best.seconds > kWorthATry * other.progress.static_seconds) continue;
     const Record record = make_record("", other.task.tmpl, best.config);
-    seeds.push_back(nearest_config(own.task.tmpl, record));
+    seeds.push_back(records::nearest_config(own.task.tmpl, record));
   }
   return seeds;
 }
@@ -431,4 +431,4 @@ TuneProgress Tuner::progress(const std::string& phase, int active) const {
   return p;
 }
 
-}  // namespace heddle
+}  // namespace heddle::search

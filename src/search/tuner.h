@@ -18,7 +18,7 @@
 #include "search/task_scheduler.h"
 #include "search/tune_log.h"
 
-namespace heddle {
+namespace heddle::search {
 
 /// Where the next round goes: where sum(weight x time) falls most, or for tasks that are not parts
 /// of one call, where a task gains the largest share of its own time, times its weight.
@@ -127,4 +127,4 @@ class Tuner {
   int trials_ = 0;
 };
 
-}  // namespace heddle
+}  // namespace heddle::search

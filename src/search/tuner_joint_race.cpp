@@ -6,7 +6,7 @@
 #include "heddle/support/error.h"
 #include "search/tuner.h"
 
-namespace heddle {
+namespace heddle::search {
 namespace {
 
 constexpr int kVariants = 4;  // entrants of a task, its static choice included
@@ -136,4 +136,4 @@ TaskResult Tuner::joint_result(TaskRun& run, const std::vector<Entrant>& entrant
   return r;
 }
 
-}  // namespace heddle
+}  // namespace heddle::search

@@ -6,7 +6,7 @@
 #include "measure/task/race.h"
 #include "search/tuner.h"
 
-namespace heddle {
+namespace heddle::search {
 namespace {
 
 constexpr int kRaced = 6;        // leaders that race against the static choice
@@ -242,4 +242,4 @@ std::vector<TaskResult> Tuner::finish() {
   return out;
 }
 
-}  // namespace heddle
+}  // namespace heddle::search

@@ -9,7 +9,7 @@
 #include "search/tuner.h"
 #include "support/hashing/hash.h"
 
-namespace heddle {
+namespace heddle::search {
 
 namespace {
 
@@ -185,4 +185,4 @@ void Tuner::resume() {
   log_.forget_earlier();
 }
 
-}  // namespace heddle
+}  // namespace heddle::search

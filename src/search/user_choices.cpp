@@ -9,7 +9,7 @@
 #include "heddle/support/error.h"
 #include "measure/task/measured_task.h"
 
-namespace heddle {
+namespace heddle::search {
 namespace {
 
 // Declarations with fewer operations than this are interpreted. Larger ones are compiled naively.
@@ -55,7 +55,7 @@ void check_results(const TuneTask& task, const ComputeDag& dag, const UserChoice
     for (size_t i = 0; i < task.args.size(); ++i) {
       if (!task.args[i].same_as(outputs[o])) continue;
       // Inputs and the terms of sums are of the order of 1.
-      const Tolerance t = rounding_tolerance(task.tmpl.dag(), want[o], 1);
+      const driver::Tolerance t = driver::rounding_tolerance(task.tmpl.dag(), want[o], 1);
       const Difference d =
           compare(arrays[i], want[o], choice.error_growth * t.rtol, choice.error_growth * t.atol);
       if (d.ok()) continue;
@@ -106,4 +106,4 @@ TuneTask with_choices(TuneTask task, std::span<const UserChoice> choices) {
   return task;
 }
 
-}  // namespace heddle
+}  // namespace heddle::search

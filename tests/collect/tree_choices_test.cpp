@@ -175,10 +175,10 @@ TEST_F(TreeChoices, ACompiledInTableAnswersWhereNoFileDoes) {
 TEST_F(TreeChoices, ASearchBeginsWithWhatTheTreesRankBest) {
   const Template before =
       make_template_of_alternatives(ComputeDag({product(256, 256, 256)}), target());
-  EXPECT_EQ(ranked_seeds(before).size(), 0u) << "no tree was consulted";
+  EXPECT_EQ(search::ranked_seeds(before).size(), 0u) << "no tree was consulted";
   install(tile(3, 3));
   const Template t = make_template_of_alternatives(ComputeDag({product(256, 256, 256)}), target());
-  const std::vector<Config> seeds = ranked_seeds(t);
+  const std::vector<Config> seeds = search::ranked_seeds(t);
   ASSERT_EQ(seeds.size(), 1u);
   EXPECT_EQ(t.branch_of(seeds[0]), t.branch_of(t.default_config()));
   const Template own = t.branch(t.branch_of(seeds[0]));
@@ -188,7 +188,8 @@ TEST_F(TreeChoices, ASearchBeginsWithWhatTheTreesRankBest) {
   AutoSchedulerOptions rules;
   rules.use_heuristics = false;
   EXPECT_TRUE(
-      ranked_seeds(make_template(ComputeDag({product(256, 256, 256)}), target(), rules)).empty());
+      search::ranked_seeds(make_template(ComputeDag({product(256, 256, 256)}), target(), rules))
+          .empty());
 }
 
 TEST_F(TreeChoices, AnUnsureLeafStillRanks) {
@@ -245,7 +246,7 @@ TEST_F(GraphChoices, ATreeChoosesTheGraph) {
   // A search tries the graphs that the tree ranks early, and no others.
   const Template offered = make_template_of_alternatives(long_sum(), target());
   ASSERT_GT(offered.num_branches(), 2);
-  EXPECT_EQ(early_branches(offered),
+  EXPECT_EQ(search::early_branches(offered),
             (std::vector<int>{0, offered.find_branch("split_k(parts=8)@2")}));
   // The tuner's static choice is the same.
   const Template all = make_template_of_alternatives(long_sum(), target());

@@ -40,7 +40,7 @@ double error_of(const ComputeDag& dag, const Schedule& s, const std::vector<Tens
   const std::vector<NDArray> want = wanted(dag, arrays);
   double worst = 0;
   for (size_t o = 0; o < want.size(); ++o) {
-    const Tolerance t = rounding_tolerance(dag, want[o]);
+    const driver::Tolerance t = driver::rounding_tolerance(dag, want[o]);
     const NDArray& got = arrays[arrays.size() - want.size() + o];
     for (int64_t i = 0; i < want[o].size(); ++i) {
       const double by = std::abs(got.get(i) - want[o].get(i));
@@ -163,8 +163,8 @@ TEST(Collapse, IsCalledWithTheArraysOfTheDeclaration) {
     args.push_back(y);
     const Kernel kernel = build(s, args);
     const Template gpu = make_template(s.dag(), Target::parse("cuda -gpu=a100"));
-    const KernelCode code = cuda_kernel_code(lower_gpu(gpu.instantiate(gpu.default_config()), args),
-                                             args, args.size(), cuda::Cubin());
+    const KernelCode code = driver::cuda_kernel_code(
+        lower_gpu(gpu.instantiate(gpu.default_config()), args), args, args.size(), cuda::Cubin());
     for (size_t i = 0; i < args.size(); ++i) {
       EXPECT_EQ(kernel.args()[i].shape, args[i].extents()) << args[i].name();
       EXPECT_EQ(code.args[i].shape, args[i].extents()) << args[i].name();

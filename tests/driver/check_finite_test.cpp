@@ -103,9 +103,9 @@ TEST(CheckFinite, KernelsOfAGpu) {
   const std::vector<Tensor> args = {q.x, q.d, q.n, q.y};
   GpuProgram program = lower_gpu(s, args);
   const size_t kernels = program.main.size();
-  std::vector<CheckedArgument> checked;
+  std::vector<lowering::CheckedArgument> checked;
   for (size_t i = 0; i < args.size(); ++i) checked.push_back({program.args[i], i == 3});
-  const FiniteChecks checks = add_finite_checks(program, checked);
+  const lowering::FiniteChecks checks = lowering::add_finite_checks(program, checked);
   EXPECT_EQ(program.main.size(), kernels + 3);
   EXPECT_EQ(checks.args, (std::vector<int>{0, 1, 3}));
   EXPECT_NE(emit_cuda(program).find("_check2"), std::string::npos);

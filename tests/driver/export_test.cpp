@@ -96,7 +96,7 @@ TEST_F(Export, AKernelForAGpuRunsAsTheOneThatWasBuilt) {
   export_kernel(s, args, stem("block"), {.name = "block:3x3"});
   EXPECT_FALSE(std::filesystem::exists(stem("block") + ".o"));
   cuda::FakeDriver driver;
-  emulate_kernels(driver, lower_for_gpu(s, args, {.name = "block_3x3"}));
+  emulate_kernels(driver, driver::lower_for_gpu(s, args, {.name = "block_3x3"}));
   const cuda::ScopedDriver scope(&driver.api());
   const Kernel kernel = load_kernel(stem("block"));
   EXPECT_EQ(kernel.name(), "block:3x3");
@@ -142,7 +142,7 @@ TEST_F(Export, LaunchesForAGpuDependOnTheSizes) {
   const Schedule s = create_schedule({y}, Target::parse("cuda -gpu=h200"));
   export_kernel(s, {x, y}, stem("any"), {.name = "any"});
   cuda::FakeDriver driver;
-  emulate_kernels(driver, lower_for_gpu(s, {x, y}, {.name = "any"}));
+  emulate_kernels(driver, driver::lower_for_gpu(s, {x, y}, {.name = "any"}));
   const cuda::ScopedDriver scope(&driver.api());
   const Kernel kernel = load_kernel(stem("any"));
   for (const int64_t size : {1, 1000, 4000}) {
@@ -209,7 +209,7 @@ TEST_F(Export, VariantsForAGpuWithTheirPick) {
   EXPECT_EQ(load_kernel(stem("multi")).cuda_program()->cubin,
             all.kernel(pick.picked).cuda_program()->cubin);
   for (const size_t v : {0, 2}) {
-    emulate_kernels(driver, lower_for_gpu(*variants[v].schedule, args, {.name = "block"}));
+    emulate_kernels(driver, driver::lower_for_gpu(*variants[v].schedule, args, {.name = "block"}));
     all.force(variants[v].name);
     const std::vector<NDArray> arrays = call_arrays(dag);
     all.call(arrays);

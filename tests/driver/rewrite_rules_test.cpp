@@ -34,7 +34,7 @@ std::string wrong(const Tensor& y, const std::string& name) {
   const std::vector<NDArray> arrays = call_arrays(dag);
   kernel.call(arrays);
   const NDArray want = wanted(dag, arrays)[0];
-  Tolerance allowed = rounding_tolerance(dag, want, 1);
+  driver::Tolerance allowed = driver::rounding_tolerance(dag, want, 1);
   const double growth = alternative_error_growth(dag, name);
   const Difference d = compare(arrays.back(), want, growth * allowed.rtol, growth * allowed.atol);
   return d.ok() ? "" : name + ": " + describe(d, arrays.back());

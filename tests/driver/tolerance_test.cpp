@@ -9,7 +9,7 @@ namespace heddle::testing {
 namespace {
 
 double allowed_at_zero(const Tensor& y) {
-  return rounding_tolerance(ComputeDag({y}), NDArray::full({4, 4}, y.dtype(), 1)).atol;
+  return driver::rounding_tolerance(ComputeDag({y}), NDArray::full({4, 4}, y.dtype(), 1)).atol;
 }
 
 // A sum between two values of f16 is rounded either way, and becomes a difference of f32.
@@ -23,7 +23,8 @@ TEST(RoundingTolerance, KnowsOfShorterTypesWithin) {
 
 TEST(RoundingTolerance, AllowsTheNeighboursOfEightBits) {
   const Tensor y = ops::cast(placeholder({4, 4}, f32, "x"), f8e4m3);
-  const Tolerance t = rounding_tolerance(ComputeDag({y}), NDArray::full({4, 4}, f8e4m3, 1));
+  const driver::Tolerance t =
+      driver::rounding_tolerance(ComputeDag({y}), NDArray::full({4, 4}, f8e4m3, 1));
   EXPECT_GE(t.rtol, 1.0 / 8);
   EXPECT_LT(t.rtol, 1.0 / 2);
 }

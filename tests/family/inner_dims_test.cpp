@@ -195,7 +195,7 @@ TEST(InnerDims, RowsOfAFewVectorsHaveVersionsByTheirNumber) {
   const Tensor y = softmax_of(placeholder({7, m}, f32, "x"));
   for (const int64_t at : {20, 60, 200}) {
     const Schedule s = family_schedule({y}, {{m, at}});
-    if (masks_lanes(s.target())) {
+    if (lowering::masks_lanes(s.target())) {
       const std::string loops = loops_of(s);
       EXPECT_NE(loops.find("floordiv(m, 16) == 7 {"), std::string::npos) << loops;
       EXPECT_EQ(loops.find("floordiv(m, 16) == 8 {"), std::string::npos) << loops;

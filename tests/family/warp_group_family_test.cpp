@@ -202,7 +202,7 @@ TEST(WarpGroupFamily, MapsHaveTheRowsOfTheCall) {
   const Schedule s = by_warp_groups(f.result, {{f.n, 255}}, {});
   cuda::FakeDriver driver;
   const cuda::ScopedDriver installed(&driver.api());
-  emulate_kernels(driver, lower_for_gpu(s, all_args(s.dag()), {.name = "rows"}));
+  emulate_kernels(driver, driver::lower_for_gpu(s, all_args(s.dag()), {.name = "rows"}));
   const Kernel kernel = build(s, all_args(s.dag()), {.name = "rows"});
   for (const int64_t n : {1, 100, 300}) {
     const ComputeDag dag(at_sizes({f.result}, {{f.n, n}}).outputs);

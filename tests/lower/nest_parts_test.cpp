@@ -14,37 +14,38 @@ namespace {
 struct Split {
   Tensor x, A, B;
   Schedule s;
-  const StageGraph graph;
-  AxisScope axes;
+  const lowering::StageGraph graph;
+  lowering::AxisScope axes;
   const int a, b;
   const Var o{"o"}, i{"i"};
 
-  explicit Split(const Expr& n, int64_t factor = 8, bool unroll = false)
-      : Split(placeholder({n + 2}, f32, "x"), n, factor, unroll) {}
-  Split(const Tensor& in, const Expr& n, int64_t factor, bool unroll)
+  explicit Split(const Expr& n, int64_t factor = 8, bool lowering::unroll = false)
+      : Split(placeholder({n + 2}, f32, "x"), n, factor, lowering::unroll) {}
+  Split(const Tensor& in, const Expr& n, int64_t factor, bool lowering::unroll)
       : x(in),
         A(compute(
             {n + 2}, [&](Axis j) { return exp(x(j)); }, "A")),
         B(compute(
             {n}, [&](Axis j) { return A(j) + A(j + 2); }, "B")),
-        s(scheduled(A, B, factor, unroll)),
+        s(scheduled(A, B, factor, lowering::unroll)),
         graph(s.state()),
         axes(graph, false),
         a(s.dag().index_of(A.op())),
         b(s.dag().index_of(B.op())) {
     axes.enter(b, {Expr(0)}, {n});
   }
-  static Schedule scheduled(const Tensor& A, const Tensor& B, int64_t factor, bool unroll) {
+  static Schedule scheduled(const Tensor& A, const Tensor& B, int64_t factor,
+                            bool lowering::unroll) {
     Schedule s({B});
     const auto [outer, inner] = s[B].split(s[B].axis(0), factor);
-    if (unroll) s[B].unroll(inner);
+    if (lowering::unroll) s[B].unroll(inner);
     s[A].compute_at(s[B], outer);
     return s;
   }
 
   int root() const { return graph.stage(b).spatial[0]; }
   const AxisState& split() const { return s.state().axes[static_cast<size_t>(root())]; }
-  LoopPlace outer() const { return {b, graph.stage(b).leaves, 0}; }
+  lowering::LoopPlace outer() const { return {b, graph.stage(b).leaves, 0}; }
   /// Opens the outer loop and returns the splits that it leaves open.
   std::vector<int> open_outer() {
     axes.loops().open(o, axes.extent(split().split_outer));
@@ -54,16 +55,16 @@ struct Split {
     axes.loops().open(i, axes.extent(split().split_inner));
     axes.bind(split().split_inner, i);
   }
-  std::string text(const SymInterval& r) const {
+  std::string text(const lowering::SymInterval& r) const {
     return to_string(r.lo) + " .. " + to_string(r.hi) + (r.exact ? "" : " ~");
   }
 };
 
-TEST(OpenLoops, TheLastIterationProvesWhatRangesDoNot) {
+TEST(lowering::OpenLoops, TheLastIterationProvesWhatRangesDoNot) {
   const Var n = dim("n", 1, 1000).variable(), v("v");
-  OpenLoops loops(false);
+  lowering::OpenLoops loops(false);
   {
-    const OpenLoops::Scope scope(loops);
+    const lowering::OpenLoops::Scope scope(loops);
     loops.imagine(v, n);
     EXPECT_FALSE(loops.at_most(v * 8 + 8, n * 8));
     loops.end_at(v, n - 1);
@@ -72,23 +73,23 @@ TEST(OpenLoops, TheLastIterationProvesWhatRangesDoNot) {
   EXPECT_FALSE(loops.ranges().known(v.get())) << "forgotten at the end of the scope";
 }
 
-TEST(OpenLoops, ANarrowedRangeIsRestored) {
+TEST(lowering::OpenLoops, ANarrowedRangeIsRestored) {
   const Var v("v");
-  OpenLoops loops(false);
+  lowering::OpenLoops loops(false);
   loops.open(v, Expr(10));
   {
-    const OpenLoops::Scope scope(loops);
+    const lowering::OpenLoops::Scope scope(loops);
     loops.narrow(v, {0, 3});
     EXPECT_TRUE(loops.proves(v < 4));
   }
   EXPECT_EQ(loops.ranges().get(v.get()), (Interval{0, 9}));
 }
 
-TEST(AxisScope, AnAxisHasAValueWhereBothOfItsLoopsAreOpen) {
+TEST(lowering::AxisScope, AnAxisHasAValueWhereBothOfItsLoopsAreOpen) {
   Split p(Expr(16));
   EXPECT_EQ(to_string(p.axes.extent(p.split().split_outer)), "2");
   {
-    const AxisScope::Known known(p.axes);
+    const lowering::AxisScope::Known known(p.axes);
     EXPECT_EQ(p.open_outer(), std::vector<int>{p.root()});
     EXPECT_TRUE(p.axes.open(p.root()));
     EXPECT_FALSE(p.axes.axis(p.root()).known());
@@ -103,9 +104,9 @@ TEST(AxisScope, AnAxisHasAValueWhereBothOfItsLoopsAreOpen) {
   EXPECT_FALSE(p.axes.open(p.root())) << "forgotten at the end of the scope";
 }
 
-TEST(AxisScope, AnInnerLoopThatOpensFirstRunsWholeUnderAGuard) {
+TEST(lowering::AxisScope, AnInnerLoopThatOpensFirstRunsWholeUnderAGuard) {
   Split p(Expr(20));
-  const AxisScope::Known known(p.axes);
+  const lowering::AxisScope::Known known(p.axes);
   p.open_inner();
   EXPECT_TRUE(p.axes.axis(p.split().split_inner).full);
   EXPECT_TRUE(p.open_outer().empty());
@@ -113,12 +114,12 @@ TEST(AxisScope, AnInnerLoopThatOpensFirstRunsWholeUnderAGuard) {
   EXPECT_EQ(to_string(p.axes.guards()[0]), "o*8 + i < 20");
 }
 
-TEST(Regions, WhatTheRestOfALoopReads) {
+TEST(lowering::Regions, WhatTheRestOfALoopReads) {
   Split p(Expr(16));
   p.open_outer();
-  EXPECT_EQ(p.text(Regions(p.graph, p.axes, p.b, 0).of(p.a).dims[0]), "o*8 .. o*8 + 9");
+  EXPECT_EQ(p.text(lowering::Regions(p.graph, p.axes, p.b, 0).of(p.a).dims[0]), "o*8 .. o*8 + 9");
   p.axes.run_part(p.split(), Expr(), Expr(3));
-  EXPECT_EQ(p.text(Regions(p.graph, p.axes, p.b, 0).of(p.a).dims[0]), "o*8 .. o*8 + 4");
+  EXPECT_EQ(p.text(lowering::Regions(p.graph, p.axes, p.b, 0).of(p.a).dims[0]), "o*8 .. o*8 + 4");
 }
 
 TEST(Storage, HoldsAPartUntilItIsRestored) {
@@ -136,23 +137,23 @@ TEST(Storage, HoldsAPartUntilItIsRestored) {
 
 // What the cases of a split have for the inner loop.
 std::string cases_of(Split& p) {
-  const AxisScope::Known known(p.axes);
+  const lowering::AxisScope::Known known(p.axes);
   const std::vector<int> splits = p.open_outer();
   const Buffer out = Buffer::make("out", i64, {Expr(1)}, Scope::Local);
-  const Stmt s = Tails(p.graph, p.axes, false).cases(p.outer(), splits, [&] {
+  const Stmt s = lowering::Tails(p.graph, p.axes, false).cases(p.outer(), splits, [&] {
     return make_store(out, {Expr(0)}, p.axes.extent(p.split().split_inner));
   });
   return to_string(s);
 }
 
-TEST(Tails, EachCaseDecidesHowFarTheInnerLoopRuns) {
+TEST(lowering::Tails, EachCaseDecidesHowFarTheInnerLoopRuns) {
   Split divides(Expr(16));
   EXPECT_EQ(cases_of(divides), "out[0] = 8\n");
   Split leaves_four(Expr(20));  // a region spans the inner loop, so both cases are constant
   EXPECT_EQ(cases_of(leaves_four), "if o < 2 {\n  out[0] = 8\n} else {\n  out[0] = 4\n}\n");
 }
 
-TEST(Tails, ATileOfVaryingLengthHasACopyForEachRemainder) {
+TEST(lowering::Tails, ATileOfVaryingLengthHasACopyForEachRemainder) {
   Split p(Expr(dim("n", 1, 100)), 3, true);
   const std::string text = cases_of(p);
   for (const char* length : {"out[0] = 3", "out[0] = 2", "out[0] = 1"})

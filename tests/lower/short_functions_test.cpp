@@ -25,8 +25,8 @@ Changed changed(DataType t, const std::function<Expr(const Expr&)>& y) {
                to = Buffer::make("Y", t, {kNumbers}, Scope::Argument);
   const Var i("i");
   return {from, to,
-          short_functions(make_for(i, kNumbers, LoopKind::Serial,
-                                   make_store(to, {i}, y(make_load(from, {i})))))};
+          lowering::short_functions(make_for(i, kNumbers, LoopKind::Serial,
+                                             make_store(to, {i}, y(make_load(from, {i})))))};
 }
 
 bool is_changed(DataType t, const std::function<Expr(const Expr&)>& y) {

@@ -10,7 +10,7 @@ namespace {
 
 struct Interval4 {
   Var i{"i"}, o{"o"};
-  SymEnv env;
+  lowering::SymEnv env;
   Ranges ranges;
   Interval4() {
     // i goes from 4*o to 4*o + 3; o is a loop around it.
@@ -18,7 +18,7 @@ struct Interval4 {
     ranges.set(o, {0, 9});
   }
   std::string of(const Expr& e) const {
-    SymInterval r = interval_of(e, env, ranges);
+    lowering::SymInterval r = lowering::interval_of(e, env, ranges);
     if (!r.bounded()) return "unbounded";
     return to_string(r.lo) + " .. " + to_string(r.hi) + (r.exact ? "" : " ~");
   }
@@ -65,23 +65,24 @@ TEST(Interval, UpperBoundsSeeThroughClamps) {
   const Expr start = b * 16;
   // A tile of 16 that the end of an axis of 250 cuts off.
   const Expr extent = min(b * 8 + 7, Expr(124)) * 2 + 2 - start;
-  EXPECT_EQ(upper_bound(extent, ranges), 16);
+  EXPECT_EQ(lowering::upper_bound(extent, ranges), 16);
   // Both ends are clamped: a window of 5 around a point.
   const Expr window = min(b + 2, Expr(15)) - max(b - 2, Expr(0)) + 1;
-  EXPECT_EQ(upper_bound(window, ranges), 5);
+  EXPECT_EQ(lowering::upper_bound(window, ranges), 5);
   // Terms that do not cancel are bounded by the ranges alone.
-  EXPECT_EQ(upper_bound(min(start + 7, Expr(100)), ranges), 100);
+  EXPECT_EQ(lowering::upper_bound(min(start + 7, Expr(100)), ranges), 100);
   // A maximum that it grows with is no clamp from above.
-  EXPECT_EQ(upper_bound(max(b * 8 + 7, Expr(124)) - b * 8, ranges), 127);
-  EXPECT_EQ(upper_bound(Expr(7), ranges), 7);
+  EXPECT_EQ(lowering::upper_bound(max(b * 8 + 7, Expr(124)) - b * 8, ranges), 127);
+  EXPECT_EQ(lowering::upper_bound(Expr(7), ranges), 7);
 }
 
 TEST(Interval, TheHullHoldsBoth) {
   Interval4 s;
-  SymInterval a = interval_of(s.i, s.env, s.ranges), b = interval_of(s.i + 2, s.env, s.ranges);
-  SymInterval h = hull(a, b, s.ranges);
+  lowering::SymInterval a = lowering::interval_of(s.i, s.env, s.ranges),
+                        b = lowering::interval_of(s.i + 2, s.env, s.ranges);
+  lowering::SymInterval h = lowering::hull(a, b, s.ranges);
   EXPECT_EQ(to_string(h.lo) + " .. " + to_string(h.hi), "o*4 .. o*4 + 5");
-  EXPECT_FALSE(hull(a, {Expr(), Expr(), false}, s.ranges).bounded());
+  EXPECT_FALSE(lowering::hull(a, {Expr(), Expr(), false}, s.ranges).bounded());
 }
 
 }  // namespace

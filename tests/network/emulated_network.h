@@ -25,7 +25,7 @@ inline size_t emulate_network(cuda::FakeDriver& driver, const Network& network,
     for (size_t v = 0; v < variants[t].schedules.size(); ++v) {
       const Schedule& s = variants[t].schedules[v];
       const std::string name = "network_task" + std::to_string(t + v);
-      add(lower_for_gpu(s, network::task_args(s), {.name = name}));
+      add(driver::lower_for_gpu(s, network::task_args(s), {.name = name}));
     }
   }
   const network::NetworkSteps steps(network, target, variants);

@@ -34,7 +34,7 @@ class GpuRanges : public ::testing::Test {
       for (size_t v = 0; v < variants[t].schedules.size(); ++v) {
         const Schedule& s = variants[t].schedules[v];
         const std::string name = "network_task" + std::to_string(t + v);
-        emulate_kernels(driver_, lower_for_gpu(s, network::task_args(s), {.name = name}));
+        emulate_kernels(driver_, driver::lower_for_gpu(s, network::task_args(s), {.name = name}));
       }
     }
     return network.build(args, schedules);

@@ -114,14 +114,14 @@ class NearSchedule : public ::testing::Test {
     reload_tophub();
   }
   Schedule create() const { return create_schedule({tensor_}, target_); }
-  std::string near_text() const { return source_answers(dag_, target_, {})[1].text; }
+  std::string near_text() const { return driver::source_answers(dag_, target_, {})[1].text; }
 
  private:
   /// A config other than the rule's whose estimate is not larger, after a model that prefers it to
   /// the rule's was written.
   std::optional<Config> preferred() const {
     const Template t = make_template(dag_, target_);
-    const std::vector<Tensor> args = declared_args(dag_);
+    const std::vector<Tensor> args = driver::declared_args(dag_);
     const Features by_rule = schedule_features(rule_, args);
     for (size_t k = 0; k < t.knobs().size(); ++k) {
       for (const int64_t value : t.knobs()[k].values) {
@@ -166,7 +166,7 @@ TEST_F(NearSchedule, IsTakenWhereRacesSayThatItWins) {
   EXPECT_THAT(s.provenance, HasSubstr("5 races of such records gained 1.10"));
   EXPECT_NE(s.to_json().at("steps").dump(), rule_.to_json().at("steps").dump());
   EXPECT_EQ(s.target().cores, 4);
-  const std::vector<SourceAnswer> answers = source_answers(dag_, target_, {});
+  const std::vector<driver::SourceAnswer> answers = driver::source_answers(dag_, target_, {});
   EXPECT_FALSE(answers[0].answers);
   EXPECT_TRUE(answers[1].answers);
   EXPECT_FALSE(recorded_schedule({tensor_}, target_)) << "no record is of this case";

@@ -57,7 +57,7 @@ class CudaFamily : public ::testing::Test {
     for (const FamilyVariant& v : f.variants) {
       if (v.name != picked) continue;
       const GpuProgram program =
-          lower_for_gpu(v.schedule, all_args(v.schedule.dag()), {.name = "kernel"});
+          driver::lower_for_gpu(v.schedule, all_args(v.schedule.dag()), {.name = "kernel"});
       emulate_kernels(driver_, program);
     }
     f.kernel.call(arrays);

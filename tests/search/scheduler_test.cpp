@@ -11,11 +11,11 @@
 namespace heddle::testing {
 namespace {
 
-TEST(TaskScheduler, GivesEveryTaskARoundFirstTheDearestFirst) {
-  TaskScheduler s({{.weight = 1, .start_seconds = 1},
-                   {.weight = 4, .start_seconds = 0.5},
-                   {.weight = 1, .start_seconds = 0},  // its static choice failed
-                   {.weight = 1, .start_seconds = 1}});
+TEST(search::TaskScheduler, GivesEveryTaskARoundFirstTheDearestFirst) {
+  search::TaskScheduler s({{.weight = 1, .start_seconds = 1},
+                           {.weight = 4, .start_seconds = 0.5},
+                           {.weight = 1, .start_seconds = 0},  // its static choice failed
+                           {.weight = 1, .start_seconds = 1}});
   std::vector<int> order;
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(s.waiting(), 4 - i);
@@ -26,11 +26,11 @@ TEST(TaskScheduler, GivesEveryTaskARoundFirstTheDearestFirst) {
   EXPECT_EQ(s.waiting(), 0);
 }
 
-TEST(TaskScheduler, SmallTasksWaitUntilTheLargeOnesGainLess) {
-  TaskScheduler s({{.weight = 1, .start_seconds = 1},
-                   {.weight = 1, .start_seconds = 0.01},
-                   {.weight = 10, .start_seconds = 0.1}},
-                  {.patience = 0});
+TEST(search::TaskScheduler, SmallTasksWaitUntilTheLargeOnesGainLess) {
+  search::TaskScheduler s({{.weight = 1, .start_seconds = 1},
+                           {.weight = 1, .start_seconds = 0.01},
+                           {.weight = 10, .start_seconds = 0.1}},
+                          {.patience = 0});
   EXPECT_EQ(s.waiting(), 2);
   std::vector<int> order;
   for (int i = 0; i < 400; ++i) {
@@ -46,7 +46,7 @@ TEST(TaskScheduler, SmallTasksWaitUntilTheLargeOnesGainLess) {
 // Each task is a curve: its time after n rounds.
 template <class Curve>
 std::vector<int> rounds_of(
-    TaskScheduler& s, int tasks, int rounds, Curve curve,
+    search::TaskScheduler& s, int tasks, int rounds, Curve curve,
     double cost(int) = [](int) { return 1.0; }) {
   std::vector<int> count(static_cast<size_t>(tasks));
   for (int i = 0; i < rounds; ++i) {
@@ -58,62 +58,63 @@ std::vector<int> rounds_of(
   return count;
 }
 
-TEST(TaskScheduler, PrefersWhatShortensTheNetworkMost) {
+TEST(search::TaskScheduler, PrefersWhatShortensTheNetworkMost) {
   // Alike but for the number of calls: more calls, more rounds.
-  TaskScheduler s({{.weight = 1, .start_seconds = 1},
-                   {.weight = 8, .start_seconds = 1},
-                   {.weight = 2, .start_seconds = 1}},
-                  {.patience = 0});
+  search::TaskScheduler s({{.weight = 1, .start_seconds = 1},
+                           {.weight = 8, .start_seconds = 1},
+                           {.weight = 2, .start_seconds = 1}},
+                          {.patience = 0});
   std::vector<int> n = rounds_of(s, 3, 40, [](int, int r) { return 0.5 + 0.5 / r; });
   EXPECT_GT(n[1], n[2]);
   EXPECT_GT(n[2], n[0]);
   EXPECT_GE(n[0], 1);
 }
 
-TEST(TaskScheduler, PrefersTheTaskThatStillGains) {
-  TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 0});
+TEST(search::TaskScheduler, PrefersTheTaskThatStillGains) {
+  search::TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 0});
   std::vector<int> n =
       rounds_of(s, 2, 20, [](int t, int r) { return t == 0 ? 1.0 : 1.0 / (1 + r); });
   // The one that gains is soon so short that what is left of it matters less: but it goes first.
-  TaskScheduler early({{.start_seconds = 1}, {.start_seconds = 1}}, {.alpha = 0.9, .patience = 0});
+  search::TaskScheduler early({{.start_seconds = 1}, {.start_seconds = 1}},
+                              {.alpha = 0.9, .patience = 0});
   rounds_of(early, 2, 4, [](int t, int r) { return t == 0 ? 1.0 : 1.0 - 0.1 * r; });
   EXPECT_EQ(early.next(), 1);
   EXPECT_EQ(n[0] + n[1], 20);
 }
 
-TEST(TaskScheduler, HopesForNoMoreThanTheMachineAllows) {
+TEST(search::TaskScheduler, HopesForNoMoreThanTheMachineAllows) {
   // Task 0 is close to what the machine can do. Half of the time of task 1 may be saved.
-  TaskScheduler s({{.start_seconds = 1, .least_seconds = 0.95},
-                   {.start_seconds = 1, .least_seconds = 0.5},
-                   {.start_seconds = 1}},
-                  {.patience = 0});
+  search::TaskScheduler s({{.start_seconds = 1, .least_seconds = 0.95},
+                           {.start_seconds = 1, .least_seconds = 0.5},
+                           {.start_seconds = 1}},
+                          {.patience = 0});
   const std::vector<int> n = rounds_of(s, 3, 30, [](int, int) { return 1.0; });
   EXPECT_GE(n[0], 1);
   EXPECT_GT(n[1], 3 * n[0]);
   EXPECT_GT(n[2], 3 * n[0]);
   // A least time above a measured one does not end the search for the task.
-  TaskScheduler wrong({{.start_seconds = 1, .least_seconds = 2}}, {.patience = 0});
+  search::TaskScheduler wrong({{.start_seconds = 1, .least_seconds = 2}}, {.patience = 0});
   wrong.report(0, 1, 1);
   EXPECT_GT(wrong.promise(0), 0);
 }
 
-TEST(TaskScheduler, CountsWhatARoundCosts) {
-  TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 0});
+TEST(search::TaskScheduler, CountsWhatARoundCosts) {
+  search::TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 0});
   std::vector<int> n = rounds_of(
       s, 2, 40, [](int, int r) { return 0.5 + 0.5 / r; }, [](int t) { return t == 0 ? 1.0 : 5.0; });
   EXPECT_GT(n[0], n[1]);
 }
 
-TEST(TaskScheduler, ExpectsOfATaskWhatItsPeersReach) {
+TEST(search::TaskScheduler, ExpectsOfATaskWhatItsPeersReach) {
   // Task 1 has the FLOP/s of task 0 ahead of it; task 2 is alone.
   auto make = [](int similar) {
-    return TaskScheduler({{.flops = 1e9, .similar = 0, .start_seconds = 1},
-                          {.flops = 1e9, .similar = similar, .start_seconds = 1},
-                          {.flops = 1e9, .similar = 7, .start_seconds = 1}},
-                         {.patience = 0});
+    return search::TaskScheduler({{.flops = 1e9, .similar = 0, .start_seconds = 1},
+                                  {.flops = 1e9, .similar = similar, .start_seconds = 1},
+                                  {.flops = 1e9, .similar = 7, .start_seconds = 1}},
+                                 {.patience = 0});
   };
   for (int similar : {0, 5}) {
-    TaskScheduler s = make(similar);
+    search::TaskScheduler s = make(similar);
     for (int r = 0; r < 3; ++r) {
       s.report(0, 0.1, 1);
       s.report(1, 1, 1);
@@ -126,7 +127,7 @@ TEST(TaskScheduler, ExpectsOfATaskWhatItsPeersReach) {
     }
   }
   // After many rounds without catching up it is not like them.
-  TaskScheduler s = make(0);
+  search::TaskScheduler s = make(0);
   s.report(0, 0.1, 1);
   for (int r = 0; r < 8; ++r) {
     s.report(1, 1, 1);
@@ -135,8 +136,8 @@ TEST(TaskScheduler, ExpectsOfATaskWhatItsPeersReach) {
   EXPECT_EQ(s.promise(1), s.promise(2));
 }
 
-TEST(TaskScheduler, ConvergesWithoutGains) {
-  TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 4});
+TEST(search::TaskScheduler, ConvergesWithoutGains) {
+  search::TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 4});
   std::vector<int> n =
       rounds_of(s, 2, 100, [](int t, int r) { return t == 0 ? 1.0 : std::max(0.5, 1 - 0.1 * r); });
   EXPECT_EQ(n[0], 4);
@@ -144,15 +145,15 @@ TEST(TaskScheduler, ConvergesWithoutGains) {
   EXPECT_EQ(s.next(), -1);
 }
 
-TEST(TaskScheduler, TakesGainsThatAddUpForGains) {
+TEST(search::TaskScheduler, TakesGainsThatAddUpForGains) {
   // 0.4 % a round: little each time, much in all.
-  TaskScheduler s({{.start_seconds = 1}}, {.patience = 5});
+  search::TaskScheduler s({{.start_seconds = 1}}, {.patience = 5});
   std::vector<int> n = rounds_of(s, 1, 40, [](int, int r) { return std::pow(0.996, r); });
   EXPECT_EQ(n[0], 40);
 }
 
-TEST(TaskScheduler, LeavesFinishedTasksAlone) {
-  TaskScheduler s({{.start_seconds = 9}, {.start_seconds = 1}});
+TEST(search::TaskScheduler, LeavesFinishedTasksAlone) {
+  search::TaskScheduler s({{.start_seconds = 9}, {.start_seconds = 1}});
   s.finish(0);
   EXPECT_EQ(s.next(), 1);
   EXPECT_TRUE(s.done(0));
@@ -161,11 +162,11 @@ TEST(TaskScheduler, LeavesFinishedTasksAlone) {
   EXPECT_EQ(s.next(), -1);
 }
 
-TEST(TaskScheduler, ATaskOfWhichNothingWorksDoesNotStarveTheOthers) {
-  TaskScheduler s({{.start_seconds = 0}, {.start_seconds = 1e-3}}, {.patience = 0});
+TEST(search::TaskScheduler, ATaskOfWhichNothingWorksDoesNotStarveTheOthers) {
+  search::TaskScheduler s({{.start_seconds = 0}, {.start_seconds = 1e-3}}, {.patience = 0});
   std::vector<int> n = rounds_of(s, 2, 400, [](int t, int) { return t == 0 ? 0.0 : 1e-3; });
   EXPECT_GT(n[0], n[1]);
-  TaskScheduler patient({{.start_seconds = 0}, {.start_seconds = 1e-3}}, {.patience = 5});
+  search::TaskScheduler patient({{.start_seconds = 0}, {.start_seconds = 1e-3}}, {.patience = 5});
   rounds_of(patient, 2, 400, [](int t, int r) { return t == 0 ? 0.0 : 1e-3 / r; });
   EXPECT_TRUE(patient.done(0));
 }

@@ -94,13 +94,13 @@ TEST_F(Tune, TimesOfAnotherProtocolAreSeedsOnly) {
   // Races count for both; without them:
   std::vector<Record> records = read_records(o.log).records;
   std::erase_if(records, [](const Record& r) { return r.raced(); });
-  History h = history_of(task, records, "warm fake", nullptr);
+  search::History h = search::history_of(task, records, "warm fake", nullptr);
   EXPECT_TRUE(h.trials.empty());
   ASSERT_EQ(h.seeds.size(), 4u);
   std::stable_sort(records.begin(), records.end(),
                    [](const Record& a, const Record& b) { return a.median() < b.median(); });
   EXPECT_EQ(h.seeds[0], task.tmpl.config_from_json(records[0].config));
-  EXPECT_EQ(history_of(task, records, "cold other", nullptr).trials.size(), 30u);
+  EXPECT_EQ(search::history_of(task, records, "cold other", nullptr).trials.size(), 30u);
 }
 
 TEST_F(Tune, SeedsComeFromTheNearestShapes) {
@@ -109,14 +109,14 @@ TEST_F(Tune, SeedsComeFromTheNearestShapes) {
   o.log = path("shapes.jsonl");
   tune_tasks({matmul_task(64, 96, 128)}, o);
   TuneTask other = matmul_task(32, 96, 128);
-  History h = history_of(other, read_records(o.log).records, "warm fake", nullptr);
+  search::History h = search::history_of(other, read_records(o.log).records, "warm fake", nullptr);
   EXPECT_TRUE(h.trials.empty());
   ASSERT_FALSE(h.seeds.empty());
   for (const Config& c : h.seeds) EXPECT_EQ(other.tmpl.why_invalid(c), "");
 
   RecordDatabase shipped;
   shipped.add_file(o.log);
-  EXPECT_EQ(history_of(other, {}, "warm fake", &shipped).seeds, h.seeds);
+  EXPECT_EQ(search::history_of(other, {}, "warm fake", &shipped).seeds, h.seeds);
 }
 
 TEST_F(Tune, ConfigsOfOtherShapesAreClampedToWhatIsLegal) {
@@ -126,7 +126,9 @@ TEST_F(Tune, ConfigsOfOtherShapesAreClampedToWhatIsLegal) {
                    Param x = p[0], y = p[1];
                    t.require("small", [x, y](const auto& v) { return v(x) * v(y) <= 16; });
                  });
-  auto near = [&](const char* json) { return nearest_config(task.tmpl, Json::parse(json)).values; };
+  auto near = [&](const char* json) {
+    return records::nearest_config(task.tmpl, Json::parse(json)).values;
+  };
   using V = std::vector<int64_t>;
   EXPECT_EQ(near(R"({"x": 4, "y": 2, "z": 1})"), (V{4, 2, 1}));
   EXPECT_EQ(near(R"({"x": 3, "y": 100, "other": 7})"), (V{1, 8, 0}));  // 4 x 8 is refused

@@ -118,7 +118,8 @@ TEST_F(Tune, AWrongAnswerFoundInTheRaceDoesNotWin) {
   EXPECT_EQ(r.failures_by_kind[0].first, WrongAnswer);
   // It is known to the next run as well.
   int known = 0;
-  for (const auto& t : history_of(task, read_records(o.log).records, "warm fake", nullptr).trials)
+  for (const auto& t :
+       search::history_of(task, read_records(o.log).records, "warm fake", nullptr).trials)
     known += t.error == WrongAnswer;
   EXPECT_EQ(known, r.failures_by_kind[0].second);
 }
@@ -243,10 +244,11 @@ TEST_F(Tune, AMachineThatDriftsIsNotWhatIsLearned) {
   EXPECT_NEAR(last.tasks[0].best_seconds, least, 1e-9);
   EXPECT_EQ(steps_hash(r.schedule), best);
   // A second run knows it as well.
-  const History h = history_of(task, read_records(o.log).records, "warm fake", nullptr);
+  const search::History h =
+      search::history_of(task, read_records(o.log).records, "warm fake", nullptr);
   ASSERT_GT(h.trials.size(), 30u);
   double known = 1;
-  for (const History::Measured& t : h.trials) {
+  for (const search::History::Measured& t : h.trials) {
     if (t.base_seconds <= 0) continue;
     known = std::min(known, t.seconds / t.base_seconds);
   }

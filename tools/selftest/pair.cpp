@@ -30,7 +30,7 @@ std::string Case::difference(const std::vector<NDArray>& arrays, double growth) 
   for (size_t o = 0; o < want_.size(); ++o) {
     const NDArray& got = arrays[inputs_.size() + o];
     // Inputs and the terms of every sum are of the order of 1.
-    const Tolerance t = rounding_tolerance(dag, want_[o], 1, allow_tf32_);
+    const driver::Tolerance t = driver::rounding_tolerance(dag, want_[o], 1, allow_tf32_);
     const Difference d = compare(got, want_[o], growth * t.rtol, growth * t.atol);
     if (!d.ok()) {
       return "output " + std::to_string(o) + " and the interpreter's: " + describe(d, got);

@@ -11,6 +11,8 @@
 #include "lower/record_pass.h"
 
 namespace heddle {
+
+using namespace lowering;
 namespace {
 
 using namespace gpu;

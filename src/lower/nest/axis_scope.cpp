@@ -5,7 +5,7 @@
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 // Whether the length of axis `id` is declared by symbolic sizes.
@@ -308,4 +308,4 @@ Expr AxisScope::split_part(const Expr& e, int st) const {
   return {};
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

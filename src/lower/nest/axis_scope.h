@@ -28,7 +28,7 @@
 #include "lower/nest/stage_graph.h"
 #include "lower/nest/sym_interval.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 class AxisScope {
  public:
@@ -158,4 +158,4 @@ class AxisScope::Known {
   const int beyond_open_;
 };
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -5,7 +5,7 @@
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 Expr Bodies::translate(const Expr& e, int reader) const {
   RewriteMemo memo;
@@ -194,4 +194,4 @@ Stmt Bodies::update_tuple(int st, const std::vector<Expr>& at, std::vector<Stmt>
   return s;
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -15,7 +15,7 @@
 #include "lower/nest/axis_scope.h"
 #include "lower/nest/storage.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 class Bodies {
  public:
@@ -59,4 +59,4 @@ class Bodies {
   const Storage& storage_;
 };
 
-}  // namespace heddle
+}  // namespace heddle::lowering

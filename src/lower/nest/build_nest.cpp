@@ -8,7 +8,7 @@
 #include "lower/nest/regions.h"
 #include "lower/nest/tails.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 // Opens the loops of stages, outermost first, and asks the parts what is inside of each.
@@ -201,4 +201,4 @@ Stmt build_nest(const ScheduleState& state, const std::vector<int>& roots,
   return NestBuilder(state, external, options).roots(roots);
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -30,7 +30,7 @@
 #include "heddle/ir/stmt.h"
 #include "schedule/steps/schedule_state.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 struct StageBuffers {
   int stage = -1;
@@ -65,4 +65,4 @@ StageBuffers root_buffers(const ScheduleState& state, int stage, Scope scope);
 /// All defined, not inlined stages, producers first.
 std::vector<int> topological_stages(const ScheduleState& state);
 
-}  // namespace heddle
+}  // namespace heddle::lowering

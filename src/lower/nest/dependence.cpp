@@ -7,7 +7,7 @@
 
 #include "ir/sizes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 // Whether the reads of stages depend on some root axes of the stage around them, `host`.
@@ -129,4 +129,4 @@ bool tiles_span(const StageGraph& graph, const LoopPlace& at, int id) {
   return any_between(graph, at, id, [&](int p) { return dependence.of_tile(p); });
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

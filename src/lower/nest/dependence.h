@@ -7,7 +7,7 @@
 
 #include "lower/nest/stage_graph.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 /// Whether a stage computed between loop `at` and the loops below axis `id` has a region that spans
 /// them. Its own unrolled and vectorized loops then need the extent. Where the length is `sized`,
@@ -19,4 +19,4 @@ bool region_of_inside(const StageGraph& graph, const LoopPlace& at, int id, bool
 /// vectors. A stage that cuts the dimension into tiles in a loop has tails of its own instead.
 bool tiles_span(const StageGraph& graph, const LoopPlace& at, int id);
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -2,7 +2,7 @@
 
 #include "heddle/support/error.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 void Followers::enter(int p) {
   const std::vector<SymInterval>& held = axes_.part(p).held;
@@ -71,4 +71,4 @@ Stmt Followers::rescale(int st, const std::vector<int>& leaves, EmitLoops emit) 
   return emit(st, spatial, LoopsFor::Rescale);
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

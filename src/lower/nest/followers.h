@@ -18,7 +18,7 @@
 #include "lower/nest/axis_scope.h"
 #include "lower/nest/storage.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 /// What the loops of a stage do.
 enum class LoopsFor {
@@ -56,4 +56,4 @@ class Followers {
   const Storage& storage_;
 };
 
-}  // namespace heddle
+}  // namespace heddle::lowering

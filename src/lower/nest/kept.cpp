@@ -6,7 +6,7 @@
 
 #include "heddle/support/error.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 class KeptStage {
@@ -148,4 +148,4 @@ void check_kept(const StageGraph& graph, Regions& regions, int p) {
   KeptStage(graph, regions, p).check();
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

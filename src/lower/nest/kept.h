@@ -14,7 +14,7 @@
 #include "lower/nest/regions.h"
 #include "lower/nest/storage.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 /// Checks that stage `p`, which is computed here and kept for a loop around, is held already.
 void check_is_held(const StageGraph& graph, const Storage& storage, int p);
@@ -23,4 +23,4 @@ void check_is_held(const StageGraph& graph, const Storage& storage, int p);
 /// computed before a stage outside of the computing loop reads it.
 void check_kept(const StageGraph& graph, Regions& regions, int p);
 
-}  // namespace heddle
+}  // namespace heddle::lowering

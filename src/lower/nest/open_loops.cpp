@@ -4,7 +4,7 @@
 
 #include "ir/sizes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 void OpenLoops::open(const Var& v, const Expr& extent) {
   imagine(v, extent);
@@ -49,4 +49,4 @@ bool OpenLoops::at_most(const Expr& a, const Expr& b) const {
   return range_of(room, ranges_).min >= 0;
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

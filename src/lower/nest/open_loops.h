@@ -14,7 +14,7 @@
 
 #include "heddle/ir/simplify.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 class OpenLoops {
  public:
@@ -59,4 +59,4 @@ class OpenLoops {
   std::vector<VarBinding> lasts_;  ///< the last iterations of open loops of symbolic length
 };
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -1,6 +1,6 @@
 #include "lower/nest/open_parts.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 OpenParts::OpenParts(const StageGraph& graph, AxisScope& axes, int stage, SymEnv* env)
     : s_(graph.state()), axes_(axes) {
@@ -69,4 +69,4 @@ SymInterval OpenParts::interval(const Expr& index, const SymEnv& env) const {
   return interval_of(index, env, ranges);
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -16,7 +16,7 @@
 #include "lower/nest/axis_scope.h"
 #include "lower/nest/sym_interval.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 class OpenParts {
  public:
@@ -37,4 +37,4 @@ class OpenParts {
   std::vector<Var> loops_;          ///< those that are imagined
 };
 
-}  // namespace heddle
+}  // namespace heddle::lowering

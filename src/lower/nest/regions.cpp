@@ -6,7 +6,7 @@
 #include "ir/sizes.h"
 #include "lower/nest/open_parts.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 // Adds what one stage reads of another to a region.
@@ -147,4 +147,4 @@ SymInterval Regions::reduce_interval(int a, const SymInterval& i, const SymEnv& 
   return {i.lo, hi.hi, i.exact && hi.exact && hi.lo.same_as(hi.hi)};
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -18,7 +18,7 @@
 #include "lower/nest/axis_scope.h"
 #include "lower/nest/sym_interval.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 /// A part of a stage, by dimension.
 struct Region {
@@ -58,4 +58,4 @@ class Regions {
   std::map<int, Region> known_;
 };
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -5,7 +5,7 @@
 
 #include "lower/nest/build_nest.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 std::vector<int> topological_stages(const ScheduleState& state) {
   std::vector<int> order;
@@ -114,4 +114,4 @@ size_t StageGraph::first_leaf(const std::vector<int>& leaves, int id) const {
   return std::find(leaves.begin(), leaves.end(), id) - leaves.begin();
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

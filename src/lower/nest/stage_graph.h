@@ -12,7 +12,7 @@
 
 #include "schedule/steps/schedule_state.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 /// Loop `n` of `leaves`, which are all loops of a stage or those around one of its statements.
 struct LoopPlace {
@@ -54,4 +54,4 @@ class StageGraph {
   std::vector<std::vector<int>> readers_, axes_;
 };
 
-}  // namespace heddle
+}  // namespace heddle::lowering

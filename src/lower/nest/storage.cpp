@@ -4,7 +4,7 @@
 
 #include "ir/sizes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 // The shape of the stage's buffers when they hold `extents` elements along its dimensions.
@@ -92,4 +92,4 @@ std::vector<Expr> Storage::indices(int st, const std::vector<Expr>& logical) con
   return out;
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

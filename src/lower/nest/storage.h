@@ -15,7 +15,7 @@
 #include "lower/nest/axis_scope.h"
 #include "lower/nest/build_nest.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 class Storage {
  public:
@@ -56,4 +56,4 @@ class Storage {
   std::vector<std::pair<int, Held>> changed_;  ///< as they were before
 };
 
-}  // namespace heddle
+}  // namespace heddle::lowering

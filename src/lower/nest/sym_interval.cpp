@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 struct Evaluator {
@@ -154,4 +154,4 @@ SymInterval hull(const SymInterval& a, const SymInterval& b, const Ranges& range
   return {simplify(min(a.lo, b.lo), ranges), simplify(max(a.hi, b.hi), ranges), a.exact && b.exact};
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

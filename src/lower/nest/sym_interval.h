@@ -7,7 +7,7 @@
 
 #include "heddle/ir/simplify.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 /// Values from `lo` to `hi`, which are expressions of the variables in scope. `exact` when both
 /// ends are reached, so that elements in bounds have a hull in bounds.
@@ -30,4 +30,4 @@ int64_t upper_bound(const Expr& e, const Ranges& ranges);
 /// The smallest interval that holds both.
 SymInterval hull(const SymInterval& a, const SymInterval& b, const Ranges& ranges);
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -6,7 +6,7 @@
 #include "lower/nest/dependence.h"
 #include "lower/nest/vectors.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 // The largest factor of a split for which a tail of varying length gets a copy of the body for each
@@ -172,4 +172,4 @@ Stmt Tails::masked_tails(const Split& split, Part part) {
   return out;
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

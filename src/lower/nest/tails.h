@@ -16,7 +16,7 @@
 #include "heddle/support/function_ref.h"
 #include "lower/nest/axis_scope.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 class Tails {
  public:
@@ -61,4 +61,4 @@ class Tails {
   const bool masks_;
 };
 
-}  // namespace heddle
+}  // namespace heddle::lowering

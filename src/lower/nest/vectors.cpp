@@ -5,7 +5,7 @@
 
 #include "heddle/ir/simplify.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 // The root axis that `id` is a part of; nullopt where it was fused with others.
@@ -65,4 +65,4 @@ bool vectors_are_runs(const StageGraph& graph, const LoopPlace& at) {
   return true;
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -6,7 +6,7 @@
 #include "heddle/ir/simplify.h"
 #include "lower/gpu/gpu_passes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 // Slots on a CPU, and blocks and threads on a GPU, that check an argument.
@@ -100,4 +100,4 @@ FiniteChecks add_finite_checks(GpuProgram& program, const std::vector<CheckedArg
   return checks;
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

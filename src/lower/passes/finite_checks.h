@@ -6,7 +6,7 @@
 #include "heddle/lower/gpu_program.h"
 #include "heddle/lower/lower.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 struct FiniteChecks {
   Buffer report;  ///< the last argument of the checked program: i64[rows * slots]; may be null
@@ -36,4 +36,4 @@ FiniteChecks add_finite_checks(LoweredProgram& program, const std::vector<Checke
 /// The same as kernels of their own, before and after the others; a slot for each thread.
 FiniteChecks add_finite_checks(GpuProgram& program, const std::vector<CheckedArgument>& args);
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -1,7 +1,7 @@
 #include "heddle/ir/simplify.h"
 #include "lower/passes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 std::vector<Expr> flat_index(const Buffer& buffer, const std::vector<Expr>& indices) {
@@ -35,4 +35,4 @@ Stmt flatten(const Stmt& s) {
   return r;
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace heddle {
+namespace heddle::lowering {
 
 Stmt FusedParts::take_out(const Stmt& body) {
   return map_children(
@@ -69,4 +69,4 @@ Stmt FusedParts::put_back(Stmt body) const {
   return body;
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -8,7 +8,7 @@
 #include "heddle/ir/simplify.h"
 #include "heddle/ir/stmt.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 /// Quotients and remainders by constants of a loop's variable, and of such parts in turn.
 class FusedParts {
@@ -45,4 +45,4 @@ class FusedParts {
                                                                      // is kept alive
 };
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -13,7 +13,7 @@
 #include "heddle/ir/simplify.h"
 #include "lower/passes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 /// A store at the bottom of loops, and these loops, outermost first.
@@ -293,4 +293,4 @@ Stmt linear_scans(const Stmt& s) {
       s, [](const Stmt& c) { return linear_scans(c); }, [](const Expr& e) { return e; });
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -4,7 +4,7 @@
 
 #include "ir/sizes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 class Finder {
@@ -166,4 +166,4 @@ Expr threshold(const LoopAtom& a, int64_t r) {
   return floordiv(rest - Expr(1), Expr(-a.coefficient)) + Expr(1);
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

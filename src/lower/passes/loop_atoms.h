@@ -6,7 +6,7 @@
 #include "heddle/ir/simplify.h"
 #include "heddle/ir/stmt.h"
 
-namespace heddle {
+namespace heddle::lowering {
 
 /// One comparison inside a loop over v, as  coefficient*v + inner + outer > 0.
 struct LoopAtom {
@@ -32,4 +32,4 @@ LoopAtoms find_loop_atoms(const Var& v, const Stmt& body);
 /// does not hold (falling).
 Expr threshold(const LoopAtom& a, int64_t r);
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -8,7 +8,7 @@
 #include "lower/passes/fused_parts.h"
 #include "lower/passes/loop_atoms.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 constexpr int kMaxSegments = 4;
@@ -272,4 +272,4 @@ Stmt loop_partition(const Stmt& s) {
   return Partitioner(on_gpu).partition(s, {});
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

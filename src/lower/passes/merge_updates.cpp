@@ -4,7 +4,7 @@
 #include "heddle/ir/simplify.h"
 #include "lower/passes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 // Whether the store and the load access the same element.
@@ -72,4 +72,4 @@ Stmt merge_updates(const Stmt& s) {
   return out.size() == block->stmts.size() ? r : make_block(std::move(out));
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

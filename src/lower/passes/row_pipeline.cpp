@@ -16,7 +16,7 @@
 #include "heddle/ir/simplify.h"
 #include "lower/passes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 using Buffers = std::set<const BufferNode*>;
@@ -173,4 +173,4 @@ Stmt pipeline_rows(const Stmt& s) {
   return pipeline_rows(s, ranges);
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

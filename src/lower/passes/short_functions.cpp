@@ -14,7 +14,7 @@
 
 #include "lower/passes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 constexpr double kLog2E = 1.4426950408889634, kSqrt2 = 1.4142135623730951;
@@ -188,4 +188,4 @@ Stmt with_short(const Stmt& s) {
 
 Stmt short_functions(const Stmt& s) { return with_short(s); }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

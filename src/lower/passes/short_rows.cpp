@@ -3,7 +3,7 @@
 #include "heddle/ir/simplify.h"
 #include "lower/passes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 constexpr int64_t kShortRow = 8;  // the longest row that has a version of its own
@@ -79,4 +79,4 @@ Stmt short_rows(const Stmt& s, const std::vector<Var>& sizes, int64_t lanes) {
   return s;
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

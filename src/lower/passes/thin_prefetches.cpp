@@ -3,7 +3,7 @@
 #include "heddle/ir/simplify.h"
 #include "lower/passes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 /// An index as a sum of an expression and a constant. Simplified sums have their constant last.
@@ -74,4 +74,4 @@ class Thinner {
 
 Stmt thin_prefetches(const Stmt& s, int64_t bytes) { return Thinner(bytes).run(s); }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -3,7 +3,7 @@
 #include "heddle/ir/simplify.h"
 #include "lower/passes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 bool steps_by(const Stmt& s, const Var& n) {
@@ -29,4 +29,4 @@ Stmt unit_strides(const Stmt& s, const std::vector<Var>& sizes) {
   return s;
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

@@ -1,6 +1,6 @@
 #include "lower/passes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 int count_statements(const Stmt& s) {
@@ -26,4 +26,4 @@ Stmt unroll(const Stmt& s, int max_statements) {
   return make_block(std::move(copies));
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

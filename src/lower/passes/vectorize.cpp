@@ -8,7 +8,7 @@
 #include "ir/linear.h"
 #include "ir/sizes.h"
 
-namespace heddle {
+namespace heddle::lowering {
 namespace {
 
 constexpr int64_t kMaxLanes = 256;
@@ -316,4 +316,4 @@ Stmt vectorize(const Stmt& s, std::optional<int64_t> masked_bytes) {
   return Vectorizer(masked_bytes).run(s);
 }
 
-}  // namespace heddle
+}  // namespace heddle::lowering

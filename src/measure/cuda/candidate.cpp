@@ -84,7 +84,7 @@ CudaCandidate compile_candidate(const GpuProgram& program, const std::vector<Ten
   CudaCandidate out;
   out.resources = cubin.kernels;
   out.nvrtc_seconds = cubin.cached ? 0 : cubin.compile_s;
-  out.code = cuda_kernel_code(program, args, args.size(), std::move(cubin));
+  out.code = driver::cuda_kernel_code(program, args, args.size(), std::move(cubin));
   return out;
 }
 

@@ -67,7 +67,7 @@ class Reference {
   std::string difference_of(size_t i, const NDArray& got, std::span<const int64_t> positions) const;
   NDArray values(const Output& o) const;
   NDArray allowed(const Output& o) const;
-  Tolerance& tolerance(size_t i) const;
+  driver::Tolerance& tolerance(size_t i) const;
 
   ComputeDag dag_;
   bool allow_tf32_;

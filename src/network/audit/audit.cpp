@@ -75,7 +75,7 @@ std::vector<AuditRow> rows_of(const Network& network, std::span<const TaskSchedu
     rows[t].template_name = running[t].template_name;
     rows[t].alternative = running[t].alternative;
     rows[t].provenance = running[t].source;
-    network::set_work(rows[t], work_of(tmpl.dag(), tmpl.target()));
+    network::set_work(rows[t], driver::work_of(tmpl.dag(), tmpl.target()));
   }
   network::set_bounds(rows);
   return rows;

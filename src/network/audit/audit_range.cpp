@@ -93,7 +93,8 @@ class RangeAudit {
     }
     at->nodes.push_back(static_cast<int>(n));
     at->seconds += profile_.rows[n].in_network_s;
-    set_work(*at, work_of(dag_of(static_cast<size_t>(task)), network_.tasks()[0].tmpl.target()));
+    set_work(*at,
+             driver::work_of(dag_of(static_cast<size_t>(task)), network_.tasks()[0].tmpl.target()));
   }
 
   /// The kernel of the task that runs at the sizes.

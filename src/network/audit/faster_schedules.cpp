@@ -59,7 +59,8 @@ class FasterSchedules {
     const TuneTask& task = network_.tasks()[task_of(row)];
     const int branch = task.tmpl.find_branch(like.alternative);
     if (branch < 0) return;
-    const Config own = nearest_config(task.tmpl.branch(branch), running_[task_of(like)].config);
+    const Config own =
+        records::nearest_config(task.tmpl.branch(branch), running_[task_of(like)].config);
     const Config config = task.tmpl.config_of_branch(branch, own);
     if (!task.tmpl.why_invalid(config).empty()) return;
     add(row, schedule_of_config(task, config, AuditBound::Like, "as " + like.name));

@@ -38,7 +38,8 @@ TaskSchedule schedule_of_rules(const TuneTask& task) {
 
 std::optional<TaskSchedule> schedule_of_records(const TuneTask& task) {
   const Template& t = task.tmpl;
-  std::optional<RecordChoice> found = record_choice(t.dag().outputs(), t.target(), t.options());
+  std::optional<driver::RecordChoice> found =
+      driver::record_choice(t.dag().outputs(), t.target(), t.options());
   if (!found) return std::nullopt;
   Json config = found->record.config;
   if (!found->record.alternative.empty()) config["alternative"] = Json(found->record.alternative);

@@ -22,8 +22,8 @@ Compiled compile_task(const Schedule& schedule, size_t task, OnDisk on_disk) {
   const BuildOptions options{.name = keep ? "network_task" + std::to_string(task) : "kernel",
                              .disk_cache = keep};
   const std::vector<Tensor> args = task_args(schedule);
-  const LoweredVariant lowered = lower_variant(schedule, args, args, options);
-  return {compile_variant(lowered, options),
+  const driver::LoweredVariant lowered = driver::lower_variant(schedule, args, args, options);
+  return {driver::compile_variant(lowered, options),
           lowered.gpu ? lowered.gpu->sizes : lowered.cpu->main.sizes};
 }
 
@@ -57,9 +57,9 @@ CompiledTasks compile_joined(const NetworkSteps& steps) {
   for_each_task(builds.size(), [&](size_t j) {
     NetworkSteps::Program joined = steps.program(j);
     builds[j].sizes = joined.program.sizes;
-    builds[j].build =
-        compile_joined_program(std::make_shared<const GpuProgram>(std::move(joined.program)),
-                               steps.gpu(), joined.args, std::move(joined.work));
+    builds[j].build = driver::compile_joined_program(
+        std::make_shared<const GpuProgram>(std::move(joined.program)), steps.gpu(), joined.args,
+        std::move(joined.work));
   });
   return summed_up(std::move(builds));
 }

@@ -63,7 +63,7 @@ bool holds(const Schedule& at_point, const TaskFamily& family, std::string& why)
   const bool on_gpu = at_point.target().is_cuda();
   try {
     const Schedule made = for_all_sizes(at_point, family.outputs);
-    if (on_gpu) (void)lower_for_gpu(made, task_args(made), {.name = "node"});
+    if (on_gpu) (void)driver::lower_for_gpu(made, task_args(made), {.name = "node"});
     return true;
   } catch (const Error& e) {
     if (e.kind != ErrorKind::User && !on_gpu) throw;

@@ -181,8 +181,8 @@ const GpuProgram* NetworkSteps::lowered(int task) {
   const std::vector<Schedule>& schedules = (*variants_)[static_cast<size_t>(task)].schedules;
   if (schedules.size() != 1) return nullptr;
   return &programs_
-              .emplace(task, lower_for_gpu(schedules[0], task_args(schedules[0]),
-                                           {.name = "network_task" + std::to_string(task)}))
+              .emplace(task, driver::lower_for_gpu(schedules[0], task_args(schedules[0]),
+                                                   {.name = "network_task" + std::to_string(task)}))
               .first->second;
 }
 
@@ -210,7 +210,7 @@ NetworkSteps::Program NetworkSteps::program(size_t j) const {
     const Schedule& schedule = (*variants_)[static_cast<size_t>(task)].schedules[0];
     parts.push_back(programs_.at(task));
     for (const Tensor& t : task_args(schedule)) args.push_back(t);
-    const KernelWork of_task = work_of(schedule.dag().direct(), target_);
+    const KernelWork of_task = driver::work_of(schedule.dag().direct(), target_);
     work = {work.flops + of_task.flops, work.bytes + of_task.bytes, of_task.roof};
   }
   GpuProgram joined = gpu::join_programs(name(j), parts);

@@ -34,7 +34,7 @@ template <class Read>
 auto first_that_applies(const Network& network, size_t task, const Read& read)
     -> std::optional<std::invoke_result_t<Read, const Json&, const ComputeDag&>> {
   const AutoSchedulerOptions& options = network.tasks()[task].tmpl.options();
-  if (!records_may_answer(options)) return std::nullopt;
+  if (!driver::records_may_answer(options)) return std::nullopt;
   const std::shared_ptr<const RecordDatabase> known = tophub(options.record_log);
   const ComputeDag dag(network::families_of(network)[task].outputs);
   for (const Record* r : records_of(*known, network, task)) {

@@ -47,7 +47,7 @@ namespace network {
 std::optional<RecordedPasses> recorded_passes(const std::vector<Tensor>& declared,
                                               const Target& target,
                                               const AutoSchedulerOptions& options) {
-  if (!records_may_answer(options)) return std::nullopt;
+  if (!driver::records_may_answer(options)) return std::nullopt;
   const std::shared_ptr<const RecordDatabase> known = tophub(options.record_log);
   const auto is_list = [](const Record& r) { return passes_in(r) != nullptr; };
   if (std::none_of(known->records().begin(), known->records().end(), is_list)) return std::nullopt;

@@ -14,7 +14,7 @@ std::vector<Schedule> chosen_schedules(std::span<const TuneTask> tasks) {
 }
 
 std::vector<Tensor> task_args(const Schedule& schedule) {
-  return declared_args(schedule.dag().direct());
+  return driver::declared_args(schedule.dag().direct());
 }
 
 }  // namespace heddle::network

@@ -29,17 +29,17 @@ std::string key_of(const LoweredFunction& prepare, const std::vector<KernelArg>&
 CompiledKernel compile_for_cpu(const Schedule& schedule, size_t index, const std::string& file) {
   const std::vector<Tensor> args = task_args(schedule);
   const LoweredProgram program =
-      lower_for_build(schedule, args, {.name = "heddle_kernel" + std::to_string(index)});
+      driver::lower_for_build(schedule, args, {.name = "heddle_kernel" + std::to_string(index)});
   CompiledKernel made{.entry = program.main.name, .file = file};
   made.sizes = program.main.sizes;
-  const std::set<const BufferNode*> used = touched_buffers(program.main.body);
+  const std::set<const BufferNode*> used = driver::touched_buffers(program.main.body);
   for (size_t i = 0; i < args.size(); ++i)
     made.read.push_back(used.count(program.main.args[i].get()) != 0);
   write_file_atomic(file, emit_llvm({program.main}, schedule.target(), "o"));
   // The preparation runs on this machine, whatever CPU the network is for.
   if (program.prepare.body) {
     made.constants = program.constant_args;
-    made.persistent = persistent_args(program);
+    made.persistent = driver::persistent_args(program);
     made.prepare = compile_llvm({program.prepare}, Target::host());
     made.prepare_key = key_of(program.prepare, made.persistent, made.entry);
   }
@@ -73,7 +73,7 @@ CompiledKernel compile_kernel(const Schedule& schedule, size_t index, size_t tas
                               const std::string& file) {
   if (!schedule.target().is_cuda()) return compile_for_cpu(schedule, index, file);
   std::vector<Var> sizes;
-  const KernelCode code = compile_cuda_code(
+  const KernelCode code = driver::compile_cuda_code(
       schedule, task_args(schedule), {.name = "network_task" + std::to_string(task)}, &sizes);
   CompiledKernel made = compiled_for_gpu(code, file);
   made.sizes = std::move(sizes);
@@ -83,7 +83,8 @@ CompiledKernel compile_kernel(const Schedule& schedule, size_t index, size_t tas
 CompiledKernel compile_joined(const NetworkSteps& steps, size_t j, const std::string& file) {
   const NetworkSteps::Program joined = steps.program(j);
   return compiled_for_gpu(
-      compile_cuda_code(joined.program, joined.args, joined.args.size(), steps.gpu()), file);
+      driver::compile_cuda_code(joined.program, joined.args, joined.args.size(), steps.gpu()),
+      file);
 }
 
 }  // namespace heddle::network

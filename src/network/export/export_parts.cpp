@@ -128,7 +128,7 @@ LibrarySource interface_of(const ExportRequest& request) {
       arg.name = request.arg_names[a];
       arg.output = outputs;
       arg.alignment = library.for_gpu ? 16 : 0;
-      arg.symbolic = symbolic_extents(t.shape(), sizes);
+      arg.symbolic = driver::symbolic_extents(t.shape(), sizes);
       p.args.push_back(std::move(arg));
       int64_t bytes = t.dtype().bytes();
       for (const int64_t extent : largest_extents(t)) bytes *= extent;

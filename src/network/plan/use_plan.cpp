@@ -79,7 +79,7 @@ class PlanReader {
   }
 
   void allow(const std::string& alternative, const ComputeDag& dag) const {
-    const std::string why = why_alternative_forbidden(alternative, dag, options_);
+    const std::string why = driver::why_alternative_forbidden(alternative, dag, options_);
     if (!why.empty()) throw_user_error(why);
   }
 
@@ -96,7 +96,7 @@ class PlanReader {
 
   /// The schedule, which compiles where the plan was made for this machine.
   Schedule checked(Schedule s) const {
-    if (!same_but_threads(plan_.target, s.target())) check_lowers(s);
+    if (!same_but_threads(plan_.target, s.target())) driver::check_lowers(s);
     return s;
   }
 
@@ -143,7 +143,8 @@ std::string why_none(const NetworkPlan& plan, const Target& target,
   if (plan.target.kind != target.kind) return "the plan is for another kind of machine";
   AutoSchedulerOptions with_records = options;
   with_records.use_records = true;
-  return records_may_answer(with_records) ? "" : "options are set that plans are not made with";
+  return driver::records_may_answer(with_records) ? ""
+                                                  : "options are set that plans are not made with";
 }
 
 }  // namespace

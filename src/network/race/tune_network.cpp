@@ -5,7 +5,7 @@ namespace heddle {
 
 TuneReport tune(const Network& network, const TuneOptions& options) {
   if (options.joint_race || options.measurer) return tune_tasks(network.tasks_to_tune(), options);
-  check_tuning(network.tasks(), options);
+  search::check_tuning(network.tasks(), options);
   TuneClock own(options.budget.count());
   TuneOptions on_network = options;
   if (options.clock == nullptr) on_network.clock = &own;

@@ -53,7 +53,7 @@ std::vector<KernelArg> args_over(const std::vector<Tensor>& args, const std::vec
     a.name = t.name();
     a.output = !t.op()->is_placeholder();
     a.constant = t.op()->is_constant();
-    a.symbolic = symbolic_extents(t.shape(), sizes);
+    a.symbolic = driver::symbolic_extents(t.shape(), sizes);
     out.push_back(std::move(a));
   }
   for (const Var& size : sizes) {
@@ -134,7 +134,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
     tensors.push_back(t);
     parts.arrays.push_back(*t.op()->data());
   }
-  parts.sizes = kernel_sizes(impl_->sizes);
+  parts.sizes = driver::kernel_sizes(impl_->sizes);
   using Calls = cuda::DeviceCalls;
   parts.graphs = impl_->sizes.empty() ? Calls::kGraphs : Calls::kGraphsOfSizes;
   network::StepPlan plan = network::plan_steps(steps.nodes().steps, tensors, args.size(), places());

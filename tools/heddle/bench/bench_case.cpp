@@ -40,7 +40,8 @@ Built compile(const Problem& problem, const Schedule& schedule,
 }
 
 Difference compare_outputs(const Problem& problem, const NDArray& ours, const NDArray& reference) {
-  const Tolerance t = rounding_tolerance(ComputeDag(problem.outputs), reference, problem.magnitude);
+  const driver::Tolerance t =
+      driver::rounding_tolerance(ComputeDag(problem.outputs), reference, problem.magnitude);
   return compare(ours, reference, t.rtol, t.atol);
 }
 

@@ -100,7 +100,7 @@ class Case {
   std::string difference() const {
     const ComputeDag dag(problem_.outputs);
     for (size_t i = problem_.inputs.size(); i < host_.size(); ++i) {
-      const Tolerance t = rounding_tolerance(dag, host_[i], problem_.magnitude);
+      const driver::Tolerance t = driver::rounding_tolerance(dag, host_[i], problem_.magnitude);
       const NDArray got = device_[i].to_host();
       const Difference d = compare(got, host_[i], t.rtol, t.atol);
       if (!d.ok()) return "differs from the CPU: " + describe(d, got);

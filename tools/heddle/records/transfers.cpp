@@ -54,13 +54,13 @@ class Races {
     const ComputeDag dag(problem.outputs);
     const AutoSchedulerOptions& options = task.tmpl.options();
     const Schedule rule = make_static_template(dag, target, options).static_schedule();
-    std::vector<NearCandidate> racing;
-    for (NearCandidate& c : near_candidates(dag, rule, options, known_, model_)) {
+    std::vector<driver::NearCandidate> racing;
+    for (driver::NearCandidate& c : driver::near_candidates(dag, rule, options, known_, model_)) {
       if (c.schedule) racing.push_back(std::move(c));
     }
     if (racing.empty()) return;
     std::vector<Schedule> schedules = {rule};
-    for (const NearCandidate& c : racing) schedules.push_back(*c.schedule);
+    for (const driver::NearCandidate& c : racing) schedules.push_back(*c.schedule);
     const std::vector<MeasureResult> results = measurer_->race(
         task, schedules, seconds_ * static_cast<double>(schedules.size()), TuneClock());
     if (!results[0].ok()) return;
@@ -75,7 +75,7 @@ class Races {
   }
 
  private:
-  void add(const Problem& problem, const Target& target, const NearCandidate& c,
+  void add(const Problem& problem, const Target& target, const driver::NearCandidate& c,
            const MeasureResult& rule, const MeasureResult& other) {
     const Record& r = *c.from.record;
     records::Transfer t{.subject = problem.subject,
@@ -133,10 +133,10 @@ void print_left_out(const records::Transfers& all) {
 }  // namespace
 
 int race_transfers(const Request& o, const std::vector<Record>& records) {
-  const Target whole = target_of(o.target, o.threads);
+  const Target whole = driver::target_of(o.target, o.threads);
   if (!whole.runs_here())
     throw_user_error("kernels for '" + to_string(whole) + "' do not race on this machine");
-  const NearestModel nearest = load_nearest_model(whole);
+  const driver::NearestModel nearest = driver::load_nearest_model(whole);
   if (!nearest.model)
     throw_user_error("there is no cost model for '" + whole.kind + "' that could be asked", {},
                      "train one: heddle records train LOGS -o " + whole.kind + "-CHIP.model");

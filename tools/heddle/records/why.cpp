@@ -48,7 +48,7 @@ bool print_record(const std::string& what, const RecordDatabase& db, const Compu
 
 int why_kernel(const Request& o, std::vector<Record> records) {
   const DataType dtype = dtype_of(o.dtype);
-  const Target target = target_of(o.target, o.threads);
+  const Target target = driver::target_of(o.target, o.threads);
   const ComputeDag dag(make_problem(o.subject, dtype).outputs);
   const std::string what = o.subject + " " + to_string(dtype) + " for '" + to_string(target) + "'";
   if (!o.logs.empty()) {
@@ -60,7 +60,8 @@ int why_kernel(const Request& o, std::vector<Record> records) {
   print_places();
   if (print_record(what, *tophub(), dag, target)) return 0;
   std::cout << "the other sources, in the order in which they are asked:\n";
-  for (const SourceAnswer& a : source_answers(dag, target, current_auto_scheduler_options())) {
+  for (const driver::SourceAnswer& a :
+       driver::source_answers(dag, target, current_auto_scheduler_options())) {
     if (a.source != "record")
       std::cout << "  " << a.source << ": " << (a.answers ? "" : "no, ") << a.text << "\n";
   }
@@ -93,7 +94,8 @@ NodeAnswer answer_for(const Network& network, size_t t, const PlanUse::Node* pla
   }
   // A node over dimensions asks at each of its sizes; the first is shown.
   const Template& tmpl = network.tasks()[t].tmpl;
-  for (const SourceAnswer& a : source_answers(tmpl.dag(), tmpl.target(), tmpl.options())) {
+  for (const driver::SourceAnswer& a :
+       driver::source_answers(tmpl.dag(), tmpl.target(), tmpl.options())) {
     if (a.answers) {
       node.by = a.source;
       node.text = a.text;
@@ -109,7 +111,7 @@ int why_model(const Request& o) {
     throw_user_error("logs are named for a model", {},
                      "name the user's log with HEDDLE_LOG_FILE=" + o.logs[0] + ", or a subject");
   const Problem problem = model_problem(o.subject, dtype_of(o.dtype));
-  const Target target = target_of(o.target, o.threads);
+  const Target target = driver::target_of(o.target, o.threads);
   AutoSchedulerOptions options = current_auto_scheduler_options();
   if (!target.is_cuda()) options.threads = target.cores;
   const AutoSchedulerOptionsScope scope(options);
