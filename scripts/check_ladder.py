@@ -15,6 +15,20 @@ MAX_LINES = 600
 LADDER = ["support", "runtime", "target", "ir", "dsl", "ops", "dag", "schedule", "lower", "codegen",
           "records", "cost_model", "driver", "family", "measure", "heuristics", "search", "network", "onnx"]
 
+# The namespaces that the headers of a folder open. What programs and templates call is in `heddle`: the
+# language (ir, dsl, ops, schedule) and what the folders beneath it give to all. What only the compiler
+# calls is in a namespace of its folder.
+NAMESPACES = {
+    "support": ["heddle"], "runtime": ["heddle", "heddle::cuda", "heddle::racing"], "target": ["heddle"],
+    "ir": ["heddle"], "dsl": ["heddle"], "ops": ["heddle::ops"], "dag": ["heddle", "heddle::dag"],
+    "schedule": ["heddle"], "lower": ["heddle::lowering", "heddle::gpu"],
+    "codegen": ["heddle::codegen", "heddle::cuda", "heddle::emu", "heddle::interp"],
+    "records": ["heddle::records"], "cost_model": ["heddle::cost_model"], "driver": ["heddle::driver"],
+    "family": ["heddle::family"], "measure": ["heddle::measuring"],
+    "heuristics": ["heddle::learning", "heddle::trees"], "search": ["heddle::search"],
+    "network": ["heddle::network"], "onnx": ["heddle::onnx", "heddle::onnx_file"],
+}
+
 # Inside a folder the same holds for its subfolders, from top to bottom. The files of the folder itself
 # stand where "." does; its headers may be included by all subfolders, as those of passes are.
 SUBFOLDERS = {
@@ -177,6 +191,19 @@ def check_deps(included):
             yield f"src/{folder}/CMakeLists.txt:1: its files include other folders than DEPS names: DEPS {want}"
 
 
+def check_namespace(name, lines):
+    """An internal header opens the namespace of its folder; one with the parts of a public class, `heddle`."""
+    parts = name.split("/")
+    if parts[0] != "src" or not name.endswith(".h"):
+        return
+    parts_of_public = any(re.match(r"(struct|class) \w+::Impl\b", line) for line in lines)
+    allowed = NAMESPACES.get(parts[1], []) + (["heddle"] if parts_of_public else [])
+    for number, line in enumerate(lines, 1):
+        match = re.match(r"namespace (heddle[\w:]*) \{", line)
+        if match and not any((match[1] + "::").startswith(space + "::") for space in allowed):
+            yield f"{number}: the headers of '{parts[1]}' open one of the namespaces {', '.join(allowed)}"
+
+
 def check_environment(name, lines):
     """Variables are read by one function, which knows them all."""
     if not name.startswith(("src/", "include/", "meta_templates/")) or name == "src/support/environment.cpp":
@@ -219,7 +246,7 @@ def main():
             if top in ("src", "meta_templates"):
                 for problem in check_ambient(relative.as_posix(), lines):
                     problems.append(f"{relative}:{problem}")
-            for problem in check_environment(relative.as_posix(), lines):
+            for problem in [*check_environment(relative.as_posix(), lines), *check_namespace(relative.as_posix(), lines)]:
                 problems.append(f"{relative}:{problem}")
             for number, line in enumerate(lines, 1):
                 match = INCLUDE.match(line)

@@ -50,7 +50,7 @@ void mark_only_prepared(KernelCode& code, const LoweredFunction& main) {
 
 }  // namespace
 
-KernelArg describe(const Buffer& b) {
+KernelArg driver::describe(const Buffer& b) {
   KernelArg a;
   a.name = b->name;
   a.dtype = b->dtype;
@@ -77,7 +77,7 @@ TimedBuild build_timed(const Schedule& schedule, const std::vector<Tensor>& args
   return built;
 }
 
-TimedBuild compile_for_cpu(const LoweredVariant& v, const BuildOptions& options) {
+TimedBuild driver::compile_for_cpu(const LoweredVariant& v, const BuildOptions& options) {
   const Target& target = v.schedule.target();
   const LoweredProgram& program = *v.cpu;
   std::vector<LoweredFunction> functions{program.main};

@@ -17,11 +17,11 @@ namespace heddle {
 
 using namespace driver;
 
-std::string variant_name(const MultiVariant& v, size_t i) {
+std::string driver::variant_name(const MultiVariant& v, size_t i) {
   return v.name.empty() ? "variant" + std::to_string(i) : v.name;
 }
 
-std::vector<Tensor> own_args(const MultiVariant& v, const std::vector<Tensor>& args) {
+std::vector<Tensor> driver::own_args(const MultiVariant& v, const std::vector<Tensor>& args) {
   if (!v.args.empty() && v.args.size() != args.size()) {
     throw_user_error("variant '" + v.name + "' lists " + std::to_string(v.args.size()) +
                          " tensors of its own, and there are " + std::to_string(args.size()) +
@@ -54,8 +54,8 @@ std::vector<Tensor> own_args(const MultiVariant& v, const std::vector<Tensor>& a
 
 // The tolerance of checks (driver/tolerance.h) for an output whose largest element is 1, enlarged
 // as the alternatives among the variants may.
-std::vector<AnswerTolerance> tolerances_of(const std::vector<MultiVariant>& variants,
-                                           const std::vector<Tensor>& args) {
+std::vector<AnswerTolerance> driver::tolerances_of(const std::vector<MultiVariant>& variants,
+                                                   const std::vector<Tensor>& args) {
   const Schedule* first = nullptr;
   double growth = 1;
   bool tf32 = false;

@@ -15,7 +15,7 @@ namespace heddle {
 
 using namespace driver;
 
-bool records_may_answer(const AutoSchedulerOptions& o) {
+bool driver::records_may_answer(const AutoSchedulerOptions& o) {
   AutoSchedulerOptions rest = o;
   rest.vector_bytes = rest.threads = 0;
   rest.record_log.clear();
@@ -27,8 +27,8 @@ bool records_may_answer(const AutoSchedulerOptions& o) {
   return rest == AutoSchedulerOptions();
 }
 
-std::string why_alternative_forbidden(const std::string& alternative, const ComputeDag& dag,
-                                      const AutoSchedulerOptions& o) {
+std::string driver::why_alternative_forbidden(const std::string& alternative, const ComputeDag& dag,
+                                              const AutoSchedulerOptions& o) {
   if (alternative.empty()) return "";
   if (!o.use_alternatives) return "it is of " + alternative + ", and alternatives are turned off";
   try {
@@ -103,15 +103,16 @@ std::optional<Schedule> recorded_schedule(const std::vector<Tensor>& outputs, co
   return found ? std::optional(found->schedule) : std::nullopt;
 }
 
-std::optional<RecordChoice> record_choice(const std::vector<Tensor>& outputs, const Target& target,
-                                          const AutoSchedulerOptions& options) {
+std::optional<RecordChoice> driver::record_choice(const std::vector<Tensor>& outputs,
+                                                  const Target& target,
+                                                  const AutoSchedulerOptions& options) {
   check_options(options);
   std::string skipped;
   return from_records(ComputeDag(outputs), target, options, &skipped);
 }
 
-Schedule constant_schedule(const std::vector<Tensor>& outputs, const Target& target,
-                           const AutoSchedulerOptions& options) {
+Schedule driver::constant_schedule(const std::vector<Tensor>& outputs, const Target& target,
+                                   const AutoSchedulerOptions& options) {
   check_options(options);
   const ComputeDag dag(outputs);
   std::string skipped;
@@ -123,8 +124,8 @@ Schedule constant_schedule(const std::vector<Tensor>& outputs, const Target& tar
   return s;
 }
 
-std::vector<SourceAnswer> source_answers(const ComputeDag& dag, const Target& target,
-                                         const AutoSchedulerOptions& options) {
+std::vector<SourceAnswer> driver::source_answers(const ComputeDag& dag, const Target& target,
+                                                 const AutoSchedulerOptions& options) {
   check_options(options);
   std::string skipped;
   const std::optional<RecordChoice> recorded = from_records(dag, target, options, &skipped);

@@ -6,7 +6,7 @@
 #include "heuristics/trees/cuda_h100_cuda_split_reduction.h"
 #include "heuristics/trees/cuda_h200_cuda_reduce_rows.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 [[maybe_unused]] const bool kRegistered[] = {
@@ -22,4 +22,4 @@ namespace {
 };
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::learning

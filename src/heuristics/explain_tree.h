@@ -16,7 +16,7 @@
 
 #include "heddle/support/decision_tree.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 /// The path to the leaf, and what is known about the leaf or why the tree is unsure. Several lines,
 /// each with its newline.
@@ -30,4 +30,4 @@ std::string describe_answer(const TreeTable& tree, const TreeAnswer& answer,
 /// The whole tree, indented.
 std::string tree_outline(const TreeTable& tree);
 
-}  // namespace heddle
+}  // namespace heddle::learning

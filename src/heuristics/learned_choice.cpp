@@ -8,6 +8,8 @@
 
 namespace heddle {
 
+using namespace learning;
+
 LearnedChoice::LearnedChoice(const Heuristic& heuristic, TrainedTree tree, std::string name)
     : heuristic_(heuristic),
       holder_(std::make_shared<TreeHolder>(std::move(tree))),

@@ -4,7 +4,9 @@
 
 namespace heddle {
 
-const char* to_string(FeatureKind kind) {
+using namespace learning;
+
+const char* learning::to_string(FeatureKind kind) {
   switch (kind) {
     case FeatureKind::Numeric: return "numeric";
     case FeatureKind::Boolean: return "boolean";
@@ -13,7 +15,7 @@ const char* to_string(FeatureKind kind) {
   return "?";
 }
 
-const char* to_string(LeafVerdict verdict) {
+const char* learning::to_string(LeafVerdict verdict) {
   switch (verdict) {
     case LeafVerdict::Choice: return "choice";
     case LeafVerdict::Rule: return "rule";
@@ -22,7 +24,7 @@ const char* to_string(LeafVerdict verdict) {
   return "?";
 }
 
-const char* to_string(Doubt doubt) {
+const char* learning::to_string(Doubt doubt) {
   switch (doubt) {
     case Doubt::None: return "none";
     case Doubt::Leaf: return "leaf";
@@ -34,7 +36,7 @@ const char* to_string(Doubt doubt) {
   return "?";
 }
 
-FeatureKind feature_kind(const std::string& name) {
+FeatureKind learning::feature_kind(const std::string& name) {
   for (const FeatureKind kind :
        {FeatureKind::Numeric, FeatureKind::Boolean, FeatureKind::Categorical}) {
     if (name == to_string(kind)) return kind;
@@ -43,14 +45,14 @@ FeatureKind feature_kind(const std::string& name) {
                    "features are numeric, boolean or categorical");
 }
 
-LeafVerdict leaf_verdict(const std::string& name) {
+LeafVerdict learning::leaf_verdict(const std::string& name) {
   for (const LeafVerdict verdict : {LeafVerdict::Choice, LeafVerdict::Rule, LeafVerdict::Unsure}) {
     if (name == to_string(verdict)) return verdict;
   }
   throw_user_error("'" + name + "' is no verdict", {}, "a leaf says choice, rule or unsure");
 }
 
-std::vector<FeatureNames> names_of(const std::vector<TrainedFeature>& features) {
+std::vector<FeatureNames> learning::names_of(const std::vector<TrainedFeature>& features) {
   std::vector<FeatureNames> names;
   for (const TrainedFeature& f : features) names.push_back({f.name, f.values});
   return names;

@@ -8,7 +8,7 @@
 #include "heddle/support/decision_tree.h"
 #include "support/tree/json.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 const char* to_string(FeatureKind kind);
 const char* to_string(LeafVerdict verdict);
@@ -21,4 +21,4 @@ LeafVerdict leaf_verdict(const std::string& name);
 /// The names of the features of a tree, as its nodes are written with them.
 std::vector<FeatureNames> names_of(const std::vector<TrainedFeature>& features);
 
-}  // namespace heddle
+}  // namespace heddle::learning

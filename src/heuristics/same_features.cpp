@@ -5,7 +5,7 @@
 #include "heddle/support/error.h"
 #include "heuristics/names.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
@@ -45,4 +45,4 @@ void check_same_features(const TreeTable& tree, const HeuristicData& data) {
   }
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

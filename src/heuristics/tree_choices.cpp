@@ -12,6 +12,8 @@
 #include "support/log.h"
 
 namespace heddle {
+
+using namespace learning;
 namespace {
 
 struct CompiledIn {

@@ -11,7 +11,7 @@
 #include "support/files/file.h"
 #include "support/tree/json.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 constexpr std::size_t kMostNodes = 65536, kMostFeatures = 4096, kMostChoices = 65536;
@@ -188,4 +188,4 @@ TrainedTree parse_tree(std::string_view text, std::string_view source) {
 
 TrainedTree read_tree(const std::string& path) { return parse_tree(read_file(path), path); }
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -6,7 +6,7 @@
 #include "support/files/file.h"
 #include "support/tree/json.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 /// A member of the object, with one line for each element.
@@ -86,4 +86,4 @@ std::string tree_file_name(std::string_view kind, std::string_view chip,
   return std::string(kind) + "-" + std::string(chip) + "." + std::string(heuristic) + ".tree";
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

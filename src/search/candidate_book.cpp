@@ -38,7 +38,7 @@ CandidateBook::Judged CandidateBook::judge(const Config& config) const {
   if (!out.why_not.empty()) return out;
   try {
     out.made = template_.instantiate(config);
-    out.key = steps_hash(*out.made);
+    out.key = measuring::steps_hash(*out.made);
   } catch (const Error& e) {
     out.why_not = e.message;
   }

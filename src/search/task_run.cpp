@@ -14,7 +14,7 @@ constexpr size_t kLeaders = 16;
 TaskRun::TaskRun(TuneTask t)
     : task(std::move(t)),
       shape_class(internal::shape_class_of(task.tmpl.dag())),
-      static_key_(steps_hash(task.tmpl.static_schedule())) {
+      static_key_(measuring::steps_hash(task.tmpl.static_schedule())) {
   progress.name = task.name;
   progress.weight = task.weight;
   progress.flops = task.flops();

@@ -67,7 +67,7 @@ TuneReport run_and_reload(std::vector<TuneTask> tasks, const TuneOptions& option
 
 }  // namespace
 
-TuneReport tune_apart(std::vector<TuneTask> tasks, const TuneOptions& options) {
+TuneReport search::tune_apart(std::vector<TuneTask> tasks, const TuneOptions& options) {
   return run_and_reload(std::move(tasks), options, Gains::OfEachTask);
 }
 

@@ -284,7 +284,7 @@ std::vector<Candidate> Tuner::candidates(TaskRun& run, const std::vector<Config>
   for (const Config& config : configs) {
     try {
       Candidate c{.config = config, .schedule = run.task.tmpl.instantiate(config)};
-      c.key = steps_hash(c.schedule);
+      c.key = measuring::steps_hash(c.schedule);
       c.result.error = MeasureError::Cancelled;
       if (run.was_measured(c.key) || !here.insert(c.key).second) continue;
       out.push_back(std::move(c));

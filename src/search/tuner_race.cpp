@@ -158,7 +158,7 @@ TaskResult Tuner::race(int task, double seconds, const TuneClock& clock) {
   const bool decided = !not_raced(results[0]) && !static_lost_by_chance &&
                        results[0].error != MeasureError::WrongAnswer &&
                        !std::all_of(results.begin() + 1, results.end(), not_raced);
-  const int winner = decided ? race_winner(results) : -1;
+  const int winner = decided ? measuring::race_winner(results) : -1;
   for (size_t i = static_lost_by_chance ? 1 : 0; i < entrants.size(); ++i) {
     if (not_raced(results[i])) continue;
     record(run, entrants[i].config ? &*entrants[i].config : nullptr, entrants[i].schedule,

@@ -157,7 +157,7 @@ void Tuner::resume() {
     bool in_doubt = false;  // an earlier check refused the static choice
     for (const History::Measured& m : h.trials) {
       Candidate c{.config = m.config, .schedule = run.task.tmpl.instantiate(m.config)};
-      c.key = steps_hash(c.schedule);
+      c.key = measuring::steps_hash(c.schedule);
       in_doubt |= c.key == run.static_key() && m.error == MeasureError::WrongAnswer;
       earlier.emplace_back(&m, std::move(c));
     }

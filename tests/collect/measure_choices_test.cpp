@@ -17,12 +17,12 @@ class MeasureChoices : public ::testing::Test {
   }
   size_t index_of(const Schedule& s) const {
     for (size_t i = 0; i < schedules_.size(); ++i) {
-      if (steps_hash(schedules_[i]) == steps_hash(s)) return i;
+      if (measuring::steps_hash(schedules_[i]) == steps_hash(s)) return i;
     }
     return schedules_.size();
   }
   /// Times of the schedules, in the order in which each is measured; the last one again and again.
-  ChoiceTimes times(std::vector<std::vector<double>> seconds) {
+  learning::ChoiceTimes times(std::vector<std::vector<double>> seconds) {
     const auto truth = [=, this](const TuneTask&, const Schedule& s) {
       return seconds_of(seconds.at(index_of(s)).back());
     };
@@ -33,7 +33,7 @@ class MeasureChoices : public ::testing::Test {
         },
         truth);
     const TuneClock clock(1e9);
-    return measure_choices(measurer, task_, schedules_, clock);
+    return learning::measure_choices(measurer, task_, schedules_, clock);
   }
   const TuneTask task_ = splits_task();
   std::vector<Schedule> schedules_;
@@ -42,14 +42,14 @@ class MeasureChoices : public ::testing::Test {
 
 // Another load ran while the third schedule was timed.
 TEST_F(MeasureChoices, ADisturbedTimeIsMeasuredAgain) {
-  const ChoiceTimes t = times({{1e-3}, {0.9e-3}, {40e-3, 1.8e-3}, {2e-3}});
+  const learning::ChoiceTimes t = times({{1e-3}, {0.9e-3}, {40e-3, 1.8e-3}, {2e-3}});
   EXPECT_TRUE(t.complete);
   EXPECT_DOUBLE_EQ(t.seconds.at(2), 1.8e-3);
   EXPECT_EQ(calls_, (std::map<size_t, size_t>{{0, 1}, {1, 1}, {2, 2}, {3, 1}}));
 }
 
 TEST_F(MeasureChoices, WhatIsSlowTwiceIsSlow) {
-  const ChoiceTimes t = times({{1e-3}, {0.9e-3}, {40e-3, 41e-3}, {2e-3}});
+  const learning::ChoiceTimes t = times({{1e-3}, {0.9e-3}, {40e-3, 41e-3}, {2e-3}});
   EXPECT_DOUBLE_EQ(t.seconds.at(2), 40e-3);
 }
 

@@ -78,7 +78,8 @@ class TreeChoices : public ::testing::Test {
   }
   void install(const Heuristic& h, const ParameterSet& choice,
                const std::vector<Tensor>& problems) {
-    write_tree(folder_ + "/llvm-znver3." + h.name + ".tree", tree_that_says(h, choice, problems));
+    learning::write_tree(folder_ + "/llvm-znver3." + h.name + ".tree",
+                         tree_that_says(h, choice, problems));
     reload_tophub();
   }
   static Template made(std::int64_t m, const AutoSchedulerOptions& options = {}) {
@@ -152,7 +153,7 @@ TEST_F(TreeChoices, ATreeOfAnotherVersionIsNotUsed) {
   TrainedTree tree =
       tree_that_says(heuristic_of("contraction"), tile(3, 3), products_of_64_to_512());
   tree.version = "0";
-  write_tree(folder_ + "/llvm-znver3.contraction.tree", tree);
+  learning::write_tree(folder_ + "/llvm-znver3.contraction.tree", tree);
   reload_tophub();
   EXPECT_EQ(find_tree(heuristic_of("contraction"), target()), nullptr);
   EXPECT_EQ(knob(made(256), "tile_rows").source, "rule");

@@ -25,21 +25,21 @@ void ask(const TreeHolder& tree) {
                              ? std::floor(share * values)
                              : f.lowest + share * (f.highest - f.lowest));
     }
-    describe_answer(table, answer_of(table, features), features);
-    explain_answer(table, features);
+    learning::describe_answer(table, answer_of(table, features), features);
+    learning::explain_answer(table, features);
   }
-  tree_outline(table);
+  learning::tree_outline(table);
 }
 
 }  // namespace
 
 void read_tree_file(std::string_view bytes) {
-  const TreeHolder tree(parse_tree(bytes, "input"));
+  const TreeHolder tree(learning::parse_tree(bytes, "input"));
   ask(tree);
-  const std::string written = tree_to_text(tree.tree());
-  HEDDLE_ICHECK(tree_to_text(parse_tree(written, "written")) == written,
+  const std::string written = learning::tree_to_text(tree.tree());
+  HEDDLE_ICHECK(learning::tree_to_text(learning::parse_tree(written, "written")) == written,
                 "a tree that was written is read as another");
-  generate_table(tree.tree(), "fuzzed");
+  learning::generate_table(tree.tree(), "fuzzed");
 }
 
 void read_heuristic_lines(std::string_view bytes) {

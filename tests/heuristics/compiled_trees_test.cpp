@@ -41,8 +41,8 @@ TEST(CompiledTrees, AreThoseOfTophub) {
   for (const std::string& name : shipped()) {
     const std::string symbol = symbol_of(name);
     const std::string header = kSource + "/src/heuristics/trees/" + symbol + ".h";
-    const std::string table =
-        generate_table(read_tree(kSource + "/tophub/" + name + ".tree"), symbol);
+    const std::string table = learning::generate_table(
+        learning::read_tree(kSource + "/tophub/" + name + ".tree"), symbol);
     if (std::getenv("HEDDLE_UPDATE_GOLDENS") != nullptr) write_file_atomic(header, table);
     EXPECT_EQ(read_file(header), table) << "HEDDLE_UPDATE_GOLDENS=1 writes " << header;
     EXPECT_THAT(registered, ::testing::HasSubstr("trees::" + symbol + ")"));
@@ -52,7 +52,7 @@ TEST(CompiledTrees, AreThoseOfTophub) {
 // A shipped tree of another version of its heuristic would be ignored.
 TEST(CompiledTrees, AreOfTheHeuristicsAsTheyAre) {
   for (const std::string& name : shipped()) {
-    const TrainedTree tree = read_tree(kSource + "/tophub/" + name + ".tree");
+    const TrainedTree tree = learning::read_tree(kSource + "/tophub/" + name + ".tree");
     const Heuristic& heuristic = heuristic_of(name.substr(name.find('.') + 1));
     EXPECT_NO_THROW(LearnedChoice(heuristic, tree, name)) << name;
   }

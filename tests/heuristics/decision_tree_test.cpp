@@ -82,7 +82,7 @@ TEST(DecisionTree, AnswersAsTheFileSays) {
   int answered = 0;
   for (int round = 0; round < 200; ++round) {
     const TreeHolder tree(random_tree(rng));
-    const Json file = Json::parse(tree_to_text(tree.tree()));
+    const Json file = Json::parse(learning::tree_to_text(tree.tree()));
     for (int i = 0; i < 50; ++i) {
       const std::vector<double> problem = random_problem(tree.tree(), rng);
       const NaiveAnswer expected = naive(file, problem);

@@ -53,7 +53,7 @@ TEST(Evaluate, FiguresAreThoseOfTheAnswers) {
       problem("7", {5000, 0, 0}, {3, 3, 3}),                     // out of range
   };
   const TreeHolder tree(small_tree());
-  const TreeEvaluation e = evaluate_tree(tree.table(), data);
+  const learning::TreeEvaluation e = learning::evaluate_tree(tree.table(), data);
   EXPECT_EQ(e.chose, 2);
   EXPECT_EQ(e.kept_rule, 2);
   EXPECT_EQ(e.unsure_leaf, 1);
@@ -75,7 +75,7 @@ TEST(Evaluate, WritesATableAndJson) {
   HeuristicData data = planted_data();
   data.problems = {problem("first", {5, 0, 0}, {4, 2, 1}), problem("2", {500, 0, 0}, {4, 1, 4})};
   const TreeHolder tree(small_tree());
-  const TreeEvaluation e = evaluate_tree(tree.table(), data);
+  const learning::TreeEvaluation e = learning::evaluate_tree(tree.table(), data);
   EXPECT_EQ(e.to_text(),
             "time over               mean  worst  worst problem\n"
             "--------------------------------------------------\n"
@@ -95,7 +95,7 @@ TEST(Evaluate, WritesATableAndJson) {
 
 TEST(Evaluate, NoProblemsAreNoFigures) {
   const TreeHolder tree(small_tree());
-  const TreeEvaluation e = evaluate_tree(tree.table(), planted_data());
+  const learning::TreeEvaluation e = learning::evaluate_tree(tree.table(), planted_data());
   EXPECT_EQ(e.unsure_share(), 0);
   EXPECT_EQ(e.tree_over_best.mean, 1);
   EXPECT_FALSE(e.to_text().empty());
@@ -107,7 +107,7 @@ TEST(Evaluate, ALogOfAnotherHeuristicIsAnError) {
     HeuristicData data = planted_data();
     change(data);
     try {
-      evaluate_tree(tree.table(), data);
+      learning::evaluate_tree(tree.table(), data);
       ADD_FAILURE() << part;
     } catch (const Error& e) {
       EXPECT_NE(e.message.find(part), std::string::npos) << e.message;
@@ -132,13 +132,13 @@ TEST(Evaluate, CrossEvaluationSeesNoProblemTwice) {
       rng);
   TrainOptions options;
   options.leaf_sizes = {1};
-  const TreeEvaluation e = cross_evaluate(data, options);
+  const learning::TreeEvaluation e = learning::cross_evaluate(data, options);
   ASSERT_EQ(e.problems.size(), 60u);
   EXPECT_GT(e.tree_over_best.mean, 1.4);
   for (std::size_t i = 1; i < e.problems.size(); ++i) {
     EXPECT_LT(e.problems[i - 1].id, e.problems[i].id);
   }
-  EXPECT_THROW(cross_evaluate(data, options, 1), Error);
+  EXPECT_THROW(learning::cross_evaluate(data, options, 1), Error);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ constexpr const char* kTitle =
 
 std::string explained(const std::vector<double>& features) {
   const TreeHolder tree(example());
-  return explain_answer(tree.table(), features);
+  return learning::explain_answer(tree.table(), features);
 }
 
 TEST(ExplainTree, AChoiceWithItsPathAndItsRunnerUp) {
@@ -115,7 +115,7 @@ TEST(ExplainTree, WhyAProblemIsUnlikeThoseOfTraining) {
 TEST(ExplainTree, OneLineForATable) {
   const TreeHolder tree(example());
   const auto described = [&](const std::vector<double>& features) {
-    return describe_answer(tree.table(), answer_of(tree.table(), features), features);
+    return learning::describe_answer(tree.table(), answer_of(tree.table(), features), features);
   };
   EXPECT_EQ(described({49, 0, 0}), "leaf 0 of 4 (41 problems): tile 6, 1.020 of the best");
   EXPECT_EQ(described({100, 0, 0}), "leaf 1 of 4 (5 problems): the rule, 1.020 of the best");
@@ -125,7 +125,7 @@ TEST(ExplainTree, OneLineForATable) {
 
 TEST(ExplainTree, TheWholeTree) {
   const TreeHolder tree(example());
-  EXPECT_EQ(tree_outline(tree.table()),
+  EXPECT_EQ(learning::tree_outline(tree.table()),
             std::string(kTitle) +
                 "  rows <= 64.5\n"
                 "    leaf 0 of 4 (41 problems): tile 6, 1.020 of the best\n"

@@ -29,15 +29,17 @@ void expect_file(const std::string& name, const std::string& text) {
   EXPECT_EQ(text, read_file(kFolder + name)) << "HEDDLE_UPDATE_GOLDENS=1 writes " << name;
 }
 
-TEST(Golden, TrainingWritesTheTree) { expect_file("sample.tree", tree_to_text(sample_tree())); }
+TEST(Golden, TrainingWritesTheTree) {
+  expect_file("sample.tree", learning::tree_to_text(sample_tree()));
+}
 
 TEST(Golden, AndTheTable) {
-  expect_file("sample_tree.h", generate_table(sample_tree(), "sample_tree"));
+  expect_file("sample_tree.h", learning::generate_table(sample_tree(), "sample_tree"));
 }
 
 // What the compiler makes of the generated table is what is read from the file.
 TEST(Golden, TheTableAnswersAsTheFileDoes) {
-  const TreeHolder file(read_tree(kFolder + "sample.tree"));
+  const TreeHolder file(learning::read_tree(kFolder + "sample.tree"));
   const TreeTable& a = file.table();
   const TreeTable& b = trees::sample_tree;
   EXPECT_EQ(a.origin.heuristic, b.origin.heuristic);
@@ -69,9 +71,9 @@ TEST(Golden, TheTableIsAConstant) {
 
 TEST(Golden, NamesThatAreNoIdentifiersAreErrors) {
   const TrainedTree tree = sample_tree();
-  EXPECT_THROW(generate_table(tree, ""), Error);
-  EXPECT_THROW(generate_table(tree, "3d"), Error);
-  EXPECT_THROW(generate_table(tree, "a-b"), Error);
+  EXPECT_THROW(learning::generate_table(tree, ""), Error);
+  EXPECT_THROW(learning::generate_table(tree, "3d"), Error);
+  EXPECT_THROW(learning::generate_table(tree, "a-b"), Error);
 }
 
 // Texts of a file cannot become code.
@@ -80,7 +82,7 @@ TEST(Golden, TextsStayTexts) {
   TrainedTree tree = random_tree(rng);
   tree.machine = "a\n#error \"b\" \\";
   tree.choices[0] = "\"}; evil\n\xc3\xbc";
-  const std::string text = generate_table(tree, "x");
+  const std::string text = learning::generate_table(tree, "x");
   EXPECT_EQ(text.find("\n#error"), std::string::npos);
   EXPECT_NE(text.find("// machine   a?#error \"b\" ?\n"), std::string::npos);
   EXPECT_NE(text.find(R"("\"}; evil\012\303\274")"), std::string::npos);

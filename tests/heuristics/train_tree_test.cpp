@@ -52,7 +52,8 @@ TEST(TrainTree, RecoversAPlantedRule) {
   EXPECT_TRUE(std::any_of(nodes.begin(), nodes.end(), [](const TreeNode& n) {
     return n.feature == 2 && (n.one_of == 1 || n.one_of == 6);
   }));
-  const TreeEvaluation held_out = evaluate_tree(tree.table(), data_of(400, planted_rule, 2));
+  const learning::TreeEvaluation held_out =
+      learning::evaluate_tree(tree.table(), data_of(400, planted_rule, 2));
   EXPECT_LT(held_out.tree_over_best.mean, 1.03);
   EXPECT_GT(held_out.rule_over_best.mean, 1.2);
 }
@@ -130,7 +131,7 @@ TEST(TrainTree, RowsInAnotherOrderGiveTheSameTree) {
   for (int round = 0; round < 4; ++round) {
     std::string text = header;
     for (const std::string& line : lines) text += line;
-    const std::string tree = tree_to_text(train_tree(parse_heuristic_log(text, "log")));
+    const std::string tree = learning::tree_to_text(train_tree(parse_heuristic_log(text, "log")));
     if (round == 0) first = tree;
     EXPECT_EQ(tree, first);
     rng.shuffle(lines);

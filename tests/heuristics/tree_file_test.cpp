@@ -17,9 +17,9 @@ TEST(TreeFile, WhatIsWrittenIsReadAgain) {
   Rng rng(5);
   for (int round = 0; round < 100; ++round) {
     const TrainedTree tree = random_tree(rng);
-    const std::string text = tree_to_text(tree);
-    const TrainedTree again = parse_tree(text, "file");
-    EXPECT_EQ(tree_to_text(again), text);
+    const std::string text = learning::tree_to_text(tree);
+    const TrainedTree again = learning::parse_tree(text, "file");
+    EXPECT_EQ(learning::tree_to_text(again), text);
     EXPECT_EQ(again.features, tree.features);
     ASSERT_EQ(again.nodes.size(), tree.nodes.size());
     for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
@@ -36,19 +36,19 @@ TEST(TreeFile, FilesAreReadAndWritten) {
           .string();
   Rng rng(6);
   const TrainedTree tree = random_tree(rng);
-  write_tree(path, tree);
-  EXPECT_EQ(tree_to_text(read_tree(path)), tree_to_text(tree));
+  learning::write_tree(path, tree);
+  EXPECT_EQ(learning::tree_to_text(learning::read_tree(path)), learning::tree_to_text(tree));
   write_file_atomic(path, "{");
   try {
-    read_tree(path);
+    learning::read_tree(path);
     ADD_FAILURE();
   } catch (const Error& e) {
     EXPECT_TRUE(e.message.starts_with(path + ": this is no tree: ")) << e.message;
     EXPECT_FALSE(e.help.empty());
   }
   std::filesystem::remove(path);
-  EXPECT_THROW(read_tree(path), Error);
-  EXPECT_EQ(tree_file_name("llvm", "znver3", "matmul"), "llvm-znver3.matmul.tree");
+  EXPECT_THROW(learning::read_tree(path), Error);
+  EXPECT_EQ(learning::tree_file_name("llvm", "znver3", "matmul"), "llvm-znver3.matmul.tree");
 }
 
 constexpr const char* kFile = R"({"heddle_tree": 1, "heuristic": "h", "version": "1", "seed": 1,
@@ -75,7 +75,7 @@ std::string error_with(const std::string& from, const std::string& to) {
   if (at == std::string::npos) return "the test replaces nothing";
   text.replace(at, from.size(), to);
   try {
-    parse_tree(text, "f.tree");
+    learning::parse_tree(text, "f.tree");
   } catch (const Error& e) {
     EXPECT_EQ(e.kind, ErrorKind::User);
     EXPECT_TRUE(e.message.starts_with("f.tree: this is no tree: ")) << e.message;
@@ -158,9 +158,9 @@ TEST(TreeFile, HugeFilesAreErrors) {
     const std::size_t begin = text.find("\"nodes\"");
     return text.substr(0, begin) + "\"nodes\": [" + nodes + "], \"leaves\": [" + leaves + "]}";
   };
-  EXPECT_NO_THROW(parse_tree(chain(64), "f"));
-  EXPECT_THROW(parse_tree(chain(65), "f"), Error);
-  EXPECT_THROW(parse_tree(chain(40000), "f"), Error);
+  EXPECT_NO_THROW(learning::parse_tree(chain(64), "f"));
+  EXPECT_THROW(learning::parse_tree(chain(65), "f"), Error);
+  EXPECT_THROW(learning::parse_tree(chain(40000), "f"), Error);
   std::string values = "\"values\": [\"x\", \"y\"";
   for (int i = 0; i < 63; ++i) values += ", \"v" + std::to_string(i) + "\"";
   expect_error("\"values\": [\"x\", \"y\"", values, "65 values");

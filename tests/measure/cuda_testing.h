@@ -139,7 +139,8 @@ inline std::vector<Schedule> gpu_candidates(const TuneTask& task, size_t count) 
   std::vector<Schedule> out;
   for (const Schedule& s : candidates(task, 4 * count)) {
     bool known = false;
-    for (const Schedule& o : out) known = known || steps_hash(o) == steps_hash(s);
+    for (const Schedule& o : out)
+      known = known || measuring::steps_hash(o) == measuring::steps_hash(s);
     try {
       const GpuProgram p = lower_gpu(s, task.args);
       emit_cuda(p);

@@ -40,7 +40,7 @@ class EqualTimes : public Measurer {
 TEST(TaskTimes, EachTaskIsMeasuredInEachRoundAsTuningDoes) {
   const Network net({digits_network()});
   EqualTimes measurer;
-  const std::vector<TaskTimes> times = time_tasks(net, measurer, 3);
+  const std::vector<network::TaskTimes> times = network::time_tasks(net, measurer, 3);
   ASSERT_EQ(times.size(), net.tasks().size());
   int nodes = 0;
   for (size_t t = 0; t < times.size(); ++t) {
@@ -60,7 +60,7 @@ TEST(TaskTimes, ATaskThatFailsIsNamedAndNotMeasuredAgain) {
   const Network net({digits_network()});
   EqualTimes measurer;
   measurer.refused = net.tasks()[1].name;
-  const std::vector<TaskTimes> times = time_tasks(net, measurer, 3);
+  const std::vector<network::TaskTimes> times = network::time_tasks(net, measurer, 3);
   EXPECT_EQ(times[1].failure, "no such instruction");
   EXPECT_EQ(times[1].as_measured_s, 0);
   EXPECT_GT(times[1].in_network_s, 0);

@@ -25,7 +25,7 @@ const std::string kBest = "winograd(tile=2)";
 MeasureResult time_of(const TuneTask&, const Schedule& s) {
   const std::string& a = s.dag().alternative();
   const double base = a.starts_with(kBest) ? 1e-4 : a.empty() ? 1e-3 : 5e-4;
-  return seconds_of(base * (1 + 0.1 * unit(steps_hash(s))));
+  return seconds_of(base * (1 + 0.1 * unit(measuring::steps_hash(s))));
 }
 
 class TuneAlternatives : public ::testing::Test {

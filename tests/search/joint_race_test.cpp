@@ -98,9 +98,10 @@ TEST_F(JointlyTuned, ARaceThatFailsIsAProblemAndChangesNothing) {
 
 // A call of the network is not possible then.
 TEST_F(JointlyTuned, WhereAStaticScheduleFailsTasksRaceAlone) {
-  const uint64_t broken = steps_hash(matmul_task().tmpl.static_schedule());
+  const uint64_t broken = measuring::steps_hash(matmul_task().tmpl.static_schedule());
   const auto screen = [broken](const TuneTask&, const Schedule& s) {
-    return steps_hash(s) == broken ? failure(MeasureError::Crash) : seconds_of(landscape(s, 3));
+    return measuring::steps_hash(s) == broken ? failure(MeasureError::Crash)
+                                              : seconds_of(landscape(s, 3));
   };
   const TuneReport report = run(FakeMeasurer(screen));
   EXPECT_TRUE(race_.counts.empty());

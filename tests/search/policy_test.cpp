@@ -42,7 +42,8 @@ TEST_P(Policies, ProposeLegalConfigsAndNoneTwice) {
       for (const Config& x : batch) {
         EXPECT_EQ(task.tmpl.why_invalid(x), "");
         Schedule s = task.tmpl.instantiate(x);
-        EXPECT_TRUE(seen.insert(steps_hash(s)).second) << task.name << " round " << round;
+        EXPECT_TRUE(seen.insert(measuring::steps_hash(s)).second)
+            << task.name << " round " << round;
         trials.push_back({x, landscape(s, 5)});
         rows.push_back({task.hash(), step_features(task, s), 1 / trials.back().seconds});
       }

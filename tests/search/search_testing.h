@@ -156,7 +156,7 @@ class FakeMeasurer : public Measurer {
       if (before_each) before_each(measured.size());
       while (measured.size() == last_before_the_end && !clock.expired()) std::this_thread::yield();
       if (clock.expired()) return;
-      const uint64_t key = hash_combine(task.hash(), steps_hash(schedules[i]));
+      const uint64_t key = hash_combine(task.hash(), measuring::steps_hash(schedules[i]));
       repeated += !keys.insert(key).second;
       announced[task.name].erase(key);
       measured.push_back(task.name);
@@ -177,7 +177,7 @@ class FakeMeasurer : public Measurer {
   }
   bool prefetch(const TuneTask& task, std::span<const Schedule> schedules) override {
     for (const Schedule& s : schedules) {
-      const uint64_t key = hash_combine(task.hash(), steps_hash(s));
+      const uint64_t key = hash_combine(task.hash(), measuring::steps_hash(s));
       if (!keys.contains(key)) announced[task.name].insert(key);
     }
     most_ahead = std::max(most_ahead, announced[task.name].size());
@@ -220,7 +220,7 @@ inline FakeMeasurer::Function on_landscape(uint64_t seed) {
 }
 
 inline uint64_t key_of(const TuneTask& task, const Config& c) {
-  return steps_hash(task.tmpl.instantiate(c));
+  return measuring::steps_hash(task.tmpl.instantiate(c));
 }
 
 /// Runs a policy for so many trials on a landscape; the best time after each.

@@ -26,7 +26,7 @@ TEST_F(Tune, FindsSomethingFasterAndSaysSo) {
   EXPECT_LT(r.best_seconds, 0.9 * static_seconds);
   EXPECT_EQ(landscape(r.schedule, 3), r.best_seconds);
   ASSERT_TRUE(r.config.has_value());
-  EXPECT_EQ(steps_hash(task.tmpl.instantiate(*r.config)), steps_hash(r.schedule));
+  EXPECT_EQ(measuring::steps_hash(task.tmpl.instantiate(*r.config)), steps_hash(r.schedule));
   EXPECT_EQ(report.trials, 100);
   EXPECT_EQ(report.ended, TuneEnd::Trials);
   EXPECT_FALSE(report.cancelled);
@@ -46,7 +46,7 @@ TEST_F(Tune, MeasuresTheStaticChoiceFirstAndGivesTheBestForCutOff) {
   TuneTask task = matmul_task();
   std::vector<uint64_t> order;
   FakeMeasurer m([&](const TuneTask&, const Schedule& s) {
-    order.push_back(steps_hash(s));
+    order.push_back(measuring::steps_hash(s));
     return seconds_of(landscape(s, 1));
   });
   tune_tasks({task}, options(m, 30));
@@ -72,15 +72,15 @@ TEST_F(Tune, NeverReturnsWhatLosesTheRace) {
   TuneTask task = matmul_task();
   uint64_t fixed = key_of(task, task.tmpl.default_config());
   auto lies = [&](const TuneTask&, const Schedule& s) {
-    return seconds_of(1e-3 * (0.5 + 1.5 * unit(steps_hash(s))));
+    return seconds_of(1e-3 * (0.5 + 1.5 * unit(measuring::steps_hash(s))));
   };
   auto truth = [&](const TuneTask&, const Schedule& s) {
-    return seconds_of(steps_hash(s) == fixed ? 1e-3 : 1.01e-3);
+    return seconds_of(measuring::steps_hash(s) == fixed ? 1e-3 : 1.01e-3);
   };
   FakeMeasurer m(lies, truth);
   TaskResult r = tune_tasks({task}, options(m)).tasks[0];
   EXPECT_FALSE(r.improved);
-  EXPECT_EQ(steps_hash(r.schedule), fixed);
+  EXPECT_EQ(measuring::steps_hash(r.schedule), fixed);
   EXPECT_EQ(r.best_seconds, 1e-3);
   EXPECT_EQ(m.raced.size(), 1u);
 }
@@ -92,15 +92,15 @@ TEST_F(Tune, ALuckyTimeDoesNotKeepTheOthersOutOfTheRace) {
   uint64_t lucky = 0;
   FakeMeasurer m(
       [&](const TuneTask&, const Schedule& s) {
-        if (lucky == 0 && steps_hash(s) != fixed) lucky = steps_hash(s);
-        return seconds_of(steps_hash(s) == lucky ? 1e-5 : landscape(s, 3));
+        if (lucky == 0 && measuring::steps_hash(s) != fixed) lucky = steps_hash(s);
+        return seconds_of(measuring::steps_hash(s) == lucky ? 1e-5 : landscape(s, 3));
       },
       [&](const TuneTask&, const Schedule& s) {
-        return seconds_of(steps_hash(s) == lucky ? 1 : landscape(s, 3));
+        return seconds_of(measuring::steps_hash(s) == lucky ? 1 : landscape(s, 3));
       });
   TaskResult r = tune_tasks({task}, options(m, 100)).tasks[0];
   EXPECT_TRUE(r.improved);
-  EXPECT_NE(steps_hash(r.schedule), lucky);
+  EXPECT_NE(measuring::steps_hash(r.schedule), lucky);
   EXPECT_EQ(m.raced, (std::vector<size_t>{4}));  // three leaders and the static choice
 }
 
@@ -108,7 +108,7 @@ TEST_F(Tune, AWrongAnswerFoundInTheRaceDoesNotWin) {
   TuneTask task = matmul_task();
   uint64_t fixed = key_of(task, task.tmpl.default_config());
   FakeMeasurer m(on_landscape(3), [&](const TuneTask&, const Schedule& s) {
-    return steps_hash(s) == fixed ? seconds_of(landscape(s, 3)) : failure(WrongAnswer);
+    return measuring::steps_hash(s) == fixed ? seconds_of(landscape(s, 3)) : failure(WrongAnswer);
   });
   TuneOptions o = options(m);
   o.log = path("wrong.jsonl");
@@ -132,7 +132,7 @@ TEST_F(Tune, EverythingFailing) {
     const TaskResult& r = report.tasks[0];
     EXPECT_FALSE(r.improved);
     EXPECT_EQ(r.static_seconds, 0);
-    EXPECT_EQ(steps_hash(r.schedule), key_of(task, task.tmpl.default_config()));
+    EXPECT_EQ(measuring::steps_hash(r.schedule), key_of(task, task.tmpl.default_config()));
     // Where the static choice is refused, the check is in doubt, and no other is tried.
     const int failures = kind == WrongAnswer ? 1 : 12;
     EXPECT_EQ(r.failures, failures);
@@ -147,25 +147,25 @@ TEST_F(Tune, WhatWorksBeatsAStaticChoiceThatDoesNot) {
   TuneTask task = matmul_task();
   uint64_t fixed = key_of(task, task.tmpl.default_config());
   FakeMeasurer m([&](const TuneTask&, const Schedule& s) {
-    return steps_hash(s) == fixed ? failure(Crash) : seconds_of(landscape(s, 3));
+    return measuring::steps_hash(s) == fixed ? failure(Crash) : seconds_of(landscape(s, 3));
   });
   TaskResult r = tune_tasks({task}, options(m)).tasks[0];
   EXPECT_TRUE(r.improved);
-  EXPECT_NE(steps_hash(r.schedule), fixed);
+  EXPECT_NE(measuring::steps_hash(r.schedule), fixed);
 }
 
 TEST_F(Tune, AStaticChoiceThatTheCheckRefusesIsReturnedAndReported) {
   const TuneTask task = matmul_task(64), other = matmul_task(48);
   const uint64_t fixed = key_of(task, task.tmpl.default_config());
   FakeMeasurer m([&](const TuneTask& t, const Schedule& s) {
-    return t.name == task.name && steps_hash(s) == fixed ? failure(WrongAnswer)
-                                                         : seconds_of(landscape(s, 3));
+    return t.name == task.name && measuring::steps_hash(s) == fixed ? failure(WrongAnswer)
+                                                                    : seconds_of(landscape(s, 3));
   });
   TuneOptions o = options(m, 60);
   o.log = path("doubt.jsonl");
   TuneReport report = tune_tasks({task, other}, o);
   EXPECT_FALSE(report.tasks[0].improved);
-  EXPECT_EQ(steps_hash(report.tasks[0].schedule), fixed);
+  EXPECT_EQ(measuring::steps_hash(report.tasks[0].schedule), fixed);
   EXPECT_EQ(report.tasks[0].trials, 1);
   EXPECT_EQ(report.tasks[0].best_seconds, 0);
   EXPECT_TRUE(report.tasks[1].improved);
@@ -186,11 +186,11 @@ TEST_F(Tune, AStaticChoiceRefusedInTheRaceIsReturnedAndReported) {
   const TuneTask task = matmul_task();
   const uint64_t fixed = key_of(task, task.tmpl.default_config());
   FakeMeasurer m(on_landscape(3), [&](const TuneTask&, const Schedule& s) {
-    return steps_hash(s) == fixed ? failure(WrongAnswer) : seconds_of(1e-6);
+    return measuring::steps_hash(s) == fixed ? failure(WrongAnswer) : seconds_of(1e-6);
   });
   const TuneReport report = tune_tasks({task}, options(m));
   EXPECT_FALSE(report.tasks[0].improved);
-  EXPECT_EQ(steps_hash(report.tasks[0].schedule), fixed);
+  EXPECT_EQ(measuring::steps_hash(report.tasks[0].schedule), fixed);
   EXPECT_EQ(report.problems.size(), 1u);
 }
 
@@ -200,12 +200,12 @@ TEST_F(Tune, WhatDidNotRaceIsNotReturned) {
   const uint64_t fixed = key_of(task, task.tmpl.default_config());
   FakeMeasurer m(
       [&](const TuneTask&, const Schedule& s) {
-        return seconds_of(steps_hash(s) == fixed ? 1e-3 : 1e-4);
+        return seconds_of(measuring::steps_hash(s) == fixed ? 1e-3 : 1e-4);
       },
       [&](const TuneTask&, const Schedule&) { return failure(MeasureError::Cancelled); });
   const TaskResult r = tune_tasks({task}, options(m)).tasks[0];
   EXPECT_FALSE(r.improved);
-  EXPECT_EQ(steps_hash(r.schedule), fixed);
+  EXPECT_EQ(measuring::steps_hash(r.schedule), fixed);
   EXPECT_EQ(r.best_seconds, r.static_seconds);
 }
 
@@ -221,13 +221,13 @@ TEST_F(Tune, AMachineThatDriftsIsNotWhatIsLearned) {
       [&](const TuneTask& t, const Schedule& s) {
         const double drift = times.size() < 20 ? 1 : 1.0 / 3, truth = landscape(s, 3);
         MeasureResult r = seconds_of(drift * truth);
-        if (steps_hash(s) != fixed) {
+        if (measuring::steps_hash(s) != fixed) {
           r.base_seconds = drift * landscape(t.tmpl.instantiate(t.tmpl.default_config()), 3);
         }
         times.emplace_back(truth, r.median());
         if (truth < least) {
           least = truth;
-          best = steps_hash(s);
+          best = measuring::steps_hash(s);
         }
         return r;
       },
@@ -242,7 +242,7 @@ TEST_F(Tune, AMachineThatDriftsIsNotWhatIsLearned) {
   };
   const TaskResult r = tune_tasks({task}, o).tasks[0];
   EXPECT_NEAR(last.tasks[0].best_seconds, least, 1e-9);
-  EXPECT_EQ(steps_hash(r.schedule), best);
+  EXPECT_EQ(measuring::steps_hash(r.schedule), best);
   // A second run knows it as well.
   const search::History h =
       search::history_of(task, read_records(o.log).records, "warm fake", nullptr);
@@ -307,7 +307,7 @@ TEST_F(Tune, CancellationEndsItCleanlyAnywhere) {
       ASSERT_NE(found, nullptr);
       EXPECT_EQ(found->config, task.tmpl.config_to_json(*r.config));
       const Schedule again = Schedule::from_json(found->steps, r.schedule.dag());
-      EXPECT_EQ(steps_hash(again), steps_hash(r.schedule));
+      EXPECT_EQ(measuring::steps_hash(again), steps_hash(r.schedule));
       EXPECT_EQ(found->verdict, m.raced.empty() ? Verdict::Chosen : Verdict::Won);
     }
     if (after == 30) {
@@ -497,8 +497,8 @@ TEST_F(Tune, WhatWonForATaskIsTriedForOneOfItsShapeClass) {
   const uint64_t fast = key_of(tasks[0], {{16}}), same = key_of(tasks[1], {{16}});
   std::set<uint64_t> measured;
   FakeMeasurer m([&](const TuneTask&, const Schedule& s) {
-    measured.insert(steps_hash(s));
-    return seconds_of(steps_hash(s) == fast ? 0.5e-3 : 1e-3);
+    measured.insert(measuring::steps_hash(s));
+    return seconds_of(measuring::steps_hash(s) == fast ? 0.5e-3 : 1e-3);
   });
   TuneOptions o = options(m, 100);
   o.policy = [&](const SearchContext& c) -> std::unique_ptr<SearchPolicy> {

@@ -21,10 +21,10 @@ namespace heddle::cli {
 namespace {
 
 /// What tuning takes for the time of each task, beside the time of its nodes.
-void print_task_times(const std::vector<TaskTimes>& tasks) {
+void print_task_times(const std::vector<network::TaskTimes>& tasks) {
   Table table({"task", "nodes", "in network", "as tuned", "ratio"});
   double in_network = 0, as_measured = 0;
-  for (const TaskTimes& task : tasks) {
+  for (const network::TaskTimes& task : tasks) {
     if (!task.failure.empty()) {
       table.add_row({task.name, std::to_string(task.nodes), format_time(task.sum_in_network_s()),
                      "not measured", ""});
@@ -37,7 +37,7 @@ void print_task_times(const std::vector<TaskTimes>& tasks) {
                    format_fixed(task.as_measured_s / task.in_network_s, 2)});
   }
   std::cout << table.to_string();
-  for (const TaskTimes& task : tasks) {
+  for (const network::TaskTimes& task : tasks) {
     if (!task.failure.empty())
       std::cout << task.name << " could not be measured: " << task.failure << "\n";
   }
@@ -48,9 +48,9 @@ void print_task_times(const std::vector<TaskTimes>& tasks) {
             << " than their nodes in calls of the network in turns with them\n";
 }
 
-Json to_json(const std::vector<TaskTimes>& tasks) {
+Json to_json(const std::vector<network::TaskTimes>& tasks) {
   Json list = Json::array();
-  for (const TaskTimes& task : tasks) {
+  for (const network::TaskTimes& task : tasks) {
     Json j = Json::object(
         {{"name", task.name}, {"nodes", task.nodes}, {"in_network_s", task.in_network_s}});
     if (task.failure.empty()) j["as_tuned_s"] = task.as_measured_s;
@@ -132,8 +132,8 @@ int run_profile(const Request& options) {
   check(options, here.target, here.problem);
   const Network network = here.network();
   const std::vector<SizedProfile> profiles = profiles_of(network, here.problem, options);
-  std::vector<TaskTimes> tasks;
-  if (options.tasks) tasks = time_tasks(network, *make_worker_measurer());
+  std::vector<network::TaskTimes> tasks;
+  if (options.tasks) tasks = network::time_tasks(network, *make_worker_measurer());
   if (options.json) {
     Json json = to_json(profiles);
     if (options.tasks) json["tasks"] = to_json(tasks);

@@ -17,7 +17,7 @@
 #include "heuristics/choices/draw_reduction.h"
 #include "schedule/templates/graph_choice.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 /// A choice names a form of the question, such as "winograd(tile=4)", or a rule with a parameter
@@ -252,4 +252,4 @@ HEDDLE_REGISTER_HEURISTIC(alternatives("alternative", "llvm"));
 HEDDLE_REGISTER_HEURISTIC(alternatives("cuda_alternative", "cuda"));
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::learning

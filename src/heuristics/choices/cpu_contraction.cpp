@@ -6,7 +6,7 @@
 #include "heddle/heuristics/heuristic.h"
 #include "heuristics/choices/draw_contraction.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 // The heuristic applies to single products of f32. Widening products, groups of products and chains
@@ -87,4 +87,4 @@ Heuristic contraction() {
 HEDDLE_REGISTER_HEURISTIC(contraction());
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::learning

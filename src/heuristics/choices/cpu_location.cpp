@@ -6,7 +6,7 @@
 #include "heuristics/choices/draw_contraction.h"
 #include "heuristics/choices/draw_reduction.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 constexpr double kMostElements = 16e6;
@@ -63,4 +63,4 @@ Heuristic location() {
 HEDDLE_REGISTER_HEURISTIC(location());
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::learning

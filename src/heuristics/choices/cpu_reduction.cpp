@@ -6,7 +6,7 @@
 
 #include "heuristics/choices/draw_reduction.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 constexpr double kMostElements = 16e6;
@@ -56,4 +56,4 @@ Heuristic reduction() {
 HEDDLE_REGISTER_HEURISTIC(reduction());
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -5,7 +5,7 @@
 #include "heuristics/choices/draw_contraction.h"
 #include "heuristics/choices/product_features.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 constexpr double kMostFlops = 3e11;
@@ -36,4 +36,4 @@ Heuristic simt() {
 HEDDLE_REGISTER_HEURISTIC(simt());
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -2,7 +2,7 @@
 // (meta_templates/cuda/reductions/columns_rule.h).
 #include "heuristics/choices/draw_reduction.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 constexpr double kMostElements = 64e6;
@@ -52,4 +52,4 @@ Heuristic reduce_columns() {
 HEDDLE_REGISTER_HEURISTIC(reduce_columns());
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::learning

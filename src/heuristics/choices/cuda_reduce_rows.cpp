@@ -4,7 +4,7 @@
 
 #include "heuristics/choices/draw_reduction.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 constexpr double kMostElements = 64e6;
@@ -84,4 +84,4 @@ Heuristic reduce_rows() {
 HEDDLE_REGISTER_HEURISTIC(reduce_rows());
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::learning

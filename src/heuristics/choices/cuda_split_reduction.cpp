@@ -5,7 +5,7 @@
 
 #include "heuristics/choices/draw_reduction.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 constexpr double kMostElements = 64e6;
@@ -92,4 +92,4 @@ Heuristic split_reduction() {
 HEDDLE_REGISTER_HEURISTIC(split_reduction());
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::learning

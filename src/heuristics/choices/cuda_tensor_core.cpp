@@ -3,7 +3,7 @@
 #include "heuristics/choices/draw_contraction.h"
 #include "heuristics/choices/product_features.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 constexpr double kMostFlops = 1e12;
@@ -32,4 +32,4 @@ Heuristic tensor_core() {
 HEDDLE_REGISTER_HEURISTIC(tensor_core());
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -3,7 +3,7 @@
 #include "heuristics/choices/draw_contraction.h"
 #include "heuristics/choices/product_features.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 constexpr double kMostFlops = 4e11;
@@ -36,4 +36,4 @@ Heuristic warp_group() {
 HEDDLE_REGISTER_HEURISTIC(warp_group());
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 std::int64_t log_uniform(Rng& rng, std::int64_t least, std::int64_t most) {
@@ -45,4 +45,4 @@ std::string sizes_text(const std::vector<std::int64_t>& sizes) {
   return text;
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

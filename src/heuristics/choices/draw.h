@@ -7,7 +7,7 @@
 
 #include "heddle/support/rng.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 /// An extent in least..most. It is log-uniform, a power of two, a multiple of 8 or 16, a neighbour
 /// of a power of two, or one of `known`, which may be empty.
@@ -17,4 +17,4 @@ std::int64_t draw_extent(Rng& rng, std::int64_t least, std::int64_t most,
 /// The sizes as text: "512x512x512".
 std::string sizes_text(const std::vector<std::int64_t>& sizes);
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -6,7 +6,7 @@
 #include "heddle/ops/linalg.h"
 #include "heuristics/choices/draw.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 // Sizes of layers of known networks.
@@ -166,4 +166,4 @@ DrawnProblem draw_contraction(Rng& rng, DataType dtype, double most_flops) {
   return draw_convolution(rng, dtype, most_flops);
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

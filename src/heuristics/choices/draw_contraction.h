@@ -3,7 +3,7 @@
 
 #include "heddle/heuristics/heuristic.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 /// The limit of operations. Larger problems take long to measure and give the same information.
 inline constexpr double kMostFlopsOnCpu = 1.5e9;
@@ -22,4 +22,4 @@ DrawnProblem draw_product(Rng& rng, DataType dtype, double most_flops);
 /// sizes are 32 at least.
 DrawnProblem draw_aligned_product(Rng& rng, DataType dtype, double most_flops);
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -5,7 +5,7 @@
 #include "heddle/ops/reduce.h"
 #include "heuristics/choices/draw.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 // Draws few long rows, many short ones, or neither.
@@ -72,4 +72,4 @@ DrawnProblem draw_reduction(Rng& rng, DataType dtype, double most_elements) {
   return draw_reduction(rng, dtype, most_elements, axis);
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -3,7 +3,7 @@
 
 #include "heddle/heuristics/heuristic.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 /// A sum, a maximum or a sum of squares of a matrix of limited size, or a reduction of a row group.
 /// Most ids are subjects of the command line.
@@ -15,4 +15,4 @@ DrawnProblem draw_reduction(Rng& rng, DataType dtype, double most_elements, Redu
 /// A group of rows with reductions: a softmax or a normalisation.
 DrawnProblem draw_row_group(Rng& rng, DataType dtype, double most_elements);
 
-}  // namespace heddle
+}  // namespace heddle::learning

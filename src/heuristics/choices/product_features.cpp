@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-namespace heddle {
+namespace heddle::learning {
 
 std::vector<HeuristicFeature> tensor_core_facts() {
   return {{"rows"}, {"cols"}, {"depth"}, {"batch"}, {"operand_bytes"}};
@@ -42,4 +42,4 @@ AugmentedFeature idle_share(std::string name, std::string batch, double rows, do
           }};
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

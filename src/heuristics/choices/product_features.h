@@ -7,7 +7,7 @@
 
 #include "heddle/heuristics/heuristic.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 /// The facts of every product on tensor cores (meta_templates/cuda/products/tensor_core_rule.h).
 std::vector<HeuristicFeature> tensor_core_facts();
@@ -23,4 +23,4 @@ AugmentedFeature blocks_an_sm(std::string name, std::string batch, double rows, 
 /// The share of the multiprocessors' time that the last round of such blocks leaves idle.
 AugmentedFeature idle_share(std::string name, std::string batch, double rows, double cols);
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -11,6 +11,8 @@
 #include "schedule/templates/graph_choice.h"
 
 namespace heddle {
+
+using namespace learning;
 namespace {
 
 constexpr const char* kPlanted = "planted";
@@ -111,7 +113,8 @@ class Builder {
   }
 
   void add(BuiltChoices& built, const std::string& id, const Schedule& schedule) {
-    const auto [known, is_new] = by_steps_.emplace(steps_hash(schedule), built.schedules.size());
+    const auto [known, is_new] =
+        by_steps_.emplace(measuring::steps_hash(schedule), built.schedules.size());
     if (is_new) built.schedules.push_back(schedule);
     for (const auto& [other, index] : built.choices) {
       if (other == id) return;

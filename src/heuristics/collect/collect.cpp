@@ -10,6 +10,8 @@
 #include "support/hashing/hash.h"
 
 namespace heddle {
+
+using namespace learning;
 namespace {
 
 class Collector {

@@ -8,7 +8,7 @@
 #include "heddle/heuristics/dataset.h"
 #include "heddle/support/error.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 constexpr std::size_t kRaced = 6;  // schedules in a race, the first schedule included
@@ -172,4 +172,4 @@ ChoiceTimes measure_choices(Measurer& measurer, const TuneTask& task,
   return times;
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -7,7 +7,7 @@
 
 #include "heddle/measure/measure.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 struct ChoiceTimes {
   /// The time of each schedule in seconds; NaN for a failure. All times are scaled to the state of
@@ -22,4 +22,4 @@ struct ChoiceTimes {
 ChoiceTimes measure_choices(Measurer& measurer, const TuneTask& task,
                             std::span<const Schedule> schedules, const TuneClock& clock);
 
-}  // namespace heddle
+}  // namespace heddle::learning

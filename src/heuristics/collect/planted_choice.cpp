@@ -5,6 +5,8 @@
 #include "heddle/heuristics/collect.h"
 
 namespace heddle {
+
+using namespace learning;
 namespace {
 
 class PlantedChoice : public ChoiceSource {
@@ -28,14 +30,14 @@ class PlantedChoice : public ChoiceSource {
 
 }  // namespace
 
-bool same_values(const NamedFeatures& a, const NamedFeatures& b) {
+bool learning::same_values(const NamedFeatures& a, const NamedFeatures& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const NamedFeature& x, const NamedFeature& y) {
                       return x.name == y.name && x.value == y.value;
                     });
 }
 
-ChoiceAnswer ListeningSource::choose(const ChoiceQuestion& question) const {
+ChoiceAnswer learning::ListeningSource::choose(const ChoiceQuestion& question) const {
   const bool known = std::any_of(asked_.begin(), asked_.end(), [&](const AskedQuestion& q) {
     return same_values(q.features, question.features);
   });

@@ -7,7 +7,7 @@
 
 #include "heddle/schedule/choice.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 /// A question to a heuristic about one stage.
 struct AskedQuestion {
@@ -30,4 +30,4 @@ class ListeningSource : public ChoiceSource {
 
 bool same_values(const NamedFeatures& a, const NamedFeatures& b);
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -18,6 +18,8 @@
 #include "heuristics/trees/tree_file.h"
 
 namespace heddle {
+
+using namespace learning;
 namespace {
 
 // The time is spent in slices, so that a run that is stopped has something of each heuristic.

@@ -10,7 +10,7 @@
 #include "heuristics/trees/tree_file.h"
 #include "support/files/private_folder.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 constexpr std::string_view kLogEnding = ".measured";
@@ -62,4 +62,4 @@ std::vector<std::string> LearnedFiles::logs_of(const Heuristic& h) const {
   return logs;
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -7,7 +7,7 @@
 #include "heddle/heuristics/heuristic.h"
 #include "heddle/target/target.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 class LearnedFiles {
  public:
@@ -29,4 +29,4 @@ class LearnedFiles {
   const std::string folder_;
 };
 
-}  // namespace heddle
+}  // namespace heddle::learning

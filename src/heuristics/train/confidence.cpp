@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 /// The probability of the interval from 0 to t, by Simpson's rule over an angle. With t = sqrt(v)
@@ -54,4 +54,4 @@ double mean_bound(std::span<const double> sample, const VariancePrior& prior, do
   return mean_of(sample) + student_quantile(confidence, freedom) * std::sqrt(variance / n);
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -3,7 +3,7 @@
 
 #include <span>
 
-namespace heddle {
+namespace heddle::learning {
 
 /// The quantile of Student's t distribution with `freedom` degrees of freedom for a probability
 /// above one half.
@@ -25,4 +25,4 @@ double mean_of(std::span<const double> sample);
 /// Sum of squared differences from the mean.
 double squared_deviations(std::span<const double> sample);
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -11,6 +11,8 @@
 #include "support/files/file.h"
 
 namespace heddle {
+
+using namespace learning;
 namespace {
 
 constexpr const char* kMark = "heddle_heuristic_log";

@@ -8,7 +8,7 @@
 #include "heddle/support/error.h"
 #include "heuristics/same_features.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 /// The position of each choice of the tree in the list of the data; -2 where the data never has it.
@@ -130,4 +130,4 @@ double TreeEvaluation::unsure_share() const {
   return problems.empty() ? 0 : unsure() / static_cast<double>(problems.size());
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

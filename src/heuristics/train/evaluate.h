@@ -11,7 +11,7 @@
 #include "heddle/support/decision_tree.h"
 #include "heddle/support/json.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 /// The answer for one held-out problem. Where the tree is unsure, `seconds` is the fallback's time.
 struct EvaluatedProblem {
@@ -56,4 +56,4 @@ TreeEvaluation evaluate_tree(const TreeTable& tree, const HeuristicData& data);
 TreeEvaluation cross_evaluate(const HeuristicData& data, const TrainOptions& options = {},
                               int folds = 5);
 
-}  // namespace heddle
+}  // namespace heddle::learning

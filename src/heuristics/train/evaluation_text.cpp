@@ -3,7 +3,7 @@
 #include "heuristics/train/evaluate.h"
 #include "support/table.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 Json figures_json(const RatioFigures& figures) {
@@ -64,4 +64,4 @@ std::string TreeEvaluation::to_text() const {
          counted(faster, " faster than the rule beyond the noise, ") + counted(slower, " slower\n");
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

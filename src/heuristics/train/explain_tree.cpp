@@ -7,7 +7,7 @@
 #include "support/table.h"
 #include "support/tree/outline.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 /// A number as text. Whole numbers have no point.
@@ -186,4 +186,4 @@ std::string tree_outline(const TreeTable& tree) {
              "  ");
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -7,7 +7,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 /// A C++ string literal. Bytes beyond ASCII are octal escapes, which end after three digits.
@@ -201,4 +201,4 @@ std::string generate_table(const TrainedTree& tree, std::string_view symbol) {
   return TableWriter(tree, holder.table(), symbol).write();
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

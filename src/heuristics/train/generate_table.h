@@ -6,10 +6,10 @@
 
 #include "heddle/heuristics/trained_tree.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 /// The text of a header that defines `inline constexpr TreeTable SYMBOL`. Its comments say where
 /// the tree comes from. Throws a User error where `symbol` is not a C++ identifier.
 std::string generate_table(const TrainedTree& tree, std::string_view symbol);
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 /// Appends the part of `tree` below `index`. Returns the index of its root in `out`.
@@ -64,4 +64,4 @@ std::vector<RankedNode> pruned(const std::vector<RankedNode>& tree, int depth) {
   return out;
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -8,7 +8,7 @@
 #include "heuristics/train/regret_table.h"
 #include "support/tree/grow.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 /// Each node knows its answer, so that a tree can be cut at any depth.
 struct RankedNode : GrownNode {
@@ -31,4 +31,4 @@ const RankedNode& node_of(const std::vector<RankedNode>& tree, const HeuristicPr
 /// The tree cut at `depth`, without questions whose sides give the same first choice.
 std::vector<RankedNode> pruned(const std::vector<RankedNode>& tree, int depth);
 
-}  // namespace heddle
+}  // namespace heddle::learning

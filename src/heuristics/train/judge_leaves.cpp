@@ -5,7 +5,7 @@
 
 #include "heuristics/train/confidence.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 /// The evidence for and against a leaf, for each problem.
@@ -84,4 +84,4 @@ std::vector<TreeLeaf> judge_leaves(const std::vector<RankedNode>& tree, const Re
   return leaves;
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -9,7 +9,7 @@
 #include "heuristics/train/regret_table.h"
 #include "heuristics/train/select_size.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 /// Rounds a figure to six digits after the point, so that files do not depend on the rounding of
 /// the mathematical library.
@@ -20,4 +20,4 @@ double rounded(double figure);
 std::vector<TreeLeaf> judge_leaves(const std::vector<RankedNode>& tree, const RegretTable& regrets,
                                    const TreeSize& size, const TrainOptions& options);
 
-}  // namespace heddle
+}  // namespace heddle::learning

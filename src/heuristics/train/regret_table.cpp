@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 /// Sums of the same numbers in different orders differ by less than this.
@@ -93,4 +93,4 @@ int RegretTable::first_available(std::int32_t problem, std::span<const int> rank
   return 0;
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

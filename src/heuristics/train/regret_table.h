@@ -8,7 +8,7 @@
 #include "heddle/heuristics/dataset.h"
 #include "heddle/heuristics/train_tree.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 /// Column 0 is the rule, each further column a choice. Choices that fewer problems have than the
 /// smallest leaf needs are left out.
@@ -46,4 +46,4 @@ class RegretTable {
   std::vector<double> costs_, regrets_;
 };
 
-}  // namespace heddle
+}  // namespace heddle::learning

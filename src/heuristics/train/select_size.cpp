@@ -6,7 +6,7 @@
 
 #include "heuristics/train/grow_tree.h"
 
-namespace heddle {
+namespace heddle::learning {
 namespace {
 
 struct Candidate {
@@ -92,4 +92,4 @@ TreeSize select_size(const HeuristicData& data, const RegretTable& regrets,
   return chosen->size;
 }
 
-}  // namespace heddle
+}  // namespace heddle::learning

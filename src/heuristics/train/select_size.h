@@ -9,7 +9,7 @@
 #include "heddle/heuristics/train_tree.h"
 #include "heuristics/train/regret_table.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 struct TreeSize {
   int depth = 0, leaf_size = 1;
@@ -25,4 +25,4 @@ struct TreeSize {
 TreeSize select_size(const HeuristicData& data, const RegretTable& regrets,
                      std::span<const std::int32_t> known, const TrainOptions& options);
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -13,6 +13,8 @@
 #include "heuristics/train/usable_problems.h"
 
 namespace heddle {
+
+using namespace learning;
 namespace {
 
 void check_range(const char* name, double value, double least, double most) {
@@ -107,7 +109,8 @@ Json training_figures(const TrainOptions& options, const TreeSize& size, const R
 
 }  // namespace
 
-std::vector<std::int32_t> usable_problems(const HeuristicData& data, const TrainOptions& options) {
+std::vector<std::int32_t> learning::usable_problems(const HeuristicData& data,
+                                                    const TrainOptions& options) {
   std::vector<std::int32_t> known;
   for (std::size_t p = 0; p < data.problems.size(); ++p) {
     const std::vector<double>& features = data.problems[p].features;

@@ -6,7 +6,7 @@
 
 #include "heddle/heuristics/trained_tree.h"
 
-namespace heddle {
+namespace heddle::learning {
 
 /// The tree as text, with one node, leaf or feature on each line. Numbers read back to the same
 /// bits.
@@ -25,4 +25,4 @@ void write_tree(const std::string& path, const TrainedTree& tree);
 std::string tree_file_name(std::string_view kind, std::string_view chip,
                            std::string_view heuristic);
 
-}  // namespace heddle
+}  // namespace heddle::learning

@@ -2,7 +2,7 @@
 
 #include "runtime/race/race.h"
 
-namespace heddle {
+namespace heddle::measuring {
 
 int race_winner(std::span<const MeasureResult> results, double luck) {
   std::vector<std::vector<double>> seconds;
@@ -11,4 +11,4 @@ int race_winner(std::span<const MeasureResult> results, double luck) {
   return racing::winner_of(seconds, luck);
 }
 
-}  // namespace heddle
+}  // namespace heddle::measuring

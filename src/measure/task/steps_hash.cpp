@@ -2,7 +2,7 @@
 
 #include "support/hashing/hash.h"
 
-namespace heddle {
+namespace heddle::measuring {
 
 uint64_t steps_hash(const Schedule& schedule) {
   uint64_t h = schedule.steps().size();
@@ -21,4 +21,4 @@ uint64_t steps_hash(const Schedule& schedule) {
   return h;
 }
 
-}  // namespace heddle
+}  // namespace heddle::measuring

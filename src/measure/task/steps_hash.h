@@ -5,9 +5,9 @@
 
 #include "heddle/schedule/schedule.h"
 
-namespace heddle {
+namespace heddle::measuring {
 
 /// Equal for schedules of the same steps.
 uint64_t steps_hash(const Schedule& schedule);
 
-}  // namespace heddle
+}  // namespace heddle::measuring

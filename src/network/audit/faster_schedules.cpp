@@ -131,7 +131,7 @@ class FasterSchedules {
       const Json& runs = running_[task_of(row)].config;
       row.changes.push_back({other.from, config_difference(runs, other.config),
                              knobs_that_differ(runs, other.config), other.source, nodes * before,
-                             nodes * after, race_winner(two) == 1});
+                             nodes * after, measuring::race_winner(two) == 1});
       add_bound(row, {other.from, row.seconds * after / before, other.source});
     }
   }

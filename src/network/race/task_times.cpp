@@ -10,7 +10,7 @@
 #include "network/run/output_difference.h"
 #include "runtime/race/clearly_faster.h"
 
-namespace heddle {
+namespace heddle::network {
 namespace {
 
 // The calls of the network between two measurements. The first ones pay for the pause before them:
@@ -90,4 +90,4 @@ std::vector<TaskTimes> time_tasks(const Network& network, Measurer& measurer, in
   return out;
 }
 
-}  // namespace heddle
+}  // namespace heddle::network

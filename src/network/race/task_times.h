@@ -7,7 +7,7 @@
 #include "heddle/measure/measure.h"
 #include "heddle/network/network.h"
 
-namespace heddle {
+namespace heddle::network {
 
 /// The static schedule of a task of a network.
 struct TaskTimes {
@@ -29,4 +29,4 @@ struct TaskTimes {
 /// GPUs and for those over ranges of sizes.
 std::vector<TaskTimes> time_tasks(const Network& network, Measurer& measurer, int rounds = 3);
 
-}  // namespace heddle
+}  // namespace heddle::network

@@ -82,7 +82,7 @@ class TotalRace {
       racing.push_back(results[v]);
       if (field.out(v) != racing::Out::No) racing[v].error = MeasureError::Cancelled;
     }
-    return std::max(0, race_winner(racing, kTaskLuck));
+    return std::max(0, measuring::race_winner(racing, kTaskLuck));
   }
 
   std::vector<std::vector<MeasureResult>>& results_;

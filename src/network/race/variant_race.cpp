@@ -92,7 +92,7 @@ class VariantRace {
     race_tasks();
     std::vector<int> winners;
     for (const std::vector<MeasureResult>& task : results_)
-      winners.push_back(task.size() < 2 ? 0 : std::max(0, race_winner(task, kTaskLuck)));
+      winners.push_back(task.size() < 2 ? 0 : std::max(0, measuring::race_winner(task, kTaskLuck)));
     return winners;
   }
 

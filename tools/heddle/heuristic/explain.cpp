@@ -15,7 +15,8 @@ namespace {
 
 std::shared_ptr<const LearnedChoice> tree_for(const Heuristic& h, const Target& target,
                                               const std::string& file) {
-  if (!file.empty()) return std::make_shared<LearnedChoice>(h, read_tree(file), "tree " + file);
+  if (!file.empty())
+    return std::make_shared<LearnedChoice>(h, learning::read_tree(file), "tree " + file);
   if (auto found = find_tree(h, target)) return found;
   throw_user_error(
       "there is no tree of '" + h.name + "' for '" + target.kind + "-" + target.chip() + "'", {},

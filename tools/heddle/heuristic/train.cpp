@@ -60,7 +60,7 @@ TrainOptions train_options(const Request& o) {
 std::string file_of(const Request& o, const HeuristicData& data) {
   if (!o.output.empty()) return o.output;
   const Target target = Target::parse(data.target.substr(0, data.target.find(", ")));
-  return tree_file_name(target.kind, target.chip(), o.name);
+  return learning::tree_file_name(target.kind, target.chip(), o.name);
 }
 
 }  // namespace
@@ -70,8 +70,8 @@ int train_heuristic(const Request& o) {
   const std::string path = file_of(o, data);
   check_writable(path);
   const TrainedTree tree = train_tree(data, train_options(o));
-  const TreeEvaluation worth = cross_evaluate(data, train_options(o));
-  write_tree(path, tree);
+  const learning::TreeEvaluation worth = learning::cross_evaluate(data, train_options(o));
+  learning::write_tree(path, tree);
   if (o.json) {
     Json json = worth.to_json();
     json["tree"] = path;
@@ -87,23 +87,24 @@ int train_heuristic(const Request& o) {
 
 int evaluate_heuristic(const Request& o) {
   const HeuristicData data = read_data(o);
-  TreeEvaluation worth;
+  learning::TreeEvaluation worth;
   if (o.tree.empty()) {
-    worth = cross_evaluate(data, train_options(o));
+    worth = learning::cross_evaluate(data, train_options(o));
   } else {
-    const TreeHolder tree(read_tree(o.tree));
-    worth = evaluate_tree(tree.table(), data);
+    const TreeHolder tree(learning::read_tree(o.tree));
+    worth = learning::evaluate_tree(tree.table(), data);
   }
   std::cout << (o.json ? worth.to_json(true).dump(1) + "\n" : worth.to_text());
   return 0;
 }
 
 int generate_heuristic(const Request& o) {
-  const TrainedTree tree = read_tree(o.tree);
+  const TrainedTree tree = learning::read_tree(o.tree);
   // The constructor refuses a tree of another heuristic or version.
   const LearnedChoice learned(heuristic_of(o.name), tree, "tree '" + o.tree + "'");
   check_writable(o.output);
-  write_file_atomic(o.output, generate_table(tree, o.symbol.empty() ? "k_" + o.name : o.symbol));
+  write_file_atomic(o.output,
+                    learning::generate_table(tree, o.symbol.empty() ? "k_" + o.name : o.symbol));
   std::cout << o.output << " has the table of " << o.tree << "\n";
   return 0;
 }
