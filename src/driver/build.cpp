@@ -3,6 +3,7 @@
 #include <set>
 
 #include "codegen/llvm/jit/object_cache.h"
+#include "driver/build_cuda.h"
 #include "driver/index_checks.h"
 #include "driver/lowered_variant.h"
 #include "driver/program_args.h"

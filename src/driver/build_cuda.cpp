@@ -183,7 +183,7 @@ std::vector<KernelArg> cuda_kernel_args(const std::vector<Tensor>& all, size_t l
 }
 
 KernelCode cuda_kernel_code(const GpuProgram& p, const std::vector<Tensor>& all, size_t listed,
-                            cuda::Cubin cubin, const FiniteChecks& checks) {
+                            cuda::Cubin cubin, const lowering::FiniteChecks& checks) {
   auto program = std::make_shared<cuda::Program>();
   program->arch = cubin.arch;
   program->cubin = std::move(cubin.bytes);
@@ -215,7 +215,8 @@ namespace {
 
 TimedBuild compile_program(const std::shared_ptr<const GpuProgram>& program, const Gpu& gpu,
                            const std::vector<Tensor>& all, size_t listed,
-                           const FiniteChecks& checks, FunctionRef<void(KernelCode&)> complete) {
+                           const lowering::FiniteChecks& checks,
+                           FunctionRef<void(KernelCode&)> complete) {
   const Timer timer;
   const GpuProgram& p = *program;
   cuda::Cubin cubin = compile_checked(p, gpu);

@@ -64,13 +64,14 @@ std::string code_of(const GpuProgram& p) {
 
 /// Adds checks for NaN and infinity of the arguments `all`, where the options ask for them.
 template <class Program>
-FiniteChecks with_finite_checks(Program& program, const std::vector<Tensor>& all,
-                                const std::vector<Buffer>& buffers, const BuildOptions& options) {
+lowering::FiniteChecks with_finite_checks(Program& program, const std::vector<Tensor>& all,
+                                          const std::vector<Buffer>& buffers,
+                                          const BuildOptions& options) {
   if (!options.check_finite) return {};
-  std::vector<CheckedArgument> args;
+  std::vector<lowering::CheckedArgument> args;
   for (size_t i = 0; i < all.size(); ++i)
     args.push_back({buffers[i], !all[i].op()->is_placeholder()});
-  return add_finite_checks(program, args);
+  return lowering::add_finite_checks(program, args);
 }
 
 /// The constants that the kernel supplies are part of its code.

@@ -12,8 +12,6 @@
 #include "support/table.h"
 
 namespace heddle {
-
-using namespace search;
 namespace {
 
 constexpr double kRedrawSeconds = 0.2;  // seconds between updates of a line

@@ -17,7 +17,7 @@ class MeasureChoices : public ::testing::Test {
   }
   size_t index_of(const Schedule& s) const {
     for (size_t i = 0; i < schedules_.size(); ++i) {
-      if (measuring::steps_hash(schedules_[i]) == steps_hash(s)) return i;
+      if (measuring::steps_hash(schedules_[i]) == measuring::steps_hash(s)) return i;
     }
     return schedules_.size();
   }

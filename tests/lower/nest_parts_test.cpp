@@ -125,9 +125,9 @@ TEST(lowering::Regions, WhatTheRestOfALoopReads) {
 TEST(Storage, HoldsAPartUntilItIsRestored) {
   Split p(Expr(16));
   p.open_outer();
-  Storage storage(p.graph, p.axes, {});
+  lowering::Storage storage(p.graph, p.axes, {});
   {
-    const Storage::Restored outside(storage);
+    const lowering::Storage::Restored outside(storage);
     const std::vector<Buffer>& made = storage.make(p.a, {p.o * 8}, {Expr(10)}, Scope::Local);
     EXPECT_EQ(to_string(made[0]->shape[0]), "10");
     EXPECT_EQ(to_string(storage.indices(p.a, {p.o * 8 + 3})[0]), "3");

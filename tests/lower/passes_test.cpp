@@ -382,11 +382,11 @@ TEST(Flatten, EveryAccessGetsOneIndex) {
   Buffer T = Buffer::make("T", f32, {4, 5, 6}, Scope::Argument);
   Stmt s =
       make_block({make_store(T, {i, j, 3}, make_load(T, {0, i, j})), make_prefetch(T, {i, 0, 0})});
-  EXPECT_EQ(to_string(simplify(flatten(s))), R"(T[i*30 + j*6 + 3] = T[i*6 + j]
+  EXPECT_EQ(to_string(simplify(lowering::flatten(s))), R"(T[i*30 + j*6 + 3] = T[i*6 + j]
 prefetch T[i*30]
 )");
   Buffer scalar = Buffer::make("S", f32, {}, Scope::Argument);
-  EXPECT_EQ(to_string(flatten(make_store(scalar, {}, 1.f))), R"(S[0] = 1.0f
+  EXPECT_EQ(to_string(lowering::flatten(make_store(scalar, {}, 1.f))), R"(S[0] = 1.0f
 )");
 }
 
@@ -396,7 +396,7 @@ TEST(Passes, NothingStaysNothing) {
   EXPECT_FALSE(lowering::unroll({}, 8));
   EXPECT_FALSE(lowering::merge_updates({}));
   EXPECT_FALSE(lowering::thin_prefetches({}, 64));
-  EXPECT_FALSE(flatten({}));
+  EXPECT_FALSE(lowering::flatten({}));
 }
 
 }  // namespace

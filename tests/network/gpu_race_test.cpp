@@ -84,7 +84,7 @@ class GpuRace : public ::testing::Test {
                         size_t variant) const {
     const Schedule& s = lists[task][variant];
     const std::string name = variant == 0 ? "network_task" + std::to_string(task) : "kernel";
-    return lower_for_gpu(s, network::task_args(s), {.name = name});
+    return driver::lower_for_gpu(s, network::task_args(s), {.name = name});
   }
 
   const Target gpu_ = Target::parse("cuda -gpu=h200");
@@ -169,7 +169,7 @@ TEST_F(GpuRace, CandidatesHaveTheTextThatWorkersCompiled) {
       for (const Schedule& s :
            {task.tmpl.static_schedule(), task.tmpl.instantiate(task.tmpl.default_config())}) {
         const measuring::ReplayedSchedule there = measuring::replay_schedule(*told, s.to_json());
-        EXPECT_EQ(emit_cuda(lower_for_gpu(s, network::task_args(s), {})),
+        EXPECT_EQ(emit_cuda(driver::lower_for_gpu(s, network::task_args(s), {})),
                   emit_cuda(measuring::lower_candidate(there.schedule, there.args)))
             << task.name;
       }
@@ -257,8 +257,8 @@ class GpuSizeRace : public GpuRace {
  protected:
   /// Each launch of a kernel of this candidate takes `seconds` over the number of launches.
   void take_always(const Schedule& s, size_t number, double seconds) {
-    const GpuProgram p =
-        lower_for_gpu(s, network::task_args(s), {.name = "network_task" + std::to_string(number)});
+    const GpuProgram p = driver::lower_for_gpu(s, network::task_args(s),
+                                               {.name = "network_task" + std::to_string(number)});
     const double each = seconds / static_cast<double>(p.main.size());
     for (const GpuKernel& k : p.main)
       driver_.kernels[k.name].seconds = [each](const cuda::FakeDriver::Call&) { return each; };
@@ -267,7 +267,8 @@ class GpuSizeRace : public GpuRace {
   /// Names of kernels of two tasks may be the same, their blocks not.
   void take_10us_or_less(const Schedule& s, size_t number, bool untuned, unsigned slow_to) {
     const std::string name = "network_task" + std::to_string(number);
-    for (const GpuKernel& k : lower_for_gpu(s, network::task_args(s), {.name = name}).main) {
+    for (const GpuKernel& k :
+         driver::lower_for_gpu(s, network::task_args(s), {.name = name}).main) {
       if (untuned) untuned_.insert({k.name, k.block[0]});
       driver_.kernels[k.name].seconds = [this, slow_to](const cuda::FakeDriver::Call& c) {
         if (untuned_.contains({c.kernel, c.block[0]})) return 10e-6;

@@ -154,7 +154,7 @@ TEST_F(Horizontal, PartsAreOnesWithoutAPathBetweenThem) {
 // ---- programs ----
 
 GpuProgram lowered(const std::vector<Tensor>& outputs) {
-  return lower_for_gpu(create_schedule(outputs, gpu()), args_of(outputs), {.name = "k"});
+  return driver::lower_for_gpu(create_schedule(outputs, gpu()), args_of(outputs), {.name = "k"});
 }
 
 TEST_F(Horizontal, BarriersOfSmallerBlocksCountTheirOwnThreads) {

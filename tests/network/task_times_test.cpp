@@ -71,7 +71,7 @@ TEST(TaskTimes, ATaskThatFailsIsNamedAndNotMeasuredAgain) {
 TEST(TaskTimes, NetworksOfGpusAreRefused) {
   EqualTimes measurer;
   const Network net({digits_network()}, Target::parse("cuda -gpu=h200"));
-  EXPECT_THAT(message_of([&] { (void)time_tasks(net, measurer, 1); }),
+  EXPECT_THAT(message_of([&] { (void)network::time_tasks(net, measurer, 1); }),
               ::testing::HasSubstr("networks of one size on CPUs"));
 }
 

@@ -160,12 +160,12 @@ TEST_F(Tune, ARecordOfAnotherTemplateVersionRacesBySteps) {
   TaskResult r = tune_tasks({task}, one).tasks[0];
   EXPECT_TRUE(r.improved);
   EXPECT_FALSE(r.config.has_value());
-  EXPECT_EQ(measuring::steps_hash(r.schedule), steps_hash(found.schedule));
+  EXPECT_EQ(measuring::steps_hash(r.schedule), measuring::steps_hash(found.schedule));
   // What the race says of it can be replayed, too.
   const Record last = read_records(old).records.back();
   EXPECT_TRUE(last.raced()) << to_string(last.verdict);
   EXPECT_EQ(measuring::steps_hash(schedule_of(last, task.tmpl.dag(), test_target())),
-            steps_hash(r.schedule));
+            measuring::steps_hash(r.schedule));
 }
 
 }  // namespace

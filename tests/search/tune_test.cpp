@@ -26,7 +26,8 @@ TEST_F(Tune, FindsSomethingFasterAndSaysSo) {
   EXPECT_LT(r.best_seconds, 0.9 * static_seconds);
   EXPECT_EQ(landscape(r.schedule, 3), r.best_seconds);
   ASSERT_TRUE(r.config.has_value());
-  EXPECT_EQ(measuring::steps_hash(task.tmpl.instantiate(*r.config)), steps_hash(r.schedule));
+  EXPECT_EQ(measuring::steps_hash(task.tmpl.instantiate(*r.config)),
+            measuring::steps_hash(r.schedule));
   EXPECT_EQ(report.trials, 100);
   EXPECT_EQ(report.ended, TuneEnd::Trials);
   EXPECT_FALSE(report.cancelled);
@@ -92,7 +93,7 @@ TEST_F(Tune, ALuckyTimeDoesNotKeepTheOthersOutOfTheRace) {
   uint64_t lucky = 0;
   FakeMeasurer m(
       [&](const TuneTask&, const Schedule& s) {
-        if (lucky == 0 && measuring::steps_hash(s) != fixed) lucky = steps_hash(s);
+        if (lucky == 0 && measuring::steps_hash(s) != fixed) lucky = measuring::steps_hash(s);
         return seconds_of(measuring::steps_hash(s) == lucky ? 1e-5 : landscape(s, 3));
       },
       [&](const TuneTask&, const Schedule& s) {
@@ -307,7 +308,7 @@ TEST_F(Tune, CancellationEndsItCleanlyAnywhere) {
       ASSERT_NE(found, nullptr);
       EXPECT_EQ(found->config, task.tmpl.config_to_json(*r.config));
       const Schedule again = Schedule::from_json(found->steps, r.schedule.dag());
-      EXPECT_EQ(measuring::steps_hash(again), steps_hash(r.schedule));
+      EXPECT_EQ(measuring::steps_hash(again), measuring::steps_hash(r.schedule));
       EXPECT_EQ(found->verdict, m.raced.empty() ? Verdict::Chosen : Verdict::Won);
     }
     if (after == 30) {

@@ -5,8 +5,6 @@
 #include "support/table.h"
 
 namespace heddle {
-
-using namespace learning;
 namespace {
 
 std::string ratio_text(double ratio) { return ratio > 0 ? format_fixed(ratio, 3) : "-"; }

@@ -53,7 +53,7 @@ Reference::Reference(const ComputeDag& dag, bool allow_tf32,
                      FunctionRef<SharedRegion(int64_t)> memory)
     : dag_(dag), allow_tf32_(allow_tf32) {
   const size_t count = dag.outputs().size();
-  size_t end = round_up(sizeof(Header), 64) + round_up(count * sizeof(Tolerance), 64);
+  size_t end = round_up(sizeof(Header), 64) + round_up(count * sizeof(driver::Tolerance), 64);
   for (const Tensor& t : dag.outputs()) {
     Output o{t.name(), t.extents(), t.dtype(), end};
     size_t count = 1;
@@ -78,8 +78,8 @@ bool Reference::ready() const {
   return reinterpret_cast<const Header*>(memory_)->ready.load(std::memory_order_acquire);
 }
 
-Tolerance& Reference::tolerance(size_t i) const {
-  return reinterpret_cast<Tolerance*>(memory_ + round_up(sizeof(Header), 64))[i];
+driver::Tolerance& Reference::tolerance(size_t i) const {
+  return reinterpret_cast<driver::Tolerance*>(memory_ + round_up(sizeof(Header), 64))[i];
 }
 
 NDArray Reference::values(const Output& o) const {
@@ -94,7 +94,7 @@ void Reference::store(std::span<const NDArray> outputs, std::span<const NDArray>
   HEDDLE_ICHECK(outputs.size() == outputs_.size(), "a reference has all outputs");
   for (size_t i = 0; i < outputs.size(); ++i) {
     values(outputs_[i]).copy_from(outputs[i]);
-    tolerance(i) = rounding_tolerance(dag_, outputs[i], outputs_[i].magnitude, allow_tf32_);
+    tolerance(i) = driver::rounding_tolerance(dag_, outputs[i], outputs_[i].magnitude, allow_tf32_);
     if (!allowed.empty()) this->allowed(outputs_[i]).copy_from(allowed[i]);
   }
   reinterpret_cast<Header*>(memory_)->bounded = !allowed.empty();
@@ -134,7 +134,7 @@ std::string Reference::difference(std::span<const NDArray> gathered, const Sampl
 std::string Reference::difference_of(size_t i, const NDArray& got,
                                      std::span<const int64_t> positions) const {
   const Output& o = outputs_[i];
-  const Tolerance t = tolerance(i);
+  const driver::Tolerance t = tolerance(i);
   const bool bounded = reinterpret_cast<const Header*>(memory_)->bounded;
   const bool sampled = !positions.empty();
   const NDArray right = sampled ? gather(values(o), positions) : values(o);

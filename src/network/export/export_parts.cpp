@@ -124,7 +124,7 @@ LibrarySource interface_of(const ExportRequest& request) {
     for (size_t a = 0; a < request.args.size(); ++a) {
       const Tensor& t = request.args[a];
       if (is_output(t) != outputs) continue;
-      KernelArg arg = describe(t.buffer());
+      KernelArg arg = driver::describe(t.buffer());
       arg.name = request.arg_names[a];
       arg.output = outputs;
       arg.alignment = library.for_gpu ? 16 : 0;

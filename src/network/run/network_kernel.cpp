@@ -49,7 +49,7 @@ namespace {
 std::vector<KernelArg> args_over(const std::vector<Tensor>& args, const std::vector<Var>& sizes) {
   std::vector<KernelArg> out;
   for (const Tensor& t : args) {
-    KernelArg a = describe(t.buffer());
+    KernelArg a = driver::describe(t.buffer());
     a.name = t.name();
     a.output = !t.op()->is_placeholder();
     a.constant = t.op()->is_constant();
