@@ -133,7 +133,7 @@ void print_left_out(const records::Transfers& all) {
 }  // namespace
 
 int race_transfers(const Request& o, const std::vector<Record>& records) {
-  const Target whole = driver::target_of(o.target, o.threads);
+  const Target whole = target_of(o.target, o.threads);
   if (!whole.runs_here())
     throw_user_error("kernels for '" + to_string(whole) + "' do not race on this machine");
   const driver::NearestModel nearest = driver::load_nearest_model(whole);

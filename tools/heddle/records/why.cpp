@@ -48,7 +48,7 @@ bool print_record(const std::string& what, const RecordDatabase& db, const Compu
 
 int why_kernel(const Request& o, std::vector<Record> records) {
   const DataType dtype = dtype_of(o.dtype);
-  const Target target = driver::target_of(o.target, o.threads);
+  const Target target = target_of(o.target, o.threads);
   const ComputeDag dag(make_problem(o.subject, dtype).outputs);
   const std::string what = o.subject + " " + to_string(dtype) + " for '" + to_string(target) + "'";
   if (!o.logs.empty()) {
@@ -111,7 +111,7 @@ int why_model(const Request& o) {
     throw_user_error("logs are named for a model", {},
                      "name the user's log with HEDDLE_LOG_FILE=" + o.logs[0] + ", or a subject");
   const Problem problem = model_problem(o.subject, dtype_of(o.dtype));
-  const Target target = driver::target_of(o.target, o.threads);
+  const Target target = target_of(o.target, o.threads);
   AutoSchedulerOptions options = current_auto_scheduler_options();
   if (!target.is_cuda()) options.threads = target.cores;
   const AutoSchedulerOptionsScope scope(options);
