@@ -88,7 +88,7 @@ TEST(CheckIndices, OfStagesInsideTheKernelAndUnderConditions) {
 TEST(CheckIndices, WithoutSuchReadsNothingIsAdded) {
   const Tensor x = placeholder({4}, f32, "x"), y = ops::relu(x);
   const std::vector<Tensor> args{x, y};
-  EXPECT_FALSE(index_checks(create_schedule({y}), args, {.check_indices = true}));
+  EXPECT_FALSE(driver::index_checks(create_schedule({y}), args, {.check_indices = true}));
 }
 
 }  // namespace
