@@ -60,7 +60,7 @@ struct Split {
   }
 };
 
-TEST(lowering::OpenLoops, TheLastIterationProvesWhatRangesDoNot) {
+TEST(OpenLoops, TheLastIterationProvesWhatRangesDoNot) {
   const Var n = dim("n", 1, 1000).variable(), v("v");
   lowering::OpenLoops loops(false);
   {
@@ -73,7 +73,7 @@ TEST(lowering::OpenLoops, TheLastIterationProvesWhatRangesDoNot) {
   EXPECT_FALSE(loops.ranges().known(v.get())) << "forgotten at the end of the scope";
 }
 
-TEST(lowering::OpenLoops, ANarrowedRangeIsRestored) {
+TEST(OpenLoops, ANarrowedRangeIsRestored) {
   const Var v("v");
   lowering::OpenLoops loops(false);
   loops.open(v, Expr(10));
@@ -85,7 +85,7 @@ TEST(lowering::OpenLoops, ANarrowedRangeIsRestored) {
   EXPECT_EQ(loops.ranges().get(v.get()), (Interval{0, 9}));
 }
 
-TEST(lowering::AxisScope, AnAxisHasAValueWhereBothOfItsLoopsAreOpen) {
+TEST(AxisScope, AnAxisHasAValueWhereBothOfItsLoopsAreOpen) {
   Split p(Expr(16));
   EXPECT_EQ(to_string(p.axes.extent(p.split().split_outer)), "2");
   {
@@ -104,7 +104,7 @@ TEST(lowering::AxisScope, AnAxisHasAValueWhereBothOfItsLoopsAreOpen) {
   EXPECT_FALSE(p.axes.open(p.root())) << "forgotten at the end of the scope";
 }
 
-TEST(lowering::AxisScope, AnInnerLoopThatOpensFirstRunsWholeUnderAGuard) {
+TEST(AxisScope, AnInnerLoopThatOpensFirstRunsWholeUnderAGuard) {
   Split p(Expr(20));
   const lowering::AxisScope::Known known(p.axes);
   p.open_inner();
@@ -114,7 +114,7 @@ TEST(lowering::AxisScope, AnInnerLoopThatOpensFirstRunsWholeUnderAGuard) {
   EXPECT_EQ(to_string(p.axes.guards()[0]), "o*8 + i < 20");
 }
 
-TEST(lowering::Regions, WhatTheRestOfALoopReads) {
+TEST(Regions, WhatTheRestOfALoopReads) {
   Split p(Expr(16));
   p.open_outer();
   EXPECT_EQ(p.text(lowering::Regions(p.graph, p.axes, p.b, 0).of(p.a).dims[0]), "o*8 .. o*8 + 9");
@@ -146,14 +146,14 @@ std::string cases_of(Split& p) {
   return to_string(s);
 }
 
-TEST(lowering::Tails, EachCaseDecidesHowFarTheInnerLoopRuns) {
+TEST(Tails, EachCaseDecidesHowFarTheInnerLoopRuns) {
   Split divides(Expr(16));
   EXPECT_EQ(cases_of(divides), "out[0] = 8\n");
   Split leaves_four(Expr(20));  // a region spans the inner loop, so both cases are constant
   EXPECT_EQ(cases_of(leaves_four), "if o < 2 {\n  out[0] = 8\n} else {\n  out[0] = 4\n}\n");
 }
 
-TEST(lowering::Tails, ATileOfVaryingLengthHasACopyForEachRemainder) {
+TEST(Tails, ATileOfVaryingLengthHasACopyForEachRemainder) {
   Split p(Expr(dim("n", 1, 100)), 3, true);
   const std::string text = cases_of(p);
   for (const char* length : {"out[0] = 3", "out[0] = 2", "out[0] = 1"})

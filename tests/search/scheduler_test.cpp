@@ -11,7 +11,7 @@
 namespace heddle::testing {
 namespace {
 
-TEST(search::TaskScheduler, GivesEveryTaskARoundFirstTheDearestFirst) {
+TEST(TaskScheduler, GivesEveryTaskARoundFirstTheDearestFirst) {
   search::TaskScheduler s({{.weight = 1, .start_seconds = 1},
                            {.weight = 4, .start_seconds = 0.5},
                            {.weight = 1, .start_seconds = 0},  // its static choice failed
@@ -26,7 +26,7 @@ TEST(search::TaskScheduler, GivesEveryTaskARoundFirstTheDearestFirst) {
   EXPECT_EQ(s.waiting(), 0);
 }
 
-TEST(search::TaskScheduler, SmallTasksWaitUntilTheLargeOnesGainLess) {
+TEST(TaskScheduler, SmallTasksWaitUntilTheLargeOnesGainLess) {
   search::TaskScheduler s({{.weight = 1, .start_seconds = 1},
                            {.weight = 1, .start_seconds = 0.01},
                            {.weight = 10, .start_seconds = 0.1}},
@@ -58,7 +58,7 @@ std::vector<int> rounds_of(
   return count;
 }
 
-TEST(search::TaskScheduler, PrefersWhatShortensTheNetworkMost) {
+TEST(TaskScheduler, PrefersWhatShortensTheNetworkMost) {
   // Alike but for the number of calls: more calls, more rounds.
   search::TaskScheduler s({{.weight = 1, .start_seconds = 1},
                            {.weight = 8, .start_seconds = 1},
@@ -70,7 +70,7 @@ TEST(search::TaskScheduler, PrefersWhatShortensTheNetworkMost) {
   EXPECT_GE(n[0], 1);
 }
 
-TEST(search::TaskScheduler, PrefersTheTaskThatStillGains) {
+TEST(TaskScheduler, PrefersTheTaskThatStillGains) {
   search::TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 0});
   std::vector<int> n =
       rounds_of(s, 2, 20, [](int t, int r) { return t == 0 ? 1.0 : 1.0 / (1 + r); });
@@ -82,7 +82,7 @@ TEST(search::TaskScheduler, PrefersTheTaskThatStillGains) {
   EXPECT_EQ(n[0] + n[1], 20);
 }
 
-TEST(search::TaskScheduler, HopesForNoMoreThanTheMachineAllows) {
+TEST(TaskScheduler, HopesForNoMoreThanTheMachineAllows) {
   // Task 0 is close to what the machine can do. Half of the time of task 1 may be saved.
   search::TaskScheduler s({{.start_seconds = 1, .least_seconds = 0.95},
                            {.start_seconds = 1, .least_seconds = 0.5},
@@ -98,14 +98,14 @@ TEST(search::TaskScheduler, HopesForNoMoreThanTheMachineAllows) {
   EXPECT_GT(wrong.promise(0), 0);
 }
 
-TEST(search::TaskScheduler, CountsWhatARoundCosts) {
+TEST(TaskScheduler, CountsWhatARoundCosts) {
   search::TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 0});
   std::vector<int> n = rounds_of(
       s, 2, 40, [](int, int r) { return 0.5 + 0.5 / r; }, [](int t) { return t == 0 ? 1.0 : 5.0; });
   EXPECT_GT(n[0], n[1]);
 }
 
-TEST(search::TaskScheduler, ExpectsOfATaskWhatItsPeersReach) {
+TEST(TaskScheduler, ExpectsOfATaskWhatItsPeersReach) {
   // Task 1 has the FLOP/s of task 0 ahead of it; task 2 is alone.
   auto make = [](int similar) {
     return search::TaskScheduler({{.flops = 1e9, .similar = 0, .start_seconds = 1},
@@ -136,7 +136,7 @@ TEST(search::TaskScheduler, ExpectsOfATaskWhatItsPeersReach) {
   EXPECT_EQ(s.promise(1), s.promise(2));
 }
 
-TEST(search::TaskScheduler, ConvergesWithoutGains) {
+TEST(TaskScheduler, ConvergesWithoutGains) {
   search::TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 4});
   std::vector<int> n =
       rounds_of(s, 2, 100, [](int t, int r) { return t == 0 ? 1.0 : std::max(0.5, 1 - 0.1 * r); });
@@ -145,14 +145,14 @@ TEST(search::TaskScheduler, ConvergesWithoutGains) {
   EXPECT_EQ(s.next(), -1);
 }
 
-TEST(search::TaskScheduler, TakesGainsThatAddUpForGains) {
+TEST(TaskScheduler, TakesGainsThatAddUpForGains) {
   // 0.4 % a round: little each time, much in all.
   search::TaskScheduler s({{.start_seconds = 1}}, {.patience = 5});
   std::vector<int> n = rounds_of(s, 1, 40, [](int, int r) { return std::pow(0.996, r); });
   EXPECT_EQ(n[0], 40);
 }
 
-TEST(search::TaskScheduler, LeavesFinishedTasksAlone) {
+TEST(TaskScheduler, LeavesFinishedTasksAlone) {
   search::TaskScheduler s({{.start_seconds = 9}, {.start_seconds = 1}});
   s.finish(0);
   EXPECT_EQ(s.next(), 1);
@@ -162,7 +162,7 @@ TEST(search::TaskScheduler, LeavesFinishedTasksAlone) {
   EXPECT_EQ(s.next(), -1);
 }
 
-TEST(search::TaskScheduler, ATaskOfWhichNothingWorksDoesNotStarveTheOthers) {
+TEST(TaskScheduler, ATaskOfWhichNothingWorksDoesNotStarveTheOthers) {
   search::TaskScheduler s({{.start_seconds = 0}, {.start_seconds = 1e-3}}, {.patience = 0});
   std::vector<int> n = rounds_of(s, 2, 400, [](int t, int) { return t == 0 ? 0.0 : 1e-3; });
   EXPECT_GT(n[0], n[1]);
