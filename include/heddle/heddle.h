@@ -3,6 +3,7 @@
 // Templates, rewrite rules and heuristics of your own include extend.h, too.
 #pragma once
 
+#include "heddle/autodiff/gradient.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/dag/compute_dag.h"
 #include "heddle/dag/instance.h"

@@ -190,7 +190,8 @@ bool in_both_arms(const Context& around, const Select& s,
 }
 
 bool Context::at_least_0(const Expr& e) const {
-  if (least(e) >= 0) return true;
+  // The simplifier compares a quotient with a sum by multiplying both sides.
+  if (least(e) >= 0 || prove(e >= 0, ranges)) return true;
   if (const Select* s = e.as<Select>())
     return in_both_arms(*this, *s, [](const Context& c, const Expr& x) { return c.at_least_0(x); });
   const Binary* op = e.as<Binary>();
@@ -205,7 +206,7 @@ bool Context::at_least_0(const Expr& e) const {
 }
 
 bool Context::at_most(const Expr& e, const Expr& last) const {
-  if (least(last - e) >= 0) return true;
+  if (least(last - e) >= 0 || prove(e <= last, ranges)) return true;
   if (const Select* s = e.as<Select>())
     return in_both_arms(*this, *s,
                         [&](const Context& c, const Expr& x) { return c.at_most(x, last); });
@@ -290,6 +291,13 @@ class BoundsChecker {
           "'" + name_ + "' nests too many selects around unguarded reads to check them", where_,
           "guard each read where it is: select(condition, A(...), other)");
     check_node(e, context);
+  }
+
+  /// The same without an error: whether all is in bounds.
+  bool holds(const Expr& e, const Context& context) const {
+    report_ = false;
+    check(e, context);
+    return !failed_;
   }
 
  private:
@@ -405,8 +413,8 @@ class BoundsChecker {
             "(...), other)");
   }
 
-  const std::string& name_;
-  const Where& where_;
+  const std::string name_;
+  const Where where_;
   const Ranges& ranges_;  ///< ranges of the axes
   const std::vector<VarBinding>& symbolic_;
   mutable int visits_ = 0;
@@ -415,6 +423,15 @@ class BoundsChecker {
 };
 
 }  // namespace
+
+bool reads_in_bounds(const std::vector<VarBinding>& extents, const Expr& e) {
+  Context context;
+  for (const VarBinding& x : extents) {
+    context.ranges.set(x.var, {0, largest_extent(x.value) - 1});
+    if (!as_int(x.value)) context.symbolic.push_back(x);
+  }
+  return BoundsChecker("", {}, context).holds(e, context);
+}
 
 void check_bounds(const std::string& name, const std::vector<Axis>& axes,
                   const std::vector<Axis>& reduce_axes, const std::vector<Expr>& bodies,

@@ -24,6 +24,10 @@ void check_bounds(const std::string& name, const std::vector<Axis>& axes,
                   const std::vector<Axis>& reduce_axes, const std::vector<Expr>& bodies,
                   const Where& where);
 
+/// Whether every read of `e` is inside its tensor, where each variable of `extents` is at least 0 and
+/// below its value.
+bool reads_in_bounds(const std::vector<VarBinding>& extents, const Expr& e);
+
 /// The shape as text: "(4, 8)".
 std::string shape_text(const Shape& shape);
 

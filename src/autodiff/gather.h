@@ -1,0 +1,35 @@
+// The sum over all points of a stage that read an element, as a declaration.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "heddle/dsl/tensor.h"
+
+namespace heddle::autodiff {
+
+/// The stage that a derivative comes from.
+struct Source {
+  std::vector<Axis> axes;  ///< spatial and reduce axes
+  std::string name;        ///< of the stages that are made
+  Where where;
+};
+
+/// A summand of a gradient: its element at the given indices.
+using Element = std::function<Expr(const std::vector<Expr>&)>;
+struct Summand {
+  Element element;  ///< null where the summand is 0
+  Tensor stage;     ///< the tensor whose elements these are; null where there is none
+  Tensor sum;       ///< the reduction that was declared for it; null where there is none
+};
+
+/// The tensor whose element x is the sum of `value` over the points of `from` at which `read` reads
+/// x. Where `value` is a product and its conditions are bounds, the conditions become padding of its
+/// factors, so that it stays a product.
+Summand gather(const Source& from, const Load& read, const Expr& value);
+
+/// An element of `t`. Of a stage that only moves or converts, or is one number, what it says.
+Expr read_through(const Tensor& t, const std::vector<Expr>& indices);
+
+}  // namespace heddle::autodiff

@@ -1,0 +1,113 @@
+// Reductions, normalisations, products of matrices, recurrent layers.
+#include "autodiff/gradient_testing.h"
+
+namespace heddle {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+TEST(RowGradient, Reductions) {
+  const auto x = real({3, 4, 5});
+  for (const std::vector<int>& axes : {std::vector<int>{1}, {0, 2}, {}}) {
+    expect_gradient([&](const Tensors& t) { return ops::sum(t[0], axes); }, {x});
+    expect_gradient([&](const Tensors& t) { return ops::max(t[0], axes); }, {x});
+    expect_gradient([&](const Tensors& t) { return ops::min(t[0], axes, true); }, {x});
+    expect_gradient([&](const Tensors& t) { return ops::mean(t[0], axes); }, {x});
+    expect_gradient([&](const Tensors& t) { return ops::var(t[0], axes); }, {x});
+    expect_gradient([&](const Tensors& t) { return ops::logsumexp(t[0], axes); }, {x});
+    expect_gradient([&](const Tensors& t) { return ops::norm_l1(t[0], axes); }, {x});
+    expect_gradient([&](const Tensors& t) { return ops::norm_l2(t[0], axes); }, {x});
+  }
+  expect_gradient([](const Tensors& t) { return ops::prod(t[0], {1}); }, {x});
+  expect_second_gradient([](const Tensors& t) { return ops::prod(t[0], {1}); }, {real({2, 4})});
+  expect_second_gradient([](const Tensors& t) { return ops::logsumexp(t[0], {1}); },
+                         {real({2, 4})});
+}
+
+TEST(RowGradient, ProductsWithZerosAreExact) {
+  const Input x = input_of(NDArray::from(std::vector<double>{2, 0, 3, 0, 0, 5, 2, 3, 4}, {3, 3}));
+  const Tensor dx = gradient(ops::sum(ops::prod(x, {1}), {0}), x.tensor);
+  const double want[] = {0, 6, 0, 0, 0, 0, 12, 8, 6};
+  expect_elements(dx, {x}, [&](const Dims& p) { return want[3 * p[0] + p[1]]; });
+}
+
+TEST(RowGradient, TheFirstOfEqualElementsWins) {
+  const Input x = input_of(NDArray::from(std::vector<float>{1, 7, 7, 7, 2, 2}, {2, 3}));
+  const Tensor dx = gradient(ops::sum(ops::max(x, {1}), {0}), x.tensor);
+  const double want[] = {0, 1, 0, 1, 0, 0};
+  expect_elements(dx, {x}, [&](const Dims& p) { return want[3 * p[0] + p[1]]; });
+}
+
+TEST(RowGradient, ReducersThatChooseAnOperand) {
+  expect_gradient(
+      [](const Tensors& t) {
+        const Axis k = reduce_axis(5, "k");
+        return compute({Expr(4)}, [&](Axis i) { return reduce_fmax(t[0](i, k), {k}); }, "fmax");
+      },
+      {real({4, 5})});
+}
+
+TEST(RowGradient, Normalisations) {
+  const auto x = real({3, 6});
+  expect_gradient([](const Tensors& t) { return ops::softmax(t[0]); }, {x});
+  expect_gradient([](const Tensors& t) { return ops::softmax(t[0], 0); }, {x});
+  expect_gradient([](const Tensors& t) { return ops::log_softmax(t[0]); }, {x});
+  expect_gradient([](const Tensors& t) { return ops::layer_norm(t[0], t[1], t[2]); },
+                  {x, real({6}, 2), real({6}, 3)});
+  expect_gradient([](const Tensors& t) { return ops::rms_norm(t[0], t[1]); }, {x, real({6}, 2)});
+  expect_gradient([](const Tensors& t) { return ops::group_norm(t[0], 2, t[1], t[2]); },
+                  {real({2, 4, 3}), real({4}, 2), real({4}, 3)});
+  expect_gradient([](const Tensors& t) { return ops::lrn(t[0], 3); }, {real({2, 4, 3})});
+  expect_gradient(
+      [](const Tensors& t) { return ops::batch_norm(t[0], t[1], t[2], t[3], t[4]); },
+      {real({2, 4, 3}), real({4}, 2), real({4}, 3), real({4}, 4), real({4}, 5, 0.5, 2)});
+  expect_second_gradient([](const Tensors& t) { return ops::softmax(t[0]); }, {real({2, 4})});
+  expect_second_gradient([](const Tensors& t) { return ops::layer_norm(t[0]); }, {real({2, 4})});
+}
+
+TEST(RowGradient, Products) {
+  expect_gradient([](const Tensors& t) { return ops::matmul(t[0], t[1]); },
+                  {real({2, 3, 4}), real({4, 5}, 2)});
+  expect_gradient([](const Tensors& t) { return ops::matmul(t[0], t[1], true, true); },
+                  {real({4, 3}), real({5, 4}, 2)});
+  expect_gradient([](const Tensors& t) { return ops::dense(t[0], t[1], t[2]); },
+                  {real({3, 4}), real({5, 4}, 2), real({5}, 3)});
+  expect_gradient([](const Tensors& t) { return ops::einsum("bij,bkj->bik", t[0], t[1]); },
+                  {real({2, 3, 4}), real({2, 5, 4}, 2)});
+  expect_gradient([](const Tensors& t) { return ops::einsum("ii->", t[0]); }, {real({4, 4})});
+  expect_gradient([](const Tensors& t) { return ops::outer(t[0], t[1]); },
+                  {real({3}), real({4}, 2)});
+  expect_gradient([](const Tensors& t) { return ops::matmul(t[0], t[0]); }, {real({3, 3})});
+  expect_gradient(
+      [](const Tensors& t) { return ops::scaled_dot_product_attention(t[0], t[1], t[2]); },
+      {real({2, 3, 4}), real({2, 5, 4}, 2), real({2, 5, 4}, 3)});
+  expect_second_gradient([](const Tensors& t) { return ops::tanh(ops::matmul(t[0], t[1])); },
+                         {real({2, 3}), real({3, 2}, 2)});
+}
+
+TEST(RowGradient, Scans) {
+  for (const bool reverse : {false, true}) {
+    expect_gradient([&](const Tensors& t) { return ops::cumsum(t[0], 1, false, reverse); },
+                    {real({2, 7})});
+    expect_gradient([&](const Tensors& t) { return ops::cumprod(t[0], 0, false, reverse); },
+                    {real({4, 3})});
+  }
+}
+
+TEST(RowGradient, RecurrentLayers) {
+  expect_gradient([](const Tensors& t) { return ops::lstm(t[0], {t[1], t[2], t[3]}).all; },
+                  {real({3, 2, 3}, 1, -1, 1), real({8, 3}, 2, -1, 1), real({8, 2}, 3, -1, 1),
+                   real({16}, 4, -1, 1)});
+}
+
+TEST(RowGradient, RunsOnEveryTarget) {
+  expect_same_every_way([](const Tensors& t) { return ops::softmax(t[0]); }, {input({6, 33})});
+  expect_same_every_way([](const Tensors& t) { return ops::layer_norm(t[0], t[1]); },
+                        {input({6, 33}), input({33}, f32, 2)});
+  expect_same_every_way([](const Tensors& t) { return ops::matmul(t[0], t[1]); },
+                        {input({17, 33}), input({33, 20}, f32, 2)});
+  expect_same_every_way([](const Tensors& t) { return ops::max(t[0], {1}); }, {input({6, 33})});
+}
+
+}  // namespace
+}  // namespace heddle
