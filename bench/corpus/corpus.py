@@ -101,8 +101,7 @@ def isolated(work, argument, limit):
 def export_file(row, path):
     """Writes the file of a row; gives what to feed it."""
     import torch
-    from export_models import export
-    from side_by_side import batched
+    from export_models import batched, export
     import sources
     module, inputs = sources.make(row["network"])
     if row["dtype"] == "f16":
@@ -140,7 +139,7 @@ def times(options, path, feed, extra):
     """Threads -> contestant -> seconds, in turns."""
     import exported
     from check_models import onnx_runtime
-    from side_by_side import race
+    from race import race
     found = {}
     for threads in (1, 2):
         session = onnx_runtime(path, threads)

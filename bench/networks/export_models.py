@@ -251,6 +251,11 @@ def randomize(module):
             nn.init.uniform_(scale, 0.1, 1)
 
 
+def batched(inputs, batch):
+    """Tensors whose first dimension is the batch."""
+    return tuple(torch.cat([x] * batch) if x.shape[0] == 1 else x for x in inputs)
+
+
 def open_dims(inputs):
     """The dimensions of each input that --open leaves open: the batch of images and films, and the length of
     sequences. Inputs of different length, as those of an encoder and a decoder, have lengths of their own."""

@@ -15,11 +15,8 @@ The file of results is written after each network. Needs requirements.txt.
 """
 import argparse
 import pathlib
-import random
-import statistics
 import sys
 import tempfile
-import time
 import warnings
 
 import numpy as np
@@ -27,15 +24,11 @@ import torch
 
 import exported
 from cpu_peers import PEERS, Case, make_calls, to_list, usual_peers, versions
-from export_models import export, networks, randomize
+from export_models import batched, export, networks, randomize
+from race import race
 from result_text import show, write_results
 
 TOLERANCE = 1e-3
-
-
-def batched(inputs, batch):
-    """Tensors whose first dimension is the batch."""
-    return tuple(torch.cat([x] * batch) if x.shape[0] == 1 else x for x in inputs)
 
 
 def contestants(module, inputs, path, threads, options):
@@ -55,27 +48,6 @@ def worst_difference(calls, wanted):
         worst[name] = max(float(np.abs(g - w).max() / max(np.abs(w).max(), 1e-30))
                           for g, w in zip(got, wanted))
     return worst
-
-
-# Seconds in which the threads of the one that ran before stop waiting actively. On as many cores as
-# threads they would take a core from the next one.
-PAUSE = 0.1
-
-
-def race(calls, seconds):
-    """Seconds of a call: medians of rounds in which each runs twice, the second time timed."""
-    times = {name: [] for name in calls}
-    order = list(calls)
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times[order[0]]) < 5:
-        random.shuffle(order)
-        for name in order:
-            time.sleep(PAUSE)
-            calls[name]()
-            begin = time.perf_counter()
-            calls[name]()
-            times[name].append(time.perf_counter() - begin)
-    return {name: statistics.median(t) for name, t in times.items()}
 
 
 def measure(name, batch, threads, options):

@@ -6,6 +6,7 @@
 #include "heddle/codegen/emulator.h"
 #include "heddle/dag/all_producers.h"
 #include "heddle/dag/attention.h"
+#include "heddle/dag/generalize.h"
 #include "heddle/dag/operations.h"
 #include "heddle/driver/gpu_kernel_use.h"
 #include "heddle/heuristics/collect.h"

@@ -32,6 +32,8 @@ void bind_movement(nb::module_& ops);
 void bind_schedule(nb::module_& m);
 void bind_kernels(nb::module_& m);
 void bind_network(nb::module_& m);
+void bind_generalize(nb::module_& m);
+void bind_bound_calls(nb::module_& m);
 void bind_tune(nb::module_& m);
 
 /// The outputs of a declaration: in Python a tensor, or several.

@@ -16,6 +16,8 @@ NB_MODULE(_heddle, m) {
   bind_schedule(m);
   bind_kernels(m);
   bind_network(m);
+  bind_generalize(m);
+  bind_bound_calls(m);
   bind_tune(m);
   nb::module_ ops =
       m.def_submodule("ops", "Operators: functions that declare. Shapes broadcast as numpy's do.");

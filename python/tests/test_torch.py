@@ -104,3 +104,41 @@ def test_a_part_without_inputs():
         return torch.linalg.inv(x).sum(), (steps * 2 + 1).exp().sqrt() - steps
 
     check(function, torch.eye(3))
+
+
+def test_layers_that_pytorch_fuses():
+    """Without gradients PyTorch's layers call operators of their own, which are taken apart again."""
+    layer = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, activation="gelu")
+    x, padding = torch.randn(2, 7, 32), torch.zeros(2, 7, dtype=torch.bool)
+    padding[1, 5:] = True
+    reports, layer = [], layer.eval()
+    run = torch.compile(layer, backend="heddle", options={"report": reports.append})
+    for mask in (None, padding):
+        with torch.no_grad():
+            found, expected = run(x, src_key_padding_mask=mask), layer(x, src_key_padding_mask=mask)
+        torch.testing.assert_close(found[:, :5], expected[:, :5], rtol=1e-4, atol=1e-4)
+    attention = torch.nn.MultiheadAttention(32, 4, batch_first=True)
+    check(lambda x: attention.eval()(x, x, x, need_weights=False)[0], x)
+    assert reports and not any(report.in_torch for report in reports)
+
+
+def test_results_have_the_strides_that_pytorch_expects():
+    def function(x):
+        y = F.conv2d(x, weight).relu()
+        return y, y.permute(0, 2, 3, 1).view(-1, 4), x.transpose(2, 3) * 2
+
+    weight = torch.randn(4, 3, 3, 3).to(memory_format=torch.channels_last)
+    x = torch.randn(2, 3, 8, 9).to(memory_format=torch.channels_last)
+    check(function, x)
+    with torch.no_grad():
+        for found, expected in zip(torch.compile(function, backend="heddle")(x), function(x)):
+            assert found.stride() == expected.stride()
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: torch.slice_scatter(x, x[:, :2] * 3, 1, -3, -1) + torch.select_scatter(x, x[0] + 1, 0, 2).fmod(0.5),
+    lambda x: x.remainder(0.75) + torch.as_strided(x * 2, (2, 3), (6, 2), 1).sum(),
+    lambda x: F.scaled_dot_product_attention(x[None, None], x[None, None], x[None, None], is_causal=True),
+])
+def test_more_functions(function):
+    check(function, torch.randn(4, 6), tolerance=1e-3)

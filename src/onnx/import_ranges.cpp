@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "dag/sizes/generalize.h"
+#include "heddle/dag/generalize.h"
 #include "heddle/support/error.h"
 #include "onnx/graph.h"
 

@@ -1,10 +1,10 @@
 // Attention over a range of lengths on GPUs, in half precision as exported models have it.
 #include <gmock/gmock.h>
 
-#include "dag/sizes/generalize.h"
 #include "family/family_testing.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/emulator.h"
+#include "heddle/dag/generalize.h"
 #include "heddle/lower/lower.h"
 #include "meta_templates/attention_forms.h"
 

@@ -1,5 +1,5 @@
 // Declarations over a dimension from functions that declare for a number.
-#include "dag/sizes/generalize.h"
+#include "heddle/dag/generalize.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // Networks whose lengths are open in other places than the batch: convolutions over an open length,
 // between which extents are no multiples of it, and a step of a decoder whose past has any length.
-#include "dag/sizes/generalize.h"
 #include "family/family_testing.h"
+#include "heddle/dag/generalize.h"
 #include "heddle/network/network.h"
 #include "network/sizes_testing.h"
 

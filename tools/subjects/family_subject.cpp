@@ -4,7 +4,7 @@
 #include <charconv>
 #include <utility>
 
-#include "dag/sizes/generalize.h"
+#include "heddle/dag/generalize.h"
 #include "heddle/support/error.h"
 
 namespace heddle::cli {

@@ -4,7 +4,10 @@ The graph of the model, after AOTAutograd's decompositions, is cut into parts th
 runs. Weights are taken by reference; changes of them are noticed at the next call. TORCH_LOGS-like output: with the logger
 "heddle.torch" at INFO, the parts and what stays in PyTorch are printed.
 
-options    "budget": "2m" tunes each part at its first call; "log": the file of records
+mode       "max-autotune" tunes each part at its first call, for a minute where options have no budget; on a GPU this mode and
+           "reduce-overhead" record CUDA graphs ("max-autotune-no-cudagraphs" does not)
+options    "budget": "2m" tunes each part at its first call; "log": the file of records; "report": a function that is called
+           with a Report of each graph; "mode": the mode, because torch.compile takes either a mode or options
 """
 
 import logging
@@ -14,7 +17,10 @@ from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.registry import register_backend
 
-from ._part import parts_of
+from ._decompositions import decompositions
+from ._graphs import with_cuda_graphs
+from ._part import Report, parts_of
+from ._rewrite import keep_leading_dims
 
 log = logging.getLogger("heddle.torch")
 
@@ -27,32 +33,28 @@ def _weights_of(graph_module, inputs):
     return {i for i in static if i < len(inputs)}
 
 
-def _compiler(options):
+def _compiler(options, graphs, is_inference):
     def compile_graph(graph_module, inputs):
-        return make_boxed_func(parts_of(graph_module, _weights_of(graph_module, inputs), options))
+        weights = _weights_of(graph_module, inputs)
+        keep_leading_dims(graph_module)
+        run = make_boxed_func(parts_of(graph_module, weights, options))
+        on_gpu = any(isinstance(x, torch.Tensor) and x.is_cuda for x in inputs)
+        return with_cuda_graphs(run, graph_module, inputs, weights, is_inference) if graphs and on_gpu else run
 
     return compile_graph
 
 
-def _decompositions():
-    table = dict(torch._decomp.core_aten_decompositions())
-    # Heddle has these as operators.
-    for op in (torch.ops.aten.hardswish, torch.ops.aten.hardsigmoid, torch.ops.aten.silu, torch.ops.aten.mish,
-               torch.ops.aten._scaled_dot_product_flash_attention_for_cpu):
-        for overload in op.overloads():
-            table.pop(getattr(op, overload), None)
-    return table
-
-
 def backend(graph_module, example_inputs, *, options=None, mode=None):
-    """Compiles a graph of TorchDynamo. A mode other than "max-autotune" is ignored; that tunes, by default for a minute."""
+    """Compiles a graph of TorchDynamo."""
     options = dict(options or {})
+    mode = mode or options.get("mode")  # torch.compile takes one of both alone
     if mode is not None and mode.startswith("max-autotune"):
         options.setdefault("budget", "60s")
-    compile_graph = _compiler(options)
+    graphs = mode in ("reduce-overhead", "max-autotune")
     run_by_torch = lambda graph_module, _: make_boxed_func(graph_module)
-    return aot_autograd(fw_compiler=compile_graph, bw_compiler=run_by_torch, inference_compiler=compile_graph,
-                        decompositions=_decompositions())(graph_module, example_inputs)
+    return aot_autograd(fw_compiler=_compiler(options, graphs, False), bw_compiler=run_by_torch,
+                        inference_compiler=_compiler(options, graphs, True),
+                        decompositions=decompositions())(graph_module, example_inputs)
 
 
 # An installed package is registered by its entry point, which is this function.

@@ -1,5 +1,6 @@
 """Graphs of core ATen as declarations."""
 
+import dataclasses
 import operator
 
 import torch
@@ -8,12 +9,17 @@ import heddle
 from heddle import ops
 
 from . import _elements, _layers, _shapes  # noqa: F401, they register their rules
-from ._rules import CHECKS, DTYPES, RULES
+from ._layout import inverse, is_usual, order_of_strides
+from ._rules import CHECKS, DTYPES, RULES, TYPES
 
 
 def _values(node):
     value = node.meta.get("val")
     return list(value) if isinstance(value, (tuple, list)) else [value]
+
+
+def _is_empty(tensor):
+    return isinstance(tensor, torch.Tensor) and any(isinstance(extent, int) and extent == 0 for extent in tensor.shape)
 
 
 def supports(node):
@@ -22,11 +28,12 @@ def supports(node):
         return False
     if node.target is operator.getitem:
         source = node.args[0]
-        return isinstance(source, torch.fx.Node) and supports(source)
+        return isinstance(source, torch.fx.Node) and supports(source) and not _is_empty(node.meta["val"])
     if node.target not in RULES:
         return False
-    tensors = [v for n in [node, *node.all_input_nodes] for v in _values(n) if isinstance(v, torch.Tensor)]
-    if any(t.dtype not in DTYPES or t.layout != torch.strided for t in tensors):
+    results = _values(node) if isinstance(node.meta.get("val"), torch.Tensor) else _values(node)[:1]  # others may be empty
+    tensors = [v for v in results + [v for n in node.all_input_nodes for v in _values(n)] if isinstance(v, torch.Tensor)]
+    if any(t.dtype not in DTYPES or t.layout != torch.strided or _is_empty(t) for t in tensors):
         return False
     if len({t.device for t in tensors if t.dim() > 0}) > 1 or any(t.device.type not in ("cpu", "cuda") for t in tensors):
         return False
@@ -34,24 +41,111 @@ def supports(node):
     return check is None or bool(check(node))
 
 
-def declare(graph_module, args, weights):
-    """The declaration of a graph at the shapes of `args`.
+@dataclasses.dataclass
+class Like:
+    """What a declaration knows of a tensor that calls pass: its extents, its type, and the order in which its elements are dense."""
 
-    Returns pairs (position, placeholder) of the inputs that calls pass, the outputs, and whether the graph returns a tuple. The
-    arguments at `weights` are constants, by reference.
+    shape: tuple
+    dtype: torch.dtype
+    order: list | None  # None: the usual one
+
+    @staticmethod
+    def of(tensor):
+        return Like(tuple(tensor.shape), tensor.dtype, order_of(tensor))
+
+
+@dataclasses.dataclass
+class Input:
+    """A tensor that calls pass, with its dimensions in `order`."""
+
+    position: int
+    tensor: heddle.Tensor
+    order: list | None
+
+
+@dataclasses.dataclass
+class Output:
+    """A result. It is computed with its dimensions in `order`, so that its strides are those that PyTorch expects."""
+
+    tensor: heddle.Tensor
+    order: list | None
+    node: torch.fx.Node
+
+    @property
+    def dtype(self):
+        return TYPES[self.tensor.dtype]
+
+
+@dataclasses.dataclass
+class Declaration:
+    inputs: list
+    outputs: list
+    is_tuple: bool  # whether the graph returns a tuple
+
+
+def order_of(tensor):
+    """The order of a tensor whose elements are dense; None where that is the usual one, or where there is none."""
+    if tensor.is_contiguous():
+        return None
+    order = order_of_strides(tensor.shape, tensor.stride())
+    return None if order is None or is_usual(order) else order
+
+
+def _order_of_result(node):
+    """The same for what PyTorch expects of a node, at the sizes with which it was traced."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return None
+    numbers = lambda extents: [e.node.hint if isinstance(e, torch.SymInt) else e for e in extents]
+    shape, strides = numbers(value.shape), numbers(value.stride())
+    order = None if None in shape or None in strides else order_of_strides(shape, strides)
+    return None if order is None or is_usual(order) else order
+
+
+def _read(tensor, order):
+    """A tensor that is passed in `order`, with its dimensions in their own order."""
+    return tensor if order is None else ops.transpose(tensor, inverse(order))
+
+
+def _input(position, like, name, is_weight=False):
+    """What is passed, and what the graph reads of it."""
+    shape = like.shape if like.order is None else tuple(like.shape[d] for d in like.order)
+    tensor = (heddle.constant_placeholder if is_weight else heddle.placeholder)(shape, like.dtype, name)
+    return Input(position, tensor, like.order), _read(tensor, like.order)
+
+
+def _weight(position, value, name):
+    """The same for a weight. On the CPU it is a constant that shares the elements, and nothing is passed."""
+    if value.device.type != "cpu":
+        return _input(position, Like.of(value), name, True)
+    order = order_of(value)
+    shared = value.detach() if order is None else value.detach().permute(order)
+    return None, _read(heddle.constant(shared, name), order)
+
+
+def declare_weights(graph_module, args, weights):
+    """By position, the weights among the arguments of a graph: an Input or None, and what the graph reads."""
+    placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+    return {i: _weight(i, args[i], placeholders[i].name) for i in weights}
+
+
+def declare(graph_module, values, weights):
+    """The declaration of a graph.
+
+    values    for each argument a Like or a number; what stands for weights does not matter
+    weights   those of declare_weights
     """
     env, inputs, position = {}, [], 0
     for node in graph_module.graph.nodes:
         if node.op == "placeholder":
-            value = args[position]
-            if isinstance(value, torch.Tensor):
-                if position in weights and value.device.type == "cpu":
-                    value = heddle.constant(value.detach(), node.name)
-                else:
-                    make = heddle.constant_placeholder if position in weights else heddle.placeholder
-                    value = make(tuple(value.shape), value.dtype, node.name)
-                    inputs.append((position, value))
-            env[node] = value
+            passed, read = None, values[position]
+            if position in weights:
+                passed, read = weights[position]
+            elif isinstance(read, Like):
+                passed, read = _input(position, read, node.name)
+            if passed is not None:
+                inputs.append(passed)
+            env[node] = read
             position += 1
         elif node.op == "call_function":
             of = torch.fx.map_arg((node.args, node.kwargs), lambda n: env[n])
@@ -59,16 +153,34 @@ def declare(graph_module, args, weights):
         elif node.op == "output":
             results = node.args[0]
             is_tuple = isinstance(results, (tuple, list))
-            outputs = _outputs([env[n] for n in (results if is_tuple else [results])], [t for _, t in inputs])
-    used = heddle.placeholders(outputs)
-    return [(i, t) for i, t in inputs if t in used], outputs, is_tuple
+            outputs = _outputs([(n, env[n]) for n in (results if is_tuple else [results])], [i.tensor for i in inputs])
+    used = heddle.placeholders([o.tensor for o in outputs])
+    return Declaration([i for i in inputs if i.tensor in used], outputs, is_tuple)
 
 
 def _outputs(results, inputs):
     """An output is a stage of its own, and named once."""
     outputs = []
-    for result in results:
-        if result in inputs or result in outputs or result.values is not None:
+    for node, result in results:
+        order = _order_of_result(node)
+        if order is not None:
+            result = ops.transpose(result, order)
+        if result in inputs or any(result == o.tensor for o in outputs) or result.values is not None:
             result = ops.identity(result)
-        outputs.append(result)
+        outputs.append(Output(result, order, node))
     return outputs
+
+
+def declare_over(dims, declare_at):
+    """The declaration over dimensions of those that declare_at(size, ...) gives. Throws heddle.Error where there is none."""
+    made = []
+
+    def tensors_at(*sizes):
+        made.append(declare_at(*sizes))
+        return [o.tensor for o in made[-1].outputs]
+
+    outputs, pairs = heddle.generalize(dims, tensors_at)
+    over = dict(pairs)
+    inputs = [dataclasses.replace(i, tensor=over[i.tensor]) for i in made[0].inputs]
+    outputs = [dataclasses.replace(o, tensor=t) for o, t in zip(made[0].outputs, outputs)]
+    return Declaration(inputs, outputs, made[0].is_tuple)

@@ -44,6 +44,16 @@ def _div(a, b):
     return ops.div(as_float(a), as_float(b))
 
 
+@rule(aten.fmod.Tensor, aten.fmod.Scalar)
+def _fmod(a, b):
+    return ops.fmod(*promoted(a, b))
+
+
+@rule(aten.remainder.Tensor, aten.remainder.Scalar)
+def _remainder(a, b):
+    return ops.mod(*promoted(a, b))
+
+
 @rule(aten.pow.Tensor_Scalar)
 def _pow(x, exponent):
     if exponent == 2:
@@ -90,15 +100,14 @@ for _name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "
     @rule(getattr(aten, _name).default)
     def _of_float(x, function=getattr(ops, _name)):
         return function(as_float(x))
-for _name in ("neg", "abs", "sign", "floor", "ceil", "trunc", "isnan", "isinf", "relu"):
+for _name in ("neg", "abs", "sign", "isnan", "isinf", "relu"):
     @rule(getattr(aten, _name).default)
     def _of_any(x, function=getattr(ops, _name)):
         return function(x)
-
-
-@rule(aten.round.default)
-def _round(x):
-    return ops.round(x)
+for _name in ("floor", "ceil", "trunc", "round"):  # integers are what they are
+    @rule(getattr(aten, _name).default)
+    def _rounded(x, function=getattr(ops, _name)):
+        return function(x) if x.dtype in FLOATS else x
 
 
 @rule(aten.gelu.default)

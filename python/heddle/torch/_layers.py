@@ -1,5 +1,8 @@
 """Rules of products, convolutions, norms and pooling."""
 
+import torch
+
+import heddle
 from heddle import ops
 
 from ._rules import aten, only_first, rule, shape_of
@@ -17,6 +20,18 @@ def _addmm(bias, a, b):
     return ops.add(ops.matmul(a, b), bias)
 
 
+def product_of_rows(x, weight, bias):
+    """x (..., k) times weight (k, n), plus bias (n) where there is one: a node of graphs that _rewrite.py makes."""
+    product = torch.matmul(x, weight)
+    return product if bias is None else product + bias
+
+
+@rule(product_of_rows, heavy=True)
+def _product_of_rows(x, weight, bias):
+    product = ops.matmul(x, weight)
+    return product if bias is None else ops.add(product, bias)
+
+
 def _convolution_check(node):
     return node.args[0].meta["val"].is_floating_point() and node.args[0].meta["val"].dim() in (3, 4, 5)
 
@@ -28,10 +43,33 @@ def _convolution(x, weight, bias, stride, padding, dilation, transposed, output_
     return getattr(ops, name)(x, weight, bias, stride=list(stride), padding=list(padding), dilation=list(dilation), groups=groups, **more)
 
 
-@rule(aten._scaled_dot_product_flash_attention_for_cpu.default, heavy=True,
-      check=lambda node: not node.args[3:] and set(node.kwargs) <= {"attn_mask", "scale"} and only_first(node))
-def _attention(q, k, v, attn_mask=None, scale=None):
-    return (ops.scaled_dot_product_attention(q, k, v, attn_mask, scale or 0.0), None)
+# ---- attention: PyTorch has an operator for each of its implementations ----
+
+def _attention(q, k, v, mask, causal, scale):
+    if causal:
+        mask = heddle.compute((shape_of(q)[-2], shape_of(k)[-2]), lambda i, j: j <= i, "causal")
+    return ops.scaled_dot_product_attention(q, k, v, mask, scale or 0.0)
+
+
+def _plain_attention(dropout):
+    """Without dropout, which is argument number `dropout`, and where only the result is read."""
+    return lambda node: not (len(node.args) > dropout and node.args[dropout]) and not node.kwargs.get("dropout_p") and only_first(node)
+
+
+@rule(aten._scaled_dot_product_flash_attention_for_cpu.default, heavy=True, check=_plain_attention(3))
+def _attention_of_cpu(q, k, v, dropout_p=0.0, is_causal=False, attn_mask=None, scale=None):
+    return (_attention(q, k, v, attn_mask, is_causal, scale), None)
+
+
+@rule(aten._scaled_dot_product_flash_attention.default, heavy=True, check=_plain_attention(3))
+def _flash_attention(q, k, v, dropout_p=0.0, is_causal=False, return_debug_mask=False, scale=None):
+    return (_attention(q, k, v, None, is_causal, scale),)
+
+
+@rule(aten._scaled_dot_product_efficient_attention.default, aten._scaled_dot_product_cudnn_attention.default, heavy=True,
+      check=_plain_attention(5))
+def _masked_attention(q, k, v, attn_bias, compute_log_sumexp, dropout_p=0.0, is_causal=False, return_debug_mask=False, scale=None):
+    return (_attention(q, k, v, attn_bias, is_causal, scale),)
 
 
 # ---- norms ----
@@ -42,6 +80,11 @@ def _batch_norm(x, scale, shift, mean, variance, momentum, epsilon):
     scale = ops.full([channels], 1.0, mean.dtype) if scale is None else scale
     shift = ops.full([channels], 0.0, mean.dtype) if shift is None else shift
     return (ops.batch_norm(x, scale, shift, mean, variance, epsilon), None, None)
+
+
+@rule(aten.native_batch_norm.default, aten.cudnn_batch_norm.default, check=lambda node: only_first(node) and node.args[5] is False)
+def _batch_norm_of_inference(x, scale, shift, mean, variance, training, momentum, epsilon):
+    return _batch_norm(x, scale, shift, mean, variance, momentum, epsilon)
 
 
 @rule(aten.native_layer_norm.default, check=only_first)

@@ -1,6 +1,7 @@
 """Cuts a graph into parts for Heddle and the rest, and makes the parts callable."""
 
 import collections
+import dataclasses
 import logging
 import threading
 
@@ -10,8 +11,10 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 import heddle
 
-from ._declare import declare, supports
-from ._rules import FREE, HEAVY, TYPES
+from ._declare import Like, declare, declare_over, declare_weights, supports
+from ._layout import inverse
+from ._rules import FREE, HEAVY
+from ._sizes import at, dimension_for, expressions_of, places_of
 
 log = logging.getLogger("heddle.torch")
 
@@ -25,68 +28,201 @@ class _Support(OperatorSupportBase):
 
 
 class Part(torch.nn.Module):
-    """A part of a graph, as a function of tensors. It is declared and compiled for each set of shapes that it is called with."""
+    """A part of a graph, as a function of tensors. It is declared and compiled at its first call.
+
+    A graph that was traced with dynamic shapes is compiled over dimensions, for ranges of sizes. Sizes that can be no dimensions,
+    such as those that strides divide, are numbers: each of them is compiled by itself.
+    """
 
     def __init__(self, graph_module, weights, options):
         super().__init__()
         self.graph_module, self.weights, self.options = graph_module, weights, options
-        placeholders = sum(node.op == "placeholder" for node in graph_module.graph.nodes)
-        self.passed = [i for i in range(placeholders) if i not in weights]
+        self.placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+        self.passed = [i for i in range(len(self.placeholders)) if i not in weights]
+        self.places = places_of(self.placeholders)
+        self.fixed = set()  # symbols that are no dimensions
         self.compiled = {}
         self.lock = threading.Lock()
 
     def forward(self, *args):
-        key = tuple(_kind(args[i]) for i in self.passed)
+        key = self._key(args)
         entry = self.compiled.get(key)
-        if entry is None:
+        if entry is None or entry.weights_differ(args):
             with self.lock:
-                entry = self.compiled.get(key) or self._compile(key, args)
-        elif entry.weights_differ(args):
-            with self.lock:
-                entry = self._compile(key, args)
+                entry = self.compiled.get(key)
+                if entry is None or entry.weights_differ(args):
+                    entry = self._compile(args)
         return entry(args)
 
-    def _compile(self, key, args):
-        entry = self.compiled[key] = _Compiled(self, args)
+    def _key(self, args):
+        """What an entry is for: nothing for a graph of one size, the entry of a range that has the sizes, or all shapes."""
+        if self.places is None:
+            return tuple(_kind(args[i]) for i in self.passed)
+        for key in self.compiled:
+            if all(lo <= place.size(args) <= hi for place, (lo, hi) in zip(self.places, key)):
+                return key
+        return ()
+
+    def _compile(self, args):
+        weights = declare_weights(self.graph_module, args, self.weights)
+        if self.places:
+            return self._compile_over(args, weights)
+        values = [Like.of(a) if isinstance(a, torch.Tensor) else a for a in args]
+        entry = _Compiled(self, args, declare(self.graph_module, values, weights))
+        self.compiled[self._key(args)] = entry
         return entry
+
+    def _compile_over(self, args, weights):
+        now = {place.symbol: place.size(args) for place in self.places}
+        extents = [expressions_of(node.meta.get("val")) for node in self.placeholders]
+
+        def declared_over(dims):
+            def declare_at(*sizes):
+                values = now | dict(zip(dims, sizes))
+                return declare(self.graph_module, [_at(arg, e, values) for arg, e in zip(args, extents)], weights)
+
+            return declare_over(list(dims.values()), declare_at) if dims else declare_at()
+
+        dims = {place.symbol: dimension_for(place, now[place.symbol]) for place in self.places if place.symbol not in self.fixed}
+        declared, dims = self._most_dims({symbol: dim for symbol, dim in dims.items() if dim is not None}, declared_over)
+        entry = _Compiled(self, args, declared, list(dims.values()))
+        self.compiled[tuple((dims[s].lo, dims[s].hi) if s in dims else (size, size) for s, size in now.items())] = entry
+        return entry
+
+    def _most_dims(self, dims, declared_over):
+        """A declaration over all of the dimensions, or over those that are possible. The others have one size in each entry."""
+        declared, error = _attempt(declared_over, dims)
+        if error is not None:
+            alone = {symbol: dim for symbol, dim in dims.items() if len(dims) > 1 and _attempt(declared_over, {symbol: dim})[1] is None}
+            declared, again = _attempt(declared_over, alone)
+            if again is not None:
+                alone = dict([next(iter(alone.items()))])
+                declared = declared_over(alone)
+            self.fixed |= set(dims) - set(alone)
+            log.info("%s of a part have one size in each compiled entry: %s", ", ".join(map(str, set(dims) - set(alone))), error)
+            dims = alone
+        return declared, dims
+
+
+def _attempt(declared_over, dims):
+    """The declaration over dimensions, or the error of Heddle that says why there is none."""
+    try:
+        return declared_over(dims), None
+    except heddle.Error as error:
+        if error.kind != "user" or not dims:
+            raise
+        return None, error
+
+
+def _at(arg, expressions, values):
+    """An argument of a graph where symbols have values."""
+    if not isinstance(arg, torch.Tensor):
+        return at(expressions[0], values) if expressions else arg
+    return dataclasses.replace(Like.of(arg), shape=tuple(at(e, values) for e in expressions))
 
 
 class _Compiled:
-    def __init__(self, part, args):
-        self.weights = [(i, args[i].data_ptr(), args[i]) for i in sorted(part.weights)]
-        self.versions = [_version(w) for _, _, w in self.weights]
-        inputs, outputs, self.is_tuple = declare(part.graph_module, args, part.weights)
-        self.inputs = [i for i, _ in inputs]
-        target = "cuda" if any(isinstance(a, torch.Tensor) and a.is_cuda for a in args) else None
-        self.network = heddle.Network(outputs, [t for _, t in inputs], target=target)
+    def __init__(self, part, args, declared, dims=()):
+        self.places = part.places
+        self.weights = [(i, args[i]) for i in sorted(part.weights)]
+        self.versions = [_version(w) for _, w in self.weights]
+        self.device = _device_of(part.graph_module, args)
+        self.is_tuple = declared.is_tuple
+        network = heddle.Network([o.tensor for o in declared.outputs], [i.tensor for i in declared.inputs],
+                                 target="cuda" if self.device.type == "cuda" else None)
+        network._dims = list(dims)
         if "budget" in part.options:
-            self.network.tune(part.options["budget"], log=part.options.get("log"), progress=False)
-        self.kernel = self.network.kernel
-        self.outputs = [(t.shape, TYPES[t.dtype]) for t in outputs]
+            network.tune(part.options["budget"], log=part.options.get("log"), progress=False)
+        self.network = network
+        self.inputs = [(i.position, i.order) for i in declared.inputs if i.position not in part.weights]
+        self.outputs = [_Result(o) for o in declared.outputs]
+        self.dynamic = bool(dims)
+        self.shapes = {}  # by sizes: the shapes of the outputs
+        self._bind(declared, part.weights, args)
+
+    def _bind(self, declared, weights, args):
+        """The arrays of the call: weights stay, and all others are given by their addresses."""
+        arrays, moving = [], []
+        for i in declared.inputs:
+            if i.position not in weights:
+                moving.append(len(arrays))
+            arrays.append(heddle.NDArray(self._passed(args[i.position], i.order).detach()))
+        for result, shape in zip(self.outputs, self._shapes_of(args)):
+            moving.append(len(arrays))
+            arrays.append(heddle.NDArray(torch.empty(shape, dtype=result.dtype, device=self.device)))
+        self.call = heddle._heddle._BoundCall(self.network.kernel, arrays, moving)
+
+    def _passed(self, tensor, order):
+        """A tensor as the network takes it: on its device, and dense."""
+        if tensor.device != self.device:
+            tensor = tensor.to(self.device)
+        if order is not None:
+            tensor = tensor.permute(order)
+        return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+    def _shapes_of(self, args):
+        """The shapes of the outputs, as they are computed."""
+        sizes = tuple(place.size(args) for place in self.places) if self.dynamic else ()
+        shapes = self.shapes.get(sizes)
+        if shapes is None:
+            values = dict(zip((place.symbol for place in self.places), sizes)) if self.dynamic else {}
+            if len(self.shapes) > 4096:
+                self.shapes = {}
+            shapes = self.shapes[sizes] = [result.shape(values) for result in self.outputs]
+        return shapes
 
     def weights_differ(self, args):
         """Whether other tensors are weights now. Weights that were changed in place are read anew."""
-        if any(args[i].data_ptr() != pointer for i, pointer, _ in self.weights):
+        if any(args[i] is not weight for i, weight in self.weights):
             return True
-        versions = [_version(args[i]) for i, _, _ in self.weights]
+        versions = [_version(weight) for _, weight in self.weights]
         if versions != self.versions:
             self.versions = versions
             self.network.refresh()
         return False
 
     def __call__(self, args):
-        if not self.inputs:  # no array says that the outputs are tensors of torch
-            outputs = tuple(torch.empty(shape, dtype=dtype) for shape, dtype in self.outputs)
-            self.kernel(*outputs)
-            return outputs if self.is_tuple else outputs[0]
-        result = self.kernel(*[args[i] for i in self.inputs])
-        return (result,) if self.is_tuple and not isinstance(result, tuple) else result
+        passed = [self._passed(args[i], order) for i, order in self.inputs]
+        made = [torch.empty(shape, dtype=o.dtype, device=self.device) for o, shape in zip(self.outputs, self._shapes_of(args))]
+        stream = torch._C._cuda_getCurrentRawStream(self.device.index) if self.device.type == "cuda" else 0
+        shapes = [t.shape for t in passed + made] if self.dynamic else []
+        self.call([t.data_ptr() for t in passed + made], shapes, stream)
+        results = tuple(t if o.back is None else t.permute(o.back) for t, o in zip(made, self.outputs))
+        return results if self.is_tuple else results[0]
+
+
+class _Result:
+    """What a call needs to know of an output."""
+
+    def __init__(self, output):
+        self.dtype, self.back = output.dtype, output.order and inverse(output.order)
+        extents = output.tensor.shape
+        if not all(isinstance(extent, int) for extent in extents):
+            extents = expressions_of(output.node.meta["val"])
+            extents = [extents[d] for d in output.order] if output.order else extents
+        self.extents = extents
+
+    def shape(self, values):
+        return tuple(at(extent, values) for extent in self.extents)
+
+
+def _device_of(graph_module, args):
+    """The device that a part computes on."""
+    for value in args:
+        if isinstance(value, torch.Tensor) and value.device.type == "cuda":
+            return value.device
+    for node in graph_module.graph.nodes:  # a part without inputs
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor) and value.device.type == "cuda":
+            return torch.device("cuda", value.device.index or 0)
+    return torch.device("cpu")
 
 
 def _kind(argument):
-    """What a part is compiled for: a number, or the shape, type and device of a tensor."""
+    """What a part is compiled for: a number, or the shape, type, device and order of a tensor."""
     if isinstance(argument, torch.Tensor):
-        return argument.shape, argument.dtype, argument.device
+        order = None if argument.is_contiguous() else argument.stride()
+        return argument.shape, argument.dtype, argument.device, order
     return argument
 
 
@@ -100,21 +236,34 @@ def _worth_it(nodes):
     return sum(node.target not in FREE for node in nodes) >= _LEAST_NODES
 
 
-def _say(graph_module, parts):
-    if not log.isEnabledFor(logging.INFO):
-        return
-    taken = {node for part in parts for node in part.nodes}
-    left = [node for node in graph_module.graph.nodes if node.op == "call_function" and node not in taken]
-    log.info("%d parts of %d nodes for heddle; %d nodes stay in PyTorch", len(parts), len(taken), len(left))
-    for name, count in collections.Counter(str(node.target) for node in left).most_common():
-        log.info("  in PyTorch: %s, %d times", name, count)
+@dataclasses.dataclass
+class Report:
+    """What came of a graph: the number of nodes of each part, and how often PyTorch computes an operator."""
+
+    parts: list
+    in_torch: dict
+
+    @staticmethod
+    def of(graph_module, parts):
+        taken = {node for part in parts for node in part.nodes}
+        left = [node for node in graph_module.graph.nodes if node.op == "call_function" and node not in taken]
+        names = collections.Counter(str(node.target) for node in left if node.meta.get("val") is not None)
+        return Report([len(part.nodes) for part in parts], dict(names.most_common()))
+
+    def say(self):
+        log.info("%d parts of %d nodes for heddle; %d nodes stay in PyTorch", len(self.parts), sum(self.parts), sum(self.in_torch.values()))
+        for name, count in self.in_torch.items():
+            log.info("  in PyTorch: %s, %d times", name, count)
 
 
 def parts_of(graph_module, weights, options):
     """The graph with its parts as calls of Part. `weights`: positions of inputs that are weights."""
     partitioner = CapabilityBasedPartitioner(graph_module, _Support(), allows_single_node_partition=True)
     parts = [p for p in partitioner.propose_partitions() if _worth_it(p.nodes)]
-    _say(graph_module, parts)
+    report = Report.of(graph_module, parts)
+    report.say()
+    if "report" in options:
+        options["report"](report)
     if not parts:
         return graph_module
     fused = partitioner.fuse_partitions(parts)

@@ -2,6 +2,7 @@
 
 import torch
 
+import heddle
 from heddle import ops
 
 from ._rules import aten, axes_of, axis_of, cast_to, order_of, rule, shape_of
@@ -62,6 +63,42 @@ def _squeeze(x, axes):
 @rule(aten.slice.Tensor, free=True)
 def _slice(x, axis=0, start=None, end=None, step=1):
     return ops.slice(x, [start or 0], [shape_of(x)[axis] if end is None else end], [axis_of(x, axis)], [step])
+
+
+def _between(x, axis, start, end, middle):
+    """x with `middle` in place of start..end along an axis."""
+    extent = shape_of(x)[axis]
+    parts = [ops.slice(x, [0], [start], [axis])] if start > 0 else []
+    parts.append(cast_to(middle, x.dtype))
+    if end < extent:
+        parts.append(ops.slice(x, [end], [extent], [axis]))
+    return ops.concat(parts, axis) if len(parts) > 1 else parts[0]
+
+
+def _place(position, extent):
+    """A position of a slice, which may count from the end or lie beyond it."""
+    return max(0, min(position + extent if position < 0 else position, extent))
+
+
+@rule(aten.slice_scatter.default, free=True, check=lambda node: len(node.args) < 6 or node.args[5] == 1)
+def _slice_scatter(x, source, axis=0, start=None, end=None, step=1):
+    axis, extent = axis_of(x, axis), shape_of(x)[axis_of(x, axis)]
+    start, end = _place(start or 0, extent), _place(extent if end is None else end, extent)
+    return _between(x, axis, start, max(start, end), source) if start < end else x
+
+
+@rule(aten.select_scatter.default, free=True)
+def _select_scatter(x, source, axis, index):
+    axis = axis_of(x, axis)
+    index %= shape_of(x)[axis]
+    return _between(x, axis, index, index + 1, ops.expand_dims(source, [axis]))
+
+
+@rule(aten.as_strided.default, free=True, check=lambda node: node.args[0].meta["val"].is_contiguous())
+def _as_strided(x, size, stride, offset=0):
+    flat = ops.reshape(x, [_total(shape_of(x))])
+    place = lambda axes: sum((i * s for i, s in zip(axes, stride)), heddle.Expr(offset or 0))
+    return heddle.compute(tuple(size), lambda *axes: flat[place(axes)], "as_strided")
 
 
 @rule(aten.select.int, free=True)

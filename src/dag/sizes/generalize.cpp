@@ -1,4 +1,4 @@
-#include "dag/sizes/generalize.h"
+#include "heddle/dag/generalize.h"
 
 #include "dag/sizes/generalizer.h"
 #include "heddle/support/error.h"

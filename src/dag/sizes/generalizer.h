@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "dag/sizes/generalize.h"
 #include "heddle/dag/compute_dag.h"
+#include "heddle/dag/generalize.h"
 #include "heddle/dag/instance.h"
 
 namespace heddle::dag {

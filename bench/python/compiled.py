@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Checks and times torch.compile(backend="heddle") on many models, beside eager PyTorch and Inductor.
+
+    compiled.py run FOLDER [--networks torchvision/resnet18,...] [--backends heddle,inductor] [--part 1/4]
+    compiled.py table FOLDER [--markdown]
+
+`run` makes each network of networks.txt (or of --networks) by the rules of ../corpus/sources.py, with random weights in
+inference mode, compiles it by each of the backends, compares with eager PyTorch, and times all of them in turns. A row of JSON for
+each goes to FOLDER/rows.jsonl and to the output: what breaks the graph, what stays in PyTorch, seconds of the cold and the warm
+first call, seconds of a call. Each network runs in processes of its own, and one that has a row is left out, so that a run that
+was stopped goes on (--failed: those run again whose row is a failure). Caches are new for each network: the first process is
+cold, with --warm a second one finds what the first has left. Needs PyTorch, torchvision, timm and transformers.
+"""
+import argparse
+import collections
+import json
+import math
+import os
+import pathlib
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "corpus"), str(HERE.parent / "networks")]
+
+from corpus import isolated  # noqa: E402
+
+TOLERANCE = {"f32": 1e-3, "f16": 3e-2, "bf16": 6e-2}
+BACKENDS = {"heddle": {"backend": "heddle"}, "heddle-graphs": {"backend": "heddle", "mode": "reduce-overhead"},
+            "inductor": {"backend": "inductor"}, "inductor-graphs": {"backend": "inductor", "mode": "reduce-overhead"},
+            "inductor-autotune": {"backend": "inductor", "mode": "max-autotune"}}
+
+
+def made(row):
+    """The module of a row and its inputs, in its type and on its device."""
+    import sources
+    import torch
+    from export_models import batched
+    module, inputs = sources.make(row["network"])
+    dtype = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[row["dtype"]]
+    inputs = batched(inputs, row["batch"])
+    inputs = tuple((x.to(dtype) if x.is_floating_point() else x).to(row["device"]) for x in inputs)
+    return module.to(dtype).to(row["device"]), inputs
+
+
+def compiled(module, backend, reports):
+    """The module compiled by a backend. Heddle's reports of graphs go to a list."""
+    import torch
+    options = dict(BACKENDS[backend])
+    if options["backend"] == "heddle":
+        import heddle.torch
+        own = {"report": reports.append, "mode": options.pop("mode", None)}
+        return torch.compile(module, dynamic=False, options=own, backend="heddle")
+    return torch.compile(module, dynamic=False, **options)
+
+
+def difference(found, wanted):
+    """The largest difference, relative to the largest element of each output; infinite where something is not finite."""
+    worst = 0.0
+    for f, w in zip(found, wanted, strict=True):
+        f, w = f.double(), w.double()
+        if f.shape != w.shape:
+            return math.inf
+        same = (f == w) | (f.isnan() & w.isnan())
+        gap = (f - w).abs().masked_fill(same, 0).max().item() if f.numel() else 0.0
+        worst = max(worst, gap / max(w[w.isfinite()].abs().max().item() if w.isfinite().any() else 0, 1e-30) if gap == gap else math.inf)
+    return worst
+
+
+def first_calls(row, options, module, inputs, tell, to):
+    """Compiles by calling; fills `to` with the seconds of each. Gives calls and outputs by backend, and Heddle's reports."""
+    import torch
+    calls, found, reports = {}, {}, []
+    for backend in options.backends:
+        tell({**row, "status": "failed", "stage": f"compile by {backend}"})
+        run = compiled(module, backend, reports)
+        begin = time.perf_counter()
+        try:
+            found[backend] = [x.clone() for x in run(*inputs)]
+            if row["device"] == "cuda":
+                torch.cuda.synchronize()
+        except Exception as error:  # one backend that fails hides no other
+            row.setdefault("errors", {})[backend] = f"{type(error).__name__}: {error}"[:2000]
+            continue
+        to[backend] = time.perf_counter() - begin
+        calls[backend] = lambda run=run: run(*inputs)
+    return calls, found, reports
+
+
+def measure(row, options, tell):
+    """Fills a row from stage to stage; each is told before it begins, so that a crash has a place."""
+    import torch
+    row = dict(row)
+    finish = torch.cuda.synchronize if row["device"] == "cuda" else lambda: None
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    with torch.no_grad():
+        tell({**row, "status": "failed", "stage": "make"})
+        module, inputs = made(row)
+        wanted = [x.clone() for x in module(*inputs)]
+        row["cold_s"] = {}
+        torch._dynamo.utils.counters.clear()
+        calls, found, reports = first_calls(row, options, module, inputs, tell, row["cold_s"])
+        row["graph_breaks"] = {str(k).splitlines()[0][:200]: v for k, v in torch._dynamo.utils.counters["graph_break"].items()}
+        row["parts"] = [report.parts for report in reports]
+        row["in_torch"] = dict(sum((collections.Counter(report.in_torch) for report in reports), collections.Counter()))
+        row["differences"] = {name: difference(outputs, wanted) for name, outputs in found.items()}
+        calls["eager"] = lambda: module(*inputs)
+        tell({**row, "status": "failed", "stage": "time"})
+        if options.seconds > 0:
+            from race import race
+            row["seconds"] = race(calls, options.seconds, finish, 0.0 if row["device"] == "cuda" else 0.05)
+    wrong = [name for name, d in row["differences"].items() if not d <= TOLERANCE[row["dtype"]]]
+    ours = [b for b in options.backends if b.startswith("heddle")]
+    row["status"] = "error" if any(b in row.get("errors", {}) for b in ours) else "wrong" if any(b in wrong for b in ours) else "right"
+    tell(row)
+
+
+def warm(row, options, tell):
+    """The first calls of a second process."""
+    import torch
+    times = {}
+    with torch.no_grad():
+        first_calls(dict(row), options, *made(row), lambda _: None, times)
+    tell(times)
+
+
+def caught(work, options):
+    """A function for isolated(): what goes wrong is told as the row."""
+    def body(row, tell):
+        warnings.simplefilter("ignore")
+        last = {}
+        try:
+            work(row, options, lambda r: (last.clear(), last.update(r), tell(r)))
+        except BaseException as error:
+            tell({**last, "error": f"{type(error).__name__}: {error}"[:3000], "at": traceback.format_exc()[-1500:]})
+    return body
+
+
+def run_one(row, options):
+    with tempfile.TemporaryDirectory() as caches:
+        os.environ.update(TORCHINDUCTOR_CACHE_DIR=f"{caches}/inductor", TRITON_CACHE_DIR=f"{caches}/triton",
+                          HEDDLE_CACHE=f"{caches}/heddle", HEDDLE_LOG_FILE="")
+        last, how = isolated(caught(measure, options), row, options.limit)
+        if how:
+            last = {**row, **last, "error": last.get("error", how)}
+        if options.warm and last.get("status") in ("right", "wrong"):
+            last["warm_s"], _ = isolated(caught(warm, options), row, options.limit)
+    return last
+
+
+def run(options):
+    folder = pathlib.Path(options.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "rows.jsonl"
+    done = {key_of(r) for r in rows_of(path) if r.get("status") == "right" or not options.failed}
+    names = options.networks or (HERE / "networks.txt").read_text().split()
+    part, parts = (int(n) for n in options.part.split("/"))
+    begin = time.monotonic()
+    for name in names[part - 1::parts]:
+        row = {"network": name, "device": options.device, "dtype": options.dtype, "batch": options.batch}
+        if key_of(row) in done:
+            continue
+        if time.monotonic() - begin > options.budget:
+            print(json.dumps({**row, "status": "left out", "error": "no time"}), flush=True)
+            continue
+        row = run_one(row, options)
+        text = json.dumps(row)
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(text + "\n")
+        print(text, flush=True)
+
+
+def key_of(row):
+    return row["network"], row["device"], row["dtype"], row["batch"]
+
+
+def rows_of(path):
+    """The last row of each network."""
+    if not path.exists():
+        return []
+    return list({key_of(r): r for r in map(json.loads, path.read_text().splitlines())}.values())
+
+
+def geometric_mean(ratios):
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
+
+
+def table(options):
+    rows = rows_of(pathlib.Path(options.folder) / "rows.jsonl")
+    print(f"{'network':44}{'':9}{'parts':>6}{'breaks':>7}{'in torch':>9}{'error':>9}{'eager':>9}{'heddle':>9}{'inductor':>9}{'cold':>12}{'warm':>12}  (ms; s)")
+    for r in rows:
+        ms = lambda name: f"{1e3 * r['seconds'][name]:.2f}" if name in r.get("seconds", {}) else "-"
+        pair = lambda key: "/".join(f"{r.get(key, {})[b]:.1f}" if b in r.get(key, {}) else "-" for b in ("heddle", "inductor"))
+        print(f"{r['network']:44}{r.get('status', 'failed'):9}{sum(map(len, r.get('parts', []))):6}{sum(r.get('graph_breaks', {}).values()):7}"
+              f"{sum(r.get('in_torch', {}).values()):9}{r.get('differences', {}).get('heddle', math.nan):9.1e}{ms('eager'):>9}{ms('heddle'):>9}{ms('inductor'):>9}"
+              f"{pair('cold_s'):>12}{pair('warm_s'):>12}")
+        if r.get("status") != "right":
+            print("    " + str(r.get("error") or r.get("errors") or "")[:300].replace("\n", " "))
+    counts = collections.Counter(r.get("status", "failed") for r in rows)
+    print(dict(counts))
+    for a, b, key in (("eager", "heddle", "seconds"), ("inductor", "heddle", "seconds"), ("inductor", "heddle", "cold_s"), ("inductor", "heddle", "warm_s")):
+        both = [r[key][a] / r[key][b] for r in rows if a in r.get(key, {}) and b in r.get(key, {})]
+        print(f"{key}: {a} / {b}: geometric mean {geometric_mean(both):.2f} of {len(both)}")
+    left = collections.Counter()
+    for r in rows:
+        left.update({name: 1 for name in r.get("in_torch", {})})
+    print("in PyTorch, by networks:", ", ".join(f"{name} {count}" for name, count in left.most_common(20)))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["run", "table"])
+    parser.add_argument("folder")
+    parser.add_argument("--networks", type=lambda t: t.split(","))
+    parser.add_argument("--backends", type=lambda t: t.split(","), default=["heddle"], help="of " + ", ".join(BACKENDS))
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", default="f32", choices=list(TOLERANCE))
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=3, help="of timing for each network")
+    parser.add_argument("--limit", type=float, default=300, help="seconds for each process")
+    parser.add_argument("--budget", type=float, default=1e9, help="seconds after which no network begins")
+    parser.add_argument("--part", default="1/1")
+    parser.add_argument("--warm", action="store_true")
+    parser.add_argument("--failed", action="store_true")
+    options = parser.parse_args()
+    {"run": run, "table": table}[options.command](options)
+
+
+if __name__ == "__main__":
+    main()
