@@ -13,7 +13,6 @@ options    "budget": "2m" tunes each part at its first call; "log": the file of 
 import logging
 
 import torch
-from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.registry import register_backend
 
@@ -33,11 +32,23 @@ def _weights_of(graph_module, inputs):
     return {i for i in static if i < len(inputs)}
 
 
+def _boxed(function):
+    """A function of a list, which it empties, so that tensors that nobody else needs end before their memory is wanted."""
+
+    def run(arguments):
+        given = list(arguments)
+        arguments.clear()
+        return function(*given)
+
+    run._boxed_call = True
+    return run
+
+
 def _compiler(options, graphs, is_inference):
     def compile_graph(graph_module, inputs):
         weights = _weights_of(graph_module, inputs)
         keep_leading_dims(graph_module)
-        run = make_boxed_func(parts_of(graph_module, weights, options))
+        run = _boxed(parts_of(graph_module, weights, options))
         on_gpu = any(isinstance(x, torch.Tensor) and x.is_cuda for x in inputs)
         return with_cuda_graphs(run, graph_module, inputs, weights, is_inference) if graphs and on_gpu else run
 
@@ -51,7 +62,7 @@ def backend(graph_module, example_inputs, *, options=None, mode=None):
     if mode is not None and mode.startswith("max-autotune"):
         options.setdefault("budget", "60s")
     graphs = mode in ("reduce-overhead", "max-autotune")
-    run_by_torch = lambda graph_module, _: make_boxed_func(graph_module)
+    run_by_torch = lambda graph_module, _: _boxed(graph_module)
     return aot_autograd(fw_compiler=_compiler(options, graphs, False), bw_compiler=run_by_torch,
                         inference_compiler=_compiler(options, graphs, True),
                         decompositions=decompositions())(graph_module, example_inputs)
