@@ -109,7 +109,7 @@ TEST_F(HeuristicCommand, LogsOfNodesTeach) {
   add(moved, 1e-3);
   const auto data = [&] {
     std::ofstream(path("log.jsonl")) << to_lines(records);
-    return cli::data_from_records({path("log.jsonl")}, "contraction");
+    return cli::data_from_records(cli::read_tuning_logs({path("log.jsonl")}), "contraction");
   };
   EXPECT_EQ(data().problems.size(), 0u) << "nothing says what node 3 is";
   records[0].declaration = declaration_to_json(ComputeDag({c}), {a, b, c});

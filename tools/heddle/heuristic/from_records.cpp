@@ -1,5 +1,7 @@
 // Converts logs of tuning to training data.
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -130,27 +132,32 @@ class FromRecords {
 
 }  // namespace
 
-HeuristicData data_from_records(const std::vector<std::string>& files, const std::string& name) {
+TuningLogs read_tuning_logs(const std::vector<std::string>& files) {
+  TuningLogs logs;
+  for (const std::string& file : files) {
+    ReadResult read = read_records(file);
+    logs.problems.insert(logs.problems.end(), read.problems.begin(), read.problems.end());
+    std::ranges::move(read.records, std::back_inserter(logs.records));
+  }
+  return logs;
+}
+
+HeuristicData data_from_records(const TuningLogs& logs, const std::string& name) {
   const Heuristic& heuristic = heuristic_of(name);
   HeuristicData data;
   data.heuristic = heuristic.name;
   data.version = std::to_string(heuristic.version);
   data.features = heuristic.all_features();
-  std::vector<Record> records;
-  for (const std::string& file : files) {
-    ReadResult read = read_records(file);
-    data.skipped.insert(data.skipped.end(), read.problems.begin(), read.problems.end());
-    for (Record& r : read.records) records.push_back(std::move(r));
-  }
+  data.skipped = logs.problems;
   std::map<std::pair<std::uint64_t, std::string>, Measured> declarations;
-  for (const Record& r : records) {
+  for (const Record& r : logs.records) {
     if (r.target.kind != heuristic.target_kind) continue;
     if (!r.alternative.empty() && !heuristic.of_graphs) continue;
     data.target = to_string(r.target);
     data.machine = r.target.chip();
     declarations[{r.structural_hash, to_string(r.target)}].add(r);
   }
-  const Declarations known(records);
+  const Declarations known(logs.records);
   FromRecords from(heuristic, known, data);
   for (const auto& [key, measured] : declarations) from.add(measured);
   // Columns and problems are in the order that a reader of logs gives them, each once.

@@ -5,13 +5,21 @@
 #include <vector>
 
 #include "heddle/heuristics/dataset.h"
+#include "heddle/records/record.h"
 #include "heddle/target/target.h"
 
 namespace heddle::cli {
 
+/// Logs of tuning, read once for all heuristics.
+struct TuningLogs {
+  std::vector<Record> records;
+  std::vector<std::string> problems;  ///< "log.jsonl:7: ..." for each line that does not count
+};
+TuningLogs read_tuning_logs(const std::vector<std::string>& files);
+
 /// The data that logs of tuning contain for a heuristic: a problem for each declaration with a
 /// known subject and a measured static choice, with the choices of the portfolio that tuning tried.
-HeuristicData data_from_records(const std::vector<std::string>& files, const std::string& name);
+HeuristicData data_from_records(const TuningLogs& logs, const std::string& name);
 
 /// The target of that text. Throws a User error where its kernels do not run on this machine.
 Target target_to_learn(const std::string& text, int threads);

@@ -1,6 +1,7 @@
 // heddle learn: measures, trains and installs what decides in place of the rules on this machine.
 #include <filesystem>
 #include <iostream>
+#include <memory>
 
 #include "commands.h"
 #include "common/figures.h"
@@ -58,9 +59,10 @@ LearnOptions options_of(const Request& o, const Target& target) {
     logs.push_back(from);
   }
   if (!logs.empty()) {
-    options.known = [logs](const Heuristic& h) {
-      return std::vector<HeuristicData>{data_from_records(logs, h.name)};
-    };
+    options.known =
+        [read = std::make_shared<const TuningLogs>(read_tuning_logs(logs))](const Heuristic& h) {
+          return std::vector<HeuristicData>{data_from_records(*read, h.name)};
+        };
   }
   return options;
 }

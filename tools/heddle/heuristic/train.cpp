@@ -31,7 +31,7 @@ HeuristicData read_data(const Request& o) {
   std::vector<HeuristicData> logs;
   // Records come first. If a collector measured the same problem, its times replace those of
   // records.
-  if (!o.records.empty()) logs.push_back(data_from_records(o.records, o.name));
+  if (!o.records.empty()) logs.push_back(data_from_records(read_tuning_logs(o.records), o.name));
   for (const std::string& path : o.logs) logs.push_back(read_heuristic_log(path));
   if (logs.empty())
     throw_user_error("there are no logs to learn from", {},
