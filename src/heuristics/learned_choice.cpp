@@ -1,5 +1,6 @@
 // A choice source that answers with a tree for its heuristic.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "heddle/heuristics/tree_choices.h"
@@ -9,6 +10,14 @@
 namespace heddle {
 
 using namespace learning;
+
+namespace {
+
+/// What `ranked` gives at most, and the prediction from which on a choice is not worth a trial.
+constexpr std::size_t kMostRanked = 4;
+constexpr float kHopeless = 0.7F;
+
+}  // namespace
 
 LearnedChoice::LearnedChoice(const Heuristic& heuristic, TrainedTree tree, std::string name)
     : heuristic_(heuristic),
@@ -62,6 +71,19 @@ std::vector<double> LearnedChoice::features_of(const NamedFeatures& features) co
   return mine;
 }
 
+std::vector<LearnedChoice::Predicted> LearnedChoice::predicted(
+    std::span<const double> values) const {
+  std::vector<float> losses(table_->choices.size());
+  predict(*table_, values, losses);
+  std::vector<Predicted> all{{kRuleChoice, 0.0F}};
+  for (std::size_t c = 0; c < losses.size(); ++c) {
+    if (!(choices_[c] == heuristic_.fallback))
+      all.push_back({static_cast<std::int32_t>(c), losses[c]});
+  }
+  std::ranges::stable_sort(all, {}, &Predicted::loss);
+  return all;
+}
+
 LearnedChoice::Answer LearnedChoice::answer(const Situation& problem) const {
   if (!heuristic_.applies(problem)) return {{}, true, name_ + " is not made for this"};
   const std::vector<double> values = features_of(problem.features.all());
@@ -70,13 +92,10 @@ LearnedChoice::Answer LearnedChoice::answer(const Situation& problem) const {
   out.why = name_ + ", " + describe_answer(*table_, found, values);
   out.unsure = found.verdict == LeafVerdict::Unsure;
   if (found.verdict != LeafVerdict::Choice) return out;
-  const TreeLeaf& leaf = table_->leaves[static_cast<std::size_t>(found.leaf)];
   std::string skipped;
-  for (std::int32_t i = leaf.first; i < leaf.first + leaf.count; ++i) {
-    const std::int32_t ranked = table_->ranking[static_cast<std::size_t>(i)].choice;
-    if (ranked == kRuleChoice) break;
-    const ParameterSet& choice = choices_[static_cast<std::size_t>(ranked)];
-    if (choice == heuristic_.fallback) break;
+  for (const Predicted& next : predicted(values)) {
+    if (next.choice == kRuleChoice || next.loss >= -std::log1p(table_->limits.least_gain)) break;
+    const ParameterSet& choice = choices_[static_cast<std::size_t>(next.choice)];
     const std::string why_not = heuristic_.why_not(choice, problem);
     if (why_not.empty()) {
       out.choice = choice;
@@ -92,18 +111,16 @@ LearnedChoice::Answer LearnedChoice::answer(const Situation& problem) const {
 std::vector<std::optional<ParameterSet>> LearnedChoice::ranked(const Situation& problem) const {
   std::vector<std::optional<ParameterSet>> out;
   if (!heuristic_.applies(problem)) return out;
-  const TreeAnswer found = answer_of(*table_, features_of(problem.features.all()));
-  if (found.leaf < 0) return out;
-  for (const RankedChoice& r : ranking_of(*table_, found.leaf)) {
-    const ParameterSet& choice = r.choice == kRuleChoice
-                                     ? heuristic_.fallback
-                                     : choices_[static_cast<std::size_t>(r.choice)];
-    if (choice == heuristic_.fallback) {
-      // The fallback may be among the choices too.
-      if (std::find(out.begin(), out.end(), std::nullopt) == out.end()) out.emplace_back();
-    } else if (heuristic_.why_not(choice, problem).empty()) {
-      out.emplace_back(choice);
+  const std::vector<double> values = features_of(problem.features.all());
+  if (answer_of(*table_, values).leaf < 0) return out;
+  for (const Predicted& next : predicted(values)) {
+    if (out.size() == kMostRanked || next.loss >= kHopeless) break;
+    if (next.choice == kRuleChoice) {
+      out.emplace_back();
+      continue;
     }
+    const ParameterSet& choice = choices_[static_cast<std::size_t>(next.choice)];
+    if (heuristic_.why_not(choice, problem).empty()) out.emplace_back(choice);
   }
   return out;
 }

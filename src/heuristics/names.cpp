@@ -1,5 +1,7 @@
 #include "heuristics/names.h"
 
+#include <charconv>
+
 #include "heddle/support/error.h"
 
 namespace heddle {
@@ -50,6 +52,14 @@ LeafVerdict learning::leaf_verdict(const std::string& name) {
     if (name == to_string(verdict)) return verdict;
   }
   throw_user_error("'" + name + "' is no verdict", {}, "a leaf says choice, rule or unsure");
+}
+
+double learning::shortest(float value) {
+  char text[32];
+  const char* const end = std::to_chars(text, text + sizeof text, value).ptr;
+  double out = 0;
+  std::from_chars(text, end, out);
+  return out;
 }
 
 std::vector<FeatureNames> learning::names_of(const std::vector<TrainedFeature>& features) {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "heddle/support/error.h"
+
 namespace heddle {
 
 double lowest_accepted(double least, double most, double margin) {
@@ -15,6 +17,12 @@ double highest_accepted(double least, double most, double margin) {
 }
 
 TreeHolder::TreeHolder(TrainedTree tree) : tree_(std::move(tree)) {
+  if (tree_.choices.size() > kMostChoices || tree_.sum.size() > kMostTerms)
+    throw_user_error("a sum of " + std::to_string(tree_.sum.size()) + " trees for " +
+                         std::to_string(tree_.choices.size()) + " choices is too large",
+                     {},
+                     "give the heuristic at most " + std::to_string(kMostChoices) +
+                         " choices, and its sum at most " + std::to_string(kMostTerms) + " trees");
   values_.reserve(tree_.features.size());
   for (const TrainedFeature& f : tree_.features) {
     const auto& values = values_.emplace_back(f.values.begin(), f.values.end());
@@ -25,6 +33,7 @@ TreeHolder::TreeHolder(TrainedTree tree) : tree_(std::move(tree)) {
     }
   }
   choices_.assign(tree_.choices.begin(), tree_.choices.end());
+  for (const SumTerm& term : tree_.sum) add_term(term);
   table_.origin = {tree_.heuristic, tree_.version,  tree_.machine,      tree_.target,
                    tree_.date,      tree_.problems, tree_.measurements, tree_.seed};
   table_.limits = tree_.limits;
@@ -33,6 +42,23 @@ TreeHolder::TreeHolder(TrainedTree tree) : tree_(std::move(tree)) {
   table_.leaves = tree_.leaves;
   table_.ranking = tree_.ranking;
   table_.choices = choices_;
+  table_.terms = terms_;
+  table_.roots = roots_;
+  table_.values = values_of_terms_;
+}
+
+void TreeHolder::add_term(const SumTerm& term) {
+  const auto first = static_cast<std::int32_t>(terms_.size());
+  const std::size_t width = choices_.size();
+  const auto row = static_cast<std::int32_t>(width > 0 ? values_of_terms_.size() / width : 0);
+  roots_.push_back(first);
+  for (TreeNode node : term.nodes) {
+    const bool leaf = node.feature < 0;
+    node.yes += leaf ? row : first;
+    node.no += leaf ? 0 : first;
+    terms_.push_back(node);
+  }
+  values_of_terms_.insert(values_of_terms_.end(), term.values.begin(), term.values.end());
 }
 
 }  // namespace heddle

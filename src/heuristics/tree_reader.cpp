@@ -1,8 +1,9 @@
 // Reads tree files. Everything that answering relies on is checked here: indices, that each walk
-// ends, and that each node and leaf has one place in the tree.
+// ends, and that each node and leaf has one place in its tree.
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "heddle/support/error.h"
@@ -14,7 +15,7 @@
 namespace heddle::learning {
 namespace {
 
-constexpr std::size_t kMostNodes = 65536, kMostFeatures = 4096, kMostChoices = 65536;
+constexpr std::size_t kMostNodes = 65536, kMostFeatures = 4096;
 constexpr std::int32_t kMostRanked = 64;
 
 /// Throws with a message such as "nodes[3]: ...".
@@ -37,7 +38,7 @@ std::int64_t integer(const Json& json, const char* key, std::int64_t least, std:
                    std::to_string(least) + ".." + std::to_string(most));
 }
 
-constexpr double kLargest = 1e300;
+constexpr double kLargest = 1e300, kMostLogarithm = 1000;
 constexpr std::int64_t kMostCount = std::int64_t{1} << 53;
 
 const std::vector<Json>& list(const Json& json, const char* key, std::size_t least,
@@ -95,20 +96,15 @@ void read_leaf(const Json& json, TrainedTree& tree) {
     tree.ranking.push_back(read_ranked(tree, ranked));
     ++leaf.count;
   }
-  const bool answers =
-      leaf.count > 0 && tree.ranking[static_cast<std::size_t>(leaf.first)].choice != kRuleChoice;
-  if (leaf.verdict == LeafVerdict::Choice && !answers) {
-    throw_user_error("the verdict is a choice, and its ranking does not begin with one");
-  }
   tree.leaves.push_back(leaf);
 }
 
 /// Each leaf belongs to one node.
-void check_leaves(const TrainedTree& tree) {
-  std::vector<bool> used(tree.leaves.size(), false);
-  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
-    if (tree.nodes[i].feature >= 0) continue;
-    const auto leaf = static_cast<std::size_t>(tree.nodes[i].yes);
+void check_leaves(const std::vector<TreeNode>& nodes, std::size_t leaves) {
+  std::vector<bool> used(leaves, false);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].feature >= 0) continue;
+    const auto leaf = static_cast<std::size_t>(nodes[i].yes);
     if (used[leaf]) refuse("nodes", i, "leaf " + std::to_string(leaf) + " is there twice");
     used[leaf] = true;
   }
@@ -133,6 +129,57 @@ void read_origin(const Json& json, TrainedTree& tree) {
   if (const Json* training = json.find("training")) tree.training = *training;
 }
 
+void read_term(const Json& json, TrainedTree& tree) {
+  if (tree.choices.empty()) throw_user_error("there are no choices");
+  SumTerm term;
+  const std::vector<Json>& rows = list(json, "values", 1, kMostNodes);
+  (void)list(json, "nodes", 1, kMostNodes);
+  term.nodes = tree_from_json(json.at("nodes"), names_of(tree.features), rows.size());
+  check_leaves(term.nodes, rows.size());
+  for (const Json& row : rows) {
+    if (row.elements().size() != tree.choices.size())
+      throw_user_error("a row has " + std::to_string(row.elements().size()) + " values for " +
+                       std::to_string(tree.choices.size()) + " choices");
+    for (const Json& value : row.elements()) {
+      const double number = value.as_double();
+      if (!(number >= -kMostLogarithm && number <= kMostLogarithm))
+        throw_user_error("a value is " + value.dump() + ", which is no logarithm of a slowdown");
+      term.values.push_back(static_cast<float>(number));
+    }
+  }
+  tree.sum.push_back(std::move(term));
+}
+
+/// A tree of format 1 as a sum of one tree. Its leaf answers the first choice of the ranking that is
+/// legal, down to the rule. What it does not rank is never answered.
+SumTerm term_of_ranking(const TrainedTree& tree) {
+  constexpr double kNever = 2, kStep = 1e-6;
+  SumTerm term{tree.nodes, std::vector<float>(tree.leaves.size() * tree.choices.size(), kNever)};
+  for (std::size_t l = 0; l < tree.leaves.size(); ++l) {
+    const TreeLeaf& leaf = tree.leaves[l];
+    const std::span<const RankedChoice> ranking =
+        std::span(tree.ranking)
+            .subspan(static_cast<std::size_t>(leaf.first), static_cast<std::size_t>(leaf.count));
+    const auto rule = std::ranges::find(ranking, kRuleChoice, &RankedChoice::choice);
+    // The rule's time over that of the first choice.
+    const double of_rule = ranking.empty() ? 0
+                           : rule != ranking.end()
+                               ? std::log(rule->slowdown)
+                               : std::log(ranking[0].slowdown) - std::min(leaf.loss, 0.0);
+    double before = -kNever;
+    for (auto ranked = ranking.begin(); ranked != ranking.end(); ++ranked) {
+      if (ranked->choice == kRuleChoice) continue;
+      const double left = static_cast<double>(ranking.end() - ranked) * kStep;
+      // Choices before the rule are faster than it, in the order of the ranking.
+      const double most = ranked < rule ? -left : kNever;
+      before = std::max(before + kStep, std::min(std::log(ranked->slowdown) - of_rule, most));
+      term.values[l * tree.choices.size() + static_cast<std::size_t>(ranked->choice)] =
+          static_cast<float>(before);
+    }
+  }
+  return term;
+}
+
 /// Reads the elements of a list. Errors name the element that is wrong.
 template <typename Read>
 void read_list(const Json& json, const char* key, std::size_t least, std::size_t most, Read read) {
@@ -148,8 +195,9 @@ void read_list(const Json& json, const char* key, std::size_t least, std::size_t
 
 TrainedTree read_json(const Json& json) {
   const std::int64_t format = json.at("heddle_tree").as_int();
-  if (format != 1) {
-    throw_user_error("format " + std::to_string(format) + " is not known: this version reads 1");
+  if (format != 1 && format != 2) {
+    throw_user_error("format " + std::to_string(format) +
+                     " is not known: this version reads 1 and 2");
   }
   TrainedTree tree;
   read_origin(json, tree);
@@ -165,7 +213,13 @@ TrainedTree read_json(const Json& json) {
   read_list(json, "leaves", 1, kMostNodes, [&](const Json& j) { read_leaf(j, tree); });
   (void)list(json, "nodes", 1, kMostNodes);
   tree.nodes = tree_from_json(json.at("nodes"), names_of(tree.features), tree.leaves.size());
-  check_leaves(tree);
+  check_leaves(tree.nodes, tree.leaves.size());
+  if (format == 1) {
+    if (!tree.choices.empty()) tree.sum = {term_of_ranking(tree)};
+    return tree;
+  }
+  tree.limits.least_gain = number(json, "least_gain", 0, kLargest);
+  read_list(json, "sum", 0, kMostTerms, [&](const Json& j) { read_term(j, tree); });
   return tree;
 }
 

@@ -47,6 +47,20 @@ Json leaf_json(const TrainedTree& tree, const TreeLeaf& leaf) {
                        {"ranking", std::move(ranking)}});
 }
 
+Json term_json(const TrainedTree& tree, const SumTerm& term) {
+  Json rows = Json::array();
+  const std::size_t width = tree.choices.size();
+  for (std::size_t at = 0; at < term.values.size(); at += width) {
+    Json row = Json::array();
+    for (std::size_t c = 0; c < width; ++c) {
+      row.push_back(Json(shortest(term.values[at + c])));
+    }
+    rows.push_back(std::move(row));
+  }
+  return Json::object(
+      {{"nodes", tree_to_json(term.nodes, names_of(tree.features))}, {"values", std::move(rows)}});
+}
+
 template <typename T, typename ToJson>
 std::vector<Json> all(const std::vector<T>& items, ToJson to_json) {
   std::vector<Json> out;
@@ -61,7 +75,7 @@ std::string tree_to_text(const TrainedTree& t) {
     return Json(key).dump() + ": " + value.dump() + ",\n";
   };
   std::string text = "{";
-  text += member("heddle_tree", 1);
+  text += member("heddle_tree", 2);
   text += member("heuristic", t.heuristic) + member("version", t.version);
   text += member("machine", t.machine) + member("target", t.target) + member("date", t.date);
   text += member("problems", t.problems) + member("measurements", t.measurements);
@@ -69,11 +83,14 @@ std::string tree_to_text(const TrainedTree& t) {
   text += member("confidence", t.limits.confidence);
   text += member("allowed_loss", t.limits.allowed_loss);
   text += member("allowed_worst_loss", t.limits.allowed_worst_loss);
+  text += member("least_gain", t.limits.least_gain);
   text += member("training", t.training);
   text += lines("features", all(t.features, feature_json)) + ",\n";
   text += lines("choices", all(t.choices, [](const std::string& c) { return Json(c); })) + ",\n";
   text += lines("nodes", tree_to_json(t.nodes, names_of(t.features)).elements()) + ",\n";
-  text += lines("leaves", all(t.leaves, [&](const TreeLeaf& l) { return leaf_json(t, l); }));
+  text +=
+      lines("leaves", all(t.leaves, [&](const TreeLeaf& l) { return leaf_json(t, l); })) + ",\n";
+  text += lines("sum", all(t.sum, [&](const SumTerm& term) { return term_json(t, term); }));
   return text + "}\n";
 }
 

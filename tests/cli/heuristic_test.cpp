@@ -55,8 +55,12 @@ TEST_F(HeuristicCommand, TrainsExplainsAndGenerates) {
   const std::string subject = std::string("matmul:200x200x200 --target '") + kTarget + "'";
   const CommandResult said = heddle_command("heuristic explain contraction " + subject, hub);
   ASSERT_EQ(said.status, 0) << said.err;
-  EXPECT_THAT(said.out, HasSubstr("leaf 0 of 1 (29 problems)"));
+  EXPECT_THAT(said.out, HasSubstr("region 0 of 1 (29 problems)"));
   EXPECT_THAT(said.out, HasSubstr("so: tile_cols 16, tile_rows 4"));
+  const CommandResult regions =
+      heddle_command(std::string("heuristic explain contraction --target '") + kTarget + "'", hub);
+  ASSERT_EQ(regions.status, 0) << regions.err;
+  EXPECT_THAT(regions.out, HasSubstr("region 0 of 1 (29 problems): {\"tile_cols\":16,"));
   const CommandResult schedule = heddle_command("explain --show schedule " + subject, hub);
   EXPECT_THAT(schedule.out, HasSubstr("tree llvm-znver3.contraction, analytic rule of"));
   EXPECT_THAT(schedule.out, HasSubstr(".split(i, 4)"));
@@ -142,7 +146,7 @@ TEST_F(HeuristicCommand, BadInputExitsTwoAndHelps) {
       {"heuristic train contraction", "there are no logs to learn from"},
       {"heuristic train reduction --log " + log, "the logs are of heuristic 'contraction'"},
       {"heuristic eval contraction --log " + log + " --tree /nowhere.tree", "/nowhere.tree"},
-      {"heuristic explain contraction matmul:9x9x9", "there is no tree of 'contraction'"}};
+      {"heuristic explain contraction matmul:9x9x9", "nothing was learned of 'contraction'"}};
   for (const auto& [command, says] : all) {
     const CommandResult r = heddle_command(command, "HEDDLE_TOPHUB=off");
     EXPECT_EQ(r.status, command.find("nowhere") == std::string::npos ? 2 : r.status) << command;

@@ -104,7 +104,7 @@ TEST_F(TreeChoices, AnInstalledTreeChangesTheStaticChoiceAndSaysSo) {
   EXPECT_EQ(knob(t, "tile_cols").default_value, 24);
   EXPECT_EQ(knob(t, "tile_rows").source, "tree llvm-znver3.contraction");
   EXPECT_EQ(knob(t, "reduction").source, "rule");
-  EXPECT_THAT(t.to_text(), HasSubstr("contraction: tree llvm-znver3.contraction, leaf 0 of 1"));
+  EXPECT_THAT(t.to_text(), HasSubstr("contraction: tree llvm-znver3.contraction, region 0 of 1"));
   const Schedule s = create_schedule({product(256, 256, 256)}, target(), {.use_records = false});
   EXPECT_THAT(s.to_text(), HasSubstr(".split(i, 3)"));
   EXPECT_EQ(s.provenance, "tree llvm-znver3.contraction, analytic rule of complex_reduction");

@@ -51,12 +51,10 @@ bool accepted(const Json& file, const Json& feature, double value) {
   return value >= low && value <= high;
 }
 
-NaiveAnswer naive(const Json& file, const std::vector<double>& problem) {
+/// The leaf that a problem reaches in a list of nodes.
+std::size_t leaf_of(const Json& file, const Json& nodes, const std::vector<double>& problem) {
   const Json& features = file.at("features");
-  for (std::size_t f = 0; f < problem.size(); ++f) {
-    if (!accepted(file, features.at(f), problem[f])) return {"unsure", ""};
-  }
-  const Json* node = &file.at("nodes").at(0);
+  const Json* node = &nodes.at(0);
   while (!node->contains("leaf")) {
     const Json* feature = named(features, node->at("feature").as_string());
     const double value = problem[index_of(features, feature)];
@@ -66,13 +64,27 @@ NaiveAnswer naive(const Json& file, const std::vector<double>& problem) {
     } else {
       yes = value <= node->at("at_most").as_double();
     }
-    node = &file.at("nodes").at(static_cast<std::size_t>(node->at(yes ? "yes" : "no").as_int()));
+    node = &nodes.at(static_cast<std::size_t>(node->at(yes ? "yes" : "no").as_int()));
   }
-  const Json& leaf = file.at("leaves").at(static_cast<std::size_t>(node->at("leaf").as_int()));
+  return static_cast<std::size_t>(node->at("leaf").as_int());
+}
+
+NaiveAnswer naive(const Json& file, const std::vector<double>& problem) {
+  for (std::size_t f = 0; f < problem.size(); ++f) {
+    if (!accepted(file, file.at("features").at(f), problem[f])) return {"unsure", ""};
+  }
+  const Json& leaf = file.at("leaves").at(leaf_of(file, file.at("nodes"), problem));
   NaiveAnswer answer{leaf.at("verdict").as_string(), ""};
-  if (answer.verdict == "choice") {
-    const std::int64_t choice = leaf.at("ranking").at(0).at(0).as_int();
-    answer.choice = file.at("choices").at(static_cast<std::size_t>(choice)).as_string();
+  if (answer.verdict != "choice") return answer;
+  answer.verdict = "rule";
+  double least = -std::log1p(file.at("least_gain").as_double());
+  for (std::size_t c = 0; c < file.at("choices").size(); ++c) {
+    double predicted = 0;
+    for (const Json& term : file.at("sum").elements())
+      predicted += term.at("values").at(leaf_of(file, term.at("nodes"), problem)).at(c).as_double();
+    if (predicted >= least) continue;
+    least = predicted;
+    answer = {"choice", file.at("choices").at(c).as_string()};
   }
   return answer;
 }

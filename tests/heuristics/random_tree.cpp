@@ -1,6 +1,7 @@
 #include "heuristics/random_tree.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 namespace heddle {
@@ -50,13 +51,14 @@ TreeLeaf random_leaf(TrainedTree& tree, Rng& rng) {
   return leaf;
 }
 
-std::int32_t grow(TrainedTree& tree, int depth, Rng& rng) {
-  const std::size_t index = tree.nodes.size();
-  tree.nodes.emplace_back();
+/// Adds a random tree to `nodes`. `add_leaf` returns the number of a new leaf.
+std::int32_t grow(const TrainedTree& tree, std::vector<TreeNode>& nodes, int depth, Rng& rng,
+                  const std::function<std::int32_t()>& add_leaf) {
+  const std::size_t index = nodes.size();
+  nodes.emplace_back();
   TreeNode node;
   if (depth == 0 || rng.chance(0.2)) {
-    node.yes = static_cast<std::int32_t>(tree.leaves.size());
-    tree.leaves.push_back(random_leaf(tree, rng));
+    node.yes = add_leaf();
   } else {
     const auto last = static_cast<std::int64_t>(tree.features.size()) - 1;
     node.feature = static_cast<std::int32_t>(rng.uniform_int(0, last));
@@ -67,10 +69,10 @@ std::int32_t grow(TrainedTree& tree, int depth, Rng& rng) {
     } else {
       node.at_most = rng.uniform_real(f.least, f.most);
     }
-    node.yes = grow(tree, depth - 1, rng);
-    node.no = grow(tree, depth - 1, rng);
+    node.yes = grow(tree, nodes, depth - 1, rng, add_leaf);
+    node.no = grow(tree, nodes, depth - 1, rng, add_leaf);
   }
-  tree.nodes[index] = node;
+  nodes[index] = node;
   return static_cast<std::int32_t>(index);
 }
 
@@ -86,11 +88,23 @@ TrainedTree random_tree(Rng& rng) {
   tree.measurements = 1000;
   tree.seed = rng();
   tree.margin = rng.uniform_real();
-  tree.limits = {0.9, 0.02, 0.25};
+  tree.limits = {0.9, 0.02, 0.25, 0.03};
   const std::int64_t features = rng.uniform_int(1, 6);
   for (int i = 0; i < features; ++i) tree.features.push_back(random_feature(i, rng));
   for (int i = 0; i < 5; ++i) tree.choices.push_back("{\"tile\":" + std::to_string(i) + "}");
-  grow(tree, static_cast<int>(rng.uniform_int(0, 7)), rng);
+  grow(tree, tree.nodes, static_cast<int>(rng.uniform_int(0, 7)), rng, [&] {
+    tree.leaves.push_back(random_leaf(tree, rng));
+    return static_cast<std::int32_t>(tree.leaves.size()) - 1;
+  });
+  for (std::int64_t terms = rng.uniform_int(0, 9); terms > 0; --terms) {
+    SumTerm& term = tree.sum.emplace_back();
+    grow(tree, term.nodes, static_cast<int>(rng.uniform_int(0, 4)), rng, [&] {
+      const std::size_t leaf = term.values.size() / tree.choices.size();
+      for (std::size_t c = 0; c < tree.choices.size(); ++c)
+        term.values.push_back(static_cast<float>(rng.normal() * 0.1 - 0.02));
+      return static_cast<std::int32_t>(leaf);
+    });
+  }
   return tree;
 }
 

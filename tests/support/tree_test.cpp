@@ -114,6 +114,32 @@ TEST(GrowTree, LeavesAreAsLargeAsTheRulesSay) {
   EXPECT_EQ(corner.cost({.depth = 1, .look_ahead = true}), 1);
 }
 
+TEST(GrowTree, FewThresholdsAreAtEvenCounts) {
+  // Of the thresholds of x behind 0, 1 and 2, that behind half of the examples alone is tried.
+  const Drawn first([](int x, int) { return x == 0 ? 1 : 0; });
+  EXPECT_EQ(first.cost({.depth = 1}), 0);
+  EXPECT_EQ(first.cost({.depth = 1, .thresholds = 2}), 4);
+  const Drawn half([](int x, int) { return x < 2 ? 1 : 0; });
+  EXPECT_EQ(half.cost({.depth = 1, .thresholds = 2}), 0);
+}
+
+TEST(GrowTree, AnotherObjectiveAsksOtherQuestions) {
+  // x tells the two answers apart, y how much they cost together.
+  Drawn drawn([](int x, int) { return x < 2 ? 1 : 0; });
+  for (size_t i = 0; i < drawn.costs.size(); ++i) {
+    for (double& cost : drawn.costs[i]) cost += drawn.features[i][1] < 2 ? 10 : 0;
+  }
+  const auto asked = [&](const GrowRules& rules) {
+    return best_split(drawn.examples, drawn.all, rules).feature;
+  };
+  EXPECT_EQ(asked({}), 0);
+  EXPECT_EQ(asked({.cost =
+                       [](std::span<const double> sums, int examples) {
+                         return -(sums[0] * sums[0] + sums[1] * sums[1]) / examples;
+                       }}),
+            1);
+}
+
 TEST(GrowTree, WithoutLimitsEachTreeOfDistinctExamplesIsPerfect) {
   Rng rng(5);
   for (int round = 0; round < 50; ++round) {

@@ -1,4 +1,4 @@
-// A trained tree with the contents of its file, and the table that answers from it.
+// A trained sum of trees with the contents of its file, and the table that answers from it.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,13 @@ struct TrainedFeature {
   bool operator==(const TrainedFeature&) const = default;
 };
 
-/// A decision tree as training makes it and as its file holds it.
+/// A tree of the sum. Node 0 is the root; the leaves count the rows of `values`.
+struct SumTerm {
+  std::vector<TreeNode> nodes;
+  std::vector<float> values;  ///< for each leaf a row: a number for each choice
+};
+
+/// A sum of trees, and the tree of its regions, as training makes them and as their file holds them.
 struct TrainedTree {
   std::string heuristic, version;
   std::string machine, target;  ///< where the measurements were made
@@ -36,15 +42,17 @@ struct TrainedTree {
   Json training;  ///< how it was trained, and its figures on held-out problems
 
   std::vector<TrainedFeature> features;
-  std::vector<TreeNode> nodes;
+  std::vector<std::string> choices;
+  std::vector<TreeNode> nodes;  ///< of the tree of regions
   std::vector<TreeLeaf> leaves;
   std::vector<RankedChoice> ranking;
-  std::vector<std::string> choices;  ///< the choices that the ranking names
+  std::vector<SumTerm> sum;
 };
 
-/// Holds a tree and the table that refers to it.
+/// Holds a sum of trees and the table that refers to it.
 class TreeHolder {
  public:
+  /// Throws a User error for more than kMostChoices choices or kMostTerms trees.
   explicit TreeHolder(TrainedTree tree);
   TreeHolder(const TreeHolder&) = delete;
   TreeHolder& operator=(const TreeHolder&) = delete;
@@ -53,10 +61,14 @@ class TreeHolder {
   const TrainedTree& tree() const { return tree_; }
 
  private:
+  void add_term(const SumTerm& term);
   TrainedTree tree_;
   std::vector<TreeFeature> features_;
   std::vector<std::vector<std::string_view>> values_;
   std::vector<std::string_view> choices_;
+  std::vector<TreeNode> terms_;
+  std::vector<std::int32_t> roots_;
+  std::vector<float> values_of_terms_;
   TreeTable table_;
 };
 

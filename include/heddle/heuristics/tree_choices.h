@@ -6,12 +6,13 @@
 // tables that were registered. HEDDLE_TOPHUB=off turns the shipped ones off. A tree of another
 // version of its heuristic is not used, and logged (HEDDLE_LOG=heuristics).
 //
-// A tree answers with its leaf's best choice that is legal for the problem. Where it is unsure, or
-// finds the rule as good as any, the rule decides.
+// A sum of trees answers with the choice of least predicted time that is legal for the problem. Where
+// it is unsure, or predicts that none gains over the rule, the rule decides.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ class LearnedChoice {
   LearnedChoice(const Heuristic& heuristic, const TreeTable& table, std::string name);
 
   struct Answer {
-    /// The best legal choice of the leaf. Nullopt means the fallback.
+    /// The best legal choice. Nullopt means the fallback.
     std::optional<ParameterSet> choice = {};
     bool unsure = false;   ///< if false, the fallback is as good as any choice
     std::string why = {};  ///< the reason, one line
@@ -39,10 +40,11 @@ class LearnedChoice {
   Answer answer(const Situation& problem) const;
   /// The answer for a choice that a program makes itself, which has features and no rule.
   Answer answer(const NamedFeatures& features) const;
-  /// All legal choices of the leaf, best first; nullopt stands for the fallback. The leaf may be
-  /// unsure. Empty where no leaf was reached: the problem is unlike those of training.
+  /// The four legal choices of least predicted time, best first; nullopt stands for the fallback.
+  /// Those of far more than its time are left out. The region may be unsure. Empty where the problem
+  /// is unlike those of training.
   std::vector<std::optional<ParameterSet>> ranked(const Situation& problem) const;
-  /// The path through the tree in words, in several lines.
+  /// The region, its bounds and the predictions in words, in several lines.
   std::string explain(const NamedFeatures& features) const;
 
   const Heuristic& heuristic() const { return heuristic_; }
@@ -52,7 +54,13 @@ class LearnedChoice {
   const std::optional<Target>& measured_on() const { return measured_on_; }
 
  private:
+  struct Predicted {
+    std::int32_t choice;
+    float loss;
+  };
   void prepare();
+  /// The rule and all choices but the fallback, the least predicted time first.
+  std::vector<Predicted> predicted(std::span<const double> values) const;
   std::vector<double> features_of(const NamedFeatures& features) const;
 
   Heuristic heuristic_;
@@ -76,9 +84,9 @@ std::shared_ptr<const LearnedChoice> find_tree(const Heuristic& heuristic, const
 /// The source that answers with these trees.
 std::shared_ptr<const ChoiceSource> tree_choices();
 
-/// The source that answers with the choice of a leaf whose rank among the legal ones is `rank` (0:
-/// the best), for searches that begin with the best few. It has no answer where there are fewer, or
-/// where the choice is the rule's.
+/// The source that answers with the choice whose rank among the legal ones is `rank` (0: the best),
+/// for searches that begin with the best few. It has no answer where there are fewer, or where the
+/// choice is the rule's.
 std::shared_ptr<const ChoiceSource> ranked_tree_choices(int rank);
 
 }  // namespace heddle

@@ -22,18 +22,6 @@ std::vector<std::int32_t> places_of(const TreeTable& tree, const HeuristicData& 
   return places;
 }
 
-/// The first choice of the leaf's ranking that the problem has.
-std::int32_t first_available(const TreeTable& tree, std::int32_t leaf,
-                             const std::vector<std::int32_t>& places,
-                             const HeuristicProblem& problem) {
-  for (const RankedChoice& ranked : ranking_of(tree, leaf)) {
-    if (ranked.choice == kRuleChoice) break;
-    const std::int32_t place = places[static_cast<std::size_t>(ranked.choice)];
-    if (problem.has(place)) return place;
-  }
-  return kRuleChoice;
-}
-
 EvaluatedProblem evaluate_problem(const TreeTable& tree, const std::vector<std::int32_t>& places,
                                   const HeuristicProblem& problem) {
   EvaluatedProblem out;
@@ -45,8 +33,12 @@ EvaluatedProblem evaluate_problem(const TreeTable& tree, const std::vector<std::
   out.verdict = answer.verdict;
   out.doubt = answer.doubt;
   if (answer.verdict == LeafVerdict::Choice) {
-    out.choice = first_available(tree, answer.leaf, places, problem);
-    if (out.choice == kRuleChoice) out.verdict = LeafVerdict::Rule;
+    const std::int32_t place = places[static_cast<std::size_t>(answer.choice)];
+    if (problem.has(place)) {
+      out.choice = place;
+    } else {
+      out.verdict = LeafVerdict::Rule;
+    }
   }
   out.seconds =
       out.choice == kRuleChoice ? out.rule : problem.seconds[static_cast<std::size_t>(out.choice)];

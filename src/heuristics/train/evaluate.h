@@ -45,14 +45,14 @@ struct TreeEvaluation {
   std::string to_text() const;
 };
 
-/// Answers each problem of `data`, which must not be those of the training. Where the first choice
-/// of a leaf is missing, the next of its ranking counts, and after the last one the fallback.
-/// Throws a User error for another heuristic or other features.
+/// Answers each problem of `data`, which must not be those of the training. Where the problem does
+/// not have the choice that is answered, the fallback counts. Throws a User error for another
+/// heuristic or other features.
 TreeEvaluation evaluate_tree(const TreeTable& tree, const HeuristicData& data);
 
 /// Trains on all folds except one and answers the problems of that one, for each fold in turn. This
-/// judges the whole procedure: the selection of the depth and of the safe leaves does not see the
-/// answers.
+/// judges the whole procedure: the selection of the number of trees and of the safe regions does not
+/// see the answers.
 TreeEvaluation cross_evaluate(const HeuristicData& data, const TrainOptions& options = {},
                               int folds = 5);
 

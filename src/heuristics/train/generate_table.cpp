@@ -1,11 +1,13 @@
 #include "heuristics/train/generate_table.h"
 
 #include <cctype>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
+#include "heuristics/names.h"
 
 namespace heddle::learning {
 namespace {
@@ -28,6 +30,7 @@ std::string literal(std::string_view text) {
 }
 
 std::string literal(double value) { return Json(value).dump(); }
+std::string literal(float value) { return Json(shortest(value)).dump() + "F"; }
 
 std::string literal(std::uint64_t set) {
   static constexpr char kHex[] = "0123456789abcdef";
@@ -55,8 +58,11 @@ class TableWriter {
     text_ += "namespace heddle::trees {\nnamespace " + symbol_ + "_parts {\n\n";
     write_features();
     write_choices();
-    write_nodes();
+    std::vector<std::string> nodes;
+    for (const TreeNode& n : table_.nodes) nodes.push_back(node_text(n));
+    array("TreeNode", "nodes", nodes);
     write_leaves();
+    write_sum();
     text_ += "}  // namespace " + symbol_ + "_parts\n\n" + definition() +
              "\n}  // namespace heddle::trees\n";
     return std::move(text_);
@@ -131,16 +137,11 @@ class TableWriter {
     array("RankedChoice", "ranking", rows);
   }
 
-  void write_nodes() {
-    std::vector<std::string> rows;
-    for (const TreeNode& n : tree_.nodes) {
-      std::string row = "{" +
-                        joined({number(n.feature), number(n.yes), number(n.no), literal(n.at_most),
-                                literal(n.one_of)}) +
-                        "}";
-      rows.push_back(std::move(row));
-    }
-    array("TreeNode", "nodes", rows);
+  static std::string node_text(const TreeNode& n) {
+    return "{" +
+           joined({number(n.feature), number(n.yes), number(n.no), literal(n.at_most),
+                   literal(n.one_of)}) +
+           "}";
   }
 
   void write_leaves() {
@@ -157,6 +158,27 @@ class TableWriter {
     array("TreeLeaf", "leaves", rows);
   }
 
+  /// A line for each tree.
+  void write_sum() {
+    std::vector<std::string> nodes, roots, values;
+    std::size_t node = 0, value = 0;
+    for (const SumTerm& term : tree_.sum) {
+      std::vector<std::string> of_nodes, of_values;
+      roots.push_back(number(static_cast<std::int64_t>(node)));
+      for (const TreeNode& n : table_.terms.subspan(node, term.nodes.size()))
+        of_nodes.push_back(node_text(n));
+      for (const float v : table_.values.subspan(value, term.values.size()))
+        of_values.push_back(literal(v));
+      nodes.push_back(joined(of_nodes));
+      values.push_back(joined(of_values));
+      node += term.nodes.size();
+      value += term.values.size();
+    }
+    array("TreeNode", "terms", nodes);
+    array("std::int32_t", "roots", roots.empty() ? roots : std::vector{joined(roots)});
+    array("float", "values", values);
+  }
+
   std::string definition() const {
     const TreeOrigin& o = table_.origin;
     const TreeLimits& l = table_.limits;
@@ -165,16 +187,19 @@ class TableWriter {
             joined({literal(o.heuristic), literal(o.version), literal(o.machine), literal(o.target),
                     literal(o.date), number(o.problems), number(o.measurements), literal(o.seed)}) +
             "},\n";
-    text +=
-        "    {" +
-        joined({literal(l.confidence), literal(l.allowed_loss), literal(l.allowed_worst_loss)}) +
-        "},\n";
+    text += "    {" +
+            joined({literal(l.confidence), literal(l.allowed_loss), literal(l.allowed_worst_loss),
+                    literal(l.least_gain)}) +
+            "},\n";
     for (const auto& [name, empty] :
          std::vector<std::pair<const char*, bool>>{{"features", tree_.features.empty()},
                                                    {"nodes", tree_.nodes.empty()},
                                                    {"leaves", tree_.leaves.empty()},
                                                    {"ranking", tree_.ranking.empty()},
-                                                   {"choices", tree_.choices.empty()}}) {
+                                                   {"choices", tree_.choices.empty()},
+                                                   {"terms", table_.terms.empty()},
+                                                   {"roots", table_.roots.empty()},
+                                                   {"values", table_.values.empty()}}) {
       text += "    " + reference(name, empty) + ",\n";
     }
     return text + "};\n";

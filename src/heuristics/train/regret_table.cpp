@@ -25,8 +25,7 @@ std::vector<std::int32_t> frequent_choices(const HeuristicData& data, int least)
 }  // namespace
 
 RegretTable::RegretTable(const HeuristicData& data, const TrainOptions& options) : data_(data) {
-  choices_ = frequent_choices(
-      data, *std::min_element(options.leaf_sizes.begin(), options.leaf_sizes.end()));
+  choices_ = frequent_choices(data, options.leaf_size);
   const double most = std::log(options.most_slowdown);
   for (const HeuristicProblem& p : data.problems) {
     const double best = p.best();
@@ -40,6 +39,8 @@ RegretTable::RegretTable(const HeuristicData& data, const TrainOptions& options)
       const double regret = std::isnan(time) ? of_rule : std::min(std::log(time / best), most);
       regrets_.push_back(regret);
       costs_.push_back(regret <= noise ? 0 : regret);
+      losses_.push_back(
+          std::isnan(time) ? 0 : std::clamp(std::log(time / best) - of_rule, -most, kMostLoss));
     }
   }
 }
@@ -84,13 +85,6 @@ double RegretTable::mean_regret(std::span<const std::int32_t> problems, int colu
   double sum = 0;
   for (const std::int32_t p : problems) sum += regrets(p)[static_cast<std::size_t>(column)];
   return problems.empty() ? 0 : sum / static_cast<double>(problems.size());
-}
-
-int RegretTable::first_available(std::int32_t problem, std::span<const int> ranking) const {
-  for (const int column : ranking) {
-    if (available(problem, column)) return column;
-  }
-  return 0;
 }
 
 }  // namespace heddle::learning

@@ -10,8 +10,8 @@
 
 namespace heddle::learning {
 
-/// Column 0 is the rule, each further column a choice. Choices that fewer problems have than the
-/// smallest leaf needs are left out.
+/// Column 0 is the rule, each further column a choice. Choices that fewer problems have than a leaf
+/// needs are left out.
 class RegretTable {
  public:
   RegretTable(const HeuristicData& data, const TrainOptions& options);
@@ -25,6 +25,11 @@ class RegretTable {
   std::span<const double> costs(std::int32_t problem) const { return row(costs_, problem); }
   /// The same without the allowance for noise.
   std::span<const double> regrets(std::int32_t problem) const { return row(regrets_, problem); }
+  /// The loss of each column: log(time / time of the rule), 0 where the choice is missing. Choices
+  /// that are much slower than the rule count as `kMostLoss`, because how slow they are decides
+  /// nothing.
+  std::span<const double> losses(std::int32_t problem) const { return row(losses_, problem); }
+  static constexpr double kMostLoss = 0.5;
   bool available(std::int32_t problem, int column) const;
   /// log(time / time of the rule). The column is available.
   double loss(std::int32_t problem, int column) const;
@@ -33,8 +38,6 @@ class RegretTable {
   /// costs the least mean regret comes first, then the rule, then the first choice.
   std::vector<int> ranking(std::span<const std::int32_t> problems, int count) const;
   double mean_regret(std::span<const std::int32_t> problems, int column) const;
-  /// The first column of `ranking` that is available for the problem. The rule always is.
-  int first_available(std::int32_t problem, std::span<const int> ranking) const;
 
  private:
   std::span<const double> row(const std::vector<double>& values, std::int32_t problem) const {
@@ -43,7 +46,7 @@ class RegretTable {
   }
   const HeuristicData& data_;
   std::vector<std::int32_t> choices_;
-  std::vector<double> costs_, regrets_;
+  std::vector<double> costs_, regrets_, losses_;
 };
 
 }  // namespace heddle::learning

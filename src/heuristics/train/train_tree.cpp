@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "heddle/support/error.h"
-#include "heuristics/train/grow_tree.h"
-#include "heuristics/train/judge_leaves.h"
+#include "heuristics/train/boost.h"
+#include "heuristics/train/regions.h"
 #include "heuristics/train/regret_table.h"
-#include "heuristics/train/select_size.h"
+#include "heuristics/train/select_terms.h"
 #include "heuristics/train/usable_problems.h"
 
 namespace heddle {
@@ -25,7 +24,14 @@ void check_range(const char* name, double value, double least, double most) {
 
 void check_options(const TrainOptions& o) {
   check_range("folds", o.folds, 2, 1000);
-  check_range("deepest", o.deepest, 0, 20);
+  check_range("terms", o.terms, 1, kMostTerms);
+  check_range("depth", o.depth, 0, 20);
+  check_range("leaf_size", o.leaf_size, 1, 1e6);
+  check_range("rate", o.rate, 0.001, 1);
+  check_range("shrinkage", o.shrinkage, 0, 1e6);
+  check_range("least_gain", o.least_gain, 0, 1);
+  check_range("region_depth", o.region_depth, 0, 20);
+  check_range("region_size", o.region_size, 1, 1e6);
   check_range("ranked", o.ranked, 1, 64);
   check_range("most_slowdown", o.most_slowdown, 1.01, 1e6);
   check_range("most_noise", o.most_noise, 0, 1e6);
@@ -35,8 +41,6 @@ void check_options(const TrainOptions& o) {
   check_range("allowed_worst_loss", o.allowed_worst_loss, 0, 100);
   check_range("allowed_rule_regret", o.allowed_rule_regret, 0, 10);
   check_range("margin", o.margin, 0, 10);
-  if (o.leaf_sizes.empty()) throw_user_error("TrainOptions::leaf_sizes is empty");
-  for (const int size : o.leaf_sizes) check_range("leaf_sizes", size, 1, 1e6);
 }
 
 TrainedFeature trained_feature(const HeuristicData& data, std::span<const std::int32_t> known,
@@ -57,40 +61,46 @@ TrainedFeature trained_feature(const HeuristicData& data, std::span<const std::i
   return feature;
 }
 
-/// Fills in the nodes, the leaves, their rankings, and the choices that these name.
-void take_tree(const std::vector<RankedNode>& grown, const std::vector<TreeLeaf>& leaves,
-               const HeuristicData& data, const RegretTable& regrets, TrainedTree& out) {
-  std::map<std::int32_t, std::int32_t>
-      place;  // the position in the tree's list of a choice of the data
-  for (const RankedNode& node : grown) {
-    if (!node.is_leaf()) {
-      out.nodes.push_back(node.question);
-      continue;
+/// The best columns on average, of those that half of the problems have at least: a rare choice counts
+/// as the rule nearly everywhere.
+std::vector<int> ranking_of_region(const RegretTable& regrets,
+                                   std::span<const std::int32_t> problems, int count) {
+  std::vector<int> ranking = regrets.ranking(problems, regrets.columns());
+  std::erase_if(ranking, [&](int column) {
+    return 2 * std::ranges::count_if(problems,
+                                     [&](std::int32_t p) { return regrets.available(p, column); }) <
+           std::ssize(problems);
+  });
+  ranking.resize(std::min(ranking.size(), static_cast<std::size_t>(count)));
+  return ranking;
+}
+
+/// Fills in the choices, and the nodes, leaves and rankings of the regions.
+void take_regions(const std::vector<Region>& regions, std::vector<TreeLeaf> leaves,
+                  const HeuristicData& data, const RegretTable& regrets, int ranked,
+                  TrainedTree& out) {
+  for (int column = 1; column < regrets.columns(); ++column)
+    out.choices.push_back(data.choices[static_cast<std::size_t>(regrets.choice(column))]);
+  out.leaves = std::move(leaves);
+  std::size_t next = 0;
+  for (const Region& region : regions) {
+    TreeNode node = region.node.question;
+    if (region.node.is_leaf()) {
+      node = {.yes = static_cast<std::int32_t>(next)};
+      TreeLeaf& leaf = out.leaves[next++];
+      const std::vector<int> ranking = ranking_of_region(regrets, region.node.examples, ranked);
+      leaf.first = static_cast<std::int32_t>(out.ranking.size());
+      leaf.count = static_cast<std::int32_t>(ranking.size());
+      for (const int column : ranking)
+        out.ranking.push_back(
+            {column == 0 ? kRuleChoice : column - 1,
+             rounded(std::exp(regrets.mean_regret(region.node.examples, column)))});
     }
-    TreeLeaf leaf = leaves[out.leaves.size()];
-    leaf.first = static_cast<std::int32_t>(out.ranking.size());
-    leaf.count = static_cast<std::int32_t>(node.ranking.size());
-    for (const int column : node.ranking) {
-      const std::int32_t choice = regrets.choice(column);
-      if (choice != kRuleChoice) place.emplace(choice, 0);
-      out.ranking.push_back(
-          {choice, rounded(std::exp(regrets.mean_regret(node.examples, column)))});
-    }
-    TreeNode end;
-    end.yes = static_cast<std::int32_t>(out.leaves.size());
-    out.nodes.push_back(end);
-    out.leaves.push_back(leaf);
-  }
-  for (auto& [choice, index] : place) {
-    index = static_cast<std::int32_t>(out.choices.size());
-    out.choices.push_back(data.choices[static_cast<std::size_t>(choice)]);
-  }
-  for (RankedChoice& ranked : out.ranking) {
-    if (ranked.choice != kRuleChoice) ranked.choice = place.at(ranked.choice);
+    out.nodes.push_back(node);
   }
 }
 
-Json training_figures(const TrainOptions& options, const TreeSize& size, const RegretTable& regrets,
+Json training_figures(const TrainOptions& options, const SumSize& size, const RegretTable& regrets,
                       std::span<const std::int32_t> known, std::size_t all_problems) {
   double tree = 0, rule = 0;
   for (const std::int32_t p : known) {
@@ -99,8 +109,7 @@ Json training_figures(const TrainOptions& options, const TreeSize& size, const R
     rule += regrets.regrets(p)[0];
   }
   const auto n = static_cast<double>(known.size());
-  return Json::object({{"depth", size.depth},
-                       {"leaf_size", size.leaf_size},
+  return Json::object({{"terms", size.terms},
                        {"folds", options.folds},
                        {"problems_left_out", all_problems - known.size()},
                        {"held_out_over_best", rounded(std::exp(tree / n))},
@@ -134,10 +143,9 @@ TrainedTree train_tree(const HeuristicData& data, const TrainOptions& options) {
                      "folds");
   }
   const RegretTable regrets(data, options);
-  const TreeSize size = select_size(data, regrets, known, options);
-  const std::vector<RankedNode> grown =
-      pruned(grow_ranked_tree(data, regrets, known, {size.depth, size.leaf_size, options.ranked}),
-             size.depth);
+  const SumSize size = select_terms(data, regrets, known, options);
+  TrainOptions chosen = options;
+  chosen.terms = size.terms;
 
   TrainedTree tree;
   tree.heuristic = data.heuristic;
@@ -149,12 +157,16 @@ TrainedTree train_tree(const HeuristicData& data, const TrainOptions& options) {
   tree.measurements = data.measurements();
   tree.seed = options.seed;
   tree.margin = options.margin;
-  tree.limits = {options.confidence, options.allowed_loss, options.allowed_worst_loss};
+  tree.limits = {options.confidence, options.allowed_loss, options.allowed_worst_loss,
+                 options.least_gain};
   tree.training = training_figures(options, size, regrets, known, data.problems.size());
   for (std::size_t f = 0; f < data.features.size(); ++f) {
     tree.features.push_back(trained_feature(data, known, f));
   }
-  take_tree(grown, judge_leaves(grown, regrets, size, options), data, regrets, tree);
+  tree.sum = boost(data, regrets, known, chosen);
+  const std::vector<Region> regions = distil(data, regrets, tree.sum, known, options);
+  take_regions(regions, judge_regions(regions, regrets, size, options), data, regrets,
+               options.ranked, tree);
   return tree;
 }
 

@@ -79,16 +79,31 @@ inline constexpr TreeLeaf leaves[] = {
     {LeafVerdict::Choice, 78, 0.030173, 0.042234, -0.499277, -0.414635, 0.099914, 12, 4},
 };
 
+inline constexpr TreeNode terms[] = {
+    {1, 1, 4, 122.5, 0}, {0, 2, 3, 40969.5, 0}, {-1, 0, 0, 0.0, 0}, {-1, 1, 0, 0.0, 0}, {3, 5, 6, 3.0, 0}, {-1, 2, 0, 0.0, 0}, {-1, 3, 0, 0.0, 0},
+};
+
+inline constexpr std::int32_t roots[] = {
+    0,
+};
+
+inline constexpr float values[] = {
+    2.0F, 2.0F, 2.0F, 2.0F, -0.03631239F, 2.0F, 2.0F, 2.0F, 2.0F, 0.003109961F, 2.0F, 2.0F, 0.0F, 2.0F, 2.0F, 2.0F, -0.005891194F, 2.0F, 2.0F, 2.0F, -0.013469904F, -0.029554915F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, -0.42887518F, -0.494965F, 2.0F, 2.0F, 2.0F, -0.37598172F, -0.43756047F, 2.0F, -0.38738877F, -0.499277F, -0.4634205F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, -0.4634215F, 2.0F,
+};
+
 }  // namespace cuda_h100_cuda_reduce_columns_parts
 
 inline constexpr TreeTable cuda_h100_cuda_reduce_columns = {
     {"cuda_reduce_columns", "1", "h100", "cuda -gpu=h100", "2026-11-22", 145, 7105, 0x1U},
-    {0.9, 0.02, 0.5},
+    {0.9, 0.02, 0.5, 0.0},
     cuda_h100_cuda_reduce_columns_parts::features,
     cuda_h100_cuda_reduce_columns_parts::nodes,
     cuda_h100_cuda_reduce_columns_parts::leaves,
     cuda_h100_cuda_reduce_columns_parts::ranking,
     cuda_h100_cuda_reduce_columns_parts::choices,
+    cuda_h100_cuda_reduce_columns_parts::terms,
+    cuda_h100_cuda_reduce_columns_parts::roots,
+    cuda_h100_cuda_reduce_columns_parts::values,
 };
 
 }  // namespace heddle::trees

@@ -78,16 +78,31 @@ inline constexpr TreeLeaf leaves[] = {
     {LeafVerdict::Rule, 89, 0.065555, 0.08621, 0.001461, 0.005044, 0.130033, 12, 4},
 };
 
+inline constexpr TreeNode terms[] = {
+    {7, 1, 4, 129.375, 0}, {2, 2, 3, 19.0, 0}, {-1, 0, 0, 0.0, 0}, {-1, 1, 0, 0.0, 0}, {7, 5, 6, 575.125, 0}, {-1, 2, 0, 0.0, 0}, {-1, 3, 0, 0.0, 0},
+};
+
+inline constexpr std::int32_t roots[] = {
+    0,
+};
+
+inline constexpr float values[] = {
+    2.0F, 2.0F, -0.07847578F, 2.0F, 2.0F, -0.074916184F, -0.084448F, -0.08164999F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, -0.068555444F, -0.04166192F, -0.08251515F, 2.0F, -0.011323471F, -0.05598441F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 0.0F, 2.0F, 2.0F, 2.0F, 0.07527116F, 0.03706339F, 2.0F, 2.0F, 2.0F, 0.0F,
+};
+
 }  // namespace cuda_h100_cuda_reduce_rows_parts
 
 inline constexpr TreeTable cuda_h100_cuda_reduce_rows = {
     {"cuda_reduce_rows", "1", "h100", "cuda -gpu=h100", "2026-11-23", 183, 4823, 0x1U},
-    {0.9, 0.02, 0.5},
+    {0.9, 0.02, 0.5, 0.0},
     cuda_h100_cuda_reduce_rows_parts::features,
     cuda_h100_cuda_reduce_rows_parts::nodes,
     cuda_h100_cuda_reduce_rows_parts::leaves,
     cuda_h100_cuda_reduce_rows_parts::ranking,
     cuda_h100_cuda_reduce_rows_parts::choices,
+    cuda_h100_cuda_reduce_rows_parts::terms,
+    cuda_h100_cuda_reduce_rows_parts::roots,
+    cuda_h100_cuda_reduce_rows_parts::values,
 };
 
 }  // namespace heddle::trees

@@ -83,16 +83,31 @@ inline constexpr TreeLeaf leaves[] = {
     {LeafVerdict::Rule, 26, 0.010426, 0.025842, 0.002618, 0.018936, 0.11372, 12, 4},
 };
 
+inline constexpr TreeNode terms[] = {
+    {12, 1, 4, 140.69140625, 0}, {6, 2, 3, 6.0, 0}, {-1, 0, 0, 0.0, 0}, {-1, 1, 0, 0.0, 0}, {12, 5, 6, 64085.5, 0}, {-1, 2, 0, 0.0, 0}, {-1, 3, 0, 0.0, 0},
+};
+
+inline constexpr std::int32_t roots[] = {
+    0,
+};
+
+inline constexpr float values[] = {
+    2.0F, 2.0F, -0.021185F, -0.021184F, -0.021183F, -0.021182F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 0.031126143F, 2.0F, 2.0F, 2.0F, 0.0F, 2.0F, 2.0F, 2.0F, 1e-06F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, -0.055925474F, -0.066753F, -0.061237317F, -0.05776335F, 2.0F, 0.13159132F, 0.13159232F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F, 0.0F,
+};
+
 }  // namespace cuda_h100_cuda_split_reduction_parts
 
 inline constexpr TreeTable cuda_h100_cuda_split_reduction = {
     {"cuda_split_reduction", "2", "h100", "cuda -gpu=h100", "2026-11-27", 339, 5779, 0x1U},
-    {0.9, 0.02, 0.5},
+    {0.9, 0.02, 0.5, 0.0},
     cuda_h100_cuda_split_reduction_parts::features,
     cuda_h100_cuda_split_reduction_parts::nodes,
     cuda_h100_cuda_split_reduction_parts::leaves,
     cuda_h100_cuda_split_reduction_parts::ranking,
     cuda_h100_cuda_split_reduction_parts::choices,
+    cuda_h100_cuda_split_reduction_parts::terms,
+    cuda_h100_cuda_split_reduction_parts::roots,
+    cuda_h100_cuda_split_reduction_parts::values,
 };
 
 }  // namespace heddle::trees

@@ -1,4 +1,6 @@
-// Tree files: tophub/<kind>-<chip>.<heuristic>.tree, a tree as JSON (docs/guide/heuristics.md).
+// Tree files: tophub/<kind>-<chip>.<heuristic>.tree, a sum of trees as JSON
+// (docs/guide/heuristics.md). Files of format 1 hold one tree, whose leaves rank choices; it is read
+// as a sum of one tree with the same answers.
 #pragma once
 
 #include <string>
@@ -8,8 +10,8 @@
 
 namespace heddle::learning {
 
-/// The tree as text, with one node, leaf or feature on each line. Numbers read back to the same
-/// bits.
+/// The tree as text, with one region, tree of the sum or feature on each line. Numbers read back to
+/// the same bits.
 std::string tree_to_text(const TrainedTree& tree);
 /// Reads a tree and checks everything that answering relies on. `source` names the text in errors.
 /// Throws a User error.

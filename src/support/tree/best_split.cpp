@@ -19,15 +19,6 @@ void add(std::span<const double> values, Sums& sums) {
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += values[i];
 }
 
-double least(const Sums& sums) { return *std::min_element(sums.begin(), sums.end()); }
-
-/// The least cost of a choice over `total` without `part`.
-double least_of_rest(const Sums& total, const Sums& part) {
-  double result = total[0] - part[0];
-  for (std::size_t i = 1; i < total.size(); ++i) result = std::min(result, total[i] - part[i]);
-  return result;
-}
-
 /// The state of a search over the splits of one node.
 class SplitSearch {
  public:
@@ -38,7 +29,9 @@ class SplitSearch {
         rules_(rules),
         total_(static_cast<std::size_t>(examples.answers), 0) {
     for (const std::int32_t e : which) add(example(e).costs, total_);
-    least_cost_ = rules.look_ahead ? std::numeric_limits<double>::infinity() : least(total_);
+    least_cost_ = rules.look_ahead ? std::numeric_limits<double>::infinity()
+                                   : rules.cost(total_, static_cast<int>(which_.size()));
+    rest_.resize(total_.size());
   }
 
   TreeNode run() {
@@ -64,9 +57,15 @@ class SplitSearch {
     return count >= rules_.leaf_size && std::ssize(which_) - count >= rules_.leaf_size;
   }
 
+  /// The cost of a question that `count` examples with these sums answer with yes.
+  double cost_of(const Sums& yes, int count) {
+    for (std::size_t i = 0; i < rest_.size(); ++i) rest_[i] = total_[i] - yes[i];
+    return rules_.cost(yes, count) + rules_.cost(rest_, static_cast<int>(which_.size()) - count);
+  }
+
   void offer(const TreeNode& split, const Sums& yes, int count) {
     if (!large_enough(count)) return;
-    const double cost = least(yes) + least_of_rest(total_, yes);
+    const double cost = cost_of(yes, count);
     if (cost >= least_cost_ - kLeastGain) return;
     least_cost_ = cost;
     best_ = split;
@@ -78,9 +77,12 @@ class SplitSearch {
     std::sort(order.begin(), order.end());
     if (order.empty() || order.front().first == order.back().first) return;
     Sums yes(total_.size(), 0);
+    std::size_t since = 0;  // examples after the last threshold
     for (std::size_t i = 0; i + 1 < order.size(); ++i) {
       add(example(order[i].second).costs, yes);
-      if (order[i].first == order[i + 1].first) continue;
+      const bool due = ++since * static_cast<std::size_t>(rules_.thresholds) >= order.size();
+      if (!due || order[i].first == order[i + 1].first) continue;
+      since = 0;
       const double at_most = rules_.threshold(order[i].first, order[i + 1].first);
       offer({.feature = static_cast<std::int32_t>(feature), .at_most = at_most}, yes,
             static_cast<int>(i) + 1);
@@ -145,7 +147,7 @@ class SplitSearch {
       for (std::size_t i = 0; i < left.size(); ++i) {
         Sums sums = yes;
         add(left[i].sums, sums);
-        const double cost = least(sums) + least_of_rest(total_, sums);
+        const double cost = cost_of(sums, count + left[i].count);
         if (i == 0 || cost < next_cost - kLeastGain) {
           next = i;
           next_cost = cost;
@@ -162,7 +164,7 @@ class SplitSearch {
   const TreeExamples& examples_;
   std::span<const std::int32_t> which_;
   const GrowRules& rules_;
-  Sums total_;
+  Sums total_, rest_;
   TreeNode best_;
   double least_cost_ = 0;
 };

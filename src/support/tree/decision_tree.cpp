@@ -1,5 +1,7 @@
 #include "heddle/support/decision_tree.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -56,6 +58,28 @@ void check_tree(std::span<const TreeNode> nodes, std::size_t features, std::size
   }
 }
 
+void predict(const TreeTable& tree, std::span<const double> features, std::span<float> out) {
+  // Whole blocks of choices are summed in registers.
+  constexpr std::size_t kBlock = 8;
+  std::array<const float*, kMostTerms> rows;
+  const std::size_t terms = tree.roots.size(), width = out.size();
+  for (std::size_t t = 0; t < terms; ++t)
+    rows[t] = tree.values.data() +
+              static_cast<std::size_t>(walk(tree.terms, features, tree.roots[t])) * width;
+  std::size_t c = 0;
+  for (; c + kBlock <= width; c += kBlock) {
+    float sums[kBlock] = {};
+    for (std::size_t t = 0; t < terms; ++t) {
+      for (std::size_t j = 0; j < kBlock; ++j) sums[j] += rows[t][c + j];
+    }
+    std::copy(sums, sums + kBlock, out.begin() + static_cast<std::ptrdiff_t>(c));
+  }
+  for (; c < width; ++c) {
+    out[c] = 0;
+    for (std::size_t t = 0; t < terms; ++t) out[c] += rows[t][c];
+  }
+}
+
 TreeAnswer answer_of(const TreeTable& tree, std::span<const double> features) {
   TreeAnswer answer;
   if (features.size() != tree.features.size()) {
@@ -72,8 +96,16 @@ TreeAnswer answer_of(const TreeTable& tree, std::span<const double> features) {
   const TreeLeaf& leaf = tree.leaves[static_cast<std::size_t>(answer.leaf)];
   answer.verdict = leaf.verdict;
   if (leaf.verdict == LeafVerdict::Unsure) answer.doubt = Doubt::Leaf;
-  if (leaf.verdict == LeafVerdict::Choice) {
-    answer.choice = tree.ranking[static_cast<std::size_t>(leaf.first)].choice;
+  if (leaf.verdict != LeafVerdict::Choice) return answer;
+  std::array<float, kMostChoices> buffer;
+  const std::span<float> predicted = std::span(buffer).first(tree.choices.size());
+  predict(tree, features, predicted);
+  const auto best = std::min_element(predicted.begin(), predicted.end());
+  if (best == predicted.end() || *best >= -std::log1p(tree.limits.least_gain)) {
+    answer.verdict = LeafVerdict::Rule;
+  } else {
+    answer.choice = static_cast<std::int32_t>(best - predicted.begin());
+    answer.expected = *best;
   }
   return answer;
 }

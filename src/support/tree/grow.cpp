@@ -56,7 +56,8 @@ class Grower {
       for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += costs[i];
     }
     const auto best = std::min_element(sums.begin(), sums.end());
-    return {static_cast<std::int32_t>(best - sums.begin()), *best};
+    return {static_cast<std::int32_t>(best - sums.begin()),
+            rules_.cost(sums, static_cast<int>(which.size()))};
   }
 
   const TreeExamples& examples_;
@@ -65,6 +66,10 @@ class Grower {
 };
 
 }  // namespace
+
+double cost_of_one_answer(std::span<const double> sums, int /*examples*/) {
+  return *std::min_element(sums.begin(), sums.end());
+}
 
 double middle_between(double low, double high) {
   const double middle = low + (high - low) / 2;

@@ -4,6 +4,7 @@
 
 #include <climits>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct TreeExamples {
   int answers = 0;              ///< each example has so many costs
 };
 
+/// The cost of examples that get one answer: the least of the sums of the costs of each.
+double cost_of_one_answer(std::span<const double> sums, int examples);
+
 /// The mean, or `low` where no number lies between both.
 double middle_between(double low, double high);
 
@@ -34,6 +38,10 @@ struct GrowRules {
   double least_gain = 0;
   /// The threshold between two neighbouring values of a number: at least `low`, and below `high`.
   double (*threshold)(double low, double high) = middle_between;
+  /// The most thresholds of a number that are tried, at even counts of examples.
+  int thresholds = INT_MAX;
+  /// The cost of so many examples in one leaf, from the sums of their costs.
+  std::function<double(std::span<const double> sums, int examples)> cost = cost_of_one_answer;
 };
 
 /// A node of a grown tree. The answer of a leaf is that of least cost.

@@ -6,6 +6,7 @@
 #include "heddle/heuristics/tree_choices.h"
 #include "heddle/support/error.h"
 #include "heuristic/heuristic.h"
+#include "heuristics/explain_tree.h"
 #include "heuristics/trees/tree_file.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
@@ -19,7 +20,7 @@ std::shared_ptr<const LearnedChoice> tree_for(const Heuristic& h, const Target& 
     return std::make_shared<LearnedChoice>(h, learning::read_tree(file), "tree " + file);
   if (auto found = find_tree(h, target)) return found;
   throw_user_error(
-      "there is no tree of '" + h.name + "' for '" + target.kind + "-" + target.chip() + "'", {},
+      "nothing was learned of '" + h.name + "' for '" + target.kind + "-" + target.chip() + "'", {},
       "name one: --tree FILE, or a folder of them: HEDDLE_TOPHUB=FOLDER");
 }
 
@@ -68,8 +69,15 @@ int explain_heuristic(const Request& o) {
                                   : h.target_kind == "cuda" ? "cuda"
                                                             : "llvm -mcpu=native",
                                   o.threads);
-  const Problem subject = make_problem(o.subject, dtype_of(o.dtype));
   const std::shared_ptr<const LearnedChoice> tree = tree_for(h, target, o.tree);
+  if (o.subject.empty()) {
+    const std::string regions = learning::tree_outline(tree->table());
+    std::cout << (o.json
+                      ? Json::object({{"heuristic", h.name}, {"regions", regions}}).dump(1) + "\n"
+                      : regions);
+    return 0;
+  }
+  const Problem subject = make_problem(o.subject, dtype_of(o.dtype));
   for (std::size_t question = 0;; ++question) {
     const BuildOutcome outcome = build_choices(h, subject.outputs, target, question);
     if (outcome.built.empty())

@@ -260,11 +260,12 @@ Rows other_rows() {
       {"--symbol", text("NAME", "a name", "k_table"), &R::symbol, "Name of the table", "",
        "k_NAME"},
       {"--allowed-loss", per_cent(), &R::allowed_loss,
-       "Per cent by which a leaf's choice may be slower than the rule, as the upper bound of the "
-       "mean; above it the leaf is unsure",
+       "Per cent by which the answers in a region may be slower than the rule, as the upper bound "
+       "of "
+       "the mean; above it the region is unsure",
        "2"},
       {"--allowed-worst-loss", per_cent(), &R::allowed_worst_loss,
-       "Per cent by which it may be slower on one held-out problem", "50"},
+       "Per cent by which one of them may be slower on a held-out problem", "100"},
       {"key", word("3f2a"), &R::key, "The beginning of a pick's key, as `heddle picks list` shows"},
       {"--store", folder_there(), &R::store, "The store's folder", "",
        "HEDDLE_PICKS, or in the cache"},

@@ -113,7 +113,7 @@ Command collect_command() {
 Command train_command() {
   return {
       .name = "heuristic train",
-      .about = "Train a tree on logs, and evaluate it on problems left out of training",
+      .about = "Train a sum of trees on logs, and evaluate it on problems left out of training",
       .takes = together(
           {{kHeuristic},
            plain({"--log (of problems)", "--records"}),
@@ -170,7 +170,7 @@ Commands commands_of_heuristics() {
       collect_command(),
       train_command(),
       {.name = "heuristic eval",
-       .about = "Compare trees with the rule and with the best choice",
+       .about = "Compare what was learned with the rule and with the best choice",
        .takes = together({{kHeuristic},
                           plain({"--log (of problems)"}),
                           {{.id = "--tree",
@@ -195,16 +195,17 @@ Commands commands_of_heuristics() {
                     "table.h"},
        .run = generate_heuristic},
       {.name = "heuristic explain",
-       .about = "Show how a tree comes to its answer for a subject",
+       .about = "Show what was learned in regions, or how the answer for a subject comes about",
        .takes = together({{kHeuristic,
-                           subject(),
+                           {.id = "subject", .help = "What to answer", .otherwise = "all regions"},
                            {.id = "--tree",
                             .help = "This tree",
                             .otherwise = "the one that create_schedule consults"}},
                           plain({"--dtype", "--threads"}),
                           {kHeuristicTarget},
                           plain({"--json"})}),
-       .examples = {"heddle heuristic explain contraction matmul:513x700x900"},
+       .examples = {"heddle heuristic explain contraction matmul:513x700x900",
+                    "heddle heuristic explain cuda_split_reduction --target 'cuda -gpu=h100'"},
        .run = explain_heuristic},
   };
 }
