@@ -9,6 +9,8 @@
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
 #include "heuristics/trees/tree_file.h"
+#include "heuristics/turned_off.h"
+#include "support/environment.h"
 #include "support/log.h"
 
 namespace heddle {
@@ -36,7 +38,8 @@ State& state() {
 }
 
 std::string version_of(const State& s) {
-  return tophub_version() + "#" + std::to_string(s.generation);
+  return tophub_version() + "#" + std::to_string(s.generation) +
+         internal::environment_value("HEDDLE_HEURISTICS");
 }
 
 std::shared_ptr<const LearnedChoice> load(const State& s, const Heuristic& h,
@@ -86,7 +89,10 @@ class TreeSource : public ChoiceSource {
 
   ChoiceAnswer choose(const ChoiceQuestion& question) const override {
     const std::shared_ptr<const LearnedChoice> tree = tree_of(question);
-    if (tree == nullptr) return {};
+    if (tree == nullptr) {
+      const std::string off = why_turned_off(std::string(question.heuristic));
+      return {std::nullopt, off.empty() ? "" : off + ": the rule decides"};
+    }
     if (measured_other_vectors(*tree, question.target))
       return {std::nullopt, tree->name() + " is for vectors of " +
                                 std::to_string(tree->measured_on()->vector_bytes) +
@@ -142,6 +148,7 @@ void unregister_tree_table(const TreeTable& table) {
 }
 
 std::shared_ptr<const LearnedChoice> find_tree(const Heuristic& heuristic, const Target& target) {
+  if (!why_turned_off(heuristic.name).empty()) return nullptr;
   State& s = state();
   const std::lock_guard lock(s.mutex);
   if (std::string now = version_of(s); now != s.version) {

@@ -20,6 +20,11 @@ constexpr EnvironmentVariable kVariables[] = {
      "cubin below HEDDLE_CACHE"},
     {"HEDDLE_CUBIN_CACHE_MB", "MiB that compiled CUDA kernels may take", "512"},
     {"HEDDLE_FLEET", "the program that starts fleets", "heddle-fleet beside the library"},
+    {"HEDDLE_HEURISTICS",
+     "heuristics that may answer in place of their rules: all but some (-reduction,-location), "
+     "some "
+     "alone (contraction,alternative), or off",
+     "all that were learned"},
     {"HEDDLE_LEARNED", "the folder of what `heddle learn` found on this machine; off: none",
      "~/.local/share/heddle, or heddle below XDG_DATA_HOME"},
     {"HEDDLE_LIBCUDA", "the library of the NVIDIA driver", "libcuda.so.1"},

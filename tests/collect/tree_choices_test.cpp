@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "environment.h"
 #include "heddle/driver/build.h"
 #include "heddle/heuristics/collect.h"
 #include "heddle/heuristics/train_tree.h"
@@ -157,6 +158,29 @@ TEST_F(TreeChoices, ATreeOfAnotherVersionIsNotUsed) {
   reload_tophub();
   EXPECT_EQ(find_tree(heuristic_of("contraction"), target()), nullptr);
   EXPECT_EQ(knob(made(256), "tile_rows").source, "rule");
+}
+
+// In one process the variable may change; templates are cached.
+TEST_F(TreeChoices, AVariableTurnsSingleHeuristicsOff) {
+  install(tile(3, 3));
+  const auto tile_rows_with = [](const char* value) {
+    const testing::Variable variable{"HEDDLE_HEURISTICS", value};
+    return knob(made(256), "tile_rows").source;
+  };
+  const std::string tree = "tree llvm-znver3.contraction";
+  EXPECT_EQ(tile_rows_with("-contraction"), "rule");
+  EXPECT_EQ(tile_rows_with("-reduction"), tree);
+  EXPECT_EQ(tile_rows_with("-reduction,-contraction"), "rule");
+  EXPECT_EQ(tile_rows_with("reduction,location"), "rule");
+  EXPECT_EQ(tile_rows_with("reduction,contraction"), tree);
+  EXPECT_EQ(tile_rows_with("off"), "rule");
+  EXPECT_EQ(tile_rows_with(""), tree);
+  // What cannot be read turns all off, and says so.
+  for (const char* wrong : {"-contracton", "contraction,", "-", "contraction,-"}) {
+    EXPECT_EQ(tile_rows_with(wrong), "rule") << wrong;
+    const testing::Variable variable{"HEDDLE_HEURISTICS", wrong};
+    EXPECT_THAT(made(256).to_text(), HasSubstr("which names no heuristic by '")) << wrong;
+  }
 }
 
 TEST_F(TreeChoices, ACompiledInTableAnswersWhereNoFileDoes) {

@@ -3,7 +3,8 @@
 // When a process starts, tree_choices() is installed as its ChoiceSource
 // (heddle/schedule/choice.h). For a heuristic and a target it looks for
 // <kind>-<chip>.<heuristic>.tree in the folders of tophub (heddle/records/tophub.h), then among the
-// tables that were registered. HEDDLE_TOPHUB=off turns the shipped ones off. A tree of another
+// tables that were registered. HEDDLE_TOPHUB=off turns the shipped ones off, and HEDDLE_HEURISTICS
+// single heuristics (-reduction,-location) or all but some (contraction). A tree of another
 // version of its heuristic is not used, and logged (HEDDLE_LOG=heuristics).
 //
 // A sum of trees answers with the choice of least predicted time that is legal for the problem. Where
