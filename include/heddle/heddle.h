@@ -26,6 +26,7 @@
 #include "heddle/network/plan.h"
 #include "heddle/onnx/import.h"
 #include "heddle/ops/ops.h"
+#include "heddle/ops/training.h"
 #include "heddle/records/database.h"
 #include "heddle/records/record.h"
 #include "heddle/records/record_log.h"

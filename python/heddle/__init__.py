@@ -20,7 +20,7 @@ from ._heddle import (
     Target, TaskResult, Tensor, TuneReport,
     abs, acos, all, any, asin, atan, atan2, build, build_multi, cast, ceil, choose_family, compute, compute_all, constant,
     constant_placeholder, cos, cosh, create_schedule, describe, dim, erf, exp, exp2, expm1, export_kernel, floor, fmax,
-    fmin, generalize, generic_family, highest_value, isinf, isnan, load_kernel, log, log10, log1p, log2, logical_and, logical_or,
+    fmin, generalize, generic_family, gradient, highest_value, isinf, isnan, load_kernel, log, log10, log1p, log2, logical_and, logical_or,
     lowest_value, max, min, naive_schedule, num_threads, placeholder, placeholders, pow, prod, prod_in, reduce_axis, reduce_fmax,
     reduce_fmin, reducer, round, rsqrt, select, set_num_threads, sin, sinh, sqrt, sum, sum_in, tan, tanh, trunc,
 )

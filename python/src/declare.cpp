@@ -152,10 +152,32 @@ void bind_tensor(nb::module_& m) {
   bind_tensor_operators(t);
 }
 
+void bind_gradient(nb::module_& m) {
+  m.def(
+      "gradient",
+      [](const Outputs& outputs, const Outputs& wrt, const std::optional<Outputs>& heads,
+         bool allow_unused, const std::vector<Tensor>& stop) {
+        GradientOptions options;
+        options.unconnected = allow_unused ? Unconnected::Zero : Unconnected::Refuse;
+        options.stop = stop;
+        return gradient(outputs.list, wrt.list, heads ? heads->list : std::vector<Tensor>{},
+                        options, caller());
+      },
+      "outputs"_a, "wrt"_a, "heads"_a = nb::none(), "allow_unused"_a = false,
+      "stop"_a = std::vector<Tensor>{},
+      "The gradients of the outputs with respect to each tensor of `wrt`, as declarations: the sum "
+      "of "
+      "the derivatives times `heads`, which may be left out where each output has one element. "
+      "`allow_unused` gives zeros for a tensor that no output depends on; `stop` lists tensors "
+      "that "
+      "count as constants.");
+}
+
 }  // namespace
 
 void bind_declarations(nb::module_& m) {
   bind_tensor(m);
+  bind_gradient(m);
   m.def(
       "placeholder",
       [](const Shape& shape, DataType dtype, const std::string& name) {

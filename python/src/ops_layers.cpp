@@ -184,6 +184,13 @@ void bind_norms(nb::module_& m) {
       "log_softmax", [](const Tensor& x, int axis) { return ops::log_softmax(x, axis, caller()); },
       "x"_a, "axis"_a = -1, "The logarithm of softmax.");
   m.def(
+      "softmax_cross_entropy",
+      [](const Tensor& logits, const Tensor& labels, double smoothing) {
+        return ops::softmax_cross_entropy(logits, labels, smoothing, caller());
+      },
+      "logits"_a, "labels"_a, "smoothing"_a = 0.0,
+      "The mean over rows of log(sum(exp(x))) - x[label], without overflow.");
+  m.def(
       "batch_norm",
       [](const Tensor& x, const Tensor& scale, const Tensor& shift, const Tensor& mean,
          const Tensor& variance, double epsilon, int axis) {

@@ -28,7 +28,7 @@ CONTEXT = {
     "ops/linalg.h": "Tensor a, b, q, k, x, weight, bias;", "ops/nn.h": "Tensor scores, x, gamma, beta, q, k, v;",
     "ops/pool.h": "Tensor x;", "ops/recurrent.h": "Tensor x, w, recurrence, bias;", "ops/reduce.h": "Tensor x;",
     "ops/resize.h": "Tensor x;", "ops/scatter.h": "Tensor x, indices, updates;", "ops/sort.h": "Tensor scores;",
-    "ops/transform.h": "Tensor x;", "records/record_log.h": "Record record;",
+    "ops/training.h": "Tensor logits, labels, w, velocity;", "ops/transform.h": "Tensor x;", "records/record_log.h": "Record record;",
     "runtime/cuda.h": "Kernel kernel, first, second; NDArray b, c;", "runtime/cuda_timing.h": "Kernel kernel; NDArray a, b, c;",
     "runtime/device.h": "NDArray array;", "runtime/kernel.h": "Kernel kernel; NDArray a, b, bias, d;",
     "runtime/multi_kernel.h": "Tensor A, B, C; const Schedule fast_for_many_rows({C}), fast_for_few({C}); NDArray a, b, c;",

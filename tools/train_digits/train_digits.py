@@ -88,6 +88,16 @@ def load_split():
     return train_test_split(images, labels, test_size=HELD_OUT, random_state=7, stratify=labels)
 
 
+def training_set():
+    """The images that are not held out, as they are in the collection: values 0 to 16, in its order."""
+    digits = load_digits()
+    rows, _ = train_test_split(np.arange(len(digits.target)), test_size=HELD_OUT, random_state=7,
+                               stratify=digits.target.astype("<i4"))
+    rows = np.sort(rows)
+    return [("images", digits.images[rows].astype("u1").reshape(-1, 1, 8, 8)),
+            ("labels", digits.target[rows].astype("u1"))]
+
+
 def train(images, labels, epochs):
     model = DigitsNet()
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=1e-2)
@@ -114,7 +124,7 @@ def train(images, labels, epochs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", required=True, help="folder for the two .bin files")
+    parser.add_argument("--out", required=True, help="folder for the .bin files")
     parser.add_argument("--epochs", type=int, default=60)
     args = parser.parse_args()
 
@@ -147,6 +157,7 @@ def main():
     write_tensors(
         os.path.join(args.out, "digits_test.bin"),
         [("images", test_x), ("labels", test_y), ("logits", logits), ("predictions", predictions)])
+    write_tensors(os.path.join(args.out, "digits_train.bin"), training_set())
 
 
 if __name__ == "__main__":
