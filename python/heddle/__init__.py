@@ -30,6 +30,14 @@ from ._network import Network, load
 from ._profile import Profile, profile
 from ._tune import TuneResult, tune
 
+
+def from_torch(program, **options):
+    """A network of a program of torch.export; heddle.torch.from_torch says more."""
+    from .torch import from_torch as make
+
+    return make(program, **options)
+
+
 __version__ = _heddle.version  # "0.1.0+<commit>"
 
 f64, f32, f16, bf16, f8e4m3, f8e5m2 = "f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2"

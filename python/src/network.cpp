@@ -160,7 +160,10 @@ void bind_network(nb::module_& m) {
       .def_prop_ro("signature",
                    [](const NetworkKernel& k) { return signature_of(k.args(), k.sizes()); })
       .def_prop_ro("workspace_bytes", &NetworkKernel::workspace_bytes)
-      .def_prop_ro("kernels", [](const NetworkKernel& k) { return k.build_report().kernels; });
+      .def_prop_ro("kernels", [](const NetworkKernel& k) { return k.build_report().kernels; })
+      .def_prop_ro("kernels_from_disk",
+                   [](const NetworkKernel& k) { return k.build_report().from_disk; },
+                   "Those whose code another process had left on the disk.");
 }
 
 }  // namespace heddle::python

@@ -224,9 +224,14 @@ def difference(seed):
 
 def main():
     count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    wrong = [text for text in map(difference, range(seed, seed + count)) if text is not None]
-    print("\n\n".join([*wrong, f"{count - len(wrong)} of {count} functions are right"]))
-    return len(wrong) > 0
+    wrong = 0
+    for number in range(seed, seed + count):
+        text = difference(number)
+        if text is not None:
+            wrong += 1
+            print(text, flush=True)
+    print(f"{count - wrong} of {count} functions are right")
+    return wrong > 0
 
 
 if __name__ == "__main__":

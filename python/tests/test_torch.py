@@ -142,3 +142,25 @@ def test_results_have_the_strides_that_pytorch_expects():
 ])
 def test_more_functions(function):
     check(function, torch.randn(4, 6), tolerance=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast(dtype):
+    """The types that autocast chooses are those of the graph."""
+    torch._dynamo.reset()
+    block, x, reports = Block().eval(), torch.randn(2, 3, 16, 16), []
+    run = torch.compile(block, backend="heddle", options={"report": reports.append})
+    with torch.no_grad(), torch.autocast("cpu", dtype):
+        found, expected = run(x), block(x)
+    assert found.dtype == expected.dtype and reports and reports[0].parts
+    torch.testing.assert_close(found.float(), expected.float(), rtol=3e-2, atol=3e-2)
+
+
+def test_weights_that_are_loaded():
+    torch._dynamo.reset()
+    block, other, x = Block().eval(), Block().eval(), torch.randn(2, 3, 16, 16)
+    run = torch.compile(block, backend="heddle")
+    with torch.no_grad():
+        run(x)
+        block.load_state_dict(other.state_dict())
+        torch.testing.assert_close(run(x), other(x), rtol=1e-4, atol=1e-4)

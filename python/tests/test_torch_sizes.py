@@ -95,3 +95,30 @@ def test_sizes_that_are_no_dimensions(compiled_parts):
     run = torch.compile(function, backend="heddle", dynamic=True)
     for n in (8, 11, 14):
         check(function, run, torch.rand(2, 3, n))
+
+
+def test_a_program_of_torch_export(tmp_path):
+    module, batch = Images().eval(), torch.export.Dim("batch", min=1, max=8)
+    program = torch.export.export(module, (torch.randn(3, 3, 16, 16),), dynamic_shapes={"x": {0: batch}})
+    net = heddle.from_torch(program)
+    for n in range(1, 9):
+        check(module, net, torch.randn(n, 3, 16, 16))
+    library = heddle.open(net.export(tmp_path, name="images").library)
+    assert list(library.sizes.values()) == [(1, 8, 1)]
+
+
+def test_a_program_with_two_dimensions():
+    module = Transformer().eval()
+    dims = {"words": {0: torch.export.Dim("batch", min=1, max=4), 1: torch.export.Dim("length", min=2, max=20)}}
+    net = heddle.from_torch(torch.export.export(module, (torch.randint(0, 50, (3, 7)),), dynamic_shapes=dims))
+    for shape in ((1, 5), (4, 20), (2, 2)):
+        check(module, net, torch.randint(0, 50, shape))
+
+
+def test_a_program_that_cannot_be_declared():
+    class Inverse(torch.nn.Module):
+        def forward(self, x):
+            return torch.linalg.inv(x)
+
+    with pytest.raises(heddle.Error, match="linalg_inv"):
+        heddle.from_torch(torch.export.export(Inverse(), (torch.eye(3),)))

@@ -17,6 +17,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.registry import register_backend
 
 from ._decompositions import decompositions
+from ._export import from_torch
 from ._graphs import with_cuda_graphs
 from ._part import Report, parts_of
 from ._rewrite import keep_leading_dims

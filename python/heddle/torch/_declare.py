@@ -129,6 +129,13 @@ def declare_weights(graph_module, args, weights):
     return {i: _weight(i, args[i], placeholders[i].name) for i in weights}
 
 
+def _value(target):
+    """What makes the value of a node: a rule, or for numbers that depend on sizes the function of Python itself."""
+    if target is torch.ops.aten.sym_size.int:
+        return lambda x, axis: x.shape[axis]
+    return RULES.get(target, target)
+
+
 def declare(graph_module, values, weights):
     """The declaration of a graph.
 
@@ -148,8 +155,8 @@ def declare(graph_module, values, weights):
             env[node] = read
             position += 1
         elif node.op == "call_function":
-            of = torch.fx.map_arg((node.args, node.kwargs), lambda n: env[n])
-            env[node] = of[0][0][of[0][1]] if node.target is operator.getitem else RULES[node.target](*of[0], **of[1])
+            args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: env[n])
+            env[node] = _value(node.target)(*args, **kwargs)
         elif node.op == "output":
             results = node.args[0]
             is_tuple = isinstance(results, (tuple, list))

@@ -17,6 +17,15 @@ def _is_view(node):
     return isinstance(node, torch.fx.Node) and node.target in _VIEWS
 
 
+def _rows_of(node):
+    """(bias or None, x, weight) of a product whose rows a view made of x; None for other nodes."""
+    if node.target not in (aten.mm.default, aten.addmm.default) or node.kwargs:
+        return None
+    bias, rows, weight = node.args if node.target == aten.addmm.default else (None, *node.args)
+    plain = bias is None or bias.meta["val"].dim() == 1
+    return (bias, rows.args[0], weight) if _is_view(rows) and plain else None
+
+
 def keep_leading_dims(graph_module):
     """Products of all rows of a tensor with a symbol among its leading extents, without the view that makes one extent of them:
 
@@ -26,24 +35,25 @@ def keep_leading_dims(graph_module):
     """
     graph = graph_module.graph
     for node in list(graph.nodes):
-        if node.target not in (aten.mm.default, aten.addmm.default) or node.kwargs:
+        found, users = _rows_of(node), list(node.users)
+        if found is None or not users or not all(_is_view(user) and _shape(user) == _shape(users[0]) for user in users):
             continue
-        bias, rows, weight = node.args if node.target == aten.addmm.default else (None, *node.args)
-        if not _is_view(rows) or (bias is not None and bias.meta["val"].dim() != 1):
+        bias, x, weight = found
+        *lead, columns = _shape(users[0])
+        if all(isinstance(extent, int) for extent in lead) or columns != _shape(node)[-1]:
             continue
-        x = rows.args[0]
-        lead = _shape(x)[:-1]
-        if all(isinstance(extent, int) for extent in lead) or _shape(x)[-1] != _shape(rows)[-1]:
-            continue
-        columns = _shape(node)[-1]
-        if not all(_is_view(user) and _shape(user) == [*lead, columns] for user in node.users):
-            continue
-        with graph.inserting_before(node):
+        first = next(n for n in node.graph.nodes if n in node.users)
+        depth = weight.meta["val"].shape[0]
+        with graph.inserting_before(first):
+            if _shape(x) != [*lead, depth]:
+                meta = {"val": x.meta["val"].reshape([*first.meta["val"].shape[:-1], depth])}
+                x = graph.call_function(aten.view.default, (x, [*first.args[1][:-1], depth]))
+                x.meta = meta
             product = graph.call_function(product_of_rows, (x, weight, bias))
-        for user in list(node.users):
-            product.meta = dict(user.meta)
+        product.meta = dict(first.meta)
+        for user in users:
             user.replace_all_uses_with(product)
             graph.erase_node(user)
         graph.erase_node(node)
-    graph_module.graph.eliminate_dead_code()
+    graph.eliminate_dead_code()
     graph_module.recompile()
