@@ -9,6 +9,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <array>
 #include <string>
 #include <utility>
@@ -43,6 +46,25 @@ struct Outputs {
 
 /// The line of the innermost Python frame outside of this package, for messages.
 Where caller();
+
+/// Releases the GIL for a scope. A daemon thread that comes back when the interpreter has ended waits for the end of the process:
+/// CPython before 3.14 would unwind its stack, which destructors do not survive.
+class WithoutGil {
+ public:
+  WithoutGil() : state_(PyEval_SaveThread()) {}
+  ~WithoutGil() {
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (const abi::__forced_unwind&) {
+      for (;;) ::pause();
+    }
+  }
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
 
 /// Reads "f32", a dtype of numpy, torch or ml_dtypes, or a scalar type of numpy. False for all else.
 bool read_dtype(nb::handle source, DataType* out) noexcept;

@@ -33,7 +33,7 @@ class BoundCall {
           NDArray::wrap(reinterpret_cast<void*>(addresses[n]),
                         shapes.empty() ? array.shape() : shapes[n], array.dtype(), array.device());
     }
-    const nb::gil_scoped_release unlocked;
+    const WithoutGil unlocked;
     std::optional<cuda::StreamScope> scope;
     if (stream != 0)
       scope.emplace(cuda::Stream::wrap(reinterpret_cast<void*>(stream), device_of(arrays)));

@@ -86,7 +86,7 @@ void run(const Callee& callee, const Arrays& arrays) {
     if (void* handle = stream_of(arrays.library, device))
       stream.emplace(cuda::Stream::wrap(handle, device));
   }
-  const nb::gil_scoped_release unlocked;
+  const WithoutGil unlocked;
   callee.run(arrays.all);
 }
 

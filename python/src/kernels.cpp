@@ -81,7 +81,7 @@ void bind_family(nb::module_& m) {
         family.race_seconds = race_seconds;
         family.target = target;
         family.scheduler = options_of(options);
-        const nb::gil_scoped_release unlocked;
+        const WithoutGil unlocked;
         return choose_family(dims, args, family);
       },
       "dims"_a, "args"_a, "max_kernels"_a = 6, "race_seconds"_a = 4.0, "target"_a = nb::none(),
@@ -91,7 +91,7 @@ void bind_family(nb::module_& m) {
   m.def(
       "generic_family",
       [](const std::vector<Tensor>& args, const std::optional<Target>& target) {
-        const nb::gil_scoped_release unlocked;
+        const WithoutGil unlocked;
         return generic_family(args, target_or_host(target));
       },
       "args"_a, "target"_a = nb::none(),
@@ -128,7 +128,7 @@ void bind_variants(nb::module_& m) {
          const std::vector<Tensor>& args) {
         std::vector<MultiVariant> list;
         for (const auto& [name, schedule] : variants) list.emplace_back(name, schedule);
-        const nb::gil_scoped_release unlocked;
+        const WithoutGil unlocked;
         return build_multi(std::move(list), args);
       },
       "variants"_a, "args"_a,
@@ -151,7 +151,7 @@ void bind_kernels(nb::module_& m) {
         options.opt_level = opt_level;
         options.check_finite = check_finite;
         options.check_indices = check_indices;
-        const nb::gil_scoped_release unlocked;
+        const WithoutGil unlocked;
         return build(schedule, args, options);
       },
       "schedule"_a, "args"_a, "name"_a = "kernel", "opt_level"_a = 1, "check_finite"_a = false,

@@ -67,7 +67,7 @@ void bind_models(nb::module_& m) {
         options.ranges = ranges;
         options.precision = precision;
         const Where where = caller();
-        const nb::gil_scoped_release unlocked;
+        const WithoutGil unlocked;
         return import_onnx(path, options, where);
       },
       "path"_a, "dims"_a = std::map<std::string, int64_t>(),
@@ -84,7 +84,7 @@ void bind_graph(nb::module_& m) {
           [](Network* self, const Outputs& outputs, const std::optional<Target>& target,
              const std::string& passes, const nb::dict& options) {
             const AutoSchedulerOptions scheduler = options_of(options);
-            const nb::gil_scoped_release unlocked;
+            const WithoutGil unlocked;
             new (self)
                 Network(outputs.list, target_or_host(target), scheduler, parse_passes(passes));
           },
@@ -92,7 +92,7 @@ void bind_graph(nb::module_& m) {
       .def(
           "with_plan",
           [](const Network& n, const std::string& path) {
-            const nb::gil_scoped_release unlocked;
+            const WithoutGil unlocked;
             return n.with_plan(plan_of_file(path));
           },
           "path"_a, "The same declaration with what holds of a plan.")
@@ -102,7 +102,7 @@ void bind_graph(nb::module_& m) {
       .def(
           "build",
           [](const Network& n, const std::vector<Tensor>& args) {
-            const nb::gil_scoped_release unlocked;
+            const WithoutGil unlocked;
             return n.build(args);
           },
           "args"_a, "Compiles a kernel for each node.")
@@ -110,7 +110,7 @@ void bind_graph(nb::module_& m) {
       .def(
           "explain_node",
           [](const Network& n, int node, const std::string& form) {
-            const nb::gil_scoped_release unlocked;
+            const WithoutGil unlocked;
             return explained(n, node, form);
           },
           "node"_a, "form"_a = "")
@@ -118,7 +118,7 @@ void bind_graph(nb::module_& m) {
           "export",
           [](const Network& n, const std::vector<Tensor>& args, const std::string& folder,
              const std::string& name, const std::vector<std::string>& arg_names) {
-            const nb::gil_scoped_release unlocked;
+            const WithoutGil unlocked;
             return export_network(n, args, folder, {.name = name, .arg_names = arg_names});
           },
           "args"_a, "folder"_a, "name"_a, "arg_names"_a);
@@ -152,7 +152,7 @@ void bind_network(nb::module_& m) {
       .def(
           "refresh",
           [](const NetworkKernel& k) {
-            const nb::gil_scoped_release unlocked;
+            const WithoutGil unlocked;
             k.refresh();
           },
           "Computes what depends on weights anew at the next call.")
@@ -161,9 +161,9 @@ void bind_network(nb::module_& m) {
                    [](const NetworkKernel& k) { return signature_of(k.args(), k.sizes()); })
       .def_prop_ro("workspace_bytes", &NetworkKernel::workspace_bytes)
       .def_prop_ro("kernels", [](const NetworkKernel& k) { return k.build_report().kernels; })
-      .def_prop_ro("kernels_from_disk",
-                   [](const NetworkKernel& k) { return k.build_report().from_disk; },
-                   "Those whose code another process had left on the disk.");
+      .def_prop_ro(
+          "kernels_from_disk", [](const NetworkKernel& k) { return k.build_report().from_disk; },
+          "Those whose code another process had left on the disk.");
 }
 
 }  // namespace heddle::python

@@ -44,13 +44,13 @@ class TuneRun {
   }
   ~TuneRun() {
     clock_.cancel();
-    const nb::gil_scoped_release unlocked;
+    const WithoutGil unlocked;
     if (thread_.joinable()) thread_.join();
   }
 
   /// Waits for at most `seconds`. Returns whether the run has ended.
   bool wait(double seconds) {
-    const nb::gil_scoped_release unlocked;
+    const WithoutGil unlocked;
     std::unique_lock lock(mutex_);
     return ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return done_; });
   }
@@ -61,7 +61,7 @@ class TuneRun {
   }
   const Tuned& result() {
     {
-      const nb::gil_scoped_release unlocked;
+      const WithoutGil unlocked;
       if (thread_.joinable()) thread_.join();
     }
     if (failure_) std::rethrow_exception(failure_);
