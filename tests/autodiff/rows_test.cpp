@@ -85,6 +85,23 @@ TEST(RowGradient, Products) {
                          {real({2, 3}), real({3, 2}, 2)});
 }
 
+TEST(RowGradient, GradientsOfProductsAreProductsOfTheirWork) {
+  const Tensor x = placeholder({40, 24}, f32, "x"), w = placeholder({32, 24}, f32, "w");
+  const Tensor a = placeholder({2, 40, 24}, f32, "a"), b = placeholder({2, 24, 32}, f32, "b");
+  const std::vector<std::pair<Tensor, std::vector<Tensor>>> products{
+      {ops::dense(x, w), {x, w}}, {ops::batch_matmul(a, b), {a, b}}};
+  for (const auto& [y, wrt] : products) {
+    const Tensor head = placeholder(y.shape(), f32, "head");
+    for (const Tensor& d : gradient({y}, wrt, {head})) {
+      const ComputeDag dag({d});
+      EXPECT_EQ(dag.info(dag.index_of(d.op())).stage_class, StageClass::ComplexReduction)
+          << dag.to_text();
+      EXPECT_EQ(dag.total_flops(), ComputeDag({y}).total_flops());
+      EXPECT_EQ(dag.size(), 3) << dag.to_text();
+    }
+  }
+}
+
 TEST(RowGradient, Scans) {
   for (const bool reverse : {false, true}) {
     expect_gradient([&](const Tensors& t) { return ops::cumsum(t[0], 1, false, reverse); },
