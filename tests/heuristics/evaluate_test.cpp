@@ -86,12 +86,16 @@ TEST(Evaluate, WritesATableAndJson) {
             "the rule, of the tree  0.707   1.00  2\n"
             "2 held-out problems: 1 choices, 0 times the rule, 1 unsure (50.0 %: 1 by their leaf, "
             "0 out of range, 0 of unknown category)\n"
-            "1 faster than the rule beyond the noise, 0 slower\n");
+            "1 faster than the rule beyond the noise, 0 slower\n"
+            "where a choice was answered: 0.607 of the rule's time predicted, 0.500 measured\n");
   const Json json = e.to_json(true);
   EXPECT_DOUBLE_EQ(json.at("tree_over_best").at("worst").as_double(), 4);
   EXPECT_EQ(json.at("rows").size(), 2u);
   EXPECT_EQ(json.at("rows").at(0).at("problem").as_string(), "first");
   EXPECT_EQ(json.at("rows").at(0).at("verdict").as_string(), "choice");
+  EXPECT_DOUBLE_EQ(json.at("rows").at(0).at("expected").as_double(), -0.5);
+  EXPECT_TRUE(json.at("rows").at(1).at("expected").is_null());
+  EXPECT_DOUBLE_EQ(json.at("chosen_measured").as_double(), 0.5);
   EXPECT_FALSE(e.to_json().contains("rows"));
 }
 

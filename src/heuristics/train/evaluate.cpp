@@ -36,6 +36,7 @@ EvaluatedProblem evaluate_problem(const TreeTable& tree, const std::vector<std::
     const std::int32_t place = places[static_cast<std::size_t>(answer.choice)];
     if (problem.has(place)) {
       out.choice = place;
+      out.expected = answer.expected;
     } else {
       out.verdict = LeafVerdict::Rule;
     }
@@ -77,9 +78,24 @@ void count_answer(const EvaluatedProblem& p, TreeEvaluation& out) {
   out.slower += p.seconds > p.rule * (1 + noise);
 }
 
+/// The means of the problems for which a choice was answered.
+void compare_predictions(const std::vector<EvaluatedProblem>& problems, TreeEvaluation& out) {
+  double predicted = 0, measured = 0, count = 0;
+  for (const EvaluatedProblem& p : problems) {
+    if (p.choice == kRuleChoice) continue;
+    predicted += p.expected;
+    measured += std::log(p.seconds / p.rule);
+    ++count;
+  }
+  if (count == 0) return;
+  out.chosen_predicted = std::exp(predicted / count);
+  out.chosen_measured = std::exp(measured / count);
+}
+
 TreeEvaluation summed_up(std::vector<EvaluatedProblem> problems) {
   TreeEvaluation out;
   for (const EvaluatedProblem& p : problems) count_answer(p, out);
+  compare_predictions(problems, out);
   out.tree_over_best = figures_of(problems, [](const auto& p) { return p.seconds / p.best; });
   out.rule_over_best = figures_of(problems, [](const auto& p) { return p.rule / p.best; });
   out.tree_over_rule = figures_of(problems, [](const auto& p) { return p.seconds / p.rule; });

@@ -20,6 +20,7 @@ struct EvaluatedProblem {
   std::int32_t choice = kRuleChoice;  ///< an index into HeuristicData::choices
   LeafVerdict verdict = LeafVerdict::Unsure;
   Doubt doubt = Doubt::None;
+  double expected = 0;  ///< where a choice was answered, the prediction of log(seconds / rule)
 };
 
 /// Geometric mean and largest of a ratio of times.
@@ -36,6 +37,9 @@ struct TreeEvaluation {
   int chose = 0, kept_rule = 0;  ///< answers
   int unsure_leaf = 0, unsure_range = 0, unsure_category = 0;
   int faster = 0, slower = 0;  ///< than the rule, beyond the noise
+  /// Geometric means of time over the rule's where a choice was answered: as predicted, and as
+  /// measured. They are equal where predictions are calibrated.
+  double chosen_predicted = 1, chosen_measured = 1;
 
   int unsure() const { return unsure_leaf + unsure_range + unsure_category; }
   double unsure_share() const;

@@ -16,6 +16,7 @@ Json problem_json(const EvaluatedProblem& p) {
                        {"best", p.best},
                        {"rule", p.rule},
                        {"tree", p.seconds},
+                       {"expected", p.choice == kRuleChoice ? Json() : Json(p.expected)},
                        {"verdict", to_string(p.verdict)},
                        {"doubt", p.doubt == Doubt::None ? Json() : Json(to_string(p.doubt))}});
 }
@@ -37,7 +38,9 @@ Json TreeEvaluation::to_json(bool with_problems) const {
                             {"unsure_category", unsure_category},
                             {"unsure_share", unsure_share()},
                             {"faster_than_rule", faster},
-                            {"slower_than_rule", slower}});
+                            {"slower_than_rule", slower},
+                            {"chosen_predicted", chosen_predicted},
+                            {"chosen_measured", chosen_measured}});
   if (!with_problems) return json;
   Json rows = Json::array();
   for (const EvaluatedProblem& p : problems) rows.push_back(problem_json(p));
@@ -61,7 +64,12 @@ std::string TreeEvaluation::to_text() const {
          " %: " + counted(unsure_leaf, " by their leaf, ") +
          counted(unsure_range, " out of range, ") +
          counted(unsure_category, " of unknown category)\n") +
-         counted(faster, " faster than the rule beyond the noise, ") + counted(slower, " slower\n");
+         counted(faster, " faster than the rule beyond the noise, ") +
+         counted(slower, " slower\n") +
+         (chose == 0 ? ""
+                     : "where a choice was answered: " + format_fixed(chosen_predicted, 3) +
+                           " of the rule's time predicted, " + format_fixed(chosen_measured, 3) +
+                           " measured\n");
 }
 
 }  // namespace heddle::learning
