@@ -102,6 +102,7 @@ std::vector<OperatorEntry> lookup_operators();
 std::vector<OperatorEntry> scatter_operators();
 std::vector<OperatorEntry> recurrent_operators();
 std::vector<OperatorEntry> quantize_operators();
+std::vector<OperatorEntry> integer_product_operators();
 
 /// The function of an operator of the default domain, or null.
 Declare find_operator(const std::string& name);

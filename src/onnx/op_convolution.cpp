@@ -1,13 +1,12 @@
 // Convolutions and their transposes.
-#include "heddle/ops/conv.h"
-#include "onnx/node_scope.h"
+#include "onnx/convolution.h"
 #include "onnx/window_attributes.h"
 
 namespace heddle::onnx {
 namespace {
 
-std::vector<int64_t> kernel_of_weight(const NodeScope& s) {
-  const Extents weight = s.shape(1);
+std::vector<int64_t> kernel_of_weight(const NodeScope& s, int input) {
+  const Extents weight = s.shape(input);
   if (weight.size() < 3) s.fail("its weight " + shape_text(weight) + " has no window");
   const std::vector<int64_t> kernel(weight.begin() + 2, weight.end());
   const std::vector<int64_t> given = s.integers("kernel_shape");
@@ -18,17 +17,7 @@ std::vector<int64_t> kernel_of_weight(const NodeScope& s) {
 }
 
 std::vector<Value> conv(const NodeScope& s) {
-  const std::vector<int64_t> image = spatial_extents(s, 0);
-  const WindowAttributes w = window_attributes(s, kernel_of_weight(s), image);
-  const int64_t groups = s.integer("group", 1);
-  const ops::Conv attributes{
-      .stride = w.stride, .padding = w.padding, .dilation = w.dilation, .groups = groups};
-  const Tensor x = s.tensor(0), weight = s.tensor(1), bias = s.optional_tensor(2);
-  if (image.size() == 1) return {ops::conv1d(x, weight, attributes, bias, s.at())};
-  if (image.size() == 3) return {ops::conv3d(x, weight, attributes, bias, s.at())};
-  if (groups > 1 && groups == x.extent(1) && weight.extent(1) == 1)
-    return {ops::depthwise_conv2d(x, weight, attributes, bias, s.at())};
-  return {ops::conv2d(x, weight, attributes, bias, s.at())};
+  return {convolution(s, s.tensor(0), s.tensor(1), conv_attributes(s, 1), s.optional_tensor(2))};
 }
 
 // Padding that gives the result the wanted extents. An odd element goes to the beginning, or with
@@ -61,7 +50,7 @@ void fit_output(const NodeScope& s, const WindowAttributes& w, const std::vector
 
 std::vector<Value> conv_transpose(const NodeScope& s) {
   const std::vector<int64_t> image = spatial_extents(s, 0);
-  WindowAttributes w = window_attributes(s, kernel_of_weight(s), image);
+  WindowAttributes w = window_attributes(s, kernel_of_weight(s, 1), image);
   ops::ConvTranspose t{.stride = w.stride,
                        .padding = w.padding,
                        .dilation = w.dilation,
@@ -78,6 +67,24 @@ std::vector<Value> conv_transpose(const NodeScope& s) {
 }
 
 }  // namespace
+
+ops::Conv conv_attributes(const NodeScope& s, int weight) {
+  const WindowAttributes w =
+      window_attributes(s, kernel_of_weight(s, weight), spatial_extents(s, 0));
+  return {.stride = w.stride,
+          .padding = w.padding,
+          .dilation = w.dilation,
+          .groups = s.integer("group", 1)};
+}
+
+Tensor convolution(const NodeScope& s, const Tensor& x, const Tensor& weight,
+                   const ops::Conv& attributes, const Tensor& bias) {
+  if (x.rank() == 3) return ops::conv1d(x, weight, attributes, bias, s.at());
+  if (x.rank() == 5) return ops::conv3d(x, weight, attributes, bias, s.at());
+  if (attributes.groups > 1 && attributes.groups == x.extent(1) && weight.extent(1) == 1)
+    return ops::depthwise_conv2d(x, weight, attributes, bias, s.at());
+  return ops::conv2d(x, weight, attributes, bias, s.at());
+}
 
 std::vector<OperatorEntry> convolution_operators() {
   return {{"Conv", conv}, {"ConvTranspose", conv_transpose}};

@@ -1,16 +1,12 @@
 // Conversion of numbers to 8-bit integers and back.
-#include <cmath>
-
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/reduce.h"
 #include "heddle/ops/transform.h"
 #include "onnx/node_scope.h"
+#include "onnx/saturated.h"
 
 namespace heddle::onnx {
 namespace {
-
-double lowest(DataType t) { return t.is_uint() ? 0 : -std::ldexp(1.0, t.bits - 1); }
-double highest(DataType t) { return std::ldexp(1.0, t.is_uint() ? t.bits : t.bits - 1) - 1; }
 
 // A scale or zero point in a shape that broadcasts to x: one number, or one for each index of the
 // axis.
@@ -23,11 +19,6 @@ Tensor along_axis(const NodeScope& s, int input) {
   std::vector<int64_t> shape(static_cast<size_t>(s.rank(0) - axis), 1);
   shape[0] = t.extent(0);
   return ops::reshape(t, shape, s.at());
-}
-
-Expr saturated(const Expr& value, DataType type) {
-  const Expr low = make_const(value.dtype(), lowest(type));
-  return cast(type, min(max(value, low), make_const(value.dtype(), highest(type))));
 }
 
 std::vector<Value> quantize(const NodeScope& s) {

@@ -16,7 +16,7 @@ const std::map<std::string, Declare>& table() {
          {unary_operators, binary_operators, constant_operators, shape_operators, part_operators,
           convolution_operators, pool_operators, product_operators, normalization_operators,
           reduction_operators, lookup_operators, scatter_operators, recurrent_operators,
-          quantize_operators}) {
+          quantize_operators, integer_product_operators}) {
       for (const OperatorEntry& entry : family()) entries.emplace(entry.name, entry.declare);
     }
     return entries;

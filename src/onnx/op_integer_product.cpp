@@ -1,0 +1,174 @@
+// Products and convolutions of bytes with zero points, which machines have instructions for:
+//
+//   sum (a - za) (b - zb) = sum a b - za sum b - zb sum a + depth za zb
+//
+// The first sum is one of products of bytes, and sums of weights are computed once. Integers wrap,
+// so both sides are equal whatever the sizes.
+#include <algorithm>
+#include <optional>
+
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/linalg.h"
+#include "heddle/ops/reduce.h"
+#include "heddle/ops/transform.h"
+#include "onnx/convolution.h"
+#include "onnx/saturated.h"
+
+namespace heddle::onnx {
+namespace {
+
+/// Whether input `i` is left out or known to be 0 throughout.
+bool is_zero(const NodeScope& s, int i) {
+  if (!s.has(i)) return true;
+  if (!s.value(i).known()) return false;
+  const NDArray& array = s.value(i).array();
+  for (int64_t at = 0; at < array.size(); ++at) {
+    if (array.get(at) != 0) return false;
+  }
+  return true;
+}
+
+/// A row of numbers in a shape that broadcasts along a dimension with `after` dimensions behind it;
+/// a single number has no dimensions.
+Tensor along(const NodeScope& s, const Tensor& row, int after) {
+  if (row.size() == 1) return ops::reshape(row, {}, s.at());
+  if (row.rank() != 1) return row;
+  std::vector<int64_t> shape(static_cast<size_t>(after) + 1, 1);
+  shape[0] = row.extent(0);
+  return ops::reshape(row, shape, s.at());
+}
+
+/// Input `i` along a dimension, in another type.
+Tensor parameter(const NodeScope& s, int i, DataType type, int after) {
+  const Tensor t = s.tensor(i);
+  return along(s, t.dtype() == type ? t : ops::cast(t, type, s.at()), after);
+}
+
+/// The positions of two operands and of their zero points among the inputs.
+struct Positions {
+  int a, b, a_zero, b_zero;
+};
+
+Tensor integer_matmul(const NodeScope& s, const Positions& at) {
+  const Tensor a = s.tensor(at.a), b = s.tensor(at.b);
+  const bool matrices = a.rank() > 1 && b.rank() > 1;
+  std::optional<Tensor> za, zb;
+  if (!is_zero(s, at.a_zero)) za = parameter(s, at.a_zero, i32, 1);
+  if (!is_zero(s, at.b_zero)) zb = parameter(s, at.b_zero, i32, 0);
+  Tensor y = ops::matmul(a, b, false, false, {}, s.at());
+  const auto sums = [&](const Tensor& x, int axis, bool keep) {
+    return ops::sum(ops::cast(x, i32, s.at()), {axis}, keep, s.at());
+  };
+  const auto subtract = [&](const Tensor& point, const Tensor& of_other) {
+    y = ops::sub(y, ops::mul(of_other, point, s.at()), s.at());
+  };
+  if (za) subtract(*za, sums(b, b.rank() > 1 ? b.rank() - 2 : 0, matrices));
+  if (zb) subtract(*zb, sums(a, a.rank() - 1, matrices));
+  if (za && zb) {
+    const Tensor both = ops::mul(*za, *zb, s.at());
+    const int64_t depth = a.extent(a.rank() - 1);
+    y = ops::add(y, ops::mul(both, make_const(i32, static_cast<double>(depth)), s.at()), s.at());
+  }
+  return y;
+}
+
+/// Whether input `w` without its zero points has only values of i8, as known arrays show. The
+/// weights have one point, or one for each index of the first dimension.
+bool is_signed_byte(const NodeScope& s, int w, int zero) {
+  if (!s.value(w).known() || !s.value(zero).known()) return false;
+  const NDArray &weights = s.value(w).array(), &points = s.value(zero).array();
+  if (weights.size() == 0 || points.size() == 0) return false;
+  const int64_t each = std::max<int64_t>(1, weights.size() / points.size());
+  for (int64_t i = 0; i < weights.size(); ++i) {
+    const double v = weights.get(i) - points.get(std::min(i / each, points.size() - 1));
+    if (v < -128 || v > 127) return false;
+  }
+  return true;
+}
+
+/// x with its padding as elements; the attributes have none any more.
+Tensor padded(const NodeScope& s, const Tensor& x, double value, ops::Conv& attributes) {
+  const size_t n = attributes.padding.size() / 2;
+  std::vector<int64_t> before{0, 0}, after{0, 0};
+  before.insert(before.end(), attributes.padding.begin(), attributes.padding.begin() + n);
+  after.insert(after.end(), attributes.padding.begin() + n, attributes.padding.end());
+  attributes.padding.assign(2 * n, 0);
+  return ops::pad(x, before, after, ops::PadMode::Constant, value, s.at());
+}
+
+/// `bias` (one for each channel of the results, in i32) may be undefined. Padding has the value of
+/// the zero point, so that it adds nothing.
+Tensor integer_conv(const NodeScope& s, const Positions& at, Tensor bias) {
+  ops::Conv attributes = conv_attributes(s, at.b);
+  Tensor x = s.tensor(at.a), w = s.tensor(at.b);
+  const int spatial = x.rank() - 2;
+  const bool shifted = !is_zero(s, at.b_zero);
+  const bool known = !s.has(at.a_zero) || s.value(at.a_zero).is_immediate();
+  const bool bytes = known && (!shifted || is_signed_byte(s, at.b, at.b_zero));
+  if (shifted || !bytes) w = ops::cast(w, i32, s.at());
+  if (shifted) w = ops::sub(w, parameter(s, at.b_zero, i32, spatial + 1), s.at());
+  if (!bytes) {
+    x = ops::cast(x, i32, s.at());
+    if (s.has(at.a_zero)) x = ops::sub(x, parameter(s, at.a_zero, i32, 0), s.at());
+    return convolution(s, x, w, attributes, bias);
+  }
+  if (shifted) w = ops::cast(w, i8, s.at());
+  if (is_zero(s, at.a_zero)) return convolution(s, x, w, attributes, bias);
+  const double point = s.value(at.a_zero).array().get(0);
+  std::vector<int> window;
+  for (int d = 1; d < w.rank(); ++d) window.push_back(d);
+  const Tensor sums = ops::sum(ops::cast(w, i32, s.at()), window, false, s.at());
+  const Tensor offset = ops::mul(sums, make_const(i32, -point), s.at());
+  bias = bias ? ops::add(bias, offset, s.at()) : offset;
+  return convolution(s, padded(s, x, point, attributes), w, attributes, bias);
+}
+
+/// The scales of the operands and of the result, whose zero point follows its scale.
+struct Scales {
+  int a, b, y;
+};
+
+/// The sums in the type and scale of the result. One factor, rounded to f32, multiplies them.
+Tensor requantized(const NodeScope& s, const Tensor& sums, const Scales& at, int after_a,
+                   int after_b) {
+  const Tensor factor = ops::elementwise(
+      "requantize_scale",
+      {parameter(s, at.a, f32, after_a), parameter(s, at.b, f32, after_b),
+       parameter(s, at.y, f32, 0)},
+      [](const std::vector<Expr>& v) { return v[0] * v[1] / v[2]; }, s.at());
+  const DataType type = s.dtype(at.y + 1);
+  return ops::elementwise(
+      "requantize", {sums, factor, parameter(s, at.y + 1, f32, 0)},
+      [&](const std::vector<Expr>& v) {
+        return saturated(round(cast(f32, v[0]) * v[1]) + v[2], type);
+      },
+      s.at());
+}
+
+std::vector<Value> matmul_integer(const NodeScope& s) { return {integer_matmul(s, {0, 1, 2, 3})}; }
+
+std::vector<Value> conv_integer(const NodeScope& s) {
+  return {integer_conv(s, {0, 1, 2, 3}, Tensor())};
+}
+
+// a, its scale and zero point; b, its scale and zero point; the scale and zero point of the result.
+std::vector<Value> qlinear_matmul(const NodeScope& s) {
+  return {requantized(s, integer_matmul(s, {0, 3, 2, 5}), {1, 4, 6}, 1, 0)};
+}
+
+// As QLinearMatMul, and a bias.
+std::vector<Value> qlinear_conv(const NodeScope& s) {
+  const Tensor sums = integer_conv(s, {0, 3, 2, 5}, s.optional_tensor(8));
+  return {requantized(s, sums, {1, 4, 6}, 0, s.rank(0) - 2)};
+}
+
+}  // namespace
+
+std::vector<OperatorEntry> integer_product_operators() {
+  return {{"ConvInteger", conv_integer},
+          {"MatMulInteger", matmul_integer},
+          {"QLinearConv", qlinear_conv},
+          {"QLinearMatMul", qlinear_matmul}};
+}
+
+}  // namespace heddle::onnx
