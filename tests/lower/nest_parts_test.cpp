@@ -19,26 +19,25 @@ struct Split {
   const int a, b;
   const Var o{"o"}, i{"i"};
 
-  explicit Split(const Expr& n, int64_t factor = 8, bool lowering::unroll = false)
-      : Split(placeholder({n + 2}, f32, "x"), n, factor, lowering::unroll) {}
-  Split(const Tensor& in, const Expr& n, int64_t factor, bool lowering::unroll)
+  explicit Split(const Expr& n, int64_t factor = 8, bool unroll = false)
+      : Split(placeholder({n + 2}, f32, "x"), n, factor, unroll) {}
+  Split(const Tensor& in, const Expr& n, int64_t factor, bool unroll)
       : x(in),
         A(compute(
             {n + 2}, [&](Axis j) { return exp(x(j)); }, "A")),
         B(compute(
             {n}, [&](Axis j) { return A(j) + A(j + 2); }, "B")),
-        s(scheduled(A, B, factor, lowering::unroll)),
+        s(scheduled(A, B, factor, unroll)),
         graph(s.state()),
         axes(graph, false),
         a(s.dag().index_of(A.op())),
         b(s.dag().index_of(B.op())) {
     axes.enter(b, {Expr(0)}, {n});
   }
-  static Schedule scheduled(const Tensor& A, const Tensor& B, int64_t factor,
-                            bool lowering::unroll) {
+  static Schedule scheduled(const Tensor& A, const Tensor& B, int64_t factor, bool unroll) {
     Schedule s({B});
     const auto [outer, inner] = s[B].split(s[B].axis(0), factor);
-    if (lowering::unroll) s[B].unroll(inner);
+    if (unroll) s[B].unroll(inner);
     s[A].compute_at(s[B], outer);
     return s;
   }

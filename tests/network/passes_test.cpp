@@ -170,7 +170,7 @@ TEST(Passes, ConcatsOfOneBlockShareTheLongest) {
   for (const std::string& name : tasks_of(network))
     EXPECT_THAT(name, ::testing::Not(HasSubstr("concat")));
   EXPECT_EQ(wrong_network(outputs), "");
-  const std::vector<Tensor> args = driver::args_of(outputs);
+  const std::vector<Tensor> args = args_of(outputs);
   EXPECT_LE(network.build(args).workspace_bytes(),
             with_passes(outputs, "-concat_in_place").build(args).workspace_bytes());
 }
@@ -306,17 +306,17 @@ TEST(Passes, ChannelsThatManyLayersConcatenateStayOutermost) {
 /// "" when the emulated kernels of a network for a GPU compute what the interpreter does.
 std::string wrong_on_gpu(const std::vector<Tensor>& outputs, const Network& network,
                          const std::vector<Schedule>& schedules, double tolerance) {
-  const std::vector<Tensor> args = driver::args_of(outputs);
+  const std::vector<Tensor> args = args_of(outputs);
   std::vector<NDArray> arrays = arrays_for(args);
   std::map<const BufferNode*, NDArray> values;
   for (size_t i = 0; i < args.size(); ++i) values[args[i].buffer().get()] = arrays[i];
   for (const NetworkNode& node : network.nodes()) {
     const Schedule& schedule = schedules[static_cast<size_t>(node.task)];
-    const std::vector<Tensor> driver::kernel_args = network::task_args(schedule);
+    const std::vector<Tensor> kernel_args = network::task_args(schedule);
     std::vector<NDArray> of_node;
     // A rewritten graph takes the same arrays with other dimensions.
     const auto add = [&](const Tensor& t) {
-      const Tensor& own = schedule.dag().counterpart(driver::kernel_args[of_node.size()]);
+      const Tensor& own = schedule.dag().counterpart(kernel_args[of_node.size()]);
       of_node.push_back(values.at(t.buffer().get()).view(own.extents()));
     };
     for (const Tensor& t : node.inputs) add(t);
@@ -324,7 +324,7 @@ std::string wrong_on_gpu(const std::vector<Tensor>& outputs, const Network& netw
       values.try_emplace(t.buffer().get(), NDArray::zeros(t.extents(), t.dtype()));
       add(t);
     }
-    emulate(driver::lower_for_gpu(schedule, driver::kernel_args, {.name = "node"}), of_node);
+    emulate(driver::lower_for_gpu(schedule, kernel_args, {.name = "node"}), of_node);
   }
   return differs_from_interpreter(outputs, args, arrays, tolerance);
 }
