@@ -12,6 +12,7 @@
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
 #include "network/cut/task_schedules.h"
+#include "runtime/pool/for_each_task.h"
 #include "support/log.h"
 
 namespace heddle {
@@ -93,7 +94,7 @@ namespace {
 std::vector<TaskVariants> planned_or_chosen(const Network& network) {
   const std::span<const TuneTask> tasks = network.tasks();
   std::vector<TaskVariants> variants(tasks.size());
-  for (size_t t = 0; t < tasks.size(); ++t) {
+  for_each_task(tasks.size(), [&](size_t t) {
     const TaskFamily& f = families_of(network)[t];
     if (f.planned) {
       variants[t] = *f.planned;
@@ -103,7 +104,7 @@ std::vector<TaskVariants> planned_or_chosen(const Network& network) {
     } else if (f.count > 0) {
       variants[t].schedules = chosen_schedules(tasks.subspan(t, 1));
     }
-  }
+  });
   return variants;
 }
 

@@ -46,8 +46,13 @@ struct Network::Impl {
 
   /// Makes `tasks`, `nodes` and `families` of the nodes of `cut`.
   void make_tasks();
-  /// Adds the task of a node, which is several where it depends on the sizes.
-  void add_tasks(const network::ExtractedNode& node);
+  /// The task of a node, which is several where it depends on the sizes.
+  struct NodeTasks {
+    std::vector<TuneTask> tasks;
+    network::TaskFamily family;
+  };
+  NodeTasks tasks_of(const network::ExtractedNode& node) const;
+  void add_tasks(NodeTasks made);
   void name_outputs();
   std::string kernels_text() const;
 };

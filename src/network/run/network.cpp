@@ -14,6 +14,7 @@
 #include "network/cut/size_choices.h"
 #include "network/cut/step_plan.h"
 #include "network/passes/concat_in_place.h"
+#include "runtime/pool/for_each_task.h"
 #include "support/log.h"
 #include "support/table.h"
 
@@ -89,15 +90,27 @@ Network::Network(std::vector<Tensor> outputs, const Target& target,
 
 Network::Network(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
+// Which templates nodes get is the longest part of planning, and no node depends on another.
 void Network::Impl::make_tasks() {
-  std::unordered_map<uint64_t, int> task_of;
-  for (network::ExtractedNode& node : cut.nodes) {
-    const ComputeDag& dag = *node.dag;
-    const auto [it, is_new] =
-        task_of.try_emplace(dag.structural_hash(), static_cast<int>(tasks.size()));
-    if (is_new) add_tasks(node);
-    for (size_t i = 0; i < families[it->second].count; ++i) tasks[it->second + i].weight += 1;
-    nodes.push_back({it->second, std::move(node.inputs), std::move(node.outputs)});
+  std::vector<size_t> firsts;   // the first node of each kind
+  std::vector<size_t> kind_of;  // each node
+  std::unordered_map<uint64_t, size_t> known;
+  for (size_t n = 0; n < cut.nodes.size(); ++n) {
+    const auto [it, is_new] = known.try_emplace(cut.nodes[n].dag->structural_hash(), firsts.size());
+    if (is_new) firsts.push_back(n);
+    kind_of.push_back(it->second);
+  }
+  std::vector<NodeTasks> made(firsts.size());
+  for_each_task(made.size(), [&](size_t k) { made[k] = tasks_of(cut.nodes[firsts[k]]); });
+  std::vector<int> task_of;
+  for (NodeTasks& of_kind : made) {
+    task_of.push_back(static_cast<int>(tasks.size()));
+    add_tasks(std::move(of_kind));
+  }
+  for (size_t n = 0; n < kind_of.size(); ++n) {
+    const int task = task_of[kind_of[n]];
+    for (size_t i = 0; i < families[task].count; ++i) tasks[task + i].weight += 1;
+    nodes.push_back({task, std::move(cut.nodes[n].inputs), std::move(cut.nodes[n].outputs)});
   }
   cut.nodes.clear();
   network::set_input_ranges(cut.dag, nodes, tasks);
@@ -126,41 +139,47 @@ std::shared_ptr<Network::Impl> Network::Impl::of_records(const std::vector<Tenso
   return impl;
 }
 
-void Network::Impl::add_tasks(const network::ExtractedNode& node) {
+Network::Impl::NodeTasks Network::Impl::tasks_of(const network::ExtractedNode& node) const {
+  NodeTasks made;
+  const std::string name = task_name(cut.dag, node);
   const auto add = [&](std::vector<Tensor> args, const ComputeDag& dag, const Target& on,
                        const AutoSchedulerOptions& with, const std::string& at) {
     args.insert(args.end(), dag.outputs().begin(), dag.outputs().end());
-    tasks.push_back(TuneTask{.name = unique_name(tasks, task_name(cut.dag, node) + at),
-                             .args = std::move(args),
-                             .tmpl = make_template_of_alternatives(dag, on, with),
-                             .weight = 0});
-    families.push_back({.count = 0});
+    made.tasks.push_back(TuneTask{.name = name + at,
+                                  .args = std::move(args),
+                                  .tmpl = make_template_of_alternatives(dag, on, with),
+                                  .weight = 0});
   };
-  const size_t first = families.size();
   if (sizes_of(node.task_outputs).empty()) {
     add(node.task_inputs, *node.dag, target, options, "");
-    families[first].count = 1;
-    return;
+    return made;
   }
   auto [points, choices] = network::size_choices(node.task_outputs, sizes, target, options);
-  std::vector<std::string> chosen_at;
-  std::vector<std::vector<SizeValue>> chosen;
+  made.family = {.name = name,
+                 .outputs = node.task_outputs,
+                 .count = points.points.size(),
+                 .tree = std::move(points.tree)};
   for (const family::NearChoice& near : choices) {
     const Instance here = at_sizes(node.task_outputs, near.at);
-    chosen_at.push_back(family::sizes_text(near.at));
-    chosen.push_back(near.at);
+    made.family.chosen_at.push_back(family::sizes_text(near.at));
+    made.family.points.push_back(near.at);
     // Where the static choice is the direct form, alternatives may not hold for all sizes.
     AutoSchedulerOptions with = options;
     with.use_alternatives = !near.schedule.dag().alternative().empty();
     add(here.of(node.task_inputs), ComputeDag(here.outputs), near.schedule.target(), with,
-        " at " + chosen_at.back());
+        " at " + made.family.chosen_at.back());
   }
-  families[first] = {.name = task_name(cut.dag, node),
-                     .outputs = node.task_outputs,
-                     .count = points.points.size(),
-                     .tree = std::move(points.tree),
-                     .chosen_at = std::move(chosen_at),
-                     .points = std::move(chosen)};
+  return made;
+}
+
+void Network::Impl::add_tasks(NodeTasks made) {
+  const size_t first = families.size();
+  for (TuneTask& task : made.tasks) {
+    task.name = unique_name(tasks, task.name);
+    tasks.push_back(std::move(task));
+    families.push_back({.count = 0});
+  }
+  families[first] = std::move(made.family);
 }
 
 /// Gives the outputs the names under which they were declared.
