@@ -164,3 +164,20 @@ def test_weights_that_are_loaded():
         run(x)
         block.load_state_dict(other.state_dict())
         torch.testing.assert_close(run(x), other(x), rtol=1e-4, atol=1e-4)
+
+
+def test_weights_of_products_are_read_as_they_lie():
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    from heddle.torch._decompositions import decompositions
+    from heddle.torch._layers import product_of_rows
+    from heddle.torch._rewrite import rewrite
+
+    weight, bias, x = torch.randn(5, 8), torch.randn(5), torch.randn(2, 3, 8)
+    function = lambda x, weight, bias: F.linear(x, weight, bias) + F.linear(x, weight)
+    graph = make_fx(function, decompositions())(x, weight, bias)
+    rewrite(graph)
+    targets = [node.target for node in graph.graph.nodes]
+    assert targets.count(product_of_rows) == 2 and torch.ops.aten.permute.default not in targets and torch.ops.aten.t.default not in targets
+    torch.testing.assert_close(graph(x, weight, bias), function(x, weight, bias))
+    check(function, x, weight, bias)

@@ -20,7 +20,7 @@ from ._decompositions import decompositions
 from ._export import from_torch
 from ._graphs import with_cuda_graphs
 from ._part import Report, parts_of
-from ._rewrite import keep_leading_dims
+from ._rewrite import rewrite
 
 log = logging.getLogger("heddle.torch")
 
@@ -48,7 +48,7 @@ def _boxed(function):
 def _compiler(options, graphs, is_inference):
     def compile_graph(graph_module, inputs):
         weights = _weights_of(graph_module, inputs)
-        keep_leading_dims(graph_module)
+        rewrite(graph_module)
         run = _boxed(parts_of(graph_module, weights, options))
         on_gpu = any(isinstance(x, torch.Tensor) and x.is_cuda for x in inputs)
         return with_cuda_graphs(run, graph_module, inputs, weights, is_inference) if graphs and on_gpu else run

@@ -8,7 +8,7 @@ from heddle import ops
 from ._declare import Like, declare, declare_over, declare_weights, supports
 from ._decompositions import decompositions
 from ._layout import inverse
-from ._rewrite import keep_leading_dims
+from ._rewrite import rewrite
 from ._sizes import at, expressions_of, places_of
 
 _Kind = torch.export.graph_signature.InputKind
@@ -62,7 +62,7 @@ def from_torch(program, *, target=None, plan=None, passes="", **options):
     """
     program = program.run_decompositions(decompositions())
     module = program.graph_module
-    keep_leading_dims(module)
+    rewrite(module)
     _check(program)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     held = _weights_of(program)

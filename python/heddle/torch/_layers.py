@@ -20,15 +20,15 @@ def _addmm(bias, a, b):
     return ops.add(ops.matmul(a, b), bias)
 
 
-def product_of_rows(x, weight, bias):
-    """x (..., k) times weight (k, n), plus bias (n) where there is one: a node of graphs that _rewrite.py makes."""
-    product = torch.matmul(x, weight)
+def product_of_rows(x, weight, bias, transposed):
+    """x (..., k) times weight (k, n), or (n, k) where it is transposed, plus bias where there is one: a node of _rewrite.py."""
+    product = torch.matmul(x, weight.t() if transposed else weight)
     return product if bias is None else product + bias
 
 
 @rule(product_of_rows, heavy=True)
-def _product_of_rows(x, weight, bias):
-    product = ops.matmul(x, weight)
+def _product_of_rows(x, weight, bias, transposed):
+    product = ops.matmul(x, weight, transpose_b=transposed)
     return product if bias is None else ops.add(product, bias)
 
 

@@ -49,7 +49,7 @@ def keep_leading_dims(graph_module):
                 meta = {"val": x.meta["val"].reshape([*first.meta["val"].shape[:-1], depth])}
                 x = graph.call_function(aten.view.default, (x, [*first.args[1][:-1], depth]))
                 x.meta = meta
-            product = graph.call_function(product_of_rows, (x, weight, bias))
+            product = graph.call_function(product_of_rows, (x, weight, bias, False))
         product.meta = dict(first.meta)
         for user in users:
             user.replace_all_uses_with(product)
@@ -57,3 +57,42 @@ def keep_leading_dims(graph_module):
         graph.erase_node(node)
     graph.eliminate_dead_code()
     graph_module.recompile()
+
+
+def _is_transposed(node):
+    """Whether a node is the transpose of a matrix."""
+    if node.target is aten.permute.default:
+        return [axis % 2 for axis in node.args[1]] == [1, 0] if node.meta["val"].dim() == 2 else False
+    return node.target is aten.t.default and node.meta["val"].dim() == 2
+
+
+def read_weights_as_they_lie(graph_module):
+    """Products with a transposed weight, as those of linear layers, with the weight itself:
+
+        addmm(bias, x, permute(weight, [1, 0]))    becomes    product_of_rows(x, weight, bias, True)
+
+    Rules of products know both forms, but not a transpose that comes before.
+    """
+    graph = graph_module.graph
+    for node in list(graph.nodes):
+        if node.target is product_of_rows:
+            x, weight, bias, _ = node.args
+        elif node.target in (aten.mm.default, aten.addmm.default) and not node.kwargs:
+            bias, x, weight = node.args if node.target is aten.addmm.default else (None, *node.args)
+        else:
+            continue
+        if not _is_transposed(weight):
+            continue
+        with graph.inserting_before(node):
+            product = graph.call_function(product_of_rows, (x, weight.args[0], bias, True))
+        product.meta = dict(node.meta)
+        node.replace_all_uses_with(product)
+        graph.erase_node(node)
+    graph.eliminate_dead_code()
+    graph_module.recompile()
+
+
+def rewrite(graph_module):
+    """All rewrites."""
+    keep_leading_dims(graph_module)
+    read_weights_as_they_lie(graph_module)
