@@ -128,19 +128,43 @@ struct Scales {
   int a, b, y;
 };
 
-/// The sums in the type and scale of the result. One factor, rounded to f32, multiplies them.
+/// What multiplies the sums: a scale times a scale, over a scale, rounded to f32 each time. Known
+/// scales make a known array, so that nothing of it is computed in a call.
+Tensor factor_of_sums(const NodeScope& s, const Scales& at, int after_a, int after_b) {
+  const Value &a = s.value(at.a), &b = s.value(at.b), &y = s.value(at.y);
+  if (!a.is_immediate() || !b.known() || !y.is_immediate()) {
+    return ops::elementwise(
+        "requantize_scale",
+        {parameter(s, at.a, f32, after_a), parameter(s, at.b, f32, after_b),
+         parameter(s, at.y, f32, 0)},
+        [](const std::vector<Expr>& v) { return v[0] * v[1] / v[2]; }, s.at());
+  }
+  Extents shape;
+  if (b.size() > 1) {
+    shape = b.shape();
+    if (shape.size() == 1) shape.resize(static_cast<size_t>(after_b) + 1, 1);
+  }
+  const NDArray factors = NDArray::empty(shape, f32);
+  const auto number = [](const Value& v, int64_t i) {
+    return static_cast<float>(v.array().get(i));
+  };
+  for (int64_t i = 0; i < factors.size(); ++i)
+    factors.data<float>()[i] = number(a, 0) * number(b, i) / number(y, 0);
+  return s.constant(factors).tensor();
+}
+
+/// The sums in the type and scale of the result. One factor multiplies them.
 Tensor requantized(const NodeScope& s, const Tensor& sums, const Scales& at, int after_a,
                    int after_b) {
-  const Tensor factor = ops::elementwise(
-      "requantize_scale",
-      {parameter(s, at.a, f32, after_a), parameter(s, at.b, f32, after_b),
-       parameter(s, at.y, f32, 0)},
-      [](const std::vector<Expr>& v) { return v[0] * v[1] / v[2]; }, s.at());
-  const DataType type = s.dtype(at.y + 1);
+  const Value& point = s.value(at.y + 1);
+  const DataType type = point.dtype();
+  std::vector<Tensor> inputs{sums, factor_of_sums(s, at, after_a, after_b)};
+  if (!point.is_immediate()) inputs.push_back(parameter(s, at.y + 1, f32, 0));
   return ops::elementwise(
-      "requantize", {sums, factor, parameter(s, at.y + 1, f32, 0)},
+      "requantize", inputs,
       [&](const std::vector<Expr>& v) {
-        return saturated(round(cast(f32, v[0]) * v[1]) + v[2], type);
+        const Expr zero = v.size() > 2 ? v[2] : cast(f32, point.immediate());
+        return saturated(round(cast(f32, v[0]) * v[1]) + zero, type);
       },
       s.at());
 }
