@@ -138,6 +138,25 @@ TEST(ShortTails, TailsAreNotCopiedForEveryTailAroundThem) {
   }
 }
 
+// The accumulators of a sum are the same at each of its steps, which need no copy for each remainder.
+TEST(ShortTails, TheTailOfAnUnrolledSumIsALoop) {
+  const Dim n = usual_dim();
+  const Tensor x = placeholder({16, n}, f32, "x");
+  const Axis k = reduce_axis(n, "k");
+  const Tensor sums = compute({16}, [&](Axis i) { return sum(x(i, k), k); }, "sums");
+  Schedule s({sums});
+  const auto [outer, inner] = s[sums].split(s[sums].reduce_axis(0), 8);
+  s[sums].reorder({outer, inner, s[sums].axis(0)});
+  s[sums].unroll(inner);
+  s[sums].vectorize(s[sums].axis(0));
+  const std::string loops = loops_of(s);
+  EXPECT_NE(loops.find(" in 0..floormod(n, 8)"), std::string::npos) << loops;
+  EXPECT_EQ(loops.find("floormod(n, 8) == "), std::string::npos) << loops;
+  const Kernel kernel = build(s, all_args(s.dag()));
+  for (int64_t size = 1; size <= 40; ++size)
+    ASSERT_EQ(wrong_at(kernel, sums, {{n, size}}, size % 2 == 0), "");
+}
+
 // 31 columns are two vectors of a tile of three, and no longer five tiles.
 TEST(ShortTails, TilesOfColumnsEndInWholeVectors) {
   const Schedule s =

@@ -131,11 +131,15 @@ int64_t Tails::copies_inside(const LoopPlace& at) const {
 // long one, and one of which there would be too many copies, is cut into powers of two: of 13
 // iterations the first 8, then 4, then 1. What is left of other vectors is a loop whose length
 // varies, which `vectorize` turns into vectors.
+// On CPUs the tail of an unrolled reduction stays a loop, unless it may be all of it: accumulators
+// do not depend on the step, and copies were a third of the code of an attention.
 Stmt Tails::cut_tails(const Split& split, bool tiles, int64_t copies, Part part) {
   const int64_t factor = split.axis.factor;
   const AxisState& inner = s_.axes[static_cast<size_t>(split.axis.split_inner)];
   const OpenLoops& loops = axes_.loops();
-  const bool unrolled = inner.is_leaf() && inner.loop == LoopKind::Unrolled;
+  const bool reduced =
+      inner.kind == AxisKind::Reduce && !graph_.on_gpu() && split.axis.static_extent > factor;
+  const bool unrolled = inner.is_leaf() && inner.loop == LoopKind::Unrolled && !reduced;
   const bool few = factor <= kMostTails && factor * copies <= kMostCopies;
   if (few && (unrolled || tiles)) {
     Stmt out;
