@@ -292,7 +292,8 @@ class Importer {
       written += output.size();
       if (!output.known()) tensors.push_back(output.tensor());
     }
-    if (tensors.empty() || !folds(node, read, written)) return outputs;
+    if (tensors.empty() || !folds(node, read, written) || widens_bytes(inputs, outputs))
+      return outputs;
     std::vector<NDArray> arrays = interpret(tensors, known);
     size_t next = 0;
     for (size_t o = 0; o < outputs.size(); ++o) {
@@ -300,6 +301,16 @@ class Importer {
       outputs[o] = pool_.add(arrays[next++], o < node.outputs.size() ? node.outputs[o] : node.op);
     }
     return outputs;
+  }
+
+  /// Whether bytes become floats, as weights do that a tool quantised. Products of bytes need them
+  /// as they are.
+  static bool widens_bytes(const std::vector<Value>& inputs, const std::vector<Value>& outputs) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const Value& input) {
+      return input.defined() && input.size() > 1 && input.dtype().is_integral() &&
+             input.dtype().bits == 8 && outputs.size() == 1 && outputs[0].dtype().is_float() &&
+             outputs[0].size() == input.size();
+    });
   }
 
   bool folds(const Node& node, int64_t read, int64_t written) const {

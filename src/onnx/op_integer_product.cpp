@@ -12,21 +12,10 @@
 #include "heddle/ops/reduce.h"
 #include "heddle/ops/transform.h"
 #include "onnx/convolution.h"
-#include "onnx/saturated.h"
+#include "onnx/quantised.h"
 
 namespace heddle::onnx {
 namespace {
-
-/// Whether input `i` is left out or known to be 0 throughout.
-bool is_zero(const NodeScope& s, int i) {
-  if (!s.has(i)) return true;
-  if (!s.value(i).known()) return false;
-  const NDArray& array = s.value(i).array();
-  for (int64_t at = 0; at < array.size(); ++at) {
-    if (array.get(at) != 0) return false;
-  }
-  return true;
-}
 
 /// A row of numbers in a shape that broadcasts along a dimension with `after` dimensions behind it;
 /// a single number has no dimensions.

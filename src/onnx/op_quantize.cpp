@@ -3,7 +3,7 @@
 #include "heddle/ops/reduce.h"
 #include "heddle/ops/transform.h"
 #include "onnx/node_scope.h"
-#include "onnx/saturated.h"
+#include "onnx/quantised.h"
 
 namespace heddle::onnx {
 namespace {
@@ -43,7 +43,7 @@ std::vector<Value> quantize(const NodeScope& s) {
 
 std::vector<Value> dequantize(const NodeScope& s) {
   std::vector<Tensor> inputs{s.tensor(0), along_axis(s, 1)};
-  if (s.has(2)) inputs.push_back(along_axis(s, 2));
+  if (!is_zero(s, 2)) inputs.push_back(along_axis(s, 2));
   const DataType type = s.dtype(1);
   return {ops::elementwise(
       "dequantize", inputs,

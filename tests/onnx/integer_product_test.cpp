@@ -72,6 +72,23 @@ class QuantizedConvolution {
     return m;
   }
 
+  /// The same with floats between pairs of conversions, as most tools write it.
+  ModelParts pairs() const {
+    ModelParts m = model();
+    std::vector<float> bias_scales;
+    for (const float s : scale_w_) bias_scales.push_back(kScaleX * s);
+    m.initializers.push_back(tensor("sb", {kChannels}, bias_scales));
+    const auto along_channels = attribute("axis", int64_t{0});
+    m.nodes = {
+        node("dx", "DequantizeLinear", {"x", "sx", "zx"}, {"fx"}),
+        node("dw", "DequantizeLinear", {"w", "sw", "zw"}, {"fw"}, {along_channels}),
+        node("db", "DequantizeLinear", {"b", "sb"}, {"fb"}, {along_channels}),
+        node("conv", "Conv", {"fx", "fw", "fb"}, {"fy"},
+             {attribute("pads", std::vector<int64_t>{1, 2, 1, 1}), attribute("group", p_.groups)}),
+        node("q", "QuantizeLinear", {"fy", "sy", "zy"}, {"y"})};
+    return m;
+  }
+
   std::vector<NDArray> inputs() const {
     const DataType type = p_.signed_x ? i8 : u8;
     const NDArray x = NDArray::empty({1, kChannels, kSide, kSide}, type);
@@ -146,6 +163,29 @@ TEST(OnnxIntegerProducts, AQuantizedConvolutionIsExactWhateverItsZeroPoints) {
     const NDArray result = NDArray::zeros({1, kChannels, 5, 6}, u8);
     Network(model.outputs).build(model.args()).call(model.arrays(inputs, {result}));
     expect_exact(problem, result);
+  }
+}
+
+TEST(OnnxIntegerProducts, PairsOfConversionsAroundAConvolutionAreOneOfBytes) {
+  const Problem problems[] = {{},
+                              {.groups = 2, .x_zero = 128},
+                              {.signed_x = true, .x_zero = -5},
+                              {.groups = 4, .x_zero = 0},
+                              {.x_zero = 9, .known_zero = false}};
+  for (const Problem& p : problems) {
+    SCOPED_TRACE(&p - problems);
+    const QuantizedConvolution problem(p);
+    const ModelFolder folder("pairs");
+    const OnnxModel model = import_onnx(folder.write("m.onnx", model_bytes(problem.pairs())));
+    const Network network(model.outputs);
+    const bool in_bytes =
+        std::any_of(network.passes().begin(), network.passes().end(),
+                    [](const PassApplication& a) { return a.pass == "factors_after_products"; });
+    EXPECT_TRUE(in_bytes);
+    const NDArray result = NDArray::zeros({1, kChannels, 5, 6}, u8);
+    network.build(model.args()).call(model.arrays(problem.inputs(), {result}));
+    for (int64_t i = 0; i < result.size(); ++i)
+      EXPECT_NEAR(result.get(i), problem.at(i / 30, i / 6 % 5, i % 6), 1) << i;
   }
 }
 

@@ -21,6 +21,7 @@ struct Step {
 constexpr Step kSteps[] = {
     {"fold_constants", fold_constants},
     {"fold_movers", join_movers},
+    {"factors_after_products", integer_products},
     {"fold_views", fold_views},
     {"fold_movers", fold_movers},
     {"factors_after_products", factors_after_products},

@@ -1,9 +1,10 @@
-// Conversion to the integers of quantised tensors.
+// What operators on quantised tensors share.
 #pragma once
 
 #include <cmath>
 
 #include "heddle/dsl/tensor.h"
+#include "onnx/node_scope.h"
 
 namespace heddle::onnx {
 
@@ -13,6 +14,17 @@ inline Expr saturated(const Expr& value, DataType type) {
   const Expr low = make_const(value.dtype(), type.is_uint() ? 0 : -std::ldexp(1.0, bits));
   const Expr high = make_const(value.dtype(), std::ldexp(1.0, bits) - 1);
   return cast(type, min(max(value, low), high));
+}
+
+/// Whether input `i`, a zero point, is left out or known to be 0 throughout.
+inline bool is_zero(const NodeScope& s, int i) {
+  if (!s.has(i)) return true;
+  if (!s.value(i).known()) return false;
+  const NDArray& array = s.value(i).array();
+  for (int64_t at = 0; at < array.size(); ++at) {
+    if (array.get(at) != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace heddle::onnx

@@ -1,0 +1,228 @@
+// Products of dequantised bytes are products of bytes, whose results are scaled. Machines have
+// instructions for these, and files with pairs of quantisation and dequantisation declare the
+// products in f32.
+//
+//   x[c, y] = f32(i32(q[c, y]) - z) * s                                             (before)
+//   w[k, c] = f32(i32(v[k, c])) * t[k]
+//   p[k, y] = sum over c of x[c, y] * w[k, c]
+//
+//   n[k, y] = sum over c of i32(q[c, y]) * i32(v[k, c])                             (after)
+//   u[k]    = sum over c of i32(v[k, c])                   once, where z is not 0
+//   p[k, y] = f32(n[k, y] - z * u[k]) * (s * t[k])
+//
+// Padding by zeros becomes padding by the zero point. Sums of bytes are exact, so the result is
+// closer to the real product than that in f32. The pass leaves products that could exceed i32, those
+// of two operands with zero points, and those whose zero point multiplies a sum that would have to
+// be computed at every call.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "dag/map_loads.h"
+#include "dag/patterns/look_through.h"
+#include "dag/rewrites/rebuilder.h"
+#include "dag/rewrites/rewrite_parts.h"
+#include "ir/linear.h"
+#include "network/passes/graph_pass.h"
+#include "network/passes/mover.h"
+
+namespace heddle::network {
+namespace {
+
+/// (integers - zero) * scale: what a stage is, with its shape. `zero` (of i32, undefined where it
+/// is 0) and `scale` are over the axes of the stage.
+struct Quantised {
+  Tensor integers;
+  Expr zero, scale;
+};
+
+/// The operation that `load` reads, where it is a stage that may be looked through.
+const Operation* read_stage(const ComputeDag& dag, const Load& load) {
+  const int s = dag.index_of(tensor_of(load.buffer).op());
+  if (s < 0 || dag.stage(s).is_placeholder() || dag.stage(s).is_reduction() ||
+      dag.stage(s).num_outputs() != 1 || dag.info(s).scan)
+    return nullptr;
+  return &dag.stage(s);
+}
+
+/// A read of bytes that is converted to i32; null for all else.
+const Load* widened_byte(const Expr& e) {
+  const Cast* wide = e.as<Cast>();
+  const Load* load = wide && e.dtype() == i32 ? wide->value.as<Load>() : nullptr;
+  return load && wide->value.dtype().is_integral() && wide->value.dtype().bits == 8 ? load
+                                                                                    : nullptr;
+}
+
+/// A stage like `op` with another body.
+Tensor like(const Operation& op, const Expr& body, const std::string& name) {
+  const FreshAxes fresh(op);
+  return Operation::make_compute(name, fresh.axes, {substitute(body, fresh.bindings)}, op.tag(),
+                                 op.where())
+      ->output(0);
+}
+
+/// The bytes as they lie, where the stage reads each at its own place; else a stage that moves
+/// them.
+Tensor bytes_of(const Operation& op, const Load& load) {
+  const Tensor bytes = tensor_of(load.buffer);
+  bool in_place =
+      load.indices.size() == op.axes().size() && bytes.extents() == op.output(0).extents();
+  for (size_t d = 0; in_place && d < load.indices.size(); ++d)
+    in_place = load.indices[d].get() == op.axes()[d].var().get();
+  return in_place ? bytes : like(op, make_load(load.buffer, load.indices), op.name() + "_bytes");
+}
+
+/// f32(i32(q) - z) * s, or with nothing to subtract.
+std::optional<Quantised> dequantised(const Operation& op) {
+  const Binary* mul = op.bodies()[0].as<Binary>();
+  if (!mul || mul->op != BinaryOp::Mul || mul->a.dtype() != f32) return std::nullopt;
+  for (const auto& [value, scale] : {std::pair{mul->a, mul->b}, std::pair{mul->b, mul->a}}) {
+    const Cast* cast = value.as<Cast>();
+    if (!cast || cast->value.dtype() != i32) continue;
+    if (const Load* load = widened_byte(cast->value))
+      return Quantised{bytes_of(op, *load), {}, scale};
+    const Binary* sub = cast->value.as<Binary>();
+    const Load* load = sub && sub->op == BinaryOp::Sub ? widened_byte(sub->a) : nullptr;
+    if (load) return Quantised{bytes_of(op, *load), is_const(sub->b, 0) ? Expr() : sub->b, scale};
+  }
+  return std::nullopt;
+}
+
+bool uses_any(const Expr& e, const std::vector<Axis>& axes) {
+  for (const Axis& a : axes) {
+    if (e.defined() && uses_var(e, a.var())) return true;
+  }
+  return false;
+}
+
+/// What `load` reads as bytes, through stages that move or pad them.
+std::optional<Quantised> quantised(const ComputeDag& dag, const Load& load, int depth = 0) {
+  const Operation* op = read_stage(dag, load);
+  if (!op || depth > dag::kMostStagesBetween) return std::nullopt;
+  const Expr& body = op->bodies()[0];
+  const Select* pad = body.as<Select>();
+  if (pad && !is_const(pad->on_false, 0)) return std::nullopt;
+  const Expr& moved = pad ? pad->on_true : body;
+  const Load* inner = moved.as<Load>();
+  if (!inner) return pad ? std::nullopt : dequantised(*op);
+  if (std::any_of(inner->indices.begin(), inner->indices.end(), has_load)) return std::nullopt;
+  std::optional<Quantised> q = quantised(dag, *inner, depth + 1);
+  if (!q) return std::nullopt;
+  const Operation& from = *read_stage(dag, *inner);
+  // Beside the image there is no scale of its own.
+  if (pad && (uses_any(q->scale, from.axes()) || uses_any(q->zero, from.axes())))
+    return std::nullopt;
+  Expr bytes = q->integers.at(inner->indices);
+  if (pad) {
+    const DataType type = bytes.dtype();
+    const Expr zero = q->zero.defined() ? simplify(cast(type, q->zero)) : make_const(type, 0);
+    bytes = select(pad->condition, bytes, zero);
+  }
+  q->integers = like(*op, bytes, op->name());
+  q->scale = dag::at_indices(from, q->scale, inner->indices);
+  if (q->zero.defined()) q->zero = dag::at_indices(from, q->zero, inner->indices);
+  return q;
+}
+
+/// An operand of a product: bytes at the place where the product reads them, with their scale and
+/// zero point over the axes of the product.
+struct Operand {
+  Expr bytes, zero, scale;
+  bool constant = false;
+};
+
+std::optional<Operand> operand_of(const ComputeDag& dag, const Operation& product, const Expr& e) {
+  const Load* load = e.as<Load>();
+  const std::optional<Quantised> q = load ? quantised(dag, *load) : std::nullopt;
+  if (!q) return std::nullopt;
+  const int s = dag.index_of(tensor_of(load->buffer).op());
+  const Operation& op = dag.stage(s);
+  std::vector<VarBinding> single;  // axes of one element, which stay at 0
+  for (const Axis& a : product.reduce_axes()) {
+    if (is_const(a->extent, 1)) single.push_back({a.var(), Expr(0)});
+  }
+  const auto at_load = [&](const Expr& e) {
+    return e.defined() ? substitute(dag::at_indices(op, e, load->indices), single) : e;
+  };
+  Operand out{.bytes = q->integers.at(load->indices),
+              .zero = at_load(q->zero),
+              .scale = at_load(q->scale),
+              .constant = dag::is_constant_stage(dag, s)};
+  if (uses_any(out.scale, product.reduce_axes()) || uses_any(out.zero, product.reduce_axes()))
+    return std::nullopt;
+  return out;
+}
+
+/// A sum over the reduce axes of the product, as a stage over those of its axes that the term
+/// uses; read at the axes of the product.
+Expr sum_over(const Operation& product, const Expr& term, const std::string& name) {
+  std::vector<Axis> axes, terms;
+  std::vector<VarBinding> to;
+  std::vector<Expr> at;
+  for (const Axis& a : product.axes()) {
+    if (!uses_var(term, a.var())) continue;
+    axes.emplace_back(a.name(), a->extent, AxisKind::Spatial);
+    to.push_back({a.var(), axes.back()});
+    at.emplace_back(a);
+  }
+  for (const Axis& a : product.reduce_axes()) {
+    terms.emplace_back(a.name(), a->extent, AxisKind::Reduce);
+    to.push_back({a.var(), terms.back()});
+  }
+  return Operation::make_compute(name, std::move(axes), {sum(substitute(term, to), terms)},
+                                 product.tag(), product.where())
+      ->output(0)
+      .at(std::move(at));
+}
+
+/// Whether a sum of this many products of two bytes may exceed i32.
+bool may_overflow(const Operation& product) {
+  constexpr int64_t kMostTerms = (int64_t{1} << 31) / (255 * 255);
+  int64_t terms = 1;
+  for (const Axis& a : product.reduce_axes()) {
+    const int64_t* extent = as_int(a->extent);
+    if (!extent || *extent > kMostTerms) return true;
+    terms *= std::max<int64_t>(1, *extent);
+    if (terms > kMostTerms) return true;
+  }
+  return false;
+}
+
+/// The product in bytes, scaled; null where it is none of dequantised bytes.
+Tensor in_bytes(const ComputeDag& dag, const Operation& op) {
+  const Reduce* r = op.is_placeholder() ? nullptr : dag::reduction_of(op, ReduceKind::Sum, 0);
+  const Binary* mul = r ? r->sources[0].as<Binary>() : nullptr;
+  if (!mul || mul->op != BinaryOp::Mul || op.output(0).dtype() != f32 || may_overflow(op))
+    return {};
+  const std::optional<Operand> a = operand_of(dag, op, mul->a);
+  const std::optional<Operand> b = a ? operand_of(dag, op, mul->b) : std::nullopt;
+  if (!b || (a->zero.defined() && b->zero.defined()) || (a->zero.defined() && !b->constant) ||
+      (b->zero.defined() && !a->constant))
+    return {};
+  const auto wide = [](const Operand& x) { return cast(i32, x.bytes); };
+  const Tensor sums = like(op, sum(wide(*a) * wide(*b), r->axes), op.name());
+  Expr value = sums(op.axes());
+  if (a->zero.defined()) value = value - a->zero * sum_over(op, wide(*b), op.name() + "_sums");
+  if (b->zero.defined()) value = value - b->zero * sum_over(op, wide(*a), op.name() + "_sums");
+  return like(op, cast(f32, value) * (a->scale * b->scale), op.name() + "_scaled");
+}
+
+}  // namespace
+
+std::vector<Tensor> integer_products(const PassContext& context) {
+  const ComputeDag& dag = context.dag;
+  dag::Rebuilder rebuilder;
+  int found = 0;
+  for (int s = 0; s < dag.size(); ++s) {
+    if (dag.info(s).scan || dag.info(s).precomputable) continue;
+    const Tensor made = in_bytes(dag, dag.stage(s));
+    if (!made) continue;
+    rebuilder.replace(dag.stage(s).output(0), made);
+    ++found;
+  }
+  if (found == 0) return dag.outputs();
+  context.changed(std::to_string(found) + " products of dequantised bytes are products of bytes");
+  return rebuilder.rebuild(dag.outputs());
+}
+
+}  // namespace heddle::network

@@ -1,0 +1,196 @@
+// Products of dequantised bytes: what the rewritten graph computes against what was declared, and
+// the instruction that it reaches.
+#include "environment.h"
+#include "heddle/codegen/llvm.h"
+#include "heddle/lower/lower.h"
+#include "heddle/support/rng.h"
+#include "network/cut/task_schedules.h"
+#include "network/network_testing.h"
+#include "network/passes/graph_pass.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr float kStep = 0.05F;  // of results
+
+/// Bytes as real numbers. `point` is the zero point; `scale` broadcasts to the shape.
+Tensor dequantised(const Tensor& bytes, int64_t point, const Tensor& scale) {
+  return ops::elementwise("dequantize", {bytes, scale}, [&](const std::vector<Expr>& v) {
+    Expr x = cast(i32, v[0]);
+    if (point != 0) x = x - Expr(point);
+    return cast(f32, x) * v[1];
+  });
+}
+
+Tensor dequantised(const Tensor& bytes, int64_t point, double scale) {
+  return dequantised(bytes, point, ops::full({}, scale, f32));
+}
+
+Tensor quantised(const Tensor& x) {
+  const Tensor steps = ops::round(ops::mul(x, make_const(f32, 1 / kStep)));
+  return ops::cast(ops::clip(ops::add(steps, make_const(f32, 128)), 0, 255), u8);
+}
+
+int64_t drawn_point(Rng& rng, DataType type) {
+  if (rng.chance(0.3)) return 0;
+  return type == u8 ? rng.uniform_int(1, 255) : rng.uniform_int(-128, 127);
+}
+
+/// A network of one quantised product or convolution between pairs.
+class Drawer {
+ public:
+  explicit Drawer(Rng& rng) : rng_(rng) {}
+
+  Tensor run() {
+    Tensor y = rng_.chance(0.6) ? convolution() : product();
+    if (rng_.chance(0.7)) y = ops::relu(y);
+    return rng_.chance(0.7) ? quantised(y) : y;
+  }
+
+  /// Whether the weights have no zero point.
+  bool symmetric() const { return symmetric_; }
+
+ private:
+  int64_t pick(int64_t lo, int64_t hi) { return rng_.uniform_int(lo, hi); }
+
+  Tensor input(Shape shape) {
+    const DataType type = rng_.choose<DataType>({u8, i8});
+    return dequantised(placeholder(std::move(shape), type, "x"), drawn_point(rng_, type), 0.02);
+  }
+
+  Tensor weight(Shape shape, const Shape& scales) {
+    const DataType type = rng_.chance(0.8) ? i8 : u8;
+    const int64_t point = rng_.chance(0.8) ? 0 : drawn_point(rng_, type);
+    symmetric_ = point == 0;
+    const Tensor bytes = constant_placeholder(std::move(shape), type, "w");
+    if (rng_.chance(0.4)) return dequantised(bytes, point, 0.01);
+    return dequantised(bytes, point, weights(scales, "scale"));
+  }
+
+  Tensor convolution() {
+    const int64_t groups = rng_.choose<int64_t>({1, 1, 2, 4}), k = groups * pick(1, 3),
+                  c = groups * pick(1, 3), r = rng_.choose<int64_t>({1, 2, 3});
+    const ops::Conv how{.stride = {pick(1, 2)},
+                        .padding = {pick(0, 2)},
+                        .dilation = {pick(1, 2)},
+                        .groups = groups};
+    const Tensor bias = rng_.chance(0.5) ? weights({k}, "bias") : Tensor();
+    return ops::conv2d(input({1, c, pick(5, 7), pick(5, 7)}),
+                       weight({k, c / groups, r, r}, {k, 1, 1, 1}), how, bias);
+  }
+
+  Tensor product() {
+    const int64_t m = pick(1, 5), k = pick(1, 9), n = pick(1, 7);
+    Tensor x = input({m, k});
+    Tensor y;
+    switch (pick(0, 2)) {
+      case 0: y = ops::matmul(x, weight({k, n}, {n})); break;
+      case 1: y = ops::dense(x, weight({n, k}, {n, 1})); break;
+      default: y = ops::matmul(ops::transpose(input({k, m}), {1, 0}), weight({k, n}, {1, n}));
+    }
+    return rng_.chance(0.5) ? ops::add(y, weights({n}, "bias")) : y;
+  }
+
+  Rng& rng_;
+  bool symmetric_ = false;
+};
+
+std::vector<Tensor> rewritten(const std::vector<Tensor>& outputs, const char* passes = "") {
+  std::vector<PassApplication> log;
+  const PassOptions options = parse_passes(passes);
+  network::ChoiceList choices(options);
+  return network::run_passes(ComputeDag(outputs), Target::host(), options, choices, log).outputs();
+}
+
+/// The number of sums of i32 in the graph that run at every call.
+int sums_of_bytes(const std::vector<Tensor>& outputs) {
+  const ComputeDag dag(outputs);
+  int found = 0;
+  for (int s = 0; s < dag.size(); ++s) {
+    const Operation& op = dag.stage(s);
+    if (!dag.info(s).precomputable && op.is_reduction() && op.output(0).dtype() == i32) ++found;
+  }
+  return found;
+}
+
+TEST(IntegerProducts, RandomOnesComputeWhatWasDeclared) {
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 60),
+                first = number_from_env("HEDDLE_PROPERTY_SEED", 1);
+  for (int64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
+    SCOPED_TRACE("HEDDLE_PROPERTY_COUNT=1 HEDDLE_PROPERTY_SEED=" + std::to_string(seed));
+    Rng rng(static_cast<uint64_t>(seed));
+    Drawer drawer(rng);
+    const std::vector<Tensor> outputs{drawer.run()};
+    EXPECT_EQ(sums_of_bytes(rewritten(outputs)), drawer.symmetric() ? 1 : 0);
+    EXPECT_EQ(sums_of_bytes(rewritten(outputs, "-factors_after_products")), 0);
+    const std::vector<Tensor> args = args_of(outputs);
+    std::vector<NDArray> arrays = arrays_for(args, static_cast<uint64_t>(seed));
+    std::vector<TensorValue> inputs;
+    for (size_t i = 0; i + 1 < args.size(); ++i) inputs.push_back({args[i], arrays[i]});
+    const NDArray want = interpret(outputs, inputs)[0];
+    Network(outputs).build(args).call(arrays);
+    // Results of bytes are at most one step apart where f32 rounded the other way.
+    const double within = outputs[0].dtype() == u8 ? 1 : 1e-3;
+    for (int64_t i = 0; i < want.size(); ++i)
+      EXPECT_NEAR(arrays.back().get(i), want.get(i), within) << ComputeDag(outputs).to_text();
+  }
+}
+
+TEST(IntegerProducts, PaddingHasTheValueOfTheZeroPoint) {
+  const Tensor x = placeholder({1, 1, 1, 1}, u8, "x"),
+               w = constant_placeholder({1, 1, 3, 3}, i8, "w");
+  const std::vector<Tensor> outputs{
+      ops::conv2d(dequantised(x, 7, 0.5), dequantised(w, 0, 0.25), ops::Conv{.padding = {1}})};
+  const std::vector<Tensor> made = rewritten(outputs);
+  EXPECT_EQ(sums_of_bytes(made), 1);
+  const NDArray bytes = NDArray::full({1, 1, 1, 1}, u8, 10),
+                taps = NDArray::full({1, 1, 3, 3}, i8, 2);
+  EXPECT_EQ(interpret(made, {{x, bytes}, {w, taps}})[0].get(0), 3 * 0.5 * 2 * 0.25);
+}
+
+TEST(IntegerProducts, SumsThatCouldExceedI32StayInF32) {
+  const auto sums = [](int64_t depth) {
+    const Tensor x = placeholder({2, Expr(depth)}, u8, "x"),
+                 w = constant_placeholder({Expr(depth), 2}, i8, "w");
+    return sums_of_bytes(rewritten({ops::matmul(dequantised(x, 3, 0.5), dequantised(w, 0, 0.5))}));
+  };
+  EXPECT_EQ(sums(33'000), 1);
+  EXPECT_EQ(sums(34'000), 0);
+}
+
+TEST(IntegerProducts, ScalesAlongTheSumStayInF32) {
+  const Tensor x = placeholder({4, 8}, u8, "x"), w = constant_placeholder({8, 4}, i8, "w");
+  EXPECT_EQ(sums_of_bytes(rewritten({ops::matmul(dequantised(x, 0, 0.5),
+                                                 dequantised(w, 0, weights({8, 1}, "scale")))})),
+            0);
+}
+
+/// The code of the network's nodes for a CPU with instructions for bytes.
+std::string code_of(const std::vector<Tensor>& outputs) {
+  const Target target = Target::parse("llvm -mcpu=cascadelake -mtriple=x86_64-linux-gnu");
+  std::string text;
+  for (const Schedule& schedule : Network(outputs, target).static_schedules()) {
+    text += emit_llvm({lower(schedule, network::task_args(schedule)).main}, target, "s");
+  }
+  return text;
+}
+
+TEST(IntegerProducts, ReachTheInstructionsForBytes) {
+  const Tensor image = placeholder({1, 64, 14, 14}, u8, "x"),
+               matrix = placeholder({64, 256}, u8, "x");
+  const Tensor conv = ops::conv2d(
+      dequantised(image, 128, 0.02),
+      dequantised(constant_placeholder({64, 64, 3, 3}, i8, "w"), 0, weights({64, 1, 1, 1})),
+      ops::Conv{.padding = {1}});
+  const Tensor product =
+      ops::matmul(dequantised(matrix, 128, 0.02),
+                  dequantised(constant_placeholder({256, 64}, i8, "w"), 0, weights({64})));
+  for (const Tensor& y : {conv, product}) {
+    EXPECT_THAT(code_of({quantised(ops::relu(y))}), HasSubstr("vpdpbusd"));
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
