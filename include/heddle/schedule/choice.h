@@ -56,6 +56,10 @@ class Choice {
 
   /// Chooses `value` for `knob`. The last call for a knob counts.
   Choice& set(std::string_view knob, int64_t value, std::string reason = "");
+  /// The same for a knob of kinds: labels[v] is the name of value v. The labels must outlive the
+  /// choice; they are literals.
+  Choice& set_kind(std::string_view knob, std::vector<std::string_view> labels, int64_t value,
+                   std::string reason = "");
 
   bool has(std::string_view knob) const;
   /// The value chosen for `knob`, the reason, and the source. Throws an internal error where
@@ -63,6 +67,11 @@ class Choice {
   int64_t value(std::string_view knob) const;
   const std::string& reason(std::string_view knob) const;
   const std::string& source(std::string_view knob) const;
+  /// The names of the values of a knob that set_kind has set; empty for others.
+  const std::vector<std::string_view>& labels(std::string_view knob) const;
+  /// The value that is called `label`; nullopt where the choice has no such knob of kinds, or the
+  /// knob no such label.
+  std::optional<int64_t> value_of(std::string_view knob, std::string_view label) const;
 
   /// The origin of the choice, without overlays.
   const std::string& source() const { return source_; }
@@ -80,6 +89,7 @@ class Choice {
     std::string knob;
     int64_t value = 0;
     std::string reason, source;
+    std::vector<std::string_view> labels = {};
   };
   const Entry& find(std::string_view knob) const;
   std::string source_;

@@ -100,6 +100,8 @@ class TemplateBuilder : public StepRecorder {
   Param choice(const std::string& name, const Choice& choice);
   Param kind(const std::string& name, std::vector<std::string> labels, const Choice& choice,
              std::vector<int64_t> offered = {});
+  /// A knob of kinds with the labels of Choice::set_kind.
+  Param kind(const std::string& name, const Choice& choice, std::vector<int64_t> offered = {});
   Param split_knob(const std::string& name, int64_t extent, int64_t limit, const Choice& choice);
   /// The choice of `rule`, a function of `problem`, overlaid by the answer of the ChoiceSource
   /// where it has one for `heuristic`. `problem` has a member `NamedFeatures features() const`. A

@@ -121,7 +121,7 @@ class Questions {
                                        whole_groups(p_, ceil_div(k, 2 * cores))};
       k_.k_part = t_.knob("k_part", parts, choice_);
     }
-    k_.reduction = t_.kind("reduction", {"whole", "k_blocked", "split_k"}, choice_, k_.reductions);
+    k_.reduction = t_.kind("reduction", choice_, k_.reductions);
     t_.alias(k_.reduction, "mode");
   }
 

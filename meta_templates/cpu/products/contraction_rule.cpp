@@ -332,7 +332,8 @@ void choose_reduction(const Problem& p, const RegisterTile& tile, PackVectors pa
   choice.set("k_block", std::min(k, whole_groups(p, block_of_reduction(p))),
              "a panel of the vector operand stays near");
   choice.set("k_part", whole_groups(p, ceil_div(k, cores)), "one part a core");
-  choice.set("reduction", kWholeReduction, "the whole reduction in one go");
+  choice.set_kind("reduction", {"whole", "k_blocked", "split_k"}, kWholeReduction,
+                  "the whole reduction in one go");
   // Stages that are computed within a block of a chain are read by the whole reduction, so it is
   // not cut.
   if (!p.can_cut || p.hosts_chain) return;

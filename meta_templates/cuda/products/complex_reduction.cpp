@@ -53,7 +53,7 @@ SimtKnobs ask(TemplateBuilder& t, const SimtProblem& p) {
   k.stages = t.knob("stages", {1, 2, 3, 4}, choice);
   std::vector<int64_t> ways{0};
   if (may_split_depth(p)) ways.push_back(1);
-  k.reduction = t.kind("reduction", {"whole", "split_k"}, choice, ways);
+  k.reduction = t.kind("reduction", choice, ways);
   t.alias(k.reduction, "mode");
   if (may_split_depth(p)) k.k_part = t.knob("k_part", part_lengths(p), choice);
   return k;

@@ -232,9 +232,9 @@ Choice simt_rule(const SimtProblem& p) {
   }
   c.set("tile_k", tile_k, "one step of the reduction in shared memory");
   c.set("stages", stages, "loads ahead of the step at hand");
-  c.set("reduction", split ? 1 : 0,
-        split ? "too few tiles for the SMs: parts of the reduction side by side"
-              : "the whole reduction in one block");
+  c.set_kind("reduction", {"whole", "split_k"}, split ? 1 : 0,
+             split ? "too few tiles for the SMs: parts of the reduction side by side"
+                   : "the whole reduction in one block");
   if (may_split_depth(p)) c.set("k_part", k_part, "steps of the reduction in a part");
   return c;
 }

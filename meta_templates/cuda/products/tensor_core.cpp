@@ -33,7 +33,7 @@ TensorCoreKnobs ask(TemplateBuilder& t, const TensorCoreProblem& p, const Choice
   k.col_warps = t.knob("col_warps", useful(col_units, {1, 2, 4, 8}), choice);
   std::vector<int64_t> ways{0};
   if (may_split_depth(p)) ways.push_back(1);
-  k.reduction = t.kind("reduction", {"whole", "split_k"}, choice, ways);
+  k.reduction = t.kind("reduction", choice, ways);
   t.alias(k.reduction, "mode");
   if (may_split_depth(p)) k.k_part = t.knob("k_part", part_lengths(p), choice);
   const bool split = t.chosen(k.reduction) == 1;

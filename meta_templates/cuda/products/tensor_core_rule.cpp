@@ -260,9 +260,9 @@ Choice tensor_core_rule(const TensorCoreProblem& problem) {
   c.set("col_tiles", tile.col_tiles, "8-column tiles of a warp");
   c.set("col_warps", tile.col_warps, "warps across the block's tile");
   const bool split = may_split_depth(p) && tile.parts > 1;
-  c.set("reduction", split ? 1 : 0,
-        split ? "too few tiles for the SMs: parts of the reduction side by side"
-              : "the whole reduction in one block");
+  c.set_kind("reduction", {"whole", "split_k"}, split ? 1 : 0,
+             split ? "too few tiles for the SMs: parts of the reduction side by side"
+                   : "the whole reduction in one block");
   int64_t k_part = 0;
   if (may_split_depth(p)) {
     const std::vector<int64_t> lengths = part_lengths(p);

@@ -33,6 +33,15 @@ Choice& Choice::set(std::string_view knob, int64_t value, std::string reason) {
   return *this;
 }
 
+Choice& Choice::set_kind(std::string_view knob, std::vector<std::string_view> labels, int64_t value,
+                         std::string reason) {
+  set(knob, value, std::move(reason));
+  std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
+    return e.knob == knob;
+  })->labels = std::move(labels);
+  return *this;
+}
+
 bool Choice::has(std::string_view knob) const {
   return std::any_of(entries_.begin(), entries_.end(),
                      [&](const Entry& e) { return e.knob == knob; });
@@ -48,6 +57,17 @@ const Choice::Entry& Choice::find(std::string_view knob) const {
 int64_t Choice::value(std::string_view knob) const { return find(knob).value; }
 const std::string& Choice::reason(std::string_view knob) const { return find(knob).reason; }
 const std::string& Choice::source(std::string_view knob) const { return find(knob).source; }
+const std::vector<std::string_view>& Choice::labels(std::string_view knob) const {
+  return find(knob).labels;
+}
+
+std::optional<int64_t> Choice::value_of(std::string_view knob, std::string_view label) const {
+  if (!has(knob)) return std::nullopt;
+  const std::vector<std::string_view>& all = labels(knob);
+  const auto at = std::find(all.begin(), all.end(), label);
+  if (at == all.end()) return std::nullopt;
+  return at - all.begin();
+}
 
 std::vector<std::string> Choice::knobs() const {
   std::vector<std::string> names;
@@ -66,6 +86,7 @@ std::vector<std::string> Choice::overlay(const Choice& answer) {
     }
     replaced_.push_back(*mine);
     *mine = said;
+    mine->labels = replaced_.back().labels;
   }
   return unknown;
 }
@@ -144,6 +165,12 @@ Param TemplateBuilder::kind(const std::string& name, std::vector<std::string> la
                 "knob '" + name + "' has no label for a value that it may take");
   recorded_.knobs.back().labels = std::move(labels);
   return made;
+}
+
+Param TemplateBuilder::kind(const std::string& name, const Choice& choice,
+                            std::vector<int64_t> offered) {
+  const std::vector<std::string_view>& labels = choice.labels(name);
+  return kind(name, {labels.begin(), labels.end()}, choice, std::move(offered));
 }
 
 Param TemplateBuilder::split_knob(const std::string& name, int64_t extent, int64_t limit,

@@ -36,14 +36,7 @@ bool is_only_contraction(const ComputeDag& dag, int stage) {
   return true;
 }
 
-// The values of the knob "reduction" for each choice, by the template that has the knob.
-struct ReductionKnob {
-  std::string_view heuristic;
-  std::int64_t whole, split_k;
-};
-constexpr ReductionKnob kReductions[] = {
-    {"contraction", 0, 2}, {"cuda_complex_reduction", 0, 1}, {"cuda_tensor_core", 0, 1}};
-
+// Answers with a form of the reduction where the rule has a knob for it.
 class WithReduction : public ChoiceSource {
  public:
   WithReduction(std::shared_ptr<const ChoiceSource> base, GraphChoice choice)
@@ -55,20 +48,19 @@ class WithReduction : public ChoiceSource {
   }
   ChoiceAnswer choose(const ChoiceQuestion& question) const override {
     ChoiceAnswer answer = base_ ? base_->choose(question) : ChoiceAnswer{};
-    for (const ReductionKnob& k : kReductions) {
-      if (k.heuristic != question.heuristic) continue;
-      Choice with(choice_.source);
-      with.set("reduction", choice_.reduction == "whole" ? k.whole : k.split_k, "measured");
-      if (answer.choice) {
-        for (const std::string& knob : answer.choice->knobs()) {
-          // The sizes of parts were measured with another value of "reduction", so they are not
-          // taken over.
-          if (knob != "reduction" && knob != "k_block" && knob != "k_part")
-            with.set(knob, answer.choice->value(knob), answer.choice->reason(knob));
-        }
+    const std::optional<std::int64_t> form = question.rule.value_of("reduction", choice_.reduction);
+    if (!form) return answer;
+    Choice with(choice_.source);
+    with.set("reduction", *form, "measured");
+    if (answer.choice) {
+      for (const std::string& knob : answer.choice->knobs()) {
+        // The sizes of parts were measured with another value of "reduction", so they are not
+        // taken over.
+        if (knob != "reduction" && knob != "k_block" && knob != "k_part")
+          with.set(knob, answer.choice->value(knob), answer.choice->reason(knob));
       }
-      answer.choice = std::move(with);
     }
+    answer.choice = std::move(with);
     return answer;
   }
 
