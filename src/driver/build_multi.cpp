@@ -159,7 +159,10 @@ MultiKernel build_multi(std::vector<MultiVariant> variants, const std::vector<Te
     if (target == nullptr) target = &v.schedule->target();
     check_target(*target, v);
   }
-  if (target != nullptr) facts.target = to_string(*target);
+  if (target != nullptr) {
+    facts.target = to_string(*target);
+    facts.on_gpu = target->is_cuda();
+  }
   facts.tolerances = tolerances_of(variants, args);
   std::vector<bool> read(args.size(), false);
   std::vector<KernelVariant> built;

@@ -157,12 +157,14 @@ class NestProgram {
     }
     // Outputs of an output stage that are not arguments are kept in temporaries.
     const auto& listed = program_.main.args;
-    for (const StageBuffers& stage : external) {
+    for (StageBuffers& stage : external) {
       if (stage.buffers.empty()) continue;
-      given_.push_back(stage);
-      for (const Buffer& b : stage.buffers) {
-        if (std::find(listed.begin(), listed.end(), b) == listed.end()) unused_.push_back(b);
+      for (Buffer& b : stage.buffers) {
+        if (std::find(listed.begin(), listed.end(), b) != listed.end()) continue;
+        b = Buffer::make(b->name, b->dtype, b->shape, Scope::Global);
+        unused_.push_back(b);
       }
+      given_.push_back(std::move(stage));
     }
   }
 

@@ -45,6 +45,19 @@ TEST(GenericFamily, FewAndManyRowsHaveKernelsOfTheirOwn) {
   EXPECT_NE(picked(16), "n = 10");
 }
 
+TEST(GenericFamily, IsPreparedAndProfiledAsAKernel) {
+  const Family f = matmul_family(dim("n", 1, 1000), 64, 64);
+  const FamilyKernel kernels = generic_family(args_of(f));
+  const ComputeDag dag(at_sizes({f.result}, {{f.n, 7}}).outputs);
+  std::vector<NDArray> arrays = call_arrays(dag);
+  kernels.prepare(arrays);
+  const Profile profile = kernels.profile(arrays, 1e-3);
+  EXPECT_GT(profile.calls, 0);
+  EXPECT_THROW(kernels.prepare(std::span(arrays).first(1)), Error);
+  arrays.pop_back();
+  EXPECT_THROW((void)kernels.picked(arrays), Error) << "a call of too few arrays runs no kernel";
+}
+
 /// The schedule of a product of many columns for all sizes, chosen at 500 rows for so many cores.
 Schedule shared_product(const Family& f, int cores) {
   return family::shared_at_all_sizes(choice_for(cores, f.result, {{f.n, 500}}), {f.result});

@@ -165,6 +165,17 @@ TEST(Gpu, TupleReductionShufflesAllItsComponents) {
   EXPECT_TRUE(has(text, "shuffle_xor")) << text;
 }
 
+TEST(Gpu, AnOutputThatIsNoArgumentIsKeptInTheWorkspace) {
+  Tensor a = placeholder({40}, f32, "A");
+  auto both =
+      compute_all({40}, [&](Axis i) { return std::vector<Expr>{a(i) + 1.f, a(i) * 2.f}; }, "both");
+  Schedule s({both[1]}, a_gpu());
+  StageRef r = s[both[1]];
+  auto [block, thread] = r.split(r.axis(0), 8);
+  r.bind(block, BX).bind(thread, TX);
+  run(s, {a}, {both[1]});
+}
+
 TEST(Gpu, ARowInRegistersServesTwoStages) {
   Tensor a = placeholder({4, 256}, f32, "A");
   Axis k = reduce_axis(256, "k");

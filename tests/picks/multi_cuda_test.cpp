@@ -44,7 +44,7 @@ class MultiCuda : public ::testing::Test {
 
   static MultiKernel make(PickOptions o = {}) {
     o.store = nullptr;
-    return MultiKernel({.name = "double", .target = "cuda test"},
+    return MultiKernel({.name = "double", .target = "cuda test", .on_gpu = true},
                        {variant("three", 3), variant("one", 1), variant("two", 2)}, std::move(o));
   }
 

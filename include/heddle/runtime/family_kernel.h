@@ -44,9 +44,13 @@ class FamilyKernel {
     call(list);
   }
   /// Runs the variant for the sizes of the arrays. Throws what Kernel::call throws.
-  void call(std::span<const NDArray> arrays) const { pick(arrays).call(arrays); }
+  void call(std::span<const NDArray> arrays) const;
+  /// Computes what all kernels derive from constants, as Kernel::prepare does.
+  void prepare(std::span<const NDArray> arrays) const;
+  /// Measures the variant that runs for these arrays, as Kernel::profile does.
+  Profile profile(const std::vector<NDArray>& arrays, double seconds = 1) const;
 
-  /// The name of the variant that runs for these arrays.
+  /// The name of the variant that runs for these arrays. Throws what a call would throw.
   const std::string& picked(std::span<const NDArray> arrays) const;
   /// Makes all calls run the variant of this name; "" ends that. Throws a User error for an unknown
   /// name.
@@ -60,9 +64,7 @@ class FamilyKernel {
 
  private:
   struct Impl;
-  const Impl& impl() const;  // throws when there is none
-  size_t index(std::span<const NDArray> arrays) const;
-  const Kernel& pick(std::span<const NDArray> arrays) const;
+  Impl& impl() const;  // throws when there is none
   std::shared_ptr<Impl> impl_;
 };
 

@@ -31,6 +31,7 @@ struct Program;
 }
 
 struct Profile;  // runtime/profile.h
+struct KernelRuntime;
 
 /// A size that a call gives by the shapes of its arrays, such as 1 to 4096. The sizes that kernels
 /// take are those of the declaration's dimensions divided by their multiples.
@@ -175,6 +176,7 @@ class Kernel {
   explicit operator bool() const { return static_cast<bool>(impl_); }
 
  private:
+  friend KernelRuntime& runtime_of(const Kernel& kernel);  // runtime/kernel/kernel_impl.h
   struct Impl;
   Impl& impl() const;  // throws when there is none
   std::shared_ptr<Impl> impl_;

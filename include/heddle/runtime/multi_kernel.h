@@ -99,6 +99,7 @@ struct PickOptions {
 struct MultiKernelFacts {
   std::string name = "kernel";
   std::string target = {};   ///< of the code, as text
+  bool on_gpu = false;       ///< the code is for a GPU
   std::string machine = {};  ///< fingerprints: a stored pick with others is not valid
   std::string build = {};
   std::vector<AnswerTolerance> tolerances = {};  ///< one for each output; missing: the default

@@ -1,34 +1,11 @@
 #include "heddle/runtime/family_kernel.h"
 
-#include <atomic>
-
 #include "heddle/support/error.h"
+#include "runtime/program/program.h"
 #include "support/edit_distance.h"
-#include "support/stack_array.h"
 
 namespace heddle {
 namespace {
-
-/// Where a size can be read: an extent of an argument that is factor * size + constant.
-struct Source {
-  size_t arg = 0, dim = 0;
-  int64_t factor = 1, constant = 0;
-};
-
-std::vector<Source> sources_of(const Kernel& kernel) {
-  std::vector<Source> sources(kernel.sizes().size());
-  std::vector<bool> found(sources.size(), false);
-  for (size_t i = 0; i < kernel.args().size(); ++i) {
-    for (const SymbolicExtent& e : kernel.args()[i].symbolic) {
-      if (e.terms.size() != 1) continue;
-      const auto at = static_cast<size_t>(e.terms[0].size);
-      if (found[at]) continue;
-      found[at] = true;
-      sources[at] = {i, static_cast<size_t>(e.dim), e.terms[0].factor, e.constant};
-    }
-  }
-  return sources;
-}
 
 bool same_arguments(const Kernel& a, const Kernel& b) {
   if (a.args().size() != b.args().size() || a.sizes().size() != b.sizes().size()) return false;
@@ -56,55 +33,43 @@ void check(const std::vector<FamilyKernel::Variant>& variants, const SizeTree& t
   check_tree(tree, first.sizes().size(), variants.size());
 }
 
+std::vector<Kernel> kernels_of(const std::vector<FamilyKernel::Variant>& variants) {
+  std::vector<Kernel> kernels;
+  for (const FamilyKernel::Variant& v : variants) kernels.push_back(v.kernel);
+  return kernels;
+}
+
 }  // namespace
 
 struct FamilyKernel::Impl {
+  Impl(std::vector<Variant> kernels, SizeTree tree)
+      : variants(std::move(kernels)), program(one_step(kernels_of(variants), std::move(tree))) {}
+
   std::vector<Variant> variants;
-  SizeTree tree;
-  std::vector<Source> sources;
-  std::atomic<int> forced{-1};
+  Program program;
 };
 
 FamilyKernel::FamilyKernel(std::vector<Variant> variants, SizeTree tree) {
   check(variants, tree);
-  impl_ = std::make_shared<Impl>();
-  impl_->sources = sources_of(variants[0].kernel);
-  // Kernels with the same form of packed weights have them in memory once.
-  for (size_t i = 0; i < variants.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      if (variants[i].kernel.share_prepared(variants[j].kernel)) break;
-    }
-  }
-  impl_->variants = std::move(variants);
-  impl_->tree = std::move(tree);
+  impl_ = std::make_shared<Impl>(std::move(variants), std::move(tree));
 }
 
-const FamilyKernel::Impl& FamilyKernel::impl() const {
+FamilyKernel::Impl& FamilyKernel::impl() const {
   if (!impl_) throw_runtime_error("this family of kernels was never built");
   return *impl_;
 }
 
-size_t FamilyKernel::index(std::span<const NDArray> arrays) const {
-  const Impl& m = impl();
-  if (const int forced = m.forced.load(std::memory_order_relaxed); forced >= 0)
-    return static_cast<size_t>(forced);
-  StackArray<int64_t, 8> sizes(m.sources.size());
-  for (size_t i = 0; i < m.sources.size(); ++i) {
-    const auto& [arg, dim, factor, constant] = m.sources[i];
-    // Any kernel reports what is wrong with the arguments, so the first one is taken.
-    if (arg >= arrays.size() || dim >= arrays[arg].shape().size()) return 0;
-    sizes[i] = arrays[arg].shape()[dim] - constant;
-    if (factor != 1) sizes[i] /= factor;
-  }
-  return static_cast<size_t>(variant_at(m.tree, sizes.span()));
+void FamilyKernel::call(std::span<const NDArray> arrays) const { impl().program.call(arrays); }
+void FamilyKernel::prepare(std::span<const NDArray> arrays) const {
+  impl().program.prepare(arrays);
 }
-
-const Kernel& FamilyKernel::pick(std::span<const NDArray> arrays) const {
-  return impl().variants[index(arrays)].kernel;
+Profile FamilyKernel::profile(const std::vector<NDArray>& arrays, double seconds) const {
+  return impl().program.profile(arrays, seconds);
 }
 
 const std::string& FamilyKernel::picked(std::span<const NDArray> arrays) const {
-  return impl().variants[index(arrays)].name;
+  Program& program = impl().program;
+  return impl_->variants[program.selected(program.parts().steps[0], program.sizes_of(arrays))].name;
 }
 
 void FamilyKernel::force(const std::string& variant) const {
@@ -117,16 +82,12 @@ void FamilyKernel::force(const std::string& variant) const {
   if (found < 0 && !variant.empty())
     throw_user_error("the family has no kernel '" + variant + "'", {},
                      did_you_mean(variant, names));
-  impl_->forced = found;
+  impl_->program.force(found);
 }
 
 const std::vector<FamilyKernel::Variant>& FamilyKernel::variants() const { return impl().variants; }
-const SizeTree& FamilyKernel::tree() const { return impl().tree; }
-const std::vector<KernelArg>& FamilyKernel::args() const {
-  return impl().variants[0].kernel.args();
-}
-const std::vector<KernelSize>& FamilyKernel::sizes() const {
-  return impl().variants[0].kernel.sizes();
-}
+const SizeTree& FamilyKernel::tree() const { return impl().program.parts().steps[0].tree; }
+const std::vector<KernelArg>& FamilyKernel::args() const { return impl().program.parts().args; }
+const std::vector<KernelSize>& FamilyKernel::sizes() const { return impl().program.parts().sizes; }
 
 }  // namespace heddle

@@ -78,7 +78,7 @@ int MultiKernel::Impl::measure(const Call& call, PickRow& row) {
   // With arrays on the CPU, every time would include copies to the GPU, so they are copied first.
   std::vector<NDArray> arrays(call.arrays.begin(), call.arrays.end());
   int64_t copied = 0;
-  if (on_gpu() && call.device.is_cpu()) {
+  if (facts.on_gpu && call.device.is_cpu()) {
     for (NDArray& a : arrays) {
       copied += a.bytes();
       a = a.to_device(Device::cuda());

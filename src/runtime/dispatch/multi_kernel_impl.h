@@ -35,7 +35,6 @@ struct MultiKernel::Impl {
   std::timed_mutex settling;  ///< held while a pick is made
   std::atomic<std::thread::id> settler{};
 
-  bool on_gpu() const { return facts.target.starts_with("cuda"); }
   std::vector<std::string> names() const;
   /// Throws a User error for an unknown name.
   size_t index_of(const std::string& variant) const;

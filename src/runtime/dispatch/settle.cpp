@@ -60,9 +60,9 @@ void MultiKernel::Impl::call_function(const Settled& settled,
                                       std::span<const NDArray> arrays) const {
   // The look-up in the table compared the free extents only.
   if (settled.extents.empty()) {
-    check_arguments(facts.name, args, arrays, on_gpu());
+    check_arguments(facts.name, args, arrays, facts.on_gpu);
   } else {
-    check_arguments(facts.name, args_at(arrays), arrays, on_gpu());
+    check_arguments(facts.name, args_at(arrays), arrays, facts.on_gpu);
   }
   settled.function(arrays);
 }
@@ -77,7 +77,7 @@ PickRow MultiKernel::Impl::settle(std::span<const NDArray> arrays, Settled* sett
   Call call;
   call.arrays = arrays;
   call.args = args_at(arrays);
-  call.device = check_arguments(facts.name, call.args, arrays, on_gpu());
+  call.device = check_arguments(facts.name, call.args, arrays, facts.on_gpu);
   for (const NDArray& a : arrays) {
     call.shapes += (call.shapes.empty() ? "" : ", ") + to_string(a.dtype()) + "[";
     for (size_t d = 0; d < a.shape().size(); ++d) {

@@ -26,24 +26,7 @@ using Pointers = StackArray<void*, 32>;
 
 struct Kernel::Impl : KernelRuntime {};
 
-namespace {
-/// In place of arrays: asks a kernel for its runtime.
-struct RuntimeRequest {
-  KernelRuntime** answer;
-};
-}  // namespace
-
-// A specialization of a member sees the implementation, which the header does not name.
-template <>
-void Kernel::operator()(const RuntimeRequest& request) const {
-  *request.answer = &impl();
-}
-
-KernelRuntime& runtime_of(const Kernel& kernel) {
-  KernelRuntime* runtime = nullptr;
-  kernel(RuntimeRequest{&runtime});
-  return *runtime;
-}
+KernelRuntime& runtime_of(const Kernel& kernel) { return kernel.impl(); }
 
 PreparedRef PreparedSets::find(std::span<const KernelArg> args, std::span<const NDArray> arrays) {
   const auto found = std::find_if(sets.begin(), sets.end(), [&](const PreparedRef& p) {

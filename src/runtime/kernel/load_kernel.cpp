@@ -124,6 +124,7 @@ MultiKernel load_multi_kernel(const std::string& stem, PickOptions options) {
   MultiKernelFacts facts;
   facts.name = json.at("name").as_string();
   facts.target = json.at("target").as_string();
+  facts.on_gpu = !json.contains("features");
   if (const Json* pick = json.find("pick")) {
     facts.build = pick->at("build").as_string();
     for (const Json& t : json.at("tolerances").elements())

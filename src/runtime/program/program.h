@@ -1,6 +1,6 @@
 // A program: steps, a few variants of each, what selects one of them for a call, constants, and a
-// plan of the memory between steps. A network is one. A kernel is the code of one variant, and alone
-// a program of one step.
+// plan of the memory between steps. A network is one, and a family of kernels, which has one step. A
+// kernel is the code of one variant, and alone a program of one step.
 //
 // A call checks its arrays once. Steps then run their kernels on addresses, without further checks.
 #pragma once
