@@ -20,8 +20,6 @@ import concurrent.futures
 import ctypes
 import os
 import pathlib
-import random
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -35,6 +33,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "corpus"
 import exported
 import sources
 from export_models import export, networks, randomize
+from race import race
 from result_text import show, write_results
 
 TOLERANCE = {"f32": 1e-3, "f16": 3e-2}
@@ -161,25 +160,23 @@ def contestants(case, folder, options):
     return calls, want
 
 
-def race(calls, seconds):
+def mean_of_calls(call):
+    """Seconds of a call, as the GPU measures them over several."""
+    begin, done = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(CALLS):
+        call()
+    done.record()
+    done.synchronize()
+    return begin.elapsed_time(done) / CALLS / 1e3
+
+
+def race_on_gpu(calls, seconds):
     for call in calls.values():
         for _ in range(5):
             call()
     torch.cuda.synchronize()
-    times = {name: [] for name in calls}
-    order = list(calls)
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times[order[0]]) < 5:
-        random.shuffle(order)
-        for name in order:
-            begin, done = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            for _ in range(CALLS):
-                calls[name]()
-            done.record()
-            done.synchronize()
-            times[name].append(begin.elapsed_time(done) / CALLS / 1e3)
-    return {name: statistics.median(t) for name, t in times.items()}
+    return race(calls, seconds, mean_of_calls)
 
 
 def measure(case, folder, options):
@@ -191,7 +188,7 @@ def measure(case, folder, options):
             got = call()
             torch.cuda.synchronize()
             differences[name] = float((got.float().cpu() - want).abs().max()) / scale
-        seconds = race(calls, options.seconds)
+        seconds = race_on_gpu(calls, options.seconds)
     return {"network": case[0], "precision": case[1], "batch": case[2], "seconds": seconds,
             "differences": differences, "right": max(differences.values()) <= TOLERANCE[case[1]]}
 

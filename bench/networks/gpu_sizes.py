@@ -26,7 +26,7 @@ import torch
 
 import exported
 from export_models import export
-from gpu_side_by_side import DTYPES, TOLERANCE, captured, first, make, race
+from gpu_side_by_side import DTYPES, TOLERANCE, captured, first, make, race_on_gpu
 
 
 class Library(exported.Network):
@@ -113,7 +113,7 @@ def measure(options, libraries, module, half, inputs, size, timed):
         return {}, differences
     if options.torch:
         calls["torch graph"] = captured(half, on_gpu)
-    return race(calls, options.seconds), differences
+    return race_on_gpu(calls, options.seconds), differences
 
 
 def parse():

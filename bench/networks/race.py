@@ -8,19 +8,24 @@ import time
 PAUSE = 0.1
 
 
-def race(calls, seconds, finish=lambda: None, pause=PAUSE):
-    """Seconds of a call: medians of rounds in which each runs twice, the second time timed. `finish` waits for a device."""
+def second_call(call, finish=lambda: None, pause=PAUSE):
+    """Seconds of the second of two calls. `finish` waits for a device."""
+    time.sleep(pause)
+    call()
+    finish()
+    begin = time.perf_counter()
+    call()
+    finish()
+    return time.perf_counter() - begin
+
+
+def race(calls, seconds, sample=second_call):
+    """Seconds of each call: medians over rounds in which all run, in a new order each time. sample(call) times one."""
     times = {name: [] for name in calls}
     order = list(calls)
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[order[0]]) < 5:
         random.shuffle(order)
         for name in order:
-            time.sleep(pause)
-            calls[name]()
-            finish()
-            begin = time.perf_counter()
-            calls[name]()
-            finish()
-            times[name].append(time.perf_counter() - begin)
+            times[name].append(sample(calls[name]))
     return {name: statistics.median(t) for name, t in times.items()}

@@ -17,6 +17,7 @@ import json
 import math
 import os
 import pathlib
+import statistics
 import sys
 import tempfile
 import time
@@ -26,7 +27,7 @@ import warnings
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "corpus"), str(HERE.parent / "networks")]
 
-from corpus import isolated  # noqa: E402
+from corpus import isolated, read_rows  # noqa: E402
 
 TOLERANCE = {"f32": 1e-3, "f16": 3e-2, "bf16": 6e-2}
 BACKENDS = {"heddle": {"backend": "heddle"}, "heddle-graphs": {"backend": "heddle", "mode": "reduce-overhead"},
@@ -111,8 +112,9 @@ def measure(row, options, tell):
         calls["eager"] = lambda: module(*inputs)
         tell({**row, "status": "failed", "stage": "time"})
         if options.seconds > 0:
-            from race import race
-            row["seconds"] = race(calls, options.seconds, finish, 0.0 if row["device"] == "cuda" else 0.05)
+            from race import race, second_call
+            pause = 0.0 if row["device"] == "cuda" else 0.05
+            row["seconds"] = race(calls, options.seconds, lambda call: second_call(call, finish, pause))
     wrong = [name for name, d in row["differences"].items() if not d <= TOLERANCE[row["dtype"]]]
     ours = [b for b in options.backends if b.startswith("heddle")]
     row["status"] = "error" if any(b in row.get("errors", {}) for b in ours) else "wrong" if any(b in wrong for b in ours) else "right"
@@ -155,8 +157,7 @@ def run_one(row, options):
 def run(options):
     folder = pathlib.Path(options.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "rows.jsonl"
-    done = {key_of(r) for r in rows_of(path) if r.get("status") == "right" or not options.failed}
+    done = {key_of(r) for r in last_rows(folder) if r.get("status") == "right" or not options.failed}
     names = options.networks or (HERE / "networks.txt").read_text().split()
     part, parts = (int(n) for n in options.part.split("/"))
     begin = time.monotonic()
@@ -169,7 +170,7 @@ def run(options):
             continue
         row = run_one(row, options)
         text = json.dumps(row)
-        with open(path, "a", encoding="utf-8") as file:
+        with open(folder / "rows.jsonl", "a", encoding="utf-8") as file:
             file.write(text + "\n")
         print(text, flush=True)
 
@@ -178,19 +179,13 @@ def key_of(row):
     return row["network"], row["device"], row["dtype"], row["batch"]
 
 
-def rows_of(path):
+def last_rows(folder):
     """The last row of each network."""
-    if not path.exists():
-        return []
-    return list({key_of(r): r for r in map(json.loads, path.read_text().splitlines())}.values())
-
-
-def geometric_mean(ratios):
-    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
+    return list({key_of(r): r for r in read_rows(folder)}.values())
 
 
 def table(options):
-    rows = rows_of(pathlib.Path(options.folder) / "rows.jsonl")
+    rows = last_rows(pathlib.Path(options.folder))
     print(f"{'network':44}{'':9}{'parts':>6}{'breaks':>7}{'in torch':>9}{'error':>9}{'eager':>9}{'heddle':>9}{'inductor':>9}{'cold':>12}{'warm':>12}  (ms; s)")
     for r in rows:
         ms = lambda name: f"{1e3 * r['seconds'][name]:.2f}" if name in r.get("seconds", {}) else "-"
@@ -204,7 +199,8 @@ def table(options):
     print(dict(counts))
     for a, b, key in (("eager", "heddle", "seconds"), ("inductor", "heddle", "seconds"), ("inductor", "heddle", "cold_s"), ("inductor", "heddle", "warm_s")):
         both = [r[key][a] / r[key][b] for r in rows if a in r.get(key, {}) and b in r.get(key, {})]
-        print(f"{key}: {a} / {b}: geometric mean {geometric_mean(both):.2f} of {len(both)}")
+        mean = statistics.geometric_mean(both) if both else math.nan
+        print(f"{key}: {a} / {b}: geometric mean {mean:.2f} of {len(both)}")
     left = collections.Counter()
     for r in rows:
         left.update({name: 1 for name in r.get("in_torch", {})})
