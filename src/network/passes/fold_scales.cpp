@@ -137,19 +137,11 @@ class Folder {
   Expr prepared(const Expr& offset) const {
     if (offset.as<Load>() || !has_load(offset)) return offset;
     const Operation& last = dag_.stage(chain_.back());
-    std::vector<Axis> axes;
-    std::vector<VarBinding> to;
-    std::vector<Expr> at;
-    for (const Axis& a : last.axes()) {
-      if (!uses_var(offset, a.var())) continue;
-      axes.emplace_back(a.name(), a->extent, AxisKind::Spatial);
-      to.push_back({a.var(), axes.back()});
-      at.emplace_back(a);
-    }
-    return Operation::make_compute(last.name() + "_offset", std::move(axes),
-                                   {substitute(offset, to)}, "scaled", last.where())
+    UsedAxes used(last, offset);
+    return Operation::make_compute(last.name() + "_offset", std::move(used.axes),
+                                   {substitute(offset, used.bindings)}, "scaled", last.where())
         ->output(0)
-        .at(std::move(at));
+        .at(std::move(used.indices));
   }
 
   Tensor folded(const Scaled& s) {

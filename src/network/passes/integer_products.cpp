@@ -156,23 +156,17 @@ std::optional<Operand> operand_of(const ComputeDag& dag, const Operation& produc
 /// A sum over the reduce axes of the product, as a stage over those of its axes that the term
 /// uses; read at the axes of the product.
 Expr sum_over(const Operation& product, const Expr& term, const std::string& name) {
-  std::vector<Axis> axes, terms;
-  std::vector<VarBinding> to;
-  std::vector<Expr> at;
-  for (const Axis& a : product.axes()) {
-    if (!uses_var(term, a.var())) continue;
-    axes.emplace_back(a.name(), a->extent, AxisKind::Spatial);
-    to.push_back({a.var(), axes.back()});
-    at.emplace_back(a);
-  }
+  UsedAxes used(product, term);
+  std::vector<Axis> terms;
   for (const Axis& a : product.reduce_axes()) {
     terms.emplace_back(a.name(), a->extent, AxisKind::Reduce);
-    to.push_back({a.var(), terms.back()});
+    used.bindings.push_back({a.var(), terms.back()});
   }
-  return Operation::make_compute(name, std::move(axes), {sum(substitute(term, to), terms)},
-                                 product.tag(), product.where())
+  return Operation::make_compute(name, std::move(used.axes),
+                                 {sum(substitute(term, used.bindings), terms)}, product.tag(),
+                                 product.where())
       ->output(0)
-      .at(std::move(at));
+      .at(std::move(used.indices));
 }
 
 /// Whether a sum of this many products of two bytes may exceed i32.

@@ -71,4 +71,13 @@ FreshAxes::FreshAxes(const Operation& op) {
   }
 }
 
+UsedAxes::UsedAxes(const Operation& op, const Expr& e) {
+  for (const Axis& a : op.axes()) {
+    if (!uses_var(e, a.var())) continue;
+    axes.emplace_back(a.name(), a->extent, AxisKind::Spatial);
+    bindings.push_back({a.var(), axes.back()});
+    indices.emplace_back(a);
+  }
+}
+
 }  // namespace heddle::network

@@ -36,4 +36,13 @@ struct FreshAxes {
   std::vector<VarBinding> bindings;
 };
 
+/// New axes like those spatial ones of `op` that `e` uses, for a stage that computes `e` once for
+/// all others, and the indices at which a body of `op` reads that stage.
+struct UsedAxes {
+  UsedAxes(const Operation& op, const Expr& e);
+  std::vector<Axis> axes;
+  std::vector<VarBinding> bindings;
+  std::vector<Expr> indices;
+};
+
 }  // namespace heddle::network
