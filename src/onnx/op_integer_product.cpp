@@ -17,16 +17,6 @@
 namespace heddle::onnx {
 namespace {
 
-/// A row of numbers in a shape that broadcasts along a dimension with `after` dimensions behind it;
-/// a single number has no dimensions.
-Tensor along(const NodeScope& s, const Tensor& row, int after) {
-  if (row.size() == 1) return ops::reshape(row, {}, s.at());
-  if (row.rank() != 1) return row;
-  std::vector<int64_t> shape(static_cast<size_t>(after) + 1, 1);
-  shape[0] = row.extent(0);
-  return ops::reshape(row, shape, s.at());
-}
-
 /// Input `i` along a dimension, in another type.
 Tensor parameter(const NodeScope& s, int i, DataType type, int after) {
   const Tensor t = s.tensor(i);

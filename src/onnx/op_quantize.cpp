@@ -13,12 +13,10 @@ namespace {
 Tensor along_axis(const NodeScope& s, int input) {
   const Tensor t = s.tensor(input);
   if (s.integer("block_size", 0) != 0) s.fail("scales of blocks are not supported");
-  if (t.rank() == 0 || (t.rank() == 1 && t.extent(0) == 1)) return ops::reshape(t, {}, s.at());
-  if (t.rank() != 1) s.fail("its scale is neither a number nor a row of numbers");
+  if (t.rank() > 1) s.fail("its scale is neither a number nor a row of numbers");
+  if (t.size() == 1) return along(s, t, 0);  // whatever the axis is
   const int axis = s.axis(s.integer("axis", 1), s.rank(0));
-  std::vector<int64_t> shape(static_cast<size_t>(s.rank(0) - axis), 1);
-  shape[0] = t.extent(0);
-  return ops::reshape(t, shape, s.at());
+  return along(s, t, s.rank(0) - axis - 1);
 }
 
 std::vector<Value> quantize(const NodeScope& s) {

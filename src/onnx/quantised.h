@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cmath>
+#include <vector>
 
-#include "heddle/dsl/tensor.h"
+#include "heddle/ops/transform.h"
 #include "onnx/node_scope.h"
 
 namespace heddle::onnx {
@@ -14,6 +15,16 @@ inline Expr saturated(const Expr& value, DataType type) {
   const Expr low = make_const(value.dtype(), type.is_uint() ? 0 : -std::ldexp(1.0, bits));
   const Expr high = make_const(value.dtype(), std::ldexp(1.0, bits) - 1);
   return cast(type, min(max(value, low), high));
+}
+
+/// A row of numbers in a shape that broadcasts along a dimension with `after` dimensions behind it;
+/// a single number has no dimensions.
+inline Tensor along(const NodeScope& s, const Tensor& row, int after) {
+  if (row.size() == 1) return ops::reshape(row, {}, s.at());
+  if (row.rank() != 1) return row;
+  std::vector<int64_t> shape(static_cast<size_t>(after) + 1, 1);
+  shape[0] = row.extent(0);
+  return ops::reshape(row, shape, s.at());
 }
 
 /// Whether input `i`, a zero point, is left out or known to be 0 throughout.

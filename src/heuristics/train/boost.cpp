@@ -4,8 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "support/tree/grow.h"
-
 namespace heddle::learning {
 namespace {
 
@@ -34,11 +32,7 @@ class Booster {
       const std::span<const double> losses = regrets.losses(static_cast<std::int32_t>(p));
       left_.insert(left_.end(), losses.begin() + 1, losses.end());
     }
-    examples_.answers = static_cast<int>(width_);
-    for (std::size_t p = 0; p < data.problems.size(); ++p)
-      examples_.all.push_back({data.problems[p].features, row(static_cast<std::int32_t>(p))});
-    for (const HeuristicFeature& f : data.features)
-      examples_.categories.push_back(static_cast<int>(f.values.size()));
+    examples_ = examples_of(data, left_, width_);
   }
 
   SumTerm next_term(const std::vector<std::int32_t>& problems) {
@@ -82,6 +76,16 @@ class Booster {
 };
 
 }  // namespace
+
+TreeExamples examples_of(const HeuristicData& data, std::span<const double> rows,
+                         std::size_t width) {
+  TreeExamples examples{.all = {}, .categories = {}, .answers = static_cast<int>(width)};
+  for (std::size_t p = 0; p < data.problems.size(); ++p)
+    examples.all.push_back({data.problems[p].features, rows.subspan(p * width, width)});
+  for (const HeuristicFeature& f : data.features)
+    examples.categories.push_back(static_cast<int>(f.values.size()));
+  return examples;
+}
 
 std::vector<SumTerm> boost(const HeuristicData& data, const RegretTable& regrets,
                            std::vector<std::int32_t> problems, const TrainOptions& options) {

@@ -8,6 +8,7 @@
 #include "heddle/heuristics/train_tree.h"
 #include "heddle/heuristics/trained_tree.h"
 #include "heuristics/train/regret_table.h"
+#include "support/tree/grow.h"
 
 namespace heddle::learning {
 
@@ -19,6 +20,10 @@ namespace heddle::learning {
 /// order, without the rule.
 std::vector<SumTerm> boost(const HeuristicData& data, const RegretTable& regrets,
                            std::vector<std::int32_t> problems, const TrainOptions& options);
+
+/// The problems as examples for growing a tree. `rows` has `width` costs for each of them.
+TreeExamples examples_of(const HeuristicData& data, std::span<const double> rows,
+                         std::size_t width);
 
 /// The predictions of the first trees of a sum for one problem, which grow by one tree at a time.
 class RunningSum {

@@ -71,14 +71,10 @@ std::vector<Region> distil(const HeuristicData& data, const RegretTable& regrets
               costs.begin() + static_cast<std::ptrdiff_t>(i * width + 1));
     answers[i] = running.answer(regrets, p, options.least_gain) != 0;
   }
-  TreeExamples examples{.all = {}, .categories = {}, .answers = regrets.columns()};
-  for (std::size_t p = 0; p < data.problems.size(); ++p)
-    examples.all.push_back({data.problems[p].features, std::span(costs).subspan(p * width, width)});
-  for (const HeuristicFeature& f : data.features)
-    examples.categories.push_back(static_cast<int>(f.values.size()));
   const GrowRules rules{.depth = options.region_depth,
                         .leaf_size = options.region_size,
                         .least_gain = kLeastGainOfQuestion * static_cast<double>(known.size())};
+  const TreeExamples examples = examples_of(data, costs, width);
   std::vector<Region> regions;
   for (GrownNode& node : grow_tree(examples, {known.begin(), known.end()}, rules)) {
     const bool any = std::ranges::any_of(
