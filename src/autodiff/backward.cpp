@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autodiff/index_cases.h"
+#include "autodiff/inverse.h"
 #include "autodiff/proved_reads.h"
 #include "autodiff/reducers.h"
 #include "dsl/validate.h"
@@ -12,23 +13,23 @@
 namespace heddle::autodiff {
 namespace {
 
-const Operation* producer_of(const Load& load) {
-  return static_cast<const Operation*>(load.buffer->producer());
-}
-
 /// What carries derivatives in the bodies of a stage.
 std::vector<Expr> differentiable_parts(const Operation& op) {
   const Reduce* r = op.bodies().empty() ? nullptr : op.bodies()[0].as<Reduce>();
   return r ? r->sources : op.bodies();
 }
 
-Ranges ranges_of(const std::vector<Axis>& axes) {
-  Ranges ranges;
-  for (const Axis& a : axes) ranges.set(a.var(), {0, a.largest_extent() - 1});
-  return ranges;
+}  // namespace
+
+bool same_form(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() &&
+         std::ranges::equal(a.shape(), b.shape(),
+                            [](const Expr& x, const Expr& y) { return equal(x, y); });
 }
 
-}  // namespace
+std::string form_text(const Tensor& t) {
+  return to_string(t.dtype()) + " " + shape_text(t.shape());
+}
 
 Backward::Backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& wrt,
                    const GradientOptions& options, const Where& where)
@@ -76,8 +77,7 @@ void Backward::order_stages(const std::vector<Tensor>& outputs) {
 
 bool Backward::leads_to_wrt(const Tensor& t) const {
   const auto is_it = [&](const Tensor& stopped) { return stopped.same_as(t); };
-  return t && on_way_.contains(t.op()) &&
-         std::none_of(options_.stop.begin(), options_.stop.end(), is_it);
+  return t && on_way_.contains(t.op()) && std::ranges::none_of(options_.stop, is_it);
 }
 
 void Backward::for_each_way(const Operation& op, FunctionRef<void(const Tensor&)> fn) const {
@@ -151,7 +151,7 @@ Tensor Backward::total(const Tensor& t) {
 
 Expr Backward::moved_into(const Expr& body) const {
   const Load* load = body.as<Load>();
-  const Operation* op = load ? producer_of(*load) : nullptr;
+  const Operation* op = load ? tensor_of(load->buffer).op() : nullptr;
   if (!op || !read_once_.contains(op)) return {};
   const Reduce* r = op->bodies()[0].as<Reduce>();
   std::vector<VarBinding> by;
@@ -182,8 +182,9 @@ void Backward::propagate(const Operation& op, int output, const Tensor& given) {
   std::vector<ReadDerivative> cases;
   for (const ReadDerivative& d : reads) add_cases(d, &cases);
   const Load* sum = head.as<Load>();
-  if (sum && cases.size() == 1 && sums_.contains(producer_of(*sum)) && !wrt_.contains(key_of(own)))
-    read_once_.insert(producer_of(*sum));
+  const Operation* from = sum ? tensor_of(sum->buffer).op() : nullptr;
+  if (cases.size() == 1 && sums_.contains(from) && !wrt_.contains(key_of(own)))
+    read_once_.insert(from);
   for (const ReadDerivative& c : cases) {
     const Load& load = *c.read.as<Load>();
     const Tensor read = tensor_of(load.buffer);
@@ -203,12 +204,9 @@ void Backward::apply(const CustomGradient& c, const Tensor& given) {
   for (size_t i = 0; i < results.size(); ++i) {
     const Tensor &to = c.inputs[i], &d = results[i];
     if (!d || !leads_to_wrt(to)) continue;
-    bool fits = d.dtype() == to.dtype() && d.rank() == to.rank();
-    for (size_t n = 0; fits && n < d.shape().size(); ++n) fits = equal(d.shape()[n], to.shape()[n]);
-    if (!fits)
-      throw_user_error(who + " gives '" + d.name() + "', " + to_string(d.dtype()) + " " +
-                           shape_text(d.shape()) + ", for its input '" + to.name() + "', " +
-                           to_string(to.dtype()) + " " + shape_text(to.shape()),
+    if (!same_form(d, to))
+      throw_user_error(who + " gives '" + d.name() + "', " + form_text(d) + ", for its input '" +
+                           to.name() + "', " + form_text(to),
                        where_, "return a tensor of the type and shape of the input");
     received_[key_of(to)].push_back(
         {[d](const std::vector<Expr>& at) { return read_through(d, at); }, {}, {}});

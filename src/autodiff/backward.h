@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -11,6 +12,11 @@
 #include "heddle/dsl/tensor.h"
 
 namespace heddle::autodiff {
+
+/// Whether both have one type and one shape.
+bool same_form(const Tensor& a, const Tensor& b);
+/// The type and shape, for messages.
+std::string form_text(const Tensor& t);
 
 class Backward {
  public:

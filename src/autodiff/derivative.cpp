@@ -11,6 +11,12 @@
 
 namespace heddle::autodiff {
 
+Expr both_of(const Expr& a, const Expr& b) {
+  if (!a.defined()) return b;
+  if (!b.defined()) return a;
+  return logical_and(a, b);
+}
+
 Expr sum_of(const Expr& a, const Expr& b) {
   if (!a.defined()) return b;
   if (!b.defined()) return a;

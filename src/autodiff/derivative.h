@@ -29,6 +29,8 @@ bool is_differentiable(const Expr& e, Wanted wanted);
 std::vector<ReadDerivative> differentiate(const Expr& e, const Expr& head, const Expr& itself,
                                           Wanted wanted);
 
+/// Both conditions. A null one always holds.
+Expr both_of(const Expr& a, const Expr& b);
 /// Sums and products that leave out zeros and ones. A null expression is 0.
 Expr sum_of(const Expr& a, const Expr& b);
 Expr product_of(const Expr& a, const Expr& b);

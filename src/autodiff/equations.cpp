@@ -4,6 +4,7 @@
 
 #include "autodiff/derivative.h"
 #include "heddle/ir/simplify.h"
+#include "ir/fold.h"
 
 namespace heddle::autodiff {
 
@@ -131,8 +132,7 @@ bool Equations::write_digits(Digits* digits) {
   for (const int64_t d : digits->divisors) {
     const int64_t by = d / before;
     if (d % before != 0) return false;
-    const auto floor_of = [&](int64_t v) { return (v >= 0 ? v : v - by + 1) / by; };
-    range = {floor_of(range.min), floor_of(range.max)};
+    range = {floor_div(range.min, by), floor_div(range.max, by)};
     const int q = add_unknown("q", range.min, range.max, {});
     const int m = add_unknown("m", 0, by - 1, Expr(by));
     add_scaled(&rest, Form{{{q, by}, {m, 1}}, {}}, -1);

@@ -1,4 +1,5 @@
 #include "autodiff/gather.h"
+#include "autodiff/derivative.h"
 
 #include <algorithm>
 #include <optional>
@@ -8,6 +9,7 @@
 #include "autodiff/pad_factors.h"
 #include "autodiff/proved_reads.h"
 #include "heddle/ir/simplify.h"
+#include "ir/fold.h"
 #include "ir/linear.h"
 #include "ir/sizes.h"
 
@@ -16,7 +18,7 @@ namespace {
 
 Expr all_of(const std::vector<Expr>& conditions) {
   Expr all;
-  for (const Expr& c : conditions) all = all.defined() ? logical_and(all, c) : c;
+  for (const Expr& c : conditions) all = both_of(all, c);
   return all;
 }
 
@@ -100,8 +102,8 @@ class Gather {
     const auto same = [&](const auto& x) {
       return x.var.get() == b.value.get() && equal(x.extent, b.extent);
     };
-    return std::any_of(inverse_.positions.begin(), inverse_.positions.end(), same) ||
-           std::any_of(inverse_.loops.begin(), inverse_.loops.end(), same);
+    return std::ranges::any_of(inverse_.positions, same) ||
+           std::ranges::any_of(inverse_.loops, same);
   }
 
   /// Drops conditions that always hold; false where one never does.
@@ -138,7 +140,6 @@ class Gather {
     const std::optional<Affine> affine = as_affine(simplify(f));
     if (!affine || affine->terms.size() != 1 || !affine->terms[0].var.same_as(v)) return {};
     const int64_t a = affine->terms[0].coefficient, c = affine->constant;
-    const auto floor_div = [](int64_t x, int64_t y) { return (x >= 0 ? x : x - y + 1) / y; };
     if (a > 0) return {-floor_div(c, a), Interval::kPosInf};
     return {Interval::kNegInf, floor_div(c, -a)};
   }

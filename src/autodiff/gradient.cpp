@@ -19,19 +19,15 @@ void check_float(const char* what, const Tensor& t, const Where& where) {
 
 void check_head(const Tensor& output, const Tensor& head, const Where& where) {
   check_float("a head", head, where);
-  bool fits = head.dtype() == output.dtype() && head.rank() == output.rank();
-  for (size_t d = 0; fits && d < head.shape().size(); ++d)
-    fits = equal(head.shape()[d], output.shape()[d]);
-  if (!fits)
-    throw_user_error("the head '" + head.name() + "' is " + to_string(head.dtype()) + " " +
-                         shape_text(head.shape()) + ", and its output '" + output.name() + "' is " +
-                         to_string(output.dtype()) + " " + shape_text(output.shape()),
+  if (!autodiff::same_form(head, output))
+    throw_user_error("the head '" + head.name() + "' is " + autodiff::form_text(head) +
+                         ", and its output '" + output.name() + "' is " +
+                         autodiff::form_text(output),
                      where, "give a head of the type and shape of its output");
 }
 
 bool has_one_element(const Tensor& t) {
-  return std::all_of(t.shape().begin(), t.shape().end(),
-                     [](const Expr& e) { return is_const(e, 1); });
+  return std::ranges::all_of(t.shape(), [](const Expr& e) { return is_const(e, 1); });
 }
 
 std::vector<Tensor> heads_for(const std::vector<Tensor>& outputs, const std::vector<Tensor>& given,

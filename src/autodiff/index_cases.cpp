@@ -5,6 +5,7 @@
 #include "heddle/dsl/tensor.h"
 #include "heddle/ir/simplify.h"
 #include "ir/linear.h"
+#include "ir/replace.h"
 
 namespace heddle::autodiff {
 namespace {
@@ -34,11 +35,6 @@ Choice choice_in(const Expr& e) {
   return {};
 }
 
-Expr replaced(const Expr& e, const Expr& from, const Expr& to) {
-  if (equal(e, from)) return to;
-  return map_children(e, [&](const Expr& c) { return replaced(c, from, to); });
-}
-
 /// Adds the cases of dimension `d` of `from`.
 void split(const Case& from, size_t d, std::vector<Case>* to) {
   const Choice choice = has_load(from.indices[d]) ? Choice{} : choice_in(from.indices[d]);
@@ -49,7 +45,7 @@ void split(const Case& from, size_t d, std::vector<Case>* to) {
   for (const bool holds : {true, false}) {
     Case arm = from;
     arm.indices[d] =
-        simplify(replaced(arm.indices[d], choice.node, holds ? choice.yes : choice.no));
+        simplify(replace_equal(arm.indices[d], choice.node, holds ? choice.yes : choice.no));
     arm.conditions.push_back(holds ? choice.condition : !choice.condition);
     split(arm, d, to);
   }

@@ -6,6 +6,7 @@
 
 #include "autodiff/equations.h"
 #include "heddle/ir/simplify.h"
+#include "ir/fold.h"
 #include "ir/sizes.h"
 
 namespace heddle::autodiff {
@@ -17,8 +18,6 @@ int64_t inverse_modulo(int64_t a, int64_t m) {
     if ((a * x) % m == 1 % m) return x;
   return 0;
 }
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Inverter {
  public:
@@ -307,10 +306,15 @@ class Inverter {
 
 }  // namespace
 
-Inverse invert(const Shape& shape, const std::vector<Expr>& indices,
-               const std::vector<Axis>& axes) {
+Ranges ranges_of(const std::vector<Axis>& axes) {
   Ranges ranges;
   for (const Axis& a : axes) ranges.set(a.var(), {0, a.largest_extent() - 1});
+  return ranges;
+}
+
+Inverse invert(const Shape& shape, const std::vector<Expr>& indices,
+               const std::vector<Axis>& axes) {
+  const Ranges ranges = ranges_of(axes);
   std::vector<Expr> simple;
   for (const Expr& e : indices) simple.push_back(simplify(e, ranges));
   return Inverter(shape, simple, axes).run();

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "heddle/dsl/tensor.h"
+#include "heddle/ir/simplify.h"
 
 namespace heddle::autodiff {
 
@@ -51,6 +52,9 @@ struct Inverse {
   std::vector<Bound> bounds;
   std::vector<Expr> conditions;  ///< of any other form
 };
+
+/// The ranges of the axes.
+Ranges ranges_of(const std::vector<Axis>& axes);
 
 /// Inverts the read of a tensor of shape `shape` at `indices` by a stage over `axes`.
 Inverse invert(const Shape& shape, const std::vector<Expr>& indices, const std::vector<Axis>& axes);

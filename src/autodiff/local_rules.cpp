@@ -53,7 +53,7 @@ Expr unary(UnaryOp op, const Expr& a, const Expr& g, const Expr& y) {
 
 using Operands = std::vector<OperandDerivative>;
 
-/// max (`sign` 1) and min (-1). Beside a constant only what is strictly beyond it has a derivative,
+/// max or min. Beside a constant only what is strictly beyond it has a derivative,
 /// as for relu; of two equal values each has one half.
 Operands extreme(const Binary& op, bool is_max, const Expr& g) {
   const Expr zero = number(g, 0);

@@ -1,9 +1,11 @@
 #include "autodiff/pad_factors.h"
+#include "autodiff/derivative.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "ir/reads.h"
+#include "ir/replace.h"
 
 namespace heddle::autodiff {
 namespace {
@@ -27,8 +29,7 @@ struct Padding {
 
   bool any() const {
     const auto some = [](int64_t v) { return v > 0; };
-    return std::any_of(before.begin(), before.end(), some) ||
-           std::any_of(after.begin(), after.end(), some);
+    return std::ranges::any_of(before, some) || std::ranges::any_of(after, some);
   }
 };
 
@@ -62,13 +63,10 @@ Tensor padded(const Tensor& t, const Padding& p, const Where& where) {
       shape,
       [&](const std::vector<Axis>& i) {
         Expr inside;
-        const auto require = [&](const Expr& c) {
-          inside = inside.defined() ? logical_and(inside, c) : c;
-        };
         std::vector<Expr> at;
         for (size_t d = 0; d < i.size(); ++d) {
-          if (p.before[d] > 0) require(i[d] >= p.before[d]);
-          if (p.after[d] > 0) require(i[d] < t.shape()[d] + p.before[d]);
+          if (p.before[d] > 0) inside = both_of(inside, i[d] >= p.before[d]);
+          if (p.after[d] > 0) inside = both_of(inside, i[d] < t.shape()[d] + p.before[d]);
           at.push_back(i[d] - p.before[d]);
         }
         return select(inside, t.at(std::move(at)), make_const(t.dtype(), 0));
@@ -76,18 +74,13 @@ Tensor padded(const Tensor& t, const Padding& p, const Where& where) {
       t.name() + ".pad", "pad", where);
 }
 
-Expr replaced(const Expr& e, const std::vector<std::pair<Expr, Expr>>& by) {
-  for (const auto& [from, to] : by)
-    if (equal(e, from)) return to;
-  return map_children(e, [&](const Expr& c) { return replaced(c, by); });
-}
-
 }  // namespace
 
 std::optional<Expr> pad_factors(const Expr& value, const std::vector<Bound>& bounds,
                                 const Ranges& ranges, const Where& where) {
   std::vector<Expr> factors;
-  add_factors(simplify(value, ranges), &factors);
+  Expr product = simplify(value, ranges);
+  add_factors(product, &factors);
   std::vector<Padding> reads;
   for (const Expr& f : factors) {
     if (is_const(f)) continue;
@@ -102,16 +95,16 @@ std::optional<Expr> pad_factors(const Expr& value, const std::vector<Bound>& bou
                      [&](const Padding& p) { return covers(*p.read.as<Load>(), b); }))
       return {};
   }
-  std::vector<std::pair<Expr, Expr>> by;
   for (const Padding& p : reads) {
     if (!p.any()) continue;
     const Load& load = *p.read.as<Load>();
     std::vector<Expr> at;
     for (size_t d = 0; d < load.indices.size(); ++d)
       at.push_back(simplify(load.indices[d] + p.before[d], ranges));
-    by.emplace_back(p.read, padded(tensor_of(load.buffer), p, where).at(std::move(at)));
+    const Expr read = padded(tensor_of(load.buffer), p, where).at(std::move(at));
+    product = replace_equal(product, p.read, read);
   }
-  return replaced(simplify(value, ranges), by);
+  return product;
 }
 
 }  // namespace heddle::autodiff

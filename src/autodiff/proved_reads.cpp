@@ -1,4 +1,5 @@
 #include "autodiff/proved_reads.h"
+#include "autodiff/derivative.h"
 
 #include "dsl/validate.h"
 #include "heddle/dsl/tensor.h"
@@ -14,11 +15,9 @@ class Prover {
   Expr prove(const Expr& e, const Expr& condition) const {
     if (holds(e, condition)) return e;
     if (const Select* s = e.as<Select>()) {
-      const auto both = [&](const Expr& c) {
-        return condition.defined() ? logical_and(condition, c) : c;
-      };
-      return select(prove(s->condition, condition), prove(s->on_true, both(s->condition)),
-                    prove(s->on_false, both(!s->condition)));
+      return select(prove(s->condition, condition),
+                    prove(s->on_true, both_of(condition, s->condition)),
+                    prove(s->on_false, both_of(condition, !s->condition)));
     }
     const Expr out = map_children(e, [&](const Expr& c) { return prove(c, condition); });
     const Load* load = out.as<Load>();

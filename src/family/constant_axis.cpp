@@ -1,4 +1,5 @@
 #include "family/constant_axis.h"
+#include "ir/fold.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,8 +11,6 @@ namespace {
 constexpr int64_t kLeastLength =
     4;                        // tiles of a part; shorter ones read the other operand too often
 constexpr int64_t kEven = 8;  // a part is longer than the mean by at most one in so many
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// The most parts of `length` iterations that are even and long enough, and divide `cores`.
 int64_t even_parts(int64_t length, int64_t cores) {

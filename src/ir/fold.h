@@ -32,4 +32,8 @@ std::optional<double> fold_float(UnaryOp op, DataType t, double a);
 int64_t floor_div(int64_t a, int64_t b);
 int64_t floor_mod(int64_t a, int64_t b);
 
+/// Of numbers that are not negative.
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t round_up(int64_t a, int64_t to) { return ceil_div(a, to) * to; }
+
 }  // namespace heddle

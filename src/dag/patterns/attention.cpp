@@ -7,6 +7,7 @@
 #include "dag/map_loads.h"
 #include "dag/patterns/look_through.h"
 #include "ir/linear.h"
+#include "ir/replace.h"
 #include "ir/sizes.h"
 
 namespace heddle {
@@ -178,12 +179,8 @@ class Finder {
     if (uses(x, key())) std::swap(x, y);
     a_.query = x;
     a_.key = y;
-    a_.score = replaced(score_, product, a_.product.expr());
+    a_.score = replace_equal(score_, product, a_.product.expr());
     return !uses(a_.query, key()) && uses(a_.key, key());
-  }
-  static Expr replaced(const Expr& e, const Expr& from, const Expr& to) {
-    if (equal(e, from)) return to;
-    return map_children(e, [&](const Expr& c) { return replaced(c, from, to); });
   }
 
   static int64_t most(const Axis& a) { return largest_extent(a->extent); }

@@ -40,7 +40,7 @@ WhyNot match(const RewriteSite& site, Turned* out) {
   out->depth = k.extent();
   for (const Access* a : out->operands) {
     const int64_t to = std::max<int64_t>(1, kRowBytes / a->tensor.dtype().bytes());
-    out->depth = std::max(out->depth, dag::round_up(k.extent(), to));
+    out->depth = std::max(out->depth, round_up(k.extent(), to));
   }
   bool across = false;
   for (const int o : {0, 1}) {

@@ -172,7 +172,7 @@ double cycles(const Groups& g, int64_t by) {
   constexpr int64_t kColumns = 8;
   const double bytes = g.image->tensor.dtype().bytes(), packed = static_cast<double>(by);
   const double channels = packed * static_cast<double>(g.channels),
-               columns = static_cast<double>(dag::round_up(by * g.results, kColumns));
+               columns = static_cast<double>(round_up(by * g.results, kColumns));
   return (std::max(kSectorBytes, channels * bytes) / kL2BytesPerCycle +
           channels * columns * bytes / kMmaBytesPerCycle) /
          packed;

@@ -38,7 +38,7 @@ struct Padding {
 };
 
 int64_t padded(int64_t extent, int64_t to, int64_t most_growth = kMostGrowth) {
-  const int64_t up = dag::round_up(extent, to);
+  const int64_t up = round_up(extent, to);
   return (up - extent) * most_growth <= extent ? up : extent;
 }
 

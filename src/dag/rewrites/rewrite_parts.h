@@ -6,11 +6,9 @@
 #include <vector>
 
 #include "heddle/dag/compute_dag.h"
+#include "ir/fold.h"
 
 namespace heddle::dag {
-
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-inline int64_t round_up(int64_t a, int64_t to) { return ceil_div(a, to) * to; }
 
 /// The position of the longest reduce axis.
 std::size_t longest_reduction(const Operation& op);

@@ -85,7 +85,7 @@ int64_t even_near(int64_t count, int64_t k) {
 int64_t parts_for_cache(const RewriteSite& site, const Target& target) {
   const int64_t steps = std::max<int64_t>(kShortestPart, target.l2_bytes / 4 / bytes_a_step(site));
   const int64_t cores = std::max(1, target.cores);
-  return dag::ceil_div(dag::ceil_div(depth_of(site.op()), steps), cores) * cores;
+  return ceil_div(ceil_div(depth_of(site.op()), steps), cores) * cores;
 }
 
 std::vector<std::vector<int64_t>> suited(const RewriteSite& site, const Target& target) {

@@ -1,4 +1,5 @@
 #include "lower/passes/loop_atoms.h"
+#include "ir/replace.h"
 
 #include <optional>
 
@@ -74,13 +75,6 @@ class Finder {
     });
   }
 
-  static Expr replaced(const Expr& e, const Expr& from, const Expr& to, RewriteMemo& memo) {
-    return memo(e, [&](const Expr& x) {
-      if (equal(x, from)) return to;
-      return map_children(x, [&](const Expr& c) { return replaced(c, from, to, memo); });
-    });
-  }
-
   // A loop to min(n - v*32 + 31, 63) / 32 has one iteration before the last v. Loops of which
   // copies are made need a constant extent, such as that of min(9 - v*2, 2) before the last v.
   void minima(const Expr& extent, bool copies) {
@@ -94,7 +88,7 @@ class Finder {
       if (!of_sizes && !copies) return;
       // Longer loops keep their condition: a cut would copy all of their body.
       RewriteMemo memo;
-      if (of_sizes && !is_const(simplify(replaced(extent, x, fixed, memo)), 1)) return;
+      if (of_sizes && !is_const(simplify(replace_equal(extent, x, fixed, memo)), 1)) return;
       const size_t before = atoms.size();
       add(fixed <= other, !of_sizes);
       if (atoms.size() == before) return;

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "heddle/ir/simplify.h"
+#include "ir/replace.h"
 #include "ir/sizes.h"
 #include "lower/passes.h"
 #include "lower/passes/fused_parts.h"
@@ -14,17 +15,11 @@ namespace {
 constexpr int kMaxSegments = 4;
 constexpr int kMaxNodes = 20000;  // largest body to copy
 
-Expr replace(const Expr& e, const Expr& from, const Expr& to, RewriteMemo& memo) {
-  return memo(e, [&](const Expr& x) {
-    if (equal(x, from)) return to;
-    return map_children(x, [&](const Expr& c) { return replace(c, from, to, memo); });
-  });
-}
 Stmt replace(const Stmt& s, const Expr& from, const Expr& to) {
   RewriteMemo memo;
   return map_children(
       s, [&](const Stmt& c) { return replace(c, from, to); },
-      [&](const Expr& e) { return replace(e, from, to, memo); });
+      [&](const Expr& e) { return replace_equal(e, from, to, memo); });
 }
 
 Stmt segment(const For& f, const Expr& from, const Expr& length, const Stmt& body) {

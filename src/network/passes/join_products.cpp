@@ -316,7 +316,7 @@ bool gains(const ComputeDag& dag, const Product& p, const Target& target) {
   if (!target.is_cuda()) return true;
   int64_t tiles = 1;
   for (const Axis& a : dag.stage(p.stage).axes()) tiles *= a.extent();
-  return dag::ceil_div(tiles, kTile * kTile) < target.gpu.sms;
+  return ceil_div(tiles, kTile * kTile) < target.gpu.sms;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "heddle/dag/attention.h"
 #include "heddle/dsl/tensor.h"
 #include "heddle/ir/simplify.h"
+#include "ir/fold.h"
 #include "ir/sizes.h"
 #include "schedule/steps/step_applier.h"
 
@@ -18,8 +19,7 @@ namespace {
 
 constexpr int64_t kMaxMultiple = 1 << 16, kUnit = 16, kLanes = 8;
 
-int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
-int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
+using heddle::ceil_div, heddle::round_up;
 // The same for an extent that may depend on sizes.
 Expr ceil_div(const Expr& n, int64_t by) {
   if (const int64_t* number = as_int(n)) return Expr(ceil_div(*number, by));
