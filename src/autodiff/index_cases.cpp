@@ -35,8 +35,9 @@ Choice choice_in(const Expr& e) {
   return {};
 }
 
-/// Adds the cases of dimension `d` of `from`.
+/// Adds the cases of dimension `d` of `from`, as long as there are not too many.
 void split(const Case& from, size_t d, std::vector<Case>* to) {
+  if (to->size() > kMostCases) return;
   const Choice choice = has_load(from.indices[d]) ? Choice{} : choice_in(from.indices[d]);
   if (!choice.node.defined()) {
     to->push_back(from);
@@ -59,11 +60,11 @@ void add_cases(const ReadDerivative& d, std::vector<ReadDerivative>* cases) {
   for (size_t dim = 0; dim < load.indices.size(); ++dim) {
     std::vector<Case> next;
     for (const Case& c : all) split(c, dim, &next);
+    if (next.size() > kMostCases) {
+      cases->push_back(d);
+      return;
+    }
     all = std::move(next);
-  }
-  if (all.size() > kMostCases) {
-    cases->push_back(d);
-    return;
   }
   for (const Case& c : all) {
     Expr value = d.value;

@@ -35,11 +35,11 @@ Expr place_of(const std::vector<Axis>& axes) {
   return place;
 }
 
-/// Whether this is the first element with the value of the result (or NaN, where that is NaN).
+/// Whether this is the first element with the value of the result; where that is NaN, the first NaN.
 Expr is_winner(const Operation& op, const Reduce& r) {
   const Expr source = r.sources[0], result = op.output(0).at(exprs(op.axes()));
   Expr hit = source == result;
-  if (source.dtype().is_float()) hit = logical_or(hit, isnan(source));
+  if (source.dtype().is_float()) hit = logical_or(hit, logical_and(isnan(source), isnan(result)));
   Expr count = 1;
   for (const Axis& a : op.reduce_axes()) count = count * a->extent;
   const Expr place = place_of(op.reduce_axes());

@@ -32,7 +32,7 @@ Tensor integer_matmul(const NodeScope& s, const Positions& at) {
   const Tensor a = s.tensor(at.a), b = s.tensor(at.b);
   const bool matrices = a.rank() > 1 && b.rank() > 1;
   std::optional<Tensor> za, zb;
-  if (!is_zero(s, at.a_zero)) za = parameter(s, at.a_zero, i32, 1);
+  if (!is_zero(s, at.a_zero)) za = parameter(s, at.a_zero, i32, b.rank() > 1 ? 1 : 0);
   if (!is_zero(s, at.b_zero)) zb = parameter(s, at.b_zero, i32, 0);
   Tensor y = ops::matmul(a, b, false, false, {}, s.at());
   const auto sums = [&](const Tensor& x, int axis, bool keep) {

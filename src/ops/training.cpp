@@ -47,9 +47,12 @@ Tensor softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double 
   const Tensor total = compute(
       Shape{},
       [&](const std::vector<Axis>&) {
-        const Expr share = shares(n, c), hit = heddle::cast(i64, labels(n)) == Expr(c);
+        const Expr share = shares(n, c), label = heddle::cast(i64, labels(n));
+        const Expr hit = label == Expr(c), none = make_const(wide, 0);
         // Without smoothing a share that is infinite is left out and not multiplied by 0.
-        const Expr rest = all == 0 ? make_const(wide, 0) : share * make_const(wide, all);
+        const Expr rest = all == 0 ? none
+                                   : select(label >= 0 && label < make_const(i64, classes),
+                                            share * make_const(wide, all), none);
         return heddle::sum(select(hit, share * make_const(wide, 1 - smoothing + all), rest),
                            {n, c});
       },
@@ -98,6 +101,11 @@ Moments adam(const Tensor& parameter, const Tensor& gradient, const Tensor& mean
   const Call call{"adam", where};
   impl::check_rank(call, parameter, "parameter", 0);
   impl::check_float(call, parameter, "parameter");
+  if (parameter.dtype().is_small_float())
+    impl::fail(call,
+               "'parameter' is " + impl::describe(parameter) +
+                   ", in which 0.999 and 1e-8 are rounded to 1 and to 0",
+               "keep the parameter and its states in f32, and cast it where it is read");
   check_same(call, parameter, gradient, "gradient");
   check_same(call, parameter, mean, "mean");
   check_same(call, parameter, square, "square");

@@ -53,6 +53,23 @@ TEST(MoveGradient, PartsAndWholes) {
   expect_linear([](const Tensors& t) { return ops::tril(t[0]); }, {x});
 }
 
+TEST(MoveGradient, ManyNestedClampsHaveTheirGradientAtOnce) {
+  // Each clamp doubles the cases of an index. Too many of them are not listed.
+  const int clamps = 40;
+  expect_gradient(
+      [&](const Tensors& t) {
+        return compute(
+            {Expr(9)},
+            [&](const Axis& i) {
+              Expr at = i;
+              for (int n = 0; n < clamps; ++n) at = max(min(at + 1, 6), 2) - n % 2;
+              return t[0](at);
+            },
+            "clamped");
+      },
+      {real({8})});
+}
+
 TEST(MoveGradient, PaddingOfEachKind) {
   const auto x = real({5, 6});
   expect_linear([](const Tensors& t) { return ops::pad(t[0], {1, 2}, {0, 3}); }, {x});

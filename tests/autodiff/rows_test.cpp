@@ -47,6 +47,19 @@ TEST(RowGradient, ReducersThatChooseAnOperand) {
       {real({4, 5})});
 }
 
+TEST(RowGradient, ANaNWinsOnlyWhereTheResultIsOne) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Input x = input_of(NDArray::from(std::vector<float>{nan, 1, 2, nan, nan, nan}, {2, 3}));
+  const auto slope = [&](Expr reduce(Expr, std::vector<Axis>)) {
+    const Axis k = reduce_axis(3, "k");
+    const Tensor y = compute({Expr(2)}, [&](Axis i) { return reduce(x.tensor(i, k), {k}); }, "y");
+    return gradient(ops::sum(y, {0}), x.tensor);
+  };
+  const double dropped[] = {0, 0, 1, 1, 0, 0}, spread[] = {1, 0, 0, 1, 0, 0};
+  expect_elements(slope(reduce_fmax), {x}, [&](const Dims& p) { return dropped[3 * p[0] + p[1]]; });
+  expect_elements(slope(reduce_max), {x}, [&](const Dims& p) { return spread[3 * p[0] + p[1]]; });
+}
+
 TEST(RowGradient, Normalisations) {
   const auto x = real({3, 6});
   expect_gradient([](const Tensors& t) { return ops::softmax(t[0]); }, {x});

@@ -41,6 +41,20 @@ TEST(Training, CrossEntropyHasTheGradientOfASoftmax) {
               testing::HasSubstr("give one integer a row"));
 }
 
+TEST(Training, ARowWhoseLabelIsOutOfRangeAddsNothing) {
+  const Input x = input({3, 4});
+  for (const double smoothing : {0.0, 0.1}) {
+    const auto loss = [&](const std::vector<int32_t>& at) {
+      const Input labels = labels_of(at);
+      return run_interpreted(ops::softmax_cross_entropy(x, labels, smoothing), {x, labels})
+          .result.get(0);
+    };
+    const double both = loss({2, 0, 1}), last = loss({-1, 4, 1});
+    EXPECT_NEAR(last, both - loss({2, -1, 4}) - loss({-7, 0, 9}), 1e-5);
+    EXPECT_EQ(loss({-1, 4, 100}), 0);
+  }
+}
+
 TEST(Training, Sgd) {
   const Input p = input({3, 4}, f32, 1), g = input({3, 4}, f32, 2), v = input({3, 4}, f32, 3);
   const ops::Momentum next =
@@ -74,6 +88,9 @@ TEST(Training, Adam) {
         return p.at(i) * (1 - 0.01 * 0.1) - 0.01 * change;
       },
       1e-4);
+  const Tensor narrow = placeholder({2}, bf16, "p"), one = placeholder({1}, bf16, "one");
+  EXPECT_THAT(error_of([&] { ops::adam(narrow, narrow, narrow, narrow, one, one); }),
+              testing::HasSubstr("keep the parameter and its states in f32"));
 }
 
 TEST(Training, AStepIsOneKernelAndLearns) {

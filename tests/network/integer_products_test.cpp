@@ -150,6 +150,19 @@ TEST(IntegerProducts, PaddingHasTheValueOfTheZeroPoint) {
   EXPECT_EQ(interpret(made, {{x, bytes}, {w, taps}})[0].get(0), 3 * 0.5 * 2 * 0.25);
 }
 
+TEST(IntegerProducts, AZeroPointThatIsNoByteCannotPad) {
+  const auto sums = [](int64_t point, int64_t padding) {
+    const Tensor x = placeholder({1, 1, 4, 4}, u8, "x"),
+                 w = constant_placeholder({1, 1, 3, 3}, i8, "w");
+    return sums_of_bytes(rewritten({ops::conv2d(dequantised(x, point, 0.5), dequantised(w, 0, 0.25),
+                                                ops::Conv{.padding = {padding}})}));
+  };
+  EXPECT_EQ(sums(255, 1), 1);
+  EXPECT_EQ(sums(256, 1), 0);
+  EXPECT_EQ(sums(-3, 1), 0);
+  EXPECT_EQ(sums(256, 0), 1);
+}
+
 TEST(IntegerProducts, SumsThatCouldExceedI32StayInF32) {
   const auto sums = [](int64_t depth) {
     const Tensor x = placeholder({2, Expr(depth)}, u8, "x"),

@@ -166,6 +166,22 @@ TEST(OnnxIntegerProducts, AQuantizedConvolutionIsExactWhateverItsZeroPoints) {
   }
 }
 
+TEST(OnnxIntegerProducts, ZeroPointsOfRowsTimesAVector) {
+  ModelParts m;
+  m.inputs = {value_info("a", {"2", "3"}, kU8), value_info("b", {"3"}, kI8)};
+  m.outputs = {value_info("y", {"2"}, kI32)};
+  m.initializers = {tensor_header("za", kU8, {2}).text(9, bytes_of({1, 4}))};
+  m.nodes = {node("product", "MatMulInteger", {"a", "b", "za"}, {"y"})};
+  const ModelFolder folder("rows");
+  const OnnxModel model = import_onnx(folder.write("m.onnx", model_bytes(m)));
+  const NDArray a = NDArray::from(std::vector<uint8_t>{1, 2, 3, 4, 5, 7}, {2, 3}),
+                b = NDArray::from(std::vector<int8_t>{-1, 2, 5});
+  const NDArray y = interpret(model.outputs, {{model.inputs[0], a}, {model.inputs[1], b}})[0];
+  EXPECT_EQ(y.shape(), std::vector<int64_t>{2});
+  EXPECT_EQ(y.get(0), -1 * 0 + 2 * 1 + 5 * 2);
+  EXPECT_EQ(y.get(1), -1 * 0 + 2 * 1 + 5 * 3);
+}
+
 TEST(OnnxIntegerProducts, PairsOfConversionsAroundAConvolutionAreOneOfBytes) {
   const Problem problems[] = {{},
                               {.groups = 2, .x_zero = 128},

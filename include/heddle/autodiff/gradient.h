@@ -10,9 +10,9 @@
 // points in their order, so that results never depend on threads. Gradients may be differentiated
 // again.
 //
-// Where a function has no derivative, the gradient is PyTorch's: 0 for abs, relu and clip at their
+// Where a function has no derivative, the gradient is PyTorch's: 0 for abs, relu and relu6 at their
 // corners, one half for each of two equal operands of maximum, all to the first of equal elements of
-// a max reduction.
+// a max reduction. A clip is 0 at its corners too, where torch.clamp passes the gradient on.
 #pragma once
 
 #include <cstdint>

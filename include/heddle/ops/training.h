@@ -15,8 +15,8 @@
 namespace heddle::ops {
 
 /// The mean over the rows of log(sum(exp(x))) - x[label]: logits (N, C), labels (N) of integers in [0,
-/// C) -> a tensor of rank 0. It is stable for logits of any size. A label out of range adds nothing.
-/// `smoothing` gives that share of the weight to all classes alike (Szegedy et al. 2016,
+/// C) -> a tensor of rank 0. It is stable for logits of any size. A row whose label is out of
+/// range adds nothing, but counts as a row. `smoothing` gives that share of the weight to all classes alike (Szegedy et al. 2016,
 /// arXiv:1512.00567).
 Tensor softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double smoothing = 0,
                              Where where = Where::current());
@@ -48,7 +48,8 @@ struct Moments {
 };
 /// One step of Adam. `step` (1) has the number of this step, from 1, and `rate` (1) the learning rate,
 /// both of the type of the parameter; they are tensors, so that one kernel serves all steps. Means of
-/// gradients and of their squares begin at 0.
+/// gradients and of their squares begin at 0. The type is f32 or f64; narrower ones are an error,
+/// because they cannot hold the sums.
 Moments adam(const Tensor& parameter, const Tensor& gradient, const Tensor& mean,
              const Tensor& square, const Tensor& step, const Tensor& rate,
              const Adam& attributes = {}, Where where = Where::current());

@@ -88,6 +88,14 @@ std::optional<Quantised> dequantised(const Operation& op) {
   return std::nullopt;
 }
 
+/// Whether a zero point has the same value as a byte of this type.
+bool fits(const Expr& zero, DataType type) {
+  if (const Cast* c = zero.as<Cast>()) return c->value.dtype() == type;
+  const int64_t* v = as_int(zero);
+  const int64_t least = type == i8 ? -128 : 0;
+  return v && *v >= least && *v < least + 256;
+}
+
 bool uses_any(const Expr& e, const std::vector<Axis>& axes) {
   for (const Axis& a : axes) {
     if (e.defined() && uses_var(e, a.var())) return true;
@@ -115,6 +123,7 @@ std::optional<Quantised> quantised(const ComputeDag& dag, const Load& load, int 
   Expr bytes = q->integers.at(inner->indices);
   if (pad) {
     const DataType type = bytes.dtype();
+    if (q->zero.defined() && !fits(q->zero, type)) return std::nullopt;
     const Expr zero = q->zero.defined() ? simplify(cast(type, q->zero)) : make_const(type, 0);
     bytes = select(pad->condition, bytes, zero);
   }
