@@ -1,11 +1,14 @@
 """torch.compile(backend="heddle") against eager: small graphs, weights that change, shapes that change, partitions."""
 
+import concurrent.futures
 import logging
+import threading
 
 import pytest
 
 torch = pytest.importorskip("torch")
-import heddle.torch  # noqa: E402, F401
+import heddle.torch  # noqa: E402
+from heddle.torch import _part  # noqa: E402
 
 F = torch.nn.functional
 
@@ -67,6 +70,78 @@ def test_weights_that_change():
         torch.testing.assert_close(compiled(x), layer(x))
         layer.weight = torch.nn.Parameter(torch.randn(4, 8))
         torch.testing.assert_close(compiled(x), layer(x))
+
+
+@pytest.fixture
+def compiled_parts(monkeypatch):
+    """The parts that were compiled."""
+    made, make = [], _part._Compiled.__init__
+
+    def init(self, *args):
+        made.append(self)
+        make(self, *args)
+
+    monkeypatch.setattr(_part._Compiled, "__init__", init)
+    torch._dynamo.reset()
+    return made
+
+
+def layers():
+    return torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.Linear(8, 4)).eval()
+
+
+@pytest.mark.parametrize("sizes", [(3, 3, 3), (3, 100, 5)])
+def test_modules_that_share_their_code(compiled_parts, sizes):
+    """PyTorch compiles such modules once. Each of them is compiled once here, and not at each call in turn."""
+    modules = [layers() for _ in range(3)]
+    run = torch.compile(lambda module, x: module(x), backend="heddle", dynamic=len(set(sizes)) > 1)
+    with torch.no_grad():
+        for _ in range(3):
+            for size in sizes:
+                x = torch.randn(size, 8)
+                for module in modules:
+                    torch.testing.assert_close(run(module, x), module(x), rtol=1e-4, atol=1e-4)
+    assert len(compiled_parts) == len(modules) * (1 if len(set(sizes)) == 1 else 2)
+
+
+def test_weights_that_are_replaced_are_let_go(compiled_parts):
+    module, x = layers(), torch.randn(3, 8)
+    run = torch.compile(module, backend="heddle")
+    with torch.no_grad():
+        for _ in range(4):
+            module[0].weight = torch.nn.Parameter(torch.randn(8, 8))
+            torch.testing.assert_close(run(x), module(x), rtol=1e-4, atol=1e-4)
+    assert [entry.is_alive() for entry in compiled_parts] == [False, False, False, True]
+
+
+def test_threads_wait_for_weights_that_are_read_anew(monkeypatch):
+    torch._dynamo.reset()
+    module, x = layers(), torch.randn(3, 8)
+    run = torch.compile(module, backend="heddle")
+    reads, may_read, refresh = threading.Event(), threading.Event(), heddle.Network.refresh
+
+    def waits(self):
+        reads.set()
+        assert may_read.wait(60)
+        refresh(self)
+
+    def call():
+        with torch.no_grad():
+            return run(x)
+
+    call()
+    with torch.no_grad():
+        module[0].weight.mul_(3)
+        expected = module(x)
+    monkeypatch.setattr(heddle.Network, "refresh", waits)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        first = pool.submit(call)
+        assert reads.wait(60)
+        second = pool.submit(call)
+        concurrent.futures.wait([second], 0.5)
+        may_read.set()
+        for found in (first, second):
+            torch.testing.assert_close(found.result(), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_shapes_that_change():
@@ -181,3 +256,24 @@ def test_weights_of_products_are_read_as_they_lie():
     assert targets.count(product_of_rows) == 2 and torch.ops.aten.permute.default not in targets and torch.ops.aten.t.default not in targets
     torch.testing.assert_close(graph(x, weight, bias), function(x, weight, bias))
     check(function, x, weight, bias)
+
+
+def strided_parts(x):
+    """Views of a tensor that is computed: offsets count in its storage."""
+    y = x * 2
+    left, right = y.split(3, 1)
+    views = [(y[1:], 1), (y[1:], None), (left, 3), (right, 1), (right, None)]
+    return sum((torch.as_strided(view, (2, 3), (6, 2), offset).exp() + 1).sqrt() for view, offset in views)
+
+
+def strided_argument(x):
+    return sum((torch.as_strided(view, (2, 3), (6, 2), offset) * 2 + 1).exp().sqrt() for view, offset in [(x, 1), (x, None), (x[1:], None)])
+
+
+@pytest.mark.parametrize("function", [strided_parts, strided_argument])
+def test_offsets_of_as_strided_count_in_the_storage(function):
+    torch._dynamo.reset()
+    run, storage = torch.compile(function, backend="heddle"), torch.randn(10, 6)
+    for begin in (2, 0, 5):
+        x = storage[begin:begin + 4]
+        torch.testing.assert_close(run(x), function(x), rtol=1e-4, atol=1e-4)

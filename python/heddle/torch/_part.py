@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import logging
 import threading
+import weakref
 
 import torch
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
@@ -41,35 +42,45 @@ class Part(torch.nn.Module):
         self.passed = [i for i in range(len(self.placeholders)) if i not in weights]
         self.places = places_of(self.placeholders)
         self.fixed = set()  # symbols that are no dimensions
-        self.compiled = {}
-        self.lock = threading.Lock()
+        self.compiled = {}  # by keys: entries, one for each set of weights. It is replaced and not changed: other threads read it
+        self.lock = threading.Lock()  # of what compiles, and of what reads weights anew
 
     def forward(self, *args):
-        key = self._key(args)
-        entry = self.compiled.get(key)
-        if entry is None or entry.weights_differ(args):
+        entry = self._entry(args)
+        if entry is None or entry.weights_changed():
             with self.lock:
-                entry = self.compiled.get(key)
-                if entry is None or entry.weights_differ(args):
-                    entry = self._compile(args)
+                entry = self._entry(args) or self._compile(args)  # another thread may have made it
+                if entry.weights_changed():
+                    entry.refresh()
         return entry(args)
 
-    def _key(self, args):
-        """What an entry is for: nothing for a graph of one size, the entry of a range that has the sizes, or all shapes."""
+    def _entry(self, args):
+        """The entry for the sizes and the weights of a call. Modules whose code PyTorch shares have entries of their own."""
+        compiled = self.compiled
+        for key in self._keys(compiled, args):
+            for entry in compiled.get(key, ()):
+                if entry.has_weights(args):
+                    return entry
+        return None
+
+    def _keys(self, compiled, args):
+        """What entries for a call are under: all shapes, or the ranges that have its sizes, which are () for a graph of one size."""
         if self.places is None:
-            return tuple(_kind(args[i]) for i in self.passed)
-        for key in self.compiled:
-            if all(lo <= place.size(args) <= hi for place, (lo, hi) in zip(self.places, key)):
-                return key
-        return ()
+            return [tuple(_kind(args[i]) for i in self.passed)]
+        sizes = [place.size(args) for place in self.places]
+        return [key for key in compiled if all(lo <= size <= hi for size, (lo, hi) in zip(sizes, key))]
 
     def _compile(self, args):
+        self.compiled = {key: kept for key, entries in self.compiled.items() if (kept := [e for e in entries if e.is_alive()])}
         weights = declare_weights(self.graph_module, args, self.weights)
         if self.places:
             return self._compile_over(args, weights)
         values = [Like.of(a) if isinstance(a, torch.Tensor) else a for a in args]
-        entry = _Compiled(self, args, declare(self.graph_module, values, weights))
-        self.compiled[self._key(args)] = entry
+        key = () if self.places is not None else self._keys({}, args)[0]
+        return self._keep(key, _Compiled(self, args, declare(self.graph_module, values, weights)))
+
+    def _keep(self, key, entry):
+        self.compiled = self.compiled | {key: [*self.compiled.get(key, ()), entry]}
         return entry
 
     def _compile_over(self, args, weights):
@@ -85,9 +96,8 @@ class Part(torch.nn.Module):
 
         dims = {place.symbol: dimension_for(place, now[place.symbol]) for place in self.places if place.symbol not in self.fixed}
         declared, dims = self._most_dims({symbol: dim for symbol, dim in dims.items() if dim is not None}, declared_over)
-        entry = _Compiled(self, args, declared, list(dims.values()))
-        self.compiled[tuple((dims[s].lo, dims[s].hi) if s in dims else (size, size) for s, size in now.items())] = entry
-        return entry
+        key = tuple((dims[s].lo, dims[s].hi) if s in dims else (size, size) for s, size in now.items())
+        return self._keep(key, _Compiled(self, args, declared, list(dims.values())))
 
     def _most_dims(self, dims, declared_over):
         """A declaration over all of the dimensions, or over those that are possible. The others have one size in each entry."""
@@ -124,8 +134,8 @@ def _at(arg, expressions, values):
 class _Compiled:
     def __init__(self, part, args, declared, dims=()):
         self.places = part.places
-        self.weights = [(i, args[i]) for i in sorted(part.weights)]
-        self.versions = [_version(w) for _, w in self.weights]
+        self.weights = [(i, weakref.ref(args[i])) for i in sorted(part.weights)]  # who replaces a weight does not keep it here
+        self.versions = self._versions()
         self.device = _device_of(part.graph_module, args)
         self.is_tuple = declared.is_tuple
         network = heddle.Network([o.tensor for o in declared.outputs], [i.tensor for i in declared.inputs],
@@ -171,15 +181,25 @@ class _Compiled:
             shapes = self.shapes[sizes] = [result.shape(values) for result in self.outputs]
         return shapes
 
-    def weights_differ(self, args):
-        """Whether other tensors are weights now. Weights that were changed in place are read anew."""
-        if any(args[i] is not weight for i, weight in self.weights):
-            return True
-        versions = [_version(weight) for _, weight in self.weights]
-        if versions != self.versions:
-            self.versions = versions
-            self.network.refresh()
-        return False
+    def has_weights(self, args):
+        return all(weight() is args[i] for i, weight in self.weights)
+
+    def is_alive(self):
+        """Whether a call can have these weights again."""
+        return all(weight() is not None for _, weight in self.weights)
+
+    def _versions(self):
+        return [_version(weight()) for _, weight in self.weights]
+
+    def weights_changed(self):
+        """Whether weights were changed in place since they were read."""
+        return self._versions() != self.versions
+
+    def refresh(self):
+        """Reads weights anew. The versions are set after it: until then calls of other threads wait for the lock of the part."""
+        versions = self._versions()
+        self.network.refresh()
+        self.versions = versions
 
     def __call__(self, args):
         passed = [self._passed(args[i], order) for i, order in self.inputs]

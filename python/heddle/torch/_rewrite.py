@@ -1,5 +1,7 @@
 """Rewrites of a graph before it is cut into parts."""
 
+import operator
+
 import torch
 
 from ._layers import product_of_rows
@@ -92,7 +94,46 @@ def read_weights_as_they_lie(graph_module):
     graph_module.recompile()
 
 
+def _storage(node):
+    value = node.meta.get("val")
+    return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None
+
+
+def _storage_of(node):
+    """The node that made the storage in which the tensor of a node lies, or the argument of the graph that is in it."""
+    while True:
+        sources = (node.args[0] if node.target is operator.getitem else node).all_input_nodes
+        shared = next((n for n in sources if _storage(n) == _storage(node)), None)
+        if shared is None:
+            return node
+        node = shared
+
+
+def stride_over_storages(graph_module):
+    """as_strided of a view, whose offset counts in the storage, as one of the tensor that made the storage:
+
+        y = mul(x, 2); as_strided(slice(y, 0, 1), size, stride, 3)    becomes    as_strided(y, size, stride, 3)
+
+    because what a part computes has a storage of its own. An argument stays as it is where it lies, which calls may change.
+    """
+    graph = graph_module.graph
+    for node in graph.find_nodes(op="call_function", target=aten.as_strided.default):
+        x, size, stride, *rest = node.args
+        offset, base = rest[0] if rest else node.kwargs.get("storage_offset"), _storage_of(x)
+        if offset is None:
+            offset = x.meta["val"].storage_offset()
+            if base.op == "placeholder":  # calls may give it other offsets than the traced one
+                with graph.inserting_before(node):
+                    start = graph.call_function(aten.sym_storage_offset.default, (base,))
+                    offset = graph.call_function(operator.add, (start, offset - base.meta["val"].storage_offset()))
+                start.meta, offset.meta = {"val": base.meta["val"].storage_offset()}, {"val": x.meta["val"].storage_offset()}
+        node.args, node.kwargs = (base, size, stride, offset), {}
+    graph.eliminate_dead_code()
+    graph_module.recompile()
+
+
 def rewrite(graph_module):
     """All rewrites."""
+    stride_over_storages(graph_module)
     keep_leading_dims(graph_module)
     read_weights_as_they_lie(graph_module)

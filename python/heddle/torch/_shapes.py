@@ -94,10 +94,20 @@ def _select_scatter(x, source, axis, index):
     return _between(x, axis, index, index + 1, ops.expand_dims(source, [axis]))
 
 
-@rule(aten.as_strided.default, free=True, check=lambda node: node.args[0].meta["val"].is_contiguous())
-def _as_strided(x, size, stride, offset=0):
+def _as_strided_check(node):
+    """Elements of a dense tensor that begins its storage. An argument of the graph may lie anywhere in its storage: see _rewrite.py."""
+    x, size, stride, offset = node.args
+    numbers = [*size, *stride, offset, *x.meta["val"].shape]
+    begins = x.op != "placeholder" and x.meta["val"].storage_offset() == 0 and x.meta["val"].is_contiguous()
+    if not begins or not all(isinstance(n, int) for n in numbers):
+        return False
+    return offset + sum((extent - 1) * step for extent, step in zip(size, stride)) < _total(x.meta["val"].shape)
+
+
+@rule(aten.as_strided.default, free=True, check=_as_strided_check)
+def _as_strided(x, size, stride, offset):
     flat = ops.reshape(x, [_total(shape_of(x))])
-    place = lambda axes: sum((i * s for i, s in zip(axes, stride)), heddle.Expr(offset or 0))
+    place = lambda axes: sum((i * s for i, s in zip(axes, stride)), heddle.Expr(offset))
     return heddle.compute(tuple(size), lambda *axes: flat[place(axes)], "as_strided")
 
 
