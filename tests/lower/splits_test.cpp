@@ -30,6 +30,34 @@ TEST(LowerSplit, AVectorizedInnerLoopGetsAMainPartAndANarrowerTail) {
   EXPECT_EQ(wrong_after(s), "");
 }
 
+TEST(LowerSplit, AStageOutsideOfTheTilesLeavesThemTheirTail) {
+  // The region of B in a block of tiles spans their loops, which are not open where B is computed.
+  const Tensor A = placeholder({1, 45}, f32, "A");
+  const Tensor B = compute({1, 45}, [&](Axis i, Axis j) { return A(i, j) + 1.f; }, "B");
+  const Tensor C = compute({1, 45}, [&](Axis i, Axis j) { return B(i, j) * 2.f; }, "C");
+  Schedule s({C});
+  auto [jo, ji] = s[C].split(s[C].axis(1), 16);
+  auto [jv, lane] = s[C].split(ji, 8);
+  auto [block, tile] = s[C].split(jo, 4);
+  (void)tile;
+  s[C].unroll(jv).vectorize(lane);
+  s[B].compute_at(s[C], block);
+  EXPECT_EQ(text_after(s), R"(func kernel(A: f32[1, 45], C: f32[1, 45]) {
+  local B: f32[1, 45]
+  for j in 0..45 {
+    B[j] = A[j] + 1.0f
+  }
+  for j.o.i in 0..2 {
+    C[ramp(j.o.i*16, 1, 8)] = B[ramp(j.o.i*16, 1, 8)]*x8(2.0f)
+    C[ramp(j.o.i*16 + 8, 1, 8)] = B[ramp(j.o.i*16 + 8, 1, 8)]*x8(2.0f)
+  }
+  C[ramp(32, 1, 8)] = B[ramp(32, 1, 8)]*x8(2.0f)
+  C[ramp(40, 1, 5)] = B[ramp(40, 1, 5)]*x5(2.0f)
+}
+)");
+  EXPECT_EQ(wrong_after(s), "");
+}
+
 TEST(LowerSplit, AnUnrolledInnerLoopGetsAMainPartAndATail) {
   Copy p(1, 7);
   Schedule s({p.C});

@@ -163,6 +163,8 @@ std::vector<NestBuilder::Here> NestBuilder::stages_at(const LoopPlace& at) const
 }
 
 void NestBuilder::find_parts(const LoopPlace& at, std::vector<Here>* here) {
+  // That a region spans whole tiles says nothing about the loops inside, which may have tails.
+  const AxisScope::Known known(axes_);
   Regions regions(graph_, axes_, at.stage, at.n);
   for (Here& p : *here) {
     const StageState& x = graph_.stage(p.stage);
