@@ -24,6 +24,7 @@
 #include "heddle/network/network.h"
 #include "heddle/network/pass_records.h"
 #include "heddle/network/plan.h"
+#include "heddle/network/tune.h"
 #include "heddle/onnx/import.h"
 #include "heddle/ops/ops.h"
 #include "heddle/ops/training.h"

@@ -3,7 +3,6 @@
 
 #include <condition_variable>
 #include <exception>
-#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <sstream>
@@ -14,7 +13,7 @@
 namespace heddle::python {
 namespace {
 
-/// What tuning a network gives: the report, and for a network over dimensions the kernels of the race of sizes.
+/// What tuning gives: the plan of a network, or the schedule of a declaration.
 struct Tuned {
   TuneReport report;
   std::optional<NetworkPlan> plan;
@@ -88,41 +87,16 @@ TuneOptions options_of(const std::string& log, int max_trials, uint64_t seed) {
   return options;
 }
 
-/// The share of the budget in which the kernels of a network over ranges of sizes race, as on the command line.
-constexpr double kShareOfSizes = 0.15;
-
-/// Tunes `network`, going on from the plan of `plan_file` where there is one.
-Tuned tune_network(Network network, const std::vector<Dim>& dims, double budget_s,
-                   const std::string& plan_file, const TuneOptions& options) {
-  const ScopedThreads threads(
-      network.tasks().at(0).tmpl.target().is_cuda() ? 1 : network.tasks()[0].tmpl.target().cores);
-  std::error_code error;
-  if (!plan_file.empty() && std::filesystem::exists(plan_file, error)) {
-    const NetworkPlan earlier = load_plan(plan_file);
-    network = network.with_plan(earlier);
-    if (!options.log.empty()) record_plan(network, earlier, options.log);
-  }
-  Tuned tuned{tune(network, options), {}, {}};
-  std::vector<TaskKernels> kernels;
-  if (!dims.empty() && !options.clock->cancelled()) {
-    std::vector<Schedule> schedules;
-    for (const TaskResult& task : tuned.report.tasks) schedules.push_back(task.schedule);
-    KernelRaceOptions race;
-    race.race_seconds = kShareOfSizes * budget_s;
-    kernels = choose_kernels(network.as_tuned(tuned.report), dims, race, schedules);
-  }
-  tuned.plan = plan_of(network, tuned.report, kernels);
-  return tuned;
-}
-
 TuneRun* start_network(const Network& network, const std::vector<Dim>& dims, double budget_s,
                        const std::string& log, int max_trials, uint64_t seed,
                        const std::string& plan_file) {
-  const double for_tuning = dims.empty() ? budget_s : (1 - kShareOfSizes) * budget_s;
-  return new TuneRun(for_tuning, options_of(log, max_trials, seed),
-                     [=](const TuneOptions& options) {
-                       return tune_network(network, dims, budget_s, plan_file, options);
-                     });
+  return new TuneRun(budget_s, options_of(log, max_trials, seed), [=](const TuneOptions& options) {
+    NetworkTuneOptions how;
+    how.plan_file = plan_file;
+    how.dims = dims;
+    const TunedNetwork tuned = tune_network(network, options, how);
+    return Tuned{tuned.report, plan_of(tuned), {}};
+  });
 }
 
 TuneRun* start_outputs(const Outputs& outputs, double budget_s, const std::string& log,

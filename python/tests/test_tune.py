@@ -38,6 +38,15 @@ def test_a_network_goes_on_from_its_plan(digits_path, tmp_path):
     np.testing.assert_allclose(again(image), before, rtol=1e-4, atol=1e-5)
 
 
+def test_the_plan_of_another_network_is_refused(digits_path, tmp_path):
+    plan = tmp_path / "digits.heddle"
+    hd.load(digits_path, dims={"batch": 1}).tune(2, plan=plan, max_trials=1, progress=False)
+    kept = plan.read_bytes()
+    with pytest.raises(hd.Error, match="plan of another network"):
+        hd.load(digits_path, dims={"batch": 2}).tune(2, plan=plan, max_trials=1, progress=False)
+    assert plan.read_bytes() == kept
+
+
 def test_the_first_interrupt_keeps_what_was_found():
     x = hd.placeholder((128, 128))
     y = hd.ops.matmul(x, x)

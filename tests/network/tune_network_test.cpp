@@ -1,9 +1,11 @@
 // tune(network): every task gets its trials, and the result builds and computes the same.
 #include <set>
 
+#include "heddle/network/tune.h"
 #include "heddle/ops/ops.h"
 #include "measure/cpu/server.h"
 #include "network/network_testing.h"
+#include "records/records_testing.h"
 
 namespace heddle::testing {
 namespace {
@@ -99,6 +101,71 @@ TEST(TuneNetwork, TriesTheChoicesAboutTheGraph) {
   EXPECT_EQ(differs_from_interpreter(outputs, args, arrays), "");
   options.budget = std::chrono::seconds(0);
   EXPECT_THAT(message_of([&] { (void)tune(net, options); }), ::testing::HasSubstr("budget"));
+}
+
+/// Options of a run that measures nothing: a plan file, and a tuner that keeps the static choices.
+NetworkTuneOptions without_measuring(const std::string& plan_file) {
+  NetworkTuneOptions how;
+  how.plan_file = plan_file;
+  how.tune_tasks = [](const std::vector<TuneTask>& tasks, const TuneOptions& options) {
+    TuneReport report;
+    report.log = options.log;
+    for (const TuneTask& task : tasks)
+      report.tasks.push_back(
+          {.name = task.name, .config = {}, .schedule = task.tmpl.static_schedule()});
+    return report;
+  };
+  return how;
+}
+
+TEST(TuneNetwork, GoesOnFromAPlanThatTriedAllChoices) {
+  const Tensor x = placeholder({1, 8, 16}, f32, "x");
+  const Network net({attention(x)}, Target::parse("llvm -mcpu=native -threads=1"));
+  const Folder folder;
+  NetworkTuneOptions how = without_measuring(folder / "net.heddle");
+  const Network separate = net.with_passes(parse_passes("-join_products"));
+  how.race_here = false;
+  NetworkPlan plan = plan_of(tune_network(separate, {}, how));
+  EXPECT_EQ(plan.passes_proof, PlanProof::None);
+  plan.passes_proof = PlanProof::Race;
+  save_plan(plan, how.plan_file);
+
+  how.race_here = true;
+  int times = 0;
+  how.chosen = [&](const Network& chosen, const PassChoice& choices) {
+    ++times;
+    EXPECT_TRUE(choices.trials.empty()) << "the choices raced again";
+    EXPECT_EQ(chosen.nodes().size(), separate.nodes().size());
+  };
+  const TunedNetwork tuned = tune_network(net, {}, how);
+  EXPECT_EQ(times, 1);
+  EXPECT_TRUE(tuned.choices_proven);
+  const NetworkPlan next = plan_of(tuned);
+  EXPECT_EQ(next.passes_proof, PlanProof::Race);
+  EXPECT_EQ(next.passes, plan.passes);
+
+  const Network other({attention(placeholder({1, 4, 16}, f32, "x"))}, plan.target);
+  EXPECT_THAT(message_of([&] { (void)tune_network(other, {}, how); }),
+              ::testing::HasSubstr("is the plan of another network"));
+  how.chosen = nullptr;
+  how.plan_of_others = true;
+  how.race_here = false;
+  EXPECT_FALSE(tune_network(other, {}, how).choices_proven);
+}
+
+TEST(TuneNetwork, APlanHasTheGoodSchedulesOfTheLogAsRunnersUp) {
+  const Network net({digits_network()});
+  const Folder folder;
+  InstantMeasurer measurer;
+  TuneOptions options;
+  options.budget = std::chrono::seconds(20);
+  options.max_trials = 60;
+  options.measurer = &measurer;
+  options.log = folder / "net.jsonl";
+  options.policy = [](const SearchContext& c) { return make_random_policy(c); };
+  const NetworkPlan plan = plan_of(tune_network(net, options, {.race_here = false}));
+  EXPECT_TRUE(std::any_of(plan.nodes.begin(), plan.nodes.end(),
+                          [](const PlannedNode& n) { return !n.runners_up.empty(); }));
 }
 
 TEST(TuneNetwork, TasksKnowWhatAllWeightsTake) {

@@ -16,11 +16,13 @@
 #include "common/output_file.h"
 #include "common/run_sizes.h"
 #include "heddle/measure/fleet.h"
+#include "heddle/network/tune.h"
 #include "heddle/records/tophub.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
+#include "heddle/support/function_ref.h"
 #include "options/parse_line.h"
 #include "subjects/family_subject.h"
 #include "subjects/model_subject.h"
@@ -239,41 +241,6 @@ int exit_status(const TuneOutcome& outcome) {
              : 1;
 }
 
-/// Tries other choices about a network, and lists the tasks of the network with what was taken.
-PassChoice race_choices(TaskList* list, const std::string& subject, const std::string& log,
-                        const TuneClock& clock) {
-  PassChoice choice = tune_passes(*list->network, subject, log, clock);
-  if (!(choice.options == list->network->pass_options())) {
-    std::vector<Dim> dims = std::move(list->dims);
-    *list = tasks_of(list->network->with_passes(choice.options), list->dtypes.at(0));
-    list->dims = std::move(dims);
-  }
-  return choice;
-}
-
-/// The share of the budget in which the kernels of a network over ranges of sizes race.
-constexpr double kShareOfSizes = 0.15;
-
-/// Races the tuned schedules of a network over ranges of sizes, and records what was chosen.
-std::vector<TaskKernels> race_sizes(const Request& request, const TaskList& list,
-                                    TuneReport& report, double seconds) {
-  KernelRaceOptions how;
-  how.race_seconds = seconds;
-  how.max_kernels = request.max_kernels;
-  how.histogram = histogram_of(request.sizes, list.dims);
-  std::vector<Schedule> schedules;
-  for (const TaskResult& task : report.tasks) schedules.push_back(task.schedule);
-  const std::vector<TaskKernels> kernels = choose_kernels(*list.network, list.dims, how, schedules);
-  if (report.unwritten > 0) return kernels;
-  try {
-    record_kernels(*list.network, kernels, report.log);
-  } catch (const Error& e) {
-    report.problems.push_back(e.message);
-    report.unwritten = 1;
-  }
-  return kernels;
-}
-
 /// Mistakes in the options of ranges are reported before anything is tuned.
 void check_sizes(const Request& request, const TaskList& list, const NetworkRacePlace& place) {
   if (request.sizes.empty()) return;
@@ -329,6 +296,92 @@ std::string opening_text(const TuneOptions& options, const Target& target, const
          (remark.empty() ? "" : remark + "\n");
 }
 
+/// The part of the command that measures, with its display.
+class TuneRun {
+ public:
+  /// `options` have a clock. `list` gets the tasks of the network that is tuned, and the peaks.
+  TuneRun(const Request& request, const TuneOutput& output, TuneOptions& options, TaskList& list,
+          const Tuner& tuner)
+      : request_(request),
+        output_(output),
+        options_(options),
+        list_(list),
+        tuner_(tuner),
+        interrupt_(std::in_place, *options.clock) {
+    options_.progress = [this](const TuneProgress& p) {
+      display_->show(p, options_.clock->cancelled());
+    };
+  }
+
+  void tune_kernels() {
+    begin("");
+    outcome_.report = tuner_(std::move(list_.tasks), options_);
+    outcome_.report.cancelled = outcome_.report.cancelled || options_.clock->cancelled();
+    end();
+  }
+
+  /// `plan` may be null.
+  void tune_network(const NetworkRacePlace& place, const std::string& subject,
+                    const PlanOutput* plan) {
+    NetworkTuneOptions how;
+    if (plan) how.plan_file = plan->file();
+    how.plan_of_others = request_.plan_of_others;
+    how.dims = list_.dims;
+    how.sizes.max_kernels = request_.max_kernels;
+    how.sizes.histogram = histogram_of(request_.sizes, list_.dims);
+    how.race_here = place.here;
+    how.subject = subject;
+    how.tune_tasks = tuner_;
+    how.chosen = [&](const Network& chosen, const PassChoice& choices) {
+      outcome_.choices = choices;
+      list_ = tasks_of(chosen, list_.dtypes.at(0));
+      list_.dims = how.dims;
+      begin(place.words);
+    };
+    how.racing_sizes = [&] {
+      end();
+      if (!request_.quiet) output_.out << "racing the kernels at several sizes" << std::endl;
+    };
+    tuned_ = heddle::tune_network(Network(*list_.network), options_, how);
+    end();
+    outcome_.report = tuned_->report;
+    outcome_.kernels = tuned_->kernels;
+    if (!place.words.empty()) outcome_.report.remarks.push_back(place.words);
+  }
+
+  const TuneOutcome& outcome() const { return outcome_; }
+  const TunedNetwork& tuned() const { return *tuned_; }  ///< after tune_network
+
+ private:
+  /// `remark` is on where the network is raced.
+  void begin(const std::string& remark) {
+    find_peaks(*options_.target, options_.measurer != nullptr, threads_of(request_), &list_);
+    if (!request_.quiet)
+      output_.out << opening_text(options_, *options_.target, list_, outcome_, remark)
+                  << std::flush;
+    display_.emplace(
+        mode_of(request_, output_), output_.out,
+        [descriptor = output_.descriptor] { return terminal_size(descriptor); },
+        options_.budget.count(), list_.scales);
+  }
+
+  /// Ctrl-C ends the program from here on.
+  void end() {
+    interrupt_.reset();
+    display_->clear();
+  }
+
+  const Request& request_;
+  const TuneOutput& output_;
+  TuneOptions& options_;
+  TaskList& list_;
+  const Tuner& tuner_;
+  std::optional<InterruptScope> interrupt_;
+  std::optional<TuneDisplay> display_;
+  TuneOutcome outcome_;
+  std::optional<TunedNetwork> tuned_;
+};
+
 /// Sets the rows of the table. Peaks that a row exceeds are measured again where `peaks_are_here`.
 void set_rows(TaskList& list, bool peaks_are_here, int threads, TuneOutcome* outcome) {
   outcome->rows = task_rows(outcome->report, list.calls, list.scales);
@@ -339,12 +392,12 @@ void set_rows(TaskList& list, bool peaks_are_here, int threads, TuneOutcome* out
 
 /// Prints and writes the results. Returns the exit status.
 int finish(const Request& request, const TuneOutput& output, const TaskList& list,
-           const PlanOutput* plan, const TuneOutcome& outcome) {
+           const TuneOutcome& outcome, FunctionRef<void()> save_plan) {
   std::ostream& out = output.out;
   if (!request.quiet)
     out << summary_text(outcome, columns_of(output)) << kernels_text(outcome.kernels);
   write_json(outcome, request.json_file);
-  if (plan) plan->save(*list.network, outcome);
+  save_plan();
   if (!request.quiet) out << use_text(outcome, request, list) << std::flush;
   return exit_status(outcome);
 }
@@ -363,49 +416,27 @@ int run_tune(const Request& request, const TuneOutput& output, const Tuner& tune
   const int threads = threads_of(request);
   const Target target = target_of(request);
   options.target = target;
-  const double budget = options.budget.count();
   const std::unique_ptr<Measurer> fleet = fleet_of(request, target);
   if (fleet) options.measurer = fleet.get();
   TaskList list = tasks_of(subjects, target);
-  if (plan) plan->resume(&list, options.log, request.plan_of_others);
   const NetworkRacePlace place = network_race_place(target, fleet != nullptr);
   check_sizes(request, list, place);
-  const double race_of_sizes = !list.dims.empty() && place.here ? kShareOfSizes * budget : 0;
-  TuneClock clock(budget - race_of_sizes);
+  TuneClock clock(options.budget.count());
   options.clock = &clock;
-  std::optional<InterruptScope> interrupt(std::in_place, clock);
-  TuneOutcome outcome;
-  if (list.network && place.here && !(plan && plan->tried_choices(*list.network)))
-    outcome.choices = race_choices(&list, names[0], options.log, clock);
-  find_peaks(target, fleet != nullptr, threads, &list);
-  std::ostream& out = output.out;
-  const std::string remark = list.network ? place.words : "";
-  if (!request.quiet) out << opening_text(options, target, list, outcome, remark) << std::flush;
-
   const ScopedThreads scoped_threads(threads);
-  TuneDisplay display(
-      mode_of(request, output), out, [&] { return terminal_size(output.descriptor); }, budget,
-      list.scales);
-  const std::unique_ptr<JointRace> race =
-      list.network && place.here ? make_network_race(*list.network) : nullptr;
-  options.joint_race = race.get();
-  options.progress = [&](const TuneProgress& p) { display.show(p, clock.cancelled()); };
-  outcome.report = tuner(std::move(list.tasks), options);
-  interrupt.reset();
-  display.clear();
-  outcome.report.cancelled = outcome.report.cancelled || clock.cancelled();
-  if (race_of_sizes > 0 && !outcome.report.cancelled) {
-    if (!request.quiet) out << "racing the kernels at several sizes" << std::endl;
-    outcome.kernels = race_sizes(request, list, outcome.report, race_of_sizes);
-  }
-  if (!remark.empty()) outcome.report.remarks.push_back(remark);
-  const std::vector<std::string>& problems = outcome.choices.times.problems;
-  outcome.report.problems.insert(outcome.report.problems.end(), problems.begin(), problems.end());
+  TuneRun run(request, output, options, list, tuner);
+  if (list.network)
+    run.tune_network(place, names[0], plan.get());
+  else
+    run.tune_kernels();
+  TuneOutcome outcome = run.outcome();
   set_rows(list, !target.is_cuda() && !fleet, threads, &outcome);
-  outcome.budget_seconds = budget;
+  outcome.budget_seconds = options.budget.count();
   outcome.target = to_string(target);
   outcome.subjects = names;
-  return finish(request, output, list, plan.get(), outcome);
+  return finish(request, output, list, outcome, [&] {
+    if (plan) plan->save(plan_of(run.tuned()));
+  });
 }
 
 int run_tune(const Request& request) {
