@@ -277,3 +277,59 @@ def test_offsets_of_as_strided_count_in_the_storage(function):
     for begin in (2, 0, 5):
         x = storage[begin:begin + 4]
         torch.testing.assert_close(run(x), function(x), rtol=1e-4, atol=1e-4)
+
+
+def masked_windows(x):
+    """As shifted windows of attention are masked in Swin: a mask is written piece by piece."""
+    mask = x.new_zeros((8, 8))
+    pieces = (slice(0, -4), slice(-4, -2), slice(-2, None))
+    for i, rows in enumerate(pieces):
+        for j, columns in enumerate(pieces):
+            mask[rows, columns] = 3 * i + j
+    mask = mask.view(2, 4, 2, 4).permute(0, 2, 1, 3).reshape(4, 16)
+    mask = mask.unsqueeze(1) - mask.unsqueeze(2)
+    mask = mask.masked_fill(mask != 0, -100.0).masked_fill(mask == 0, 0.0)
+    return (torch.roll(x, (2, -3), (1, 2)) @ x + mask).softmax(-1)
+
+
+def test_masks_are_constants(compiled_parts):
+    check(masked_windows, torch.randn(4, 16, 16))
+    assert len(compiled_parts) == 1
+    assert "concat" not in str(compiled_parts[0].network.explain())
+
+
+def graph_on_a_gpu(function, *shapes):
+    """The graph of a function of tensors on a GPU, which need not be there."""
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    from heddle.torch._decompositions import decompositions
+
+    with FakeTensorMode() as mode, torch.no_grad():
+        inputs = [torch.empty(shape, device="cuda") for shape in shapes]
+        functional = torch.func.functionalize(function, remove="mutations")
+        with mode:
+            return make_fx(functional, decompositions())(*inputs)
+
+
+def test_all_of_a_masked_window_is_supported_on_a_gpu():
+    from heddle.torch._declare import supports
+
+    graph = graph_on_a_gpu(masked_windows, (4, 16, 16)).graph
+    assert any(node.kwargs.get("device") == torch.device("cuda", 0) for node in graph.nodes)
+    assert [node.target for node in graph.nodes if node.op == "call_function" and not supports(node)] == []
+
+
+@pytest.mark.parametrize("source", [(), (6,), (4, 1)])
+def test_a_tensor_that_is_copied_over_another(source):
+    """Some releases of PyTorch write numbers into tensors on a GPU by `copy` of a tensor without dimensions."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    from heddle.torch._part import Part
+
+    def function(x, y):
+        mine = torch.ops.aten.copy(torch.ops.aten.slice(x, 0, 1, 3), y[1:3] if source == (4, 1) else y)
+        return torch.ops.aten.slice_scatter(x, mine, 0, 1, 3) * 2
+
+    x, y = torch.randn(4, 6), torch.randint(0, 9, source)
+    torch.testing.assert_close(Part(make_fx(function)(x, y), set(), {})(x, y), function(x, y))

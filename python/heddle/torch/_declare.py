@@ -9,6 +9,7 @@ import heddle
 from heddle import ops
 
 from . import _elements, _layers, _shapes  # noqa: F401, they register their rules
+from ._constants import constants_of
 from ._layout import inverse, is_usual, order_of_strides
 from ._rules import CHECKS, DTYPES, RULES, TYPES
 
@@ -123,10 +124,18 @@ def _weight(position, value, name):
     return None, _read(heddle.constant(shared, name), order)
 
 
-def declare_weights(graph_module, args, weights):
-    """By position, the weights among the arguments of a graph: an Input or None, and what the graph reads."""
-    placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
-    return {i: _weight(i, args[i], placeholders[i].name) for i in weights}
+@dataclasses.dataclass
+class Held:
+    """What a declaration does not get from calls."""
+
+    weights: dict    # by position among the arguments: an Input or None, and what the graph reads
+    constants: dict  # by node: what it is
+
+    @staticmethod
+    def of(graph_module, args, weights):
+        """weights: the positions of weights among the arguments of a graph."""
+        placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+        return Held({i: _weight(i, args[i], placeholders[i].name) for i in weights}, constants_of(graph_module.graph))
 
 
 def _value(target):
@@ -136,18 +145,20 @@ def _value(target):
     return RULES.get(target, target)
 
 
-def declare(graph_module, values, weights):
+def declare(graph_module, values, held):
     """The declaration of a graph.
 
     values    for each argument a Like or a number; what stands for weights does not matter
-    weights   those of declare_weights
+    held      the weights and constants of the graph
     """
-    env, inputs, position = {}, [], 0
+    env, inputs, position = dict(held.constants), [], 0
     for node in graph_module.graph.nodes:
+        if node in env:
+            continue
         if node.op == "placeholder":
             passed, read = None, values[position]
-            if position in weights:
-                passed, read = weights[position]
+            if position in held.weights:
+                passed, read = held.weights[position]
             elif isinstance(read, Like):
                 passed, read = _input(position, read, node.name)
             if passed is not None:

@@ -5,7 +5,7 @@ import torch
 F = torch.nn.functional
 aten = torch.ops.aten
 
-_KEPT = (aten.hardswish, aten.hardsigmoid, aten.silu, aten.mish, aten._scaled_dot_product_flash_attention_for_cpu)
+_KEPT = (aten.hardswish, aten.hardsigmoid, aten.silu, aten.mish, aten.roll, aten._scaled_dot_product_flash_attention_for_cpu)
 
 
 def _attention(query, key, value, heads, weight, bias, mask):

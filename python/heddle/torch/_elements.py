@@ -173,6 +173,11 @@ def _same(x, memory_format=None):
     return x
 
 
+@rule(aten.copy.default, free=True)
+def _copy(x, source, non_blocking=False):
+    return ops.broadcast_to(cast_to(source, x.dtype), shape_of(x))
+
+
 @rule(torch.ops.prims.convert_element_type.default)
 def _convert(x, dtype):
     return cast_to(x, DTYPES[dtype])

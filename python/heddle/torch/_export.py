@@ -5,7 +5,7 @@ import torch
 import heddle
 from heddle import ops
 
-from ._declare import Like, declare, declare_over, declare_weights, supports
+from ._declare import Held, Like, declare, declare_over, supports
 from ._decompositions import decompositions
 from ._layout import inverse
 from ._rewrite import rewrite
@@ -65,8 +65,8 @@ def from_torch(program, *, target=None, plan=None, passes="", **options):
     rewrite(module)
     _check(program)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-    held = _weights_of(program)
-    weights = declare_weights(module, held, held)
+    weights = _weights_of(program)
+    held = Held.of(module, weights, weights)
     extents = [expressions_of(node.meta.get("val")) for node in placeholders]
     dims = _dimensions(program, [place.symbol for place in places_of(placeholders) or []])
 
@@ -76,7 +76,7 @@ def from_torch(program, *, target=None, plan=None, passes="", **options):
             value = node.meta.get("val")
             shape = tuple(at(e, symbols) for e in expressions)
             values.append(Like(shape, value.dtype, None) if isinstance(value, torch.Tensor) else value)
-        return declare(module, values, weights)
+        return declare(module, values, held)
 
     declared = declare_over(list(dims.values()), declare_at) if dims else declare_at()
     names = [placeholders[i.position].name for i in declared.inputs] + [o.node.name for o in declared.outputs]

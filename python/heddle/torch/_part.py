@@ -12,7 +12,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 import heddle
 
-from ._declare import Like, declare, declare_over, declare_weights, supports
+from ._declare import Held, Like, declare, declare_over, supports
 from ._layout import inverse
 from ._rules import FREE, HEAVY
 from ._sizes import at, dimension_for, expressions_of, places_of
@@ -72,25 +72,25 @@ class Part(torch.nn.Module):
 
     def _compile(self, args):
         self.compiled = {key: kept for key, entries in self.compiled.items() if (kept := [e for e in entries if e.is_alive()])}
-        weights = declare_weights(self.graph_module, args, self.weights)
+        held = Held.of(self.graph_module, args, self.weights)
         if self.places:
-            return self._compile_over(args, weights)
+            return self._compile_over(args, held)
         values = [Like.of(a) if isinstance(a, torch.Tensor) else a for a in args]
         key = () if self.places is not None else self._keys({}, args)[0]
-        return self._keep(key, _Compiled(self, args, declare(self.graph_module, values, weights)))
+        return self._keep(key, _Compiled(self, args, declare(self.graph_module, values, held)))
 
     def _keep(self, key, entry):
         self.compiled = self.compiled | {key: [*self.compiled.get(key, ()), entry]}
         return entry
 
-    def _compile_over(self, args, weights):
+    def _compile_over(self, args, held):
         now = {place.symbol: place.size(args) for place in self.places}
         extents = [expressions_of(node.meta.get("val")) for node in self.placeholders]
 
         def declared_over(dims):
             def declare_at(*sizes):
                 values = now | dict(zip(dims, sizes))
-                return declare(self.graph_module, [_at(arg, e, values) for arg, e in zip(args, extents)], weights)
+                return declare(self.graph_module, [_at(arg, e, values) for arg, e in zip(args, extents)], held)
 
             return declare_over(list(dims.values()), declare_at) if dims else declare_at()
 
@@ -145,7 +145,7 @@ class _Compiled:
             network.tune(part.options["budget"], log=part.options.get("log"), progress=False)
         self.network = network
         self.inputs = [(i.position, i.order) for i in declared.inputs if i.position not in part.weights]
-        self.outputs = [_Result(o) for o in declared.outputs]
+        self.outputs = [_Result(o, self.device) for o in declared.outputs]
         self.dynamic = bool(dims)
         self.shapes = {}  # by sizes: the shapes of the outputs
         self._bind(declared, part.weights, args)
@@ -207,20 +207,27 @@ class _Compiled:
         stream = torch._C._cuda_getCurrentRawStream(self.device.index) if self.device.type == "cuda" else 0
         shapes = [t.shape for t in passed + made] if self.dynamic else []
         self.call([t.data_ptr() for t in passed + made], shapes, stream)
-        results = tuple(t if o.back is None else t.permute(o.back) for t, o in zip(made, self.outputs))
+        results = tuple(o.passed_back(t) for t, o in zip(made, self.outputs))
         return results if self.is_tuple else results[0]
 
 
 class _Result:
     """What a call needs to know of an output."""
 
-    def __init__(self, output):
+    def __init__(self, output, part_device):
         self.dtype, self.back = output.dtype, output.order and inverse(output.order)
+        device = output.node.meta["val"].device
+        self.elsewhere = device if device.type != part_device.type else None  # a number on the CPU, of a part on a GPU
         extents = output.tensor.shape
         if not all(isinstance(extent, int) for extent in extents):
             extents = expressions_of(output.node.meta["val"])
             extents = [extents[d] for d in output.order] if output.order else extents
         self.extents = extents
+
+    def passed_back(self, tensor):
+        if self.back is not None:
+            tensor = tensor.permute(self.back)
+        return tensor if self.elsewhere is None else tensor.to(self.elsewhere)
 
     def shape(self, values):
         return tuple(at(extent, values) for extent in self.extents)

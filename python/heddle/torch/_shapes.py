@@ -165,8 +165,11 @@ def _flip(x, axes):
     return ops.flip(x, axes_of(x, axes))
 
 
-@rule(aten.roll.default, free=True, check=lambda node: len(node.args) > 2)
-def _roll(x, shifts, axes):
+@rule(aten.roll.default, free=True)
+def _roll(x, shifts, axes=()):
+    shifts, axes = ([value] if isinstance(value, int) else value for value in (shifts, axes))
+    if not axes:
+        return ops.reshape(ops.roll(ops.reshape(x, [_total(shape_of(x))]), shifts[0], 0), shape_of(x))
     for shift, axis in zip(shifts, axes):
         x = ops.roll(x, shift, axis_of(x, axis))
     return x
