@@ -89,18 +89,17 @@ TEST_F(PlanCommands, RecordsWhySaysOfEachNodeWhatAnswered) {
 TEST_F(PlanCommands, TuneWritesOneAndExportTakesAllOfIt) {
   const std::string plan = file("digits.heddle"), log = file("log.jsonl");
   const std::string tune =
-      "tune " + model() + " --threads 1 --budget 20s --trials 40 -q -o " + plan + " --log " + log;
+      "tune " + model() + " --budget 20s --trials 40 -q -o " + plan + " --log " + log;
   const CommandResult tuned = heddle_command(tune);
   ASSERT_EQ(tuned.status, 0) << tuned.err;
   EXPECT_THAT(tuned.out, IsEmpty());
   const NetworkPlan first = load_plan(plan);
   EXPECT_EQ(first.model, "digits.onnx:batch=1");
-  EXPECT_EQ(first.target.cores, 1);
+  EXPECT_EQ(first.target, Target::host());
   ASSERT_FALSE(first.nodes.empty());
   std::filesystem::remove(log);
-  // In a fresh shell, with no flag but the threads and no variable.
-  const CommandResult exported =
-      heddle_command("export " + model() + " --threads 1 -o " + file("out"));
+  // In a fresh shell, with no flag and no variable.
+  const CommandResult exported = heddle_command("export " + model() + " -o " + file("out"));
   ASSERT_EQ(exported.status, 0) << exported.err;
   const std::string all = std::to_string(first.nodes.size());
   EXPECT_THAT(exported.err, HasSubstr("plan " + plan + ": " + all + " of " + all + " nodes"));
@@ -112,6 +111,39 @@ TEST_F(PlanCommands, TuneWritesOneAndExportTakesAllOfIt) {
   // Another run goes on from it and leaves a whole one. Races on a busy machine decide who wins.
   EXPECT_EQ(heddle_command(tune).status, 0);
   EXPECT_FALSE(load_plan(plan).nodes.empty());
+}
+
+TEST_F(PlanCommands, OfARangeServesEveryCommand) {
+  const std::string range = file("digits.onnx") + ":batch=1..4", plan = file("range.heddle"),
+                    other = file("other.heddle");
+  const CommandResult tuned =
+      heddle_command("tune " + range + " --threads 1 --budget 12s --trials 8 -q -o " + plan +
+                     " --log " + file("range.jsonl"));
+  ASSERT_EQ(tuned.status, 0) << tuned.err;
+  const NetworkPlan made = load_plan(plan);
+  EXPECT_EQ(made.model, "digits.onnx:batch=1..4");
+  EXPECT_TRUE(std::any_of(made.nodes.begin(), made.nodes.end(),
+                          [](const PlannedNode& n) { return !n.kernels.is_null(); }));
+  const std::string all = std::to_string(made.nodes.size()), whole = all + " of " + all + " nodes";
+  for (const std::string& command :
+       {"run " + plan + " --time 0", "export " + plan + " -o " + file("range"), "profile " + plan,
+        "explain " + plan, "plan check " + plan}) {
+    const CommandResult r = heddle_command(command);
+    EXPECT_EQ(r.status, 0) << command << "\n" << r.err;
+    EXPECT_THAT(r.out + r.err, HasSubstr(whole)) << command;
+  }
+  // On another number of threads its kernels race again, without a search.
+  const CommandResult moved = heddle_command("run " + plan + " --threads 2 --time 0");
+  EXPECT_EQ(moved.status, 0) << moved.err;
+  EXPECT_THAT(moved.err, HasSubstr("made for 1 thread"));
+  const CommandResult retuned =
+      heddle_command("plan retune " + plan + " --threads 2 --budget 3s -o " + other);
+  ASSERT_EQ(retuned.status, 0) << retuned.out << retuned.err;
+  EXPECT_EQ(load_plan(other).target.cores, 2);
+  EXPECT_EQ(heddle_command("plan diff " + plan + " " + other).status, 1);
+  EXPECT_EQ(heddle_command("plan merge " + plan + " " + plan + " -o " + file("m.heddle")).status,
+            0);
+  EXPECT_EQ(load_plan(file("m.heddle")).nodes.size(), made.nodes.size());
 }
 
 TEST_F(PlanCommands, CtrlCLeavesAWholeOne) {

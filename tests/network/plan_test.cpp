@@ -6,7 +6,9 @@
 #include <functional>
 #include <thread>
 
+#include "heddle/driver/build.h"
 #include "heddle/network/export_network.h"
+#include "heddle/network/tune.h"
 #include "network/cut/family_tasks.h"
 #include "network/exported_library.h"
 #include "network/network_testing.h"
@@ -222,6 +224,44 @@ TEST(Plan, OverSizesHasKernelsAndTheirTree) {
   for (const int64_t n : {1, 7, 40}) EXPECT_EQ(wrong_at(kernel, {y}, {x, y}, {{rows, n}}), "") << n;
 }
 
+TEST(Plan, OverSizesIsRetunedWithItsKernels) {
+  const Dim rows = dim("rows", 1, 40);
+  const Axis k = reduce_axis(12, "k");
+  const Tensor x = placeholder({rows, 12}, f32, "x"),
+               w = constant(NDArray::random({12, 30}, f32, 3), "w");
+  const Tensor y =
+      compute({rows, 30}, [&](Axis i, Axis j) { return sum(x(i, k) * w(k, j), k); }, "y");
+  const Network network({y}, threads(1));
+  int compiled = 0;
+  KernelRaceOptions quick;
+  quick.race_seconds = 0.01;
+  quick.progress = [&](const std::string& line) {
+    std::sscanf(line.c_str(), "compiling %d", &compiled);
+  };
+  std::vector<TaskKernels> kernels = choose_kernels(network, {rows}, quick);
+  const int without_plan = compiled;
+  FamilyResult& family = kernels[0].kernels;
+  family.variants = {{"naive", {}, naive_schedule({y}, threads(1))}};
+  family.tree = {TreeNode{}};
+  family.rows.clear();
+  const Network planned =
+      network.with_plan(plan_of(network, report_of(network, network.static_schedules()), kernels));
+  ASSERT_TRUE(planned.plan_use()->whole()) << to_string(*planned.plan_use());
+  (void)choose_kernels(planned, {rows}, quick);
+  EXPECT_EQ(compiled, without_plan + 1) << "the kernel of the plan races, too";
+
+  const TuneClock clock(30);
+  const NetworkPlan again = plan_of(retune(planned, 0.05, clock, {rows}));
+  ASSERT_EQ(again.nodes.size(), 1U);
+  EXPECT_EQ(again.nodes[0].proof, PlanProof::Race);
+  const NetworkKernel kernel = network.with_plan(again).build({x, y});
+  for (const int64_t n : {1, 7, 40}) EXPECT_EQ(wrong_at(kernel, {y}, {x, y}, {{rows, n}}), "") << n;
+  EXPECT_THAT(message_of([&] { (void)retune(planned, 0.05, clock); }),
+              HasSubstr("the dimensions are not those of the network"));
+  EXPECT_THAT(message_of([&] { (void)retune(network, 0.05, clock, {rows}); }),
+              HasSubstr("has no plan"));
+}
+
 TEST(Plan, IsInTheExportedLibrary) {
   const Folder folder;
   const std::vector<Tensor> outputs{ops::relu(
@@ -365,8 +405,7 @@ TEST(Plan, RunnersUpComeFromTheLogAndRaceWhereItIsRetuned) {
   EXPECT_TRUE(planned.plan_use()->whole()) << to_string(*planned.plan_use());
   EXPECT_EQ(network::runners_up_of(plan, plan.nodes[0], planned.tasks()[0].tmpl).size(), 2u);
   const TuneClock clock(30);
-  const TuneReport report = retune(planned, 5, clock);
-  NetworkPlan again = plan_of(planned, report);
+  NetworkPlan again = plan_of(retune(planned, 5, clock));
   add_runners_up(again, plan);
   for (const PlannedNode& node : again.nodes) {
     EXPECT_FALSE(node.runners_up.empty()) << "what lost here may win on another machine";

@@ -122,13 +122,6 @@ void add_runners_up(NetworkPlan& plan, const std::vector<Record>& log);
 /// The same, of the schedules and the runners-up of another plan.
 void add_runners_up(NetworkPlan& plan, const NetworkPlan& other);
 
-/// Races the schedules and the runners-up of the plan of a network (Network::planned) against the
-/// rules' choices, in calls of the whole, as the end of tune() does. Nothing is searched, so that a plan of another
-/// machine or number of threads is settled here in a part of the time. plan_of() makes the plan of
-/// the report. The race takes about `seconds`. Throws a User error for a network over dimensions, for
-/// one without a plan, and for a target that does not run here.
-TuneReport retune(const Network& planned, double seconds, const TuneClock& clock);
-
 /// A line for each difference of two plans: of the whole, then of nodes by their declarations.
 /// Dates and times are no difference. Empty: they choose the same.
 std::vector<std::string> plan_differences(const NetworkPlan& a, const NetworkPlan& b);

@@ -44,7 +44,8 @@ struct KernelRaceOptions {
 /// Races the kernels of all tasks over dimensions in calls of the whole network, with random
 /// inputs. For a GPU these are CUDA graphs, which events time. The candidates of a task are
 /// `schedules` (one for each of Network::tasks(); empty: those of create_schedule) for all sizes,
-/// as they are, and on a CPU with longer blocks and with shorter ones. At most `max_kernels` of
+/// as they are, and on a CPU with longer blocks and with shorter ones, and the kernels of the plan of
+/// the network (Network::planned). At most `max_kernels` of
 /// each task are kept, for the least expected slowdown, and a tree on the sizes names one.
 /// Candidates whose weights do not fit into a third of the free memory are left out. `dims` are the
 /// dimensions of the network in the order of the sizes of the histogram. Throws a User error for a

@@ -56,6 +56,16 @@ struct TunedNetwork {
 TunedNetwork tune_network(const Network& network, const TuneOptions& options = {},
                           const NetworkTuneOptions& how = {});
 
+/// Races the schedules and the runners-up of the plan of a network (Network::planned) against the
+/// rules' choices, in calls of the whole, as the end of tuning does. Nothing is searched, so that a
+/// plan of another machine or number of threads is settled here in a part of the time. `dims` are the
+/// dimensions of a network over ranges of sizes, whose kernels race at several sizes
+/// (choose_kernels). The race takes about `seconds`; `clock` may end that of a network of constant
+/// extents. Throws a User error for a network without a plan, for other dimensions, and for a target
+/// that does not run here.
+TunedNetwork retune(const Network& planned, double seconds, const TuneClock& clock,
+                    const std::vector<Dim>& dims = {});
+
 /// The plan of what was found, with the good schedules of the log of tuning as runners-up.
 NetworkPlan plan_of(const TunedNetwork& tuned);
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "family/blocks.h"
-#include "heddle/network/plan.h"
+#include "heddle/network/tune.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "network/cut/family_tasks.h"
@@ -18,9 +18,6 @@ void check(const Network& planned) {
   if (!planned.plan_use())
     throw_user_error("the network has no plan whose schedules could race", {},
                      "give it one: Network::planned");
-  if (!planned.sizes().empty())
-    throw_user_error("the kernels of a plan over ranges of sizes do not race alone", {},
-                     "tune it anew on this machine: heddle tune MODEL.onnx -o FILE.heddle");
   const Target& target = planned.tasks().at(0).tmpl.target();
   if (!target.runs_here())
     throw_user_error("kernels for " + to_string(target) + " do not race on this machine");
@@ -46,22 +43,28 @@ std::vector<std::vector<Schedule>> entrants_of(const Network& planned) {
   return entrants;
 }
 
-}  // namespace
+/// The kernels of a network over ranges of sizes, raced at several of them.
+TunedNetwork retuned_kernels(const Network& planned, double seconds, const std::vector<Dim>& dims) {
+  TunedNetwork tuned{.network = planned, .choices = {planned.pass_options(), {}}};
+  std::vector<Schedule> schedules = planned.static_schedules();
+  for (size_t t = 0; t < schedules.size(); ++t) {
+    const network::TaskFamily& family = network::families_of(planned)[t];
+    const bool own = family.outputs.empty() && family.count > 0 && family.planned;
+    TaskResult result{.name = planned.tasks()[t].name, .config = {}, .schedule = schedules[t]};
+    if (own) {
+      schedules[t] = family.planned->schedules[0];
+      result.improved = family::identity(schedules[t]) != family::identity(result.schedule);
+      result.schedule = schedules[t];
+    }
+    tuned.report.tasks.push_back(std::move(result));
+  }
+  tuned.kernels = choose_kernels(planned, dims, {.race_seconds = seconds}, schedules);
+  return tuned;
+}
 
-TuneReport retune(const Network& planned, double seconds, const TuneClock& clock) {
-  check(planned);
-  const Timer timer;
-  const std::vector<std::vector<Schedule>> entrants = entrants_of(planned);
-  std::vector<size_t> order(entrants.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    const auto work = [&](size_t t) {
-      return planned.tasks()[t].weight * planned.tasks()[t].tmpl.dag().total_flops();
-    };
-    return work(a) > work(b);
-  });
-  const JointRace::Verdict verdict =
-      make_network_race(planned)->race(entrants, order, seconds, clock);
+/// The results of a race of `entrants`.
+TuneReport report_of(const Network& planned, const std::vector<std::vector<Schedule>>& entrants,
+                     const JointRace::Verdict& verdict) {
   TuneReport report;
   const bool proven = verdict.whole.verdict == RaceResult::Faster;
   for (size_t t = 0; t < entrants.size(); ++t) {
@@ -78,9 +81,39 @@ TuneReport retune(const Network& planned, double seconds, const TuneClock& clock
   }
   report.network = verdict.whole;
   report.problems = verdict.whole.problems;
-  report.cancelled = clock.cancelled();
-  report.elapsed_seconds = timer.elapsed_s();
   return report;
+}
+
+/// The tasks, those with the most work first.
+std::vector<size_t> by_work(const Network& planned) {
+  std::vector<size_t> order(planned.tasks().size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto work = [&](size_t t) {
+    return planned.tasks()[t].weight * planned.tasks()[t].tmpl.dag().total_flops();
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return work(a) > work(b); });
+  return order;
+}
+
+}  // namespace
+
+TunedNetwork retune(const Network& planned, double seconds, const TuneClock& clock,
+                    const std::vector<Dim>& dims) {
+  check(planned);
+  const Timer timer;
+  TunedNetwork tuned{.network = planned, .choices = {planned.pass_options(), {}}};
+  if (planned.sizes().empty()) {
+    const std::vector<std::vector<Schedule>> entrants = entrants_of(planned);
+    tuned.report =
+        report_of(planned, entrants,
+                  make_network_race(planned)->race(entrants, by_work(planned), seconds, clock));
+  } else {
+    tuned = retuned_kernels(planned, seconds, dims);
+  }
+  tuned.report.cancelled = clock.cancelled();
+  tuned.report.elapsed_seconds = timer.elapsed_s();
+  return tuned;
 }
 
 }  // namespace heddle

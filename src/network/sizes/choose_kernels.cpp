@@ -109,10 +109,26 @@ class Chooser {
       if (!f.outputs.empty()) {
         candidates_[t] = network::family_candidates(f, given.subspan(t, f.count),
                                                     tasks.subspan(t, f.count), dims_);
+        add_planned(t);
         add_static(t, statics.subspan(t, f.count), tasks.subspan(t, f.count));
       } else if (f.count > 0) {
         candidates_[t].push_back({"all sizes", {}, schedules[t]});
       }
+    }
+  }
+
+  /// Puts the kernels of the network's plan in front, where they are others.
+  void add_planned(size_t t) {
+    const TaskFamily& f = network::families_of(network_)[t];
+    if (!f.planned) return;
+    std::vector<FamilyVariant>& all = candidates_[t];
+    std::ptrdiff_t in_front = 0;
+    for (const Schedule& s : f.planned->schedules) {
+      const std::string steps = family::identity(s);
+      if (std::none_of(all.begin(), all.end(), [&](const FamilyVariant& v) {
+            return family::identity(v.schedule) == steps;
+          }))
+        all.insert(all.begin() + in_front++, {"planned", {}, s});
     }
   }
 

@@ -6,6 +6,7 @@
 #include "common/figures.h"
 #include "common/model_plan.h"
 #include "common/output_file.h"
+#include "heddle/network/tune.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "subjects/model_subject.h"
@@ -119,6 +120,25 @@ int check_plan(const Request& o) {
   return use.whole() ? 0 : kDiffers;
 }
 
+namespace {
+
+/// What the race of retune() decided.
+std::string race_text(const TunedNetwork& tuned, const NetworkPlan& made) {
+  std::string text = to_text(tuned.kernels);
+  if (const std::optional<NetworkTimes>& whole = tuned.report.network) {
+    text += "the plan against the rules, in " + count_text(whole->rounds, "round") + ": " +
+            to_string(whole->verdict);
+    if (made.seconds > 0)
+      text +=
+          ", a call " + format_time(made.seconds) + ", by rule " + format_time(made.rule_seconds);
+    text += "\n";
+  }
+  for (const std::string& problem : tuned.report.problems) text += "problem: " + problem + "\n";
+  return text;
+}
+
+}  // namespace
+
 int retune_plan(const Request& o) {
   const Opened opened = open(o);
   const Network network = Network::planned(opened.model.outputs, opened.plan, opened.target);
@@ -132,34 +152,26 @@ int retune_plan(const Request& o) {
   check_writable(file);
   std::cout << to_string(*network.plan_use()) << std::endl;
   TuneClock clock(parse_budget(o.budget));
-  TuneReport report;
-  {
+  const TunedNetwork tuned = [&] {
     const ScopedThreads threads(target.is_cuda() ? 1 : target.cores);
     const InterruptScope interrupt(clock);
-    report = retune(network, clock.left_s(), clock);
-  }
-  NetworkPlan made = plan_of(network, report);
+    return retune(network, clock.left_s(), clock, opened.model.dims);
+  }();
+  NetworkPlan made = plan_of(tuned);
   add_runners_up(made, opened.plan);
   made.model = model_beside(opened.options.subject, file);
   made.dtype = opened.options.dtype;
-  const NetworkTimes& whole = *report.network;
-  std::cout << "the plan against the rules, in " << count_text(whole.rounds, "round") << ": "
-            << to_string(whole.verdict);
-  if (made.seconds > 0)
-    std::cout << ", a call " << format_time(made.seconds) << ", by rule "
-              << format_time(made.rule_seconds);
-  std::cout << "\n";
-  for (const std::string& problem : report.problems) std::cout << "problem: " << problem << "\n";
+  std::cout << race_text(tuned, made);
   const bool raced = std::any_of(made.nodes.begin(), made.nodes.end(),
                                  [](const PlannedNode& n) { return n.proof == PlanProof::Race; });
   // A plan that has rules alone needs no race.
   if (!raced && network.plan_use()->rules() < network.plan_use()->planned()) {
     std::cout << "there was no time to race: the plan stays as it is\n";
-    return report.cancelled ? kInterrupted : kDiffers;
+    return tuned.report.cancelled ? kInterrupted : kDiffers;
   }
   save_plan(same ? merged(opened.plan, made) : made, file);
   std::cout << "the plan is in " << file << "\n";
-  return report.cancelled ? kInterrupted : 0;
+  return tuned.report.cancelled ? kInterrupted : 0;
 }
 
 }  // namespace heddle::cli
