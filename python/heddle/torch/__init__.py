@@ -1,7 +1,8 @@
 """The backend of torch.compile:  torch.compile(model, backend="heddle")
 
 The graph of the model, after AOTAutograd's decompositions, is cut into parts that Heddle supports and the rest, which PyTorch
-runs. Weights are taken by reference; changes of them are noticed at the next call. TORCH_LOGS-like output: with the logger
+runs. Weights are taken by reference; changes of them are noticed at the next call. Where gradients are wanted, the graph of the
+backward pass is compiled in the same way, and weights are arguments. TORCH_LOGS-like output: with the logger
 "heddle.torch" at INFO, the parts and what stays in PyTorch are printed.
 
 mode       "max-autotune" tunes each part at its first call, for a minute where options have no budget; on a GPU this mode and
@@ -49,7 +50,7 @@ def _compiler(options, graphs, is_inference):
     def compile_graph(graph_module, inputs):
         weights = _weights_of(graph_module, inputs)
         rewrite(graph_module)
-        run = _boxed(parts_of(graph_module, weights, options))
+        run = _boxed(parts_of(graph_module, weights if is_inference else set(), options))  # weights in training change at each call
         on_gpu = any(isinstance(x, torch.Tensor) and x.is_cuda for x in inputs)
         return with_cuda_graphs(run, graph_module, inputs, weights, is_inference) if graphs and on_gpu else run
 
@@ -63,8 +64,7 @@ def backend(graph_module, example_inputs, *, options=None, mode=None):
     if mode is not None and mode.startswith("max-autotune"):
         options.setdefault("budget", "60s")
     graphs = mode in ("reduce-overhead", "max-autotune")
-    run_by_torch = lambda graph_module, _: _boxed(graph_module)
-    return aot_autograd(fw_compiler=_compiler(options, graphs, False), bw_compiler=run_by_torch,
+    return aot_autograd(fw_compiler=_compiler(options, graphs, False), bw_compiler=_compiler(options, False, False),
                         inference_compiler=_compiler(options, graphs, True),
                         decompositions=decompositions())(graph_module, example_inputs)
 

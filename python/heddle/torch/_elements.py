@@ -44,6 +44,25 @@ def _div(a, b):
     return ops.div(as_float(a), as_float(b))
 
 
+def _floor_of_quotient(a, b):
+    """As PyTorch has it for floats: from the remainder, because a / b may round up to the next integer."""
+    rest = ops.fmod(a, b)
+    other_sign = ops.logical_xor(ops.less(b, ops.full([], 0.0, b.dtype)), ops.less(rest, ops.full([], 0.0, b.dtype)))
+    below = ops.logical_and(ops.not_equal(rest, ops.full([], 0.0, b.dtype)), other_sign)
+    whole = ops.round(ops.sub(ops.div(ops.sub(a, rest), b), ops.cast(below, a.dtype)))
+    return ops.where(ops.equal(b, ops.full([], 0.0, b.dtype)), ops.div(a, b), whole)
+
+
+@rule(aten.div.Tensor_mode, aten.div.Scalar_mode)
+def _div_rounded(a, b, rounding_mode=None):
+    a, b = promoted(a, b)
+    if rounding_mode is None:
+        return ops.div(as_float(a), as_float(b))
+    if a.dtype not in FLOATS:
+        return ops.floor_divide(a, b) if rounding_mode == "floor" else ops.div(a, b)
+    return _floor_of_quotient(a, b) if rounding_mode == "floor" else ops.trunc(ops.div(a, b))
+
+
 @rule(aten.fmod.Tensor, aten.fmod.Scalar)
 def _fmod(a, b):
     return ops.fmod(*promoted(a, b))
@@ -64,6 +83,11 @@ def _pow(x, exponent):
 @rule(aten.pow.Tensor_Tensor)
 def _pow_tensors(a, b):
     return ops.pow(*map(as_float, promoted(a, b)))
+
+
+@rule(aten.pow.Scalar)
+def _pow_of_number(base, exponent):
+    return ops.pow(*map(as_float, promoted(base, exponent)))
 
 
 def _of_two(function, *overloads):
@@ -257,6 +281,7 @@ def _argmax(x, axis, keepdim=False):
     return ops.argmax(x, axis, keepdim)
 
 
-@rule(aten.cumsum.default, check=lambda node: not node.kwargs)
-def _cumsum(x, axis):
-    return ops.cumsum(x if x.dtype in FLOATS else ops.cast(x, "i64"), axis)
+@rule(aten.cumsum.default)
+def _cumsum(x, axis, dtype=None):
+    wanted = DTYPES[dtype] if dtype else x.dtype if x.dtype in FLOATS else "i64"
+    return ops.cumsum(cast_to(x, wanted), axis)

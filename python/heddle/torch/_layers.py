@@ -37,7 +37,7 @@ def _convolution_check(node):
 
 
 @rule(aten.convolution.default, heavy=True, check=_convolution_check)
-def _convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+def convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     name = f"{'conv_transpose' if transposed else 'conv'}{x.ndim - 2}d"
     more = {"output_padding": list(output_padding)} if transposed else {}
     return getattr(ops, name)(x, weight, bias, stride=list(stride), padding=list(padding), dilation=list(dilation), groups=groups, **more)
@@ -87,11 +87,6 @@ def _batch_norm_of_inference(x, scale, shift, mean, variance, training, momentum
     return _batch_norm(x, scale, shift, mean, variance, momentum, epsilon)
 
 
-@rule(aten.native_layer_norm.default, check=only_first)
-def _layer_norm(x, shape, scale, shift, epsilon):
-    return (ops.layer_norm(x, scale, shift, x.ndim - len(shape), epsilon), None, None)
-
-
 @rule(aten.native_group_norm.default, check=only_first)
 def _group_norm(x, scale, shift, n, c, hw, groups, epsilon):
     return (ops.group_norm(x, groups, scale, shift, epsilon), None, None)
@@ -109,13 +104,12 @@ def _log_softmax(x, axis, half_to_float):
 
 # ---- pooling ----
 
-@rule(aten.max_pool2d_with_indices.default, check=only_first)
-def _max_pool(x, kernel, stride=(), padding=(0, 0), dilation=(1, 1), ceil_mode=False):
-    return (_batched(ops.max_pool)(x, list(kernel), list(stride), list(padding), list(dilation), ceil_mode), None)
+def max_pool(x, kernel, stride=(), padding=(0, 0), dilation=(1, 1), ceil_mode=False):
+    return _batched(ops.max_pool)(x, list(kernel), list(stride), list(padding), list(dilation), ceil_mode)
 
 
 @rule(aten.avg_pool2d.default, check=lambda node: len(node.args) < 7 or node.args[6] is None)
-def _avg_pool(x, kernel, stride=(), padding=(0, 0), ceil_mode=False, count_include_pad=True, divisor_override=None):
+def avg_pool(x, kernel, stride=(), padding=(0, 0), ceil_mode=False, count_include_pad=True, divisor_override=None):
     return _batched(ops.avg_pool)(x, list(kernel), list(stride), list(padding), ceil_mode, count_include_pad)
 
 

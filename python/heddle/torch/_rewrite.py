@@ -132,8 +132,19 @@ def stride_over_storages(graph_module):
     graph_module.recompile()
 
 
+def drop_aliases(graph_module):
+    """Aliases, as graphs for training have of what they keep, are what they stand for. Otherwise a part writes it twice."""
+    graph = graph_module.graph
+    for node in graph.find_nodes(op="call_function", target=aten.alias.default):
+        if node.args[0].op == "call_function":
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+    graph_module.recompile()
+
+
 def rewrite(graph_module):
     """All rewrites."""
+    drop_aliases(graph_module)
     stride_over_storages(graph_module)
     keep_leading_dims(graph_module)
     read_weights_as_they_lie(graph_module)

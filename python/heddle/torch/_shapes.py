@@ -197,20 +197,28 @@ def _gather(x, axis, indices, sparse_grad=False):
     return ops.gather_elements(x, indices, axis_of(x, axis))
 
 
+def _places_of_indices(indices):
+    return [axis for axis, index in enumerate(indices) if index is not None]
+
+
 def _indices_check(node):
-    """One index anywhere, or several for the first dimensions."""
-    given = [i for i, index in enumerate(node.args[1]) if index is not None]
-    integers = all(node.args[1][i].meta["val"].dtype in (torch.int64, torch.int32) for i in given)
-    return integers and (len(given) == 1 or given == list(range(len(given))))
+    """Integers for dimensions that follow each other."""
+    given = _places_of_indices(node.args[1])
+    integers = all(node.args[1][axis].meta["val"].dtype in (torch.int64, torch.int32) for axis in given)
+    return integers and given == list(range(given[0], given[-1] + 1))
 
 
 @rule(aten.index.Tensor, check=_indices_check)
 def _index(x, indices):
-    given = [i for i, index in enumerate(indices) if index is not None]
+    given = _places_of_indices(indices)
     if len(given) == 1:
         return ops.gather(x, indices[given[0]], given[0])
+    indices, before = [indices[axis] for axis in given], given[0]
     rank = max(index.ndim for index in indices)
     shapes = [[1] * (rank - index.ndim) + shape_of(index) for index in indices]
     common = [max(extents) if min(extents) > 0 else 0 for extents in zip(*shapes)]
     parts = [ops.expand_dims(ops.broadcast_to(cast_to(index, "i64"), common), [rank]) for index in indices]
-    return ops.gather_nd(x, ops.concat(parts, rank))
+    others = [axis for axis in range(x.ndim) if axis not in given]
+    gathered = ops.gather_nd(ops.transpose(x, [*given, *others]) if before else x, ops.concat(parts, rank))
+    order = [*range(rank, rank + before), *range(rank), *range(rank + before, gathered.ndim)]
+    return ops.transpose(gathered, order) if before else gathered

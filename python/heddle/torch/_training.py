@@ -1,0 +1,124 @@
+"""Rules of layers in training, and of backward passes, which are gradients of the declarations of the forward passes."""
+
+import torch
+
+import heddle
+from heddle import ops
+
+from . import _layers
+from ._rules import aten, axis_of, only_first, rule, shape_of
+
+
+def _of_floats(node):
+    """A check: values in f32 or f64. PyTorch keeps statistics of narrower ones in types of its own choice."""
+    return node.args[0].meta["val"].dtype in (torch.float32, torch.float64)
+
+
+def _gradient(result, of, head, others=()):
+    """The gradient with respect to `of` alone, also where `others`, which the result is of too, depend on it."""
+    return heddle.gradient(result, of, head, stop=[other for other in others if other is not of])[0]
+
+
+# ---- norms ----
+
+def _per_channel(x, values):
+    return ops.reshape(values, [1, shape_of(values)[0], *[1] * (x.ndim - 2)])
+
+
+@rule(aten._native_batch_norm_legit_functional.default,
+      check=lambda node: _of_floats(node) and node.args[5] is True and node.args[3] is not None)
+def _batch_norm(x, scale, shift, running_mean, running_variance, training, momentum, epsilon):
+    axes = [axis for axis in range(x.ndim) if axis != 1]
+    count = 1
+    for axis in axes:
+        count *= shape_of(x)[axis]
+    mean, variance = ops.mean(x, axes), ops.var(x, axes, False, False)
+    inverse = ops.rsqrt(ops.add(variance, ops.full([], epsilon, x.dtype)))
+    result = ops.mul(ops.sub(x, _per_channel(x, mean)), _per_channel(x, inverse))
+    if scale is not None:
+        result = ops.mul(result, _per_channel(x, scale))
+    if shift is not None:
+        result = ops.add(result, _per_channel(x, shift))
+
+    def moved(running, value):
+        keep, take = (ops.full([], factor, x.dtype) for factor in (1 - momentum, momentum))
+        return ops.add(ops.mul(running, keep), ops.mul(value, take))
+
+    unbiased = ops.mul(variance, ops.full([], count / max(count - 1, 1), x.dtype))
+    return result, mean, inverse, moved(running_mean, mean), moved(running_variance, unbiased)
+
+
+@rule(aten.native_layer_norm.default, check=lambda node: only_first(node) or _of_floats(node))
+def _layer_norm(x, shape, scale, shift, epsilon):
+    axes = list(range(x.ndim - len(shape), x.ndim))
+    inverse = ops.rsqrt(ops.add(ops.var(x, axes, True, False), ops.full([], epsilon, x.dtype)))
+    return ops.layer_norm(x, scale, shift, axes[0], epsilon), ops.mean(x, axes, True), inverse
+
+
+# ---- convolutions ----
+
+@rule(aten.convolution_backward.default, heavy=True,
+      check=lambda node: node.args[1].meta["val"].dim() in (3, 4, 5) and node.args[1] is not node.args[2])
+def _convolution_backward(head, x, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask):
+    result = _layers.convolution(x, weight, None, stride, padding, dilation, transposed, output_padding, groups)
+    of_x = _gradient(result, x, head, [weight]) if mask[0] else None
+    of_weight = _gradient(result, weight, head, [x]) if mask[1] else None
+    of_bias = ops.sum(head, [axis for axis in range(head.ndim) if axis != 1]) if mask[2] else None
+    return of_x, of_weight, of_bias
+
+
+# ---- pooling ----
+
+@rule(aten.max_pool2d_with_indices.default, check=lambda node: only_first(node) or node.args[0].meta["val"].dim() == 4)
+def _max_pool(x, kernel, stride=(), padding=(0, 0), dilation=(1, 1), ceil_mode=False):
+    result = _layers.max_pool(x, kernel, stride, padding, dilation, ceil_mode)
+    return result, _places_of_maxima(x, result, kernel, stride or kernel, padding, dilation) if x.ndim == 4 else None
+
+
+def _places_of_maxima(x, result, kernel, stride, padding, dilation):
+    """For each window the place of its first largest element, counted in the image. A NaN is largest, as in PyTorch."""
+    (_, _, height, width), (u, v) = shape_of(x), map(heddle.reduce_axis, kernel)
+
+    def place(n, c, i, j):
+        row, column = i * stride[0] - padding[0] + u * dilation[0], j * stride[1] - padding[1] + v * dilation[1]
+        inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+        element = x[n, c, row, column]
+        none = heddle.cast("i64", heddle.Expr(height * width))
+        here = heddle.select((element == result[n, c, i, j]) | heddle.isnan(element), heddle.cast("i64", row * width + column), none)
+        return heddle.min(heddle.select(inside, here, none), [u, v])
+
+    return heddle.compute(tuple(shape_of(result)), place, "place")
+
+
+@rule(aten.max_pool2d_with_indices_backward.default, check=lambda node: node.args[1].meta["val"].dim() == 4)
+def _max_pool_backward(head, x, kernel, stride, padding, dilation, ceil_mode, indices):
+    return _gradient(_layers.max_pool(x, kernel, stride, padding, dilation, ceil_mode), x, head)
+
+
+@rule(aten.avg_pool2d_backward.default, check=lambda node: node.args[1].meta["val"].dim() == 4 and node.args[7] is None)
+def _avg_pool_backward(head, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    return _gradient(_layers.avg_pool(x, kernel, stride, padding, ceil_mode, count_include_pad), x, head)
+
+
+@rule(aten._adaptive_avg_pool2d_backward.default, check=lambda node: node.args[1].meta["val"].dim() == 4)
+def _adaptive_backward(head, x):
+    return _gradient(ops.adaptive_avg_pool(x, shape_of(head)[2:]), x, head)
+
+
+# ---- scatters ----
+
+def _one_for_each_row(node):
+    """A check: one place along the axis for each element of the others, as labels have."""
+    x, axis, indices = (a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in node.args[:3])
+    return x.dim() > 0 and list(indices.shape) == [1 if d == axis % x.dim() else n for d, n in enumerate(x.shape)]
+
+
+@rule(aten.scatter.value, check=_one_for_each_row)
+def _scatter_value(x, axis, indices, value):
+    axis = axis_of(x, axis)
+
+    def element(*at):
+        chosen = indices[tuple(0 if d == axis else i for d, i in enumerate(at))]
+        return heddle.select(chosen == heddle.cast(indices.dtype, at[axis] + 0), heddle.cast(x.dtype, heddle.Expr(value)), x[at])
+
+    return heddle.compute(tuple(shape_of(x)), element, "scatter")
