@@ -77,7 +77,10 @@ Choice knobs_of(const LearnedChoice& tree, const ParameterSet& choice, const Sit
   return out;
 }
 
+// Schedules ask for the version before they make a template, so that a mistake in the variable is
+// told there.
 std::string version_of_trees() {
+  check_heuristics_variable();
   State& s = state();
   const std::lock_guard lock(s.mutex);
   return "trees " + version_of(s);

@@ -9,8 +9,10 @@
 
 namespace heddle::learning {
 
-/// Why the variable lets no tree answer for a heuristic; empty where it does. A value that names a
-/// heuristic that there is not turns all off, because a schedule is no place for an error.
+/// Throws a User error where the value names a heuristic that there is not.
+void check_heuristics_variable();
+
+/// Why the variable lets no tree answer for a heuristic; empty where it does. Throws the same.
 std::string why_turned_off(const std::string& heuristic);
 
 }  // namespace heddle::learning

@@ -124,7 +124,7 @@ TEST(IntegerProducts, RandomOnesComputeWhatWasDeclared) {
     Drawer drawer(rng);
     const std::vector<Tensor> outputs{drawer.run()};
     EXPECT_EQ(sums_of_bytes(rewritten(outputs)), drawer.symmetric() ? 1 : 0);
-    EXPECT_EQ(sums_of_bytes(rewritten(outputs, "-factors_after_products")), 0);
+    EXPECT_EQ(sums_of_bytes(rewritten(outputs, "-integer_products")), 0);
     const std::vector<Tensor> args = args_of(outputs);
     std::vector<NDArray> arrays = arrays_for(args, static_cast<uint64_t>(seed));
     std::vector<TensorValue> inputs;

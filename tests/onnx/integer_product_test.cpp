@@ -196,7 +196,7 @@ TEST(OnnxIntegerProducts, PairsOfConversionsAroundAConvolutionAreOneOfBytes) {
     const Network network(model.outputs);
     const bool in_bytes =
         std::any_of(network.passes().begin(), network.passes().end(),
-                    [](const PassApplication& a) { return a.pass == "factors_after_products"; });
+                    [](const PassApplication& a) { return a.pass == "integer_products"; });
     EXPECT_TRUE(in_bytes);
     const NDArray result = NDArray::zeros({1, kChannels, 5, 6}, u8);
     network.build(model.args()).call(model.arrays(problem.inputs(), {result}));

@@ -37,7 +37,6 @@ std::vector<Tensor> fold_views(const PassContext& context);
 std::vector<Tensor> drop_taps(const PassContext& context);
 std::vector<Tensor> fold_scales(const PassContext& context);
 std::vector<Tensor> factors_after_products(const PassContext& context);
-/// The part of factors_after_products that takes the scales of dequantised bytes.
 std::vector<Tensor> integer_products(const PassContext& context);
 std::vector<Tensor> guards_after_products(const PassContext& context);
 std::vector<Tensor> unflatten_sums(const PassContext& context);

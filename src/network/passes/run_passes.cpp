@@ -21,7 +21,7 @@ struct Step {
 constexpr Step kSteps[] = {
     {"fold_constants", fold_constants},
     {"fold_movers", join_movers},
-    {"factors_after_products", integer_products},
+    {"integer_products", integer_products},
     {"fold_views", fold_views},
     {"fold_movers", fold_movers},
     {"factors_after_products", factors_after_products},
@@ -68,6 +68,8 @@ const std::vector<PassDescription>& network_passes() {
        &PassOptions::fold_views},
       {"factors_after_products", "constant factors of operands multiply the results of products",
        &PassOptions::factors_after_products},
+      {"integer_products", "products of dequantised bytes are products of bytes, and scaled",
+       &PassOptions::integer_products},
       {"guards_after_products", "rows without a softmax become zero after the product with it",
        &PassOptions::guards_after_products},
       {"unflatten_sums", "reductions over a flattened shape run over its own axes",
