@@ -7,6 +7,7 @@
 #include "heddle/dag/instance.h"
 #include "heddle/network/network.h"
 #include "network/cut/extract.h"
+#include "network/cut/search_plan.h"
 #include "network/passes/choice_list.h"
 
 namespace heddle::network {
@@ -17,13 +18,10 @@ struct CutNetwork {
   std::vector<SizeValue> usual;  ///< of a network over dimensions: where it was decided
   ComputeDag dag;                ///< after the passes
   FusionPlan plan;               ///< for `dag`, or for it at the usual sizes
+  PlanAnswers searched;          ///< of the plan, where they differ from the rules'
   std::vector<TensorPlace> places;
   std::vector<ExtractedNode> nodes;
 };
-
-/// Stores what the templates of the nodes would store within them, so that no later planning decides
-/// otherwise than the plan. Returns the nodes.
-std::vector<ExtractedNode> settle(FusionPlan& plan, const Target& target);
 
 /// A network over dimensions has no choices.
 CutNetwork cut_network(const ComputeDag& declared, const Target& target, const PassOptions& passes);

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "heddle/dag/operations.h"
 #include "heddle/schedule/template.h"
+#include "network/cut/node_traffic.h"
 #include "network/cut/plan_fusion.h"
+#include "network/cut/settle_plan.h"
 #include "schedule/groups/image_chain.h"
 #include "schedule/groups/recomputation.h"
 
@@ -19,92 +20,125 @@ class Sum {
  public:
   Sum(const FusionPlan& plan, const Target& target)
       : plan_(plan), dag_(plan.dag()), target_(target), rates_(rates_of(target)) {
-    for (const Tensor& t : dag_.outputs()) wanted_.insert({dag_.index_of(t.op()), t.index()});
+    for (int s = 0; s < dag_.size(); ++s) {
+      first_.push_back(static_cast<int>(bytes_.size()));
+      for (int i = 0; i < dag_.stage(s).num_outputs(); ++i) {
+        bytes_.push_back(plan_.stored(s) || dag_.stage(s).is_placeholder() ? bytes_of(s, i) : 0);
+      }
+    }
+    first_.push_back(static_cast<int>(bytes_.size()));
+    wanted_.resize(bytes_.size());
+    for (const Tensor& t : dag_.outputs()) wanted_[result(dag_.index_of(t.op()), t)] = 1;
   }
 
   PlanCost run() {
     for (int end = dag_.size() - 1; end >= 0; --end) {
-      const auto first = wanted_.lower_bound({end, 0});
-      if (!plan_.stored(end) || first == wanted_.end() || first->first != end) continue;
+      std::vector<int> written;
+      for (int r = first_[end]; r < first_[end + 1]; ++r) {
+        if (wanted_[r] != 0) written.push_back(r);
+      }
+      if (!plan_.stored(end) || written.empty()) continue;
       if (plan_.at(end) == Place::Whole) {
-        for (const Access& a : dag_.info(end).reads) want(a);
+        for (const Access& a : dag_.info(end).reads) wanted_[result(a.producer, a.tensor)] = 1;
       } else {
-        add_node(end);
+        add_node(end, std::move(written));
       }
     }
-    std::reverse(nodes_.begin(), nodes_.end());
-    time_nodes();
-    return sum_;
+    std::reverse(traffic_.begin(), traffic_.end());
+    std::reverse(busy_.begin(), busy_.end());
+    std::reverse(sum_.which.begin(), sum_.which.end());
+    const std::vector<double> moving = moving_seconds(traffic_, bytes_, rates_);
+    for (size_t n = 0; n < moving.size(); ++n) {
+      sum_.of_nodes.push_back(rates_.nest_seconds(std::max(busy_[n], moving[n])));
+      sum_.seconds += sum_.of_nodes.back();
+    }
+    return std::move(sum_);
   }
 
  private:
-  using Result = std::pair<int, int>;  ///< a stage, and which of its results
+  double bytes_of(int s, int i) const {
+    const Tensor t = dag_.stage(s).output(i);
+    return static_cast<double>(t.size() * t.dtype().bytes());
+  }
 
-  /// What a node computes, and what it moves between the memory and the processor.
-  struct Node {
-    double busy = 0;           ///< seconds of arithmetic
-    double bytes = 0;          ///< of all that follow
-    std::set<Result> touched;  ///< results that it reads or writes
-  };
+  /// The number of a result of stage `s`.
+  int result(int s, const Tensor& t) const { return first_[s] + t.index(); }
 
-  void add_node(int end) {
+  void add_node(int end, std::vector<int> written) {
     const std::vector<int> stages = plan_.stages_of_node(end);
-    Node node;
+    NodeTraffic node{written, std::move(written)};
     for (const int s : stages) {
       for (const Access& a : dag_.info(s).reads) {
         if (plan_.read_from_memory(a.producer)) read(a, node);
       }
     }
-    for (auto out = wanted_.lower_bound({end, 0}); out != wanted_.end() && out->first == end; ++out)
-      node.touched.insert(*out);
-    for (const Result& r : node.touched) node.bytes += bytes_of(r);
+    std::sort(node.touched.begin(), node.touched.end());
+    node.touched.erase(std::unique(node.touched.begin(), node.touched.end()), node.touched.end());
+    for (const int r : node.touched) node.bytes += bytes_[r];
     const double again = flops_done_again(stages);
-    node.busy = again / rates_.flops;  // images of f32
-    std::map<int, double> times;       // that stages are computed, by stage
+    double busy = again / rates_.flops;  // images of f32
+    std::map<int, double> times;         // that stages are computed, by stage
     sum_.flops += again;
     for (const int s : stages) {
       if (dag_.info(s).precomputable) continue;
       sum_.flops += dag_.info(s).flops;
       const int element = plan_.is_product(s) ? dag_.stage(s).output(0).dtype().bytes() : 4;
-      node.busy += operations_of(dag_.info(s)) / rates_.flops_of(element);
+      busy += operations_of(dag_.info(s)) / rates_.flops_of(element);
       const double n = target_.is_cuda() ? times_in_node(s, end, times) : 1;
       times[s] = n;
       sum_.flops += (n - 1) * dag_.info(s).flops;
-      node.busy += recomputation(dag_, s, n, rates_).again_seconds;
+      if (n > 1) busy += recomputation(dag_, s, n, rates_).again_seconds;
     }
+    if (!target_.is_cuda()) busy += selecting_seconds(stages);
     sum_.bytes += node.bytes;
     sum_.nodes += 1;
-    nodes_.push_back(std::move(node));
+    sum_.which.push_back({end, static_cast<int>(stages.size())});
+    traffic_.push_back(std::move(node));
+    busy_.push_back(busy);
   }
 
   /// What lies in the memory of a concat is read part by part.
-  void read(const Access& a, Node& node) {
+  void read(const Access& a, NodeTraffic& node) {
     if (plan_.at(a.producer) == Place::Whole) {
       for (const Access& part : dag_.info(a.producer).reads) read(part, node);
       return;
     }
-    node.touched.insert({a.producer, a.tensor.index()});
-    want(a);
+    node.touched.push_back(result(a.producer, a.tensor));
+    wanted_[node.touched.back()] = 1;
   }
 
-  /// Adds up the seconds of the nodes. What a node touches is in the first level that holds all
-  /// that was touched since; for what no node before it touched, that is since the last call.
-  void time_nodes() {
-    std::map<Result, double> last;  // bytes that had been touched by then
-    double passed = 0;
-    for (const Node& node : nodes_) {
-      double moving = 0;
-      for (const Result& r : node.touched) {
-        const auto before = last.find(r);
-        const double between =
-            before == last.end() ? sum_.bytes : passed + node.bytes - before->second;
-        moving += rates_.seconds_of(bytes_of(r), between);
+  /// What stages that select (concats, padding) cost within others that do. Loops are cut where two
+  /// selects change sides, so that vectors go on. For further ones the elements are told apart one by
+  /// one, for each tap of a window that reads them. `stages` are those of a node, the last first.
+  double selecting_seconds(const std::vector<int>& stages) const {
+    constexpr int kCut = 2;
+    struct Behind {
+      double taps = 1;  ///< how often what is behind the stage reads an element
+      int selects = 0;  ///< before it computes with it
+    };
+    std::map<int, Behind> known;
+    double seconds = 0;
+    for (const int s : stages) {
+      const StageInfo& info = dag_.info(s);
+      Behind behind;
+      for (const int r : info.consumers) {
+        const auto reader = known.find(r);
+        if (reader == known.end()) continue;
+        const auto& [taps, selecting] = reader->second;
+        const bool ends = dag_.stage(r).is_reduction();
+        behind.taps = std::max(behind.taps, ends ? plan_.times_in_product(r, s) : taps);
+        if (!ends) behind.selects = std::max(behind.selects, selecting + (selects(r) ? 1 : 0));
       }
-      passed += node.bytes;
-      for (const Result& r : node.touched) last[r] = passed;
-      sum_.of_nodes.push_back(rates_.start_seconds + std::max(node.busy, moving));
-      sum_.seconds += sum_.of_nodes.back();
+      known[s] = behind;
+      if (behind.selects >= kCut && selects(s) && !info.precomputable)
+        seconds += static_cast<double>(info.points) * behind.taps / rates_.single_flops;
     }
+    return seconds;
+  }
+
+  bool selects(int s) const {
+    const std::vector<Access>& reads = dag_.info(s).reads;
+    return std::any_of(reads.begin(), reads.end(), [](const Access& a) { return a.guarded; });
   }
 
   /// How often the node that ends at `end` computes stage `s`, if `known` has those behind it.
@@ -121,22 +155,14 @@ class Sum {
     return times;
   }
 
-  void want(const Access& a) { wanted_.insert({a.producer, a.tensor.index()}); }
-
-  double bytes_of(const Result& r) const {
-    const Tensor t = dag_.stage(r.first).output(r.second);
-    return static_cast<double>(t.size() * t.dtype().bytes());
-  }
-
   /// The arithmetic that is done again where blocks of rows of a pointwise convolution meet (three
   /// convolutions in one node): the rows that the windows of two blocks read in common. Blocks of
   /// channels share nothing. `stages` are those of a node, the last first.
   double flops_done_again(const std::vector<int>& stages) const {
     constexpr int64_t kShareOfL2 = 4;  // of the images of a block
-    const auto product = std::find_if(stages.begin(), stages.end(), [&](int s) {
-      return dag_.info(s).stage_class == StageClass::ComplexReduction;
-    });
-    if (target_.is_cuda() || product == stages.end()) return 0;
+    const auto is_product = [&](int s) { return plan_.is_product(s); };
+    if (target_.is_cuda() || std::count_if(stages.begin(), stages.end(), is_product) != 3) return 0;
+    const auto product = std::find_if(stages.begin(), stages.end(), is_product);
     const ImageChain chain(dag_, *product);
     std::vector<StageGroup::Part> images;
     for (const int s : stages) {
@@ -161,8 +187,11 @@ class Sum {
   const ComputeDag& dag_;
   const Target& target_;
   const MachineRates rates_;
-  std::set<Result> wanted_;  ///< results that nodes write
-  std::vector<Node> nodes_;  ///< the last first, until all are known
+  std::vector<int> first_;            ///< the number of the first result of each stage, and of all
+  std::vector<double> bytes_;         ///< of each result
+  std::vector<char> wanted_;          ///< results that nodes write
+  std::vector<NodeTraffic> traffic_;  ///< of each node; the last first, until all are known
+  std::vector<double> busy_;          ///< likewise: seconds of arithmetic
   PlanCost sum_;
 };
 
@@ -181,6 +210,7 @@ std::vector<ChoiceCost> choice_costs(const CutNetwork& network, const ComputeDag
     PassOptions flipped = passes;
     flipped.choices[choice.name] = !choice.on;
     ChoiceList choices(flipped);
+    choices.expect(network.searched);
     // Choices of passes change the graph.
     FusionPlan plan = is_fusion_choice(choice.name)
                           ? plan_fusion(dag, groups, target, in_place, choices)

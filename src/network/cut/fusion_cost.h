@@ -1,7 +1,7 @@
 // What a plan of fusion costs, and what each of its choices would cost the other way.
 #pragma once
 
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/target/target.h"
@@ -15,11 +15,13 @@ struct PlanCost {
   double flops = 0;  ///< what several nodes compute counts for each
   double bytes = 0;  ///< that nodes read and write
   int nodes = 0;     ///< each is started once
-  /// A lower bound: for each node its arithmetic at the peak of the machine or its bytes at the
-  /// bandwidth of the caches and memories where they lie, whichever takes longer, and the time to
-  /// start it (schedule/groups/machine_rates.h).
+  /// For each node its arithmetic at the peak of the machine, with the selects that no vector takes,
+  /// or its bytes at the bandwidth of the caches and memories where they lie, whichever takes longer,
+  /// and the time to start it (schedule/groups/machine_rates.h).
   double seconds = 0;
   std::vector<double> of_nodes = {};  ///< the seconds of each node, as CutNetwork::nodes
+  /// For each node the stage that ends it, and the number of its stages.
+  std::vector<std::pair<int, int>> which = {};
 };
 
 /// The cost of a plan. The arithmetic includes rows of images that two blocks compute.

@@ -24,6 +24,8 @@ std::string all_like(const std::string& name) {
 bool ChoiceList::on(const std::string& kind, const std::string& place, bool usual,
                     const std::string& text) {
   const std::string name = kind + "@" + place;
+  const auto expected = expected_.find(name);
+  if (expected != expected_.end()) usual = expected->second;
   auto setting = settings_.find(name);
   if (setting == settings_.end()) setting = settings_.find(all_like(name));
   const bool on = setting == settings_.end() ? usual : setting->second;

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/dsl/tensor.h"
@@ -28,8 +29,11 @@ class ChoiceList {
  public:
   explicit ChoiceList(const PassOptions& options) : settings_(options.choices) {}
 
+  /// Answers, by name, that replace the usual ones from now on.
+  void expect(std::map<std::string, bool> answers) { expected_ = std::move(answers); }
+
   /// The setting of the choice `kind`@`place`: that of the options where they name it, or all like
-  /// it, else `usual`. The choice is listed, with one more place. `text` says what is so when it is
+  /// it, else the expected one, else `usual`. The choice is listed, with one more place. `text` says what is so when it is
   /// on.
   bool on(const std::string& kind, const std::string& place, bool usual, const std::string& text);
 
@@ -42,7 +46,7 @@ class ChoiceList {
   void require_all_known() const;
 
  private:
-  std::map<std::string, bool> settings_;
+  std::map<std::string, bool> settings_, expected_;
   std::vector<NetworkChoice> list_;
 };
 

@@ -11,7 +11,7 @@ constexpr double kClock = 3e9;  // cycles a second of a CPU
 constexpr double kOfL1 = 64, kOfL2 = 32, kOfL3 = 16, kOfMemory = 5, kMostOfMemory = 80;
 // What the second cache of a GPU delivers more than its memory.
 constexpr double kGpuCache = 2;
-constexpr double kStartSeconds = 2e-6;
+constexpr double kStartSeconds = 2e-6, kCallSeconds = 2e-7;
 // What matrix units do of two-byte elements more than other units do of floats.
 constexpr double kMatrixUnits = 8;
 
@@ -38,16 +38,16 @@ MachineRates rates_of(const Target& target) {
     const Gpu& gpu = target.gpu;
     const double flops = 2e6 * gpu.sms * gpu.f32_lanes * gpu.clock_mhz,
                  memory = gpu.bandwidth_gbs * 1e9;
-    return {flops,
-            kMatrixUnits * flops,
-            {{static_cast<double>(gpu.l2_bytes), kGpuCache * memory}, {0, memory}},
-            kStartSeconds};
+    return {flops,         kMatrixUnits * flops,
+            flops,         {{static_cast<double>(gpu.l2_bytes), kGpuCache * memory}, {0, memory}},
+            kStartSeconds, kStartSeconds};
   }
   const double cores = std::max(1, target.cores);
   const auto flops = [&](int bytes) {
     return 2.0 * target.fma_units * target.vector_lanes(bytes) * kClock * cores;
   };
-  return {flops(4), flops(2), levels_of_cpu(target, cores), kStartSeconds};
+  return {flops(4),      flops(2),     kClock * cores, levels_of_cpu(target, cores),
+          kStartSeconds, kCallSeconds, cores};
 }
 
 }  // namespace heddle

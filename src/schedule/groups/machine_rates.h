@@ -2,6 +2,7 @@
 // compared before anything is measured.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "heddle/target/target.h"
@@ -17,8 +18,11 @@ struct MachineRates {
 
   double flops = 0;           ///< operations a second on all cores, f32
   double narrow_flops = 0;    ///< the same for elements of two bytes
+  double single_flops = 0;    ///< the same where no vector holds several elements
   std::vector<Level> levels;  ///< the fastest first; the last is the memory
   double start_seconds = 0;   ///< to start the threads of a loop nest, or a kernel
+  double call_seconds = 0;    ///< to call a loop nest on one thread, where there is a choice
+  double cores = 1;           ///< among which the threads of a loop nest are
 
   double flops_of(int element_bytes) const { return element_bytes <= 2 ? narrow_flops : flops; }
   /// Bytes a second of the memory.
@@ -26,6 +30,10 @@ struct MachineRates {
   /// Seconds to read or write `bytes` once where `touched` bytes are read and written between two
   /// uses of each of them.
   double seconds_of(double bytes, double touched) const;
+  /// Seconds of a loop nest that takes `seconds` on all cores once it has started: on all, or on one.
+  double nest_seconds(double seconds) const {
+    return std::min(start_seconds + seconds, call_seconds + cores * seconds);
+  }
 };
 
 /// The rates of a target. The clock of a CPU and the bandwidths of caches are assumed, because a

@@ -130,6 +130,16 @@ std::string change_text(double change, Text&& text) {
   return (change < 0 ? "-" : "+") + text(std::abs(change));
 }
 
+// Where the search for a plan of fusion left the answers of the rules.
+std::string searched_text(const network::CutNetwork& cut, const Target& target) {
+  if (target.is_cuda()) return "";
+  if (cut.searched.empty())
+    return "rules chose the plan: no other one costs less by more than estimates are wrong by\n";
+  std::string text = "rules chose the plan but for what costs less by estimate:";
+  for (const auto& [name, on] : cut.searched) text += (on ? " " : " -") + name;
+  return text + "\n";
+}
+
 // The choices about parts of a network, and what a call costs more the other way. The first column
 // is what --passes takes to change each.
 std::string choices_text(const Network& network, const Target& target) {
@@ -152,9 +162,10 @@ std::string choices_text(const Network& network, const Target& target) {
          change_text(flipped.nodes - now.nodes, [](double n) { return format_fixed(n, 0); }),
          c.text});
   }
-  return "\nchoices that tuning tries, and what each costs more the other way, by arithmetic and "
-         "bytes alone\n(a call as it is takes " +
-         format_time(now.seconds) + " or more):\n" + table.to_string();
+  return "\nchoices that tuning tries, and what each costs more the other way, by estimate\n(a "
+         "call as "
+         "it is takes " +
+         format_time(now.seconds) + "):\n" + table.to_string() + searched_text(cut, target);
 }
 
 // Explains a model, which is many kernels: lists them and the buffers between them.
