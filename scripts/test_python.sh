@@ -5,6 +5,7 @@
 #
 # HEDDLE_BUILD_DIR names the build folder (build), HEDDLE_PYTHON the Python of the environment (python3). With torch in
 # that environment (build/python_venv/bin/pip install torch) the tests of the backend of torch.compile run, too.
+# HEDDLE_PYTHON_SANITIZE=address builds the extension module with AddressSanitizer, which also watches the heap of all others.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,6 +18,13 @@ fi
 generator=()
 if [[ ! -f $build/CMakeCache.txt ]] && command -v ninja >/dev/null; then generator=(-G Ninja); fi
 cmake -S . -B "$build" "${generator[@]}" -DHEDDLE_BUILD_PYTHON=ON -DPython_EXECUTABLE="$PWD/$venv/bin/python" \
-  -DHEDDLE_BUILD_TOOLS=ON
+  -DHEDDLE_BUILD_TOOLS=ON -DHEDDLE_PYTHON_SANITIZE="${HEDDLE_PYTHON_SANITIZE:-}"
 cmake --build "$build" --parallel "$(nproc)" --target heddle_python heddle_cli
-PYTHONPATH=$build/python exec "$venv/bin/pytest" -q python/tests "$@"
+if [[ ${HEDDLE_PYTHON_SANITIZE:-} == address ]]; then
+  # Python itself is not instrumented, so that the library comes first; what an interpreter keeps to its end is no leak. What a
+  # sanitizer keeps of freed memory is none either: without the tests that measure memory.
+  LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)"
+  export LD_PRELOAD ASAN_OPTIONS=detect_leaks=0
+  set -- -k "not leave_no_memory" "$@"
+fi
+PYTHONPATH=$build/python exec "$venv/bin/python" -m pytest -q python/tests "$@"

@@ -217,6 +217,7 @@ def test_results_have_the_strides_that_pytorch_expects():
     lambda x: x.view(2, 2, 6)[:, torch.tensor([[1], [0]]), torch.tensor([5, 0, -1])] * 2 + x.view(2, 3, 2, 2)[:, torch.tensor([0, 2, 1]), torch.tensor([1, 0, 0]), :1].mean(),
     lambda x: torch.div(x, 0.1, rounding_mode="floor") + torch.div(x, -0.3, rounding_mode="trunc") + 2.0**x,
     lambda x: torch.div((x * 9).long(), torch.tensor([2, -3, 4, -5, 6, 7]), rounding_mode="floor") + (x > 0).cumsum(1, dtype=torch.int32) + (x > 0).cumsum(0),
+    lambda x: x * torch.arange(1, 2.5, 0.25) + torch.arange(6, dtype=torch.float16) + torch.arange(9, 3, -1, dtype=torch.int32),
     lambda x: F.interpolate(x[None, None], scale_factor=2) + F.interpolate(x[None, None], (8, 12), mode="bilinear"),
 ])
 def test_more_functions(function):
@@ -337,3 +338,17 @@ def test_a_tensor_that_is_copied_over_another(source):
 
     x, y = torch.randn(4, 6), torch.randint(0, 9, source)
     torch.testing.assert_close(Part(make_fx(function)(x, y), set(), {})(x, y), function(x, y))
+
+
+def test_images_that_grow_are_one_part():
+    torch._dynamo.reset()
+    weight, x, reports = torch.randn(4, 3, 3, 3), torch.randn(1, 3, 8, 8), []
+
+    def function(x):
+        y = F.interpolate(F.conv2d(x, weight, padding=1), scale_factor=2.0)
+        return F.conv2d(y, weight.transpose(0, 1), padding=1) + F.interpolate(x, scale_factor=2.0)
+
+    run = torch.compile(function, backend="heddle", options={"report": reports.append})
+    with torch.no_grad():
+        torch.testing.assert_close(run(x), function(x), rtol=1e-3, atol=1e-3)
+    assert [(len(report.parts), report.in_torch) for report in reports] == [(1, {})]

@@ -1,5 +1,7 @@
 """Rules of operators on elements, of types and constants, and of reductions."""
 
+import math
+
 import torch
 
 import heddle
@@ -227,10 +229,12 @@ def _scalar(value, dtype=None, **_):
     return ops.full([], float(value), DTYPES[dtype] if dtype else "f32")
 
 
-@rule(aten.arange.start_step, free=True, check=lambda node: node.meta["val"].dtype == torch.int64)
-def _arange(start, end, step=1, **_):
-    count = len(range(start, end, step))
-    return heddle.compute((count,), lambda i: i * step + start, "arange")
+@rule(aten.arange.start_step, free=True, check=_known_dtype)
+def _arange(start, end, step=1, dtype=None, **_):
+    whole = all(isinstance(number, int) for number in (start, end, step))
+    dtype = DTYPES[dtype] if dtype else "i64" if whole else "f32"
+    count, number = math.ceil((end - start) / step), "i64" if whole else "f64"
+    return heddle.compute((count,), lambda i: heddle.cast(dtype, heddle.cast(number, i + 0) * step + start), "arange")
 
 
 # ---- reductions ----
