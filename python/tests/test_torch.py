@@ -44,6 +44,23 @@ def test_attention():
     check(lambda q: F.scaled_dot_product_attention(q, q, q), torch.randn(1, 2, 5, 16))
 
 
+class Heads(torch.nn.Module):
+    def forward(self, q, k, v, bias):
+        return ((q * 0.25) @ k.transpose(-2, -1) + bias).softmax(-1) @ v
+
+
+def test_attention_by_products_is_one_node():
+    q, k, v = (torch.randn(2, 3, 9, 16) for _ in range(3))
+    bias = torch.randn(3, 9, 9)
+    check(Heads(), q, k, v, bias)
+    wide = [torch.randn(2, 3, 64, 32).half() for _ in range(3)]
+    program = torch.export.export(Heads(), (*wide, torch.randn(3, 64, 64).half()))
+    assert heddle.torch.from_torch(program, target="cuda -gpu=h100")._graph.num_nodes == 1
+    # Products of which the batch is used as such keep it.
+    check(lambda a, b: torch.bmm(a.reshape(6, 9, 16), b.reshape(6, 16, 9)).sum(0), q, k.transpose(-2, -1))
+    check(lambda a, b: torch.bmm(a.reshape(6, 9, 16), b.reshape(6, 16, 9)).reshape(3, 2, 9, 9) * 2, q, k.transpose(-2, -1))
+
+
 @pytest.mark.parametrize("function", [
     lambda x: (x * 2 + 1).abs().sqrt() - x.mean(1, keepdim=True),
     lambda x: torch.cat([x[:, 1:3], x[:, -1:]], 1).transpose(0, 1).reshape(-1) * 3,

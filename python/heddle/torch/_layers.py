@@ -32,6 +32,16 @@ def _product_of_rows(x, weight, bias, transposed):
     return product if bias is None else ops.add(product, bias)
 
 
+def product_of_heads(x, y):
+    """x (..., m, k) times y (..., k, n) of equal leading extents: a node of _rewrite.py."""
+    return torch.matmul(x, y)
+
+
+@rule(product_of_heads, heavy=True)
+def _product_of_heads(x, y):
+    return ops.matmul(x, y)
+
+
 def _convolution_check(node):
     return node.args[0].meta["val"].is_floating_point() and node.args[0].meta["val"].dim() in (3, 4, 5)
 

@@ -4,7 +4,7 @@ import operator
 
 import torch
 
-from ._layers import product_of_rows
+from ._layers import product_of_heads, product_of_rows
 from ._sizes import expression_of
 
 aten = torch.ops.aten
@@ -53,6 +53,39 @@ def keep_leading_dims(graph_module):
                 x.meta = meta
             product = graph.call_function(product_of_rows, (x, weight, bias, False))
         product.meta = dict(first.meta)
+        for user in users:
+            user.replace_all_uses_with(product)
+            graph.erase_node(user)
+        graph.erase_node(node)
+    graph.eliminate_dead_code()
+    graph_module.recompile()
+
+
+def _heads_of(node):
+    """x of a view that makes one extent of all leading ones of x; None for other nodes."""
+    x = node.args[0] if _is_view(node) else None
+    return x if x is not None and len(_shape(x)) > 3 and _shape(x)[-2:] == _shape(node)[-2:] else None
+
+
+def keep_heads(graph_module):
+    """Products of batches and heads, without the views that make one extent of both:
+
+        view(bmm(view(q, [b * h, m, k]), view(k, [b * h, k, n])), [b, h, m, n])    becomes    product_of_heads(q, k)
+
+    so that the chain with the softmax between two of them has one shape, and is attention.
+    """
+    graph = graph_module.graph
+    for node in graph.find_nodes(op="call_function", target=aten.bmm.default):
+        x, y = (_heads_of(operand) for operand in node.args)
+        users = list(node.users)
+        if x is None or y is None or _shape(x)[:-2] != _shape(y)[:-2]:
+            continue
+        made = [*_shape(x)[:-1], _shape(y)[-1]]
+        if not users or not all(_is_view(user) and _shape(user) == made for user in users):
+            continue
+        with graph.inserting_before(node):
+            product = graph.call_function(product_of_heads, (x, y))
+        product.meta = dict(users[0].meta)
         for user in users:
             user.replace_all_uses_with(product)
             graph.erase_node(user)
@@ -147,4 +180,5 @@ def rewrite(graph_module):
     drop_aliases(graph_module)
     stride_over_storages(graph_module)
     keep_leading_dims(graph_module)
+    keep_heads(graph_module)
     read_weights_as_they_lie(graph_module)
