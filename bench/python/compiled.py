@@ -184,8 +184,22 @@ def last_rows(folder):
     return list({key_of(r): r for r in read_rows(folder)}.values())
 
 
+def summary(rows):
+    """A row of Markdown for each library."""
+    print("| library | networks | right | in one part | graph breaks | nodes in PyTorch | largest difference |\n|---|---|---|---|---|---|---|")
+    for library in sorted({r["network"].split("/")[0] for r in rows}):
+        own = [r for r in rows if r["network"].startswith(library + "/")]
+        right = [r for r in own if r.get("status") == "right"]
+        worst = max(right, key=lambda r: r["differences"]["heddle"], default=None)
+        total = lambda key: sum(sum(r.get(key, {}).values()) for r in own)
+        print(f"| {library} | {len(own)} | {len(right)} | {sum(sum(map(len, r['parts'])) == 1 for r in right)} | {total('graph_breaks')} | "
+              f"{total('in_torch')} | " + (f"{worst['differences']['heddle']:.1e} ({worst['network'].split('/')[1]}) |" if worst else "|"))
+
+
 def table(options):
     rows = last_rows(pathlib.Path(options.folder))
+    if options.markdown:
+        return summary(rows)
     print(f"{'network':44}{'':9}{'parts':>6}{'breaks':>7}{'in torch':>9}{'error':>9}{'eager':>9}{'heddle':>9}{'inductor':>9}{'cold':>12}{'warm':>12}  (ms; s)")
     for r in rows:
         ms = lambda name: f"{1e3 * r['seconds'][name]:.2f}" if name in r.get("seconds", {}) else "-"
@@ -223,6 +237,7 @@ def main():
     parser.add_argument("--part", default="1/1")
     parser.add_argument("--warm", action="store_true")
     parser.add_argument("--failed", action="store_true")
+    parser.add_argument("--markdown", action="store_true", help="table: a summary by library")
     options = parser.parse_args()
     {"run": run, "table": table}[options.command](options)
 
