@@ -146,7 +146,17 @@ TEST(SearchedPlan, StoresConcatsThatReadManyOthers) {
   EXPECT_THAT(cut.searched, Not(Contains(Key(between))));
 }
 
-TEST(SearchedPlan, IsThatOfTheRulesOnGpus) {
+TEST(SearchedPlan, JoinsProductsOnOneThread) {
+  const Tensor x = conv(placeholder({1, 3, 7, 7}, f32, "x"), 8, 1);
+  const Tensor y = ops::relu(ops::depthwise_conv2d(x, weights({8, 1, 3, 3}), {.padding = {1}}));
+  const std::vector<Tensor> outputs{conv(y, 5, 3)};
+  EXPECT_THAT(cut_for("llvm -mcpu=znver4 -threads=1", outputs).searched,
+              Contains(Pair("fuse@conv2d:1x7x7x8", true)));
+  EXPECT_EQ(wrong_on_one_thread(outputs), "");
+}
+
+TEST(SearchedPlan, IsThatOfTheRulesOnSeveralThreadsAndOnGpus) {
+  EXPECT_THAT(cut_for("llvm -mcpu=znver4 -threads=16", shuffled(2, 28, 64)).searched, IsEmpty());
   EXPECT_THAT(cut_for("cuda -gpu=h100", shuffled(2, 28, 64)).searched, IsEmpty());
 }
 

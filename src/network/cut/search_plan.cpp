@@ -102,21 +102,25 @@ class Search {
     return nodes;
   }
 
-  /// What another plan gains beyond what the cost may be wrong by. The cost says nothing of how well
-  /// a node with the work of several is shared among threads.
+  /// Whether another plan moves a stage that computes something.
+  bool moves_arithmetic(const FusionPlan& other) const {
+    for (int s = 0; s < dag_.size(); ++s) {
+      const StageInfo& info = dag_.info(s);
+      if (other.at(s) != now_.plan.at(s) && info.flops_per_point > 0 && !info.precomputable)
+        return true;
+    }
+    return false;
+  }
+
+  /// What another plan gains beyond what the cost may be wrong by.
   double sure_gain(const Made& other) const {
     const Nodes replaced = replaced_by(other);
     double seconds = 0;
     for (size_t n = 0; n < now_.cost.which.size(); ++n) {
       if (replaced.count(now_.cost.which[n]) != 0) seconds += now_.cost.of_nodes[n];
     }
-    bool computes = false;
-    for (int s = 0; s < dag_.size(); ++s) {
-      const StageInfo& info = dag_.info(s);
-      computes |=
-          other.plan.at(s) != now_.plan.at(s) && info.flops_per_point > 0 && !info.precomputable;
-    }
-    return now_.cost.seconds - other.cost.seconds - (computes ? kOfArithmetic : kOfMoves) * seconds;
+    const double wrong_by = moves_arithmetic(other.plan) ? kOfArithmetic : kOfMoves;
+    return now_.cost.seconds - other.cost.seconds - wrong_by * seconds;
   }
 
   /// Flips each choice that gains alone. Returns whether there was one.
@@ -203,7 +207,7 @@ class Search {
 
 PlanAnswers search_plan(const ComputeDag& dag, const std::vector<StageGroup>& groups,
                         const Target& target, const InPlacePlan& in_place) {
-  if (target.is_cuda()) return {};
+  if (target.is_cuda() || target.cores > 1) return {};
   return Search(dag, groups, target, in_place).run();
 }
 

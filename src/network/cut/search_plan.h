@@ -26,8 +26,8 @@ using PlanAnswers = std::map<std::string, bool>;
 ///
 /// The answers do not depend on what the caller sets: who flips one choice changes no other.
 ///
-/// On several threads it looks at stages that only move elements: the cost does not say how well the
-/// work of several stages is shared. On GPUs it finds nothing: the cost contradicts what calls take.
+/// It finds nothing for several threads, because the cost does not say how well they share the work
+/// of several stages, and nothing for GPUs, where it contradicts what calls take.
 PlanAnswers search_plan(const ComputeDag& dag, const std::vector<StageGroup>& groups,
                         const Target& target, const InPlacePlan& in_place);
 

@@ -132,7 +132,7 @@ std::string change_text(double change, Text&& text) {
 
 // Where the search for a plan of fusion left the answers of the rules.
 std::string searched_text(const network::CutNetwork& cut, const Target& target) {
-  if (target.is_cuda()) return "";
+  if (target.is_cuda() || target.cores > 1) return "";
   if (cut.searched.empty())
     return "rules chose the plan: no other one costs less by more than estimates are wrong by\n";
   std::string text = "rules chose the plan but for what costs less by estimate:";
