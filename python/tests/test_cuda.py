@@ -174,3 +174,32 @@ def test_streams_of_torch_compile():
             x = random(2, 3, 32, 32)
             torch.cuda._sleep(100_000)
             close(run(x + 1), block(x + 1), 1e-3)
+
+
+def test_masks_are_constants():
+    from test_torch import masked_windows
+
+    compiled(masked_windows, random(4, 16, 16))
+
+
+def test_ten_steps_of_training():
+    import copy
+
+    def losses(step, model):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        found = []
+        for seed in range(10):
+            x = torch.randn(4, 3, 16, 16, generator=torch.Generator().manual_seed(seed)).cuda()
+            loss = step(model, x, torch.arange(4, device="cuda"))
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            found.append(loss.item())
+        return found
+
+    from test_torch_training import resnet
+
+    step = lambda model, x, labels: F.cross_entropy(model(x), labels)
+    model = resnet().cuda()
+    expected = losses(step, copy.deepcopy(model))
+    assert losses(torch.compile(step, backend="heddle", dynamic=False), model) == pytest.approx(expected, rel=1e-3, abs=1e-3)
