@@ -10,6 +10,7 @@
 #include "heddle/dag/operations.h"
 #include "heddle/driver/gpu_kernel_use.h"
 #include "heddle/heuristics/collect.h"
+#include "heddle/heuristics/constants.h"
 #include "heddle/heuristics/dataset.h"
 #include "heddle/heuristics/heuristic.h"
 #include "heddle/heuristics/learn.h"
@@ -19,3 +20,4 @@
 #include "heddle/support/decision_tree.h"
 #include "heddle/target/last_round.h"
 #include "heddle/target/product_tasks.h"
+#include "heddle/target/rule_constants.h"

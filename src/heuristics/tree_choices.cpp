@@ -6,8 +6,10 @@
 #include <mutex>
 #include <tuple>
 
+#include "heddle/heuristics/constants.h"
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
+#include "heuristics/asked_problems.h"
 #include "heuristics/trees/tree_file.h"
 #include "heuristics/turned_off.h"
 #include "support/environment.h"
@@ -80,7 +82,7 @@ Choice knobs_of(const LearnedChoice& tree, const ParameterSet& choice, const Sit
 // Schedules ask for the version before they make a template, so that a mistake in the variable is
 // told there.
 std::string version_of_trees() {
-  check_heuristics_variable();
+  check_heuristics_variables();
   State& s = state();
   const std::lock_guard lock(s.mutex);
   return "trees " + version_of(s);
@@ -90,7 +92,13 @@ class TreeSource : public ChoiceSource {
  public:
   std::string version() const override { return version_of_trees(); }
 
+  std::shared_ptr<const RuleConstants> constants(const Target& target) const override {
+    check_asked_log(target);
+    return measured_constants(target);
+  }
+
   ChoiceAnswer choose(const ChoiceQuestion& question) const override {
+    log_asked(question);
     const std::shared_ptr<const LearnedChoice> tree = tree_of(question);
     if (tree == nullptr) {
       const std::string off = why_turned_off(std::string(question.heuristic));
@@ -112,6 +120,9 @@ class RankedSource : public ChoiceSource {
   explicit RankedSource(std::size_t rank) : rank_(rank) {}
   std::string version() const override {
     return version_of_trees() + ", rank " + std::to_string(rank_);
+  }
+  std::shared_ptr<const RuleConstants> constants(const Target& target) const override {
+    return measured_constants(target);
   }
 
   ChoiceAnswer choose(const ChoiceQuestion& question) const override {

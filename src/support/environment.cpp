@@ -16,6 +16,10 @@ constexpr EnvironmentVariable kVariables[] = {
     {"HEDDLE_CACHE", "the folder of caches of compiled code and packed weights; off: none",
      "~/.cache/heddle, or heddle below XDG_CACHE_HOME"},
     {"HEDDLE_CACHE_MB", "MiB that compiled kernels for CPUs may take", "1024"},
+    {"HEDDLE_COLLECT",
+     "heuristics (contraction,alternative) whose problems are logged below HEDDLE_LEARNED, for "
+     "`heddle learn`",
+     "none"},
     {"HEDDLE_CUBIN_CACHE", "the folder of compiled CUDA kernels; off: none",
      "cubin below HEDDLE_CACHE"},
     {"HEDDLE_CUBIN_CACHE_MB", "MiB that compiled CUDA kernels may take", "512"},

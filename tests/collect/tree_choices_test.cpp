@@ -13,14 +13,17 @@
 #include "environment.h"
 #include "heddle/driver/build.h"
 #include "heddle/heuristics/collect.h"
+#include "heddle/heuristics/constants.h"
 #include "heddle/heuristics/train_tree.h"
 #include "heddle/ops/linalg.h"
 #include "heddle/records/tophub.h"
 #include "heddle/schedule/template.h"
 #include "heddle/support/error.h"
+#include "heuristics/asked_problems.h"
 #include "heuristics/trees/tree_file.h"
 #include "schedule/templates/graph_choice.h"
 #include "search/ranked_seeds.h"
+#include "support/files/file.h"
 
 namespace heddle {
 namespace {
@@ -187,6 +190,89 @@ TEST_F(TreeChoices, AVariableTurnsSingleHeuristicsOff) {
       EXPECT_THAT(e.message, HasSubstr("names no heuristic by '")) << wrong;
     }
   }
+  const testing::Variable variable{"HEDDLE_COLLECT", "contracton"};
+  EXPECT_THROW((void)made(256), Error);
+}
+
+// ---- constants of rules ------------------------------------------------------------------------
+
+class MeasuredConstants : public TreeChoices {
+ protected:
+  void install_constants(const std::string& values) {
+    write_file_atomic(folder_ + "/llvm-znver3.constants",
+                      R"({"heddle_constants": 1, "kind": "llvm", "constants": )" + values + "}");
+    reload_tophub();
+  }
+  static Template long_sum(const AutoSchedulerOptions& options = {}) {
+    return make_static_template(ComputeDag({product(8, 8, 65536)}), target(), options);
+  }
+};
+
+TEST_F(MeasuredConstants, RulesJudgeByThoseOfTheFile) {
+  ASSERT_EQ(knob(long_sum(), "reduction").text_of(knob(long_sum(), "reduction").default_value),
+            "split_k");
+  install_constants(
+      R"({"deep_reduction": 65536, "split_gain": 4, "vectors_a_task": 2, "tasks_a_core": 0.25})");
+  const Template t = long_sum();
+  EXPECT_EQ(knob(t, "reduction").text_of(knob(t, "reduction").default_value), "whole");
+  EXPECT_THAT(t.to_text(), HasSubstr("constants llvm-znver3: "));
+  EXPECT_THAT(t.to_text(), HasSubstr("deep_reduction 65536 (4096 by default)"));
+  AutoSchedulerOptions rules;
+  rules.use_heuristics = false;
+  EXPECT_EQ(knob(long_sum(rules), "reduction").default_value, 2);
+  const testing::Variable variable{"HEDDLE_HEURISTICS", "off"};
+  EXPECT_EQ(knob(long_sum(), "reduction").default_value, 2);
+}
+
+TEST_F(MeasuredConstants, AFileThatCannotBeUsedLeavesTheDefaults) {
+  for (const char* wrong : {R"({"deep_reductoin": 65536})", R"({"deep_reduction": 1})", "7"}) {
+    install_constants(wrong);
+    EXPECT_EQ(measured_constants(target()), nullptr) << wrong;
+    EXPECT_EQ(knob(long_sum(), "reduction").default_value, 2) << wrong;
+  }
+}
+
+TEST_F(MeasuredConstants, ThoseThatDecideAreNamed) {
+  const auto names = [](std::int64_t depth) {
+    std::vector<std::string> out;
+    for (const DecidingConstant& c :
+         deciding_constants(ComputeDag({product(8, 8, depth)}), target(), {}))
+      out.emplace_back(c.info->name);
+    return out;
+  };
+  EXPECT_THAT(names(5000), ::testing::Contains("deep_reduction"));
+  EXPECT_THAT(names(64), ::testing::Not(::testing::Contains("deep_reduction")));
+  for (const DecidingConstant& c :
+       deciding_constants(ComputeDag({product(8, 8, 5000)}), target(), {})) {
+    if (c.info->name != "deep_reduction") continue;
+    EXPECT_FALSE(c.below) << "it is cut already";
+    EXPECT_TRUE(c.above);
+  }
+}
+
+// ---- problems of other programs ----------------------------------------------------------------
+
+TEST_F(TreeChoices, AVariableLogsTheProblemsOfAHeuristic) {
+  const testing::Variable learned{"HEDDLE_LEARNED", folder_};
+  const testing::Variable collect{"HEDDLE_COLLECT", "contraction"};
+  (void)made(100);
+  (void)made(200);
+  clear_template_cache();
+  (void)made(100);
+  const std::string path = folder_ + "/" + learning::asked_file_name(target());
+  const std::vector<DrawnProblem> problems = learning::read_asked(path, "contraction");
+  ASSERT_EQ(problems.size(), 2U);
+  EXPECT_EQ(ComputeDag(problems[0].outputs).structural_hash(),
+            ComputeDag({product(100, 256, 256)}).structural_hash());
+  EXPECT_TRUE(learning::read_asked(path, "alternative").empty());
+  EXPECT_TRUE(
+      build_choices(heuristic_of("contraction"), problems[1].outputs, target()).why_not.empty());
+}
+
+TEST_F(TreeChoices, ProblemsAreNotLoggedWithoutAFolder) {
+  const testing::Variable learned{"HEDDLE_LEARNED", "off"};
+  const testing::Variable collect{"HEDDLE_COLLECT", "contraction"};
+  EXPECT_THROW((void)made(101), Error);
 }
 
 TEST_F(TreeChoices, ACompiledInTableAnswersWhereNoFileDoes) {

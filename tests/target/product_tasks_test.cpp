@@ -9,11 +9,11 @@ namespace {
 TEST(ProductTasks, ResultsAreCountedInVectorsForEachCore) {
   Target target;
   target.cores = 4;
-  EXPECT_TRUE(has_few_tasks(target, 2 * 4 * 16 * 8 - 1, 8));
-  EXPECT_FALSE(has_few_tasks(target, 2 * 4 * 16 * 8, 8));
-  EXPECT_TRUE(has_few_tasks(target, 2 * 4 * 16 * 8, 16));
+  EXPECT_TRUE(has_few_tasks(target, {}, 2 * 4 * 16 * 8 - 1, 8));
+  EXPECT_FALSE(has_few_tasks(target, {}, 2 * 4 * 16 * 8, 8));
+  EXPECT_TRUE(has_few_tasks(target, {}, 2 * 4 * 16 * 8, 16));
   target.cores = 2;
-  EXPECT_FALSE(has_few_tasks(target, 2 * 2 * 16 * 16, 16));
+  EXPECT_FALSE(has_few_tasks(target, {}, 2 * 2 * 16 * 16, 16));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,8 @@
 #include "heddle/target/target.h"
 
 namespace heddle {
+
+struct RuleConstants;
 
 /// The relation of the results of another graph to those of the declaration.
 enum class Numerics : uint8_t {
@@ -47,6 +50,8 @@ struct RewriteSite {
   const ComputeDag& dag;        ///< as declared
   int stage = -1;               ///< of `dag`
   std::vector<int64_t> values;  ///< one for each parameter, in their order
+  /// The constants of estimates (heddle/target/rule_constants.h); null: the defaults.
+  const RuleConstants* constants = nullptr;
   const Operation& op() const { return dag.stage(stage); }
 };
 
@@ -110,13 +115,15 @@ std::vector<std::string> rewrite_rule_names();
 /// The largest error growth that the tolerance of checks (driver/tolerance.h) leaves room for.
 constexpr double kReassociatedGrowth = 16;
 
-/// Which alternatives are considered. `AutoSchedulerOptions` has the same members.
+/// Which alternatives are considered. `AutoSchedulerOptions` has the first members.
 struct AlternativePolicy {
   bool use = true;
   /// Alternatives whose error_growth is larger are excluded. 1: none that rounds worse than the
   /// direct form.
   double max_error_growth = kReassociatedGrowth;
   bool allow_approximate = false;  ///< also those of class Numerics::Approximate
+  /// The constants by which estimates judge; null: the defaults. Not among the options.
+  std::shared_ptr<const RuleConstants> constants = nullptr;
 };
 /// Why the policy excludes alternatives of these numerics; empty where it does not.
 std::string why_excluded(const AlternativePolicy& policy, Numerics numerics, double error_growth);

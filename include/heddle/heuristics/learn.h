@@ -1,5 +1,5 @@
-// learn: what `heddle learn` does. It measures the choices of the heuristics of a machine on problems, trains a tree
-// for each, and installs those that are proven to gain.
+// learn: what `heddle learn` does. It measures the choices of the heuristics of a machine on problems, fits the
+// constants of rules to them, trains a tree for each heuristic on what is left, and installs what is proven to gain.
 //
 //   LearnReport r = learn();  // twenty minutes; later commands on this machine ask these trees
 //
@@ -40,9 +40,21 @@ struct Lesson {
   std::vector<std::string> failures = {};  ///< problems that could not be measured, with the reason
 };
 
+/// A constant of the rules (heddle/target/rule_constants.h) that moved from its default.
+struct MovedConstant {
+  std::string name, unit;
+  double from = 0, to = 0;
+  std::string heuristic = {};  ///< whose problems moved it
+  int problems = 0;            ///< on which values that were chosen without them were judged
+  int changed = 0;             ///< of these, problems for which the rule chooses otherwise now
+  double gain = 1;   ///< geometric mean of the old time over the new one, on problems held out
+  double error = 0;  ///< standard error of its logarithm
+};
+
 /// The results of a run.
 struct LearnReport {
   std::vector<Lesson> lessons;  ///< in the order of names
+  std::vector<MovedConstant> constants = {};
   std::string folder;
   bool cancelled = false;
   Json to_json() const;

@@ -35,6 +35,9 @@
 
 namespace heddle {
 
+class ComputeDag;
+struct RuleConstants;
+
 /// One named fact of a problem or a machine. A boolean is 0 or 1. The name must outlive the
 /// feature; it is a literal.
 struct NamedFeature {
@@ -103,6 +106,8 @@ struct ChoiceQuestion {
   const NamedFeatures& features;
   const Target& target;
   const Choice& rule;  ///< the choice where there is no answer
+  /// The graph that the question is about; for questions of graphs, as declared. Null: not known.
+  const ComputeDag* dag = nullptr;
 };
 
 /// An answer. Without a choice the source is unsure, and the rule decides. A choice may name only
@@ -120,6 +125,9 @@ class ChoiceSource {
   /// templates.
   virtual std::string version() const = 0;
   virtual ChoiceAnswer choose(const ChoiceQuestion& question) const = 0;
+  /// The constants with which rules judge a target (heddle/target/rule_constants.h); null: the
+  /// defaults. Sources with other constants have other versions.
+  virtual std::shared_ptr<const RuleConstants> constants(const Target&) const { return nullptr; }
 };
 
 /// Installs the source that make_template consults from now on; nullptr: none. Returns the previous

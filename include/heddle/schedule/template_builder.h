@@ -71,6 +71,8 @@ class TemplateBuilder : public StepRecorder {
   const ComputeDag& dag() const { return dag_; }
   const Target& target() const { return recorded_.target; }
   const AutoSchedulerOptions& options() const { return recorded_.options; }
+  /// The constants of rules (heddle/target/rule_constants.h), which problems carry to their rules.
+  const RuleConstants& constants() const { return *constants_; }
 
   /// A knob over `values`. Duplicates are dropped, and `chosen` is added when absent.
   Param knob(const std::string& name, std::vector<int64_t> values, int64_t chosen,
@@ -153,8 +155,9 @@ class TemplateBuilder : public StepRecorder {
   void refuse(TemplateRecording::Refusal refusal);
 
   // ---- for the dispatcher ----
-  /// From now on decide() asks `source` (nullptr: the rules alone).
-  void consult(std::shared_ptr<const ChoiceSource> source) { source_ = std::move(source); }
+  /// From now on decide() asks `source` (nullptr: the rules alone), and rules judge by its
+  /// constants.
+  void consult(std::shared_ptr<const ChoiceSource> source);
   /// Whether any decision so far came from a ChoiceSource.
   bool answered() const { return answered_; }
   /// Names the source that chose the graph (Template::graph_source).
@@ -189,7 +192,8 @@ class TemplateBuilder : public StepRecorder {
   std::string prefix_, writing_;                ///< prefix of knob names; the current meta-template
   GroupPlaces group_;                           ///< the current group
   std::shared_ptr<const ChoiceSource> source_;  ///< null: the rules alone
-  bool answered_ = false;                       ///< whether the source answered for some heuristic
+  std::shared_ptr<const RuleConstants> constants_;  ///< never null
+  bool answered_ = false;  ///< whether the source answered for some heuristic
 };
 
 }  // namespace heddle

@@ -5,15 +5,17 @@
 
 #include <algorithm>
 
+#include "heddle/target/rule_constants.h"
 #include "heddle/target/target.h"
 
 namespace heddle {
 
-/// Whether the product has fewer than two tasks for each core. `results`: its number of results;
+/// Whether the product has too few tasks for each core. `results`: its number of results;
 /// `lanes`: results in a vector of the target.
-inline bool has_few_tasks(const Target& target, double results, double lanes) {
-  constexpr double kVectorsATask = 16;  // vectors of results below which a task does not pay
-  return results / (kVectorsATask * std::max(1.0, lanes)) < 2.0 * std::max(1, target.cores);
+inline bool has_few_tasks(const Target& target, const CpuConstants& constants, double results,
+                          double lanes) {
+  return results / (constants.vectors_a_task * std::max(1.0, lanes)) <
+         constants.tasks_a_core * std::max(1, target.cores);
 }
 
 }  // namespace heddle

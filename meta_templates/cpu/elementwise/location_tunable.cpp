@@ -15,6 +15,7 @@
 #include "cpu/cpu_features.h"
 #include "cpu/streamed_rows.h"
 #include "cpu/vectors.h"
+#include "heddle/target/rule_constants.h"
 
 namespace heddle::meta::cpu {
 namespace {
@@ -27,10 +28,11 @@ enum Location : int64_t { kInlined = -1, kAtRoot = 0 };  // n > 0: at the n-th p
 
 struct LocationProblem {
   Target target;
-  int64_t lanes = 1;          ///< elements of a native vector
-  int64_t deepest = 0;        ///< the deepest place that the readers allow
-  bool may_go_along = false;  ///< a reduction that reads it offers one of its loops
-  double bytes = 0;           ///< bytes read and written
+  CpuConstants constants = {};  ///< by which the rule judges
+  int64_t lanes = 1;            ///< elements of a native vector
+  int64_t deepest = 0;          ///< the deepest place that the readers allow
+  bool may_go_along = false;    ///< a reduction that reads it offers one of its loops
+  double bytes = 0;             ///< bytes read and written
   bool computes = false;  ///< it calls a transcendental function, or what is inlined into it does
   bool in_chain = false;  ///< part of a chain of products
   bool feeds_contraction = false;   ///< a contraction reads it
@@ -79,6 +81,7 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
   const Operation& op = dag.stage(g.output_stage);
   LocationProblem p;
   p.target = t.target();
+  p.constants = t.constants().cpu;
   p.lanes = native_lanes(t, g.output_stage);
   p.deepest = g.deepest;
   p.may_go_along = !g.reader_loops.empty();
@@ -104,12 +107,12 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
 // copy therefore pays only if it is read often, or if many vectors would cross a bound
 // (docs/internals/decisions/measured-choices.md, "padding in place").
 bool cheap_to_repeat(const LocationProblem& p) {
-  constexpr double kReads = 128, kReadsOfShortRows = 32;  // of an element, by contractions
-  constexpr int64_t kShortRow = 6;                        // vectors
+  const CpuConstants& by = p.constants;
+  const bool short_rows = p.windows_along_rows && p.row_length < by.short_row_vectors * p.lanes;
   // A sum of several stages would be loaded and added up for each tap of a window.
-  constexpr double kReadsOfSums = 4;
-  const bool short_rows = p.windows_along_rows && p.row_length < kShortRow * p.lanes;
-  const double most = p.adds_up ? kReadsOfSums : short_rows ? kReadsOfShortRows : kReads;
+  const double most = p.adds_up    ? by.inline_reads_of_sums
+                      : short_rows ? by.inline_reads_of_short_rows
+                                   : by.inline_reads;
   return !p.computes && p.contraction_reads <= most;
 }
 

@@ -113,6 +113,7 @@ void describe_images(const Contraction& c, Problem& p) {
 ContractionProblem contraction_problem(const TemplateBuilder& t, const Contraction& c) {
   Problem p;
   p.target = t.target();
+  p.constants = t.constants().cpu;
   double work = stage_work(c.dag, c.group.anchor);
   for (const auto* parts : {&c.group.images, &c.group.products}) {
     for (const StageGroup::Part& part : *parts) work += stage_work(c.dag, part.product);

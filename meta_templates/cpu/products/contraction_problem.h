@@ -3,6 +3,7 @@
 
 #include "cpu/products/contraction.h"
 #include "heddle/schedule/choice.h"
+#include "heddle/target/rule_constants.h"
 
 namespace heddle::meta::cpu {
 
@@ -30,7 +31,8 @@ struct ContractionProblem {
   };
 
   Target target;
-  bool parallel = false;  ///< whether there is enough work for the threads
+  CpuConstants constants = {};  ///< by which the rule judges
+  bool parallel = false;        ///< whether there is enough work for the threads
   // Rows and columns of the register tile, and what is outside of it. All extents in elements.
   int64_t lanes = 1;      ///< of a native vector of results
   int64_t rows = 1;       ///< extent of the row axis

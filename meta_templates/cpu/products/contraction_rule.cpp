@@ -12,18 +12,13 @@ namespace {
 
 using Problem = ContractionProblem;
 
-// kPanelSteps: the length of blocks of the reduction, of which L1 and L2 hold a panel.
-// kLongReduction: the length from which on the reduction is cut.
-constexpr int64_t kPanelSteps = 1024, kLongReduction = 1536;
-
 // Where the image has its channels in planes (NCHW), vectors of filters read one cache line for
 // each channel. A copy with channels innermost avoids that. It copies the whole image and must pay
 // for itself: a 1x1 window of stride 2 reads a quarter of the image. (Such windows on a Xeon with
 // AVX-512, time without the copy over time with it: 32 filters 0.34, 80 to 104 filters 0.66 to
 // 0.79, 256 and more 0.98 to 1.06.)
-constexpr int64_t kUsesOfCopy = 40;  // multiply-adds for each element of the image
 bool copy_pays(const Problem& p) {
-  return p.results * p.depth >= kUsesOfCopy * (p.row.bytes / p.row.element_bytes);
+  return p.results * p.depth >= p.constants.uses_of_copy * (p.row.bytes / p.row.element_bytes);
 }
 bool channels_last(const Problem& p) {
   return p.channels > 0 && p.channels >= p.lanes && copy_pays(p);
@@ -106,12 +101,12 @@ bool blocks_have_batch(const Problem& p, const Choice& choice) {
 
 // Whether the rows of the vector operand lie too far apart to be read in place.
 bool has_long_strides(const Problem& p) {
-  // kLongRow: bytes of a row from which on the lines of a panel are each on a page of their own.
-  // kFewSets: rows of this many bytes map to few sets of L1, which matters where the panel is not
-  // in L1 anyway.
-  constexpr int64_t kLongRow = 1024, kFewSets = 512;
+  // Rows of this many bytes map to few sets of L1, which matters where the panel is not in L1
+  // anyway.
+  constexpr int64_t kFewSets = 512;
+  const int64_t long_row = p.constants.long_row;
   if (!vectors_are_lines(p.target)) {
-    return p.vector_row_bytes > kLongRow ||
+    return p.vector_row_bytes > long_row ||
            (p.vector_row_bytes >= kFewSets && p.vector.batch_bytes > p.target.l1d_bytes);
   }
   // A tile reads two or more whole lines of a row, so the part of a panel that is in L2 needs no
@@ -121,22 +116,21 @@ bool has_long_strides(const Problem& p) {
   constexpr int64_t kPage = 4096, kSharedSets = 256, kVectorsOfTile = 2;
   const bool in_l1 = 2 * p.depth * kVectorsOfTile * p.target.vector_bytes <= p.target.l1d_bytes;
   return p.vector_row_bytes > kPage ||
-         (p.vector_row_bytes >= kLongRow && p.vector_row_bytes % kSharedSets == 0 && !in_l1);
+         (p.vector_row_bytes >= long_row && p.vector_row_bytes % kSharedSets == 0 && !in_l1);
 }
 
 PackVectors packing_of_vectors(const Problem& p, bool panels_allowed) {
-  constexpr int64_t kWorthACopy = 32, kWorthPanels = 16;  // reads of an element
-  // With panels all rows are one block. The rows of larger products come from beyond L2 too often
-  // (2048).
-  constexpr int64_t kMostRowsOfPanels = 1024;
+  // With panels all rows are one block. The rows of larger products come from beyond L2 too often.
+  const CpuConstants& by = p.constants;
   if (!p.vector.packable || !p.row.exists) return kAsItLies;
   if (p.vector.constant) return kPackWhole;
   const int64_t reads = p.rows * p.other_rows;
-  if (p.halves()) return reads >= kWorthACopy ? kPackWhole : kAsItLies;
+  if (p.halves()) return reads >= by.worth_copy ? kPackWhole : kAsItLies;
   if (p.vector_contiguous && !has_long_strides(p)) return kAsItLies;
-  if (panels_allowed && !p.has_other_rows && reads >= kWorthPanels && reads <= kMostRowsOfPanels)
+  if (panels_allowed && !p.has_other_rows && reads >= by.worth_panels &&
+      reads <= by.most_rows_of_panels)
     return kPackPanels;
-  return reads >= kWorthACopy ? kPackWhole : kAsItLies;
+  return reads >= by.worth_copy ? kPackWhole : kAsItLies;
 }
 
 // Chooses groups of products that one instruction adds. Both operands are then copied.
@@ -175,25 +169,27 @@ void choose_chain_rows(const Problem& p, const RegisterTile& tile, Choice& choic
 // the vector operand again from L2 (a Xeon with AMX, f32, one thread: 96x512x512x64 1.18 of the
 // speed of a block of all rows, 2048x2048x128 1.07, 512x512x256 0.9).
 bool stores_dominate(const Problem& p, const RegisterTile& tile) {
-  constexpr int64_t kShallow = 128;  // steps of the reduction
-  return vectors_are_lines(p.target) && !p.has_other_rows && p.depth <= kShallow &&
+  return vectors_are_lines(p.target) && !p.has_other_rows && p.depth <= p.constants.shallow &&
          p.cols > tile.vectors * p.lanes && 2 * p.vector.batch_bytes <= p.target.l2_bytes &&
          p.results * p.row.element_bytes > p.target.l2_bytes;
 }
-constexpr int64_t kRowsOfStores = 24;
 
 // The number of row tiles whose operand stays near L2. It may exceed L2: it is read in long
 // streams, and larger blocks read the vector operand less often. This matters more where the
 // reduction is cut and results are read again too (docs/internals/decisions/measured-choices.md, "blocks of
 // 2048^3").
 int64_t row_tiles_in_l2(const Problem& p, const RegisterTile& tile) {
-  if (stores_dominate(p, tile)) return std::max<int64_t>(1, kRowsOfStores / tile.rows);
-  int64_t block_bytes = p.target.l2_bytes * (p.depth > kLongReduction ? 6 : 3) / 2;
+  if (stores_dominate(p, tile)) return std::max<int64_t>(1, p.constants.rows_of_stores / tile.rows);
+  const CpuConstants& by = p.constants;
+  auto block_bytes =
+      static_cast<int64_t>(static_cast<double>(p.target.l2_bytes) *
+                           (p.depth > by.long_reduction ? by.l2_of_cut_block : by.l2_of_block));
   // Machines of such vectors have a large L2 and a slow L3, so a block must not exceed L2. A vector
   // operand that stays in L2 leaves less of it to the block and is cheap to read again.
   if (vectors_are_lines(p.target) && !p.has_other_rows)
     block_bytes = p.target.l2_bytes / (2 * p.vector.batch_bytes <= p.target.l2_bytes ? 8 : 2);
-  const int64_t tile_bytes = std::min(p.depth, kPanelSteps) * p.row.element_bytes * tile.rows;
+  const int64_t tile_bytes =
+      std::min(p.depth, p.constants.panel_steps) * p.row.element_bytes * tile.rows;
   return std::max<int64_t>(1, block_bytes / std::max<int64_t>(1, tile_bytes));
 }
 
@@ -204,14 +200,14 @@ struct Blocks {
   bool share_rows = false;  // rows, not columns, are shared out among the threads
 };
 
-// The panels of a block share the pages and cache lines of the operand's rows.
-constexpr int64_t kPanelsABlock = 8;
-
 // Each block copies its panels of the vector operand. A block then has all rows, so that no panel
-// is copied again, and columns are shared out.
-void with_panels(int64_t row_tiles, int64_t col_tiles, int64_t split_over, Blocks& b) {
+// is copied again, and columns are shared out. The panels of a block share the pages and cache lines
+// of the operand's rows.
+void with_panels(const Problem& p, int64_t row_tiles, int64_t col_tiles, int64_t split_over,
+                 Blocks& b) {
   b.row = row_tiles;
-  b.col = split_over == 1 ? col_tiles : balanced_block(col_tiles, kPanelsABlock, split_over);
+  b.col = split_over == 1 ? col_tiles
+                          : balanced_block(col_tiles, p.constants.panels_a_block, split_over);
 }
 
 // Whether tiles of rows and columns are all that there is to share out, on a machine whose caches
@@ -230,7 +226,7 @@ Blocks blocks_of(const Problem& p, const RegisterTile& tile, bool panels) {
     const TileBlock block = shared_block({row_tiles, col_tiles, p.outer, tile.rows, panels}, tasks);
     b.share_rows = block.cols == col_tiles;
     b.row = panels ? block.rows : balanced_block(block.rows, in_l2, 1);
-    b.col = panels ? balanced_block(block.cols, kPanelsABlock, 1) : block.cols;
+    b.col = panels ? balanced_block(block.cols, p.constants.panels_a_block, 1) : block.cols;
     return b;
   }
   // Columns are not cut further where the outer axes have enough work for all threads.
@@ -243,7 +239,7 @@ Blocks blocks_of(const Problem& p, const RegisterTile& tile, bool panels) {
   const bool image = p.other_rows > 1;
   b.share_rows = !panels && p.outer * (image ? p.other_rows : row_tiles) >= tasks * 2;
   if (panels) {
-    with_panels(row_tiles, col_tiles, split_over, b);
+    with_panels(p, row_tiles, col_tiles, split_over, b);
     return b;
   }
   b.row = image ? row_tiles : balanced_block(row_tiles, in_l2, b.share_rows ? split_over : 1);
@@ -316,18 +312,17 @@ void choose_blocks(const Problem& p, const RegisterTile& tile, PackVectors packi
 }
 
 // The block of the longest reduction for which the blocks of all reductions together have about
-// kPanelSteps steps.
+// panel_steps steps.
 int64_t block_of_reduction(const Problem& p) {
   constexpr int64_t kShortestBlock = 64;
   const int64_t k = p.longest_reduction;
-  if (p.depth <= kPanelSteps) return ceil_div(k, 2);
-  const int64_t most = std::max(kShortestBlock, kPanelSteps * k / p.depth);
+  if (p.depth <= p.constants.panel_steps) return ceil_div(k, 2);
+  const int64_t most = std::max(kShortestBlock, p.constants.panel_steps * k / p.depth);
   return ceil_div(k, ceil_div(k, most));
 }
 
 void choose_reduction(const Problem& p, const RegisterTile& tile, PackVectors packing,
                       Choice& choice) {
-  constexpr int64_t kManyResults = int64_t{256} * 256, kDeepReduction = 4096;
   const int64_t k = p.longest_reduction, cores = p.target.cores;
   choice.set("k_block", std::min(k, whole_groups(p, block_of_reduction(p))),
              "a panel of the vector operand stays near");
@@ -341,10 +336,11 @@ void choose_reduction(const Problem& p, const RegisterTile& tile, PackVectors pa
   const int64_t panel_bytes = p.depth * tile.vectors * p.target.vector_bytes;
   if (can_block_k(p) && packing == kPackPanels && 2 * panel_bytes > p.target.l2_bytes)
     choice.set("reduction", kKBlocked, "a panel of the whole reduction is too long for L2");
-  else if (can_block_k(p) && p.depth > kLongReduction && p.rows * p.cols >= kManyResults)
+  else if (can_block_k(p) && p.depth > p.constants.long_reduction &&
+           p.rows * p.cols >= p.constants.many_results)
     choice.set("reduction", kKBlocked, "the reduction is too long for the caches");
-  const bool few = has_few_tasks(p.target, double(p.results), double(p.lanes));
-  if (can_split_k(p) && p.parallel && few && p.depth >= kDeepReduction)
+  const bool few = has_few_tasks(p.target, p.constants, double(p.results), double(p.lanes));
+  if (can_split_k(p) && p.parallel && few && p.depth >= p.constants.deep_reduction)
     choice.set("reduction", kSplitK, "too few results to share out over the cores");
 }
 
@@ -365,12 +361,12 @@ void choose_copy_of_vectors(const Problem& p, PackVectors packing, Choice& choic
 // exceeds L2 and is read often (docs/internals/decisions/measured-choices.md, "packing the broadcast
 // operand").
 void choose_copy_of_broadcasts(const Problem& p, Choice& choice) {
-  constexpr int64_t kManyColumns = 512, kSomeColumns = 256, kDeep = 128, kWidenColumns = 32;
+  const CpuConstants& by = p.constants;
   const bool large =
-      !p.images.hosted && p.cols >= kManyColumns && p.row.batch_bytes >= p.target.l2_bytes;
+      !p.images.hosted && p.cols >= by.many_columns && p.row.batch_bytes >= p.target.l2_bytes;
   // Without a copy, each step of k would read one line of which a tile uses some elements.
   const bool across =
-      !p.images.hosted && p.cols >= kSomeColumns && p.depth >= kDeep && p.row_run <= 1;
+      !p.images.hosted && p.cols >= by.some_columns && p.depth >= by.deep_rows && p.row_run <= 1;
   const std::string reason = p.row.constant ? "constant: packed once"
                              : large        ? "larger than L2, read for many columns"
                              : across       ? "rows lie across the lines of memory"
@@ -378,7 +374,7 @@ void choose_copy_of_broadcasts(const Problem& p, Choice& choice) {
   if (!p.halves()) {
     choice.set("pack_broadcasts",
                p.row.constant || large || across ? kPackTiles : kBroadcastAsItLies, reason);
-  } else if (p.cols >= kWidenColumns) {
+  } else if (p.cols >= by.widen_columns) {
     choice.set("pack_broadcasts", kWidenInPlace, "widened as it lies, for many columns");
   } else {
     choice.set("pack_broadcasts", kBroadcastAsItLies, reason);

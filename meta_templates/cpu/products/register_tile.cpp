@@ -10,41 +10,32 @@ constexpr int64_t kMostRows = 30, kMostVectors = 4;
 // How fast a machine feeds a tile. Measured, see docs/internals/decisions/cpu-products.md.
 struct Feed {
   // Bytes per cycle that a stream from L2 sustains beside the arithmetic (its peak is 32 or 64).
-  double l2_bytes_per_cycle = 17;
+  double l2_bytes_per_cycle;
   // The number of accumulators below which the FMA units wait, and the loss for each one that is
   // missing. Where a vector is a whole line of memory, each load of the vector operand may wait for
   // L2, and more accumulators keep the units busy until the line arrives.
-  double accumulators = 0, loss_an_accumulator = 0;
+  double accumulators, loss_an_accumulator;
   // The share of the peak that the loads of a tile allow is most - a_load * (loads per
   // multiply-add). 14x32 (0.57 loads) reaches 99 %, 4x16 on AVX2 (0.75) 86 to 98 %.
-  double most = 1.08, a_load = 0.12;
+  double most, a_load;
   // The cost of the smallest partial tile at an edge, relative to a whole tile. It has few
   // accumulators.
-  double least_edge = 0.3;
+  double least_edge;
 };
-constexpr Feed kFeed, kFeedOfLines{.l2_bytes_per_cycle = 20,
-                                   .accumulators = 24,
-                                   .loss_an_accumulator = 0.01,
-                                   .most = 1.092,
-                                   .a_load = 0.2,
-                                   .least_edge = 0.1};
-const Feed& feed_of(const ContractionProblem& p) {
+Feed feed_of(const ContractionProblem& p) {
+  const CpuConstants& by = p.constants;
   const bool shared = p.row.exists && p.row_group > 1;  // not so in a depthwise convolution
-  return shared && vectors_are_lines(p.target) ? kFeedOfLines : kFeed;
+  if (!shared || !vectors_are_lines(p.target))
+    return {by.stream_bytes, 0, 0, by.feed_most, by.feed_a_load, by.least_edge};
+  return {by.stream_bytes_of_lines, by.accumulators_of_lines, by.loss_an_accumulator,
+          by.feed_most_of_lines,    by.feed_a_load_of_lines,  by.least_edge_of_lines};
 }
 
-// The most steps of a panel. Longer reductions are cut into blocks.
-constexpr int64_t kPanelSteps = 1024;
-// Accumulators for each FMA unit that hide its latency. On a machine with two units, 8 accumulators
-// reach 86 % of the peak and 10 reach 99 %.
-constexpr double kAccumulatorsAnAdder = 5;
 // A single row reuses nothing, so only longer runs of the vector operand can gain.
 constexpr int64_t kMostVectorsOfOneRow = 12;
 // Where nothing is broadcast (depthwise convolution), more accumulators only displace the weights
 // from the registers (144x56x56, 3x3: tiles of 4x2 take 119 us, 4x3 280, 7x1 122).
 constexpr int64_t kMostAccumulatorsUnshared = 8, kMostVectorsUnshared = 2;
-// Multiply-adds per element below which streaming an operand from memory dominates the time.
-constexpr int64_t kFewUses = 4;
 
 // The useful share of the time, given partial tiles at the edge. `least` is the cost of the
 // smallest partial tile.
@@ -68,23 +59,22 @@ int64_t rows_of_tiles(const ContractionProblem& p) {
 // the weights.
 bool streams_vectors(const ContractionProblem& p) {
   return p.vector.bytes > 2 * p.target.l2_bytes &&
-         (p.reuse < kFewUses || p.vector.bytes > p.target.l3_bytes / 6);
+         (p.reuse < p.constants.few_uses || p.vector.bytes > p.target.l3_bytes / 6);
 }
 
 // The share of the time in which the FMA units do not wait for one of their results.
 double in_flight(const ContractionProblem& p, double accumulators) {
-  const Feed& feed = feed_of(p);
-  return std::min({1.0, accumulators / (kAccumulatorsAnAdder * p.target.fma_units),
+  const Feed feed = feed_of(p);
+  return std::min({1.0, accumulators / (p.constants.accumulators_an_adder * p.target.fma_units),
                    1 - feed.loss_an_accumulator * (feed.accumulators - accumulators)});
 }
 
 // The loss of a tile that needs several passes over the row operand where one is enough, because
 // all columns fit in one tile. The row operand comes from L2 or from beyond.
 double one_pass_share(const ContractionProblem& p, int64_t all_vectors, const RegisterTile& tile) {
-  constexpr double kSecondPass = 0.85;
   const bool near = p.row.batch_bytes < p.target.l2_bytes / 4;
   const bool few = p.row.exists && vectors_are_lines(p.target) && all_vectors <= kMostVectors;
-  return few && !near && tile.vectors < all_vectors ? kSecondPass : 1;
+  return few && !near && tile.vectors < all_vectors ? p.constants.second_pass : 1;
 }
 
 }  // namespace
@@ -100,7 +90,7 @@ bool fits_registers(const Target& target, const RegisterTile& tile) {
 }
 
 double tile_score(const ContractionProblem& p, int64_t rows, const RegisterTile& tile) {
-  const Feed& machine = feed_of(p);
+  const Feed machine = feed_of(p);
   const double accumulators = static_cast<double>(tile.rows * tile.vectors);
   const double loads = static_cast<double>(tile.rows + tile.vectors) / accumulators;
   double feed = std::min(1.0, machine.most - machine.a_load * loads);
@@ -108,7 +98,8 @@ double tile_score(const ContractionProblem& p, int64_t rows, const RegisterTile&
   const double lanes_used =
       static_cast<double>(p.cols) / static_cast<double>(all_vectors * p.lanes);
   // A panel that exceeds L1 streams from L2, at a rate that its reuse by rows makes bearable.
-  const int64_t panel = std::min(p.depth, kPanelSteps) * tile.vectors * p.target.vector_bytes;
+  const int64_t panel =
+      std::min(p.depth, p.constants.panel_steps) * tile.vectors * p.target.vector_bytes;
   if (panel > p.target.l1d_bytes / 2) {
     const double bytes_per_cycle = static_cast<double>(p.target.fma_units * p.target.vector_bytes) /
                                    static_cast<double>(tile.rows);

@@ -74,6 +74,7 @@ ReductionProblem reduction_problem(const TemplateBuilder& t, const StageGroup& g
   const Operation& op = dag.stage(g.anchor);
   ReductionProblem p;
   p.target = t.target();
+  p.constants = t.constants().cpu;
   p.parallel = worth_parallel(t, stage_work(dag, g.anchor)) && !g.attached;
   p.attached = g.attached;
   p.along_row = axes.along_row;

@@ -6,6 +6,7 @@
 
 #include "heddle/schedule/choice.h"
 #include "heddle/schedule/template.h"
+#include "heddle/target/rule_constants.h"
 
 namespace heddle::meta::cpu {
 
@@ -25,6 +26,7 @@ ReductionAxes reduction_axes(const TemplateBuilder& t, const StageGroup& g);
 /// The facts that the rule for simple reductions uses.
 struct ReductionProblem {
   Target target;
+  CpuConstants constants = {};  ///< by which the rule judges
   bool parallel = false;   ///< there is enough work for the threads, and no outer loop is parallel
   bool attached = false;   ///< computes one value for each row of another group
   bool along_row = false;  ///< each result reads a run of elements

@@ -15,26 +15,25 @@ bool from_beyond_l2(const Problem& p, int64_t times = 1) {
 
 // Whether rows come from memory and are enough for each core to take several at a time.
 bool many_rows(const Problem& p) {
-  constexpr int64_t kRowsACore = 16;
-  return p.along_row && !p.scalar && p.rows >= kRowsACore * p.target.cores && from_beyond_l2(p);
+  return p.along_row && !p.scalar && p.rows >= p.constants.rows_a_core * p.target.cores &&
+         from_beyond_l2(p);
 }
 
 // Whether each thread reads whole rows, one after the other. At the end of a piece of a row,
 // prefetchers would run on into the piece of another thread. A part must be long beside the sum of
 // all parts.
 bool shares_whole_rows(const Problem& p) {
-  constexpr int64_t kStepsACoreAndPart = 32;
   return p.parallel && !p.along_row && p.one_row && p.results <= columns_in_l1(p) &&
-         p.cut_length >= kStepsACoreAndPart * p.target.cores * p.target.cores;
+         p.cut_length >= p.constants.steps_a_core_and_part * p.target.cores * p.target.cores;
 }
 
 // Whether there are too few results to share out. The reduction is then cut into parts, one for
 // each task.
 bool few_results(const Problem& p) {
-  constexpr int64_t kResultsACore = 4, kVectorsACore = 8;
+  const CpuConstants& by = p.constants;
   const int64_t cores = p.target.cores;
-  const bool wide = !p.along_row && !p.scalar && p.columns >= kVectorsACore * p.lanes * cores;
-  return p.parallel && p.results < kResultsACore * cores * (p.along_row ? 1 : p.lanes) && !wide;
+  const bool wide = !p.along_row && !p.scalar && p.columns >= by.vectors_a_core * p.lanes * cores;
+  return p.parallel && p.results < by.results_a_core * cores * (p.along_row ? 1 : p.lanes) && !wide;
 }
 
 void choose_split(const Problem& p, Choice& choice) {
@@ -53,27 +52,26 @@ void choose_split(const Problem& p, Choice& choice) {
 // Long rows of another group come one or two at a time.
 void choose_accumulators(const Problem& p, const std::string& knob, int64_t length,
                          Choice& choice) {
-  constexpr int64_t kVectors = 4, kVectorsOfEachRow = 2;  // when several rows are read at a time
   constexpr int64_t kLongRowsInL2 = 4;
   const bool long_rows =
       p.attached && p.row_length * p.element_bytes * kLongRowsInL2 > p.target.l2_bytes;
   const bool several_rows = many_rows(p) && !long_rows && !p.attached;
   const int64_t width = terms_at_once(p, length);
-  const int64_t vectors =
-      p.terms_compute ? width / p.lanes : (several_rows ? kVectorsOfEachRow : kVectors) / p.outputs;
+  const int64_t vectors = p.terms_compute ? width / p.lanes
+                                          : (several_rows ? p.constants.row_accumulators_of_many
+                                                          : p.constants.row_accumulators) /
+                                                p.outputs;
   const int64_t most = std::max(width, length / p.lanes * p.lanes);
   choice.set(knob, std::clamp(vectors * p.lanes, width, most),
              "independent accumulators hide the add latency");
 }
 
-// Rows of columns that are read at a time. Memory delivers more to several streams than to one, and
-// each accumulator is loaded and stored once for all of them.
-constexpr int64_t kRowsOfColumns = 8;
-
+// Memory delivers more to several streams than to one, and each accumulator of columns is loaded and
+// stored once for all of them.
 void choose_streams(const Problem& p, Choice& choice) {
-  constexpr int64_t kRows = 4;
-  const bool several = p.scalar ? from_beyond_l2(p, 4) : many_rows(p);
-  const int64_t streams = !p.along_row ? kRowsOfColumns : several ? kRows : 1;
+  const CpuConstants& by = p.constants;
+  const bool several = p.scalar ? from_beyond_l2(p, by.far_scalar) : many_rows(p);
+  const int64_t streams = !p.along_row ? by.column_streams : several ? by.row_streams : 1;
   for (const char* knob : {"streams", "part_streams"})
     choice.set(knob, streams, "rows read at a time");
 }
@@ -84,7 +82,7 @@ void choose_columns(const Problem& p, Choice& choice) {
   // The results are not read again: a vector of them stays in a register. (Two threads of a Xeon
   // with AVX-512, time relative to tiles in L1, geometric means: two rows 0.48, up to four 0.7, up
   // to eight 0.83.)
-  if (p.one_axis && !p.along_row && !p.attached && p.cut_length <= kRowsOfColumns) {
+  if (p.one_axis && !p.along_row && !p.attached && p.cut_length <= p.constants.column_streams) {
     for (const char* knob : {"tile", "part_tile"})
       choice.set(knob, p.lanes, "all rows are read at once");
     return;
@@ -98,13 +96,12 @@ void choose_columns(const Problem& p, Choice& choice) {
 // while short rows are read again. The next rows may be prefetched in that time. The first stage to
 // read them may run while the row before is written.
 void choose_prefetch(const Problem& p, Choice& choice) {
-  constexpr int64_t kRowsWhileComputing = 2, kRowsWhileReadingAgain = 1;
   const bool near = is_short_row(p.target, p.row_length * p.element_bytes);
   const bool worth = (p.computes || (near && p.reads_again)) && from_beyond_l2(p, 2);
   choice.set("prefetch_rows",
              !worth       ? 0
-             : p.computes ? kRowsWhileComputing
-                          : kRowsWhileReadingAgain,
+             : p.computes ? p.constants.rows_ahead
+                          : p.constants.rows_ahead_again,
              "memory works while this computes");
   choice.set("prefetch_lines", p.beside_stores ? kLinesAhead : 0,
              "memory has stores to wait for as well");

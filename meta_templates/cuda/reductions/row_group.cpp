@@ -55,7 +55,8 @@ class Recipe {
              .lanes = access_lanes(dag_, g_.output_stage),
              .rows = leading_points(op_, rank_),
              .by_clusters = true,
-             .gpu = t_.target().gpu};
+             .gpu = t_.target().gpu,
+             .constants = t_.constants().gpu};
     for (int x : g_.tunable) {
       if (!dag_.stage(x).is_reduction()) continue;
       p.row.lanes = std::min(p.row.lanes, access_lanes(dag_, x));

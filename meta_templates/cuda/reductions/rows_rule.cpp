@@ -7,17 +7,12 @@ namespace {
 constexpr int64_t kLeastClusterRow = 1024;
 // The most blocks of a cluster.
 constexpr int64_t kMostClusterBlocks = 8;
-// Vectors of a row per thread, all in flight at once. There are fewer where the rows do not fill
-// the multiprocessors, and for heavy elements. (argmax on an H200, us: 4096 rows of 4096 take 19.6
+// The constants say how many vectors of a row a thread has in flight at once. There are fewer where
+// the rows do not fill the multiprocessors, and for heavy elements. (argmax on an H200, us: 4096 rows of 4096 take 19.6
 // with four vectors per thread and 18.0 with two; 16384 rows of 1024 take 19.0 with a warp each and
 // 17.1 with two vectors per thread.)
-constexpr int64_t kVectors = 4, kVectorsOfFewRows = 1, kVectorsOfHeavy = 2;
-constexpr int64_t kMostHeavyThreads = 512;
 // The least elements of a thread for each part of a heavy sum that it then combines with others.
 constexpr int64_t kElementsOfHeavy = 8;
-// Vectors per lane of a warp that takes a short row alone and needs no barrier, and the rows per
-// multiprocessor for which that pays.
-constexpr int64_t kVectorsOfWarp = 8, kRowsForWarps = 8;
 // Vectors in flight when a row is read again and again; when a row has the largest number of
 // threads.
 constexpr int64_t kUnroll = 4, kMostUnroll = 8;
@@ -106,11 +101,12 @@ int64_t threads_of_row(const RowProblem& p) {
   if (r.options.back() < kWarp) return lanes_of_short_row(r);
   // A short row gets a warp and needs no barrier. In a longer row each thread gets a few vectors.
   const int64_t vectors = ceil_div(p.extent, r.vector);
-  const int64_t of_heavy = std::max(kVectorsOfHeavy, kElementsOfHeavy / r.vector);
-  const int64_t want = p.heavy ? of_heavy : few_rows(p) ? kVectorsOfFewRows : kVectors;
-  const int64_t most = p.heavy ? kMostHeavyThreads : r.most;
+  const GpuConstants& by = p.constants;
+  const int64_t of_heavy = std::max(by.row_vectors_of_heavy, kElementsOfHeavy / r.vector);
+  const int64_t want = p.heavy ? of_heavy : few_rows(p) ? by.row_vectors_of_few : by.row_vectors;
+  const int64_t most = p.heavy ? by.heavy_threads : r.most;
   const bool warp_each =
-      vectors <= (p.heavy ? want : kVectorsOfWarp) * kWarp && p.rows >= kRowsForWarps * p.gpu.sms;
+      vectors <= (p.heavy ? want : by.warp_vectors) * kWarp && p.rows >= by.warp_rows * p.gpu.sms;
   int64_t chosen = kWarp;
   for (int64_t n : r.options) {
     if (n < kWarp) continue;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/common.h"
+#include "heddle/target/rule_constants.h"
 
 namespace heddle::meta {
 
@@ -18,6 +19,7 @@ struct RowProblem {
   /// more and smaller blocks.
   bool heavy = false;
   Gpu gpu;
+  GpuConstants constants = {};  ///< by which the rule judges
 
   NamedFeatures features() const;
 };

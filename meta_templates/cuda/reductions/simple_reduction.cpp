@@ -39,7 +39,7 @@ class Recipe {
         op_(t.dag().stage(g.anchor)),
         r_(t.stage(g.anchor)),
         output_stage_(t.stage(g.output_stage)),
-        problem_(reduction_problem(t.dag(), g.anchor, t.target().gpu)) {}
+        problem_(reduction_problem(t.dag(), g.anchor, t.target().gpu, t.constants().gpu)) {}
 
   void write() {
     if (!g_.attached) return at_root("");
@@ -97,7 +97,11 @@ class Recipe {
   }
 
   RowProblem rows(int64_t extent, int64_t lanes, int64_t rows) const {
-    return {.extent = extent, .lanes = lanes, .rows = rows, .gpu = problem_.gpu};
+    return {.extent = extent,
+            .lanes = lanes,
+            .rows = rows,
+            .gpu = problem_.gpu,
+            .constants = problem_.constants};
   }
   ColumnProblem columns(int64_t length, int64_t lanes, int64_t most_down) const {
     return {.columns = problem_.columns,

@@ -11,20 +11,12 @@ using Shape = GpuReductionProblem::Shape;
 constexpr int64_t kLeastShared = 8;
 // The most parts of a reduction that knobs offer.
 constexpr int64_t kMostParts = 512;
-// The least size of a part that pays for a block: rows of a strip of columns, elements of a row.
-constexpr int64_t kWorthRows = 32, kWorthElements = 4096;
-// Bytes below which a second kernel costs more than idle multiprocessors do.
-constexpr double kWorthBytes = 1 << 20;
-// Rows of a strip of columns from which a second kernel pays, whatever the bytes: the threads of a
+// What the constants of wanted_parts were measured by. Rows of a strip of columns from which a second kernel pays, whatever the bytes: the threads of a
 // block that share a column go through its rows one after the other. (H100, us of a sum in one
 // piece and in parts: 256 x 8 2.2 and 1.9, 4096 x 2 40 and 2.5, 47722 x 5 573 and 5.3.)
-constexpr int64_t kLongColumn = 256;
-// Parts of all results together for each multiprocessor.
-constexpr int64_t kPartsOfSm = 4;
 // Blocks per multiprocessor that suffice. A row keeps up to 1024 threads busy. A strip of columns
 // keeps fewer, as do heavy elements. (argmax of 256 rows of 65536 on an H200: 20.6 us in two parts
 // each, 21.9 us whole.)
-constexpr int64_t kEnoughRows = 1, kEnoughStrips = 2;
 // For a reduction to one value: blocks per multiprocessor, and the least elements of a part.
 constexpr int64_t kBlocksOfSm = 2, kWorthPart = 1024;
 
@@ -77,16 +69,17 @@ void find_shape(const ComputeDag& dag, int s, GpuReductionProblem* p) {
 
 // The number of parts that keeps the machine busy; 1 where no cut is needed.
 int64_t wanted_parts(const GpuReductionProblem& p) {
+  const GpuConstants& by = p.constants;
   const bool columns = p.shape == Shape::Columns;
   int64_t blocks = p.results;
   if (columns) blocks = p.results / p.columns * ceil_div(p.columns, kWarp * p.lanes);
-  const int64_t enough = (columns || p.heavy ? kEnoughStrips : kEnoughRows) * p.gpu.sms;
+  const int64_t enough = (columns || p.heavy ? by.enough_strips : by.enough_rows) * p.gpu.sms;
   if (blocks >= enough) return 1;
-  if (p.bytes < kWorthBytes && !(columns && p.cut_extent >= kLongColumn)) return 1;
-  const int64_t most = columns        ? p.cut_extent / kWorthRows
-                       : p.cuts_row() ? p.cut_extent / kWorthElements
+  if (p.bytes < by.worth_bytes && !(columns && p.cut_extent >= by.long_column)) return 1;
+  const int64_t most = columns        ? p.cut_extent / by.worth_rows
+                       : p.cuts_row() ? p.cut_extent / by.worth_elements
                                       : p.cut_extent;
-  const int64_t all = kPartsOfSm * p.gpu.sms;
+  const int64_t all = by.parts_an_sm * p.gpu.sms;
   return std::max<int64_t>(1, std::min(most, p.heavy ? all / blocks : ceil_div(all, blocks)));
 }
 
@@ -108,7 +101,8 @@ NamedFeatures GpuReductionProblem::features() const {
           {"block_threads", number(most_block_threads(gpu))}};
 }
 
-GpuReductionProblem reduction_problem(const ComputeDag& dag, int stage, const Gpu& gpu) {
+GpuReductionProblem reduction_problem(const ComputeDag& dag, int stage, const Gpu& gpu,
+                                      const GpuConstants& constants) {
   const Operation& op = dag.stage(stage);
   const auto& combiner = op.bodies()[0].as<Reduce>()->combiner;
   GpuReductionProblem p;
@@ -121,6 +115,7 @@ GpuReductionProblem reduction_problem(const ComputeDag& dag, int stage, const Gp
   for (int o = 0; o < op.num_outputs(); ++o) p.value_bytes += op.output(o).dtype().bytes();
   if (!op.axes().empty()) p.columns = op.axes().back().extent();
   p.gpu = gpu;
+  p.constants = constants;
   find_shape(dag, stage, &p);
   p.extent = extent_of(op, p.axis);
   p.cut_extent = extent_of(op, p.cut_axis);

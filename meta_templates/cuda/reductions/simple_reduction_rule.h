@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/common.h"
+#include "heddle/target/rule_constants.h"
 
 namespace heddle::meta {
 
@@ -28,13 +29,15 @@ struct GpuReductionProblem {
   bool commutative = true;
   bool heavy = false;  ///< the result is a tuple: an index beside each element
   Gpu gpu;
+  GpuConstants constants = {};  ///< by which the rule judges
 
   bool cuts_row() const { return cut_axis == axis; }
   NamedFeatures features() const;
 };
 
 /// Analyses reduction `stage`.
-GpuReductionProblem reduction_problem(const ComputeDag& dag, int stage, const Gpu& gpu);
+GpuReductionProblem reduction_problem(const ComputeDag& dag, int stage, const Gpu& gpu,
+                                      const GpuConstants& constants);
 
 /// The possible lengths of parts, ascending. Empty where no cut is sensible.
 std::vector<int64_t> part_lengths(const GpuReductionProblem& p);

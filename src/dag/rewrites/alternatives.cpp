@@ -227,7 +227,7 @@ Alternative join(const ComputeDag& dag, const std::vector<std::pair<Rewrite, Alt
 /// The estimate for a rewrite; nullopt where the rule does not apply to such a stage.
 std::optional<Alternative> judge(const Rewrite& rewrite, const ComputeDag& dag,
                                  const Target& target, const AlternativePolicy& policy) {
-  const RewriteSite site{dag, rewrite.stage, rewrite.values};
+  const RewriteSite site{dag, rewrite.stage, rewrite.values, policy.constants.get()};
   const WhyNot illegal = rewrite.rule.why_not(site);
   if (illegal.is_other_kind()) return std::nullopt;
   Alternative a{.name = name_of(rewrite), .why_not = illegal.text()};

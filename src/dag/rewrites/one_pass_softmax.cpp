@@ -135,11 +135,9 @@ bool is_of_attention(const ComputeDag& dag, int total) {
 }
 
 /// The gain of one pass over two where rows come from beyond L2: cycles of a core for each element.
-double gain_of_memory(DataType type, const Target& target) {
-  // kFarBytes: bytes per cycle from beyond L2. kVector: cycles of one vector of exponentials.
-  constexpr double kFarBytes = 6, kVector = 14;
+double gain_of_memory(DataType type, const Target& target, const CpuConstants& by) {
   const double lanes = std::max(1, target.vector_bytes / type.bytes());
-  const double memory = type.bytes() / kFarBytes, exponential = kVector / lanes;
+  const double memory = type.bytes() / by.far_bytes, exponential = by.exponential_cycles / lanes;
   return (2 * memory + exponential) / (memory + exponential);
 }
 
@@ -167,7 +165,8 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   // passes.
   const bool gains = reads.along_row || (found.stored && reads.length >= kManyRows);
   if (!gains || again <= static_cast<double>(target.l2_bytes)) return {1, worth_trying};
-  return {gain_of_memory(type, target), "rows come from beyond L2 once in place of twice"};
+  return {gain_of_memory(type, target, dag::cpu_constants(site)),
+          "rows come from beyond L2 once in place of twice"};
 }
 
 HEDDLE_REGISTER_REWRITE_RULE({.name = "one_pass_softmax",

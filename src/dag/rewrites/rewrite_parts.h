@@ -5,10 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "heddle/dag/alternatives.h"
 #include "heddle/dag/compute_dag.h"
+#include "heddle/target/rule_constants.h"
 #include "ir/fold.h"
 
 namespace heddle::dag {
+
+/// The constants by which estimates for CPUs judge.
+inline const CpuConstants& cpu_constants(const RewriteSite& site) {
+  return (site.constants != nullptr ? *site.constants : default_constants()).cpu;
+}
 
 /// The position of the longest reduce axis.
 std::size_t longest_reduction(const Operation& op);

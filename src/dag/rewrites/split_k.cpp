@@ -133,45 +133,42 @@ std::optional<Sides> sides_of(const RewriteSite& site) {
   return out;
 }
 
-// The register tile that most rules choose (rows, vectors) and the share of the peak that such a
-// product reaches. Bytes per cycle that a core reads from beyond its L2, and from its L2.
-constexpr double kTileRows = 8, kTileVectors = 2, kShare = 0.6;
-constexpr double kFarBytes = 6, kNearBytes = 16;
-// The least modelled gain for which the rewrite is chosen. The margin keeps a choice from losing.
-constexpr double kLeastGain = 1.25;
+// The register tile that most rules choose (rows, vectors).
+constexpr double kTileRows = 8, kTileVectors = 2;
 
 /// The time of rows of tiles that each read a panel of the whole sum from beyond L2, over the time
 /// of parts that stay in L2. Both count cycles of a core for arithmetic and for bytes moved.
 double gain_of_caches(const RewriteSite& site, const Target& target) {
   const std::optional<Sides> sides = sides_of(site);
   if (!sides) return 1;
+  const CpuConstants& by = dag::cpu_constants(site);
   const double m = sides->rows, n = sides->cols, parts = static_cast<double>(site.values[0]),
                cores = std::max(1, target.cores), l2 = static_cast<double>(target.l2_bytes);
   const double bytes = site.op().output(0).dtype().bytes();
   double k = 1;
   for (const Axis& a : site.op().reduce_axes()) k *= static_cast<double>(a.extent());
   const double lanes = std::max(1.0, target.vector_bytes / bytes);
-  if (has_few_tasks(target, m * n, lanes)) return 1;  // the template cuts it
+  if (has_few_tasks(target, by, m * n, lanes)) return 1;  // the template cuts it
   // Tiles of so narrow a product are half empty, and cutting it into parts gains nothing (256 x
   // 16).
   if (n < kTileVectors * lanes) return 1;
-  if (m * n >= kManyResults || (m + n) * (k / parts) * bytes > l2 / 2) return 1;
+  if (m * n >= kManyResults || (m + n) * (k / parts) * bytes > l2 * by.split_l2) return 1;
   const double panel = k * std::min(n, kTileVectors * lanes) * bytes;
-  if (panel <= l2 / 2) return 1;  // the next row of tiles finds the panel in L2
+  if (panel <= l2 * by.split_l2) return 1;  // the next row of tiles finds the panel in L2
   const double row_tiles = std::ceil(std::ceil(m / kTileRows) / cores);
   const double rows = row_tiles * kTileRows, col_tiles = std::ceil(n / (kTileVectors * lanes));
-  const double arithmetic = 2 * m * n * k / cores / (2 * target.fma_units * lanes * kShare);
+  const double arithmetic = 2 * m * n * k / cores / (2 * target.fma_units * lanes * by.split_share);
   const double far = n * k * bytes * row_tiles + std::min(rows, m) * k * bytes * col_tiles;
   const double far_in_parts = (m + n) * k * bytes / cores;
   const double partial = 2 * parts * m * n * bytes / cores;
-  return (arithmetic + far / kFarBytes) /
-         (arithmetic + far_in_parts / kFarBytes + partial / kNearBytes);
+  return (arithmetic + far / by.far_bytes) /
+         (arithmetic + far_in_parts / by.far_bytes + partial / by.near_bytes);
 }
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   if (!target.is_cuda() && site.op().output(0).dtype().is_float()) {
     const double gain = gain_of_caches(site, target);
-    if (gain >= kLeastGain)
+    if (gain >= dag::cpu_constants(site).split_gain)
       return {gain, "parts stay in a core's L2, where panels of the whole sum would not"};
   }
   return {1, "for the tuner to try: no fewer operations, more to share out"};

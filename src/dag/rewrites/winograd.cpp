@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "dag/patterns/convolution.h"
+#include "dag/rewrites/rewrite_parts.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/support/error.h"
 
@@ -315,13 +316,6 @@ double error_growth(const RewriteSite& site) {
   return one * one;
 }
 
-// kDirectShare and kProductShare: the share of the peak that arithmetic reaches. The other
-// constants are bytes per cycle, of memory for all cores and of the last-level cache for one core.
-// Rough values suffice, because the forms to choose between differ by factors.
-constexpr double kDirectShare = 0.9, kProductShare = 0.85;
-constexpr double kMemoryBytes = 6, kCacheBytes = 16;
-constexpr double kFewChannels = 16;  // with fewer channels the transforms cost more than they save
-
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   Convolution conv;
   const WhyNot why = dag::match_blocked_convolution(site.dag, site.stage, &conv);
@@ -341,18 +335,22 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   const auto m = static_cast<double>(site.values[0]), a2 = (m + 2) * (m + 2);
   const auto c = static_cast<double>(conv.channels());
   const double k = extent(conv.k) * (conv.k_in_block < 0 ? 1 : extent(conv.k_in_block));
-  if (c < kFewChannels || k < kFewChannels) return {0.9, "too few channels to pay for transforms"};
+  const CpuConstants& by = dag::cpu_constants(site);
+  if (c < by.winograd_channels || k < by.winograd_channels)
+    return {0.9, "too few channels to pay for transforms"};
   double tiles = std::ceil(extent(conv.y) / m) * std::ceil(extent(conv.x) / m);
   for (int b : conv.batch) tiles *= extent(b);
   const double cores = std::max(1, target.cores);
   const double flops_a_cycle =
       cores * 2 * target.fma_units * std::max(1.0, target.vector_bytes / bytes);
-  const double direct = site.dag.info(site.stage).flops / (flops_a_cycle * kDirectShare);
-  const double products = 2 * a2 * tiles * c * k / (flops_a_cycle * kProductShare);
+  const double direct =
+      site.dag.info(site.stage).flops / (flops_a_cycle * by.winograd_direct_share);
+  const double products = 2 * a2 * tiles * c * k / (flops_a_cycle * by.winograd_share);
   const double weights = a2 * c * k * bytes, moved = 2 * a2 * tiles * (c + k) * bytes;
   const bool fits = weights <= 0.5 * static_cast<double>(target.l3_bytes);
   const double memory =
-      weights / (fits ? kCacheBytes * cores : kMemoryBytes) + moved / (kCacheBytes * cores);
+      weights / (fits ? by.winograd_cache_bytes * cores : by.winograd_memory_bytes) +
+      moved / (by.winograd_cache_bytes * cores);
   return {direct / (products + memory),
           fits ? "fewer multiplications" : "fewer multiplications, but larger weights"};
 }

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "heddle/support/error.h"
+#include "heuristics/collect/drawn.h"
 #include "heuristics/collect/measure_choices.h"
-#include "support/hashing/hash.h"
 
 namespace heddle {
 
@@ -32,16 +32,12 @@ class Collector {
 
   CollectReport run() {
     for (const DrawnProblem& problem : o_.first) {
-      for (std::size_t question = 0; question < kMostQuestions; ++question) take(problem, question);
+      for (std::size_t question = 0; question < kMostQuestions; ++question)
+        take(with_question(h_, problem, question));
     }
     int vain = 0;
     for (std::uint64_t i = 0; report_.ended == CollectEnd::None; ++i) {
-      // Each problem has a generator of its own, so that it does not depend on earlier problems.
-      Rng rng(hash_combine(hash_combine(hash_string(h_.name), o_.seed), i));
-      const DrawnProblem problem = h_.draw(rng, o_.target);
-      // A declaration may ask about several stages. One of them is the problem.
-      const auto question = static_cast<std::size_t>(rng.uniform_int(0, kMostQuestions - 1));
-      vain = take(problem, question) ? 0 : vain + 1;
+      vain = take(draw_problem(h_, o_.target, o_.seed, i)) ? 0 : vain + 1;
       if (vain == kVainDraws) report_.ended = CollectEnd::Problems;
     }
     show("");
@@ -52,18 +48,17 @@ class Collector {
   // The number of consecutive draws without a new problem after which the space is taken to be
   // exhausted.
   static constexpr int kVainDraws = 2000;
-  static constexpr std::size_t kMostQuestions = 3;
 
   // Measures the problem unless the run has ended. Returns false for a problem that is not new.
-  bool take(DrawnProblem problem, std::size_t question) {
-    if (!h_.measure && question > 0) problem.id += "#" + std::to_string(question);
+  bool take(const Drawn& drawn) {
+    const DrawnProblem& problem = drawn.problem;
     if (clock_.expired()) {
       report_.ended = clock_.cancelled() ? CollectEnd::Cancelled : CollectEnd::Budget;
     } else if (log_.has(problem.id) || !seen_.insert(problem.id).second) {
       return false;
     } else if (report_.ended == CollectEnd::None) {
       show(problem.id);
-      h_.measure ? measure_own(problem) : measure_built(problem, question);
+      h_.measure ? measure_own(problem) : measure_built(problem, drawn.question);
       if (o_.problems > 0 && report_.collected >= o_.problems) report_.ended = CollectEnd::Problems;
     }
     return true;

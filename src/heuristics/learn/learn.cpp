@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -11,7 +14,11 @@
 #include "heddle/heuristics/train_tree.h"
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
+#include "heuristics/asked_problems.h"
+#include "heuristics/learn/calibrate.h"
+#include "heuristics/learn/constants_file.h"
 #include "heuristics/learn/learned_files.h"
+#include "heuristics/learn/races.h"
 #include "heuristics/train/confidence.h"
 #include "heuristics/train/evaluate.h"
 #include "heuristics/train/usable_problems.h"
@@ -24,6 +31,9 @@ namespace {
 
 // The time is spent in slices, so that a run that is stopped has something of each heuristic.
 constexpr int kSlicesEach = 3;
+
+// Calibration comes after the budget, as training does, and may take this share of the time so far, or so many seconds.
+constexpr double kCalibrationShare = 0.15, kCalibrationSeconds = 20;
 
 std::vector<const Heuristic*> heuristics_of(const LearnOptions& o) {
   std::vector<const Heuristic*> all;
@@ -64,6 +74,7 @@ class Learner {
     report.folder = files_.folder();
     for (const Heuristic* h : heuristics_) report.lessons.push_back({.heuristic = h->name});
     collect_all(report.lessons);
+    report.constants = calibrate_all();
     for (std::size_t i = 0; i < heuristics_.size(); ++i)
       conclude(*heuristics_[i], report.lessons[i]);
     reload_tophub();
@@ -72,6 +83,50 @@ class Learner {
   }
 
  private:
+  /// The problems of the caller's, then those that HEDDLE_COLLECT logged.
+  std::vector<DrawnProblem> first_of(const Heuristic& h) const {
+    std::vector<DrawnProblem> all = o_.first;
+    std::ranges::move(read_asked(files_.asked(), h.name), std::back_inserter(all));
+    return all;
+  }
+
+  /// Moves the constants that the problems of each heuristic prove, and writes them. Those that others than the
+  /// heuristics of this run moved stay as they are.
+  std::vector<MovedConstant> calibrate_all() {
+    std::vector<MovedConstant> moved = read_moved(files_.constants(), o_.target.kind);
+    std::erase_if(moved, [&](const MovedConstant& m) {
+      return std::ranges::any_of(heuristics_,
+                                 [&](const Heuristic* h) { return h->name == m.heuristic; });
+    });
+    TuneClock time(std::max(kCalibrationSeconds, kCalibrationShare * clock_.elapsed_s()));
+    for (const Heuristic* h : heuristics_) {
+      CalibrateOptions options{.seed = o_.seed, .held = {}, .expired = [&] {
+                                 return clock_.cancelled() || time.expired();
+                               }};
+      for (const MovedConstant& m : moved) options.held.insert(m.name);
+      Calibrated& own = calibrated_[h];
+      own.races = own_races(*h, options.expired);
+      Calibration found = calibrate(own.races, o_.target.kind, options);
+      own.constants = found.constants;
+      for (MovedConstant& m : found.moved) {
+        m.heuristic = h->name;
+        moved.push_back(std::move(m));
+      }
+    }
+    if (!clock_.cancelled()) write_moved(files_.constants(), o_.target.kind, moved, o_.date);
+    return moved;
+  }
+
+  /// The races of the log of this target: other logs are of other numbers of threads.
+  std::vector<CalibrationRace> own_races(const Heuristic& h,
+                                         const std::function<bool()>& expired) const {
+    std::error_code error;
+    const std::string log = files_.log_of(h);
+    if (!std::filesystem::is_regular_file(log, error)) return {};
+    const HeuristicData data = read_heuristic_log(log);
+    return races_of(data, {h, o_.target, data.seed, first_of(h), expired});
+  }
+
   void collect_all(std::vector<Lesson>& lessons) {
     int slices = kSlicesEach * static_cast<int>(heuristics_.size());
     for (int round = 0; round < kSlicesEach; ++round) {
@@ -85,7 +140,7 @@ class Learner {
   void collect_slice(const Heuristic& h, double seconds, Lesson& lesson) {
     TuneClock slice(seconds, &clock_);
     CollectOptions options{.log = files_.log_of(h), .target = o_.target, .seed = o_.seed};
-    options.first = o_.first;
+    options.first = first_of(h);
     options.measurer = o_.measurer != nullptr ? o_.measurer : own_measurer_.get();
     options.clock = &slice;
     if (o_.progress) {
@@ -105,7 +160,10 @@ class Learner {
     for (const std::string& log : files_.logs_of(h)) parts.push_back(read_heuristic_log(log));
     lesson.file = files_.tree_of(h);
     if (parts.empty()) return;
-    const HeuristicData all = merge(parts);
+    HeuristicData all = merge(parts);
+    // Trees learn what is left where constants moved.
+    const Calibrated& own = calibrated_[&h];
+    if (!(own.constants == default_constants())) all = with_rule_of(all, own.races, own.constants);
     const TrainOptions options{.seed = o_.seed, .date = o_.date};
     lesson.problems = static_cast<int>(all.problems.size());
     lesson.noisy = static_cast<int>(std::ranges::count_if(
@@ -140,6 +198,11 @@ class Learner {
   TuneClock own_clock_;
   TuneClock& clock_;
   const std::vector<const Heuristic*> heuristics_;
+  struct Calibrated {
+    std::vector<CalibrationRace> races;
+    RuleConstants constants;
+  };
+  std::map<const Heuristic*, Calibrated> calibrated_;
   std::unique_ptr<Measurer> own_measurer_;
 };
 
@@ -151,6 +214,7 @@ LearnReport learned(const Target& target, const std::string& folder) {
   const LearnedFiles files(target, folder);
   LearnReport report;
   report.folder = files.folder();
+  report.constants = read_moved(files.constants(), target.kind);
   for (const Heuristic* h : all_heuristics()) {
     std::error_code error;
     const std::string file = files.tree_of(*h);
@@ -172,17 +236,17 @@ LearnReport learned(const Target& target, const std::string& folder) {
 
 std::vector<std::string> forget_learned(const Target& target, const std::string& folder) {
   const LearnedFiles files(target, folder);
-  std::vector<std::string> removed;
+  std::vector<std::string> removed, all{files.constants(), files.asked()};
   for (const Heuristic* h : all_heuristics()) {
-    std::vector<std::string> all = files.logs_of(*h);
+    std::ranges::move(files.logs_of(*h), std::back_inserter(all));
     all.push_back(files.tree_of(*h));
-    for (const std::string& file : all) {
-      std::error_code error;
-      if (std::filesystem::remove(file, error)) removed.push_back(file);
-      if (error)
-        throw_runtime_error("'" + file + "' cannot be removed: " + error.message(), {},
-                            "remove it by hand, or run as its owner");
-    }
+  }
+  for (const std::string& file : all) {
+    std::error_code error;
+    if (std::filesystem::remove(file, error)) removed.push_back(file);
+    if (error)
+      throw_runtime_error("'" + file + "' cannot be removed: " + error.message(), {},
+                          "remove it by hand, or run as its owner");
   }
   reload_tophub();
   return removed;

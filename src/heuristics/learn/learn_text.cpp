@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "heddle/heuristics/learn.h"
+#include "heuristics/learn/constants_file.h"
 #include "support/table.h"
 
 namespace heddle {
@@ -16,6 +17,19 @@ std::string answer_of(const Lesson& lesson) {
     case LessonEnd::Taken: return "a tree answers from now on";
   }
   return "";
+}
+
+std::string text_of(const std::vector<MovedConstant>& constants) {
+  if (constants.empty()) return "";
+  Table table({"constant", "from", "to", "unit", "problems of", "held out", "changed", "gain"});
+  table.align_left(3);
+  table.align_left(4);
+  for (const MovedConstant& m : constants) {
+    table.add_row({m.name, Json(m.from).dump(), Json(m.to).dump(), m.unit, m.heuristic,
+                   std::to_string(m.problems), std::to_string(m.changed),
+                   format_fixed(m.gain, 3) + " +- " + format_fixed(m.error, 3)});
+  }
+  return "\nConstants of rules that moved (heddle heuristic constants):\n" + table.to_string();
 }
 
 }  // namespace
@@ -44,11 +58,17 @@ Json LearnReport::to_json() const {
                                  {"end", to_string(l.end)},
                                  {"file", l.file}}));
   }
-  return Json::object({{"folder", folder}, {"cancelled", cancelled}, {"lessons", std::move(list)}});
+  Json moved = Json::array();
+  for (const MovedConstant& m : constants) moved.push_back(learning::moved_json(m));
+  return Json::object({{"folder", folder},
+                       {"cancelled", cancelled},
+                       {"lessons", std::move(list)},
+                       {"constants", std::move(moved)}});
 }
 
 std::string LearnReport::to_text() const {
-  if (lessons.empty()) return "nothing was learned for this machine in " + folder + "\n";
+  if (lessons.empty() && constants.empty())
+    return "nothing was learned for this machine in " + folder + "\n";
   Table table({"heuristic", "problems", "noisy", "rule/best", "tree/best", "gain", "unsure", ""});
   table.align_left(7);
   for (const Lesson& l : lessons) {
@@ -60,7 +80,8 @@ std::string LearnReport::to_text() const {
   }
   std::string text = table.to_string();
   text += "Ratios are geometric means over problems that the answering trees had not seen.\n";
-  const auto noisy = std::ranges::max(lessons, {}, &Lesson::noisy);
+  text += text_of(constants);
+  const Lesson noisy = lessons.empty() ? Lesson() : std::ranges::max(lessons, {}, &Lesson::noisy);
   if (4 * noisy.noisy > noisy.problems)
     text += "The machine was busy: " + std::to_string(noisy.noisy) + " of " +
             std::to_string(noisy.problems) + " problems of " + noisy.heuristic +

@@ -7,6 +7,7 @@
 
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
+#include "heuristics/asked_problems.h"
 #include "heuristics/trees/tree_file.h"
 #include "support/files/private_folder.h"
 
@@ -39,6 +40,12 @@ void LearnedFiles::make_folder() const {
 std::string LearnedFiles::tree_of(const Heuristic& h) const {
   return folder_ + "/" + tree_file_name(target_.kind, target_.chip(), h.name);
 }
+
+std::string LearnedFiles::constants() const {
+  return folder_ + "/" + target_.kind + "-" + target_.chip() + ".constants";
+}
+
+std::string LearnedFiles::asked() const { return folder_ + "/" + asked_file_name(target_); }
 
 std::string LearnedFiles::log_start(const Heuristic& h) const {
   return target_.kind + "-" + target_.chip() + "." + h.name + "-v" + std::to_string(h.version) +

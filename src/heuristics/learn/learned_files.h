@@ -18,6 +18,10 @@ class LearnedFiles {
   /// Makes the folder where it is missing. Throws a Runtime error where that is not possible.
   void make_folder() const;
   std::string tree_of(const Heuristic& h) const;
+  /// The constants of rules.
+  std::string constants() const;
+  /// The problems that HEDDLE_COLLECT logged.
+  std::string asked() const;
   /// The log of this target. Its number of threads is in the name, because a log is of one target.
   std::string log_of(const Heuristic& h) const;
   /// The existing logs of the chip, of this version of the heuristic, for any number of threads.

@@ -117,7 +117,7 @@ std::shared_ptr<const ChoiceSource> installed_choice_source() {
 std::optional<Choice> TemplateBuilder::ask_source(std::string_view heuristic,
                                                   const NamedFeatures& features,
                                                   const Choice& rule) {
-  ChoiceAnswer answer = source_->choose({heuristic, features, recorded_.target, rule});
+  ChoiceAnswer answer = source_->choose({heuristic, features, recorded_.target, rule, &dag_});
   if (!answer.why.empty()) note(std::string(heuristic) + ": " + answer.why);
   if (answer.choice) answered_ = true;
   return std::move(answer.choice);

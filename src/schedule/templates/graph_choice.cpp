@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "heddle/schedule/options.h"
+#include "heddle/target/rule_constants.h"
 #include "schedule/templates/graph_features.h"
 
 namespace heddle {
@@ -45,6 +46,9 @@ class WithReduction : public ChoiceSource {
   std::string version() const override {
     return (base_ ? base_->version() : "") + "; reduction " + choice_.reduction + " of " +
            choice_.source;
+  }
+  std::shared_ptr<const RuleConstants> constants(const Target& target) const override {
+    return base_ ? base_->constants(target) : nullptr;
   }
   ChoiceAnswer choose(const ChoiceQuestion& question) const override {
     ChoiceAnswer answer = base_ ? base_->choose(question) : ChoiceAnswer{};
@@ -98,13 +102,15 @@ GraphQuestion graph_question(const ComputeDag& dag, const Target& target,
 
 GraphChoice choose_graph(const ComputeDag& dag, const Target& target,
                          const AutoSchedulerOptions& options, const ChoiceSource* source) {
-  const std::vector<Alternative> all = alternatives_of(dag, target, alternative_policy(options));
+  AlternativePolicy policy = alternative_policy(options);
+  if (source != nullptr) policy.constants = source->constants(target);
+  const std::vector<Alternative> all = alternatives_of(dag, target, policy);
   const Alternative* best = most_promising(all);
   GraphChoice out{.alternative = best ? best->name : ""};
   if (source == nullptr) return out;
   const GraphQuestion q = graph_question(dag, target, all, out.alternative);
   if (q.stage < 0) return out;
-  ChoiceAnswer answer = source->choose({graph_heuristic(target), q.features, target, q.rule});
+  ChoiceAnswer answer = source->choose({graph_heuristic(target), q.features, target, q.rule, &dag});
   out.why = std::move(answer.why);
   if (!answer.choice) return out;
   for (const std::string& form : answer.choice->knobs()) {

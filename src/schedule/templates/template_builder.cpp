@@ -4,16 +4,25 @@
 
 #include "heddle/schedule/template.h"
 #include "heddle/support/error.h"
+#include "heddle/target/rule_constants.h"
 
 namespace heddle {
 
 TemplateBuilder::TemplateBuilder(ComputeDag dag, const Target& target, AutoSchedulerOptions options)
-    : dag_(std::move(dag)) {
+    : dag_(std::move(dag)), constants_(std::make_shared<const RuleConstants>()) {
   recorded_.target = apply_options(target, options);
   recorded_.options = std::move(options);
   init_axes(dag_);
 }
 TemplateBuilder::~TemplateBuilder() = default;
+
+void TemplateBuilder::consult(std::shared_ptr<const ChoiceSource> source) {
+  source_ = std::move(source);
+  auto constants = source_ ? source_->constants(target()) : nullptr;
+  constants_ = constants ? std::move(constants) : std::make_shared<const RuleConstants>();
+  if (const std::string moved = moved_text(*constants_, target().kind); !moved.empty())
+    note(constants_->source + ": " + moved);
+}
 
 Param TemplateBuilder::knob(const std::string& name, std::vector<int64_t> values, int64_t chosen,
                             const std::string& reason) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "heddle/support/error.h"
+#include "heddle/target/rule_constants.h"
 #include "schedule/groups/placement.h"
 #include "schedule/templates/naive_steps.h"
 #include "support/log.h"
@@ -117,8 +118,9 @@ class Writer {
     TemplateBuilder first = builder();
     first.consult(order_.source);
     if (std::optional<Template> t = dispatched(first)) return *std::move(t);
-    if (first.answered()) {
-      // The choices of the rules fit together. Answers for some knobs may not fit the others.
+    if (first.answered() || first.constants() != default_constants()) {
+      // The choices of the rules with their defaults fit together. Answers for some knobs may not fit
+      // the others.
       refuse("the rules chose alone: what " + order_.source->version() +
              " chose is not legal: " + why_);
       TemplateBuilder rules = builder();

@@ -14,6 +14,7 @@
 #include "heddle/dag/compute_dag.h"
 #include "heddle/driver/build.h"
 #include "heddle/driver/gpu_kernel_use.h"
+#include "heddle/heuristics/constants.h"
 #include "heddle/ir/print.h"
 #include "heddle/lower/lower.h"
 #include "heddle/records/tophub.h"
@@ -48,6 +49,7 @@ class Explanation {
     if (part == "dag") return plain(dag_.to_text());
     if (part == "classes") return classes();
     if (part == "alternatives") return alternatives();
+    if (part == "constants") return constants();
     if (part == "template") return template_text();
     if (part == "space") return space();
     if (part == "schedule") return schedule_part();
@@ -100,9 +102,32 @@ class Explanation {
     return {table.to_string(), std::move(all)};
   }
 
+  // The constants of rules that decide: with another value within its range the static choice of the
+  // rules is another one.
+  ExplainPart constants() {
+    Table table({"constant", "value", "unit", "decides", "about"});
+    for (const std::size_t column : {2, 3, 4}) table.align_left(column);
+    Json all = Json::array();
+    for (const DecidingConstant& c :
+         deciding_constants(dag_, target_, current_auto_scheduler_options())) {
+      const std::string where = c.below && c.above ? "both ways" : c.below ? "if less" : "if more";
+      table.add_row({std::string(c.info->name), Json(c.value).dump(), std::string(c.info->unit),
+                     where, std::string(c.info->about)});
+      all.push_back(Json::object({{"name", std::string(c.info->name)},
+                                  {"value", c.value},
+                                  {"below", c.below},
+                                  {"above", c.above}}));
+    }
+    if (all.size() == 0)
+      return {"no constant decides: with any value the choice is the same\n", all};
+    return {table.to_string(), std::move(all)};
+  }
+
   // The graphs that were considered in place of the declared one, and why each is used or not.
   ExplainPart alternatives() {
-    const AlternativePolicy policy = alternative_policy(current_auto_scheduler_options());
+    AlternativePolicy policy = alternative_policy(current_auto_scheduler_options());
+    if (current_auto_scheduler_options().use_heuristics)
+      policy.constants = measured_constants(target_);
     const std::string& used = schedule().dag().alternative();
     const std::vector<Alternative> all = alternatives_of(dag_, target_, policy);
     if (all.empty())

@@ -200,8 +200,8 @@ int explain_model(const Request& options) {
 
 const std::vector<std::string>& explain_parts() {
   static const std::vector<std::string> parts = {
-      "dag",   "classes", "alternatives", "template", "space",     "schedule", "instructions",
-      "loops", "llvm",    "asm",          "cuda",     "resources", "times"};
+      "dag",          "classes", "alternatives", "constants", "template", "space",     "schedule",
+      "instructions", "loops",   "llvm",         "asm",       "cuda",     "resources", "times"};
   return parts;
 }
 

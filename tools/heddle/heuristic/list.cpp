@@ -1,7 +1,12 @@
 #include <iostream>
+#include <optional>
+#include <string>
 
 #include "commands.h"
+#include "heddle/heuristics/constants.h"
 #include "heddle/heuristics/heuristic.h"
+#include "heddle/records/tophub.h"
+#include "subjects/target_text.h"
 #include "support/table.h"
 
 namespace heddle::cli {
@@ -23,6 +28,10 @@ Json json_of(const Heuristic& h) {
                        {"parameters", std::move(parameters)}});
 }
 
+Json number(double value, const ConstantInfo& info) {
+  return info.is_count() ? Json(static_cast<std::int64_t>(value)) : Json(value);
+}
+
 }  // namespace
 
 int list_heuristics(const Request& options) {
@@ -39,6 +48,42 @@ int list_heuristics(const Request& options) {
                    std::to_string(h->all_features().size()), h->about});
   }
   std::cout << table.to_string();
+  return 0;
+}
+
+int list_constants(const Request& options) {
+  const Target target = target_of(options.target, options.threads);
+  // A file that cannot be read is an error here; elsewhere the defaults hold and a log says so.
+  const std::optional<std::string> file = tophub_file(target, ".constants");
+  const RuleConstants now = file ? read_constants(*file, target.kind) : RuleConstants();
+  Json all = Json::array();
+  Table table({"constant", "value", "default", "least", "most", "unit", "about"});
+  for (const std::size_t column : {5, 6}) table.align_left(column);
+  for (const ConstantInfo& info : constants_of(target.kind)) {
+    const Json value = number(value_of(now, info), info),
+               usual = number(value_of(default_constants(), info), info),
+               low = number(info.low, info), high = number(info.high, info);
+    all.push_back(Json::object({{"name", std::string(info.name)},
+                                {"unit", std::string(info.unit)},
+                                {"about", std::string(info.about)},
+                                {"value", value},
+                                {"default", usual},
+                                {"least", low},
+                                {"most", high}}));
+    table.add_row({std::string(info.name), value.dump(), usual.dump(), low.dump(), high.dump(),
+                   std::string(info.unit), std::string(info.about)});
+  }
+  if (options.json) {
+    std::cout << Json::object(
+                     {{"kind", target.kind}, {"file", file.value_or("")}, {"constants", all}})
+                     .dump(1)
+              << "\n";
+    return 0;
+  }
+  std::cout << table.to_string()
+            << (file ? "The values are of " + *file
+                     : std::string("No file has others than the defaults"))
+            << "\n";
   return 0;
 }
 

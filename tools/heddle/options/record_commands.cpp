@@ -110,6 +110,20 @@ Command collect_command() {
       .run = collect_for_heuristic};
 }
 
+Command constants_command() {
+  return {
+      .name = "heuristic constants",
+      .about =
+          "Show the constants by which rules judge a target: defaults, ranges and what was fitted",
+      .takes = together({{{.id = "--target"}}, plain({"--threads", "--json"})}),
+      .notes =
+          "`heddle learn` fits those that decide. They are in the file KIND-CHIP.constants "
+          "of the folder of\nwhat was learned, or of one that HEDDLE_TOPHUB names.",
+      .examples = {"heddle heuristic constants",
+                   "heddle heuristic constants --target 'cuda -gpu=h100'"},
+      .run = list_constants};
+}
+
 Command train_command() {
   return {
       .name = "heuristic train",
@@ -167,6 +181,7 @@ Commands commands_of_heuristics() {
        .takes = plain({"--json"}),
        .examples = {"heddle heuristic list"},
        .run = list_heuristics},
+      constants_command(),
       collect_command(),
       train_command(),
       {.name = "heuristic eval",

@@ -1,0 +1,50 @@
+// Calibration: fits the constants of rules to races. A race holds the times of many schedules of a problem, so what the
+// rule would take with other constants is looked up, and nothing is measured.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "heddle/heuristics/learn.h"
+#include "heddle/target/rule_constants.h"
+
+namespace heddle::learning {
+
+/// A measured problem whose rule can be asked with other constants.
+struct CalibrationRace {
+  std::string id;
+  /// What the rule takes with these constants: a key of `seconds`, or another text.
+  std::function<std::string(const RuleConstants&)> choose;
+  std::map<std::string, double> seconds;
+  double noise = 0;  ///< differences below it do not count
+};
+
+struct CalibrateOptions {
+  int folds = 5;
+  std::uint64_t seed = 1;
+  double least_noise = 0.02, most_slowdown = 8;  ///< as in TrainOptions
+  double confidence = 0.9;     ///< that a move gains, over all constants that are tried
+  double pull = 0.004;         ///< loss of a move over the whole range, so that defaults hold
+  int fewest_changed = 4;      ///< problems that a move must change, with known times
+  std::set<std::string> held;  ///< constants that stay
+  std::function<bool()> expired = {};
+};
+
+struct Calibration {
+  RuleConstants constants;
+  std::vector<MovedConstant> moved;
+  int sensitive = 0;  ///< constants that change the choice of some problem
+};
+
+/// Screens the constants of the kind: those of which no end of the range changes a choice are left alone. For the others
+/// the value of least mean loss is searched, one constant after the other. A constant moves where values that four
+/// fifths of the races choose are faster on the last fifth by more than chance: the bound of the mean, with its standard
+/// error, for as many trials as there are constants. Half of the problems that a move changes must have known times.
+Calibration calibrate(const std::vector<CalibrationRace>& races, std::string_view kind,
+                      const CalibrateOptions& options);
+
+}  // namespace heddle::learning

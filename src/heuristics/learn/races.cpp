@@ -1,0 +1,117 @@
+#include "heuristics/learn/races.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "heddle/heuristics/collect.h"
+#include "heddle/heuristics/constants.h"
+#include "heddle/heuristics/train_tree.h"
+#include "heddle/schedule/meta_template.h"
+#include "heddle/support/error.h"
+#include "heuristics/collect/drawn.h"
+#include "measure/task/steps_hash.h"
+#include "schedule/templates/graph_choice.h"
+#include "support/hashing/hex.h"
+
+namespace heddle::learning {
+namespace {
+
+std::string key_of(const Schedule& s) { return to_hex(measuring::steps_hash(s)); }
+
+/// What the rules take for a declaration. Constants that were asked for before are looked up.
+class RuleChoice {
+ public:
+  RuleChoice(bool of_graphs, const Template& rule) : of_graphs_(of_graphs), rule_(rule) {}
+
+  std::string operator()(const RuleConstants& constants) {
+    const std::string asked = moved_text(constants, rule_.target().kind);
+    const auto [at, is_new] = known_.try_emplace(asked);
+    if (is_new) at->second = made(constants);
+    return at->second;
+  }
+
+ private:
+  std::string made(const RuleConstants& constants) const {
+    const ComputeDag& dag = rule_.dag().direct();
+    const auto source = rules_with(constants);
+    try {
+      return key_of((of_graphs_
+                         ? make_static_template_with(dag, rule_.target(), rule_.options(), source)
+                         : make_template_with(dag, rule_.target(), rule_.options(), source))
+                        .static_schedule());
+    } catch (const Error&) {
+      return "none";  // a rule with such constants makes no schedule: its time is not known
+    }
+  }
+
+  bool of_graphs_;
+  Template rule_;
+  std::map<std::string, std::string> known_;
+};
+
+std::optional<CalibrationRace> race_of(const HeuristicData& data, const HeuristicProblem& problem,
+                                       const Drawn& drawn, const RaceSource& source) {
+  const BuildOutcome outcome =
+      build_choices(source.heuristic, drawn.problem.outputs, source.target, drawn.question);
+  if (outcome.built.empty()) return std::nullopt;
+  const BuiltChoices& built = outcome.built.front();
+  CalibrationRace race{.id = problem.id, .choose = {}, .seconds = {}, .noise = problem.noise};
+  for (const auto& [id, schedule] : built.choices) {
+    const auto at = std::ranges::lower_bound(data.choices, id);
+    if (at == data.choices.end() || *at != id) continue;
+    const auto c = static_cast<std::int32_t>(at - data.choices.begin());
+    if (problem.has(c))
+      race.seconds[key_of(built.schedules[schedule])] =
+          problem.seconds[static_cast<std::size_t>(c)];
+  }
+  race.choose = [rule = std::make_shared<RuleChoice>(source.heuristic.of_graphs, built.rule)](
+                    const RuleConstants& constants) { return (*rule)(constants); };
+  return race;
+}
+
+}  // namespace
+
+std::vector<CalibrationRace> races_of(const HeuristicData& data, const RaceSource& source) {
+  std::vector<CalibrationRace> races;
+  if (source.heuristic.measure || !source.heuristic.of_template()) return races;
+  const double most_noise = TrainOptions().most_noise;
+  std::map<std::string, const HeuristicProblem*> wanted;
+  for (const HeuristicProblem& p : data.problems) {
+    if (p.noise <= most_noise) wanted[p.id] = &p;
+  }
+  const auto take = [&](const Drawn& drawn) {
+    const auto at = wanted.find(drawn.problem.id);
+    if (at == wanted.end()) return;
+    if (auto race = race_of(data, *at->second, drawn, source)) races.push_back(*std::move(race));
+    wanted.erase(at);
+  };
+  const auto done = [&] { return wanted.empty() || (source.expired && source.expired()); };
+  for (const DrawnProblem& problem : source.first) {
+    for (std::size_t q = 0; q < kMostQuestions && !done(); ++q)
+      take(with_question(source.heuristic, problem, q));
+  }
+  // Most drawn problems are measured, others have one choice alone.
+  const std::uint64_t most = 20 * data.problems.size() + 1000;
+  for (std::uint64_t i = 0; i < most && source.heuristic.draw && !done(); ++i)
+    take(draw_problem(source.heuristic, source.target, source.seed, i));
+  return races;
+}
+
+HeuristicData with_rule_of(const HeuristicData& data, const std::vector<CalibrationRace>& races,
+                           const RuleConstants& constants) {
+  std::map<std::string, double> seconds;
+  for (const CalibrationRace& r : races) {
+    const auto at = r.seconds.find(r.choose(constants));
+    if (at != r.seconds.end()) seconds[r.id] = at->second;
+  }
+  HeuristicData out = data;
+  std::erase_if(out.problems, [&](const HeuristicProblem& p) { return !seconds.contains(p.id); });
+  for (HeuristicProblem& p : out.problems)
+    p.seconds[static_cast<std::size_t>(p.fallback)] = seconds.at(p.id);
+  return out;
+}
+
+}  // namespace heddle::learning

@@ -1,0 +1,154 @@
+// Calibration on synthetic races: constants that are wrong move, others stay.
+#include "heuristics/learn/calibrate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "heddle/heuristics/collect.h"
+#include "heddle/ops/linalg.h"
+#include "heddle/support/error.h"
+#include "heddle/support/rng.h"
+#include "heuristics/learn/constants_file.h"
+#include "heuristics/learn/races.h"
+
+namespace heddle::learning {
+namespace {
+
+/// Problems of a length: the rule cuts those that are longer than deep_reduction. Being cut takes `cut(length)`, not
+/// being cut 1. `known`: whether the time of being cut was measured.
+std::vector<CalibrationRace> races(const std::function<double(double, Rng&)>& cut, int count = 60,
+                                   bool known = true) {
+  std::vector<CalibrationRace> all;
+  for (int i = 0; i < count; ++i) {
+    Rng rng(static_cast<std::uint64_t>(i) + 1);
+    const double length = 256 * std::pow(256.0, rng.uniform_real());
+    CalibrationRace r{.id = "problem " + std::to_string(i), .choose = {}, .seconds = {}};
+    r.choose = [length](const RuleConstants& c) {
+      return length >= static_cast<double>(c.cpu.deep_reduction) ? std::string("cut")
+                                                                 : std::string("whole");
+    };
+    const double seconds = cut(length, rng);
+    r.seconds["whole"] = 1;
+    if (known || length >= 4096) r.seconds["cut"] = seconds;
+    all.push_back(std::move(r));
+  }
+  return all;
+}
+
+TEST(Calibrate, AConstantThatIsWrongMoves) {
+  // Cuts gain from a length of 1000 on; the rule cuts from 4096 on.
+  const Calibration c =
+      calibrate(races([](double length, Rng&) { return length > 1000 ? 0.7 : 1.4; }), "llvm", {});
+  EXPECT_EQ(c.sensitive, 1) << "no rule here reads another one";
+  ASSERT_EQ(c.moved.size(), 1U);
+  const MovedConstant& m = c.moved[0];
+  EXPECT_EQ(m.name, "deep_reduction");
+  EXPECT_EQ(m.from, 4096);
+  EXPECT_EQ(m.to, static_cast<double>(c.constants.cpu.deep_reduction));
+  EXPECT_GT(m.to, 600);
+  EXPECT_LT(m.to, 1500);
+  EXPECT_GT(m.gain, 1.03);
+  EXPECT_GT(m.changed, 5);
+  EXPECT_EQ(moved_text(c.constants, "cuda"), "");
+}
+
+TEST(Calibrate, AConstantThatIsRightStays) {
+  const Calibration c =
+      calibrate(races([](double length, Rng&) { return length > 4096 ? 0.7 : 1.4; }), "llvm", {});
+  EXPECT_EQ(c.sensitive, 1);
+  EXPECT_TRUE(c.moved.empty());
+}
+
+TEST(Calibrate, NoiseMovesNothing) {
+  int moved = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const auto noise = [&](double, Rng& rng) {
+      Rng own(seed * 1000003 + static_cast<std::uint64_t>(rng.uniform_real() * 1e9));
+      return std::exp(0.6 * (own.uniform_real() - 0.5));
+    };
+    moved += calibrate(races(noise), "llvm", {.seed = seed, .held = {}}).moved.empty() ? 0 : 1;
+  }
+  EXPECT_LE(moved, 6) << "one in ten at the confidence of 0.9";
+}
+
+TEST(Calibrate, DifferencesWithinTheNoiseOfARaceDoNotCount) {
+  auto all = races([](double length, Rng&) { return length > 1000 ? 0.9 : 1.4; });
+  for (CalibrationRace& r : all) r.noise = 0.15;
+  EXPECT_TRUE(calibrate(all, "llvm", {}).moved.empty());
+}
+
+TEST(Calibrate, WhatWasNotMeasuredProvesNothing) {
+  const auto faster = [](double length, Rng&) { return length > 1000 ? 0.7 : 1.4; };
+  EXPECT_TRUE(calibrate(races(faster, 60, false), "llvm", {}).moved.empty());
+  EXPECT_TRUE(calibrate(races(faster, 4), "llvm", {}).moved.empty());
+  EXPECT_TRUE(calibrate({}, "llvm", {}).moved.empty());
+}
+
+TEST(Calibrate, AHeldConstantStays) {
+  const auto faster = [](double length, Rng&) { return length > 1000 ? 0.7 : 1.4; };
+  CalibrateOptions options;
+  options.held = {"deep_reduction"};
+  EXPECT_EQ(calibrate(races(faster), "llvm", options).sensitive, 0);
+}
+
+// Of a real rule: a product of few results that is long, but not for the default.
+TEST(Calibrate, RacesOfALogAskTheRuleOfTheTemplate) {
+  const Target target = Target::parse("llvm -mcpu=znver3 -threads=2");
+  const Heuristic& h = heuristic_of("contraction");
+  const Tensor a = placeholder({8, 2048}, f32, "A"), b = placeholder({2048, 8}, f32, "B");
+  const DrawnProblem mine{"mine", {ops::matmul(a, b)}, {}};
+  const BuiltChoices built = build_choices(h, mine.outputs, target).built.at(0);
+  HeuristicData data;
+  data.heuristic = h.name;
+  data.version = std::to_string(h.version);
+  data.features = h.all_features();
+  HeuristicProblem problem{"mine", h.values_of(built.features), {}, 0, 0};
+  std::vector<std::pair<std::string, double>> times;
+  for (const auto& [id, schedule] : built.choices)
+    times.emplace_back(id, id.find("split_k") != std::string::npos ? 0.5 : 1.0);
+  std::ranges::sort(times);
+  for (const auto& [id, seconds] : times) {
+    if (id == built.fallback) problem.fallback = static_cast<std::int32_t>(data.choices.size());
+    data.choices.push_back(id);
+    problem.seconds.push_back(seconds);
+  }
+  data.problems.push_back(problem);
+  const std::vector<CalibrationRace> all = races_of(data, {h, target, 1, {mine}, {}});
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].seconds.at(all[0].choose({})), 1.0);
+  RuleConstants shorter;
+  shorter.cpu.deep_reduction = 1024;
+  ASSERT_NE(all[0].choose(shorter), all[0].choose({}));
+  ASSERT_TRUE(all[0].seconds.contains(all[0].choose(shorter))) << "it is a move of one knob";
+  const HeuristicData rest = with_rule_of(data, all, shorter);
+  ASSERT_EQ(rest.problems.size(), 1U);
+  EXPECT_EQ(rest.problems[0].seconds.at(static_cast<std::size_t>(rest.problems[0].fallback)),
+            all[0].seconds.at(all[0].choose(shorter)));
+}
+
+TEST(Calibrate, TheFileKeepsWhatProvedAConstant) {
+  const std::string path = ::testing::TempDir() + "calibrate_test.constants";
+  const MovedConstant m{.name = "far_bytes",
+                        .unit = "bytes/cycle",
+                        .from = 6,
+                        .to = 9.5,
+                        .heuristic = "alternative",
+                        .problems = 40,
+                        .changed = 12,
+                        .gain = 1.04,
+                        .error = 0.01};
+  write_moved(path, "llvm", {m}, "2026-01-01");
+  const std::vector<MovedConstant> read = read_moved(path, "llvm");
+  ASSERT_EQ(read.size(), 1U);
+  EXPECT_EQ(moved_json(read[0]).dump(), moved_json(m).dump());
+  write_moved(path, "llvm", {}, "");
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(read_moved(path, "llvm").empty());
+}
+
+}  // namespace
+}  // namespace heddle::learning
