@@ -24,6 +24,7 @@ CONTEXT = {
     "network/export_network.h": "", "network/network.h": "Tensor image, logits; NDArray x, y;",
     "network/pass_records.h": None, "network/passes.h": "Tensor logits;",
     "network/plan.h": "Tensor logits; std::vector<Tensor> args, outputs; Network net({logits});", "network/size_kernels.h": "",
+    "network/tune.h": "Tensor logits; std::vector<Tensor> args; Network net({logits});",
     "onnx/import.h": "NDArray image, scores;", "ops/conv.h": "Tensor x, w, bias;", "ops/elementwise.h": "Tensor x, bias;",
     "ops/linalg.h": "Tensor a, b, q, k, x, weight, bias;", "ops/nn.h": "Tensor scores, x, gamma, beta, q, k, v;",
     "ops/pool.h": "Tensor x;", "ops/recurrent.h": "Tensor x, w, recurrence, bias;", "ops/reduce.h": "Tensor x;",

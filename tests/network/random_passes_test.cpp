@@ -52,7 +52,21 @@ class Drawer {
         default: x = keep(ops::layer_norm(x, weights({x.extent(2)}), weights({x.extent(2)})));
       }
     }
+    if (rng_.chance(0.2)) x = ops::add(x, product_of_bytes(x.extents()));
     return x.op()->is_placeholder() ? ops::relu(x) : x;
+  }
+
+  // Bytes of an input times bytes of weights, both dequantised.
+  Tensor product_of_bytes(const std::vector<int64_t>& extents) {
+    const auto real = [](const Tensor& bytes, int64_t point, float scale) {
+      return ops::elementwise("dequantize", {bytes}, [=](const std::vector<Expr>& v) {
+        return cast(f32, cast(i32, v[0]) - Expr(point)) * Expr(scale);
+      });
+    };
+    const int64_t depth = pick(2, 9);
+    const Tensor x = placeholder({extents[0], extents[1], depth}, u8, "bytes"),
+                 w = constant_placeholder({depth, extents[2]}, i8, "weights");
+    return ops::matmul(real(x, pick(1, 255), 0.02F), real(w, 0, 0.01F));
   }
 
   Tensor linear(const Tensor& x, int64_t columns, bool bias) {
