@@ -37,7 +37,7 @@ CONTEXT = {
     "runtime/profile.h": "Kernel kernel; NetworkKernel network_kernel; NDArray x, y, image, logits;",
     "runtime/thread_pool.h": "Kernel kernel; NDArray a, b;", "runtime/timer.h": "Kernel kernel; NDArray a, b, c;",
     "schedule/options.h": "Tensor D;", "schedule/schedule.h": "Tensor C, D;", "search/print.h": "Tensor y;",
-    "search/tune.h": TENSORS, "support/dtype.h": "", "support/json.h": "", "target/target.h": "",
+    "search/tune.h": TENSORS, "support/dtype.h": "", "support/json.h": "", "target/rule_constants.h": "", "target/target.h": "",
 }
 # What is shown there is no statement of a program, or is for those who extend Heddle (the lessons compile such code).
 PROSE = {
