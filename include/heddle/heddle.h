@@ -49,4 +49,5 @@
 #include "heddle/search/tune.h"
 #include "heddle/search/tune_family.h"
 #include "heddle/support/error.h"
+#include "heddle/target/rule_constants.h"
 #include "heddle/target/target.h"
