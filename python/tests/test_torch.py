@@ -61,6 +61,26 @@ def test_attention_by_products_is_one_node():
     check(lambda a, b: torch.bmm(a.reshape(6, 9, 16), b.reshape(6, 16, 9)).reshape(3, 2, 9, 9) * 2, q, k.transpose(-2, -1))
 
 
+def test_numbers_among_attributes_are_no_arguments():
+    from heddle.torch._rewrite import write_numbers_out
+
+    class Shifted(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.by, self.table = torch.tensor(3), torch.arange(4.0)
+
+        def forward(self, x):
+            return x * (self.by + 1) + self.table
+
+    module, x = Shifted(), torch.randn(2, 4)
+    graph_module = torch.fx.symbolic_trace(module)
+    for node in graph_module.graph.nodes:  # as AOTAutograd leaves them
+        node.meta["val"] = {"get_attr": getattr(module, str(node.target), None), "placeholder": x}.get(node.op, x)
+    write_numbers_out(graph_module)
+    assert [n.target for n in graph_module.graph.nodes if n.op == "get_attr"] == ["table"]
+    torch.testing.assert_close(graph_module(x), module(x))
+
+
 @pytest.mark.parametrize("function", [
     lambda x: (x * 2 + 1).abs().sqrt() - x.mean(1, keepdim=True),
     lambda x: torch.cat([x[:, 1:3], x[:, -1:]], 1).transpose(0, 1).reshape(-1) * 3,

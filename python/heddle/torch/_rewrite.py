@@ -3,6 +3,7 @@
 import operator
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ._layers import product_of_heads, product_of_rows
 from ._sizes import expression_of
@@ -175,8 +176,39 @@ def drop_aliases(graph_module):
     graph_module.recompile()
 
 
+def _device_of(graph):
+    """The device of a graph: the GPU where any of its tensors is there."""
+    devices = {node.meta["val"].device for node in graph.nodes if isinstance(node.meta.get("val"), torch.Tensor)}
+    return next((device for device in devices if device.type == "cuda"), torch.device("cpu"))
+
+
+def write_numbers_out(graph_module):
+    """Attributes of the graph that are numbers, as torch.tensor(2.0) leaves them, as what makes them:
+
+        get_attr("_tensor_constant0")    becomes    full([], 2.0)    on the device of the graph
+
+    What is computed from them alone is then a constant, and nothing is copied from the CPU at each call.
+    """
+    graph, device, made = graph_module.graph, _device_of(graph_module.graph), set()
+    for node in list(graph.nodes):
+        value = node.meta.get("val")
+        number = getattr(graph_module, node.target, None) if node.op == "get_attr" else None
+        if isinstance(number, torch.Tensor) and number.dim() == 0 and isinstance(value, torch.Tensor):
+            with unset_fake_temporarily(), graph.inserting_before(node):
+                full = graph.call_function(aten.full.default, ([], number.item()), {"dtype": number.dtype, "device": device})
+            full.meta = {**node.meta, "val": value.to(device)}
+            node.replace_all_uses_with(full)
+            graph.erase_node(node)
+            made.add(full)
+        elif node.all_input_nodes and all(n in made for n in node.all_input_nodes) and isinstance(value, torch.Tensor):
+            node.meta["val"] = value.to(device)
+            made.add(node)
+    graph_module.recompile()
+
+
 def rewrite(graph_module):
     """All rewrites."""
+    write_numbers_out(graph_module)
     drop_aliases(graph_module)
     stride_over_storages(graph_module)
     keep_leading_dims(graph_module)
