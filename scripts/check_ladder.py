@@ -41,7 +41,7 @@ SUBFOLDERS = {
     "src/lower": ["nest", "gpu", "passes", "."],
     "src/lower/gpu": ["tiles", "threads", "warp_group", "memory", "sizes", "."],
     "src/measure": ["task", "messages", "process", "cpu", "cuda", "fleet", "program"],
-    "src/network": [".", "passes", "cut", "run", "race", "audit", "sizes", "plan", "export"],
+    "src/network": [".", "passes", "fusion", "cut", "run", "race", "audit", "sizes", "plan", "export"],
     "src/runtime": ["machine", "cuda", "array", "pool", "race", "kernel", "program", "dispatch",
                     "exported"],
     "src/schedule": ["steps", "groups", "templates", "."],

@@ -1,7 +1,7 @@
 // Choices about parts of a network: what they change, and how tuning tries them.
 #include "heddle/network/pass_records.h"
 #include "heddle/records/tophub.h"
-#include "network/cut/fusion_cost.h"
+#include "network/cut/choice_costs.h"
 #include "network/network_testing.h"
 #include "network/race/pass_candidates.h"
 #include "records/records_testing.h"

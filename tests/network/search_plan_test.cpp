@@ -1,9 +1,10 @@
 // The search for a plan of fusion: what it takes costs less than the plan of the rules, computes the
 // same, and is what the network obeys.
-#include "network/cut/fusion_cost.h"
-#include "network/cut/plan_fusion.h"
-#include "network/cut/settle_plan.h"
+#include "network/cut/cut_network.h"
 #include "network/drawn_networks.h"
+#include "network/fusion/fusion_cost.h"
+#include "network/fusion/plan_fusion.h"
+#include "network/fusion/settle_plan.h"
 
 namespace heddle::testing {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "network/cut/family_graph.h"
-#include "network/cut/plan_fusion.h"
-#include "network/cut/settle_plan.h"
+#include "network/fusion/plan_fusion.h"
+#include "network/fusion/settle_plan.h"
 #include "network/passes/graph_pass.h"
 
 namespace heddle::network {

@@ -6,8 +6,8 @@
 
 #include "heddle/dag/instance.h"
 #include "heddle/network/network.h"
-#include "network/cut/extract.h"
-#include "network/cut/search_plan.h"
+#include "network/fusion/extract.h"
+#include "network/fusion/search_plan.h"
 #include "network/passes/choice_list.h"
 
 namespace heddle::network {

@@ -7,7 +7,7 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "network/cut/cut_network.h"
-#include "network/cut/fusion_cost.h"
+#include "network/fusion/fusion_cost.h"
 #include "network/race/timed_network.h"
 #include "runtime/race/clearly_faster.h"
 

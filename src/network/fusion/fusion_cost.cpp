@@ -1,4 +1,4 @@
-#include "network/cut/fusion_cost.h"
+#include "network/fusion/fusion_cost.h"
 
 #include <algorithm>
 #include <map>
@@ -6,9 +6,9 @@
 
 #include "heddle/dag/operations.h"
 #include "heddle/schedule/template.h"
-#include "network/cut/node_traffic.h"
-#include "network/cut/plan_fusion.h"
-#include "network/cut/settle_plan.h"
+#include "network/fusion/node_traffic.h"
+#include "network/fusion/plan_fusion.h"
+#include "network/fusion/settle_plan.h"
 #include "schedule/groups/image_chain.h"
 #include "schedule/groups/recomputation.h"
 
@@ -198,27 +198,5 @@ class Sum {
 }  // namespace
 
 PlanCost cost_of(const FusionPlan& plan, const Target& target) { return Sum(plan, target).run(); }
-
-std::vector<ChoiceCost> choice_costs(const CutNetwork& network, const ComputeDag& declared,
-                                     const Target& target, const PassOptions& passes) {
-  const ComputeDag& dag = network.plan.dag();
-  InPlacePlan in_place;
-  if (passes.concat_in_place) in_place = plan_concats(dag);
-  const std::vector<StageGroup> groups = plan_groups(dag, &target, Chains::Expected);
-  std::vector<ChoiceCost> costs;
-  for (const NetworkChoice& choice : network.choices.list()) {
-    PassOptions flipped = passes;
-    flipped.choices[choice.name] = !choice.on;
-    ChoiceList choices(flipped);
-    choices.expect(network.searched);
-    // Choices of passes change the graph.
-    FusionPlan plan = is_fusion_choice(choice.name)
-                          ? plan_fusion(dag, groups, target, in_place, choices)
-                          : cut_network(declared, target, flipped).plan;
-    (void)settle(plan, target);
-    costs.push_back({choice, cost_of(plan, target)});
-  }
-  return costs;
-}
 
 }  // namespace heddle::network

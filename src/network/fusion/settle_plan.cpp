@@ -1,4 +1,4 @@
-#include "network/cut/settle_plan.h"
+#include "network/fusion/settle_plan.h"
 
 #include <algorithm>
 

@@ -1,12 +1,11 @@
-// What a plan of fusion costs, and what each of its choices would cost the other way.
+// What a plan of fusion costs.
 #pragma once
 
 #include <utility>
 #include <vector>
 
 #include "heddle/target/target.h"
-#include "network/cut/cut_network.h"
-#include "network/cut/fusion_plan.h"
+#include "network/fusion/fusion_plan.h"
 
 namespace heddle::network {
 
@@ -26,16 +25,5 @@ struct PlanCost {
 
 /// The cost of a plan. The arithmetic includes rows of images that two blocks compute.
 PlanCost cost_of(const FusionPlan& plan, const Target& target);
-
-/// What a network costs if this choice alone is flipped. For store@ and fuse@ it is about an edge of
-/// the plan, or several that are alike, between a stage and its readers.
-struct ChoiceCost {
-  NetworkChoice choice;
-  PlanCost flipped;
-};
-
-/// The choices of a network that cut_network made of `declared` with these passes, in their order.
-std::vector<ChoiceCost> choice_costs(const CutNetwork& network, const ComputeDag& declared,
-                                     const Target& target, const PassOptions& passes);
 
 }  // namespace heddle::network

@@ -1,4 +1,4 @@
-#include "network/cut/search_plan.h"
+#include "network/fusion/search_plan.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "network/cut/fusion_cost.h"
-#include "network/cut/plan_fusion.h"
-#include "network/cut/settle_plan.h"
+#include "network/fusion/fusion_cost.h"
+#include "network/fusion/plan_fusion.h"
+#include "network/fusion/settle_plan.h"
 
 namespace heddle::network {
 namespace {

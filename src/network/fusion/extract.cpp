@@ -1,4 +1,4 @@
-#include "network/cut/extract.h"
+#include "network/fusion/extract.h"
 
 #include <algorithm>
 #include <functional>

@@ -5,7 +5,7 @@
 
 #include "heddle/schedule/stage_group.h"
 #include "heddle/target/target.h"
-#include "network/cut/fusion_plan.h"
+#include "network/fusion/fusion_plan.h"
 #include "network/passes/choice_list.h"
 #include "network/passes/concat_in_place.h"
 

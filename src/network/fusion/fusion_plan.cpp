@@ -1,4 +1,4 @@
-#include "network/cut/fusion_plan.h"
+#include "network/fusion/fusion_plan.h"
 
 #include <algorithm>
 #include <cstdlib>

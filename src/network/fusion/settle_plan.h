@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "heddle/target/target.h"
-#include "network/cut/extract.h"
-#include "network/cut/fusion_plan.h"
+#include "network/fusion/extract.h"
+#include "network/fusion/fusion_plan.h"
 
 namespace heddle::network {
 

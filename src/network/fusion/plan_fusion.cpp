@@ -1,4 +1,4 @@
-#include "network/cut/plan_fusion.h"
+#include "network/fusion/plan_fusion.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "network/cut/node_traffic.h"
+#include "network/fusion/node_traffic.h"
 
 namespace heddle::network {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heddle/dag/compute_dag.h"
-#include "network/cut/fusion_plan.h"
+#include "network/fusion/fusion_plan.h"
 
 namespace heddle::network {
 
