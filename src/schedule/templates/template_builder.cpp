@@ -7,9 +7,18 @@
 #include "heddle/target/rule_constants.h"
 
 namespace heddle {
+namespace {
+
+/// `measured`, or the defaults where it is null.
+std::shared_ptr<const RuleConstants> or_defaults(std::shared_ptr<const RuleConstants> measured) {
+  static const auto defaults = std::make_shared<const RuleConstants>();
+  return measured ? std::move(measured) : defaults;
+}
+
+}  // namespace
 
 TemplateBuilder::TemplateBuilder(ComputeDag dag, const Target& target, AutoSchedulerOptions options)
-    : dag_(std::move(dag)), constants_(std::make_shared<const RuleConstants>()) {
+    : dag_(std::move(dag)), constants_(or_defaults(nullptr)) {
   recorded_.target = apply_options(target, options);
   recorded_.options = std::move(options);
   init_axes(dag_);
@@ -18,8 +27,7 @@ TemplateBuilder::~TemplateBuilder() = default;
 
 void TemplateBuilder::consult(std::shared_ptr<const ChoiceSource> source) {
   source_ = std::move(source);
-  auto constants = source_ ? source_->constants(target()) : nullptr;
-  constants_ = constants ? std::move(constants) : std::make_shared<const RuleConstants>();
+  constants_ = or_defaults(source_ ? source_->constants(target()) : nullptr);
   if (const std::string moved = moved_text(*constants_, target().kind); !moved.empty())
     note(constants_->source + ": " + moved);
 }
