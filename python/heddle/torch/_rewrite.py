@@ -29,6 +29,15 @@ def _rows_of(node):
     return (bias, rows.args[0], weight) if _is_view(rows) and plain else None
 
 
+def _put(product, node, views):
+    """Puts a product, which has the shape of all views of a node, in their place and in that of the node."""
+    product.meta = dict(views[0].meta)
+    for view in views:
+        view.replace_all_uses_with(product)
+        node.graph.erase_node(view)
+    node.graph.erase_node(node)
+
+
 def keep_leading_dims(graph_module):
     """Products of all rows of a tensor with a symbol among its leading extents, without the view that makes one extent of them:
 
@@ -53,11 +62,7 @@ def keep_leading_dims(graph_module):
                 x = graph.call_function(aten.view.default, (x, [*first.args[1][:-1], depth]))
                 x.meta = meta
             product = graph.call_function(product_of_rows, (x, weight, bias, False))
-        product.meta = dict(first.meta)
-        for user in users:
-            user.replace_all_uses_with(product)
-            graph.erase_node(user)
-        graph.erase_node(node)
+        _put(product, node, users)
     graph.eliminate_dead_code()
     graph_module.recompile()
 
@@ -86,11 +91,7 @@ def keep_heads(graph_module):
             continue
         with graph.inserting_before(node):
             product = graph.call_function(product_of_heads, (x, y))
-        product.meta = dict(users[0].meta)
-        for user in users:
-            user.replace_all_uses_with(product)
-            graph.erase_node(user)
-        graph.erase_node(node)
+        _put(product, node, users)
     graph.eliminate_dead_code()
     graph_module.recompile()
 
