@@ -202,13 +202,24 @@ TEST(Plan, HasTheChoicesThatTuningTook) {
   for (const PlannedNode& node : p.plan.nodes) EXPECT_NE(plan.find(node.hash), nullptr);
 }
 
-TEST(Plan, OverSizesHasKernelsAndTheirTree) {
+struct OverRows {
+  Dim rows;
+  Tensor x, y;
+};
+
+/// A product with weights, over a number of rows.
+OverRows product_over_rows() {
   const Dim rows = dim("rows", 1, 40);
   const Axis k = reduce_axis(12, "k");
   const Tensor x = placeholder({rows, 12}, f32, "x"),
                w = constant(NDArray::random({12, 30}, f32, 3), "w");
   const Tensor y =
       compute({rows, 30}, [&](Axis i, Axis j) { return sum(x(i, k) * w(k, j), k); }, "y");
+  return {rows, x, y};
+}
+
+TEST(Plan, OverSizesHasKernelsAndTheirTree) {
+  const auto [rows, x, y] = product_over_rows();
   const Network network({y}, threads(1));
   KernelRaceOptions quick;
   quick.race_seconds = 0.01;
@@ -225,12 +236,7 @@ TEST(Plan, OverSizesHasKernelsAndTheirTree) {
 }
 
 TEST(Plan, OverSizesIsRetunedWithItsKernels) {
-  const Dim rows = dim("rows", 1, 40);
-  const Axis k = reduce_axis(12, "k");
-  const Tensor x = placeholder({rows, 12}, f32, "x"),
-               w = constant(NDArray::random({12, 30}, f32, 3), "w");
-  const Tensor y =
-      compute({rows, 30}, [&](Axis i, Axis j) { return sum(x(i, k) * w(k, j), k); }, "y");
+  const auto [rows, x, y] = product_over_rows();
   const Network network({y}, threads(1));
   int compiled = 0;
   KernelRaceOptions quick;
