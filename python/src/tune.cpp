@@ -125,6 +125,8 @@ void bind_results(nb::module_& m) {
       .def_ro("schedule", &TaskResult::schedule);
   nb::class_<NetworkTimes>(m, "NetworkTimes", "The race of a whole network.")
       .def_ro("static_seconds", &NetworkTimes::static_seconds)
+      .def_ro("standing_seconds", &NetworkTimes::standing_seconds,
+              "With the plan that tuning went on from; 0 without one.")
       .def_ro("best_seconds", &NetworkTimes::best_seconds)
       .def_ro("rounds", &NetworkTimes::rounds)
       .def_prop_ro(

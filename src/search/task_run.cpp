@@ -11,13 +11,15 @@ constexpr size_t kLeaders = 16;
 
 }  // namespace
 
-TaskRun::TaskRun(TuneTask t)
+TaskRun::TaskRun(TuneTask t, std::optional<Schedule> stands)
     : task(std::move(t)),
+      standing(std::move(stands)),
       shape_class(internal::shape_class_of(task.tmpl.dag())),
       static_key_(measuring::steps_hash(task.tmpl.static_schedule())) {
   progress.name = task.name;
   progress.weight = task.weight;
   progress.flops = task.flops();
+  if (standing && measuring::steps_hash(*standing) == static_key_) standing.reset();
 }
 
 double TaskRun::adjusted(double seconds, double base) {

@@ -29,12 +29,15 @@ struct Leader {
 
 class TaskRun {
  public:
-  explicit TaskRun(TuneTask t);
+  explicit TaskRun(TuneTask t, std::optional<Schedule> standing = std::nullopt);
 
   TuneTask task;
   std::unique_ptr<SearchPolicy> policy;
   std::vector<Schedule>
       replayed;  ///< schedules of another version of the template, which race without a config
+  /// What an earlier run chose, where that is not the static choice. It is not measured before the
+  /// final race.
+  std::optional<Schedule> standing;
   TaskProgress progress;
   std::vector<std::pair<MeasureError, int>> failures_by_kind;
 

@@ -66,11 +66,15 @@ class Tuner {
 
   // The final race (tuner_race.cpp).
   struct Entrant {
-    std::optional<Config> config;  ///< none: a replayed record
+    std::optional<Config> config;  ///< none: a replayed record, or what an earlier run chose
     Schedule schedule;
   };
-  /// The static choice, replayed records and the leaders, `most` in all.
+  /// The choice that stands, the static one if that is another, replayed records and the leaders,
+  /// `most` in all, and one
+  /// more where another choice stands.
   std::vector<Entrant> entrants_of(const TaskRun& run, int most) const;
+  /// The position of the static choice among them.
+  static size_t static_entrant(const TaskRun& run) { return run.standing ? 1 : 0; }
   double race_need(const TaskRun& run, int rounds) const;
   double least_race(const TaskRun& run) const;
   double reserve() const;
@@ -78,6 +82,9 @@ class Tuner {
   TaskResult without_race(const TaskRun& run);
   TaskResult race(int task, double seconds, const TuneClock& clock);
   TaskResult by_screening(const TaskRun& run) const;
+  /// The result of a race in which the entrant `won` won.
+  TaskResult raced_result(const TaskRun& run, const std::vector<Entrant>& entrants,
+                          const std::vector<MeasureResult>& results, size_t won) const;
   TaskResult result_of(const TaskRun& run) const;
   void settle(TaskRun& run, const TaskResult& result);
 

@@ -73,7 +73,9 @@ std::vector<size_t> Tuner::joint_priority() const {
 std::vector<TaskResult> Tuner::finish_jointly() {
   std::vector<std::vector<Entrant>> entrants;
   std::vector<std::vector<Schedule>> schedules;
+  std::vector<int> statics;
   for (const TaskRun& run : runs_) {
+    statics.push_back(static_cast<int>(static_entrant(run)));
     entrants.push_back(entrants_of(run, run.in_doubt() ? 1 : kVariants));
     schedules.emplace_back();
     for (const Entrant& e : entrants.back()) schedules.back().push_back(e.schedule);
@@ -88,7 +90,7 @@ std::vector<TaskResult> Tuner::finish_jointly() {
       Timed timed(*this, "race");
       // A search that ended early leaves more time than a race needs.
       const double seconds = std::min(clock_.left_s(), 2 * joint_need());
-      verdict = options_.joint_race->race(schedules, joint_priority(), seconds, clock_);
+      verdict = options_.joint_race->race(schedules, statics, joint_priority(), seconds, clock_);
       HEDDLE_ICHECK(
           verdict.results.size() == runs_.size() && verdict.winners.size() == runs_.size(),
           "a race of the network gave results for other tasks");
@@ -114,26 +116,17 @@ std::vector<TaskResult> Tuner::finish_jointly() {
 TaskResult Tuner::joint_result(TaskRun& run, const std::vector<Entrant>& entrants,
                                const std::vector<MeasureResult>& results, int winner, bool proven) {
   HEDDLE_ICHECK(results.size() == entrants.size(), "a result for each entrant");
-  TaskResult r = result_of(run);
+  const MeasureResult& of_static = results[static_entrant(run)];
   const auto won = static_cast<size_t>(proven ? winner : 0);
   for (size_t e = 0; e < entrants.size(); ++e) {
     if (!results[e].ok()) continue;
     MeasureResult result = results[e];
-    if (results[0].ok()) result.base_seconds = results[0].median();
+    if (of_static.ok()) result.base_seconds = of_static.median();
     record(run, entrants[e].config ? &*entrants[e].config : nullptr, entrants[e].schedule, result,
            e == won ? Verdict::Won : Verdict::Raced, "network");
   }
   if (!results[0].ok()) return without_race(run);  // there was nothing to race against
-  r.static_seconds = r.best_seconds = results[0].median();
-  r.rounds = static_cast<int>(results[0].seconds.size());
-  if (won == 0) return r;
-  const Entrant& e = entrants[won];
-  r.config = e.config;
-  r.schedule = e.schedule;
-  r.schedule.provenance = e.config ? "tuned: " + e.schedule.provenance : "tuned: replayed record";
-  r.best_seconds = results[won].median();
-  r.improved = true;
-  return r;
+  return raced_result(run, entrants, results, won);
 }
 
 }  // namespace heddle::search

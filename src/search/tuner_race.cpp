@@ -4,6 +4,7 @@
 
 #include "heddle/support/error.h"
 #include "measure/task/race.h"
+#include "measure/task/steps_hash.h"
 #include "search/tuner.h"
 
 namespace heddle::search {
@@ -54,19 +55,24 @@ int most_entrants(const TaskRun& run, double seconds) {
 
 std::vector<Tuner::Entrant> Tuner::entrants_of(const TaskRun& run, int most) const {
   const Template& t = run.task.tmpl;
-  std::vector<Entrant> entrants{{t.default_config(), t.static_schedule()}};
-  for (const Schedule& s : run.replayed) entrants.push_back({std::nullopt, s});
+  const uint64_t stands = run.standing ? measuring::steps_hash(*run.standing) : run.static_key();
+  std::vector<Entrant> entrants;
+  if (run.standing) entrants.push_back({std::nullopt, *run.standing});
+  entrants.push_back({t.default_config(), t.static_schedule()});
+  for (const Schedule& s : run.replayed) {
+    if (measuring::steps_hash(s) != stands) entrants.push_back({std::nullopt, s});
+  }
   for (const Leader& l : run.leaders()) {
-    if (static_cast<int>(entrants.size()) >= most) break;
+    if (entrants.size() >= static_cast<size_t>(most) + static_entrant(run)) break;
     if (!contends(run, l)) break;
-    entrants.push_back({l.config, t.instantiate(l.config)});
+    if (l.key != stands) entrants.push_back({l.config, t.instantiate(l.config)});
   }
   return entrants;
 }
 
 // Seconds that a race of this task's leaders takes; 0 when there is nothing to race.
 double Tuner::race_need(const TaskRun& run, int rounds) const {
-  int leaders = static_cast<int>(run.replayed.size());
+  int leaders = static_cast<int>(run.replayed.size() + static_entrant(run));
   for (const Leader& l : run.leaders()) {
     if (leaders == kRaced || !contends(run, l)) break;
     ++leaders;
@@ -94,6 +100,12 @@ TaskResult Tuner::result_of(const TaskRun& run) const {
   TaskResult r{
       .name = run.task.name, .config = t.default_config(), .schedule = t.static_schedule()};
   r.static_seconds = r.best_seconds = run.progress.static_seconds;
+  if (run.standing) {
+    r.config.reset();
+    r.schedule = *run.standing;
+    r.best_seconds = 0;  // the race times it
+    r.improved = true;
+  }
   r.trials = run.progress.trials;
   r.failures = run.progress.failures;
   r.failures_by_kind = run.failures_by_kind;
@@ -101,12 +113,12 @@ TaskResult Tuner::result_of(const TaskRun& run) const {
   return r;
 }
 
-// The result without a race is the static choice, unless it does not run. Single times, those of
-// the static choice included, are sometimes a third off.
+// The result without a race is the choice that stands, unless that is the static choice and does not
+// run. Single times, those of the static choice included, are sometimes a third off.
 TaskResult Tuner::by_screening(const TaskRun& run) const {
   TaskResult r = result_of(run);
   const bool static_fails = run.static_error() != MeasureError::None && !run.in_doubt();
-  if (!static_fails || run.leaders().empty()) return r;
+  if (run.standing || !static_fails || run.leaders().empty()) return r;
   const Leader& best = run.leaders().front();
   r.config = best.config;
   r.schedule = run.task.tmpl.instantiate(best.config);
@@ -129,6 +141,7 @@ TaskResult Tuner::without_race(const TaskRun& run) {
 
 TaskResult Tuner::race(int task, double seconds, const TuneClock& clock) {
   TaskRun& run = runs_[static_cast<size_t>(task)];
+  const size_t rule = static_entrant(run);
   const std::vector<Entrant> entrants = entrants_of(run, most_entrants(run, seconds));
   if (entrants.size() == 1) return without_race(run);
 
@@ -147,39 +160,45 @@ TaskResult Tuner::race(int task, double seconds, const TuneClock& clock) {
     failed("the final race of " + run.task.name + " failed: " + e.message);
     return without_race(run);
   }
-  if (results[0].ok()) {
-    for (MeasureResult& r : results) r.base_seconds = results[0].median();
+  if (results[rule].ok()) {
+    for (MeasureResult& r : results) r.base_seconds = results[rule].median();
   }
   auto not_raced = [](const MeasureResult& r) { return r.error == MeasureError::Cancelled; };
   // Screening showed that the static choice works. An error in the race (stopped, out of memory, a
   // check with another result) does not refute that.
   const bool static_lost_by_chance =
-      !results[0].ok() && !not_raced(results[0]) && run.progress.static_seconds > 0;
+      !results[rule].ok() && !not_raced(results[rule]) && run.progress.static_seconds > 0;
   const bool decided = !not_raced(results[0]) && !static_lost_by_chance &&
-                       results[0].error != MeasureError::WrongAnswer &&
+                       results[rule].error != MeasureError::WrongAnswer &&
                        !std::all_of(results.begin() + 1, results.end(), not_raced);
   const int winner = decided ? measuring::race_winner(results) : -1;
-  for (size_t i = static_lost_by_chance ? 1 : 0; i < entrants.size(); ++i) {
-    if (not_raced(results[i])) continue;
+  for (size_t i = 0; i < entrants.size(); ++i) {
+    if (not_raced(results[i]) || (static_lost_by_chance && i == rule)) continue;
     record(run, entrants[i].config ? &*entrants[i].config : nullptr, entrants[i].schedule,
            results[i], static_cast<int>(i) == winner ? Verdict::Won : Verdict::Raced,
            protocol_of(run));
     if (results[i].error != MeasureError::None) run.add_failure(results[i].error);
   }
-  if (results[0].error == MeasureError::WrongAnswer) doubt(run, results[0].message);
+  if (results[rule].error == MeasureError::WrongAnswer) doubt(run, results[rule].message);
   if (!decided) return without_race(run);
+  return raced_result(run, entrants, results, static_cast<size_t>(std::max(winner, 0)));
+}
 
+TaskResult Tuner::raced_result(const TaskRun& run, const std::vector<Entrant>& entrants,
+                               const std::vector<MeasureResult>& results, size_t won) const {
+  const size_t rule = static_entrant(run);
   TaskResult r = result_of(run);
-  if (results[0].ok()) r.static_seconds = r.best_seconds = results[0].median();
   r.rounds = static_cast<int>(results[0].seconds.size());
-  if (winner > 0) {
-    const Entrant& e = entrants[static_cast<size_t>(winner)];
-    r.config = e.config;
-    r.schedule = e.schedule;
+  if (results[rule].ok()) r.static_seconds = results[rule].median();
+  if (!run.standing) r.best_seconds = r.static_seconds;
+  if (results[won].ok()) r.best_seconds = results[won].median();
+  if (won == 0) return r;
+  const Entrant& e = entrants[won];
+  r.config = e.config;
+  r.schedule = e.schedule;
+  r.improved = won != rule;
+  if (r.improved)
     r.schedule.provenance = e.config ? "tuned: " + e.schedule.provenance : "tuned: replayed record";
-    r.best_seconds = results[static_cast<size_t>(winner)].median();
-    r.improved = true;
-  }
   return r;
 }
 

@@ -43,6 +43,10 @@ void check_tuning(std::span<const TuneTask> tasks, const TuneOptions& options) {
     throw_user_error("TuneOptions: final_race_share is " + std::to_string(options.final_race_share),
                      {}, "a share of the budget: at least 0, less than 1");
   }
+  if (!options.standing.empty() && options.standing.size() != tasks.size())
+    throw_user_error("TuneOptions: standing has " + std::to_string(options.standing.size()) +
+                         " schedules for " + std::to_string(tasks.size()) + " tasks",
+                     {}, "one for each task, or none");
   for (const TuneTask& t : tasks) check_what_for(t, options);
   const bool tf32 = std::any_of(tasks.begin(), tasks.end(),
                                 [](const TuneTask& t) { return t.tmpl.options().allow_tf32; });
@@ -87,7 +91,9 @@ Tuner::Tuner(std::vector<TuneTask> tasks, const TuneOptions& options, Gains gain
       }
     }
   }
-  for (TuneTask& t : tasks) runs_.emplace_back(std::move(t));
+  for (size_t t = 0; t < tasks.size(); ++t)
+    runs_.emplace_back(std::move(tasks[t]),
+                       options.standing.empty() ? std::nullopt : options.standing[t]);
 }
 
 SearchPolicyFactory Tuner::policy_factory() const {

@@ -107,7 +107,7 @@ TEST_F(GpuRace, TheWholeNetworkDecidesByItsGraph) {
   }
   const std::unique_ptr<JointRace> race = make_network_race(net);
   ASSERT_NE(race, nullptr);
-  const JointRace::Verdict v = race->race(lists, order_, 60, endless_);
+  const JointRace::Verdict v = race->race(lists, {}, order_, 60, endless_);
   EXPECT_THAT(v.winners, ElementsAre(0, 1, 1));
   EXPECT_EQ(v.whole.verdict, RaceResult::Faster);
   EXPECT_EQ(v.whole.changed, 2);
@@ -152,7 +152,7 @@ TEST_F(GpuRace, OtherAnswersLose) {
   }
   spoil(program_of(lists, 0, 1));
   take(program_of(lists, 0, 1), 5e-6);
-  const JointRace::Verdict v = make_network_race(net)->race(lists, order_, 60, endless_);
+  const JointRace::Verdict v = make_network_race(net)->race(lists, {}, order_, 60, endless_);
   EXPECT_EQ(v.whole.verdict, RaceResult::AnswersDiffer);
   EXPECT_THAT(v.winners, ElementsAre(0, 0, 0));
   ASSERT_EQ(v.whole.problems.size(), 1u);
@@ -182,7 +182,7 @@ TEST_F(GpuRace, ALostDeviceEndsTheRaceWithAnError) {
   const auto lists = variants(net);
   driver_.any_kernel = true;
   driver_.failing["graph_launch"] = 700;
-  EXPECT_THAT(message_of([&] { make_network_race(net)->race(lists, order_, 60, endless_); }),
+  EXPECT_THAT(message_of([&] { make_network_race(net)->race(lists, {}, order_, 60, endless_); }),
               HasSubstr("illegal"));
 }
 
@@ -200,7 +200,7 @@ TEST_F(GpuRace, NodesThatShareLaunchesRaceAsTheyAreDeployed) {
     take(program_of(lists, t, 0), 10e-6);
     take(program_of(lists, t, 1), t == 0 ? 5e-6 : 11e-6);
   }
-  const JointRace::Verdict v = make_network_race(net)->race(lists, order_, 60, endless_);
+  const JointRace::Verdict v = make_network_race(net)->race(lists, {}, order_, 60, endless_);
   EXPECT_GE(v.whole.rounds, 12);
   const std::string problems = ::testing::PrintToString(v.whole.problems);
   EXPECT_NE(v.whole.verdict, RaceResult::AnswersDiffer) << problems;

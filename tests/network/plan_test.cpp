@@ -363,6 +363,10 @@ TEST(Plan, WhatIsProvenStaysWhenTwoAreMerged) {
   // A race that could not tell.
   EXPECT_TRUE(plan_differences(merged(p.plan, later), p.plan).empty());
   EXPECT_EQ(merged(p.plan, later).seconds, p.plan.seconds);
+  // The rules' choices beat the plan.
+  later.decided = true;
+  EXPECT_TRUE(plan_differences(merged(p.plan, later), later).empty());
+  later.decided = false;
   // A race that proved a gain with other kernels.
   later.nodes[0].schedule = p.plan.nodes[0].schedule;
   later.nodes[0].schedule["alternative"] = "another";

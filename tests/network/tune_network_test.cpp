@@ -168,6 +168,34 @@ TEST(TuneNetwork, APlanHasTheGoodSchedulesOfTheLogAsRunnersUp) {
                           [](const PlannedNode& n) { return !n.runners_up.empty(); }));
 }
 
+// All schedules but the static one take the same time, so nothing beats those of the plan.
+TEST(TuneNetwork, TuningAgainKeepsWhatNothingBeats) {
+  const Network net({digits_network()});
+  const Folder folder;
+  const auto tuned = [&](uint64_t seed) {
+    InstantMeasurer measurer;
+    TuneOptions options;
+    options.budget = std::chrono::seconds(20);
+    options.max_trials = 60;
+    options.measurer = &measurer;
+    options.seed = seed;
+    options.warm_start = false;
+    options.policy = [seed](const SearchContext& c) {
+      SearchContext own = c;
+      own.seed = seed;
+      return make_random_policy(own);
+    };
+    return plan_of(
+        tune_network(net, options, {.plan_file = folder / "net.heddle", .race_here = false}));
+  };
+  const NetworkPlan first = tuned(1), others = tuned(2);
+  ASSERT_FALSE(plan_differences(first, others).empty()) << "both searches found the same";
+  save_plan(first, folder / "net.heddle");
+  const NetworkPlan again = tuned(2);
+  EXPECT_TRUE(plan_differences(first, again).empty());
+  for (const PlannedNode& node : again.nodes) EXPECT_EQ(node.proof, PlanProof::Race);
+}
+
 TEST(TuneNetwork, TasksKnowWhatAllWeightsTake) {
   const Tensor x = placeholder({6, 32}, f32, "x"), w = constant_placeholder({32, 48}, f32, "w"),
                v = constant_placeholder({48, 32}, f32, "v"),

@@ -117,6 +117,49 @@ TEST(VariantRace, TheStrongestMayWinWithoutTheOthers) {
   EXPECT_EQ(v.whole.changed, 1);
 }
 
+/// Variants 0 are what an earlier run chose, and variants 1 the static choices.
+JointRace::Verdict race_of_standing(FakeNetwork net) {
+  return net.race({.statics = std::vector<int>(net.seconds.size(), 1)});
+}
+
+TEST(VariantRace, WhatStandsStaysWhereNothingIsFaster) {
+  const JointRace::Verdict v = race_of_standing({{{0.8, 1.0, 0.9}, {0.5, 0.7}}});
+  EXPECT_THAT(v.winners, ElementsAre(0, 0));
+  EXPECT_EQ(v.whole.verdict, RaceResult::NotProven);
+  EXPECT_NEAR(v.whole.standing_seconds, 1.3, 1e-9);
+  EXPECT_NEAR(v.whole.best_seconds, 1.3, 1e-9);
+  EXPECT_NEAR(v.whole.static_seconds, 1.7, 1e-9);
+  EXPECT_GT(v.whole.rounds, 0);
+}
+
+TEST(VariantRace, WhatStandsIsBeatenByWhatIsFaster) {
+  const JointRace::Verdict v = race_of_standing({{{0.8, 1.0, 0.6}, {0.5, 0.7}}});
+  EXPECT_THAT(v.winners, ElementsAre(2, 0));
+  EXPECT_EQ(v.whole.verdict, RaceResult::Faster);
+  EXPECT_NEAR(v.whole.standing_seconds, 1.3, 1e-9);
+  EXPECT_NEAR(v.whole.best_seconds, 1.1, 1e-9);
+  EXPECT_NEAR(v.whole.static_seconds, 1.7, 1e-9);
+}
+
+TEST(VariantRace, TheStaticChoicesMayBeatWhatStands) {
+  const JointRace::Verdict v = race_of_standing({{{1.2, 1.0}, {0.9, 0.7}}});
+  EXPECT_THAT(v.winners, ElementsAre(1, 1));
+  EXPECT_NEAR(v.whole.standing_seconds, 2.1, 1e-9);
+  EXPECT_NEAR(v.whole.best_seconds, 1.7, 1e-9);
+  EXPECT_NEAR(v.whole.static_seconds, 1.7, 1e-9);
+}
+
+TEST(VariantRace, TheStaticChoicesMayBeatWhatStandsOnlyTogether) {
+  FakeNetwork net{{{1.0, 1.0}, {1.0, 1.0}}};
+  net.extra = [](std::span<const int> v) { return v[0] + v[1] == 2 ? 0 : 0.5; };
+  const JointRace::Verdict v = race_of_standing(net);
+  EXPECT_THAT(v.winners, ElementsAre(1, 1));
+  EXPECT_EQ(v.whole.verdict, RaceResult::Faster);
+  EXPECT_EQ(v.whole.changed, 2);
+  EXPECT_NEAR(v.whole.standing_seconds, 2.5, 1e-9);
+  EXPECT_NEAR(v.whole.best_seconds, 2.0, 1e-9);
+}
+
 TEST(VariantRace, OtherAnswersLose) {
   FakeNetwork net{{{1.0, 0.5}}};
   net.right = false;

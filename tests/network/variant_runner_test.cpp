@@ -56,7 +56,7 @@ TEST_F(VariantRunners, TheRaceIsOfTheSchedulesGiven) {
   std::vector<std::vector<Schedule>> mixed = schedules_;
   for (size_t t = 0; t < mixed.size(); t += 2) std::swap(mixed[t][0], mixed[t][1]);
   const std::unique_ptr<JointRace> race = make_network_race(net_);
-  const JointRace::Verdict v = race->race(mixed, order_, 20, endless_);
+  const JointRace::Verdict v = race->race(mixed, {}, order_, 20, endless_);
   ASSERT_EQ(v.winners.size(), mixed.size());
   ASSERT_EQ(v.results.size(), mixed.size());
   for (size_t t = 0; t < mixed.size(); ++t) {

@@ -9,10 +9,11 @@ namespace {
 /// Says that the last schedule of each task won, and keeps what it was asked.
 class FakeJointRace : public JointRace {
  public:
-  Verdict race(std::span<const std::vector<Schedule>> given, std::span<const size_t> order,
-               double seconds, const TuneClock&) override {
+  Verdict race(std::span<const std::vector<Schedule>> given, std::span<const int> where,
+               std::span<const size_t> order, double seconds, const TuneClock&) override {
     if (fails) throw_runtime_error("injected");
     Verdict v;
+    statics.assign(where.begin(), where.end());
     priority.assign(order.begin(), order.end());
     given_seconds = seconds;
     for (const std::vector<Schedule>& list : given) {
@@ -32,14 +33,16 @@ class FakeJointRace : public JointRace {
   RaceResult verdict = RaceResult::Faster;
   bool fails = false;
   std::vector<size_t> counts, priority;
+  std::vector<int> statics;
   double given_seconds = 0;
 };
 
 class JointlyTuned : public Tune {
  protected:
-  TuneReport run(FakeMeasurer measurer = FakeMeasurer(on_landscape(3)),
-                 const std::string& log = "") {
+  TuneReport run(FakeMeasurer measurer = FakeMeasurer(on_landscape(3)), const std::string& log = "",
+                 std::vector<std::optional<Schedule>> standing = {}) {
     TuneOptions o = options(measurer, 64);
+    o.standing = std::move(standing);
     o.joint_race = &race_;
     o.log = log;
     TuneReport report = tune_tasks({matmul_task(), softmax_task()}, o);
@@ -74,6 +77,52 @@ TEST_F(JointlyTuned, WithoutProofTheStaticSchedulesAreReturned) {
     EXPECT_FALSE(t.improved);
     EXPECT_EQ(t.static_seconds, t.best_seconds);
   }
+}
+
+/// A schedule of the task that is not the static choice.
+Schedule another_schedule(const TuneTask& task) {
+  const uint64_t rule = measuring::steps_hash(task.tmpl.static_schedule());
+  Rng rng(3);
+  for (;;) {
+    const Config config = task.tmpl.space().sample(rng);
+    try {
+      Schedule made = task.tmpl.instantiate(config);
+      if (measuring::steps_hash(made) != rule) return made;
+    } catch (const Error&) {  // not every config is legal
+    }
+  }
+}
+
+TEST_F(JointlyTuned, WhatStandsRacesFirstAndStaysWithoutProof) {
+  const Schedule planned = another_schedule(matmul_task());
+  race_.verdict = RaceResult::NotProven;
+  const TuneReport report = run(FakeMeasurer(on_landscape(3)), "", {planned, std::nullopt});
+  EXPECT_EQ(race_.statics, (std::vector<int>{1, 0}));
+  EXPECT_EQ(measuring::steps_hash(report.tasks[0].schedule), measuring::steps_hash(planned));
+  EXPECT_TRUE(report.tasks[0].improved);
+  EXPECT_DOUBLE_EQ(report.tasks[0].best_seconds, 1e-2);
+  EXPECT_DOUBLE_EQ(report.tasks[0].static_seconds, 9e-3);
+  EXPECT_FALSE(report.tasks[1].improved);
+}
+
+TEST_F(JointlyTuned, WhatStandsLosesToWhatIsFaster) {
+  const Schedule planned = another_schedule(matmul_task());
+  const TuneReport report = run(FakeMeasurer(on_landscape(3)), "", {planned, std::nullopt});
+  EXPECT_NE(measuring::steps_hash(report.tasks[0].schedule), measuring::steps_hash(planned));
+  EXPECT_TRUE(report.tasks[0].improved);
+}
+
+TEST_F(JointlyTuned, TheStaticChoiceStandsAsItself) {
+  race_.verdict = RaceResult::NotProven;
+  const TuneReport report =
+      run(FakeMeasurer(on_landscape(3)), "", {matmul_task().tmpl.static_schedule(), std::nullopt});
+  EXPECT_EQ(race_.statics, (std::vector<int>{0, 0}));
+  EXPECT_FALSE(report.tasks[0].improved);
+}
+
+TEST_F(JointlyTuned, EachTaskHasAPlaceForWhatStands) {
+  EXPECT_THAT(message_of([&] { run(FakeMeasurer(on_landscape(3)), "", {std::nullopt}); }),
+              ::testing::HasSubstr("standing has 1 schedules for 2 tasks"));
 }
 
 TEST_F(JointlyTuned, TheLogKnowsWhoWonInTheNetwork) {

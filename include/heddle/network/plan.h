@@ -75,6 +75,9 @@ struct NetworkPlan {
   /// Seconds of a call, and of one with the rule's choices, in a race of both; 0: not raced.
   double seconds = 0, rule_seconds = 0;
   int rounds = 0;  ///< of that race
+  /// Of results of tuning, and not in files: that race proved a gain, so that the rule's choice of a
+  /// node is a result, too.
+  bool decided = false;
   std::vector<PlannedNode> nodes;
 
   const PlannedNode* find(uint64_t node_hash) const;  ///< null where there is none
@@ -107,8 +110,9 @@ void save_plan(const NetworkPlan& plan, const std::string& path);
 
 /// The nodes of both, for the declaration, the choices about the graph and the target of `newer`,
 /// which `older` must share for its nodes to be taken. Of a node that both have, the one with the
-/// stronger proof is kept; of equal ones, that of `newer`. A choice that a race proved is not
-/// given up because a later race could not tell.
+/// stronger proof is kept; of equal ones, that of `newer`, because tuning that goes on from a plan
+/// races what it has (tune_network). A choice that a race proved is not given up because a later
+/// race could not tell.
 NetworkPlan merged(const NetworkPlan& older, const NetworkPlan& newer);
 
 /// Saves what the file and the plan have together (merged), so that of several processes that do so

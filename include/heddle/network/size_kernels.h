@@ -46,7 +46,9 @@ struct KernelRaceOptions {
 /// `schedules` (one for each of Network::tasks(); empty: those of create_schedule) for all sizes,
 /// as they are, and on a CPU with longer blocks and with shorter ones, and the kernels of the plan of
 /// the network (Network::planned). At most `max_kernels` of
-/// each task are kept, for the least expected slowdown, and a tree on the sizes names one.
+/// each task are kept, for the least expected slowdown, and a tree on the sizes names one. The
+/// kernels of a plan for this target stay where others are not faster in calls of the whole; without
+/// such a plan those of a build without a race stay.
 /// Candidates whose weights do not fit into a third of the free memory are left out. `dims` are the
 /// dimensions of the network in the order of the sizes of the histogram. Throws a User error for a
 /// network of constant extents, for other dimensions, and for a GPU that is not here.

@@ -16,7 +16,8 @@ namespace heddle {
 /// Options of tune_network, beside those of its tasks.
 struct NetworkTuneOptions {
   /// A plan to go on from, where the file exists: its choices about the graph, which are not tried
-  /// again where it says that all were, and its schedules, which get into the log. Empty: none.
+  /// again where it says that all were, and its schedules, which stand unless the final race proves
+  /// that others are faster (TuneOptions::standing) and get into the log. Empty: none.
   std::string plan_file = {};
   bool plan_of_others = false;  ///< the plan may be of another declaration
   /// The dimensions of a network over ranges of sizes. Its kernels race at several sizes after

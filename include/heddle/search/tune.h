@@ -66,7 +66,9 @@ const char* to_string(RaceResult result);
 /// turns.
 struct NetworkTimes {
   double static_seconds = 0, best_seconds = 0;  ///< seconds of one call, medians
-  int rounds = 0;                               ///< number of rounds in which both were timed
+  /// With the choices that stood (TuneOptions::standing); 0: there were none, or no race of them.
+  double standing_seconds = 0;
+  int rounds = 0;   ///< number of rounds in which both were timed
   int changed = 0;  ///< number of tasks with another schedule than the static one
   RaceResult verdict = RaceResult::NoTime;
   std::vector<std::string> problems = {};  ///< problems of the race, for reports
@@ -79,16 +81,18 @@ class JointRace {
     /// results[task][schedule]: the times of one call within the network. Cancelled: the schedule
     /// did not race.
     std::vector<std::vector<MeasureResult>> results;
-    std::vector<int> winners;  ///< for each task the winning schedule; 0: the static choice
+    std::vector<int> winners;  ///< for each task the winning schedule; 0: the choice that stands
     NetworkTimes whole;
   };
   virtual ~JointRace() = default;
-  /// Races. `schedules` has a list for each task, whose first entry is the static choice.
-  /// `priority` has all tasks, the most promising first, because there may not be time or memory
-  /// for all schedules. The race takes about `seconds`, and ends when `clock` expires.
+  /// Races. `schedules` has a list for each task. Its first entry stands unless others are proven
+  /// to be faster: the static choice, or what an earlier run chose. `statics` are the positions of
+  /// the static choices in these lists; empty: they are the first ones. `priority` has all tasks,
+  /// the most promising first, because there may not be time or memory for all schedules. The race
+  /// takes about `seconds`, and ends when `clock` expires.
   virtual Verdict race(std::span<const std::vector<Schedule>> schedules,
-                       std::span<const size_t> priority, double seconds,
-                       const TuneClock& clock) = 0;
+                       std::span<const int> statics, std::span<const size_t> priority,
+                       double seconds, const TuneClock& clock) = 0;
 };
 
 /// Options of tune().
@@ -104,6 +108,10 @@ struct TuneOptions {
   /// those of the rules (dag/user_choice.h). Each is checked numerically against the declaration
   /// before it is tuned. Only for one task: several are a User error.
   std::vector<UserChoice> choices = {};
+  /// For each task what an earlier run chose, such as a plan has it. It stands unless the final race
+  /// proves that another schedule is faster; the static choice races, too. Empty, or nothing for a
+  /// task: the static choice stands.
+  std::vector<std::optional<Schedule>> standing = {};
   uint64_t seed = 0;  ///< of the search
   int batch = 32;     ///< candidates of one round
   MeasureProtocol protocol = {};

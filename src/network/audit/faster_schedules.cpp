@@ -98,7 +98,7 @@ class FasterSchedules {
     if (options_.progress) options_.progress("racing other schedules in calls of the network");
     JointRace::Verdict verdict;
     try {
-      verdict = race->race(schedules, priority(), options_.race_seconds, TuneClock());
+      verdict = race->race(schedules, {}, priority(), options_.race_seconds, TuneClock());
     } catch (const Error& e) {
       if (e.kind != ErrorKind::Runtime) throw;
       found_.problems.push_back("other schedules did not race: " + e.message);

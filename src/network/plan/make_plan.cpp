@@ -65,8 +65,11 @@ NetworkPlan plan_of(const Network& given, const TuneReport& report,
   if (report.network && report.network->rounds > 0) {
     const NetworkTimes& whole = *report.network;
     plan.rule_seconds = whole.static_seconds;
-    plan.seconds = whole.verdict == RaceResult::Faster ? whole.best_seconds : whole.static_seconds;
+    const double before =
+        whole.standing_seconds > 0 ? whole.standing_seconds : whole.static_seconds;
+    plan.seconds = whole.verdict == RaceResult::Faster ? whole.best_seconds : before;
     plan.rounds = whole.rounds;
+    plan.decided = whole.verdict == RaceResult::Faster;
   }
   const std::string date = date_now();
   for (size_t t = 0; t < tasks.size(); ++t) {

@@ -10,8 +10,8 @@
 namespace heddle {
 namespace {
 
-/// Whether `older` stays although `newer` was found later. `decided`: the newer race of the whole
-/// network proved a gain, so that the rule's choice of a node is a result, too.
+/// Whether `older` stays although `newer` was found later. `decided`: the newer race proved a gain,
+/// so that the rule's choice of a node is a result, too.
 bool stays(const PlannedNode& older, const PlannedNode& newer, bool decided) {
   if (older.proof != newer.proof) return older.proof > newer.proof;
   return !older.is_rule() && newer.is_rule() && !decided;
@@ -95,7 +95,7 @@ NetworkPlan merged(const NetworkPlan& older, const NetworkPlan& newer) {
                          "' cannot be merged with one for '" + to_string(newer.target) + "'",
                      {}, "keep a plan for each target and number of threads");
   NetworkPlan out = newer;
-  const bool decided = any_tuned(newer);
+  const bool decided = newer.decided || any_tuned(newer);
   for (PlannedNode& node : out.nodes) {
     const PlannedNode* had = older.find(node.hash);
     if (had && stays(*had, node, decided)) {
@@ -109,7 +109,8 @@ NetworkPlan merged(const NetworkPlan& older, const NetworkPlan& newer) {
   for (const PlannedNode& node : older.nodes) {
     if (!newer.find(node.hash)) out.nodes.push_back(node);
   }
-  if (out.rounds == 0 || (!decided && any_tuned(older))) {
+  const bool by_rule_unknown = out.rule_seconds == 0 && !newer.decided;
+  if (out.rounds == 0 || by_rule_unknown || (!decided && any_tuned(older))) {
     out.seconds = older.seconds;
     out.rule_seconds = older.rule_seconds;
     out.rounds = older.rounds;

@@ -107,7 +107,7 @@ TunedNetwork retune(const Network& planned, double seconds, const TuneClock& clo
     const std::vector<std::vector<Schedule>> entrants = entrants_of(planned);
     tuned.report =
         report_of(planned, entrants,
-                  make_network_race(planned)->race(entrants, by_work(planned), seconds, clock));
+                  make_network_race(planned)->race(entrants, {}, by_work(planned), seconds, clock));
   } else {
     tuned = retuned_kernels(planned, seconds, dims);
   }

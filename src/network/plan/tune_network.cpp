@@ -10,6 +10,7 @@
 #include "heddle/records/record_log.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
+#include "network/cut/family_tasks.h"
 #include "network/race/call_timer.h"
 #include "search/tuner.h"
 
@@ -26,6 +27,16 @@ bool is_file(const std::string& path) {
 }
 
 uint64_t hash_of(const Network& network) { return ComputeDag(network.outputs()).structural_hash(); }
+
+/// The schedules of the plan of a network, for each task that has one for all sizes.
+std::vector<std::optional<Schedule>> planned_schedules(const Network& network) {
+  std::vector<std::optional<Schedule>> schedules;
+  for (const TaskFamily& f : families_of(network)) {
+    const bool one = f.outputs.empty() && f.count > 0 && f.planned;
+    schedules.push_back(one ? std::optional(f.planned->schedules[0]) : std::nullopt);
+  }
+  return schedules;
+}
 
 const Target& target_of(const Network& network) { return network.tasks().at(0).tmpl.target(); }
 
@@ -60,7 +71,7 @@ class Tuning {
 
   void go_on_from_plan() {
     if (!is_file(how_.plan_file)) return;
-    const NetworkPlan earlier = load_plan(how_.plan_file);
+    const NetworkPlan& earlier = earlier_.emplace(load_plan(how_.plan_file));
     const Network& network = found_.network;
     const bool here = earlier.target == target_of(network), own = earlier.hash == hash_of(network);
     if (!here || !(own || how_.plan_of_others))
@@ -84,13 +95,21 @@ class Tuning {
         !trials.empty() && std::none_of(trials.begin(), trials.end(), [](const auto& t) {
           return t.verdict == TrialResult::NoTime;
         });
-    if (!(found_.choices.options == network.pass_options()))
-      network = network.with_passes(found_.choices.options);
+    if (!(found_.choices.options == network.pass_options())) take_choices();
+  }
+
+  /// The network with the choices about its graph that were taken, and what the plan has for it.
+  void take_choices() {
+    const PassOptions& chosen = found_.choices.options;
+    if (earlier_) earlier_->passes = to_string(chosen);
+    found_.network =
+        earlier_ ? found_.network.with_plan(*earlier_) : found_.network.with_passes(chosen);
   }
 
   void tune_tasks(TuneClock& clock) {
     TuneOptions options = options_;
     options.clock = &clock;
+    if (options.standing.empty()) options.standing = planned_schedules(found_.network);
     std::optional<ScopedThreads> threads;
     std::unique_ptr<JointRace> race;
     if (how_.race_here) {
@@ -128,6 +147,7 @@ class Tuning {
 
   const TuneOptions& options_;
   const NetworkTuneOptions& how_;
+  std::optional<NetworkPlan> earlier_;  ///< that tuning goes on from
   TunedNetwork found_;
 };
 

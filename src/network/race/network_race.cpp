@@ -1,4 +1,5 @@
 // The final race of tuning a network.
+#include <algorithm>
 #include <optional>
 
 #include "heddle/network/network.h"
@@ -16,8 +17,8 @@ class NetworkRace : public JointRace {
  public:
   explicit NetworkRace(const Network& network) : network_(network) {}
 
-  Verdict race(std::span<const std::vector<Schedule>> schedules, std::span<const size_t> priority,
-               double seconds, const TuneClock& clock) override {
+  Verdict race(std::span<const std::vector<Schedule>> schedules, std::span<const int> statics,
+               std::span<const size_t> priority, double seconds, const TuneClock& clock) override {
     const TuneClock own(seconds, &clock);
     const Target& target = network_.tasks()[0].tmpl.target();
     const ScopedThreads threads(network::race_threads(target));
@@ -43,7 +44,8 @@ class NetworkRace : public JointRace {
     Verdict found = network::race_variants(counts, run, run_whole, same_answers,
                                            {.seconds = own.left_s(),
                                             .whole_calls = target.is_cuda(),
-                                            .priority = {priority.begin(), priority.end()}},
+                                            .priority = {priority.begin(), priority.end()},
+                                            .statics = places_of(statics, runner.available())},
                                            own);
     if (!difference.empty())
       found.whole.problems.push_back("the tuned network computes something else: " + difference);
@@ -67,6 +69,19 @@ class NetworkRace : public JointRace {
     PassOptions passes = network_.pass_options();
     passes.horizontal = false;
     return network_.with_passes(passes);
+  }
+
+  /// The variants with these positions; empty where all stand, or where one is not available.
+  static std::vector<int> places_of(std::span<const int> positions,
+                                    const std::vector<std::vector<int>>& available) {
+    if (std::all_of(positions.begin(), positions.end(), [](int p) { return p == 0; })) return {};
+    std::vector<int> places;
+    for (size_t t = 0; t < available.size(); ++t) {
+      const auto at = std::find(available[t].begin(), available[t].end(), positions[t]);
+      if (at == available[t].end()) return {};
+      places.push_back(static_cast<int>(at - available[t].begin()));
+    }
+    return places;
   }
 
   /// Translates results for the variants that raced into results for the given schedules.

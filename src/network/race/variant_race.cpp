@@ -15,6 +15,8 @@ namespace {
 
 constexpr double kShareOfTasks =
     0.65;  // share of the race's time for tasks; the rest is for the whole network
+constexpr double kShareOfStatics =
+    0.15;  // share of the race's time for the static choices against what won, where others stand
 constexpr double kShareOfFirst =
     0.65;  // share of the rest for the first attempt; a second one gets what is left
 // With fewer blocks a race of tasks proves nothing (a sign test of three variants).
@@ -45,6 +47,7 @@ class VariantRace {
       const std::vector<int> winners = task_winners();
       log(winners);
       verdict.whole = decide(winners, same_answers, &verdict.winners);
+      if (!limits_.statics.empty()) race_statics(same_answers, &verdict);
     }
     for (std::vector<MeasureResult>& task : results_) {
       for (MeasureResult& r : task) {
@@ -139,9 +142,9 @@ class VariantRace {
         return times;
       }
       // The first attempt leaves time for a second one.
-      const double left = limits_.seconds - begin;
-      const double end = attempt == 1 ? begin + kShareOfFirst * left : limits_.seconds;
-      times = race_whole(tuned, end);
+      const double last = limits_.seconds * (limits_.statics.empty() ? 1 : 1 - kShareOfStatics);
+      const double end = attempt == 1 ? begin + kShareOfFirst * (last - begin) : last;
+      times = race_whole(std::vector<int>(tuned.size(), 0), tuned, end);
       if (times.verdict == RaceResult::Faster) {
         *chosen = tuned;
         times.changed = static_cast<int>(
@@ -156,11 +159,36 @@ class VariantRace {
     return times;
   }
 
-  /// Runs until the race is decided, but at most `end` seconds after the beginning of the whole
-  /// race.
-  NetworkTimes race_whole(const std::vector<int>& tuned, double end) {
-    const std::vector<int> untuned(tuned.size(), 0);
-    return duel([&](size_t i) { return run_whole_(i == 0 ? untuned : tuned).total; },
+  /// Times the static choices beside what won, and takes them where they are faster.
+  void race_statics(FunctionRef<bool(std::span<const int>)> same_answers,
+                    JointRace::Verdict* verdict) {
+    NetworkTimes& whole = verdict->whole;
+    if (whole.verdict == RaceResult::AnswersDiffer) return;
+    whole.standing_seconds = whole.static_seconds;
+    const bool already = verdict->winners == limits_.statics;
+    whole.static_seconds = already ? whole.best_seconds : 0;
+    if (already || clock_.expired() || !same_answers(limits_.statics)) return;
+    const NetworkTimes times = race_whole(verdict->winners, limits_.statics, limits_.seconds);
+    if (times.rounds == 0) return;
+    // Of what won, and of the static choices.
+    const double won = times.static_seconds, of_statics = times.best_seconds;
+    if (whole.verdict != RaceResult::Faster) whole.standing_seconds = won;
+    whole.rounds = std::max(whole.rounds, times.rounds);
+    whole.static_seconds = of_statics;
+    whole.best_seconds = won;
+    if (times.verdict != RaceResult::Faster) return;
+    whole.best_seconds = of_statics;
+    whole.verdict = RaceResult::Faster;
+    whole.changed = static_cast<int>(std::count_if(limits_.statics.begin(), limits_.statics.end(),
+                                                   [](int v) { return v != 0; }));
+    verdict->winners = limits_.statics;
+  }
+
+  /// Calls the network with these variants in turns, until it is decided whether `others` are faster,
+  /// but at most `end` seconds after the beginning of the whole race.
+  NetworkTimes race_whole(const std::vector<int>& stand, const std::vector<int>& others,
+                          double end) {
+    return duel([&](size_t i) { return run_whole_(i == 0 ? stand : others).total; },
                 limits_.most_rounds, limits_.seed,
                 {.over = [&] { return clock_.expired(); },
                  .enough = [&](int rounds) { return rounds > 0 && timer_.elapsed_s() > end; }});

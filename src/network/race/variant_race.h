@@ -16,10 +16,11 @@ struct VariantTimes {
   std::vector<double> tasks;  ///< of each task, summed over its nodes; empty where it is not known
   double total = 0;
 };
-/// In place of a variant: each node of this task runs its static choice twice.
+/// In place of a variant: each node of this task runs variant 0 twice.
 inline constexpr int kTwice = -1;
 
-/// Calls the network with a variant of each task; 0 is the static choice.
+/// Calls the network with a variant of each task; 0 is the choice that stands: the static one, or
+/// what an earlier run chose.
 using RunVariants = FunctionRef<VariantTimes(std::span<const int> variants)>;
 
 struct VariantRaceLimits {
@@ -30,6 +31,8 @@ struct VariantRaceLimits {
   /// Only whole calls are timed: tasks race one after the other, in the order of `priority`.
   bool whole_calls = false;
   std::vector<size_t> priority = {};  ///< tasks; empty: as they are
+  /// The static choices where others stand; empty: they are variants 0.
+  std::vector<int> statics = {};
 };
 
 /// A race in two parts.
@@ -39,13 +42,14 @@ struct VariantRaceLimits {
 /// for each variant, and race_winner decides by them. Where only whole calls are timed, race_totals
 /// decides.
 ///
-/// Then the whole network, the winners against the static choice, in turns whose order is drawn. If
-/// that does not prove a gain, the winners that gained most race again without the others. If that
-/// does not either, the static choice wins everywhere.
+/// Then the whole network, the winners against variants 0, in turns whose order is drawn. If that
+/// does not prove a gain, the winners that gained most race again without the others. If that does
+/// not either, variant 0 wins everywhere. Where variants 0 are not the static choices, these race
+/// against what won, in the last part of the time. They win where they are faster.
 ///
 /// `counts` has the number of variants of each task, at least 1. `run_whole` makes the calls of the
 /// second part: as `run`, or of the network as it is deployed. `same_answers` tells whether the
-/// network gives the same results with these variants as with the static choice. It is called
+/// network gives the same results with these variants as with variants 0. It is called
 /// before the second part.
 JointRace::Verdict race_variants(std::span<const int> counts, RunVariants run,
                                  RunVariants run_whole,

@@ -3,6 +3,7 @@
 #include "family/blocks.h"
 #include "family/points.h"
 #include "family/result.h"
+#include "heddle/network/plan.h"
 #include "heddle/network/size_kernels.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
@@ -23,7 +24,7 @@ using Trees = std::vector<family::Kept>;  // by task; empty for tasks of constan
 
 /// The share of the race for calls of the whole network with the chosen kernels.
 constexpr double kShareOfWhole = 0.25;
-/// At sizes where the static choice wins, other kernels count as this much slower than its own.
+/// At sizes where the kernels that stand win, others count as this much slower.
 constexpr double kLost = 1.25;
 
 void check(const Network& network, const std::vector<Dim>& dims) {
@@ -92,6 +93,12 @@ class Chooser {
 
  private:
   using Times = std::vector<std::vector<family::Raced>>;  // by task and point
+  /// Kernels that stand unless others are faster: positions of candidates, and a tree of places
+  /// there.
+  struct Standing {
+    std::vector<int> which;
+    SizeTree tree;
+  };
 
   bool over_sizes(size_t task) const {
     return !network::families_of(network_)[task].outputs.empty();
@@ -103,14 +110,14 @@ class Chooser {
     const std::vector<Schedule> untuned = network::chosen_schedules(network_.tasks());
     const std::span<const Schedule> statics = untuned;
     candidates_.resize(tasks.size());
-    statics_.resize(tasks.size());
+    standing_.resize(tasks.size());
     for (size_t t = 0; t < tasks.size(); ++t) {
       const TaskFamily& f = network::families_of(network_)[t];
       if (!f.outputs.empty()) {
         candidates_[t] = network::family_candidates(f, given.subspan(t, f.count),
                                                     tasks.subspan(t, f.count), dims_);
         add_planned(t);
-        add_static(t, statics.subspan(t, f.count), tasks.subspan(t, f.count));
+        add_standing(t, statics.subspan(t, f.count), tasks.subspan(t, f.count));
       } else if (f.count > 0) {
         candidates_[t].push_back({"all sizes", {}, schedules[t]});
       }
@@ -132,32 +139,40 @@ class Chooser {
     }
   }
 
-  /// Finds the kernels of a build without a race among the candidates, and puts those that are not
-  /// there in front.
-  void add_static(size_t t, std::span<const Schedule> statics, std::span<const TuneTask> tasks) {
+  /// Finds what stands unless others are faster: the kernels of a plan for this target, or those of a
+  /// build without a race.
+  void add_standing(size_t t, std::span<const Schedule> statics, std::span<const TuneTask> tasks) {
     const TaskFamily& f = network::families_of(network_)[t];
-    const TaskVariants variants = network::variants_for_all_sizes(f, statics, tasks);
+    standing_[t] = placed(t, network::variants_for_all_sizes(f, statics, tasks),
+                          network::family_candidates(f, statics, tasks, dims_));
+    const bool planned_here = network_.plan() && network_.plan()->target == tasks[0].tmpl.target();
+    if (f.planned && planned_here) standing_[t] = placed(t, *f.planned, {});
+  }
+
+  /// Finds kernels among the candidates of a task, and puts those that are not there and that are
+  /// `named` in front. Nothing where one is neither.
+  Standing placed(size_t t, const TaskVariants& variants, const std::vector<FamilyVariant>& named) {
+    Standing out;
     const auto at = [](const std::vector<FamilyVariant>& list, const std::string& steps) {
       return std::find_if(list.begin(), list.end(), [&](const FamilyVariant& v) {
         return family::identity(v.schedule) == steps;
       });
     };
     std::vector<FamilyVariant>& all = candidates_[t];
-    const std::vector<FamilyVariant> named = network::family_candidates(f, statics, tasks, dims_);
     std::ptrdiff_t in_front = 0;
     for (const Schedule& s : variants.schedules) {
       const std::string steps = family::identity(s);
       if (at(all, steps) != all.end()) continue;
       const auto found = at(named, steps);
-      if (found == named.end()) return;  // the static choice of this task cannot race
+      if (found == named.end()) return {};  // it cannot race
       FamilyVariant added = *found;
       added.name += ", untuned";
       all.insert(all.begin() + in_front++, std::move(added));
     }
     for (const Schedule& s : variants.schedules)
-      statics_[t].which.push_back(static_cast<int>(at(all, family::identity(s)) - all.begin()));
-    statics_[t].tree = variants.tree;
-    for (TreeNode& node : statics_[t].tree) {
+      out.which.push_back(static_cast<int>(at(all, family::identity(s)) - all.begin()));
+    out.tree = variants.tree;
+    for (TreeNode& node : out.tree) {
       for (size_t d = 0; node.feature >= 0 && d < dims_.size(); ++d) {
         if (!dims_[d].variable().same_as(network_.sizes()[static_cast<size_t>(node.feature)]))
           continue;
@@ -165,31 +180,32 @@ class Chooser {
         break;
       }
     }
+    return out;
   }
 
   /// The trees with the least expected time in whole calls: those of the race of each task, those
-  /// with the static choice at the sizes where it wins, or those of the static choice.
+  /// with what stands at the sizes where it wins, or those that stand.
   Trees fastest(const network::SizeRace& race, const Times& raced) const {
     Trees chosen = kept(raced);
     const auto most = static_cast<size_t>(std::max(1, options_.max_kernels));
-    Trees untuned(raced.size());
+    Trees standing(raced.size());
     bool fits = true;
     for (size_t t = 0; t < raced.size(); ++t) {
       if (!over_sizes(t)) continue;
-      const Static& s = statics_[t];
+      const Standing& s = standing_[t];
       const size_t count = candidates_[t].size();
       if (s.which.empty() ||
           static_cast<size_t>(*std::max_element(s.which.begin(), s.which.end())) >= count)
         return chosen;
       fits = fits && s.which.size() <= most;
-      untuned[t] = family::keep(dims_, candidates_[t], points_, raced[t], s.which, s.tree);
+      standing[t] = family::keep(dims_, candidates_[t], points_, raced[t], s.which, s.tree);
     }
-    std::vector<const Trees*> rivals = {&untuned, &chosen};
+    std::vector<const Trees*> rivals = {&standing, &chosen};
     network::WholeCalls calls = whole_calls(race, rivals);
     const std::vector<bool> lost = network::not_faster_at(calls, 1);
     Trees mixed;
     if (std::find(lost.begin(), lost.end(), true) != lost.end()) {
-      mixed = kept(raced, &untuned, lost);
+      mixed = kept(raced, &standing, lost);
       rivals.push_back(&mixed);
       calls = whole_calls(race, rivals);
     }
@@ -197,14 +213,14 @@ class Chooser {
     for (const FamilyPoint& p : points_) weights.push_back(p.weight);
     const size_t best = network::best_rival(calls, weights);
     if (best == 0 && !fits) return mixed.empty() ? chosen : mixed;
-    const char* words[] = {"the static choice", "the chosen kernels",
-                           "the chosen kernels, and the static choice at some sizes"};
+    const char* words[] = {"what it had", "the chosen kernels",
+                           "the chosen kernels, and what it had at some sizes"};
     say(std::string("fastest in calls of the whole network: ") + words[best]);
     return *rivals[best];
   }
 
-  /// The kernels of each task, where those of `untuned` run at the sizes `lost`.
-  Trees kept(const Times& raced, const Trees* untuned = nullptr,
+  /// The kernels of each task, where those of `standing` run at the sizes `lost`.
+  Trees kept(const Times& raced, const Trees* standing = nullptr,
              const std::vector<bool>& lost = {}) const {
     Trees trees(raced.size());
     for (size_t t = 0; t < raced.size(); ++t) {
@@ -212,7 +228,7 @@ class Chooser {
       std::vector<family::Raced> times = raced[t];
       for (size_t p = 0; p < lost.size(); ++p) {
         if (!lost[p]) continue;
-        const auto own = static_cast<size_t>(pick(*untuned, t, p));
+        const auto own = static_cast<size_t>(pick(*standing, t, p));
         for (size_t c = 0; c < times[p].seconds.size(); ++c) {
           double& s = times[p].seconds[c];
           if (c != own) s = std::max(s, kLost * times[p].seconds[own]);
@@ -280,13 +296,8 @@ class Chooser {
   const std::vector<Dim>& dims_;
   const KernelRaceOptions& options_;
   const std::vector<FamilyPoint> points_;
-  /// The kernels of a build without a race: positions of candidates, and a tree of places there.
-  struct Static {
-    std::vector<int> which;
-    SizeTree tree;
-  };
   std::vector<std::vector<FamilyVariant>> candidates_;  ///< by task
-  std::vector<Static> statics_;                         ///< by task
+  std::vector<Standing> standing_;                      ///< by task
 };
 
 }  // namespace

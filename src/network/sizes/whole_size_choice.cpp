@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kNoise = 0.01;  // a share of the time of a call
 
-/// How much longer rival `r` takes than the static choice: the logarithm of the ratio.
+/// How much longer rival `r` takes than rival 0: the logarithm of the ratio.
 double loss(const std::vector<std::vector<double>>& rivals, size_t r) {
   return std::log(median_of(rivals[r]) / median_of(rivals[0]));
 }

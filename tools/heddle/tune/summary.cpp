@@ -122,16 +122,24 @@ double per_second(const TuneReport& report) {
 std::string network_text(const NetworkTimes& n) {
   if (n.rounds == 0)
     return "the whole network was not raced: " + std::string(to_string(n.verdict)) + "\n";
+  const bool plan = n.standing_seconds > 0;
+  const double before = plan ? n.standing_seconds : n.static_seconds;
+  const std::string what = plan ? "the plan" : "static",
+                    by_rule = plan && n.static_seconds > 0
+                                  ? "; static takes " + format_time(n.static_seconds)
+                                  : "";
   std::string out = "the whole network, in " + count_text(n.rounds, "round") + " of turns: ";
   if (n.verdict != RaceResult::Faster)
-    return out + format_time(n.static_seconds) + ", a gain is not proven: static stays\n";
-  return out + "static " + format_time(n.static_seconds) + " -> " + format_time(n.best_seconds) +
-         ", " + ratio(n.static_seconds / n.best_seconds) + ", with " +
-         count_text(n.changed, "task") + " changed\n";
+    return out + format_time(before) + ", a gain is not proven: " + what + " stays" + by_rule +
+           "\n";
+  return out + what + " " + format_time(before) + " -> " + format_time(n.best_seconds) + ", " +
+         ratio(before / n.best_seconds) + ", with " + count_text(n.changed, "task") + " changed" +
+         by_rule + "\n";
 }
 
 Json network_json(const NetworkTimes& n) {
   return Json::object({{"static_seconds", n.static_seconds},
+                       {"standing_seconds", n.standing_seconds},
                        {"best_seconds", n.best_seconds},
                        {"rounds", n.rounds},
                        {"changed", n.changed},
