@@ -22,7 +22,8 @@ struct Switches {
 };
 
 [[noreturn]] void fail(const char* variable, const std::string& text, const std::string& name) {
-  std::vector<std::string> known = {"off"};
+  std::vector<std::string> known;
+  if (variable == kAnswering) known.emplace_back("off");
   for (const Heuristic* h : all_heuristics()) known.push_back(h->name);
   std::string help = did_you_mean(name, known);
   if (!help.empty()) help += " ";

@@ -162,6 +162,19 @@ void set_value(RuleConstants* constants, const ConstantInfo& info, double value)
   }
 }
 
+std::vector<double> values_across(const ConstantInfo& info, int count) {
+  std::vector<double> values;
+  for (int i = 0; i < count; ++i) {
+    const double share = i / (count - 1.0);
+    double v = info.low > 0 ? info.low * std::pow(info.high / info.low, share)
+                            : info.low + share * (info.high - info.low);
+    if (info.is_count()) v = std::round(v);
+    v = std::clamp(v, info.low, info.high);
+    if (values.empty() || values.back() != v) values.push_back(v);
+  }
+  return values;
+}
+
 std::string moved_text(const RuleConstants& constants, std::string_view kind) {
   std::string text;
   for (const ConstantInfo& info : constants_of(kind)) {

@@ -8,8 +8,12 @@
 
 #include "heddle/dag/alternatives.h"
 #include "heddle/heuristics/collect.h"
+#include "heddle/heuristics/constants.h"
 #include "heddle/ops/linalg.h"
+#include "heddle/schedule/meta_template.h"
 #include "heddle/support/error.h"
+#include "heddle/target/rule_constants.h"
+#include "measure/task/steps_hash.h"
 
 namespace heddle {
 namespace {
@@ -49,6 +53,42 @@ TEST(BuildChoices, EveryHeuristicHasProblemsWithSeveralChoices) {
     }
     EXPECT_GT(problems, 0U) << why;
     EXPECT_GE(most, h->of_graphs ? 4U : 5U);
+  }
+}
+
+// Without them calibration knows nothing of most constants.
+TEST(BuildChoices, WhatTheRulesMakeWithOtherConstantsIsMeasured) {
+  AutoSchedulerOptions options;
+  options.use_records = false;
+  options.use_alternatives = false;
+  for (const char* name : {"contraction", "reduction", "cuda_reduce_rows"}) {
+    SCOPED_TRACE(name);
+    const Heuristic& h = heuristic_of(name);
+    const Target target = target_of(h);
+    int others = 0;
+    Rng rng(5);
+    for (int problems = 0; problems < 4;) {
+      const DrawnProblem p = h.draw(rng, target);
+      const BuildOutcome outcome = build_choices(h, p.outputs, target);
+      if (outcome.built.empty()) continue;
+      ++problems;
+      std::set<uint64_t> made;
+      for (const Schedule& s : outcome.built[0].schedules) made.insert(measuring::steps_hash(s));
+      for (const ConstantInfo& info : constants_of(target.kind)) {
+        for (const double end : {info.low, info.high}) {
+          RuleConstants moved;
+          set_value(&moved, info, end);
+          const uint64_t key = measuring::steps_hash(
+              make_template_with(ComputeDag(p.outputs), target, options, rules_with(moved))
+                  .static_schedule());
+          others += key == measuring::steps_hash(outcome.built[0].schedules[0]) ? 0 : 1;
+          EXPECT_TRUE(made.contains(key)) << p.id << " with " << info.name << " = " << end;
+        }
+      }
+      for (const size_t place : outcome.built[0].of_constants)
+        EXPECT_LT(place, outcome.built[0].schedules.size());
+    }
+    EXPECT_GT(others, 0);
   }
 }
 

@@ -148,6 +148,7 @@ TEST(Dataset, WhatIsWrittenIsReadAgain) {
   Rng rng(4);
   add_problems(data, 20, [](const auto&) { return std::vector<double>{1, kNotMeasured, 3}; }, rng);
   data.problems[3].features[2] = kNotMeasured;
+  data.problems[4].of_constants = {{"00ab", 2.5}, {"77cd", 0.5}};
   std::string text = heuristic_log_header(data).dump() + "\n";
   for (const HeuristicProblem& p : data.problems) text += heuristic_log_line(data, p).dump() + "\n";
   const HeuristicData again = parse_heuristic_log(text, "log");
@@ -155,6 +156,9 @@ TEST(Dataset, WhatIsWrittenIsReadAgain) {
   EXPECT_EQ(again.features, data.features);
   EXPECT_EQ(again.choices, (std::vector<std::string>{"a", "c"}));  // "b" was never measured
   ASSERT_EQ(again.problems.size(), data.problems.size());
+  EXPECT_EQ(std::ranges::count_if(again.problems,
+                                  [](const auto& p) { return p.of_constants.size() == 2; }),
+            1);
   std::string twice = heuristic_log_header(again).dump() + "\n";
   for (const HeuristicProblem& p : again.problems) {
     twice += heuristic_log_line(again, p).dump() + "\n";

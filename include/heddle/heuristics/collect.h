@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,6 +38,9 @@ struct BuiltChoices {
   /// Ids of choices, each with the index of the schedule that it makes. Several choices may make
   /// the same one.
   std::vector<std::pair<std::string, std::size_t>> choices = {};
+  /// Indices of the schedules that rules make with other constants (heddle/target/rule_constants.h). They need be no
+  /// choices of the heuristic.
+  std::vector<std::size_t> of_constants = {};
   std::size_t question = 0;   ///< the stage that was asked about, in the order of the questions
   std::string fallback = {};  ///< id of the fallback
   std::vector<std::string> rejections = {};  ///< such as "{...}: the register tile must fit ..."
@@ -120,8 +124,10 @@ class HeuristicLog {
   /// Adds a problem with the seconds of its choices. The fallback must be among them.
   void add(const std::string& problem, const NamedFeatures& features,
            const std::vector<std::pair<ParameterSet, double>>& choices, double noise = 0);
+  /// The same by ids of choices. `of_constants` are HeuristicProblem::of_constants.
   void add(const std::string& problem, const NamedFeatures& features,
-           const std::vector<std::pair<std::string, double>>& ids, double noise = 0);
+           const std::vector<std::pair<std::string, double>>& ids, double noise = 0,
+           const std::map<std::string, double>& of_constants = {});
   bool has(const std::string& problem) const;
   std::size_t size() const;  ///< number of problems, those of earlier runs included
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,9 @@ struct HeuristicProblem {
   std::vector<double> seconds;   ///< seconds of each choice, or kNotMeasured
   std::int32_t fallback = 0;     ///< the choice of the rule; it has a time
   double noise = 0;              ///< relative spread of a repeated measurement, such as 0.02
+  /// Seconds of what rules make with other constants, by the hash of the steps in hexadecimal. They are for
+  /// calibration alone, because no choice makes these schedules.
+  std::map<std::string, double> of_constants = {};
 
   bool has(std::int32_t choice) const;
   /// The least time.

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "heddle/support/json.h"
 
@@ -113,6 +114,10 @@ const RuleConstants& default_constants();
 double value_of(const RuleConstants& constants, const ConstantInfo& info);
 /// Sets a constant; a count is rounded. Throws a User error outside of its range.
 void set_value(RuleConstants* constants, const ConstantInfo& info, double value);
+
+/// `count` values from the least to the largest of a constant's range, which grow by a factor where they are positive.
+/// Counts are rounded and are there once.
+std::vector<double> values_across(const ConstantInfo& info, int count);
 
 /// "far_bytes 8 (6 by default), split_gain 1.1 (1.25 by default)"; empty where none differs.
 std::string moved_text(const RuleConstants& constants, std::string_view kind);

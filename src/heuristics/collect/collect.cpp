@@ -2,12 +2,15 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 
 #include "heddle/support/error.h"
 #include "heuristics/collect/drawn.h"
 #include "heuristics/collect/measure_choices.h"
+#include "measure/task/steps_hash.h"
+#include "support/hashing/hex.h"
 
 namespace heddle {
 
@@ -89,7 +92,12 @@ class Collector {
     for (const auto& [id, schedule] : built.choices) {
       if (!std::isnan(times.seconds[schedule])) ids.emplace_back(id, times.seconds[schedule]);
     }
-    log_.add(problem.id, built.features, ids, times.noise);
+    std::map<std::string, double> of_constants;
+    for (const std::size_t s : built.of_constants) {
+      if (!std::isnan(times.seconds[s]))
+        of_constants[to_hex(measuring::steps_hash(built.schedules[s]))] = times.seconds[s];
+    }
+    log_.add(problem.id, built.features, ids, times.noise, of_constants);
     ++report_.collected;
   }
 

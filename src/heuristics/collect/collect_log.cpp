@@ -72,12 +72,14 @@ void HeuristicLog::add(const std::string& problem, const NamedFeatures& features
 }
 
 void HeuristicLog::add(const std::string& problem, const NamedFeatures& features,
-                       const std::vector<std::pair<std::string, double>>& ids, double noise) {
+                       const std::vector<std::pair<std::string, double>>& ids, double noise,
+                       const std::map<std::string, double>& of_constants) {
   HeuristicData data = impl_->header;
   HeuristicProblem row;
   row.id = problem;
   row.features = impl_->heuristic.values_of(features);
   row.noise = noise;
+  row.of_constants = of_constants;
   const std::string fallback = impl_->heuristic.id_of(impl_->heuristic.fallback);
   row.fallback = -1;
   for (const auto& [id, seconds] : ids) {

@@ -12,28 +12,13 @@
 namespace heddle::learning {
 namespace {
 
-constexpr int kValues = 9;  // of a range, besides the default
+constexpr int kValues = 9;  // of a range, those at which collect() asks the rule among them
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 /// The place of a value in its range, from 0 to 1. Ranges of positive numbers are logarithmic.
 double place_of(const ConstantInfo& info, double value) {
   if (info.low > 0) return std::log(value / info.low) / std::log(info.high / info.low);
   return (value - info.low) / (info.high - info.low);
-}
-
-std::vector<double> values_of(const ConstantInfo& info, double now) {
-  std::vector<double> values;
-  for (int i = 0; i < kValues; ++i) {
-    const double share = i / (kValues - 1.0);
-    double v = info.low > 0 ? info.low * std::pow(info.high / info.low, share)
-                            : info.low + share * (info.high - info.low);
-    if (info.is_count()) v = std::round(v);
-    values.push_back(std::clamp(v, info.low, info.high));
-  }
-  std::ranges::sort(values);
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-  std::erase(values, now);
-  return values;
 }
 
 /// What a value of a constant does to each race, relative to the constants so far.
@@ -167,7 +152,9 @@ class Calibrator {
 
   std::optional<Trial> tried(const ConstantInfo& info) const {
     std::vector<Move> moves;
-    for (const double v : values_of(info, value_of(now_, info))) moves.push_back(move_to(info, v));
+    for (const double v : values_across(info, kValues)) {
+      if (v != value_of(now_, info)) moves.push_back(move_to(info, v));
+    }
     const Move* all = best_without(moves, -1);
     if (all == nullptr) return std::nullopt;
     Trial t{&info, all->value, {}, 0};

@@ -47,13 +47,17 @@ std::vector<const Heuristic*> heuristics_of(const LearnOptions& o) {
   return all;
 }
 
-/// Whether the held-out answers are faster than the rule by more than chance.
+/// The gain that makes a tree worth having. Measurements of two schedules of equal speed differ by as much.
+constexpr double kLeastGain = 0.005;
+
+/// Whether the held-out answers are faster than the rule by kLeastGain and more than chance.
 bool is_proven(const TreeEvaluation& worth) {
   std::vector<double> losses;
   for (const EvaluatedProblem& p : worth.problems) losses.push_back(std::log(p.seconds / p.rule));
   if (losses.size() < 2) return false;
   const double variance = squared_deviations(losses) / static_cast<double>(losses.size() - 1);
-  return mean_bound(losses, {.variance = variance}, TrainOptions().confidence) < 0;
+  return mean_bound(losses, {.variance = variance}, TrainOptions().confidence) <
+         -std::log(1 + kLeastGain);
 }
 
 class Learner {

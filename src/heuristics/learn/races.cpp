@@ -7,13 +7,11 @@
 #include <utility>
 
 #include "heddle/heuristics/collect.h"
-#include "heddle/heuristics/constants.h"
 #include "heddle/heuristics/train_tree.h"
-#include "heddle/schedule/meta_template.h"
 #include "heddle/support/error.h"
 #include "heuristics/collect/drawn.h"
+#include "heuristics/collect/rule_schedules.h"
 #include "measure/task/steps_hash.h"
-#include "schedule/templates/graph_choice.h"
 #include "support/hashing/hex.h"
 
 namespace heddle::learning {
@@ -35,13 +33,8 @@ class RuleChoice {
 
  private:
   std::string made(const RuleConstants& constants) const {
-    const ComputeDag& dag = rule_.dag().direct();
-    const auto source = rules_with(constants);
     try {
-      return key_of((of_graphs_
-                         ? make_static_template_with(dag, rule_.target(), rule_.options(), source)
-                         : make_template_with(dag, rule_.target(), rule_.options(), source))
-                        .static_schedule());
+      return key_of(rule_schedule(of_graphs_, rule_, constants));
     } catch (const Error&) {
       return "none";  // a rule with such constants makes no schedule: its time is not known
     }
@@ -58,7 +51,8 @@ std::optional<CalibrationRace> race_of(const HeuristicData& data, const Heuristi
       build_choices(source.heuristic, drawn.problem.outputs, source.target, drawn.question);
   if (outcome.built.empty()) return std::nullopt;
   const BuiltChoices& built = outcome.built.front();
-  CalibrationRace race{.id = problem.id, .choose = {}, .seconds = {}, .noise = problem.noise};
+  CalibrationRace race{
+      .id = problem.id, .choose = {}, .seconds = problem.of_constants, .noise = problem.noise};
   for (const auto& [id, schedule] : built.choices) {
     const auto at = std::ranges::lower_bound(data.choices, id);
     if (at == data.choices.end() || *at != id) continue;

@@ -107,6 +107,10 @@ Row read_row(const Json& json, const HeuristicData& data) {
   if (!row.seconds.contains(row.fallback)) {
     throw_user_error("the fallback '" + row.fallback + "' has no time");
   }
+  if (const Json* others = json.find("of_constants")) {
+    for (const auto& [steps, seconds] : others->members())
+      row.problem.of_constants[steps] = read_seconds(steps, seconds);
+  }
   row.problem.noise = json.get_double("noise", 0);
   if (!(row.problem.noise >= 0)) throw_user_error("the noise is negative");
   return row;
@@ -213,11 +217,14 @@ Json heuristic_log_line(const HeuristicData& data, const HeuristicProblem& probl
   for (std::size_t c = 0; c < problem.seconds.size(); ++c) {
     if (problem.has(static_cast<std::int32_t>(c))) choices[data.choices[c]] = problem.seconds[c];
   }
-  return Json::object({{"problem", problem.id},
-                       {"features", std::move(features)},
-                       {"choices", std::move(choices)},
-                       {"fallback", data.choices[static_cast<std::size_t>(problem.fallback)]},
-                       {"noise", problem.noise}});
+  Json line = Json::object({{"problem", problem.id},
+                            {"features", std::move(features)},
+                            {"choices", std::move(choices)},
+                            {"fallback", data.choices[static_cast<std::size_t>(problem.fallback)]},
+                            {"noise", problem.noise}});
+  if (!problem.of_constants.empty()) line["of_constants"] = Json::object();
+  for (const auto& [steps, seconds] : problem.of_constants) line["of_constants"][steps] = seconds;
+  return line;
 }
 
 }  // namespace heddle
