@@ -360,6 +360,7 @@ TEST(Plan, WhatIsProvenStaysWhenTwoAreMerged) {
   NetworkPlan later = p.plan;
   for (PlannedNode& node : later.nodes) node.schedule = {};
   later.seconds = later.rule_seconds;
+  later.decided = false;
   // A race that could not tell.
   EXPECT_TRUE(plan_differences(merged(p.plan, later), p.plan).empty());
   EXPECT_EQ(merged(p.plan, later).seconds, p.plan.seconds);
