@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <variant>
@@ -15,8 +16,9 @@ namespace heddle::onnx {
 
 struct Graph;
 
-/// The value of an attribute. Only the presence of a graph (of If, Loop, Scan) is recorded.
-struct Subgraph {};
+/// A graph inside a node, such as the body of a Loop. It may read the names of the graphs around it.
+using Subgraph = std::shared_ptr<const Graph>;
+/// The value of an attribute.
 using AttributeValue =
     std::variant<std::monostate, int64_t, float, std::string, NDArray, std::vector<int64_t>,
                  std::vector<float>, std::vector<std::string>, Subgraph>;
@@ -81,8 +83,13 @@ Model parse_model(const std::string& bytes, const std::string& path);
 /// Replaces calls of local functions by their bodies until none is left.
 void inline_functions(Model& model);
 
-/// Sorts the nodes so that each comes after those it reads from. A value that no node or two nodes
-/// make, and a cycle, are User errors with the names of the nodes.
+/// The graphs inside a node: attributes whose value is a Subgraph.
+std::vector<Subgraph> graphs_in(const Node& node);
+/// The names that the graphs inside a node read and do not make. Graphs around the node make them.
+std::set<std::string> captured_names(const Node& node);
+
+/// Sorts the nodes so that each comes after those it reads from, in the graphs inside nodes too. A
+/// value that no node or two nodes make, and a cycle, are User errors with the names of the nodes.
 void order_nodes(Model& model);
 
 /// The node for which each operation of an import was declared: "node 'conv1' (Conv)".

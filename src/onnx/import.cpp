@@ -9,10 +9,10 @@
 #include "heddle/codegen/interpreter.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/support/error.h"
+#include "onnx/check_model.h"
 #include "onnx/graph.h"
 #include "onnx/narrow.h"
 #include "onnx/node_scope.h"
-#include "support/edit_distance.h"
 
 namespace heddle {
 
@@ -43,87 +43,28 @@ namespace {
 // The largest numbers of elements of nodes that are computed at import, so that the interpreter
 // takes no noticeable time.
 constexpr int64_t kMostFoldedInputs = 1 << 15, kMostFoldedOutputs = 1 << 16;
-constexpr size_t kMostMistakes = 20;
-constexpr int32_t kFileFloat = 1;  // TensorProto::FLOAT
+constexpr size_t kMostInnerNodes = 100000;
+constexpr int64_t kPartOpset = 21;  // of parts of nodes
+constexpr int32_t kFileFloat = 1;   // TensorProto::FLOAT
 
-void add_line(std::string& text, const std::string& line) {
-  text += (text.empty() ? "" : "\n    ") + line;
-}
+/// The names of the values of a graph. Those of the graphs around it can be read.
+struct Names {
+  const Names* outer = nullptr;
+  std::map<std::string, Value> values = {};
 
-void check_precision(DataType precision) {
-  if (precision != f32 && precision != f16 && precision != bf16)
-    throw_user_error("the precision is " + to_string(precision), {}, "f32, f16 or bf16");
-}
-
-void check_operators(const Graph& graph) {
-  std::string unknown;
-  size_t count = 0;
-  for (const Node& node : graph.nodes) {
-    if (node.domain.empty() && find_operator(node.op) != nullptr) continue;
-    std::string line = node.describe();
-    if (!node.domain.empty()) line += " of domain '" + node.domain + "'";
-    if (++count <= kMostMistakes) add_line(unknown, line);
-  }
-  if (count == 0) return;
-  if (count > kMostMistakes)
-    add_line(unknown, "and " + std::to_string(count - kMostMistakes) + " more");
-  throw_user_error("operators that are not supported:\n    " + unknown, {},
-                   "`heddle onnx --coverage` shows those that are");
-}
-
-/// The name of a dimension: that of the file, or "x:0".
-std::string dim_name(const ValueInfo& info, size_t d) {
-  return info.shape[d].name.empty() ? info.name + ":" + std::to_string(d) : info.shape[d].name;
-}
-
-bool is_in(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// Throws a User error for a name in the options that no input has, then for inputs' dimensions
-/// that have no extent.
-void check_dims(const Graph& graph, const OnnxOptions& options) {
-  std::vector<std::string> open, missing;
-  std::string missing_at;
-  const auto is_given = [&](const std::string& name) {
-    return options.dims.count(name) > 0 || options.ranges.count(name) > 0;
-  };
-  for (const ValueInfo& info : graph.inputs) {
-    for (size_t d = 0; d < info.shape.size(); ++d) {
-      const bool is_batch = d == 0 && options.batch != 0;
-      if (!is_batch && info.shape[d].extent >= 0) continue;
-      const std::string name = dim_name(info, d);
-      if (!is_in(open, name)) open.push_back(name);
-      if (is_batch || is_given(name) || is_in(missing, name)) continue;
-      if (missing.empty())
-        missing_at = "dimension " + std::to_string(d) + " of input '" + info.name + "'";
-      missing.push_back(name);
+  Value find(const std::string& name) const {
+    for (const Names* names = this; names != nullptr; names = names->outer) {
+      const auto found = names->values.find(name);
+      if (found != names->values.end()) return found->second;
     }
+    return {};
   }
-  std::vector<std::string> names;
-  for (const auto& [name, extent] : options.dims) names.push_back(name);
-  for (const auto& [name, range] : options.ranges) names.push_back(name);
-  for (const std::string& name : names) {
-    if (is_in(open, name)) continue;
-    std::string help = did_you_mean(name, open), list;
-    for (const std::string& known : open) list += (list.empty() ? "" : ", ") + known;
-    if (!help.empty()) help += " ";
-    help += list.empty() ? "all of its inputs have fixed extents" : "the open ones are " + list;
-    throw_user_error("no input has a dimension '" + name + "'", {}, help);
-  }
-  if (missing.empty()) return;
-  std::string entries, words;
-  for (const std::string& name : missing) {
-    entries += (entries.empty() ? "{\"" : ", {\"") + name + "\", 1}";
-    words += (words.empty() ? "" : ",") + name + "=1";
-  }
-  throw_user_error(missing_at + " is '" + missing.front() + "', which has no extent", {},
-                   "on the command line MODEL:" + words + " (the same as --dims " + words +
-                       "), or a range, MODEL:" + missing.front() + "=1..8; in C++ .dims = {" +
-                       entries + "}");
-}
+};
 
-class Importer {
+/// Thrown where the nodes of a graph inside a node have failed. Their mistakes are recorded.
+struct GraphFailed {};
+
+class Importer final : public Declarer {
  public:
   Importer(Model model, const OnnxOptions& options, Where where, ImportNotes* notes)
       : model_(std::move(model)),
@@ -135,9 +76,9 @@ class Importer {
   OnnxModel run() {
     result_.path = model_.path;
     for (auto& [name, array] : model_.graph.initializers)
-      values_[name] = pool_.add(std::move(array), name);
+      top_.values[name] = pool_.add(std::move(array), name);
     for (const ValueInfo& input : model_.graph.inputs) declare_input(input);
-    for (const Node& node : needed_nodes()) declare(node);
+    for (const Node* node : needed_nodes(model_.graph)) declare(*node);
     if (!mistakes_.empty()) throw_user_error(all_mistakes(), where_, batch_hint());
     collect_outputs();
     collect_constants();
@@ -163,14 +104,18 @@ class Importer {
     const Tensor tensor = placeholder(shape, dtype_of(info.type, what), info.name, Where{});
     result_.inputs.push_back(tensor);
     result_.input_names.push_back(info.name);
-    values_[info.name] = narrows(tensor.dtype()) ? ops::cast(tensor, precision_, Where{}) : tensor;
+    top_.values[info.name] =
+        narrows(tensor.dtype()) ? ops::cast(tensor, precision_, Where{}) : tensor;
   }
 
   bool narrows(DataType type) const { return precision_ != f32 && type == f32; }
 
   // A result that is f32 here was made of numbers of the model alone, or is a scale.
-  Tensor narrowed(const Tensor& tensor) const {
-    return narrows(tensor.dtype()) ? onnx::narrowed(tensor, precision_) : tensor;
+  Value narrowed(const Value& value) const {
+    return value.map_arrays([&](const Value& v) -> Value {
+      if (v.known() || !narrows(v.dtype())) return v;
+      return onnx::narrowed(v.tensor(), precision_);
+    });
   }
 
   // A known array in the narrower type.
@@ -185,8 +130,7 @@ class Importer {
   std::vector<Value> narrowed_inputs(const Node& node, const std::vector<Value>& inputs) {
     std::vector<Value> narrow = inputs;
     for (size_t i = 0; i < narrow.size(); ++i) {
-      if (narrow[i].defined() && narrow[i].known() && narrows(narrow[i].dtype()) &&
-          narrow[i].array().size() > 0)
+      if (narrow[i].known() && narrows(narrow[i].dtype()) && narrow[i].array().size() > 0)
         narrow[i] = narrowed_constant(narrow[i], node.inputs[i]);
     }
     return narrow;
@@ -207,18 +151,19 @@ class Importer {
     return options_.batch;
   }
 
-  // The nodes that the outputs depend on.
-  std::vector<Node> needed_nodes() const {
+  // The nodes that the outputs of a graph depend on.
+  static std::vector<const Node*> needed_nodes(const Graph& graph) {
     std::unordered_set<std::string> wanted;
-    for (const ValueInfo& output : model_.graph.outputs) wanted.insert(output.name);
-    std::vector<Node> needed;
-    const std::vector<Node>& nodes = model_.graph.nodes;
-    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    for (const ValueInfo& output : graph.outputs) wanted.insert(output.name);
+    std::vector<const Node*> needed;
+    for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
       const bool used = std::any_of(node->outputs.begin(), node->outputs.end(),
                                     [&](const std::string& o) { return wanted.count(o) > 0; });
       if (!used) continue;
       wanted.insert(node->inputs.begin(), node->inputs.end());
-      needed.push_back(*node);
+      const std::set<std::string> captured = captured_names(*node);
+      wanted.insert(captured.begin(), captured.end());
+      needed.push_back(&*node);
     }
     std::reverse(needed.begin(), needed.end());
     return needed;
@@ -229,24 +174,79 @@ class Importer {
   void declare(const Node& node) {
     std::vector<Value> inputs;
     for (const std::string& input : node.inputs) {
-      inputs.push_back(input.empty() ? Value() : values_[input]);
+      inputs.push_back(input.empty() ? Value() : names_->find(input));
       if (!input.empty() && !inputs.back().defined()) return;
+    }
+    for (const std::string& name : captured_names(node)) {
+      if (!names_->find(name).defined()) return;
     }
     while (!inputs.empty() && !inputs.back().defined()) inputs.pop_back();
     try {
-      const std::vector<Value> outputs = folded(node, inputs, declared(node, inputs));
+      const std::vector<Value> outputs = outputs_of(node, inputs);
       for (size_t o = 0; o < node.outputs.size() && o < outputs.size(); ++o) {
-        if (node.outputs[o].empty()) continue;
-        Value& value = values_[node.outputs[o]];
-        value = outputs[o].known() ? outputs[o] : Value(narrowed(outputs[o].tensor()));
-        if (notes_ != nullptr && !value.known()) name_operations(value.tensor(), node.describe());
+        if (!node.outputs[o].empty()) names_->values[node.outputs[o]] = outputs[o];
       }
+    } catch (const GraphFailed&) {
     } catch (const Error& e) {
       if (e.kind == ErrorKind::Internal) throw;
       if (mistakes_.size() == kMostMistakes) return;
       mistakes_.push_back(node.describe() + ": " + e.message +
                           (e.help.empty() ? "" : " (" + e.help + ")"));
     }
+  }
+
+  std::vector<Value> outputs_of(const Node& node, const std::vector<Value>& inputs) {
+    std::vector<Value> outputs = folded(node, inputs, declared(node, inputs));
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      if (o < node.outputs.size() && node.outputs[o].empty()) continue;
+      outputs[o] = narrowed(outputs[o]);
+      if (notes_ != nullptr && outputs[o].is_array() && !outputs[o].known())
+        name_operations(outputs[o].tensor(), node.describe());
+    }
+    return outputs;
+  }
+
+  std::vector<Value> declare_graph(const Graph& graph, const std::vector<Value>& inputs) override {
+    if (inputs.size() != graph.inputs.size())
+      throw_user_error("its graph '" + graph.name + "' has " + std::to_string(graph.inputs.size()) +
+                       " inputs, and gets " + std::to_string(inputs.size()));
+    auto& needed = needed_[&graph];
+    if (needed.empty()) needed = needed_nodes(graph);
+    inner_nodes_ += needed.size();
+    if (inner_nodes_ > kMostInnerNodes)
+      throw_user_error("the graphs inside nodes have more than " + std::to_string(kMostInnerNodes) +
+                       " nodes, those of loops unrolled");
+    Names names{names_};
+    for (const auto& [name, array] : graph.initializers)
+      names.values[name] = pool_.add(array, name);
+    for (size_t i = 0; i < inputs.size(); ++i) names.values[graph.inputs[i].name] = inputs[i];
+    const size_t mistakes = mistakes_.size();
+    Names* const around = names_;
+    names_ = &names;
+    for (const Node* node : needed) declare(*node);
+    names_ = around;
+    std::vector<Value> outputs;
+    for (const ValueInfo& output : graph.outputs) {
+      outputs.push_back(names.find(output.name));
+      if (outputs.back().defined()) continue;
+      if (mistakes_.size() > mistakes || mistakes > 0) throw GraphFailed{};
+      throw_user_error("nothing makes the output '" + output.name + "' of its graph");
+    }
+    return outputs;
+  }
+
+  std::vector<Value> declare_part(const Node& whole, const std::string& op,
+                                  const std::vector<Value>& inputs,
+                                  std::map<std::string, Attribute> attributes) override {
+    Node node;
+    node.name = whole.name;
+    node.op = op;
+    node.opset = kPartOpset;
+    node.attributes = std::move(attributes);
+    node.outputs = {(whole.outputs.empty() ? "" : whole.outputs[0]) + "/" + op};
+    for (size_t i = 0; i < inputs.size(); ++i)
+      node.inputs.push_back(inputs[i].defined() ? whole.op + ":" + std::to_string(i) : "");
+    return outputs_of(node, inputs);
   }
 
   // The operations that the node has declared: the producers of its result, up to those of other
@@ -263,12 +263,11 @@ class Importer {
   }
 
   std::vector<Value> declared(const Node& node, const std::vector<Value>& inputs) {
-    const bool known = std::all_of(inputs.begin(), inputs.end(),
-                                   [](const Value& v) { return !v.defined() || v.known(); });
+    const bool known = all_known(inputs) && graphs_in(node).empty();
     const bool narrow = precision_ != f32 && !known;
     const NodeScope scope(node, inputs, narrow ? narrowed_inputs(node, inputs) : inputs,
-                          narrow ? precision_ : f32, pool_);
-    std::vector<Value> outputs = find_operator(node.op)(scope);
+                          narrow ? precision_ : f32, pool_, *this);
+    std::vector<Value> outputs = find_operator(node.domain, node.op)(scope);
     for (size_t o = outputs.size(); o < node.outputs.size(); ++o) {
       if (!node.outputs[o].empty())
         throw_user_error("its output '" + node.outputs[o] + "' is not supported");
@@ -276,40 +275,56 @@ class Importer {
     return outputs;
   }
 
-  // Nodes that depend on known arrays only are computed at import.
+  static bool all_known(const std::vector<Value>& values) {
+    return std::all_of(values.begin(), values.end(), [](const Value& v) {
+      return v.is_sequence() ? all_known(v.elements()) : !v.is_array() || v.known();
+    });
+  }
+
+  // Nodes that depend on known arrays only are computed at import. Graphs inside nodes read other
+  // values than the inputs, and are computed node by node.
   std::vector<Value> folded(const Node& node, const std::vector<Value>& inputs,
                             std::vector<Value> outputs) {
+    if (!all_known(inputs) || !graphs_in(node).empty()) return outputs;
     int64_t read = 0, written = 0;
     std::vector<TensorValue> known;
-    for (const Value& input : inputs) {
-      if (!input.defined()) continue;
-      if (!input.known()) return outputs;
+    for_each_array(inputs, [&](const Value& input) {
       read += input.size();
       if (input.size() > 1) known.push_back({input.tensor(), input.array()});
-    }
+    });
     std::vector<Tensor> tensors;
-    for (const Value& output : outputs) {
+    for_each_array(outputs, [&](const Value& output) {
       written += output.size();
       if (!output.known()) tensors.push_back(output.tensor());
-    }
+    });
     if (tensors.empty() || !folds(node, read, written) || widens_bytes(inputs, outputs))
       return outputs;
     std::vector<NDArray> arrays = interpret(tensors, known);
     size_t next = 0;
     for (size_t o = 0; o < outputs.size(); ++o) {
-      if (outputs[o].known()) continue;
-      outputs[o] = pool_.add(arrays[next++], o < node.outputs.size() ? node.outputs[o] : node.op);
+      const std::string name = o < node.outputs.size() ? node.outputs[o] : node.op;
+      outputs[o] = outputs[o].map_arrays(
+          [&](const Value& v) { return v.known() ? v : pool_.add(arrays[next++], name); });
     }
     return outputs;
+  }
+
+  static void for_each_array(const std::vector<Value>& values, FunctionRef<void(const Value&)> f) {
+    for (const Value& value : values) {
+      (void)value.map_arrays([&](const Value& v) {
+        f(v);
+        return v;
+      });
+    }
   }
 
   /// Whether bytes become floats, as weights do that a tool quantised. Products of bytes need them
   /// as they are.
   static bool widens_bytes(const std::vector<Value>& inputs, const std::vector<Value>& outputs) {
     return std::any_of(inputs.begin(), inputs.end(), [&](const Value& input) {
-      return input.defined() && input.size() > 1 && input.dtype().is_integral() &&
-             input.dtype().bits == 8 && outputs.size() == 1 && outputs[0].dtype().is_float() &&
-             outputs[0].size() == input.size();
+      return input.is_array() && input.size() > 1 && input.dtype().is_integral() &&
+             input.dtype().bits == 8 && outputs.size() == 1 && outputs[0].is_array() &&
+             outputs[0].dtype().is_float() && outputs[0].size() == input.size();
     });
   }
 
@@ -338,10 +353,14 @@ class Importer {
   // copy.
   void collect_outputs() {
     for (const ValueInfo& info : model_.graph.outputs) {
-      const auto found = values_.find(info.name);
-      if (found == values_.end() || !found->second.defined())
-        throw_user_error("nothing makes the output '" + info.name + "'");
-      Tensor tensor = found->second.tensor();
+      const Value value = top_.find(info.name);
+      if (!value.defined()) throw_user_error("nothing makes the output '" + info.name + "'");
+      if (!value.is_array())
+        throw_user_error("the output '" + info.name + "' is " +
+                             (value.is_sequence() ? "a sequence" : "an optional without a value") +
+                             ", which is not supported",
+                         {}, "make its elements outputs, by SequenceAt");
+      Tensor tensor = value.tensor();
       if (precision_ != f32 && tensor.dtype() == precision_ && info.type == kFileFloat)
         tensor = ops::cast(tensor, f32, Where{});
       const bool twice = std::any_of(result_.outputs.begin(), result_.outputs.end(),
@@ -383,7 +402,10 @@ class Importer {
   ImportNotes* notes_;
   ConstantPool pool_;
   std::map<const void*, Value> narrow_;  // keyed by the address of the elements of the f32 array
-  std::map<std::string, Value> values_;
+  Names top_;                            ///< of the model's graph
+  Names* names_ = &top_;                 ///< of the graph that is declared
+  std::map<const Graph*, std::vector<const Node*>> needed_;
+  size_t inner_nodes_ = 0;  ///< nodes of graphs inside nodes, unrolled
   std::vector<std::string> mistakes_;
   int64_t exported_batch_ = -1;  ///< a first dimension that OnnxOptions::batch replaced
   OnnxModel result_;

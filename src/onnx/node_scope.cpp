@@ -22,9 +22,28 @@ bool NodeScope::has(int i) const {
   return i < count() && inputs_[static_cast<size_t>(i)].defined();
 }
 
-const Value& NodeScope::value(int i) const {
+const Value& NodeScope::any_value(int i) const {
   if (!has(i)) fail("input " + std::to_string(i) + " is missing");
   return inputs_[static_cast<size_t>(i)];
+}
+
+const Value& NodeScope::exact(int i) const {
+  any_value(i);
+  return exact_[static_cast<size_t>(i)];
+}
+
+const Value& NodeScope::value(int i) const {
+  const Value& value = any_value(i);
+  if (!value.is_array())
+    fail("input " + std::to_string(i) + " is " +
+         (value.is_nothing() ? "an optional without a value" : "a sequence") +
+         ", and needs to be a tensor");
+  return value;
+}
+
+const std::vector<Value>& NodeScope::sequence(int i) const {
+  if (!any_value(i).is_sequence()) fail("input " + std::to_string(i) + " is no sequence");
+  return any_value(i).elements();
 }
 
 const NDArray& NodeScope::known(int i, const char* what) const {
@@ -108,6 +127,13 @@ std::vector<std::string> NodeScope::texts(const char* name, std::vector<std::str
   return attribute<std::vector<std::string>>(*this, name, "a list of texts", std::move(usual));
 }
 
+const Graph& NodeScope::graph(const char* name) const {
+  const AttributeValue* value = find(name);
+  const Subgraph* graph = value == nullptr ? nullptr : std::get_if<Subgraph>(value);
+  if (graph == nullptr) fail("attribute '" + std::string(name) + "' is no graph");
+  return **graph;
+}
+
 std::vector<int64_t> NodeScope::integers_of_input_or(int i, const char* name) const {
   return has(i) ? known_integers(i, name) : integers(name);
 }
@@ -121,6 +147,10 @@ int NodeScope::axis(int64_t axis, int rank) const {
 
 Value NodeScope::constant(NDArray array) const {
   return pool_.add(std::move(array), node_.outputs.empty() ? node_.op : node_.outputs[0]);
+}
+
+Value NodeScope::constant(const std::vector<int64_t>& values) const {
+  return constant(array_of_integers(values, {static_cast<int64_t>(values.size())}));
 }
 
 Value NodeScope::elementwise(const std::string& name, FunctionRef<Expr(const std::vector<Expr>&)> f,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,17 +13,33 @@
 
 namespace heddle::onnx {
 
+/// What the importer does for operators that consist of other nodes.
+class Declarer {
+ public:
+  /// The values of the outputs of a graph inside a node, for those of its inputs.
+  virtual std::vector<Value> declare_graph(const Graph& graph,
+                                           const std::vector<Value>& inputs) = 0;
+  /// The outputs of a node of operator `op`, which stands for a part of `whole`.
+  virtual std::vector<Value> declare_part(const Node& whole, const std::string& op,
+                                          const std::vector<Value>& inputs,
+                                          std::map<std::string, Attribute> attributes) = 0;
+
+ protected:
+  ~Declarer() = default;
+};
+
 class NodeScope {
  public:
   /// `exact` are the inputs with the types of the file; `inputs` are those of the declarations,
   /// where f32 may have become the narrower type `real`.
   NodeScope(const Node& node, std::vector<Value> exact, std::vector<Value> inputs, DataType real,
-            ConstantPool& pool)
+            ConstantPool& pool, Declarer& declarer)
       : node_(node),
         exact_(std::move(exact)),
         inputs_(std::move(inputs)),
         real_(real),
-        pool_(pool) {}
+        pool_(pool),
+        declarer_(declarer) {}
 
   const Node& node() const { return node_; }
   int64_t opset() const { return node_.opset; }
@@ -37,8 +54,13 @@ class NodeScope {
   // ---- inputs ----
   int count() const { return static_cast<int>(inputs_.size()); }
   bool has(int i) const;
-  /// A missing input is a User error.
+  /// A missing input is a User error, and so is one that is no array.
   const Value& value(int i) const;
+  /// An input of any kind. `exact` has the type of the file.
+  const Value& any_value(int i) const;
+  const Value& exact(int i) const;
+  /// The elements of an input that is a sequence.
+  const std::vector<Value>& sequence(int i) const;
   Tensor tensor(int i) const { return value(i).tensor(); }
   /// Undefined where the input is left out.
   Tensor optional_tensor(int i) const { return has(i) ? tensor(i) : Tensor(); }
@@ -59,6 +81,7 @@ class NodeScope {
   std::vector<int64_t> integers(const char* name, std::vector<int64_t> usual = {}) const;
   std::vector<float> numbers(const char* name) const;
   std::vector<std::string> texts(const char* name, std::vector<std::string> usual = {}) const;
+  const Graph& graph(const char* name) const;
   const AttributeValue* find(const char* name) const;
   /// Integers that are an attribute in older opsets, and input `i` in newer ones.
   std::vector<int64_t> integers_of_input_or(int i, const char* name) const;
@@ -67,6 +90,16 @@ class NodeScope {
 
   // ---- results ----
   Value constant(NDArray array) const;
+  Value constant(const std::vector<int64_t>& values) const;  ///< of rank 1
+  /// The outputs of a graph of this node.
+  std::vector<Value> declare(const Graph& graph, const std::vector<Value>& inputs) const {
+    return declarer_.declare_graph(graph, inputs);
+  }
+  /// The first output of an operator of the default domain, as of opset 21.
+  Value part(const std::string& op, const std::vector<Value>& inputs,
+             std::map<std::string, Attribute> attributes = {}) const {
+    return declarer_.declare_part(node_, op, inputs, std::move(attributes)).at(0);
+  }
   /// `f` of the inputs' elements, broadcast; numbers known at import are constants in it. All
   /// inputs have one type, save the first `mixed` ones.
   Value elementwise(const std::string& name, FunctionRef<Expr(const std::vector<Expr>&)> f,
@@ -77,6 +110,7 @@ class NodeScope {
   std::vector<Value> exact_, inputs_;
   DataType real_;
   ConstantPool& pool_;
+  Declarer& declarer_;
 };
 
 /// Declares the outputs of a node (trailing optional ones may be missing).
@@ -103,9 +137,11 @@ std::vector<OperatorEntry> scatter_operators();
 std::vector<OperatorEntry> recurrent_operators();
 std::vector<OperatorEntry> quantize_operators();
 std::vector<OperatorEntry> integer_product_operators();
+std::vector<OperatorEntry> control_operators();
+std::vector<OperatorEntry> sequence_operators();
 
-/// The function of an operator of the default domain, or null.
-Declare find_operator(const std::string& name);
+/// The function of an operator, or null. The domain of ONNX's own operators is "".
+Declare find_operator(const std::string& domain, const std::string& name);
 
 /// "(2, 3)"
 std::string shape_text(const Extents& shape);

@@ -24,7 +24,8 @@ std::vector<Value> quantize(const NodeScope& s) {
   if (s.integer("output_dtype", 0) != 0)
     type = dtype_of(static_cast<int32_t>(s.integer("output_dtype")), "attribute 'output_dtype'");
   if (s.has(2)) type = s.dtype(2);
-  if (!type.is_integral()) s.fail("to " + to_string(type) + " is not supported");
+  if (!type.is_integral() && !type.is_float8())
+    s.fail("to " + to_string(type) + " is not supported");
   std::vector<Tensor> inputs{s.tensor(0), along_axis(s, 1)};
   if (s.has(2)) inputs.push_back(along_axis(s, 2));
   const bool whole = s.dtype(0).is_integral();
@@ -32,9 +33,10 @@ std::vector<Value> quantize(const NodeScope& s) {
       "quantize", inputs,
       [&](const std::vector<Expr>& v) {
         const DataType wide = whole || v[1].dtype().bits < 32 ? f32 : v[1].dtype();
-        Expr q = round(cast(wide, v[0]) / cast(wide, v[1]));
+        Expr q = cast(wide, v[0]) / cast(wide, v[1]);
+        if (type.is_integral()) q = round(q);
         if (v.size() > 2) q = q + cast(wide, v[2]);
-        return saturated(q, type);
+        return type.is_integral() ? saturated(q, type) : cast(type, q);
       },
       s.at())};
 }
@@ -46,8 +48,9 @@ std::vector<Value> dequantize(const NodeScope& s) {
   return {ops::elementwise(
       "dequantize", inputs,
       [&](const std::vector<Expr>& v) {
-        Expr x = cast(i32, v[0]);
-        if (v.size() > 2) x = x - cast(i32, v[2]);
+        const DataType wide = v[0].dtype().is_float() ? type : i32;
+        Expr x = cast(wide, v[0]);
+        if (v.size() > 2) x = x - cast(wide, v[2]);
         return cast(type, x) * v[1];
       },
       s.at())};

@@ -167,20 +167,20 @@ std::vector<Value> rounding(const NodeScope& s) {
 }
 
 std::vector<Value> convert(const NodeScope& s, DataType type) {
+  if (type.is_float8() && s.integer("saturate", 1) == 0)
+    s.fail("it converts to " + to_string(type) + " without saturation, which is not supported");
   if (type == s.dtype(0)) return {s.value(0)};
   return {ops::cast(s.tensor(0), type, s.at())};
 }
 
 std::vector<Value> cast_to(const NodeScope& s) {
   const DataType to = dtype_of(static_cast<int32_t>(s.integer("to")), "attribute 'to'");
-  if (to.is_float8() && s.integer("saturate", 1) == 0)
-    s.fail("it converts to " + to_string(to) + " without saturation, which is not supported");
   return convert(s, to == f32 ? s.real() : to);
 }
 
 std::vector<Value> cast_like(const NodeScope& s) { return convert(s, s.dtype(1)); }
 
-std::vector<Value> identity(const NodeScope& s) { return {s.value(0)}; }
+std::vector<Value> identity(const NodeScope& s) { return {s.any_value(0)}; }
 
 // At inference nothing is dropped, so all of the mask is true.
 std::vector<Value> dropout(const NodeScope& s) {

@@ -9,16 +9,26 @@
 namespace heddle::onnx {
 namespace {
 
-const std::map<std::string, Declare>& table() {
-  static const std::map<std::string, Declare> all = [] {
-    std::map<std::string, Declare> entries;
-    for (const auto family :
-         {unary_operators, binary_operators, constant_operators, shape_operators, part_operators,
-          convolution_operators, pool_operators, product_operators, normalization_operators,
-          reduction_operators, lookup_operators, scatter_operators, recurrent_operators,
-          quantize_operators, integer_product_operators}) {
-      for (const OperatorEntry& entry : family()) entries.emplace(entry.name, entry.declare);
-    }
+constexpr const char* kMicrosoft = "com.microsoft";
+using Table = std::map<std::pair<std::string, std::string>, Declare>;
+
+void add_families(Table& table, const std::string& domain,
+                  std::initializer_list<std::vector<OperatorEntry> (*)()> families) {
+  for (const auto family : families) {
+    for (const OperatorEntry& entry : family())
+      table.emplace(std::pair{domain, std::string(entry.name)}, entry.declare);
+  }
+}
+
+const Table& table() {
+  static const Table all = [] {
+    Table entries;
+    add_families(
+        entries, "",
+        {unary_operators, binary_operators, constant_operators, shape_operators, part_operators,
+         convolution_operators, pool_operators, product_operators, normalization_operators,
+         reduction_operators, lookup_operators, scatter_operators, recurrent_operators,
+         quantize_operators, integer_product_operators, control_operators, sequence_operators});
     return entries;
   }();
   return all;
@@ -26,8 +36,8 @@ const std::map<std::string, Declare>& table() {
 
 }  // namespace
 
-Declare find_operator(const std::string& name) {
-  const auto found = table().find(name);
+Declare find_operator(const std::string& domain, const std::string& name) {
+  const auto found = table().find({domain, name});
   return found == table().end() ? nullptr : found->second;
 }
 
@@ -38,7 +48,7 @@ namespace heddle {
 std::vector<OnnxOperator> onnx_operators() {
   std::vector<OnnxOperator> result;
   for (const char* name : onnx::kOperatorNames)
-    result.push_back({name, onnx::find_operator(name) != nullptr});
+    result.push_back({name, onnx::find_operator("", name) != nullptr});
   return result;
 }
 

@@ -31,9 +31,16 @@ Makers makers_of(const Graph& graph) {
   return makers;
 }
 
+/// The names that a node reads, those of the graphs inside it included.
+std::set<std::string> names_read(const Node& node) {
+  std::set<std::string> names = captured_names(node);
+  names.insert(node.inputs.begin(), node.inputs.end());
+  return names;
+}
+
 void check_all_made(const Graph& graph, const Makers& makers) {
   for (const Node& node : graph.nodes) {
-    for (const std::string& input : node.inputs) {
+    for (const std::string& input : names_read(node)) {
       if (!input.empty() && !makers.count(input))
         throw_user_error(node.describe() + " reads '" + input +
                          "', which is no input, no initialiser and no output of a node");
@@ -45,23 +52,31 @@ void check_all_made(const Graph& graph, const Makers& makers) {
   }
 }
 
-}  // namespace
+void order(Graph& graph, const Makers& makers);
 
-void order_nodes(Model& model) {
-  Graph& graph = model.graph;
-  const Makers makers = makers_of(graph);
-  check_all_made(graph, makers);
-  // Kahn's algorithm. Of the nodes that are ready, the first in the file comes first.
+/// The same node with its graphs in order. What they do not make is given.
+Node with_ordered_graphs(Node node) {
+  for (auto& [name, attribute] : node.attributes) {
+    const auto* inner = std::get_if<Subgraph>(&attribute.value);
+    if (inner == nullptr) continue;
+    const auto ordered = std::make_shared<Graph>(**inner);
+    order(*ordered, makers_of(*ordered));
+    attribute.value = Subgraph(ordered);
+  }
+  return node;
+}
+
+// Kahn's algorithm. Of the nodes that are ready, the first in the file comes first.
+void order(Graph& graph, const Makers& makers) {
   const size_t count = graph.nodes.size();
   std::vector<size_t> waiting(count, 0);
   std::vector<std::vector<size_t>> readers(count);
   std::set<size_t> ready;
   for (size_t n = 0; n < count; ++n) {
-    const std::set<std::string> inputs(graph.nodes[n].inputs.begin(), graph.nodes[n].inputs.end());
-    for (const std::string& input : inputs) {
-      const size_t maker = input.empty() ? kGiven : makers.at(input);
-      if (maker == kGiven) continue;
-      readers[maker].push_back(n);
+    for (const std::string& input : names_read(graph.nodes[n])) {
+      const auto maker = makers.find(input);
+      if (maker == makers.end() || maker->second == kGiven) continue;
+      readers[maker->second].push_back(n);
       ++waiting[n];
     }
     if (waiting[n] == 0) ready.insert(n);
@@ -73,7 +88,7 @@ void order_nodes(Model& model) {
     for (const size_t reader : readers[n]) {
       if (--waiting[reader] == 0) ready.insert(reader);
     }
-    ordered.push_back(std::move(graph.nodes[n]));
+    ordered.push_back(with_ordered_graphs(std::move(graph.nodes[n])));
   }
   if (ordered.size() < count) {
     for (size_t n = 0; n < count; ++n) {
@@ -82,6 +97,14 @@ void order_nodes(Model& model) {
     }
   }
   graph.nodes = std::move(ordered);
+}
+
+}  // namespace
+
+void order_nodes(Model& model) {
+  const Makers makers = makers_of(model.graph);
+  check_all_made(model.graph, makers);
+  order(model.graph, makers);
 }
 
 }  // namespace heddle::onnx

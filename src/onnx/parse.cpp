@@ -124,10 +124,16 @@ class Parser {
     });
     onnx_file::GraphProto proto;
     if (!ok || !proto.ParseFromString(rest)) not_a_model();
+    read_graph(proto, opsets_, graph);
+  }
+
+  // A graph of which all but the initialisers of `graph` is in the message.
+  void read_graph(const onnx_file::GraphProto& proto, const Opsets& opsets, Graph& graph) {
     if (proto.sparse_initializer_size() > 0)
       throw_user_error("it has sparse initialisers, which are not supported");
     graph.name = proto.name();
-    for (const auto& node : proto.node()) graph.nodes.push_back(read_node(node, opsets_));
+    for (const auto& tensor : proto.initializer()) add_initializer(tensor, {}, graph);
+    for (const auto& node : proto.node()) graph.nodes.push_back(read_node(node, opsets));
     for (const auto& input : proto.input()) {
       if (!graph.initializers.count(input.name())) graph.inputs.push_back(read_value(input));
     }
@@ -145,6 +151,11 @@ class Parser {
         rest += whole;
     });
     if (!ok || !proto.ParseFromString(rest)) not_a_model();
+    add_initializer(proto, raw, graph);
+  }
+
+  void add_initializer(const onnx_file::TensorProto& proto, std::optional<std::string_view> raw,
+                       Graph& graph) {
     const std::string what = "initialiser '" + proto.name() + "'";
     if (!graph.initializers.emplace(proto.name(), tensors_.read(proto, raw, what)).second)
       throw_user_error("there are two initialisers called '" + proto.name() + "'");
@@ -160,19 +171,23 @@ class Parser {
     const auto set = opsets.find(node.domain);
     node.opset = set == opsets.end() ? 0 : set->second;
     for (const auto& attribute : proto.attribute()) {
-      node.attributes[attribute.name()] =
-          read_attribute(attribute, "attribute '" + attribute.name() + "' of " + node.describe());
+      node.attributes[attribute.name()] = read_attribute(
+          attribute, opsets, "attribute '" + attribute.name() + "' of " + node.describe());
     }
     return node;
   }
 
-  Attribute read_attribute(const onnx_file::AttributeProto& proto, const std::string& what) {
+  Attribute read_attribute(const onnx_file::AttributeProto& proto, const Opsets& opsets,
+                           const std::string& what) {
     Attribute result;
     result.reference = proto.ref_attr_name();
     if (!result.reference.empty()) return result;
-    if (proto.has_g() || proto.graphs_size() > 0)
-      result.value = Subgraph{};
-    else if (proto.has_t())
+    if (proto.graphs_size() > 0) throw_user_error(what + " has several graphs");
+    if (proto.has_g()) {
+      const auto graph = std::make_shared<Graph>();
+      read_graph(proto.g(), opsets, *graph);
+      result.value = Subgraph(graph);
+    } else if (proto.has_t())
       result.value = tensors_.read(proto.t(), {}, what);
     else if (proto.has_f())
       result.value = proto.f();
@@ -233,7 +248,8 @@ class Parser {
       if (!attribute.ParseFromArray(payload->data(), static_cast<int>(payload->size())))
         not_a_model();
       function.defaults[attribute.name()] = read_attribute(
-          attribute, "attribute '" + attribute.name() + "' of function '" + function.name + "'");
+          attribute, opsets,
+          "attribute '" + attribute.name() + "' of function '" + function.name + "'");
     });
     if (!ok) not_a_model();
     return function;

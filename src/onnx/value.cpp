@@ -20,6 +20,26 @@ int64_t integer_at(const NDArray& array, int64_t i) {
 
 }  // namespace
 
+Value Value::sequence(std::vector<Value> elements) {
+  Value value;
+  value.elements_ = std::make_shared<const std::vector<Value>>(std::move(elements));
+  return value;
+}
+
+Value Value::nothing() {
+  Value value;
+  value.nothing_ = true;
+  return value;
+}
+
+Value Value::map_arrays(FunctionRef<Value(const Value&)> f) const {
+  if (is_array()) return f(*this);
+  if (!is_sequence()) return *this;
+  std::vector<Value> mapped;
+  for (const Value& element : elements()) mapped.push_back(element.map_arrays(f));
+  return sequence(std::move(mapped));
+}
+
 int64_t Value::size() const {
   int64_t size = 1;
   for (const int64_t extent : shape()) size *= extent;
@@ -48,8 +68,15 @@ Tensor Value::tensor() const {
 }
 
 Value ConstantPool::add(NDArray array, std::string name) {
-  constants_.push_back(std::make_shared<Constant>(Constant{std::move(name), std::move(array), {}}));
-  return Value(constants_.back());
+  const auto make = [&] {
+    return std::make_shared<Constant>(Constant{std::move(name), array, {}});
+  };
+  if (array.size() == 0) return Value(constants_.emplace_back(make()));
+  std::shared_ptr<Constant>& known = by_data_[array.address()];
+  const bool same = known != nullptr && known->array.dtype() == array.dtype() &&
+                    known->array.shape() == array.shape();
+  if (!same) known = constants_.emplace_back(make());
+  return Value(known);
 }
 
 std::vector<int64_t> integers_of(const NDArray& array) {

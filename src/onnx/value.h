@@ -1,12 +1,15 @@
-// The value of a name of the graph: a declared tensor, or an array that is known at import.
+// The value of a name of the graph: a declared tensor, an array that is known at import, a sequence
+// of values, or an optional that has none.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "heddle/dsl/tensor.h"
 #include "heddle/runtime/ndarray.h"
+#include "heddle/support/function_ref.h"
 
 namespace heddle::onnx {
 
@@ -22,8 +25,19 @@ class Value {
   Value() = default;
   Value(Tensor tensor) : tensor_(std::move(tensor)) {}  // NOLINT(google-explicit-constructor)
   explicit Value(std::shared_ptr<Constant> constant) : constant_(std::move(constant)) {}
+  /// A sequence. The number of its elements is always known.
+  static Value sequence(std::vector<Value> elements);
+  /// An optional without a value. One that has a value is that value.
+  static Value nothing();
 
-  bool defined() const { return tensor_ || constant_ != nullptr; }
+  bool defined() const { return is_array() || elements_ != nullptr || nothing_; }
+  /// Whether it is a tensor or a known array. The functions below need that.
+  bool is_array() const { return tensor_ || constant_ != nullptr; }
+  bool is_nothing() const { return nothing_; }
+  bool is_sequence() const { return elements_ != nullptr; }
+  const std::vector<Value>& elements() const { return *elements_; }
+  /// The value with `f` of each array in place of it.
+  Value map_arrays(FunctionRef<Value(const Value&)> f) const;
   bool known() const { return constant_ != nullptr; }
   const NDArray& array() const { return constant_->array; }
   DataType dtype() const { return known() ? array().dtype() : tensor_.dtype(); }
@@ -39,16 +53,20 @@ class Value {
  private:
   Tensor tensor_;
   std::shared_ptr<Constant> constant_;
+  std::shared_ptr<const std::vector<Value>> elements_;
+  bool nothing_ = false;
 };
 
 /// The constants of an import, in the order in which they were made.
 class ConstantPool {
  public:
+  /// An array that was added before is the same constant, as those in the body of a loop are.
   Value add(NDArray array, std::string name);
   const std::vector<std::shared_ptr<Constant>>& all() const { return constants_; }
 
  private:
   std::vector<std::shared_ptr<Constant>> constants_;
+  std::map<const void*, std::shared_ptr<Constant>> by_data_;
 };
 
 /// The elements of an array of integers.

@@ -13,6 +13,7 @@
 #include "heddle/network/network.h"
 #include "heddle/onnx/import.h"
 #include "heddle/ops/ops.h"
+#include "onnx/model_builder.h"
 #include "run_command.h"
 #include "source_dir.h"
 #include "support/files/file.h"
@@ -78,12 +79,32 @@ void parts_of_onnx() {
   for (const OnnxOperator& op : onnx_operators()) {
     if (!op.supported) missing.insert(op.name);
   }
-  for (const char* name :
-       {"If", "Loop", "Scan", "Attention", "RotaryEmbedding", "GridSample", "NonMaxSuppression"})
+  for (const char* name : {"Attention", "RotaryEmbedding", "GridSample", "NonMaxSuppression"})
     EXPECT_TRUE(missing.contains(name)) << name;
   for (const char* name : {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear",
                            "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear"})
     EXPECT_FALSE(missing.contains(name)) << name;
+}
+
+void loops_of_onnx() {
+  if (!onnx_available()) GTEST_SKIP() << "built without ONNX import";
+  using namespace testing;
+  GraphParts body;
+  body.inputs = {value_info("i", {}, kInt64), value_info("on", {}, kBool), value_info("a", {"2"})};
+  body.nodes = {node("", "Add", {"a", "a"}, {"b"})};
+  body.outputs = {value_info("on", {}, kBool), value_info("b", {"2"})};
+  ModelParts p;
+  p.inputs = {value_info("n", {}, kInt64), value_info("x", {"2"})};
+  p.outputs = {value_info("y", {"2"})};
+  p.nodes = {node("repeat", "Loop", {"n", "", "x"}, {"y"}, {attribute("body", body)})};
+  const ModelFolder folder("limits");
+  const auto message = [&] {
+    return heddle_command("run " + folder.write("m.onnx", model_bytes(p))).err;
+  };
+  EXPECT_THAT(message(), HasSubstr("node 'repeat' (Loop): the trip count ('n') depends on the"));
+  p.inputs.erase(p.inputs.begin());
+  p.initializers = {tensor("n", {}, std::vector<int64_t>{1025})};
+  EXPECT_THAT(message(), HasSubstr("it runs more than 1024 iterations"));
 }
 
 void gpus() {
@@ -157,6 +178,7 @@ const Limit kLimits[] = {
     {"Gradients search for what a gather read.", gradients_of_gathers},
     {"No package on PyPI.", no_package},
     {"Parts of ONNX.", parts_of_onnx},
+    {"Loops of ONNX files are unrolled.", loops_of_onnx},
     {"GPUs of other makers, and NVIDIA's below sm_80.", gpus},
     {"CPUs other than x86-64.", cpus},
     {"AMX for f16", amx_f16},

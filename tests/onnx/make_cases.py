@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes ONNX's own node tests as one file for onnx_cases and onnx_test.
+"""Writes ONNX's own node tests as one file for onnx_cases and onnx_test. Tests of random numbers are left out.
 
 Each case is a model whose initialisers also hold the test's arrays, as "test:input:NAME" and
 "test:output:NAME"; the file is a row of such models, each after its length (4 bytes, little-endian).
 
-    make_cases.py all.bin                  every case whose values are tensors of numbers
+    make_cases.py all.bin                  every case whose values consist of tensors of numbers
     make_cases.py --small data/cases.bin   a few small ones of each supported operator
 """
 import argparse
@@ -38,25 +38,59 @@ def as_tensor(value, name):
         return None
 
 
+RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+
+
+def add_tensor(model, infos, kind, name, value):
+    """Adds a test's tensor and its declaration; False where it is no tensor of numbers."""
+    tensor = as_tensor(value, f"test:{kind}:{name}")
+    if tensor is None:
+        return False
+    model.graph.initializer.append(tensor)
+    # Shapes are those of the arrays: some cases leave dimensions open.
+    infos.append(onnx.helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims)))
+    return True
+
+
 def pack(case):
-    """The case as a model, or None."""
+    """The case as a model, or None. Sequences and optionals become tensors: nodes make and take apart
+    those that are inputs and outputs."""
     model = onnx.ModelProto()
     model.CopyFrom(case.model)
     model.graph.name = case.name
     model.ClearField("doc_string")
+    if RANDOM & {node.op_type for node in model.graph.node}:
+        return None
+    nodes = list(model.graph.node)
+    for field in ("input", "output", "node"):
+        model.graph.ClearField(field)
+    before, after = [], []
     inputs, outputs = case.data_sets[0]
-    for kind, values, infos in (("input", inputs, model.graph.input),
-                                ("output", outputs, model.graph.output)):
-        for info, value in zip(infos, values):
-            tensor = as_tensor(value, f"test:{kind}:{info.name}")
-            if tensor is None or not info.type.HasField("tensor_type"):
+    for info, value in zip(case.model.graph.input, inputs):
+        if value is None:
+            before.append(onnx.helper.make_node("Optional", [], [info.name]))
+        elif isinstance(value, list):
+            names = [f"{info.name}:{i}" for i in range(len(value))]
+            if not all(add_tensor(model, model.graph.input, "input", n, v) for n, v in zip(names, value)):
                 return None
-            # Shapes are those of the arrays: some cases leave dimensions open.
-            shape = info.type.tensor_type.shape
-            shape.ClearField("dim")
-            for extent in tensor.dims:
-                shape.dim.add().dim_value = extent
-            model.graph.initializer.append(tensor)
+            kind = "SequenceConstruct" if value else "SequenceEmpty"
+            before.append(onnx.helper.make_node(kind, names, [info.name]))
+        elif not add_tensor(model, model.graph.input, "input", info.name, value):
+            return None
+    for info, value in zip(case.model.graph.output, outputs):
+        if isinstance(value, list):
+            for i, element in enumerate(value):
+                name, at = f"{info.name}:{i}", f"{info.name}:at:{i}"
+                after += [onnx.helper.make_node("Constant", [], [at], value_int=i),
+                          onnx.helper.make_node("SequenceAt", [info.name, at], [name])]
+                if not add_tensor(model, model.graph.output, "output", name, element):
+                    return None
+            name = f"{info.name}:length"
+            after.append(onnx.helper.make_node("SequenceLength", [info.name], [name]))
+            add_tensor(model, model.graph.output, "output", name, np.asarray(len(value), np.int64))
+        elif not add_tensor(model, model.graph.output, "output", info.name, value):
+            return None
+    model.graph.node.extend(before + nodes + after)
     return model.SerializeToString()
 
 

@@ -44,7 +44,7 @@ class Message {
   std::string bytes_;
 };
 
-constexpr int kFloat = 1, kInt64 = 7, kString = 8;
+constexpr int kFloat = 1, kInt64 = 7, kString = 8, kBool = 9;
 
 template <class T>
 std::string raw(const std::vector<T>& values) {
@@ -104,6 +104,22 @@ inline Message attribute(const std::string& name, const std::vector<int64_t>& va
   for (const int64_t v : values) m.number(8, v);
   return m;
 }
+/// A graph inside a node, such as the body of a Loop.
+struct GraphParts {
+  std::vector<Message> nodes, initializers, inputs, outputs;
+};
+inline Message graph_message(const GraphParts& parts, const std::string& name = "graph") {
+  Message graph;
+  for (const Message& m : parts.nodes) graph.message(1, m);
+  graph.text(2, name);
+  for (const Message& m : parts.initializers) graph.message(5, m);
+  for (const Message& m : parts.inputs) graph.message(11, m);
+  for (const Message& m : parts.outputs) graph.message(12, m);
+  return graph;
+}
+inline Message attribute(const std::string& name, const GraphParts& graph) {
+  return Message().text(1, name).message(6, graph_message(graph, name)).number(20, 5);
+}
 /// Stands for an attribute of the function whose body the node is in.
 inline Message attribute_of_function(const std::string& name, const std::string& of) {
   return Message().text(1, name).text(21, of);
@@ -121,20 +137,14 @@ inline Message node(const std::string& name, const std::string& op,
   return m;
 }
 
-struct ModelParts {
-  std::vector<Message> nodes, initializers, inputs, outputs, functions;
+struct ModelParts : GraphParts {
+  std::vector<Message> functions;
   int64_t opset = 18;
 };
 
 inline std::string model_bytes(const ModelParts& parts) {
-  Message graph;
-  for (const Message& m : parts.nodes) graph.message(1, m);
-  graph.text(2, "graph");
-  for (const Message& m : parts.initializers) graph.message(5, m);
-  for (const Message& m : parts.inputs) graph.message(11, m);
-  for (const Message& m : parts.outputs) graph.message(12, m);
   Message model = Message().number(1, 9);
-  model.message(8, Message().text(1, "").number(2, parts.opset)).message(7, graph);
+  model.message(8, Message().text(1, "").number(2, parts.opset)).message(7, graph_message(parts));
   for (const Message& f : parts.functions) model.message(25, f);
   return model.bytes();
 }
