@@ -41,6 +41,20 @@ TEST(Selftest, PairsAreChosenByTheirConfigs) {
   EXPECT_THAT(none.err, HasSubstr("no pair has the text 'no_such_knob'"));
 }
 
+TEST(Selftest, PrintsCodeForAnyMachine) {
+  const std::string gpu = "selftest --target \"cuda -gpu=h200\" --code --count 3 --only product";
+  const CommandResult r = heddle_command(gpu);
+  EXPECT_EQ(r.status, 0) << r.out << r.err;
+  EXPECT_THAT(r.out, AllOf(StartsWith("seed "), HasSubstr("__global__"),
+                           EndsWith("3 of 3 pairs have code\n")));
+  EXPECT_EQ(r.out, heddle_command(gpu).out);
+  const CommandResult cpu = heddle_command("selftest --target \"llvm -mcpu=apple-m1\" --code --count 1");
+  EXPECT_THAT(cpu.out, HasSubstr("define ")) << cpu.err;
+  const CommandResult both = heddle_command("selftest --target cuda --code --emulate");
+  EXPECT_EQ(both.status, 2);
+  EXPECT_THAT(both.err, HasSubstr("leave one out"));
+}
+
 TEST(Selftest, AFailureHasAReproducer) {
   broken = true;
   cli::Request options = cli::request_for("selftest");

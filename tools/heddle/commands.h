@@ -79,7 +79,7 @@ struct Request {
   // Picks, and random programs.
   std::string store;
   bool stale = false, all = false;
-  bool emulate = false;
+  bool emulate = false, only_code = false;
   std::string compile_for, config;
   int count = 0;
 };

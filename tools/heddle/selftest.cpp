@@ -25,6 +25,9 @@ selftest::PairOptions pair_options(const Request& o) {
   pair.only = o.filter;
   pair.config = o.config;
   pair.keep_kernels = o.verbose;
+  pair.only_code = o.only_code;
+  if (o.only_code && o.emulate)
+    throw_user_error("--code runs nothing, and --emulate runs kernels", {}, "leave one out");
   if (o.emulate && !pair.target.is_cuda()) {
     throw_user_error("only GPUs are emulated, not '" + o.target + "'", {},
                      "write --target cuda --emulate, or leave --emulate out");
@@ -37,7 +40,7 @@ selftest::PairOptions pair_options(const Request& o) {
     }
   }
   const std::string& compiled = o.compile_for.empty() ? o.target : o.compile_for;
-  if (!o.emulate && !pair.compile_for.value_or(pair.target).runs_here()) {
+  if (!o.only_code && !o.emulate && !pair.compile_for.value_or(pair.target).runs_here()) {
     throw_user_error("kernels for '" + compiled + "' do not run on this machine", {},
                      pair.target.is_cuda() ? "--emulate runs them on the CPU"
                      : o.compile_for.empty()
@@ -63,10 +66,10 @@ int run_selftest(const Request& options) {
     if (!selftest::is_wanted(r, pair)) continue;
     ++done;
     if (r.problem.empty()) ++passed;
-    if (r.problem.empty() && !options.verbose) continue;
+    if (r.problem.empty() && !options.verbose && !options.only_code) continue;
     progress.clear();
     if (r.problem.empty()) {
-      std::cout << "seed " << seed << ": " << r.text << "\n";
+      std::cout << "seed " << seed << ": " << r.text << "\n" << r.code;
       continue;
     }
     std::cout << r.kernels << "seed " << seed << ": " << r.problem << "\n  " << r.text
@@ -80,7 +83,8 @@ int run_selftest(const Request& options) {
                      {}, "--verbose shows what there is");
   }
   if (options.verbose) coverage.print(std::cout);
-  std::cout << passed << " of " << done << " pairs passed" << std::endl;
+  std::cout << passed << " of " << done << (options.only_code ? " pairs have code" : " pairs passed")
+            << std::endl;
   return passed == done ? 0 : 1;
 }
 

@@ -5,8 +5,11 @@
 
 #include "dag/rewrites/legal_rewrites.h"
 #include "driver/tolerance.h"
+#include "heddle/codegen/cuda.h"
 #include "heddle/codegen/emulator.h"
 #include "heddle/codegen/interpreter.h"
+#include "heddle/codegen/llvm.h"
+#include "heddle/lower/lower.h"
 
 namespace heddle::selftest {
 
@@ -99,6 +102,16 @@ Target code_target(const PairOptions& options, const Target& target) {
   return out;
 }
 
+// CUDA text or LLVM IR. Nothing is optimised.
+std::string code_of(const Schedule& schedule, const std::vector<Tensor>& args,
+                    const Target& target) {
+  if (target.is_cuda()) return emit_cuda(lower_gpu(schedule, args));
+  LoweredProgram program = lower(schedule.for_target(target), args);
+  std::vector<LoweredFunction> functions{std::move(program.main)};
+  if (program.prepare.body) functions.push_back(std::move(program.prepare));
+  return emit_llvm(functions, target, "ll");
+}
+
 }  // namespace
 
 PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverage) {
@@ -127,10 +140,14 @@ PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverag
     if (!is_wanted(result, options)) return result;
     if (coverage != nullptr) coverage->count(t, c);
     if (coverage != nullptr && !alternative.empty()) coverage->count_alternative(alternative);
+    const Schedule schedule = t.instantiate(c);
+    if (options.only_code) {
+      result.code = code_of(schedule, program.args(), code_target(options, target));
+      return result;
+    }
     const Case want(program, seed, scheduler.allow_tf32);
     const std::vector<NDArray> arrays = want.fresh_arrays();
     const Run run = options.emulate ? emulated(seed) : compiled(code_target(options, target));
-    const Schedule schedule = t.instantiate(c);
     if (options.keep_kernels && target.is_cuda()) {
       result.kernels = to_string(lower_gpu(schedule, program.args()));
     }

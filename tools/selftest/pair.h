@@ -43,6 +43,7 @@ struct PairResult {
   std::string declaration;  ///< for people
   std::string text;         ///< the same, with the template and its config
   std::string kernels;      ///< with PairOptions::keep_kernels: what a GPU runs
+  std::string code;         ///< with PairOptions::only_code: CUDA text or LLVM IR
   std::string problem;      ///< empty: the results are right
 };
 struct PairOptions {
@@ -54,6 +55,7 @@ struct PairOptions {
   std::string only = {};    ///< not empty: declarations without this text are not run
   std::string config = {};  ///< not empty: pairs without this text in their configs are not run
   bool keep_kernels = false;
+  bool only_code = false;  ///< generates code, and runs nothing; any target will do
 };
 /// A rewrite of `dag` that is legal, whatever is expected of it, each rule as often as the others;
 /// or none: "".

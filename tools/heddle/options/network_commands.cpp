@@ -192,7 +192,7 @@ Commands commands_that_build() {
       {.name = "selftest",
        .about = "Run random declarations under random schedules, and check every result",
        .takes = together(
-           {plain({"--target", "--emulate", "--compile-for", "--count"}),
+           {plain({"--target", "--emulate", "--code", "--compile-for", "--count"}),
             {{"--seed", "Seed of the first pair; each next pair adds 1", "1"}},
             plain({"--only", "--config"}),
             {{"-v,--verbose",
@@ -204,7 +204,8 @@ Commands commands_that_build() {
                     "heddle selftest --target \"cuda -gpu=a100\" --emulate --count 1000 --seed 7",
                     "heddle selftest --target \"llvm -mcpu=graniterapids\" --compile-for \"llvm "
                     "-mcpu=x86-64-v3\"",
-                    "heddle selftest --only softmax --verbose"},
+                    "heddle selftest --only softmax --verbose",
+                    "heddle selftest --target \"cuda -gpu=h200\" --code --count 200 > before.txt"},
        .run = run_selftest},
   };
 }
