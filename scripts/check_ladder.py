@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAX_LINES = 600
 
 # From top to bottom. A folder may include the folders before it.
-LADDER = ["support", "runtime", "target", "ir", "dsl", "ops", "dag", "autodiff", "schedule", "lower", "codegen",
+LADDER = ["support", "runtime", "target", "ir", "instruction", "dsl", "ops", "dag", "autodiff", "schedule", "lower", "codegen",
           "records", "cost_model", "driver", "family", "measure", "heuristics", "search", "network", "onnx"]
 
 # The namespaces that the headers of a folder open. What programs and templates call is in `heddle`: the
@@ -20,7 +20,7 @@ LADDER = ["support", "runtime", "target", "ir", "dsl", "ops", "dag", "autodiff",
 # calls is in a namespace of its folder.
 NAMESPACES = {
     "support": ["heddle"], "runtime": ["heddle", "heddle::cuda", "heddle::racing"], "target": ["heddle"],
-    "ir": ["heddle"], "dsl": ["heddle"], "ops": ["heddle::ops"], "dag": ["heddle", "heddle::dag"],
+    "ir": ["heddle"], "instruction": ["heddle", "heddle::instructions"], "dsl": ["heddle"], "ops": ["heddle::ops"], "dag": ["heddle", "heddle::dag"],
     "autodiff": ["heddle::autodiff"],
     "schedule": ["heddle"], "lower": ["heddle::lowering", "heddle::gpu"],
     "codegen": ["heddle::codegen", "heddle::cuda", "heddle::emu", "heddle::interp"],

@@ -28,6 +28,16 @@ int64_t access_lanes(const ComputeDag& dag, int s) {
   return std::max<int64_t>(1, 16 / bytes);
 }
 
+void lay_out(StageRef s, const LayoutDigits& layout) {
+  std::vector<StageRef::StorageDim> dims;
+  for (int d = 0; d < s.num_axes(); ++d) {
+    const auto is_of_layout = [&](const LayoutDigit& x) { return x.dim == d; };
+    if (std::none_of(layout.begin(), layout.end(), is_of_layout)) dims.push_back({d, 1, 0});
+  }
+  for (const LayoutDigit& d : layout) dims.push_back({d.dim, d.divisor, d.modulus});
+  s.layout(dims);
+}
+
 void require_resident(TemplateBuilder& t, const StageGroup& g, Param location) {
   const std::string name = t.dag().stage(g.output_stage).name();
   for (const StageGroup::Place& place : g.places) {

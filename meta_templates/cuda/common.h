@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/common.h"
+#include "heddle/instruction/tiles.h"
 
 namespace heddle::meta {
 
@@ -33,6 +34,9 @@ void require_resident(TemplateBuilder& t, const StageGroup& g, Param location);
 
 /// Asks for the knob that lets the stores of `s`, the result of a group, bypass the caches.
 void streaming_stores(TemplateBuilder& t, StageRef s, const std::string& prefix = "");
+
+/// Lays out stage `s` as an operand of a matrix unit: its other dimensions first, then `layout`.
+void lay_out(StageRef s, const LayoutDigits& layout);
 
 /// Powers of two from `first` to `last`.
 std::vector<int64_t> powers_of_two(int64_t first, int64_t last);

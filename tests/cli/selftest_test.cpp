@@ -48,7 +48,8 @@ TEST(Selftest, PrintsCodeForAnyMachine) {
   EXPECT_THAT(r.out, AllOf(StartsWith("seed "), HasSubstr("__global__"),
                            EndsWith("3 of 3 pairs have code\n")));
   EXPECT_EQ(r.out, heddle_command(gpu).out);
-  const CommandResult cpu = heddle_command("selftest --target \"llvm -mcpu=apple-m1\" --code --count 1");
+  const CommandResult cpu =
+      heddle_command("selftest --target \"llvm -mcpu=apple-m1\" --code --count 1");
   EXPECT_THAT(cpu.out, HasSubstr("define ")) << cpu.err;
   const CommandResult both = heddle_command("selftest --target cuda --code --emulate");
   EXPECT_EQ(both.status, 2);

@@ -83,8 +83,8 @@ int run_selftest(const Request& options) {
                      {}, "--verbose shows what there is");
   }
   if (options.verbose) coverage.print(std::cout);
-  std::cout << passed << " of " << done << (options.only_code ? " pairs have code" : " pairs passed")
-            << std::endl;
+  std::cout << passed << " of " << done
+            << (options.only_code ? " pairs have code" : " pairs passed") << std::endl;
   return passed == done ? 0 : 1;
 }
 

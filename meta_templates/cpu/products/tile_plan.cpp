@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "common/costs.h"
+#include "heddle/instruction/instruction.h"
 
 namespace heddle::meta::cpu {
 namespace {
 
 bool has_tiles(const Target& target, const NarrowProduct& p) {
-  if (target.kind != "llvm" || !target.is_x86() || target.vector_bytes < 64) return false;
-  if (p.integers()) return p.x.bits == 8 && p.y.bits == 8 && target.has("amx-int8");
-  if (p.x != p.y) return false;
-  return target.has(p.x == bf16 ? "amx-bf16" : "amx-fp16");
+  const MachineInstruction& amx = amx_instruction();
+  const InstructionForm* form = amx.form({p.wide, p.x, p.y});
+  return form && amx.legal(target, *form);
 }
 
 int64_t largest_divisor(int64_t n, int64_t most) {
@@ -34,8 +34,8 @@ bool worth_tiles(const ComputeDag& dag, const Operation& op, const TilePlan& p) 
   const ContractionShape& sh = p.shape;
   int64_t reuse = sh.rows;
   for (int i : sh.m_others) reuse *= op.axes()[static_cast<size_t>(i)].extent();
-  return sh.rows >= kLeastRows && sh.cols >= kTileLanes &&
-         p.k.extent >= kTileGroups * p.group_size / 4 && sh.depth >= kTileGroups * p.group_size &&
+  return sh.rows >= kLeastRows && sh.cols >= amx::kLanes &&
+         p.k.extent >= amx::kGroups * p.group_size / 4 && sh.depth >= amx::kGroups * p.group_size &&
          (is_constant(dag, *sh.vector) || reuse >= kLeastReuse);
 }
 
@@ -43,7 +43,7 @@ bool worth_tiles(const ComputeDag& dag, const Operation& op, const TilePlan& p) 
 bool nearly_whole(const TilePlan& p) {
   constexpr int64_t kRowsOfMatrix = 14, kGroupsOfMatrix = 12, kRowsOfImage = 7, kGroupsOfImage = 4;
   const int64_t groups = p.k.extent / p.group_size;
-  return p.k.extent % p.group_size == 0 && p.shape.cols % kTileLanes == 0 &&
+  return p.k.extent % p.group_size == 0 && p.shape.cols % amx::kLanes == 0 &&
          p.rows >= std::min(p.shape.rows, p.matrix ? kRowsOfMatrix : kRowsOfImage) &&
          p.groups >= std::min(groups, p.matrix ? kGroupsOfMatrix : kGroupsOfImage);
 }
@@ -52,25 +52,25 @@ std::optional<TilePlan> plan_tiles(const ComputeDag& dag, const StageGroup& g,
                                    const NarrowProduct& narrow) {
   const Operation& op = dag.stage(g.anchor);
   TilePlan p;
-  p.shape = contraction_shape(dag, g.anchor, kTileLanes, /*scattered=*/true);
+  p.shape = contraction_shape(dag, g.anchor, amx::kLanes, /*scattered=*/true);
   const ContractionShape& sh = p.shape;
   const std::optional<GroupedReduction> k = grouped_reduction(op, sh);
   if (!k || sh.m < 0 || sh.vector_dim < 0 || sh.group < sh.rows) return {};
   if (sh.row->producer == sh.vector->producer) return {};
   p.k = *k;
-  p.group_size = kGroupBytes / narrow.x.bytes();
+  p.group_size = amx::kGroupBytes / narrow.x.bytes();
   if (!worth_tiles(dag, op, p)) return {};
   p.matrix = op.reduce_axes().size() == 1 && at_plain_axes(*sh.row) && at_plain_axes(*sh.vector);
   // The elements of A along a row of a tile are adjacent, and its rows have a constant distance.
   p.copies_rows = !is_stored(dag, g, *sh.row) || k->row_dim + 1 != sh.row->tensor.rank();
-  p.rows = sh.rows < kTileRows ? sh.rows : largest_divisor(sh.rows, kTileRows);
+  p.rows = sh.rows < amx::kRows ? sh.rows : largest_divisor(sh.rows, amx::kRows);
   if (k->extent % p.group_size == 0)
-    p.groups = largest_divisor(k->extent / p.group_size, kTileGroups);
+    p.groups = largest_divisor(k->extent / p.group_size, amx::kGroups);
   if (nearly_whole(p)) return p;
   if (!p.matrix) return {};
   p.padded = p.copies_rows = true;
-  p.rows = std::min(sh.rows, kTileRows);
-  p.groups = kTileGroups;
+  p.rows = std::min(sh.rows, amx::kRows);
+  p.groups = amx::kGroups;
   return p;
 }
 

@@ -85,11 +85,11 @@ TileKnobs ask_tile_knobs(TemplateBuilder& t, const TilePlan& plan, const TilePro
   TileKnobs k;
   const int64_t unit = p.unit_rows(), down = p.stacks() ? p.last_other_rows : p.row_tiles();
   k.tile_rows = t.knob("tile_rows", times(kept_tiles(p, down), unit), choice);
-  k.tile_cols = t.knob("tile_cols", times(kept_tiles(p, p.col_tiles()), kTileLanes), choice);
+  k.tile_cols = t.knob("tile_cols", times(kept_tiles(p, p.col_tiles()), amx::kLanes), choice);
   t.require("the tiles must fit the registers",
             [unit, rows = k.tile_rows, cols = k.tile_cols](const auto& value) {
-              const int64_t m = value(rows) / unit, n = value(cols) / kTileLanes;
-              return m * n + std::min(m, n) + 1 <= kTileRegisters;
+              const int64_t m = value(rows) / unit, n = value(cols) / amx::kLanes;
+              return m * n + std::min(m, n) + 1 <= amx::kRegisters;
             });
   if (!p.vector_constant)
     k.pack_vectors = t.kind("pack_vectors", {"as_it_lies", "whole", "panels"}, choice,
@@ -163,7 +163,7 @@ class Recipe {
       if (has_epilogue()) sum.compute_inline();
     }
     const Blocks host = block_loops(output_stage);
-    auto [vector, lane] = whole_tiles(output_stage, host.cols, kTileLanes);
+    auto [vector, lane] = whole_tiles(output_stage, host.cols, amx::kLanes);
     std::vector<Loop> inside{host.rows, vector, lane};
     if (p_.stacks()) inside.insert(inside.begin(), host.stacked);
     share_out_blocks(output_stage, host, inside);
@@ -207,13 +207,13 @@ class Recipe {
   void write_copies(const Copies& copies, StageRef host, Loop panel) {
     const GroupedReduction& k = plan_.k;
     if (copies.row) {
-      share_out(
-          *sh_.row, *copies.row,
-          group_copy(*copies.row, k.row_dim, plan_.group_size, -1, 1, k.row_dim, true, kTileLanes));
+      share_out(*sh_.row, *copies.row,
+                group_copy(*copies.row, k.row_dim, plan_.group_size, -1, 1, k.row_dim, true,
+                           amx::kLanes));
     }
     StageRef vector = copies.vector;
     const std::vector<Loop> order = group_copy(vector, k.vector_dim, plan_.group_size,
-                                               sh_.vector_dim, k_.tile_cols, -1, true, kTileLanes);
+                                               sh_.vector_dim, k_.tile_cols, -1, true, amx::kLanes);
     if (k_.pack_vectors.is_const()) return;
     t_.when(k_.pack_vectors, kPackedWhole, [&] { share_out(*sh_.vector, vector, order); });
     t_.when(k_.pack_vectors, kPackedPanels, [&] { vector.compute_at(host, panel); });
@@ -287,7 +287,7 @@ class Recipe {
     auto [step, group] = acc.split(groups, plan_.groups);
     order.push_back(step);
     const Loop outermost = order.front();
-    auto [col_tile, lanes] = split(cols, kTileLanes);
+    auto [col_tile, lanes] = split(cols, amx::kLanes);
     if (p_.stacks()) {
       order.push_back(host ? host->stacked : acc.axis(stacked_));
     } else {

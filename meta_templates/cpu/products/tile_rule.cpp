@@ -29,7 +29,7 @@ Kept choose_tiles(const Problem& p, Choice& choice) {
   if (k.across == 1 && contains(down, 4)) k.down = 4;
   choice.set("tile_rows", k.down * p.unit_rows(),
              p.stacks() ? "rows of the image" : "tiles of " + std::to_string(p.rows_of_tile));
-  choice.set("tile_cols", k.across * kTileLanes, "tiles of 16 columns");
+  choice.set("tile_cols", k.across * amx::kLanes, "tiles of 16 columns");
   return k;
 }
 
@@ -55,7 +55,7 @@ void choose_blocks(const Problem& p, const Kept& kept, bool panels, Choice& choi
   const int64_t split_over = p.outer >= kBlocksEnoughATask * tasks ? 1 : tasks;
   const int64_t tile_rows = kept.down * p.unit_rows();
   const int64_t rows = row_products(p, tile_rows);
-  const int64_t cols = ceil_div(p.cols, kept.across * kTileLanes);
+  const int64_t cols = ceil_div(p.cols, kept.across * amx::kLanes);
   const int64_t in_l2 = products_in_l2(p, tile_rows);
   const int64_t last = other_products(p, tile_rows);
   const int64_t others = p.stacks() ? p.other_rows / p.last_other_rows * last : p.other_rows;

@@ -11,7 +11,7 @@ struct TileProblem {
   Target target;
   bool parallel = false;                  ///< there is enough work for the threads
   int64_t rows = 1, cols = 1, depth = 1;  ///< extents of the product, in elements
-  int64_t rows_of_tile = kTileRows;
+  int64_t rows_of_tile = amx::kRows;
   int64_t outer = 1;             ///< of the axes that are neither rows nor columns
   bool has_other_rows = false;   ///< more axes of rows (an image)
   int64_t other_rows = 1;        ///< product of the extents of those axes
@@ -26,7 +26,7 @@ struct TileProblem {
   /// tile below.
   bool stacks() const { return has_other_rows && row_tiles() == 1; }
   int64_t row_tiles() const { return ceil_div(rows, rows_of_tile); }
-  int64_t col_tiles() const { return ceil_div(cols, kTileLanes); }
+  int64_t col_tiles() const { return ceil_div(cols, amx::kLanes); }
   /// The number of rows that one unit of the knob "tile_rows" stands for: rows of a tile, or 1 for
   /// an image whose tiles are stacked.
   int64_t unit_rows() const { return stacks() ? 1 : rows_of_tile; }

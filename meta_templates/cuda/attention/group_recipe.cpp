@@ -45,7 +45,7 @@ class Recipe : AttentionLoops {
       x.compute_at(s.weighted, tile);
     product_loops(s.products, s.products.reduce_axis(0), {});
     for (StageRef x : {s.scores, s.powers}) elements(x, accumulators());
-    elements(s.weights, first_operand(row_dim(), row_dim() + 1));
+    elements(s.weights, mma::left(row_dim(), row_dim() + 1, kPack));
     for (StageRef x : {s.highest, s.tile_max, s.total}) row_values(x);
     partial_loops(s.partial);
     load_lines(s.queries);
@@ -68,7 +68,7 @@ class Recipe : AttentionLoops {
     bind_threads(s, r);
     for (Loop u : {step, r.tile}) s.unroll(u);
     s.tensorize(r.in);
-    s.layout(accumulators());
+    lay_out(s, accumulators());
   }
 
   // A tile whose lines run along the depth of its product: a box of all lines for each 64 elements.
@@ -81,7 +81,7 @@ class Recipe : AttentionLoops {
     s.reorder(order);
     s.unroll(box);
     s.tensorize(s.axis(line));
-    s.layout(with_batch({{inner, kBoxRow, 0}, {line, 1, 0}, {inner, 1, kBoxRow}}));
+    lay_out(s, tma::along_depth(line, inner, kBoxRow));
   }
 
   // A tile whose lines run across the depth of its product: boxes of 64 lines of 64 elements.
@@ -95,8 +95,7 @@ class Recipe : AttentionLoops {
     s.reorder(order);
     for (Loop u : {lines, box}) s.unroll(u);
     s.tensorize(of_lines);
-    s.layout(with_batch(
-        {{line, kBoxRow, 0}, {inner, kBoxRow, 0}, {line, 1, kBoxRow}, {inner, 1, kBoxRow}}));
+    lay_out(s, tma::squares(inner, line, kBoxRow));
   }
 
   const AttentionGroupKnobs& knobs_;

@@ -13,25 +13,8 @@ std::vector<Loop> AttentionLoops::batch_of(StageRef s) const {
   return out;
 }
 
-AttentionLoops::Dims AttentionLoops::with_batch(const Dims& more) const {
-  Dims out;
-  for (int i = 0; i < row_dim(); ++i) out.push_back({i, 1, 0});
-  out.insert(out.end(), more.begin(), more.end());
-  return out;
-}
-
-AttentionLoops::Dims AttentionLoops::accumulators() const {
-  const int m = row_dim(), n = m + 1;
-  return with_batch({{m, 16, 0}, {n, 8, 0}, {m, 1, 8}, {n, 2, 4}, {m, 8, 2}, {n, 1, 2}});
-}
-
-AttentionLoops::Dims AttentionLoops::first_operand(int m, int k) const {
-  return with_batch(
-      {{m, 16, 0}, {k, 16, 0}, {m, 1, 8}, {k, 2, 4}, {k, 8, 2}, {m, 8, 2}, {k, 1, 2}});
-}
-
-AttentionLoops::Dims AttentionLoops::second_operand(int k, int n) const {
-  return with_batch({{k, 16, 0}, {n, 8, 0}, {n, 1, 8}, {k, 2, 4}, {k, 8, 2}, {k, 1, 2}});
+LayoutDigits AttentionLoops::accumulators() const {
+  return mma::accumulator(row_dim(), row_dim() + 1);
 }
 
 AttentionLoops::Rows AttentionLoops::cut_rows(StageRef s, Loop axis) const {
@@ -41,7 +24,7 @@ AttentionLoops::Rows AttentionLoops::cut_rows(StageRef s, Loop axis) const {
     auto [warp, tile] = s.split(units, cut_.tiles, whole);
     return {{{warp, LoopKind::ThreadZ}}, tile, in};
   }
-  auto [tiles, warp] = s.split(units, kGroupWarps, whole);
+  auto [tiles, warp] = s.split(units, wgmma::kWarps, whole);
   auto [group, tile] = s.split(tiles, cut_.tiles, whole);
   return {{{group, LoopKind::ThreadZ}, {warp, LoopKind::ThreadY}}, tile, in};
 }
@@ -55,7 +38,7 @@ Loop AttentionLoops::block_loops(StageRef s) const {
       s.split(s.axis(in_parts_ ? row_dim() + 1 : chain_.col), kAttentionUnit, whole);
   // A loop of one iteration surrounds all columns, so that the stages inside are computed for
   // whole units.
-  const int64_t unit_cols = cut_.groups ? kGroupRows : kAttentionUnit;
+  const int64_t unit_cols = cut_.groups ? wgmma::kRows : kAttentionUnit;
   auto [all, wide] =
       s.split(units, ceil_div(chain_.cols, unit_cols) * unit_cols / kAttentionUnit, whole);
   auto [col_tile, col] = s.split(unit, 8);
@@ -80,13 +63,13 @@ Loop AttentionLoops::block_loops(StageRef s) const {
   return block;
 }
 
-void AttentionLoops::elements(StageRef s, const Dims& layout) const {
+void AttentionLoops::elements(StageRef s, const LayoutDigits& layout) const {
   const Rows r = cut_rows(s, s.axis(row_dim()));
   std::vector<Loop> order = batch_of(s);
   append_threads(&order, r);
   append(&order, {r.tile, r.in, s.axis(row_dim() + 1)});
   row_nest(s, order, r);
-  s.layout(layout);
+  lay_out(s, layout);
 }
 
 void AttentionLoops::row_values(StageRef s) const {
@@ -98,10 +81,7 @@ void AttentionLoops::row_values(StageRef s) const {
   append_threads(&order, r);
   append(&order, {r.tile, r.in, s.reduce_axis(0)});
   row_nest(s, order, r);
-  Dims dims = with_batch({});
-  if (of_tile) dims.push_back({m + 1, 1, 0});
-  dims.insert(dims.end(), {{m, 16, 0}, {m, 1, 8}, {m, 8, 2}});
-  s.layout(dims);
+  lay_out(s, mma::row_values(m));
 }
 
 void AttentionLoops::partial_loops(StageRef s) const {
@@ -112,7 +92,7 @@ void AttentionLoops::partial_loops(StageRef s) const {
   append(&order, {r.tile, s.reduce_axis(1), r.in, s.axis(row_dim() + 1)});
   row_nest(s, order, r);
   s.unroll(s.reduce_axis(1));
-  s.layout(accumulators());
+  lay_out(s, accumulators());
 }
 
 void AttentionLoops::row_nest(StageRef s, const std::vector<Loop>& order, const Rows& r) {

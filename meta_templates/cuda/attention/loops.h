@@ -1,6 +1,5 @@
 // What both recipes of attention share: the stages of the step online_softmax, how their rows are
-// cut among warps, the loops of element-wise stages and of values of rows, and the layouts of
-// fragments (lower/gpu/tiles/tile_nest.h).
+// cut among warps, and the loops of element-wise stages and of values of rows.
 #pragma once
 
 #include <array>
@@ -21,15 +20,13 @@ struct AttentionRows {
 
 class AttentionLoops {
  protected:
-  using Dims = std::vector<StageRef::StorageDim>;
-
   AttentionLoops(TemplateBuilder& t, const StageGroup& g, const Attention& chain,
                  AttentionRows rows, bool in_parts)
       : t_(t), g_(g), chain_(chain), cut_(rows), in_parts_(in_parts) {}
 
   /// The factors of the number of rows of a block.
   std::array<Param, 3> row_factors() const {
-    return {Param(cut_.groups ? kGroupRows : kAttentionUnit), cut_.tiles, cut_.units};
+    return {Param(cut_.groups ? wgmma::kRows : kAttentionUnit), cut_.tiles, cut_.units};
   }
 
   /// Inlines the stages of the chain that no other stage replaces.
@@ -38,16 +35,14 @@ class AttentionLoops {
   /// The dimension of the rows: after those of the batch, and the axis of parts.
   int row_dim() const { return static_cast<int>(chain_.batch.size()) + (in_parts_ ? 1 : 0); }
   std::vector<Loop> batch_of(StageRef s) const;
-  Dims with_batch(const Dims& more) const;
   static void append(std::vector<Loop>* to, const std::vector<Loop>& more) {
     to->insert(to->end(), more.begin(), more.end());
   }
 
-  // ---- layouts of fragments ----
-
-  Dims accumulators() const;
-  Dims first_operand(int m, int k) const;
-  Dims second_operand(int k, int n) const;
+  /// The layout of sums of rows and columns.
+  LayoutDigits accumulators() const;
+  /// Elements of an operand of a fragment in a register. They are floats of 16 bits.
+  static constexpr int64_t kPack = 2;
 
   // ---- loops ----
 
@@ -68,7 +63,7 @@ class AttentionLoops {
   /// 4, column = 2*(lane % 4) + j. Returns the loop over blocks.
   Loop block_loops(StageRef s) const;
   /// The loops of an element-wise stage of rows and keys.
-  void elements(StageRef s, const Dims& layout) const;
+  void elements(StageRef s, const LayoutDigits& layout) const;
   /// The loops of a stage with one value for each row, perhaps for each tile too. It is reduced
   /// over a loop of its own or along that of the tiles.
   void row_values(StageRef s) const;
@@ -80,8 +75,6 @@ class AttentionLoops {
   const Attention& chain_;
 
  private:
-  static constexpr int64_t kGroupRows = 64, kGroupWarps = 4;
-
   static void row_nest(StageRef s, const std::vector<Loop>& order, const Rows& r);
 
   const AttentionRows cut_;

@@ -90,7 +90,7 @@ class Recipe : AttentionLoops {
       x.compute_at(s.weighted, tile);
     const Loop depth_step = product_loops(s.products);
     for (StageRef x : {s.scores, s.powers}) elements(x, accumulators());
-    elements(s.weights, first_operand(row_dim(), row_dim() + 1));
+    elements(s.weights, mma::left(row_dim(), row_dim() + 1, kPack));
     for (StageRef x : {s.highest, s.tile_max, s.total}) row_values(x);
     partial_loops(s.partial);
     shared_tile(s.queries, chain_.query, chain_.query_along_depth, chain_.depth, false);
@@ -132,7 +132,7 @@ class Recipe : AttentionLoops {
     bind_threads(s, r);
     for (Loop u : {step, r.tile, col_tile}) s.unroll(u);
     s.tensorize(r.in);
-    s.layout(accumulators());
+    lay_out(s, accumulators());
   }
 
   // ---- operands ----
@@ -181,7 +181,7 @@ class Recipe : AttentionLoops {
     }
     s.reorder(order);
     s.tensorize(in);
-    s.layout(first_operand(line, depth));
+    lay_out(s, mma::left(line, depth, kPack));
   }
 
   // Fragments of keys and values: one ldmatrix.x4 loads two tiles of columns.
@@ -195,7 +195,7 @@ class Recipe : AttentionLoops {
     s.reorder(order);
     s.unroll(tile);
     s.tensorize(k);
-    s.layout(second_operand(depth, line));
+    lay_out(s, mma::right(depth, line, kPack));
     s.compute_at(product, step);
   }
 

@@ -25,7 +25,7 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
 
 // The knobs, in the order that records know.
 TensorCoreKnobs ask(TemplateBuilder& t, const TensorCoreProblem& p, const Choice& choice) {
-  const int64_t row_units = ceil_div(p.rows, kMmaRows), col_units = ceil_div(p.cols, kMmaCols);
+  const int64_t row_units = ceil_div(p.rows, mma::kRows), col_units = ceil_div(p.cols, mma::kCols);
   TensorCoreKnobs k;
   k.row_tiles = t.knob("row_tiles", useful(row_units, {1, 2, 4}), choice);
   k.row_warps = t.knob("row_warps", useful(row_units, {1, 2, 4}), choice);
@@ -46,11 +46,11 @@ TensorCoreKnobs ask(TemplateBuilder& t, const TensorCoreProblem& p, const Choice
 void require_legal(TemplateBuilder& t, const TensorCoreProblem& p, const TensorCoreKnobs& k) {
   const Gpu gpu = p.gpu;
   const int64_t pack = p.pack, mma_k = p.mma_k();
-  const int64_t row_limit = std::max(2 * p.rows, 2 * kMmaRows),
-                col_limit = std::max(2 * p.cols, 2 * kMmaCols);
+  const int64_t row_limit = std::max(2 * p.rows, 2 * mma::kRows),
+                col_limit = std::max(2 * p.cols, 2 * mma::kCols);
   t.require("half of the tile must be of use", [=](const auto& v) {
-    return kMmaRows * v(k.row_tiles) * v(k.row_warps) < row_limit &&
-           kMmaCols * v(k.col_tiles) * v(k.col_warps) < col_limit;
+    return mma::kRows * v(k.row_tiles) * v(k.row_warps) < row_limit &&
+           mma::kCols * v(k.col_tiles) * v(k.col_warps) < col_limit;
   });
   if (may_split_depth(p)) {
     t.require("a part must be whole tiles", [=](const auto& v) {
@@ -66,8 +66,8 @@ void require_legal(TemplateBuilder& t, const TensorCoreProblem& p, const TensorC
            registers * v(k.row_warps) * v(k.col_warps) * kWarp <= gpu.registers_per_sm;
   });
   t.require("the tiles must fit shared memory", [=](const auto& v) {
-    const int64_t rows = kMmaRows * v(k.row_tiles) * v(k.row_warps),
-                  cols = kMmaCols * v(k.col_tiles) * v(k.col_warps);
+    const int64_t rows = mma::kRows * v(k.row_tiles) * v(k.row_warps),
+                  cols = mma::kCols * v(k.col_tiles) * v(k.col_warps);
     return tile_bytes(rows, cols, mma_k * v(k.tile_k), pack) * v(k.stages) <= gpu.smem_per_block;
   });
 }

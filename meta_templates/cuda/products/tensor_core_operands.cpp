@@ -32,7 +32,6 @@ class Operand {
         turned_(shape.turned(which)),
         by_elements_(shape.view() && shape.by_elements(which)),
         pack_(shape.pack()),
-        mma_k_(shape.mma_k()),
         layout_(shape.layout(which)),
         source_(operand.source),
         tile_(operand.tile) {}
@@ -55,34 +54,21 @@ class Operand {
     }
   }
 
-  // PTX's register layout of an operand of mma.sync (lower/gpu/tiles/tile_nest.h has the indices).
-  std::vector<StageRef::StorageDim> register_layout() const {
-    const int s = layout_.line_dim, k = layout_.depth_dim;
-    if (rows_)
-      return {{s, 16, 0},        {k, mma_k_, 0}, {s, 1, 8},    {k, pack_, 4},
-              {k, 4 * pack_, 2}, {s, 8, 2},      {k, 1, pack_}};
-    return {{k, mma_k_, 0}, {s, 8, 0}, {s, 1, 8}, {k, pack_, 4}, {k, 4 * pack_, 2}, {k, 1, pack_}};
-  }
-
   void fragments(StageRef acc, Loop step) {
     StageRef frag = tile_.cache_read({acc});
     frag.compute_at(acc, step);
-    std::vector<StageRef::StorageDim> dims;
     std::vector<Loop> order;
-    for_each_other_dim(frag, [&](int d) {
-      dims.push_back({d, 1, 0});
-      order.push_back(frag.axis(d));
-    });
+    for_each_other_dim(frag, [&](int d) { order.push_back(frag.axis(d)); });
     // One ldmatrix.x4 loads two tiles of columns at once.
     auto [line_tile, line] = frag.split(frag.axis(layout_.line_dim), 16);
     const Loop k = frag.axis(layout_.depth_dim);
-    for (const StageRef::StorageDim& d : register_layout()) dims.push_back(d);
     if (rows_) {
       order.insert(order.end(), {line_tile, line, k});
     } else {
       order.insert(order.end(), {line_tile, k, line});
     }
-    frag.layout(dims);
+    const int s = layout_.line_dim, depth = layout_.depth_dim;
+    lay_out(frag, rows_ ? mma::left(s, depth, pack_) : mma::right(depth, s, pack_));
     frag.multi_buffer(2);  // the next step's fragments are loaded while this one's multiply
     frag.reorder(order);
     frag.unroll(line_tile);
@@ -163,7 +149,7 @@ class Operand {
 
   const TensorCoreKnobs& knobs_;
   const bool rows_, turned_, by_elements_;
-  const int64_t pack_, mma_k_;
+  const int64_t pack_;
   const TensorCoreShape::Layout layout_;
   StageRef source_, tile_;
 };

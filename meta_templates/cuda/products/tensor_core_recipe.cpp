@@ -63,8 +63,8 @@ class Recipe {
       StageRef source = shape_.turned(o) ? read.cache_read({anchor}) : read;
       operands_.push_back({source, source.cache_read({anchor})});
     }
-    return anchor.pad({{anchor.axis(axes.m), kMmaRows, knobs_.row_tiles, knobs_.row_warps},
-                       {anchor.axis(axes.v), kMmaCols, knobs_.col_tiles, knobs_.col_warps},
+    return anchor.pad({{anchor.axis(axes.m), mma::kRows, knobs_.row_tiles, knobs_.row_warps},
+                       {anchor.axis(axes.v), mma::kCols, knobs_.col_tiles, knobs_.col_warps},
                        {anchor.reduce_axis(0), depth, steps}});
   }
 
@@ -72,8 +72,8 @@ class Recipe {
   // addresses of their elements.
   StageRef viewed_sum(StageRef anchor, Param depth, Param steps) {
     StageRef::ProductView v = product_step(anchor, *shape_.view());
-    v.row_multiple = {kMmaRows, knobs_.row_tiles, knobs_.row_warps};
-    v.col_multiple = {kMmaCols, knobs_.col_tiles, knobs_.col_warps};
+    v.row_multiple = {mma::kRows, knobs_.row_tiles, knobs_.row_warps};
+    v.col_multiple = {mma::kCols, knobs_.col_tiles, knobs_.col_warps};
     v.depth_multiple = {depth, steps, 1};
     for (size_t o = 0; shape_.copies_operands() && o < 2; ++o) {
       if (shape_.innermost()->copied[o]) copy_innermost(t_, g_.anchor, *shape_.innermost(), o);
@@ -139,10 +139,10 @@ class Recipe {
     return c;
   }
   Cut cut_rows(StageRef s, const Axes& a, bool has_blocks) const {
-    return cut(s, a.rows, kMmaRows, knobs_.row_tiles, knobs_.row_warps, has_blocks);
+    return cut(s, a.rows, mma::kRows, knobs_.row_tiles, knobs_.row_warps, has_blocks);
   }
   Cut cut_cols(StageRef s, const Axes& a, bool has_blocks) const {
-    return cut(s, a.cols, kMmaCols, knobs_.col_tiles, knobs_.col_warps, has_blocks);
+    return cut(s, a.cols, mma::kCols, knobs_.col_tiles, knobs_.col_warps, has_blocks);
   }
 
   static void bind_warps(StageRef s, const Cut& rows, const Cut& cols) {
@@ -184,21 +184,10 @@ class Recipe {
     bind_warps(acc, rows, cols);
     for (Loop u : {step, rows.tile, cols.tile}) acc.unroll(u);
     acc.tensorize(rows.in);
-    acc.layout(register_layout(acc, first));
+    lay_out(acc, mma::accumulator(first + shape_.row_axis(), first + shape_.col_axis()));
     acc.compute_at(host, place);
     for (size_t o = 0; o < 2; ++o)
       schedule_operand(shape_, knobs_, o, operands_[o], acc, k_tile, step);
-  }
-
-  // The layout [.. m/16][n/8] [m%8][n/2%4] [m/8%2][n%2]: see lower/gpu/tiles/tile_nest.h.
-  std::vector<StageRef::StorageDim> register_layout(StageRef acc, int first) const {
-    const int m = first + shape_.row_axis(), n = first + shape_.col_axis();
-    std::vector<StageRef::StorageDim> dims;
-    for (int d = 0; d < acc.num_axes(); ++d) {
-      if (d != m && d != n) dims.push_back({d, 1, 0});
-    }
-    dims.insert(dims.end(), {{m, 16, 0}, {n, 8, 0}, {m, 1, 8}, {n, 2, 4}, {m, 8, 2}, {n, 1, 2}});
-    return dims;
   }
 
   TemplateBuilder& t_;

@@ -73,8 +73,8 @@ TensorCoreTile choose_tile(const TensorCoreProblem& p) {
   TensorCoreTile best;
   double least = -1;
   const auto consider = [&](TensorCoreTile t) {
-    if (t.rows() >= 2 * p.rows && t.rows() > kMmaRows) return;
-    if (t.cols() >= 2 * p.cols && t.cols() > kMmaCols) return;
+    if (t.rows() >= 2 * p.rows && t.rows() > mma::kRows) return;
+    if (t.cols() >= 2 * p.cols && t.cols() > mma::kCols) return;
     if (t.warps() > most_warps || t.row_tiles * t.col_tiles > kMostTilesOfWarp ||
         most_stages(p, t, 1) < 2)
       return;
@@ -209,8 +209,8 @@ double tensor_core_cycles(const TensorCoreProblem& p, const TensorCoreTile& t) {
   const double half_lines = c * bytes < kLineBytes ? kHalfLineCost : 1;
   const double l2 =
       (r + c) * bytes * half_lines / std::min(kL2BytesPerCycle, under_way / kMemoryCycles);
-  const double warp_r = static_cast<double>(kMmaRows * t.row_tiles),
-               warp_c = static_cast<double>(kMmaCols * t.col_tiles);
+  const double warp_r = static_cast<double>(mma::kRows * t.row_tiles),
+               warp_c = static_cast<double>(mma::kCols * t.col_tiles);
   const double shared =
       (warp_r + warp_c) * bytes * static_cast<double>(t.warps()) / kSharedBytesPerCycle;
   const double most = std::max({mma, l2, shared});

@@ -10,7 +10,6 @@
 namespace heddle::meta {
 
 /// Rows and columns of one mma.sync.
-inline constexpr int64_t kMmaRows = 16, kMmaCols = 8;
 
 /// The facts about a product of matrices, the GPU, and the operands that may be copied first.
 struct TensorCoreProblem {
@@ -39,7 +38,7 @@ struct TensorCoreProblem {
   Gpu gpu;
 
   /// The number of steps of the depth in one mma.
-  int64_t mma_k() const { return 8 * pack; }
+  int64_t mma_k() const { return mma::depth(pack); }
   bool may_copy() const { return operands[0].copied || operands[1].copied; }
   NamedFeatures features() const;
 };
@@ -47,8 +46,8 @@ struct TensorCoreProblem {
 /// The tile of a block, in tiles of one mma, and the number of parts of the depth.
 struct TensorCoreTile {
   int64_t row_tiles = 1, row_warps = 1, col_tiles = 1, col_warps = 1, parts = 1;
-  int64_t rows() const { return kMmaRows * row_tiles * row_warps; }
-  int64_t cols() const { return kMmaCols * col_tiles * col_warps; }
+  int64_t rows() const { return mma::kRows * row_tiles * row_warps; }
+  int64_t cols() const { return mma::kCols * col_tiles * col_warps; }
   int64_t warps() const { return row_warps * col_warps; }
 };
 

@@ -2,6 +2,7 @@
 
 #include "common/costs.h"
 #include "cuda/products/product_loops.h"
+#include "heddle/instruction/instruction.h"
 
 namespace heddle::meta {
 namespace {
@@ -44,14 +45,10 @@ std::optional<DataType> tensor_core_operands(const Operation& op, bool allow_tf3
   };
   const Load *a = operand(mul->a), *b = operand(mul->b);
   if (!a || !b || a->buffer == b->buffer) return {};
-  const DataType t = a->dtype;
-  const auto is_byte = [](DataType x) { return x == i8 || x == u8; };
-  if (is_byte(t) && is_byte(b->dtype) && mul->dtype == i32) return t;
-  if (t.is_float8() && b->dtype.is_float8() && mul->dtype == f32) return t;
-  if (b->dtype != t || mul->dtype != f32) return {};
-  const bool tf32 = t == f32 && allow_tf32;
-  if (t == f16 || t == bf16 || tf32) return t;
-  return {};
+  const DataType t = a->dtype, wide = mul->dtype;
+  // Sums in f16, which mma has too, are not exact enough.
+  if (wide == f16 || (t == f32 && !allow_tf32)) return {};
+  return mma_instruction().form({wide, t, b->dtype}) ? std::optional(t) : std::nullopt;
 }
 
 std::optional<ContractionView> tensor_core_view(const ComputeDag& dag, int stage, bool allow_tf32) {

@@ -39,8 +39,8 @@ class TensorCoreShape {
   /// The same product with operands that were copied so.
   TensorCoreShape of_copies() const;
 
-  int64_t pack() const { return pack_; }       ///< elements of an operand in a register of 32 bits
-  int64_t mma_k() const { return 8 * pack_; }  ///< steps of the depth that one mma takes
+  int64_t pack() const { return pack_; }  ///< elements of an operand in a register of 32 bits
+  int64_t mma_k() const { return mma::depth(pack_); }  ///< steps of the depth that one mma takes
   bool copies_operands() const { return of_copies_; }
 
   /// The stages that the operands of rows and columns are.

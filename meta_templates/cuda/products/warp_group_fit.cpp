@@ -8,7 +8,7 @@ constexpr int64_t kGroupThreads = 128;
 
 }  // namespace
 
-int64_t stage_bytes(const WarpGroupTile& t) { return (t.rows() + t.cols) * kRowBytes; }
+int64_t stage_bytes(const WarpGroupTile& t) { return (t.rows() + t.cols) * tma::kRowBytes; }
 
 int64_t boxed_bytes(const TensorCoreProblem& p, const WarpGroupTile& t) {
   const int64_t tiles = t.store == 2 ? 1 : t.tiles;
@@ -20,7 +20,7 @@ int64_t most_stages(const TensorCoreProblem& p, const WarpGroupTile& t) {
 }
 
 bool may_box(const TensorCoreProblem& p, int64_t cols) {
-  return p.boxed_bytes > 0 && cols * p.boxed_bytes % kRowBytes == 0;
+  return p.boxed_bytes > 0 && cols * p.boxed_bytes % tma::kRowBytes == 0;
 }
 
 int64_t threads_of(const WarpGroupTile& t) { return (t.groups + t.turns + 1) * kGroupThreads; }

@@ -8,8 +8,6 @@
 
 namespace heddle::meta {
 
-/// Bytes of a row of a box.
-inline constexpr int64_t kRowBytes = 128;
 /// Bytes of shared memory besides the tiles: barriers and alignment.
 inline constexpr int64_t kOtherBytes = 2048;
 /// The most accumulators of a thread, out of the registers that setmaxnreg leaves it.

@@ -16,7 +16,7 @@ WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const TensorCoreProblem& p, Pa
   k.turns = t.kind("group_turns", {"together", "alternate"}, choice, {0, 1});
   if (p.boxed_bytes > 0) {
     k.store = t.kind("group_store", {"direct", "tma", "tma_by_tile"}, choice, {0, 1, 2});
-    k.box_row = kRowBytes / p.boxed_bytes;
+    k.box_row = tma::kRowBytes / p.boxed_bytes;
   }
   const Gpu gpu = p.gpu;
   const int64_t rows = p.rows, cols = p.cols, batches = p.batch;

@@ -26,9 +26,6 @@
 namespace heddle::meta {
 namespace {
 
-constexpr int64_t kLaneRows = 16, kGroupWarps = 4, kGroupRows = 64;
-constexpr int64_t kBoxLines = 64;  // lines of a box whose rows run across the depth (16-bit floats)
-
 class Recipe {
  public:
   Recipe(TemplateBuilder& t, const StageGroup& g, const TensorCoreShape& shape,
@@ -39,7 +36,7 @@ class Recipe {
         knobs_(knobs),
         pairs_(pairs),
         by_tile_(by_tile),
-        row_multiple_(pairs ? 2 * kGroupRows : kGroupRows) {}
+        row_multiple_(pairs ? 2 * wgmma::kRows : wgmma::kRows) {}
 
   void run() {
     StageRef output = t_.stage(g_.output_stage), acc = padded_sum();
@@ -114,8 +111,8 @@ class Recipe {
   };
   Rows cut_rows(StageRef s, Loop all) const {
     const TailStrategy whole = TailStrategy::PredicateStores;
-    auto [warps, in] = s.split(all, kLaneRows, whole);
-    auto [tiles, warp] = s.split(warps, kGroupWarps, whole);
+    auto [warps, in] = s.split(all, mma::kRows, whole);
+    auto [tiles, warp] = s.split(warps, wgmma::kWarps, whole);
     if (by_tile_) {
       auto [tile, group] = s.split(tiles, knobs_.groups, whole);
       return {group, tile, warp, in};
@@ -211,7 +208,7 @@ class Recipe {
   Boxes box_loops(StageRef s) const {
     const TailStrategy whole = TailStrategy::PredicateStores;
     const Axes axes = axes_of_output(s);
-    auto [units, row] = s.split(axes.rows, kGroupRows, whole);
+    auto [units, row] = s.split(axes.rows, wgmma::kRows, whole);
     const Param inner = by_tile_ ? knobs_.groups : knobs_.group_tiles,
                 outer = by_tile_ ? knobs_.group_tiles : knobs_.groups;
     auto [outers, of_inner] = s.split(units, inner, whole);
@@ -229,13 +226,7 @@ class Recipe {
     s.compute_at(output, place);
     s.set_scope(Scope::Shared);
     const Axes axes = axes_of_output(s);
-    const int m = shape_.row_axis(), n = shape_.col_axis();
-    std::vector<StageRef::StorageDim> dims;
-    for (int d = 0; d < s.num_axes(); ++d) {
-      if (d != m && d != n) dims.push_back({d, 1, 0});
-    }
-    dims.insert(dims.end(), {{n, knobs_.box_row, 0}, {m, 1, 0}, {n, 1, knobs_.box_row}});
-    s.layout(dims);
+    lay_out(s, tma::along_depth(shape_.row_axis(), shape_.col_axis(), knobs_.box_row));
     const Rows rows = cut_rows(s, axes.rows);
     const Lanes l = cut_lanes(s, rows, axes.cols);
     std::vector<Loop> order = axes.outer;
@@ -260,20 +251,9 @@ class Recipe {
     acc.bind(rows.warp, LoopKind::ThreadY);
     for (Loop u : {step, rows.tile}) acc.unroll(u);
     acc.tensorize(rows.in);
-    acc.layout(register_layout(acc));
+    lay_out(acc, mma::accumulator(shape_.row_axis(), shape_.col_axis()));
     acc.compute_at(host, place);
     for (size_t o = 0; o < 2; ++o) load_boxes(tiles_[o], shape_.layout(o), acc, k_tile);
-  }
-
-  // The layout [.. m/16][n/8] [m%8][n/2%4] [m/8%2][n%2]: see lower/gpu/tiles/tile_nest.h.
-  std::vector<StageRef::StorageDim> register_layout(StageRef acc) const {
-    const int m = shape_.row_axis(), n = shape_.col_axis();
-    std::vector<StageRef::StorageDim> dims;
-    for (int d = 0; d < acc.num_axes(); ++d) {
-      if (d != m && d != n) dims.push_back({d, 1, 0});
-    }
-    dims.insert(dims.end(), {{m, 16, 0}, {n, 8, 0}, {m, 1, 8}, {n, 2, 4}, {m, 8, 2}, {n, 1, 2}});
-    return dims;
   }
 
   // Loads the tile by one box of all lines where they run along the depth, otherwise by boxes of 64
@@ -284,11 +264,8 @@ class Recipe {
     tile.multi_buffer(knobs_.group_stages);
     const Loop line = tile.axis(layout.line_dim), depth = tile.axis(layout.depth_dim);
     std::vector<Loop> order;
-    std::vector<StageRef::StorageDim> dims;
     for (int d = 0; d < tile.num_axes(); ++d) {
-      if (d == layout.line_dim || d == layout.depth_dim) continue;
-      order.push_back(tile.axis(d));
-      dims.push_back({d, 1, 0});
+      if (d != layout.line_dim && d != layout.depth_dim) order.push_back(tile.axis(d));
     }
     if (layout.line_dim < layout.depth_dim) {
       order.insert(order.end(), {line, depth});
@@ -296,11 +273,8 @@ class Recipe {
       tile.tensorize(line);
       return;
     }
-    dims.insert(dims.end(), {{layout.line_dim, kBoxLines, 0},
-                             {layout.depth_dim, 1, 0},
-                             {layout.line_dim, 1, kBoxLines}});
-    tile.layout(dims);
-    auto [box, in] = tile.split(line, kBoxLines, TailStrategy::PredicateStores);
+    lay_out(tile, tma::across_depth(layout.line_dim, layout.depth_dim, wgmma::kLinesAcross));
+    auto [box, in] = tile.split(line, wgmma::kLinesAcross, TailStrategy::PredicateStores);
     order.insert(order.end(), {box, depth, in});
     tile.reorder(order);
     tile.unroll(box);
@@ -330,8 +304,8 @@ bool takes_warp_groups(const ComputeDag& dag, const StageGroup& g, const TensorC
   if (shape.view()) return takes_windows(dag, g, shape);
   // Each of the four warps of a group has 16 rows: of no more rows in all, three warps would have
   // none. The index of a single step is a constant, by which lowering does not recognise a box.
-  constexpr int64_t kWarpRows = 16, kLeastDepth = 8;
-  if (shape.axes().rows <= kWarpRows || shape.axes().depth < kLeastDepth) return false;
+  constexpr int64_t kLeastDepth = 8;
+  if (shape.axes().rows <= wgmma::kRowsOfWarp || shape.axes().depth < kLeastDepth) return false;
   for (size_t o = 0; o < 2; ++o) {
     const Access& a = o == 0 ? *shape.axes().row : *shape.axes().vector;
     const bool sixteen_bytes = shape.layout(o).vector >= 4 * shape.pack();

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "codegen/emulator/actions.h"
+#include "heddle/instruction/instruction.h"
+#include "heddle/instruction/tiles.h"
 
 namespace heddle::emu {
 namespace {
@@ -56,18 +58,13 @@ class GroupAction final : public Action {
     if (op_.op == TileOpKind::GroupMma) {
       const DataType d = op_.operands[0].buffer->dtype, a = op_.operands[1].buffer->dtype,
                      b = op_.operands[2].buffer->dtype;
-      const auto byte = [](DataType t) { return t == i8 || t == u8; };
-      const bool bytes = byte(a) && byte(b),
-                 floats = (a == b && (a == f16 || a == bf16 || a == f32)) ||
-                          (a.is_float8() && b.is_float8());
       const bool fragment = in_registers() && a.bytes() == 2 && (op_.count & 1) == 0;
       good = op_.operands[0].buffer->scope == Scope::Local &&
              (fragment || shared(op_.operands[1])) && shared(op_.operands[2]) &&
-             (bytes ? d == i32 : floats && d == f32) && op_.m == 64 && op_.k == 32 / a.bytes() &&
-             op_.n % 8 == 0 && op_.n >= 8 && op_.n <= 256 &&
-             // Rows across the depth exist for 16-bit floats only. Bytes allow few numbers of
-             // columns.
-             ((op_.count & 3) == 0 || a.bytes() == 2) && (!bytes || op_.n <= 24 || op_.n % 16 == 0);
+             op_.m == wgmma::kRows &&
+             wgmma_instruction().form({d, a, b}, {wgmma::kRowsOfWarp, op_.n, op_.k}) &&
+             // Rows across the depth exist for 16-bit floats only.
+             ((op_.count & 3) == 0 || a.bytes() == 2);
     } else if (op_.op == TileOpKind::BulkStore) {
       good = shared(op_.operands[0]) && !shared(op_.operands[1]);
     } else if (op_.op == TileOpKind::LastArrival) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "codegen/emulator/actions.h"
+#include "heddle/instruction/instruction.h"
 
 namespace heddle::emu {
 namespace {
@@ -95,14 +96,10 @@ class MmaAction final : public TileAction {
       : TileAction(m, exprs, t), k_(t->k), type_(t->operands[1].buffer->dtype) {
     pack_ = 32 / type_.bits;
     const DataType d = t->operands[0].buffer->dtype, b = t->operands[2].buffer->dtype;
-    const bool bytes = type_.bits == 8 && !type_.is_float() && b.bits == 8 && !b.is_float();
-    const bool known = (type_ == f16 && b == f16 && (d == f32 || d == f16)) ||
-                       (type_ == bf16 && b == bf16 && d == f32) ||
-                       (type_ == f32 && b == f32 && d == f32) || (bytes && d == i32) ||
-                       (type_.is_float8() && b.is_float8() && d == f32);
+    const bool known = mma_instruction().form({d, type_, b}, {t->m, t->n, t->k});
     const bool local = std::all_of(t->operands.begin(), t->operands.end(),
                                    [](const auto& o) { return o.buffer->scope == Scope::Local; });
-    if (!known || !local || t->m != 16 || t->n != 8 || k_ != 8 * pack_) {
+    if (!known || !local) {
       m->fail("there is no such mma: " + to_string(d) + " += " + to_string(type_) + " * " +
               to_string(b));
     }

@@ -4,11 +4,14 @@
 #include <utility>
 
 #include "codegen/llvm/generator.h"
+#include "heddle/instruction/instruction.h"
+#include "heddle/instruction/tiles.h"
 
 namespace heddle::codegen {
 namespace {
 
-constexpr int kGroupBytes = 4;
+constexpr int kGroupBytes = static_cast<int>(amx::kGroupBytes),
+              kTileRegisters = static_cast<int>(amx::kRegisters);
 
 // The loops from `s` inwards, each the only statement of the loop around it, and the innermost
 // body.
@@ -33,11 +36,6 @@ Expr at_zero(Expr e, const std::vector<const For*>& loops) {
   std::vector<VarBinding> zeros;
   for (const For* f : loops) zeros.push_back({f->var, Expr(0)});
   return simplify(substitute(e, zeros));
-}
-
-bool multiplies(DataType c, DataType a, DataType b) {
-  if (c == i32) return a.bits == 8 && b.bits == 8;
-  return c == f32 && a == b && (a == bf16 || a == f16);
 }
 
 class Matcher {
@@ -91,8 +89,9 @@ class Matcher {
     }
     if (own != 1 || products.empty()) return fail("it is no sum of products");
     const DataType a = products[0].a.buffer->dtype, b = products[0].b.buffer->dtype;
-    if (!multiplies(s.buffer->dtype, a, b)) return fail("there are no tiles of these types");
-    if (p_.lanes > kTileRows) return fail("a row of results has more than 64 bytes");
+    if (!amx_instruction().form({s.buffer->dtype, a, b}))
+      return fail("there are no tiles of these types");
+    if (p_.lanes > amx::kRows) return fail("a row of results has more than 64 bytes");
     const int size = kGroupBytes / a.bytes();
     if (static_cast<int>(products.size()) != size) return fail("it does not add up whole groups");
     const NarrowTerm& first = products[0];
@@ -132,7 +131,7 @@ class Matcher {
       if (loops.size() < 2) return false;
       const std::optional<Steps> s = steps(*loops.back());
       const int64_t* n = as_int(loops.back()->extent);
-      return s && n && *n <= kTileRows && is_it(*s);
+      return s && n && *n <= amx::kRows && is_it(*s);
     };
     if (last([&](const Steps& s) { return s.c == 0 && s.a == size_ && s.b != 0; })) {
       p_.b.step = steps(*loops.back())->b;

@@ -21,9 +21,6 @@
 
 namespace heddle::codegen {
 
-inline constexpr int kTileRegisters = 8;
-inline constexpr int64_t kTileRows = 16;
-
 /// The configuration that ldtilecfg loads.
 using TileConfig = std::array<uint8_t, 64>;
 

@@ -277,7 +277,8 @@ Rows other_rows() {
       {"--emulate", no_value(), &R::emulate,
        "Run GPU kernels in the emulator, which also finds races and missing barriers"},
       {"--code", no_value(), &R::only_code,
-       "Print the CUDA text or LLVM IR of every pair and run nothing: what a change of the compiler "
+       "Print the CUDA text or LLVM IR of every pair and run nothing: what a change of the "
+       "compiler "
        "changes in it"},
       {"--compile-for", target_form(), &R::compile_for,
        "Compile the schedules of the target for this CPU, which has to run here: schedules for AMX "

@@ -1,29 +1,24 @@
 #include "codegen/cuda/text/mma_text.h"
 
+#include "heddle/instruction/instruction.h"
+
 namespace heddle::cuda {
 namespace {
 
-// A type of operands: our name and PTX's.
-struct Type {
-  const char *ours, *ptx;
-};
-constexpr Type kBytes[] = {{"i8", "s8"}, {"u8", "u8"}},
-               kFloats[] = {{"f8e4m3", "e4m3"}, {"f8e5m2", "e5m2"}};
-
-std::string name_of(const Type& a, const Type& b, bool floats) {
-  const std::string second = a.ours == b.ours ? "" : std::string("_") + b.ours;
-  return std::string("mma_m16n8k32_") + a.ours + second + (floats ? "_f32" : "_i32");
+std::string name_of(DataType d, DataType a, DataType b) {
+  return "mma_m16n8k32_" + to_string(a) + (a == b ? "" : "_" + to_string(b)) + "_" + to_string(d);
 }
 
-std::string text_of(const Type& a, const Type& b, bool floats) {
+std::string text_of(DataType d, DataType a, DataType b) {
+  const bool floats = d == f32;
   const std::string sum = floats ? "f32" : "s32", letter = floats ? "f" : "r";
   std::string registers;
   for (int i = 0; i < 4; ++i)
     registers += std::string(i ? ", " : "") + "\"+" + letter + "\"(d[" + std::to_string(i) + "])";
-  return "$ void " + name_of(a, b, floats) + (floats ? "(float* d" : "(int* d") +
+  return "$ void " + name_of(d, a, b) + (floats ? "(float* d" : "(int* d") +
          ", const unsigned* a, const unsigned* b) {\n"
          "  asm(\"mma.sync.aligned.m16n8k32.row.col." +
-         sum + "." + a.ptx + "." + b.ptx + "." + sum +
+         sum + "." + std::string(ptx_name(a)) + "." + std::string(ptx_name(b)) + "." + sum +
          " \"\n"
          "      \"{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\"\n"
          "      : " +
@@ -32,29 +27,34 @@ std::string text_of(const Type& a, const Type& b, bool floats) {
          "\"r\"(b[1]));\n}";
 }
 
+// Calls `fn` for the types of each product of bytes and 8-bit floats.
 template <typename Fn>
 void for_each(Fn fn) {
-  for (const bool floats : {false, true}) {
-    for (const Type& a : floats ? kFloats : kBytes) {
-      for (const Type& b : floats ? kFloats : kBytes) fn(a, b, floats);
-    }
+  for (const InstructionForm& f : mma_instruction().forms) {
+    if (f.types[1].bits == 8) fn(f.types[0], f.types[1], f.types[2]);
   }
 }
 
 }  // namespace
 
+std::string_view ptx_name(DataType t) {
+  if (t == f32) return "tf32";
+  if (t.is_float8()) return t == f8e4m3 ? "e4m3" : "e5m2";
+  if (t == i8) return "s8";
+  return t == u8 ? "u8" : t == f16 ? "f16" : "bf16";
+}
+
 std::optional<std::string> mma8_text(std::string_view name) {
   std::optional<std::string> out;
-  for_each([&](const Type& a, const Type& b, bool floats) {
-    if (name_of(a, b, floats) == name) out = text_of(a, b, floats);
+  for_each([&](DataType d, DataType a, DataType b) {
+    if (name_of(d, a, b) == name) out = text_of(d, a, b);
   });
   return out;
 }
 
 std::vector<std::string> mma8_names() {
   std::vector<std::string> out;
-  for_each(
-      [&](const Type& a, const Type& b, bool floats) { out.push_back(name_of(a, b, floats)); });
+  for_each([&](DataType d, DataType a, DataType b) { out.push_back(name_of(d, a, b)); });
   return out;
 }
 

@@ -6,7 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/support/dtype.h"
+
 namespace heddle::cuda {
+
+/// PTX's name of the type of an operand of mma and wgmma.
+std::string_view ptx_name(DataType t);
 
 /// The definition of the function of this name, such as mma_m16n8k32_i8_u8_i32, with $ for the
 /// inline specifiers. nullopt where no such function has this name.

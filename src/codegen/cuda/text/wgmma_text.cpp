@@ -1,41 +1,35 @@
 #include "codegen/cuda/text/wgmma_text.h"
 
+#include "codegen/cuda/text/mma_text.h"
+#include "heddle/instruction/instruction.h"
 #include "heddle/support/error.h"
 
 namespace heddle::cuda {
 namespace {
 
-constexpr int kMostColumns = 256;
-
-// The operation of one wgmma: PTX's names of both types and of the accumulators, and the steps of
-// k.
+// PTX's names of the types of a wgmma, and its steps of k.
 struct Types {
-  const char *a, *b, *d;
-  int steps;
+  std::string_view a, b, d;
+  int64_t steps;
 };
-constexpr Types kTypes[] = {
-    {"f16", "f16", "f32", 16},   {"bf16", "bf16", "f32", 16}, {"tf32", "tf32", "f32", 8},
-    {"s8", "s8", "s32", 32},     {"s8", "u8", "s32", 32},     {"u8", "s8", "s32", 32},
-    {"u8", "u8", "s32", 32},     {"e4m3", "e4m3", "f32", 32}, {"e4m3", "e5m2", "f32", 32},
-    {"e5m2", "e4m3", "f32", 32}, {"e5m2", "e5m2", "f32", 32}};
-
-bool of_integers(const Types& t) { return t.d[0] == 's'; }
-
-std::string_view ptx_name(DataType t) {
-  if (t == f32) return "tf32";
-  if (t.is_float8()) return t == f8e4m3 ? "e4m3" : "e5m2";
-  if (t == i8) return "s8";
-  return t == u8 ? "u8" : t == f16 ? "f16" : "bf16";
+Types types_of(const InstructionForm& f) {
+  return {ptx_name(f.types[1]), ptx_name(f.types[2]), f.types[0] == i32 ? "s32" : "f32",
+          f.extents[2][0]};
 }
+
+bool of_integers(const Types& t) { return t.d == "s32"; }
 
 std::string name_of(int columns, const Types& t) {
-  return "wgmma_n" + std::to_string(columns) + "_" + t.a +
-         (std::string_view(t.a) == t.b ? "" : std::string("_") + t.b);
+  return "wgmma_n" + std::to_string(columns) + "_" + std::string(t.a) +
+         (t.a == t.b ? "" : "_" + std::string(t.b));
 }
 
-// For bytes, odd numbers of tiles of 8 columns are allowed only among the smallest.
-bool exists(int columns, const Types& t) {
-  return !of_integers(t) || columns <= 24 || columns % 16 == 0;
+// Calls `fn` for every number of columns and types that there are.
+template <typename Fn>
+void for_each_form(Fn fn) {
+  for (const InstructionForm& f : wgmma_instruction().forms) {
+    for (const int64_t columns : f.extents[1]) fn(static_cast<int>(columns), types_of(f));
+  }
 }
 
 // "%0, %1, ..", eight in a line.
@@ -65,8 +59,9 @@ std::string opening(int columns, const Types& t, bool begins) {
          (begins ? "0" : "1") +
          ", 0;\\n\"\n"
          "               \"wgmma.mma_async.sync.aligned.m64n" +
-         std::to_string(columns) + "k" + std::to_string(t.steps) + "." + t.d + "." + t.a + "." +
-         t.b + " {\"\n               \"" + operands(columns / 2) + "}, \"\n               \"";
+         std::to_string(columns) + "k" + std::to_string(t.steps) + "." + std::string(t.d) + "." +
+         std::string(t.a) + "." + std::string(t.b) + " {\"\n               \"" +
+         operands(columns / 2) + "}, \"\n               \"";
 }
 
 std::string text_of(std::string_view name, int columns, const Types& t, bool begins) {
@@ -105,8 +100,8 @@ bool takes_registers(const Types& t) { return t.steps == 16; }
 }  // namespace
 
 std::string wgmma_name(int columns, DataType a, DataType b) {
-  for (const Types& t : kTypes) {
-    if (t.a == ptx_name(a) && t.b == ptx_name(b)) return name_of(columns, t);
+  for (const InstructionForm& f : wgmma_instruction().forms) {
+    if (f.types[1] == a && f.types[2] == b) return name_of(columns, types_of(f));
   }
   throw_internal_error("there is no wgmma of " + to_string(a) + " and " + to_string(b));
 }
@@ -120,26 +115,22 @@ std::optional<std::string> wgmma_text(std::string_view name) {
   const bool from_registers = name.ends_with(kOfRegisters), begins = name.ends_with(kBegins);
   const size_t suffix = from_registers ? kOfRegisters.size() : begins ? kBegins.size() : 0;
   const std::string_view plain = name.substr(0, name.size() - suffix);
-  for (int columns = 8; columns <= kMostColumns; columns += 8) {
-    for (const Types& t : kTypes) {
-      if (!exists(columns, t) || name_of(columns, t) != plain) continue;
-      if (!from_registers) return text_of(name, columns, t, begins);
-      if (takes_registers(t)) return text_of_registers(name, columns, t);
-    }
-  }
-  return {};
+  std::optional<std::string> out;
+  for_each_form([&](int columns, const Types& t) {
+    if (name_of(columns, t) != plain) return;
+    if (!from_registers) out = text_of(name, columns, t, begins);
+    if (from_registers && takes_registers(t)) out = text_of_registers(name, columns, t);
+  });
+  return out;
 }
 
 std::vector<std::string> wgmma_names() {
   std::vector<std::string> out;
-  for (int columns = 8; columns <= kMostColumns; columns += 8) {
-    for (const Types& t : kTypes) {
-      if (!exists(columns, t)) continue;
-      out.push_back(name_of(columns, t));
-      out.push_back(name_of(columns, t) + std::string(kBegins));
-      if (takes_registers(t)) out.push_back(name_of(columns, t) + std::string(kOfRegisters));
-    }
-  }
+  for_each_form([&](int columns, const Types& t) {
+    out.push_back(name_of(columns, t));
+    out.push_back(name_of(columns, t) + std::string(kBegins));
+    if (takes_registers(t)) out.push_back(name_of(columns, t) + std::string(kOfRegisters));
+  });
   return out;
 }
 

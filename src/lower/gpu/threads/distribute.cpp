@@ -105,12 +105,13 @@ class Rewriter {
     auto warp = [&](const Stmt& s) { return make_for(lane, Expr(kWarp), LoopKind::ThreadX, s); };
     switch (t.kind) {
       case TileNest::Kind::Product:
-        return warp(make_mma(operand(t.c), operand(t.a), operand(t.b), 16, 8, 8 * t.pack));
+        return warp(make_mma(operand(t.c), operand(t.a), operand(t.b), mma::kRows, mma::kCols,
+                             static_cast<int>(mma::depth(t.pack))));
       case TileNest::Kind::Fill: return warp(fill(t));
       case TileNest::Kind::GroupProduct:
         return warp(make_group_op(TileOpKind::GroupMma, {operand(t.c), left_operand(t), box(t.b)},
-                                  kGroupRows, static_cast<int>(t.columns),
-                                  static_cast<int>(group_step(t.a.buffer->dtype)), t.across));
+                                  wgmma::kRows, static_cast<int>(t.columns),
+                                  static_cast<int>(wgmma::depth(t.a.buffer->dtype)), t.across));
       case TileNest::Kind::BulkLoad: return bulk_load(t);
       case TileNest::Kind::BulkStore: return bulk_store(t);
       case TileNest::Kind::Load: {
@@ -163,7 +164,8 @@ class Rewriter {
     };
     const Expr step = simplify(of_warp(1) - of_warp(0));
     HEDDLE_ICHECK(
-        is_const(step, across ? 16 : 16 * box_row(p.buffer->dtype)),
+        is_const(step, across ? wgmma::kRowsOfWarp
+                              : wgmma::kRowsOfWarp * tma::row_elements(p.buffer->dtype)),
         "the warps of a group do not multiply neighbouring rows of '" + p.buffer->name + "'");
     return {x.buffer, of_warp(0)};
   }
@@ -175,7 +177,7 @@ class Rewriter {
     if (!t.a.buffer->windows.empty()) return window_load(t, std::move(operands));
     for (const Expr& coordinate : t.b.indices) operands.push_back({t.b.buffer, coordinate});
     return make_group_op(TileOpKind::BulkLoad, std::move(operands), static_cast<int>(t.columns),
-                         static_cast<int>(box_row(t.a.buffer->dtype)), t.row_dim, 0);
+                         static_cast<int>(tma::row_elements(t.a.buffer->dtype)), t.row_dim, 0);
   }
 
   Stmt bulk_store(const TileNest& t) const {
@@ -183,7 +185,7 @@ class Rewriter {
     for (const Expr& coordinate : t.b.indices)
       operands.push_back({t.b.buffer, rewrite(coordinate)});
     return make_group_op(TileOpKind::BulkStore, std::move(operands), static_cast<int>(t.columns),
-                         static_cast<int>(box_row(t.a.buffer->dtype)), t.row_dim, 0);
+                         static_cast<int>(tma::row_elements(t.a.buffer->dtype)), t.row_dim, 0);
   }
 
   // The loop over the depth begins at the first element of the windows, so that its variable at
@@ -209,7 +211,8 @@ class Rewriter {
     }
     for (const Expr& offset : offsets) operands.push_back({t.b.buffer, offset});
     return make_group_op(TileOpKind::BulkLoad, std::move(operands), static_cast<int>(t.columns),
-                         static_cast<int>(box_row(t.a.buffer->dtype)), 0, 0, std::move(windows));
+                         static_cast<int>(tma::row_elements(t.a.buffer->dtype)), 0, 0,
+                         std::move(windows));
   }
 
   // `e` where all variables are zero.

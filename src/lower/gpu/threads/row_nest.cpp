@@ -12,7 +12,7 @@
 namespace heddle::gpu {
 namespace {
 
-constexpr int64_t kRows = 16, kColumns = 8;
+constexpr int64_t kRows = mma::kRows, kColumns = mma::kCols;
 
 Expr identity_of(BinaryOp op, DataType t) {
   const double infinity = std::numeric_limits<double>::infinity();
@@ -27,10 +27,12 @@ Expr identity_of(BinaryOp op, DataType t) {
 // Spreads one nest over the lanes of a warp.
 class Spreader {
  public:
-  /// `outside`: the ranges of the variables around `loop`.
-  Spreader(const For& loop, Fragments* fragments, Ranges outside)
+  /// `outside`: the ranges of the variables around `loop`. `no_instruction`: why it is no operation
+  /// of a matrix unit.
+  Spreader(const For& loop, Fragments* fragments, Ranges outside, std::string no_instruction)
       : loop_(loop),
         fragments_(*fragments),
+        no_instruction_(std::move(no_instruction)),
         outside_(std::move(outside)),
         lane_("lane"),
         half_("half") {
@@ -50,7 +52,8 @@ class Spreader {
 
  private:
   [[noreturn]] void fail(const std::string& why) const {
-    fail_unmatched(loop_, "lanes cannot share this nest: " + why);
+    fail_unmatched(loop_, "the loops marked as tensorized are no tile of a matrix unit:" +
+                              no_instruction_ + "\n  as elements of fragments: " + why);
   }
 
   Expr bound(const Expr& e) const { return simplify(substitute(e, bind_), ranges_); }
@@ -195,14 +198,16 @@ class Spreader {
     const auto f = fragments_.find(load.buffer.get());
     if (conditions.empty() || f == fragments_.end() || f->second != Fragment::C) return e;
     const Expr row = loop_.var.expr(), column = col.expr();
-    const Expr layout[] = {floormod(row, Expr(8)), floormod(floordiv(column, Expr(2)), Expr(4)),
-                           floordiv(row, Expr(8)), floormod(column, Expr(2))};
+    const LayoutDigits layout = mma::accumulator(0, 1);
     std::vector<Expr> indices = load.indices;
-    const size_t lane = lane_dim(Fragment::C, indices.size());
-    for (size_t d = 0; d < std::size(layout); ++d) {
-      Expr apart = layout[d] - indices[lane + d];
+    const size_t lane = lane_dim(Fragment::C, indices.size()),
+                 tile = indices.size() - layout.size();
+    for (size_t d = lane; d < indices.size(); ++d) {
+      const LayoutDigit& digit = layout[d - tile];
+      const Expr wanted = instructions::digit_of(digit, digit.dim == 0 ? row : column);
+      Expr apart = wanted - indices[d];
       for (const Expr& c : conditions) apart = make_select(c, apart, Expr(0));
-      if (is_const(simplify(apart, outside_), 0)) indices[lane + d] = layout[d];
+      if (is_const(simplify(apart, outside_), 0)) indices[d] = wanted;
     }
     return make_load(load.buffer, std::move(indices));
   }
@@ -215,18 +220,22 @@ class Spreader {
   // Local memory that the nest uses is held as fragments.
   void note(const Buffer& b, const std::vector<Expr>& indices, const Var* col) {
     if (b->scope != Scope::Local || fragments_.count(b.get())) return;
-    const Var none("none");
-    if (laid_out(indices, loop_.var, none, Fragment::Row, 2)) {
+    const instructions::Place place{b, indices};
+    std::vector<instructions::NestLoop> loops{{loop_.var, kRows}};
+    std::string why;
+    if (instructions::has_layout(place, loops, mma::row_values(0), &why)) {
       fragments_[b.get()] = Fragment::Row;
-    } else if (col && laid_out(indices, loop_.var, *col, Fragment::C, 2)) {
-      fragments_[b.get()] = Fragment::C;
-    } else {
-      fail("'" + b->name + "' is no fragment");
+      return;
     }
+    if (col) loops.push_back({*col, kColumns});
+    if (!col || !instructions::has_layout(place, loops, mma::accumulator(0, 1), &why))
+      fail("'" + b->name + "' is no fragment: " + why);
+    fragments_[b.get()] = Fragment::C;
   }
 
   const For& loop_;
   Fragments& fragments_;
+  const std::string no_instruction_;
   Ranges outside_;  ///< of the variables around the nest, and of its own
   Var lane_, half_;
   Ranges ranges_;
@@ -252,7 +261,8 @@ std::optional<Stmt> box_on_condition(const Stmt& nest, const Fragments& fragment
   std::vector<Var> loops;
   std::vector<Expr> fixed;
   Stmt box = without_fixed_conditions(nest, &loops, &fixed);
-  const std::optional<TileNest> parsed = try_parse_tile_nest(*box.as<For>(), fragments);
+  std::string why;
+  const std::optional<TileNest> parsed = try_parse_tile_nest(*box.as<For>(), fragments, &why);
   if (!parsed || parsed->kind != TileNest::Kind::BulkStore) return {};
   for (auto c = fixed.rbegin(); c != fixed.rend(); ++c) box = make_if(*c, box);
   return box;
@@ -266,9 +276,10 @@ Stmt spread_row_nests(const Stmt& s, Fragments* fragments, Ranges ranges) {
   if (!s) return s;
   if (const For* f = s.as<For>()) {
     if (f->loop == LoopKind::Tensorized) {
-      if (try_parse_tile_nest(*f, *fragments)) return s;
+      std::string why;
+      if (try_parse_tile_nest(*f, *fragments, &why)) return s;
       if (const std::optional<Stmt> box = box_on_condition(s, *fragments)) return *box;
-      return Spreader(*f, fragments, std::move(ranges)).run();
+      return Spreader(*f, fragments, std::move(ranges), why).run();
     }
     ranges.set(f->var, {0, std::max<int64_t>(0, range_of(f->extent, ranges).max - 1)});
   }

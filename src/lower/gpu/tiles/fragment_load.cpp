@@ -82,12 +82,6 @@ Stmt load(const TileNest& t, const Expr& source, const FragmentPlace& to, const 
 
 }  // namespace
 
-Expr flat_index(const Buffer& b, const std::vector<Expr>& indices) {
-  Expr e(0);
-  for (size_t d = 0; d < indices.size(); ++d) e = e * b->shape[d] + indices[d];
-  return simplify(e);
-}
-
 Stmt load_fragment(const TileNest& t, const Expr& source, const FragmentPlace& to,
                    const Expr& lane) {
   const Stmt s = load(t, source, to, lane);

@@ -17,7 +17,6 @@ struct FragmentPlace {
 Stmt load_fragment(const TileNest& t, const Expr& source, const FragmentPlace& to,
                    const Expr& lane);
 
-/// The flat index into a buffer.
-Expr flat_index(const Buffer& b, const std::vector<Expr>& indices);
+using instructions::flat_index;
 
 }  // namespace heddle::gpu

@@ -25,31 +25,19 @@
 
 namespace heddle::gpu {
 
-/// The number of elements of `t` in a row of a box, which are the steps of the depth in a box, and
-/// the steps of a wgmma.
-inline int64_t box_row(DataType t) { return 128 / t.bytes(); }
-inline int64_t group_step(DataType t) { return 32 / t.bytes(); }
-/// Warps of a warp group, and rows of a wgmma.
-inline constexpr int64_t kGroupWarps = 4, kGroupRows = 64;
+using instructions::NestLoop;
 
-/// A loop of a nest, outermost first.
-struct NestLoop {
-  Var var;
-  int64_t extent;
-};
-
-/// The part of a wgmma that one warp computes, if the loops from m inwards describe one.
-std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, const Store& st);
+/// The part of a wgmma that one warp computes, if the loops describe one. `why` receives the reason
+/// where they do not, here and below.
+std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, const Store& st,
+                                          std::string* why);
 
 /// The copy of a box.
-std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const Store& st);
+std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const Store& st,
+                                      std::string* why);
 
 /// The copy of a box from shared memory. Conditions may only keep it within its destination.
 std::optional<TileNest> try_bulk_store(const std::vector<NestLoop>& loops, const Store& st,
-                                       const std::vector<Expr>& conditions);
-
-/// Whether the tiles of 8 columns of a C fragment, `columns` in all, follow each other in memory.
-bool column_tiles_follow(const std::vector<Expr>& indices, const Var& m, const Var& n,
-                         int64_t columns);
+                                       const std::vector<Expr>& conditions, std::string* why);
 
 }  // namespace heddle::gpu

@@ -5,8 +5,7 @@
 //   tensorized for m in 0..16 { for k in 0..16 { A[..] = tile[..] } }     a fragment's load
 //   tensorized for m in 0..16 { for n in 0..8 { C[..] = 0 } }
 //
-// Fragments are stages whose storage layout is PTX's register layout (mma.sync.m16n8k16 and its
-// kin: p operands share a register of 32 bits, and an operation takes 8*p steps of k), the lane in
+// Fragments are stages whose storage has the layouts of mma (heddle/instruction/tiles.h), the lane in
 // two dimensions of its own:
 //   C [..m/16][n/8]   [m%8][(n/2)%4]  [(m/8)%2][n%2]
 //   A [..m/16][k/8p]  [m%8][(k/p)%4]  [(k/4p)%2][(m/8)%2][k%p]
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "heddle/ir/stmt.h"
+#include "instruction/unify.h"
 
 namespace heddle::gpu {
 
@@ -31,14 +31,6 @@ enum class Fragment : uint8_t { C, A, B, Row };
 /// Which dimension of the fragment's storage holds lane / 4; the next one holds lane % 4, except
 /// for Row.
 size_t lane_dim(Fragment f, size_t rank);
-
-/// Whether the last dimensions of the storage are those of the register layout, at indices that use
-/// `x` for the rows of a tile and `y` for its columns (of B: for k and n), with `p` operands in a
-/// register.
-bool laid_out(const std::vector<Expr>& indices, const Var& x, const Var& y, Fragment f, int p);
-
-/// Operands in a register of 32 bits: p above. 0: the type is no operand of a matrix unit.
-int operands_per_register(DataType t);
 
 using Fragments = std::map<const BufferNode*, Fragment>;
 
@@ -54,12 +46,10 @@ struct TileNest {
     BulkLoad,      ///< a box, or rows of windows of an image, that TMA copies
     BulkStore,     ///< a box that TMA copies to memory
   } kind = Kind::Fill;
-  struct Place {
-    Buffer buffer;
-    std::vector<Expr> indices;  ///< of the tile's first element
-  };
-  Place c, a, b;  ///< products: all; Load: `a` is the fragment; Fill: `c`; BulkLoad: `a` is the
-                  ///< tile, `b` the source; BulkStore: `b` the destination
+  using Place = instructions::Place;
+  Place c, a,
+      b;  ///< of the tile's first element; products: all; Load: `a` is the fragment; Fill: `c`; BulkLoad: `a` is the
+          ///< tile, `b` the source; BulkStore: `b` the destination
   Fragment loaded = Fragment::A;
   Expr value;           ///< Fill: what each element becomes; Load: the element at `row`, `col`
   int64_t columns = 0;  ///< Load: of the tile; 16 for B: two tiles side by side; Fill,
@@ -70,8 +60,10 @@ struct TileNest {
   Var row, col;         ///< Load: the variables of the tile's rows and columns in `value`
 };
 
-/// The operation of a matrix unit that the loop marked as tensorized describes, if it is one.
-std::optional<TileNest> try_parse_tile_nest(const For& loop, const Fragments& fragments);
+/// The operation of a matrix unit that the loop marked as tensorized describes, if it is one. If
+/// not, `why` receives a line for each instruction that was tried.
+std::optional<TileNest> try_parse_tile_nest(const For& loop, const Fragments& fragments,
+                                            std::string* why);
 /// The same. Throws as fail_unmatched where it is not one.
 TileNest parse_tile_nest(const For& loop, const Fragments& fragments);
 /// Throws the error for a nest that a template marked and that is not what it must be: an internal

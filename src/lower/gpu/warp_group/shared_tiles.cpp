@@ -1,17 +1,17 @@
 #include "lower/gpu/warp_group/shared_tiles.h"
 
+#include "heddle/instruction/tiles.h"
 #include "heddle/support/error.h"
-#include "lower/gpu/tiles/group_nest.h"
 
 namespace heddle::gpu {
 namespace {
 
-constexpr int64_t kLanes = 32, kGroupThreads = kLanes * kGroupWarps, kVector = 4;
+constexpr int64_t kLanes = 32, kGroupThreads = kLanes * wgmma::kWarps, kVector = 4;
 
 // All threads of a warp group run `body`, which is given the number of each.
 Stmt by_group(FunctionRef<Stmt(const Expr&)> body) {
   const Var lane("lane"), warp("warp");
-  return make_for(warp, Expr(kGroupWarps), LoopKind::ThreadY,
+  return make_for(warp, Expr(wgmma::kWarps), LoopKind::ThreadY,
                   make_for(lane, Expr(kLanes), LoopKind::ThreadX,
                            body(warp.expr() * Expr(kLanes) + lane.expr())));
 }

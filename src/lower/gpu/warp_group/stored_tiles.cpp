@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "heddle/instruction/tiles.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
-#include "lower/gpu/tiles/group_nest.h"
 
 namespace heddle::gpu {
 namespace {
@@ -20,7 +20,7 @@ const TileOp* as_bulk_store(const Stmt& s) {
 Expr swizzled(const Expr& at, DataType type) {
   const Expr size(16 / type.bytes()), pieces(8);
   const Expr piece = simplify(floormod(floordiv(at, size), pieces)),
-             row = simplify(floormod(floordiv(at, Expr(box_row(type))), pieces));
+             row = simplify(floormod(floordiv(at, Expr(tma::row_elements(type))), pieces));
   return at + (make_binary(BinaryOp::BitXor, piece, row) - piece) * size;
 }
 

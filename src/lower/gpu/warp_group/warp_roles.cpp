@@ -24,11 +24,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "heddle/instruction/tiles.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
 #include "lower/gpu/gpu_passes.h"
-#include "lower/gpu/tiles/group_nest.h"
 #include "lower/gpu/tiles/partial_sums.h"
 #include "lower/gpu/warp_group/chained_products.h"
 #include "lower/gpu/warp_group/stored_tiles.h"
@@ -88,7 +88,7 @@ class Roles {
         consumers_(turns->alternate ? 2 * groups_ : groups_) {}
 
   void run() {
-    HEDDLE_ICHECK(kernel_.block[0] == kWarpLanes && kernel_.block[1] == kGroupWarps &&
+    HEDDLE_ICHECK(kernel_.block[0] == kWarpLanes && kernel_.block[1] == wgmma::kWarps &&
                       kernel_.cluster == 1 && !kernel_.tail,
                   "boxes are loaded for warp groups of 32 x 4 threads");
     if (const For* pair = pair_loop(kernel_.body)) rank_ = pair->var;

@@ -1,0 +1,66 @@
+// Instructions as data: what each computes, as a loop nest over its operands, of which types and
+// extents, and which machines have it. Lowering and code generation look up here what they may use,
+// and unify loops with the nest of an instruction (instruction/unify.h).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "heddle/ir/stmt.h"
+#include "heddle/target/target.h"
+
+namespace heddle {
+
+/// One combination of types, and the extents that the loops may have with it.
+struct InstructionForm {
+  std::vector<DataType> types;                ///< of the operands in order
+  std::vector<std::vector<int64_t>> extents;  ///< of the loops in order, ascending
+};
+
+/// An operand of an instruction.
+struct InstructionOperand {
+  std::string name;
+  std::vector<int> loops;  ///< the loops that index it, outermost dimension first
+};
+
+/// An instruction: for loops { operand 0 = value(operands) }, each operand at its own loops.
+struct MachineInstruction {
+  std::string name;   ///< as people and schedules write it
+  std::string about;  ///< one sentence
+  std::vector<std::string> loops;
+  std::vector<InstructionOperand> operands;  ///< the first one is the result
+  std::vector<InstructionForm> forms;
+  /// The new value of an element of operand 0 from the elements of all operands. Types that differ
+  /// are converted by casts.
+  std::function<Expr(const std::vector<Expr>&)> value;
+  std::function<bool(const Target&, const InstructionForm&)> legal;
+
+  /// The form of these types; null where there is none.
+  const InstructionForm* form(const std::vector<DataType>& types) const;
+  /// The same where the loops may also have these extents.
+  const InstructionForm* form(const std::vector<DataType>& types,
+                              const std::vector<int64_t>& extents) const;
+};
+
+/// The nest of an instruction as statements over buffers of its operands. Extents are those of the
+/// loops.
+struct InstructionNest {
+  std::vector<Buffer> operands;
+  std::vector<Var> loops;
+  Stmt body;
+};
+InstructionNest nest_of(const MachineInstruction& instruction, const InstructionForm& form,
+                        const std::vector<int64_t>& extents);
+
+/// d[m, n] += a[m, k] * b[k, n] by a warp: 16 x 8 x 16 of 16-bit floats, and others.
+const MachineInstruction& mma_instruction();
+/// The same by a warp group, which has four times the rows of a warp. The loop over rows is that of
+/// one warp.
+const MachineInstruction& wgmma_instruction();
+/// The same with tile registers of a CPU.
+const MachineInstruction& amx_instruction();
+/// The instructions above.
+const std::vector<const MachineInstruction*>& matrix_instructions();
+
+}  // namespace heddle
