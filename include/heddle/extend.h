@@ -1,5 +1,6 @@
 // What templates, rewrite rules and heuristics of your own need beside heddle.h: graphs, their
-// patterns and rewrites, schedules and their choices, lowered programs, and decision trees.
+// patterns and rewrites, schedules and their choices, lowered programs, instructions of matrix
+// units, and decision trees.
 #pragma once
 
 #include "heddle/codegen/cuda.h"
@@ -17,6 +18,8 @@
 #include "heddle/heuristics/train_tree.h"
 #include "heddle/heuristics/trained_tree.h"
 #include "heddle/heuristics/tree_choices.h"
+#include "heddle/instruction/instruction.h"
+#include "heddle/instruction/tiles.h"
 #include "heddle/support/decision_tree.h"
 #include "heddle/target/last_round.h"
 #include "heddle/target/product_tasks.h"
