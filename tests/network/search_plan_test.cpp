@@ -1,5 +1,6 @@
 // The search for a plan of fusion: what it takes costs less than the plan of the rules, computes the
 // same, and is what the network obeys.
+#include "network/cut/choice_costs.h"
 #include "network/cut/cut_network.h"
 #include "network/drawn_networks.h"
 #include "network/fusion/fusion_cost.h"
