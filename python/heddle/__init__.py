@@ -28,6 +28,7 @@ from . import ops
 from ._exported import ExportedLibrary, open
 from ._network import Network, load
 from ._profile import Profile, profile
+from ._quantize import QuantizeReport, quantize
 from ._tune import TuneResult, tune
 
 

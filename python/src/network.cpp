@@ -1,6 +1,7 @@
 // Networks: ONNX files and declarations with many stages, cut into nodes. heddle.Network (heddle/_network.py) is made of these.
 #include "heddle/network/network.h"
 
+#include "arrays.h"
 #include "bind.h"
 #include "call.h"
 
@@ -74,6 +75,29 @@ void bind_models(nb::module_& m) {
       "ranges"_a = std::map<std::string, Dim>(), "precision"_a = f32,
       "Reads a model as a declaration, with its dimensions as numbers or, in `ranges`, as "
       "dimensions whose size a call gives.");
+  m.def(
+      "_quantize",
+      [](const std::string& path, const nb::dict& samples, const std::string& output,
+         const std::string& method, double percentile, bool per_channel, DataType dtype,
+         const std::vector<std::string>& keep, int64_t batch) {
+        std::map<std::string, NDArray> arrays;
+        for (const auto& [key, array] : samples) {
+          const auto name = nb::cast<std::string>(key);
+          arrays.emplace(name, read_array(array, [&] { return "the samples of '" + name + "'"; }));
+        }
+        const QuantizeOptions options{.method = range_method_of(method),
+                                      .percentile = percentile,
+                                      .per_channel = per_channel,
+                                      .activations = dtype,
+                                      .keep = keep,
+                                      .batch = batch};
+        const Where where = caller();
+        const WithoutGil unlocked;
+        const QuantizeReport report = quantize_onnx(path, arrays, output, options, where);
+        return std::pair(report.to_string(), report.to_json().dump());
+      },
+      "path"_a, "samples"_a, "output"_a, "method"_a, "percentile"_a, "per_channel"_a, "dtype"_a,
+      "keep"_a, "batch"_a, "heddle.quantize is made of this.");
   m.def("onnx_available", &onnx_available, "Whether this build reads ONNX files.");
 }
 

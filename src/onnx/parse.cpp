@@ -1,9 +1,6 @@
 // The only reader of protobuf messages. Initialisers are taken from the file's bytes before
 // protobuf sees the rest, so that it does not copy them.
-#include <google/protobuf/io/coded_stream.h>
-
 #include <climits>
-#include <functional>
 #include <optional>
 #include <utility>
 
@@ -12,6 +9,7 @@
 #include "onnx/graph.h"
 #include "onnx/mapped_file.h"
 #include "onnx/tensor_data.h"
+#include "onnx/wire.h"
 
 namespace heddle::onnx {
 
@@ -25,48 +23,8 @@ std::string Node::describe() const {
 
 namespace {
 
-using google::protobuf::io::CodedInputStream;
-
 // Field numbers of ModelProto, GraphProto, TensorProto, FunctionProto.
 constexpr int kModelGraph = 7, kGraphInitializer = 5, kTensorRaw = 9, kFunctionDefaults = 11;
-
-// Calls `field(number, payload, whole)` for each field of an encoded message. `payload` is the
-// content of length-delimited fields and empty for others. `whole` is the field with its tag.
-// Returns false where the bytes are not a message.
-bool for_each_field(
-    std::string_view message,
-    const std::function<void(int, std::optional<std::string_view>, std::string_view)>& field) {
-  CodedInputStream in(reinterpret_cast<const uint8_t*>(message.data()),
-                      static_cast<int>(message.size()));
-  while (in.CurrentPosition() < static_cast<int>(message.size())) {
-    const int begin = in.CurrentPosition();
-    const uint32_t tag = in.ReadTag();
-    std::optional<std::string_view> payload;
-    uint32_t length = 0;
-    uint64_t number = 0;
-    bool ok = (tag >> 3) != 0;
-    switch (tag & 7) {
-      case 0: ok = ok && in.ReadVarint64(&number); break;
-      case 1: ok = ok && in.Skip(8); break;
-      case 2:
-        ok = ok && in.ReadVarint32(&length) && length <= INT_MAX;
-        if (ok) {
-          const auto at = static_cast<size_t>(in.CurrentPosition());
-          ok = length <= message.size() - at;
-          if (ok) payload = message.substr(at, length);
-          ok = ok && in.Skip(static_cast<int>(length));
-        }
-        break;
-      case 5: ok = ok && in.Skip(4); break;
-      default: ok = false;
-    }
-    if (!ok) return false;
-    const auto at = static_cast<size_t>(begin);
-    field(static_cast<int>(tag >> 3), payload,
-          message.substr(at, static_cast<size_t>(in.CurrentPosition()) - at));
-  }
-  return true;
-}
 
 class Parser {
  public:

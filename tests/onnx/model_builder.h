@@ -11,38 +11,11 @@
 #include <string_view>
 #include <vector>
 
+#include "onnx/wire.h"
+
 namespace heddle::testing {
 
-/// A protobuf message on the wire.
-class Message {
- public:
-  Message& number(int field, int64_t value) {
-    tag(field, 0);
-    varint(static_cast<uint64_t>(value));
-    return *this;
-  }
-  Message& text(int field, std::string_view value) {
-    tag(field, 2);
-    varint(value.size());
-    bytes_ += value;
-    return *this;
-  }
-  Message& message(int field, const Message& value) { return text(field, value.bytes_); }
-  Message& real(int field, float value) {
-    tag(field, 5);
-    bytes_.append(reinterpret_cast<const char*>(&value), 4);
-    return *this;
-  }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  void tag(int field, int kind) { varint(static_cast<uint64_t>(field << 3 | kind)); }
-  void varint(uint64_t value) {
-    for (; value > 127; value >>= 7) bytes_ += static_cast<char>(value | 128);
-    bytes_ += static_cast<char>(value);
-  }
-  std::string bytes_;
-};
+using onnx::Message;
 
 constexpr int kFloat = 1, kInt64 = 7, kString = 8, kBool = 9;
 

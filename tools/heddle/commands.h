@@ -76,6 +76,12 @@ struct Request {
   bool show_learned = false, forget = false;
   double allowed_loss = 0, allowed_worst_loss = 0;  ///< per cent
 
+  // Quantising.
+  std::string data, method;
+  double percentile = 0;
+  bool per_tensor = false;
+  std::vector<std::string> keep_nodes;
+
   // Picks, and random programs.
   std::string store;
   bool stale = false, all = false;
@@ -89,6 +95,7 @@ int run_explain(const Request& request);
 int run_export(const Request& request);
 int run_bench(const Request& request);
 int run_tune(const Request& request);
+int run_quantize(const Request& request);
 int run_report(const Request& request);
 int run_selftest(const Request& request);
 int run_model(const Request& request);

@@ -7,6 +7,7 @@
 
 #include "heddle/runtime/ndarray.h"
 #include "heddle/support/error.h"
+#include "runtime/array/npy.h"
 #include "support/files/file.h"
 
 namespace heddle {
@@ -205,9 +206,7 @@ NDArray array_of(const std::string& path, const Header& header, std::string_view
 
 }  // namespace
 
-NDArray NDArray::load(const std::string& path) {
-  const std::string content = read_file(path);
-  const std::string_view file = content;
+NDArray internal::read_npy(std::string_view file, const std::string& path) {
   if (file.substr(0, kMagic.size()) != kMagic) bad(path, "it does not begin with \\x93NUMPY");
   if (file.size() < kMagic.size() + 4) bad(path, "it ends within its header");
   const int version = static_cast<unsigned char>(file[kMagic.size()]);
@@ -225,14 +224,17 @@ NDArray NDArray::load(const std::string& path) {
   return array_of(path, header, file.substr(start + length));
 }
 
-void NDArray::save(const std::string& path) const {
-  require_defined("save");
-  const NDArray host = to_host();
-  std::string header = "{'descr': '" + name_of(dtype_) + "', 'fortran_order': False, 'shape': (";
-  for (std::size_t d = 0; d < shape_.size(); ++d) {
-    header += (d > 0 ? " " : "") + std::to_string(shape_[d]) + ",";
+NDArray NDArray::load(const std::string& path) { return internal::read_npy(read_file(path), path); }
+
+std::string internal::write_npy(const NDArray& array) {
+  const NDArray host = array.to_host();
+  const Extents& shape = array.shape();
+  std::string header =
+      "{'descr': '" + name_of(array.dtype()) + "', 'fortran_order': False, 'shape': (";
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    header += (d > 0 ? " " : "") + std::to_string(shape[d]) + ",";
   }
-  if (shape_.size() > 1) header.pop_back();  // (3,) and (3, 4)
+  if (shape.size() > 1) header.pop_back();  // (3,) and (3, 4)
   header += "), }";
   // Version 1 has two bytes for the length, later ones four.
   const bool is_short = header.size() + 2 * kAlign < 65536;
@@ -246,8 +248,13 @@ void NDArray::save(const std::string& path) const {
     content += static_cast<char>(header.size() >> 8 * i & 0xff);
   }
   content += header;
-  content.append(static_cast<const char*>(host.data()), static_cast<std::size_t>(bytes()));
-  write_file_atomic(path, content);
+  content.append(static_cast<const char*>(host.data()), static_cast<std::size_t>(array.bytes()));
+  return content;
+}
+
+void NDArray::save(const std::string& path) const {
+  require_defined("save");
+  write_file_atomic(path, internal::write_npy(*this));
 }
 
 }  // namespace heddle

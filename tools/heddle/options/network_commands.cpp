@@ -123,6 +123,37 @@ Command run_command() {
       .run = run_model};
 }
 
+Command quantize_command() {
+  return {
+      .name = "quantize",
+      .about = "Make a model of 8-bit integers from an ONNX model of f32",
+      .takes = together(
+          {{subject("An ONNX file: net.onnx; the samples say how large open dimensions are"),
+            {.id = "--data", .needed = true},
+            {.id = "-o,--output", .help = "The ONNX file to write", .needed = true}},
+           plain({"--method", "--percentile", "--per-tensor"}),
+           {{"--dtype", "Type of the tensors between nodes: u8, or i8 with zero points of 0", "u8"},
+            {"--keep (in f32)"},
+            {"--batch",
+             "Samples of one call, where the model leaves the first dimension of its inputs open",
+             "16"}},
+           plain({"--threads", "--target", "--json"})}),
+      .notes =
+          "The network runs on the samples, which show the range of each tensor. The file that is "
+          "written is\nthe same graph with pairs of QuantizeLinear and DequantizeLinear around its "
+          "products, and weights\nof i8; Heddle and ONNX Runtime compute such products in "
+          "integers. "
+          "The table shows for each\ntensor what its rounding costs; a node that costs too much "
+          "stays in f32 by --keep.",
+      .examples =
+          {"heddle quantize net.onnx --data samples.npz -o net_int8.onnx",
+           "heddle quantize net.onnx --data samples.npz -o net_int8.onnx --method entropy "
+           "--keep conv1 --keep fc",
+           "heddle quantize net.onnx --data samples.npz -o net_int8.onnx --method percentile "
+           "--percentile 99.9 --json > report.json"},
+      .run = run_quantize};
+}
+
 Command export_command() {
   return {
       .name = "export",
@@ -163,6 +194,7 @@ Commands commands_that_build() {
   return {
       run_command(),
       export_command(),
+      quantize_command(),
       {.name = "bench",
        .about =
            "Time subjects beside the naive schedule and other libraries, and check the results",

@@ -231,6 +231,23 @@ Rows tuning_rows() {
   };
 }
 
+Rows quantising_rows() {
+  return {
+      {"--data", file_there("data.npz"), &R::data,
+       "Samples: an array for each input, by its name, as np.savez writes them"},
+      {"--method", one_of({"minmax", "percentile", "entropy"}), &R::method,
+       "How the range of a tensor follows from its values: from the least to the largest; as far "
+       "from 0 as --percentile of them; or with the least divergence from their distribution",
+       "minmax"},
+      {"--percentile", number(50.001, 100), &R::percentile,
+       "Per cent of the values within the range, for --method percentile", "99.99"},
+      {"--per-tensor", no_value(), &R::per_tensor,
+       "One scale for the weights of a node, in place of one for each output channel"},
+      {"--keep (in f32)", text("NODE", "the name of a node", "conv1"), &R::keep_nodes,
+       "A node that stays in f32, by its name in the file, repeated"},
+  };
+}
+
 // Heuristics, picks, lists and random programs.
 Rows other_rows() {
   return {
@@ -335,7 +352,8 @@ bool CommandOption::is_list() const {
 const std::vector<CommandOption>& option_table() {
   static const std::vector<CommandOption> table = [] {
     std::vector<CommandOption> all;
-    for (Rows rows : {subject_rows(), output_rows(), tuning_rows(), other_rows()})
+    for (Rows rows :
+         {subject_rows(), output_rows(), tuning_rows(), quantising_rows(), other_rows()})
       std::ranges::move(rows, std::back_inserter(all));
     return all;
   }();
