@@ -1,9 +1,15 @@
 // Instructions as data: what each computes, as a loop nest over its operands, of which types and
 // extents, and which machines have it. Lowering and code generation look up here what they may use,
 // and unify loops with the nest of an instruction (instruction/unify.h).
+//
+// A program can add instructions of a CPU (lesson 14):
+//
+//   HEDDLE_REGISTER_INSTRUCTION(my_instruction());
+//   s[C].tensorize(i);  // the loops from i inwards, if they are this instruction
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,10 +18,18 @@
 
 namespace heddle {
 
+/// How LLVM is asked for an instruction of a CPU that a program registers.
+struct LlvmCall {
+  std::string intrinsic;      ///< LLVM's function, such as "llvm.x86.sse2.psad.bw"
+  std::vector<int> operands;  ///< its arguments: operands as vectors, in the order of their loops
+  bool adds = false;          ///< the result is added to operand 0 in place of replacing it
+};
+
 /// One combination of types, and the extents that the loops may have with it.
 struct InstructionForm {
   std::vector<DataType> types;                ///< of the operands in order
   std::vector<std::vector<int64_t>> extents;  ///< of the loops in order, ascending
+  LlvmCall llvm = {};                         ///< of registered instructions
 };
 
 /// An operand of an instruction.
@@ -62,5 +76,24 @@ const MachineInstruction& wgmma_instruction();
 const MachineInstruction& amx_instruction();
 /// The instructions above.
 const std::vector<const MachineInstruction*>& matrix_instructions();
+
+/// Registers an instruction of CPUs for the life of the process and returns true. Loops that
+/// tensorize() marks, and that unify with its nest, become calls of LLVM's function where the
+/// machine has the instruction and where the elements of each operand lie side by side in the order
+/// of its loops; on other machines they run as loops. A form has one extent for each loop. Throws a
+/// User error for an instruction that lacks a part. Registering a name twice is an internal error.
+bool register_instruction(MachineInstruction instruction);
+/// Removes an instruction, for tests and for plug-ins that are unloaded.
+void unregister_instruction(const std::string& name);
+/// The instructions that are registered, in the order in which they were.
+std::vector<std::shared_ptr<const MachineInstruction>> registered_instructions();
+
+#define HEDDLE_REGISTER_INSTRUCTION(...) \
+  HEDDLE_REGISTER_INSTRUCTION_AS(        \
+      HEDDLE_INSTRUCTION_JOIN(heddle_registered_instruction_, __COUNTER__), __VA_ARGS__)
+#define HEDDLE_REGISTER_INSTRUCTION_AS(name, ...) \
+  [[maybe_unused]] static const bool name = ::heddle::register_instruction(__VA_ARGS__)
+#define HEDDLE_INSTRUCTION_JOIN(a, b) HEDDLE_INSTRUCTION_JOIN_EXPANDED(a, b)
+#define HEDDLE_INSTRUCTION_JOIN_EXPANDED(a, b) a##b
 
 }  // namespace heddle

@@ -19,6 +19,7 @@
 #include "heddle/codegen/llvm.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/ir/stmt.h"
+#include "instruction/unify.h"
 #include "llvm/IR/Module.h"
 
 namespace heddle::codegen {
@@ -178,6 +179,14 @@ class Generator {
   llvm::Value* expand_fours(llvm::Value* x, DataType tx, llvm::Value* y, DataType ty, int lanes);
   llvm::Intrinsic::ID dot_of_fours(DataType a, DataType b, int lanes) const;
   bool has_dot(DataType a, DataType b, int size, int lanes) const;
+
+  // ---- instruction_code.cpp ----
+  /// Whether the nest is a registered instruction, or sets what one adds to. If not, `why` receives
+  /// a line for each that is registered.
+  bool is_instruction(const For& loop, std::string* why) const;
+  /// Emits the nest if it is one, and returns whether it was.
+  bool emit_instruction(const For& loop, std::string* why);
+  void emit_call_of(const MachineInstruction& instruction, const instructions::Unified& nest);
 
   // ---- tile_code.cpp ----
   /// The number of `stmts` from `from` on that were emitted as one product of tiles; 0: none.

@@ -25,12 +25,14 @@ bool has_tiles(const Machine& machine, DataType t) {
   return t == bf16 ? machine.tile_bf16 : t == f16 ? machine.tile_f16 : machine.tile_int8;
 }
 
-TileProduct checked_product(const For& loop) {
+// `others`: why it is no other instruction.
+TileProduct checked_product(const For& loop, const std::string& others) {
   TileProduct p;
   std::string why;
   if (!match_tile_product(loop, &p, &why)) {
     throw_user_error("the loops from '" + loop.var->name +
-                         "' on are marked by tensorize(), but are no product of tiles: " + why,
+                         "' on are marked by tensorize(), but are no product of tiles: " + why +
+                         others,
                      {}, "mark the outermost loop of a sum of products that is laid out for tiles");
   }
   return p;
@@ -48,7 +50,10 @@ size_t Generator::emit_tiles(const std::vector<Stmt>& stmts, size_t from) {
   const size_t cleared = !loop && marked(from + 1) ? 1 : 0;
   if (cleared) loop = marked(from + 1);
   if (!loop) return 0;
-  const TileProduct p = checked_product(*loop);
+  std::string others;
+  if (cleared ? is_instruction(*loop, &others) : emit_instruction(*loop, &others))
+    return cleared ? 0 : 1;
+  const TileProduct p = checked_product(*loop, others);
   const bool here = has_tiles(machine_, p.a.buffer->dtype) && storage_of(p.c.buffer).base &&
                     storage_of(p.a.buffer).base && storage_of(p.b.buffer).base;
   if (cleared && (!here || !clears_tiles(stmts[from], p))) return 0;
@@ -73,8 +78,9 @@ bool Generator::begin_tiles(const Stmt& body) {
         if (!f) return;
         // A function that is called may change the tile registers.
         agree &= f->loop != LoopKind::Parallel && !calls_.contains(f);
-        if (f->loop != LoopKind::Tensorized) return;
-        const TileConfig wanted = checked_product(*f).config();
+        std::string others;
+        if (f->loop != LoopKind::Tensorized || is_instruction(*f, &others)) return;
+        const TileConfig wanted = checked_product(*f, others).config();
         agree &= !config || *config == wanted;
         config = wanted;
       },

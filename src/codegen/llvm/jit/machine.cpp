@@ -144,6 +144,7 @@ Machine describe_machine(const Target& target, bool for_jit) {
   internal::check_target(target);
   initialize_native();
   Machine machine;
+  machine.target = target;
   const llvm::Triple host(llvm::sys::getProcessTriple());
   machine.triple = target.triple.empty() ? host : llvm::Triple(target.triple);
   const bool foreign = machine.triple.getArch() != host.getArch();

@@ -12,6 +12,7 @@
 namespace heddle::codegen {
 
 struct Machine {
+  Target target;  ///< that it was resolved from
   llvm::Triple triple;
   std::string cpu, features;
   bool x86 = false;

@@ -1,0 +1,131 @@
+// Nests that are an instruction which a program registered: a call of LLVM's function for it.
+//
+//   tensorized for l in 0..2 { for j in 0..8 {
+//     d[l] = d[l] + abs(i64(a[l*8 + j]) - i64(b[l*8 + j])) } }
+//   --> d[ramp(0, 1, 2)] = d[..] + llvm.x86.sse2.psad.bw(a[ramp(0, 1, 16)], b[ramp(0, 1, 16)])
+//
+// The elements of each operand must lie side by side in the order of its loops. Where the machine
+// does not have the instruction, the loops run as they are.
+#include "codegen/llvm/generator.h"
+#include "heddle/support/error.h"
+#include "instruction/unify.h"
+
+namespace heddle::codegen {
+
+using llvm::Value;
+using namespace instructions;
+
+namespace {
+
+/// A nest as a registered instruction.
+struct Found {
+  std::shared_ptr<const MachineInstruction> instruction;
+  Unified nest;
+};
+
+// Whether all operands lie side by side.
+bool lie_in_order(const MachineInstruction& instruction, const Unified& nest, std::string* why) {
+  std::vector<int64_t> extents;
+  for (const NestLoop& l : nest.loops) extents.push_back(l.extent);
+  for (size_t o = 0; o < nest.operands.size(); ++o) {
+    LayoutDigits digits;
+    for (const int l : instruction.operands[o].loops) digits.push_back({l, 1, 0});
+    if (!lies_as(nest.operands[o], nest.loops, digits, extents, why)) return false;
+  }
+  return true;
+}
+
+std::optional<Found> find_registered(const For& loop, std::string* why) {
+  std::vector<NestLoop> loops;
+  Stmt s(&loop);
+  while (const For* f = s.as<For>()) {
+    const int64_t* n = as_int(f->extent);
+    if (!n) return {};
+    loops.push_back({f->var, *n});
+    s = f->body;
+  }
+  const Store* store = s ? s.as<Store>() : nullptr;
+  if (!store) return {};
+  for (const auto& instruction : registered_instructions()) {
+    std::string reason;
+    for (Unified& nest : unify(*instruction, loops, *store, &reason)) {
+      if (lie_in_order(*instruction, nest, &reason)) return Found{instruction, std::move(nest)};
+    }
+    *why += "\n  as " + instruction->name + ": " + reason;
+  }
+  return {};
+}
+
+// Whether the nest sets elements and reads none: what an instruction adds to.
+bool only_sets(const For& loop) {
+  bool reads = false;
+  visit(loop.body, [](const Stmt&) {}, [&](const Expr& e) { reads |= e.kind() == ExprKind::Load; });
+  return !reads;
+}
+
+// The elements of an operand as a vector.
+Expr elements_of(const MachineInstruction& instruction, const Unified& nest, size_t operand) {
+  int lanes = 1;
+  for (const int l : instruction.operands[operand].loops)
+    lanes *= static_cast<int>(nest.loops[static_cast<size_t>(l)].extent);
+  const Expr first = nest.first(operand).indices[0];
+  return lanes == 1 ? first : make_ramp(first, Expr(1), lanes);
+}
+
+[[noreturn]] void fail_call(const MachineInstruction& instruction, const LlvmCall& call,
+                            const std::string& why) {
+  throw_user_error("instruction '" + instruction.name + "' calls '" + call.intrinsic + "', " + why,
+                   {}, "name a function of LLVM's that takes its operands as vectors");
+}
+
+}  // namespace
+
+bool Generator::is_instruction(const For& loop, std::string* why) const {
+  return only_sets(loop) || find_registered(loop, why);
+}
+
+bool Generator::emit_instruction(const For& loop, std::string* why) {
+  const std::optional<Found> found = find_registered(loop, why);
+  if (!found && !only_sets(loop)) return false;
+  if (!found || !found->instruction->legal(machine_.target, *found->nest.form)) {
+    emit_for(loop);
+    return true;
+  }
+  emit_call_of(*found->instruction, found->nest);
+  return true;
+}
+
+void Generator::emit_call_of(const MachineInstruction& instruction, const Unified& nest) {
+  const LlvmCall& call = nest.form->llvm;
+  const auto elements = [&](size_t o) { return elements_of(instruction, nest, o); };
+  const llvm::Intrinsic::ID id = llvm::Function::lookupIntrinsicID(call.intrinsic);
+  if (id == llvm::Intrinsic::not_intrinsic || llvm::Intrinsic::isOverloaded(id))
+    fail_call(instruction, call, "which LLVM does not have, or has for several types");
+  llvm::FunctionType* type = llvm::Intrinsic::getType(context(), id);
+  if (type->getNumParams() != call.operands.size())
+    fail_call(instruction, call, "which has another number of parameters");
+  const auto as = [&](Value* v, llvm::Type* wanted) {
+    if (v->getType()->getPrimitiveSizeInBits() != wanted->getPrimitiveSizeInBits())
+      fail_call(instruction, call, "whose vectors have another size than its operands");
+    return b_.CreateBitCast(v, wanted);
+  };
+  std::vector<Value*> args;
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    const size_t o = static_cast<size_t>(call.operands[i]);
+    args.push_back(as(emit(make_load(nest.operands[o].buffer, {elements(o)})),
+                      type->getParamType(static_cast<unsigned>(i))));
+  }
+  const Buffer& to = nest.operands[0].buffer;
+  Value* before = call.adds ? emit(make_load(to, {elements(0)})) : nullptr;
+  Value* result = b_.CreateIntrinsic(id, {}, args);
+  const DataType wide = make_load(to, {elements(0)}).dtype();
+  result =
+      as(result, before ? before->getType() : with_lanes(element_memory(to->dtype), wide.lanes));
+  if (before) result = add(before, result);
+  // The value of the store is not emitted, because it is the result of the call.
+  const Stmt store = make_store(to, {elements(0)}, make_load(to, {elements(0)}));
+  store_value(*store.as<Store>(), result);
+  memo_rewind(0);
+}
+
+}  // namespace heddle::codegen
