@@ -2,8 +2,8 @@
 //
 // Lesson 3 read handwritten digits with weights that PyTorch had trained. Here the same network
 // begins with random weights and learns from the 1437 images that lesson 3 does not have. The loss,
-// its gradients and the update of every weight are declarations; together they are one kernel, and
-// nobody writes a schedule.
+// its gradients and the update of every weight are declarations; together they are one network, and
+// nobody writes a schedule. The weights are updated where they lie.
 //
 //   build/bin/tutorial_13_train_digits [folder of the data]
 //
@@ -51,38 +51,33 @@ Tensor network(const Tensor& images, const std::vector<Tensor>& w) {
   return ops::dense(x, w[6], w[7]);
 }
 
-// A step takes images, labels, the weights and two states for each of them, and gives the loss and
-// the next weights and states. `gradient` returns declarations: the gradients of a convolution are
+// A step takes images, labels, the weights and two states for each of them, gives the loss, and leaves
+// the next weights and states in the place of those that it took. `gradient` returns declarations: the gradients of a convolution are
 // convolutions, which the templates schedule as they schedule the forward pass.
 struct Step {
   Tensor images = placeholder({kRows, 1, kSide, kSide}, f32, "images");
   Tensor labels = placeholder({kRows}, i32, "labels");
   Tensor number = placeholder({1}, f32, "step"), rate = placeholder({1}, f32, "rate");
-  std::vector<Tensor> before;  ///< weights, then means, then squares
   Tensor loss;
-  std::vector<Tensor> after;  ///< of the same shapes
+  std::vector<StateUpdate> updates;  ///< of weights, then of means, then of squares
 };
 
 Step declare_step(const std::vector<Tensor>& weights) {
   Step s;
   s.loss = ops::softmax_cross_entropy(network(s.images, weights), s.labels, 0.05);
   const std::vector<Tensor> d = gradient({s.loss}, weights);
-  std::vector<Tensor> means, squares, next_means, next_squares;
+  std::vector<StateUpdate> means, squares;
   for (size_t i = 0; i < weights.size(); ++i) {
     const Tensor& w = weights[i];
-    means.push_back(placeholder(w.shape(), f32, w.name() + ".mean"));
-    squares.push_back(placeholder(w.shape(), f32, w.name() + ".square"));
-    const ops::Moments next =
-        ops::adam(w, d[i], means[i], squares[i], s.number, s.rate, {.decay = 1e-2});
-    s.after.push_back(next.parameter);
-    next_means.push_back(next.mean);
-    next_squares.push_back(next.square);
+    const Tensor mean = placeholder(w.shape(), f32, w.name() + ".mean");
+    const Tensor square = placeholder(w.shape(), f32, w.name() + ".square");
+    const ops::Moments next = ops::adam(w, d[i], mean, square, s.number, s.rate, {.decay = 1e-2});
+    s.updates.push_back({w, next.parameter});
+    means.push_back({mean, next.mean});
+    squares.push_back({square, next.square});
   }
-  s.before = weights;
   for (const auto* list : {&means, &squares})
-    s.before.insert(s.before.end(), list->begin(), list->end());
-  for (const auto* list : {&next_means, &next_squares})
-    s.after.insert(s.after.end(), list->begin(), list->end());
+    s.updates.insert(s.updates.end(), list->begin(), list->end());
   return s;
 }
 
@@ -114,20 +109,20 @@ void show_shifted(const uint8_t* image, int64_t dy, int64_t dx, float* to) {
 
 class Training {
  public:
-  Training(const Step& step, const Kernel& kernel, std::vector<NDArray> weights, TensorFile file)
+  Training(const Step& step, const NetworkKernel& kernel, std::vector<NDArray> weights,
+           TensorFile file)
       : kernel_(kernel),
         images_(zeros_like(step.images)),
         labels_(zeros_like(step.labels)),
         number_(zeros_like(step.number)),
         rate_(zeros_like(step.rate)),
         loss_(zeros_like(step.loss)),
-        before_(std::move(weights)),
+        state_(std::move(weights)),
         pixels_(file.at("images").u8()),
         classes_(file.at("labels").u8()),
         order_(classes_.size()) {
-    for (size_t i = before_.size(); i < step.before.size(); ++i)
-      before_.push_back(zeros_like(step.before[i]));
-    for (const Tensor& t : step.after) after_.push_back(zeros_like(t));
+    for (size_t i = state_.size(); i < step.updates.size(); ++i)
+      state_.push_back(zeros_like(step.updates[i].state));
     std::iota(order_.begin(), order_.end(), size_t{0});
   }
 
@@ -148,7 +143,7 @@ class Training {
     return total / static_cast<double>(batches);
   }
 
-  const std::vector<NDArray>& state() const { return before_; }
+  const std::vector<NDArray>& state() const { return state_; }
 
  private:
   void fill(size_t first) {
@@ -160,19 +155,16 @@ class Training {
     }
   }
 
-  // A step reads one set of weights and writes another; then they change places.
   void call() {
     std::vector<NDArray> arrays{images_, labels_, number_, rate_};
-    arrays.insert(arrays.end(), before_.begin(), before_.end());
+    arrays.insert(arrays.end(), state_.begin(), state_.end());
     arrays.push_back(loss_);
-    arrays.insert(arrays.end(), after_.begin(), after_.end());
     kernel_.call(arrays);
-    std::swap(before_, after_);
   }
 
-  const Kernel& kernel_;
+  const NetworkKernel& kernel_;
   NDArray images_, labels_, number_, rate_, loss_;
-  std::vector<NDArray> before_, after_;
+  std::vector<NDArray> state_;
   std::vector<uint8_t> pixels_, classes_;
   std::vector<size_t> order_;
   Rng rng_{5};
@@ -198,16 +190,15 @@ int run(const std::string& folder) {
   const std::vector<Tensor> weights = declare_weights();
   const Step step = declare_step(weights);
 
-  std::vector<Tensor> outputs{step.loss};
-  outputs.insert(outputs.end(), step.after.begin(), step.after.end());
   std::vector<Tensor> args{step.images, step.labels, step.number, step.rate};
-  args.insert(args.end(), step.before.begin(), step.before.end());
-  args.insert(args.end(), outputs.begin(), outputs.end());
+  for (const StateUpdate& update : step.updates) args.push_back(update.state);
+  args.push_back(step.loss);
   const Timer building;
-  const Schedule schedule = create_schedule(outputs);
-  const Kernel kernel = build(schedule, args, {.name = "step"});
-  std::printf("one step is %d stages, %.0f MFLOP; built in %.1f s\n", schedule.dag().size(),
-              schedule.dag().total_flops() / 1e6, building.elapsed_s());
+  const Network net({step.loss}, Target::host(), {}, {}, step.updates);
+  const NetworkKernel kernel = net.build(args);
+  const ComputeDag dag(net.outputs());
+  std::printf("one step is %d stages in %d nodes, %.0f MFLOP; built in %.1f s\n", dag.size(),
+              static_cast<int>(net.nodes().size()), dag.total_flops() / 1e6, building.elapsed_s());
 
   const Tensor images = placeholder({kHeldOut, 1, kSide, kSide}, f32, "images");
   const Tensor logits = network(images, weights);

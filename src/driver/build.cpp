@@ -71,6 +71,7 @@ TimedBuild build_timed(const Schedule& schedule, const std::vector<Tensor>& args
                        const BuildOptions& options) {
   const Timer timer;
   const LoweredVariant lowered = lower_variant(schedule, args, args, options);
+  check_sizes_are_given(lowered);
   const double lower_ms = 1e3 * timer.elapsed_s();
   TimedBuild built = compile_variant(lowered, options);
   built.times.lower = lower_ms;

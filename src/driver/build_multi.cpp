@@ -92,6 +92,7 @@ KernelVariant compiled_variant(const MultiVariant& v, const std::vector<Tensor>&
   for (size_t i = 0; i < own.size(); ++i) read[i] = read[i] || static_cast<bool>(own[i]);
   const auto lowered =
       std::make_shared<const LoweredVariant>(lower_variant(*v.schedule, own, args, options));
+  check_sizes_are_given(*lowered);
   KernelVariant out;
   out.name = v.name;
   out.args = args_of(*lowered);

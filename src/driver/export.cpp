@@ -140,6 +140,7 @@ void export_kernel(const Schedule& schedule, const std::vector<Tensor>& args,
                    const std::string& stem, const BuildOptions& options) {
   check_exportable(schedule, options);
   const LoweredVariant lowered = lower_variant(schedule, args, args, options);
+  check_sizes_are_given(lowered);
   write({{kOnly, "", lowered, code_of(lowered, options)}}, stem,
         Json::object({{"name", options.name}, {"picked", kOnly}}));
 }

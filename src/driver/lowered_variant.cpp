@@ -1,11 +1,14 @@
 #include "driver/lowered_variant.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "driver/build_cuda.h"
 #include "driver/program_args.h"
 #include "heddle/codegen/cuda.h"
+#include "heddle/support/error.h"
 #include "ir/canonical.h"
+#include "ir/size_line.h"
 #include "support/hashing/hash.h"
 #include "support/hashing/hex.h"
 
@@ -118,6 +121,21 @@ std::string code_of(const LoweredVariant& v, const BuildOptions& options) {
   if (v.gpu) return "cuda " + code_of(*v.gpu) + code_of_bound(v);
   return "llvm O" + std::to_string(options.opt_level) + " " + code_of(v.cpu->main) + " " +
          code_of(v.cpu->prepare) + code_of_bound(v);
+}
+
+void check_sizes_are_given(const LoweredVariant& v) {
+  for (const Var& size : v.gpu ? v.gpu->sizes : v.cpu->main.sizes) {
+    const bool given = std::any_of(v.all.begin(), v.all.end(), [&](const Tensor& t) {
+      return std::any_of(t.shape().begin(), t.shape().end(), [&](const Expr& e) {
+        const std::optional<SizeLine> line = as_size_line(e);
+        return line && line->size.same_as(size);
+      });
+    });
+    if (!given)
+      throw_user_error("no argument has the dimension '" + size->name + "' as an extent", {},
+                       "a kernel takes sizes from the shapes of its arguments: give one of them "
+                       "this extent, or a multiple of it, with or without a constant more");
+  }
 }
 
 std::vector<KernelArg> args_of(const LoweredVariant& v) {

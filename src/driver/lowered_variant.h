@@ -26,6 +26,10 @@ struct LoweredVariant {
 LoweredVariant lower_variant(const Schedule& schedule, const std::vector<Tensor>& own,
                              const std::vector<Tensor>& args, const BuildOptions& options);
 
+/// Throws a User error for a size that the shape of no argument gives. Calls of a kernel read sizes
+/// there; those of a network pass them to its kernels.
+void check_sizes_are_given(const LoweredVariant& variant);
+
 /// A key that is equal for variants of equal code, in every process. It has no names of variables.
 std::string code_of(const LoweredVariant& variant, const BuildOptions& options);
 std::vector<KernelArg> args_of(const LoweredVariant& variant);

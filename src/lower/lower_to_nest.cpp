@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "heddle/support/error.h"
-#include "ir/size_line.h"
 #include "ir/sizes.h"
 #include "lower/nest/build_nest.h"
 #include "schedule/steps/schedule_state.h"
@@ -21,14 +20,11 @@ bool has_sizes(const ScheduleState& s, const StageState& x) {
   return !sizes.empty();
 }
 
-// The sizes of the program, each of which some argument has as an extent.
+// The sizes of the program.
 std::vector<Var> sizes_of(const ScheduleState& s, const std::vector<Buffer>& args) {
-  std::vector<Var> sizes, given;
+  std::vector<Var> sizes;
   for (const Buffer& b : args) {
-    for (const Expr& e : b->shape) {
-      add_sizes(e, &sizes);
-      if (const auto line = as_size_line(e)) add_sizes(line->size, &given);
-    }
+    for (const Expr& e : b->shape) add_sizes(e, &sizes);
   }
   for (const StageState& x : s.stages) {
     if (!x.defined()) continue;
@@ -36,14 +32,6 @@ std::vector<Var> sizes_of(const ScheduleState& s, const std::vector<Buffer>& arg
       for (const int a : *axes) add_sizes(s.axes[static_cast<size_t>(a)].extent, &sizes);
     }
     for (const Expr& body : x.bodies) add_sizes(body, &sizes);
-  }
-  for (const Var& v : sizes) {
-    const bool known =
-        std::any_of(given.begin(), given.end(), [&](const Var& g) { return g.same_as(v); });
-    if (!known)
-      throw_user_error("no argument has the dimension '" + v->name + "' as an extent", {},
-                       "a kernel takes sizes from the shapes of its arguments: give one of them "
-                       "this extent, or a multiple of it, with or without a constant more");
   }
   return sizes;
 }

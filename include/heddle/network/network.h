@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "heddle/dag/instance.h"
+#include "heddle/dsl/update.h"
 #include "heddle/network/passes.h"
 #include "heddle/runtime/kernel.h"
 #include "heddle/search/tune.h"
@@ -50,6 +51,13 @@ struct TensorPlace {
   int64_t offset = 0;
 };
 
+/// A tensor between nodes that lies in the memory of an input which calls update. Its first row is
+/// the row `row` of the input; where that is not defined, it is the whole input.
+struct StatePlace {
+  Tensor tensor, state;
+  Expr row = {};
+};
+
 class NetworkKernel;
 struct TaskKernels;
 struct NetworkPlan;
@@ -68,10 +76,13 @@ struct NetworkBuildReport {
 class Network {
  public:
   /// `options` apply to every task. The default is those of this thread's scope. `passes` rewrite
-  /// the graph before it is cut.
+  /// the graph before it is cut. Calls write the `next` of each of `updates` into the memory of its
+  /// input, after all that reads the old contents. Where no order of the nodes allows that, the
+  /// result is copied there at the end of the call, and passes() says so. A User error for an update
+  /// of a constant, of an input that another one updates, or of another shape or type.
   explicit Network(std::vector<Tensor> outputs, const Target& target = Target::host(),
                    const AutoSchedulerOptions& options = current_auto_scheduler_options(),
-                   const PassOptions& passes = {});
+                   const PassOptions& passes = {}, std::vector<StateUpdate> updates = {});
 
   /// The distinct tasks; nodes of equal structural hash are one task. The weight is the number of
   /// nodes that call it. In a network over dimensions (dsl/dim.h) a node that depends on them has
@@ -84,7 +95,10 @@ class Network {
   /// The calls, in an order in which they can run. Their inputs and outputs are those of the
   /// network, and between them tensors of the graph as the passes rewrote it.
   const std::vector<NetworkNode>& nodes() const;
-  const std::vector<Tensor>& outputs() const;  ///< as declared
+  const std::vector<Tensor>& outputs() const;  ///< as declared, then those of the updates
+  const std::vector<StateUpdate>& updates() const;
+  /// The tensors that lie in the memory of updated inputs.
+  const std::vector<StatePlace>& states() const;
   /// The sizes that calls give, for a network over dimensions.
   const std::vector<Var>& sizes() const;
   /// Tensors between nodes that share memory with others.
@@ -107,7 +121,8 @@ class Network {
   /// this target. plan_use() tells.
   static Network planned(std::vector<Tensor> outputs, const NetworkPlan& plan,
                          const Target& target = Target::host(),
-                         const AutoSchedulerOptions& options = current_auto_scheduler_options());
+                         const AutoSchedulerOptions& options = current_auto_scheduler_options(),
+                         std::vector<StateUpdate> updates = {});
   /// The same for this declaration, target and options.
   Network with_plan(const NetworkPlan& plan) const;
   /// The plan, and what was taken from it; null without one.
@@ -131,7 +146,8 @@ class Network {
   /// where their lifetimes do not overlap. Code is kept on the disk for the next process
   /// (support/disk_cache.h; the environment variable HEDDLE_CACHE=off turns that off). `args` are
   /// the placeholders and outputs of the network in call order. Constants with values may be left
-  /// out: the kernel supplies them.
+  /// out: the kernel supplies them. Outputs that lie in the memory of an input are left out. An
+  /// input that nothing reads may be listed where its shape gives a size.
   NetworkKernel build(const std::vector<Tensor>& args,
                       const std::vector<Schedule>& schedules = {}) const;
   /// The same of as_tuned(report), with its schedules.
@@ -183,6 +199,8 @@ class NetworkKernel {
   /// anew.
   void refresh() const;
   const std::vector<KernelArg>& args() const;
+  /// The positions of the arguments that calls update: inputs that are results, too.
+  const std::vector<size_t>& updated() const;
   /// The sizes that the shapes of a call's arrays give, for a network over dimensions.
   const std::vector<KernelSize>& sizes() const;
   const NetworkBuildReport& build_report() const;

@@ -3,11 +3,12 @@
 //   Tensor loss = ops::softmax_cross_entropy(logits, labels);
 //   Tensor dw = gradient(loss, w);
 //   ops::Momentum next = ops::sgd(w, dw, velocity, {.rate = 0.05, .momentum = 0.9});
-//   // next.parameter and next.velocity are outputs of the step, of the shapes of w and velocity
+//   Network step({loss}, Target::host(), {}, {}, {{w, next.parameter}, {velocity, next.velocity}});
 //
-// Updates are results of their own and not stores into the parameters: a step reads one set of arrays
-// and writes another, and the caller exchanges the two. Parameters and states have one shape and one
-// type, which is that of the results.
+// The operators declare results of their own, of the shapes of w and velocity. A Network whose updates
+// name them writes them where the old ones lie. In a Kernel they are outputs: a step reads one set of
+// arrays and writes another. Parameters and states have one shape and one type, which is that of the
+// results.
 #pragma once
 
 #include "heddle/dsl/tensor.h"

@@ -3,16 +3,52 @@
 #include <algorithm>
 
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 #include "network/cut/step_plan.h"
 
 namespace heddle::network {
 
-void check_tensors(const ComputeDag& dag, const std::vector<Tensor>& args) {
-  std::vector<Tensor> needed = dag.placeholders();
-  needed.insert(needed.end(), dag.outputs().begin(), dag.outputs().end());
-  const std::vector<Tensor> unread = dag.unread_placeholders();
+namespace {
+
+/// Whether the shape of an input that nothing reads gives a size of the network.
+bool gives_size(const Tensor& t, const std::vector<Var>& sizes) {
+  std::vector<Var> own;
+  for (const Expr& e : t.shape()) add_sizes(e, &own);
+  return t.op()->is_placeholder() && !own.empty() &&
+         std::all_of(own.begin(), own.end(), [&](const Var& v) {
+           return std::any_of(sizes.begin(), sizes.end(),
+                              [&](const Var& s) { return s.same_as(v); });
+         });
+}
+
+}  // namespace
+
+std::vector<Tensor> all_args(const Network& network) {
+  std::vector<Tensor> args = ComputeDag(network.outputs()).placeholders();
+  for (const StateUpdate& u : network.updates()) {
+    if (position_of(args, u.state) < 0) args.push_back(u.state);
+  }
+  for (const Tensor& t : network.outputs()) {
+    const bool updates = std::any_of(network.updates().begin(), network.updates().end(),
+                                     [&](const StateUpdate& u) { return u.next.same_as(t); });
+    if (!updates) args.push_back(t);
+  }
+  return args;
+}
+
+void check_tensors(const Network& network, const std::vector<Tensor>& args) {
+  const std::vector<Tensor> needed = all_args(network);
+  const std::vector<Tensor> unread = ComputeDag(network.outputs()).unread_placeholders();
+  for (const StateUpdate& u : network.updates()) {
+    if (position_of(args, u.next) < 0) continue;
+    throw_user_error("argument '" + u.next.name() + "' lies in the memory of '" + u.state.name() +
+                         "', which calls update",
+                     {}, "leave it out, and read the input after the call");
+  }
   for (const Tensor& t : args) {
-    if (t && (position_of(needed, t) >= 0 || position_of(unread, t) >= 0)) continue;
+    if (t && (position_of(needed, t) >= 0 || position_of(unread, t) >= 0 ||
+              gives_size(t, network.sizes())))
+      continue;
     throw_user_error(
         "argument '" + (t ? t.name() : "") + "' is neither an input nor an output of the network",
         {}, "pass the placeholders that the outputs read, and the outputs");

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "network/cut/family_graph.h"
+#include "network/cut/updates.h"
 #include "network/fusion/plan_fusion.h"
 #include "network/fusion/settle_plan.h"
 #include "network/passes/graph_pass.h"
@@ -12,7 +13,10 @@
 namespace heddle::network {
 namespace {
 
-CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const PassOptions& passes) {
+using Writes = std::vector<StateWrite>;
+
+CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const PassOptions& passes,
+                      const Writes& writes) {
   std::vector<PassApplication> changes;
   FamilyGraph graph = family_graph(declared, target, passes, changes);
   const ComputeDag decide(at_sizes(graph.dag.outputs(), graph.usual).outputs);
@@ -21,6 +25,7 @@ CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const Pa
   PlanAnswers searched = search_plan(decide, groups, target, {});
   usual_ones.expect(searched);
   FusionPlan plan = plan_fusion(decide, groups, target, {}, usual_ones);
+  end_products_before(writes, graph.dag, plan);
   (void)settle(plan, target);
   std::vector<ExtractedNode> nodes = extract_nodes(graph.dag, plan);
   return {ChoiceList(passes),
@@ -33,11 +38,9 @@ CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const Pa
           std::move(nodes)};
 }
 
-}  // namespace
-
-CutNetwork cut_network(const ComputeDag& declared, const Target& target,
-                       const PassOptions& passes) {
-  if (!sizes_of(declared.outputs()).empty()) return over_sizes(declared, target, passes);
+CutNetwork cut(const ComputeDag& declared, const Target& target, const PassOptions& passes,
+               const Writes& writes) {
+  if (!sizes_of(declared.outputs()).empty()) return over_sizes(declared, target, passes, writes);
   ChoiceList choices(passes);
   std::vector<PassApplication> changes;
   ComputeDag dag = run_passes(declared, target, passes, choices, changes);
@@ -51,6 +54,7 @@ CutNetwork cut_network(const ComputeDag& declared, const Target& target,
   PlanAnswers searched = search_plan(dag, groups, target, in_place);
   choices.expect(searched);
   FusionPlan plan = plan_fusion(dag, groups, target, in_place, choices);
+  end_products_before(writes, dag, plan);
   std::vector<ExtractedNode> nodes = settle(plan, target);
   return {std::move(choices),
           std::move(changes),
@@ -60,6 +64,28 @@ CutNetwork cut_network(const ComputeDag& declared, const Target& target,
           std::move(searched),
           std::move(in_place.places),
           std::move(nodes)};
+}
+
+}  // namespace
+
+CutNetwork cut_network(const ComputeDag& declared, const Target& target, const PassOptions& passes,
+                       const std::vector<StateUpdate>& updates) {
+  if (updates.empty()) return cut(declared, target, passes, {});
+  std::vector<size_t> copied;
+  while (true) {
+    const UpdatedGraph updated = updated_graph(declared, updates, copied, target);
+    CutNetwork made = cut(updated.graph, target, passes, updated.writes);
+    const std::vector<size_t> more = order_by_writes(updated.writes, made.dag, made.nodes);
+    copied.insert(copied.end(), more.begin(), more.end());
+    if (!more.empty()) continue;
+    made.changes.insert(made.changes.end(), updated.changes.begin(), updated.changes.end());
+    for (const size_t o : copied)
+      made.changes.push_back({"updates", "'" + declared.outputs()[o].name() +
+                                             "' is copied into its input at the end of a call, "
+                                             "because no order of the nodes reads that before"});
+    made.states = place_writes(updated.writes, made.dag, declared.outputs(), made.nodes);
+    return made;
+  }
 }
 
 std::vector<uint64_t> node_hashes(const CutNetwork& network) {

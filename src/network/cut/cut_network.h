@@ -21,10 +21,12 @@ struct CutNetwork {
   PlanAnswers searched;          ///< of the plan, where they differ from the rules'
   std::vector<TensorPlace> places;
   std::vector<ExtractedNode> nodes;
+  std::vector<StatePlace> states = {};  ///< of updates
 };
 
 /// A network over dimensions has no choices.
-CutNetwork cut_network(const ComputeDag& declared, const Target& target, const PassOptions& passes);
+CutNetwork cut_network(const ComputeDag& declared, const Target& target, const PassOptions& passes,
+                       const std::vector<StateUpdate>& updates = {});
 
 /// The hash of the declaration of each node.
 std::vector<uint64_t> node_hashes(const CutNetwork& network);

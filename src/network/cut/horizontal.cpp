@@ -55,20 +55,29 @@ bool fit_together(const std::vector<const GpuProgram*>& programs, const Gpu& gpu
 
 // The nodes on which each node depends, by the memory that it reads.
 std::vector<std::vector<int>> dependencies(const std::vector<NetworkNode>& nodes,
-                                           const std::vector<TensorPlace>& places) {
+                                           const std::vector<TensorPlace>& places,
+                                           const std::vector<StatePlace>& states) {
   const auto memory = [&](const Tensor& t) {
+    for (const StatePlace& p : states) {
+      if (p.tensor.same_as(t)) return p.state.buffer().get();
+    }
     const auto it = std::find_if(places.begin(), places.end(),
                                  [&](const TensorPlace& p) { return p.tensor.same_as(t); });
     return (it == places.end() ? t : it->whole).buffer().get();
   };
-  std::map<const BufferNode*, std::vector<int>> writers;
+  std::map<const BufferNode*, std::vector<int>> writers, readers;
   std::vector<std::vector<int>> out(nodes.size());
   for (size_t n = 0; n < nodes.size(); ++n) {
     for (const Tensor& t : nodes[n].inputs) {
       const auto it = writers.find(memory(t));
       if (it != writers.end()) out[n].insert(out[n].end(), it->second.begin(), it->second.end());
     }
-    for (const Tensor& t : nodes[n].outputs) writers[memory(t)].push_back(static_cast<int>(n));
+    for (const Tensor& t : nodes[n].outputs) {
+      const std::vector<int>& read_before = readers[memory(t)];
+      out[n].insert(out[n].end(), read_before.begin(), read_before.end());
+      writers[memory(t)].push_back(static_cast<int>(n));
+    }
+    for (const Tensor& t : nodes[n].inputs) readers[memory(t)].push_back(static_cast<int>(n));
   }
   return out;
 }
@@ -77,11 +86,12 @@ std::vector<std::vector<int>> dependencies(const std::vector<NetworkNode>& nodes
 class Scheduler {
  public:
   Scheduler(const std::vector<NetworkNode>& nodes, const std::vector<TensorPlace>& places,
-            const Gpu& gpu, FunctionRef<const GpuProgram*(int)> program)
+            const std::vector<StatePlace>& states, const Gpu& gpu,
+            FunctionRef<const GpuProgram*(int)> program)
       : nodes_(nodes),
         gpu_(gpu),
         program_(program),
-        needs_(dependencies(nodes, places)),
+        needs_(dependencies(nodes, places, states)),
         done_(nodes.size()) {}
 
   std::vector<std::vector<int>> run() {
@@ -155,9 +165,10 @@ StepNodes separate_steps(const std::vector<NetworkNode>& nodes) {
 }
 
 StepNodes horizontal_steps(const std::vector<NetworkNode>& nodes,
-                           const std::vector<TensorPlace>& places, const Gpu& gpu,
+                           const std::vector<TensorPlace>& places,
+                           const std::vector<StatePlace>& states, const Gpu& gpu,
                            FunctionRef<const GpuProgram*(int task)> program) {
-  return steps_of(nodes, Scheduler(nodes, places, gpu, program).run());
+  return steps_of(nodes, Scheduler(nodes, places, states, gpu, program).run());
 }
 
 NetworkSteps::NetworkSteps(const Network& network, const Target& target,
@@ -167,7 +178,7 @@ NetworkSteps::NetworkSteps(const Network& network, const Target& target,
     steps_ = separate_steps(network.nodes());
     return;
   }
-  steps_ = horizontal_steps(network.nodes(), network.places(), target.gpu,
+  steps_ = horizontal_steps(network.nodes(), network.places(), network.states(), target.gpu,
                             [&](int task) { return lowered(task); });
   for (const std::vector<int>& tasks : steps_.tasks) {
     const bool known = std::find(joined_.begin(), joined_.end(), tasks) != joined_.end();

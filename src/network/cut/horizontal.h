@@ -37,7 +37,8 @@ StepNodes separate_steps(const std::vector<NetworkNode>& nodes);
 /// size by at most a factor of two, or are small, because registers are shared out by the largest.
 /// `program` gives the kernels of a task, or null for one that stays alone.
 StepNodes horizontal_steps(const std::vector<NetworkNode>& nodes,
-                           const std::vector<TensorPlace>& places, const Gpu& gpu,
+                           const std::vector<TensorPlace>& places,
+                           const std::vector<StatePlace>& states, const Gpu& gpu,
                            FunctionRef<const GpuProgram*(int task)> program);
 
 /// The steps of a network whose kernels are compiled from `variants`, by its options.

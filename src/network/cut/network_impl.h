@@ -13,26 +13,30 @@ namespace heddle {
 
 struct Network::Impl {
   Impl(std::vector<Tensor> outputs, const Target& t, const AutoSchedulerOptions& o,
-       const PassOptions& p)
+       const PassOptions& p, std::vector<StateUpdate> u)
       : declared(std::move(outputs)),
+        updates(std::move(u)),
         target(apply_options(t, o)),
         options(o),
         passes(p),
         sizes(sizes_of(declared.outputs())),
-        cut(network::cut_network(declared, target, passes)) {}
+        cut(network::cut_network(declared, target, passes, updates)) {}
 
   /// A network with the choices about its graph that the records hold; null where there are none,
   /// or they do not fit any more.
   static std::shared_ptr<Impl> of_records(const std::vector<Tensor>& outputs, const Target& target,
-                                          const AutoSchedulerOptions& options);
+                                          const AutoSchedulerOptions& options,
+                                          const std::vector<StateUpdate>& updates);
 
   /// A network with the choices about its graph of a plan, before its tasks are made. Where they do
   /// not fit, it has the usual ones, and `use` says so.
   static std::shared_ptr<Impl> of_plan(const std::vector<Tensor>& outputs, const Target& target,
                                        const AutoSchedulerOptions& options,
+                                       const std::vector<StateUpdate>& updates,
                                        const std::string& passes, PlanUse& use);
 
-  ComputeDag declared;
+  ComputeDag declared;  ///< of the outputs, those of updates last
+  std::vector<StateUpdate> updates;
   Target target;  ///< as the options limit it
   AutoSchedulerOptions options;
   PassOptions passes;
@@ -54,6 +58,7 @@ struct Network::Impl {
   NodeTasks tasks_of(const network::ExtractedNode& node) const;
   void add_tasks(NodeTasks made);
   void name_outputs();
+  bool is_state(const Tensor& t) const;  ///< whether it lies in the memory of an updated input
   std::string kernels_text() const;
 };
 

@@ -1,7 +1,9 @@
 #include "network/cut/step_plan.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
 #include "network/memory_plan.h"
@@ -30,8 +32,62 @@ int position_of(const std::vector<Tensor>& list, const Tensor& t) {
   return -1;
 }
 
+namespace {
+
+SizeSum size_sum(const Expr& e, const std::vector<Var>& sizes) {
+  const std::optional<Affine> sum = as_affine(e);
+  HEDDLE_ICHECK(sum.has_value(), "rows are counted by sums of sizes");
+  SizeSum out{sum->constant, {}};
+  for (const Var& size : sizes) out.factors.push_back(sum->coefficient(size));
+  return out;
+}
+
+ProgramView view_of(const StatePlace& place, size_t argument, const std::vector<Var>& sizes) {
+  int64_t row_bytes = place.state.dtype().bytes();
+  for (size_t d = 1; d < place.state.shape().size(); ++d) {
+    const int64_t* extent = as_int(place.state.shape()[d]);
+    HEDDLE_ICHECK(extent != nullptr, "a row of a state has a constant shape");
+    row_bytes *= *extent;
+  }
+  return {argument, row_bytes, size_sum(place.row, sizes), size_sum(place.tensor.shape()[0], sizes),
+          size_sum(place.state.shape()[0], sizes)};
+}
+
+/// The tensors that lie in arguments.
+class StatesOfPlan {
+ public:
+  /// Adds the parts of arguments to `views`.
+  StatesOfPlan(const std::vector<StatePlace>& states, const std::vector<Tensor>& tensors,
+               const std::vector<Var>& sizes, std::vector<ProgramView>& views)
+      : states_(states) {
+    for (const StatePlace& s : states) {
+      const int argument = position_of(tensors, s.state);
+      HEDDLE_ICHECK(argument >= 0, "an updated input is an argument");
+      places_.push_back({ProgramPlace::Argument, argument});
+      if (!s.row.defined()) continue;
+      places_.back() = {ProgramPlace::View, std::ssize(views)};
+      views.push_back(view_of(s, static_cast<size_t>(argument), sizes));
+    }
+  }
+  /// Null for all other tensors.
+  const ProgramPlace* find(const Tensor& t) const {
+    const auto it = std::find_if(states_.begin(), states_.end(),
+                                 [&](const StatePlace& p) { return p.tensor.same_as(t); });
+    return it == states_.end() ? nullptr : &places_[static_cast<size_t>(it - states_.begin())];
+  }
+
+ private:
+  const std::vector<StatePlace>& states_;
+  std::vector<ProgramPlace> places_;
+};
+
+}  // namespace
+
 StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Tensor>& tensors,
-                    size_t num_args, const std::vector<TensorPlace>& inside) {
+                    size_t num_args, const std::vector<TensorPlace>& inside,
+                    const std::vector<StatePlace>& states, const std::vector<Var>& sizes) {
+  StepPlan plan;
+  const StatesOfPlan in_arguments(states, tensors, sizes, plan.views);
   const auto place_of = [&](const Tensor& t) {
     const auto it = std::find_if(inside.begin(), inside.end(),
                                  [&](const TensorPlace& p) { return p.tensor.same_as(t); });
@@ -45,7 +101,7 @@ StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Ten
       if (const int b = position_of(passed, place_of(t).whole); b >= 0) lifetimes[b].last = step;
     }
     for (const Tensor& t : nodes[n].outputs) {
-      if (position_of(tensors, t) >= 0) continue;
+      if (position_of(tensors, t) >= 0 || in_arguments.find(t)) continue;
       const Tensor whole = place_of(t).whole;
       if (const int b = position_of(passed, whole); b >= 0) {
         lifetimes[b].last = step;
@@ -56,13 +112,16 @@ StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Ten
     }
   }
   const MemoryPlan memory = plan_memory(lifetimes);
-  StepPlan plan;
   plan.arena_bytes = memory.bytes;
   for (const NetworkNode& node : nodes) {
     std::vector<Tensor> list = node.inputs;
     list.insert(list.end(), node.outputs.begin(), node.outputs.end());
     std::vector<ProgramPlace>& of_step = plan.places.emplace_back();
     for (const Tensor& t : list) {
+      if (const ProgramPlace* state = in_arguments.find(t)) {
+        of_step.push_back(*state);
+        continue;
+      }
       if (const int at = position_of(tensors, t); at >= 0) {
         const auto array = static_cast<size_t>(at);
         const bool given = array < num_args;

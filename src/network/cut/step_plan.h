@@ -10,10 +10,11 @@
 namespace heddle::network {
 
 struct StepPlan {
-  /// Of the inputs of each step, then of its outputs: Argument, Array (a constant that the network
-  /// supplies), or Arena.
+  /// Of the inputs of each step, then of its outputs: Argument, View, Array (a constant that the
+  /// network supplies), or Arena.
   std::vector<std::vector<ProgramPlace>> places;
   int64_t arena_bytes = 0;
+  std::vector<ProgramView> views;  ///< that places name, of arguments
 };
 
 /// The extents of `t` at the largest sizes.
@@ -24,8 +25,9 @@ int position_of(const std::vector<Tensor>& list, const Tensor& t);
 
 /// `tensors` are the `num_args` arguments of the network, then its constants. All other tensors
 /// between nodes share an arena, by lifetimes (plan_memory). `inside` are tensors that are parts of
-/// others.
+/// others, and `states` those that lie in arguments. `sizes` are those of a call.
 StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Tensor>& tensors,
-                    size_t num_args, const std::vector<TensorPlace>& inside);
+                    size_t num_args, const std::vector<TensorPlace>& inside,
+                    const std::vector<StatePlace>& states, const std::vector<Var>& sizes);
 
 }  // namespace heddle::network

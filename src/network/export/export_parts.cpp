@@ -33,7 +33,9 @@ std::vector<Tensor> constants_of(const Network& network, const std::vector<Tenso
   std::vector<Tensor> constants;
   for (const NetworkNode& node : network.nodes()) {
     for (const Tensor& t : node.inputs) {
-      if (is_output(t) || position_of(args, t) >= 0) continue;
+      const bool is_state = std::any_of(network.states().begin(), network.states().end(),
+                                        [&](const StatePlace& p) { return p.tensor.same_as(t); });
+      if (is_output(t) || is_state || position_of(args, t) >= 0) continue;
       if (position_of(constants, t) < 0) constants.push_back(t);
     }
   }
@@ -93,8 +95,12 @@ PlacedSteps place_steps(const ExportRequest& request, const std::vector<NetworkN
   std::vector<Tensor> tensors = request.args;
   const std::vector<Tensor> constants = constants_of(request.network, request.args);
   tensors.insert(tensors.end(), constants.begin(), constants.end());
-  StepPlan plan = plan_steps(nodes, tensors, request.args.size(), request.network.places());
-  PlacedSteps steps{std::move(plan.places), {}, plan.arena_bytes};
+  const Network& net = request.network;
+  StepPlan plan =
+      plan_steps(nodes, tensors, request.args.size(), net.places(), net.states(), net.sizes());
+  for (ProgramView& view : plan.views)
+    view.argument = static_cast<size_t>(tensor_of(request.args, view.argument));
+  PlacedSteps steps{std::move(plan.places), {}, plan.arena_bytes, std::move(plan.views)};
   for (std::vector<ProgramPlace>& of_step : steps.places) {
     std::map<size_t, NDArray>& own = steps.constants.emplace_back();
     for (size_t i = 0; i < of_step.size(); ++i) {
@@ -134,6 +140,10 @@ LibrarySource interface_of(const ExportRequest& request) {
       for (const int64_t extent : largest_extents(t)) bytes *= extent;
       library.tensor_bytes.push_back(bytes);
     }
+  }
+  for (const StateUpdate& u : request.network.updates()) {
+    const auto at = static_cast<size_t>(position_of(request.args, u.state));
+    p.updated.push_back(static_cast<size_t>(tensor_of(request.args, at)));
   }
   for (const Var& size : sizes) add_size(size, request, library);
   return library;

@@ -44,10 +44,11 @@ class ExportScratch {
 
 /// The steps of a network before their weights have places.
 struct PlacedSteps {
-  /// Of each step's inputs and outputs: Argument, Arena, or Nothing for a constant.
+  /// Of each step's inputs and outputs: Argument, View, Arena, or Nothing for a constant.
   std::vector<std::vector<ProgramPlace>> places;
   std::vector<std::map<size_t, NDArray>> constants;  ///< of each step, by position
   int64_t arena_bytes = 0;
+  std::vector<ProgramView> views;
 };
 
 /// Throws a User error for constants among the arguments, because an exported network contains its

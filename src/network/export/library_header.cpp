@@ -55,13 +55,15 @@ std::string sizes_text(const LibrarySource& library) {
 std::string list_text(const ExportedProgram& p, bool outputs) {
   std::string text;
   int number = 0;
-  for (const KernelArg& arg : p.args) {
+  for (size_t a = 0; a < p.args.size(); ++a) {
+    const KernelArg& arg = p.args[a];
     if (arg.output != outputs) continue;
     text += " *   " + std::to_string(number++) + "  " + plain(arg.name) + "  " +
             to_string(arg.dtype) + "[";
     for (size_t d = 0; d < arg.shape.size(); ++d)
       text += (d ? ", " : "") + extent_text(arg, d, p.sizes);
-    text += "]\n";
+    const bool updated = std::find(p.updated.begin(), p.updated.end(), a) != p.updated.end();
+    text += updated ? "]  a call updates it\n" : "]\n";
   }
   return text;
 }

@@ -39,6 +39,7 @@ class Exporter {
     if (!library_.for_gpu) program_.features = features();
     const PlacedSteps placed = place_steps(request_, steps_.nodes().steps);
     program_.arena_bytes = placed.arena_bytes;
+    program_.views = placed.views;
     compile();
     for (size_t n = 0; n < placed.places.size(); ++n)
       add_step(n, placed.places[n], placed.constants[n]);

@@ -11,6 +11,7 @@
 #include "heddle/support/error.h"
 #include "network/cut/kernel_records.h"
 #include "network/cut/network_impl.h"
+#include "network/cut/updates.h"
 #include "network/plan/runners_up.h"
 #include "support/log.h"
 
@@ -153,23 +154,26 @@ std::string why_none(const NetworkPlan& plan, const Target& target,
 std::shared_ptr<Network::Impl> Network::Impl::of_plan(const std::vector<Tensor>& outputs,
                                                       const Target& target,
                                                       const AutoSchedulerOptions& options,
+                                                      const std::vector<StateUpdate>& updates,
                                                       const std::string& passes, PlanUse& use) {
   try {
-    auto impl = std::make_shared<Impl>(outputs, target, options, parse_passes(passes));
+    auto impl = std::make_shared<Impl>(outputs, target, options, parse_passes(passes), updates);
     impl->cut.choices.require_all_known();
     return impl;
   } catch (const Error& e) {
     if (e.kind != ErrorKind::User) throw;
     use.remarks.push_back("its choices about the graph do not fit: " + e.message);
   }
-  return std::make_shared<Impl>(outputs, target, options, PassOptions());
+  return std::make_shared<Impl>(outputs, target, options, PassOptions(), updates);
 }
 
 Network Network::planned(std::vector<Tensor> outputs, const NetworkPlan& plan, const Target& target,
-                         const AutoSchedulerOptions& options) {
+                         const AutoSchedulerOptions& options, std::vector<StateUpdate> updates) {
   check_options(options);
+  outputs = network::with_updates(std::move(outputs), updates);
   PlanUse use;
-  const std::shared_ptr<Impl> impl = Impl::of_plan(outputs, target, options, plan.passes, use);
+  const std::shared_ptr<Impl> impl =
+      Impl::of_plan(outputs, target, options, updates, plan.passes, use);
   impl->make_tasks();
   std::vector<std::string> remarks =
       network::mismatches(plan, impl->declared.structural_hash(), impl->target);
@@ -198,7 +202,7 @@ Network Network::planned(std::vector<Tensor> outputs, const NetworkPlan& plan, c
 }
 
 Network Network::with_plan(const NetworkPlan& plan) const {
-  return planned(outputs(), plan, impl_->target, impl_->options);
+  return planned(outputs(), plan, impl_->target, impl_->options, updates());
 }
 
 const NetworkPlan* Network::plan() const { return impl_->plan.get(); }

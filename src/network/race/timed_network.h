@@ -9,6 +9,7 @@
 
 #include "network/race/call_timer.h"
 #include "network/run/network_kernel_impl.h"
+#include "network/run/output_difference.h"
 
 namespace heddle::network {
 
@@ -37,7 +38,8 @@ class TimedNetwork {
 
   const Network network_;
   NetworkKernel kernel_;
-  std::vector<NDArray> arrays_;
+  std::vector<NDArray> arrays_, results_;
+  StateCopies states_;
   std::unique_ptr<Program::StepArrays> of_steps_;
   std::vector<uint64_t> hashes_;
   std::vector<StepCall> steps_;

@@ -36,7 +36,8 @@ VariantRunner::VariantRunner(const Network& network,
   kernel_ = network_.build(args, untuned);
   const Target& target = tasks[0].tmpl.target();
   arrays_ = random_arrays(args, device_of(target));
-  outputs_.assign(arrays_.end() - static_cast<long>(network_.outputs().size()), arrays_.end());
+  outputs_ = results_of(args, arrays_);
+  states_ = StateCopies(kernel_, arrays_);
   of_steps_ = std::make_unique<Program::StepArrays>(kernel_.impl().program, arrays_);
 
   // Takes the first variant of each task, then the second of each, and so on, as far as memory
@@ -99,8 +100,10 @@ VariantTimes VariantRunner::call(std::span<const int> variants) {
 }
 
 std::string VariantRunner::difference(std::span<const int> variants) {
+  states_.restore();
   call(std::vector<int>(variants.size(), 0));
   const std::vector<NDArray> want = host_copies(outputs_);
+  states_.restore();
   call(variants);
   return output_difference(network_.outputs(), host_copies(outputs_), want);
 }

@@ -9,6 +9,7 @@
 #include "network/race/call_timer.h"
 #include "network/race/variant_race.h"
 #include "network/run/network_kernel_impl.h"
+#include "network/run/output_difference.h"
 
 namespace heddle::network {
 
@@ -40,6 +41,7 @@ class VariantRunner {
   const Network network_;
   NetworkKernel kernel_;  ///< of the static choices
   std::vector<NDArray> arrays_, outputs_;
+  StateCopies states_;
   std::vector<std::vector<int>> available_;
   std::vector<std::vector<Kernel>> steps_;  ///< kernels by node and by variant of its task
   std::unique_ptr<Program::StepArrays> of_steps_;

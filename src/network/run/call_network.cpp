@@ -31,6 +31,7 @@ Profile NetworkKernel::profile(const std::vector<NDArray>& arrays, double second
 void NetworkKernel::refresh() const { impl().program.refresh(); }
 
 const std::vector<KernelArg>& NetworkKernel::args() const { return impl().program.parts().args; }
+const std::vector<size_t>& NetworkKernel::updated() const { return impl().program.parts().updated; }
 const std::vector<KernelSize>& NetworkKernel::sizes() const { return impl().program.parts().sizes; }
 const NetworkBuildReport& NetworkKernel::build_report() const { return impl().report; }
 int64_t NetworkKernel::workspace_bytes() const { return impl().program.parts().arena_bytes; }

@@ -13,6 +13,7 @@
 #include "network/cut/recorded_passes.h"
 #include "network/cut/size_choices.h"
 #include "network/cut/step_plan.h"
+#include "network/cut/updates.h"
 #include "network/passes/concat_in_place.h"
 #include "runtime/pool/for_each_task.h"
 #include "support/log.h"
@@ -76,12 +77,14 @@ std::string unique_name(const std::vector<TuneTask>& tasks, const std::string& n
 }  // namespace
 
 Network::Network(std::vector<Tensor> outputs, const Target& target,
-                 const AutoSchedulerOptions& options, const PassOptions& passes) {
+                 const AutoSchedulerOptions& options, const PassOptions& passes,
+                 std::vector<StateUpdate> updates) {
   check_options(options);
+  outputs = network::with_updates(std::move(outputs), updates);
   std::shared_ptr<Impl> impl;
-  if (passes == PassOptions()) impl = Impl::of_records(outputs, target, options);
+  if (passes == PassOptions()) impl = Impl::of_records(outputs, target, options, updates);
   if (!impl) {
-    impl = std::make_shared<Impl>(std::move(outputs), target, options, passes);
+    impl = std::make_shared<Impl>(std::move(outputs), target, options, passes, std::move(updates));
     impl->cut.choices.require_all_known();
   }
   impl->make_tasks();
@@ -122,11 +125,12 @@ void Network::Impl::make_tasks() {
 
 std::shared_ptr<Network::Impl> Network::Impl::of_records(const std::vector<Tensor>& outputs,
                                                          const Target& target,
-                                                         const AutoSchedulerOptions& options) {
+                                                         const AutoSchedulerOptions& options,
+                                                         const std::vector<StateUpdate>& updates) {
   const std::optional<network::RecordedPasses> found =
       network::recorded_passes(outputs, apply_options(target, options), options);
   if (!found) return nullptr;
-  auto impl = std::make_shared<Impl>(outputs, target, options, found->options);
+  auto impl = std::make_shared<Impl>(outputs, target, options, found->options, updates);
   try {
     impl->cut.choices.require_all_known();
   } catch (const Error& e) {
@@ -182,13 +186,18 @@ void Network::Impl::add_tasks(NodeTasks made) {
   families[first] = std::move(made.family);
 }
 
+bool Network::Impl::is_state(const Tensor& t) const {
+  return std::any_of(cut.states.begin(), cut.states.end(),
+                     [&](const StatePlace& p) { return p.tensor.same_as(t); });
+}
+
 /// Gives the outputs the names under which they were declared.
 void Network::Impl::name_outputs() {
   for (NetworkNode& node : nodes) {
     for (std::vector<Tensor>* list : {&node.inputs, &node.outputs}) {
       for (Tensor& t : *list) {
         const int at = network::position_of(cut.dag.outputs(), t);
-        if (at >= 0) t = declared.outputs()[static_cast<size_t>(at)];
+        if (at >= 0 && !is_state(t)) t = declared.outputs()[static_cast<size_t>(at)];
       }
     }
   }
@@ -204,15 +213,26 @@ std::vector<TuneTask> Network::tasks_to_tune() const {
 
 const std::vector<NetworkNode>& Network::nodes() const { return impl_->nodes; }
 const std::vector<Tensor>& Network::outputs() const { return impl_->declared.outputs(); }
+const std::vector<StateUpdate>& Network::updates() const { return impl_->updates; }
+const std::vector<StatePlace>& Network::states() const { return impl_->cut.states; }
 const std::vector<Var>& Network::sizes() const { return impl_->sizes; }
 const std::vector<TensorPlace>& Network::places() const { return impl_->cut.places; }
 const std::vector<NetworkChoice>& Network::choices() const { return impl_->cut.choices.list(); }
 const PassOptions& Network::pass_options() const { return impl_->passes; }
 Network Network::with_passes(const PassOptions& passes) const {
-  return Network(outputs(), impl_->target, impl_->options, passes);
+  return Network(outputs(), impl_->target, impl_->options, passes, updates());
 }
 Network Network::at(const std::vector<SizeValue>& values) const {
-  return Network(at_sizes(outputs(), values).outputs, impl_->target, impl_->options, impl_->passes);
+  const Instance here = at_sizes(outputs(), values);
+  std::vector<StateUpdate> there;
+  for (const StateUpdate& u : updates()) {
+    const bool read = std::any_of(here.tensors.begin(), here.tensors.end(),
+                                  [&](const auto& t) { return t.first.same_as(u.state); });
+    const Tensor next = here.of(u.next);
+    there.push_back(
+        {read ? here.of(u.state) : placeholder(next.shape(), next.dtype(), u.state.name()), next});
+  }
+  return Network(here.outputs, impl_->target, impl_->options, impl_->passes, std::move(there));
 }
 Network Network::as_tuned(const TuneReport& report) const {
   const PassOptions options = report.passes ? parse_passes(*report.passes) : pass_options();

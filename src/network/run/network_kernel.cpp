@@ -120,7 +120,7 @@ std::vector<size_t> positions_of(const std::vector<Var>& sizes, const std::vecto
 
 NetworkKernel Network::build(const std::vector<Tensor>& args,
                              const std::vector<network::TaskVariants>& variants) const {
-  network::check_tensors(impl_->declared, args);
+  network::check_tensors(*this, args);
   ProgramParts parts{.name = "network", .args = args_over(args, impl_->sizes)};
   const network::NetworkSteps steps(*this, impl_->target, variants);
   std::vector<size_t> task_of;
@@ -130,15 +130,19 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
 
   std::vector<Tensor> tensors = args;
   for (const Tensor& t : impl_->cut.dag.placeholders()) {
-    if (network::position_of(args, t) >= 0) continue;
+    if (network::position_of(args, t) >= 0 || impl_->is_state(t)) continue;
     tensors.push_back(t);
     parts.arrays.push_back(*t.op()->data());
   }
   parts.sizes = driver::kernel_sizes(impl_->sizes);
   using Calls = cuda::DeviceCalls;
   parts.graphs = impl_->sizes.empty() ? Calls::kGraphs : Calls::kGraphsOfSizes;
-  network::StepPlan plan = network::plan_steps(steps.nodes().steps, tensors, args.size(), places());
+  network::StepPlan plan = network::plan_steps(steps.nodes().steps, tensors, args.size(), places(),
+                                               states(), impl_->sizes);
   parts.arena_bytes = plan.arena_bytes;
+  parts.views = std::move(plan.views);
+  for (const StateUpdate& u : updates())
+    parts.updated.push_back(static_cast<size_t>(network::position_of(args, u.state)));
 
   // The kernels of each task, then those of tasks that share launches.
   std::vector<std::vector<StepKernel>> kernels(tasks().size() + steps.joined().size());

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "network/cut/check_network.h"
+
 namespace heddle::network {
 namespace {
 
@@ -30,10 +32,9 @@ double largest_tolerance(const std::vector<Tensor>& outputs) {
 
 std::vector<Tensor> call_args(const Network& network) {
   std::vector<Tensor> args;
-  for (const Tensor& t : ComputeDag(network.outputs()).placeholders()) {
+  for (const Tensor& t : all_args(network)) {
     if (t.op()->data() == nullptr) args.push_back(t);
   }
-  args.insert(args.end(), network.outputs().begin(), network.outputs().end());
   return args;
 }
 
@@ -52,6 +53,25 @@ std::vector<NDArray> host_copies(std::span<const NDArray> arrays) {
   std::vector<NDArray> copies;
   for (const NDArray& a : arrays) copies.push_back(a.device().is_cpu() ? a.copy() : a.to_host());
   return copies;
+}
+
+std::vector<NDArray> results_of(const std::vector<Tensor>& args, std::span<const NDArray> arrays) {
+  std::vector<NDArray> results;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!args[i].op()->is_placeholder()) results.push_back(arrays[i]);
+  }
+  return results;
+}
+
+StateCopies::StateCopies(const NetworkKernel& kernel, std::span<const NDArray> arrays) {
+  for (const size_t at : kernel.updated()) {
+    states_.push_back(arrays[at]);
+    before_.push_back(arrays[at].copy());
+  }
+}
+
+void StateCopies::restore() const {
+  for (size_t i = 0; i < states_.size(); ++i) states_[i].copy_from(before_[i]);
 }
 
 std::string output_difference(const std::vector<Tensor>& outputs, std::span<const NDArray> got,

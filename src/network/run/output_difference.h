@@ -18,6 +18,20 @@ std::vector<NDArray> random_arrays(const std::vector<Tensor>& args, Device devic
 /// Copies on the CPU, which later calls do not change.
 std::vector<NDArray> host_copies(std::span<const NDArray> arrays);
 
+/// The arrays of the arguments that are outputs.
+std::vector<NDArray> results_of(const std::vector<Tensor>& args, std::span<const NDArray> arrays);
+
+/// The contents of the arrays that calls update, so that two calls can be compared.
+class StateCopies {
+ public:
+  StateCopies() = default;
+  StateCopies(const NetworkKernel& kernel, std::span<const NDArray> arrays);
+  void restore() const;
+
+ private:
+  std::vector<NDArray> states_, before_;
+};
+
 /// The place of the first of `outputs` whose elements differ by more than rounding to the shortest
 /// type of their graph explains; empty where none does.
 std::string output_difference(const std::vector<Tensor>& outputs, std::span<const NDArray> got,

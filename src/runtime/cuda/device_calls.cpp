@@ -107,6 +107,7 @@ void DeviceCalls::run_staged(Args args, std::span<const NDArray> arrays, Run run
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (args[i].output) arrays[i].copy_from(staged_[i]);
   }
+  for (const size_t i : updated_) arrays[i].copy_from(staged_[i]);
 }
 
 }  // namespace heddle::cuda

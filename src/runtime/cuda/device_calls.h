@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "heddle/runtime/cuda.h"
@@ -24,7 +25,9 @@ class DeviceCalls {
       16;  ///< kept where extents depend on the sizes of a call
 
   /// `graphs`: how many graphs are kept, those of the most recent calls. 0: calls are no graphs.
-  explicit DeviceCalls(size_t graphs = kGraphs) : most_(graphs) {}
+  /// `updated`: the positions of inputs that calls update, which are copied back as outputs are.
+  explicit DeviceCalls(size_t graphs = kGraphs, std::vector<size_t> updated = {})
+      : most_(graphs), updated_(std::move(updated)) {}
 
   /// Arrays on the CPU are copied to the first GPU. Copies of constants are kept as long as the
   /// same arrays are passed.
@@ -44,6 +47,7 @@ class DeviceCalls {
   void stage(Args args, std::span<const NDArray> arrays, Device device);
 
   const size_t most_;
+  const std::vector<size_t> updated_;
   std::mutex mutex_;
   std::vector<Known> known_;        ///< most recently used first
   std::vector<NDArray> room_;       ///< memory of the GPU for each argument

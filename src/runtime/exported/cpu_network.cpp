@@ -11,6 +11,7 @@
 #include "runtime/exported/weights.h"
 #include "runtime/machine/cpu_features.h"
 #include "runtime/program/places.h"
+#include "runtime/program/views.h"
 #include "support/stack_array.h"
 
 namespace heddle {
@@ -26,12 +27,19 @@ class CpuNetwork final : public heddle_network {
   void run(std::span<const int64_t> sizes, const void* const* inputs, void* const* outputs,
            Device /*device*/) override {
     mapped_.check_length();
+    check_views(program.name, program.args, program.views, sizes);
     StackArray<void*, 32> arguments(program.args.size());
     for (size_t i = 0; i < program.args.size(); ++i)
       arguments[i] = program.args[i].output ? *outputs++ : const_cast<void*>(*inputs++);
     Arena arena = program.arena_bytes > 0 ? arenas_.take([&] { return new_arena(); }) : nullptr;
-    const CallAddresses addresses{
-        .arguments = arguments.span(), .arena = arena.get(), .arrays = arrays_, .sizes = sizes};
+    StackArray<void*, 32> views(program.views.size());
+    for (size_t i = 0; i < program.views.size(); ++i)
+      views[i] = program.views[i].address(arguments[program.views[i].argument], sizes);
+    const CallAddresses addresses{.arguments = arguments.span(),
+                                  .views = views.span(),
+                                  .arena = arena.get(),
+                                  .arrays = arrays_,
+                                  .sizes = sizes};
     for (const ExportedStep& step : program.steps) {
       const ExportedVariant& v = step.variants[static_cast<size_t>(variant_at(step.tree, sizes))];
       StackArray<void*, 32> parameters(v.places.size());

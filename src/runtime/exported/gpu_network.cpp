@@ -104,6 +104,8 @@ class GpuNetwork final : public heddle_network {
         made.variants.push_back(variant_of(variant, code));
     }
     parts.arena_bytes = program.arena_bytes;
+    parts.views = program.views;
+    parts.updated = program.updated;
     parts.keeps_constants = false;
     parts.graphs = program.sizes.empty() ? Calls::kGraphs : Calls::kGraphsOfSizes;
     return parts;

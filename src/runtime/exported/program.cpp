@@ -81,6 +81,26 @@ ExportedStep step_from(const Json& j, size_t sizes) {
   return step;
 }
 
+/// A view is the numbers of its argument and of the bytes of a row, then sums of the sizes.
+Json view_json(const ProgramView& v, size_t sizes) {
+  Json j = Json::array({v.argument, v.row_bytes});
+  for (const SizeSum* sum : {&v.first, &v.rows, &v.capacity}) {
+    j.push_back(sum->constant);
+    for (size_t i = 0; i < sizes; ++i) j.push_back(i < sum->factors.size() ? sum->factors[i] : 0);
+  }
+  return j;
+}
+
+ProgramView view_from(const Json& j, size_t sizes) {
+  ProgramView v{static_cast<size_t>(j.at(0).as_int()), j.at(1).as_int(), {}, {}, {}};
+  size_t at = 2;
+  for (SizeSum* sum : {&v.first, &v.rows, &v.capacity}) {
+    sum->constant = j.at(at++).as_int();
+    for (size_t i = 0; i < sizes; ++i) sum->factors.push_back(j.at(at++).as_int());
+  }
+  return v;
+}
+
 }  // namespace
 
 Json to_json(const ExportedProgram& p) {
@@ -99,6 +119,8 @@ Json to_json(const ExportedProgram& p) {
     arrays.push_back(a.bytes);
   }
   j["arrays"] = std::move(arrays);
+  j["views"] = list_of(p.views, [&](const ProgramView& v) { return view_json(v, p.sizes.size()); });
+  j["updated"] = Json::array_of(p.updated);
   j["arena_bytes"] = p.arena_bytes;
   j["weights_bytes"] = p.weights_bytes;
   j["weights_hash"] = to_hex(p.weights_hash);
@@ -118,6 +140,8 @@ ExportedProgram exported_program_from_json(const Json& j) {
   for (const Json& s : j.at("steps").elements()) p.steps.push_back(step_from(s, p.sizes.size()));
   const std::vector<int64_t> arrays = ints<int64_t>(j.at("arrays"));
   for (size_t i = 0; i + 1 < arrays.size(); i += 2) p.arrays.push_back({arrays[i], arrays[i + 1]});
+  for (const Json& v : j.at("views").elements()) p.views.push_back(view_from(v, p.sizes.size()));
+  p.updated = ints<size_t>(j.at("updated"));
   p.arena_bytes = j.at("arena_bytes").as_int();
   p.weights_bytes = j.at("weights_bytes").as_int();
   parse_hex(j.at("weights_hash").as_string(), &p.weights_hash);

@@ -56,6 +56,8 @@ struct ExportedProgram {
   std::vector<ExportedKernel> kernels = {};
   std::vector<ExportedStep> steps = {};
   std::vector<ExportedArray> arrays = {};
+  std::vector<ProgramView> views = {};
+  std::vector<size_t> updated = {};  ///< positions of inputs that calls update
   int64_t arena_bytes = 0, weights_bytes = 0;
   uint64_t weights_hash = 0;
   bool check_weights = true;  ///< whether opening the network compares the weights with the hash

@@ -12,6 +12,7 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
+#include "runtime/kernel/kernel_impl.h"
 #include "runtime/kernel/profile_steps.h"
 #include "support/table.h"
 
@@ -32,7 +33,7 @@ std::vector<double> round_on_cpu(std::span<const ProfiledStep> steps) {
   std::vector<double> seconds;
   for (const ProfiledStep& step : steps) {
     const Timer timer;
-    step.kernel.call(step.arrays);
+    step.call(step.arrays);
     seconds.push_back(timer.elapsed_s());
   }
   return seconds;
@@ -43,7 +44,7 @@ std::vector<double> round_on_gpu(std::span<const ProfiledStep> steps, int device
   for (std::size_t i = 0; i <= steps.size(); ++i) events.emplace_back(device);
   events[0].record();
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    steps[i].kernel.call(steps[i].arrays);
+    steps[i].call(steps[i].arrays);
     events[i + 1].record();
   }
   events.back().synchronize();
@@ -81,7 +82,7 @@ void time_alone_on_cpu(std::span<const ProfiledStep> steps, double seconds, Prof
   const double each = seconds / static_cast<double>(2 * steps.size());
   CacheFlusher flusher;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const auto call = [&] { steps[i].kernel.call(steps[i].arrays); };
+    const auto call = [&] { steps[i].call(steps[i].arrays); };
     profile->rows[i].alone_s = measure(call, each).median_s;
     std::vector<double> samples;
     const Timer total;
@@ -102,7 +103,9 @@ void time_alone_on_gpu(std::span<const ProfiledStep> steps, double seconds, Prof
       cuda::TimingOptions options;
       options.cold_l2 = cold;
       options.budget_s = each;
-      const cuda::Timing timing = cuda::time_kernel(steps[i].kernel, steps[i].arrays, options);
+      const std::vector<NDArray> sets[] = {steps[i].arrays};
+      const cuda::Timing timing = cuda::time_calls(
+          steps[i].name, [&](std::span<const NDArray> on) { steps[i].call(on); }, sets, options);
       if (!timing.ok()) throw_runtime_error("cannot time " + steps[i].name + ": " + timing.message);
       (cold ? profile->rows[i].cold_s : profile->rows[i].alone_s) = timing.measurement.median_s;
     }
@@ -153,6 +156,10 @@ std::string share_of_roof(const ProfileRow& row) {
 }
 
 }  // namespace
+
+void ProfiledStep::call(std::span<const NDArray> on) const {
+  runtime_of(kernel).call(on, sizes, on.empty() ? Device::cpu() : on[0].device());
+}
 
 Profile profile_steps(std::span<const ProfiledStep> steps, FunctionRef<void()> whole,
                       double seconds) {

@@ -1,6 +1,7 @@
 // Times the kernels of a call. Kernels and networks of kernels use it.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,10 @@ struct ProfiledStep {
   std::string name;
   Kernel kernel;
   std::vector<NDArray> arrays;  ///< all on one device: the GPU for a kernel of a GPU
+  std::vector<int64_t> sizes;   ///< those that the kernel takes
+
+  /// Runs the kernel on such arrays.
+  void call(std::span<const NDArray> on) const;
 };
 
 /// `whole` makes one call of all steps in the usual way. Timing takes about `seconds`, but makes at

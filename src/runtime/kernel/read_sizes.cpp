@@ -79,7 +79,13 @@ void read_sizes(const std::string& name, std::span<const KernelSize> sizes,
       }
     }
   }
-  for (size_t i = 0; i < sizes.size(); ++i) found(i, values[i]);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (values.data()[i] == 0)
+      throw_runtime_error(
+          "no argument of kernel '" + name + "' gives its size '" + sizes[i].name + "'", {},
+          "call the network that it is a node of");
+    found(i, values[i]);
+  }
 }
 
 void set_extents(Extents& shape, std::span<const SymbolicExtent> symbolic,

@@ -15,6 +15,7 @@ struct ProgramPlace {
   enum Where : int {
     Argument,  ///< of the call
     Arena,     ///< what passes between steps: bytes from its start
+    View,      ///< a part of an argument: the number of a ProgramView
     Array,     ///< a constant of the program
     Size,      ///< of the call; its value takes the place of a pointer
     Nothing
@@ -23,9 +24,31 @@ struct ProgramPlace {
   int64_t at = 0;  ///< a number, where no unit is given above
 };
 
+/// A sum of the sizes of a call times constants.
+struct SizeSum {
+  int64_t constant = 0;
+  std::vector<int64_t> factors = {};  ///< of each size; those that are left out are 0
+  int64_t at(std::span<const int64_t> sizes) const {
+    int64_t sum = constant;
+    for (size_t i = 0; i < factors.size(); ++i) sum += factors[i] * sizes[i];
+    return sum;
+  }
+};
+
+/// A part of an argument that a step writes: `rows` rows from row `first` on, of `row_bytes` each.
+struct ProgramView {
+  size_t argument = 0;
+  int64_t row_bytes = 0;
+  SizeSum first, rows, capacity;  ///< capacity: rows of the argument
+  void* address(void* of_argument, std::span<const int64_t> sizes) const {
+    return static_cast<char*>(of_argument) + first.at(sizes) * row_bytes;
+  }
+};
+
 /// The addresses that places of one call stand for.
 struct CallAddresses {
   std::span<void* const> arguments = {};
+  std::span<void* const> views = {};
   char* arena = nullptr;
   std::span<void* const> arrays = {};
   std::span<const int64_t> sizes = {};
@@ -33,6 +56,7 @@ struct CallAddresses {
   void* of(ProgramPlace p) const {
     switch (p.where) {
       case ProgramPlace::Argument: return arguments[static_cast<size_t>(p.at)];
+      case ProgramPlace::View: return views[static_cast<size_t>(p.at)];
       case ProgramPlace::Arena: return arena + p.at;
       case ProgramPlace::Array: return arrays[static_cast<size_t>(p.at)];
       case ProgramPlace::Size: return reinterpret_cast<void*>(sizes[static_cast<size_t>(p.at)]);

@@ -9,6 +9,7 @@
 #include "runtime/kernel/check_arguments.h"
 #include "runtime/kernel/kernel_impl.h"
 #include "runtime/kernel/profile_steps.h"
+#include "runtime/program/views.h"
 
 namespace heddle {
 
@@ -47,9 +48,11 @@ Program::Program(ProgramParts parts) : parts_(std::move(parts)) {
       }
     }
   }
+  written_ = parts_.args;
+  for (const size_t i : parts_.updated) written_[i].output = true;
   // No memory of a GPU is allocated before the first call.
   if (on_gpu_) {
-    calls_ = std::make_unique<cuda::DeviceCalls>(parts_.graphs);
+    calls_ = std::make_unique<cuda::DeviceCalls>(parts_.graphs, parts_.updated);
     return;
   }
   constants_ = make_constants();
@@ -72,8 +75,16 @@ void Program::learn(const ProgramVariant& variant, Facts& facts) {
     }
     if (place.where == ProgramPlace::Array && !arg.only_prepared)
       is_read_[static_cast<size_t>(place.at)] = true;
-    if (place.where != ProgramPlace::Argument) continue;
-    KernelArg& own = parts_.args[static_cast<size_t>(place.at)];
+    size_t argument = static_cast<size_t>(place.at);
+    if (place.where == ProgramPlace::View) {
+      const ProgramView& view = parts_.views[argument];
+      HEDDLE_ICHECK(view.row_bytes % std::max(arg.alignment, 1) == 0,
+                    "rows of '" + arg.name + "' lie where its kernel cannot write them");
+      argument = view.argument;
+    } else if (place.where != ProgramPlace::Argument) {
+      continue;
+    }
+    KernelArg& own = parts_.args[argument];
     own.alignment = std::max(own.alignment, arg.alignment);
     own.only_prepared = own.only_prepared && arg.only_prepared;
     facts.prepares_arguments |= arg.constant && kernel.has_prepare();
@@ -130,7 +141,7 @@ Program::Frame::~Frame() {
 }
 
 std::vector<int64_t> Program::sizes_of(std::span<const NDArray> arrays) const {
-  check_arguments(parts_.name, parts_.args, arrays, on_gpu_);
+  check_arguments(parts_.name, written_, arrays, on_gpu_);
   std::vector<int64_t> values(parts_.sizes.size());
   if (!values.empty()) {
     read_sizes(parts_.name, parts_.sizes, parts_.args, arrays,
@@ -140,13 +151,14 @@ std::vector<int64_t> Program::sizes_of(std::span<const NDArray> arrays) const {
 }
 
 void Program::call(std::span<const NDArray> arrays) {
-  const Device where = check_arguments(parts_.name, parts_.args, arrays, on_gpu_);
-  check_apart(parts_.name, parts_.args, arrays, apart_);
+  const Device where = check_arguments(parts_.name, written_, arrays, on_gpu_);
+  check_apart(parts_.name, written_, arrays, apart_);
   StackArray<int64_t, 8> sizes(parts_.sizes.size());
   if (!parts_.sizes.empty()) {
     read_sizes(parts_.name, parts_.sizes, parts_.args, arrays,
                [&](size_t i, int64_t value) { sizes[i] = value; });
   }
+  check_views(parts_.name, parts_.args, parts_.views, sizes.span());
   if (!on_gpu_ || (parts_.graphs == 0 && where.is_cuda())) return run(arrays, sizes.span(), where);
   if (where.is_cuda() && where != device())
     throw_runtime_error("the arrays are on " + to_string(where) + ", and the buffers of '" +
@@ -163,8 +175,12 @@ void Program::run(std::span<const NDArray> arrays, std::span<const int64_t> size
   const Frame frame(*this);
   StackArray<void*, 32> arguments(arrays.size());
   for (size_t i = 0; i < arrays.size(); ++i)
-    arguments[i] = KernelRuntime::address_for(parts_.args[i], arrays[i]);
+    arguments[i] = KernelRuntime::address_for(written_[i], arrays[i]);
+  StackArray<void*, 32> views(parts_.views.size());
+  for (size_t i = 0; i < views.span().size(); ++i)
+    views[i] = parts_.views[i].address(arguments[parts_.views[i].argument], sizes);
   const CallAddresses addresses{.arguments = arguments.span(),
+                                .views = views.span(),
                                 .arena = static_cast<char*>(frame.arena.address()),
                                 .arrays = frame.constants->addresses,
                                 .sizes = sizes};
@@ -229,8 +245,12 @@ std::vector<NDArray> Program::arrays_of(const ProgramVariant& variant,
       const KernelArg& arg = variant.kernel.args()[i];
       Extents shape = arg.shape;
       set_extents(shape, arg.symbolic, own);
-      all.push_back(NDArray::wrap(static_cast<char*>(frame.arena.address()) + at, std::move(shape),
-                                  arg.dtype, device()));
+      void* address = static_cast<char*>(frame.arena.address()) + at;
+      if (variant.places[i].where == ProgramPlace::View) {
+        const ProgramView& view = parts_.views[at];
+        address = view.address(arrays[view.argument].address(), sizes);
+      }
+      all.push_back(NDArray::wrap(address, std::move(shape), arg.dtype, device()));
     }
   }
   return all;
@@ -270,7 +290,7 @@ void Program::prepare() {
 }
 
 Profile Program::profile(const std::vector<NDArray>& arrays, double seconds) {
-  check_arguments(parts_.name, parts_.args, arrays, on_gpu_);
+  check_arguments(parts_.name, written_, arrays, on_gpu_);
   std::vector<NDArray> used = arrays;
   if (on_gpu_ && !used.empty() && used[0].device().is_cpu()) {
     for (NDArray& a : used) a = a.to_device(device());
@@ -279,12 +299,14 @@ Profile Program::profile(const std::vector<NDArray>& arrays, double seconds) {
   std::vector<ProfiledStep> steps;
   for (size_t s = 0; s < parts_.steps.size(); ++s) {
     const ProgramStep& step = parts_.steps[s];
-    steps.push_back(
-        {step.name, step.variants[selected(step, of_steps.sizes())].kernel, of_steps.arrays()[s]});
+    const ProgramVariant& variant = step.variants[selected(step, of_steps.sizes())];
+    std::vector<int64_t> sizes;
+    for (const size_t size : variant.sizes) sizes.push_back(of_steps.sizes()[size]);
+    steps.push_back({step.name, variant.kernel, of_steps.arrays()[s], std::move(sizes)});
   }
   const Profile profile = profile_steps(steps, [&] { call(used); }, seconds);
   for (size_t i = 0; i < used.size(); ++i) {
-    if (parts_.args[i].output && used[i].data() != arrays[i].data()) arrays[i].copy_from(used[i]);
+    if (written_[i].output && used[i].data() != arrays[i].data()) arrays[i].copy_from(used[i]);
   }
   return profile;
 }

@@ -26,7 +26,7 @@ struct KernelRuntime;  // runtime/kernel/kernel_impl.h
 /// A kernel that a step may run.
 struct ProgramVariant {
   Kernel kernel;
-  std::vector<ProgramPlace> places;  ///< of the kernel's arguments: Argument, Arena or Array
+  std::vector<ProgramPlace> places;  ///< of the kernel's arguments: Argument, View, Arena, Array
   std::vector<size_t> sizes = {};    ///< which of those of the program the kernel takes
 };
 
@@ -44,6 +44,8 @@ struct ProgramParts {
   std::vector<ProgramStep> steps = {};
   std::vector<NDArray> arrays = {};  ///< constants that callers do not pass, on the CPU
   int64_t arena_bytes = 0;
+  std::vector<ProgramView> views = {};
+  std::vector<size_t> updated = {};  ///< positions of inputs that calls update
   bool direct = false;  ///< the kernels of the only step take the arrays of the call as they are
   /// For a GPU, whether constants that only preparations read stay there, for kernels that are
   /// called one by one.
@@ -122,8 +124,9 @@ class Program {
   bool on_gpu_ = false;
   std::vector<size_t> first_;  ///< the number of the first variant of each step
   std::unique_ptr<Facts[]> facts_;
-  std::vector<bool> is_read_;   ///< for each constant, whether the code of some step reads it
-  std::vector<NDArray> apart_;  ///< constants, which outputs may not overlap
+  std::vector<bool> is_read_;       ///< for each constant, whether the code of some step reads it
+  std::vector<NDArray> apart_;      ///< constants, which outputs may not overlap
+  std::vector<KernelArg> written_;  ///< the arguments, those that calls update as outputs
   std::atomic<int> forced_{-1};
   std::unique_ptr<cuda::DeviceCalls> calls_;    ///< for a GPU
   std::shared_ptr<const Constants> constants_;  ///< for a GPU once a call needed them

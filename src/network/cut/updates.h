@@ -1,0 +1,60 @@
+// Outputs that are written into the memory of inputs (Network::updates): what the graph that is cut
+// has in their place, and the order of the nodes.
+//
+//   next = update(cache, rows, row)      the graph has the output rows, which is written into the
+//   y = f(next)                          memory of cache, and y = f(cache'), where cache' is an
+//                                        input in the same memory that is read after the rows are
+//                                        written
+//
+// Other outputs are written into their input as they are. In both cases nodes that read the input
+// itself run before.
+#pragma once
+
+#include <vector>
+
+#include "heddle/network/network.h"
+#include "network/fusion/extract.h"
+
+namespace heddle::network {
+
+/// An update as the graph that is cut has it.
+struct StateWrite {
+  size_t output = 0;  ///< its position among the outputs, declared and of the graph
+  Tensor state;
+  Tensor after = {};    ///< the input that stands for the state after the update of some rows
+  Expr row = {};        ///< where these begin; not defined for an update of the whole state
+  bool copied = false;  ///< no order of the nodes allows to write it directly
+};
+
+/// Checks the updates. The outputs, then those of the updates that are none of them yet.
+std::vector<Tensor> with_updates(std::vector<Tensor> outputs,
+                                 const std::vector<StateUpdate>& updates);
+
+struct UpdatedGraph {
+  ComputeDag graph;  ///< with as many outputs as were declared
+  std::vector<StateWrite> writes;
+  std::vector<PassApplication> changes = {};  ///< updates of rows that write the whole state
+};
+
+/// The graph of a network whose outputs with_updates made. The updates whose
+/// outputs are in `copied` stay as they are.
+UpdatedGraph updated_graph(const ComputeDag& declared, const std::vector<StateUpdate>& updates,
+                           const std::vector<size_t>& copied, const Target& target);
+
+/// Ends the nodes of products that would go on to such an output. An element of the result of a
+/// product may be written several times, so that it cannot replace what is read beside it.
+void end_products_before(const std::vector<StateWrite>& writes, const ComputeDag& graph,
+                         FusionPlan& plan);
+
+/// Brings the nodes in an order in which all that reads a state runs before what writes it. Returns
+/// the writes, as outputs, for which there is none.
+std::vector<size_t> order_by_writes(const std::vector<StateWrite>& writes, const ComputeDag& graph,
+                                    std::vector<ExtractedNode>& nodes);
+
+/// Adds nodes that copy the results of copied writes. Returns what lies in the memory of inputs;
+/// `declared` are the outputs under the names that nodes of the network have for them.
+std::vector<StatePlace> place_writes(const std::vector<StateWrite>& writes, const ComputeDag& graph,
+                                     const std::vector<Tensor>& declared,
+                                     std::vector<ExtractedNode>& nodes);
+
+}  // namespace heddle::network

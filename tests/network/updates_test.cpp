@@ -1,0 +1,271 @@
+// Outputs in the memory of inputs. The interpreter is the oracle: it computes the results from the
+// inputs as they were before the call.
+#include "codegen/cuda/nvrtc/nvrtc.h"
+#include "environment.h"
+#include "heddle/dsl/update.h"
+#include "heddle/ops/training.h"
+#include "heddle/support/rng.h"
+#include "network/emulated_network.h"
+#include "network/network_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Drawn {
+  std::vector<Tensor> outputs;
+  std::vector<StateUpdate> updates;
+};
+
+/// Layers on states and an input of one shape; the next state is any result, or a state with some
+/// rows replaced. States are read before and after their updates.
+class Drawer {
+ public:
+  explicit Drawer(uint64_t seed) : rng_(seed) {}
+
+  Drawn run() {
+    rows_ = pick(1, 4);
+    width_ = 4 * pick(1, 3);
+    known_.push_back(placeholder({rows_, width_}, f32, "x"));
+    for (int64_t n = pick(0, 2); n > 0; --n) {
+      states_.push_back(placeholder({rows_, width_}, f32, "state"));
+      known_.push_back(states_.back());
+    }
+    for (int64_t n = pick(states_.empty() ? 1 : 0, 2); n > 0; --n)
+      caches_.push_back(placeholder({rows_ + pick(0, 6), width_}, f32, "cache"));
+    Drawn drawn;
+    for (int64_t n = pick(1, 4); n > 0; --n) known_.push_back(layer());
+    for (const Tensor& cache : caches_) {
+      const int64_t row = pick(0, cache.extent(0) - rows_);
+      const Tensor next = update(cache, rng_.choose(known_), row);
+      drawn.updates.push_back({cache, next});
+      read_.push_back(next);
+      if (rng_.chance(0.4)) read_.push_back(cache);
+    }
+    for (int64_t n = pick(1, 4); n > 0; --n) known_.push_back(layer());
+    for (const Tensor& state : states_) drawn.updates.push_back({state, result(drawn.updates)});
+    if (rng_.chance(0.8)) drawn.outputs.push_back(result(drawn.updates));
+    return drawn;
+  }
+
+ private:
+  int64_t pick(int64_t lo, int64_t hi) { return rng_.uniform_int(lo, hi); }
+
+  Tensor layer() {
+    const Tensor x = rng_.chance(0.5) ? known_.back() : rng_.choose(known_);
+    const Tensor y = rng_.choose(known_);
+    if (!read_.empty() && rng_.chance(0.5)) return attend(x, rng_.choose(read_));
+    switch (pick(0, 5)) {
+      case 0: return ops::tanh(ops::matmul(x, weights({width_, width_})));
+      case 1: return ops::softmax(x);
+      case 2: return ops::mul(x, ops::sigmoid(y));
+      case 3: return attend(x, y);
+      case 4: return ops::add(ops::matmul(x, weights({width_, width_})), y);
+      default: return ops::sub(x, y);
+    }
+  }
+  static Tensor attend(const Tensor& x, const Tensor& all) {
+    return ops::matmul(ops::softmax(ops::matmul(x, ops::transpose(all, {1, 0}))), all);
+  }
+  /// A result that updates nothing yet.
+  Tensor result(const std::vector<StateUpdate>& updates) {
+    const Tensor t = layer();
+    const bool taken = std::any_of(updates.begin(), updates.end(),
+                                   [&](const StateUpdate& u) { return u.next.same_as(t); });
+    HEDDLE_ICHECK(!taken, "a layer is a new tensor");
+    if (rng_.chance(0.5)) known_.push_back(t);
+    return t;
+  }
+
+  Rng rng_;
+  int64_t rows_ = 1, width_ = 4;
+  std::vector<Tensor> known_, states_, caches_, read_;
+};
+
+/// Inputs, updated ones that nothing reads among them.
+std::vector<Tensor> inputs_of(const Drawn& drawn) {
+  std::vector<Tensor> all = drawn.outputs;
+  for (const StateUpdate& u : drawn.updates) all.push_back(u.next);
+  std::vector<Tensor> inputs = ComputeDag(all).placeholders();
+  for (const StateUpdate& u : drawn.updates) {
+    const bool known = std::any_of(inputs.begin(), inputs.end(),
+                                   [&](const Tensor& t) { return t.same_as(u.state); });
+    if (!known) inputs.push_back(u.state);
+  }
+  return inputs;
+}
+
+/// "" where three calls leave in outputs and states what the interpreter computes.
+std::string wrong_after_calls(const Drawn& drawn, const Network& network, double tolerance) {
+  std::vector<Tensor> args = inputs_of(drawn), results = drawn.outputs;
+  args.insert(args.end(), drawn.outputs.begin(), drawn.outputs.end());
+  for (const StateUpdate& u : drawn.updates) results.push_back(u.next);
+  const NetworkKernel run = network.build(args);
+  const std::vector<NDArray> arrays = arrays_for(args);
+  const auto array_of = [&](const Tensor& t) {
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (args[i].same_as(t)) return arrays[i];
+    }
+    for (const StateUpdate& u : drawn.updates) {
+      if (!u.next.same_as(t)) continue;
+      for (size_t i = 0; i < args.size(); ++i) {
+        if (args[i].same_as(u.state)) return arrays[i];
+      }
+    }
+    return NDArray();
+  };
+  for (int call = 0; call < 3; ++call) {
+    std::vector<TensorValue> before;
+    for (const Tensor& t : ComputeDag(results).placeholders())
+      before.push_back({t, array_of(t).copy()});
+    const std::vector<NDArray> want = interpret(results, before);
+    run.call(arrays);
+    for (size_t r = 0; r < results.size(); ++r) {
+      const NDArray got = array_of(results[r]);
+      const Difference d = compare(got, want[r], tolerance, tolerance);
+      if (!d.ok())
+        return "call " + std::to_string(call) + ", " + results[r].name() + ": " + describe(d, got) +
+               "\n" + network.to_text();
+    }
+  }
+  return "";
+}
+
+TEST(Updates, RandomNetworksInPlaceComputeWhatTheyComputeApart) {
+  int copied = 0, direct = 0;
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 60),
+                first = number_from_env("HEDDLE_PROPERTY_SEED", 1);
+  for (int64_t n = first; n < first + count; ++n) {
+    const auto seed = static_cast<uint64_t>(n);
+    const Drawn drawn = Drawer(seed).run();
+    const Network network(drawn.outputs, Target::host(), {}, {}, drawn.updates);
+    EXPECT_EQ(wrong_after_calls(drawn, network, 1e-4), "") << "seed " << seed;
+    int here = 0;
+    for (const PassApplication& p : network.passes()) here += p.pass == "updates";
+    copied += here;
+    direct += static_cast<int>(drawn.updates.size()) - here;
+  }
+  EXPECT_GT(copied, 0);
+  EXPECT_GT(direct, copied);
+}
+
+TEST(Updates, RandomNetworksOfAGpuComputeWhatTheyComputeApart) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const Target gpu = Target::parse("cuda -gpu=h200");
+  cuda::FakeDriver driver;
+  const cuda::ScopedDriver scope(&driver.api());
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 12),
+                first = number_from_env("HEDDLE_PROPERTY_SEED", 1);
+  for (int64_t n = first; n < first + count; ++n) {
+    const auto seed = static_cast<uint64_t>(n);
+    const Drawn drawn = Drawer(seed).run();
+    const Network network(drawn.outputs, gpu, {}, {}, drawn.updates);
+    emulate_network(driver, network, gpu);
+    EXPECT_EQ(wrong_after_calls(drawn, network, 1e-3), "") << "seed " << seed;
+  }
+}
+
+/// Rows `total` - n to `total` - 1 of a cache are replaced, and the first `total` rows are read.
+struct Cached {
+  Dim total = dim("total", 1, 12), n = dim("n", 1, 4);
+  Tensor cache = placeholder({12, 8}, f32, "cache"), rows = placeholder({n, 8}, f32, "rows");
+  Tensor length = placeholder({total}, u8, "length");
+  Tensor next = update(cache, rows, Expr(total) - Expr(n));
+  Tensor sums = compute(
+      {8},
+      [&](Axis d) {
+        const Axis j = reduce_axis(total, "j");
+        return sum(next(j, d), j);
+      },
+      "sums");
+  Network network{{sums}, Target::host(), {}, {}, {{cache, next}}};
+  NetworkKernel run = network.build({cache, rows, length, sums});
+};
+
+TEST(Updates, RowsOfACacheAreWrittenWhereTheSizesSay) {
+  const Cached c;
+  EXPECT_THAT(c.network.passes(), IsEmpty());
+  const NDArray cache = NDArray::full({12, 8}, f32, 100), sums = NDArray::zeros({8}, f32);
+  const NDArray all = NDArray::random({12, 8}, f32, 3);
+  int64_t total = 0;
+  for (const int64_t n : {3, 1, 1, 4, 2, 1}) {
+    total += n;
+    c.run(cache, all.rows(total - n, total), NDArray::zeros({total}, u8), sums);
+    EXPECT_TRUE(allclose(cache.rows(0, total), all.rows(0, total)));
+    for (int64_t j = total; j < 12; ++j) EXPECT_EQ(cache.at<float>({j, 0}), 100);
+    float want = 0;
+    for (int64_t j = 0; j < total; ++j) want += all.at<float>({j, 5});
+    EXPECT_NEAR(sums.at<float>({5}), want, 1e-5);
+  }
+}
+
+TEST(Updates, RowsOutsideOfTheStateAreAnError) {
+  const Cached c;
+  const NDArray cache = NDArray::full({12, 8}, f32, 100), sums = NDArray::zeros({8}, f32);
+  EXPECT_THAT(
+      message_of([&] { c.run(cache, NDArray::zeros({4, 8}, f32), NDArray::zeros({3}, u8), sums); }),
+      HasSubstr("writes rows -1 to 2 of 'cache', which has 12 rows"));
+  EXPECT_EQ(cache.at<float>({0, 0}), 100);
+  EXPECT_THAT(message_of([&] {
+                c.run(cache, NDArray::zeros({1, 8}, f32), NDArray::zeros({13}, u8), sums);
+              }),
+              HasSubstr("has extent 13"));
+}
+
+TEST(Updates, AnOptimiserWritesWeightsAndStatesWithoutACopy) {
+  const Tensor x = placeholder({6, 16}, f32, "x"), labels = placeholder({6}, i32, "labels");
+  const Tensor w = placeholder({5, 16}, f32, "w"), v = placeholder({5, 16}, f32, "v");
+  const Tensor loss = ops::softmax_cross_entropy(ops::dense(x, w), labels);
+  const Tensor d = gradient(loss, w);
+  const ops::Momentum next = ops::sgd(w, d, v, {.rate = 0.1, .momentum = 0.9, .decay = 0.01});
+  const Network network({loss}, Target::host(), {}, {}, {{w, next.parameter}, {v, next.velocity}});
+  EXPECT_THAT(network.passes(),
+              Not(Contains(::testing::Field(&PassApplication::pass, ::testing::StrEq("updates")))));
+  const NetworkKernel step = network.build({x, labels, w, v, loss});
+  EXPECT_THAT(step.updated(), ::testing::ElementsAre(2, 3));
+  const NDArray rows = NDArray::random({6, 16}, f32, 1), of_w = NDArray::random({5, 16}, f32, 2);
+  const NDArray classes = NDArray::from<int32_t>({0, 1, 2, 3, 4, 0}), of_v = zeros_like(of_w);
+  const NDArray value = NDArray::zeros({}, f32);
+  double before = 0;
+  for (int n = 0; n < 30; ++n) {
+    const std::vector<NDArray> want =
+        interpret({loss, next.parameter, next.velocity},
+                  {{x, rows}, {labels, classes}, {w, of_w.copy()}, {v, of_v.copy()}});
+    step(rows, classes, of_w, of_v, value);
+    ASSERT_TRUE(allclose(of_w, want[1], 1e-4, 1e-5));
+    ASSERT_TRUE(allclose(of_v, want[2], 1e-4, 1e-5));
+    if (n == 0) before = value.get(0);
+  }
+  EXPECT_LT(value.get(0), before / 2);
+}
+
+TEST(Updates, MistakesAreErrors) {
+  const Tensor x = placeholder({4, 8}, f32, "x"), y = placeholder({4, 8}, f32, "y");
+  const Tensor c = constant_placeholder({4, 8}, f32, "c");
+  const Tensor next = ops::add(x, y), other = ops::mul(x, y), shorter = ops::sum(x, {0});
+  const auto made = [](std::vector<StateUpdate> updates) {
+    return message_of([&] { Network({}, Target::host(), {}, {}, std::move(updates)); });
+  };
+  EXPECT_THAT(made({{x, next}, {x, other}}), HasSubstr("updates it, too"));
+  EXPECT_THAT(made({{x, next}, {y, next}}), HasSubstr("updates 'x', too"));
+  EXPECT_THAT(made({{c, next}}), HasSubstr("no input that may change"));
+  EXPECT_THAT(made({{x, shorter}}), HasSubstr("another type or shape"));
+  EXPECT_THAT(made({{x, y}}), HasSubstr("is an input"));
+  const Network network({}, Target::host(), {}, {}, {{x, next}});
+  EXPECT_THAT(message_of([&] { (void)network.build({x, y, next}); }),
+              HasSubstr("lies in the memory of 'x'"));
+  const NetworkKernel run = network.build({x, y});
+  const NDArray a = NDArray::zeros({4, 8}, f32);
+  EXPECT_THAT(message_of([&] { run(a, a); }), HasSubstr("overlap in memory"));
+  EXPECT_THAT(message_of([&] { (void)update(x, placeholder({2, 7}, f32), 0); }),
+              HasSubstr("all dimensions but the first are equal"));
+  EXPECT_THAT(message_of([&] { (void)update(x, placeholder({2, 8}, f32), 3); }),
+              HasSubstr("rows 3 to 4 lie outside of its 4"));
+  EXPECT_THAT(message_of([&] { (void)update(x, placeholder({2, 8}, f16), 0); }),
+              HasSubstr("convert the rows"));
+}
+
+}  // namespace
+}  // namespace heddle::testing
