@@ -54,7 +54,8 @@ void check_dims(const Graph& graph, const OnnxOptions& options) {
   std::vector<std::string> open, missing;
   std::string missing_at;
   const auto is_given = [&](const std::string& name) {
-    return options.dims.count(name) > 0 || options.ranges.count(name) > 0;
+    return options.dims.count(name) > 0 || options.ranges.count(name) > 0 ||
+           options.sums.count(name) > 0;
   };
   for (const ValueInfo& info : graph.inputs) {
     for (size_t d = 0; d < info.shape.size(); ++d) {
@@ -71,6 +72,15 @@ void check_dims(const Graph& graph, const OnnxOptions& options) {
   std::vector<std::string> names;
   for (const auto& [name, extent] : options.dims) names.push_back(name);
   for (const auto& [name, range] : options.ranges) names.push_back(name);
+  for (const auto& [name, parts] : options.sums) {
+    names.push_back(name);
+    for (const std::string& part : parts) {
+      names.push_back(part);
+      if (options.dims.count(part) > 0 || options.ranges.count(part) > 0) continue;
+      throw_user_error("dimension '" + name + "' is a sum with '" + part + "', which has no extent",
+                       {}, "give it one, or a range: " + part + "=1..8");
+    }
+  }
   for (const std::string& name : names) {
     if (is_in(open, name)) continue;
     std::string help = did_you_mean(name, open), list;

@@ -98,9 +98,10 @@ using NodeNames = std::map<const Operation*, std::string>;
 /// Data that the imports of one file at several sizes share.
 struct ImportNotes {
   NodeNames names;  ///< names of the operations of this import
-  /// Values that were too large to be computed at import at some size. They are then not computed
-  /// at any size.
+  /// Values that were too large to be computed at import at some size, or that are not the beginning
+  /// of their values at a larger one. They are then not computed at any size.
   std::set<std::string> unfolded;
+  std::set<std::string> folded;  ///< results of nodes that were computed at import
 };
 
 /// The rest of import_onnx.
@@ -110,5 +111,7 @@ OnnxModel import_model(Model model, const OnnxOptions& options, Where where);
 OnnxModel import_constant(Model model, const OnnxOptions& options, Where where, ImportNotes* notes);
 /// The same for OnnxOptions::ranges.
 OnnxModel import_ranges(const Model& model, const OnnxOptions& options, Where where);
+/// The model with states (OnnxOptions::states). Throws a User error where it has none.
+OnnxModel with_states(OnnxModel model, const OnnxOptions& options);
 
 }  // namespace heddle::onnx

@@ -95,7 +95,7 @@ class Importer final : public Declarer {
       const Dimension& dim = info.shape[d];
       const int64_t extent = d == 0 && options_.batch != 0 ? batch_of(info)
                              : dim.extent >= 0             ? dim.extent
-                                                           : options_.dims.at(dim_name(info, d));
+                                                           : given_extent(dim_name(info, d));
       if (extent < 1 || extent > (int64_t{1} << 40))
         throw_user_error("dimension " + std::to_string(d) + " of " + what + " has the extent " +
                          std::to_string(extent));
@@ -106,6 +106,14 @@ class Importer final : public Declarer {
     result_.input_names.push_back(info.name);
     top_.values[info.name] =
         narrows(tensor.dtype()) ? ops::cast(tensor, precision_, Where{}) : tensor;
+  }
+
+  int64_t given_extent(const std::string& name) const {
+    const auto sum = options_.sums.find(name);
+    if (sum == options_.sums.end()) return options_.dims.at(name);
+    int64_t extent = 0;
+    for (const std::string& part : sum->second) extent += options_.dims.at(part);
+    return extent;
   }
 
   bool narrows(DataType type) const { return precision_ != f32 && type == f32; }
@@ -303,6 +311,7 @@ class Importer final : public Declarer {
     size_t next = 0;
     for (size_t o = 0; o < outputs.size(); ++o) {
       const std::string name = o < node.outputs.size() ? node.outputs[o] : node.op;
+      if (notes_ != nullptr) notes_->folded.insert(name);
       outputs[o] = outputs[o].map_arrays(
           [&](const Value& v) { return v.known() ? v : pool_.add(arrays[next++], name); });
     }
@@ -427,7 +436,13 @@ OnnxModel import_model(Model model, const OnnxOptions& options, Where where) {
     check_operators(model.graph);
     check_dims(model.graph, options);
     order_nodes(model);
-    if (!options.ranges.empty()) return import_ranges(model, options, where);
+    if (!options.ranges.empty()) {
+      OnnxModel made = import_ranges(model, options, where);
+      return options.states ? with_states(std::move(made), options) : made;
+    }
+    if (options.states)
+      throw_user_error("states need a range of past rows, and no dimension has one", {},
+                       "give the dimension of the past one: past=1..960");
     return import_constant(std::move(model), options, where, nullptr);
   } catch (const Error& e) {
     throw Error(e.kind, "'" + path + "': " + e.message, where, e.help);

@@ -1,8 +1,12 @@
 // Imports a model with dimensions whose sizes calls give. It is imported at some sizes, from which
 // one declaration over the dimensions is made.
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
+#include "dag/creation_order.h"
+#include "dag/sizes/generalizer.h"
 #include "heddle/dag/generalize.h"
 #include "heddle/support/error.h"
 #include "onnx/graph.h"
@@ -36,7 +40,16 @@ class RangeImporter {
   }
 
   OnnxModel run() {
-    Declared all = declare(0);
+    std::optional<Declared> made;
+    while (!made) {
+      const size_t known = notes_.unfolded.size();
+      try {
+        made = declare(0);
+      } catch (const Error& e) {
+        if (e.kind != ErrorKind::User || notes_.unfolded.size() == known) throw;
+      }
+    }
+    Declared all = std::move(*made);
     const Instance over{{}, all.tensors};
     OnnxModel model = std::move(all.largest);
     for (const auto& [name, range] : ranges_) model.dims.push_back(range);
@@ -58,6 +71,7 @@ class RangeImporter {
           options_.dims[name] = size;
           Declared here = declare(first + 1);
           std::vector<Tensor> outputs = here.outputs;
+          if (largest) find_varying(largest->outputs, outputs);
           if (!largest) largest = std::move(here);
           return outputs;
         },
@@ -75,6 +89,32 @@ class RangeImporter {
       if (known != largest->names.end()) all.names.emplace(outer.op(), known->second);
     }
     return all;
+  }
+
+  /// Finds the values that were computed at import and differ between two sizes in more than their
+  /// length, such as positions behind a past. They have to be computed by every call.
+  void find_varying(const std::vector<Tensor>& large, const std::vector<Tensor>& small) {
+    std::map<std::string, NDArray> values;
+    for (const auto& [id, op] : dag::CreationOrder(large).operations) {
+      if (op->data() != nullptr) values.emplace(op->name(), *op->data());
+    }
+    for (const auto& [id, op] : dag::CreationOrder(small).operations) {
+      const auto known = op->data() != nullptr ? values.find(op->name()) : values.end();
+      if (known != values.end() && !dag::begins_with(known->second, *op->data()))
+        leave_unfolded(op->name());
+    }
+  }
+
+  /// A value, or those that were computed at import from which other nodes take its elements.
+  void leave_unfolded(const std::string& name) {
+    if (notes_.folded.contains(name)) {
+      notes_.unfolded.insert(name);
+      return;
+    }
+    for (const Node& node : model_.graph.nodes) {
+      if (std::find(node.outputs.begin(), node.outputs.end(), name) == node.outputs.end()) continue;
+      for (const std::string& input : node.inputs) leave_unfolded(input);
+    }
   }
 
   // The first import has the largest sizes.

@@ -1,5 +1,6 @@
 #include "subjects/model_subject.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -11,6 +12,7 @@ namespace heddle::cli {
 namespace {
 
 constexpr const char* kSuffix = ".onnx";
+constexpr const char* kStates = "states";  // among the dimensions: OnnxOptions::states
 
 struct Extent {
   int64_t lo = 1, hi = 1, multiple = 1;
@@ -37,6 +39,14 @@ std::optional<Extent> extent_of(const std::string& text) {
   return at == text.size() ? std::optional(e) : std::nullopt;
 }
 
+// "past+seq" as the names of its parts; empty for what is no sum.
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> parts = split_text(text, '+');
+  const bool sum = parts.size() > 1 && std::none_of(parts.begin(), parts.end(),
+                                                    [](const auto& p) { return p.empty(); });
+  return sum ? parts : std::vector<std::string>{};
+}
+
 // The end of the path: after the last ".onnx" that is followed by a colon or by nothing.
 size_t path_length(const std::string& subject) {
   const size_t suffix = subject.rfind(kSuffix);
@@ -47,17 +57,27 @@ size_t path_length(const std::string& subject) {
 
 void set_dims(OnnxOptions& options, const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
+    if (text == kStates) {
+      options.states = true;
+      continue;
+    }
     const size_t sign = text.rfind('=');
     const std::string name = text.substr(0, sign);
-    const std::optional<Extent> extent =
-        sign == std::string::npos || sign == 0 ? std::nullopt : extent_of(text.substr(sign + 1));
+    const bool named = sign != std::string::npos && sign > 0;
+    const std::string value = named ? text.substr(sign + 1) : "";
+    options.dims.erase(name);
+    options.ranges.erase(name);
+    options.sums.erase(name);
+    if (std::vector<std::string> parts = parts_of(value); named && !parts.empty()) {
+      options.sums.emplace(name, std::move(parts));
+      continue;
+    }
+    const std::optional<Extent> extent = named ? extent_of(value) : std::nullopt;
     if (!extent)
       throw_user_error(
           "'" + text + "' sets no dimension", {},
-          "write NAME=EXTENT, such as batch=1, or NAME=FIRST..LAST, such as seq=1..128 "
-          "or seq=8..128/8 for multiples of 8");
-    options.dims.erase(name);
-    options.ranges.erase(name);
+          "write NAME=EXTENT, such as batch=1, NAME=FIRST..LAST, such as seq=1..128 or "
+          "seq=8..128/8 for multiples of 8, or a sum of others, such as total=past+seq");
     if (extent->lo == extent->hi) {
       options.dims[name] = extent->lo;
     } else {
@@ -88,6 +108,13 @@ std::string model_path(const std::string& subject) {
   return subject.substr(0, path_length(subject));
 }
 
+std::string with_states(const std::string& subject) {
+  if (!is_model(subject))
+    throw_user_error("--states is for an ONNX file, and '" + subject + "' is none", {},
+                     "leave it out");
+  return with_dims(subject, {kStates});
+}
+
 std::string with_dims(const std::string& subject, const std::vector<std::string>& dims) {
   if (dims.empty()) return subject;
   if (!is_model(subject))
@@ -105,6 +132,15 @@ OnnxModel import_subject(const std::string& subject, DataType dtype, int64_t bat
   return import_onnx(path, options);
 }
 
+OnnxModel import_decoder(const std::string& subject, DataType dtype, const DecoderSizes& sizes) {
+  const std::string path = model_path(subject);
+  if (path != subject) return import_subject(with_states(subject), dtype);
+  check_file(path);
+  OnnxOptions options = decoder_options(path, sizes);
+  options.precision = dtype;
+  return import_onnx(path, options);
+}
+
 Problem model_problem(const std::string& subject, DataType dtype) {
   const OnnxModel model = import_subject(subject, dtype);
   Problem problem;
@@ -114,6 +150,7 @@ Problem model_problem(const std::string& subject, DataType dtype) {
   problem.inputs.insert(problem.inputs.end(), model.constants.begin(), model.constants.end());
   problem.outputs = model.outputs;
   problem.dims = model.dims;
+  problem.updates = model.updates;
   const ComputeDag dag(problem.outputs);
   problem.flops = std::round(dag.total_flops());
   problem.bytes = dag.compulsory_bytes();

@@ -39,4 +39,8 @@ std::vector<Var> sizes_of(const std::vector<Tensor>& outputs);
 /// no value or one outside of its range.
 Instance at_sizes(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& values);
 
+/// The declaration with `value`, a sum of other sizes times constants, in the place of `size`. Throws
+/// a User error where that may be out of the bounds of what is read.
+Instance with_size(const std::vector<Tensor>& outputs, const Var& size, const Expr& value);
+
 }  // namespace heddle

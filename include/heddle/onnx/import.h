@@ -7,6 +7,9 @@
 //
 //   OnnxModel any = import_onnx("bert.onnx", {.ranges = {{"seq", dim("seq", 1, 512)}}});
 //
+//   OnnxModel decoder = import_onnx("gpt2.onnx", decoder_options("gpt2.onnx"));
+//   Network step(decoder.outputs, Target::host(), {}, {}, decoder.updates);
+//
 // Opsets 11 to 21 are supported; older operators work where their meaning is the same. Shapes are
 // fixed at import, or known up to the sizes of `ranges`. Nodes that depend on shapes alone are
 // evaluated there. The file is mapped into memory, and weights are used in place wherever they are
@@ -20,6 +23,7 @@
 
 #include "heddle/dsl/dim.h"
 #include "heddle/dsl/tensor.h"
+#include "heddle/dsl/update.h"
 #include "heddle/runtime/ndarray.h"
 
 namespace heddle {
@@ -33,6 +37,13 @@ struct OnnxOptions {
   /// (dsl/dim.h). It is imported at some sizes, and generalize derives the declaration from these.
   /// Throws a User error that names the node where that is not possible.
   std::map<std::string, Dim> ranges = {};
+  /// Dimensions that are sums of others of the file: {"total", {"past", "seq"}}.
+  std::map<std::string, std::vector<std::string>> sums = {};
+  /// Whether inputs that an output repeats, with rows behind them, become states that calls update
+  /// in place: the past and present keys and values of a decoder. The dimension of their rows is a
+  /// range, `past`; its place takes the length of all rows, `total`, a dimension of 1 to the largest
+  /// past and rows. A state has room for these, and has them first: (total, batch, heads, depth).
+  bool states = false;
   /// The extent of the first dimension of every input, in place of that of the file; 0 keeps the
   /// file's. Throws a User error that names the nodes of a file that contain the exported extent,
   /// such as the shape of a Reshape.
@@ -50,6 +61,9 @@ struct OnnxModel {
   std::vector<Tensor> inputs, outputs;
   std::vector<std::string> input_names, output_names;
   std::vector<Dim> dims;  ///< those of OnnxOptions::ranges, in their order
+  /// Of OnnxOptions::states, for Network. The states are among the inputs, and their results are no
+  /// outputs.
+  std::vector<StateUpdate> updates;
   /// The initialisers that the outputs depend on. They have their values (`constant`), so they are
   /// not arguments.
   std::vector<Tensor> constants;
@@ -68,6 +82,18 @@ struct OnnxModel {
 /// the model or below it.
 OnnxModel import_onnx(const std::string& path, const OnnxOptions& options = {},
                       Where where = Where::current());
+
+/// The lengths for which a decoder is imported.
+struct DecoderSizes {
+  int64_t capacity = 1024;  ///< tokens of a sequence
+  int64_t rows = 64;        ///< the most tokens of one call
+  int64_t batch = 1;
+};
+/// The options that make a decoder with states of a file: which of its dimensions are the past, the
+/// tokens of a call, both and the batch follows from the inputs that its outputs repeat with rows
+/// behind them. Throws a User error for a file that has none, and where the past is no open dimension.
+OnnxOptions decoder_options(const std::string& path, const DecoderSizes& sizes = {},
+                            Where where = Where::current());
 
 /// Whether this build can read ONNX files (it was built with protobuf).
 bool onnx_available();

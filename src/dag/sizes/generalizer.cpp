@@ -48,31 +48,6 @@ int64_t count_of(double value, DataType type, bool inverse) {
   return same ? static_cast<int64_t>(count) : 0;
 }
 
-/// Whether `small` is the beginning of `large` along each dimension.
-bool begins_with(const NDArray& large, const NDArray& small) {
-  if (large.dtype() != small.dtype() || large.shape().size() != small.shape().size()) return false;
-  if (large.shape() == small.shape() && large.address() == small.address()) return true;
-  const Extents &whole = large.shape(), &part = small.shape();
-  for (size_t d = 0; d < whole.size(); ++d) {
-    if (part[d] > whole[d]) return false;
-  }
-  const auto bytes = static_cast<int64_t>(large.dtype().bytes());
-  const int64_t row = part.empty() ? 1 : part.back();
-  const auto* from = static_cast<const char*>(large.data());
-  const auto* to = static_cast<const char*>(small.data());
-  for (int64_t at = 0; at < small.size(); at += row) {
-    int64_t offset = 0, rest = at, stride = 1;
-    for (size_t d = whole.size(); d-- > 0;) {
-      offset += rest % part[d] * stride;
-      rest /= part[d];
-      stride *= whole[d];
-    }
-    if (std::memcmp(from + offset * bytes, to + at * bytes, static_cast<size_t>(row * bytes)) != 0)
-      return false;
-  }
-  return true;
-}
-
 /// Walks the declarations at two sizes side by side and makes the one over the dimension.
 class Generalizer {
  public:
@@ -289,6 +264,30 @@ class Generalizer {
 };
 
 }  // namespace
+
+bool begins_with(const NDArray& large, const NDArray& small) {
+  if (large.dtype() != small.dtype() || large.shape().size() != small.shape().size()) return false;
+  if (large.shape() == small.shape() && large.address() == small.address()) return true;
+  const Extents &whole = large.shape(), &part = small.shape();
+  for (size_t d = 0; d < whole.size(); ++d) {
+    if (part[d] > whole[d]) return false;
+  }
+  const auto bytes = static_cast<int64_t>(large.dtype().bytes());
+  const int64_t row = part.empty() ? 1 : part.back();
+  const auto* from = static_cast<const char*>(large.data());
+  const auto* to = static_cast<const char*>(small.data());
+  for (int64_t at = 0; at < small.size(); at += row) {
+    int64_t offset = 0, rest = at, stride = 1;
+    for (size_t d = whole.size(); d-- > 0;) {
+      offset += rest % part[d] * stride;
+      rest /= part[d];
+      stride *= whole[d];
+    }
+    if (std::memcmp(from + offset * bytes, to + at * bytes, static_cast<size_t>(row * bytes)) != 0)
+      return false;
+  }
+  return true;
+}
 
 Instance generalized(const Expr& n, const AtSize& a, const AtSize& b,
                      const GeneralizeOptions& options) {

@@ -35,6 +35,9 @@ struct GeneralizeOptions {
 Instance generalized(const Expr& n, const AtSize& a, const AtSize& b,
                      const GeneralizeOptions& options = {});
 
+/// Whether `small` is the beginning of `large` along each dimension.
+bool begins_with(const NDArray& large, const NDArray& small);
+
 /// Throws a User error unless `family` equals `outputs` at that size, in the plain form of both.
 /// Other dimensions are the same objects in both. `describe` gets operations of the family.
 void check_at_size(const SizeValue& at, const std::vector<Tensor>& family,

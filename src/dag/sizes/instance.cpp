@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "dag/creation_order.h"
 #include "heddle/ir/simplify.h"
@@ -12,8 +13,8 @@ namespace {
 
 class Replacer {
  public:
-  Replacer(const dag::CreationOrder& parts, const std::vector<SizeValue>& values) {
-    for (const SizeValue& v : values) vars_[v.size.get()] = Expr(v.value);
+  Replacer(const dag::CreationOrder& parts, const std::vector<std::pair<Var, Expr>>& values) {
+    for (const auto& [size, value] : values) vars_[size.get()] = value;
     for (const auto& [id, axis] : parts.axes) {
       const Axis made(axis.name(), simplify(replace(axis->extent)), axis->kind);
       axes_.emplace(axis.get(), made);
@@ -135,7 +136,13 @@ std::vector<Var> sizes_of(const std::vector<Tensor>& outputs) {
 
 Instance at_sizes(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& values) {
   check_values(sizes_of(outputs), values);
-  return Replacer(dag::CreationOrder(outputs), values).take(outputs);
+  std::vector<std::pair<Var, Expr>> numbers;
+  for (const SizeValue& v : values) numbers.emplace_back(v.size, Expr(v.value));
+  return Replacer(dag::CreationOrder(outputs), numbers).take(outputs);
+}
+
+Instance with_size(const std::vector<Tensor>& outputs, const Var& size, const Expr& value) {
+  return Replacer(dag::CreationOrder(outputs), {{size, value}}).take(outputs);
 }
 
 }  // namespace heddle
