@@ -13,7 +13,7 @@ MAX_LINES = 600
 
 # From top to bottom. A folder may include the folders before it.
 LADDER = ["support", "runtime", "target", "ir", "instruction", "dsl", "ops", "dag", "autodiff", "schedule", "lower", "codegen",
-          "records", "cost_model", "driver", "family", "measure", "heuristics", "search", "network", "onnx", "quantize"]
+          "records", "cost_model", "driver", "family", "measure", "heuristics", "search", "network", "onnx", "quantize", "generate"]
 
 # The namespaces that the headers of a folder open. What programs and templates call is in `heddle`: the
 # language (ir, dsl, ops, schedule) and what the folders beneath it give to all. What only the compiler
@@ -28,6 +28,7 @@ NAMESPACES = {
     "family": ["heddle::family"], "measure": ["heddle::measuring"],
     "heuristics": ["heddle::learning", "heddle::trees"], "search": ["heddle::search"],
     "network": ["heddle::network"], "onnx": ["heddle::onnx", "heddle::onnx_file"], "quantize": ["heddle::quantize"],
+    "generate": ["heddle"],
 }
 
 # Inside a folder the same holds for its subfolders, from top to bottom. The files of the folder itself

@@ -29,7 +29,8 @@ struct Request {
   std::vector<int> thread_counts;
   std::vector<std::string> sizes;
   int max_kernels = 0, variants = 0;
-  int batch = 0;  ///< of a model; 0: as the file says
+  int batch = 0;        ///< of a model; 0: as the file says
+  bool states = false;  ///< is in the subject, too, when a command runs
   bool naive = false, allow_tf32 = false, no_weights_check = false;
 
   // What is shown, read and written.
@@ -41,6 +42,12 @@ struct Request {
   bool json = false;
   std::string json_file;  ///< "-": standard output
   bool quiet = false, verbose = false, coverage = false, tasks = false;
+
+  // Generation.
+  std::vector<int> prompt_ids;
+  int tokens = 0, capacity = 0, chunk = 0, top_k = 0;
+  bool greedy = false;
+  double temperature = 0, top_p = 0;
 
   // Timing and racing.
   double seconds = 0, race_seconds = 0;
@@ -99,6 +106,7 @@ int run_quantize(const Request& request);
 int run_report(const Request& request);
 int run_selftest(const Request& request);
 int run_model(const Request& request);
+int run_generate(const Request& request);
 int run_profile(const Request& request);
 int run_audit(const Request& request);
 int run_deploy(const Request& request);

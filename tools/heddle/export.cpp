@@ -71,8 +71,9 @@ std::vector<Schedule> raced_schedules(const Request& o, const Network& network) 
 /// Writes a library of the declaration of `outputs`. `arg_names`: as in ExportNetworkOptions.
 int export_library(const Request& o, const Target& target, const std::string& name,
                    const std::vector<Tensor>& outputs, const std::vector<Tensor>& args,
-                   const std::vector<std::string>& arg_names) {
-  const Network network = model_network(o, outputs, target);
+                   const std::vector<std::string>& arg_names,
+                   const std::vector<StateUpdate>& updates = {}) {
+  const Network network = model_network(o, outputs, target, updates);
   ExportNetworkOptions options{
       .name = name, .arg_names = arg_names, .check_weights = !o.no_weights_check};
   if (o.variants > 1) {
@@ -96,7 +97,7 @@ int export_library(const Request& o, const Target& target, const std::string& na
 int export_model(const Request& o, const Target& target) {
   const OnnxModel model = import_subject(o.subject, dtype_of(o.dtype));
   return export_library(o, target, identifier_of(model.path), model.outputs, model.args(),
-                        model.arg_names());
+                        model.arg_names(), model.updates);
 }
 
 int export_family(const Request& o, const Target& target) {

@@ -228,7 +228,7 @@ int run_model(const Request& options) {
   const std::vector<Run> runs = make_runs(model, options);
 
   const Timer building;
-  const Network network = model_network(options, model.outputs, target);
+  const Network network = model_network(options, model.outputs, target, model.updates);
   const NetworkKernel kernel = network.build(model.args());
   const double build_s = building.elapsed_s();
   std::cout << "import " << format_time(import_s) << ", compile " << format_time(build_s) << " ("

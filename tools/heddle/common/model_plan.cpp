@@ -92,12 +92,14 @@ void open_plan(Request& o) {
   }
 }
 
-Network model_network(const Request& o, const std::vector<Tensor>& outputs, const Target& target) {
+Network model_network(const Request& o, const std::vector<Tensor>& outputs, const Target& target,
+                      const std::vector<StateUpdate>& updates) {
   const auto say = [&](const std::string& text) {
     if (!o.quiet) std::cerr << text << "\n";
   };
   const AutoSchedulerOptions options = current_auto_scheduler_options();
-  if (!is_model(o.subject)) return Network(outputs, target, options, parse_passes(o.passes));
+  if (!is_model(o.subject))
+    return Network(outputs, target, options, parse_passes(o.passes), updates);
   const bool named = !o.plan.empty();
   const std::string path = named ? o.plan : plan_beside(o.subject);
   std::error_code error;
@@ -107,7 +109,7 @@ Network model_network(const Request& o, const std::vector<Tensor>& outputs, cons
       NetworkPlan plan = read_named(path);
       if (!o.passes.empty())
         plan.passes = to_string(parse_passes(o.passes, parse_passes(plan.passes)));
-      const Network network = Network::planned(outputs, plan, target, options);
+      const Network network = Network::planned(outputs, plan, target, options, updates);
       say("plan " + path + ": " + to_string(*network.plan_use()));
       return network;
     } catch (const Error& e) {
@@ -115,7 +117,7 @@ Network model_network(const Request& o, const std::vector<Tensor>& outputs, cons
       why = "the plan beside the model is not used: " + e.message;
     }
   }
-  const Network network(outputs, target, options, parse_passes(o.passes));
+  const Network network(outputs, target, options, parse_passes(o.passes), updates);
   say(why + ": " + records_text(network));
   return network;
 }

@@ -33,6 +33,8 @@ NetworkHere::NetworkHere(const Request& options)
                      "give one a range, such as --dims batch=1..8");
 }
 
-Network NetworkHere::network() const { return model_network(options_, problem.outputs, target); }
+Network NetworkHere::network() const {
+  return model_network(options_, problem.outputs, target, problem.updates);
+}
 
 }  // namespace heddle::cli

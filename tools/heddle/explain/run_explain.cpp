@@ -173,7 +173,7 @@ int explain_model(const Request& options) {
   const Problem problem = model_problem(options.subject, dtype_of(options.dtype));
   const Target target = target_of(options.target, options.threads);
   const AutoSchedulerOptionsScope scope(scheduler_of(options, target));
-  const Network network = model_network(options, problem.outputs, target);
+  const Network network = model_network(options, problem.outputs, target, problem.updates);
   if (options.node >= 0) return explain_node(options, problem, network, target);
   if (!options.show.empty() || !options.pass.empty() || options.naive) {
     throw_user_error("of a model only its nodes are shown", {},

@@ -19,8 +19,8 @@ Command explain_command() {
                         ". Or an ONNX file, of which the nodes are shown: net.onnx:batch=1. Or "
                         "a range of sizes, of which the kernels are shown that run at them: "
                         "matmul:1..2048x768x768")},
-               plain({"--dims", "--dtype", "--threads", "--target", "--passes", "--plan", "--show",
-                      "--pass", "--naive", "--allow-tf32", "--node"}),
+               plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes",
+                      "--plan", "--show", "--pass", "--naive", "--allow-tf32", "--node"}),
                {kExpectedSizes},
                plain({"--max-kernels"}),
                {{.id = "--race",
@@ -46,9 +46,10 @@ Command explain_command() {
 
 /// Options of commands that call a network.
 std::vector<Takes> network_takes(const std::string& sizes, const std::string& time) {
-  return together({{subject("A network: an ONNX file, MODEL.onnx:batch=1, or a name")},
-                   plain({"--dims", "--dtype", "--threads", "--target", "--passes", "--plan"}),
-                   {kQuiet, call_sizes(sizes), {"--time", time, "2"}}});
+  return together(
+      {{subject("A network: an ONNX file, MODEL.onnx:batch=1, or a name")},
+       plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes", "--plan"}),
+       {kQuiet, call_sizes(sizes), {"--time", time, "2"}}});
 }
 
 }  // namespace
@@ -108,18 +109,20 @@ Command run_command() {
   return {
       .name = "run",
       .about = "Run an ONNX model, and time it",
-      .takes = together({{subject("An ONNX file: net.onnx:batch=1; its weights may be beside it")},
-                         plain({"--dims", "--dtype", "--threads", "--target", "--passes", "--plan",
-                                "-i,--input", "-o,--output (of the model)", "--batch"}),
-                         {kQuiet,
-                          {"--time", "Seconds of timing; 0: none", "1"},
-                          {"--seed", "Seed of the random inputs", "1"},
-                          call_sizes("run")}}),
+      .takes =
+          together({{subject("An ONNX file: net.onnx:batch=1; its weights may be beside it")},
+                    plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes",
+                           "--plan", "-i,--input", "-o,--output (of the model)", "--batch"}),
+                    {kQuiet,
+                     {"--time", "Seconds of timing; 0: none", "1"},
+                     {"--seed", "Seed of the random inputs", "1"},
+                     call_sizes("run")}}),
       .examples = {"heddle run resnet50.onnx:batch=1",
                    "heddle run resnet50.onnx --input image=cat.npy --output scores=scores.npy",
                    "heddle run resnet50.onnx --batch 8 --dtype bf16",
                    "heddle run bert.onnx:batch=1,sequence=128 --threads 1 --time 5",
-                   "heddle run bert.onnx:batch=1,sequence=1..512 --sizes 7,128,300"},
+                   "heddle run bert.onnx:batch=1,sequence=1..512 --sizes 7,128,300",
+                   "heddle run gpt2.onnx:batch=1,seq=1..64,past=1..960,total=past+seq --states"},
       .run = run_model};
 }
 
@@ -154,13 +157,46 @@ Command quantize_command() {
       .run = run_quantize};
 }
 
+Command generate_command() {
+  return {
+      .name = "generate",
+      .about = "Generate tokens with a decoder in ONNX, and time it",
+      .takes = together(
+          {{subject(
+               "An ONNX file whose outputs are its past keys and values with rows behind them")},
+           plain({"--dims", "--dtype", "--threads", "--target", "--passes", "--plan"}),
+           {{.id = "--prompt-ids", .needed = true},
+            {"--tokens", "", "32"},
+            {"--batch", "Sequences, which have one prompt", "1"},
+            {"--capacity", "", "1024"},
+            {"--chunk", "", "64"}},
+           plain({"--greedy"}),
+           {{"--temperature", "", "1"},
+            {"--top-k", "", "0"},
+            {"--top-p", "", "1"},
+            {"--seed", "", "1"}},
+           plain({"--json"}),
+           {kQuiet}}),
+      .notes =
+          "Keys and values stay in memory, and a step writes its own behind them. Which dimensions "
+          "of the file\nare the past and the tokens of a call follows from its outputs; --dims "
+          "says it where that is not\nclear. Inputs are input_ids, and, where the file has them, "
+          "attention_mask and position_ids; the\noutput is logits.",
+      .examples =
+          {"heddle generate gpt2.onnx --prompt-ids 15496,11,995 --tokens 32 --greedy",
+           "heddle generate llama.onnx --prompt-ids 1,2,3 --temperature 0.8 --top-k 40 --top-p "
+           "0.95 --seed 7",
+           "heddle generate gpt2.onnx --prompt-ids 15496 --dtype bf16 --threads 2 --json"},
+      .run = run_generate};
+}
+
 Command export_command() {
   return {
       .name = "export",
       .about = "Write a kernel as an object file, or a model as a library",
       .takes = together(
           {{subject(kSubject + ". Or an ONNX file: model.onnx:batch=1")},
-           plain({"--dims", "--dtype", "--threads", "--target", "--passes", "--plan"}),
+           plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes", "--plan"}),
            {kQuiet,
             {.id = "-o,--output",
              .help = "Write PATH.o (PATH.cubin for a GPU), and PATH.json which describes it; "
@@ -193,6 +229,7 @@ Command export_command() {
 Commands commands_that_build() {
   return {
       run_command(),
+      generate_command(),
       export_command(),
       quantize_command(),
       {.name = "bench",

@@ -94,7 +94,10 @@ Rows subject_rows() {
        "Lists of workloads: matmul, conv, memory, ..., all"},
       {"--dims", commas(text("NAME=EXTENT", "an extent of a dimension", "batch=1")), &R::dims,
        "Extents of the model's open dimensions, as behind its name: batch=1,sequence=128; ranges: "
-       "sequence=1..128"},
+       "sequence=1..128; sums of others: total=past+sequence"},
+      {"--states", no_value(), &R::states,
+       "Inputs that an output repeats with rows behind them are updated in place: past and present "
+       "keys and values, of which the past is a range"},
       {"--dtype", dtype_form(), &R::dtype,
        "Type of the inputs. Of a model f32, f16 or bf16: the type that it computes in and has its "
        "weights in; its inputs and outputs keep those of the file, and sums, norms and softmax are "
@@ -165,6 +168,18 @@ Rows output_rows() {
       {"--race", number(0.01, 86400), &R::race_seconds, "Seconds of each race", "10"},
       {"--batch", whole_number(1, 1 << 20), &R::batch,
        "The first dimension of every input, in place of what the file says"},
+      {"--prompt-ids", commas(whole_number(0, INT_MAX)), &R::prompt_ids,
+       "Tokens that are read first: 1,2,3"},
+      {"--tokens", count_form(), &R::tokens, "Tokens to generate"},
+      {"--capacity", count_form(), &R::capacity, "Tokens of a sequence, the prompt among them"},
+      {"--chunk", count_form(), &R::chunk, "The most tokens of the prompt that one call reads"},
+      {"--greedy", no_value(), &R::greedy, "Take the token with the largest logit"},
+      {"--temperature", number(0, 1000), &R::temperature,
+       "What logits are divided by; 0 is --greedy"},
+      {"--top-k", whole_number(0, INT_MAX), &R::top_k,
+       "Draw one of so many of the largest logits; 0: of all"},
+      {"--top-p", number(1e-6, 1), &R::top_p,
+       "Draw one of the fewest whose probabilities sum to this"},
       {"--seed", whole_number(0), &R::seed, "Seed of random numbers"},
       {"--peers", commas(peers_form()), &R::peers,
        "openblas, onednn, blis, libxsmm, mkl, halide; on a GPU cublas, cublaslt; or none", "",

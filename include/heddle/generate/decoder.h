@@ -1,0 +1,76 @@
+// A language model that keeps the keys and values of what it has read.
+//
+//   OnnxModel model = import_onnx("gpt2.onnx", decoder_options("gpt2.onnx", {.capacity = 1024}));
+//   Decoder decoder(model, Network(model.outputs, Target::host(), {}, {}, model.updates));
+//   NDArray logits = decoder.step({15496, 11, 995});  // the prompt
+//   for (int n = 0; n < 32; ++n) {
+//     const int64_t id = sample({logits.data<float>(), size_t(logits.size())}, {}, n);
+//     logits = decoder.step({id});
+//   }
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/network/network.h"
+#include "heddle/onnx/import.h"
+
+namespace heddle {
+
+/// The names of inputs and outputs of a file that a decoder gives and reads. Inputs that a file does
+/// not have are left out.
+struct DecoderNames {
+  std::string ids = "input_ids";           ///< (batch, n): tokens
+  std::string mask = "attention_mask";     ///< (batch, total): 1 for each token
+  std::string positions = "position_ids";  ///< (batch, n)
+  std::string logits = "logits";           ///< (batch, n, vocabulary), of f32
+};
+
+/// Reads tokens and gives the logits of the next. Calls come one after the other.
+class Decoder {
+ public:
+  /// `model` was imported with OnnxOptions::states, and `network` is of it. Compiles the kernels.
+  /// Throws a User error for a model with other inputs.
+  Decoder(const OnnxModel& model, const Network& network, const DecoderNames& names = {});
+
+  int64_t batch() const { return batch_; }
+  int64_t capacity() const { return capacity_; }  ///< tokens of a sequence
+  int64_t most() const { return most_; }          ///< tokens of one call of the network
+  int64_t length() const { return length_; }      ///< tokens that were read
+  int64_t vocabulary() const { return vocabulary_; }
+  const NetworkKernel& kernel() const { return kernel_; }
+
+  /// Reads the tokens, `ids` of (batch, n), and returns the logits behind the last of each sequence:
+  /// (batch, vocabulary) of f32, on the CPU. Longer lists are several calls of the network. Throws a
+  /// User error, and reads nothing, where the capacity is too small and for a token outside of the
+  /// vocabulary.
+  NDArray step(std::span<const int64_t> ids);
+  NDArray step(const std::vector<int64_t>& ids) { return step(std::span<const int64_t>(ids)); }
+  /// Forgets all tokens.
+  void reset() { length_ = 0; }
+
+  /// The bytes that a step of one token for each sequence must move with `length` tokens before it:
+  /// weights, of tables the rows that are looked up, and the keys and values.
+  double bytes_of_step(int64_t length) const;
+
+ private:
+  enum class Role : uint8_t { Ids, Mask, Positions, State, Length };
+  Role role_of(const OnnxModel& model, size_t input, const DecoderNames& names) const;
+  void find_sizes(const OnnxModel& model, const DecoderNames& names);
+  Extents extents(const Tensor& t, int64_t n) const;
+  NDArray run(std::span<const int64_t> ids, int64_t begin, int64_t n);
+
+  std::vector<Tensor> inputs_, outputs_;
+  std::vector<Role> roles_;
+  std::vector<NDArray> states_;  ///< undefined for other inputs
+  Var rows_, total_;             ///< the sizes of a call; undefined where the extent is constant
+  size_t logits_ = 0;
+  int64_t batch_ = 1, capacity_ = 0, most_ = 1, fewest_ = 1, vocabulary_ = 0, length_ = 0;
+  double weight_bytes_ = 0, row_bytes_ = 0;
+  NetworkKernel kernel_;
+  Device device_;
+};
+
+}  // namespace heddle

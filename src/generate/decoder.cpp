@@ -1,0 +1,190 @@
+#include "heddle/generate/decoder.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "heddle/dag/compute_dag.h"
+#include "heddle/ir/simplify.h"
+#include "heddle/support/error.h"
+
+namespace heddle {
+namespace {
+
+int64_t value_of(const Expr& e, const Var& rows, int64_t n, const Var& total, int64_t length) {
+  const std::optional<Affine> sum = as_affine(e);
+  HEDDLE_ICHECK(sum.has_value(), "extents of a decoder are sums of its sizes");
+  int64_t value = sum->constant;
+  for (const Affine::Term& t : sum->terms) {
+    const bool of_rows = rows.get() && t.var.same_as(rows),
+               of_total = total.get() && t.var.same_as(total);
+    HEDDLE_ICHECK(of_rows || of_total, "a decoder has two sizes");
+    value += t.coefficient * (of_rows ? n : length);
+  }
+  return value;
+}
+
+/// The size in an extent; undefined where it is constant.
+Var size_in(const Expr& e) {
+  const VarNode* v = e.as<VarNode>();
+  return v && v->size ? Var::from(e) : Var();
+}
+
+int64_t bytes_of(const Tensor& t) { return t.size() * t.dtype().bytes(); }
+
+/// The bytes of the constants that a step reads. Of a table from which rows are looked up alone, these
+/// are next to nothing.
+double bytes_of_weights(const OnnxModel& model) {
+  const ComputeDag dag(model.outputs);
+  double bytes = 0;
+  for (int s = 0; s < dag.size(); ++s) {
+    const Operation& op = dag.stage(s);
+    if (!op.is_constant()) continue;
+    const std::vector<int>& readers = dag.info(s).consumers;
+    const bool looked_up = std::all_of(readers.begin(), readers.end(), [&](int r) {
+      const std::vector<Access>& reads = dag.info(r).reads;
+      return std::any_of(reads.begin(), reads.end(), [&](const Access& a) {
+        return a.producer == s && a.pattern == AccessPattern::Opaque;
+      });
+    });
+    if (!looked_up) bytes += static_cast<double>(bytes_of(op.output(0)));
+  }
+  return bytes;
+}
+
+[[noreturn]] void fail(const std::string& message, const std::string& help = {}) {
+  throw_user_error("the model is no decoder: " + message, {}, help);
+}
+
+}  // namespace
+
+Decoder::Decoder(const OnnxModel& model, const Network& network, const DecoderNames& names)
+    : inputs_(model.inputs), outputs_(model.outputs) {
+  find_sizes(model, names);
+  device_ = network.tasks()[0].tmpl.target().is_cuda() ? Device::cuda() : Device::cpu();
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    roles_.push_back(role_of(model, i, names));
+    states_.emplace_back();
+    if (roles_[i] != Role::State) continue;
+    const Tensor& t = inputs_[i];
+    states_[i] = NDArray::zeros(t.extents(), t.dtype(), device_);
+    capacity_ = t.extent(0);
+    row_bytes_ += static_cast<double>(bytes_of(t)) / static_cast<double>(capacity_);
+  }
+  weight_bytes_ = bytes_of_weights(model);
+  kernel_ = network.build(model.args());
+}
+
+void Decoder::find_sizes(const OnnxModel& model, const DecoderNames& names) {
+  if (model.updates.empty())
+    fail("it has no states", "import it with OnnxOptions::states, on the command line --states");
+  const auto at = [&](const std::vector<std::string>& list, const std::string& name) {
+    const auto it = std::find(list.begin(), list.end(), name);
+    if (it == list.end()) fail("it has no '" + name + "'", "name it: DecoderNames");
+    return static_cast<size_t>(it - list.begin());
+  };
+  const Tensor& ids = inputs_[at(model.input_names, names.ids)];
+  logits_ = at(model.output_names, names.logits);
+  const Tensor& logits = outputs_[logits_];
+  if (ids.rank() != 2 || !ids.dtype().is_integral() || !as_int(ids.shape()[0]))
+    fail("'" + names.ids + "' has not the shape (batch, n) with a constant batch");
+  if (logits.rank() != 3 || logits.dtype() != f32 || !as_int(logits.shape()[2]))
+    fail("'" + names.logits + "' is no f32 of the shape (batch, n, vocabulary)");
+  batch_ = ids.extent(0);
+  vocabulary_ = logits.extent(2);
+  rows_ = size_in(ids.shape()[1]);
+  most_ = rows_.get() ? rows_->size->hi : ids.extent(1);
+  fewest_ = rows_.get() ? rows_->size->lo : most_;
+  for (const Dim& d : model.dims) {
+    if (rows_.get() && d.variable().same_as(rows_)) continue;
+    if (total_.get()) fail("it has other sizes than those of its tokens and its past");
+    total_ = d.variable();
+  }
+  if (!total_.get()) fail("its past has no range of sizes");
+}
+
+Decoder::Role Decoder::role_of(const OnnxModel& model, size_t i, const DecoderNames& names) const {
+  const Tensor& t = inputs_[i];
+  for (const StateUpdate& u : model.updates) {
+    if (u.state.same_as(t)) return Role::State;
+  }
+  const std::string& name = model.input_names[i];
+  if (name == names.ids) return Role::Ids;
+  if (name == names.mask) return Role::Mask;
+  if (name == names.positions) return Role::Positions;
+  if (t.rank() == 1 && t.dtype() == u8 && equal(t.shape()[0], total_)) return Role::Length;
+  fail("nothing is known of its input '" + name + "'",
+       "its inputs are tokens, a mask, positions and states");
+}
+
+Extents Decoder::extents(const Tensor& t, int64_t n) const {
+  Extents out;
+  for (const Expr& e : t.shape()) out.push_back(value_of(e, rows_, n, total_, length_ + n));
+  return out;
+}
+
+NDArray Decoder::step(std::span<const int64_t> ids) {
+  const int64_t n = std::ssize(ids) / batch_;
+  if (n == 0 || n * batch_ != std::ssize(ids))
+    throw_user_error(
+        std::to_string(ids.size()) + " tokens are given for a batch of " + std::to_string(batch_),
+        {}, "give as many for each sequence, and at least one");
+  if (length_ + n > capacity_)
+    throw_user_error(std::to_string(n) + " tokens behind " + std::to_string(length_) +
+                         " are more than the capacity, " + std::to_string(capacity_),
+                     {}, "import the model with a longer past, or reset the decoder");
+  if (n % fewest_ != 0)
+    throw_user_error("the model reads " + std::to_string(fewest_) + " tokens at a time, not " +
+                     std::to_string(n));
+  for (const int64_t id : ids) {
+    if (id < 0 || id >= vocabulary_)
+      throw_user_error("token " + std::to_string(id) + " is none of the vocabulary of " +
+                       std::to_string(vocabulary_));
+  }
+  NDArray logits;
+  for (int64_t begin = 0; begin < n;) {
+    const int64_t now = std::min(most_, n - begin);
+    logits = run(ids, begin, now);
+    begin += now;
+  }
+  return logits;
+}
+
+/// The call for tokens `begin` to begin + n - 1 of each sequence.
+NDArray Decoder::run(std::span<const int64_t> ids, int64_t begin, int64_t n) {
+  const int64_t in_all = std::ssize(ids) / batch_;
+  std::vector<NDArray> arrays;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (roles_[i] == Role::State) {
+      arrays.push_back(states_[i]);
+      continue;
+    }
+    const Tensor& t = inputs_[i];
+    const bool ones = roles_[i] == Role::Mask;
+    NDArray array = ones ? NDArray::full(extents(t, n), t.dtype(), 1)
+                         : NDArray::zeros(extents(t, n), t.dtype());
+    for (int64_t b = 0; b < batch_ && roles_[i] == Role::Ids; ++b) {
+      for (int64_t j = 0; j < n; ++j)
+        array.set(b * n + j, static_cast<double>(ids[static_cast<size_t>(b * in_all + begin + j)]));
+    }
+    for (int64_t p = 0; p < array.size() && roles_[i] == Role::Positions; ++p)
+      array.set(p, static_cast<double>(length_ + p % n));
+    arrays.push_back(array.to_device(device_));
+  }
+  for (const Tensor& t : outputs_)
+    arrays.push_back(NDArray::empty(extents(t, n), t.dtype(), device_));
+  kernel_.call(arrays);
+  length_ += n;
+  const NDArray logits = arrays[inputs_.size() + logits_].to_host();
+  NDArray last = NDArray::empty({batch_, vocabulary_}, f32);
+  for (int64_t b = 0; b < batch_; ++b)
+    std::copy_n(logits.data<float>() + (b * n + n - 1) * vocabulary_, vocabulary_,
+                last.data<float>() + b * vocabulary_);
+  return last;
+}
+
+double Decoder::bytes_of_step(int64_t length) const {
+  return weight_bytes_ + row_bytes_ * static_cast<double>(length + 1);
+}
+
+}  // namespace heddle

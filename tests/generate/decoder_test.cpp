@@ -1,0 +1,334 @@
+// Decoders that keep keys and values. A model of a toy language is trained here, written as an ONNX
+// file with past and present, and read again: what it generates is known, and what it computes for a
+// whole sequence is what it computes token by token.
+#include "heddle/generate/decoder.h"
+
+#include <cmath>
+
+#include "codegen/cuda/nvrtc/nvrtc.h"
+#include "environment.h"
+#include "heddle/generate/sampling.h"
+#include "heddle/support/rng.h"
+#include "network/emulated_network.h"
+#include "network/network_testing.h"
+#include "onnx/model_builder.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kTokens = 7, kWidth = 16, kHeads = 2, kDepth = 8, kLongest = 24;
+
+struct Weight {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+const std::vector<Weight>& weights_of_model() {
+  static const std::vector<Weight> all = {
+      {"wte", {kTokens, kWidth}}, {"wpe", {kLongest, kWidth}}, {"wq", {kWidth, kWidth}},
+      {"wk", {kWidth, kWidth}},   {"wv", {kWidth, kWidth}},    {"wo", {kWidth, kWidth}},
+      {"w1", {kWidth, 32}},       {"w2", {32, kWidth}},        {"out", {kWidth, kTokens}}};
+  return all;
+}
+
+std::vector<NDArray> random_weights(uint64_t seed, double most) {
+  std::vector<NDArray> arrays;
+  for (const Weight& w : weights_of_model())
+    arrays.push_back(NDArray::random(w.shape, f32, seed++, -most, most));
+  return arrays;
+}
+
+/// The model over whole sequences of `n` tokens: logits (batch, n, tokens).
+Tensor whole_model(const Tensor& ids, const std::vector<Tensor>& w) {
+  const int64_t batch = ids.extent(0), n = ids.extent(1);
+  const Tensor h = compute({batch, n, kWidth}, [&](Axis b, Axis i, Axis c) {
+    return w[0](max(Expr(0), min(Expr(kTokens - 1), ids(b, i))), c) + w[1](i, c);
+  });
+  const auto heads = [&](const Tensor& weight) {
+    return ops::transpose(ops::reshape(ops::matmul(h, weight), {batch, n, kHeads, kDepth}),
+                          {0, 2, 1, 3});
+  };
+  const Tensor scores = ops::matmul(heads(w[2]), heads(w[3]), false, true);
+  const Tensor masked = compute({batch, kHeads, n, n}, [&](Axis b, Axis g, Axis i, Axis j) {
+    return select(Expr(j) <= Expr(i), scores(b, g, i, j) * 0.35355338f, make_const(f32, -1e9));
+  });
+  const Tensor mixed = ops::matmul(ops::softmax(masked), heads(w[4]));
+  const Tensor joined =
+      ops::reshape(ops::transpose(mixed, {0, 2, 1, 3}), {batch, n, kHeads * kDepth});
+  const Tensor x = ops::add(h, ops::matmul(joined, w[5]));
+  const Tensor y = ops::add(x, ops::matmul(ops::relu(ops::matmul(x, w[6])), w[7]));
+  return ops::matmul(y, w[8]);
+}
+
+/// The same model for tokens behind a past, as exporters write it.
+std::string decoder_file(const ModelFolder& folder, const std::vector<NDArray>& weights) {
+  ModelParts p;
+  p.inputs = {value_info("input_ids", {"batch", "seq"}, kInt64),
+              value_info("attention_mask", {"batch", "total"}, kInt64),
+              value_info("position_ids", {"batch", "seq"}, kInt64),
+              value_info("past.key", {"batch", "2", "past", "8"}),
+              value_info("past.value", {"batch", "2", "past", "8"})};
+  p.outputs = {value_info("logits", {"batch", "seq", "7"}),
+               value_info("present.key", {"batch", "2", "total", "8"}),
+               value_info("present.value", {"batch", "2", "total", "8"})};
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const auto* data = weights[i].data<float>();
+    p.initializers.push_back(tensor(weights_of_model()[i].name, weights[i].shape(),
+                                    std::vector<float>(data, data + weights[i].size())));
+  }
+  for (Message& m : std::vector<Message>{
+           tensor("heads", {4}, std::vector<int64_t>{0, 0, kHeads, kDepth}),
+           tensor("joined", {3}, std::vector<int64_t>{0, 0, kWidth}),
+           tensor("zero", {}, std::vector<int64_t>{0}), tensor("one", {}, std::vector<int64_t>{1}),
+           tensor("second", {}, std::vector<int64_t>{1}),
+           tensor("of_positions", {2}, std::vector<int64_t>{1, 3}),
+           tensor("scale", {}, std::vector<float>{0.35355338f}),
+           tensor("minus", {}, std::vector<float>{-1e9f})})
+    p.initializers.push_back(m);
+  const auto add = [&](const std::string& op, const std::vector<std::string>& in,
+                       const std::string& out, const std::vector<Message>& attributes = {}) {
+    p.nodes.push_back(node(out + "_node", op, in, {out}, attributes));
+  };
+  const auto perm = [](const std::vector<int64_t>& order) {
+    return std::vector<Message>{attribute("perm", order)};
+  };
+  const std::vector<Message> first{attribute("axis", int64_t{0})};
+  add("Gather", {"wte", "input_ids"}, "words", first);
+  add("Gather", {"wpe", "position_ids"}, "places", first);
+  add("Add", {"words", "places"}, "h");
+  for (const std::string name : {"q", "k", "v"}) {
+    add("MatMul", {"h", "w" + name}, name + "_flat");
+    add("Reshape", {name + "_flat", "heads"}, name + "_split");
+    add("Transpose", {name + "_split"}, name, perm({0, 2, 1, 3}));
+  }
+  const std::vector<Message> rows{attribute("axis", int64_t{2})};
+  add("Concat", {"past.key", "k"}, "present.key", rows);
+  add("Concat", {"past.value", "v"}, "present.value", rows);
+  add("Transpose", {"present.key"}, "turned", perm({0, 1, 3, 2}));
+  add("MatMul", {"q", "turned"}, "products");
+  add("Mul", {"products", "scale"}, "scores");
+  add("Shape", {"attention_mask"}, "mask_shape");
+  add("Gather", {"mask_shape", "second"}, "length", first);
+  add("Range", {"zero", "length", "one"}, "columns");
+  add("Unsqueeze", {"position_ids", "of_positions"}, "lines");
+  add("LessOrEqual", {"columns", "lines"}, "seen");
+  add("Where", {"seen", "scores", "minus"}, "masked");
+  add("Softmax", {"masked"}, "shares", {attribute("axis", int64_t{-1})});
+  add("MatMul", {"shares", "present.value"}, "mixed");
+  add("Transpose", {"mixed"}, "mixed_rows", perm({0, 2, 1, 3}));
+  add("Reshape", {"mixed_rows", "joined"}, "mixed_flat");
+  add("MatMul", {"mixed_flat", "wo"}, "attended");
+  add("Add", {"h", "attended"}, "x");
+  add("MatMul", {"x", "w1"}, "inner");
+  add("Relu", {"inner"}, "active");
+  add("MatMul", {"active", "w2"}, "outer");
+  add("Add", {"x", "outer"}, "y");
+  add("MatMul", {"y", "out"}, "logits");
+  return folder.write("decoder.onnx", model_bytes(p));
+}
+
+OnnxModel import_it(const std::string& path, const DecoderSizes& sizes) {
+  return import_onnx(path, decoder_options(path, sizes));
+}
+Decoder decoder_of(const OnnxModel& model) {
+  return Decoder(model, Network(model.outputs, Target::host(), {}, {}, model.updates));
+}
+
+/// The logits of the whole sequences by the interpreter: (batch, n, tokens).
+NDArray whole(const std::vector<NDArray>& weights, const NDArray& ids) {
+  const Tensor in = placeholder(ids.shape(), i64, "ids");
+  std::vector<TensorValue> values{{in, ids}};
+  std::vector<Tensor> w;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    w.push_back(placeholder(weights[i].shape(), f32, weights_of_model()[i].name));
+    values.push_back({w.back(), weights[i]});
+  }
+  return interpret({whole_model(in, w)}, values)[0];
+}
+
+/// "" where the logits are those behind token `at` of `want`.
+std::string differ(const NDArray& logits, const NDArray& want, int64_t at) {
+  for (int64_t b = 0; b < want.extent(0); ++b) {
+    for (int64_t t = 0; t < kTokens; ++t) {
+      const double got = logits.at<float>({b, t}), right = want.at<float>({b, at, t});
+      if (!(std::abs(got - right) <= 1e-3 + 1e-3 * std::abs(right)))
+        return "token " + std::to_string(at) + " of " + std::to_string(b) + ": " +
+               std::to_string(got) + " and not " + std::to_string(right);
+    }
+  }
+  return "";
+}
+
+/// Random splits of random sequences.
+std::string wrong_split(Decoder& decoder, const std::vector<NDArray>& weights, Rng& rng) {
+  const int64_t batch = decoder.batch(), n = rng.uniform_int(1, decoder.capacity());
+  NDArray ids = NDArray::zeros({batch, n}, i64);
+  for (int64_t i = 0; i < ids.size(); ++i)
+    ids.set(i, static_cast<double>(rng.uniform_int(0, kTokens - 1)));
+  const NDArray want = whole(weights, ids);
+  decoder.reset();
+  std::string splits;
+  for (int64_t begin = 0; begin < n;) {
+    const int64_t now = rng.chance(0.5) ? 1 : rng.uniform_int(1, n - begin);
+    std::vector<int64_t> part;
+    for (int64_t b = 0; b < batch; ++b) {
+      for (int64_t i = begin; i < begin + now; ++i) part.push_back(ids.at<int64_t>({b, i}));
+    }
+    begin += now;
+    splits += " " + std::to_string(now);
+    const std::string wrong = differ(decoder.step(part), want, begin - 1);
+    if (!wrong.empty()) return "tokens" + splits + ": " + wrong;
+  }
+  return "";
+}
+
+TEST(Decoder, AnySplitOfASequenceGivesTheLogitsOfTheWhole) {
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 24),
+                seed = number_from_env("HEDDLE_PROPERTY_SEED", 1);
+  const ModelFolder folder("splits");
+  const std::vector<NDArray> weights = random_weights(5, 0.6);
+  const std::string path = decoder_file(folder, weights);
+  for (const DecoderSizes& sizes :
+       {DecoderSizes{20, 6, 1}, DecoderSizes{24, 3, 2}, DecoderSizes{12, 1, 3}}) {
+    const OnnxModel model = import_it(path, sizes);
+    EXPECT_EQ(model.updates.size(), 2u);
+    EXPECT_EQ(model.outputs.size(), 1u);
+    Decoder decoder = decoder_of(model);
+    EXPECT_EQ(decoder.capacity(), sizes.capacity);
+    for (int64_t n = seed; n < seed + count / 3; ++n) {
+      Rng rng(static_cast<uint64_t>(n));
+      EXPECT_EQ(wrong_split(decoder, weights, rng), "") << "seed " << n;
+    }
+  }
+}
+
+TEST(Decoder, AGpuGivesTheLogitsOfTheWhole) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const Target gpu = Target::parse("cuda -gpu=h200");
+  cuda::FakeDriver driver;
+  const cuda::ScopedDriver scope(&driver.api());
+  const ModelFolder folder("gpu");
+  const std::vector<NDArray> weights = random_weights(6, 0.6);
+  const OnnxModel model = import_it(decoder_file(folder, weights), {16, 4, 1});
+  const Network network(model.outputs, gpu, {}, {}, model.updates);
+  emulate_network(driver, network, gpu);
+  Decoder decoder(model, network);
+  for (uint64_t seed = 1; seed < 4; ++seed) {
+    Rng rng(seed);
+    EXPECT_EQ(wrong_split(decoder, weights, rng), "") << "seed " << seed;
+  }
+}
+
+TEST(Decoder, MistakesAreErrors) {
+  const ModelFolder folder("mistakes");
+  const std::string path = decoder_file(folder, random_weights(7, 0.5));
+  const OnnxModel model = import_it(path, {8, 2, 1});
+  Decoder decoder = decoder_of(model);
+  EXPECT_THAT(message_of([&] { decoder.step({1, 2, 7}); }),
+              HasSubstr("token 7 is none of the vocabulary of 7"));
+  EXPECT_THAT(message_of([&] { decoder.step(std::vector<int64_t>()); }), HasSubstr("at least one"));
+  decoder.step({1, 2, 3, 4, 5, 6, 0});
+  EXPECT_THAT(message_of([&] { decoder.step({1, 2}); }),
+              HasSubstr("2 tokens behind 7 are more than the capacity, 8"));
+  EXPECT_EQ(decoder.length(), 7);
+  decoder.step({1});
+  EXPECT_THAT(message_of([&] { decoder.step({1}); }), HasSubstr("more than the capacity"));
+  EXPECT_THAT(message_of([&] { (void)decoder_options(path, {4, 3, 1}); }),
+              HasSubstr("for 4 tokens, 3 at a time"));
+  EXPECT_THAT(message_of([&] {
+                (void)import_onnx(path, {.dims = {{"batch", 1}, {"seq", 1}, {"past", 3}},
+                                         .sums = {{"total", {"past", "seq"}}},
+                                         .states = true});
+              }),
+              HasSubstr("states need a range"));
+  EXPECT_THAT(message_of([&] {
+                (void)import_onnx(path, {.dims = {{"batch", 1}, {"seq", 1}},
+                                         .sums = {{"total", {"past", "seq"}}}});
+              }),
+              HasSubstr("is a sum with 'past', which has no extent"));
+}
+
+/// In the toy language each token is the sum of the two before it, modulo their number.
+void fill(NDArray& ids, NDArray& labels, Rng& rng) {
+  const int64_t n = ids.extent(1);
+  for (int64_t b = 0; b < ids.extent(0); ++b) {
+    int64_t x = rng.uniform_int(0, kTokens - 1), y = rng.uniform_int(0, kTokens - 1);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t next = (x + y) % kTokens;
+      ids.at<int64_t>({b, i}) = y;
+      // What follows the first token is not known from it.
+      labels.at<int64_t>({b * n + i}) = i == 0 ? -1 : next;
+      x = y;
+      y = next;
+    }
+  }
+}
+
+/// Trains with weights and states of Adam that each step updates in place.
+std::vector<NDArray> trained_weights() {
+  constexpr int64_t kBatch = 16, kLength = 10;
+  constexpr int kSteps = 900;
+  const Tensor ids = placeholder({kBatch, kLength}, i64, "ids"),
+               labels = placeholder({kBatch * kLength}, i64, "labels"),
+               number = placeholder({1}, f32, "number"), rate = placeholder({1}, f32, "rate");
+  std::vector<Tensor> w;
+  for (const Weight& each : weights_of_model())
+    w.push_back(placeholder(each.shape, f32, each.name));
+  const Tensor logits = ops::reshape(whole_model(ids, w), {kBatch * kLength, kTokens});
+  const Tensor loss = ops::softmax_cross_entropy(logits, labels);
+  const std::vector<Tensor> d = gradient(std::vector<Tensor>{loss}, w);
+  std::vector<Tensor> args{ids, labels, number, rate};
+  std::vector<NDArray> arrays{NDArray::zeros({kBatch, kLength}, i64),
+                              NDArray::zeros({kBatch * kLength}, i64), NDArray::zeros({1}, f32),
+                              NDArray::zeros({1}, f32)};
+  std::vector<StateUpdate> updates;
+  const std::vector<NDArray> begin = random_weights(11, 0.4);
+  for (size_t i = 0; i < w.size(); ++i) {
+    const Tensor mean = placeholder(w[i].shape(), f32, "mean"),
+                 square = placeholder(w[i].shape(), f32, "square");
+    const ops::Moments next = ops::adam(w[i], d[i], mean, square, number, rate);
+    updates.insert(updates.end(),
+                   {{w[i], next.parameter}, {mean, next.mean}, {square, next.square}});
+    args.insert(args.end(), {w[i], mean, square});
+    arrays.insert(arrays.end(), {begin[i], zeros_like(begin[i]), zeros_like(begin[i])});
+  }
+  args.push_back(loss);
+  arrays.push_back(NDArray::zeros({}, f32));
+  const NetworkKernel step = Network({loss}, Target::host(), {}, {}, updates).build(args);
+  Rng rng(3);
+  for (int n = 1; n <= kSteps; ++n) {
+    fill(arrays[0], arrays[1], rng);
+    arrays[2].set(0, n);
+    arrays[3].set(0, 1e-2 * std::cos(1.5 * n / kSteps));
+    step.call(arrays);
+  }
+  EXPECT_LT(arrays.back().get(0), 0.1);
+  return begin;
+}
+
+TEST(Decoder, AModelThatIsTrainedHereSpeaksTheToyLanguage) {
+  const ModelFolder folder("toy");
+  const OnnxModel model = import_it(decoder_file(folder, trained_weights()), {kLongest, 4, 1});
+  Decoder decoder = decoder_of(model);
+  int right = 0, all = 0;
+  for (int64_t x = 0; x < kTokens; ++x) {
+    for (int64_t y = 0; y < kTokens; ++y) {
+      decoder.reset();
+      NDArray logits = decoder.step({x, y});
+      int64_t a = x, b = y;
+      for (int n = 0; n < 8; ++n, ++all) {
+        const int64_t want = (a + b) % kTokens;
+        const int64_t id = sample({logits.data<float>(), kTokens}, {}, 0);
+        right += id == want;
+        a = b;
+        b = want;
+        logits = decoder.step({want});
+      }
+    }
+  }
+  EXPECT_GE(right, all * 98 / 100) << "of " << all;
+}
+
+}  // namespace
+}  // namespace heddle::testing

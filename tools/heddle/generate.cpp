@@ -1,0 +1,154 @@
+// heddle generate: generates tokens with a decoder, and compares its time with that of the bytes that
+// a token needs.
+#include "heddle/generate/decoder.h"
+
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "commands.h"
+#include "common/figures.h"
+#include "common/machine.h"
+#include "common/model_plan.h"
+#include "heddle/generate/sampling.h"
+#include "heddle/runtime/profile.h"
+#include "heddle/runtime/thread_pool.h"
+#include "heddle/runtime/timer.h"
+#include "heddle/support/error.h"
+#include "heddle/support/json.h"
+#include "subjects/arguments.h"
+#include "subjects/model_subject.h"
+#include "subjects/target_text.h"
+#include "support/table.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Generated {
+  std::vector<std::vector<int64_t>> tokens;  ///< of each sequence, behind the prompt
+  double prefill_s = 0;
+  std::vector<double> steps_s;  ///< of each token behind the first
+  double bytes = 0;             ///< that a step must move, the mean
+};
+
+/// Draws the next token of each sequence.
+std::vector<int64_t> draw(const NDArray& logits, const Sampling& how, Generated& into) {
+  std::vector<int64_t> ids;
+  const int64_t batch = logits.extent(0), vocabulary = logits.extent(1);
+  for (int64_t b = 0; b < batch; ++b) {
+    const float* row = logits.data<float>() + b * vocabulary;
+    std::vector<int64_t>& tokens = into.tokens[static_cast<size_t>(b)];
+    const auto number = static_cast<uint64_t>(std::ssize(tokens) * batch + b);
+    ids.push_back(sample({row, static_cast<size_t>(vocabulary)}, how, number));
+    tokens.push_back(ids.back());
+  }
+  return ids;
+}
+
+Generated generate(Decoder& decoder, const std::vector<int64_t>& prompt, int tokens,
+                   const Sampling& how) {
+  Generated made;
+  made.tokens.resize(static_cast<size_t>(decoder.batch()));
+  std::vector<int64_t> ids;
+  for (int64_t b = 0; b < decoder.batch(); ++b) ids.insert(ids.end(), prompt.begin(), prompt.end());
+  decoder.reset();
+  const Timer prefill;
+  NDArray logits = decoder.step(ids);
+  made.prefill_s = prefill.elapsed_s();
+  for (int n = 0; n < tokens; ++n) {
+    ids = draw(logits, how, made);
+    if (n + 1 == tokens) break;
+    made.bytes += decoder.bytes_of_step(decoder.length()) / std::max(1, tokens - 1);
+    const Timer step;
+    logits = decoder.step(ids);
+    made.steps_s.push_back(step.elapsed_s());
+  }
+  return made;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::nth_element(values.begin(), values.begin() + std::ssize(values) / 2, values.end());
+  return values[values.size() / 2];
+}
+
+/// Bytes per second from the memory in which that many lie.
+double bandwidth_of(const Target& target, double bytes) {
+  if (target.is_cuda()) return 1e9 * target.gpu.bandwidth_gbs;
+  return Machine(target)
+      .bandwidth(Bound::Read, target.cores, static_cast<int64_t>(bytes))
+      .per_second;
+}
+
+void print(const Generated& g, size_t prompt, const Target& target, double bandwidth) {
+  for (size_t b = 0; b < g.tokens.size(); ++b) {
+    std::cout << (g.tokens.size() == 1 ? "tokens " : "tokens " + std::to_string(b) + " ");
+    for (size_t i = 0; i < g.tokens[b].size(); ++i) std::cout << (i ? "," : " ") << g.tokens[b][i];
+    std::cout << "\n";
+  }
+  std::cout << "prefill  " << format_time(g.prefill_s) << " for "
+            << count_text(std::ssize(g.tokens) * static_cast<int64_t>(prompt), "token") << "\n";
+  const double step = median(g.steps_s);
+  if (step == 0) return;
+  std::cout << "a token  " << format_time(step) << ", "
+            << figure(static_cast<double>(g.tokens.size()) / step) << " tokens a second, "
+            << bytes_text(static_cast<int64_t>(g.bytes)) << " a step, "
+            << figure(g.bytes / step / 1e9) << " GB/s";
+  if (bandwidth > 0)
+    std::cout << ", " << percent(g.bytes / step / bandwidth) << " of " << figure(bandwidth / 1e9);
+  std::cout << ", " << to_string(target) << "\n";
+}
+
+Json to_json(const Generated& g, size_t prompt, const Target& target, double bandwidth) {
+  const double step = median(g.steps_s);
+  Json j = Json::object({{"prompt_tokens", prompt},
+                         {"prefill_s", g.prefill_s},
+                         {"token_s", step},
+                         {"bytes_per_step", g.bytes},
+                         {"bandwidth_bytes_per_s", bandwidth},
+                         {"target", to_string(target)}});
+  if (step > 0) j["tokens_per_s"] = static_cast<double>(g.tokens.size()) / step;
+  Json all = Json::array();
+  for (const std::vector<int64_t>& tokens : g.tokens) all.push_back(Json::array_of(tokens));
+  j["tokens"] = std::move(all);
+  j["steps_s"] = Json::array_of(g.steps_s);
+  return j;
+}
+
+}  // namespace
+
+int run_generate(const Request& o) {
+  if (!is_model(o.subject))
+    throw_user_error("'" + o.subject + "' is no model", {},
+                     "name a file that ends in .onnx, such as gpt2.onnx");
+  const Target target = target_of(o.target, o.threads);
+  if (!target.runs_here())
+    throw_user_error("kernels for " + to_string(target) + " do not run on this machine");
+  const Sampling how{.temperature = o.greedy ? 0 : o.temperature,
+                     .top_k = o.top_k,
+                     .top_p = o.top_p,
+                     .seed = o.seed};
+  check_sampling(how);
+  const ScopedThreads threads(target.cores);
+  AutoSchedulerOptions scheduler = current_auto_scheduler_options();
+  if (!target.is_cuda()) scheduler.threads = target.cores;
+  const AutoSchedulerOptionsScope scope(scheduler);
+
+  const OnnxModel model =
+      import_decoder(o.subject, dtype_of(o.dtype), {o.capacity, o.chunk, o.batch});
+  Decoder decoder(model, model_network(o, model.outputs, target, model.updates));
+  const std::vector<int64_t> prompt(o.prompt_ids.begin(), o.prompt_ids.end());
+  decoder.kernel().prepare();
+  (void)generate(decoder, prompt, 2, how);  // memory and code are there for what is timed
+  const Generated made = generate(decoder, prompt, o.tokens, how);
+  const double bandwidth = made.steps_s.empty() ? 0 : bandwidth_of(target, made.bytes);
+  if (o.json) {
+    std::cout << to_json(made, prompt.size(), target, bandwidth).dump(2) << "\n";
+  } else {
+    print(made, prompt.size(), target, bandwidth);
+  }
+  return 0;
+}
+
+}  // namespace heddle::cli
