@@ -23,9 +23,11 @@ from ._heddle import (
     fmin, generalize, generic_family, gradient, highest_value, isinf, isnan, load_kernel, log, log10, log1p, log2, logical_and, logical_or,
     lowest_value, max, min, naive_schedule, num_threads, placeholder, placeholders, pow, prod, prod_in, reduce_axis, reduce_fmax,
     reduce_fmin, reducer, round, rsqrt, select, set_num_threads, sin, sinh, sqrt, sum, sum_in, tan, tanh, trunc,
+    update,
 )
 from . import ops
 from ._exported import ExportedLibrary, open
+from ._generate import LanguageModel
 from ._network import Network, load
 from ._profile import Profile, profile
 from ._quantize import QuantizeReport, quantize

@@ -22,17 +22,19 @@ class Network:
     target     a Target or its text; this machine where it is left out
     plan       the path of a plan (.heddle), whose choices are taken
     passes     changes of the passes over the graph, as the option --passes of the command line takes them
+    updates    {state: next}: each call leaves `next` in the array of the input `state`, which must be writable
     options    of the scheduler, as for create_schedule
 
     Calls from several threads at once are safe, and run without the GIL.
     """
 
-    def __init__(self, outputs, inputs, *, target=None, plan=None, passes="", names=None, **options):
+    def __init__(self, outputs, inputs, *, target=None, plan=None, passes="", names=None, updates=None, **options):
         outputs = [outputs] if isinstance(outputs, _heddle.Tensor) else list(outputs)
         self.inputs, self.outputs = list(inputs), outputs
         self._args = self.inputs + outputs
         self._names = names or [t.name for t in self._args]
-        self._graph = _heddle.NetworkGraph(outputs, target, passes, options)
+        pairs = list(updates.items() if isinstance(updates, dict) else updates or [])
+        self._graph = _heddle.NetworkGraph(outputs, target, passes, options, pairs)
         self._dims, self._dtype = [], "f32"
         self._model = None  # the path of a file, and what `dims` says of it
         self._kernel = self._plan = None
@@ -139,35 +141,39 @@ class Network:
 
 
 def _dims_of(dims):
-    """Numbers, and dimensions for ranges (lo, hi) or (lo, hi, multiple)."""
-    fixed, ranges, texts = {}, {}, []
+    """Numbers, dimensions for ranges (lo, hi) or (lo, hi, multiple), and names of parts for sums "past+seq"."""
+    fixed, ranges, sums, texts = {}, {}, {}, []
     for name, extent in (dims or {}).items():
         if isinstance(extent, int):
             fixed[name] = extent
+            texts.append(f"{name}={extent}")
+        elif isinstance(extent, str):
+            sums[name] = extent.split("+")
             texts.append(f"{name}={extent}")
         else:
             lo, hi, *multiple = extent
             size = _heddle.dim(name, lo, hi)
             ranges[name] = size.multiple_of(multiple[0]) if multiple else size
             texts.append(f"{name}={lo}..{hi}" + (f"/{multiple[0]}" if multiple else ""))
-    return fixed, ranges, ",".join(texts)
+    return fixed, ranges, sums, ",".join(texts)
 
 
-def load(path, dims=None, dtype="f32", target=None, plan=None, passes="", **options):
+def load(path, dims=None, dtype="f32", target=None, plan=None, passes="", states=False, **options):
     """Reads an ONNX model.
 
         net = heddle.load("model.onnx", dims={"batch": (1, 32), "seq": 128}, dtype="f16")
 
     dims      the sizes of dimensions that the file leaves open: a number, or a range (lo, hi) or (lo, hi, multiple), of which
-              each call takes a size
+              each call takes a size; or a sum of others, "past+seq"
+    states    past inputs of a decoder, which its present outputs repeat with rows behind them, are arrays that calls update
     dtype     the type of values between inputs and outputs: f32, f16 or bf16; inputs and outputs keep theirs
     target, plan, passes, options   as for Network
     """
     path = os.fspath(path)
-    fixed, ranges, texts = _dims_of(dims)
-    model = _heddle.import_onnx(path, fixed, ranges, dtype)
+    fixed, ranges, sums, texts = _dims_of(dims)
+    model = _heddle.import_onnx(path, fixed, ranges, dtype, sums, states)
     net = Network(model.outputs, model.inputs, target=target, plan=plan, passes=passes,
-                  names=model.input_names + model.output_names, **options)
+                  names=model.input_names + model.output_names, updates=model.updates, **options)
     net._dims, net._dtype = model.dims, dtype
-    net._model = os.path.abspath(path), texts
+    net._model = os.path.abspath(path), texts + (",states" if states else "")
     return net

@@ -71,7 +71,10 @@ Arrays arrays_of(const Callee& callee, const nb::args& given, bool all_are_input
     if (callee.args[i].output && !whole) continue;
     const nb::handle array = given[next++];
     const auto name = [&] { return name_of(callee, i); };
-    arrays.all[i] = callee.args[i].output ? writable_array(array, name) : read_array(array, name);
+    const bool written =
+        callee.args[i].output ||
+        std::find(callee.updated.begin(), callee.updated.end(), i) != callee.updated.end();
+    arrays.all[i] = written ? writable_array(array, name) : read_array(array, name);
   }
   return arrays;
 }

@@ -14,6 +14,7 @@ struct Callee {
   std::span<const KernelArg> args;
   std::span<const KernelSize> sizes;
   FunctionRef<void(std::span<const NDArray>)> run;
+  std::span<const size_t> updated = {};  ///< positions of inputs that the call writes
 };
 
 /// Runs with the arrays of all arguments, and returns None; or with those of the inputs, and returns new outputs in the

@@ -215,6 +215,15 @@ void bind_declarations(nb::module_& m) {
         "Declares a tensor whose element at (i, j, ...) is body(i, j, ...). The body takes an axis "
         "for each dimension.");
   m.def(
+      "update",
+      [](const Tensor& state, const Tensor& rows, const Expr& row) {
+        return update(state, rows, row, caller());
+      },
+      "state"_a, "rows"_a, "row"_a,
+      "The state with `rows` in place of its rows from `row` on, counted along the first "
+      "dimension. A network whose "
+      "updates name both writes them into the memory of the state.");
+  m.def(
       "placeholders",
       [](const Outputs& outputs) { return ComputeDag(outputs.list).placeholders(); }, "outputs"_a,
       "The inputs that a declaration reads, in order of first use; constants are among them.");

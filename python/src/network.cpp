@@ -18,7 +18,8 @@ nb::tuple profile_of(const NetworkKernel& kernel, const nb::args& arrays, double
                [&](std::span<const NDArray> all) {
                  kernel.call(all);
                  profile = kernel.profile({all.begin(), all.end()}, seconds);
-               }},
+               },
+               kernel.updated()},
               arrays);
   return nb::make_tuple(profile.to_string(), profile.to_json().dump());
 }
@@ -58,21 +59,30 @@ void bind_models(nb::module_& m) {
       .def_ro("input_names", &OnnxModel::input_names)
       .def_ro("output_names", &OnnxModel::output_names)
       .def_ro("constants", &OnnxModel::constants)
-      .def_ro("dims", &OnnxModel::dims);
+      .def_ro("dims", &OnnxModel::dims)
+      .def_prop_ro("updates", [](const OnnxModel& model) {
+        std::vector<std::pair<Tensor, Tensor>> pairs;
+        for (const StateUpdate& u : model.updates) pairs.emplace_back(u.state, u.next);
+        return pairs;
+      });
   m.def(
       "import_onnx",
       [](const std::string& path, const std::map<std::string, int64_t>& dims,
-         const std::map<std::string, Dim>& ranges, DataType precision) {
+         const std::map<std::string, Dim>& ranges, DataType precision,
+         const std::map<std::string, std::vector<std::string>>& sums, bool states) {
         OnnxOptions options;
         options.dims = dims;
         options.ranges = ranges;
         options.precision = precision;
+        options.sums = sums;
+        options.states = states;
         const Where where = caller();
         const WithoutGil unlocked;
         return import_onnx(path, options, where);
       },
       "path"_a, "dims"_a = std::map<std::string, int64_t>(),
       "ranges"_a = std::map<std::string, Dim>(), "precision"_a = f32,
+      "sums"_a = std::map<std::string, std::vector<std::string>>(), "states"_a = false,
       "Reads a model as a declaration, with its dimensions as numbers or, in `ranges`, as "
       "dimensions whose size a call gives.");
   m.def(
@@ -101,18 +111,27 @@ void bind_models(nb::module_& m) {
   m.def("onnx_available", &onnx_available, "Whether this build reads ONNX files.");
 }
 
+using TensorPairs = std::vector<std::pair<Tensor, Tensor>>;
+
+std::vector<StateUpdate> updates_of(const TensorPairs& pairs) {
+  std::vector<StateUpdate> updates;
+  for (const auto& [state, next] : pairs) updates.push_back({state, next});
+  return updates;
+}
+
 void bind_graph(nb::module_& m) {
   nb::class_<Network>(m, "NetworkGraph", "A declaration cut into nodes.")
       .def(
           "__init__",
           [](Network* self, const Outputs& outputs, const std::optional<Target>& target,
-             const std::string& passes, const nb::dict& options) {
+             const std::string& passes, const nb::dict& options, const TensorPairs& updates) {
             const AutoSchedulerOptions scheduler = options_of(options);
             const WithoutGil unlocked;
-            new (self)
-                Network(outputs.list, target_or_host(target), scheduler, parse_passes(passes));
+            new (self) Network(outputs.list, target_or_host(target), scheduler,
+                               parse_passes(passes), updates_of(updates));
           },
-          "outputs"_a, "target"_a = nb::none(), "passes"_a = "", "options"_a = nb::dict())
+          "outputs"_a, "target"_a = nb::none(), "passes"_a = "", "options"_a = nb::dict(),
+          "updates"_a = TensorPairs())
       .def(
           "with_plan",
           [](const Network& n, const std::string& path) {
@@ -159,18 +178,71 @@ void bind_graph(nb::module_& m) {
            [](const ExportedNetwork& e) { return "ExportedNetwork('" + e.library + "')"; });
 }
 
+void bind_decoder(nb::module_& m) {
+  m.def(
+      "import_decoder",
+      [](const std::string& path, int64_t capacity, int64_t chunk, int64_t batch,
+         DataType precision) {
+        const Where where = caller();
+        const WithoutGil unlocked;
+        OnnxOptions options = decoder_options(path, {capacity, chunk, batch}, where);
+        options.precision = precision;
+        return import_onnx(path, options, where);
+      },
+      "path"_a, "capacity"_a, "chunk"_a, "batch"_a, "precision"_a,
+      "Reads a decoder with states, whose dimensions follow from its past and present rows.");
+  nb::class_<Decoder>(m, "Decoder",
+                      "A language model with the keys and values of what it has read.")
+      .def(
+          "__init__",
+          [](Decoder* self, const OnnxModel& model, const Network& network) {
+            const WithoutGil unlocked;
+            new (self) Decoder(model, network);
+          },
+          "model"_a, "network"_a)
+      .def_prop_ro("batch", &Decoder::batch)
+      .def_prop_ro("capacity", &Decoder::capacity)
+      .def_prop_ro("length", &Decoder::length)
+      .def_prop_ro("vocabulary", &Decoder::vocabulary)
+      .def("reset", &Decoder::reset)
+      .def(
+          "step",
+          [](Decoder& d, const std::vector<int64_t>& ids) {
+            const WithoutGil unlocked;
+            return d.step(ids);
+          },
+          "ids"_a,
+          "Reads tokens, (batch, n) in a list; the logits behind the last, (batch, vocabulary).");
+  m.def(
+      "sample",
+      [](const NDArray& logits, double temperature, int64_t top_k, double top_p, uint64_t seed,
+         uint64_t number) {
+        const Sampling how{temperature, top_k, top_p, seed};
+        std::vector<int64_t> ids;
+        const int64_t rows = logits.extent(0), columns = logits.extent(1);
+        for (int64_t b = 0; b < rows; ++b)
+          ids.push_back(sample({logits.data<float>() + b * columns, static_cast<size_t>(columns)},
+                               how,
+                               number * static_cast<uint64_t>(rows) + static_cast<uint64_t>(b)));
+        return ids;
+      },
+      "logits"_a, "temperature"_a, "top_k"_a, "top_p"_a, "seed"_a, "number"_a,
+      "Draws the next token of each sequence.");
+}
+
 }  // namespace
 
 void bind_network(nb::module_& m) {
   bind_models(m);
   bind_graph(m);
+  bind_decoder(m);
   nb::class_<NetworkKernel>(m, "NetworkKernel", "A compiled network.")
       .def(
           "__call__",
           [](const NetworkKernel& k, const nb::args& arrays) {
-            return call(
-                {kName, k.args(), k.sizes(), [&](std::span<const NDArray> all) { k.call(all); }},
-                arrays);
+            return call({kName, k.args(), k.sizes(),
+                         [&](std::span<const NDArray> all) { k.call(all); }, k.updated()},
+                        arrays);
           },
           "arrays"_a)
       .def(

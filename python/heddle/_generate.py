@@ -1,0 +1,74 @@
+"""Language models: decoders that keep what they have read."""
+
+import os
+
+from . import _heddle
+from ._errors import Error
+
+
+class LanguageModel:
+    """A decoder in ONNX with past and present keys and values, which are kept in arrays that each step updates.
+
+        model = heddle.LanguageModel("gpt2.onnx")
+        for token in model.generate([15496, 11, 995], tokens=32):
+            ...
+
+    path      the file; its inputs are input_ids and, where it has them, attention_mask and position_ids, its output is logits
+    capacity  tokens of a sequence, the prompt among them
+    chunk     the most tokens that one call of the network reads
+    batch     sequences
+    dtype     the type of weights, keys and values: f32, f16 or bf16
+    target, plan, passes, options   as for Network
+    """
+
+    def __init__(self, path, *, capacity=1024, chunk=64, batch=1, dtype="f32", target=None, plan=None, passes="", **options):
+        model = _heddle.import_decoder(os.fspath(path), capacity, chunk, batch, dtype)
+        graph = _heddle.NetworkGraph(model.outputs, target, passes, options, model.updates)
+        if plan is not None:
+            graph = graph.with_plan(os.fspath(plan))
+        self._decoder = _heddle.Decoder(model, graph)
+
+    @property
+    def capacity(self):
+        """Tokens of a sequence."""
+        return self._decoder.capacity
+
+    @property
+    def length(self):
+        """Tokens that were read."""
+        return self._decoder.length
+
+    def reset(self):
+        """Forgets all tokens."""
+        self._decoder.reset()
+
+    def read(self, ids):
+        """Reads tokens: a list, or a list for each sequence. Returns the logits behind the last: an array (batch, vocabulary)
+        of numpy."""
+        return self._step(ids).numpy()
+
+    def _step(self, ids):
+        rows = [list(map(int, row)) for row in (ids if len(ids) > 0 and hasattr(ids[0], "__len__") else [ids])]
+        if len(rows) != self._decoder.batch or len({len(row) for row in rows}) != 1:
+            raise Error(f"the model reads {self._decoder.batch} sequences of one length", help="give a list for each")
+        return self._decoder.step([token for row in rows for token in row])
+
+    def generate(self, prompt, *, tokens=None, temperature=0.0, top_k=0, top_p=1.0, seed=0):
+        """Forgets what was read, reads the prompt, and yields one token after another: numbers, or for a batch lists of them.
+
+        tokens       how many; None: until the capacity is reached
+        temperature  what logits are divided by; 0 takes the largest
+        top_k        draws one of so many of the largest; 0: of all
+        top_p        draws one of the fewest whose probabilities sum to this
+        seed         a draw is a function of the seed and of the place of the token
+        """
+        self.reset()
+        logits = self._step(prompt)
+        number = 0
+        while tokens is None or number < tokens:
+            ids = _heddle.sample(logits, temperature, top_k, top_p, seed, number)
+            yield ids[0] if len(ids) == 1 else ids
+            number += 1
+            if number == tokens or self.length == self.capacity:
+                return
+            logits = self._decoder.step(ids)

@@ -1,0 +1,126 @@
+"""Networks that update their inputs, and language models."""
+
+import numpy as np
+import pytest
+
+import heddle as hd
+
+TOKENS, WIDTH, HEADS, DEPTH = 11, 16, 2, 8
+
+
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory):
+    """The path of a decoder of one layer of attention, and its weights."""
+    onnx = pytest.importorskip("onnx")
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(4)
+    shapes = {"wte": (TOKENS, WIDTH), "wpe": (32, WIDTH), "wq": (WIDTH, WIDTH), "wk": (WIDTH, WIDTH), "wv": (WIDTH, WIDTH),
+              "out": (WIDTH, TOKENS)}
+    weights = {name: rng.standard_normal(shape, np.float32) / 2 for name, shape in shapes.items()}
+    values = {"split": np.array([0, 0, HEADS, DEPTH]), "joined": np.array([0, 0, WIDTH]), "zero": np.array(0), "one": np.array(1),
+              "lines_at": np.array([1, 3]), "minus": np.array(-1e9, np.float32), **weights}
+    node = helper.make_node
+    nodes = [node("Gather", ["wte", "input_ids"], ["words"]), node("Gather", ["wpe", "position_ids"], ["places"]),
+             node("Add", ["words", "places"], ["h"])]
+    for name in "qkv":
+        nodes += [node("MatMul", ["h", "w" + name], [name + "0"]), node("Reshape", [name + "0", "split"], [name + "1"]),
+                  node("Transpose", [name + "1"], [name], perm=[0, 2, 1, 3])]
+    nodes += [node("Concat", ["past.key", "k"], ["present.key"], axis=2), node("Concat", ["past.value", "v"], ["present.value"], axis=2),
+              node("Transpose", ["present.key"], ["turned"], perm=[0, 1, 3, 2]), node("MatMul", ["q", "turned"], ["scores"]),
+              node("Shape", ["attention_mask"], ["shape"]), node("Gather", ["shape", "one"], ["length"]),
+              node("Range", ["zero", "length", "one"], ["columns"]), node("Unsqueeze", ["position_ids", "lines_at"], ["lines"]),
+              node("LessOrEqual", ["columns", "lines"], ["seen"]), node("Where", ["seen", "scores", "minus"], ["masked"]),
+              node("Softmax", ["masked"], ["shares"], axis=-1), node("MatMul", ["shares", "present.value"], ["mixed"]),
+              node("Transpose", ["mixed"], ["rows"], perm=[0, 2, 1, 3]), node("Reshape", ["rows", "joined"], ["flat"]),
+              node("Add", ["h", "flat"], ["y"]), node("MatMul", ["y", "out"], ["logits"])]
+    info, of_int, of_float = helper.make_tensor_value_info, TensorProto.INT64, TensorProto.FLOAT
+    graph = helper.make_graph(
+        nodes, "decoder",
+        [info("input_ids", of_int, ["batch", "seq"]), info("attention_mask", of_int, ["batch", "total"]),
+         info("position_ids", of_int, ["batch", "seq"])] +
+        [info(f"past.{n}", of_float, ["batch", HEADS, "past", DEPTH]) for n in ("key", "value")],
+        [info("logits", of_float, ["batch", "seq", TOKENS])] +
+        [info(f"present.{n}", of_float, ["batch", HEADS, "total", DEPTH]) for n in ("key", "value")],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()])
+    path = tmp_path_factory.mktemp("decoder") / "decoder.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return path, weights
+
+
+def logits_of(weights, ids):
+    """Of the whole sequence, in f64: (tokens, vocabulary)."""
+    w = {name: value.astype(np.float64) for name, value in weights.items()}
+    n = len(ids)
+    h = w["wte"][ids] + w["wpe"][:n]
+    q, k, v = ((h @ w["w" + name]).reshape(n, HEADS, DEPTH).transpose(1, 0, 2) for name in "qkv")
+    scores = np.where(np.tri(n, dtype=bool), q @ k.transpose(0, 2, 1), -1e9)
+    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    shares /= shares.sum(-1, keepdims=True)
+    return (h + (shares @ v).transpose(1, 0, 2).reshape(n, WIDTH)) @ w["out"]
+
+
+def test_tokens_are_those_of_the_whole_sequence(decoder):
+    path, weights = decoder
+    model = hd.LanguageModel(path, capacity=24, chunk=4)
+    prompt = [1, 2, 3, 4, 5, 6]
+    found = list(model.generate(prompt, tokens=10))
+    ids = list(prompt)
+    for token in found:
+        assert token == int(logits_of(weights, ids)[-1].argmax())
+        ids.append(token)
+    assert model.length == 15
+    assert found == list(model.generate(prompt, tokens=10))
+    np.testing.assert_allclose(model.read([7, 8])[0], logits_of(weights, ids[:-1] + [7, 8])[-1], rtol=1e-3, atol=1e-3)
+    assert len(list(model.generate(prompt))) == 24 - 6 + 1
+
+
+def test_draws_depend_on_the_seed(decoder):
+    model = hd.LanguageModel(decoder[0], capacity=24, chunk=4, batch=2)
+    draws = [list(model.generate([[1, 2], [1, 2]], tokens=12, temperature=3.0, seed=seed)) for seed in (1, 1, 2)]
+    assert draws[0] == draws[1] and draws[0] != draws[2]
+    assert any(a != b for a, b in draws[0])
+
+
+def test_mistakes_of_language_models(decoder):
+    model = hd.LanguageModel(decoder[0], capacity=8, chunk=2)
+    with pytest.raises(hd.Error, match="more than the capacity"):
+        model.read(list(range(9)))
+    with pytest.raises(hd.Error, match="vocabulary"):
+        model.read([TOKENS])
+    with pytest.raises(hd.Error, match="one length"):
+        model.read([[1], [2]])
+    with pytest.raises(hd.Error, match="top_p"):
+        list(model.generate([1], tokens=2, temperature=1.0, top_p=2.0))
+
+
+def test_states_are_arrays_of_the_caller(decoder):
+    path, weights = decoder
+    net = hd.load(path, dims={"batch": 1, "seq": (1, 4), "past": (1, 16), "total": "past+seq"}, states=True)
+    ids = [3, 1, 4, 1, 5]
+    states = {f"past.{n}": np.zeros((20, 1, HEADS, DEPTH), np.float32) for n in ("key", "value")}
+
+    def call(begin, tokens):
+        end = begin + len(tokens)
+        # Nothing reads the mask, so that the length is an input of its own.
+        given = {"input_ids": np.array([tokens]), "position_ids": np.arange(begin, end)[None], "total": np.zeros(end, np.uint8), **states}
+        return net(**{name: given[name] for name in net.input_names})
+
+    for begin, end in ((0, 3), (3, 4), (4, 5)):
+        logits = call(begin, ids[begin:end])
+    np.testing.assert_allclose(logits[0, -1], logits_of(weights, ids)[-1], rtol=1e-3, atol=1e-3)
+    assert all(s[:5].any() and not s[5:].any() for s in states.values())
+    with pytest.raises(Exception, match="for 1 to 20"):
+        call(19, [1, 2])
+    states["past.key"].flags.writeable = False
+    with pytest.raises(Exception, match="writ|read-only"):
+        call(5, [1])
+
+
+def test_a_step_updates_weights_in_place():
+    w, g = hd.placeholder((4, 8), name="w"), hd.placeholder((4, 8), name="g")
+    step = hd.Network([], [w, g], updates={w: hd.compute((4, 8), lambda i, j: w[i, j] - g[i, j] * 0.5)})
+    weights, gradient = np.ones((4, 8), np.float32), np.full((4, 8), 2, np.float32)
+    for n in range(3):
+        step(weights, gradient)
+        np.testing.assert_array_equal(weights, np.full((4, 8), -n, np.float32))
