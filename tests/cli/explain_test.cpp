@@ -44,6 +44,24 @@ TEST(Explain, ShowsEachPart) {
   }
 }
 
+TEST(Explain, ListsTheInstructionsOfMatrixUnits) {
+  const auto shown = [](const std::string& subject, const std::string& target) {
+    const CommandResult r =
+        heddle_command("explain " + subject + " --target \"" + target + "\" --show instructions");
+    EXPECT_EQ(r.status, 0) << r.err;
+    return r.out;
+  };
+  EXPECT_THAT(shown("matmul:1024x1024x1024 --dtype f16", "cuda -gpu=h200"),
+              AllOf(HasSubstr("wgmma 64x"), HasSubstr("x16 f32 += f16 * f16"),
+                    HasSubstr("TMA load "), HasSubstr("TMA store ")));
+  EXPECT_THAT(shown("matmul:1024x1024x1024 --dtype i8", "cuda -gpu=a100"),
+              AllOf(HasSubstr("mma 16x8x32 i32 += i8 * i8"), HasSubstr("ldmatrix x4 i8")));
+  EXPECT_THAT(shown("softmax:64x64", "cuda -gpu=h200"),
+              HasSubstr("no kernel uses a matrix unit or TMA"));
+  EXPECT_THAT(shown("matmul:512x512x512 --dtype bf16", "llvm -mcpu=graniterapids -threads=1"),
+              HasSubstr("amx"));
+}
+
 TEST(Explain, TakesSeveralKindsOfSubjects) {
   for (const char* subject :
        {"softmax:9x33", "transpose:9x33", "row_sum:9x33", "lenet:2", "attention:2x8x4",

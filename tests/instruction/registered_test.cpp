@@ -102,8 +102,16 @@ TEST_F(Registered, LoopsBecomeTheInstruction) {
 
 TEST_F(Registered, RunsAsLoopsWhereTheMachineLacksIt) {
   const Sums p;
-  EXPECT_THAT(llvm_of(p.schedule(Target::parse("llvm -mcpu=apple-m1")), p.args()),
-              Not(HasSubstr("psad")));
+  const Target arm = Target::parse("llvm -mcpu=apple-m1"),
+               x86 = Target::parse("llvm -mcpu=x86-64-v2");
+  EXPECT_THAT(llvm_of(p.schedule(arm), p.args()), Not(HasSubstr("psad")));
+  for (const Target& t : {arm, x86}) {
+    const auto expected = expected_instructions({lower(p.schedule(t), p.args()).main}, t);
+    ASSERT_EQ(expected.size(), 1u);
+    EXPECT_EQ(expected[0].buffer, "parts");
+    EXPECT_EQ(expected[0].instruction, "sad");
+    EXPECT_EQ(expected[0].missed(), t == arm);
+  }
 }
 
 std::string complaint_about(const Schedule& s, const std::vector<Tensor>& args) {

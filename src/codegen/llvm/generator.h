@@ -232,6 +232,8 @@ class Generator {
   llvm::Value* from_memory(llvm::Value* v, DataType dtype);
   llvm::Value* to_memory(llvm::Value* v, DataType dtype);
   void emit_store(const Store& s);
+  /// Counts stores to `buffer` that were to become `instruction`, and did or not.
+  void note_expected(const std::string& buffer, const std::string& instruction, bool found);
   /// Counts the store where its hints contain `hint`: it became that instruction, or not.
   void note_expected(const Store& s, StoreHint hint, bool found);
   void store_value(const Store& s, llvm::Value* value);

@@ -87,7 +87,9 @@ bool Generator::is_instruction(const For& loop, std::string* why) const {
 bool Generator::emit_instruction(const For& loop, std::string* why) {
   const std::optional<Found> found = find_registered(loop, why);
   if (!found && !only_sets(loop)) return false;
-  if (!found || !found->instruction->legal(machine_.target, *found->nest.form)) {
+  const bool here = found && found->instruction->legal(machine_.target, *found->nest.form);
+  if (found) note_expected(found->nest.operands[0].buffer->name, found->instruction->name, here);
+  if (!here) {
     emit_for(loop);
     return true;
   }

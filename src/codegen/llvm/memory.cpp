@@ -238,13 +238,17 @@ void Generator::emit_store(const Store& s) {
 
 void Generator::note_expected(const Store& s, StoreHint hint, bool found) {
   if (!has(s.hint, hint)) return;
-  const char* const instruction =
-      hint == StoreHint::DotProduct ? "dot_product" : "transposed_square";
+  note_expected(s.buffer->name, hint == StoreHint::DotProduct ? "dot_product" : "transposed_square",
+                found);
+}
+
+void Generator::note_expected(const std::string& buffer, const std::string& instruction,
+                              bool found) {
   auto it = std::find_if(expected_.begin(), expected_.end(), [&](const ExpectedInstruction& e) {
-    return e.buffer == s.buffer->name && e.instruction == instruction;
+    return e.buffer == buffer && e.instruction == instruction;
   });
   if (it == expected_.end()) {
-    expected_.push_back({s.buffer->name, instruction});
+    expected_.push_back({buffer, instruction});
     it = expected_.end() - 1;
   }
   ++it->stores;

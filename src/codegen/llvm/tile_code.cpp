@@ -4,6 +4,7 @@
 // once, around the outermost loop that contains only products of one form (mostly the loop of a
 // task).
 #include "codegen/llvm/generator.h"
+#include "heddle/instruction/instruction.h"
 #include "heddle/support/error.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
@@ -57,6 +58,7 @@ size_t Generator::emit_tiles(const std::vector<Stmt>& stmts, size_t from) {
   const bool here = has_tiles(machine_, p.a.buffer->dtype) && storage_of(p.c.buffer).base &&
                     storage_of(p.a.buffer).base && storage_of(p.b.buffer).base;
   if (cleared && (!here || !clears_tiles(stmts[from], p))) return 0;
+  note_expected(p.c.buffer->name, amx_instruction().name, here);
   if (!here) {
     emit_for(*loop);
     return 1;

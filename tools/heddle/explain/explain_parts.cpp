@@ -8,6 +8,7 @@
 #include "common/alternatives_table.h"
 #include "common/figures.h"
 #include "explain/build_times.h"
+#include "explain/gpu_instructions.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/dag/alternatives.h"
@@ -292,9 +293,24 @@ class Explanation {
     return {table.to_string(), std::move(all)};
   }
 
-  // The instructions that the schedule expects, and whether code generation recognised them.
+  // The instructions of matrix units and of TMA in the kernels.
+  ExplainPart gpu_instructions() {
+    Table table({"kernel", "instruction", "in its text"});
+    table.align_left(1);
+    Json all = Json::array();
+    for (const UsedInstruction& u : used_instructions(gpu_program())) {
+      table.add_row({u.kernel, u.instruction, std::to_string(u.count)});
+      all.push_back(
+          Json::object({{"kernel", u.kernel}, {"instruction", u.instruction}, {"count", u.count}}));
+    }
+    if (all.size() == 0) return {"no kernel uses a matrix unit or TMA\n", all};
+    return {table.to_string(), std::move(all)};
+  }
+
+  // The instructions that the schedule expects or marks loops for, and whether code generation
+  // recognised them.
   ExplainPart instructions() {
-    if (target_.is_cuda()) return plain("schedules for GPUs name their instructions by steps\n");
+    if (target_.is_cuda()) return gpu_instructions();
     Table table({"stores of", "instruction", "found", "of"});
     table.align_left(1);
     Json all = Json::array();
