@@ -72,7 +72,7 @@ TEST(Calibrate, NoiseMovesNothing) {
     };
     moved += calibrate(races(noise), "llvm", {.seed = seed, .held = {}}).moved.empty() ? 0 : 1;
   }
-  EXPECT_LE(moved, 6) << "one in ten at the confidence of 0.9";
+  EXPECT_LE(moved, 12) << "one in five at the confidence of 0.8";
 }
 
 TEST(Calibrate, DifferencesWithinTheNoiseOfARaceDoNotCount) {
@@ -136,7 +136,6 @@ TEST(Calibrate, TheFileKeepsWhatProvedAConstant) {
                         .unit = "bytes/cycle",
                         .from = 6,
                         .to = 9.5,
-                        .heuristic = "alternative",
                         .problems = 40,
                         .changed = 12,
                         .gain = 1.04,

@@ -44,9 +44,8 @@ struct Lesson {
 struct MovedConstant {
   std::string name, unit;
   double from = 0, to = 0;
-  std::string heuristic = {};  ///< whose problems moved it
-  int problems = 0;            ///< on which values that were chosen without them were judged
-  int changed = 0;             ///< of these, problems for which the rule chooses otherwise now
+  int problems = 0;  ///< on which values that were chosen without them were judged
+  int changed = 0;   ///< of these, problems for which the rule chooses otherwise now
   double gain = 1;   ///< geometric mean of the old time over the new one, on problems held out
   double error = 0;  ///< standard error of its logarithm
 };

@@ -42,7 +42,7 @@ struct CpuConstants {
   double l2_of_block = 1.5, l2_of_cut_block = 3;
   std::int64_t panels_a_block = 8;
   std::int64_t many_columns = 512, some_columns = 256, deep_rows = 128, widen_columns = 32;
-  std::int64_t many_results = 65536, deep_reduction = 4096;
+  std::int64_t many_results = 65536, deep_reduction = 4096, deep_windows = 4096;
   double vectors_a_task = 16, tasks_a_core = 2;
   // Reductions that stream memory.
   std::int64_t rows_a_core = 16;

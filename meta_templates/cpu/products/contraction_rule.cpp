@@ -321,6 +321,13 @@ int64_t block_of_reduction(const Problem& p) {
   return ceil_div(k, ceil_div(k, most));
 }
 
+// Whether parts of the reduction on several cores gain more than adding them up costs. More cores gain
+// more, and parts of windows read the image in pieces.
+bool is_deep(const Problem& p) {
+  if (p.longest_reduction < p.depth) return p.depth >= p.constants.deep_windows;
+  return p.depth * p.target.cores >= 2 * p.constants.deep_reduction;
+}
+
 void choose_reduction(const Problem& p, const RegisterTile& tile, PackVectors packing,
                       Choice& choice) {
   const int64_t k = p.longest_reduction, cores = p.target.cores;
@@ -340,7 +347,7 @@ void choose_reduction(const Problem& p, const RegisterTile& tile, PackVectors pa
            p.rows * p.cols >= p.constants.many_results)
     choice.set("reduction", kKBlocked, "the reduction is too long for the caches");
   const bool few = has_few_tasks(p.target, p.constants, double(p.results), double(p.lanes));
-  if (can_split_k(p) && p.parallel && few && p.depth >= p.constants.deep_reduction)
+  if (can_split_k(p) && p.parallel && few && is_deep(p))
     choice.set("reduction", kSplitK, "too few results to share out over the cores");
 }
 

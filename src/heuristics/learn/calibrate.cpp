@@ -1,11 +1,12 @@
 #include "heuristics/learn/calibrate.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <utility>
 
+#include "heddle/runtime/thread_pool.h"
 #include "heuristics/train/confidence.h"
 #include "support/hashing/hash.h"
 
@@ -21,6 +22,12 @@ double place_of(const ConstantInfo& info, double value) {
   return (value - info.low) / (info.high - info.low);
 }
 
+/// A constant that decides, and the races that it decides.
+struct Open {
+  const ConstantInfo* info = nullptr;
+  std::vector<std::size_t> races = {};
+};
+
 /// What a value of a constant does to each race, relative to the constants so far.
 struct Move {
   double value = 0;
@@ -31,10 +38,18 @@ struct Move {
 
 /// The best move of a constant, and what moves chosen without them did on held-out races.
 struct Trial {
-  const ConstantInfo* info = nullptr;
+  const Open* open = nullptr;
   double value = 0;
   std::vector<double> held_out;
-  double bound = 0;
+
+  double variance() const {
+    return squared_deviations(held_out) / static_cast<double>(held_out.size() - 1);
+  }
+  /// The mean loss over its standard error.
+  double score() const {
+    return mean_of(held_out) /
+           std::sqrt(std::max(1e-300, variance() / static_cast<double>(held_out.size())));
+  }
 };
 
 double mean_known(const std::vector<double>& gains, const std::vector<int>& folds, int without) {
@@ -61,19 +76,24 @@ class Calibrator {
     }
     make_folds();
     screen(kind);
+    for (const Open& open : open_) {
+      if (!expired()) known_ += std::ranges::any_of(moves_of(open), &Move::counts) ? 1 : 0;
+    }
   }
 
   Calibration run() {
-    Calibration out{.constants = {}, .moved = {}, .sensitive = static_cast<int>(open_.size())};
+    Calibration out{
+        .constants = {}, .moved = {}, .sensitive = static_cast<int>(open_.size()), .known = known_};
     while (!open_.empty() && !expired()) {
-      std::optional<Trial> best;
-      for (const ConstantInfo* info : open_) {
+      std::vector<Trial> trials;
+      for (const Open& open : open_) {
         if (expired()) break;
-        std::optional<Trial> t = tried(*info);
-        if (t && t->bound < 0 && (!best || t->bound < best->bound)) best = std::move(t);
+        if (std::optional<Trial> t = tried(open)) trials.push_back(*std::move(t));
       }
-      if (!best) break;
-      out.moved.push_back(taken(*best));
+      keep_proven(trials, out.moved.size());
+      if (trials.empty()) break;
+      out.moved.push_back(taken(*std::ranges::max_element(
+          trials, {}, [](const Trial& t) { return -mean_of(t.held_out); })));
     }
     out.constants = now_;
     return out;
@@ -82,35 +102,52 @@ class Calibrator {
  private:
   bool expired() const { return o_.expired && o_.expired(); }
 
-  /// Folds of nearly equal size that depend on the ids and the seed alone.
+  /// Folds of nearly equal size that depend on the ids and the seed alone. A problem that several heuristics measured is
+  /// in one fold.
   void make_folds() {
     std::vector<std::pair<std::uint64_t, std::size_t>> order;
     for (std::size_t r = 0; r < races_.size(); ++r)
       order.emplace_back(hash_combine(hash_string(races_[r]->id), o_.seed), r);
     std::ranges::sort(order);
     folds_.resize(races_.size());
-    for (std::size_t i = 0; i < order.size(); ++i)
-      folds_[order[i].second] = static_cast<int>(i) % o_.folds;
+    int fold = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (i > 0 && order[i].first != order[i - 1].first) fold = (fold + 1) % o_.folds;
+      folds_[order[i].second] = fold;
+    }
   }
 
   void screen(std::string_view kind) {
+    std::vector<std::size_t> all(races_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
     for (const ConstantInfo& info : constants_of(kind)) {
       if (o_.held.contains(std::string(info.name)) || expired()) continue;
-      const bool decides = std::ranges::any_of(std::array{info.low, info.high}, [&](double end) {
-        RuleConstants other = now_;
-        set_value(&other, info, end);
-        for (std::size_t r = 0; r < races_.size(); ++r) {
-          if (races_[r]->choose(other) != keys_[r]) return true;
-        }
-        return false;
-      });
-      if (decides) open_.push_back(&info);
+      const std::vector<std::string> low = chosen(all, info, info.low),
+                                     high = chosen(all, info, info.high);
+      Open open{&info};
+      for (const std::size_t r : all) {
+        if (low[r] != keys_[r] || high[r] != keys_[r]) open.races.push_back(r);
+      }
+      if (!open.races.empty()) open_.push_back(std::move(open));
     }
+  }
+
+  /// What the rule takes for these races with another value of a constant. Each race has a cache of its own, so that
+  /// threads may ask for different ones.
+  std::vector<std::string> chosen(const std::vector<std::size_t>& races, const ConstantInfo& info,
+                                  double value) const {
+    RuleConstants other = now_;
+    set_value(&other, info, value);
+    std::vector<std::string> keys(races.size());
+    parallel_for(std::ssize(races), [&](std::int64_t begin, std::int64_t end) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+        keys[i] = races_[races[i]]->choose(other);
+    });
+    return keys;
   }
 
   /// log(time of `key` / time so far) of race `r`, nothing within the noise.
   double gain(std::size_t r, const std::string& key) const {
-    if (key == keys_[r]) return 0;
     const CalibrationRace& race = *races_[r];
     const auto at = race.seconds.find(key);
     if (at == race.seconds.end()) return kUnknown;
@@ -119,19 +156,20 @@ class Calibrator {
     return std::fabs(loss) <= std::max(o_.least_noise, race.noise) ? 0 : loss;
   }
 
-  Move move_to(const ConstantInfo& info, double value) const {
-    RuleConstants other = now_;
-    set_value(&other, info, value);
+  Move move_to(const Open& open, double value) const {
+    const ConstantInfo& info = *open.info;
     const double usual = value_of(default_constants(), info);
     Move m{.value = value,
-           .pull = o_.pull * std::fabs(place_of(info, value) - place_of(info, usual))};
+           .pull = o_.pull * std::fabs(place_of(info, value) - place_of(info, usual)),
+           .gains = std::vector<double>(races_.size(), 0)};
     int changed = 0, known = 0;
-    for (std::size_t r = 0; r < races_.size(); ++r) {
-      const std::string key = races_[r]->choose(other);
-      m.gains.push_back(gain(r, key));
-      if (key == keys_[r]) continue;
+    const std::vector<std::string> keys = chosen(open.races, info, value);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const std::size_t r = open.races[i];
+      if (keys[i] == keys_[r]) continue;
+      m.gains[r] = gain(r, keys[i]);
       ++changed;
-      known += std::isnan(m.gains.back()) ? 0 : 1;
+      known += std::isnan(m.gains[r]) ? 0 : 1;
     }
     m.counts = known >= o_.fewest_changed && 2 * known >= changed;
     return m;
@@ -150,14 +188,19 @@ class Calibrator {
     return best;
   }
 
-  std::optional<Trial> tried(const ConstantInfo& info) const {
+  std::vector<Move> moves_of(const Open& open) const {
     std::vector<Move> moves;
-    for (const double v : values_across(info, kValues)) {
-      if (v != value_of(now_, info)) moves.push_back(move_to(info, v));
+    for (const double v : values_across(*open.info, kValues)) {
+      if (v != value_of(now_, *open.info)) moves.push_back(move_to(open, v));
     }
+    return moves;
+  }
+
+  std::optional<Trial> tried(const Open& open) const {
+    const std::vector<Move> moves = moves_of(open);
     const Move* all = best_without(moves, -1);
     if (all == nullptr) return std::nullopt;
-    Trial t{&info, all->value, {}, 0};
+    Trial t{&open, all->value, {}};
     for (int fold = 0; fold < o_.folds; ++fold) {
       const Move* chosen = best_without(moves, fold);
       for (std::size_t r = 0; r < races_.size(); ++r) {
@@ -167,34 +210,43 @@ class Calibrator {
       }
     }
     if (t.held_out.size() < 2) return std::nullopt;
-    const double trials = static_cast<double>(open_.size());
-    t.bound = mean_bound(t.held_out, {.variance = variance(t.held_out)},
-                         1 - (1 - o_.confidence) / trials);
     return t;
   }
 
-  static double variance(const std::vector<double>& values) {
-    return squared_deviations(values) / static_cast<double>(values.size() - 1);
+  /// Leaves the trials that are proven. `moved` constants were before.
+  void keep_proven(std::vector<Trial>& trials, std::size_t moved) const {
+    std::ranges::sort(trials, {}, &Trial::score);
+    for (std::size_t k = trials.size(); k > 0; --k) {
+      const Trial& t = trials[k - 1];
+      const double share = static_cast<double>(moved + k) / std::max(1, known_);
+      const double level = 1 - (1 - o_.confidence) * std::min(1.0, share);
+      if (mean_bound(t.held_out, {.variance = t.variance()}, level) >= 0) continue;
+      trials.resize(k);
+      return;
+    }
+    trials.clear();
   }
 
   /// Moves the constant.
   MovedConstant taken(const Trial& t) {
-    MovedConstant m{.name = std::string(t.info->name),
-                    .unit = std::string(t.info->unit),
-                    .from = value_of(now_, *t.info),
+    const ConstantInfo& info = *t.open->info;
+    MovedConstant m{.name = std::string(info.name),
+                    .unit = std::string(info.unit),
+                    .from = value_of(now_, info),
                     .to = t.value};
-    set_value(&now_, *t.info, t.value);
+    const std::vector<std::string> keys = chosen(t.open->races, info, t.value);
+    set_value(&now_, info, t.value);
     m.problems = static_cast<int>(t.held_out.size());
     m.gain = std::exp(-mean_of(t.held_out));
-    m.error = std::sqrt(variance(t.held_out) / static_cast<double>(t.held_out.size()));
-    for (std::size_t r = 0; r < races_.size(); ++r) {
-      std::string key = races_[r]->choose(now_);
-      if (key == keys_[r]) continue;
+    m.error = std::sqrt(t.variance() / static_cast<double>(t.held_out.size()));
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const std::size_t r = t.open->races[i];
+      if (keys[i] == keys_[r]) continue;
       ++m.changed;
       // A choice without a time stays with the time so far.
-      if (races_[r]->seconds.contains(key)) keys_[r] = std::move(key);
+      if (races_[r]->seconds.contains(keys[i])) keys_[r] = keys[i];
     }
-    std::erase(open_, t.info);
+    std::erase_if(open_, [&](const Open& o) { return o.info == &info; });
     return m;
   }
 
@@ -203,7 +255,8 @@ class Calibrator {
   std::vector<const CalibrationRace*> races_;  ///< those whose rule was measured
   std::vector<std::string> keys_;              ///< what the rule takes with the constants so far
   std::vector<int> folds_;
-  std::vector<const ConstantInfo*> open_;  ///< those that decide and have not moved
+  int known_ = 0;           ///< constants that could move
+  std::vector<Open> open_;  ///< those that decide and have not moved
 };
 
 }  // namespace

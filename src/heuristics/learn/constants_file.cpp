@@ -25,7 +25,6 @@ Json moved_json(const MovedConstant& m) {
                        {"unit", m.unit},
                        {"from", m.from},
                        {"to", m.to},
-                       {"heuristic", m.heuristic},
                        {"problems", m.problems},
                        {"changed", m.changed},
                        {"gain", m.gain},
@@ -50,7 +49,6 @@ std::vector<MovedConstant> read_moved(const std::string& path, const std::string
     if (proofs != nullptr && proofs->is_array()) {
       for (const Json& proof : proofs->elements()) {
         if (!proof.is_object() || proof.get_string("name", "") != m.name) continue;
-        m.heuristic = proof.get_string("heuristic", "");
         m.problems = static_cast<int>(proof.get_double("problems", 0));
         m.changed = static_cast<int>(proof.get_double("changed", 0));
         m.gain = proof.get_double("gain", 1);

@@ -33,7 +33,7 @@ namespace {
 constexpr int kSlicesEach = 3;
 
 // Calibration comes after the budget, as training does, and may take this share of the time so far, or so many seconds.
-constexpr double kCalibrationShare = 0.15, kCalibrationSeconds = 20;
+constexpr double kCalibrationShare = 0.15, kCalibrationSeconds = 30;
 
 std::vector<const Heuristic*> heuristics_of(const LearnOptions& o) {
   std::vector<const Heuristic*> all;
@@ -94,31 +94,23 @@ class Learner {
     return all;
   }
 
-  /// Moves the constants that the problems of each heuristic prove, and writes them. Those that others than the
-  /// heuristics of this run moved stay as they are.
+  /// Moves the constants that the problems of all heuristics together prove, and writes them. A constant decides
+  /// problems of several, so the logs of those that are not of this run count, too.
   std::vector<MovedConstant> calibrate_all() {
-    std::vector<MovedConstant> moved = read_moved(files_.constants(), o_.target.kind);
-    std::erase_if(moved, [&](const MovedConstant& m) {
-      return std::ranges::any_of(heuristics_,
-                                 [&](const Heuristic* h) { return h->name == m.heuristic; });
-    });
     TuneClock time(std::max(kCalibrationSeconds, kCalibrationShare * clock_.elapsed_s()));
-    for (const Heuristic* h : heuristics_) {
-      CalibrateOptions options{.seed = o_.seed, .held = {}, .expired = [&] {
-                                 return clock_.cancelled() || time.expired();
-                               }};
-      for (const MovedConstant& m : moved) options.held.insert(m.name);
-      Calibrated& own = calibrated_[h];
-      own.races = own_races(*h, options.expired);
-      Calibration found = calibrate(own.races, o_.target.kind, options);
-      own.constants = found.constants;
-      for (MovedConstant& m : found.moved) {
-        m.heuristic = h->name;
-        moved.push_back(std::move(m));
-      }
+    const CalibrateOptions options{.seed = o_.seed,
+                                   .expired = [&] { return clock_.cancelled() || time.expired(); }};
+    std::vector<CalibrationRace> all;
+    for (const Heuristic* h : all_heuristics()) {
+      if (h->target_kind != o_.target.kind || !h->draw) continue;
+      std::vector<CalibrationRace>& own = races_[h];
+      own = own_races(*h, options.expired);
+      all.insert(all.end(), own.begin(), own.end());
     }
-    if (!clock_.cancelled()) write_moved(files_.constants(), o_.target.kind, moved, o_.date);
-    return moved;
+    Calibration found = calibrate(all, o_.target.kind, options);
+    constants_ = found.constants;
+    if (!clock_.cancelled()) write_moved(files_.constants(), o_.target.kind, found.moved, o_.date);
+    return std::move(found.moved);
   }
 
   /// The races of the log of this target: other logs are of other numbers of threads.
@@ -166,8 +158,7 @@ class Learner {
     if (parts.empty()) return;
     HeuristicData all = merge(parts);
     // Trees learn what is left where constants moved.
-    const Calibrated& own = calibrated_[&h];
-    if (!(own.constants == default_constants())) all = with_rule_of(all, own.races, own.constants);
+    if (!(constants_ == default_constants())) all = with_rule_of(all, races_[&h], constants_);
     const TrainOptions options{.seed = o_.seed, .date = o_.date};
     lesson.problems = static_cast<int>(all.problems.size());
     lesson.noisy = static_cast<int>(std::ranges::count_if(
@@ -202,11 +193,8 @@ class Learner {
   TuneClock own_clock_;
   TuneClock& clock_;
   const std::vector<const Heuristic*> heuristics_;
-  struct Calibrated {
-    std::vector<CalibrationRace> races;
-    RuleConstants constants;
-  };
-  std::map<const Heuristic*, Calibrated> calibrated_;
+  std::map<const Heuristic*, std::vector<CalibrationRace>> races_;
+  RuleConstants constants_;  ///< that calibration found
   std::unique_ptr<Measurer> own_measurer_;
 };
 

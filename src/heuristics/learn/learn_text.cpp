@@ -21,11 +21,10 @@ std::string answer_of(const Lesson& lesson) {
 
 std::string text_of(const std::vector<MovedConstant>& constants) {
   if (constants.empty()) return "";
-  Table table({"constant", "from", "to", "unit", "problems of", "held out", "changed", "gain"});
+  Table table({"constant", "from", "to", "unit", "held out", "changed", "gain"});
   table.align_left(3);
-  table.align_left(4);
   for (const MovedConstant& m : constants) {
-    table.add_row({m.name, Json(m.from).dump(), Json(m.to).dump(), m.unit, m.heuristic,
+    table.add_row({m.name, Json(m.from).dump(), Json(m.to).dump(), m.unit,
                    std::to_string(m.problems), std::to_string(m.changed),
                    format_fixed(m.gain, 3) + " +- " + format_fixed(m.error, 3)});
   }
