@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -54,6 +55,7 @@ struct Graph {
   std::string name;
   std::vector<Node> nodes;
   std::map<std::string, NDArray> initializers;
+  std::set<std::string> four_bits;  ///< initialisers of integers of 4 bits, which have 8 here
   std::vector<ValueInfo> inputs, outputs;
 };
 
@@ -74,6 +76,9 @@ struct Model {
 /// The type for TensorProto::DataType `type`. Throws a User error that begins with `what` where
 /// Heddle has no such type.
 DataType dtype_of(int32_t type, const std::string& what);
+
+/// The type that stands here for integers of 4 bits, where `type` is of those.
+std::optional<DataType> four_bits_of(int32_t type);
 
 /// Reads and checks a file. Messages name it `path`.
 Model read_model(const std::string& path);

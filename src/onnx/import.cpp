@@ -76,7 +76,7 @@ class Importer final : public Declarer {
   OnnxModel run() {
     result_.path = model_.path;
     for (auto& [name, array] : model_.graph.initializers)
-      top_.values[name] = pool_.add(std::move(array), name);
+      top_.values[name] = pool_.add(std::move(array), name, model_.graph.four_bits.count(name) > 0);
     for (const ValueInfo& input : model_.graph.inputs) declare_input(input);
     for (const Node* node : needed_nodes(model_.graph)) declare(*node);
     if (!mistakes_.empty()) throw_user_error(all_mistakes(), where_, batch_hint());
@@ -226,7 +226,7 @@ class Importer final : public Declarer {
                        " nodes, those of loops unrolled");
     Names names{names_};
     for (const auto& [name, array] : graph.initializers)
-      names.values[name] = pool_.add(array, name);
+      names.values[name] = pool_.add(array, name, graph.four_bits.count(name) > 0);
     for (size_t i = 0; i < inputs.size(); ++i) names.values[graph.inputs[i].name] = inputs[i];
     const size_t mistakes = mistakes_.size();
     Names* const around = names_;
@@ -312,8 +312,9 @@ class Importer final : public Declarer {
     for (size_t o = 0; o < outputs.size(); ++o) {
       const std::string name = o < node.outputs.size() ? node.outputs[o] : node.op;
       if (notes_ != nullptr) notes_->folded.insert(name);
-      outputs[o] = outputs[o].map_arrays(
-          [&](const Value& v) { return v.known() ? v : pool_.add(arrays[next++], name); });
+      outputs[o] = outputs[o].map_arrays([&](const Value& v) {
+        return v.known() ? v : pool_.add(arrays[next++], name, v.is_of_four_bits());
+      });
     }
     return outputs;
   }

@@ -91,6 +91,7 @@ class Inliner {
     result->name = graph.name;
     for (const auto& [name, array] : graph.initializers)
       result->initializers.emplace(renamed(name), array);
+    for (const std::string& name : graph.four_bits) result->four_bits.insert(renamed(name));
     for (const auto& [from, to] :
          {std::pair{&graph.inputs, &result->inputs}, std::pair{&graph.outputs, &result->outputs}}) {
       *to = *from;

@@ -139,7 +139,18 @@ std::vector<OperatorEntry> quantize_operators();
 std::vector<OperatorEntry> integer_product_operators();
 std::vector<OperatorEntry> control_operators();
 std::vector<OperatorEntry> sequence_operators();
+std::vector<OperatorEntry> attention_operators();
+// Those of com.microsoft.
+std::vector<OperatorEntry> microsoft_attention_operators();
+std::vector<OperatorEntry> microsoft_integer_product_operators();
+std::vector<OperatorEntry> microsoft_norm_operators();
+std::vector<OperatorEntry> microsoft_product_operators();
+std::vector<OperatorEntry> microsoft_quantise_operators();
+std::vector<OperatorEntry> microsoft_quantised_operators();
 
+/// The functions of all operators, by domain and name.
+using OperatorTable = std::map<std::pair<std::string, std::string>, Declare>;
+const OperatorTable& operator_table();
 /// The function of an operator, or null. The domain of ONNX's own operators is "".
 Declare find_operator(const std::string& domain, const std::string& name);
 

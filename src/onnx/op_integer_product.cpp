@@ -5,7 +5,6 @@
 // The first sum is one of products of bytes, and sums of weights are computed once. Integers wrap,
 // so both sides are equal whatever the sizes.
 #include <algorithm>
-#include <optional>
 
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/linalg.h"
@@ -28,12 +27,11 @@ struct Positions {
   int a, b, a_zero, b_zero;
 };
 
-Tensor integer_matmul(const NodeScope& s, const Positions& at) {
-  const Tensor a = s.tensor(at.a), b = s.tensor(at.b);
+/// The product of two operands whose zero points may be undefined; those of a row of a, and of a
+/// column of b, broadcast to the product.
+Tensor integer_matmul(const NodeScope& s, const Tensor& a, const Tensor& b, const Tensor& a_zero,
+                      const Tensor& b_zero) {
   const bool matrices = a.rank() > 1 && b.rank() > 1;
-  std::optional<Tensor> za, zb;
-  if (!is_zero(s, at.a_zero)) za = parameter(s, at.a_zero, i32, b.rank() > 1 ? 1 : 0);
-  if (!is_zero(s, at.b_zero)) zb = parameter(s, at.b_zero, i32, 0);
   Tensor y = ops::matmul(a, b, false, false, {}, s.at());
   const auto sums = [&](const Tensor& x, int axis, bool keep) {
     return ops::sum(ops::cast(x, i32, s.at()), {axis}, keep, s.at());
@@ -41,14 +39,24 @@ Tensor integer_matmul(const NodeScope& s, const Positions& at) {
   const auto subtract = [&](const Tensor& point, const Tensor& of_other) {
     y = ops::sub(y, ops::mul(of_other, point, s.at()), s.at());
   };
-  if (za) subtract(*za, sums(b, b.rank() > 1 ? b.rank() - 2 : 0, matrices));
-  if (zb) subtract(*zb, sums(a, a.rank() - 1, matrices));
-  if (za && zb) {
-    const Tensor both = ops::mul(*za, *zb, s.at());
+  if (a_zero) subtract(a_zero, sums(b, b.rank() > 1 ? b.rank() - 2 : 0, matrices));
+  if (b_zero) subtract(b_zero, sums(a, a.rank() - 1, matrices));
+  if (a_zero && b_zero) {
+    const Tensor both = ops::mul(a_zero, b_zero, s.at());
     const int64_t depth = a.extent(a.rank() - 1);
     y = ops::add(y, ops::mul(both, make_const(i32, static_cast<double>(depth)), s.at()), s.at());
   }
   return y;
+}
+
+/// A zero point in i32, undefined where it is 0.
+Tensor point(const NodeScope& s, int i, int after) {
+  return is_zero(s, i) ? Tensor() : parameter(s, i, i32, after);
+}
+
+Tensor integer_matmul(const NodeScope& s, const Positions& at) {
+  const Tensor a = s.tensor(at.a), b = s.tensor(at.b);
+  return integer_matmul(s, a, b, point(s, at.a_zero, b.rank() > 1 ? 1 : 0), point(s, at.b_zero, 0));
 }
 
 /// Whether input `w` without its zero points has only values of i8, as known arrays show. The
@@ -148,6 +156,27 @@ Tensor requantized(const NodeScope& s, const Tensor& sums, const Scales& at, int
       s.at());
 }
 
+/// Sums in floats: times the scales of both operands, and a bias if it is not undefined.
+Tensor scaled_sums(const NodeScope& s, const Tensor& sums, const Tensor& a_scale,
+                   const Tensor& b_scale, double alpha, const Tensor& bias) {
+  const Tensor scale = ops::elementwise(
+      "product_scale", {a_scale, b_scale},
+      [&](const std::vector<Expr>& v) {
+        const Expr both = v[0] * v[1];
+        return alpha == 1 ? both : both * make_const(both.dtype(), alpha);
+      },
+      s.at());
+  std::vector<Tensor> inputs{sums, scale};
+  if (bias) inputs.push_back(bias);
+  return ops::elementwise(
+      "scaled_product", inputs,
+      [](const std::vector<Expr>& v) {
+        const Expr y = cast(v[1].dtype(), v[0]) * v[1];
+        return v.size() > 2 ? y + v[2] : y;
+      },
+      s.at());
+}
+
 std::vector<Value> matmul_integer(const NodeScope& s) { return {integer_matmul(s, {0, 1, 2, 3})}; }
 
 std::vector<Value> conv_integer(const NodeScope& s) {
@@ -165,7 +194,46 @@ std::vector<Value> qlinear_conv(const NodeScope& s) {
   return {requantized(s, sums, {1, 4, 6}, 0, s.rank(0) - 2)};
 }
 
+// a, its scale and zero point; b, the same; a bias in the steps of the sums; the scale and zero point
+// of the result, which is of floats where they are left out.
+std::vector<Value> quantised_gemm(const NodeScope& s) {
+  if (s.rank(0) != 2 || s.rank(3) != 2) s.fail("its operands are not matrices");
+  const auto matrix = [&](int i, const char* flag) {
+    return s.integer(flag, 0) != 0 ? ops::transpose(s.tensor(i), {1, 0}, s.at()) : s.tensor(i);
+  };
+  Tensor sums =
+      integer_matmul(s, matrix(0, "transA"), matrix(3, "transB"), point(s, 2, 1), point(s, 5, 0));
+  if (s.has(6)) sums = ops::add(sums, s.tensor(6), s.at());
+  const double alpha = s.number("alpha", 1.0);
+  if (s.has(7) && alpha == 1) return {requantized(s, sums, {1, 4, 7}, 1, 0)};
+  const Tensor y =
+      scaled_sums(s, sums, parameter(s, 1, f32, 1), parameter(s, 4, f32, 0), alpha, {});
+  if (!s.has(7)) return {y};
+  return {s.part("QuantizeLinear", {y, s.value(7), s.value(8)})};
+}
+
+// The first operand is quantised by its range in each call.
+std::vector<Value> dynamic_matmul(const NodeScope& s) {
+  const Quantised a = dynamically_quantised(s, s.tensor(0));
+  const Tensor sums =
+      integer_matmul(s, a.bytes, s.tensor(1), ops::cast(a.zero, i32, s.at()), point(s, 3, 0));
+  return {
+      scaled_sums(s, sums, a.scale, parameter(s, 2, a.scale.dtype(), 0), 1, s.optional_tensor(4))};
+}
+
+// a, b, their scales, their zero points, a bias.
+std::vector<Value> matmul_to_float(const NodeScope& s) {
+  return {scaled_sums(s, integer_matmul(s, {0, 1, 4, 5}), along(s, s.tensor(2), 1),
+                      along(s, s.tensor(3), 0), 1, s.optional_tensor(6))};
+}
+
 }  // namespace
+
+std::vector<OperatorEntry> microsoft_integer_product_operators() {
+  return {{"DynamicQuantizeMatMul", dynamic_matmul},
+          {"MatMulIntegerToFloat", matmul_to_float},
+          {"QGemm", quantised_gemm}};
+}
 
 std::vector<OperatorEntry> integer_product_operators() {
   return {{"ConvInteger", conv_integer},

@@ -146,6 +146,7 @@ std::vector<OperatorEntry> normalization_operators() {
       {"LpNormalization", lp_normalization},
       {"MeanVarianceNormalization", mean_variance_normalization},
       {"RMSNormalization", rms_normalization},
+      {"SimplifiedLayerNormalization", rms_normalization},  // ONNX Runtime's name
       {"Softmax", along_axis<ops::softmax>},
   };
 }

@@ -39,9 +39,22 @@ std::vector<Value> split(const NodeScope& s) {
   if (extents.size() < s.node().outputs.size())
     s.fail("it has " + std::to_string(s.node().outputs.size()) + " outputs, and " +
            std::to_string(extents.size()) + " parts");
+  // Parts without elements are arrays, because no tensor is empty.
   std::vector<Value> parts;
-  for (const Tensor& part : ops::split(s.tensor(0), extents, axis, s.at()))
-    parts.emplace_back(part);
+  std::vector<int64_t> filled;
+  for (const int64_t size : extents) {
+    Extents shape = s.shape(0);
+    shape[static_cast<size_t>(axis)] = size;
+    const bool empty = size == 0 || s.value(0).size() == 0;
+    parts.push_back(empty ? s.constant(NDArray::empty(shape, s.dtype(0))) : Value());
+    if (!empty) filled.push_back(size);
+  }
+  if (filled.empty()) return parts;
+  const std::vector<Tensor> tensors = ops::split(s.tensor(0), filled, axis, s.at());
+  size_t next = 0;
+  for (Value& part : parts) {
+    if (!part.defined()) part = tensors[next++];
+  }
   return parts;
 }
 

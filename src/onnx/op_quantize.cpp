@@ -8,11 +8,27 @@
 namespace heddle::onnx {
 namespace {
 
+// A scale or zero point of blocks along the axis, one for each element.
+Tensor of_blocks(const NodeScope& s, const Tensor& t, int64_t block) {
+  const int axis = s.axis(s.integer("axis", 1), s.rank(0));
+  Extents wanted = s.shape(0);
+  int64_t& blocks = wanted[static_cast<size_t>(axis)];
+  const int64_t extent = blocks;
+  if (block > 0) blocks = (extent + block - 1) / block;
+  if (block < 1 || t.extents() != wanted)
+    s.fail("scales " + shape_text(t.extents()) + " are not those of blocks of " +
+           std::to_string(block) + " along dimension " + std::to_string(axis) + " of " +
+           shape_text(s.shape(0)));
+  const Tensor each = ops::repeat(t, block, axis, s.at());
+  if (each.extent(axis) == extent) return each;
+  return ops::slice(each, {0}, {extent}, {axis}, {}, s.at());
+}
+
 // A scale or zero point in a shape that broadcasts to x: one number, or one for each index of the
 // axis.
 Tensor along_axis(const NodeScope& s, int input) {
   const Tensor t = s.tensor(input);
-  if (s.integer("block_size", 0) != 0) s.fail("scales of blocks are not supported");
+  if (const int64_t block = s.integer("block_size", 0); block != 0) return of_blocks(s, t, block);
   if (t.rank() > 1) s.fail("its scale is neither a number nor a row of numbers");
   if (t.size() == 1) return along(s, t, 0);  // whatever the axis is
   const int axis = s.axis(s.integer("axis", 1), s.rank(0));
@@ -21,24 +37,30 @@ Tensor along_axis(const NodeScope& s, int input) {
 
 std::vector<Value> quantize(const NodeScope& s) {
   DataType type = u8;
-  if (s.integer("output_dtype", 0) != 0)
-    type = dtype_of(static_cast<int32_t>(s.integer("output_dtype")), "attribute 'output_dtype'");
+  const auto wanted = static_cast<int32_t>(s.integer("output_dtype", 0));
+  if (four_bits_of(wanted))
+    type = *four_bits_of(wanted);
+  else if (wanted != 0)
+    type = dtype_of(wanted, "attribute 'output_dtype'");
+  const bool four = four_bits_of(wanted) || (s.has(2) && s.exact(2).is_of_four_bits());
   if (s.has(2)) type = s.dtype(2);
   if (!type.is_integral() && !type.is_float8())
     s.fail("to " + to_string(type) + " is not supported");
   std::vector<Tensor> inputs{s.tensor(0), along_axis(s, 1)};
   if (s.has(2)) inputs.push_back(along_axis(s, 2));
   const bool whole = s.dtype(0).is_integral();
-  return {ops::elementwise(
+  const int bits = four ? 4 : type.bits;
+  const Tensor y = ops::elementwise(
       "quantize", inputs,
       [&](const std::vector<Expr>& v) {
         const DataType wide = whole || v[1].dtype().bits < 32 ? f32 : v[1].dtype();
         Expr q = cast(wide, v[0]) / cast(wide, v[1]);
         if (type.is_integral()) q = round(q);
         if (v.size() > 2) q = q + cast(wide, v[2]);
-        return type.is_integral() ? saturated(q, type) : cast(type, q);
+        return type.is_integral() ? saturated(q, type, bits) : cast(type, q);
       },
-      s.at())};
+      s.at());
+  return {four ? Value::of_four_bits(y) : Value(y)};
 }
 
 std::vector<Value> dequantize(const NodeScope& s) {
@@ -56,10 +78,16 @@ std::vector<Value> dequantize(const NodeScope& s) {
       s.at())};
 }
 
-// Quantizes to u8 by the range of all values, extended to contain 0. The scale has the type of the
-// values; it is rounded before it divides, so that readers multiply by what divided.
 std::vector<Value> dynamic_quantize(const NodeScope& s) {
-  const Tensor x = s.tensor(0);
+  const Quantised q = dynamically_quantised(s, s.tensor(0));
+  return {q.bytes, q.scale, q.zero};
+}
+
+}  // namespace
+
+// The scale has the type of the values; it is rounded before it divides, so that readers multiply by
+// what divided.
+Quantised dynamically_quantised(const NodeScope& s, const Tensor& x) {
   const DataType type = x.dtype();
   const Tensor low = ops::min(x, {}, false, s.at()), high = ops::max(x, {}, false, s.at());
   const auto number = [](double v) { return make_const(f32, v); };
@@ -85,12 +113,14 @@ std::vector<Value> dynamic_quantize(const NodeScope& s) {
   return {y, scale, point};
 }
 
-}  // namespace
-
 std::vector<OperatorEntry> quantize_operators() {
   return {{"DequantizeLinear", dequantize},
           {"DynamicQuantizeLinear", dynamic_quantize},
           {"QuantizeLinear", quantize}};
+}
+
+std::vector<OperatorEntry> microsoft_quantise_operators() {
+  return {{"DequantizeLinear", dequantize}, {"QuantizeLinear", quantize}};
 }
 
 }  // namespace heddle::onnx

@@ -173,12 +173,29 @@ std::vector<Value> convert(const NodeScope& s, DataType type) {
   return {ops::cast(s.tensor(0), type, s.at())};
 }
 
+// Integers of 4 bits wrap, as those of more do.
+Value to_four_bits(const NodeScope& s, DataType type) {
+  return Value::of_four_bits(ops::elementwise(
+      "cast", {s.tensor(0)},
+      [&](const std::vector<Expr>& v) {
+        const Expr low = bitwise_and(cast(i32, v[0]), make_const(i32, 15));
+        if (type.is_uint()) return cast(type, low);
+        return cast(type, select(low > 7, low - 16, low));
+      },
+      s.at()));
+}
+
 std::vector<Value> cast_to(const NodeScope& s) {
+  if (const auto four = four_bits_of(static_cast<int32_t>(s.integer("to"))))
+    return {to_four_bits(s, *four)};
   const DataType to = dtype_of(static_cast<int32_t>(s.integer("to")), "attribute 'to'");
   return convert(s, to == f32 ? s.real() : to);
 }
 
-std::vector<Value> cast_like(const NodeScope& s) { return convert(s, s.dtype(1)); }
+std::vector<Value> cast_like(const NodeScope& s) {
+  if (s.any_value(1).is_of_four_bits()) return {to_four_bits(s, s.dtype(1))};
+  return convert(s, s.dtype(1));
+}
 
 std::vector<Value> identity(const NodeScope& s) { return {s.any_value(0)}; }
 

@@ -10,7 +10,7 @@ namespace heddle::onnx {
 namespace {
 
 constexpr const char* kMicrosoft = "com.microsoft";
-using Table = std::map<std::pair<std::string, std::string>, Declare>;
+using Table = OperatorTable;
 
 void add_families(Table& table, const std::string& domain,
                   std::initializer_list<std::vector<OperatorEntry> (*)()> families) {
@@ -23,18 +23,24 @@ void add_families(Table& table, const std::string& domain,
 const Table& table() {
   static const Table all = [] {
     Table entries;
-    add_families(
-        entries, "",
-        {unary_operators, binary_operators, constant_operators, shape_operators, part_operators,
-         convolution_operators, pool_operators, product_operators, normalization_operators,
-         reduction_operators, lookup_operators, scatter_operators, recurrent_operators,
-         quantize_operators, integer_product_operators, control_operators, sequence_operators});
+    add_families(entries, "",
+                 {unary_operators, binary_operators, constant_operators, shape_operators,
+                  part_operators, convolution_operators, pool_operators, product_operators,
+                  normalization_operators, reduction_operators, lookup_operators, scatter_operators,
+                  recurrent_operators, quantize_operators, integer_product_operators,
+                  control_operators, sequence_operators, attention_operators});
+    add_families(entries, kMicrosoft,
+                 {microsoft_attention_operators, microsoft_integer_product_operators,
+                  microsoft_norm_operators, microsoft_product_operators,
+                  microsoft_quantise_operators, microsoft_quantised_operators});
     return entries;
   }();
   return all;
 }
 
 }  // namespace
+
+const OperatorTable& operator_table() { return table(); }
 
 Declare find_operator(const std::string& domain, const std::string& name) {
   const auto found = table().find({domain, name});
@@ -49,6 +55,9 @@ std::vector<OnnxOperator> onnx_operators() {
   std::vector<OnnxOperator> result;
   for (const char* name : onnx::kOperatorNames)
     result.push_back({name, onnx::find_operator("", name) != nullptr});
+  for (const auto& [key, declare] : onnx::operator_table()) {
+    if (!key.first.empty()) result.push_back({key.second, true, key.first});
+  }
   return result;
 }
 

@@ -115,6 +115,7 @@ class Parser {
   void add_initializer(const onnx_file::TensorProto& proto, std::optional<std::string_view> raw,
                        Graph& graph) {
     const std::string what = "initialiser '" + proto.name() + "'";
+    if (four_bits_of(proto.data_type())) graph.four_bits.insert(proto.name());
     if (!graph.initializers.emplace(proto.name(), tensors_.read(proto, raw, what)).second)
       throw_user_error("there are two initialisers called '" + proto.name() + "'");
   }

@@ -9,13 +9,21 @@
 
 namespace heddle::onnx {
 
-/// `value`, or the nearest number of the integer type `type`.
-inline Expr saturated(const Expr& value, DataType type) {
-  const int bits = type.is_uint() ? type.bits : type.bits - 1;
+/// `value`, or the nearest number of the integer type `type`, or of one of fewer bits.
+inline Expr saturated(const Expr& value, DataType type, int width = 0) {
+  if (width == 0) width = type.bits;
+  const int bits = type.is_uint() ? width : width - 1;
   const Expr low = make_const(value.dtype(), type.is_uint() ? 0 : -std::ldexp(1.0, bits));
   const Expr high = make_const(value.dtype(), std::ldexp(1.0, bits) - 1);
   return cast(type, min(max(value, low), high));
 }
+
+/// Bytes of u8, and the scale and zero point of all.
+struct Quantised {
+  Tensor bytes, scale, zero;
+};
+/// x by the range of its values, extended to contain 0.
+Quantised dynamically_quantised(const NodeScope& s, const Tensor& x);
 
 /// A row of numbers in a shape that broadcasts along a dimension with `after` dimensions behind it;
 /// a single number has no dimensions.

@@ -12,7 +12,12 @@
 namespace heddle::onnx {
 
 // Numbers of TensorProto.DataType that came with ONNX 1.14. An older schema has no names for them.
-constexpr int32_t kFloat8E4M3FN = 17, kFloat8E5M2 = 19;
+constexpr int32_t kFloat8E4M3FN = 17, kFloat8E5M2 = 19, kUint4 = 21, kInt4 = 22;
+
+std::optional<DataType> four_bits_of(int32_t type) {
+  if (type == kInt4) return i8;
+  return type == kUint4 ? std::optional(u8) : std::nullopt;
+}
 
 DataType dtype_of(int32_t type, const std::string& what) {
   using T = onnx_file::TensorProto;
@@ -54,9 +59,8 @@ int64_t checked_size(const Extents& shape, const std::string& what) {
   return size;
 }
 
-void check_bytes(size_t found, int64_t elements, DataType dtype, const std::string& what) {
-  const auto wanted = static_cast<size_t>(elements) * static_cast<size_t>(dtype.bytes());
-  if (found != wanted)
+void check_bytes(size_t found, int64_t wanted, const std::string& what) {
+  if (found != static_cast<size_t>(wanted))
     throw_user_error(what + " has " + std::to_string(found) +
                      " bytes of data, but its shape needs " + std::to_string(wanted));
 }
@@ -99,6 +103,17 @@ NDArray as_array(const std::shared_ptr<const MappedFile>& file, std::string_view
   return array;
 }
 
+// Two numbers in each byte, the first in its low half.
+NDArray unpacked(const char* bytes, int64_t elements, const Extents& shape, DataType dtype) {
+  NDArray array = NDArray::empty(shape, dtype);
+  auto* target = static_cast<int8_t*>(array.data());
+  for (int64_t i = 0; i < elements; ++i) {
+    const int half = static_cast<unsigned char>(bytes[i / 2]) >> (i % 2 * 4) & 15;
+    target[i] = static_cast<int8_t>(dtype == i8 && half > 7 ? half - 16 : half);
+  }
+  return array;
+}
+
 int64_t parse_count(const std::string& text, const std::string& key, const std::string& what) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -112,24 +127,32 @@ int64_t parse_count(const std::string& text, const std::string& key, const std::
 
 NDArray TensorReader::read(const onnx_file::TensorProto& tensor,
                            std::optional<std::string_view> raw, const std::string& what) {
-  const DataType dtype = dtype_of(tensor.data_type(), what);
+  const std::optional<DataType> packed = four_bits_of(tensor.data_type());
+  const DataType dtype = packed ? *packed : dtype_of(tensor.data_type(), what);
   const Extents shape(tensor.dims().begin(), tensor.dims().end());
   const int64_t elements = checked_size(shape, what);
+  const int64_t needed = packed ? (elements + 1) / 2 : elements * dtype.bytes();
   if (tensor.has_segment())
     throw_user_error(what + " is stored in segments, which are not supported");
-  if (tensor.data_location() == onnx_file::TensorProto::EXTERNAL)
-    return read_external(tensor, shape, dtype, what);
-  if (raw) {
-    check_bytes(raw->size(), elements, dtype, what);
-    return as_array(model_, *raw, shape, dtype);
+  const auto from_bytes = [&](const std::shared_ptr<const MappedFile>& file,
+                              std::string_view bytes) {
+    check_bytes(bytes.size(), needed, what);
+    return packed ? unpacked(bytes.data(), elements, shape, dtype)
+                  : as_array(file, bytes, shape, dtype);
+  };
+  if (tensor.data_location() == onnx_file::TensorProto::EXTERNAL) {
+    const External found = find_external(tensor, needed, what);
+    return from_bytes(found.file, found.bytes);
   }
-  if (!tensor.has_raw_data()) return from_fields(tensor, elements, shape, dtype, what);
-  check_bytes(tensor.raw_data().size(), elements, dtype, what);
-  return as_array(MappedFile::of_bytes(tensor.raw_data()), tensor.raw_data(), shape, dtype).copy();
+  if (raw) return from_bytes(model_, *raw);
+  if (tensor.has_raw_data())
+    return from_bytes(MappedFile::of_bytes(tensor.raw_data()), tensor.raw_data()).copy();
+  if (!packed) return from_fields(tensor, elements, shape, dtype, what);
+  return from_bytes(nullptr, std::string(tensor.int32_data().begin(), tensor.int32_data().end()));
 }
 
-NDArray TensorReader::read_external(const onnx_file::TensorProto& tensor, const Extents& shape,
-                                    DataType dtype, const std::string& what) {
+TensorReader::External TensorReader::find_external(const onnx_file::TensorProto& tensor,
+                                                   int64_t bytes, const std::string& what) {
   std::string location;
   int64_t offset = 0, length = -1;
   for (const auto& entry : tensor.external_data()) {
@@ -139,16 +162,12 @@ NDArray TensorReader::read_external(const onnx_file::TensorProto& tensor, const 
   }
   const auto& file = external_file(location, what);
   const auto size = static_cast<int64_t>(file->bytes().size());
-  const int64_t elements = checked_size(shape, what);
-  if (length < 0) length = elements * dtype.bytes();
+  if (length < 0) length = bytes;
   if (offset > size || length > size - offset)
     throw_user_error(what + " has " + std::to_string(length) + " bytes at " +
                      std::to_string(offset) + " of '" + location + "', which has only " +
                      std::to_string(size));
-  check_bytes(static_cast<size_t>(length), elements, dtype, what);
-  return as_array(file,
-                  file->bytes().substr(static_cast<size_t>(offset), static_cast<size_t>(length)),
-                  shape, dtype);
+  return {file, file->bytes().substr(static_cast<size_t>(offset), static_cast<size_t>(length))};
 }
 
 const std::shared_ptr<const MappedFile>& TensorReader::external_file(const std::string& location,

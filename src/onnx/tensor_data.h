@@ -28,8 +28,13 @@ class TensorReader {
                const std::string& what);
 
  private:
-  NDArray read_external(const onnx_file::TensorProto& tensor, const Extents& shape, DataType dtype,
-                        const std::string& what);
+  struct External {
+    std::shared_ptr<const MappedFile> file;
+    std::string_view bytes;
+  };
+  /// The bytes of a tensor that are in another file; `bytes` is how many it needs.
+  External find_external(const onnx_file::TensorProto& tensor, int64_t bytes,
+                         const std::string& what);
   const std::shared_ptr<const MappedFile>& external_file(const std::string& location,
                                                          const std::string& what);
 

@@ -26,6 +26,12 @@ Value Value::sequence(std::vector<Value> elements) {
   return value;
 }
 
+Value Value::of_four_bits(Tensor tensor) {
+  Value value(std::move(tensor));
+  value.four_bits_ = true;
+  return value;
+}
+
 Value Value::nothing() {
   Value value;
   value.nothing_ = true;
@@ -67,9 +73,9 @@ Tensor Value::tensor() const {
   return c.tensor;
 }
 
-Value ConstantPool::add(NDArray array, std::string name) {
+Value ConstantPool::add(NDArray array, std::string name, bool four_bits) {
   const auto make = [&] {
-    return std::make_shared<Constant>(Constant{std::move(name), array, {}});
+    return std::make_shared<Constant>(Constant{std::move(name), array, {}, four_bits});
   };
   if (array.size() == 0) return Value(constants_.emplace_back(make()));
   std::shared_ptr<Constant>& known = by_data_[array.address()];

@@ -18,6 +18,7 @@ struct Constant {
   std::string name;
   NDArray array;
   Tensor tensor;
+  bool four_bits = false;  ///< integers of 4 bits in the file, which have 8 here
 };
 
 class Value {
@@ -46,6 +47,9 @@ class Value {
   /// A known array is read through a constant placeholder. An array of one element is written into
   /// the expressions that read it. An array without elements is a User error.
   Tensor tensor() const;
+  /// Whether its integers have 4 bits in the file. They have 8 here.
+  bool is_of_four_bits() const { return known() ? constant_->four_bits : four_bits_; }
+  static Value of_four_bits(Tensor tensor);
   /// Whether the value is known and has one element, which is then `immediate()`.
   bool is_immediate() const { return known() && array().size() == 1; }
   Expr immediate() const;
@@ -54,14 +58,14 @@ class Value {
   Tensor tensor_;
   std::shared_ptr<Constant> constant_;
   std::shared_ptr<const std::vector<Value>> elements_;
-  bool nothing_ = false;
+  bool nothing_ = false, four_bits_ = false;
 };
 
 /// The constants of an import, in the order in which they were made.
 class ConstantPool {
  public:
   /// An array that was added before is the same constant, as those in the body of a loop are.
-  Value add(NDArray array, std::string name);
+  Value add(NDArray array, std::string name, bool four_bits = false);
   const std::vector<std::shared_ptr<Constant>>& all() const { return constants_; }
 
  private:

@@ -36,6 +36,7 @@ TEST(OnnxCommand, ListsWhatIsSupportedAndWhatIsNot) {
   ASSERT_NE(second, std::string::npos) << r.out;
   EXPECT_LT(r.out.find(" Conv "), second);
   EXPECT_GT(r.out.find(" ImageDecoder"), second);
+  EXPECT_GT(r.out.find(" FastGelu"), r.out.find(" of the domain com.microsoft are supported:"));
   EXPECT_EQ(heddle_command("onnx").status, 2);
 }
 

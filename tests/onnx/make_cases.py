@@ -94,6 +94,10 @@ def pack(case):
     return model.SerializeToString()
 
 
+def write_case(out, data):
+    out.write(struct.pack("<I", len(data)) + data)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("output")
@@ -115,7 +119,7 @@ def main():
                 if len(data) > SMALL_CASE or counts[key] >= limit:
                     continue
                 counts[key] += 1
-            out.write(struct.pack("<I", len(data)) + data)
+            write_case(out, data)
             written += 1
     print(f"{written} cases in {options.output}")
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "heddle/codegen/interpreter.h"
 #include "heddle/network/network.h"
@@ -17,6 +18,7 @@ using Arrays = std::map<std::string, NDArray>;
 struct Case {
   onnx::Model model;
   Arrays inputs, outputs;
+  std::set<std::string> four_bits;  ///< inputs of integers of 4 bits
 };
 
 Case read_case(const std::string& bytes) {
@@ -37,6 +39,7 @@ Case read_case(const std::string& bytes) {
       continue;
     }
     target->emplace(it->first.substr(prefix), it->second);
+    if (c.model.graph.four_bits.count(it->first) > 0) c.four_bits.insert(it->first.substr(prefix));
     it = initializers.erase(it);
   }
   return c;
@@ -50,6 +53,7 @@ void fix_inputs(Case& c, bool all) {
     const bool decides = array.rank() <= 1 && (array.dtype().is_integral() || array.size() <= 1);
     if (all || decides || array.size() == 0) {
       c.model.graph.initializers.emplace(info.name, array);
+      if (c.four_bits.count(info.name) > 0) c.model.graph.four_bits.insert(info.name);
     } else {
       open.push_back(info);
     }

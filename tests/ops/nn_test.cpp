@@ -165,6 +165,69 @@ TEST(Attention, AgreesWithTheReference) {
       [&](const Dims& i) { return reference(i, &allow); }, 1e-5);
 }
 
+// What attention() adds to scaled_dot_product_attention, all of it at once.
+TEST(Nn, AttentionByPositionsOfGroupedHeads) {
+  const Input q = input({2, 4, 3, 4}, f32, 1), k = input({2, 2, 6, 4}, f32, 2);
+  const Input v = input({2, 2, 6, 5}, f32, 3), add = input({4, 3, 6}, f32, 4);
+  const Input offsets = input_of(NDArray::from<int64_t>({1, -2}, {2}), "offsets");
+  const Input lengths = input_of(NDArray::from<int32_t>({6, 3}, {2}), "lengths");
+  const ops::AttentionResult r = ops::attention(q, k, v,
+                                                {.mask = add,
+                                                 .scale = 0.7,
+                                                 .softcap = 1.5,
+                                                 .causal = true,
+                                                 .left = 2,
+                                                 .offsets = offsets,
+                                                 .lengths = lengths,
+                                                 .empty_rows = true});
+  expect_elements(
+      r.result, {q, k, v, add, offsets, lengths},
+      [&](const Dims& i) {
+        double total = 0, result = 0;
+        for (int s = 0; s < 6; ++s) {
+          const double position = static_cast<double>(i[2]) + offsets(i[0]);
+          if (s > position || s < position - 2 || s >= lengths(i[0])) continue;
+          double score = 0;
+          for (int e = 0; e < 4; ++e) score += q(i[0], i[1], i[2], e) * k(i[0], i[1] / 2, s, e);
+          score = 1.5 * std::tanh(score * 0.7 / 1.5) + add(i[1], i[2], s);
+          total += std::exp(score);
+          result += std::exp(score) * v(i[0], i[1] / 2, s, i[3]);
+        }
+        return total == 0 ? 0 : result / total;  // the first two queries of the second batch
+      },
+      1e-5);
+}
+
+TEST(Nn, RotaryEmbeddingTurnsPairs) {
+  const Input x = input({2, 2, 3, 7}, f32, 1);
+  const Input c = input({3, 3}, f32, 2), s = input({2, 3, 3}, f32, 3),
+              each = input({2, 3, 3}, f32, 4);
+  const auto reference = [&](const Dims& i, int64_t pair, int64_t angle, bool first) {
+    const double other = x(i[0], i[1], i[2], pair);
+    return x(i[0], i[1], i[2], i[3]) * each(i[0], i[2], angle) +
+           (first ? -other : other) * s(i[0], i[2], angle);
+  };
+  expect_elements(
+      ops::rotary_embedding(x, each, s), {x, each, s},
+      [&](const Dims& i) {
+        if (i[3] == 6) return x(i[0], i[1], i[2], 6);
+        return i[3] < 3 ? reference(i, i[3] + 3, i[3], true)
+                        : reference(i, i[3] - 3, i[3] - 3, false);
+      },
+      1e-5);
+  expect_elements(
+      ops::rotary_embedding(x, each, s, true), {x, each, s},
+      [&](const Dims& i) {
+        if (i[3] == 6) return x(i[0], i[1], i[2], 6);
+        const bool even = i[3] % 2 == 0;
+        return reference(i, even ? i[3] + 1 : i[3] - 1, i[3] / 2, even);
+      },
+      1e-5);
+  EXPECT_EQ(error_of([&] { ops::rotary_embedding(x, c, s); }),
+            "rotary_embedding: 'cosines' (3, 3) and 'sines' (2, 3, 3) do not fit x (2, 2, 3, 7) | "
+            "they are (L, R / 2) or (N, L, R / 2) for x (N, H, L, E) with R <= E");
+}
+
 TEST(NnErrors, NameOperatorArgumentAndShapes) {
   const Input x = input({2, 6, 4}), c = input({5}), n = input({3}, i32);
   EXPECT_EQ(error_of([&] { ops::softmax(x, 3); }),

@@ -98,12 +98,13 @@ OnnxOptions decoder_options(const std::string& path, const DecoderSizes& sizes =
 /// Whether this build can read ONNX files (it was built with protobuf).
 bool onnx_available();
 
-/// An operator of ONNX's default domain.
+/// An operator of ONNX, or of another domain.
 struct OnnxOperator {
   std::string name;
   bool supported = false;
+  std::string domain = {};  ///< "" for ONNX's own
 };
-/// All operators of opset 21, by name.
+/// All operators of ONNX's default domain by name, then those of other domains that are supported.
 std::vector<OnnxOperator> onnx_operators();
 
 }  // namespace heddle

@@ -47,6 +47,46 @@ Tensor instance_norm(const Tensor& x, const Tensor& scale = {}, const Tensor& sh
 Tensor lrn(const Tensor& x, int64_t size, double alpha = 1e-4, double beta = 0.75,
            double bias = 1.0, Where where = Where::current());
 
+/// What attention() computes beside two products and a softmax.
+struct AttentionAttributes {
+  /// Broadcasts to (..., L, S). It is added to the scores, or, if bool, is true for the keys that a
+  /// query attends to.
+  Tensor mask = {};
+  double scale = 0;  ///< of the scores; 0: 1 / sqrt(E)
+  double softcap =
+      0;  ///< scores s become softcap * tanh(s / softcap) before the mask; 0: they stay
+  /// The position of query l is l + offset, that of key s is s. Keys after the position of a query
+  /// are not attended to, and neither are those more than `left` before or `right` after it (-1: all
+  /// are).
+  bool causal = false;
+  int64_t left = -1, right = -1;
+  int64_t offset = 0;
+  Tensor offsets = {};      ///< (N), integers for the first dimension of q, in place of `offset`
+  Tensor lengths = {};      ///< (N): keys from there on are not attended to
+  bool empty_rows = false;  ///< a query that attends to no key gives zeros; else that is undefined
+};
+/// The result (..., L, F), and what it was computed from; 16-bit floats have them in f32.
+struct AttentionResult {
+  Tensor result;
+  Tensor products;  ///< q k^T (..., L, S)
+  Tensor scores;    ///< what the softmax reads, -inf where a key is not attended to
+  Tensor
+      attended;  ///< bool, broadcasts to (..., L, 1): whether a query attends to any key. Undefined
+                 ///< where each does
+};
+/// Attention (Vaswani et al. 2017, arXiv:1706.03762): q (..., L, E), k (..., S, E), v (..., S, F). The
+/// heads, dimension -3 of k and v, may be fewer than those of q by a factor; each is then read by
+/// several heads in a row (Ainslie et al. 2023, arXiv:2305.13245).
+AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                          const AttentionAttributes& attributes = {},
+                          Where where = Where::current());
+
+/// Rotates pairs of the elements of x (N, H, L, E) by angles (Su et al. 2021, arXiv:2104.09864).
+/// `cosines` and `sines` are (L, R / 2), or (N, L, R / 2). The pairs are the elements i and i + R / 2,
+/// or with `interleaved` 2 i and 2 i + 1; those from R on stay as they are.
+Tensor rotary_embedding(const Tensor& x, const Tensor& cosines, const Tensor& sines,
+                        bool interleaved = false, Where where = Where::current());
+
 /// softmax(q k^T * scale + mask) v: q (..., L, E), k (..., S, E), v (..., S, F) -> (..., L, F).
 /// `mask` broadcasts to (..., L, S). It is added, or, if bool, is true for the positions to attend
 /// to. A `scale` of 0 means 1 / sqrt(E). The result of a row that is masked completely is
