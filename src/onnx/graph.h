@@ -93,6 +93,9 @@ std::vector<Subgraph> graphs_in(const Node& node);
 /// The names that the graphs inside a node read and do not make. Graphs around the node make them.
 std::set<std::string> captured_names(const Node& node);
 
+/// The nodes that the outputs of a graph depend on, in their order, which is that of order_nodes.
+std::vector<const Node*> needed_nodes(const Graph& graph);
+
 /// Sorts the nodes so that each comes after those it reads from, in the graphs inside nodes too. A
 /// value that no node or two nodes make, and a cycle, are User errors with the names of the nodes.
 void order_nodes(Model& model);

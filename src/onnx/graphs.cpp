@@ -39,4 +39,21 @@ std::set<std::string> captured_names(const Node& node) {
   return captured;
 }
 
+std::vector<const Node*> needed_nodes(const Graph& graph) {
+  std::unordered_set<std::string> wanted;
+  for (const ValueInfo& output : graph.outputs) wanted.insert(output.name);
+  std::vector<const Node*> needed;
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    const bool used = std::any_of(node->outputs.begin(), node->outputs.end(),
+                                  [&](const std::string& o) { return wanted.count(o) > 0; });
+    if (!used) continue;
+    wanted.insert(node->inputs.begin(), node->inputs.end());
+    const std::set<std::string> captured = captured_names(*node);
+    wanted.insert(captured.begin(), captured.end());
+    needed.push_back(&*node);
+  }
+  std::reverse(needed.begin(), needed.end());
+  return needed;
+}
+
 }  // namespace heddle::onnx

@@ -2,7 +2,6 @@
 #include "heddle/onnx/import.h"
 
 #include <algorithm>
-#include <cmath>
 #include <unordered_set>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "onnx/graph.h"
 #include "onnx/narrow.h"
 #include "onnx/node_scope.h"
+#include "onnx/open_rows.h"
 
 namespace heddle {
 
@@ -159,24 +159,6 @@ class Importer final : public Declarer {
     return options_.batch;
   }
 
-  // The nodes that the outputs of a graph depend on.
-  static std::vector<const Node*> needed_nodes(const Graph& graph) {
-    std::unordered_set<std::string> wanted;
-    for (const ValueInfo& output : graph.outputs) wanted.insert(output.name);
-    std::vector<const Node*> needed;
-    for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-      const bool used = std::any_of(node->outputs.begin(), node->outputs.end(),
-                                    [&](const std::string& o) { return wanted.count(o) > 0; });
-      if (!used) continue;
-      wanted.insert(node->inputs.begin(), node->inputs.end());
-      const std::set<std::string> captured = captured_names(*node);
-      wanted.insert(captured.begin(), captured.end());
-      needed.push_back(&*node);
-    }
-    std::reverse(needed.begin(), needed.end());
-    return needed;
-  }
-
   // A node that fails is recorded, and its readers are left out, so that one import reports all
   // independent mistakes.
   void declare(const Node& node) {
@@ -275,7 +257,13 @@ class Importer final : public Declarer {
     const bool narrow = precision_ != f32 && !known;
     const NodeScope scope(node, inputs, narrow ? narrowed_inputs(node, inputs) : inputs,
                           narrow ? precision_ : f32, pool_, *this);
-    std::vector<Value> outputs = find_operator(node.domain, node.op)(scope);
+    const OperatorEntry& op = *find_operator(node.domain, node.op);
+    const std::optional<OpenRows> rows = rows_of_results(scope, op);
+    std::vector<Value> outputs = op.declare(scope);
+    for (Value& output : outputs) {
+      if (rows && output.is_array() && output.rows() == nullptr)
+        output = Value::with_rows(output.tensor(), *rows);
+    }
     for (size_t o = outputs.size(); o < node.outputs.size(); ++o) {
       if (!node.outputs[o].empty())
         throw_user_error("its output '" + node.outputs[o] + "' is not supported");
@@ -380,6 +368,20 @@ class Importer final : public Declarer {
       result_.output_names.push_back(info.name);
     }
     if (result_.outputs.empty()) throw_user_error("it has no outputs");
+    collect_counts();
+  }
+
+  // The number of rows of an output that has an open number of them is an output, too.
+  void collect_counts() {
+    for (size_t o = 0; o < model_.graph.outputs.size(); ++o) {
+      const std::string& name = model_.graph.outputs[o].name;
+      const Value value = top_.find(name);
+      if (value.rows() == nullptr) continue;
+      result_.open_outputs.push_back(
+          {static_cast<int>(o), value.rows()->axis, static_cast<int>(result_.outputs.size())});
+      result_.outputs.push_back(ops::identity(value.rows()->count, Where{}));
+      result_.output_names.push_back(name + ":count");
+    }
   }
 
   // Collects constants that the outputs depend on. Inputs that they do not depend on are dropped.

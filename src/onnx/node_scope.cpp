@@ -153,6 +153,14 @@ Value NodeScope::constant(const std::vector<int64_t>& values) const {
   return constant(array_of_integers(values, {static_cast<int64_t>(values.size())}));
 }
 
+int follow_elements(const NodeScope& s, int input, int axis) {
+  int rank = 0;
+  for (int i = 0; i < s.count(); ++i) rank = std::max(rank, s.has(i) ? s.rank(i) : 0);
+  // A single row may be broadcast to others.
+  if (s.shape(input)[static_cast<size_t>(axis)] == 1) return -1;
+  return axis + rank - s.rank(input);
+}
+
 Value NodeScope::elementwise(const std::string& name, FunctionRef<Expr(const std::vector<Expr>&)> f,
                              int mixed) const {
   int highest = 0;  // the largest rank of inputs that are not constant

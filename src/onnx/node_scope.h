@@ -116,10 +116,18 @@ class NodeScope {
 /// Declares the outputs of a node (trailing optional ones may be missing).
 using Declare = std::vector<Value> (*)(const NodeScope&);
 
+/// The dimension of the results whose rows are those of dimension `axis` of input `input`, each made of one
+/// of them; -1 where there is none.
+using Follow = int (*)(const NodeScope&, int input, int axis);
+
 struct OperatorEntry {
   const char* name;
   Declare declare;
+  Follow follow = nullptr;  ///< null: inputs with an open number of rows are refused
 };
+
+/// Follow of operators on elements, with broadcasting.
+int follow_elements(const NodeScope& s, int input, int axis);
 
 // The families of operators, each in a source file of its own.
 std::vector<OperatorEntry> unary_operators();
@@ -140,6 +148,15 @@ std::vector<OperatorEntry> integer_product_operators();
 std::vector<OperatorEntry> control_operators();
 std::vector<OperatorEntry> sequence_operators();
 std::vector<OperatorEntry> attention_operators();
+std::vector<OperatorEntry> bounded_operators();
+std::vector<OperatorEntry> fold_operators();
+std::vector<OperatorEntry> linear_attention_operators();
+std::vector<OperatorEntry> loss_operators();
+std::vector<OperatorEntry> ngram_operators();
+std::vector<OperatorEntry> random_operators();
+std::vector<OperatorEntry> resize_operators();
+std::vector<OperatorEntry> sample_operators();
+std::vector<OperatorEntry> signal_operators();
 // Those of com.microsoft.
 std::vector<OperatorEntry> microsoft_attention_operators();
 std::vector<OperatorEntry> microsoft_integer_product_operators();
@@ -148,11 +165,11 @@ std::vector<OperatorEntry> microsoft_product_operators();
 std::vector<OperatorEntry> microsoft_quantise_operators();
 std::vector<OperatorEntry> microsoft_quantised_operators();
 
-/// The functions of all operators, by domain and name.
-using OperatorTable = std::map<std::pair<std::string, std::string>, Declare>;
+/// All operators, by domain and name.
+using OperatorTable = std::map<std::pair<std::string, std::string>, OperatorEntry>;
 const OperatorTable& operator_table();
-/// The function of an operator, or null. The domain of ONNX's own operators is "".
-Declare find_operator(const std::string& domain, const std::string& name);
+/// An operator, or null. The domain of ONNX's own operators is "".
+const OperatorEntry* find_operator(const std::string& domain, const std::string& name);
 
 /// "(2, 3)"
 std::string shape_text(const Extents& shape);

@@ -98,35 +98,13 @@ std::vector<Value> eye_like(const NodeScope& s) {
       "eye", "eye", s.at())};
 }
 
-// The positions of nonzero elements. Their number depends on the values, so these must be known.
-std::vector<Value> non_zero(const NodeScope& s) {
-  const NDArray& array = s.known(0, "input");
-  std::vector<int64_t> found;
-  for (int64_t i = 0; i < array.size(); ++i) {
-    if (array.get(i) != 0) found.push_back(i);
-  }
-  const auto rank = static_cast<int64_t>(array.shape().size());
-  const auto count = static_cast<int64_t>(found.size());
-  std::vector<int64_t> values(static_cast<size_t>(rank * count));
-  const Extents strides = array.strides();
-  for (int64_t d = 0; d < rank; ++d) {
-    for (int64_t i = 0; i < count; ++i) {
-      values[static_cast<size_t>(d * count + i)] = found[static_cast<size_t>(i)] /
-                                                   strides[static_cast<size_t>(d)] %
-                                                   array.extent(static_cast<int>(d));
-    }
-  }
-  return {s.constant(array_of_integers(values, {rank, count}))};
-}
-
 }  // namespace
 
 std::vector<OperatorEntry> constant_operators() {
   return {
       {"Constant", constant}, {"ConstantOfShape", constant_of_shape},
-      {"EyeLike", eye_like},  {"NonZero", non_zero},
-      {"Range", range},       {"Shape", shape},
-      {"Size", size},
+      {"EyeLike", eye_like},  {"Range", range},
+      {"Shape", shape},       {"Size", size},
   };
 }
 

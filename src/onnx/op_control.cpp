@@ -1,4 +1,4 @@
-// Operators with graphs inside them: If, Loop, Scan and SequenceMap. Loops are unrolled.
+// If, Loop and Scan. Loops are unrolled.
 #include <algorithm>
 #include <cstring>
 
@@ -56,6 +56,10 @@ Value chosen(const NodeScope& s, const Tensor& condition, const Value& a, const 
   }
   if (a.is_nothing() && b.is_nothing()) return a;
   if (!a.is_array() || !b.is_array()) fail_differing(s, a, b, name);
+  if (a.rows() != nullptr || b.rows() != nullptr)
+    s.fail("the number of elements of '" + name +
+           "' depends on the inputs of the model, and so does "
+           "its condition");
   if (is_same_array(a, b)) return a;
   if (a.shape() != b.shape()) fail_differing(s, a, b, name);
   const Tensor x = in_precision(s, a), y = in_precision(s, b);
@@ -268,34 +272,10 @@ std::vector<Value> scan(const NodeScope& s) {
   return all;
 }
 
-// A graph of each element of a sequence. Further sequences are walked along, and other inputs are
-// the same each time.
-std::vector<Value> sequence_map(const NodeScope& s) {
-  const Graph& body = s.graph("body");
-  const size_t count = s.sequence(0).size();
-  std::vector<std::vector<Value>> results(body.outputs.size());
-  for (size_t e = 0; e < count; ++e) {
-    std::vector<Value> inputs;
-    for (int i = 0; i < s.count(); ++i) {
-      const Value& input = s.exact(i);
-      if (input.is_sequence() && input.elements().size() != count)
-        s.fail("its sequences have " + std::to_string(count) + " and " +
-               std::to_string(input.elements().size()) + " elements");
-      inputs.push_back(input.is_sequence() ? input.elements()[e] : input);
-    }
-    const std::vector<Value> made = s.declare(body, inputs);
-    for (size_t o = 0; o < made.size(); ++o) results[o].push_back(made[o]);
-  }
-  std::vector<Value> sequences;
-  for (std::vector<Value>& elements : results)
-    sequences.push_back(Value::sequence(std::move(elements)));
-  return sequences;
-}
-
 }  // namespace
 
 std::vector<OperatorEntry> control_operators() {
-  return {{"If", if_else}, {"Loop", loop}, {"Scan", scan}, {"SequenceMap", sequence_map}};
+  return {{"If", if_else}, {"Loop", loop}, {"Scan", scan}};
 }
 
 }  // namespace heddle::onnx

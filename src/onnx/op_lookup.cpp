@@ -10,6 +10,13 @@ std::vector<Value> gather(const NodeScope& s) {
   return {ops::gather(s.tensor(0), s.tensor(1), s.axis(s.integer("axis", 0), s.rank(0)), s.at())};
 }
 
+// A dimension of the indices takes the place of the axis, and others of the data stay.
+int follow_gather(const NodeScope& s, int input, int axis) {
+  const int at = s.axis(s.integer("axis", 0), s.rank(0));
+  if (input == 1) return at + axis;
+  return axis == at ? -1 : axis < at ? axis : axis + s.rank(1) - 1;
+}
+
 std::vector<Value> gather_elements(const NodeScope& s) {
   return {ops::gather_elements(s.tensor(0), s.tensor(1), s.axis(s.integer("axis", 0), s.rank(0)),
                                s.at())};
@@ -36,7 +43,7 @@ std::vector<Value> cumsum(const NodeScope& s) {
 std::vector<OperatorEntry> lookup_operators() {
   return {
       {"CumSum", cumsum},
-      {"Gather", gather},
+      {"Gather", gather, follow_gather},
       {"GatherElements", gather_elements},
       {"OneHot", one_hot},
   };

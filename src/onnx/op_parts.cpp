@@ -96,6 +96,19 @@ std::vector<Value> slice(const NodeScope& s) {
   return {ops::slice(s.tensor(0), starts, ends, axes, steps, s.at())};
 }
 
+// A dimension that is not cut stays.
+int follow_slice(const NodeScope& s, int input, int axis) {
+  if (input != 0) return -1;
+  std::vector<int64_t> axes = s.has(3) ? s.known_integers(3, "axes") : s.integers("axes");
+  const size_t count =
+      s.has(1) ? s.known_integers(1, "starts").size() : s.integers("starts").size();
+  for (size_t d = axes.size(); d < count; ++d) axes.push_back(static_cast<int64_t>(d));
+  for (const int64_t cut : axes) {
+    if (s.axis(cut, s.rank(0)) == axis) return -1;
+  }
+  return axis;
+}
+
 // The counts are for some axes or all, before and after. Wrapped padding repeats the tensor.
 std::vector<Value> pad(const NodeScope& s) {
   const std::vector<int64_t> pads = s.integers_of_input_or(1, "pads");
@@ -186,7 +199,7 @@ std::vector<OperatorEntry> part_operators() {
       {"CenterCropPad", center_crop_pad},
       {"Concat", concat},
       {"Pad", pad},
-      {"Slice", slice},
+      {"Slice", slice, follow_slice},
       {"Split", split},
       {"Tile", tile},
       {"Trilu", trilu},

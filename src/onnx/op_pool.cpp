@@ -1,10 +1,7 @@
-// Pooling and resizing.
-#include <cmath>
-
+// Pooling.
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/pool.h"
 #include "heddle/ops/reduce.h"
-#include "heddle/ops/resize.h"
 #include "heddle/ops/transform.h"
 #include "onnx/node_scope.h"
 #include "onnx/window_attributes.h"
@@ -23,10 +20,36 @@ ops::Pool pool_attributes(const NodeScope& s) {
           .count_include_pad = s.integer("count_include_pad", 0) != 0};
 }
 
+/// Positions in planes of `shape` (N, C, spatial...) as positions in the whole tensor. With `storage_order`
+/// the spatial dimensions are counted from the first.
+Tensor in_whole_tensor(const NodeScope& s, const Tensor& positions, const Extents& shape) {
+  const bool from_first = s.integer("storage_order", 0) != 0;
+  int64_t plane = 1;
+  for (size_t d = 2; d < shape.size(); ++d) plane *= shape[d];
+  return compute(
+      positions.shape(),
+      [&](const std::vector<Axis>& i) {
+        Expr place = positions(i);
+        if (from_first) {
+          Expr rest = place;
+          int64_t step = plane;
+          place = Expr(0);
+          for (size_t d = shape.size(); d-- > 2;) {
+            step /= shape[d];
+            place = place + floormod(rest, shape[d]) * step;
+            rest = floordiv(rest, shape[d]);
+          }
+        }
+        return (i[0] * shape[1] + i[1]) * plane + place;
+      },
+      "max_pool_indices", "max_pool", s.at());
+}
+
 std::vector<Value> max_pool(const NodeScope& s) {
-  if (s.node().outputs.size() > 1 && !s.node().outputs[1].empty())
-    s.fail("its second output, the positions of the largest elements, is not supported");
-  return {ops::max_pool(s.tensor(0), pool_attributes(s), s.at())};
+  const ops::Pool attributes = pool_attributes(s);
+  const Tensor x = s.tensor(0), y = ops::max_pool(x, attributes, s.at());
+  if (s.node().outputs.size() < 2 || s.node().outputs[1].empty()) return {y};
+  return {y, in_whole_tensor(s, ops::max_pool_positions(x, attributes, s.at()), x.extents())};
 }
 
 std::vector<Value> average_pool(const NodeScope& s) {
@@ -67,109 +90,6 @@ std::vector<Value> global_lp_pool(const NodeScope& s) {
   return {ops::pow(ops::sum(powers, spatial_axes(s), true, s.at()), 1 / p, s.at())};
 }
 
-// The extents that sizes or scales ask for. Axes that are not listed keep theirs.
-Extents resized_shape(const NodeScope& s, int scales, int sizes) {
-  const Extents from = s.shape(0);
-  std::vector<int64_t> axes = s.integers("axes");
-  if (axes.empty()) {
-    for (int d = 0; d < s.rank(0); ++d) axes.push_back(d);
-  }
-  Extents shape = from;
-  const bool by_size = sizes >= 0 && s.has(sizes) && s.value(sizes).size() > 0;
-  if (by_size) {
-    const std::vector<int64_t> wanted = s.known_integers(sizes, "sizes");
-    if (wanted.size() != axes.size()) s.fail("the sizes do not fit its dimensions");
-    for (size_t i = 0; i < axes.size(); ++i)
-      shape[static_cast<size_t>(s.axis(axes[i], s.rank(0)))] = wanted[i];
-    return shape;
-  }
-  std::vector<double> factors;
-  if (scales >= 0 && s.has(scales)) {
-    const NDArray& array = s.known(scales, "scales");
-    for (int64_t i = 0; i < array.size(); ++i) factors.push_back(array.get(i));
-  } else {
-    for (const float factor : s.numbers("scales")) factors.push_back(factor);
-  }
-  if (factors.size() != axes.size()) s.fail("the scales do not fit its dimensions");
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const auto d = static_cast<size_t>(s.axis(axes[i], s.rank(0)));
-    const double extent = std::floor(static_cast<double>(from[d]) * factors[i]);
-    if (!(extent >= 1 && extent < 1e9))
-      s.fail("scale " + std::to_string(factors[i]) + " leaves nothing or too much");
-    // Positions are computed from the extents, so a scale must be their exact ratio.
-    shape[d] = static_cast<int64_t>(extent);
-    if (std::abs(extent / static_cast<double>(from[d]) - factors[i]) > 1e-6 * factors[i])
-      s.fail("scale " + std::to_string(factors[i]) + " of an extent of " + std::to_string(from[d]) +
-             " gives no whole number, which is not supported");
-  }
-  return shape;
-}
-
-ops::Resize resize_attributes(const NodeScope& s) {
-  ops::Resize r;
-  const std::string mode = s.text("mode", "nearest");
-  if (mode == "nearest")
-    r.mode = ops::ResizeMode::Nearest;
-  else if (mode == "linear")
-    r.mode = ops::ResizeMode::Linear;
-  else if (mode == "cubic")
-    r.mode = ops::ResizeMode::Cubic;
-  else
-    s.fail("mode '" + mode + "' is not supported");
-  const bool old = s.node().op == "Upsample" || s.opset() < 11;
-  const std::string place =
-      s.text("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel");
-  if (place == "half_pixel" || place == "half_pixel_symmetric" || place == "pytorch_half_pixel")
-    r.coordinates = ops::ResizeCoordinates::HalfPixel;
-  else if (place == "asymmetric")
-    r.coordinates = ops::ResizeCoordinates::Asymmetric;
-  else if (place == "align_corners")
-    r.coordinates = ops::ResizeCoordinates::AlignCorners;
-  else
-    s.fail("coordinate_transformation_mode '" + place + "' is not supported");
-  const std::string rounding = s.text("nearest_mode", old ? "floor" : "round_prefer_floor");
-  if (rounding == "round_prefer_floor")
-    r.rounding = ops::NearestRounding::PreferFloor;
-  else if (rounding == "round_prefer_ceil")
-    r.rounding = ops::NearestRounding::PreferCeil;
-  else if (rounding == "floor")
-    r.rounding = ops::NearestRounding::Floor;
-  else if (rounding == "ceil")
-    r.rounding = ops::NearestRounding::Ceil;
-  else
-    s.fail("nearest_mode '" + rounding + "' is not supported");
-  r.cubic_coefficient = s.number("cubic_coeff_a", r.cubic_coefficient);
-  if (s.integer("exclude_outside", 0) != 0 && r.mode == ops::ResizeMode::Cubic)
-    s.fail("exclude_outside is not supported");
-  if (s.integer("antialias", 0) != 0 && r.mode != ops::ResizeMode::Nearest)
-    s.fail("antialias is not supported");
-  return r;
-}
-
-Value resized(const NodeScope& s, const Extents& shape) {
-  const Extents from = s.shape(0);
-  if (shape == from) return s.value(0);
-  const ops::Resize attributes = resize_attributes(s);
-  if (s.text("coordinate_transformation_mode", "") == "pytorch_half_pixel") {
-    for (size_t d = 2; d < shape.size(); ++d) {
-      if (shape[d] == 1) s.fail("pytorch_half_pixel to an extent of 1 is not supported");
-    }
-  }
-  const size_t rank = shape.size();
-  if (rank < 3 || rank > 5 || shape[0] != from[0] || shape[1] != from[1])
-    s.fail("from " + shape_text(from) + " to " + shape_text(shape) +
-           ": only the spatial dimensions after batch and channels can be resized");
-  return ops::resize(s.tensor(0), {shape.begin() + 2, shape.end()}, attributes, s.at());
-}
-
-std::vector<Value> resize(const NodeScope& s) {
-  if (s.text("keep_aspect_ratio_policy", "stretch") != "stretch")
-    s.fail("keep_aspect_ratio_policy is not supported");
-  return {resized(s, s.opset() < 11 ? resized_shape(s, 1, -1) : resized_shape(s, 2, 3))};
-}
-
-std::vector<Value> upsample(const NodeScope& s) { return {resized(s, resized_shape(s, 1, -1))}; }
-
 }  // namespace
 
 std::vector<OperatorEntry> pool_operators() {
@@ -180,8 +100,6 @@ std::vector<OperatorEntry> pool_operators() {
       {"GlobalMaxPool", global_max_pool},
       {"LpPool", lp_pool},
       {"MaxPool", max_pool},
-      {"Resize", resize},
-      {"Upsample", upsample},
   };
 }
 

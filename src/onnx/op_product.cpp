@@ -36,10 +36,14 @@ std::vector<Value> einsum(const NodeScope& s) {
   s.fail("sums of products of more than two tensors are not supported");
 }
 
+std::vector<Value> determinant(const NodeScope& s) {
+  return {ops::determinant(s.tensor(0), s.at())};
+}
+
 }  // namespace
 
 std::vector<OperatorEntry> product_operators() {
-  return {{"Einsum", einsum}, {"Gemm", gemm}, {"MatMul", matmul}};
+  return {{"Det", determinant}, {"Einsum", einsum}, {"Gemm", gemm}, {"MatMul", matmul}};
 }
 
 }  // namespace heddle::onnx

@@ -25,6 +25,11 @@ std::vector<Value> gather_nd(const NodeScope& s) {
                          s.at())};
 }
 
+// Rows of the indices are rows of the result.
+int follow_gather_nd(const NodeScope& s, int input, int axis) {
+  return input == 1 && axis < s.rank(1) - 1 ? axis : -1;
+}
+
 std::vector<Value> scatter_elements(const NodeScope& s) {
   const int axis = s.axis(s.integer("axis", 0), s.rank(0));
   return {
@@ -87,30 +92,17 @@ std::vector<Value> reverse_sequence(const NodeScope& s) {
       "reverse_sequence", "reverse_sequence", s.at())};
 }
 
-// The positions where a known condition holds.
-std::vector<Value> compress(const NodeScope& s) {
-  const NDArray& condition = s.known(1, "condition");
-  std::vector<int64_t> kept;
-  for (int64_t i = 0; i < condition.size(); ++i) {
-    if (condition.get(i) != 0) kept.push_back(i);
-  }
-  const auto count = static_cast<int64_t>(kept.size());
-  const Value indices = s.constant(array_of_integers(kept, {count}));
-  if (!s.has_attribute("axis")) return {ops::take(s.tensor(0), indices.tensor(), s.at())};
-  const int axis = s.axis(s.integer("axis"), s.rank(0));
-  if (condition.size() > s.shape(0)[static_cast<size_t>(axis)])
-    s.fail("the condition is longer than dimension " + std::to_string(axis));
-  return {ops::gather(s.tensor(0), indices.tensor(), axis, s.at())};
-}
-
 }  // namespace
 
 std::vector<OperatorEntry> scatter_operators() {
   return {
-      {"Compress", compress},        {"CumProd", cum_prod},
-      {"GatherND", gather_nd},       {"ReverseSequence", reverse_sequence},
-      {"Scatter", scatter_elements}, {"ScatterElements", scatter_elements},
-      {"ScatterND", scatter_nd},     {"TopK", top_k},
+      {"CumProd", cum_prod},
+      {"GatherND", gather_nd, follow_gather_nd},
+      {"ReverseSequence", reverse_sequence},
+      {"Scatter", scatter_elements},
+      {"ScatterElements", scatter_elements},
+      {"ScatterND", scatter_nd},
+      {"TopK", top_k},
   };
 }
 

@@ -94,6 +94,30 @@ std::vector<Value> split(const NodeScope& s) {
   return {Value::sequence(std::move(parts))};
 }
 
+// A graph of each element of a sequence. Further sequences are walked along, and other inputs are
+// the same each time.
+std::vector<Value> sequence_map(const NodeScope& s) {
+  const Graph& body = s.graph("body");
+  const size_t count = s.sequence(0).size();
+  std::vector<std::vector<Value>> results(body.outputs.size());
+  for (size_t e = 0; e < count; ++e) {
+    std::vector<Value> inputs;
+    for (int i = 0; i < s.count(); ++i) {
+      const Value& input = s.exact(i);
+      if (input.is_sequence() && input.elements().size() != count)
+        s.fail("its sequences have " + std::to_string(count) + " and " +
+               std::to_string(input.elements().size()) + " elements");
+      inputs.push_back(input.is_sequence() ? input.elements()[e] : input);
+    }
+    const std::vector<Value> made = s.declare(body, inputs);
+    for (size_t o = 0; o < made.size(); ++o) results[o].push_back(made[o]);
+  }
+  std::vector<Value> sequences;
+  for (std::vector<Value>& elements : results)
+    sequences.push_back(Value::sequence(std::move(elements)));
+  return sequences;
+}
+
 std::vector<Value> optional(const NodeScope& s) {
   return {s.has(0) ? s.exact(0) : Value::nothing()};
 }
@@ -121,6 +145,7 @@ std::vector<OperatorEntry> sequence_operators() {
           {"SequenceErase", erase},
           {"SequenceInsert", insert},
           {"SequenceLength", length},
+          {"SequenceMap", sequence_map},
           {"SplitToSequence", split}};
 }
 

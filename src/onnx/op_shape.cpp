@@ -83,11 +83,33 @@ std::vector<Value> squeeze(const NodeScope& s) {
   return {reshaped(s, shape)};
 }
 
+int follow_squeeze(const NodeScope& s, int input, int axis) {
+  if (input != 0 || (!s.has(1) && !s.has_attribute("axes"))) return -1;
+  const std::vector<int> axes = axes_of(s, s.rank(0));
+  const auto at = std::lower_bound(axes.begin(), axes.end(), axis);
+  if (at != axes.end() && *at == axis) return -1;
+  return axis - static_cast<int>(at - axes.begin());
+}
+
+int follow_unsqueeze(const NodeScope& s, int input, int axis) {
+  if (input != 0) return -1;
+  const auto added = static_cast<int>(s.integers_of_input_or(1, "axes").size());
+  for (const int at : axes_of(s, s.rank(0) + added)) axis += at <= axis ? 1 : 0;
+  return axis;
+}
+
 std::vector<Value> unsqueeze(const NodeScope& s) {
   Extents shape = s.shape(0);
   const auto added = static_cast<int>(s.integers_of_input_or(1, "axes").size());
   for (const int axis : axes_of(s, s.rank(0) + added)) shape.insert(shape.begin() + axis, 1);
   return {reshaped(s, shape)};
+}
+
+int follow_transpose(const NodeScope& s, int, int axis) {
+  const std::vector<int64_t> perm = s.integers("perm");
+  if (perm.empty()) return s.rank(0) - 1 - axis;
+  const auto at = std::find(perm.begin(), perm.end(), axis);
+  return at == perm.end() ? -1 : static_cast<int>(at - perm.begin());
 }
 
 std::vector<Value> transpose(const NodeScope& s) {
@@ -143,9 +165,9 @@ std::vector<OperatorEntry> shape_operators() {
       {"Flatten", flatten},
       {"Reshape", reshape},
       {"SpaceToDepth", space_to_depth},
-      {"Squeeze", squeeze},
-      {"Transpose", transpose},
-      {"Unsqueeze", unsqueeze},
+      {"Squeeze", squeeze, follow_squeeze},
+      {"Transpose", transpose, follow_transpose},
+      {"Unsqueeze", unsqueeze, follow_unsqueeze},
   };
 }
 

@@ -1,4 +1,5 @@
 // Operators of one tensor, element by element.
+#include <algorithm>
 #include <limits>
 
 #include "heddle/ops/elementwise.h"
@@ -197,6 +198,24 @@ std::vector<Value> cast_like(const NodeScope& s) {
   return convert(s, s.dtype(1));
 }
 
+// The same bits as another type. Nothing in a declaration does that to numbers that are data, save between
+// integers, where a conversion keeps the bits.
+std::vector<Value> bit_cast(const NodeScope& s) {
+  const DataType from = s.dtype(0);
+  const DataType to = dtype_of(static_cast<int32_t>(s.integer("to")), "attribute 'to'");
+  if (from.bytes() != to.bytes())
+    s.fail("from " + to_string(from) + " to " + to_string(to) + ", which have different sizes");
+  const bool integers = from.is_integral() && to.is_integral() && !from.is_bool() && !to.is_bool();
+  if (from == to || integers) return {ops::cast(s.tensor(0), to, s.at())};
+  const NDArray& array = s.known(0, "input");
+  NDArray result = NDArray::empty(array.shape(), to);
+  const auto* bytes = static_cast<const unsigned char*>(array.data());
+  auto* target = static_cast<unsigned char*>(result.data());
+  std::copy_n(bytes, static_cast<size_t>(array.bytes()), target);
+  if (to.is_bool()) std::for_each(target, target + array.bytes(), [](auto& b) { b = b != 0; });
+  return {s.constant(result)};
+}
+
 std::vector<Value> identity(const NodeScope& s) { return {s.any_value(0)}; }
 
 // At inference nothing is dropped, so all of the mask is true.
@@ -218,53 +237,54 @@ std::vector<Value> dropout(const NodeScope& s) {
 
 std::vector<OperatorEntry> unary_operators() {
   return {
-      {"Abs", absolute},
-      {"Acos", unary<ops::acos>},
-      {"Acosh", acosh},
-      {"Asin", unary<ops::asin>},
-      {"Asinh", asinh},
-      {"Atan", unary<ops::atan>},
-      {"Atanh", atanh},
-      {"BitwiseNot", unary<ops::bitwise_not>},
-      {"Cast", cast_to},
+      {"Abs", absolute, follow_elements},
+      {"Acos", unary<ops::acos>, follow_elements},
+      {"Acosh", acosh, follow_elements},
+      {"Asin", unary<ops::asin>, follow_elements},
+      {"Asinh", asinh, follow_elements},
+      {"Atan", unary<ops::atan>, follow_elements},
+      {"Atanh", atanh, follow_elements},
+      {"BitCast", bit_cast},
+      {"BitwiseNot", unary<ops::bitwise_not>, follow_elements},
+      {"Cast", cast_to, follow_elements},
       {"CastLike", cast_like},
-      {"Ceil", rounding<ops::ceil>},
-      {"Celu", celu},
-      {"Clip", clip},
-      {"Cos", unary<ops::cos>},
-      {"Cosh", unary<ops::cosh>},
-      {"Dropout", dropout},
-      {"Elu", elu},
-      {"Erf", unary<ops::erf>},
-      {"Exp", unary<ops::exp>},
-      {"Floor", rounding<ops::floor>},
-      {"Gelu", gelu},
-      {"HardSigmoid", hard_sigmoid},
-      {"HardSwish", unary<ops::hardswish>},
-      {"Identity", identity},
-      {"IsInf", is_inf},
-      {"IsNaN", unary<ops::isnan>},
-      {"LeakyRelu", leaky_relu},
-      {"Log", unary<ops::log>},
-      {"Mish", unary<ops::mish>},
-      {"Neg", unary<ops::neg>},
-      {"Not", unary<ops::logical_not>},
-      {"Reciprocal", unary<ops::reciprocal>},
-      {"Relu", unary<ops::relu>},
-      {"Round", rounding<ops::round>},
-      {"Selu", selu},
-      {"Shrink", shrink},
-      {"Sigmoid", unary<ops::sigmoid>},
-      {"Sign", unary<ops::sign>},
-      {"Sin", unary<ops::sin>},
-      {"Sinh", unary<ops::sinh>},
-      {"Softplus", unary<ops::softplus>},
-      {"Softsign", unary<ops::softsign>},
-      {"Sqrt", unary<ops::sqrt>},
-      {"Swish", swish},
-      {"Tan", unary<ops::tan>},
-      {"Tanh", unary<ops::tanh>},
-      {"ThresholdedRelu", thresholded_relu},
+      {"Ceil", rounding<ops::ceil>, follow_elements},
+      {"Celu", celu, follow_elements},
+      {"Clip", clip, follow_elements},
+      {"Cos", unary<ops::cos>, follow_elements},
+      {"Cosh", unary<ops::cosh>, follow_elements},
+      {"Dropout", dropout, follow_elements},
+      {"Elu", elu, follow_elements},
+      {"Erf", unary<ops::erf>, follow_elements},
+      {"Exp", unary<ops::exp>, follow_elements},
+      {"Floor", rounding<ops::floor>, follow_elements},
+      {"Gelu", gelu, follow_elements},
+      {"HardSigmoid", hard_sigmoid, follow_elements},
+      {"HardSwish", unary<ops::hardswish>, follow_elements},
+      {"Identity", identity, follow_elements},
+      {"IsInf", is_inf, follow_elements},
+      {"IsNaN", unary<ops::isnan>, follow_elements},
+      {"LeakyRelu", leaky_relu, follow_elements},
+      {"Log", unary<ops::log>, follow_elements},
+      {"Mish", unary<ops::mish>, follow_elements},
+      {"Neg", unary<ops::neg>, follow_elements},
+      {"Not", unary<ops::logical_not>, follow_elements},
+      {"Reciprocal", unary<ops::reciprocal>, follow_elements},
+      {"Relu", unary<ops::relu>, follow_elements},
+      {"Round", rounding<ops::round>, follow_elements},
+      {"Selu", selu, follow_elements},
+      {"Shrink", shrink, follow_elements},
+      {"Sigmoid", unary<ops::sigmoid>, follow_elements},
+      {"Sign", unary<ops::sign>, follow_elements},
+      {"Sin", unary<ops::sin>, follow_elements},
+      {"Sinh", unary<ops::sinh>, follow_elements},
+      {"Softplus", unary<ops::softplus>, follow_elements},
+      {"Softsign", unary<ops::softsign>, follow_elements},
+      {"Sqrt", unary<ops::sqrt>, follow_elements},
+      {"Swish", swish, follow_elements},
+      {"Tan", unary<ops::tan>, follow_elements},
+      {"Tanh", unary<ops::tanh>, follow_elements},
+      {"ThresholdedRelu", thresholded_relu, follow_elements},
   };
 }
 

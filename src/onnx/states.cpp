@@ -157,7 +157,9 @@ class StateMaker {
     graph.run();
     std::vector<Tensor> outputs;
     std::vector<std::string> names;
+    std::vector<int> places;  // of the outputs that stay
     for (size_t o = 0; o < model_.outputs.size(); ++o) {
+      places.push_back(static_cast<int>(outputs.size()));
       if (std::any_of(grown_.begin(), grown_.end(), [&](const Grown& g) { return g.output == o; }))
         continue;
       outputs.push_back(graph.now(model_.outputs[o]));
@@ -166,6 +168,10 @@ class StateMaker {
     for (size_t s = 0; s < grown_.size(); ++s) {
       model_.updates.push_back({states_[s], next_of(s, graph)});
       model_.inputs[grown_[s].input] = states_[s];
+    }
+    for (OnnxOpenOutput& open : model_.open_outputs) {
+      open.output = places[static_cast<size_t>(open.output)];
+      open.count = places[static_cast<size_t>(open.count)];
     }
     model_.outputs = std::move(outputs);
     model_.output_names = std::move(names);

@@ -38,8 +38,18 @@ Value Value::nothing() {
   return value;
 }
 
+Value Value::with_rows(const Tensor& tensor, OpenRows rows) {
+  Value value(tensor);
+  value.rows_ = std::make_shared<const OpenRows>(std::move(rows));
+  return value;
+}
+
 Value Value::map_arrays(FunctionRef<Value(const Value&)> f) const {
-  if (is_array()) return f(*this);
+  if (is_array()) {
+    Value mapped = f(*this);
+    mapped.rows_ = rows_;
+    return mapped;
+  }
   if (!is_sequence()) return *this;
   std::vector<Value> mapped;
   for (const Value& element : elements()) mapped.push_back(element.map_arrays(f));

@@ -21,6 +21,13 @@ struct Constant {
   bool four_bits = false;  ///< integers of 4 bits in the file, which have 8 here
 };
 
+/// Tells of a tensor that only its first elements along a dimension are results. How many there are depends
+/// on the inputs of the model.
+struct OpenRows {
+  int axis = 0;
+  Tensor count;  ///< i64 of rank 0
+};
+
 class Value {
  public:
   Value() = default;
@@ -31,13 +38,18 @@ class Value {
   /// An optional without a value. One that has a value is that value.
   static Value nothing();
 
+  /// A tensor with an open number of rows.
+  static Value with_rows(const Tensor& tensor, OpenRows rows);
+
   bool defined() const { return is_array() || elements_ != nullptr || nothing_; }
   /// Whether it is a tensor or a known array. The functions below need that.
   bool is_array() const { return tensor_ || constant_ != nullptr; }
+  /// The rows of a tensor that has an open number of them, else null.
+  const OpenRows* rows() const { return rows_.get(); }
   bool is_nothing() const { return nothing_; }
   bool is_sequence() const { return elements_ != nullptr; }
   const std::vector<Value>& elements() const { return *elements_; }
-  /// The value with `f` of each array in place of it.
+  /// The value with `f` of each array in place of it, with the same rows.
   Value map_arrays(FunctionRef<Value(const Value&)> f) const;
   bool known() const { return constant_ != nullptr; }
   const NDArray& array() const { return constant_->array; }
@@ -58,6 +70,7 @@ class Value {
   Tensor tensor_;
   std::shared_ptr<Constant> constant_;
   std::shared_ptr<const std::vector<Value>> elements_;
+  std::shared_ptr<const OpenRows> rows_;
   bool nothing_ = false, four_bits_ = false;
 };
 

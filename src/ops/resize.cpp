@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ir/data_index.h"
 #include "ops/common.h"
 
 namespace heddle::ops {
@@ -137,6 +138,37 @@ Tensor resize(const Tensor& x, const std::vector<int64_t>& size, Resize attribut
           indices[first + d] = nearest(positions[d], attributes.rounding, i[first + d],
                                        x.extent(static_cast<int>(first + d)));
         return x.at(std::move(indices));
+      },
+      call.op, call.op, where);
+}
+
+Tensor resample(const Tensor& x, int axis, const Tensor& indices, const Tensor& weights,
+                Where where) {
+  const Call call{"resample", where};
+  impl::check_rank(call, x, "x", 1);
+  impl::check_float(call, x, "x");
+  impl::check_rank(call, indices, "indices", 2, 2);
+  impl::check_float(call, weights, "weights");
+  axis = impl::normal_axis(call, axis, x.rank());
+  if (!indices.dtype().is_integral() || indices.extents() != weights.extents())
+    impl::fail(
+        call,
+        "'indices' is " + impl::describe(indices) + " and 'weights' is " + impl::describe(weights),
+        "they are integers and floats of one shape");
+  const auto d = static_cast<size_t>(axis);
+  const DataType wide = impl::wide(x.dtype());
+  Dims dims = x.extents();
+  dims[d] = indices.extent(0);
+  const Axis tap = reduce_axis(indices.extent(1), "t", where);
+  return compute(
+      impl::to_shape(dims),
+      [&](const std::vector<Axis>& i) {
+        std::vector<Expr> at = impl::exprs(i);
+        at[d] = clamped_index(indices(i[d], tap), x.extent(axis));
+        const Expr weight = heddle::cast(wide, weights(i[d], tap));
+        const Expr none = make_const(wide, 0);
+        const Expr value = heddle::cast(wide, x.at(std::move(at))) * weight;
+        return heddle::cast(x.dtype(), heddle::sum(select(weight == none, none, value), tap));
       },
       call.op, call.op, where);
 }

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "heddle/autodiff/gradient.h"
+#include "heddle/codegen/interpreter.h"
 #include "heddle/dag/compute_dag.h"
 #include "heddle/network/network.h"
 #include "heddle/onnx/import.h"
@@ -23,6 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -75,15 +77,37 @@ void no_package() {
 
 void parts_of_onnx() {
   if (!onnx_available()) GTEST_SKIP() << "built without ONNX import";
-  std::set<std::string> missing;
+  std::vector<std::string> missing;
   for (const OnnxOperator& op : onnx_operators()) {
-    if (!op.supported) missing.insert(op.name);
+    if (!op.supported) missing.push_back(op.name);
   }
-  for (const char* name : {"GridSample", "NonMaxSuppression", "RandomNormal", "StringConcat"})
-    EXPECT_TRUE(missing.contains(name)) << name;
-  for (const char* name : {"Attention", "ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear",
-                           "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear"})
-    EXPECT_FALSE(missing.contains(name)) << name;
+  EXPECT_THAT(missing, ElementsAre("ImageDecoder", "RegexFullMatch", "StringConcat",
+                                   "StringNormalizer", "StringSplit"));
+}
+
+// How a node on the input x of 4 elements is refused, or that it is not.
+std::string message_of_node(const testing::Message& node) {
+  using namespace testing;
+  ModelParts p;
+  p.inputs = {value_info("x", {"4"})};
+  p.outputs = {value_info("y", {})};
+  p.nodes = {node, testing::node("last", "Shape", {"found"}, {"y"})};
+  const ModelFolder folder("limits");
+  return heddle_command("run " + folder.write("m.onnx", model_bytes(p))).err;
+}
+
+void lengths_of_onnx() {
+  if (!onnx_available()) GTEST_SKIP() << "built without ONNX import";
+  EXPECT_THAT(message_of_node(testing::node("find", "NonZero", {"x"}, {"found"})),
+              HasSubstr("node 'last' (Shape): the number of elements of dimension 1 of its input"));
+  const Tensor boxes = placeholder({1, 2000, 4}), scores = placeholder({1, 1, 2000});
+  EXPECT_THROW(ops::non_max_suppression(boxes, scores, {.most = 1025}), Error);
+}
+
+void random_numbers() {
+  const std::vector<Tensor> two{ops::random_uniform({9}, 1), ops::random_uniform({9}, 1)};
+  const std::vector<NDArray> made = interpret(two, {});
+  EXPECT_TRUE(compare(made[0], made[1], 0, 0).ok());
 }
 
 void loops_of_onnx() {
@@ -178,6 +202,8 @@ const Limit kLimits[] = {
     {"Gradients search for what a gather read.", gradients_of_gathers},
     {"No package on PyPI.", no_package},
     {"Parts of ONNX.", parts_of_onnx},
+    {"Lengths that the inputs of an ONNX file decide", lengths_of_onnx},
+    {"Random operators of ONNX give the same numbers in every call.", random_numbers},
     {"Loops of ONNX files are unrolled.", loops_of_onnx},
     {"GPUs of other makers, and NVIDIA's below sm_80.", gpus},
     {"CPUs other than x86-64.", cpus},

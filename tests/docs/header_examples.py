@@ -26,6 +26,8 @@ CONTEXT = {
     "network/plan.h": "Tensor logits; std::vector<Tensor> args, outputs; Network net({logits});", "network/size_kernels.h": "",
     "network/tune.h": "Tensor logits; std::vector<Tensor> args; Network net({logits});",
     "onnx/import.h": "NDArray image, scores;", "ops/conv.h": "Tensor x, w, bias;", "ops/elementwise.h": "Tensor x, bias;",
+    "ops/bounded.h": "Tensor mask, boxes, scores;", "ops/fourier.h": "Tensor x, window;", "ops/random.h": "",
+    "ops/sample.h": "Tensor x, theta, rois, batch;",
     "ops/linalg.h": "Tensor a, b, q, k, x, weight, bias;", "ops/nn.h": "Tensor scores, x, gamma, beta, q, k, v;",
     "ops/pool.h": "Tensor x;", "ops/recurrent.h": "Tensor x, w, recurrence, bias;", "ops/reduce.h": "Tensor x;",
     "ops/resize.h": "Tensor x;", "ops/scatter.h": "Tensor x, indices, updates;", "ops/sort.h": "Tensor scores;",

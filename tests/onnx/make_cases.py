@@ -5,7 +5,8 @@ Each case is a model whose initialisers also hold the test's arrays, as "test:in
 "test:output:NAME"; the file is a row of such models, each after its length (4 bytes, little-endian).
 
     make_cases.py all.bin                  every case whose values consist of tensors of numbers
-    make_cases.py --small data/cases.bin   a few small ones of each supported operator
+    make_cases.py --small small.bin        a few small ones of each operator
+    onnx_cases small.bin --keep data/cases.bin   of these, the ones that pass
 """
 import argparse
 import collections
@@ -19,6 +20,7 @@ from onnx.backend.test.case.node import collect_testcases
 
 SMALL_CASE = 1400  # bytes
 CASES_PER_OPERATOR = 4
+LARGEST_CASE = 6000  # bytes, of operators that have no small case
 
 
 def as_tensor(value, name):
@@ -98,30 +100,38 @@ def write_case(out, data):
     out.write(struct.pack("<I", len(data)) + data)
 
 
+def few(packed):
+    """Small cases of each operator; of those that have none, the smallest."""
+    counts = collections.Counter()
+    kept, smallest = [], {}
+    for operators, data in packed:
+        expanded = len(operators) > 1
+        key = "expanded" if expanded else operators[0]
+        if len(data) <= SMALL_CASE and counts[key] < (40 if expanded else CASES_PER_OPERATOR):
+            counts[key] += 1
+            kept.append((operators, data))
+        elif not expanded and len(data) < len(smallest.get(key, ([], bytes(LARGEST_CASE)))[1]):
+            smallest[key] = (operators, data)
+    return kept + [case for key, case in smallest.items() if counts[key] == 0]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("output")
     parser.add_argument("--small", action="store_true", help="a few small cases an operator")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    counts = collections.Counter()
-    written = 0
+    packed = []  # pairs of the operators of a case and its model
+    for case in sorted(collect_testcases(None), key=lambda c: c.name):
+        data = pack(case)
+        if data is not None:
+            packed.append(([node.op_type for node in case.model.graph.node], data))
+    if options.small:
+        packed = few(packed)
     with open(options.output, "wb") as out:
-        for case in sorted(collect_testcases(None), key=lambda c: c.name):
-            data = pack(case)
-            if data is None:
-                continue
-            operators = {node.op_type for node in case.model.graph.node}
-            if options.small:
-                expanded = len(case.model.graph.node) > 1
-                key = "expanded" if expanded else min(operators)
-                limit = 40 if expanded else CASES_PER_OPERATOR
-                if len(data) > SMALL_CASE or counts[key] >= limit:
-                    continue
-                counts[key] += 1
+        for _, data in packed:
             write_case(out, data)
-            written += 1
-    print(f"{written} cases in {options.output}")
+    print(f"{len(packed)} cases in {options.output}")
 
 
 if __name__ == "__main__":

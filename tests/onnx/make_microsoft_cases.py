@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes cases of operators of the domain com.microsoft, with the results of ONNX Runtime, in the format of
-make_cases.py: one node each.
+"""Writes cases of operators of the domain com.microsoft, and of ONNX's that have no node tests, with the results
+of ONNX Runtime, in the format of make_cases.py: one node each.
 
     make_microsoft_cases.py all.bin                  all
     make_microsoft_cases.py --only Attention some.bin    those of one operator
@@ -176,6 +176,32 @@ def quantised():
     case("quantize_bytes", "QuantizeLinear", [floats(2, 3), number(0.02), number(120, np.uint8)], known=(1, 2))
 
 
+def regions():
+    x = floats(2, 2, 6, 7)
+    rois = np.array([[0, 0, 0, 6, 5], [1, 2, 1, 5, 3], [0, 3, 3, 3, 3]], np.float32)
+    case("max_roi_pool", "MaxRoiPool", [x, rois], domain="", pooled_shape=[2, 2])
+    case("max_roi_pool_scaled", "MaxRoiPool", [x, rois * np.float32([1, 2, 2, 2, 2])], domain="", pooled_shape=[3, 2],
+         spatial_scale=0.5)
+    corners, batch = rois[:, 1:].copy(), rois[:, 0].astype(np.int64)
+    case("roi_align_adaptive", "RoiAlign", [x, corners, batch], domain="", output_height=2, output_width=2)
+    case("roi_align_opset_10", "RoiAlign", [x, corners, batch], domain="", default_opset=10, output_height=2,
+         output_width=2, sampling_ratio=2, spatial_scale=0.8)
+    grid = floats(2, 3, 4, 2)
+    for mode in ("bilinear", "nearest", "bicubic"):
+        for padding in ("zeros", "border", "reflection"):
+            case(f"grid_sample_{mode}_{padding}", "GridSample", [x, grid], domain="", default_opset=16, mode=mode,
+                 padding_mode=padding, align_corners=int(padding == "border"))
+    boxes, scores = np.abs(floats(1, 9, 4)), np.abs(floats(1, 2, 9))
+    for centred in (0, 1):
+        case(f"suppression_{centred}", "NonMaxSuppression",
+             [boxes, scores, number(4, np.int64), number(0.2), number(0.1)], domain="", known=(2, 3),
+             center_point_box=centred)
+    case("resize_cubic_excluded", "Resize", [x, None, number([1, 1, 0.6, 1.7])], domain="", known=(2,), mode="cubic",
+         exclude_outside=1)
+    case("resize_linear_antialias", "Resize", [x, None, None, number([2, 2, 4, 3], np.int64)], domain="", known=(3,),
+         mode="linear", antialias=1)
+
+
 def rotary():
     cos, sin = np.cos(floats(9, 4)), np.sin(floats(9, 4))
     x = floats(2, 3, 2 * 8)
@@ -241,7 +267,7 @@ def main():
     parser.add_argument("--only", help="an operator")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    for family in (norms, activations, products, quantised, rotary, attention):
+    for family in (norms, activations, products, quantised, rotary, attention, regions):
         family()
     written = 0
     with open(options.output, "wb") as out:

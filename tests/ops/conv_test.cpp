@@ -230,5 +230,28 @@ TEST(ConvErrors, NameOperatorArgumentAndShapes) {
       "conv_transpose2d: 'output_padding' (1, 1) is not in [0, max(stride, dilation)) | ");
 }
 
+TEST(Fold, SumsWindowsIntoImages) {
+  const Input x = input({2, 3 * 6, 3 * 4});
+  const Tensor y =
+      ops::fold(x, {5, 6}, {3, 2}, {.stride = {2, 1}, .padding = {1, 0, 1, 0}, .dilation = {1, 2}});
+  expect_elements(
+      y, {x},
+      [&](const Dims& i) {
+        double sum = 0;
+        for (int64_t a = 0; a < 3; ++a)
+          for (int64_t b = 0; b < 2; ++b)
+            for (int64_t r = 0; r < 3; ++r)
+              for (int64_t c = 0; c < 4; ++c) {
+                if (r * 2 - 1 + a != i[2] || c + b * 2 != i[3]) continue;
+                sum += x(i[0], i[1] * 6 + a * 2 + b, r * 4 + c);
+              }
+        return sum;
+      },
+      1e-5);
+  EXPECT_EQ(
+      error_of([&] { ops::fold(x, {6, 5}, {3, 2}); }),
+      "fold: x (2, 18, 12) does not fit (4, 4) windows of (3, 2) | it is (N, C * window, windows)");
+}
+
 }  // namespace
 }  // namespace heddle

@@ -167,5 +167,36 @@ TEST(LinalgErrors, NameOperatorArgumentAndShapes) {
             "matmul: cannot add up products of f32 in i32 | ");
 }
 
+double determinant_of(std::vector<std::vector<double>> m) {
+  if (m.size() == 1) return m[0][0];
+  double sum = 0;
+  for (size_t k = 0; k < m.size(); ++k) {
+    std::vector<std::vector<double>> rest;
+    for (size_t r = 1; r < m.size(); ++r) {
+      rest.push_back(m[r]);
+      rest.back().erase(rest.back().begin() + static_cast<std::ptrdiff_t>(k));
+    }
+    sum += (k % 2 ? -1 : 1) * m[0][k] * determinant_of(rest);
+  }
+  return sum;
+}
+
+TEST(Linalg, DeterminantsAgreeWithTheirDefinition) {
+  const Input x = input({2, 3, 5, 5});
+  x.array.set(0, 0);                                       // a pivot that is not on the diagonal
+  for (int64_t j = 0; j < 5; ++j) x.array.set(25 + j, 0);  // a singular matrix
+  expect_elements(
+      ops::determinant(x), {x},
+      [&](const Dims& i) {
+        std::vector<std::vector<double>> m(5, std::vector<double>(5));
+        for (size_t r = 0; r < 5; ++r)
+          for (size_t c = 0; c < 5; ++c) m[r][c] = x(i[0], i[1], r, c);
+        return determinant_of(m);
+      },
+      1e-4);
+  EXPECT_EQ(error_of([&] { ops::determinant(input({2, 3})); }),
+            "determinant: x (2, 3) does not have square matrices | of at most 256 rows");
+}
+
 }  // namespace
 }  // namespace heddle

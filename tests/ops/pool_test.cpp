@@ -157,5 +157,22 @@ TEST(PoolErrors, NameOperatorArgumentAndShapes) {
             "adaptive_avg_pool: 'size' (0, 0) has a value below 1 | ");
 }
 
+TEST(Pool, PositionsAreThoseOfTheFirstMaximum) {
+  const Input x = input({2, 2, 5, 6}, i8);  // few values, of which many are equal
+  const ops::Pool pool{
+      .kernel = {3, 2}, .stride = {2, 2}, .padding = {1, 0, 1, 0}, .dilation = {1, 2}};
+  expect_elements(ops::max_pool_positions(x, pool), {x}, [&](const Dims& i) {
+    double most = -1000, place = -1;
+    for (int64_t a = 0; a < 3; ++a)
+      for (int64_t b = 0; b < 2; ++b) {
+        const int64_t r = i[2] * 2 - 1 + a, c = i[3] * 2 + b * 2;
+        if (r < 0 || r >= 5 || c >= 6 || x(i[0], i[1], r, c) <= most) continue;
+        most = x(i[0], i[1], r, c);
+        place = static_cast<double>(r * 6 + c);
+      }
+    return place;
+  });
+}
+
 }  // namespace
 }  // namespace heddle

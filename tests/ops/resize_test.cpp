@@ -127,5 +127,20 @@ TEST(ResizeErrors, NameOperatorArgumentAndShapes) {
             "ops::cast(x, f32)");
 }
 
+TEST(Resize, ResampledElementsAreSumsOfThoseThatAreNamed) {
+  const Input x = input({2, 5, 3});
+  const Input at = input_of(NDArray::from<int64_t>({0, 1, 4, 2, 3, 3, 1, 0}, {4, 2}), "at");
+  const Input w = input({4, 2}, f32, 2);
+  expect_elements(
+      ops::resample(x, 1, at, w), {x, at, w},
+      [&](const Dims& i) {
+        double sum = 0;
+        for (int64_t t : {0, 1})
+          sum += w(i[1], t) * x(i[0], static_cast<int64_t>(at(i[1], t)), i[2]);
+        return sum;
+      },
+      1e-5);
+}
+
 }  // namespace
 }  // namespace heddle

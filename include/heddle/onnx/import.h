@@ -10,7 +10,7 @@
 //   OnnxModel decoder = import_onnx("gpt2.onnx", decoder_options("gpt2.onnx"));
 //   Network step(decoder.outputs, Target::host(), {}, {}, decoder.updates);
 //
-// Opsets 11 to 21 are supported; older operators work where their meaning is the same. Shapes are
+// Opsets 11 to 28 are supported; older operators work where their meaning is the same. Shapes are
 // fixed at import, or known up to the sizes of `ranges`. Nodes that depend on shapes alone are
 // evaluated there. The file is mapped into memory, and weights are used in place wherever they are
 // aligned to their type.
@@ -54,13 +54,23 @@ struct OnnxOptions {
   DataType precision = f32;
 };
 
+/// An output whose number of rows the data decides, such as that of NonMaxSuppression. The output has as
+/// many rows as it can have, and another output, of the name "NAME:count" and type i64, tells how many of
+/// them are results.
+struct OnnxOpenOutput {
+  int output = 0;  ///< its number among the outputs
+  int axis = 0;    ///< the dimension of the rows
+  int count = 0;  ///< the number of the output that counts them; these come after those of the file
+};
+
 /// A model as a declaration.
 struct OnnxModel {
   std::string path;
   /// In the file's order; inputs that no output depends on are left out.
   std::vector<Tensor> inputs, outputs;
   std::vector<std::string> input_names, output_names;
-  std::vector<Dim> dims;  ///< those of OnnxOptions::ranges, in their order
+  std::vector<OnnxOpenOutput> open_outputs;  ///< those of `outputs` with an open number of rows
+  std::vector<Dim> dims;                     ///< those of OnnxOptions::ranges, in their order
   /// Of OnnxOptions::states, for Network. The states are among the inputs, and their results are no
   /// outputs.
   std::vector<StateUpdate> updates;

@@ -35,6 +35,9 @@ Tensor dot(const Tensor& a, const Tensor& b, Precision precision = {},
 /// (M, K) x (K) -> (M)
 Tensor matvec(const Tensor& a, const Tensor& x, Precision precision = {},
               Where where = Where::current());
+/// The determinants of the last two dimensions: (..., N, N) -> (...), for N up to 256. Elimination takes
+/// the largest pivot of each column, and a step for each column.
+Tensor determinant(const Tensor& x, Where where = Where::current());
 /// (M) x (N) -> (M, N)
 Tensor outer(const Tensor& a, const Tensor& b, Where where = Where::current());
 

@@ -26,6 +26,9 @@ struct Pool {
 /// The maximum of each window: x (N, C, spatial...) -> (N, C, windows...). Padding is never the
 /// maximum.
 Tensor max_pool(const Tensor& x, const Pool& attributes, Where where = Where::current());
+/// The position of the maximum of each window of max_pool, counted through the spatial dimensions of x in
+/// row-major order; the first of equal ones. i64; x has its channels first. Undefined where there are NaNs.
+Tensor max_pool_positions(const Tensor& x, const Pool& attributes, Where where = Where::current());
 /// The mean of each window. Floats only. 16-bit floats are accumulated in f32.
 Tensor avg_pool(const Tensor& x, const Pool& attributes, Where where = Where::current());
 

@@ -40,4 +40,10 @@ struct Resize {
 Tensor resize(const Tensor& x, const std::vector<int64_t>& size, Resize attributes = {},
               Where where = Where::current());
 
+/// Along `axis` each element of the result is a sum of elements of x at places that are the same for all
+/// rows: sum over t of weights[o, t] * x[indices[o, t]]. `indices` and `weights` are (extent, taps);
+/// weights of 0 read nothing. Filters of any length are that, such as those of antialiasing.
+Tensor resample(const Tensor& x, int axis, const Tensor& indices, const Tensor& weights,
+                Where where = Where::current());
+
 }  // namespace heddle::ops
