@@ -126,11 +126,19 @@ class Importer final : public Declarer {
     });
   }
 
+  // The same array for the imports of one file at several sizes.
+  NDArray narrowed_array(const NDArray& array) {
+    if (notes_ == nullptr) return onnx::narrowed(array, precision_);
+    const auto [known, is_new] = notes_->narrow.try_emplace(array.data());
+    if (is_new) known->second = {array, onnx::narrowed(array, precision_)};
+    return known->second.second;
+  }
+
   // A known array in the narrower type.
   Value narrowed_constant(const Value& value, const std::string& name) {
     const auto known = narrow_.find(value.array().data());
     if (known != narrow_.end()) return known->second;
-    const Value narrow = pool_.add(onnx::narrowed(value.array(), precision_), name);
+    const Value narrow = pool_.add(narrowed_array(value.array()), name);
     return narrow_.emplace(value.array().data(), narrow).first->second;
   }
 
