@@ -10,6 +10,7 @@
 #include "heddle/generate/sampling.h"
 #include "heddle/support/rng.h"
 #include "network/emulated_network.h"
+#include "network/exported_library.h"
 #include "network/network_testing.h"
 #include "onnx/model_builder.h"
 
@@ -218,6 +219,77 @@ TEST(Decoder, AGpuGivesTheLogitsOfTheWhole) {
     Rng rng(seed);
     EXPECT_EQ(wrong_split(decoder, weights, rng), "") << "seed " << seed;
   }
+}
+
+TEST(Decoder, KeysAndValuesHaveTheTypeOfTheWeights) {
+  const ModelFolder folder("bf16");
+  const std::vector<NDArray> weights = random_weights(8, 0.4);
+  const std::string path = decoder_file(folder, weights);
+  OnnxOptions options = decoder_options(path, {16, 4, 1});
+  options.precision = bf16;
+  const OnnxModel model = import_onnx(path, options);
+  for (const StateUpdate& u : model.updates) EXPECT_EQ(u.state.dtype(), bf16);
+  Decoder decoder = decoder_of(model);
+  NDArray ids = NDArray::from<int64_t>({1, 5, 2, 0, 3, 6, 4, 1, 2}, {1, 9});
+  const NDArray want = whole(weights, ids);
+  for (int64_t i = 0; i < 9; ++i) {
+    const NDArray logits = decoder.step({ids.at<int64_t>({0, i})});
+    for (int64_t t = 0; t < kTokens; ++t)
+      EXPECT_NEAR(logits.at<float>({0, t}), want.at<float>({0, i, t}), 0.1);
+  }
+}
+
+TEST(Decoder, ALibraryUpdatesTheStatesOfItsCaller) {
+  const ModelFolder folder("library");
+  const std::vector<NDArray> weights = random_weights(9, 0.6);
+  const OnnxModel model = import_it(decoder_file(folder, weights), {12, 4, 1});
+  const Network network(model.outputs, Target::host(), {}, {}, model.updates);
+  const ExportedNetwork written =
+      export_network(network, model.args(), folder.path().string(),
+                     {.name = "decoder", .arg_names = model.arg_names()});
+  const ExportedLibrary library(written.library, "decoder");
+  auto* run =
+      library.find<int(void*, int64_t, int64_t, const void* const*, void* const*)>("decoder_run");
+  void* opened = library.open(nullptr);
+  ASSERT_NE(opened, nullptr) << library.error();
+  const NDArray ids = NDArray::from<int64_t>({2, 6, 1, 3, 5, 0, 4}, {1, 7});
+  const NDArray want = whole(weights, ids);
+  std::vector<NDArray> states;
+  const auto step = [&](int64_t begin, int64_t n, const NDArray& logits) {
+    std::vector<const void*> inputs;
+    size_t state = 0;
+    NDArray places = NDArray::zeros({1, n}, i64), length = NDArray::zeros({begin + n}, u8);
+    for (int64_t i = 0; i < n; ++i) places.set(i, static_cast<double>(begin + i));
+    for (size_t i = 0; i < model.inputs.size(); ++i) {
+      const std::string& name = model.input_names[i];
+      if (name == "input_ids") {
+        inputs.push_back(ids.data<int64_t>() + std::max<int64_t>(begin, 0));
+      } else if (name == "position_ids") {
+        inputs.push_back(places.data());
+      } else if (name == "total") {
+        inputs.push_back(length.data());
+      } else {
+        if (states.size() == state)
+          states.push_back(NDArray::zeros(model.inputs[i].extents(), f32));
+        inputs.push_back(states[state++].data());
+      }
+    }
+    void* outputs[] = {logits.data()};
+    const bool total_first = network.sizes()[0]->name == "total";
+    return total_first ? run(opened, begin + n, n, inputs.data(), outputs)
+                       : run(opened, n, begin + n, inputs.data(), outputs);
+  };
+  const NDArray three = NDArray::zeros({1, 3, kTokens}, f32),
+                one = NDArray::zeros({1, 1, kTokens}, f32);
+  ASSERT_EQ(step(0, 3, three), 0) << library.error();
+  EXPECT_EQ(differ(three.view({3, kTokens}).rows(2, 3), want, 2), "");
+  for (int64_t i = 3; i < 7; ++i) {
+    ASSERT_EQ(step(i, 1, one), 0) << library.error();
+    EXPECT_EQ(differ(one.view({1, kTokens}), want, i), "");
+  }
+  EXPECT_NE(step(-2, 3, three), 0);
+  EXPECT_THAT(library.error(), HasSubstr("writes rows -2 to 0"));
+  library.close(opened);
 }
 
 TEST(Decoder, MistakesAreErrors) {
