@@ -13,12 +13,13 @@ const InstructionForm* MachineInstruction::form(const std::vector<DataType>& typ
 
 const InstructionForm* MachineInstruction::form(const std::vector<DataType>& types,
                                                 const std::vector<int64_t>& extents) const {
-  const InstructionForm* f = form(types);
-  if (!f || f->extents.size() != extents.size()) return nullptr;
-  for (size_t i = 0; i < extents.size(); ++i) {
-    if (!std::ranges::binary_search(f->extents[i], extents[i])) return nullptr;
-  }
-  return f;
+  const auto it = std::ranges::find_if(forms, [&](const InstructionForm& f) {
+    return f.types == types &&
+           std::ranges::equal(f.extents, extents, [](const auto& may, int64_t n) {
+             return std::ranges::binary_search(may, n);
+           });
+  });
+  return it == forms.end() ? nullptr : &*it;
 }
 
 InstructionNest nest_of(const MachineInstruction& instruction, const InstructionForm& form,

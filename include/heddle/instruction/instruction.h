@@ -18,7 +18,7 @@
 
 namespace heddle {
 
-/// How LLVM is asked for an instruction of a CPU that a program registers.
+/// How LLVM is asked for an instruction of a CPU.
 struct LlvmCall {
   std::string intrinsic;      ///< LLVM's function, such as "llvm.x86.sse2.psad.bw"
   std::vector<int> operands;  ///< its arguments: operands as vectors, in the order of their loops
@@ -29,7 +29,7 @@ struct LlvmCall {
 struct InstructionForm {
   std::vector<DataType> types;                ///< of the operands in order
   std::vector<std::vector<int64_t>> extents;  ///< of the loops in order, ascending
-  LlvmCall llvm = {};                         ///< of registered instructions
+  LlvmCall llvm = {};                         ///< of groups, and of registered instructions
 };
 
 /// An operand of an instruction.
@@ -76,6 +76,16 @@ const MachineInstruction& wgmma_instruction();
 const MachineInstruction& amx_instruction();
 /// The instructions above.
 const std::vector<const MachineInstruction*>& matrix_instructions();
+
+/// The part of a CPU that an instruction for groups of products needs.
+enum class DotUnit : uint8_t { Pairs, Vnni, VnniInt8, Bf16, Dotprod, I8mm };
+/// d[l] += a[l, j] * b[l, j]: l over the lanes of a register, j over a group of two or four.
+struct DotInstruction {
+  DotUnit unit;
+  MachineInstruction instruction;
+};
+/// Those that Heddle knows. Of two for the same types, the first one is better.
+const std::vector<DotInstruction>& dot_instructions();
 
 /// Registers an instruction of CPUs for the life of the process and returns true. Loops that
 /// tensorize() marks, and that unify with its nest, become calls of LLVM's function where the

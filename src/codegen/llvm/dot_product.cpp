@@ -13,8 +13,7 @@
 #include <numeric>
 
 #include "codegen/llvm/generator.h"
-#include "llvm/IR/IntrinsicsAArch64.h"
-#include "llvm/IR/IntrinsicsX86.h"
+#include "heddle/instruction/instruction.h"
 
 namespace heddle::codegen {
 
@@ -32,34 +31,51 @@ int register_bits(int lanes) { return 32 * register_lanes(lanes); }
 
 }  // namespace
 
-// The instruction that adds up groups of four elements of these types, or not_intrinsic.
-id::ID Generator::dot_of_fours(DataType a, DataType b, int lanes) const {
+// The call that adds up groups of `size` elements of these types; null where the machine has none.
+const LlvmCall* Generator::dot_call(DataType wide, DataType a, DataType b, int size,
+                                    int lanes) const {
   const int bits = register_bits(lanes);
-  auto of_width = [&](id::ID b128, id::ID b256, id::ID b512) {
-    return bits == 128 ? b128 : bits == 256 ? b256 : bits == 512 ? b512 : id::not_intrinsic;
+  const auto has_unit = [&](DotUnit unit) {
+    switch (unit) {
+      case DotUnit::Pairs:
+        return machine_.x86 &&
+               (bits == 128 || (bits == 256 && machine_.avx2) || (bits == 512 && machine_.avx512));
+      case DotUnit::Vnni: return machine_.x86 && machine_.has_vnni(bits);
+      case DotUnit::VnniInt8: return machine_.vnni_int8;
+      case DotUnit::Bf16: return machine_.bf16;
+      case DotUnit::Dotprod: return machine_.dotprod;
+      case DotUnit::I8mm: return machine_.i8mm;
+    }
+    return false;
   };
-  if (!machine_.x86) {
-    if (bits != 128 || !(a == b ? machine_.dotprod : machine_.i8mm)) return id::not_intrinsic;
-    if (a != b) return id::aarch64_neon_usdot;
-    return a.is_int() ? id::aarch64_neon_sdot : id::aarch64_neon_udot;
+  for (const DotInstruction& dot : dot_instructions()) {
+    const InstructionForm* form = dot.instruction.form({wide, a, b}, {register_lanes(lanes), size});
+    if (form && has_unit(dot.unit)) return &form->llvm;
   }
-  if (a != b) {
-    if (!machine_.has_vnni(bits)) return id::not_intrinsic;
-    return of_width(id::x86_avx512_vpdpbusd_128, id::x86_avx512_vpdpbusd_256,
-                    id::x86_avx512_vpdpbusd_512);
+  return nullptr;
+}
+
+// `sum`, which may be null, plus the sums of the groups of x and y.
+Value* Generator::emit_dot_call(const LlvmCall& call, Value* sum, Value* x, Value* y,
+                                llvm::Type* type) {
+  const id::ID id = llvm::Function::lookupIntrinsicID(call.intrinsic);
+  if (call.adds) {
+    Value* products = b_.CreateIntrinsic(id, {}, {x, y});
+    return sum ? add(sum, products) : products;
   }
-  if (!machine_.vnni_int8) return id::not_intrinsic;
-  return a.is_int() ? of_width(id::x86_avx2_vpdpbssd_128, id::x86_avx2_vpdpbssd_256, 0)
-                    : of_width(id::x86_avx2_vpdpbuud_128, id::x86_avx2_vpdpbuud_256, 0);
+  if (!sum) sum = llvm::Constant::getNullValue(type);
+  if (id::isOverloaded(id)) return b_.CreateIntrinsic(id, {type, x->getType()}, {sum, x, y});
+  const llvm::FunctionType* signature = id::getType(context(), id);
+  return b_.CreateIntrinsic(id, {},
+                            {sum, b_.CreateBitCast(x, signature->getParamType(1)),
+                             b_.CreateBitCast(y, signature->getParamType(2))});
 }
 
 // Whether loading groups of `size` of these types together is faster.
 bool Generator::has_dot(DataType a, DataType b, int size, int lanes) const {
-  const int bits = register_bits(lanes);
   if (a.is_float() || b.is_float()) return a == bf16 && b == bf16 && size == 2;
   if (size == 4) return a.bits == 8 && b.bits == 8;
-  return machine_.x86 &&
-         (bits == 128 || (bits == 256 && machine_.avx2) || (bits == 512 && machine_.avx512));
+  return dot_call(i32, i16, i16, 2, lanes);
 }
 
 // The group of `size` elements that all lanes share, as an integer. Elements after the first
@@ -132,15 +148,11 @@ Value* Generator::emit_dot(Value* sum, const NarrowFactor& a, const NarrowFactor
 }
 
 Value* Generator::emit_bf16_pairs(Value* sum, Value* x, Value* y, int lanes) {
-  const int width = register_lanes(lanes), bits = register_bits(lanes);
-  if (!sum) sum = llvm::Constant::getNullValue(with_lanes(b_.getFloatTy(), width));
-  if (machine_.bf16 && bits <= 512) {
-    llvm::Type* type = with_lanes(b_.getBFloatTy(), 2 * width);
-    return b_.CreateIntrinsic(bits == 128   ? id::x86_avx512bf16_dpbf16ps_128
-                              : bits == 256 ? id::x86_avx512bf16_dpbf16ps_256
-                                            : id::x86_avx512bf16_dpbf16ps_512,
-                              {}, {sum, b_.CreateBitCast(x, type), b_.CreateBitCast(y, type)});
-  }
+  const int width = register_lanes(lanes);
+  llvm::Type* type = with_lanes(b_.getFloatTy(), width);
+  if (const LlvmCall* call = dot_call(f32, bf16, bf16, 2, lanes))
+    return emit_dot_call(*call, sum, x, y, type);
+  if (!sum) sum = llvm::Constant::getNullValue(type);
   // The operand order of vdpbf16ps: first the upper element of each pair, whose word is an f32 once
   // its lower bits are cleared, then the lower element.
   llvm::Type* ints = with_lanes(b_.getInt32Ty(), width);
@@ -158,20 +170,8 @@ Value* Generator::emit_bf16_pairs(Value* sum, Value* x, Value* y, int lanes) {
 }
 
 Value* Generator::emit_pairs(Value* sum, Value* x, Value* y, int lanes) {
-  const int bits = register_bits(lanes);
-  if (!machine_.has_vnni(bits)) {
-    Value* products = b_.CreateIntrinsic(bits == 128   ? id::x86_sse2_pmadd_wd
-                                         : bits == 256 ? id::x86_avx2_pmadd_wd
-                                                       : id::x86_avx512_pmaddw_d_512,
-                                         {}, {x, y});
-    return sum ? b_.CreateAdd(sum, products) : products;
-  }
-  llvm::Type* type = with_lanes(b_.getInt32Ty(), register_lanes(lanes));
-  if (!sum) sum = llvm::Constant::getNullValue(type);
-  return b_.CreateIntrinsic(bits == 128   ? id::x86_avx512_vpdpwssd_128
-                            : bits == 256 ? id::x86_avx512_vpdpwssd_256
-                                          : id::x86_avx512_vpdpwssd_512,
-                            {}, {sum, b_.CreateBitCast(x, type), b_.CreateBitCast(y, type)});
+  return emit_dot_call(*dot_call(i32, i16, i16, 2, lanes), sum, x, y,
+                       with_lanes(b_.getInt32Ty(), register_lanes(lanes)));
 }
 
 Value* Generator::emit_fours(Value* sum, Value* x, DataType tx, Value* y, DataType ty, int lanes) {
@@ -179,15 +179,10 @@ Value* Generator::emit_fours(Value* sum, Value* x, DataType tx, Value* y, DataTy
     std::swap(x, y);
     std::swap(tx, ty);
   }
-  const id::ID dot = dot_of_fours(tx, ty, lanes);
-  if (dot == id::not_intrinsic) {
-    Value* products = expand_fours(x, tx, y, ty, lanes);
-    return sum ? b_.CreateAdd(sum, products) : products;
-  }
-  llvm::Type* type = with_lanes(b_.getInt32Ty(), register_lanes(lanes));
-  if (!sum) sum = llvm::Constant::getNullValue(type);
-  if (!machine_.x86) return b_.CreateIntrinsic(dot, {type, x->getType()}, {sum, x, y});
-  return b_.CreateIntrinsic(dot, {}, {sum, b_.CreateBitCast(x, type), b_.CreateBitCast(y, type)});
+  if (const LlvmCall* call = dot_call(i32, tx, ty, 4, lanes))
+    return emit_dot_call(*call, sum, x, y, with_lanes(b_.getInt32Ty(), register_lanes(lanes)));
+  Value* products = expand_fours(x, tx, y, ty, lanes);
+  return sum ? b_.CreateAdd(sum, products) : products;
 }
 
 // Computes groups of four on machines that have no instruction for them, so that schedules made for

@@ -177,7 +177,9 @@ class Generator {
   llvm::Value* emit_fours(llvm::Value* sum, llvm::Value* x, DataType tx, llvm::Value* y,
                           DataType ty, int lanes);
   llvm::Value* expand_fours(llvm::Value* x, DataType tx, llvm::Value* y, DataType ty, int lanes);
-  llvm::Intrinsic::ID dot_of_fours(DataType a, DataType b, int lanes) const;
+  const LlvmCall* dot_call(DataType wide, DataType a, DataType b, int size, int lanes) const;
+  llvm::Value* emit_dot_call(const LlvmCall& call, llvm::Value* sum, llvm::Value* x, llvm::Value* y,
+                             llvm::Type* type);
   bool has_dot(DataType a, DataType b, int size, int lanes) const;
 
   // ---- instruction_code.cpp ----

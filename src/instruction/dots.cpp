@@ -1,0 +1,87 @@
+// Groups of two or four products that CPUs add up: d[l] += a[l, j] * b[l, j], l over the lanes of a
+// register and j over a group.
+#include "heddle/instruction/instruction.h"
+
+namespace heddle {
+namespace {
+
+struct Width {
+  int64_t lanes;  // of 32 bits
+  const char* intrinsic;
+};
+
+DotInstruction dot(DotUnit unit, std::string name, std::string about,
+                   const std::vector<DataType>& types, int64_t group,
+                   const std::vector<Width>& widths, LlvmCall call,
+                   std::function<bool(const Target&)> legal) {
+  MachineInstruction x;
+  x.name = std::move(name);
+  x.about = std::move(about);
+  x.loops = {"l", "j"};
+  x.operands = {{"d", {0}}, {"a", {0, 1}}, {"b", {0, 1}}};
+  x.value = [](const std::vector<Expr>& v) {
+    const DataType wide = v[0].dtype();
+    return v[0] + cast(wide, v[1]) * cast(wide, v[2]);
+  };
+  for (const Width& w : widths) {
+    call.intrinsic = w.intrinsic;
+    x.forms.push_back({types, {{w.lanes}, {group}}, call});
+  }
+  x.legal = [legal](const Target& t, const InstructionForm& f) {
+    return legal(t) && 4 * f.extents[0][0] <= t.vector_bytes;
+  };
+  return {unit, std::move(x)};
+}
+
+std::vector<DotInstruction> make_dots() {
+  const LlvmCall accumulates{"", {0, 1, 2}, false}, adds{"", {1, 2}, true};
+  const auto vnni = [](const Target& t) { return t.has("avx512vnni") || t.has("avxvnni"); };
+  const auto has = [](const char* feature) {
+    return [feature](const Target& t) { return t.has(feature); };
+  };
+  return {
+      dot(DotUnit::Vnni, "vpdpbusd", "Fours of bytes, one unsigned and one signed (VNNI).",
+          {i32, u8, i8}, 4,
+          {{4, "llvm.x86.avx512.vpdpbusd.128"},
+           {8, "llvm.x86.avx512.vpdpbusd.256"},
+           {16, "llvm.x86.avx512.vpdpbusd.512"}},
+          accumulates, vnni),
+      dot(DotUnit::VnniInt8, "vpdpbssd", "Fours of signed bytes (AVX-VNNI-INT8).", {i32, i8, i8}, 4,
+          {{4, "llvm.x86.avx2.vpdpbssd.128"}, {8, "llvm.x86.avx2.vpdpbssd.256"}}, accumulates,
+          has("avxvnniint8")),
+      dot(DotUnit::VnniInt8, "vpdpbuud", "Fours of unsigned bytes (AVX-VNNI-INT8).", {i32, u8, u8},
+          4, {{4, "llvm.x86.avx2.vpdpbuud.128"}, {8, "llvm.x86.avx2.vpdpbuud.256"}}, accumulates,
+          has("avxvnniint8")),
+      dot(DotUnit::Dotprod, "sdot", "Fours of signed bytes (AArch64).", {i32, i8, i8}, 4,
+          {{4, "llvm.aarch64.neon.sdot"}}, accumulates, has("dotprod")),
+      dot(DotUnit::Dotprod, "udot", "Fours of unsigned bytes (AArch64).", {i32, u8, u8}, 4,
+          {{4, "llvm.aarch64.neon.udot"}}, accumulates, has("dotprod")),
+      dot(DotUnit::I8mm, "usdot", "Fours of bytes, one unsigned and one signed (AArch64).",
+          {i32, u8, i8}, 4, {{4, "llvm.aarch64.neon.usdot"}}, accumulates, has("i8mm")),
+      dot(DotUnit::Vnni, "vpdpwssd", "Pairs of 16-bit integers (VNNI).", {i32, i16, i16}, 2,
+          {{4, "llvm.x86.avx512.vpdpwssd.128"},
+           {8, "llvm.x86.avx512.vpdpwssd.256"},
+           {16, "llvm.x86.avx512.vpdpwssd.512"}},
+          accumulates, vnni),
+      dot(DotUnit::Pairs, "pmaddwd", "Pairs of 16-bit integers.", {i32, i16, i16}, 2,
+          {{4, "llvm.x86.sse2.pmadd.wd"},
+           {8, "llvm.x86.avx2.pmadd.wd"},
+           {16, "llvm.x86.avx512.pmaddw.d.512"}},
+          adds, [](const Target& t) { return t.is_x86(); }),
+      dot(DotUnit::Bf16, "vdpbf16ps", "Pairs of bf16. Subnormal numbers are taken as 0.",
+          {f32, bf16, bf16}, 2,
+          {{4, "llvm.x86.avx512bf16.dpbf16ps.128"},
+           {8, "llvm.x86.avx512bf16.dpbf16ps.256"},
+           {16, "llvm.x86.avx512bf16.dpbf16ps.512"}},
+          accumulates, has("avx512bf16")),
+  };
+}
+
+}  // namespace
+
+const std::vector<DotInstruction>& dot_instructions() {
+  static const std::vector<DotInstruction> all = make_dots();
+  return all;
+}
+
+}  // namespace heddle
