@@ -160,6 +160,15 @@ std::vector<Tensor> dense_block(int64_t batch) {
   return {ops::global_avg_pool(ops::concat(layers, 1))};
 }
 
+// A number of a file that is reshaped, read by two nodes.
+TEST(Passes, ANumberThatIsReshapedIsNoNode) {
+  const Tensor x = placeholder({8, 16}, f32, "x"), y = placeholder({16, 8}, f32, "y");
+  const Tensor number = ops::reshape(ops::reshape(ops::full({1}, 3.0, f32), {}), {1, 1});
+  const std::vector<Tensor> outputs{ops::mul(x, number), ops::mul(y, number)};
+  EXPECT_EQ(with_passes(outputs, "").nodes().size(), 2u);
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
 TEST(Passes, ConcatsOfOneBlockShareTheLongest) {
   const std::vector<Tensor> outputs = dense_block(1);
   const Network network(outputs);

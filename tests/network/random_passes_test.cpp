@@ -56,17 +56,27 @@ class Drawer {
     return x.op()->is_placeholder() ? ops::relu(x) : x;
   }
 
-  // Bytes of an input times bytes of weights, both dequantised.
+  // Bytes of an input times bytes of weights, both dequantised; the input may be transposed and
+  // rounded again before.
   Tensor product_of_bytes(const std::vector<int64_t>& extents) {
     const auto real = [](const Tensor& bytes, int64_t point, float scale) {
       return ops::elementwise("dequantize", {bytes}, [=](const std::vector<Expr>& v) {
         return cast(f32, cast(i32, v[0]) - Expr(point)) * Expr(scale);
       });
     };
-    const int64_t depth = pick(2, 9);
-    const Tensor x = placeholder({extents[0], extents[1], depth}, u8, "bytes"),
-                 w = constant_placeholder({depth, extents[2]}, i8, "weights");
-    return ops::matmul(real(x, pick(1, 255), 0.02F), real(w, 0, 0.01F));
+    const int64_t depth = pick(2, 9), point = pick(1, 255);
+    const Tensor w = constant_placeholder({depth, extents[2]}, i8, "weights");
+    if (rng_.chance(0.5)) {
+      const Tensor x = placeholder({extents[0], extents[1], depth}, u8, "bytes");
+      return ops::matmul(real(x, point, 0.02F), real(w, 0, 0.01F));
+    }
+    const Tensor x = placeholder({extents[1], extents[0], depth}, u8, "bytes");
+    const Tensor moved = ops::transpose(real(x, point, 0.02F), {1, 0, 2});
+    const Tensor y = ops::elementwise("quantize", {moved}, [=](const std::vector<Expr>& v) {
+      const Expr steps = round(v[0] / Expr(0.02F)) + Expr(static_cast<float>(point));
+      return cast(u8, min(max(steps, Expr(0.0F)), Expr(255.0F)));
+    });
+    return ops::matmul(real(y, point, 0.02F), real(w, 0, 0.01F));
   }
 
   Tensor linear(const Tensor& x, int64_t columns, bool bias) {

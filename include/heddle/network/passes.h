@@ -18,6 +18,7 @@ struct PassOptions {
   bool fold_movers = true;             ///< transposes, slices and reshapes are read through
   bool fold_views = true;              ///< products are computed in the shape that their reader has
   bool factors_after_products = true;  ///< constant factors multiply results, not operands
+  bool move_bytes = true;              ///< dequantised bytes that are moved and rounded stay bytes
   bool integer_products = true;        ///< products of dequantised bytes are products of bytes
   bool guards_after_products = true;   ///< GPUs: zeros of masked rows come after the product
   bool unflatten_sums = true;          ///< CPUs: sums over a flattened shape run over its axes

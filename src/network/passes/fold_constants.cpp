@@ -5,8 +5,11 @@
 //
 //   part[i, j] = packed[1, i, j]                                                    (after)
 //
+// So is one that read such stages alone, as a number that a file reshapes before it is used.
 // Otherwise a number that is a node of a file would be a kernel, and a gather at it could not
 // become a slice. Stages that depend on constant inputs need no pass: `prepare` computes them once.
+#include <map>
+
 #include "dag/map_loads.h"
 #include "network/passes/graph_pass.h"
 #include "network/passes/map_graph.h"
@@ -18,12 +21,14 @@ namespace {
 // Operations that take no longer than a read.
 constexpr double kFewFlops = 4;
 
-bool is_formula(const ComputeDag& dag, int s) {
-  const Operation& op = dag.stage(s);
-  const StageInfo& info = dag.info(s);
-  return !op.is_placeholder() && !op.is_reduction() && op.num_outputs() == 1 && !info.is_output &&
-         info.reads.empty() && info.flops_per_point <= kFewFlops &&
-         info.transcendentals_per_point == 0;
+/// Whether the stage, which may be one that this pass made, reads nothing and is cheap.
+bool is_formula(const Tensor& t) {
+  const Operation& op = *t.op();
+  if (op.is_placeholder() || op.is_reduction() || op.num_outputs() != 1 || !op.inputs().empty())
+    return false;
+  const ComputeDag alone({t});
+  const StageInfo& info = alone.info(0);
+  return info.flops_per_point <= kFewFlops && info.transcendentals_per_point == 0;
 }
 
 /// Simplifies indices, so that what was an element of a tensor of indices becomes a number.
@@ -41,8 +46,14 @@ Expr with_simple_indices(const Expr& body, const Ranges& ranges) {
 
 std::vector<Tensor> fold_constants(const PassContext& context) {
   const ComputeDag& dag = context.dag;
-  std::vector<char> formula(static_cast<size_t>(dag.size()));
-  for (int s = 0; s < dag.size(); ++s) formula[static_cast<size_t>(s)] = is_formula(dag, s);
+  std::map<const Operation*, bool> formulas;
+  const auto folds = [&](const Tensor& t) {
+    const int stage = dag.index_of(t.op());
+    if (stage >= 0 && dag.info(stage).is_output) return false;
+    const auto [found, is_new] = formulas.emplace(t.op(), false);
+    if (is_new) found->second = is_formula(t);
+    return found->second;
+  };
   int changed = 0;
   std::vector<Tensor> outputs = map_graph(
       dag,
@@ -50,9 +61,7 @@ std::vector<Tensor> fold_constants(const PassContext& context) {
         bool any = false;
         std::vector<Expr> folded = dag::map_loads(bodies, [&](const Load& load) {
           const Tensor t = tensor_of(load.buffer);
-          const int producer = dag.index_of(t.op());
-          if (producer < 0 || !formula[static_cast<size_t>(producer)])
-            return make_load(load.buffer, load.indices);
+          if (!folds(t)) return make_load(load.buffer, load.indices);
           any = true;
           std::vector<VarBinding> at;
           for (size_t d = 0; d < load.indices.size(); ++d)

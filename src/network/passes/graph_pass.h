@@ -37,6 +37,7 @@ std::vector<Tensor> fold_views(const PassContext& context);
 std::vector<Tensor> drop_taps(const PassContext& context);
 std::vector<Tensor> fold_scales(const PassContext& context);
 std::vector<Tensor> factors_after_products(const PassContext& context);
+std::vector<Tensor> move_bytes(const PassContext& context);
 std::vector<Tensor> integer_products(const PassContext& context);
 std::vector<Tensor> guards_after_products(const PassContext& context);
 std::vector<Tensor> unflatten_sums(const PassContext& context);

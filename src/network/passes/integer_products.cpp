@@ -25,68 +25,10 @@
 #include "ir/linear.h"
 #include "network/passes/graph_pass.h"
 #include "network/passes/mover.h"
+#include "network/passes/quantised.h"
 
 namespace heddle::network {
 namespace {
-
-/// (integers - zero) * scale: what a stage is, with its shape. `zero` (of i32, undefined where it
-/// is 0) and `scale` are over the axes of the stage.
-struct Quantised {
-  Tensor integers;
-  Expr zero, scale;
-};
-
-/// The operation that `load` reads, where it is a stage that may be looked through.
-const Operation* read_stage(const ComputeDag& dag, const Load& load) {
-  const int s = dag.index_of(tensor_of(load.buffer).op());
-  if (s < 0 || dag.stage(s).is_placeholder() || dag.stage(s).is_reduction() ||
-      dag.stage(s).num_outputs() != 1 || dag.info(s).scan)
-    return nullptr;
-  return &dag.stage(s);
-}
-
-/// A read of bytes that is converted to i32; null for all else.
-const Load* widened_byte(const Expr& e) {
-  const Cast* wide = e.as<Cast>();
-  const Load* load = wide && e.dtype() == i32 ? wide->value.as<Load>() : nullptr;
-  return load && wide->value.dtype().is_integral() && wide->value.dtype().bits == 8 ? load
-                                                                                    : nullptr;
-}
-
-/// A stage like `op` with another body.
-Tensor like(const Operation& op, const Expr& body, const std::string& name) {
-  const FreshAxes fresh(op);
-  return Operation::make_compute(name, fresh.axes, {substitute(body, fresh.bindings)}, op.tag(),
-                                 op.where())
-      ->output(0);
-}
-
-/// The bytes as they lie, where the stage reads each at its own place; else a stage that moves
-/// them.
-Tensor bytes_of(const Operation& op, const Load& load) {
-  const Tensor bytes = tensor_of(load.buffer);
-  bool in_place =
-      load.indices.size() == op.axes().size() && bytes.extents() == op.output(0).extents();
-  for (size_t d = 0; in_place && d < load.indices.size(); ++d)
-    in_place = load.indices[d].get() == op.axes()[d].var().get();
-  return in_place ? bytes : like(op, make_load(load.buffer, load.indices), op.name() + "_bytes");
-}
-
-/// f32(i32(q) - z) * s, or with nothing to subtract.
-std::optional<Quantised> dequantised(const Operation& op) {
-  const Binary* mul = op.bodies()[0].as<Binary>();
-  if (!mul || mul->op != BinaryOp::Mul || mul->a.dtype() != f32) return std::nullopt;
-  for (const auto& [value, scale] : {std::pair{mul->a, mul->b}, std::pair{mul->b, mul->a}}) {
-    const Cast* cast = value.as<Cast>();
-    if (!cast || cast->value.dtype() != i32) continue;
-    if (const Load* load = widened_byte(cast->value))
-      return Quantised{bytes_of(op, *load), {}, scale};
-    const Binary* sub = cast->value.as<Binary>();
-    const Load* load = sub && sub->op == BinaryOp::Sub ? widened_byte(sub->a) : nullptr;
-    if (load) return Quantised{bytes_of(op, *load), is_const(sub->b, 0) ? Expr() : sub->b, scale};
-  }
-  return std::nullopt;
-}
 
 /// Whether a zero point has the same value as a byte of this type.
 bool fits(const Expr& zero, DataType type) {

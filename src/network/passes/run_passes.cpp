@@ -21,6 +21,7 @@ struct Step {
 constexpr Step kSteps[] = {
     {"fold_constants", fold_constants},
     {"fold_movers", join_movers},
+    {"move_bytes", move_bytes},
     {"integer_products", integer_products},
     {"fold_views", fold_views},
     {"fold_movers", fold_movers},
@@ -68,6 +69,8 @@ const std::vector<PassDescription>& network_passes() {
        &PassOptions::fold_views},
       {"factors_after_products", "constant factors of operands multiply the results of products",
        &PassOptions::factors_after_products},
+      {"move_bytes", "bytes that are moved or joined between pairs of Q and DQ stay bytes",
+       &PassOptions::move_bytes},
       {"integer_products", "products of dequantised bytes are products of bytes, and scaled",
        &PassOptions::integer_products},
       {"guards_after_products", "rows without a softmax become zero after the product with it",

@@ -1,0 +1,105 @@
+// Bytes that are moved or joined between a dequantisation and a quantisation stay bytes. Files have
+// such pairs around each reshape, slice and concat.
+//
+//   x = f32(i32(p) - z) * s;  y = f32(i32(q) - w) * t                               (before)
+//   c = concat(x, y);  r = u8(clamp(round(c / s) + z))
+//
+//   m = u8(clamp(round((f32(i32(q) - w) * t) / s) + z));  r = concat(p, m)          (after)
+//
+// Rounding is done element by element, so it may be done before elements move. A byte that was
+// dequantised by the scale and the zero point of the rounding is that byte: the quotient is within
+// an ulp of an integer of at most 255. Stages in between that others read in f32 stay.
+#include <cfloat>
+#include <map>
+
+#include "dag/map_loads.h"
+#include "dag/patterns/look_through.h"
+#include "dag/rewrites/rebuilder.h"
+#include "ir/linear.h"
+#include "network/passes/graph_pass.h"
+#include "network/passes/mover.h"
+#include "network/passes/product_chain.h"
+#include "network/passes/quantised.h"
+
+namespace heddle::network {
+namespace {
+
+/// The stages behind one rounding, with bytes in place of f32.
+class InBytes {
+ public:
+  InBytes(const ComputeDag& dag, const Operation& rounding, const Rounded& rounded)
+      : dag_(dag), rounding_(rounding), rounded_(rounded) {}
+
+  /// The bytes of the stage that `load` reads; null where it is not made of bytes alone.
+  Tensor of(const Load& load, int depth = 0) {
+    const Operation* op = read_stage(dag_, load);
+    if (!op || depth > dag::kMostStagesBetween) return {};
+    if (const std::optional<Quantised> q = dequantised(*op)) {
+      if (is_same(*q)) return q->integers;
+      return depth > 0 ? rounded_again(*op) : Tensor();  // nothing moves where it is read at once
+    }
+    if (!is_private(dag_, dag_.index_of(op)) || !only_moves(op->bodies()[0])) return {};
+    bool all = true;
+    const std::vector<Expr> bodies = dag::map_loads(op->bodies(), [&](const Load& inner) {
+      const Tensor bytes = all ? of(inner, depth + 1) : Tensor();
+      all = all && bytes;
+      return all ? bytes.at(inner.indices) : Expr(0);
+    });
+    return all ? like(*op, bodies[0], op->name()) : Tensor();
+  }
+
+ private:
+  DataType type() const { return rounding_.output(0).dtype(); }
+
+  bool is_same(const Quantised& q) const {
+    const FloatImm* scale = q.scale.as<FloatImm>();
+    const int64_t* zero = q.zero.defined() ? as_int(q.zero) : nullptr;
+    return scale && scale->value == rounded_.scale && q.integers.dtype() == type() &&
+           (!q.zero.defined() || zero) && static_cast<double>(zero ? *zero : 0) == rounded_.zero &&
+           rounded_.scale >= FLT_MIN && rounded_.scale <= FLT_MAX / 256;
+  }
+
+  /// Bytes of another scale are rounded where they lie.
+  Tensor rounded_again(const Operation& op) const {
+    const std::vector<Expr> bodies =
+        dag::map_loads(rounding_.bodies(), [&](const Load& /*read*/) { return op.bodies()[0]; });
+    return like(op, bodies[0], rounding_.name());
+  }
+
+  /// Whether the body takes elements of other stages as they are.
+  static bool only_moves(const Expr& body) {
+    if (const Select* either = body.as<Select>())
+      return !has_load(either->condition) && only_moves(either->on_true) &&
+             only_moves(either->on_false);
+    const Load* load = body.as<Load>();
+    return load && std::none_of(load->indices.begin(), load->indices.end(), has_load);
+  }
+
+  const ComputeDag& dag_;
+  const Operation& rounding_;
+  const Rounded rounded_;
+};
+
+}  // namespace
+
+std::vector<Tensor> move_bytes(const PassContext& context) {
+  const ComputeDag& dag = context.dag;
+  dag::Rebuilder rebuilder;
+  int found = 0;
+  for (int s = 0; s < dag.size(); ++s) {
+    const Operation& op = dag.stage(s);
+    const std::optional<Rounded> r =
+        dag.info(s).scan || dag.info(s).precomputable ? std::nullopt : rounded(op);
+    if (!r) continue;
+    const Tensor bytes = InBytes(dag, op, *r).of(*r->read);
+    if (!bytes) continue;
+    rebuilder.replace(op.output(0), like(op, bytes.at(r->read->indices), op.name()));
+    ++found;
+  }
+  if (found == 0) return dag.outputs();
+  context.changed(std::to_string(found) +
+                  " results of moving dequantised bytes are moved as bytes");
+  return rebuilder.rebuild(dag.outputs());
+}
+
+}  // namespace heddle::network

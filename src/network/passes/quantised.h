@@ -1,0 +1,33 @@
+// Pairs of quantisation and dequantisation in declarations: bytes that stand for real numbers.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "heddle/dag/compute_dag.h"
+
+namespace heddle::network {
+
+/// (integers - zero) * scale: what a stage is, with its shape. `zero` (of i32, undefined where it
+/// is 0) and `scale` are over the axes of the stage.
+struct Quantised {
+  Tensor integers;
+  Expr zero, scale;
+};
+/// f32(i32(q) - z) * s, or with nothing to subtract.
+std::optional<Quantised> dequantised(const Operation& op);
+
+/// round(read / scale) + zero, saturated to bytes of the stage's type: what a stage is.
+struct Rounded {
+  const Load* read = nullptr;
+  double scale = 1, zero = 0;
+};
+std::optional<Rounded> rounded(const Operation& op);
+
+/// The operation that `load` reads, where it is a stage that may be looked through.
+const Operation* read_stage(const ComputeDag& dag, const Load& load);
+
+/// A stage like `op` with another body.
+Tensor like(const Operation& op, const Expr& body, const std::string& name);
+
+}  // namespace heddle::network

@@ -1,0 +1,108 @@
+// Bytes that are moved between pairs of dequantisation and quantisation: the graph after the pass
+// has the same bytes, for any scales, and moves no f32.
+#include "heddle/support/rng.h"
+#include "network/network_testing.h"
+#include "network/passes/graph_pass.h"
+
+namespace heddle::testing {
+namespace {
+
+struct Pair {
+  double scale = 1;
+  int64_t zero = 0;
+};
+
+Tensor dequantised(const Tensor& bytes, const Pair& by) {
+  return ops::elementwise("dequantize", {bytes}, [&](const std::vector<Expr>& v) {
+    Expr x = cast(i32, v[0]);
+    if (by.zero != 0) x = x - Expr(by.zero);
+    return cast(f32, x) * make_const(f32, by.scale);
+  });
+}
+
+Tensor quantised(const Tensor& x, const Pair& by, DataType type) {
+  const double low = type == u8 ? 0 : -128;
+  return ops::elementwise("quantize", {x}, [&](const std::vector<Expr>& v) {
+    const auto number = [](double value) { return make_const(f32, value); };
+    const Expr steps = round(v[0] / number(by.scale)) + number(static_cast<double>(by.zero));
+    return cast(type, min(max(steps, number(low)), number(low + 255)));
+  });
+}
+
+Pair drawn(Rng& rng, DataType type) {
+  const double mantissa = static_cast<double>(rng.uniform_int(1000, 9999)) / 1000;
+  return {std::pow(10.0, static_cast<double>(rng.uniform_int(-4, 2))) * mantissa,
+          type == u8 ? rng.uniform_int(0, 255) : rng.uniform_int(-128, 127)};
+}
+
+std::vector<Tensor> rewritten(const std::vector<Tensor>& outputs) {
+  std::vector<PassApplication> log;
+  const PassOptions options;
+  network::ChoiceList choices(options);
+  return network::run_passes(ComputeDag(outputs), Target::host(), options, choices, log).outputs();
+}
+
+/// The number of stages of f32 that run at every call.
+int stages_of_f32(const std::vector<Tensor>& outputs) {
+  const ComputeDag dag(outputs);
+  int found = 0;
+  for (int s = 0; s < dag.size(); ++s)
+    found += !dag.stage(s).is_placeholder() && dag.stage(s).output(0).dtype() == f32 ? 1 : 0;
+  return found;
+}
+
+NDArray all_bytes(DataType type) {
+  NDArray array = NDArray::empty({2, 8, 16}, type);
+  for (int64_t i = 0; i < 256; ++i) array.set(i, static_cast<double>(type == u8 ? i : i - 128));
+  return array;
+}
+
+TEST(MoveBytes, EveryByteOfAnyScaleStaysWhatItWas) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed);
+    const DataType type = rng.choose<DataType>({u8, i8});
+    const Tensor p = placeholder({2, 8, 16}, type, "p"), q = placeholder({2, 8, 16}, type, "q");
+    const Pair first = drawn(rng, type);
+    const bool same = rng.chance(0.5);
+    const Pair second = same ? first : drawn(rng, type);
+    Tensor moved = ops::concat({dequantised(p, first), dequantised(q, second)}, 1);
+    moved = ops::transpose(ops::reshape(moved, {2, 4, 4, 16}), {0, 2, 1, 3});
+    const std::vector<Tensor> outputs{quantised(moved, first, type)};
+    const std::vector<Tensor> after = rewritten(outputs);
+    EXPECT_EQ(stages_of_f32(after), 0);
+    const std::vector<TensorValue> inputs{{p, all_bytes(type)}, {q, all_bytes(type)}};
+    EXPECT_EQ(max_abs_diff(interpret(after, inputs)[0], interpret(outputs, inputs)[0]), 0);
+    const NDArray got = NDArray::zeros(outputs[0].extents(), type);
+    Network(outputs).build({p, q, outputs[0]})(inputs[0].value, inputs[1].value, got);
+    EXPECT_EQ(max_abs_diff(got, interpret(outputs, inputs)[0]), 0);
+  }
+}
+
+// What is joined is also read in f32, so both are needed, and the graph stays.
+TEST(MoveBytes, WhatOthersReadInF32Stays) {
+  const Tensor p = placeholder({2, 8, 16}, u8, "p");
+  const Tensor moved = ops::transpose(dequantised(p, {0.5, 3}), {1, 0, 2});
+  const std::vector<Tensor> outputs{quantised(moved, {0.5, 3}, u8), ops::exp(moved)};
+  std::vector<PassApplication> log;
+  const PassOptions options;
+  network::ChoiceList choices(options);
+  network::run_passes(ComputeDag(outputs), Target::host(), options, choices, log);
+  for (const PassApplication& a : log) EXPECT_NE(a.pass, "move_bytes") << a.text;
+}
+
+// Bounds that are not those of the type are no saturation to it.
+TEST(MoveBytes, OtherBoundsStay) {
+  const Tensor p = placeholder({2, 8, 16}, u8, "p");
+  const Tensor moved = ops::transpose(dequantised(p, {0.5, 3}), {1, 0, 2});
+  const Tensor bounded = ops::elementwise("quantize", {moved}, [&](const std::vector<Expr>& v) {
+    const auto number = [](double value) { return make_const(f32, value); };
+    return cast(u8, min(max(round(v[0] / number(0.5)) + number(3), number(0)), number(200)));
+  });
+  const std::vector<TensorValue> inputs{{p, all_bytes(u8)}};
+  EXPECT_EQ(
+      max_abs_diff(interpret(rewritten({bounded}), inputs)[0], interpret({bounded}, inputs)[0]), 0);
+}
+
+}  // namespace
+}  // namespace heddle::testing
