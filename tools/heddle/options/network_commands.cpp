@@ -136,7 +136,7 @@ Command quantize_command() {
             {.id = "-o,--output", .help = "The ONNX file to write", .needed = true}},
            plain({"--method", "--percentile", "--per-tensor"}),
            {{"--dtype", "Type of the tensors between nodes: u8, or i8 with zero points of 0", "u8"},
-            {"--keep (in f32)"},
+            {"--exclude"},
             {"--batch",
              "Samples of one call, where the model leaves the first dimension of its inputs open",
              "16"}},
@@ -147,11 +147,11 @@ Command quantize_command() {
           "products, and weights\nof i8; Heddle and ONNX Runtime compute such products in "
           "integers. "
           "The table shows for each\ntensor what its rounding costs; a node that costs too much "
-          "stays in f32 by --keep.",
+          "stays in f32 by --exclude.",
       .examples =
           {"heddle quantize net.onnx --data samples.npz -o net_int8.onnx",
            "heddle quantize net.onnx --data samples.npz -o net_int8.onnx --method entropy "
-           "--keep conv1 --keep fc",
+           "--exclude conv1 --exclude fc",
            "heddle quantize net.onnx --data samples.npz -o net_int8.onnx --method percentile "
            "--percentile 99.9 --json > report.json"},
       .run = run_quantize};

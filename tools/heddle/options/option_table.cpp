@@ -258,7 +258,7 @@ Rows quantising_rows() {
        "Per cent of the values within the range, for --method percentile", "99.99"},
       {"--per-tensor", no_value(), &R::per_tensor,
        "One scale for the weights of a node, in place of one for each output channel"},
-      {"--keep (in f32)", text("NODE", "the name of a node", "conv1"), &R::keep_nodes,
+      {"--exclude", text("NODE", "the name of a node", "conv1"), &R::keep_nodes,
        "A node that stays in f32, by its name in the file, repeated"},
   };
 }
