@@ -42,6 +42,16 @@ inline double stage_work(const ComputeDag& dag, int s) {
   return operations_of(i) + static_cast<double>(i.points * i.reduce_points);
 }
 
+/// Operations for an element of stage `s`, with those of the stages `inlined` into it.
+inline double operations_per_point(const ComputeDag& dag, int s, const std::vector<int>& inlined) {
+  double sum = operations_per_point(dag.info(s));
+  for (const int p : dag.info(s).producers) {
+    if (std::find(inlined.begin(), inlined.end(), p) != inlined.end())
+      sum += operations_per_point(dag, p, inlined);
+  }
+  return sum;
+}
+
 /// Whether stage `s`, or one of the stages `inlined` into it, calls transcendental functions (exp,
 /// erf, ..).
 inline bool has_transcendentals(const ComputeDag& dag, int s,

@@ -209,7 +209,10 @@ class Recipe {
   void at_root() {
     const std::vector<Loop> axes = s_.all_axes();
     vectorize(axes.back());
-    if (axes.size() < 2 || !worth_parallel(t_, stage_work(t_.dag(), g_.output_stage))) return;
+    const int s = g_.output_stage;
+    const double work = static_cast<double>(t_.dag().info(s).points) *
+                        (1 + operations_per_point(t_.dag(), s, t_.group().inlined));
+    if (axes.size() < 2 || !worth_parallel(t_, work)) return;
     s_.parallel(s_.fuse(std::vector<Loop>(axes.begin(), axes.end() - 1)));
   }
 

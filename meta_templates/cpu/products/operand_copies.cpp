@@ -67,11 +67,22 @@ void OperandCopies::write_groups(StageRef reader, int64_t size, bool k_inner) {
     pack_groups(*sh_.row, g.row_dim, size, dim, k_.tile_rows, -1, k_inner, reader,
                 k_.copies.widen_broadcasts);
   };
+  const auto as_it_lies = [&] {
+    if (!lies_in_groups(size)) row(-1);
+  };
   const Param form = k_.copies.pack_broadcasts;
-  if (form.is_const()) return row(-1);
-  t_.when(form, kBroadcastAsItLies, [&] { row(-1); });
+  if (form.is_const()) return as_it_lies();
+  t_.when(form, kBroadcastAsItLies, as_it_lies);
   t_.when(form, kPackTiles, [&] { row(sh_.row_dim); });
   if (c_.halves()) t_.when(form, kWidenInPlace, [&] { row(-1); });
+}
+
+// Whether the broadcast operand has groups of `size` elements of the reduction next to each other
+// without a copy. Pairs of bytes are copied as pairs of i16.
+bool OperandCopies::lies_in_groups(int64_t size) const {
+  const Tensor& tensor = sh_.row->tensor;
+  return size * tensor.dtype().bits == 32 && c_.grouped->row_dim == tensor.rank() - 1 &&
+         c_.grouped->extent % size == 0;
 }
 
 // Both operands may be parts of one stage (the queries and keys of a joined product). The copy then

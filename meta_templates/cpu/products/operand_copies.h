@@ -25,6 +25,7 @@ class OperandCopies {
   void write_groups(StageRef reader, int64_t size, bool k_inner);
 
  private:
+  bool lies_in_groups(int64_t size) const;
   StageRef copy_of(const Access& a, StageRef reader);
   void copy_vectors(StageRef reader, StageRef host, Loop panel, bool channels_last);
   void copy_with_channels_last(StageRef reader);

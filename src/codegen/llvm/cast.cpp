@@ -1,6 +1,8 @@
 // Conversions between types. f16 uses the hardware's conversions where there are any; bf16 and the
 // 8-bit floats are converted with integer operations, since LLVM makes library calls of its bfloat
 // type and has none for the others.
+#include <cmath>
+
 #include "codegen/llvm/ops.h"
 #include "llvm/IR/Intrinsics.h"
 
@@ -108,11 +110,37 @@ Value* Ops::f64_to_odd_f32(Value* v) {
   return b_.CreateBitCast(bits, f32_type);
 }
 
-// Saturates, and NaN becomes 0. fptosi alone is undefined for values out of range.
+// Saturates, and NaN becomes 0. fptosi alone is undefined for values out of range, and LLVM takes
+// the saturating intrinsics of vectors apart into scalars. Vectors are clamped instead. A largest
+// integer that the float does not have is one step above a float that is in range.
 Value* Ops::float_to_int(Value* v, DataType to) {
-  llvm::Type* type = with_lanes(b_.getIntNTy(to.bits), lanes_of(v));
-  return b_.CreateIntrinsic(to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
-                            {type, v->getType()}, {v});
+  const int width = lanes_of(v);
+  llvm::Type* type = with_lanes(b_.getIntNTy(to.bits), width);
+  if (width == 1 || to.bits > 32)
+    return b_.CreateIntrinsic(
+        to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
+        {type, v->getType()}, {v});
+  const int bits = to.is_int() ? to.bits - 1 : to.bits;
+  const double low = to.is_int() ? -std::ldexp(1.0, bits) : 0, beyond = std::ldexp(1.0, bits);
+  const bool exact = to.bits < 32 || v->getType()->getScalarType()->isDoubleTy();
+  Value* lowest = float_like(v->getType(), low);
+  Value* zero = float_like(v->getType(), 0);
+  // The comparison is false for NaN, as in the instruction that LLVM makes of the pair.
+  Value* clamped = b_.CreateSelect(b_.CreateFCmpOGT(v, lowest), v, lowest);
+  if (low != 0) clamped = b_.CreateSelect(b_.CreateFCmpUNO(v, v), zero, clamped);
+  Value* too_large = exact ? nullptr : b_.CreateFCmpOGE(v, float_like(v->getType(), beyond));
+  if (exact) {
+    Value* highest = float_like(v->getType(), beyond - 1);
+    clamped = b_.CreateSelect(b_.CreateFCmpOLT(clamped, highest), clamped, highest);
+  } else {
+    clamped = b_.CreateSelect(too_large, zero, clamped);
+  }
+  llvm::Type* wide = with_lanes(b_.getInt32Ty(), width);
+  Value* number = to.bits == 32 && !to.is_int() ? b_.CreateFPToUI(clamped, wide)
+                                                : b_.CreateFPToSI(clamped, wide);
+  if (too_large)
+    number = b_.CreateSelect(too_large, int_like(wide, static_cast<int64_t>(beyond) - 1), number);
+  return to.bits < 32 ? b_.CreateTrunc(number, type) : number;
 }
 
 Value* Ops::cast(Value* v, DataType from, DataType to) {
