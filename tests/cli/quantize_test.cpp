@@ -47,7 +47,7 @@ TEST_F(QuantizeCommand, WritesAModelThatRuns) {
 TEST_F(QuantizeCommand, PrintsJson) {
   const CommandResult r = run(kDigits + " --data " + samples_ + " -o " + out_ +
                               " --method percentile --percentile 99 --dtype i8 --per-tensor "
-                              "--keep /conv1 --json");
+                              "--exclude /conv1 --json");
   // The names of nodes in this file are those of the lesson's exporter.
   const CommandResult named = run(kDigits + " --data " + samples_ + " -o " + out_ +
                                   " --method entropy --dtype i8 --per-tensor --json");
