@@ -133,9 +133,11 @@ NDArray Decoder::step(std::span<const int64_t> ids) {
     throw_user_error(std::to_string(n) + " tokens behind " + std::to_string(length_) +
                          " are more than the capacity, " + std::to_string(capacity_),
                      {}, "import the model with a longer past, or reset the decoder");
-  if (n % fewest_ != 0)
-    throw_user_error("the model reads " + std::to_string(fewest_) + " tokens at a time, not " +
-                     std::to_string(n));
+  const int64_t chunks = (n + most_ - 1) / most_;
+  if (n / chunks < fewest_)
+    throw_user_error("the model reads " + std::to_string(fewest_) + " to " + std::to_string(most_) +
+                         " tokens at a time, which " + std::to_string(n) + " do not divide into",
+                     {}, "import the model with a range of tokens that begins at 1");
   for (const int64_t id : ids) {
     if (id < 0 || id >= vocabulary_)
       throw_user_error("token " + std::to_string(id) + " is none of the vocabulary of " +
@@ -143,7 +145,10 @@ NDArray Decoder::step(std::span<const int64_t> ids) {
   }
   NDArray logits;
   for (int64_t begin = 0; begin < n;) {
-    const int64_t now = std::min(most_, n - begin);
+    // The last chunks are of one length where what is left would be too few.
+    const int64_t left = n - begin, rest = left % most_;
+    const bool even = rest > 0 && rest < fewest_;
+    const int64_t now = even ? left / ((left + most_ - 1) / most_) : std::min(most_, left);
     logits = run(ids, begin, now);
     begin += now;
   }

@@ -42,9 +42,9 @@ std::vector<int64_t> largest(std::span<const float> logits, int64_t most) {
 }  // namespace
 
 void check_sampling(const Sampling& how) {
-  if (!(how.temperature >= 0))
+  if (!(how.temperature >= 0 && std::isfinite(how.temperature)))
     throw_user_error("the temperature is " + std::to_string(how.temperature), {},
-                     "it is at least 0, and 0 takes the largest logit");
+                     "it is a number of at least 0, and 0 takes the largest logit");
   if (how.top_k < 0)
     throw_user_error("top_k is " + std::to_string(how.top_k), {}, "0 draws of all tokens");
   if (!(how.top_p > 0 && how.top_p <= 1))
@@ -71,11 +71,13 @@ int64_t sample(std::span<const float> logits, const Sampling& how, uint64_t numb
     for (kept = 0; kept < weights.size() && mass < wanted; ++kept) mass += weights[kept];
   }
   double left = uniform(how.seed, number) * mass;
-  for (size_t i = 0; i + 1 < kept; ++i) {
+  size_t last = 0;  // rounding may leave something after the last weight
+  for (size_t i = 0; i < kept; ++i) {
+    if (weights[i] > 0) last = i;
     left -= weights[i];
-    if (left < 0) return order[i];
+    if (left < 0) break;
   }
-  return order[kept - 1];
+  return order[last];
 }
 
 }  // namespace heddle

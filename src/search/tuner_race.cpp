@@ -188,7 +188,7 @@ TaskResult Tuner::raced_result(const TaskRun& run, const std::vector<Entrant>& e
                                const std::vector<MeasureResult>& results, size_t won) const {
   const size_t rule = static_entrant(run);
   TaskResult r = result_of(run);
-  r.rounds = static_cast<int>(results[0].seconds.size());
+  r.rounds = static_cast<int>(results[results[0].ok() ? 0 : won].seconds.size());
   if (results[rule].ok()) r.static_seconds = results[rule].median();
   if (!run.standing) r.best_seconds = r.static_seconds;
   if (results[won].ok()) r.best_seconds = results[won].median();
@@ -197,6 +197,7 @@ TaskResult Tuner::raced_result(const TaskRun& run, const std::vector<Entrant>& e
   r.config = e.config;
   r.schedule = e.schedule;
   r.improved = won != rule;
+  r.dropped = won == rule;
   if (r.improved)
     r.schedule.provenance = e.config ? "tuned: " + e.schedule.provenance : "tuned: replayed record";
   return r;

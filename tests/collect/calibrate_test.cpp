@@ -88,6 +88,14 @@ TEST(Calibrate, WhatWasNotMeasuredProvesNothing) {
   EXPECT_TRUE(calibrate({}, "llvm", {}).moved.empty());
 }
 
+TEST(Calibrate, WithoutTimeItIsNotFinished) {
+  const auto faster = [](double length, Rng&) { return length > 1000 ? 0.7 : 1.4; };
+  EXPECT_TRUE(calibrate(races(faster), "llvm", {}).finished);
+  const Calibration c = calibrate(races(faster), "llvm", {.expired = [] { return true; }});
+  EXPECT_FALSE(c.finished);
+  EXPECT_TRUE(c.moved.empty());
+}
+
 TEST(Calibrate, AHeldConstantStays) {
   const auto faster = [](double length, Rng&) { return length > 1000 ? 0.7 : 1.4; };
   CalibrateOptions options;

@@ -81,6 +81,7 @@ TEST(Sampling, WrongSettingsAreErrors) {
   const std::vector<float> logits{1, 2};
   EXPECT_THROW(sample(logits, {.temperature = -1}, 0), Error);
   EXPECT_THROW(sample(logits, {.temperature = std::nan("")}, 0), Error);
+  EXPECT_THROW(sample(logits, {.temperature = std::numeric_limits<double>::infinity()}, 0), Error);
   EXPECT_THROW(sample(logits, {.temperature = 1, .top_k = -1}, 0), Error);
   EXPECT_THROW(sample(logits, {.temperature = 1, .top_p = 0}, 0), Error);
   EXPECT_THROW(sample(logits, {.temperature = 1, .top_p = 1.5}, 0), Error);

@@ -112,6 +112,21 @@ TEST_F(JointlyTuned, WhatStandsLosesToWhatIsFaster) {
   EXPECT_TRUE(report.tasks[0].improved);
 }
 
+TEST_F(JointlyTuned, WhatStandsAndFailsIsDropped) {
+  const Schedule planned = another_schedule(matmul_task());
+  const uint64_t broken = measuring::steps_hash(planned);
+  const auto truth = [broken](const TuneTask&, const Schedule& s) {
+    return measuring::steps_hash(s) == broken ? failure(MeasureError::Crash) : seconds_of(1e-3);
+  };
+  FakeMeasurer measurer(on_landscape(3), truth);
+  TuneOptions o = options(measurer, 64);
+  o.standing = {planned};
+  const TaskResult r = tune_tasks({matmul_task()}, o).tasks[0];
+  EXPECT_FALSE(r.improved);
+  EXPECT_TRUE(r.dropped);
+  EXPECT_GT(r.rounds, 0);
+}
+
 TEST_F(JointlyTuned, TheStaticChoiceStandsAsItself) {
   race_.verdict = RaceResult::NotProven;
   const TuneReport report =

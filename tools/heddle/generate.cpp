@@ -140,7 +140,14 @@ int run_generate(const Request& o) {
   Decoder decoder(model, model_network(o, model.outputs, target, model.updates));
   const std::vector<int64_t> prompt(o.prompt_ids.begin(), o.prompt_ids.end());
   decoder.kernel().prepare();
-  (void)generate(decoder, prompt, 2, how);  // memory and code are there for what is timed
+  const int64_t most = static_cast<int64_t>(prompt.size()) + o.tokens - 1;
+  if (most > decoder.capacity())
+    throw_user_error(std::to_string(prompt.size()) + " tokens of a prompt and " +
+                         std::to_string(o.tokens) + " more do not fit into a capacity of " +
+                         std::to_string(decoder.capacity()),
+                     {}, "--capacity " + std::to_string(most));
+  (void)generate(decoder, prompt, std::min(2, o.tokens),
+                 how);  // memory and code are there for what is timed
   const Generated made = generate(decoder, prompt, o.tokens, how);
   const double bandwidth = made.steps_s.empty() ? 0 : bandwidth_of(target, made.bytes);
   if (o.json) {

@@ -23,6 +23,7 @@ enum class LessonEnd : uint8_t {
   TooFew,     ///< too few problems to learn from
   NotProven,  ///< trees were not proven to be faster than the rule on problems that they had not seen
   Taken,      ///< a tree is installed
+  NoTime,     ///< the time for the constants was over, and what was learned before stays
 };
 const char* to_string(LessonEnd end);
 

@@ -158,6 +158,7 @@ struct TaskResult {
   std::vector<std::pair<MeasureError, int>> failures_by_kind = {};
   std::vector<RejectionCount> rejections = {};  ///< candidates refused before measuring
   bool improved = false;                        ///< false: the static schedule was returned
+  bool dropped = false;  ///< what stood (TuneOptions::standing) lost to the static schedule
   /// Results of the declaration first, then of the alternatives of rules, then of the caller's
   /// choices.
   std::vector<AlternativeResult> alternatives = {};

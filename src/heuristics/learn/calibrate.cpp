@@ -96,6 +96,7 @@ class Calibrator {
           trials, {}, [](const Trial& t) { return -mean_of(t.held_out); })));
     }
     out.constants = now_;
+    out.finished = !expired();
     return out;
   }
 

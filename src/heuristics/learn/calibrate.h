@@ -37,7 +37,8 @@ struct CalibrateOptions {
 struct Calibration {
   RuleConstants constants;
   std::vector<MovedConstant> moved;
-  int sensitive = 0;  ///< constants that change the choice of some problem
+  int sensitive = 0;     ///< constants that change the choice of some problem
+  bool finished = true;  ///< false: the time was over, and more might have moved
   int known =
       0;  ///< of these, constants that could move, because enough of what they change was measured
 };

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -78,9 +79,14 @@ class Learner {
     report.folder = files_.folder();
     for (const Heuristic* h : heuristics_) report.lessons.push_back({.heuristic = h->name});
     collect_all(report.lessons);
-    report.constants = calibrate_all();
-    for (std::size_t i = 0; i < heuristics_.size(); ++i)
-      conclude(*heuristics_[i], report.lessons[i]);
+    std::optional<std::vector<MovedConstant>> moved = calibrate_all();
+    report.constants = moved ? *moved : read_moved(files_.constants(), o_.target.kind);
+    for (std::size_t i = 0; i < heuristics_.size(); ++i) {
+      if (moved)
+        conclude(*heuristics_[i], report.lessons[i]);
+      else
+        report.lessons[i].end = LessonEnd::NoTime;
+    }
     reload_tophub();
     report.cancelled = clock_.cancelled();
     return report;
@@ -96,7 +102,8 @@ class Learner {
 
   /// Moves the constants that the problems of all heuristics together prove, and writes them. A constant decides
   /// problems of several, so the logs of those that are not of this run count, too.
-  std::vector<MovedConstant> calibrate_all() {
+  /// Nothing where the time was over: trees then have no constants to go on from.
+  std::optional<std::vector<MovedConstant>> calibrate_all() {
     TuneClock time(std::max(kCalibrationSeconds, kCalibrationShare * clock_.elapsed_s()));
     const CalibrateOptions options{.seed = o_.seed,
                                    .expired = [&] { return clock_.cancelled() || time.expired(); }};
@@ -108,8 +115,9 @@ class Learner {
       all.insert(all.end(), own.begin(), own.end());
     }
     Calibration found = calibrate(all, o_.target.kind, options);
+    if (!found.finished) return std::nullopt;
     constants_ = found.constants;
-    if (!clock_.cancelled()) write_moved(files_.constants(), o_.target.kind, found.moved, o_.date);
+    write_moved(files_.constants(), o_.target.kind, found.moved, o_.date);
     return std::move(found.moved);
   }
 

@@ -15,6 +15,7 @@ std::string answer_of(const Lesson& lesson) {
     case LessonEnd::TooFew: return "too few problems: the rule stays";
     case LessonEnd::NotProven: return "not proven to gain: the rule stays";
     case LessonEnd::Taken: return "a tree answers from now on";
+    case LessonEnd::NoTime: return "too little time for the constants: all stays as it was";
   }
   return "";
 }
@@ -38,6 +39,7 @@ const char* to_string(LessonEnd end) {
     case LessonEnd::TooFew: return "too few";
     case LessonEnd::NotProven: return "not proven";
     case LessonEnd::Taken: return "taken";
+    case LessonEnd::NoTime: return "no time";
   }
   return "";
 }

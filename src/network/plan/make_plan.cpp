@@ -71,6 +71,8 @@ NetworkPlan plan_of(const Network& given, const TuneReport& report,
     plan.rounds = whole.rounds;
     plan.decided = whole.verdict == RaceResult::Faster;
   }
+  plan.decided |= std::any_of(report.tasks.begin(), report.tasks.end(),
+                              [](const TaskResult& t) { return t.dropped; });
   const std::string date = date_now();
   for (size_t t = 0; t < tasks.size(); ++t) {
     const network::TaskFamily& family = network::families_of(network)[t];

@@ -49,6 +49,11 @@ class NetworkRace : public JointRace {
                                            own);
     if (!difference.empty())
       found.whole.problems.push_back("the tuned network computes something else: " + difference);
+    if (some_stand(statics) && found.whole.standing_seconds == 0) {
+      // The static choices did not race together.
+      found.whole.standing_seconds = found.whole.static_seconds;
+      found.whole.static_seconds = 0;
+    }
     Verdict verdict = by_schedule(std::move(found), schedules, runner.available());
     for (size_t t = 0; t < verdict.results.size(); ++t) {
       // The times are those of all nodes of a task; the result is the time of one node.
@@ -71,10 +76,15 @@ class NetworkRace : public JointRace {
     return network_.with_passes(passes);
   }
 
+  /// Whether others than the static choices, which have these positions, stand.
+  static bool some_stand(std::span<const int> positions) {
+    return std::any_of(positions.begin(), positions.end(), [](int p) { return p != 0; });
+  }
+
   /// The variants with these positions; empty where all stand, or where one is not available.
   static std::vector<int> places_of(std::span<const int> positions,
                                     const std::vector<std::vector<int>>& available) {
-    if (std::all_of(positions.begin(), positions.end(), [](int p) { return p == 0; })) return {};
+    if (!some_stand(positions)) return {};
     std::vector<int> places;
     for (size_t t = 0; t < available.size(); ++t) {
       const auto at = std::find(available[t].begin(), available[t].end(), positions[t]);
