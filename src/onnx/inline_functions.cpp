@@ -45,7 +45,7 @@ class Inliner {
       return;
     }
     const Function& f = *found->second;
-    if (depth == kDeepest || made_ > kMostNodes)
+    if (depth == kDeepest || made_ + calls_ > kMostNodes)
       throw_user_error(node.describe() + " calls functions without end");
     if (node.inputs.size() > f.inputs.size() || node.outputs.size() > f.outputs.size())
       throw_user_error(node.describe() + " has more inputs or outputs than its function");

@@ -78,7 +78,9 @@ std::vector<Value> rotary_embedding(const NodeScope& s) {
 /// The mask with as many keys as there are: those that it lacks are not attended to.
 Tensor whole_mask(const NodeScope& s, int64_t keys) {
   const Tensor mask = s.optional_tensor(3);
-  if (!mask || mask.rank() == 0 || mask.extent(-1) == keys || mask.extent(-1) == 1) return mask;
+  // Before opset 24 the text lets a mask of one key stand for all.
+  const bool for_all = s.opset() < 24 && mask && mask.rank() > 0 && mask.extent(-1) == 1;
+  if (!mask || mask.rank() == 0 || mask.extent(-1) == keys || for_all) return mask;
   std::vector<int64_t> before(static_cast<size_t>(mask.rank()), 0), after = before;
   after.back() = keys - mask.extent(-1);
   if (after.back() < 0)

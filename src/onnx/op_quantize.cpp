@@ -46,6 +46,8 @@ std::vector<Value> quantize(const NodeScope& s) {
   if (s.has(2)) type = s.dtype(2);
   if (!type.is_integral() && !type.is_float8())
     s.fail("to " + to_string(type) + " is not supported");
+  if (type.is_float8() && s.integer("saturate", 1) == 0)
+    s.fail("it converts to " + to_string(type) + " without saturation, which is not supported");
   std::vector<Tensor> inputs{s.tensor(0), along_axis(s, 1)};
   if (s.has(2)) inputs.push_back(along_axis(s, 2));
   const bool whole = s.dtype(0).is_integral();

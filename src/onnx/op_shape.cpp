@@ -140,7 +140,7 @@ std::vector<Value> space_to_depth(const NodeScope& s) {
   const std::string mode = s.text("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") s.fail("attribute 'mode' is '" + mode + "'");
   const int64_t block = s.integer("blocksize");
-  if (mode == "CRD" && s.rank(0) == 4 && block > 0) {
+  if (mode == "CRD" && s.rank(0) == 4) {
     const Tensor blocks = ops::space_to_depth(s.tensor(0), block, s.at());
     const Extents to = blocks.extents();
     const int64_t area = block * block;

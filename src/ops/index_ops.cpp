@@ -27,7 +27,10 @@ Tensor triangle(const Call& call, const Tensor& x, int64_t k, bool lower) {
 
 void check_blocks(const Call& call, const Tensor& x, int64_t block) {
   impl::check_rank(call, x, "x", 4, 4);
-  if (block < 1) impl::fail(call, "the block size is " + std::to_string(block), "at least 1");
+  constexpr int64_t kLargest = 1 << 15;  // its square is an extent
+  if (block < 1 || block > kLargest)
+    impl::fail(call, "the block size is " + std::to_string(block),
+               "at least 1 and at most " + std::to_string(kLargest));
 }
 
 }  // namespace

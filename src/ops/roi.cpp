@@ -158,7 +158,10 @@ Tensor roi_max_pool(const Tensor& x, const Tensor& rois, int64_t height, int64_t
   const auto in_bin = [&](const std::vector<Axis>& i, int64_t corner, const Axis& bin, int64_t bins,
                           const Axis& at) {
     const auto edge = [&](int64_t column) {
-      return round(heddle::cast(wide, rois(i[0], Expr(column))) * make_const(wide, scale));
+      // Halves are rounded away from zero.
+      const Expr half = make_const(wide, 0.5),
+                 p = heddle::cast(wide, rois(i[0], Expr(column))) * make_const(wide, scale);
+      return select(p < make_const(wide, 0), ceil(p - half), floor(p + half));
     };
     const Expr start = edge(corner), one = make_const(wide, 1);
     const Expr size = heddle::max(edge(corner + 2) - start + one, one);

@@ -12,17 +12,17 @@ namespace {
 using onnx::Graph;
 using onnx::Node;
 
+// A slice is none of them: its values may be far smaller than those of the whole.
 const std::map<std::string, Role>& roles() {
   static const std::map<std::string, Role> all = {
-      {"Conv", Role::Product},      {"Gemm", Role::Product},
-      {"MatMul", Role::Product},    {"DepthToSpace", Role::Passes},
-      {"Flatten", Role::Passes},    {"Identity", Role::Passes},
-      {"MaxPool", Role::Passes},    {"Reshape", Role::Passes},
-      {"Slice", Role::Passes},      {"Squeeze", Role::Passes},
-      {"Transpose", Role::Passes},  {"Unsqueeze", Role::Passes},
-      {"Concat", Role::Joins},      {"Add", Role::Mixes},
-      {"AveragePool", Role::Mixes}, {"GlobalAveragePool", Role::Mixes},
-      {"ReduceMean", Role::Mixes},
+      {"Conv", Role::Product},     {"Gemm", Role::Product},
+      {"MatMul", Role::Product},   {"DepthToSpace", Role::Passes},
+      {"Flatten", Role::Passes},   {"Identity", Role::Passes},
+      {"MaxPool", Role::Passes},   {"Reshape", Role::Passes},
+      {"Squeeze", Role::Passes},   {"Transpose", Role::Passes},
+      {"Unsqueeze", Role::Passes}, {"Concat", Role::Joins},
+      {"Add", Role::Mixes},        {"AveragePool", Role::Mixes},
+      {"ReduceMean", Role::Mixes}, {"GlobalAveragePool", Role::Mixes},
   };
   return all;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace heddle::quantize {
@@ -27,9 +28,17 @@ QuantizedArray quantized_weights(const NDArray& weights, std::optional<int> axis
   QuantizedArray out{NDArray::empty(weights.shape(), i8),
                      NDArray::empty(axis ? Extents{channels} : Extents{}, f32)};
   auto* scales = out.scales.data<float>();
-  // A channel of zeros has any scale; one that is too small would divide to infinity.
-  for (size_t c = 0; c < most.size(); ++c)
-    scales[c] = most[c] == 0 ? 1 : std::max(most[c] / kMost, 1e-30F);
+  // A channel of zeros has any scale, but its bias is in steps of it. One that is too small would
+  // divide to infinity.
+  constexpr float kOfZeros = 0x1p-20F;
+  float least = std::numeric_limits<float>::infinity();
+  for (size_t c = 0; c < most.size(); ++c) {
+    scales[c] = std::max(most[c] / kMost, 1e-30F);
+    if (most[c] > 0) least = std::min(least, scales[c]);
+  }
+  for (size_t c = 0; c < most.size(); ++c) {
+    if (most[c] == 0) scales[c] = std::isfinite(least) ? least : kOfZeros;
+  }
   auto* q = out.integers.data<int8_t>();
   for (int64_t i = 0; i < weights.size(); ++i)
     q[i] =

@@ -23,11 +23,17 @@ class Writer {
         scales_(scales),
         options_(options),
         constants_(constants_of(model.graph)) {
-    for (const auto& [name, array] : graph_.initializers) names_.insert(name);
-    for (const onnx::ValueInfo& input : graph_.inputs) names_.insert(input.name);
-    for (const Node& node : graph_.nodes) {
+    take_names_of(graph_);
+  }
+
+  /// Names of graphs inside nodes are taken, too: a name of the outer graph must be none of them.
+  void take_names_of(const onnx::Graph& graph) {
+    for (const auto& [name, array] : graph.initializers) names_.insert(name);
+    for (const onnx::ValueInfo& input : graph.inputs) names_.insert(input.name);
+    for (const Node& node : graph.nodes) {
       names_.insert(node.name);
       names_.insert(node.outputs.begin(), node.outputs.end());
+      for (const onnx::Subgraph& inner : onnx::graphs_in(node)) take_names_of(*inner);
     }
   }
 

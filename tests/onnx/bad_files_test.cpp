@@ -239,6 +239,29 @@ TEST(OnnxBadFiles, FunctionsThatCallThemselves) {
   EXPECT_THAT(message_of(p), HasSubstr("without end"));
 }
 
+TEST(OnnxBadFiles, FunctionsWithoutNodesThatDoubleAreCounted) {
+  ModelParts p = right_model();
+  for (int i = 0; i < 31; ++i) {
+    const std::string next = "f" + std::to_string(i + 1);
+    Message f;
+    f.text(1, "f" + std::to_string(i)).text(10, "ours").text(4, "a").text(5, "b");
+    if (i < 30) {
+      f.message(7, node("one", next, {"a"}, {"c"}, {}, "ours"));
+      f.message(7, node("two", next, {"a"}, {"b"}, {}, "ours"));
+    }
+    p.functions.push_back(f);
+  }
+  p.nodes[1] = node("act", "f0", {"xw"}, {"y"}, {}, "ours");
+  EXPECT_THAT(message_of(p), HasSubstr("without end"));
+}
+
+TEST(OnnxBadFiles, ABlockWhoseSquareIsNoExtent) {
+  ModelParts p = right_model();
+  p.inputs[0] = value_info("x", {"1", "1", "4", "4"});
+  p.nodes = {node("d", "DepthToSpace", {"x"}, {"y"}, {attribute("blocksize", int64_t{1} << 33)})};
+  EXPECT_THAT(message_of(p), HasSubstr("the block size is 8589934592"));
+}
+
 class ExternalData : public ::testing::Test {
  protected:
   std::string message(const std::string& location, const std::string& offset = "0",

@@ -105,15 +105,18 @@ TEST(Sample, RegionsAreMeansOfSamples) {
 
 TEST(Sample, RegionsHaveLargestElements) {
   const Input x = input({2, 2, 6, 7});
-  const Input rois = input_of(
-      NDArray::from<float>({0, 0, 0, 6, 5, 1, 2, 1, 5, 3, 1, 9, 9, 12, 12}, {3, 5}), "rois");
+  const Input rois =
+      input_of(NDArray::from<float>(
+                   {0, 0, 0, 6, 5, 1, 2, 1, 5, 3, 1, 9, 9, 12, 12, 0, .5, .5, 2.5, 4.5}, {4, 5}),
+               "rois");
   expect_elements(ops::roi_max_pool(x, rois, 2, 2), {x, rois}, [&](const Dims& i) {
     double most = -1e9;
     for (int64_t r = 0; r < 6; ++r)
       for (int64_t c = 0; c < 7; ++c) {
         bool inside = true;
         for (int d : {0, 1}) {
-          const double begin = rois(i[0], 2 - d), size = rois(i[0], 4 - d) - begin + 1;
+          const double begin = std::round(rois(i[0], 2 - d)),
+                       size = std::round(rois(i[0], 4 - d)) - begin + 1;
           const auto bin = static_cast<double>(i[static_cast<size_t>(d) + 2]);
           const auto at = static_cast<double>(d == 0 ? r : c);
           inside = inside && at >= begin + std::floor(bin * size / 2) &&

@@ -97,6 +97,18 @@ TEST(Weights, EachChannelHasItsOwnScale) {
   EXPECT_EQ(one.scales.rank(), 0);
 }
 
+TEST(Weights, AChannelOfZerosKeepsItsBias) {
+  for (const double others : {0.0, 0.5}) {
+    NDArray w = NDArray::full({3, 4}, f32, others);
+    for (int64_t i = 4; i < 8; ++i) w.set(i, 0);
+    const QuantizedArray q = quantized_weights(w, 0);
+    const std::optional<QuantizedArray> bias =
+        quantized_bias(NDArray::full({3}, f32, 0.4), q.scales, 1.0F);
+    ASSERT_TRUE(bias);
+    EXPECT_NEAR(bias->integers.get(1) * bias->scales.get(1), 0.4, 2e-3) << others;
+  }
+}
+
 TEST(Weights, ABiasThatDoesNotFitIsLeft) {
   const NDArray scales = NDArray::full({2}, f32, 1e-6);
   const NDArray bias = NDArray::from(std::vector<float>{0.25, -3});
