@@ -3,6 +3,8 @@
 #include "codegen/cuda/nvrtc/nvrtc.h"
 #include "environment.h"
 #include "heddle/dsl/update.h"
+#include "heddle/network/audit.h"
+#include "heddle/network/size_kernels.h"
 #include "heddle/ops/training.h"
 #include "heddle/support/rng.h"
 #include "network/emulated_network.h"
@@ -45,7 +47,12 @@ class Drawer {
       if (rng_.chance(0.4)) read_.push_back(cache);
     }
     for (int64_t n = pick(1, 4); n > 0; --n) known_.push_back(layer());
-    for (const Tensor& state : states_) drawn.updates.push_back({state, result(drawn.updates)});
+    if (states_.size() == 2 && rng_.chance(0.5)) {
+      const std::vector<Tensor> next = together(rng_.choose(known_), rng_.choose(known_));
+      drawn.updates.insert(drawn.updates.end(), {{states_[0], next[0]}, {states_[1], next[1]}});
+    } else {
+      for (const Tensor& state : states_) drawn.updates.push_back({state, result(drawn.updates)});
+    }
     if (rng_.chance(0.8)) drawn.outputs.push_back(result(drawn.updates));
     return drawn;
   }
@@ -68,6 +75,12 @@ class Drawer {
   }
   static Tensor attend(const Tensor& x, const Tensor& all) {
     return ops::matmul(ops::softmax(ops::matmul(x, ops::transpose(all, {1, 0}))), all);
+  }
+  /// Two outputs of one stage, both of `x` and `y`.
+  std::vector<Tensor> together(const Tensor& x, const Tensor& y) const {
+    return compute_all({rows_, width_}, [&](Axis i, Axis j) {
+      return std::vector<Expr>{y(i, j) - 0.5f * x(i, j), x(i, j) + 0.5f * y(i, j)};
+    });
   }
   /// A result that updates nothing yet.
   Tensor result(const std::vector<StateUpdate>& updates) {
@@ -212,6 +225,38 @@ TEST(Updates, RowsOutsideOfTheStateAreAnError) {
                 c.run(cache, NDArray::zeros({1, 8}, f32), NDArray::zeros({13}, u8), sums);
               }),
               HasSubstr("has extent 13"));
+}
+
+TEST(Updates, NothingRunsAtSizesThatACallRefuses) {
+  const Cached c;
+  const Tensor marked =
+      compute({c.total}, [&](Axis t) { return c.next(t, 0) + cast(f32, c.length(t)); }, "marked");
+  const Network network({marked}, Target::host(), {}, {}, {{c.cache, c.next}});
+  const std::vector<NDArray> arrays{NDArray::zeros({12, 8}, f32), NDArray::zeros({4, 8}, f32),
+                                    NDArray::zeros({3}, u8), NDArray::zeros({8}, f32)};
+  EXPECT_THAT(message_of([&] { (void)c.run.profile(arrays, 0.01); }),
+              HasSubstr("writes rows -1 to 2 of 'cache', which has 12 rows"));
+  EXPECT_THAT(message_of([&] { (void)audit(network, {.at = {{c.total, 3}, {c.n, 4}}}); }),
+              HasSubstr("updates rows that its state does not have"));
+  // Some points of the race are of fewer rows than a call writes.
+  KernelRaceOptions options;
+  options.race_seconds = 0.1;
+  const std::vector<TaskKernels> kernels = choose_kernels(network, {c.total, c.n}, options);
+  EXPECT_FALSE(kernels.empty());
+  for (const TaskKernels& k : kernels) {
+    for (const FamilyRow& r : k.kernels.rows) EXPECT_GE(r.point.sizes[0], r.point.sizes[1]);
+  }
+  options.histogram = {{{3, 4}, 1}};
+  EXPECT_THAT(message_of([&] { (void)choose_kernels(network, {c.total, c.n}, options); }),
+              HasSubstr("at all sizes of the race"));
+}
+
+TEST(Updates, OutputsOfOneStageReadTheStatesAsTheyWere) {
+  const Tensor a = placeholder({9}, f32, "a"), b = placeholder({9}, f32, "b");
+  const std::vector<Tensor> swapped =
+      compute_all({9}, [&](Axis i) { return std::vector<Expr>{b(i), a(i)}; });
+  const Drawn drawn{{}, {{a, swapped[0]}, {b, swapped[1]}}};
+  EXPECT_EQ(wrong_after_calls(drawn, Network({}, Target::host(), {}, {}, drawn.updates), 0), "");
 }
 
 TEST(Updates, AnOptimiserWritesWeightsAndStatesWithoutACopy) {

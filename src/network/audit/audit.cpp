@@ -4,11 +4,13 @@
 #include <numeric>
 
 #include "driver/program_args.h"
+#include "family/near.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "network/audit/audit_range.h"
 #include "network/audit/faster_schedules.h"
 #include "network/audit/node_bounds.h"
+#include "network/cut/check_network.h"
 #include "network/cut/kernel_records.h"
 #include "network/race/timed_network.h"
 #include "network/run/output_difference.h"
@@ -168,6 +170,10 @@ Audit audit(const Network& network, const AuditOptions& options) {
     found = audit_one_size(network, options);
   } else {
     const Network alone = network.at(options.at);
+    if (!network::takes(network, options.at))
+      throw_user_error("at " + family::sizes_text(options.at) +
+                           " a call updates rows that its state does not have",
+                       {}, "audit the network at sizes whose rows fit into its states");
     AuditOptions of_alone = options;
     of_alone.at.clear();
     of_alone.choice_seconds = 0;  // a network over dimensions has no choices

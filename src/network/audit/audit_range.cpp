@@ -8,6 +8,7 @@
 #include "heddle/runtime/profile.h"
 #include "network/audit/node_bounds.h"
 #include "network/audit/task_schedule.h"
+#include "network/cut/check_network.h"
 #include "network/cut/family_tasks.h"
 #include "network/cut/kernel_records.h"
 #include "network/race/call_timer.h"
@@ -15,17 +16,6 @@
 
 namespace heddle::network {
 namespace {
-
-/// The values of the network's sizes, in its order.
-std::vector<int64_t> values_of(const Network& network, const std::vector<SizeValue>& at) {
-  std::vector<int64_t> values;
-  for (const Var& size : network.sizes()) {
-    const auto given = std::find_if(at.begin(), at.end(),
-                                    [&](const SizeValue& v) { return v.size.same_as(size); });
-    values.push_back(given->value);  // Network::at has checked that there is one
-  }
-  return values;
-}
 
 class RangeAudit {
  public:

@@ -36,6 +36,24 @@ std::vector<Tensor> all_args(const Network& network) {
   return args;
 }
 
+std::vector<int64_t> values_of(const Network& network, const std::vector<SizeValue>& at) {
+  std::vector<int64_t> values;
+  for (const Var& size : network.sizes()) {
+    const auto given = std::find_if(at.begin(), at.end(),
+                                    [&](const SizeValue& v) { return v.size.same_as(size); });
+    HEDDLE_ICHECK(given != at.end(), "each size has a value");
+    values.push_back(given->value);
+  }
+  return values;
+}
+
+bool takes(const Network& network, const std::vector<SizeValue>& at) {
+  const std::vector<int64_t> values = values_of(network, at);
+  return std::all_of(network.states().begin(), network.states().end(), [&](const StatePlace& p) {
+    return !p.row.defined() || view_of(p, 0, network.sizes()).fits(values);
+  });
+}
+
 void check_tensors(const Network& network, const std::vector<Tensor>& args) {
   const std::vector<Tensor> needed = all_args(network);
   const std::vector<Tensor> unread = ComputeDag(network.outputs()).unread_placeholders();

@@ -14,6 +14,13 @@ std::vector<Tensor> all_args(const Network& network);
 /// Constants with values may be left out.
 void check_tensors(const Network& network, const std::vector<Tensor>& args);
 
+/// The values of the network's sizes, in its order.
+std::vector<int64_t> values_of(const Network& network, const std::vector<SizeValue>& at);
+
+/// Whether calls at these values of the sizes update only rows that their states have. Others are
+/// refused.
+bool takes(const Network& network, const std::vector<SizeValue>& at);
+
 /// Checks that there is one schedule for each task, for the task and its kind of target.
 void check_schedules(const std::vector<TuneTask>& tasks, const std::vector<Schedule>& schedules);
 

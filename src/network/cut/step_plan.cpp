@@ -42,6 +42,8 @@ SizeSum size_sum(const Expr& e, const std::vector<Var>& sizes) {
   return out;
 }
 
+}  // namespace
+
 ProgramView view_of(const StatePlace& place, size_t argument, const std::vector<Var>& sizes) {
   int64_t row_bytes = place.state.dtype().bytes();
   for (size_t d = 1; d < place.state.shape().size(); ++d) {
@@ -52,6 +54,8 @@ ProgramView view_of(const StatePlace& place, size_t argument, const std::vector<
   return {argument, row_bytes, size_sum(place.row, sizes), size_sum(place.tensor.shape()[0], sizes),
           size_sum(place.state.shape()[0], sizes)};
 }
+
+namespace {
 
 /// The tensors that lie in arguments.
 class StatesOfPlan {

@@ -23,6 +23,9 @@ Extents largest_extents(const Tensor& t);
 /// The position of `t` in `list`, or -1.
 int position_of(const std::vector<Tensor>& list, const Tensor& t);
 
+/// The rows of `argument` where `place` lies, which has a row.
+ProgramView view_of(const StatePlace& place, size_t argument, const std::vector<Var>& sizes);
+
 /// `tensors` are the `num_args` arguments of the network, then its constants. All other tensors
 /// between nodes share an arena, by lifetimes (plan_memory). `inside` are tensors that are parts of
 /// others, and `states` those that lie in arguments. `sizes` are those of a call.

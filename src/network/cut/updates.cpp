@@ -148,7 +148,10 @@ bool replaces_elements(const ExtractedNode& node, const Tensor& state) {
       continue;
     }
     if (dag.info(s).precomputable) continue;
-    if (op.is_reduction() || dag.info(s).scan || !same_shape(op.output(0), read)) return false;
+    // The first output of a stage is stored before the next one is computed.
+    if (op.is_reduction() || op.num_outputs() > 1 || dag.info(s).scan ||
+        !same_shape(op.output(0), read))
+      return false;
     for (const Access& a : dag.info(s).reads) {
       if (!depends[a.producer]) continue;
       if (a.pattern != AccessPattern::Elementwise) return false;

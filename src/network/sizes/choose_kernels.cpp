@@ -54,6 +54,24 @@ FamilyOptions family_options(const KernelRaceOptions& o, size_t dims) {
   return out;
 }
 
+std::vector<SizeValue> values_at(const std::vector<Dim>& dims, const FamilyPoint& p) {
+  std::vector<SizeValue> values;
+  for (size_t i = 0; i < dims.size(); ++i) values.emplace_back(dims[i], p.sizes[i]);
+  return values;
+}
+
+/// The sizes of the race that calls take.
+std::vector<FamilyPoint> points_of(const Network& network, const std::vector<Dim>& dims,
+                                   const KernelRaceOptions& options) {
+  std::vector<FamilyPoint> all = family::race_points(dims, family_options(options, dims.size()));
+  std::erase_if(all,
+                [&](const FamilyPoint& p) { return !network::takes(network, values_at(dims, p)); });
+  if (all.empty())
+    throw_user_error("at all sizes of the race a call updates rows that its state does not have",
+                     {}, "give a histogram of sizes whose rows fit into the states");
+  return all;
+}
+
 class Chooser {
  public:
   Chooser(const Network& network, const std::vector<Dim>& dims, const KernelRaceOptions& options,
@@ -61,7 +79,7 @@ class Chooser {
       : network_(network),
         dims_(dims),
         options_(options),
-        points_(family::race_points(dims, family_options(options, dims.size()))) {
+        points_(points_of(network, dims, options)) {
     add_candidates(schedules);
   }
 
@@ -260,20 +278,14 @@ class Chooser {
         for (size_t t = 0; t < candidates_.size(); ++t)
           picks[r].push_back(static_cast<size_t>(pick(*rivals[r], t, p)));
       }
-      calls.push_back(race.whole_at(values_at(points_[p]), picks, seconds));
+      calls.push_back(race.whole_at(values_at(dims_, points_[p]), picks, seconds));
     }
     return calls;
   }
 
-  std::vector<SizeValue> values_at(const FamilyPoint& p) const {
-    std::vector<SizeValue> values;
-    for (size_t i = 0; i < dims_.size(); ++i) values.emplace_back(dims_[i], p.sizes[i]);
-    return values;
-  }
-
   void add_times(const network::SizeRace& race, const FamilyPoint& p,
                  std::vector<std::vector<family::Raced>>& raced) const {
-    const std::vector<SizeValue> values = values_at(p);
+    const std::vector<SizeValue> values = values_at(dims_, p);
     std::string text;
     for (size_t i = 0; i < dims_.size(); ++i) {
       text += (i ? ", " : "") + dims_[i].name() + " = " + std::to_string(p.sizes[i]);

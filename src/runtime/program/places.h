@@ -40,6 +40,10 @@ struct ProgramView {
   size_t argument = 0;
   int64_t row_bytes = 0;
   SizeSum first, rows, capacity;  ///< capacity: rows of the argument
+  /// Whether the argument of a call of these sizes has the rows.
+  bool fits(std::span<const int64_t> sizes) const {
+    return first.at(sizes) >= 0 && first.at(sizes) + rows.at(sizes) <= capacity.at(sizes);
+  }
   void* address(void* of_argument, std::span<const int64_t> sizes) const {
     return static_cast<char*>(of_argument) + first.at(sizes) * row_bytes;
   }

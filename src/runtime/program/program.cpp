@@ -147,6 +147,7 @@ std::vector<int64_t> Program::sizes_of(std::span<const NDArray> arrays) const {
     read_sizes(parts_.name, parts_.sizes, parts_.args, arrays,
                [&](size_t i, int64_t value) { values[i] = value; });
   }
+  check_views(parts_.name, parts_.args, parts_.views, values);
   return values;
 }
 
