@@ -18,7 +18,8 @@ constexpr int kFewestCalls = 3;
 TimedNetwork::TimedNetwork(const Network& network, const std::vector<Schedule>& schedules,
                            const std::vector<Tensor>& args, const std::vector<NDArray>& arrays)
     : network_(network), kernel_(network.build(args, schedules)), arrays_(arrays) {
-  results_ = results_of(args, arrays_);
+  for (const size_t at : kernel_.updated()) arrays_[at] = arrays[at].copy();
+  results_ = results_of(kernel_, args, arrays_);
   states_ = StateCopies(kernel_, arrays_);
   hashes_ = node_hashes(network_);
   of_steps_ = std::make_unique<Program::StepArrays>(kernel_.impl().program, arrays_);

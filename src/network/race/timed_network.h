@@ -18,7 +18,7 @@ class TimedNetwork {
  public:
   /// Compiles the kernels and calls them once, so that weights are prepared. `args` and `arrays`
   /// are the arguments of the network, inputs before outputs, on device_of(target); several
-  /// networks may share the arrays.
+  /// networks may share the arrays: calls update copies of those that they update.
   TimedNetwork(const Network& network, const std::vector<Schedule>& schedules,
                const std::vector<Tensor>& args, const std::vector<NDArray>& arrays);
   ~TimedNetwork();
@@ -28,7 +28,7 @@ class TimedNetwork {
   CallTimes call();
   /// The seconds of each node in calls of the whole: medians of calls for about `seconds`.
   std::vector<double> node_seconds(double seconds);
-  /// Makes one call and returns copies of the outputs on the CPU.
+  /// Makes one call and returns copies on the CPU of the outputs and of what it updated.
   std::vector<NDArray> outputs();
   /// As node_hashes. Equal nodes of two networks have equal hashes.
   const std::vector<uint64_t>& hashes() const { return hashes_; }

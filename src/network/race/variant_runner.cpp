@@ -36,7 +36,7 @@ VariantRunner::VariantRunner(const Network& network,
   kernel_ = network_.build(args, untuned);
   const Target& target = tasks[0].tmpl.target();
   arrays_ = random_arrays(args, device_of(target));
-  outputs_ = results_of(args, arrays_);
+  outputs_ = results_of(kernel_, args, arrays_);
   states_ = StateCopies(kernel_, arrays_);
   of_steps_ = std::make_unique<Program::StepArrays>(kernel_.impl().program, arrays_);
 

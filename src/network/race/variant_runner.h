@@ -30,8 +30,8 @@ class VariantRunner {
   const std::vector<std::vector<int>>& available() const { return available_; }
   /// Times a call. `variants` has an index into available() for each task, or kTwice.
   VariantTimes call(std::span<const int> variants);
-  /// The differences between the outputs of these variants and those of the static choice that
-  /// rounding does not explain; "" where there are none.
+  /// The differences between the outputs and updated inputs of these variants and those of the static
+  /// choice that rounding does not explain; "" where there are none.
   std::string difference(std::span<const int> variants);
 
  private:

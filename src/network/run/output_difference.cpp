@@ -55,11 +55,13 @@ std::vector<NDArray> host_copies(std::span<const NDArray> arrays) {
   return copies;
 }
 
-std::vector<NDArray> results_of(const std::vector<Tensor>& args, std::span<const NDArray> arrays) {
+std::vector<NDArray> results_of(const NetworkKernel& kernel, const std::vector<Tensor>& args,
+                                std::span<const NDArray> arrays) {
   std::vector<NDArray> results;
   for (size_t i = 0; i < args.size(); ++i) {
     if (!args[i].op()->is_placeholder()) results.push_back(arrays[i]);
   }
+  for (const size_t at : kernel.updated()) results.push_back(arrays[at]);
   return results;
 }
 

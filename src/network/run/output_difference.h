@@ -18,8 +18,9 @@ std::vector<NDArray> random_arrays(const std::vector<Tensor>& args, Device devic
 /// Copies on the CPU, which later calls do not change.
 std::vector<NDArray> host_copies(std::span<const NDArray> arrays);
 
-/// The arrays of the arguments that are outputs.
-std::vector<NDArray> results_of(const std::vector<Tensor>& args, std::span<const NDArray> arrays);
+/// The arrays of the arguments that are outputs, then those that calls update.
+std::vector<NDArray> results_of(const NetworkKernel& kernel, const std::vector<Tensor>& args,
+                                std::span<const NDArray> arrays);
 
 /// The contents of the arrays that calls update, so that two calls can be compared.
 class StateCopies {
