@@ -54,7 +54,7 @@ TEST(OutputShapes, OfASizeThatNoInputGivesAreErrors) {
         output_shapes("f", list, kSizes,
                       std::vector{NDArray::zeros({5, 3}, f32), NDArray::zeros({2, 3}, f32)});
       },
-      ThrowsMessage<Error>(HasSubstr("no input of kernel 'f' gives the size 'm'")));
+      ThrowsMessage<Error>(HasSubstr("no argument of kernel 'f' gives its size 'm'")));
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ void read_sizes(const std::string& name, std::span<const KernelSize> sizes,
     if (values.data()[i] == 0)
       throw_runtime_error(
           "no argument of kernel '" + name + "' gives its size '" + sizes[i].name + "'", {},
-          "call the network that it is a node of");
+          "pass the outputs, too, or call the network that it is a node of");
     found(i, values[i]);
   }
 }
