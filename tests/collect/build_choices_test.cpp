@@ -13,6 +13,7 @@
 #include "heddle/schedule/meta_template.h"
 #include "heddle/support/error.h"
 #include "heddle/target/rule_constants.h"
+#include "heuristics/collect/rule_schedules.h"
 #include "measure/task/steps_hash.h"
 
 namespace heddle {
@@ -69,9 +70,11 @@ TEST(BuildChoices, WhatTheRulesMakeWithOtherConstantsIsMeasured) {
     Rng rng(5);
     for (int problems = 0; problems < 4;) {
       const DrawnProblem p = h.draw(rng, target);
-      const BuildOutcome outcome = build_choices(h, p.outputs, target);
+      BuildOutcome outcome = build_choices(h, p.outputs, target);
       if (outcome.built.empty()) continue;
       ++problems;
+      const std::vector<size_t> places =
+          learning::add_schedules_of_constants(h.of_graphs, outcome.built[0]);
       std::set<uint64_t> made;
       for (const Schedule& s : outcome.built[0].schedules) made.insert(measuring::steps_hash(s));
       for (const ConstantInfo& info : constants_of(target.kind)) {
@@ -85,8 +88,7 @@ TEST(BuildChoices, WhatTheRulesMakeWithOtherConstantsIsMeasured) {
           EXPECT_TRUE(made.contains(key)) << p.id << " with " << info.name << " = " << end;
         }
       }
-      for (const size_t place : outcome.built[0].of_constants)
-        EXPECT_LT(place, outcome.built[0].schedules.size());
+      for (const size_t place : places) EXPECT_LT(place, outcome.built[0].schedules.size());
     }
     EXPECT_GT(others, 0);
   }

@@ -38,9 +38,6 @@ struct BuiltChoices {
   /// Ids of choices, each with the index of the schedule that it makes. Several choices may make
   /// the same one.
   std::vector<std::pair<std::string, std::size_t>> choices = {};
-  /// Indices of the schedules that rules make with other constants (heddle/target/rule_constants.h). They need be no
-  /// choices of the heuristic.
-  std::vector<std::size_t> of_constants = {};
   std::size_t question = 0;   ///< the stage that was asked about, in the order of the questions
   std::string fallback = {};  ///< id of the fallback
   std::vector<std::string> rejections = {};  ///< such as "{...}: the register tile must fit ..."

@@ -6,7 +6,6 @@
 #include "heddle/heuristics/collect.h"
 #include "heddle/support/error.h"
 #include "heuristics/collect/planted_choice.h"
-#include "heuristics/collect/rule_schedules.h"
 #include "measure/task/steps_hash.h"
 #include "schedule/templates/config_moves.h"
 #include "schedule/templates/graph_choice.h"
@@ -85,8 +84,6 @@ class Builder {
     for (const ParameterSet& choice :
          heuristic_.candidates ? heuristic_.candidates(problem) : moves_of(rule, question.rule))
       try_out(built, choice, problem);
-    for (const Schedule& s : schedules_of_constants(heuristic_.of_graphs, rule))
-      built.of_constants.push_back(place_of(built, s));
     return out;
   }
 
@@ -115,20 +112,14 @@ class Builder {
     if (!why.empty()) built.rejections.push_back(id + ": " + why);
   }
 
-  /// The index of a schedule, which is added where it is new.
-  std::size_t place_of(BuiltChoices& built, const Schedule& schedule) {
+  void add(BuiltChoices& built, const std::string& id, const Schedule& schedule) {
     const auto [known, is_new] =
         by_steps_.emplace(measuring::steps_hash(schedule), built.schedules.size());
     if (is_new) built.schedules.push_back(schedule);
-    return known->second;
-  }
-
-  void add(BuiltChoices& built, const std::string& id, const Schedule& schedule) {
-    const std::size_t place = place_of(built, schedule);
     for (const auto& [other, index] : built.choices) {
       if (other == id) return;
     }
-    built.choices.emplace_back(id, place);
+    built.choices.emplace_back(id, known->second);
   }
 
   const Heuristic& heuristic_;

@@ -9,8 +9,7 @@
 #include "heddle/support/error.h"
 #include "heuristics/collect/drawn.h"
 #include "heuristics/collect/measure_choices.h"
-#include "measure/task/steps_hash.h"
-#include "support/hashing/hex.h"
+#include "heuristics/collect/rule_schedules.h"
 
 namespace heddle {
 
@@ -75,14 +74,18 @@ class Collector {
   }
 
   void measure_built(const DrawnProblem& problem, std::size_t question) {
-    const BuildOutcome outcome = build_choices(h_, problem.outputs, o_.target, question);
+    BuildOutcome outcome = build_choices(h_, problem.outputs, o_.target, question);
     // A number beyond the last question repeats another problem.
-    if (outcome.built.empty() || outcome.built.front().question != question ||
-        outcome.built.front().schedules.size() < 2) {
+    if (outcome.built.empty() || outcome.built.front().question != question) {
       ++report_.skipped;
       return;
     }
-    const BuiltChoices& built = outcome.built.front();
+    BuiltChoices& built = outcome.built.front();
+    const std::vector<std::size_t> places = add_schedules_of_constants(h_.of_graphs, built);
+    if (built.schedules.size() < 2) {
+      ++report_.skipped;
+      return;
+    }
     TuneTask task{.name = problem.id, .args = built.rule.dag().placeholders(), .tmpl = built.rule};
     task.args.insert(task.args.end(), problem.outputs.begin(), problem.outputs.end());
     const ChoiceTimes times = measure_choices(measurer(), task, built.schedules, clock_);
@@ -93,9 +96,9 @@ class Collector {
       if (!std::isnan(times.seconds[schedule])) ids.emplace_back(id, times.seconds[schedule]);
     }
     std::map<std::string, double> of_constants;
-    for (const std::size_t s : built.of_constants) {
+    for (const std::size_t s : places) {
       if (!std::isnan(times.seconds[s]))
-        of_constants[to_hex(measuring::steps_hash(built.schedules[s]))] = times.seconds[s];
+        of_constants[schedule_key(built.schedules[s])] = times.seconds[s];
     }
     log_.add(problem.id, built.features, ids, times.noise, of_constants);
     ++report_.collected;

@@ -11,13 +11,9 @@
 #include "heddle/support/error.h"
 #include "heuristics/collect/drawn.h"
 #include "heuristics/collect/rule_schedules.h"
-#include "measure/task/steps_hash.h"
-#include "support/hashing/hex.h"
 
 namespace heddle::learning {
 namespace {
-
-std::string key_of(const Schedule& s) { return to_hex(measuring::steps_hash(s)); }
 
 /// What the rules take for a declaration. Constants that were asked for before are looked up.
 class RuleChoice {
@@ -34,7 +30,7 @@ class RuleChoice {
  private:
   std::string made(const RuleConstants& constants) const {
     try {
-      return key_of(rule_schedule(of_graphs_, rule_, constants));
+      return schedule_key(rule_schedule(of_graphs_, rule_, constants));
     } catch (const Error&) {
       return "none";  // a rule with such constants makes no schedule: its time is not known
     }
@@ -58,7 +54,7 @@ std::optional<CalibrationRace> race_of(const HeuristicData& data, const Heuristi
     if (at == data.choices.end() || *at != id) continue;
     const auto c = static_cast<std::int32_t>(at - data.choices.begin());
     if (problem.has(c))
-      race.seconds[key_of(built.schedules[schedule])] =
+      race.seconds[schedule_key(built.schedules[schedule])] =
           problem.seconds[static_cast<std::size_t>(c)];
   }
   race.choose = [rule = std::make_shared<RuleChoice>(source.heuristic.of_graphs, built.rule)](
