@@ -7,20 +7,15 @@
 #include <vector>
 
 #include "heddle/support/error.h"
+#include "support/hashing/hash.h"
 
 namespace heddle {
 namespace {
 
-uint64_t mixed(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-/// A number in [0, 1).
+/// A number in [0, 1): the one at this place of a sequence of splitmix64, whose steps mix64 makes.
 double uniform(uint64_t seed, uint64_t number) {
-  constexpr uint64_t kGamma = 0x9e3779b97f4a7c15u;
-  return static_cast<double>(mixed(mixed(seed) + (number + 1) * kGamma) >> 11) * 0x1p-53;
+  constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
+  return static_cast<double>(mix64(mix64(seed - kStep) + number * kStep) >> 11) * 0x1p-53;
 }
 
 /// Positions of the logits that are numbers, at most `most` of the largest, the largest first.
