@@ -5,7 +5,7 @@
 #include "heddle/codegen/interpreter.h"
 #include "heddle/onnx/import.h"
 #include "heddle/support/error.h"
-#include "onnx/model_builder.h"
+#include "onnx/imported.h"
 
 namespace heddle::testing {
 namespace {
@@ -14,26 +14,11 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-OnnxModel imported(const ModelParts& parts, const OnnxOptions& options = {}) {
-  const ModelFolder folder("control");
-  return import_onnx(folder.write("m.onnx", model_bytes(parts)), options);
-}
-
 std::vector<float> run(const OnnxModel& model, const std::vector<NDArray>& inputs) {
   std::vector<TensorValue> known;
   for (size_t i = 0; i < inputs.size(); ++i) known.push_back({model.inputs[i], inputs[i]});
   const NDArray made = interpret(model.outputs, known)[0];
   return {made.data<float>(), made.data<float>() + made.size()};
-}
-
-std::string message_of(const ModelParts& parts) {
-  try {
-    imported(parts);
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind, ErrorKind::User) << e.message;
-    return e.message;
-  }
-  return "imported";
 }
 
 NDArray floats(const std::vector<float>& values) {
@@ -93,19 +78,19 @@ TEST(OnnxControl, AnOpenConditionSelects) {
 TEST(OnnxControl, BranchesOfAnOpenConditionMustAgree) {
   ModelParts p = model_with_if(branch("Neg", {"x"}), branch("Unsqueeze", {"x", "zero"}));
   p.initializers = {tensor("zero", {1}, std::vector<int64_t>{0})};
-  EXPECT_THAT(message_of(p), AllOf(HasSubstr("node 'choice' (If): 'y' is f32 (3) or f32 (1, 3)"),
-                                   HasSubstr("must be known at import")));
+  EXPECT_THAT(import_error(p), AllOf(HasSubstr("node 'choice' (If): 'y' is f32 (3) or f32 (1, 3)"),
+                                     HasSubstr("must be known at import")));
 }
 
 TEST(OnnxControl, AMistakeInABranchNamesItsNode) {
   GraphParts wrong = branch("Softmax", {"x"});
   wrong.nodes = {node("inside", "Transpose", {"x"}, {"made"},
                       {attribute("perm", std::vector<int64_t>{0, 1})})};
-  EXPECT_THAT(message_of(model_with_if(branch("Neg", {"x"}), wrong)),
+  EXPECT_THAT(import_error(model_with_if(branch("Neg", {"x"}), wrong)),
               AllOf(HasSubstr("node 'inside' (Transpose)"), ::testing::Not(HasSubstr("(If)"))));
   GraphParts unknown = branch("Frobnicate", {"x"});
-  EXPECT_THAT(message_of(model_with_if(unknown, unknown)), HasSubstr("(Frobnicate)"));
-  EXPECT_THAT(message_of(model_with_if(branch("Neg", {"z"}), branch("Neg", {"x"}))),
+  EXPECT_THAT(import_error(model_with_if(unknown, unknown)), HasSubstr("(Frobnicate)"));
+  EXPECT_THAT(import_error(model_with_if(branch("Neg", {"z"}), branch("Neg", {"x"}))),
               HasSubstr("reads 'z', which is no input"));
 }
 
@@ -152,14 +137,14 @@ TEST(OnnxControl, ALoopThatEndsByDataKeepsItsValuesAfterTheEnd) {
   EXPECT_THAT(run(model, {floats({1, 2, 3})}), ElementsAre(16, 32, 48));  // all four
   EXPECT_THAT(run(model, {floats({1, 2, 10})}), ElementsAre(4, 8, 40));   // two
   EXPECT_THAT(run(model, {floats({1, 2, 100})}), ElementsAre(2, 4, 200));
-  EXPECT_THAT(message_of(with("")), AllOf(HasSubstr("node 'repeat' (Loop)"),
-                                          HasSubstr("depends on the inputs of the model")));
+  EXPECT_THAT(import_error(with("")), AllOf(HasSubstr("node 'repeat' (Loop)"),
+                                            HasSubstr("depends on the inputs of the model")));
 }
 
 TEST(OnnxControl, LoopsWithoutEndAreErrors) {
   ModelParts p = model_with_loop(node("", "Identity", {"going"}, {"next"}));
   p.initializers[0] = tensor("trips", {}, std::vector<int64_t>{1000000});
-  EXPECT_THAT(message_of(p), HasSubstr("more than 1024 iterations"));
+  EXPECT_THAT(import_error(p), HasSubstr("more than 1024 iterations"));
 }
 
 TEST(OnnxControl, GraphsInTheBodiesOfFunctionsReadTheCall) {
@@ -196,12 +181,12 @@ TEST(OnnxControl, SequencesLeaveNothingInTheDeclaration) {
              node("", "ConcatFromSequence", {"all"}, {"y"}, {attribute("axis", int64_t{0})})};
   EXPECT_THAT(run(imported(p), {floats({1, 2, 3, 4})}), ElementsAre(1, 2, -3, -4));
   p.outputs = {value_info("all", {})};
-  EXPECT_THAT(message_of(p), HasSubstr("the output 'all' is a sequence"));
+  EXPECT_THAT(import_error(p), HasSubstr("the output 'all' is a sequence"));
   p.outputs = {value_info("z", {})};
   p.nodes.push_back(node("wrong", "Relu", {"all"}, {"z"}));
-  EXPECT_THAT(message_of(p), AllOf(HasSubstr("node 'wrong' (Relu)"), HasSubstr("is a sequence")));
+  EXPECT_THAT(import_error(p), AllOf(HasSubstr("node 'wrong' (Relu)"), HasSubstr("is a sequence")));
   p.nodes.back() = node("far", "SequenceAt", {"all", "two"}, {"z"});
-  EXPECT_THAT(message_of(p), HasSubstr("position 2 is not in its sequence of 2"));
+  EXPECT_THAT(import_error(p), HasSubstr("position 2 is not in its sequence of 2"));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "heddle/network/network.h"
 #include "heddle/onnx/import.h"
 #include "heddle/support/error.h"
-#include "onnx/model_builder.h"
+#include "onnx/imported.h"
 
 namespace heddle::testing {
 namespace {
@@ -13,21 +13,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-OnnxModel imported(const ModelParts& parts) {
-  const ModelFolder folder("rows");
-  return import_onnx(folder.write("m.onnx", model_bytes(parts)));
-}
-
-std::string message_of(const ModelParts& parts) {
-  try {
-    imported(parts);
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind, ErrorKind::User) << e.message;
-    return e.message;
-  }
-  return "imported";
-}
 
 std::vector<double> elements(const NDArray& array) {
   std::vector<double> values;
@@ -70,19 +55,19 @@ TEST(OnnxRows, OperatorsThatWouldSeeOtherRowsAreRefused) {
   ModelParts p = model_of_rows();
   p.nodes.push_back(node("total", "ReduceSum", {"y"}, {"z"}));
   p.outputs = {value_info("z", {})};
-  EXPECT_THAT(message_of(p),
+  EXPECT_THAT(import_error(p),
               AllOf(HasSubstr("node 'total' (ReduceSum)"),
                     HasSubstr("dimension 0 of its input 'y' depends on the inputs")));
   p.nodes.back() = node("extents", "Shape", {"y"}, {"z"});
-  EXPECT_THAT(message_of(p), HasSubstr("node 'extents' (Shape)"));
+  EXPECT_THAT(import_error(p), HasSubstr("node 'extents' (Shape)"));
   // Two lengths of their own are not one.
   p.inputs.push_back(value_info("x2", {"4"}));
   p.nodes.back() = node("", "NonZero", {"x2"}, {"at2"});
   p.nodes.push_back(node("both", "Add", {"at", "at2"}, {"z"}));
-  EXPECT_THAT(message_of(p), HasSubstr("node 'both' (Add)"));
+  EXPECT_THAT(import_error(p), HasSubstr("node 'both' (Add)"));
   // The dimension of the rows cannot be gathered from.
   p.nodes.back() = node("pick", "Gather", {"y", "first"}, {"z"});
-  EXPECT_THAT(message_of(p), HasSubstr("node 'pick' (Gather)"));
+  EXPECT_THAT(import_error(p), HasSubstr("node 'pick' (Gather)"));
 }
 
 TEST(OnnxRows, KnownDataHaveAKnownLength) {
@@ -144,7 +129,7 @@ TEST(OnnxRows, HostileNumbersAreErrorsOfTheirNodes) {
       one_node("BitCast", {"x"}, {attribute("to", int64_t{7})}),
   };
   for (size_t i = 0; i < models.size(); ++i) {
-    const std::string message = message_of(models[i]);
+    const std::string message = import_error(models[i]);
     EXPECT_THAT(message, HasSubstr("node 'bad'")) << "model " << i;
   }
 }
