@@ -149,6 +149,15 @@ TEST(VariantRace, TheStaticChoicesMayBeatWhatStands) {
   EXPECT_NEAR(v.whole.static_seconds, 1.7, 1e-9);
 }
 
+TEST(VariantRace, AStaticChoiceThatIsNotThereDoesNotRace) {
+  FakeNetwork net{{{0.8, 0.9}, {0.5, 0.6, 0.4}}};
+  const JointRace::Verdict v = net.race({.statics = {1, kNotThere}});
+  EXPECT_THAT(v.winners, ElementsAre(0, 2));
+  EXPECT_NEAR(v.whole.standing_seconds, 1.3, 1e-9);
+  EXPECT_NEAR(v.whole.best_seconds, 1.2, 1e-9);
+  EXPECT_EQ(v.whole.static_seconds, 0) << "it is not known";
+}
+
 TEST(VariantRace, TheStaticChoicesMayBeatWhatStandsOnlyTogether) {
   FakeNetwork net{{{1.0, 1.0}, {1.0, 1.0}}};
   net.extra = [](std::span<const int> v) { return v[0] + v[1] == 2 ? 0 : 0.5; };

@@ -72,6 +72,9 @@ struct NetworkTimes {
   int changed = 0;  ///< number of tasks with another schedule than the static one
   RaceResult verdict = RaceResult::NoTime;
   std::vector<std::string> problems = {};  ///< problems of the race, for reports
+
+  /// With what the race began with.
+  double before_seconds() const { return standing_seconds > 0 ? standing_seconds : static_seconds; }
 };
 
 /// A race of all tasks at once in their network (network/race/network_race.cpp).

@@ -65,9 +65,8 @@ NetworkPlan plan_of(const Network& given, const TuneReport& report,
   if (report.network && report.network->rounds > 0) {
     const NetworkTimes& whole = *report.network;
     plan.rule_seconds = whole.static_seconds;
-    const double before =
-        whole.standing_seconds > 0 ? whole.standing_seconds : whole.static_seconds;
-    plan.seconds = whole.verdict == RaceResult::Faster ? whole.best_seconds : before;
+    plan.seconds =
+        whole.verdict == RaceResult::Faster ? whole.best_seconds : whole.before_seconds();
     plan.rounds = whole.rounds;
     plan.decided = whole.verdict == RaceResult::Faster;
   }

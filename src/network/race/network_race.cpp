@@ -49,11 +49,6 @@ class NetworkRace : public JointRace {
                                            own);
     if (!difference.empty())
       found.whole.problems.push_back("the tuned network computes something else: " + difference);
-    if (some_stand(statics) && found.whole.standing_seconds == 0) {
-      // The static choices did not race together.
-      found.whole.standing_seconds = found.whole.static_seconds;
-      found.whole.static_seconds = 0;
-    }
     Verdict verdict = by_schedule(std::move(found), schedules, runner.available());
     for (size_t t = 0; t < verdict.results.size(); ++t) {
       // The times are those of all nodes of a task; the result is the time of one node.
@@ -76,20 +71,15 @@ class NetworkRace : public JointRace {
     return network_.with_passes(passes);
   }
 
-  /// Whether others than the static choices, which have these positions, stand.
-  static bool some_stand(std::span<const int> positions) {
-    return std::any_of(positions.begin(), positions.end(), [](int p) { return p != 0; });
-  }
-
-  /// The variants with these positions; empty where all stand, or where one is not available.
+  /// The variants with these positions, or kNotThere; empty where all stand.
   static std::vector<int> places_of(std::span<const int> positions,
                                     const std::vector<std::vector<int>>& available) {
-    if (!some_stand(positions)) return {};
+    if (std::all_of(positions.begin(), positions.end(), [](int p) { return p == 0; })) return {};
     std::vector<int> places;
     for (size_t t = 0; t < available.size(); ++t) {
       const auto at = std::find(available[t].begin(), available[t].end(), positions[t]);
-      if (at == available[t].end()) return {};
-      places.push_back(static_cast<int>(at - available[t].begin()));
+      places.push_back(at == available[t].end() ? network::kNotThere
+                                                : static_cast<int>(at - available[t].begin()));
     }
     return places;
   }

@@ -167,7 +167,9 @@ class VariantRace {
     whole.standing_seconds = whole.static_seconds;
     const bool already = verdict->winners == limits_.statics;
     whole.static_seconds = already ? whole.best_seconds : 0;
-    if (already || clock_.expired() || !same_answers(limits_.statics)) return;
+    const bool there = std::find(limits_.statics.begin(), limits_.statics.end(), kNotThere) ==
+                       limits_.statics.end();
+    if (already || !there || clock_.expired() || !same_answers(limits_.statics)) return;
     const NetworkTimes times = race_whole(verdict->winners, limits_.statics, limits_.seconds);
     if (times.rounds == 0) return;
     // Of what won, and of the static choices.

@@ -19,6 +19,9 @@ struct VariantTimes {
 /// In place of a variant: each node of this task runs variant 0 twice.
 inline constexpr int kTwice = -1;
 
+/// In place of a static choice: it is no variant, because it was not compiled in time or does not fit.
+inline constexpr int kNotThere = -2;
+
 /// Calls the network with a variant of each task; 0 is the choice that stands: the static one, or
 /// what an earlier run chose.
 using RunVariants = FunctionRef<VariantTimes(std::span<const int> variants)>;
@@ -31,7 +34,7 @@ struct VariantRaceLimits {
   /// Only whole calls are timed: tasks race one after the other, in the order of `priority`.
   bool whole_calls = false;
   std::vector<size_t> priority = {};  ///< tasks; empty: as they are
-  /// The static choices where others stand; empty: they are variants 0.
+  /// The static choices where others stand, each a variant or kNotThere; empty: they are variants 0.
   std::vector<int> statics = {};
 };
 

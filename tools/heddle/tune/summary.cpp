@@ -123,7 +123,7 @@ std::string network_text(const NetworkTimes& n) {
   if (n.rounds == 0)
     return "the whole network was not raced: " + std::string(to_string(n.verdict)) + "\n";
   const bool plan = n.standing_seconds > 0;
-  const double before = plan ? n.standing_seconds : n.static_seconds;
+  const double before = n.before_seconds();
   const std::string what = plan ? "the plan" : "static",
                     by_rule = plan && n.static_seconds > 0
                                   ? "; static takes " + format_time(n.static_seconds)
