@@ -12,7 +12,7 @@
 #include "network/cut/family_tasks.h"
 #include "network/exported_library.h"
 #include "network/network_testing.h"
-#include "network/plan/runners_up.h"
+#include "network/plan/planned_schedules.h"
 #include "network/sizes_testing.h"
 #include "records/records_testing.h"
 #include "support/files/file.h"

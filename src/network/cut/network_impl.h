@@ -58,7 +58,6 @@ struct Network::Impl {
   NodeTasks tasks_of(const network::ExtractedNode& node) const;
   void add_tasks(NodeTasks made);
   void name_outputs();
-  bool is_state(const Tensor& t) const;  ///< whether it lies in the memory of an updated input
   std::string kernels_text() const;
 };
 

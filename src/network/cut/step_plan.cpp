@@ -32,6 +32,13 @@ int position_of(const std::vector<Tensor>& list, const Tensor& t) {
   return -1;
 }
 
+int position_of(const std::vector<StatePlace>& states, const Tensor& t) {
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].tensor.same_as(t)) return static_cast<int>(i);
+  }
+  return -1;
+}
+
 namespace {
 
 SizeSum size_sum(const Expr& e, const std::vector<Var>& sizes) {
@@ -44,14 +51,20 @@ SizeSum size_sum(const Expr& e, const std::vector<Var>& sizes) {
 
 }  // namespace
 
-ProgramView view_of(const StatePlace& place, size_t argument, const std::vector<Var>& sizes) {
-  int64_t row_bytes = place.state.dtype().bytes();
-  for (size_t d = 1; d < place.state.shape().size(); ++d) {
-    const int64_t* extent = as_int(place.state.shape()[d]);
-    HEDDLE_ICHECK(extent != nullptr, "a row of a state has a constant shape");
-    row_bytes *= *extent;
+std::optional<int64_t> row_bytes(const Tensor& state) {
+  int64_t bytes = state.dtype().bytes();
+  for (size_t d = 1; d < state.shape().size(); ++d) {
+    const int64_t* extent = as_int(state.shape()[d]);
+    if (!extent) return std::nullopt;
+    bytes *= *extent;
   }
-  return {argument, row_bytes, size_sum(place.row, sizes), size_sum(place.tensor.shape()[0], sizes),
+  return bytes;
+}
+
+ProgramView view_of(const StatePlace& place, size_t argument, const std::vector<Var>& sizes) {
+  const std::optional<int64_t> bytes = row_bytes(place.state);
+  HEDDLE_ICHECK(bytes, "a row of a state has a constant shape");
+  return {argument, *bytes, size_sum(place.row, sizes), size_sum(place.tensor.shape()[0], sizes),
           size_sum(place.state.shape()[0], sizes)};
 }
 
@@ -75,9 +88,8 @@ class StatesOfPlan {
   }
   /// Null for all other tensors.
   const ProgramPlace* find(const Tensor& t) const {
-    const auto it = std::find_if(states_.begin(), states_.end(),
-                                 [&](const StatePlace& p) { return p.tensor.same_as(t); });
-    return it == states_.end() ? nullptr : &places_[static_cast<size_t>(it - states_.begin())];
+    const int at = position_of(states_, t);
+    return at < 0 ? nullptr : &places_[static_cast<size_t>(at)];
   }
 
  private:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "heddle/network/network.h"
@@ -22,6 +23,12 @@ Extents largest_extents(const Tensor& t);
 
 /// The position of `t` in `list`, or -1.
 int position_of(const std::vector<Tensor>& list, const Tensor& t);
+
+/// The position in `states` of the place in which `t` lies, or -1.
+int position_of(const std::vector<StatePlace>& states, const Tensor& t);
+
+/// The bytes of a row of `state`; nothing where its shape is not constant.
+std::optional<int64_t> row_bytes(const Tensor& state);
 
 /// The rows of `argument` where `place` lies, which has a row.
 ProgramView view_of(const StatePlace& place, size_t argument, const std::vector<Var>& sizes);

@@ -46,13 +46,8 @@ Tensor copy_of(const Tensor& t, const std::string& name) {
 /// Whether kernels can write rows of `state` from any row on: vectors of a GPU are aligned.
 bool rows_are_aligned(const Tensor& state, const Target& target) {
   constexpr int64_t kGpuAlignment = 16;
-  int64_t bytes = state.dtype().bytes();
-  for (size_t d = 1; d < state.shape().size(); ++d) {
-    const int64_t* extent = as_int(state.shape()[d]);
-    if (!extent) return false;
-    bytes *= *extent;
-  }
-  return !target.is_cuda() || bytes % kGpuAlignment == 0;
+  const std::optional<int64_t> bytes = row_bytes(state);
+  return bytes && (!target.is_cuda() || *bytes % kGpuAlignment == 0);
 }
 
 }  // namespace

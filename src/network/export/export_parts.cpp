@@ -33,9 +33,8 @@ std::vector<Tensor> constants_of(const Network& network, const std::vector<Tenso
   std::vector<Tensor> constants;
   for (const NetworkNode& node : network.nodes()) {
     for (const Tensor& t : node.inputs) {
-      const bool is_state = std::any_of(network.states().begin(), network.states().end(),
-                                        [&](const StatePlace& p) { return p.tensor.same_as(t); });
-      if (is_output(t) || is_state || position_of(args, t) >= 0) continue;
+      if (is_output(t) || position_of(network.states(), t) >= 0 || position_of(args, t) >= 0)
+        continue;
       if (position_of(constants, t) < 0) constants.push_back(t);
     }
   }

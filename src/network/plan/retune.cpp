@@ -7,9 +7,8 @@
 #include "heddle/network/tune.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "network/cut/family_tasks.h"
 #include "network/cut/kernel_records.h"
-#include "network/plan/runners_up.h"
+#include "network/plan/planned_schedules.h"
 
 namespace heddle {
 namespace {
@@ -26,15 +25,15 @@ void check(const Network& planned) {
 /// The rule's choice of each task, and after it those of the plan that are others.
 std::vector<std::vector<Schedule>> entrants_of(const Network& planned) {
   std::vector<std::vector<Schedule>> entrants;
+  const std::vector<std::optional<Schedule>> chosen = network::planned_schedules(planned);
   for (size_t t = 0; t < planned.tasks().size(); ++t) {
     const Schedule rule = planned.tasks()[t].tmpl.static_schedule();
     entrants.push_back({rule});
     const PlannedNode* node = planned.plan()->find(network::declaration_hash(planned, t));
-    const auto& kernels = network::families_of(planned)[t].planned;
-    if (!node || !kernels) continue;
+    if (!node || !chosen[t]) continue;
     std::vector<Schedule> others =
         network::runners_up_of(*planned.plan(), *node, planned.tasks()[t].tmpl);
-    others.insert(others.begin(), kernels->schedules[0]);
+    others.insert(others.begin(), *chosen[t]);
     std::set<std::string> known = {family::identity(rule)};
     for (const Schedule& other : others) {
       if (known.insert(family::identity(other)).second) entrants.back().push_back(other);
@@ -47,12 +46,11 @@ std::vector<std::vector<Schedule>> entrants_of(const Network& planned) {
 TunedNetwork retuned_kernels(const Network& planned, double seconds, const std::vector<Dim>& dims) {
   TunedNetwork tuned{.network = planned, .choices = {planned.pass_options(), {}}};
   std::vector<Schedule> schedules = planned.static_schedules();
+  const std::vector<std::optional<Schedule>> chosen = network::planned_schedules(planned);
   for (size_t t = 0; t < schedules.size(); ++t) {
-    const network::TaskFamily& family = network::families_of(planned)[t];
-    const bool own = family.outputs.empty() && family.count > 0 && family.planned;
     TaskResult result{.name = planned.tasks()[t].name, .config = {}, .schedule = schedules[t]};
-    if (own) {
-      schedules[t] = family.planned->schedules[0];
+    if (chosen[t]) {
+      schedules[t] = *chosen[t];
       result.improved = family::identity(schedules[t]) != family::identity(result.schedule);
       result.schedule = schedules[t];
     }

@@ -10,7 +10,7 @@
 #include "heddle/records/record_log.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
-#include "network/cut/family_tasks.h"
+#include "network/plan/planned_schedules.h"
 #include "network/race/call_timer.h"
 #include "search/tuner.h"
 
@@ -27,16 +27,6 @@ bool is_file(const std::string& path) {
 }
 
 uint64_t hash_of(const Network& network) { return ComputeDag(network.outputs()).structural_hash(); }
-
-/// The schedules of the plan of a network, for each task that has one for all sizes.
-std::vector<std::optional<Schedule>> planned_schedules(const Network& network) {
-  std::vector<std::optional<Schedule>> schedules;
-  for (const TaskFamily& f : families_of(network)) {
-    const bool one = f.outputs.empty() && f.count > 0 && f.planned;
-    schedules.push_back(one ? std::optional(f.planned->schedules[0]) : std::nullopt);
-  }
-  return schedules;
-}
 
 const Target& target_of(const Network& network) { return network.tasks().at(0).tmpl.target(); }
 

@@ -12,7 +12,7 @@
 #include "network/cut/kernel_records.h"
 #include "network/cut/network_impl.h"
 #include "network/cut/updates.h"
-#include "network/plan/runners_up.h"
+#include "network/plan/planned_schedules.h"
 #include "support/log.h"
 
 namespace heddle {
@@ -106,6 +106,15 @@ class PlanReader {
 };
 
 }  // namespace
+
+std::vector<std::optional<Schedule>> planned_schedules(const Network& network) {
+  std::vector<std::optional<Schedule>> schedules;
+  for (const TaskFamily& f : families_of(network)) {
+    const bool one = f.outputs.empty() && f.count > 0 && f.planned;
+    schedules.push_back(one ? std::optional(f.planned->schedules[0]) : std::nullopt);
+  }
+  return schedules;
+}
 
 std::vector<Schedule> runners_up_of(const NetworkPlan& plan, const PlannedNode& node,
                                     const Template& tmpl) {

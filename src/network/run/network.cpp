@@ -186,18 +186,14 @@ void Network::Impl::add_tasks(NodeTasks made) {
   families[first] = std::move(made.family);
 }
 
-bool Network::Impl::is_state(const Tensor& t) const {
-  return std::any_of(cut.states.begin(), cut.states.end(),
-                     [&](const StatePlace& p) { return p.tensor.same_as(t); });
-}
-
 /// Gives the outputs the names under which they were declared.
 void Network::Impl::name_outputs() {
   for (NetworkNode& node : nodes) {
     for (std::vector<Tensor>* list : {&node.inputs, &node.outputs}) {
       for (Tensor& t : *list) {
         const int at = network::position_of(cut.dag.outputs(), t);
-        if (at >= 0 && !is_state(t)) t = declared.outputs()[static_cast<size_t>(at)];
+        if (at >= 0 && network::position_of(cut.states, t) < 0)
+          t = declared.outputs()[static_cast<size_t>(at)];
       }
     }
   }

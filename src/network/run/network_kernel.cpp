@@ -130,7 +130,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
 
   std::vector<Tensor> tensors = args;
   for (const Tensor& t : impl_->cut.dag.placeholders()) {
-    if (network::position_of(args, t) >= 0 || impl_->is_state(t)) continue;
+    if (network::position_of(args, t) >= 0 || network::position_of(states(), t) >= 0) continue;
     tensors.push_back(t);
     parts.arrays.push_back(*t.op()->data());
   }
