@@ -43,6 +43,7 @@ SUBFOLDERS = {
     "src/lower/gpu": ["tiles", "threads", "warp_group", "memory", "sizes", "."],
     "src/measure": ["task", "messages", "process", "cpu", "cuda", "fleet", "program"],
     "src/network": [".", "passes", "fusion", "cut", "run", "race", "audit", "sizes", "plan", "export"],
+    "src/onnx": ["file", ".", "operators"],
     "src/runtime": ["machine", "cuda", "array", "pool", "race", "kernel", "program", "dispatch",
                     "exported"],
     "src/schedule": ["steps", "groups", "templates", "."],
@@ -79,8 +80,8 @@ OWNED = {
     "nlohmann/": ["src/support/json.cpp"],
     "xgboost/": ["src/cost_model/"],
     "google/protobuf/": ["src/onnx/"],
-    "heddle_onnx_file.pb.h": ["src/onnx/parse.cpp", "src/onnx/tensor_data.cpp"],
-    "dlpack/": ["src/runtime/", "src/onnx/mapped_file.cpp", "tests/runtime/", "tests/driver/", "bench/gpu/"],
+    "heddle_onnx_file.pb.h": ["src/onnx/file/parse.cpp", "src/onnx/file/tensor_data.cpp"],
+    "dlpack/": ["src/runtime/", "src/onnx/file/mapped_file.cpp", "tests/runtime/", "tests/driver/", "bench/gpu/"],
 }
 # The options of a thread's scope are read by default arguments of the API only, and are passed on.
 AMBIENT = "current_auto_scheduler_options"

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "heddle/support/error.h"
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 
 namespace heddle::onnx {
 namespace {

@@ -9,7 +9,7 @@
 #include "dag/sizes/generalizer.h"
 #include "heddle/dag/generalize.h"
 #include "heddle/support/error.h"
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 
 namespace heddle::onnx {
 namespace {

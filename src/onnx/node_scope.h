@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "heddle/support/function_ref.h"
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 #include "onnx/value.h"
 
 namespace heddle::onnx {

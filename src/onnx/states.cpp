@@ -15,7 +15,7 @@
 #include "heddle/support/error.h"
 #include "ir/size_line.h"
 #include "ir/sizes.h"
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 
 namespace heddle::onnx {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 
 namespace heddle::quantize {
 

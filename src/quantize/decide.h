@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "heddle/quantize/quantize.h"
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 
 namespace heddle::quantize {
 

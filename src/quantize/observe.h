@@ -8,7 +8,7 @@
 
 #include "heddle/network/network.h"
 #include "heddle/onnx/import.h"
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 
 namespace heddle::quantize {
 

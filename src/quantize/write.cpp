@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "onnx/edit_model.h"
+#include "onnx/file/edit_model.h"
 #include "quantize/constants.h"
 #include "quantize/weights.h"
 

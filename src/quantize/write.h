@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 #include "quantize/decide.h"
 #include "quantize/ranges.h"
 

@@ -1,7 +1,7 @@
 // An ONNX file: protobuf's bytes, the operators, and the shapes that are calculated at import.
 #include "fuzz/fuzz_target.h"
 #include "heddle/support/error.h"
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 #include "source_dir.h"
 #include "support/files/file.h"
 

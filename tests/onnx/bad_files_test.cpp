@@ -8,7 +8,7 @@
 
 #include "heddle/onnx/import.h"
 #include "heddle/support/error.h"
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 #include "onnx/model_builder.h"
 
 namespace heddle::testing {

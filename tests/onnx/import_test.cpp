@@ -11,7 +11,7 @@
 #include "heddle/network/network.h"
 #include "heddle/onnx/import.h"
 #include "heddle/support/error.h"
-#include "onnx/mapped_file.h"
+#include "onnx/file/mapped_file.h"
 #include "onnx/model_builder.h"
 #include "runtime/array/deferred.h"
 #include "source_dir.h"

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "onnx/wire.h"
+#include "onnx/file/wire.h"
 
 namespace heddle::testing {
 

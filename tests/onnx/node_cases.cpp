@@ -7,7 +7,7 @@
 #include "heddle/codegen/interpreter.h"
 #include "heddle/network/network.h"
 #include "heddle/support/error.h"
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 #include "support/files/file.h"
 
 namespace heddle::testing {

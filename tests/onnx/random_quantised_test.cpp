@@ -9,7 +9,7 @@
 
 #include "heddle/codegen/interpreter.h"
 #include "heddle/network/network.h"
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 #include "onnx/model_builder.h"
 
 namespace heddle {

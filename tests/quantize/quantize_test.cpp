@@ -6,7 +6,7 @@
 
 #include "heddle/codegen/interpreter.h"
 #include "heddle/onnx/import.h"
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 #include "onnx/model_builder.h"
 #include "support/files/file.h"
 

@@ -6,10 +6,10 @@
 
 #include "heddle/support/error.h"
 #include "heddle_onnx_file.pb.h"
-#include "onnx/graph.h"
-#include "onnx/mapped_file.h"
-#include "onnx/tensor_data.h"
-#include "onnx/wire.h"
+#include "onnx/file/graph.h"
+#include "onnx/file/mapped_file.h"
+#include "onnx/file/tensor_data.h"
+#include "onnx/file/wire.h"
 
 namespace heddle::onnx {
 

@@ -7,8 +7,8 @@
 #include "heddle/ops/pool.h"
 #include "heddle/ops/reduce.h"
 #include "heddle/ops/transform.h"
-#include "onnx/quantised.h"
-#include "onnx/window_attributes.h"
+#include "onnx/operators/quantised.h"
+#include "onnx/operators/window_attributes.h"
 
 namespace heddle::onnx {
 namespace {

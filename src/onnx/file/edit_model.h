@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 
 namespace heddle::onnx {
 

@@ -1,4 +1,4 @@
-#include "onnx/wire.h"
+#include "onnx/file/wire.h"
 
 #include <google/protobuf/io/coded_stream.h>
 

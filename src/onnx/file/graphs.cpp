@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 
 namespace heddle::onnx {
 

@@ -4,7 +4,7 @@
 #include "heddle/ops/reduce.h"
 #include "heddle/ops/transform.h"
 #include "onnx/node_scope.h"
-#include "onnx/window_attributes.h"
+#include "onnx/operators/window_attributes.h"
 
 namespace heddle::onnx {
 namespace {

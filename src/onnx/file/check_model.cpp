@@ -1,4 +1,4 @@
-#include "onnx/check_model.h"
+#include "onnx/file/check_model.h"
 
 #include <algorithm>
 

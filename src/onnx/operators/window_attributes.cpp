@@ -1,4 +1,4 @@
-#include "onnx/window_attributes.h"
+#include "onnx/operators/window_attributes.h"
 
 #include <algorithm>
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "onnx/mapped_file.h"
+#include "onnx/file/mapped_file.h"
 
 namespace heddle::onnx_file {
 class TensorProto;

@@ -8,7 +8,7 @@
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/linalg.h"
 #include "heddle/ops/transform.h"
-#include "onnx/attention.h"
+#include "onnx/operators/attention.h"
 
 namespace heddle::onnx {
 

@@ -7,7 +7,7 @@
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/resize.h"
 #include "heddle/ops/transform.h"
-#include "onnx/resize_taps.h"
+#include "onnx/operators/resize_taps.h"
 
 namespace heddle::onnx {
 namespace {

@@ -1,4 +1,4 @@
-#include "onnx/tensor_data.h"
+#include "onnx/file/tensor_data.h"
 
 #include <charconv>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 #include "heddle/support/error.h"
 #include "heddle_onnx_file.pb.h"
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 
 namespace heddle::onnx {
 

@@ -3,7 +3,7 @@
 #include "heddle/ops/reduce.h"
 #include "heddle/ops/transform.h"
 #include "onnx/node_scope.h"
-#include "onnx/quantised.h"
+#include "onnx/operators/quantised.h"
 
 namespace heddle::onnx {
 namespace {

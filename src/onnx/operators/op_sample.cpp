@@ -1,7 +1,7 @@
 // Reads of images at positions that are data: grids, regions, windows with offsets.
 #include "heddle/ops/sample.h"
 #include "onnx/node_scope.h"
-#include "onnx/window_attributes.h"
+#include "onnx/operators/window_attributes.h"
 
 namespace heddle::onnx {
 namespace {

@@ -1,4 +1,4 @@
-#include "onnx/mapped_file.h"
+#include "onnx/file/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

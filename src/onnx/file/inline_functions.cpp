@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "heddle/support/error.h"
-#include "onnx/graph.h"
+#include "onnx/file/graph.h"
 
 namespace heddle::onnx {
 namespace {

@@ -6,7 +6,7 @@
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/linalg.h"
 #include "heddle/ops/transform.h"
-#include "onnx/convolution.h"
+#include "onnx/operators/convolution.h"
 
 namespace heddle::onnx {
 namespace {

@@ -10,8 +10,8 @@
 #include "heddle/ops/linalg.h"
 #include "heddle/ops/reduce.h"
 #include "heddle/ops/transform.h"
-#include "onnx/convolution.h"
-#include "onnx/quantised.h"
+#include "onnx/operators/convolution.h"
+#include "onnx/operators/quantised.h"
 
 namespace heddle::onnx {
 namespace {

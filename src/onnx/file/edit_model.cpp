@@ -1,9 +1,9 @@
-#include "onnx/edit_model.h"
+#include "onnx/file/edit_model.h"
 
 #include <climits>
 
 #include "heddle/support/error.h"
-#include "onnx/wire.h"
+#include "onnx/file/wire.h"
 
 namespace heddle::onnx {
 namespace {

@@ -1,6 +1,6 @@
 // Convolutions and their transposes.
-#include "onnx/convolution.h"
-#include "onnx/window_attributes.h"
+#include "onnx/operators/convolution.h"
+#include "onnx/operators/window_attributes.h"
 
 namespace heddle::onnx {
 namespace {

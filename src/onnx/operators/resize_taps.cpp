@@ -1,4 +1,4 @@
-#include "onnx/resize_taps.h"
+#include "onnx/operators/resize_taps.h"
 
 #include <algorithm>
 #include <cmath>
