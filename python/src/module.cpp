@@ -24,4 +24,5 @@ NB_MODULE(_heddle, m) {
   bind_elementwise(ops);
   bind_layers(ops);
   bind_movement(ops);
+  bind_sampling(ops);
 }

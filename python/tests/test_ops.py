@@ -111,6 +111,72 @@ def test_images():
     close(run(lambda a: hd.ops.global_avg_pool(a, layout="NHWC"), nhwc), x.mean((2, 3))[:, None, None])
 
 
+def test_samples_of_images():
+    torch = pytest.importorskip("torch")
+    F, x = torch.nn.functional, torch.from_numpy(IMAGE)
+    close = lambda found, expected: np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-4)
+    theta = np.array([[[0.9, 0.2, 0.1], [-0.1, 1.2, 0.0]]], np.float32)
+    grid = F.affine_grid(torch.from_numpy(theta), (1, 4, 5, 7), align_corners=True)
+    close(run(lambda t: hd.ops.affine_grid(t, [5, 7], align_corners=True), theta), grid)
+    close(run(lambda a, g: hd.ops.grid_sample(a, g, "nearest", "border"), IMAGE, grid.numpy()),
+          F.grid_sample(x, grid, "nearest", "border", align_corners=False))
+    weight = np.random.default_rng(12).standard_normal((3, 4, 3, 3)).astype(np.float32)
+    still = np.zeros((1, 18, 6, 6), np.float32)
+    close(run(lambda a, w, o: hd.ops.deform_conv2d(a, w, o, padding=[1]), IMAGE, weight, still),
+          F.conv2d(x, torch.from_numpy(weight), padding=1))
+    window = np.zeros((4, 2, 2), np.float32)
+    close(run(lambda a, w: hd.ops.dilation2d(a, w, stride=[2]), IMAGE, window), F.max_pool2d(x, 2))
+    close(run(lambda a, b: hd.ops.correlation(a, b, displacement=0), IMAGE, IMAGE), (x * x).mean(1, keepdim=True))
+    whole, first = np.array([[0, 0, 1, 1]], np.float32), np.zeros(1, np.int64)
+    close(run(lambda a, b, i: hd.ops.crop_and_resize(a, b, i, 6, 6), IMAGE, whole, first), x)
+    every = np.array([[0, 0, 6, 6]], np.float32)
+    close(run(lambda a, b, i: hd.ops.roi_align(a, b, i, 1, 1, samples=6, half_pixel=True), IMAGE, every, first),
+          x.mean((2, 3), keepdim=True))
+    close(run(lambda a, r: hd.ops.roi_max_pool(a, r, 1, 1), IMAGE, np.array([[0, 0, 0, 5, 5]], np.float32)), x.amax((2, 3), keepdim=True))
+
+
+def test_lengths_and_places_that_are_data():
+    found, count = run(lambda x: hd.ops.nonzero(x), X * (X > 0))
+    np.testing.assert_array_equal(found[:, :int(count)], np.nonzero(X > 0))
+    kept, count = run(lambda x, c: hd.ops.compress(x, c, axis=1), X, np.array([True, False, False, True]))
+    np.testing.assert_array_equal(kept[:, :int(count)], X[:, [0, 3]])
+    values, _, inverse, counts, count = run(lambda x: hd.ops.unique(x), np.array([5, 3, 5], np.int64))
+    assert values[:int(count)].tolist() == [3, 5] and inverse.tolist() == [1, 0, 1] and counts[:2].tolist() == [1, 2]
+    ascending = np.sort(X.ravel())
+    np.testing.assert_array_equal(run(lambda s, v: hd.ops.searchsorted(s, v, right=True), ascending, X),
+                                  np.searchsorted(ascending, X, "right"))
+    boxes, scores = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]], np.float32), np.array([[[0.5, 0.9, 0.1]]], np.float32)
+    kept, count = run(lambda b, s: hd.ops.non_max_suppression(b, s, 3, 0.5), boxes, scores)
+    assert kept[:int(count)].tolist() == [[0, 0, 1], [0, 0, 2]]
+
+
+def test_sparse_matrices_and_bits():
+    data, columns, begins = np.array([1, 2, 3], np.float32), np.array([2, 0, 2], np.int32), np.array([0, 1, 3], np.int32)
+    dense = np.array([[0, 0, 1, 0], [2, 0, 3, 0]], np.float32)
+    np.testing.assert_allclose(run(lambda d, c, b, x: hd.ops.sparse_matmul(d, c, b, 2, x), data, columns, begins, X.T), dense @ X.T, rtol=1e-5)
+    np.testing.assert_allclose(run(lambda x, d, c, b: hd.ops.sparse_dense(x, d, c, b, 2), X, data, columns, begins), X @ dense.T, rtol=1e-5)
+    transposed = run(lambda d, c, b: hd.ops.sparse_transpose(d, c, b, 2, 4, 2), data, columns, begins)
+    assert [a.tolist() for a in transposed] == [[2, 1, 3], [1, 0, 1], [0, 1, 1, 3, 3]]
+    few, weights = np.array([[3, 1, 2]], np.uint8), np.array([[1, 0, 1], [1, 1, 0]], np.uint8)
+    assert run(lambda x, w: hd.ops.bitserial_matmul(x, w, bits_x=2), few, weights).tolist() == [[5, 4]]
+    assert run(lambda x: hd.ops.popcount(x), few).tolist() == [[2, 1, 1]]
+    assert run(lambda x: hd.ops.pack_bits(x, word="u8"), weights).tolist() == [[5], [3]]
+    assert run(lambda x, w: hd.ops.binary_matmul(hd.ops.pack_bits(x), hd.ops.pack_bits(w), 3), weights, weights).tolist() == [[3, -1], [-1, 3]]
+    picture, ones = np.ones((1, 2, 3, 3), np.uint8), np.ones((1, 2, 3, 3), np.uint8)
+    assert run(lambda x, w: hd.ops.bitserial_conv2d(x, w, padding=[1]), picture, ones)[0, 0].tolist() == [[8, 12, 8], [12, 18, 12], [8, 12, 8]]
+
+
+def test_numbers_and_transforms():
+    numbers = run(lambda x: x + hd.ops.random_uniform([1000], 3, 2.0, 4.0), np.zeros(1000, np.float32))
+    assert 2 <= numbers.min() < 2.1 and 3.9 < numbers.max() < 4
+    normal = run(lambda x: x + hd.ops.random_normal([1000], 3, 2.0, 4.0), np.zeros(1000, np.float32))
+    assert abs(normal.mean() - 2) < 1 and abs(normal.std() - 4) < 1
+    signal = np.random.default_rng(13).standard_normal((1, 16, 1)).astype(np.float32)
+    as_complex = lambda a: a[..., 0] + 1j * a[..., 1]
+    np.testing.assert_allclose(as_complex(run(lambda x: hd.ops.dft(x, 1), signal)), np.fft.fft(signal[..., 0]), atol=1e-4)
+    np.testing.assert_allclose(as_complex(run(lambda x: hd.ops.stft(x, 8, length=8), signal))[0, 1], np.fft.rfft(signal[0, 8:, 0]), atol=1e-4)
+
+
 def test_a_recurrent_layer():
     torch = pytest.importorskip("torch")
     layer = torch.nn.RNN(4, 5)

@@ -165,7 +165,7 @@ Tensor roi_max_pool(const Tensor& x, const Tensor& rois, int64_t height, int64_t
     };
     const Expr start = edge(corner), one = make_const(wide, 1);
     const Expr size = heddle::max(edge(corner + 2) - start + one, one);
-    const Expr step = size * make_const(wide, 1.0 / static_cast<double>(bins));
+    const Expr step = size / make_const(wide, static_cast<double>(bins));
     const Expr from = floor(heddle::cast(wide, bin) * step) + start;
     const Expr to = ceil((heddle::cast(wide, bin) + one) * step) + start;
     const Expr place = heddle::cast(wide, at);
@@ -174,15 +174,21 @@ Tensor roi_max_pool(const Tensor& x, const Tensor& rois, int64_t height, int64_t
   const Shape shape{rois.extent(0), x.extent(1), height, width};
   const Axis r = reduce_axis(x.extent(2), "r", where), c = reduce_axis(x.extent(3), "c", where);
   const Expr none = lowest_value(x.dtype());
-  const Tensor largest = compute(
-      shape,
+  // A bin is a rectangle: the maximum of its columns in each row of the image, then of its rows.
+  const Tensor of_columns = compute(
+      Shape{rois.extent(0), x.extent(1), x.extent(2), width},
       [&](const std::vector<Axis>& i) {
         const Expr given = heddle::cast(wide, rois(i[0], Expr(0)));
         const Expr image =
             impl::within(heddle::cast(i64, impl::near_extent(given, x.extent(0))), x.extent(0));
-        const Expr inside =
-            heddle::logical_and(in_bin(i, 2, i[2], height, r), in_bin(i, 1, i[3], width, c));
-        return reduce_max(select(inside, x(image, i[1], r, c), none), {r, c});
+        return reduce_max(select(in_bin(i, 1, i[3], width, c), x(image, i[1], i[2], c), none), {c});
+      },
+      "roi_columns", call.op, where);
+  const Tensor largest = compute(
+      shape,
+      [&](const std::vector<Axis>& i) {
+        return reduce_max(
+            select(in_bin(i, 2, i[2], height, r), of_columns(i[0], i[1], r, i[3]), none), {r});
       },
       "roi_largest", call.op, where);
   return compute(

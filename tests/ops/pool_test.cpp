@@ -141,6 +141,30 @@ TEST(AdaptivePool, TakesUnevenWindows) {
   }
 }
 
+TEST(Dilation, AddsWeightsBeforeTheMaximum) {
+  for (const ops::Layout layout : {ops::Layout::ChannelsFirst, ops::Layout::ChannelsLast}) {
+    const bool first = layout == ops::Layout::ChannelsFirst;
+    const Input x = input(first ? Dims{2, 3, 8, 9} : Dims{2, 8, 9, 3}, f32, 1);
+    const Input w = input(first ? Dims{3, 3, 2} : Dims{3, 2, 3}, f32, 2);
+    const Tensor y = ops::dilation2d(
+        x, w, {.stride = {2, 1}, .padding = {1}, .dilation = {1, 2}, .layout = layout});
+    expect_elements(y, {x, w}, [&](const Dims& i) {
+      const int64_t c = first ? i[1] : i[3], row = first ? i[2] : i[1],
+                    column = first ? i[3] : i[2];
+      double most = -std::numeric_limits<double>::infinity();
+      for (int64_t r = 0; r < 3; ++r)
+        for (int64_t s = 0; s < 2; ++s) {
+          const int64_t h = row * 2 + r - 1, v = column + 2 * s - 1;
+          const Dims at = first ? Dims{i[0], c, h, v} : Dims{i[0], h, v, c};
+          most = std::max(most, x.or_else(-std::numeric_limits<double>::infinity(), at) +
+                                    (first ? w(c, r, s) : w(r, s, c)));
+        }
+      return most;
+    });
+  }
+  EXPECT_THROW(ops::dilation2d(input({1, 3, 4, 4}), input({2, 3, 3})), Error);
+}
+
 TEST(PoolErrors, NameOperatorArgumentAndShapes) {
   const Input x = input({1, 2, 5, 5}), n = input({1, 2, 5, 5}, i32), flat = input({5, 5});
   EXPECT_EQ(error_of([&] { ops::max_pool(x, {}); }), "max_pool: 'kernel' is not given | ");

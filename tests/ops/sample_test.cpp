@@ -103,29 +103,31 @@ TEST(Sample, RegionsAreMeansOfSamples) {
   }
 }
 
+// 7 elements in 3 bins: a third of 7 is rounded, and three of them are 7.
 TEST(Sample, RegionsHaveLargestElements) {
-  const Input x = input({2, 2, 6, 7});
-  const Input rois =
-      input_of(NDArray::from<float>(
-                   {0, 0, 0, 6, 5, 1, 2, 1, 5, 3, 1, 9, 9, 12, 12, 0, .5, .5, 2.5, 4.5}, {4, 5}),
-               "rois");
-  expect_elements(ops::roi_max_pool(x, rois, 2, 2), {x, rois}, [&](const Dims& i) {
-    double most = -1e9;
-    for (int64_t r = 0; r < 6; ++r)
-      for (int64_t c = 0; c < 7; ++c) {
-        bool inside = true;
-        for (int d : {0, 1}) {
-          const double begin = std::round(rois(i[0], 2 - d)),
-                       size = std::round(rois(i[0], 4 - d)) - begin + 1;
-          const auto bin = static_cast<double>(i[static_cast<size_t>(d) + 2]);
-          const auto at = static_cast<double>(d == 0 ? r : c);
-          inside = inside && at >= begin + std::floor(bin * size / 2) &&
-                   at < begin + std::ceil((bin + 1) * size / 2);
+  const Input x = input({2, 2, 9, 10});
+  const Input rois = input_of(NDArray::from<float>({0,  0,  0, 6,  5,  1,   2,   1, 5, 3, 1, 9, 9,
+                                                    12, 12, 0, .5, .5, 2.5, 4.5, 1, 1, 1, 7, 7},
+                                                   {5, 5}),
+                              "rois");
+  for (const int64_t bins : {2, 3})
+    expect_elements(ops::roi_max_pool(x, rois, bins, bins), {x, rois}, [&](const Dims& i) {
+      double most = -1e9;
+      for (int64_t r = 0; r < 9; ++r)
+        for (int64_t c = 0; c < 10; ++c) {
+          bool inside = true;
+          for (int d : {0, 1}) {
+            const double begin = std::round(rois(i[0], 2 - d)),
+                         size = std::round(rois(i[0], 4 - d)) - begin + 1;
+            const auto bin = static_cast<double>(i[static_cast<size_t>(d) + 2]);
+            const auto at = static_cast<double>(d == 0 ? r : c), n = static_cast<double>(bins);
+            inside = inside && at >= begin + std::floor(bin * size / n) &&
+                     at < begin + std::ceil((bin + 1) * size / n);
+          }
+          if (inside) most = std::max(most, x(static_cast<int64_t>(rois(i[0], 0)), i[1], r, c));
         }
-        if (inside) most = std::max(most, x(static_cast<int64_t>(rois(i[0], 0)), i[1], r, c));
-      }
-    return most == -1e9 ? 0 : most;
-  });
+      return most == -1e9 ? 0 : most;
+    });
 }
 
 TEST(Sample, DeformedConvolutionsMoveTheirWindows) {
@@ -158,6 +160,61 @@ TEST(Sample, DeformedConvolutionsMoveTheirWindows) {
         return sum;
       },
       2e-4);
+}
+
+TEST(Sample, CropsAreRegionsResized) {
+  const Input x = input({2, 2, 5, 7});
+  const Input boxes = input_of(
+      NDArray::from<float>({0, 0, 1, 1, 0.9F, 0.1F, 0.2F, 0.8F, -0.3F, 0.2F, 0.6F, 1.4F}, {3, 4}));
+  const Input batch = input_of(NDArray::from<int64_t>({1, 0, 1}, {3}), "batch");
+  for (const auto& [height, width] : {std::pair<int64_t, int64_t>{3, 4}, {1, 1}})
+    for (const bool nearest : {false, true}) {
+      const ops::Crop crop{.height = height, .width = width, .nearest = nearest, .outside = 7.5};
+      const auto place = [&](int64_t box, int64_t side, int64_t i, int64_t count, double last) {
+        const double low = boxes(box, side), high = boxes(box, side + 2);
+        if (count == 1) return (low + high) / 2 * last;
+        return low * last +
+               static_cast<double>(i) * (high - low) * last / static_cast<double>(count - 1);
+      };
+      expect_elements(
+          ops::crop_and_resize(x, boxes, batch, crop), {x, boxes, batch},
+          [&](const Dims& i) {
+            const double row = place(i[0], 0, i[2], height, 4);
+            const double column = place(i[0], 1, i[3], width, 6);
+            const auto image = static_cast<int64_t>(batch(i[0]));
+            if (row < 0 || row > 4 || column < 0 || column > 6) return 7.5;
+            if (!nearest) return bilinear(x, image, i[1], row, column);
+            return x(image, i[1], static_cast<int64_t>(std::floor(row + 0.5)),
+                     static_cast<int64_t>(std::floor(column + 0.5)));
+          },
+          1e-4);
+    }
+}
+
+TEST(Sample, CorrelationsCompareDisplacedPatches) {
+  const Input a = input({2, 3, 9, 10}, f32, 1), b = input({2, 3, 9, 10}, f32, 2);
+  for (const bool multiply : {true, false}) {
+    const ops::Correlation p{
+        .kernel = 3, .displacement = 4, .stride = 2, .step = 2, .padding = 3, .multiply = multiply};
+    expect_elements(
+        ops::correlation(a, b, p), {a, b},
+        [&](const Dims& i) {
+          const int64_t down = (i[1] / 5 - 2) * 2, aside = (i[1] % 5 - 2) * 2;
+          double sum = 0;
+          for (int64_t c = 0; c < 3; ++c)
+            for (int64_t r = 0; r < 3; ++r)
+              for (int64_t s = 0; s < 3; ++s) {
+                const int64_t row = i[2] * 2 + 4 + r - 3, column = i[3] * 2 + 4 + s - 3;
+                const double one = a.or_else(0, {i[0], c, row, column});
+                const double other = b.or_else(0, {i[0], c, row + down, column + aside});
+                sum += multiply ? one * other : std::abs(one - other);
+              }
+          return sum / 27;
+        },
+        1e-5);
+  }
+  EXPECT_THROW(ops::correlation(a, b, {.kernel = 2}), Error);
+  EXPECT_THROW(ops::correlation(a, b, {.displacement = 20}), Error);
 }
 
 TEST(SampleErrors, NameArgumentsAndShapes) {

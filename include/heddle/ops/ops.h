@@ -5,6 +5,7 @@
 // argument orders follow ONNX and PyTorch.
 #pragma once
 
+#include "heddle/ops/bits.h"         // IWYU pragma: export
 #include "heddle/ops/bounded.h"      // IWYU pragma: export
 #include "heddle/ops/conv.h"         // IWYU pragma: export
 #include "heddle/ops/elementwise.h"  // IWYU pragma: export
@@ -18,5 +19,7 @@
 #include "heddle/ops/resize.h"       // IWYU pragma: export
 #include "heddle/ops/sample.h"       // IWYU pragma: export
 #include "heddle/ops/scatter.h"      // IWYU pragma: export
+#include "heddle/ops/search.h"       // IWYU pragma: export
 #include "heddle/ops/sort.h"         // IWYU pragma: export
+#include "heddle/ops/sparse.h"       // IWYU pragma: export
 #include "heddle/ops/transform.h"    // IWYU pragma: export

@@ -29,6 +29,11 @@ Tensor max_pool(const Tensor& x, const Pool& attributes, Where where = Where::cu
 /// The position of the maximum of each window of max_pool, counted through the spatial dimensions of x in
 /// row-major order; the first of equal ones. i64; x has its channels first. Undefined where there are NaNs.
 Tensor max_pool_positions(const Tensor& x, const Pool& attributes, Where where = Where::current());
+/// Grey dilation: the maximum of x plus weight over each window. x (N, C, H, W), weight (C, h, w), or (N, H, W, C)
+/// and (h, w, C). `attributes.kernel` is that of the weight and may be left out; strides are 1 unless given.
+/// Padding is never the maximum.
+Tensor dilation2d(const Tensor& x, const Tensor& weight, const Pool& attributes = {},
+                  Where where = Where::current());
 /// The mean of each window. Floats only. 16-bit floats are accumulated in f32.
 Tensor avg_pool(const Tensor& x, const Pool& attributes, Where where = Where::current());
 

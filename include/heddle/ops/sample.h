@@ -73,4 +73,31 @@ Tensor deform_conv2d(const Tensor& x, const Tensor& weight, const Tensor& offset
                      const Tensor& mask = {}, const Tensor& bias = {},
                      const DeformConv& attributes = {}, Where where = Where::current());
 
+/// Attributes of crop_and_resize().
+struct Crop {
+  int64_t height = 1, width = 1;  ///< of the result
+  bool nearest = false;           ///< the nearest element, of two the farther; else bilinear
+  double outside = 0;             ///< the value of positions outside of the image
+};
+/// Regions of x (N, C, H, W), each resized to (R, C, height, width), as TensorFlow has it: `boxes` (R, 4) are top,
+/// left, bottom, right, 0 the centre of the first element and 1 that of the last one. `batch` (R), integers, is
+/// the image of each.
+Tensor crop_and_resize(const Tensor& x, const Tensor& boxes, const Tensor& batch,
+                       const Crop& attributes = {}, Where where = Where::current());
+
+/// Attributes of correlation().
+struct Correlation {
+  int64_t kernel = 1;        ///< the extent of the patches, odd
+  int64_t displacement = 1;  ///< the largest
+  int64_t stride = 1;        ///< between results
+  int64_t step = 1;          ///< between displacements
+  int64_t padding = 0;
+  bool multiply = true;  ///< else the absolute difference
+};
+/// How well patches of a (N, C, H, W) fit patches of b that are displaced (FlowNet, Dosovitskiy et al. 2015,
+/// arXiv:1504.06852): (N, D * D, H', W') with a channel for each of D vertical and D horizontal displacements, the
+/// mean over the elements of a patch.
+Tensor correlation(const Tensor& a, const Tensor& b, const Correlation& attributes = {},
+                   Where where = Where::current());
+
 }  // namespace heddle::ops
