@@ -8,7 +8,7 @@
 
 #include "heddle/onnx/import.h"
 #include "heddle/support/json.h"
-#include "onnx/model_builder.h"
+#include "onnx/toy_decoder.h"
 #include "run_command.h"
 #include "source_dir.h"
 #include "support/files/file.h"
@@ -144,6 +144,39 @@ TEST_F(PlanCommands, OfARangeServesEveryCommand) {
   EXPECT_EQ(heddle_command("plan merge " + plan + " " + plan + " -o " + file("m.heddle")).status,
             0);
   EXPECT_EQ(load_plan(file("m.heddle")).nodes.size(), made.nodes.size());
+}
+
+TEST_F(PlanCommands, OfADecoderIsOfTheNetworkThatUpdatesItsStates) {
+  const testing::ModelFolder models("plan_decoder");
+  const std::string subject = testing::decoder_file(models, testing::random_weights(1, 0.5)) +
+                              ":batch=1,seq=1..3,past=1..9,total=past+seq --states";
+  const std::string plan = file("decoder.heddle");
+  const CommandResult tuned =
+      heddle_command("tune " + subject + " --threads 1 --budget 8s --trials 4 -q -o " + plan +
+                     " --log " + file("decoder.jsonl"));
+  ASSERT_EQ(tuned.status, 0) << tuned.err;
+  const NetworkPlan made = load_plan(plan);
+  const std::string all = std::to_string(made.nodes.size()), whole = all + " of " + all + " nodes";
+  for (const std::string& command :
+       {"plan check " + plan, "plan retune " + plan + " --budget 1s", "plan check " + plan,
+        "run " + plan + " --sizes 3x2 --time 0", "profile " + plan + " --sizes 3x2",
+        "explain " + plan, "export " + plan + " -o " + file("decoder")}) {
+    const CommandResult r = heddle_command(command);
+    EXPECT_EQ(r.status, 0) << command << "\n" << r.out << r.err;
+    EXPECT_THAT(r.out + r.err, HasSubstr(whole)) << command;
+  }
+  const CommandResult deployed =
+      heddle_command("deploy " + subject + " --threads 1 --budget 2s -o " + file("deployed"));
+  EXPECT_EQ(deployed.status, 0) << deployed.out << deployed.err;
+  const std::string json = file("bench.json");
+  const CommandResult bench =
+      heddle_command("bench " + plan + " --sizes 3x2,9x1 --time 0.01 --json " + json);
+  EXPECT_EQ(bench.status, 0) << bench.out << bench.err;
+  EXPECT_THAT(bench.err, HasSubstr(whole));
+  const Json rows = Json::parse(read_file(json)).at("ranges").elements()[0].at("rows");
+  ASSERT_EQ(rows.size(), 2u);
+  for (const Json& row : rows.elements())
+    EXPECT_EQ(row.at("forms").elements()[0].at("difference").as_string(), "");
 }
 
 TEST_F(PlanCommands, CtrlCLeavesAWholeOne) {

@@ -9,10 +9,13 @@
 #include "heddle/support/rng.h"
 #include "network/emulated_network.h"
 #include "network/network_testing.h"
+#include "network/race/timed_network.h"
+#include "network/race/variant_runner.h"
 
 namespace heddle::testing {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -178,6 +181,107 @@ TEST(Updates, RandomNetworksOfAGpuComputeWhatTheyComputeApart) {
     emulate_network(driver, network, gpu);
     EXPECT_EQ(wrong_after_calls(drawn, network, 1e-3), "") << "seed " << seed;
   }
+}
+
+/// What races of the network compute, in calls one after the other, against the interpreter; "" where
+/// it is the same.
+std::string wrong_in_races(const Drawn& drawn, const Network& network, double tolerance) {
+  const std::vector<Tensor> args = network::call_args(network);
+  const std::vector<NDArray> arrays =
+      network::random_arrays(args, network::device_of(network.tasks()[0].tmpl.target()));
+  std::vector<TensorValue> inputs;
+  std::vector<Tensor> next;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].op()->is_placeholder()) inputs.push_back({args[i], arrays[i].to_host().copy()});
+  }
+  for (const StateUpdate& u : drawn.updates) next.push_back(u.next);
+  const std::vector<NDArray> want = interpret(next, inputs);
+  network::TimedNetwork timed(network, network.static_schedules(), args, arrays);
+  for (int call = 0; call < 3; ++call) timed.call();
+  const std::vector<NDArray> got = timed.outputs();
+  for (size_t u = 0; u < want.size(); ++u) {
+    const Difference d = compare(got[got.size() - want.size() + u], want[u], tolerance, tolerance);
+    if (!d.ok()) return "state " + std::to_string(u) + ": " + describe(d, want[u]);
+  }
+  return "";
+}
+
+TEST(Updates, NetworksThatRaceUpdateAsInOneCall) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    const Drawn drawn = Drawer(seed).run();
+    const Network network(drawn.outputs, Target::host(), {}, {}, drawn.updates);
+    EXPECT_EQ(wrong_in_races(drawn, network, 1e-4), "") << "seed " << seed;
+    std::vector<std::vector<Schedule>> lists;
+    std::vector<size_t> order;
+    for (size_t t = 0; t < network.tasks().size(); ++t) {
+      lists.push_back({network.static_schedules()[t], network.naive_schedules()[t]});
+      order.push_back(t);
+    }
+    network::VariantRunner runner(network, lists, order, TuneClock());
+    const std::vector<int> naive(lists.size(), 1);
+    runner.call(naive);
+    EXPECT_EQ(runner.difference(naive), "") << "seed " << seed;
+  }
+}
+
+/// state * 4 + x in the place of the state, over rows.
+struct Growing {
+  Dim rows = dim("rows", 1, 24);
+  Tensor state = placeholder({rows, 16}, f32, "state"), x = placeholder({rows, 16}, f32, "x");
+  Tensor next =
+      compute({rows, 16}, [&](Axis i, Axis j) { return state(i, j) * 4.f + x(i, j); }, "next");
+  std::vector<StateUpdate> updates{{state, next}};
+};
+
+TEST(Updates, TimedCallsBeginWithTheStateAsItWas) {
+  const Tensor state = placeholder({24, 16}, f32, "state"), x = placeholder({24, 16}, f32, "x");
+  const Tensor next =
+      compute({24, 16}, [&](Axis i, Axis j) { return state(i, j) * 4.f + x(i, j); }, "next");
+  const Kernel kernel = build(create_schedule({next}), {state, x, next});
+  const NDArray array = NDArray::full({24, 16}, f32, 1), ones = array.copy();
+  const network::CallTimer::Arrays arrays = {{array, ones, array}};
+  EXPECT_THAT(message_of([&] { kernel.call(arrays[0]); }), HasSubstr("overlap in memory"));
+  const network::StateCopies states(std::vector<size_t>{0}, arrays[0]);
+  const std::vector<network::StepCall> call{{0, &kernel}};
+  network::run_once(call, arrays);
+  EXPECT_EQ(array.get(0), 5);
+  const std::unique_ptr<network::CallTimer> timer =
+      network::make_call_timer(Target::host(), arrays, states);
+  // A call is made once or twice for a time.
+  for (int n = 0; n < 20; ++n) {
+    timer->time(call);
+    EXPECT_THAT(array.get(383), AnyOf(5, 21)) << n;
+  }
+  states.restore();
+  EXPECT_EQ(array.get(0), 1);
+}
+
+TEST(Updates, KernelsOfAWholeStateRaceAtSeveralSizes) {
+  const Growing g;
+  const Network network({}, Target::host(), {}, {}, g.updates);
+  KernelRaceOptions options;
+  options.race_seconds = 0.01;
+  const std::vector<TaskKernels> kernels = choose_kernels(network, {g.rows}, options);
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_GT(kernels[0].kernels.candidates, 1);
+  const NetworkKernel run = network.build({g.state, g.x}, kernels);
+  for (const int64_t n : {1, 7, 24}) {
+    const NDArray state = NDArray::random({n, 16}, f32, 1), x = NDArray::random({n, 16}, f32, 2);
+    const float before = state.at<float>({n - 1, 3});
+    run(state, x);
+    EXPECT_FLOAT_EQ(state.at<float>({n - 1, 3}), before * 4 + x.at<float>({n - 1, 3}));
+  }
+}
+
+TEST(Updates, AGpuRacesAWholeState) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const Growing g;
+  const Target gpu = Target::parse("cuda -gpu=h200");
+  cuda::FakeDriver driver;
+  const cuda::ScopedDriver scope(&driver.api());
+  const Network network = Network({}, gpu, {}, {}, g.updates).at({{g.rows, 24}});
+  emulate_network(driver, network, gpu);
+  EXPECT_EQ(wrong_in_races({{}, network.updates()}, network, 1e-4), "");
 }
 
 /// Rows `total` - n to `total` - 1 of a cache are replaced, and the first `total` rows are read.

@@ -101,7 +101,7 @@ std::vector<int64_t> in_order(const std::vector<Var>& of_network, const std::vec
 /// Returns where they differ; empty where they do not.
 std::string difference(const OnnxModel& model, const Target& target, const Files& files) {
   const Network reference(model.outputs, target, current_auto_scheduler_options(),
-                          parse_passes("none"));
+                          parse_passes("none"), model.updates);
   const NetworkKernel naive = reference.build(model.args(), reference.naive_schedules());
   const Library library(files.library, files.name);
   std::vector<std::vector<int64_t>> runs = {{}};
@@ -113,7 +113,7 @@ std::string difference(const OnnxModel& model, const Target& target, const Files
       at.emplace_back(model.dims[i], sizes[i]);
       text += model.dims[i].name() + " = " + std::to_string(sizes[i]) + ", ";
     }
-    const std::vector<Tensor> args = at_sizes(model.outputs, at).of(model.args());
+    const std::vector<Tensor> args = at_sizes(model.args(), at).outputs;
     const std::vector<NDArray> want = network::random_arrays(args),
                                got = network::host_copies(want);
     naive.call(want);
@@ -127,11 +127,11 @@ std::string difference(const OnnxModel& model, const Target& target, const Files
       }
     }
     library.run(in_order(reference.sizes(), model.dims, sizes), inputs, outputs);
-    const auto outputs_of = [&](const std::vector<NDArray>& arrays) {
-      return std::span(arrays).subspan(model.inputs.size());
+    const auto results = [&](const std::vector<NDArray>& arrays) {
+      return network::results_of(naive, model.args(), arrays);
     };
     const std::string wrong =
-        network::output_difference(reference.outputs(), outputs_of(got), outputs_of(want));
+        network::output_difference(reference.outputs(), results(got), results(want));
     if (!wrong.empty()) return text + wrong;
   }
   return "";

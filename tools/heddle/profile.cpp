@@ -93,7 +93,7 @@ std::vector<SizedProfile> profiles_of(const Network& network, const Problem& pro
   std::vector<SizedProfile> all;
   for (const std::vector<int64_t>& sizes : runs) {
     const auto [at, text] = values_at(problem.dims, sizes);
-    const std::vector<Tensor> here = at_sizes(problem.outputs, at).of(args);
+    const std::vector<Tensor> here = at_sizes(args, at).outputs;
     std::vector<NDArray> arrays;
     for (size_t i = 0; i < args.size(); ++i) {
       arrays.push_back(i < inputs ? NDArray::random(here[i].extents(), here[i].dtype(), i + 1)

@@ -126,9 +126,9 @@ Run make_run(const OnnxModel& model, const std::vector<int64_t>& sizes, const Fi
     run.sizes += (i ? ", " : "") + model.dims[i].name() + " = " + std::to_string(sizes[i]);
   }
   if (!run.sizes.empty()) std::cout << "sizes   " << run.sizes << "\n";
-  const Instance here = at_sizes(model.outputs, at);
+  const Instance here = at_sizes(model.args(), at);
   run.inputs = read_inputs(model, here.of(model.inputs), files, options);
-  for (const Tensor& t : here.outputs)
+  for (const Tensor& t : here.of(model.outputs))
     run.outputs.push_back(NDArray::zeros(t.extents(), t.dtype()));
   return run;
 }

@@ -64,9 +64,8 @@ class RangeAudit {
     std::vector<Schedule> schedules;
     if (options_.rules) schedules = network_.static_schedules();
     const NetworkKernel kernel = network_.build(args, schedules);
-    const Instance here = at_sizes(network_.outputs(), options_.at);
     const Target& target = network_.tasks()[0].tmpl.target();
-    const std::vector<NDArray> arrays = random_arrays(here.of(args), device_of(target));
+    const std::vector<NDArray> arrays = random_arrays(kernel, values_, device_of(target));
     kernel.call(arrays);
     profile_ = kernel.profile(arrays, options_.profile_seconds);
     found.call_s = profile_.call_s;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "heddle/support/error.h"
+#include "ir/size_line.h"
 #include "ir/sizes.h"
 #include "network/cut/step_plan.h"
 
@@ -34,6 +35,15 @@ std::vector<Tensor> all_args(const Network& network) {
     if (!updates) args.push_back(t);
   }
   return args;
+}
+
+bool give_size(const std::vector<Tensor>& args, const Var& size) {
+  return std::any_of(args.begin(), args.end(), [&](const Tensor& t) {
+    return std::any_of(t.shape().begin(), t.shape().end(), [&](const Expr& e) {
+      const std::optional<SizeLine> s = as_size_line(e);
+      return s && s->size.same_as(size);
+    });
+  });
 }
 
 std::vector<int64_t> values_of(const Network& network, const std::vector<SizeValue>& at) {

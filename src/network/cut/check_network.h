@@ -14,6 +14,9 @@ std::vector<Tensor> all_args(const Network& network);
 /// Constants with values may be left out.
 void check_tensors(const Network& network, const std::vector<Tensor>& args);
 
+/// Whether the shape of one of the arguments gives the size in a call.
+bool give_size(const std::vector<Tensor>& args, const Var& size);
+
 /// The values of the network's sizes, in its order.
 std::vector<int64_t> values_of(const Network& network, const std::vector<SizeValue>& at);
 

@@ -63,6 +63,18 @@ std::vector<Tensor> with_updates(std::vector<Tensor> outputs,
   return outputs;
 }
 
+std::vector<StateUpdate> updates_at(const Instance& here, const std::vector<StateUpdate>& updates) {
+  std::vector<StateUpdate> there;
+  for (const StateUpdate& u : updates) {
+    const bool read = std::any_of(here.tensors.begin(), here.tensors.end(),
+                                  [&](const auto& t) { return t.first.same_as(u.state); });
+    const Tensor next = here.of(u.next);
+    there.push_back(
+        {read ? here.of(u.state) : placeholder(next.shape(), next.dtype(), u.state.name()), next});
+  }
+  return there;
+}
+
 UpdatedGraph updated_graph(const ComputeDag& declared, const std::vector<StateUpdate>& updates,
                            const std::vector<size_t>& copied, const Target& target) {
   dag::ReplacedReads graph(declared);

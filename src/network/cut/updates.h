@@ -12,6 +12,7 @@
 
 #include <vector>
 
+#include "heddle/dag/instance.h"
 #include "heddle/network/network.h"
 #include "network/fusion/extract.h"
 
@@ -29,6 +30,9 @@ struct StateWrite {
 /// Checks the updates. The outputs, then those of the updates that are none of them yet.
 std::vector<Tensor> with_updates(std::vector<Tensor> outputs,
                                  const std::vector<StateUpdate>& updates);
+
+/// The updates of a network over dimensions at the sizes of `here`, an instance of its outputs.
+std::vector<StateUpdate> updates_at(const Instance& here, const std::vector<StateUpdate>& updates);
 
 struct UpdatedGraph {
   ComputeDag graph;  ///< with as many outputs as were declared

@@ -6,6 +6,7 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "measure/process/pool.h"
+#include "runtime/kernel/kernel_impl.h"
 
 namespace heddle::network {
 namespace {
@@ -17,9 +18,10 @@ constexpr double kShortCall = 0.05;
 
 class StepTimer : public CallTimer {
  public:
-  explicit StepTimer(const Arrays& arrays) : arrays_(arrays) {}
+  StepTimer(const Arrays& arrays, const StateCopies& states) : arrays_(arrays), states_(states) {}
 
   CallTimes time(std::span<const StepCall> call) override {
+    states_.restore();
     if (last_seconds_ < kShortCall) once(call);
     CallTimes times = once(call);
     last_seconds_ = times.total;
@@ -31,7 +33,7 @@ class StepTimer : public CallTimer {
     CallTimes times;
     const Timer timer;
     for (const StepCall& part : call) {
-      part.kernel->call(arrays_[part.step]);
+      call_checked(*part.kernel, arrays_[part.step]);
       const double now = timer.elapsed_s();
       times.steps.push_back(now - times.total);
       times.total = now;
@@ -40,14 +42,20 @@ class StepTimer : public CallTimer {
   }
 
   const Arrays& arrays_;
+  const StateCopies& states_;
   double last_seconds_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<CallTimer> make_call_timer(const Target& target, const CallTimer::Arrays& arrays) {
-  if (target.is_cuda()) return make_graph_timer(arrays);
-  return std::make_unique<StepTimer>(arrays);
+std::unique_ptr<CallTimer> make_call_timer(const Target& target, const CallTimer::Arrays& arrays,
+                                           const StateCopies& states) {
+  if (target.is_cuda()) return make_graph_timer(arrays, states);
+  return std::make_unique<StepTimer>(arrays, states);
+}
+
+void run_once(std::span<const StepCall> call, const CallTimer::Arrays& arrays) {
+  for (const StepCall& part : call) call_checked(*part.kernel, arrays[part.step]);
 }
 
 Device device_of(const Target& target) { return target.is_cuda() ? Device::cuda() : Device::cpu(); }

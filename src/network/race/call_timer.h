@@ -8,6 +8,7 @@
 
 #include "heddle/runtime/kernel.h"
 #include "heddle/target/target.h"
+#include "network/run/output_difference.h"
 
 namespace heddle::network {
 
@@ -30,17 +31,24 @@ class CallTimer {
 
   virtual ~CallTimer() = default;
   /// Runs these parts as a call of the network, with the caches as repeated calls of the same leave
-  /// them. Kernels are told apart by their addresses, which must stay valid.
+  /// them. Kernels are told apart by their addresses, which must stay valid. What calls update is
+  /// restored before, so that all calls compute with about the same values.
   virtual CallTimes time(std::span<const StepCall> call) = 0;
 };
 
+/// Runs these parts once.
+void run_once(std::span<const StepCall> call, const CallTimer::Arrays& arrays);
+
 /// On a CPU the parts run one after the other, and each is timed. On a GPU a call is the
 /// launch of one CUDA graph, in which kernels overlap, so that only the whole is timed. It throws a
-/// Runtime error when the GPU does not finish. `arrays` are on device_of(target) and outlive it.
-std::unique_ptr<CallTimer> make_call_timer(const Target& target, const CallTimer::Arrays& arrays);
+/// Runtime error when the GPU does not finish. `arrays` are those of a call that was checked
+/// (Program::StepArrays), on device_of(target), `states` what it updates; both outlive the timer.
+std::unique_ptr<CallTimer> make_call_timer(const Target& target, const CallTimer::Arrays& arrays,
+                                           const StateCopies& states);
 
 /// For make_call_timer, with the first GPU.
-std::unique_ptr<CallTimer> make_graph_timer(const CallTimer::Arrays& arrays);
+std::unique_ptr<CallTimer> make_graph_timer(const CallTimer::Arrays& arrays,
+                                            const StateCopies& states);
 
 /// Where the arrays of a network for this target are.
 Device device_of(const Target& target);

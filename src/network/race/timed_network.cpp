@@ -20,12 +20,12 @@ TimedNetwork::TimedNetwork(const Network& network, const std::vector<Schedule>& 
     : network_(network), kernel_(network.build(args, schedules)), arrays_(arrays) {
   for (const size_t at : kernel_.updated()) arrays_[at] = arrays[at].copy();
   results_ = results_of(kernel_, args, arrays_);
-  states_ = StateCopies(kernel_, arrays_);
+  states_ = StateCopies(kernel_.updated(), arrays_);
   hashes_ = node_hashes(network_);
   of_steps_ = std::make_unique<Program::StepArrays>(kernel_.impl().program, arrays_);
   for (const ProgramStep& step : kernel_.impl().steps())
     steps_.push_back({steps_.size(), &step.variants[0].kernel});
-  timer_ = make_call_timer(network_.tasks()[0].tmpl.target(), of_steps_->arrays());
+  timer_ = make_call_timer(network_.tasks()[0].tmpl.target(), of_steps_->arrays(), states_);
   call();
 }
 
@@ -57,7 +57,7 @@ std::vector<double> TimedNetwork::node_seconds(double seconds) {
 
 std::vector<NDArray> TimedNetwork::outputs() {
   states_.restore();
-  call();
+  run_once(steps_, of_steps_->arrays());
   return host_copies(results_);
 }
 

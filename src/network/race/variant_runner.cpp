@@ -37,7 +37,7 @@ VariantRunner::VariantRunner(const Network& network,
   const Target& target = tasks[0].tmpl.target();
   arrays_ = random_arrays(args, device_of(target));
   outputs_ = results_of(kernel_, args, arrays_);
-  states_ = StateCopies(kernel_, arrays_);
+  states_ = StateCopies(kernel_.updated(), arrays_);
   of_steps_ = std::make_unique<Program::StepArrays>(kernel_.impl().program, arrays_);
 
   // Takes the first variant of each task, then the second of each, and so on, as far as memory
@@ -69,7 +69,7 @@ VariantRunner::VariantRunner(const Network& network,
     prepare(tasks_of_others[i], kernels[i]);
   }
   kernel_.prepare(arrays_);
-  timer_ = make_call_timer(target, of_steps_->arrays());
+  timer_ = make_call_timer(target, of_steps_->arrays(), states_);
 }
 
 VariantRunner::~VariantRunner() = default;
@@ -84,13 +84,18 @@ void VariantRunner::prepare(size_t task, const Kernel& kernel) {
   }
 }
 
-VariantTimes VariantRunner::call(std::span<const int> variants) {
+std::vector<StepCall> VariantRunner::parts_of(std::span<const int> variants) const {
   std::vector<StepCall> calls;
   for (size_t n = 0; n < steps_.size(); ++n) {
     const int variant = variants[task_of(n)];
     if (variant == kTwice) calls.push_back({n, &steps_[n][0]});
     calls.push_back({n, &steps_[n][static_cast<size_t>(std::max(variant, 0))]});
   }
+  return calls;
+}
+
+VariantTimes VariantRunner::call(std::span<const int> variants) {
+  const std::vector<StepCall> calls = parts_of(variants);
   const CallTimes call = timer_->time(calls);
   VariantTimes times{{}, call.total};
   if (call.steps.empty()) return times;
@@ -99,13 +104,15 @@ VariantTimes VariantRunner::call(std::span<const int> variants) {
   return times;
 }
 
-std::string VariantRunner::difference(std::span<const int> variants) {
+std::vector<NDArray> VariantRunner::results(std::span<const int> variants) const {
   states_.restore();
-  call(std::vector<int>(variants.size(), 0));
-  const std::vector<NDArray> want = host_copies(outputs_);
-  states_.restore();
-  call(variants);
-  return output_difference(network_.outputs(), host_copies(outputs_), want);
+  run_once(parts_of(variants), of_steps_->arrays());
+  return host_copies(outputs_);
+}
+
+std::string VariantRunner::difference(std::span<const int> variants) const {
+  const std::vector<NDArray> want = results(std::vector<int>(variants.size(), 0));
+  return output_difference(network_.outputs(), results(variants), want);
 }
 
 }  // namespace heddle::network

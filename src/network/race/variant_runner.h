@@ -32,10 +32,13 @@ class VariantRunner {
   VariantTimes call(std::span<const int> variants);
   /// The differences between the outputs and updated inputs of these variants and those of the static
   /// choice that rounding does not explain; "" where there are none.
-  std::string difference(std::span<const int> variants);
+  std::string difference(std::span<const int> variants) const;
 
  private:
   void prepare(size_t task, const Kernel& kernel);
+  std::vector<StepCall> parts_of(std::span<const int> variants) const;
+  /// What one call with these variants computes.
+  std::vector<NDArray> results(std::span<const int> variants) const;
   size_t task_of(size_t node) const { return static_cast<size_t>(network_.nodes()[node].task); }
 
   const Network network_;

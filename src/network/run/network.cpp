@@ -220,15 +220,8 @@ Network Network::with_passes(const PassOptions& passes) const {
 }
 Network Network::at(const std::vector<SizeValue>& values) const {
   const Instance here = at_sizes(outputs(), values);
-  std::vector<StateUpdate> there;
-  for (const StateUpdate& u : updates()) {
-    const bool read = std::any_of(here.tensors.begin(), here.tensors.end(),
-                                  [&](const auto& t) { return t.first.same_as(u.state); });
-    const Tensor next = here.of(u.next);
-    there.push_back(
-        {read ? here.of(u.state) : placeholder(next.shape(), next.dtype(), u.state.name()), next});
-  }
-  return Network(here.outputs, impl_->target, impl_->options, impl_->passes, std::move(there));
+  return Network(here.outputs, impl_->target, impl_->options, impl_->passes,
+                 network::updates_at(here, updates()));
 }
 Network Network::as_tuned(const TuneReport& report) const {
   const PassOptions options = report.passes ? parse_passes(*report.passes) : pass_options();

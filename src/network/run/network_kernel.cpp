@@ -8,7 +8,6 @@
 #include "heddle/driver/build.h"
 #include "heddle/network/network.h"
 #include "heddle/support/error.h"
-#include "ir/size_line.h"
 #include "ir/sizes.h"
 #include "network/cut/check_network.h"
 #include "network/cut/compile_tasks.h"
@@ -57,13 +56,7 @@ std::vector<KernelArg> args_over(const std::vector<Tensor>& args, const std::vec
     out.push_back(std::move(a));
   }
   for (const Var& size : sizes) {
-    const auto gives = [&](const Tensor& t) {
-      return std::any_of(t.shape().begin(), t.shape().end(), [&](const Expr& e) {
-        const std::optional<SizeLine> s = as_size_line(e);
-        return s && s->size.same_as(size);
-      });
-    };
-    if (std::none_of(args.begin(), args.end(), gives))
+    if (!network::give_size(args, size))
       throw_user_error("no argument of the network has the dimension '" + size->name +
                            "', so a call cannot give its size",
                        {}, "add an input with that dimension, or give it one size");

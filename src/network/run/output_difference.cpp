@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "network/cut/check_network.h"
+#include "runtime/kernel/check_arguments.h"
 
 namespace heddle::network {
 namespace {
@@ -35,16 +36,40 @@ std::vector<Tensor> call_args(const Network& network) {
   for (const Tensor& t : all_args(network)) {
     if (t.op()->data() == nullptr) args.push_back(t);
   }
+  for (const Var& size : network.sizes()) {
+    if (!give_size(args, size))
+      args.insert(args.begin(), placeholder({size.expr()}, u8, size->name));
+  }
   return args;
 }
+
+namespace {
+
+/// `seed` changes with each input.
+NDArray random_array(bool output, const Extents& shape, DataType dtype, uint64_t& seed,
+                     Device device) {
+  return (output ? NDArray::zeros(shape, dtype) : NDArray::random(shape, dtype, seed++))
+      .to_device(device);
+}
+
+}  // namespace
 
 std::vector<NDArray> random_arrays(const std::vector<Tensor>& args, Device device) {
   std::vector<NDArray> arrays;
   uint64_t seed = 1;
-  for (const Tensor& t : args) {
-    const NDArray array = t.op()->is_placeholder() ? NDArray::random(t.extents(), t.dtype(), seed++)
-                                                   : NDArray::zeros(t.extents(), t.dtype());
-    arrays.push_back(array.to_device(device));
+  for (const Tensor& t : args)
+    arrays.push_back(random_array(!t.op()->is_placeholder(), t.extents(), t.dtype(), seed, device));
+  return arrays;
+}
+
+std::vector<NDArray> random_arrays(const NetworkKernel& kernel, std::span<const int64_t> sizes,
+                                   Device device) {
+  std::vector<NDArray> arrays;
+  uint64_t seed = 1;
+  for (const KernelArg& arg : kernel.args()) {
+    Extents shape = arg.shape;
+    set_extents(shape, arg.symbolic, sizes);
+    arrays.push_back(random_array(arg.output, shape, arg.dtype, seed, device));
   }
   return arrays;
 }
@@ -65,8 +90,8 @@ std::vector<NDArray> results_of(const NetworkKernel& kernel, const std::vector<T
   return results;
 }
 
-StateCopies::StateCopies(const NetworkKernel& kernel, std::span<const NDArray> arrays) {
-  for (const size_t at : kernel.updated()) {
+StateCopies::StateCopies(std::span<const size_t> updated, std::span<const NDArray> arrays) {
+  for (const size_t at : updated) {
     states_.push_back(arrays[at]);
     before_.push_back(arrays[at].copy());
   }

@@ -9,11 +9,16 @@
 
 namespace heddle::network {
 
-/// The arguments of a network that contains its constants: inputs, then outputs.
+/// The arguments of a network that contains its constants: inputs, then outputs. A size that is in
+/// the shape of none of them has an input of its own.
 std::vector<Tensor> call_args(const Network& network);
 
 /// An array for each of these arguments: random inputs, and outputs of zeros.
 std::vector<NDArray> random_arrays(const std::vector<Tensor>& args, Device device = Device::cpu());
+
+/// The same for the arguments of a kernel at these sizes, which are those of NetworkKernel::sizes.
+std::vector<NDArray> random_arrays(const NetworkKernel& kernel, std::span<const int64_t> sizes,
+                                   Device device);
 
 /// Copies on the CPU, which later calls do not change.
 std::vector<NDArray> host_copies(std::span<const NDArray> arrays);
@@ -26,7 +31,8 @@ std::vector<NDArray> results_of(const NetworkKernel& kernel, const std::vector<T
 class StateCopies {
  public:
   StateCopies() = default;
-  StateCopies(const NetworkKernel& kernel, std::span<const NDArray> arrays);
+  /// `updated`: which of the arrays calls update, as NetworkKernel::updated.
+  StateCopies(std::span<const size_t> updated, std::span<const NDArray> arrays);
   void restore() const;
 
  private:

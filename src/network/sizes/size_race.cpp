@@ -4,11 +4,13 @@
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
+#include "network/cut/check_network.h"
 #include "network/race/call_timer.h"
 #include "network/race/race_rounds.h"
 #include "network/run/network_kernel_impl.h"
 #include "network/run/output_difference.h"
 #include "network/sizes/total_size_race.h"
+#include "runtime/kernel/kernel_impl.h"
 
 namespace heddle::network {
 namespace {
@@ -23,12 +25,15 @@ constexpr int kRepeats = 4;
 
 /// A call at these sizes with random inputs.
 struct SizeRace::RandomCall {
-  RandomCall(const Network& network, Program& program, const std::vector<SizeValue>& sizes)
-      : arrays(random_arrays(at_sizes(network.outputs(), sizes).of(call_args(network)),
+  RandomCall(const Network& network, const NetworkKernel& kernel,
+             const std::vector<SizeValue>& sizes)
+      : arrays(random_arrays(kernel, values_of(network, sizes),
                              device_of(network.tasks()[0].tmpl.target()))),
-        of_steps(program, arrays) {}
+        states(kernel.updated(), arrays),
+        of_steps(kernel.impl().program, arrays) {}
 
   const std::vector<NDArray> arrays;
+  const StateCopies states;
   const Program::StepArrays of_steps;
 };
 
@@ -60,10 +65,10 @@ std::vector<std::vector<double>> SizeRace::at(const std::vector<SizeValue>& size
                                               double seconds) const {
   const Target& target = network_.tasks()[0].tmpl.target();
   const std::vector<ProgramStep>& steps = kernel_.impl().steps();
-  const RandomCall random(network_, kernel_.impl().program, sizes);
+  const RandomCall random(network_, kernel_, sizes);
   const CallTimer::Arrays& arrays = random.of_steps.arrays();
   if (target.is_cuda()) {
-    const std::unique_ptr<CallTimer> timer = make_call_timer(target, arrays);
+    const std::unique_ptr<CallTimer> timer = make_call_timer(target, arrays, random.states);
     return race_totals_at_size(network_.nodes(), steps, counts_, *timer, seconds);
   }
   std::vector<racing::Field> fields;
@@ -72,13 +77,14 @@ std::vector<std::vector<double>> SizeRace::at(const std::vector<SizeValue>& size
   const auto call = [&](std::span<const size_t> used) {
     std::vector<double> least(counts_.size(), kUnknown);
     double spent = 0;
+    random.states.restore();
     for (int calls = 0; calls == 0 || (calls < kRepeats && spent < kShortCall); ++calls) {
       std::vector<double> sums(counts_.size(), 0);
       const Timer timer;
       double before = 0;
       for (size_t n = 0; n < steps.size(); ++n) {
         const auto task = static_cast<size_t>(network_.nodes()[n].task);
-        steps[n].variants[used[task]].kernel.call(arrays[n]);
+        call_checked(steps[n].variants[used[task]].kernel, arrays[n]);
         const double now = timer.elapsed_s();
         sums[task] += now - before;
         before = now;
@@ -101,9 +107,9 @@ std::vector<std::vector<double>> SizeRace::whole_at(const std::vector<SizeValue>
   constexpr int kFewCalls = 3;
   const Target& target = network_.tasks()[0].tmpl.target();
   const std::vector<ProgramStep>& steps = kernel_.impl().steps();
-  const RandomCall random(network_, kernel_.impl().program, sizes);
+  const RandomCall random(network_, kernel_, sizes);
   const CallTimer::Arrays& arrays = random.of_steps.arrays();
-  const std::unique_ptr<CallTimer> timer = make_call_timer(target, arrays);
+  const std::unique_ptr<CallTimer> timer = make_call_timer(target, arrays, random.states);
   std::vector<std::vector<StepCall>> calls(rivals.size());
   for (size_t r = 0; r < rivals.size(); ++r) {
     for (size_t n = 0; n < steps.size(); ++n) {

@@ -201,19 +201,24 @@ Kernel Kernel::clone() const {
   return copy;
 }
 
-void Kernel::call(std::span<const NDArray> arrays) const {
-  const KernelCode& code = *impl().code;
-  const Device device = check_arguments(code.name, code.args, arrays, impl_->cuda != nullptr);
-  check_apart(code.name, code.args, arrays, impl_->bound);
+void call_checked(const Kernel& kernel, std::span<const NDArray> arrays) {
+  KernelRuntime& runtime = runtime_of(kernel);
+  const KernelCode& code = *runtime.code;
   StackArray<int64_t, 8> sizes(code.sizes.size());
   if (!code.sizes.empty()) {
     read_sizes(code.name, code.sizes, code.args, arrays,
                [&](size_t i, int64_t value) { sizes[i] = value; });
   }
-  if (!impl_->cuda || device.is_cuda()) return impl_->call(arrays, sizes.span(), device);
-  impl_->staged.call(code.args, arrays, [&](std::span<const NDArray> there) {
-    impl_->call(there, sizes.span(), Device::cuda());
-  });
+  runtime.call(arrays, sizes.span(), arrays.empty() ? Device::cpu() : arrays[0].device());
+}
+
+void Kernel::call(std::span<const NDArray> arrays) const {
+  const KernelCode& code = *impl().code;
+  const Device device = check_arguments(code.name, code.args, arrays, impl_->cuda != nullptr);
+  check_apart(code.name, code.args, arrays, impl_->bound);
+  if (!impl_->cuda || device.is_cuda()) return call_checked(*this, arrays);
+  impl_->staged.call(code.args, arrays,
+                     [&](std::span<const NDArray> there) { call_checked(*this, there); });
 }
 
 Kernel::Impl& Kernel::impl() const {

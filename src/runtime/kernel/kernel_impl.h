@@ -86,4 +86,8 @@ struct KernelRuntime {
 /// The runtime of a kernel, which its copies share.
 KernelRuntime& runtime_of(const Kernel& kernel);
 
+/// Runs a kernel on arrays that were checked, all on the device where it runs. As a step of a
+/// program it may have an input and an output in one memory, which the program updates in place.
+void call_checked(const Kernel& kernel, std::span<const NDArray> arrays);
+
 }  // namespace heddle

@@ -33,7 +33,7 @@ std::vector<double> round_on_cpu(std::span<const ProfiledStep> steps) {
   std::vector<double> seconds;
   for (const ProfiledStep& step : steps) {
     const Timer timer;
-    step.call(step.arrays);
+    call_checked(step.kernel, step.arrays);
     seconds.push_back(timer.elapsed_s());
   }
   return seconds;
@@ -44,7 +44,7 @@ std::vector<double> round_on_gpu(std::span<const ProfiledStep> steps, int device
   for (std::size_t i = 0; i <= steps.size(); ++i) events.emplace_back(device);
   events[0].record();
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    steps[i].call(steps[i].arrays);
+    call_checked(steps[i].kernel, steps[i].arrays);
     events[i + 1].record();
   }
   events.back().synchronize();
@@ -82,7 +82,7 @@ void time_alone_on_cpu(std::span<const ProfiledStep> steps, double seconds, Prof
   const double each = seconds / static_cast<double>(2 * steps.size());
   CacheFlusher flusher;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const auto call = [&] { steps[i].call(steps[i].arrays); };
+    const auto call = [&] { call_checked(steps[i].kernel, steps[i].arrays); };
     profile->rows[i].alone_s = measure(call, each).median_s;
     std::vector<double> samples;
     const Timer total;
@@ -105,7 +105,8 @@ void time_alone_on_gpu(std::span<const ProfiledStep> steps, double seconds, Prof
       options.budget_s = each;
       const std::vector<NDArray> sets[] = {steps[i].arrays};
       const cuda::Timing timing = cuda::time_calls(
-          steps[i].name, [&](std::span<const NDArray> on) { steps[i].call(on); }, sets, options);
+          steps[i].name, [&](std::span<const NDArray> on) { call_checked(steps[i].kernel, on); },
+          sets, options);
       if (!timing.ok()) throw_runtime_error("cannot time " + steps[i].name + ": " + timing.message);
       (cold ? profile->rows[i].cold_s : profile->rows[i].alone_s) = timing.measurement.median_s;
     }
@@ -156,10 +157,6 @@ std::string share_of_roof(const ProfileRow& row) {
 }
 
 }  // namespace
-
-void ProfiledStep::call(std::span<const NDArray> on) const {
-  runtime_of(kernel).call(on, sizes, on.empty() ? Device::cpu() : on[0].device());
-}
 
 Profile profile_steps(std::span<const ProfiledStep> steps, FunctionRef<void()> whole,
                       double seconds) {

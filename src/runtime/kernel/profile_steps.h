@@ -14,11 +14,7 @@ namespace heddle {
 struct ProfiledStep {
   std::string name;
   Kernel kernel;
-  std::vector<NDArray> arrays;  ///< all on one device: the GPU for a kernel of a GPU
-  std::vector<int64_t> sizes;   ///< those that the kernel takes
-
-  /// Runs the kernel on such arrays.
-  void call(std::span<const NDArray> on) const;
+  std::vector<NDArray> arrays;  ///< as call_checked takes them
 };
 
 /// `whole` makes one call of all steps in the usual way. Timing takes about `seconds`, but makes at

@@ -301,9 +301,7 @@ Profile Program::profile(const std::vector<NDArray>& arrays, double seconds) {
   for (size_t s = 0; s < parts_.steps.size(); ++s) {
     const ProgramStep& step = parts_.steps[s];
     const ProgramVariant& variant = step.variants[selected(step, of_steps.sizes())];
-    std::vector<int64_t> sizes;
-    for (const size_t size : variant.sizes) sizes.push_back(of_steps.sizes()[size]);
-    steps.push_back({step.name, variant.kernel, of_steps.arrays()[s], std::move(sizes)});
+    steps.push_back({step.name, variant.kernel, of_steps.arrays()[s]});
   }
   const Profile profile = profile_steps(steps, [&] { call(used); }, seconds);
   for (size_t i = 0; i < used.size(); ++i) {

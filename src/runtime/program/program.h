@@ -146,7 +146,7 @@ struct Program::Frame {
   const Constants* constants = nullptr;
 };
 
-/// The arrays of one call by step, for kernels that are called one by one.
+/// The arrays of one call by step, for kernels that are called one by one (call_checked).
 class Program::StepArrays {
  public:
   StepArrays(Program& program, std::span<const NDArray> arrays);

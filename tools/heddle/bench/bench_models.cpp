@@ -21,6 +21,16 @@ bool is_network_file(const std::string& subject) { return is_model(subject) || i
 
 }  // namespace
 
+Request bench_request(const Request& options, const std::string& subject, int threads) {
+  Request o = request_for("run");
+  o.subject = subject;
+  o.threads = threads;
+  o.target = options.target;
+  if (!options.dtypes.empty()) o.dtype = options.dtypes[0];
+  open_plan(o);
+  return o;
+}
+
 bool are_models(const Request& options) {
   const auto models =
       std::count_if(options.subjects.begin(), options.subjects.end(), is_network_file);
@@ -37,19 +47,14 @@ Json bench_models(const Request& options, std::ostream& out) {
   for (const std::string& subject : options.subjects) {
     for (const int threads :
          options.thread_counts.empty() ? std::vector{0} : options.thread_counts) {
-      Request o = request_for("run");
-      o.subject = subject;
-      o.threads = threads;
-      o.target = options.target;
-      if (!options.dtypes.empty()) o.dtype = options.dtypes[0];
-      open_plan(o);
+      const Request o = bench_request(options, subject, threads);
       const Target target = target_of(o.target, o.threads);
       const OnnxModel model = import_subject(o.subject, dtype_of(o.dtype));
       const ScopedThreads scope(target.cores);
       AutoSchedulerOptions rules = current_auto_scheduler_options();
       rules.use_records = false;
-      const Network rule(model.outputs, target, rules);
-      const Network planned = model_network(o, model.outputs, target);
+      const Network rule(model.outputs, target, rules, {}, model.updates);
+      const Network planned = model_network(o, model.outputs, target, model.updates);
       const std::vector<NDArray> arrays = network::random_arrays(model.args());
       const NetworkKernel by_rule = rule.build(model.args()), by_plan = planned.build(model.args());
       const TurnTimes t = time_in_turns(

@@ -9,6 +9,9 @@
 
 namespace heddle::cli {
 
+/// The options of one subject as `run` takes them: those of its plan where bench leaves them open.
+Request bench_request(const Request& options, const std::string& subject, int threads);
+
 /// Whether the subjects are models or plans. A User error for a list that has other subjects, too.
 bool are_models(const Request& options);
 

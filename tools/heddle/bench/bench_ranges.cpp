@@ -6,6 +6,7 @@
 #include <limits>
 #include <ostream>
 
+#include "bench/bench_models.h"
 #include "bench/in_turns.h"
 #include "common/figures.h"
 #include "common/model_plan.h"
@@ -15,6 +16,9 @@
 #include "heddle/family/generic.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
+#include "network/cut/check_network.h"
+#include "network/cut/step_plan.h"
+#include "network/cut/updates.h"
 #include "network/run/output_difference.h"
 #include "subjects/family_subject.h"
 #include "subjects/model_subject.h"
@@ -41,9 +45,17 @@ struct Ranged {
   std::string subject;
   std::vector<Dim> dims;
   std::vector<Tensor> inputs = {}, outputs = {};
+  std::vector<Tensor> next = {};     ///< of the states of a model
+  std::vector<size_t> updated = {};  ///< positions of inputs that calls update
   std::vector<Form> forms = {};
   /// What is built for one size.
-  std::function<Call(const Instance& at, const std::vector<Tensor>& args)> alone = {};
+  std::function<Call(const Instance& at)> alone = {};
+
+  std::vector<Tensor> args() const {
+    std::vector<Tensor> all = inputs;
+    all.insert(all.end(), outputs.begin(), outputs.end());
+    return all;
+  }
 };
 
 Form form_of(const std::string& name, const FamilyKernel& kernel) {
@@ -59,8 +71,8 @@ Ranged ranged_kernels(const std::string& subject, DataType dtype, const Target& 
   for (const Tensor& t : f.args) (t.op()->is_placeholder() ? out.inputs : out.outputs).push_back(t);
   out.forms = {form_of("raced", choose_family(f.dims, f.args, options).kernel),
                form_of("by rule", generic_family(f.args, target))};
-  out.alone = [target](const Instance& at, const std::vector<Tensor>& args) {
-    const Kernel one = build(create_schedule(at.outputs, target), args);
+  out.alone = [target, args = out.args(), outputs = out.outputs](const Instance& at) {
+    const Kernel one = build(create_schedule(at.of(outputs), target), at.of(args));
     return [one](const Arrays& arrays) { one.call(arrays); };
   };
   return out;
@@ -68,15 +80,32 @@ Ranged ranged_kernels(const std::string& subject, DataType dtype, const Target& 
 
 Ranged ranged_model(const Request& o, DataType dtype, const Target& target) {
   const OnnxModel model = import_subject(o.subject, dtype);
-  const NetworkKernel kernel = model_network(o, model.outputs, target).build(model.args());
+  const Network network = model_network(o, model.outputs, target, model.updates);
+  const NetworkKernel kernel = network.build(model.args());
   Ranged out{.subject = o.subject,
              .dims = model.dims,
              .inputs = model.inputs,
              .outputs = model.outputs,
+             .updated = kernel.updated(),
              .forms = {{"range", [kernel](const Arrays& arrays) { kernel.call(arrays); }}}};
-  out.alone = [target](const Instance& at, const std::vector<Tensor>& args) {
-    const NetworkKernel one = Network(at.outputs, target).build(args);
-    return [one](const Arrays& arrays) { one.call(arrays); };
+  for (const StateUpdate& u : model.updates) out.next.push_back(u.next);
+  out.alone = [target, model](const Instance& at) {
+    const Network one(at.of(model.outputs), target, current_auto_scheduler_options(), {},
+                      network::updates_at(at, model.updates));
+    // What only gives a size is no argument there.
+    const std::vector<Tensor> needed = network::all_args(one), given = at.of(model.args());
+    std::vector<Tensor> args;
+    std::vector<size_t> taken;
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (network::position_of(needed, given[i]) < 0) continue;
+      args.push_back(given[i]);
+      taken.push_back(i);
+    }
+    return [taken, kernel = one.build(args)](const Arrays& arrays) {
+      Arrays own;
+      for (const size_t i : taken) own.push_back(arrays[i]);
+      kernel.call(own);
+    };
   };
   return out;
 }
@@ -92,21 +121,26 @@ Row compare(const Ranged& of, const std::vector<int64_t>& sizes, double seconds,
             const Target& target) {
   std::vector<SizeValue> values;
   for (size_t i = 0; i < sizes.size(); ++i) values.emplace_back(of.dims[i], sizes[i]);
-  const Instance at = at_sizes(of.outputs, values);
-  std::vector<Tensor> args = at.of(of.inputs);
-  args.insert(args.end(), at.outputs.begin(), at.outputs.end());
+  std::vector<Tensor> all = of.args();
+  all.insert(all.end(), of.next.begin(), of.next.end());
+  const Instance at = at_sizes(all, values);
   const Device device = target.is_cuda() ? Device::cuda() : Device::cpu();
-  const Arrays arrays = network::random_arrays(args, device);
-  const auto outputs = std::span(arrays).subspan(of.inputs.size());
-  const Call alone = of.alone(at, args);
-  alone(arrays);
-  const Arrays want = network::host_copies(outputs);
+  const Arrays arrays = network::random_arrays(at.of(of.args()), device);
+  const network::StateCopies states(of.updated, arrays);
+  const auto results_of = [&](const Call& call) {
+    states.restore();
+    call(arrays);
+    Arrays results(arrays.begin() + std::ssize(of.inputs), arrays.end());
+    for (const size_t i : of.updated) results.push_back(arrays[i]);
+    return network::host_copies(results);
+  };
+  const Call alone = of.alone(at);
+  const Arrays want = results_of(alone);
   Row row{.sizes = sizes};
   std::vector<std::function<void()>> calls = {[&] { alone(arrays); }};
   for (const Form& form : of.forms) {
-    form.call(arrays);
     row.differences.push_back(
-        network::output_difference(at.outputs, network::host_copies(outputs), want));
+        network::output_difference(at.of(of.outputs), results_of(form.call), want));
     row.kernels.push_back(form.picked ? form.picked(arrays) : "");
     calls.emplace_back([&] { form.call(arrays); });
   }
@@ -163,7 +197,10 @@ Json json_of(const Ranged& of, const Row& row) {
                        {"forms", std::move(forms)}});
 }
 
-bool is_range(const std::string& subject) { return is_family(subject) || has_ranges(subject); }
+bool is_range(const std::string& subject) {
+  return is_family(subject) ||
+         has_ranges(is_plan(subject) ? model_of(load_plan(subject), subject) : subject);
+}
 
 }  // namespace
 
@@ -179,13 +216,12 @@ bool are_ranges(const Request& options) {
 
 Json bench_ranges(const Request& options, std::ostream& out, bool* right) {
   Json all = Json::array();
-  const DataType dtype = options.dtypes.empty() ? f32 : dtype_of(options.dtypes[0]);
   const int threads = options.thread_counts.empty() ? 0 : options.thread_counts[0];
-  const Target target = target_of(options.target, threads);
-  const ScopedThreads scope(target.cores);
   for (const std::string& subject : options.subjects) {
-    Request o = options;
-    o.subject = subject;
+    const Request o = bench_request(options, subject, threads);
+    const DataType dtype = dtype_of(o.dtype);
+    const Target target = target_of(o.target, o.threads);
+    const ScopedThreads scope(target.cores);
     const Ranged of = is_family(subject) ? ranged_kernels(subject, dtype, target)
                                          : ranged_model(o, dtype, target);
     const std::vector<std::vector<int64_t>> sizes =

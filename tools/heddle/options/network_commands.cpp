@@ -290,7 +290,7 @@ Command tune_command() {
              "Such as matmul:512x512x512; several share the time. See `heddle list`. Or an "
              "ONNX file, with extents: net.onnx:batch=1. Or one subject over a range of "
              "sizes: matmul:1..2048x768x768, or 8..512/8 for multiples of 8"}},
-           plain({"--dims", "--workloads"}),
+           plain({"--dims", "--states", "--workloads"}),
            {{.id = "--budget", .fallback = "60s"},
             {.id = "--log",
              .help = "The log of records to append to; tuning continues from the records that "
@@ -330,7 +330,7 @@ Command deploy_command() {
       .name = "deploy",
       .about = "Tune a model, export it, and check the library, all in one folder",
       .takes = together({{subject("An ONNX file: model.onnx:batch=1")},
-                         plain({"--dims", "--dtype", "--threads", "--target"}),
+                         plain({"--dims", "--states", "--dtype", "--threads", "--target"}),
                          {{.id = "-o,--output", .help = "The folder to write in", .needed = true},
                           {"--budget", "How long to tune: 90, 90s, 2m, 1h30m", "5m"}}}),
       .notes =

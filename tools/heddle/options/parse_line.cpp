@@ -176,7 +176,10 @@ class Parser {
 
   /// Writes the dimensions of models into their subjects.
   static void set_dims(Request& r) {
-    if (r.states && !r.subject.empty()) r.subject = with_states(r.subject);
+    if (r.states) {
+      if (!r.subject.empty()) r.subject = with_states(r.subject);
+      for (std::string& subject : r.subjects) subject = with_states(subject);
+    }
     if (r.dims.empty()) return;
     if (r.subject.empty() && r.subjects.empty())
       throw_user_error("--dims names dimensions of a model, and no model is to be tuned", {},

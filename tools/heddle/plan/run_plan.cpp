@@ -107,11 +107,16 @@ Opened open(Request o) {
   return {std::move(plan), std::move(o), std::move(target), std::move(model)};
 }
 
+Network planned(const Opened& o) {
+  return Network::planned(o.model.outputs, o.plan, o.target, current_auto_scheduler_options(),
+                          o.model.updates);
+}
+
 }  // namespace
 
 int check_plan(const Request& o) {
   const Opened opened = open(o);
-  const Network network = Network::planned(opened.model.outputs, opened.plan, opened.target);
+  const Network network = planned(opened);
   const PlanUse& use = *network.plan_use();
   std::cout << to_string(use) << "\n";
   for (const PlanUse::Node& n : use.nodes) {
@@ -141,7 +146,7 @@ std::string race_text(const TunedNetwork& tuned, const NetworkPlan& made) {
 
 int retune_plan(const Request& o) {
   const Opened opened = open(o);
-  const Network network = Network::planned(opened.model.outputs, opened.plan, opened.target);
+  const Network network = planned(opened);
   const Target& target = network.tasks().at(0).tmpl.target();
   const bool same = target == opened.plan.target;
   if (o.output.empty() && !same)

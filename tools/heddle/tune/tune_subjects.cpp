@@ -74,7 +74,8 @@ TaskList tasks_of(const std::vector<Workload>& subjects, const Target& target) {
     const Problem problem =
         is_model(w.subject) ? model_problem(w.subject, w.dtype) : make_problem(w.subject, w.dtype);
     if (is_network(w.subject)) {
-      const Network network(problem.outputs, target);
+      const Network network(problem.outputs, target, current_auto_scheduler_options(), {},
+                            problem.updates);
       if (subjects.size() == 1) {
         TaskList one = tasks_of(network, problem.dtype);
         one.dims = problem.dims;
