@@ -204,8 +204,8 @@ TEST(Choices, EachHasACostTheOtherWay) {
     network::PlanCost more;
     for (const network::ChoiceCost& c : all) {
       if (c.choice.name == "store@mul:1x6x6x16")
-        more = {c.flipped.flops - now.flops, c.flipped.bytes - now.bytes,
-                c.flipped.nodes - now.nodes, c.flipped.seconds - now.seconds};
+        more = {c.flipped->flops - now.flops, c.flipped->bytes - now.bytes,
+                c.flipped->nodes - now.nodes, c.flipped->seconds - now.seconds};
     }
     return more;
   };

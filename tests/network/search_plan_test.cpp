@@ -135,7 +135,7 @@ TEST(SearchedPlan, TakesAConcatIntoTheProductsThatReadIt) {
     if (choice.name != "fuse@concat:1x28x28x128") continue;
     ++found;
     EXPECT_TRUE(choice.usual && choice.on);
-    EXPECT_GT(flipped.seconds, network::cost_of(cut.plan, target).seconds);
+    EXPECT_GT(flipped->seconds, network::cost_of(cut.plan, target).seconds);
   }
   EXPECT_EQ(found, 1);
   EXPECT_EQ(wrong_on_one_thread(shuffled(2, 9, 16)), "");

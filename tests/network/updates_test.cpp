@@ -167,6 +167,30 @@ TEST(Updates, RandomNetworksInPlaceComputeWhatTheyComputeApart) {
   EXPECT_GT(direct, copied);
 }
 
+TEST(Updates, RandomNetworksWithinLessMemoryComputeTheSame) {
+  int limited = 0;
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 60),
+                first = number_from_env("HEDDLE_PROPERTY_SEED", 1);
+  for (int64_t n = first; n < first + count; ++n) {
+    const auto seed = static_cast<uint64_t>(n);
+    const Drawn drawn = Drawer(seed).run();
+    const Network usual(drawn.outputs, Target::host(), {}, {}, drawn.updates);
+    std::vector<Tensor> args = inputs_of(drawn);
+    args.insert(args.end(), drawn.outputs.begin(), drawn.outputs.end());
+    const int64_t limit = usual.build(args).workspace_bytes() - 1;
+    if (limit <= 0) continue;
+    try {
+      const Network network(drawn.outputs, Target::host(), {}, {.memory = limit}, drawn.updates);
+      ++limited;
+      EXPECT_LE(network.build(args).workspace_bytes(), limit) << "seed " << seed;
+      EXPECT_EQ(wrong_after_calls(drawn, network, 1e-4), "") << "seed " << seed;
+    } catch (const Error& e) {
+      ASSERT_EQ(e.kind, ErrorKind::User) << e.what() << ", seed " << seed;
+    }
+  }
+  EXPECT_GT(limited, 0);
+}
+
 TEST(Updates, RandomNetworksOfAGpuComputeWhatTheyComputeApart) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
   const Target gpu = Target::parse("cuda -gpu=h200");

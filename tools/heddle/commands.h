@@ -23,7 +23,7 @@ struct Request {
   std::string filter;  ///< part of a name: only those
 
   // The kernels.
-  std::string dtype, target, passes, plan;
+  std::string dtype, target, passes, memory, plan;
   std::vector<std::string> dtypes;
   int threads = 0;  ///< 0: as the target says
   std::vector<int> thread_counts;

@@ -5,6 +5,7 @@
 //   for (const PassApplication& a : net.passes()) std::cout << a.pass << ": " << a.text << "\n";
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,6 +30,9 @@ struct PassOptions {
   bool concat_in_place = true;         ///< parts of a concat are written where the whole lies
   /// Over the nodes of the network, once their kernels are chosen.
   bool horizontal = true;
+  /// The most bytes of the buffers between nodes; 0: any number. Where they would take more, results
+  /// of nodes are computed again for later readers ("recompute@" of NetworkChoice).
+  int64_t memory = 0;
   /// Settings of single choices by name (NetworkChoice), where they are not the usual ones.
   std::map<std::string, bool> choices = {};
 
@@ -54,7 +58,8 @@ struct NetworkChoice {
   /// Kind and place: "join_products@768x2304" (depth and columns of the joined product),
   /// "channels_last@56x56" (rows and columns of the images),
   /// "store@mul:1x56x56x96" (a stage that is stored, and not computed where it is read),
-  /// "fuse@pad:1x58x58x96" (a stage that is computed in the nodes that read it, and is no node).
+  /// "fuse@pad:1x58x58x96" (a stage that is computed in the nodes that read it, and is no node),
+  /// "recompute@relu:1x56x56x96" (a result that is computed again for later readers).
   /// Names do not depend on names of tensors in a file.
   std::string name;
   std::string text;    ///< what is so when it is on
@@ -65,7 +70,8 @@ struct NetworkChoice {
 
 /// `base` as a list of names changes it: "-join_products,-fold_views" turns two off, "fold_views"
 /// turns one on, "none" turns all off, "all" turns all on. "-channels_last@7x7" turns a single
-/// choice off. A User error for an unknown name.
+/// choice off, "memory=64M" limits the buffers between nodes (K, M and G are powers of 1024). A User
+/// error for an unknown name.
 PassOptions parse_passes(const std::string& list, PassOptions base = {});
 /// The list that parse_passes reads as these options; empty for the default.
 std::string to_string(const PassOptions& options);

@@ -1,12 +1,30 @@
 #include "network/cut/choice_costs.h"
 
+#include "heddle/support/error.h"
+#include "network/cut/node_costs.h"
 #include "network/fusion/plan_fusion.h"
 #include "network/fusion/settle_plan.h"
 
 namespace heddle::network {
 
+namespace {
+
+std::optional<PlanCost> cost_if_possible(const ComputeDag& declared, const Target& target,
+                                         const PassOptions& passes,
+                                         const std::vector<StateUpdate>& updates) {
+  try {
+    return cost_of(cut_network(declared, target, passes, updates), target);
+  } catch (const Error& e) {
+    if (e.kind != ErrorKind::User) throw;
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
 std::vector<ChoiceCost> choice_costs(const CutNetwork& network, const ComputeDag& declared,
-                                     const Target& target, const PassOptions& passes) {
+                                     const Target& target, const PassOptions& passes,
+                                     const std::vector<StateUpdate>& updates) {
   const ComputeDag& dag = network.plan.dag();
   InPlacePlan in_place;
   if (passes.concat_in_place) in_place = plan_concats(dag);
@@ -15,12 +33,14 @@ std::vector<ChoiceCost> choice_costs(const CutNetwork& network, const ComputeDag
   for (const NetworkChoice& choice : network.choices.list()) {
     PassOptions flipped = passes;
     flipped.choices[choice.name] = !choice.on;
+    // Choices of passes change the graph, and a limit of memory is about the nodes.
+    if (passes.memory > 0 || !is_fusion_choice(choice.name)) {
+      costs.push_back({choice, cost_if_possible(declared, target, flipped, updates)});
+      continue;
+    }
     ChoiceList choices(flipped);
     choices.expect(network.searched);
-    // Choices of passes change the graph.
-    FusionPlan plan = is_fusion_choice(choice.name)
-                          ? plan_fusion(dag, groups, target, in_place, choices)
-                          : cut_network(declared, target, flipped).plan;
+    FusionPlan plan = plan_fusion(dag, groups, target, in_place, choices);
     (void)settle(plan, target);
     costs.push_back({choice, cost_of(plan, target)});
   }

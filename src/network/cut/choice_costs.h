@@ -1,6 +1,7 @@
 // What each choice of a network would cost the other way.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "heddle/target/target.h"
@@ -13,11 +14,14 @@ namespace heddle::network {
 /// the plan, or several that are alike, between a stage and its readers.
 struct ChoiceCost {
   NetworkChoice choice;
-  PlanCost flipped;
+  /// Nothing where its buffers do not fit into PassOptions::memory then.
+  std::optional<PlanCost> flipped;
 };
 
-/// The choices of a network that cut_network made of `declared` with these passes, in their order.
+/// The choices of a network that cut_network made of `declared` with these passes and updates, in
+/// their order.
 std::vector<ChoiceCost> choice_costs(const CutNetwork& network, const ComputeDag& declared,
-                                     const Target& target, const PassOptions& passes);
+                                     const Target& target, const PassOptions& passes,
+                                     const std::vector<StateUpdate>& updates = {});
 
 }  // namespace heddle::network

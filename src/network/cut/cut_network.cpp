@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "network/cut/arrange_nodes.h"
 #include "network/cut/family_graph.h"
 #include "network/cut/updates.h"
 #include "network/fusion/plan_fusion.h"
@@ -70,12 +71,17 @@ CutNetwork cut(const ComputeDag& declared, const Target& target, const PassOptio
 
 CutNetwork cut_network(const ComputeDag& declared, const Target& target, const PassOptions& passes,
                        const std::vector<StateUpdate>& updates) {
-  if (updates.empty()) return cut(declared, target, passes, {});
+  if (updates.empty()) {
+    CutNetwork made = cut(declared, target, passes, {});
+    arrange_nodes(made, {}, target, passes);
+    return made;
+  }
   std::vector<size_t> copied;
   while (true) {
     const UpdatedGraph updated = updated_graph(declared, updates, copied, target);
     CutNetwork made = cut(updated.graph, target, passes, updated.writes);
-    const std::vector<size_t> more = order_by_writes(updated.writes, made.dag, made.nodes);
+    const std::vector<size_t> more =
+        order_by_writes(updated.writes, made.dag, made.places, made.nodes);
     copied.insert(copied.end(), more.begin(), more.end());
     if (!more.empty()) continue;
     made.changes.insert(made.changes.end(), updated.changes.begin(), updated.changes.end());
@@ -83,6 +89,7 @@ CutNetwork cut_network(const ComputeDag& declared, const Target& target, const P
       made.changes.push_back({"updates", "'" + declared.outputs()[o].name() +
                                              "' is copied into its input at the end of a call, "
                                              "because no order of the nodes reads that before"});
+    arrange_nodes(made, updated.writes, target, passes);
     made.states = place_writes(updated.writes, made.dag, declared.outputs(), made.nodes);
     return made;
   }

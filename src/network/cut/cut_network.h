@@ -2,6 +2,7 @@
 // chosen.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "heddle/dag/instance.h"
@@ -22,6 +23,8 @@ struct CutNetwork {
   std::vector<TensorPlace> places;
   std::vector<ExtractedNode> nodes;
   std::vector<StatePlace> states = {};  ///< of updates
+  /// Results of second runs of nodes, with those of the first.
+  std::vector<std::pair<Tensor, Tensor>> again = {};
 };
 
 /// A network over dimensions has no choices.

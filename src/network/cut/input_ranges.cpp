@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 namespace heddle::network {
 namespace {
@@ -23,15 +24,19 @@ std::optional<InputRange> drawn_range(const dag::ValueRange& range, DataType t) 
   return InputRange{range.lo, range.hi};
 }
 
-void set_input_ranges(const ComputeDag& network, const std::vector<NetworkNode>& nodes,
-                      std::vector<TuneTask>& tasks) {
+void set_input_ranges(const ComputeDag& network,
+                      const std::vector<std::pair<Tensor, Tensor>>& again,
+                      const std::vector<NetworkNode>& nodes, std::vector<TuneTask>& tasks) {
   const dag::ValueRanges ranges(network);
+  std::unordered_map<const Operation*, Tensor> equal_to;
+  for (const auto& [t, first] : again) equal_to.emplace(t.op(), first);
   std::vector<std::vector<dag::ValueRange>> of_task(tasks.size());
   for (const NetworkNode& node : nodes) {
     std::vector<dag::ValueRange>& known = of_task[static_cast<size_t>(node.task)];
     const bool is_first = known.empty();
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const dag::ValueRange r = ranges.of(node.inputs[i]);
+      const auto first = equal_to.find(node.inputs[i].op());
+      const dag::ValueRange r = ranges.of(first == equal_to.end() ? node.inputs[i] : first->second);
       if (is_first) {
         known.push_back(r);
       } else {

@@ -22,10 +22,10 @@ struct Network::Impl {
         sizes(sizes_of(declared.outputs())),
         cut(network::cut_network(declared, target, passes, updates)) {}
 
-  /// A network with the choices about its graph that the records hold; null where there are none,
-  /// or they do not fit any more.
+  /// A network with the choices about its graph that the records hold for this limit of memory; null
+  /// where there are none, or they do not fit any more.
   static std::shared_ptr<Impl> of_records(const std::vector<Tensor>& outputs, const Target& target,
-                                          const AutoSchedulerOptions& options,
+                                          const AutoSchedulerOptions& options, int64_t memory,
                                           const std::vector<StateUpdate>& updates);
 
   /// A network with the choices about its graph of a plan, before its tasks are made. Where they do

@@ -46,7 +46,7 @@ namespace network {
 
 std::optional<RecordedPasses> recorded_passes(const std::vector<Tensor>& declared,
                                               const Target& target,
-                                              const AutoSchedulerOptions& options) {
+                                              const AutoSchedulerOptions& options, int64_t memory) {
   if (!driver::records_may_answer(options)) return std::nullopt;
   const std::shared_ptr<const RecordDatabase> known = tophub(options.record_log);
   const auto is_list = [](const Record& r) { return passes_in(r) != nullptr; };
@@ -54,7 +54,8 @@ std::optional<RecordedPasses> recorded_passes(const std::vector<Tensor>& declare
   for (const Record* r : known->ranked(ComputeDag(declared).structural_hash(), target)) {
     if (!is_list(*r)) continue;
     try {
-      return RecordedPasses{parse_passes(*passes_in(*r)), describe(*r)};
+      RecordedPasses found{parse_passes(*passes_in(*r)), describe(*r)};
+      if (found.options.memory == memory) return found;
     } catch (const Error& e) {  // a log may contain anything
       if (e.kind != ErrorKind::User) throw;
       log_line("records", 1, describe(*r) + " skipped: " + e.message);

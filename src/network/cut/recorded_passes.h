@@ -18,10 +18,10 @@ struct RecordedPasses {
   std::string source;  ///< describe(record)
 };
 
-/// The best record for the declaration and the target that holds choices which can be read; others
-/// are logged.
+/// The best record for the declaration and the target that holds choices which can be read, for this
+/// limit of memory (PassOptions::memory); others are logged.
 std::optional<RecordedPasses> recorded_passes(const std::vector<Tensor>& declared,
                                               const Target& target,
-                                              const AutoSchedulerOptions& options);
+                                              const AutoSchedulerOptions& options, int64_t memory);
 
 }  // namespace heddle::network

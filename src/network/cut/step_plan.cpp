@@ -6,19 +6,9 @@
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
-#include "network/memory_plan.h"
+#include "network/cut/buffer_graph.h"
 
 namespace heddle::network {
-namespace {
-
-int64_t bytes_of(const Tensor& t) {
-  int64_t bytes = t.dtype().bytes();
-  for (int64_t e : largest_extents(t)) bytes *= e;
-  return bytes;
-}
-
-}  // namespace
-
 Extents largest_extents(const Tensor& t) {
   Extents largest;
   for (const Expr& e : t.shape()) largest.push_back(largest_extent(e));
@@ -104,30 +94,11 @@ StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Ten
                     const std::vector<StatePlace>& states, const std::vector<Var>& sizes) {
   StepPlan plan;
   const StatesOfPlan in_arguments(states, tensors, sizes, plan.views);
-  const auto place_of = [&](const Tensor& t) {
-    const auto it = std::find_if(inside.begin(), inside.end(),
-                                 [&](const TensorPlace& p) { return p.tensor.same_as(t); });
-    return it == inside.end() ? TensorPlace{t, t, 0} : *it;
-  };
-  std::vector<Tensor> passed;  // tensors with memory of their own
-  std::vector<BufferLifetime> lifetimes;
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    const int step = static_cast<int>(n);
-    for (const Tensor& t : nodes[n].inputs) {
-      if (const int b = position_of(passed, place_of(t).whole); b >= 0) lifetimes[b].last = step;
-    }
-    for (const Tensor& t : nodes[n].outputs) {
-      if (position_of(tensors, t) >= 0 || in_arguments.find(t)) continue;
-      const Tensor whole = place_of(t).whole;
-      if (const int b = position_of(passed, whole); b >= 0) {
-        lifetimes[b].last = step;
-        continue;
-      }
-      passed.push_back(whole);
-      lifetimes.push_back({bytes_of(whole), step, step});
-    }
-  }
-  const MemoryPlan memory = plan_memory(lifetimes);
+  BufferGraph buffers(inside, [&](const Tensor& t) {
+    return position_of(tensors, t) >= 0 || in_arguments.find(t) != nullptr;
+  });
+  for (const NetworkNode& node : nodes) buffers.add_node(node.inputs, node.outputs);
+  const MemoryPlan memory = plan_memory(buffers.lifetimes());
   plan.arena_bytes = memory.bytes;
   for (const NetworkNode& node : nodes) {
     std::vector<Tensor> list = node.inputs;
@@ -145,10 +116,9 @@ StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Ten
                            static_cast<int64_t>(given ? array : array - num_args)});
         continue;
       }
-      const TensorPlace place = place_of(t);
-      const int b = position_of(passed, place.whole);
+      const int b = buffers.find(t);
       HEDDLE_ICHECK(b >= 0, "'" + t.name() + "' is read before any node wrote it");
-      of_step.push_back({ProgramPlace::Arena, memory.offsets[b] + place.offset});
+      of_step.push_back({ProgramPlace::Arena, memory.offsets[b] + buffers.place_of(t).offset});
     }
   }
   return plan;

@@ -172,19 +172,25 @@ bool replaces_elements(const ExtractedNode& node, const Tensor& state) {
 class WriteOrder {
  public:
   WriteOrder(const std::vector<StateWrite>& writes, const ComputeDag& graph,
-             const std::vector<ExtractedNode>& nodes)
+             const std::vector<TensorPlace>& inside, const std::vector<ExtractedNode>& nodes)
       : nodes_(nodes), before_(nodes.size()) {
+    std::unordered_map<const Operation*, const Operation*> whole_of;
+    for (const TensorPlace& p : inside) whole_of[p.tensor.op()] = p.whole.op();
     for (size_t n = 0; n < nodes.size(); ++n) {
-      for (const Tensor& t : nodes[n].outputs) writer_[t.op()] = n;
+      for (const Tensor& t : nodes[n].outputs) {
+        writers_[t.op()].push_back(n);
+        if (const auto it = whole_of.find(t.op()); it != whole_of.end())
+          writers_[it->second].push_back(n);
+      }
     }
     for (size_t n = 0; n < nodes.size(); ++n) {
       for (const Tensor& t : nodes[n].inputs) {
-        if (const auto it = writer_.find(t.op()); it != writer_.end())
-          before_[n].insert(it->second);
+        if (const auto it = writers_.find(t.op()); it != writers_.end())
+          before_[n].insert(it->second.begin(), it->second.end());
       }
     }
     for (const StateWrite& write : writes) {
-      if (!write.copied) add(write, writer_.at(graph.outputs()[write.output].op()));
+      if (!write.copied) add(write, writers_.at(graph.outputs()[write.output].op()).front());
     }
   }
 
@@ -210,6 +216,7 @@ class WriteOrder {
   }
 
   const std::vector<size_t>& impossible() const { return impossible_; }
+  const std::vector<std::set<size_t>>& before() const { return before_; }
 
  private:
   void add(const StateWrite& write, size_t writer) {
@@ -223,16 +230,25 @@ class WriteOrder {
   }
 
   const std::vector<ExtractedNode>& nodes_;
-  std::unordered_map<const Operation*, size_t> writer_;
+  std::unordered_map<const Operation*, std::vector<size_t>>
+      writers_;  ///< nodes, by what they write
   std::vector<std::set<size_t>> before_;
   std::vector<size_t> impossible_;
 };
 
 }  // namespace
 
+std::vector<std::set<size_t>> runs_before(const std::vector<StateWrite>& writes,
+                                          const ComputeDag& graph,
+                                          const std::vector<TensorPlace>& inside,
+                                          const std::vector<ExtractedNode>& nodes) {
+  return WriteOrder(writes, graph, inside, nodes).before();
+}
+
 std::vector<size_t> order_by_writes(const std::vector<StateWrite>& writes, const ComputeDag& graph,
+                                    const std::vector<TensorPlace>& inside,
                                     std::vector<ExtractedNode>& nodes) {
-  const WriteOrder order(writes, graph, nodes);
+  const WriteOrder order(writes, graph, inside, nodes);
   if (!order.impossible().empty()) return order.impossible();
   const std::vector<size_t> sorted = order.run();
   if (sorted.size() < nodes.size()) {

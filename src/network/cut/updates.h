@@ -10,6 +10,7 @@
 // itself run before.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "heddle/dag/instance.h"
@@ -50,9 +51,17 @@ UpdatedGraph updated_graph(const ComputeDag& declared, const std::vector<StateUp
 void end_products_before(const std::vector<StateWrite>& writes, const ComputeDag& graph,
                          FusionPlan& plan);
 
+/// For each node those that run before it: all that write what it reads, and around the writes of
+/// states those that they wait for. `inside` are tensors that are parts of others.
+std::vector<std::set<size_t>> runs_before(const std::vector<StateWrite>& writes,
+                                          const ComputeDag& graph,
+                                          const std::vector<TensorPlace>& inside,
+                                          const std::vector<ExtractedNode>& nodes);
+
 /// Brings the nodes in an order in which all that reads a state runs before what writes it. Returns
 /// the writes, as outputs, for which there is none.
 std::vector<size_t> order_by_writes(const std::vector<StateWrite>& writes, const ComputeDag& graph,
+                                    const std::vector<TensorPlace>& inside,
                                     std::vector<ExtractedNode>& nodes);
 
 /// Adds nodes that copy the results of copied writes. Returns what lies in the memory of inputs;

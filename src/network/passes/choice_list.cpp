@@ -13,7 +13,8 @@ bool is_fusion_choice(const std::string& name) {
 }
 
 bool has_choices(const std::string& kind) {
-  return is_fusion_choice(kind) || kind == "join_products" || kind == "channels_last";
+  return is_fusion_choice(kind) || kind == kRecompute || kind == "join_products" ||
+         kind == "channels_last";
 }
 
 std::string all_like(const std::string& name) {
@@ -26,9 +27,7 @@ bool ChoiceList::on(const std::string& kind, const std::string& place, bool usua
   const std::string name = kind + "@" + place;
   const auto expected = expected_.find(name);
   if (expected != expected_.end()) usual = expected->second;
-  auto setting = settings_.find(name);
-  if (setting == settings_.end()) setting = settings_.find(all_like(name));
-  const bool on = setting == settings_.end() ? usual : setting->second;
+  const bool on = setting(kind, place).value_or(usual);
   const auto known = std::find_if(list_.begin(), list_.end(),
                                   [&](const NetworkChoice& c) { return c.name == name; });
   if (known == list_.end()) {
@@ -37,6 +36,14 @@ bool ChoiceList::on(const std::string& kind, const std::string& place, bool usua
     ++known->places;
   }
   return on;
+}
+
+std::optional<bool> ChoiceList::setting(const std::string& kind, const std::string& place) const {
+  const std::string name = kind + "@" + place;
+  auto found = settings_.find(name);
+  if (found == settings_.end()) found = settings_.find(all_like(name));
+  if (found == settings_.end()) return std::nullopt;
+  return found->second;
 }
 
 bool ChoiceList::any_on(const std::string& kind) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,8 @@ namespace heddle::network {
 /// Kinds of choices of the cut into nodes: a stage that is usually computed where it is read is
 /// stored, and one that usually is a node of its own is computed in the nodes that read it.
 inline constexpr const char *kStore = "store", *kFuse = "fuse";
+/// That of the order of the nodes: the result of a node is computed again for later readers.
+inline constexpr const char* kRecompute = "recompute";
 
 /// The name of all choices of the kind and operator of `name`: "store@mul:*", "channels_last@*".
 std::string all_like(const std::string& name);
@@ -36,6 +39,9 @@ class ChoiceList {
   /// it, else the expected one, else `usual`. The choice is listed, with one more place. `text` says what is so when it is
   /// on.
   bool on(const std::string& kind, const std::string& place, bool usual, const std::string& text);
+
+  /// What the options say of the choice, or of all like it.
+  std::optional<bool> setting(const std::string& kind, const std::string& place) const;
 
   /// Whether the options turn on a choice of this kind.
   bool any_on(const std::string& kind) const;

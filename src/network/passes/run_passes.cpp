@@ -1,5 +1,7 @@
 // The list of all passes, and the order in which they run.
 #include <algorithm>
+#include <charconv>
+#include <limits>
 
 #include "heddle/support/error.h"
 #include "network/passes/graph_pass.h"
@@ -93,12 +95,43 @@ const std::vector<PassDescription>& network_passes() {
   return all;
 }
 
+namespace {
+
+constexpr char kMemory[] = "memory=";
+constexpr char kUnits[] = "KMG";
+
+/// "64M"; a User error for anything else.
+int64_t read_bytes(const std::string& text) {
+  int64_t bytes = 0;
+  const char* end = text.data() + text.size();
+  auto [rest, error] = std::from_chars(text.data(), end, bytes);
+  int shift = 0;
+  if (error == std::errc() && rest + 1 == end) {
+    const size_t unit = std::string(kUnits).find(*rest);
+    if (unit != std::string::npos) {
+      shift = 10 * (static_cast<int>(unit) + 1);
+      ++rest;
+    }
+  }
+  if (error != std::errc() || rest != end || bytes <= 0 ||
+      bytes > (std::numeric_limits<int64_t>::max() >> (shift + 1)))
+    throw_user_error("'" + text + "' is no number of bytes", {},
+                     "give a positive whole number, with K, M or G behind it: memory=64M");
+  return bytes << shift;
+}
+
+}  // namespace
+
 PassOptions parse_passes(const std::string& list, PassOptions base) {
   size_t begin = 0;
   while (begin < list.size()) {
     const size_t end = std::min(list.find(',', begin), list.size());
     std::string name = list.substr(begin, end - begin);
     begin = end + 1;
+    if (name.starts_with(kMemory)) {
+      base.memory = read_bytes(name.substr(sizeof(kMemory) - 1));
+      continue;
+    }
     const bool on = name.empty() || name[0] != '-';
     if (!on) name.erase(0, 1);
     if (const size_t at = name.find('@');
@@ -131,6 +164,8 @@ std::string to_string(const PassOptions& options) {
     if (options.*p.enabled == usual.*p.enabled) continue;
     text += (text.empty() ? "" : ",") + std::string(options.*p.enabled ? "" : "-") + p.name;
   }
+  if (options.memory > 0)
+    text += (text.empty() ? "" : ",") + (kMemory + std::to_string(options.memory));
   for (const auto& [name, on] : options.choices)
     text += (text.empty() ? "" : ",") + std::string(on ? "" : "-") + name;
   return text;

@@ -6,8 +6,7 @@
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "network/cut/cut_network.h"
-#include "network/fusion/fusion_cost.h"
+#include "network/cut/node_costs.h"
 #include "network/race/timed_network.h"
 #include "runtime/race/clearly_faster.h"
 
@@ -135,14 +134,12 @@ class Candidates {
   }
 
   CutNetwork cut(const PassOptions& options) const {
-    return cut_network(declared_, target_, options);
+    return cut_network(declared_, target_, options, network_.updates());
   }
 
   /// The seconds of each node.
   std::vector<double> estimates_of(const CutNetwork& network) const {
-    std::vector<double> seconds = cost_of(network.plan, target_).of_nodes;
-    HEDDLE_ICHECK(seconds.size() == network.nodes.size(), "the estimate has the nodes of the cut");
-    return seconds;
+    return seconds_of_nodes(network, target_);
   }
 
   const Network& network_;

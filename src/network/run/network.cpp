@@ -82,7 +82,9 @@ Network::Network(std::vector<Tensor> outputs, const Target& target,
   check_options(options);
   outputs = network::with_updates(std::move(outputs), updates);
   std::shared_ptr<Impl> impl;
-  if (passes == PassOptions()) impl = Impl::of_records(outputs, target, options, updates);
+  PassOptions usual;
+  usual.memory = passes.memory;
+  if (passes == usual) impl = Impl::of_records(outputs, target, options, passes.memory, updates);
   if (!impl) {
     impl = std::make_shared<Impl>(std::move(outputs), target, options, passes, std::move(updates));
     impl->cut.choices.require_all_known();
@@ -116,7 +118,7 @@ void Network::Impl::make_tasks() {
     nodes.push_back({task, std::move(cut.nodes[n].inputs), std::move(cut.nodes[n].outputs)});
   }
   cut.nodes.clear();
-  network::set_input_ranges(cut.dag, nodes, tasks);
+  network::set_input_ranges(cut.dag, cut.again, nodes, tasks);
   for (size_t t = 1; t < tasks.size(); ++t) {
     if (families[t].count == 0) tasks[t].input_ranges = tasks[t - 1].input_ranges;
   }
@@ -126,12 +128,14 @@ void Network::Impl::make_tasks() {
 std::shared_ptr<Network::Impl> Network::Impl::of_records(const std::vector<Tensor>& outputs,
                                                          const Target& target,
                                                          const AutoSchedulerOptions& options,
+                                                         int64_t memory,
                                                          const std::vector<StateUpdate>& updates) {
   const std::optional<network::RecordedPasses> found =
-      network::recorded_passes(outputs, apply_options(target, options), options);
+      network::recorded_passes(outputs, apply_options(target, options), options, memory);
   if (!found) return nullptr;
-  auto impl = std::make_shared<Impl>(outputs, target, options, found->options, updates);
+  std::shared_ptr<Impl> impl;
   try {
+    impl = std::make_shared<Impl>(outputs, target, options, found->options, updates);
     impl->cut.choices.require_all_known();
   } catch (const Error& e) {
     if (e.kind != ErrorKind::User) throw;

@@ -98,8 +98,9 @@ Network model_network(const Request& o, const std::vector<Tensor>& outputs, cons
     if (!o.quiet) std::cerr << text << "\n";
   };
   const AutoSchedulerOptions options = current_auto_scheduler_options();
-  if (!is_model(o.subject))
-    return Network(outputs, target, options, parse_passes(o.passes), updates);
+  const std::string passes =
+      o.memory.empty() ? o.passes : o.passes + (o.passes.empty() ? "" : ",") + "memory=" + o.memory;
+  if (!is_model(o.subject)) return Network(outputs, target, options, parse_passes(passes), updates);
   const bool named = !o.plan.empty();
   const std::string path = named ? o.plan : plan_beside(o.subject);
   std::error_code error;
@@ -107,8 +108,7 @@ Network model_network(const Request& o, const std::vector<Tensor>& outputs, cons
   if (path != kNone && (named || fs::is_regular_file(path, error))) {
     try {
       NetworkPlan plan = read_named(path);
-      if (!o.passes.empty())
-        plan.passes = to_string(parse_passes(o.passes, parse_passes(plan.passes)));
+      if (!passes.empty()) plan.passes = to_string(parse_passes(passes, parse_passes(plan.passes)));
       const Network network = Network::planned(outputs, plan, target, options, updates);
       say("plan " + path + ": " + to_string(*network.plan_use()));
       return network;
@@ -117,7 +117,7 @@ Network model_network(const Request& o, const std::vector<Tensor>& outputs, cons
       why = "the plan beside the model is not used: " + e.message;
     }
   }
-  const Network network(outputs, target, options, parse_passes(o.passes), updates);
+  const Network network(outputs, target, options, parse_passes(passes), updates);
   say(why + ": " + records_text(network));
   return network;
 }

@@ -14,6 +14,7 @@
 #include "heddle/support/error.h"
 #include "network/cut/choice_costs.h"
 #include "network/cut/family_tasks.h"
+#include "network/cut/node_costs.h"
 #include "subjects/family_subject.h"
 #include "subjects/model_subject.h"
 #include "subjects/subjects.h"
@@ -145,22 +146,29 @@ std::string searched_text(const network::CutNetwork& cut, const Target& target) 
 std::string choices_text(const Network& network, const Target& target) {
   if (network.choices().empty()) return "";
   const ComputeDag declared(network.outputs());
-  const network::CutNetwork cut = network::cut_network(declared, target, network.pass_options());
-  const network::PlanCost now = network::cost_of(cut.plan, target);
+  const network::CutNetwork cut =
+      network::cut_network(declared, target, network.pass_options(), network.updates());
+  const network::PlanCost now = network::cost_of(cut, target);
   Table table(
       {"--passes=", "now", "places", "time", "arithmetic", "bytes", "nodes", "what it decides"});
   table.align_left(1);
   table.align_left(7);
   for (const auto& [c, flipped] :
-       network::choice_costs(cut, declared, target, network.pass_options())) {
-    table.add_row(
-        {(c.on ? "-" : "") + c.name, c.on ? "on" : "off", std::to_string(c.places),
-         change_text(flipped.seconds - now.seconds, format_time),
-         change_text(flipped.flops - now.flops, flops_text),
-         change_text(flipped.bytes - now.bytes,
-                     [](double b) { return bytes_text(static_cast<int64_t>(b)); }),
-         change_text(flipped.nodes - now.nodes, [](double n) { return format_fixed(n, 0); }),
-         c.text});
+       network::choice_costs(cut, declared, target, network.pass_options(), network.updates())) {
+    std::vector<std::string> row{(c.on ? "-" : "") + c.name, c.on ? "on" : "off",
+                                 std::to_string(c.places)};
+    if (flipped) {
+      row.push_back(change_text(flipped->seconds - now.seconds, format_time));
+      row.push_back(change_text(flipped->flops - now.flops, flops_text));
+      row.push_back(change_text(flipped->bytes - now.bytes,
+                                [](double b) { return bytes_text(static_cast<int64_t>(b)); }));
+      row.push_back(
+          change_text(flipped->nodes - now.nodes, [](double n) { return format_fixed(n, 0); }));
+    } else {
+      row.insert(row.end(), {"no room", "", "", ""});
+    }
+    row.push_back(c.text);
+    table.add_row(std::move(row));
   }
   return "\nchoices that tuning tries, and what each costs more the other way, by estimate\n(a "
          "call as "

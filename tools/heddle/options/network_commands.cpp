@@ -12,44 +12,45 @@ Takes call_sizes(const std::string& what) {
 }
 
 Command explain_command() {
-  return {.name = "explain",
-          .about = "Show what Heddle makes of a subject, and why",
-          .takes = together(
-              {{subject(kSubject +
-                        ". Or an ONNX file, of which the nodes are shown: net.onnx:batch=1. Or "
-                        "a range of sizes, of which the kernels are shown that run at them: "
-                        "matmul:1..2048x768x768")},
-               plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes",
-                      "--plan", "--show", "--pass", "--naive", "--allow-tf32", "--node"}),
-               {kExpectedSizes},
-               plain({"--max-kernels"}),
-               {{.id = "--race",
-                 .help = "Seconds in which the kernels of a range of sizes race; those of a model "
-                         "over ranges race only with this option, else those of the records are "
-                         "shown",
-                 .otherwise = "2"}},
-               {kQuiet},
-               plain({"--json"})}),
-          .examples = {"heddle explain matmul:512x512x512",
-                       "heddle explain conv2d:c=64,h=56,k=64,r=3,pad=1,layout=nhwc --show "
-                       "dag,template,space",
-                       "heddle explain softmax:4096x4096 --show loops --pass vectorize --threads 1",
-                       "heddle explain matmul:64x64x64 --show asm --target \"llvm -mcpu=haswell\"",
-                       "heddle explain matmul:1024x1024x1024 --target \"cuda -gpu=a100\" --show "
-                       "cuda,resources",
-                       "heddle explain lenet:128 --show times --json",
-                       "heddle explain matmul:1..2048x768x768 --sizes '1*9,512' --max-kernels 3",
-                       "heddle explain resnet50.onnx --node 4 --show template",
-                       "heddle explain bert.onnx:batch=1,seq=1..512 --race 120 --json > bert.json"},
-          .run = run_explain};
+  return {
+      .name = "explain",
+      .about = "Show what Heddle makes of a subject, and why",
+      .takes = together(
+          {{subject(kSubject +
+                    ". Or an ONNX file, of which the nodes are shown: net.onnx:batch=1. Or "
+                    "a range of sizes, of which the kernels are shown that run at them: "
+                    "matmul:1..2048x768x768")},
+           plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes", "--memory",
+                  "--plan", "--show", "--pass", "--naive", "--allow-tf32", "--node"}),
+           {kExpectedSizes},
+           plain({"--max-kernels"}),
+           {{.id = "--race",
+             .help = "Seconds in which the kernels of a range of sizes race; those of a model "
+                     "over ranges race only with this option, else those of the records are "
+                     "shown",
+             .otherwise = "2"}},
+           {kQuiet},
+           plain({"--json"})}),
+      .examples = {"heddle explain matmul:512x512x512",
+                   "heddle explain conv2d:c=64,h=56,k=64,r=3,pad=1,layout=nhwc --show "
+                   "dag,template,space",
+                   "heddle explain softmax:4096x4096 --show loops --pass vectorize --threads 1",
+                   "heddle explain matmul:64x64x64 --show asm --target \"llvm -mcpu=haswell\"",
+                   "heddle explain matmul:1024x1024x1024 --target \"cuda -gpu=a100\" --show "
+                   "cuda,resources",
+                   "heddle explain lenet:128 --show times --json",
+                   "heddle explain matmul:1..2048x768x768 --sizes '1*9,512' --max-kernels 3",
+                   "heddle explain resnet50.onnx --node 4 --show template",
+                   "heddle explain bert.onnx:batch=1,seq=1..512 --race 120 --json > bert.json"},
+      .run = run_explain};
 }
 
 /// Options of commands that call a network.
 std::vector<Takes> network_takes(const std::string& sizes, const std::string& time) {
-  return together(
-      {{subject("A network: an ONNX file, MODEL.onnx:batch=1, or a name")},
-       plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes", "--plan"}),
-       {kQuiet, call_sizes(sizes), {"--time", time, "2"}}});
+  return together({{subject("A network: an ONNX file, MODEL.onnx:batch=1, or a name")},
+                   plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes",
+                          "--memory", "--plan"}),
+                   {kQuiet, call_sizes(sizes), {"--time", time, "2"}}});
 }
 
 }  // namespace
@@ -109,14 +110,14 @@ Command run_command() {
   return {
       .name = "run",
       .about = "Run an ONNX model, and time it",
-      .takes =
-          together({{subject("An ONNX file: net.onnx:batch=1; its weights may be beside it")},
-                    plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes",
-                           "--plan", "-i,--input", "-o,--output (of the model)", "--batch"}),
-                    {kQuiet,
-                     {"--time", "Seconds of timing; 0: none", "1"},
-                     {"--seed", "Seed of the random inputs", "1"},
-                     call_sizes("run")}}),
+      .takes = together(
+          {{subject("An ONNX file: net.onnx:batch=1; its weights may be beside it")},
+           plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes", "--memory",
+                  "--plan", "-i,--input", "-o,--output (of the model)", "--batch"}),
+           {kQuiet,
+            {"--time", "Seconds of timing; 0: none", "1"},
+            {"--seed", "Seed of the random inputs", "1"},
+            call_sizes("run")}}),
       .examples = {"heddle run resnet50.onnx:batch=1",
                    "heddle run resnet50.onnx --input image=cat.npy --output scores=scores.npy",
                    "heddle run resnet50.onnx --batch 8 --dtype bf16",
@@ -164,7 +165,7 @@ Command generate_command() {
       .takes = together(
           {{subject(
                "An ONNX file whose outputs are its past keys and values with rows behind them")},
-           plain({"--dims", "--dtype", "--threads", "--target", "--passes", "--plan"}),
+           plain({"--dims", "--dtype", "--threads", "--target", "--passes", "--memory", "--plan"}),
            {{.id = "--prompt-ids", .needed = true},
             {"--tokens", "", "32"},
             {"--batch", "Sequences, which have one prompt", "1"},
@@ -196,7 +197,8 @@ Command export_command() {
       .about = "Write a kernel as an object file, or a model as a library",
       .takes = together(
           {{subject(kSubject + ". Or an ONNX file: model.onnx:batch=1")},
-           plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes", "--plan"}),
+           plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes", "--memory",
+                  "--plan"}),
            {kQuiet,
             {.id = "-o,--output",
              .help = "Write PATH.o (PATH.cubin for a GPU), and PATH.json which describes it; "

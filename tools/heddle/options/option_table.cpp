@@ -41,6 +41,11 @@ ValueForm passes_form() {
                  [](const std::string& text) { (void)parse_passes(text); });
 }
 
+ValueForm memory_form() {
+  return read_by("BYTES", "a number of bytes: 64M, 2G", "64M",
+                 [](const std::string& text) { (void)parse_passes("memory=" + text); });
+}
+
 ValueForm heuristic_form() {
   return read_by("NAME", "a heuristic", "contraction",
                  [](const std::string& text) { (void)heuristic_of(text); });
@@ -112,6 +117,11 @@ Rows subject_rows() {
       {"--passes", passes_form(), &R::passes,
        "Passes over a model's graph to turn off or on, and single choices, such as "
        "-join_products,channels_last@7x7 (`heddle explain MODEL.onnx` lists them)"},
+      {"--memory", memory_form(), &R::memory,
+       "The most bytes of the buffers between a model's nodes; results are computed again where "
+       "they "
+       "would take more",
+       "", "any number"},
       {"--plan", file("net.heddle"), &R::plan,
        "The plan of a model, as `heddle tune` writes it with -o; none: no plan", "",
        "MODEL.heddle beside the model, else records"},
