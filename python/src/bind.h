@@ -33,6 +33,7 @@ void bind_elementwise(nb::module_& ops);
 void bind_layers(nb::module_& ops);
 void bind_movement(nb::module_& ops);
 void bind_sampling(nb::module_& ops);
+void bind_training(nb::module_& ops);
 void bind_schedule(nb::module_& m);
 void bind_kernels(nb::module_& m);
 void bind_network(nb::module_& m);

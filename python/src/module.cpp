@@ -25,4 +25,5 @@ NB_MODULE(_heddle, m) {
   bind_layers(ops);
   bind_movement(ops);
   bind_sampling(ops);
+  bind_training(ops);
 }

@@ -78,3 +78,108 @@ def test_mistakes():
     with pytest.raises(hd.Error, match="no output of the gradient depends on 'other'"):
         hd.gradient(y, other)
     assert len(hd.gradient(y, [x, other], allow_unused=True)) == 2
+
+
+class Step:
+    """A step of training of two layers, as one network that updates its weights."""
+
+    def __init__(self, optimiser, **options):
+        self.x, self.labels = hd.placeholder((16, 5)), hd.placeholder((16,), "i64")
+        self.weights = [hd.placeholder(s) for s in [(8, 5), (8,), (3, 8), (3,)]]
+        hidden = hd.ops.tanh(hd.ops.dense(self.x, self.weights[0], self.weights[1]))
+        loss = hd.ops.softmax_cross_entropy(hd.ops.dense(hidden, self.weights[2], self.weights[3]), self.labels)
+        self.more, updates = optimiser(self.weights, loss)
+        self.states = [state for state, _ in updates]
+        self.net = hd.Network([loss], [self.x, self.labels, *self.more, *self.states], updates=updates, **options)
+
+    def run(self, weights, steps, *more):
+        """The losses, and the weights after the steps."""
+        random = np.random.default_rng(5)
+        arrays = [w.copy() for w in weights] + [np.zeros(s.shape, np.float32) for s in self.states[len(weights):]]
+        x, labels = random.normal(size=(16, 5)).astype(np.float32), random.integers(0, 3, 16)
+        losses = [float(self.net(x, labels, *[m(n) for m in more], *arrays)) for n in range(1, steps + 1)]
+        return losses, arrays[: len(weights)], (x, labels)
+
+
+def zero_like(ws):
+    return [hd.placeholder(w.shape) for w in ws]
+
+
+def sgd_step(weights, loss):
+    updates, velocities = [], zero_like(weights)
+    for w, d, v in zip(weights, hd.gradient(loss, weights), velocities):
+        updates.append((w, hd.ops.sgd(w, d, v, rate=0.1, momentum=0.9, decay=0.01)))
+    pairs = [(w, new[0]) for w, new in updates] + [(v, new[1]) for v, (_, new) in zip(velocities, updates)]
+    return [], pairs
+
+
+def adam_step(weights, loss):
+    step, rate = hd.placeholder((1,)), hd.placeholder((1,))
+    means, squares = zero_like(weights), zero_like(weights)
+    new = [hd.ops.adam(w, d, m, s, step, rate, decay=0.1)
+           for w, d, m, s in zip(weights, hd.gradient(loss, weights), means, squares)]
+    return [step, rate], [pair for i, states in enumerate([weights, means, squares]) for pair in zip(states, [n[i] for n in new])]
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam"])
+def test_optimisers_are_those_of_torch(name):
+    weights = [array(*s) for s in [(8, 5), (8,), (3, 8), (3,)]]
+    leaves = [torch.tensor(w, requires_grad=True) for w in weights]
+    if name == "adam":
+        step = Step(adam_step)
+        more = (lambda n: np.array([n], np.float32), lambda n: np.array([0.01], np.float32))
+        optimiser = torch.optim.AdamW(leaves, lr=0.01, weight_decay=0.1)
+    else:
+        step, more = Step(sgd_step), ()
+        optimiser = torch.optim.SGD(leaves, lr=0.1, momentum=0.9, weight_decay=0.01)
+    losses, after, (x, labels) = step.run(weights, 6, *more)
+    for n, loss in enumerate(losses):
+        optimiser.zero_grad()
+        want = F.cross_entropy(F.linear(torch.tanh(F.linear(torch.tensor(x), leaves[0], leaves[1])), leaves[2], leaves[3]), torch.tensor(labels))
+        want.backward()
+        optimiser.step()
+        assert loss == pytest.approx(want.item(), rel=1e-4), n
+    for got, want in zip(after, leaves):
+        np.testing.assert_allclose(got, want.detach().numpy(), rtol=2e-4, atol=2e-5)
+
+
+def test_a_limit_of_memory_is_kept_or_named():
+    Step(sgd_step, passes="memory=1M")
+    with pytest.raises(hd.Error, match="do not fit into"):
+        Step(sgd_step, passes="memory=64")
+
+
+def test_an_overflow_changes_nothing_but_the_scale():
+    def scaled(weights, loss):
+        scale, good = hd.placeholder((1,)), hd.placeholder((1,))
+        d = hd.gradient(hd.ops.scaled_loss(loss, scale), weights)
+        new_scale, new_good, finite = hd.ops.loss_scale(d, scale, good)
+        velocities = zero_like(weights)
+        new = [hd.ops.sgd(w, hd.ops.unscaled(g, scale), v) for w, g, v in zip(weights, d, velocities)]
+        pairs = [(w, n[0]) for w, n in zip(weights, new)] + [(v, n[1]) for v, n in zip(velocities, new)]
+        return [], hd.ops.updates_if(finite, pairs) + [(scale, new_scale), (good, new_good)]
+
+    step, weights = Step(scaled), [array(*s) for s in [(8, 5), (8,), (3, 8), (3,)]]
+    arrays = [w.copy() for w in weights] + [np.zeros(s.shape, np.float32) for s in step.states[4:]]
+    x, labels = array(16, 5), np.zeros(16, np.int64)
+    x[0, 0] = np.inf
+    arrays[-2][:] = 1024
+    step.net(x, labels, *arrays)
+    assert arrays[-2][0] == 512
+    for got, want in zip(arrays, weights):
+        np.testing.assert_array_equal(got, want)
+    x[0, 0] = 0
+    step.net(x, labels, *arrays)
+    assert arrays[-2][0] == 512 and arrays[-1][0] == 1
+    assert any((got != want).any() for got, want in zip(arrays, weights))
+
+
+def test_dropout_draws_by_its_seed():
+    x, seed = hd.placeholder((64, 64)), hd.placeholder((1,), "i32")
+    y = hd.ops.dropout(x, 0.25, seed, layer=2)
+    run = hd.build(hd.create_schedule([y]), [x, seed, y])
+    ones = np.ones((64, 64), np.float32)
+    first, again, other = (run(ones, np.array([s], np.int32)) for s in (1, 1, 2))
+    assert (first == again).all() and (first != other).any()
+    assert 0.7 < (first != 0).mean() < 0.8
+    assert np.allclose(first[first != 0], 1 / 0.75)

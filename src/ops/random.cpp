@@ -4,6 +4,7 @@
 
 #include "heddle/ops/reduce.h"
 #include "ops/common.h"
+#include "ops/random_bits.h"
 
 namespace heddle::ops {
 namespace {
@@ -13,29 +14,13 @@ using impl::Dims;
 
 Expr constant_of(uint64_t value) { return make_int(u64, static_cast<int64_t>(value)); }
 
-/// Number `position` of the sequence of a seed: 64 random bits.
-Expr bits_at(const Expr& position, uint64_t seed) {
-  const auto mixed = [](const Expr& z, int shift) {
-    return bitwise_xor(z, shift_right(z, constant_of(static_cast<uint64_t>(shift))));
-  };
-  Expr z = cast(u64, position) * constant_of(0x9e3779b97f4a7c15) + constant_of(seed);
-  z = mixed(z, 30) * constant_of(0xbf58476d1ce4e5b9);
-  z = mixed(z, 27) * constant_of(0x94d049bb133111eb);
-  return mixed(z, 31);
-}
-
-Expr flat_position(const std::vector<Axis>& i) {
-  Expr flat = 0;
-  for (const Axis& axis : i) flat = flat * axis.extent() + axis;
-  return flat;
-}
-
 /// In [0, 1), of f32.
 Tensor uniform(const Call& call, const Dims& shape, uint64_t seed) {
   return compute(
       impl::to_shape(shape),
       [&](const std::vector<Axis>& i) {
-        const Expr high = shift_right(bits_at(flat_position(i), seed), constant_of(40));
+        const Expr bits = impl::random_bits(impl::flat_position(i), constant_of(seed));
+        const Expr high = shift_right(bits, constant_of(40));
         return heddle::cast(f32, heddle::cast(i32, high)) * make_const(f32, 0x1p-24);
       },
       "random_bits", call.op, call.where);
@@ -50,6 +35,26 @@ void check(const Call& call, const Dims& shape, DataType dtype) {
 }
 
 }  // namespace
+
+namespace impl {
+
+Expr random_bits(const Expr& position, const Expr& seed) {
+  const auto mixed = [](const Expr& z, int shift) {
+    return bitwise_xor(z, shift_right(z, constant_of(static_cast<uint64_t>(shift))));
+  };
+  Expr z = heddle::cast(u64, position) * constant_of(0x9e3779b97f4a7c15) + heddle::cast(u64, seed);
+  z = mixed(z, 30) * constant_of(0xbf58476d1ce4e5b9);
+  z = mixed(z, 27) * constant_of(0x94d049bb133111eb);
+  return mixed(z, 31);
+}
+
+Expr flat_position(const std::vector<Axis>& i) {
+  Expr flat = 0;
+  for (const Axis& axis : i) flat = flat * axis.extent() + axis;
+  return flat;
+}
+
+}  // namespace impl
 
 Tensor random_uniform(const std::vector<int64_t>& shape, uint64_t seed, double low, double high,
                       DataType dtype, Where where) {

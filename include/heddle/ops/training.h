@@ -11,7 +11,11 @@
 // results.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "heddle/dsl/tensor.h"
+#include "heddle/dsl/update.h"
 
 namespace heddle::ops {
 
@@ -54,5 +58,36 @@ struct Moments {
 Moments adam(const Tensor& parameter, const Tensor& gradient, const Tensor& mean,
              const Tensor& square, const Tensor& step, const Tensor& rate,
              const Adam& attributes = {}, Where where = Where::current());
+
+/// Sets elements of `x`, a float tensor, to 0 with the probability `rate` in [0, 1), and divides the
+/// others by 1 - rate (Srivastava et al. 2014). `seed` (1) is an integer, another one for each step;
+/// `layer` tells the dropouts of a network apart. Whether an element stays depends on these and its
+/// position alone, by the bits of ops/random.h, so that a gradient draws it again and no mask is kept.
+Tensor dropout(const Tensor& x, double rate, const Tensor& seed, uint64_t layer = 0,
+               Where where = Where::current());
+
+/// Attributes of dynamic loss scaling, as in PyTorch's GradScaler.
+struct LossScaling {
+  double growth = 2;     ///< the scale is multiplied by it after `interval` steps without overflow
+  double backoff = 0.5;  ///< and by this after a step with one
+  int64_t interval = 2000;
+};
+/// `scale` and `good` (the steps since it changed) of the next step, and `finite` (1), an i32 that is 1
+/// where all gradients of this step are finite, else 0.
+struct LossScale {
+  Tensor scale, good, finite;
+};
+/// The loss in f32, of any rank, times `scale` (1), of f32: what gradients are taken of.
+Tensor scaled_loss(const Tensor& loss, const Tensor& scale, Where where = Where::current());
+/// A gradient of a scaled loss in f32, divided by the scale.
+Tensor unscaled(const Tensor& gradient, const Tensor& scale, Where where = Where::current());
+/// What becomes of the scale: `gradients` are those of the scaled loss, floats of any types; `scale`
+/// and `good` are (1), of f32, and begin at about 65536 and at 0. The scale stays at or above 1
+/// (Micikevicius et al. 2018, arXiv:1710.03740).
+LossScale loss_scale(const std::vector<Tensor>& gradients, const Tensor& scale, const Tensor& good,
+                     const LossScaling& attributes = {}, Where where = Where::current());
+/// Updates that leave each state as it is where `condition` (1), an integer, is 0.
+std::vector<StateUpdate> updates_if(const Tensor& condition, std::vector<StateUpdate> updates,
+                                    Where where = Where::current());
 
 }  // namespace heddle::ops
