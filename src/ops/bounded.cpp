@@ -1,6 +1,7 @@
 #include "heddle/ops/bounded.h"
 
 #include "heddle/ops/reduce.h"
+#include "heddle/ops/search.h"
 #include "heddle/ops/sort.h"
 #include "heddle/ops/transform.h"
 #include "ops/between.h"
@@ -72,8 +73,10 @@ Places impl::places_of(const Call& call, const Tensor& flags) {
       call.where);
   const Tensor before = cumsum(ones, 0, false, false, call.where);
   // Result r is behind the elements up to which there are at most r.
-  const Tensor from = sums(
-      call, "_from", n, [&](const Axis& i, const Axis& r) { return one_if(before(i) <= Expr(r)); });
+  const Tensor results = compute(
+      Shape{n}, [&](Axis r) { return cast(before.dtype(), Expr(r)); },
+      std::string(call.op) + "_results", call.op, call.where);
+  const Tensor from = searchsorted(before, results, true, call.where);
   return {before, last_of(call, before, 0), from};
 }
 

@@ -139,8 +139,8 @@ class Transposed {
     }
   }
 
-  /// The dimensions (N, K, q0, phase0, q1, phase1, ...) in the order of the layout. A dimension
-  /// with stride 1 has no phase.
+  /// The dimensions (N, q0, phase0, q1, phase1, ..., K): vectors of filters lie one after another. A
+  /// dimension with stride 1 has no phase. Without strides it is the result, in its own layout.
   Tensor declare_phases(const Tensor& padded, const Tensor& weight,
                         const impl::ContractionTypes& types) const {
     Dims spatials, taps;
@@ -152,13 +152,14 @@ class Transposed {
     const Axis c = reduce_axis(channels_ / conv_.groups, "rc", call_.where);
     const std::vector<Axis> m = impl::reduce_axes(call_, taps, "r");
     const bool first = conv_.layout == NCHW;
+    const size_t of_filter = filter_of_phases();
     const auto body = [&](const std::vector<Axis>& i) {
-      const Axis& k = first ? i[1] : i.back();
+      const Axis& k = i[of_filter];
       const bool one_group = conv_.groups == 1;
       const Expr channel = one_group ? Expr(c) : floordiv(k, per_group_) * c->extent + c;
       const Expr filter = one_group ? Expr(k) : floormod(k, per_group_);
       std::vector<Expr> at, tap;
-      size_t next = first ? 2 : 1;
+      size_t next = of_filter == 1 ? 2 : 1;
       for (size_t d = 0; d < geometry_.size(); ++d) {
         const Geometry& g = geometry_[d];
         at.push_back(i[next++] - m[d] + (g.first + g.before));
@@ -176,18 +177,33 @@ class Transposed {
                            weight.at(std::move(at_w))),
           over);
     };
-    return compute(impl::to_shape(dims_.arrange(x_.extent(0), per_group_ * conv_.groups, spatials)),
+    return compute(impl::to_shape(of_phases(x_.extent(0), per_group_ * conv_.groups, spatials)),
                    body, call_.op, call_.op, call_.where);
+  }
+
+  bool strided() const {
+    return std::any_of(window_.stride.begin(), window_.stride.end(),
+                       [](int64_t stride) { return stride > 1; });
+  }
+  /// The position of the filters among the dimensions of the phases.
+  size_t filter_of_phases() const {
+    if (conv_.layout == NCHW && !strided()) return 1;
+    const auto phases = std::count_if(window_.stride.begin(), window_.stride.end(),
+                                      [](int64_t stride) { return stride > 1; });
+    return geometry_.size() + static_cast<size_t>(phases) + 1;
+  }
+  template <class T>
+  std::vector<T> of_phases(const T& batch, const T& filter, const std::vector<T>& others) const {
+    std::vector<T> result{batch};
+    result.insert(result.end(), others.begin(), others.end());
+    result.insert(result.begin() + static_cast<std::ptrdiff_t>(filter_of_phases()), filter);
+    return result;
   }
 
   Tensor interleave(const Tensor& phases) const {
     Dims out;
-    bool strided = false;
-    for (size_t d = 0; d < geometry_.size(); ++d) {
-      out.push_back(geometry_[d].out);
-      strided = strided || window_.stride[d] > 1;
-    }
-    if (!strided) return phases;  // without strides q is the position itself
+    for (const Geometry& g : geometry_) out.push_back(g.out);
+    if (!strided()) return phases;  // without strides q is the position itself
     return compute(
         impl::to_shape(dims_.arrange(x_.extent(0), per_group_ * conv_.groups, out)),
         [&](const std::vector<Axis>& i) {
@@ -199,7 +215,7 @@ class Transposed {
             at.push_back(floordiv(t, stride));
             if (stride > 1) at.push_back(floormod(t, stride));
           }
-          return phases.at(dims_.arrange<Expr>(i[0], i[static_cast<size_t>(dims_.channel)], at));
+          return phases.at(of_phases<Expr>(i[0], i[static_cast<size_t>(dims_.channel)], at));
         },
         std::string(call_.op) + "_interleave", "interleave", call_.where);
   }
