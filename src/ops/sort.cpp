@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "ops/common.h"
+#include "heddle/ops/transform.h"
+#include "ops/order.h"
 
 namespace heddle::ops {
 namespace {
@@ -54,6 +55,39 @@ Sorted select_in_order(const Call& call, const Tensor& x, int64_t k, int axis, b
   return {values, positions};
 }
 
+/// The axis last, and all others one.
+Tensor as_rows(const Call& call, const Tensor& x, int axis) {
+  std::vector<int> last;
+  for (int d = 0; d < x.rank(); ++d)
+    if (d != axis) last.push_back(d);
+  last.push_back(axis);
+  const Tensor moved = axis + 1 == x.rank() ? x : transpose(x, last, call.where);
+  return reshape(moved, {-1, x.extent(axis)}, call.where);
+}
+
+/// Rows as they were, of another extent of the axis.
+Tensor from_rows(const Call& call, const Tensor& rows, const Tensor& x, int axis) {
+  Dims dims;
+  std::vector<int> back;
+  for (int d = 0; d < x.rank(); ++d) {
+    if (d != axis) dims.push_back(x.extent(d));
+    back.push_back(d < axis ? d : d == axis ? x.rank() - 1 : d - 1);
+  }
+  dims.push_back(rows.extent(1));
+  const Tensor moved = reshape(rows, dims, call.where);
+  return axis + 1 == x.rank() ? moved : transpose(moved, back, call.where);
+}
+
+Sorted in_order(const Call& call, const Tensor& x, int64_t k, int axis, bool largest) {
+  // Up to here each element counts those before it: rows have few elements, and need few kernels.
+  constexpr int64_t kMostCounted = 256;
+  const int64_t n = x.extent(axis);
+  if (n <= kMostCounted || n > INT32_MAX / 2 || x.dtype().is_bool())
+    return select_in_order(call, x, k, axis, largest);
+  const Sorted s = impl::sorted_rows(call, as_rows(call, x, axis), k, largest);
+  return {from_rows(call, s.values, x, axis), from_rows(call, s.positions, x, axis)};
+}
+
 }  // namespace
 
 Sorted top_k(const Tensor& x, int64_t k, int axis, bool largest, Where where) {
@@ -64,14 +98,14 @@ Sorted top_k(const Tensor& x, int64_t k, int axis, bool largest, Where where) {
     impl::fail(call, "k is " + std::to_string(k) + ", and dimension " + std::to_string(axis) +
                          " of " + impl::text(x.extents()) + " has extent " +
                          std::to_string(x.extent(axis)));
-  return select_in_order(call, x, k, axis, largest);
+  return in_order(call, x, k, axis, largest);
 }
 
 Sorted sort(const Tensor& x, int axis, bool descending, Where where) {
   const Call call{"sort", where};
   impl::check_rank(call, x, "x", 1);
   axis = impl::normal_axis(call, axis, x.rank());
-  return select_in_order(call, x, x.extent(axis), axis, descending);
+  return in_order(call, x, x.extent(axis), axis, descending);
 }
 
 }  // namespace heddle::ops

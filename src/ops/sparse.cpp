@@ -81,11 +81,8 @@ Tensor sparse_dense(const Tensor& x, const SparseRows& weight, Where where) {
   const Rows rows(call, weight);
   impl::check_rank(call, x, "x", 2, 2);
   impl::check_same_type(call, weight.data, x);
-  const std::vector<Axis> over = rows.axes(call);
-  return product_of(call, Shape{x.extent(0), rows.rows()}, x.dtype(), [&](Axis i, Axis j) {
-    return heddle::sum(
-        rows.product(j, over, x.extent(1), [&](const Expr& column) { return x(i, column); }), over);
-  });
+  // Rows of the transposed x are vectors, where elements of x at columns that are data would be read one by one.
+  return transpose(sparse_matmul(weight, transpose(x, {}, where), where), {}, where);
 }
 
 Tensor rows_of(const SparseRows& a, Where where) {

@@ -99,6 +99,40 @@ TEST(TopK, OrdersEqualElementsByPlace) {
   EXPECT_EQ(ops::sort(x, 0).values.extents(), (Dims{3, 17}));
 }
 
+/// The positions of the elements of column `c` of x in their order, equal ones by their places.
+std::vector<int64_t> order_of_column(const Input& x, int64_t c, bool largest) {
+  std::vector<int64_t> order(static_cast<size_t>(x.array.extent(0)));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return largest ? x(a, c) > x(b, c) : x(a, c) < x(b, c);
+  });
+  return order;
+}
+
+// Rows of more than 256 elements are merged; 300 is no power of two, and there are few values.
+TEST(TopK, MergesLongRowsInAStableOrder) {
+  for (const DataType t : {f32, i32, u8})
+    for (const bool largest : {true, false})
+      for (const int64_t k : {5, 32, 40, 300}) {
+        const Input x = input({300, 2}, t, 5, -40, 40);
+        const ops::Sorted s = ops::top_k(x, k, 0, largest);
+        const std::vector<int64_t> orders[] = {order_of_column(x, 0, largest),
+                                               order_of_column(x, 1, largest)};
+        const auto place = [&](const Dims& p) { return orders[p[1]][static_cast<size_t>(p[0])]; };
+        const bool whole = t == f32 && k == 40;
+        const auto check = [&](const Tensor& result, const auto& expected) {
+          if (whole) return expect_elements(result, {x}, expected);
+          expect_result(result, run_interpreted(result, {x}), expected);
+        };
+        check(s.positions, [&](const Dims& p) { return static_cast<double>(place(p)); });
+        check(s.values, [&](const Dims& p) { return x(place(p), p[1]); });
+      }
+  const Input infinite =
+      input_of(NDArray::full({257}, f32, -std::numeric_limits<double>::infinity()));
+  expect_elements(ops::sort(infinite, 0, true).positions, {infinite},
+                  [](const Dims& p) { return static_cast<double>(p[0]); });
+}
+
 // A layer of one hidden unit, step by step. PyTorch's formulas, ONNX's order of gates.
 struct Recurrence {
   Input x = input({4, 1, 2}, f32, 1), w, r, b;

@@ -115,10 +115,23 @@ class Planner {
     }
     if (groups.size() != 1) return open(s);
     StageGroup& g = groups_[*groups.begin()];
+    if (!reduction && g.anchor_class == StageClass::DirectCompute && read_anywhere(s, info))
+      return open(s);
     if (reduction && !join_reduction(s, info, g)) return open(s);
     if (!reduction) g.tunable.push_back(s);
     if (in_chain(s, g)) g.chain.push_back(s);
     group_of_[s] = groups;
+  }
+
+  // Whether a reader reads elements whose place no part of its own elements bounds: each part would
+  // compute the whole stage.
+  bool read_anywhere(int s, const StageInfo& info) const {
+    return std::any_of(info.consumers.begin(), info.consumers.end(), [&](int c) {
+      const std::vector<const Access*> reads = reads_of(s, c);
+      return dag_.info(c).case_periods.empty() &&
+             std::any_of(reads.begin(), reads.end(),
+                         [](const Access* a) { return a->pattern == AccessPattern::Opaque; });
+    });
   }
 
   // Whether computing the elements of a stage where they are read costs no more than storing them.

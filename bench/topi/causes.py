@@ -1,0 +1,31 @@
+"""What is not covered, and why families are slower than their peer."""
+
+# Schedules of calls of other libraries, which schedule nothing.
+LIBRARIES = set("extern batch_matmul_cblas batch_matmul_cublas batch_matmul_mkl conv2d_cudnn conv2d_nchw_dnnl conv2d_nhwc_dnnl conv3d_cudnn "
+                "dense_cblas dense_cublas dense_dnnl dense_mkl dense_mkldnn log_softmax_cudnn matmul_cblas matmul_cublas matmul_dnnl "
+                "matmul_mkl matmul_mkldnn softmax_cudnn".split())
+
+MISSING = {"sparse_fill_empty_rows": "rows are inserted where data decides; no operator has it"}
+
+_SEARCH = "no kernel writes to places that are data, so each element searches all updates"
+_MERGE = "merging compares log(n)^2 times and writes every step to memory, where a sort by radix or in registers does not"
+_NODES = "a node for each step, which start one after the other, where the peer is one loop over a few elements"
+CAUSES = {
+    "scatter": _SEARCH, "scatter with sums": _SEARCH, "sort": _MERGE, "sort of one long row": _MERGE,
+    "top-k": "blocks are sorted whole before most of their elements are dropped, where the peer selects in one pass",
+    "different elements": "the inverse compares all pairs",
+    "DFT": "a product with the matrix of roots, of n^2 operations, where the peer has a fast transform of n log(n)",
+    "positions that are not 0": _NODES, "valid counts": _NODES,
+    "ROI pool": "extents of loops are not data, so each bin passes over whole columns and rows of the image",
+    "ROI align": "positions and weights are computed again for every channel",
+    "grid_sample": "positions and weights are computed again for every channel",
+    "conv2d HWCN": "the rule takes Winograd's algorithm for an image whose innermost dimension is the batch, where its products are short",
+    "conv1d": "results lie 16 KiB apart for neighbouring filters, so that a tile's stores fall into one set of the L1 cache; with 4000 positions "
+              "in place of 4096 it is faster than the peer",
+    "transposed conv2d": "the image is transposed to its channels' order in a node of its own behind the product",
+    "sparse dense": "places behind the end of shorter rows are computed and masked",
+    "csrmm": "places behind the end of shorter rows are computed and masked",
+    "sparse conv2d 3 x 3": "windows of the image are copied before the sparse product; the peer is the dense convolution",
+    "sparse dense of blocks": "rows of a block read the same elements of x one by one",
+    "dense": "the noise of the machine: `heddle bench` measures such products at the rate of oneDNN",
+}
