@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """TOPI's schedules and operators, declared in Heddle: who schedules each, whether it is right, and its time beside PyTorch's.
 
-    topi.py [--only sort] [--threads 2] [--seconds 1] [--write docs/measurements/topi.md]
+    topi.py [--only sort] [--threads 1] [--seconds 1] [--write docs/measurements/topi.md]
 
 Each family of schedule functions of TVM 0.7 to 0.19 (schedules.txt: those for all machines, x86 and GPUs) has a case in
 convolutions.py, products.py, rows.py and vision.py: a declaration by operators of heddle.ops or by heddle.compute, which is run as a
 network with no schedule, no tuning and no records, and compared with PyTorch or numpy. Weights are constants. Times are the least of many
-calls of both in turns: the machine is shared, and medians of calls of two threads tell of the others. Without --write the table is printed. Exit status 1 where an answer is wrong or a function of schedules.txt has no
+calls of both in turns: the machine may be shared, and medians tell of the others. Without --write the table is printed. Exit status 1 where an answer is wrong or a function of schedules.txt has no
 family. Needs the Python package (PYTHONPATH=build/python), PyTorch and torchvision.
 """
 import argparse
@@ -150,7 +150,7 @@ def page(results, threads):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="families whose title has this")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1, help="of each race")
     parser.add_argument("--write", type=pathlib.Path, help="write the page here")
     options = parser.parse_args()

@@ -17,9 +17,21 @@ int elements(int stride, int last, int lanes, bool whole) {
   return stride * (lanes - 1) + (whole ? (last / stride + 1) * stride : last + 1);
 }
 
+// Factors whose highest bit is inverted, read as the other type of bytes.
+enum class Flipped : uint8_t { None, OfA, OfB };
+
+DataType other_sign(DataType t) { return t.element() == i8 ? u8 : i8; }
+Expr flipped(const Expr& x) {
+  const DataType t = other_sign(x.dtype());
+  const Expr mask = make_const(t, t == u8 ? 128 : -128);
+  const int n = x.dtype().lanes;
+  return make_binary(BinaryOp::BitXor, cast(t.with_lanes(n), x),
+                     n == 1 ? mask : make_broadcast(mask, n));
+}
+
 // out[lane] = first[lane] + sum of a[at] * b[stride*lane + at] over `terms`, in this order.
 LoweredFunction dot(DataType ta, DataType tb, int stride, const std::vector<int>& terms,
-                    int n = kLanes, bool whole = false) {
+                    int n = kLanes, bool whole = false, Flipped flip = Flipped::None) {
   const DataType wide = ta == bf16 ? f32 : i32;
   const int last = *std::max_element(terms.begin(), terms.end());
   Buffer first = argument("first", wide, n),
@@ -29,16 +41,18 @@ LoweredFunction dot(DataType ta, DataType tb, int stride, const std::vector<int>
   const Expr lanes = make_ramp(Expr(0), Expr(1), n);
   Expr sum = make_load(first, {lanes});
   for (int at : terms) {
-    const Expr x = make_broadcast(cast(wide, make_load(a, {Expr(at)})), n);
-    const Expr y = make_load(b, {make_ramp(Expr(at), Expr(stride), n)});
-    sum = sum + x * cast(wide.with_lanes(n), y);
+    Expr one = make_load(a, {Expr(at)}), y = make_load(b, {make_ramp(Expr(at), Expr(stride), n)});
+    if (flip == Flipped::OfA) one = flipped(one);
+    if (flip == Flipped::OfB) y = flipped(y);
+    sum = sum + make_broadcast(cast(wide, one), n) * cast(wide.with_lanes(n), y);
   }
   return {"dot", {first, a, b, out}, make_store(out, {lanes}, sum)};
 }
 
 template <class A, class B>
 void expect_sum(DataType ta, DataType tb, int stride, const std::vector<int>& terms,
-                int lanes = kLanes, bool extremes = false, bool whole = false) {
+                int lanes = kLanes, bool extremes = false, bool whole = false,
+                Flipped flip = Flipped::None) {
   const int last = *std::max_element(terms.begin(), terms.end());
   std::vector<int32_t> first(static_cast<size_t>(lanes)), out(static_cast<size_t>(lanes));
   // No element past the buffers is read.
@@ -54,13 +68,19 @@ void expect_sum(DataType ta, DataType tb, int stride, const std::vector<int>& te
     a[i] = static_cast<A>(any(std::numeric_limits<A>::min(), std::numeric_limits<A>::max()));
   for (size_t i = 0; i < b.size(); ++i)
     b[i] = static_cast<B>(any(std::numeric_limits<B>::min(), std::numeric_limits<B>::max()));
-  const CompiledModule m = compile(dot(ta, tb, stride, terms, lanes, whole));
+  const CompiledModule m = compile(dot(ta, tb, stride, terms, lanes, whole, flip));
   ASSERT_EQ(call(m, first.data(), a.data(), b.data(), out.data()), 0);
   for (int lane = 0; lane < lanes; ++lane) {
     auto want = static_cast<uint32_t>(first[lane]);
     for (int at : terms) {
-      want += static_cast<uint32_t>(static_cast<int32_t>(a[at]) *
-                                    static_cast<int32_t>(b[stride * lane + at]));
+      // The inverted bit adds 128 to i8, and takes it from u8.
+      const auto value = [](auto x, bool inverted) {
+        return static_cast<int32_t>(x) + (!inverted                       ? 0
+                                          : std::is_signed_v<decltype(x)> ? 128
+                                                                          : -128);
+      };
+      want += static_cast<uint32_t>(value(a[at], flip == Flipped::OfA) *
+                                    value(b[stride * lane + at], flip == Flipped::OfB));
     }
     EXPECT_EQ(static_cast<uint32_t>(out[lane]), want) << "lane " << lane;
   }
@@ -90,6 +110,18 @@ TEST(LlvmDot, GroupsOfFour) {
       expect_sum<uint8_t, uint8_t>(u8, u8, 4, terms, lanes, /*extremes=*/true);
     }
   }
+}
+
+TEST(LlvmDot, FactorsOfTheOtherSign) {
+  for (const Flipped flip : {Flipped::OfA, Flipped::OfB})
+    for (const std::vector<int>& terms : {std::vector<int>{0, 1, 2, 3}, {0, 1, 2}, {0, 1}})
+      for (int lanes : {2, 5, 8, 16})
+        for (const bool whole : {false, true}) {
+          expect_sum<int8_t, int8_t>(i8, i8, 4, terms, lanes, true, whole, flip);
+          expect_sum<uint8_t, uint8_t>(u8, u8, 4, terms, lanes, true, whole, flip);
+          expect_sum<int8_t, int8_t>(i8, i8, 2, terms, lanes, true, whole, flip);
+          expect_sum<uint8_t, int8_t>(u8, i8, 2, terms, lanes, true, whole, flip);
+        }
 }
 
 // Of elements that are there and count for nothing.
@@ -154,6 +186,8 @@ TEST(LlvmDot, TheInstructionIsThere) {
   EXPECT_TRUE(has(fours, kInt8, "vpdpbusd"));
   EXPECT_TRUE(has(ss, kInt8, "vpdpbssd"));
   EXPECT_TRUE(has(uu, kInt8, "vpdpbuud"));
+  for (const Flipped flip : {Flipped::OfA, Flipped::OfB})  // one of both signs is made of it
+    EXPECT_TRUE(has(dot(i8, i8, 4, {0, 1, 2, 3}, kLanes, false, flip), kCascadelake, "vpdpbusd"));
   for (const char* target : {kCascadelake, kInt8})  // of narrower vectors than their registers
     EXPECT_TRUE(has(dot(u8, i8, 4, {0, 1, 2, 3}, 2), target, "vpdpbusd"));
   const LoweredFunction arm = dot(u8, i8, 4, {0, 1, 2, 3}, 4);

@@ -89,15 +89,20 @@ Value* Generator::emit_group(const NarrowFactor& f, int size, int members) {
     annotate(value, storage);
     return value;
   };
-  if (members == size) return load(type, 0);
+  const auto flipped = [&](Value* group) {
+    constexpr uint64_t kHighest = 0x8080808080808080;
+    if (!f.flipped) return group;
+    return b_.CreateXor(group, kHighest & ((uint64_t{1} << (members * t.bits)) - 1));
+  };
+  if (members == size) return flipped(load(type, 0));
   if (has_elements(f, size))
-    return b_.CreateAnd(load(type, 0), (uint64_t{1} << (members * t.bits)) - 1);
+    return flipped(b_.CreateAnd(load(type, 0), (uint64_t{1} << (members * t.bits)) - 1));
   Value* group = llvm::ConstantInt::get(type, 0);
   for (int at = 0; at < members; ++at) {
     Value* element = b_.CreateZExt(load(element_memory(t), at), type);
     group = b_.CreateOr(group, b_.CreateShl(element, static_cast<uint64_t>(at * t.bits)));
   }
-  return group;
+  return flipped(group);
 }
 
 Value* Generator::add(Value* a, Value* b) {
@@ -111,20 +116,21 @@ Value* Generator::emit_groups(const NarrowFactor& f, int size, int members, int 
   const DataType t = f.buffer->dtype;
   const int width = register_lanes(lanes);
   // Pairs of integers are multiplied as i16, all other groups in their own type.
-  const DataType as = size == 2 && t != bf16 ? i16 : t;
+  const DataType as = size == 2 && t != bf16 ? i16 : f.type;
   if (f.stride != 0) {
     Value* all =
         load_contiguous(storage, t.with_lanes(size * lanes), address(storage, t, f.base), nullptr);
+    if (f.flipped) all = b_.CreateXor(all, int_like(all->getType(), 0x80));
     if (lanes_of(all) < size * width) {
       Value* zeros = llvm::Constant::getNullValue(with_lanes(element_memory(t), size * width));
       all = ops_.insert_lanes(zeros, all, 0, lanes_of(all));
     }
-    return ops_.cast(all, t.with_lanes(size * width), as.with_lanes(size * width));
+    return ops_.cast(all, f.type.with_lanes(size * width), as.with_lanes(size * width));
   }
   Value* group = emit_group(f, size, members);
-  if (as != t) {
+  if (as != f.type) {
     group = b_.CreateBitCast(group, with_lanes(element_memory(t), size));
-    group = ops_.cast(group, t.with_lanes(size), as.with_lanes(size));
+    group = ops_.cast(group, f.type.with_lanes(size), as.with_lanes(size));
     group = b_.CreateBitCast(group, b_.getInt32Ty());
   }
   return b_.CreateBitCast(ops_.splat(group, width), with_lanes(element_memory(as), size * width));
@@ -139,7 +145,7 @@ Value* Generator::emit_dot(Value* sum, const NarrowFactor& a, const NarrowFactor
   Value* products = whole ? sum : nullptr;
   products = a.buffer->dtype == bf16 ? emit_bf16_pairs(products, x, y, lanes)
              : size == 2             ? emit_pairs(products, x, y, lanes)
-                         : emit_fours(products, x, a.buffer->dtype, y, b.buffer->dtype, lanes);
+                                     : emit_fours(products, x, a.type, y, b.type, lanes);
   if (whole) return products;
   std::vector<int> first(static_cast<size_t>(width));
   std::iota(first.begin(), first.end(), 0);
@@ -271,7 +277,7 @@ Value* Generator::emit_dot_products(const Binary& e) {
   for (int size : {4, 2}) {
     for (NarrowTerm& first : products) {
       if (first.used || !in_groups(first.a, size) || !in_groups(first.b, size) ||
-          !has_dot(first.a.buffer->dtype, first.b.buffer->dtype, size, lanes)) {
+          !has_dot(first.a.type, first.b.type, size, lanes)) {
         continue;
       }
       std::vector<NarrowTerm*> members{&first};

@@ -9,19 +9,33 @@ const Expr& without_broadcast(const Expr& e) {
   return e.kind() == ExprKind::Broadcast ? e.as<Broadcast>()->value : e;
 }
 
+// The byte whose highest bit `e` inverts, read as the other type of bytes; null where it does not.
+const Load* as_flipped(const Expr& e) {
+  const Binary* flip = e.as<Binary>();
+  if (!flip || flip->op != BinaryOp::BitXor || e.dtype().bits != 8) return nullptr;
+  const int64_t* mask = as_int(without_broadcast(flip->b));
+  if (!mask || (*mask & 0xff) != 0x80) return nullptr;
+  const Expr& value = without_broadcast(flip->a);
+  const Cast* read = value.as<Cast>();
+  const Load* load = (read ? without_broadcast(read->value) : value).as<Load>();
+  return load && load->buffer->dtype.bits == 8 ? load : nullptr;
+}
+
 // `e` as a factor of a product that is summed in type `wide`; nullopt where it is none.
 std::optional<NarrowFactor> as_factor(const Expr& e, DataType wide) {
   const Cast* widened = without_broadcast(e).as<Cast>();
   const Load* load = widened ? without_broadcast(widened->value).as<Load>() : nullptr;
+  const bool flipped = widened && !load;
+  if (flipped) load = as_flipped(without_broadcast(widened->value));
   if (!load || load->indices.size() != 1) return std::nullopt;
-  const DataType t = load->buffer->dtype;
+  const DataType t = widened->value.dtype().element();
   if (wide == i32 ? t != i8 && t != u8 && t != i16 : t != bf16 && t != f16) return std::nullopt;
   const Expr& index = load->indices[0];
-  if (index.dtype().is_scalar()) return NarrowFactor{load->buffer, index, 0};
+  if (index.dtype().is_scalar()) return NarrowFactor{load->buffer, index, 0, t, flipped};
   const std::optional<AffineLanes> lanes = as_affine_lanes(index);
   const int64_t* stride = lanes ? as_int(lanes->stride) : nullptr;
   if (!stride) return std::nullopt;
-  return NarrowFactor{load->buffer, lanes->base, *stride};
+  return NarrowFactor{load->buffer, lanes->base, *stride, t, flipped};
 }
 
 }  // namespace
@@ -47,8 +61,8 @@ void terms_of(const Expr& e, std::vector<Expr>& out) {
 }
 
 bool follows(const NarrowFactor& first, const NarrowFactor& x, int distance, const Ranges& ranges) {
-  return first.buffer == x.buffer && first.stride == x.stride &&
-         is_const(simplify(x.base - first.base, ranges), distance);
+  return first.buffer == x.buffer && first.stride == x.stride && first.flipped == x.flipped &&
+         first.type == x.type && is_const(simplify(x.base - first.base, ranges), distance);
 }
 
 }  // namespace heddle::codegen

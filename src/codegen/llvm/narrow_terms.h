@@ -10,11 +10,13 @@
 namespace heddle::codegen {
 
 /// A factor of 8- or 16-bit integers in a product of i32, or of a 16-bit float in one of f32:
-/// element base + stride * lane of `buffer`.
+/// element base + stride * lane of `buffer`, as a `type` of its size.
 struct NarrowFactor {
   Buffer buffer;
   Expr base;
   int64_t stride = 0;
+  DataType type;
+  bool flipped = false;  ///< the highest bit of a byte is inverted: 128 is added to i8, as u8
 };
 
 /// A product of two factors. A factor that is the same in all lanes is `a`, so that all terms of a

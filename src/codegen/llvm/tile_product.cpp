@@ -81,7 +81,8 @@ class Matcher {
       if (load && load->buffer == s.buffer && load->indices.size() == 1 &&
           equal(load->indices[0], s.indices[0])) {
         ++own;
-      } else if (std::optional<NarrowTerm> product = as_narrow_term(e)) {
+      } else if (std::optional<NarrowTerm> product = as_narrow_term(e);
+                 product && !product->a.flipped && !product->b.flipped) {
         products.push_back(*product);
       } else {
         return fail("it adds up something else than products");
