@@ -139,7 +139,7 @@ def page(results, threads):
     ratios = [r["torch"] / r["ours"] for r in results if "torch" in r]
     text = (HERE / "page.md").read_text()
     lacking = ", ".join(f"`{m}` ({MISSING.get(m, 'no case')})" for m in missing) or "none"
-    numbers = {"COVERED": covered, "COUNT": count, "SHARE": f"{100 * covered / count:.0f}", "MISSING": lacking,
+    numbers = {"COVERED": covered, "COUNT": count, "SHARE": f"{100 * covered / count:.1f}", "MISSING": lacking,
                "FAMILIES": len(results), "RIGHT": sum(r["right"] for r in results), "THREADS": threads,
                "COMPARED": len(ratios), "MEAN": f"{np.exp(np.mean(np.log(ratios))):.2f}",
                "NEAR": sum(r >= 0.9 for r in ratios), "TORCH": torch.__version__.split("+")[0],
