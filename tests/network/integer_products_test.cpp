@@ -138,6 +138,35 @@ TEST(IntegerProducts, RandomOnesComputeWhatWasDeclared) {
   }
 }
 
+/// The product of two activations with zero points, of heads that lie side by side in the bytes of one of them.
+Tensor attention_product(DataType a, DataType b) {
+  const Tensor q = placeholder({20, 3 * 33}, a, "q"), k = placeholder({3, 33, 24}, b, "k");
+  const Tensor heads = ops::transpose(
+      ops::reshape(dequantised(q, a == u8 ? 131 : -7, 0.02), {20, 3, 33}), {1, 0, 2});
+  return ops::matmul(heads, dequantised(k, b == u8 ? 90 : 11, 0.03));
+}
+
+TEST(IntegerProducts, OfTwoActivationsWithZeroPointsSumBoth) {
+  for (const auto& [a, b] : {std::pair{u8, u8}, {u8, i8}, {i8, u8}, {i8, i8}}) {
+    const std::vector<Tensor> outputs{attention_product(a, b)};
+    EXPECT_EQ(sums_of_bytes(rewritten(outputs)), 3);
+    const std::vector<Tensor> args = args_of(outputs);
+    std::vector<NDArray> arrays = arrays_for(args, 7);
+    const NDArray want = interpret(outputs, {{args[0], arrays[0]}, {args[1], arrays[1]}})[0];
+    Network(outputs).build(args).call(arrays);
+    for (int64_t i = 0; i < want.size(); ++i)
+      ASSERT_NEAR(arrays.back().get(i), want.get(i), 1e-2) << i;
+  }
+}
+
+// Each row would be summed for a few products.
+TEST(IntegerProducts, OfFewRowsAreNotSummedAtEveryCall) {
+  const Tensor x = placeholder({2, 64}, u8, "x"), y = placeholder({64, 300}, u8, "y");
+  EXPECT_EQ(
+      sums_of_bytes(rewritten({ops::matmul(dequantised(x, 3, 0.02), dequantised(y, 128, 0.02))})),
+      0);
+}
+
 TEST(IntegerProducts, PaddingHasTheValueOfTheZeroPoint) {
   const Tensor x = placeholder({1, 1, 1, 1}, u8, "x"),
                w = constant_placeholder({1, 1, 3, 3}, i8, "w");

@@ -11,9 +11,9 @@
 //   p[k, y] = f32(n[k, y] - z * u[k]) * (s * t[k])
 //
 // Padding by zeros becomes padding by the zero point. Sums of bytes are exact, so the result is
-// closer to the real product than that in f32. The pass leaves products that could exceed i32, those
-// of two operands with zero points, and those whose zero point multiplies a sum that would have to
-// be computed at every call.
+// closer to the real product than that in f32. Of two operands with zero points z and y the sums of both are
+// needed, and n - z * (sum of v) - y * (sum of q) + z * y * (number of terms) is scaled. The pass leaves products that
+// could exceed i32, and those of which the sums that have to be computed at every call are no small part.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -133,6 +133,31 @@ bool may_overflow(const Operation& product) {
   return false;
 }
 
+/// Whether summing `summed` at every call is a small part of the product: each of its elements is multiplied often.
+bool is_summed_cheaply(const Operation& product, const Operand& summed) {
+  constexpr int64_t kFew = 16;
+  int64_t often = 1;
+  for (const Axis& a : product.axes()) {
+    const int64_t* extent = as_int(a->extent);
+    if (!uses_var(summed.bytes, a.var())) often *= extent ? *extent : 1;
+  }
+  return summed.constant || often >= kFew;
+}
+
+/// i32 (n - z * sums of b - y * sums of a + z * y * terms), of which zero points may be missing.
+Expr less_zero_points(const Operation& op, const Expr& sums, const Operand& a, const Operand& b) {
+  const auto of = [&](const Operand& x) {
+    return sum_over(op, cast(i32, x.bytes), op.name() + "_sums");
+  };
+  Expr value = sums;
+  if (a.zero.defined()) value = value - a.zero * of(b);
+  if (b.zero.defined()) value = value - b.zero * of(a);
+  if (!a.zero.defined() || !b.zero.defined()) return value;
+  int64_t terms = 1;
+  for (const Axis& k : op.reduce_axes()) terms *= *as_int(k->extent);
+  return value + a.zero * b.zero * make_int(i32, terms);
+}
+
 /// The product in bytes, scaled; null where it is none of dequantised bytes.
 Tensor in_bytes(const ComputeDag& dag, const Operation& op) {
   const Reduce* r = op.is_placeholder() ? nullptr : dag::reduction_of(op, ReduceKind::Sum, 0);
@@ -141,14 +166,12 @@ Tensor in_bytes(const ComputeDag& dag, const Operation& op) {
     return {};
   const std::optional<Operand> a = operand_of(dag, op, mul->a);
   const std::optional<Operand> b = a ? operand_of(dag, op, mul->b) : std::nullopt;
-  if (!b || (a->zero.defined() && b->zero.defined()) || (a->zero.defined() && !b->constant) ||
-      (b->zero.defined() && !a->constant))
+  if (!b || (a->zero.defined() && !is_summed_cheaply(op, *b)) ||
+      (b->zero.defined() && !is_summed_cheaply(op, *a)))
     return {};
   const auto wide = [](const Operand& x) { return cast(i32, x.bytes); };
   const Tensor sums = like(op, sum(wide(*a) * wide(*b), r->axes), op.name());
-  Expr value = sums(op.axes());
-  if (a->zero.defined()) value = value - a->zero * sum_over(op, wide(*b), op.name() + "_sums");
-  if (b->zero.defined()) value = value - b->zero * sum_over(op, wide(*a), op.name() + "_sums");
+  const Expr value = less_zero_points(op, sums(op.axes()), *a, *b);
   return like(op, cast(f32, value) * (a->scale * b->scale), op.name() + "_scaled");
 }
 
