@@ -9,12 +9,12 @@ namespace {
 
 using Operands = std::vector<const Access*>;
 
-// The number of consecutive rows that share a vector operand. It is all rows, or the rows of a
-// group where the row only selects the group (a grouped convolution, whose channels depend on
-// floordiv(filter, filters of a group)).
-int64_t rows_of_a_group(const Access& vector, const Axis& m) {
+// The number of consecutive steps along an axis that share what an operand reads. It is all steps, or
+// those of a group where the axis only selects the group (a grouped convolution, whose channels
+// depend on floordiv(filter, filters of a group)).
+int64_t steps_of_a_group(const Access& operand, const Axis& m) {
   int64_t rows = m.extent();
-  if (!vector.depends_on(m)) return rows;
+  if (!operand.depends_on(m)) return rows;
   const std::function<void(const Expr&)> look = [&](const Expr& e) {
     const auto* binary = e.as<Binary>();
     if (binary && binary->op == BinaryOp::FloorDiv && uses_var(binary->a, m.var())) {
@@ -27,7 +27,7 @@ int64_t rows_of_a_group(const Access& vector, const Axis& m) {
       for_each_child(e, look);
     }
   };
-  for (const Expr& index : vector.indices) look(index);
+  for (const Expr& index : operand.indices) look(index);
   return rows;
 }
 
@@ -51,16 +51,25 @@ bool slides(const Access& a, const Axis& axis, const Operation& op, int64_t dept
          });
 }
 
+// Whether the operand is broadcast along vectors of the axis, `shared` elements of which may share what
+// it reads. With 0 it may not depend on the axis.
+bool is_broadcast(const Access& a, const Axis& axis, int64_t shared) {
+  return !a.depends_on(axis) || (shared > 0 && steps_of_a_group(a, axis) % shared == 0);
+}
+
+bool one_is_read_by_vectors(const Operands& operands, const Axis& axis, int64_t shared) {
+  return std::count_if(operands.begin(), operands.end(),
+                       [&](const Access* a) { return !is_broadcast(*a, axis, shared); }) == 1;
+}
+
 // Whether the axis is whole vectors of one constant operand, which needs no other vector axis:
 // channels in blocks of a vector.
 bool is_vectors_of_constant(const ComputeDag& dag, const Operands& operands, const Axis& axis,
-                            int64_t lanes) {
-  if (axis.extent() % lanes != 0) return false;
-  const bool reads = std::count_if(operands.begin(), operands.end(),
-                                   [&](const Access* a) { return a->depends_on(axis); }) == 1;
-  return reads && std::any_of(operands.begin(), operands.end(), [&](const Access* a) {
-           return is_constant(dag, *a) && plain_dim(*a, axis) >= 0;
-         });
+                            int64_t lanes, int64_t shared) {
+  if (axis.extent() % lanes != 0 || !one_is_read_by_vectors(operands, axis, shared)) return false;
+  return std::any_of(operands.begin(), operands.end(), [&](const Access* a) {
+    return is_constant(dag, *a) && plain_dim(*a, axis) >= 0;
+  });
 }
 
 // An axis of a constant operand, packed once, that serves as the vector axis in place of a poor
@@ -69,7 +78,7 @@ bool is_vectors_of_constant(const ComputeDag& dag, const Operands& operands, con
 // results are then stored one by one, but there are few of them beside a deep reduction. An example
 // is the channels of a convolution in NCHW.
 int constant_vector_axis(const ComputeDag& dag, const Operation& op, const Operands& operands,
-                         int64_t lanes) {
+                         int64_t lanes, int64_t shared) {
   constexpr int64_t kDeep = 64;
   int64_t depth = 1;
   for (const Axis& k : op.reduce_axes()) depth *= k.extent();
@@ -77,13 +86,13 @@ int constant_vector_axis(const ComputeDag& dag, const Operation& op, const Opera
   const bool windows = std::any_of(operands.begin(), operands.end(),
                                    [&](const Access* a) { return slides(*a, last, op, depth); });
   if (depth < kDeep || (last.extent() > lanes && !windows) ||
-      is_vectors_of_constant(dag, operands, last, lanes))
+      is_vectors_of_constant(dag, operands, last, lanes, shared))
     return -1;
   for (int i = static_cast<int>(op.axes().size()) - 2; i >= 0; --i) {
     const Axis& axis = op.axes()[static_cast<size_t>(i)];
     if (axis.extent() < 2 * lanes) continue;
-    const bool reads = std::count_if(operands.begin(), operands.end(),
-                                     [&](const Access* a) { return a->depends_on(axis); }) == 1;
+    // A tile of one vector is no better than what it replaces.
+    const bool reads = one_is_read_by_vectors(operands, axis, 2 * shared);
     for (const Access* a : operands) {
       if (reads && is_constant(dag, *a) && plain_dim(*a, axis) >= 0 && !a->depends_on(last))
         return i;
@@ -113,7 +122,7 @@ int vector_axis(const Operation& op, const Operands& operands, int64_t lanes) {
 // other axis still gives independent accumulators. -1 where there is no other axis.
 int row_axis(const std::vector<Axis>& axes, const ContractionShape& sh) {
   const auto reuses = [&](const Axis& axis) {
-    return sh.vector && rows_of_a_group(*sh.vector, axis) > 1;
+    return sh.vector && steps_of_a_group(*sh.vector, axis) > 1;
   };
   const Axis* best = nullptr;
   int at = -1;
@@ -129,10 +138,13 @@ int row_axis(const std::vector<Axis>& axes, const ContractionShape& sh) {
   return at;
 }
 
-// The largest operand that depends on the vector axis, and the largest that does not.
-void find_operands(const std::vector<Axis>& axes, const Operands& operands, ContractionShape& sh) {
+// The largest operand that depends on the vector axis, and the largest that is broadcast along vectors
+// of it.
+void find_operands(const std::vector<Axis>& axes, const Operands& operands, int64_t shared,
+                   ContractionShape& sh) {
   for (const Access* a : operands) {
-    const Access*& mine = a->depends_on(axes[static_cast<size_t>(sh.v)]) ? sh.vector : sh.row;
+    const Axis& v = axes[static_cast<size_t>(sh.v)];
+    const Access*& mine = is_broadcast(*a, v, shared) ? sh.row : sh.vector;
     if (!mine || bytes_of(a->tensor) > bytes_of(mine->tensor)) mine = a;
   }
 }
@@ -167,7 +179,7 @@ int plain_dim(const Access& a, const Axis& axis, const Operation* op) {
   return -1;
 }
 
-ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t lanes, bool scattered) {
+ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t lanes, Columns columns) {
   const Operation& op = dag.stage(s);
   const std::vector<Axis>& axes = op.axes();
   Operands operands;
@@ -175,13 +187,15 @@ ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t lanes, 
     if (reads_reduction(a, op)) operands.push_back(&a);
   }
   ContractionShape sh;
-  sh.v = scattered ? constant_vector_axis(dag, op, operands, lanes) : -1;
+  const int64_t shared = columns == Columns::InGroups ? lanes : 0;
+  sh.v = columns == Columns::Together ? -1 : constant_vector_axis(dag, op, operands, lanes, shared);
   if (sh.v < 0) sh.v = vector_axis(op, operands, lanes);
   const Axis& v = axes[static_cast<size_t>(sh.v)];
-  find_operands(axes, operands, sh);
+  find_operands(axes, operands, shared, sh);
   sh.m = row_axis(axes, sh);
   sort_other_axes(axes, sh);
   sh.cols = v.extent();
+  sh.col_group = sh.row ? steps_of_a_group(*sh.row, v) : sh.cols;
   for (const Axis& k : op.reduce_axes()) sh.depth *= k.extent();
   if (sh.vector) {
     sh.reuse = spatial_points(op) * sh.depth * sh.vector->tensor.dtype().bytes() /
@@ -191,7 +205,7 @@ ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t lanes, 
   if (sh.m < 0) return sh;
   const Axis& m = axes[static_cast<size_t>(sh.m)];
   sh.rows = m.extent();
-  sh.group = sh.vector ? rows_of_a_group(*sh.vector, m) : sh.rows;
+  sh.group = sh.vector ? steps_of_a_group(*sh.vector, m) : sh.rows;
   if (sh.row) sh.row_dim = plain_dim(*sh.row, m, &op);
   return sh;
 }

@@ -15,7 +15,8 @@ struct ContractionShape {
   int row_dim = -1;
   int64_t rows = 1, cols = 1, depth = 1;  // extents of m and v, and product of the reduce extents
   int64_t group = 1;                      // number of consecutive rows that share a vector operand
-  int64_t reuse = 1;                      // multiply-adds for each element of the vector operand
+  int64_t col_group = 1;  // number of consecutive columns that share the row operand
+  int64_t reuse = 1;      // multiply-adds for each element of the vector operand
   std::vector<int> batch, m_others,
       v_others;  // the other axes, by the operands that depend on them
 };
@@ -24,10 +25,16 @@ struct ContractionShape {
 /// 1, such as the window of a 1x1 convolution, are ignored.
 int plain_dim(const Access& a, const Axis& axis, const Operation* op = nullptr);
 
-/// Analyses stage `s`, which is a contraction. `lanes` is the number of lanes of a native vector of
-/// results. With `scattered`, results may be stored one by one where that allows vectors along a
-/// constant operand.
+/// Which axes may be the vector axis.
+enum class Columns {
+  Together,  ///< results that lie together
+  Scattered,  ///< also others, which are stored one by one, where the vectors are of a constant operand
+  InGroups,  ///< likewise; the row operand may depend on the group of a column (a grouped
+             ///< convolution), where a group is whole vectors
+};
+
+/// Analyses stage `s`, which is a contraction. `lanes` is the number of lanes of a vector of results.
 ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t lanes,
-                                   bool scattered = false);
+                                   Columns columns = Columns::Together);
 
 }  // namespace heddle::meta

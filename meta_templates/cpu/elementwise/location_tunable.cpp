@@ -11,6 +11,7 @@
 //   for row { for chunk { this stage; partial sums of it }  other readers }
 //
 // Knobs: location, width (elements per vector), prefetch_rows (distance in rows), with_reader.
+#include "common/contraction_shape.h"
 #include "common/loops.h"
 #include "cpu/cpu_features.h"
 #include "cpu/streamed_rows.h"
@@ -39,6 +40,7 @@ struct LocationProblem {
   double contraction_reads = 0;     ///< reads of an element by contractions
   bool windows_along_rows = false;  ///< the reads are windows that slide along rows
   bool adds_up = false;             ///< arithmetic combines several stages to an element
+  bool read_by_groups = false;  ///< each block of a contraction's columns reads channels of its own
   int64_t row_length = 1;
 
   NamedFeatures features() const {
@@ -57,6 +59,7 @@ struct LocationProblem {
     add("windows_along_rows", windows_along_rows);
     add("row_length", row_length);
     add("adds_up", adds_up);
+    add("read_by_groups", read_by_groups);
     return f;
   }
 };
@@ -96,6 +99,9 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
     p.feeds_contraction = true;
     p.contraction_reads += static_cast<double>(reader.points * reader.reduce_points) /
                            static_cast<double>(std::max<int64_t>(1, info.points));
+    const ContractionShape shape = contraction_shape(dag, c, p.lanes, Columns::InGroups);
+    p.read_by_groups |=
+        shape.row && shape.row->producer == g.output_stage && shape.col_group < shape.cols;
     for (const Access& a : reader.reads)
       p.windows_along_rows |= a.producer == g.output_stage && !a.affine.empty() &&
                               a.affine.back() && a.affine.back()->terms.size() > 1;
@@ -117,11 +123,12 @@ bool cheap_to_repeat(const LocationProblem& p) {
 }
 
 // The stage is computed once for all readers at the root. In a group that goes row by row it is
-// computed where the row is still in a cache.
+// computed where the row is still in a cache. What a block of channels reads of an image with all
+// channels innermost lies in a few sets of the cache; computed in the block, it lies together.
 void choose_location(const LocationProblem& p, Choice& choice) {
-  const int64_t chosen = !p.feeds_contraction || p.in_chain ? p.deepest
-                         : cheap_to_repeat(p)               ? kInlined
-                                                            : kAtRoot;
+  const int64_t chosen = !p.feeds_contraction || p.in_chain || p.read_by_groups ? p.deepest
+                         : cheap_to_repeat(p)                                   ? kInlined
+                                                                                : kAtRoot;
   choice.set("location", chosen,
              chosen == kAtRoot    ? "read many times by a contraction: computed once, whole"
              : chosen == kInlined ? "cheap, and read few times"

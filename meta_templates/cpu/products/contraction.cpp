@@ -21,14 +21,24 @@ int longest_reduction(const Operation& op) {
   return static_cast<int>(longest);
 }
 
+// The lanes of a vector of results: half of a native one where that would lie in several groups of
+// columns, which are wider (a convolution with groups of 24 channels).
+int64_t lanes_of_groups(const ComputeDag& dag, int stage, int64_t native) {
+  const ContractionShape whole = contraction_shape(dag, stage, native, Columns::InGroups),
+                         half = contraction_shape(dag, stage, native / 2, Columns::InGroups);
+  const bool in_groups = half.v == whole.v && whole.col_group == whole.cols &&
+                         half.col_group < half.cols && half.col_group > native;
+  return in_groups ? native / 2 : native;
+}
+
 }  // namespace
 
 Contraction::Contraction(const TemplateBuilder& t, const StageGroup& g)
     : group(g),
       dag(t.dag()),
       op(dag.stage(g.anchor)),
-      lanes(native_lanes(t, g.anchor)),
-      shape(contraction_shape(dag, g.anchor, lanes, /*scattered=*/true)),
+      lanes(lanes_of_groups(dag, g.anchor, native_lanes(t, g.anchor))),
+      shape(contraction_shape(dag, g.anchor, lanes, Columns::InGroups)),
       narrow(narrow_product(op)),
       grouped(grouped_reduction(op, shape)),
       longest(longest_reduction(op)) {

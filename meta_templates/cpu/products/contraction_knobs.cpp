@@ -45,7 +45,8 @@ class Questions {
     // A single row reuses nothing, so only longer runs of the vector operand can gain.
     if (p_.rows == 1) vectors.insert(vectors.end(), {6, 8, 12});
     std::erase_if(rows, [&](int64_t r) { return r > p_.rows; });
-    std::erase_if(vectors, [&](int64_t v) { return v > ceil_div(p_.cols, p_.lanes); });
+    std::erase_if(vectors,
+                  [&](int64_t v) { return v > ceil_div(p_.cols, p_.lanes) || !p_.may_have(v); });
     k_.tile_rows = t_.knob("tile_rows", rows, choice_);
     if (p_.cols_in_blocks) {
       k_.tile_cols = p_.lanes;

@@ -43,6 +43,7 @@ void describe_axes(const Contraction& c, Problem& p) {
   p.cols_in_blocks = c.block_axis >= 0;
   p.depth = sh.depth;
   p.row_group = sh.group;
+  p.col_group = c.block_axis < 0 ? sh.col_group : p.cols;
   p.reuse = sh.reuse;
   p.results = spatial_points(c.op);
   p.outer = c.extents(sh.batch) * c.extents(sh.v_others) * sh.cols / p.cols;
@@ -142,6 +143,7 @@ NamedFeatures ContractionProblem::features() const {
   add("cols_in_blocks", cols_in_blocks);
   add("depth", depth);
   add("row_group", row_group);
+  add("col_group", col_group);
   add("reuse", reuse);
   add("results", results);
   add("outer", outer);

@@ -39,6 +39,7 @@ struct ContractionProblem {
   int64_t cols = 1;       ///< extent of the vector axis, or the columns of all blocks
   int64_t depth = 1;      ///< product of the extents of all reduce axes
   int64_t row_group = 1;  ///< consecutive rows that share a vector operand
+  int64_t col_group = 1;  ///< consecutive columns that share the row operand
   int64_t reuse = 1;      ///< multiply-adds for each element of the vector operand
   int64_t results = 1;    ///< product of the extents of all spatial axes
   int64_t outer = 1;      ///< product of the extents of the axes that are neither rows nor vectors
@@ -71,6 +72,10 @@ struct ContractionProblem {
   int64_t chain_constant_bytes = 0;  ///< weights of all its products, which each block reads
   Images images;
 
+  /// Whether a register tile may have so many vectors: it reads one row operand.
+  bool may_have(int64_t vectors) const {
+    return col_group >= cols || col_group % (vectors * lanes) == 0;
+  }
   bool halves() const { return narrow && !integers; }
   NamedFeatures features() const;
 };

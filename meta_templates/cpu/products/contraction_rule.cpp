@@ -217,6 +217,10 @@ bool shares_tiles(const Problem& p) {
          p.row.exists && tasks_of(p) > 1 && p.outer < kBlocksEnoughATask * tasks_of(p);
 }
 
+// Columns of whole groups in a block. Each group reads channels of its own, so fewer keep what a block
+// reads near, and these fill lines of the caches.
+constexpr int64_t kColumnsOfGroups = 64;
+
 Blocks blocks_of(const Problem& p, const RegisterTile& tile, bool panels) {
   Blocks b;
   const int64_t row_tiles = ceil_div(p.rows, tile.rows);
@@ -247,6 +251,10 @@ Blocks blocks_of(const Problem& p, const RegisterTile& tile, bool panels) {
   // columns of this one come first, in the order of memory.
   if (p.rows_in_planes) b.row = std::max<int64_t>(1, p.row_group / tile.rows);
   b.col = b.share_rows ? col_tiles : balanced_block(col_tiles, col_tiles, split_over);
+  if (p.col_group < p.cols && p.channels == 0) {
+    const int64_t a_group = p.col_group / (tile.vectors * p.lanes);
+    b.col = std::min(b.col, a_group * std::max<int64_t>(1, kColumnsOfGroups / p.col_group));
+  }
   return b;
 }
 

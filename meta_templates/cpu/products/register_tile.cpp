@@ -121,6 +121,7 @@ RegisterTile best_register_tile(const ContractionProblem& p, int64_t most) {
   RegisterTile best;
   double score = -1;
   for (int64_t v = 1; v <= std::min(most_vectors, vectors); ++v) {
+    if (!p.may_have(v)) continue;
     for (int64_t r = 1; r <= std::min(kMostRows, rows); ++r) {
       const RegisterTile tile{r, v};
       if (r * v > most || (p.row.exists && !fits_registers(p.target, tile))) continue;

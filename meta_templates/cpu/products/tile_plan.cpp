@@ -52,7 +52,7 @@ std::optional<TilePlan> plan_tiles(const ComputeDag& dag, const StageGroup& g,
                                    const NarrowProduct& narrow) {
   const Operation& op = dag.stage(g.anchor);
   TilePlan p;
-  p.shape = contraction_shape(dag, g.anchor, amx::kLanes, /*scattered=*/true);
+  p.shape = contraction_shape(dag, g.anchor, amx::kLanes, Columns::Scattered);
   const ContractionShape& sh = p.shape;
   const std::optional<GroupedReduction> k = grouped_reduction(op, sh);
   if (!k || sh.m < 0 || sh.vector_dim < 0 || sh.group < sh.rows) return {};
