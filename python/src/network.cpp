@@ -187,10 +187,12 @@ void bind_decoder(nb::module_& m) {
         const WithoutGil unlocked;
         OnnxOptions options = decoder_options(path, {capacity, chunk, batch}, where);
         options.precision = precision;
-        return import_onnx(path, options, where);
+        return last_logits(import_onnx(path, options, where));
       },
       "path"_a, "capacity"_a, "chunk"_a, "batch"_a, "precision"_a,
-      "Reads a decoder with states, whose dimensions follow from its past and present rows.");
+      "Reads a decoder with states, whose dimensions follow from its past and present rows, and "
+      "with the "
+      "logits behind the last token of a call.");
   nb::class_<Decoder>(m, "Decoder",
                       "A language model with the keys and values of what it has read.")
       .def(

@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "dag/take_row.h"
 #include "heddle/dag/compute_dag.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
@@ -56,7 +57,24 @@ double bytes_of_weights(const OnnxModel& model) {
   throw_user_error("the model is no decoder: " + message, {}, help);
 }
 
+/// The place of a name, which the model must have.
+size_t place_of(const std::vector<std::string>& list, const std::string& name) {
+  const auto it = std::find(list.begin(), list.end(), name);
+  if (it == list.end()) fail("it has no '" + name + "'", "name it: DecoderNames");
+  return static_cast<size_t>(it - list.begin());
+}
+
 }  // namespace
+
+OnnxModel last_logits(OnnxModel model, const std::string& logits) {
+  Tensor& all = model.outputs[place_of(model.output_names, logits)];
+  if (all.rank() != 3) fail("'" + logits + "' has not the shape (batch, n, vocabulary)");
+  std::vector<Tensor> results = model.outputs;
+  for (const StateUpdate& u : model.updates) results.push_back(u.next);
+  const Expr last = simplify(all.shape()[1] - 1);
+  all = dag::take_row(ComputeDag(results), all, 1, last);
+  return model;
+}
 
 Decoder::Decoder(const OnnxModel& model, const Network& network, const DecoderNames& names)
     : inputs_(model.inputs), outputs_(model.outputs) {
@@ -78,20 +96,16 @@ Decoder::Decoder(const OnnxModel& model, const Network& network, const DecoderNa
 void Decoder::find_sizes(const OnnxModel& model, const DecoderNames& names) {
   if (model.updates.empty())
     fail("it has no states", "import it with OnnxOptions::states, on the command line --states");
-  const auto at = [&](const std::vector<std::string>& list, const std::string& name) {
-    const auto it = std::find(list.begin(), list.end(), name);
-    if (it == list.end()) fail("it has no '" + name + "'", "name it: DecoderNames");
-    return static_cast<size_t>(it - list.begin());
-  };
-  const Tensor& ids = inputs_[at(model.input_names, names.ids)];
-  logits_ = at(model.output_names, names.logits);
+  const Tensor& ids = inputs_[place_of(model.input_names, names.ids)];
+  logits_ = place_of(model.output_names, names.logits);
   const Tensor& logits = outputs_[logits_];
   if (ids.rank() != 2 || !ids.dtype().is_integral() || !as_int(ids.shape()[0]))
     fail("'" + names.ids + "' has not the shape (batch, n) with a constant batch");
-  if (logits.rank() != 3 || logits.dtype() != f32 || !as_int(logits.shape()[2]))
+  if (logits.rank() < 2 || logits.rank() > 3 || logits.dtype() != f32 ||
+      !as_int(logits.shape().back()))
     fail("'" + names.logits + "' is no f32 of the shape (batch, n, vocabulary)");
   batch_ = ids.extent(0);
-  vocabulary_ = logits.extent(2);
+  vocabulary_ = logits.extent(-1);
   rows_ = size_in(ids.shape()[1]);
   most_ = rows_.get() ? rows_->size->hi : ids.extent(1);
   fewest_ = rows_.get() ? rows_->size->lo : most_;
@@ -181,6 +195,7 @@ NDArray Decoder::run(std::span<const int64_t> ids, int64_t begin, int64_t n) {
   kernel_.call(arrays);
   length_ += n;
   const NDArray logits = arrays[inputs_.size() + logits_].to_host();
+  if (logits.rank() == 2) return logits;
   NDArray last = NDArray::empty({batch_, vocabulary_}, f32);
   for (int64_t b = 0; b < batch_; ++b)
     std::copy_n(logits.data<float>() + (b * n + n - 1) * vocabulary_, vocabulary_,

@@ -12,7 +12,9 @@
 #include "network/emulated_network.h"
 #include "network/exported_library.h"
 #include "network/network_testing.h"
+#include "onnx/model_builder.h"
 #include "onnx/toy_decoder.h"
+#include "support/files/file.h"
 
 namespace heddle::testing {
 namespace {
@@ -116,6 +118,30 @@ TEST(Decoder, AnySplitOfASequenceGivesTheLogitsOfTheWhole) {
   }
 }
 
+/// The operations of the stage of the logits at the most rows.
+double flops_of_logits(const OnnxModel& model) {
+  const Instance most = at_sizes(
+      model.outputs, {{model.dims[0], model.dims[0].hi()}, {model.dims[1], model.dims[1].hi()}});
+  const ComputeDag dag(most.outputs);
+  const int s = dag.index_of(most.outputs[0].op());
+  return dag.info(s).flops;
+}
+
+TEST(Decoder, TheLogitsOfTheLastTokenAreOneRowOfTheProduct) {
+  const ModelFolder folder("last");
+  const std::vector<NDArray> weights = random_weights(4, 0.6);
+  const OnnxModel all = import_it(decoder_file(folder, weights), {20, 6, 2}),
+                  last = last_logits(all);
+  EXPECT_EQ(last.outputs[0].rank(), 2);
+  EXPECT_EQ(flops_of_logits(all), 6 * flops_of_logits(last));
+  Decoder decoder = decoder_of(last);
+  for (uint64_t seed = 1; seed < 8; ++seed) {
+    Rng rng(seed);
+    EXPECT_EQ(wrong_split(decoder, weights, rng), "") << "seed " << seed;
+  }
+  EXPECT_THAT(message_of([&] { (void)last_logits(last); }), HasSubstr("has not the shape"));
+}
+
 TEST(Decoder, AGpuGivesTheLogitsOfTheWhole) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
   const Target gpu = Target::parse("cuda -gpu=h200");
@@ -123,13 +149,15 @@ TEST(Decoder, AGpuGivesTheLogitsOfTheWhole) {
   const cuda::ScopedDriver scope(&driver.api());
   const ModelFolder folder("gpu");
   const std::vector<NDArray> weights = random_weights(6, 0.6);
-  const OnnxModel model = import_it(decoder_file(folder, weights), {16, 4, 1});
-  const Network network(model.outputs, gpu, {}, {}, model.updates);
-  emulate_network(driver, network, gpu);
-  Decoder decoder(model, network);
-  for (uint64_t seed = 1; seed < 4; ++seed) {
-    Rng rng(seed);
-    EXPECT_EQ(wrong_split(decoder, weights, rng), "") << "seed " << seed;
+  const OnnxModel all = import_it(decoder_file(folder, weights), {16, 4, 1});
+  for (const OnnxModel& model : {all, last_logits(all)}) {
+    const Network network(model.outputs, gpu, {}, {}, model.updates);
+    emulate_network(driver, network, gpu);
+    Decoder decoder(model, network);
+    for (uint64_t seed = 1; seed < 4; ++seed) {
+      Rng rng(seed);
+      EXPECT_EQ(wrong_split(decoder, weights, rng), "") << "seed " << seed;
+    }
   }
 }
 
@@ -193,6 +221,7 @@ TEST(Decoder, ALibraryUpdatesTheStatesOfItsCaller) {
   };
   const NDArray three = NDArray::zeros({1, 3, kTokens}, f32),
                 one = NDArray::zeros({1, 1, kTokens}, f32);
+  EXPECT_THAT(read_file(written.header), HasSubstr("A call writes its results into inputs "));
   ASSERT_EQ(step(0, 3, three), 0) << library.error();
   EXPECT_EQ(differ(three.view({3, kTokens}).rows(2, 3), want, 2), "");
   for (int64_t i = 3; i < 7; ++i) {

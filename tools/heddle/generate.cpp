@@ -136,7 +136,7 @@ int run_generate(const Request& o) {
   const AutoSchedulerOptionsScope scope(scheduler);
 
   const OnnxModel model =
-      import_decoder(o.subject, dtype_of(o.dtype), {o.capacity, o.chunk, o.batch});
+      last_logits(import_decoder(o.subject, dtype_of(o.dtype), {o.capacity, o.chunk, o.batch}));
   Decoder decoder(model, model_network(o, model.outputs, target, model.updates));
   const std::vector<int64_t> prompt(o.prompt_ids.begin(), o.prompt_ids.end());
   decoder.kernel().prepare();

@@ -1,6 +1,6 @@
 // A language model that keeps the keys and values of what it has read.
 //
-//   OnnxModel model = import_onnx("gpt2.onnx", decoder_options("gpt2.onnx", {.capacity = 1024}));
+//   OnnxModel model = last_logits(import_onnx("gpt2.onnx", decoder_options("gpt2.onnx")));
 //   Decoder decoder(model, Network(model.outputs, Target::host(), {}, {}, model.updates));
 //   NDArray logits = decoder.step({15496, 11, 995});  // the prompt
 //   for (int n = 0; n < 32; ++n) {
@@ -25,8 +25,14 @@ struct DecoderNames {
   std::string ids = "input_ids";           ///< (batch, n): tokens
   std::string mask = "attention_mask";     ///< (batch, total): 1 for each token
   std::string positions = "position_ids";  ///< (batch, n)
-  std::string logits = "logits";           ///< (batch, n, vocabulary), of f32
+  /// (batch, n, vocabulary), or (batch, vocabulary) of the last token (last_logits), of f32.
+  std::string logits = "logits";
 };
+
+/// The model with the logits behind the last token of a call, (batch, vocabulary), in the place of those
+/// behind each: their product is computed for one row. Throws a User error where `logits` is no output
+/// of rank 3.
+OnnxModel last_logits(OnnxModel model, const std::string& logits = "logits");
 
 /// Reads tokens and gives the logits of the next. Calls come one after the other.
 class Decoder {
