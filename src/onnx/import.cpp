@@ -2,50 +2,23 @@
 #include "heddle/onnx/import.h"
 
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
 
-#include "heddle/codegen/interpreter.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/support/error.h"
+#include "onnx/collect.h"
 #include "onnx/file/check_model.h"
 #include "onnx/file/graph.h"
+#include "onnx/fold.h"
 #include "onnx/narrow.h"
 #include "onnx/node_scope.h"
 #include "onnx/open_rows.h"
 
-namespace heddle {
-
-std::vector<Tensor> OnnxModel::args() const {
-  std::vector<Tensor> all = inputs;
-  all.insert(all.end(), outputs.begin(), outputs.end());
-  return all;
-}
-
-std::vector<NDArray> OnnxModel::arrays(const std::vector<NDArray>& input_arrays,
-                                       const std::vector<NDArray>& output_arrays) const {
-  std::vector<NDArray> all = input_arrays;
-  all.insert(all.end(), output_arrays.begin(), output_arrays.end());
-  return all;
-}
-
-std::vector<std::string> OnnxModel::arg_names() const {
-  std::vector<std::string> all = input_names;
-  all.insert(all.end(), output_names.begin(), output_names.end());
-  return all;
-}
-
-bool onnx_available() { return true; }
-
-namespace onnx {
+namespace heddle::onnx {
 namespace {
 
-// The largest numbers of elements of nodes that are computed at import, so that the interpreter
-// takes no noticeable time.
-constexpr int64_t kMostFoldedInputs = 1 << 15, kMostFoldedOutputs = 1 << 16;
 constexpr size_t kMostInnerNodes = 100000;
 constexpr int64_t kPartOpset = 21;  // of parts of nodes
-constexpr int32_t kFileFloat = 1;   // TensorProto::FLOAT
 
 /// The names of the values of a graph. Those of the graphs around it can be read.
 struct Names {
@@ -80,8 +53,9 @@ class Importer final : public Declarer {
     for (const ValueInfo& input : model_.graph.inputs) declare_input(input);
     for (const Node* node : needed_nodes(model_.graph)) declare(*node);
     if (!mistakes_.empty()) throw_user_error(all_mistakes(), where_, batch_hint());
-    collect_outputs();
-    collect_constants();
+    collect(
+        model_.graph, [&](const std::string& name) { return top_.find(name); }, precision_, pool_,
+        result_);
     return std::move(result_);
   }
 
@@ -194,7 +168,7 @@ class Importer final : public Declarer {
   }
 
   std::vector<Value> outputs_of(const Node& node, const std::vector<Value>& inputs) {
-    std::vector<Value> outputs = folded(node, inputs, declared(node, inputs));
+    std::vector<Value> outputs = folded(node, inputs, declared(node, inputs), pool_, notes_);
     for (size_t o = 0; o < outputs.size(); ++o) {
       if (o < node.outputs.size() && node.outputs[o].empty()) continue;
       outputs[o] = narrowed(outputs[o]);
@@ -247,6 +221,8 @@ class Importer final : public Declarer {
     return outputs_of(node, inputs);
   }
 
+  uint64_t turn_of(const Node& node) override { return turns_[&node]++; }
+
   // The operations that the node has declared: the producers of its result, up to those of other
   // nodes.
   void name_operations(const Tensor& result, const std::string& name) {
@@ -279,68 +255,6 @@ class Importer final : public Declarer {
     return outputs;
   }
 
-  static bool all_known(const std::vector<Value>& values) {
-    return std::all_of(values.begin(), values.end(), [](const Value& v) {
-      return v.is_sequence() ? all_known(v.elements()) : !v.is_array() || v.known();
-    });
-  }
-
-  // Nodes that depend on known arrays only are computed at import. Graphs inside nodes read other
-  // values than the inputs, and are computed node by node.
-  std::vector<Value> folded(const Node& node, const std::vector<Value>& inputs,
-                            std::vector<Value> outputs) {
-    if (!all_known(inputs) || !graphs_in(node).empty()) return outputs;
-    int64_t read = 0, written = 0;
-    std::vector<TensorValue> known;
-    for_each_array(inputs, [&](const Value& input) {
-      read += input.size();
-      if (input.size() > 1) known.push_back({input.tensor(), input.array()});
-    });
-    std::vector<Tensor> tensors;
-    for_each_array(outputs, [&](const Value& output) {
-      written += output.size();
-      if (!output.known()) tensors.push_back(output.tensor());
-    });
-    if (tensors.empty() || !folds(node, read, written) || widens_bytes(inputs, outputs))
-      return outputs;
-    std::vector<NDArray> arrays = interpret(tensors, known);
-    size_t next = 0;
-    for (size_t o = 0; o < outputs.size(); ++o) {
-      const std::string name = o < node.outputs.size() ? node.outputs[o] : node.op;
-      if (notes_ != nullptr) notes_->folded.insert(name);
-      outputs[o] = outputs[o].map_arrays([&](const Value& v) {
-        return v.known() ? v : pool_.add(arrays[next++], name, v.is_of_four_bits());
-      });
-    }
-    return outputs;
-  }
-
-  static void for_each_array(const std::vector<Value>& values, FunctionRef<void(const Value&)> f) {
-    for (const Value& value : values) {
-      (void)value.map_arrays([&](const Value& v) {
-        f(v);
-        return v;
-      });
-    }
-  }
-
-  /// Whether bytes become floats, as weights do that a tool quantised. Products of bytes need them
-  /// as they are.
-  static bool widens_bytes(const std::vector<Value>& inputs, const std::vector<Value>& outputs) {
-    return std::any_of(inputs.begin(), inputs.end(), [&](const Value& input) {
-      return input.is_array() && input.size() > 1 && input.dtype().is_integral() &&
-             input.dtype().bits == 8 && outputs.size() == 1 && outputs[0].is_array() &&
-             outputs[0].dtype().is_float() && outputs[0].size() == input.size();
-    });
-  }
-
-  bool folds(const Node& node, int64_t read, int64_t written) const {
-    const bool small = read <= kMostFoldedInputs && written <= kMostFoldedOutputs;
-    if (notes_ == nullptr) return small;
-    if (!small) notes_->unfolded.insert(node.outputs.at(0));
-    return notes_->unfolded.count(node.outputs.at(0)) == 0;
-  }
-
   std::string batch_hint() const {
     if (exported_batch_ < 0) return {};
     return "the file was exported for a batch of " + std::to_string(exported_batch_) +
@@ -355,66 +269,6 @@ class Importer final : public Declarer {
     return std::to_string(mistakes_.size()) + " nodes cannot be imported:\n    " + text;
   }
 
-  // Every output is computed: an output that is an input, a constant or another output becomes a
-  // copy.
-  void collect_outputs() {
-    for (const ValueInfo& info : model_.graph.outputs) {
-      const Value value = top_.find(info.name);
-      if (!value.defined()) throw_user_error("nothing makes the output '" + info.name + "'");
-      if (!value.is_array())
-        throw_user_error("the output '" + info.name + "' is " +
-                             (value.is_sequence() ? "a sequence" : "an optional without a value") +
-                             ", which is not supported",
-                         {}, "make its elements outputs, by SequenceAt");
-      Tensor tensor = value.tensor();
-      if (precision_ != f32 && tensor.dtype() == precision_ && info.type == kFileFloat)
-        tensor = ops::cast(tensor, f32, Where{});
-      const bool twice = std::any_of(result_.outputs.begin(), result_.outputs.end(),
-                                     [&](const Tensor& other) { return other.same_as(tensor); });
-      if (twice || tensor.op()->is_placeholder()) tensor = ops::identity(tensor, Where{});
-      result_.outputs.push_back(tensor);
-      result_.output_names.push_back(info.name);
-    }
-    if (result_.outputs.empty()) throw_user_error("it has no outputs");
-    collect_counts();
-  }
-
-  // The number of rows of an output that has an open number of them is an output, too.
-  void collect_counts() {
-    for (size_t o = 0; o < model_.graph.outputs.size(); ++o) {
-      const std::string& name = model_.graph.outputs[o].name;
-      const Value value = top_.find(name);
-      if (value.rows() == nullptr) continue;
-      result_.open_outputs.push_back(
-          {static_cast<int>(o), value.rows()->axis, static_cast<int>(result_.outputs.size())});
-      result_.outputs.push_back(ops::identity(value.rows()->count, Where{}));
-      result_.output_names.push_back(name + ":count");
-    }
-  }
-
-  // Collects constants that the outputs depend on. Inputs that they do not depend on are dropped.
-  void collect_constants() {
-    std::unordered_set<const Operation*> reached;
-    std::vector<Tensor> open = result_.outputs;
-    while (!open.empty()) {
-      const Tensor tensor = open.back();
-      open.pop_back();
-      if (!reached.insert(tensor.op()).second) continue;
-      for (const Tensor& input : tensor.op()->inputs()) open.push_back(input);
-    }
-    for (size_t i = result_.inputs.size(); i-- > 0;) {
-      if (reached.count(result_.inputs[i].op())) continue;
-      const auto at = static_cast<std::ptrdiff_t>(i);
-      result_.inputs.erase(result_.inputs.begin() + at);
-      result_.input_names.erase(result_.input_names.begin() + at);
-    }
-    for (const auto& constant : pool_.all()) {
-      const Tensor& tensor = constant->tensor;
-      if (!tensor || !tensor.op()->is_placeholder() || !reached.count(tensor.op())) continue;
-      result_.constants.push_back(tensor);
-    }
-  }
-
   Model model_;
   const OnnxOptions& options_;
   DataType precision_;
@@ -425,7 +279,8 @@ class Importer final : public Declarer {
   Names top_;                            ///< of the model's graph
   Names* names_ = &top_;                 ///< of the graph that is declared
   std::map<const Graph*, std::vector<const Node*>> needed_;
-  size_t inner_nodes_ = 0;  ///< nodes of graphs inside nodes, unrolled
+  std::map<const Node*, uint64_t> turns_;  ///< how often a node was declared
+  size_t inner_nodes_ = 0;                 ///< nodes of graphs inside nodes, unrolled
   std::vector<std::string> mistakes_;
   int64_t exported_batch_ = -1;  ///< a first dimension that OnnxOptions::batch replaced
   OnnxModel result_;
@@ -438,32 +293,4 @@ OnnxModel import_constant(Model model, const OnnxOptions& options, Where where,
   return Importer(std::move(model), options, where, notes).run();
 }
 
-OnnxModel import_model(Model model, const OnnxOptions& options, Where where) {
-  const std::string path = model.path;
-  try {
-    // What does not depend on sizes is checked once.
-    check_precision(options.precision);
-    inline_functions(model);
-    check_operators(model.graph);
-    check_dims(model.graph, options);
-    order_nodes(model);
-    if (!options.ranges.empty()) {
-      OnnxModel made = import_ranges(model, options, where);
-      return options.states ? with_states(std::move(made), options) : made;
-    }
-    if (options.states)
-      throw_user_error("states need a range of past rows, and no dimension has one", {},
-                       "give the dimension of the past one: past=1..960");
-    return import_constant(std::move(model), options, where, nullptr);
-  } catch (const Error& e) {
-    throw Error(e.kind, "'" + path + "': " + e.message, where, e.help);
-  }
-}
-
-}  // namespace onnx
-
-OnnxModel import_onnx(const std::string& path, const OnnxOptions& options, Where where) {
-  return onnx::import_model(onnx::read_model(path), options, where);
-}
-
-}  // namespace heddle
+}  // namespace heddle::onnx

@@ -23,6 +23,8 @@ class Declarer {
   virtual std::vector<Value> declare_part(const Node& whole, const std::string& op,
                                           const std::vector<Value>& inputs,
                                           std::map<std::string, Attribute> attributes) = 0;
+  /// How often the node was declared before in this import: in loops, the number of the iteration.
+  virtual uint64_t turn_of(const Node& node) = 0;
 
  protected:
   ~Declarer() = default;
@@ -87,6 +89,9 @@ class NodeScope {
   std::vector<int64_t> integers_of_input_or(int i, const char* name) const;
   /// `axis` of a tensor of `rank`, checked and not negative.
   int axis(int64_t axis, int rank) const;
+
+  /// How often the node was declared before, in an unrolled loop. Each call counts as a declaration.
+  uint64_t turn() const { return declarer_.turn_of(node_); }
 
   // ---- results ----
   Value constant(NDArray array) const;

@@ -212,6 +212,7 @@ class StateMaker {
       if (is_read(model_.inputs[i])) {
         model_.inputs[i] = over.of(model_.inputs[i]);
       } else {
+        model_.unread.push_back(model_.input_names[i]);
         model_.inputs.erase(model_.inputs.begin() + static_cast<long>(i));
         model_.input_names.erase(model_.input_names.begin() + static_cast<long>(i));
       }

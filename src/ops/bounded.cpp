@@ -144,7 +144,13 @@ Unique unique(const Tensor& x, bool sorted, Where where) {
   const Sorted s = sort(x, 0, false, where);
   const Tensor begins = compute(
       Shape{n},
-      [&](Axis i) { return Expr(i) < 1 || s.values(i) != s.values(heddle::max(i - 1, Expr(0))); },
+      [&](Axis i) {
+        const Expr mine = s.values(i), last = s.values(heddle::max(i - 1, Expr(0)));
+        Expr differ = mine != last;
+        if (mine.dtype().is_float())
+          differ = differ && !(heddle::isnan(mine) && heddle::isnan(last));
+        return Expr(i) < 1 || differ;
+      },
       "unique_begins", call.op, where);
   const Places p = impl::places_of(call, begins);
   const Expr zero = make_const(x.dtype(), 0);

@@ -2,6 +2,7 @@
 // networks (Batcher 1968): an exchange compares each element with its mirror image in the other list, exchanges at
 // half of the distance follow, and at distances below a block the blocks are sorted by counting again. Elements of one value
 // are ordered by their positions, so that no two are equal and the order is stable.
+#include <limits>
 #include <utility>
 
 #include "ops/between.h"
@@ -25,7 +26,9 @@ class Order {
   Rows padded(const Tensor& x, int64_t blocks) const {
     const int64_t have = x.extent(1);
     const DataType t = x.dtype();
-    const Expr last = largest_ ? lowest_value(t) : highest_value(t);
+    const Expr last = largest_       ? lowest_value(t)
+                      : t.is_float() ? make_const(t, std::numeric_limits<double>::quiet_NaN())
+                                     : highest_value(t);
     return stage(
         Shape{x.extent(0), blocks, kBlock},
         [&](const Axis& r, const Axis& b, const Axis& l) {
@@ -119,8 +122,7 @@ class Order {
   }
   /// Whether an element, its value and its position, comes before another one.
   Expr before(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
-    const Expr less = largest_ ? a[0] > b[0] : a[0] < b[0];
-    return heddle::logical_or(less, heddle::logical_and(a[0] == b[0], a[1] < b[1]));
+    return is_before(a[0], b[0], a[1] < b[1], largest_);
   }
 
   const Call& call_;

@@ -1,9 +1,11 @@
 // Normalisations: mean and variance of blocks of x, then one element-wise stage. The variance is
 // taken in a second pass around the mean, since E[x^2] - E[x]^2 cancels.
+#include <algorithm>
 #include <functional>
 #include <utility>
 
 #include "heddle/ops/nn.h"
+#include "ir/sizes.h"
 #include "ops/pad.h"
 #include "ops/reduction_plan.h"
 
@@ -200,11 +202,13 @@ Tensor lrn(const Tensor& x, int64_t size, double alpha, double beta, double bias
   impl::check_float(call, x, "x");
   if (size < 1) impl::fail(call, "the size is " + std::to_string(size), "at least 1");
   const DataType wide = impl::wide(x.dtype());
+  // Beyond the channels there are zeros, however wide the window is.
+  const int64_t most = largest_extent(x.shape()[1]) - 1;
   Dims before(static_cast<size_t>(x.rank()), 0), after = before;
-  before[1] = (size - 1) / 2;
-  after[1] = size - 1 - before[1];
+  before[1] = std::min((size - 1) / 2, most);
+  after[1] = std::min(size / 2, most);
   const Tensor padded = impl::pad_constant(call, x, before, after, make_const(x.dtype(), 0));
-  const Axis r = reduce_axis(size, "r", where);
+  const Axis r = reduce_axis(before[1] + after[1] + 1, "r", where);
   const Tensor squares = compute(
       x.shape(),
       [&](const Axes& i) {

@@ -1,10 +1,22 @@
-// The order of long rows.
+// The order of values, and that of long rows.
 #pragma once
 
 #include "heddle/ops/sort.h"
 #include "ops/common.h"
 
 namespace heddle::ops::impl {
+
+/// Whether `theirs` comes before `mine`. `tie` tells it of equal ones. NaN is equal to itself, and larger
+/// than all numbers.
+inline Expr is_before(const Expr& theirs, const Expr& mine, const Expr& tie, bool largest) {
+  using heddle::logical_and, heddle::logical_or;
+  const Expr before = largest ? theirs > mine : theirs < mine;
+  const Expr of_numbers = logical_or(before, logical_and(theirs == mine, tie));
+  if (!mine.dtype().is_float()) return of_numbers;
+  const Expr nan = heddle::isnan(mine), also = heddle::isnan(theirs);
+  if (largest) return select(nan, logical_and(also, tie), logical_or(also, of_numbers));
+  return select(nan, logical_or(!also, tie), of_numbers);
+}
 
 /// The first `k` of each row of x (rows, n) in descending (`largest`) or ascending order, in time n log(n)^2, or for
 /// k up to 32 linear in n.

@@ -24,12 +24,8 @@ Sorted select_in_order(const Call& call, const Tensor& x, int64_t k, int axis, b
       [&](const std::vector<Axis>& i) {
         std::vector<Expr> at = impl::exprs(i);
         at[d] = other;
-        const Expr mine = x(i), theirs = x.at(std::move(at));
-        const Expr before = largest ? theirs > mine : theirs < mine;
-        const Expr tie = heddle::logical_and(theirs == mine, other < i[d]);
-        return heddle::sum(
-            select(heddle::logical_or(before, tie), make_const(count, 1), make_const(count, 0)),
-            other);
+        const Expr comes_first = impl::is_before(x.at(std::move(at)), x(i), other < i[d], largest);
+        return heddle::sum(select(comes_first, make_const(count, 1), make_const(count, 0)), other);
       },
       std::string(call.op) + "_rank", call.op, call.where);
   Dims dims = x.extents();

@@ -190,18 +190,27 @@ class Decider {
   }
 
   /// The result of a node that passes values on has the range of what it reads, and what a join
-  /// alone reads has the range of the whole.
+  /// alone reads has the range of the whole where that is read as bytes only: it would take the steps
+  /// of the whole in any case. Readers in f32 see parts with steps of their own.
   void share_ranges(const Node& node) {
     const Role r = role(node);
     if (r == Role::Passes && !node.inputs.empty() && bytes_.count(node.inputs[0]) &&
         bytes_.count(node.outputs[0]))
       decision_.range_of[node.outputs[0]] = node.inputs[0];
-    if (r != Role::Joins || !bytes_.count(node.outputs[0])) return;
+    if (r != Role::Joins || !bytes_.count(node.outputs[0]) || !is_read_as_bytes(node.outputs[0]))
+      return;
     for (const std::string& part : node.inputs) {
       const bool alone = readers_[part].size() == 1 && !outputs_.count(part);
       if (alone && bytes_.count(part) && !decision_.range_of.count(part))
         decision_.range_of[part] = node.outputs[0];
     }
+  }
+
+  bool is_read_as_bytes(const std::string& name) {
+    const auto& readers = readers_[name];
+    return !outputs_.count(name) &&
+           std::all_of(readers.begin(), readers.end(),
+                       [&](const auto& at) { return decision_.reads.count(at) > 0; });
   }
 
   void order_tensors() {

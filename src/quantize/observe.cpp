@@ -1,6 +1,7 @@
 #include "quantize/observe.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "heddle/support/error.h"
@@ -29,19 +30,33 @@ void check_names(const onnx::Model& model, const std::map<std::string, NDArray>&
   }
 }
 
+/// Leaves out inputs without samples that no output depends on.
+void drop_unread_inputs(onnx::Graph& graph, const std::map<std::string, NDArray>& samples) {
+  std::set<std::string> read;
+  for (const onnx::ValueInfo& output : graph.outputs) read.insert(output.name);
+  for (const onnx::Node* node : onnx::needed_nodes(graph)) {
+    read.insert(node->inputs.begin(), node->inputs.end());
+    read.merge(onnx::captured_names(*node));
+  }
+  std::erase_if(graph.inputs, [&](const onnx::ValueInfo& input) {
+    return !read.count(input.name) && !samples.count(input.name);
+  });
+}
+
 }  // namespace
 
 ObservedModel::ObservedModel(onnx::Model model, const std::vector<std::string>& names,
                              const std::map<std::string, NDArray>& samples, int64_t batch)
     : data_(samples) {
   check_names(model, samples);
-  fix_shapes(model, batch);
   model.graph.outputs.clear();
   for (const std::string& name : names) {
     onnx::ValueInfo info;
     info.name = name;
     model.graph.outputs.push_back(info);
   }
+  drop_unread_inputs(model.graph, samples);
+  fix_shapes(model, batch);
   model_ = onnx::import_model(std::move(model), {}, {});
   const Network network(model_.outputs);
   kernel_ = network.build(model_.args());

@@ -214,6 +214,39 @@ TEST_F(ModelCommands, RunTakesAndWritesArrays) {
   EXPECT_GT(max_abs_diff(first, NDArray::load(out)), 1e-3);
 }
 
+TEST_F(ModelCommands, RunTakesAnInputThatNothingReads) {
+  testing::ModelParts p;
+  p.inputs = {testing::value_info("x", {"2"}), testing::value_info("spare", {"5"})};
+  p.nodes = {testing::node("n", "Neg", {"x"}, {"y"})};
+  p.outputs = {testing::value_info("y", {"2"})};
+  write_file_atomic(folder_ + "/m.onnx", testing::model_bytes(p));
+  NDArray::zeros({5}, f32).save(folder_ + "/spare.npy");
+  const std::string command = "run " + folder_ + "/m.onnx --time 0 --threads 1";
+  EXPECT_EQ(heddle_command(command).status, 0);
+  const CommandResult r = heddle_command(command + " --input spare=" + folder_ + "/spare.npy");
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("spare: no output depends on it"));
+  EXPECT_EQ(heddle_command(command + " --input spar=" + folder_ + "/spare.npy").status, 2);
+}
+
+// Nothing but the states has the rows of the past: the length of a call is an input that nothing reads.
+TEST_F(ModelCommands, StatesMayBeAllThatGrows) {
+  testing::ModelParts p;
+  p.inputs = {testing::value_info("past", {"1", "2", "past", "4"}),
+              testing::value_info("k", {"1", "2", "1", "4"})};
+  p.initializers = {testing::tensor("axis", {1}, std::vector<int64_t>{2})};
+  p.nodes = {testing::node("c", "Concat", {"past", "k"}, {"present"},
+                           {testing::attribute("axis", int64_t{2})}),
+             testing::node("s", "ReduceSum", {"present", "axis"}, {"y"})};
+  p.outputs = {testing::value_info("y", {"1", "2", "1", "4"}),
+               testing::value_info("present", {"1", "2", "total", "4"})};
+  write_file_atomic(folder_ + "/m.onnx", testing::model_bytes(p));
+  const std::string model = folder_ + "/m.onnx:past=1..8 --states --threads 1 --time 0";
+  const CommandResult r = heddle_command("run " + model + " --sizes 3,9");
+  ASSERT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("total u8[9], random"));
+}
+
 TEST_F(ModelCommands, OneBuildRunsAtAllSizesOfARange) {
   const std::string out = folder_ + "/range.npy", alone = folder_ + "/alone.npy",
                     in = folder_ + "/x.npy";

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "heddle/codegen/interpreter.h"
 #include "heddle/onnx/import.h"
 #include "heddle/support/error.h"
@@ -118,6 +120,26 @@ TEST(OnnxControl, LoopsAreUnrolledAndTheirWeightsAreOneConstant) {
   // A condition on the number of the iteration is known.
   const OnnxModel shorter = imported(model_with_loop(node("", "Less", {"i", "last"}, {"next"})));
   EXPECT_THAT(run(shorter, {floats({1, 2, 3})}), ElementsAre(4, 32, 303));
+}
+
+TEST(OnnxControl, RandomNumbersOfIterationsDiffer) {
+  for (const bool with_seed : {false, true}) {
+    ModelParts p = model_with_loop(node("", "Identity", {"going"}, {"next"}));
+    GraphParts body;
+    body.inputs = {value_info("i", {}, kInt64), value_info("going", {}, kBool),
+                   value_info("a", {})};
+    std::vector<Message> attributes{attribute("shape", std::vector<int64_t>{3})};
+    if (with_seed) attributes.push_back(attribute("seed", 5.0F));
+    body.nodes = {node("", "RandomUniform", {}, {"r"}, attributes),
+                  node("", "Identity", {"going"}, {"next"}), node("", "Identity", {"a"}, {"b"})};
+    body.outputs = {value_info("next", {}, kBool), value_info("b", {}), value_info("r", {})};
+    p.nodes = {
+        node("repeat", "Loop", {"trips", "", "x"}, {"final", "y"}, {attribute("body", body)})};
+    const std::vector<float> all = run(imported(p), {});
+    ASSERT_EQ(all.size(), 12U);
+    EXPECT_EQ(std::set<float>(all.begin(), all.end()).size(), 12U) << with_seed;
+    EXPECT_EQ(run(imported(p), {}), all);
+  }
 }
 
 TEST(OnnxControl, ALoopThatEndsByDataKeepsItsValuesAfterTheEnd) {

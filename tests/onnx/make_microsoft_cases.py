@@ -261,13 +261,36 @@ def attention():
          one + [past_k, past_v, np.array([1, 3], np.int32), np.array(p + 1, np.int32), cos, sin], 3, known=(6,), do_rotary=1, **at)
 
 
+def buffers():
+    """Pasts with room for more keys than there are, and inputs at the edge of what is allowed."""
+    heads, groups, size, room = 4, 2, 16, 7
+    at = dict(num_heads=heads, kv_num_heads=groups)
+    angles = floats(room, size // 2)
+    for name, rows, lasts, total, more in (
+            ("one", 1, [4, 2], 5, {}), ("rotary", 1, [4, 2], 5, dict(do_rotary=1)), ("chunk", 3, [5], 6, {}),
+            ("prompt", 4, [3, 3], 4, {}), ("full", 1, [6, 6], 7, {}), ("window", 1, [5, 3], 6, dict(local_window_size=2))):
+        n = len(lasts)
+        q, k, v = floats(n, rows, heads * size), floats(n, rows, groups * size), floats(n, rows, groups * size)
+        past = [floats(n, groups, room, size) for _ in range(2)]
+        turns = [np.cos(angles), np.sin(angles)] if more.get("do_rotary") else []
+        case(f"group_query_buffer_{name}", "GroupQueryAttention",
+             [q, k, v, *past, np.array(lasts, np.int32), np.array(total, np.int32), *turns], 3, known=(6,), **at, **more)
+    cos, sin = np.cos(floats(9, 4)), np.sin(floats(9, 4))
+    case("rotary_one_position", "RotaryEmbedding", [floats(2, 1, 16), np.array([2]), cos, sin])
+    for name, x in (("zeros", np.zeros(3, np.float32)), ("positive", number([3, 3])), ("negative", number([-2, -2]))):
+        case(f"dynamic_{name}", "DynamicQuantizeLinear", [x], 3, domain="")
+    u = bytes_of(np.uint8, 3, 4)
+    case("gemm_scale_alone", "QGemm",
+         [u, number(0.5), number(3, np.uint8), bytes_of(np.uint8, 4, 2), number(0.25), number(2, np.uint8), None, number(2)])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("output")
     parser.add_argument("--only", help="an operator")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    for family in (norms, activations, products, quantised, rotary, attention, regions):
+    for family in (norms, activations, products, quantised, rotary, attention, regions, buffers):
         family()
     written = 0
     with open(options.output, "wb") as out:

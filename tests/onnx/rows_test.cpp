@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "heddle/codegen/interpreter.h"
 #include "heddle/network/network.h"
 #include "heddle/onnx/import.h"
 #include "heddle/support/error.h"
@@ -132,6 +135,33 @@ TEST(OnnxRows, HostileNumbersAreErrorsOfTheirNodes) {
     const std::string message = import_error(models[i]);
     EXPECT_THAT(message, HasSubstr("node 'bad'")) << "model " << i;
   }
+}
+
+TEST(OnnxRows, UniqueOfKnownNansIsOneElement) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  ModelParts p;
+  p.initializers = {tensor("x", {5}, std::vector<float>{nan, 1, nan, 0, 1})};
+  p.nodes = {node("u", "Unique", {"x"}, {"", "", "inverse", ""})};
+  p.outputs = {value_info("inverse", {"5"}, kInt64)};
+  const NDArray made = interpret(imported(p).outputs, {})[0];
+  EXPECT_THAT(std::vector<int64_t>(made.data<int64_t>(), made.data<int64_t>() + 5),
+              ElementsAre(2, 1, 2, 0, 1));
+}
+
+TEST(OnnxRows, APastWithUnknownLengthIsAnError) {
+  ModelParts p;
+  p.inputs = {value_info("q", {"1", "1", "32"}),
+              value_info("k", {"1", "1", "16"}),
+              value_info("v", {"1", "1", "16"}),
+              value_info("pk", {"1", "1", "4", "16"}),
+              value_info("pv", {"1", "1", "4", "16"}),
+              value_info("last", {"1"}, 6),
+              value_info("total", {}, 6)};
+  p.nodes = {node("g", "GroupQueryAttention", {"q", "k", "v", "pk", "pv", "last", "total"}, {"y"},
+                  {attribute("num_heads", int64_t{2}), attribute("kv_num_heads", int64_t{1})},
+                  "com.microsoft")};
+  p.outputs = {value_info("y", {})};
+  EXPECT_THAT(import_error(p), HasSubstr("is not known at import"));
 }
 
 }  // namespace

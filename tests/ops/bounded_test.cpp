@@ -1,6 +1,7 @@
 #include "ops/ops_testing.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace heddle {
 namespace {
@@ -56,6 +57,20 @@ TEST(Bounded, UniqueElementsAreCountedAndFoundAgain) {
     });
     expect_elements(u.count, {x}, [](const Dims&) { return 4; });
   }
+}
+
+TEST(Bounded, NansAreOneElement) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Input x = input_of(NDArray::from<float>({2, nan, 1, nan, 2, nan}, {6}), "x");
+  const auto list = [](std::vector<double> values) {
+    return [values](const Dims& i) { return values[static_cast<size_t>(i[0])]; };
+  };
+  const ops::Unique u = ops::unique(x), by_place = ops::unique(x, false);
+  expect_elements(u.first, {x}, list({2, 0, 1, -1, -1, -1}));
+  expect_elements(u.inverse, {x}, list({1, 2, 0, 2, 1, 2}));
+  expect_elements(u.counts, {x}, list({1, 2, 3, 0, 0, 0}));
+  expect_elements(u.count, {x}, [](const Dims&) { return 3; });
+  expect_elements(by_place.inverse, {x}, list({0, 1, 2, 1, 0, 1}));
 }
 
 struct Box {

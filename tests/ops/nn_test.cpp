@@ -123,13 +123,13 @@ TEST(InstanceNorm, IsAGroupAChannel) {
 }
 
 TEST(Lrn, NormalisesOverNeighbouringChannels) {
-  for (int64_t size : {3, 4}) {
+  for (int64_t size : {int64_t{3}, int64_t{4}, int64_t{12}, int64_t{1} << 40}) {
     const Input x = input({2, 5, 2, 2}, f32, 1);
     expect_elements(ops::lrn(x, size, 0.3, 0.75, 2), {x}, [&](const Dims& i) {
       double s = 0;
-      for (int64_t c = i[1] - (size - 1) / 2; c <= i[1] + size / 2; ++c) {
-        const double v = x.or_else(0, {i[0], c, i[2], i[3]});
-        s += v * v;
+      for (int64_t c = 0; c < 5; ++c) {
+        const double v = x(i[0], c, i[2], i[3]);
+        if (c >= i[1] - (size - 1) / 2 && c <= i[1] + size / 2) s += v * v;
       }
       return x.at(i) / std::pow(2 + 0.3 / static_cast<double>(size) * s, 0.75);
     });

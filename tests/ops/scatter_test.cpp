@@ -1,5 +1,6 @@
 // Scatters, gathers by several indices, order by value, recurrent layers.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "ops/ops_testing.h"
@@ -131,6 +132,28 @@ TEST(TopK, MergesLongRowsInAStableOrder) {
       input_of(NDArray::full({257}, f32, -std::numeric_limits<double>::infinity()));
   expect_elements(ops::sort(infinite, 0, true).positions, {infinite},
                   [](const Dims& p) { return static_cast<double>(p[0]); });
+}
+
+TEST(TopK, NansAreTheLargestAndEqual) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Input x = input_of(NDArray::from<float>({2, nan, -1, nan, 5}, {5}), "x");
+  for (const bool descending : {false, true}) {
+    const std::vector<double> order =
+        descending ? std::vector<double>{1, 3, 4, 0, 2} : std::vector<double>{2, 0, 4, 1, 3};
+    expect_elements(ops::sort(x, 0, descending).positions, {x},
+                    [&](const Dims& p) { return order[static_cast<size_t>(p[0])]; });
+  }
+  const Input all = input_of(NDArray::full({300}, f32, nan));  // merged
+  for (const bool descending : {false, true})
+    expect_elements(ops::sort(all, 0, descending).positions, {all},
+                    [](const Dims& p) { return static_cast<double>(p[0]); });
+  Input some = input_of(NDArray::zeros({300}, f32));
+  for (int64_t i = 0; i < 300; ++i) some.array.set(i, i % 3 == 0 ? nan : static_cast<float>(i));
+  const ops::Sorted up = ops::sort(some, 0);
+  expect_elements(up.positions, {some}, [](const Dims& p) {
+    const int64_t r = p[0];
+    return static_cast<double>(r < 200 ? r / 2 * 3 + 1 + r % 2 : (r - 200) * 3);
+  });
 }
 
 // A layer of one hidden unit, step by step. PyTorch's formulas, ONNX's order of gates.

@@ -77,6 +77,15 @@ TEST(Decide, PartsOfAConcatHaveTheRangeOfTheWhole) {
                             {});
   EXPECT_THAT(d.tensors, ElementsAre("x", "a", "c"));
   EXPECT_THAT(d.range_of, ElementsAre(Pair("a", "c")));
+  // A reader in f32 sees the parts before they take the steps of the whole.
+  const Decision e = decide(
+      model_of(
+          {node("m", "MatMul", {"x", "w"}, {"a"}),
+           node("c", "Concat", {"a", "x"}, {"c"}, {heddle::testing::attribute("axis", int64_t{0})}),
+           node("n", "MatMul", {"c", "v"}, {"z"}), node("s", "Sigmoid", {"c"}, {"g"}),
+           node("p", "Add", {"z", "g"}, {"y"})}),
+      {});
+  EXPECT_THAT(e.range_of, IsEmpty());
 }
 
 TEST(Decide, SaysWhyAProductStaysInFloat) {

@@ -71,6 +71,25 @@ class Quantize : public ::testing::Test {
 
 const std::map<std::string, NDArray> kSamples = {{"x", NDArray::random({7, 3, 6, 6}, f32, 5)}};
 
+TEST_F(Quantize, FilesWhoseInitializersAreInputsGetANewerVersion) {
+  ModelParts parts = small_network();
+  parts.inputs.push_back(value_info("w1", {"4", "3", "3", "3"}));
+  std::string bytes = model_bytes(parts);
+  ASSERT_EQ(bytes.substr(0, 2), "\x08\x09");
+  bytes[1] = 3;
+  quantize_onnx(folder_.write("model.onnx", bytes), kSamples, output(), {.batch = 7});
+  EXPECT_EQ(read_file(output()).substr(0, 2), "\x08\x04");
+}
+
+TEST_F(Quantize, InputsThatNothingReadsNeedNoSamples) {
+  ModelParts parts = small_network();
+  parts.inputs.push_back(value_info("spare", {"batch", "2"}));
+  std::map<std::string, NDArray> samples = kSamples;
+  EXPECT_EQ(quantize(parts, samples, {.batch = 7}).outputs.size(), 1U);
+  samples.emplace("spare", NDArray::zeros({7, 2}, f32));
+  EXPECT_EQ(quantize(parts, samples, {.batch = 7}).outputs.size(), 1U);
+}
+
 // The interpreter computes the file as it is declared, in f32; the report is of integer kernels.
 TEST_F(Quantize, TheReportIsOfWhatTheFileComputes) {
   const QuantizeReport report = quantize(small_network(), kSamples, {.batch = 7});

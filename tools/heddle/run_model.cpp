@@ -27,16 +27,20 @@
 namespace heddle::cli {
 namespace {
 
-// "NAME=FILE", or "FILE" where the model has one input.
+// "NAME=FILE", or "FILE" where the model has one input. `unread` are names that may be given, too.
 std::map<std::string, std::string> files_by_name(const std::vector<std::string>& texts,
                                                  const std::vector<std::string>& names,
-                                                 const std::string& what) {
+                                                 const std::string& what,
+                                                 const std::vector<std::string>& unread = {}) {
   std::map<std::string, std::string> files;
   for (const std::string& text : texts) {
     const size_t sign = text.find('=');
     std::string name = sign == std::string::npos ? "" : text.substr(0, sign);
     if (sign == std::string::npos && names.size() == 1) name = names[0];
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
+    const auto is_in = [&](const std::vector<std::string>& list) {
+      return std::find(list.begin(), list.end(), name) != list.end();
+    };
+    if (!is_in(names) && !is_in(unread)) {
       std::string hint = did_you_mean(name, names);
       if (!hint.empty()) hint += " ";
       throw_user_error("'" + text + "' names no " + what + " of the model", {},
@@ -134,8 +138,11 @@ Run make_run(const OnnxModel& model, const std::vector<int64_t>& sizes, const Fi
 }
 
 std::vector<Run> make_runs(const OnnxModel& model, const Request& options) {
-  const Files files = files_by_name(options.inputs, model.input_names, "input");
+  const Files files = files_by_name(options.inputs, model.input_names, "input", model.unread);
   for (const auto& [name, path] : files) check_file(path);
+  for (const std::string& name : model.unread) {
+    if (files.count(name)) std::cout << "input   " << name << ": no output depends on it\n";
+  }
   if (model.dims.empty()) {
     if (!options.sizes.empty())
       throw_user_error("--sizes is for a model with a range, and no dimension has one", {},

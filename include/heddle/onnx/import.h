@@ -69,6 +69,7 @@ struct OnnxModel {
   /// In the file's order; inputs that no output depends on are left out.
   std::vector<Tensor> inputs, outputs;
   std::vector<std::string> input_names, output_names;
+  std::vector<std::string> unread;           ///< the names of the inputs that are left out
   std::vector<OnnxOpenOutput> open_outputs;  ///< those of `outputs` with an open number of rows
   std::vector<Dim> dims;                     ///< those of OnnxOptions::ranges, in their order
   /// Of OnnxOptions::states, for Network. The states are among the inputs, and their results are no

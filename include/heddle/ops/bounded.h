@@ -36,7 +36,8 @@ struct Unique {
   Tensor counts;   ///< how often each occurs: i64 (n), then 0
   Tensor count;    ///< the number of different elements: i64 of rank 0
 };
-/// The different elements of x (n), in ascending order or in that of their first occurrences.
+/// The different elements of x (n), in ascending order or in that of their first occurrences. NaN is one
+/// element, larger than all numbers.
 Unique unique(const Tensor& x, bool sorted = true, Where where = Where::current());
 
 /// Attributes of non_max_suppression().

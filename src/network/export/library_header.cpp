@@ -68,6 +68,22 @@ std::string list_text(const ExportedProgram& p, bool outputs) {
   return text;
 }
 
+/// Which inputs a call writes, for the comment of the call.
+std::string updates_text(const ExportedProgram& p) {
+  if (p.updated.empty()) return "";
+  std::string names;
+  for (const size_t a : p.updated) {
+    const auto number = std::count_if(p.args.begin(), p.args.begin() + static_cast<long>(a),
+                                      [](const KernelArg& arg) { return !arg.output; });
+    names +=
+        (names.empty() ? "" : ", ") + std::to_string(number) + " (" + plain(p.args[a].name) + ")";
+  }
+  return "\n * A call writes its results into inputs " + names +
+         " as well: their arrays must be\n * writable and overlap nothing, and calls that are "
+         "given the same "
+         "ones come one after the other.";
+}
+
 constexpr const char* kHeader = R"(#ifndef @NAME@_H
 #define @NAME@_H
 #include <stdint.h>
@@ -96,7 +112,7 @@ typedef struct @name@_network @name@_network;
  * @name@_error. @check@@mapped@ */
 @name@_network* @name@_open(const char* weights);
 /* Runs the network on arrays in the order of @name@_input and @name@_output. Outputs overlap nothing. Several threads may
- * call at the same time. 0: done; else see @name@_error. */
+ * call at the same time. 0: done; else see @name@_error.@updates@ */
 int @name@_run(@name@_network* network, @parameters@const void* const* inputs, void* const* outputs);
 /* Gives back what @name@_open took, when no call runs it any more. NULL and what is closed already are fine. */
 void @name@_close(@name@_network* network);
@@ -173,6 +189,7 @@ std::string header_text(const LibrarySource& library) {
                       ? "All weights are read and compared with their hash."
                       : "Of the file its length and its head are compared, and not the weights."},
       {"@mapped@", library.for_gpu ? "" : kMapped},
+      {"@updates@", updates_text(p)},
       {"@more@",
        std::string(p.sizes.empty() ? "" : kSizesOf) + (library.for_gpu ? kOnGpu : kThreads)}};
   const auto usual = usual_values(library);

@@ -1,5 +1,6 @@
 #include "onnx/file/edit_model.h"
 
+#include <algorithm>
 #include <climits>
 
 #include "heddle/support/error.h"
@@ -9,14 +10,15 @@ namespace heddle::onnx {
 namespace {
 
 // Field numbers of the messages of an ONNX file.
-constexpr int kModelGraph = 7;
+constexpr int kModelIrVersion = 1, kModelGraph = 7;
 constexpr int kGraphNode = 1, kGraphInitializer = 5, kGraphInput = 11;
 constexpr int kNodeInput = 1, kNodeOutput = 2, kNodeName = 3, kNodeOp = 4, kNodeAttribute = 5;
 constexpr int kAttributeName = 1, kAttributeInteger = 3, kAttributeType = 20;
 constexpr int kTensorDims = 1, kTensorType = 2, kTensorName = 8, kTensorRaw = 9,
               kTensorExternal = 13, kTensorLocation = 14;
 constexpr int kValueName = 1;
-constexpr int kTypeOfIntegers = 2;  // AttributeProto::INT
+constexpr int64_t kVersionOfFreeInitializers = 4;  // in older files they are inputs, too
+constexpr int kTypeOfIntegers = 2;                 // AttributeProto::INT
 
 void visit(std::string_view message, const FieldVisitor& field) {
   HEDDLE_ICHECK(for_each_field(message, field), "a model that was read is no message");
@@ -73,6 +75,8 @@ class Editor {
     visit(bytes, [&](int number, auto payload, auto whole) {
       if (number == kModelGraph && payload)
         out.message(kModelGraph, graph(*payload));
+      else if (number == kModelIrVersion)
+        out.number(kModelIrVersion, std::max(model_.ir_version, kVersionOfFreeInitializers));
       else
         out.whole(whole);
     });

@@ -70,6 +70,7 @@ struct Function {
 
 struct Model {
   std::string path;
+  int64_t ir_version = 0;  ///< of the file's format
   Graph graph;
   std::vector<Function> functions;
 };

@@ -55,6 +55,7 @@ class Parser {
 
     Model model;
     model.path = path_;
+    model.ir_version = proto.ir_version();
     read_graph(graphs[0], model.graph);
     for (const auto& function : proto.functions())
       model.functions.push_back(read_function(function));

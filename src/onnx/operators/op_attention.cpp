@@ -49,7 +49,7 @@ Tensor rotated(const NodeScope& s, const Tensor& x, Tensor cosines, Tensor sines
   const Tensor parts = heads_first(s, x, heads);
   const int64_t n = parts.extent(0), l = parts.extent(2);
   Tensor at = positions;
-  if (at && at.size() == 1 && l > 1) {
+  if (at && at.size() == 1 && n * l > 1) {
     const Tensor first = ops::reshape(at, {}, s.at());
     at = compute(
         Shape{n, l}, [&](Axis, Axis i) { return cast(i64, first.at({})) + i; }, "positions",

@@ -1,6 +1,7 @@
 // Operators whose results have a length that the data decides. Where the data are known, so is the length;
 // else results are as long as they can become, and the number of their rows is a tensor.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -118,7 +119,8 @@ class KnownUnique {
           continue;
         }
         const double x = array_.get(at(a)), y = array_.get(at(b));
-        if (x != y) return x < y ? -1 : 1;
+        if (std::isnan(x) != std::isnan(y)) return std::isnan(y) ? -1 : 1;  // NaN is the largest
+        if (x != y && !std::isnan(x)) return x < y ? -1 : 1;
       }
     }
     return 0;

@@ -195,7 +195,8 @@ std::vector<Value> qlinear_conv(const NodeScope& s) {
 }
 
 // a, its scale and zero point; b, the same; a bias in the steps of the sums; the scale and zero point
-// of the result, which is of floats where they are left out.
+// of the result. The zero point has the type of the result, which is of floats where it is left out; a
+// scale divides these, too.
 std::vector<Value> quantised_gemm(const NodeScope& s) {
   if (s.rank(0) != 2 || s.rank(3) != 2) s.fail("its operands are not matrices");
   const auto matrix = [&](int i, const char* flag) {
@@ -205,10 +206,11 @@ std::vector<Value> quantised_gemm(const NodeScope& s) {
       integer_matmul(s, matrix(0, "transA"), matrix(3, "transB"), point(s, 2, 1), point(s, 5, 0));
   if (s.has(6)) sums = ops::add(sums, s.tensor(6), s.at());
   const double alpha = s.number("alpha", 1.0);
-  if (s.has(7) && alpha == 1) return {requantized(s, sums, {1, 4, 7}, 1, 0)};
+  const bool of_bytes = s.has(7) && s.has(8);
+  if (of_bytes && alpha == 1) return {requantized(s, sums, {1, 4, 7}, 1, 0)};
   const Tensor y =
       scaled_sums(s, sums, parameter(s, 1, f32, 1), parameter(s, 4, f32, 0), alpha, {});
-  if (!s.has(7)) return {y};
+  if (!of_bytes) return {s.has(7) ? s.part("Div", {y, s.value(7)}) : Value(y)};
   return {s.part("QuantizeLinear", {y, s.value(7), s.value(8)})};
 }
 

@@ -152,6 +152,7 @@ class GroupQuery {
       v_ = heads_first(s, parts[2], groups_);
     }
     past_ = past_length(s, 3);
+    find_rows();
     find_lengths();
   }
 
@@ -176,11 +177,27 @@ class GroupQuery {
     return size < 0 ? -1 : size - 1;
   }
 
+  // The keys of a call are as many as the longest sequence has, input 6, or as the past has room for.
+  void find_rows() {
+    const int64_t added = q_.extent(2);
+    rows_ = added;
+    if (past_ == 0) return;
+    if (!s_.has(6) || !s_.value(6).known())
+      s_.fail(
+          "its input 6, the length of the longest sequence, is not known at import, and tells "
+          "whether its past is a buffer with room for the new keys",
+          "make it a constant, or compute it of the shape of an input, such as that of the mask");
+    rows_ = std::max(past_, s_.known_integer(6, "length of the longest sequence"));
+    if (rows_ < added || rows_ > past_ + added)
+      s_.fail("its longest sequence has " + std::to_string(rows_) + " keys, with " +
+              std::to_string(past_) + " of the past and " + std::to_string(added) + " new ones");
+  }
+
   // Input 5 has the last position of each sequence. Where all follow a full past, which a known
   // input shows, nothing depends on it.
   void find_lengths() {
     const int64_t last = past_ + q_.extent(2) - 1;
-    if (s_.value(5).known()) {
+    if (s_.value(5).known() && rows_ > last) {
       const std::vector<int64_t> given = s_.known_integers(5, "last positions");
       if (std::all_of(given.begin(), given.end(), [&](int64_t i) { return i == last; })) return;
     }
@@ -191,7 +208,7 @@ class GroupQuery {
         "attention_past", {lasts},
         [&](const std::vector<Expr>& v) {
           const Expr before = cast(i64, v[0]) + (1 - q_.extent(2));
-          return heddle::max(heddle::min(before, Expr(past_)), Expr(0));
+          return heddle::max(heddle::min(before, Expr(rows_ - q_.extent(2))), Expr(0));
         },
         s_.at());
   }
@@ -219,7 +236,7 @@ class GroupQuery {
     const Tensor old = s_.tensor(past);
     const int64_t rows = x.extent(2);
     return compute(
-        Shape{x.extent(0), x.extent(1), past_ + rows, x.extent(3)},
+        Shape{x.extent(0), x.extent(1), rows_, x.extent(3)},
         [&](Axis b, Axis g, Axis t, Axis e) {
           const Expr from = t - before_(b);
           const Expr row = heddle::max(heddle::min(from, Expr(rows - 1)), Expr(0));
@@ -230,7 +247,8 @@ class GroupQuery {
   }
 
   const NodeScope& s_;
-  int64_t heads_, groups_, past_ = 0;
+  int64_t heads_, groups_;
+  int64_t past_ = 0, rows_ = 0;  ///< rows of the past, and of the keys with the new ones
   Tensor q_, k_, v_;
   Tensor before_;  ///< (N), the length of each past; undefined where it is `past_`
 };

@@ -97,7 +97,9 @@ Quantised dynamically_quantised(const NodeScope& s, const Tensor& x) {
       "quantize_scale", {low, high},
       [&](const std::vector<Expr>& v) {
         const Expr from = min(cast(f32, v[0]), number(0)), to = max(cast(f32, v[1]), number(0));
-        return cast(type, (to - from) / number(255));
+        const Expr step = cast(type, (to - from) / number(255));
+        const Expr none = make_const(type, 0);  // where all values are 0
+        return select(step == none, make_const(type, 1), step);
       },
       s.at());
   const Tensor point = ops::elementwise(

@@ -1,5 +1,5 @@
 // Random numbers. A seed gives the same numbers in every call; without one it follows from the name of
-// the result, so that two nodes differ.
+// the result, so that two nodes differ. Iterations of a loop differ in both cases.
 #include <bit>
 
 #include "heddle/ops/elementwise.h"
@@ -11,8 +11,12 @@ namespace heddle::onnx {
 namespace {
 
 uint64_t seed_of(const NodeScope& s) {
-  if (s.has_attribute("seed")) return std::bit_cast<uint32_t>(static_cast<float>(s.number("seed")));
-  return hash_string(s.node().outputs.empty() ? s.node().name : s.node().outputs[0]);
+  const uint64_t turn = s.turn();
+  const uint64_t seed =
+      s.has_attribute("seed")
+          ? std::bit_cast<uint32_t>(static_cast<float>(s.number("seed")))
+          : hash_string(s.node().outputs.empty() ? s.node().name : s.node().outputs[0]);
+  return turn == 0 ? seed : hash_combine(seed, turn);
 }
 
 /// The type that the node asks for, or that of its input.
