@@ -19,7 +19,6 @@ CAUSES = {
     "ROI pool": "extents of loops are not data, so each bin passes over whole columns and rows of the image",
     "ROI align": "positions and weights are computed again for every channel",
     "grid_sample": "positions and weights are computed again for every channel",
-    "conv2d HWCN": "the rule takes Winograd's algorithm for an image whose innermost dimension is the batch, where its products are short",
     "conv1d": "results lie 16 KiB apart for neighbouring filters, so that a tile's stores fall into one set of the L1 cache; with 4000 positions "
               "in place of 4096 it is faster than the peer",
     "transposed conv2d": "the image is transposed to its channels' order in a node of its own behind the product",

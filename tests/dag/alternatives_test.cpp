@@ -347,6 +347,14 @@ TEST(Alternatives, TheChoiceIsTheOneThatPromisesMost) {
   const ComputeDag large({conv3x3(64, 56)}), few({conv3x3(4, 56)});
   EXPECT_EQ(choose_alternative(large, host(), {}), winograd_at(large));
   EXPECT_EQ(choose_alternative(few, host(), {}), "") << "too few channels";
+  // The same convolution with its images innermost.
+  const Tensor x = placeholder({58, 58, 64, 16}, f32, "x"),
+               w = constant_placeholder({3, 3, 64, 64});
+  const Axis r = reduce_axis(3), s = reduce_axis(3), c = reduce_axis(64);
+  const Tensor y = compute({56, 56, 64, 16}, [&](Axis i, Axis j, Axis k, Axis n) {
+    return sum(x(i + r, j + s, c, n) * w(r, s, c, k), {r, s, c});
+  });
+  EXPECT_EQ(choose_alternative(ComputeDag({y}), host(), {}), "") << "images lie innermost";
 }
 
 TEST(Alternatives, NamesThatMeanNothingAreRefused) {

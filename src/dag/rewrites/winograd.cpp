@@ -328,6 +328,11 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   const auto extent = [&](int i) {
     return static_cast<double>(site.op().axes()[static_cast<std::size_t>(i)].extent());
   };
+  const int innermost = static_cast<int>(site.op().axes().size()) - 1;
+  if (extent(innermost) > 1 &&
+      std::find(conv.batch.begin(), conv.batch.end(), innermost) != conv.batch.end())
+    return {0.5,
+            "its images lie innermost, so that the elements of a tile are far from each other"};
   const DataType type = conv.image->tensor.dtype();
   if ((type == bf16 && target.has("amx-bf16")) || (type == f16 && target.has("amx-fp16")))
     return {0.5, "tiles multiply sixteen times as fast as vectors, which the transforms are for"};
