@@ -179,6 +179,26 @@ TEST_F(PlanCommands, OfADecoderIsOfTheNetworkThatUpdatesItsStates) {
     EXPECT_EQ(row.at("forms").elements()[0].at("difference").as_string(), "");
 }
 
+TEST_F(PlanCommands, WhatIsUnsureIsSettledInARunAndRemembered) {
+  NetworkPlan plan = made();
+  for (PlannedNode& n : plan.nodes) n.proof = PlanProof::None;
+  save_plan(plan, file("digits.heddle"));
+  const std::string run = "run " + file("digits.heddle") + " -q --settle --time 0.2";
+  const std::string picks = "HEDDLE_PICKS=" + file("picks");
+  const CommandResult first = heddle_command(run, picks);
+  ASSERT_EQ(first.status, 0) << first.err;
+  const std::string nodes = std::to_string(plan.nodes.size());
+  EXPECT_THAT(first.out, HasSubstr("unsure  " + nodes + " of " + nodes + " nodes"));
+  EXPECT_EQ(count(first.out, ", measured"), static_cast<int>(plan.nodes.size())) << first.out;
+  const CommandResult later = heddle_command(run, picks);
+  EXPECT_EQ(count(later.out, ", remembered"), static_cast<int>(plan.nodes.size())) << later.out;
+  EXPECT_THAT(heddle_command("picks list", picks).out, HasSubstr(plan.nodes[0].name));
+  const CommandResult range =
+      heddle_command("run " + file("digits.onnx") + ":batch=1..4 -q --settle --time 0", picks);
+  EXPECT_EQ(range.status, 2);
+  EXPECT_THAT(range.err, HasSubstr("settled for one size"));
+}
+
 TEST_F(PlanCommands, CtrlCLeavesAWholeOne) {
   const std::string plan = file("digits.heddle");
   save_plan(made(), plan);

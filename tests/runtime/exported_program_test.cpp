@@ -40,10 +40,12 @@ ExportedProgram sample() {
   p.sizes = {{"n", 8, 64, 8}, {"n", 1, 9, 1}};  // two dimensions of one name
   p.kernels = {{.name = "dense", .args = 2, .gpu = gpu, .constants = {1}, .prepared_bytes = {512}},
                {.name = "relu", .args = 2}};
-  p.steps = {{.variants = {{0, {{ProgramPlace::Argument, 0}, {ProgramPlace::Array, 0}}},
-                           {1, {{ProgramPlace::Arena, 64}, {ProgramPlace::Size, 1}}}},
-              .tree = {{.feature = 1, .yes = 1, .no = 2, .at_most = 4}, {.yes = 0}, {.yes = 1}}},
-             {.variants = {{1, {{ProgramPlace::Array, 0}, {ProgramPlace::Nothing, 0}}}}}};
+  p.steps = {
+      {.variants = {{0, {{ProgramPlace::Argument, 0}, {ProgramPlace::Array, 0}}},
+                    {1, {{ProgramPlace::Arena, 64}, {ProgramPlace::Size, 1}}}},
+       .selector =
+           SizeTree{{.feature = 1, .yes = 1, .no = 2, .at_most = 4}, {.yes = 0}, {.yes = 1}}},
+      {.variants = {{1, {{ProgramPlace::Array, 0}, {ProgramPlace::Nothing, 0}}}}}};
   p.arrays = {{64, 512}};
   p.arena_bytes = 4096;
   p.weights_bytes = 576;
@@ -67,16 +69,16 @@ TEST(ExportedProgram, IsReadAsItWasWritten) {
   EXPECT_EQ(read.args[0].symbolic[0].terms[1].factor, 2);
   EXPECT_EQ(read.weights_hash, sample().weights_hash);
   const auto variant = [&](int64_t second) {
-    return variant_at(read.steps[0].tree, std::vector<int64_t>{8, second});
+    return read.steps[0].selector.at(std::vector<int64_t>{8, second});
   };
-  EXPECT_EQ(variant(4), 0);
-  EXPECT_EQ(variant(5), 1);
-  EXPECT_EQ(variant_at(read.steps[1].tree, {}), 0) << "one leaf";
+  EXPECT_EQ(variant(4), 0u);
+  EXPECT_EQ(variant(5), 1u);
+  EXPECT_EQ(read.steps[1].selector.at({}), 0u) << "one leaf";
 }
 
 TEST(ExportedProgram, TreesThatNameNoVariantAreErrors) {
   ExportedProgram p = sample();
-  p.steps[0].tree = {{.yes = 2}};
+  p.steps[0].selector = SizeTree{{.yes = 2}};
   EXPECT_THROW(exported_program_from_json(to_json(p)), Error);
 }
 

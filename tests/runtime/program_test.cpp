@@ -90,7 +90,7 @@ ProgramParts parts(bool given) {
   const std::vector<P> first = {{P::Argument, 0}, {P::Arena, 64}};
   p.steps = {{"add",
               {{kernel(add_one), first, {0}}, {kernel(add_one_large), first, {0}}},
-              {{.feature = 0, .yes = 1, .no = 2, .at_most = 4}, {.yes = 0}, {.yes = 1}}},
+              SizeTree{{.feature = 0, .yes = 1, .no = 2, .at_most = 4}, {.yes = 0}, {.yes = 1}}},
              {"scale",
               {{scaling_kernel(),
                 {{P::Arena, 64}, given ? P{P::Argument, 2} : P{P::Array, 0}, {P::Argument, 1}},
@@ -104,6 +104,109 @@ struct Arrays {
   NDArray x, y;
   std::vector<NDArray> list() const { return {x, y}; }
 };
+
+/// y = x + 1 by two kernels, of constant extents.
+struct TwoWays {
+  static Kernel add(int value) {
+    KernelCode code;
+    code.name = "add";
+    code.args = {{.name = "x", .dtype = f32, .shape = {1}},
+                 {.name = "y", .dtype = f32, .shape = {1}, .output = true}};
+    code.main = value == 0 ? +[](void* const* a) { return plus(a, 0); }
+                           : +[](void* const* a) { return plus(a, 1); };
+    return Kernel(std::move(code));
+  }
+  static int plus(void* const* args, int variant) {
+    ++runs[variant];
+    floats(args, 1)[0] = floats(args, 0)[0] + 1;
+    return 0;
+  }
+  static ProgramParts parts() {
+    ProgramParts p{.name = "one", .args = add(0).args()};
+    using P = ProgramPlace;
+    const std::vector<P> places = {{P::Argument, 0}, {P::Argument, 1}};
+    p.steps = {{"add", {{add(0), places}, {add(1), places}}}};
+    return p;
+  }
+
+  /// Settles the step, where a run takes `seconds` of its variant.
+  void settle(std::vector<double> seconds) {
+    runs[0] = runs[1] = 0;
+    TrialOptions options;
+    options.time = [seconds](size_t, size_t variant, FunctionRef<void()> run) {
+      run();
+      return seconds[variant];
+    };
+    options.settled = [this](size_t, size_t won, const std::vector<std::vector<double>>& times) {
+      winner = static_cast<int>(won);
+      samples = times[0].size() + times[1].size();
+    };
+    program.settle({0}, std::move(options));
+  }
+  void call(int times) {
+    const NDArray x = NDArray::full({1}, f32, 2), y = NDArray::zeros({1}, f32);
+    for (int n = 0; n < times; ++n) {
+      y.fill(0);
+      program.call(std::vector{x, y});
+      ASSERT_EQ(y.get(0), 3);
+    }
+  }
+
+  static constexpr int kCalls = 2 * (StepTrials::kWarm + StepTrials::kRounds);
+  static inline std::atomic<int> runs[2];
+  Program program{parts()};
+  int winner = -1;
+  size_t samples = 0;
+};
+
+TEST(Program, AStepSettlesInItsFirstCalls) {
+  TwoWays faster;
+  faster.settle({2e-6, 1e-6});
+  faster.call(TwoWays::kCalls - 1);
+  EXPECT_EQ(faster.winner, -1);
+  faster.call(1);
+  EXPECT_EQ(faster.winner, 1);
+  EXPECT_EQ(faster.samples, 2U * StepTrials::kRounds);
+  EXPECT_EQ(TwoWays::runs[0], TwoWays::runs[1]);
+  faster.call(5);
+  EXPECT_EQ(TwoWays::runs[1], TwoWays::runs[0] + 5);
+  TwoWays equal;
+  equal.settle({1e-6, 1e-6});
+  equal.call(TwoWays::kCalls + 5);
+  EXPECT_EQ(equal.winner, 0) << "the first stays";
+  EXPECT_EQ(TwoWays::runs[0], TwoWays::runs[1] + 5);
+}
+
+TEST(Program, AForcedVariantPrecedesWhatIsSettled) {
+  TwoWays steps;
+  steps.settle({2e-6, 1e-6});
+  steps.program.force(0);
+  steps.call(TwoWays::kCalls + 3);
+  EXPECT_EQ(TwoWays::runs[1], 0);
+  EXPECT_EQ(steps.winner, 0) << "without times the first stays";
+  steps.program.force(-1);
+  steps.program.pick(0, 1);
+  steps.call(2);
+  EXPECT_EQ(TwoWays::runs[1], 2);
+}
+
+TEST(Program, OneCallAtATimeIsMeasured) {
+  TwoWays steps;
+  std::atomic<int> timed{0}, together{0};
+  TrialOptions options;
+  options.time = [&](size_t, size_t variant, FunctionRef<void()> run) {
+    if (++together > 1) ADD_FAILURE() << "two calls are measured";
+    ++timed;
+    run();
+    --together;
+    return variant == 1 ? 1e-6 : 2e-6;
+  };
+  steps.program.settle({0}, std::move(options));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) threads.emplace_back([&] { steps.call(100); });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(timed, TwoWays::kCalls);
+}
 
 TEST(Program, RunsItsStepsAtTheSizesOfACall) {
   Program program(parts(false));

@@ -31,7 +31,7 @@ struct Request {
   int max_kernels = 0, variants = 0;
   int batch = 0;        ///< of a model; 0: as the file says
   bool states = false;  ///< is in the subject, too, when a command runs
-  bool naive = false, allow_tf32 = false, no_weights_check = false;
+  bool naive = false, allow_tf32 = false, no_weights_check = false, settle = false;
 
   // What is shown, read and written.
   std::vector<std::string> show;

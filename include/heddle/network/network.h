@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,7 +19,10 @@
 #include "heddle/dsl/update.h"
 #include "heddle/network/passes.h"
 #include "heddle/runtime/kernel.h"
+#include "heddle/runtime/pick_row.h"
+#include "heddle/runtime/pick_store.h"
 #include "heddle/search/tune.h"
+#include "heddle/support/function_ref.h"
 
 namespace heddle {
 
@@ -62,6 +66,15 @@ class NetworkKernel;
 struct TaskKernels;
 struct NetworkPlan;
 struct PlanUse;
+
+/// How a network settles choices that are unsure.
+struct SettleOptions {
+  /// Where picks are looked up and remembered; null: nowhere.
+  std::shared_ptr<const PickStore> store = PickStore::standard();
+  /// Times a run of a variant of a step, which is the given function, in seconds. It is for tests.
+  /// Empty: the steady clock, or events on a GPU.
+  std::function<double(size_t step, size_t variant, FunctionRef<void()> run)> time = {};
+};
 
 /// Figures of a build: the kernels of a network and the cache on the disk.
 struct NetworkBuildReport {
@@ -157,6 +170,15 @@ class Network {
                       const std::vector<TaskKernels>& kernels) const;
   /// The same with what holds of a plan: with_plan(plan).build(args).
   NetworkKernel build(const std::vector<Tensor>& args, const NetworkPlan& plan) const;
+  /// As build(args), with a second kernel for each node whose choice is unsure: one that a plan has
+  /// without a race on this machine, one of the record of a near case, and one whose graph is by
+  /// estimate within a tenth of another. Both run in turns in the first calls, each in its place in
+  /// a call, and the faster one from then on, in later processes too (PickStore). A kernel that
+  /// computes something else beyond rounding, in a call on random inputs here, is dropped. On a GPU
+  /// calls are no CUDA graphs until all is settled. Throws a User error for a network over
+  /// dimensions.
+  NetworkKernel build_settling(const std::vector<Tensor>& args,
+                               const SettleOptions& options = {}) const;
 
  private:
   friend class network::SizeRace;
@@ -204,6 +226,9 @@ class NetworkKernel {
   /// The sizes that the shapes of a call's arrays give, for a network over dimensions.
   const std::vector<KernelSize>& sizes() const;
   const NetworkBuildReport& build_report() const;
+  /// The nodes of build_settling() that have two kernels, by step. The reason of one that is not
+  /// settled yet is PickReason::Static.
+  std::vector<PickRow> picks() const;
   int64_t workspace_bytes() const;  ///< size of the buffers between nodes, for each concurrent call
   explicit operator bool() const { return static_cast<bool>(impl_); }
 

@@ -13,6 +13,7 @@
 #include "network/cut/kernel_records.h"
 #include "network/race/call_timer.h"
 #include "network/run/output_difference.h"
+#include "runtime/program/selector.h"
 
 namespace heddle::network {
 namespace {
@@ -89,8 +90,7 @@ class RangeAudit {
   /// The kernel of the task that runs at the sizes.
   void describe(AuditRow& row, size_t task) const {
     const TaskVariants& kernels = variants_[task];
-    const size_t leaf =
-        kernels.schedules.size() == 1 ? 0 : static_cast<size_t>(variant_at(kernels.tree, values_));
+    const size_t leaf = Selector(kernels.tree).at(values_);
     const Schedule& runs = kernels.schedules[leaf];
     const TaskFamily& family = families_of(network_)[task];
     const Template& tmpl = network_.tasks()[task + (leaf < family.count ? leaf : 0)].tmpl;

@@ -109,7 +109,7 @@ class Exporter {
     const size_t first = j < 0 ? first_[task] : first_joined_ + static_cast<size_t>(j);
     for (size_t v = 0; v < (j < 0 ? made.schedules.size() : 1); ++v)
       step.variants.push_back(variant(first + v, places, constants));
-    if (j < 0 && !made.tree.empty()) step.tree = made.tree;
+    if (j < 0) step.selector = made.tree;
     program_.steps.push_back(std::move(step));
   }
 

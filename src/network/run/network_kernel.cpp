@@ -151,7 +151,7 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
     const int j = steps.joined_of(s);
     ProgramStep& step = parts.steps.emplace_back();
     step.name = steps.text(*this, s);
-    if (j < 0 && !variants[task].tree.empty()) step.tree = variants[task].tree;
+    if (j < 0) step.selector = variants[task].tree;
     for (StepKernel& k : kernels[j < 0 ? task : tasks().size() + static_cast<size_t>(j)])
       step.variants.push_back({k.clones.of(node), plan.places[s], k.sizes});
   }

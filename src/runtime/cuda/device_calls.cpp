@@ -21,8 +21,9 @@ std::vector<int64_t> key_of(std::span<const KernelArg> args, std::span<const NDA
 
 }  // namespace
 
-void DeviceCalls::call(Args args, std::span<const NDArray> arrays, Run run) {
+void DeviceCalls::call(Args args, std::span<const NDArray> arrays, Run run, bool graphs) {
   const std::lock_guard lock(mutex_);
+  graphs_ = graphs;
   if (!arrays.empty() && arrays[0].device().is_cpu()) return run_staged(args, arrays, run);
   run_here(args, arrays, run);
 }
@@ -36,7 +37,7 @@ void DeviceCalls::forget() {
 }
 
 void DeviceCalls::launch_or_run(Args args, std::span<const NDArray> arrays, Run run) {
-  if (most_ == 0) return run(arrays);
+  if (most_ == 0 || !graphs_) return run(arrays);
   std::vector<int64_t> key = key_of(args, arrays);
   const auto at =
       std::find_if(known_.begin(), known_.end(), [&](const Known& k) { return k.key == key; });

@@ -31,7 +31,9 @@ class DeviceCalls {
 
   /// Arrays on the CPU are copied to the first GPU. Copies of constants are kept as long as the
   /// same arrays are passed.
-  void call(std::span<const KernelArg> args, std::span<const NDArray> arrays, Run run);
+  /// Without `graphs` this call is no graph and makes none.
+  void call(std::span<const KernelArg> args, std::span<const NDArray> arrays, Run run,
+            bool graphs = true);
   /// Called when the contents of constant arguments have changed.
   void forget();
 
@@ -47,6 +49,7 @@ class DeviceCalls {
   void stage(Args args, std::span<const NDArray> arrays, Device device);
 
   const size_t most_;
+  bool graphs_ = true;  ///< of the call that runs
   const std::vector<size_t> updated_;
   std::mutex mutex_;
   std::vector<Known> known_;        ///< most recently used first

@@ -69,7 +69,7 @@ Profile FamilyKernel::profile(const std::vector<NDArray>& arrays, double seconds
 
 const std::string& FamilyKernel::picked(std::span<const NDArray> arrays) const {
   Program& program = impl().program;
-  return impl_->variants[program.selected(program.parts().steps[0], program.sizes_of(arrays))].name;
+  return impl_->variants[program.parts().steps[0].selector.at(program.sizes_of(arrays))].name;
 }
 
 void FamilyKernel::force(const std::string& variant) const {
@@ -86,7 +86,9 @@ void FamilyKernel::force(const std::string& variant) const {
 }
 
 const std::vector<FamilyKernel::Variant>& FamilyKernel::variants() const { return impl().variants; }
-const SizeTree& FamilyKernel::tree() const { return impl().program.parts().steps[0].tree; }
+const SizeTree& FamilyKernel::tree() const {
+  return impl().program.parts().steps[0].selector.tree();
+}
 const std::vector<KernelArg>& FamilyKernel::args() const { return impl().program.parts().args; }
 const std::vector<KernelSize>& FamilyKernel::sizes() const { return impl().program.parts().sizes; }
 

@@ -4,6 +4,7 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "runtime/dispatch/multi_kernel_impl.h"
+#include "runtime/dispatch/pick_log.h"
 #include "support/hashing/hex.h"
 
 namespace heddle {
@@ -24,11 +25,8 @@ int MultiKernel::Impl::pick_remembered(const Call& call, PickRow& row, bool say_
   const std::optional<PickRow> known = options.store->find(call.key, &problem);
   if (!problem.empty() && say_why) say("a remembered pick cannot be read: " + problem);
   if (!known) return -1;
-  if (known->build != facts.build || known->machine != facts.machine) {
-    const bool build = known->build != facts.build;
-    row.note = std::string("the remembered pick is of another ") +
-               (build ? "build, '" : "machine, '") + (build ? known->build : known->machine) +
-               "', and not valid";
+  if (const std::string why = why_invalid(*known, facts.machine, facts.build); !why.empty()) {
+    row.note = why;
     if (say_why) say(row.note);
     return -1;
   }

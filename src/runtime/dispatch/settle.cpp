@@ -7,10 +7,8 @@
 #include "heddle/support/error.h"
 #include "runtime/cuda/capture.h"
 #include "runtime/dispatch/multi_kernel_impl.h"
+#include "runtime/dispatch/pick_log.h"
 #include "runtime/kernel/check_arguments.h"
-#include "support/environment.h"
-#include "support/files/line_log.h"
-#include "support/log.h"
 
 namespace heddle {
 namespace {
@@ -181,17 +179,7 @@ void MultiKernel::Impl::keep(const Call& call, const PickRow& row, const Settled
 }
 
 void MultiKernel::Impl::log(const PickRow& row) const {
-  HEDDLE_LOG_AT("picks", 1,
-                row.kernel + " " + row.shapes + ": " + row.picked + ", " + to_string(row.reason) +
-                    (row.note.empty() ? "" : " (" + row.note + ")"));
-  const std::string by_variable = internal::environment_value("HEDDLE_PICK_LOG");
-  const std::string& path = options.log.empty() ? by_variable : options.log;
-  if (path.empty()) return;
-  try {
-    LineLog(path, "log of picks").append(row.to_json().dump());
-  } catch (const Error& e) {
-    say(e.message);
-  }
+  log_pick(row, options.log, [this](const std::string& text) { say(text); });
 }
 
 }  // namespace heddle

@@ -41,7 +41,7 @@ class CpuNetwork final : public heddle_network {
                                   .arrays = arrays_,
                                   .sizes = sizes};
     for (const ExportedStep& step : program.steps) {
-      const ExportedVariant& v = step.variants[static_cast<size_t>(variant_at(step.tree, sizes))];
+      const ExportedVariant& v = step.variants[step.selector.at(sizes)];
       StackArray<void*, 32> parameters(v.places.size());
       addresses.fill(v.places, parameters.data());
       if (code_[v.kernel].entry(parameters.data()) == 0) continue;

@@ -99,7 +99,7 @@ class GpuNetwork final : public heddle_network {
       parts.arrays.push_back(NDArray::wrap(mapped_.at(a.at), {a.bytes}, u8));
     for (const ExportedStep& step : program.steps) {
       ProgramStep& made = parts.steps.emplace_back();
-      made.tree = step.tree;
+      made.selector = step.selector;
       for (const ExportedVariant& variant : step.variants)
         made.variants.push_back(variant_of(variant, code));
     }

@@ -69,7 +69,7 @@ ExportedVariant variant_from(const Json& j) {
 /// A step without a choice has no tree.
 Json step_json(const ExportedStep& step, size_t sizes) {
   Json j = Json::object({{"variants", list_of(step.variants, variant_json)}});
-  if (step.variants.size() > 1) j["tree"] = tree_to_json(step.tree, numbers(sizes));
+  if (step.variants.size() > 1) j["tree"] = tree_to_json(step.selector.tree(), numbers(sizes));
   return j;
 }
 
@@ -77,7 +77,7 @@ ExportedStep step_from(const Json& j, size_t sizes) {
   ExportedStep step;
   for (const Json& v : j.at("variants").elements()) step.variants.push_back(variant_from(v));
   if (const Json* tree = j.find("tree"))
-    step.tree = tree_from_json(*tree, numbers(sizes), step.variants.size());
+    step.selector = tree_from_json(*tree, numbers(sizes), step.variants.size());
   return step;
 }
 

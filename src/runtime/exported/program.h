@@ -14,6 +14,7 @@
 #include "heddle/support/json.h"
 #include "runtime/cuda/cuda_program.h"
 #include "runtime/program/places.h"
+#include "runtime/program/selector.h"
 
 namespace heddle {
 
@@ -40,7 +41,7 @@ struct ExportedVariant {
 
 struct ExportedStep {
   std::vector<ExportedVariant> variants;
-  SizeTree tree = {TreeNode{}};  ///< on the sizes of a call; its leaves name variants
+  Selector selector = {};
 };
 
 /// An array among the weights: bytes from the start.

@@ -165,13 +165,15 @@ void Program::call(std::span<const NDArray> arrays) {
     throw_runtime_error("the arrays are on " + to_string(where) + ", and the buffers of '" +
                             parts_.name + "' are on " + to_string(device()),
                         {}, "move them: to_device()");
-  calls_->call(parts_.args, arrays,
-               [&](std::span<const NDArray> here) { run(here, sizes.span(), device()); });
+  const bool graphs = !trials_ || !trials_->open();
+  calls_->call(
+      parts_.args, arrays,
+      [&](std::span<const NDArray> here) { run(here, sizes.span(), device()); }, graphs);
 }
 
 void Program::run(std::span<const NDArray> arrays, std::span<const int64_t> sizes, Device where) {
   if (parts_.direct) {
-    return facts_[selected(parts_.steps[0], sizes)].kernel->call(arrays, sizes, where);
+    return facts_[parts_.steps[0].selector.at(sizes)].kernel->call(arrays, sizes, where);
   }
   const Frame frame(*this);
   StackArray<void*, 32> arguments(arrays.size());
@@ -185,9 +187,12 @@ void Program::run(std::span<const NDArray> arrays, std::span<const int64_t> size
                                 .arena = static_cast<char*>(frame.arena.address()),
                                 .arrays = frame.constants->addresses,
                                 .sizes = sizes};
-  for (size_t s = 0; s < parts_.steps.size(); ++s) {
-    const size_t v = selected(parts_.steps[s], sizes);
+  const auto run_step = [&](size_t s, size_t v) {
     run_variant(parts_.steps[s].variants[v], first_[s] + v, addresses, arrays, frame, where);
+  };
+  if (!trials_ || !trials_->run(where, run_step)) {
+    for (size_t s = 0; s < parts_.steps.size(); ++s)
+      run_step(s, parts_.steps[s].selector.at(sizes));
   }
   if (!where.is_cuda()) return;
   cuda::keep_in_capture(where.index, arrays);
@@ -300,7 +305,7 @@ Profile Program::profile(const std::vector<NDArray>& arrays, double seconds) {
   std::vector<ProfiledStep> steps;
   for (size_t s = 0; s < parts_.steps.size(); ++s) {
     const ProgramStep& step = parts_.steps[s];
-    const ProgramVariant& variant = step.variants[selected(step, of_steps.sizes())];
+    const ProgramVariant& variant = step.variants[step.selector.at(of_steps.sizes())];
     steps.push_back({step.name, variant.kernel, of_steps.arrays()[s]});
   }
   const Profile profile = profile_steps(steps, [&] { call(used); }, seconds);

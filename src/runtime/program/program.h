@@ -17,6 +17,8 @@
 #include "heddle/runtime/profile.h"
 #include "runtime/cuda/device_calls.h"
 #include "runtime/program/places.h"
+#include "runtime/program/selector.h"
+#include "runtime/program/step_trials.h"
 #include "support/stack_array.h"
 
 namespace heddle {
@@ -33,7 +35,7 @@ struct ProgramVariant {
 struct ProgramStep {
   std::string name;
   std::vector<ProgramVariant> variants;
-  SizeTree tree = {TreeNode{}};  ///< on the sizes of a call; its leaves name variants
+  Selector selector = {};
 };
 
 /// What a program consists of.
@@ -56,7 +58,7 @@ struct ProgramParts {
 };
 
 /// A program of one step, whose kernels take the arguments and the sizes of the call.
-ProgramParts one_step(const std::vector<Kernel>& kernels, SizeTree tree = {TreeNode{}});
+ProgramParts one_step(const std::vector<Kernel>& kernels, SizeTree tree = {});
 
 class Program {
  public:
@@ -74,7 +76,14 @@ class Program {
   Profile profile(const std::vector<NDArray>& arrays, double seconds);
   void refresh();
   /// Makes all calls run this variant of each step that has it; -1 ends that.
-  void force(int variant) { forced_ = variant; }
+  void force(int variant);
+  /// Makes a call run this variant of one step; -1 ends that.
+  void force(size_t step, int variant);
+  /// Makes a step of two variants run this one where none is forced.
+  void pick(size_t step, size_t variant);
+  /// Lets two variants of each of these steps take turns in the next calls, until they are settled.
+  /// For a program of constant extents, before calls.
+  void settle(const std::vector<size_t>& steps, TrialOptions options);
 
   const ProgramParts& parts() const { return parts_; }
   /// Bytes of the values that its kernels derive from constants. Those that several kernels share
@@ -82,12 +91,6 @@ class Program {
   int64_t prepared_bytes() const;
   /// The sizes that the arrays of a call give. Throws what the call would throw.
   std::vector<int64_t> sizes_of(std::span<const NDArray> arrays) const;
-  /// The position of the variant of `step` that a call of these sizes runs.
-  size_t selected(const ProgramStep& step, std::span<const int64_t> sizes) const {
-    const int forced = forced_.load(std::memory_order_relaxed);
-    const bool has_it = forced >= 0 && static_cast<size_t>(forced) < step.variants.size();
-    return static_cast<size_t>(has_it ? forced : variant_at(step.tree, sizes));
-  }
 
   class StepArrays;
 
@@ -127,11 +130,11 @@ class Program {
   std::vector<bool> is_read_;       ///< for each constant, whether the code of some step reads it
   std::vector<NDArray> apart_;      ///< constants, which outputs may not overlap
   std::vector<KernelArg> written_;  ///< the arguments, those that calls update as outputs
-  std::atomic<int> forced_{-1};
   std::unique_ptr<cuda::DeviceCalls> calls_;    ///< for a GPU
   std::shared_ptr<const Constants> constants_;  ///< for a GPU once a call needed them
   std::mutex mutex_;                            ///< guards `constants_` of a GPU
   Pool<NDArray> arenas_;
+  std::unique_ptr<StepTrials> trials_;  ///< where some are to be settled
 };
 
 struct Program::Frame {

@@ -113,7 +113,7 @@ Command run_command() {
       .takes = together(
           {{subject("An ONNX file: net.onnx:batch=1; its weights may be beside it")},
            plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes", "--memory",
-                  "--plan", "-i,--input", "-o,--output (of the model)", "--batch"}),
+                  "--plan", "-i,--input", "-o,--output (of the model)", "--batch", "--settle"}),
            {kQuiet,
             {"--time", "Seconds of timing; 0: none", "1"},
             {"--seed", "Seed of the random inputs", "1"},
@@ -122,6 +122,7 @@ Command run_command() {
                    "heddle run resnet50.onnx --input image=cat.npy --output scores=scores.npy",
                    "heddle run resnet50.onnx --batch 8 --dtype bf16",
                    "heddle run bert.onnx:batch=1,sequence=128 --threads 1 --time 5",
+                   "heddle run bert.onnx:batch=1,sequence=128 --plan bert.heddle --settle",
                    "heddle run bert.onnx:batch=1,sequence=1..512 --sizes 7,128,300",
                    "heddle run gpt2.onnx:batch=1,seq=1..64,past=1..960,total=past+seq --states"},
       .run = run_model};

@@ -132,6 +132,9 @@ Rows subject_rows() {
        "Race so many schedules here on random inputs, and export the pick with the others; of a "
        "model, the pick of each kernel. 1: no race",
        "1"},
+      {"--settle", no_value(), &R::settle,
+       "Where the choice of a node is unsure, run two kernels in turns in the first calls, and the "
+       "faster one from then on, in later runs too (`heddle picks list`)"},
       {"--naive", no_value(), &R::naive, "The naive schedule in place of the static choice"},
       {"--allow-tf32", no_value(), &R::allow_tf32, "Let products of f32 on a GPU round to tf32"},
       {"--no-weights-check", no_value(), &R::no_weights_check,
