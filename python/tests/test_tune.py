@@ -1,5 +1,6 @@
 """Tuning from Python: budgets, progress, Ctrl-C, plans."""
 
+import json
 import signal
 import threading
 
@@ -54,3 +55,45 @@ def test_the_first_interrupt_keeps_what_was_found():
     timer.start()
     found = hd.tune(y, "10m", progress=False)
     assert found.report.cancelled and found.schedule is not None
+
+
+def nodes_of(plan):
+    return {node["hash"]: node for node in json.loads(plan.read_text())["nodes"]}
+
+
+def test_tuning_again_keeps_what_was_proven(digits_path, tmp_path):
+    plan, log = tmp_path / "digits.heddle", tmp_path / "log.jsonl"
+    net = hd.load(digits_path, dims={"batch": 1}, threads=1)
+    assert net.tune(6, plan=plan, progress=False).network.standing_seconds == 0, "there was no plan"
+    # As if all other choices about the graph had been raced, which takes longer on a busy machine.
+    plan.write_text(plan.read_text().replace('"passes_proof": "none"', '"passes_proof": "race"'))
+    first, nodes = json.loads(plan.read_text()), nodes_of(plan)
+    assert first["passes_proof"] == "race"
+    net = hd.load(digits_path, dims={"batch": 1}, threads=1, plan=plan)
+    report = net.tune(4, plan=plan, log=log, progress=False)
+    again = json.loads(plan.read_text())
+    # Choices about the graph are not raced again, and what the plan has is the first entrant of the races.
+    assert (again["passes"], again["passes_proof"]) == (first["passes"], first["passes_proof"])
+    assert report.network.standing_seconds > 0
+    for key, node in nodes_of(plan).items():
+        assert node["proof"] == nodes[key]["proof"] or node["proof"] == "race"
+        runners_up = node.get("runners_up", [])
+        assert len(runners_up) <= 3 and node["schedule"] not in runners_up
+    assert any("runners_up" in node for node in nodes_of(plan).values())
+    assert log.read_text().count("\n") >= report.trials > 0
+
+
+def test_kernels_of_a_range_are_in_the_plan_and_stay(digits_path, tmp_path):
+    plan, log = tmp_path / "digits.heddle", tmp_path / "log.jsonl"
+    net = hd.load(digits_path, dims={"batch": (1, 4)}, threads=1)
+    images = [np.full((n, 1, 8, 8), 0.5, np.float32) for n in (1, 3, 4)]
+    before = [net(x) for x in images]
+    net.tune(6, plan=plan, log=log, progress=False)
+    kernels = {key: node["kernels"] for key, node in nodes_of(plan).items() if "kernels" in node}
+    assert kernels and log.exists()
+    again = hd.load(digits_path, dims={"batch": (1, 4)}, threads=1, plan=plan)
+    assert again.plan_use
+    for x, want in zip(images, before):
+        np.testing.assert_allclose(again(x), want, rtol=1e-4, atol=1e-5)
+    again.tune(4, plan=plan, log=log, progress=False)
+    assert {key for key, node in nodes_of(plan).items() if "kernels" in node} >= kernels.keys()
