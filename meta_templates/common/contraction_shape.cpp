@@ -41,14 +41,15 @@ bool reads_reduction(const Access& a, const Operation& op) {
 // reduction pays for it.
 bool slides(const Access& a, const Axis& axis, const Operation& op, int64_t depth) {
   constexpr int64_t kDeep = 256;
-  const auto& index = a.affine.back();
-  const int64_t stride = index ? index->coefficient(axis.var()) : 0;
-  if (stride == 0) return false;
-  if (stride > 1) return true;
-  return depth >= kDeep &&
-         std::any_of(op.reduce_axes().begin(), op.reduce_axes().end(), [&](const Axis& k) {
-           return k.extent() > 1 && index->coefficient(k.var()) != 0;
-         });
+  return std::any_of(a.affine.begin(), a.affine.end(), [&](const std::optional<Affine>& index) {
+    const int64_t stride = index ? index->coefficient(axis.var()) : 0;
+    if (stride == 0) return false;
+    if (stride > 1) return true;
+    return depth >= kDeep &&
+           std::any_of(op.reduce_axes().begin(), op.reduce_axes().end(), [&](const Axis& k) {
+             return k.extent() > 1 && index->coefficient(k.var()) != 0;
+           });
+  });
 }
 
 // Whether the operand is broadcast along vectors of the axis, `shared` elements of which may share what
