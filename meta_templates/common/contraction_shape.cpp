@@ -119,6 +119,25 @@ int vector_axis(const Operation& op, const Operands& operands, int64_t lanes) {
   return static_cast<int>(last);
 }
 
+// Another axis in place of vector axis `v` where that is of a batch and lies across all operands, so
+// that every load would gather: the innermost one that a packed operand has alone. Otherwise `v`.
+int axis_of_one_operand(const Operation& op, const Operands& operands, int v, int64_t lanes) {
+  const std::vector<Axis>& axes = op.axes();
+  const Axis& batch = axes[static_cast<size_t>(v)];
+  const bool gathers = std::all_of(operands.begin(), operands.end(), [&](const Access* a) {
+    return a->depends_on(batch) && plain_dim(*a, batch) >= 0 &&
+           plain_dim(*a, batch) + 1 != a->tensor.rank();
+  });
+  if (!gathers || operands.size() != 2) return v;
+  for (int i = v - 1; i >= 0; --i) {
+    const Axis& axis = axes[static_cast<size_t>(i)];
+    const bool plain = std::any_of(operands.begin(), operands.end(),
+                                   [&](const Access* a) { return plain_dim(*a, axis) >= 0; });
+    if (axis.extent() >= 2 * lanes && plain && one_is_read_by_vectors(operands, axis, 0)) return i;
+  }
+  return v;
+}
+
 // The longest axis that reuses the vector operand; among equals the innermost. Without one, any
 // other axis still gives independent accumulators. -1 where there is no other axis.
 int row_axis(const std::vector<Axis>& axes, const ContractionShape& sh) {
@@ -191,6 +210,7 @@ ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t lanes, 
   const int64_t shared = columns == Columns::InGroups ? lanes : 0;
   sh.v = columns == Columns::Together ? -1 : constant_vector_axis(dag, op, operands, lanes, shared);
   if (sh.v < 0) sh.v = vector_axis(op, operands, lanes);
+  if (columns != Columns::Together) sh.v = axis_of_one_operand(op, operands, sh.v, lanes);
   const Axis& v = axes[static_cast<size_t>(sh.v)];
   find_operands(axes, operands, shared, sh);
   sh.m = row_axis(axes, sh);

@@ -175,6 +175,56 @@ TEST(Contraction, GroupsAreRightInAnyConfig) {
   expect_right(grouped(ops::Layout::ChannelsLast, 2, 8, 64, bf16), ++seed, 6);
 }
 
+// A convolution with a stride along rows whose channels are innermost, and results in planes.
+selftest::RandomProgram rows_to_planes(int64_t channels, int64_t filters, int64_t stride) {
+  selftest::RandomProgram p;
+  p.inputs = {placeholder({2, 41, channels}, f32, "X"),
+              constant_placeholder({filters, channels, 5}, f32, "W")};
+  const Axis c = reduce_axis(channels, "c"), r = reduce_axis(5, "r");
+  p.outputs = {compute(
+      {2, filters, (41 - 5) / stride + 1},
+      [&](Axis n, Axis k, Axis l) {
+        return sum(p.inputs[0](n, l * stride + r, c) * p.inputs[1](k, c, r), {c, r});
+      },
+      "conv1d")};
+  p.reduce_length = channels * 5;
+  p.text = "rows to planes " + std::to_string(channels) + " " + std::to_string(filters) + " " +
+           std::to_string(stride);
+  return p;
+}
+
+// Products of matrices, the innermost axis of whose results is one of the batch.
+selftest::RandomProgram batch_innermost(int64_t rows, int64_t cols, int64_t depth, int64_t batch) {
+  selftest::RandomProgram p;
+  p.inputs = {placeholder({rows, batch, depth}, f32, "A"),
+              placeholder({cols, batch, depth}, f32, "B")};
+  const Axis k = reduce_axis(depth, "k");
+  p.outputs = {compute(
+      {rows, cols, batch},
+      [&](Axis i, Axis j, Axis h) { return sum(p.inputs[0](i, h, k) * p.inputs[1](j, h, k), k); },
+      "einsum")};
+  p.reduce_length = depth;
+  p.text = "batch innermost " + std::to_string(rows) + " " + std::to_string(cols) + " " +
+           std::to_string(depth) + " " + std::to_string(batch);
+  return p;
+}
+
+TEST(Contraction, LoadsThatWouldGatherTakeAnotherVectorAxis) {
+  EXPECT_THAT(schedule_text(rows_to_planes(128, 64, 2)), HasSubstr("conv1d.vectorize(i1"));
+  EXPECT_THAT(schedule_text(rows_to_planes(128, 64, 1)), HasSubstr("conv1d.vectorize(i1"));
+  EXPECT_THAT(schedule_text(batch_innermost(32, 64, 48, 16)), HasSubstr("einsum.vectorize(i1"));
+  EXPECT_THAT(schedule_text(batch_innermost(32, 8, 48, 16)), HasSubstr("einsum.vectorize(i0"));
+}
+
+TEST(Contraction, AnotherVectorAxisIsRightInAnyConfig) {
+  uint64_t seed = 1;
+  for (const int64_t stride : {1, 2, 3}) expect_right(rows_to_planes(19, 40, stride), ++seed, 5);
+  expect_right(rows_to_planes(64, 33, 2), ++seed, 5);
+  for (const auto& [rows, cols, depth, batch] : std::vector<std::array<int64_t, 4>>{
+           {7, 40, 12, 16}, {40, 5, 33, 9}, {33, 35, 8, 20}, {3, 64, 5, 8}})
+    expect_right(batch_innermost(rows, cols, depth, batch), ++seed, 6);
+}
+
 TEST(Contraction, AShortWindowAlongTheVectorsIsUnrolledWhole) {
   const auto unrolled = [](const selftest::RandomProgram& p) {
     const Template t = make_template(ComputeDag(p.outputs), avx2());
