@@ -209,7 +209,7 @@ TEST(Recompute, ChoicesKeepResultsOrComputeThemAgain) {
 TEST(Recompute, ALimitThatCannotBeKeptIsAnErrorThatNamesOneThatCan) {
   const Training step(6);
   const std::string message = message_of([&] { (void)step.network("memory=1K"); });
-  EXPECT_THAT(message, HasSubstr("do not fit into 0.00 MB"));
+  EXPECT_THAT(message, HasSubstr("do not fit into 1.00 KB"));
   const std::string allow = "allow at least ";
   const size_t at = message.find(allow);
   ASSERT_NE(at, std::string::npos) << message;

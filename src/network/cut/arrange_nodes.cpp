@@ -121,8 +121,10 @@ void repeat_nodes(CutNetwork& network, const BufferGraph& graph,
   network.nodes = std::move(nodes);
 }
 
-std::string megabytes(int64_t bytes) {
-  return format_fixed(static_cast<double>(bytes) / (1 << 20), 2) + " MB";
+std::string size_text(int64_t bytes) {
+  const bool small = bytes < 1 << 20;
+  return format_fixed(static_cast<double>(bytes) / (small ? 1 << 10 : 1 << 20), 2) +
+         (small ? " KB" : " MB");
 }
 
 void add_second_runs(CutNetwork& network, const std::vector<StateWrite>& writes,
@@ -134,8 +136,8 @@ void add_second_runs(CutNetwork& network, const std::vector<StateWrite>& writes,
   const Recomputation made = recompute(graph, nodes, limit, wishes.kept(), wishes.repeated());
   if (!made.fits)
     throw_user_error("the buffers between the nodes of this network do not fit into " +
-                         megabytes(limit) + ": with all that may be computed again they take " +
-                         megabytes(made.bytes),
+                         size_text(limit) + ": with all that may be computed again they take " +
+                         size_text(made.bytes),
                      {}, "allow at least memory=" + std::to_string(made.bytes));
   wishes.list(graph, made, network.choices);
   if (made.steps.size() == graph.nodes() && made.seconds == 0) return;
@@ -145,8 +147,8 @@ void add_second_runs(CutNetwork& network, const std::vector<StateWrite>& writes,
                                   [](const RepeatableStep& s) { return s.again; });
   network.changes.push_back({kRecompute, "nodes that run a second time: " + std::to_string(runs) +
                                              "; the buffers between nodes take " +
-                                             megabytes(made.bytes) + " in place of " +
-                                             megabytes(plan_memory(graph.lifetimes()).bytes) +
+                                             size_text(made.bytes) + " in place of " +
+                                             size_text(plan_memory(graph.lifetimes()).bytes) +
                                              ", for " + format_fixed(100 * made.seconds / all, 1) +
                                              " % more time by estimate"});
   repeat_nodes(network, graph, made.steps);
