@@ -263,14 +263,14 @@ TEST(Updates, TimedCallsBeginWithTheStateAsItWas) {
       compute({24, 16}, [&](Axis i, Axis j) { return state(i, j) * 4.f + x(i, j); }, "next");
   const Kernel kernel = build(create_schedule({next}), {state, x, next});
   const NDArray array = NDArray::full({24, 16}, f32, 1), ones = array.copy();
-  const network::CallTimer::Arrays arrays = {{array, ones, array}};
-  EXPECT_THAT(message_of([&] { kernel.call(arrays[0]); }), HasSubstr("overlap in memory"));
-  const network::StateCopies states(std::vector<size_t>{0}, arrays[0]);
+  const network::CallTimer::Args args = {{{array, ones, array}, {}}};
+  EXPECT_THAT(message_of([&] { kernel.call(args[0].arrays); }), HasSubstr("overlap in memory"));
+  const network::StateCopies states(std::vector<size_t>{0}, args[0].arrays);
   const std::vector<network::StepCall> call{{0, &kernel}};
-  network::run_once(call, arrays);
+  network::run_once(call, args);
   EXPECT_EQ(array.get(0), 5);
   const std::unique_ptr<network::CallTimer> timer =
-      network::make_call_timer(Target::host(), arrays, states);
+      network::make_call_timer(Target::host(), args, states);
   // A call is made once or twice for a time.
   for (int n = 0; n < 20; ++n) {
     timer->time(call);
@@ -340,6 +340,21 @@ TEST(Updates, RowsOfACacheAreWrittenWhereTheSizesSay) {
     for (int64_t j = 0; j < total; ++j) want += all.at<float>({j, 5});
     EXPECT_NEAR(sums.at<float>({5}), want, 1e-5);
   }
+}
+
+TEST(Updates, StepsAreTimedAtSizesThatNoneOfTheirArraysGives) {
+  const Cached c;
+  const NDArray cache = NDArray::full({12, 8}, f32, 1), sums = NDArray::zeros({8}, f32);
+  const std::vector<NDArray> arrays{cache, NDArray::full({2, 8}, f32, 3), NDArray::zeros({5}, u8),
+                                    sums};
+  EXPECT_FALSE(c.run.profile(arrays, 0.01).rows.empty());
+  EXPECT_EQ(sums.get(7), 3 + 2 * 3);
+  EXPECT_FALSE(audit(c.network, {.at = {{c.total, 5}, {c.n, 2}}}).rows.empty());
+  KernelRaceOptions options;
+  options.race_seconds = 0.05;
+  const std::vector<TaskKernels> kernels = choose_kernels(c.network, {c.total, c.n}, options);
+  c.network.build({c.cache, c.rows, c.length, c.sums}, kernels).call(arrays);
+  EXPECT_EQ(sums.get(7), 3 + 2 * 3);
 }
 
 TEST(Updates, RowsOutsideOfTheStateAreAnError) {

@@ -296,10 +296,10 @@ TEST(Program, AProfileHasARowForEachStep) {
 TEST(Program, StepsCanBeCalledOneByOne) {
   Program program(parts(false));
   const Arrays a(3);
-  const Program::StepArrays steps(program, a.list());
+  const Program::StepCalls steps(program, a.list());
   EXPECT_EQ(steps.sizes(), std::vector<int64_t>{3});
   for (size_t s = 0; s < 2; ++s)
-    program.parts().steps[s].variants[0].kernel.call(steps.arrays()[s]);
+    program.parts().steps[s].variants[0].kernel.call(steps.args()[s].arrays);
   EXPECT_TRUE(allclose(a.y, NDArray::full({3}, f32, 30)));
 }
 

@@ -6,7 +6,6 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "measure/process/pool.h"
-#include "runtime/kernel/kernel_impl.h"
 
 namespace heddle::network {
 namespace {
@@ -16,9 +15,13 @@ namespace {
 // much memory that it makes no difference.
 constexpr double kShortCall = 0.05;
 
+void run_part(const StepCall& part, const CallTimer::Args& args) {
+  call_checked(*part.kernel, args[part.step].arrays, args[part.step].sizes);
+}
+
 class StepTimer : public CallTimer {
  public:
-  StepTimer(const Arrays& arrays, const StateCopies& states) : arrays_(arrays), states_(states) {}
+  StepTimer(const Args& args, const StateCopies& states) : args_(args), states_(states) {}
 
   CallTimes time(std::span<const StepCall> call) override {
     states_.restore();
@@ -33,7 +36,7 @@ class StepTimer : public CallTimer {
     CallTimes times;
     const Timer timer;
     for (const StepCall& part : call) {
-      call_checked(*part.kernel, arrays_[part.step]);
+      run_part(part, args_);
       const double now = timer.elapsed_s();
       times.steps.push_back(now - times.total);
       times.total = now;
@@ -41,21 +44,21 @@ class StepTimer : public CallTimer {
     return times;
   }
 
-  const Arrays& arrays_;
+  const Args& args_;
   const StateCopies& states_;
   double last_seconds_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<CallTimer> make_call_timer(const Target& target, const CallTimer::Arrays& arrays,
+std::unique_ptr<CallTimer> make_call_timer(const Target& target, const CallTimer::Args& args,
                                            const StateCopies& states) {
-  if (target.is_cuda()) return make_graph_timer(arrays, states);
-  return std::make_unique<StepTimer>(arrays, states);
+  if (target.is_cuda()) return make_graph_timer(args, states);
+  return std::make_unique<StepTimer>(args, states);
 }
 
-void run_once(std::span<const StepCall> call, const CallTimer::Arrays& arrays) {
-  for (const StepCall& part : call) call_checked(*part.kernel, arrays[part.step]);
+void run_once(std::span<const StepCall> call, const CallTimer::Args& args) {
+  for (const StepCall& part : call) run_part(part, args);
 }
 
 Device device_of(const Target& target) { return target.is_cuda() ? Device::cuda() : Device::cpu(); }

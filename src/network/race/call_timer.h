@@ -9,10 +9,11 @@
 #include "heddle/runtime/kernel.h"
 #include "heddle/target/target.h"
 #include "network/run/output_difference.h"
+#include "runtime/kernel/kernel_impl.h"
 
 namespace heddle::network {
 
-/// A part of a call: one kernel with the arrays of a step.
+/// A part of a call: one kernel with the arguments of a step.
 struct StepCall {
   size_t step = 0;
   const Kernel* kernel = nullptr;
@@ -27,7 +28,7 @@ struct CallTimes {
 
 class CallTimer {
  public:
-  using Arrays = std::vector<std::vector<NDArray>>;  ///< by step
+  using Args = std::vector<StepArgs>;  ///< by step
 
   virtual ~CallTimer() = default;
   /// Runs these parts as a call of the network, with the caches as repeated calls of the same leave
@@ -37,17 +38,17 @@ class CallTimer {
 };
 
 /// Runs these parts once.
-void run_once(std::span<const StepCall> call, const CallTimer::Arrays& arrays);
+void run_once(std::span<const StepCall> call, const CallTimer::Args& args);
 
 /// On a CPU the parts run one after the other, and each is timed. On a GPU a call is the
 /// launch of one CUDA graph, in which kernels overlap, so that only the whole is timed. It throws a
-/// Runtime error when the GPU does not finish. `arrays` are those of a call that was checked
-/// (Program::StepArrays), on device_of(target), `states` what it updates; both outlive the timer.
-std::unique_ptr<CallTimer> make_call_timer(const Target& target, const CallTimer::Arrays& arrays,
+/// Runtime error when the GPU does not finish. `args` are those of a call that was checked
+/// (Program::StepCalls), on device_of(target), `states` what it updates; both outlive the timer.
+std::unique_ptr<CallTimer> make_call_timer(const Target& target, const CallTimer::Args& args,
                                            const StateCopies& states);
 
 /// For make_call_timer, with the first GPU.
-std::unique_ptr<CallTimer> make_graph_timer(const CallTimer::Arrays& arrays,
+std::unique_ptr<CallTimer> make_graph_timer(const CallTimer::Args& args,
                                             const StateCopies& states);
 
 /// Where the arrays of a network for this target are.

@@ -22,7 +22,7 @@ constexpr double kDeadline = 20;
 
 class GraphTimer : public CallTimer {
  public:
-  GraphTimer(const Arrays& arrays, const StateCopies& states) : arrays_(arrays), states_(states) {}
+  GraphTimer(const Args& args, const StateCopies& states) : args_(args), states_(states) {}
 
   CallTimes time(std::span<const StepCall> call) override {
     // Graphs run in a stream of their own, which waits for nothing.
@@ -53,7 +53,7 @@ class GraphTimer : public CallTimer {
   }
 
   Known captured(std::span<const StepCall> call) {
-    const auto run = [&] { run_once(call, arrays_); };
+    const auto run = [&] { run_once(call, args_); };
     // The first call loads code and prepares constants, in the order of the default stream.
     run();
     end_.record();
@@ -84,7 +84,7 @@ class GraphTimer : public CallTimer {
     throw_runtime_error(reason);
   }
 
-  const Arrays& arrays_;
+  const Args& args_;
   const StateCopies& states_;
   const cuda::Stream stream_;
   const cuda::Event begin_, end_;
@@ -93,9 +93,9 @@ class GraphTimer : public CallTimer {
 
 }  // namespace
 
-std::unique_ptr<CallTimer> make_graph_timer(const CallTimer::Arrays& arrays,
+std::unique_ptr<CallTimer> make_graph_timer(const CallTimer::Args& args,
                                             const StateCopies& states) {
-  return std::make_unique<GraphTimer>(arrays, states);
+  return std::make_unique<GraphTimer>(args, states);
 }
 
 }  // namespace heddle::network

@@ -22,10 +22,10 @@ TimedNetwork::TimedNetwork(const Network& network, const std::vector<Schedule>& 
   results_ = results_of(kernel_, args, arrays_);
   states_ = StateCopies(kernel_.updated(), arrays_);
   hashes_ = node_hashes(network_);
-  of_steps_ = std::make_unique<Program::StepArrays>(kernel_.impl().program, arrays_);
+  of_steps_ = std::make_unique<Program::StepCalls>(kernel_.impl().program, arrays_);
   for (const ProgramStep& step : kernel_.impl().steps())
     steps_.push_back({steps_.size(), &step.variants[0].kernel});
-  timer_ = make_call_timer(network_.tasks()[0].tmpl.target(), of_steps_->arrays(), states_);
+  timer_ = make_call_timer(network_.tasks()[0].tmpl.target(), of_steps_->args(), states_);
   call();
 }
 
@@ -57,7 +57,7 @@ std::vector<double> TimedNetwork::node_seconds(double seconds) {
 
 std::vector<NDArray> TimedNetwork::outputs() {
   states_.restore();
-  run_once(steps_, of_steps_->arrays());
+  run_once(steps_, of_steps_->args());
   return host_copies(results_);
 }
 

@@ -40,7 +40,7 @@ class TimedNetwork {
   NetworkKernel kernel_;
   std::vector<NDArray> arrays_, results_;
   StateCopies states_;
-  std::unique_ptr<Program::StepArrays> of_steps_;
+  std::unique_ptr<Program::StepCalls> of_steps_;
   std::vector<uint64_t> hashes_;
   std::vector<StepCall> steps_;
   std::unique_ptr<CallTimer> timer_;

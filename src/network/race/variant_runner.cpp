@@ -38,7 +38,7 @@ VariantRunner::VariantRunner(const Network& network,
   arrays_ = random_arrays(args, device_of(target));
   outputs_ = results_of(kernel_, args, arrays_);
   states_ = StateCopies(kernel_.updated(), arrays_);
-  of_steps_ = std::make_unique<Program::StepArrays>(kernel_.impl().program, arrays_);
+  of_steps_ = std::make_unique<Program::StepCalls>(kernel_.impl().program, arrays_);
 
   // Takes the first variant of each task, then the second of each, and so on, as far as memory
   // allows.
@@ -69,7 +69,7 @@ VariantRunner::VariantRunner(const Network& network,
     prepare(tasks_of_others[i], kernels[i]);
   }
   kernel_.prepare(arrays_);
-  timer_ = make_call_timer(target, of_steps_->arrays(), states_);
+  timer_ = make_call_timer(target, of_steps_->args(), states_);
 }
 
 VariantRunner::~VariantRunner() = default;
@@ -80,7 +80,7 @@ void VariantRunner::prepare(size_t task, const Kernel& kernel) {
   for (size_t n = 0; n < network_.nodes().size(); ++n) {
     if (network_.nodes()[n].task != static_cast<int>(task)) continue;
     steps_[n].push_back(clones.of(network_.nodes()[n]));
-    steps_[n].back().prepare(of_steps_->arrays()[n]);
+    steps_[n].back().prepare(of_steps_->args()[n].arrays);
   }
 }
 
@@ -106,7 +106,7 @@ VariantTimes VariantRunner::call(std::span<const int> variants) {
 
 std::vector<NDArray> VariantRunner::results(std::span<const int> variants) const {
   states_.restore();
-  run_once(parts_of(variants), of_steps_->arrays());
+  run_once(parts_of(variants), of_steps_->args());
   return host_copies(outputs_);
 }
 

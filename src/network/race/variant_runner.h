@@ -47,7 +47,7 @@ class VariantRunner {
   StateCopies states_;
   std::vector<std::vector<int>> available_;
   std::vector<std::vector<Kernel>> steps_;  ///< kernels by node and by variant of its task
-  std::unique_ptr<Program::StepArrays> of_steps_;
+  std::unique_ptr<Program::StepCalls> of_steps_;
   std::unique_ptr<CallTimer> timer_;
 };
 

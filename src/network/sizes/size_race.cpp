@@ -10,7 +10,6 @@
 #include "network/run/network_kernel_impl.h"
 #include "network/run/output_difference.h"
 #include "network/sizes/total_size_race.h"
-#include "runtime/kernel/kernel_impl.h"
 
 namespace heddle::network {
 namespace {
@@ -34,7 +33,7 @@ struct SizeRace::RandomCall {
 
   const std::vector<NDArray> arrays;
   const StateCopies states;
-  const Program::StepArrays of_steps;
+  const Program::StepCalls of_steps;
 };
 
 SizeRace::SizeRace(const Network& network, const std::vector<TaskVariants>& candidates)
@@ -66,9 +65,9 @@ std::vector<std::vector<double>> SizeRace::at(const std::vector<SizeValue>& size
   const Target& target = network_.tasks()[0].tmpl.target();
   const std::vector<ProgramStep>& steps = kernel_.impl().steps();
   const RandomCall random(network_, kernel_, sizes);
-  const CallTimer::Arrays& arrays = random.of_steps.arrays();
+  const CallTimer::Args& args = random.of_steps.args();
   if (target.is_cuda()) {
-    const std::unique_ptr<CallTimer> timer = make_call_timer(target, arrays, random.states);
+    const std::unique_ptr<CallTimer> timer = make_call_timer(target, args, random.states);
     return race_totals_at_size(network_.nodes(), steps, counts_, *timer, seconds);
   }
   std::vector<racing::Field> fields;
@@ -84,7 +83,7 @@ std::vector<std::vector<double>> SizeRace::at(const std::vector<SizeValue>& size
       double before = 0;
       for (size_t n = 0; n < steps.size(); ++n) {
         const auto task = static_cast<size_t>(network_.nodes()[n].task);
-        call_checked(steps[n].variants[used[task]].kernel, arrays[n]);
+        call_checked(steps[n].variants[used[task]].kernel, args[n].arrays, args[n].sizes);
         const double now = timer.elapsed_s();
         sums[task] += now - before;
         before = now;
@@ -108,8 +107,8 @@ std::vector<std::vector<double>> SizeRace::whole_at(const std::vector<SizeValue>
   const Target& target = network_.tasks()[0].tmpl.target();
   const std::vector<ProgramStep>& steps = kernel_.impl().steps();
   const RandomCall random(network_, kernel_, sizes);
-  const CallTimer::Arrays& arrays = random.of_steps.arrays();
-  const std::unique_ptr<CallTimer> timer = make_call_timer(target, arrays, random.states);
+  const CallTimer::Args& args = random.of_steps.args();
+  const std::unique_ptr<CallTimer> timer = make_call_timer(target, args, random.states);
   std::vector<std::vector<StepCall>> calls(rivals.size());
   for (size_t r = 0; r < rivals.size(); ++r) {
     for (size_t n = 0; n < steps.size(); ++n) {

@@ -201,32 +201,24 @@ Kernel Kernel::clone() const {
   return copy;
 }
 
-namespace {
-
-/// Reads the sizes of arrays that were checked, and runs the code.
-inline void call_at_sizes(KernelRuntime& runtime, std::span<const NDArray> arrays, Device device) {
-  const KernelCode& code = *runtime.code;
-  StackArray<int64_t, 8> sizes(code.sizes.size());
-  if (!code.sizes.empty()) {
-    read_sizes(code.name, code.sizes, code.args, arrays,
-               [&](size_t i, int64_t value) { sizes[i] = value; });
-  }
-  runtime.call(arrays, sizes.span(), device);
-}
-
-}  // namespace
-
-void call_checked(const Kernel& kernel, std::span<const NDArray> arrays) {
-  call_at_sizes(runtime_of(kernel), arrays, arrays.empty() ? Device::cpu() : arrays[0].device());
+void call_checked(const Kernel& kernel, std::span<const NDArray> arrays,
+                  std::span<const int64_t> sizes) {
+  runtime_of(kernel).call(arrays, sizes,
+                          arrays.empty() ? Device::cpu() : arrays[0].device());
 }
 
 void Kernel::call(std::span<const NDArray> arrays) const {
   const KernelCode& code = *impl().code;
   const Device device = check_arguments(code.name, code.args, arrays, impl_->cuda != nullptr);
   check_apart(code.name, code.args, arrays, impl_->bound);
-  if (!impl_->cuda || device.is_cuda()) return call_at_sizes(*impl_, arrays, device);
+  StackArray<int64_t, 8> sizes(code.sizes.size());
+  if (!code.sizes.empty()) {
+    read_sizes(code.name, code.sizes, code.args, arrays,
+               [&](size_t i, int64_t value) { sizes[i] = value; });
+  }
+  if (!impl_->cuda || device.is_cuda()) return impl_->call(arrays, sizes.span(), device);
   impl_->staged.call(code.args, arrays, [&](std::span<const NDArray> there) {
-    call_at_sizes(*impl_, there, Device::cuda());
+    impl_->call(there, sizes.span(), Device::cuda());
   });
 }
 

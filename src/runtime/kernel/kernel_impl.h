@@ -86,8 +86,14 @@ struct KernelRuntime {
 /// The runtime of a kernel, which its copies share.
 KernelRuntime& runtime_of(const Kernel& kernel);
 
-/// Runs a kernel on arrays that were checked, all on the device where it runs. As a step of a
-/// program it may have an input and an output in one memory, which the program updates in place.
-void call_checked(const Kernel& kernel, std::span<const NDArray> arrays);
+/// What a kernel is called with as a step of a program, which checked it. An input and an output may
+/// lie in one memory, which the program updates in place.
+struct StepArgs {
+  std::vector<NDArray> arrays;  ///< all on the device where the kernel runs
+  std::vector<int64_t> sizes;   ///< those that the kernel takes; its arrays need not give them
+};
+
+void call_checked(const Kernel& kernel, std::span<const NDArray> arrays,
+                  std::span<const int64_t> sizes);
 
 }  // namespace heddle

@@ -12,7 +12,6 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
-#include "runtime/kernel/kernel_impl.h"
 #include "runtime/kernel/profile_steps.h"
 #include "support/table.h"
 
@@ -28,12 +27,16 @@ double median(std::vector<double> samples) {
   return *middle;
 }
 
+void run_step(const ProfiledStep& step) {
+  call_checked(step.kernel, step.args.arrays, step.args.sizes);
+}
+
 /// Times the steps one after the other.
 std::vector<double> round_on_cpu(std::span<const ProfiledStep> steps) {
   std::vector<double> seconds;
   for (const ProfiledStep& step : steps) {
     const Timer timer;
-    call_checked(step.kernel, step.arrays);
+    run_step(step);
     seconds.push_back(timer.elapsed_s());
   }
   return seconds;
@@ -44,7 +47,7 @@ std::vector<double> round_on_gpu(std::span<const ProfiledStep> steps, int device
   for (std::size_t i = 0; i <= steps.size(); ++i) events.emplace_back(device);
   events[0].record();
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    call_checked(steps[i].kernel, steps[i].arrays);
+    run_step(steps[i]);
     events[i + 1].record();
   }
   events.back().synchronize();
@@ -82,7 +85,7 @@ void time_alone_on_cpu(std::span<const ProfiledStep> steps, double seconds, Prof
   const double each = seconds / static_cast<double>(2 * steps.size());
   CacheFlusher flusher;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const auto call = [&] { call_checked(steps[i].kernel, steps[i].arrays); };
+    const auto call = [&] { run_step(steps[i]); };
     profile->rows[i].alone_s = measure(call, each).median_s;
     std::vector<double> samples;
     const Timer total;
@@ -103,9 +106,12 @@ void time_alone_on_gpu(std::span<const ProfiledStep> steps, double seconds, Prof
       cuda::TimingOptions options;
       options.cold_l2 = cold;
       options.budget_s = each;
-      const std::vector<NDArray> sets[] = {steps[i].arrays};
+      const std::vector<NDArray> sets[] = {steps[i].args.arrays};
       const cuda::Timing timing = cuda::time_calls(
-          steps[i].name, [&](std::span<const NDArray> on) { call_checked(steps[i].kernel, on); },
+          steps[i].name,
+          [&](std::span<const NDArray> on) {
+            call_checked(steps[i].kernel, on, steps[i].args.sizes);
+          },
           sets, options);
       if (!timing.ok()) throw_runtime_error("cannot time " + steps[i].name + ": " + timing.message);
       (cold ? profile->rows[i].cold_s : profile->rows[i].alone_s) = timing.measurement.median_s;
@@ -165,7 +171,7 @@ Profile profile_steps(std::span<const ProfiledStep> steps, FunctionRef<void()> w
   profile.threads = num_threads();
   for (const ProfiledStep& step : steps) profile.rows.push_back(row_of(step));
   const bool on_gpu = !steps.empty() && steps[0].kernel.cuda_program() != nullptr;
-  const int gpu = on_gpu && !steps[0].arrays.empty() ? steps[0].arrays[0].device().index : -1;
+  const int gpu = on_gpu && !steps[0].args.arrays.empty() ? steps[0].args.arrays[0].device().index : -1;
   const Measurement call = measure(
       [&] {
         whole();

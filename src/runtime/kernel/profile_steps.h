@@ -1,20 +1,20 @@
 // Times the kernels of a call. Kernels and networks of kernels use it.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "heddle/runtime/profile.h"
 #include "heddle/support/function_ref.h"
+#include "runtime/kernel/kernel_impl.h"
 
 namespace heddle {
 
 struct ProfiledStep {
   std::string name;
   Kernel kernel;
-  std::vector<NDArray> arrays;  ///< as call_checked takes them
+  StepArgs args;
 };
 
 /// `whole` makes one call of all steps in the usual way. Timing takes about `seconds`, but makes at

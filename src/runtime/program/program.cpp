@@ -7,7 +7,6 @@
 #include "runtime/array/deferred.h"
 #include "runtime/cuda/capture.h"
 #include "runtime/kernel/check_arguments.h"
-#include "runtime/kernel/kernel_impl.h"
 #include "runtime/kernel/profile_steps.h"
 #include "runtime/program/views.h"
 
@@ -235,28 +234,26 @@ std::vector<NDArray> Program::constants_of(const ProgramVariant& variant, size_t
   return all;
 }
 
-std::vector<NDArray> Program::arrays_of(const ProgramVariant& variant,
-                                        std::span<const NDArray> arrays, const Frame& frame,
-                                        std::span<const int64_t> sizes) const {
-  std::vector<int64_t> own;
-  for (const size_t size : variant.sizes) own.push_back(sizes[size]);
-  std::vector<NDArray> all;
+StepArgs Program::args_of(const ProgramVariant& variant, std::span<const NDArray> arrays,
+                          const Frame& frame, std::span<const int64_t> sizes) const {
+  StepArgs all;
+  for (const size_t size : variant.sizes) all.sizes.push_back(sizes[size]);
   for (size_t i = 0; i < variant.places.size(); ++i) {
     const auto at = static_cast<size_t>(variant.places[i].at);
     if (variant.places[i].where == ProgramPlace::Argument) {
-      all.push_back(arrays[at]);
+      all.arrays.push_back(arrays[at]);
     } else if (variant.places[i].where == ProgramPlace::Array) {
-      all.push_back(frame.constants->arrays[at]);
+      all.arrays.push_back(frame.constants->arrays[at]);
     } else {
       const KernelArg& arg = variant.kernel.args()[i];
       Extents shape = arg.shape;
-      set_extents(shape, arg.symbolic, own);
+      set_extents(shape, arg.symbolic, all.sizes);
       void* address = static_cast<char*>(frame.arena.address()) + at;
       if (variant.places[i].where == ProgramPlace::View) {
         const ProgramView& view = parts_.views[at];
         address = view.address(arrays[view.argument].address(), sizes);
       }
-      all.push_back(NDArray::wrap(address, std::move(shape), arg.dtype, device()));
+      all.arrays.push_back(NDArray::wrap(address, std::move(shape), arg.dtype, device()));
     }
   }
   return all;
@@ -301,12 +298,12 @@ Profile Program::profile(const std::vector<NDArray>& arrays, double seconds) {
   if (on_gpu_ && !used.empty() && used[0].device().is_cpu()) {
     for (NDArray& a : used) a = a.to_device(device());
   }
-  const StepArrays of_steps(*this, used);
+  const StepCalls of_steps(*this, used);
   std::vector<ProfiledStep> steps;
   for (size_t s = 0; s < parts_.steps.size(); ++s) {
     const ProgramStep& step = parts_.steps[s];
     const ProgramVariant& variant = step.variants[step.selector.at(of_steps.sizes())];
-    steps.push_back({step.name, variant.kernel, of_steps.arrays()[s]});
+    steps.push_back({step.name, variant.kernel, of_steps.args()[s]});
   }
   const Profile profile = profile_steps(steps, [&] { call(used); }, seconds);
   for (size_t i = 0; i < used.size(); ++i) {
@@ -325,10 +322,10 @@ void Program::refresh() {
   constants_ = nullptr;
 }
 
-Program::StepArrays::StepArrays(Program& program, std::span<const NDArray> arrays)
+Program::StepCalls::StepCalls(Program& program, std::span<const NDArray> arrays)
     : frame_(program), sizes_(program.sizes_of(arrays)) {
   for (const ProgramStep& step : program.parts_.steps)
-    arrays_.push_back(program.arrays_of(step.variants[0], arrays, frame_, sizes_));
+    args_.push_back(program.args_of(step.variants[0], arrays, frame_, sizes_));
 }
 
 // What a kernel has in common with programs of several kernels.

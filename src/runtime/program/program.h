@@ -16,14 +16,13 @@
 #include "heddle/runtime/kernel.h"
 #include "heddle/runtime/profile.h"
 #include "runtime/cuda/device_calls.h"
+#include "runtime/kernel/kernel_impl.h"
 #include "runtime/program/places.h"
 #include "runtime/program/selector.h"
 #include "runtime/program/step_trials.h"
 #include "support/stack_array.h"
 
 namespace heddle {
-
-struct KernelRuntime;  // runtime/kernel/kernel_impl.h
 
 /// A kernel that a step may run.
 struct ProgramVariant {
@@ -92,7 +91,7 @@ class Program {
   /// The sizes that the arrays of a call give. Throws what the call would throw.
   std::vector<int64_t> sizes_of(std::span<const NDArray> arrays) const;
 
-  class StepArrays;
+  class StepCalls;
 
  private:
   /// Constants where steps read them: those of the program, or copies on a GPU.
@@ -115,8 +114,8 @@ class Program {
   void run(std::span<const NDArray> arrays, std::span<const int64_t> sizes, Device device);
   void run_variant(const ProgramVariant& variant, size_t number, const CallAddresses& addresses,
                    std::span<const NDArray> arrays, const Frame& frame, Device device);
-  std::vector<NDArray> arrays_of(const ProgramVariant& variant, std::span<const NDArray> arrays,
-                                 const Frame& frame, std::span<const int64_t> sizes) const;
+  StepArgs args_of(const ProgramVariant& variant, std::span<const NDArray> arrays,
+                   const Frame& frame, std::span<const int64_t> sizes) const;
   /// The constants of the variant, those of a call among them.
   std::vector<NDArray> constants_of(const ProgramVariant& variant, size_t number,
                                     const Frame& frame, std::span<const NDArray> arrays) const;
@@ -149,18 +148,20 @@ struct Program::Frame {
   const Constants* constants = nullptr;
 };
 
-/// The arrays of one call by step, for kernels that are called one by one (call_checked).
-class Program::StepArrays {
+/// A call by step, for kernels that are called one by one (call_checked).
+class Program::StepCalls {
  public:
-  StepArrays(Program& program, std::span<const NDArray> arrays);
+  StepCalls(Program& program, std::span<const NDArray> arrays);
 
-  const std::vector<std::vector<NDArray>>& arrays() const { return arrays_; }
+  /// The arguments of each step, which all its variants take.
+  const std::vector<StepArgs>& args() const { return args_; }
+  /// Those of the call.
   const std::vector<int64_t>& sizes() const { return sizes_; }
 
  private:
   const Frame frame_;
   const std::vector<int64_t> sizes_;
-  std::vector<std::vector<NDArray>> arrays_;
+  std::vector<StepArgs> args_;
 };
 
 }  // namespace heddle
