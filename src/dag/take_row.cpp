@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "dag/map_loads.h"
@@ -36,36 +37,48 @@ class RowTaker {
  public:
   explicit RowTaker(const ComputeDag& dag) : dag_(dag) {}
 
-  Tensor take(const Tensor& t, const Row& row) const {
-    const Operation& op = *t.op();
-    std::vector<Axis> axes = op.axes();
-    const Var gone = axes[row.axis].var();
-    axes.erase(axes.begin() + static_cast<long>(row.axis));
-    std::vector<std::pair<Tensor, Tensor>> taken;
-    std::vector<Row> rows;
-    for (const Tensor& producer : op.inputs()) {
-      const std::optional<Row> of = row_read(op, producer, gone, row.at);
-      if (!of) continue;
-      taken.emplace_back(producer, take(producer, *of));
-      rows.push_back(*of);
-    }
-    std::vector<Expr> bodies = map_loads(op.bodies(), [&](const Load& load) -> Expr {
-      std::vector<Expr> indices(load.indices.begin(), load.indices.end());
-      for (size_t i = 0; i < taken.size(); ++i) {
-        if (!taken[i].first.same_as(tensor_of(load.buffer))) continue;
-        indices.erase(indices.begin() + static_cast<long>(rows[i].axis));
-        return make_load(taken[i].second.buffer(), indices);
+  /// Chains are long, so that the stages are a list: each is behind the only one that reads it.
+  Tensor take(const Tensor& t, const Row& row) {
+    std::vector<Tensor> stages{t};
+    rows_.emplace(t.op(), row);
+    for (size_t i = 0; i < stages.size(); ++i) {
+      const Operation& op = *stages[i].op();
+      const Row of_op = rows_.at(&op);
+      for (const Tensor& producer : op.inputs()) {
+        std::optional<Row> of = row_read(op, producer, op.axes()[of_op.axis].var(), of_op.at);
+        if (!of) continue;
+        rows_.emplace(producer.op(), *std::move(of));
+        stages.push_back(producer);
       }
-      return make_load(load.buffer, indices);
-    });
-    for (Expr& body : bodies) body = substitute(body, {{gone, row.at}});
-    return Operation::make_compute(op.name(), axes, std::move(bodies), op.tag(), op.where())
-        ->output(t.index());
+    }
+    for (; !stages.empty(); stages.pop_back()) declare(stages.back());
+    return taken_.at(t.op());
   }
 
  private:
-  /// The row of `producer` that `op` reads where its axis `gone` is `at`; none where it reads several, and
-  /// where others read the producer as well.
+  /// Declares the row of a stage, of which those of its producers are declared.
+  void declare(const Tensor& t) {
+    const Operation& op = *t.op();
+    const Row& row = rows_.at(&op);
+    std::vector<Axis> axes = op.axes();
+    const Var gone = axes[row.axis].var();
+    axes.erase(axes.begin() + static_cast<long>(row.axis));
+    std::vector<Expr> bodies = map_loads(op.bodies(), [&](const Load& load) -> Expr {
+      std::vector<Expr> indices(load.indices.begin(), load.indices.end());
+      const Operation* producer = tensor_of(load.buffer).op();
+      const auto taken = taken_.find(producer);
+      if (taken == taken_.end()) return make_load(load.buffer, indices);
+      indices.erase(indices.begin() + static_cast<long>(rows_.at(producer).axis));
+      return make_load(taken->second.buffer(), indices);
+    });
+    for (Expr& body : bodies) body = substitute(body, {{gone, row.at}});
+    taken_[&op] = Operation::make_compute(op.name(), axes, std::move(bodies), op.tag(), op.where())
+                      ->output(t.index());
+  }
+
+  /// The row of `producer` that `op` reads where its axis `gone` is `at`; none where it reads several,
+  /// where others read the producer as well, and where the row may lie outside, which a condition of the read
+  /// tells.
   std::optional<Row> row_read(const Operation& op, const Tensor& producer, const Var& gone,
                               const Expr& at) const {
     const int s = dag_.index_of(producer.op());
@@ -83,6 +96,7 @@ class RowTaker {
             static_cast<size_t>(found - indices.begin()),
             found == indices.end() ? Expr() : simplify(substitute(*found, {{gone, at}}))};
         one = one && here.at.get() != nullptr && is_of_sizes(here.at) &&
+              prove(here.at >= 0, {}) && prove(here.at < producer.shape()[here.axis], {}) &&
               (!row || (row->axis == here.axis && equal(row->at, here.at)));
         row = here;
       }
@@ -92,6 +106,8 @@ class RowTaker {
   }
 
   const ComputeDag& dag_;
+  std::unordered_map<const Operation*, Row> rows_;
+  std::unordered_map<const Operation*, Tensor> taken_;
 };
 
 }  // namespace
