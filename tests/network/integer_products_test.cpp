@@ -202,6 +202,23 @@ TEST(IntegerProducts, SumsThatCouldExceedI32StayInF32) {
   EXPECT_EQ(sums(34'000), 0);
 }
 
+// Zero points of i32 may be any number.
+TEST(IntegerProducts, ZeroPointsFarFromTheBytesStayInF32) {
+  const auto sums = [](const Tensor& point) {
+    const Tensor x = placeholder({20, 400}, u8, "x"),
+                 w = constant_placeholder({400, 20}, i8, "w");
+    const Tensor numbers =
+        ops::elementwise("dequantize", {x, point}, [&](const std::vector<Expr>& v) {
+          return cast(f32, cast(i32, v[0]) - cast(i32, v[1])) * 0.5F;
+        });
+    return sums_of_bytes(rewritten({ops::matmul(numbers, dequantised(w, 0, 0.5))}));
+  };
+  EXPECT_EQ(sums(ops::full({}, 20'000, i32)), 1);
+  EXPECT_EQ(sums(ops::full({}, 2'000'000, i32)), 0);
+  EXPECT_EQ(sums(placeholder({}, u8, "point")), 1);
+  EXPECT_EQ(sums(placeholder({}, i32, "point")), 0);
+}
+
 TEST(IntegerProducts, ScalesAlongTheSumStayInF32) {
   const Tensor x = placeholder({4, 8}, u8, "x"), w = constant_placeholder({8, 4}, i8, "w");
   EXPECT_EQ(sums_of_bytes(rewritten({ops::matmul(dequantised(x, 0, 0.5),

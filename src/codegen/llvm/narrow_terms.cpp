@@ -18,7 +18,8 @@ const Load* as_flipped(const Expr& e) {
   const Expr& value = without_broadcast(flip->a);
   const Cast* read = value.as<Cast>();
   const Load* load = (read ? without_broadcast(read->value) : value).as<Load>();
-  return load && load->buffer->dtype.bits == 8 ? load : nullptr;
+  const bool of_bytes = load && (load->buffer->dtype == i8 || load->buffer->dtype == u8);
+  return of_bytes ? load : nullptr;
 }
 
 // `e` as a factor of a product that is summed in type `wide`; nullopt where it is none.

@@ -80,7 +80,18 @@ std::optional<Quantised> quantised(const ComputeDag& dag, const Load& load, int 
 struct Operand {
   Expr bytes, zero, scale;
   bool constant = false;
+  int64_t most = 255;  ///< no byte is further from the zero point
 };
+
+/// Operand::most; none where the zero point may be any number.
+std::optional<int64_t> most_from_zero(const Expr& zero, DataType type) {
+  constexpr int64_t kBytes = 255;
+  if (!zero.defined() || fits(zero, type)) return kBytes;
+  const int64_t* v = as_int(zero);
+  const int64_t least = type == i8 ? -128 : 0;
+  return v ? std::optional(std::max(std::abs(least - *v), std::abs(least + kBytes - *v)))
+           : std::nullopt;
+}
 
 std::optional<Operand> operand_of(const ComputeDag& dag, const Operation& product, const Expr& e) {
   const Load* load = e.as<Load>();
@@ -99,8 +110,11 @@ std::optional<Operand> operand_of(const ComputeDag& dag, const Operation& produc
               .zero = at_load(q->zero),
               .scale = at_load(q->scale),
               .constant = dag::is_constant_stage(dag, s)};
-  if (uses_any(out.scale, product.reduce_axes()) || uses_any(out.zero, product.reduce_axes()))
+  const std::optional<int64_t> most = most_from_zero(out.zero, out.bytes.dtype());
+  if (!most || uses_any(out.scale, product.reduce_axes()) ||
+      uses_any(out.zero, product.reduce_axes()))
     return std::nullopt;
+  out.most = *most;
   return out;
 }
 
@@ -120,15 +134,15 @@ Expr sum_over(const Operation& product, const Expr& term, const std::string& nam
       .at(std::move(used.indices));
 }
 
-/// Whether a sum of this many products of two bytes may exceed i32.
-bool may_overflow(const Operation& product) {
-  constexpr int64_t kMostTerms = (int64_t{1} << 31) / (255 * 255);
+/// Whether the sum of the products may exceed i32. On the way to it numbers may: they wrap.
+bool may_overflow(const Operation& product, const Operand& a, const Operand& b) {
+  const int64_t most_terms = (int64_t{1} << 31) / a.most / b.most;
   int64_t terms = 1;
-  for (const Axis& a : product.reduce_axes()) {
-    const int64_t* extent = as_int(a->extent);
-    if (!extent || *extent > kMostTerms) return true;
+  for (const Axis& axis : product.reduce_axes()) {
+    const int64_t* extent = as_int(axis->extent);
+    if (!extent || *extent > most_terms) return true;
     terms *= std::max<int64_t>(1, *extent);
-    if (terms > kMostTerms) return true;
+    if (terms > most_terms) return true;
   }
   return false;
 }
@@ -162,11 +176,11 @@ Expr less_zero_points(const Operation& op, const Expr& sums, const Operand& a, c
 Tensor in_bytes(const ComputeDag& dag, const Operation& op) {
   const Reduce* r = op.is_placeholder() ? nullptr : dag::reduction_of(op, ReduceKind::Sum, 0);
   const Binary* mul = r ? r->sources[0].as<Binary>() : nullptr;
-  if (!mul || mul->op != BinaryOp::Mul || op.output(0).dtype() != f32 || may_overflow(op))
+  if (!mul || mul->op != BinaryOp::Mul || op.output(0).dtype() != f32)
     return {};
   const std::optional<Operand> a = operand_of(dag, op, mul->a);
   const std::optional<Operand> b = a ? operand_of(dag, op, mul->b) : std::nullopt;
-  if (!b || (a->zero.defined() && !is_summed_cheaply(op, *b)) ||
+  if (!b || may_overflow(op, *a, *b) || (a->zero.defined() && !is_summed_cheaply(op, *b)) ||
       (b->zero.defined() && !is_summed_cheaply(op, *a)))
     return {};
   const auto wide = [](const Operand& x) { return cast(i32, x.bytes); };
