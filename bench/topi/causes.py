@@ -13,7 +13,7 @@ _NODES = "a node for each step, which start one after the other, where the peer 
 CAUSES = {
     "scatter": _SEARCH, "scatter with sums": _SEARCH, "sort": _MERGE, "sort of one long row": _MERGE,
     "top-k": "blocks are sorted whole before most of their elements are dropped, where the peer selects in one pass",
-    "different elements": "the inverse compares all pairs",
+    "different elements": _MERGE,
     "DFT": "a product with the matrix of roots, of n^2 operations, where the peer has a fast transform of n log(n)",
     "positions that are not 0": _NODES, "valid counts": _NODES,
     "ROI pool": "extents of loops are not data, so each bin passes over whole columns and rows of the image",

@@ -95,8 +95,8 @@ class RowTaker {
         const Row here{
             static_cast<size_t>(found - indices.begin()),
             found == indices.end() ? Expr() : simplify(substitute(*found, {{gone, at}}))};
-        one = one && here.at.get() != nullptr && is_of_sizes(here.at) &&
-              prove(here.at >= 0, {}) && prove(here.at < producer.shape()[here.axis], {}) &&
+        one = one && here.at.get() != nullptr && is_of_sizes(here.at) && prove(here.at >= 0, {}) &&
+              prove(here.at < producer.shape()[here.axis], {}) &&
               (!row || (row->axis == here.axis && equal(row->at, here.at)));
         row = here;
       }

@@ -1,6 +1,5 @@
 #include "heddle/ops/bounded.h"
 
-#include "heddle/ops/reduce.h"
 #include "heddle/ops/search.h"
 #include "heddle/ops/sort.h"
 #include "heddle/ops/transform.h"
@@ -32,29 +31,20 @@ Tensor of_results(const Call& call, const Places& p, const Expr& other, F f) {
       call.op, call.op, call.where);
 }
 
-/// The sum over i of what `f` gives for element i and row r.
-template <class F>
-Tensor sums(const Call& call, const char* name, int64_t n, F f) {
-  const Axis i = reduce_axis(n, "i", call.where);
-  return compute(
-      Shape{n}, [&](Axis r) { return heddle::sum(f(i, r), i); }, std::string(call.op) + name,
-      call.op, call.where);
-}
-
 /// In the order of their first occurrences.
 Unique by_occurrence(const Call& call, const Unique& u) {
   const int64_t n = u.values.extent(0);
   const auto known = [&](const Expr& r) { return r < u.count.at({}); };
-  // The place of each value is the number of values that occur before it.
-  const Tensor place = sums(call, "_order", n, [&](const Axis& i, const Axis& r) {
-    return one_if(known(i) && u.first(i) < u.first(r));
-  });
-  const Tensor at = sums(call, "_from", n, [&](const Axis& i, const Axis& r) {
-    return select(known(i) && place(i) == Expr(r), Expr(i), Expr(0));
-  });
+  const Tensor first = compute(
+      Shape{n}, [&](Axis r) { return select(known(r), u.first(r), Expr(n)); }, "unique_occurrence",
+      call.op, call.where);
+  // Value r of the result is value order.positions(r) of `u`, and the place of each is found again.
+  const Sorted order = sort(first, 0, false, call.where);
+  const Tensor place = searchsorted(order.values, first, false, call.where);
   const auto moved = [&](const Tensor& t, const Expr& other) {
     return compute(
-        Shape{n}, [&](Axis r) { return select(known(r), t(impl::within(at(r), n)), other); },
+        Shape{n},
+        [&](Axis r) { return select(known(r), t(impl::within(order.positions(r), n)), other); },
         call.op, call.op, call.where);
   };
   return {moved(u.values, make_const(u.values.dtype(), 0)), moved(u.first, Expr(-1)),
@@ -154,12 +144,12 @@ Unique unique(const Tensor& x, bool sorted, Where where) {
       "unique_begins", call.op, where);
   const Places p = impl::places_of(call, begins);
   const Expr zero = make_const(x.dtype(), 0);
+  const Tensor first_equal = searchsorted(s.values, x, false, where);
   Unique u{of_results(call, p, zero, [&](const Expr& i) { return s.values(i); }),
            of_results(call, p, Expr(-1), [&](const Expr& i) { return s.positions(i); }),
-           sums(call, "_inverse", n,
-                [&](const Axis& i, const Axis& r) {
-                  return select(s.positions(i) == Expr(r), p.before(i) - 1, Expr(0));
-                }),
+           compute(
+               Shape{n}, [&](Axis r) { return p.before(impl::within(first_equal(r), n)) - 1; },
+               "unique_inverse", call.op, where),
            {},
            p.count};
   u.counts = compute(

@@ -1,6 +1,7 @@
 #include "heddle/ops/search.h"
 
 #include "ops/between.h"
+#include "ops/order.h"
 
 namespace heddle::ops {
 namespace {
@@ -39,7 +40,8 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right, Wher
           if (shared) at.assign(1, Expr(0));
           at.back() = impl::within(from + (step - 1), n);
           const Expr theirs = sorted.at(at), mine = values(i);
-          const Expr less = right ? theirs <= mine : theirs < mine;
+          const Expr less =
+              impl::is_before(theirs, mine, make_const(boolean, right ? 1 : 0), false);
           return select(heddle::logical_and(from + step <= n, less), from + step, from);
         },
         call.op, call.op, where);

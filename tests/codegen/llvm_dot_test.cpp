@@ -129,8 +129,7 @@ TEST(LlvmDot, FloatsOfEightBitsAreNoFlippedBytes) {
   std::vector<uint8_t> a(4, 0x38);  // 1.0
   std::vector<int8_t> b(4 * kLanes, 3);
   std::vector<int32_t> first(kLanes, 5), out(kLanes);
-  const CompiledModule m =
-      compile(dot(f8e4m3, i8, 4, {0, 1, 2, 3}, kLanes, false, Flipped::OfA));
+  const CompiledModule m = compile(dot(f8e4m3, i8, 4, {0, 1, 2, 3}, kLanes, false, Flipped::OfA));
   ASSERT_EQ(call(m, first.data(), a.data(), b.data(), out.data()), 0);
   for (const int32_t sum : out) EXPECT_EQ(sum, 5 + 4 * (1 - 128) * 3);
 }

@@ -205,8 +205,7 @@ TEST(IntegerProducts, SumsThatCouldExceedI32StayInF32) {
 // Zero points of i32 may be any number.
 TEST(IntegerProducts, ZeroPointsFarFromTheBytesStayInF32) {
   const auto sums = [](const Tensor& point) {
-    const Tensor x = placeholder({20, 400}, u8, "x"),
-                 w = constant_placeholder({400, 20}, i8, "w");
+    const Tensor x = placeholder({20, 400}, u8, "x"), w = constant_placeholder({400, 20}, i8, "w");
     const Tensor numbers =
         ops::elementwise("dequantize", {x, point}, [&](const std::vector<Expr>& v) {
           return cast(f32, cast(i32, v[0]) - cast(i32, v[1])) * 0.5F;

@@ -73,6 +73,22 @@ TEST(Bounded, NansAreOneElement) {
   expect_elements(by_place.inverse, {x}, list({0, 1, 2, 1, 0, 1}));
 }
 
+TEST(Bounded, LongListsOfElementsAreFoundAgain) {
+  const Input x = input_of(NDArray::random({300}, f32, 3, -20, 20).cast(i32).cast(f32), "x");
+  std::vector<float> known;
+  for (int64_t i = 0; i < 300; ++i) {
+    if (std::find(known.begin(), known.end(), x(i)) == known.end())
+      known.push_back(static_cast<float>(x(i)));
+  }
+  const auto place_in = [](const std::vector<float>& list, double v) {
+    return static_cast<double>(std::find(list.begin(), list.end(), v) - list.begin());
+  };
+  const ops::Unique by_place = ops::unique(x, false), u = ops::unique(x);
+  expect_elements(by_place.inverse, {x}, [&](const Dims& i) { return place_in(known, x(i[0])); });
+  std::sort(known.begin(), known.end());
+  expect_elements(u.inverse, {x}, [&](const Dims& i) { return place_in(known, x(i[0])); });
+}
+
 struct Box {
   double low[2], high[2];
 };

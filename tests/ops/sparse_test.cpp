@@ -94,6 +94,16 @@ TEST(Searchsorted, CountsWhatComesBefore) {
   }
 }
 
+TEST(Searchsorted, NansAreTheLargest) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Input s = input_of(NDArray::from<float>({0, 1, nan, nan}, {4}), "sorted");
+  const Input v = input_of(NDArray::from<float>({1, 5, nan}, {3}), "values");
+  const double left[] = {1, 2, 2}, right[] = {2, 2, 4};
+  expect_elements(ops::searchsorted(s, v), {s, v}, [&](const Dims& i) { return left[i[0]]; });
+  expect_elements(ops::searchsorted(s, v, true), {s, v},
+                  [&](const Dims& i) { return right[i[0]]; });
+}
+
 TEST(Searchsorted, TakesRows) {
   const Input s = input_of(NDArray::from<float>({0, 1, 2, 5, 5, 6}, {2, 3}), "sorted");
   const Input v = input_of(NDArray::from<float>({1, 3, 5, 7}, {2, 2}), "values");

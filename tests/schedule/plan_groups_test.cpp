@@ -112,6 +112,31 @@ TEST(PlanGroups, AChainOfCheapStagesThatManyReadIsStoredInTheEnd) {
   EXPECT_EQ(stored(10, 3), 1u);
 }
 
+// Each row would compute all that lies between the two rows that it reads.
+TEST(PlanGroups, AStageThatIsReadAtPlacesFarApartIsStored) {
+  const Tensor plane = ops::tanh(ops::exp(placeholder({64, 32}))),
+               line = ops::tanh(ops::exp(placeholder({512})));
+  // Of so many elements that the stage is not inlined.
+  const auto sum = [](auto element) {
+    Expr all = element(0);
+    for (int e = 1; e < 12; ++e) all = all + element(e);
+    return all;
+  };
+  const auto groups = [&](int factor, int offset) {
+    const Tensor y = compute({32, 20}, [&](Axis i, Axis j) {
+      return sum([&](int e) { return plane(i, j + e) * plane(i * factor + offset, j + e); });
+    });
+    return plan_groups(ComputeDag({y})).size();
+  };
+  EXPECT_EQ(groups(1, 1), 1U);
+  EXPECT_EQ(groups(-1, 31), 2U);
+  EXPECT_EQ(groups(2, 0), 2U);
+  EXPECT_EQ(groups(1, 8), 2U);
+  const Tensor turned = compute(
+      {500}, [&](Axis i) { return sum([&](int e) { return line(i + e) * line(511 - i - e); }); });
+  EXPECT_EQ(plan_groups(ComputeDag({turned})).size(), 2U);
+}
+
 TEST(PlanGroups, AnOutputThatIsReadIsAGroupOfItsOwn) {
   Pair p;
   EXPECT_EQ(groups_text({p.B, p.C}), R"(B (direct compute)

@@ -176,8 +176,7 @@ Expr less_zero_points(const Operation& op, const Expr& sums, const Operand& a, c
 Tensor in_bytes(const ComputeDag& dag, const Operation& op) {
   const Reduce* r = op.is_placeholder() ? nullptr : dag::reduction_of(op, ReduceKind::Sum, 0);
   const Binary* mul = r ? r->sources[0].as<Binary>() : nullptr;
-  if (!mul || mul->op != BinaryOp::Mul || op.output(0).dtype() != f32)
-    return {};
+  if (!mul || mul->op != BinaryOp::Mul || op.output(0).dtype() != f32) return {};
   const std::optional<Operand> a = operand_of(dag, op, mul->a);
   const std::optional<Operand> b = a ? operand_of(dag, op, mul->b) : std::nullopt;
   if (!b || may_overflow(op, *a, *b) || (a->zero.defined() && !is_summed_cheaply(op, *b)) ||

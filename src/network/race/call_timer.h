@@ -48,8 +48,7 @@ std::unique_ptr<CallTimer> make_call_timer(const Target& target, const CallTimer
                                            const StateCopies& states);
 
 /// For make_call_timer, with the first GPU.
-std::unique_ptr<CallTimer> make_graph_timer(const CallTimer::Args& args,
-                                            const StateCopies& states);
+std::unique_ptr<CallTimer> make_graph_timer(const CallTimer::Args& args, const StateCopies& states);
 
 /// Where the arrays of a network for this target are.
 Device device_of(const Target& target);

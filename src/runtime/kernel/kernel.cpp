@@ -203,8 +203,7 @@ Kernel Kernel::clone() const {
 
 void call_checked(const Kernel& kernel, std::span<const NDArray> arrays,
                   std::span<const int64_t> sizes) {
-  runtime_of(kernel).call(arrays, sizes,
-                          arrays.empty() ? Device::cpu() : arrays[0].device());
+  runtime_of(kernel).call(arrays, sizes, arrays.empty() ? Device::cpu() : arrays[0].device());
 }
 
 void Kernel::call(std::span<const NDArray> arrays) const {

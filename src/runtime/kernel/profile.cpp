@@ -171,7 +171,8 @@ Profile profile_steps(std::span<const ProfiledStep> steps, FunctionRef<void()> w
   profile.threads = num_threads();
   for (const ProfiledStep& step : steps) profile.rows.push_back(row_of(step));
   const bool on_gpu = !steps.empty() && steps[0].kernel.cuda_program() != nullptr;
-  const int gpu = on_gpu && !steps[0].args.arrays.empty() ? steps[0].args.arrays[0].device().index : -1;
+  const int gpu =
+      on_gpu && !steps[0].args.arrays.empty() ? steps[0].args.arrays[0].device().index : -1;
   const Measurement call = measure(
       [&] {
         whole();

@@ -21,6 +21,7 @@
 #include "heddle/dag/attention.h"
 #include "heddle/schedule/template.h"
 #include "ir/depth.h"
+#include "schedule/groups/computed_apart.h"
 #include "schedule/groups/image_chain.h"
 #include "schedule/groups/recomputation.h"
 #include "schedule/groups/row_chain.h"
@@ -115,7 +116,7 @@ class Planner {
     }
     if (groups.size() != 1) return open(s);
     StageGroup& g = groups_[*groups.begin()];
-    if (!reduction && g.anchor_class == StageClass::DirectCompute && read_anywhere(s, info))
+    if (!reduction && g.anchor_class == StageClass::DirectCompute && is_read_apart(s, info))
       return open(s);
     if (reduction && !join_reduction(s, info, g)) return open(s);
     if (!reduction) g.tunable.push_back(s);
@@ -123,14 +124,12 @@ class Planner {
     group_of_[s] = groups;
   }
 
-  // Whether a reader reads elements whose place no part of its own elements bounds: each part would
-  // compute the whole stage.
-  bool read_anywhere(int s, const StageInfo& info) const {
+  // Whether the parts of a reader would compute more elements that they do not read than such that
+  // they read.
+  bool is_read_apart(int s, const StageInfo& info) const {
+    constexpr double kMostPerRead = 2;
     return std::any_of(info.consumers.begin(), info.consumers.end(), [&](int c) {
-      const std::vector<const Access*> reads = reads_of(s, c);
-      return dag_.info(c).case_periods.empty() &&
-             std::any_of(reads.begin(), reads.end(),
-                         [](const Access* a) { return a->pattern == AccessPattern::Opaque; });
+      return dag_.info(c).case_periods.empty() && computed_per_read(dag_, s, c) > kMostPerRead;
     });
   }
 

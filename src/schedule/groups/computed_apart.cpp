@@ -1,0 +1,116 @@
+#include "schedule/groups/computed_apart.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "heddle/ir/simplify.h"
+#include "ir/sizes.h"
+
+namespace heddle {
+namespace {
+
+// A part of a reader of rank 1.
+constexpr int64_t kElements = 32;
+
+/// One row of a stage: its other axes have one value each.
+struct Part {
+  std::vector<VarBinding> fixed;
+  Ranges ranges;
+};
+
+/// The row at a share of the extents, from 0 to 1.
+Part part_at(const Operation& op, double share) {
+  Part part;
+  const std::vector<Axis>& axes = op.axes();
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t last = largest_extent(axes[i]->extent) - 1;
+    const auto at = static_cast<int64_t>(share * static_cast<double>(last));
+    if (i + 1 < axes.size()) {
+      part.fixed.push_back({axes[i].var(), Expr(at)});
+    } else if (i > 0) {
+      part.ranges.set(axes[i].var(), {0, last});
+    } else {
+      part.ranges.set(axes[i].var(), {at, std::min(at + kElements - 1, last)});
+    }
+  }
+  for (const Axis& k : op.reduce_axes())
+    part.ranges.set(k.var(), {0, largest_extent(k->extent) - 1});
+  return part;
+}
+
+using Box = std::vector<Interval>;
+
+double points_of(const Box& box) {
+  double points = 1;
+  for (const Interval& side : box) points *= static_cast<double>(side.max - side.min + 1);
+  return points;
+}
+
+Box around(const Box& a, const Box& b) {
+  Box both = a;
+  for (size_t d = 0; d < both.size(); ++d)
+    both[d] = {std::min(a[d].min, b[d].min), std::max(a[d].max, b[d].max)};
+  return both;
+}
+
+bool overlap(const Box& a, const Box& b) {
+  bool all = true;
+  for (size_t d = 0; d < a.size(); ++d)
+    all = all && a[d].min <= b[d].max + 1 && b[d].min <= a[d].max + 1;
+  return all;
+}
+
+/// Adds a box to boxes that lie apart: those that it overlaps or touches become one with it.
+void add(std::vector<Box>& apart, Box box) {
+  for (size_t i = 0; i < apart.size();) {
+    if (!overlap(apart[i], box)) {
+      ++i;
+      continue;
+    }
+    box = around(apart[i], box);
+    apart.erase(apart.begin() + static_cast<std::ptrdiff_t>(i));
+    i = 0;
+  }
+  apart.push_back(std::move(box));
+}
+
+/// The box of what a part reads by one access.
+Box box_of(const Access& a, const Part& part) {
+  Box box;
+  for (size_t d = 0; d < a.indices.size(); ++d) {
+    const Interval r = range_of(simplify(substitute(a.indices[d], part.fixed)), part.ranges);
+    const int64_t last = largest_extent(a.tensor.shape()[d]) - 1;
+    box.push_back({std::clamp<int64_t>(r.min, 0, last), std::clamp<int64_t>(r.max, 0, last)});
+  }
+  return box;
+}
+
+}  // namespace
+
+double computed_per_read(const ComputeDag& dag, int s, int reader) {
+  std::vector<const Access*> reads;
+  for (const Access& a : dag.info(reader).reads) {
+    if (a.producer != s) continue;
+    if (a.pattern == AccessPattern::Opaque) return std::numeric_limits<double>::infinity();
+    reads.push_back(&a);
+  }
+  if (reads.size() < 2) return 1;
+  double most = 1;
+  for (const double share : {0.0, 0.25, 0.5, 1.0}) {
+    const Part part = part_at(dag.stage(reader), share);
+    std::vector<Box> apart;
+    for (const Access* a : reads) add(apart, box_of(*a, part));
+    Box whole = apart[0];
+    double read = 0;
+    for (const Box& box : apart) {
+      whole = around(whole, box);
+      read += points_of(box);
+    }
+    most = std::max(most, points_of(whole) / read);
+  }
+  return most;
+}
+
+}  // namespace heddle
