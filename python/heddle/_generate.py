@@ -3,7 +3,6 @@
 import os
 
 from . import _heddle
-from ._errors import Error
 
 
 class LanguageModel:
@@ -16,7 +15,7 @@ class LanguageModel:
     path      the file; its inputs are input_ids and, where it has them, attention_mask and position_ids, its output is logits
     capacity  tokens of a sequence, the prompt among them
     chunk     the most tokens that one call of the network reads
-    batch     sequences
+    batch     sequences; they may differ in length where the model reads attention_mask and position_ids
     dtype     the type of weights, keys and values: f32, f16 or bf16
     target, plan, passes, options   as for Network
     """
@@ -35,7 +34,7 @@ class LanguageModel:
 
     @property
     def length(self):
-        """Tokens that were read."""
+        """Tokens that were read, of a batch those of the longest sequence with what fills up the others."""
         return self._decoder.length
 
     def reset(self):
@@ -48,10 +47,7 @@ class LanguageModel:
         return self._step(ids).numpy()
 
     def _step(self, ids):
-        rows = [list(map(int, row)) for row in (ids if len(ids) > 0 and hasattr(ids[0], "__len__") else [ids])]
-        if len(rows) != self._decoder.batch or len({len(row) for row in rows}) != 1:
-            raise Error(f"the model reads {self._decoder.batch} sequences of one length", help="give a list for each")
-        return self._decoder.step([token for row in rows for token in row])
+        return self._decoder.step_each([list(map(int, row)) for row in (ids if len(ids) > 0 and hasattr(ids[0], "__len__") else [ids])])
 
     def generate(self, prompt, *, tokens=None, temperature=0.0, top_k=0, top_p=1.0, seed=0):
         """Forgets what was read, reads the prompt, and yields one token after another: numbers, or for a batch lists of them.

@@ -214,7 +214,14 @@ void bind_decoder(nb::module_& m) {
             return d.step(ids);
           },
           "ids"_a,
-          "Reads tokens, (batch, n) in a list; the logits behind the last, (batch, vocabulary).");
+          "Reads tokens, (batch, n) in a list; the logits behind the last, (batch, vocabulary).")
+      .def(
+          "step_each",
+          [](Decoder& d, const std::vector<std::vector<int64_t>>& ids) {
+            const WithoutGil unlocked;
+            return d.step_each(ids);
+          },
+          "ids"_a, "The same with a list for each sequence; these may differ in length.");
   m.def(
       "sample",
       [](const NDArray& logits, double temperature, int64_t top_k, double top_p, uint64_t seed,

@@ -11,6 +11,16 @@ TOKENS, WIDTH, HEADS, DEPTH = 11, 16, 2, 8
 @pytest.fixture(scope="module")
 def decoder(tmp_path_factory):
     """The path of a decoder of one layer of attention, and its weights."""
+    return make_decoder(tmp_path_factory, masked=False)
+
+
+@pytest.fixture(scope="module")
+def masked_decoder(tmp_path_factory):
+    """The same, of which attention_mask hides keys."""
+    return make_decoder(tmp_path_factory, masked=True)
+
+
+def make_decoder(tmp_path_factory, masked):
     onnx = pytest.importorskip("onnx")
     from onnx import TensorProto, helper, numpy_helper
 
@@ -19,7 +29,7 @@ def decoder(tmp_path_factory):
               "out": (WIDTH, TOKENS)}
     weights = {name: rng.standard_normal(shape, np.float32) / 2 for name, shape in shapes.items()}
     values = {"split": np.array([0, 0, HEADS, DEPTH]), "joined": np.array([0, 0, WIDTH]), "zero": np.array(0), "one": np.array(1),
-              "lines_at": np.array([1, 3]), "minus": np.array(-1e9, np.float32), **weights}
+              "lines_at": np.array([1, 3]), "mask_at": np.array([1, 2]), "rows_at": np.array([1]), "two": np.array(2), "minus": np.array(-1e9, np.float32), **weights}
     node = helper.make_node
     nodes = [node("Gather", ["wte", "input_ids"], ["words"]), node("Gather", ["wpe", "position_ids"], ["places"]),
              node("Add", ["words", "places"], ["h"])]
@@ -29,8 +39,15 @@ def decoder(tmp_path_factory):
     nodes += [node("Concat", ["past.key", "k"], ["present.key"], axis=2), node("Concat", ["past.value", "v"], ["present.value"], axis=2),
               node("Transpose", ["present.key"], ["turned"], perm=[0, 1, 3, 2]), node("MatMul", ["q", "turned"], ["scores"]),
               node("Shape", ["attention_mask"], ["shape"]), node("Gather", ["shape", "one"], ["length"]),
-              node("Range", ["zero", "length", "one"], ["columns"]), node("Unsqueeze", ["position_ids", "lines_at"], ["lines"]),
-              node("LessOrEqual", ["columns", "lines"], ["seen"]), node("Where", ["seen", "scores", "minus"], ["masked"]),
+              node("Range", ["zero", "length", "one"], ["columns"])]
+    if masked:
+        nodes += [node("Shape", ["past.key"], ["past_shape"]), node("Gather", ["past_shape", "two"], ["past_rows"]),
+                  node("Range", ["past_rows", "length", "one"], ["own"]), node("Unsqueeze", ["own", "rows_at"], ["lines"]),
+                  node("LessOrEqual", ["columns", "lines"], ["before"]), node("Cast", ["attention_mask"], ["shown"], to=TensorProto.BOOL),
+                  node("Unsqueeze", ["shown", "mask_at"], ["shown_keys"]), node("And", ["before", "shown_keys"], ["seen"])]
+    else:
+        nodes += [node("Unsqueeze", ["position_ids", "lines_at"], ["lines"]), node("LessOrEqual", ["columns", "lines"], ["seen"])]
+    nodes += [node("Where", ["seen", "scores", "minus"], ["masked"]),
               node("Softmax", ["masked"], ["shares"], axis=-1), node("MatMul", ["shares", "present.value"], ["mixed"]),
               node("Transpose", ["mixed"], ["rows"], perm=[0, 2, 1, 3]), node("Reshape", ["rows", "joined"], ["flat"]),
               node("Add", ["h", "flat"], ["y"]), node("MatMul", ["y", "out"], ["logits"])]
@@ -82,14 +99,29 @@ def test_draws_depend_on_the_seed(decoder):
     assert any(a != b for a, b in draws[0])
 
 
+def test_sequences_of_a_batch_have_lengths_of_their_own(masked_decoder):
+    path, weights = masked_decoder
+    model = hd.LanguageModel(path, capacity=16, chunk=4, batch=3)
+    prompts = [[1, 2, 3, 4, 5], [6], [7, 8]]
+    drawn = list(model.generate(prompts, tokens=6))
+    assert model.length == 10
+    for b, prompt in enumerate(prompts):
+        ids = list(prompt)
+        for tokens in drawn:
+            assert tokens[b] == int(logits_of(weights, ids)[-1].argmax())
+            ids.append(tokens[b])
+
+
 def test_mistakes_of_language_models(decoder):
     model = hd.LanguageModel(decoder[0], capacity=8, chunk=2)
     with pytest.raises(hd.Error, match="more than the capacity"):
         model.read(list(range(9)))
     with pytest.raises(hd.Error, match="vocabulary"):
         model.read([TOKENS])
-    with pytest.raises(hd.Error, match="one length"):
+    with pytest.raises(hd.Error, match="2 lists of tokens are given for a batch of 1"):
         model.read([[1], [2]])
+    with pytest.raises(hd.Error, match="no mask to hide"):
+        hd.LanguageModel(decoder[0], capacity=8, chunk=2, batch=2).read([[1], [2, 3]])
     with pytest.raises(hd.Error, match="top_p"):
         list(model.generate([1], tokens=2, temperature=1.0, top_p=2.0))
 

@@ -90,6 +90,8 @@ Decoder::Decoder(const OnnxModel& model, const Network& network, const DecoderNa
     row_bytes_ += static_cast<double>(bytes_of(t)) / static_cast<double>(capacity_);
   }
   weight_bytes_ = bytes_of_weights(model);
+  masked_ = find_mask();
+  reset();
   kernel_ = network.build(model.args());
 }
 
@@ -137,12 +139,25 @@ Extents Decoder::extents(const Tensor& t, int64_t n) const {
   return out;
 }
 
-NDArray Decoder::step(std::span<const int64_t> ids) {
-  const int64_t n = std::ssize(ids) / batch_;
-  if (n == 0 || n * batch_ != std::ssize(ids))
-    throw_user_error(
-        std::to_string(ids.size()) + " tokens are given for a batch of " + std::to_string(batch_),
-        {}, "give as many for each sequence, and at least one");
+bool Decoder::find_mask() const {
+  const auto is_of_batch = [&](Role role) {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const Tensor& t = inputs_[i];
+      if (roles_[i] == role) return t.rank() == 2 && is_const(t.shape()[0], batch_);
+    }
+    return false;
+  };
+  return is_of_batch(Role::Mask) && is_of_batch(Role::Positions);
+}
+
+void Decoder::reset() {
+  length_ = 0;
+  hidden_.assign(static_cast<size_t>(batch_ * capacity_), 0);
+  counts_.assign(static_cast<size_t>(batch_), 0);
+}
+
+/// Whether a step may add `n` rows.
+void Decoder::check(int64_t n) const {
   if (length_ + n > capacity_)
     throw_user_error(std::to_string(n) + " tokens behind " + std::to_string(length_) +
                          " are more than the capacity, " + std::to_string(capacity_),
@@ -152,47 +167,103 @@ NDArray Decoder::step(std::span<const int64_t> ids) {
     throw_user_error("the model reads " + std::to_string(fewest_) + " to " + std::to_string(most_) +
                          " tokens at a time, which " + std::to_string(n) + " do not divide into",
                      {}, "import the model with a range of tokens that begins at 1");
-  for (const int64_t id : ids) {
-    if (id < 0 || id >= vocabulary_)
-      throw_user_error("token " + std::to_string(id) + " is none of the vocabulary of " +
-                       std::to_string(vocabulary_));
+}
+
+NDArray Decoder::step(std::span<const int64_t> ids) {
+  const int64_t n = std::ssize(ids) / batch_;
+  if (n == 0 || n * batch_ != std::ssize(ids))
+    throw_user_error(
+        std::to_string(ids.size()) + " tokens are given for a batch of " + std::to_string(batch_),
+        {}, "give as many for each sequence, and at least one");
+  std::vector<std::vector<int64_t>> lists;
+  for (int64_t b = 0; b < batch_; ++b) {
+    const auto of_sequence = ids.subspan(static_cast<size_t>(b * n), static_cast<size_t>(n));
+    lists.emplace_back(of_sequence.begin(), of_sequence.end());
+  }
+  return step_each(lists);
+}
+
+NDArray Decoder::step_each(const std::vector<std::vector<int64_t>>& ids) {
+  if (std::ssize(ids) != batch_)
+    throw_user_error(std::to_string(ids.size()) + " lists of tokens are given for a batch of " +
+                         std::to_string(batch_),
+                     {}, "give a list for each sequence");
+  int64_t n = 0;
+  for (const std::vector<int64_t>& list : ids) n = std::max<int64_t>(n, std::ssize(list));
+  const bool even =
+      std::all_of(ids.begin(), ids.end(), [&](const auto& list) { return std::ssize(list) == n; });
+  if (!even && !masked_)
+    throw_user_error(
+        "the sequences have different lengths, and the model has no mask to hide what "
+        "fills them up",
+        {}, "export it with attention_mask (batch, total) and position_ids as inputs");
+  for (int64_t b = 0; b < batch_; ++b) {
+    if (ids[static_cast<size_t>(b)].empty())
+      throw_user_error("sequence " + std::to_string(b) + " gets no tokens", {},
+                       "give at least one for each sequence");
+  }
+  check(n);
+  std::vector<int64_t> filled(static_cast<size_t>(batch_ * n), 0);
+  for (int64_t b = 0; b < batch_; ++b) {
+    const std::vector<int64_t>& list = ids[static_cast<size_t>(b)];
+    for (const int64_t id : list) {
+      if (id < 0 || id >= vocabulary_)
+        throw_user_error("token " + std::to_string(id) + " is none of the vocabulary of " +
+                         std::to_string(vocabulary_));
+    }
+    const int64_t missing = n - std::ssize(list);
+    std::copy(list.begin(), list.end(), filled.begin() + b * n + missing);
+    std::fill_n(hidden_.begin() + b * capacity_ + length_, missing, uint8_t{1});
+    std::fill_n(hidden_.begin() + b * capacity_ + length_ + missing, std::ssize(list), uint8_t{0});
   }
   NDArray logits;
   for (int64_t begin = 0; begin < n;) {
     // The last chunks are of one length where what is left would be too few.
     const int64_t left = n - begin, rest = left % most_;
-    const bool even = rest > 0 && rest < fewest_;
-    const int64_t now = even ? left / ((left + most_ - 1) / most_) : std::min(most_, left);
-    logits = run(ids, begin, now);
+    const bool divided = rest > 0 && rest < fewest_;
+    const int64_t now = divided ? left / ((left + most_ - 1) / most_) : std::min(most_, left);
+    logits = run(filled, begin, now);
     begin += now;
   }
   return logits;
 }
 
+/// An input of the call for tokens `begin` to begin + n - 1 of each sequence.
+NDArray Decoder::input(size_t i, std::span<const int64_t> ids, int64_t begin, int64_t n) const {
+  const Tensor& t = inputs_[i];
+  const Role role = roles_[i];
+  NDArray array = NDArray::zeros(extents(t, n), t.dtype());
+  const int64_t in_all = std::ssize(ids) / batch_, all = length_ + n;
+  const auto hidden = [&](int64_t b, int64_t row) {
+    return hidden_[static_cast<size_t>(b * capacity_ + row)] != 0;
+  };
+  for (int64_t p = 0; p < array.size(); ++p) {
+    if (role == Role::Ids)
+      array.set(p, static_cast<double>(ids[static_cast<size_t>(p / n * in_all + begin + p % n)]));
+    if (role == Role::Mask) array.set(p, masked_ && hidden(p / all, p % all) ? 0 : 1);
+    if (role == Role::Positions && !masked_) array.set(p, static_cast<double>(length_ + p % n));
+  }
+  for (int64_t b = 0; b < batch_ && role == Role::Positions && masked_; ++b) {
+    int64_t place = counts_[static_cast<size_t>(b)];
+    for (int64_t j = 0; j < n; ++j)
+      array.set(b * n + j, hidden(b, length_ + j) ? 0.0 : static_cast<double>(place++));
+  }
+  return array;
+}
+
 /// The call for tokens `begin` to begin + n - 1 of each sequence.
 NDArray Decoder::run(std::span<const int64_t> ids, int64_t begin, int64_t n) {
-  const int64_t in_all = std::ssize(ids) / batch_;
   std::vector<NDArray> arrays;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (roles_[i] == Role::State) {
-      arrays.push_back(states_[i]);
-      continue;
-    }
-    const Tensor& t = inputs_[i];
-    const bool ones = roles_[i] == Role::Mask;
-    NDArray array = ones ? NDArray::full(extents(t, n), t.dtype(), 1)
-                         : NDArray::zeros(extents(t, n), t.dtype());
-    for (int64_t b = 0; b < batch_ && roles_[i] == Role::Ids; ++b) {
-      for (int64_t j = 0; j < n; ++j)
-        array.set(b * n + j, static_cast<double>(ids[static_cast<size_t>(b * in_all + begin + j)]));
-    }
-    for (int64_t p = 0; p < array.size() && roles_[i] == Role::Positions; ++p)
-      array.set(p, static_cast<double>(length_ + p % n));
-    arrays.push_back(array.to_device(device_));
-  }
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    arrays.push_back(roles_[i] == Role::State ? states_[i]
+                                              : input(i, ids, begin, n).to_device(device_));
   for (const Tensor& t : outputs_)
     arrays.push_back(NDArray::empty(extents(t, n), t.dtype(), device_));
   kernel_.call(arrays);
+  for (int64_t b = 0; b < batch_; ++b) {
+    const uint8_t* hidden = hidden_.data() + b * capacity_ + length_;
+    counts_[static_cast<size_t>(b)] += std::count(hidden, hidden + n, uint8_t{0});
+  }
   length_ += n;
   const NDArray logits = arrays[inputs_.size() + logits_].to_host();
   if (logits.rank() == 2) return logits;

@@ -36,7 +36,7 @@ class OptionTable : public ::testing::Test {
   }
 
   static void touch(const std::string& name) {
-    for (const char* ending : {".jsonl", ".json", ".tree", ".onnx", ".heddle", ".npz"}) {
+    for (const char* ending : {".jsonl", ".json", ".tree", ".onnx", ".heddle", ".npz", ".txt"}) {
       if (name.ends_with(ending) && name.find('/') == std::string::npos) std::ofstream(name) << "";
     }
   }

@@ -118,6 +118,66 @@ TEST(Decoder, AnySplitOfASequenceGivesTheLogitsOfTheWhole) {
   }
 }
 
+/// Sequences of random lengths, read in random parts; each must have the logits that it has alone.
+std::string wrong_lengths(Decoder& decoder, const std::vector<NDArray>& weights, Rng& rng) {
+  const auto batch = static_cast<size_t>(decoder.batch());
+  std::vector<std::vector<int64_t>> read(batch);
+  decoder.reset();
+  std::string splits;
+  while (decoder.length() < decoder.capacity() && !(rng.chance(0.1) && decoder.length() > 0)) {
+    const int64_t most = rng.chance(0.5) ? 1 : decoder.capacity() - decoder.length();
+    std::vector<std::vector<int64_t>> now(batch);
+    splits += " (";
+    for (size_t b = 0; b < batch; ++b) {
+      now[b].resize(static_cast<size_t>(rng.uniform_int(1, most)));
+      for (int64_t& id : now[b]) id = rng.uniform_int(0, kTokens - 1);
+      read[b].insert(read[b].end(), now[b].begin(), now[b].end());
+      splits += " " + std::to_string(now[b].size());
+    }
+    splits += ")";
+    const NDArray logits = decoder.step_each(now);
+    for (size_t b = 0; b < batch; ++b) {
+      const int64_t n = std::ssize(read[b]), at = static_cast<int64_t>(b);
+      if (decoder.tokens(at) != n) return splits + ": " + std::to_string(decoder.tokens(at));
+      const NDArray want = whole(weights, NDArray::from<int64_t>(read[b], {1, n}));
+      const std::string wrong = differ(logits.rows(at, at + 1), want, n - 1);
+      if (!wrong.empty()) return "sequence " + std::to_string(b) + splits + ": " + wrong;
+    }
+  }
+  return "";
+}
+
+TEST(Decoder, SequencesOfABatchHaveLengthsOfTheirOwn) {
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 24),
+                seed = number_from_env("HEDDLE_PROPERTY_SEED", 1);
+  const ModelFolder folder("lengths");
+  const std::vector<NDArray> weights = random_weights(15, 0.6);
+  const std::string path = decoder_file(folder, weights, ToyMask::Values);
+  for (const DecoderSizes& sizes :
+       {DecoderSizes{20, 6, 2}, DecoderSizes{24, 3, 3}, DecoderSizes{12, 1, 5}}) {
+    Decoder decoder = decoder_of(last_logits(import_it(path, sizes)));
+    EXPECT_TRUE(decoder.has_mask());
+    for (int64_t n = seed; n < seed + count / 3; ++n) {
+      Rng rng(static_cast<uint64_t>(n));
+      EXPECT_EQ(wrong_lengths(decoder, weights, rng), "") << "seed " << n;
+    }
+  }
+}
+
+TEST(Decoder, LengthsOfTheirOwnNeedAMask) {
+  const ModelFolder folder("unmasked");
+  Decoder decoder = decoder_of(import_it(decoder_file(folder, random_weights(7, 0.5)), {8, 2, 2}));
+  using Lists = std::vector<std::vector<int64_t>>;
+  EXPECT_FALSE(decoder.has_mask());
+  EXPECT_THAT(message_of([&] { decoder.step_each(Lists{{1, 2}, {3}}); }),
+              HasSubstr("the model has no mask to hide what fills them up"));
+  EXPECT_THAT(message_of([&] { decoder.step_each(Lists{{1}}); }), HasSubstr("1 lists of tokens"));
+  EXPECT_THAT(message_of([&] { decoder.step_each(Lists{{}, {}}); }),
+              HasSubstr("sequence 0 gets no tokens"));
+  decoder.step_each(Lists{{1}, {3}});
+  EXPECT_EQ(decoder.length(), 1);
+}
+
 /// The operations of the stage of the logits at the most rows.
 double flops_of_logits(const OnnxModel& model) {
   const Instance most = at_sizes(
@@ -158,6 +218,24 @@ TEST(Decoder, AGpuGivesTheLogitsOfTheWhole) {
       Rng rng(seed);
       EXPECT_EQ(wrong_split(decoder, weights, rng), "") << "seed " << seed;
     }
+  }
+}
+
+TEST(Decoder, AGpuReadsSequencesOfDifferentLengths) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const Target gpu = Target::parse("cuda -gpu=h200");
+  cuda::FakeDriver driver;
+  const cuda::ScopedDriver scope(&driver.api());
+  const ModelFolder folder("gpu_lengths");
+  const std::vector<NDArray> weights = random_weights(6, 0.6);
+  const OnnxModel model =
+      last_logits(import_it(decoder_file(folder, weights, ToyMask::Values), {16, 4, 2}));
+  const Network network(model.outputs, gpu, {}, {}, model.updates);
+  emulate_network(driver, network, gpu);
+  Decoder decoder(model, network);
+  for (uint64_t seed = 1; seed < 3; ++seed) {
+    Rng rng(seed);
+    EXPECT_EQ(wrong_lengths(decoder, weights, rng), "") << "seed " << seed;
   }
 }
 

@@ -30,8 +30,15 @@ inline std::vector<NDArray> random_weights(uint64_t seed, double most) {
   return arrays;
 }
 
+/// What the attention mask of the file is for.
+enum class ToyMask {
+  Shape,   ///< its shape alone is read
+  Values,  ///< keys where it is 0 are hidden, as in exports of batches that are filled up in front
+};
+
 /// The model for tokens behind a past, as exporters write it.
-inline std::string decoder_file(const ModelFolder& folder, const std::vector<NDArray>& weights) {
+inline std::string decoder_file(const ModelFolder& folder, const std::vector<NDArray>& weights,
+                                ToyMask mask = ToyMask::Shape) {
   ModelParts p;
   p.inputs = {value_info("input_ids", {"batch", "seq"}, kInt64),
               value_info("attention_mask", {"batch", "total"}, kInt64),
@@ -52,6 +59,9 @@ inline std::string decoder_file(const ModelFolder& folder, const std::vector<NDA
            tensor("zero", {}, std::vector<int64_t>{0}), tensor("one", {}, std::vector<int64_t>{1}),
            tensor("second", {}, std::vector<int64_t>{1}),
            tensor("of_positions", {2}, std::vector<int64_t>{1, 3}),
+           tensor("of_mask", {2}, std::vector<int64_t>{1, 2}),
+           tensor("of_rows", {1}, std::vector<int64_t>{1}),
+           tensor("past_rows", {}, std::vector<int64_t>{2}),
            tensor("scale", {}, std::vector<float>{0.35355338f}),
            tensor("minus", {}, std::vector<float>{-1e9f})})
     p.initializers.push_back(m);
@@ -80,8 +90,19 @@ inline std::string decoder_file(const ModelFolder& folder, const std::vector<NDA
   add("Shape", {"attention_mask"}, "mask_shape");
   add("Gather", {"mask_shape", "second"}, "length", first);
   add("Range", {"zero", "length", "one"}, "columns");
-  add("Unsqueeze", {"position_ids", "of_positions"}, "lines");
-  add("LessOrEqual", {"columns", "lines"}, "seen");
+  if (mask == ToyMask::Values) {
+    add("Shape", {"past.key"}, "past_shape");
+    add("Gather", {"past_shape", "past_rows"}, "past_length", first);
+    add("Range", {"past_length", "length", "one"}, "rows_of_call");
+    add("Unsqueeze", {"rows_of_call", "of_rows"}, "lines");
+    add("LessOrEqual", {"columns", "lines"}, "before");
+    add("Cast", {"attention_mask"}, "shown", {attribute("to", int64_t{kBool})});
+    add("Unsqueeze", {"shown", "of_mask"}, "shown_keys");
+    add("And", {"before", "shown_keys"}, "seen");
+  } else {
+    add("Unsqueeze", {"position_ids", "of_positions"}, "lines");
+    add("LessOrEqual", {"columns", "lines"}, "seen");
+  }
   add("Where", {"seen", "scores", "minus"}, "masked");
   add("Softmax", {"masked"}, "shares", {attribute("axis", int64_t{-1})});
   add("MatMul", {"shares", "present.value"}, "mixed");

@@ -44,7 +44,8 @@ struct Request {
   bool quiet = false, verbose = false, coverage = false, tasks = false;
 
   // Generation.
-  std::vector<int> prompt_ids;
+  std::vector<std::string> prompt_ids;  ///< lists of tokens, one for each sequence
+  std::string prompts;                  ///< a file with such lists
   int tokens = 0, capacity = 0, chunk = 0, top_k = 0;
   bool greedy = false;
   double temperature = 0, top_p = 0;

@@ -11,6 +11,7 @@
 #include "common/figures.h"
 #include "common/machine.h"
 #include "common/model_plan.h"
+#include "common/prompts.h"
 #include "heddle/generate/sampling.h"
 #include "heddle/runtime/profile.h"
 #include "heddle/runtime/thread_pool.h"
@@ -18,6 +19,7 @@
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
 #include "subjects/arguments.h"
+#include "subjects/model_folder.h"
 #include "subjects/model_subject.h"
 #include "subjects/target_text.h"
 #include "support/table.h"
@@ -46,18 +48,15 @@ std::vector<int64_t> draw(const NDArray& logits, const Sampling& how, Generated&
   return ids;
 }
 
-Generated generate(Decoder& decoder, const std::vector<int64_t>& prompt, int tokens,
-                   const Sampling& how) {
+Generated generate(Decoder& decoder, const Prompts& prompts, int tokens, const Sampling& how) {
   Generated made;
   made.tokens.resize(static_cast<size_t>(decoder.batch()));
-  std::vector<int64_t> ids;
-  for (int64_t b = 0; b < decoder.batch(); ++b) ids.insert(ids.end(), prompt.begin(), prompt.end());
   decoder.reset();
   const Timer prefill;
-  NDArray logits = decoder.step(ids);
+  NDArray logits = decoder.step_each(prompts);
   made.prefill_s = prefill.elapsed_s();
   for (int n = 0; n < tokens; ++n) {
-    ids = draw(logits, how, made);
+    const std::vector<int64_t> ids = draw(logits, how, made);
     if (n + 1 == tokens) break;
     made.bytes += decoder.bytes_of_step(decoder.length()) / std::max(1, tokens - 1);
     const Timer step;
@@ -81,14 +80,14 @@ double bandwidth_of(const Target& target, double bytes) {
       .per_second;
 }
 
-void print(const Generated& g, size_t prompt, const Target& target, double bandwidth) {
+void print(const Generated& g, int64_t prompt, const Target& target, double bandwidth) {
   for (size_t b = 0; b < g.tokens.size(); ++b) {
     std::cout << (g.tokens.size() == 1 ? "tokens " : "tokens " + std::to_string(b) + " ");
     for (size_t i = 0; i < g.tokens[b].size(); ++i) std::cout << (i ? "," : " ") << g.tokens[b][i];
     std::cout << "\n";
   }
-  std::cout << "prefill  " << format_time(g.prefill_s) << " for "
-            << count_text(std::ssize(g.tokens) * static_cast<int64_t>(prompt), "token") << "\n";
+  std::cout << "prefill  " << format_time(g.prefill_s) << " for " << count_text(prompt, "token")
+            << "\n";
   const double step = median(g.steps_s);
   if (step == 0) return;
   std::cout << "a token  " << format_time(step) << ", "
@@ -100,7 +99,7 @@ void print(const Generated& g, size_t prompt, const Target& target, double bandw
   std::cout << ", " << to_string(target) << "\n";
 }
 
-Json to_json(const Generated& g, size_t prompt, const Target& target, double bandwidth) {
+Json to_json(const Generated& g, int64_t prompt, const Target& target, double bandwidth) {
   const double step = median(g.steps_s);
   Json j = Json::object({{"prompt_tokens", prompt},
                          {"prefill_s", g.prefill_s},
@@ -116,12 +115,38 @@ Json to_json(const Generated& g, size_t prompt, const Target& target, double ban
   return j;
 }
 
+/// The tokens of all prompts.
+int64_t tokens_of(const Prompts& prompts) {
+  int64_t n = 0;
+  for (const std::vector<int64_t>& prompt : prompts) n += std::ssize(prompt);
+  return n;
+}
+
+/// Whether the longest prompt and `tokens` more fit.
+void check_capacity(const Prompts& prompts, int tokens, int64_t capacity) {
+  int64_t longest = 0;
+  for (const std::vector<int64_t>& prompt : prompts)
+    longest = std::max<int64_t>(longest, std::ssize(prompt));
+  const int64_t most = longest + tokens - 1;
+  if (most > capacity)
+    throw_user_error(count_text(longest, "token") + " of a prompt and " + std::to_string(tokens) +
+                         " more do not fit into a capacity of " + std::to_string(capacity),
+                     {}, "--capacity " + std::to_string(most));
+}
+
 }  // namespace
 
 int run_generate(const Request& o) {
-  if (!is_model(o.subject))
+  const std::string subject = model_in(o.subject);
+  if (!is_model(subject))
     throw_user_error("'" + o.subject + "' is no model", {},
-                     "name a file that ends in .onnx, such as gpt2.onnx");
+                     "name a file that ends in .onnx, such as gpt2.onnx, or a folder with one");
+  const Prompts prompts = for_batch(prompts_of(o.prompt_ids, o.prompts), o.batch);
+  check_capacity(prompts, o.tokens, o.capacity);
+  if (const int64_t most = most_positions(model_path(subject)); most > 0 && o.capacity > most)
+    throw_user_error("a capacity of " + std::to_string(o.capacity) +
+                         " is more than the model was made for, " + std::to_string(most),
+                     {}, "--capacity " + std::to_string(most));
   const Target target = target_of(o.target, o.threads);
   if (!target.runs_here())
     throw_user_error("kernels for " + to_string(target) + " do not run on this machine");
@@ -135,25 +160,18 @@ int run_generate(const Request& o) {
   if (!target.is_cuda()) scheduler.threads = target.cores;
   const AutoSchedulerOptionsScope scope(scheduler);
 
-  const OnnxModel model =
-      last_logits(import_decoder(o.subject, dtype_of(o.dtype), {o.capacity, o.chunk, o.batch}));
+  const DecoderSizes sizes{o.capacity, o.chunk, std::ssize(prompts)};
+  const OnnxModel model = last_logits(import_decoder(subject, dtype_of(o.dtype), sizes));
   Decoder decoder(model, model_network(o, model.outputs, target, model.updates));
-  const std::vector<int64_t> prompt(o.prompt_ids.begin(), o.prompt_ids.end());
   decoder.kernel().prepare();
-  const int64_t most = static_cast<int64_t>(prompt.size()) + o.tokens - 1;
-  if (most > decoder.capacity())
-    throw_user_error(std::to_string(prompt.size()) + " tokens of a prompt and " +
-                         std::to_string(o.tokens) + " more do not fit into a capacity of " +
-                         std::to_string(decoder.capacity()),
-                     {}, "--capacity " + std::to_string(most));
-  (void)generate(decoder, prompt, std::min(2, o.tokens),
+  (void)generate(decoder, prompts, std::min(2, o.tokens),
                  how);  // memory and code are there for what is timed
-  const Generated made = generate(decoder, prompt, o.tokens, how);
+  const Generated made = generate(decoder, prompts, o.tokens, how);
   const double bandwidth = made.steps_s.empty() ? 0 : bandwidth_of(target, made.bytes);
   if (o.json) {
-    std::cout << to_json(made, prompt.size(), target, bandwidth).dump(2) << "\n";
+    std::cout << to_json(made, tokens_of(prompts), target, bandwidth).dump(2) << "\n";
   } else {
-    print(made, prompt.size(), target, bandwidth);
+    print(made, tokens_of(prompts), target, bandwidth);
   }
   return 0;
 }

@@ -22,8 +22,9 @@ namespace heddle {
 /// The names of inputs and outputs of a file that a decoder gives and reads. Inputs that a file does
 /// not have are left out.
 struct DecoderNames {
-  std::string ids = "input_ids";           ///< (batch, n): tokens
-  std::string mask = "attention_mask";     ///< (batch, total): 1 for each token
+  std::string ids = "input_ids";  ///< (batch, n): tokens
+  /// (batch, total): 1 for each token, 0 for what fills up a shorter sequence
+  std::string mask = "attention_mask";
   std::string positions = "position_ids";  ///< (batch, n)
   /// (batch, n, vocabulary), or (batch, vocabulary) of the last token (last_logits), of f32.
   std::string logits = "logits";
@@ -44,7 +45,10 @@ class Decoder {
   int64_t batch() const { return batch_; }
   int64_t capacity() const { return capacity_; }  ///< tokens of a sequence
   int64_t most() const { return most_; }          ///< tokens of one call of the network
-  int64_t length() const { return length_; }      ///< tokens that were read
+  /// Rows of keys and values that are taken: the tokens of a sequence, and what fills it up.
+  int64_t length() const { return length_; }
+  /// The tokens that a sequence has read.
+  int64_t tokens(int64_t sequence) const { return counts_[static_cast<size_t>(sequence)]; }
   int64_t vocabulary() const { return vocabulary_; }
   const NetworkKernel& kernel() const { return kernel_; }
 
@@ -54,8 +58,14 @@ class Decoder {
   /// vocabulary.
   NDArray step(std::span<const int64_t> ids);
   NDArray step(const std::vector<int64_t>& ids) { return step(std::span<const int64_t>(ids)); }
+  /// The same with tokens of each sequence, which may differ in number. A shorter list is filled up at
+  /// its front with rows that the mask hides, so the model needs a mask and positions as inputs.
+  /// Throws a User error where it has none, and for a sequence without tokens.
+  NDArray step_each(const std::vector<std::vector<int64_t>>& ids);
+  /// Whether sequences may have different lengths: the model reads a mask and positions.
+  bool has_mask() const { return masked_; }
   /// Forgets all tokens.
-  void reset() { length_ = 0; }
+  void reset();
 
   /// The bytes that a step of one token for each sequence must move with `length` tokens before it:
   /// weights, of tables the rows that are looked up, and the keys and values.
@@ -66,12 +76,18 @@ class Decoder {
   Role role_of(const OnnxModel& model, size_t input, const DecoderNames& names) const;
   void find_sizes(const OnnxModel& model, const DecoderNames& names);
   Extents extents(const Tensor& t, int64_t n) const;
+  bool find_mask() const;
+  void check(int64_t n) const;
   NDArray run(std::span<const int64_t> ids, int64_t begin, int64_t n);
+  NDArray input(size_t i, std::span<const int64_t> ids, int64_t begin, int64_t n) const;
 
   std::vector<Tensor> inputs_, outputs_;
   std::vector<Role> roles_;
   std::vector<NDArray> states_;  ///< undefined for other inputs
+  std::vector<uint8_t> hidden_;  ///< (batch, capacity): rows that fill up a sequence
+  std::vector<int64_t> counts_;  ///< tokens of each sequence
   Var rows_, total_;             ///< the sizes of a call; undefined where the extent is constant
+  bool masked_ = false;
   size_t logits_ = 0;
   int64_t batch_ = 1, capacity_ = 0, most_ = 1, fewest_ = 1, vocabulary_ = 0, length_ = 0;
   double weight_bytes_ = 0, row_bytes_ = 0;

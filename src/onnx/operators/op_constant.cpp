@@ -77,6 +77,13 @@ std::vector<Value> range(const NodeScope& s) {
   if (delta == 0) s.fail("the delta is 0");
   const double count = std::max(0.0, std::ceil((limit - start) / delta));
   if (!(count <= 1e9)) s.fail("the range has more than a thousand million elements");
+  if (type.is_integral()) {
+    // Integers are declared, so that a start that varies with a size is one of the call.
+    const auto first = static_cast<int64_t>(start), each = static_cast<int64_t>(delta);
+    return {compute(
+        Shape{static_cast<int64_t>(count)},
+        [&](Axis i) { return cast(type, Expr(i) * each + first); }, "range", "range", s.at())};
+  }
   NDArray array = NDArray::empty({static_cast<int64_t>(count)}, type);
   for (int64_t i = 0; i < array.size(); ++i) array.set(i, start + static_cast<double>(i) * delta);
   return {s.constant(array)};

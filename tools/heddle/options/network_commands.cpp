@@ -164,12 +164,13 @@ Command generate_command() {
       .name = "generate",
       .about = "Generate tokens with a decoder in ONNX, and time it",
       .takes = together(
-          {{subject(
-               "An ONNX file whose outputs are its past keys and values with rows behind them")},
+          {{subject("An ONNX file whose outputs are its past keys and values with rows behind "
+                    "them, or a "
+                    "folder with one")},
            plain({"--dims", "--dtype", "--threads", "--target", "--passes", "--memory", "--plan"}),
-           {{.id = "--prompt-ids", .needed = true},
-            {"--tokens", "", "32"},
-            {"--batch", "Sequences, which have one prompt", "1"},
+           plain({"--prompt-ids", "--prompts"}),
+           {{"--tokens", "", "32"},
+            {"--batch", "Sequences of one prompt; several prompts are a batch", "1"},
             {"--capacity", "", "1024"},
             {"--chunk", "", "64"}},
            plain({"--greedy"}),
@@ -183,12 +184,17 @@ Command generate_command() {
           "Keys and values stay in memory, and a step writes its own behind them. Which dimensions "
           "of the file\nare the past and the tokens of a call follows from its outputs; --dims "
           "says it where that is not\nclear. Inputs are input_ids, and, where the file has them, "
-          "attention_mask and position_ids; the\noutput is logits.",
+          "attention_mask and position_ids; the\noutput is logits. Prompts of different lengths "
+          "need "
+          "both: shorter ones are filled up in front, where\nthe mask hides it. A folder has "
+          "model.onnx, its weights beside it, and may have config.json, which says\nhow long "
+          "sequences may be.",
       .examples =
           {"heddle generate gpt2.onnx --prompt-ids 15496,11,995 --tokens 32 --greedy",
            "heddle generate llama.onnx --prompt-ids 1,2,3 --temperature 0.8 --top-k 40 --top-p "
            "0.95 --seed 7",
-           "heddle generate gpt2.onnx --prompt-ids 15496 --dtype bf16 --threads 2 --json"},
+           "heddle generate gpt2.onnx --prompt-ids 15496 --dtype bf16 --threads 2 --json",
+           "heddle generate gpt2/ --prompt-ids 15496,11,995 --prompt-ids 40,588 --tokens 16"},
       .run = run_generate};
 }
 

@@ -6,6 +6,7 @@
 #include <climits>
 #include <iterator>
 
+#include "common/prompts.h"
 #include "heddle/heuristics/heuristic.h"
 #include "heddle/network/passes.h"
 #include "heddle/support/error.h"
@@ -142,6 +143,30 @@ Rows subject_rows() {
   };
 }
 
+// What a decoder reads, and how it draws tokens.
+Rows generation_rows() {
+  return {
+      {"--prompt-ids",
+       read_by("TOKENS", "tokens: 1,2,3", "1,2,3",
+               [](const std::string& text) { (void)parse_prompt(text); }),
+       &R::prompt_ids,
+       "Tokens that are read first: 1,2,3; repeated for several sequences, which may differ in "
+       "length"},
+      {"--prompts", file_there("prompts.txt"), &R::prompts,
+       "A file with the tokens of a sequence on each line: 1,2,3 or 1 2 3"},
+      {"--tokens", count_form(), &R::tokens, "Tokens to generate"},
+      {"--capacity", count_form(), &R::capacity, "Tokens of a sequence, the prompt among them"},
+      {"--chunk", count_form(), &R::chunk, "The most tokens of the prompt that one call reads"},
+      {"--greedy", no_value(), &R::greedy, "Take the token with the largest logit"},
+      {"--temperature", number(0, 1000), &R::temperature,
+       "What logits are divided by; 0 is --greedy"},
+      {"--top-k", whole_number(0, INT_MAX), &R::top_k,
+       "Draw one of so many of the largest logits; 0: of all"},
+      {"--top-p", number(1e-6, 1), &R::top_p,
+       "Draw one of the fewest whose probabilities sum to this"},
+  };
+}
+
 // What is shown, read and written, and for how long.
 Rows output_rows() {
   return {
@@ -181,18 +206,6 @@ Rows output_rows() {
       {"--race", number(0.01, 86400), &R::race_seconds, "Seconds of each race", "10"},
       {"--batch", whole_number(1, 1 << 20), &R::batch,
        "The first dimension of every input, in place of what the file says"},
-      {"--prompt-ids", commas(whole_number(0, INT_MAX)), &R::prompt_ids,
-       "Tokens that are read first: 1,2,3"},
-      {"--tokens", count_form(), &R::tokens, "Tokens to generate"},
-      {"--capacity", count_form(), &R::capacity, "Tokens of a sequence, the prompt among them"},
-      {"--chunk", count_form(), &R::chunk, "The most tokens of the prompt that one call reads"},
-      {"--greedy", no_value(), &R::greedy, "Take the token with the largest logit"},
-      {"--temperature", number(0, 1000), &R::temperature,
-       "What logits are divided by; 0 is --greedy"},
-      {"--top-k", whole_number(0, INT_MAX), &R::top_k,
-       "Draw one of so many of the largest logits; 0: of all"},
-      {"--top-p", number(1e-6, 1), &R::top_p,
-       "Draw one of the fewest whose probabilities sum to this"},
       {"--seed", whole_number(0), &R::seed, "Seed of random numbers"},
       {"--peers", commas(peers_form()), &R::peers,
        "openblas, onednn, blis, libxsmm, mkl, halide; on a GPU cublas, cublaslt; or none", "",
@@ -380,8 +393,8 @@ bool CommandOption::is_list() const {
 const std::vector<CommandOption>& option_table() {
   static const std::vector<CommandOption> table = [] {
     std::vector<CommandOption> all;
-    for (Rows rows :
-         {subject_rows(), output_rows(), tuning_rows(), quantising_rows(), other_rows()})
+    for (Rows rows : {subject_rows(), output_rows(), generation_rows(), tuning_rows(),
+                      quantising_rows(), other_rows()})
       std::ranges::move(rows, std::back_inserter(all));
     return all;
   }();

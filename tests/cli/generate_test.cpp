@@ -1,0 +1,87 @@
+// heddle generate: prompts, folders and what it prints.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "heddle/onnx/import.h"
+#include "heddle/support/json.h"
+#include "onnx/toy_decoder.h"
+#include "run_command.h"
+#include "support/files/file.h"
+
+namespace heddle {
+namespace {
+
+using ::testing::HasSubstr;
+
+class GenerateCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!onnx_available()) GTEST_SKIP() << "built without ONNX import";
+    file_ =
+        testing::decoder_file(folder_, testing::random_weights(5, 0.8), testing::ToyMask::Values);
+  }
+  CommandResult generate(const std::string& arguments) const {
+    return heddle_command("generate " + arguments + " --capacity 20 --chunk 4 --greedy -q");
+  }
+  static Json tokens_of(const CommandResult& r) { return Json::parse(r.out).at("tokens"); }
+
+  const testing::ModelFolder folder_{"generate"};
+  std::string file_;
+};
+
+TEST_F(GenerateCommand, PromptsOfDifferentLengthsGiveWhatEachGivesAlone) {
+  const CommandResult all =
+      generate(file_ + " --prompt-ids 1,2,3,4,5 --prompt-ids 6 --tokens 5 --json");
+  ASSERT_EQ(all.status, 0) << all.err;
+  EXPECT_EQ(Json::parse(all.out).at("prompt_tokens").as_int(), 6);
+  for (const auto& [prompt, sequence] : {std::pair{"1,2,3,4,5", 0}, {"6", 1}}) {
+    const CommandResult one = generate(file_ + " --prompt-ids " + prompt + " --tokens 5 --json");
+    ASSERT_EQ(one.status, 0) << one.err;
+    EXPECT_EQ(tokens_of(one).at(0), tokens_of(all).at(sequence));
+  }
+  const std::string prompts = folder_.path().string() + "/prompts.txt";
+  write_file_atomic(prompts, "1 2 3 4 5\n\n6\n");
+  const CommandResult read = generate(file_ + " --prompts " + prompts + " --tokens 5 --json");
+  ASSERT_EQ(read.status, 0) << read.err;
+  EXPECT_EQ(tokens_of(read), tokens_of(all));
+}
+
+TEST_F(GenerateCommand, AFolderHasTheModelAndHowLongSequencesMayBe) {
+  const std::string folder = folder_.path().string();
+  const CommandResult named = generate(file_ + " --prompt-ids 1,2 --tokens 3 --json");
+  const CommandResult only = generate(folder + " --prompt-ids 1,2 --tokens 3 --json");
+  ASSERT_EQ(only.status, 0) << only.err;
+  EXPECT_EQ(tokens_of(only), tokens_of(named));
+  std::filesystem::copy_file(file_, folder + "/other.onnx");
+  EXPECT_THAT(generate(folder + " --prompt-ids 1").err, HasSubstr("has 2 ONNX files"));
+  std::filesystem::rename(folder + "/other.onnx", folder + "/model.onnx");
+  write_file_atomic(folder + "/config.json", R"({"max_position_embeddings": 20})");
+  EXPECT_EQ(generate(folder + " --prompt-ids 1 --tokens 3").status, 0);
+  write_file_atomic(folder + "/config.json", R"({"n_positions": 19})");
+  const CommandResult longer = generate(folder + " --prompt-ids 1 --tokens 3");
+  EXPECT_EQ(longer.status, 2);
+  EXPECT_THAT(longer.err, HasSubstr("more than the model was made for, 19"));
+  write_file_atomic(folder + "/config.json", "[]");
+  EXPECT_THAT(generate(folder + " --prompt-ids 1 --tokens 3").err, HasSubstr("is no JSON object"));
+}
+
+TEST_F(GenerateCommand, WrongPromptsAreErrors) {
+  const auto error = [&](const std::string& arguments) {
+    const CommandResult r = generate(file_ + " " + arguments);
+    EXPECT_EQ(r.status, 2) << arguments;
+    return r.err;
+  };
+  EXPECT_THAT(error(""), HasSubstr("there is no prompt"));
+  EXPECT_THAT(error("--prompt-ids 1,x"), HasSubstr("1,x"));
+  EXPECT_THAT(error("--prompt-ids 1 --prompt-ids 2 --batch 3"),
+              HasSubstr("2 prompts are given for a batch of 3"));
+  EXPECT_THAT(error("--prompt-ids 1 --tokens 21"), HasSubstr("--capacity 21"));
+  const std::string prompts = folder_.path().string() + "/prompts.txt";
+  write_file_atomic(prompts, "1 2\n-3\n");
+  EXPECT_THAT(error("--prompts " + prompts), HasSubstr("prompts.txt:2: '-3' is no token"));
+}
+
+}  // namespace
+}  // namespace heddle
