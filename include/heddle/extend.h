@@ -9,6 +9,7 @@
 #include "heddle/dag/attention.h"
 #include "heddle/dag/generalize.h"
 #include "heddle/dag/operations.h"
+#include "heddle/dag/scatter.h"
 #include "heddle/driver/gpu_kernel_use.h"
 #include "heddle/heuristics/collect.h"
 #include "heddle/heuristics/constants.h"

@@ -53,6 +53,8 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("simplify", [](const Stmt& x) { return simplify(x); });
   // This pass precedes loop partition, because a scan is recognised by its condition.
   pipeline.run("linear_scans", [](const Stmt& x) { return linear_scans(x); });
+  // So is a scatter.
+  pipeline.run("scattered_stores", [](const Stmt& x) { return scattered_stores(x); });
   pipeline.run("loop_partition", [](const Stmt& x) { return loop_partition(x); });
   // This pass precedes vectorizing: (f / n)*n + f % n of fused loops simplifies to f while f is a
   // scalar.

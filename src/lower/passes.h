@@ -13,6 +13,11 @@ namespace heddle::lowering {
 /// Scans whose loops are in order take one operation a point.
 Stmt linear_scans(const Stmt& s);
 
+/// for i { S[i] = 0  for q { S[i] = S[i] + select(p[q] == i, x[q], 0) } }
+///   -->  for i { S[i] = 0 }  for q { if (0 <= p[q] && p[q] < n) { S[p[q]] = S[p[q]] + x[q] } }
+/// Scatters whose loops are in order take one operation a source.
+Stmt scattered_stores(const Stmt& s);
+
 /// Cuts serial loops where a condition (of an If, or of a select that guards a load) changes:
 ///   for x in 0..n { if (x < m) A else B }  -->  for x in 0..m { A }  for x in 0..n-m { B[x + m] }
 /// so that no inner loop tests a condition. For fused loops, also parallel ones, conditions on the

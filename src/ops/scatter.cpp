@@ -20,6 +20,7 @@ struct Scatter {
   Call call;
   Tensor x;
   Dims updates;  // the extents that q runs over
+  int named;     // how many dimensions of x say which update an element gets
   std::function<Expr(const std::vector<Axis>& i, const std::vector<Expr>& q)> hits, update;
 
   std::vector<Axis> axes() const {
@@ -31,17 +32,17 @@ struct Scatter {
   Tensor replace() const {
     const std::vector<Axis> q = axes();
     const Tensor last = compute(
-        x.shape(),
+        Shape(x.shape().begin(), x.shape().begin() + named),
         [&](const std::vector<Axis>& i) {
           Expr flat = Expr(0);
           for (size_t d = 0; d < q.size(); ++d) flat = flat * updates[d] + q[d];
-          return heddle::max(select(hits(i, impl::exprs(q)), flat, Expr(-1)), q);
+          return heddle::max(select(hits(i, impl::exprs(q)), flat, lowest_value(i64)), q);
         },
         std::string(call.op) + "_last", call.op, call.where);
     return compute(
         x.shape(),
         [&](const std::vector<Axis>& i) {
-          const Expr flat = max(last(i), Expr(0));
+          const Expr found = last.at({i.begin(), i.begin() + named}), flat = max(found, Expr(0));
           std::vector<Expr> at(updates.size());
           int64_t stride = 1;
           for (size_t d = updates.size(); d-- > 0;) {
@@ -49,7 +50,7 @@ struct Scatter {
             at[d] = d == 0 ? min(place, Expr(updates[0] - 1)) : floormod(place, updates[d]);
             stride *= updates[d];
           }
-          return select(last(i) >= 0, update(i, at), x(i));
+          return select(found >= 0, update(i, at), x(i));
         },
         call.op, call.op, call.where);
   }
@@ -154,7 +155,7 @@ Tensor scatter_elements(const Tensor& x, const Tensor& indices, const Tensor& up
     at[d] = q;
     return at;
   };
-  Scatter scatter{call, x, {indices.extent(axis)}, {}, {}};
+  Scatter scatter{call, x, {indices.extent(axis)}, x.rank(), {}, {}};
   scatter.hits = [&](const std::vector<Axis>& i, const std::vector<Expr>& q) {
     Expr hit = from_end(indices.at(place(i, q[0])), x.extent(axis)) == Expr(i[d]);
     for (size_t e = 0; e < i.size(); ++e) {
@@ -186,7 +187,7 @@ Tensor scatter_nd(const Tensor& x, const Tensor& indices, const Tensor& updates,
   impl::check_known_indices(call, x, indices, {from.begin(), from.begin() + k});
   if (outer.empty()) outer = {1};  // one update
   const bool one = named.size() == 1;
-  Scatter scatter{call, x, outer, {}, {}};
+  Scatter scatter{call, x, outer, k, {}, {}};
   scatter.hits = [&](const std::vector<Axis>& i, const std::vector<Expr>& q) {
     Expr hit;
     for (int d = 0; d < k; ++d) {

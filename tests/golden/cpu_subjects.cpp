@@ -21,6 +21,14 @@ Tensor product(int m, int n, int k, DataType a = f32, DataType b = f32) {
   return ops::matmul(input({m, k}, "A", a), input({k, n}, "B", b));
 }
 
+Tensor scattered_rows(int rows, int columns, int sources) {
+  const Tensor x = input({sources, columns}, "X"), at = input({sources}, "at", i64);
+  const Axis q = reduce_axis(sources, "q");
+  return compute(
+      {rows, columns},
+      [&](Axis i, Axis c) { return sum(select(at(q) == Expr(i), x(q, c), 0.f), q); }, "scattered");
+}
+
 void add_products(Subjects& out) {
   out.push_back({"matmul_znver3", "A @ B, 512 x 512 x 512, f32", kZen3, {product(512, 512, 512)}});
   out.push_back(
@@ -177,6 +185,10 @@ void add_direct(Subjects& out) {
                  "two images side by side, f32",
                  kSkylake,
                  {ops::concat({input({4, 16, 28, 28}, "X"), input({4, 8, 28, 28}, "Y")}, 1)}});
+  out.push_back({"scatter_rows",
+                 "rows of 64 added where an index says, 1000 rows, 100 indices",
+                 kSkylake,
+                 {scattered_rows(1000, 64, 100)}});
   out.push_back({"cumsum_rows",
                  "sums of what is before, 64 x 4096, f32",
                  kZen3,

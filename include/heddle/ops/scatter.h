@@ -1,6 +1,6 @@
-// Reads and replacements at positions that are data. Results are new tensors. Each element of a
-// scatter searches for the last update that names it, so the work is elements times updates along
-// the scattered dimensions.
+// Reads and replacements at positions that are data. Results are new tensors. A scatter is declared
+// as a search for the updates that name an element. On a CPU each update is stored where it goes
+// (dag/scatter.h); on a GPU the work is places times updates along the scattered dimensions.
 //
 //   Tensor y = ops::gather_nd(x, indices);
 //   Tensor z = ops::scatter_elements(x, indices, updates, 1, ops::ScatterReduction::Add);

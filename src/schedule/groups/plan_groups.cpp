@@ -19,6 +19,7 @@
 #include <unordered_map>
 
 #include "heddle/dag/attention.h"
+#include "heddle/dag/scatter.h"
 #include "heddle/schedule/template.h"
 #include "ir/depth.h"
 #include "schedule/groups/computed_apart.h"
@@ -88,8 +89,8 @@ class Planner {
 
   void place(int s, const StageInfo& info) {
     if (chain_of_[s] >= 0) return place_fused(s, attentions_.at(chain_of_[s]));
-    // A scan has loops of its own, in the order of the scan.
-    if (info.is_output || info.scan) return open(s);
+    // A scan has loops of its own, in the order of the scan, and a scatter in that of its sources.
+    if (info.is_output || info.scan || (cpu_ && find_scatter(dag_.stage(s)))) return open(s);
     if (feeds_attentions(info) || (attention_operands_.count(s) && info.flops_per_point > 0))
       return open(s);
     bool inline_it = inlinable(s, info);

@@ -1,0 +1,85 @@
+#include "heddle/dag/scatter.h"
+
+#include <algorithm>
+
+#include "heddle/ir/simplify.h"
+
+namespace heddle {
+namespace {
+
+void add_conjuncts(const Expr& condition, std::vector<Expr>& out) {
+  const Binary* b = condition.as<Binary>();
+  if (!b || b->op != BinaryOp::And) {
+    out.push_back(condition);
+    return;
+  }
+  add_conjuncts(b->a, out);
+  add_conjuncts(b->b, out);
+}
+
+bool uses_any(const Expr& e, const std::vector<Var>& vars) {
+  return std::any_of(vars.begin(), vars.end(), [&](const Var& v) { return uses_var(e, v); });
+}
+
+/// What `condition` says that `v` is; null where it is no equation of `v` alone on one side.
+Expr place_of(const Expr& condition, const Var& v) {
+  const Binary* b = condition.as<Binary>();
+  if (!b || b->op != BinaryOp::Eq || b->a.dtype() != i64 || !uses_var(condition, v)) return {};
+  for (const Expr& place : {simplify(b->a - b->b + v.expr()), simplify(b->b - b->a + v.expr())}) {
+    if (!uses_var(place, v)) return place;
+  }
+  return {};
+}
+
+}  // namespace
+
+internal::PlacesOf internal::places_of(const Expr& condition, const std::vector<Var>& vars) {
+  std::vector<Expr> conjuncts;
+  add_conjuncts(condition, conjuncts);
+  PlacesOf found;
+  for (const Expr& c : conjuncts) {
+    Expr place;
+    for (const Var& v : vars) {
+      const bool taken = std::any_of(found.vars.begin(), found.vars.end(),
+                                     [&](const Var& f) { return f.same_as(v); });
+      if (place.defined() || taken) continue;
+      place = place_of(c, v);
+      if (!place.defined()) continue;
+      found.vars.push_back(v);
+      found.places.push_back(place);
+    }
+    if (!place.defined()) found.rest = found.rest.defined() ? Expr(found.rest && c) : c;
+  }
+  const bool apart = std::none_of(found.places.begin(), found.places.end(),
+                                  [&](const Expr& p) { return uses_any(p, found.vars); }) &&
+                     !(found.rest.defined() && uses_any(found.rest, found.vars));
+  return apart ? found : PlacesOf{};
+}
+
+std::optional<ScatterInfo> find_scatter(const Operation& op) {
+  const Reduce* r = op.is_reduction() ? op.bodies()[0].as<Reduce>() : nullptr;
+  if (!r || r->combiner->size() != 1 || op.num_outputs() != 1) return std::nullopt;
+  const Select* s = r->sources[0].as<Select>();
+  if (!s || !equal(s->on_false, r->combiner->identity[0])) return std::nullopt;
+  std::vector<Var> vars;
+  for (const Axis& a : op.axes()) vars.push_back(a.var());
+  const internal::PlacesOf found = internal::places_of(s->condition, vars);
+  if (uses_any(s->on_true, found.vars)) return std::nullopt;
+  ScatterInfo info;
+  for (size_t d = 0; d < vars.size(); ++d) {
+    for (size_t n = 0; n < found.vars.size(); ++n) {
+      if (!found.vars[n].same_as(vars[d])) continue;
+      // A place that no reduced axis is in is the same for all sources.
+      const bool varies = std::any_of(r->axes.begin(), r->axes.end(), [&](const Axis& q) {
+        return uses_var(found.places[n], q.var());
+      });
+      if (!varies) return std::nullopt;
+      info.axes.push_back(static_cast<int>(d));
+      info.places.push_back(found.places[n]);
+    }
+  }
+  if (info.axes.empty()) return std::nullopt;
+  return info;
+}
+
+}  // namespace heddle

@@ -1,0 +1,157 @@
+// rewrite: for i { S[i] = 0  for q { S[i] = S[i] + select(p[q] == i, x[q], 0) } }
+//      --> for i { S[i] = 0 }  for q { if (0 <= p[q] && p[q] < n) S[p[q]] = S[p[q]] + x[q] }
+// where p and x do not depend on i. There may be several loops over i, several over q, and loops
+// inside of those over q, such as vectors of columns.
+//
+// Each point combines the same sources in the same order. Only the identity, which the select gave
+// for all other sources, is combined less often, and an identity changes no result.
+#include <algorithm>
+#include <optional>
+
+#include "heddle/dag/scatter.h"
+#include "heddle/ir/simplify.h"
+#include "lower/passes.h"
+
+namespace heddle::lowering {
+namespace {
+
+/// Serial loops, outermost first, around what is no such loop.
+struct Loops {
+  std::vector<const For*> loops;
+  Stmt inside;
+
+  explicit Loops(Stmt s, bool serial) : inside(std::move(s)) {
+    for (const For* f = inside.as<For>(); f && (!serial || f->loop == LoopKind::Serial);
+         f = inside.as<For>()) {
+      loops.push_back(f);
+      inside = f->body;
+    }
+  }
+  Stmt around(Stmt s) const {
+    for (size_t n = loops.size(); n-- > 0;)
+      s = make_for(loops[n]->var, loops[n]->extent, loops[n]->loop, std::move(s));
+    return s;
+  }
+};
+
+/// The loops over the points of a scatter.
+class Scattered {
+ public:
+  explicit Scattered(Stmt loops) : points_(std::move(loops), true) {}
+
+  /// The loops over the sources behind those of the first values; null where this is no scatter.
+  Stmt rewritten() {
+    const Block* b = points_.inside.as<Block>();
+    if (!b || b->stmts.size() != 2) return {};
+    const Loops init(b->stmts[0], false), sources(b->stmts[1], false);
+    const Store *first = init.inside.as<Store>(), *update = sources.inside.as<Store>();
+    if (!first || !update || !(first->buffer == update->buffer) || !is_const(first->value))
+      return {};
+    const std::optional<Expr> value = updated(*update, first->value);
+    if (!value || !names_points(*update)) return {};
+    std::vector<VarBinding> to;
+    Expr inside;
+    for (size_t n = 0; n < found_.vars.size(); ++n) {
+      to.push_back({found_.vars[n], found_.places[n]});
+      const Expr within =
+          Expr(0) <= found_.places[n] && found_.places[n] < extent_of(found_.vars[n]);
+      inside = inside.defined() ? Expr(inside && within) : within;
+    }
+    if (found_.rest.defined()) inside = inside && found_.rest;
+    std::vector<Expr> at;
+    for (const Expr& i : update->indices) at.push_back(substitute(i, to));
+    Stmt store = make_store(update->buffer, at, substitute(*value, to), update->hint);
+    Loops outer = sources;
+    // Vectors of columns are under one condition.
+    while (!outer.loops.empty() && !uses_var(inside, outer.loops.back()->var)) {
+      const For& f = *outer.loops.back();
+      store = make_for(f.var, f.extent, f.loop, std::move(store));
+      outer.loops.pop_back();
+    }
+    store = make_if(inside, std::move(store));
+    // Loops of points that have no place stay around the sources.
+    Loops others = points_;
+    std::erase_if(others.loops, [&](const For* f) { return has_place(f->var); });
+    return make_block({points_.around(b->stmts[0]), others.around(outer.around(std::move(store)))});
+  }
+
+ private:
+  /// The value of the store once the select is decided; nothing where there is no such select.
+  std::optional<Expr> updated(const Store& update, const Expr& identity) {
+    std::vector<Var> vars;
+    for (const For* f : points_.loops) vars.push_back(f->var);
+    int selects = 0;
+    bool right = true;
+    RewriteMemo memo;
+    const Expr value = decide(update.value, memo, [&](const Expr& e) -> Expr {
+      if (const Load* load = e.as<Load>(); load && load->buffer == update.buffer) {
+        right &= same_place(*load, update);
+        return e;
+      }
+      const Select* s = e.as<Select>();
+      if (!s || !equal(s->on_false, identity)) return {};
+      internal::PlacesOf places = internal::places_of(s->condition, vars);
+      if (places.vars.empty()) return {};
+      ++selects;
+      right &= !reads(s->on_true, update.buffer);
+      for (const Var& v : places.vars) right &= !uses_var(s->on_true, v);
+      found_ = std::move(places);
+      return s->on_true;
+    });
+    return selects == 1 && right ? std::optional(value) : std::nullopt;
+  }
+
+  static Expr decide(const Expr& e, RewriteMemo& memo, FunctionRef<Expr(const Expr&)> replace) {
+    return memo(e, [&](const Expr& x) -> Expr {
+      if (const Expr there = replace(x); there.defined()) return there;
+      return map_children(x, [&](const Expr& c) { return decide(c, memo, replace); });
+    });
+  }
+
+  /// Whether each loop with a place is an index of the store by itself, and no other.
+  bool names_points(const Store& update) const {
+    return std::all_of(found_.vars.begin(), found_.vars.end(), [&](const Var& v) {
+      int uses = 0;
+      for (const Expr& i : update.indices)
+        uses += uses_var(i, v) ? (equal(i, v.expr()) ? 1 : 2) : 0;
+      return uses == 1;
+    });
+  }
+
+  static bool same_place(const Load& a, const Store& b) {
+    return std::equal(a.indices.begin(), a.indices.end(), b.indices.begin(), b.indices.end(),
+                      [](const Expr& x, const Expr& y) { return equal(x, y); });
+  }
+  static bool reads(const Expr& e, const Buffer& buffer) {
+    return any_below(e, [&](const Expr& x) {
+      const Load* load = x.as<Load>();
+      return load && load->buffer == buffer;
+    });
+  }
+  bool has_place(const Var& v) const {
+    return std::any_of(found_.vars.begin(), found_.vars.end(),
+                       [&](const Var& f) { return f.same_as(v); });
+  }
+  Expr extent_of(const Var& v) const {
+    for (const For* f : points_.loops) {
+      if (f->var.same_as(v)) return f->extent;
+    }
+    return {};
+  }
+
+  Loops points_;
+  internal::PlacesOf found_;
+};
+
+}  // namespace
+
+Stmt scattered_stores(const Stmt& s) {
+  if (!s) return s;
+  if (s.as<For>()) {
+    if (Stmt scattered = Scattered(s).rewritten()) return scattered;
+  }
+  return map_children(
+      s, [](const Stmt& c) { return scattered_stores(c); }, [](const Expr& e) { return e; });
+}
+
+}  // namespace heddle::lowering
