@@ -12,7 +12,7 @@ _MERGE = "merging compares log(n)^2 times and writes every step to memory, where
 _NODES = "a node for each step, which start one after the other, where the peer is one loop over a few elements"
 CAUSES = {
     "scatter": _SEARCH, "scatter with sums": _SEARCH, "sort": _MERGE, "sort of one long row": _MERGE,
-    "top-k": "blocks are sorted whole before most of their elements are dropped, where the peer selects in one pass",
+    "top-k": "columns are sorted and merged in steps that each go through memory, where the peer selects in one pass",
     "different elements": _MERGE,
     "DFT": "a product with the matrix of roots, of n^2 operations, where the peer has a fast transform of n log(n)",
     "positions that are not 0": _NODES, "valid counts": _NODES,

@@ -1,7 +1,11 @@
-// Long rows in order of their values. Blocks of 32 are sorted by counting, and sorted lists are merged by bitonic
-// networks (Batcher 1968): an exchange compares each element with its mirror image in the other list, exchanges at
-// half of the distance follow, and at distances below a block the blocks are sorted by counting again. Elements of one value
-// are ordered by their positions, so that no two are equal and the order is stable.
+// Long rows in order of their values, by networks that merge sorted lists (Batcher 1968): an exchange compares each
+// element with its mirror image in the other list, and exchanges at half of the distance follow. Elements of one value are
+// ordered by their positions, so that no two are equal and the order is stable.
+//
+// Whole rows are blocks of 32, which are sorted by counting; at distances below a block they are sorted by counting again.
+// For the first few elements of a row its columns are sorted, each as long as the result, and of two columns the first
+// half stays. Neighbouring columns are lanes of vectors.
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -13,7 +17,8 @@ namespace {
 
 constexpr int64_t kBlock = 32;
 
-/// Rows of blocks (rows, blocks, kBlock), and where their elements come from: i32.
+/// Rows of blocks (rows, blocks, kBlock), or rows of columns (rows, length, columns), and where their elements come
+/// from: i32.
 struct Rows {
   Tensor values, positions;
 };
@@ -22,19 +27,19 @@ class Order {
  public:
   Order(const Call& call, bool largest) : call_(call), largest_(largest) {}
 
-  /// Blocks of the rows of x, with elements behind them that come last.
-  Rows padded(const Tensor& x, int64_t blocks) const {
+  /// The rows of x as `lines` by `width` elements, with elements behind them that come last.
+  Rows padded(const Tensor& x, int64_t lines, int64_t width) const {
     const int64_t have = x.extent(1);
     const DataType t = x.dtype();
     const Expr last = largest_       ? lowest_value(t)
                       : t.is_float() ? make_const(t, std::numeric_limits<double>::quiet_NaN())
                                      : highest_value(t);
     return stage(
-        Shape{x.extent(0), blocks, kBlock},
+        Shape{x.extent(0), lines, width},
         [&](const Axis& r, const Axis& b, const Axis& l) {
-          const Expr i = b * kBlock + l;
+          const Expr i = b * width + l;
           const Expr value = x(r, heddle::min(i, Expr(have - 1)));
-          return std::vector<Expr>{have == blocks * kBlock ? value : select(i < have, value, last),
+          return std::vector<Expr>{have == lines * width ? value : select(i < have, value, last),
                                    cast(i32, i)};
         },
         "_rows");
@@ -42,7 +47,8 @@ class Order {
 
   /// Each block in order: the rank of each element in it, which one has each rank, and that one.
   Rows sorted_blocks(const Rows& rows) const {
-    const Axis j = reduce_axis(kBlock, "j", call_.where);
+    const int64_t block = rows.values.extent(2);
+    const Axis j = reduce_axis(block, "j", call_.where);
     const auto name = [&](const char* part) { return std::string(call_.op) + part; };
     const auto one_if = [](const Expr& c, const Expr& value) {
       return select(c, cast(i32, value), make_const(i32, 0));
@@ -62,35 +68,52 @@ class Order {
     return stage(
         rank.shape(),
         [&](const Axis& r, const Axis& b, const Axis& l) {
-          return at(rows, r, b, within(cast(i64, from(r, b, l)), kBlock));
+          return at(rows, r, b, within(cast(i64, from(r, b, l)), block));
         },
         "_blocks");
   }
 
-  /// Of lists of 2 `blocks`, each half of which is in order, the first elements in the first half.
-  Rows mirrored(const Rows& rows, int64_t blocks) const {
-    return exchanged(rows, blocks, [&](const Expr& b, const Expr& l) {
-      const Expr list = floordiv(b, 2 * blocks) * (2 * blocks);
-      return std::pair(list + ((2 * blocks - 1) - floormod(b, 2 * blocks)), (kBlock - 1) - l);
+  /// Of lists of 2 `lines`, each half of which is in order, the first elements in the first half. The order of
+  /// blocks goes through their elements, that of columns does not.
+  Rows mirrored(const Rows& rows, int64_t lines, bool blocks) const {
+    return exchanged(rows, lines, [&](const Expr& b, const Expr& l) {
+      const Expr list = floordiv(b, 2 * lines) * (2 * lines);
+      return std::pair(list + ((2 * lines - 1) - floormod(b, 2 * lines)),
+                       blocks ? (rows.values.extent(2) - 1) - l : l);
     });
   }
-  /// Elements of blocks at a `distance` in order.
-  Rows exchanged(const Rows& rows, int64_t distance) const {
-    return exchanged(rows, distance, [&](const Expr& b, const Expr& l) {
-      const Expr list = floordiv(b, 2 * distance) * (2 * distance);
-      return std::pair(list + floormod(b + distance, 2 * distance), l);
-    });
+  /// Elements of lines at `distance`, half of that, and so on in order.
+  Rows merged(Rows rows, int64_t distance) const {
+    for (; distance >= 1; distance /= 2) {
+      rows = exchanged(rows, distance, [&](const Expr& b, const Expr& l) {
+        const Expr list = floordiv(b, 2 * distance) * (2 * distance);
+        return std::pair(list + floormod(b + distance, 2 * distance), l);
+      });
+    }
+    return rows;
   }
-  /// The first kBlock elements of each two sorted blocks that lie side by side, in no order.
+  /// The first half of each two sorted columns in order.
   Rows halved(const Rows& rows) const {
-    return stage(
-        Shape{rows.values.extent(0), rows.values.extent(1) / 2, kBlock},
-        [&](const Axis& r, const Axis& b, const Axis& l) {
-          const std::vector<Expr> own = at(rows, r, b * 2, l);
-          const std::vector<Expr> other = at(rows, r, b * 2 + 1, (kBlock - 1) - l);
+    const int64_t length = rows.values.extent(1), columns = rows.values.extent(2) / 2;
+    const Rows first = stage(
+        Shape{rows.values.extent(0), length, columns},
+        [&](const Axis& r, const Axis& l, const Axis& c) {
+          const std::vector<Expr> own = at(rows, r, l, c);
+          const std::vector<Expr> other = at(rows, r, (length - 1) - l, c + columns);
           return chosen(before(own, other), own, other);
         },
         "_halves");
+    return merged(first, length / 2);
+  }
+  /// The columns as one block.
+  Rows one_block(const Rows& rows) const {
+    const int64_t columns = rows.values.extent(2);
+    return stage(
+        Shape{rows.values.extent(0), 1, rows.values.extent(1) * columns},
+        [&](const Axis& r, const Axis&, const Axis& i) {
+          return at(rows, r, floordiv(i, columns), floormod(i, columns));
+        },
+        "_block");
   }
 
  private:
@@ -129,25 +152,47 @@ class Order {
   bool largest_;
 };
 
+// With fewer columns whole rows are sorted as fast.
+constexpr int64_t kFewestColumns = 4;
+// The elements of a row that are sorted by counting in the end, and the shortest columns.
+constexpr int64_t kFewElements = 64, kShortColumn = 4;
+
+int64_t power_of_2_from(int64_t n) {
+  int64_t power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
+/// The first `length` elements of each row in order, as a column or a block.
+Rows first_elements(const Order& order, const Tensor& x, int64_t length) {
+  int64_t columns = power_of_2_from((x.extent(1) + length - 1) / length);
+  Rows rows = order.padded(x, length, columns);
+  for (int64_t list = 1; list < length; list *= 2)
+    rows = order.merged(order.mirrored(rows, list, false), list / 2);
+  for (; columns > 1 && length * columns > kFewElements; columns /= 2) rows = order.halved(rows);
+  return columns == 1 ? rows : order.sorted_blocks(order.one_block(rows));
+}
+
+/// (rows, blocks, kBlock), all in order.
+Rows all_elements(const Order& order, const Tensor& x) {
+  const int64_t blocks = power_of_2_from((x.extent(1) + kBlock - 1) / kBlock);
+  Rows rows = order.sorted_blocks(order.padded(x, blocks, kBlock));
+  for (int64_t length = 1; length < blocks; length *= 2) {
+    rows = order.sorted_blocks(order.merged(order.mirrored(rows, length, true), length / 2));
+  }
+  return rows;
+}
+
 }  // namespace
 
 Sorted sorted_rows(const Call& call, const Tensor& x, int64_t k, bool largest) {
   const Order order(call, largest);
-  int64_t blocks = 1;
-  while (blocks * kBlock < x.extent(1)) blocks *= 2;
-  Rows rows = order.sorted_blocks(order.padded(x, blocks));
-  if (k <= kBlock) {
-    for (; blocks > 1; blocks /= 2) rows = order.sorted_blocks(order.halved(rows));
-  } else {
-    for (int64_t length = 1; length < blocks; length *= 2) {
-      rows = order.mirrored(rows, length);
-      for (int64_t distance = length / 2; distance >= 1; distance /= 2)
-        rows = order.exchanged(rows, distance);
-      rows = order.sorted_blocks(rows);
-    }
-  }
+  const int64_t length = std::max(kShortColumn, power_of_2_from(k));
+  const Rows rows = length * kFewestColumns <= x.extent(1) ? first_elements(order, x, length)
+                                                           : all_elements(order, x);
+  const int64_t block = rows.values.extent(2);
   const auto element = [&](const Tensor& t, const Expr& r, const Expr& i) {
-    return k <= kBlock ? t(r, Expr(0), i) : t(r, floordiv(i, kBlock), floormod(i, kBlock));
+    return t(r, floordiv(i, block), floormod(i, block));
   };
   const Shape shape{x.extent(0), k};
   return {compute(

@@ -18,8 +18,8 @@ inline Expr is_before(const Expr& theirs, const Expr& mine, const Expr& tie, boo
   return select(nan, logical_or(!also, tie), of_numbers);
 }
 
-/// The first `k` of each row of x (rows, n) in descending (`largest`) or ascending order, in time n log(n)^2, or for
-/// k up to 32 linear in n.
+/// The first `k` of each row of x (rows, n) in descending (`largest`) or ascending order, in time n log(n)^2, or
+/// n log(k)^2 where k is a small part of n.
 Sorted sorted_rows(const Call& call, const Tensor& x, int64_t k, bool largest);
 
 }  // namespace heddle::ops::impl

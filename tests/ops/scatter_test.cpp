@@ -114,7 +114,7 @@ std::vector<int64_t> order_of_column(const Input& x, int64_t c, bool largest) {
 TEST(TopK, MergesLongRowsInAStableOrder) {
   for (const DataType t : {f32, i32, u8})
     for (const bool largest : {true, false})
-      for (const int64_t k : {5, 32, 40, 300}) {
+      for (const int64_t k : {1, 5, 32, 65, 80, 300}) {
         const Input x = input({300, 2}, t, 5, -40, 40);
         const ops::Sorted s = ops::top_k(x, k, 0, largest);
         const std::vector<int64_t> orders[] = {order_of_column(x, 0, largest),

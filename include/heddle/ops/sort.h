@@ -17,8 +17,8 @@ struct Sorted {
 
 /// The `k` largest (or smallest) elements along `axis`, in that order; the first of equal elements
 /// comes first. NaN is larger than all numbers, and equal to itself. In a row of up to 256 elements each counts
-/// those before it; longer ones are sorted by blocks and merged, in n log(n)^2 steps, or in n steps for k up
-/// to 32.
+/// those before it; longer ones are merged of sorted parts, in n log(n)^2 steps, or in n log(k)^2 where k is a
+/// small part of n.
 Sorted top_k(const Tensor& x, int64_t k, int axis = -1, bool largest = true,
              Where where = Where::current());
 
