@@ -27,7 +27,8 @@ template <class F>
 Tensor of_results(const Call& call, const Places& p, const Expr& other, F f) {
   const int64_t n = p.from.extent(0);
   return compute(
-      Shape{n}, [&](Axis r) { return select(p.from(r) < n, f(impl::within(p.from(r), n)), other); },
+      p.from.shape(),
+      [&](Axis r) { return select(p.from(r) < n, f(impl::within(p.from(r), n)), other); },
       call.op, call.op, call.where);
 }
 

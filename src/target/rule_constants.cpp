@@ -96,7 +96,15 @@ constexpr std::array kGpu = std::to_array<ConstantInfo>({
 });
 // clang-format on
 
-constexpr double read(const RuleConstants& c, const ConstantInfo::Member& member) {
+/// The constants as they are without a file.
+struct Defaults {
+  CpuConstants cpu = {};
+  GpuConstants gpu = {};
+};
+
+/// The member of RuleConstants, or of the defaults.
+template <class Constants>
+constexpr double read(const Constants& c, const ConstantInfo::Member& member) {
   switch (member.index()) {
     case 0: return static_cast<double>(c.cpu.*std::get<0>(member));
     case 1: return c.cpu.*std::get<1>(member);
@@ -110,7 +118,7 @@ template <class Struct, std::size_t N>
 constexpr bool is_whole(const std::array<ConstantInfo, N>& table) {
   static_assert(sizeof(Struct) == N * sizeof(double),
                 "each constant has a line, and each line one");
-  const RuleConstants defaults;
+  const Defaults defaults;
   for (std::size_t i = 0; i < N; ++i) {
     const double value = read(defaults, table[i].member);
     if (value < table[i].low || value > table[i].high) return false;
