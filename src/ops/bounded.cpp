@@ -28,8 +28,8 @@ Tensor of_results(const Call& call, const Places& p, const Expr& other, F f) {
   const int64_t n = p.from.extent(0);
   return compute(
       p.from.shape(),
-      [&](Axis r) { return select(p.from(r) < n, f(impl::within(p.from(r), n)), other); },
-      call.op, call.op, call.where);
+      [&](Axis r) { return select(p.from(r) < n, f(impl::within(p.from(r), n)), other); }, call.op,
+      call.op, call.where);
 }
 
 /// In the order of their first occurrences.
