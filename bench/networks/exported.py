@@ -61,6 +61,12 @@ class Network:
         if self._function("run_on_gpu")(ctypes.c_void_p(self._handle), *addresses, stream) != 0:
             raise RuntimeError(self._function("error")().decode())
 
+    def run_on_cpu(self, inputs, outputs):
+        """A call on addresses of arrays, of which the inputs that the network updates are written."""
+        addresses = [(ctypes.c_void_p * len(a))(*a) for a in (inputs, outputs)]
+        if self._function("run")(ctypes.c_void_p(self._handle), *addresses) != 0:
+            raise RuntimeError(self._function("error")().decode())
+
     def run(self, feed):
         arrays = [np.ascontiguousarray(feed[name], dtype) for name, _, dtype in self.inputs]
         for array, (name, shape, _) in zip(arrays, self.inputs):

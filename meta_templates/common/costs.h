@@ -28,12 +28,19 @@ inline const Access* largest_read(const ComputeDag& dag, int s) {
   return largest;
 }
 
-/// Whether reduction `s` is bound by reading one operand whose elements each serve a single result,
-/// even if it reuses other operands. The matrix of a matrix-vector product is an example.
-inline bool streams_one_operand(const ComputeDag& dag, int s) {
-  const Access* largest = largest_read(dag, s);
-  return largest && largest->reuse_axes.empty() && largest->window_axes.empty() &&
-         static_cast<double>(bytes_of(largest->tensor)) >= 0.9 * stage_bytes(dag, s);
+/// Whether reduction `s` is bound by reading operands whose elements each serve a single result, even
+/// if it reuses other operands: the matrix of a matrix-vector product, or the two whose rows are
+/// multiplied element by element in the gradient of a normalisation.
+inline bool streams_operands(const ComputeDag& dag, int s) {
+  double streamed = 0;
+  for (const Tensor& x : dag.stage(s).inputs()) {
+    const auto reuses = [&](const Access& a) {
+      return a.tensor.same_as(x) && !(a.reuse_axes.empty() && a.window_axes.empty());
+    };
+    if (std::ranges::none_of(dag.info(s).reads, reuses))
+      streamed += static_cast<double>(bytes_of(x));
+  }
+  return streamed >= 0.9 * stage_bytes(dag, s);
 }
 
 /// The work of a stage. One unit is about one arithmetic operation or one element moved.

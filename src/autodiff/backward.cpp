@@ -154,6 +154,7 @@ Expr Backward::moved_into(const Expr& body) const {
   const Operation* op = load ? tensor_of(load->buffer).op() : nullptr;
   if (!op || !read_once_.contains(op)) return {};
   const Reduce* r = op->bodies()[0].as<Reduce>();
+  if (!r) return {};  // a sum that is rounded to 16 bits, which is a stage of its own
   std::vector<VarBinding> by;
   for (size_t d = 0; d < load->indices.size(); ++d)
     by.push_back({op->axes()[d].var(), load->indices[d]});

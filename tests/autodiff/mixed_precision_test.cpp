@@ -161,5 +161,15 @@ TEST(LossScale, GrowsAfterTheIntervalAndStaysFinite) {
               HasSubstr("growth is at least 1"));
 }
 
+// The gradient of the image is a sum that is rounded to f16, read in another order.
+TEST(HalfGradient, OfAProductBehindATranspositionIsMoved) {
+  const Input x = input({2, 3, 4, 5}, f16, 1), w = input({6, 60}, f16, 2);
+  expect_same_every_way(
+      [](const std::vector<Tensor>& t) {
+        return ops::dense(ops::flatten(ops::transpose(t[0], {0, 3, 1, 2})), t[1]);
+      },
+      {x, w}, 2e-2);
+}
+
 }  // namespace
 }  // namespace heddle

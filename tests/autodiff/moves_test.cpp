@@ -121,8 +121,15 @@ TEST(MoveGradient, RunsOnEveryTarget) {
       [](const Tensors& t) { return ops::pad(t[0], {1, 2, 0}, {2, 3, 1}, ops::PadMode::Edge); },
       {x});
   const Input rows = input_of(NDArray::from(std::vector<int64_t>{2, 0, 2, -1, 2}, {5}), "rows");
-  expect_same_every_way([](const Tensors& t) { return ops::gather(t[0], t[1], 0); },
-                        {input({4, 3}), rows});
+  const Input at = input_of(NDArray::from(std::vector<int64_t>{2, 1, 0, 0, 1, 2}, {2, 3}), "at");
+  for (const DataType type : {f32, f16}) {
+    const double tolerance = type == f32 ? 1e-4 : 1e-2;
+    for (const int64_t axis : {0, 1, 2})
+      expect_same_every_way([&](const Tensors& t) { return ops::gather(t[0], t[1], axis); },
+                            {input({4, 3, 18}, type), rows}, tolerance);
+    expect_same_every_way([](const Tensors& t) { return ops::gather_elements(t[0], t[1]); },
+                          {input({3, 3}, type), at}, tolerance);
+  }
 }
 
 }  // namespace

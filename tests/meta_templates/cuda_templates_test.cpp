@@ -170,6 +170,22 @@ TEST(CudaTemplates, AccumulatorsOfUnevenTilesAreRegisters) {
   }
 }
 
+// A grid has less than 65,536 blocks along y and z.
+TEST(CudaTemplates, ManyBatchesFitAGrid) {
+  AutoSchedulerOptions options;
+  options.use_records = options.use_alternatives = false;
+  for (const DataType type : {f32, f16}) {
+    const Tensor y = ops::matmul(placeholder({70000, 9, 17}, type, "A"),
+                                 placeholder({70000, 17, 10}, type, "B"));
+    const Schedule s = create_schedule({y}, h200(), options);
+    const GpuProgram p = lower_gpu(s, all_args(s.dag()));
+    for (const GpuKernel& k : p.main) {
+      EXPECT_LT(k.grid[1], 65536) << to_string(type);
+      EXPECT_LT(k.grid[2], 65536) << to_string(type);
+    }
+  }
+}
+
 // Products of sizes that tiles do not divide, in every layout, with all knobs.
 TEST(CudaTemplates, UnevenProducts) {
   const auto matmul = [](int64_t m, int64_t n, int64_t k, bool ta, bool tb) {

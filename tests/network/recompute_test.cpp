@@ -1,8 +1,15 @@
 // What lies between nodes: the order that keeps it small, and results that are computed again.
 #include "network/cut/recompute.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
 #include "heddle/dsl/update.h"
+#include "heddle/network/export_network.h"
 #include "heddle/ops/training.h"
 #include "network/cut/order_for_memory.h"
+#include "network/exported_library.h"
 #include "network/network_testing.h"
 
 namespace heddle::testing {
@@ -161,10 +168,15 @@ struct Training {
     return Network({loss}, Target::host(), {}, parse_passes(passes), updates);
   }
 
-  /// The arrays after three steps.
-  std::vector<NDArray> after_steps(const NetworkKernel& run) const {
+  std::vector<NDArray> arrays() const {
     std::vector<NDArray> arrays = arrays_for(args);
     for (int64_t i = 0; i < 32; ++i) arrays[1].set(i, static_cast<double>(i % 10));
+    return arrays;
+  }
+
+  /// The arrays after three steps.
+  std::vector<NDArray> after_steps(const NetworkKernel& run) const {
+    std::vector<NDArray> arrays = this->arrays();
     for (int n = 0; n < 3; ++n) run.call(arrays);
     return arrays;
   }
@@ -182,6 +194,33 @@ TEST(Recompute, ATrainingStepWithinLessMemoryComputesTheSameBits) {
   EXPECT_LE(run.workspace_bytes(), limit);
   const std::vector<NDArray> got = step.after_steps(run);
   for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(allclose(got[i], want[i], 0, 0)) << i;
+}
+
+TEST(Recompute, AnExportedStepComputesTheSameBits) {
+  const Training step(6);
+  const NetworkKernel usual = step.network("").build(step.args);
+  const std::vector<NDArray> want = step.after_steps(usual);
+  const int64_t limit = usual.workspace_bytes() * 6 / 10;
+  const std::string folder =
+      (std::filesystem::path(::testing::TempDir()) / ("heddle_step_" + std::to_string(::getpid())))
+          .string();
+  const ExportedNetwork written = export_network(step.network("memory=" + std::to_string(limit)),
+                                                 step.args, folder, {.name = "step"});
+  EXPECT_LE(written.arena_bytes, limit);
+  {
+    const ExportedLibrary loaded(written.library, "step");
+    void* network = loaded.open(nullptr);
+    ASSERT_NE(network, nullptr) << loaded.error();
+    std::vector<NDArray> arrays = step.arrays();
+    std::vector<const void*> inputs;
+    for (size_t i = 0; i + 1 < arrays.size(); ++i) inputs.push_back(arrays[i].data());
+    void* outputs[] = {arrays.back().data()};
+    for (int n = 0; n < 3; ++n)
+      ASSERT_EQ(loaded.run(network, inputs.data(), outputs), 0) << loaded.error();
+    loaded.close(network);
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(allclose(arrays[i], want[i], 0, 0)) << i;
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Recompute, ChoicesKeepResultsOrComputeThemAgain) {

@@ -12,7 +12,7 @@ TEST(Template, TheRegistryHoldsExactlyThoseThatShip) {
           "complex_reduction", "cuda_attention", "cuda_complex_reduction", "cuda_direct_compute",
           "cuda_location_tunable", "cuda_naive", "cuda_scan", "cuda_simple_reduction",
           "cuda_sliding_window", "cuda_tensor_core", "direct_compute", "location_tunable",
-          "no_elements", "scan", "simple_reduction", "tile_product", "tile_transform"}));
+          "no_elements", "scan", "scatter", "simple_reduction", "tile_product", "tile_transform"}));
 }
 
 TEST(Template, KnobsAreSortedDeduplicatedAndHoldTheChosenValue) {

@@ -80,7 +80,7 @@ std::optional<TilePlan> tile_plan(const ComputeDag& dag, const StageGroup& g,
                                   const Target& target) {
   if (g.anchor_class != StageClass::ComplexReduction || g.attached || g.in_chain ||
       !g.chain.empty() || dag.stage(g.anchor).axes().empty() ||
-      dag.stage(g.anchor).num_outputs() != 1 || streams_one_operand(dag, g.anchor))
+      dag.stage(g.anchor).num_outputs() != 1 || streams_operands(dag, g.anchor))
     return {};
   const std::optional<NarrowProduct> narrow = narrow_product(dag.stage(g.anchor));
   if (!narrow || !has_tiles(target, *narrow)) return {};

@@ -1,7 +1,9 @@
 // Scatters on CPUs (heddle/dag/scatter.h): loops over the sources, whose stores go to places that are
 // data (lower/passes/scattered_stores.cpp). The order of the sources stays, so the last one wins.
 //
-//   parallel for columns, that no place depends on { for i { S = 0 }  for q { vector: S[p] += x } }
+//   parallel for columns, a part for each thread { for i { S = 0 }  for q { vectors: S[p] += x } }
+//
+// Columns are those that no place depends on.
 #include <vector>
 
 #include "common/loops.h"
@@ -37,6 +39,12 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   for (const int d : info.axes) points.push_back(axes[static_cast<size_t>(d)]);
   for (size_t n = 0; n < op.reduce_axes().size(); ++n)
     sources.push_back(s.reduce_axis(static_cast<int>(n)));
+  double work = 4 * static_cast<double>(t.dag().info(g.anchor).reduce_points);
+  for (int d = 0; d < rank; ++d) {
+    const int64_t* extent = as_int(op.axes()[static_cast<size_t>(d)]->extent);
+    if (extent && !is_among(info.axes, d)) work *= static_cast<double>(*extent);
+  }
+  const bool parallel = worth_parallel(t, work);
   // The innermost column that no place depends on has vectors, which divide it.
   const int64_t lanes = native_lanes(t, g.anchor);
   std::vector<Loop> inner;
@@ -50,20 +58,17 @@ void build(TemplateBuilder& t, const StageGroup& g) {
       columns.push_back(axis);
       continue;
     }
-    auto [outer, lane] = s.split(axis, lanes);
+    auto [all, lane] = s.split(axis, lanes);
     s.vectorize(lane);
-    columns.push_back(outer);
-    inner.push_back(lane);
+    const int64_t count = op.axes()[static_cast<size_t>(d)].extent() / lanes;
+    auto [part, vector] = s.split(all, ceil_div(count, parallel ? t.target().cores : 1));
+    columns.push_back(part);
+    inner = {vector, lane};
   }
   s.reorder(joined(joined(columns, points), joined(sources, inner)));
   if (columns.empty()) return;
-  double work = 4 * static_cast<double>(t.dag().info(g.anchor).reduce_points);
-  for (int d = 0; d < rank; ++d) {
-    const int64_t* extent = as_int(op.axes()[static_cast<size_t>(d)]->extent);
-    if (extent && !is_among(info.axes, d)) work *= static_cast<double>(*extent);
-  }
   const Loop all = s.fuse(columns);
-  if (worth_parallel(t, work)) s.parallel(all);
+  if (parallel) s.parallel(all);
 }
 
 HEDDLE_REGISTER_META_TEMPLATE({"scatter", 6, matches, build});

@@ -28,7 +28,7 @@ constexpr int64_t kPartsAtOnce = 8;
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
   if (!target.is_cuda() || !dag.stage(g.anchor).is_reduction()) return false;
   return g.anchor_class == StageClass::SimpleReduction ||
-         (g.anchor_class == StageClass::ComplexReduction && streams_one_operand(dag, g.anchor));
+         (g.anchor_class == StageClass::ComplexReduction && streams_operands(dag, g.anchor));
 }
 
 class Recipe {

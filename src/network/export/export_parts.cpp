@@ -33,8 +33,9 @@ std::vector<Tensor> constants_of(const Network& network, const std::vector<Tenso
   std::vector<Tensor> constants;
   for (const NetworkNode& node : network.nodes()) {
     for (const Tensor& t : node.inputs) {
-      if (is_output(t) || position_of(network.states(), t) >= 0 || position_of(args, t) >= 0)
-        continue;
+      // A placeholder that is no constant is an argument, or the result of a node: of one that runs a
+      // second time, or that writes a state.
+      if (!t.op()->is_constant() || position_of(args, t) >= 0) continue;
       if (position_of(constants, t) < 0) constants.push_back(t);
     }
   }
