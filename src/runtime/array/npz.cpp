@@ -107,7 +107,7 @@ class Archive {
 };
 
 void put(std::string& to, uint64_t value, int width) {
-  for (int i = 0; i < width; ++i) to += static_cast<char>(value >> 8 * i & 255);
+  for (int i = 0; i < width; ++i, value >>= 8) to += static_cast<char>(value & 255);
 }
 
 /// What the record before a file and the entry of the directory have in common.
