@@ -1,6 +1,7 @@
 // Slices, concatenations and the like: each reads one element of one input, at shifted or scaled
 // positions.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "heddle/ops/transform.h"
@@ -24,6 +25,22 @@ Tensor with_index(const Call& call, const Tensor& x, const Dims& dims, int axis,
         return x.at(std::move(indices));
       },
       call.op, call.op, call.where);
+}
+
+/// One of the parts `first` to `last`, of which `starts` are the first indices. Few are tested one
+/// after the other, many by halves: the depth of the result is the logarithm of their number.
+template <class F>
+Expr part_at(const Expr& index, const std::vector<int64_t>& starts, F part, size_t first,
+             size_t last) {
+  constexpr size_t kFew = 8;
+  if (last - first >= kFew) {
+    const size_t middle = first + (last - first + 1) / 2;
+    return select(index < starts[middle], part_at(index, starts, part, first, middle - 1),
+                  part_at(index, starts, part, middle, last));
+  }
+  Expr value = part(last);
+  for (size_t t = last; t-- > first;) value = select(index < starts[t + 1], part(t), value);
+  return value;
 }
 
 void check_counts(const Call& call, const char* what, size_t given, size_t wanted) {
@@ -169,10 +186,7 @@ Tensor concat(const std::vector<Tensor>& tensors, int axis, Where where) {
           indices[static_cast<size_t>(axis)] = i[static_cast<size_t>(axis)] - starts[t];
           return tensors[t].at(std::move(indices));
         };
-        Expr value = part(tensors.size() - 1);
-        for (size_t t = tensors.size() - 1; t-- > 0;)
-          value = select(i[static_cast<size_t>(axis)] < starts[t + 1], part(t), value);
-        return value;
+        return part_at(i[static_cast<size_t>(axis)], starts, part, 0, tensors.size() - 1);
       },
       call.op, call.op, where);
 }
@@ -190,15 +204,16 @@ Tensor stack(const std::vector<Tensor>& tensors, int axis, Where where) {
   axis = impl::normal_axis(call, axis, tensors[0].rank() + 1);
   Dims dims = tensors[0].extents();
   dims.insert(dims.begin() + axis, static_cast<int64_t>(tensors.size()));
+  std::vector<int64_t> starts(tensors.size());
+  std::iota(starts.begin(), starts.end(), int64_t{0});
   return compute(
       impl::to_shape(dims),
       [&](const std::vector<Axis>& i) {
         std::vector<Expr> indices = impl::exprs(i);
         indices.erase(indices.begin() + axis);
-        Expr value = tensors.back().at(indices);
-        for (size_t t = tensors.size() - 1; t-- > 0;)
-          value = select(i[static_cast<size_t>(axis)] == Expr(t), tensors[t].at(indices), value);
-        return value;
+        return part_at(
+            i[static_cast<size_t>(axis)], starts, [&](size_t t) { return tensors[t].at(indices); },
+            0, tensors.size() - 1);
       },
       call.op, call.op, where);
 }

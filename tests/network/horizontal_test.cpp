@@ -107,6 +107,20 @@ TEST_F(Horizontal, GathersShareALaunch) {
   EXPECT_EQ(wrong(outputs, network), "");
 }
 
+TEST_F(Horizontal, StepsOfBothDirectionsShareLaunchesAndReadSlicesInPlace) {
+  const Tensor x = placeholder({3, 1, 16}, f32, "x");
+  const auto layer = [&](bool reverse) {
+    return ops::lstm(x, {.input = weights({64, 16}), .recurrence = weights({64, 16})},
+                     {.reverse = reverse})
+        .all;
+  };
+  const std::vector<Tensor> outputs{ops::relu(ops::concat({layer(false), layer(true)}, 2))};
+  const Network network = on_gpu(outputs);
+  EXPECT_FALSE(network.places().empty());
+  EXPECT_FALSE(network.shared_launches().empty());
+  EXPECT_EQ(wrong(outputs, network), "");
+}
+
 TEST_F(Horizontal, KernelsThatFillTheGpuStayAlone) {
   const Tensor x = placeholder({1 << 20}, f32, "x");
   const std::vector<Tensor> outputs{ops::exp(x),

@@ -28,6 +28,7 @@ struct PassOptions {
   bool join_products = true;           ///< products of one input are one
   bool channels_last = true;           ///< images have their channels innermost
   bool concat_in_place = true;         ///< parts of a concat are written where the whole lies
+  bool slices_in_place = true;  ///< nodes that differ in the slice that they read are one task
   /// Over the nodes of the network, once their kernels are chosen.
   bool horizontal = true;
   /// The most bytes of the buffers between nodes; 0: any number. Where they would take more, results

@@ -16,10 +16,15 @@ int64_t bytes_of(const Tensor& t) {
 
 }  // namespace
 
+BufferGraph::BufferGraph(const std::vector<TensorPlace>& inside,
+                         std::function<bool(const Tensor&)> elsewhere)
+    : elsewhere_(std::move(elsewhere)) {
+  for (const TensorPlace& p : inside) inside_.emplace(Key{p.tensor.op(), p.tensor.index()}, p);
+}
+
 TensorPlace BufferGraph::place_of(const Tensor& t) const {
-  const auto it = std::find_if(inside_.begin(), inside_.end(),
-                               [&](const TensorPlace& p) { return p.tensor.same_as(t); });
-  return it == inside_.end() ? TensorPlace{t, t, 0} : *it;
+  const auto it = inside_.find({t.op(), t.index()});
+  return it == inside_.end() ? TensorPlace{t, t, 0} : it->second;
 }
 
 int BufferGraph::find(const Tensor& t) const {

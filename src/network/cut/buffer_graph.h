@@ -17,8 +17,7 @@ class BufferGraph {
  public:
   /// Tensors that are `elsewhere` (arguments, constants, states) have no buffer. Those that are
   /// `inside` others share theirs.
-  BufferGraph(std::vector<TensorPlace> inside, std::function<bool(const Tensor&)> elsewhere)
-      : inside_(std::move(inside)), elsewhere_(std::move(elsewhere)) {}
+  BufferGraph(const std::vector<TensorPlace>& inside, std::function<bool(const Tensor&)> elsewhere);
 
   /// Adds a node, behind those that write what it reads.
   void add_node(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs);
@@ -41,11 +40,12 @@ class BufferGraph {
   std::vector<BufferLifetime> lifetimes() const { return lifetimes(order()); }
 
  private:
-  std::vector<TensorPlace> inside_;
+  using Key = std::pair<const Operation*, int>;  ///< operation and output
+  std::map<Key, TensorPlace> inside_;
   std::function<bool(const Tensor&)> elsewhere_;
   std::vector<std::vector<int>> reads_, writes_;
   std::vector<int64_t> bytes_;
-  std::map<std::pair<const Operation*, int>, int> known_;  ///< by operation and output
+  std::map<Key, int> known_;
 };
 
 /// The bytes that live during each of `steps` steps.

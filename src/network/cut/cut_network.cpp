@@ -6,6 +6,7 @@
 
 #include "network/cut/arrange_nodes.h"
 #include "network/cut/family_graph.h"
+#include "network/cut/slice_inputs.h"
 #include "network/cut/updates.h"
 #include "network/fusion/plan_fusion.h"
 #include "network/fusion/settle_plan.h"
@@ -73,6 +74,7 @@ CutNetwork cut_network(const ComputeDag& declared, const Target& target, const P
                        const std::vector<StateUpdate>& updates) {
   if (updates.empty()) {
     CutNetwork made = cut(declared, target, passes, {});
+    if (passes.slices_in_place) slice_inputs(made);
     arrange_nodes(made, {}, target, passes);
     return made;
   }

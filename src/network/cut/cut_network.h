@@ -23,7 +23,8 @@ struct CutNetwork {
   std::vector<TensorPlace> places;
   std::vector<ExtractedNode> nodes;
   std::vector<StatePlace> states = {};  ///< of updates
-  /// Results of second runs of nodes, with those of the first.
+  /// Tensors beside those of the graph: results of second runs of nodes, with those of the first,
+  /// and slices, with the tensors that they are slices of.
   std::vector<std::pair<Tensor, Tensor>> again = {};
 };
 

@@ -15,7 +15,7 @@ namespace heddle::network {
 std::optional<InputRange> drawn_range(const dag::ValueRange& range, DataType t);
 
 /// Sets `input_ranges` of all tasks: the ranges of the inputs that the nodes of the network read,
-/// over all calls. `again` are tensors beside those of the graph, with those that they are equal to.
+/// over all calls. `again` are tensors beside those of the graph, with those whose values they have.
 void set_input_ranges(const ComputeDag& network,
                       const std::vector<std::pair<Tensor, Tensor>>& again,
                       const std::vector<NetworkNode>& nodes, std::vector<TuneTask>& tasks);

@@ -185,8 +185,12 @@ class WriteOrder {
     }
     for (size_t n = 0; n < nodes.size(); ++n) {
       for (const Tensor& t : nodes[n].inputs) {
-        if (const auto it = writers_.find(t.op()); it != writers_.end())
-          before_[n].insert(it->second.begin(), it->second.end());
+        auto it = writers_.find(t.op());
+        // A slice is written with the whole.
+        if (const auto whole = whole_of.find(t.op());
+            it == writers_.end() && whole != whole_of.end())
+          it = writers_.find(whole->second);
+        if (it != writers_.end()) before_[n].insert(it->second.begin(), it->second.end());
       }
     }
     for (const StateWrite& write : writes) {

@@ -21,14 +21,35 @@ struct Part {
 
 int64_t bytes(const Tensor& t) { return t.size() * t.dtype().bytes(); }
 
+/// An arm of nested selects, and the ranges of the axes where it is selected.
+struct Arm {
+  const Load* load = nullptr;
+  Ranges ranges;
+};
+
+/// `ranges` where `condition` is `value`: narrower for `axis < number` and `axis == number`.
+Ranges narrowed(Ranges ranges, const Expr& condition, bool value) {
+  const Binary* test = condition.as<Binary>();
+  if (test == nullptr || test->a.kind() != ExprKind::Var) return ranges;
+  const Var axis = Var::from(test->a);
+  const int64_t* number = as_int(test->b);
+  if (number == nullptr) return ranges;
+  Interval range = ranges.get(axis.get());
+  if (test->op == BinaryOp::Eq && value) range = {*number, *number};
+  if (test->op == BinaryOp::Lt && value) range.max = std::min(range.max, *number - 1);
+  if (test->op == BinaryOp::Lt && !value) range.min = std::max(range.min, *number);
+  ranges.set(axis, range);
+  return ranges;
+}
+
 /// Collects the arms of nested selects.
-void collect_arms(const Expr& e, std::vector<const Load*>& loads, bool& plain) {
+void collect_arms(const Expr& e, const Ranges& ranges, std::vector<Arm>& arms, bool& plain) {
   if (const Select* s = e.as<Select>()) {
     if (has_load(s->condition)) plain = false;
-    collect_arms(s->on_true, loads, plain);
-    collect_arms(s->on_false, loads, plain);
+    collect_arms(s->on_true, narrowed(ranges, s->condition, true), arms, plain);
+    collect_arms(s->on_false, narrowed(ranges, s->condition, false), arms, plain);
   } else if (const Load* load = e.as<Load>()) {
-    loads.push_back(load);
+    arms.push_back({load, ranges});
   } else {
     plain = false;
   }
@@ -44,13 +65,13 @@ class ConcatParts {
   std::vector<Part> find() {
     if (op_.is_placeholder() || op_.is_reduction() || op_.num_outputs() != 1) return {};
     if (op_.bodies()[0].kind() != ExprKind::Select) return {};
-    std::vector<const Load*> loads;
+    std::vector<Arm> arms;
     bool plain = true;
-    collect_arms(op_.bodies()[0], loads, plain);
+    collect_arms(op_.bodies()[0], ranges_of(op_), arms, plain);
     if (!plain) return {};
     std::vector<Part> parts;
-    for (const Load* load : loads) {
-      const std::optional<Part> part = part_of(*load);
+    for (const Arm& arm : arms) {
+      const std::optional<Part> part = part_of(*arm.load, arm.ranges);
       if (!part) return {};
       parts.push_back(*part);
     }
@@ -66,9 +87,9 @@ class ConcatParts {
 
  private:
   /// The position of a part in the result, if its elements keep their order.
-  std::optional<Part> part_of(const Load& load) const {
+  std::optional<Part> part_of(const Load& load, const Ranges& where) const {
     const Tensor t = tensor_of(load.buffer), whole = op_.output(0);
-    if (t.op()->num_outputs() != 1 || t.rank() != whole.rank() ||
+    if (t.op()->num_outputs() != 1 ||
         std::any_of(load.indices.begin(), load.indices.end(), has_load))
       return std::nullopt;
     std::vector<Expr> own;
@@ -79,7 +100,7 @@ class ConcatParts {
     }
     const Expr difference = dag::flatten(own, whole.extents()) -
                             dag::flatten(std::vector<Expr>(load.indices), t.extents());
-    const Expr begin = simplify(substitute(difference, single), ranges_of(op_));
+    const Expr begin = simplify(substitute(difference, single), where);
     const int64_t* number = as_int(begin);
     if (number == nullptr) return std::nullopt;
     return Part{dag_.index_of(t.op()), *number};

@@ -25,15 +25,14 @@ Ref<const Operation> declared_again(const Operation& op, const std::vector<Axis>
   }
 }
 
-std::vector<Tensor> map_graph(
+StageMap map_stages(
     const ComputeDag& dag,
-    FunctionRef<std::vector<Expr>(int stage, const std::vector<Expr>& bodies)> rewrite,
-    int* changed) {
-  std::vector<Ref<const Operation>> now;
+    FunctionRef<std::vector<Expr>(int stage, const std::vector<Expr>& bodies)> rewrite) {
+  StageMap map;
+  std::vector<Ref<const Operation>>& now = map.stages;
   const auto tensor_now = [&](const Tensor& t) {
     return now[static_cast<size_t>(dag.index_of(t.op()))]->output(t.index());
   };
-  *changed = 0;
   for (int s = 0; s < dag.size(); ++s) {
     const Operation& op = dag.stage(s);
     now.push_back(dag.stage_ref(s));
@@ -46,16 +45,24 @@ std::vector<Tensor> map_graph(
     Ref<const Operation> made;
     if (!all_equal(bodies, redirected)) made = declared_again(op, op.axes(), std::move(bodies));
     if (made) {
-      ++*changed;
+      ++map.changed;
     } else if (!all_equal(redirected, op.bodies())) {
       made = declared_again(op, op.axes(), redirected);
       HEDDLE_ICHECK(made, "'" + op.name() + "' cannot be declared again");
     }
     if (made) now.back() = std::move(made);
   }
-  std::vector<Tensor> outputs;
-  for (const Tensor& t : dag.outputs()) outputs.push_back(tensor_now(t));
-  return outputs;
+  for (const Tensor& t : dag.outputs()) map.outputs.push_back(tensor_now(t));
+  return map;
+}
+
+std::vector<Tensor> map_graph(
+    const ComputeDag& dag,
+    FunctionRef<std::vector<Expr>(int stage, const std::vector<Expr>& bodies)> rewrite,
+    int* changed) {
+  StageMap map = map_stages(dag, rewrite);
+  *changed = map.changed;
+  return std::move(map.outputs);
 }
 
 }  // namespace heddle::network

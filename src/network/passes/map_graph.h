@@ -18,6 +18,16 @@ std::vector<Tensor> map_graph(
     FunctionRef<std::vector<Expr>(int stage, const std::vector<Expr>& bodies)> rewrite,
     int* changed);
 
+/// A graph made again.
+struct StageMap {
+  std::vector<Ref<const Operation>> stages;  ///< what each stage of the graph became
+  std::vector<Tensor> outputs;
+  int changed = 0;  ///< stages that `rewrite` itself changed
+};
+StageMap map_stages(
+    const ComputeDag& dag,
+    FunctionRef<std::vector<Expr>(int stage, const std::vector<Expr>& bodies)> rewrite);
+
 /// `op` over other axes, with other bodies. Null where their reads cannot be proved to be in
 /// bounds.
 Ref<const Operation> declared_again(const Operation& op, const std::vector<Axis>& axes,

@@ -89,6 +89,8 @@ const std::vector<PassDescription>& network_passes() {
        &PassOptions::channels_last, false},
       {"concat_in_place", "parts of a concat are written where the whole lies",
        &PassOptions::concat_in_place},
+      {"slices_in_place", "nodes that each read one slice of a tensor get it where it lies",
+       &PassOptions::slices_in_place},
       {"horizontal", "small nodes of a GPU that do not depend on each other share a launch",
        &PassOptions::horizontal},
   };
