@@ -14,7 +14,7 @@ if [[ ! $seconds =~ ^[0-9]+$ ]]; then sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit
 shift || true
 targets=("$@")
 if ((${#targets[@]} == 0)); then
-  targets=(cubin declaration exported frames heuristic npy onnx records schedule subject target tree worker)
+  targets=(cubin declaration exported frames gguf heuristic npy onnx records schedule subject target tree worker)
 fi
 
 scripts/install_deps.sh --tests --sanitizers

@@ -19,7 +19,7 @@ CONTEXT = {
     "dag/user_choice.h": "Tensor y, z;", "driver/build_multi.h": "Tensor A, B, C; NDArray a, b, c; std::function<void(std::span<const NDArray>)> my_function;",
     "driver/export.h": None, "dsl/arrays.h": "NDArray weights; Tensor x;", "dsl/dim.h": "", "dsl/tensor.h": "const int M = 4, N = 4, K = 4;", "dsl/update.h": "",
     "family/choose.h": OVER_N, "family/generic.h": OVER_N, "family/schedule.h": OVER_N,
-    "generate/decoder.h": "", "heuristics/collect.h": None, "heuristics/learn.h": None, "measure/fleet.h": "Target target; Tensor D;",
+    "generate/decoder.h": "", "generate/gguf.h": "Tensor x;", "heuristics/collect.h": None, "heuristics/learn.h": None, "measure/fleet.h": "Target target; Tensor D;",
     "network/audit.h": "Tensor logits;",
     "network/export_network.h": "", "network/network.h": "Tensor image, logits; NDArray x, y;",
     "network/pass_records.h": None, "network/passes.h": "Tensor logits;",
@@ -45,7 +45,7 @@ CONTEXT = {
 }
 # What is shown there is no statement of a program, or is for those who extend Heddle (the lessons compile such code).
 PROSE = {
-    "dag/attention.h", "heuristics/heuristic.h", "ir/expr.h", "instruction/instruction.h", "lower/gpu_program.h", "measure/worker.h", "records/database.h",
+    "dag/attention.h", "dag/scatter.h", "heuristics/heuristic.h", "ir/expr.h", "instruction/instruction.h", "lower/gpu_program.h", "measure/worker.h", "records/database.h",
     "schedule/choice.h", "schedule/meta_template.h", "support/decision_tree.h", "support/error.h", "support/function_ref.h",
     "support/ref.h",
 }

@@ -12,6 +12,7 @@ constexpr FuzzTarget kTargets[] = {
     {"declaration", Format::JsonLines, read_declaration, declaration_seeds},
     {"exported", Format::JsonLines, read_exported, exported_seeds},
     {"frames", Format::Bytes, read_frames, frame_seeds},
+    {"gguf", Format::Bytes, read_gguf, gguf_seeds},
     {"heuristic", Format::JsonLines, read_heuristic_lines, heuristic_seeds},
     {"npy", Format::Bytes, read_npy, npy_seeds},
 #ifdef HEDDLE_FUZZ_ONNX

@@ -5,7 +5,7 @@ namespace heddle::testing {
 namespace {
 
 // A line a group: "output stage <- main (class) inlined: ... tunable: ...".
-std::string groups_text(const std::vector<Tensor>& outputs) {
+std::string groups_text(const std::vector<Tensor>& outputs, const Target* target = nullptr) {
   ComputeDag dag(outputs);
   auto names = [&](const std::vector<int>& stages) {
     std::string out;
@@ -13,7 +13,7 @@ std::string groups_text(const std::vector<Tensor>& outputs) {
     return out;
   };
   std::string out;
-  for (const StageGroup& g : plan_groups(dag)) {
+  for (const StageGroup& g : plan_groups(dag, target)) {
     out += dag.stage(g.output_stage).name();
     if (g.anchor != g.output_stage) out += " with anchor " + dag.stage(g.anchor).name();
     out += std::string(" (") + to_string(g.anchor_class) + ")";
@@ -43,6 +43,32 @@ TEST(PlanGroups, ArithmeticOnConstantsIsMaterialisedWhereItIsPreparedOnce) {
 batch_norm_offset (direct compute)
 relu with anchor conv2d (complex reduction); inlined batch_norm
 )");
+}
+
+// Of a table, each element would be a look-up in the loop of the product.
+TEST(PlanGroups, BitsOfConstantsAreUnpackedWhereAProductHasFewRows) {
+  const Target cpu = Target::parse("llvm -mcpu=skylake-avx512"),
+               gpu = Target::parse("cuda -gpu=h200");
+  const Tensor bits = constant_placeholder({64, 128}, u8, "bits"),
+               table = constant_placeholder({16}, f32, "table");
+  const auto product = [&](int64_t rows, bool looked_up) {
+    const Tensor w = compute(
+        {64, 256},
+        [&](Axis n, Axis k) {
+          const Expr q = bitwise_and(
+              shift_right(cast(i32, bits(n, floordiv(k, 2))), cast(i32, floormod(k, 2)) * 4), 15);
+          return looked_up ? table(cast(i64, q)) : Expr(cast(f32, q - 8) * 0.5f);
+        },
+        "unpacked");
+    return ops::matmul(placeholder({rows, 256}), w, false, true);
+  };
+  const std::string inside = "matmul (complex reduction); operands unpacked\n",
+                    before = "unpacked (direct compute)\nmatmul (complex reduction)\n";
+  EXPECT_EQ(groups_text({product(1, false)}, &cpu), inside);
+  EXPECT_EQ(groups_text({product(4, false)}, &cpu), inside);
+  EXPECT_EQ(groups_text({product(5, false)}, &cpu), before);
+  EXPECT_EQ(groups_text({product(1, true)}, &cpu), before);
+  EXPECT_EQ(groups_text({product(1, false)}, &gpu), before);
 }
 
 TEST(PlanGroups, AViewOfConstantsIsReadInPlace) {

@@ -97,24 +97,21 @@ class Planner {
     // A chain that became one expression would be deeper than what walks expressions allows.
     levels_[s] = levels_below(info) + height_of(dag_.stage(s));
     if (inline_it && levels_below(info) > 0 && levels_[s] > kMostLevels) return open(s);
+    std::set<int> groups;
+    for (int c : info.consumers) groups.insert(group_of_[c].begin(), group_of_[c].end());
+    if (groups.size() == 1 && unpacks(s, info)) return inline_into(s, groups);
     // If the stage were inlined or computed with its readers, each call would compute it. A stage
     // that only changes indices costs nothing where it is read, and packing includes it.
     if (info.precomputable && (info.flops_per_point > 0 || !inline_it || read_by_strides(s)))
       return open(s);
-    std::set<int> groups;
-    for (int c : info.consumers) groups.insert(group_of_[c].begin(), group_of_[c].end());
     if (!info.case_periods.empty()) return place_cases(s, info, groups);
     if (feeds_chains(info, groups)) return open(s);
     if (groups.size() == 1 && place_in_part(s, groups)) return;
     bool reduction = dag_.stage(s).is_reduction();
     copies_[s] = reduction ? 1 : copies(s, info);
     if (!reduction && groups.size() > 1 && reads_several(info)) return open(s);
-    if (!reduction && copies_[s] <= kMaxCopies && inline_it && pays_again(s, info)) {
-      inlined_[s] = 1;
-      group_of_[s] = groups;
-      for (const int g : groups) groups_[static_cast<size_t>(g)].inlined.push_back(s);
-      return;
-    }
+    if (!reduction && copies_[s] <= kMaxCopies && inline_it && pays_again(s, info))
+      return inline_into(s, groups);
     if (groups.size() != 1) return open(s);
     StageGroup& g = groups_[*groups.begin()];
     if (!reduction && g.anchor_class == StageClass::DirectCompute && is_read_apart(s, info))
@@ -123,6 +120,34 @@ class Planner {
     if (!reduction) g.tunable.push_back(s);
     if (in_chain(s, g)) g.chain.push_back(s);
     group_of_[s] = groups;
+  }
+
+  void inline_into(int s, const std::set<int>& groups) {
+    inlined_[s] = 1;
+    group_of_[s] = groups;
+    for (const int g : groups) groups_[static_cast<size_t>(g)].inlined.push_back(s);
+  }
+
+  // Whether `s` makes wide elements of constants of few bits, of which a product of few rows reads
+  // each once or a few times. Such a product waits for memory, so reading the bits and unpacking them
+  // in registers takes less time than reading what was computed once.
+  bool unpacks(int s, const StageInfo& info) const {
+    constexpr int64_t kFewRows = 4, kWider = 3;
+    if (!cpu_ || !info.precomputable || info.consumers.size() != 1) return false;
+    const StageInfo& reader = dag_.info(info.consumers[0]);
+    if (reader.stage_class != StageClass::ComplexReduction ||
+        reader.points * reader.reduce_points > kFewRows * info.points)
+      return false;
+    const auto looks_up = [](const Expr& e) {
+      const Load* load = e.as<Load>();
+      return load && std::any_of(load->indices.begin(), load->indices.end(), [](const Expr& i) {
+               return any_below(i, [](const Expr& x) { return x.kind() == ExprKind::Load; });
+             });
+    };
+    if (any_below(dag_.stage(s).bodies()[0], looks_up)) return false;
+    int64_t read = 0;
+    for (const Access& a : info.reads) read += a.tensor.size() * a.tensor.dtype().bytes();
+    return info.points * dag_.stage(s).output_buffer(0)->dtype.bytes() >= kWider * read;
   }
 
   // Whether the parts of a reader would compute more elements that they do not read than such that

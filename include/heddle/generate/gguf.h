@@ -1,0 +1,62 @@
+// Weights in GGUF files, the format of ggml (versions 2 and 3,
+// https://github.com/ggml-org/ggml/blob/master/docs/gguf.md): tensors by name, of f32, f16, bf16, and
+// of blocks of few bits (Q4_0, Q8_0, Q4_K).
+//
+//   GgufFile file("model.gguf");
+//   Tensor w = file.weights("blk.0.ffn_up.weight");  // (rows, columns) of f32, its bits unpacked
+//   Tensor y = ops::matmul(x, w, false, true);
+//
+// Blocks stay as they are in memory; products of few rows unpack them in registers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/dsl/tensor.h"
+#include "heddle/runtime/ndarray.h"
+#include "heddle/support/json.h"
+
+namespace heddle {
+
+/// How the elements of a tensor are stored. The values are those of the format.
+enum class GgufType : uint32_t { F32 = 0, F16 = 1, Q4_0 = 2, Q8_0 = 8, Q4_K = 12, BF16 = 30 };
+
+/// "q4_K", as ggml writes it.
+std::string to_string(GgufType type);
+
+struct GgufTensor {
+  std::string name;
+  Extents shape;  ///< outermost dimension first; blocks lie along the last one
+  GgufType type = GgufType::F32;
+  uint64_t begin = 0, bytes = 0;  ///< in the file
+};
+
+/// What a file has. Tensors are read when they are asked for.
+class GgufFile {
+ public:
+  /// Reads the list of tensors. Throws a Runtime error where the file cannot be read, and a User
+  /// error, which names the part that is wrong, for a file that is no GGUF: sizes that go beyond the
+  /// file, tensors without whole blocks, types that are not supported, names that occur twice.
+  explicit GgufFile(const std::string& path);
+
+  const std::vector<GgufTensor>& tensors() const { return tensors_; }
+  /// Throws a User error, with similar names, where there is none.
+  const GgufTensor& tensor(const std::string& name) const;
+  /// Numbers, texts and booleans of the file, such as "llama.block_count". Lists are left out.
+  const Json& metadata() const { return metadata_; }
+
+  /// The tensor as a declaration over constants in the file's own bits: f32, or f16 and bf16 of a file
+  /// that has these.
+  Tensor weights(const std::string& name) const;
+
+ private:
+  std::string bytes_of(const GgufTensor& t) const;
+
+  std::string path_;
+  std::vector<GgufTensor> tensors_;
+  Json metadata_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,150 @@
+#include "generate/gguf_blocks.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "heddle/dsl/arrays.h"
+#include "heddle/support/error.h"
+
+namespace heddle::generate {
+namespace {
+
+constexpr int64_t kBlock = 32, kSuper = 256;
+
+constexpr BlockForm kForms[] = {{GgufType::F32, "f32", 1, 4},
+                                {GgufType::F16, "f16", 1, 2},
+                                {GgufType::BF16, "bf16", 1, 2},
+                                {GgufType::Q4_0, "q4_0", kBlock, 2 + kBlock / 2},
+                                {GgufType::Q8_0, "q8_0", kBlock, 2 + kBlock},
+                                {GgufType::Q4_K, "q4_K", kSuper, 4 + 12 + kSuper / 2}};
+
+/// The blocks of a tensor in rows, and constants of a part of each of them.
+class Blocks {
+ public:
+  Blocks(const GgufTensor& t, const std::string& bytes)
+      : t_(t), bytes_(bytes), form_(*block_form(static_cast<uint32_t>(t.type))) {
+    for (size_t d = 0; d + 1 < t.shape.size(); ++d) rows_ *= t.shape[d];
+    in_row_ = t.shape.back() / form_.elements;
+  }
+
+  /// Bytes `from` to from + n - 1 of each block as elements of `type`: (rows, blocks * elements).
+  Tensor part(int64_t from, int64_t n, DataType type, const char* what) const {
+    NDArray all = NDArray::empty({rows_, in_row_ * n / type.bytes()}, type);
+    auto* to = static_cast<char*>(all.data());
+    for (int64_t b = 0; b < rows_ * in_row_; ++b)
+      std::memcpy(to + b * n, bytes_.data() + b * form_.bytes + from, static_cast<size_t>(n));
+    return constant(all, t_.name + "." + what);
+  }
+
+  /// The scales and offsets of 6 bits of Q4_K, of which 8 are in 12 bytes: the last four have their
+  /// upper two bits in those of the first four.
+  std::pair<Tensor, Tensor> six_bits() const {
+    constexpr int64_t kFrom = 4, kEach = 8;
+    NDArray scales = NDArray::empty({rows_, in_row_ * kEach}, u8), offsets = zeros_like(scales);
+    for (int64_t b = 0; b < rows_ * in_row_; ++b) {
+      const auto* s = reinterpret_cast<const uint8_t*>(bytes_.data()) + b * form_.bytes + kFrom;
+      for (int64_t j = 0; j < kEach; ++j) {
+        const int64_t at = b * kEach + j;
+        const bool first = j < kEach / 2;
+        scales.data<uint8_t>()[at] =
+            static_cast<uint8_t>(first ? s[j] & 63 : (s[j + 4] & 15) | (s[j - 4] >> 6 << 4));
+        offsets.data<uint8_t>()[at] =
+            static_cast<uint8_t>(first ? s[j + 4] & 63 : (s[j + 4] >> 4) | (s[j] >> 6 << 4));
+      }
+    }
+    return {constant(scales, t_.name + ".scales"), constant(offsets, t_.name + ".offsets")};
+  }
+
+  /// The tensor whose element `k` of row `r` is value(r, k).
+  template <class F>
+  Tensor declare(F value) const {
+    return compute(
+        Shape(t_.shape.begin(), t_.shape.end()),
+        [&](const std::vector<Axis>& at) {
+          Expr row = Expr(0);
+          for (size_t d = 0; d + 1 < at.size(); ++d) row = row * t_.shape[d] + at[d];
+          return Expr(value(row, Expr(at.back())));
+        },
+        t_.name, "dequantize", Where{});
+  }
+
+ private:
+  const GgufTensor& t_;
+  const std::string& bytes_;
+  const BlockForm& form_;
+  int64_t rows_ = 1, in_row_ = 0;
+};
+
+Expr four_bits(const Expr& byte, const Expr& upper) {
+  return bitwise_and(shift_right(cast(i32, byte), cast(i32, upper) * 4), make_const(i32, 15));
+}
+
+Tensor q4_0(const Blocks& b) {
+  constexpr int64_t kHalf = kBlock / 2;
+  const Tensor scale = b.part(0, 2, f16, "scale"), bits = b.part(2, kHalf, u8, "bits");
+  return b.declare([&](const Expr& r, const Expr& k) {
+    const Expr block = floordiv(k, kBlock), inner = floormod(k, kBlock);
+    const Expr byte = bits(r, block * kHalf + floormod(inner, kHalf));
+    return cast(f32, four_bits(byte, floordiv(inner, kHalf)) - 8) * cast(f32, scale(r, block));
+  });
+}
+
+Tensor q8_0(const Blocks& b) {
+  const Tensor scale = b.part(0, 2, f16, "scale"), bytes = b.part(2, kBlock, i8, "bytes");
+  return b.declare([&](const Expr& r, const Expr& k) {
+    return cast(f32, bytes(r, k)) * cast(f32, scale(r, floordiv(k, kBlock)));
+  });
+}
+
+Tensor q4_k(const Blocks& b) {
+  const Tensor scale = b.part(0, 2, f16, "scale"), least = b.part(2, 2, f16, "least"),
+               bits = b.part(16, kSuper / 2, u8, "bits");
+  const auto [scales, offsets] = b.six_bits();
+  return b.declare([&, scales = scales, offsets = offsets](const Expr& r, const Expr& k) {
+    const Expr super = floordiv(k, kSuper), block = floordiv(k, kBlock);
+    // 32 bytes have the lower halves of one block and the upper ones of the next.
+    const Expr byte = bits(r, floordiv(k, 2 * kBlock) * kBlock + floormod(k, kBlock));
+    const Expr q = cast(f32, four_bits(byte, floormod(block, 2)));
+    return cast(f32, scale(r, super)) * cast(f32, scales(r, block)) * q -
+           cast(f32, least(r, super)) * cast(f32, offsets(r, block));
+  });
+}
+
+Tensor plain(const GgufTensor& t, const std::string& bytes, DataType type) {
+  NDArray all = NDArray::empty(t.shape, type);
+  std::memcpy(all.data(), bytes.data(), bytes.size());
+  return constant(all, t.name);
+}
+
+}  // namespace
+
+const BlockForm* block_form(uint32_t type) {
+  const auto* at = std::find_if(std::begin(kForms), std::end(kForms), [&](const BlockForm& f) {
+    return static_cast<uint32_t>(f.type) == type;
+  });
+  return at == std::end(kForms) ? nullptr : at;
+}
+
+Tensor weights_of(const GgufTensor& t, const std::string& bytes) {
+  switch (t.type) {
+    case GgufType::F32: return plain(t, bytes, f32);
+    case GgufType::F16: return plain(t, bytes, f16);
+    case GgufType::BF16: return plain(t, bytes, bf16);
+    case GgufType::Q4_0: return q4_0(Blocks(t, bytes));
+    case GgufType::Q8_0: return q8_0(Blocks(t, bytes));
+    case GgufType::Q4_K: return q4_k(Blocks(t, bytes));
+  }
+  HEDDLE_ICHECK(false, "a tensor of a type that is read");
+  return {};
+}
+
+}  // namespace heddle::generate
+
+namespace heddle {
+
+std::string to_string(GgufType type) {
+  return generate::block_form(static_cast<uint32_t>(type))->name;
+}
+
+}  // namespace heddle

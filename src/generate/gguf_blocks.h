@@ -1,0 +1,22 @@
+// The blocks of GGUF's types, and declarations that unpack them.
+#pragma once
+
+#include <string>
+
+#include "heddle/generate/gguf.h"
+
+namespace heddle::generate {
+
+/// So many elements are stored in so many bytes.
+struct BlockForm {
+  GgufType type;
+  const char* name;
+  int64_t elements, bytes;
+};
+/// nullptr for a type that is not read.
+const BlockForm* block_form(uint32_t type);
+
+/// The elements of `t`, whose bytes are `bytes`, as a declaration over constants.
+Tensor weights_of(const GgufTensor& t, const std::string& bytes);
+
+}  // namespace heddle::generate

@@ -1,0 +1,196 @@
+// Files of weights of ggml: what their blocks stand for, and files that are wrong.
+#include "heddle/generate/gguf.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "generate/gguf_file.h"
+#include "heddle/codegen/interpreter.h"
+#include "heddle/heddle.h"
+#include "heddle/ops/ops.h"
+#include "heddle/support/rng.h"
+#include "support/files/file.h"
+#include "support/numbers/half.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint32_t kQ4 = 2, kQ8 = 8, kQ4K = 12;
+
+struct Kind {
+  uint32_t type;
+  int64_t elements, bytes;
+};
+constexpr Kind kKinds[] = {{kQ4, 32, 18}, {kQ8, 32, 34}, {kQ4K, 256, 144}};
+
+float half_at(const uint8_t* at) {
+  uint16_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return half_to_float(bits);
+}
+
+/// The elements of a block, as ggml's reference computes them (dequantize_row_* of ggml-quants.c).
+std::vector<float> elements_of(uint32_t type, const uint8_t* block) {
+  std::vector<float> y;
+  if (type == kQ4) {
+    const float d = half_at(block);
+    y.resize(32);
+    for (size_t j = 0; j < 16; ++j) {
+      y[j] = static_cast<float>((block[2 + j] & 15) - 8) * d;
+      y[j + 16] = static_cast<float>((block[2 + j] >> 4) - 8) * d;
+    }
+  } else if (type == kQ8) {
+    const float d = half_at(block);
+    for (size_t j = 0; j < 32; ++j)
+      y.push_back(static_cast<float>(static_cast<int8_t>(block[2 + j])) * d);
+  } else {
+    const float d = half_at(block), least = half_at(block + 2);
+    const uint8_t *s = block + 4, *q = block + 16;
+    const auto scale_and_least = [&](int j, uint8_t* sc, uint8_t* m) {
+      if (j < 4) {
+        *sc = s[j] & 63;
+        *m = s[j + 4] & 63;
+      } else {
+        *sc = static_cast<uint8_t>((s[j + 4] & 15) | ((s[j - 4] >> 6) << 4));
+        *m = static_cast<uint8_t>((s[j + 4] >> 4) | ((s[j] >> 6) << 4));
+      }
+    };
+    for (int j = 0, is = 0; j < 256; j += 64, q += 32, is += 2) {
+      uint8_t sc1, m1, sc2, m2;
+      scale_and_least(is, &sc1, &m1);
+      scale_and_least(is + 1, &sc2, &m2);
+      for (int l = 0; l < 32; ++l)
+        y.push_back(d * sc1 * static_cast<float>(q[l] & 15) - least * m1);
+      for (int l = 0; l < 32; ++l)
+        y.push_back(d * sc2 * static_cast<float>(q[l] >> 4) - least * m2);
+    }
+  }
+  return y;
+}
+
+/// Random blocks whose scales are no NaN and no infinity.
+std::string random_blocks(const Kind& kind, int64_t count, Rng& rng) {
+  std::string bytes;
+  for (int64_t b = 0; b < count; ++b) {
+    const size_t begin = bytes.size();
+    for (int64_t i = 0; i < kind.bytes; ++i) bytes += static_cast<char>(rng.uniform_int(0, 255));
+    for (const size_t high : {size_t{1}, size_t{3}}) {
+      if (high == 1 || kind.type == kQ4K)
+        bytes[begin + high] = static_cast<char>(rng.uniform_int(0x20, 0x38));
+    }
+  }
+  return bytes;
+}
+
+class Gguf : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string written(const std::string& bytes) const {
+    write_file_atomic(folder_ + "/w.gguf", bytes);
+    return folder_ + "/w.gguf";
+  }
+  std::string error_of(const std::string& bytes) const {
+    try {
+      const GgufFile file(written(bytes));
+      return "";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind, ErrorKind::User) << e.what();
+      return e.message;
+    }
+  }
+  const std::string folder_ = ::testing::TempDir() + "heddle_gguf_" + std::to_string(::getpid());
+};
+
+TEST_F(Gguf, BlocksStandForWhatGgmlComputes) {
+  Rng rng(3);
+  for (const Kind& kind : kKinds) {
+    for (const std::vector<uint64_t>& extents :
+         {std::vector<uint64_t>{512}, {256, 3}, {512, 2, 2}}) {
+      uint64_t elements = 1;
+      for (const uint64_t n : extents) elements *= n;
+      const std::string blocks =
+          random_blocks(kind, static_cast<int64_t>(elements) / kind.elements, rng);
+      const GgufFile file(written(gguf_bytes({{"w", extents, kind.type, blocks}})));
+      const Tensor w = file.weights("w");
+      EXPECT_EQ(w.extents(), Extents(extents.rbegin(), extents.rend()));
+      const NDArray got = interpret({w}, {})[0];
+      for (int64_t b = 0; b * kind.bytes < std::ssize(blocks); ++b) {
+        const std::vector<float> want = elements_of(
+            kind.type, reinterpret_cast<const uint8_t*>(blocks.data()) + b * kind.bytes);
+        for (int64_t i = 0; i < kind.elements; ++i)
+          ASSERT_FLOAT_EQ(got.get(b * kind.elements + i), want[static_cast<size_t>(i)])
+              << to_string(file.tensor("w").type) << " element " << i << " of block " << b;
+      }
+    }
+  }
+}
+
+TEST_F(Gguf, ProductsReadTheBitsOfTheFile) {
+  Rng rng(4);
+  for (const Kind& kind : kKinds) {
+    const std::string blocks = random_blocks(kind, 24 * 512 / kind.elements, rng);
+    const GgufFile file(written(gguf_bytes({{"w", {512, 24}, kind.type, blocks}})));
+    for (const int64_t rows : {1, 3, 20}) {
+      const Tensor x = placeholder({rows, 512}, f32, "x"), w = file.weights("w"),
+                   y = ops::matmul(x, w, false, true);
+      const NDArray in = NDArray::random({rows, 512}, f32, 5),
+                    out = NDArray::zeros({rows, 24}, f32);
+      Network({y}, Target::host()).build({x, y})(in, out);
+      const NDArray want = interpret({y}, {{x, in}})[0];
+      EXPECT_TRUE(allclose(out, want, 1e-3, 1e-2))
+          << to_string(file.tensor("w").type) << " " << rows;
+    }
+  }
+}
+
+TEST_F(Gguf, PlainTensorsAndMetadataAreRead) {
+  std::string numbers;
+  for (const float x : {1.f, -2.f, 3.5f}) numbers += raw_bytes(x);
+  const GgufFile file(written(gguf_bytes({{"bias", {3}, 0, numbers}}, 2)));
+  EXPECT_EQ(interpret({file.weights("bias")}, {})[0].get(2), 3.5);
+  EXPECT_EQ(file.metadata().at("general.architecture").as_string(), "toy");
+  EXPECT_EQ(file.metadata().at("toy.block_count").as_int(), 2);
+  EXPECT_EQ(file.metadata().at("toy.scale").as_double(), 0.5);
+  EXPECT_FALSE(file.metadata().contains("tokenizer.tokens"));
+  try {
+    (void)file.tensor("biass");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.help, HasSubstr("'bias'"));
+  }
+}
+
+TEST_F(Gguf, EveryFileThatIsCutOffIsRefused) {
+  Rng rng(6);
+  const std::string bytes = gguf_bytes({{"a", {32, 2}, kQ4, random_blocks(kKinds[0], 2, rng)},
+                                        {"b", {256}, kQ4K, random_blocks(kKinds[2], 1, rng)}});
+  EXPECT_EQ(error_of(bytes), "");
+  for (size_t n = 0; n < bytes.size(); ++n) EXPECT_NE(error_of(bytes.substr(0, n)), "") << n;
+}
+
+TEST_F(Gguf, MistakesAreErrors) {
+  const std::string blocks(288, '\x11');
+  const auto file = [&](std::vector<uint64_t> extents, uint32_t type) {
+    return gguf_bytes({{"w", std::move(extents), type, blocks}});
+  };
+  EXPECT_THAT(error_of("GGML" + file({32}, kQ4).substr(4)), HasSubstr("does not begin with GGUF"));
+  EXPECT_THAT(error_of(gguf_bytes({}, 1)), HasSubstr("its version is 1"));
+  EXPECT_THAT(error_of(file({32}, 39)), HasSubstr("has the type 39"));
+  EXPECT_THAT(error_of(file({33}, kQ4)), HasSubstr("no whole blocks of 32"));
+  EXPECT_THAT(error_of(file({32, 1, 1, 1, 1}, kQ4)), HasSubstr("5 dimensions"));
+  EXPECT_THAT(error_of(file({0}, kQ4)), HasSubstr("larger than the file"));
+  EXPECT_THAT(error_of(file({uint64_t{1} << 40, uint64_t{1} << 40}, kQ4)),
+              HasSubstr("larger than the file"));
+  EXPECT_THAT(error_of(file({32, 32}, kQ4)), HasSubstr("behind the end of the file"));
+  EXPECT_THAT(error_of(gguf_bytes({{"w", {32}, kQ4, blocks}, {"w", {32}, kQ4, blocks}})),
+              HasSubstr("occurs twice"));
+}
+
+}  // namespace
+}  // namespace heddle::testing
