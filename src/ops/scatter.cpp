@@ -116,7 +116,7 @@ Tensor gather_nd(const Tensor& x, const Tensor& indices, int batch_dims, Where w
   return compute(
       impl::to_shape(dims),
       [&](const std::vector<Axis>& i) {
-        const auto rest = i.begin() + indices.rank() - 1;
+        const auto rest = i.begin() + (indices.rank() - 1);
         std::vector<Expr> at(i.begin(), i.begin() + b);
         for (int d = 0; d < k; ++d) {
           std::vector<Expr> place(i.begin(), rest);
