@@ -37,7 +37,7 @@ SUBFOLDERS = {
     "src/codegen/cuda": ["text", ".", "nvrtc"],
     "src/codegen/llvm": ["jit", "."],
     "src/dag": [".", "declaration", "patterns", "errors", "sizes", "rewrites"],
-    "src/heuristics": ["trees", ".", "choices", "train", "collect", "learn"],
+    "src/heuristics": ["trees", ".", "choices", "train", "collect", "certify", "learn"],
     "src/ir": [".", "simplify"],
     "src/lower": ["nest", "gpu", "passes", "."],
     "src/lower/gpu": ["tiles", "threads", "warp_group", "memory", "sizes", "."],

@@ -105,4 +105,13 @@ Roof roof_of(const Target& target, DataType dtype, double bytes) {
   return measured(target, dtype, traffic_of(bytes));
 }
 
+double least_seconds(const KernelWork& work) {
+  if (!work.roof) return 0;
+  const Roof roof = work.roof();
+  double least = 0;
+  if (roof.bytes_per_second > 0) least = work.bytes / roof.bytes_per_second;
+  if (roof.flops_per_second > 0) least = std::max(least, work.flops / roof.flops_per_second);
+  return least;
+}
+
 }  // namespace heddle::driver

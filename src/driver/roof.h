@@ -13,4 +13,7 @@ namespace heddle::driver {
 /// is 0 for other types, whose instructions differ too much.
 Roof roof_of(const Target& target, DataType dtype, double bytes);
 
+/// The least time that the roof allows for this work; 0: not known.
+double least_seconds(const KernelWork& work);
+
 }  // namespace heddle::driver

@@ -8,6 +8,8 @@
 
 #include "heddle/support/error.h"
 #include "heuristics/names.h"
+#include "heuristics/trained_features.h"
+#include "heuristics/trees/checked_json.h"
 #include "heuristics/trees/tree_file.h"
 #include "support/files/file.h"
 #include "support/tree/json.h"
@@ -18,53 +20,8 @@ namespace {
 constexpr std::size_t kMostNodes = 65536, kMostFeatures = 4096;
 constexpr std::int32_t kMostRanked = 64;
 
-/// Throws with a message such as "nodes[3]: ...".
-[[noreturn]] void refuse(const std::string& part, std::size_t index, const std::string& why) {
-  throw_user_error(part + "[" + std::to_string(index) + "]: " + why);
-}
-
-double number(const Json& json, const char* key, double least, double most) {
-  const double value = json.at(key).as_double();
-  if (value >= least && value <= most) return value;  // false for NaN
-  throw_user_error(std::string("'") + key + "' is " + Json(value).dump() + ", not in " +
-                   Json(least).dump() + ".." + Json(most).dump());
-}
-
-/// An integer from `least` to `most`.
-std::int64_t integer(const Json& json, const char* key, std::int64_t least, std::int64_t most) {
-  const std::int64_t value = json.at(key).as_int();
-  if (value >= least && value <= most) return value;
-  throw_user_error(std::string("'") + key + "' is " + std::to_string(value) + ", not in " +
-                   std::to_string(least) + ".." + std::to_string(most));
-}
-
-constexpr double kLargest = 1e300, kMostLogarithm = 1000;
+constexpr double kMostLogarithm = 1000;
 constexpr std::int64_t kMostCount = std::int64_t{1} << 53;
-
-const std::vector<Json>& list(const Json& json, const char* key, std::size_t least,
-                              std::size_t most) {
-  const std::vector<Json>& elements = json.at(key).elements();
-  if (elements.size() >= least && elements.size() <= most) return elements;
-  throw_user_error(std::string("there are ") + std::to_string(elements.size()) + " " + key +
-                   ", not " + std::to_string(least) + " to " + std::to_string(most));
-}
-
-TrainedFeature read_feature(const Json& json) {
-  TrainedFeature f;
-  f.name = json.at("name").as_string();
-  f.kind = feature_kind(json.at("kind").as_string());
-  if (f.kind != FeatureKind::Categorical) {
-    f.least = number(json, "least", -kLargest, kLargest);
-    f.most = number(json, "most", f.least, kLargest);
-    return f;
-  }
-  for (const Json& v : list(json, "values", 1, kMostCategories)) f.values.push_back(v.as_string());
-  if (std::set<std::string>(f.values.begin(), f.values.end()).size() < f.values.size()) {
-    throw_user_error("a value of feature '" + f.name + "' is there twice");
-  }
-  f.seen = set_from_json(json.at("seen"), {f.name, f.values});
-  return f;
-}
 
 RankedChoice read_ranked(const TrainedTree& tree, const Json& json) {
   RankedChoice ranked;
@@ -97,20 +54,6 @@ void read_leaf(const Json& json, TrainedTree& tree) {
     ++leaf.count;
   }
   tree.leaves.push_back(leaf);
-}
-
-/// Each leaf belongs to one node.
-void check_leaves(const std::vector<TreeNode>& nodes, std::size_t leaves) {
-  std::vector<bool> used(leaves, false);
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].feature >= 0) continue;
-    const auto leaf = static_cast<std::size_t>(nodes[i].yes);
-    if (used[leaf]) refuse("nodes", i, "leaf " + std::to_string(leaf) + " is there twice");
-    used[leaf] = true;
-  }
-  const auto unused = std::find(used.begin(), used.end(), false);
-  if (unused != used.end())
-    refuse("leaves", static_cast<std::size_t>(unused - used.begin()), "no node is this leaf");
 }
 
 void read_origin(const Json& json, TrainedTree& tree) {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "heuristics/names.h"
+#include "heuristics/trained_features.h"
 #include "heuristics/trees/tree_file.h"
 #include "support/files/file.h"
 #include "support/tree/json.h"
@@ -16,18 +17,6 @@ std::string lines(const char* key, const std::vector<Json>& elements) {
     text += (i > 0 ? ",\n  " : "\n  ") + elements[i].dump();
   }
   return text + "]";
-}
-
-Json feature_json(const TrainedFeature& f) {
-  Json json = Json::object({{"name", f.name}, {"kind", to_string(f.kind)}});
-  if (f.kind == FeatureKind::Categorical) {
-    json["values"] = Json::array_of(f.values);
-    json["seen"] = set_to_json(f.seen, {f.name, f.values});
-  } else {
-    json["least"] = f.least;
-    json["most"] = f.most;
-  }
-  return json;
 }
 
 Json leaf_json(const TrainedTree& tree, const TreeLeaf& leaf) {

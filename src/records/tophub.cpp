@@ -196,7 +196,11 @@ std::optional<std::string> tophub_model(const Target& target) {
 }
 
 std::optional<std::string> tophub_nearest_model(const Target& target) {
-  if (std::optional<std::string> own = tophub_model(target)) return own;
+  return tophub_nearest_file(target, ".model");
+}
+
+std::optional<std::string> tophub_nearest_file(const Target& target, const std::string& ending) {
+  if (std::optional<std::string> own = tophub_file(target, ending)) return own;
   const std::string start = target.kind + "-";
   const std::string option = target.is_cuda() ? " -gpu=" : " -mcpu=";
   double least = std::numeric_limits<double>::infinity();
@@ -205,7 +209,7 @@ std::optional<std::string> tophub_nearest_model(const Target& target) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder, error)) {
       const std::string chip = entry.path().stem().string();
-      if (entry.path().extension() != ".model" || !chip.starts_with(start)) continue;
+      if (entry.path().extension() != ending || !chip.starts_with(start)) continue;
       try {
         const Target of = Target::parse(target.kind + option + chip.substr(start.size()));
         const double distance = chip_distance(of, target);

@@ -32,9 +32,10 @@ TEST(Explain, TellsClassesScheduleAndTimes) {
 
 TEST(Explain, ShowsEachPart) {
   const std::pair<const char*, const char*> parts[] = {
-      {"dag", "conv2d"},    {"classes", "reduction"}, {"template", "knob "},
-      {"space", "configs"}, {"schedule", "split("},   {"loops", "for "},
-      {"llvm", "define "},  {"asm", "ret"},           {"times", "instantiate"}};
+      {"dag", "conv2d"},       {"classes", "reduction"},    {"template", "knob "},
+      {"space", "configs"},    {"certificate", "at least"}, {"schedule", "split("},
+      {"loops", "for "},       {"llvm", "define "},         {"asm", "ret"},
+      {"times", "instantiate"}};
   for (const auto& [part, text] : parts) {
     const CommandResult r =
         heddle_command("explain " + std::string(kConv) + " --threads 2 --show " + part);

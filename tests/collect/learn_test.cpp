@@ -118,6 +118,34 @@ TEST_F(LearnTest, ASecondRunGoesOnAndTakesBackWhatHoldsNoMore) {
   EXPECT_EQ(third.lessons.at(0).problems, 300);
 }
 
+TEST_F(LearnTest, HeldOutProblemsSayHowSureChoicesAre) {
+  // By chance "a" is faster for one half of the sizes, where the rule loses a fifth.
+  const LearnReport report = run(two_algorithms(by_chance));
+  ASSERT_EQ(report.certificates.classes.size(), 1U);
+  const CertificateCalibration::Class& c = report.certificates.classes[0];
+  EXPECT_EQ(c.heuristic, "two_algorithms");
+  EXPECT_EQ(c.problems, 300);
+  int within = 0;
+  for (int n = 1; n <= 300; ++n) within += by_chance(n) > 100 ? 1 : 0;
+  EXPECT_EQ(c.within, within);
+  EXPECT_LT(report.certificates.error(), 0.15) << report.certificates.to_string();
+  EXPECT_THAT(report.to_text(), HasSubstr("choices that were held out"));
+  EXPECT_EQ(certificate_calibration(target()).to_json().dump(),
+            report.certificates.to_json().dump());
+  // A second run finds the same.
+  const LearnReport second = run(two_algorithms(by_chance));
+  EXPECT_EQ(second.certificates.to_json().dump(), report.certificates.to_json().dump());
+
+  std::filesystem::path file = report.certificates.file;
+  EXPECT_EQ(file.filename(), "llvm-znver3.certificates");
+  write_file_atomic(file, R"({"heddle_certificates": 7})");
+  EXPECT_THROW((void)certificate_calibration(target()), Error);
+  run(two_algorithms(by_chance));
+  EXPECT_EQ(certificate_calibration(target()).classes.size(), 1U) << "a broken file is replaced";
+  forget_learned(target());
+  EXPECT_TRUE(certificate_calibration(target()).file.empty());
+}
+
 TEST_F(LearnTest, TooFewProblemsTeachNothing) {
   const LearnReport report = run(two_algorithms(better_when_small, 5));
   EXPECT_EQ(report.lessons.at(0).end, LessonEnd::TooFew);
@@ -155,7 +183,7 @@ TEST_F(LearnTest, ProblemsOfTheCallerComeFirst) {
 
 TEST_F(LearnTest, WhatIsForgottenIsGone) {
   run(two_algorithms(better_when_small));
-  EXPECT_EQ(forget_learned(target()).size(), 2U);
+  EXPECT_EQ(forget_learned(target()).size(), 3U);
   EXPECT_FALSE(says(20).has_value());
   EXPECT_TRUE(learned(target()).lessons.empty());
   EXPECT_TRUE(forget_learned(target()).empty());

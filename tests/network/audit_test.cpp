@@ -125,6 +125,7 @@ TEST(Audit, TriedChoicesAreChangesOfTheKernelsThatTheyChange) {
     }
   }
   const Json json = found.to_json();
+  EXPECT_GT(json.at("kernels").at(0).at("certificate").at("least_s").as_double(), 0);
   EXPECT_EQ(json.at("kernels").size(), net.tasks().size());
 }
 

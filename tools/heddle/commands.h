@@ -128,6 +128,7 @@ int why_record(const Request& request);
 int race_on_near_cases(const Request& request);
 int list_heuristics(const Request& request);
 int list_constants(const Request& request);
+int show_certificates(const Request& request);
 int run_learn(const Request& request);
 int collect_for_heuristic(const Request& request);
 int train_heuristic(const Request& request);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/heuristics/certificate.h"
 #include "heddle/heuristics/collect.h"
 #include "heddle/support/json.h"
 
@@ -55,6 +56,7 @@ struct MovedConstant {
 struct LearnReport {
   std::vector<Lesson> lessons;  ///< in the order of names
   std::vector<MovedConstant> constants = {};
+  CertificateCalibration certificates = {};  ///< what choices are worth, as the folder has it now
   std::string folder;
   bool cancelled = false;
   Json to_json() const;

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/heuristics/certificate.h"
 #include "heddle/network/network.h"
 #include "heddle/support/json.h"
 
@@ -80,6 +81,7 @@ struct AuditRow {
   double seconds = 0, share = 0;
   double flops = 0, bytes = 0;         ///< of all nodes
   double roof_s = 0;                   ///< least time that the machine allows; 0: not known
+  Certificate certificate = {};        ///< of a node; empty where a record or a plan chose
   std::vector<AuditReference> bounds;  ///< the least first; empty: nothing is known to be faster
   std::string template_name, alternative;
   std::string provenance;  ///< what chose the schedule that runs

@@ -40,6 +40,8 @@ void reload_tophub();
 std::optional<std::string> tophub_model(const Target& target);
 /// The same, or the shipped cost model for the nearest CPU or GPU of the kind (chip_distance).
 std::optional<std::string> tophub_nearest_model(const Target& target);
+/// The file KIND-CHIPENDING of a target, or of the nearest CPU or GPU of the kind that has one.
+std::optional<std::string> tophub_nearest_file(const Target& target, const std::string& ending);
 /// The file KIND-CHIPENDING of the last folder that has it. The ending of a cost model is
 /// ".model".
 std::optional<std::string> tophub_file(const Target& target, const std::string& ending);

@@ -20,7 +20,8 @@ struct CalibrationRace {
   /// What the rule takes with these constants: a key of `seconds`, or another text.
   std::function<std::string(const RuleConstants&)> choose;
   std::map<std::string, double> seconds;
-  double noise = 0;  ///< differences below it do not count
+  double noise = 0;          ///< differences below it do not count
+  double least_seconds = 0;  ///< that the machine allows; 0: not known
 };
 
 struct CalibrateOptions {

@@ -14,10 +14,12 @@
 
 #include "heddle/heuristics/train_tree.h"
 #include "heddle/records/tophub.h"
+#include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "heuristics/asked_problems.h"
 #include "heuristics/learn/calibrate.h"
 #include "heuristics/learn/constants_file.h"
+#include "heuristics/learn/learned_certificates.h"
 #include "heuristics/learn/learned_files.h"
 #include "heuristics/learn/races.h"
 #include "heuristics/train/confidence.h"
@@ -68,7 +70,8 @@ class Learner {
         files_(o.target, o.folder),
         own_clock_(o.budget.count()),
         clock_(o.clock != nullptr ? *o.clock : own_clock_),
-        heuristics_(heuristics_of(o)) {
+        heuristics_(heuristics_of(o)),
+        certificates_(o.target, files_.certificates(), o.date) {
     files_.make_folder();
     if (o_.measurer == nullptr)
       own_measurer_ = o_.target.is_cuda() ? make_cuda_measurer({}) : make_worker_measurer();
@@ -87,7 +90,9 @@ class Learner {
       else
         report.lessons[i].end = LessonEnd::NoTime;
     }
+    if (moved) certificates_.write();
     reload_tophub();
+    report.certificates = certificates_of_file(files_.certificates(), o_.target.kind);
     report.cancelled = clock_.cancelled();
     return report;
   }
@@ -104,6 +109,8 @@ class Learner {
   /// problems of several, so the logs of those that are not of this run count, too.
   /// Nothing where the time was over: trees then have no constants to go on from.
   std::optional<std::vector<MovedConstant>> calibrate_all() {
+    // The least times of problems are those of as many threads as their kernels have.
+    const ScopedThreads threads(o_.target.is_cuda() ? num_threads() : std::max(1, o_.target.cores));
     TuneClock time(std::max(kCalibrationSeconds, kCalibrationShare * clock_.elapsed_s()));
     const CalibrateOptions options{.seed = o_.seed,
                                    .expired = [&] { return clock_.cancelled() || time.expired(); }};
@@ -181,6 +188,7 @@ class Learner {
     lesson.tree_over_rule = worth.tree_over_rule.mean;
     lesson.unsure = worth.unsure_share();
     lesson.end = is_proven(worth) ? LessonEnd::Taken : LessonEnd::NotProven;
+    certificates_.add(data, worth, lesson.end == LessonEnd::Taken, races_[&h]);
     if (lesson.end == LessonEnd::NotProven) return remove_tree(lesson);
     TrainedTree tree = train_tree(data, options);
     tree.training["held_out"] = Json::object({{"rule_over_best", lesson.rule_over_best},
@@ -203,6 +211,7 @@ class Learner {
   const std::vector<const Heuristic*> heuristics_;
   std::map<const Heuristic*, std::vector<CalibrationRace>> races_;
   RuleConstants constants_;  ///< that calibration found
+  LearnedCertificates certificates_;
   std::unique_ptr<Measurer> own_measurer_;
 };
 
@@ -215,6 +224,7 @@ LearnReport learned(const Target& target, const std::string& folder) {
   LearnReport report;
   report.folder = files.folder();
   report.constants = read_moved(files.constants(), target.kind);
+  report.certificates = certificates_of_file(files.certificates(), target.kind);
   for (const Heuristic* h : all_heuristics()) {
     std::error_code error;
     const std::string file = files.tree_of(*h);
@@ -236,7 +246,7 @@ LearnReport learned(const Target& target, const std::string& folder) {
 
 std::vector<std::string> forget_learned(const Target& target, const std::string& folder) {
   const LearnedFiles files(target, folder);
-  std::vector<std::string> removed, all{files.constants(), files.asked()};
+  std::vector<std::string> removed, all{files.constants(), files.certificates(), files.asked()};
   for (const Heuristic* h : all_heuristics()) {
     std::ranges::move(files.logs_of(*h), std::back_inserter(all));
     all.push_back(files.tree_of(*h));

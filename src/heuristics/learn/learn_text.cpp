@@ -32,6 +32,20 @@ std::string text_of(const std::vector<MovedConstant>& constants) {
   return "\nConstants of rules that moved (heddle heuristic constants):\n" + table.to_string();
 }
 
+std::string text_of(const CertificateCalibration& certificates) {
+  if (certificates.all.empty()) return "";
+  int problems = 0, within = 0;
+  for (const CertificateBin& b : certificates.all) {
+    problems += b.problems;
+    within += b.within;
+  }
+  return "Of " + std::to_string(problems) + " choices that were held out, " +
+         format_fixed(100.0 * within / problems, 0) +
+         " % were within 5 % of the best. Certificates say how likely that is, and are " +
+         format_fixed(certificates.error(), 3) +
+         " off on average (heddle heuristic certificates).\n";
+}
+
 }  // namespace
 
 const char* to_string(LessonEnd end) {
@@ -64,7 +78,8 @@ Json LearnReport::to_json() const {
   return Json::object({{"folder", folder},
                        {"cancelled", cancelled},
                        {"lessons", std::move(list)},
-                       {"constants", std::move(moved)}});
+                       {"constants", std::move(moved)},
+                       {"certificates", certificates.to_json()}});
 }
 
 std::string LearnReport::to_text() const {
@@ -82,6 +97,7 @@ std::string LearnReport::to_text() const {
   std::string text = table.to_string();
   text += "Ratios are geometric means over problems that the answering trees had not seen.\n";
   text += text_of(constants);
+  text += text_of(certificates);
   const Lesson noisy = lessons.empty() ? Lesson() : std::ranges::max(lessons, {}, &Lesson::noisy);
   if (4 * noisy.noisy > noisy.problems)
     text += "The machine was busy: " + std::to_string(noisy.noisy) + " of " +

@@ -8,6 +8,7 @@
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
 #include "heuristics/asked_problems.h"
+#include "heuristics/certify/certificates_file.h"
 #include "heuristics/trees/tree_file.h"
 #include "support/files/private_folder.h"
 
@@ -43,6 +44,10 @@ std::string LearnedFiles::tree_of(const Heuristic& h) const {
 
 std::string LearnedFiles::constants() const {
   return folder_ + "/" + target_.kind + "-" + target_.chip() + ".constants";
+}
+
+std::string LearnedFiles::certificates() const {
+  return folder_ + "/" + target_.kind + "-" + target_.chip() + kCertificatesEnding;
 }
 
 std::string LearnedFiles::asked() const { return folder_ + "/" + asked_file_name(target_); }

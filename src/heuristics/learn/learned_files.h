@@ -20,6 +20,7 @@ class LearnedFiles {
   std::string tree_of(const Heuristic& h) const;
   /// The constants of rules.
   std::string constants() const;
+  std::string certificates() const;
   /// The problems that HEDDLE_COLLECT logged.
   std::string asked() const;
   /// The log of this target. Its number of threads is in the name, because a log is of one target.

@@ -6,6 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "driver/program_args.h"
+#include "driver/roof.h"
+#include "heddle/dag/compute_dag.h"
 #include "heddle/heuristics/collect.h"
 #include "heddle/heuristics/train_tree.h"
 #include "heddle/support/error.h"
@@ -49,6 +52,8 @@ std::optional<CalibrationRace> race_of(const HeuristicData& data, const Heuristi
   const BuiltChoices& built = outcome.built.front();
   CalibrationRace race{
       .id = problem.id, .choose = {}, .seconds = problem.of_constants, .noise = problem.noise};
+  race.least_seconds =
+      driver::least_seconds(driver::work_of(ComputeDag(drawn.problem.outputs), source.target));
   for (const auto& [id, schedule] : built.choices) {
     const auto at = std::ranges::lower_bound(data.choices, id);
     if (at == data.choices.end() || *at != id) continue;

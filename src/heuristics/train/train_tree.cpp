@@ -10,6 +10,7 @@
 #include "heuristics/train/regret_table.h"
 #include "heuristics/train/select_terms.h"
 #include "heuristics/train/usable_problems.h"
+#include "heuristics/trained_features.h"
 
 namespace heddle {
 
@@ -41,24 +42,6 @@ void check_options(const TrainOptions& o) {
   check_range("allowed_worst_loss", o.allowed_worst_loss, 0, 100);
   check_range("allowed_rule_regret", o.allowed_rule_regret, 0, 10);
   check_range("margin", o.margin, 0, 10);
-}
-
-TrainedFeature trained_feature(const HeuristicData& data, std::span<const std::int32_t> known,
-                               std::size_t index) {
-  const HeuristicFeature& declared = data.features[index];
-  TrainedFeature feature{declared.name, declared.kind, 0, 0, declared.values, 0};
-  bool first = true;
-  for (const std::int32_t p : known) {
-    const double value = data.problems[static_cast<std::size_t>(p)].features[index];
-    if (declared.kind == FeatureKind::Categorical) {
-      feature.seen |= std::uint64_t{1} << static_cast<unsigned>(value);
-      continue;
-    }
-    feature.least = first ? value : std::min(feature.least, value);
-    feature.most = first ? value : std::max(feature.most, value);
-    first = false;
-  }
-  return feature;
 }
 
 /// The best columns on average, of those that half of the problems have at least: a rare choice counts

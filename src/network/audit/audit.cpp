@@ -78,6 +78,8 @@ std::vector<AuditRow> rows_of(const Network& network, std::span<const TaskSchedu
     rows[t].alternative = running[t].alternative;
     rows[t].provenance = running[t].source;
     network::set_work(rows[t], driver::work_of(tmpl.dag(), tmpl.target()));
+    if (running[t].from == AuditBound::Rules)
+      rows[t].certificate = certify(tmpl.dag(), tmpl.target(), tmpl.options());
   }
   network::set_bounds(rows);
   return rows;

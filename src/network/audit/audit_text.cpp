@@ -22,6 +22,12 @@ std::string bound_text(const AuditRow& row) {
   return format_time(b.seconds) + ", " + to_string(b.bound);
 }
 
+/// How likely the choice is to be within 5 % of the best.
+std::string sure_text(const AuditRow& row) {
+  const std::optional<double>& p = row.certificate.probability;
+  return p ? format_fixed(100 * *p, 0) + " %" : "-";
+}
+
 std::string gain_text(const AuditChange& c) {
   return format_time(c.before) + " -> " + format_time(c.after) + ", x" +
          format_fixed(c.before / c.after, 2) + (c.proven ? "" : ", not proven");
@@ -66,6 +72,7 @@ Json json_of(const AuditRow& row) {
                        {"bytes", row.bytes},
                        {"roof_s", row.roof_s},
                        {"bounds", std::move(bounds)},
+                       {"certificate", row.certificate.to_json()},
                        {"template", row.template_name},
                        {"alternative", row.alternative},
                        {"provenance", row.provenance},
@@ -89,8 +96,9 @@ const char* to_string(AuditBound bound) {
 }
 
 std::string Audit::to_string() const {
-  Table table({"kernel", "nodes", "share", "time", "lost", "best known", "template", "what wins"});
-  for (size_t column : {5, 6, 7}) table.align_left(column);
+  Table table(
+      {"kernel", "nodes", "share", "time", "lost", "best known", "sure", "template", "what wins"});
+  for (size_t column : {5, 7, 8}) table.align_left(column);
   const double lost = lost_s();
   size_t left_out = 0;
   for (const AuditRow& row : rows) {
@@ -101,7 +109,7 @@ std::string Audit::to_string() const {
     const bool wins = !row.changes.empty();
     table.add_row({row.name, std::to_string(row.nodes.size()), percent(row.share),
                    format_time(row.seconds), format_time(row.lost_s()), bound_text(row),
-                   row.template_name, wins ? row.changes[0].text : ""});
+                   sure_text(row), row.template_name, wins ? row.changes[0].text : ""});
   }
   std::string text = (sizes.empty() ? "" : "at " + sizes + ":\n") + table.to_string();
   if (left_out > 0)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "driver/roof.h"
+
 namespace heddle::network {
 namespace {
 
@@ -37,11 +39,7 @@ void set_work(AuditRow& row, const KernelWork& of_a_node) {
   const auto nodes = static_cast<double>(row.nodes.size());
   row.flops = nodes * of_a_node.flops;
   row.bytes = nodes * of_a_node.bytes;
-  if (!of_a_node.roof) return;
-  const Roof roof = of_a_node.roof();
-  if (roof.bytes_per_second > 0) row.roof_s = row.bytes / roof.bytes_per_second;
-  if (roof.flops_per_second > 0)
-    row.roof_s = std::max(row.roof_s, row.flops / roof.flops_per_second);
+  row.roof_s = nodes * driver::least_seconds(of_a_node);
 }
 
 void add_bound(AuditRow& row, AuditReference bound) {

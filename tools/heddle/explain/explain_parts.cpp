@@ -15,6 +15,7 @@
 #include "heddle/dag/compute_dag.h"
 #include "heddle/driver/build.h"
 #include "heddle/driver/gpu_kernel_use.h"
+#include "heddle/heuristics/certificate.h"
 #include "heddle/heuristics/constants.h"
 #include "heddle/ir/print.h"
 #include "heddle/lower/lower.h"
@@ -51,6 +52,7 @@ class Explanation {
     if (part == "classes") return classes();
     if (part == "alternatives") return alternatives();
     if (part == "constants") return constants();
+    if (part == "certificate") return certificate();
     if (part == "template") return template_text();
     if (part == "space") return space();
     if (part == "schedule") return schedule_part();
@@ -122,6 +124,12 @@ class Explanation {
     if (all.size() == 0)
       return {"no constant decides: with any value the choice is the same\n", all};
     return {table.to_string(), std::move(all)};
+  }
+
+  // How good the static choice is, before anything is measured.
+  ExplainPart certificate() {
+    const Certificate c = certify(dag_, target_, current_auto_scheduler_options());
+    return {c.to_string(), c.to_json()};
   }
 
   // The graphs that were considered in place of the declared one, and why each is used or not.

@@ -32,9 +32,9 @@ std::vector<std::string> parts_of(const Request& options, bool node, const Targe
   }
   if (parts.empty()) {
     if (target.is_cuda()) {
-      parts = {"classes", "schedule", "cuda", "resources"};
+      parts = {"classes", "certificate", "schedule", "cuda", "resources"};
     } else {
-      parts = {"classes", "alternatives", "schedule", "instructions"};
+      parts = {"classes", "alternatives", "certificate", "schedule", "instructions"};
       if (!node && target.runs_here()) parts.push_back("times");
     }
   }
@@ -208,8 +208,9 @@ int explain_model(const Request& options) {
 
 const std::vector<std::string>& explain_parts() {
   static const std::vector<std::string> parts = {
-      "dag",          "classes", "alternatives", "constants", "template", "space",     "schedule",
-      "instructions", "loops",   "llvm",         "asm",       "cuda",     "resources", "times"};
+      "dag",      "classes", "alternatives", "certificate",  "constants",
+      "template", "space",   "schedule",     "instructions", "loops",
+      "llvm",     "asm",     "cuda",         "resources",    "times"};
   return parts;
 }
 

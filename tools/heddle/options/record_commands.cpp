@@ -124,6 +124,22 @@ Command constants_command() {
       .run = list_constants};
 }
 
+Command certificates_command() {
+  return {
+      .name = "heuristic certificates",
+      .about = "Show how well certificates hold: what was said about choices, and what was true",
+      .takes = together({{{.id = "--target"}},
+                         plain({"--threads"}),
+                         {{.id = "-o,--output", .help = "A page with the plot, such as page.html"}},
+                         plain({"--json"})}),
+      .notes =
+          "A certificate is the probability that a static choice is within 5 % of the best. "
+          "`heddle "
+          "explain`\nand `heddle audit` show those of kernels; `heddle learn` writes the evidence.",
+      .examples = {"heddle heuristic certificates", "heddle heuristic certificates -o page.html"},
+      .run = show_certificates};
+}
+
 Command train_command() {
   return {
       .name = "heuristic train",
@@ -182,6 +198,7 @@ Commands commands_of_heuristics() {
        .examples = {"heddle heuristic list"},
        .run = list_heuristics},
       constants_command(),
+      certificates_command(),
       collect_command(),
       train_command(),
       {.name = "heuristic eval",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heddle/dag/alternatives.h"
+#include "heddle/heuristics/certificate.h"
 #include "heddle/records/record.h"
 #include "heddle/runtime/pick_row.h"
 #include "heddle/support/json.h"
@@ -67,9 +68,10 @@ struct TaskLog {
 };
 
 struct LogData {
-  std::vector<PickRow> picks;  ///< of multi-kernels
-  std::vector<Json> families;  ///< as read_families reads them
-  std::vector<Json> audits;    ///< as read_audit reads them
+  std::vector<PickRow> picks;                ///< of multi-kernels
+  std::vector<Json> families;                ///< as read_families reads them
+  std::vector<Json> audits;                  ///< as read_audit reads them
+  CertificateCalibration certificates = {};  ///< of a machine
   std::vector<std::string> files;
   std::vector<Record> records;  ///< what the tasks point to: a LogData must not be copied
   std::vector<TaskLog> tasks;

@@ -105,7 +105,8 @@ std::string head(const LogData& data) {
                format_fixed(static_cast<double>(data.records.size()) / data.seconds, 1) +
                " trials/s)";
   }
-  if (!data.records.empty() || (data.picks.empty() && data.families.empty() && data.audits.empty()))
+  if (!data.records.empty() || (data.picks.empty() && data.families.empty() &&
+                                data.audits.empty() && data.certificates.all.empty()))
     fact("records", records);
   if (data.tasks.size() > 1 && data.best_total > 0) {
     fact("overall", format_time(data.static_total) + " static, " + format_time(data.best_total) +
@@ -150,7 +151,7 @@ std::string report_page(const LogData& data, const std::vector<Roof>& roofs) {
          roofline_section(data, roofs) + failures_section(data) + model_section(data) +
          alternatives_section(data) + configs_section(data) + time_section(data) +
          machines_section(data) + picks_section(data) + families_section(data) +
-         audits_section(data) + "</body>\n</html>\n";
+         audits_section(data) + certificates_section(data) + "</body>\n</html>\n";
 }
 
 }  // namespace heddle::cli

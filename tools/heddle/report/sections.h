@@ -28,6 +28,8 @@ std::string picks_section(const LogData& data);         ///< what multi-kernels 
 
 std::string families_section(const LogData& data);  ///< which kernel runs at which sizes
 
+std::string certificates_section(const LogData& data);  ///< what was said, and what was true
+
 std::string audits_section(const LogData& data);  ///< where networks lose time
 
 /// What `heddle audit --json` wrote. Throws a User error for another file.

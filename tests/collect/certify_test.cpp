@@ -1,0 +1,94 @@
+// Certificates of schedules: evidence of all choices, and where there is none.
+#include "heddle/heuristics/certificate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "environment.h"
+#include "heddle/heuristics/heuristic.h"
+#include "heddle/ops/ops.h"
+#include "heddle/records/tophub.h"
+#include "heuristics/certify/certificates_file.h"
+
+namespace heddle {
+namespace {
+
+using ::testing::HasSubstr;
+
+ComputeDag rows_dag() { return ComputeDag({ops::softmax(placeholder({64, 256}, f32, "x"))}); }
+
+class CertifyTest : public ::testing::Test {
+ protected:
+  CertifyTest() { std::filesystem::create_directories(folder_); }
+  ~CertifyTest() override { std::filesystem::remove_all(folder_); }
+
+  /// A class with one region for all problems, `slower` times the least time.
+  static learning::ShareTree one_share(const std::string& name, double share, double slower) {
+    const Heuristic& h = heuristic_of(name);
+    learning::ShareTree t{.heuristic = name, .version = std::to_string(h.version)};
+    for (const HeuristicFeature& f : h.all_features()) {
+      TrainedFeature wide{f.name, f.kind, 0, 0, f.values, ~std::uint64_t{0} >> 1};
+      if (!f.values.empty()) wide.seen = (std::uint64_t{1} << f.values.size()) - 1;
+      wide.least = f.kind == FeatureKind::Boolean ? 0 : -1e12;
+      wide.most = f.kind == FeatureKind::Boolean ? 1 : 1e12;
+      t.features.push_back(wide);
+    }
+    t.nodes = {TreeNode{.yes = 0}};
+    t.leaves = {{.problems = 100, .within = 80, .share = share, .slower = std::log(slower)}};
+    return t;
+  }
+  void write(std::vector<learning::ShareTree> classes, const std::string& chip) const {
+    learning::write_certificates(folder_ + "/llvm-" + chip + ".certificates",
+                                 {.kind = "llvm", .classes = std::move(classes)});
+    reload_tophub();
+  }
+
+  const std::string folder_ = ::testing::TempDir() + "certify_test_" + std::to_string(::getpid());
+  const testing::Variable variable_{"HEDDLE_LEARNED", folder_};
+  const Target host_ = Target::host();
+};
+
+TEST_F(CertifyTest, WithoutEvidenceOnlyTheBoundIsKnown) {
+  reload_tophub();
+  const Certificate c = certify(rows_dag(), host_);
+  EXPECT_GT(c.least_seconds, 0);
+  EXPECT_FALSE(c.probability.has_value());
+  EXPECT_EQ(c.expected_seconds, 0);
+  EXPECT_THAT(c.to_string(), HasSubstr("not known"));
+  EXPECT_TRUE(c.to_json().at("probability").is_null());
+}
+
+TEST_F(CertifyTest, IsTheProductOfItsChoices) {
+  write({one_share("alternative", 0.9, 2), one_share("contraction", 0.7, 2),
+         one_share("location", 0.5, 2), one_share("reduction", 0.8, 2)},
+        host_.chip());
+  const Certificate c = certify(rows_dag(), host_);
+  ASSERT_TRUE(c.probability.has_value()) << c.to_string();
+  ASSERT_FALSE(c.choices.empty());
+  double product = 1;
+  for (const CertifiedChoice& choice : c.choices) product *= *choice.probability;
+  EXPECT_DOUBLE_EQ(*c.probability, product);
+  EXPECT_GE(c.expected_seconds, 1.9 * c.least_seconds);
+  EXPECT_EQ(c.source, "certificates llvm-" + host_.chip());
+}
+
+TEST_F(CertifyTest, AChoiceWithoutEvidenceLeavesAllUnknown) {
+  write({one_share("alternative", 0.9, 2), one_share("contraction", 0.9, 2)}, host_.chip());
+  const Certificate c = certify(rows_dag(), host_);
+  EXPECT_FALSE(c.probability.has_value());
+  EXPECT_THAT(c.to_string(), HasSubstr("none of its problems were measured"));
+}
+
+TEST_F(CertifyTest, AnotherChipsEvidenceSaysSo) {
+  const Target other = Target::parse("llvm -mcpu=skylake-avx512");
+  write({one_share("reduction", 0.8, 2), one_share("location", 0.8, 2)}, other.chip());
+  const Certificate c = certify(rows_dag(), Target::parse("llvm -mcpu=znver3"));
+  EXPECT_THAT(c.source, HasSubstr("certificates llvm-" + other.chip() + ", the nearest"));
+  EXPECT_TRUE(c.probability.has_value()) << c.to_string();
+}
+
+}  // namespace
+}  // namespace heddle
