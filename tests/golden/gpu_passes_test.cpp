@@ -114,6 +114,15 @@ TEST(GoldenGpuPasses, InsertSyncSeparatesPhasesThatShareMemory) {
   expect_golden_pass("insert_sync", p.tiled(1), p.args());
 }
 
+TEST(GoldenGpuPasses, TurnGridPutsTheMostBlocksAlongX) {
+  const Tensor x = placeholder({70000, 3}, f32, "X");
+  const Tensor y = compute({70000, 3}, [&](Axis i, Axis j) { return x(i, j) + 1.F; }, "Y");
+  Schedule s({y}, a_gpu());
+  s[y].bind(s[y].axis(0), LoopKind::BlockZ);
+  s[y].bind(s[y].axis(1), BX);
+  expect_golden_pass("turn_grid", s, {x, y});
+}
+
 // The passes that lowering for a CPU has too are shown by its own tests; the others do not change
 // the loops (overlap_launch adds one wait).
 TEST(GoldenGpuPasses, ShowEveryPassOfTheThreadForm) {
@@ -134,7 +143,8 @@ TEST(GoldenGpuPasses, HaveNoOtherFiles) {
       "gpu_passes",
       {"gpu_passes/distribute", "gpu_passes/distribute_reduction", "gpu_passes/single_out_stores",
        "gpu_passes/join_zero_fills", "gpu_passes/software_pipeline", "gpu_passes/insert_sync",
-       "gpu_passes/distribute_tiles", "gpu_passes/short_functions", "gpu_passes/warp_roles"});
+       "gpu_passes/distribute_tiles", "gpu_passes/short_functions", "gpu_passes/turn_grid",
+       "gpu_passes/warp_roles"});
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "heddle/codegen/emulator.h"
+#include "heddle/codegen/interpreter.h"
 #include "heddle/driver/build.h"
 #include "heddle/ir/print.h"
 #include "heddle/lower/lower.h"
@@ -47,6 +49,26 @@ TEST(GpuPasses, AreRecordedInOrderWithTheirTimes) {
   for (const GpuPassRecord& r : p.passes) {
     EXPECT_GE(r.ms, 0) << r.name;
     EXPECT_TRUE(r.main.empty()) << r.name << " was not to be kept";
+  }
+}
+
+// A grid has at most 65,535 blocks along y and z.
+TEST(GpuPasses, TheLongestSideOfAGridIsAlongX) {
+  const Tensor x = placeholder({70000, 3}, f32, "X");
+  const Tensor y = compute({70000, 3}, [&](Axis i, Axis j) { return x(i, j) + 1.F; }, "y");
+  for (const LoopKind along : {LoopKind::BlockY, LoopKind::BlockZ}) {
+    Schedule schedule({y}, Target::parse("cuda -gpu=h200"));
+    StageRef s = schedule[y];
+    s.bind(s.axis(0), along);
+    s.bind(s.axis(1), LoopKind::BlockX);
+    const GpuProgram p = lower_gpu(schedule, {x, y});
+    const size_t side = along == LoopKind::BlockY ? 1 : 2;
+    EXPECT_EQ(p.main.at(0).grid[0], 70000);
+    EXPECT_EQ(p.main.at(0).grid[side], 3);
+    const NDArray in = NDArray::random({70000, 3}, f32, 1);
+    const NDArray out = NDArray::zeros({70000, 3}, f32);
+    emulate(p, {in, out});
+    EXPECT_TRUE(compare(out, interpret({y}, {{x, in}})[0], 0, 0).ok());
   }
 }
 

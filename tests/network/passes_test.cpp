@@ -366,6 +366,27 @@ TEST(Cuts, ALayerNormBeforeAProductIsOneNodeOnAGpu) {
   EXPECT_EQ(wrong_on_gpu(outputs, inside, 1e-4), "");
 }
 
+/// A decoder's step of a U-Net: an image beside a larger one of the encoder, and a window over both.
+TEST(Cuts, WindowsOnAGpuReadAConcatThatIsStored) {
+  const auto weight = [](Shape shape) { return constant_placeholder(std::move(shape), f16, "w"); };
+  const Tensor x = placeholder({1, 8, 12, 12}, f16, "x");
+  const Tensor skip = ops::relu(ops::conv2d(x, weight({16, 8, 3, 3}), {.padding = {1}}));
+  const Tensor both = ops::concat({skip, ops::relu(ops::conv2d(skip, weight({16, 16, 1, 1})))}, 1);
+  const std::vector<Tensor> outputs{ops::conv2d(both, weight({16, 32, 3, 3}), {.padding = {1}})};
+  const Target gpu = Target::parse("cuda -arch=sm_90");
+  const auto computes_concat = [](const Network& network) {
+    const std::vector<std::string> tasks = tasks_of(network);
+    return std::count_if(tasks.begin(), tasks.end(), [](const std::string& task) {
+      return task.find("concat") != std::string::npos && task.find("conv2d") != std::string::npos;
+    });
+  };
+  const Network stored(outputs, gpu), inside(outputs, gpu, {}, parse_passes("-store@concat:*"));
+  EXPECT_EQ(computes_concat(stored), 0) << stored.to_text();
+  EXPECT_EQ(computes_concat(inside), 1) << inside.to_text();
+  EXPECT_EQ(wrong_on_gpu(outputs, stored, 1e-2), "");
+  EXPECT_EQ(wrong_on_gpu(outputs, inside, 1e-2), "");
+}
+
 // A row of the result has too few threads for sums over whole images.
 TEST(Cuts, SumsOfANormOverImagesAreNodesOfTheirOwnOnAGpu) {
   const auto weight = [](Shape shape) { return constant_placeholder(std::move(shape), f16, "w"); };

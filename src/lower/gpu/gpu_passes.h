@@ -26,6 +26,12 @@ struct LaunchShape {
 };
 LaunchShape launch_shape(const Stmt& s);
 
+/// Exchanges the block loops along x with those along y or z of which there may be more than 65,535,
+/// as a batch of rows and keys has where both depend on the sizes of a call:
+///   for i (blockIdx.z) in 0..rows*keys { for j (blockIdx.x) in 0..4 { .. } }
+///     -->  for i (blockIdx.x) in 0..rows*keys { for j (blockIdx.z) in 0..4 { .. } }
+void turn_grid(GpuKernel& kernel);
+
 /// Throws a User error for a shape that no GPU can launch. `body` is the body of the kernel.
 void check_launch_shape(const std::string& name, const LaunchShape& shape, const Stmt& body);
 

@@ -100,6 +100,7 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("linear_scans", [](const Stmt& s) { return linear_scans(s); });
   pipeline.run("loop_partition", [](const Stmt& s) { return loop_partition(s); });
   // The extents of block and thread loops are final from here on.
+  pipeline.run_on_kernels("turn_grid", turn_grid);
   pipeline.run_on_kernels("launch_shape", find_launch_shape);
   // From here on the program is in the thread form and not in the sequential form.
   pipeline.run_shaped("distribute", distribute);

@@ -138,9 +138,11 @@ class Planner {
   };
 
   void choose_by_rules(ChoiceList& choices) {
-    static constexpr std::array<Rule, 3> kRules = {
+    static constexpr std::array<Rule, 4> kRules = {
         {{kStore, &Planner::read_by_product, &Planner::stores_usually,
           "it is stored, and not computed where it is read"},
+         {kStore, &Planner::joined_for_windows, &Planner::always,
+          "it is stored, and windows do not choose between what it joins"},
          {kFuse, &Planner::ends_cheap_node, &Planner::never,
           "it is computed in the nodes that read it"},
          {kFuse, &Planner::product_of_chain, &Planner::never,
@@ -184,6 +186,20 @@ class Planner {
            (ends_norm(s) || computed_too_often(s));
   }
   bool never(int) const { return false; }
+  bool always(int) const { return true; }
+
+  /// `s`, where windows of a convolution on a GPU read it and it moves elements of several tensors, as a
+  /// concat of channels does. A plain operand is copied by the memory unit; here each thread would
+  /// choose the source of each element, once for each element of the window.
+  int joined_for_windows(int s) const {
+    const StageInfo& info = dag_.info(s);
+    const bool joins = target_.is_cuda() && info.flops_per_point == 0 &&
+                       info.producers.size() > 1 && dag_.stage(s).num_outputs() == 1 &&
+                       !dag_.stage(s).is_reduction();
+    return joins && !plan_.stored(s) && plan_.may_run_inside(s) && plan_.times_in_products(s) > 1
+               ? s
+               : -1;
+  }
 
   /// Whether a product reads `s`, or a stage after it in its node.
   bool leads_on(int s) const {
