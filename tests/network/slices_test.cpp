@@ -72,6 +72,17 @@ TEST(Slices, OthersMayReadTheWhole) {
   EXPECT_EQ(wrong_network(outputs), "");
 }
 
+TEST(Slices, ANetworkOverDimensionsReadsTheWhole) {
+  const Dim n = dim("n", 1, 9);
+  const Tensor x = placeholder({n, 16}, f32, "x"), z = placeholder({4, 16}, f32, "z");
+  const Tensor y = linear(z, 16);
+  std::vector<Tensor> outputs;
+  for (int64_t r = 0; r < 2; ++r)
+    outputs.push_back(
+        compute({n, 16}, [&](Axis i, Axis j) { return x(i, j) * y(Expr(r), j); }, "scaled"));
+  EXPECT_TRUE(Network(outputs).places().empty());
+}
+
 TEST(Slices, AnOutputIsReadWhole) {
   const std::vector<Tensor> outputs = rows(true);
   EXPECT_TRUE(Network(outputs).places().empty());

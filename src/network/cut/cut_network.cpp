@@ -74,7 +74,7 @@ CutNetwork cut_network(const ComputeDag& declared, const Target& target, const P
                        const std::vector<StateUpdate>& updates) {
   if (updates.empty()) {
     CutNetwork made = cut(declared, target, passes, {});
-    if (passes.slices_in_place) slice_inputs(made);
+    if (passes.slices_in_place && made.usual.empty()) slice_inputs(made);
     arrange_nodes(made, {}, target, passes);
     return made;
   }

@@ -16,7 +16,7 @@ namespace heddle::network {
 /// Changes the inputs of nodes whose reads of a tensor all have the same numbers as their first
 /// indices, where another node has other numbers. The tensor is the result of a node, lies neither
 /// in another nor in an argument, and has a constant shape. Slices begin where buffers may begin
-/// (kArenaAlignment). Adds their places to `network.places`.
+/// (kArenaAlignment). Not for networks over dimensions or with updates. Adds their places to `network.places`.
 void slice_inputs(CutNetwork& network);
 
 }  // namespace heddle::network
