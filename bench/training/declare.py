@@ -64,7 +64,7 @@ def write(hd, declared, options, folder, slug, passes=""):
     begin = time.perf_counter()
     network = hd.Network(outputs, inputs, target=options.target, passes=passes, updates=updates)
     files = network.export(folder / slug, slug)
-    return {"library": f"{slug}/lib{slug}.so", "buffers": files.arena_bytes, "launches": files.steps, "seconds": time.perf_counter() - begin}
+    return {"library": f"{slug}/lib{slug}.so", "buffers": files.arena_bytes, "launches": files.steps, "export_seconds": time.perf_counter() - begin}
 
 
 def declare(options):
