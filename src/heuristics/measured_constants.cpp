@@ -1,46 +1,27 @@
 // The constants of rules: where they are found, and what they decide.
-#include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "heddle/heuristics/constants.h"
 #include "heddle/records/tophub.h"
 #include "heddle/schedule/meta_template.h"
-#include "heddle/support/error.h"
+#include "heuristics/tophub_files.h"
 #include "heuristics/turned_off.h"
 #include "measure/task/steps_hash.h"
 #include "schedule/templates/graph_choice.h"
 #include "support/files/file.h"
-#include "support/log.h"
 
 namespace heddle {
 
 using namespace learning;
 namespace {
 
-struct State {
-  std::mutex mutex;
-  std::string version;  ///< of tophub, in which the files were looked up
-  std::map<std::pair<std::string, std::string>, std::shared_ptr<const RuleConstants>>
-      known;  ///< keyed by kind and chip; null where there are none
-};
-State& state() {
-  static State s;
-  return s;
-}
-
-std::shared_ptr<const RuleConstants> load(const Target& target) {
-  try {
-    const std::optional<std::string> file = tophub_file(target, ".constants");
-    if (!file) return nullptr;
-    RuleConstants constants = read_constants(*file, target.kind);
-    constants.source = "constants " + target.kind + "-" + target.chip();
-    return std::make_shared<const RuleConstants>(std::move(constants));
-  } catch (const Error& e) {
-    HEDDLE_LOG_AT("heuristics", 1, e.message);
-    return nullptr;
-  }
+std::optional<RuleConstants> constants_of_file(const Target& target) {
+  const std::optional<std::string> file = tophub_file(target, ".constants");
+  if (!file) return std::nullopt;
+  RuleConstants constants = read_constants(*file, target.kind);
+  constants.source = "constants " + target.kind + "-" + target.chip();
+  return constants;
 }
 
 class RulesWith : public ChoiceSource {
@@ -69,15 +50,8 @@ RuleConstants read_constants(const std::string& path, const std::string& kind) {
 
 std::shared_ptr<const RuleConstants> measured_constants(const Target& target) {
   if (all_turned_off()) return nullptr;
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  if (std::string now = tophub_version(); now != s.version) {
-    s.known.clear();
-    s.version = std::move(now);
-  }
-  const auto [at, is_new] = s.known.try_emplace({target.kind, target.chip()});
-  if (is_new) at->second = load(target);
-  return at->second;
+  static TophubFiles<RuleConstants> files;
+  return files.find(target, constants_of_file);
 }
 
 std::shared_ptr<const ChoiceSource> rules_with(const RuleConstants& constants) {

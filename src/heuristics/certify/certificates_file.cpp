@@ -2,48 +2,30 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
-#include <mutex>
 #include <system_error>
 #include <utility>
 
 #include "heddle/heuristics/heuristic.h"
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
+#include "heuristics/tophub_files.h"
 #include "heuristics/trees/checked_json.h"
 #include "support/files/file.h"
-#include "support/log.h"
 
 namespace heddle::learning {
 namespace {
 
 constexpr std::size_t kMostClasses = 1024;
 
-struct State {
-  std::mutex mutex;
-  std::string version;  ///< of tophub, in which the files were looked up
-  std::map<std::pair<std::string, std::string>, std::shared_ptr<const Certificates>>
-      known;  ///< keyed by kind and chip; null where there are none
-};
-State& state() {
-  static State s;
-  return s;
-}
-
-std::shared_ptr<const Certificates> load(const Target& target) {
-  try {
-    const std::optional<std::string> file = tophub_nearest_file(target, kCertificatesEnding);
-    if (!file) return nullptr;
-    Certificates c = read_certificates(*file, target.kind);
-    const std::string chip = std::filesystem::path(*file).stem().string();
-    c.source = "certificates " + chip;
-    if (chip != target.kind + "-" + target.chip())
-      c.source += ", the nearest of the chips that were measured to " + target.chip();
-    return std::make_shared<const Certificates>(std::move(c));
-  } catch (const Error& e) {
-    HEDDLE_LOG_AT("heuristics", 1, e.message);
-    return nullptr;
-  }
+std::optional<Certificates> nearest_certificates(const Target& target) {
+  const std::optional<std::string> file = tophub_nearest_file(target, kCertificatesEnding);
+  if (!file) return std::nullopt;
+  Certificates c = read_certificates(*file, target.kind);
+  const std::string chip = std::filesystem::path(*file).stem().string();
+  c.source = "certificates " + chip;
+  if (chip != target.kind + "-" + target.chip())
+    c.source += ", the nearest of the chips that were measured to " + target.chip();
+  return c;
 }
 
 }  // namespace
@@ -96,15 +78,8 @@ void write_certificates(const std::string& path, const Certificates& certificate
 }
 
 std::shared_ptr<const Certificates> find_certificates(const Target& target) {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  if (std::string now = tophub_version(); now != s.version) {
-    s.known.clear();
-    s.version = std::move(now);
-  }
-  const auto [at, is_new] = s.known.try_emplace({target.kind, target.chip()});
-  if (is_new) at->second = load(target);
-  return at->second;
+  static TophubFiles<Certificates> files;
+  return files.find(target, nearest_certificates);
 }
 
 CertificateCalibration certificates_of_file(const std::string& path, const std::string& kind) {
