@@ -142,32 +142,4 @@ void sum_of_parts(TemplateBuilder& t, const StageGroup& g, StageRef sum) {
   sum.unroll(sum.reduce_axis(0));
 }
 
-int64_t points_of(const Operation& op, const std::vector<const std::vector<int>*>& axes) {
-  int64_t points = 1;
-  for (const std::vector<int>* list : axes) {
-    for (const int i : *list) {
-      const int64_t* extent = as_int(op.axes()[static_cast<size_t>(i)]->extent);
-      points *= extent ? *extent : 1;
-    }
-  }
-  return points;
-}
-
-Loop bind_blocks(StageRef s, const std::vector<Loop>& batch, int64_t batches, Loop columns,
-                 Loop rows) {
-  constexpr int64_t kMostAlongZ = 65535;
-  if (batches > kMostAlongZ) {
-    std::vector<Loop> all = batch;
-    all.push_back(columns);
-    if (rows.valid()) all.push_back(rows);
-    const Loop blocks = s.fuse(all);
-    s.bind(blocks, LoopKind::BlockX);
-    return blocks;
-  }
-  if (!batch.empty()) s.bind(s.fuse(batch), LoopKind::BlockZ);
-  s.bind(columns, LoopKind::BlockY);
-  if (rows.valid()) s.bind(rows, LoopKind::BlockX);
-  return rows.valid() ? rows : columns;
-}
-
 }  // namespace heddle::meta

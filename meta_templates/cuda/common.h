@@ -48,15 +48,6 @@ std::vector<int64_t> powers_of_two(int64_t first, int64_t last);
 Loop point_per_thread(TemplateBuilder& t, StageRef host, int reduction, const std::string& prefix,
                       int64_t at_once = 0);
 
-/// The number of points of some axes of a stage. Those whose extent a call decides count once.
-int64_t points_of(const Operation& op, const std::vector<const std::vector<int>*>& axes);
-
-/// Binds the loops over blocks of tiles, which follow one another: `batch`, of `batches` points, along z,
-/// columns along y and rows, where there are any, along x. A grid has less than 65,536 blocks along y and
-/// z: with more batches all loops are one, along x. Returns the innermost loop.
-Loop bind_blocks(StageRef s, const std::vector<Loop>& batch, int64_t batches, Loop columns,
-                 Loop rows);
-
 /// The largest number of copies of its innermost statement to which a body is unrolled.
 inline constexpr int64_t kShortBody = 64;
 

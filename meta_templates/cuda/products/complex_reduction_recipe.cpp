@@ -135,12 +135,6 @@ class Recipe {
     s.vectorize(l.lane);
   }
 
-  // The number of tiles with the same rows and columns.
-  int64_t batches() const {
-    if (view_) return ContractionView::points(view_->batch);
-    return points_of(t_.dag().stage(g_.anchor), {&axes_.batch, &axes_.m_others, &axes_.v_others});
-  }
-
   // The loops of the root stage that a tile of results is stored to. Returns the innermost block
   // loop.
   Loop block_loops(StageRef s, int first, bool output_stage) const {
@@ -152,9 +146,11 @@ class Recipe {
     order.insert(order.end(), l.inner.begin(), l.inner.end());
     order.push_back(l.lane);
     s.reorder(order);
-    const Loop place = bind_blocks(s, l.others, batches(), l.col_tile, l.row_tile);
+    if (!l.others.empty()) s.bind(s.fuse(l.others), LoopKind::BlockZ);
+    s.bind(l.col_tile, LoopKind::BlockY);
+    if (l.row_tile.valid()) s.bind(l.row_tile, LoopKind::BlockX);
     bind_threads(s, l);
-    return place;
+    return l.row_tile.valid() ? l.row_tile : l.col_tile;
   }
 
   // Writes the accumulators in registers with the whole reduction inside, and operands in shared

@@ -161,18 +161,13 @@ class Recipe {
                                rows.tile, cols.tile, half, pair});
     s.reorder(order);
     s.bind(s.fuse(lane_row, lane_col), LoopKind::ThreadX);
-    const Loop place = bind_blocks(s, a.outer, batches(), cols.block, rows.block);
+    if (!a.outer.empty()) s.bind(s.fuse(a.outer), LoopKind::BlockZ);
+    s.bind(cols.block, LoopKind::BlockY);
+    s.bind(rows.block, LoopKind::BlockX);
     bind_warps(s, rows, cols);
     for (Loop u : {rows.tile, cols.tile, half}) s.unroll(u);
     s.vectorize(pair);
-    return place;
-  }
-
-  // The number of tiles with the same rows and columns.
-  int64_t batches() const {
-    if (shape_.view()) return ContractionView::points(shape_.view()->batch);
-    const ContractionShape& axes = shape_.axes();
-    return points_of(t_.dag().stage(g_.anchor), {&axes.batch, &axes.m_others, &axes.v_others});
+    return rows.block;
   }
 
   // Writes the accumulators with the whole reduction inside, at loop `place` of `host`. `first` is
