@@ -26,11 +26,11 @@ bool is_constant_shape(const Tensor& t) {
 }
 
 /// The numbers that begin the indices of a read in `op`. One index at least is left.
-Slice slice_of(const Load& load, const Operation& op) {
+Slice slice_of(const Access& read, const Operation& op) {
   Slice slice;
   const Ranges ranges = ranges_of(op);
-  for (size_t d = 0; d + 1 < load.indices.size(); ++d) {
-    const Expr index = simplify(load.indices[d], ranges);
+  for (size_t d = 0; d + 1 < read.indices.size(); ++d) {
+    const Expr index = simplify(read.indices[d], ranges);
     const int64_t* number = as_int(index);
     if (number == nullptr) break;
     slice.push_back(*number);
@@ -42,20 +42,13 @@ Slice slice_of(const Load& load, const Operation& op) {
 Slice slice_read(const ComputeDag& dag, const Tensor& input) {
   std::optional<Slice> common;
   for (int s = 0; s < dag.size(); ++s) {
-    const Operation& op = dag.stage(s);
-    if (op.is_placeholder()) continue;
-    (void)dag::map_loads(op.bodies(), [&](const Load& load) {
-      const Expr same = make_load(load.buffer, load.indices);
-      if (!tensor_of(load.buffer).same_as(input)) return same;
-      const Slice here = slice_of(load, op);
-      if (!common) {
-        common = here;
-      } else {
-        const auto end = std::mismatch(common->begin(), common->end(), here.begin(), here.end());
-        common->erase(end.first, common->end());
-      }
-      return same;
-    });
+    for (const Access& read : dag.info(s).reads) {
+      if (!read.tensor.same_as(input)) continue;
+      const Slice here = slice_of(read, dag.stage(s));
+      if (!common) common = here;
+      const auto end = std::mismatch(common->begin(), common->end(), here.begin(), here.end());
+      common->erase(end.first, common->end());
+    }
   }
   return common.value_or(Slice{});
 }
