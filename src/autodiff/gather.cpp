@@ -9,6 +9,7 @@
 #include "autodiff/pad_factors.h"
 #include "autodiff/proved_reads.h"
 #include "heddle/ir/simplify.h"
+#include "ir/conjuncts.h"
 #include "ir/fold.h"
 #include "ir/linear.h"
 #include "ir/sizes.h"
@@ -33,20 +34,11 @@ Expr guarded(const std::vector<Expr>& conditions, const Expr& value) {
   return result;
 }
 
-void add_conjuncts(const Expr& condition, std::vector<Expr>* to) {
-  if (const Binary* b = condition.as<Binary>(); b && b->op == BinaryOp::And) {
-    add_conjuncts(b->a, to);
-    add_conjuncts(b->b, to);
-  } else {
-    to->push_back(condition);
-  }
-}
-
 /// The value inside of selects whose other arm is 0; their conditions are added to `conditions`.
 Expr without_conditions(Expr value, std::vector<Expr>* conditions) {
   while (const Select* s = value.as<Select>()) {
     if (is_const(s->on_false, 0))
-      add_conjuncts(s->condition, conditions);
+      add_conjuncts(s->condition, *conditions);
     else if (is_const(s->on_true, 0))
       conditions->push_back(!s->condition);
     else
@@ -112,7 +104,7 @@ class Gather {
     for (const Expr& c : conditions_) {
       const Expr simple = simplify(c, ranges_);
       if (is_const(simple, 0)) return false;
-      if (!is_const(simple, 1)) add_conjuncts(simple, &open);
+      if (!is_const(simple, 1)) add_conjuncts(simple, open);
     }
     conditions_ = std::move(open);
     std::vector<Bound> bounds;

@@ -3,19 +3,10 @@
 #include <algorithm>
 
 #include "heddle/ir/simplify.h"
+#include "ir/conjuncts.h"
 
 namespace heddle {
 namespace {
-
-void add_conjuncts(const Expr& condition, std::vector<Expr>& out) {
-  const Binary* b = condition.as<Binary>();
-  if (!b || b->op != BinaryOp::And) {
-    out.push_back(condition);
-    return;
-  }
-  add_conjuncts(b->a, out);
-  add_conjuncts(b->b, out);
-}
 
 bool uses_any(const Expr& e, const std::vector<Var>& vars) {
   return std::any_of(vars.begin(), vars.end(), [&](const Var& v) { return uses_var(e, v); });

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "heddle/ir/simplify.h"
+#include "ir/conjuncts.h"
 #include "lower/passes.h"
 
 namespace heddle::lowering {
@@ -217,7 +218,7 @@ class Scan {
     const Select* s = e.as<Select>();
     if (!s || !equal(s->on_false, init_.store->value)) return std::nullopt;
     std::vector<Expr> conditions;
-    conjuncts(s->condition, conditions);
+    add_conjuncts(s->condition, conditions);
     std::optional<Prefix> found;
     Expr rest;
     for (const Expr& c : conditions) {
@@ -231,15 +232,6 @@ class Scan {
     if (found)
       found->element = rest.defined() ? make_select(rest, s->on_true, s->on_false) : s->on_true;
     return found;
-  }
-
-  static void conjuncts(const Expr& condition, std::vector<Expr>& out) {
-    if (const Binary* b = condition.as<Binary>(); b && b->op == BinaryOp::And) {
-      conjuncts(b->a, out);
-      conjuncts(b->b, out);
-      return;
-    }
-    out.push_back(condition);
   }
 
   /// How the condition compares k with i, where it holds for all k from the first to that of i.

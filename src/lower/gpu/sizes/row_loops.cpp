@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "heddle/ir/simplify.h"
+#include "ir/conjuncts.h"
 #include "ir/sizes.h"
 
 namespace heddle::gpu {
@@ -28,13 +29,6 @@ bool uses_position(const RowLoop& r, const Expr& e) {
   return any_below(r.position, [&](const Expr& x) {
     return x.kind() == ExprKind::Var && !x.as<VarNode>()->size && uses_var(e, Var::from(x));
   });
-}
-
-void add_conjuncts(const Expr& condition, std::vector<Expr>* out) {
-  const Binary* b = condition.as<Binary>();
-  if (!b || b->op != BinaryOp::And) return out->push_back(condition);
-  add_conjuncts(b->a, out);
-  add_conjuncts(b->b, out);
 }
 
 // Whether all that the guards say of positions is that they are of the row.
@@ -72,7 +66,7 @@ std::optional<RowLoop> as_row_loop(const For& f) {
   r.stored = f.body;
   while (const If* i = r.stored.as<If>()) {
     if (i->else_body) return std::nullopt;
-    add_conjuncts(i->condition, &r.guards);
+    add_conjuncts(i->condition, r.guards);
     r.stored = i->then_body;
   }
   if (!r.stored.as<Store>()) return std::nullopt;
