@@ -43,6 +43,7 @@ SUBFOLDERS = {
     "src/lower/gpu": ["tiles", "threads", "warp_group", "memory", "sizes", "."],
     "src/measure": ["task", "messages", "process", "cpu", "cuda", "fleet", "program"],
     "src/network": [".", "passes", "fusion", "cut", "run", "race", "audit", "sizes", "plan", "export"],
+    "src/network/cut": ["memory", "."],
     "src/onnx": ["file", ".", "operators"],
     "src/runtime": ["machine", "cuda", "array", "pool", "race", "kernel", "program", "dispatch",
                     "exported"],

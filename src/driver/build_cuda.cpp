@@ -1,9 +1,11 @@
 #include "driver/build_cuda.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
 #include "driver/index_checks.h"
+#include "driver/launch_limits.h"
 #include "driver/lowered_variant.h"
 #include "driver/program_args.h"
 #include "heddle/codegen/cuda.h"
@@ -136,33 +138,8 @@ int64_t most_elements(const Buffer& b) {
 
 // Checks limits beyond which the GPU would refuse the launch.
 void check_limits(const GpuProgram& p, const Gpu& gpu) {
-  for (const auto* list : {&p.prepare, &p.main}) {
-    for (const GpuKernel& k : *list) {
-      const int64_t threads = k.block[0] * k.block[1] * k.block[2];
-      if (threads > gpu.threads_per_block) {
-        throw_user_error("kernel '" + k.name + "' has " + std::to_string(threads) +
-                             " threads a block; " + gpu.name + " allows " +
-                             std::to_string(gpu.threads_per_block),
-                         {}, "bind shorter loops to threadIdx");
-      }
-      if (k.shared_bytes > gpu.smem_per_block) {
-        throw_user_error("kernel '" + k.name + "' needs " + std::to_string(k.shared_bytes) +
-                             " bytes of shared memory; " + gpu.name + " gives a block " +
-                             std::to_string(gpu.smem_per_block),
-                         {}, "choose smaller tiles or fewer copies of them");
-      }
-      if (k.cluster > 1 && !gpu.has_clusters()) {
-        throw_user_error("kernel '" + k.name + "' has clusters of blocks, and " + gpu.name + " (" +
-                             gpu.arch + ") has none: sm_90 and later have",
-                         {}, "bind the loop to blockIdx.x");
-      }
-      if (k.grid[1] > 65535 || k.grid[2] > 65535 || k.grid[0] > INT32_MAX) {
-        throw_user_error(
-            "kernel '" + k.name + "' needs more blocks along a dimension than a grid has", {},
-            "bind the longest loop to blockIdx.x");
-      }
-    }
-  }
+  if (const std::optional<BeyondLimit> found = beyond_limit(p, gpu))
+    throw_user_error(found->what, {}, found->help);
 }
 
 /// Returns an empty cubin for a program without launches, of which no output has an element.

@@ -363,24 +363,6 @@ TEST(CudaCandidate, IsRejectedForWhatItNeeds) {
       of_one_kernel(128, 0, {.kernel = "k", .registers = 255, .spill_stores = 64});
   EXPECT_THAT(why_not_run(spilling, gpu, true), StartsWith("spills: 64 bytes stored"));
   EXPECT_EQ(why_not_run(spilling, gpu, false), "");
-
-  GpuProgram p;
-  p.main.resize(1);
-  p.main[0].name = "k";
-  EXPECT_EQ(measuring::why_not_launched(p, gpu), "");
-  p.main[0].shared_bytes = 1 << 20;
-  EXPECT_THAT(measuring::why_not_launched(p, gpu), StartsWith("too much shared memory: "));
-  p.main[0].shared_bytes = 0;
-  p.main[0].block = {1024, 2, 1};
-  EXPECT_THAT(measuring::why_not_launched(p, gpu), StartsWith("too many threads: "));
-  p.main[0].block = {32, 1, 1};
-  p.main[0].grid = {1, 70000, 1};
-  EXPECT_THAT(measuring::why_not_launched(p, gpu), StartsWith("too large a grid: "));
-  p.main[0].grid = {8, 1, 1};
-  p.main[0].cluster = 4;
-  EXPECT_EQ(measuring::why_not_launched(p, Target::parse("cuda -gpu=h200").gpu), "");
-  EXPECT_THAT(measuring::why_not_launched(p, Target::parse("cuda -gpu=a100").gpu),
-              StartsWith("clusters of blocks in kernel 'k'"));
 }
 
 TEST(CudaCandidate, NamesWhatIsMissing) {

@@ -1,5 +1,5 @@
 // What lies between nodes: the order that keeps it small, and results that are computed again.
-#include "network/cut/recompute.h"
+#include "network/cut/memory/recompute.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include "heddle/dsl/update.h"
 #include "heddle/network/export_network.h"
 #include "heddle/ops/training.h"
-#include "network/cut/order_for_memory.h"
+#include "network/cut/memory/order_for_memory.h"
 #include "network/exported_library.h"
 #include "network/network_testing.h"
 

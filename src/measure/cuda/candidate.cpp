@@ -13,36 +13,9 @@
 namespace heddle::measuring {
 namespace {
 
-int64_t threads_of(const GpuKernel& k) { return k.block[0] * k.block[1] * k.block[2]; }
-
 std::string of_kernel(const std::string& name) { return " in kernel '" + name + "'"; }
 
 }  // namespace
-
-std::string why_not_launched(const GpuProgram& program, const Gpu& gpu) {
-  constexpr int64_t kGridX = (int64_t{1} << 31) - 1, kGridYZ = 65535;
-  for (const auto* kernels : {&program.prepare, &program.main}) {
-    for (const GpuKernel& k : *kernels) {
-      if (threads_of(k) > gpu.threads_per_block) {
-        return "too many threads: " + std::to_string(threads_of(k)) + " a block" +
-               of_kernel(k.name) + ", at most " + std::to_string(gpu.threads_per_block);
-      }
-      if (k.shared_bytes > gpu.smem_per_block) {
-        return "too much shared memory: " + std::to_string(k.shared_bytes) + " bytes a block" +
-               of_kernel(k.name) + ", at most " + std::to_string(gpu.smem_per_block);
-      }
-      if (k.cluster > 1 && !gpu.has_clusters()) {
-        return "clusters of blocks" + of_kernel(k.name) + ", which " + gpu.arch + " has not";
-      }
-      if (k.grid[0] > kGridX || k.grid[1] > kGridYZ || k.grid[2] > kGridYZ) {
-        return "too large a grid: " + std::to_string(k.grid[0]) + " x " +
-               std::to_string(k.grid[1]) + " x " + std::to_string(k.grid[2]) + " blocks" +
-               of_kernel(k.name);
-      }
-    }
-  }
-  return "";
-}
 
 std::string why_not_run(const CudaCandidate& candidate, const Gpu& gpu, bool no_spills) {
   const cuda::Program& program = *candidate.code.cuda;

@@ -21,11 +21,9 @@ struct CudaCandidate {
       0;  ///< seconds of the compiler alone; 0 where the machine code was on the disk
 };
 
-/// The reason why a GPU could not launch kernels of this program, found before they are compiled;
-/// "" when it could. Reports count the text before the colon.
-std::string why_not_launched(const GpuProgram& program, const Gpu& gpu);
-/// The same for compiled kernels, from the output of ptxas. With `no_spills`, kernels that spill
-/// registers are also refused.
+/// The reason why a GPU could not launch these kernels, from the output of ptxas; "" when it could. Reports count
+/// the text before the colon. With `no_spills`, kernels that spill registers are also refused. What is known before
+/// they are compiled: driver/launch_limits.h.
 std::string why_not_run(const CudaCandidate& candidate, const Gpu& gpu, bool no_spills);
 
 /// Lowers and compiles. Throws the errors of lowering, text generation and NVRTC.

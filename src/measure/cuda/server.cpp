@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
+#include "driver/launch_limits.h"
 #include "heddle/driver/build.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
@@ -130,10 +131,10 @@ class CudaServer : public WorkerServer {
   static Said compiled(const ReplayedSchedule& replayed, bool no_spills, const Timer& timer) {
     const Target& target = replayed.schedule.target();
     const GpuProgram program = lower_candidate(replayed.schedule, replayed.args);
-    std::string why = why_not_launched(program, target.gpu);
-    if (!why.empty()) return Failed{MeasureError::Rejected, why};
+    if (const auto found = driver::beyond_limit(program, target.gpu))
+      return Failed{MeasureError::Rejected, found->what};
     const CudaCandidate made = compile_candidate(program, replayed.args, target);
-    why = why_not_run(made, target.gpu, no_spills);
+    const std::string why = why_not_run(made, target.gpu, no_spills);
     if (!why.empty())
       return Failed{MeasureError::Rejected, why, timer.elapsed_s(), made.nvrtc_seconds};
     Compiled out{.nvrtc = made.nvrtc_seconds, .code = to_json(made.code)};

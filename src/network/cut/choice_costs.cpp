@@ -1,7 +1,7 @@
 #include "network/cut/choice_costs.h"
 
 #include "heddle/support/error.h"
-#include "network/cut/node_costs.h"
+#include "network/cut/memory/node_costs.h"
 #include "network/fusion/plan_fusion.h"
 #include "network/fusion/settle_plan.h"
 

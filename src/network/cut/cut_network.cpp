@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "network/cut/arrange_nodes.h"
 #include "network/cut/family_graph.h"
+#include "network/cut/memory/arrange_nodes.h"
 #include "network/cut/slice_inputs.h"
 #include "network/cut/updates.h"
 #include "network/fusion/plan_fusion.h"

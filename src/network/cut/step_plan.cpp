@@ -6,7 +6,7 @@
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
-#include "network/cut/buffer_graph.h"
+#include "network/cut/memory/buffer_graph.h"
 
 namespace heddle::network {
 Extents largest_extents(const Tensor& t) {

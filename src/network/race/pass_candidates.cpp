@@ -6,7 +6,7 @@
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "network/cut/node_costs.h"
+#include "network/cut/memory/node_costs.h"
 #include "network/race/timed_network.h"
 #include "runtime/race/clearly_faster.h"
 

@@ -26,6 +26,7 @@
 #include "schedule/groups/image_chain.h"
 #include "schedule/groups/recomputation.h"
 #include "schedule/groups/row_chain.h"
+#include "target/grid_limits.h"
 
 namespace heddle {
 namespace {
@@ -209,7 +210,7 @@ class Planner {
     if (target.gpu.sm() < 80) return;
     for (int s = 0; s < dag_.size(); ++s) {
       const std::optional<Attention> a = chain_of_[s] < 0 ? find_attention(dag_, s) : std::nullopt;
-      if (!a || a->depth > kMostHeadSize || a->cols > kMostHeadSize || a->batches > kMostBatches)
+      if (!a || a->depth > kMostHeadSize || a->cols > kMostHeadSize || a->batches > kMostBlocks[2])
         continue;
       std::vector<int> all = a->fused;
       all.insert(all.end(), a->outer.begin(), a->outer.end());
@@ -545,7 +546,7 @@ class Planner {
   /// and values again, so stages that do arithmetic are stored.
   std::set<int> attention_operands_;
   // Limits of attention in one kernel: the head size that registers hold, and the blocks along z.
-  static constexpr int64_t kMostHeadSize = 256, kMostBatches = 65535;
+  static constexpr int64_t kMostHeadSize = 256;
   static constexpr int64_t kMaxCopies = 16;
   static constexpr int kMostLevels = 512;
 };

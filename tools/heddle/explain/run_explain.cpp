@@ -14,7 +14,7 @@
 #include "heddle/support/error.h"
 #include "network/cut/choice_costs.h"
 #include "network/cut/family_tasks.h"
-#include "network/cut/node_costs.h"
+#include "network/cut/memory/node_costs.h"
 #include "subjects/family_subject.h"
 #include "subjects/model_subject.h"
 #include "subjects/subjects.h"

@@ -1,12 +1,9 @@
 // The grid of a kernel with many blocks along y or z.
 #include "lower/gpu/gpu_passes.h"
+#include "target/grid_limits.h"
 
 namespace heddle::gpu {
 namespace {
-
-// The most blocks of a grid along y and z, on all CUDA devices (CUDA C++ Programming Guide, table of
-// technical specifications). Along x there may be 2^31 - 1.
-constexpr int64_t kMostBlocks = 65535;
 
 // Whether all loops over blocks along x are plain ones.
 bool has_plain_blocks(const Stmt& s) {
@@ -40,7 +37,8 @@ void turn_grid(GpuKernel& kernel) {
   const Stmt all = make_block({kernel.body, kernel.tail});
   const LaunchShape shape = launch_shape(all);
   const size_t longest = shape.grid[1] > shape.grid[2] ? 1 : 2;
-  if (shape.grid[longest] <= kMostBlocks || shape.grid[0] > kMostBlocks || !has_plain_blocks(all))
+  if (shape.grid[longest] <= kMostBlocks[longest] || shape.grid[0] > kMostBlocks[longest] ||
+      !has_plain_blocks(all))
     return;
   const LoopKind along = longest == 1 ? LoopKind::BlockY : LoopKind::BlockZ;
   kernel.body = exchanged(kernel.body, LoopKind::BlockX, along);

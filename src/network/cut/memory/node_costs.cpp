@@ -1,4 +1,4 @@
-#include "network/cut/node_costs.h"
+#include "network/cut/memory/node_costs.h"
 
 #include <unordered_map>
 #include <unordered_set>

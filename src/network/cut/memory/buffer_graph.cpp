@@ -1,4 +1,4 @@
-#include "network/cut/buffer_graph.h"
+#include "network/cut/memory/buffer_graph.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "network/cut/order_for_memory.h"
+#include "network/cut/memory/order_for_memory.h"
 
 #include <algorithm>
 #include <limits>

@@ -14,7 +14,7 @@
 #include <limits>
 #include <vector>
 
-#include "network/cut/buffer_graph.h"
+#include "network/cut/memory/buffer_graph.h"
 
 namespace heddle::network {
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "network/cut/buffer_graph.h"
+#include "network/cut/memory/buffer_graph.h"
 
 namespace heddle::network {
 

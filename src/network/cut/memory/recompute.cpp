@@ -1,4 +1,4 @@
-#include "network/cut/recompute.h"
+#include "network/cut/memory/recompute.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "network/cut/arrange_nodes.h"
+#include "network/cut/memory/arrange_nodes.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "heddle/support/error.h"
-#include "network/cut/node_costs.h"
-#include "network/cut/order_for_memory.h"
-#include "network/cut/recompute.h"
+#include "network/cut/memory/node_costs.h"
+#include "network/cut/memory/order_for_memory.h"
+#include "network/cut/memory/recompute.h"
 #include "network/cut/step_plan.h"
 #include "support/table.h"
 
