@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "heddle/ops/elementwise.h"
 #include "ir/data_index.h"
 #include "ops/common.h"
 #include "ops/known_indices.h"
@@ -143,6 +144,7 @@ Tensor scatter_elements(const Tensor& x, const Tensor& indices, const Tensor& up
                          impl::text(updates.extents()) + " do not fit x " +
                          impl::text(x.extents()) + " along axis " + std::to_string(axis));
   impl::check_known_indices(call, x, indices, {x.extent(axis)});
+  if (updates.size() == 0) return identity(x, where);
   const auto d = static_cast<size_t>(axis);
   // The position of update q for element i. Where there is no such update, it is the nearest one,
   // which is ignored.
@@ -185,11 +187,12 @@ Tensor scatter_nd(const Tensor& x, const Tensor& indices, const Tensor& updates,
     impl::fail(call, "'indices' " + impl::text(named) + " and 'updates' " +
                          impl::text(updates.extents()) + " do not fit x " + impl::text(from));
   impl::check_known_indices(call, x, indices, {from.begin(), from.begin() + k});
+  if (updates.size() == 0) return identity(x, where);
   if (outer.empty()) outer = {1};  // one update
   const bool one = named.size() == 1;
   Scatter scatter{call, x, outer, k, {}, {}};
   scatter.hits = [&](const std::vector<Axis>& i, const std::vector<Expr>& q) {
-    Expr hit;
+    Expr hit = make_const(boolean, 1);  // of no dimensions: all elements
     for (int d = 0; d < k; ++d) {
       std::vector<Expr> at = one ? std::vector<Expr>{} : q;
       at.emplace_back(d);

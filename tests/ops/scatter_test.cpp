@@ -28,6 +28,21 @@ TEST(GatherNd, ReadsSlicesAndElements) {
   EXPECT_THROW(ops::gather_nd(y, indices({0, 0, 0}, {1, 3})), Error);
 }
 
+// Without updates all elements stay; updates that name no dimension replace all.
+TEST(Scatter, OfNoUpdatesAndOfNoDimensions) {
+  const Input x = input({3, 4}, f32, 1), none = input({0, 4}, f32, 2),
+              all = input({2, 3, 4}, f32, 3);
+  const Input no_rows = indices({}, {0, 4}), no_slices = indices({}, {0, 1}, "slices"),
+              of_all = indices({}, {2, 0}, "all");
+  const auto same = [&](const Dims& p) { return x.at(p); };
+  for (const auto how : {ops::ScatterReduction::Replace, ops::ScatterReduction::Add}) {
+    expect_elements(ops::scatter_elements(x, no_rows, none, 0, how), {x, no_rows, none}, same);
+    expect_elements(ops::scatter_nd(x, no_slices, none, how), {x, no_slices, none}, same);
+  }
+  expect_elements(ops::scatter_nd(x, of_all, all), {x, of_all, all},
+                  [&](const Dims& p) { return all(1, p[0], p[1]); });
+}
+
 // The plain loop: updates in order; those out of range write nothing.
 template <class F>
 std::vector<double> scattered(const Input& x, const std::vector<int64_t>& at, const Input& updates,
