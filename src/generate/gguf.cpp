@@ -160,9 +160,9 @@ Extents shape_of(HeadReader& in, const std::string& name, uint64_t* elements) {
   *elements = 1;
   for (uint32_t d = 0; d < rank; ++d) {
     const auto n = in.number<uint64_t>("the list of tensors");
+    if (n < 1) in.fail("tensor '" + name + "' has no elements");
     // An element takes half a byte or more, so no tensor has more than twice the bytes of its file.
-    if (n < 1 || n > 2 * in.size() / *elements)
-      in.fail("tensor '" + name + "' is larger than the file");
+    if (n > 2 * in.size() / *elements) in.fail("tensor '" + name + "' is larger than the file");
     *elements *= n;
     shape.insert(shape.begin(), static_cast<int64_t>(n));
   }
@@ -213,7 +213,8 @@ GgufFile::GgufFile(const std::string& path) : path_(path), metadata_(Json::objec
   }
   constexpr int64_t kUsual = 32, kMost = 1 << 20;
   const Json* given = metadata_.find("general.alignment");
-  const int64_t alignment = given && given->is_int() ? given->as_int() : kUsual;
+  if (given && !given->is_int()) in.fail("its alignment is " + given->dump());
+  const int64_t alignment = given ? given->as_int() : kUsual;
   if (alignment < 1 || alignment > kMost || !std::has_single_bit(static_cast<uint64_t>(alignment)))
     in.fail("its alignment is " + std::to_string(alignment));
   const auto unit = static_cast<uint64_t>(alignment);

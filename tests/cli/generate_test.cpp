@@ -65,6 +65,14 @@ TEST_F(GenerateCommand, AFolderHasTheModelAndHowLongSequencesMayBe) {
   EXPECT_THAT(longer.err, HasSubstr("more than the model was made for, 19"));
   write_file_atomic(folder + "/config.json", "[]");
   EXPECT_THAT(generate(folder + " --prompt-ids 1 --tokens 3").err, HasSubstr("is no JSON object"));
+  // What lies around the folder of a model says something only where that folder is named onnx.
+  write_file_atomic(folder + "/config.json", "// of another program");
+  for (const auto& [name, status] : {std::pair{"inner", 0}, {"onnx", 2}}) {
+    std::filesystem::create_directory(folder + "/" + name);
+    std::filesystem::copy_file(folder + "/model.onnx", folder + "/" + name + "/model.onnx");
+    const CommandResult r = generate(folder + "/" + name + " --prompt-ids 1 --tokens 3");
+    EXPECT_EQ(r.status, status) << name << ": " << r.err;
+  }
 }
 
 TEST_F(GenerateCommand, WrongPromptsAreErrors) {

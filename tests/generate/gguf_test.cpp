@@ -184,12 +184,21 @@ TEST_F(Gguf, MistakesAreErrors) {
   EXPECT_THAT(error_of(file({32}, 39)), HasSubstr("has the type 39"));
   EXPECT_THAT(error_of(file({33}, kQ4)), HasSubstr("no whole blocks of 32"));
   EXPECT_THAT(error_of(file({32, 1, 1, 1, 1}, kQ4)), HasSubstr("5 dimensions"));
-  EXPECT_THAT(error_of(file({0}, kQ4)), HasSubstr("larger than the file"));
+  EXPECT_THAT(error_of(file({0}, kQ4)), HasSubstr("has no elements"));
   EXPECT_THAT(error_of(file({uint64_t{1} << 40, uint64_t{1} << 40}, kQ4)),
               HasSubstr("larger than the file"));
   EXPECT_THAT(error_of(file({32, 32}, kQ4)), HasSubstr("behind the end of the file"));
   EXPECT_THAT(error_of(gguf_bytes({{"w", {32}, kQ4, blocks}, {"w", {32}, kQ4, blocks}})),
               HasSubstr("occurs twice"));
+  const auto aligned = [](const std::string& value) {
+    return "GGUF" + raw_bytes<uint32_t>(3) + raw_bytes<uint64_t>(0) + raw_bytes<uint64_t>(1) +
+           gguf_text("general.alignment") + value;
+  };
+  EXPECT_EQ(error_of(aligned(raw_bytes<uint32_t>(4) + raw_bytes<uint32_t>(64))), "");
+  EXPECT_THAT(error_of(aligned(raw_bytes<uint32_t>(4) + raw_bytes<uint32_t>(48))),
+              HasSubstr("its alignment is 48"));
+  EXPECT_THAT(error_of(aligned(raw_bytes<uint32_t>(8) + gguf_text("64"))),
+              HasSubstr("its alignment is \"64\""));
 }
 
 }  // namespace

@@ -202,6 +202,18 @@ TEST(IntegerProducts, SumsThatCouldExceedI32StayInF32) {
   EXPECT_EQ(sums(34'000), 0);
 }
 
+// 2^15 products of 256 by 256 are 2^31, which i32 does not have.
+TEST(IntegerProducts, TheLargestSumIsANumberOfI32) {
+  const auto sums = [](int64_t depth) {
+    const Tensor x = placeholder({4, depth}, u8, "x"),
+                 w = constant_placeholder({depth, 20}, u8, "w");
+    return sums_of_bytes(
+        rewritten({ops::matmul(dequantised(x, 256, 0.5), dequantised(w, 256, 0.5))}));
+  };
+  EXPECT_GT(sums(32'767), 0);
+  EXPECT_EQ(sums(32'768), 0);
+}
+
 // Zero points of i32 may be any number.
 TEST(IntegerProducts, ZeroPointsFarFromTheBytesStayInF32) {
   const auto sums = [](const Tensor& point) {

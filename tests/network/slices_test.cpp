@@ -89,6 +89,26 @@ TEST(Slices, AnOutputIsReadWhole) {
   EXPECT_EQ(wrong_network(outputs), "");
 }
 
+// What a condition keeps from being read has no place in the tensor.
+TEST(Slices, NumbersOutsideOfTheTensorAreNone) {
+  const Tensor x = placeholder({4, 16}, f32, "x");
+  const Tensor y = linear(x, 16);
+  std::vector<Tensor> outputs;
+  for (int64_t r = -2; r < 6; ++r) {
+    const Tensor row = compute({1, 16}, [&](Axis i, Axis j) {
+      return select(i + r >= 0 && i + r < 4, y(i + r, j), Expr(0.0F));
+    });
+    outputs.push_back(ops::softmax(row, 1));
+  }
+  const Network network(outputs);
+  EXPECT_EQ(network.places().size(), 4U) << network.to_text();
+  for (const TensorPlace& p : network.places()) {
+    EXPECT_GE(p.offset, 0);
+    EXPECT_LT(p.offset, 256);
+  }
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
 TEST(Slices, TwoSlicesOfOneNodeAreReadFromTheWhole) {
   const Tensor x = placeholder({4, 16}, f32, "x");
   const Tensor y = linear(x, 16);

@@ -29,9 +29,12 @@ std::string model_in(const std::string& path) {
 }
 
 int64_t most_positions(const std::string& model) {
+  // A folder named onnx lies in that of the configuration.
   const fs::path beside = fs::path(model).parent_path();
+  std::vector<fs::path> places{beside / "config.json"};
+  if (beside.filename() == "onnx") places.push_back(beside.parent_path() / "config.json");
   std::error_code none;
-  for (const fs::path& file : {beside / "config.json", beside.parent_path() / "config.json"}) {
+  for (const fs::path& file : places) {
     if (!fs::is_regular_file(file, none)) continue;
     const Json config = Json::parse(read_file(file.string()), file.string());
     if (!config.is_object())

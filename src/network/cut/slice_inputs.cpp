@@ -25,14 +25,16 @@ bool is_constant_shape(const Tensor& t) {
                      [](const Expr& e) { return as_int(e) != nullptr; });
 }
 
-/// The numbers that begin the indices of a read in `op`. One index at least is left.
+/// The numbers that begin the indices of a read in `op`. One index at least is left. A number outside of the tensor,
+/// where a condition keeps the read from happening, is none.
 Slice slice_of(const Access& read, const Operation& op) {
   Slice slice;
   const Ranges ranges = ranges_of(op);
   for (size_t d = 0; d + 1 < read.indices.size(); ++d) {
     const Expr index = simplify(read.indices[d], ranges);
     const int64_t* number = as_int(index);
-    if (number == nullptr) break;
+    if (number == nullptr || *number < 0 || *number >= read.tensor.extent(static_cast<int>(d)))
+      break;
     slice.push_back(*number);
   }
   return slice;

@@ -15,6 +15,7 @@
 // needed, and n - z * (sum of v) - y * (sum of q) + z * y * (number of terms) is scaled. The pass leaves products that
 // could exceed i32, and those of which the sums that have to be computed at every call are no small part.
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -136,7 +137,7 @@ Expr sum_over(const Operation& product, const Expr& term, const std::string& nam
 
 /// Whether the sum of the products may exceed i32. On the way to it numbers may: they wrap.
 bool may_overflow(const Operation& product, const Operand& a, const Operand& b) {
-  const int64_t most_terms = (int64_t{1} << 31) / a.most / b.most;
+  const int64_t most_terms = std::numeric_limits<int32_t>::max() / a.most / b.most;
   int64_t terms = 1;
   for (const Axis& axis : product.reduce_axes()) {
     const int64_t* extent = as_int(axis->extent);

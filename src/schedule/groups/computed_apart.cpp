@@ -96,7 +96,7 @@ double computed_per_read(const ComputeDag& dag, int s, int reader) {
     if (a.pattern == AccessPattern::Opaque) return std::numeric_limits<double>::infinity();
     reads.push_back(&a);
   }
-  if (reads.size() < 2) return 1;
+  if (reads.size() < 2 || dag.info(s).points == 0 || dag.info(reader).points == 0) return 1;
   double most = 1;
   for (const double share : {0.0, 0.25, 0.5, 1.0}) {
     const Part part = part_at(dag.stage(reader), share);
