@@ -4,8 +4,7 @@
 //   ops::Bounded found = ops::nonzero(mask);             // found.values (rank, n), found.count ()
 //   ops::Bounded kept = ops::non_max_suppression(boxes, scores, {.most = 100, .overlap = 0.5});
 //
-// Each row bisects the running counts for its place. The inverse of unique() counts pairs, so that its work is
-// the square of the length.
+// Each row bisects the running counts for its place.
 #pragma once
 
 #include <cstdint>
