@@ -192,6 +192,8 @@ def step(row, folder, options):
     ours = {name: Ours(folder / place["library"], our_tensors(x, labels, first, shapes, row, role), options.device)
             for name, place in (("heddle", row), ("half", row.get("half"))) if place}
     difference, apart, of_peer = compared(peers, ours, first, shapes, row)
+    for peer in peers.values():  # gradients of the steps before count as those of this one do
+        peer.optimiser.zero_grad(set_to_none=True)
     memory = {n: peak_bytes(p, options.device) for n, p in peers.items()}
     memory |= {name: place["buffers"] for name, place in (("heddle", row), ("half", row.get("half"))) if place}
     for peer in peers.values():

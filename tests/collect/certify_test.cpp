@@ -12,6 +12,7 @@
 #include "heddle/ops/ops.h"
 #include "heddle/records/tophub.h"
 #include "heuristics/certify/certificates_file.h"
+#include "support/files/file.h"
 
 namespace heddle {
 namespace {
@@ -80,6 +81,47 @@ TEST_F(CertifyTest, AChoiceWithoutEvidenceLeavesAllUnknown) {
   const Certificate c = certify(rows_dag(), host_);
   EXPECT_FALSE(c.probability.has_value());
   EXPECT_THAT(c.to_string(), HasSubstr("none of its problems were measured"));
+}
+
+TEST_F(CertifyTest, EvidenceOfOtherFeaturesIsNone) {
+  learning::ShareTree turned = one_share("reduction", 0.8, 2);
+  std::swap(turned.features.front(), turned.features.back());
+  write({turned, one_share("location", 0.8, 2)}, host_.chip());
+  const Certificate c = certify(rows_dag(), host_);
+  EXPECT_FALSE(c.probability.has_value()) << c.to_string();
+  EXPECT_THAT(c.to_string(), HasSubstr("none of its problems were measured"));
+}
+
+// A file that was cut off or changed counts as none, and says why where it is asked for itself.
+TEST_F(CertifyTest, FilesThatAreCutOffOrChangedAreRefused) {
+  write({one_share("reduction", 0.8, 2)}, host_.chip());
+  const std::string path = folder_ + "/llvm-" + host_.chip() + ".certificates";
+  const std::string whole = read_file(path);
+  const auto message = [&](const std::string& content) -> std::string {
+    write_file_atomic(path, content);
+    reload_tophub();
+    EXPECT_FALSE(certify(rows_dag(), host_).probability.has_value());
+    try {
+      (void)certificate_calibration(host_);
+      return "";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind, ErrorKind::User) << e.what();
+      return e.message;
+    }
+  };
+  for (std::size_t n = 0; n + 1 < whole.size(); n += 97)
+    EXPECT_NE(message(whole.substr(0, n)), "") << n;
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string content = whole;
+    const std::size_t at = content.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return message(content.replace(at, from.size(), to));
+  };
+  EXPECT_THAT(changed("\"share\":0.8", "\"share\":1.5"), HasSubstr("'share' is 1.5, not in 0"));
+  EXPECT_THAT(changed("\"within\":80", "\"within\":101"), HasSubstr("'within' is 101"));
+  EXPECT_THAT(changed("\"heddle_certificates\":1", "\"heddle_certificates\":9"),
+              HasSubstr("format 1"));
+  EXPECT_THAT(changed("\"kind\":\"llvm\"", "\"kind\":\"cuda\""), HasSubstr("of kind 'cuda'"));
 }
 
 TEST_F(CertifyTest, AnotherChipsEvidenceSaysSo) {

@@ -32,9 +32,14 @@ std::optional<Certificates> nearest_certificates(const Target& target) {
 
 const ShareTree* Certificates::find(std::string_view heuristic) const {
   const Heuristic* h = find_heuristic(heuristic);
+  if (h == nullptr) return nullptr;
+  const std::vector<HeuristicFeature> features = h->all_features();
+  const auto asks = [](const TrainedFeature& f) {
+    return HeuristicFeature{f.name, f.kind, f.values};
+  };
   for (const ShareTree& t : classes) {
-    if (h != nullptr && t.heuristic == heuristic && t.version == std::to_string(h->version) &&
-        t.features.size() == h->all_features().size())
+    if (t.heuristic == heuristic && t.version == std::to_string(h->version) &&
+        std::ranges::equal(t.features, features, {}, asks))
       return &t;
   }
   return nullptr;

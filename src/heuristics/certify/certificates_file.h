@@ -15,7 +15,7 @@ struct Certificates {
   std::vector<ShareTree> classes = {};
   std::string source = {}, file = {};  ///< of what was found
 
-  /// The class of a heuristic in its present version; null where there is none.
+  /// The class of a heuristic in its present version and with its features; null where there is none.
   const ShareTree* find(std::string_view heuristic) const;
 };
 
