@@ -15,7 +15,8 @@ Stmt linear_scans(const Stmt& s);
 
 /// for i { S[i] = 0  for q { S[i] = S[i] + select(p[q] == i, x[q], 0) } }
 ///   -->  for i { S[i] = 0 }  for q { if (0 <= p[q] && p[q] < n) { S[p[q]] = S[p[q]] + x[q] } }
-/// Scatters whose loops are in order take one operation a source.
+/// Scatters whose loops are in order take one operation a source. On a GPU the points are those of one
+/// thread, which alone stores to them.
 Stmt scattered_stores(const Stmt& s);
 
 /// Cuts serial loops where a condition (of an If, or of a select that guards a load) changes:

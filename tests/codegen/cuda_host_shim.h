@@ -1,9 +1,11 @@
-// Definitions by which CUDA text runs as host C++, one thread after the other. They are placed
-// before the kernels. They replace NVCC's built-ins, and those of the prelude's functions that
+// Definitions by which CUDA text runs as host C++: one thread after the other, or the lanes of a warp
+// at the same time, each in a thread of the host. They are placed before the kernels. They replace NVCC's built-ins, and those of the prelude's functions that
 // consist of PTX.
 #pragma once
 
 #include <algorithm>
+#include <barrier>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -26,7 +28,7 @@ using std::isnan;
 struct Dim {
   int x, y, z;
 };
-inline Dim blockIdx, threadIdx;
+inline thread_local Dim blockIdx, threadIdx;
 
 #define HEDDLE_SHIM_VECTOR2(type, element)   \
   struct alignas(2 * sizeof(element)) type { \
@@ -114,3 +116,21 @@ inline unsigned pack_bf16(float low, float high) {
 inline float div_f32(float a, float b) { return a / b; }
 inline float exp2_f32(float x) { return std::exp2(x); }
 inline float sqrt_f32(float x) { return std::sqrt(x); }
+
+// Lanes of a warp. Those that are not all here take no part in each other's votes.
+inline int lane() { return threadIdx.x & 31; }
+inline int __popc(unsigned lanes) { return std::popcount(lanes); }
+inline int lanes_below(unsigned lanes) { return __popc(lanes & ((1u << lane()) - 1)); }
+inline unsigned __activemask() { return 1u << lane(); }
+inline unsigned __ballot_sync(unsigned lanes, bool yes) {
+  static std::barrier<> together(32);
+  static bool said[32];
+  if (lanes == __activemask()) return yes ? lanes : 0;
+  said[lane()] = yes;
+  together.arrive_and_wait();
+  unsigned votes = 0;
+  for (int i = 0; i < 32; ++i) votes |= static_cast<unsigned>(said[i]) << i;
+  together.arrive_and_wait();
+  return votes;
+}
+inline bool __any_sync(unsigned lanes, bool yes) { return __ballot_sync(lanes, yes) != 0; }

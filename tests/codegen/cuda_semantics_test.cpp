@@ -1,21 +1,16 @@
 // The meaning of the text of kernels. It is compiled as host C++ (cuda_host_shim.h) and compared
 // with the interpreter, for every operation and type and both scalar and vector statements.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <random>
 
-#include "codegen/cuda/emit.h"
+#include "codegen/cuda_host_library.h"
 #include "codegen/cuda_kernels.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/support/error.h"
-#include "source_dir.h"
 #include "support/numbers/float8.h"
 #include "support/numbers/half.h"
 
@@ -108,70 +103,6 @@ double value_at(const NDArray& a, int64_t i) { return a.get(i); }
   }
   return ::testing::AssertionSuccess();
 }
-
-/// Compiles the kernels with this machine's compiler, as host functions in a library of their own.
-class HostLibrary {
- public:
-  explicit HostLibrary(const GpuProgram& program) {
-    cuda::Prelude prelude;
-    const std::string kernels = cuda::emit_kernels(program, prelude);
-    char folder[] = "/tmp/heddle_cuda_host_XXXXXX";
-    folder_ = mkdtemp(folder);
-    {
-      std::ofstream file(folder_ + "/kernels.cpp");
-      file << "#include \"codegen/cuda_host_shim.h\"\n"
-           << prelude.text(cuda::Prelude::Which::PlainOnly) << kernels
-           << "extern \"C\" void shim_set(const int* at) {\n"
-              "  blockIdx = {at[0], at[1], at[2]};\n  threadIdx = {at[3], at[4], at[5]};\n}\n}\n";
-    }
-    const std::string command = std::string(HEDDLE_CXX) + " -std=c++20 -O0 -w -fPIC -shared -I" +
-                                source_dir() + "/include -I" + source_dir() + "/src -I" +
-                                source_dir() + "/tests -o " + folder_ + "/kernels.so " + folder_ +
-                                "/kernels.cpp " + source_dir() + "/src/support/numbers/half.cpp";
-    if (std::system(command.c_str()) != 0) return;
-    handle_ = dlopen((folder_ + "/kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-  }
-  ~HostLibrary() {
-    if (handle_) dlclose(handle_);
-    std::filesystem::remove_all(folder_);
-  }
-  HostLibrary(const HostLibrary&) = delete;
-  HostLibrary& operator=(const HostLibrary&) = delete;
-
-  bool ready() const { return handle_ != nullptr; }
-
-  /// All threads of all blocks, one after the other.
-  void run(const GpuKernel& k, const std::vector<NDArray>& args) const {
-    void* function = dlsym(handle_, k.name.c_str());
-    const auto set = reinterpret_cast<void (*)(const int*)>(dlsym(handle_, "shim_set"));
-    ASSERT_TRUE(function && set) << k.name;
-    int at[6];
-    const int64_t limit[6] = {k.grid[0], k.grid[1], k.grid[2], k.block[0], k.block[1], k.block[2]};
-    int64_t total = 1;
-    for (int64_t n : limit) total *= n;
-    for (int64_t i = 0; i < total; ++i) {
-      int64_t rest = i;
-      for (int d = 0; d < 6; ++d) {
-        at[d] = static_cast<int>(rest % limit[d]);
-        rest /= limit[d];
-      }
-      set(at);
-      const auto p = [&](size_t a) {
-        return const_cast<void*>(static_cast<const void*>(args[a].data()));
-      };
-      switch (args.size()) {
-        case 1: reinterpret_cast<void (*)(void*)>(function)(p(0)); break;
-        case 2: reinterpret_cast<void (*)(void*, void*)>(function)(p(0), p(1)); break;
-        case 3: reinterpret_cast<void (*)(void*, void*, void*)>(function)(p(0), p(1), p(2)); break;
-        default: FAIL() << "too many arguments";
-      }
-    }
-  }
-
- private:
-  std::string folder_;
-  void* handle_ = nullptr;
-};
 
 void check(std::vector<Case> cases, const std::vector<BinaryOp*>& ops = {}) {
   GpuProgram program;

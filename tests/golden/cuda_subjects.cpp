@@ -1,4 +1,5 @@
 #include "golden/subjects.h"
+#include "heddle/autodiff/gradient.h"
 #include "heddle/ops/ops.h"
 
 namespace heddle::testing {
@@ -109,6 +110,11 @@ void add_reductions(Subjects& out) {
                  kA100,
                  {ops::layer_norm(input({4096, 1024}, "X", f16), input({1024}, "scale", f16),
                                   input({1024}, "shift", f16))}});
+  const Tensor table = input({2000, 96}, "table"), at = input({512}, "at", i64);
+  out.push_back({"embedding_gradient",
+                 "the gradient of 512 rows of a table of 2000 x 96, f32: lanes vote on places",
+                 kH200,
+                 gradient({ops::gather(table, at)}, {table}, {input({512, 96}, "head")})});
 }
 
 void add_direct(Subjects& out) {

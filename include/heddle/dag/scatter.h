@@ -18,12 +18,21 @@ namespace heddle {
 struct ScatterInfo {
   std::vector<int> axes;     ///< positions among the spatial axes of the stage, ascending
   std::vector<Expr> places;  ///< for each, what it is compared with: in terms of the other axes
+  std::vector<int> columns;  ///< axes at all points of which a source has the same place, ascending
+  std::vector<int> others;   ///< all other spatial axes, ascending
 };
 
 /// nullopt for all other operations.
 std::optional<ScatterInfo> find_scatter(const Operation& op);
 
 namespace internal {
+
+/// A source that is `value` where `condition` holds, and the constant `otherwise` elsewhere. Its select
+/// may be inside of casts.
+struct ChosenSource {
+  Expr condition, value, otherwise;
+};
+std::optional<ChosenSource> chosen_source(const Expr& e);
 
 /// The condition `condition` as equations with `vars`, each in at most one of them, and what is left:
 /// null where that is nothing. Empty where no variable is given a place. Places and the rest of the

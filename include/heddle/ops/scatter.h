@@ -1,6 +1,6 @@
 // Reads and replacements at positions that are data. Results are new tensors. A scatter is declared
-// as a search for the updates that name an element. On a CPU each update is stored where it goes
-// (dag/scatter.h); on a GPU the work is places times updates along the scattered dimensions.
+// as a search for the updates that name an element. Each update is stored where it goes
+// (dag/scatter.h), in the order of updates: results are the same in every run, on GPUs too.
 //
 //   Tensor y = ops::gather_nd(x, indices);
 //   Tensor z = ops::scatter_elements(x, indices, updates, 1, ops::ScatterReduction::Add);

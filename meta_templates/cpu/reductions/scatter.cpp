@@ -23,12 +23,6 @@ bool is_among(const std::vector<int>& axes, int d) {
   return std::find(axes.begin(), axes.end(), d) != axes.end();
 }
 
-/// Whether places, and conditions beside them, are the same at all points of axis `d`.
-bool same_places(const Operation& op, int d) {
-  const Expr& condition = op.bodies()[0].as<Reduce>()->sources[0].as<Select>()->condition;
-  return !uses_var(condition, op.axes()[static_cast<size_t>(d)].var());
-}
-
 void build(TemplateBuilder& t, const StageGroup& g) {
   const Operation& op = t.dag().stage(g.anchor);
   const ScatterInfo info = *find_scatter(op);
@@ -51,7 +45,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   for (int d = 0; d < rank; ++d) {
     if (is_among(info.axes, d)) continue;
     const Loop axis = axes[static_cast<size_t>(d)];
-    const bool vectors = d == rank - 1 && same_places(op, d) &&
+    const bool vectors = d == rank - 1 && is_among(info.columns, d) &&
                          as_int(op.axes()[static_cast<size_t>(d)]->extent) &&
                          op.axes()[static_cast<size_t>(d)].extent() % lanes == 0;
     if (!vectors) {

@@ -50,7 +50,9 @@ KernelWriter::KernelWriter(const GpuKernel& kernel, Prelude& prelude, int64_t la
       launch_threads_(launch_threads),
       prelude_(prelude),
       ops_(prelude),
-      facts_(kernel_facts(make_block({kernel.body, kernel.tail}))) {}
+      facts_(kernel_facts(make_block({kernel.body, kernel.tail}))) {
+  warp_.written = facts_.written;
+}
 
 void KernelWriter::fail(const std::string& what) const {
   throw_internal_error("kernel '" + kernel_.name +
@@ -100,6 +102,7 @@ std::string KernelWriter::signature() {
     s += std::string(wide ? "const long long " : "const int ") + name;
     vars_[v.get()] = {{name, kAtom, wide}};
     uniform_.insert(v.get());
+    warp_.same.insert(v.get());
   }
   if (launch_threads_ > 0) {
     part_block_ = names_.unique("block");

@@ -16,6 +16,7 @@
 #include "codegen/cuda/ops.h"
 #include "codegen/cuda/text/names.h"
 #include "codegen/cuda/text/text.h"
+#include "codegen/cuda/votes.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/lower/gpu_program.h"
 
@@ -70,6 +71,18 @@ class KernelWriter {
   Text tile_operand(const TileOperand& o);
   /// Writes the lines that the expressions of the statement need, then forgets them.
   void flush();
+
+  // ---- voted_loop.cpp ----
+  Expr vote_on(const For& f) const;
+  void voted_loop(const For& f, const Expr& vote);
+  /// Names of a vote: the lanes that take part, their number, the first iteration of the round, and
+  /// what a lane has found, a bit for each iteration that it tests.
+  struct Vote {
+    std::string lanes, step, first, found;
+  };
+  void run_found(const For& f, const Vote& v, const Stmt& body);
+  void open(const std::string& head);
+  void close(int scopes);
 
   // ---- group_ops.cpp ----
   void pair_loop(const For& f);
@@ -191,6 +204,7 @@ class KernelWriter {
   int next_arrival_ = 0;
   std::string warp_mask_ = "0xffffffffu";  ///< the lanes of a warp that run the current statement
   std::unordered_set<const VarNode*> uniform_;  ///< variables that are equal in all threads
+  WarpFacts warp_ = {};
   /// Names for invariant values in the open C++ scopes, outermost first.
   std::vector<std::unordered_map<Key, Text, KeyHash, KeyEqual>> scopes_;
 

@@ -83,6 +83,8 @@ void KernelWriter::loop(const For& f) {
     case LoopKind::ThreadZ: return grid_loop(f);
     case LoopKind::PairX: return pair_loop(f);
     case LoopKind::Serial:
+      if (const Expr vote = vote_on(f); vote.defined()) return voted_loop(f, vote);
+      return serial_loop(f);
     case LoopKind::SoftwarePipelined:
     case LoopKind::Vectorized:
     case LoopKind::Unrolled: return serial_loop(f);
@@ -127,6 +129,9 @@ void KernelWriter::grid_loop(const For& f) {
   vars_[f.var.get()] = {name};
   ranges_.set(f.var, {0, last});
   if (!thread) uniform_.insert(f.var.get());
+  // Warps are neighbours along the first dimension where it has whole ones.
+  if (!thread || (dim > 0 && kernel_.block[0] % 32 == 0)) warp_.same.insert(f.var.get());
+  if (thread && dim == 0 && kernel_.block[0] % 32 == 0) warp_.lanes.insert(f.var.get());
   const Expr& of = thread ? Expr() : kernel_.grid_of[dim];
   const bool every =
       of.defined() ? kernel_.cluster == 1 && equal(of, f.extent) : extent && *extent == all;
@@ -163,6 +168,7 @@ void KernelWriter::serial_loop(const For& f) {
   const std::string name = names_.unique(f.var->name);
   ranges_.set(f.var, values);
   if (is_uniform(f.extent)) uniform_.insert(f.var.get());
+  if (warp_.is_same(f.extent)) warp_.same.insert(f.var.get());
   if (extent && *extent == 1) {
     line("const int " + name + " = 0;");
     vars_[f.var.get()] = {{name, kAtom}};

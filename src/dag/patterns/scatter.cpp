@@ -24,6 +24,18 @@ Expr place_of(const Expr& condition, const Var& v) {
 
 }  // namespace
 
+std::optional<internal::ChosenSource> internal::chosen_source(const Expr& e) {
+  if (const Cast* c = e.as<Cast>()) {
+    std::optional<ChosenSource> inner = chosen_source(c->value);
+    if (!inner) return std::nullopt;
+    return ChosenSource{inner->condition, cast(e.dtype(), inner->value),
+                        simplify(cast(e.dtype(), inner->otherwise))};
+  }
+  const Select* s = e.as<Select>();
+  if (!s || !is_const(s->on_false)) return std::nullopt;
+  return ChosenSource{s->condition, s->on_true, s->on_false};
+}
+
 internal::PlacesOf internal::places_of(const Expr& condition, const std::vector<Var>& vars) {
   std::vector<Expr> conjuncts;
   add_conjuncts(condition, conjuncts);
@@ -50,12 +62,12 @@ internal::PlacesOf internal::places_of(const Expr& condition, const std::vector<
 std::optional<ScatterInfo> find_scatter(const Operation& op) {
   const Reduce* r = op.is_reduction() ? op.bodies()[0].as<Reduce>() : nullptr;
   if (!r || r->combiner->size() != 1 || op.num_outputs() != 1) return std::nullopt;
-  const Select* s = r->sources[0].as<Select>();
-  if (!s || !equal(s->on_false, r->combiner->identity[0])) return std::nullopt;
+  const std::optional<internal::ChosenSource> s = internal::chosen_source(r->sources[0]);
+  if (!s || !equal(s->otherwise, r->combiner->identity[0])) return std::nullopt;
   std::vector<Var> vars;
   for (const Axis& a : op.axes()) vars.push_back(a.var());
   const internal::PlacesOf found = internal::places_of(s->condition, vars);
-  if (uses_any(s->on_true, found.vars)) return std::nullopt;
+  if (uses_any(s->value, found.vars)) return std::nullopt;
   ScatterInfo info;
   for (size_t d = 0; d < vars.size(); ++d) {
     for (size_t n = 0; n < found.vars.size(); ++n) {
@@ -70,6 +82,11 @@ std::optional<ScatterInfo> find_scatter(const Operation& op) {
     }
   }
   if (info.axes.empty()) return std::nullopt;
+  for (size_t d = 0; d < vars.size(); ++d) {
+    const int axis = static_cast<int>(d);
+    if (std::find(info.axes.begin(), info.axes.end(), axis) != info.axes.end()) continue;
+    (uses_var(s->condition, vars[d]) ? info.others : info.columns).push_back(axis);
+  }
   return info;
 }
 

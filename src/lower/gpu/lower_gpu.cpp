@@ -105,6 +105,8 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   // From here on the program is in the thread form and not in the sequential form.
   pipeline.run_shaped("distribute", distribute);
   pipeline.run_shaped("single_out_stores", single_out_stores);
+  // This pass follows those that tell which thread stores a point by its index, and precedes flatten.
+  pipeline.run("scattered_stores", [](const Stmt& s) { return scattered_stores(s); });
   // This pass precedes vectorizing: (f / n)*n + f % n of fused loops simplifies to f while f is a
   // scalar.
   pipeline.run("flatten", [](const Stmt& s) { return flatten(s); });

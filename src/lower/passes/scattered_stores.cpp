@@ -42,13 +42,34 @@ class Scattered {
   /// The loops over the sources behind those of the first values; null where this is no scatter.
   Stmt rewritten() {
     const Block* b = points_.inside.as<Block>();
-    if (!b || b->stmts.size() != 2) return {};
-    const Loops init(b->stmts[0], false), sources(b->stmts[1], false);
-    const Store *first = init.inside.as<Store>(), *update = sources.inside.as<Store>();
-    if (!first || !update || !(first->buffer == update->buffer) || !is_const(first->value))
+    if (!b || b->stmts.size() < 2) return {};
+    const Store* first = Loops(b->stmts[0], false).inside.as<Store>();
+    if (!first || !is_const(first->value)) return {};
+    std::vector<Stmt> scattered;
+    // Loops over sources may have been cut where a condition changes.
+    for (size_t n = 1; n < b->stmts.size(); ++n) {
+      const Loops sources(b->stmts[n], false);
+      const Store* update = sources.inside.as<Store>();
+      if (!update || !(first->buffer == update->buffer)) return {};
+      if (changes_nothing(*update, first->value)) continue;
+      const Stmt stores = scattered_of(sources, *update, first->value);
+      if (!stores) return {};
+      scattered.push_back(stores);
+    }
+    if (scattered.empty()) return {};
+    // Loops of points that have no place stay around the sources.
+    Loops others = points_;
+    std::erase_if(others.loops, [&](const For* f) { return has_place(f->var); });
+    return make_block({points_.around(b->stmts[0]), others.around(make_block(scattered))});
+  }
+
+ private:
+  /// The loops over sources, of which each is stored where it goes; null where that is not known.
+  Stmt scattered_of(const Loops& sources, const Store& update, const Expr& identity) {
+    const std::vector<Var> before = found_.vars;
+    const std::optional<Expr> value = updated(update, identity);
+    if (!value || !names_points(update) || !(before.empty() || same_vars(before, found_.vars)))
       return {};
-    const std::optional<Expr> value = updated(*update, first->value);
-    if (!value || !names_points(*update)) return {};
     std::vector<VarBinding> to;
     Expr inside;
     for (size_t n = 0; n < found_.vars.size(); ++n) {
@@ -59,8 +80,8 @@ class Scattered {
     }
     if (found_.rest.defined()) inside = inside && found_.rest;
     std::vector<Expr> at;
-    for (const Expr& i : update->indices) at.push_back(substitute(i, to));
-    Stmt store = make_store(update->buffer, at, substitute(*value, to), update->hint);
+    for (const Expr& i : update.indices) at.push_back(substitute(i, to));
+    Stmt store = make_store(update.buffer, at, substitute(*value, to), update.hint);
     Loops outer = sources;
     // Vectors of columns are under one condition.
     while (!outer.loops.empty() && !uses_var(inside, outer.loops.back()->var)) {
@@ -68,14 +89,25 @@ class Scattered {
       store = make_for(f.var, f.extent, f.loop, std::move(store));
       outer.loops.pop_back();
     }
-    store = make_if(inside, std::move(store));
-    // Loops of points that have no place stay around the sources.
-    Loops others = points_;
-    std::erase_if(others.loops, [&](const For* f) { return has_place(f->var); });
-    return make_block({points_.around(b->stmts[0]), others.around(outer.around(std::move(store)))});
+    return outer.around(make_if(inside, std::move(store)));
   }
 
- private:
+  /// Whether the update combines a point with the identity.
+  static bool changes_nothing(const Store& update, const Expr& identity) {
+    const auto is_point = [&](const Expr& e) {
+      const Load* load = e.as<Load>();
+      return load && load->buffer == update.buffer && same_place(*load, update);
+    };
+    const Binary* b = update.value.as<Binary>();
+    return is_point(update.value) || (b && ((is_point(b->a) && equal(b->b, identity)) ||
+                                            (is_point(b->b) && equal(b->a, identity))));
+  }
+
+  static bool same_vars(const std::vector<Var>& a, const std::vector<Var>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const Var& x, const Var& y) { return x.same_as(y); });
+  }
+
   /// The value of the store once the select is decided; nothing where there is no such select.
   std::optional<Expr> updated(const Store& update, const Expr& identity) {
     std::vector<Var> vars;
@@ -88,15 +120,15 @@ class Scattered {
         right &= same_place(*load, update);
         return e;
       }
-      const Select* s = e.as<Select>();
-      if (!s || !equal(s->on_false, identity)) return {};
+      const std::optional<internal::ChosenSource> s = internal::chosen_source(e);
+      if (!s || !equal(s->otherwise, identity)) return {};
       internal::PlacesOf places = internal::places_of(s->condition, vars);
       if (places.vars.empty()) return {};
       ++selects;
-      right &= !reads(s->on_true, update.buffer);
-      for (const Var& v : places.vars) right &= !uses_var(s->on_true, v);
+      right &= !reads(s->value, update.buffer);
+      for (const Var& v : places.vars) right &= !uses_var(s->value, v);
       found_ = std::move(places);
-      return s->on_true;
+      return s->value;
     });
     return selects == 1 && right ? std::optional(value) : std::nullopt;
   }
@@ -108,12 +140,13 @@ class Scattered {
     });
   }
 
-  /// Whether each loop with a place is an index of the store by itself, and no other.
+  /// Whether each loop with a place counts along one index of the store, and no other.
   bool names_points(const Store& update) const {
     return std::all_of(found_.vars.begin(), found_.vars.end(), [&](const Var& v) {
       int uses = 0;
-      for (const Expr& i : update.indices)
-        uses += uses_var(i, v) ? (equal(i, v.expr()) ? 1 : 2) : 0;
+      for (const Expr& i : update.indices) {
+        if (uses_var(i, v)) uses += uses_var(simplify(i - v.expr()), v) ? 2 : 1;
+      }
       return uses == 1;
     });
   }

@@ -91,7 +91,7 @@ class Planner {
   void place(int s, const StageInfo& info) {
     if (chain_of_[s] >= 0) return place_fused(s, attentions_.at(chain_of_[s]));
     // A scan has loops of its own, in the order of the scan, and a scatter in that of its sources.
-    if (info.is_output || info.scan || (cpu_ && find_scatter(dag_.stage(s)))) return open(s);
+    if (info.is_output || info.scan || find_scatter(dag_.stage(s))) return open(s);
     if (feeds_attentions(info) || (attention_operands_.count(s) && info.flops_per_point > 0))
       return open(s);
     bool inline_it = inlinable(s, info);

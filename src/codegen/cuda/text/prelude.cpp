@@ -62,6 +62,13 @@ constexpr Helper kHelpers[] = {
     {"round_bf16", "f32_from_bf16 bf16_from_f32", false, R"($ float round_bf16(float x) {
   return f32_from_bf16(bf16_from_f32(x));
 })"},
+    // ---- votes ----
+    // Of the lanes of a set, those before this one.
+    {"lanes_below", "", true, R"($ int lanes_below(unsigned lanes) {
+  unsigned below;
+  asm("mov.u32 %0, %%lanemask_lt;" : "=r"(below));
+  return __popc(lanes & below);
+})"},
     // ---- parts of 32-bit words ----
     {"low16", "", false, R"($ unsigned short low16(unsigned x) { return (unsigned short)x; })"},
     {"high16", "", false,
