@@ -14,9 +14,7 @@ namespace {
 /// Kernels without those instructions by which launches overlap.
 Target a100() { return Target::parse("cuda -gpu=a100"); }
 
-bool votes(const GpuProgram& p) {
-  return emit_cuda(p).find("__ballot_sync") != std::string::npos;
-}
+bool votes(const GpuProgram& p) { return emit_cuda(p).find("__ballot_sync") != std::string::npos; }
 
 /// The sums (or, of integers, the largest) of the sources that name each of `rows` points. Places are also
 /// outside of the points.
@@ -37,8 +35,12 @@ Tensor scattered(int64_t rows, int64_t columns, int64_t sources, DataType t) {
 TEST(CudaVotes, FindTheSourcesOfScattersInTheirOrder) {
   std::vector<Tensor> results;
   for (const DataType t : {f32, i64}) {
-    for (const auto& [rows, columns, sources] : std::vector<std::array<int64_t, 3>>{
-             {300, 64, 200}, {40, 130, 333}, {64, 40, 33}, {300, 5, 150}, {700, 1, 200}, {90, 9, 500}})
+    for (const auto& [rows, columns, sources] : std::vector<std::array<int64_t, 3>>{{300, 64, 200},
+                                                                                    {40, 130, 333},
+                                                                                    {64, 40, 33},
+                                                                                    {300, 5, 150},
+                                                                                    {700, 1, 200},
+                                                                                    {90, 9, 500}})
       results.push_back(scattered(rows, columns, sources, t));
   }
   std::vector<Schedule> schedules;
@@ -78,9 +80,9 @@ bool votes_on(const std::function<Expr(const Expr& t, const Expr& q, const Buffe
   k.block[0] = 64;
   const Var t("t"), q("q");
   const Stmt add = make_store(out, {t.expr()}, make_load(out, {t.expr()}) + Expr(1));
-  k.body = thread_loop(
-      LoopKind::ThreadX, t, 64,
-      make_for(q, Expr(n), LoopKind::Serial, make_if(condition(t, q, p), add, {})));
+  k.body =
+      thread_loop(LoopKind::ThreadX, t, 64,
+                  make_for(q, Expr(n), LoopKind::Serial, make_if(condition(t, q, p), add, {})));
   return votes(one_kernel(k));
 }
 

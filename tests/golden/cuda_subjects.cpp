@@ -113,8 +113,7 @@ void add_reductions(Subjects& out) {
   const Tensor table = input({2000, 96}, "table"), at = input({512}, "at", i64);
   out.push_back({"embedding_gradient",
                  "the gradient of 512 rows of a table of 2000 x 96, f32: lanes vote on places",
-                 kH200,
-                 gradient({ops::gather(table, at)}, {table}, {input({512, 96}, "head")})});
+                 kH200, gradient({ops::gather(table, at)}, {table}, {input({512, 96}, "head")})});
 }
 
 void add_direct(Subjects& out) {

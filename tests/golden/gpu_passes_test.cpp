@@ -63,6 +63,16 @@ TEST(GoldenGpuPasses, DistributeMakesReductionsOverThreadsShuffles) {
   expect_golden_pass("single_out_stores", s, {a, out});
 }
 
+TEST(GoldenGpuPasses, ScatteredStoresAreOfTheOwnersOfRows) {
+  const Tensor x = placeholder({70, 64}, f32, "X"), at = placeholder({70}, i64, "at");
+  const Axis q = reduce_axis(70, "q");
+  const Tensor sums = compute(
+      {300, 64},
+      [&](Axis i, Axis j) { return sum(select(at(q) == Expr(i), x(q, j), make_const(f32, 0)), q); },
+      "S");
+  expect_golden_pass("scattered_stores", create_schedule({sums}, a_gpu()), {at, x, sums});
+}
+
 // Padding within a padded tile. (The simplifier joins most of these before.)
 TEST(GoldenGpuPasses, JoinZeroFillsMakesOneCondition) {
   const Buffer from = Buffer::make("A", f32, {Expr(60)}, Scope::Global);
@@ -144,7 +154,7 @@ TEST(GoldenGpuPasses, HaveNoOtherFiles) {
       {"gpu_passes/distribute", "gpu_passes/distribute_reduction", "gpu_passes/single_out_stores",
        "gpu_passes/join_zero_fills", "gpu_passes/software_pipeline", "gpu_passes/insert_sync",
        "gpu_passes/distribute_tiles", "gpu_passes/short_functions", "gpu_passes/turn_grid",
-       "gpu_passes/warp_roles"});
+       "gpu_passes/scattered_stores", "gpu_passes/warp_roles"});
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // Scatters: each source is stored at the point that it names, whatever the number of points.
 #include "environment.h"
-#include "lower/random_scatter.h"
 #include "heddle/dag/scatter.h"
 #include "lower/lower_testing.h"
 #include "lower/passes.h"
+#include "lower/random_scatter.h"
 
 namespace heddle::testing {
 namespace {

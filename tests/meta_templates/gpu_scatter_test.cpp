@@ -53,7 +53,8 @@ TEST(GpuScatter, RandomScattersAreExactAndSearchNothing) {
 /// The gradient of `rows` rows that `count` positions read.
 Tensor gradient_of_rows(int64_t rows, int64_t columns, int64_t count, DataType type) {
   const Tensor table = placeholder({rows, columns}, type, "table"),
-               at = placeholder({count}, i64, "at"), head = placeholder({count, columns}, type, "h");
+               at = placeholder({count}, i64, "at"),
+               head = placeholder({count, columns}, type, "h");
   return gradient({ops::gather(table, at)}, {table}, {head})[0];
 }
 
@@ -69,10 +70,10 @@ TEST(GpuScatter, AGradientOfAGatherStoresWhatWasRead) {
 TEST(GpuScatter, OperatorsThatReplaceElements) {
   const Tensor x = placeholder({90, 12}, f32, "x"), u = placeholder({50, 12}, f32, "u"),
                at = placeholder({50}, i64, "at");
-  const Tensor place = compute(
-      {50, 1}, [&](Axis q, Axis) { return floormod(at(q), Expr(95)) - 1; }, "place");
-  const Tensor places =
-      compute({50, 12}, [&](Axis q, Axis c) { return floormod(at(q) + c, Expr(95)) - 1; }, "places");
+  const Tensor place =
+      compute({50, 1}, [&](Axis q, Axis) { return floormod(at(q), Expr(95)) - 1; }, "place");
+  const Tensor places = compute(
+      {50, 12}, [&](Axis q, Axis c) { return floormod(at(q) + c, Expr(95)) - 1; }, "places");
   for (const Tensor& y : {ops::scatter_nd(x, place, u), ops::scatter_elements(x, places, u, 0)}) {
     const Schedule s = create_schedule({y}, h200());
     EXPECT_FALSE(searches_on_gpu(s)) << y.name();

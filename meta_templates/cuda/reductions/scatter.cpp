@@ -43,9 +43,8 @@ int64_t extent_or(const Operation& op, int d, int64_t unknown) {
 class ScatterPlan {
  public:
   ScatterPlan(const Operation& op, const Gpu& gpu) : op_(op), info_(*find_scatter(op)) {
-    rows_ = *std::max_element(info_.axes.begin(), info_.axes.end(), [&](int a, int b) {
-      return extent_of(a) < extent_of(b);
-    });
+    rows_ = *std::max_element(info_.axes.begin(), info_.axes.end(),
+                              [&](int a, int b) { return extent_of(a) < extent_of(b); });
     // The innermost of the axes without a place is where neighbouring elements are.
     const int last = std::max(info_.columns.empty() ? -1 : info_.columns.back(),
                               info_.others.empty() ? -1 : info_.others.back());

@@ -12,7 +12,8 @@ constexpr int kTestedByLane = 4;
 // The condition on which the lanes of a warp vote (votes.h); null for other loops.
 Expr KernelWriter::vote_on(const For& f) const {
   const Interval range = range_of(f.extent, ranges_);
-  const bool fits = range.max != Interval::kPosInf && fits_32_bits({range.min, range.max + 32 * kTestedByLane});
+  const bool fits =
+      range.max != Interval::kPosInf && fits_32_bits({range.min, range.max + 32 * kTestedByLane});
   if (!fits || facts_.register_loops.contains(&f)) return {};
   const Expr vote = vote_of(f, warp_);
   return vote.defined() ? simplify(vote, ranges_) : vote;
@@ -31,7 +32,8 @@ Expr KernelWriter::vote_on(const For& f) const {
 // Lanes that are not here take no part: each iteration of those that are here is tested by one of them.
 void KernelWriter::voted_loop(const For& f, const Expr& vote) {
   const std::string tested = std::to_string(kTestedByLane);
-  Vote v{names_.unique("lanes"), names_.unique("step"), names_.unique("first"), names_.unique("found")};
+  Vote v{names_.unique("lanes"), names_.unique("step"), names_.unique("first"),
+         names_.unique("found")};
   const std::string lane = names_.unique("lane");
   begin({f.extent});
   Text limit = value(f.extent);

@@ -82,9 +82,8 @@ Expr vote_of(const For& loop, const WarpFacts& facts) {
   inside.same.insert(loop.var.get());
   const Expr vote = OverLanes(inside).condition(i->condition);
   if (!vote.defined()) return {};
-  const bool of_data = any_below(vote, [&](const Expr& e) {
-    return e.kind() == ExprKind::Load && uses_var(e, loop.var);
-  });
+  const bool of_data = any_below(
+      vote, [&](const Expr& e) { return e.kind() == ExprKind::Load && uses_var(e, loop.var); });
   return of_data ? vote : Expr();
 }
 

@@ -9,8 +9,8 @@ namespace heddle::cuda {
 
 /// What is known of the lanes of a warp at a statement.
 struct WarpFacts {
-  std::unordered_set<const VarNode*> same;      ///< variables that are equal in all lanes
-  std::unordered_set<const VarNode*> lanes;     ///< variables that are threadIdx.x
+  std::unordered_set<const VarNode*> same;        ///< variables that are equal in all lanes
+  std::unordered_set<const VarNode*> lanes;       ///< variables that are threadIdx.x
   std::unordered_set<const BufferNode*> written;  ///< buffers that the kernel stores to
 
   /// Whether all lanes have the same value of `e`: of variables that are the same, and of memory that
