@@ -127,6 +127,7 @@ const char* to_string(TuneEnd end) {
     case TuneEnd::Budget: return "budget";
     case TuneEnd::Trials: return "trials";
     case TuneEnd::Converged: return "converged";
+    case TuneEnd::Near: return "near";
     case TuneEnd::Cancelled: return "cancelled";
     case TuneEnd::Failed: return "failed";
   }

@@ -30,6 +30,11 @@ double TaskRun::adjusted(double seconds, double base) {
 
 void TaskRun::add(const Config& config, uint64_t key, double seconds, MeasureError error) {
   if (!measured_.insert(key).second) return;
+  add_time(config, key, seconds, error);
+  nearness.add(progress.best_seconds);
+}
+
+void TaskRun::add_time(const Config& config, uint64_t key, double seconds, MeasureError error) {
   if (key == static_key_) static_error_ = error;
   if (error != MeasureError::None) {
     if (error != MeasureError::Rejected) add_failure(error);

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "heddle/search/tune.h"
+#include "search/nearness.h"
 
 namespace heddle::search {
 
@@ -39,6 +40,7 @@ class TaskRun {
   /// final race.
   std::optional<Schedule> standing;
   TaskProgress progress;
+  Nearness nearness;  ///< of the best so far
   std::vector<std::pair<MeasureError, int>> failures_by_kind;
 
   const std::string shape_class;  ///< equal for tasks that differ in extents only
@@ -93,6 +95,8 @@ class TaskRun {
   double best_seconds() const { return progress.best_seconds; }
 
  private:
+  void add_time(const Config& config, uint64_t key, double seconds, MeasureError error);
+
   uint64_t static_key_;
   MeasureError static_error_ = MeasureError::None;
   std::unordered_set<uint64_t> measured_;

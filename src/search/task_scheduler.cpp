@@ -21,7 +21,16 @@ TaskScheduler::TaskScheduler(std::vector<SchedulerTask> tasks, SchedulerOptions 
   for (State& s : states_) {
     const double share = s.task.weight * s.task.start_seconds;
     s.small = share > 0 && share < options_.min_share * total;
+    s.done = near(s);
   }
+}
+
+// A least time that is clearly above a measured one is wrong.
+bool TaskScheduler::near(const State& s) const {
+  const double now = s.best.back(), least = s.task.least_seconds;
+  if (options_.until <= 0 || now <= 0) return false;
+  const bool at_least = now <= (1 + options_.until) * least && now >= (1 - options_.until) * least;
+  return s.task.near >= options_.enough || at_least;
 }
 
 int TaskScheduler::waiting() const {
@@ -88,13 +97,15 @@ double TaskScheduler::promise(int task) const {
     hoped = std::max(hoped, now - options_.beta * s.task.flops / peers);
   if (s.task.least_seconds > 0)
     hoped = std::min(hoped, std::max(now - s.task.least_seconds, kAlwaysHoped * now));
-  return s.task.weight * (options_.alpha * recent + (1 - options_.alpha) * hoped) / cost;
+  const double more = options_.until > 0 ? 1 - s.task.near : 1;  // probability
+  return more * s.task.weight * (options_.alpha * recent + (1 - options_.alpha) * hoped) / cost;
 }
 
-void TaskScheduler::report(int task, double best_seconds, double spent_seconds) {
+void TaskScheduler::report(int task, double best_seconds, double spent_seconds, double near) {
   State& s = states_[static_cast<size_t>(task)];
   s.best.push_back(best_seconds);
   s.spent += spent_seconds;
+  s.task.near = near;
   int round = rounds(task);
   if (best_seconds > 0 &&
       (s.gained_from <= 0 || best_seconds < s.gained_from * (1 - options_.min_gain))) {
@@ -103,6 +114,7 @@ void TaskScheduler::report(int task, double best_seconds, double spent_seconds) 
   }
   int without = round - s.last_gain;
   if (options_.patience > 0 && without >= options_.patience && 2 * without >= round) s.done = true;
+  s.done = s.done || this->near(s);
 }
 
 }  // namespace heddle::search

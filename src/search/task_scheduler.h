@@ -13,8 +13,12 @@
 //     but no more than what is left to the least time that the machine allows
 //
 // Ansor counts rounds, because it takes them as equally long. Here the seconds of rounds count.
+//
+// Where tuning ends within a share of what more of it would find (SchedulerOptions::until), a promise counts as far as
+// it is probable that there is more (search/nearness.h), and a task ends when there probably is not.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -26,6 +30,7 @@ struct SchedulerTask {
   int similar = -1;          ///< tasks of the same class (not -1) should reach similar FLOP/s
   double start_seconds = 0;  ///< time of the static choice; 0: not known (it failed)
   double least_seconds = 0;  ///< no schedule is faster than this; 0: not known
+  double near = 0;  ///< probability that the static choice is within SchedulerOptions::until of the best
 };
 
 struct SchedulerOptions {
@@ -36,6 +41,10 @@ struct SchedulerOptions {
   int patience = 10;  ///< 0: never
   double min_gain = 0.01;
   double min_share = 0.02;  ///< share of sum(weight x time) for an early first round
+  /// A task ends when it is probable by `enough` that its time is within this share of what more
+  /// rounds would find, or when its time is within it of the least. 0: never.
+  double until = 0;
+  double enough = 0.8;
 };
 
 class TaskScheduler {
@@ -45,12 +54,16 @@ class TaskScheduler {
   /// The selected task; -1 when every task is done.
   int next() const;
   /// Called after a round of `task` with its best time so far (0: still none) and the cost of the
-  /// round.
-  void report(int task, double best_seconds, double spent_seconds);
+  /// round. `near`: the probability that this time is within SchedulerOptions::until of the best.
+  void report(int task, double best_seconds, double spent_seconds, double near = 0);
   /// States that no candidate of the task is left.
   void finish(int task) { states_[static_cast<size_t>(task)].done = true; }
   /// Whether the task is finished or has converged.
   bool done(int task) const { return states_[static_cast<size_t>(task)].done; }
+  /// Whether a task ended because its time is near enough to the best.
+  bool any_near() const {
+    return std::any_of(states_.begin(), states_.end(), [&](const State& s) { return near(s); });
+  }
   int rounds(int task) const {
     return static_cast<int>(states_[static_cast<size_t>(task)].best.size()) - 1;
   }
@@ -71,6 +84,7 @@ class TaskScheduler {
 
     bool waits() const { return !done && !small && best.size() == 1; }
   };
+  bool near(const State& s) const;
   double cost_of_round(const State& s) const;
   double best_of_similar(int task) const;
 

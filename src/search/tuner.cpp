@@ -11,7 +11,6 @@
 #include "search/alternative_results.h"
 #include "search/candidate_book.h"
 #include "search/history.h"
-#include "search/least_seconds.h"
 #include "support/log.h"
 
 namespace heddle::search {
@@ -42,9 +41,13 @@ TuneReport Tuner::run() {
   measure_static();
   if (ended_ == TuneEnd::None) search();
   TuneReport out;
+  out.within = within();
+  out.another_minute = another_minute();
   out.tasks = finish();
-  for (size_t i = 0; i < runs_.size(); ++i)
+  for (size_t i = 0; i < runs_.size(); ++i) {
     out.tasks[i].alternatives = alternative_results(runs_[i], out.tasks[i], options_.choices);
+    if (!runs_[i].in_doubt()) out.tasks[i].near = runs_[i].nearness.probability(within());
+  }
   show("done");
   out.trials = trials_;
   out.cancelled = clock_.cancelled();
@@ -92,10 +95,11 @@ void Tuner::measure_static() {
                      .flops = run.task.flops(),
                      .similar = static_cast<int>(at - shapes.begin()),
                      .start_seconds = run.best_seconds(),
-                     .least_seconds = own_measurer_ ? least_seconds(run.task) : 0});
+                     .least_seconds = least_seconds_of(run),
+                     .near = run.nearness.probability(within())});
     if (at == shapes.end()) shapes.push_back(run.shape_class);
   }
-  scheduler_.emplace(std::move(tasks), SchedulerOptions{.patience = options_.patience});
+  scheduler_.emplace(std::move(tasks), SchedulerOptions{.patience = options_.patience, .until = options_.until});
   for (int i = 0; i < static_cast<int>(runs_.size()); ++i) {
     if (runs_[static_cast<size_t>(i)].in_doubt()) scheduler_->finish(i);
   }
@@ -132,11 +136,12 @@ void Tuner::search() {
     } else if (options_.max_trials > 0 && trials_ >= options_.max_trials) {
       ended_ = TuneEnd::Trials;
     } else if (task < 0) {
-      ended_ = TuneEnd::Converged;
+      ended_ = scheduler_->any_near() ? TuneEnd::Near : TuneEnd::Converged;
     } else if (left <= 0 || count == 0) {
       ended_ = TuneEnd::Budget;
     } else if (!round(task, count)) {
       scheduler_->finish(task);
+      runs_[static_cast<size_t>(task)].nearness.exhaust();
     }
     if (task >= 0) runs_[static_cast<size_t>(task)].progress.converged = scheduler_->done(task);
   }
@@ -207,7 +212,7 @@ bool Tuner::round(int task, int count) {
   double spent = 0;
   for (const Candidate& c : batch)
     spent += c.result.compile_seconds + c.result.run_seconds + c.result.check_seconds;
-  scheduler_->report(task, run.best_seconds(), spent);
+  scheduler_->report(task, run.best_seconds(), spent, run.nearness.probability(within()));
   HEDDLE_LOG_AT("search", 1,
                 run.task.name + ": " + std::to_string(run.progress.trials) + " trials, best " +
                     std::to_string(run.best_seconds() * 1e3) + " ms of static " +
@@ -423,6 +428,7 @@ TuneProgress Tuner::progress(const std::string& phase, int active) const {
   for (const TaskRun& run : runs_) {
     const TaskProgress& t = run.progress;
     p.tasks.push_back(t);
+    p.tasks.back().near = run.nearness.probability(within());
     p.static_seconds += t.weight * t.static_seconds;
     p.best_seconds += t.weight * t.best_seconds;
   }

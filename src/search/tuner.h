@@ -43,6 +43,11 @@ class Tuner {
   void measure_static();
   /// The weight of a task in the choice of the next round.
   double weight_of(const TaskRun& run) const;
+  /// The share that nearness is about.
+  double within() const;
+  void read_certificate(TaskRun& run);
+  double least_seconds_of(const TaskRun& run) const;
+  double another_minute() const;
   void doubt(const TaskRun& run, const std::string& message);
   void search();
   bool round(int task, int count);

@@ -39,6 +39,9 @@ void check_tuning(std::span<const TuneTask> tasks, const TuneOptions& options) {
                      "at least 1, or 0 to go on until the budget ends");
   if (options.batch < 1)
     throw_user_error("TuneOptions: batch is " + std::to_string(options.batch), {}, "at least 1");
+  if (!(options.until >= 0 && options.until < 1))
+    throw_user_error("TuneOptions: until is " + std::to_string(options.until), {},
+                     "a share of the time: at least 0, less than 1, such as 0.05");
   if (!(options.final_race_share >= 0 && options.final_race_share < 1)) {
     throw_user_error("TuneOptions: final_race_share is " + std::to_string(options.final_race_share),
                      {}, "a share of the budget: at least 0, less than 1");
@@ -139,6 +142,7 @@ void Tuner::resume() {
     if (options_.warm_start) shipped = tophub(run.task.tmpl.options().record_log);
     History h = history_of(run.task, log_.earlier(), protocol_of(run), shipped.get());
     run.replayed = std::move(h.replayed);
+    read_certificate(run);
 
     SearchContext context{.task = &run.task,
                           .seeds = {run.task.tmpl.default_config()},

@@ -8,16 +8,17 @@
 #include <filesystem>
 
 #include "environment.h"
-#include "heddle/heuristics/heuristic.h"
 #include "heddle/ops/ops.h"
 #include "heddle/records/tophub.h"
 #include "heuristics/certify/certificates_file.h"
+#include "heuristics/one_share.h"
 #include "support/files/file.h"
 
 namespace heddle {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::one_share;
 
 ComputeDag rows_dag() { return ComputeDag({ops::softmax(placeholder({64, 256}, f32, "x"))}); }
 
@@ -26,21 +27,6 @@ class CertifyTest : public ::testing::Test {
   CertifyTest() { std::filesystem::create_directories(folder_); }
   ~CertifyTest() override { std::filesystem::remove_all(folder_); }
 
-  /// A class with one region for all problems, `slower` times the least time.
-  static learning::ShareTree one_share(const std::string& name, double share, double slower) {
-    const Heuristic& h = heuristic_of(name);
-    learning::ShareTree t{.heuristic = name, .version = std::to_string(h.version)};
-    for (const HeuristicFeature& f : h.all_features()) {
-      TrainedFeature wide{f.name, f.kind, 0, 0, f.values, ~std::uint64_t{0} >> 1};
-      if (!f.values.empty()) wide.seen = (std::uint64_t{1} << f.values.size()) - 1;
-      wide.least = f.kind == FeatureKind::Boolean ? 0 : -1e12;
-      wide.most = f.kind == FeatureKind::Boolean ? 1 : 1e12;
-      t.features.push_back(wide);
-    }
-    t.nodes = {TreeNode{.yes = 0}};
-    t.leaves = {{.problems = 100, .within = 80, .share = share, .slower = std::log(slower)}};
-    return t;
-  }
   void write(std::vector<learning::ShareTree> classes, const std::string& chip) const {
     learning::write_certificates(folder_ + "/llvm-" + chip + ".certificates",
                                  {.kind = "llvm", .classes = std::move(classes)});

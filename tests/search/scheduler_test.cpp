@@ -171,5 +171,44 @@ TEST(TaskScheduler, ATaskOfWhichNothingWorksDoesNotStarveTheOthers) {
   EXPECT_TRUE(patient.done(0));
 }
 
+TEST(TaskScheduler, EndsATaskThatIsProbablyNearEnough) {
+  search::TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1, .near = 0.9}},
+                          {.patience = 0, .until = 0.05});
+  EXPECT_TRUE(s.done(1));  // by its certificate
+  EXPECT_FALSE(s.done(0));
+  EXPECT_EQ(s.next(), 0);
+  s.report(0, 1, 1, 0.7);
+  EXPECT_FALSE(s.done(0));
+  s.report(0, 1, 1, 0.81);
+  EXPECT_TRUE(s.done(0));
+  EXPECT_EQ(s.next(), -1);
+  EXPECT_TRUE(s.any_near());
+  // Without the option nothing of this counts.
+  search::TaskScheduler to_the_end({{.start_seconds = 1, .near = 0.9}}, {.patience = 0});
+  to_the_end.report(0, 1, 1, 0.99);
+  EXPECT_EQ(to_the_end.next(), 0);
+  EXPECT_FALSE(to_the_end.any_near());
+}
+
+TEST(TaskScheduler, EndsATaskAtTheLeastTimeThatTheMachineAllows) {
+  const auto ends = [](double seconds) {
+    search::TaskScheduler s({{.start_seconds = 2, .least_seconds = 1}}, {.patience = 0, .until = 0.05});
+    s.report(0, seconds, 1, 0.1);
+    return s.done(0);
+  };
+  EXPECT_TRUE(ends(1.04));
+  EXPECT_FALSE(ends(1.06));
+  EXPECT_TRUE(ends(0.97));
+  EXPECT_FALSE(ends(0.5));  // the least time is wrong
+}
+
+TEST(TaskScheduler, GoesWhereItIsLeastProbableThatLittleIsLeft) {
+  search::TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 0, .until = 0.05});
+  s.report(0, 1, 1, 0.7);
+  s.report(1, 1, 1, 0.2);
+  EXPECT_NEAR(s.promise(0) / s.promise(1), 0.3 / 0.8, 1e-9);
+  EXPECT_EQ(s.next(), 1);
+}
+
 }  // namespace
 }  // namespace heddle::testing

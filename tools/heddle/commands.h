@@ -57,7 +57,7 @@ struct Request {
   double naive_limit_seconds = 0;
 
   // Tuning, records, and reports of them.
-  std::string budget, log, policy, model;
+  std::string budget, until, log, policy, model;
   int trials = 0, round = 0, at_once = 0;  ///< 0: as tuning sees fit
   uint64_t seed = 0;
   bool no_warm_start = false;

@@ -144,6 +144,7 @@ int tune(const Request& o, const Files& files) {
   request.target = o.target;
   request.subjects = {o.subject};
   request.budget = o.budget;
+  request.until = o.until;
   request.log = files.log;
   request.output = files.plan;
   request.plan_of_others = true;

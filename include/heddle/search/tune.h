@@ -37,6 +37,7 @@ struct TaskProgress {
   double static_seconds = 0, best_seconds = 0;
   bool settled = false;
   bool converged = false;
+  double near = 0;  ///< as TaskResult::near
 };
 
 /// The state of a run, for TuneOptions::progress. Times are in seconds.
@@ -123,6 +124,12 @@ struct TuneOptions {
   /// A task is converged after this number of rounds, and half of all its rounds, without a gain of
   /// 1 %. Tuning ends early when all tasks are converged. 0: never.
   int patience = 10;
+  /// Tuning ends early when each task is probably, by 0.8, within this share of what more tuning would
+  /// find, such as 0.05: by the certificate of its static choice (heuristics/certificate.h) and the
+  /// trials without a gain since. A task also ends within this share of the least time that the machine
+  /// allows. Rounds go where it is least probable and most time is spent. 0: `budget` and `patience`
+  /// alone end it.
+  double until = 0;
   /// Replacements for parts of the tuner. The pointers must outlive the call.
   Measurer* measurer = nullptr;
   /// For the measurer that is made where none is given (WorkerOptions::runs_at_once).
@@ -162,6 +169,8 @@ struct TaskResult {
   std::vector<RejectionCount> rejections = {};  ///< candidates refused before measuring
   bool improved = false;                        ///< false: the static schedule was returned
   bool dropped = false;  ///< what stood (TuneOptions::standing) lost to the static schedule
+  /// The probability that the best is within TuneReport::within of what more tuning would find.
+  double near = 0;
   /// Results of the declaration first, then of the alternatives of rules, then of the caller's
   /// choices.
   std::vector<AlternativeResult> alternatives = {};
@@ -173,6 +182,7 @@ enum class TuneEnd : uint8_t {
   Budget,     ///< the time was spent
   Trials,     ///< TuneOptions::max_trials were made
   Converged,  ///< nothing more to gain, or all spaces are exhausted
+  Near,       ///< probably within TuneOptions::until of what more tuning would find
   Cancelled,  ///< by the caller or by Ctrl-C
   Failed,     ///< it could not go on (TuneReport::failure)
 };
@@ -185,6 +195,10 @@ struct TuneReport {
   double elapsed_seconds = 0;
   bool cancelled = false;
   TuneEnd ended = TuneEnd::None;
+  double within = 0;  ///< the share that TaskResult::near is about: TuneOptions::until, or 0.05
+  /// The part of sum(weight x time) that another minute of tuning would save on average, as tuning of
+  /// other tasks went (docs/measurements/tuning.md).
+  double another_minute = 0;
   /// The reason why the search or a race could not go on, such as a fleet that is gone; empty where
   /// all was done. Results are those of what was measured before.
   std::string failure = {};

@@ -12,6 +12,7 @@
 #include "subjects/target_text.h"
 #include "support/files/file.h"
 #include "tune/budget.h"
+#include "tune/share.h"
 
 namespace heddle::cli {
 namespace {
@@ -68,6 +69,7 @@ int tune_family_subject(const Request& request) {
   const ScopedThreads threads(target.cores);
   TuneOptions tuning;
   tuning.budget = std::chrono::duration<double>(parse_budget(request.budget));
+  if (!request.until.empty()) tuning.until = parse_share(request.until);
   tuning.target = target;
   tuning.log = request.log;
   tuning.max_trials = request.trials;

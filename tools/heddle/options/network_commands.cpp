@@ -301,6 +301,7 @@ Command tune_command() {
              "sizes: matmul:1..2048x768x768, or 8..512/8 for multiples of 8"}},
            plain({"--dims", "--states", "--workloads"}),
            {{.id = "--budget", .fallback = "60s"},
+            {"--until"},
             {.id = "--log",
              .help = "The log of records to append to; tuning continues from the records that "
                      "it holds",
@@ -318,12 +319,17 @@ Command tune_command() {
       .notes =
           "On a terminal a table shows how it goes (> the current task, = nothing left to "
           "try), elsewhere a line now and then.\n"
+          "--until 5% ends before the time where more of it would probably gain less: by certificates "
+          "of static\nchoices (heddle learn), trials without a gain, and the least time that the "
+          "machine allows. The table says\nhow sure that is, and the last lines what another minute "
+          "would gain.\n"
           "Ctrl-C stops with the best so far; a second one at once. What was measured is on "
           "disk in either case, and the same command goes on from there.\n"
           "Exit status 0: tuned; 1: nothing could be measured, or the log is incomplete (a "
           "full disk);\n2: bad input; 130: stopped by Ctrl-C.",
       .examples = {"heddle tune matmul:512x512x512 --budget 60s",
                    "heddle tune digits --budget 2m --log digits.jsonl",
+                   "heddle tune resnet50.onnx:batch=1 --budget 1h --until 5% -o resnet50.heddle",
                    "heddle tune resnet50.onnx:batch=1 --budget 10m -o resnet50.heddle",
                    "heddle tune --workloads conv --budget 10m --threads 1 --json results.json",
                    "heddle tune softmax:4096x4096 --trials 200 --policy random --seed 3",
@@ -341,7 +347,8 @@ Command deploy_command() {
       .takes = together({{subject("An ONNX file: model.onnx:batch=1")},
                          plain({"--dims", "--states", "--dtype", "--threads", "--target"}),
                          {{.id = "-o,--output", .help = "The folder to write in", .needed = true},
-                          {"--budget", "How long to tune: 90, 90s, 2m, 1h30m", "5m"}}}),
+                          {"--budget", "How long to tune: 90, 90s, 2m, 1h30m", "5m"},
+                          {"--until"}}}),
       .notes =
           "The folder gets libNAME.so, NAME.h, NAME.weights, the plan NAME.heddle, the log "
           "NAME.jsonl\nand report.html. The library is called on random inputs, and its "

@@ -17,6 +17,7 @@
 #include "subjects/target_text.h"
 #include "support/edit_distance.h"
 #include "tune/budget.h"
+#include "tune/share.h"
 
 namespace heddle::cli {
 namespace {
@@ -35,6 +36,11 @@ ValueForm target_form() {
 ValueForm time_form() {
   return read_by("TIME", "a time: 90, 90s, 2m, 1h30m", "90s",
                  [](const std::string& text) { (void)parse_budget(text); });
+}
+
+ValueForm share_form() {
+  return read_by("SHARE", "a percentage: 5%", "5%",
+                 [](const std::string& text) { (void)parse_share(text); });
 }
 
 ValueForm passes_form() {
@@ -220,6 +226,9 @@ Rows output_rows() {
 Rows tuning_rows() {
   return {
       {"--budget", time_form(), &R::budget, "How long: 90, 90s, 2m, 1h30m"},
+      {"--until", share_form(), &R::until,
+       "Stop when what was found is probably within this share of what more tuning would find: 5%",
+       "", "when the time is up, or nothing is gained any more"},
       {"--log", file("log.jsonl"), &R::log, "The log to append to"},
       {"--trials", count_form(), &R::trials, "Stop after so many measurements", "",
        "when the time is up"},

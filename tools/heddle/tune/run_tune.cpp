@@ -35,6 +35,7 @@
 #include "tune/interrupt.h"
 #include "tune/network_race_place.h"
 #include "tune/plan_output.h"
+#include "tune/share.h"
 #include "tune/summary.h"
 #include "tune/tune_subjects.h"
 
@@ -190,6 +191,7 @@ Target target_of(const Request& request) {
 TuneOptions options_of(const Request& request, const std::vector<std::string>& names) {
   TuneOptions options;
   options.budget = std::chrono::duration<double>(parse_budget(request.budget));
+  if (!request.until.empty()) options.until = parse_share(request.until);
   options.log = request.log.empty() ? default_log_name(names) : request.log;
   if (!request.json_file.empty() && request.json_file != "-") check_writable(request.json_file);
   options.policy = policy_of(request.policy);

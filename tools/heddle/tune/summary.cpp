@@ -103,8 +103,25 @@ std::string ended_text(const TuneReport& report) {
   if (report.cancelled) return " (stopped before its time)";
   if (report.ended == TuneEnd::Trials) return " (as many as were asked for)";
   if (report.ended == TuneEnd::Converged) return " (nothing more to gain)";
+  if (report.ended == TuneEnd::Near) return " (near enough)";
   if (report.ended == TuneEnd::Failed) return " (it could not go on)";
   return "";
+}
+
+// How sure it is that more tuning would find little.
+std::string near_text(const TuneReport& report) {
+  double least = 1;
+  bool known = false;
+  for (const TaskResult& t : report.tasks) {
+    if (t.near <= 0) continue;
+    known = true;
+    least = std::min(least, t.near);
+  }
+  if (!known) return "";
+  return "within " + percent(report.within) + " of what more tuning would find with probability " +
+         format_fixed(least, 2) + (report.tasks.size() > 1 ? " or more (column sure)" : "") +
+         "; another minute would save " + format_fixed(100 * report.another_minute, 1) +
+         "% of the time on average\n";
 }
 
 std::string model_text(const ModelAccuracy& m) {
@@ -185,6 +202,7 @@ Json task_json(const TaskResult& t, const TaskRow& row, double total_seconds) {
   j["best_seconds"] = t.best_seconds;
   j["speedup"] = row.speedup();
   j["improved"] = t.improved;
+  j["near"] = t.near > 0 ? Json(t.near) : Json();
   j["alternative"] = t.schedule.dag().alternative();
   j["alternatives"] = alternatives_json(alternative_rows(t));
   const bool compute = row.scale.bound == Bound::Compute;
@@ -224,7 +242,7 @@ std::string summary_text(const TuneOutcome& o, int columns) {
   out += alternatives_of_tasks(o.report, columns);
   out += count_text(o.report.trials, "trial") + " in " + format_fixed(o.report.elapsed_seconds, 1) +
          " s, " + format_fixed(per_second(o.report), 1) + "/s";
-  out += ended_text(o.report) + "\n";
+  out += ended_text(o.report) + "\n" + near_text(o.report);
   for (const std::string& remark : o.report.remarks) out += "measured: " + remark + "\n";
   for (const std::string& line : node_lines(o.report.nodes, INT_MAX)) out += line + "\n";
   for (const std::string& problem : o.report.problems) out += "problem: " + problem + "\n";
@@ -240,6 +258,8 @@ Json to_json(const TuneOutcome& o) {
   j["elapsed_seconds"] = o.report.elapsed_seconds;
   j["cancelled"] = o.report.cancelled;
   j["ended"] = to_string(o.report.ended);
+  j["within"] = o.report.within;
+  j["another_minute"] = o.report.another_minute;
   if (!o.report.failure.empty()) j["failure"] = Json(o.report.failure);
   j["trials"] = o.report.trials;
   j["trials_per_second"] = per_second(o.report);

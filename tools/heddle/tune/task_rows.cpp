@@ -68,6 +68,8 @@ std::vector<Column> columns_for(std::span<const TaskRow> rows) {
       return r.peak_share() > 0 ? percent(r.peak_share()) : "-";
     });
   }
+  if (std::any_of(rows.begin(), rows.end(), [](const TaskRow& row) { return row.near > 0; }))
+    add("sure", 0, [](const TaskRow& r) { return r.near > 0 ? format_fixed(r.near, 2) : "-"; });
   if (rows.size() > 1) {
     add("share", 7, [total](const TaskRow& r) {
       return r.best_seconds > 0 ? percent(r.total_seconds() / total) : "-";
@@ -115,7 +117,7 @@ std::vector<TaskRow> task_rows(const TuneProgress& progress, std::span<const Tas
   for (size_t i = 0; i < progress.tasks.size(); ++i) {
     const TaskProgress& t = progress.tasks[i];
     rows.push_back({t.name, t.weight, t.trials, t.failures, t.static_seconds, t.best_seconds,
-                    static_cast<int>(i) == progress.active, t.converged, scale_of(scales, i),
+                    static_cast<int>(i) == progress.active, t.converged, scale_of(scales, i), t.near,
                     !t.settled});
   }
   return rows;
@@ -127,7 +129,7 @@ std::vector<TaskRow> task_rows(const TuneReport& report, std::span<const double>
   for (size_t i = 0; i < report.tasks.size(); ++i) {
     const TaskResult& t = report.tasks[i];
     rows.push_back({t.name, i < calls.size() ? calls[i] : 1, t.trials, t.failures, t.static_seconds,
-                    t.best_seconds, false, false, scale_of(scales, i)});
+                    t.best_seconds, false, false, scale_of(scales, i), t.near});
   }
   return rows;
 }

@@ -25,6 +25,7 @@ struct TaskRow {
   double static_seconds = 0, best_seconds = 0;  ///< 0 until measured
   bool active = false, converged = false;
   TaskScale scale;
+  double near = 0;        ///< probability that the best is near (TaskResult::near); 0: not known
   bool screened = false;  ///< not raced yet: the best is of screening, and likely a lucky time
 
   double speedup() const;     ///< 0 until both are measured
