@@ -87,19 +87,21 @@ class Network:
         if self._kernel is not None:
             self._kernel.refresh()
 
-    def tune(self, budget="60s", *, log=None, plan=None, max_trials=0, seed=0, progress=True):
+    def tune(self, budget="60s", *, log=None, plan=None, max_trials=0, until=0, seed=0, progress=True):
         """Searches for faster schedules and choices about the graph, and uses what it finds. Returns the report.
 
         budget     seconds, or a text such as "5m"
         log        a file to go on from and to append measurements to
         plan       the path of a plan (.heddle): tuning goes on from it where it exists, and writes it
+        until      0.05: end when each node is probably within 5 % of what more tuning would find; 0: at the end of the budget
         progress   True: a bar; False: nothing; or a function that is called with a TuneProgress five times a second
 
         Ctrl-C ends the search and keeps what was found.
         """
         seconds = seconds_of(budget)
         file = os.fspath(plan) if plan is not None else ""
-        run = _heddle._tune_network(self._graph, self._dims, seconds, os.fspath(log or ""), max_trials, seed, file)
+        log = os.fspath(log or "")
+        run = _heddle._tune_network(self._graph, self._dims, seconds, log, max_trials, until, seed, file)
         tuned = watch(run, seconds, progress)
         self._plan = tuned.plan
         self._graph, self._kernel = tuned.plan.apply(self._graph), None

@@ -82,17 +82,18 @@ class TuneResult:
     __repr__ = __str__
 
 
-def tune(outputs, budget="60s", *, log=None, target=None, max_trials=0, seed=0, progress=True, **options):
+def tune(outputs, budget="60s", *, log=None, target=None, max_trials=0, until=0, seed=0, progress=True, **options):
     """Searches for a better schedule than the static one.
 
     budget     seconds, or a text such as "5m"
     log        a file to go on from and to append measurements to
+    until      0.05: end when the result is probably within 5 % of what more tuning would find; 0: at the end of the budget
     progress   True: a bar; False: nothing; or a function that is called with a TuneProgress five times a second
     options    of the scheduler, as for create_schedule
 
     The schedule of the result is never slower than the static choice. Ctrl-C ends the search and keeps what was found.
     """
     seconds = seconds_of(budget)
-    run = _heddle._tune_outputs(outputs, seconds, str(log or ""), max_trials, seed, target, options)
+    run = _heddle._tune_outputs(outputs, seconds, str(log or ""), max_trials, until, seed, target, options)
     tuned = watch(run, seconds, progress)
     return TuneResult(tuned.schedule, tuned.report)

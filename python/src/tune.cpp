@@ -79,18 +79,19 @@ class TuneRun {
   std::thread thread_;
 };
 
-TuneOptions options_of(const std::string& log, int max_trials, uint64_t seed) {
+TuneOptions options_of(const std::string& log, int max_trials, double until, uint64_t seed) {
   TuneOptions options;
   options.log = log;
   options.max_trials = max_trials;
+  options.until = until;
   options.seed = seed;
   return options;
 }
 
 TuneRun* start_network(const Network& network, const std::vector<Dim>& dims, double budget_s,
-                       const std::string& log, int max_trials, uint64_t seed,
+                       const std::string& log, int max_trials, double until, uint64_t seed,
                        const std::string& plan_file) {
-  return new TuneRun(budget_s, options_of(log, max_trials, seed), [=](const TuneOptions& options) {
+  return new TuneRun(budget_s, options_of(log, max_trials, until, seed), [=](const TuneOptions& options) {
     NetworkTuneOptions how;
     how.plan_file = plan_file;
     how.dims = dims;
@@ -100,9 +101,9 @@ TuneRun* start_network(const Network& network, const std::vector<Dim>& dims, dou
 }
 
 TuneRun* start_outputs(const Outputs& outputs, double budget_s, const std::string& log,
-                       int max_trials, uint64_t seed, const std::optional<Target>& target,
+                       int max_trials, double until, uint64_t seed, const std::optional<Target>& target,
                        const nb::dict& keywords) {
-  TuneOptions options = options_of(log, max_trials, seed);
+  TuneOptions options = options_of(log, max_trials, until, seed);
   options.target = target_or_host(target);
   options.scheduler = heddle::python::options_of(keywords);
   return new TuneRun(budget_s, options, [list = outputs.list](const TuneOptions& given) {
@@ -122,6 +123,8 @@ void bind_results(nb::module_& m) {
       .def_ro("trials", &TaskResult::trials)
       .def_ro("failures", &TaskResult::failures)
       .def_ro("improved", &TaskResult::improved, "False: the static choice was kept.")
+      .def_ro("near", &TaskResult::near,
+              "The probability that the best is within TuneReport.within of what more tuning would find.")
       .def_ro("schedule", &TaskResult::schedule);
   nb::class_<NetworkTimes>(m, "NetworkTimes", "The race of a whole network.")
       .def_ro("static_seconds", &NetworkTimes::static_seconds)
@@ -135,6 +138,9 @@ void bind_results(nb::module_& m) {
   nb::class_<TuneReport>(m, "TuneReport", "The results of tuning.")
       .def_ro("tasks", &TuneReport::tasks)
       .def_ro("trials", &TuneReport::trials)
+      .def_ro("within", &TuneReport::within)
+      .def_ro("another_minute", &TuneReport::another_minute,
+              "The share of the time that another minute would save on average.")
       .def_ro("elapsed_seconds", &TuneReport::elapsed_seconds)
       .def_ro("cancelled", &TuneReport::cancelled, "By Ctrl-C; what was found until then is kept.")
       .def_prop_ro(
@@ -191,9 +197,9 @@ void bind_tune(nb::module_& m) {
       .def("progress", &TuneRun::progress)
       .def("result", &TuneRun::result, nb::rv_policy::copy);
   m.def("_tune_network", &start_network, "network"_a, "dims"_a, "budget_s"_a, "log"_a,
-        "max_trials"_a, "seed"_a, "plan_file"_a, nb::rv_policy::take_ownership);
+        "max_trials"_a, "until"_a, "seed"_a, "plan_file"_a, nb::rv_policy::take_ownership);
   m.def("_tune_outputs", &start_outputs, "outputs"_a, "budget_s"_a, "log"_a, "max_trials"_a,
-        "seed"_a, "target"_a, "options"_a, nb::rv_policy::take_ownership);
+        "until"_a, "seed"_a, "target"_a, "options"_a, nb::rv_policy::take_ownership);
 }
 
 }  // namespace heddle::python

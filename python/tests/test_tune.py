@@ -27,6 +27,14 @@ def test_a_declaration(tmp_path):
     np.testing.assert_allclose(hd.build(found.schedule, [x, w, y])(a, a), 64, rtol=1e-5)
 
 
+def test_until_it_is_near():
+    x = hd.placeholder((64, 64))
+    found = hd.tune(hd.ops.softmax(x), 60, max_trials=40, until=0.9, progress=False)
+    assert found.report.within == 0.9 and found.report.tasks[0].near >= 0.8 and found.report.trials < 40
+    with pytest.raises(hd.Error, match="until is 5"):
+        hd.tune(hd.ops.softmax(x), 2, until=5, progress=False)
+
+
 def test_a_network_goes_on_from_its_plan(digits_path, tmp_path):
     plan, image = tmp_path / "digits.heddle", np.ones((1, 1, 8, 8), np.float32)
     net = hd.load(digits_path, dims={"batch": 1})

@@ -10,11 +10,11 @@ namespace heddle::search {
 namespace {
 
 // The share by which the static choice, and the best after a gain, are off in one of two cases.
-constexpr double kFirstShare = 0.1, kShareAfterGain = 0.065;
+constexpr double kFirstShare = 0.07, kShareAfterGain = 0.05;
 constexpr double kHalfTrials = 48;
 constexpr double kGain = 0.01;  // a smaller gain is noise
 // Where a search is not within 5 % of what it would find, the part of the time that a find saves on average.
-constexpr double kFoundGain = 0.12;
+constexpr double kFoundGain = 0.14;
 // The trials of a step of the estimate, and the most steps.
 constexpr double kStepTrials = 16;
 constexpr int kMostSteps = 1000;

@@ -9,6 +9,7 @@
 #include "heddle/support/error.h"
 #include "tune/budget.h"
 #include "tune/node_table.h"
+#include "tune/share.h"
 #include "tune/task_rows.h"
 #include "tune/tune_subjects.h"
 
@@ -43,6 +44,20 @@ TEST(Budget, RefusesWhatIsNoTime) {
       EXPECT_EQ(e.kind, ErrorKind::User);
       EXPECT_THAT(e.message, HasSubstr(std::string("'") + text + "' is no time: "));
       EXPECT_THAT(e.help, HasSubstr("1h30m"));
+    }
+  }
+}
+
+TEST(Share, IsAPercentage) {
+  EXPECT_DOUBLE_EQ(parse_share("5%"), 0.05);
+  EXPECT_DOUBLE_EQ(parse_share("0.5%"), 0.005);
+  for (const char* text : {"", "%", "5", "0%", "100%", "-1%", "nan%", "5%%", "x%", "5 %"}) {
+    try {
+      parse_share(text);
+      ADD_FAILURE() << "took '" << text << "'";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind, ErrorKind::User);
+      EXPECT_THAT(e.help, HasSubstr("5%"));
     }
   }
 }

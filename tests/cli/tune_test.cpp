@@ -253,6 +253,29 @@ TEST(TuneCommand, WritesTheSameAsJson) {
   EXPECT_DOUBLE_EQ(r.json.at("time_spent").at("measure.compile").as_double(), 3);
 }
 
+TEST(TuneCommand, SaysHowSureItIsAndWhatAnotherMinuteBuys) {
+  const Tuner tuner = [](const std::vector<TuneTask>& tasks, const TuneOptions& options) {
+    TuneReport report = scripted(tasks, options);
+    report.ended = TuneEnd::Near;
+    report.within = options.until;
+    report.another_minute = 0.012;
+    report.tasks[0].near = 0.91;
+    report.tasks[1].near = 0.83;
+    return report;
+  };
+  Request request = request_of({"matmul:16x16x16", "softmax:8x16"});
+  EXPECT_THAT(run(request).out, Not(HasSubstr("probability")));
+  request.until = "5%";
+  const Ran r = run(request, tuner);
+  EXPECT_THAT(r.out, HasSubstr("(near enough)"));
+  EXPECT_THAT(r.out, HasSubstr("with probability 0.83 or more"));
+  EXPECT_THAT(r.out, HasSubstr("another minute would save 1.2% of the time"));
+  EXPECT_EQ(r.json.at("ended").as_string(), "near");
+  EXPECT_DOUBLE_EQ(r.json.at("within").as_double(), 0.05);
+  EXPECT_DOUBLE_EQ(r.json.at("another_minute").as_double(), 0.012);
+  EXPECT_DOUBLE_EQ(r.json.at("tasks").at(1).at("near").as_double(), 0.83);
+}
+
 TEST(TuneCommand, OnAFleetNetworksAreRacedHereOnlyWhereThisMachineIsOfItsKind) {
   Request request = request_of({"digits"});
   request.fleet = "auto";
@@ -275,6 +298,7 @@ TEST(TuneCommand, HandsOverWhatWasAsked) {
   Request request = request_of({"matmul:16x16x16"});
   request.budget = "2m";
   request.trials = 77;
+  request.until = "2.5%";
   request.seed = 5;
   request.round = 8;
   request.policy = "random";
@@ -283,6 +307,7 @@ TEST(TuneCommand, HandsOverWhatWasAsked) {
   const Ran r = run(request);
   EXPECT_DOUBLE_EQ(r.options.budget.count(), 120);
   EXPECT_EQ(r.options.max_trials, 77);
+  EXPECT_DOUBLE_EQ(r.options.until, 0.025);
   EXPECT_EQ(r.options.seed, 5u);
   EXPECT_EQ(r.options.batch, 8);
   EXPECT_TRUE(static_cast<bool>(r.options.policy));
