@@ -91,18 +91,19 @@ TuneOptions options_of(const std::string& log, int max_trials, double until, uin
 TuneRun* start_network(const Network& network, const std::vector<Dim>& dims, double budget_s,
                        const std::string& log, int max_trials, double until, uint64_t seed,
                        const std::string& plan_file) {
-  return new TuneRun(budget_s, options_of(log, max_trials, until, seed), [=](const TuneOptions& options) {
-    NetworkTuneOptions how;
-    how.plan_file = plan_file;
-    how.dims = dims;
-    const TunedNetwork tuned = tune_network(network, options, how);
-    return Tuned{tuned.report, plan_of(tuned), {}};
-  });
+  return new TuneRun(budget_s, options_of(log, max_trials, until, seed),
+                     [=](const TuneOptions& options) {
+                       NetworkTuneOptions how;
+                       how.plan_file = plan_file;
+                       how.dims = dims;
+                       const TunedNetwork tuned = tune_network(network, options, how);
+                       return Tuned{tuned.report, plan_of(tuned), {}};
+                     });
 }
 
 TuneRun* start_outputs(const Outputs& outputs, double budget_s, const std::string& log,
-                       int max_trials, double until, uint64_t seed, const std::optional<Target>& target,
-                       const nb::dict& keywords) {
+                       int max_trials, double until, uint64_t seed,
+                       const std::optional<Target>& target, const nb::dict& keywords) {
   TuneOptions options = options_of(log, max_trials, until, seed);
   options.target = target_or_host(target);
   options.scheduler = heddle::python::options_of(keywords);
@@ -124,7 +125,8 @@ void bind_results(nb::module_& m) {
       .def_ro("failures", &TaskResult::failures)
       .def_ro("improved", &TaskResult::improved, "False: the static choice was kept.")
       .def_ro("near", &TaskResult::near,
-              "The probability that the best is within TuneReport.within of what more tuning would find.")
+              "The probability that the best is within TuneReport.within of what more tuning would "
+              "find.")
       .def_ro("schedule", &TaskResult::schedule);
   nb::class_<NetworkTimes>(m, "NetworkTimes", "The race of a whole network.")
       .def_ro("static_seconds", &NetworkTimes::static_seconds)

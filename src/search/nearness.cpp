@@ -64,7 +64,8 @@ double expected_gain(std::span<const TunedTask> tasks, double seconds) {
   double fastest = 0, whole = 0;
   for (const TunedTask& t : tasks) {
     whole += t.seconds;
-    if (t.trial_seconds > 0 && (fastest <= 0 || t.trial_seconds < fastest)) fastest = t.trial_seconds;
+    if (t.trial_seconds > 0 && (fastest <= 0 || t.trial_seconds < fastest))
+      fastest = t.trial_seconds;
   }
   if (fastest <= 0 || whole <= 0) return 0;
   const double step = std::max(kStepTrials, seconds / fastest / kMostSteps);
@@ -73,7 +74,8 @@ double expected_gain(std::span<const TunedTask> tasks, double seconds) {
     double most = 0;
     for (size_t i = 0; i < tasks.size(); ++i) {
       if (tasks[i].trial_seconds <= 0) continue;
-      const double each = (gained(i, trials[i] + step) - gained(i, trials[i])) / tasks[i].trial_seconds;
+      const double each =
+          (gained(i, trials[i] + step) - gained(i, trials[i])) / tasks[i].trial_seconds;
       if (each > most) most = each, best = i;
     }
     if (best == tasks.size()) break;

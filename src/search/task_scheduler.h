@@ -30,7 +30,8 @@ struct SchedulerTask {
   int similar = -1;          ///< tasks of the same class (not -1) should reach similar FLOP/s
   double start_seconds = 0;  ///< time of the static choice; 0: not known (it failed)
   double least_seconds = 0;  ///< no schedule is faster than this; 0: not known
-  double near = 0;  ///< probability that the static choice is within SchedulerOptions::until of the best
+  double near =
+      0;  ///< probability that the static choice is within SchedulerOptions::until of the best
 };
 
 struct SchedulerOptions {

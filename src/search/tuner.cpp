@@ -99,7 +99,8 @@ void Tuner::measure_static() {
                      .near = run.nearness.probability(within())});
     if (at == shapes.end()) shapes.push_back(run.shape_class);
   }
-  scheduler_.emplace(std::move(tasks), SchedulerOptions{.patience = options_.patience, .until = options_.until});
+  scheduler_.emplace(std::move(tasks),
+                     SchedulerOptions{.patience = options_.patience, .until = options_.until});
   for (int i = 0; i < static_cast<int>(runs_.size()); ++i) {
     if (runs_[static_cast<size_t>(i)].in_doubt()) scheduler_->finish(i);
   }

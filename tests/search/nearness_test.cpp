@@ -75,7 +75,8 @@ TEST(Nearness, IsCertainWhenNothingIsLeft) {
 
 TEST(ExpectedGain, FallsWithTrialsAndGrowsWithTime) {
   const auto gain = [](int trials, double seconds) {
-    const std::vector<TunedTask> one{{.nearness = after(trials), .seconds = 1, .trial_seconds = 0.1}};
+    const std::vector<TunedTask> one{
+        {.nearness = after(trials), .seconds = 1, .trial_seconds = 0.1}};
     return expected_gain(one, seconds);
   };
   EXPECT_GT(gain(10, 60), gain(200, 60));

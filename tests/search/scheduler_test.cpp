@@ -192,7 +192,8 @@ TEST(TaskScheduler, EndsATaskThatIsProbablyNearEnough) {
 
 TEST(TaskScheduler, EndsATaskAtTheLeastTimeThatTheMachineAllows) {
   const auto ends = [](double seconds) {
-    search::TaskScheduler s({{.start_seconds = 2, .least_seconds = 1}}, {.patience = 0, .until = 0.05});
+    search::TaskScheduler s({{.start_seconds = 2, .least_seconds = 1}},
+                            {.patience = 0, .until = 0.05});
     s.report(0, seconds, 1, 0.1);
     return s.done(0);
   };
@@ -203,7 +204,8 @@ TEST(TaskScheduler, EndsATaskAtTheLeastTimeThatTheMachineAllows) {
 }
 
 TEST(TaskScheduler, GoesWhereItIsLeastProbableThatLittleIsLeft) {
-  search::TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}}, {.patience = 0, .until = 0.05});
+  search::TaskScheduler s({{.start_seconds = 1}, {.start_seconds = 1}},
+                          {.patience = 0, .until = 0.05});
   s.report(0, 1, 1, 0.7);
   s.report(1, 1, 1, 0.2);
   EXPECT_NEAR(s.promise(0) / s.promise(1), 0.3 / 0.8, 1e-9);

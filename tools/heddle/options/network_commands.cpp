@@ -319,9 +319,11 @@ Command tune_command() {
       .notes =
           "On a terminal a table shows how it goes (> the current task, = nothing left to "
           "try), elsewhere a line now and then.\n"
-          "--until 5% ends before the time where more of it would probably gain less: by certificates "
+          "--until 5% ends before the time where more of it would probably gain less: by "
+          "certificates "
           "of static\nchoices (heddle learn), trials without a gain, and the least time that the "
-          "machine allows. The table says\nhow sure that is, and the last lines what another minute "
+          "machine allows. The table says\nhow sure that is, and the last lines what another "
+          "minute "
           "would gain.\n"
           "Ctrl-C stops with the best so far; a second one at once. What was measured is on "
           "disk in either case, and the same command goes on from there.\n"

@@ -117,8 +117,8 @@ std::vector<TaskRow> task_rows(const TuneProgress& progress, std::span<const Tas
   for (size_t i = 0; i < progress.tasks.size(); ++i) {
     const TaskProgress& t = progress.tasks[i];
     rows.push_back({t.name, t.weight, t.trials, t.failures, t.static_seconds, t.best_seconds,
-                    static_cast<int>(i) == progress.active, t.converged, scale_of(scales, i), t.near,
-                    !t.settled});
+                    static_cast<int>(i) == progress.active, t.converged, scale_of(scales, i),
+                    t.near, !t.settled});
   }
   return rows;
 }
