@@ -70,7 +70,7 @@ TEST(Calibrate, NoiseMovesNothing) {
       Rng own(seed * 1000003 + static_cast<std::uint64_t>(rng.uniform_real() * 1e9));
       return std::exp(0.6 * (own.uniform_real() - 0.5));
     };
-    moved += calibrate(races(noise), "llvm", {.seed = seed, .held = {}}).moved.empty() ? 0 : 1;
+    moved += calibrate(races(noise), "llvm", {.seed = seed}).moved.empty() ? 0 : 1;
   }
   EXPECT_LE(moved, 12) << "one in five at the confidence of 0.8";
 }
@@ -96,11 +96,25 @@ TEST(Calibrate, WithoutTimeItIsNotFinished) {
   EXPECT_TRUE(c.moved.empty());
 }
 
-TEST(Calibrate, AHeldConstantStays) {
-  const auto faster = [](double length, Rng&) { return length > 1000 ? 0.7 : 1.4; };
-  CalibrateOptions options;
-  options.held = {"deep_reduction"};
-  EXPECT_EQ(calibrate(races(faster), "llvm", options).sensitive, 0);
+// Where the rule cuts with the default, it never asks for inline_reads. It does where the moved constant lets it cut.
+TEST(Calibrate, AConstantThatDecidesAfterAMoveMovesToo) {
+  auto all = races([](double length, Rng&) { return length > 1000 ? 0.7 : 1.4; });
+  for (CalibrationRace& r : all) {
+    r.choose = [cut = r.choose](const RuleConstants& c) {
+      RuleConstants usual = c;
+      usual.cpu.deep_reduction = RuleConstants().cpu.deep_reduction;
+      const bool newly = cut(c) == "cut" && cut(usual) == "whole";
+      return newly && c.cpu.inline_reads > 200 ? std::string("cut, inline") : cut(c);
+    };
+    r.seconds["cut, inline"] = 0.6 * r.seconds.at("cut");
+  }
+  const Calibration c = calibrate(all, "llvm", {});
+  EXPECT_EQ(c.sensitive, 2);
+  EXPECT_EQ(c.known, 2);
+  ASSERT_EQ(c.moved.size(), 2U);
+  EXPECT_EQ(c.moved[0].name, "deep_reduction");
+  EXPECT_EQ(c.moved[1].name, "inline_reads");
+  EXPECT_GT(c.moved[1].to, 200);
 }
 
 // Of a real rule: a product of few results that is long, but not for the default.

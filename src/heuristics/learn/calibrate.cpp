@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "heddle/runtime/thread_pool.h"
@@ -67,7 +68,7 @@ class Calibrator {
  public:
   Calibrator(const std::vector<CalibrationRace>& races, std::string_view kind,
              const CalibrateOptions& o)
-      : o_(o) {
+      : o_(o), kind_(kind) {
     for (const CalibrationRace& r : races) {
       std::string key = r.choose(now_);
       if (!r.seconds.contains(key)) continue;
@@ -75,15 +76,11 @@ class Calibrator {
       keys_.push_back(std::move(key));
     }
     make_folds();
-    screen(kind);
-    for (const Open& open : open_) {
-      if (!expired()) known_ += std::ranges::any_of(moves_of(open), &Move::counts) ? 1 : 0;
-    }
+    screen();
   }
 
   Calibration run() {
-    Calibration out{
-        .constants = {}, .moved = {}, .sensitive = static_cast<int>(open_.size()), .known = known_};
+    Calibration out;
     while (!open_.empty() && !expired()) {
       std::vector<Trial> trials;
       for (const Open& open : open_) {
@@ -94,8 +91,12 @@ class Calibrator {
       if (trials.empty()) break;
       out.moved.push_back(taken(*std::ranges::max_element(
           trials, {}, [](const Trial& t) { return -mean_of(t.held_out); })));
+      moved_.insert(out.moved.back().name);
+      screen();
     }
     out.constants = now_;
+    out.sensitive = static_cast<int>(sensitive_.size());
+    out.known = static_cast<int>(known_.size());
     out.finished = !expired();
     return out;
   }
@@ -118,18 +119,24 @@ class Calibrator {
     }
   }
 
-  void screen(std::string_view kind) {
+  /// Finds the constants that decide beside those so far. A move may let others decide, and take races from them.
+  void screen() {
+    open_.clear();
     std::vector<std::size_t> all(races_.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
-    for (const ConstantInfo& info : constants_of(kind)) {
-      if (o_.held.contains(std::string(info.name)) || expired()) continue;
+    for (const ConstantInfo& info : constants_of(kind_)) {
+      const std::string name(info.name);
+      if (moved_.contains(name) || expired()) continue;
       const std::vector<std::string> low = chosen(all, info, info.low),
                                      high = chosen(all, info, info.high);
       Open open{&info};
       for (const std::size_t r : all) {
         if (low[r] != keys_[r] || high[r] != keys_[r]) open.races.push_back(r);
       }
-      if (!open.races.empty()) open_.push_back(std::move(open));
+      if (open.races.empty()) continue;
+      sensitive_.insert(name);
+      if (std::ranges::any_of(moves_of(open), &Move::counts)) known_.insert(name);
+      open_.push_back(std::move(open));
     }
   }
 
@@ -219,7 +226,8 @@ class Calibrator {
     std::ranges::sort(trials, {}, &Trial::score);
     for (std::size_t k = trials.size(); k > 0; --k) {
       const Trial& t = trials[k - 1];
-      const double share = static_cast<double>(moved + k) / std::max(1, known_);
+      const double share =
+          static_cast<double>(moved + k) / std::max<double>(1, static_cast<double>(known_.size()));
       const double level = 1 - (1 - o_.confidence) * std::min(1.0, share);
       if (mean_bound(t.held_out, {.variance = t.variance()}, level) >= 0) continue;
       trials.resize(k);
@@ -247,16 +255,17 @@ class Calibrator {
       // A choice without a time stays with the time so far.
       if (races_[r]->seconds.contains(keys[i])) keys_[r] = keys[i];
     }
-    std::erase_if(open_, [&](const Open& o) { return o.info == &info; });
     return m;
   }
 
   const CalibrateOptions& o_;
+  const std::string_view kind_;
   RuleConstants now_;
   std::vector<const CalibrationRace*> races_;  ///< those whose rule was measured
   std::vector<std::string> keys_;              ///< what the rule takes with the constants so far
   std::vector<int> folds_;
-  int known_ = 0;           ///< constants that could move
+  std::set<std::string> sensitive_, known_;  ///< constants that decided, and that could move
+  std::set<std::string> moved_;
   std::vector<Open> open_;  ///< those that decide and have not moved
 };
 

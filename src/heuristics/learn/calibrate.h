@@ -5,7 +5,6 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -28,10 +27,9 @@ struct CalibrateOptions {
   int folds = 5;
   std::uint64_t seed = 1;
   double least_noise = 0.02, most_slowdown = 8;  ///< as in TrainOptions
-  double confidence = 0.8;          ///< share of the constants that move of which it is no chance
-  double pull = 0.004;              ///< loss of a move over the whole range, so that defaults hold
-  int fewest_changed = 4;           ///< problems that a move must change, with known times
-  std::set<std::string> held = {};  ///< constants that stay
+  double confidence = 0.8;  ///< share of the constants that move of which it is no chance
+  double pull = 0.004;      ///< loss of a move over the whole range, so that defaults hold
+  int fewest_changed = 4;   ///< problems that a move must change, with known times
   std::function<bool()> expired = {};
 };
 
@@ -46,7 +44,7 @@ struct Calibration {
 
 /// Screens the constants of the kind: those of which no end of the range changes a choice are left alone, and of the
 /// others the races that they decide count. For these the value of least mean loss is searched, one constant after the
-/// other. A constant moves where values that four fifths of the races choose are faster on the last fifth by more than
+/// other; after each move all are screened anew, because others may decide now. A constant moves where values that four fifths of the races choose are faster on the last fifth by more than
 /// chance. Half of the problems that a move changes must have known times. Constants are judged together, so that of
 /// those that move a share of `confidence` gains (Benjamini and Hochberg, "Controlling the false discovery rate", 1995).
 Calibration calibrate(const std::vector<CalibrationRace>& races, std::string_view kind,
