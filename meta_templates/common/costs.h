@@ -43,6 +43,19 @@ inline bool streams_operands(const ComputeDag& dag, int s) {
   return streamed >= 0.9 * stage_bytes(dag, s);
 }
 
+/// Whether few terms of reduction `s` use each element that it reads: keeping elements for several
+/// results gains less than many threads do. The gradient of the filters of a depthwise convolution has
+/// a term for each tap.
+inline bool uses_few_times(const ComputeDag& dag, int s) {
+  constexpr double kFewTerms = 16;
+  double elements = 0;
+  for (const Tensor& x : dag.stage(s).inputs())
+    elements = std::max(elements, static_cast<double>(bytes_of(x) / x.dtype().bytes()));
+  const StageInfo& i = dag.info(s);
+  return static_cast<double>(i.points) * static_cast<double>(i.reduce_points) <=
+         kFewTerms * elements;
+}
+
 /// The work of a stage. One unit is about one arithmetic operation or one element moved.
 inline double stage_work(const ComputeDag& dag, int s) {
   const StageInfo& i = dag.info(s);

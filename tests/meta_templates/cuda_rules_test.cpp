@@ -5,6 +5,9 @@
 #include <array>
 #include <memory>
 
+#include "heddle/autodiff/gradient.h"
+#include "heddle/family/schedule.h"
+#include "heddle/lower/lower.h"
 #include "heddle/ops/ops.h"
 #include "heddle/schedule/template.h"
 
@@ -91,6 +94,31 @@ TEST(CudaRules, FewResultsOfALongSumAreCutIntoParts) {
     EXPECT_LE(value("k_part") * 8, k) << m << "x" << n << "x" << k;
     EXPECT_EQ(t.why_invalid(t.default_config()), "");
   }
+}
+
+TEST(CudaRules, SumsOverSeveralAxesFillTheMachine) {
+  const auto blocks = [](const Tensor& y) {
+    AutoSchedulerOptionsScope rules({.use_records = false});
+    const Schedule s = create_schedule({y}, Target::parse("cuda -gpu=h200"));
+    std::vector<Tensor> args = s.dag().placeholders();
+    args.push_back(y);
+    const GpuProgram g = lower_gpu(s, args);
+    int64_t most = 0;
+    for (const GpuKernel& k : g.main) most = std::max(most, k.grid[0] * k.grid[1] * k.grid[2]);
+    return most;
+  };
+  for (const int64_t side : {7, 14, 56}) {
+    EXPECT_GE(blocks(ops::sum(placeholder({32, 256, side, side}, f32, "x"), {0, 2, 3})), 100)
+        << side;
+    EXPECT_GE(blocks(ops::sum(placeholder({32, side, side, 256}, f32, "x"), {0, 1, 2})), 100)
+        << side;
+  }
+  ops::Conv same{.padding = {1, 1}};
+  same.layout = ops::NHWC;
+  const Tensor x = placeholder({64, 28, 28, 128}, f16, "x"),
+               w = placeholder({3, 3, 1, 128}, f16, "w"),
+               head = placeholder({64, 28, 28, 128}, f16, "head");
+  EXPECT_GE(blocks(gradient({ops::depthwise_conv2d(x, w, same)}, {w}, {head})[0]), 100);
 }
 
 TEST(CudaRules, StepsNeedNotDivideTheDepth) {

@@ -40,6 +40,35 @@ TEST(CudaTemplates, CutReductions) {
         2, 12);
 }
 
+// Statistics of the channels of images: several axes are summed, and taken as one.
+TEST(CudaTemplates, SumsOverSeveralAxes) {
+  std::vector<MemoryBound> programs;
+  for (const int64_t side : {3, 7, 12}) {
+    const Tensor planes = placeholder({5, 6, side, side}, f32, "planes"),
+                 channels = placeholder({5, side, side, 36}, f16, "channels");
+    programs.push_back({"planes", {ops::mean(planes, {0, 2, 3})}});
+    programs.push_back({"planes_max", {ops::max(planes, {0, 3}, true)}});
+    programs.push_back({"channels", {ops::mean(channels, {0, 1, 2})}});
+  }
+  check(programs, 3, 13);
+}
+
+// The gradient of the filters, which has few results and no product of matrices.
+TEST(CudaTemplates, FiltersOfDepthwiseConvolutions) {
+  std::vector<MemoryBound> programs;
+  for (const ops::Layout layout : {ops::NCHW, ops::NHWC}) {
+    const bool planes = layout == ops::NCHW;
+    ops::Conv conv{.padding = {1, 1}};
+    conv.layout = layout;
+    const Tensor x = placeholder(planes ? Shape{3, 8, 12, 12} : Shape{3, 12, 12, 8}, f32, "x"),
+                 w = placeholder(planes ? Shape{8, 1, 3, 3} : Shape{3, 3, 1, 8}, f32, "w");
+    const Tensor y = ops::depthwise_conv2d(x, w, conv);
+    programs.push_back({planes ? "planes" : "channels",
+                        gradient({y}, {w}, {placeholder(y.shape(), f32, "head")})});
+  }
+  check(programs, 3, 14);
+}
+
 // The last block to finish combines the parts, or a kernel of its own.
 TEST(CudaTemplates, ResultOfAllIsOneKernelOrTwo) {
   const Tensor x = placeholder({512, 512}, f32, "x");

@@ -56,8 +56,9 @@ void add_up_parts(StageRef sum) {
 
 }  // namespace
 
-void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction, int k,
-                    const ColumnProblem& problem, const std::string& prefix) {
+void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction,
+                    const std::vector<int>& ks, const ColumnProblem& problem,
+                    const std::string& prefix) {
   const ColumnKnobs knobs = ask(t, problem, prefix);
   const int64_t vector = problem.vector();
   std::vector<Loop> axes = host.all_axes();
@@ -71,7 +72,7 @@ void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction, int k
   host.vectorize(lane);
 
   // The part of each threadIdx.y is summed in registers and then stored to shared memory.
-  StageRef part = sum.rfactor(sum.reduce_axis(k), knobs.down, true);
+  StageRef part = sum.rfactor(reduce_axes_of(sum, ks), knobs.down, true);
   part.set_scope(Scope::Shared);
   StageRef own = part.cache_write();
   auto [part_column, part_lane] = part.split(part.axis(-1), vector);
@@ -80,7 +81,7 @@ void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction, int k
   part.vectorize(part_lane);
   part.compute_at(host, block);
 
-  add_up_rows(own, k, knobs.unroll);
+  add_up_rows(own, place_in_parts(ks[0], ks), knobs.unroll);
   own.compute_at(part, part_column);
   add_up_parts(sum);
   sum.compute_at(host, thread);

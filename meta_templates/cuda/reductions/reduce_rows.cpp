@@ -9,9 +9,9 @@
 
 namespace heddle::meta {
 
-RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int k,
-                      const RowProblem& problem, const std::string& prefix,
-                      const RowsOptions& options) {
+RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction,
+                      const std::vector<int>& ks, const RowProblem& problem,
+                      const std::string& prefix, const RowsOptions& options) {
   const RowSharing sharing = share_rows(problem);
   const auto rule = [&](const RowProblem& p) { return reduce_rows_rule(p, options.threads); };
   const Choice choice = with_prefix(t.decide("cuda_reduce_rows", problem, rule), prefix);
@@ -33,7 +33,7 @@ RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int
   host.bind(row, LoopKind::ThreadY);
   sum.compute_at(host, row);
   for_each_option(t, threads, sharing.options,
-                  [&](int64_t n) { reduce_row(t, sum, k, n, sharing.vector, unroll, host, row); });
+                  [&](int64_t n) { reduce_row(t, sum, ks, n, sharing.vector, unroll, host, row); });
   return {threads, rows_per_block};
 }
 

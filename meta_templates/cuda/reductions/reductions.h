@@ -16,15 +16,17 @@ struct RowsOptions {
 struct RowsKnobs {
   Param threads, rows_per_block;
 };
-/// A value for each row: a warp or a block reduces it, over axis `k`, contiguous in memory and of
-/// problem.extent elements.
-RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction, int k,
-                      const RowProblem& problem, const std::string& prefix,
-                      const RowsOptions& options = {});
+/// A value for each row: a warp or a block reduces it, over the reduce axes `ks`, which are taken as
+/// one of problem.extent elements. The last of them is contiguous in memory.
+RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction,
+                      const std::vector<int>& ks, const RowProblem& problem,
+                      const std::string& prefix, const RowsOptions& options = {});
 
 /// A value for each column: neighbouring threads take neighbouring vectors of the host's last axis,
-/// rows (of reduce axis `k`) go over threadIdx.y; their parts meet in shared memory.
-void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction, int k,
-                    const ColumnProblem& problem, const std::string& prefix);
+/// rows (of the reduce axes `ks`, taken as one) go over threadIdx.y; their parts meet in shared
+/// memory.
+void reduce_columns(TemplateBuilder& t, StageRef host, StageRef reduction,
+                    const std::vector<int>& ks, const ColumnProblem& problem,
+                    const std::string& prefix);
 
 }  // namespace heddle::meta

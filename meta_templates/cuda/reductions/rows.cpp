@@ -1,5 +1,7 @@
 #include "cuda/reductions/rows.h"
 
+#include <algorithm>
+
 namespace heddle::meta {
 
 namespace {
@@ -58,10 +60,22 @@ SharedLoops share(StageRef s, Loop row, int64_t threads, int64_t vector) {
   return {thread, round, lane};
 }
 
-void reduce_row(TemplateBuilder& t, StageRef s, int k, int64_t threads, int64_t vector,
-                Param unroll, StageRef at, Loop loop) {
+std::vector<Loop> reduce_axes_of(StageRef s, const std::vector<int>& ks) {
+  std::vector<Loop> loops;
+  for (const int k : ks) loops.push_back(s.reduce_axis(k));
+  return loops;
+}
+
+int place_in_parts(int k, const std::vector<int>& ks) {
+  const auto gone = std::count_if(ks.begin() + 1, ks.end(), [&](int other) { return other < k; });
+  return k - static_cast<int>(gone);
+}
+
+void reduce_row(TemplateBuilder& t, StageRef s, const std::vector<int>& ks, int64_t threads,
+                int64_t vector, Param unroll, StageRef at, Loop loop) {
   (void)t;
-  StageRef rf = s.rfactor(s.reduce_axis(k), threads * vector, true);
+  StageRef rf = s.rfactor(reduce_axes_of(s, ks), threads * vector, true);
+  const int k = place_in_parts(ks[0], ks);
   std::vector<Loop> spatial = rf.all_axes(), reduce = rf.all_reduce_axes();
   auto [thread, lane] = rf.split(spatial[0], vector);
   std::vector<Loop> order(spatial.begin() + 1, spatial.end());

@@ -33,10 +33,16 @@ struct SharedLoops {
 /// Splits and binds loop `row` of stage `s` in this way. The new loops replace it.
 SharedLoops share(StageRef s, Loop row, int64_t threads, int64_t vector);
 
-/// Reduces stage `s`, of one value at `loop` of `at`, over its reduce axis `k` by `threads`
-/// threads: partial results in registers, then shuffles. `unroll` is the number of rounds at a
-/// time; 0 means all of them. The caller places `s`.
-void reduce_row(TemplateBuilder& t, StageRef s, int k, int64_t threads, int64_t vector,
-                Param unroll, StageRef at, Loop loop);
+/// The loops of reduce axes `ks` of `s`, by their positions.
+std::vector<Loop> reduce_axes_of(StageRef s, const std::vector<int>& ks);
+/// The position of reduce axis `k` in the stage of parts that rfactor makes over `ks`; that of what
+/// is left of `ks` is the one of their first.
+int place_in_parts(int k, const std::vector<int>& ks);
+
+/// Reduces stage `s`, of one value at `loop` of `at`, over its reduce axes `ks`, taken as one, by
+/// `threads` threads: partial results in registers, then shuffles. `unroll` is the number of rounds
+/// at a time; 0 means all of them. The caller places `s`.
+void reduce_row(TemplateBuilder& t, StageRef s, const std::vector<int>& ks, int64_t threads,
+                int64_t vector, Param unroll, StageRef at, Loop loop);
 
 }  // namespace heddle::meta

@@ -2,7 +2,8 @@
 // It takes 16-byte loads of neighbouring lanes, several in flight, and enough blocks.
 //
 //   along a contiguous reduce axis ("rows", reduce_rows.cpp): a warp or a block a row
-//   along a strided reduce axis ("columns", reduce_columns.cpp): lanes along the result
+//   along strided reduce axes ("columns", reduce_columns.cpp): lanes along the result
+//   several reduce axes are taken as one, because each of them may be short (pixels of an image)
 //   fewer rows or columns than keep the machine busy, and reductions to one value: cut into parts
 //     (rfactor); a second kernel combines them, or, of one value, the block that finishes last
 //   short windows (pooling), and what fits none of these: a thread for each element of the result
@@ -13,6 +14,7 @@
 // combines them; location.
 #include "cuda/reductions/simple_reduction_rule.h"
 
+#include "cuda/products/product_view.h"
 #include "cuda/reductions/reductions.h"
 
 namespace heddle::meta {
@@ -25,10 +27,18 @@ constexpr int64_t kMostDown = 8, kMostDownOfParts = 32;
 // Parts of a row that a thread loads at once where it combines them alone.
 constexpr int64_t kPartsAtOnce = 8;
 
+// Whether a long sum has too few results for a thread each, and no product of matrices.
+bool sums_to_few(const ComputeDag& dag, int s, const Gpu& gpu) {
+  const StageInfo& info = dag.info(s);
+  return info.points < gpu.sms * gpu.threads_per_sm && info.reduce_points > info.points &&
+         uses_few_times(dag, s) && !contraction_view(dag.stage(s));
+}
+
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
   if (!target.is_cuda() || !dag.stage(g.anchor).is_reduction()) return false;
   return g.anchor_class == StageClass::SimpleReduction ||
-         (g.anchor_class == StageClass::ComplexReduction && streams_operands(dag, g.anchor));
+         (g.anchor_class == StageClass::ComplexReduction &&
+          (streams_operands(dag, g.anchor) || sums_to_few(dag, g.anchor, target.gpu)));
 }
 
 class Recipe {
@@ -67,7 +77,7 @@ class Recipe {
       // With fewer vectors than threads, every thread adds all of them.
       if (n * sharing.vector > problem_.extent) return;
       const auto reduce = [&](Param unroll) {
-        reduce_row(t_, r_, problem_.axis, n, sharing.vector, unroll, host, place.loop);
+        reduce_row(t_, r_, problem_.axes, n, sharing.vector, unroll, host, place.loop);
       };
       t_.when(sharing.resident, 1, [&] { reduce(0); });
       t_.when(sharing.resident, 0, [&] { reduce(sharing.unroll); });
@@ -90,10 +100,18 @@ class Recipe {
     t_.when(split, 0, [&] { whole(prefix); });
     t_.when(split, 1, [&] {
       Param length = t_.knob(prefix + "part_length", lengths, choice);
-      StageRef parts = r_.rfactor(r_.reduce_axis(problem_.cut_axis), length, false);
+      StageRef parts = r_.rfactor(reduce_axes_of(r_, problem_.cut_axes), length, false);
       if (problem_.shape == Shape::Columns) return parts_of_columns(parts, length, prefix);
       parts_of_rows(parts, length, ceil_div(problem_.cut_extent, lengths.back()), prefix);
     });
+  }
+
+  // The axes of a row or a column in the stage of parts.
+  std::vector<int> axes_of_parts() const {
+    if (problem_.cuts_row()) return {place_in_parts(problem_.axes[0], problem_.cut_axes)};
+    std::vector<int> places;
+    for (const int k : problem_.axes) places.push_back(place_in_parts(k, problem_.cut_axes));
+    return places;
   }
 
   RowProblem rows(int64_t extent, int64_t lanes, int64_t rows) const {
@@ -118,11 +136,11 @@ class Recipe {
         RowProblem p = rows(problem_.extent, problem_.lanes, problem_.results);
         p.by_clusters = true;
         p.heavy = problem_.heavy;
-        reduce_rows(t_, output_stage_, r_, problem_.axis, p, prefix);
+        reduce_rows(t_, output_stage_, r_, problem_.axes, p, prefix);
         return;
       }
       case Shape::Columns:
-        return reduce_columns(t_, output_stage_, r_, problem_.axis,
+        return reduce_columns(t_, output_stage_, r_, problem_.axes,
                               columns(problem_.extent, problem_.lanes, kMostDown), prefix);
       case Shape::Points: point_per_thread(t_, output_stage_, g_.anchor, prefix); return;
     }
@@ -130,10 +148,10 @@ class Recipe {
 
   void parts_of_columns(StageRef parts, Param length, const std::string& prefix) {
     const int64_t chosen = t_.chosen(length);
-    reduce_columns(t_, parts, parts, problem_.axis, columns(chosen, problem_.lanes, kMostDown),
+    reduce_columns(t_, parts, parts, axes_of_parts(), columns(chosen, problem_.lanes, kMostDown),
                    prefix + "part_");
     // The parts take little memory, and single elements give more blocks.
-    reduce_columns(t_, output_stage_, r_, 0,
+    reduce_columns(t_, output_stage_, r_, {0},
                    columns(ceil_div(problem_.cut_extent, chosen), 1, kMostDownOfParts),
                    prefix + "last_");
   }
@@ -148,7 +166,7 @@ class Recipe {
     RowProblem p = rows(cuts_row ? chosen : problem_.extent, lanes,
                         problem_.results * ceil_div(problem_.cut_extent, chosen));
     p.heavy = problem_.heavy;
-    reduce_rows(t_, parts, parts, problem_.axis, p, prefix + "part_",
+    reduce_rows(t_, parts, parts, axes_of_parts(), p, prefix + "part_",
                 {.length = cuts_row ? length : Param()});
     if (fewest < kWarp) {
       point_per_thread(t_, output_stage_, g_.anchor, prefix + "last_", kPartsAtOnce);
@@ -159,7 +177,7 @@ class Recipe {
     for (int d = 1; d < parts.num_axes(); ++d) dims.push_back({d});
     dims.push_back({0});
     parts.layout(dims);
-    reduce_rows(t_, output_stage_, r_, 0, rows(fewest, 1, problem_.results), prefix + "last_");
+    reduce_rows(t_, output_stage_, r_, {0}, rows(fewest, 1, problem_.results), prefix + "last_");
   }
 
   // A reduction to one value has no loop for partial results. Blocks store whole warps of parts,
@@ -172,7 +190,7 @@ class Recipe {
     const Choice choice =
         with_prefix(t_.decide("cuda_reduce_to_one_value", problem_, one_value_rule), prefix);
     Param length = t_.knob(prefix + "part_length", lengths, choice);
-    StageRef parts = r_.rfactor(r_.reduce_axis(problem_.cut_axis), length, false);
+    StageRef parts = r_.rfactor(reduce_axes_of(r_, problem_.cut_axes), length, false);
     if (one_value_by_rows(problem_)) {
       one_value_of_rows(parts, length, prefix);
     } else {
@@ -185,7 +203,7 @@ class Recipe {
     if (problem_.cut_extent < kWarp) return;
     const int64_t threads =
         std::min(problem_.cut_extent / kWarp * kWarp, most_block_threads(problem_.gpu));
-    StageRef parts = r_.rfactor(r_.reduce_axis(problem_.cut_axis), threads, true);
+    StageRef parts = r_.rfactor(reduce_axes_of(r_, problem_.cut_axes), threads, true);
     point_per_thread(t_, parts, parts.id(), prefix + "part_");
     r_.bind(r_.reduce_axis(0), LoopKind::ThreadX);
   }
@@ -197,7 +215,7 @@ class Recipe {
     // There are twice as many threads as parts, if each gets a vector.
     const int64_t threads = 2 * least * problem_.lanes <= row ? 2 * least : least;
     const RowsKnobs knobs =
-        reduce_rows(t_, parts, parts, problem_.axis, rows(row, problem_.lanes, least),
+        reduce_rows(t_, parts, parts, axes_of_parts(), rows(row, problem_.lanes, least),
                     prefix + "part_", {.length = cuts_row ? length : Param(), .threads = threads});
     const OneLaunchProblem end{least, t_.chosen(knobs.threads)};
     Param one = t_.choice(

@@ -24,6 +24,32 @@ int64_t extent_of(const Operation& op, int k) {
   return op.reduce_axes()[static_cast<size_t>(k)].extent();
 }
 
+int64_t extent_of(const Operation& op, const std::vector<int>& ks) {
+  int64_t n = 1;
+  for (const int k : ks) n *= extent_of(op, k);
+  return n;
+}
+
+// All reduce axes of several values, of which `last`, if there is one, varies fastest.
+std::vector<int> taken_as_one(const Operation& op, int last) {
+  std::vector<int> all;
+  for (int i = 0; i < std::ssize(op.reduce_axes()); ++i) {
+    if (i != last && extent_of(op, i) > 1) all.push_back(i);
+  }
+  if (last >= 0) all.push_back(last);
+  if (all.empty()) all.push_back(0);
+  return all;
+}
+
+// The neighbouring elements among which vectors lie: all of a row that is one run in memory, and else
+// those of its last axis `k`.
+int64_t run_of(const ComputeDag& dag, int s, int k) {
+  const std::vector<int> run = contiguous_reduce_axes(dag, s);
+  const Operation& op = dag.stage(s);
+  const bool whole = extent_of(op, run) == extent_of(op, taken_as_one(op, k));
+  return whole ? extent_of(op, run) : extent_of(op, k);
+}
+
 // The longest reduce axis; among equals the first.
 int longest_axis(const Operation& op) {
   int longest = 0;
@@ -45,25 +71,34 @@ bool along_last_axis(const ComputeDag& dag, int s) {
 
 void find_shape(const ComputeDag& dag, int s, GpuReductionProblem* p) {
   const Operation& op = dag.stage(s);
-  p->axis = p->cut_axis = longest_axis(op);
+  p->axes = p->cut_axes = {longest_axis(op)};
   if (!p->commutative) return;
   const int k = contiguous_reduce_axis(dag, s, axis_of_run);
   RowProblem row;
   row.lanes = p->lanes;
-  if (k >= 0) row.extent = extent_of(op, k);
+  const std::vector<int> all = taken_as_one(op, k);
+  if (k >= 0) row.extent = op.axes().empty() ? extent_of(op, k) : extent_of(op, all);
   // The vectors of a short row, or of an index beside each element, are those that are read.
   const int64_t lanes = read_lanes(dag, s);
   if (p->heavy || row.extent < lanes * kWarp) row.lanes = lanes;
+  // Vectors stay within a run of neighbouring elements.
+  if (k >= 0 && op.reduce_axes().size() > 1) row.lanes = whole_vector(run_of(dag, s, k), row.lanes);
   if (k >= 0 && !share_rows(row).options.empty()) {
     p->shape = Shape::Rows;
-    p->axis = k;
     p->lanes = row.lanes;
-    // An axis other than the contiguous one is cut, if there is one, so that rows stay whole.
-    for (int i = 0; i < std::ssize(op.reduce_axes()); ++i) {
-      if (i != k && extent_of(op, i) >= kLeastShared) p->cut_axis = i;
+    if (!op.axes().empty()) {
+      p->axes = p->cut_axes = all;
+      return;
     }
-  } else if (k < 0 && along_last_axis(dag, s) && extent_of(op, p->axis) >= kLeastShared) {
+    p->axes = p->cut_axes = {k};
+    // Of one value, an axis other than the contiguous one is cut, if there is one, so that rows stay
+    // whole.
+    for (int i = 0; i < std::ssize(op.reduce_axes()); ++i) {
+      if (i != k && extent_of(op, i) >= kLeastShared) p->cut_axes = {i};
+    }
+  } else if (k < 0 && along_last_axis(dag, s) && extent_of(op, all) >= kLeastShared) {
     p->shape = Shape::Columns;
+    p->axes = p->cut_axes = all;
   }
 }
 
@@ -117,8 +152,8 @@ GpuReductionProblem reduction_problem(const ComputeDag& dag, int stage, const Gp
   p.gpu = gpu;
   p.constants = constants;
   find_shape(dag, stage, &p);
-  p.extent = extent_of(op, p.axis);
-  p.cut_extent = extent_of(op, p.cut_axis);
+  p.extent = extent_of(op, p.axes);
+  p.cut_extent = extent_of(op, p.cut_axes);
   return p;
 }
 

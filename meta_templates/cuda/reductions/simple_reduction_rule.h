@@ -12,15 +12,16 @@ namespace heddle::meta {
 /// The facts about a reduction that do not depend on knobs.
 struct GpuReductionProblem {
   enum class Shape : uint8_t {
-    Rows,     ///< a contiguous axis is reduced
+    Rows,     ///< axes of which one is contiguous are reduced
     Columns,  ///< the result is contiguous along the contiguous axis of the operand
     Points    ///< neither, or the order of the reduction must be kept
   };
   Shape shape = Shape::Points;
-  int axis = 0;            ///< axis of the lanes (rows) or of threadIdx.y (columns)
-  int cut_axis = 0;        ///< axis that is cut into parts
-  int64_t extent = 1;      ///< extent of `axis`
-  int64_t cut_extent = 1;  ///< extent of `cut_axis`
+  /// The reduce axes, taken as one, of the lanes (rows) or of threadIdx.y (columns), and those that
+  /// are cut into parts.
+  std::vector<int> axes{0}, cut_axes{0};
+  int64_t extent = 1;      ///< product of the extents of `axes`
+  int64_t cut_extent = 1;  ///< product of the extents of `cut_axes`
   int64_t columns = 1;     ///< extent of the result's last axis
   int64_t lanes = 1;       ///< elements of a 16-byte access
   int64_t results = 1;
@@ -31,7 +32,7 @@ struct GpuReductionProblem {
   Gpu gpu;
   GpuConstants constants = {};  ///< by which the rule judges
 
-  bool cuts_row() const { return cut_axis == axis; }
+  bool cuts_row() const { return cut_axes == axes; }
   NamedFeatures features() const;
 };
 
