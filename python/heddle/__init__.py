@@ -15,13 +15,14 @@
 from . import _errors as _errors  # the extension module looks it up
 from ._errors import Error
 from . import _heddle
+from . import _pictures
 from ._heddle import (
-    Axis, Dim, Expr, FamilyKernel, FamilyResult, Kernel, Loop, MultiKernel, NDArray, Plan, Reducer, Schedule, Stage,
-    Target, TaskResult, Tensor, TuneReport,
+    Axis, Dim, Expr, FamilyKernel, FamilyResult, Kernel, Knob, Loop, MultiKernel, NDArray, Plan, Reducer, Schedule, Stage,
+    Target, TaskResult, Template, Tensor, TuneReport,
     abs, acos, all, any, asin, atan, atan2, build, build_multi, cast, ceil, choose_family, compute, compute_all, constant,
     constant_placeholder, cos, cosh, create_schedule, describe, dim, erf, exp, exp2, expm1, export_kernel, floor, fmax,
     fmin, generalize, generic_family, gradient, highest_value, isinf, isnan, load_kernel, log, log10, log1p, log2, logical_and, logical_or,
-    lowest_value, max, min, naive_schedule, num_threads, placeholder, placeholders, pow, prod, prod_in, reduce_axis, reduce_fmax,
+    lowest_value, make_template, max, min, naive_schedule, num_threads, placeholder, placeholders, pow, prod, prod_in, reduce_axis, reduce_fmax,
     reduce_fmin, reducer, round, rsqrt, select, set_num_threads, sin, sinh, sqrt, sum, sum_in, tan, tanh, trunc,
     update,
 )
@@ -32,6 +33,8 @@ from ._network import Network, load
 from ._profile import Profile, profile
 from ._quantize import QuantizeReport, quantize
 from ._tune import TuneResult, tune
+
+Schedule.plot, TuneReport.plot = _pictures.plot_schedule, _pictures.plot_tuning
 
 
 def from_torch(program, **options):

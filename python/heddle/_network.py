@@ -102,12 +102,12 @@ class Network:
         file = os.fspath(plan) if plan is not None else ""
         log = os.fspath(log or "")
         run = _heddle._tune_network(self._graph, self._dims, seconds, log, max_trials, until, seed, file)
-        tuned = watch(run, seconds, progress)
+        tuned, report = watch(run, seconds, progress)
         self._plan = tuned.plan
         self._graph, self._kernel = tuned.plan.apply(self._graph), None
         if plan is not None:
             self.save_plan(plan)
-        return tuned.report
+        return report
 
     def save_plan(self, path):
         """Writes what tuning chose to a file that `plan=` and the command line read."""

@@ -3,6 +3,9 @@
 import html
 import json
 
+from ._errors import Error
+from ._pictures import new_axes, plot_roofline
+
 
 class Profile:
     """The times of the parts of a call, in seconds.
@@ -26,12 +29,14 @@ class Profile:
 
         return pandas.DataFrame(self.rows)
 
-    def plot(self, axes=None):
-        """The share of each node as bars, by matplotlib. Returns the axes."""
-        if axes is None:
-            from matplotlib import pyplot
-
-            axes = pyplot.figure().gca()
+    def plot(self, axes=None, kind="shares"):
+        """The share of each node as bars; or with kind="roofline" the speed of each over its intensity, beneath the speed that the
+        machine allows it. By matplotlib. Returns the axes."""
+        if kind == "roofline":
+            return plot_roofline(self.rows, axes)
+        if kind != "shares":
+            raise Error(f"there is no plot '{kind}'", help="it is one of shares, roofline")
+        axes = axes or new_axes()
         rows = [row for row in self.rows if row["share"] >= 0.01][::-1]
         axes.barh([row["name"] for row in rows], [100 * row["share"] for row in rows])
         axes.set_xlabel("share of the time in %")

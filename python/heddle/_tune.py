@@ -50,17 +50,25 @@ class _Bar:
 
 
 def watch(run, seconds, progress):
-    """Waits for a run and shows its progress. The first Ctrl-C ends it, and what was found is kept; a second one raises."""
+    """Waits for a run and shows its progress. Returns its result and the report, whose `history` has the seconds, the
+    static and the best time of each look. The first Ctrl-C ends it, and what was found is kept; a second one raises."""
     call = progress if callable(progress) else None
     bar = _Bar(seconds, bool(progress) and call is None)
+    history = []
     cancelled = False
     try:
         while True:
             try:
                 ended = run.wait(0.2)
-                (call or bar.show)(run.progress())
+                now = run.progress()
+                (call or bar.show)(now)
+                if now.best_seconds > 0 and now.static_seconds > 0:
+                    history.append((now.elapsed_seconds, now.static_seconds, now.best_seconds))
                 if ended:
-                    return run.result()
+                    result = run.result()
+                    report = result.report
+                    report.history = history
+                    return result, report
             except KeyboardInterrupt:
                 run.cancel()
                 if cancelled:
@@ -81,6 +89,10 @@ class TuneResult:
 
     __repr__ = __str__
 
+    def plot(self, axes=None):
+        """What was saved over the seconds of the run, by matplotlib. Returns the axes."""
+        return self.report.plot(axes)
+
 
 def tune(outputs, budget="60s", *, log=None, target=None, max_trials=0, until=0, seed=0, progress=True, **options):
     """Searches for a better schedule than the static one.
@@ -95,5 +107,5 @@ def tune(outputs, budget="60s", *, log=None, target=None, max_trials=0, until=0,
     """
     seconds = seconds_of(budget)
     run = _heddle._tune_outputs(outputs, seconds, str(log or ""), max_trials, until, seed, target, options)
-    tuned = watch(run, seconds, progress)
-    return TuneResult(tuned.schedule, tuned.report)
+    tuned, report = watch(run, seconds, progress)
+    return TuneResult(tuned.schedule, report)

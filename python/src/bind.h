@@ -35,6 +35,7 @@ void bind_movement(nb::module_& ops);
 void bind_sampling(nb::module_& ops);
 void bind_training(nb::module_& ops);
 void bind_schedule(nb::module_& m);
+void bind_choices(nb::module_& m);
 void bind_kernels(nb::module_& m);
 void bind_network(nb::module_& m);
 void bind_generalize(nb::module_& m);

@@ -39,7 +39,7 @@ void bind_kernel(nb::module_& m) {
       });
 }
 
-void bind_family(nb::module_& m) {
+void bind_family_kernel(nb::module_& m) {
   static const std::string kName = "family";
   nb::class_<FamilyKernel>(
       m, "FamilyKernel",
@@ -52,6 +52,16 @@ void bind_family(nb::module_& m) {
                 arrays);
           },
           "arrays"_a)
+      .def(
+          "picked",
+          [](const FamilyKernel& k, const nb::args& arrays) {
+            std::string name;
+            with_arrays({kName, k.args(), k.sizes(),
+                         [&](std::span<const NDArray> all) { name = k.picked(all); }},
+                        arrays);
+            return name;
+          },
+          "arrays"_a, "The variant that a call with these arrays runs.")
       .def("force", &FamilyKernel::force, "variant"_a,
            "Makes all calls run this variant; \"\" ends that.")
       .def_prop_ro(
@@ -65,6 +75,10 @@ void bind_family(nb::module_& m) {
       .def("__repr__", [](const FamilyKernel& k) {
         return "FamilyKernel" + signature_of(k.args(), k.sizes());
       });
+}
+
+void bind_family(nb::module_& m) {
+  bind_family_kernel(m);
   nb::class_<FamilyResult>(m, "FamilyResult",
                            "The kernels of a family, and the race that chose them.")
       .def_ro("kernel", &FamilyResult::kernel, "To be called.")

@@ -14,6 +14,7 @@ NB_MODULE(_heddle, m) {
   bind_expressions(m);
   bind_declarations(m);
   bind_schedule(m);
+  bind_choices(m);
   bind_kernels(m);
   bind_network(m);
   bind_generalize(m);

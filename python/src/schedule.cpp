@@ -97,7 +97,30 @@ void bind_stage_loops(nb::class_<StageRef>& s) {
   bind_stage_units(s);
 }
 
+void bind_stage_layout(nb::class_<StageRef>& s) {
+  s.def(
+      "layout",
+      [](StageRef& r, const std::vector<std::vector<int64_t>>& dims) {
+        std::vector<StageRef::StorageDim> order;
+        for (const std::vector<int64_t>& d : dims) {
+          if (d.empty() || d.size() > 3)
+            throw_user_error(
+                "a dimension of a layout is (dim, divisor, modulus)", caller(),
+                "leave out the divisor 1 and the modulus 0: [(1, 16), (0,), (1, 1, 16)]");
+          order.push_back(
+              {static_cast<int>(d[0]), d.size() > 1 ? d[1] : 1, d.size() > 2 ? d[2] : 0});
+        }
+        r.layout(order, caller());
+        return r;
+      },
+      "dims"_a,
+      "The order of the elements in memory, outermost first: (dim, divisor, modulus) is index // "
+      "divisor % modulus of a "
+      "dimension. Tiles of 16 columns of a matrix: [(1, 16), (0,), (1, 1, 16)].");
+}
+
 void bind_stage_memory(nb::class_<StageRef>& s) {
+  bind_stage_layout(s);
   s.def(
        "set_scope",
        [](StageRef& r, const std::string& scope) {

@@ -27,6 +27,8 @@ void bind_target(nb::module_& m) {
       .def("runs_here", &Target::runs_here, "Whether kernels for it can run on this machine.")
       .def_ro("kind", &Target::kind, "\"llvm\" or \"cuda\".")
       .def_rw("cores", &Target::cores, "The number of threads of a kernel, for a CPU.")
+      .def_ro("vector_bytes", &Target::vector_bytes, "The bytes of a vector register, for a CPU.")
+      .def_ro("vector_registers", &Target::vector_registers, "How many of them there are.")
       .def_prop_ro(
           "chip", [](const Target& t) { return t.chip(); }, "The name of the CPU or GPU.")
       .def("__eq__", [](const Target& a, const Target& b) { return a == b; })

@@ -137,7 +137,7 @@ void bind_results(nb::module_& m) {
       .def_prop_ro(
           "verdict", [](const NetworkTimes& t) { return to_string(t.verdict); },
           "How it ended: \"faster\", \"not proven\", \"no time\" and others.");
-  nb::class_<TuneReport>(m, "TuneReport", "The results of tuning.")
+  nb::class_<TuneReport>(m, "TuneReport", "The results of tuning.", nb::dynamic_attr())
       .def_ro("tasks", &TuneReport::tasks)
       .def_ro("trials", &TuneReport::trials)
       .def_ro("within", &TuneReport::within)

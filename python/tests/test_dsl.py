@@ -1,5 +1,7 @@
 """The compute language in Python: declarations, schedules by hand, families, and what errors say."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -181,3 +183,48 @@ def test_debug_modes_and_profiles():
     with pytest.raises(hd.Error, match="NaN"):
         kernel(-np.ones(64, np.float32))
     assert hd.profile(kernel, np.ones(64, np.float32), seconds=0.02).call_s > 0
+
+
+def test_a_layout_leaves_the_result():
+    A, B = hd.placeholder((8, 32), name="A"), hd.placeholder((32, 48), name="B")
+    k = hd.reduce_axis(32, "k")
+    C = hd.compute((8, 48), lambda i, j: hd.sum(A[i, k] * B[k, j], k), "C")
+    s = hd.Schedule(C)
+    s[B].cache_read([s[C]]).layout([(1, 16), (0,), (1, 1, 16)])
+    a, b = np.random.rand(8, 32).astype("f4"), np.random.rand(32, 48).astype("f4")
+    np.testing.assert_allclose(hd.build(s, [A, B, C])(a, b), a @ b, rtol=1e-5)
+    with pytest.raises(hd.Error, match="a dimension of a layout is"):
+        s[C].layout([(0, 1, 2, 3)])
+
+
+def test_knobs_have_values_and_reasons():
+    A, B = hd.placeholder((64, 64), name="A"), hd.placeholder((64, 64), name="B")
+    k = hd.reduce_axis(64, "k")
+    C = hd.compute((64, 64), lambda i, j: hd.sum(A[i, k] * B[k, j], k), "C")
+    template = hd.make_template(C, "llvm -mcpu=skylake-avx512 -threads=2")
+    assert template.space_size > 1 and template.knobs
+    for knob in template.knobs:
+        assert knob.value in knob.values and knob.reason
+        assert f"{knob.name} = {knob.value}" in str(template)
+
+
+def test_a_family_says_what_it_runs():
+    n = hd.dim("n", 1, 64)
+    A = hd.placeholder((n, 16), name="A")
+    D = hd.compute((n, 16), lambda i, j: hd.exp(A[i, j]), "D")
+    family = hd.choose_family([n], [A, D], max_kernels=2, race_seconds=0.1)
+    assert family.kernel.picked(np.zeros((5, 16), "f4")) in family.kernel.variants
+
+
+@pytest.mark.parametrize("target", ["llvm -mcpu=skylake-avx512 -threads=2", "cuda -gpu=h200"])
+def test_the_loops_of_a_schedule_are_data(target):
+    A = hd.placeholder((300, 64), name="A")
+    D = hd.ops.softmax(A)
+
+    def loops(nodes):
+        return [n for node in nodes for n in [node, *loops(node.get("inside", []))]]
+
+    found = loops(json.loads(hd._heddle._nest_of(hd.create_schedule(D, target))))
+    kinds = {node["loop"] for node in found if "loop" in node}
+    assert ("blockIdx.x" if "cuda" in target else "vectorized") in kinds
+    assert any(node.get("store") == D.name for node in found)
