@@ -34,7 +34,7 @@ class LanguageModel:
 
     @property
     def length(self):
-        """Tokens that were read, of a batch those of the longest sequence with what fills up the others."""
+        """Tokens that were read, of a batch those of the longest sequence."""
         return self._decoder.length
 
     def reset(self):

@@ -191,8 +191,7 @@ void bind_decoder(nb::module_& m) {
       },
       "path"_a, "capacity"_a, "chunk"_a, "batch"_a, "precision"_a,
       "Reads a decoder with states, whose dimensions follow from its past and present rows, and "
-      "with the "
-      "logits behind the last token of a call.");
+      "with the logits behind the last token of a call.");
   nb::class_<Decoder>(m, "Decoder",
                       "A language model with the keys and values of what it has read.")
       .def(
@@ -206,7 +205,8 @@ void bind_decoder(nb::module_& m) {
       .def_prop_ro("capacity", &Decoder::capacity)
       .def_prop_ro("length", &Decoder::length)
       .def_prop_ro("vocabulary", &Decoder::vocabulary)
-      .def("reset", &Decoder::reset)
+      .def("reset", nb::overload_cast<>(&Decoder::reset))
+      .def("reset", nb::overload_cast<int64_t>(&Decoder::reset), "sequence"_a)
       .def(
           "step",
           [](Decoder& d, const std::vector<int64_t>& ids) {

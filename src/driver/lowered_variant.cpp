@@ -9,6 +9,7 @@
 #include "heddle/support/error.h"
 #include "ir/canonical.h"
 #include "ir/size_line.h"
+#include "schedule/steps/schedule_state.h"
 #include "support/hashing/hash.h"
 #include "support/hashing/hex.h"
 
@@ -87,6 +88,20 @@ std::string code_of_bound(const LoweredVariant& v) {
   return code;
 }
 
+/// The tensor that describes what the caller gives for `t`: of rows that go to places, the memory of
+/// which they are rows.
+Tensor as_given(const Schedule& schedule, const Tensor& t) {
+  const ScheduleState& state = schedule.state();
+  const int stage = state.dag.index_of(state.dag.counterpart(t).op());
+  if (stage < 0 || state.stages[stage].places < 0) return t;
+  const StageState& rows = state.stages[stage];
+  const auto named = static_cast<long>(state.stages[rows.places].buffers[0]->shape.size());
+  Shape shape{Expr(rows.rows)};
+  shape.insert(shape.end(), t.shape().begin() + named, t.shape().end());
+  return compute(
+      shape, [&](const std::vector<Axis>&) { return make_const(t.dtype(), 0); }, t.name());
+}
+
 }  // namespace
 
 LoweredVariant lower_variant(const Schedule& schedule, const std::vector<Tensor>& own,
@@ -98,7 +113,8 @@ LoweredVariant lower_variant(const Schedule& schedule, const std::vector<Tensor>
   }
   const std::vector<Tensor> with_constants = with_bound(schedule, read);
   LoweredVariant v{schedule, nullptr, nullptr, {}, args.size(), {}};
-  for (size_t i = 0; i < args.size(); ++i) v.all.push_back(own[i] ? own[i] : args[i]);
+  for (size_t i = 0; i < args.size(); ++i)
+    v.all.push_back(own[i] ? as_given(schedule, own[i]) : args[i]);
   v.all.insert(v.all.end(), with_constants.begin() + static_cast<long>(read.size()),
                with_constants.end());
   if (target.is_cuda()) {

@@ -1,6 +1,7 @@
 #include "heddle/dsl/update.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "dsl/validate.h"
 #include "heddle/ir/print.h"
@@ -27,14 +28,23 @@ bool is_of_sizes(const Expr& e) {
                             [](const Affine::Term& t) { return t.var->size.has_value(); });
 }
 
-void check(const Tensor& state, const Tensor& rows, const Expr& row, const Where& where) {
-  const auto fail = [&](const std::string& what, const std::string& help) {
+/// Throws a User error about an update.
+using Fails = std::function<void(const std::string& what, const std::string& help)>;
+
+/// What throws for this update, of rows that have the type of the state.
+Fails checked_types(const Tensor& state, const Tensor& rows, const Where& where) {
+  const Fails fail = [state, where](const std::string& what, const std::string& help) {
     throw_user_error("update of '" + state.name() + "': " + what, where, help);
   };
   if (rows.dtype() != state.dtype())
     fail("the rows are " + to_string(rows.dtype()) + ", and the state is " +
              to_string(state.dtype()),
          "convert the rows");
+  return fail;
+}
+
+void check(const Tensor& state, const Tensor& rows, const Expr& row, const Where& where) {
+  const Fails fail = checked_types(state, rows, where);
   if (state.rank() < 1 || rows.rank() != state.rank() ||
       !same_extents(rows.shape(), state.shape(), 1))
     fail("the rows are " + shape_text(rows.shape()) + ", and the state is " +
@@ -50,6 +60,29 @@ void check(const Tensor& state, const Tensor& rows, const Expr& row, const Where
          "give the state more rows, or write fewer");
 }
 
+/// Throws where `rows` are no rows of `state` at `places`. Returns the number of the dimensions of
+/// `state` that a place counts.
+size_t check_places(const Tensor& state, const Tensor& rows, const Tensor& places,
+                    const Where& where) {
+  const Fails fail = checked_types(state, rows, where);
+  if (!places.dtype().is_integral() || places.dtype().is_bool())
+    fail("the places are " + to_string(places.dtype()), "give integers");
+  const auto of_row = static_cast<size_t>(std::max(rows.rank() - places.rank(), 0));
+  const size_t rank = state.shape().size();
+  bool fits = places.rank() > 0 && rows.rank() >= places.rank() && of_row < rank;
+  for (size_t d = 0; fits && d < rows.shape().size(); ++d) {
+    const auto named = static_cast<size_t>(places.rank());
+    fits = equal(rows.shape()[d],
+                 d < named ? places.shape()[d] : state.shape()[rank - of_row + d - named]);
+  }
+  for (size_t d = 1; fits && d < rank - of_row; ++d) fits = as_int(state.shape()[d]) != nullptr;
+  if (!fits)
+    fail("the rows are " + shape_text(rows.shape()) + ", the places " + shape_text(places.shape()) +
+             ", and the state is " + shape_text(state.shape()),
+         "rows have the dimensions of the places, then the last ones of the state");
+  return rank - of_row;
+}
+
 }  // namespace
 
 Tensor update(const Tensor& state, const Tensor& rows, Expr row, Where where) {
@@ -61,6 +94,54 @@ Tensor update(const Tensor& state, const Tensor& rows, Expr row, Where where) {
         std::vector<Expr> of_rows(at.begin(), at.end());
         of_rows[0] = of_rows[0] - row;
         return select(is_inside(at[0], row, rows.shape()[0]), rows.at(of_rows), state(at));
+      },
+      state.name() + ".next", "update", where);
+}
+
+Tensor update(const Tensor& state, const Tensor& rows, const Tensor& places, Where where) {
+  const size_t counted = check_places(state, rows, places, where);
+  std::vector<Axis> q;
+  std::vector<int64_t> extents;
+  for (const Expr& e : places.shape()) {
+    q.push_back(reduce_axis(e, "q", where));
+    extents.push_back(largest_extent(e));
+  }
+  // Which row names a place, counted in an order in which the last is the largest.
+  const Tensor last = compute(
+      Shape(state.shape().begin(), state.shape().begin() + static_cast<long>(counted)),
+      [&](const std::vector<Axis>& at) {
+        const Expr place = cast(i64, places.at({q.begin(), q.end()}));
+        Expr here, number = Expr(0);
+        int64_t stride = 1;
+        for (size_t d = counted; d-- > 0;) {
+          if (d > 0 && is_const(state.shape()[d], 1)) continue;
+          Expr digit = floordiv(place, Expr(stride));
+          if (d > 0) {
+            digit = floormod(digit, state.shape()[d]);
+            stride *= *as_int(state.shape()[d]);
+          }
+          const Expr same = digit == Expr(at[d]);
+          here = here.defined() ? Expr(same && here) : same;
+        }
+        for (size_t k = 0; k < q.size(); ++k) number = number * Expr(extents[k]) + Expr(q[k]);
+        return heddle::max(select(here, number, lowest_value(i64)), q);
+      },
+      state.name() + ".last", "update", where);
+  return compute(
+      state.shape(),
+      [&](const std::vector<Axis>& at) {
+        const auto row = at.begin() + static_cast<long>(counted);
+        const Expr found = last.at({at.begin(), row});
+        std::vector<Expr> from(q.size());
+        Expr number = max(found, Expr(0));
+        for (size_t k = q.size(); k-- > 0;) {
+          // A symbolic dimension may be shorter than what the numbers leave room for.
+          from[k] =
+              min(k == 0 ? number : floormod(number, Expr(extents[k])), places.shape()[k] - 1);
+          number = floordiv(number, Expr(extents[k]));
+        }
+        from.insert(from.end(), row, at.end());
+        return select(found >= 0, rows.at(from), state(at));
       },
       state.name() + ".next", "update", where);
 }

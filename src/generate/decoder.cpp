@@ -128,45 +128,80 @@ Decoder::Role Decoder::role_of(const OnnxModel& model, size_t i, const DecoderNa
   if (name == names.ids) return Role::Ids;
   if (name == names.mask) return Role::Mask;
   if (name == names.positions) return Role::Positions;
+  if (model.lengths && t.same_as(model.lengths)) return Role::Lengths;
+  if (model.tokens && t.same_as(model.tokens)) return Role::Tokens;
   if (t.rank() == 1 && t.dtype() == u8 && equal(t.shape()[0], total_)) return Role::Length;
   fail("nothing is known of its input '" + name + "'",
        "its inputs are tokens, a mask, positions and states");
 }
 
-Extents Decoder::extents(const Tensor& t, int64_t n) const {
+Extents Decoder::extents(const Tensor& t, const Call& call) const {
   Extents out;
-  for (const Expr& e : t.shape()) out.push_back(value_of(e, rows_, n, total_, length_ + n));
+  for (const Expr& e : t.shape()) out.push_back(value_of(e, rows_, call.n, total_, call.total));
   return out;
 }
 
 bool Decoder::find_mask() const {
-  const auto is_of_batch = [&](Role role) {
+  const auto has = [&](Role role) {
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      const Tensor& t = inputs_[i];
-      if (roles_[i] == role) return t.rank() == 2 && is_const(t.shape()[0], batch_);
+      if (roles_[i] == role) return is_const(inputs_[i].shape()[0], batch_);
     }
     return false;
   };
-  return is_of_batch(Role::Mask) && is_of_batch(Role::Positions);
+  return has(Role::Mask) && has(Role::Positions) && has(Role::Lengths);
 }
+
+int64_t Decoder::length() const { return *std::max_element(counts_.begin(), counts_.end()); }
 
 void Decoder::reset() {
-  length_ = 0;
-  hidden_.assign(static_cast<size_t>(batch_ * capacity_), 0);
   counts_.assign(static_cast<size_t>(batch_), 0);
+  last_ = NDArray::zeros({batch_, vocabulary_}, f32);
 }
 
-/// Whether a step may add `n` rows.
-void Decoder::check(int64_t n) const {
-  if (length_ + n > capacity_)
-    throw_user_error(std::to_string(n) + " tokens behind " + std::to_string(length_) +
-                         " are more than the capacity, " + std::to_string(capacity_),
-                     {}, "import the model with a longer past, or reset the decoder");
+void Decoder::reset(int64_t sequence) {
+  if (sequence < 0 || sequence >= batch_)
+    throw_user_error("there is no sequence " + std::to_string(sequence) + " in a batch of " +
+                     std::to_string(batch_));
+  if (!masked_ && batch_ > 1)
+    throw_user_error("a sequence cannot begin anew beside others without a mask and lengths", {},
+                     "reset all");
+  counts_[static_cast<size_t>(sequence)] = 0;
+  std::fill_n(last_.data<float>() + sequence * vocabulary_, vocabulary_, 0.0F);
+}
+
+/// The columns of a step with these tokens. Throws where it is none.
+int64_t Decoder::check(const std::vector<std::vector<int64_t>>& ids) const {
+  if (std::ssize(ids) != batch_)
+    throw_user_error(std::to_string(ids.size()) + " lists of tokens are given for a batch of " +
+                         std::to_string(batch_),
+                     {}, "give a list for each sequence");
+  int64_t n = 0;
+  for (const std::vector<int64_t>& list : ids) n = std::max<int64_t>(n, std::ssize(list));
+  if (n == 0) throw_user_error("no sequence gets tokens", {}, "give at least one to one of them");
+  for (size_t b = 0; b < ids.size(); ++b) {
+    if (std::ssize(ids[b]) != n && !masked_)
+      throw_user_error(
+          "the sequences have different lengths, and the model has no mask to hide what "
+          "shorter ones do not have, or keeps no lengths",
+          {},
+          "export it with attention_mask (batch, total) and position_ids as inputs, and "
+          "import it with OnnxOptions::each_sequence");
+    if (const int64_t there = counts_[b]; there + std::ssize(ids[b]) > capacity_)
+      throw_user_error(std::to_string(ids[b].size()) + " tokens behind " + std::to_string(there) +
+                           " are more than the capacity, " + std::to_string(capacity_),
+                       {}, "import the model with a longer past, or reset the decoder");
+    for (const int64_t id : ids[b]) {
+      if (id < 0 || id >= vocabulary_)
+        throw_user_error("token " + std::to_string(id) + " is none of the vocabulary of " +
+                         std::to_string(vocabulary_));
+    }
+  }
   const int64_t chunks = (n + most_ - 1) / most_;
   if (n / chunks < fewest_)
     throw_user_error("the model reads " + std::to_string(fewest_) + " to " + std::to_string(most_) +
                          " tokens at a time, which " + std::to_string(n) + " do not divide into",
                      {}, "import the model with a range of tokens that begins at 1");
+  return n;
 }
 
 NDArray Decoder::step(std::span<const int64_t> ids) {
@@ -184,94 +219,78 @@ NDArray Decoder::step(std::span<const int64_t> ids) {
 }
 
 NDArray Decoder::step_each(const std::vector<std::vector<int64_t>>& ids) {
-  if (std::ssize(ids) != batch_)
-    throw_user_error(std::to_string(ids.size()) + " lists of tokens are given for a batch of " +
-                         std::to_string(batch_),
-                     {}, "give a list for each sequence");
-  int64_t n = 0;
-  for (const std::vector<int64_t>& list : ids) n = std::max<int64_t>(n, std::ssize(list));
-  const bool even =
-      std::all_of(ids.begin(), ids.end(), [&](const auto& list) { return std::ssize(list) == n; });
-  if (!even && !masked_)
-    throw_user_error(
-        "the sequences have different lengths, and the model has no mask to hide what "
-        "fills them up",
-        {}, "export it with attention_mask (batch, total) and position_ids as inputs");
-  for (int64_t b = 0; b < batch_; ++b) {
-    if (ids[static_cast<size_t>(b)].empty())
-      throw_user_error("sequence " + std::to_string(b) + " gets no tokens", {},
-                       "give at least one for each sequence");
-  }
-  check(n);
-  std::vector<int64_t> filled(static_cast<size_t>(batch_ * n), 0);
-  for (int64_t b = 0; b < batch_; ++b) {
-    const std::vector<int64_t>& list = ids[static_cast<size_t>(b)];
-    for (const int64_t id : list) {
-      if (id < 0 || id >= vocabulary_)
-        throw_user_error("token " + std::to_string(id) + " is none of the vocabulary of " +
-                         std::to_string(vocabulary_));
-    }
-    const int64_t missing = n - std::ssize(list);
-    std::copy(list.begin(), list.end(), filled.begin() + b * n + missing);
-    std::fill_n(hidden_.begin() + b * capacity_ + length_, missing, uint8_t{1});
-    std::fill_n(hidden_.begin() + b * capacity_ + length_ + missing, std::ssize(list), uint8_t{0});
-  }
-  NDArray logits;
+  const int64_t n = check(ids);
   for (int64_t begin = 0; begin < n;) {
     // The last chunks are of one length where what is left would be too few.
     const int64_t left = n - begin, rest = left % most_;
     const bool divided = rest > 0 && rest < fewest_;
     const int64_t now = divided ? left / ((left + most_ - 1) / most_) : std::min(most_, left);
-    logits = run(filled, begin, now);
+    run(part(ids, begin, now, n));
     begin += now;
   }
-  return logits;
+  return last_.copy();
 }
 
-/// An input of the call for tokens `begin` to begin + n - 1 of each sequence.
-NDArray Decoder::input(size_t i, std::span<const int64_t> ids, int64_t begin, int64_t n) const {
-  const Tensor& t = inputs_[i];
-  const Role role = roles_[i];
-  NDArray array = NDArray::zeros(extents(t, n), t.dtype());
-  const int64_t in_all = std::ssize(ids) / batch_, all = length_ + n;
-  const auto hidden = [&](int64_t b, int64_t row) {
-    return hidden_[static_cast<size_t>(b * capacity_ + row)] != 0;
-  };
-  for (int64_t p = 0; p < array.size(); ++p) {
-    if (role == Role::Ids)
-      array.set(p, static_cast<double>(ids[static_cast<size_t>(p / n * in_all + begin + p % n)]));
-    if (role == Role::Mask) array.set(p, masked_ && hidden(p / all, p % all) ? 0 : 1);
-    if (role == Role::Positions && !masked_) array.set(p, static_cast<double>(length_ + p % n));
+/// Columns begin to begin + n - 1 of `all`, in which lists end at the last.
+Decoder::Call Decoder::part(const std::vector<std::vector<int64_t>>& ids, int64_t begin, int64_t n,
+                            int64_t all) const {
+  Call call;
+  call.n = call.total = n;
+  for (size_t b = 0; b < ids.size(); ++b) {
+    const int64_t missing = all - std::ssize(ids[b]), end = begin + n;
+    const int64_t tokens = std::clamp<int64_t>(end - missing, 0, n);
+    call.ids.insert(call.ids.end(), static_cast<size_t>(n - tokens), 0);
+    const auto last = ids[b].begin() + std::max<int64_t>(end - missing, 0);
+    call.ids.insert(call.ids.end(), last - tokens, last);
+    call.tokens.push_back(tokens);
+    call.total = std::max(call.total, counts_[b] + tokens);
   }
-  for (int64_t b = 0; b < batch_ && role == Role::Positions && masked_; ++b) {
-    int64_t place = counts_[static_cast<size_t>(b)];
-    for (int64_t j = 0; j < n; ++j)
-      array.set(b * n + j, hidden(b, length_ + j) ? 0.0 : static_cast<double>(place++));
+  return call;
+}
+
+/// An input of the call.
+NDArray Decoder::input(size_t i, const Call& call) const {
+  const Role role = roles_[i];
+  NDArray array = NDArray::zeros(extents(inputs_[i], call), inputs_[i].dtype());
+  const int64_t columns = role == Role::Mask ? call.total : call.n;
+  for (int64_t p = 0; p < array.size(); ++p) {
+    const bool by_sequence = role == Role::Lengths || role == Role::Tokens;
+    // Positions may be those of all sequences.
+    const auto b = static_cast<size_t>(by_sequence ? p : p / columns);
+    if (role == Role::Length) continue;
+    const int64_t column = by_sequence ? 0 : p % columns, tokens = call.tokens[b],
+                  length = counts_[b] + tokens,
+                  missing = columns - (role == Role::Mask ? length : tokens);
+    int64_t value = 0;
+    switch (role) {
+      case Role::Ids: value = call.ids[static_cast<size_t>(p)]; break;
+      case Role::Mask: value = column >= missing ? 1 : 0; break;
+      case Role::Positions: value = column >= missing ? counts_[b] + column - missing : 0; break;
+      case Role::Lengths: value = length; break;
+      case Role::Tokens: value = tokens; break;
+      default: break;
+    }
+    array.set(p, static_cast<double>(value));
   }
   return array;
 }
 
-/// The call for tokens `begin` to begin + n - 1 of each sequence.
-NDArray Decoder::run(std::span<const int64_t> ids, int64_t begin, int64_t n) {
+void Decoder::run(const Call& call) {
   std::vector<NDArray> arrays;
   for (size_t i = 0; i < inputs_.size(); ++i)
-    arrays.push_back(roles_[i] == Role::State ? states_[i]
-                                              : input(i, ids, begin, n).to_device(device_));
+    arrays.push_back(roles_[i] == Role::State ? states_[i] : input(i, call).to_device(device_));
   for (const Tensor& t : outputs_)
-    arrays.push_back(NDArray::empty(extents(t, n), t.dtype(), device_));
+    arrays.push_back(NDArray::empty(extents(t, call), t.dtype(), device_));
   kernel_.call(arrays);
-  for (int64_t b = 0; b < batch_; ++b) {
-    const uint8_t* hidden = hidden_.data() + b * capacity_ + length_;
-    counts_[static_cast<size_t>(b)] += std::count(hidden, hidden + n, uint8_t{0});
-  }
-  length_ += n;
   const NDArray logits = arrays[inputs_.size() + logits_].to_host();
-  if (logits.rank() == 2) return logits;
-  NDArray last = NDArray::empty({batch_, vocabulary_}, f32);
-  for (int64_t b = 0; b < batch_; ++b)
-    std::copy_n(logits.data<float>() + (b * n + n - 1) * vocabulary_, vocabulary_,
-                last.data<float>() + b * vocabulary_);
-  return last;
+  const int64_t rows = logits.rank() == 2 ? 1 : call.n;
+  for (size_t b = 0; b < counts_.size(); ++b) {
+    if (call.tokens[b] == 0) continue;
+    counts_[b] += call.tokens[b];
+    const auto at = static_cast<int64_t>(b);
+    std::copy_n(logits.data<float>() + (at * rows + rows - 1) * vocabulary_, vocabulary_,
+                last_.data<float>() + at * vocabulary_);
+  }
 }
 
 double Decoder::bytes_of_step(int64_t length) const {

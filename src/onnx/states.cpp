@@ -6,6 +6,8 @@
 //   y = f(present)                       y = f(next), which reads the first total rows
 //
 // Rows are the first dimension of the state, so that those of a step are consecutive in memory.
+// Where each sequence has rows of its own number, those of present end at `total`:
+//   present(b, i)                        state(i + lengths(b) - total, b)
 #include <algorithm>
 #include <optional>
 
@@ -129,6 +131,43 @@ class StateMaker {
       if (std::find(parts.begin(), parts.end(), past_->name) != parts.end()) name = sum;
     }
     total_.emplace(dim(name, 1, past_->size->hi + largest_extent(rows_)));
+    if (options_.each_sequence) find_sequences();
+  }
+
+  /// The inputs that say the lengths of the sequences, and where the rows of a call go.
+  void find_sequences() {
+    const Grown& first = grown_[0];
+    const Tensor& input = model_.inputs[first.input];
+    const int64_t* batch = first.axis > 0 ? as_int(first.past.shape()[0]) : nullptr;
+    for (const Grown& g : grown_) {
+      if (batch && g.axis > 0 && is_const(g.past.shape()[0], *batch)) continue;
+      throw_user_error(
+          "'" + model_.input_names[g.input] +
+              "' has no constant batch as its first dimension, so its sequences have no "
+              "lengths of their own",
+          {}, "leave each_sequence out, or give the batch an extent");
+    }
+    const int64_t n = *batch;
+    model_.lengths = placeholder({n}, i64, "lengths", input.op()->where());
+    model_.tokens = placeholder({n}, i64, "tokens", input.op()->where());
+    places_ = compute(
+        {rows_, n},
+        [&](Axis j, Axis b) {
+          const Expr row = model_.lengths(b) - rows_ + j;
+          return select(Expr(j) >= rows_ - model_.tokens(b) && row >= 0, row * n + b,
+                        Expr(int64_t{-1}));
+        },
+        "places", "update", input.op()->where());
+  }
+
+  /// The row of the state of `g` that has row `at` of what the model reads.
+  std::vector<Expr> row_of(const Grown& g, const std::vector<Expr>& at) const {
+    std::vector<Expr> row = at;
+    if (places_) {
+      const Expr there = at[g.axis] + model_.lengths(at[0]) - (past_ + rows_);
+      row[g.axis] = max(min(there, Expr(total_->hi() - 1)), Expr(0));
+    }
+    return moved_first(row, g.axis);
   }
 
   void replace() {
@@ -142,7 +181,7 @@ class StateMaker {
       shape[0] = total_->hi();
       states_.push_back(placeholder(shape, g.past.dtype(), input.name(), input.op()->where()));
       const auto read = [&, s](const std::vector<Expr>& at) {
-        return states_[s].at(moved_first(at, grown_[s].axis));
+        return states_[s].at(row_of(grown_[s], at));
       };
       if (!input.same_as(g.past)) {
         graph.replace(input.op(), [read, input](const std::vector<Expr>& at) {
@@ -151,7 +190,7 @@ class StateMaker {
       }
       graph.replace(g.past.op(), read);
       graph.replace(g.present.op(), [&, s](const std::vector<Expr>& at) {
-        return next_of(s, graph).at(moved_first(at, grown_[s].axis));
+        return next_of(s, graph).at(row_of(grown_[s], at));
       });
     }
     graph.run();
@@ -191,7 +230,8 @@ class StateMaker {
           return rows.at(own);
         },
         states_[s].name() + ".rows", "transpose", rows.op()->where());
-    next_[s] = update(states_[s], moved, past_.expr(), rows.op()->where());
+    next_[s] = places_ ? update(states_[s], moved, places_, rows.op()->where())
+                       : update(states_[s], moved, past_.expr(), rows.op()->where());
     return next_[s];
   }
 
@@ -220,6 +260,12 @@ class StateMaker {
     for (Dim& d : model_.dims) {
       if (d.variable().same_as(past_)) d = *total_;
     }
+    for (Tensor* t : {&model_.lengths, &model_.tokens}) {
+      if (!*t) continue;
+      *t = over.of(*t);
+      model_.inputs.push_back(*t);
+      model_.input_names.push_back(t->name());
+    }
     add_length();
   }
 
@@ -241,6 +287,7 @@ class StateMaker {
   Var past_;
   Expr rows_;
   std::optional<Dim> total_;
+  Tensor places_;  ///< of each_sequence, else undefined
   std::vector<Tensor> states_, next_;
 };
 

@@ -108,6 +108,10 @@ StageRef& StageRef::vectorize(Loop i, Where at) {
   recorder_->record({StepKind::Vectorize, id_, {i.id}, {}, {}, at});
   return *this;
 }
+StageRef& StageRef::scatter_rows(StageRef places, Param rows, Where at) {
+  recorder_->record({StepKind::ScatterRows, id_, {}, {Param(places.id()), rows}, {}, at});
+  return *this;
+}
 StageRef& StageRef::unroll(Loop i, Where at) {
   recorder_->record({StepKind::Unroll, id_, {i.id}, {}, {}, at});
   return *this;

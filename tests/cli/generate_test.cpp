@@ -75,6 +75,29 @@ TEST_F(GenerateCommand, AFolderHasTheModelAndHowLongSequencesMayBe) {
   }
 }
 
+TEST_F(GenerateCommand, SequencesEndEachForItself) {
+  const std::string prompts = " --prompt-ids 1,2,3,4,5 --prompt-ids 6 --tokens 8 --json";
+  const Json all = tokens_of(generate(file_ + prompts + " --end-ids none"));
+  // The sequences, up to each token that the first one has.
+  for (const size_t at : {size_t{1}, size_t{5}}) {
+    const int64_t end = all.at(0).at(at).as_int();
+    const Json ended = tokens_of(generate(file_ + prompts + " --end-ids " + std::to_string(end)));
+    for (const size_t b : {size_t{0}, size_t{1}}) {
+      size_t length = 0;
+      while (length < 8 && (length == 0 || all.at(b).at(length - 1).as_int() != end)) ++length;
+      ASSERT_EQ(ended.at(b).size(), length) << "sequence " << b << ", token " << end;
+      for (size_t i = 0; i < length; ++i) EXPECT_EQ(ended.at(b).at(i), all.at(b).at(i));
+    }
+  }
+  const std::string end = std::to_string(all.at(0).at(size_t{0}).as_int());
+  const std::string config = folder_.path().string() + "/config.json";
+  write_file_atomic(config, "{\"eos_token_id\": " + end + "}");
+  EXPECT_EQ(tokens_of(generate(file_ + prompts)).at(0).size(), 1u);
+  write_file_atomic(config, "{\"eos_token_id\": [6000, " + end + "]}");
+  EXPECT_EQ(tokens_of(generate(file_ + prompts)).at(0).size(), 1u);
+  EXPECT_EQ(generate(file_ + prompts + " --end-ids x").status, 2);
+}
+
 TEST_F(GenerateCommand, WrongPromptsAreErrors) {
   const auto error = [&](const std::string& arguments) {
     const CommandResult r = generate(file_ + " " + arguments);

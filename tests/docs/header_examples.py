@@ -30,6 +30,7 @@ CONTEXT = {
     "ops/search.h": "Tensor borders, x;", "ops/sparse.h": "Tensor data, columns, begins, x;", "ops/fourier.h": "Tensor x, window;", "ops/random.h": "",
     "ops/sample.h": "Tensor x, theta, rois, batch;",
     "ops/linalg.h": "Tensor a, b, q, k, x, weight, bias;", "ops/nn.h": "Tensor scores, x, gamma, beta, q, k, v;",
+    "ops/paged.h": "Tensor cache, rows, table, lengths, q, values; const int64_t n = 1;",
     "ops/pool.h": "Tensor x;", "ops/recurrent.h": "Tensor x, w, recurrence, bias;", "ops/reduce.h": "Tensor x;",
     "ops/resize.h": "Tensor x;", "ops/scatter.h": "Tensor x, indices, updates;", "ops/sort.h": "Tensor scores;",
     "ops/training.h": "Tensor logits, labels, w, velocity;", "ops/transform.h": "Tensor x;", "records/record_log.h": "Record record;",

@@ -118,27 +118,46 @@ TEST(Decoder, AnySplitOfASequenceGivesTheLogitsOfTheWhole) {
   }
 }
 
+/// Tokens of a random step: a sequence without room is left out, and now and then another.
+std::vector<std::vector<int64_t>> random_step(const Decoder& decoder, Rng& rng) {
+  std::vector<std::vector<int64_t>> now(static_cast<size_t>(decoder.batch()));
+  const bool one = rng.chance(0.5);
+  for (size_t b = 0; b < now.size(); ++b) {
+    const int64_t room = decoder.capacity() - decoder.tokens(static_cast<int64_t>(b));
+    if (room == 0 || rng.chance(0.2)) continue;
+    now[b].resize(static_cast<size_t>(one ? 1 : rng.uniform_int(1, room)));
+    for (int64_t& id : now[b]) id = rng.uniform_int(0, kTokens - 1);
+  }
+  return now;
+}
+
 /// Sequences of random lengths, read in random parts; each must have the logits that it has alone.
 std::string wrong_lengths(Decoder& decoder, const std::vector<NDArray>& weights, Rng& rng) {
   const auto batch = static_cast<size_t>(decoder.batch());
   std::vector<std::vector<int64_t>> read(batch);
   decoder.reset();
   std::string splits;
-  while (decoder.length() < decoder.capacity() && !(rng.chance(0.1) && decoder.length() > 0)) {
-    const int64_t most = rng.chance(0.5) ? 1 : decoder.capacity() - decoder.length();
-    std::vector<std::vector<int64_t>> now(batch);
+  for (int64_t step = rng.uniform_int(1, 8); step > 0; --step) {
+    if (rng.chance(0.2)) {
+      const int64_t b = rng.uniform_int(0, decoder.batch() - 1);
+      decoder.reset(b);
+      read[static_cast<size_t>(b)].clear();
+      splits += " reset " + std::to_string(b);
+    }
+    const std::vector<std::vector<int64_t>> now = random_step(decoder, rng);
     splits += " (";
     for (size_t b = 0; b < batch; ++b) {
-      now[b].resize(static_cast<size_t>(rng.uniform_int(1, most)));
-      for (int64_t& id : now[b]) id = rng.uniform_int(0, kTokens - 1);
       read[b].insert(read[b].end(), now[b].begin(), now[b].end());
       splits += " " + std::to_string(now[b].size());
     }
     splits += ")";
+    if (std::all_of(now.begin(), now.end(), [](const auto& list) { return list.empty(); }))
+      continue;
     const NDArray logits = decoder.step_each(now);
     for (size_t b = 0; b < batch; ++b) {
       const int64_t n = std::ssize(read[b]), at = static_cast<int64_t>(b);
       if (decoder.tokens(at) != n) return splits + ": " + std::to_string(decoder.tokens(at));
+      if (n == 0) continue;
       const NDArray want = whole(weights, NDArray::from<int64_t>(read[b], {1, n}));
       const std::string wrong = differ(logits.rows(at, at + 1), want, n - 1);
       if (!wrong.empty()) return "sequence " + std::to_string(b) + splits + ": " + wrong;
@@ -170,10 +189,14 @@ TEST(Decoder, LengthsOfTheirOwnNeedAMask) {
   using Lists = std::vector<std::vector<int64_t>>;
   EXPECT_FALSE(decoder.has_mask());
   EXPECT_THAT(message_of([&] { decoder.step_each(Lists{{1, 2}, {3}}); }),
-              HasSubstr("the model has no mask to hide what fills them up"));
+              HasSubstr("the model has no mask to hide what shorter ones do not have"));
   EXPECT_THAT(message_of([&] { decoder.step_each(Lists{{1}}); }), HasSubstr("1 lists of tokens"));
   EXPECT_THAT(message_of([&] { decoder.step_each(Lists{{}, {}}); }),
-              HasSubstr("sequence 0 gets no tokens"));
+              HasSubstr("no sequence gets tokens"));
+  EXPECT_THAT(message_of([&] { decoder.step_each(Lists{{}, {3}}); }),
+              HasSubstr("different lengths"));
+  EXPECT_THAT(message_of([&] { decoder.reset(1); }), HasSubstr("reset all"));
+  EXPECT_THAT(message_of([&] { decoder.reset(2); }), HasSubstr("no sequence 2"));
   decoder.step_each(Lists{{1}, {3}});
   EXPECT_EQ(decoder.length(), 1);
 }

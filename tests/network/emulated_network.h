@@ -7,6 +7,7 @@
 #include "emulated_kernels.h"
 #include "network/cut/family_tasks.h"
 #include "network/cut/horizontal.h"
+#include "network/cut/scattered_update.h"
 #include "network/cut/task_schedules.h"
 
 namespace heddle::testing {
@@ -20,7 +21,8 @@ inline size_t emulate_network(cuda::FakeDriver& driver, const Network& network,
     prepared += program.prepare.size();
     emulate_kernels(driver, program);
   };
-  const auto variants = network::task_variants(network, network.static_schedules());
+  const auto variants =
+      network::with_places(network, network::task_variants(network, network.static_schedules()));
   for (size_t t = 0; t < variants.size(); ++t) {
     for (size_t v = 0; v < variants[t].schedules.size(); ++v) {
       const Schedule& s = variants[t].schedules[v];

@@ -11,6 +11,7 @@
 #include "network/network_testing.h"
 #include "network/race/timed_network.h"
 #include "network/race/variant_runner.h"
+#include "network/updates_testing.h"
 
 namespace heddle::testing {
 namespace {
@@ -18,11 +19,6 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-struct Drawn {
-  std::vector<Tensor> outputs;
-  std::vector<StateUpdate> updates;
-};
 
 /// Layers on states and an input of one shape; the next state is any result, or a state with some
 /// rows replaced. States are read before and after their updates.
@@ -99,55 +95,6 @@ class Drawer {
   int64_t rows_ = 1, width_ = 4;
   std::vector<Tensor> known_, states_, caches_, read_;
 };
-
-/// Inputs, updated ones that nothing reads among them.
-std::vector<Tensor> inputs_of(const Drawn& drawn) {
-  std::vector<Tensor> all = drawn.outputs;
-  for (const StateUpdate& u : drawn.updates) all.push_back(u.next);
-  std::vector<Tensor> inputs = ComputeDag(all).placeholders();
-  for (const StateUpdate& u : drawn.updates) {
-    const bool known = std::any_of(inputs.begin(), inputs.end(),
-                                   [&](const Tensor& t) { return t.same_as(u.state); });
-    if (!known) inputs.push_back(u.state);
-  }
-  return inputs;
-}
-
-/// "" where three calls leave in outputs and states what the interpreter computes.
-std::string wrong_after_calls(const Drawn& drawn, const Network& network, double tolerance) {
-  std::vector<Tensor> args = inputs_of(drawn), results = drawn.outputs;
-  args.insert(args.end(), drawn.outputs.begin(), drawn.outputs.end());
-  for (const StateUpdate& u : drawn.updates) results.push_back(u.next);
-  const NetworkKernel run = network.build(args);
-  const std::vector<NDArray> arrays = arrays_for(args);
-  const auto array_of = [&](const Tensor& t) {
-    for (size_t i = 0; i < args.size(); ++i) {
-      if (args[i].same_as(t)) return arrays[i];
-    }
-    for (const StateUpdate& u : drawn.updates) {
-      if (!u.next.same_as(t)) continue;
-      for (size_t i = 0; i < args.size(); ++i) {
-        if (args[i].same_as(u.state)) return arrays[i];
-      }
-    }
-    return NDArray();
-  };
-  for (int call = 0; call < 3; ++call) {
-    std::vector<TensorValue> before;
-    for (const Tensor& t : ComputeDag(results).placeholders())
-      before.push_back({t, array_of(t).copy()});
-    const std::vector<NDArray> want = interpret(results, before);
-    run.call(arrays);
-    for (size_t r = 0; r < results.size(); ++r) {
-      const NDArray got = array_of(results[r]);
-      const Difference d = compare(got, want[r], tolerance, tolerance);
-      if (!d.ok())
-        return "call " + std::to_string(call) + ", " + results[r].name() + ": " + describe(d, got) +
-               "\n" + network.to_text();
-    }
-  }
-  return "";
-}
 
 TEST(Updates, RandomNetworksInPlaceComputeWhatTheyComputeApart) {
   int copied = 0, direct = 0;

@@ -1,4 +1,6 @@
 // The error messages of every step.
+#include <gmock/gmock.h>
+
 #include "schedule/schedule_testing.h"
 
 namespace heddle::testing {
@@ -234,6 +236,23 @@ TEST(Illegal, ReduceLoopsAreNeitherVectorizedNorParallel) {
             "depend on each other\n"
             "  loops: i 0..8 | j 0..12 | reduce k 0..6\n"
             "  help: rfactor it first: the partial results are independent");
+}
+
+TEST(Illegal, RowsOfAnOutputAloneHavePlaces) {
+  const Tensor p = placeholder({8}, i64, "p"), q = placeholder({7}, i64, "q"),
+               r = placeholder({8}, i32, "r");
+  const Tensor b = compute({8, 3}, [&](Axis i, Axis) { return p(i) + cast(i64, r(i)); }, "b");
+  const Tensor c = compute({8, 3}, [&](Axis i, Axis j) { return b(i, j) + q(j); }, "c");
+  Schedule s({c});
+  const auto why = [&](const Tensor& t, StageRef places, int64_t rows) {
+    return error_of([&] { s[t].scatter_rows(places, rows); });
+  };
+  EXPECT_THAT(why(b, s[p], 9), ::testing::HasSubstr("only a stage with one result"));
+  EXPECT_THAT(why(c, s[b], 9), ::testing::HasSubstr("its places are no input"));
+  EXPECT_THAT(why(c, s[r], 9), ::testing::HasSubstr("its places are i32 in place of i64"));
+  EXPECT_THAT(why(c, s[q], 9), ::testing::HasSubstr("its first axes are not those of 'q'"));
+  EXPECT_THAT(why(c, s[p], 0), ::testing::HasSubstr("there are 0 rows to store to"));
+  EXPECT_THAT(why(p, s[p], 9), ::testing::HasSubstr("it is an input"));
 }
 
 TEST(Illegal, InputsAreNotComputed) {

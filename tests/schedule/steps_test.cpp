@@ -317,6 +317,35 @@ TEST(Step, NonTemporalMarksTheStores) {
 )");
 }
 
+TEST(Step, ScatterRowsStoresThemWhereTheirPlacesSay) {
+  const Tensor x = placeholder({4, 6}, f32, "x"), places = placeholder({4}, i64, "places");
+  const Tensor y = compute(
+      {4, 6}, [&](Axis i, Axis j) { return select(places(i) >= 0, x(i, j) + 1.f, 0.f); }, "y");
+  Schedule s({y});
+  s[y].scatter_rows(s[places], 9);
+  EXPECT_EQ(s.to_text(), "# default: serial loops\ny.scatter_rows(places, 9)\n");
+  EXPECT_EQ(lowered(s), R"(func kernel(places: i64[4], x: f32[4, 6], y: f32[9, 6]) {
+  for i in 0..4 {
+    for j in 0..6 {
+      if 0 <= places[i] && places[i] < 9 {
+        y[j + places[i]*6] = select(0 <= places[i], x[i*6 + j] + 1.0f, 0.0f)
+      }
+    }
+  }
+}
+)");
+  const NDArray memory = NDArray::full({9, 6}, f32, 50), rows = NDArray::random({4, 6}, f32, 1);
+  build(s, {x, places, y})(rows, NDArray::from<int64_t>({7, -1, 0, 9}), memory);
+  for (int64_t i = 0; i < 9; ++i) {
+    const float want = i == 7   ? rows.at<float>({0, 5}) + 1
+                       : i == 0 ? rows.at<float>({2, 5}) + 1
+                                : 50;
+    EXPECT_EQ(memory.at<float>({i, 5}), want);
+  }
+  EXPECT_THROW(
+      build(s, {x, places, y})(rows, NDArray::zeros({4}, i64), NDArray::zeros({4, 6}, f32)), Error);
+}
+
 TEST(Step, ExpectMarksTheStores) {
   Pair p;
   Schedule s({p.C});

@@ -46,6 +46,7 @@ struct Request {
   // Generation.
   std::vector<std::string> prompt_ids;  ///< lists of tokens, one for each sequence
   std::string prompts;                  ///< a file with such lists
+  std::string end_ids;                  ///< tokens that end a sequence; "": those of config.json
   int tokens = 0, capacity = 0, chunk = 0, top_k = 0;
   bool greedy = false;
   double temperature = 0, top_p = 0;

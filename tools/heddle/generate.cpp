@@ -34,35 +34,53 @@ struct Generated {
   double bytes = 0;             ///< that a step must move, the mean
 };
 
-/// Draws the next token of each sequence.
-std::vector<int64_t> draw(const NDArray& logits, const Sampling& how, Generated& into) {
-  std::vector<int64_t> ids;
+bool is_among(const std::vector<int64_t>& ends, int64_t token) {
+  return std::find(ends.begin(), ends.end(), token) != ends.end();
+}
+
+/// Draws the next token of each sequence that has not ended. Returns what each reads next.
+Prompts draw(const NDArray& logits, const Sampling& how, const std::vector<int64_t>& ends,
+             Generated& into) {
+  Prompts next;
   const int64_t batch = logits.extent(0), vocabulary = logits.extent(1);
   for (int64_t b = 0; b < batch; ++b) {
     const float* row = logits.data<float>() + b * vocabulary;
     std::vector<int64_t>& tokens = into.tokens[static_cast<size_t>(b)];
+    next.emplace_back();
+    if (!tokens.empty() && is_among(ends, tokens.back())) continue;
     const auto number = static_cast<uint64_t>(std::ssize(tokens) * batch + b);
-    ids.push_back(sample({row, static_cast<size_t>(vocabulary)}, how, number));
-    tokens.push_back(ids.back());
+    tokens.push_back(sample({row, static_cast<size_t>(vocabulary)}, how, number));
+    if (!is_among(ends, tokens.back())) next.back().push_back(tokens.back());
   }
-  return ids;
+  return next;
 }
 
-Generated generate(Decoder& decoder, const Prompts& prompts, int tokens, const Sampling& how) {
+bool is_over(const Prompts& next) {
+  return std::all_of(next.begin(), next.end(), [](const auto& list) { return list.empty(); });
+}
+
+Generated generate(Decoder& decoder, const Prompts& prompts, int tokens, const Sampling& how,
+                   const std::vector<int64_t>& ends) {
   Generated made;
   made.tokens.resize(static_cast<size_t>(decoder.batch()));
+  double bytes = 0;
   decoder.reset();
   const Timer prefill;
   NDArray logits = decoder.step_each(prompts);
   made.prefill_s = prefill.elapsed_s();
   for (int n = 0; n < tokens; ++n) {
-    const std::vector<int64_t> ids = draw(logits, how, made);
-    if (n + 1 == tokens) break;
-    made.bytes += decoder.bytes_of_step(decoder.length()) / std::max(1, tokens - 1);
+    Prompts next = draw(logits, how, ends, made);
+    if (n + 1 == tokens || is_over(next)) break;
+    // Where sequences have one length, those that have ended read on, and nothing is drawn of them.
+    for (size_t b = 0; b < next.size(); ++b) {
+      if (next[b].empty() && !decoder.has_mask()) next[b] = {made.tokens[b].back()};
+    }
+    bytes += decoder.bytes_of_step(decoder.length());
     const Timer step;
-    logits = decoder.step(ids);
+    logits = decoder.step_each(next);
     made.steps_s.push_back(step.elapsed_s());
   }
+  if (!made.steps_s.empty()) made.bytes = bytes / static_cast<double>(made.steps_s.size());
   return made;
 }
 
@@ -164,9 +182,12 @@ int run_generate(const Request& o) {
   const OnnxModel model = last_logits(import_decoder(subject, dtype_of(o.dtype), sizes));
   Decoder decoder(model, model_network(o, model.outputs, target, model.updates));
   decoder.kernel().prepare();
-  (void)generate(decoder, prompts, std::min(2, o.tokens),
-                 how);  // memory and code are there for what is timed
-  const Generated made = generate(decoder, prompts, o.tokens, how);
+  const std::vector<int64_t> ends = o.end_ids.empty()     ? end_tokens(model_path(subject))
+                                    : o.end_ids == kNoEnd ? std::vector<int64_t>()
+                                                          : parse_prompt(o.end_ids);
+  // Memory and code are there for what is timed.
+  (void)generate(decoder, prompts, std::min(2, o.tokens), how, ends);
+  const Generated made = generate(decoder, prompts, o.tokens, how, ends);
   const double bandwidth = made.steps_s.empty() ? 0 : bandwidth_of(target, made.bytes);
   if (o.json) {
     std::cout << to_json(made, tokens_of(prompts), target, bandwidth).dump(2) << "\n";

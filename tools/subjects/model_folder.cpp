@@ -28,7 +28,10 @@ std::string model_in(const std::string& path) {
                    {}, "name the file");
 }
 
-int64_t most_positions(const std::string& model) {
+namespace {
+
+/// config.json beside the file of a model, or beside its folder; empty where there is none.
+Json config_of(const std::string& model) {
   // A folder named onnx lies in that of the configuration.
   const fs::path beside = fs::path(model).parent_path();
   std::vector<fs::path> places{beside / "config.json"};
@@ -36,16 +39,35 @@ int64_t most_positions(const std::string& model) {
   std::error_code none;
   for (const fs::path& file : places) {
     if (!fs::is_regular_file(file, none)) continue;
-    const Json config = Json::parse(read_file(file.string()), file.string());
+    Json config = Json::parse(read_file(file.string()), file.string());
     if (!config.is_object())
       throw_user_error("'" + file.string() + "' is no JSON object", {},
                        "repair it, or take it away: it says how long sequences may be");
-    for (const char* name : {"max_position_embeddings", "n_positions"}) {
-      if (config.contains(name) && config.at(name).is_int()) return config.at(name).as_int();
-    }
-    return 0;
+    return config;
+  }
+  return Json::object();
+}
+
+}  // namespace
+
+int64_t most_positions(const std::string& model) {
+  const Json config = config_of(model);
+  for (const char* name : {"max_position_embeddings", "n_positions"}) {
+    if (config.contains(name) && config.at(name).is_int()) return config.at(name).as_int();
   }
   return 0;
+}
+
+std::vector<int64_t> end_tokens(const std::string& model) {
+  const Json config = config_of(model);
+  if (!config.contains("eos_token_id")) return {};
+  const Json& given = config.at("eos_token_id");
+  if (given.is_int()) return {given.as_int()};
+  std::vector<int64_t> tokens;
+  for (size_t i = 0; given.is_array() && i < given.size(); ++i) {
+    if (given.at(i).is_int()) tokens.push_back(given.at(i).as_int());
+  }
+  return tokens;
 }
 
 }  // namespace heddle::cli

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace heddle::cli {
 
@@ -14,5 +15,9 @@ std::string model_in(const std::string& path);
 /// (max_position_embeddings or n_positions); 0 where nothing says so. A User error for a file that
 /// is no JSON object.
 int64_t most_positions(const std::string& model);
+
+/// The tokens that end a sequence, as config.json beside its file says (eos_token_id, a number or a
+/// list); empty where nothing says so. Errors as those of most_positions.
+std::vector<int64_t> end_tokens(const std::string& model);
 
 }  // namespace heddle::cli

@@ -4,6 +4,10 @@
 //   Tensor cache = placeholder({1024, 8, 64}), rows = placeholder({n, 8, 64});
 //   Tensor next = update(cache, rows, Expr(total) - n);  // rows total - n to total - 1
 //
+// Rows may go to places that are data, such as the end of each sequence of a batch:
+//
+//   Tensor next = update(cache, rows, places);           // row q of `rows` is row places(q) of cache
+//
 // The result is a tensor of its own. A Network whose StateUpdate names both writes the rows into the
 // memory of the cache and copies nothing else.
 #pragma once
@@ -27,7 +31,15 @@ struct StateUpdate {
 /// such a call. Throws a User error for other shapes or types.
 Tensor update(const Tensor& state, const Tensor& rows, Expr row, Where where = Where::current());
 
-/// The parts of a tensor that `update` declares, or that is declared in the same way.
+/// `state` with rows at places that are data. `places` (q...) are integers, and `rows` is (q..., r...)
+/// where r... are the last dimensions of `state`. The dimensions of `state` before those are counted as
+/// one: place p of a state (blocks, slots, r...) is its row (p / slots, p % slots). A place that is no
+/// row of the state writes nothing, and of rows with one place the last is taken. Throws a User error
+/// for other shapes or types.
+Tensor update(const Tensor& state, const Tensor& rows, const Tensor& places,
+              Where where = Where::current());
+
+/// The parts of a tensor that `update` declares with a first row, or that is declared in the same way.
 struct RowUpdate {
   Tensor state, rows;
   Expr row;

@@ -45,8 +45,8 @@ class Decoder {
   int64_t batch() const { return batch_; }
   int64_t capacity() const { return capacity_; }  ///< tokens of a sequence
   int64_t most() const { return most_; }          ///< tokens of one call of the network
-  /// Rows of keys and values that are taken: the tokens of a sequence, and what fills it up.
-  int64_t length() const { return length_; }
+  /// The tokens of the longest sequence.
+  int64_t length() const;
   /// The tokens that a sequence has read.
   int64_t tokens(int64_t sequence) const { return counts_[static_cast<size_t>(sequence)]; }
   int64_t vocabulary() const { return vocabulary_; }
@@ -58,38 +58,52 @@ class Decoder {
   /// vocabulary.
   NDArray step(std::span<const int64_t> ids);
   NDArray step(const std::vector<int64_t>& ids) { return step(std::span<const int64_t>(ids)); }
-  /// The same with tokens of each sequence, which may differ in number. A shorter list is filled up at
-  /// its front with rows that the mask hides, so the model needs a mask and positions as inputs.
-  /// Throws a User error where it has none, and for a sequence without tokens.
+  /// The same with tokens of each sequence, which may differ in number. Each sequence has its rows in its
+  /// own part of the states, and the mask hides what a shorter one does not have. One without tokens is
+  /// left out: its row of the result is that of its last step, zeros where it had none. Throws a User
+  /// error where lists differ in length and the model has no mask and positions as inputs, or was
+  /// imported without OnnxOptions::each_sequence, and where no sequence has tokens.
   NDArray step_each(const std::vector<std::vector<int64_t>>& ids);
-  /// Whether sequences may have different lengths: the model reads a mask and positions.
+  /// Whether sequences may have different lengths: the model reads a mask and positions, and stores the
+  /// rows of each sequence at places of its own.
   bool has_mask() const { return masked_; }
   /// Forgets all tokens.
   void reset();
+  /// Forgets the tokens of a sequence, so that another one can begin in its place. Throws a User error
+  /// where sequences may not differ in length.
+  void reset(int64_t sequence);
 
   /// The bytes that a step of one token for each sequence must move with `length` tokens before it:
   /// weights, of tables the rows that are looked up, and the keys and values.
   double bytes_of_step(int64_t length) const;
 
  private:
-  enum class Role : uint8_t { Ids, Mask, Positions, State, Length };
+  enum class Role : uint8_t { Ids, Mask, Positions, State, Length, Lengths, Tokens };
+  /// A call of the network: the last `tokens` of the `n` columns of each sequence are read.
+  struct Call {
+    std::vector<int64_t> ids;  ///< (batch, n)
+    std::vector<int64_t> tokens;
+    int64_t n = 0, total = 0;
+  };
   Role role_of(const OnnxModel& model, size_t input, const DecoderNames& names) const;
   void find_sizes(const OnnxModel& model, const DecoderNames& names);
-  Extents extents(const Tensor& t, int64_t n) const;
+  Extents extents(const Tensor& t, const Call& call) const;
   bool find_mask() const;
-  void check(int64_t n) const;
-  NDArray run(std::span<const int64_t> ids, int64_t begin, int64_t n);
-  NDArray input(size_t i, std::span<const int64_t> ids, int64_t begin, int64_t n) const;
+  int64_t check(const std::vector<std::vector<int64_t>>& ids) const;
+  Call part(const std::vector<std::vector<int64_t>>& ids, int64_t begin, int64_t n,
+            int64_t all) const;
+  void run(const Call& call);
+  NDArray input(size_t i, const Call& call) const;
 
   std::vector<Tensor> inputs_, outputs_;
   std::vector<Role> roles_;
   std::vector<NDArray> states_;  ///< undefined for other inputs
-  std::vector<uint8_t> hidden_;  ///< (batch, capacity): rows that fill up a sequence
   std::vector<int64_t> counts_;  ///< tokens of each sequence
+  NDArray last_;                 ///< the logits behind the last token of each
   Var rows_, total_;             ///< the sizes of a call; undefined where the extent is constant
   bool masked_ = false;
   size_t logits_ = 0;
-  int64_t batch_ = 1, capacity_ = 0, most_ = 1, fewest_ = 1, vocabulary_ = 0, length_ = 0;
+  int64_t batch_ = 1, capacity_ = 0, most_ = 1, fewest_ = 1, vocabulary_ = 0;
   double weight_bytes_ = 0, row_bytes_ = 0;
   NetworkKernel kernel_;
   Device device_;

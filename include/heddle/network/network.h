@@ -56,10 +56,12 @@ struct TensorPlace {
 };
 
 /// A tensor between nodes that lies in the memory of an input which calls update. Its first row is
-/// the row `row` of the input; where that is not defined, it is the whole input.
+/// the row `row` of the input; where that is not defined, it is the whole input. With `places`, row q
+/// of the tensor is row places(q) of the input (StageRef::scatter_rows).
 struct StatePlace {
   Tensor tensor, state;
   Expr row = {};
+  Tensor places = {};
 };
 
 class NetworkKernel;

@@ -44,6 +44,13 @@ struct OnnxOptions {
   /// range, `past`; its place takes the length of all rows, `total`, a dimension of 1 to the largest
   /// past and rows. A state has room for these, and has them first: (total, batch, heads, depth).
   bool states = false;
+  /// With `states`: whether each sequence of a batch has rows of its own number. The batch is the first
+  /// dimension of past and present, with a constant extent. The model has two more inputs, of i64 and
+  /// (batch): OnnxModel::lengths and OnnxModel::tokens. A call stores the last tokens(b) rows of sequence
+  /// b at rows lengths(b) - tokens(b) to lengths(b) - 1 of its part of the states, and its rows end where
+  /// those of all sequences do: row `total` - lengths(b) of present is its first. What is before that
+  /// is hidden by the model's own mask.
+  bool each_sequence = false;
   /// The extent of the first dimension of every input, in place of that of the file; 0 keeps the
   /// file's. Throws a User error that names the nodes of a file that contain the exported extent,
   /// such as the shape of a Reshape.
@@ -75,6 +82,9 @@ struct OnnxModel {
   /// Of OnnxOptions::states, for Network. The states are among the inputs, and their results are no
   /// outputs.
   std::vector<StateUpdate> updates;
+  /// Inputs of OnnxOptions::each_sequence, else undefined: the rows of each sequence with those of the
+  /// call, and those of the call.
+  Tensor lengths, tokens;
   /// The initialisers that the outputs depend on. They have their values (`constant`), so they are
   /// not arguments.
   std::vector<Tensor> constants;
@@ -100,7 +110,8 @@ struct DecoderSizes {
   int64_t rows = 64;        ///< the most tokens of one call
   int64_t batch = 1;
 };
-/// The options that make a decoder with states of a file: which of its dimensions are the past, the
+/// The options that make a decoder with states of a file, with a length of each sequence in a batch of
+/// more than one: which of its dimensions are the past, the
 /// tokens of a call, both and the batch follows from the inputs that its outputs repeat with rows
 /// behind them. Throws a User error for a file that has none, and where the past is no open dimension.
 OnnxOptions decoder_options(const std::string& path, const DecoderSizes& sizes = {},

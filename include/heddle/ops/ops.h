@@ -12,6 +12,7 @@
 #include "heddle/ops/fourier.h"      // IWYU pragma: export
 #include "heddle/ops/linalg.h"       // IWYU pragma: export
 #include "heddle/ops/nn.h"           // IWYU pragma: export
+#include "heddle/ops/paged.h"        // IWYU pragma: export
 #include "heddle/ops/pool.h"         // IWYU pragma: export
 #include "heddle/ops/random.h"       // IWYU pragma: export
 #include "heddle/ops/recurrent.h"    // IWYU pragma: export

@@ -226,6 +226,12 @@ class StageRef {
   /// recognises in them. The generated code does not change. expected_instructions
   /// (heddle/codegen/llvm.h) tells whether it was recognised.
   StageRef& expect(Instruction what, Where at = Where::current());
+  /// Stores the results of an output in rows of the caller's memory, which has `rows` of them, where
+  /// `places`, an input of i64, says. A row whose place is none of them is not stored, and rows that
+  /// no place names stay as they are. Two rows have no common place. The argument of the output is
+  /// then this memory: (rows, the axes beyond those of `places`).
+  /// rewrite: C[q, d] = f(q, d)  -->  if (0 <= p[q] && p[q] < rows) M[p[q], d] = f(q, d)
+  StageRef& scatter_rows(StageRef places, Param rows, Where at = Where::current());
   /// Hint: for each element of `producer` that is read, prefetches the element `distance` further
   /// along its dimension `dim`, so that memory is busy while this stage computes.
   StageRef& prefetch(StageRef producer, int dim, Param distance, Where at = Where::current());

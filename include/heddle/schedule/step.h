@@ -50,6 +50,8 @@ enum class StepKind : uint8_t {
   OnlineSoftmax = 27,  ///< params {three factors of rows, keys of a tile[, parts]}, results {stage,
                        ///< its axes..} for each stage of StageRef::OnlineStages in order, and of
                        ///< OnlineParts where there are parts
+  ScatterRows = 28,    ///< params {stage of places, rows}: results are rows of a memory at places
+                       ///< that are data
 };
 
 /// An instruction that code generation recognises in loops. A schedule that is written for one says

@@ -144,11 +144,25 @@ Stmt Bodies::store(int st) const {
     out.push_back(update(st, at));
     return guarded(make_block(std::move(out)));
   }
+  if (p.places >= 0) return guarded(store_row(st));
   for (size_t c = 0; c < p.buffers.size(); ++c) {
     const Expr value = axes_.loops().simple_access(translate(p.bodies[c], st));
     out.push_back(make_store(storage_.buffers(st)[c], at, value, p.hints));
   }
   return guarded(make_block(std::move(out)));
+}
+
+Stmt Bodies::store_row(int st) const {
+  const StageState& p = graph_.stage(st);
+  const Buffer& places = graph_.stage(p.places).buffers[0];
+  std::vector<Expr> named, at = own_indices(st);
+  for (size_t d = 0; d < places->shape.size(); ++d) named.push_back(s_.axes[p.spatial[d]].var);
+  const Expr row = axes_.loops().simple_access(translate(make_load(places, named), st));
+  at.erase(at.begin() + 1, at.begin() + static_cast<long>(named.size()));
+  at[0] = row;
+  const Expr value = axes_.loops().simple_access(translate(p.bodies[0], st));
+  return make_if(Expr(0) <= row && row < Expr(p.rows),
+                 make_store(storage_.buffers(st)[0], at, value, p.hints));
 }
 
 Stmt Bodies::update(int st, const std::vector<Expr>& at) const {

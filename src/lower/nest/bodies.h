@@ -30,6 +30,9 @@ class Bodies {
   Stmt rescale(int st) const;
 
  private:
+  /// The store of a row whose place is data (StageState::places).
+  // The store of a row whose place is data (StageState::places).
+  Stmt store_row(int st) const;
   Stmt update(int st, const std::vector<Expr>& at) const;
   // The same for several components, after the statements `before`.
   Stmt update_tuple(int st, const std::vector<Expr>& at, std::vector<Stmt> before) const;

@@ -31,6 +31,11 @@ StageBuffers root_buffers(const ScheduleState& state, int stage, Scope scope) {
     const AxisState& axis = state.axes[a];
     extents.push_back(is_symbolic(axis.extent) ? axis.extent : Expr(axis.static_extent));
   }
+  if (p.places >= 0) {
+    const size_t named = state.stages[p.places].buffers[0]->shape.size();
+    extents.erase(extents.begin() + 1, extents.begin() + static_cast<long>(named));
+    extents[0] = Expr(p.rows);
+  }
   StageBuffers out{stage, {}};
   for (const Buffer& b : p.buffers) {
     out.buffers.push_back(Buffer::make(b->name, b->dtype, storage_shape(p, extents), scope));

@@ -27,7 +27,7 @@ CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const Pa
   PlanAnswers searched = search_plan(decide, groups, target, {});
   usual_ones.expect(searched);
   FusionPlan plan = plan_fusion(decide, groups, target, {}, usual_ones);
-  end_products_before(writes, graph.dag, plan);
+  end_nodes_before(writes, graph.dag, plan);
   (void)settle(plan, target);
   std::vector<ExtractedNode> nodes = extract_nodes(graph.dag, plan);
   return {ChoiceList(passes),
@@ -56,7 +56,7 @@ CutNetwork cut(const ComputeDag& declared, const Target& target, const PassOptio
   PlanAnswers searched = search_plan(dag, groups, target, in_place);
   choices.expect(searched);
   FusionPlan plan = plan_fusion(dag, groups, target, in_place, choices);
-  end_products_before(writes, dag, plan);
+  end_nodes_before(writes, dag, plan);
   std::vector<ExtractedNode> nodes = settle(plan, target);
   return {std::move(choices),
           std::move(changes),

@@ -1,21 +1,21 @@
 #include "network/cut/updates.h"
 
 #include <algorithm>
-#include <set>
-#include <unordered_map>
 
 #include "dag/replace_reads.h"
 #include "heddle/dsl/update.h"
 #include "heddle/support/error.h"
+#include "network/cut/scattered_update.h"
 #include "network/cut/step_plan.h"
 
 namespace heddle::network {
-namespace {
 
 bool same_shape(const Tensor& a, const Tensor& b) {
   return std::equal(a.shape().begin(), a.shape().end(), b.shape().begin(), b.shape().end(),
                     [](const Expr& x, const Expr& y) { return equal(x, y); });
 }
+
+namespace {
 
 void check(const std::vector<StateUpdate>& updates, size_t u) {
   const auto& [state, next] = updates[u];
@@ -43,11 +43,21 @@ Tensor copy_of(const Tensor& t, const std::string& name) {
       t.shape(), [&](const std::vector<Axis>& at) { return t(at); }, name, "copy", t.op()->where());
 }
 
-/// Whether kernels can write rows of `state` from any row on: vectors of a GPU are aligned.
-bool rows_are_aligned(const Tensor& state, const Target& target) {
+/// Whether kernels can write rows of `bytes` from any row on: vectors of a GPU are aligned.
+bool rows_are_aligned(const std::optional<int64_t>& bytes, const Target& target) {
   constexpr int64_t kGpuAlignment = 16;
-  const std::optional<int64_t> bytes = row_bytes(state);
   return bytes && (!target.is_cuda() || *bytes % kGpuAlignment == 0);
+}
+
+/// The bytes of a row of which places are counted.
+std::optional<int64_t> row_bytes(const ScatteredUpdate& update) {
+  int64_t bytes = update.rows.dtype().bytes();
+  for (size_t d = update.places.shape().size(); d < update.rows.shape().size(); ++d) {
+    const int64_t* extent = as_int(update.rows.shape()[d]);
+    if (!extent) return std::nullopt;
+    bytes *= *extent;
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -77,28 +87,37 @@ std::vector<StateUpdate> updates_at(const Instance& here, const std::vector<Stat
 
 UpdatedGraph updated_graph(const ComputeDag& declared, const std::vector<StateUpdate>& updates,
                            const std::vector<size_t>& copied, const Target& target) {
-  dag::ReplacedReads graph(declared);
   std::vector<StateWrite> writes;
   std::vector<PassApplication> changes;
-  std::vector<Tensor> rows(declared.outputs().size());
+  std::vector<Tensor> rows(declared.outputs().size()), all = declared.outputs();
+  ScatteredUpdates scattered;
   for (size_t u = 0; u < updates.size(); ++u) {
     const auto& [state, next] = updates[u];
     const int output = position_of(declared.outputs(), next);
     HEDDLE_ICHECK(output >= 0, "an update is an output");
     StateWrite& write = writes.emplace_back(StateWrite{static_cast<size_t>(output), state});
     write.copied = std::find(copied.begin(), copied.end(), write.output) != copied.end();
+    if (write.copied) continue;
     const std::optional<RowUpdate> some = as_row_update(next);
-    if (write.copied || !some || !some->state.same_as(state)) continue;
-    if (!rows_are_aligned(state, target)) {
+    const std::optional<ScatteredUpdate> at_places = some ? std::nullopt : scattered.find(next);
+    if (!(some && some->state.same_as(state)) && !(at_places && at_places->state.same_as(state)))
+      continue;
+    if (!rows_are_aligned(some ? row_bytes(state) : row_bytes(*at_places), target)) {
       changes.push_back({"updates", "all of '" + state.name() +
                                         "' is written, because its rows have no constant number "
                                         "of bytes, on a GPU a multiple of 16"});
       continue;
     }
-    write.row = some->row;
+    if (some) write.row = some->row;
+    write.scattered = !some;
     write.after = placeholder(state.shape(), state.dtype(), state.name(), next.op()->where());
-    rows[write.output] = some->rows;
-    graph.replace(next.op(), write.after);
+    rows[write.output] = some ? some->rows : at_places->rows;
+    if (write.scattered) all.push_back(rows[write.output]);
+  }
+  const ComputeDag dag(std::move(all));
+  dag::ReplacedReads graph(dag);
+  for (const StateWrite& write : writes) {
+    if (write.after) graph.replace(declared.outputs()[write.output].op(), write.after);
   }
   graph.run();
   const auto rows_now = [&](const Tensor& t) {
@@ -108,18 +127,29 @@ UpdatedGraph updated_graph(const ComputeDag& declared, const std::vector<StateUp
     return graph.now(t);
   };
   std::vector<Tensor> outputs;
-  for (size_t o = 0; o < rows.size(); ++o) {
+  for (const Tensor& t : declared.outputs()) outputs.push_back(graph.now(t));
+  for (const StateWrite& write : writes) {
+    if (!write.after) continue;
+    const Tensor& own = rows[write.output];
     // A stage of its own, whatever else reads the rows.
-    outputs.push_back(rows[o] ? copy_of(rows_now(rows[o]), declared.outputs()[o].name())
-                              : graph.now(declared.outputs()[o]));
+    outputs[write.output] = write.scattered
+                                ? graph.now(own)
+                                : copy_of(rows_now(own), declared.outputs()[write.output].name());
   }
   return {ComputeDag(std::move(outputs)), std::move(writes), std::move(changes)};
 }
 
-void end_products_before(const std::vector<StateWrite>& writes, const ComputeDag& graph,
-                         FusionPlan& plan) {
+void end_nodes_before(const std::vector<StateWrite>& writes, const ComputeDag& graph,
+                      FusionPlan& plan) {
   for (const StateWrite& write : writes) {
     const int output = graph.index_of(graph.outputs()[write.output].op());
+    if (write.scattered) {
+      for (const int p : graph.info(output).producers) {
+        if (!graph.stage(p).is_placeholder() && !graph.info(p).precomputable)
+          plan.set(p, Place::Stored);
+      }
+      continue;
+    }
     const std::vector<int> stages = plan.stages_of_node(plan.end_of_node(output));
     const bool reads = std::any_of(stages.begin(), stages.end(), [&](int s) {
       return position_of(graph.stage(s).inputs(), write.state) >= 0;
@@ -141,138 +171,6 @@ void end_products_before(const std::vector<StateWrite>& writes, const ComputeDag
   }
 }
 
-namespace {
-
-/// Whether the node reads `state` only where it writes the same element, which it does once.
-bool replaces_elements(const ExtractedNode& node, const Tensor& state) {
-  const ComputeDag& dag = *node.dag;
-  const Tensor read = node.task_inputs[static_cast<size_t>(position_of(node.inputs, state))];
-  std::vector<char> depends(static_cast<size_t>(dag.size()));
-  for (int s = 0; s < dag.size(); ++s) {
-    const Operation& op = dag.stage(s);
-    if (op.is_placeholder()) {
-      depends[s] = op.output(0).same_as(read);
-      continue;
-    }
-    if (dag.info(s).precomputable) continue;
-    // The first output of a stage is stored before the next one is computed.
-    if (op.is_reduction() || op.num_outputs() > 1 || dag.info(s).scan ||
-        !same_shape(op.output(0), read))
-      return false;
-    for (const Access& a : dag.info(s).reads) {
-      if (!depends[a.producer]) continue;
-      if (a.pattern != AccessPattern::Elementwise) return false;
-      depends[s] = 1;
-    }
-  }
-  return true;
-}
-
-/// Which nodes run before which.
-class WriteOrder {
- public:
-  WriteOrder(const std::vector<StateWrite>& writes, const ComputeDag& graph,
-             const std::vector<TensorPlace>& inside, const std::vector<ExtractedNode>& nodes)
-      : nodes_(nodes), before_(nodes.size()) {
-    std::unordered_map<const Operation*, const Operation*> whole_of;
-    for (const TensorPlace& p : inside) whole_of[p.tensor.op()] = p.whole.op();
-    for (size_t n = 0; n < nodes.size(); ++n) {
-      for (const Tensor& t : nodes[n].outputs) {
-        writers_[t.op()].push_back(n);
-        if (const auto it = whole_of.find(t.op()); it != whole_of.end())
-          writers_[it->second].push_back(n);
-      }
-    }
-    for (size_t n = 0; n < nodes.size(); ++n) {
-      for (const Tensor& t : nodes[n].inputs) {
-        auto it = writers_.find(t.op());
-        // A slice is written with the whole.
-        if (const auto whole = whole_of.find(t.op());
-            it == writers_.end() && whole != whole_of.end())
-          it = writers_.find(whole->second);
-        if (it != writers_.end()) before_[n].insert(it->second.begin(), it->second.end());
-      }
-    }
-    for (const StateWrite& write : writes) {
-      if (!write.copied) add(write, writers_.at(graph.outputs()[write.output].op()).front());
-    }
-  }
-
-  /// The order; where there is none, the nodes that can run.
-  std::vector<size_t> run() const {
-    std::vector<size_t> waits(nodes_.size());
-    std::vector<std::vector<size_t>> then(nodes_.size());
-    std::set<size_t> ready;
-    for (size_t n = 0; n < nodes_.size(); ++n) {
-      waits[n] = before_[n].size();
-      if (waits[n] == 0) ready.insert(n);
-      for (const size_t b : before_[n]) then[b].push_back(n);
-    }
-    std::vector<size_t> order;
-    while (!ready.empty()) {
-      order.push_back(*ready.begin());
-      ready.erase(ready.begin());
-      for (const size_t t : then[order.back()]) {
-        if (--waits[t] == 0) ready.insert(t);
-      }
-    }
-    return order;
-  }
-
-  const std::vector<size_t>& impossible() const { return impossible_; }
-  const std::vector<std::set<size_t>>& before() const { return before_; }
-
- private:
-  void add(const StateWrite& write, size_t writer) {
-    for (size_t n = 0; n < nodes_.size(); ++n) {
-      const bool reads = position_of(nodes_[n].inputs, write.state) >= 0;
-      if (write.after && position_of(nodes_[n].inputs, write.after) >= 0) before_[n].insert(writer);
-      if (reads && n != writer) before_[writer].insert(n);
-      if (reads && n == writer && (write.after || !replaces_elements(nodes_[n], write.state)))
-        impossible_.push_back(write.output);
-    }
-  }
-
-  const std::vector<ExtractedNode>& nodes_;
-  std::unordered_map<const Operation*, std::vector<size_t>>
-      writers_;  ///< nodes, by what they write
-  std::vector<std::set<size_t>> before_;
-  std::vector<size_t> impossible_;
-};
-
-}  // namespace
-
-std::vector<std::set<size_t>> runs_before(const std::vector<StateWrite>& writes,
-                                          const ComputeDag& graph,
-                                          const std::vector<TensorPlace>& inside,
-                                          const std::vector<ExtractedNode>& nodes) {
-  return WriteOrder(writes, graph, inside, nodes).before();
-}
-
-std::vector<size_t> order_by_writes(const std::vector<StateWrite>& writes, const ComputeDag& graph,
-                                    const std::vector<TensorPlace>& inside,
-                                    std::vector<ExtractedNode>& nodes) {
-  const WriteOrder order(writes, graph, inside, nodes);
-  if (!order.impossible().empty()) return order.impossible();
-  const std::vector<size_t> sorted = order.run();
-  if (sorted.size() < nodes.size()) {
-    // What is left waits in a circle. A write of it is copied, which takes its edges away.
-    const std::set<size_t> done(sorted.begin(), sorted.end());
-    for (size_t n = 0; n < nodes.size(); ++n) {
-      if (done.contains(n)) continue;
-      for (const StateWrite& write : writes) {
-        if (!write.copied && position_of(nodes[n].outputs, graph.outputs()[write.output]) >= 0)
-          return {write.output};
-      }
-    }
-    HEDDLE_ICHECK(false, "nodes wait for each other, and none of them updates an input");
-  }
-  std::vector<ExtractedNode> in_order;
-  for (const size_t n : sorted) in_order.push_back(std::move(nodes[n]));
-  nodes = std::move(in_order);
-  return {};
-}
-
 std::vector<StatePlace> place_writes(const std::vector<StateWrite>& writes, const ComputeDag& graph,
                                      const std::vector<Tensor>& declared,
                                      std::vector<ExtractedNode>& nodes) {
@@ -281,6 +179,13 @@ std::vector<StatePlace> place_writes(const std::vector<StateWrite>& writes, cons
     const Tensor& made = graph.outputs()[write.output];
     if (write.row.defined()) {
       places.push_back({made, write.state, write.row});
+      places.push_back({write.after, write.state});
+    } else if (write.scattered) {
+      const auto writer = std::find_if(nodes.begin(), nodes.end(), [&](const ExtractedNode& n) {
+        return position_of(n.outputs, made) >= 0;
+      });
+      const auto input = static_cast<size_t>(places_input(*writer));
+      places.push_back({made, write.state, {}, writer->inputs[input]});
       places.push_back({write.after, write.state});
     } else if (!write.copied) {
       places.push_back({declared[write.output], write.state});

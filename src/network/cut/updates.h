@@ -6,7 +6,8 @@
 //                                        input in the same memory that is read after the rows are
 //                                        written
 //
-// Other outputs are written into their input as they are. In both cases nodes that read the input
+// Rows at places that are data are an output, too, whose kernel stores them there
+// (scattered_update.h). Other outputs are written into their input as they are. In both cases nodes that read the input
 // itself run before.
 #pragma once
 
@@ -23,10 +24,13 @@ namespace heddle::network {
 struct StateWrite {
   size_t output = 0;  ///< its position among the outputs, declared and of the graph
   Tensor state;
-  Tensor after = {};    ///< the input that stands for the state after the update of some rows
-  Expr row = {};        ///< where these begin; not defined for an update of the whole state
-  bool copied = false;  ///< no order of the nodes allows to write it directly
+  Tensor after = {};       ///< the input that stands for the state after the update of some rows
+  Expr row = {};           ///< where these begin; not defined for other updates
+  bool scattered = false;  ///< the places of the rows are data
+  bool copied = false;     ///< no order of the nodes allows to write it directly
 };
+
+bool same_shape(const Tensor& a, const Tensor& b);
 
 /// Checks the updates. The outputs, then those of the updates that are none of them yet.
 std::vector<Tensor> with_updates(std::vector<Tensor> outputs,
@@ -46,10 +50,11 @@ struct UpdatedGraph {
 UpdatedGraph updated_graph(const ComputeDag& declared, const std::vector<StateUpdate>& updates,
                            const std::vector<size_t>& copied, const Target& target);
 
-/// Ends the nodes of products that would go on to such an output. An element of the result of a
-/// product may be written several times, so that it cannot replace what is read beside it.
-void end_products_before(const std::vector<StateWrite>& writes, const ComputeDag& graph,
-                         FusionPlan& plan);
+/// Ends nodes that would go on to such an output. Rows at places that are data have a node of their own,
+/// which stores each once. An element of the result of a product may be written several times, so that
+/// it cannot replace what is read beside it.
+void end_nodes_before(const std::vector<StateWrite>& writes, const ComputeDag& graph,
+                      FusionPlan& plan);
 
 /// For each node those that run before it: all that write what it reads, and around the writes of
 /// states those that they wait for. `inside` are tensors that are parts of others.
@@ -59,7 +64,8 @@ std::vector<std::set<size_t>> runs_before(const std::vector<StateWrite>& writes,
                                           const std::vector<ExtractedNode>& nodes);
 
 /// Brings the nodes in an order in which all that reads a state runs before what writes it. Returns
-/// the writes, as outputs, for which there is none.
+/// the writes, as outputs, for which there is none, and those whose node does not read the places of
+/// its rows.
 std::vector<size_t> order_by_writes(const std::vector<StateWrite>& writes, const ComputeDag& graph,
                                     const std::vector<TensorPlace>& inside,
                                     std::vector<ExtractedNode>& nodes);

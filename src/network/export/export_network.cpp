@@ -6,6 +6,7 @@
 #include "heddle/support/error.h"
 #include "network/cut/check_network.h"
 #include "network/cut/kernel_records.h"
+#include "network/cut/scattered_update.h"
 #include "network/cut/task_schedules.h"
 #include "network/export/export_parts.h"
 
@@ -94,6 +95,7 @@ ExportedNetwork export_network(const Network& network, const std::vector<Tensor>
                      : options.schedules.empty()
                          ? network::usual_variants(network)
                          : network::task_variants(network, request.schedules);
+  request.variants = network::with_places(network, std::move(request.variants));
   request.by_plan = network.plan() && options.kernels.empty() && options.schedules.empty();
   std::error_code error;
   std::filesystem::create_directories(folder, error);  // the next line reports a failure

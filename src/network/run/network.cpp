@@ -2,7 +2,8 @@
 #include "heddle/network/network.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <map>
+#include <utility>
 
 #include "heddle/driver/build.h"
 #include "heddle/ir/print.h"
@@ -11,6 +12,7 @@
 #include "network/cut/network_bytes.h"
 #include "network/cut/network_impl.h"
 #include "network/cut/recorded_passes.h"
+#include "network/cut/scattered_update.h"
 #include "network/cut/size_choices.h"
 #include "network/cut/step_plan.h"
 #include "network/cut/updates.h"
@@ -99,9 +101,15 @@ Network::Network(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 void Network::Impl::make_tasks() {
   std::vector<size_t> firsts;   // the first node of each kind
   std::vector<size_t> kind_of;  // each node
-  std::unordered_map<uint64_t, size_t> known;
+  // Kernels that store rows at places know the memory that these are of.
+  std::map<std::pair<uint64_t, int64_t>, size_t> known;
   for (size_t n = 0; n < cut.nodes.size(); ++n) {
-    const auto [it, is_new] = known.try_emplace(cut.nodes[n].dag->structural_hash(), firsts.size());
+    const int at = network::position_of(cut.states, cut.nodes[n].outputs[0]);
+    const StatePlace place = at < 0 ? StatePlace() : cut.states[static_cast<size_t>(at)];
+    const int64_t rows =
+        place.places ? network::rows_of_state(place.state, place.tensor, place.places) : 0;
+    const auto [it, is_new] =
+        known.try_emplace({cut.nodes[n].dag->structural_hash(), rows}, firsts.size());
     if (is_new) firsts.push_back(n);
     kind_of.push_back(it->second);
   }

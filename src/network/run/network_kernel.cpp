@@ -15,6 +15,7 @@
 #include "network/cut/kernel_clones.h"
 #include "network/cut/kernel_records.h"
 #include "network/cut/network_impl.h"
+#include "network/cut/scattered_update.h"
 #include "network/cut/step_plan.h"
 #include "network/cut/task_schedules.h"
 #include "network/run/network_kernel_impl.h"
@@ -112,8 +113,9 @@ std::vector<size_t> positions_of(const std::vector<Var>& sizes, const std::vecto
 }  // namespace
 
 NetworkKernel Network::build(const std::vector<Tensor>& args,
-                             const std::vector<network::TaskVariants>& variants) const {
+                             const std::vector<network::TaskVariants>& given) const {
   network::check_tensors(*this, args);
+  const std::vector<network::TaskVariants> variants = network::with_places(*this, given);
   ProgramParts parts{.name = "network", .args = args_over(args, impl_->sizes)};
   const network::NetworkSteps steps(*this, impl_->target, variants);
   std::vector<size_t> task_of;
@@ -169,7 +171,8 @@ std::vector<PassApplication> Network::shared_launches(
     const std::vector<Schedule>& schedules) const {
   const std::vector<network::TaskVariants> variants =
       schedules.empty() ? network::usual_variants(*this) : network::task_variants(*this, schedules);
-  return network::NetworkSteps(*this, impl_->target, variants).applications(*this);
+  return network::NetworkSteps(*this, impl_->target, network::with_places(*this, variants))
+      .applications(*this);
 }
 
 NetworkKernel Network::build(const std::vector<Tensor>& args, const TuneReport& report) const {

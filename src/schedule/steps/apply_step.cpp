@@ -62,10 +62,33 @@ class Applier : public StepApplier {
       case StepKind::LastBlock: return by_last_block();
       case StepKind::SoftwarePipeline: return annotate(LoopKind::SoftwarePipelined);
       case StepKind::Expect: return expect();
+      case StepKind::ScatterRows: return scatter_rows();
     }
   }
 
  private:
+  void scatter_rows() {
+    check_computes();
+    const int64_t from = param(0);
+    STEP_CHECK(from >= 0 && from < std::ssize(s_.stages) && s_.stages[from].placeholder,
+               "its places are no input: stage " + std::to_string(from));
+    const Buffer& places = s_.stages[from].buffers[0];
+    STEP_CHECK(places->dtype == i64,
+               "its places are " + to_string(places->dtype) + " in place of i64");
+    STEP_CHECK(
+        stage().output && !stage().is_reduction() && stage().buffers.size() == 1 &&
+            stage().placement == Placement::Root,
+        "only a stage with one result that the caller gets, and no sum, has places for its rows");
+    STEP_CHECK(param(1) > 0, "there are " + std::to_string(param(1)) + " rows to store to");
+    const size_t named = places->shape.size();
+    bool fits = named > 0 && named <= stage().spatial.size();
+    for (size_t d = 0; fits && d < named; ++d)
+      fits = equal(places->shape[d], s_.axes[stage().spatial[d]].extent);
+    STEP_CHECK(fits, "its first axes are not those of '" + s_.stages[from].name + "'");
+    stage().places = static_cast<int>(from);
+    stage().rows = param(1);
+  }
+
   void expect() {
     check_computes();
     const int64_t what = param(0);

@@ -70,6 +70,10 @@ struct StageState {
   /// The number of iterations of the first reduce axis that a point needs, which does not decrease
   /// along any axis; null: all.
   Expr reach;
+  /// The stage that says to which of `rows` rows of memory each row of the result goes; -1: the result
+  /// has its own memory. The first axes are those of that stage.
+  int places = -1;
+  int64_t rows = 0;
   bool is_reduction() const { return !reduce.empty(); }
   /// Ids of stages that a template's guards left out are never defined.
   bool defined() const { return !buffers.empty(); }

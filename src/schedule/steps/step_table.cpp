@@ -42,6 +42,7 @@ constexpr StepRow kSteps[] = {
     {StepKind::AsProduct, "as_product", {-1, -1, -1}},
     {StepKind::Expect, "expect", {0, 1, 0}},
     {StepKind::OnlineSoftmax, "online_softmax", {0, -1, -1}},
+    {StepKind::ScatterRows, "scatter_rows", {0, 2, 0}},
 };
 
 // Names of steps in older schedules.

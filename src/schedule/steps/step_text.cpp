@@ -79,6 +79,7 @@ class StepText {
       case StepKind::CacheRead:
         for (const Param& p : step_.params) add(stage(p.value));
         return;
+      case StepKind::ScatterRows: add(stage(param(0))); return add(std::to_string(param(1)));
       case StepKind::Prefetch:
         add(stage(param(0)));
         add("d" + std::to_string(param(1)));

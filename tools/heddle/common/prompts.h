@@ -9,6 +9,9 @@ namespace heddle::cli {
 
 using Prompts = std::vector<std::vector<int64_t>>;
 
+/// What --end-ids says in place of tokens where a sequence does not end.
+inline constexpr char kNoEnd[] = "none";
+
 /// The tokens of "15496,11,995", which spaces may separate as well. A User error for anything else,
 /// and for a list without tokens.
 std::vector<int64_t> parse_prompt(const std::string& text);

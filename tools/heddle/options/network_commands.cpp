@@ -173,7 +173,7 @@ Command generate_command() {
             {"--batch", "Sequences of one prompt; several prompts are a batch", "1"},
             {"--capacity", "", "1024"},
             {"--chunk", "", "64"}},
-           plain({"--greedy"}),
+           plain({"--end-ids", "--greedy"}),
            {{"--temperature", "", "1"},
             {"--top-k", "", "0"},
             {"--top-p", "", "1"},
@@ -185,16 +185,19 @@ Command generate_command() {
           "of the file\nare the past and the tokens of a call follows from its outputs; --dims "
           "says it where that is not\nclear. Inputs are input_ids, and, where the file has them, "
           "attention_mask and position_ids; the\noutput is logits. Prompts of different lengths "
-          "need "
-          "both: shorter ones are filled up in front, where\nthe mask hides it. A folder has "
-          "model.onnx, its weights beside it, and may have config.json, which says\nhow long "
-          "sequences may be.",
+          "need both: each sequence has rows of its own number,\nand the mask hides what shorter "
+          "ones "
+          "do not have. A sequence that has ended is left out of steps. A\nfolder has model.onnx, "
+          "its "
+          "weights beside it, and may have config.json, which says how long sequences\nmay be and "
+          "which tokens end them.",
       .examples =
           {"heddle generate gpt2.onnx --prompt-ids 15496,11,995 --tokens 32 --greedy",
            "heddle generate llama.onnx --prompt-ids 1,2,3 --temperature 0.8 --top-k 40 --top-p "
            "0.95 --seed 7",
            "heddle generate gpt2.onnx --prompt-ids 15496 --dtype bf16 --threads 2 --json",
-           "heddle generate gpt2/ --prompt-ids 15496,11,995 --prompt-ids 40,588 --tokens 16"},
+           "heddle generate gpt2/ --prompt-ids 15496,11,995 --prompt-ids 40,588 --tokens 16 "
+           "--end-ids 50256"},
       .run = run_generate};
 }
 

@@ -160,6 +160,14 @@ Rows generation_rows() {
        "length"},
       {"--prompts", file_there("prompts.txt"), &R::prompts,
        "A file with the tokens of a sequence on each line: 1,2,3 or 1 2 3"},
+      {"--end-ids",
+       read_by("TOKENS", "tokens: 2,32000, or none", "2,32000",
+               [](const std::string& text) {
+                 if (text != kNoEnd) (void)parse_prompt(text);
+               }),
+       &R::end_ids,
+       "Tokens that end a sequence, which is then left out of steps; none: it does not end", "",
+       "eos_token_id of config.json"},
       {"--tokens", count_form(), &R::tokens, "Tokens to generate"},
       {"--capacity", count_form(), &R::capacity, "Tokens of a sequence, the prompt among them"},
       {"--chunk", count_form(), &R::chunk, "The most tokens of the prompt that one call reads"},
