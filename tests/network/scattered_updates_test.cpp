@@ -115,7 +115,7 @@ TEST(ScatteredUpdates, RowsGoToTheirPlacesWithoutACopy) {
     const Case made = Drawer(seed, 1 + n % 17).run();
     const Network network(made.drawn.outputs, Target::host(), {}, {}, made.drawn.updates);
     EXPECT_EQ(words_of_updates(network), "") << "seed " << seed;
-    EXPECT_EQ(wrong_after_calls(made.drawn, network, 1e-4, made.given), "") << "seed " << seed;
+    EXPECT_EQ(wrong_after_calls(made.drawn, network, 1e-3, made.given), "") << "seed " << seed;
   }
 }
 
