@@ -91,6 +91,7 @@ Decoder::Decoder(const OnnxModel& model, const Network& network, const DecoderNa
   }
   weight_bytes_ = bytes_of_weights(model);
   masked_ = find_mask();
+  if (device_.is_cuda()) find_memory();
   reset();
   kernel_ = network.build(model.args());
 }
@@ -139,6 +140,23 @@ Extents Decoder::extents(const Tensor& t, const Call& call) const {
   Extents out;
   for (const Expr& e : t.shape()) out.push_back(value_of(e, rows_, call.n, total_, call.total));
   return out;
+}
+
+void Decoder::find_memory() {
+  Call largest;
+  largest.n = most_;
+  largest.total = capacity_;
+  const auto add = [&](const Tensor& t) {
+    memory_.push_back(NDArray::empty(extents(t, largest), t.dtype(), device_));
+  };
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (roles_[i] == Role::State) {
+      memory_.emplace_back();
+    } else {
+      add(inputs_[i]);
+    }
+  }
+  for (const Tensor& t : outputs_) add(t);
 }
 
 bool Decoder::find_mask() const {
@@ -275,12 +293,38 @@ NDArray Decoder::input(size_t i, const Call& call) const {
   return array;
 }
 
+/// The input on the device where the network runs.
+NDArray Decoder::on_device(size_t i, const Call& call) {
+  if (device_.is_cpu()) return input(i, call);
+  const NDArray& memory = memory_[i];
+  const NDArray array =
+      NDArray::wrap(memory.data(), extents(inputs_[i], call), memory.dtype(), device_);
+  bool all_ones = roles_[i] == Role::Mask;
+  for (size_t b = 0; b < call.tokens.size(); ++b)
+    all_ones &= counts_[b] + call.tokens[b] == call.total;
+  if (!all_ones) {
+    (void)array.copy_from(input(i, call));
+    if (roles_[i] == Role::Mask) ones_ = false;
+  } else if (!ones_) {
+    memory.fill(1);
+    ones_ = true;
+  }
+  return array;
+}
+
+/// An output of the call, whose elements are not known.
+NDArray Decoder::output(size_t i, const Call& call) const {
+  const Tensor& t = outputs_[i];
+  Extents shape = extents(t, call);
+  if (device_.is_cpu()) return NDArray::empty(std::move(shape), t.dtype());
+  return NDArray::wrap(memory_[inputs_.size() + i].data(), std::move(shape), t.dtype(), device_);
+}
+
 void Decoder::run(const Call& call) {
   std::vector<NDArray> arrays;
   for (size_t i = 0; i < inputs_.size(); ++i)
-    arrays.push_back(roles_[i] == Role::State ? states_[i] : input(i, call).to_device(device_));
-  for (const Tensor& t : outputs_)
-    arrays.push_back(NDArray::empty(extents(t, call), t.dtype(), device_));
+    arrays.push_back(roles_[i] == Role::State ? states_[i] : on_device(i, call));
+  for (size_t i = 0; i < outputs_.size(); ++i) arrays.push_back(output(i, call));
   kernel_.call(arrays);
   const NDArray logits = arrays[inputs_.size() + logits_].to_host();
   const int64_t rows = logits.rank() == 2 ? 1 : call.n;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -21,6 +23,7 @@ double uniform(uint64_t seed, uint64_t number) {
 /// Positions of the logits that are numbers, at most `most` of the largest, the largest first.
 std::vector<int64_t> largest(std::span<const float> logits, int64_t most) {
   std::vector<int64_t> order;
+  order.reserve(logits.size());
   for (int64_t i = 0; i < std::ssize(logits); ++i) {
     if (!std::isnan(logits[static_cast<size_t>(i)])) order.push_back(i);
   }
@@ -32,6 +35,43 @@ std::vector<int64_t> largest(std::span<const float> logits, int64_t most) {
   std::partial_sort(order.begin(), order.begin() + kept, order.end(), before);
   order.resize(static_cast<size_t>(kept));
   return order;
+}
+
+/// The largest of the numbers among 1 to kBlock logits; -inf where none is one. The maximum is taken in
+/// lanes.
+constexpr size_t kBlock = 1024;
+float largest_of(std::span<const float> logits) {
+  using Lanes [[gnu::vector_size(64)]] = float;
+  constexpr size_t kLanes = sizeof(Lanes) / sizeof(float);
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  Lanes most = kNone - Lanes{};
+  size_t i = 0;
+  for (; i + kLanes <= logits.size(); i += kLanes) {
+    Lanes x;
+    std::memcpy(&x, &logits[i], sizeof(x));
+    most = x > most ? x : most;
+  }
+  float largest = kNone;
+  for (size_t j = 0; j < kLanes; ++j) largest = std::max(largest, most[j]);
+  for (; i < logits.size(); ++i) largest = logits[i] > largest ? logits[i] : largest;
+  return largest;
+}
+
+/// The position of the first of the largest logits that are numbers; -1 where none is.
+int64_t place_of_largest(std::span<const float> logits) {
+  float most = -std::numeric_limits<float>::infinity();
+  std::span<const float> block;
+  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
+    const auto here = logits.subspan(begin, std::min(kBlock, logits.size() - begin));
+    const float largest = largest_of(here);
+    if (!block.empty() && !(largest > most)) continue;
+    most = largest;
+    block = here;
+  }
+  // Where all are -inf or no numbers, the first -inf may be in any block.
+  if (std::isinf(most) && most < 0) block = logits;
+  const auto at = std::find(block.begin(), block.end(), most);
+  return at == block.end() ? -1 : &*at - logits.data();
 }
 
 }  // namespace
@@ -49,9 +89,10 @@ void check_sampling(const Sampling& how) {
 int64_t sample(std::span<const float> logits, const Sampling& how, uint64_t number) {
   check_sampling(how);
   const bool greedy = how.temperature == 0;
-  const std::vector<int64_t> order = largest(logits, greedy ? 1 : how.top_k);
+  const int64_t first = greedy ? place_of_largest(logits) : -1;
+  if (first >= 0) return first;
+  const std::vector<int64_t> order = greedy ? std::vector<int64_t>() : largest(logits, how.top_k);
   if (order.empty()) throw_runtime_error("no logit of the model is a number");
-  if (greedy) return order[0];
   const double most = logits[static_cast<size_t>(order[0])];
   std::vector<double> weights;
   for (const int64_t i : order) {

@@ -167,17 +167,21 @@ TEST_F(GpuRanges, SizesHaveGraphsOfTheirOwn) {
   };
   // The largest first: later ones need no more room.
   for (const int64_t n : {100, 3, 64, 7}) EXPECT_TRUE(call(n)) << n;
-  EXPECT_EQ(driver_.calls["graph_launch"], 0);
+  // Of sizes that come once those with the same kernels share a graph.
+  const int shared = driver_.calls["graph_launch"], graphs = driver_.calls["graph_instantiate"];
+  EXPECT_GT(shared, 0);
+  EXPECT_LT(graphs, 4);
   for (int round = 0; round < 2; ++round)
     for (const int64_t n : {3, 64, 7, 100}) EXPECT_TRUE(call(n)) << n;
-  EXPECT_EQ(driver_.calls["graph_launch"], 8);
-  EXPECT_EQ(driver_.graphs, 4);
+  EXPECT_EQ(driver_.calls["graph_launch"], shared + 8);
+  EXPECT_EQ(driver_.calls["graph_instantiate"], graphs + 4);
   // Many sizes: the graphs of the oldest ones are given up.
   for (int round = 0; round < 2; ++round)
     for (int64_t n = 1; n <= 12; ++n) EXPECT_TRUE(call(n)) << n;
   for (int round = 0; round < 2; ++round)
     for (int64_t n = 21; n <= 32; ++n) EXPECT_TRUE(call(n)) << n;
-  EXPECT_LE(driver_.graphs, 16);
+  // Each is what was recorded and what is launched.
+  EXPECT_LE(driver_.graphs, 2 * (16 + 8));
 }
 
 TEST_F(GpuRanges, ArraysOnTheGpuAreUsedAsTheyAre) {
@@ -187,6 +191,7 @@ TEST_F(GpuRanges, ArraysOnTheGpuAreUsedAsTheyAre) {
   // Larger sizes in the same memory: the address alone does not name the graph.
   const NDArray room = NDArray::random({50, 32}, f16, 5).to_device(Device::cuda());
   const NDArray made = NDArray::zeros({50, 24}, f16).to_device(Device::cuda());
+  int once = 0;  // launches of calls whose sizes had not come before
   for (int round = 0; round < 3; ++round) {
     for (const int64_t n : {17, 50, 1}) {
       const NDArray x = NDArray::wrap(room.data(), {n, 32}, f16, Device::cuda()),
@@ -196,8 +201,9 @@ TEST_F(GpuRanges, ArraysOnTheGpuAreUsedAsTheyAre) {
       const NDArray want = interpret(here.outputs, {{here.of(net.x), x.to_host()}})[0];
       EXPECT_TRUE(allclose(out.to_host(), want, 1e-2, 1e-2)) << n;
     }
+    if (round == 0) once = driver_.calls["graph_launch"];
   }
-  EXPECT_EQ(driver_.calls["graph_launch"], 6);
+  EXPECT_EQ(driver_.calls["graph_launch"], once + 6);
 }
 
 TEST_F(GpuRanges, WrongSizesAreNamedBeforeAnythingIsCopied) {

@@ -69,6 +69,7 @@ Generated generate(Decoder& decoder, const Prompts& prompts, int tokens, const S
   NDArray logits = decoder.step_each(prompts);
   made.prefill_s = prefill.elapsed_s();
   for (int n = 0; n < tokens; ++n) {
+    const Timer step;
     Prompts next = draw(logits, how, ends, made);
     if (n + 1 == tokens || is_over(next)) break;
     // Where sequences have one length, those that have ended read on, and nothing is drawn of them.
@@ -76,7 +77,6 @@ Generated generate(Decoder& decoder, const Prompts& prompts, int tokens, const S
       if (next[b].empty() && !decoder.has_mask()) next[b] = {made.tokens[b].back()};
     }
     bytes += decoder.bytes_of_step(decoder.length());
-    const Timer step;
     logits = decoder.step_each(next);
     made.steps_s.push_back(step.elapsed_s());
   }

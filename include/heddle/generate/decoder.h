@@ -94,10 +94,17 @@ class Decoder {
             int64_t all) const;
   void run(const Call& call);
   NDArray input(size_t i, const Call& call) const;
+  void find_memory();
+  NDArray output(size_t i, const Call& call) const;
+  NDArray on_device(size_t i, const Call& call);
 
   std::vector<Tensor> inputs_, outputs_;
   std::vector<Role> roles_;
   std::vector<NDArray> states_;  ///< undefined for other inputs
+  /// On a GPU the memory of each input and output of a call but for states, so that the calls of all
+  /// lengths have arrays at the same addresses and are launches of one CUDA graph.
+  std::vector<NDArray> memory_;
+  bool ones_ = false;            ///< the mask in `memory_` is all ones
   std::vector<int64_t> counts_;  ///< tokens of each sequence
   NDArray last_;                 ///< the logits behind the last token of each
   Var rows_, total_;             ///< the sizes of a call; undefined where the extent is constant

@@ -31,6 +31,7 @@ void DeviceCalls::call(Args args, std::span<const NDArray> arrays, Run run, bool
 void DeviceCalls::forget() {
   const std::lock_guard lock(mutex_);
   known_.clear();
+  updated_graphs_.forget();
   constants_.clear();
   staged_.clear();
   room_.clear();
@@ -42,9 +43,9 @@ void DeviceCalls::launch_or_run(Args args, std::span<const NDArray> arrays, Run 
   const auto at =
       std::find_if(known_.begin(), known_.end(), [&](const Known& k) { return k.key == key; });
   if (at == known_.end()) {
-    // The first call loads code and prepares constants. A graph is captured only for arrays that
-    // are used again.
-    run(arrays);
+    // A graph of its own is captured only for a call that comes again.
+    const int device = arrays[0].device().index;
+    updated_graphs_.run(device_state(device), record_launches([&] { run(arrays); }, device));
     known_.insert(known_.begin(), Known{std::move(key), {}});
     if (known_.size() > most_) known_.pop_back();
     return;

@@ -1,5 +1,5 @@
-// Runs kernels or a network on a GPU: with arrays of the CPU, and with one CUDA graph for each set of
-// arrays and their shapes.
+// Runs kernels or a network on a GPU: with arrays of the CPU, with one CUDA graph for each set of arrays
+// and their shapes that comes again, and with one graph for sizes that come once.
 #pragma once
 
 #include <mutex>
@@ -10,6 +10,7 @@
 
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/kernel.h"
+#include "runtime/cuda/updated_graph.h"
 
 namespace heddle::cuda {
 
@@ -53,6 +54,7 @@ class DeviceCalls {
   const std::vector<size_t> updated_;
   std::mutex mutex_;
   std::vector<Known> known_;        ///< most recently used first
+  UpdatedGraphs updated_graphs_;    ///< of calls whose arrays or sizes have not come before
   std::vector<NDArray> room_;       ///< memory of the GPU for each argument
   std::vector<NDArray> staged_;     ///< the last arrays of the CPU, in `room_`
   std::vector<NDArray> constants_;  ///< the constants among them, on the CPU

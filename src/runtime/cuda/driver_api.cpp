@@ -28,6 +28,10 @@ std::unique_ptr<const Api> load_driver(std::string& reason) {
       reinterpret_cast<TensorMapEncode>(::dlsym(library, "cuTensorMapEncodeTiled"));
   table->tensor_map_encode_windows =
       reinterpret_cast<TensorMapEncodeWindows>(::dlsym(library, "cuTensorMapEncodeIm2col"));
+  table->kernel_node_get =
+      reinterpret_cast<KernelNodeGet>(::dlsym(library, "cuGraphKernelNodeGetParams_v2"));
+  table->kernel_node_set =
+      reinterpret_cast<KernelNodeSet>(::dlsym(library, "cuGraphExecKernelNodeSetParams_v2"));
   if (!missing.empty()) {
     reason =
         std::string(path) + " lacks " + missing + ": the NVIDIA driver is older than CUDA 11.8";

@@ -175,6 +175,21 @@ using TensorMapEncodeWindows = Result (*)(TensorMapBytes*, int, unsigned, void*,
                                           const int*, const int*, unsigned, unsigned,
                                           const unsigned*, int, int, int, int);
 
+/// CUDA_KERNEL_NODE_PARAMS_v2
+struct KernelNodeParams {
+  FunctionHandle function = nullptr;
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned dynamic_smem = 0;
+  void** params = nullptr;
+  void** extra = nullptr;
+  void* kernel = nullptr;
+  Context context = nullptr;
+};
+/// cuGraphKernelNodeGetParams_v2 and cuGraphExecKernelNodeSetParams_v2, of CUDA 12.0.
+using KernelNodeGet = Result (*)(GraphNode, KernelNodeParams*);
+using KernelNodeSet = Result (*)(GraphExec, GraphNode, const KernelNodeParams*);
+
 /// One pointer to each function. Tests replace this table.
 struct Api {
 #define HEDDLE_CUDA_DECLARE(name, parameters, symbol) Result(*name) parameters = nullptr;
@@ -183,6 +198,8 @@ struct Api {
   /// Null where the driver is older than CUDA 12.0.
   TensorMapEncode tensor_map_encode = nullptr;
   TensorMapEncodeWindows tensor_map_encode_windows = nullptr;
+  KernelNodeGet kernel_node_get = nullptr;
+  KernelNodeSet kernel_node_set = nullptr;
 };
 
 /// The driver library, HEDDLE_LIBCUDA in place of libcuda.so.1 if that is set. Null where there is

@@ -7,6 +7,7 @@
 #include "heddle/support/error.h"
 #include "runtime/cuda/callers_capture.h"
 #include "runtime/cuda/capture.h"
+#include "runtime/cuda/launch_record.h"
 #include "runtime/cuda/launcher.h"
 #include "runtime/cuda/size_expr.h"
 #include "runtime/cuda/tensor_map.h"
@@ -103,11 +104,12 @@ std::array<unsigned, 3> grid_at(const Launch& launch, std::span<const std::int64
   return grid;
 }
 
-// Puts the steps into the stream. `given` are arguments and persistent buffers.
+// Puts the steps into the stream, or into the record where there is one. `given` are arguments and
+// persistent buffers.
 template <typename Steps>
 void launch_all(DeviceState& device, const Steps& steps, std::span<void* const> given,
                 std::span<const NDArray> workspaces, std::span<const std::int64_t> sizes,
-                std::size_t most_params, api::StreamHandle stream) {
+                std::size_t most_params, api::StreamHandle stream, LaunchRecord* record = nullptr) {
   StackArray<void*, kOnStack> buffers(given.size() + workspaces.size()), params(most_params);
   std::copy(given.begin(), given.end(), buffers.data());
   for (std::size_t i = 0; i < workspaces.size(); ++i) {
@@ -131,7 +133,15 @@ void launch_all(DeviceState& device, const Steps& steps, std::span<void* const> 
       behind[i] = const_cast<std::int64_t*>(  // NOLINT(cppcoreguidelines-pro-type-const-cast)
           &sizes[static_cast<std::size_t>(step.launch->sizes[i])]);
     }
-    step.launcher.launch(grid_at(*step.launch, sizes), step.launch->block, params.data(), stream);
+    const std::array<unsigned, 3> grid = grid_at(*step.launch, sizes);
+    if (record == nullptr) {
+      step.launcher.launch(grid, step.launch->block, params.data(), stream);
+    } else {
+      const std::size_t maps = step.launch->maps.size(),
+                        count = wanted.size() + maps + step.launch->sizes.size();
+      record->add(step.launcher, grid, step.launch->block, {params.data(), count}, wanted.size(),
+                  maps);
+    }
   }
 }
 
@@ -214,7 +224,8 @@ void Executable::run(int device, std::span<void* const> buffers,
   if (!program_->workspaces.empty()) {
     workspaces = l.workspaces(program_->workspaces, this, stream);
   }
-  launch_all(*l.device, l.main, buffers, workspaces, sizes, most_params_, stream);
+  launch_all(*l.device, l.main, buffers, workspaces, sizes, most_params_, stream,
+             record_of(device));
 }
 
 void Executable::prepare(int device, std::span<void* const> buffers) const {

@@ -1,5 +1,7 @@
 #include "runtime/cuda/launcher.h"
 
+#include <algorithm>
+
 #include "heddle/support/error.h"
 
 namespace heddle::cuda {
@@ -76,6 +78,16 @@ api::Result Launcher::launch_with_attributes(const std::array<unsigned, 3>& grid
   config.attributes = attributes.data();
   config.attribute_count = count;
   return device_->api->launch_kernel_ex(&config, function_, params, nullptr);
+}
+
+api::KernelNodeParams Launcher::node(const std::array<unsigned, 3>& grid,
+                                     const std::array<unsigned, 3>& block) const {
+  api::KernelNodeParams made;
+  made.function = function_;
+  made.dynamic_smem = dynamic_smem_;
+  std::copy(grid.begin(), grid.end(), made.grid);
+  std::copy(block.begin(), block.end(), made.block);
+  return made;
 }
 
 void Launcher::fail(api::Result result, const std::array<unsigned, 3>& grid,

@@ -30,6 +30,11 @@ class Launcher {
       fail(result, grid, block);
   }
 
+  api::FunctionHandle function() const { return function_; }
+  /// The node of a graph for such a launch, without its parameters.
+  api::KernelNodeParams node(const std::array<unsigned, 3>& grid,
+                             const std::array<unsigned, 3>& block) const;
+
  private:
   api::Result launch_with_attributes(const std::array<unsigned, 3>& grid,
                                      const std::array<unsigned, 3>& block, void** params,

@@ -6,6 +6,7 @@
 #include "heddle/support/error.h"
 #include "runtime/cuda/captured_by_caller.h"
 #include "runtime/cuda/executable.h"
+#include "runtime/cuda/launch_record.h"
 
 namespace heddle::cuda {
 namespace {
@@ -118,6 +119,95 @@ TEST_F(CapturedByCaller, CopiesFromTheCpuAreRefusedByName) {
   });
   EXPECT_THAT(message, HasSubstr("a copy from the CPU cannot be captured into a CUDA graph"));
   EXPECT_THAT(message, HasSubstr("before or after the capture"));
+}
+
+/// y[0, n) = x[0, n) + 1 by two kernels, of which one takes n and has n blocks.
+class CallsOfSizes : public testing::Test {
+ protected:
+  CallsOfSizes() {
+    driver_.kernels["copy"] = {2, [](std::vector<void*> p) {
+                                 for (int i = 0; i < kN; ++i) floats(p[1])[i] = floats(p[0])[i];
+                               }};
+    driver_.kernels["next"] = {.buffers = 1,
+                               .body =
+                                   [](std::vector<void*> p) {
+                                     const auto n = reinterpret_cast<intptr_t>(p[1]);
+                                     for (intptr_t i = 0; i < n; ++i) floats(p[0])[i] += 1;
+                                   },
+                               .sizes = 1};
+    auto program = std::make_shared<Program>();
+    program->arch = "sm_90a";
+    program->cubin = "a cubin";
+    program->launches = {{"copy", {1, 1, 1}, {32, 1, 1}, 0, 1, {0, 1}},
+                         {"next", {1, 1, 1}, {32, 1, 1}, 0, 1, {1}}};
+    program->launches[1].sizes = {0};
+    program->launches[1].grid_of[0].items = {{SizeExpr::Op::Size, 0}};
+    kernel_ = std::make_unique<Executable>(program, "next", 2, 0);
+  }
+
+  /// The sum of y after a call with n, from x = 0.
+  double sum(DeviceCalls& calls, int64_t n) {
+    // Arrays of these sizes, at addresses that stay.
+    const std::vector<NDArray> arrays{NDArray::wrap(x_.data(), {n}, f32, Device::cuda()), y_};
+    calls.call(args_, arrays, [&](std::span<const NDArray> given) {
+      void* buffers[] = {given[0].data(), given[1].data()};
+      kernel_->run(0, buffers, std::array{n});
+    });
+    const NDArray y = y_.to_host();
+    double all = 0;
+    for (int i = 0; i < kN; ++i) all += y.get(i);
+    return all;
+  }
+
+  FakeDriver driver_;
+  api::Api api_ = driver_.api();
+  std::unique_ptr<ScopedDriver> scope_ = std::make_unique<ScopedDriver>(&api_);
+  const std::vector<KernelArg> args_{
+      {.name = "x", .dtype = f32, .shape = {kN}, .symbolic = {{0, 0, {{0, 1}}}}},
+      {.name = "y", .dtype = f32, .shape = {kN}, .output = true}};
+  NDArray x_ = NDArray::zeros({kN}, f32, Device::cuda()), y_ = x_.copy();
+  std::unique_ptr<Executable> kernel_;
+};
+
+TEST_F(CallsOfSizes, ThatDoNotComeAgainAreLaunchesOfOneGraph) {
+  DeviceCalls calls;
+  EXPECT_EQ(sum(calls, 1), 1);
+  EXPECT_EQ(driver_.calls["graph_launch"], 0);
+  for (const int64_t n : {2, 3, 5, 4, 8}) EXPECT_EQ(sum(calls, n), static_cast<double>(n));
+  EXPECT_EQ(driver_.calls["graph_launch"], 5);
+  EXPECT_EQ(driver_.calls["graph_instantiate"], 1);
+  EXPECT_EQ(driver_.calls["kernel_node_set"], 4);  // of the kernel that takes n, from 3 on
+  EXPECT_EQ(driver_.launches.back().grid[0], 8U);
+  // Those that come again have graphs of their own.
+  for (const int64_t n : {3, 3, 8, 8}) EXPECT_EQ(sum(calls, n), static_cast<double>(n));
+  EXPECT_EQ(driver_.calls["kernel_node_set"], 4);
+  EXPECT_EQ(driver_.calls["graph_instantiate"], 3);
+  EXPECT_EQ(sum(calls, 7), 7);
+  calls.forget();
+  EXPECT_EQ(sum(calls, 6), 6);
+}
+
+TEST_F(CallsOfSizes, AreSingleLaunchesWhereTheDriverCannotUpdateGraphs) {
+  api_.kernel_node_set = nullptr;
+  DeviceCalls calls;
+  for (const int64_t n : {1, 2, 3}) EXPECT_EQ(sum(calls, n), static_cast<double>(n));
+  EXPECT_EQ(driver_.calls["graph_launch"], 0);
+}
+
+TEST_F(CallsOfSizes, AreSingleLaunchesWhereNodesOfAGraphAreUnknown) {
+  driver_.failing["kernel_node_get"] = 1;
+  DeviceCalls calls;
+  for (const int64_t n : {1, 2, 3}) EXPECT_EQ(sum(calls, n), static_cast<double>(n));
+  EXPECT_EQ(driver_.calls["graph_launch"], 0);
+}
+
+TEST_F(CallsOfSizes, AnErrorOfACallLeavesNoRecordBehind) {
+  DeviceCalls calls;
+  EXPECT_THROW(calls.call(args_, std::vector<NDArray>{x_, y_},
+                          [](std::span<const NDArray>) { throw_runtime_error("an error"); }),
+               Error);
+  EXPECT_EQ(record_of(0), nullptr);
+  EXPECT_EQ(sum(calls, 2), 2);
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ void fill(api::DevicePtr to, T value, std::size_t count) {
 }
 
 // CUDA's errors of captures.
+constexpr api::Result kInvalidValue = 1;
 constexpr api::Result kUnsupportedInCapture = 900, kIsolation = 905, kImplicit = 906,
                       kCapturedEvent = 907;
 
@@ -37,8 +38,13 @@ struct FakeFunction {
   std::string name;
 };
 struct FakeGraph {
-  std::vector<std::function<void()>> work;
+  std::vector<std::shared_ptr<FakeDriver::Work>> work;  ///< of a recorded graph these are its nodes
+  std::vector<api::GraphNode> nodes = {};               ///< of the graph that it was made of
 };
+
+api::GraphNode node_of(const std::shared_ptr<FakeDriver::Work>& work) {
+  return reinterpret_cast<api::GraphNode>(work.get());
+}
 
 }  // namespace
 
@@ -58,9 +64,9 @@ int FakeDriver::capture_of(api::StreamHandle stream) const {
 void FakeDriver::enqueue(api::StreamHandle stream, Work work) {
   auto* s = unwrap<api::StreamHandle, Stream>(stream);
   if (s != nullptr && s->capture != 0) {
-    s->captured.push_back(std::move(work));
+    s->captured.push_back(std::make_shared<Work>(std::move(work)));
   } else {
-    work();
+    work.run();
   }
 }
 
@@ -166,31 +172,31 @@ struct FakeFunctions {
   HEDDLE_END
   HEDDLE_FAKE(memcpy_htod_async, api::DevicePtr to, const void* from, std::size_t bytes,
               api::StreamHandle stream)
-  d.enqueue(stream, [=] { std::memcpy(memory_of(to), from, bytes); });
+  d.enqueue(stream, {[=] { std::memcpy(memory_of(to), from, bytes); }});
   HEDDLE_END
   HEDDLE_FAKE(memcpy_dtoh_async, void* to, api::DevicePtr from, std::size_t bytes,
               api::StreamHandle stream)
-  d.enqueue(stream, [=] { std::memcpy(to, memory_of(from), bytes); });
+  d.enqueue(stream, {[=] { std::memcpy(to, memory_of(from), bytes); }});
   HEDDLE_END
   HEDDLE_FAKE(memcpy_dtod_async, api::DevicePtr to, api::DevicePtr from, std::size_t bytes,
               api::StreamHandle stream)
-  d.enqueue(stream, [=] { std::memmove(memory_of(to), memory_of(from), bytes); });
+  d.enqueue(stream, {[=] { std::memmove(memory_of(to), memory_of(from), bytes); }});
   HEDDLE_END
   HEDDLE_FAKE(memcpy_peer_async, api::DevicePtr to, api::Context, api::DevicePtr from, api::Context,
               std::size_t bytes, api::StreamHandle stream)
-  d.enqueue(stream, [=] { std::memcpy(memory_of(to), memory_of(from), bytes); });
+  d.enqueue(stream, {[=] { std::memcpy(memory_of(to), memory_of(from), bytes); }});
   HEDDLE_END
   HEDDLE_FAKE(memset_d8_async, api::DevicePtr to, unsigned char v, std::size_t n,
               api::StreamHandle stream)
-  d.enqueue(stream, [=] { fill(to, v, n); });
+  d.enqueue(stream, {[=] { fill(to, v, n); }});
   HEDDLE_END
   HEDDLE_FAKE(memset_d16_async, api::DevicePtr to, unsigned short v, std::size_t n,
               api::StreamHandle stream)
-  d.enqueue(stream, [=] { fill(to, v, n); });
+  d.enqueue(stream, {[=] { fill(to, v, n); }});
   HEDDLE_END
   HEDDLE_FAKE(memset_d32_async, api::DevicePtr to, unsigned v, std::size_t n,
               api::StreamHandle stream)
-  d.enqueue(stream, [=] { fill(to, v, n); });
+  d.enqueue(stream, {[=] { fill(to, v, n); }});
   HEDDLE_END
   HEDDLE_FAKE(stream_create, api::StreamHandle* stream, unsigned)
   *stream = reinterpret_cast<api::StreamHandle>(d.own(new FakeDriver::Stream));
@@ -302,37 +308,41 @@ struct FakeFunctions {
   *blocks = d.device.threads_per_sm / threads;
   HEDDLE_END
 
-  static void launch(FakeDriver& d, FakeDriver::Call call, void** params,
-                     api::StreamHandle stream) {
+  /// The launch of a kernel with the values at `params`, which are copied now, as CUDA does.
+  static FakeDriver::Work work_of(FakeDriver& d, FakeDriver::Call call, void* const* params) {
     const FakeDriver::Kernel& kernel = d.kernels.at(call.kernel);
-    std::vector<void*> buffers;  // copied now, as CUDA does
-    for (std::size_t i = 0; i < kernel.buffers; ++i) {
-      buffers.push_back(*static_cast<void**>(params[i]));
+    FakeDriver::Work work;
+    std::vector<void*> buffers;
+    for (std::size_t i = 0; i < kernel.buffers + kernel.maps + kernel.sizes; ++i) {
+      if (i < kernel.buffers || i >= kernel.buffers + kernel.maps) {
+        buffers.push_back(*static_cast<void**>(params[i]));
+      } else {
+        const auto* map = static_cast<const api::TensorMapBytes*>(params[i]);
+        call.maps.push_back(d.maps.at(map->opaque[0]));
+      }
     }
-    for (std::size_t i = 0; i < kernel.maps; ++i) {
-      const auto* map = static_cast<const api::TensorMapBytes*>(params[kernel.buffers + i]);
-      call.maps.push_back(d.maps.at(map->opaque[0]));
-    }
-    for (std::size_t i = 0; i < kernel.sizes; ++i)
-      buffers.push_back(*static_cast<void**>(params[kernel.buffers + kernel.maps + i]));
-    d.enqueue(stream, [&d, call, buffers] {
+    work.run = [&d, call, buffers] {
       d.launches.push_back(call);
       const FakeDriver::Kernel& k = d.kernels.at(call.kernel);
       d.now_s_ += k.seconds ? k.seconds(call) : d.kernel_s;
       if (k.body) k.body(buffers);
-    });
+    };
+    work.call = std::move(call);
+    return work;
   }
   HEDDLE_FAKE(launch_kernel, api::FunctionHandle function, unsigned gx, unsigned gy, unsigned gz,
               unsigned bx, unsigned by, unsigned bz, unsigned smem, api::StreamHandle stream,
               void** params, void**)
-  launch(d,
-         {unwrap<api::FunctionHandle, FakeFunction>(function)->name,
-          {gx, gy, gz},
-          {bx, by, bz},
-          smem,
-          1,
-          stream},
-         params, stream);
+  FakeDriver::Work work = work_of(d,
+                                  {unwrap<api::FunctionHandle, FakeFunction>(function)->name,
+                                   {gx, gy, gz},
+                                   {bx, by, bz},
+                                   smem,
+                                   1,
+                                   stream},
+                                  params);
+  work.function = function;
+  d.enqueue(stream, std::move(work));
   HEDDLE_END
   HEDDLE_FAKE(launch_kernel_ex, const api::LaunchConfig* c, api::FunctionHandle function,
               void** params, void**)
@@ -342,16 +352,18 @@ struct FakeFunctions {
     if (c->attributes[i].id == api::kLaunchOverlaps) overlaps = c->attributes[i].overlaps != 0;
     if (c->attributes[i].id == api::kLaunchClusterDimension) cluster = c->attributes[i].cluster[0];
   }
-  launch(d,
-         {unwrap<api::FunctionHandle, FakeFunction>(function)->name,
-          {c->grid[0], c->grid[1], c->grid[2]},
-          {c->block[0], c->block[1], c->block[2]},
-          c->dynamic_smem,
-          cluster,
-          c->stream,
-          {},
-          overlaps},
-         params, c->stream);
+  FakeDriver::Work work = work_of(d,
+                                  {unwrap<api::FunctionHandle, FakeFunction>(function)->name,
+                                   {c->grid[0], c->grid[1], c->grid[2]},
+                                   {c->block[0], c->block[1], c->block[2]},
+                                   c->dynamic_smem,
+                                   cluster,
+                                   c->stream,
+                                   {},
+                                   overlaps},
+                                  params);
+  work.function = function;
+  d.enqueue(c->stream, std::move(work));
   HEDDLE_END
   HEDDLE_FAKE(tensor_map_encode, api::TensorMapBytes* map, int type, unsigned rank, void* address,
               const unsigned long long* extents, const unsigned long long* strides,
@@ -380,13 +392,40 @@ struct FakeFunctions {
                     {steps, steps + rank}});
   HEDDLE_END
   HEDDLE_FAKE(graph_instantiate, api::GraphExec* exec, api::GraphHandle graph, unsigned long long)
-  *exec = reinterpret_cast<api::GraphExec>(
-      d.own(new FakeGraph(*unwrap<api::GraphHandle, FakeGraph>(graph))));
+  auto* made = d.own(new FakeGraph);
+  for (const auto& work : unwrap<api::GraphHandle, FakeGraph>(graph)->work) {
+    made->work.push_back(std::make_shared<FakeDriver::Work>(*work));
+    made->nodes.push_back(node_of(work));
+  }
+  *exec = reinterpret_cast<api::GraphExec>(made);
   ++d.graphs;
   HEDDLE_END
-  HEDDLE_FAKE(graph_get_nodes, api::GraphHandle graph, api::GraphNode*, std::size_t* count)
-  *count = unwrap<api::GraphHandle, FakeGraph>(graph)->work.size();
+  HEDDLE_FAKE(graph_get_nodes, api::GraphHandle graph, api::GraphNode* nodes, std::size_t* count)
+  const auto& work = unwrap<api::GraphHandle, FakeGraph>(graph)->work;
+  if (nodes != nullptr) std::transform(work.begin(), work.end(), nodes, node_of);
+  *count = work.size();
   (void)d;
+  HEDDLE_END
+  HEDDLE_FAKE(kernel_node_get, api::GraphNode node, api::KernelNodeParams* params)
+  auto* work = unwrap<api::GraphNode, FakeDriver::Work>(node);
+  if (work->function == nullptr) return kInvalidValue;
+  params->function = work->function;
+  std::copy(work->call.grid.begin(), work->call.grid.end(), params->grid);
+  std::copy(work->call.block.begin(), work->call.block.end(), params->block);
+  HEDDLE_END
+  HEDDLE_FAKE(kernel_node_set, api::GraphExec exec, api::GraphNode node,
+              const api::KernelNodeParams* params)
+  auto* graph = unwrap<api::GraphExec, FakeGraph>(exec);
+  const auto at = std::find(graph->nodes.begin(), graph->nodes.end(), node);
+  if (at == graph->nodes.end()) return kInvalidValue;
+  FakeDriver::Work& work = *graph->work[static_cast<std::size_t>(at - graph->nodes.begin())];
+  if (work.function != params->function) return kInvalidValue;
+  FakeDriver::Call call = work.call;
+  std::copy(params->grid, params->grid + 3, call.grid.begin());
+  call.maps.clear();
+  FakeDriver::Work changed = work_of(d, std::move(call), params->params);
+  changed.function = work.function;
+  work = std::move(changed);
   HEDDLE_END
   HEDDLE_FAKE(graph_destroy, api::GraphHandle graph)
   d.owned_.erase(unwrap<api::GraphHandle, FakeGraph>(graph));
@@ -397,7 +436,7 @@ struct FakeFunctions {
   HEDDLE_END
   HEDDLE_FAKE(graph_launch, api::GraphExec exec, api::StreamHandle stream)
   const auto work = unwrap<api::GraphExec, FakeGraph>(exec)->work;
-  for (const auto& w : work) d.enqueue(stream, w);
+  for (const auto& w : work) d.enqueue(stream, *w);
   HEDDLE_END
   HEDDLE_FAKE(graph_exec_destroy, api::GraphExec exec)
   d.owned_.erase(unwrap<api::GraphExec, FakeGraph>(exec));
@@ -430,6 +469,8 @@ FakeDriver::FakeDriver() {
 #undef HEDDLE_FAKE_SET
   api_.tensor_map_encode = FakeFunctions::tensor_map_encode;
   api_.tensor_map_encode_windows = FakeFunctions::tensor_map_encode_windows;
+  api_.kernel_node_get = FakeFunctions::kernel_node_get;
+  api_.kernel_node_set = FakeFunctions::kernel_node_set;
 }
 
 FakeDriver::~FakeDriver() {

@@ -46,6 +46,13 @@ class FakeDriver {
     std::function<double(const Call& call)> seconds = {};
   };
 
+  /// Something in a stream. Of a launch also what it is.
+  struct Work {
+    std::function<void()> run;
+    api::FunctionHandle function = nullptr;  ///< null: no launch
+    Call call = {};
+  };
+
   FakeDriver();
   ~FakeDriver();
   FakeDriver(const FakeDriver&) = delete;
@@ -74,7 +81,6 @@ class FakeDriver {
 
  private:
   friend struct FakeFunctions;
-  using Work = std::function<void()>;
   /// Keeps what a handle stands for: nobody destroys the handles of a context that is lost.
   template <class T>
   T* own(T* object) {
@@ -86,7 +92,7 @@ class FakeDriver {
   struct Stream {
     int capture = 0;      // its number; 0: none
     bool strict = false;  // forbids unsafe calls of threads that are not in the relaxed mode
-    std::vector<Work> captured;
+    std::vector<std::shared_ptr<Work>> captured;
   };
   api::Api api_;
   double now_s_ = 0;

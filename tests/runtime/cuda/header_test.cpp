@@ -85,6 +85,13 @@ static_assert(same(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, api::kFillZeros));
 static_assert(sizeof(CUlaunchAttribute) == sizeof(api::LaunchAttribute));
 static_assert(offsetof(CUlaunchAttribute, value) == offsetof(api::LaunchAttribute, cluster));
 static_assert(sizeof(CUlaunchConfig) == sizeof(api::LaunchConfig));
+static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == sizeof(api::KernelNodeParams) &&
+              offsetof(CUDA_KERNEL_NODE_PARAMS, gridDimX) ==
+                  offsetof(api::KernelNodeParams, grid) &&
+              offsetof(CUDA_KERNEL_NODE_PARAMS, sharedMemBytes) ==
+                  offsetof(api::KernelNodeParams, dynamic_smem) &&
+              offsetof(CUDA_KERNEL_NODE_PARAMS, kernelParams) ==
+                  offsetof(api::KernelNodeParams, params));
 static_assert(offsetof(CUlaunchConfig, gridDimX) == offsetof(api::LaunchConfig, grid));
 static_assert(offsetof(CUlaunchConfig, blockDimX) == offsetof(api::LaunchConfig, block));
 static_assert(offsetof(CUlaunchConfig, sharedMemBytes) ==
@@ -144,6 +151,8 @@ AGREE(launch_kernel, cuLaunchKernel);
 AGREE(launch_kernel_ex, cuLaunchKernelEx);
 AGREE(graph_instantiate, cuGraphInstantiateWithFlags);
 AGREE(graph_get_nodes, cuGraphGetNodes);
+AGREE(kernel_node_get, cuGraphKernelNodeGetParams);
+AGREE(kernel_node_set, cuGraphExecKernelNodeSetParams);
 AGREE(graph_upload, cuGraphUpload);
 AGREE(graph_launch, cuGraphLaunch);
 

@@ -1,0 +1,35 @@
+// One CUDA graph for calls of different sizes: what differs from the last call is written into it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/cuda/driver_graph.h"
+#include "runtime/cuda/launch_record.h"
+
+namespace heddle::cuda {
+
+/// The graphs of calls whose kernels differ in their parameters and their numbers of blocks alone,
+/// such as the steps of a decoder, each with a longer past. A call is the launch of one graph, into
+/// which the parameters are written that are not those of the call before
+/// (cuGraphExecKernelNodeSetParams).
+class UpdatedGraphs {
+ public:
+  /// The most graphs that are kept, those of the most recent calls.
+  static constexpr std::size_t kMost = 8;
+
+  /// Runs the launches in the device's current stream. They become a graph when their kernels come a
+  /// second time. Where the driver cannot update graphs they are launched one by one.
+  void run(DeviceState& device, LaunchRecord record);
+  void forget() { known_.clear(); }
+
+ private:
+  struct Known {
+    LaunchRecord record;
+    std::unique_ptr<DriverGraph> graph;  ///< null: the kernels came once
+    bool updatable = true;               ///< the launches are found in the graph
+  };
+  std::vector<Known> known_;  ///< most recently used first
+};
+
+}  // namespace heddle::cuda
