@@ -1,14 +1,18 @@
 // heddle heuristic, as a process.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "dag/declaration/declaration.h"
+#include "environment.h"
 #include "heddle/heuristics/collect.h"
+#include "heddle/network/plan.h"
 #include "heddle/ops/linalg.h"
 #include "heddle/records/record_log.h"
 #include "heuristic/heuristic.h"
+#include "network/run/output_difference.h"
 #include "run_command.h"
 
 namespace heddle {
@@ -41,6 +45,57 @@ class HeuristicCommand : public ::testing::Test {
  private:
   const std::string folder_ = temporary("heuristic");
 };
+
+/// A network of one product, whose plan has another graph than the rule takes.
+Network with_another_graph(std::int64_t depth, const Target& target) {
+  const Tensor x = placeholder({4, depth}, f32, "x"), w = placeholder({depth, 16}, f32, "w");
+  const Network network({ops::matmul(x, w)}, target);
+  const BuiltChoices built = build_choices(heuristic_of("alternative"),
+                                           network.tasks()[0].tmpl.dag().direct().outputs(), target)
+                                 .built.at(0);
+  TuneReport report;
+  for (const auto& [id, schedule] : built.choices) {
+    if (id != built.fallback && report.tasks.empty())
+      report.tasks.push_back({.name = "product",
+                              .config = {},
+                              .schedule = built.schedules[schedule],
+                              .improved = true});
+  }
+  NetworkPlan plan = plan_of(network, report);
+  for (PlannedNode& n : plan.nodes) n.proof = PlanProof::None;
+  return network.with_plan(plan);
+}
+
+TEST_F(HeuristicCommand, SettledPicksTrain) {
+  const testing::Variable log("HEDDLE_PICK_LOG", path("picks.jsonl"));
+  const Target target = Target::parse("llvm -mcpu=native -threads=1");
+  SettleOptions settle{.store = nullptr};
+  settle.time = [](std::size_t, std::size_t variant, FunctionRef<void()> run) {
+    run();
+    return variant == 0 ? 1e-6 : 2e-6;  // the other graph is faster
+  };
+  for (std::int64_t depth = 512; depth < 512 + 16 * 64; depth += 64) {
+    const Network network = with_another_graph(depth, target);
+    const NetworkKernel kernel = network.build_settling({}, settle);
+    const std::vector<NDArray> arrays = network::random_arrays(kernel, {}, Device::cpu());
+    for (int call = 0; call < 24; ++call) kernel.call(arrays);
+    ASSERT_EQ(kernel.picks().at(0).picked, "plan");
+  }
+  const cli::TuningLogs read = cli::read_tuning_logs({path("picks.jsonl")});
+  EXPECT_TRUE(read.problems.empty());
+  EXPECT_EQ(read.records.size(), 32U);
+  const HeuristicData data = cli::data_from_records(read, "alternative");
+  ASSERT_EQ(data.problems.size(), 16U);
+  for (const HeuristicProblem& p : data.problems) {
+    ASSERT_TRUE(p.has(p.fallback));
+    EXPECT_DOUBLE_EQ(p.seconds[static_cast<std::size_t>(p.fallback)], 2e-6);
+    EXPECT_EQ(std::ranges::count(p.seconds, 1e-6), 1);
+  }
+  const CommandResult trained = heddle_command("heuristic train alternative --json --records " +
+                                               path("picks.jsonl") + " -o " + path("picks.tree"));
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_TRUE(std::filesystem::exists(path("picks.tree")));
+}
 
 TEST_F(HeuristicCommand, TrainsExplainsAndGenerates) {
   const std::string log = log_of_products();

@@ -46,6 +46,8 @@ struct PickRow {
   double spent_seconds = 0;            ///< seconds of measuring, compilation included
   std::string machine, build;          ///< fingerprints of where it was measured
   int64_t unix_time = 0;               ///< seconds
+  /// In the log of a network's picks: the variants as records of tuning, from which heuristics learn; else null.
+  Json records = {};
 
   /// The time of the slowest variant, and of the first one, over that of the pick; 0: not known.
   double speedup_over_worst() const;

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <functional>
+#include <map>
 #include <optional>
 
 #include "driver/second_choice.h"
@@ -13,6 +15,7 @@
 #include "network/cut/task_schedules.h"
 #include "network/run/network_kernel_impl.h"
 #include "network/run/output_difference.h"
+#include "network/run/pick_records.h"
 #include "runtime/dispatch/pick_log.h"
 #include "support/hashing/hex.h"
 
@@ -85,8 +88,11 @@ std::optional<PickRow> remembered(const PickStore* store, const PickRow& row) {
   return known;
 }
 
-void remember(const PickStore* store, const PickRow& row) {
-  log_pick(row, "", say);
+/// `records`: what was timed, for the log.
+void remember(const PickStore* store, const PickRow& row, Json records) {
+  PickRow logged = row;
+  logged.records = std::move(records);
+  log_pick(logged, "", say);
   if (!store) return;
   try {
     store->remember(row);
@@ -153,6 +159,7 @@ NetworkKernel Network::build_settling(const std::vector<Tensor>& args,
   }
   if (unsure.empty()) return kernel;
   auto picks = std::make_shared<StepPicks>();
+  std::map<size_t, std::function<Json(const PickRow&)>> records;
   for (const size_t s : steps_that_agree(*this, kernel, impl.program, unsure)) {
     const auto task = static_cast<size_t>(nodes()[static_cast<size_t>(impl.nodes[s][0])].task);
     PickRow row = row_of(*this, task, variants[task].schedules);
@@ -161,20 +168,26 @@ NetworkKernel Network::build_settling(const std::vector<Tensor>& args,
       row = *std::move(known);
     } else {
       open.push_back(s);
+      const size_t of_rule = network::families_of(*this)[task].planned ? 1 : 0;
+      records[s] = [one = tasks()[task], timed = variants[task].schedules,
+                    of_rule](const PickRow& settled) {
+        return network::pick_records(one, timed, settled, of_rule);
+      };
     }
     picks->rows.emplace(s, std::move(row));
   }
   impl.picks = picks;
   TrialOptions trials{.time = options.time};
-  trials.settled = [picks, store = options.store](size_t step, size_t winner,
-                                                  const std::vector<std::vector<double>>& seconds) {
+  trials.settled = [picks, records, store = options.store](
+                       size_t step, size_t winner,
+                       const std::vector<std::vector<double>>& seconds) {
     const std::lock_guard lock(picks->mutex);
     PickRow& row = picks->rows.at(step);
     for (size_t v = 0; v < seconds.size(); ++v) row.variants[v].seconds = seconds[v];
     row.picked = row.variants[winner].name;
     row.reason = PickReason::Measured;
     row.unix_time = static_cast<int64_t>(std::time(nullptr));
-    remember(store.get(), row);
+    remember(store.get(), row, records.at(step)(row));
   };
   impl.program.settle(open, std::move(trials));
   return kernel;

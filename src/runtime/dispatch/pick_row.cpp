@@ -89,6 +89,7 @@ Json PickRow::to_json() const {
   j["machine"] = machine;
   j["build"] = build;
   j["unix_time"] = unix_time;
+  if (!records.is_null()) j["records"] = records;
   return j;
 }
 
@@ -119,6 +120,7 @@ PickRow PickRow::from_json(const Json& json) {
   row.machine = json.get_string("machine", "");
   row.build = json.get_string("build", "");
   row.unix_time = json.get_int("unix_time", 0);
+  if (const Json* records = json.find("records")) row.records = *records;
   return row;
 }
 

@@ -1,6 +1,7 @@
 // Converts logs of tuning to training data.
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <iterator>
 #include <map>
 #include <set>
@@ -10,6 +11,7 @@
 #include "heddle/support/error.h"
 #include "heuristic/heuristic.h"
 #include "records/upgrade.h"
+#include "report/sections.h"
 #include "subjects/subjects.h"
 
 namespace heddle::cli {
@@ -132,9 +134,37 @@ class FromRecords {
 
 }  // namespace
 
+namespace {
+
+/// Whether the first line is a pick.
+bool is_pick_log(const std::string& file) {
+  std::ifstream in(file);
+  std::string line;
+  if (!std::getline(in, line)) return false;
+  try {
+    return Json::parse(line).contains("pick");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// The records in the picks of networks.
+void add_picks(const std::string& file, TuningLogs& logs) {
+  for (const PickRow& row : read_picks(file, logs.problems)) {
+    for (const Json& record : row.records.is_null() ? std::vector<Json>() : row.records.elements())
+      logs.records.push_back(Record::from_json(record));
+  }
+}
+
+}  // namespace
+
 TuningLogs read_tuning_logs(const std::vector<std::string>& files) {
   TuningLogs logs;
   for (const std::string& file : files) {
+    if (is_pick_log(file)) {
+      add_picks(file, logs);
+      continue;
+    }
     ReadResult read = read_records(file);
     logs.problems.insert(logs.problems.end(), read.problems.begin(), read.problems.end());
     std::ranges::move(read.records, std::back_inserter(logs.records));

@@ -10,7 +10,7 @@
 
 namespace heddle::cli {
 
-/// Logs of tuning, read once for all heuristics.
+/// Logs of tuning and of picks, read once for all heuristics.
 struct TuningLogs {
   std::vector<Record> records;
   std::vector<std::string> problems;  ///< "log.jsonl:7: ..." for each line that does not count
