@@ -13,6 +13,7 @@
 #include "records/upgrade.h"
 #include "report/sections.h"
 #include "subjects/subjects.h"
+#include "support/hashing/hex.h"
 
 namespace heddle::cli {
 namespace {
@@ -61,7 +62,7 @@ class FromRecords {
  private:
   void add(const Measured& m, const BuiltChoices& built) {
     HeuristicProblem row;
-    row.id = m.first->subject +
+    row.id = id_of(*m.first) +
              (built.question > 0 ? "#" + std::to_string(built.question) : std::string());
     row.features = h_.values_of(built.features);
     row.seconds.assign(data_.choices.size(), kNotMeasured);
@@ -80,6 +81,14 @@ class FromRecords {
     }
     row.fallback = static_cast<std::int32_t>(column(built.fallback, row));
     if (known >= 2 && row.has(row.fallback)) data_.problems.push_back(std::move(row));
+  }
+
+  /// The subject. Nodes of networks that differ in a depth alone have one name, so that those after the first have
+  /// their hash beside it.
+  std::string id_of(const Record& record) {
+    const auto [named, is_new] = named_.try_emplace(record.subject, record.structural_hash);
+    if (is_new || named->second == record.structural_hash) return record.subject;
+    return record.subject + " " + to_hex(record.structural_hash);
   }
 
   /// The choices of configs that differ from the rule's in knobs of the heuristic alone, of whatever
@@ -130,6 +139,7 @@ class FromRecords {
   const Heuristic& h_;
   const Declarations& declarations_;
   HeuristicData& data_;
+  std::map<std::string, std::uint64_t> named_;  ///< the first declaration of each name
 };
 
 }  // namespace
