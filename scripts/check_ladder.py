@@ -45,6 +45,7 @@ SUBFOLDERS = {
     "src/network": [".", "passes", "fusion", "cut", "run", "race", "audit", "sizes", "plan", "export"],
     "src/network/cut": ["memory", "."],
     "src/onnx": ["file", ".", "operators"],
+    "src/quantize": [".", "precision"],
     "src/runtime": ["machine", "cuda", "array", "pool", "race", "kernel", "program", "dispatch",
                     "exported"],
     "src/schedule": ["steps", "groups", "templates", "."],

@@ -32,6 +32,7 @@
 #include "heddle/onnx/import.h"
 #include "heddle/ops/ops.h"
 #include "heddle/ops/training.h"
+#include "heddle/quantize/precision.h"
 #include "heddle/quantize/quantize.h"
 #include "heddle/records/database.h"
 #include "heddle/records/record.h"

@@ -25,7 +25,8 @@ struct Request {
   // The kernels.
   std::string dtype, target, passes, memory, plan;
   std::vector<std::string> dtypes;
-  int threads = 0;  ///< 0: as the target says
+  double tolerance = -1;  ///< of a model's outputs; below 0: none is given
+  int threads = 0;        ///< 0: as the target says
   std::vector<int> thread_counts;
   std::vector<std::string> sizes;
   int max_kernels = 0, variants = 0;

@@ -10,7 +10,10 @@
 #include "common/model_plan.h"
 #include "common/output_file.h"
 #include "common/run_sizes.h"
+#include "common/tolerance.h"
 #include "heddle/dag/instance.h"
+#include "heddle/network/plan.h"
+#include "heddle/quantize/precision.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "network/run/output_difference.h"
@@ -97,9 +100,28 @@ std::vector<int64_t> in_order(const std::vector<Var>& of_network, const std::vec
   return out;
 }
 
-/// Calls of the library and of naive kernels of the graph as declared, on equal random inputs.
-/// Returns where they differ; empty where they do not.
-std::string difference(const OnnxModel& model, const Target& target, const Files& files) {
+/// Where outputs differ by more than the tolerance; empty where they do not.
+std::string beyond(double tolerance, std::span<const NDArray> got, std::span<const NDArray> want) {
+  for (size_t o = 0; o < want.size(); ++o) {
+    const double error = output_error(got[o], want[o]);
+    if (!(error <= tolerance))
+      return "output " + std::to_string(o) + ": the error " + Json(error).dump() +
+             " is above the tolerance";
+  }
+  return "";
+}
+
+/// Copies the arrays of a call of --data, one that did not choose, over drawn ones.
+void take_data(const std::vector<std::vector<NDArray>>& calls, std::span<const NDArray> arrays) {
+  if (calls.size() < 2) return;
+  for (size_t i = 0; i < calls[1].size(); ++i) NDArray(arrays[i]).copy_from(calls[1][i]);
+}
+
+/// Calls of the library and of naive kernels of the graph as declared, on equal inputs: random ones,
+/// or of the data. Returns where they differ; empty where they do not.
+std::string difference(const Request& o, const OnnxModel& model, const Target& target,
+                       const Files& files) {
+  const PassOptions passes = parse_passes(load_plan(files.plan).passes);
   const Network reference(model.outputs, target, current_auto_scheduler_options(),
                           parse_passes("none"), model.updates);
   const NetworkKernel naive = reference.build(model.args(), reference.naive_schedules());
@@ -114,8 +136,9 @@ std::string difference(const OnnxModel& model, const Target& target, const Files
       text += model.dims[i].name() + " = " + std::to_string(sizes[i]) + ", ";
     }
     const std::vector<Tensor> args = at_sizes(model.args(), at).outputs;
-    const std::vector<NDArray> want = network::random_arrays(args),
-                               got = network::host_copies(want);
+    const std::vector<NDArray> want = network::random_arrays(args);
+    take_data(calls_of_data(o, reference), want);
+    const std::vector<NDArray> got = network::host_copies(want);
     naive.call(want);
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
@@ -131,7 +154,9 @@ std::string difference(const OnnxModel& model, const Target& target, const Files
       return network::results_of(naive, model.args(), arrays);
     };
     const std::string wrong =
-        network::output_difference(reference.outputs(), results(got), results(want));
+        passes.types.empty()
+            ? network::output_difference(reference.outputs(), results(got), results(want))
+            : beyond(passes.tolerance, results(got), results(want));
     if (!wrong.empty()) return text + wrong;
   }
   return "";
@@ -148,6 +173,8 @@ int tune(const Request& o, const Files& files) {
   request.log = files.log;
   request.output = files.plan;
   request.plan_of_others = true;
+  request.tolerance = o.tolerance;
+  request.data = o.data;
   return run_tune(request);
 }
 
@@ -185,7 +212,7 @@ int run_deploy(const Request& o) {
     return tuned;
   }
   const ScopedThreads threads(target.is_cuda() ? 1 : target.cores);
-  const std::string wrong = difference(import_subject(o.subject, dtype_of(o.dtype)), target, files);
+  const std::string wrong = difference(o, import_subject(o.subject, dtype_of(o.dtype)), target, files);
   if (!wrong.empty()) {
     std::cerr << "error: the library computes something else than the model: " << wrong << "\n";
     return kWrong;

@@ -39,10 +39,21 @@ bool ChoiceList::on(const std::string& kind, const std::string& place, bool usua
 }
 
 std::optional<bool> ChoiceList::setting(const std::string& kind, const std::string& place) const {
-  const std::string name = kind + "@" + place;
-  auto found = settings_.find(name);
-  if (found == settings_.end()) found = settings_.find(all_like(name));
+  const auto found = setting_in(settings_, kind + "@" + place);
   if (found == settings_.end()) return std::nullopt;
+  return found->second;
+}
+
+OperandType ChoiceList::type_of(const std::string& place) {
+  const std::string name = std::string(kPrecision) + "@" + place;
+  products_.push_back(name);
+  const auto found = setting_in(types_, name);
+  if (found == types_.end() || found->second.type == f32) return {};
+  list_.push_back({.name = name,
+                   .text = "its operands are " + to_string(found->second.type),
+                   .places = 1,
+                   .on = true,
+                   .exact = false});
   return found->second;
 }
 
@@ -58,7 +69,14 @@ void ChoiceList::require_all_known() const {
     known.push_back(c.name);
     known.push_back(all_like(c.name));
   }
-  for (const auto& [name, on] : settings_) {
+  for (const std::string& name : products_) {
+    known.push_back(name);
+    known.push_back(all_like(name));
+  }
+  std::vector<std::string> named;
+  for (const auto& [name, on] : settings_) named.push_back(name);
+  for (const auto& [name, type] : types_) named.push_back(name);
+  for (const std::string& name : named) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string hint = did_you_mean(name, known);
     if (!hint.empty()) hint += " ";

@@ -17,6 +17,8 @@ namespace heddle::network {
 inline constexpr const char *kStore = "store", *kFuse = "fuse";
 /// That of the order of the nodes: the result of a node is computed again for later readers.
 inline constexpr const char* kRecompute = "recompute";
+/// That of the numbers of which a product is made, whose setting is a type.
+inline constexpr const char* kPrecision = "precision";
 
 /// The name of all choices of the kind and operator of `name`: "store@mul:*", "channels_last@*".
 std::string all_like(const std::string& name);
@@ -24,13 +26,22 @@ std::string all_like(const std::string& name);
 /// Whether a choice of this name is one of the cut into nodes.
 bool is_fusion_choice(const std::string& name);
 
+/// The entry of a choice, or of all like it, in settings by name; the end where there is none.
+template <class T>
+auto setting_in(const std::map<std::string, T>& settings, const std::string& name) {
+  const auto found = settings.find(name);
+  return found != settings.end() ? found : settings.find(all_like(name));
+}
+
 /// Whether `kind` has choices of its own in parts of a network.
 bool has_choices(const std::string& kind);
 
 /// Answers for the settings of choices, and lists those that were asked for.
 class ChoiceList {
  public:
-  explicit ChoiceList(const PassOptions& options) : settings_(options.choices) {}
+  explicit ChoiceList(const PassOptions& options) : settings_(options.choices) {
+    if (options.precision) types_ = options.types;
+  }
 
   /// Answers, by name, that replace the usual ones from now on.
   void expect(std::map<std::string, bool> answers) { expected_ = std::move(answers); }
@@ -39,6 +50,10 @@ class ChoiceList {
   /// it, else the expected one, else `usual`. The choice is listed, with one more place. `text` says what is so when it is
   /// on.
   bool on(const std::string& kind, const std::string& place, bool usual, const std::string& text);
+
+  /// The numbers of the product at `place`, by name or those of all like it; f32 where the options
+  /// name neither. The choice is listed where they are others.
+  OperandType type_of(const std::string& place);
 
   /// What the options say of the choice, or of all like it.
   std::optional<bool> setting(const std::string& kind, const std::string& place) const;
@@ -53,6 +68,8 @@ class ChoiceList {
 
  private:
   std::map<std::string, bool> settings_, expected_;
+  std::map<std::string, OperandType> types_;
+  std::vector<std::string> products_;  ///< the names of the products
   std::vector<NetworkChoice> list_;
 };
 

@@ -42,11 +42,13 @@ std::vector<Tensor> integer_products(const PassContext& context);
 std::vector<Tensor> guards_after_products(const PassContext& context);
 std::vector<Tensor> unflatten_sums(const PassContext& context);
 std::vector<Tensor> join_products(const PassContext& context);
+std::vector<Tensor> precision(const PassContext& context);
 std::vector<Tensor> channels_last(const PassContext& context);
 
-/// The graph after all passes that are on, as a whole or at some places. Descriptions of their
-/// changes are appended to `log`.
+/// The graph after all passes that are on, as a whole or at some places, or after those that run
+/// before the first one of the name `until`. Descriptions of their changes are appended to `log`.
 ComputeDag run_passes(const ComputeDag& declared, const Target& target, const PassOptions& options,
-                      ChoiceList& choices, std::vector<PassApplication>& log);
+                      ChoiceList& choices, std::vector<PassApplication>& log,
+                      const std::string& until = "");
 
 }  // namespace heddle::network

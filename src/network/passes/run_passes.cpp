@@ -1,9 +1,11 @@
 // The list of all passes, and the order in which they run.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "heddle/support/error.h"
+#include "heddle/support/json.h"
 #include "network/passes/graph_pass.h"
 #include "support/edit_distance.h"
 
@@ -19,7 +21,9 @@ struct Step {
 };
 
 // Views become visible when the transposes beside them are gone. They must be found before their
-// readers read through them. Parts of joined products are slices, which are movers.
+// readers read through them. Parts of joined products are slices, which are movers. Products are
+// made of shorter numbers when weights are final; those of bytes are then products of dequantised
+// bytes.
 constexpr Step kSteps[] = {
     {"fold_constants", fold_constants},
     {"fold_movers", join_movers},
@@ -33,6 +37,8 @@ constexpr Step kSteps[] = {
     {"drop_taps", drop_taps},
     {"fold_scales", fold_scales},
     {"join_products", join_products},
+    {"precision", precision},
+    {"integer_products", integer_products},
     {"fold_movers", fold_movers},
     {"channels_last", channels_last},
 };
@@ -46,9 +52,11 @@ const PassDescription& description(const std::string& name) {
 }  // namespace
 
 ComputeDag run_passes(const ComputeDag& declared, const Target& target, const PassOptions& options,
-                      ChoiceList& choices, std::vector<PassApplication>& log) {
+                      ChoiceList& choices, std::vector<PassApplication>& log,
+                      const std::string& until) {
   ComputeDag dag = declared;
   for (const Step& step : kSteps) {
+    if (step.name == until) break;
     const bool enabled = options.*description(step.name).enabled;
     if (!enabled && !choices.any_on(step.name)) continue;
     const size_t before = log.size();
@@ -85,6 +93,8 @@ const std::vector<PassDescription>& network_passes() {
        &PassOptions::fold_scales},
       {"join_products", "products of one input (Q, K, V) are one product",
        &PassOptions::join_products, false},
+      {"precision", "products whose types are named are made of shorter numbers",
+       &PassOptions::precision},
       {"channels_last", "images between convolutions have their channels innermost",
        &PassOptions::channels_last, false},
       {"concat_in_place", "parts of a concat are written where the whole lies",
@@ -99,7 +109,7 @@ const std::vector<PassDescription>& network_passes() {
 
 namespace {
 
-constexpr char kMemory[] = "memory=";
+constexpr char kMemory[] = "memory=", kTolerance[] = "tolerance=";
 constexpr char kUnits[] = "KMG";
 
 /// "64M"; a User error for anything else.
@@ -122,6 +132,25 @@ int64_t read_bytes(const std::string& text) {
   return bytes << shift;
 }
 
+/// "0.01"; a User error for anything else.
+double read_tolerance(const std::string& text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || rest != end || !std::isfinite(value) || value < 0)
+    throw_user_error("'" + text + "' is no tolerance", {},
+                     "give a number that is not negative: tolerance=0.01");
+  return value;
+}
+
+/// "precision@matmul:*=bf16"
+void set_type(PassOptions& options, const std::string& item) {
+  const size_t sign = item.rfind('=');
+  if (sign == std::string::npos)
+    throw_user_error("'" + item + "' names no type", {}, "name one behind it: " + item + "=bf16");
+  options.types[item.substr(0, sign)] = parse_operand_type(item.substr(sign + 1));
+}
+
 }  // namespace
 
 PassOptions parse_passes(const std::string& list, PassOptions base) {
@@ -132,6 +161,14 @@ PassOptions parse_passes(const std::string& list, PassOptions base) {
     begin = end + 1;
     if (name.starts_with(kMemory)) {
       base.memory = read_bytes(name.substr(sizeof(kMemory) - 1));
+      continue;
+    }
+    if (name.starts_with(kTolerance)) {
+      base.tolerance = read_tolerance(name.substr(sizeof(kTolerance) - 1));
+      continue;
+    }
+    if (name.starts_with(std::string(network::kPrecision) + "@")) {
+      set_type(base, name);
       continue;
     }
     const bool on = name.empty() || name[0] != '-';
@@ -170,6 +207,10 @@ std::string to_string(const PassOptions& options) {
     text += (text.empty() ? "" : ",") + (kMemory + std::to_string(options.memory));
   for (const auto& [name, on] : options.choices)
     text += (text.empty() ? "" : ",") + std::string(on ? "" : "-") + name;
+  if (options.tolerance > 0)
+    text += (text.empty() ? "" : ",") + (kTolerance + Json(options.tolerance).dump());
+  for (const auto& [name, type] : options.types)
+    text += (text.empty() ? "" : ",") + name + "=" + to_string(type);
   return text;
 }
 

@@ -68,11 +68,22 @@ class Tuning {
       throw_user_error("'" + how_.plan_file + "' is the plan of another " +
                            (here ? "network" : "target: '" + to_string(earlier.target) + "'"),
                        {}, "name another file, or remove this one");
+    const std::string passes = earlier.passes;
+    keep_types(network.pass_options());
     found_.network = network.with_plan(earlier);
     found_.choices.options = found_.network.pass_options();
     found_.choices_proven = own && earlier.passes_proof == PlanProof::Race &&
-                            earlier.passes == to_string(found_.network.pass_options());
+                            passes == to_string(found_.network.pass_options());
     if (!options_.log.empty()) record_plan(found_.network, earlier, options_.log);
+  }
+
+  /// Types of products that the network has for a tolerance replace those of the plan.
+  void keep_types(const PassOptions& of_network) {
+    if (of_network.tolerance == 0) return;
+    PassOptions passes = parse_passes(earlier_->passes);
+    passes.types = of_network.types;
+    passes.tolerance = of_network.tolerance;
+    earlier_->passes = to_string(passes);
   }
 
   void try_choices(const TuneClock& clock) {

@@ -94,6 +94,7 @@ class Candidates {
   void add_choices() {
     const std::vector<NetworkChoice>& all = network_.choices();
     for (const NetworkChoice& c : all) {
+      if (!c.exact) continue;
       const std::string kind = kind_of(c.name);
       const auto of_kind = std::count_if(all.begin(), all.end(), [&](const NetworkChoice& other) {
         return kind_of(other.name) == kind;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
+#include "common/tolerance.h"
 #include "heddle/records/tophub.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/thread_pool.h"
@@ -105,21 +107,23 @@ Network model_network(const Request& o, const std::vector<Tensor>& outputs, cons
   const std::string path = named ? o.plan : plan_beside(o.subject);
   std::error_code error;
   std::string why = path == kNone ? "no plan" : "no plan " + path;
+  std::optional<Network> planned;
   if (path != kNone && (named || fs::is_regular_file(path, error))) {
     try {
       NetworkPlan plan = read_named(path);
       if (!passes.empty()) plan.passes = to_string(parse_passes(passes, parse_passes(plan.passes)));
       const Network network = Network::planned(outputs, plan, target, options, updates);
       say("plan " + path + ": " + to_string(*network.plan_use()));
-      return network;
+      planned = network;
     } catch (const Error& e) {
       if (named || e.kind == ErrorKind::Internal) throw;
       why = "the plan beside the model is not used: " + e.message;
     }
   }
+  if (planned) return within_tolerance(o, *planned);
   const Network network(outputs, target, options, parse_passes(passes), updates);
   say(why + ": " + records_text(network));
-  return network;
+  return within_tolerance(o, network);
 }
 
 }  // namespace heddle::cli

@@ -45,6 +45,11 @@ Command explain_command() {
       .run = run_explain};
 }
 
+const Takes kSamples = {.id = "--data",
+                        .help = "For --tolerance: samples, an array for each input by its name, as "
+                                "np.savez writes them; half of the calls choose, the others decide",
+                        .otherwise = "random inputs"};
+
 /// Options of commands that call a network.
 std::vector<Takes> network_takes(const std::string& sizes, const std::string& time) {
   return together({{subject("A network: an ONNX file, MODEL.onnx:batch=1, or a name")},
@@ -113,13 +118,15 @@ Command run_command() {
       .takes = together(
           {{subject("An ONNX file: net.onnx:batch=1; its weights may be beside it")},
            plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes", "--memory",
-                  "--plan", "-i,--input", "-o,--output (of the model)", "--batch", "--settle"}),
+                  "--tolerance", "--plan", "-i,--input", "-o,--output (of the model)", "--batch", "--settle"}),
+           {kSamples},
            {kQuiet,
             {"--time", "Seconds of timing; 0: none", "1"},
             {"--seed", "Seed of the random inputs", "1"},
             call_sizes("run")}}),
       .examples = {"heddle run resnet50.onnx:batch=1",
                    "heddle run resnet50.onnx --input image=cat.npy --output scores=scores.npy",
+                   "heddle run resnet50.onnx:batch=1 --tolerance 1e-2 --data images.npz",
                    "heddle run resnet50.onnx --batch 8 --dtype bf16",
                    "heddle run bert.onnx:batch=1,sequence=128 --threads 1 --time 5",
                    "heddle run bert.onnx:batch=1,sequence=128 --plan bert.heddle --settle",
@@ -208,7 +215,8 @@ Command export_command() {
       .takes = together(
           {{subject(kSubject + ". Or an ONNX file: model.onnx:batch=1")},
            plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes", "--memory",
-                  "--plan"}),
+                  "--plan", "--tolerance"}),
+           {kSamples},
            {kQuiet,
             {.id = "-o,--output",
              .help = "Write PATH.o (PATH.cubin for a GPU), and PATH.json which describes it; "
@@ -313,6 +321,8 @@ Command tune_command() {
              .help = "Of an ONNX file: write what was found as a plan, MODEL.heddle, from which "
                      "the same command goes on, and which run, export, profile and explain take"},
             {.id = "--dtype", .otherwise = "f32, or as the list of workloads says"}},
+           plain({"--tolerance"}),
+           {kSamples},
            plain({"--threads", "--target", "--trials", "--round", "--at-once", "--fleet",
                   "--fleet-device", "--fleet-wait"}),
            {{"--seed", "Seed of the search", "0"}},
@@ -336,6 +346,7 @@ Command tune_command() {
                    "heddle tune digits --budget 2m --log digits.jsonl",
                    "heddle tune resnet50.onnx:batch=1 --budget 1h --until 5% -o resnet50.heddle",
                    "heddle tune resnet50.onnx:batch=1 --budget 10m -o resnet50.heddle",
+                   "heddle tune resnet50.onnx:batch=1 --tolerance 1e-2 -o resnet50.heddle",
                    "heddle tune --workloads conv --budget 10m --threads 1 --json results.json",
                    "heddle tune softmax:4096x4096 --trials 200 --policy random --seed 3",
                    "heddle tune matmul:4096x4096x4096 --target cuda --dtype bf16",
@@ -350,15 +361,16 @@ Command deploy_command() {
       .name = "deploy",
       .about = "Tune a model, export it, and check the library, all in one folder",
       .takes = together({{subject("An ONNX file: model.onnx:batch=1")},
-                         plain({"--dims", "--states", "--dtype", "--threads", "--target"}),
+                         plain({"--dims", "--states", "--dtype", "--threads", "--target", "--tolerance"}),
+                         {kSamples},
                          {{.id = "-o,--output", .help = "The folder to write in", .needed = true},
                           {"--budget", "How long to tune: 90, 90s, 2m, 1h30m", "5m"},
                           {"--until"}}}),
       .notes =
           "The folder gets libNAME.so, NAME.h, NAME.weights, the plan NAME.heddle, the log "
           "NAME.jsonl\nand report.html. The library is called on random inputs, and its "
-          "outputs are compared with\nthose of naive schedules of the graph as declared. A "
-          "second call, with the same model or a\nnewer one, goes on from plan and log: nodes "
+          "outputs are compared with\nthose of naive schedules of the graph as declared; with "
+          "--tolerance by its error. A second\ncall, with the same model or a newer one, goes on from plan and log: nodes "
           "that are declared alike keep what was measured.\nExit status 1: the outputs differ, "
           "or nothing could be measured; 130: stopped by Ctrl-C.",
       .examples = {"heddle deploy resnet50.onnx:batch=1 -o resnet50 --budget 10m",

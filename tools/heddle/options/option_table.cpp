@@ -53,6 +53,11 @@ ValueForm memory_form() {
                  [](const std::string& text) { (void)parse_passes("memory=" + text); });
 }
 
+ValueForm tolerance_form() {
+  return read_by("X", "a number that is not negative", "0.01",
+                 [](const std::string& text) { (void)parse_passes("tolerance=" + text); });
+}
+
 ValueForm heuristic_form() {
   return read_by("NAME", "a heuristic", "contraction",
                  [](const std::string& text) { (void)heuristic_of(text); });
@@ -129,6 +134,11 @@ Rows subject_rows() {
        "they "
        "would take more",
        "", "any number"},
+      {"--tolerance", tolerance_form(), &R::tolerance,
+       "Products of a model in the fastest types with which the outputs are within this error: the "
+       "largest difference to f32 over the largest value, of each output, on inputs that did not "
+       "choose (f16, bf16, fp8 or bytes, as the target has instructions)",
+       "", "types as in the model"},
       {"--plan", file("net.heddle"), &R::plan,
        "The plan of a model, as `heddle tune` writes it with -o; none: no plan", "",
        "MODEL.heddle beside the model, else records"},

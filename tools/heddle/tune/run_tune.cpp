@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "common/model_plan.h"
 #include "common/output_file.h"
 #include "common/run_sizes.h"
+#include "common/tolerance.h"
 #include "heddle/measure/fleet.h"
 #include "heddle/network/tune.h"
 #include "heddle/records/tophub.h"
@@ -263,6 +265,22 @@ std::unique_ptr<PlanOutput> plan_output(const Request& request,
                                       to_string(subjects[0].dtype));
 }
 
+/// Chooses the types of products for --tolerance, unless the plan has them.
+void choose_types(const Request& request, const PlanOutput* plan, TaskList& list) {
+  if (request.tolerance < 0 && request.data.empty()) return;
+  if (!list.network)
+    throw_user_error("--tolerance is of the outputs of one network", {},
+                     "name an ONNX file: net.onnx:batch=1");
+  std::error_code error;
+  const bool goes_on = plan && std::filesystem::is_regular_file(plan->file(), error);
+  const ScopedThreads threads(threads_of(request));
+  const Network network = within_tolerance(
+      request, goes_on ? list.network->with_plan(load_plan(plan->file())) : *list.network);
+  const std::vector<Dim> dims = list.dims;
+  list = tasks_of(network, list.dtypes.at(0));
+  list.dims = dims;
+}
+
 /// What the machine can reach. The capabilities of other machines' CPUs are not known.
 void find_peaks(const Target& target, bool by_fleet, int threads, TaskList* list) {
   if (target.is_cuda()) {
@@ -421,6 +439,7 @@ int run_tune(const Request& request, const TuneOutput& output, const Tuner& tune
   const std::unique_ptr<Measurer> fleet = fleet_of(request, target);
   if (fleet) options.measurer = fleet.get();
   TaskList list = tasks_of(subjects, target);
+  choose_types(request, plan.get(), list);
   const NetworkRacePlace place = network_race_place(target, fleet != nullptr);
   check_sizes(request, list, place);
   TuneClock clock(options.budget.count());

@@ -1,0 +1,58 @@
+#include <algorithm>
+#include <limits>
+
+#include "heddle/quantize/precision.h"
+#include "heddle/support/error.h"
+#include "support/edit_distance.h"
+
+namespace heddle {
+namespace {
+
+/// The calls for which there are samples of an input.
+int64_t calls_for(const NDArray& samples, const std::string& name, const Tensor& input) {
+  const Extents shape = input.extents();
+  const auto wrong = [&](const std::string& what) {
+    throw_user_error("the samples of the input '" + name + "' " + what, {},
+                     "it takes " + describe(NDArray::empty(shape, input.dtype())) +
+                         "; the first dimension of its samples counts them");
+  };
+  if (samples.dtype() != input.dtype()) wrong("are " + to_string(samples.dtype()));
+  Extents of_call = samples.shape();
+  if (of_call.empty() || of_call.size() != shape.size())
+    wrong("have " + std::to_string(of_call.size()) + " dimensions");
+  of_call[0] = shape[0];
+  if (of_call != shape || shape[0] < 1) wrong("are " + describe(samples));
+  return samples.extent(0) / shape[0];
+}
+
+}  // namespace
+
+std::vector<std::vector<NDArray>> calls_of_samples(const std::map<std::string, NDArray>& samples,
+                                                   const std::vector<std::string>& names,
+                                                   const std::vector<Tensor>& inputs) {
+  HEDDLE_ICHECK(names.size() == inputs.size(), "a name for each input");
+  for (const auto& [name, array] : samples) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw_user_error("the model has no input '" + name + "', for which there are samples", {},
+                       did_you_mean(name, names));
+  }
+  int64_t calls = std::numeric_limits<int64_t>::max();
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto found = samples.find(names[i]);
+    if (found == samples.end())
+      throw_user_error("there are no samples of the input '" + names[i] + "'", {},
+                       "the data have an array for each input, by its name");
+    calls = std::min(calls, calls_for(found->second, names[i], inputs[i]));
+  }
+  std::vector<std::vector<NDArray>> made;
+  for (int64_t c = 0; c < (names.empty() ? 0 : calls); ++c) {
+    made.emplace_back();
+    for (size_t i = 0; i < names.size(); ++i) {
+      const int64_t rows = inputs[i].extents()[0];
+      made.back().push_back(samples.at(names[i]).rows(c * rows, (c + 1) * rows).copy());
+    }
+  }
+  return made;
+}
+
+}  // namespace heddle

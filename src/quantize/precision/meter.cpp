@@ -1,0 +1,236 @@
+#include "quantize/precision/meter.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <tuple>
+
+#include "heddle/runtime/timer.h"
+#include "heddle/support/error.h"
+#include "network/cut/node_costs.h"
+#include "network/passes/graph_pass.h"
+#include "network/race/duel.h"
+#include "quantize/precision/output_error.h"
+#include "quantize/ranges.h"
+#include "runtime/race/clearly_faster.h"
+
+namespace heddle::quantize {
+namespace {
+
+// Calls in turns by which the gain of a product is judged.
+constexpr int kRounds = 11, kMostOfLast = 48;
+constexpr double kLongestRounds = 1;  // seconds
+constexpr uint64_t kSeed = 29;
+
+/// The graph in which products are named.
+ComputeDag graph_of_products(const Network& network, const Target& target) {
+  network::ChoiceList choices(network.pass_options());
+  std::vector<PassApplication> log;
+  return network::run_passes(ComputeDag(network.outputs()), target, network.pass_options(), choices,
+                             log, network::kPrecision);
+}
+
+double sum_where(const std::vector<double>& seconds, const std::vector<char>& which) {
+  double sum = 0;
+  for (size_t n = 0; n < which.size(); ++n) sum += which[n] != 0 ? seconds[n] : 0;
+  return sum;
+}
+
+}  // namespace
+
+PrecisionMeter::PrecisionMeter(const Network& network, std::vector<Tensor> args,
+                               const PrecisionOptions& options)
+    : options_(options),
+      args_(std::move(args)),
+      target_(network.tasks().at(0).tmpl.target()),
+      here_(target_.runs_here()),
+      calls_(options.calls),
+      f32_{network, nullptr} {
+  for (size_t i = 0; i < args_.size(); ++i) {
+    const Operation& op = *args_[i].op();
+    if (!op.is_placeholder() || op.data() != nullptr) continue;
+    if (op.is_constant())
+      throw_user_error("the constant '" + op.name() + "' has no values, by which types are chosen",
+                       {}, "declare it by constant(array)");
+    inputs_.push_back(i);
+  }
+  if (drawn()) draw_calls();
+  check_calls();
+  const Device device = here_ ? network::device_of(target_) : Device::cpu();
+  for (const Tensor& t : args_)
+    arrays_.push_back(NDArray::zeros(t.extents(), t.dtype()).to_device(device));
+  f32_ = made({});
+  for (size_t c = 0; c < calls_.size(); ++c) wanted_.push_back(outputs(*f32_.runs, c));
+}
+
+void PrecisionMeter::draw_calls() {
+  uint64_t seed = options_.seed;
+  for (int c = 0; c < options_.drawn; ++c) {
+    calls_.emplace_back();
+    for (const size_t i : inputs_)
+      calls_.back().push_back(NDArray::random(args_[i].extents(), args_[i].dtype(), seed++));
+  }
+}
+
+void PrecisionMeter::check_calls() const {
+  if (calls_.size() < 2)
+    throw_user_error("there are samples for " + std::to_string(calls_.size()) +
+                         " calls, and the types are chosen on some and verified on others",
+                     {}, "give samples for at least two calls");
+  for (const std::vector<NDArray>& call : calls_) {
+    if (call.size() != inputs_.size())
+      throw_user_error("a call has " + std::to_string(call.size()) + " arrays, and the network " +
+                       std::to_string(inputs_.size()) + " inputs");
+    for (size_t i = 0; i < call.size(); ++i) {
+      const Tensor& t = args_[inputs_[i]];
+      if (call[i].shape() != t.extents() || call[i].dtype() != t.dtype())
+        throw_user_error("an array of the input '" + t.name() + "' has another shape or type", {},
+                         "give arrays like those of calls");
+    }
+  }
+}
+
+// The graph that the passes for another machine made, with kernels for this one.
+Network PrecisionMeter::runnable(const Network& network) const {
+  if (here_) return network;
+  network::ChoiceList choices(network.pass_options());
+  std::vector<PassApplication> log;
+  const ComputeDag dag = network::run_passes(ComputeDag(network.outputs()), target_,
+                                             network.pass_options(), choices, log);
+  return Network(dag.outputs());
+}
+
+/// The arguments with the outputs of this network in place of those as declared.
+std::vector<Tensor> PrecisionMeter::args_for(const Network& network) const {
+  const std::vector<Tensor>& declared = f32_.network.outputs();
+  std::vector<Tensor> args = args_;
+  for (Tensor& t : args) {
+    const auto at = std::find_if(declared.begin(), declared.end(),
+                                 [&](const Tensor& o) { return o.same_as(t); });
+    if (at != declared.end()) t = network.outputs()[static_cast<size_t>(at - declared.begin())];
+  }
+  return args;
+}
+
+PrecisionMeter::Made PrecisionMeter::made(const Types& types) const {
+  PassOptions passes = f32_.network.pass_options();
+  passes.types = types;
+  const Network changed = types.empty() ? f32_.network : f32_.network.with_passes(passes);
+  const Network here = runnable(changed);
+  return {changed, std::make_shared<network::TimedNetwork>(here, std::vector<Schedule>(),
+                                                           args_for(here), arrays_)};
+}
+
+std::vector<Candidate> PrecisionMeter::candidates() const {
+  const ComputeDag dag = graph_of_products(f32_.network, target_);
+  std::vector<Candidate> found;
+  for (network::ProductPlace& p : network::product_places(dag)) {
+    Candidate c;
+    c.name = std::string(network::kPrecision) + "@" + p.place;
+    c.flops = dag.info(p.stage).flops;
+    if (p.weights >= 0)
+      c.source = network::source_of(dag, tensor_of(p.operands[1 - p.weights]->buffer));
+    c.place = std::move(p);
+    found.push_back(std::move(c));
+  }
+  find_ranges(found);
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.flops > b.flops; });
+  return found;
+}
+
+// Inputs of the network, and tensors inside it, which a network of its own computes in f32.
+void PrecisionMeter::find_ranges(std::vector<Candidate>& candidates) const {
+  std::vector<Tensor> sources, args;
+  const auto find = [](const std::vector<Tensor>& list, const Tensor& t) {
+    return std::find_if(list.begin(), list.end(), [&](const Tensor& s) { return s.same_as(t); });
+  };
+  for (const Candidate& c : candidates) {
+    if (!c.source || find(sources, c.source) != sources.end()) continue;
+    if (!c.source.op()->is_placeholder()) sources.push_back(c.source);
+  }
+  std::vector<Tensor> read;
+  if (!sources.empty()) read = ComputeDag(sources).placeholders();
+  std::vector<size_t> given;  // which of a call's arrays the network reads
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (find(read, args_[inputs_[i]]) == read.end()) continue;
+    given.push_back(i);
+    args.push_back(args_[inputs_[i]]);
+  }
+  args.insert(args.end(), sources.begin(), sources.end());
+  std::vector<NDArray> arrays;
+  for (const Tensor& t : args) arrays.push_back(NDArray::zeros(t.extents(), t.dtype()));
+  std::optional<NetworkKernel> kernel;
+  if (!sources.empty()) kernel = Network(sources).build(args);
+  std::map<const Operation*, SeenValues> seen;
+  for (size_t call = 0; call < calls_.size(); call += 2) {
+    for (size_t i = 0; i < given.size(); ++i) arrays[i].copy_from(calls_[call][given[i]]);
+    if (kernel) kernel->call(arrays);
+    for (size_t s = 0; s < sources.size(); ++s)
+      seen[sources[s].op()].widen(arrays[given.size() + s], sources[s].name());
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const Tensor& t = args_[inputs_[i]];
+      if (t.dtype() == f32) seen[t.op()].widen(calls_[call][i], t.name());
+    }
+  }
+  for (Candidate& c : candidates) {
+    if (c.source) std::tie(c.low, c.high) = seen[c.source.op()].range({});
+  }
+}
+
+std::vector<NDArray> PrecisionMeter::outputs(network::TimedNetwork& runs, size_t call) const {
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    NDArray(arrays_[inputs_[i]]).copy_from(calls_[call][i]);
+  return runs.outputs();
+}
+
+double PrecisionMeter::error(const Made& made, Half half) const {
+  std::vector<OutputError> errors;
+  for (size_t c = half == Half::Chooses ? 0 : 1; c < calls_.size(); c += 2) {
+    const std::vector<NDArray> got = outputs(*made.runs, c);
+    errors.resize(got.size());
+    for (size_t o = 0; o < got.size(); ++o) errors[o].add(got[o], wanted_[c][o]);
+  }
+  double largest = 0;
+  for (const OutputError& e : errors) largest = std::max(largest, e.value());
+  return largest;
+}
+
+double PrecisionMeter::seconds(const Network& network) const {
+  if (options_.time) return options_.time(network);
+  const std::vector<double> nodes = network::seconds_of_nodes(
+      network::cut_network(ComputeDag(network.outputs()), target_, network.pass_options(),
+                           network.updates()),
+      target_);
+  return std::accumulate(nodes.begin(), nodes.end(), 0.0);
+}
+
+double PrecisionMeter::gain(const Made& made) const {
+  if (!measured()) return seconds(f32_.network) - seconds(made.network);
+  const std::vector<uint64_t>&was = f32_.runs->hashes(), &is = made.runs->hashes();
+  const std::vector<char> replaced = network::nodes_that_differ(was, is),
+                          instead = network::nodes_that_differ(is, was);
+  std::vector<double> before, after;
+  const Timer timer;
+  for (int r = 0; r < kRounds && (r < 3 || timer.elapsed_s() < kLongestRounds); ++r) {
+    const network::CallTimes a = f32_.runs->call(), b = made.runs->call();
+    before.push_back(a.steps.empty() ? a.total : sum_where(a.steps, replaced));
+    after.push_back(b.steps.empty() ? b.total : sum_where(b.steps, instead));
+  }
+  return median_of(before) - median_of(after);
+}
+
+NetworkTimes PrecisionMeter::race(const Made& made) const {
+  if (measured())
+    return network::duel(
+        [&](size_t i) { return (i == 0 ? f32_ : made).runs->call().total; }, kMostOfLast, kSeed,
+        {});
+  NetworkTimes times;
+  times.static_seconds = seconds(f32_.network);
+  times.best_seconds = seconds(made.network);
+  times.verdict = times.best_seconds < times.static_seconds ? RaceResult::Faster
+                                                            : RaceResult::NotProven;
+  return times;
+}
+
+}  // namespace heddle::quantize

@@ -1,0 +1,31 @@
+// The types of which products may be made on a machine.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/network/passes.h"
+#include "heddle/target/target.h"
+#include "network/passes/product_places.h"
+
+namespace heddle::quantize {
+
+/// The types for whose products the target has an instruction: f16, bf16, f8e4m3, and u8 or i8 with
+/// weights of i8.
+std::vector<DataType> operand_types(const Target& target);
+
+/// A product of a network, and what may become of it.
+struct Candidate {
+  network::ProductPlace place;
+  std::string name;   ///< as in PassOptions::types
+  double flops = 0;
+  Tensor source;      ///< the tensor that its operand of 8 bits is made of; null without weights
+  /// The least and the largest value of `source` on the calls that choose.
+  double low = 0, high = 0;
+};
+
+/// The type with the scale that the range of the candidate asks for; none where that has none.
+std::optional<OperandType> typed(const Candidate& candidate, DataType type);
+
+}  // namespace heddle::quantize

@@ -1,0 +1,63 @@
+#include "common/tolerance.h"
+
+#include <iostream>
+#include <string>
+
+#include "heddle/network/plan.h"
+#include "heddle/quantize/precision.h"
+#include "heddle/runtime/npz.h"
+#include "heddle/support/error.h"
+#include "network/run/output_difference.h"
+
+namespace heddle::cli {
+namespace {
+
+/// The network with other choices about its graph, and what its plan has for it.
+Network with_choices(const Network& network, const PassOptions& passes) {
+  if (network.plan() == nullptr) return network.with_passes(passes);
+  NetworkPlan plan = *network.plan();
+  plan.passes = to_string(passes);
+  return network.with_plan(plan);
+}
+
+}  // namespace
+
+std::vector<std::vector<NDArray>> calls_of_data(const Request& options, const Network& network) {
+  if (options.data.empty()) return {};
+  std::vector<std::string> names;
+  std::vector<Tensor> inputs;
+  for (const Tensor& t : network::call_args(network)) {
+    if (!t.op()->is_placeholder()) continue;
+    names.push_back(t.name());
+    inputs.push_back(t);
+  }
+  return calls_of_samples(load_npz(options.data), names, inputs);
+}
+
+Network within_tolerance(const Request& options, const Network& network) {
+  if (options.tolerance < 0) {
+    if (!options.data.empty())
+      throw_user_error("--data are the samples of --tolerance, which is not given", {},
+                       "say which error the outputs may have: --tolerance 0.01");
+    return network;
+  }
+  const auto say = [&](const std::string& text) {
+    if (!options.quiet) std::cerr << text;
+  };
+  if (network.plan() != nullptr && network.pass_options().tolerance > 0 &&
+      network.pass_options().tolerance == options.tolerance) {
+    say("tolerance: the plan has the types of " +
+        std::to_string(network.pass_options().types.size()) + " products for it\n");
+    return network;
+  }
+  if (!network.sizes().empty())
+    throw_user_error("--tolerance is for a model of constant extents, and this one has ranges", {},
+                     "give its dimensions numbers: net.onnx:batch=1");
+  const PrecisionChoice choice =
+      choose_precision(network, network::call_args(network),
+                       {.tolerance = options.tolerance, .calls = calls_of_data(options, network)});
+  say(choice.to_string());
+  return with_choices(network, choice.options);
+}
+
+}  // namespace heddle::cli
