@@ -198,7 +198,7 @@ TEST(Precision, WhatDoesNotFitIsAnError) {
   EXPECT_THAT(samples({{"x", NDArray::zeros({16, 64}, f32)}}), HasSubstr("1 calls"));
   const Dim n = dim("n", 1, 8);
   const Tensor x = placeholder({n, 64}, f32, "x");
-  const Tensor y = ops::dense(x, values({8, 64}, 1));
+  const Tensor y = compute({n, 64}, [&](Axis i, Axis j) { return x(i, j) * 2.0F; }, "y");
   EXPECT_THAT(message_of([&] { (void)choose_precision(Network({y}), {x, y}); }),
               HasSubstr("ranges of sizes"));
   const Tensor bare = ops::dense(layers.x, weights({8, 64}));
