@@ -7,6 +7,7 @@ import pathlib
 from . import _heddle
 from ._errors import Error
 from ._profile import Profile
+from ._report import Report
 from ._tune import seconds_of, watch
 
 
@@ -22,13 +23,17 @@ class Network:
     target     a Target or its text; this machine where it is left out
     plan       the path of a plan (.heddle), whose choices are taken
     passes     changes of the passes over the graph, as the option --passes of the command line takes them
+    tolerance  the error that outputs may have: the largest difference to f32 over the largest value. Products take the
+               fastest types with which it holds on inputs that did not choose them; `precision` says what was chosen
+    data       {name: samples} for the tolerance, the first dimension counts them; random inputs where it is left out
     updates    {state: next}: each call leaves `next` in the array of the input `state`, which must be writable
     options    of the scheduler, as for create_schedule
 
     Calls from several threads at once are safe, and run without the GIL.
     """
 
-    def __init__(self, outputs, inputs, *, target=None, plan=None, passes="", names=None, updates=None, **options):
+    def __init__(self, outputs, inputs, *, target=None, plan=None, passes="", tolerance=None, data=None, names=None,
+                 updates=None, **options):
         outputs = [outputs] if isinstance(outputs, _heddle.Tensor) else list(outputs)
         self.inputs, self.outputs = list(inputs), outputs
         self._args = self.inputs + outputs
@@ -40,6 +45,17 @@ class Network:
         self._kernel = self._plan = None
         if plan is not None:
             self._graph = self._graph.with_plan(os.fspath(plan))
+        self.precision = None  # the choice of types that the tolerance asked for
+        if tolerance is not None:
+            self._choose_types(tolerance, data)
+        elif data is not None:
+            raise Error("`data` are the samples of a tolerance, which is not given")
+
+    def _choose_types(self, tolerance, data):
+        if tolerance > 0 and self._graph.tolerance == tolerance:
+            return  # the plan has the types for it
+        self._graph, text, choice = self._graph._within(self._args, tolerance, dict(data or {}), self.input_names)
+        self.precision = Report(text, json.loads(choice))
 
     @property
     def input_names(self):
@@ -160,7 +176,7 @@ def _dims_of(dims):
     return fixed, ranges, sums, ",".join(texts)
 
 
-def load(path, dims=None, dtype="f32", target=None, plan=None, passes="", states=False, **options):
+def load(path, dims=None, dtype="f32", target=None, plan=None, passes="", tolerance=None, data=None, states=False, **options):
     """Reads an ONNX model.
 
         net = heddle.load("model.onnx", dims={"batch": (1, 32), "seq": 128}, dtype="f16")
@@ -169,12 +185,12 @@ def load(path, dims=None, dtype="f32", target=None, plan=None, passes="", states
               each call takes a size; or a sum of others, "past+seq"
     states    past inputs of a decoder, which its present outputs repeat with rows behind them, are arrays that calls update
     dtype     the type of values between inputs and outputs: f32, f16 or bf16; inputs and outputs keep theirs
-    target, plan, passes, options   as for Network
+    target, plan, passes, tolerance, data, options   as for Network
     """
     path = os.fspath(path)
     fixed, ranges, sums, texts = _dims_of(dims)
     model = _heddle.import_onnx(path, fixed, ranges, dtype, sums, states)
-    net = Network(model.outputs, model.inputs, target=target, plan=plan, passes=passes,
+    net = Network(model.outputs, model.inputs, target=target, plan=plan, passes=passes, tolerance=tolerance, data=data,
                   names=model.input_names + model.output_names, updates=model.updates, **options)
     net._dims, net._dtype = model.dims, dtype
     net._model = os.path.abspath(path), texts + (",states" if states else "")

@@ -3,17 +3,11 @@ import json
 import os
 
 from . import _heddle
+from ._report import Report
 
 
-class QuantizeReport(dict):
+class QuantizeReport(Report):
     """What was quantised and what it costs, as `heddle quantize --json` has it; print() shows the tables."""
-
-    def __init__(self, text, data):
-        super().__init__(data)
-        self._text = text
-
-    def __str__(self):
-        return self._text
 
 
 def quantize(path, samples, output, method="minmax", percentile=99.99, per_channel=True, dtype="u8", keep=(), batch=16):

@@ -52,6 +52,16 @@ std::string explained_all(const Network& network) {
   return text;
 }
 
+/// Samples by the names of inputs.
+std::map<std::string, NDArray> arrays_of(const nb::dict& samples) {
+  std::map<std::string, NDArray> arrays;
+  for (const auto& [key, array] : samples) {
+    const auto name = nb::cast<std::string>(key);
+    arrays.emplace(name, read_array(array, [&] { return "the samples of '" + name + "'"; }));
+  }
+  return arrays;
+}
+
 void bind_models(nb::module_& m) {
   nb::class_<OnnxModel>(m, "OnnxModel", "An ONNX file as a declaration.")
       .def_ro("inputs", &OnnxModel::inputs)
@@ -90,11 +100,7 @@ void bind_models(nb::module_& m) {
       [](const std::string& path, const nb::dict& samples, const std::string& output,
          const std::string& method, double percentile, bool per_channel, DataType dtype,
          const std::vector<std::string>& keep, int64_t batch) {
-        std::map<std::string, NDArray> arrays;
-        for (const auto& [key, array] : samples) {
-          const auto name = nb::cast<std::string>(key);
-          arrays.emplace(name, read_array(array, [&] { return "the samples of '" + name + "'"; }));
-        }
+        const std::map<std::string, NDArray> arrays = arrays_of(samples);
         const QuantizeOptions options{.method = range_method_of(method),
                                       .percentile = percentile,
                                       .per_channel = per_channel,
@@ -139,6 +145,22 @@ void bind_graph(nb::module_& m) {
             return n.with_plan(plan_of_file(path));
           },
           "path"_a, "The same declaration with what holds of a plan.")
+      .def(
+          "_within",
+          [](const Network& n, const std::vector<Tensor>& args, double tolerance,
+             const nb::dict& samples, const std::vector<std::string>& names) {
+            const std::map<std::string, NDArray> arrays = arrays_of(samples);
+            const WithoutGil unlocked;
+            PrecisionOptions options{.tolerance = tolerance};
+            if (!arrays.empty()) {
+              const std::vector<Tensor> inputs(args.begin(), args.begin() + names.size());
+              options.calls = calls_of_samples(arrays, names, inputs);
+            }
+            const PrecisionChoice choice = choose_precision(n, args, options);
+            return std::tuple(with_types(n, choice), choice.to_string(), choice.to_json().dump());
+          },
+          "args"_a, "tolerance"_a, "samples"_a, "names"_a)
+      .def_prop_ro("tolerance", [](const Network& n) { return n.pass_options().tolerance; })
       .def_prop_ro("plan_use",
                    [](const Network& n) { return n.plan_use() ? to_string(*n.plan_use()) : ""; })
       .def_prop_ro("num_nodes", [](const Network& n) { return n.nodes().size(); })

@@ -20,7 +20,8 @@ class Drawer {
     switch (pick(0, 3)) {
       case 0: y = convolution(); break;
       case 1: y = ops::dense(input({pick(1, 5), 12}), weights({pick(2, 9), 12})); break;
-      case 2: y = ops::matmul(ops::transpose(input({12, pick(1, 5)}), {1, 0}), weights({12, 7}));
+      case 2:
+        y = ops::matmul(ops::transpose(input({12, pick(1, 5)}), {1, 0}), weights({12, 7}));
         break;
       default:
         y = ops::matmul(ops::reshape(input({pick(1, 3), 3, 4}), {-1, 4}), weights({4, pick(2, 6)}));
@@ -131,9 +132,8 @@ TEST(PrecisionPass, TextAndOptionsAreTheSame) {
   const std::string list =
       "-join_products,tolerance=0.01,precision@linear:1x10#1=u8:0.0125:128,precision@matmul:*=bf16";
   EXPECT_EQ(to_string(parse_passes(list)), list);
-  for (const char* wrong :
-       {"", "f64", "bf16:1:0", "u8", "u8:0:0", "u8:-1:0", "u8:1:256", "i8:1:-129", "f8e4m3:1:1",
-        "u8:inf:0", "u8:1:2:3", "u8:x:0"})
+  for (const char* wrong : {"", "f64", "bf16:1:0", "u8", "u8:0:0", "u8:-1:0", "u8:1:256",
+                            "i8:1:-129", "f8e4m3:1:1", "u8:inf:0", "u8:1:2:3", "u8:x:0"})
     EXPECT_THAT(message_of([&] { (void)parse_operand_type(wrong); }), HasSubstr("no operands"))
         << wrong;
   for (const char* wrong : {"-1", "nan", "inf", "x", ""})

@@ -56,7 +56,8 @@ PrecisionChoice chosen(const Layers& layers, double tolerance, const Target& tar
 /// The error on inputs that neither chose nor decided.
 double error_elsewhere(const Layers& layers, const PassOptions& passes) {
   const NetworkKernel f32_kernel = Network(layers.outputs).build(layers.args());
-  const NetworkKernel kernel = Network(layers.outputs, Target::host(), {}, passes).build(layers.args());
+  const NetworkKernel kernel =
+      Network(layers.outputs, Target::host(), {}, passes).build(layers.args());
   double error = 0;
   for (uint64_t seed = 1000; seed < 1008; ++seed) {
     const NDArray x = NDArray::random({16, 64}, f32, seed);
@@ -167,9 +168,9 @@ TEST(Precision, CallsOfDataChooseAndOthersDecide) {
   const auto calls = calls_of_samples({{"x", samples}}, {"x"}, {layers.x});
   ASSERT_EQ(calls.size(), 5U);
   EXPECT_EQ(calls[1][0].get(0), samples.get(16 * 64));
-  const PrecisionChoice choice = choose_precision(
-      Network(layers.outputs, with_dots()), layers.args(),
-      {.tolerance = 0.1, .calls = calls, .time = counted});
+  const PrecisionChoice choice =
+      choose_precision(Network(layers.outputs, with_dots()), layers.args(),
+                       {.tolerance = 0.1, .calls = calls, .time = counted});
   EXPECT_FALSE(choice.drawn);
   EXPECT_EQ(choice.calls, 5);
   EXPECT_FALSE(choice.options.types.empty());
@@ -186,9 +187,9 @@ TEST(Precision, WhatDoesNotFitIsAnError) {
     EXPECT_THAT(with(wrong), HasSubstr("tolerance"));
   const auto samples = [&](const std::map<std::string, NDArray>& given) {
     return message_of([&] {
-      (void)choose_precision(network, layers.args(),
-                             {.tolerance = 0.1,
-                              .calls = calls_of_samples(given, {"x"}, {layers.x})});
+      (void)choose_precision(
+          network, layers.args(),
+          {.tolerance = 0.1, .calls = calls_of_samples(given, {"x"}, {layers.x})});
     });
   };
   EXPECT_THAT(samples({}), HasSubstr("no samples of the input 'x'"));
@@ -218,8 +219,8 @@ TEST(Precision, ErrorsOfOutputs) {
 }
 
 TEST(PrecisionMoves, GainForErrorDecidesAndTypesOfAProductFollowEachOther) {
-  const std::vector<Offer> offers = {{"a", 0.01, 2}, {"a", 0.1, 3}, {"b", 0.001, 1},
-                                     {"c", 0.05, -1}, {"a", 0.2, 2.5}};
+  const std::vector<Offer> offers = {
+      {"a", 0.01, 2}, {"a", 0.1, 3}, {"b", 0.001, 1}, {"c", 0.05, -1}, {"a", 0.2, 2.5}};
   const std::vector<size_t> order = quantize::order_of(offers, Sum::Linear);
   EXPECT_THAT(order, ElementsAre(2, 0, 1));
   EXPECT_THAT(quantize::taken_of(offers, order, 2), ElementsAre(2, 0));
@@ -245,9 +246,8 @@ class PrecisionOfGpu : public ::testing::Test {
 TEST_F(PrecisionOfGpu, TypesAreChosenHereAndItsKernelsComputeWithThem) {
   const Target h100 = Target::parse("cuda -gpu=h100");
   const Layers layers;
-  const PrecisionChoice choice =
-      choose_precision(Network(layers.outputs, h100), layers.args(),
-                       {.tolerance = 0.1, .time = counted});
+  const PrecisionChoice choice = choose_precision(Network(layers.outputs, h100), layers.args(),
+                                                  {.tolerance = 0.1, .time = counted});
   EXPECT_FALSE(choice.measured);
   ASSERT_FALSE(choice.options.types.empty()) << choice.to_string();
   const NDArray x = NDArray::random({16, 64}, f32, 5);

@@ -212,7 +212,8 @@ int run_deploy(const Request& o) {
     return tuned;
   }
   const ScopedThreads threads(target.is_cuda() ? 1 : target.cores);
-  const std::string wrong = difference(o, import_subject(o.subject, dtype_of(o.dtype)), target, files);
+  const std::string wrong =
+      difference(o, import_subject(o.subject, dtype_of(o.dtype)), target, files);
   if (!wrong.empty()) {
     std::cerr << "error: the library computes something else than the model: " << wrong << "\n";
     return kWrong;

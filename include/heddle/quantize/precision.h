@@ -68,12 +68,12 @@ struct PrecisionTrial {
 /// Why all products stayed in f32; Some: they did not.
 enum class PrecisionOutcome : uint8_t {
   Some,
-  NoProducts,   ///< the network has none of f32
-  NoTypes,      ///< the target has no instruction for products of shorter numbers
-  NoTime,       ///< nothing was measured in the time
-  NoGain,       ///< no product is faster in a shorter type
-  TooInexact,   ///< no change stays within the tolerance
-  NotFaster,    ///< the network with the changes was not proven to be faster
+  NoProducts,  ///< the network has none of f32
+  NoTypes,     ///< the target has no instruction for products of shorter numbers
+  NoTime,      ///< nothing was measured in the time
+  NoGain,      ///< no product is faster in a shorter type
+  TooInexact,  ///< no change stays within the tolerance
+  NotFaster,   ///< the network with the changes was not proven to be faster
 };
 
 /// The result of choose_precision.
@@ -103,6 +103,9 @@ struct PrecisionChoice {
 /// is judged on this CPU, which computes with the same short numbers, and its times are estimates.
 PrecisionChoice choose_precision(const Network& network, const std::vector<Tensor>& args,
                                  const PrecisionOptions& options = {});
+
+/// The network with the types of a choice, and what its plan has for that.
+Network with_types(const Network& network, const PrecisionChoice& choice);
 
 /// The calls of samples: an array for each input, by its name, whose first dimension counts the
 /// samples, as quantize_onnx takes them. Samples behind the last whole call are left out. A User

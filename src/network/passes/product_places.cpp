@@ -12,8 +12,7 @@ namespace heddle::network {
 namespace {
 
 bool uses_any(const Expr& e, const std::vector<Axis>& axes) {
-  return std::any_of(axes.begin(), axes.end(),
-                     [&](const Axis& a) { return uses_var(e, a.var()); });
+  return std::any_of(axes.begin(), axes.end(), [&](const Axis& a) { return uses_var(e, a.var()); });
 }
 
 bool is_plain_read(const Expr& e) {

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "heddle/network/plan.h"
 #include "heddle/quantize/precision.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
@@ -56,8 +57,7 @@ class Search {
         const Made made = meter_.made({{c.name, as}});
         trial.error = meter_.error(made, Half::Chooses);
         trial.gain = gain(c, as, made);
-        trial.verdict =
-            trial.gain > 0 ? PrecisionVerdict::TooInexact : PrecisionVerdict::NoGain;
+        trial.verdict = trial.gain > 0 ? PrecisionVerdict::TooInexact : PrecisionVerdict::NoGain;
       } catch (const Error& e) {
         if (e.kind == ErrorKind::Internal) throw;
         trial.verdict = PrecisionVerdict::CannotBuild;
@@ -106,9 +106,8 @@ class Search {
   /// The largest number of changes whose sum, if errors add up so, is within the tolerance.
   size_t expected(Sum how) const {
     size_t count = 0;
-    while (count < order_.size() &&
-           summed(errors_of(taken_of(offers_, order_, count + 1)), how) <=
-               kShareOfTolerance * options_.tolerance)
+    while (count < order_.size() && summed(errors_of(taken_of(offers_, order_, count + 1)), how) <=
+                                        kShareOfTolerance * options_.tolerance)
       ++count;
     return count;
   }
@@ -205,10 +204,16 @@ PrecisionChoice choose_precision(const Network& network, const std::vector<Tenso
   }
   const Target target = network.tasks()[0].tmpl.target();
   const ScopedThreads threads(network::race_threads(target));
-  PrecisionChoice choice =
-      quantize::Search(network.with_passes(passes), args, options).run(target);
+  PrecisionChoice choice = quantize::Search(network.with_passes(passes), args, options).run(target);
   choice.options.tolerance = options.tolerance;
   return choice;
+}
+
+Network with_types(const Network& network, const PrecisionChoice& choice) {
+  if (network.plan() == nullptr) return network.with_passes(choice.options);
+  NetworkPlan plan = *network.plan();
+  plan.passes = to_string(choice.options);
+  return network.with_plan(plan);
 }
 
 }  // namespace heddle

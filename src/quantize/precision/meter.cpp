@@ -7,7 +7,7 @@
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
-#include "network/cut/node_costs.h"
+#include "network/cut/memory/node_costs.h"
 #include "network/passes/graph_pass.h"
 #include "network/race/duel.h"
 #include "quantize/precision/output_error.h"
@@ -198,10 +198,10 @@ double PrecisionMeter::error(const Made& made, Half half) const {
 
 double PrecisionMeter::seconds(const Network& network) const {
   if (options_.time) return options_.time(network);
-  const std::vector<double> nodes = network::seconds_of_nodes(
-      network::cut_network(ComputeDag(network.outputs()), target_, network.pass_options(),
-                           network.updates()),
-      target_);
+  const std::vector<double> nodes =
+      network::seconds_of_nodes(network::cut_network(ComputeDag(network.outputs()), target_,
+                                                     network.pass_options(), network.updates()),
+                                target_);
   return std::accumulate(nodes.begin(), nodes.end(), 0.0);
 }
 
@@ -222,14 +222,13 @@ double PrecisionMeter::gain(const Made& made) const {
 
 NetworkTimes PrecisionMeter::race(const Made& made) const {
   if (measured())
-    return network::duel(
-        [&](size_t i) { return (i == 0 ? f32_ : made).runs->call().total; }, kMostOfLast, kSeed,
-        {});
+    return network::duel([&](size_t i) { return (i == 0 ? f32_ : made).runs->call().total; },
+                         kMostOfLast, kSeed, {});
   NetworkTimes times;
   times.static_seconds = seconds(f32_.network);
   times.best_seconds = seconds(made.network);
-  times.verdict = times.best_seconds < times.static_seconds ? RaceResult::Faster
-                                                            : RaceResult::NotProven;
+  times.verdict =
+      times.best_seconds < times.static_seconds ? RaceResult::Faster : RaceResult::NotProven;
   return times;
 }
 

@@ -55,7 +55,7 @@ class PrecisionMeter {
   const PrecisionOptions& options_;
   const std::vector<Tensor> args_;
   const Target target_;
-  const bool here_;  ///< kernels for the target run on this machine
+  const bool here_;                          ///< kernels for the target run on this machine
   std::vector<size_t> inputs_;               ///< the arguments that calls give
   std::vector<std::vector<NDArray>> calls_;  ///< of inputs_
   std::vector<NDArray> arrays_;              ///< of args_, which all networks share

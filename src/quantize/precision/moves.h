@@ -24,7 +24,7 @@ double summed(std::span<const double> errors, Sum how);
 std::vector<std::size_t> order_of(std::span<const Offer> offers, Sum how);
 
 /// Those of the first `count` of the order that are not replaced by one of them.
-std::vector<std::size_t> taken_of(std::span<const Offer> offers,
-                                  std::span<const std::size_t> order, std::size_t count);
+std::vector<std::size_t> taken_of(std::span<const Offer> offers, std::span<const std::size_t> order,
+                                  std::size_t count);
 
 }  // namespace heddle::quantize

@@ -18,9 +18,9 @@ std::vector<DataType> operand_types(const Target& target);
 /// A product of a network, and what may become of it.
 struct Candidate {
   network::ProductPlace place;
-  std::string name;   ///< as in PassOptions::types
+  std::string name;  ///< as in PassOptions::types
   double flops = 0;
-  Tensor source;      ///< the tensor that its operand of 8 bits is made of; null without weights
+  Tensor source;  ///< the tensor that its operand of 8 bits is made of; null without weights
   /// The least and the largest value of `source` on the calls that choose.
   double low = 0, high = 0;
 };

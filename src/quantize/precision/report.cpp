@@ -40,7 +40,8 @@ std::string why_none(PrecisionOutcome outcome) {
       return "the target has no instructions for products of shorter numbers";
     case PrecisionOutcome::NoTime: return "no product was measured in the time that there was";
     case PrecisionOutcome::NoGain: return "no product is faster in a shorter type";
-    case PrecisionOutcome::TooInexact: return "no shorter type keeps the outputs within the tolerance";
+    case PrecisionOutcome::TooInexact:
+      return "no shorter type keeps the outputs within the tolerance";
     case PrecisionOutcome::NotFaster:
       return "the network with what the tolerance allows was not proven to be faster";
   }
@@ -58,8 +59,9 @@ std::string first_line(const PrecisionChoice& choice) {
 
 std::string sum_line(const PrecisionChoice& choice) {
   if (choice.all_error == 0) return "";
-  return "all that gain together: error " + number(choice.all_error) + "; the errors alone add up to " +
-         number(choice.all_linear) + ", their squares to that of " + number(choice.all_squares) + "\n";
+  return "all that gain together: error " + number(choice.all_error) +
+         "; the errors alone add up to " + number(choice.all_linear) +
+         ", their squares to that of " + number(choice.all_squares) + "\n";
 }
 
 std::string last_line(const PrecisionChoice& choice) {

@@ -10,18 +10,6 @@
 #include "network/run/output_difference.h"
 
 namespace heddle::cli {
-namespace {
-
-/// The network with other choices about its graph, and what its plan has for it.
-Network with_choices(const Network& network, const PassOptions& passes) {
-  if (network.plan() == nullptr) return network.with_passes(passes);
-  NetworkPlan plan = *network.plan();
-  plan.passes = to_string(passes);
-  return network.with_plan(plan);
-}
-
-}  // namespace
-
 std::vector<std::vector<NDArray>> calls_of_data(const Request& options, const Network& network) {
   if (options.data.empty()) return {};
   std::vector<std::string> names;
@@ -57,7 +45,7 @@ Network within_tolerance(const Request& options, const Network& network) {
       choose_precision(network, network::call_args(network),
                        {.tolerance = options.tolerance, .calls = calls_of_data(options, network)});
   say(choice.to_string());
-  return with_choices(network, choice.options);
+  return with_types(network, choice);
 }
 
 }  // namespace heddle::cli

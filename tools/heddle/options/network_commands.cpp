@@ -46,8 +46,9 @@ Command explain_command() {
 }
 
 const Takes kSamples = {.id = "--data",
-                        .help = "For --tolerance: samples, an array for each input by its name, as "
-                                "np.savez writes them; half of the calls choose, the others decide",
+                        .help =
+                            "For --tolerance: samples, an array for each input by its name, as "
+                            "np.savez writes them; half of the calls choose, the others decide",
                         .otherwise = "random inputs"};
 
 /// Options of commands that call a network.
@@ -115,15 +116,15 @@ Command run_command() {
   return {
       .name = "run",
       .about = "Run an ONNX model, and time it",
-      .takes = together(
-          {{subject("An ONNX file: net.onnx:batch=1; its weights may be beside it")},
-           plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes", "--memory",
-                  "--tolerance", "--plan", "-i,--input", "-o,--output (of the model)", "--batch", "--settle"}),
-           {kSamples},
-           {kQuiet,
-            {"--time", "Seconds of timing; 0: none", "1"},
-            {"--seed", "Seed of the random inputs", "1"},
-            call_sizes("run")}}),
+      .takes = together({{subject("An ONNX file: net.onnx:batch=1; its weights may be beside it")},
+                         plain({"--dims", "--states", "--dtype", "--threads", "--target",
+                                "--passes", "--memory", "--tolerance", "--plan", "-i,--input",
+                                "-o,--output (of the model)", "--batch", "--settle"}),
+                         {kSamples},
+                         {kQuiet,
+                          {"--time", "Seconds of timing; 0: none", "1"},
+                          {"--seed", "Seed of the random inputs", "1"},
+                          call_sizes("run")}}),
       .examples = {"heddle run resnet50.onnx:batch=1",
                    "heddle run resnet50.onnx --input image=cat.npy --output scores=scores.npy",
                    "heddle run resnet50.onnx:batch=1 --tolerance 1e-2 --data images.npz",
