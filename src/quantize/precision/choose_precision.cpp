@@ -34,7 +34,7 @@ class Search {
 
   PrecisionChoice run(const Target& target) {
     const std::vector<DataType> types = operand_types(target);
-    const std::vector<Candidate> candidates = meter_.candidates();
+    const std::vector<Candidate>& candidates = meter_.candidates();
     choice_.products = static_cast<int>(candidates.size());
     choice_.outcome = candidates.empty() ? PrecisionOutcome::NoProducts : PrecisionOutcome::NoTypes;
     if (candidates.empty() || types.empty()) return std::move(choice_);

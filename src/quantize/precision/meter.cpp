@@ -61,6 +61,7 @@ PrecisionMeter::PrecisionMeter(const Network& network, std::vector<Tensor> args,
     arrays_.push_back(NDArray::zeros(t.extents(), t.dtype()).to_device(device));
   f32_ = made({});
   for (size_t c = 0; c < calls_.size(); ++c) wanted_.push_back(outputs(*f32_.runs, c));
+  candidates_ = find_candidates();
 }
 
 void PrecisionMeter::draw_calls() {
@@ -121,13 +122,16 @@ PrecisionMeter::Made PrecisionMeter::made(const Types& types) const {
                                                            args_for(here), arrays_)};
 }
 
-std::vector<Candidate> PrecisionMeter::candidates() const {
+std::vector<Candidate> PrecisionMeter::find_candidates() const {
   const ComputeDag dag = graph_of_products(f32_.network, target_);
   std::vector<Candidate> found;
   for (network::ProductPlace& p : network::product_places(dag)) {
     Candidate c;
     c.name = std::string(network::kPrecision) + "@" + p.place;
     c.flops = dag.info(p.stage).flops;
+    c.results = static_cast<double>(dag.info(p.stage).points);
+    for (const Load* operand : p.operands)
+      c.operands += static_cast<double>(tensor_of(operand->buffer).size());
     if (p.weights >= 0)
       c.source = network::source_of(dag, tensor_of(p.operands[1 - p.weights]->buffer));
     c.place = std::move(p);
@@ -196,17 +200,25 @@ double PrecisionMeter::error(const Made& made, Half half) const {
   return largest;
 }
 
-double PrecisionMeter::seconds(const Network& network) const {
-  if (options_.time) return options_.time(network);
-  const std::vector<double> nodes =
-      network::seconds_of_nodes(network::cut_network(ComputeDag(network.outputs()), target_,
-                                                     network.pass_options(), network.updates()),
-                                target_);
+double PrecisionMeter::estimated_seconds() const {
+  const Network& n = f32_.network;
+  const std::vector<double> nodes = network::seconds_of_nodes(
+      network::cut_network(ComputeDag(n.outputs()), target_, n.pass_options(), n.updates()),
+      target_);
   return std::accumulate(nodes.begin(), nodes.end(), 0.0);
 }
 
 double PrecisionMeter::gain(const Made& made) const {
-  if (!measured()) return seconds(f32_.network) - seconds(made.network);
+  if (options_.time) return options_.time(f32_.network) - options_.time(made.network);
+  if (!here_) {
+    double sum = 0;
+    const Types& types = made.network.pass_options().types;
+    for (const Candidate& c : candidates_) {
+      const auto of = types.find(c.name);
+      if (of != types.end()) sum += estimated_gain(c, of->second.type, target_);
+    }
+    return sum;
+  }
   const std::vector<uint64_t>&was = f32_.runs->hashes(), &is = made.runs->hashes();
   const std::vector<char> replaced = network::nodes_that_differ(was, is),
                           instead = network::nodes_that_differ(is, was);
@@ -225,8 +237,8 @@ NetworkTimes PrecisionMeter::race(const Made& made) const {
     return network::duel([&](size_t i) { return (i == 0 ? f32_ : made).runs->call().total; },
                          kMostOfLast, kSeed, {});
   NetworkTimes times;
-  times.static_seconds = seconds(f32_.network);
-  times.best_seconds = seconds(made.network);
+  times.static_seconds = options_.time ? options_.time(f32_.network) : estimated_seconds();
+  times.best_seconds = times.static_seconds - gain(made);
   times.verdict =
       times.best_seconds < times.static_seconds ? RaceResult::Faster : RaceResult::NotProven;
   return times;

@@ -31,7 +31,7 @@ class PrecisionMeter {
   Made made(const Types& types) const;
 
   /// The products, those with the most arithmetic first.
-  std::vector<Candidate> candidates() const;
+  const std::vector<Candidate>& candidates() const { return candidates_; }
   /// The error of the outputs.
   double error(const Made& made, Half half) const;
   /// The seconds of a call that the changes gain.
@@ -49,8 +49,9 @@ class PrecisionMeter {
   void check_calls() const;
   void draw_calls();
   std::vector<NDArray> outputs(network::TimedNetwork& runs, size_t call) const;
+  std::vector<Candidate> find_candidates() const;
   void find_ranges(std::vector<Candidate>& candidates) const;
-  double seconds(const Network& network) const;
+  double estimated_seconds() const;
 
   const PrecisionOptions& options_;
   const std::vector<Tensor> args_;
@@ -61,6 +62,7 @@ class PrecisionMeter {
   std::vector<NDArray> arrays_;              ///< of args_, which all networks share
   Made f32_;
   std::vector<std::vector<NDArray>> wanted_;  ///< the outputs of each call in f32
+  std::vector<Candidate> candidates_;
 };
 
 }  // namespace heddle::quantize

@@ -5,6 +5,7 @@
 
 #include "heddle/instruction/instruction.h"
 #include "quantize/ranges.h"
+#include "schedule/groups/machine_rates.h"
 
 namespace heddle::quantize {
 namespace {
@@ -40,6 +41,18 @@ std::vector<DataType> operand_types(const Target& target) {
     types.push_back(i8);
   }
   return types;
+}
+
+// The rates of a target are for elements of four and of two bytes; instructions for bytes take twice
+// as many as those for two bytes.
+double estimated_gain(const Candidate& candidate, DataType type, const Target& target) {
+  const MachineRates rates = rates_of(target);
+  const auto seconds = [&](DataType t) {
+    const double flops = rates.flops_of(t.bytes()) * (t.bytes() == 1 ? 2 : 1),
+                 bytes = candidate.operands * t.bytes() + candidate.results * f32.bytes();
+    return std::max(candidate.flops / flops, rates.seconds_of(bytes, bytes));
+  };
+  return seconds(f32) - seconds(type);
 }
 
 std::optional<OperandType> typed(const Candidate& candidate, DataType type) {

@@ -20,10 +20,15 @@ struct Candidate {
   network::ProductPlace place;
   std::string name;  ///< as in PassOptions::types
   double flops = 0;
+  double operands = 0, results = 0;  ///< their elements
   Tensor source;  ///< the tensor that its operand of 8 bits is made of; null without weights
   /// The least and the largest value of `source` on the calls that choose.
   double low = 0, high = 0;
 };
+
+/// The seconds that the product gains in a type, by the rates of a machine for its arithmetic and its
+/// operands.
+double estimated_gain(const Candidate& candidate, DataType type, const Target& target);
 
 /// The type with the scale that the range of the candidate asks for; none where that has none.
 std::optional<OperandType> typed(const Candidate& candidate, DataType type);
