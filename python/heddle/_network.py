@@ -54,7 +54,7 @@ class Network:
     def _choose_types(self, tolerance, data):
         if tolerance > 0 and self._graph.tolerance == tolerance:
             return  # the plan has the types for it
-        self._graph, text, choice = self._graph._within(self._args, tolerance, dict(data or {}), self.input_names)
+        self._graph, (text, choice) = self._graph._within(self._args, tolerance, dict(data or {}), self.input_names)
         self.precision = Report(text, json.loads(choice))
 
     @property

@@ -125,6 +125,20 @@ std::vector<StateUpdate> updates_of(const TensorPairs& pairs) {
   return updates;
 }
 
+/// The network with the types for a tolerance; the choice as text and as JSON. `names` are those of
+/// the inputs, which come first among `args`. No samples: they are drawn.
+std::pair<Network, std::pair<std::string, std::string>> within(
+    const Network& network, const std::vector<Tensor>& args, double tolerance,
+    const nb::dict& samples, const std::vector<std::string>& names) {
+  const std::map<std::string, NDArray> arrays = arrays_of(samples);
+  const WithoutGil unlocked;
+  PrecisionOptions options{.tolerance = tolerance};
+  if (!arrays.empty())
+    options.calls = calls_of_samples(arrays, names, {args.begin(), args.begin() + names.size()});
+  const PrecisionChoice choice = choose_precision(network, args, options);
+  return {with_types(network, choice), {choice.to_string(), choice.to_json().dump()}};
+}
+
 void bind_graph(nb::module_& m) {
   nb::class_<Network>(m, "NetworkGraph", "A declaration cut into nodes.")
       .def(
@@ -145,21 +159,7 @@ void bind_graph(nb::module_& m) {
             return n.with_plan(plan_of_file(path));
           },
           "path"_a, "The same declaration with what holds of a plan.")
-      .def(
-          "_within",
-          [](const Network& n, const std::vector<Tensor>& args, double tolerance,
-             const nb::dict& samples, const std::vector<std::string>& names) {
-            const std::map<std::string, NDArray> arrays = arrays_of(samples);
-            const WithoutGil unlocked;
-            PrecisionOptions options{.tolerance = tolerance};
-            if (!arrays.empty()) {
-              const std::vector<Tensor> inputs(args.begin(), args.begin() + names.size());
-              options.calls = calls_of_samples(arrays, names, inputs);
-            }
-            const PrecisionChoice choice = choose_precision(n, args, options);
-            return std::tuple(with_types(n, choice), choice.to_string(), choice.to_json().dump());
-          },
-          "args"_a, "tolerance"_a, "samples"_a, "names"_a)
+      .def("_within", &within, "args"_a, "tolerance"_a, "samples"_a, "names"_a)
       .def_prop_ro("tolerance", [](const Network& n) { return n.pass_options().tolerance; })
       .def_prop_ro("plan_use",
                    [](const Network& n) { return n.plan_use() ? to_string(*n.plan_use()) : ""; })

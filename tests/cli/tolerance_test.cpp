@@ -37,15 +37,18 @@ class Tolerance : public ::testing::Test {
 };
 
 TEST_F(Tolerance, RunSaysWhatTypesCostAndGain) {
-  const CommandResult r = run("run " + kDigits + " --plan none --tolerance 0.05 --time 0 --threads 1");
+  const CommandResult r =
+      run("run " + kDigits + " --plan none --tolerance 0.05 --time 0 --threads 1");
   ASSERT_EQ(r.status, 0) << r.err;
   EXPECT_THAT(r.err, HasSubstr("tolerance 0.05: 4 calls choose, and 4 others decide, on random "
                                "inputs, because no data are given"));
   const CommandResult quiet =
       run("run " + kDigits + " --plan none --tolerance 0.05 --time 0 --threads 1 -q");
   EXPECT_THAT(quiet.err, Not(HasSubstr("tolerance")));
-  const CommandResult data = run("run " + kDigits + " --plan none --tolerance 0.05 --time 0 "
-                                 "--threads 1 --data " + samples_);
+  const CommandResult data = run("run " + kDigits +
+                                 " --plan none --tolerance 0.05 --time 0 "
+                                 "--threads 1 --data " +
+                                 samples_);
   ASSERT_EQ(data.status, 0) << data.err;
   EXPECT_THAT(data.err, HasSubstr("3 calls choose, and 2 others decide, on the data"));
 }
@@ -57,8 +60,8 @@ TEST_F(Tolerance, ATunedPlanHasTheTypesAndIsReplayed) {
   ASSERT_EQ(first.status, 0) << first.err;
   const PassOptions passes = parse_passes(load_plan(plan_).passes);
   EXPECT_EQ(passes.tolerance, 0.05);
-  const std::string resumed = "the plan has the types of " + std::to_string(passes.types.size()) +
-                              " products for it";
+  const std::string resumed =
+      "the plan has the types of " + std::to_string(passes.types.size()) + " products for it";
   const CommandResult again = run(tune);
   EXPECT_THAT(again.err, HasSubstr(resumed));
   EXPECT_EQ(parse_passes(load_plan(plan_).passes).types, passes.types);
@@ -71,15 +74,18 @@ TEST_F(Tolerance, ATunedPlanHasTheTypesAndIsReplayed) {
 }
 
 TEST_F(Tolerance, ALibraryIsCheckedByTheTolerance) {
-  const CommandResult r = run("deploy " + kDigits + " --tolerance 0.05 --budget 2s --threads 1 -o " +
-                              folder_ + "/out --data " + samples_);
+  const CommandResult r =
+      run("deploy " + kDigits + " --tolerance 0.05 --budget 2s --threads 1 -o " + folder_ +
+          "/out --data " + samples_);
   ASSERT_EQ(r.status, 0) << r.err << r.out;
   EXPECT_THAT(r.out, HasSubstr("the library was checked"));
 }
 
 TEST_F(Tolerance, AGpuThatIsNotHereIsJudgedByEstimates) {
-  const CommandResult exported = run("export " + kDigits + " --target 'cuda -gpu=h100' --plan none "
-                                     "--tolerance 0.05 -o " + folder_ + "/gpu");
+  const CommandResult exported = run("export " + kDigits +
+                                     " --target 'cuda -gpu=h100' --plan none "
+                                     "--tolerance 0.05 -o " +
+                                     folder_ + "/gpu");
   EXPECT_THAT(exported.err, HasSubstr("tolerance 0.05: 4 calls choose"));
 }
 
