@@ -358,25 +358,26 @@ Command tune_command() {
 }
 
 Command deploy_command() {
-  return {
-      .name = "deploy",
-      .about = "Tune a model, export it, and check the library, all in one folder",
-      .takes = together({{subject("An ONNX file: model.onnx:batch=1")},
-                         plain({"--dims", "--states", "--dtype", "--threads", "--target", "--tolerance"}),
-                         {kSamples},
-                         {{.id = "-o,--output", .help = "The folder to write in", .needed = true},
-                          {"--budget", "How long to tune: 90, 90s, 2m, 1h30m", "5m"},
-                          {"--until"}}}),
-      .notes =
-          "The folder gets libNAME.so, NAME.h, NAME.weights, the plan NAME.heddle, the log "
-          "NAME.jsonl\nand report.html. The library is called on random inputs, and its "
-          "outputs are compared with\nthose of naive schedules of the graph as declared; with "
-          "--tolerance by its error. A second\ncall, with the same model or a newer one, goes on from plan and log: nodes "
-          "that are declared alike keep what was measured.\nExit status 1: the outputs differ, "
-          "or nothing could be measured; 130: stopped by Ctrl-C.",
-      .examples = {"heddle deploy resnet50.onnx:batch=1 -o resnet50 --budget 10m",
-                   "heddle deploy bert.onnx:batch=1,seq=1..512 -o bert --threads 8"},
-      .run = run_deploy};
+  return {.name = "deploy",
+          .about = "Tune a model, export it, and check the library, all in one folder",
+          .takes = together(
+              {{subject("An ONNX file: model.onnx:batch=1")},
+               plain({"--dims", "--states", "--dtype", "--threads", "--target", "--tolerance"}),
+               {kSamples},
+               {{.id = "-o,--output", .help = "The folder to write in", .needed = true},
+                {"--budget", "How long to tune: 90, 90s, 2m, 1h30m", "5m"},
+                {"--until"}}}),
+          .notes =
+              "The folder gets libNAME.so, NAME.h, NAME.weights, the plan NAME.heddle, the log "
+              "NAME.jsonl\nand report.html. The library is called on random inputs, and its "
+              "outputs are compared with\nthose of naive schedules of the graph as declared; with "
+              "--tolerance by its error. A second\ncall, with the same model or a newer one, goes "
+              "on from plan and log: nodes "
+              "that are declared alike keep what was measured.\nExit status 1: the outputs differ, "
+              "or nothing could be measured; 130: stopped by Ctrl-C.",
+          .examples = {"heddle deploy resnet50.onnx:batch=1 -o resnet50 --budget 10m",
+                       "heddle deploy bert.onnx:batch=1,seq=1..512 -o bert --threads 8"},
+          .run = run_deploy};
 }
 
 }  // namespace
