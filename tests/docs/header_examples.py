@@ -38,7 +38,7 @@ CONTEXT = {
     "runtime/device.h": "NDArray array;", "runtime/kernel.h": "Kernel kernel; NDArray a, b, bias, d;",
     "runtime/multi_kernel.h": "Tensor A, B, C; const Schedule fast_for_many_rows({C}), fast_for_few({C}); NDArray a, b, c;",
     "runtime/ndarray.h": "const int M = 4, N = 4, K = 4; DLManagedTensor* tensor_of_another_library = nullptr;",
-    "quantize/quantize.h": "", "runtime/npz.h": "",
+    "quantize/precision.h": "Tensor image, logits;", "quantize/quantize.h": "", "runtime/npz.h": "",
     "runtime/profile.h": "Kernel kernel; NetworkKernel network_kernel; NDArray x, y, image, logits;",
     "runtime/thread_pool.h": "Kernel kernel; NDArray a, b;", "runtime/timer.h": "Kernel kernel; NDArray a, b, c;",
     "schedule/options.h": "Tensor D;", "schedule/schedule.h": "Tensor C, D;", "search/print.h": "Tensor y;",
