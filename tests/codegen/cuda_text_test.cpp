@@ -115,8 +115,8 @@ TEST(CudaText, ClustersNeedAGpuThatHasThem) {
     build(s, {x, y});
     FAIL() << "no error";
   } catch (const Error& e) {
-    EXPECT_THAT(e.what(),
-                ::testing::HasSubstr("has clusters of blocks, and a100 (sm_80) has none"));
+    EXPECT_THAT(e.what(), ::testing::HasSubstr("clusters of blocks in kernel 'kernel', which sm_80 "
+                                               "has not: sm_90 and later have"));
   }
 }
 
