@@ -303,7 +303,7 @@ NDArray Decoder::on_device(size_t i, const Call& call) {
   for (size_t b = 0; b < call.tokens.size(); ++b)
     all_ones &= counts_[b] + call.tokens[b] == call.total;
   if (!all_ones) {
-    (void)array.copy_from(input(i, call));
+    array.copy_from(input(i, call));
     if (roles_[i] == Role::Mask) ones_ = false;
   } else if (!ones_) {
     memory.fill(1);
