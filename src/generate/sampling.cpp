@@ -37,9 +37,7 @@ std::vector<int64_t> largest(std::span<const float> logits, int64_t most) {
   return order;
 }
 
-/// The largest of the numbers among 1 to kBlock logits; -inf where none is one. The maximum is taken in
-/// lanes.
-constexpr size_t kBlock = 1024;
+/// The largest of the numbers among logits; -inf where none is one. The maximum is taken in lanes.
 float largest_of(std::span<const float> logits) {
   using Lanes [[gnu::vector_size(64)]] = float;
   constexpr size_t kLanes = sizeof(Lanes) / sizeof(float);
@@ -59,6 +57,7 @@ float largest_of(std::span<const float> logits) {
 
 /// The position of the first of the largest logits that are numbers; -1 where none is.
 int64_t place_of_largest(std::span<const float> logits) {
+  constexpr size_t kBlock = 1024;
   float most = -std::numeric_limits<float>::infinity();
   std::span<const float> block;
   for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
@@ -89,10 +88,10 @@ void check_sampling(const Sampling& how) {
 int64_t sample(std::span<const float> logits, const Sampling& how, uint64_t number) {
   check_sampling(how);
   const bool greedy = how.temperature == 0;
-  const int64_t first = greedy ? place_of_largest(logits) : -1;
-  if (first >= 0) return first;
-  const std::vector<int64_t> order = greedy ? std::vector<int64_t>() : largest(logits, how.top_k);
-  if (order.empty()) throw_runtime_error("no logit of the model is a number");
+  const std::vector<int64_t> order =
+      greedy ? std::vector{place_of_largest(logits)} : largest(logits, how.top_k);
+  if (order.empty() || order[0] < 0) throw_runtime_error("no logit of the model is a number");
+  if (greedy) return order[0];
   const double most = logits[static_cast<size_t>(order[0])];
   std::vector<double> weights;
   for (const int64_t i : order) {
