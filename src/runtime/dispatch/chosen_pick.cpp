@@ -54,7 +54,7 @@ void MultiKernel::Impl::read_forced() {
   const std::string& name = options.force.empty() ? by_variable : options.force;
   if (name.empty()) return;
   forced_by = options.force.empty() ? "HEDDLE_PICK" : "PickOptions::force";
-  forced = static_cast<int>(index_of(name));
+  selector.force(static_cast<int>(index_of(name)));
 }
 
 int MultiKernel::Impl::applicable_index(const Call& call, const std::string& variant) const {
@@ -64,9 +64,8 @@ int MultiKernel::Impl::applicable_index(const Call& call, const std::string& var
 }
 
 int MultiKernel::Impl::pick_forced(const Call& call, PickRow& row) const {
-  const int index = forced.load();
-  if (index < 0) return -1;
-  const std::string& name = variants[static_cast<size_t>(index)].variant.name;
+  if (call.forced < 0) return -1;
+  const std::string& name = variants[static_cast<size_t>(call.forced)].variant.name;
   const int pick = applicable_index(call, name);
   if (pick < 0) {
     throw_runtime_error("variant '" + name + "' of '" + facts.name + "' is forced by " +

@@ -50,8 +50,8 @@ std::vector<KernelArg> union_of(const std::vector<KernelVariant>& variants) {
   return args;
 }
 
-std::vector<PickTable::Dimension> free_dimensions(const std::vector<KernelArg>& args) {
-  std::vector<PickTable::Dimension> free;
+std::vector<FreeExtent> free_extents(const std::vector<KernelArg>& args) {
+  std::vector<FreeExtent> free;
   for (size_t i = 0; i < args.size(); ++i) {
     for (size_t d = 0; d < args[i].shape.size(); ++d) {
       if (args[i].shape[d] < 0) free.push_back({i, d});
@@ -75,10 +75,10 @@ MultiKernel::MultiKernel(MultiKernelFacts facts, std::vector<KernelVariant> vari
                        {}, "names are what force() and HEDDLE_PICK take: give each its own");
     }
   }
-  std::vector<KernelArg> args = union_of(variants);
-  impl_ = std::make_shared<Impl>(free_dimensions(args));
+  impl_ = std::make_shared<Impl>();
   impl_->facts = std::move(facts);
-  impl_->args = std::move(args);
+  impl_->args = union_of(variants);
+  impl_->free = free_extents(impl_->args);
   impl_->options = std::move(options);
   for (KernelVariant& v : variants) {
     const size_t own = impl_->variants.size();
@@ -101,12 +101,10 @@ MultiKernel::Impl& MultiKernel::impl() const {
 
 void MultiKernel::call(std::span<const NDArray> arrays) const {
   Impl& m = impl();
-  const Settled* s = m.table.find(arrays);
-  if (s == nullptr || (s->function && arrays.size() != m.args.size())) {
-    return m.settle_and_call(arrays);
-  }
-  if (s->function) return m.call_function(*s, arrays);
-  s->kernel.call(arrays);
+  const int picked = m.picked(arrays);
+  auto variant = static_cast<size_t>(picked);
+  if (picked < 0) m.settle(arrays, &variant);
+  m.run(variant, arrays);
 }
 
 PickRow MultiKernel::pick(std::span<const NDArray> arrays) const {
@@ -122,15 +120,15 @@ void MultiKernel::force(const std::string& variant) const {
   Impl& m = impl();
   const int index = variant.empty() ? -1 : static_cast<int>(m.index_of(variant));
   const std::lock_guard lock(m.rows_mutex);
-  m.forced = index;
+  m.selector.force(index);
   m.forced_by = "force()";
-  m.table.clear();
+  m.selector.forget();
 }
 
 void MultiKernel::forget() const {
   const std::lock_guard lock(impl().rows_mutex);
   impl_->rows.clear();
-  impl_->table.clear();
+  impl_->selector.forget();
 }
 
 const std::string& MultiKernel::name() const { return impl().facts.name; }

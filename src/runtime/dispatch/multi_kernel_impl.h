@@ -9,27 +9,30 @@
 
 #include "heddle/runtime/multi_kernel.h"
 #include "runtime/dispatch/pick_race.h"
-#include "runtime/dispatch/pick_table.h"
+#include "runtime/program/selector.h"
 
 namespace heddle {
 
 struct VariantState {
   KernelVariant variant;
   size_t same_as = 0;  ///< the first variant of equal code, often itself
-  Kernel kernel;       ///< once it is compiled
+  Kernel kernel;       ///< once it is compiled, which is before it is picked
+};
+
+/// An extent in which calls may differ.
+struct FreeExtent {
+  size_t arg = 0, dim = 0;
 };
 
 struct MultiKernel::Impl {
-  explicit Impl(std::vector<PickTable::Dimension> free) : table(std::move(free)) {}
-
   MultiKernelFacts facts;
   std::vector<KernelArg> args;
   PickOptions options;
   std::vector<VariantState> variants;
-  std::atomic<int> forced{-1};
+  std::vector<FreeExtent> free;  ///< the sizes of the selector
+  Selector selector;
   std::atomic<const char*> forced_by{""};  ///< for messages
-  PickTable table;
-  std::mutex rows_mutex;  ///< guards the rows and writes to the table; held briefly
+  std::mutex rows_mutex;  ///< guards the rows, and that they are those of the picks; held briefly
   std::vector<PickRow> rows;
   std::mutex compile_mutex;
   std::timed_mutex settling;  ///< held while a pick is made
@@ -44,10 +47,13 @@ struct MultiKernel::Impl {
   Kernel compiled(size_t variant);
   /// The arguments with the extents of these arrays, as far as their ranks are right.
   std::vector<KernelArg> args_at(std::span<const NDArray> arrays) const;
-  void call_function(const Settled& settled, std::span<const NDArray> arrays) const;
-  void settle_and_call(std::span<const NDArray> arrays);
-  /// Picks a variant for these arrays. `settled`, where given, receives what the call runs.
-  PickRow settle(std::span<const NDArray> arrays, Settled* settled);
+  /// The variant that was picked for the extents of these arrays; -1 where there is none, or where
+  /// they are too few or of too few dimensions.
+  int picked(std::span<const NDArray> arrays) const;
+  /// Runs a variant that was picked.
+  void run(size_t variant, std::span<const NDArray> arrays) const;
+  /// Picks a variant for these arrays. `variant`, where given, receives what the call runs.
+  PickRow settle(std::span<const NDArray> arrays, size_t* variant);
 
  private:
   /// A call for which a pick is made.
@@ -58,8 +64,9 @@ struct MultiKernel::Impl {
     std::vector<size_t> applicable;  ///< variants that take it, of different code
     std::string shapes;
     std::string key;
+    int forced = -1;  ///< the variant that was forced when the pick began
   };
-  PickRow settle_locked(const Call& call, Settled* settled);
+  PickRow settle_locked(const Call& call, size_t* variant);
   /// Each function picks a variant for one reason and fills in the row; -1 where the reason does
   /// not apply.
   int pick_forced(const Call& call, PickRow& row) const;
@@ -67,8 +74,7 @@ struct MultiKernel::Impl {
   int pick_remembered(const Call& call, PickRow& row, bool say_why) const;
   int pick_measured(const Call& call, PickRow& row);
   int measure(const Call& call, PickRow& row);
-  Settled made(const Call& call, size_t variant);
-  void keep(const Call& call, const PickRow& row, const Settled& settled, bool for_good);
+  void keep(const Call& call, const PickRow& row, size_t variant);
   int applicable_index(const Call& call, const std::string& variant) const;
   void say(const std::string& text) const;
   void log(const PickRow& row) const;

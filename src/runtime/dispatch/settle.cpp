@@ -9,6 +9,7 @@
 #include "runtime/dispatch/multi_kernel_impl.h"
 #include "runtime/dispatch/pick_log.h"
 #include "runtime/kernel/check_arguments.h"
+#include "support/stack_array.h"
 
 namespace heddle {
 namespace {
@@ -54,24 +55,29 @@ std::vector<KernelArg> MultiKernel::Impl::args_at(std::span<const NDArray> array
   return exact;
 }
 
-void MultiKernel::Impl::call_function(const Settled& settled,
-                                      std::span<const NDArray> arrays) const {
-  // The look-up in the table compared the free extents only.
-  if (settled.extents.empty()) {
+int MultiKernel::Impl::picked(std::span<const NDArray> arrays) const {
+  StackArray<int64_t, 24> sizes(free.size());
+  for (size_t i = 0; i < free.size(); ++i) {
+    const auto [arg, dim] = free[i];
+    if (arg >= arrays.size() || dim >= arrays[arg].shape().size()) return -1;
+    sizes[i] = arrays[arg].shape()[dim];
+  }
+  return selector.picked(sizes.span());
+}
+
+void MultiKernel::Impl::run(size_t variant, std::span<const NDArray> arrays) const {
+  const VariantState& v = variants[variant];
+  if (!v.variant.function) return v.kernel.call(arrays);
+  // The look-up compared the free extents only.
+  if (free.empty()) {
     check_arguments(facts.name, args, arrays, facts.on_gpu);
   } else {
     check_arguments(facts.name, args_at(arrays), arrays, facts.on_gpu);
   }
-  settled.function(arrays);
+  v.variant.function(arrays);
 }
 
-void MultiKernel::Impl::settle_and_call(std::span<const NDArray> arrays) {
-  Settled settled;
-  settle(arrays, &settled);
-  settled.function ? settled.function(arrays) : settled.kernel.call(arrays);
-}
-
-PickRow MultiKernel::Impl::settle(std::span<const NDArray> arrays, Settled* settled) {
+PickRow MultiKernel::Impl::settle(std::span<const NDArray> arrays, size_t* variant) {
   Call call;
   call.arrays = arrays;
   call.args = args_at(arrays);
@@ -92,6 +98,7 @@ PickRow MultiKernel::Impl::settle(std::span<const NDArray> arrays, Settled* sett
                         "add a variant for any shape, such as a function");
   }
   call.key = key_of(call);
+  call.forced = selector.forced();
   // A call that a variant makes, or a thread that a variant waits for, must not wait for the pick.
   std::unique_lock lock(settling, std::defer_lock);
   const bool nested = settler.load() == std::this_thread::get_id();
@@ -99,20 +106,21 @@ PickRow MultiKernel::Impl::settle(std::span<const NDArray> arrays, Settled* sett
     PickRow row;
     row.picked = variants[call.applicable[0]].variant.name;
     row.note = nested ? "called by a variant of its own" : "another thread did not end its pick";
-    if (settled != nullptr) *settled = made(call, call.applicable[0]);
+    if (!variants[call.applicable[0]].variant.function) compiled(call.applicable[0]);
+    if (variant != nullptr) *variant = call.applicable[0];
     return row;
   }
   settler = std::this_thread::get_id();
   const auto done = [this](void*) { settler = std::thread::id(); };
   const std::unique_ptr<Impl, decltype(done)> at_end(this, done);
-  return settle_locked(call, settled);
+  return settle_locked(call, variant);
 }
 
-PickRow MultiKernel::Impl::settle_locked(const Call& call, Settled* settled) {
+PickRow MultiKernel::Impl::settle_locked(const Call& call, size_t* variant) {
   {
     const std::lock_guard guard(rows_mutex);
-    if (const Settled* known = table.find(call.arrays)) {
-      if (settled != nullptr) *settled = *known;
+    if (const int known = picked(call.arrays); known >= 0) {
+      if (variant != nullptr) *variant = static_cast<size_t>(known);
       for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
         if (row->shapes == call.shapes) return *row;
       }
@@ -142,40 +150,31 @@ PickRow MultiKernel::Impl::settle_locked(const Call& call, Settled* settled) {
     row.reason = PickReason::Static;
     pick = static_cast<int>(call.applicable[0]);
   }
-  row.picked = variants[static_cast<size_t>(pick)].variant.name;
-  const Settled result = made(call, static_cast<size_t>(pick));
-  if (settled != nullptr) *settled = result;
-  keep(call, row, result, !captured || row.reason != PickReason::Static);
+  const auto chosen = static_cast<size_t>(pick);
+  row.picked = variants[chosen].variant.name;
+  if (!variants[chosen].variant.function) compiled(chosen);
+  if (variant != nullptr) *variant = chosen;
+  if (!captured || row.reason != PickReason::Static) keep(call, row, chosen);
+  log(row);
   return row;
 }
 
-Settled MultiKernel::Impl::made(const Call& call, size_t variant) {
-  Settled s;
-  s.variant = variant;
-  s.extents = table.extents_of(call.arrays);
-  if (variants[variant].variant.function) {
-    s.function = variants[variant].variant.function;
-  } else {
-    s.kernel = compiled(variant);
-  }
-  return s;
-}
-
-void MultiKernel::Impl::keep(const Call& call, const PickRow& row, const Settled& settled,
-                             bool for_good) {
-  if (for_good) {
+void MultiKernel::Impl::keep(const Call& call, const PickRow& row, size_t variant) {
+  {
     const std::lock_guard guard(rows_mutex);
-    table.add(settled);
+    if (selector.forced() != call.forced) return;  // it was forced while this was picked
+    std::vector<int64_t> sizes;
+    for (const auto& [arg, dim] : free) sizes.push_back(call.arrays[arg].shape()[dim]);
+    selector.pick(sizes, static_cast<int>(variant));
     rows.push_back(row);
   }
   // Constants that the other variants prepared are released, because they are not expected to be
   // needed.
   for (const size_t v : call.applicable) {
-    if (v != settled.variant && row.reason == PickReason::Measured && variants[v].kernel) {
+    if (v != variant && row.reason == PickReason::Measured && variants[v].kernel) {
       variants[v].kernel.refresh();
     }
   }
-  log(row);
 }
 
 void MultiKernel::Impl::log(const PickRow& row) const {

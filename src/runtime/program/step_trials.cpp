@@ -42,7 +42,7 @@ bool StepTrials::run(Device where, FunctionRef<void(size_t step, size_t variant)
   // Pairs of calls begin with each variant in turn: 0 1, 1 0, 0 1, ...
   const auto variant = static_cast<size_t>((calls_ + calls_ / 2) % 2);
   for (size_t s = 0; s < steps_.size(); ++s) {
-    if (seconds_[s].empty() || steps_[s].selector.is_forced()) {
+    if (seconds_[s].empty() || steps_[s].selector.forced() >= 0) {
       run_step(s, steps_[s].selector.at({}));
       continue;
     }
@@ -58,7 +58,7 @@ void StepTrials::decide() {
     if (seconds_[s].empty()) continue;
     const auto winner = static_cast<size_t>(std::max(0, racing::winner_of(seconds_[s])));
     ProgramStep& step = steps_[s];
-    step.selector.pick(static_cast<int>(winner));
+    step.selector.pick({}, static_cast<int>(winner));
     // What the other one prepared is not needed any more, unless both share it.
     const Kernel& other = step.variants[1 - winner].kernel;
     if (runtime_of(other).prepared != runtime_of(step.variants[winner].kernel).prepared)
@@ -79,7 +79,7 @@ void Program::force(size_t step, int variant) {
 }
 
 void Program::pick(size_t step, size_t variant) {
-  parts_.steps[step].selector.pick(static_cast<int>(variant));
+  parts_.steps[step].selector.pick({}, static_cast<int>(variant));
   if (on_gpu_) calls_->forget();
 }
 
