@@ -339,6 +339,31 @@ TEST_F(PlanCommands, RetuneRacesWhatIsThere) {
   EXPECT_EQ(plan.nodes.size(), made().nodes.size());
   EXPECT_THAT(plan.nodes,
               ::testing::Contains(::testing::Field(&PlannedNode::proof, PlanProof::Race)));
+  // It says what it kept, and what the others became.
+  const int nodes = static_cast<int>(plan.nodes.size());
+  EXPECT_THAT(r.out,
+              HasSubstr("kept the choices of " + std::to_string(nodes - count(r.out, "\n  ")) +
+                        " of " + std::to_string(nodes) + " nodes\n"));
+}
+
+TEST_F(PlanCommands, WhatWasTunedOnOneThreadIsRetunedForTwo) {
+  const std::string one = file("digits.heddle"), two = file("two.heddle"), log = file("log.jsonl");
+  const CommandResult tuned = heddle_command(
+      "tune " + model() + " --threads 1 --budget 10s --trials 20 -q -o " + one + " --log " + log);
+  ASSERT_EQ(tuned.status, 0) << tuned.err;
+  std::filesystem::remove(log);
+  const std::string run = "run " + model() + " --threads 2 --time 0",
+                    all = std::to_string(load_plan(one).nodes.size()) + " nodes";
+  EXPECT_THAT(heddle_command(run).err, HasSubstr("it was made for 1 thread, and this is for 2"));
+  const CommandResult r =
+      heddle_command("plan retune " + one + " --threads 2 --budget 20s -o " + two);
+  ASSERT_EQ(r.status, 0) << r.out << r.err;
+  EXPECT_THAT(r.out, HasSubstr(" of " + all + "\n"));
+  // Nothing is said against it there.
+  const CommandResult there = heddle_command(run + " --plan " + two);
+  EXPECT_EQ(there.status, 0) << there.err;
+  EXPECT_THAT(there.err, AllOf(HasSubstr(" of " + all), Not(HasSubstr(";"))));
+  EXPECT_EQ(heddle_command("plan check " + two + " --threads 2").status, 0);
 }
 
 }  // namespace

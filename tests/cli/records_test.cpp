@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "heddle/records/database.h"
+#include "records/transfer_races.h"
 #include "run_command.h"
 #include "source_dir.h"
 #include "subjects/subjects.h"
@@ -253,6 +254,18 @@ TEST_F(Records, ExplainSaysWhereTheScheduleComesFrom) {
   EXPECT_THAT(heddle_command(explain, "HEDDLE_LOG_FILE=" + a).out,
               StartsWith("# record of " + a + ":1, 3.00 us"));
   EXPECT_THAT(heddle_command(explain).out, StartsWith("# analytic rule of"));
+}
+
+TEST_F(Records, RacesOnNearCasesAreAtTheNumbersOfThreadsGiven) {
+  const std::string races = path("races"),
+                    a = log("a.jsonl", {record("matmul:48x64x32", 1e-5, 1, 2)});
+  const CommandResult r =
+      heddle_command("records transfers " + a + " --threads 2 --time 0.01 -o " + races,
+                     "HEDDLE_TOPHUB=" + source_dir() + "/tophub HEDDLE_LOG_FILE=");
+  ASSERT_EQ(r.status, 0) << r.err;
+  const records::Transfers made = records::parse_transfers(read_file(races), races);
+  ASSERT_FALSE(made.races.empty()) << r.out << r.err;
+  for (const records::Transfer& t : made.races) EXPECT_EQ(t.target.cores, 2);
 }
 
 // Each of them still makes a schedule: of the template, or of its steps alone, by the names that

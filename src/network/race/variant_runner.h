@@ -38,7 +38,7 @@ class VariantRunner {
   void prepare(size_t task, const Kernel& kernel);
   std::vector<StepCall> parts_of(std::span<const int> variants) const;
   /// What one call with these variants computes.
-  std::vector<NDArray> results(std::span<const int> variants) const;
+  std::vector<NDArray> results(std::span<const int> variants, uint64_t seed) const;
   size_t task_of(size_t node) const { return static_cast<size_t>(network_.nodes()[node].task); }
 
   const Network network_;

@@ -74,6 +74,14 @@ std::vector<NDArray> random_arrays(const NetworkKernel& kernel, std::span<const 
   return arrays;
 }
 
+void randomise_inputs(const NetworkKernel& kernel, std::span<const NDArray> arrays, uint64_t seed) {
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const KernelArg& arg = kernel.args()[i];
+    if (arg.output || arg.constant || std::ranges::count(kernel.updated(), i) > 0) continue;
+    arrays[i].copy_from(NDArray::random(arrays[i].shape(), arg.dtype, seed++));
+  }
+}
+
 std::vector<NDArray> host_copies(std::span<const NDArray> arrays) {
   std::vector<NDArray> copies;
   for (const NDArray& a : arrays) copies.push_back(a.device().is_cpu() ? a.copy() : a.to_host());

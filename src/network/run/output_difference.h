@@ -20,6 +20,11 @@ std::vector<NDArray> random_arrays(const std::vector<Tensor>& args, Device devic
 std::vector<NDArray> random_arrays(const NetworkKernel& kernel, std::span<const int64_t> sizes,
                                    Device device);
 
+/// Gives the inputs among the arrays of a kernel other random values, but not those that calls
+/// update and constants, of which kernels keep what they derived. After a call with other values
+/// memory holds no right result that a variant which writes nothing could leave there.
+void randomise_inputs(const NetworkKernel& kernel, std::span<const NDArray> arrays, uint64_t seed);
+
 /// Copies on the CPU, which later calls do not change.
 std::vector<NDArray> host_copies(std::span<const NDArray> arrays);
 

@@ -17,9 +17,14 @@ Command transfers_command() {
           {{kOtherLogs, {.id = "-o,--output", .help = "The file of races", .needed = true}},
            plain({"--case"}),
            {{"--time", "Seconds for each schedule of a race", "0.5"}},
-           plain({"--dtype", "--threads", "--target"})}),
-      .notes = "A record of the case itself is left out. CPUs race with one thread and with all.",
-      .examples = {"heddle records transfers -o tophub/llvm-znver5.transfers"},
+           plain({"--dtype"}),
+           {{.id = "--threads (several)",
+             .help = "Numbers of threads of the cases",
+             .otherwise = "one and all cores"}},
+           plain({"--target"})}),
+      .notes = "A record of the case itself is left out.",
+      .examples = {"heddle records transfers -o tophub/llvm-znver5.transfers",
+                   "heddle records transfers tuned-at-4.jsonl --threads 4,8,16 -o races.transfers"},
       .run = race_on_near_cases};
 }
 

@@ -127,6 +127,22 @@ int check_plan(const Request& o) {
 
 namespace {
 
+/// Which choices of a plan stay in the one that was made of it, and what the others became.
+std::string kept_text(const NetworkPlan& plan, const NetworkPlan& made) {
+  int kept = 0;
+  std::string others;
+  for (const PlannedNode& now : made.nodes) {
+    NetworkPlan before, after;
+    if (const PlannedNode* known = plan.find(now.hash)) before.nodes = {*known};
+    after.nodes = {now};
+    const std::vector<std::string> lines = plan_differences(before, after);
+    kept += lines.empty() ? 1 : 0;
+    for (const std::string& line : lines) others += "  " + line + "\n";
+  }
+  return "kept the choices of " + std::to_string(kept) + " of " +
+         count_text(std::ssize(made.nodes), "node") + "\n" + others;
+}
+
 /// What the race of retune() decided.
 std::string race_text(const TunedNetwork& tuned, const NetworkPlan& made) {
   std::string text = to_text(tuned.kernels);
@@ -174,8 +190,9 @@ int retune_plan(const Request& o) {
     std::cout << "there was no time to race: the plan stays as it is\n";
     return tuned.report.cancelled ? kInterrupted : kDiffers;
   }
-  save_plan(same ? merged(opened.plan, made) : made, file);
-  std::cout << "the plan is in " << file << "\n";
+  if (same) made = merged(opened.plan, made);
+  save_plan(made, file);
+  std::cout << kept_text(opened.plan, made) << "the plan is in " << file << "\n";
   return tuned.report.cancelled ? kInterrupted : 0;
 }
 

@@ -133,7 +133,7 @@ void print_left_out(const records::Transfers& all) {
 }  // namespace
 
 int race_transfers(const Request& o, const std::vector<Record>& records) {
-  const Target whole = target_of(o.target, o.threads);
+  const Target whole = target_of(o.target, 0);
   if (!whole.runs_here())
     throw_user_error("kernels for '" + to_string(whole) + "' do not race on this machine");
   const driver::NearestModel nearest = driver::load_nearest_model(whole);
@@ -143,7 +143,9 @@ int race_transfers(const Request& o, const std::vector<Record>& records) {
   RecordDatabase known;
   for (const Record& r : records) known.add(r);
   Races races(o, known, *nearest.model, whole.is_cuda());
-  std::set<int> threads = {whole.is_cuda() ? whole.cores : 1, whole.cores};
+  std::set<int> threads(o.thread_counts.begin(), o.thread_counts.end());
+  if (threads.empty() || whole.is_cuda())
+    threads = {whole.is_cuda() ? whole.cores : 1, whole.cores};
   for (const Problem& problem : problems_of(o, records, whole)) {
     for (const int n : threads) {
       Target target = whole;
