@@ -52,6 +52,16 @@ bool slides(const Access& a, const Axis& axis, const Operation& op, int64_t dept
   });
 }
 
+// The distance of what neighbours along `axis` read of the operand, in elements of one of its
+// dimensions.
+int64_t step_along(const Access& a, const Axis& axis) {
+  int64_t step = 0;
+  for (const std::optional<Affine>& index : a.affine) {
+    if (index) step = std::max(step, std::abs(index->coefficient(axis.var())));
+  }
+  return step;
+}
+
 // Whether the operand is broadcast along vectors of the axis, `shared` elements of which may share what
 // it reads. With 0 it may not depend on the axis.
 bool is_broadcast(const Access& a, const Axis& axis, int64_t shared) {
@@ -77,16 +87,19 @@ bool is_vectors_of_constant(const ComputeDag& dag, const Operands& operands, con
 // one; -1 where there is none. A poor axis fills only part of a vector, which gives few
 // accumulators and as many loads, or a window slides over it, whose loads cross cache lines. The
 // results are then stored one by one, but there are few of them beside a deep reduction. An example
-// is the channels of a convolution in NCHW.
+// is the channels of a convolution in NCHW. Of windows far apart, a vector takes as many loads as it
+// has lanes, so that a shallower reduction pays, too (patches of 4x4 pixels of 3 channels).
 int constant_vector_axis(const ComputeDag& dag, const Operation& op, const Operands& operands,
                          int64_t lanes, int64_t shared) {
-  constexpr int64_t kDeep = 64;
+  constexpr int64_t kDeep = 64, kDeepOfFar = 32, kFarApart = 4;
   int64_t depth = 1;
   for (const Axis& k : op.reduce_axes()) depth *= k.extent();
   const Axis& last = op.axes().back();
+  const bool far = std::any_of(operands.begin(), operands.end(),
+                               [&](const Access* a) { return step_along(*a, last) >= kFarApart; });
   const bool windows = std::any_of(operands.begin(), operands.end(),
                                    [&](const Access* a) { return slides(*a, last, op, depth); });
-  if (depth < kDeep || (last.extent() > lanes && !windows) ||
+  if (depth < (far ? kDeepOfFar : kDeep) || (last.extent() > lanes && !windows) ||
       is_vectors_of_constant(dag, operands, last, lanes, shared))
     return -1;
   for (int i = static_cast<int>(op.axes().size()) - 2; i >= 0; --i) {

@@ -35,6 +35,11 @@ std::string schedule_text(const selftest::RandomProgram& p) {
   return t.instantiate(t.default_config()).to_text();
 }
 
+// Which operand is read by vectors, among other notes.
+std::string template_text(const selftest::RandomProgram& p) {
+  return make_template(ComputeDag(p.outputs), avx2()).to_text();
+}
+
 TEST(Contraction, ChannelsAreTheVectorsOfAnImageOfOneVector) {
   EXPECT_THAT(schedule_text(pointwise({128, 7, 64})), HasSubstr("conv2d.vectorize(i1"));
   EXPECT_THAT(schedule_text(pointwise({128, 28, 64})), HasSubstr("conv2d.vectorize(i3"));
@@ -62,7 +67,7 @@ TEST(Contraction, AnImageUnderAWindowIsCopiedWithItsChannelsInnermost) {
   for (const auto& [window, stride] : {std::pair<int64_t, int64_t>{3, 2}, {5, 1}, {1, 2}}) {
     const std::string text =
         schedule_text(sliding(f32, 64, window, stride, window == 1 ? 256 : 32));
-    EXPECT_THAT(text, HasSubstr("conv2d.vectorize(i1")) << window;
+    EXPECT_THAT(text, HasSubstr("conv2d.local.vectorize(i1")) << window;
     EXPECT_THAT(text, HasSubstr(".copy.layout(d0, d2, d3, d1)")) << window;
   }
   // A quarter of the image, and few filters that use it.
@@ -70,7 +75,7 @@ TEST(Contraction, AnImageUnderAWindowIsCopiedWithItsChannelsInnermost) {
               ::testing::Not(HasSubstr(".copy.layout(d0, d2, d3, d1)")));
   // Three channels lie near each other as they are.
   const std::string few = schedule_text(sliding(f32, 3, 7, 2, 32));
-  EXPECT_THAT(few, HasSubstr("conv2d.vectorize(i1"));
+  EXPECT_THAT(few, HasSubstr("conv2d.local.vectorize(i1"));
   EXPECT_THAT(few, ::testing::Not(HasSubstr(".copy.layout(d0, d2, d3, d1)")));
 }
 
@@ -82,6 +87,52 @@ TEST(Contraction, AnyLayoutOfAnImageIsRight) {
     expect_right(sliding(t, 70, 1, 2, 17), ++seed, 8);
     expect_right(sliding(t, 3, 7, 2, 40), ++seed, 8);
   }
+}
+
+// Stores of whole lines: the last stores are transposed squares.
+bool stages_results(const selftest::RandomProgram& p, const Target& target) {
+  return chosen(make_template(ComputeDag(p.outputs), target), "stage_results") == 1;
+}
+
+TEST(Contraction, ResultsInPlanesAreStoredByWholeLines) {
+  const Target avx512 = Target::parse("llvm -mcpu=skylake-avx512 -threads=2");
+  EXPECT_TRUE(stages_results(sliding(f32, 64, 3, 2, 32), avx2()));
+  EXPECT_FALSE(stages_results(sliding(f32, 64, 3, 2, 32), avx512))
+      << "ten pixels, less than a vector";
+  EXPECT_TRUE(stages_results(sliding(f32, 64, 5, 1, 32), avx512));
+  // Vectors lie along the rows of the image.
+  EXPECT_FALSE(stages_results(pointwise({128, 28, 64}), avx512));
+}
+
+// With what is added to each filter and what clamps the sums, in the copy that is stored.
+TEST(Contraction, StagedResultsAreRight) {
+  uint64_t seed = 90;
+  for (const auto& [stride, filters] : {std::pair<int64_t, int64_t>{1, 33}, {2, 48}}) {
+    selftest::RandomProgram p;
+    ops::Conv at;
+    at.padding = {1};
+    at.stride = {stride};
+    p.inputs = {placeholder({2, 40, 7, 37}, f32, "X"),
+                constant_placeholder({filters, 40, 3, 3}, f32, "W"),
+                constant_placeholder({filters}, f32, "B")};
+    p.outputs = {ops::relu(ops::conv2d(p.inputs[0], p.inputs[1], at, p.inputs[2]))};
+    p.reduce_length = 360;
+    p.text = "staged " + std::to_string(stride) + " " + std::to_string(filters);
+    EXPECT_TRUE(stages_results(p, avx2())) << p.text;
+    expect_right(p, ++seed, 10);
+  }
+}
+
+TEST(Contraction, PatchesOfFewChannelsHaveVectorsOfFilters) {
+  ops::Conv at;
+  at.stride = {4};
+  selftest::RandomProgram p;
+  p.inputs = {placeholder({1, 3, 40, 72}, f32, "X"), constant_placeholder({48, 3, 4, 4}, f32, "W")};
+  p.outputs = {ops::conv2d(p.inputs[0], p.inputs[1], at)};
+  p.reduce_length = 48;
+  p.text = "patches";
+  EXPECT_THAT(template_text(p), HasSubstr("vectors from W"));
+  expect_right(p, 7, 8);
 }
 
 TEST(Contraction, TheWindowOfAPointwiseConvolutionHidesNothing) {
@@ -210,8 +261,8 @@ selftest::RandomProgram batch_innermost(int64_t rows, int64_t cols, int64_t dept
 }
 
 TEST(Contraction, LoadsThatWouldGatherTakeAnotherVectorAxis) {
-  EXPECT_THAT(schedule_text(rows_to_planes(128, 64, 2)), HasSubstr("conv1d.vectorize(i1"));
-  EXPECT_THAT(schedule_text(rows_to_planes(128, 64, 1)), HasSubstr("conv1d.vectorize(i1"));
+  EXPECT_THAT(schedule_text(rows_to_planes(128, 64, 2)), HasSubstr("conv1d.local.vectorize(i1"));
+  EXPECT_THAT(schedule_text(rows_to_planes(128, 64, 1)), HasSubstr("conv1d.local.vectorize(i1"));
   EXPECT_THAT(schedule_text(batch_innermost(32, 64, 48, 16)), HasSubstr("einsum.vectorize(i1"));
   EXPECT_THAT(schedule_text(batch_innermost(32, 8, 48, 16)), HasSubstr("einsum.vectorize(i0"));
 }

@@ -18,6 +18,10 @@
 //   split_k     parallel for k part, .. { part[..] = acc }          few results, a long reduction
 //               C = sum(part)
 //
+// Where the vector axis is not the last one of the result (the channels of an image in planes), a
+// tile has a few elements of each of many lines. With the knob "stage_results" the results of a
+// block are first stored with the vector axis innermost, and whole lines are copied from there.
+//
 // A product whose rows another product reads (attention) is attached to that product: it is
 // computed within its blocks of rows (location), with all columns, so that both products of a block
 // run while it is in a cache.
@@ -73,39 +77,96 @@ class Recipe {
 
  private:
   void whole() {
+    if (k_.stage_results.is_const()) return in_place();
+    t_.when(k_.stage_results, 0, [&] { in_place(); });
+    t_.when(k_.stage_results, 1, [&] { staged(); });
+  }
+
+  void in_place() {
     StageRef anchor = t_.stage(c_.group.anchor), output_stage = t_.stage(c_.group.output_stage);
     StageRef acc = c_.has_epilogue() ? anchor : anchor.cache_write();
     const HostLoops h = block_loops(output_stage, 0);
-    if (parallel_) output_stage.parallel(h.blocks);
-    // Padding, casts and other producers of an operand may be computed for one block at a time.
-    if (!c_.group.attached) t_.offer_place(output_stage, h.blocks, "block", {}, k_.block_has_batch);
+    over_blocks(output_stage, h.blocks);
     inside_blocks(acc, 0, output_stage, h);
+  }
+
+  // The results of a block are stored with vectors one after the other and then copied by squares.
+  void staged() {
+    StageRef output_stage = t_.stage(c_.group.output_stage), staged = output_stage.cache_write();
+    StageRef acc = c_.has_epilogue() ? t_.stage(c_.group.anchor) : staged.cache_write();
+    const Loop blocks = square_loops(output_stage);
+    over_blocks(output_stage, blocks);
+    const HostLoops h = tile_loops(staged, true);
+    lay_lanes_side_by_side(staged, 0);
+    inside_blocks(acc, 0, staged, h);
+    staged.compute_at(output_stage, blocks);
+  }
+
+  void over_blocks(StageRef host, Loop blocks) {
+    if (parallel_) host.parallel(blocks);
+    // Padding, casts and other producers of an operand may be computed for one block at a time.
+    if (!c_.group.attached) t_.offer_place(host, blocks, "block", {}, k_.block_has_batch);
   }
 
   // Computes what one iteration of another group's loop reads.
   void within(const StageGroup::Place& place) {
     StageRef anchor = t_.stage(c_.group.anchor), last = t_.stage(c_.group.output_stage);
     StageRef acc = c_.has_epilogue() ? anchor : anchor.cache_write();
-    auto [col_tile, col] = last.split(last.axis(sh_.v), k_.tile_cols);
-    auto [vector, lane] = last.split(col, c_.lanes);
-    HostLoops h;
-    h.tiles = {col_tile};
-    h.tile = {vector, lane};
-    if (sh_.m >= 0) {
-      auto [row_tile, row] = last.split(last.axis(sh_.m), k_.tile_rows);
-      last.unroll(row);
-      h.tiles.push_back(row_tile);
-      h.tile.insert(h.tile.begin(), row);
-    }
-    std::vector<Loop> others;
-    for (int i = 0; i < static_cast<int>(c_.op.axes().size()); ++i) {
-      if (i != sh_.v && i != sh_.m) others.push_back(last.axis(i));
-    }
-    last.reorder(joined(joined(others, h.tiles), h.tile));
-    last.unroll(vector);
-    last.vectorize(lane);
+    const HostLoops h = tile_loops(last, false);
     inside_blocks(acc, 0, last, h);
     last.compute_at(t_.stage(place.stage), place.loop);
+  }
+
+  // Cuts the loops of `h`, which has the results of one block, into tiles.
+  HostLoops tile_loops(StageRef h, bool columns_first) {
+    HostLoops out;
+    auto [col_tile, col] = h.split(h.axis(sh_.v), k_.tile_cols);
+    auto [vector, lane] = h.split(col, c_.lanes);
+    out.tiles = {col_tile};
+    out.tile = {vector, lane};
+    std::vector<Loop> others, rows;
+    for (int i = 0; i < static_cast<int>(c_.op.axes().size()); ++i) {
+      if (i != sh_.v && i != sh_.m) others.push_back(h.axis(i));
+    }
+    if (columns_first) out.tiles = joined(out.tiles, others);
+    if (sh_.m >= 0) {
+      auto [row_tile, row] = h.split(h.axis(sh_.m), k_.tile_rows);
+      h.unroll(row);
+      out.tiles.push_back(row_tile);
+      out.tile.insert(out.tile.begin(), row);
+    }
+    h.reorder(joined(joined(columns_first ? std::vector<Loop>() : others, out.tiles), out.tile));
+    h.unroll(vector);
+    h.vectorize(lane);
+    return out;
+  }
+
+  // Cuts the loops of the result into blocks and those into squares of registers. In place of a tile
+  // of rows there is a vector of them. Returns the loop over blocks.
+  Loop square_loops(StageRef h) {
+    auto [col_tile, col] = h.split(h.axis(sh_.v), k_.tile_cols);
+    auto [col_block, col_of_block] = h.split(col_tile, k_.col_block_tiles);
+    auto [square, lane] = h.split(col, c_.lanes);
+    auto [vectors, element] = h.split(h.axis(sh_.m), c_.lanes);
+    auto [row_block, vector] = h.split(vectors, k_.row_block_tiles);
+    std::vector<Loop> blocks, inside{col_of_block, square};
+    for (const auto* axes : {&sh_.batch, &sh_.m_others, &sh_.v_others}) {
+      for (int i : *axes) {
+        if (sh_.m_others.empty() || i != sh_.m_others.back()) {
+          blocks.push_back(h.axis(i));
+          continue;
+        }
+        auto [other_block, other] = h.split(h.axis(i), k_.other_block_rows);
+        blocks.push_back(other_block);
+        inside.push_back(other);
+      }
+    }
+    blocks.insert(blocks.end(), {row_block, col_block});
+    h.reorder(joined(joined(blocks, inside), {vector, lane, element}));
+    h.unroll(lane);
+    h.vectorize(element);
+    h.expect(Instruction::TransposedSquare);
+    return h.fuse(blocks);
   }
 
   // Adds blocks of the reduction to the result.

@@ -23,6 +23,7 @@ class Questions {
     unroll();
     dot();
     blocks();
+    if (p_.scattered) k_.stage_results = t_.choice("stage_results", choice_);
     reduction();
     keep_groups_whole();
     copy_of_vectors();

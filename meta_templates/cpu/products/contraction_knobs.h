@@ -26,6 +26,7 @@ struct ContractionKnobs {
   Param row_block_tiles, col_block_tiles;  ///< of a block, in register tiles
   Param chain_block_rows;  ///< of a block that a chain goes through, in place of row_block_tiles
   Param other_block_rows;  ///< of a block, along the innermost of the other axes of rows
+  Param stage_results;     ///< results of a block are stored by vectors first
   bool blocks_vector_rows = false;  ///< these are axes that the vector operand depends on
   Param reduction;                  ///< Reduction
   Param k_block, k_part;            ///< steps of the longest reduction a block, a part

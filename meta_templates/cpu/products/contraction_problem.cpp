@@ -77,6 +77,17 @@ void describe_operands(const Contraction& c, Problem& p) {
   p.largest_dot = c.dot_sizes.back();
 }
 
+// Whether each lane of a vector of results is stored to a line of its own, of which the rows of a
+// tile are a part.
+bool scatters(const Contraction& c) {
+  const StageGroup& g = c.group;
+  const int last = static_cast<int>(c.op.axes().size()) - 1;
+  const Operation& output = c.dag.stage(g.output_stage);
+  return c.shape.v != last && c.shape.m == last && c.block_axis < 0 && !g.attached &&
+         !c.chained() && g.images.empty() && output.num_outputs() == 1 &&
+         output.output(0).dtype().bits == 32;
+}
+
 void describe_chain(const Contraction& c, Problem& p) {
   const StageGroup& g = c.group;
   p.hosts_chain = !g.chain.empty();
@@ -127,6 +138,7 @@ ContractionProblem contraction_problem(const TemplateBuilder& t, const Contracti
   p.can_cut = c.op.bodies()[0].as<Reduce>()->combiner->commutative &&
               c.dag.stage(c.group.anchor).num_outputs() == 1 && !c.group.attached &&
               !p.images.hosted;
+  p.scattered = scatters(c);
   p.longest_reduction = c.op.reduce_axes()[static_cast<size_t>(c.longest)].extent();
   return p;
 }

@@ -60,6 +60,7 @@ struct ContractionProblem {
   int64_t largest_dot = 1;  ///< products that one instruction adds up
   // Ways in which the reduction may be cut.
   bool can_cut = false;
+  bool scattered = false;  ///< vectors of 32-bit results go to as many lines, along which rows lie
   int64_t common_reduction = 0;   ///< the reduction that is a dimension of both operands; 0: none
   int64_t longest_reduction = 1;  ///< the extent of the longest reduce axis
   // Chains of products.

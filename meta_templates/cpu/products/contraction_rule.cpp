@@ -295,6 +295,20 @@ Blocks blocks_of_images(const Problem& p, const RegisterTile& tile) {
   return b;
 }
 
+// A line of a plane has the results of several tiles. Planes whose distance is a large power of two
+// share few sets of the caches, so a line would be evicted and fetched between two tiles
+// (docs/internals/decisions/measured-choices.md, "results in planes").
+bool stages_results(const Problem& p) { return p.scattered && p.rows >= p.lanes; }
+
+// Makes a block so small that its results stay near until they are copied.
+void keep_results_near(const Problem& p, const RegisterTile& tile, Blocks& b) {
+  constexpr int64_t kBytes = 4;  // of a result
+  const int64_t columns = std::min(p.cols, b.col * tile.vectors * p.lanes);
+  const int64_t near = std::max<int64_t>(1, p.target.l2_bytes / 4 / (columns * kBytes));
+  b.row = std::clamp<int64_t>(near / p.lanes, 1, b.row);
+  b.other = std::clamp<int64_t>(near / std::min(p.rows, b.row * p.lanes), 1, b.other);
+}
+
 void choose_blocks(const Problem& p, const RegisterTile& tile, PackVectors packing,
                    Choice& choice) {
   Blocks b =
@@ -312,6 +326,10 @@ void choose_blocks(const Problem& p, const RegisterTile& tile, PackVectors packi
           balanced_block(p.last_other_rows, most, images >= kBlocksEnoughATask * tasks ? 1 : tasks);
     }
   }
+  if (stages_results(p)) keep_results_near(p, tile, b);
+  choice.set(
+      "stage_results", stages_results(p),
+      stages_results(p) ? "whole lines of each plane are written at once" : "rows are short");
   choice.set("row_block_tiles", b.row, "row tiles whose operand stays near L2");
   choice.set("col_block_tiles", b.col,
              b.share_rows || p.hosts_chain ? "all: rows are shared out" : "columns are shared out");
