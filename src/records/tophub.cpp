@@ -189,6 +189,12 @@ std::string tophub_version() {
 
 std::string learned_folder() { return current_settings().learned; }
 
+std::vector<std::string> tophub_folders() {
+  std::vector<std::string> folders;
+  for (const fs::path& folder : folders_of(current_settings())) folders.push_back(folder.string());
+  return folders;
+}
+
 bool tophub_is_off() { return is_off(current_settings().tophub); }
 
 std::optional<std::string> tophub_model(const Target& target) {

@@ -278,6 +278,29 @@ TEST_F(PlanCommands, WhatIsNamedHasToBeThereAndRight) {
   EXPECT_EQ(heddle_command("tune matmul:8x8x8 --budget 1s -o " + plan).status, 2);
 }
 
+TEST_F(PlanCommands, AreFoundInTheUsersFolderToo) {
+  std::filesystem::create_directories(folder_ / "user");
+  const std::string user = file("user/digits.heddle"), beside = file("digits.heddle"),
+                    run = "run " + model() + " --time 0 --threads 1",
+                    variables = "HEDDLE_TOPHUB=off HEDDLE_LEARNED=" + file("user");
+  save_plan(made(), user);
+  EXPECT_THAT(heddle_command(run, variables).err, HasSubstr("plan " + user + ": "));
+  // The one beside the model comes first.
+  save_plan(made(), beside);
+  EXPECT_THAT(heddle_command(run, variables).err, HasSubstr("plan " + beside + ": "));
+  std::filesystem::remove(beside);
+  // A plan of the name whose nodes are others is left alone, and so is a broken one.
+  NetworkPlan other = made();
+  for (PlannedNode& n : other.nodes) ++n.hash;
+  save_plan(other, user);
+  EXPECT_THAT(heddle_command(run, variables).err,
+              HasSubstr("the plan of the model's name is of another network: " + user));
+  write_file_atomic(user, "{");
+  const CommandResult broken = heddle_command(run, variables);
+  EXPECT_EQ(broken.status, 0) << broken.err;
+  EXPECT_THAT(broken.err, HasSubstr("the plan of the model's name is not used: " + user));
+}
+
 TEST_F(PlanCommands, AreShownComparedCheckedAndMerged) {
   const NetworkPlan whole = made();
   NetworkPlan part = whole;

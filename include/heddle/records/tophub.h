@@ -49,6 +49,10 @@ std::optional<std::string> tophub_file(const Target& target, const std::string& 
 /// ~/.local/share. Empty where there is none: with HEDDLE_LEARNED=off, without a home, and where
 /// shipped records are turned off and the variable names no folder.
 std::string learned_folder();
+/// The folders where files of other kinds than records are found, in the order in which they are
+/// searched: those that HEDDLE_TOPHUB names, the last one first, learned_folder() and the shipped
+/// one.
+std::vector<std::string> tophub_folders();
 /// Whether shipped records and models are turned off.
 bool tophub_is_off();
 /// A text that changes with the variables and with reload_tophub().

@@ -34,6 +34,25 @@ NetworkPlan read_named(const std::string& path) {
   return load_plan(path);
 }
 
+struct UsualPlace {
+  std::string file, name;
+};
+
+/// Where there are plans that no option names: beside the model, then files of that name in the
+/// user's folder and in tophub.
+std::vector<UsualPlace> usual_places(const std::string& beside) {
+  std::vector<UsualPlace> places = {{beside, "the plan beside the model"}};
+  for (const std::string& folder : tophub_folders()) {
+    places.push_back({(fs::path(folder) / fs::path(beside).filename()).string(),
+                      "the plan of the model's name"});
+  }
+  std::erase_if(places, [](const UsualPlace& place) {
+    std::error_code error;
+    return !fs::is_regular_file(place.file, error);
+  });
+  return places;
+}
+
 /// What decides without a plan: "records answer for 2 of 5 nodes, rules for the others".
 std::string records_text(const Network& network) {
   const std::shared_ptr<const RecordDatabase> known = tophub();
@@ -103,24 +122,33 @@ Network model_network(const Request& o, const std::vector<Tensor>& outputs, cons
   const std::string passes =
       o.memory.empty() ? o.passes : o.passes + (o.passes.empty() ? "" : ",") + "memory=" + o.memory;
   if (!is_model(o.subject)) return Network(outputs, target, options, parse_passes(passes), updates);
-  const bool named = !o.plan.empty();
-  const std::string path = named ? o.plan : plan_beside(o.subject);
-  std::error_code error;
-  std::string why = path == kNone ? "no plan" : "no plan " + path;
-  std::optional<Network> planned;
-  if (path != kNone && (named || fs::is_regular_file(path, error))) {
-    try {
-      NetworkPlan plan = read_named(path);
-      if (!passes.empty()) plan.passes = to_string(parse_passes(passes, parse_passes(plan.passes)));
-      const Network network = Network::planned(outputs, plan, target, options, updates);
-      say("plan " + path + ": " + to_string(*network.plan_use()));
-      planned = network;
-    } catch (const Error& e) {
-      if (named || e.kind == ErrorKind::Internal) throw;
-      why = "the plan beside the model is not used: " + e.message;
+  const auto planned = [&](const std::string& path) {
+    NetworkPlan plan = read_named(path);
+    if (!passes.empty()) plan.passes = to_string(parse_passes(passes, parse_passes(plan.passes)));
+    return Network::planned(outputs, plan, target, options, updates);
+  };
+  const auto taken = [&](const std::string& path, const Network& network) {
+    say("plan " + path + ": " + to_string(*network.plan_use()));
+    return within_tolerance(o, network);
+  };
+  std::string why = "no plan";
+  if (o.plan.empty()) {
+    const std::string beside = plan_beside(o.subject);
+    why += " " + beside;
+    for (const UsualPlace& place : usual_places(beside)) {
+      try {
+        const Network network = planned(place.file);
+        if (place.file == beside || network.plan_use()->planned() > 0)
+          return taken(place.file, network);
+        why = place.name + " is of another network: " + place.file;
+      } catch (const Error& e) {
+        if (e.kind == ErrorKind::Internal) throw;
+        why = place.name + " is not used: " + e.message;
+      }
     }
+  } else if (o.plan != kNone) {
+    return taken(o.plan, planned(o.plan));
   }
-  if (planned) return within_tolerance(o, *planned);
   const Network network(outputs, target, options, parse_passes(passes), updates);
   say(why + ": " + records_text(network));
   return within_tolerance(o, network);

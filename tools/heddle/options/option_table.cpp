@@ -141,7 +141,7 @@ Rows subject_rows() {
        "", "types as in the model"},
       {"--plan", file("net.heddle"), &R::plan,
        "The plan of a model, as `heddle tune` writes it with -o; none: no plan", "",
-       "MODEL.heddle beside the model, else records"},
+       "MODEL.heddle beside the model, in the user's folder or in tophub; else records"},
       {"--sizes", commas(sizes_form()), &R::sizes, "Sizes of a range"},
       {"--max-kernels", whole_number(1, 64), &R::max_kernels,
        "Kernels that a range of sizes may have; of a model, each of its nodes", "6"},
