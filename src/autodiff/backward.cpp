@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "autodiff/cancelling_shifts.h"
 #include "autodiff/index_cases.h"
 #include "autodiff/inverse.h"
 #include "autodiff/proved_reads.h"
 #include "autodiff/reducers.h"
+#include "autodiff/summation.h"
 #include "dsl/validate.h"
 #include "heddle/ir/simplify.h"
+#include "ir/conjuncts.h"
 #include "ir/sizes.h"
 
 namespace heddle::autodiff {
@@ -37,6 +40,7 @@ Backward::Backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>
   for (const Tensor& t : wrt) wrt_[key_of(t)] = false;
   order_stages(outputs);
   find_ways(outputs);
+  leave_out_cancelled(outputs);
 }
 
 const CustomGradient* Backward::custom(const Operation& op, int output) const {
@@ -118,6 +122,35 @@ void Backward::find_ways(const std::vector<Tensor>& outputs) {
       for_each_way(*stages_[s], reach);
 }
 
+void Backward::leave_out_cancelled(const std::vector<Tensor>& outputs) {
+  const auto chooses = [&](const Operation& op) {
+    const Reduce* r = op.bodies().empty() ? nullptr : op.bodies()[0].as<Reduce>();
+    return r && (r->combiner->kind == ReduceKind::Max || r->combiner->kind == ReduceKind::Min);
+  };
+  // A maximum, or what is made of one to be subtracted: 0 in place of infinity.
+  std::unordered_set<const Operation*> maxima;
+  std::vector<const Operation*> candidates;
+  for (const Ref<const Operation>& op : stages_) {
+    const auto is_maximum = [&](const Tensor& t) { return maxima.contains(t.op()); };
+    if (!on_way_.contains(op.get()) || wrt_.contains({op.get(), 0})) continue;
+    const bool maximum = chooses(*op);
+    if (maximum) maxima.insert(op.get());
+    if (maximum || (!op->is_reduction() && std::ranges::any_of(op->inputs(), is_maximum)))
+      candidates.push_back(op.get());
+  }
+  if (candidates.empty()) return;
+  const auto is_constant = [&](const Tensor& t) {
+    return std::ranges::any_of(options_.stop, [&](const Tensor& s) { return s.same_as(t); });
+  };
+  const auto is_opaque = [&](const Operation& op) {
+    return std::ranges::any_of(options_.custom,
+                               [&](const CustomGradient& c) { return c.output.op() == &op; });
+  };
+  const CancellingShifts shifts(stages_, outputs, is_constant, is_opaque);
+  for (const Operation* op : candidates)
+    if (shifts.cancels(*op)) on_way_.erase(op);
+}
+
 bool Backward::reaches(const Tensor& t) const {
   const auto it = wrt_.find(key_of(t));
   return it != wrt_.end() && it->second;
@@ -135,18 +168,28 @@ Tensor Backward::total(const Tensor& t) {
   const std::vector<Summand>& all = found->second;
   Tensor& result = totals_[key_of(t)];
   if (all.size() == 1 && all[0].stage) return result = all[0].stage;
-  return result = compute(
-             t.shape(),
-             [&](const std::vector<Axis>& i) {
-               Expr sum;
-               for (const Summand& s : all) sum = sum_of(sum, s.element({i.begin(), i.end()}));
-               std::vector<VarBinding> extents;
-               for (const Axis& a : i) extents.push_back({a.var(), a->extent});
-               sum = with_proved_reads(extents, simplify(sum, ranges_of(i)));
-               const Expr moved = moved_into(sum);
-               return moved.defined() ? moved : sum;
-             },
-             t.name() + ".grad", "gradient", t.op()->where());
+  result = compute(
+      t.shape(),
+      [&](const std::vector<Axis>& i) {
+        Expr sum;
+        for (const Summand& s : all) sum = sum_of(sum, s.element({i.begin(), i.end()}));
+        std::vector<VarBinding> extents;
+        for (const Axis& a : i) extents.push_back({a.var(), a->extent});
+        sum = with_proved_reads(extents, simplify(sum, ranges_of(i)));
+        const Expr moved = moved_into(sum);
+        return moved.defined() ? moved : sum;
+      },
+      t.name() + ".grad", "gradient", t.op()->where());
+  composed_.insert(result.op());
+  return result;
+}
+
+/// Whether an index has quotients or remainders.
+static bool divides(const Expr& index) {
+  return any_below(index, [](const Expr& e) {
+    const Binary* op = e.as<Binary>();
+    return op && (op->op == BinaryOp::FloorDiv || op->op == BinaryOp::FloorMod);
+  });
 }
 
 Expr Backward::moved_into(const Expr& body) const {
@@ -156,8 +199,10 @@ Expr Backward::moved_into(const Expr& body) const {
   const Reduce* r = op->bodies()[0].as<Reduce>();
   if (!r) return {};  // a sum that is rounded to 16 bits, which is a stage of its own
   std::vector<VarBinding> by;
-  for (size_t d = 0; d < load->indices.size(); ++d)
+  for (size_t d = 0; d < load->indices.size(); ++d) {
+    if (divides(load->indices[d])) return {};  // phases, whose reads are to stay affine
     by.push_back({op->axes()[d].var(), load->indices[d]});
+  }
   std::vector<Axis> over;
   for (const Axis& a : r->axes) {
     over.emplace_back(a.name(), a->extent, AxisKind::Reduce);
@@ -168,10 +213,44 @@ Expr Backward::moved_into(const Expr& body) const {
   return make_reduce(r->combiner, std::move(sources), std::move(over), r->index);
 }
 
+Expr Backward::head_of(const Operation& op, const Tensor& given) const {
+  constexpr int kMostReads = 8;
+  const std::vector<Expr> at(op.axes().begin(), op.axes().end());
+  const auto is_move = [](const Operation& o) {
+    return !o.is_placeholder() && !o.is_reduction() && only_moves(o.bodies()[0], true);
+  };
+  if (!composed_.contains(given.op()) || given.op()->is_reduction() || !is_move(op))
+    return read_through(given, at);
+  const Expr& body = given.op()->bodies()[0];
+  int reads = 0;
+  visit(body, [&](const Expr& e) { reads += e.kind() == ExprKind::Load; });
+  if (reads > kMostReads) return read_through(given, at);
+  std::vector<VarBinding> by;
+  for (size_t d = 0; d < at.size(); ++d) by.push_back({given.op()->axes()[d].var(), at[d]});
+  return substitute(body, by);
+}
+
+std::vector<Interval> Backward::used_region(const Tensor& t) const {
+  const Operation& op = *t.op();
+  if (op.is_placeholder() || op.is_reduction() || wrt_.contains(key_of(t))) return {};
+  const Select* s = op.bodies()[static_cast<size_t>(t.index())].as<Select>();
+  if (!s || !is_const(s->on_false)) return {};
+  std::vector<Expr> conditions;
+  add_conjuncts(s->condition, conditions);
+  std::vector<Interval> region(op.axes().size());
+  for (size_t d = 0; d < region.size(); ++d) {
+    for (const Expr& c : conditions) {
+      const Interval a = allowed_values(c, op.axes()[d].var());
+      region[d] = {std::max(region[d].min, a.min), std::min(region[d].max, a.max)};
+    }
+  }
+  return region;
+}
+
 void Backward::propagate(const Operation& op, int output, const Tensor& given) {
   const auto wanted = [&](const Load& load) { return leads_to_wrt(load); };
   const std::vector<Expr> at(op.axes().begin(), op.axes().end());
-  const Expr head = read_through(given, at);
+  const Expr head = head_of(op, given);
   if (is_const(head, 0)) return;
   const Tensor own = op.output(output);
   const std::vector<ReadDerivative> reads =
@@ -189,7 +268,7 @@ void Backward::propagate(const Operation& op, int output, const Tensor& given) {
   for (const ReadDerivative& c : cases) {
     const Load& load = *c.read.as<Load>();
     const Tensor read = tensor_of(load.buffer);
-    Summand s = gather({axes, read.name() + ".grad", op.where()}, load, c.value);
+    Summand s = gather({axes, read.name() + ".grad", op.where(), used_region(read)}, load, c.value);
     if (s.sum) sums_.insert(s.sum.op());
     if (s.element) received_[key_of(read)].push_back(std::move(s));
   }

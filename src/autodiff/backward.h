@@ -44,11 +44,18 @@ class Backward {
   void for_each_way(const Operation& op, FunctionRef<void(const Tensor&)> fn) const;
   void order_stages(const std::vector<Tensor>& outputs);
   void find_ways(const std::vector<Tensor>& outputs);
+  /// Takes maxima whose derivative is 0 from the ways.
+  void leave_out_cancelled(const std::vector<Tensor>& outputs);
   void propagate(const Operation& op);
   void propagate(const Operation& op, int output, const Tensor& given);
   void apply(const CustomGradient& c, const Tensor& given);
   /// The sum of what `t` received; a null tensor for nothing.
   Tensor total(const Tensor& t);
+  /// What the output of `op` receives, at its axes. A stage that only moves reads through a sum of
+  /// this pass to what that reads, so that a slice of phases is no stage of its own.
+  Expr head_of(const Operation& op, const Tensor& given) const;
+  /// The elements of `t` whose gradient is used, an interval a dimension: of padding those inside.
+  std::vector<Interval> used_region(const Tensor& t) const;
   /// The reduction that `body` reads shifted, strided or transposed, and that nothing else reads,
   /// declared at those places alone; null where `body` is something else.
   Expr moved_into(const Expr& body) const;
@@ -60,6 +67,7 @@ class Backward {
   std::map<Key, bool> wrt_;                      ///< whether an output depends on it
   std::map<Key, std::vector<Summand>> received_;
   std::map<Key, Tensor> totals_;
+  std::unordered_set<const Operation*> composed_;   ///< sums of what a tensor received
   std::unordered_set<const Operation*> sums_;       ///< reductions that this pass declared
   std::unordered_set<const Operation*> read_once_;  ///< those of them with a single reader
 };

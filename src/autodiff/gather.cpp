@@ -8,210 +8,156 @@
 #include "autodiff/inverse.h"
 #include "autodiff/pad_factors.h"
 #include "autodiff/proved_reads.h"
+#include "autodiff/summation.h"
 #include "heddle/ir/simplify.h"
-#include "ir/conjuncts.h"
-#include "ir/fold.h"
 #include "ir/linear.h"
 #include "ir/sizes.h"
 
 namespace heddle::autodiff {
 namespace {
 
-Expr all_of(const std::vector<Expr>& conditions) {
-  Expr all;
-  for (const Expr& c : conditions) all = both_of(all, c);
-  return all;
-}
-
-/// `value` where the conditions hold, else 0. Those on data are tested where the others hold, because
-/// they may read out of bounds elsewhere.
-Expr guarded(const std::vector<Expr>& conditions, const Expr& value) {
-  std::vector<Expr> plain, of_data;
-  for (const Expr& c : conditions) (has_load(c) ? of_data : plain).push_back(c);
-  Expr result = value;
-  for (const std::vector<Expr>* list : {&of_data, &plain})
-    if (!list->empty()) result = select(all_of(*list), result, make_const(value.dtype(), 0));
-  return result;
-}
-
-/// The value inside of selects whose other arm is 0; their conditions are added to `conditions`.
-Expr without_conditions(Expr value, std::vector<Expr>* conditions) {
-  while (const Select* s = value.as<Select>()) {
-    if (is_const(s->on_false, 0))
-      add_conjuncts(s->condition, *conditions);
-    else if (is_const(s->on_true, 0))
-      conditions->push_back(!s->condition);
-    else
-      break;
-    value = is_const(s->on_false, 0) ? s->on_true : s->on_false;
-  }
-  return value;
-}
-
 class Gather {
  public:
   Gather(const Source& from, const Load& read, const Expr& value)
-      : from_(from), read_(read), inverse_(invert(read.buffer->shape, read.indices, from.axes)) {
-    value_ = without_conditions(value, &conditions_);
-    value_ = substitute(value_, inverse_.points);
-    for (Expr& c : conditions_) c = substitute(c, inverse_.points);
-    conditions_.insert(conditions_.end(), inverse_.conditions.begin(), inverse_.conditions.end());
-  }
+      : Gather(from, read, Summation(inverse_of(from, read), value)) {}
 
   Summand run() {
-    for (const Position& p : inverse_.positions) set_range(p.var, p.extent);
-    for (const Loop& l : inverse_.loops) set_range(l.var, l.extent);
-    if (!narrow()) return {};
-    if (inverse_.loops.empty()) return in_place();
+    if (!sum_.narrow()) return {};
+    if (sum_.inverse.loops.empty()) return in_place();
+    if (is_short()) return written_out();
+    if (phases_are_uneven()) return {of_phases(sum_, 0), {}, {}};
     return summed();
   }
 
  private:
-  void set_range(const Var& v, const Expr& extent) {
-    ranges_.set(v, {0, largest_extent(extent) - 1});
-  }
+  Gather(const Source& from, const Load& read, Summation sum)
+      : from_(from), read_(read), sum_(std::move(sum)) {}
 
-  void substitute_all(const std::vector<VarBinding>& by) {
-    value_ = substitute(value_, by);
-    for (Expr& c : conditions_) c = substitute(c, by);
-    for (Bound& b : inverse_.bounds) b.value = substitute(b.value, by);
-  }
-
-  /// Drops what always holds, and cuts loops to what their conditions leave. False where nothing is
-  /// left.
-  bool narrow() {
-    bool changed = true;
-    while (changed) {
-      changed = false;
-      if (!keep_open()) return false;
-      for (size_t i = 0; i < inverse_.loops.size() && !changed; ++i) changed = cut(i);
-    }
-    return true;
-  }
-
-  /// Whether the value is a position or a loop of that extent, which may be symbolic.
-  bool ranges_over(const Bound& b) const {
-    const auto same = [&](const auto& x) {
-      return x.var.get() == b.value.get() && equal(x.extent, b.extent);
+  /// Phases of the elements that are used have the extents of what is read, which needs no padding.
+  static Inverse inverse_of(const Source& from, const Load& read) {
+    const auto invert_in = [&](const std::vector<Interval>& region) {
+      return invert(read.buffer->shape, read.indices, from.axes, region);
     };
-    return std::ranges::any_of(inverse_.positions, same) ||
-           std::ranges::any_of(inverse_.loops, same);
-  }
-
-  /// Drops conditions that always hold; false where one never does.
-  bool keep_open() {
-    std::vector<Expr> open;
-    for (const Expr& c : conditions_) {
-      const Expr simple = simplify(c, ranges_);
-      if (is_const(simple, 0)) return false;
-      if (!is_const(simple, 1)) add_conjuncts(simple, open);
-    }
-    conditions_ = std::move(open);
-    std::vector<Bound> bounds;
-    for (Bound& b : inverse_.bounds) {
-      b.value = simplify(b.value, ranges_);
-      if (ranges_over(b)) continue;
-      const Expr holds = simplify(logical_and(b.value >= 0, b.value < b.extent), ranges_);
-      if (is_const(holds, 0)) return false;
-      if (!is_const(holds, 1)) bounds.push_back(b);
-    }
-    inverse_.bounds = std::move(bounds);
-    return true;
-  }
-
-  /// The values of loop `v` for which `condition`, an order of affine forms of it alone, may hold.
-  static Interval allowed(const Expr& condition, const Var& v) {
-    const Binary* op = condition.as<Binary>();
-    const bool negated = condition.as<Unary>() && condition.as<Unary>()->op == UnaryOp::Not;
-    if (negated) op = condition.as<Unary>()->a.as<Binary>();
-    if (!op || op->a.dtype() != i64) return {};
-    const bool less = op->op == BinaryOp::Lt, at_most = op->op == BinaryOp::Le;
-    if (!less && !at_most) return {};
-    // f >= 0
-    const Expr f = negated ? op->a - op->b - (at_most ? 1 : 0) : op->b - op->a - (less ? 1 : 0);
-    const std::optional<Affine> affine = as_affine(simplify(f));
-    if (!affine || affine->terms.size() != 1 || !affine->terms[0].var.same_as(v)) return {};
-    const int64_t a = affine->terms[0].coefficient, c = affine->constant;
-    if (a > 0) return {-floor_div(c, a), Interval::kPosInf};
-    return {Interval::kNegInf, floor_div(c, -a)};
-  }
-
-  /// Cuts loop `i` to the values that conditions allow; true where that changed anything.
-  bool cut(size_t i) {
-    Loop& loop = inverse_.loops[i];
-    const int64_t* extent = as_int(loop.extent);
-    if (!extent) return false;
-    Interval r{0, *extent - 1};
-    const auto meet = [&](const Expr& c) {
-      const Interval a = allowed(c, loop.var);
-      r = {std::max(r.min, a.min), std::min(r.max, a.max)};
-    };
-    for (const Expr& c : conditions_) meet(c);
-    for (const Bound& b : inverse_.bounds) {
-      meet(Expr(0) <= b.value);
-      meet(b.value < b.extent);
-    }
-    if (r.min == 0 && r.max == *extent - 1 && *extent != 1) return false;
-    if (r.min > r.max) {
-      conditions_.emplace_back(false);
-      inverse_.loops.erase(inverse_.loops.begin() + static_cast<std::ptrdiff_t>(i));
-      return true;
-    }
-    const Var old = loop.var;
-    if (r.min == r.max) {
-      inverse_.loops.erase(inverse_.loops.begin() + static_cast<std::ptrdiff_t>(i));
-      substitute_all({{old, Expr(r.min)}});
-      return true;
-    }
-    const Var v(old->name);
-    loop = {v, Expr(r.max - r.min + 1)};
-    set_range(v, loop.extent);
-    substitute_all({{old, Expr(v) + r.min}});
-    return true;
-  }
-
-  std::vector<Expr> conditions_and_bounds() const {
-    std::vector<Expr> all = conditions_;
-    for (const Bound& b : inverse_.bounds) {
-      if (!prove(b.value >= 0, ranges_)) all.push_back(b.value >= 0);
-      if (!prove(b.value < b.extent, ranges_)) all.push_back(b.value < b.extent);
-    }
-    return all;
+    Inverse all = invert_in({});
+    const auto is_phase = [](const Position& p) { return p.phase; };
+    return std::ranges::any_of(all.positions, is_phase) ? invert_in(from.region) : std::move(all);
   }
 
   /// `body`, in terms of the indices, as a function of them.
   Element element_of(const Expr& body) const {
-    return [indices = inverse_.indices, body](const std::vector<Expr>& at) {
+    return [indices = sum_.inverse.indices, body](const std::vector<Expr>& at) {
       std::vector<VarBinding> by;
       for (size_t d = 0; d < at.size(); ++d) by.push_back({indices[d], at[d]});
       return substitute(body, by);
     };
   }
 
-  /// Each element is read at one point at most, so nothing is summed.
-  Summand in_place() const {
+  /// An expression of positions, at the indices; 0 where nothing reads.
+  Summand placed(const Expr& body) const {
     std::vector<VarBinding> places;
-    for (const Position& p : inverse_.positions) places.push_back({p.var, p.place});
-    std::vector<Expr> conditions = inverse_.exists;
-    for (const Expr& c : conditions_and_bounds()) conditions.push_back(substitute(c, places));
-    return {element_of(guarded(conditions, substitute(value_, places))), {}, {}};
+    for (const Position& p : sum_.inverse.positions) places.push_back({p.var, p.place});
+    return {element_of(guarded(sum_.inverse.exists, substitute(body, places))), {}, {}};
+  }
+
+  /// Each element is read at one point at most, so nothing is summed.
+  Summand in_place() const { return placed(sum_.guarded_value()); }
+
+  /// Whether a few points are summed, under conditions that differ: fewer operations than a loop has.
+  bool is_short() const {
+    constexpr int64_t kShort = 4;
+    const int64_t points = sum_.points();
+    return points > 0 && points <= kShort && !sum_.open_conditions().empty();
+  }
+
+  /// The sum as an expression.
+  Summand written_out() const {
+    const DataType t = read_.dtype, wide = t.is_small_float() ? DataType(f32) : t;
+    Expr total;
+    std::vector<int64_t> at(sum_.inverse.loops.size(), 0);
+    do {
+      Summation point = sum_;
+      for (size_t l = 0; l < at.size(); ++l) point.fix(sum_.inverse.loops[l].var, at[l]);
+      if (point.narrow()) total = sum_of(total, cast(wide, point.guarded_value()));
+    } while (advance(sum_.inverse.loops, &at));
+    return placed(total.defined() ? cast(t, total) : make_const(t, 0));
+  }
+
+  /// The next of all combinations of values; false after the last.
+  template <class Ranged>
+  static bool advance(const std::vector<Ranged>& over, std::vector<int64_t>* at) {
+    for (size_t i = at->size(); i-- > 0;) {
+      if (++(*at)[i] < largest_extent(over[i].extent)) return true;
+      (*at)[i] = 0;
+    }
+    return false;
+  }
+
+  std::vector<Position> phases() const {
+    std::vector<Position> result;
+    for (const Position& p : sum_.inverse.positions)
+      if (p.phase) result.push_back(p);
+    return result;
+  }
+
+  /// Whether the phases of a stride have fewer points together than if all had as many as the longest:
+  /// of 3 taps with a stride of 2, two and one.
+  bool phases_are_uneven() const {
+    constexpr int64_t kMost = 8;
+    const std::vector<Position> all = phases();
+    int64_t count = 1, points = 0;
+    for (const Position& p : all) count *= largest_extent(p.extent);
+    if (all.empty() || count > kMost || sum_.points() < 0) return false;
+    std::vector<int64_t> at(all.size(), 0);
+    do {
+      Summation phase = sum_;
+      for (size_t n = 0; n < at.size(); ++n) phase.fix(all[n].var, at[n]);
+      if (phase.narrow()) points += phase.points();
+    } while (advance(all, &at));
+    return points < count * sum_.points();
+  }
+
+  /// A sum for each phase, with the taps that it has, and a choice by the index. `sum` has one value
+  /// for the first `fixed` phases.
+  Element of_phases(const Summation& sum, size_t fixed) const {
+    const std::vector<Position> all = phases();
+    if (fixed == all.size()) {
+      Gather one(from_, read_, sum);
+      one.sum_.inverse.split = true;
+      one.sum_.keep_elements();
+      if (!one.sum_.narrow()) return element_of(make_const(read_.dtype, 0));
+      return (one.sum_.inverse.loops.empty() ? one.in_place() : one.summed()).element;
+    }
+    std::vector<Element> each;
+    for (int64_t v = 0; v < largest_extent(all[fixed].extent); ++v) {
+      Summation one = sum;
+      one.fix(all[fixed].var, v);
+      each.push_back(of_phases(one, fixed + 1));
+    }
+    const Element which = element_of(all[fixed].place);
+    return [each, which](const std::vector<Expr>& at) {
+      Expr chosen = each.back()(at);
+      for (size_t v = each.size() - 1; v-- > 0;)
+        chosen = select(which(at) == Expr(static_cast<int64_t>(v)), each[v](at), chosen);
+      return chosen;
+    };
   }
 
   Summand summed() {
-    if (conditions_.empty()) {
+    if (sum_.conditions.empty()) {
       if (const std::optional<Expr> padded =
-              pad_factors(value_, inverse_.bounds, ranges_, from_.where)) {
-        value_ = *padded;
-        inverse_.bounds.clear();
+              pad_factors(sum_.value, sum_.inverse.bounds, sum_.ranges, from_.where)) {
+        sum_.value = *padded;
+        sum_.inverse.bounds.clear();
       }
     }
     put_short_positions_first();
     const Tensor stage = declare();
-    if (!inverse_.split && inverse_.exists.empty())
+    const Inverse& inverse = sum_.inverse;
+    if (!inverse.split && inverse.exists.empty())
       return {[stage](const std::vector<Expr>& at) { return stage.at(at); }, stage, stage};
     std::vector<Expr> place;
-    for (const Position& p : inverse_.positions) place.push_back(p.place);
-    return {element_of(guarded(inverse_.exists, stage.at(place))), {}, stage};
+    for (const Position& p : inverse.positions) place.push_back(p.place);
+    return {element_of(guarded(inverse.exists, stage.at(place))), {}, stage};
   }
 
   /// The last dimension of a sum is computed in vectors. Where it has a few values, such as the taps of
@@ -219,30 +165,30 @@ class Gather {
   /// the sum puts it back.
   void put_short_positions_first() {
     constexpr int64_t kShort = 8;
-    std::vector<Position>& all = inverse_.positions;
+    std::vector<Position>& all = sum_.inverse.positions;
     const auto is_short = [](const Position& p) { return largest_extent(p.extent) < kShort; };
     if (all.empty() || !is_short(all.back()) || std::all_of(all.begin(), all.end(), is_short))
       return;
     std::stable_partition(all.begin(), all.end(), is_short);
-    inverse_.split = true;
+    sum_.inverse.split = true;
   }
 
   /// The sum at each position.
   Tensor declare() const {
     Shape shape;
-    for (const Position& p : inverse_.positions) shape.push_back(p.extent);
+    for (const Position& p : sum_.inverse.positions) shape.push_back(p.extent);
     std::vector<VarBinding> extents;
-    for (const Position& p : inverse_.positions) extents.push_back({p.var, p.extent});
-    for (const Loop& l : inverse_.loops) extents.push_back({l.var, l.extent});
-    const Expr value = with_proved_reads(extents, guarded(conditions_and_bounds(), value_));
+    for (const Position& p : sum_.inverse.positions) extents.push_back({p.var, p.extent});
+    for (const Loop& l : sum_.inverse.loops) extents.push_back({l.var, l.extent});
+    const Expr value = with_proved_reads(extents, sum_.guarded_value());
     return compute(
         shape,
         [&](const std::vector<Axis>& i) {
           std::vector<VarBinding> by;
           for (size_t d = 0; d < i.size(); ++d)
-            by.push_back({inverse_.positions[d].var, Expr(i[d])});
+            by.push_back({sum_.inverse.positions[d].var, Expr(i[d])});
           std::vector<Axis> over;
-          for (const Loop& l : inverse_.loops) {
+          for (const Loop& l : sum_.inverse.loops) {
             over.push_back(reduce_axis(l.extent, l.var->name, from_.where));
             by.push_back({l.var, Expr(over.back())});
           }
@@ -263,20 +209,18 @@ class Gather {
 
   const Source& from_;
   const Load& read_;
-  Inverse inverse_;
-  Expr value_;
-  std::vector<Expr> conditions_;
-  Ranges ranges_;
+  Summation sum_;
 };
 
-/// Whether `body` is a number, a read, or a conversion of one.
-bool only_moves(const Expr& body) {
-  if (is_const(body)) return true;
-  const Cast* c = body.as<Cast>();
-  return body.kind() == ExprKind::Load || (c && only_moves(c->value));
-}
-
 }  // namespace
+
+bool only_moves(const Expr& body, bool chosen) {
+  if (is_const(body)) return true;
+  if (const Select* s = body.as<Select>(); s && chosen)
+    return !has_load(s->condition) && only_moves(s->on_true, true) && only_moves(s->on_false, true);
+  const Cast* c = body.as<Cast>();
+  return body.kind() == ExprKind::Load || (c && only_moves(c->value, chosen));
+}
 
 Summand gather(const Source& from, const Load& read, const Expr& value) {
   return Gather(from, read, value).run();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heddle/dsl/tensor.h"
+#include "heddle/ir/simplify.h"
 
 namespace heddle::autodiff {
 
@@ -14,6 +15,9 @@ struct Source {
   std::vector<Axis> axes;  ///< spatial and reduce axes
   std::string name;        ///< of the stages that are made
   Where where;
+  /// The elements of the read tensor whose gradient is used, an interval a dimension; all where it is
+  /// empty.
+  std::vector<Interval> region;
 };
 
 /// A summand of a gradient: its element at the given indices.
@@ -28,6 +32,10 @@ struct Summand {
 /// x. Where `value` is a product and its conditions are bounds, the conditions become padding of its
 /// factors, so that it stays a product.
 Summand gather(const Source& from, const Load& read, const Expr& value);
+
+/// Whether `body` is a number, a read, or a conversion of one; with `chosen` one of several by
+/// conditions on indices too.
+bool only_moves(const Expr& body, bool chosen = false);
 
 /// An element of `t`. Of a stage that only moves or converts, or is one number, what it says.
 Expr read_through(const Tensor& t, const std::vector<Expr>& indices);

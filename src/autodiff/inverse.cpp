@@ -21,14 +21,14 @@ int64_t inverse_modulo(int64_t a, int64_t m) {
 
 class Inverter {
  public:
-  Inverter(const Shape& shape, const std::vector<Expr>& indices, const std::vector<Axis>& axes)
+  Inverter(const Shape& shape, const std::vector<Expr>& indices, const std::vector<Axis>& axes,
+           const std::vector<Interval>& region)
       : equations_(axes, indices), num_axes_(axes.size()) {
     for (size_t d = 0; d < shape.size(); ++d) {
       const Var x("x" + std::to_string(d));
       result_.indices.push_back(x);
-      result_.positions.push_back({x, shape[d], x});
-      ranges_.set(x, {0, largest_extent(shape[d]) - 1});
-      if (!equations_.add(indices[d], x)) result_.conditions.push_back(indices[d] == x);
+      const Expr at = region.empty() ? all_of(x, shape[d]) : part_of(x, shape[d], region[d]);
+      if (!equations_.add(indices[d], at)) result_.conditions.push_back(indices[d] == at);
     }
   }
 
@@ -39,6 +39,26 @@ class Inverter {
 
  private:
   using Terms = std::map<int, int64_t>;
+
+  /// The index `x` as a position, whose value is returned.
+  Expr all_of(const Var& x, const Expr& extent) {
+    result_.positions.push_back({x, extent, x});
+    ranges_.set(x, {0, largest_extent(extent) - 1});
+    return x;
+  }
+
+  /// The indices `x` of an interval as positions.
+  Expr part_of(const Var& x, const Expr& extent, const Interval& part) {
+    const int64_t* n = as_int(extent);
+    if (!n) return all_of(x, extent);
+    const int64_t lo = std::max<int64_t>(0, part.min), hi = std::min(*n - 1, part.max);
+    if (lo > hi || (lo == 0 && hi == *n - 1)) return all_of(x, extent);
+    if (lo > 0) result_.exists.push_back(x >= lo);
+    if (hi < *n - 1) result_.exists.push_back(x <= hi);
+    ranges_.set(x, {lo, hi});
+    result_.split = true;
+    return add_position(&result_.positions, "x", lo, hi, x);
+  }
 
   Unknown& unknown(int u) { return equations_.unknowns[static_cast<size_t>(u)]; }
 
@@ -184,6 +204,8 @@ class Inverter {
     for (size_t n = 0; n < by.size(); ++n) {
       Position p = by[n];
       p.place = substitute(p.place, {{old.var, old.place}});
+      if (p.place_in_phase.defined())
+        p.place_in_phase = substitute(p.place_in_phase, {{old.var, old.place}});
       all.insert(all.begin() + at + static_cast<std::ptrdiff_t>(n), p);
     }
     result_.split = true;
@@ -234,11 +256,15 @@ class Inverter {
       // The phase t and the quotient q become positions of their own.
       const int64_t phases = std::min(s, unknown(r).count());
       if (phases < s) require(at, t < Expr(phases));
-      const Interval range = quotients_of(range_of(rhs, ranges_), s, d, inverse);
+      const Interval known = range_of(rhs, ranges_), range = quotients_of(known, s, d, inverse);
       std::vector<Position> by;
       const Expr exact = add_position(&by, "q", range.min, range.max, q);
+      by.back().place_in_phase = floordiv(simplify(rhs - known.min), s);
       const Expr phase = phases == 1 ? Expr(0) : add_position(&by, "t", 0, phases - 1, t);
+      if (phases > 1) by.back().phase = true;
       replace_position(at, by);
+      result_.elements.push_back(
+          {exact * s + phase * d - known.min, Expr(known.max - known.min + 1)});
       q = exact;
       t = phase;
     }
@@ -312,12 +338,12 @@ Ranges ranges_of(const std::vector<Axis>& axes) {
   return ranges;
 }
 
-Inverse invert(const Shape& shape, const std::vector<Expr>& indices,
-               const std::vector<Axis>& axes) {
+Inverse invert(const Shape& shape, const std::vector<Expr>& indices, const std::vector<Axis>& axes,
+               const std::vector<Interval>& region) {
   const Ranges ranges = ranges_of(axes);
   std::vector<Expr> simple;
   for (const Expr& e : indices) simple.push_back(simplify(e, ranges));
-  return Inverter(shape, simple, axes).run();
+  return Inverter(shape, simple, axes, region).run();
 }
 
 }  // namespace heddle::autodiff

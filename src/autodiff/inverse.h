@@ -28,7 +28,10 @@ namespace heddle::autodiff {
 struct Position {
   Var var;
   Expr extent;
-  Expr place;  ///< in terms of Inverse::indices
+  Expr place;          ///< in terms of Inverse::indices
+  bool phase = false;  ///< whether it is the remainder of an index by a stride
+  Expr place_in_phase =
+      {};  ///< of the quotient: its place among those of one phase; null for others
 };
 
 /// A value summed over, in [0, extent).
@@ -50,13 +53,16 @@ struct Inverse {
   std::vector<Loop> loops;
   std::vector<VarBinding> points;  ///< the axes of the stage, in terms of positions and loops
   std::vector<Bound> bounds;
+  std::vector<Bound> elements;   ///< what quotients and phases that are an element's fulfil
   std::vector<Expr> conditions;  ///< of any other form
 };
 
 /// The ranges of the axes.
 Ranges ranges_of(const std::vector<Axis>& axes);
 
-/// Inverts the read of a tensor of shape `shape` at `indices` by a stage over `axes`.
-Inverse invert(const Shape& shape, const std::vector<Expr>& indices, const std::vector<Axis>& axes);
+/// Inverts the read of a tensor of shape `shape` at `indices` by a stage over `axes`. Of the elements,
+/// those of `region` count, an interval a dimension; all where it is empty.
+Inverse invert(const Shape& shape, const std::vector<Expr>& indices, const std::vector<Axis>& axes,
+               const std::vector<Interval>& region = {});
 
 }  // namespace heddle::autodiff

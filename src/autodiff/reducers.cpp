@@ -1,6 +1,9 @@
 #include "autodiff/reducers.h"
 
+#include <limits>
 #include <utility>
+
+#include "ir/sizes.h"
 
 namespace heddle::autodiff {
 namespace {
@@ -28,25 +31,38 @@ Tensor reduce_again(const Operation& op, const char* what, const Expr& element, 
       op.name() + "." + what, "gradient", op.where());
 }
 
-/// The place of the current element in the order of the reduce axes.
-Expr place_of(const std::vector<Axis>& axes) {
-  Expr place = 0;
-  for (const Axis& a : axes) place = place * a->extent + a;
-  return place;
-}
+/// The place of the current element in the order of the reduce axes, and how many there are, in the
+/// shortest type for them: places are kept in memory.
+struct Places {
+  Expr place = 0, count = 1;
+
+  explicit Places(const std::vector<Axis>& axes) {
+    for (const Axis& a : axes) {
+      place = place * a->extent + a;
+      count = count * a->extent;
+    }
+    const int64_t most = largest_extent(count);
+    const DataType t = most <= std::numeric_limits<int32_t>::max() ? i32 : i64;
+    place = cast(t, place);
+    count = cast(t, count);
+  }
+};
 
 /// Whether this is the first element with the value of the result; where that is NaN, the first NaN.
 Expr is_winner(const Operation& op, const Reduce& r) {
   const Expr source = r.sources[0], result = op.output(0).at(exprs(op.axes()));
   Expr hit = source == result;
-  if (source.dtype().is_float()) hit = logical_or(hit, logical_and(isnan(source), isnan(result)));
-  Expr count = 1;
-  for (const Axis& a : op.reduce_axes()) count = count * a->extent;
-  const Expr place = place_of(op.reduce_axes());
+  if (source.dtype().is_float()) {
+    // max and min are NaN where any element is
+    const bool spreads = r.combiner->kind == ReduceKind::Max || r.combiner->kind == ReduceKind::Min;
+    const Expr nan = isnan(source);
+    hit = logical_or(hit, spreads ? nan : logical_and(nan, isnan(result)));
+  }
+  const Places places(op.reduce_axes());
   const Tensor winner = reduce_again(
-      op, "winner", select(hit, place, count),
+      op, "winner", select(hit, places.place, places.count),
       [](const Expr& e, const std::vector<Axis>& over) { return reduce_min(e, over); });
-  return winner.at(exprs(op.axes())) == place;
+  return winner.at(exprs(op.axes())) == places.place;
 }
 
 /// What an element of a product receives: the product of the others. Where one element is 0, only it

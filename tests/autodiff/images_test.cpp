@@ -94,9 +94,44 @@ TEST(ImageGradient, GradientsOfProductsAreProducts) {
   }
 }
 
+TEST(ImageGradient, EachPhaseOfAStrideIsAConvolutionWithItsTaps) {
+  const std::vector<Input> in{input({2, 4, 12, 12}), input({6, 4, 3, 3}, f32, 2)};
+  const Tensor y = convolution({.stride = {2}, .padding = {1}})({in[0], in[1]});
+  const Input head = input(y.extents(), f32, 3);
+  const ComputeDag dag({gradient({y}, {in[0]}, {head.tensor})});
+  double points = 0;
+  for (int s = 0; s < dag.size(); ++s) {
+    if (!dag.stage(s).is_reduction()) continue;
+    points += dag.info(s).flops;
+    for (const Access& a : dag.info(s).reads) EXPECT_NE(a.pattern, AccessPattern::Opaque);
+  }
+  // 9 taps in all, of which a phase has 4, 2, 2 or 1.
+  EXPECT_EQ(points, ComputeDag({y}).total_flops()) << dag.to_text();
+}
+
+TEST(ImageGradient, OfAPoolingWindowSearchesAWinnerOnce) {
+  const Input x = input({1, 2, 9, 9});
+  const Tensor y = ops::max_pool(x.tensor, {.kernel = {3}, .stride = {2}, .padding = {1}});
+  const Input head = input(y.extents(), f32, 3);
+  const ComputeDag dag({gradient({y}, {x.tensor}, {head.tensor})});
+  std::vector<DataType> reduced;
+  for (int s = 0; s < dag.size(); ++s)
+    if (dag.stage(s).is_reduction()) reduced.push_back(dag.stage(s).output(0).dtype());
+  EXPECT_EQ(reduced, (std::vector<DataType>{f32, i32})) << dag.to_text();
+}
+
 TEST(ImageGradient, RunsOnEveryTarget) {
   for (const ops::Conv& c : convolutions())
     expect_same_every_way(convolution(c), inputs_of(c, f32));
+  for (const DataType t : {f16, bf16}) {
+    expect_same_every_way(convolution({.stride = {2}, .padding = {1}}),
+                          {input({1, 8, 9, 11}, t), input({8, 8, 3, 3}, t, 2)}, 2e-2);
+    expect_same_every_way(
+        [](const Tensors& x) {
+          return ops::max_pool(x[0], {.kernel = {3}, .stride = {2}, .padding = {1}});
+        },
+        {input({1, 3, 12, 37}, t)}, 2e-2);
+  }
   expect_same_every_way(
       [](const Tensors& t) { return ops::max_pool(t[0], {.kernel = {3}, .stride = {2}}); },
       {input({1, 2, 9, 9})});

@@ -71,8 +71,14 @@ std::map<Point, int> points_at(const Inverse& inverse, const Point& x) {
   return found;
 }
 
+bool is_in(const std::vector<Interval>& region, const Point& x) {
+  for (size_t d = 0; d < region.size(); ++d)
+    if (x[d] < region[d].min || x[d] > region[d].max) return false;
+  return true;
+}
+
 void expect_inverse(const Point& shape, const std::vector<Expr>& indices,
-                    const std::vector<Axis>& axes) {
+                    const std::vector<Axis>& axes, const std::vector<Interval>& region = {}) {
   std::map<Point, std::set<Point>> want;
   Point extents;
   for (const Axis& a : axes) extents.push_back(a.extent());
@@ -83,8 +89,9 @@ void expect_inverse(const Point& shape, const std::vector<Expr>& indices,
     for (const Expr& e : indices) x.push_back(value_of(e, at));
     want[x].insert(p);
   });
-  const Inverse inverse = invert(Shape(shape.begin(), shape.end()), indices, axes);
+  const Inverse inverse = invert(Shape(shape.begin(), shape.end()), indices, axes, region);
   for_all(shape, [&](const Point& x) {
+    if (!is_in(region, x)) return;
     const std::map<Point, int> found = points_at(inverse, x);
     EXPECT_EQ(found.size(), want[x].size());
     for (const auto& [p, times] : found) {
@@ -124,6 +131,12 @@ TEST(Inverse, OfRandomIndexMaps) {
       shape.push_back(hi + 1 + rng.uniform_int(0, 1));
     }
     expect_inverse(shape, indices, axes);
+    std::vector<Interval> region;
+    for (const int64_t extent : shape) {
+      const int64_t lo = rng.uniform_int(0, extent - 1);
+      region.push_back({lo, rng.uniform_int(lo, extent - 1)});
+    }
+    expect_inverse(shape, indices, axes, region);
     if (testing::Test::HasFailure()) break;
   }
 }

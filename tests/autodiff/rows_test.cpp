@@ -78,6 +78,73 @@ TEST(RowGradient, Normalisations) {
   expect_second_gradient([](const Tensors& t) { return ops::layer_norm(t[0]); }, {real({2, 4})});
 }
 
+/// A softmax along j of x(i, j), with its maximum and its sum taken from elsewhere.
+Declare softmax_with(const std::function<Expr(const Tensor& of_row, Axis i, Axis j)>& highest,
+                     const std::function<Expr(const Tensor& sums, Axis i, Axis j)>& sum) {
+  return [=](const Tensors& t) {
+    const Tensor x = t[0], m = ops::max(x, {1});
+    const Tensor e = compute(
+        {Expr(4), Expr(4)}, [&](Axis i, Axis j) { return exp(x(i, j) - highest(m, i, j)); }, "e");
+    const Tensor sums = ops::sum(e, {1});
+    return compute(
+        {Expr(4), Expr(4)}, [&](Axis i, Axis j) { return e(i, j) / sum(sums, i, j); }, "y");
+  };
+}
+
+TEST(RowGradient, AMaximumThatCancelsIsNotSearchedFor) {
+  const auto reductions = [](const Tensor& y, const Tensor& x) {
+    const Input head = input(y.extents(), f32, 3);
+    const ComputeDag dag({gradient({y}, {x}, {head.tensor})});
+    int count = 0;
+    for (int s = 0; s < dag.size(); ++s) count += dag.stage(s).is_reduction();
+    return count;
+  };
+  const Tensor x = input({4, 5}).tensor;
+  EXPECT_EQ(reductions(ops::softmax(x), x), 3);  // its maximum, its sum, and one of the head
+  EXPECT_EQ(reductions(ops::log_softmax(x), x), 3);
+  EXPECT_EQ(reductions(ops::logsumexp(x, {1}), x), 2);
+  EXPECT_EQ(reductions(ops::sum(ops::square(ops::softmax(x)), {0}), x), 3);
+}
+
+TEST(RowGradient, AMaximumThatDoesNotCancelIs) {
+  const auto of_row = [](const Tensor& t, Axis i, Axis) { return t(i); };
+  const auto of_column = [](const Tensor& t, Axis, Axis j) { return t(j); };
+  const auto x = real({4, 4});
+  expect_gradient(softmax_with(of_row, of_row), {x});
+  expect_gradient(softmax_with(of_row, of_column), {x});
+  expect_gradient(softmax_with(of_column, of_row), {x});
+  expect_gradient([](const Tensors& t) { return ops::sub(t[0], ops::max(t[0], {1}, true)); }, {x});
+  expect_gradient(
+      [](const Tensors& t) {
+        const Tensor m = ops::max(t[0], {1}, true), e = ops::exp(ops::sub(t[0], m));
+        return ops::add(ops::div(e, ops::sum(e, {1}, true)), m);
+      },
+      {x});
+  expect_gradient(
+      [](const Tensors& t) {
+        const Tensor e = ops::exp(ops::sub(t[0], ops::max(t[0], {1}, true)));
+        return ops::div(e, ops::square(ops::sum(e, {1}, true)));
+      },
+      {x});
+}
+
+TEST(RowGradient, AStoppedStageIsAConstantToAMaximum) {
+  const std::vector<float> at{1, 2, 0, -1, 0, 0.5, 1.5, 1, 3, 1, 2, 0};
+  const Input x = input_of(NDArray::from(at, {3, 4}));
+  const Tensor m = ops::max(x, {1}, true), e = ops::exp(ops::sub(x, m)),
+               sums = ops::sum(e, {1}, true), y = ops::sum(ops::div(e, sums), {0, 1});
+  const Tensor dx = gradient({y}, {x.tensor}, {}, {.stop = {sums}})[0];
+  // exp(x - m) / c gives itself to x, and takes itself from the largest of the row.
+  expect_elements(dx, {x}, [&](const Dims& p) {
+    const float* row = &at[static_cast<size_t>(4 * p[0])];
+    const auto winner = std::max_element(row, row + 4) - row;
+    double total = 0;
+    for (int j = 0; j < 4; ++j) total += std::exp(row[j] - row[winner]);
+    const double own = std::exp(row[p[1]] - row[winner]) / total;
+    return p[1] == winner ? own - 1 : own;
+  });
+}
+
 TEST(RowGradient, Products) {
   expect_gradient([](const Tensors& t) { return ops::matmul(t[0], t[1]); },
                   {real({2, 3, 4}), real({4, 5}, 2)});

@@ -139,13 +139,18 @@ Value* Generator::emit_binary(const Binary& e) {
 }
 
 Value* Generator::emit_select(const Expr& condition, const Expr& on_true, const Expr& on_false) {
+  const bool gathered = condition.dtype().is_vector() && (gathers(on_true) || gathers(on_false));
+  if (gathered) {
+    if (Value* branched = emit_uniform_part(condition, on_true, on_false)) return branched;
+  }
   Value* c = emit(condition);
   if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(c)) {
     return emit(constant->isOne() ? on_true : on_false);
   }
   if (reads_memory(on_true) || reads_memory(on_false)) emit_common(on_true, on_false);
   const bool lazy_true = reads_memory(on_true), lazy_false = reads_memory(on_false);
-  if (!lazy_true && !lazy_false) {
+  const bool safe = gathered && reads_as(on_true, condition) && reads_as(on_false, condition);
+  if (safe || (!lazy_true && !lazy_false)) {
     Value* t = emit(on_true);
     return b_.CreateSelect(c, t, emit(on_false));
   }

@@ -55,6 +55,8 @@ struct LanePattern {
   Expr base;
   std::vector<int64_t> offsets;
 };
+/// The positions of `count` lanes with a constant stride.
+LanePattern pattern_of(const AffineLanes& lanes, int count);
 std::optional<LanePattern> as_lane_pattern(const Expr& index, const Ranges& ranges);
 
 /// Lanes [begin, begin + count) of `e`, which has no vector variable.
@@ -245,6 +247,15 @@ class Generator {
                          llvm::Align align);
   void store_chunk(const Storage& storage, DataType dtype, const Expr& index, llvm::Value* value);
   void emit_prefetch(const Prefetch& s);
+
+  // ---- masked_loads.cpp ----
+  /// The load of a pattern in the lanes of `mask_`, without a gather; null where that needs one.
+  llvm::Value* load_active(const Load& load, const LanePattern& pattern);
+  /// Whether a load under a mask would be a gather.
+  bool gathers(const Expr& e);
+  /// Whether all that `e` reads is safe to read where `condition` was computed.
+  bool reads_as(const Expr& e, const Expr& condition);
+  llvm::Value* emit_uniform_part(const Expr& condition, const Expr& on_true, const Expr& on_false);
 
   // ---- masked_stores.cpp ----
   /// Neither loads nor stores in lanes where `condition` is false.

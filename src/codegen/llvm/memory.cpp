@@ -140,8 +140,8 @@ Value* Generator::emit_load(const Load& load) {
   }
   const std::optional<AffineLanes> lanes = as_affine_lanes(index);
   if (!lanes) {
-    const auto pattern = mask_ ? std::nullopt : as_lane_pattern(index, ranges_);
-    Value* shuffled = pattern ? load_pattern(storage, dtype, *pattern) : nullptr;
+    const auto pattern = as_lane_pattern(index, ranges_);
+    Value* shuffled = pattern ? load_active(load, *pattern) : nullptr;
     return shuffled ? shuffled : gather(storage, dtype, index);
   }
   const int64_t* stride = as_int(lanes->stride);
@@ -164,9 +164,13 @@ Value* Generator::emit_load(const Load& load) {
     Value* mask = mask_ ? ops_.reverse(mask_, dtype.lanes) : nullptr;
     return ops_.reverse(load_contiguous(storage, dtype, first, mask), dtype.lanes);
   }
-  if (mask_) return gather(storage, dtype, index);
-  const bool few = stride && *stride >= 2 && *stride <= 4 && dtype.lanes >= 4 && !is_padded(dtype);
-  return few ? load_strided(storage, dtype, *lanes) : load_lanes_once(load, *lanes);
+  const bool few = stride && *stride >= 2 && *stride <= 4 && dtype.lanes >= 4;
+  if (mask_) {
+    Value* shuffled = few ? load_active(load, pattern_of(*lanes, dtype.lanes)) : nullptr;
+    return shuffled ? shuffled : gather(storage, dtype, index);
+  }
+  return few && !is_padded(dtype) ? load_strided(storage, dtype, *lanes)
+                                  : load_lanes_once(load, *lanes);
 }
 
 // ---- stores ----
