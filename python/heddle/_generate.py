@@ -37,9 +37,12 @@ class LanguageModel:
         """Tokens that were read, of a batch those of the longest sequence."""
         return self._decoder.length
 
-    def reset(self):
-        """Forgets all tokens."""
-        self._decoder.reset()
+    def reset(self, sequence=None):
+        """Forgets all tokens, or those of one sequence of a batch, in whose place another one can begin."""
+        if sequence is None:
+            self._decoder.reset()
+        else:
+            self._decoder.reset(sequence)
 
     def read(self, ids):
         """Reads tokens: a list, or a list for each sequence. Returns the logits behind the last: an array (batch, vocabulary)

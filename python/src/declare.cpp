@@ -173,6 +173,22 @@ void bind_gradient(nb::module_& m) {
       "count as constants.");
 }
 
+template <class At>
+Tensor updated(const Tensor& state, const Tensor& rows, const At& at) {
+  return update(state, rows, at, caller());
+}
+
+void bind_updates(nb::module_& m) {
+  m.def("update", &updated<Expr>, "state"_a, "rows"_a, "row"_a,
+        "The state with `rows` in place of its rows from `row` on, counted along the first "
+        "dimension. A network whose updates name both writes them into the memory of the state.");
+  m.def("update", &updated<Tensor>, "state"_a, "rows"_a, "places"_a,
+        "The state with `rows` at places that are data: integers (q...), where rows are (q..., "
+        "r...) and r... are the last dimensions of the state. The dimensions before those are "
+        "counted as one. A place that is no row writes nothing, and of rows with one place the "
+        "last is taken.");
+}
+
 }  // namespace
 
 void bind_declarations(nb::module_& m) {
@@ -214,15 +230,7 @@ void bind_declarations(nb::module_& m) {
   m.def("compute", &declared, "shape"_a, "body"_a, "name"_a = "compute", "tag"_a = "",
         "Declares a tensor whose element at (i, j, ...) is body(i, j, ...). The body takes an axis "
         "for each dimension.");
-  m.def(
-      "update",
-      [](const Tensor& state, const Tensor& rows, const Expr& row) {
-        return update(state, rows, row, caller());
-      },
-      "state"_a, "rows"_a, "row"_a,
-      "The state with `rows` in place of its rows from `row` on, counted along the first "
-      "dimension. A network whose "
-      "updates name both writes them into the memory of the state.");
+  bind_updates(m);
   m.def(
       "placeholders",
       [](const Outputs& outputs) { return ComputeDag(outputs.list).placeholders(); }, "outputs"_a,

@@ -110,6 +110,9 @@ def test_sequences_of_a_batch_have_lengths_of_their_own(masked_decoder):
         for tokens in drawn:
             assert tokens[b] == int(logits_of(weights, ids)[-1].argmax())
             ids.append(tokens[b])
+    model.reset(1)
+    np.testing.assert_allclose(model.read([[], [5, 6], []])[1], logits_of(weights, [5, 6])[-1], rtol=1e-3, atol=1e-3)
+    assert model.length == 10
 
 
 def test_mistakes_of_language_models(decoder):
@@ -147,6 +150,20 @@ def test_states_are_arrays_of_the_caller(decoder):
     states["past.key"].flags.writeable = False
     with pytest.raises(Exception, match="writ|read-only"):
         call(5, [1])
+
+
+def test_rows_go_to_places_that_are_data():
+    state, rows, places = (hd.placeholder((5, 2, 3), name="state"), hd.placeholder((4, 3), name="rows"),
+                           hd.placeholder((4,), hd.i32, name="places"))
+    step = hd.Network([], [state, rows, places], updates={state: hd.update(state, rows, places)})
+    rng = np.random.default_rng(3)
+    memory, given = rng.random((5, 2, 3), np.float32), rng.random((4, 3), np.float32)
+    want = memory.copy()
+    want[1, 1], want[4, 0] = given[2], given[1]  # the last of two rows; -1 is no row
+    step(memory, given, np.array([3, 8, 3, -1], np.int32))
+    np.testing.assert_array_equal(memory, want)
+    with pytest.raises(hd.Error, match="give integers"):
+        hd.update(state, rows, hd.placeholder((4,), name="real"))
 
 
 def test_a_step_updates_weights_in_place():

@@ -21,6 +21,11 @@ bool same_extents(const Shape& a, const Shape& b, size_t from) {
                     [](const Expr& x, const Expr& y) { return equal(x, y); });
 }
 
+bool is_empty(const Tensor& t) {
+  return std::any_of(t.shape().begin(), t.shape().end(),
+                     [](const Expr& e) { return is_const(e, 0); });
+}
+
 /// Whether `e` is constant or varies with the sizes of a call alone.
 bool is_of_sizes(const Expr& e) {
   const std::optional<Affine> sum = as_affine(e);
@@ -100,6 +105,10 @@ Tensor update(const Tensor& state, const Tensor& rows, Expr row, Where where) {
 
 Tensor update(const Tensor& state, const Tensor& rows, const Tensor& places, Where where) {
   const size_t counted = check_places(state, rows, places, where);
+  if (is_empty(rows) || is_empty(state))
+    return compute(
+        state.shape(), [&](const std::vector<Axis>& at) { return state(at); },
+        state.name() + ".next", "update", where);
   std::vector<Axis> q;
   std::vector<int64_t> extents;
   for (const Expr& e : places.shape()) {

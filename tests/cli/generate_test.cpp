@@ -75,19 +75,35 @@ TEST_F(GenerateCommand, AFolderHasTheModelAndHowLongSequencesMayBe) {
   }
 }
 
+TEST_F(GenerateCommand, CallsFitTheCapacityAndEndsTheVocabulary) {
+  const CommandResult r = heddle_command("generate " + file_ +
+                                         " --capacity 20 --prompt-ids 1,2 --tokens 3 --greedy -q");
+  EXPECT_EQ(r.status, 0) << r.err;
+  const CommandResult wrong = generate(file_ + " --prompt-ids 1 --tokens 3 --end-ids 7");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("none of the vocabulary of 7"));
+}
+
 TEST_F(GenerateCommand, SequencesEndEachForItself) {
   const std::string prompts = " --prompt-ids 1,2,3,4,5 --prompt-ids 6 --tokens 8 --json";
   const Json all = tokens_of(generate(file_ + prompts + " --end-ids none"));
   // The sequences, up to each token that the first one has.
   for (const size_t at : {size_t{1}, size_t{5}}) {
     const int64_t end = all.at(0).at(at).as_int();
-    const Json ended = tokens_of(generate(file_ + prompts + " --end-ids " + std::to_string(end)));
+    const Json said =
+        Json::parse(generate(file_ + prompts + " --end-ids " + std::to_string(end)).out);
+    const Json ended = said.at("tokens");
     for (const size_t b : {size_t{0}, size_t{1}}) {
       size_t length = 0;
       while (length < 8 && (length == 0 || all.at(b).at(length - 1).as_int() != end)) ++length;
       ASSERT_EQ(ended.at(b).size(), length) << "sequence " << b << ", token " << end;
       for (size_t i = 0; i < length; ++i) EXPECT_EQ(ended.at(b).at(i), all.at(b).at(i));
     }
+    // What ended sequences would have read is not counted.
+    const auto steps = static_cast<double>(said.at("steps_s").size());
+    const double drawn = static_cast<double>(ended.at(0).size() + ended.at(1).size());
+    EXPECT_NEAR(said.at("tokens_per_s").as_double() * said.at("token_s").as_double() * steps,
+                drawn - 2, 1e-6);
   }
   const std::string end = std::to_string(all.at(0).at(size_t{0}).as_int());
   const std::string config = folder_.path().string() + "/config.json";

@@ -99,6 +99,7 @@ TEST_F(Tolerance, MistakesAreExitCode2) {
         model + "--tolerance 0.1 --data " + folder_ + "/none.npz",
         model + "--tolerance 0.1 --data " + folder_ + "/other.npz",
         model + "--tolerance 0.1 --data " + folder_ + "/few.npz",
+        model + "--tolerance 0.1 --passes 'precision@matmul:*=bf16'",
         "run " + source_dir() + "/tutorials/data/digits.onnx:batch=1..8 --tolerance 0.1",
         std::string("tune matmul:64x64x64 --tolerance 0.1 --budget 1s --log ") + log_}) {
     const CommandResult r = run(line);

@@ -29,7 +29,7 @@ TEST(RandomFeatures, AreFiniteForEveryProgramThatLowers) {
     Template t = make_template(ComputeDag(p.outputs), small_target());
     std::vector<Schedule> list{t.instantiate(random_config(t, rng)),
                                t.instantiate(random_config(t, rng)),
-                               random_schedule(p.outputs, rng)};
+                               random_schedule(Schedule(p.outputs), rng)};
     for (const Schedule& s : list) {
       LoweredProgram lowered;
       try {

@@ -46,7 +46,8 @@ TEST(FamilyRandom, RandomStepsAreRight) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     Rng rng(seed);
     const Family f = random_family(rng);
-    EXPECT_EQ(wrong_at_random_sizes(f, selftest::random_schedule({f.result}, rng), rng), "")
+    EXPECT_EQ(wrong_at_random_sizes(f, selftest::random_schedule(Schedule({f.result}), rng), rng),
+              "")
         << "seed " << seed << ", " << f.name;
   }
 }

@@ -125,7 +125,7 @@ TEST(InnerDims, RandomConfigsAndStepsAreRight) {
     Rng rng(seed);
     const std::vector<Family2> all = families();
     const Family2& f = all[static_cast<size_t>(rng.uniform_int(0, 5))];
-    Schedule s = selftest::random_schedule({f.result}, rng);
+    Schedule s = selftest::random_schedule(Schedule({f.result}), rng);
     if (seed % 3 != 0) {
       const auto at =
           at_sizes({f.result}, {{f.n, rng.uniform_int(1, 300)}, {f.m, rng.uniform_int(1, 300)}});

@@ -5,6 +5,7 @@
 #include "heddle/lower/lower.h"
 #include "heddle/support/rng.h"
 #include "network/cut/task_schedules.h"
+#include "network/drawn_convolution.h"
 #include "network/network_testing.h"
 #include "network/passes/graph_pass.h"
 
@@ -70,15 +71,10 @@ class Drawer {
   }
 
   Tensor convolution() {
-    const int64_t groups = rng_.choose<int64_t>({1, 1, 2, 4}), k = groups * pick(1, 3),
-                  c = groups * pick(1, 3), r = rng_.choose<int64_t>({1, 2, 3});
-    const ops::Conv how{.stride = {pick(1, 2)},
-                        .padding = {pick(0, 2)},
-                        .dilation = {pick(1, 2)},
-                        .groups = groups};
+    const DrawnConvolution drawn = draw_convolution(rng_);
+    const Expr k = drawn.weights[0];
     const Tensor bias = rng_.chance(0.5) ? weights({k}, "bias") : Tensor();
-    return ops::conv2d(input({1, c, pick(5, 7), pick(5, 7)}),
-                       weight({k, c / groups, r, r}, {k, 1, 1, 1}), how, bias);
+    return ops::conv2d(input(drawn.image), weight(drawn.weights, {k, 1, 1, 1}), drawn.how, bias);
   }
 
   Tensor product() {

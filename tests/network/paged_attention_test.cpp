@@ -198,7 +198,6 @@ TEST(PagedAttention, AGpuReadsThroughTheTable) {
     const cuda::ScopedDriver scope(&driver.api());
     const Paged paged{s, type};
     const Network network = paged.network(gpu);
-    if (std::getenv("SHOW")) std::cout << network.to_text();
     emulate_network(driver, network, gpu);
     Steps steps(paged, gpu, type == f32 ? 1e-4 : 4e-3);
     for (uint64_t n = 1; n < 3; ++n) {

@@ -85,7 +85,9 @@ std::string run_pair(uint64_t seed, bool manual, Coverage* coverage, Target targ
     if (ran && !(*ran = adds_up_narrow_products(p))) return "";
     text = p.text;
     if (manual) {
-      Schedule s = random_schedule(p.outputs, rng);
+      Schedule s(p.outputs);
+      p.store_rows(s);
+      s = random_schedule(std::move(s), rng);
       text += "\n" + s.to_text();
       std::string d = check(p, s, seed, rng.uniform_int(0, 1) == 0);
       return d.empty() ? "" : d + "\n  " + text;
@@ -95,7 +97,7 @@ std::string run_pair(uint64_t seed, bool manual, Coverage* coverage, Target targ
     if (rng.uniform_int(0, 2) == 0) target.l2_bytes = 8 << 10;
     // The graph as it is declared, or rewritten.
     const ComputeDag declared(p.outputs);
-    const std::string alternative = random_rewrite(declared, target, rng);
+    const std::string alternative = p.places ? "" : random_rewrite(declared, target, rng);
     const Template t = make_template(apply_alternative(declared, alternative), target);
     if (!alternative.empty()) coverage->count_alternative(alternative);
     text += "\n  " + alternative;
@@ -103,6 +105,7 @@ std::string run_pair(uint64_t seed, bool manual, Coverage* coverage, Target targ
     text += "\n  " + t.name() + " " + t.config_to_json(c).dump();
     coverage->count(t, c);
     Schedule s = t.instantiate(c);
+    p.store_rows(s);
     // Rounding errors grow as the alternative says.
     const double growth = alternative_error_growth(declared, alternative);
     std::string d = check(p, s, seed, rng.uniform_int(0, 7) == 0,

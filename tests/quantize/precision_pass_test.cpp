@@ -1,6 +1,7 @@
 // Products of shorter numbers: what the rewritten graph computes against what was declared.
 #include "environment.h"
 #include "heddle/support/rng.h"
+#include "network/drawn_convolution.h"
 #include "network/network_testing.h"
 #include "network/passes/graph_pass.h"
 #include "network/passes/product_places.h"
@@ -39,13 +40,8 @@ class Drawer {
   }
 
   Tensor convolution() {
-    const int64_t groups = rng_.choose<int64_t>({1, 1, 2, 4}), k = groups * pick(1, 3),
-                  c = groups * pick(1, 3), r = rng_.choose<int64_t>({1, 2, 3});
-    const ops::Conv how{.stride = {pick(1, 2)},
-                        .padding = {pick(0, 2)},
-                        .dilation = {pick(1, 2)},
-                        .groups = groups};
-    return ops::conv2d(input({1, c, pick(5, 7), pick(5, 7)}), weights({k, c / groups, r, r}), how);
+    const DrawnConvolution drawn = draw_convolution(rng_);
+    return ops::conv2d(input(drawn.image), weights(drawn.weights), drawn.how);
   }
 
   Rng& rng_;

@@ -137,6 +137,33 @@ TEST(Precision, MeasuredTimesDecideHere) {
   }
 }
 
+TEST(Precision, ProductsThatDoNotGainAlikeAreMeasuredEach) {
+  // Both have 1x8x6x6 results and as many products of numbers.
+  const Tensor x = placeholder({1, 8, 6, 6}, f32, "x"), wide = placeholder({1, 72, 6, 6}, f32, "w");
+  const Tensor y = ops::add(ops::conv2d(x, values({8, 8, 3, 3}, 1), {.padding = {1}}),
+                            ops::conv2d(wide, values({8, 72, 1, 1}, 2)));
+  const auto seconds = [](const Network& network) {
+    double all = 10;
+    for (const auto& [name, type] : network.pass_options().types) all -= name.back() == '1' ? 1 : 3;
+    return all;
+  };
+  const PrecisionChoice choice = choose_precision(Network({y}, with_dots()), {x, wide, y},
+                                                  {.tolerance = 0.1, .time = seconds});
+  ASSERT_EQ(choice.trials.size(), 4U);
+  for (const PrecisionTrial& t : choice.trials)
+    EXPECT_EQ(t.gain, t.product.back() == '1' ? 1 : 3) << choice.to_string();
+}
+
+TEST(Precision, AProductOfInfiniteNumbersMayBeOfShorterFloatsAlone) {
+  const Layers layers;
+  const Tensor far = ops::log(ops::relu(layers.x));  // -inf here and there
+  const Tensor y = ops::concat({layers.outputs[0], ops::dense(far, values({32, 64}, 7))}, 1);
+  const PrecisionChoice choice = choose_precision(Network({y}, with_dots()), {layers.x, y},
+                                                  {.tolerance = 0.1, .time = counted});
+  EXPECT_EQ(choice.products, 5);
+  EXPECT_EQ(std::ssize(choice.trials), 9) << choice.to_string();
+}
+
 TEST(Precision, AShareOfTheTimeIsKept) {
   const Layers layers;
   const PrecisionChoice choice =
@@ -197,6 +224,8 @@ TEST(Precision, WhatDoesNotFitIsAnError) {
   EXPECT_THAT(samples({{"x", NDArray::zeros({32, 64}, i32)}}), HasSubstr("are i32"));
   EXPECT_THAT(samples({{"x", NDArray::zeros({32, 63}, f32)}}), HasSubstr("63"));
   EXPECT_THAT(samples({{"x", NDArray::zeros({16, 64}, f32)}}), HasSubstr("1 calls"));
+  EXPECT_THAT(samples({{"x", NDArray::zeros({0, 64}, f32)}}), HasSubstr("too few for a call"));
+  EXPECT_THAT(samples({{"x", NDArray::full({32, 64}, f32, NAN)}}), HasSubstr("no finite value"));
   const Dim n = dim("n", 1, 8);
   const Tensor x = placeholder({n, 64}, f32, "x");
   const Tensor y = compute({n, 64}, [&](Axis i, Axis j) { return x(i, j) * 2.0F; }, "y");

@@ -90,6 +90,13 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+/// The tokens that a step gives on average: none for sequences that have ended.
+double tokens_of_step(const Generated& g) {
+  int64_t all = 0;
+  for (const std::vector<int64_t>& tokens : g.tokens) all += std::ssize(tokens) - 1;
+  return static_cast<double>(all) / static_cast<double>(std::max<size_t>(1, g.steps_s.size()));
+}
+
 /// Bytes per second from the memory in which that many lie.
 double bandwidth_of(const Target& target, double bytes) {
   if (target.is_cuda()) return 1e9 * target.gpu.bandwidth_gbs;
@@ -108,9 +115,8 @@ void print(const Generated& g, int64_t prompt, const Target& target, double band
             << "\n";
   const double step = median(g.steps_s);
   if (step == 0) return;
-  std::cout << "a token  " << format_time(step) << ", "
-            << figure(static_cast<double>(g.tokens.size()) / step) << " tokens a second, "
-            << bytes_text(static_cast<int64_t>(g.bytes)) << " a step, "
+  std::cout << "a token  " << format_time(step) << ", " << figure(tokens_of_step(g) / step)
+            << " tokens a second, " << bytes_text(static_cast<int64_t>(g.bytes)) << " a step, "
             << figure(g.bytes / step / 1e9) << " GB/s";
   if (bandwidth > 0)
     std::cout << ", " << percent(g.bytes / step / bandwidth) << " of " << figure(bandwidth / 1e9);
@@ -125,7 +131,7 @@ Json to_json(const Generated& g, int64_t prompt, const Target& target, double ba
                          {"bytes_per_step", g.bytes},
                          {"bandwidth_bytes_per_s", bandwidth},
                          {"target", to_string(target)}});
-  if (step > 0) j["tokens_per_s"] = static_cast<double>(g.tokens.size()) / step;
+  if (step > 0) j["tokens_per_s"] = tokens_of_step(g) / step;
   Json all = Json::array();
   for (const std::vector<int64_t>& tokens : g.tokens) all.push_back(Json::array_of(tokens));
   j["tokens"] = std::move(all);
@@ -152,6 +158,17 @@ void check_capacity(const Prompts& prompts, int tokens, int64_t capacity) {
                      {}, "--capacity " + std::to_string(most));
 }
 
+/// No sequence would end at a token that is none of the model's.
+void check_ends(const std::vector<int64_t>& ends, int64_t vocabulary) {
+  for (const int64_t end : ends) {
+    if (end >= vocabulary)
+      throw_user_error("token " + std::to_string(end) +
+                           ", which ends sequences, is none of the vocabulary of " +
+                           std::to_string(vocabulary),
+                       {}, "name others: --end-ids 2, or none");
+  }
+}
+
 }  // namespace
 
 int run_generate(const Request& o) {
@@ -173,18 +190,21 @@ int run_generate(const Request& o) {
                      .top_p = o.top_p,
                      .seed = o.seed};
   check_sampling(how);
+  const std::vector<int64_t> ends = o.end_ids.empty()     ? end_tokens(model_path(subject))
+                                    : o.end_ids == kNoEnd ? std::vector<int64_t>()
+                                                          : parse_prompt(o.end_ids);
   const ScopedThreads threads(target.cores);
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
   if (!target.is_cuda()) scheduler.threads = target.cores;
   const AutoSchedulerOptionsScope scope(scheduler);
 
-  const DecoderSizes sizes{o.capacity, o.chunk, std::ssize(prompts)};
+  // A call leaves room for two more tokens.
+  const int64_t chunk = std::clamp<int64_t>(o.capacity - 2, 1, o.chunk);
+  const DecoderSizes sizes{o.capacity, chunk, std::ssize(prompts)};
   const OnnxModel model = last_logits(import_decoder(subject, dtype_of(o.dtype), sizes));
   Decoder decoder(model, model_network(o, model.outputs, target, model.updates));
   decoder.kernel().prepare();
-  const std::vector<int64_t> ends = o.end_ids.empty()     ? end_tokens(model_path(subject))
-                                    : o.end_ids == kNoEnd ? std::vector<int64_t>()
-                                                          : parse_prompt(o.end_ids);
+  if (!o.end_ids.empty()) check_ends(ends, decoder.vocabulary());
   // Memory and code are there for what is timed.
   (void)generate(decoder, prompts, std::min(2, o.tokens), how, ends);
   const Generated made = generate(decoder, prompts, o.tokens, how, ends);

@@ -1,4 +1,6 @@
 // Movement of elements, and element-wise chains.
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,6 +87,26 @@ void Drawer::chain() {
   }
   outs.push_back(z);
   done(text, outs);
+}
+
+// Rows are of 16 bytes or a multiple, as kernels for GPUs store them.
+void Drawer::rows_at_places() {
+  std::vector<int64_t> shape = small_shape(2);
+  const size_t named = shape.size();
+  p_.places = input(shape, i64, "places");
+  const int64_t points = p_.places.size();
+  p_.rows = pick(std::max<int64_t>(1, points - 3), points + 5);
+  if (flip()) shape.push_back(pick(1, 3));
+  shape.push_back(8 * pick(1, 5));
+  const Tensor x = epilogue(input(shape, one_of<DataType>({f32, f64, bf16}), "X"));
+  const Tensor y = compute(
+      x.shape(),
+      [&](const std::vector<Axis>& at) {
+        const std::vector<Expr> q(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(named));
+        return select(p_.places.at(q) >= 0, x(at), make_const(x.dtype(), 0));
+      },
+      "rows");
+  done("rows at places of " + std::to_string(p_.rows), {y});
 }
 
 }  // namespace heddle::selftest

@@ -11,11 +11,11 @@ namespace heddle::selftest {
 RandomProgram Drawer::run() {
   using Family = void (Drawer::*)();
   static const Family families[] = {
-      &Drawer::contraction,   &Drawer::contraction, &Drawer::matrix_unit, &Drawer::matrix_unit,
-      &Drawer::convolution,   &Drawer::convolution, &Drawer::reduction,   &Drawer::reduction,
-      &Drawer::normalisation, &Drawer::movement,    &Drawer::chain,       &Drawer::pooling,
-      &Drawer::tuple,         &Drawer::affine,      &Drawer::layers,      &Drawer::attention,
-      &Drawer::scan};
+      &Drawer::contraction,   &Drawer::contraction,   &Drawer::matrix_unit, &Drawer::matrix_unit,
+      &Drawer::convolution,   &Drawer::convolution,   &Drawer::reduction,   &Drawer::reduction,
+      &Drawer::normalisation, &Drawer::movement,      &Drawer::chain,       &Drawer::pooling,
+      &Drawer::tuple,         &Drawer::affine,        &Drawer::layers,      &Drawer::attention,
+      &Drawer::scan,          &Drawer::rows_at_places};
   (this->*families[pick(0, std::size(families) - 1)])();
   return std::move(p_);
 }

@@ -40,6 +40,7 @@ class Drawer {
   // ---- draw_elements.cpp
   void movement();
   void chain();
+  void rows_at_places();
 
   // ---- what the families are drawn with
   int64_t pick(int64_t lo, int64_t hi) { return rng_.uniform_int(lo, hi); }

@@ -13,6 +13,13 @@
 
 namespace heddle::selftest {
 
+namespace {
+
+// What no result is.
+constexpr double kNoResult = 77;
+
+}  // namespace
+
 Case::Case(const RandomProgram& program, uint64_t seed, bool allow_tf32)
     : program_(program), inputs_(random_inputs(program, seed)), allow_tf32_(allow_tf32) {
   std::vector<TensorValue> values;
@@ -23,15 +30,44 @@ Case::Case(const RandomProgram& program, uint64_t seed, bool allow_tf32)
 std::vector<NDArray> Case::fresh_arrays() const {
   std::vector<NDArray> arrays = inputs_;
   for (const Tensor& t : program_.outputs) {
-    arrays.push_back(NDArray::full(t.extents(), t.dtype(), 77));
+    Extents shape = t.extents();
+    if (program_.places) {
+      shape.erase(shape.begin(), shape.begin() + program_.places.rank());
+      shape.insert(shape.begin(), program_.rows);
+    }
+    arrays.push_back(NDArray::full(shape, t.dtype(), kNoResult));
   }
   return arrays;
+}
+
+/// The rows of `memory` at their places, and those of `want` that have none. Rows of the memory that no
+/// place names must be as they were.
+NDArray Case::gathered(const NDArray& memory, const NDArray& want) const {
+  NDArray rows = want.copy();
+  const NDArray rest = memory.copy();
+  const auto position = std::find_if(program_.inputs.begin(), program_.inputs.end(),
+                                     [&](const Tensor& t) { return t.same_as(program_.places); });
+  const NDArray& places = inputs_[static_cast<size_t>(position - program_.inputs.begin())];
+  const int64_t width = want.size() / places.size();
+  for (int64_t q = 0; q < places.size(); ++q) {
+    const auto place = static_cast<int64_t>(places.get(q));
+    if (place < 0 || place >= program_.rows) continue;
+    for (int64_t e = 0; e < width; ++e) {
+      rows.set(q * width + e, memory.get(place * width + e));
+      rest.set(place * width + e, kNoResult);
+    }
+  }
+  for (int64_t i = 0; i < rest.size(); ++i) {
+    if (rest.get(i) != kNoResult) throw_internal_error("a row is written that no place names");
+  }
+  return rows;
 }
 
 std::string Case::difference(const std::vector<NDArray>& arrays, double growth) const {
   const ComputeDag dag(program_.outputs);
   for (size_t o = 0; o < want_.size(); ++o) {
-    const NDArray& got = arrays[inputs_.size() + o];
+    NDArray got = arrays[inputs_.size() + o];
+    if (program_.places) got = gathered(got, want_[o]);
     // Inputs and the terms of every sum are of the order of 1.
     const driver::Tolerance t = driver::rounding_tolerance(dag, want_[o], 1, allow_tf32_);
     const Difference d = compare(got, want_[o], growth * t.rtol, growth * t.atol);
@@ -61,8 +97,10 @@ Run emulated(uint64_t seed) {
                 const std::vector<NDArray>& arrays) {
     // A rewritten graph takes the same arrays with other dimensions.
     std::vector<NDArray> own;
-    for (size_t i = 0; i < args.size(); ++i)
-      own.push_back(arrays[i].view(schedule.dag().counterpart(args[i]).extents()));
+    for (size_t i = 0; i < args.size(); ++i) {
+      const Tensor arg = schedule.dag().counterpart(args[i]);
+      own.push_back(arg.same_as(args[i]) ? arrays[i] : arrays[i].view(arg.extents()));
+    }
     const GpuProgram program = lower_gpu(schedule, args);
     check_shared_memory(program, schedule.target().gpu);
     emulate(program, own, {seed});
@@ -127,7 +165,7 @@ PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverag
     if (!target.is_cuda()) target.cores = static_cast<int>(rng.uniform_int(1, 3));
     ComputeDag dag(program.outputs);
     const ComputeDag declared = dag;
-    const std::string alternative = random_rewrite(dag, target, rng);
+    const std::string alternative = program.places ? "" : random_rewrite(dag, target, rng);
     if (!alternative.empty()) {
       result.text += "\n  alternative " + alternative;
       dag = apply_alternative(dag, alternative);
@@ -140,7 +178,8 @@ PairResult run_pair(uint64_t seed, const PairOptions& options, Coverage* coverag
     if (!is_wanted(result, options)) return result;
     if (coverage != nullptr) coverage->count(t, c);
     if (coverage != nullptr && !alternative.empty()) coverage->count_alternative(alternative);
-    const Schedule schedule = t.instantiate(c);
+    Schedule schedule = t.instantiate(c);
+    program.store_rows(schedule);
     if (options.only_code) {
       result.code = code_of(schedule, program.args(), code_target(options, target));
       return result;

@@ -25,6 +25,8 @@ class Case {
   std::string difference(const std::vector<NDArray>& arrays, double growth = 1) const;
 
  private:
+  NDArray gathered(const NDArray& memory, const NDArray& want) const;
+
   const RandomProgram& program_;
   std::vector<NDArray> inputs_, want_;
   bool allow_tf32_;

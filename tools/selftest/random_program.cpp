@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "selftest/drawer.h"
 
@@ -13,6 +14,10 @@ std::vector<Tensor> RandomProgram::args() const {
   return a;
 }
 
+void RandomProgram::store_rows(Schedule& schedule) const {
+  if (places) schedule[outputs[0]].scatter_rows(schedule[places], rows);
+}
+
 RandomProgram random_program(Rng& rng) {
   RandomProgram p = Drawer(rng).run();
   // Inputs that were declared but are not read are removed.
@@ -21,11 +26,26 @@ RandomProgram random_program(Rng& rng) {
   return p;
 }
 
+namespace {
+
+/// Places of which no two are equal, and some are no row.
+NDArray random_places(const RandomProgram& p, uint64_t seed) {
+  NDArray places = NDArray::zeros(p.places.extents(), i64);
+  std::vector<int64_t> all(static_cast<size_t>(std::max(p.rows, places.size()) + 4));
+  std::iota(all.begin(), all.end(), -2);
+  Rng(seed).shuffle(all);
+  std::copy_n(all.begin(), places.size(), places.data<int64_t>());
+  return places;
+}
+
+}  // namespace
+
 std::vector<NDArray> random_inputs(const RandomProgram& p, uint64_t seed) {
   std::vector<NDArray> out;
   for (const Tensor& t : p.inputs) {
     std::vector<int64_t> shape = t.extents();
-    out.push_back(NDArray::random(shape, t.dtype(), seed++));
+    out.push_back(t.same_as(p.places) ? random_places(p, seed++)
+                                      : NDArray::random(shape, t.dtype(), seed++));
   }
   return out;
 }

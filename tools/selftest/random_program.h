@@ -15,6 +15,12 @@ struct RandomProgram {
   std::vector<Tensor> args() const;
   int64_t reduce_length = 1;  // the longest chain of additions: what tolerance depends on
   bool allow_tf32 = false;    // an option of its schedule
+  // An input of i64: the rows of the first output at which its points are stored, of `rows` of them
+  // (StageRef::scatter_rows). Undefined where they are stored in order.
+  Tensor places = {};
+  int64_t rows = 0;
+  /// Stores the rows there, where the program has places.
+  void store_rows(Schedule& schedule) const;
 };
 
 /// A declaration of a random family (contraction, convolution, reduction, normalisation, movement,

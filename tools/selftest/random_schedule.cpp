@@ -64,7 +64,7 @@ using Loops = std::vector<std::vector<Loop>>;  // for each stage, all axes that 
 // schedule.
 class ScheduleDrawer {
  public:
-  ScheduleDrawer(const std::vector<Tensor>& outputs, Rng& rng) : s_(outputs), rng_(rng) {
+  ScheduleDrawer(Schedule from, Rng& rng) : s_(std::move(from)), rng_(rng) {
     for (int i = 0; i < s_.dag().size(); ++i) sync(s_.stage(i));
   }
 
@@ -198,8 +198,8 @@ class ScheduleDrawer {
 
 }  // namespace
 
-Schedule random_schedule(const std::vector<Tensor>& outputs, Rng& rng) {
-  return ScheduleDrawer(outputs, rng).run();
+Schedule random_schedule(Schedule from, Rng& rng) {
+  return ScheduleDrawer(std::move(from), rng).run();
 }
 
 }  // namespace heddle::selftest

@@ -2,8 +2,6 @@
 // reproduces it.
 #pragma once
 
-#include <vector>
-
 #include "heddle/heddle.h"
 #include "heddle/support/rng.h"
 
@@ -12,7 +10,7 @@ namespace heddle::selftest {
 /// A random legal config, or the default one when none was found in a few draws.
 Config random_config(const Template& t, Rng& rng);
 
-/// A schedule of random primitives; steps that do not apply are skipped.
-Schedule random_schedule(const std::vector<Tensor>& outputs, Rng& rng);
+/// The schedule with random primitives behind its steps; those that do not apply are skipped.
+Schedule random_schedule(Schedule from, Rng& rng);
 
 }  // namespace heddle::selftest

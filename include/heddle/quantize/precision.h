@@ -70,7 +70,7 @@ enum class PrecisionOutcome : uint8_t {
   Some,
   NoProducts,  ///< the network has none of f32
   NoTypes,     ///< the target has no instruction for products of shorter numbers
-  NoTime,      ///< nothing was measured in the time
+  NoTime,      ///< the time was over before anything was found
   NoGain,      ///< no product is faster in a shorter type
   TooInexact,  ///< no change stays within the tolerance
   NotFaster,   ///< the network with the changes was not proven to be faster
@@ -98,8 +98,8 @@ struct PrecisionChoice {
 };
 
 /// Chooses the types. `args` are those of Network::build: inputs and outputs in call order. A User
-/// error for a tolerance that is negative or no number, for a network over dimensions, and for calls
-/// that do not fit the inputs or are fewer than two. A network for a target that does not run here
+/// error for a tolerance that is negative or no number, for a network over dimensions, for calls that
+/// do not fit the inputs or are fewer than two, and where an output has no finite value in one. A network for a target that does not run here
 /// is judged on this CPU, which computes with the same short numbers, and its times are estimates.
 PrecisionChoice choose_precision(const Network& network, const std::vector<Tensor>& args,
                                  const PrecisionOptions& options = {});
@@ -109,7 +109,7 @@ Network with_types(const Network& network, const PrecisionChoice& choice);
 
 /// The calls of samples: an array for each input, by its name, whose first dimension counts the
 /// samples, as quantize_onnx takes them. Samples behind the last whole call are left out. A User
-/// error for samples that do not fit the inputs.
+/// error for samples that do not fit the inputs, or of no whole call.
 std::vector<std::vector<NDArray>> calls_of_samples(const std::map<std::string, NDArray>& samples,
                                                    const std::vector<std::string>& names,
                                                    const std::vector<Tensor>& inputs);

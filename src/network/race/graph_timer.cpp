@@ -1,11 +1,11 @@
 // Times the calls of a network on a GPU: CUDA graphs, by events.
 #include <algorithm>
 #include <cmath>
-#include <deque>
 
 #include "heddle/runtime/cuda.h"
 #include "heddle/support/error.h"
 #include "network/race/call_timer.h"
+#include "support/recent.h"
 
 namespace heddle::network {
 namespace {
@@ -40,16 +40,10 @@ class GraphTimer : public CallTimer {
   };
 
   const Known& graph_of(std::span<const StepCall> call) {
-    const auto at = std::find_if(known_.begin(), known_.end(), [&](const Known& k) {
+    const Known* known = known_.find([&](const Known& k) {
       return std::equal(k.call.begin(), k.call.end(), call.begin(), call.end());
     });
-    if (at != known_.end()) {
-      std::rotate(known_.begin(), at, at + 1);
-      return known_.front();
-    }
-    if (known_.size() == kMostGraphs) known_.pop_back();
-    known_.push_front(captured(call));
-    return known_.front();
+    return known ? *known : known_.add(captured(call));
   }
 
   Known captured(std::span<const StepCall> call) {
@@ -88,7 +82,7 @@ class GraphTimer : public CallTimer {
   const StateCopies& states_;
   const cuda::Stream stream_;
   const cuda::Event begin_, end_;
-  std::deque<Known> known_;  ///< most recently used first
+  Recent<Known> known_{kMostGraphs};
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include "heddle/quantize/precision.h"
 #include "heddle/support/error.h"
-#include "support/edit_distance.h"
 
 namespace heddle {
 namespace {
@@ -25,6 +24,12 @@ int64_t calls_for(const NDArray& samples, const std::string& name, const Tensor&
   return samples.extent(0) / shape[0];
 }
 
+std::string list_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? " '" : ", '") + name + "'";
+  return text.empty() ? " none" : text;
+}
+
 }  // namespace
 
 std::vector<std::vector<NDArray>> calls_of_samples(const std::map<std::string, NDArray>& samples,
@@ -34,7 +39,7 @@ std::vector<std::vector<NDArray>> calls_of_samples(const std::map<std::string, N
   for (const auto& [name, array] : samples) {
     if (std::find(names.begin(), names.end(), name) == names.end())
       throw_user_error("the model has no input '" + name + "', for which there are samples", {},
-                       did_you_mean(name, names));
+                       "it has" + list_of(names));
   }
   int64_t calls = std::numeric_limits<int64_t>::max();
   for (size_t i = 0; i < names.size(); ++i) {
@@ -44,6 +49,8 @@ std::vector<std::vector<NDArray>> calls_of_samples(const std::map<std::string, N
                        "the data have an array for each input, by its name");
     calls = std::min(calls, calls_for(found->second, names[i], inputs[i]));
   }
+  if (calls == 0)
+    throw_user_error("the samples are too few for a call", {}, "give samples for at least two");
   std::vector<std::vector<NDArray>> made;
   for (int64_t c = 0; c < (names.empty() ? 0 : calls); ++c) {
     made.emplace_back();

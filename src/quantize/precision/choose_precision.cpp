@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "heddle/network/plan.h"
@@ -66,12 +65,25 @@ class Search {
     choice_.trials.push_back(std::move(trial));
   }
 
-  /// Products that are alike gain alike. They differ in their number alone.
+  /// A product of this size in this type, which replaces nodes of these hashes.
+  struct Gain {
+    std::vector<uint64_t> replaced;
+    double flops, operands, results;
+    DataType type;
+    double seconds;
+  };
+
+  /// Products of one size whose types change nodes that are declared alike, gain alike.
   double gain(const Candidate& c, const OperandType& as, const Made& made) {
-    const std::string alike = c.name.substr(0, c.name.rfind('#'));
-    const auto [known, is_new] = gains_.try_emplace({alike, c.flops, to_string(as.type)}, 0.0);
-    if (is_new) known->second = meter_.gain(made);
-    return known->second;
+    Gain here{meter_.replaced(made), c.flops, c.operands, c.results, as.type, 0};
+    const auto known = std::find_if(gains_.begin(), gains_.end(), [&](const Gain& g) {
+      return g.replaced == here.replaced && g.flops == here.flops && g.operands == here.operands &&
+             g.results == here.results && g.type == here.type;
+    });
+    if (known != gains_.end()) return known->seconds;
+    here.seconds = meter_.gain(made);
+    gains_.push_back(here);
+    return here.seconds;
   }
 
   Types types_of(const std::vector<size_t>& trials) const {
@@ -151,8 +163,9 @@ class Search {
     }
     const Sum how = measured_sum();
     order_ = order_of(offers_, how);
-    const size_t count = verified(most_that_fit(expected(how)));
-    choice_.outcome = PrecisionOutcome::TooInexact;
+    const size_t fitting = most_that_fit(expected(how)), count = verified(fitting);
+    choice_.outcome =
+        fitting == 0 && clock_.expired() ? PrecisionOutcome::NoTime : PrecisionOutcome::TooInexact;
     if (count > 0) race(taken_of(offers_, order_, count));
   }
 
@@ -179,7 +192,7 @@ class Search {
   const TuneClock clock_;
   PrecisionMeter meter_;
   PrecisionChoice choice_;
-  std::map<std::tuple<std::string, double, std::string>, double> gains_;
+  std::vector<Gain> gains_;
   std::vector<Offer> offers_;  ///< one for each trial
   std::vector<size_t> order_;
 };

@@ -1,8 +1,11 @@
 #include "quantize/precision/meter.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "heddle/runtime/timer.h"
@@ -61,6 +64,7 @@ PrecisionMeter::PrecisionMeter(const Network& network, std::vector<Tensor> args,
     arrays_.push_back(NDArray::zeros(t.extents(), t.dtype()).to_device(device));
   f32_ = made({});
   for (size_t c = 0; c < calls_.size(); ++c) wanted_.push_back(outputs(*f32_.runs, c));
+  check_wanted();
   candidates_ = find_candidates();
 }
 
@@ -87,6 +91,24 @@ void PrecisionMeter::check_calls() const {
       if (call[i].shape() != t.extents() || call[i].dtype() != t.dtype())
         throw_user_error("an array of the input '" + t.name() + "' has another shape or type", {},
                          "give arrays like those of calls");
+    }
+  }
+}
+
+// An output of NaN is like any other one of NaN, and would allow each type.
+void PrecisionMeter::check_wanted() const {
+  const std::vector<Tensor>& declared = f32_.network.outputs();
+  for (size_t c = 0; c < calls_.size(); ++c) {
+    for (size_t o = 0; o < declared.size(); ++o) {
+      const NDArray& want = wanted_[c][o];
+      bool any = want.size() == 0;
+      for (int64_t i = 0; i < want.size() && !any; ++i) any = std::isfinite(want.get(i));
+      if (!any)
+        throw_user_error("the output '" + declared[o].name() + "' has no finite value in call " +
+                             std::to_string(c) + (drawn() ? ", on random inputs" : " of the data"),
+                         {},
+                         drawn() ? "give samples for which the network computes numbers"
+                                 : "leave out the samples for which the network overflows");
     }
   }
 }
@@ -167,18 +189,29 @@ void PrecisionMeter::find_ranges(std::vector<Candidate>& candidates) const {
   std::optional<NetworkKernel> kernel;
   if (!sources.empty()) kernel = Network(sources).build(args);
   std::map<const Operation*, SeenValues> seen;
+  std::set<const Operation*> unbounded;
+  const auto note = [&](const Tensor& t, const NDArray& values) {
+    if (unbounded.contains(t.op())) return;
+    const auto* v = values.data<float>();
+    if (std::all_of(v, v + values.size(), [](float x) { return std::isfinite(x); })) {
+      seen[t.op()].widen(values, t.name());
+    } else {
+      unbounded.insert(t.op());
+    }
+  };
   for (size_t call = 0; call < calls_.size(); call += 2) {
     for (size_t i = 0; i < given.size(); ++i) arrays[i].copy_from(calls_[call][given[i]]);
     if (kernel) kernel->call(arrays);
-    for (size_t s = 0; s < sources.size(); ++s)
-      seen[sources[s].op()].widen(arrays[given.size() + s], sources[s].name());
+    for (size_t s = 0; s < sources.size(); ++s) note(sources[s], arrays[given.size() + s]);
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const Tensor& t = args_[inputs_[i]];
-      if (t.dtype() == f32) seen[t.op()].widen(calls_[call][i], t.name());
+      if (t.dtype() == f32) note(t, calls_[call][i]);
     }
   }
   for (Candidate& c : candidates) {
-    if (c.source) std::tie(c.low, c.high) = seen[c.source.op()].range({});
+    if (!c.source) continue;
+    std::tie(c.low, c.high) = seen[c.source.op()].range({});
+    if (unbounded.contains(c.source.op())) c.high = std::numeric_limits<double>::infinity();
   }
 }
 
@@ -206,6 +239,17 @@ double PrecisionMeter::estimated_seconds() const {
       network::cut_network(ComputeDag(n.outputs()), target_, n.pass_options(), n.updates()),
       target_);
   return std::accumulate(nodes.begin(), nodes.end(), 0.0);
+}
+
+std::vector<uint64_t> PrecisionMeter::replaced(const Made& made) const {
+  const std::vector<uint64_t>& was = f32_.runs->hashes();
+  const std::vector<char> which = network::nodes_that_differ(was, made.runs->hashes());
+  std::vector<uint64_t> hashes;
+  for (size_t n = 0; n < was.size(); ++n) {
+    if (which[n] != 0) hashes.push_back(was[n]);
+  }
+  std::sort(hashes.begin(), hashes.end());
+  return hashes;
 }
 
 double PrecisionMeter::gain(const Made& made) const {

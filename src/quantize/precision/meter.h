@@ -34,6 +34,8 @@ class PrecisionMeter {
   const std::vector<Candidate>& candidates() const { return candidates_; }
   /// The error of the outputs.
   double error(const Made& made, Half half) const;
+  /// The hashes of the nodes of f32 in whose place the changes have others, in order.
+  std::vector<uint64_t> replaced(const Made& made) const;
   /// The seconds of a call that the changes gain.
   double gain(const Made& made) const;
   /// A race of whole calls against f32, or two estimates.
@@ -47,6 +49,7 @@ class PrecisionMeter {
   Network runnable(const Network& network) const;
   std::vector<Tensor> args_for(const Network& network) const;
   void check_calls() const;
+  void check_wanted() const;
   void draw_calls();
   std::vector<NDArray> outputs(network::TimedNetwork& runs, size_t call) const;
   std::vector<Candidate> find_candidates() const;

@@ -22,7 +22,8 @@ struct Candidate {
   double flops = 0;
   double operands = 0, results = 0;  ///< their elements
   Tensor source;  ///< the tensor that its operand of 8 bits is made of; null without weights
-  /// The least and the largest value of `source` on the calls that choose.
+  /// The least and the largest value of `source` on the calls that choose; infinite where one is not
+  /// finite.
   double low = 0, high = 0;
 };
 

@@ -38,7 +38,7 @@ std::string why_none(PrecisionOutcome outcome) {
     case PrecisionOutcome::NoProducts: return "the network has no products of f32";
     case PrecisionOutcome::NoTypes:
       return "the target has no instructions for products of shorter numbers";
-    case PrecisionOutcome::NoTime: return "no product was measured in the time that there was";
+    case PrecisionOutcome::NoTime: return "the time was over before types were found";
     case PrecisionOutcome::NoGain: return "no product is faster in a shorter type";
     case PrecisionOutcome::TooInexact:
       return "no shorter type keeps the outputs within the tolerance";

@@ -40,22 +40,16 @@ void DeviceCalls::forget() {
 void DeviceCalls::launch_or_run(Args args, std::span<const NDArray> arrays, Run run) {
   if (most_ == 0 || !graphs_) return run(arrays);
   std::vector<int64_t> key = key_of(args, arrays);
-  const auto at =
-      std::find_if(known_.begin(), known_.end(), [&](const Known& k) { return k.key == key; });
-  if (at == known_.end()) {
+  Known* known = known_.find([&](const Known& k) { return k.key == key; });
+  if (!known) {
     // A graph of its own is captured only for a call that comes again.
     const int device = arrays[0].device().index;
     updated_graphs_.run(device_state(device), record_launches([&] { run(arrays); }, device));
-    known_.insert(known_.begin(), Known{std::move(key), {}});
-    if (known_.size() > most_) known_.pop_back();
+    known_.add({std::move(key), {}});
     return;
   }
-  std::rotate(known_.begin(), at, at + 1);
-  Known& known = known_.front();
-  if (!known.graph) {
-    known.graph = capture([&] { run(arrays); }, arrays[0].device().index);
-  }
-  known.graph->launch();
+  if (!known->graph) known->graph = capture([&] { run(arrays); }, arrays[0].device().index);
+  known->graph->launch();
 }
 
 void DeviceCalls::run_here(Args args, std::span<const NDArray> arrays, Run run) {

@@ -11,6 +11,7 @@
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/kernel.h"
 #include "runtime/cuda/updated_graph.h"
+#include "support/recent.h"
 
 namespace heddle::cuda {
 
@@ -28,7 +29,7 @@ class DeviceCalls {
   /// `graphs`: how many graphs are kept, those of the most recent calls. 0: calls are no graphs.
   /// `updated`: the positions of inputs that calls update, which are copied back as outputs are.
   explicit DeviceCalls(size_t graphs = kGraphs, std::vector<size_t> updated = {})
-      : most_(graphs), updated_(std::move(updated)) {}
+      : most_(graphs), updated_(std::move(updated)), known_(graphs) {}
 
   /// Arrays on the CPU are copied to the first GPU. Copies of constants are kept as long as the
   /// same arrays are passed.
@@ -53,7 +54,7 @@ class DeviceCalls {
   bool graphs_ = true;  ///< of the call that runs
   const std::vector<size_t> updated_;
   std::mutex mutex_;
-  std::vector<Known> known_;        ///< most recently used first
+  Recent<Known> known_;
   UpdatedGraphs updated_graphs_;    ///< of calls whose arrays or sizes have not come before
   std::vector<NDArray> room_;       ///< memory of the GPU for each argument
   std::vector<NDArray> staged_;     ///< the last arrays of the CPU, in `room_`

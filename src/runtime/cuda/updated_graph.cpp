@@ -29,6 +29,22 @@ bool are_launches(const DeviceState& d, const std::vector<api::GraphNode>& nodes
   return true;
 }
 
+/// Writes into the graph of `before` what differs in `record`. Where the driver refuses that, the graph
+/// has parameters of both.
+bool updated(const DeviceState& d, const DriverGraph& graph, const LaunchRecord& before,
+             LaunchRecord& record) {
+  for (std::size_t i = 0; i < record.launches().size(); ++i) {
+    if (!record.differs(i, before)) continue;
+    const LaunchRecord::Launch& l = record.launches()[i];
+    std::vector<void*> params = record.params(i);
+    api::KernelNodeParams node = l.launcher->node(l.grid, l.block);
+    node.params = params.data();
+    if (d.api->kernel_node_set(graph.exec(), graph.nodes()[i], &node) != api::kSuccess)
+      return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void UpdatedGraphs::run(DeviceState& d, LaunchRecord record) {
@@ -37,37 +53,26 @@ void UpdatedGraphs::run(DeviceState& d, LaunchRecord record) {
   const auto handle = static_cast<api::StreamHandle>(stream.handle());
   if (d.api->kernel_node_get == nullptr || d.api->kernel_node_set == nullptr)
     return launch_each(record, handle);
-  const auto at =
-      std::ranges::find_if(known_, [&](const Known& k) { return k.record.same_kernels(record); });
-  if (at == known_.end()) {
+  Known* known = known_.find([&](const Known& k) { return k.record.same_kernels(record); });
+  if (!known) {
     launch_each(record, handle);
-    known_.insert(known_.begin(), Known{std::move(record), nullptr});
-    if (known_.size() > kMost) known_.pop_back();
+    known_.add({std::move(record), nullptr});
     return;
   }
-  std::rotate(known_.begin(), at, at + 1);
-  Known& known = known_.front();
-  if (!known.updatable) return launch_each(record, handle);
-  if (!known.graph) {
-    auto graph = std::make_unique<DriverGraph>(d, [&](const Stream& s) {
+  if (known->updatable && !known->graph) {
+    known->graph = std::make_unique<DriverGraph>(d, [&](const Stream& s) {
       launch_each(record, static_cast<api::StreamHandle>(s.handle()));
     });
-    known.updatable = are_launches(d, graph->nodes(), record);
-    if (!known.updatable) return launch_each(record, handle);
-    known.graph = std::move(graph);
-  } else {
-    for (std::size_t i = 0; i < record.launches().size(); ++i) {
-      if (!record.differs(i, known.record)) continue;
-      const LaunchRecord::Launch& l = record.launches()[i];
-      std::vector<void*> params = record.params(i);
-      api::KernelNodeParams node = l.launcher->node(l.grid, l.block);
-      node.params = params.data();
-      d.check(d.api->kernel_node_set(known.graph->exec(), known.graph->nodes()[i], &node),
-              "cuGraphExecKernelNodeSetParams");
-    }
+    known->updatable = are_launches(d, known->graph->nodes(), record);
+  } else if (known->updatable) {
+    known->updatable = updated(d, *known->graph, known->record, record);
   }
-  known.record = std::move(record);
-  known.graph->launch(stream);
+  if (!known->updatable) {
+    known->graph.reset();
+    return launch_each(record, handle);
+  }
+  known->record = std::move(record);
+  known->graph->launch(stream);
 }
 
 }  // namespace heddle::cuda

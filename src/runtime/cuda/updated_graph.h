@@ -6,6 +6,7 @@
 
 #include "runtime/cuda/driver_graph.h"
 #include "runtime/cuda/launch_record.h"
+#include "support/recent.h"
 
 namespace heddle::cuda {
 
@@ -27,9 +28,9 @@ class UpdatedGraphs {
   struct Known {
     LaunchRecord record;
     std::unique_ptr<DriverGraph> graph;  ///< null: the kernels came once
-    bool updatable = true;               ///< the launches are found in the graph
+    bool updatable = true;               ///< the driver takes other parameters for its launches
   };
-  std::vector<Known> known_;  ///< most recently used first
+  Recent<Known> known_{kMost};
 };
 
 }  // namespace heddle::cuda

@@ -16,10 +16,6 @@
 namespace heddle {
 namespace {
 
-// The number of sets of constants whose prepared arrays are kept, for callers that alternate
-// between a few sets of weights.
-constexpr size_t kPreparedSets = 4;
-
 using Pointers = StackArray<void*, 32>;
 
 }  // namespace
@@ -29,16 +25,14 @@ struct Kernel::Impl : KernelRuntime {};
 KernelRuntime& runtime_of(const Kernel& kernel) { return kernel.impl(); }
 
 PreparedRef PreparedSets::find(std::span<const KernelArg> args, std::span<const NDArray> arrays) {
-  const auto found = std::find_if(sets.begin(), sets.end(), [&](const PreparedRef& p) {
+  const PreparedRef* found = sets.find([&](const PreparedRef& p) {
     auto own = p->constants.begin();
     for (size_t i = 0; i < arrays.size(); ++i) {
       if (args[i].constant && (own++)->address() != arrays[i].address()) return false;
     }
     return true;
   });
-  if (found == sets.end()) return nullptr;
-  std::rotate(sets.begin(), found, found + 1);
-  return sets.front();
+  return found ? *found : nullptr;
 }
 
 std::shared_ptr<const std::vector<NDArray>> KernelRuntime::bound_on(Device device) {
@@ -76,9 +70,7 @@ PreparedRef KernelRuntime::prepare(std::span<const NDArray> arrays, Device devic
   // meanwhile, the result serves this call alone.
   if (kept.refreshes != refreshed) return fresh;
   if (PreparedRef known = kept.find(code->args, arrays)) return known;
-  if (kept.sets.size() == kPreparedSets) kept.sets.pop_back();
-  kept.sets.insert(kept.sets.begin(), fresh);
-  return fresh;
+  return kept.sets.add(fresh);
 }
 
 void KernelRuntime::run_prepare(Prepared& p, Device device) {

@@ -12,6 +12,7 @@
 #include "runtime/array/deferred.h"
 #include "runtime/cuda/device_calls.h"
 #include "runtime/cuda/executable.h"
+#include "support/recent.h"
 
 namespace heddle {
 
@@ -26,7 +27,8 @@ using PreparedRef = std::shared_ptr<const Prepared>;
 /// What one kernel, or several that share it, have prepared.
 struct PreparedSets {
   std::mutex mutex;
-  std::vector<PreparedRef> sets;  ///< most recently used first
+  /// Those of a few sets of constants, for callers that alternate between sets of weights.
+  Recent<PreparedRef> sets{4};
   uint64_t refreshes = 0;
 
   /// What was prepared for the constants among `arrays`; null where that was not done yet.

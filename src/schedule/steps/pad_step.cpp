@@ -134,12 +134,15 @@ class PadStep : public StageMaker {
 
   // The extent that an index of one variable, or of none, reaches; 0 for any other index.
   Length length_read(const Expr& index, const StageState& st) const {
-    if (const int64_t* fixed = as_int(index)) return {*fixed + 1, Expr(*fixed + 1)};
+    std::vector<VarBinding> single;  // axes of one value
     for (const auto* list : {&st.spatial, &st.reduce}) {
       for (int a : *list) {
         if (equal(index, s_.axes[a].var)) return {s_.axes[a].static_extent, s_.axes[a].extent};
+        if (s_.axes[a].static_extent == 1) single.push_back({s_.axes[a].var, Expr(0)});
       }
     }
+    const Expr rest = simplify(substitute(index, single));
+    if (const int64_t* fixed = as_int(rest)) return {*fixed + 1, Expr(*fixed + 1)};
     return {};
   }
 

@@ -1,6 +1,5 @@
 // The registry of meta-templates, and the templates that they write, which are cached.
 #include <algorithm>
-#include <list>
 #include <mutex>
 
 #include "heddle/dag/alternatives.h"
@@ -8,6 +7,7 @@
 #include "heddle/support/error.h"
 #include "schedule/templates/graph_choice.h"
 #include "schedule/templates/write_template.h"
+#include "support/recent.h"
 
 namespace heddle {
 namespace {
@@ -28,11 +28,10 @@ struct CacheEntry {
   std::string source;  ///< version of the ChoiceSource; "" where there is none
   Template value;
 };
-std::list<CacheEntry>& cache() {  // most recent first
-  static std::list<CacheEntry> c;
+Recent<CacheEntry>& cache() {
+  static Recent<CacheEntry> c(256);
   return c;
 }
-constexpr size_t kCacheEntries = 256;
 
 }  // namespace
 
@@ -78,19 +77,15 @@ Template cached_template(const ComputeDag& dag, const Target& base,
   std::vector<MetaTemplate> all;
   {
     std::lock_guard lock(mutex());
-    for (auto it = cache().begin(); it != cache().end(); ++it) {
-      if (it->dag == hash && it->target == target && it->options == options &&
-          it->source == version) {
-        cache().splice(cache().begin(), cache(), it);
-        return it->value.rebind(dag);
-      }
-    }
+    const CacheEntry* known = cache().find([&](const CacheEntry& e) {
+      return e.dag == hash && e.target == target && e.options == options && e.source == version;
+    });
+    if (known) return known->value.rebind(dag);
     all = registry();
   }
   Template result = write_template(all, {dag, target, options, source, chosen});
   std::lock_guard lock(mutex());
-  cache().push_front({hash, target, options, version, result});
-  if (cache().size() > kCacheEntries) cache().pop_back();
+  cache().add({hash, target, options, version, result});
   return result;
 }
 

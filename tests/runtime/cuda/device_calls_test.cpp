@@ -201,6 +201,15 @@ TEST_F(CallsOfSizes, AreSingleLaunchesWhereNodesOfAGraphAreUnknown) {
   EXPECT_EQ(driver_.calls["graph_launch"], 0);
 }
 
+TEST_F(CallsOfSizes, AreSingleLaunchesFromThenOnWhereTheDriverRefusesAnUpdate) {
+  DeviceCalls calls;
+  for (const int64_t n : {1, 2, 3}) EXPECT_EQ(sum(calls, n), static_cast<double>(n));
+  EXPECT_EQ(driver_.calls["graph_launch"], 2);
+  driver_.failing["kernel_node_set"] = 1;
+  for (const int64_t n : {4, 5, 6}) EXPECT_EQ(sum(calls, n), static_cast<double>(n));
+  EXPECT_EQ(driver_.calls["graph_launch"], 2);
+}
+
 TEST_F(CallsOfSizes, AnErrorOfACallLeavesNoRecordBehind) {
   DeviceCalls calls;
   EXPECT_THROW(calls.call(args_, std::vector<NDArray>{x_, y_},

@@ -29,6 +29,9 @@ Network within_tolerance(const Request& options, const Network& network) {
                        "say which error the outputs may have: --tolerance 0.01");
     return network;
   }
+  if (!parse_passes(options.passes).types.empty())
+    throw_user_error("--passes names types of products, and --tolerance chooses them", {},
+                     "leave one of the two out");
   const auto say = [&](const std::string& text) {
     if (!options.quiet) std::cerr << text;
   };
