@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "driver/build_cuda.h"
-#include "driver/roof.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "schedule/steps/schedule_state.h"
@@ -172,23 +171,6 @@ std::set<const BufferNode*> touched_buffers(const Stmt& body) {
         if (const Load* load = e.as<Load>()) all.insert(load->buffer.get());
       });
   return all;
-}
-
-KernelWork work_of(const ComputeDag& dag, const Target& target) {
-  KernelWork work;
-  DataType dtype = dag.outputs()[0].dtype();
-  double most = 0;
-  for (int s = 0; s < dag.size(); ++s) {
-    const StageInfo& info = dag.info(s);
-    if (info.precomputable) continue;
-    work.flops += info.flops;
-    if (info.flops <= most) continue;
-    most = info.flops;
-    dtype = dag.stage(s).output(0).dtype();
-  }
-  work.bytes = static_cast<double>(dag.compulsory_bytes());
-  work.roof = [target, dtype, bytes = work.bytes] { return roof_of(target, dtype, bytes); };
-  return work;
 }
 
 std::vector<KernelArg> persistent_args(const LoweredProgram& program) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "environment.h"
@@ -46,6 +47,32 @@ TEST_F(CertifyTest, WithoutEvidenceOnlyTheBoundIsKnown) {
   EXPECT_EQ(c.expected_seconds, 0);
   EXPECT_THAT(c.to_string(), HasSubstr("not known"));
   EXPECT_TRUE(c.to_json().at("probability").is_null());
+}
+
+TEST_F(CertifyTest, TheBoundKnowsMatrixUnits) {
+  const Target h200 = Target::parse("cuda -gpu=h200");
+  const auto least = [&](DataType type, const AutoSchedulerOptions& options = {}) {
+    const Tensor a = placeholder({4096, 4096}, type, "a"), b = placeholder({4096, 4096}, type, "b");
+    return certify(ComputeDag({ops::matmul(a, b)}), h200, options).least_seconds;
+  };
+  // The data sheet: 989e12 operations of f16 a second, and 67e12 of f32.
+  const double operations = 2 * std::pow(4096., 3);
+  EXPECT_NEAR(least(f16), operations / 989e12, 0.1 * operations / 989e12);
+  EXPECT_NEAR(least(f32), operations / 67e12, 0.1 * operations / 67e12);
+  EXPECT_NEAR(least(f8e4m3), least(f16) / 2, 0.01 * least(f16));
+  EXPECT_LE(least(f32, {.allow_tf32 = true}), operations / 989e12);
+}
+
+TEST_F(CertifyTest, TheBoundLeavesKeysOutThatNoRowNeeds) {
+  const auto least = [](bool causal, int64_t rows) {
+    const Tensor q = placeholder({16, rows, 64}, f16, "q"),
+                 k = placeholder({16, 4096, 64}, f16, "k"),
+                 v = placeholder({16, 4096, 64}, f16, "v");
+    return certify(ComputeDag({ops::attention(q, k, v, {.causal = causal}).result}),
+                   Target::parse("cuda -gpu=h200"), {})
+        .least_seconds;
+  };
+  EXPECT_NEAR(least(true, 4096) / least(false, 4096), 0.5, 0.01);
 }
 
 TEST_F(CertifyTest, IsTheProductOfItsChoices) {

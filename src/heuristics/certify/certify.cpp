@@ -62,8 +62,11 @@ double least_of_graphs(const ComputeDag& dag, const Target& target,
                        const AutoSchedulerOptions& options) {
   const Template all = make_template_of_alternatives(dag, target, options);
   double least = std::numeric_limits<double>::infinity();
-  for (int b = 0; b < all.num_branches(); ++b)
-    least = std::min(least, driver::least_seconds(driver::work_of(all.branch(b).dag(), target)));
+  for (int b = 0; b < all.num_branches(); ++b) {
+    KernelWork work = driver::work_of(all.branch(b).dag(), target);
+    if (options.allow_tf32) work.flops = 0;  // how much of it matrix units do is not known
+    least = std::min(least, driver::least_seconds(work));
+  }
   return std::isfinite(least) ? least : 0;
 }
 
