@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "heddle/onnx/import.h"
 #include "heddle/support/json.h"
+#include "heddle/support/rng.h"
 #include "onnx/toy_decoder.h"
 #include "run_command.h"
 #include "source_dir.h"
@@ -299,6 +301,46 @@ TEST_F(PlanCommands, AreFoundInTheUsersFolderToo) {
   const CommandResult broken = heddle_command(run, variables);
   EXPECT_EQ(broken.status, 0) << broken.err;
   EXPECT_THAT(broken.err, HasSubstr("the plan of the model's name is not used: " + user));
+}
+
+// A plan is read by people and programs that may change it. Whatever they did to it, a run computes the
+// same, or ends with an error that helps.
+TEST_F(PlanCommands, TamperedPlansAreErrorsOrComputeTheSame) {
+  const std::string plan = file("p.heddle"), text = to_text(made());
+  const std::string run = "run " + model() + " --threads 1 --time 0 --plan ";
+  // The mean of the output, which a run prints to four digits.
+  const auto output = [](const CommandResult& r) {
+    const size_t mean = r.out.find("mean ", r.out.find("output  logits"));
+    return mean == std::string::npos ? NAN : std::stod(r.out.substr(mean + 5));
+  };
+  const double want = output(heddle_command(run + "none"));
+  ASSERT_TRUE(std::isfinite(want));
+  Rng rng(7);
+  int refused = 0, taken = 0;
+  for (int n = 0; n < 60; ++n) {
+    std::string changed = text;
+    for (int changes = n % 3 == 0 ? 1 : 6; changes > 0; --changes) {
+      const auto at = static_cast<size_t>(rng.uniform_int(0, std::ssize(changed) - 1));
+      if (n % 5 == 0) {
+        changed.resize(at + 1);
+      } else if (std::isdigit(changed[at]) != 0) {
+        changed[at] = static_cast<char>('0' + n % 10);
+      } else if (n % 5 == 1) {
+        changed[at] = static_cast<char>(changed[at] ^ (1 << n % 7));
+      }
+    }
+    write_file_atomic(plan, changed);
+    const CommandResult r = heddle_command(run + plan);
+    ASSERT_TRUE(r.status == 0 || r.status == 2) << r.status << r.err << changed;
+    (r.status == 0 ? taken : refused) += 1;
+    if (r.status == 0) {
+      EXPECT_NEAR(output(r), want, 2e-3 * std::abs(want)) << r.err << changed;
+    } else {
+      EXPECT_THAT(r.err, AllOf(HasSubstr(plan), HasSubstr("help:"))) << changed;
+    }
+  }
+  EXPECT_GT(refused, 5);
+  EXPECT_GT(taken, 5);
 }
 
 TEST_F(PlanCommands, AreShownComparedCheckedAndMerged) {

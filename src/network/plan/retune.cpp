@@ -19,7 +19,8 @@ void check(const Network& planned) {
                      "give it one: Network::planned");
   const Target& target = planned.tasks().at(0).tmpl.target();
   if (!target.runs_here())
-    throw_user_error("kernels for " + to_string(target) + " do not race on this machine");
+    throw_user_error("kernels for " + to_string(target) + " do not race on this machine", {},
+                     "retune the plan on such a machine, or name the target of this one");
 }
 
 /// The rule's choice of each task, and after it those of the plan that are others.

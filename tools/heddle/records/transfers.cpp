@@ -135,7 +135,8 @@ void print_left_out(const records::Transfers& all) {
 int race_transfers(const Request& o, const std::vector<Record>& records) {
   const Target whole = target_of(o.target, 0);
   if (!whole.runs_here())
-    throw_user_error("kernels for '" + to_string(whole) + "' do not race on this machine");
+    throw_user_error("kernels for '" + to_string(whole) + "' do not race on this machine", {},
+                     "run the races on such a machine, or leave --target out");
   const driver::NearestModel nearest = driver::load_nearest_model(whole);
   if (!nearest.model)
     throw_user_error("there is no cost model for '" + whole.kind + "' that could be asked", {},
