@@ -46,6 +46,57 @@ TEST(Panels, AreTheChoiceWhereRowsAreFewAndStridesLong) {
   EXPECT_EQ(chosen(on(target, {1, 32, 512, 8192}), "reduction"), 1);
 }
 
+// The gradient of the filters of a convolution over rows: each tap reads the same image, shifted. With
+// `depthwise` each channel has filters of its own.
+selftest::RandomProgram filter_gradient(int64_t length, int64_t channels, int64_t filters,
+                                        int64_t stride, bool depthwise = false) {
+  selftest::RandomProgram p;
+  const int64_t heads = depthwise ? channels : filters;
+  p.inputs = {placeholder({3, heads, 7, length}, f32, "H"),
+              placeholder({3, channels, 7, (length - 1) * stride + 3}, f32, "X")};
+  const Axis n = reduce_axis(3, "n"), y = reduce_axis(7, "y"), x = reduce_axis(length, "x");
+  const auto image = [&](const Axis& c, const Axis& r) {
+    return p.inputs[1](n, c, y, x * stride + r);
+  };
+  const std::string name = "gradient";
+  p.outputs = {depthwise ? compute(
+                               {3, channels},
+                               [&](Axis r, Axis c) {
+                                 return sum(p.inputs[0](n, c, y, x) * image(c, r), {n, y, x});
+                               },
+                               name)
+                         : compute(
+                               {3, filters, channels},
+                               [&](Axis r, Axis k, Axis c) {
+                                 return sum(p.inputs[0](n, k, y, x) * image(c, r), {n, y, x});
+                               },
+                               name)};
+  p.reduce_length = 21 * length;
+  p.text = "filter gradient " + std::to_string(length) + " " + std::to_string(channels) + " " +
+           std::to_string(filters) + " " + std::to_string(stride);
+  return p;
+}
+
+TEST(Panels, AreNotCopiedForEachWindowOfSeveralThatOverlap) {
+  const auto packing = [](const selftest::RandomProgram& p) {
+    const Target target = Target::parse("llvm -mcpu=haswell -threads=2");
+    return chosen(make_template(ComputeDag(p.outputs), target), "pack_vectors");
+  };
+  EXPECT_EQ(packing(filter_gradient(56, 64, 128, 1)), kWhole);
+  EXPECT_EQ(packing(filter_gradient(56, 64, 128, 2)), kWhole);
+}
+
+TEST(Panels, SumsForChannelsThatArePlanesApartGoAlongRows) {
+  const selftest::RandomProgram p = filter_gradient(28, 32, 32, 1, true);
+  const Template t = make_template(ComputeDag(p.outputs), Target::parse("llvm -mcpu=znver4"));
+  const std::string text = t.instantiate(t.default_config()).to_text();
+  EXPECT_THAT(text, HasSubstr("gradient.rfactor(x, 16, inner)"));
+  uint64_t seed = 1;
+  for (const int64_t length : {9, 28, 40})
+    expect_right(filter_gradient(length, 20, 20, 1, true), ++seed, 4);
+  for (const int64_t stride : {1, 2}) expect_right(filter_gradient(13, 40, 9, stride), ++seed, 4);
+}
+
 TEST(Panels, HaveNoLoopOfTheirOwnBeforeTheProduct) {
   const Template t = on("llvm -mcpu=haswell -threads=2", {1, 128, 4096, 1024});
   const std::string text = t.instantiate(t.default_config()).to_text();

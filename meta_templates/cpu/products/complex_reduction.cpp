@@ -46,8 +46,7 @@ namespace {
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
   return target.kind == "llvm" && g.anchor_class == StageClass::ComplexReduction &&
-         !dag.stage(g.anchor).axes().empty() &&
-         (!streams_operands(dag, g.anchor) || packs_once(dag, g.anchor, target));
+         !dag.stage(g.anchor).axes().empty() && !sums_rows(dag, g.anchor, target);
 }
 
 /// The loops of the stage that stores the register tiles.

@@ -119,6 +119,15 @@ bool has_long_strides(const Problem& p) {
          (p.vector_row_bytes >= long_row && p.vector_row_bytes % kSharedSets == 0 && !in_l1);
 }
 
+// Whether windows of several batches overlap, as those of the taps of a filter's gradient do. Panels
+// would hold, and copy, each element for every batch that reads it.
+bool batches_overlap(const Problem& p) {
+  constexpr double kTimes = 1.25;
+  const double read = static_cast<double>(p.outer) * static_cast<double>(p.depth) *
+                      static_cast<double>(p.cols * p.vector.element_bytes);
+  return read > kTimes * static_cast<double>(p.vector.bytes);
+}
+
 PackVectors packing_of_vectors(const Problem& p, bool panels_allowed) {
   // With panels all rows are one block. The rows of larger products come from beyond L2 too often.
   const CpuConstants& by = p.constants;
@@ -127,7 +136,7 @@ PackVectors packing_of_vectors(const Problem& p, bool panels_allowed) {
   const int64_t reads = p.rows * p.other_rows;
   if (p.halves()) return reads >= by.worth_copy ? kPackWhole : kAsItLies;
   if (p.vector_contiguous && !has_long_strides(p)) return kAsItLies;
-  if (panels_allowed && !p.has_other_rows && reads >= by.worth_panels &&
+  if (panels_allowed && !p.has_other_rows && !batches_overlap(p) && reads >= by.worth_panels &&
       reads <= by.most_rows_of_panels)
     return kPackPanels;
   return reads >= by.worth_copy ? kPackWhole : kAsItLies;

@@ -2,6 +2,8 @@
 // along each row of the weights.
 #pragma once
 
+#include <algorithm>
+
 #include "common/accesses.h"
 #include "common/costs.h"
 
@@ -25,6 +27,27 @@ inline bool packs_once(const ComputeDag& dag, int s, const Target& target) {
   const int64_t row_bytes = op.reduce_axes()[0].extent() * largest->tensor.dtype().bytes();
   return bytes_of(largest->tensor) <= target.l2_bytes * target.cores ||
          row_bytes <= kFewVectors * target.vector_bytes;
+}
+
+/// Whether product `s` is summed up along rows as a simple reduction is: because it is bound by reading
+/// operands, or because all operands lie along a reduce axis and none is shared by a vector of results,
+/// for which all of them would be gathered, and the other axes are too short for vectors. The gradient of the filters of a depthwise convolution over
+/// planes is the latter: its results are channels, which are planes apart.
+inline bool sums_rows(const ComputeDag& dag, int s, const Target& target) {
+  const Operation& op = dag.stage(s);
+  if (packs_once(dag, s, target)) return false;
+  if (streams_operands(dag, s)) return true;
+  if (op.axes().empty()) return false;
+  const auto is_gathered = [&](const Access& a) {
+    return a.depends_on(op.axes().back()) && contiguous_axis(a, op.reduce_axes()) &&
+           !contiguous_axis(a, {op.axes().back()});
+  };
+  constexpr int64_t kShort = 8;
+  const auto is_short = [&](const Axis& a) {
+    return a.same_as(op.axes().back()) || a.extent() < kShort;
+  };
+  return uses_few_times(dag, s) && std::ranges::all_of(op.axes(), is_short) &&
+         std::ranges::all_of(dag.info(s).reads, is_gathered);
 }
 
 }  // namespace heddle::meta::cpu

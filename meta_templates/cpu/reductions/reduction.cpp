@@ -52,9 +52,10 @@ ReductionAxes reduction_axes(const TemplateBuilder& t, const StageGroup& g) {
   const Operation& op = t.dag().stage(g.anchor);
   ReductionAxes axes;
   axes.run = axes.part_run = contiguous_reduce_axes(t.dag(), g.anchor);
-  constexpr int64_t kLeastVectors = 2;  // of a run that can be vectorized
+  // Of a run that can be vectorized. Partial sums of several runs are added up across lanes once.
+  const int64_t least_vectors = op.reduce_axes().size() > axes.run.size() ? 1 : 2;
   axes.along_row = !axes.run.empty() && is_commutative(op) &&
-                   length_of(op, axes.run) >= kLeastVectors * native_lanes(t, g.anchor);
+                   length_of(op, axes.run) >= least_vectors * native_lanes(t, g.anchor);
   axes.cut = axis_to_cut(op, axes, t.target().cores);
   if (axes.run.size() > 1) {
     const auto it = std::find(axes.part_run.begin(), axes.part_run.end(), axes.cut);

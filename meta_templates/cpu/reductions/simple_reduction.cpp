@@ -29,8 +29,7 @@ namespace {
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
   if (target.kind != "llvm" || !dag.stage(g.anchor).is_reduction()) return false;
   return g.anchor_class == StageClass::SimpleReduction ||
-         (g.anchor_class == StageClass::ComplexReduction && streams_operands(dag, g.anchor) &&
-          !packs_once(dag, g.anchor, target));
+         (g.anchor_class == StageClass::ComplexReduction && sums_rows(dag, g.anchor, target));
 }
 
 class Recipe {
