@@ -19,6 +19,18 @@ using ::testing::StartsWith;
 
 const char* const kConv = "conv_bias_relu:c=8,h=6,k=16,r=3,pad=1,layout=nhwc";
 
+TEST(ExplainConstants, ThoseOfProductsOnGpusDecide) {
+  const auto deciding = [](const std::string& subject) {
+    const CommandResult r =
+        heddle_command("explain " + subject + " --target 'cuda -gpu=h200' --show constants");
+    EXPECT_EQ(r.status, 0) << r.err;
+    return r.out;
+  };
+  EXPECT_THAT(deciding("matmul:300x500x700"), HasSubstr("simt_block_steps"));
+  EXPECT_THAT(deciding("matmul:96x112x4096 --dtype f16"), HasSubstr("mma_sum_cycles"));
+  EXPECT_THAT(deciding("matmul:4096x4096x4096 --dtype f16"), HasSubstr("group_together"));
+}
+
 TEST(Explain, TellsClassesScheduleAndTimes) {
   const CommandResult r = heddle_command("explain matmul:32x48x16 --threads 1");
   EXPECT_EQ(r.status, 0) << r.err;

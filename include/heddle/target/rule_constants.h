@@ -80,6 +80,22 @@ struct GpuConstants {
   std::int64_t long_column = 256;
   std::int64_t parts_an_sm = 4;
   std::int64_t enough_rows = 1, enough_strips = 2;
+  // Products without matrix units: the model of a multiprocessor.
+  double simt_issues = 4, simt_l2_bytes = 42, simt_copies = 3;
+  double simt_not_hidden = 0.25, simt_wait = 1.5, simt_block_steps = 24, simt_sum_cycles = 2500;
+  std::int64_t simt_part = 32;
+  // Products on matrix units.
+  double mma_bytes = 2600, mma_wait = 1.5, mma_l2_bytes = 25, mma_memory_cycles = 1100;
+  double mma_half_line = 1.5;
+  double mma_element_cycles = 0.35, mma_element_latency = 34, mma_element_wait = 130;
+  double mma_not_hidden = 0.25, mma_block_cycles = 1500, mma_sum_cycles = 2000;
+  std::int64_t mma_part = 128;
+  // Products of warp groups on Hopper.
+  double group_together = 1.15, group_pair_together = 1.06;
+  double group_row_cycles = 2.4, group_split_row_cycles = 3.6;
+  double group_pair_cycles = 1500, group_fill_cycles = 1500;
+  double group_stores = 5, group_boxed = 24, group_box_wait = 700, group_part_cycles = 3000;
+  double group_sharing_gains = 1.02, group_worthwhile = 0.95;
 
   bool operator==(const GpuConstants&) const = default;
 };

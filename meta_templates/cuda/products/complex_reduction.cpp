@@ -60,8 +60,8 @@ SimtKnobs ask(TemplateBuilder& t, const SimtProblem& p) {
 }
 
 void build(TemplateBuilder& t, const StageGroup& g) {
-  const SimtShape shape(t.dag(), g, t.target().gpu);
-  const SimtProblem problem = shape.problem(t.target().gpu);
+  const SimtShape shape(t.dag(), g, t.target().gpu, t.constants().gpu);
+  const SimtProblem problem = shape.problem(t.target().gpu, t.constants().gpu);
   const SimtKnobs knobs = ask(t, problem);
   require_legal(t, problem, knobs);
   t.when(knobs.reduction, "whole", [&] { simt_whole(t, g, shape, knobs); });

@@ -11,7 +11,8 @@ namespace heddle::meta {
 
 /// The contraction as the recipe uses it.
 struct SimtShape {
-  SimtShape(const ComputeDag& dag, const StageGroup& g, const Gpu& gpu);
+  SimtShape(const ComputeDag& dag, const StageGroup& g, const Gpu& gpu,
+            const GpuConstants& constants);
 
   const Operation* op;
   ContractionShape axes;
@@ -24,7 +25,7 @@ struct SimtShape {
   int step_axis = 0;  ///< the reduce axis that is cut into steps, where there is no view
 
   bool has_rows() const { return view || axes.m >= 0; }
-  SimtProblem problem(const Gpu& gpu) const;
+  SimtProblem problem(const Gpu& gpu, const GpuConstants& constants) const;
 };
 
 /// The knobs of the recipe. `k_part` exists where the reduction may be cut into parts.

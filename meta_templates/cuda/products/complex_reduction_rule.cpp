@@ -5,25 +5,14 @@
 namespace heddle::meta {
 namespace {
 
-// ---- The model of an SM. The constants were fitted by hand to a few tiles timed on an H200
-// (docs/internals/decisions/measured-choices.md, "SIMT tiles"). ----
+// ---- The model of an SM. The defaults of its constants (GpuConstants) were fitted by hand to a few
+// tiles timed on an H200 (docs/internals/decisions/measured-choices.md, "SIMT tiles"). An SM with one
+// warp takes 1 + simt_wait times as long, and further warps hide the latency of each other. ----
 
-// Warp instructions that the schedulers of an SM issue per cycle.
-constexpr double kIssuesPerCycle = 4;
-// Bytes per cycle that an SM gets from L2 and from shared memory.
-constexpr double kL2BytesPerCycle = 42, kSharedBytesPerCycle = 128;
+// Bytes per cycle that an SM gets from shared memory.
+constexpr double kSharedBytesPerCycle = 128;
 // Bytes of a thread's read from shared memory, and of an f32.
 constexpr double kReadBytes = 16, kFloatBytes = 4;
-// Instructions that copy 32 elements of a tile: an address, cp.async, a predicate.
-constexpr double kCopyInstructions = 3;
-// The share of the smaller costs that the largest one does not hide.
-constexpr double kNotHidden = 0.25;
-// An SM with one warp takes 1 + this times as long. Further warps hide the latency of each other.
-constexpr double kWaitOfOneWarp = 1.5;
-// The time of a block's start and epilogue, in steps of the reduction.
-constexpr double kBlockSteps = 24;
-// Cycles for the launch of the second kernel of a cut reduction.
-constexpr double kSumCycles = 2500;
 // Registers of a thread besides its accumulators.
 constexpr int64_t kOtherRegisters = 48;
 // The most blocks that an SM holds. With more rounds than that, all SMs finish at about the same
@@ -35,9 +24,9 @@ constexpr int64_t kMostResident = 16;
 constexpr int64_t kMostThreads = 512, kMostAccumulators = 64, kLeastAccumulators = 2;
 // Another tile is chosen only if its cost is below this share, so near equals keep the first tile.
 constexpr double kWorthwhile = 0.999;
-// Steps of the shortest part that pays for a block of its own, and of the shortest part that is
-// offered. All parts are multiples of the latter. The least depth that may be cut.
-constexpr int64_t kLeastChosenPart = 32, kPartUnit = 32, kLeastSplitDepth = 128;
+// Steps of the shortest part that is offered, of which all parts are multiples. The least depth that
+// may be cut.
+constexpr int64_t kPartUnit = 32, kLeastSplitDepth = 128;
 // Steps in shared memory. With many accumulators each step takes long, so fewer steps suffice.
 constexpr int64_t kStepsOfLargeTile = 16, kStepsOfSmallTile = 32, kLargeTileAccumulators = 32;
 // Zeros may lengthen a reduction by one in so many steps.
@@ -74,7 +63,7 @@ Best choose_tile(const SimtProblem& p) {
   double least = -1;
   const auto try_parts = [&](const SimtTile& t) {
     for (int64_t parts : {1, 2, 4, 8, 16, 32, 64, 128}) {
-      if (parts > 1 && p.depth / parts < kLeastChosenPart) break;
+      if (parts > 1 && p.depth / parts < p.constants.simt_part) break;
       const double cycles = simt_cycles(p, t, parts);
       if (least >= 0 && cycles >= least * kWorthwhile) continue;
       least = cycles;
@@ -141,7 +130,8 @@ NamedFeatures SimtProblem::features() const {
 }
 
 // Multiply-adds, reads of shared memory, instructions and traffic from L2 mostly overlap.
-double simt_step_cycles(const SimtTile& t, const Gpu& gpu) {
+double simt_step_cycles(const SimtProblem& p, const SimtTile& t) {
+  const GpuConstants& by = p.constants;
   const double rows = static_cast<double>(t.rows()), cols = static_cast<double>(t.cols());
   const double warps = static_cast<double>(t.threads()) / kWarp;
   const double across = static_cast<double>(std::min<int64_t>(kWarp, t.col_threads));
@@ -151,18 +141,19 @@ double simt_step_cycles(const SimtTile& t, const Gpu& gpu) {
   };
   const double row_reads = static_cast<double>(t.row_groups * t.group_rows) / 4,
                col_reads = static_cast<double>(t.col_groups);
-  const double fma = rows * cols / gpu.f32_lanes;
+  const double fma = rows * cols / p.gpu.f32_lanes;
   const double shared = warps * (row_reads * passes(kWarp / across) + col_reads * passes(across));
-  const double copies = kCopyInstructions * (rows + cols / kColumnLanes) / kWarp;
+  const double copies = by.simt_copies * (rows + cols / kColumnLanes) / kWarp;
   const double issue =
-      (rows * cols / kWarp + warps * (row_reads + col_reads) + copies) / kIssuesPerCycle;
-  const double l2 = (rows + cols) * kFloatBytes / kL2BytesPerCycle;
+      (rows * cols / kWarp + warps * (row_reads + col_reads) + copies) / by.simt_issues;
+  const double l2 = (rows + cols) * kFloatBytes / by.simt_l2_bytes;
   const double most = std::max({fma, shared, issue, l2});
-  return most + kNotHidden * (fma + shared + issue + l2 - most);
+  return most + by.simt_not_hidden * (fma + shared + issue + l2 - most);
 }
 
 double simt_cycles(const SimtProblem& p, const SimtTile& t, int64_t parts) {
   const Gpu& gpu = p.gpu;
+  const GpuConstants& by = p.constants;
   const int64_t tiles = ceil_div(p.rows, t.rows()) * ceil_div(p.cols, t.cols()) * p.others;
   const double blocks = static_cast<double>(tiles * parts);
   const int64_t registers = t.threads() * (t.accumulators() + kOtherRegisters);
@@ -173,13 +164,14 @@ double simt_cycles(const SimtProblem& p, const SimtTile& t, int64_t parts) {
   const double rounds = per_sm > kMostResident ? per_sm : std::ceil(per_sm);
   const int64_t resident = std::min<int64_t>(fit, static_cast<int64_t>(std::ceil(per_sm)));
   const double warps = static_cast<double>(t.threads() * resident) / kWarp;
-  const double steps = static_cast<double>(p.depth) / static_cast<double>(parts) + kBlockSteps;
-  const double block = simt_step_cycles(t, gpu) * (1 + kWaitOfOneWarp / warps) * steps;
+  const double steps =
+      static_cast<double>(p.depth) / static_cast<double>(parts) + by.simt_block_steps;
+  const double block = simt_step_cycles(p, t) * (1 + by.simt_wait / warps) * steps;
   // The second kernel of a cut reduction reads the parts.
-  const double sum = parts > 1
-                         ? kSumCycles + static_cast<double>(p.rows * p.cols * p.others * parts) *
-                                            kFloatBytes / (kL2BytesPerCycle * gpu.sms)
-                         : 0;
+  const double sum =
+      parts > 1 ? by.simt_sum_cycles + static_cast<double>(p.rows * p.cols * p.others * parts) *
+                                           kFloatBytes / (by.simt_l2_bytes * gpu.sms)
+                : 0;
   return rounds * block + sum;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/common.h"
+#include "heddle/target/rule_constants.h"
 
 namespace heddle::meta {
 
@@ -21,6 +22,7 @@ struct SimtProblem {
   bool commutative = true;    ///< the reduction may be cut into parts
   bool pads = false;          ///< tiles and steps need not divide the sizes: zeros fill them up
   Gpu gpu;
+  GpuConstants constants = {};  ///< by which the rule judges
 
   NamedFeatures features() const;
 };
@@ -37,7 +39,7 @@ struct SimtTile {
 };
 
 /// Cycles of an SM for one step of the reduction of one tile.
-double simt_step_cycles(const SimtTile& t, const Gpu& gpu);
+double simt_step_cycles(const SimtProblem& p, const SimtTile& t);
 /// Cycles of the whole product with tile `t` and the depth in `parts`. It is the time of the SM
 /// with the most blocks.
 double simt_cycles(const SimtProblem& p, const SimtTile& t, int64_t parts);

@@ -44,7 +44,8 @@ int longest_axis(const std::vector<Axis>& axes) {
 
 }  // namespace
 
-SimtShape::SimtShape(const ComputeDag& dag, const StageGroup& g, const Gpu& gpu)
+SimtShape::SimtShape(const ComputeDag& dag, const StageGroup& g, const Gpu& gpu,
+                     const GpuConstants& constants)
     : op(&dag.stage(g.anchor)),
       axes(contraction_shape(dag, g.anchor, kColumnLanes)),
       step_axis(longest_axis(op->reduce_axes())) {
@@ -54,15 +55,16 @@ SimtShape::SimtShape(const ComputeDag& dag, const StageGroup& g, const Gpu& gpu)
   const bool several = has_several_axes(*found);
   if (several && !fills_threads(*found)) return;
   pads = true;
-  if (!several && tiles_divide(problem(gpu))) return;
+  if (!several && tiles_divide(problem(gpu, constants))) return;
   view = std::move(found);
   axes.rows = ContractionView::points(view->rows);
   axes.cols = ContractionView::points(view->cols);
   axes.depth = ContractionView::points(view->depth);
 }
 
-SimtProblem SimtShape::problem(const Gpu& gpu) const {
+SimtProblem SimtShape::problem(const Gpu& gpu, const GpuConstants& constants) const {
   SimtProblem p;
+  p.constants = constants;
   p.rows = axes.rows;
   p.cols = axes.cols;
   p.depth = axes.depth;

@@ -82,7 +82,7 @@ double cycles_of_choice(const TensorCoreProblem& p, const Choice& c) {
 
 void build(TemplateBuilder& t, const StageGroup& g) {
   const TensorCoreShape shape(t.dag(), g);
-  const TensorCoreProblem problem = shape.problem(t.target().gpu);
+  const TensorCoreProblem problem = shape.problem(t.target().gpu, t.constants().gpu);
   const Choice choice = t.decide("cuda_tensor_core", problem, tensor_core_rule);
   TensorCoreKnobs knobs = ask(t, problem, choice);
   require_legal(t, problem, knobs);

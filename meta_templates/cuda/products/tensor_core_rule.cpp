@@ -5,37 +5,23 @@
 namespace heddle::meta {
 namespace {
 
-// ---- The model of an SM. The constants were fitted by hand to tiles of bf16 products that were
-// timed on an H200 (mma.sync, sm_90). ----
+// ---- The model of an SM. The defaults of its constants (GpuConstants) were fitted by hand to tiles
+// of bf16 products that were timed on an H200 (mma.sync, sm_90). An SM with one warp takes 1 + mma_wait
+// times as long, and further warps hide the latency of each mma. ----
 
-// Multiply-adds of an SM per cycle, times the bytes of an operand: 1300 for 16-bit operands.
-constexpr double kMmaBytesPerCycle = 2600;
-// An SM with one warp takes 1 + this times as long. Further warps hide the latency of each mma.
-constexpr double kWaitOfOneWarp = 1.5;
-// Bytes per cycle that an SM gets from L2 if enough of them are in flight.
-constexpr double kL2BytesPerCycle = 25;
-// Cycles of memory latency, and steps of the depth in flight meanwhile: three tiles of 64.
-constexpr double kMemoryCycles = 1100, kStepsUnderWay = 3 * 64;
+// Steps of the depth in flight during the latency of memory: three tiles of 64.
+constexpr double kStepsUnderWay = 3 * 64;
 // Bytes of a cache line. A line of which a block reads half costs the whole line in about half of
 // the cases.
-constexpr double kLineBytes = 128, kHalfLineCost = 1.5;
+constexpr double kLineBytes = 128;
 constexpr double kSharedBytesPerCycle = 128;
-// An operand that is loaded by single elements: cycles of an element, and of a step's share of the
-// latency, which nothing hides.
-constexpr double kElementCycles = 0.35, kElementLatency = 34;
-// Cycles that a thread waits for each element where the depth has one tile: nothing is multiplied
-// meanwhile. Warps of all blocks of an SM wait together. (3x3 of 3 channels, 112 x 112 x 32 results
-// on an H200: 98 blocks of 4 warps 3.8 us, 196 of 4 warps 2.8, 392 of 2 warps 2.4.)
-constexpr double kElementWait = 130;
+// Where the depth has one tile, nothing is multiplied while a thread waits for single elements. Warps
+// of all blocks of an SM wait together. (3x3 of 3 channels, 112 x 112 x 32 results on an H200: 98
+// blocks of 4 warps 3.8 us, 196 of 4 warps 2.8, 392 of 2 warps 2.4.)
 constexpr int64_t kStepsOfOneTile = 64;
 constexpr double kWarpsOfSm = 64;
-// The share of the smaller of these costs that the largest one does not hide.
-constexpr double kNotHidden = 0.25;
-// Cycles of a block besides its reduction: its start, the first tiles, the epilogue.
-constexpr double kBlockCycles = 1500;
-// The second kernel of a cut reduction: cycles of its launch, and bytes of a partial result (f32)
-// that is written and read.
-constexpr double kSumCycles = 2000, kSumBytes = 8;
+// Bytes of a partial result (f32) of a cut reduction, which is written and read.
+constexpr double kSumBytes = 8;
 // With more rounds of blocks than this, all SMs finish at about the same time.
 constexpr double kEvenRounds = 8;
 
@@ -47,9 +33,8 @@ constexpr int64_t kMostWarps = 8;
 constexpr int64_t kMostTilesOfWarp = 32;
 // Another tile is chosen only if its cost is below this share, so near equals keep the first tile.
 constexpr double kWorthwhile = 0.999;
-// Steps of the shortest part that pays for a block of its own, and of the shortest part that is
-// offered. The least depth that may be cut.
-constexpr int64_t kLeastChosenPart = 128, kLeastPart = 64, kLeastSplitDepth = 512;
+// Steps of the shortest part that is offered, and the least depth that may be cut.
+constexpr int64_t kLeastPart = 64, kLeastSplitDepth = 512;
 // Defaults: the most steps of mma_k in one tile in shared memory, and the number of tiles in
 // rotation.
 constexpr int64_t kMostStepsOfTile = 4, kMostStages = 4, kLeastStages = 2,
@@ -79,7 +64,7 @@ TensorCoreTile choose_tile(const TensorCoreProblem& p) {
         most_stages(p, t, 1) < 2)
       return;
     for (int64_t parts : {1, 2, 4, 8, 16, 32, 64, 128}) {
-      if (parts > 1 && p.depth / parts < kLeastChosenPart) break;
+      if (parts > 1 && p.depth / parts < p.constants.mma_part) break;
       t.parts = parts;
       const double cycles = tensor_core_cycles(p, t);
       if (least >= 0 && cycles >= least * kWorthwhile) continue;
@@ -195,6 +180,7 @@ int64_t registers_of(const TensorCoreTile& t) {
 // The rounds of the busiest SM. Each takes as long as the slowest of mma.sync, L2 and shared memory
 // needs for its part of the reduction.
 double tensor_core_cycles(const TensorCoreProblem& p, const TensorCoreTile& t) {
+  const GpuConstants& by = p.constants;
   const double blocks = static_cast<double>(ceil_div(p.rows, t.rows()) *
                                             ceil_div(p.cols, t.cols()) * p.batch * t.parts);
   const double per_sm = blocks / static_cast<double>(p.gpu.sms);
@@ -204,11 +190,11 @@ double tensor_core_cycles(const TensorCoreProblem& p, const TensorCoreTile& t) {
   const double r = static_cast<double>(t.rows()), c = static_cast<double>(t.cols());
   const double bytes = 4 / static_cast<double>(p.pack);
   const double warps = static_cast<double>(t.warps()) * resident;
-  const double mma = r * c * bytes / kMmaBytesPerCycle * (1 + kWaitOfOneWarp / warps);
+  const double mma = r * c * bytes / by.mma_bytes * (1 + by.mma_wait / warps);
   const double under_way = kStepsUnderWay * (r + c) * bytes * resident;
-  const double half_lines = c * bytes < kLineBytes ? kHalfLineCost : 1;
+  const double half_lines = c * bytes < kLineBytes ? by.mma_half_line : 1;
   const double l2 =
-      (r + c) * bytes * half_lines / std::min(kL2BytesPerCycle, under_way / kMemoryCycles);
+      (r + c) * bytes * half_lines / std::min(by.mma_l2_bytes, under_way / by.mma_memory_cycles);
   const double warp_r = static_cast<double>(mma::kRows * t.row_tiles),
                warp_c = static_cast<double>(mma::kCols * t.col_tiles);
   const double shared =
@@ -216,18 +202,20 @@ double tensor_core_cycles(const TensorCoreProblem& p, const TensorCoreTile& t) {
   const double most = std::max({mma, l2, shared});
   const double singly = (p.operands[0].by_elements ? r : 0.) + (p.operands[1].by_elements ? c : 0.);
   const double depth = static_cast<double>(p.depth / t.parts);
-  const double busy = most + kNotHidden * (mma + l2 + shared - most) + singly * kElementCycles;
+  const double busy =
+      most + by.mma_not_hidden * (mma + l2 + shared - most) + singly * by.mma_element_cycles;
   if (singly > 0 && p.depth <= kStepsOfOneTile) {
     const auto threads = static_cast<double>(t.warps() * kWarp);
     const double waits = std::ceil(rounds * static_cast<double>(t.warps()) / kWarpsOfSm);
-    return rounds * busy * depth + waits * (kBlockCycles + kElementWait * depth * singly / threads);
+    return rounds * busy * depth +
+           waits * (by.mma_block_cycles + by.mma_element_wait * depth * singly / threads);
   }
-  const double step = busy + (singly > 0 ? kElementLatency / resident : 0);
-  const double sum = t.parts > 1
-                         ? kSumCycles + static_cast<double>(p.rows * p.cols * p.batch * t.parts) *
-                                            kSumBytes / (kL2BytesPerCycle * p.gpu.sms)
-                         : 0;
-  return rounds * (step * depth + kBlockCycles) + sum;
+  const double step = busy + (singly > 0 ? by.mma_element_latency / resident : 0);
+  const double sum =
+      t.parts > 1 ? by.mma_sum_cycles + static_cast<double>(p.rows * p.cols * p.batch * t.parts) *
+                                            kSumBytes / (by.mma_l2_bytes * p.gpu.sms)
+                  : 0;
+  return rounds * (step * depth + by.mma_block_cycles) + sum;
 }
 
 bool may_split_depth(const TensorCoreProblem& p) { return p.depth >= kLeastSplitDepth; }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cuda/common.h"
+#include "heddle/target/rule_constants.h"
 
 namespace heddle::meta {
 
@@ -36,6 +37,7 @@ struct TensorCoreProblem {
   /// Whether exp, erf, a division or the like follows the sums.
   bool slow_results = false;
   Gpu gpu;
+  GpuConstants constants = {};  ///< by which the rules judge
 
   /// The number of steps of the depth in one mma.
   int64_t mma_k() const { return mma::depth(pack); }

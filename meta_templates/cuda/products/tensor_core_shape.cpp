@@ -110,8 +110,9 @@ bool TensorCoreShape::by_elements(size_t which) const {
   return layout(which).vector * 4 / pack_ < kLeastAsyncBytes;
 }
 
-TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu) const {
+TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu, const GpuConstants& constants) const {
   TensorCoreProblem p;
+  p.constants = constants;
   p.pack = pack_;
   p.gpu = gpu;
   p.cols_lie_across = !lies_along_depth(1);

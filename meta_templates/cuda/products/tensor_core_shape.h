@@ -47,7 +47,7 @@ class TensorCoreShape {
   std::array<int, 2> producers() const;
 
   /// The facts that the rule uses.
-  TensorCoreProblem problem(const Gpu& gpu) const;
+  TensorCoreProblem problem(const Gpu& gpu, const GpuConstants& constants) const;
 
   /// The positions of rows and columns among the axes of the sum.
   int row_axis() const { return view_ ? static_cast<int>(view_->batch.size()) : axes_.m; }

@@ -7,37 +7,17 @@
 namespace heddle::meta {
 namespace {
 
-// ---- the model of an SM, from Hopper's data sheet ----
+// ---- the model of an SM, from Hopper's data sheet. The defaults of its constants (GpuConstants) were
+// fitted to 17 sizes on an H200, where of nine ways the one that is chosen takes 0.2 % longer than the
+// fastest on average. ----
 
 // Rates of an SM per cycle: multiply-adds of 16-bit floats, bytes of shared memory.
 constexpr double kMultiplies = 2048, kSharedBytes = 128;
 constexpr double kStep = 64;  // 16-bit elements of a step
-// Products take this much longer than where warp groups take turns: then the next tile's begin
-// while the last ones of this tile end. Pairs of blocks lose less. Fitted to 17 sizes on an H200,
-// as are rows and what sharing has to gain: of nine ways, the one that is chosen takes 0.2 % longer
-// than the fastest on average.
-constexpr double kTogether = 1.15, kPairTogether = 1.06;
-// Cycles of a row of a box (128 bytes) from the second cache, and of one that begins within a
-// sector.
-constexpr double kRowCycles = 2.4, kSplitRowCycles = 3.6;
-// What pairs of blocks take to begin together, by 1024^3 and 2048^3 on an H200.
-constexpr double kPairCycles = 1500;
-// Cycles of the first loads. Nothing overlaps with them.
-constexpr double kFillCycles = 1500;
-// Elements of a tile that leave the registers per cycle: directly to memory, each lane four bytes
-// (an H200 took about 7,500 cycles for 128 x 256 of them), and to shared memory.
-constexpr double kStoresPerCycle = 5, kBoxedPerCycle = 24;
-// Cycles until TMA has read the boxes of a tile, for which the next one waits.
-constexpr double kBoxWaitCycles = 700;
-// Bytes of f32 sums that a block stores and loads per cycle where blocks share a tile, and the
-// cycles from one to the other.
-constexpr double kPartBytes = 32, kPartCycles = 3000;
-// Sharing has to gain more than this by the model.
-constexpr double kSharingGains = 1.02;
+// Bytes of f32 sums that a block stores and loads per cycle where blocks share a tile.
+constexpr double kPartBytes = 32;
 // Tiles of a result from which on warp groups are considered. Fewer were not measured.
 constexpr int64_t kLeastTiles = 32;
-// Warp groups are chosen only if their cost is below this share of that of mma.sync.
-constexpr double kWorthwhile = 0.95;
 constexpr int64_t kMostStages = 6, kLeastStages = 3;
 // Bytes of a row of the results from which on TMA stores them: a 1x1 convolution of 401408 pixels
 // and 16 filters took an H200 24.5 us with rows of 32 bytes, and 12.6 us where lanes stored them.
@@ -123,7 +103,8 @@ WarpGroupTile choose_tile(const TensorCoreProblem& p, const Choice& given) {
           t.turns = way / 6 % 2;
           t.pair = way / 12 + 1;
           if (!has_gained(p, t, given) || !fits(p, given, t)) continue;
-          const double cycles = warp_group_cycles(p, t) * (t.stream ? kSharingGains : 1);
+          const double cycles =
+              warp_group_cycles(p, t) * (t.stream ? p.constants.group_sharing_gains : 1);
           if (least >= 0 && cycles >= least) continue;
           least = cycles;
           best = t;
@@ -138,26 +119,27 @@ WarpGroupTile choose_tile(const TensorCoreProblem& p, const Choice& given) {
 }  // namespace
 
 double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  const GpuConstants& by = p.constants;
   const double r = static_cast<double>(t.rows()), c = static_cast<double>(t.cols);
   // Bytes of shared memory per cycle of the matrix units: each wgmma reads 64 rows and all columns,
   // and TMA writes both.
   const double shared = 64 * (64 + c) / c + 2 * kMultiplies * (r + c) / (r * c);
   const double share = std::min(1.0, kSharedBytes / shared);
   const auto row = [&](size_t operand) {
-    return p.operands[operand].splits_sectors ? kSplitRowCycles : kRowCycles;
+    return p.operands[operand].splits_sectors ? by.group_split_row_cycles : by.group_row_cycles;
   };
   const double together = t.turns       ? 1
-                          : t.pair == 1 ? kTogether
-                                        : kPairTogether,
+                          : t.pair == 1 ? by.group_together
+                                        : by.group_pair_together,
                products = r * c * kStep / kMultiplies / share * together,
                loads = r * row(0) + (t.pair == 2 ? c / 2 : c) * row(1),
-               begin = kFillCycles + (t.pair == 2 ? kPairCycles : 0);
+               begin = by.group_fill_cycles + (t.pair == 2 ? by.group_pair_cycles : 0);
   // A step is 128 bytes of the depth, which take the same time in every type.
   const double steps = static_cast<double>(ceil_div(p.depth, group_box_row(p.pack)));
   const double step = std::max(products, loads),
                stored = r * std::min(c, static_cast<double>(p.cols)),
-               stores = (t.store ? r * c / kBoxedPerCycle : stored / kStoresPerCycle) +
-                        (t.store == 2 ? kBoxWaitCycles : 0);
+               stores = (t.store ? r * c / by.group_boxed : stored / by.group_stores) +
+                        (t.store == 2 ? by.group_box_wait : 0);
   const int64_t tiles = tiles_of(p, t);
   // Where warp groups take turns, one stores while the other one multiplies.
   const double all = steps * step,
@@ -168,7 +150,7 @@ double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t) {
   }
   const LastRound last = shared_round(p, t);
   const double parts = static_cast<double>(1 + last.most_parts()),
-               sums = r * c * 4 * parts / kPartBytes + kPartCycles;
+               sums = r * c * 4 * parts / kPartBytes + by.group_part_cycles;
   return begin + static_cast<double>(tiles / p.gpu.sms) * tile +
          static_cast<double>(last.run) * step + sums + stores;
 }
@@ -190,15 +172,16 @@ Choice warp_group_rule(const WarpGroupProblem& problem, const Choice& given) {
   const int64_t busy =
       t.stream ? std::max(tiles_of(p, t), shared_round(p, t).units()) : tiles_of(p, t);
   // The model of mma.sync is without its stores, which count where the depth is short.
-  const double stores = static_cast<double>(p.rows * p.cols * p.batch) / kStoresPerCycle /
+  const double stores = static_cast<double>(p.rows * p.cols * p.batch) / p.constants.group_stores /
                         static_cast<double>(p.gpu.sms);
   // Most of a tile is padding where results are narrow, and a short depth does not make up for it.
   // (401408 rows of 16 results on an H200, depth of 32: 12.8 us by mma.sync, 21.5 by wgmma; 100352
   // of 24, depth of 144: 15.4 and 14.8.)
   const bool narrow =
       p.boxed_bytes > 0 && p.cols * p.boxed_bytes < kLeastStoredRow && p.depth <= kShortDepth;
-  const bool faster = !narrow && busy >= kLeastTiles &&
-                      warp_group_cycles(p, t) < (problem.mma_cycles + stores) * kWorthwhile;
+  const bool faster =
+      !narrow && busy >= kLeastTiles &&
+      warp_group_cycles(p, t) < (problem.mma_cycles + stores) * p.constants.group_worthwhile;
   Choice choice;
   choice.set("unit", faster ? 1 : 0,
              faster ? "TMA and wgmma" : "too small or too narrow for warp groups");
