@@ -15,6 +15,7 @@
 //     more than storing them (recomputation.h); all others are placed by their own meta-templates.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -24,6 +25,7 @@
 #include "ir/depth.h"
 #include "schedule/groups/computed_apart.h"
 #include "schedule/groups/image_chain.h"
+#include "schedule/groups/load_counts.h"
 #include "schedule/groups/recomputation.h"
 #include "schedule/groups/row_chain.h"
 #include "target/grid_limits.h"
@@ -54,6 +56,7 @@ class Planner {
         carried_(dag.size(), 0),
         rates_(rates_of(target ? *target : Target())),
         levels_(dag.size(), 0),
+        loads_(static_cast<size_t>(dag.size())),
         chain_of_(dag.size(), -1) {
     if (target && target->is_cuda()) find_attentions(*target);
   }
@@ -353,27 +356,15 @@ class Planner {
            std::count_if(info.reads.begin(), info.reads.end(), is_large) > 1;
   }
 
-  // Reads of `s` in the tree that `e` stands for.
-  static double loads_of(const Operation& s, const Expr& e,
-                         std::unordered_map<const ExprNode*, double>* counted) {
-    if (const auto it = counted->find(e.get()); it != counted->end()) return it->second;
-    const Load* load = e.as<Load>();
-    double n = load && load->buffer->producer() == &s;
-    for_each_child(e, [&](const Expr& child) { n += loads_of(s, child, counted); });
-    if (e->shared()) counted->emplace(e.get(), n);
-    return n;
-  }
-
   // The number of copies of the body of `s` if it were inlined. x * sigmoid(x) doubles x, and a
   // chain of such stages doubles it again and again.
-  double copies(int s, const StageInfo& info) const {
+  double copies(int s, const StageInfo& info) {
     double n = 0;
     for (int c : info.consumers) {
-      double loads = 0;
-      std::unordered_map<const ExprNode*, double> counted;
-      for (const Expr& body : dag_.stage(c).bodies())
-        loads += loads_of(dag_.stage(s), body, &counted);
-      n += loads * (inlined_[c] ? copies_[c] : 1);
+      std::optional<LoadCounts>& loads = loads_[static_cast<size_t>(c)];
+      if (!loads) loads = count_loads(dag_.stage(c).bodies());  // once for all that it reads
+      const auto found = loads->find(&dag_.stage(s));
+      n += (found == loads->end() ? 0 : found->second) * (inlined_[c] ? copies_[c] : 1);
     }
     return n;
   }
@@ -537,10 +528,11 @@ class Planner {
   std::vector<double> times_;    ///< that elements of an inlined stage are computed; 1 for others
   std::vector<double> carried_;  ///< seconds that an inlined stage, and those after it, take again
   const MachineRates rates_;
-  std::vector<int> levels_;           ///< of the expression that inlining makes, down to this stage
-  std::map<int, RowChain> chains_;    // keyed by the anchor
-  std::map<int, ImageChain> images_;  // likewise
-  std::vector<int> chain_of_;         // for each stage, the weighted sum of its attention
+  std::vector<int> levels_;  ///< of the expression that inlining makes, down to this stage
+  std::vector<std::optional<LoadCounts>> loads_;  ///< of the bodies of a stage, where counted
+  std::map<int, RowChain> chains_;                // keyed by the anchor
+  std::map<int, ImageChain> images_;              // likewise
+  std::vector<int> chain_of_;  // for each stage, the weighted sum of its attention
   std::map<int, Attention> attentions_;
   /// What the products of attentions read, behind transpositions. Each block of rows reads all keys
   /// and values again, so stages that do arithmetic are stored.
