@@ -136,6 +136,31 @@ TEST(Einsum, OfOneOperand) {
                   [&](const Dims& i) { return c(i[2], i[1], i[0]); });
 }
 
+TEST(Einsum, AnEllipsisStandsForDimensionsThatBroadcast) {
+  const Input q = input({2, 3, 4, 2, 5}, f32, 1), k = input({2, 3, 6, 2, 5}, f32, 2);
+  const auto score = [&](const Dims& i) {
+    double s = 0;
+    for (int d = 0; d < 5; ++d) s += q(i[0], i[1], i[3], i[2], d) * k(i[0], i[1], i[4], i[2], d);
+    return s;
+  };
+  expect_elements(ops::einsum("...qhd,...khd->...hqk", q, k), {q, k}, score);
+  const Input a = input({3, 1, 2, 4}, f32, 3), b = input({5, 4, 6}, f32, 4);
+  const auto product = [&](const Dims& i) {
+    double s = 0;
+    for (int d = 0; d < 4; ++d) s += a(i[0], 0, i[2], d) * b(i[1], d, i[3]);
+    return s;
+  };
+  expect_elements(ops::einsum("...ij, ...jk -> ...ik", a, b), {a, b}, product);
+  expect_elements(ops::einsum("...ij,...jk", a, b), {a, b}, product);
+  // Behind a letter, and for no dimension at all.
+  const Input c = input({4, 3, 2}, f32, 5), d = input({4}, f32, 6);
+  expect_elements(ops::einsum("i...,i...->...", c, d), {c, d}, [&](const Dims& i) {
+    double s = 0;
+    for (int n = 0; n < 4; ++n) s += c(n, i[0], i[1]) * d(n);
+    return s;
+  });
+}
+
 TEST(LinalgErrors, NameOperatorArgumentAndShapes) {
   const Input a = input({2, 3}), b = input({4, 5}), h = input({3, 2}, f16), t = input({3, 2, 4});
   EXPECT_EQ(error_of([&] { ops::matmul(a, b); }),
@@ -156,8 +181,15 @@ TEST(LinalgErrors, NameOperatorArgumentAndShapes) {
             "dense: 'bias' has shape (5), and needs (4) | ");
   EXPECT_EQ(error_of([&] { ops::einsum("ij,jk->ik", a, b); }),
             "einsum: index 'j' of 'ij,jk->ik' has extents 3 and 4 | ");
-  EXPECT_EQ(error_of([&] { ops::einsum("i...", a); }),
-            "einsum: 'i...' has '.' where a letter is expected | write it as in \"ij,jk->ik\"");
+  EXPECT_EQ(error_of([&] { ops::einsum("i..", a); }),
+            "einsum: 'i..' has '.' where a letter is expected | write it as in \"ij,jk->ik\"");
+  EXPECT_EQ(error_of([&] { ops::einsum("i...->i", a); }),
+            "einsum: 'i...->i' has '...' in its operands only | write it as in \"ij,jk->ik\"");
+  EXPECT_EQ(error_of([&] { ops::einsum("...i...->...i", a); }),
+            "einsum: '...i...->...i' has '...' twice in one operand | write it as in "
+            "\"ij,jk->ik\"");
+  EXPECT_EQ(error_of([&] { ops::einsum("...i,...j->...ij", a, b); }),
+            "einsum: a dimension of '...' of '...i,...j->...ij' has extents 2 and 4 | ");
   EXPECT_EQ(error_of([&] { ops::einsum("ij->ijk", a); }),
             "einsum: 'ij->ijk' has 'k' in its result only | write it as in \"ij,jk->ik\"");
   EXPECT_EQ(error_of([&] { ops::einsum("ij,jk,kl->il", a, b); }),

@@ -43,7 +43,8 @@ Tensor outer(const Tensor& a, const Tensor& b, Where where = Where::current());
 
 /// Sums of products by index letters, as in numpy: "ij,jk->ik". A letter that is missing on the
 /// right is summed over; without "->" the result has the letters that occur once, in alphabetical
-/// order. A letter twice in one operand is its diagonal ("ii->i"). No ellipsis.
+/// order. A letter twice in one operand is its diagonal ("ii->i"). "..." stands for up to ten dimensions,
+/// which broadcast from the last one, and is in the result too: "...ij,...jk->...ik".
 Tensor einsum(const std::string& equation, const Tensor& a, const Tensor& b,
               Precision precision = {}, Where where = Where::current());
 /// The same with one operand, such as a transposition "ij->ji" or a trace "ii->".
