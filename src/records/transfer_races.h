@@ -47,7 +47,7 @@ struct TransferProof {
 
 /// The proof that a record of a template wins at this distance. The races that count are those of
 /// the template that differ in the same respects (sizes, threads, chip) and were agreed. Of these,
-/// the nearest up to some distance, `by` included, have to be at least five, to gain 2 % in the
+/// the nearest up to some distance, `by` included, have to be at least eight, to gain 2 % in the
 /// geometric mean, and to lose at most 3 % each. Empty where they are not.
 std::optional<TransferProof> proof_of_transfer(const std::vector<Transfer>& races,
                                                const std::string& template_name,

@@ -56,12 +56,12 @@ TEST(TransferRaces, HostileFilesAreUserErrorsWithTheLine) {
   }
 }
 
-TEST(TransferRaces, AProofNeedsFiveRacesAGainAndNoLoser) {
+TEST(TransferRaces, AProofNeedsEightRacesAGainAndNoLoser) {
   const std::string name = "complex_reduction";
   const auto proven = [&](std::vector<records::Transfer> races, double threads = 1) {
     return records::proof_of_transfer(races, name, {.threads = threads}).has_value();
   };
-  std::vector<records::Transfer> won(5, race(1.1));
+  std::vector<records::Transfer> won(8, race(1.1));
   EXPECT_TRUE(proven(won));
   EXPECT_FALSE(proven({won.begin(), won.end() - 1}));
   EXPECT_FALSE(proven(std::vector<records::Transfer>(9, race(1.01))));
@@ -81,7 +81,7 @@ TEST(TransferRaces, AProofNeedsFiveRacesAGainAndNoLoser) {
   EXPECT_TRUE(proven(lost));
   const auto proof = records::proof_of_transfer(won, name, {.threads = 0.5});
   ASSERT_TRUE(proof);
-  EXPECT_EQ(proof->races, 5);
+  EXPECT_EQ(proof->races, 8);
   EXPECT_NEAR(proof->mean, 1.1, 1e-9);
 }
 
@@ -159,11 +159,11 @@ TEST_F(NearSchedule, IsNotTakenWithoutRaces) {
 }
 
 TEST_F(NearSchedule, IsTakenWhereRacesSayThatItWins) {
-  put_races(std::vector<records::Transfer>(5, race(1.1)));
+  put_races(std::vector<records::Transfer>(8, race(1.1)));
   const Schedule s = create();
   EXPECT_THAT(s.provenance, StartsWith("from the record of " + folder_.path()));
   EXPECT_THAT(s.provenance, HasSubstr("at distance 1.00 (threads 1.00)"));
-  EXPECT_THAT(s.provenance, HasSubstr("5 races of such records gained 1.10"));
+  EXPECT_THAT(s.provenance, HasSubstr("8 races of such records gained 1.10"));
   EXPECT_NE(s.to_json().at("steps").dump(), rule_.to_json().at("steps").dump());
   EXPECT_EQ(s.target().cores, 4);
   const std::vector<driver::SourceAnswer> answers = driver::source_answers(dag_, target_, {});
@@ -184,7 +184,7 @@ TEST_F(NearSchedule, IsNotTakenWhereARaceWasLost) {
 }
 
 TEST_F(NearSchedule, FilesThatAreBrokenChangeNothing) {
-  put_races(std::vector<records::Transfer>(5, race(1.1)));
+  put_races(std::vector<records::Transfer>(8, race(1.1)));
   const std::string races = read_file(folder_ / "llvm-haswell.transfers"),
                     model = read_file(folder_ / "llvm-haswell.model");
   write(folder_ / "llvm-haswell.transfers", races.substr(0, races.size() / 2));
