@@ -76,7 +76,7 @@ Schedule with_sad(const BlockSearch& p, bool wrong = false) {
   } else {
     halves.reorder({i, row, l, j});
   }
-  halves.tensorize(l);
+  halves.tensorize(l, "sad");
   return s;
 }
 

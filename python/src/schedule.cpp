@@ -8,11 +8,11 @@ namespace {
 
 const Names<LoopKind>& bindings() {
   static const Names<LoopKind> names = {
-      {"blockIdx.x", LoopKind::BlockX},   {"blockIdx.y", LoopKind::BlockY},
-      {"blockIdx.z", LoopKind::BlockZ},   {"threadIdx.x", LoopKind::ThreadX},
-      {"threadIdx.y", LoopKind::ThreadY}, {"threadIdx.z", LoopKind::ThreadZ},
-      {"cluster2", LoopKind::Cluster2},   {"cluster4", LoopKind::Cluster4},
-      {"cluster8", LoopKind::Cluster8}};
+      {"blockIdx.x", LoopKind::BlockX},    {"blockIdx.y", LoopKind::BlockY},
+      {"blockIdx.z", LoopKind::BlockZ},    {"threadIdx.x", LoopKind::ThreadX},
+      {"threadIdx.y", LoopKind::ThreadY},  {"threadIdx.z", LoopKind::ThreadZ},
+      {"cluster2", LoopKind::clusters(2)}, {"cluster4", LoopKind::clusters(4)},
+      {"cluster8", LoopKind::clusters(8)}};
   return names;
 }
 
@@ -41,11 +41,13 @@ void bind_stage_units(nb::class_<StageRef>& s) {
           "GPU.")
       .def(
           "tensorize",
-          [](StageRef& r, Loop i) {
-            r.tensorize(i, caller());
+          [](StageRef& r, Loop i, const std::string& instruction) {
+            r.tensorize(i, instruction, caller());
             return r;
           },
-          "loop"_a, "Makes the loops from this one inwards one operation of a matrix unit.");
+          "loop"_a, "instruction"_a = "",
+          "Makes the loops from this one inwards an instruction, such as \"amx\"; \"\": the one "
+          "that they are.");
 }
 
 void bind_stage_loops(nb::class_<StageRef>& s) {

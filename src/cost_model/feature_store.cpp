@@ -155,36 +155,19 @@ void fill_annotations(Sink& out, const StoreView& v) {
   double unroll = s.copies, innermost = s.copies > 1 ? s.copies : 0, unrolled = s.copies > 1;
   double parallel = 1, parallel_loops = 0, outer_parallel = 0, vectors = 0, serial = 1, loops = 0;
   for (const OpenLoop& l : s.loops) {
-    switch (l.kind) {
-      case LoopKind::Unrolled:
+    switch (l.kind.binding) {
+      case Binding::Unrolled:
         unroll *= l.extent;
         innermost = l.extent;
         unrolled += 1;
         break;
-      case LoopKind::Parallel:
+      case Binding::Parallel:
         parallel *= l.extent;
         parallel_loops += 1;
         if (outer_parallel == 0) outer_parallel = l.extent;
         break;
-      case LoopKind::Vectorized: vectors += 1; break;
-      case LoopKind::BlockX:
-      case LoopKind::BlockY:
-      case LoopKind::BlockZ:
-      case LoopKind::ThreadX:
-      case LoopKind::ThreadY:
-      case LoopKind::ThreadZ:
-      case LoopKind::Cluster2:
-      case LoopKind::Cluster4:
-      case LoopKind::Cluster8:
-      case LoopKind::LastBlock:
-      case LoopKind::PersistentX:
-      case LoopKind::PairX:
-      case LoopKind::StreamX:
-      case LoopKind::AlternateX:
-      case LoopKind::AlternateStreamX:
-      case LoopKind::Tensorized:
-      case LoopKind::SoftwarePipelined:
-      case LoopKind::Serial:
+      case Binding::Vectorized: vectors += 1; break;
+      default:
         serial *= l.extent;
         loops += 1;
         break;

@@ -144,13 +144,13 @@ GpuStatement statement_of(const Statement& s) {
   double outside = 1;
   for (const OpenLoop& l : s.loops) {
     if (is_block(l.kind)) {
-      g.blocks *= l.extent * cluster_size(l.kind);
+      g.blocks *= l.extent * l.kind.cluster;
     } else if (is_thread(l.kind)) {
       g.threads *= l.most;
       inside = true;
     } else if (l.kind == LoopKind::Vectorized) {
       g.vector *= l.extent;
-    } else if (l.kind == LoopKind::Tensorized) {
+    } else if (is_tensorized(l.kind)) {
       g.tensor = true;
     } else {
       g.serial *= l.extent;
@@ -159,7 +159,7 @@ GpuStatement statement_of(const Statement& s) {
     }
   }
   for (const OpenLoop& l : s.loops) {
-    if (is_cluster(l.kind)) g.threads = std::max(1.0, g.threads / cluster_size(l.kind));
+    if (is_cluster(l.kind)) g.threads = std::max(1.0, g.threads / l.kind.cluster);
   }
   g.phases = inside ? outside : 0;
   return g;
@@ -203,8 +203,8 @@ void add_dimensions(const Statement& s, GpuLaunch* k) {
     if (l.kind == LoopKind::PairX) k->pair = 2;
     if (!is_block(l.kind) && !is_thread(l.kind)) continue;
     double& dim = (is_block(l.kind) ? k->grid : k->block)[grid_dim(l.kind)];
-    dim = std::max(dim, l.most * cluster_size(l.kind));
-    k->cluster = std::max<double>(k->cluster, cluster_size(l.kind));
+    dim = std::max(dim, l.most * l.kind.cluster);
+    k->cluster = std::max<double>(k->cluster, l.kind.cluster);
   }
 }
 

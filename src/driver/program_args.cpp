@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "driver/build_cuda.h"
+#include "heddle/instruction/instruction.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "schedule/steps/schedule_state.h"
@@ -95,16 +96,20 @@ std::vector<Tensor> declared_args(const ComputeDag& dag) {
   return args;
 }
 
+bool uses_tiles(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.steps(), [](const Step& step) {
+    return step.kind == StepKind::Tensorize &&
+           (step.instruction.empty() || step.instruction == amx_instruction().name);
+  });
+}
+
 void check_lowers(const Schedule& schedule) {
   const std::vector<Tensor> args = declared_args(schedule.dag().direct());
   if (schedule.target().is_cuda()) {
     (void)lower_for_gpu(schedule, args, {});
     return;
   }
-  const std::vector<Step>& steps = schedule.steps();
-  const bool tiles = std::any_of(steps.begin(), steps.end(),
-                                 [](const Step& step) { return step.kind == StepKind::Tensorize; });
-  if (tiles && !schedule.target().has("amx-tile"))
+  if (uses_tiles(schedule) && !schedule.target().has("amx-tile"))
     throw_user_error("its steps use a matrix unit, which this CPU does not have");
   (void)lower(schedule, args);
 }

@@ -25,6 +25,9 @@ GpuProgram lower_for_gpu(const Schedule& schedule, const std::vector<Tensor>& ar
 /// The inputs of a declaration in order of use, then its outputs.
 std::vector<Tensor> declared_args(const ComputeDag& dag);
 
+/// Whether the schedule of a CPU has products of tiles of a matrix unit.
+bool uses_tiles(const Schedule& schedule);
+
 /// Throws where a schedule that was made for another machine or other extents cannot be compiled for
 /// its target.
 void check_lowers(const Schedule& schedule);

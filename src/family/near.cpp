@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "driver/constant_schedule.h"
+#include "driver/program_args.h"
 #include "family/lanes.h"
-#include "family/tiles.h"
 #include "heddle/driver/build.h"
 #include "heddle/family/schedule.h"
 #include "heddle/support/error.h"
@@ -33,15 +33,21 @@ std::optional<std::vector<SizeValue>> moved(std::vector<SizeValue> at, int64_t b
   return at;
 }
 
-bool uses_matrix_unit(const Schedule& s) {
-  return std::any_of(s.steps().begin(), s.steps().end(),
-                     [](const Step& step) { return step.kind == StepKind::Tensorize; });
+/// The schedule and its arguments for all sizes.
+std::pair<Schedule, std::vector<Tensor>> with_args(const Schedule& one,
+                                                   const std::vector<Tensor>& outputs) {
+  Schedule made = for_all_sizes(one, outputs);
+  std::vector<Tensor> args = made.dag().direct().placeholders();
+  args.insert(args.end(), made.dag().outputs().begin(), made.dag().outputs().end());
+  return {std::move(made), std::move(args)};
 }
 
-/// Whether the schedule holds for all sizes.
+/// Whether a schedule of a CPU holds for all sizes. Where the region of a tile depends on a size,
+/// lowering makes several statements of it, which are no product of tiles.
 bool holds(const Schedule& one, const std::vector<Tensor>& outputs) {
   try {
-    (void)for_all_sizes(one, outputs);
+    const auto [all, args] = with_args(one, outputs);
+    (void)lower(all, args);
     return true;
   } catch (const Error& e) {
     if (e.kind != ErrorKind::User) throw;
@@ -54,10 +60,8 @@ bool holds(const Schedule& one, const std::vector<Tensor>& outputs) {
 std::optional<GpuProgram> lowered_for_all_sizes(const Schedule& one,
                                                 const std::vector<Tensor>& outputs) {
   try {
-    const Schedule made = for_all_sizes(one, outputs);
-    std::vector<Tensor> args = made.dag().direct().placeholders();
-    args.insert(args.end(), made.dag().outputs().begin(), made.dag().outputs().end());
-    return lower_gpu(made, args, {.name = "family"});
+    const auto [all, args] = with_args(one, outputs);
+    return lower_gpu(all, args, {.name = "family"});
   } catch (const Error& e) {
     if (e.kind != ErrorKind::User) throw;
     return std::nullopt;
@@ -144,10 +148,9 @@ NearChoice choice_on_cpu(const std::vector<Tensor>& outputs, const std::vector<S
     const std::optional<std::vector<SizeValue>> sizes = moved(at, by);
     if (!sizes) continue;
     Schedule one = choose(*sizes, target);
-    const bool tiles = uses_matrix_unit(one);
+    const bool tiles = driver::uses_tiles(one);
     if (by != 0 && !tiles) continue;
-    if (!tiles || (holds(one, outputs) && tiles_hold(one, outputs)))
-      return {*sizes, std::move(one)};
+    if (!tiles || holds(one, outputs)) return {*sizes, std::move(one)};
   }
   return {at, choose(at, without_matrix_unit(target))};
 }

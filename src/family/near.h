@@ -19,7 +19,7 @@ std::string sizes_text(const std::vector<SizeValue>& at);
 
 /// The choice of create_schedule at the sizes `at`. Where it uses a matrix unit of a CPU, whose
 /// tiles have no tails, the result is the choice at the nearest sizes whose operands are padded to
-/// whole tiles, and whose tiles keep their form for all sizes (tiles_hold). Otherwise it is the
+/// whole tiles, and whose tiles keep their form for all sizes. Otherwise it is the
 /// choice for the same CPU without the matrix unit. For a GPU
 /// whose schedule with warp groups does not lower for all sizes, it is the choice for the same GPU
 /// without them. Alternatives are left out.

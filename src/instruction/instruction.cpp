@@ -6,6 +6,11 @@
 
 namespace heddle {
 
+bool MachineInstruction::is_of(const Target& target) const {
+  if (forms.empty()) return legal(target, {});
+  return std::ranges::any_of(forms, [&](const InstructionForm& f) { return legal(target, f); });
+}
+
 const InstructionForm* MachineInstruction::form(const std::vector<DataType>& types) const {
   const auto it = std::ranges::find(forms, types, &InstructionForm::types);
   return it == forms.end() ? nullptr : &*it;

@@ -19,6 +19,16 @@ List& registry() {
   return list;
 }
 
+// The entries of the table live as long as the process.
+List built_in() {
+  List out;
+  for (const MachineInstruction* x :
+       {&mma_instruction(), &wgmma_instruction(), &ldmatrix_instruction(), &tma_load_instruction(),
+        &tma_store_instruction(), &lanes_instruction(), &amx_instruction()})
+    out.emplace_back(x, [](const MachineInstruction*) {});
+  return out;
+}
+
 // What no program could mean.
 void check(const MachineInstruction& x) {
   const auto require = [&](bool holds, const std::string& what) {
@@ -26,6 +36,7 @@ void check(const MachineInstruction& x) {
       throw_user_error("instruction '" + x.name + "' " + what, {},
                        "heddle/instruction/instruction.h says what an instruction consists of");
   };
+  for (const auto& other : built_in()) require(other->name != x.name, "is one that Heddle has");
   require(!x.forms.empty() && !x.operands.empty() && x.value && x.legal,
           "lacks forms, operands, a value or the machines that have it");
   for (const InstructionOperand& o : x.operands) {
@@ -45,7 +56,27 @@ void check(const MachineInstruction& x) {
   }
 }
 
+// All that tensorize() may name.
+List all_instructions() {
+  List out = built_in();
+  const List registered = registered_instructions();
+  out.insert(out.end(), registered.begin(), registered.end());
+  return out;
+}
+
 }  // namespace
+
+std::shared_ptr<const MachineInstruction> find_instruction(const std::string& name) {
+  const List all = all_instructions();
+  const auto it = std::ranges::find_if(all, [&](const auto& x) { return x->name == name; });
+  return it == all.end() ? nullptr : *it;
+}
+
+std::string instruction_names() {
+  std::string out;
+  for (const auto& x : all_instructions()) out += (out.empty() ? "" : ", ") + x->name;
+  return out;
+}
 
 bool register_instruction(MachineInstruction instruction) {
   check(instruction);

@@ -44,7 +44,7 @@ class Canonicalizer {
     switch (s.kind()) {
       case StmtKind::For: {
         auto* loop = s.as<For>();
-        all_.add(static_cast<uint64_t>(loop->loop));
+        all_.add(static_cast<uint64_t>(loop->loop.number()));
         all_.add(expr(loop->extent));
         define(loop->var);
         return stmt(loop->body);

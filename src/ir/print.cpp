@@ -298,39 +298,62 @@ void Printer::if_chain(const If& s, int indent) {
   }
 }
 
-void Printer::tile_op(const TileOp& t) {
-  const auto number = [](int x) { return std::to_string(x); };
-  const std::string shape = ".m" + number(t.m) + "n" + number(t.n) + "k" + number(t.k);
-  switch (t.op) {
-    case TileOpKind::Mma: out_ += "mma" + shape; break;
-    case TileOpKind::RoundTf32: out_ += "round_tf32.x" + number(t.count); break;
-    case TileOpKind::LoadMatrix:
-      out_ += "ldmatrix.x" + number(t.count) + (t.transposed ? ".trans" : "");
-      break;
-    case TileOpKind::BulkLoad:
-      out_ += "bulk_load." + number(t.m) + "x" + number(t.n) +
-              (t.windows.empty() ? ".d" + number(t.k) : ".windows") + (t.count ? ".pair" : "");
-      break;
-    case TileOpKind::GroupMma:
-      out_ += "wgmma" + shape + (t.count & 1 ? ".ta" : "") + (t.count & 2 ? ".tb" : "") +
-              (t.count & 4 ? ".begins" : "");
-      break;
-    case TileOpKind::GroupWait: out_ += "wgmma.wait " + number(t.k) + " "; break;
-    case TileOpKind::BarrierInit: out_ += "barrier.init " + number(t.count); break;
-    case TileOpKind::BarrierExpect: out_ += "barrier.expect " + number(t.count); break;
-    case TileOpKind::BarrierArrive:
-      out_ += std::string("barrier.arrive") + (t.count ? ".pair" : "");
-      break;
-    case TileOpKind::BarrierWait: out_ += "barrier.wait"; break;
-    case TileOpKind::BulkStore:
-      out_ += "bulk_store." + number(t.m) + "x" + number(t.n) + ".d" + number(t.k);
-      break;
-    case TileOpKind::LastArrival: {
-      const int64_t* all = as_int(t.operands[2].index);
-      out_ += (t.k ? "last_to_arrive of " : "last_arrival of ") + (all ? number(*all) : "several");
-      break;
-    }
+namespace {
+
+// The name of an operation on tiles.
+struct TileText {
+  const TileOp& op;
+
+  static std::string number(int x) { return std::to_string(x); }
+  template <class Product>
+  static std::string shape(const Product& x) {
+    return ".m" + number(x.m) + "n" + number(x.n) + "k" + number(x.k);
   }
+  static std::string size(const tile::Box& b) { return number(b.rows) + "x" + number(b.columns); }
+  static std::string dim(const tile::Box& b) { return ".d" + number(b.row_dim); }
+
+  std::string operator()(const tile::Mma& x) const { return "mma" + shape(x); }
+  std::string operator()(const tile::RoundTf32& x) const {
+    return "round_tf32.x" + number(x.registers);
+  }
+  std::string operator()(const tile::LoadMatrix& x) const {
+    return "ldmatrix.x" + number(x.matrices) + (x.transposed ? ".trans" : "");
+  }
+  std::string operator()(const tile::BulkLoad& x) const {
+    return "bulk_load." + size(x.box) + (x.windows.empty() ? dim(x.box) : ".windows") +
+           (x.by_pair ? ".pair" : "");
+  }
+  std::string operator()(const tile::GroupMma& x) const {
+    return "wgmma" + shape(x) + (x.a_across ? ".ta" : "") + (x.b_across ? ".tb" : "") +
+           (x.begins ? ".begins" : "");
+  }
+  std::string operator()(const tile::GroupWait& x) const {
+    return "wgmma.wait " + number(x.pending) + " ";
+  }
+  std::string operator()(const tile::BarrierInit& x) const {
+    return "barrier.init " + number(x.arrivals);
+  }
+  std::string operator()(const tile::BarrierExpect& x) const {
+    return "barrier.expect " + number(x.bytes);
+  }
+  std::string operator()(const tile::BarrierArrive& x) const {
+    return std::string("barrier.arrive") + (x.at_pair ? ".pair" : "");
+  }
+  std::string operator()(const tile::BarrierWait&) const { return "barrier.wait"; }
+  std::string operator()(const tile::BulkStore& x) const {
+    return "bulk_store." + size(x.box) + dim(x.box);
+  }
+  std::string operator()(const tile::LastArrival& x) const {
+    const int64_t* all = as_int(op.operands[2].index);
+    return (x.only_last ? "last_to_arrive of " : "last_arrival of ") +
+           (all ? std::to_string(*all) : "several");
+  }
+};
+
+}  // namespace
+
+void Printer::tile_op(const TileOp& t) {
+  out_ += std::visit(TileText{t}, t.op);
   for (size_t i = 0; i < t.operands.size(); ++i) {
     out_ += i ? ", " : " ";
     access(t.operands[i].buffer, {t.operands[i].index});

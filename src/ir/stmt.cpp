@@ -52,10 +52,7 @@ bool equal_blocks(const Block& a, const Block& b) {
 }
 
 bool equal_tile_ops(const TileOp& a, const TileOp& b) {
-  if (a.op != b.op || a.m != b.m || a.n != b.n || a.k != b.k || a.count != b.count ||
-      a.transposed != b.transposed || a.windows != b.windows ||
-      a.operands.size() != b.operands.size())
-    return false;
+  if (a.op != b.op || a.operands.size() != b.operands.size()) return false;
   for (size_t i = 0; i < a.operands.size(); ++i) {
     if (!(a.operands[i].buffer == b.operands[i].buffer) ||
         !equal(a.operands[i].index, b.operands[i].index))
@@ -65,33 +62,6 @@ bool equal_tile_ops(const TileOp& a, const TileOp& b) {
 }
 
 }  // namespace
-
-const char* to_string(LoopKind kind) {
-  switch (kind) {
-    case LoopKind::Serial: return "serial";
-    case LoopKind::Parallel: return "parallel";
-    case LoopKind::Vectorized: return "vectorized";
-    case LoopKind::Unrolled: return "unrolled";
-    case LoopKind::BlockX: return "blockIdx.x";
-    case LoopKind::BlockY: return "blockIdx.y";
-    case LoopKind::BlockZ: return "blockIdx.z";
-    case LoopKind::ThreadX: return "threadIdx.x";
-    case LoopKind::ThreadY: return "threadIdx.y";
-    case LoopKind::ThreadZ: return "threadIdx.z";
-    case LoopKind::Tensorized: return "tensorized";
-    case LoopKind::Cluster2: return "clusters of 2";
-    case LoopKind::Cluster4: return "clusters of 4";
-    case LoopKind::Cluster8: return "clusters of 8";
-    case LoopKind::LastBlock: return "last block";
-    case LoopKind::SoftwarePipelined: return "software_pipelined";
-    case LoopKind::PersistentX: return "persistent blockIdx.x";
-    case LoopKind::PairX: return "pair of blocks";
-    case LoopKind::StreamX: return "streaming blockIdx.x";
-    case LoopKind::AlternateX: return "alternating blockIdx.x";
-    case LoopKind::AlternateStreamX: return "alternating streaming blockIdx.x";
-  }
-  return "?";
-}
 
 void StmtNode::destroy(const StmtNode* node) {
   switch (node->kind) {
@@ -181,40 +151,18 @@ Stmt make_sync(SyncKind kind, int pending) {
   return Stmt(new Sync(kind, pending));
 }
 
-namespace {
-void check_operands(const std::vector<TileOperand>& operands) {
+Stmt make_tile_op(tile::Operation op, std::vector<TileOperand> operands) {
+  HEDDLE_ICHECK(!operands.empty(), "an operation on tiles has operands");
   for (const TileOperand& o : operands) {
     HEDDLE_ICHECK(o.buffer && o.index.defined() && o.index.dtype() == i64,
                   "an operand of a tile operation is a buffer and a flat index");
   }
-}
-}  // namespace
-
-Stmt make_mma(TileOperand d, TileOperand a, TileOperand b, int m, int n, int k) {
-  std::vector<TileOperand> operands{std::move(d), std::move(a), std::move(b)};
-  check_operands(operands);
-  return Stmt(new TileOp(TileOpKind::Mma, std::move(operands), m, n, k, 0, false));
-}
-
-Stmt make_round_tf32(TileOperand x, int count) {
-  std::vector<TileOperand> operands{std::move(x)};
-  check_operands(operands);
-  HEDDLE_ICHECK(operands[0].buffer->dtype == f32 && count > 0, "tf32 is made of f32");
-  return Stmt(new TileOp(TileOpKind::RoundTf32, std::move(operands), 0, 0, 0, count, false));
-}
-
-Stmt make_load_matrix(TileOperand to, TileOperand from, int count, bool transposed) {
-  std::vector<TileOperand> operands{std::move(to), std::move(from)};
-  check_operands(operands);
-  HEDDLE_ICHECK(count == 1 || count == 2 || count == 4, "ldmatrix loads 1, 2 or 4 matrices");
-  return Stmt(new TileOp(TileOpKind::LoadMatrix, std::move(operands), 0, 0, 0, count, transposed));
-}
-
-Stmt make_group_op(TileOpKind op, std::vector<TileOperand> operands, int m, int n, int k, int count,
-                   std::vector<WindowDim> windows) {
-  HEDDLE_ICHECK(!operands.empty(), "an operation on tiles has operands");
-  check_operands(operands);
-  return Stmt(new TileOp(op, std::move(operands), m, n, k, count, false, std::move(windows)));
+  if (const auto* x = std::get_if<tile::RoundTf32>(&op))
+    HEDDLE_ICHECK(operands[0].buffer->dtype == f32 && x->registers > 0, "tf32 is made of f32");
+  if (const auto* x = std::get_if<tile::LoadMatrix>(&op))
+    HEDDLE_ICHECK(x->matrices == 1 || x->matrices == 2 || x->matrices == 4,
+                  "ldmatrix loads 1, 2 or 4 matrices");
+  return Stmt(new TileOp(std::move(op), std::move(operands)));
 }
 
 /// An operation on tiles whose operands' indices are mapped.
@@ -227,8 +175,7 @@ static Stmt map_operands(const Stmt& s, FunctionRef<Expr(const Expr&)> fe) {
     changed |= !operands.back().index.same_as(o.index);
   }
   if (!changed) return s;
-  return Stmt(new TileOp(n->op, std::move(operands), n->m, n->n, n->k, n->count, n->transposed,
-                         n->windows));
+  return make_tile_op(n->op, std::move(operands));
 }
 
 Stmt map_children(const Stmt& s, FunctionRef<Stmt(const Stmt&)> fs,

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "heddle/ir/print.h"
 #include "heddle/lower/gpu_program.h"
 
@@ -27,14 +29,19 @@ std::string all_text(const std::vector<GpuKernel>& prepare, const std::vector<Gp
 
 }  // namespace
 
-const GpuKernel::TensorMap* find_map(const GpuKernel& kernel, const TileOp& bulk_load) {
-  for (const GpuKernel::TensorMap& m : kernel.maps) {
-    if (m.source == bulk_load.operands[1].buffer && m.row_dim == bulk_load.k &&
-        m.rows == (bulk_load.count ? bulk_load.m / 2 : bulk_load.m) &&
-        m.windows == bulk_load.windows)
-      return &m;
-  }
-  return nullptr;
+std::optional<GpuKernel::TensorMap> map_of(const TileOp& op) {
+  using Map = GpuKernel::TensorMap;
+  const auto memory = [&] { return op.operands.at(1).buffer; };
+  if (const auto* x = op.as<tile::BulkLoad>())
+    return Map{memory(), x->box.row_dim, x->rows_at_once(), x->windows};
+  if (const auto* x = op.as<tile::BulkStore>())
+    return Map{memory(), x->box.row_dim, x->box.rows, {}};
+  return {};
+}
+
+const GpuKernel::TensorMap* find_map(const GpuKernel& kernel, const TileOp& op) {
+  const auto it = std::find(kernel.maps.begin(), kernel.maps.end(), map_of(op));
+  return it == kernel.maps.end() ? nullptr : &*it;
 }
 
 std::string to_string(const GpuKernel& k) {

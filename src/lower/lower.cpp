@@ -6,6 +6,7 @@
 #include "lower/lower_to_nest.h"
 #include "lower/passes.h"
 #include "lower/record_pass.h"
+#include "lower/select_instructions.h"
 
 namespace heddle {
 
@@ -79,6 +80,11 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("merge_updates", [](const Stmt& x) { return merge_updates(x); });
   // This pass comes last, when the loops that it merges have their final form.
   pipeline.run("pipeline_rows", [](const Stmt& x) { return pipeline_rows(x); });
+  if (!target.is_cuda()) {
+    const std::vector<InstructionMatch> matches = cpu_instructions();
+    pipeline.run("select_instructions",
+                 [&](const Stmt& x) { return select_instructions(x, matches); });
+  }
   return program;
 }
 

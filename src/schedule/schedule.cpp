@@ -82,6 +82,7 @@ Json Schedule::to_json() const {
     one.push_back(std::move(axes));
     one.push_back(std::move(params));
     one.push_back(std::move(results));
+    if (!s.instruction.empty()) one.push_back(Json(s.instruction));
     steps.push_back(std::move(one));
   }
   Json out = Json::object();
@@ -115,10 +116,12 @@ Schedule Schedule::from_json(const Json& json, const ComputeDag& dag, const Targ
   for (size_t i = 0; i < steps.size(); ++i) {
     const Json& j = steps.at(i);
     Step step;
-    if (!j.is_array() || j.size() != 5) bad(i, "does not have five parts");
+    if (!j.is_array() || j.size() < 5 || j.size() > 6) bad(i, "does not have five parts");
     const std::optional<StepKind> kind = parse_step_kind(j.at(0).as_string());
     if (!kind) bad(i, "has the unknown kind '" + j.at(0).as_string() + "'");
     step.kind = *kind;
+    if (j.size() == 6) step.instruction = j.at(5).as_string();
+    if (j.size() == 6 && step.kind != StepKind::Tensorize) bad(i, "does not have five parts");
     auto id = [&](int64_t v) {
       if (!std::in_range<int>(v)) bad(i, "has the id " + std::to_string(v));
       return static_cast<int>(v);

@@ -167,7 +167,7 @@ StageRef& StageRef::prefetch(StageRef producer, int dim, Param distance, Where a
 }
 
 StageRef& StageRef::bind(Loop i, LoopKind index, Where at) {
-  recorder_->record({StepKind::Bind, id_, {i.id}, {Param(static_cast<int>(index))}, {}, at});
+  recorder_->record({StepKind::Bind, id_, {i.id}, {Param(index.number())}, {}, at});
   return *this;
 }
 StageRef& StageRef::set_scope(Scope scope, Where at) {
@@ -182,8 +182,8 @@ StageRef& StageRef::multi_buffer(Param copies, Where at) {
   recorder_->record({StepKind::MultiBuffer, id_, {}, {copies}, {}, at});
   return *this;
 }
-StageRef& StageRef::tensorize(Loop i, Where at) {
-  recorder_->record({StepKind::Tensorize, id_, {i.id}, {}, {}, at});
+StageRef& StageRef::tensorize(Loop i, const std::string& instruction, Where at) {
+  recorder_->record({StepKind::Tensorize, id_, {i.id}, {}, {}, at, instruction});
   return *this;
 }
 StageRef& StageRef::by_last_block(Where at) {

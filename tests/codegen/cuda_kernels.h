@@ -228,21 +228,23 @@ inline GpuKernel mma_matmul(DataType t) {
   // Four matrices: rows 0-7 and 8-15 of columns 0-7, then of columns 8-15.
   const auto tile_row = [&](const Expr& origin) { return origin + floormod(lane, Expr(16)); };
   const Expr k_at = ks * Expr(16) + floordiv(lane, Expr(16)) * Expr(8);
-  Stmt load_a =
-      make_for(mi, Expr(2), LoopKind::Unrolled,
-               make_load_matrix({fa, mi * Expr(8)},
-                                {as, tile_row(wm + mi * Expr(16)) * Expr(kRow) + k_at}, 4, false));
+  Stmt load_a = make_for(
+      mi, Expr(2), LoopKind::Unrolled,
+      make_tile_op(tile::LoadMatrix{4, false},
+                   {{fa, mi * Expr(8)}, {as, tile_row(wm + mi * Expr(16)) * Expr(kRow) + k_at}}));
   // b by rows of n: matrices are n 0-7 at k 0-7, n 0-7 at k 8-15, then n 8-15.
   const Expr n_row = floordiv(lane, Expr(16)) * Expr(8) + floormod(lane, Expr(8));
   const Expr kb = ks * Expr(16) + floormod(floordiv(lane, Expr(8)), Expr(2)) * Expr(8);
-  Stmt load_b =
-      make_for(ni, Expr(2), LoopKind::Unrolled,
-               make_load_matrix({fb, ni * Expr(8)},
-                                {bs, (wn + ni * Expr(16) + n_row) * Expr(kRow) + kb}, 4, false));
-  Stmt mma = make_for(mj, Expr(2), LoopKind::Unrolled,
-                      make_for(nj, Expr(4), LoopKind::Unrolled,
-                               make_mma({acc, mj * Expr(16) + nj * Expr(4)}, {fa, mj * Expr(8)},
-                                        {fb, nj * Expr(4)}, 16, 8, 16)));
+  Stmt load_b = make_for(
+      ni, Expr(2), LoopKind::Unrolled,
+      make_tile_op(tile::LoadMatrix{4, false},
+                   {{fb, ni * Expr(8)}, {bs, (wn + ni * Expr(16) + n_row) * Expr(kRow) + kb}}));
+  Stmt mma = make_for(
+      mj, Expr(2), LoopKind::Unrolled,
+      make_for(nj, Expr(4), LoopKind::Unrolled,
+               make_tile_op(
+                   tile::Mma{16, 8, 16},
+                   {{acc, mj * Expr(16) + nj * Expr(4)}, {fa, mj * Expr(8)}, {fb, nj * Expr(4)}})));
   Stmt steps = make_for(ks, Expr(2), LoopKind::Unrolled, make_block({load_a, load_b, mma}));
   Stmt loop = make_for(
       ko, Expr(kN / kDepth), LoopKind::Serial,

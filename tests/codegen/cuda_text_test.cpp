@@ -95,7 +95,7 @@ GpuProgram lowered_sum(LoopKind rows, bool to_one_value) {
 }
 
 TEST(CudaText, RowsThatClustersShare) {
-  const std::string text = emit_cuda(lowered_sum(LoopKind::Cluster2, false));
+  const std::string text = emit_cuda(lowered_sum(LoopKind::clusters(2), false));
   expect_golden("cluster_row_sum", text);
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
   for (const char* arch : {"sm_90a", "sm_100a"}) {
@@ -110,7 +110,7 @@ TEST(CudaText, ClustersNeedAGpuThatHasThem) {
   const Tensor x = placeholder({2, 64}, f32, "x");
   const Tensor y = compute({2, 64}, [&](Axis i, Axis j) { return x(i, j) + 1.f; }, "y");
   Schedule s({y}, Target::parse("cuda -gpu=a100"));
-  s[y].bind(s[y].axis(0), LoopKind::Cluster2).bind(s[y].axis(1), LoopKind::ThreadX);
+  s[y].bind(s[y].axis(0), LoopKind::clusters(2)).bind(s[y].axis(1), LoopKind::ThreadX);
   try {
     build(s, {x, y});
     FAIL() << "no error";

@@ -220,7 +220,7 @@ TEST(Emulator, ShufflesNeedTheLanesTheyRead) {
 // What the first thread of each block reads of the others, in clusters of 2 blocks of 32.
 Stmt exchange_in_cluster(const Buffer& from, const Buffer& to, const Buffer& s, const Stmt& start,
                          const Stmt& between, const Stmt& end) {
-  return loop(LoopKind::Cluster2, 2, [&](Var c) {
+  return loop(LoopKind::clusters(2), 2, [&](Var c) {
     return make_allocate(s, threads(64, [&](Var t) {
                            return seq({start, store(s, t, at(from, c * 64 + t)), between,
                                        store(to, c * 64 + t, at(s, 63 - t)), end});
@@ -252,7 +252,7 @@ TEST(Emulator, ClusterMistakes) {
                               "barrier between")));
   EXPECT_THAT(k.error(exchange_in_cluster(k[0], k[1], s, {}, barrier(), {})),
               HasSubstr("blocks of the cluster that may not have begun"));
-  EXPECT_THAT(k.error(loop(LoopKind::Cluster2, 2,
+  EXPECT_THAT(k.error(loop(LoopKind::clusters(2), 2,
                            [&](Var) {
                              return make_allocate(s, threads(64, [&](Var t) {
                                                     return seq({started, store(s, t, Expr(1.f))});
@@ -274,7 +274,7 @@ TEST(Emulator, WhatIsSentInAClusterIsReceived) {
   const Buffer s = shared("s", f32, 64);
   const Stmt started = make_sync(SyncKind::Started), received = make_sync(SyncKind::AsyncWait);
   const auto program = [&](int64_t senders, const Stmt& start, const Stmt& wait) {
-    return loop(LoopKind::Cluster2, 2, [&](Var c) {
+    return loop(LoopKind::clusters(2), 2, [&](Var c) {
       return make_allocate(
           s, threads(64, [&](Var t) {
             return seq(
@@ -293,7 +293,7 @@ TEST(Emulator, WhatIsSentInAClusterIsReceived) {
   EXPECT_THAT(k.error(program(60, started, received)),
               HasSubstr("a wait that has no end: nothing is sent to 's'[60]"));
   EXPECT_THAT(k.error(program(64, {}, received)), HasSubstr("that may not have begun"));
-  EXPECT_THAT(k.error(loop(LoopKind::Cluster2, 2,
+  EXPECT_THAT(k.error(loop(LoopKind::clusters(2), 2,
                            [&](Var) {
                              return make_allocate(
                                  s, threads(64, [&](Var t) {

@@ -65,7 +65,8 @@ Stmt one_mma(const OneKernel& kernel, const Shape& s, int64_t lanes) {
       return (i < 2 ? group : group + 8) * 8 + in_group * 2 + (i & 1);
     };
     for (int i = 0; i < 4; ++i) stmts.push_back(store(d, i, at(kernel[2], place(i))));
-    stmts.push_back(make_if(t < lanes, make_mma({d, 0}, {a, 0}, {b, 0}, 16, 8, s.k), {}));
+    stmts.push_back(
+        make_if(t < lanes, make_tile_op(tile::Mma{16, 8, s.k}, {{d, 0}, {a, 0}, {b, 0}}), {}));
     for (int i = 0; i < 4; ++i) {
       stmts.push_back(make_if(t < 32, store(kernel[3], place(i), at(d, i)), {}));
     }
@@ -118,17 +119,17 @@ TEST(EmulatorTiles, MmaMistakes) {
                       seq({serial(8, [&](Var i) { return store(a, i, make_float(f16, 1)); }),
                            serial(4, [&](Var i) { return store(b, i, make_float(f16, 1)); }),
                            serial(4, [&](Var i) { return store(to, i, make_float(to->dtype, 1)); }),
-                           make_mma({to, 0}, {a, from}, {b, 0}, 16, 8, kk)}))));
+                           make_tile_op(tile::Mma{16, 8, kk}, {{to, 0}, {a, from}, {b, 0}})}))));
   };
   EXPECT_EQ(k.error(mma(d, 0, 16)), "no error");
   EXPECT_THAT(k.error(mma(d, 1, 16)), HasSubstr("'a' at [8] (flat), outside its 8 elements"));
   EXPECT_THAT(k.error(mma(d, 0, 8)), HasSubstr("there is no such mma: f32 += f16 * f16"));
   EXPECT_THAT(k.error(mma(wide, 0, 16)), HasSubstr("there is no such mma: f64 += f16 * f16"));
   const Buffer r = local("r", f16, 8), q = local("q", f16, 4), e = local("e", f32, 4);
-  EXPECT_THAT(
-      k.error(make_allocate(
-          r, make_allocate(q, make_allocate(e, make_mma({e, 0}, {r, 0}, {q, 0}, 16, 8, 16))))),
-      HasSubstr("read of 'r'[0], which was never written"));
+  EXPECT_THAT(k.error(make_allocate(
+                  r, make_allocate(q, make_allocate(e, make_tile_op(tile::Mma{16, 8, 16},
+                                                                    {{e, 0}, {r, 0}, {q, 0}}))))),
+              HasSubstr("read of 'r'[0], which was never written"));
   k.kernel.block = {48, 1, 1};
   EXPECT_THAT(k.error(mma(d, 0, 16)), HasSubstr("fewer than 32 lanes"));
 }
@@ -141,7 +142,8 @@ Stmt load_matrices(const OneKernel& k, int count, bool transposed, int pitch) {
              r, threads(32, [&](Var t) {
                return seq(
                    {serial(16, [&](Var i) { return store(s, i * 32 + t, at(k[0], i * 32 + t)); }),
-                    barrier(), make_load_matrix({r, 0}, {s, t * pitch}, count, transposed),
+                    barrier(),
+                    make_tile_op(tile::LoadMatrix{count, transposed}, {{r, 0}, {s, t * pitch}}),
                     serial(count, [&](Var m) {
                       return serial(2, [&](Var i) {
                         return store(k[1], m * 64 + t * 2 + i, at(r, m * 2 + i));
@@ -188,7 +190,8 @@ TEST(EmulatorTiles, LoadMatrixOfOtherTypes) {
                                return store(s, lane * pack + i, at(k[0], lane * pack + i));
                              }),
                       barrier(),
-                      make_load_matrix({r, 0}, {s, floormod(lane, Expr(8)) * row}, 1, false),
+                      make_tile_op(tile::LoadMatrix{1, false},
+                                   {{r, 0}, {s, floormod(lane, Expr(8)) * row}}),
                       serial(pack, [&](Var i) { return store(k[1], lane * pack + i, at(r, i)); })});
                }))));
     for (int i = 0; i < 8 * row; ++i) EXPECT_EQ(out.get(i), i % 128) << to_string(t) << i;
@@ -208,7 +211,8 @@ TEST(EmulatorTiles, RoundTf32) {
   OneKernel k({in, out}, 1, 32);
   const Buffer r = local("r", f32, 1);
   k.run(make_allocate(r, threads(32, [&](Var lane) {
-                        return seq({store(r, 0, at(k[0], lane)), make_round_tf32({r, 0}, 1),
+                        return seq({store(r, 0, at(k[0], lane)),
+                                    make_tile_op(tile::RoundTf32{1}, {{r, 0}}),
                                     store(k[1], lane, at(r, 0))});
                       })));
   for (size_t i = 0; i < cases.size(); ++i)

@@ -84,7 +84,7 @@ TEST(GpuFeatures, CountTheBlocksOfClusters) {
   StageRef st = s[y];
   auto [rest, thread] = st.split(st.axis(1), 1024);
   (void)rest;
-  st.bind(st.axis(0), LoopKind::Cluster4).bind(thread, LoopKind::ThreadX);
+  st.bind(st.axis(0), LoopKind::clusters(4)).bind(thread, LoopKind::ThreadX);
   const Features row = schedule_features(s, {x, y});
   EXPECT_EQ(count(row, "kernel0.grid.x"), 256);
   EXPECT_EQ(count(row, "kernel0.threads"), 256);

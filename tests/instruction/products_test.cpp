@@ -104,15 +104,15 @@ TEST(InstructionNests, MmaIsItsNest) {
                  ra = local("ra", f.types[1], m * k / kLanes),
                  rb = local("rb", f.types[2], k * n / kLanes);
     kernel.run(make_allocate(
-        rd, make_allocate(ra, make_allocate(rb, threads(kLanes, [&](Var t) {
-                                              return seq(
-                                                  {copy(rd, kernel[0], m * n / kLanes, t.expr()),
-                                                   copy(ra, kernel[1], m * k / kLanes, t.expr()),
-                                                   copy(rb, kernel[2], k * n / kLanes, t.expr()),
-                                                   make_mma({rd, 0}, {ra, 0}, {rb, 0}, 16, 8,
-                                                            static_cast<int>(k)),
-                                                   copy(kernel[0], rd, m * n / kLanes, t.expr())});
-                                            })))));
+        rd, make_allocate(
+                ra, make_allocate(rb, threads(kLanes, [&](Var t) {
+                                    return seq({copy(rd, kernel[0], m * n / kLanes, t.expr()),
+                                                copy(ra, kernel[1], m * k / kLanes, t.expr()),
+                                                copy(rb, kernel[2], k * n / kLanes, t.expr()),
+                                                make_tile_op(tile::Mma{16, 8, static_cast<int>(k)},
+                                                             {{rd, 0}, {ra, 0}, {rb, 0}}),
+                                                copy(kernel[0], rd, m * n / kLanes, t.expr())});
+                                  })))));
     expect_near(kernel.arrays[0], scattered(by_nest(mma, f, x, {m, n, k}), d, n), f);
   }
 }
@@ -161,28 +161,28 @@ void expect_wgmma(const InstructionForm& f, int64_t n, bool across) {
   const int64_t size = kernel.arrays[1].size(), each = size / (4 * kLanes);
   const Buffer rd = local("rd", f.types[0], n / 2), sa = shared("sa", f.types[1], size),
                sb = shared("sb", f.types[2], size);
-  const int bits = across ? 3 : 0;
   kernel.run(make_allocate(
-      sa, make_allocate(
-              sb, make_allocate(rd, threads(4 * kLanes, [&](Var t) {
-                                  const auto tile = [&](const Buffer& to, const Buffer& from) {
-                                    return serial(each, [&](Var i) {
-                                      const Expr e = t.expr() * Expr(each) + i.expr();
-                                      return store(to, e, at(from, e));
-                                    });
-                                  };
-                                  return seq(
-                                      {copy(rd, kernel[0], n / 2, t.expr()), tile(sa, kernel[1]),
-                                       tile(sb, kernel[2]), make_sync(SyncKind::StoreFence),
-                                       barrier(), make_sync(SyncKind::GroupFence),
-                                       make_group_op(
-                                           TileOpKind::GroupMma, {{rd, 0}, {sa, 0}, {sb, 0}}, 64,
-                                           static_cast<int>(n), static_cast<int>(k), bits),
-                                       make_sync(SyncKind::GroupCommit),
-                                       make_group_op(TileOpKind::GroupWait, {{rd, 0}}, 0, 0, 0,
-                                                     static_cast<int>(n / 2)),
-                                       copy(kernel[0], rd, n / 2, t.expr())});
-                                })))));
+      sa,
+      make_allocate(
+          sb, make_allocate(
+                  rd, threads(4 * kLanes, [&](Var t) {
+                    const auto tile = [&](const Buffer& to, const Buffer& from) {
+                      return serial(each, [&](Var i) {
+                        const Expr e = t.expr() * Expr(each) + i.expr();
+                        return store(to, e, at(from, e));
+                      });
+                    };
+                    return seq(
+                        {copy(rd, kernel[0], n / 2, t.expr()), tile(sa, kernel[1]),
+                         tile(sb, kernel[2]), make_sync(SyncKind::StoreFence), barrier(),
+                         make_sync(SyncKind::GroupFence),
+                         make_tile_op(tile::GroupMma{64, static_cast<int>(n), static_cast<int>(k),
+                                                     across, across, false},
+                                      {{rd, 0}, {sa, 0}, {sb, 0}}),
+                         make_sync(SyncKind::GroupCommit),
+                         make_tile_op(tile::GroupWait{0, static_cast<int>(n / 2)}, {{rd, 0}}),
+                         copy(kernel[0], rd, n / 2, t.expr())});
+                  })))));
   expect_near(kernel.arrays[0], want, f);
 }
 

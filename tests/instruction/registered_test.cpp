@@ -13,6 +13,7 @@
 namespace heddle::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -69,14 +70,15 @@ struct Sums {
   std::vector<Tensor> args() const { return {a, b, parts}; }
 
   // The order of the loops decides which of them are marked.
-  Schedule schedule(const Target& target, bool bytes_inside = true) const {
+  Schedule schedule(const Target& target, bool bytes_inside = true,
+                    const std::string& name = "sad") const {
     Schedule s({parts}, target);
     StageRef p = s[parts];
     auto [i, l] = p.axes<2>();
     const Loop row = p.reduce_axis(0), byte = p.reduce_axis(1);
     p.reorder(bytes_inside ? std::vector<Loop>{i, row, l, byte}
                            : std::vector<Loop>{i, byte, l, row});
-    p.tensorize(l);
+    p.tensorize(l, name);
     return s;
   }
 };
@@ -98,6 +100,19 @@ TEST_F(Registered, LoopsBecomeTheInstruction) {
   const std::vector<NDArray> lowered{a, b, NDArray::full({5, 2}, i64, -1)};
   interpret(lower(p.schedule(Target::host()), p.args()).main, lowered);
   EXPECT_TRUE(compare(lowered[2], want, 0, 0).ok());
+}
+
+TEST_F(Registered, StepsWithoutANameFindIt) {
+  const Sums p;
+  std::vector<std::string> names;
+  visit(
+      lower(p.schedule(Target::host(), true, ""), p.args()).main.body,
+      [&](const Stmt& s) {
+        const For* f = s.as<For>();
+        if (f && is_tensorized(f->loop)) names.push_back(f->loop.instruction.text());
+      },
+      [](const Expr&) {});
+  EXPECT_THAT(names, ElementsAre("sad", "sad"));  // what sets the sums, and what adds to them
 }
 
 TEST_F(Registered, RunsAsLoopsWhereTheMachineLacksIt) {
@@ -137,7 +152,7 @@ TEST_F(Registered, OtherLoopsAreRefusedWithTheReason) {
       "d");
   Schedule s({d}, target);
   s[d].reorder({s[d].reduce_axis(0), s[d].axis(0), s[d].reduce_axis(1)});
-  s[d].tensorize(s[d].axis(0));
+  s[d].tensorize(s[d].axis(0), "sad");
   EXPECT_THAT(complaint_about(s, {x, y, d}), HasSubstr("as sad: 'x' is read at "));
 }
 
@@ -155,6 +170,8 @@ TEST(RegisteredInstructions, MistakesAreSaid) {
     return std::string();
   };
   EXPECT_EQ(complaint([](MachineInstruction&) {}), "");
+  EXPECT_THAT(complaint([](MachineInstruction& x) { x.name = "mma"; }),
+              HasSubstr("is one that Heddle has"));
   EXPECT_THAT(complaint([](MachineInstruction& x) { x.value = nullptr; }),
               HasSubstr("lacks forms"));
   EXPECT_THAT(complaint([](MachineInstruction& x) { x.operands[1].loops = {2}; }),
@@ -167,7 +184,6 @@ TEST(RegisteredInstructions, MistakesAreSaid) {
               HasSubstr("with an operand that there is not"));
   // A function that LLVM does not have, and one of other vectors, are found where they are called.
   const Sums p;
-  const Schedule s = p.schedule(Target::parse("llvm -mcpu=x86-64-v2"));
   for (const auto& [function, message] :
        {std::pair{"llvm.x86.no.such", "which LLVM does not have"},
         std::pair{"llvm.x86.avx2.psad.bw", "whose vectors have another size"},
@@ -175,6 +191,7 @@ TEST(RegisteredInstructions, MistakesAreSaid) {
     MachineInstruction x = sad();
     x.forms[0].llvm.intrinsic = function;
     register_instruction(std::move(x));
+    const Schedule s = p.schedule(Target::parse("llvm -mcpu=x86-64-v2"));
     EXPECT_THAT(complaint_about(s, p.args()), HasSubstr(message));
     unregister_instruction("sad");
   }
@@ -189,7 +206,7 @@ TEST(RegisteredInstructions, ResultsMayReplaceTheOperand) {
       "d");
   const auto schedule = [&](const Target& target) {
     Schedule s({d}, target);
-    s[d].tensorize(s[d].axis(1));
+    s[d].tensorize(s[d].axis(1), "average");
     return s;
   };
   const NDArray a = NDArray::random({3, 8}, u16, 1), b = NDArray::random({3, 8}, u16, 2);

@@ -67,5 +67,31 @@ TEST_F(StmtTest, VisitSeesParentsFirst) {
   EXPECT_EQ(loads, 1);
 }
 
+// Records have these numbers.
+TEST(LoopKinds, HaveNumbers) {
+  const std::vector<std::pair<int64_t, LoopKind>> known{{0, LoopKind::Serial},
+                                                        {4, LoopKind::BlockX},
+                                                        {9, LoopKind::ThreadZ},
+                                                        {10, LoopKind::tensorized()},
+                                                        {11, LoopKind::clusters(2)},
+                                                        {13, LoopKind::clusters(8)},
+                                                        {14, LoopKind::LastBlock},
+                                                        {15, LoopKind::SoftwarePipelined},
+                                                        {16, LoopKind::persistent()},
+                                                        {17, LoopKind::PairX},
+                                                        {18, LoopKind::persistent(true)},
+                                                        {19, LoopKind::persistent(false, true)},
+                                                        {20, LoopKind::persistent(true, true)}};
+  for (const auto& [number, kind] : known) {
+    EXPECT_EQ(kind.number(), number);
+    EXPECT_EQ(LoopKind::of_number(number), kind);
+  }
+  EXPECT_EQ(LoopKind::of_number(21), std::nullopt);
+  EXPECT_EQ(LoopKind::of_number(-1), std::nullopt);
+  EXPECT_EQ(LoopKind::tensorized(InstructionName("mma")).number(), 10);
+  EXPECT_NE(LoopKind::tensorized(InstructionName("mma")), LoopKind::tensorized());
+  EXPECT_EQ(InstructionName(std::string("mma")), InstructionName("mma"));
+}
+
 }  // namespace
 }  // namespace heddle

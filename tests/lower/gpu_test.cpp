@@ -266,7 +266,7 @@ TEST(Gpu, TooManyThreadsIsAnError) {
 TEST(Gpu, AClusterReducesARowThroughTheMemoryOfAllItsBlocks) {
   for (const int rows : {1, 5}) {
     Tensor a = placeholder({rows, 5000}, f32, "A"), s = sum_of_rows(a);
-    const std::string text = run(row_sum(s, 128, LoopKind::Cluster4), {a}, {s});
+    const std::string text = run(row_sum(s, 128, LoopKind::clusters(4)), {a}, {s});
     const std::string blocks = std::to_string(4 * rows);
     EXPECT_TRUE(has(text, "// grid " + blocks +
                               " x 1 x 1, block 32 x 1 x 1, 16 bytes of shared "
@@ -281,7 +281,7 @@ TEST(Gpu, AClusterReducesARowThroughTheMemoryOfAllItsBlocks) {
 // More warps than a warp has lanes: each warp shares their results out once more.
 TEST(Gpu, AClusterOfManyWarpsShufflesTwice) {
   Tensor a = placeholder({3, 9000}, f32, "A"), s = sum_of_rows(a);
-  const std::string text = run(row_sum(s, 4096, LoopKind::Cluster8), {a}, {s});
+  const std::string text = run(row_sum(s, 4096, LoopKind::clusters(8)), {a}, {s});
   EXPECT_TRUE(has(text, "shared S.local.warps: f32[128]")) << text;
   EXPECT_TRUE(has(text, "block 512 x 1 x 1")) << text;
 }
@@ -292,7 +292,7 @@ TEST(Gpu, WhatAClusterKeepsInSharedMemoryAllItsBlocksHave) {
   Tensor c = compute({2, 128}, [&](Axis i, Axis j) { return b(i, 127 - j) + b(i, j); }, "C");
   Schedule s({c}, a_gpu());
   StageRef out = s[c], mid = s[b];
-  out.bind(out.axis(0), LoopKind::Cluster2).bind(out.axis(1), TX);
+  out.bind(out.axis(0), LoopKind::clusters(2)).bind(out.axis(1), TX);
   mid.compute_at(out, out.axis(0));
   mid.bind(mid.axis(1), TX);
   const std::string text = run(s, {a}, {c});
@@ -303,7 +303,7 @@ TEST(Gpu, ClustersOfBlocksThatAreNoWholeWarpsAreAnError) {
   Tensor a = placeholder({2, 96}, f32, "A");
   Tensor b = compute({2, 96}, [&](Axis i, Axis j) { return a(i, j) + 1.f; }, "B");
   Schedule s({b}, a_gpu());
-  s[b].bind(s[b].axis(0), LoopKind::Cluster2).bind(s[b].axis(1), TX);
+  s[b].bind(s[b].axis(0), LoopKind::clusters(2)).bind(s[b].axis(1), TX);
   try {
     lower_gpu(s, {a, b});
     FAIL() << "no error";
@@ -312,7 +312,7 @@ TEST(Gpu, ClustersOfBlocksThatAreNoWholeWarpsAreAnError) {
   }
   // A loop over blocks and one over clusters are both along x.
   Schedule both({b}, a_gpu());
-  both[b].bind(both[b].axis(0), LoopKind::Cluster2);
+  both[b].bind(both[b].axis(0), LoopKind::clusters(2));
   EXPECT_THROW(both[b].bind(both[b].axis(1), BX), Error);
 }
 

@@ -221,7 +221,7 @@ TEST(AttentionByGroups, TheEmulatorFindsWhatIsDoneTooEarly) {
     return [=](const Stmt& x) {
       const TileOp* op = x.as<TileOp>();
       const bool drop =
-          op && op->op == TileOpKind::GroupWait && op->operands[0].buffer->name.ends_with(suffix);
+          op && op->as<tile::GroupWait>() && op->operands[0].buffer->name.ends_with(suffix);
       return drop ? Stmt() : x;
     };
   };
@@ -230,7 +230,7 @@ TEST(AttentionByGroups, TheEmulatorFindsWhatIsDoneTooEarly) {
   EXPECT_THAT(said(not_waiting_for_product(".weighted")), Not(IsEmpty()));
   EXPECT_THAT(said(not_waiting_for("arrived")), Not(IsEmpty()));
   EXPECT_THAT(said(not_waiting_for("full")), HasSubstr("has not arrived"));
-  EXPECT_THAT(said(without(TileOpKind::BarrierArrive)), HasSubstr("has no end"));
+  EXPECT_THAT(said(without<tile::BarrierArrive>()), HasSubstr("has no end"));
   EXPECT_THAT(said(without_fences()), HasSubstr("no fence"));
 }
 

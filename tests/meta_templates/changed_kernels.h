@@ -35,23 +35,18 @@ inline std::string complaint_about(const selftest::RandomProgram& p, const Sched
   return "";
 }
 
-/// Leaves out all operations of a kind, or those on one buffer.
-inline Change without(TileOpKind kind, const std::string& buffer = "") {
-  return [=](const Stmt& s) {
-    const TileOp* op = s.as<TileOp>();
-    const bool drop =
-        op && op->op == kind && (buffer.empty() || op->operands[0].buffer->name == buffer);
-    return drop ? Stmt() : s;
-  };
+/// Leaves out all operations of a kind.
+template <class Operation>
+Change without() {
+  return [](const Stmt& s) { return tile_operation<Operation>(s) ? Stmt() : s; };
 }
 
 /// Waits for the phase before the first, which is over at once.
 inline Change not_waiting_for(const std::string& barrier) {
   return [=](const Stmt& s) {
     const TileOp* op = s.as<TileOp>();
-    if (!op || op->op != TileOpKind::BarrierWait || op->operands[0].buffer->name != barrier)
-      return s;
-    return make_group_op(op->op, {op->operands[0], {op->operands[1].buffer, Expr(1)}}, 0, 0, 0, 0);
+    if (!op || !op->as<tile::BarrierWait>() || op->operands[0].buffer->name != barrier) return s;
+    return make_tile_op(op->op, {op->operands[0], {op->operands[1].buffer, Expr(1)}});
   };
 }
 

@@ -191,14 +191,14 @@ TEST(LastWave, TheEmulatorFindsPartsThatAreReadTooEarly) {
   const Schedule s = schedule(p, shared({}), with_sms(4));
   EXPECT_EQ(complaint_about(p, s, [](const Stmt& x) { return x; }), "");
   // Without the arrival each block reads the parts of all.
-  EXPECT_NE(complaint_about(p, s, without(TileOpKind::LastArrival)), "");
+  EXPECT_NE(complaint_about(p, s, without<tile::LastArrival>()), "");
   // With an arrival more, nobody is the last one.
   const auto more = [](const Stmt& x) {
     const TileOp* op = x.as<TileOp>();
-    if (!op || op->op != TileOpKind::LastArrival) return x;
+    if (!op || !op->as<tile::LastArrival>()) return x;
     std::vector<TileOperand> operands = op->operands;
     operands[2].index = operands[2].index + Expr(1);
-    return make_group_op(op->op, std::move(operands), 0, 0, op->k, 0);
+    return make_tile_op(op->op, std::move(operands));
   };
   EXPECT_THAT(complaint_about(p, s, more), HasSubstr("waits for more arrivals"));
 }

@@ -261,12 +261,12 @@ TEST(TileProduct, WhatIsNoProductOfTilesIsRefused) {
       },
       "C");
   Schedule s({c});
-  s[c].tensorize(s[c].reduce_axis(0));
+  s[c].tensorize(s[c].reduce_axis(0), "amx");
   try {
     compile_llvm({lower(s, {a, c}).main}, Target::host());
     FAIL() << "compiled";
   } catch (const Error& e) {
-    EXPECT_THAT(e.what(), HasSubstr("no product of tiles"));
+    EXPECT_THAT(e.what(), HasSubstr("as amx: its results are not side by side"));
   }
 }
 

@@ -374,18 +374,18 @@ TEST(WarpGroups, TheEmulatorFindsWhatIsDoneTooEarly) {
   EXPECT_EQ(complaint([](const Stmt& s) { return s; }), "");
   EXPECT_THAT(complaint(not_waiting_for("full")), HasSubstr("has not arrived"));
   EXPECT_THAT(complaint(not_waiting_for("empty")), HasSubstr("more arrivals"));
-  EXPECT_THAT(complaint(without(TileOpKind::GroupWait)), HasSubstr("not released"));
-  EXPECT_THAT(complaint(without(TileOpKind::BarrierArrive)), HasSubstr("has no end"));
-  EXPECT_THAT(complaint(without(TileOpKind::BarrierExpect)), HasSubstr("more bytes arrive"));
-  EXPECT_THAT(complaint(without(TileOpKind::BarrierInit)), HasSubstr("before it is initialised"));
+  EXPECT_THAT(complaint(without<tile::GroupWait>()), HasSubstr("not released"));
+  EXPECT_THAT(complaint(without<tile::BarrierArrive>()), HasSubstr("has no end"));
+  EXPECT_THAT(complaint(without<tile::BarrierExpect>()), HasSubstr("more bytes arrive"));
+  EXPECT_THAT(complaint(without<tile::BarrierInit>()), HasSubstr("before it is initialised"));
 }
 
 TEST(WarpGroups, TheEmulatorFindsAccumulatorsThatAreReadTooEarly) {
   // The last wait leaves a product in flight.
   const auto weaker = [](const Stmt& s) {
-    const TileOp* op = s.as<TileOp>();
-    if (!op || op->op != TileOpKind::GroupWait || op->k > 0) return s;
-    return make_group_op(op->op, op->operands, op->m, op->n, 1, op->count);
+    const auto* wait = tile_operation<tile::GroupWait>(s);
+    if (!wait || wait->pending > 0) return s;
+    return make_tile_op(tile::GroupWait{1, wait->registers}, s.as<TileOp>()->operands);
   };
   EXPECT_THAT(complaint(weaker), HasSubstr("no wait for it came before"));
 }
@@ -393,9 +393,9 @@ TEST(WarpGroups, TheEmulatorFindsAccumulatorsThatAreReadTooEarly) {
 TEST(WarpGroups, TheEmulatorFindsMissingFencesAndBytes) {
   EXPECT_THAT(complaint(without_fences()), HasSubstr("no fence"));
   const auto expects_more = [](const Stmt& s) {
-    const TileOp* op = s.as<TileOp>();
-    if (!op || op->op != TileOpKind::BarrierExpect) return s;
-    return make_group_op(op->op, op->operands, op->m, op->n, op->k, op->count + 16);
+    const auto* expect = tile_operation<tile::BarrierExpect>(s);
+    if (!expect) return s;
+    return make_tile_op(tile::BarrierExpect{expect->bytes + 16}, s.as<TileOp>()->operands);
   };
   EXPECT_THAT(complaint(expects_more), HasSubstr("has no end"));
 }

@@ -76,14 +76,14 @@ TEST(SharedGroups, TheEmulatorFindsPartsThatAreReadTooEarly) {
   const selftest::RandomProgram p = product(bf16, 128, 64, 64 * 24);
   const Schedule s = schedule(p, with({}, 1), with_sms(3));
   EXPECT_EQ(complaint_about(p, s, [](const Stmt& x) { return x; }), "");
-  EXPECT_NE(complaint_about(p, s, without(TileOpKind::LastArrival)), "");
+  EXPECT_NE(complaint_about(p, s, without<tile::LastArrival>()), "");
   // The parts begin one element later than what the last arrival makes visible.
   const auto fewer = [](const Stmt& x) {
     const TileOp* op = x.as<TileOp>();
-    if (!op || op->op != TileOpKind::LastArrival) return x;
+    if (!op || !op->as<tile::LastArrival>()) return x;
     std::vector<TileOperand> operands = op->operands;
     operands[4].index = operands[3].index;
-    return make_group_op(op->op, std::move(operands), 0, 0, op->k, 0);
+    return make_tile_op(op->op, std::move(operands));
   };
   EXPECT_THAT(complaint_about(p, s, fewer), HasSubstr("race"));
 }

@@ -163,11 +163,11 @@ TEST(Windows, TheEmulatorFindsRowsThatBeginAtNoWindow) {
   const selftest::RandomProgram p = convolution({.stride = 2});
   GpuProgram lowered = lower_gpu(schedule(p, {}), p.args());
   lowered.main[0].body = changed(lowered.main[0].body, [](const Stmt& s) {
-    const TileOp* op = s.as<TileOp>();
-    if (op->windows.empty()) return s;
-    std::vector<TileOperand> operands = op->operands;
+    const auto* load = tile_operation<tile::BulkLoad>(s);
+    if (!load || load->windows.empty()) return s;
+    std::vector<TileOperand> operands = s.as<TileOp>()->operands;
     operands[2].index = operands[2].index + Expr(1);
-    return make_group_op(op->op, operands, op->m, op->n, op->k, op->count, op->windows);
+    return make_tile_op(*load, operands);
   });
   const selftest::Case want(p, 3);
   try {

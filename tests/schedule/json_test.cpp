@@ -150,6 +150,9 @@ TEST(ScheduleJson, ErrorsSayWhichStepAndWhy) {
   EXPECT_EQ(error_of_json(R"({"v": 1, "steps": [["split", 2, [4], [2]]]})"),
             R"(step 0 of the schedule does not have five parts
   help: a step is [kind, stage, [axes], [params], [results]])");
+  EXPECT_EQ(error_of_json(R"({"v": 1, "steps": [["unroll", 2, [4], [], [], "mma"]]})"),
+            R"(step 0 of the schedule does not have five parts
+  help: a step is [kind, stage, [axes], [params], [results]])");
   EXPECT_EQ(error_of_json(R"({"v": 1, "steps": [["spilt", 2, [4], [2], [6, 7]]]})"),
             R"(step 0 of the schedule has the unknown kind 'spilt'
   help: a step is [kind, stage, [axes], [params], [results]])");

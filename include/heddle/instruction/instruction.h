@@ -5,7 +5,7 @@
 // A program can add instructions of a CPU (lesson 14):
 //
 //   HEDDLE_REGISTER_INSTRUCTION(my_instruction());
-//   s[C].tensorize(i);  // the loops from i inwards, if they are this instruction
+//   s[C].tensorize(i, "mine");  // the loops from i inwards are this instruction, or it is an error
 #pragma once
 
 #include <functional>
@@ -50,6 +50,8 @@ struct MachineInstruction {
   std::function<Expr(const std::vector<Expr>&)> value;
   std::function<bool(const Target&, const InstructionForm&)> legal;
 
+  /// Whether the machine has any form of it.
+  bool is_of(const Target& target) const;
   /// The form of these types; null where there is none.
   const InstructionForm* form(const std::vector<DataType>& types) const;
   /// The same where the loops may also have these extents.
@@ -77,6 +79,26 @@ const MachineInstruction& amx_instruction();
 /// The instructions above.
 const std::vector<const MachineInstruction*>& matrix_instructions();
 
+/// d[row, col] = s[row, col] from shared memory to a fragment of mma: 16 rows of a left operand, or 8
+/// or 16 columns of a right one.
+const MachineInstruction& ldmatrix_instruction();
+/// The same of a box of rows of 128 bytes from global to shared memory. Beyond the ends of its
+/// source are zeros; the rows may be windows of an image (BufferNode::windows).
+const MachineInstruction& tma_load_instruction();
+/// And from shared to global memory, where nothing is written beyond the ends.
+const MachineInstruction& tma_store_instruction();
+/// Elements of fragments of mma, each computed by the lanes that hold it, and reductions of rows of
+/// them. It has no forms: the loops may compute anything.
+const MachineInstruction& lanes_instruction();
+
+/// The entry of a tile operation; null for one that only orders others.
+const MachineInstruction* instruction_of(const tile::Operation& op);
+/// The instruction that StageRef::tensorize() may name so: one of those above, or a registered one.
+/// Null where there is none.
+std::shared_ptr<const MachineInstruction> find_instruction(const std::string& name);
+/// The names of these, as a text for people.
+std::string instruction_names();
+
 /// The part of a CPU that an instruction for groups of products needs.
 enum class DotUnit : uint8_t { Pairs, Vnni, VnniInt8, Bf16, Dotprod, I8mm };
 /// d[l] += a[l, j] * b[l, j]: l over the lanes of a register, j over a group of two or four.
@@ -88,7 +110,7 @@ struct DotInstruction {
 const std::vector<DotInstruction>& dot_instructions();
 
 /// Registers an instruction of CPUs for the life of the process and returns true. Loops that
-/// tensorize() marks, and that unify with its nest, become calls of LLVM's function where the
+/// tensorize() marks as it, and that unify with its nest, become calls of LLVM's function where the
 /// machine has the instruction and where the elements of each operand lie side by side in the order
 /// of its loops; on other machines they run as loops. A form has one extent for each loop. Throws a
 /// User error for an instruction that lacks a part. Registering a name twice is an internal error.

@@ -67,6 +67,7 @@ struct GpuKernel {
     int row_dim = 0;
     int64_t rows = 0;
     std::vector<WindowDim> windows;  ///< rows are windows of the source, where there are any
+    bool operator==(const TensorMap&) const = default;
   };
   std::vector<TensorMap> maps;
   /// Whether all threads wait for the kernels before this one (SyncKind::GridWait) before they
@@ -104,8 +105,10 @@ struct GpuProgram {
   std::vector<GpuPassRecord> passes;
 };
 
-/// The map that a BulkLoad of the kernel uses; null where it has none.
-const GpuKernel::TensorMap* find_map(const GpuKernel& kernel, const TileOp& bulk_load);
+/// The map that a BulkLoad or BulkStore needs; nullopt for other operations.
+std::optional<GpuKernel::TensorMap> map_of(const TileOp& op);
+/// The map of the kernel that is this one; null where it has none.
+const GpuKernel::TensorMap* find_map(const GpuKernel& kernel, const TileOp& op);
 
 /// The text of a kernel and of a program, for `heddle explain` and tests.
 std::string to_string(const GpuKernel& kernel);

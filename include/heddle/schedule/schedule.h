@@ -239,9 +239,9 @@ class StageRef {
   // ---- for GPUs ----
   /// Distributes the iterations of `i` over the blocks of the grid or the threads of a block, along
   /// one of their dimensions (LoopKind::BlockX ... ThreadZ). A reduce axis can be bound to threads,
-  /// whose results are then combined. With LoopKind::Cluster2, 4 or 8 in place of BlockX two, four
-  /// or eight blocks run an iteration together and share the threadIdx.x loops inside it (sm_90 and
-  /// later). Such a loop may have up to 1024 iterations for each block.
+  /// whose results are then combined. With LoopKind::clusters(2), 4 or 8 in place of BlockX two,
+  /// four or eight blocks run an iteration together and share the threadIdx.x loops inside it (sm_90
+  /// and later). Such a loop may have up to 1024 iterations for each block.
   StageRef& bind(Loop i, LoopKind index, Where at = Where::current());
   /// The memory of a stage that is computed at a loop: Scope::Local (registers of the thread that
   /// computes an element; the default) or Scope::Shared.
@@ -252,8 +252,11 @@ class StageRef {
   /// Keeps `copies` buffers of the stage in shared memory. While the block computes on one, those
   /// of the next iterations are filled (software pipelining, by cp.async where possible).
   StageRef& multi_buffer(Param copies, Where at = Where::current());
-  /// Makes the loops from `i` inwards one operation of a matrix unit (mma, ldmatrix, AMX).
-  StageRef& tensorize(Loop i, Where at = Where::current());
+  /// Makes the loops from `i` inwards this instruction: "mma", "wgmma", "ldmatrix", "tma_load",
+  /// "tma_store" or "lanes" of a GPU, "amx" or one that is registered of a CPU
+  /// (heddle/instruction/instruction.h). Lowering proves that they are it, and is a User error with
+  /// the reason where they are not. With "" it finds out which instruction they are.
+  StageRef& tensorize(Loop i, const std::string& instruction, Where at = Where::current());
   /// Lets the last block to finish of the previous kernel compute a stage at the root without a
   /// loop over blocks, without a kernel of its own (threadfence reduction, CUDA samples).
   StageRef& by_last_block(Where at = Where::current());

@@ -33,11 +33,11 @@ enum class StepKind : uint8_t {
   Parallel,     ///< axes {leaf}
   NonTemporal,  ///< the stage's stores bypass the cache
   Prefetch,     ///< params {stage read, dim, distance}: fetch ahead what the stage will read
-  Bind,         ///< axes {leaf} params {LoopKind}: the loop becomes a block or thread index
+  Bind,         ///< axes {leaf} params {LoopKind::number}: the loop becomes a block or thread index
   SetScope,     ///< params {Scope}: where a stage that is computed at a loop keeps its result
   StoragePad,   ///< params {elements}: unused elements at the end of each row of the storage
   MultiBuffer,  ///< params {copies}: buffers in shared memory, used in rotation
-  Tensorize,    ///< axes {leaf}: from this loop inwards, one operation of a matrix unit
+  Tensorize,    ///< axes {leaf}: from this loop inwards, one `instruction`
   LastBlock,    ///< the stage is computed by the last block to finish of the previous kernel
   Pad = 21,     ///< axes, params {three factors an axis}..., results {new stage, its axes...}: the
                 ///< reduction moves to a stage over longer axes
@@ -100,6 +100,7 @@ struct Step {
   std::vector<Param> params;
   std::vector<int> results;
   Where where;
+  std::string instruction = {};  ///< of Tensorize; "": lowering finds out which one
 };
 
 }  // namespace heddle

@@ -307,7 +307,7 @@ class Recipe {
     }
     acc.unroll(member);
     acc.vectorize(lanes);
-    acc.tensorize(outermost);
+    acc.tensorize(outermost, "amx");
   }
 
   TemplateBuilder& t_;

@@ -67,7 +67,7 @@ class Recipe : AttentionLoops {
     s.reorder(order);
     bind_threads(s, r);
     for (Loop u : {step, r.tile}) s.unroll(u);
-    s.tensorize(r.in);
+    s.tensorize(r.in, "wgmma");
     lay_out(s, accumulators());
   }
 
@@ -80,7 +80,7 @@ class Recipe : AttentionLoops {
     append(&order, {box, s.axis(line), in});
     s.reorder(order);
     s.unroll(box);
-    s.tensorize(s.axis(line));
+    s.tensorize(s.axis(line), "tma_load");
     lay_out(s, tma::along_depth(line, inner, kBoxRow));
   }
 
@@ -94,7 +94,7 @@ class Recipe : AttentionLoops {
     append(&order, {lines, box, of_lines, in});
     s.reorder(order);
     for (Loop u : {lines, box}) s.unroll(u);
-    s.tensorize(of_lines);
+    s.tensorize(of_lines, "tma_load");
     lay_out(s, tma::squares(inner, line, kBoxRow));
   }
 

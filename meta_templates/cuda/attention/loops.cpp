@@ -99,7 +99,7 @@ void AttentionLoops::row_nest(StageRef s, const std::vector<Loop>& order, const 
   s.reorder(order);
   bind_threads(s, r);
   s.unroll(r.tile);
-  s.tensorize(r.in);
+  s.tensorize(r.in, "lanes");
 }
 
 }  // namespace heddle::meta

@@ -131,7 +131,7 @@ class Recipe : AttentionLoops {
     s.reorder(order);
     bind_threads(s, r);
     for (Loop u : {step, r.tile, col_tile}) s.unroll(u);
-    s.tensorize(r.in);
+    s.tensorize(r.in, "mma");
     lay_out(s, accumulators());
   }
 
@@ -180,7 +180,7 @@ class Recipe : AttentionLoops {
       s.compute_at(products, step);
     }
     s.reorder(order);
-    s.tensorize(in);
+    s.tensorize(in, "ldmatrix");
     lay_out(s, mma::left(line, depth, kPack));
   }
 
@@ -194,7 +194,7 @@ class Recipe : AttentionLoops {
     append(&order, {tile, k, in});
     s.reorder(order);
     s.unroll(tile);
-    s.tensorize(k);
+    s.tensorize(k, "ldmatrix");
     lay_out(s, mma::right(depth, line, kPack));
     s.compute_at(product, step);
   }

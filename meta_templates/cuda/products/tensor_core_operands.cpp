@@ -72,7 +72,7 @@ class Operand {
     frag.multi_buffer(2);  // the next step's fragments are loaded while this one's multiply
     frag.reorder(order);
     frag.unroll(line_tile);
-    frag.tensorize(rows_ ? line : k);
+    frag.tensorize(rows_ ? line : k, "ldmatrix");
   }
 
   // Elements after each row of the tile. 16 bytes put the rows of a matrix into different banks.

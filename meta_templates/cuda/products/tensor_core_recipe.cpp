@@ -183,7 +183,7 @@ class Recipe {
     acc.reorder(order);
     bind_warps(acc, rows, cols);
     for (Loop u : {step, rows.tile, cols.tile}) acc.unroll(u);
-    acc.tensorize(rows.in);
+    acc.tensorize(rows.in, "mma");
     lay_out(acc, mma::accumulator(first + shape_.row_axis(), first + shape_.col_axis()));
     acc.compute_at(host, place);
     for (size_t o = 0; o < 2; ++o)

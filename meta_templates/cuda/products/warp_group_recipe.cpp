@@ -146,14 +146,13 @@ class Recipe {
     return b;
   }
   void bind_turns(StageRef s, Loop block) const {
-    const auto bind = [&](int64_t turns, int64_t waves, LoopKind kind) {
-      t_.when(knobs_.turns, turns,
-              [&] { t_.when(knobs_.waves, waves, [&] { s.bind(block, kind); }); });
-    };
-    bind(0, 0, LoopKind::PersistentX);
-    bind(0, 1, LoopKind::StreamX);
-    bind(1, 0, LoopKind::AlternateX);
-    bind(1, 1, LoopKind::AlternateStreamX);
+    for (const int alternates : {0, 1}) {
+      for (const int streams : {0, 1}) {
+        const LoopKind kind = LoopKind::persistent(streams == 1, alternates == 1);
+        t_.when(knobs_.turns, alternates,
+                [&] { t_.when(knobs_.waves, streams, [&] { s.bind(block, kind); }); });
+      }
+    }
   }
   // Returns the loop of a block.
   Loop bind_blocks(StageRef s, const Blocks& b, const std::vector<Loop>& inner) const {
@@ -218,7 +217,7 @@ class Recipe {
     auto [box, col] = s.split(blocks.col, knobs_.box_row, whole);
     const Loop place = bind_blocks(s, blocks, {of_outer, of_inner, box, row, col});
     for (Loop u : {unit, box}) s.unroll(u);
-    s.tensorize(row);
+    s.tensorize(row, "tma_store");
     return {place, unit};
   }
 
@@ -250,7 +249,7 @@ class Recipe {
     acc.bind(rows.group_rows, LoopKind::ThreadZ);
     acc.bind(rows.warp, LoopKind::ThreadY);
     for (Loop u : {step, rows.tile}) acc.unroll(u);
-    acc.tensorize(rows.in);
+    acc.tensorize(rows.in, "wgmma");
     lay_out(acc, mma::accumulator(shape_.row_axis(), shape_.col_axis()));
     acc.compute_at(host, place);
     for (size_t o = 0; o < 2; ++o) load_boxes(tiles_[o], shape_.layout(o), acc, k_tile);
@@ -270,7 +269,7 @@ class Recipe {
     if (layout.line_dim < layout.depth_dim) {
       order.insert(order.end(), {line, depth});
       tile.reorder(order);
-      tile.tensorize(line);
+      tile.tensorize(line, "tma_load");
       return;
     }
     lay_out(tile, tma::across_depth(layout.line_dim, layout.depth_dim, wgmma::kLinesAcross));
@@ -278,7 +277,7 @@ class Recipe {
     order.insert(order.end(), {box, depth, in});
     tile.reorder(order);
     tile.unroll(box);
-    tile.tensorize(depth);
+    tile.tensorize(depth, "tma_load");
   }
 
   TemplateBuilder& t_;

@@ -4,14 +4,6 @@
 
 namespace heddle::meta {
 
-namespace {
-
-LoopKind cluster_kind(int64_t blocks) {
-  return blocks == 8 ? LoopKind::Cluster8 : blocks == 4 ? LoopKind::Cluster4 : LoopKind::Cluster2;
-}
-
-}  // namespace
-
 Param cluster_knob(TemplateBuilder& t, const RowSharing& sharing, Param threads,
                    const std::string& prefix, const Choice& choice) {
   if (sharing.clusters.size() == 1) return 1;
@@ -42,7 +34,9 @@ void bind_rows(TemplateBuilder& t, StageRef s, Loop rows, const RowSharing& shar
     return;
   }
   for (int64_t n : sharing.clusters) {
-    t.when(cluster, n, [&] { s.bind(rows, n == 1 ? LoopKind::BlockX : cluster_kind(n)); });
+    t.when(cluster, n, [&] {
+      s.bind(rows, n == 1 ? LoopKind::BlockX : LoopKind::clusters(static_cast<int>(n)));
+    });
   }
 }
 

@@ -42,62 +42,56 @@ void KernelWriter::group_op(const TileOp& t) {
     before(prelude_.use(name) + "(" + shared_operand(t.operands[0]) + more + ");");
     flush();
   };
-  switch (t.op) {
-    case TileOpKind::BulkLoad: return bulk_load(t);
-    case TileOpKind::GroupMma: return group_mma(t);
-    case TileOpKind::GroupWait:
-      begin({t.operands[0].index});
-      before(prelude_.use(t.operands[0].buffer->dtype == i32 ? "wgmma_wait_s32" : "wgmma_wait") +
-             "<" + std::to_string(t.k) + ", " + std::to_string(t.count) + ">(" +
-             tile_operand(t.operands[0]).s + ");");
-      return flush();
-    case TileOpKind::BarrierInit: return on_barrier("barrier_init", ", " + std::to_string(t.count));
-    case TileOpKind::BarrierExpect:
-      return on_barrier("barrier_expect", ", " + std::to_string(t.count));
-    case TileOpKind::BarrierArrive:
-      return on_barrier(t.count ? "barrier_arrive_pair" : "barrier_arrive", "");
-    case TileOpKind::BarrierWait: {
-      begin({t.operands[0].index, t.operands[1].index});
-      const std::string barrier = shared_operand(t.operands[0]);
-      before(prelude_.use("barrier_wait") + "(" + barrier + ", " + value(t.operands[1].index).s +
-             ");");
-      return flush();
-    }
-    case TileOpKind::BulkStore: return bulk_store(t);
-    case TileOpKind::LastArrival: {
-      begin({t.operands[0].index, t.operands[1].index, t.operands[2].index});
-      const std::string ticket =
-          address(storage_of(t.operands[1].buffer), value(t.operands[1].index));
-      before("*(" + tile_operand(t.operands[0]).s +
-             ") = " + prelude_.use(t.k ? "last_to_arrive" : "last_arrival") + "(" + ticket + ", " +
-             value(t.operands[2].index).s + ");");
-      return flush();
-    }
-    case TileOpKind::LoadMatrix:
-    case TileOpKind::RoundTf32:
-    case TileOpKind::Mma: break;
+  if (const auto* x = t.as<tile::BarrierInit>())
+    return on_barrier("barrier_init", ", " + std::to_string(x->arrivals));
+  if (const auto* x = t.as<tile::BarrierExpect>())
+    return on_barrier("barrier_expect", ", " + std::to_string(x->bytes));
+  if (const auto* x = t.as<tile::BarrierArrive>())
+    return on_barrier(x->at_pair ? "barrier_arrive_pair" : "barrier_arrive", "");
+  if (t.as<tile::BarrierWait>()) {
+    begin({t.operands[0].index, t.operands[1].index});
+    const std::string barrier = shared_operand(t.operands[0]);
+    before(prelude_.use("barrier_wait") + "(" + barrier + ", " + value(t.operands[1].index).s +
+           ");");
+    return flush();
   }
-  fail("an operation of a warp, not of a warp group");
+  if (const auto* x = t.as<tile::GroupWait>()) {
+    begin({t.operands[0].index});
+    before(prelude_.use(t.operands[0].buffer->dtype == i32 ? "wgmma_wait_s32" : "wgmma_wait") +
+           "<" + std::to_string(x->pending) + ", " + std::to_string(x->registers) + ">(" +
+           tile_operand(t.operands[0]).s + ");");
+    return flush();
+  }
+  const auto* last = t.as<tile::LastArrival>();
+  if (!last) fail("an operation of a warp, not of a warp group");
+  begin({t.operands[0].index, t.operands[1].index, t.operands[2].index});
+  const std::string ticket = address(storage_of(t.operands[1].buffer), value(t.operands[1].index));
+  before("*(" + tile_operand(t.operands[0]).s +
+         ") = " + prelude_.use(last->only_last ? "last_to_arrive" : "last_arrival") + "(" + ticket +
+         ", " + value(t.operands[2].index).s + ");");
+  flush();
 }
 
-void KernelWriter::bulk_load(const TileOp& t) {
+void KernelWriter::bulk_load(const TileOp& t, const tile::BulkLoad& load) {
   const GpuKernel::TensorMap* map = find_map(kernel_, t);
   if (!map) fail("no tensor map for '" + t.operands[1].buffer->name + "'");
-  const size_t offsets = t.windows.size(), rank = t.operands.size() - 2 - offsets;
+  const size_t offsets = load.windows.size(), rank = t.operands.size() - 2 - offsets;
   std::vector<TileOperand> operands = t.operands;
-  if (t.count) {  // this block's half of the rows
+  if (load.by_pair) {  // this block's half of the rows
     if (!rank_) fail("a box for both blocks of a pair, outside of one");
-    const Expr row = rank_->expr() * Expr(int64_t{t.m / 2});
+    const Expr row = rank_->expr() * Expr(int64_t{load.rows_at_once()});
     const auto add = [&](size_t i, const Expr& x) {
       operands[i].index = simplify(operands[i].index + x, ranges_);
     };
-    add(0, row * Expr(int64_t{t.n}));
-    add(1 + static_cast<size_t>(t.k), row);
+    add(0, row * Expr(int64_t{load.box.columns}));
+    add(1 + static_cast<size_t>(load.box.row_dim), row);
   }
   std::vector<Expr> roots;
   for (const TileOperand& o : operands) roots.push_back(o.index);
   begin(roots);
-  const BulkForm form = offsets ? BulkForm::Windows : t.count ? BulkForm::Pair : BulkForm::Alone;
+  const BulkForm form = offsets        ? BulkForm::Windows
+                        : load.by_pair ? BulkForm::Pair
+                                       : BulkForm::Alone;
   std::string call = prelude_.use(bulk_name(form, rank));
   call += "(" + shared_operand(operands[0]) + ", " +
           map_names_[static_cast<size_t>(map - kernel_.maps.data())];
@@ -123,20 +117,22 @@ void KernelWriter::bulk_store(const TileOp& t) {
   flush();
 }
 
-void KernelWriter::group_mma(const TileOp& t) {
+void KernelWriter::group_mma(const TileOp& t, const tile::GroupMma& product) {
   const TileOperand &d = t.operands.at(0), &a = t.operands.at(1), &b = t.operands.at(2);
   begin({d.index, a.index, b.index});
-  const bool registers = a.buffer->scope == Scope::Local, begins = (t.count & 4) != 0;
-  if (registers && begins) fail("a product of registers that begins a sum");
-  const std::string name = prelude_.use(
-      registers ? wgmma_of_registers(t.n, b.buffer->dtype)
-                : wgmma_name(t.n, a.buffer->dtype, b.buffer->dtype) + (begins ? "_begins" : ""));
+  const bool registers = a.buffer->scope == Scope::Local;
+  if (registers && product.begins) fail("a product of registers that begins a sum");
+  const std::string name =
+      prelude_.use(registers ? wgmma_of_registers(product.n, b.buffer->dtype)
+                             : wgmma_name(product.n, a.buffer->dtype, b.buffer->dtype) +
+                                   (product.begins ? "_begins" : ""));
   const std::string to = tile_operand(d).s,
                     left = registers ? tile_operand(a).s : shared_operand(a),
                     right = shared_operand(b);
-  const std::string across_a = registers ? "" : std::to_string(t.count & 1) + ", ";
-  before(name + "<" + across_a + std::to_string(t.count >> 1 & 1) + ">(" + to + ", " + left + ", " +
-         right + ");");
+  const std::string across_a =
+      registers ? "" : std::to_string(static_cast<int>(product.a_across)) + ", ";
+  before(name + "<" + across_a + std::to_string(static_cast<int>(product.b_across)) + ">(" + to +
+         ", " + left + ", " + right + ");");
   flush();
 }
 

@@ -66,8 +66,7 @@ KernelFacts kernel_facts(const Stmt& body) {
             (sync->pending < 0 ? facts.loads : facts.multiplies) = std::abs(sync->pending);
           }
         } else if (const TileOp* tile = s.as<TileOp>()) {
-          if (tile->op == TileOpKind::BulkStore)
-            facts.written.insert(tile->operands[1].buffer.get());
+          if (tile->as<tile::BulkStore>()) facts.written.insert(tile->operands[1].buffer.get());
           for (const TileOperand& operand : tile->operands) {
             const Buffer& b = operand.buffer;
             if (b->scope == Scope::Local && b->dtype.bytes() < 4) facts.words.insert(b.get());

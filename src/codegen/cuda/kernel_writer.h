@@ -68,6 +68,8 @@ class KernelWriter {
   void branch(const If& s);
   void sync(const Sync& s);
   void tile_op(const TileOp& t);
+  void load_matrix(const TileOp& t, const tile::LoadMatrix& load);
+  void mma(const TileOp& t, const tile::Mma& product);
   Text tile_operand(const TileOperand& o);
   /// Writes the lines that the expressions of the statement need, then forgets them.
   void flush();
@@ -89,9 +91,9 @@ class KernelWriter {
   void group_op(const TileOp& t);
   std::string map_parameters(const std::string& gap);
   std::string shared_operand(const TileOperand& o);
-  void bulk_load(const TileOp& t);
+  void bulk_load(const TileOp& t, const tile::BulkLoad& load);
   void bulk_store(const TileOp& t);
-  void group_mma(const TileOp& t);
+  void group_mma(const TileOp& t, const tile::GroupMma& product);
 
   // ---- stores.cpp ----
   void store(const Store& s);

@@ -71,32 +71,27 @@ void KernelWriter::statement(const Stmt& s) {
 // ---- loops ----
 
 void KernelWriter::loop(const For& f) {
-  switch (f.loop) {
-    case LoopKind::BlockX:
-    case LoopKind::BlockY:
-    case LoopKind::BlockZ:
-    case LoopKind::Cluster2:
-    case LoopKind::Cluster4:
-    case LoopKind::Cluster8:
-    case LoopKind::ThreadX:
-    case LoopKind::ThreadY:
-    case LoopKind::ThreadZ: return grid_loop(f);
-    case LoopKind::PairX: return pair_loop(f);
-    case LoopKind::Serial:
+  switch (f.loop.binding) {
+    case Binding::BlockX:
+    case Binding::BlockY:
+    case Binding::BlockZ:
+      if (is_persistent(f.loop)) break;
+      return grid_loop(f);
+    case Binding::ThreadX:
+    case Binding::ThreadY:
+    case Binding::ThreadZ: return grid_loop(f);
+    case Binding::PairX: return pair_loop(f);
+    case Binding::Serial:
       if (const Expr vote = vote_on(f); vote.defined()) return voted_loop(f, vote);
       return serial_loop(f);
-    case LoopKind::SoftwarePipelined:
-    case LoopKind::Vectorized:
-    case LoopKind::Unrolled: return serial_loop(f);
-    case LoopKind::Parallel:
-    case LoopKind::PersistentX:
-    case LoopKind::StreamX:
-    case LoopKind::AlternateX:
-    case LoopKind::AlternateStreamX:
-    case LoopKind::Tensorized:
-    case LoopKind::LastBlock:
-      fail(std::string("a ") + to_string(f.loop) + " loop over '" + f.var->name + "'");
+    case Binding::SoftwarePipelined:
+    case Binding::Vectorized:
+    case Binding::Unrolled: return serial_loop(f);
+    case Binding::Parallel:
+    case Binding::Tensorized:
+    case Binding::LastBlock: break;
   }
+  fail(std::string("a ") + to_string(f.loop) + " loop over '" + f.var->name + "'");
 }
 
 // Whether the first dimension of the block is an aligned part of a warp, all of whose lanes take
@@ -326,33 +321,41 @@ Text KernelWriter::tile_operand(const TileOperand& o) {
 }
 
 void KernelWriter::tile_op(const TileOp& t) {
-  if (t.op >= TileOpKind::BulkLoad) return group_op(t);
-  const TileOperand& to = t.operands.at(0);
-  if (t.op == TileOpKind::LoadMatrix) {
-    const TileOperand& from = t.operands.at(1);
-    const Storage& memory = storage_of(from.buffer);
-    if (memory.scope != Scope::Shared) fail("ldmatrix of '" + from.buffer->name + "'");
-    begin({to.index, from.index});
-    const std::string name = "ldmatrix_x" + std::to_string(t.count) +
-                             (t.transposed              ? "_trans"
-                              : to.buffer->dtype == f32 ? "_f32"
-                                                        : "");
-    before(prelude_.use(name) + "(" + tile_operand(to).s + ", " +
-           address(memory, value(from.index)) + ");");
-    return flush();
-  }
-  if (t.op == TileOpKind::RoundTf32) {
-    begin({to.index});
-    before(prelude_.use("round_tf32") + "<" + std::to_string(t.count) + ">(" + tile_operand(to).s +
-           ");");
-    return flush();
-  }
-  const TileOperand &a = t.operands.at(1), &b = t.operands.at(2);
+  if (const auto* x = t.as<tile::Mma>()) return mma(t, *x);
+  if (const auto* x = t.as<tile::LoadMatrix>()) return load_matrix(t, *x);
+  if (const auto* x = t.as<tile::GroupMma>()) return group_mma(t, *x);
+  if (const auto* x = t.as<tile::BulkLoad>()) return bulk_load(t, *x);
+  if (t.as<tile::BulkStore>()) return bulk_store(t);
+  const auto* round = t.as<tile::RoundTf32>();
+  if (!round) return group_op(t);
+  const TileOperand& x = t.operands.at(0);
+  begin({x.index});
+  before(prelude_.use("round_tf32") + "<" + std::to_string(round->registers) + ">(" +
+         tile_operand(x).s + ");");
+  flush();
+}
+
+void KernelWriter::load_matrix(const TileOp& t, const tile::LoadMatrix& load) {
+  const TileOperand &to = t.operands.at(0), &from = t.operands.at(1);
+  const Storage& memory = storage_of(from.buffer);
+  if (memory.scope != Scope::Shared) fail("ldmatrix of '" + from.buffer->name + "'");
+  begin({to.index, from.index});
+  const std::string name = "ldmatrix_x" + std::to_string(load.matrices) +
+                           (load.transposed           ? "_trans"
+                            : to.buffer->dtype == f32 ? "_f32"
+                                                      : "");
+  before(prelude_.use(name) + "(" + tile_operand(to).s + ", " + address(memory, value(from.index)) +
+         ");");
+  flush();
+}
+
+void KernelWriter::mma(const TileOp& t, const tile::Mma& product) {
+  const TileOperand &to = t.operands.at(0), &a = t.operands.at(1), &b = t.operands.at(2);
   begin({to.index, a.index, b.index});
   const bool mixed = a.buffer->dtype != b.buffer->dtype;
-  const std::string name = "mma_m" + std::to_string(t.m) + "n" + std::to_string(t.n) + "k" +
-                           std::to_string(t.k) + "_" + to_string(a.buffer->dtype) + "_" +
-                           (mixed ? to_string(b.buffer->dtype) + "_" : "") +
+  const std::string name = "mma_m" + std::to_string(product.m) + "n" + std::to_string(product.n) +
+                           "k" + std::to_string(product.k) + "_" + to_string(a.buffer->dtype) +
+                           "_" + (mixed ? to_string(b.buffer->dtype) + "_" : "") +
                            to_string(to.buffer->dtype);
   before(prelude_.use(name) + "(" + tile_operand(to).s + ", " + tile_operand(a).s + ", " +
          tile_operand(b).s + ");");

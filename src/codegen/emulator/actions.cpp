@@ -252,11 +252,7 @@ bool is_copy(const Expr& e) {
 bool waits_at_barrier(const Stmt& s) {
   bool found = false;
   visit(
-      s,
-      [&](const Stmt& x) {
-        const auto* t = x.as<TileOp>();
-        found |= t != nullptr && t->op == TileOpKind::BarrierWait;
-      },
+      s, [&](const Stmt& x) { found |= tile_operation<tile::BarrierWait>(x) != nullptr; },
       [](const Expr&) {});
   return found;
 }

@@ -31,7 +31,7 @@ std::unordered_set<const BufferNode*> written_by(const GpuKernel& kernel) {
       [&](const Stmt& s) {
         if (const auto* store = s.as<Store>()) out.insert(store->buffer.get());
         const auto* op = s.as<TileOp>();
-        if (op && op->op == TileOpKind::BulkStore) out.insert(op->operands[1].buffer.get());
+        if (op && op->as<tile::BulkStore>()) out.insert(op->operands[1].buffer.get());
       },
       [](const Expr&) {});
   return out;

@@ -29,19 +29,17 @@ class GroupAction final : public Action {
       operands_.push_back(std::move(x));
     }
     check();
-    if (t->op == TileOpKind::BulkStore) m->stores.add_tile(operands_[0].storage);
+    if (t->as<tile::BulkStore>()) m->stores.add_tile(operands_[0].storage);
   }
 
   void run(const Active& active) override {
     enter();
-    switch (op_.op) {
-      case TileOpKind::GroupMma: return multiply(active);
-      case TileOpKind::GroupWait:
-        for (const int g : whole_groups(*machine_, active))
-          machine_->groups.wait_for_products(g, op_.k);
-        return;
-      case TileOpKind::LastArrival: return arrive(active);
-      default: break;
+    if (const auto* x = op_.as<tile::GroupMma>()) return multiply(active, *x);
+    if (const auto* x = op_.as<tile::LastArrival>()) return arrive(active, x->only_last);
+    if (const auto* x = op_.as<tile::GroupWait>()) {
+      for (const int g : whole_groups(*machine_, active))
+        machine_->groups.wait_for_products(g, x->pending);
+      return;
     }
     const std::vector<std::vector<std::int64_t>> at = indices(active);
     for (std::size_t i = 0; i < active.size(); ++i) {
@@ -55,21 +53,21 @@ class GroupAction final : public Action {
   void check() const {
     const auto shared = [](const TileOperand& o) { return o.buffer->scope == Scope::Shared; };
     bool good = true;
-    if (op_.op == TileOpKind::GroupMma) {
+    if (const auto* x = op_.as<tile::GroupMma>()) {
       const DataType d = op_.operands[0].buffer->dtype, a = op_.operands[1].buffer->dtype,
                      b = op_.operands[2].buffer->dtype;
-      const bool fragment = in_registers() && a.bytes() == 2 && (op_.count & 1) == 0;
+      const bool fragment = in_registers() && a.bytes() == 2 && !x->a_across;
       good = op_.operands[0].buffer->scope == Scope::Local &&
              (fragment || shared(op_.operands[1])) && shared(op_.operands[2]) &&
-             op_.m == wgmma::kRows &&
-             wgmma_instruction().form({d, a, b}, {wgmma::kRowsOfWarp, op_.n, op_.k}) &&
+             x->m == wgmma::kRows &&
+             wgmma_instruction().form({d, a, b}, {wgmma::kRowsOfWarp, x->n, x->k}) &&
              // Rows across the depth exist for 16-bit floats only.
-             ((op_.count & 3) == 0 || a.bytes() == 2);
-    } else if (op_.op == TileOpKind::BulkStore) {
+             ((!x->a_across && !x->b_across) || a.bytes() == 2);
+    } else if (op_.as<tile::BulkStore>()) {
       good = shared(op_.operands[0]) && !shared(op_.operands[1]);
-    } else if (op_.op == TileOpKind::LastArrival) {
+    } else if (op_.as<tile::LastArrival>()) {
       good = op_.operands.size() == 5 && op_.operands[0].buffer->scope == Scope::Local;
-    } else if (op_.op != TileOpKind::GroupWait) {
+    } else if (!op_.as<tile::GroupWait>()) {
       good = shared(op_.operands[0]) && shared(op_.operands.back());
     }
     if (!good) machine_->fail("there is no such operation of warp groups");
@@ -96,26 +94,26 @@ class GroupAction final : public Action {
 
   void of_thread(const std::vector<std::int64_t>& at, int thread) {
     WarpGroups& groups = machine_->groups;
-    switch (op_.op) {
-      case TileOpKind::BarrierInit: return groups.init(barrier(0, at[0]), op_.count);
-      case TileOpKind::BarrierExpect: return groups.arrive(barrier(0, at[0]), thread, op_.count);
-      case TileOpKind::BarrierArrive:
-        return groups.arrive(barrier(0, at[0]), thread, 0, 1 + op_.count);
-      case TileOpKind::BarrierWait: return groups.wait(barrier(0, at[0]), at[1]);
-      default: break;
-    }
-    const bool stores = op_.op == TileOpKind::BulkStore;
+    if (const auto* x = op_.as<tile::BarrierInit>())
+      return groups.init(barrier(0, at[0]), x->arrivals);
+    if (const auto* x = op_.as<tile::BarrierExpect>())
+      return groups.arrive(barrier(0, at[0]), thread, x->bytes);
+    if (const auto* x = op_.as<tile::BarrierArrive>())
+      return groups.arrive(barrier(0, at[0]), thread, 0, x->at_pair ? 2 : 1);
+    if (op_.as<tile::BarrierWait>()) return groups.wait(barrier(0, at[0]), at[1]);
+    const auto* load = op_.as<tile::BulkLoad>();
+    const tile::Box& copied = load ? load->box : op_.as<tile::BulkStore>()->box;
     Box box;
     box.tile = operands_[0].storage;
     box.address = box.tile->shared_offset + at[0] * box.tile->buffer->dtype.bytes();
-    box.rows = op_.m;
-    box.columns = op_.n;
-    box.row_dim = op_.k;
+    box.rows = copied.rows;
+    box.columns = copied.columns;
+    box.row_dim = copied.row_dim;
     box.source = operands_[1].storage;
     box.thread = thread;
-    box.shared = op_.count != 0;
-    box.windows = op_.windows;
-    const std::size_t rank = at.size() - (stores ? 1 : 2) - box.windows.size();
+    box.shared = load && load->by_pair;
+    if (load) box.windows = load->windows;
+    const std::size_t rank = at.size() - (load ? 2 : 1) - box.windows.size();
     for (std::size_t d = 0; d < rank; ++d) {
       box.at.push_back(at[1 + d]);
       const int64_t* constant = as_int(box.source->buffer->shape[d]);
@@ -125,12 +123,12 @@ class GroupAction final : public Action {
     if (!box.begins_at_window()) machine_->fail("rows of windows that begin at none of the image");
     if (box.address % (8 * kBoxRowBytes) != 0)
       machine_->fail("a box that does not begin where the swizzle does");
-    if (stores) return machine_->stores.store(std::move(box));
+    if (!load) return machine_->stores.store(std::move(box));
     groups.load(barrier(at.size() - 1, at.back()), std::move(box));
   }
 
   // Accesses of other blocks to the parts are ordered before those of the last warp group.
-  void arrive(const Active& active) {
+  void arrive(const Active& active, bool only_last) {
     const std::vector<std::vector<std::int64_t>> at = indices(active);
     Storage &last = *operands_[0].storage, &parts = *operands_[3].storage;
     for (const int g : whole_groups(*machine_, active)) {
@@ -139,8 +137,8 @@ class GroupAction final : public Action {
         if (active[i] / kGroup != g) continue;
         if (!asked) {
           const BulkStores::Place ticket{operands_[1].storage, at[i][1]};
-          is_last = op_.k ? machine_->stores.arrive_if_last(ticket, at[i][2])
-                          : machine_->stores.arrive(ticket, at[i][2]);
+          is_last = only_last ? machine_->stores.arrive_if_last(ticket, at[i][2])
+                              : machine_->stores.arrive(ticket, at[i][2]);
           if (is_last) forget(parts, at[i][3], at[i][4]);
         }
         asked = true;
@@ -158,22 +156,22 @@ class GroupAction final : public Action {
     if (parts.history != nullptr) std::fill(parts.history + first, parts.history + end, History{});
   }
 
-  GroupOperand operand(std::size_t which, std::int64_t index, int lines) const {
+  GroupOperand operand(std::size_t which, std::int64_t index, int lines, bool across) const {
     GroupOperand o;
     o.storage = operands_[which].storage;
     o.address = o.storage->shared_offset + index * o.storage->buffer->dtype.bytes();
     o.lines = lines;
-    o.across = (op_.count >> (which - 1) & 1) != 0;
+    o.across = across;
     return o;
   }
 
-  void multiply(const Active& active) {
+  void multiply(const Active& active, const tile::GroupMma& product) {
     const std::vector<int> groups = whole_groups(*machine_, active);
     const std::vector<std::vector<std::int64_t>> at = indices(active);
     for (const int g : groups) {
       GroupProduct p;
       p.c = operands_[0].storage;
-      p.begins = (op_.count & 4) != 0;
+      p.begins = product.begins;
       p.registers.resize(kGroup);
       if (in_registers()) p.a.registers.resize(kGroup);
       std::int64_t a = -1, b = -1;
@@ -187,9 +185,9 @@ class GroupAction final : public Action {
         b = at[i][2];
       }
       std::vector<std::int64_t> fragment = std::move(p.a.registers);
-      p.a = operand(1, a, op_.m);
+      p.a = operand(1, a, product.m, product.a_across);
       p.a.registers = std::move(fragment);
-      p.b = operand(2, b, op_.n);
+      p.b = operand(2, b, product.n, product.b_across);
       machine_->groups.multiply(g, std::move(p));
     }
     machine_->thread = -1;

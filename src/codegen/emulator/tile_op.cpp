@@ -92,11 +92,11 @@ Place place_in_c(int lane, int i) { return {lane / 4 + 8 * (i / 2), lane % 4 * 2
 
 class MmaAction final : public TileAction {
  public:
-  MmaAction(Machine* m, ExprCompiler* exprs, const TileOp* t)
-      : TileAction(m, exprs, t), k_(t->k), type_(t->operands[1].buffer->dtype) {
+  MmaAction(Machine* m, ExprCompiler* exprs, const TileOp* t, const tile::Mma& product)
+      : TileAction(m, exprs, t), k_(product.k), type_(t->operands[1].buffer->dtype) {
     pack_ = 32 / type_.bits;
     const DataType d = t->operands[0].buffer->dtype, b = t->operands[2].buffer->dtype;
-    const bool known = mma_instruction().form({d, type_, b}, {t->m, t->n, t->k});
+    const bool known = mma_instruction().form({d, type_, b}, {product.m, product.n, product.k});
     const bool local = std::all_of(t->operands.begin(), t->operands.end(),
                                    [](const auto& o) { return o.buffer->scope == Scope::Local; });
     if (!known || !local) {
@@ -157,8 +157,8 @@ class MmaAction final : public TileAction {
 
 class LoadMatrixAction final : public TileAction {
  public:
-  LoadMatrixAction(Machine* m, ExprCompiler* exprs, const TileOp* t)
-      : TileAction(m, exprs, t), count_(t->count), transposed_(t->transposed) {
+  LoadMatrixAction(Machine* m, ExprCompiler* exprs, const TileOp* t, const tile::LoadMatrix& load)
+      : TileAction(m, exprs, t), count_(load.matrices), transposed_(load.transposed) {
     const Buffer &to = t->operands[0].buffer, &from = t->operands[1].buffer;
     if (to->scope != Scope::Local || from->scope != Scope::Shared || to->dtype != from->dtype ||
         to->dtype.bits > 32 || (transposed_ && to->dtype.bits != 16)) {
@@ -208,8 +208,8 @@ double round_to_tf32(double v) {
 
 class RoundTf32Action final : public TileAction {
  public:
-  RoundTf32Action(Machine* m, ExprCompiler* exprs, const TileOp* t)
-      : TileAction(m, exprs, t), count_(t->count) {
+  RoundTf32Action(Machine* m, ExprCompiler* exprs, const TileOp* t, int registers)
+      : TileAction(m, exprs, t), count_(registers) {
     if (t->operands[0].buffer->scope != Scope::Local)
       m->fail("'" + t->operands[0].buffer->name + "' is not in registers");
   }
@@ -232,21 +232,12 @@ class RoundTf32Action final : public TileAction {
 }  // namespace
 
 ActionPtr compile_tile_op(Machine* machine, ExprCompiler* exprs, const TileOp* t) {
-  switch (t->op) {
-    case TileOpKind::Mma: return std::make_unique<MmaAction>(machine, exprs, t);
-    case TileOpKind::LoadMatrix: return std::make_unique<LoadMatrixAction>(machine, exprs, t);
-    case TileOpKind::RoundTf32: return std::make_unique<RoundTf32Action>(machine, exprs, t);
-    case TileOpKind::BulkLoad:
-    case TileOpKind::BulkStore:
-    case TileOpKind::LastArrival:
-    case TileOpKind::GroupMma:
-    case TileOpKind::GroupWait:
-    case TileOpKind::BarrierInit:
-    case TileOpKind::BarrierExpect:
-    case TileOpKind::BarrierArrive:
-    case TileOpKind::BarrierWait: return compile_group_op(machine, exprs, t);
-  }
-  throw_internal_error("emulator: unknown tile operation");
+  if (const auto* x = t->as<tile::Mma>()) return std::make_unique<MmaAction>(machine, exprs, t, *x);
+  if (const auto* x = t->as<tile::LoadMatrix>())
+    return std::make_unique<LoadMatrixAction>(machine, exprs, t, *x);
+  if (const auto* x = t->as<tile::RoundTf32>())
+    return std::make_unique<RoundTf32Action>(machine, exprs, t, x->registers);
+  return compile_group_op(machine, exprs, t);
 }
 
 }  // namespace heddle::emu

@@ -17,6 +17,8 @@
 
 namespace heddle::codegen {
 
+using namespace instructions;
+
 using llvm::Value;
 namespace id = llvm::Intrinsic;
 

@@ -12,17 +12,23 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/llvm/narrow_terms.h"
 #include "codegen/llvm/nests.h"
 #include "codegen/llvm/ops.h"
-#include "codegen/llvm/tile_product.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/ir/stmt.h"
-#include "instruction/unify.h"
+#include "instruction/narrow_terms.h"
+#include "instruction/registered_nest.h"
+#include "instruction/tile_product.h"
+#include "ir/affine_lanes.h"
 #include "llvm/IR/Module.h"
 
 namespace heddle::codegen {
+
+using instructions::NarrowFactor;
+using instructions::NarrowTerm;
+using instructions::TileConfig;
+using instructions::TileProduct;
 
 /// `lanes` elements from `begin` on that are held in one register value.
 struct Chunk {
@@ -43,12 +49,6 @@ std::optional<std::vector<Chunk>> plan_chunks(const Buffer& buffer, const Stmt& 
 /// the result.
 Stmt split_lanes(const Stmt& s, int vector_bytes);
 std::vector<LoweredFunction> split_lanes(std::vector<LoweredFunction> functions, int vector_bytes);
-
-/// index == base + stride * lane, in every lane.
-struct AffineLanes {
-  Expr base, stride;
-};
-std::optional<AffineLanes> as_affine_lanes(const Expr& index);
 
 /// index == base + offsets[lane], in every lane.
 struct LanePattern {
@@ -185,11 +185,8 @@ class Generator {
   bool has_dot(DataType a, DataType b, int size, int lanes) const;
 
   // ---- instruction_code.cpp ----
-  /// Whether the nest is a registered instruction, or sets what one adds to. If not, `why` receives
-  /// a line for each that is registered.
-  bool is_instruction(const For& loop, std::string* why) const;
-  /// Emits the nest if it is one, and returns whether it was.
-  bool emit_instruction(const For& loop, std::string* why);
+  /// Emits a nest that is a registered instruction, or sets what an instruction adds to.
+  void emit_instruction(const For& loop);
   void emit_call_of(const MachineInstruction& instruction, const instructions::Unified& nest);
 
   // ---- tile_code.cpp ----

@@ -4,11 +4,9 @@
 //     d[l] = d[l] + abs(i64(a[l*8 + j]) - i64(b[l*8 + j])) } }
 //   --> d[ramp(0, 1, 2)] = d[..] + llvm.x86.sse2.psad.bw(a[ramp(0, 1, 16)], b[ramp(0, 1, 16)])
 //
-// The elements of each operand must lie side by side in the order of its loops. Where the machine
-// does not have the instruction, the loops run as they are.
+// Where the machine does not have the instruction, the loops run as they are.
 #include "codegen/llvm/generator.h"
 #include "heddle/support/error.h"
-#include "instruction/unify.h"
 
 namespace heddle::codegen {
 
@@ -16,52 +14,6 @@ using llvm::Value;
 using namespace instructions;
 
 namespace {
-
-/// A nest as a registered instruction.
-struct Found {
-  std::shared_ptr<const MachineInstruction> instruction;
-  Unified nest;
-};
-
-// Whether all operands lie side by side.
-bool lie_in_order(const MachineInstruction& instruction, const Unified& nest, std::string* why) {
-  std::vector<int64_t> extents;
-  for (const NestLoop& l : nest.loops) extents.push_back(l.extent);
-  for (size_t o = 0; o < nest.operands.size(); ++o) {
-    LayoutDigits digits;
-    for (const int l : instruction.operands[o].loops) digits.push_back({l, 1, 0});
-    if (!lies_as(nest.operands[o], nest.loops, digits, extents, why)) return false;
-  }
-  return true;
-}
-
-std::optional<Found> find_registered(const For& loop, std::string* why) {
-  std::vector<NestLoop> loops;
-  Stmt s(&loop);
-  while (const For* f = s.as<For>()) {
-    const int64_t* n = as_int(f->extent);
-    if (!n) return {};
-    loops.push_back({f->var, *n});
-    s = f->body;
-  }
-  const Store* store = s ? s.as<Store>() : nullptr;
-  if (!store) return {};
-  for (const auto& instruction : registered_instructions()) {
-    std::string reason;
-    for (Unified& nest : unify(*instruction, loops, *store, &reason)) {
-      if (lie_in_order(*instruction, nest, &reason)) return Found{instruction, std::move(nest)};
-    }
-    *why += "\n  as " + instruction->name + ": " + reason;
-  }
-  return {};
-}
-
-// Whether the nest sets elements and reads none: what an instruction adds to.
-bool only_sets(const For& loop) {
-  bool reads = false;
-  visit(loop.body, [](const Stmt&) {}, [&](const Expr& e) { reads |= e.kind() == ExprKind::Load; });
-  return !reads;
-}
 
 // The elements of an operand as a vector.
 Expr elements_of(const MachineInstruction& instruction, const Unified& nest, size_t operand) {
@@ -80,21 +32,18 @@ Expr elements_of(const MachineInstruction& instruction, const Unified& nest, siz
 
 }  // namespace
 
-bool Generator::is_instruction(const For& loop, std::string* why) const {
-  return only_sets(loop) || find_registered(loop, why);
-}
-
-bool Generator::emit_instruction(const For& loop, std::string* why) {
-  const std::optional<Found> found = find_registered(loop, why);
-  if (!found && !only_sets(loop)) return false;
-  const bool here = found && found->instruction->legal(machine_.target, *found->nest.form);
-  if (found) note_expected(found->nest.operands[0].buffer->name, found->instruction->name, here);
-  if (!here) {
-    emit_for(loop);
-    return true;
-  }
-  emit_call_of(*found->instruction, found->nest);
-  return true;
+void Generator::emit_instruction(const For& loop) {
+  if (only_sets(loop)) return emit_for(loop);
+  const auto instruction = find_instruction(loop.loop.instruction.text());
+  std::string why;
+  const auto found =
+      instruction ? match_registered(loop, instruction, &why) : std::optional<RegisteredNest>();
+  HEDDLE_ICHECK(found, "a nest that lowering selected as '" + loop.loop.instruction.text() +
+                           "' is none: " + why);
+  const bool here = instruction->legal(machine_.target, *found->nest.form);
+  note_expected(found->nest.operands[0].buffer->name, instruction->name, here);
+  if (!here) return emit_for(loop);
+  emit_call_of(*instruction, found->nest);
 }
 
 void Generator::emit_call_of(const MachineInstruction& instruction, const Unified& nest) {

@@ -26,16 +26,16 @@ bool has_tiles(const Machine& machine, DataType t) {
   return t == bf16 ? machine.tile_bf16 : t == f16 ? machine.tile_f16 : machine.tile_int8;
 }
 
-// `others`: why it is no other instruction.
-TileProduct checked_product(const For& loop, const std::string& others) {
+// Whether the nest is a product of tiles, and not what sets its sums.
+bool is_tile_product(const For& loop) {
+  return loop.loop.instruction.text() == amx_instruction().name && !instructions::only_sets(loop);
+}
+
+TileProduct product_of(const For& loop) {
   TileProduct p;
   std::string why;
-  if (!match_tile_product(loop, &p, &why)) {
-    throw_user_error("the loops from '" + loop.var->name +
-                         "' on are marked by tensorize(), but are no product of tiles: " + why +
-                         others,
-                     {}, "mark the outermost loop of a sum of products that is laid out for tiles");
-  }
+  HEDDLE_ICHECK(match_tile_product(loop, &p, &why),
+                "a nest that lowering selected as a product of tiles is none: " + why);
   return p;
 }
 
@@ -45,16 +45,17 @@ TileProduct checked_product(const For& loop, const std::string& others) {
 size_t Generator::emit_tiles(const std::vector<Stmt>& stmts, size_t from) {
   auto marked = [&](size_t i) {
     const For* f = i < stmts.size() ? stmts[i].as<For>() : nullptr;
-    return f && f->loop == LoopKind::Tensorized ? f : nullptr;
+    return f && is_tensorized(f->loop) ? f : nullptr;
   };
   const For* loop = marked(from);
   const size_t cleared = !loop && marked(from + 1) ? 1 : 0;
   if (cleared) loop = marked(from + 1);
   if (!loop) return 0;
-  std::string others;
-  if (cleared ? is_instruction(*loop, &others) : emit_instruction(*loop, &others))
+  if (!is_tile_product(*loop)) {
+    if (!cleared) emit_instruction(*loop);
     return cleared ? 0 : 1;
-  const TileProduct p = checked_product(*loop, others);
+  }
+  const TileProduct p = product_of(*loop);
   const bool here = has_tiles(machine_, p.a.buffer->dtype) && storage_of(p.c.buffer).base &&
                     storage_of(p.a.buffer).base && storage_of(p.b.buffer).base;
   if (cleared && (!here || !clears_tiles(stmts[from], p))) return 0;
@@ -80,9 +81,8 @@ bool Generator::begin_tiles(const Stmt& body) {
         if (!f) return;
         // A function that is called may change the tile registers.
         agree &= f->loop != LoopKind::Parallel && !calls_.contains(f);
-        std::string others;
-        if (f->loop != LoopKind::Tensorized || is_instruction(*f, &others)) return;
-        const TileConfig wanted = checked_product(*f, others).config();
+        if (!is_tensorized(f->loop) || !is_tile_product(*f)) return;
+        const TileConfig wanted = product_of(*f).config();
         agree &= !config || *config == wanted;
         config = wanted;
       },

@@ -52,7 +52,7 @@ Stmt Simplifier::loop(const Stmt& s, const For& f) {
   // stay, because they say which threads and blocks of a GPU kernel run the body. A loop that marks
   // a tile stays too.
   const bool says_who = is_thread(f.loop) || is_cluster(f.loop) || f.loop == LoopKind::LastBlock ||
-                        f.loop == LoopKind::Tensorized;
+                        is_tensorized(f.loop);
   if (r.is_point() && r.min == 1 && !says_who) return body;
   if (extent.same_as(f.extent) && body.same_as(f.body)) return s;
   return make_for(f.var, extent, f.loop, std::move(body));

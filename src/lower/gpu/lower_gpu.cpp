@@ -1,6 +1,7 @@
 // The whole pipeline from a schedule to GPU kernels, top to bottom. Order matters where a comment
 // says so.
 
+#include "heddle/instruction/instruction.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/lower/lower.h"
 #include "heddle/support/error.h"
@@ -27,6 +28,24 @@ void check_options(const Schedule& schedule, const LowerOptions& options) {
   if (options.max_unroll != 0) {
     throw_user_error("max_unroll says nothing about a GPU", {}, "leave it 0");
   }
+}
+
+// Instructions that steps name are those of the GPU.
+void check_instructions(const Schedule& schedule) {
+  const Target& target = schedule.target();
+  for (const Step& step : schedule.steps()) {
+    if (step.kind != StepKind::Tensorize || step.instruction.empty()) continue;
+    const auto named = find_instruction(step.instruction);
+    if (named && named->is_of(target)) continue;
+    throw_user_error("target '" + to_string(target) + "' has no instruction '" + step.instruction +
+                         "', which tensorize() names",
+                     step.where, "name one that it has, or choose the schedule for this target");
+  }
+}
+
+void check(const Schedule& schedule, const LowerOptions& options) {
+  check_options(schedule, options);
+  check_instructions(schedule);
 }
 
 // Runs passes over all kernels of a program and records the result and the time of each.
@@ -88,7 +107,7 @@ void drop_unused_args(GpuKernel& k) {
 
 GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
                      const LowerOptions& options) {
-  check_options(schedule, options);
+  check(schedule, options);
   const auto begin = PassClock::now();
   LoweredProgram nest = lower_to_nest(schedule, args, options.name, NestPurpose::Lower);
   GpuProgram program = split_into_kernels(std::move(nest), options.name);

@@ -113,7 +113,7 @@ Stmt NestBuilder::emit_loop(const LoopPlace& at, LoopsFor what) {
   const std::vector<int> splits = axes_.bind(at.axis(), unit ? Expr(0) : v.expr());
   const Stmt body = tails_.cases(at, splits, [&] { return inside(at, what); });
   // A loop that marks a tile stays, even with one iteration.
-  if (unit && !is_cluster(a.loop) && a.loop != LoopKind::Tensorized) return body;
+  if (unit && !is_cluster(a.loop) && !is_tensorized(a.loop)) return body;
   return make_for(v, extent, a.loop, body);
 }
 

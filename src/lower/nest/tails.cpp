@@ -25,7 +25,7 @@ constexpr int64_t kMostVectors = 8;
 bool can_mask(const StageGraph& graph) {
   const ScheduleState& s = graph.state();
   return !graph.on_gpu() && std::none_of(s.axes.begin(), s.axes.end(), [](const AxisState& a) {
-    return a.loop == LoopKind::Tensorized;
+    return is_tensorized(a.loop);
   }) && std::none_of(s.stages.begin(), s.stages.end(), [](const StageState& x) {
     return has(x.hints, StoreHint::DotProduct);
   });

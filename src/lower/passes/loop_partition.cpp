@@ -32,7 +32,7 @@ bool branches_in_tiles(const Stmt& s, bool inside = false) {
   if (!s) return false;
   if (inside && s.as<If>()) return true;
   const For* f = s.as<For>();
-  inside |= f && f->loop == LoopKind::Tensorized;
+  inside |= f && is_tensorized(f->loop);
   bool found = false;
   map_children(
       s,
@@ -220,7 +220,7 @@ bool feeds_matrix_unit(const Stmt& s) {
       s,
       [&](const Stmt& x) {
         const For* f = x.as<For>();
-        found |= f && f->loop == LoopKind::Tensorized;
+        found |= f && is_tensorized(f->loop);
         on_gpu |= f && is_thread(f->loop);
       },
       [](const Expr&) {});
@@ -231,7 +231,7 @@ Stmt Partitioner::partition(const Stmt& s, const Ranges& ranges) const {
   if (!s) return s;
   const For* f = s.as<For>();
   // The lanes of a warp share the rows and columns of fragments, so the loop stays as it is.
-  if (f && f->loop == LoopKind::Tensorized) return s;
+  if (f && is_tensorized(f->loop)) return s;
   const bool serial = f && f->loop == LoopKind::Serial,
              parallel = f && f->loop == LoopKind::Parallel;
   if ((serial || parallel) && !feeds_matrix_unit(f->body)) {

@@ -2,6 +2,7 @@
 // stages are in stage_steps.cpp.
 #include <optional>
 
+#include "heddle/instruction/instruction.h"
 #include "schedule/steps/step_applier.h"
 
 namespace heddle {
@@ -58,7 +59,7 @@ class Applier : public StepApplier {
         STEP_CHECK(param(0) >= 1 && param(0) <= 16, "1 to 16 copies can be kept");
         stage().copies = static_cast<int>(param(0));
         return;
-      case StepKind::Tensorize: return annotate(LoopKind::Tensorized);
+      case StepKind::Tensorize: return tensorize();
       case StepKind::LastBlock: return by_last_block();
       case StepKind::SoftwarePipeline: return annotate(LoopKind::SoftwarePipelined);
       case StepKind::Expect: return expect();
@@ -207,11 +208,19 @@ class Applier : public StepApplier {
     const AxisState& a = leaf(axis_arg(0));
     const std::string why = why_not_bound(s_, step_.stage, axis_arg(0), param(0));
     if (!why.empty()) fail(why);
-    const auto kind = static_cast<LoopKind>(param(0));
+    const LoopKind kind = *LoopKind::of_number(param(0));
     STEP_CHECK(a.kind == AxisKind::Spatial || is_thread(kind),
                "axis '" + a.name + "' is a reduce axis: blocks cannot combine their results",
                "rfactor it first: the partial results are independent");
     annotate(kind);
+  }
+
+  void tensorize() {
+    const std::string& name = step_.instruction;
+    STEP_CHECK(
+        name.empty() || find_instruction(name), "there is no instruction '" + name + "'",
+        "there are " + instruction_names() + "; HEDDLE_REGISTER_INSTRUCTION adds one of a CPU");
+    annotate(LoopKind::tensorized(InstructionName(name)));
   }
 
   void by_last_block() {

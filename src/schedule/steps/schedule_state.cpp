@@ -119,10 +119,10 @@ std::vector<int> ScheduleState::readers(int stage) const {
 }
 
 std::string why_not_bound(const ScheduleState& state, int stage, int axis, int64_t number) {
-  const auto kind = static_cast<LoopKind>(number);
-  if (number < 0 || number > static_cast<int64_t>(LoopKind::AlternateStreamX) ||
-      (!is_block(kind) && !is_thread(kind) && kind != LoopKind::PairX))
+  const std::optional<LoopKind> index = LoopKind::of_number(number);
+  if (!index || (!is_block(*index) && !is_thread(*index) && *index != LoopKind::PairX))
     return "a loop is bound to one of BlockX ... ThreadZ, or to clusters";
+  const LoopKind kind = *index;
   const StageState& st = state.stages[static_cast<size_t>(stage)];
   if (st.last_block && is_block(kind)) return "one block computes it, the last to finish";
   for (const int other : st.leaves) {

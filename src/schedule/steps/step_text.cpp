@@ -87,7 +87,11 @@ class StepText {
       case StepKind::Rfactor:
         add(std::to_string(param(0)));
         return add(param(1) ? "inner" : "outer");
-      case StepKind::Bind: return add(to_string(static_cast<LoopKind>(param(0))));
+      case StepKind::Bind: {
+        const std::optional<LoopKind> kind = LoopKind::of_number(param(0));
+        return add(kind ? to_string(*kind) : "?");
+      }
+      case StepKind::Tensorize: return add(step_.instruction);
       case StepKind::SetScope:
         return add(param(0) == static_cast<int>(Scope::Shared) ? "shared" : "local");
       case StepKind::Expect: return add(to_string(static_cast<Instruction>(param(0))));

@@ -11,36 +11,28 @@ std::string type_of(const TileOp& op, size_t operand) {
   return to_string(op.operands[operand].buffer->dtype);
 }
 
-std::string product(const MachineInstruction& instruction, const TileOp& op) {
-  return instruction.name + " " + std::to_string(op.m) + "x" + std::to_string(op.n) + "x" +
-         std::to_string(op.k) + " " + type_of(op, 0) + " += " + type_of(op, 1) + " * " +
+template <class Product>
+std::string product(const Product& x, const TileOp& op) {
+  return instruction_of(op.op)->name + " " + std::to_string(x.m) + "x" + std::to_string(x.n) + "x" +
+         std::to_string(x.k) + " " + type_of(op, 0) + " += " + type_of(op, 1) + " * " +
          type_of(op, 2);
 }
 
-std::string box(const char* what, const TileOp& op) {
-  return std::string(what) + std::to_string(op.m) + "x" + std::to_string(op.n) + " " +
+std::string box(const char* what, const tile::Box& b, const TileOp& op) {
+  return std::string(what) + std::to_string(b.rows) + "x" + std::to_string(b.columns) + " " +
          type_of(op, 0);
 }
 
 // "": an operation that only orders others.
 std::string name_of(const TileOp& op) {
-  switch (op.op) {
-    case TileOpKind::Mma: return product(mma_instruction(), op);
-    case TileOpKind::GroupMma: return product(wgmma_instruction(), op);
-    case TileOpKind::LoadMatrix:
-      return "ldmatrix x" + std::to_string(op.count) + (op.transposed ? " transposed " : " ") +
-             type_of(op, 0);
-    case TileOpKind::BulkLoad:
-      return box(op.windows.empty() ? "TMA load " : "TMA load of windows ", op);
-    case TileOpKind::BulkStore: return box("TMA store ", op);
-    case TileOpKind::RoundTf32:
-    case TileOpKind::GroupWait:
-    case TileOpKind::BarrierInit:
-    case TileOpKind::BarrierExpect:
-    case TileOpKind::BarrierArrive:
-    case TileOpKind::BarrierWait:
-    case TileOpKind::LastArrival: return "";
-  }
+  if (const auto* x = op.as<tile::Mma>()) return product(*x, op);
+  if (const auto* x = op.as<tile::GroupMma>()) return product(*x, op);
+  if (const auto* x = op.as<tile::LoadMatrix>())
+    return instruction_of(op.op)->name + " x" + std::to_string(x->matrices) +
+           (x->transposed ? " transposed " : " ") + type_of(op, 0);
+  if (const auto* x = op.as<tile::BulkLoad>())
+    return box(x->windows.empty() ? "TMA load " : "TMA load of windows ", x->box, op);
+  if (const auto* x = op.as<tile::BulkStore>()) return box("TMA store ", x->box, op);
   return "";
 }
 

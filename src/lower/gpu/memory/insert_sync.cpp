@@ -56,8 +56,8 @@ class Inserter {
           if (const Store* st = x.as<Store>(); st && st->hint == StoreHint::Async)
             shared_.erase(st->buffer.get());
           const TileOp* op = x.as<TileOp>();
-          if (op && op->op == TileOpKind::BulkStore) shared_.erase(op->operands[0].buffer.get());
-          if (op && op->op == TileOpKind::LastArrival) shared_.erase(op->operands[3].buffer.get());
+          if (op && op->as<tile::BulkStore>()) shared_.erase(op->operands[0].buffer.get());
+          if (op && op->as<tile::LastArrival>()) shared_.erase(op->operands[3].buffer.get());
         },
         [](const Expr&) {});
     if (shape_.threads() == 1 || shared_.empty()) return s;

@@ -60,8 +60,7 @@ class Renamed {
     if (const TileOp* op = inside.as<TileOp>()) {
       std::vector<TileOperand> operands;
       for (const TileOperand& o : op->operands) operands.push_back({of(o.buffer), o.index});
-      return Stmt(new TileOp(op->op, std::move(operands), op->m, op->n, op->k, op->count,
-                             op->transposed, op->windows));
+      return make_tile_op(op->op, std::move(operands));
     }
     return inside;
   }

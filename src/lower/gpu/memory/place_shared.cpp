@@ -16,7 +16,7 @@ bool is_swizzled(const Allocate& a) {
       a.body,
       [&](const Stmt& s) {
         const TileOp* op = s.as<TileOp>();
-        found |= op && (op->op == TileOpKind::BulkLoad || op->op == TileOpKind::BulkStore) &&
+        found |= op && (op->as<tile::BulkLoad>() || op->as<tile::BulkStore>()) &&
                  op->operands[0].buffer == a.buffer;
       },
       [](const Expr&) {});

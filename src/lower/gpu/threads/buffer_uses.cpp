@@ -17,7 +17,7 @@ class Collector {
     if (!s) return;
     if (const For* f = s.as<For>()) {
       if (reductions_.count(s.get())) return collect_reduction(*f, open);
-      if (f->loop == LoopKind::Tensorized) return collect_tile(*f, open);
+      if (is_tensorized(f->loop)) return collect_tile(*f, open);
       const Interval n = range_of(f->extent, ranges);
       ranges.set(f->var, {0, std::max<int64_t>(0, n.max - 1)});
       open.push_back({f->var, f->loop, n.max});

@@ -26,7 +26,7 @@ class Rewriter {
   Stmt rewrite(const Stmt& s) {
     if (!s) return s;
     if (const For* f = s.as<For>()) {
-      if (f->loop == LoopKind::Tensorized) return tile_op(*f);
+      if (is_tensorized(f->loop)) return tile_op(*f);
       if (loops_.reductions.count(f)) return reduction(*f);
       if (f->loop == LoopKind::ThreadY) warp_ = f->var;
       if (f->loop == LoopKind::Serial) return serial(*f);
@@ -105,13 +105,15 @@ class Rewriter {
     auto warp = [&](const Stmt& s) { return make_for(lane, Expr(kWarp), LoopKind::ThreadX, s); };
     switch (t.kind) {
       case TileNest::Kind::Product:
-        return warp(make_mma(operand(t.c), operand(t.a), operand(t.b), mma::kRows, mma::kCols,
-                             static_cast<int>(mma::depth(t.pack))));
+        return warp(
+            make_tile_op(tile::Mma{mma::kRows, mma::kCols, static_cast<int>(mma::depth(t.pack))},
+                         {operand(t.c), operand(t.a), operand(t.b)}));
       case TileNest::Kind::Fill: return warp(fill(t));
       case TileNest::Kind::GroupProduct:
-        return warp(make_group_op(TileOpKind::GroupMma, {operand(t.c), left_operand(t), box(t.b)},
-                                  wgmma::kRows, static_cast<int>(t.columns),
-                                  static_cast<int>(wgmma::depth(t.a.buffer->dtype)), t.across));
+        return warp(make_tile_op(tile::GroupMma{wgmma::kRows, static_cast<int>(t.columns),
+                                                static_cast<int>(wgmma::depth(t.a.buffer->dtype)),
+                                                t.a_across, t.b_across, false},
+                                 {operand(t.c), left_operand(t), box(t.b)}));
       case TileNest::Kind::BulkLoad: return bulk_load(t);
       case TileNest::Kind::BulkStore: return bulk_store(t);
       case TileNest::Kind::Load: {
@@ -144,12 +146,17 @@ class Rewriter {
     return many ? make_for(tile, Expr(t.columns / 8), LoopKind::Unrolled, each) : each;
   }
 
+  static tile::Box box_of(const TileNest& t) {
+    return {static_cast<int>(t.columns), static_cast<int>(tma::row_elements(t.a.buffer->dtype)),
+            t.row_dim};
+  }
+
   static TileOperand box(const TileNest::Place& p) {
     return {p.buffer, flat_index(p.buffer, p.indices)};
   }
 
   TileOperand left_operand(const TileNest& t) const {
-    return t.a.buffer->scope == Scope::Local ? operand(t.a) : of_group(t.a, (t.across & 1) != 0);
+    return t.a.buffer->scope == Scope::Local ? operand(t.a) : of_group(t.a, t.a_across);
   }
 
   TileOperand operand_in_shared(const TileNest::Place& p) const {
@@ -176,16 +183,14 @@ class Rewriter {
     std::vector<TileOperand> operands{box(t.a)};
     if (!t.a.buffer->windows.empty()) return window_load(t, std::move(operands));
     for (const Expr& coordinate : t.b.indices) operands.push_back({t.b.buffer, coordinate});
-    return make_group_op(TileOpKind::BulkLoad, std::move(operands), static_cast<int>(t.columns),
-                         static_cast<int>(tma::row_elements(t.a.buffer->dtype)), t.row_dim, 0);
+    return make_tile_op(tile::BulkLoad{box_of(t), false, {}}, std::move(operands));
   }
 
   Stmt bulk_store(const TileNest& t) const {
     std::vector<TileOperand> operands{operand_in_shared(t.a)};
     for (const Expr& coordinate : t.b.indices)
       operands.push_back({t.b.buffer, rewrite(coordinate)});
-    return make_group_op(TileOpKind::BulkStore, std::move(operands), static_cast<int>(t.columns),
-                         static_cast<int>(tma::row_elements(t.a.buffer->dtype)), t.row_dim, 0);
+    return make_tile_op(tile::BulkStore{box_of(t)}, std::move(operands));
   }
 
   // The loop over the depth begins at the first element of the windows, so that its variable at
@@ -210,9 +215,7 @@ class Rewriter {
       windows[d - 1].first = *begin;
     }
     for (const Expr& offset : offsets) operands.push_back({t.b.buffer, offset});
-    return make_group_op(TileOpKind::BulkLoad, std::move(operands), static_cast<int>(t.columns),
-                         static_cast<int>(tma::row_elements(t.a.buffer->dtype)), 0, 0,
-                         std::move(windows));
+    return make_tile_op(tile::BulkLoad{box_of(t), false, std::move(windows)}, std::move(operands));
   }
 
   // `e` where all variables are zero.
@@ -236,7 +239,8 @@ class Rewriter {
 
 Stmt distribute(const Stmt& s, const LaunchShape& shape) {
   Fragments fragments = find_fragments(s);
-  const ThreadLoops loops = with_legal_thread_loops(spread_row_nests(s, &fragments), shape);
+  const Stmt selected = lowering::select_instructions(s, gpu_instructions(&fragments));
+  const ThreadLoops loops = with_legal_thread_loops(selected, shape);
   const BufferUses uses = find_buffer_uses(loops.body, fragments, loops.reductions);
   const Decisions decisions = decide(uses, fragments, shape);
   return Rewriter(shape, fragments, loops, decisions).rewrite(loops.body);

@@ -41,7 +41,7 @@ void collect(const Stmt& s, const Ranges& ranges, LaunchShape* shape) {
     int64_t& n = dims[static_cast<size_t>(grid_dim(f->loop))];
     if (is_block(f->loop)) note_blocks(*f, n, shape);
     n = std::max(n, extent.max);
-    shape->cluster = std::max<int64_t>(shape->cluster, cluster_size(f->loop));
+    shape->cluster = std::max<int64_t>(shape->cluster, f->loop.cluster);
   }
   Ranges inside = ranges;
   inside.set(f->var, {0, std::max<int64_t>(0, extent.max - 1)});

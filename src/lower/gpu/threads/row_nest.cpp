@@ -27,12 +27,12 @@ Expr identity_of(BinaryOp op, DataType t) {
 // Spreads one nest over the lanes of a warp.
 class Spreader {
  public:
-  /// `outside`: the ranges of the variables around `loop`. `no_instruction`: why it is no operation
-  /// of a matrix unit.
-  Spreader(const For& loop, Fragments* fragments, Ranges outside, std::string no_instruction)
+  /// `outside`: the ranges of the variables around `loop`. `why` receives the reason where it cannot
+  /// be spread.
+  Spreader(const For& loop, Fragments* fragments, Ranges outside, std::string* why)
       : loop_(loop),
         fragments_(*fragments),
-        no_instruction_(std::move(no_instruction)),
+        why_(*why),
         outside_(std::move(outside)),
         lane_("lane"),
         half_("half") {
@@ -42,18 +42,20 @@ class Spreader {
     bind_.push_back({loop.var, half_.expr() * Expr(8) + floordiv(lane_.expr(), Expr(4))});
   }
 
+  /// Null where it cannot be spread.
   Stmt run() {
     const int64_t* rows = as_int(loop_.extent);
-    if (!rows || *rows != kRows) fail("it has not 16 rows");
+    if (!rows || *rows != kRows) return fail("it has not 16 rows");
     const Stmt body = spread(loop_.body, nullptr);
+    if (!why_.empty()) return {};
     return make_for(lane_, Expr(kWarp), LoopKind::ThreadX,
                     make_for(half_, Expr(2), LoopKind::Unrolled, body));
   }
 
  private:
-  [[noreturn]] void fail(const std::string& why) const {
-    fail_unmatched(loop_, "the loops marked as tensorized are no tile of a matrix unit:" +
-                              no_instruction_ + "\n  as elements of fragments: " + why);
+  Stmt fail(const std::string& why) const {
+    if (why_.empty()) why_ = why;
+    return {};
   }
 
   Expr bound(const Expr& e) const { return simplify(substitute(e, bind_), ranges_); }
@@ -62,7 +64,7 @@ class Spreader {
   Stmt spread(const Stmt& s, const Var* col) {
     if (!s) return s;
     if (const For* f = s.as<For>()) {
-      if (col) fail("it has a loop in that over columns");
+      if (col) return fail("it has a loop in that over columns");
       return columns(*f);
     }
     if (const Store* st = s.as<Store>()) {
@@ -86,7 +88,7 @@ class Spreader {
     const int64_t* extent = as_int(f.extent);
     const int64_t n = extent ? *extent : 0;
     if (n != kColumns && (n <= 0 || n % (2 * kColumns) != 0))
-      fail("its columns are no whole tiles");
+      return fail("its columns are no whole tiles");
     const int64_t pairs = n / (2 * kColumns), odds = pairs > 0 ? 2 : 1;
     const Var pair("pair"), odd("odd"), j("j");
     outside_.set(f.var, {0, n - 1});
@@ -138,9 +140,10 @@ class Spreader {
                  FunctionRef<Stmt(const Stmt&, LoopKind)> over_columns) {
     const Expr self = make_load(row.buffer, row.indices);
     const Binary* b = row.value.as<Binary>();
-    if (!b || !(equal(b->a, self) || equal(b->b, self))) fail("it reduces rows by no operator");
+    if (!b || !(equal(b->a, self) || equal(b->b, self)))
+      return fail("it reduces rows by no operator");
     const Expr start = identity_of(b->op, row.buffer->dtype);
-    if (!start.defined()) fail("it reduces rows by another operator than +, max and min");
+    if (!start.defined()) return fail("it reduces rows by another operator than +, max and min");
     const Expr part = by_layout(equal(b->a, self) ? b->b : b->a, f.var);
     note(row.buffer, row.indices, nullptr);
     note_loads(part, &f.var);
@@ -230,12 +233,13 @@ class Spreader {
     if (col) loops.push_back({*col, kColumns});
     if (!col || !instructions::has_layout(place, loops, mma::accumulator(0, 1), &why))
       fail("'" + b->name + "' is no fragment: " + why);
-    fragments_[b.get()] = Fragment::C;
+    else
+      fragments_[b.get()] = Fragment::C;
   }
 
   const For& loop_;
   Fragments& fragments_;
-  const std::string no_instruction_;
+  std::string& why_;
   Ranges outside_;  ///< of the variables around the nest, and of its own
   Var lane_, half_;
   Ranges ranges_;
@@ -256,42 +260,55 @@ Stmt without_fixed_conditions(const Stmt& s, std::vector<Var>* loops, std::vecto
   return without_fixed_conditions(i->then_body, loops, fixed);
 }
 
+// Whether the nest stores sums of products. A product's loops scale its sums before each iteration
+// where the reduction is rescaled.
+bool stores_sums(const For& nest, const Fragments& fragments) {
+  bool all = true;
+  visit(
+      Stmt(&nest),
+      [&](const Stmt& s) {
+        const Store* st = s.as<Store>();
+        const auto role = st ? fragments.find(st->buffer.get()) : fragments.end();
+        all &= !st || (role != fragments.end() && role->second == Fragment::C);
+      },
+      [](const Expr&) {});
+  return all;
+}
+
 // A box that is stored as a whole or not at all: the condition is tested around it.
-std::optional<Stmt> box_on_condition(const Stmt& nest, const Fragments& fragments) {
+Stmt box_on_condition(const TileMatch& store, const For& nest) {
   std::vector<Var> loops;
   std::vector<Expr> fixed;
-  Stmt box = without_fixed_conditions(nest, &loops, &fixed);
+  Stmt box = without_fixed_conditions(Stmt(&nest), &loops, &fixed);
   std::string why;
-  const std::optional<TileNest> parsed = try_parse_tile_nest(*box.as<For>(), fragments, &why);
-  if (!parsed || parsed->kind != TileNest::Kind::BulkStore) return {};
+  if (fixed.empty() || !try_parse(store, *box.as<For>(), &why)) return {};
   for (auto c = fixed.rbegin(); c != fixed.rend(); ++c) box = make_if(*c, box);
   return box;
 }
 
 }  // namespace
 
-namespace {
-
-Stmt spread_row_nests(const Stmt& s, Fragments* fragments, Ranges ranges) {
-  if (!s) return s;
-  if (const For* f = s.as<For>()) {
-    if (f->loop == LoopKind::Tensorized) {
-      std::string why;
-      if (try_parse_tile_nest(*f, *fragments, &why)) return s;
-      if (const std::optional<Stmt> box = box_on_condition(s, *fragments)) return *box;
-      return Spreader(*f, fragments, std::move(ranges), why).run();
-    }
-    ranges.set(f->var, {0, std::max<int64_t>(0, range_of(f->extent, ranges).max - 1)});
+std::vector<lowering::InstructionMatch> gpu_instructions(Fragments* fragments) {
+  std::vector<lowering::InstructionMatch> out;
+  for (const TileMatch& match : tile_matches(*fragments)) {
+    const bool stores = &match.instruction == &tma_store_instruction();
+    out.push_back({match.instruction.name, [=](const For& f, const Ranges&, std::string* why) {
+                     if (try_parse(match, f, why)) return Stmt(&f);
+                     return stores ? box_on_condition(match, f) : Stmt();
+                   }});
   }
-  return map_children(
-      s, [&](const Stmt& c) { return spread_row_nests(c, fragments, ranges); },
-      [](const Expr& e) { return e; });
-}
-
-}  // namespace
-
-Stmt spread_row_nests(const Stmt& s, Fragments* fragments) {
-  return spread_row_nests(s, fragments, {});
+  const auto lanes = [=](const For& f, const Ranges& ranges, std::string* why) {
+    return Spreader(f, fragments, ranges, why).run();
+  };
+  const auto scaled = [=](const For& f, const Ranges& ranges, std::string* why) {
+    if (stores_sums(f, *fragments)) return lanes(f, ranges, why);
+    *why = "it does not scale its sums";
+    return Stmt();
+  };
+  out.push_back({mma_instruction().name, scaled});
+  out.push_back({wgmma_instruction().name, scaled});
+  out.push_back({lanes_instruction().name, lanes});
+  return out;
 }
 
 }  // namespace heddle::gpu

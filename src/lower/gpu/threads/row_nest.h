@@ -9,12 +9,12 @@
 #pragma once
 
 #include "lower/gpu/tiles/tile_nest.h"
+#include "lower/select_instructions.h"
 
 namespace heddle::gpu {
 
-/// Rewrites these nests of `s` as loops over the lanes of a warp. Adds the buffers that they name
-/// to `fragments`. Throws an internal error for a nest that is neither of this form nor an
-/// operation of a matrix unit.
-Stmt spread_row_nests(const Stmt& s, Fragments* fragments);
+/// The instructions of GPUs, and last the work of lanes, which becomes loops over the lanes of a
+/// warp. The buffers that it names are added to `fragments`, which must outlive the result.
+std::vector<lowering::InstructionMatch> gpu_instructions(Fragments* fragments);
 
 }  // namespace heddle::gpu

@@ -18,7 +18,7 @@ Stmt single_out(const Stmt& s, const LaunchShape& shape, std::vector<Var> open[3
     Stmt r = s;
     for (int d = 0; d < 3; ++d) {
       if (shape.block[static_cast<size_t>(d)] == 1) continue;
-      const auto kind = static_cast<LoopKind>(static_cast<int>(LoopKind::ThreadX) + d);
+      const LoopKind kind = LoopKind::threads(d);
       if (open[d].empty()) {
         r = make_for(Var("one"), Expr(1), kind, r);
         continue;

@@ -80,7 +80,7 @@ class Classifier {
   void check(const Stmt& s, std::vector<OpenLoop> open, bool divergent, bool once) {
     if (!s) return;
     if (const For* f = s.as<For>()) {
-      if (f->loop == LoopKind::Tensorized) return;
+      if (is_tensorized(f->loop)) return;
       const int64_t* n = as_int(f->extent);
       if (is_thread(f->loop)) {
         if (as_thread_reduction(*f)) {

@@ -5,8 +5,6 @@
 namespace heddle::gpu {
 namespace {
 
-constexpr int kBegins = 4;  // the bit of TileOp::count
-
 // What is in the loops of `s`, where that is a single tile operation; else null.
 const TileOp* operation_in(const Stmt& s) {
   const For* f = s.as<For>();
@@ -23,8 +21,9 @@ class Beginning {
       if (stays(*f)) return make_for(f->var, f->extent, f->loop, first(f->body));
       return first(substitute(f->body, {{f->var, Expr(0)}}));
     }
-    const TileOp* op = s.as<TileOp>();
-    return make_group_op(op->op, op->operands, op->m, op->n, op->k, op->count | kBegins);
+    tile::GroupMma product = *tile_operation<tile::GroupMma>(s);
+    product.begins = true;
+    return make_tile_op(product, s.as<TileOp>()->operands);
   }
   Stmt without_first(const Stmt& s, const Expr& at) const {
     const For* f = s.as<For>();
@@ -42,7 +41,7 @@ class Beginning {
 
 bool is_single_product(const Stmt& s) {
   const TileOp* op = operation_in(s);
-  return op && op->op == TileOpKind::GroupMma;
+  return op && op->as<tile::GroupMma>();
 }
 
 Stmt begun_products(const Stmt& s) {

@@ -9,7 +9,7 @@ namespace heddle::gpu {
 bool is_single_product(const Stmt& s);
 
 /// `s`, a single product, with the first product that adds to each accumulator as one that begins
-/// its sum (TileOpKind::GroupMma). The accumulators need no zeros then. Serial and unrolled loops
+/// its sum (tile::GroupMma). The accumulators need no zeros then. Serial and unrolled loops
 /// of which the accumulators are independent have their first iteration before all others.
 Stmt begun_products(const Stmt& s);
 

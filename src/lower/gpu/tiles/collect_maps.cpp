@@ -26,12 +26,10 @@ void collect_maps(GpuKernel& kernel) {
       kernel.body,
       [&](const Stmt& s) {
         const TileOp* op = s.as<TileOp>();
-        if (!op || (op->op != TileOpKind::BulkLoad && op->op != TileOpKind::BulkStore)) return;
-        const GpuKernel::TensorMap map{op->operands[1].buffer, op->k, op->count ? op->m / 2 : op->m,
-                                       op->windows};
-        if (find_map(kernel, *op)) return;
-        check_rows(kernel, map.source);
-        kernel.maps.push_back(map);
+        const auto map = op ? map_of(*op) : std::nullopt;
+        if (!map || find_map(kernel, *op)) return;
+        check_rows(kernel, map->source);
+        kernel.maps.push_back(*map);
       },
       [](const Expr&) {});
 }

@@ -75,9 +75,9 @@ Stmt load(const TileNest& t, const Expr& source, const FragmentPlace& to, const 
   }
   Ranges lanes;
   lanes.set(Var::from(lane), {0, 31});
-  return make_load_matrix({to.registers, flat_index(to.registers, to.indices)},
-                          {load->buffer, simplify(address(row, col), lanes)},
-                          is_a || t.columns == 16 ? 4 : 2, transposed);
+  return make_tile_op(tile::LoadMatrix{is_a || t.columns == 16 ? 4 : 2, transposed},
+                      {{to.registers, flat_index(to.registers, to.indices)},
+                       {load->buffer, simplify(address(row, col), lanes)}});
 }
 
 }  // namespace
@@ -87,8 +87,8 @@ Stmt load_fragment(const TileNest& t, const Expr& source, const FragmentPlace& t
   const Stmt s = load(t, source, to, lane);
   if (t.pack > 1) return s;
   const int registers = t.loaded == Fragment::A || t.columns == 16 ? 4 : 2;
-  return make_block(
-      {s, make_round_tf32({to.registers, flat_index(to.registers, to.indices)}, registers)});
+  return make_block({s, make_tile_op(tile::RoundTf32{registers},
+                                     {{to.registers, flat_index(to.registers, to.indices)}})});
 }
 
 }  // namespace heddle::gpu

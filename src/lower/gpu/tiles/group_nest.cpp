@@ -68,7 +68,8 @@ std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, co
     t.b = u.first(2);
     t.columns = n.extent;
     t.pack = 2;
-    t.across = (*a ? 1 : 0) | (*b ? 2 : 0);
+    t.a_across = *a;
+    t.b_across = *b;
     return t;
   }
   return {};

@@ -8,15 +8,14 @@ namespace heddle::gpu {
 namespace {
 
 const TileOp* as_product(const Stmt& s) {
-  const TileOp* op = s.as<TileOp>();
-  return op && op->op == TileOpKind::GroupMma ? op : nullptr;
+  return tile_operation<tile::GroupMma>(s) ? s.as<TileOp>() : nullptr;
 }
 
 Stmt to_registers(const Stmt& s, const Buffer& registers) {
   if (const TileOp* op = as_product(s)) {
     std::vector<TileOperand> operands = op->operands;
     operands[0].buffer = registers;
-    return make_group_op(op->op, std::move(operands), op->m, op->n, op->k, op->count);
+    return make_tile_op(op->op, std::move(operands));
   }
   return map_children(
       s, [&](const Stmt& c) { return to_registers(c, registers); },

@@ -3,7 +3,6 @@
 #include "heddle/ir/print.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
-#include "ir/sizes.h"
 #include "lower/gpu/tiles/group_nest.h"
 
 namespace heddle::gpu {
@@ -49,50 +48,68 @@ std::optional<TileNest> try_product(const std::vector<NestLoop>& loops, const St
   return {};
 }
 
-// Fills the sums, or loads an operand from shared memory.
-std::optional<TileNest> try_fill_or_load(const std::vector<NestLoop>& loops, const Store& st,
-                                         const Fragments& fragments, std::string* why) {
-  const auto role = fragments.find(st.buffer.get());
-  if (loops.size() != 2 || role == fragments.end() || role->second == Fragment::Row) {
-    *why = "'" + st.buffer->name + "' is no operand of a product";
-    return {};
-  }
-  const Fragment f = role->second;
-  TileNest t;
-  t.row = loops[0].var;
-  t.col = loops[1].var;
-  t.columns = loops[1].extent;
-  t.pack = f == Fragment::C ? 2 : mma::elements_per_register(st.buffer->dtype);
-  const int64_t depth = mma::depth(t.pack);
-  const bool whole = loops[0].extent == (f == Fragment::B ? depth : mma::kRows) &&
+// Whether the nest is one over whole tiles of its fragment, laid out as one.
+bool is_of_fragment(const TileNest& t, Fragment f, const std::vector<NestLoop>& loops,
+                    const Store& st, std::string* why) {
+  const int64_t rows = loops[0].extent, depth = mma::depth(t.pack);
+  const bool whole = rows == (f == Fragment::B ? depth : mma::kRows) &&
                      (f == Fragment::A   ? t.columns == depth
                       : f == Fragment::B ? t.columns == mma::kCols || t.columns == 2 * mma::kCols
                                          : t.columns % mma::kCols == 0);
   if (!whole) {
-    *why = "it has " + std::to_string(loops[0].extent) + " x " + std::to_string(t.columns) +
+    *why = "it has " + std::to_string(rows) + " x " + std::to_string(t.columns) +
            " elements, which are no whole tiles of a fragment";
-    return {};
+    return false;
   }
   const LayoutDigits layout = f == Fragment::C   ? mma::accumulator(0, 1)
                               : f == Fragment::A ? mma::left(0, 1, t.pack)
                                                  : mma::right(0, 1, t.pack);
-  const Place place{st.buffer, st.indices};
-  if (!has_layout(place, loops, layout, why)) return {};
-  t.value = st.value;
-  const Place first{st.buffer, at(st.indices, loops, {0, 0})};
-  if (f == Fragment::C) {
-    *why = "not all sums become the same value";
-    if (uses_var(t.value, t.row) || uses_var(t.value, t.col)) return {};
-    t.kind = TileNest::Kind::Fill;
-    t.c = first;
-    return t;
+  return has_layout({st.buffer, st.indices}, loops, layout, why);
+}
+
+// The loops of a nest over elements of a fragment whose role is one of `first` and `other`.
+std::optional<TileNest> try_fragment(const std::vector<NestLoop>& loops, const Store& st,
+                                     const Fragments& fragments, Fragment first, Fragment other,
+                                     std::string* why) {
+  const auto role = fragments.find(st.buffer.get());
+  if (loops.size() != 2 || role == fragments.end() ||
+      (role->second != first && role->second != other)) {
+    *why = "'" + st.buffer->name + "' is no such operand of a product";
+    return {};
   }
-  const Load* load = t.value.as<Load>();
+  TileNest t;
+  t.loaded = role->second;
+  t.row = loops[0].var;
+  t.col = loops[1].var;
+  t.columns = loops[1].extent;
+  t.pack = t.loaded == Fragment::C ? 2 : mma::elements_per_register(st.buffer->dtype);
+  t.value = st.value;
+  if (!is_of_fragment(t, t.loaded, loops, st, why)) return {};
+  return t;
+}
+
+// Fills the sums that products add to.
+std::optional<TileNest> try_fill(const std::vector<NestLoop>& loops, const Store& st,
+                                 const Fragments& fragments, std::string* why) {
+  auto t = try_fragment(loops, st, fragments, Fragment::C, Fragment::C, why);
+  if (!t) return {};
+  *why = "not all sums become the same value";
+  if (uses_var(t->value, t->row) || uses_var(t->value, t->col)) return {};
+  t->kind = TileNest::Kind::Fill;
+  t->c = {st.buffer, at(st.indices, loops, {0, 0})};
+  return t;
+}
+
+// Loads an operand from shared memory.
+std::optional<TileNest> try_load(const std::vector<NestLoop>& loops, const Store& st,
+                                 const Fragments& fragments, std::string* why) {
+  auto t = try_fragment(loops, st, fragments, Fragment::A, Fragment::B, why);
+  if (!t) return {};
+  const Load* load = t->value.as<Load>();
   *why = "it does not copy from shared memory";
   if (!load || load->buffer->scope != Scope::Shared) return {};
-  t.kind = TileNest::Kind::Load;
-  t.loaded = f;
-  t.a = first;
+  t->kind = TileNest::Kind::Load;
+  t->a = {st.buffer, at(st.indices, loops, {0, 0})};
   return t;
 }
 
@@ -122,7 +139,7 @@ Fragments find_fragments(const Stmt& s) {
       s,
       [&](const Stmt& x) {
         const For* f = x.as<For>();
-        if (!f || f->loop != LoopKind::Tensorized) return;
+        if (!f || !is_tensorized(f->loop)) return;
         std::vector<NestLoop> loops;
         const Store* st = open_nest(x, &loops, nullptr);
         if (!st) return;
@@ -140,56 +157,62 @@ Fragments find_fragments(const Stmt& s) {
   return out;
 }
 
-std::optional<TileNest> try_parse_tile_nest(const For& loop, const Fragments& fragments,
-                                            std::string* why) {
-  const int64_t* extent = as_int(loop.extent);
-  std::vector<NestLoop> loops;
-  std::vector<Expr> guards;
-  const Store* st = nullptr;
-  if (extent) {
-    loops.push_back({loop.var, *extent});
-    st = open_nest(loop.body, &loops, &guards);
-  }
-  if (!st) {
-    *why = "\n  the loops do not end in one store, or have no constant extents";
-    return {};
-  }
-  std::optional<TileNest> found;
-  const auto as = [&](const char* what, const auto& attempt) {
-    std::string reason;
-    if (found) return;
-    found = attempt(&reason);
-    if (!found) *why += std::string("\n  as ") + what + ": " + reason;
+std::vector<TileMatch> tile_matches(const Fragments& fragments) {
+  using Loops = std::vector<NestLoop>;
+  const auto unguarded = [](auto attempt) {
+    return [attempt](const MarkedNest& n, std::string* why) -> std::optional<TileNest> {
+      if (n.guards.empty()) return attempt(n.loops, *n.store, why);
+      *why = "its elements have conditions";
+      return {};
+    };
   };
-  as("a store by TMA", [&](std::string* w) { return try_bulk_store(loops, *st, guards, w); });
-  if (guards.empty()) {
-    as("wgmma", [&](std::string* w) { return try_group_product(loops, *st, w); });
-    as("mma", [&](std::string* w) { return try_product(loops, *st, w); });
-    as("a load by TMA", [&](std::string* w) { return try_bulk_load(loops, *st, w); });
-    as("a fill or a load of fragments",
-       [&](std::string* w) { return try_fill_or_load(loops, *st, fragments, w); });
-  } else {
-    as("a load by TMA", [&](std::string* w) { return try_guarded_box(loops, *st, guards, w); });
-  }
-  return found;
+  // A product, or what fills its sums.
+  const auto product = [&](auto attempt) {
+    return unguarded([attempt, &fragments](const Loops& loops, const Store& st, std::string* why) {
+      auto t = attempt(loops, st, why);
+      std::string no_fill;
+      if (!t) t = try_fill(loops, st, fragments, &no_fill);
+      if (!t) *why += "; as what fills its sums: " + no_fill;
+      return t;
+    });
+  };
+  const auto fragment = [&fragments](const Loops& loops, const Store& st, std::string* why) {
+    return try_load(loops, st, fragments, why);
+  };
+  const auto load = [](const MarkedNest& n, std::string* why) {
+    return n.guards.empty() ? try_bulk_load(n.loops, *n.store, why)
+                            : try_guarded_box(n.loops, *n.store, n.guards, why);
+  };
+  const auto store = [](const MarkedNest& n, std::string* why) {
+    return try_bulk_store(n.loops, *n.store, n.guards, why);
+  };
+  return {{tma_store_instruction(), store},
+          {wgmma_instruction(), product(try_group_product)},
+          {mma_instruction(), product(try_product)},
+          {tma_load_instruction(), load},
+          {ldmatrix_instruction(), unguarded(fragment)}};
 }
 
-void fail_unmatched(const For& loop, const std::string& why) {
-  const Stmt nest = make_for(loop.var, loop.extent, loop.loop, loop.body);
-  bool sized = false;
-  visit(nest, [](const Stmt&) {}, [&](const Expr& e) { sized |= !sizes_in(e).empty(); });
-  if (sized)
-    throw_user_error("the schedule does not hold for all sizes: " + why, {},
-                     "choose it at another size");
-  throw_internal_error(why + "\n" + to_string(nest));
+std::optional<TileNest> try_parse(const TileMatch& match, const For& loop, std::string* why) {
+  const int64_t* extent = as_int(loop.extent);
+  MarkedNest nest;
+  if (extent) {
+    nest.loops.push_back({loop.var, *extent});
+    nest.store = open_nest(loop.body, &nest.loops, &nest.guards);
+  }
+  if (nest.store) return match.attempt(nest, why);
+  *why = "the loops do not end in one store, or have no constant extents";
+  return {};
 }
 
 TileNest parse_tile_nest(const For& loop, const Fragments& fragments) {
   std::string why;
-  std::optional<TileNest> t = try_parse_tile_nest(loop, fragments, &why);
-  if (!t)
-    fail_unmatched(loop, "the loops marked as tensorized are no tile of a matrix unit:" + why);
-  return std::move(*t);
+  for (const TileMatch& match : tile_matches(fragments)) {
+    if (match.instruction.name != loop.loop.instruction.text()) continue;
+    if (auto nest = try_parse(match, loop, &why)) return std::move(*nest);
+  }
+  throw_internal_error("a nest that was selected as '" + loop.loop.instruction.text() +
+                       "' is none: " + why + "\n" + to_string(Stmt(&loop)));
 }
 
 }  // namespace heddle::gpu

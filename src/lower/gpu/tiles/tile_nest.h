@@ -16,6 +16,7 @@
 //   Row [..m/16]      [m%8]           [(m/8)%2]
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -54,21 +55,29 @@ struct TileNest {
   Expr value;           ///< Fill: what each element becomes; Load: the element at `row`, `col`
   int64_t columns = 0;  ///< Load: of the tile; 16 for B: two tiles side by side; Fill,
                         ///< GroupProduct: of the fragment, tiles of 8; BulkLoad: rows of the box
-  int across = 0;       ///< GroupProduct: see TileOpKind::GroupMma, `count`
-  int row_dim = 0;      ///< BulkLoad: dimension of the source that rows of the box run along
-  int pack = 0;         ///< Load, Product: operands in a register
-  Var row, col;         ///< Load: the variables of the tile's rows and columns in `value`
+  bool a_across = false, b_across = false;  ///< GroupProduct: as in tile::GroupMma
+  int row_dim = 0;  ///< BulkLoad: dimension of the source that rows of the box run along
+  int pack = 0;     ///< Load, Product: operands in a register
+  Var row, col;     ///< Load: the variables of the tile's rows and columns in `value`
 };
 
-/// The operation of a matrix unit that the loop marked as tensorized describes, if it is one. If
-/// not, `why` receives a line for each instruction that was tried.
-std::optional<TileNest> try_parse_tile_nest(const For& loop, const Fragments& fragments,
-                                            std::string* why);
-/// The same. Throws as fail_unmatched where it is not one.
+/// The loops of a marked nest, and the store at the bottom.
+struct MarkedNest {
+  std::vector<instructions::NestLoop> loops;
+  std::vector<Expr> guards;  ///< the conditions on the way
+  const Store* store = nullptr;
+};
+/// A way to take a marked nest as an operation of a matrix unit or of TMA. Nullopt where it is not
+/// one; `why` then receives the reason.
+struct TileMatch {
+  const MachineInstruction& instruction;
+  std::function<std::optional<TileNest>(const MarkedNest&, std::string* why)> attempt;
+};
+/// All ways. They refer to `fragments`.
+std::vector<TileMatch> tile_matches(const Fragments& fragments);
+/// The nest of `loop` in this way.
+std::optional<TileNest> try_parse(const TileMatch& match, const For& loop, std::string* why);
+/// The operation of a nest that names its instruction, which select_instructions has proved.
 TileNest parse_tile_nest(const For& loop, const Fragments& fragments);
-/// Throws the error for a nest that a template marked and that is not what it must be: an internal
-/// one, because the template is wrong; a User error where the nest depends on symbolic sizes, for
-/// which marks of the schedule at one size need not hold.
-[[noreturn]] void fail_unmatched(const For& loop, const std::string& why);
 
 }  // namespace heddle::gpu

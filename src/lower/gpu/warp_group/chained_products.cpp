@@ -17,7 +17,7 @@ const TileOp* product_in(const Stmt& s) {
       s,
       [&](const Stmt& x) {
         const TileOp* op = x.as<TileOp>();
-        if (op && op->op == TileOpKind::GroupMma && !found) found = op;
+        if (op && op->as<tile::GroupMma>() && !found) found = op;
       },
       [](const Expr&) {});
   return found;
@@ -118,8 +118,7 @@ Stmt fenced(const Stmt& s) {
 }
 
 Stmt group_wait(const Buffer& c, int pending) {
-  return make_group_op(TileOpKind::GroupWait, {{c, Expr(0)}}, 0, 0, pending,
-                       static_cast<int>(c.num_elements()));
+  return make_tile_op(tile::GroupWait{pending, static_cast<int>(c.num_elements())}, {{c, Expr(0)}});
 }
 
 }  // namespace

@@ -59,13 +59,12 @@ Stmt with_all_parts(SharedTiles& s, const Buffer& sums, const Expr& group, int64
   const auto set_last = [&](int to) { return make_store(last, {Expr(0)}, make_const(i32, to)); };
   const Expr is_last = make_load(last, {Expr(0)}) > make_const(i32, 0);
   const auto arrive = [&](bool if_last) {
-    return make_group_op(TileOpKind::LastArrival,
-                         {{last, Expr(0)},
-                          {s.tickets, s.number * Expr(groups) + group},
-                          {s.tickets, s.parts},
-                          {s.memory, place(s.first)},
-                          {s.memory, place(slot_of(s.parts - Expr(2)) + Expr(1))}},
-                         0, 0, if_last ? 1 : 0, 0);
+    return make_tile_op(tile::LastArrival{if_last},
+                        {{last, Expr(0)},
+                         {s.tickets, s.number * Expr(groups) + group},
+                         {s.tickets, s.parts},
+                         {s.memory, place(s.first)},
+                         {s.memory, place(slot_of(s.parts - Expr(2)) + Expr(1))}});
   };
   Stmt fix_up = make_block({store, arrive(false), make_if(is_last, begin)});
   if (s.looks.defined()) {

@@ -10,8 +10,7 @@ namespace heddle::gpu {
 namespace {
 
 const TileOp* as_bulk_store(const Stmt& s) {
-  const TileOp* op = s.as<TileOp>();
-  return op && op->op == TileOpKind::BulkStore ? op : nullptr;
+  return tile_operation<tile::BulkStore>(s) ? s.as<TileOp>() : nullptr;
 }
 
 // The place of element `at` of a tile whose rows of 128 bytes are swizzled: piece p of 16 bytes of

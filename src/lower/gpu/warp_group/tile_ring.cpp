@@ -12,7 +12,7 @@ bool writes(const Stmt& s, const Tiles& t) {
       [&](const Stmt& x) {
         if (const Store* st = x.as<Store>()) found |= t.has(st->buffer);
         const TileOp* op = x.as<TileOp>();
-        if (op && op->op != TileOpKind::Mma) found |= t.has(op->operands[0].buffer);
+        if (op && !op->as<tile::Mma>()) found |= t.has(op->operands[0].buffer);
       },
       [](const Expr&) {});
   return found;
@@ -83,8 +83,7 @@ class Rotation {
       operands.push_back(
           {tile ? ring(o.buffer) : o.buffer, tile ? shift(o.buffer, o.index) : o.index});
     }
-    return Stmt(new TileOp(op.op, std::move(operands), op.m, op.n, op.k, op.count, op.transposed,
-                           op.windows));
+    return make_tile_op(op.op, std::move(operands));
   }
   const Buffer& ring(const Buffer& b) const {
     const auto& tiles = from_.tiles;

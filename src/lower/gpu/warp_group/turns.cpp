@@ -11,10 +11,7 @@
 namespace heddle::gpu {
 namespace {
 
-bool is_bulk_load(const Stmt& s) {
-  const TileOp* op = s.as<TileOp>();
-  return op && op->op == TileOpKind::BulkLoad;
-}
+bool is_bulk_load(const Stmt& s) { return tile_operation<tile::BulkLoad>(s) != nullptr; }
 
 const For* find_ring(const Stmt& s) {
   const For* found = nullptr;
@@ -224,10 +221,10 @@ Stmt in_turns(const Stmt& s, int64_t blocks, Turns* turns) {
         s, [&](const Stmt& c) { return in_turns(c, blocks, turns); },
         [](const Expr& e) { return e; });
   }
-  turns->alternate = f->loop == LoopKind::AlternateX || f->loop == LoopKind::AlternateStreamX;
+  turns->alternate = f->loop.persistence.alternates;
   const For* ring = find_ring(f->body);
   const int64_t *depth = ring ? as_int(ring->extent) : nullptr, *n = as_int(f->extent);
-  const bool streams = f->loop == LoopKind::StreamX || f->loop == LoopKind::AlternateStreamX;
+  const bool streams = f->loop.persistence.streams;
   std::optional<SharedRound> shared;
   if (depth && streams && n) {
     const LastRound last = last_round(*n, blocks, *depth);

@@ -5,7 +5,7 @@
 //   -->
 //   block b { for turn { t = turn*P + b  if (t < n) { .. } } }
 //
-// A loop of kind StreamX shares the tiles of the last round (target/last_round.h):
+// A loop whose persistence streams shares the tiles of the last round (target/last_round.h):
 //
 //   block b { begin, end = the steps of its run
 //     for turn in 0..n/P + tiles of the run {

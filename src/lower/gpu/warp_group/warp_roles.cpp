@@ -59,11 +59,6 @@ Registers registers_of_one(int needed) {
   return best;
 }
 
-bool is_bulk_load(const Stmt& s) {
-  const TileOp* op = s.as<TileOp>();
-  return op && op->op == TileOpKind::BulkLoad;
-}
-
 // The loop over the two blocks of a pair; null where blocks are alone.
 const For* pair_loop(const Stmt& s) {
   const For* found = nullptr;
@@ -220,7 +215,7 @@ class Roles {
         simplify(floormod(floordiv(turn(), Expr(2)) + Expr(1) - group_.expr(), Expr(2)));
     return make_block(
         {wait(order_, group_.expr(), parity), products,
-         by_one_thread(on(TileOpKind::BarrierArrive, order_, Expr(1) - group_.expr()))});
+         by_one_thread(on(tile::BarrierArrive{false}, order_, Expr(1) - group_.expr()))});
   }
 
   void make_barriers(const FillAndUse& p) {
@@ -242,8 +237,7 @@ class Roles {
     HEDDLE_ICHECK(is_const(before, 0), "a persistent block loads boxes outside of its ring");
     HEDDLE_ICHECK(loads_ < kMostSingleLoads, "a block loads too many boxes outside of its ring");
     const Expr slot(loads_++);
-    return make_block({on(TileOpKind::BarrierExpect, arrived_, slot, bytes_of(s)),
-                       with_barrier(s, {arrived_, slot})});
+    return make_block({on(expect(bytes_of(s)), arrived_, slot), with_barrier(s, {arrived_, slot})});
   }
 
   Expr slot_of(const Expr& count) const {
@@ -253,17 +247,20 @@ class Roles {
   Expr parity_of(const Expr& count) const {
     return simplify(floormod(floordiv(count, Expr(int64_t{copies_})), Expr(2)));
   }
-  static Stmt on(TileOpKind op, const Buffer& barrier, const Expr& slot, int64_t count = 0) {
-    return make_group_op(op, {{barrier, slot}}, 0, 0, 0, static_cast<int>(count));
+  static Stmt on(tile::Operation op, const Buffer& barrier, const Expr& slot) {
+    return make_tile_op(std::move(op), {{barrier, slot}});
   }
+  static tile::BarrierExpect expect(int64_t bytes) { return {static_cast<int>(bytes)}; }
+  static tile::BarrierInit init_for(int64_t arrivals) { return {static_cast<int>(arrivals)}; }
   static Stmt wait(const Buffer& barrier, const Expr& slot, const Expr& parity) {
-    return make_group_op(TileOpKind::BarrierWait, {{barrier, slot}, {barrier, parity}}, 0, 0, 0, 0);
+    return make_tile_op(tile::BarrierWait{}, {{barrier, slot}, {barrier, parity}});
   }
 
   // The bytes of all boxes that one fill of the ring loads.
   static int64_t bytes_of(const Stmt& s) {
-    if (const TileOp* op = s.as<TileOp>())
-      return int64_t{op->m} * op->n * op->operands[0].buffer->dtype.bytes();
+    if (const auto* load = tile_operation<tile::BulkLoad>(s))
+      return int64_t{load->box.rows} * load->box.columns *
+             s.as<TileOp>()->operands[0].buffer->dtype.bytes();
     // A barrier that expects bytes of a box that is not loaded would wait for ever.
     HEDDLE_ICHECK(!s.as<If>(), "a box is loaded on a condition");
     int64_t bytes = 0;
@@ -283,14 +280,14 @@ class Roles {
 
   // Both blocks of a pair load what does not depend on which of them it is together.
   Stmt with_barrier(const Stmt& s, const TileOperand& barrier) const {
-    if (is_bulk_load(s)) {
-      const TileOp* op = s.as<TileOp>();
-      std::vector<TileOperand> operands = op->operands;
-      bool shared = rank_ && op->m % 16 == 0 && op->windows.empty();
-      for (const TileOperand& o : operands) shared = shared && !uses_var(o.index, *rank_);
+    if (const auto* loaded = tile_operation<tile::BulkLoad>(s)) {
+      tile::BulkLoad load = *loaded;
+      std::vector<TileOperand> operands = s.as<TileOp>()->operands;
+      load.by_pair = rank_ && load.box.rows % 16 == 0 && load.windows.empty();
+      for (const TileOperand& o : operands)
+        load.by_pair = load.by_pair && !uses_var(o.index, *rank_);
       operands.push_back(barrier);
-      return make_group_op(op->op, std::move(operands), op->m, op->n, op->k, shared ? 1 : 0,
-                           op->windows);
+      return make_tile_op(std::move(load), std::move(operands));
     }
     return map_children(
         s, [&](const Stmt& c) { return with_barrier(c, barrier); },
@@ -303,7 +300,7 @@ class Roles {
     const Expr count = counted(f, before), slot = slot_of(count);
     // For a new barrier, a wait for the phase before the first one returns at once.
     const Stmt round = make_block({wait(empty_, slot, simplify(Expr(1) - parity_of(count))),
-                                   on(TileOpKind::BarrierExpect, full_, slot, bytes_of(p.fill)),
+                                   on(expect(bytes_of(p.fill)), full_, slot),
                                    with_barrier(in_slot(p.fill, p, slot, false), {full_, slot})});
     return make_for(f.var, f.extent, f.loop, round);
   }
@@ -315,8 +312,7 @@ class Roles {
     HEDDLE_ICHECK(p.others.empty(), "a loop over boxes allocates other buffers");
     const Expr count = counted(f, before), slot = slot_of(count), one(int64_t{1});
     const auto release = [&](const Expr& c) {
-      return by_one_thread(
-          on(TileOpKind::BarrierArrive, empty_, slot_of(c), kernel_.pair > 1 ? 1 : 0));
+      return by_one_thread(on(tile::BarrierArrive{kernel_.pair > 1}, empty_, slot_of(c)));
     };
     const Stmt use = consumer(in_slot(p.use, p, slot, false), before);
     if (sums_are_short(use))
@@ -342,7 +338,7 @@ class Roles {
         },
         [&](const Expr& k) { return wait(full_, slot_of(count_at(k)), parity_of(count_at(k))); },
         [&](const Expr& k) {
-          return by_one_thread(on(TileOpKind::BarrierArrive, empty_, slot_of(count_at(k))));
+          return by_one_thread(on(tile::BarrierArrive{false}, empty_, slot_of(count_at(k))));
         }};
     chained_registers_ = registers_of_chain(ring_.use);
     return chained_products(f, ring_, ring);
@@ -365,8 +361,7 @@ class Roles {
     visit(
         use,
         [&](const Stmt& x) {
-          const TileOp* op = x.as<TileOp>();
-          if (op && op->op == TileOpKind::GroupMma) c = op->operands[0].buffer;
+          if (tile_operation<tile::GroupMma>(x)) c = x.as<TileOp>()->operands[0].buffer;
         },
         [](const Expr&) {});
     HEDDLE_ICHECK(c, "a ring of boxes that no warp group multiplies");
@@ -375,20 +370,19 @@ class Roles {
 
   static Stmt wait_for_products(const Stmt& use, int pending) {
     const Buffer c = registers_of(use);
-    return make_group_op(TileOpKind::GroupWait, {{c, Expr(0)}}, 0, 0, pending,
-                         pending ? 0 : static_cast<int>(c.num_elements()));
+    const int done = pending ? 0 : static_cast<int>(c.num_elements());
+    return make_tile_op(tile::GroupWait{pending, done}, {{c, Expr(0)}});
   }
 
   Stmt init() const {
     const Var slot("slot");
-    const Stmt each =
-        make_block({on(TileOpKind::BarrierInit, full_, slot, 1),
-                    on(TileOpKind::BarrierInit, empty_, slot, groups_ * kernel_.pair)});
+    const Stmt each = make_block({on(tile::BarrierInit{1}, full_, slot),
+                                  on(init_for(groups_ * kernel_.pair), empty_, slot)});
     Stmt all = make_for(slot, Expr(int64_t{copies_}), LoopKind::Serial, each);
     for (int i = 0; i < loads_; ++i)
-      all = make_block({all, on(TileOpKind::BarrierInit, arrived_, Expr(i), 1)});
+      all = make_block({all, on(tile::BarrierInit{1}, arrived_, Expr(i))});
     for (int i = 0; turns_.alternate && i < 2; ++i)
-      all = make_block({all, on(TileOpKind::BarrierInit, order_, Expr(i), 1)});
+      all = make_block({all, on(tile::BarrierInit{1}, order_, Expr(i))});
     return make_for(Var("group"), Expr(1), LoopKind::ThreadZ, by_one_thread(all));
   }
 

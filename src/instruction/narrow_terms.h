@@ -7,7 +7,7 @@
 
 #include "heddle/ir/simplify.h"
 
-namespace heddle::codegen {
+namespace heddle::instructions {
 
 /// A factor of 8- or 16-bit integers in a product of i32, or of a 16-bit float in one of f32:
 /// element base + stride * lane of `buffer`, as a `type` of its size.
@@ -40,4 +40,4 @@ void terms_of(const Expr& e, std::vector<Expr>& out);
 /// Whether `x` is `distance` elements behind `first`, in every lane.
 bool follows(const NarrowFactor& first, const NarrowFactor& x, int distance, const Ranges& ranges);
 
-}  // namespace heddle::codegen
+}  // namespace heddle::instructions

@@ -1,13 +1,13 @@
-#include "codegen/llvm/tile_product.h"
+#include "instruction/tile_product.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "codegen/llvm/generator.h"
 #include "heddle/instruction/instruction.h"
 #include "heddle/instruction/tiles.h"
+#include "ir/affine_lanes.h"
 
-namespace heddle::codegen {
+namespace heddle::instructions {
 namespace {
 
 constexpr int kGroupBytes = static_cast<int>(amx::kGroupBytes),
@@ -262,4 +262,4 @@ bool clears_tiles(const Stmt& s, const TileProduct& p) {
   return has == wants && equal(at_zero(lanes->base, loops), at_zero(p.c.at, tiles));
 }
 
-}  // namespace heddle::codegen
+}  // namespace heddle::instructions

@@ -1,8 +1,8 @@
-#include "codegen/llvm/narrow_terms.h"
+#include "instruction/narrow_terms.h"
 
-#include "codegen/llvm/generator.h"
+#include "ir/affine_lanes.h"
 
-namespace heddle::codegen {
+namespace heddle::instructions {
 namespace {
 
 const Expr& without_broadcast(const Expr& e) {
@@ -66,4 +66,4 @@ bool follows(const NarrowFactor& first, const NarrowFactor& x, int distance, con
          first.type == x.type && is_const(simplify(x.base - first.base, ranges), distance);
 }
 
-}  // namespace heddle::codegen
+}  // namespace heddle::instructions

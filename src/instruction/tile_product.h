@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "codegen/llvm/narrow_terms.h"
 #include "heddle/ir/stmt.h"
+#include "instruction/narrow_terms.h"
 
-namespace heddle::codegen {
+namespace heddle::instructions {
 
 /// The configuration that ldtilecfg loads.
 using TileConfig = std::array<uint8_t, 64>;
@@ -60,4 +60,4 @@ bool match_tile_product(const For& loop, TileProduct* product, std::string* why)
 /// Whether `s` only sets to zero the elements of C that `p` adds to.
 bool clears_tiles(const Stmt& s, const TileProduct& p);
 
-}  // namespace heddle::codegen
+}  // namespace heddle::instructions

@@ -1,0 +1,75 @@
+#include "lower/select_instructions.h"
+
+#include <algorithm>
+
+#include "heddle/instruction/instruction.h"
+#include "heddle/ir/print.h"
+#include "heddle/support/error.h"
+#include "instruction/registered_nest.h"
+#include "instruction/tile_product.h"
+
+namespace heddle::lowering {
+namespace {
+
+class Selection {
+ public:
+  explicit Selection(const std::vector<InstructionMatch>& matches) : matches_(matches) {}
+
+  Stmt of(const Stmt& s, Ranges ranges) const {
+    if (!s) return s;
+    if (const For* f = s.as<For>()) {
+      if (is_tensorized(f->loop)) return take(*f, ranges);
+      ranges.set(f->var, {0, std::max<int64_t>(0, range_of(f->extent, ranges).max - 1)});
+    }
+    return map_children(
+        s, [&](const Stmt& c) { return of(c, ranges); }, [](const Expr& e) { return e; });
+  }
+
+ private:
+  Stmt take(const For& f, const Ranges& ranges) const {
+    const InstructionName named = f.loop.instruction;
+    std::string reasons;
+    for (const InstructionMatch& m : matches_) {
+      if (named && named.text() != m.instruction) continue;
+      const auto kind = LoopKind::tensorized(InstructionName(m.instruction));
+      const Stmt with_name = named ? Stmt(&f) : make_for(f.var, f.extent, kind, f.body);
+      std::string why;
+      if (const Stmt taken = m.take(*with_name.as<For>(), ranges, &why)) return taken;
+      reasons += "\n  as " + m.instruction + ": " + why;
+    }
+    if (reasons.empty()) reasons = " this target has no '" + named.text() + "'";
+    throw_user_error("the loops from '" + f.var->name + "' on are marked by tensorize(), but are " +
+                         "not the instruction:" + reasons + "\n" + to_string(Stmt(&f)),
+                     {},
+                     "mark loops that compute what it computes, or choose the schedule at another "
+                     "size");
+  }
+
+  const std::vector<InstructionMatch>& matches_;
+};
+
+}  // namespace
+
+Stmt select_instructions(const Stmt& s, const std::vector<InstructionMatch>& matches) {
+  return Selection(matches).of(s, {});
+}
+
+std::vector<InstructionMatch> cpu_instructions() {
+  std::vector<InstructionMatch> out;
+  for (const auto& instruction : registered_instructions()) {
+    out.push_back({instruction->name, [=](const For& f, const Ranges&, std::string* why) {
+                     const bool is = instructions::only_sets(f) ||
+                                     instructions::match_registered(f, instruction, why);
+                     return is ? Stmt(&f) : Stmt();
+                   }});
+  }
+  out.push_back({amx_instruction().name, [](const For& f, const Ranges&, std::string* why) {
+                   instructions::TileProduct product;
+                   const bool is = instructions::only_sets(f) ||
+                                   instructions::match_tile_product(f, &product, why);
+                   return is ? Stmt(&f) : Stmt();
+                 }});
+  return out;
+}
+
+}  // namespace heddle::lowering
