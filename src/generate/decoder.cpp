@@ -5,25 +5,13 @@
 #include <unordered_map>
 
 #include "dag/take_row.h"
+#include "generate/call_memory.h"
 #include "heddle/dag/compute_dag.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 
 namespace heddle {
 namespace {
-
-int64_t value_of(const Expr& e, const Var& rows, int64_t n, const Var& total, int64_t length) {
-  const std::optional<Affine> sum = as_affine(e);
-  HEDDLE_ICHECK(sum.has_value(), "extents of a decoder are sums of its sizes");
-  int64_t value = sum->constant;
-  for (const Affine::Term& t : sum->terms) {
-    const bool of_rows = rows.get() && t.var.same_as(rows),
-               of_total = total.get() && t.var.same_as(total);
-    HEDDLE_ICHECK(of_rows || of_total, "a decoder has two sizes");
-    value += t.coefficient * (of_rows ? n : length);
-  }
-  return value;
-}
 
 /// The size in an extent; undefined where it is constant.
 Var size_in(const Expr& e) {
@@ -91,6 +79,7 @@ Decoder::Decoder(const OnnxModel& model, const Network& network, const DecoderNa
   }
   weight_bytes_ = bytes_of_weights(model);
   masked_ = find_mask();
+  last_ = NDArray::empty({batch_, vocabulary_}, f32, device_);
   if (device_.is_cuda()) find_memory();
   reset();
   kernel_ = network.build(model.args());
@@ -136,29 +125,6 @@ Decoder::Role Decoder::role_of(const OnnxModel& model, size_t i, const DecoderNa
        "its inputs are tokens, a mask, positions and states");
 }
 
-Extents Decoder::extents(const Tensor& t, const Call& call) const {
-  Extents out;
-  for (const Expr& e : t.shape()) out.push_back(value_of(e, rows_, call.n, total_, call.total));
-  return out;
-}
-
-void Decoder::find_memory() {
-  Call largest;
-  largest.n = most_;
-  largest.total = capacity_;
-  const auto add = [&](const Tensor& t) {
-    memory_.push_back(NDArray::empty(extents(t, largest), t.dtype(), device_));
-  };
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (roles_[i] == Role::State) {
-      memory_.emplace_back();
-    } else {
-      add(inputs_[i]);
-    }
-  }
-  for (const Tensor& t : outputs_) add(t);
-}
-
 bool Decoder::find_mask() const {
   const auto has = [&](Role role) {
     for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -173,7 +139,8 @@ int64_t Decoder::length() const { return *std::max_element(counts_.begin(), coun
 
 void Decoder::reset() {
   counts_.assign(static_cast<size_t>(batch_), 0);
-  last_ = NDArray::zeros({batch_, vocabulary_}, f32);
+  last_.fill(0);
+  if (memory_) memory_->mark();
 }
 
 void Decoder::reset(int64_t sequence) {
@@ -184,7 +151,8 @@ void Decoder::reset(int64_t sequence) {
     throw_user_error("a sequence cannot begin anew beside others without a mask and lengths", {},
                      "reset all");
   counts_[static_cast<size_t>(sequence)] = 0;
-  std::fill_n(last_.data<float>() + sequence * vocabulary_, vocabulary_, 0.0F);
+  last_.rows(sequence, sequence + 1).fill(0);
+  if (memory_) memory_->mark();
 }
 
 /// The columns of a step with these tokens. Throws where it is none.
@@ -234,107 +202,6 @@ NDArray Decoder::step(std::span<const int64_t> ids) {
     lists.emplace_back(of_sequence.begin(), of_sequence.end());
   }
   return step_each(lists);
-}
-
-NDArray Decoder::step_each(const std::vector<std::vector<int64_t>>& ids) {
-  const int64_t n = check(ids);
-  for (int64_t begin = 0; begin < n;) {
-    // The last chunks are of one length where what is left would be too few.
-    const int64_t left = n - begin, rest = left % most_;
-    const bool divided = rest > 0 && rest < fewest_;
-    const int64_t now = divided ? left / ((left + most_ - 1) / most_) : std::min(most_, left);
-    run(part(ids, begin, now, n));
-    begin += now;
-  }
-  return last_.copy();
-}
-
-/// Columns begin to begin + n - 1 of `all`, in which lists end at the last.
-Decoder::Call Decoder::part(const std::vector<std::vector<int64_t>>& ids, int64_t begin, int64_t n,
-                            int64_t all) const {
-  Call call;
-  call.n = call.total = n;
-  for (size_t b = 0; b < ids.size(); ++b) {
-    const int64_t missing = all - std::ssize(ids[b]), end = begin + n;
-    const int64_t tokens = std::clamp<int64_t>(end - missing, 0, n);
-    call.ids.insert(call.ids.end(), static_cast<size_t>(n - tokens), 0);
-    const auto last = ids[b].begin() + std::max<int64_t>(end - missing, 0);
-    call.ids.insert(call.ids.end(), last - tokens, last);
-    call.tokens.push_back(tokens);
-    call.total = std::max(call.total, counts_[b] + tokens);
-  }
-  return call;
-}
-
-/// An input of the call.
-NDArray Decoder::input(size_t i, const Call& call) const {
-  const Role role = roles_[i];
-  NDArray array = NDArray::zeros(extents(inputs_[i], call), inputs_[i].dtype());
-  const int64_t columns = role == Role::Mask ? call.total : call.n;
-  for (int64_t p = 0; p < array.size(); ++p) {
-    const bool by_sequence = role == Role::Lengths || role == Role::Tokens;
-    // Positions may be those of all sequences.
-    const auto b = static_cast<size_t>(by_sequence ? p : p / columns);
-    if (role == Role::Length) continue;
-    const int64_t column = by_sequence ? 0 : p % columns, tokens = call.tokens[b],
-                  length = counts_[b] + tokens,
-                  missing = columns - (role == Role::Mask ? length : tokens);
-    int64_t value = 0;
-    switch (role) {
-      case Role::Ids: value = call.ids[static_cast<size_t>(p)]; break;
-      case Role::Mask: value = column >= missing ? 1 : 0; break;
-      case Role::Positions: value = column >= missing ? counts_[b] + column - missing : 0; break;
-      case Role::Lengths: value = length; break;
-      case Role::Tokens: value = tokens; break;
-      default: break;
-    }
-    array.set(p, static_cast<double>(value));
-  }
-  return array;
-}
-
-/// The input on the device where the network runs.
-NDArray Decoder::on_device(size_t i, const Call& call) {
-  if (device_.is_cpu()) return input(i, call);
-  const NDArray& memory = memory_[i];
-  const NDArray array =
-      NDArray::wrap(memory.data(), extents(inputs_[i], call), memory.dtype(), device_);
-  bool all_ones = roles_[i] == Role::Mask;
-  for (size_t b = 0; b < call.tokens.size(); ++b)
-    all_ones &= counts_[b] + call.tokens[b] == call.total;
-  if (!all_ones) {
-    array.copy_from(input(i, call));
-    if (roles_[i] == Role::Mask) ones_ = false;
-  } else if (!ones_) {
-    memory.fill(1);
-    ones_ = true;
-  }
-  return array;
-}
-
-/// An output of the call, whose elements are not known.
-NDArray Decoder::output(size_t i, const Call& call) const {
-  const Tensor& t = outputs_[i];
-  Extents shape = extents(t, call);
-  if (device_.is_cpu()) return NDArray::empty(std::move(shape), t.dtype());
-  return NDArray::wrap(memory_[inputs_.size() + i].data(), std::move(shape), t.dtype(), device_);
-}
-
-void Decoder::run(const Call& call) {
-  std::vector<NDArray> arrays;
-  for (size_t i = 0; i < inputs_.size(); ++i)
-    arrays.push_back(roles_[i] == Role::State ? states_[i] : on_device(i, call));
-  for (size_t i = 0; i < outputs_.size(); ++i) arrays.push_back(output(i, call));
-  kernel_.call(arrays);
-  const NDArray logits = arrays[inputs_.size() + logits_].to_host();
-  const int64_t rows = logits.rank() == 2 ? 1 : call.n;
-  for (size_t b = 0; b < counts_.size(); ++b) {
-    if (call.tokens[b] == 0) continue;
-    counts_[b] += call.tokens[b];
-    const auto at = static_cast<int64_t>(b);
-    std::copy_n(logits.data<float>() + (at * rows + rows - 1) * vocabulary_, vocabulary_,
-                last_.data<float>() + at * vocabulary_);
-  }
 }
 
 double Decoder::bytes_of_step(int64_t length) const {

@@ -225,40 +225,102 @@ TEST(Decoder, TheLogitsOfTheLastTokenAreOneRowOfTheProduct) {
   EXPECT_THAT(message_of([&] { (void)last_logits(last); }), HasSubstr("has not the shape"));
 }
 
-TEST(Decoder, AGpuGivesTheLogitsOfTheWhole) {
-  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
-  const Target gpu = Target::parse("cuda -gpu=h200");
-  cuda::FakeDriver driver;
-  const cuda::ScopedDriver scope(&driver.api());
-  const ModelFolder folder("gpu");
-  const std::vector<NDArray> weights = random_weights(6, 0.6);
-  const OnnxModel all = import_it(decoder_file(folder, weights), {16, 4, 1});
+/// A decoder on a GPU that the emulator is.
+class GpuDecoder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  }
+  Network network_of(const OnnxModel& model) {
+    Network network(model.outputs, gpu_, {}, {}, model.updates);
+    emulate_network(driver_, network, gpu_);
+    return network;
+  }
+  OnnxModel model_of(const DecoderSizes& sizes, ToyMask mask = ToyMask::Shape) const {
+    return import_it(decoder_file(folder_, weights_, mask), sizes);
+  }
+
+  const Target gpu_ = Target::parse("cuda -gpu=h200");
+  cuda::FakeDriver driver_;
+  const cuda::ScopedDriver scope_{&driver_.api()};
+  const ModelFolder folder_{"gpu"};
+  const std::vector<NDArray> weights_ = random_weights(6, 0.6);
+};
+
+TEST_F(GpuDecoder, GivesTheLogitsOfTheWhole) {
+  const OnnxModel all = model_of({16, 4, 1});
   for (const OnnxModel& model : {all, last_logits(all)}) {
-    const Network network(model.outputs, gpu, {}, {}, model.updates);
-    emulate_network(driver, network, gpu);
-    Decoder decoder(model, network);
-    for (uint64_t seed = 1; seed < 4; ++seed) {
+    Decoder decoder(model, network_of(model));
+    for (uint64_t seed = 1; seed < 5; ++seed) {
       Rng rng(seed);
-      EXPECT_EQ(wrong_split(decoder, weights, rng), "") << "seed " << seed;
+      driver_.late = seed % 2 == 0;
+      EXPECT_EQ(wrong_split(decoder, weights_, rng), "") << "seed " << seed;
     }
   }
 }
 
-TEST(Decoder, AGpuReadsSequencesOfDifferentLengths) {
-  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
-  const Target gpu = Target::parse("cuda -gpu=h200");
-  cuda::FakeDriver driver;
-  const cuda::ScopedDriver scope(&driver.api());
-  const ModelFolder folder("gpu_lengths");
-  const std::vector<NDArray> weights = random_weights(6, 0.6);
-  const OnnxModel model =
-      last_logits(import_it(decoder_file(folder, weights, ToyMask::Values), {16, 4, 2}));
-  const Network network(model.outputs, gpu, {}, {}, model.updates);
-  emulate_network(driver, network, gpu);
-  Decoder decoder(model, network);
-  for (uint64_t seed = 1; seed < 3; ++seed) {
+TEST_F(GpuDecoder, ReadsSequencesOfDifferentLengths) {
+  const OnnxModel model = last_logits(model_of({16, 4, 2}, ToyMask::Values));
+  Decoder decoder(model, network_of(model));
+  for (uint64_t seed = 1; seed < 5; ++seed) {
     Rng rng(seed);
-    EXPECT_EQ(wrong_lengths(decoder, weights, rng), "") << "seed " << seed;
+    driver_.late = seed % 2 == 0;
+    EXPECT_EQ(wrong_lengths(decoder, weights_, rng), "") << "seed " << seed;
+  }
+}
+
+/// The calls of the driver since `before` that a step may make more than once.
+std::map<std::string, int> since(const std::map<std::string, int>& before,
+                                 const std::map<std::string, int>& now) {
+  std::map<std::string, int> made;
+  for (const char* const name :
+       {"memcpy_htod_async", "memcpy_dtoh_async", "graph_launch", "launch_kernel",
+        "launch_kernel_ex", "stream_synchronize", "event_synchronize", "mem_alloc_host"}) {
+    const int count =
+        (now.contains(name) ? now.at(name) : 0) - (before.contains(name) ? before.at(name) : 0);
+    if (count != 0) made[name] = count;
+  }
+  return made;
+}
+
+TEST_F(GpuDecoder, AStepIsTwoCopiesAndAGraph) {
+  const OnnxModel model = last_logits(model_of({16, 4, 1}));
+  Decoder decoder(model, network_of(model));
+  NDArray logits = decoder.step({1, 2, 3});
+  for (int64_t n = 3; n < 6; ++n) logits = decoder.step({n});
+  for (int64_t n = 0; n < 6; ++n) {
+    const std::map<std::string, int> before = driver_.calls;
+    logits = decoder.step({n});
+    EXPECT_THAT(since(before, driver_.calls),
+                ::testing::UnorderedElementsAre(
+                    std::pair("memcpy_htod_async", 1), std::pair("memcpy_dtoh_async", 1),
+                    std::pair("graph_launch", 1), std::pair("event_synchronize", 1)));
+  }
+}
+
+TEST_F(GpuDecoder, WhatAStepReturnedStaysAsItIs) {
+  const OnnxModel model = last_logits(model_of({16, 4, 1}));
+  Decoder decoder(model, network_of(model));
+  const NDArray ids = NDArray::from<int64_t>({1, 5, 2, 0, 3, 6, 4, 1, 2, 3}, {1, 10});
+  const NDArray want = whole(weights_, ids);
+  std::vector<NDArray> all;
+  for (int64_t i = 0; i < 10; ++i) all.push_back(decoder.step({ids.at<int64_t>({0, i})}));
+  decoder.reset();
+  for (int64_t i = 0; i < 10; ++i) EXPECT_EQ(differ(all[static_cast<size_t>(i)], want, i), "");
+}
+
+TEST_F(GpuDecoder, TwoMayTakeTurns) {
+  driver_.late = true;
+  const OnnxModel model = last_logits(model_of({16, 4, 1}));
+  const Network network = network_of(model);
+  Decoder one(model, network), two(model, network);
+  const NDArray ids = NDArray::from<int64_t>({3, 1, 4, 1, 5, 2, 6, 5, 3, 5, 0, 2}, {1, 12});
+  const NDArray want = whole(weights_, ids);
+  Rng rng(1);
+  while (one.length() < 12 || two.length() < 12) {
+    Decoder& next = (rng.chance(0.5) && one.length() < 12) || two.length() == 12 ? one : two;
+    const int64_t at = next.length();
+    EXPECT_EQ(differ(next.step({ids.at<int64_t>({0, at})}), want, at), "");
   }
 }
 

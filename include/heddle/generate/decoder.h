@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,10 @@
 #include "heddle/onnx/import.h"
 
 namespace heddle {
+
+namespace generate {
+class CallMemory;
+}
 
 /// The names of inputs and outputs of a file that a decoder gives and reads. Inputs that a file does
 /// not have are left out.
@@ -53,8 +58,10 @@ class Decoder {
   const NetworkKernel& kernel() const { return kernel_; }
 
   /// Reads the tokens, `ids` of (batch, n), and returns the logits behind the last of each sequence:
-  /// (batch, vocabulary) of f32, on the CPU. Longer lists are several calls of the network. Throws a
-  /// User error, and reads nothing, where the capacity is too small and for a token outside of the
+  /// (batch, vocabulary) of f32, on the CPU. The array is the caller's: later steps leave it alone, and
+  /// use its memory again once no handle of it is left. Longer lists are several calls of the network.
+  /// On a GPU the next step is prepared while this one runs: that of one more token for each sequence
+  /// that reads now. Another may come in its place. Throws a User error, and reads nothing, where the capacity is too small and for a token outside of the
   /// vocabulary.
   NDArray step(std::span<const int64_t> ids);
   NDArray step(const std::vector<int64_t>& ids) { return step(std::span<const int64_t>(ids)); }
@@ -92,21 +99,26 @@ class Decoder {
   int64_t check(const std::vector<std::vector<int64_t>>& ids) const;
   Call part(const std::vector<std::vector<int64_t>>& ids, int64_t begin, int64_t n,
             int64_t all) const;
-  void run(const Call& call);
-  NDArray input(size_t i, const Call& call) const;
   void find_memory();
-  NDArray output(size_t i, const Call& call) const;
-  NDArray on_device(size_t i, const Call& call);
+  std::vector<NDArray> arrays_of(const Call& call) const;
+  void write(size_t i, const Call& call, const NDArray& array) const;
+  void write(const Call& call, const std::vector<NDArray>& arrays);
+  NDArray run(const Call& call);
+  void expect_after(const Call& call);
+  NDArray result_of(const Call& call, const NDArray& logits);
 
   std::vector<Tensor> inputs_, outputs_;
   std::vector<Role> roles_;
-  std::vector<NDArray> states_;  ///< undefined for other inputs
-  /// On a GPU the memory of each input and output of a call but for states, so that the calls of all
-  /// lengths have arrays at the same addresses and are launches of one CUDA graph.
-  std::vector<NDArray> memory_;
-  bool ones_ = false;            ///< the mask in `memory_` is all ones
+  std::vector<NDArray> states_;                   ///< undefined for other inputs
+  std::shared_ptr<generate::CallMemory> memory_;  ///< for a GPU
+  bool ones_ = false;                             ///< the mask in `memory_` is all ones
+  /// The arguments of the last call or, on a GPU, of that which is likely to come next.
+  struct {
+    int64_t n = 0, total = 0;
+    std::vector<NDArray> all;
+  } arrays_;
   std::vector<int64_t> counts_;  ///< tokens of each sequence
-  NDArray last_;                 ///< the logits behind the last token of each
+  NDArray last_;                 ///< the logits behind the last token of each that may be left out
   Var rows_, total_;             ///< the sizes of a call; undefined where the extent is constant
   bool masked_ = false;
   size_t logits_ = 0;

@@ -211,6 +211,12 @@ class NetworkKernel {
     call(list);
   }
   void call(std::span<const NDArray> arrays) const;
+  /// Announces a call with arrays at these addresses and of these shapes, which is likely to come
+  /// next in the current stream. On a GPU what its launch needs is made ready now, while the work
+  /// before it runs, and the call itself is the launch of a CUDA graph. Reads and writes no elements.
+  /// Another call may come in its place, at no cost but the preparation. Does nothing for arrays on
+  /// the CPU and in captures. Throws what the call would throw.
+  void expect(std::span<const NDArray> arrays) const;
   /// Computes the values that depend on constants alone, so that the first call takes no longer
   /// than others. Arrays that are not constant may be undefined handles.
   void prepare(std::span<const NDArray> arrays) const;

@@ -21,6 +21,7 @@ NetworkKernel::Impl& NetworkKernel::impl() const {
 }
 
 void NetworkKernel::call(std::span<const NDArray> arrays) const { impl().program.call(arrays); }
+void NetworkKernel::expect(std::span<const NDArray> arrays) const { impl().program.expect(arrays); }
 void NetworkKernel::prepare(std::span<const NDArray> arrays) const {
   impl().program.prepare(arrays);
 }

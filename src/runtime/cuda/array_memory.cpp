@@ -25,7 +25,7 @@ void free_array(void* block, int device) noexcept {
   if (DeviceState* d = find_device_state(device)) d->pool.free(address(block));
 }
 
-void copy_bytes(void* to, Device to_device, const void* from, Device from_device,
+void start_copy(void* to, Device to_device, const void* from, Device from_device,
                 std::size_t bytes) {
   if (bytes == 0) return;
   DeviceState& d = device_state(to_device.is_cuda() ? to_device.index : from_device.index);
@@ -40,7 +40,6 @@ void copy_bytes(void* to, Device to_device, const void* from, Device from_device
   } else if (to_device == from_device) {
     d.check(d.api->memcpy_dtod_async(address(to), address(from), bytes, stream),
             "a copy within the GPU");
-    return;
   } else {
     DeviceState& source = device_state(from_device.index);
     // The streams of the source and of the target are not ordered with each other.
@@ -52,7 +51,14 @@ void copy_bytes(void* to, Device to_device, const void* from, Device from_device
                                      stream),
             "a copy from GPU to GPU");
   }
-  d.check(d.api->stream_synchronize(stream), "a copy");
+}
+
+void copy_bytes(void* to, Device to_device, const void* from, Device from_device,
+                std::size_t bytes) {
+  start_copy(to, to_device, from, from_device, bytes);
+  if (bytes == 0 || to_device == from_device) return;
+  DeviceState& d = device_state(to_device.is_cuda() ? to_device.index : from_device.index);
+  d.check(d.api->stream_synchronize(current_stream(d.index)), "a copy");
 }
 
 void fill_elements(void* data, int device, std::uint64_t bits, int element_bytes,

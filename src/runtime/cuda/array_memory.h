@@ -12,8 +12,12 @@ namespace heddle::cuda {
 void* allocate_array(std::size_t bytes, int device);
 /// For destructors: never throws.
 void free_array(void* block, int device) noexcept;
-/// Copies; at least one side is on a GPU. Waits where the other side is the CPU, else runs in the
-/// order of the current stream of the target's device.
+/// Puts a copy into the current stream of the target's device, or of the source's where the target is
+/// the CPU. At least one side is on a GPU. The memory of the CPU must be there until the copy is done,
+/// and is what the GPU reads and writes where it is pinned (pinned_memory.h).
+void start_copy(void* to, Device to_device, const void* from, Device from_device,
+                std::size_t bytes);
+/// The same, and waits unless both sides are on one GPU.
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device,
                 std::size_t bytes);
 /// Fills elements of 1, 2, 4 or 8 bytes with these bits, in the order of the current stream.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace heddle::cuda {
 /// The resources that a captured graph must keep alive.
 struct Captured {
   std::vector<NDArray> arrays;
+  std::vector<std::shared_ptr<const void>> owners;  ///< of other arrays
   /// Workspaces by executable. Each graph has its own, because graphs may run at the same time.
   std::map<const void*, std::vector<NDArray>> workspaces;
 };
@@ -31,5 +33,7 @@ api::StreamHandle current_stream(int device);
 void refuse_in_capture(int device, const char* what);
 /// Called before work on these arrays is put into the current stream. A capture keeps them alive.
 void keep_in_capture(int device, std::span<const NDArray> arrays);
+/// The same for the owner of arrays, which a record of launches (launch_record.h) keeps alive, too.
+void keep_for_launches(int device, std::shared_ptr<const void> owner);
 
 }  // namespace heddle::cuda

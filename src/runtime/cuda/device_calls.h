@@ -36,6 +36,10 @@ class DeviceCalls {
   /// Without `graphs` this call is no graph and makes none.
   void call(std::span<const KernelArg> args, std::span<const NDArray> arrays, Run run,
             bool graphs = true);
+  /// Makes ready what a call with these arrays needs that is likely to be the next, while the GPU works
+  /// on those before: in the same stream it is the launch of a graph then. Any other call may come.
+  /// Does nothing for arrays on the CPU, without graphs, and in a capture.
+  void expect(std::span<const KernelArg> args, std::span<const NDArray> arrays, Run run);
   /// Called when the contents of constant arguments have changed.
   void forget();
 
@@ -44,10 +48,18 @@ class DeviceCalls {
     std::vector<int64_t> key;    ///< addresses of the arrays, and extents that may change
     std::optional<Graph> graph;  ///< from the second call on
   };
+  /// A call that was announced. Workspaces are those of the stream.
+  struct Expected {
+    api::StreamHandle stream = nullptr;
+    std::vector<int64_t> key;
+    LaunchRecord record;
+  };
   using Args = std::span<const KernelArg>;
   void run_here(Args args, std::span<const NDArray> arrays, Run run);
   void run_staged(Args args, std::span<const NDArray> arrays, Run run);
   void launch_or_run(Args args, std::span<const NDArray> arrays, Run run);
+  LaunchRecord launches_of(const std::vector<int64_t>& key, std::span<const NDArray> arrays,
+                           Run run);
   void stage(Args args, std::span<const NDArray> arrays, Device device);
 
   const size_t most_;
@@ -55,7 +67,8 @@ class DeviceCalls {
   const std::vector<size_t> updated_;
   std::mutex mutex_;
   Recent<Known> known_;
-  UpdatedGraphs updated_graphs_;    ///< of calls whose arrays or sizes have not come before
+  UpdatedGraphs updated_graphs_;  ///< of calls whose arrays or sizes have not come before
+  std::optional<Expected> expected_;
   std::vector<NDArray> room_;       ///< memory of the GPU for each argument
   std::vector<NDArray> staged_;     ///< the last arrays of the CPU, in `room_`
   std::vector<NDArray> constants_;  ///< the constants among them, on the CPU

@@ -109,6 +109,8 @@ struct LaunchConfig {
   X(ctx_synchronize, (), "cuCtxSynchronize")                                                      \
   X(mem_alloc, (DevicePtr*, std::size_t), "cuMemAlloc_v2")                                        \
   X(mem_free, (DevicePtr), "cuMemFree_v2")                                                        \
+  X(mem_alloc_host, (void**, std::size_t), "cuMemAllocHost_v2")                                   \
+  X(mem_free_host, (void*), "cuMemFreeHost")                                                      \
   X(memcpy_htod_async, (DevicePtr, const void*, std::size_t, StreamHandle),                       \
     "cuMemcpyHtoDAsync_v2")                                                                       \
   X(memcpy_dtoh_async, (void*, DevicePtr, std::size_t, StreamHandle), "cuMemcpyDtoHAsync_v2")     \

@@ -53,6 +53,7 @@ struct Executable::Loaded {
   std::vector<NDArray> allocate(const std::vector<Workspace>& workspaces) const {
     std::vector<NDArray> arrays;
     const int index = device->index;
+    device->enter();
     const BesideCaptures beside(*device);
     const Stream side(index);
     std::optional<StreamScope> on_side;
@@ -218,14 +219,14 @@ void Executable::run(int device, std::span<void* const> buffers,
                      std::span<const std::int64_t> sizes) const {
   if (program_->launches.empty()) return;  // no output of the program has an element
   Loaded& l = loaded(device);
-  l.device->enter();
+  LaunchRecord* const record = record_of(device);
+  if (record == nullptr) l.device->enter();  // a record needs no context
   const api::StreamHandle stream = current_stream(device);
   std::span<const NDArray> workspaces;
   if (!program_->workspaces.empty()) {
     workspaces = l.workspaces(program_->workspaces, this, stream);
   }
-  launch_all(*l.device, l.main, buffers, workspaces, sizes, most_params_, stream,
-             record_of(device));
+  launch_all(*l.device, l.main, buffers, workspaces, sizes, most_params_, stream, record);
 }
 
 void Executable::prepare(int device, std::span<void* const> buffers) const {

@@ -5,6 +5,7 @@
 #include "runtime/cuda/callers_capture.h"
 #include "runtime/cuda/capture.h"
 #include "runtime/cuda/driver_graph.h"
+#include "runtime/cuda/launch_record.h"
 #include "runtime/cuda/state.h"
 
 namespace heddle::cuda {
@@ -28,6 +29,14 @@ void keep_in_capture(int device, std::span<const NDArray> arrays) {
   if (CaptureState* capture = capture_of(device)) {
     std::vector<NDArray>& kept = capture->captured.arrays;
     kept.insert(kept.end(), arrays.begin(), arrays.end());
+  }
+}
+
+void keep_for_launches(int device, std::shared_ptr<const void> owner) {
+  if (CaptureState* capture = capture_of(device)) {
+    capture->captured.owners.push_back(std::move(owner));
+  } else if (LaunchRecord* record = record_of(device)) {
+    record->keep(std::move(owner));
   }
 }
 

@@ -6,7 +6,8 @@
 namespace heddle::cuda {
 namespace {
 
-constexpr std::size_t kWord = sizeof(std::uint64_t);
+constexpr std::size_t kWord = sizeof(std::uint64_t),
+                      kMapWords = sizeof(api::TensorMapBytes) / kWord;
 
 struct Recording {
   int device = 0;
@@ -19,28 +20,32 @@ thread_local Recording* the_recording = nullptr;
 void LaunchRecord::add(const Launcher& launcher, const std::array<unsigned, 3>& grid,
                        const std::array<unsigned, 3>& block, std::span<void* const> params,
                        std::size_t first_map, std::size_t maps) {
-  launches_.push_back({&launcher, grid, block, params_.size(), params.size()});
+  const std::size_t begin = words_.size();
+  words_.resize(begin + params.size() + maps * (kMapWords - 1));
+  std::uint64_t* to = words_.data() + begin;
   for (std::size_t i = 0; i < params.size(); ++i) {
     const bool is_map = i >= first_map && i < first_map + maps;
-    const std::size_t words = is_map ? sizeof(api::TensorMapBytes) / kWord : 1;
-    params_.push_back({words_.size(), words});
-    words_.resize(words_.size() + words);
-    std::memcpy(&words_[params_.back().begin], params[i], words * kWord);
+    std::memcpy(to, params[i], (is_map ? kMapWords : 1) * kWord);
+    to += is_map ? kMapWords : 1;
   }
+  launches_.push_back(
+      {&launcher, grid, block, params.size(), first_map, maps, begin, words_.size()});
 }
 
 std::vector<void*> LaunchRecord::params(std::size_t launch) {
   const Launch& l = launches_[launch];
   std::vector<void*> addresses;
-  for (std::size_t i = 0; i < l.count; ++i)
-    addresses.push_back(&words_[params_[l.first + i].begin]);
+  addresses.reserve(l.params);
+  std::uint64_t* at = words_.data() + l.begin;
+  for (std::size_t i = 0; i < l.params; ++i) {
+    addresses.push_back(at);
+    at += i >= l.first_map && i < l.first_map + l.maps ? kMapWords : 1;
+  }
   return addresses;
 }
 
 std::span<const std::uint64_t> LaunchRecord::values_of(const Launch& launch) const {
-  if (launch.count == 0) return {};
-  const Param &first = params_[launch.first], &last = params_[launch.first + launch.count - 1];
-  return std::span(words_).subspan(first.begin, last.begin + last.words - first.begin);
+  return std::span(words_).subspan(launch.begin, launch.end - launch.begin);
 }
 
 bool LaunchRecord::same_kernels(const LaunchRecord& other) const {

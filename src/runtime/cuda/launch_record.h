@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "heddle/support/function_ref.h"
@@ -17,7 +19,9 @@ class LaunchRecord {
   struct Launch {
     const Launcher* launcher = nullptr;
     std::array<unsigned, 3> grid{}, block{};
-    std::size_t first = 0, count = 0;  ///< of its parameters
+    std::size_t params = 0;               ///< their number
+    std::size_t first_map = 0, maps = 0;  ///< those of them that are tensor maps
+    std::size_t begin = 0, end = 0;       ///< of their values, in words
   };
 
   /// `params` are the addresses of the values: of 8 bytes, but for `maps` tensor maps that begin at
@@ -25,6 +29,9 @@ class LaunchRecord {
   void add(const Launcher& launcher, const std::array<unsigned, 3>& grid,
            const std::array<unsigned, 3>& block, std::span<void* const> params,
            std::size_t first_map, std::size_t maps);
+
+  /// The owner of memory that launches read lives as long as the record.
+  void keep(std::shared_ptr<const void> owner) { owners_.push_back(std::move(owner)); }
 
   const std::vector<Launch>& launches() const { return launches_; }
   /// The addresses of the values of a launch's parameters. Valid as long as the record is neither
@@ -37,14 +44,11 @@ class LaunchRecord {
   bool differs(std::size_t launch, const LaunchRecord& other) const;
 
  private:
-  struct Param {
-    std::size_t begin = 0, words = 1;  ///< in `words_`
-  };
   std::span<const std::uint64_t> values_of(const Launch& launch) const;
 
   std::vector<Launch> launches_;
-  std::vector<Param> params_;
   std::vector<std::uint64_t> words_;
+  std::vector<std::shared_ptr<const void>> owners_;
 };
 
 /// Keeps the kernels that `calls` of this thread launch on the device, instead of launching them.

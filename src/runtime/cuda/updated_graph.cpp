@@ -47,31 +47,51 @@ bool updated(const DeviceState& d, const DriverGraph& graph, const LaunchRecord&
 
 }  // namespace
 
+UpdatedGraphs::Known* UpdatedGraphs::find(const LaunchRecord& record) {
+  return known_.find([&](const Known& k) { return k.record.same_kernels(record); });
+}
+
+/// Makes the graph of these launches, or writes into it what differs from those that it has, and takes
+/// the record over. Launches that were started keep the values that they had. False, and no graph,
+/// where the driver does not do that.
+bool UpdatedGraphs::hold(DeviceState& d, Known& known, LaunchRecord& record) {
+  if (known.updatable && !known.graph) {
+    known.graph = std::make_unique<DriverGraph>(d, [&](const Stream& s) {
+      launch_each(record, static_cast<api::StreamHandle>(s.handle()));
+    });
+    known.updatable = are_launches(d, known.graph->nodes(), record);
+  } else if (known.updatable) {
+    known.updatable = updated(d, *known.graph, known.record, record);
+  }
+  if (known.updatable) {
+    known.record = std::move(record);
+  } else {
+    known.graph.reset();
+  }
+  return known.updatable;
+}
+
+void UpdatedGraphs::update(DeviceState& d, LaunchRecord record) {
+  if (d.api->kernel_node_get == nullptr || d.api->kernel_node_set == nullptr) return;
+  Known* known = find(record);
+  if (!known) return;
+  d.enter();
+  hold(d, *known, record);
+}
+
 void UpdatedGraphs::run(DeviceState& d, LaunchRecord record) {
   d.enter();
   const Stream stream = Stream::current(d.index);
   const auto handle = static_cast<api::StreamHandle>(stream.handle());
   if (d.api->kernel_node_get == nullptr || d.api->kernel_node_set == nullptr)
     return launch_each(record, handle);
-  Known* known = known_.find([&](const Known& k) { return k.record.same_kernels(record); });
+  Known* known = find(record);
   if (!known) {
     launch_each(record, handle);
     known_.add({std::move(record), nullptr});
     return;
   }
-  if (known->updatable && !known->graph) {
-    known->graph = std::make_unique<DriverGraph>(d, [&](const Stream& s) {
-      launch_each(record, static_cast<api::StreamHandle>(s.handle()));
-    });
-    known->updatable = are_launches(d, known->graph->nodes(), record);
-  } else if (known->updatable) {
-    known->updatable = updated(d, *known->graph, known->record, record);
-  }
-  if (!known->updatable) {
-    known->graph.reset();
-    return launch_each(record, handle);
-  }
-  known->record = std::move(record);
+  if (!hold(d, *known, record)) return launch_each(record, handle);
   known->graph->launch(stream);
 }
 

@@ -22,14 +22,20 @@ class UpdatedGraphs {
   /// Runs the launches in the device's current stream. They become a graph when their kernels come a
   /// second time. Where the driver cannot update graphs they are launched one by one.
   void run(DeviceState& device, LaunchRecord record);
+  /// Makes ready what `run` needs for these launches, while the graph may still run. Does nothing
+  /// where their kernels have not come before.
+  void update(DeviceState& device, LaunchRecord record);
   void forget() { known_.clear(); }
 
  private:
   struct Known {
-    LaunchRecord record;
+    LaunchRecord record;                 ///< whose values the graph has
     std::unique_ptr<DriverGraph> graph;  ///< null: the kernels came once
     bool updatable = true;               ///< the driver takes other parameters for its launches
   };
+  Known* find(const LaunchRecord& record);
+  static bool hold(DeviceState& device, Known& known, LaunchRecord& record);
+
   Recent<Known> known_{kMost};
 };
 

@@ -1,8 +1,10 @@
 #include "runtime/kernel/check_arguments.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "heddle/support/error.h"
+#include "support/stack_array.h"
 
 namespace heddle {
 namespace {
@@ -29,9 +31,26 @@ bool overlap(const NDArray& a, const NDArray& b) {
          begin(b) < begin(a) + a.bytes();
 }
 
+/// Whether no two of the arrays share memory, by their order in it.
+bool all_apart(std::span<const NDArray> arrays) {
+  using Range = std::pair<const char*, const char*>;
+  StackArray<Range, 128> ranges(arrays.size());
+  Range* end = ranges.data();
+  for (const NDArray& a : arrays) {
+    const auto* const begin = static_cast<const char*>(a.address());
+    if (a.bytes() > 0) *end++ = {begin, begin + a.bytes()};
+  }
+  std::sort(ranges.data(), end);
+  return std::adjacent_find(ranges.data(), end, [](const Range& a, const Range& b) {
+           return b.first < a.second;
+         }) == end;
+}
+
 // The code is compiled under the assumption that its outputs overlap no other array.
 void check_overlap(const std::string& name, std::span<const KernelArg> args,
                    std::span<const NDArray> arrays) {
+  constexpr size_t kFew = 8;  // pairs of which are soon compared
+  if (arrays.size() > kFew && all_apart(arrays)) return;
   for (size_t o = 0; o < arrays.size(); ++o) {
     if (!args[o].output) continue;
     for (size_t i = 0; i < arrays.size(); ++i) {
@@ -104,15 +123,12 @@ Device check_arguments(const std::string& name, std::span<const KernelArg> args,
 }
 
 void check_apart(const std::string& name, std::span<const KernelArg> args,
-                 std::span<const NDArray> arrays, std::span<const NDArray> constants) {
+                 std::span<const NDArray> arrays, const MemoryRanges& constants) {
   for (size_t o = 0; o < arrays.size(); ++o) {
-    if (!args[o].output) continue;
-    for (const NDArray& constant : constants) {
-      if (!overlap(arrays[o], constant)) continue;
-      throw_runtime_error("argument '" + args[o].name + "' of kernel '" + name +
-                              "' overlaps in memory with one of its constants",
-                          {}, "give every output an array of its own");
-    }
+    if (!args[o].output || !constants.overlap(arrays[o])) continue;
+    throw_runtime_error("argument '" + args[o].name + "' of kernel '" + name +
+                            "' overlaps in memory with one of its constants",
+                        {}, "give every output an array of its own");
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "heddle/runtime/kernel.h"
 #include "heddle/support/function_ref.h"
+#include "runtime/kernel/memory_ranges.h"
 
 namespace heddle {
 
@@ -29,7 +30,7 @@ void set_extents(Extents& shape, std::span<const SymbolicExtent> symbolic,
 
 /// Throws a Runtime error where an output shares memory with a constant that the kernel supplies.
 void check_apart(const std::string& name, std::span<const KernelArg> args,
-                 std::span<const NDArray> arrays, std::span<const NDArray> constants);
+                 std::span<const NDArray> arrays, const MemoryRanges& constants);
 
 /// The same as check_arguments, for the constant arguments alone. The other arrays may be
 /// undefined.

@@ -143,7 +143,7 @@ void KernelRuntime::run_on_gpu(void** parameters, std::span<const int64_t> sizes
   if (!bound.empty()) {
     const auto here = bound_on(device);
     for (const NDArray& a : *here) *next++ = a.data();
-    cuda::keep_in_capture(device.index, *here);
+    cuda::keep_for_launches(device.index, here);
   }
   PreparedRef ready;
   if (has_prepare()) {
@@ -152,7 +152,7 @@ void KernelRuntime::run_on_gpu(void** parameters, std::span<const int64_t> sizes
   }
   if (checks_finite()) *next++ = report;
   cuda->run(device.index, {parameters, next}, sizes);
-  if (ready) cuda::keep_in_capture(device.index, ready->arrays);
+  if (ready) cuda::keep_for_launches(device.index, std::move(ready));
 }
 
 void KernelRuntime::call(std::span<const NDArray> arrays, std::span<const int64_t> sizes,
@@ -181,6 +181,7 @@ Kernel::Kernel(KernelCode code) : impl_(std::make_shared<Impl>()) {
         code.persistent.size());
   }
   for (const BoundConstant& b : code.bound) impl_->bound.push_back(b.array);
+  impl_->bound_memory = MemoryRanges(impl_->bound);
   impl_->code = std::make_shared<const KernelCode>(std::move(code));
 }
 
@@ -190,6 +191,7 @@ Kernel Kernel::clone() const {
   copy.impl_->code = impl().code;
   copy.impl_->cuda = impl().cuda;
   copy.impl_->bound = impl().bound;
+  copy.impl_->bound_memory = impl().bound_memory;
   return copy;
 }
 
@@ -201,7 +203,7 @@ void call_checked(const Kernel& kernel, std::span<const NDArray> arrays,
 void Kernel::call(std::span<const NDArray> arrays) const {
   const KernelCode& code = *impl().code;
   const Device device = check_arguments(code.name, code.args, arrays, impl_->cuda != nullptr);
-  check_apart(code.name, code.args, arrays, impl_->bound);
+  check_apart(code.name, code.args, arrays, impl_->bound_memory);
   StackArray<int64_t, 8> sizes(code.sizes.size());
   if (!code.sizes.empty()) {
     read_sizes(code.name, code.sizes, code.args, arrays,

@@ -12,6 +12,7 @@
 #include "runtime/array/deferred.h"
 #include "runtime/cuda/device_calls.h"
 #include "runtime/cuda/executable.h"
+#include "runtime/kernel/memory_ranges.h"
 #include "support/recent.h"
 
 namespace heddle {
@@ -41,6 +42,7 @@ struct KernelRuntime {
   std::shared_ptr<const cuda::Executable> cuda;  ///< set for kernels for a GPU
   cuda::DeviceCalls staged{0};                   ///< calls with arrays of the CPU on a GPU
   std::vector<NDArray> bound;  ///< the constants that the kernel supplies, on the CPU
+  MemoryRanges bound_memory;   ///< of these
   std::mutex mutex;            ///< never held while code runs, which may wait for the thread pool
   std::shared_ptr<PreparedSets> prepared = std::make_shared<PreparedSets>();
   /// The bound constants on each device where they were needed, by the index of the GPU.

@@ -35,18 +35,19 @@ Program::Program(ProgramParts parts) : parts_(std::move(parts)) {
     count += step.variants.size();
   }
   facts_ = std::make_unique<Facts[]>(count);
-  apart_ = parts_.arrays;
+  std::vector<NDArray> constants = parts_.arrays;
   is_read_.assign(parts_.arrays.size(), parts_.keeps_constants);
   for (KernelArg& arg : parts_.args) arg.only_prepared = arg.constant;  // until a kernel reads it
   for (size_t s = 0; s < parts_.steps.size(); ++s) {
     const std::vector<ProgramVariant>& variants = parts_.steps[s].variants;
     for (size_t v = 0; v < variants.size(); ++v) {
-      learn(variants[v], facts_[first_[s] + v]);
+      learn(variants[v], facts_[first_[s] + v], constants);
       for (size_t before = 0; before < v; ++before) {
         if (variants[v].kernel.share_prepared(variants[before].kernel)) break;
       }
     }
   }
+  apart_ = MemoryRanges(constants);
   written_ = parts_.args;
   for (const size_t i : parts_.updated) written_[i].output = true;
   // No memory of a GPU is allocated before the first call.
@@ -58,13 +59,13 @@ Program::Program(ProgramParts parts) : parts_(std::move(parts)) {
   if (parts_.arena_bytes > 0) arenas_.give_back(NDArray::empty({parts_.arena_bytes}, u8));
 }
 
-void Program::learn(const ProgramVariant& variant, Facts& facts) {
+void Program::learn(const ProgramVariant& variant, Facts& facts, std::vector<NDArray>& constants) {
   KernelRuntime& kernel = runtime_of(variant.kernel);
   facts.kernel = &kernel;
   on_gpu_ = kernel.cuda != nullptr;
   HEDDLE_ICHECK(parts_.direct || (!kernel.checks_finite() && !kernel.code->before),
                 "the kernels of a network check no elements");
-  for (const BoundConstant& b : kernel.code->bound) apart_.push_back(b.array);
+  for (const BoundConstant& b : kernel.code->bound) constants.push_back(b.array);
   for (size_t i = 0; i < variant.places.size(); ++i) {
     const KernelArg& arg = kernel.code->args[i];
     const ProgramPlace place = variant.places[i];
@@ -150,7 +151,11 @@ std::vector<int64_t> Program::sizes_of(std::span<const NDArray> arrays) const {
   return values;
 }
 
-void Program::call(std::span<const NDArray> arrays) {
+void Program::call(std::span<const NDArray> arrays) { call(arrays, /*expected=*/false); }
+
+void Program::expect(std::span<const NDArray> arrays) { call(arrays, /*expected=*/true); }
+
+void Program::call(std::span<const NDArray> arrays, bool expected) {
   const Device where = check_arguments(parts_.name, written_, arrays, on_gpu_);
   check_apart(parts_.name, written_, arrays, apart_);
   StackArray<int64_t, 8> sizes(parts_.sizes.size());
@@ -159,15 +164,18 @@ void Program::call(std::span<const NDArray> arrays) {
                [&](size_t i, int64_t value) { sizes[i] = value; });
   }
   check_views(parts_.name, parts_.args, parts_.views, sizes.span());
-  if (!on_gpu_ || (parts_.graphs == 0 && where.is_cuda())) return run(arrays, sizes.span(), where);
+  if (!on_gpu_ || (parts_.graphs == 0 && where.is_cuda())) {
+    if (!expected) run(arrays, sizes.span(), where);
+    return;
+  }
   if (where.is_cuda() && where != device())
     throw_runtime_error("the arrays are on " + to_string(where) + ", and the buffers of '" +
                             parts_.name + "' are on " + to_string(device()),
                         {}, "move them: to_device()");
   const bool graphs = !trials_ || !trials_->open();
-  calls_->call(
-      parts_.args, arrays,
-      [&](std::span<const NDArray> here) { run(here, sizes.span(), device()); }, graphs);
+  const auto run_here = [&](std::span<const NDArray> here) { run(here, sizes.span(), device()); };
+  if (!expected) return calls_->call(parts_.args, arrays, run_here, graphs);
+  if (graphs) calls_->expect(parts_.args, arrays, run_here);
 }
 
 void Program::run(std::span<const NDArray> arrays, std::span<const int64_t> sizes, Device where) {
@@ -195,7 +203,7 @@ void Program::run(std::span<const NDArray> arrays, std::span<const int64_t> size
   }
   if (!where.is_cuda()) return;
   cuda::keep_in_capture(where.index, arrays);
-  cuda::keep_in_capture(where.index, frame.constants->arrays);
+  cuda::keep_for_launches(where.index, frame.held);
 }
 
 void Program::run_variant(const ProgramVariant& variant, size_t number,

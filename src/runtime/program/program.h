@@ -17,6 +17,7 @@
 #include "heddle/runtime/profile.h"
 #include "runtime/cuda/device_calls.h"
 #include "runtime/kernel/kernel_impl.h"
+#include "runtime/kernel/memory_ranges.h"
 #include "runtime/program/places.h"
 #include "runtime/program/selector.h"
 #include "runtime/program/step_trials.h"
@@ -68,6 +69,8 @@ class Program {
 
   /// Throws what Kernel::call throws.
   void call(std::span<const NDArray> arrays);
+  /// Announces a call (NetworkKernel::expect).
+  void expect(std::span<const NDArray> arrays);
   /// Prepares the constants of all variants, as Kernel::prepare does.
   void prepare(std::span<const NDArray> arrays);
   /// The same where callers pass no constants; a User error for others.
@@ -110,7 +113,9 @@ class Program {
   /// The memory of a call.
   struct Frame;
 
-  void learn(const ProgramVariant& variant, Facts& facts);
+  void learn(const ProgramVariant& variant, Facts& facts, std::vector<NDArray>& constants);
+  /// Checks the arrays, then calls, or announces the call.
+  void call(std::span<const NDArray> arrays, bool expected);
   void run(std::span<const NDArray> arrays, std::span<const int64_t> sizes, Device device);
   void run_variant(const ProgramVariant& variant, size_t number, const CallAddresses& addresses,
                    std::span<const NDArray> arrays, const Frame& frame, Device device);
@@ -127,7 +132,7 @@ class Program {
   std::vector<size_t> first_;  ///< the number of the first variant of each step
   std::unique_ptr<Facts[]> facts_;
   std::vector<bool> is_read_;       ///< for each constant, whether the code of some step reads it
-  std::vector<NDArray> apart_;      ///< constants, which outputs may not overlap
+  MemoryRanges apart_;              ///< constants, which outputs may not overlap
   std::vector<KernelArg> written_;  ///< the arguments, those that calls update as outputs
   std::unique_ptr<cuda::DeviceCalls> calls_;    ///< for a GPU
   std::shared_ptr<const Constants> constants_;  ///< for a GPU once a call needed them

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "heddle/support/error.h"
+#include "runtime/cuda/capture.h"
 #include "runtime/cuda/captured_by_caller.h"
 #include "runtime/cuda/executable.h"
 #include "runtime/cuda/launch_record.h"
@@ -145,14 +146,25 @@ class CallsOfSizes : public testing::Test {
     kernel_ = std::make_unique<Executable>(program, "next", 2, 0);
   }
 
-  /// The sum of y after a call with n, from x = 0.
-  double sum(DeviceCalls& calls, int64_t n) {
-    // Arrays of these sizes, at addresses that stay.
-    const std::vector<NDArray> arrays{NDArray::wrap(x_.data(), {n}, f32, Device::cuda()), y_};
-    calls.call(args_, arrays, [&](std::span<const NDArray> given) {
+  /// Arrays of these sizes, at addresses that stay.
+  std::vector<NDArray> arrays(int64_t n) const {
+    return {NDArray::wrap(x_.data(), {n}, f32, Device::cuda()), y_};
+  }
+  auto run(int64_t n) {
+    return [this, n](std::span<const NDArray> given) {
+      ++recorded_;
       void* buffers[] = {given[0].data(), given[1].data()};
       kernel_->run(0, buffers, std::array{n});
-    });
+    };
+  }
+  void expect(DeviceCalls& calls, int64_t n) {
+    const auto likely = run(n);
+    calls.expect(args_, arrays(n), likely);
+  }
+  /// The sum of y after a call with n, from x = 0.
+  double sum(DeviceCalls& calls, int64_t n) {
+    const auto now = run(n);
+    calls.call(args_, arrays(n), now);
     const NDArray y = y_.to_host();
     double all = 0;
     for (int i = 0; i < kN; ++i) all += y.get(i);
@@ -167,6 +179,7 @@ class CallsOfSizes : public testing::Test {
       {.name = "y", .dtype = f32, .shape = {kN}, .output = true}};
   NDArray x_ = NDArray::zeros({kN}, f32, Device::cuda()), y_ = x_.copy();
   std::unique_ptr<Executable> kernel_;
+  int recorded_ = 0;
 };
 
 TEST_F(CallsOfSizes, ThatDoNotComeAgainAreLaunchesOfOneGraph) {
@@ -217,6 +230,108 @@ TEST_F(CallsOfSizes, AnErrorOfACallLeavesNoRecordBehind) {
                Error);
   EXPECT_EQ(record_of(0), nullptr);
   EXPECT_EQ(sum(calls, 2), 2);
+}
+
+TEST_F(CallsOfSizes, ThatAreExpectedAreTheLaunchOfAGraph) {
+  DeviceCalls calls;
+  for (const int64_t n : {1, 2}) EXPECT_EQ(sum(calls, n), static_cast<double>(n));
+  for (const int64_t n : {3, 5, 4, 8}) {
+    expect(calls, n);
+    const std::map<std::string, int> before = driver_.calls;
+    const int recorded = recorded_;
+    const auto now = run(n);
+    calls.call(args_, arrays(n), now);
+    EXPECT_EQ(recorded_, recorded);
+    for (const char* const made : {"kernel_node_set", "launch_kernel", "graph_instantiate"})
+      EXPECT_EQ(driver_.calls[made], before.at(made)) << made;
+    EXPECT_EQ(driver_.calls["graph_launch"], before.at("graph_launch") + 1);
+    // What was announced is for one call: the next with the same sizes has a graph of its own.
+    EXPECT_EQ(sum(calls, n), static_cast<double>(n));
+  }
+  EXPECT_EQ(driver_.calls["kernel_node_set"], 4);
+}
+
+TEST_F(CallsOfSizes, MayComeInThePlaceOfThoseThatAreExpected) {
+  for (const bool late : {false, true}) {
+    driver_.late = late;
+    DeviceCalls calls;
+    // One is announced before any call, before the second, and before those of other sizes.
+    int64_t likely = 6;
+    for (const int64_t n : {1, 2, 3, 5, 3, 8, 4}) {
+      expect(calls, likely);
+      if (n == 5) expect(calls, likely = 7);
+      EXPECT_EQ(sum(calls, n), static_cast<double>(n)) << "instead of " << likely;
+    }
+    // It may still come later, and after all was forgotten.
+    EXPECT_EQ(sum(calls, 7), 7);
+    expect(calls, 6);
+    calls.forget();
+    EXPECT_EQ(sum(calls, 6), 6);
+  }
+}
+
+TEST_F(CallsOfSizes, AreExpectedWhileTheGraphRuns) {
+  driver_.late = true;
+  DeviceCalls calls;
+  for (const int64_t n : {1, 2}) EXPECT_EQ(sum(calls, n), static_cast<double>(n));
+  const auto now = run(3);
+  calls.call(args_, arrays(3), now);
+  const size_t launched = driver_.launches.size();
+  expect(calls, 8);
+  EXPECT_EQ(driver_.launches.size(), launched);  // nothing waited
+  EXPECT_EQ(y_.to_host().get(2), 1);
+  EXPECT_EQ(y_.to_host().get(3), 0);
+  EXPECT_EQ(sum(calls, 8), 8);
+}
+
+TEST_F(CallsOfSizes, OfAnotherStreamAreNotThoseThatAreExpected) {
+  DeviceCalls calls;
+  for (const int64_t n : {1, 2}) EXPECT_EQ(sum(calls, n), static_cast<double>(n));
+  expect(calls, 3);
+  const int recorded = recorded_;
+  const StreamScope scope(Stream(0));
+  EXPECT_EQ(sum(calls, 3), 3);
+  EXPECT_EQ(recorded_, recorded + 1);
+}
+
+TEST_F(CallsOfSizes, AreNotExpectedWhereTheyAreNoGraphs) {
+  DeviceCalls none(0), calls;
+  expect(none, 3);
+  (void)capture([&] { expect(calls, 3); }, 0);
+  const std::vector<NDArray> of_cpu{NDArray::zeros({3}, f32), NDArray::zeros({kN}, f32)};
+  const auto likely = run(3);
+  calls.expect(args_, of_cpu, likely);
+  calls.expect({}, {}, likely);
+  EXPECT_EQ(recorded_, 0);
+}
+
+// The graph that is refused has values of two calls.
+TEST_F(CallsOfSizes, AreRightAfterARefusedUpdateOfThoseThatAreExpected) {
+  static api::KernelNodeSet real;
+  static int good;
+  real = api_.kernel_node_set;
+  api_.kernel_node_set = [](api::GraphExec exec, api::GraphNode node,
+                            const api::KernelNodeParams* params) {
+    return good-- > 0 ? real(exec, node, params) : api::Result{1};
+  };
+  DeviceCalls calls;
+  for (const int64_t n : {1, 2}) EXPECT_EQ(sum(calls, n), static_cast<double>(n));
+  const NDArray ones = NDArray::full({kN}, f32, 1, Device::cuda()), zeros = std::exchange(x_, ones);
+  good = 1;
+  expect(calls, 3);
+  x_ = zeros;
+  good = 100;
+  for (const int64_t n : {3, 4, 5}) EXPECT_EQ(sum(calls, n), static_cast<double>(n));
+}
+
+TEST_F(CallsOfSizes, ThatAreExpectedKeepWhatTheyRead) {
+  DeviceCalls calls;
+  auto owner = std::make_shared<int>(1);
+  const auto likely = [&](std::span<const NDArray>) { keep_for_launches(0, owner); };
+  calls.expect(args_, arrays(3), likely);
+  EXPECT_EQ(owner.use_count(), 2);
+  calls.forget();
+  EXPECT_EQ(owner.use_count(), 1);
 }
 
 }  // namespace

@@ -65,9 +65,29 @@ void FakeDriver::enqueue(api::StreamHandle stream, Work work) {
   auto* s = unwrap<api::StreamHandle, Stream>(stream);
   if (s != nullptr && s->capture != 0) {
     s->captured.push_back(std::make_shared<Work>(std::move(work)));
+  } else if (late) {
+    late_.push_back(std::move(work.run));
   } else {
     work.run();
   }
+}
+
+bool FakeDriver::is_pinned(const void* address) const {
+  const auto* const at = static_cast<const char*>(address);
+  return std::any_of(pinned.begin(), pinned.end(), [&](const auto& block) {
+    const auto* const begin = static_cast<const char*>(block.first);
+    return at >= begin && at < begin + block.second;
+  });
+}
+
+void FakeDriver::enqueue_copy(api::StreamHandle stream, const void* of_cpu,
+                              std::function<void()> copy) {
+  enqueue(stream, {std::move(copy)});
+  if (!is_pinned(of_cpu)) finish();
+}
+
+void FakeDriver::finish() {
+  for (const auto& work : std::exchange(late_, {})) work();
 }
 
 // Each function begins by counting itself, and by failing where the test says so.
@@ -154,6 +174,7 @@ struct FakeFunctions {
   HEDDLE_END
   HEDDLE_FAKE(ctx_synchronize)
   if (d.captures_ > 0) return kUnsupportedInCapture;
+  d.finish();
   HEDDLE_END
   HEDDLE_UNSAFE_FAKE(mem_alloc, api::DevicePtr* block, std::size_t bytes)
   if (d.used + bytes > d.memory) return api::kOutOfMemory;
@@ -163,7 +184,18 @@ struct FakeFunctions {
   d.blocks[*block] = bytes;
   d.used += bytes;
   HEDDLE_END
+  HEDDLE_UNSAFE_FAKE(mem_alloc_host, void** block, std::size_t bytes)
+  *block = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
+  std::memset(*block, 0xcd, bytes);
+  d.pinned[*block] = bytes;
+  HEDDLE_END
+  HEDDLE_UNSAFE_FAKE(mem_free_host, void* block)
+  d.finish();
+  if (d.pinned.erase(block) == 0) return kInvalidValue;
+  std::free(block);
+  HEDDLE_END
   HEDDLE_UNSAFE_FAKE(mem_free, api::DevicePtr block)
+  d.finish();
   const auto found = d.blocks.find(block);
   if (found == d.blocks.end()) return 1;
   d.used -= found->second;
@@ -172,11 +204,11 @@ struct FakeFunctions {
   HEDDLE_END
   HEDDLE_FAKE(memcpy_htod_async, api::DevicePtr to, const void* from, std::size_t bytes,
               api::StreamHandle stream)
-  d.enqueue(stream, {[=] { std::memcpy(memory_of(to), from, bytes); }});
+  d.enqueue_copy(stream, from, [=] { std::memcpy(memory_of(to), from, bytes); });
   HEDDLE_END
   HEDDLE_FAKE(memcpy_dtoh_async, void* to, api::DevicePtr from, std::size_t bytes,
               api::StreamHandle stream)
-  d.enqueue(stream, {[=] { std::memcpy(to, memory_of(from), bytes); }});
+  d.enqueue_copy(stream, to, [=] { std::memcpy(to, memory_of(from), bytes); });
   HEDDLE_END
   HEDDLE_FAKE(memcpy_dtod_async, api::DevicePtr to, api::DevicePtr from, std::size_t bytes,
               api::StreamHandle stream)
@@ -209,9 +241,11 @@ struct FakeFunctions {
   HEDDLE_UNSAFE_FAKE(stream_synchronize, api::StreamHandle stream)
   auto* s = unwrap<api::StreamHandle, FakeDriver::Stream>(stream);
   if (s != nullptr && s->capture != 0) return kUnsupportedInCapture;
+  d.finish();
   HEDDLE_END
   HEDDLE_UNSAFE_FAKE(stream_query, api::StreamHandle)
   if (d.hangs) return api::kNotReady;
+  d.finish();
   HEDDLE_END
   // A second stream that joins a capture by an event is not modelled.
   HEDDLE_FAKE(stream_wait_event, api::StreamHandle stream, api::EventHandle event, unsigned)
@@ -255,9 +289,10 @@ struct FakeFunctions {
   HEDDLE_END
   HEDDLE_UNSAFE_FAKE(event_query, api::EventHandle)
   if (d.hangs) return api::kNotReady;
+  d.finish();
   HEDDLE_END
   HEDDLE_UNSAFE_FAKE(event_synchronize, api::EventHandle)
-  (void)d;
+  d.finish();
   HEDDLE_END
   HEDDLE_FAKE(event_elapsed_time, float* ms, api::EventHandle begin, api::EventHandle end)
   *ms = static_cast<float>(1e3 * (unwrap<api::EventHandle, FakeEvent>(end)->at_s -
@@ -475,6 +510,7 @@ FakeDriver::FakeDriver() {
 
 FakeDriver::~FakeDriver() {
   for (const auto& [block, bytes] : blocks) std::free(memory_of(block));
+  for (const auto& [block, bytes] : pinned) std::free(block);
   the_driver = nullptr;
 }
 

@@ -67,7 +67,10 @@ class FakeDriver {
   std::size_t memory = std::size_t{1} << 30;
   bool any_kernel = false;  // kernels that nobody named do nothing, in a time that blocks share
   bool hangs = false;       // events never become ready
-  double kernel_s = 1e-5;   // of a launch, by the clock of the events
+  // Work on kernels and pinned memory is done when something waits for it, and not at once. What is
+  // in streams is then done in the order of the calls.
+  bool late = false;
+  double kernel_s = 1e-5;  // of a launch, by the clock of the events
 
   // What it saw.
   int inits = 0;
@@ -75,6 +78,7 @@ class FakeDriver {
   std::map<std::string, int> calls;  // of functions, by the name in api::Api
   std::size_t used = 0;              // bytes
   std::map<api::DevicePtr, std::size_t> blocks;
+  std::map<void*, std::size_t> pinned;  // blocks of the CPU
   std::map<std::string, int> smem_asked;
   std::vector<Map> maps;                                 // that were encoded
   int modules = 0, streams = 0, events = 0, graphs = 0;  // alive
@@ -96,6 +100,7 @@ class FakeDriver {
   };
   api::Api api_;
   double now_s_ = 0;
+  std::vector<std::function<void()>> late_;
   api::Context current_ = nullptr;
   int last_capture_ = 0, captures_ = 0, strict_captures_ = 0;
   int thread_mode_ = 0;  // CU_STREAM_CAPTURE_MODE_GLOBAL
@@ -104,6 +109,11 @@ class FakeDriver {
   bool fails(const char* name, api::Result& result);
   /// Runs it, or keeps it where the stream is captured.
   void enqueue(api::StreamHandle stream, Work work);
+  /// A copy between the GPU and memory of the CPU, which waits where that is not pinned.
+  void enqueue_copy(api::StreamHandle stream, const void* of_cpu, std::function<void()> copy);
+  /// Does what is late.
+  void finish();
+  bool is_pinned(const void* address) const;
 };
 
 }  // namespace heddle::cuda

@@ -46,4 +46,6 @@ using Function = void (*)();
 HEDDLE_CUDA_DRIVER_FUNCTIONS(HEDDLE_FAKE_SYMBOL)
 HEDDLE_FAKE_SYMBOL(tensor_map_encode, , "cuTensorMapEncodeTiled")
 HEDDLE_FAKE_SYMBOL(tensor_map_encode_windows, , "cuTensorMapEncodeIm2col")
+HEDDLE_FAKE_SYMBOL(kernel_node_get, , "cuGraphKernelNodeGetParams_v2")
+HEDDLE_FAKE_SYMBOL(kernel_node_set, , "cuGraphExecKernelNodeSetParams_v2")
 }

@@ -125,6 +125,8 @@ AGREE(device_total_mem, cuDeviceTotalMem);
 AGREE(primary_ctx_retain, cuDevicePrimaryCtxRetain);
 AGREE(mem_alloc, cuMemAlloc);
 AGREE(mem_free, cuMemFree);
+AGREE(mem_alloc_host, cuMemAllocHost);
+AGREE(mem_free_host, cuMemFreeHost);
 AGREE(memcpy_htod_async, cuMemcpyHtoDAsync);
 AGREE(memcpy_dtoh_async, cuMemcpyDtoHAsync);
 AGREE(memcpy_dtod_async, cuMemcpyDtoDAsync);

@@ -1,0 +1,202 @@
+// The calls of a Decoder: their arrays, and what they read and return.
+#include <algorithm>
+#include <optional>
+
+#include "generate/call_memory.h"
+#include "heddle/generate/decoder.h"
+#include "heddle/ir/simplify.h"
+#include "heddle/support/error.h"
+
+namespace heddle {
+
+using generate::CallMemory;
+
+namespace {
+
+int64_t value_of(const Expr& e, const Var& rows, int64_t n, const Var& total, int64_t length) {
+  const std::optional<Affine> sum = as_affine(e);
+  HEDDLE_ICHECK(sum.has_value(), "extents of a decoder are sums of its sizes");
+  int64_t value = sum->constant;
+  for (const Affine::Term& t : sum->terms) {
+    const bool of_rows = rows.get() && t.var.same_as(rows),
+               of_total = total.get() && t.var.same_as(total);
+    HEDDLE_ICHECK(of_rows || of_total, "a decoder has two sizes");
+    value += t.coefficient * (of_rows ? n : length);
+  }
+  return value;
+}
+
+}  // namespace
+
+Extents Decoder::extents(const Tensor& t, const Call& call) const {
+  Extents out;
+  for (const Expr& e : t.shape()) out.push_back(value_of(e, rows_, call.n, total_, call.total));
+  return out;
+}
+
+void Decoder::find_memory() {
+  using Written = CallMemory::Written;
+  Call largest;
+  largest.n = most_;
+  largest.total = capacity_;
+  std::vector<CallMemory::Part> parts;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    CallMemory::Part& part = parts.emplace_back();
+    if (roles_[i] == Role::State) continue;
+    part = {extents(inputs_[i], largest), inputs_[i].dtype(), Written::EachCall};
+    if (roles_[i] == Role::Length) part.written = Written::Never;
+    if (roles_[i] == Role::Mask) part.written = Written::Sometimes;
+  }
+  for (const Tensor& t : outputs_) parts.push_back({extents(t, largest), t.dtype()});
+  memory_ = std::make_shared<CallMemory>(std::move(parts), last_.shape(), device_);
+}
+
+/// Columns begin to begin + n - 1 of `all`, in which lists end at the last.
+Decoder::Call Decoder::part(const std::vector<std::vector<int64_t>>& ids, int64_t begin, int64_t n,
+                            int64_t all) const {
+  Call call;
+  call.n = call.total = n;
+  for (size_t b = 0; b < ids.size(); ++b) {
+    const int64_t missing = all - std::ssize(ids[b]), end = begin + n;
+    const int64_t tokens = std::clamp<int64_t>(end - missing, 0, n);
+    call.ids.insert(call.ids.end(), static_cast<size_t>(n - tokens), 0);
+    const auto last = ids[b].begin() + std::max<int64_t>(end - missing, 0);
+    call.ids.insert(call.ids.end(), last - tokens, last);
+    call.tokens.push_back(tokens);
+    call.total = std::max(call.total, counts_[b] + tokens);
+  }
+  return call;
+}
+
+/// Inputs, then outputs.
+std::vector<NDArray> Decoder::arrays_of(const Call& call) const {
+  std::vector<Extents> shapes;
+  for (const std::vector<Tensor>* list : {&inputs_, &outputs_}) {
+    for (const Tensor& t : *list) shapes.push_back(extents(t, call));
+  }
+  std::vector<NDArray> arrays;
+  if (memory_) arrays = memory_->arrays(std::move(shapes));
+  for (size_t i = 0; i < inputs_.size() + outputs_.size(); ++i) {
+    const bool input = i < inputs_.size(), state = input && roles_[i] == Role::State;
+    if (!memory_) {
+      const Tensor& t = input ? inputs_[i] : outputs_[i - inputs_.size()];
+      arrays.push_back(state   ? NDArray()
+                       : input ? NDArray::zeros(std::move(shapes[i]), t.dtype())
+                               : NDArray::empty(std::move(shapes[i]), t.dtype()));
+    }
+    if (state) arrays[i] = states_[i];
+  }
+  return arrays;
+}
+
+/// Writes an input of the call into an array on the CPU.
+void Decoder::write(size_t i, const Call& call, const NDArray& array) const {
+  const Role role = roles_[i];
+  const int64_t columns = role == Role::Mask ? call.total : call.n;
+  for (int64_t p = 0; p < array.size(); ++p) {
+    const bool by_sequence = role == Role::Lengths || role == Role::Tokens;
+    // Positions may be those of all sequences.
+    const auto b = static_cast<size_t>(by_sequence ? p : p / columns);
+    const int64_t column = by_sequence ? 0 : p % columns, tokens = call.tokens[b],
+                  length = counts_[b] + tokens,
+                  missing = columns - (role == Role::Mask ? length : tokens);
+    int64_t value = 0;
+    switch (role) {
+      case Role::Ids: value = call.ids[static_cast<size_t>(p)]; break;
+      case Role::Mask: value = column >= missing ? 1 : 0; break;
+      case Role::Positions: value = column >= missing ? counts_[b] + column - missing : 0; break;
+      case Role::Lengths: value = length; break;
+      case Role::Tokens: value = tokens; break;
+      default: break;
+    }
+    array.set(p, static_cast<double>(value));
+  }
+}
+
+/// Gives the inputs among the arrays of a call their elements.
+void Decoder::write(const Call& call, const std::vector<NDArray>& arrays) {
+  bool all_ones = true;  // the mask
+  for (size_t b = 0; b < call.tokens.size(); ++b)
+    all_ones &= counts_[b] + call.tokens[b] == call.total;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (roles_[i] == Role::State || roles_[i] == Role::Length) continue;
+    if (!memory_) {
+      write(i, call, arrays[i]);
+    } else if (roles_[i] != Role::Mask) {
+      write(i, call, memory_->on_cpu(arrays[i]));
+    } else if (!all_ones) {
+      write(i, call, memory_->on_cpu(arrays[i]));
+      memory_->send(arrays[i]);
+      ones_ = false;
+    } else if (!ones_) {
+      memory_->whole(i).fill(1);
+      ones_ = true;
+    }
+  }
+  if (memory_) memory_->send_written(arrays);
+}
+
+/// Calls the network. Returns the logits, which are there once its work is done.
+NDArray Decoder::run(const Call& call) {
+  if (!memory_ || arrays_.n != call.n || arrays_.total != call.total)
+    arrays_ = {call.n, call.total, arrays_of(call)};
+  write(call, arrays_.all);
+  kernel_.call(arrays_.all);
+  for (size_t b = 0; b < counts_.size(); ++b) counts_[b] += call.tokens[b];
+  return arrays_.all[inputs_.size() + logits_];
+}
+
+/// Announces the call that is likely to come next: a token for each sequence that this one read.
+void Decoder::expect_after(const Call& call) {
+  int64_t total = 1;
+  for (size_t b = 0; b < counts_.size(); ++b)
+    total = std::max(total, counts_[b] + (call.tokens[b] > 0 ? 1 : 0));
+  if (fewest_ > 1 || total > capacity_) return;
+  Call next;
+  next.n = 1;
+  next.total = total;
+  arrays_ = {next.n, next.total, arrays_of(next)};
+  kernel_.expect(arrays_.all);
+}
+
+/// What a step returns whose last call is this one. On a GPU the next is prepared while that works.
+NDArray Decoder::result_of(const Call& call, const NDArray& logits) {
+  const int64_t rows = logits.rank() == 2 ? 1 : call.n;
+  const NDArray all = logits.view({batch_ * rows, vocabulary_});
+  const bool whole = rows == 1 && std::ranges::count(call.tokens, 0) == 0;
+  NDArray result;
+  if (whole) {
+    result = memory_ ? memory_->receive(all) : all;
+    if (masked_ && batch_ > 1) last_.copy_from(all);
+  } else {
+    for (int64_t b = 0; b < batch_; ++b) {
+      if (call.tokens[static_cast<size_t>(b)] == 0) continue;
+      const int64_t row = (b + 1) * rows - 1;
+      last_.rows(b, b + 1).copy_from(all.rows(row, row + 1));
+    }
+    result = memory_ ? memory_->receive(last_) : last_.copy();
+  }
+  if (!memory_) return result;
+  memory_->mark();
+  expect_after(call);
+  memory_->wait();
+  return result;
+}
+
+NDArray Decoder::step_each(const std::vector<std::vector<int64_t>>& ids) {
+  const int64_t n = check(ids);
+  for (int64_t begin = 0;;) {
+    // The last chunks are of one length where what is left would be too few.
+    const int64_t left = n - begin, rest = left % most_;
+    const bool divided = rest > 0 && rest < fewest_;
+    const int64_t now = divided ? left / ((left + most_ - 1) / most_) : std::min(most_, left);
+    const Call call = part(ids, begin, now, n);
+    begin += now;
+    const NDArray logits = run(call);
+    // Lists end in the last chunk, so it has the logits of all of them.
+    if (begin == n) return result_of(call, logits);
+    if (memory_) memory_->mark();
+  }
+}
+
+}  // namespace heddle
