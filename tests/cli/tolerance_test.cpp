@@ -7,8 +7,10 @@
 #include "heddle/network/plan.h"
 #include "heddle/onnx/import.h"
 #include "heddle/runtime/npz.h"
+#include "heddle/support/json.h"
 #include "run_command.h"
 #include "source_dir.h"
+#include "support/files/file.h"
 
 namespace heddle {
 namespace {
@@ -51,6 +53,29 @@ TEST_F(Tolerance, RunSaysWhatTypesCostAndGain) {
                                  samples_);
   ASSERT_EQ(data.status, 0) << data.err;
   EXPECT_THAT(data.err, HasSubstr("3 calls choose, and 2 others decide, on the data"));
+}
+
+TEST_F(Tolerance, WhatWasChosenIsWrittenAsJson) {
+  const std::string file = folder_ + "/types.json";
+  const CommandResult r = run("run " + kDigits + " --plan none --tolerance 0.05 --time 0 " +
+                              "--threads 1 -q --types-json " + file + " --data " + samples_);
+  ASSERT_EQ(r.status, 0) << r.err;
+  const Json json = Json::parse(read_file(file));
+  EXPECT_EQ(json.at("tolerance").as_double(), 0.05);
+  EXPECT_EQ(json.at("calls").as_int(), 5);
+  const PassOptions passes = parse_passes(json.at("passes").as_string());
+  size_t taken = 0;
+  for (size_t t = 0; t < json.at("trials").size(); ++t) {
+    const Json& trial = json.at("trials").at(t);
+    if (trial.at("verdict").as_string() != "taken") continue;
+    ++taken;
+    EXPECT_EQ(to_string(passes.types.at(trial.at("product").as_string())),
+              trial.at("type").as_string());
+  }
+  EXPECT_EQ(taken, passes.types.size());
+  const CommandResult alone = run("run " + kDigits + " --plan none --time 0 --types-json " + file);
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_THAT(alone.err, HasSubstr("--types-json goes with --tolerance"));
 }
 
 TEST_F(Tolerance, ATunedPlanHasTheTypesAndIsReplayed) {

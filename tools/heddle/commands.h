@@ -87,7 +87,7 @@ struct Request {
   double allowed_loss = 0, allowed_worst_loss = 0;  ///< per cent
 
   // Quantising.
-  std::string data, method;
+  std::string data, types_json, method;
   double percentile = 0;
   bool per_tensor = false;
   std::vector<std::string> keep_nodes;

@@ -175,6 +175,7 @@ int tune(const Request& o, const Files& files) {
   request.plan_of_others = true;
   request.tolerance = o.tolerance;
   request.data = o.data;
+  request.types_json = o.types_json;
   return run_tune(request);
 }
 

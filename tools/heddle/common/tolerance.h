@@ -9,9 +9,9 @@
 namespace heddle::cli {
 
 /// The network with the types that choose_precision finds for --tolerance and --data, which it says
-/// on standard error unless the options are quiet; the network as it is where the options have no
-/// tolerance, or where its plan has the types for the same one. A User error for --data without
-/// --tolerance, and for data that do not fit.
+/// on standard error unless the options are quiet, and in the file of --types-json; the network as it is where the options have no
+/// tolerance, or where its plan has the types for the same one. A User error for --data and
+/// --types-json without --tolerance, and for data that do not fit.
 Network within_tolerance(const Request& options, const Network& network);
 
 /// The calls of --data for a network; empty where there are no data.

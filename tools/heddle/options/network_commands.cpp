@@ -45,11 +45,13 @@ Command explain_command() {
       .run = run_explain};
 }
 
-const Takes kSamples = {.id = "--data",
-                        .help =
-                            "For --tolerance: samples, an array for each input by its name, as "
-                            "np.savez writes them; half of the calls choose, the others decide",
-                        .otherwise = "random inputs"};
+// Options beside --tolerance.
+const std::vector<Takes> kOfTolerance = {
+    {.id = "--data",
+     .help = "For --tolerance: samples, an array for each input by its name, as np.savez writes "
+             "them; half of the calls choose, the others decide",
+     .otherwise = "random inputs"},
+    {.id = "--types-json"}};
 
 /// Options of commands that call a network.
 std::vector<Takes> network_takes(const std::string& sizes, const std::string& time) {
@@ -120,14 +122,15 @@ Command run_command() {
                          plain({"--dims", "--states", "--dtype", "--threads", "--target",
                                 "--passes", "--memory", "--tolerance", "--plan", "-i,--input",
                                 "-o,--output (of the model)", "--batch", "--settle"}),
-                         {kSamples},
+                         kOfTolerance,
                          {kQuiet,
                           {"--time", "Seconds of timing; 0: none", "1"},
                           {"--seed", "Seed of the random inputs", "1"},
                           call_sizes("run")}}),
       .examples = {"heddle run resnet50.onnx:batch=1",
                    "heddle run resnet50.onnx --input image=cat.npy --output scores=scores.npy",
-                   "heddle run resnet50.onnx:batch=1 --tolerance 1e-2 --data images.npz",
+                   "heddle run resnet50.onnx:batch=1 --tolerance 1e-2 --data images.npz "
+                   "--types-json types.json",
                    "heddle run resnet50.onnx --batch 8 --dtype bf16",
                    "heddle run bert.onnx:batch=1,sequence=128 --threads 1 --time 5",
                    "heddle run bert.onnx:batch=1,sequence=128 --plan bert.heddle --settle",
@@ -217,7 +220,7 @@ Command export_command() {
           {{subject(kSubject + ". Or an ONNX file: model.onnx:batch=1")},
            plain({"--dims", "--states", "--dtype", "--threads", "--target", "--passes", "--memory",
                   "--plan", "--tolerance"}),
-           {kSamples},
+           kOfTolerance,
            {kQuiet,
             {.id = "-o,--output",
              .help = "Write PATH.o (PATH.cubin for a GPU), and PATH.json which describes it; "
@@ -323,7 +326,7 @@ Command tune_command() {
                      "the same command goes on, and which run, export, profile and explain take"},
             {.id = "--dtype", .otherwise = "f32, or as the list of workloads says"}},
            plain({"--tolerance"}),
-           {kSamples},
+           kOfTolerance,
            plain({"--threads", "--target", "--trials", "--round", "--at-once", "--fleet",
                   "--fleet-device", "--fleet-wait"}),
            {{"--seed", "Seed of the search", "0"}},
@@ -363,7 +366,7 @@ Command deploy_command() {
           .takes = together(
               {{subject("An ONNX file: model.onnx:batch=1")},
                plain({"--dims", "--states", "--dtype", "--threads", "--target", "--tolerance"}),
-               {kSamples},
+               kOfTolerance,
                {{.id = "-o,--output", .help = "The folder to write in", .needed = true},
                 {"--budget", "How long to tune: 90, 90s, 2m, 1h30m", "5m"},
                 {"--until"}}}),

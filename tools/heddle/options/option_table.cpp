@@ -139,6 +139,8 @@ Rows subject_rows() {
        "largest difference to f32 over the largest value, of each output, on inputs that did not "
        "choose (f16, bf16, fp8 or bytes, as the target has instructions)",
        "", "types as in the model"},
+      {"--types-json", file("types.json"), &R::types_json,
+       "A file for what --tolerance chose and measured, as JSON", "", "no file"},
       {"--plan", file("net.heddle"), &R::plan,
        "The plan of a model, as `heddle tune` writes it with -o; none: no plan", "",
        "MODEL.heddle beside the model, in the user's folder or in tophub; else records"},
