@@ -126,6 +126,8 @@ TEST_F(Tolerance, MistakesAreExitCode2) {
         model + "--tolerance 0.1 --data " + folder_ + "/few.npz",
         model + "--tolerance 0.1 --passes 'precision@matmul:*=bf16'",
         "run " + source_dir() + "/tutorials/data/digits.onnx:batch=1..8 --tolerance 0.1",
+        "tune " + kDigits + " --budget 1s --types-json " + folder_ + "/t.json --log " + log_,
+        "export matmul:64x64x64 --tolerance 0.1 -o " + folder_ + "/kernel",
         std::string("tune matmul:64x64x64 --tolerance 0.1 --budget 1s --log ") + log_}) {
     const CommandResult r = run(line);
     EXPECT_EQ(r.status, 2) << line << "\n" << r.err;

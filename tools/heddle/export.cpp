@@ -153,6 +153,10 @@ int export_variants(const Request& o, const Problem& problem, const Target& targ
 int run_export(const Request& o) {
   const Target target = target_of(o.target, o.threads);
   if (is_model(o.subject)) return export_model(o, target);
+  if (o.tolerance >= 0 || !o.data.empty() || !o.types_json.empty())
+    throw_user_error("--tolerance, --data and --types-json are for an ONNX file, and '" +
+                         o.subject + "' is none",
+                     {}, "leave them out");
   if (is_family(o.subject)) return export_family(o, target);
   const Problem problem = make_problem(o.subject, dtype_of(o.dtype));
   for (const std::string& file : {code_file(o, target), o.output + ".json"}) check_writable(file);

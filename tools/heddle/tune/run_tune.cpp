@@ -267,7 +267,7 @@ std::unique_ptr<PlanOutput> plan_output(const Request& request,
 
 /// Chooses the types of products for --tolerance, unless the plan has them.
 void choose_types(const Request& request, const PlanOutput* plan, TaskList& list) {
-  if (request.tolerance < 0 && request.data.empty()) return;
+  if (request.tolerance < 0 && request.data.empty() && request.types_json.empty()) return;
   if (!list.network)
     throw_user_error("--tolerance is of the outputs of one network", {},
                      "name an ONNX file: net.onnx:batch=1");
