@@ -353,6 +353,44 @@ TEST(Passes, ProductsOfOneInputAreOneOnAGpuThatTheyDoNotFill) {
   EXPECT_THAT(applied(full), ::testing::Not(::testing::Contains("join_products")));
 }
 
+/// A product with weights of f16, 64 by 96.
+std::vector<Tensor> half_product(const Expr& rows) {
+  const Tensor x = placeholder({rows, 64}, f16, "x");
+  return {ops::relu(ops::matmul(x, constant_placeholder({64, 96}, f16, "w")))};
+}
+
+TEST(Passes, WeightsOfAProductOfOneRowAreTransposedOnAGpu) {
+  const Target gpu = Target::parse("cuda -gpu=h200");
+  const std::vector<Tensor> outputs = half_product(1);
+  const Network network(outputs, gpu);
+  EXPECT_THAT(applied(network), ::testing::Contains("transpose_weights"));
+  EXPECT_EQ(wrong_on_gpu(outputs, network, 2e-3), "");
+  const Schedule schedule = network.static_schedules()[0];
+  const GpuProgram program =
+      driver::lower_for_gpu(schedule, network::task_args(schedule), {.name = "node"});
+  EXPECT_EQ(program.main.size(), 1u) << "the sum is cut over blocks";
+  EXPECT_EQ(program.prepare.size(), 1u) << "the weights are not transposed once";
+  const auto untouched = [&](const std::vector<Tensor>& declared, const Target& target) {
+    return ::testing::Value(applied(Network(declared, target)),
+                          ::testing::Not(::testing::Contains("transpose_weights")));
+  };
+  EXPECT_TRUE(untouched(half_product(8), gpu));
+  EXPECT_TRUE(untouched(outputs, Target::host()));
+  const std::vector<Tensor> wide{linear(placeholder({1, 64}, f32, "x"), 96)};
+  EXPECT_TRUE(untouched(wide, gpu)) << "weights of f32";
+}
+
+TEST(Passes, OfARangeWeightsAreTransposedWhereItBeginsAtOneRow) {
+  const Target gpu = Target::parse("cuda -gpu=h200");
+  const auto is_applied = [&](int64_t least) {
+    const std::vector<std::string> names =
+        applied(Network(half_product(Expr(dim("rows", least, 16))), gpu));
+    return std::ranges::find(names, "transpose_weights") != names.end();
+  };
+  EXPECT_TRUE(is_applied(1));
+  EXPECT_FALSE(is_applied(2));
+}
+
 TEST(Cuts, ALayerNormBeforeAProductIsOneNodeOnAGpu) {
   const Tensor x = placeholder({1, 16, 32}, f32, "x");
   const Tensor norm = ops::layer_norm(x, weights({32}), weights({32}));

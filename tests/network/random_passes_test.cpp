@@ -296,6 +296,9 @@ TEST(RandomPasses, EachLeavesWhatTheInterpreterComputes) {
     const Target cpu = with_lanes(kLanes);
     std::vector<std::pair<PassOptions, Target>> all{{PassOptions(), cpu}, {PassOptions(), gpu}};
     for (const PassDescription& pass : network_passes()) all.push_back({only(pass), cpu});
+    PassOptions transposed;
+    transposed.choices["transpose_weights@*"] = true;
+    all.push_back({transposed, gpu});
     const ComputeDag declared(outputs);
     for (const auto& [options, target] : all) {
       std::vector<PassApplication> log;

@@ -48,6 +48,7 @@ struct PassOptions {
   bool fold_scales = true;             ///< batch norms go into constant weights and a bias
   bool join_products = true;           ///< products of one input are one
   bool precision = true;               ///< products of `types` are made of shorter numbers
+  bool transpose_weights = true;       ///< GPUs: weights of products lie as their sums read them
   bool channels_last = true;           ///< images have their channels innermost
   bool concat_in_place = true;         ///< parts of a concat are written where the whole lies
   bool slices_in_place = true;  ///< nodes that differ in the slice that they read are one task
@@ -83,6 +84,7 @@ const std::vector<PassDescription>& network_passes();
 /// are alike (equal layers) are one choice.
 struct NetworkChoice {
   /// Kind and place: "join_products@768x2304" (depth and columns of the joined product),
+  /// "transpose_weights@768x2304" (depth and columns of the weights),
   /// "channels_last@56x56" (rows and columns of the images),
   /// "store@mul:1x56x56x96" (a stage that is stored, and not computed where it is read),
   /// "fuse@pad:1x58x58x96" (a stage that is computed in the nodes that read it, and is no node),

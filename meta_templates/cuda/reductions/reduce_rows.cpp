@@ -14,7 +14,10 @@ RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction,
                       const std::string& prefix, const RowsOptions& options) {
   const RowSharing sharing = share_rows(problem);
   const auto rule = [&](const RowProblem& p) { return reduce_rows_rule(p, options.threads); };
-  const Choice choice = with_prefix(t.decide("cuda_reduce_rows", problem, rule), prefix);
+  const Choice choice =
+      with_prefix(problem.product ? t.decide("cuda_product_rows", problem, product_rows_rule)
+                                  : t.decide("cuda_reduce_rows", problem, rule),
+                  prefix);
   Param threads = t.knob(prefix + "threads", sharing.options, choice);
   Param rows_per_block = t.knob(prefix + "rows_per_block", rows_of_blocks(sharing), choice);
   Param cluster = cluster_knob(t, sharing, threads, prefix, choice);

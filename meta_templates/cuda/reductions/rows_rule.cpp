@@ -22,6 +22,10 @@ constexpr int64_t kOtherRegisters = 24;
 // thread.
 constexpr int64_t kLeastClusterThreads = 256, kMostClusterElements = 32;
 
+// Warps of a multiprocessor over which the rows of a product are spread. Their first reads are then all
+// under way at once. (H200, bf16, weights not in a cache, us: 2048 rows of 5632 take 7.1 with 62 warps and 8.0 with 15.)
+constexpr int64_t kWarpsOfProduct = 48;
+
 // The shortest vectors by which lanes share a row that has fewer elements than a warp has lanes.
 constexpr int64_t kLeastVectorOfShortRow = 4;
 
@@ -159,6 +163,22 @@ Choice reduce_rows_rule(const RowProblem& p, int64_t wanted) {
   c.set("cluster", 1, "rows enough for a block each");
   c.set("unroll", given ? kMostUnroll : std::min(kMostUnroll, sharing.rounds(threads)),
         "vectors a thread has under way");
+  return c;
+}
+
+Choice product_rows_rule(const RowProblem& p) {
+  const RowSharing sharing = share_rows(p);
+  int64_t threads = sharing.options.front();
+  for (const int64_t n : sharing.options) {
+    if (threads >= kWarp && p.rows * threads >= kWarpsOfProduct * kWarp * p.gpu.sms) break;
+    if (n <= sharing.most) threads = n;
+  }
+  Choice c;
+  c.set("threads", threads,
+        threads <= kWarp ? "rows enough for a warp each" : "few rows: more warps for each");
+  c.set("rows_per_block", chosen_rows(p, threads), "warps that need no barrier share a block");
+  c.set("cluster", 1, "rows enough for a block each");
+  c.set("unroll", std::min(kMostUnroll, sharing.rounds(threads)), "vectors a thread has under way");
   return c;
 }
 

@@ -18,6 +18,8 @@ struct RowProblem {
   /// An element is more than an operation or two (it has an index beside it). The rule then takes
   /// more and smaller blocks.
   bool heavy = false;
+  /// Each element is multiplied by one of a vector that all rows share (product_rows_rule).
+  bool product = false;
   Gpu gpu;
   GpuConstants constants = {};  ///< by which the rule judges
 
@@ -46,6 +48,10 @@ int64_t threads_of_row(const RowProblem& p);
 /// The defaults of threads, rows_per_block, cluster and unroll for a reduction of rows. `wanted` is
 /// the number of threads for a row where another stage has fixed it and it is possible; else 0.
 Choice reduce_rows_rule(const RowProblem& p, int64_t wanted);
+
+/// The same for the products of a matrix with a vector, whose rows are those of the matrix: a warp
+/// for each, unless they are few. All rows are then under way at once, and none needs a barrier.
+Choice product_rows_rule(const RowProblem& p);
 
 /// The number of rows in a block where each row has `threads` threads: four warps of them where a
 /// row has at most one, and so needs no barrier.

@@ -136,6 +136,7 @@ class Recipe {
         RowProblem p = rows(problem_.extent, problem_.lanes, problem_.results);
         p.by_clusters = true;
         p.heavy = problem_.heavy;
+        p.product = problem_.product;
         reduce_rows(t_, output_stage_, r_, problem_.axes, p, prefix);
         return;
       }

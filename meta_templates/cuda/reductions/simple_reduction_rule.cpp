@@ -80,7 +80,7 @@ void find_shape(const ComputeDag& dag, int s, GpuReductionProblem* p) {
   if (k >= 0) row.extent = op.axes().empty() ? extent_of(op, k) : extent_of(op, all);
   // The vectors of a short row, or of an index beside each element, are those that are read.
   const int64_t lanes = read_lanes(dag, s);
-  if (p->heavy || row.extent < lanes * kWarp) row.lanes = lanes;
+  if (p->heavy || p->product || row.extent < lanes * kWarp) row.lanes = lanes;
   // Vectors stay within a run of neighbouring elements.
   if (k >= 0 && op.reduce_axes().size() > 1) row.lanes = whole_vector(run_of(dag, s, k), row.lanes);
   if (k >= 0 && !share_rows(row).options.empty()) {
@@ -143,6 +143,7 @@ GpuReductionProblem reduction_problem(const ComputeDag& dag, int stage, const Gp
   GpuReductionProblem p;
   p.commutative = combiner->commutative;
   p.heavy = combiner->size() > 1;
+  p.product = dag.info(stage).stage_class == StageClass::ComplexReduction;
   p.results = spatial_points(op);
   p.lanes = access_lanes(dag, stage);
   p.bytes = stage_bytes(dag, stage);

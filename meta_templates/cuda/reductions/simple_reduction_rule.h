@@ -29,6 +29,7 @@ struct GpuReductionProblem {
   double bytes = 0;         ///< bytes read and written
   bool commutative = true;
   bool heavy = false;  ///< the result is a tuple: an index beside each element
+  bool product = false;  ///< elements are multiplied by those of a vector that all results share
   Gpu gpu;
   GpuConstants constants = {};  ///< by which the rule judges
 

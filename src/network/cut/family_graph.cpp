@@ -1,7 +1,9 @@
 #include "network/cut/family_graph.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "dag/sizes/generalizer.h"
 #include "heddle/family/schedule.h"
@@ -23,6 +25,7 @@ class PassesOverSizes {
   /// nullopt where the passes make different graphs at different sizes, and `why`.
   std::optional<ComputeDag> run(std::vector<PassApplication>& log, std::string& why) {
     try {
+      decide_at_least();
       ComputeDag over(from(0).outputs);
       check_end(over.outputs(), [](const SizeRange& range) { return range.lo; });
       check_end(over.outputs(), [](const SizeRange& range) { return range.hi; });
@@ -40,6 +43,25 @@ class PassesOverSizes {
     std::vector<Tensor> outputs;
     std::vector<Tensor> placeholders;  ///< in the order of the declaration; empty: not read
   };
+
+  /// Choices whose names are the same at all sizes are those of the least sizes.
+  void decide_at_least() {
+    std::vector<SizeValue> least;
+    for (const SizeValue& v : usual_) least.emplace_back(v.size, v.size->size->lo);
+    ChoiceList choices{PassOptions()};
+    std::vector<PassApplication> ignored;
+    const Instance here = at_sizes(declared_.outputs(), least);
+    run_passes(ComputeDag(here.outputs), target_, passes_, choices, ignored);
+    for (const NetworkChoice& c : choices.list()) {
+      if (is_size_free(c.name)) at_least_[c.name] = c.on;
+    }
+  }
+
+  ChoiceList choices() const {
+    ChoiceList list{PassOptions()};
+    list.expect(at_least_);
+    return list;
+  }
 
   /// Over the sizes from number `first` on; those before it have values in `at_`.
   Made from(size_t first) {
@@ -76,17 +98,16 @@ class PassesOverSizes {
     for (const SizeValue& v : usual_) at.emplace_back(v.size, end(*v.size->size));
     const Instance here = at_sizes(declared_.outputs(), at);
     std::vector<PassApplication> ignored;
-    ChoiceList usual_ones{PassOptions()};
-    const ComputeDag want =
-        run_passes(ComputeDag(here.outputs), target_, passes_, usual_ones, ignored);
+    ChoiceList same = choices();
+    const ComputeDag want = run_passes(ComputeDag(here.outputs), target_, passes_, same, ignored);
     dag::check_at_size(at[0], at_sizes(over, at).outputs, want.outputs());
   }
 
   Made at_values() {
     const Instance here = at_sizes(declared_.outputs(), at_);
     std::vector<PassApplication> log;
-    ChoiceList usual_ones{PassOptions()};
-    const ComputeDag dag = run_passes(ComputeDag(here.outputs), target_, passes_, usual_ones, log);
+    ChoiceList same = choices();
+    const ComputeDag dag = run_passes(ComputeDag(here.outputs), target_, passes_, same, log);
     if (log_.empty()) log_ = std::move(log);
     return {dag.outputs(), here.of(declared_.placeholders())};
   }
@@ -103,6 +124,7 @@ class PassesOverSizes {
   const PassOptions& passes_;
   const std::vector<SizeValue>& usual_;
   std::vector<SizeValue> at_;
+  std::map<std::string, bool> at_least_;  ///< settings of choices by name
   std::vector<PassApplication> log_;  ///< at the usual sizes
 };
 

@@ -12,9 +12,13 @@ bool is_fusion_choice(const std::string& name) {
   return kind == kStore || kind == kFuse;
 }
 
+bool is_size_free(const std::string& name) {
+  return name.substr(0, name.find('@')) == "transpose_weights";
+}
+
 bool has_choices(const std::string& kind) {
   return is_fusion_choice(kind) || kind == kRecompute || kind == "join_products" ||
-         kind == "channels_last";
+         kind == "transpose_weights" || kind == "channels_last";
 }
 
 std::string all_like(const std::string& name) {

@@ -33,6 +33,10 @@ auto setting_in(const std::map<std::string, T>& settings, const std::string& nam
   return found != settings.end() ? found : settings.find(all_like(name));
 }
 
+/// Whether names of choices like `name` have no size of a call in them: weights have the same extents at
+/// all sizes.
+bool is_size_free(const std::string& name);
+
 /// Whether `kind` has choices of its own in parts of a network.
 bool has_choices(const std::string& kind);
 

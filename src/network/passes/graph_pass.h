@@ -43,6 +43,7 @@ std::vector<Tensor> guards_after_products(const PassContext& context);
 std::vector<Tensor> unflatten_sums(const PassContext& context);
 std::vector<Tensor> join_products(const PassContext& context);
 std::vector<Tensor> precision(const PassContext& context);
+std::vector<Tensor> transpose_weights(const PassContext& context);
 std::vector<Tensor> channels_last(const PassContext& context);
 
 /// The graph after all passes that are on, as a whole or at some places, or after those that run

@@ -40,6 +40,7 @@ constexpr Step kSteps[] = {
     {"precision", precision},
     {"integer_products", integer_products},
     {"fold_movers", fold_movers},
+    {"transpose_weights", transpose_weights},
     {"channels_last", channels_last},
 };
 
@@ -95,6 +96,8 @@ const std::vector<PassDescription>& network_passes() {
        &PassOptions::join_products, false},
       {"precision", "products whose types are named are made of shorter numbers",
        &PassOptions::precision},
+      {"transpose_weights", "GPUs: weights have the elements of a sum one after another",
+       &PassOptions::transpose_weights, false},
       {"channels_last", "images between convolutions have their channels innermost",
        &PassOptions::channels_last, false},
       {"concat_in_place", "parts of a concat are written where the whole lies",

@@ -371,7 +371,7 @@ class Planner {
 
   // Whether constant stage `s` transposes for a reader whose operands all lie along its vectors, as
   // those of a depthwise convolution do. Nothing is packed there. Kernels for GPUs pack nothing, so
-  // weights that are laid for any convolution are stored too.
+  // weights that are laid for any reduction are stored too.
   bool read_by_strides(int s) const {
     const Axis* last = dag_.stage(s).axes().empty() ? nullptr : &dag_.stage(s).axes().back();
     const std::vector<Access>& reads = dag_.info(s).reads;
@@ -382,7 +382,7 @@ class Planner {
     return std::any_of(consumers.begin(), consumers.end(), [&](int c) {
       const Operation& op = dag_.stage(c);
       if (!op.is_reduction() || op.axes().empty()) return false;
-      if (gpu_ && op.reduce_axes().size() > 1) return true;
+      if (gpu_) return true;
       return std::all_of(dag_.info(c).reads.begin(), dag_.info(c).reads.end(),
                          [&](const Access& a) { return a.depends_on(op.axes().back()); });
     });
