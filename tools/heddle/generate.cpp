@@ -146,6 +146,11 @@ int64_t tokens_of(const Prompts& prompts) {
   return n;
 }
 
+/// Whether prompts differ in length.
+bool have_lengths(const Prompts& prompts) {
+  return std::ranges::any_of(prompts, [&](const auto& p) { return p.size() != prompts[0].size(); });
+}
+
 /// Whether the longest prompt and `tokens` more fit.
 void check_capacity(const Prompts& prompts, int tokens, int64_t capacity) {
   int64_t longest = 0;
@@ -200,7 +205,7 @@ int run_generate(const Request& o) {
 
   // A call leaves room for two more tokens.
   const int64_t chunk = std::clamp<int64_t>(o.capacity - 2, 1, o.chunk);
-  const DecoderSizes sizes{o.capacity, chunk, std::ssize(prompts)};
+  const DecoderSizes sizes{o.capacity, chunk, std::ssize(prompts), have_lengths(prompts)};
   const OnnxModel model = last_logits(import_decoder(subject, dtype_of(o.dtype), sizes));
   Decoder decoder(model, model_network(o, model.outputs, target, model.updates));
   decoder.kernel().prepare();

@@ -109,9 +109,11 @@ struct DecoderSizes {
   int64_t capacity = 1024;  ///< tokens of a sequence
   int64_t rows = 64;        ///< the most tokens of one call
   int64_t batch = 1;
+  /// Whether the sequences of a batch may differ in length (OnnxOptions::each_sequence). Reading the rows
+  /// of each by its length takes several times as long on a GPU.
+  bool each_sequence = true;
 };
-/// The options that make a decoder with states of a file, with a length of each sequence in a batch of
-/// more than one: which of its dimensions are the past, the
+/// The options that make a decoder with states of a file: which of its dimensions are the past, the
 /// tokens of a call, both and the batch follows from the inputs that its outputs repeat with rows
 /// behind them. Throws a User error for a file that has none, and where the past is no open dimension.
 OnnxOptions decoder_options(const std::string& path, const DecoderSizes& sizes = {},
