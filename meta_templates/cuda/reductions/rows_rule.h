@@ -18,7 +18,8 @@ struct RowProblem {
   /// An element is more than an operation or two (it has an index beside it). The rule then takes
   /// more and smaller blocks.
   bool heavy = false;
-  /// Each element is multiplied by one of a vector that all rows share (product_rows_rule).
+  /// Each element, which is shorter than the sum, is multiplied by one of a vector that all rows share
+  /// (product_rows_rule).
   bool product = false;
   Gpu gpu;
   GpuConstants constants = {};  ///< by which the rule judges

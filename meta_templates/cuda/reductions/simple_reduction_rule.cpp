@@ -143,9 +143,10 @@ GpuReductionProblem reduction_problem(const ComputeDag& dag, int stage, const Gp
   GpuReductionProblem p;
   p.commutative = combiner->commutative;
   p.heavy = combiner->size() > 1;
-  p.product = dag.info(stage).stage_class == StageClass::ComplexReduction;
   p.results = spatial_points(op);
   p.lanes = access_lanes(dag, stage);
+  p.product = dag.info(stage).stage_class == StageClass::ComplexReduction &&
+              read_lanes(dag, stage) > p.lanes;
   p.bytes = stage_bytes(dag, stage);
   p.value_bytes = 0;
   for (int o = 0; o < op.num_outputs(); ++o) p.value_bytes += op.output(o).dtype().bytes();

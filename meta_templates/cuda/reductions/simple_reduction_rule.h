@@ -28,8 +28,8 @@ struct GpuReductionProblem {
   int64_t value_bytes = 4;  ///< bytes of a result with all its components
   double bytes = 0;         ///< bytes read and written
   bool commutative = true;
-  bool heavy = false;  ///< the result is a tuple: an index beside each element
-  bool product = false;  ///< elements are multiplied by those of a vector that all results share
+  bool heavy = false;    ///< the result is a tuple: an index beside each element
+  bool product = false;  ///< of short elements, with a vector that all results share
   Gpu gpu;
   GpuConstants constants = {};  ///< by which the rule judges
 

@@ -125,7 +125,7 @@ class PassesOverSizes {
   const std::vector<SizeValue>& usual_;
   std::vector<SizeValue> at_;
   std::map<std::string, bool> at_least_;  ///< settings of choices by name
-  std::vector<PassApplication> log_;  ///< at the usual sizes
+  std::vector<PassApplication> log_;      ///< at the usual sizes
 };
 
 }  // namespace
