@@ -87,6 +87,23 @@ TEST(LlvmMaskedLoads, AReadAtThePositionOfAnExecutedOneNeedsNoMask) {
   }
 }
 
+TEST(LlvmMaskedLoads, ASafeReadUnderAConditionOnDataIsNoBranch) {
+  const Buffer n = argument("n", i64, 1), a = argument("a", f32, 8), b = argument("b", f32, 8),
+               out = argument("out", f32, 8);
+  const Var i("i");
+  const auto text = [&](const Expr& at, const Expr& value) {
+    const Expr condition = make_load(b, {at}) < Expr(0.f);
+    const Stmt body = make_store(out, {i}, select(condition, value, Expr(0.f)));
+    return emit_llvm({{"f", {n, a, b, out}, make_for(i, 8, LoopKind::Serial, body)}}, test_target(),
+                     "ll");
+  };
+  const Expr of_data = make_load(n, {Expr(0)});
+  EXPECT_EQ(text(i, make_load(a, {i})).find("end.select"), std::string::npos);
+  EXPECT_EQ(text(of_data, make_load(a, {of_data})).find("end.select"), std::string::npos);
+  EXPECT_NE(text(i, make_load(a, {of_data})).find("end.select"), std::string::npos);
+  EXPECT_NE(text(i, exp(make_load(a, {i}))).find("end.select"), std::string::npos);
+}
+
 // The right operand of "or" may be left out, so it says nothing about its position.
 TEST(LlvmMaskedLoads, AReadThatMayBeLeftOutMakesNoOtherSafe) {
   expect_value(8, 3, [&](const Expr& length, const Buffer& a, const Buffer& b) {

@@ -138,6 +138,16 @@ Value* Generator::emit_binary(const Binary& e) {
   return ops_.binary(e.op, e.a.dtype(), a, emit(e.b), facts);
 }
 
+// Whether an expression is a few reads and operations of one instruction.
+static bool is_cheap(const Expr& e) {
+  constexpr double kFew = 24;
+  TreeSizes sizes;
+  return tree_size(e, sizes) <= kFew && !any_below(e, [](const Expr& x) {
+           const Unary* u = x.as<Unary>();
+           return u && u->op != UnaryOp::Neg && u->op != UnaryOp::Abs && u->op != UnaryOp::Not;
+         });
+}
+
 Value* Generator::emit_select(const Expr& condition, const Expr& on_true, const Expr& on_false) {
   const bool gathered = condition.dtype().is_vector() && (gathers(on_true) || gathers(on_false));
   if (gathered) {
@@ -149,7 +159,11 @@ Value* Generator::emit_select(const Expr& condition, const Expr& on_true, const 
   }
   if (reads_memory(on_true) || reads_memory(on_false)) emit_common(on_true, on_false);
   const bool lazy_true = reads_memory(on_true), lazy_false = reads_memory(on_false);
-  const bool safe = gathered && reads_as(on_true, condition) && reads_as(on_false, condition);
+  // Of data a branch is a guess: reads that are safe are executed instead.
+  const bool guessed = condition.dtype().is_scalar() && contains_load(condition) &&
+                       is_cheap(on_true) && is_cheap(on_false);
+  const bool safe =
+      (gathered || guessed) && reads_as(on_true, condition) && reads_as(on_false, condition);
   if (safe || (!lazy_true && !lazy_false)) {
     Value* t = emit(on_true);
     return b_.CreateSelect(c, t, emit(on_false));
