@@ -109,8 +109,8 @@ struct DecoderSizes {
   int64_t capacity = 1024;  ///< tokens of a sequence
   int64_t rows = 64;        ///< the most tokens of one call
   int64_t batch = 1;
-  /// Whether the sequences of a batch may differ in length (OnnxOptions::each_sequence). Reading the rows
-  /// of each by its length takes several times as long on a GPU.
+  /// Whether the sequences of a batch may differ in length (OnnxOptions::each_sequence). Where they do not,
+  /// rows are read without a look at lengths.
   bool each_sequence = true;
 };
 /// The options that make a decoder with states of a file: which of its dimensions are the past, the
