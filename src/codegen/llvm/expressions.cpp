@@ -160,8 +160,8 @@ Value* Generator::emit_select(const Expr& condition, const Expr& on_true, const 
   if (reads_memory(on_true) || reads_memory(on_false)) emit_common(on_true, on_false);
   const bool lazy_true = reads_memory(on_true), lazy_false = reads_memory(on_false);
   // Of data a branch is a guess: reads that are safe are executed instead.
-  const bool guessed = condition.dtype().is_scalar() && contains_load(condition) &&
-                       is_cheap(on_true) && is_cheap(on_false);
+  const bool guessed = condition.dtype().is_scalar() && is_cheap(condition) &&
+                       contains_load(condition) && is_cheap(on_true) && is_cheap(on_false);
   const bool safe =
       (gathered || guessed) && reads_as(on_true, condition) && reads_as(on_false, condition);
   if (safe || (!lazy_true && !lazy_false)) {
