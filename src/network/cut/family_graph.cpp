@@ -25,10 +25,18 @@ class PassesOverSizes {
   /// nullopt where the passes make different graphs at different sizes, and `why`.
   std::optional<ComputeDag> run(std::vector<PassApplication>& log, std::string& why) {
     try {
-      decide_at_least();
+      // Choices whose names are the same at all sizes are those of the least sizes.
+      ChoiceList of_least{PassOptions()};
+      const std::vector<SizeValue> least = sizes_at(&SizeRange::lo),
+                                   largest = sizes_at(&SizeRange::hi);
+      const ComputeDag at_least = passed(least, of_least);
+      for (const NetworkChoice& c : of_least.list()) {
+        if (is_size_free(c.name)) size_free_[c.name] = c.on;
+      }
       ComputeDag over(from(0).outputs);
-      check_end(over.outputs(), [](const SizeRange& range) { return range.lo; });
-      check_end(over.outputs(), [](const SizeRange& range) { return range.hi; });
+      check_end(over.outputs(), least, at_least);
+      ChoiceList same = choices();
+      check_end(over.outputs(), largest, passed(largest, same));
       log = log_;
       return over;
     } catch (const Error& e) {
@@ -44,22 +52,9 @@ class PassesOverSizes {
     std::vector<Tensor> placeholders;  ///< in the order of the declaration; empty: not read
   };
 
-  /// Choices whose names are the same at all sizes are those of the least sizes.
-  void decide_at_least() {
-    std::vector<SizeValue> least;
-    for (const SizeValue& v : usual_) least.emplace_back(v.size, v.size->size->lo);
-    ChoiceList choices{PassOptions()};
-    std::vector<PassApplication> ignored;
-    const Instance here = at_sizes(declared_.outputs(), least);
-    run_passes(ComputeDag(here.outputs), target_, passes_, choices, ignored);
-    for (const NetworkChoice& c : choices.list()) {
-      if (is_size_free(c.name)) at_least_[c.name] = c.on;
-    }
-  }
-
   ChoiceList choices() const {
     ChoiceList list{PassOptions()};
-    list.expect(at_least_);
+    list.expect(size_free_);
     return list;
   }
 
@@ -90,16 +85,23 @@ class PassesOverSizes {
     return made;
   }
 
-  /// Throws a User error unless the passes make the same at an end of all ranges. What they rely on
-  /// is linear in the sizes, so that it then holds between the ends, too.
-  template <class End>
-  void check_end(const std::vector<Tensor>& over, End&& end) {
+  std::vector<SizeValue> sizes_at(int64_t SizeRange::* end) const {
     std::vector<SizeValue> at;
-    for (const SizeValue& v : usual_) at.emplace_back(v.size, end(*v.size->size));
-    const Instance here = at_sizes(declared_.outputs(), at);
+    for (const SizeValue& v : usual_) at.emplace_back(v.size, (*v.size->size).*end);
+    return at;
+  }
+
+  /// The graph after the passes at these sizes.
+  ComputeDag passed(const std::vector<SizeValue>& at, ChoiceList& choices) const {
     std::vector<PassApplication> ignored;
-    ChoiceList same = choices();
-    const ComputeDag want = run_passes(ComputeDag(here.outputs), target_, passes_, same, ignored);
+    const Instance here = at_sizes(declared_.outputs(), at);
+    return run_passes(ComputeDag(here.outputs), target_, passes_, choices, ignored);
+  }
+
+  /// Throws a User error unless the passes make `want` at an end of all ranges. What they rely on
+  /// is linear in the sizes, so that it then holds between the ends, too.
+  static void check_end(const std::vector<Tensor>& over, const std::vector<SizeValue>& at,
+                        const ComputeDag& want) {
     dag::check_at_size(at[0], at_sizes(over, at).outputs, want.outputs());
   }
 
@@ -124,8 +126,8 @@ class PassesOverSizes {
   const PassOptions& passes_;
   const std::vector<SizeValue>& usual_;
   std::vector<SizeValue> at_;
-  std::map<std::string, bool> at_least_;  ///< settings of choices by name
-  std::vector<PassApplication> log_;      ///< at the usual sizes
+  std::map<std::string, bool> size_free_;  ///< settings of choices by name
+  std::vector<PassApplication> log_;       ///< at the usual sizes
 };
 
 }  // namespace

@@ -54,8 +54,7 @@ int64_t rows_of(const Operation& product, const Access& weights) {
 }
 
 bool usual(const PassContext& context, int s, const Access& weights) {
-  return context.enabled && context.target.is_cuda() &&
-         weights.tensor.dtype().bytes() <= kShortElement &&
+  return context.enabled && weights.tensor.dtype().bytes() <= kShortElement &&
          rows_of(context.dag.stage(s), weights) == 1;
 }
 
