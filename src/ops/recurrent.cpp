@@ -73,6 +73,10 @@ class Layer {
   Tensor stage(const char* name, F f) const {
     return compute({batch_, hidden_}, f, name, call_.op, call_.where);
   }
+  template <class F>
+  std::vector<Tensor> stages(const char* name, F f) const {
+    return compute_all({batch_, hidden_}, f, name, call_.op, call_.where);
+  }
   // Runs `step(t)` for each step. It returns the hidden state after step t.
   template <class F>
   RecurrentResult run(F step) const {
@@ -108,24 +112,26 @@ RecurrentResult lstm(const Tensor& x, const RecurrentWeights& w,
   constexpr int kI = 0, kO = 1, kF = 2, kC = 3;
   const Layer layer({"lstm", where}, x, w, attributes, 4);
   Tensor h = layer.first(w.state), c = layer.first(w.cell);
-  const auto peep = [&](Expr value, const std::vector<Axis>& i, int gate, const Tensor& cell) {
-    return w.peepholes ? value + w.peepholes(i[1] + gate * layer.hidden()) * cell(i) : value;
+  const auto peep = [&](Expr value, const std::vector<Axis>& i, int gate, const Expr& cell) {
+    return w.peepholes ? value + w.peepholes(i[1] + gate * layer.hidden()) * cell : value;
   };
   RecurrentResult result = layer.run([&](int64_t t) {
     const Tensor product = layer.product(h), before = c;
     const auto gate = [&](const std::vector<Axis>& i, int g) {
       return layer.given(t, i, g) + layer.part(product, i, g);
     };
-    c = layer.stage("lstm_cell", [&](const std::vector<Axis>& i) {
-      const Expr in = layer.activated(0, peep(gate(i, kI), i, kI, before));
+    // One stage has both states: in two, the cell state would be computed twice or be read back.
+    const std::vector<Tensor> states = layer.stages("lstm", [&](const std::vector<Axis>& i) {
+      const Expr in = layer.activated(0, peep(gate(i, kI), i, kI, before(i)));
       const Expr forget = attributes.input_forget
                               ? make_const(in.dtype(), 1) - in
-                              : layer.activated(0, peep(gate(i, kF), i, kF, before));
-      return forget * before(i) + in * layer.activated(1, gate(i, kC));
+                              : layer.activated(0, peep(gate(i, kF), i, kF, before(i)));
+      const Expr cell = forget * before(i) + in * layer.activated(1, gate(i, kC));
+      const Expr out = layer.activated(0, peep(gate(i, kO), i, kO, cell));
+      return std::vector<Expr>{out * layer.activated(2, cell), cell};
     });
-    h = layer.stage("lstm", [&](const std::vector<Axis>& i) {
-      return layer.activated(0, peep(gate(i, kO), i, kO, c)) * layer.activated(2, c(i));
-    });
+    h = states[0];
+    c = states[1];
     return h;
   });
   result.cell = c;

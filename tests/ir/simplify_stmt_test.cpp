@@ -137,6 +137,10 @@ TEST_F(SimplifyStmtTest, LetsCarryTheirRangeAndRelation) {
             "  }\n"
             "}\n");
   EXPECT_EQ(simple(make_let(m, Expr(3) + 4, store(m))), "A[7] = 1.0f\n");
+  const Buffer flags = Buffer::make("flags", boolean, {100}, Scope::Argument);
+  const Var found("found", boolean);
+  EXPECT_EQ(simple(make_let(found, Expr(3) < 4, make_store(flags, {0}, found))),
+            "flags[0] = true\n");
 }
 
 }  // namespace

@@ -227,8 +227,10 @@ TEST(LowerReduce, SeveralOutputsOfOneStageAreStoredTogether) {
   Schedule s(R);
   s[R[0]].vectorize(s[R[0]].axis(0));
   EXPECT_EQ(text_after(s), R"(func kernel(A: f32[4], R.0: f32[4], R.1: f32[4]) {
-  R.0[ramp(0, 1, 4)] = A[ramp(0, 1, 4)] + x4(1.0f)
-  R.1[ramp(0, 1, 4)] = A[ramp(0, 1, 4)]*x4(2.0f)
+  let R.0.new = A[ramp(0, 1, 4)] + x4(1.0f)
+  let R.1.new = A[ramp(0, 1, 4)]*x4(2.0f)
+  R.0[ramp(0, 1, 4)] = R.0.new
+  R.1[ramp(0, 1, 4)] = R.1.new
 }
 )");
   EXPECT_EQ(wrong_after(s), "");

@@ -1,4 +1,5 @@
 // Nodes that read one slice of a tensor, and results that are stacked in place.
+#include <algorithm>
 #include <set>
 
 #include "network/network_testing.h"
@@ -33,6 +34,21 @@ TEST(Slices, StepsThatDifferInTheirSliceAreOneTask) {
   EXPECT_EQ(different_tasks(network), different_tasks(Network(shorter))) << network.to_text();
   EXPECT_GT(different_tasks(with_passes(longer, "-slices_in_place")), different_tasks(network) + 8);
   EXPECT_EQ(wrong_network(longer), "");
+}
+
+TEST(Slices, AStepOfAnLstmIsAProductAndOneNodeWithBothStates) {
+  const Tensor x = placeholder({5, 2, 12}, f32, "x");
+  const ops::RecurrentResult layer = ops::lstm(
+      x, {.input = weights({64, 12}), .recurrence = weights({64, 16}), .bias = weights({128})});
+  const std::vector<Tensor> outputs{ops::relu(layer.all), layer.cell};
+  const Network network(outputs);
+  // The product of the inputs, both nodes of each step (the first state is 0), and the reader.
+  EXPECT_EQ(network.nodes().size(), 1U + 2 * 5U - 1 + 1) << network.to_text();
+  const auto stacked = [](const TensorPlace& p) {
+    return p.whole.extents() == std::vector<int64_t>{5, 2, 16};
+  };
+  EXPECT_EQ(std::count_if(network.places().begin(), network.places().end(), stacked), 5);
+  EXPECT_EQ(wrong_network(outputs), "");
 }
 
 TEST(Slices, ASliceLiesWhereTheTensorHasIt) {

@@ -77,12 +77,14 @@ Stmt Simplifier::branch(const Stmt& s, const If& f) {
 
 Stmt Simplifier::let(const Stmt& s, const Let& l) {
   const Expr value = whole(l.value);
+  if (is_const(value) && (value.dtype() == i64 || value.dtype() == boolean))
+    return stmt(substitute(l.body, {{l.var, value}}));
   Assumption inside(*this);
   if (value.dtype() == i64 || value.dtype() == boolean) {
     inside.set(l.var, value.dtype() == i64 ? range(canonical_linear(value))
                                            : structural_range(value, ranges_));
   }
-  if (value.dtype() == i64 && !is_const(value) && !has_load(value)) {
+  if (value.dtype() == i64 && !has_load(value)) {
     Linear d = difference(Linear(l.var, 1), canonical_linear(value));
     for (int i = 0; i < 2; ++i) {
       Linear at_most_zero = d;
@@ -92,7 +94,6 @@ Stmt Simplifier::let(const Stmt& s, const Let& l) {
     }
   }
   Stmt body = stmt(l.body);
-  if (is_const(value) && (value.dtype() == i64 || value.dtype() == boolean)) return body;
   if (value.same_as(l.value) && body.same_as(l.body)) return s;
   return make_let(l.var, value, std::move(body));
 }

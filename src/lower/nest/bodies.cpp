@@ -145,11 +145,20 @@ Stmt Bodies::store(int st) const {
     return guarded(make_block(std::move(out)));
   }
   if (p.places >= 0) return guarded(store_row(st));
+  // What several values share is computed once, because none is stored before all are computed. On
+  // a GPU the compiler does this.
+  std::vector<std::pair<Var, Expr>> values;
   for (size_t c = 0; c < p.buffers.size(); ++c) {
-    const Expr value = axes_.loops().simple_access(translate(p.bodies[c], st));
+    Expr value = axes_.loops().simple_access(translate(p.bodies[c], st));
+    if (!graph_.on_gpu() && p.buffers.size() > 1) {
+      values.emplace_back(Var(p.buffers[c]->name + ".new", value.dtype()), value);
+      value = values.back().first;
+    }
     out.push_back(make_store(storage_.buffers(st)[c], at, value, p.hints));
   }
-  return guarded(make_block(std::move(out)));
+  Stmt s = make_block(std::move(out));
+  for (size_t c = values.size(); c-- > 0;) s = make_let(values[c].first, values[c].second, s);
+  return guarded(s);
 }
 
 Stmt Bodies::store_row(int st) const {

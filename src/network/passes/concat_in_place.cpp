@@ -13,9 +13,12 @@
 namespace heddle::network {
 namespace {
 
+/// A result of a stage: the stage, and which of its outputs.
+using Result = std::pair<int, int>;
+
 /// A tensor that a concat reads whole, and the first of its elements there.
 struct Part {
-  int stage = -1;
+  Result result;
   int64_t begin = 0;
 };
 
@@ -80,7 +83,7 @@ class ConcatParts {
     int64_t end = 0;
     for (const Part& p : parts) {
       if (p.begin != end) return {};
-      end += dag_.stage(p.stage).output(0).size();
+      end += size_of(p);
     }
     return end == op_.output(0).size() && selects_by(parts) ? parts : std::vector<Part>{};
   }
@@ -89,9 +92,7 @@ class ConcatParts {
   /// The position of a part in the result, if its elements keep their order.
   std::optional<Part> part_of(const Load& load, const Ranges& where) const {
     const Tensor t = tensor_of(load.buffer), whole = op_.output(0);
-    if (t.op()->num_outputs() != 1 ||
-        std::any_of(load.indices.begin(), load.indices.end(), has_load))
-      return std::nullopt;
+    if (std::any_of(load.indices.begin(), load.indices.end(), has_load)) return std::nullopt;
     std::vector<Expr> own;
     std::vector<VarBinding> single;
     for (const Axis& a : op_.axes()) {
@@ -103,7 +104,11 @@ class ConcatParts {
     const Expr begin = simplify(substitute(difference, single), where);
     const int64_t* number = as_int(begin);
     if (number == nullptr) return std::nullopt;
-    return Part{dag_.index_of(t.op()), *number};
+    return Part{{dag_.index_of(t.op()), t.index()}, *number};
+  }
+
+  int64_t size_of(const Part& p) const {
+    return dag_.stage(p.result.first).output(p.result.second).size();
   }
 
   /// Whether the conditions select each element from the right part. Conditions are constant within
@@ -117,13 +122,15 @@ class ConcatParts {
     int64_t step = 1;
     for (int d = static_cast<int>(axis) + 1; d < whole.rank(); ++d) step *= whole.extent(d);
     for (const Part& p : parts) {
-      const int64_t size = dag_.stage(p.stage).output(0).size();
+      const int64_t size = size_of(p);
       if (p.begin % step != 0 || size % step != 0) return false;
       Ranges ranges = ranges_of(op_);
       ranges.set(op_.axes()[axis].var(), {p.begin / step, (p.begin + size) / step - 1});
       const Expr here = simplify(op_.bodies()[0], ranges);
       const Load* load = here.as<Load>();
-      if (load == nullptr || dag_.index_of(tensor_of(load->buffer).op()) != p.stage) return false;
+      if (load == nullptr) return false;
+      const Tensor read = tensor_of(load->buffer);
+      if (Result{dag_.index_of(read.op()), read.index()} != p.result) return false;
     }
     return true;
   }
@@ -153,15 +160,13 @@ class Planner {
     });
     for (const int s : order) place(s, concats[s]);
     InPlacePlan plan;
-    for (const auto& [s, place] : placed_)
-      plan.places.push_back(
-          {dag_.stage(s).output(0), dag_.stage(place.first).output(0), place.second});
+    for (const auto& [result, place] : placed_)
+      plan.places.push_back({tensor(result), dag_.stage(place.first).output(0), place.second});
     plan.wholes.assign(wholes_.begin(), wholes_.end());
     std::sort(plan.wholes.begin(), plan.wholes.end());
     for (const int s : plan.wholes) {
       for (const Part& p : concats[s]) {
-        if (std::find(wholes_.begin(), wholes_.end(), p.stage) == wholes_.end())
-          plan.parts.push_back(p.stage);
+        if (!is_whole(p.result.first)) plan.parts.push_back(p.result.first);
       }
     }
     return plan;
@@ -170,36 +175,42 @@ class Planner {
  private:
   using Place = std::pair<int, int64_t>;  ///< a whole, and the offset in it in bytes
 
-  bool may_move(int s) const {
-    const StageInfo& info = dag_.info(s);
-    return !dag_.stage(s).is_placeholder() && !info.is_output && !info.precomputable &&
-           moved_read(dag_.stage(s)) == nullptr;
+  Tensor tensor(const Result& r) const { return dag_.stage(r.first).output(r.second); }
+
+  bool may_move(const Result& r) const {
+    const StageInfo& info = dag_.info(r.first);
+    const std::vector<Tensor>& outputs = dag_.outputs();
+    if (info.is_output && std::any_of(outputs.begin(), outputs.end(),
+                                      [&](const Tensor& t) { return t.same_as(tensor(r)); }))
+      return false;
+    return !dag_.stage(r.first).is_placeholder() && !info.precomputable &&
+           moved_read(dag_.stage(r.first)) == nullptr;
   }
 
   /// Places a concat in the whole that already contains its parts, or makes it a whole of its own.
   void place(int s, const std::vector<Part>& parts) {
     const int64_t element = dag_.stage(s).output(0).dtype().bytes();
     Place own{s, 0};
-    const bool claimed = placed_.count(s) != 0;
-    if (claimed) own = placed_.at(s);
+    const bool claimed = placed_.count({s, 0}) != 0;
+    if (claimed) own = placed_.at({s, 0});
     for (const Part& p : parts) {
-      if (const auto it = placed_.find(p.stage); it != placed_.end() && own.first == s)
+      if (const auto it = placed_.find(p.result); it != placed_.end() && own.first == s)
         own = {it->second.first, it->second.second - p.begin * element};
     }
     const int64_t room = bytes(dag_.stage(own.first).output(0)) - bytes(dag_.stage(s).output(0));
     if (own.second < 0 || own.second > room || own.second % kArenaAlignment != 0) return;
-    std::map<int, Place> wanted;
+    std::map<Result, Place> wanted;
     for (const Part& p : parts) {
       const Place here{own.first, own.second + p.begin * element};
-      if (here.second % kArenaAlignment != 0 || !may_move(p.stage)) return;
-      if (!wanted.emplace(p.stage, here).second) return;  // the part occurs twice in one concat
-      const auto it = placed_.find(p.stage);
-      if (it != placed_.end() ? it->second != here : is_whole(p.stage)) return;
+      if (here.second % kArenaAlignment != 0 || !may_move(p.result)) return;
+      if (!wanted.emplace(p.result, here).second) return;  // the part occurs twice in one concat
+      const auto it = placed_.find(p.result);
+      if (it != placed_.end() ? it->second != here : is_whole(p.result.first)) return;
       // A place in the whole of another concat must have been claimed by the parts of that concat.
       if (it == placed_.end() && own.first != s && !claimed) return;
     }
     placed_.insert(wanted.begin(), wanted.end());
-    if (own.first != s) placed_.emplace(s, own);  // no effect where it is claimed
+    if (own.first != s) placed_.emplace(Result{s, 0}, own);  // no effect where it is claimed
     wholes_.push_back(s);
   }
 
@@ -208,7 +219,7 @@ class Planner {
   }
 
   const ComputeDag& dag_;
-  std::map<int, Place> placed_;
+  std::map<Result, Place> placed_;
   std::vector<int> wholes_;
 };
 
