@@ -18,6 +18,7 @@
 #include "heddle/family/generic.h"
 #include "heddle/family/schedule.h"
 #include "heddle/generate/decoder.h"
+#include "heddle/generate/generation.h"
 #include "heddle/generate/gguf.h"
 #include "heddle/generate/sampling.h"
 #include "heddle/ir/print.h"

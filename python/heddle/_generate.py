@@ -21,7 +21,7 @@ class LanguageModel:
     """
 
     def __init__(self, path, *, capacity=1024, chunk=64, batch=1, dtype="f32", target=None, plan=None, passes="", **options):
-        model = _heddle.import_decoder(os.fspath(path), capacity, chunk, batch, dtype)
+        model = _heddle.import_decoder(os.fspath(path), capacity, chunk, batch, dtype, target)
         graph = _heddle.NetworkGraph(model.outputs, target, passes, options, model.updates)
         if plan is not None:
             graph = graph.with_plan(os.fspath(plan))
@@ -47,10 +47,11 @@ class LanguageModel:
     def read(self, ids):
         """Reads tokens: a list, or a list for each sequence. Returns the logits behind the last: an array (batch, vocabulary)
         of numpy."""
-        return self._step(ids).numpy()
+        return self._decoder.step_each(self._lists(ids)).numpy()
 
-    def _step(self, ids):
-        return self._decoder.step_each([list(map(int, row)) for row in (ids if len(ids) > 0 and hasattr(ids[0], "__len__") else [ids])])
+    @staticmethod
+    def _lists(ids):
+        return [list(map(int, row)) for row in (ids if len(ids) > 0 and hasattr(ids[0], "__len__") else [ids])]
 
     def generate(self, prompt, *, tokens=None, temperature=0.0, top_k=0, top_p=1.0, seed=0):
         """Forgets what was read, reads the prompt, and yields one token after another: numbers, or for a batch lists of them.
@@ -61,13 +62,7 @@ class LanguageModel:
         top_p        draws one of the fewest whose probabilities sum to this
         seed         a draw is a function of the seed and of the place of the token
         """
-        self.reset()
-        logits = self._step(prompt)
-        number = 0
-        while tokens is None or number < tokens:
-            ids = _heddle.sample(logits, temperature, top_k, top_p, seed, number)
+        words = _heddle.Generation(
+            self._decoder, self._lists(prompt), -1 if tokens is None else tokens, temperature, top_k, top_p, seed)
+        while ids := words.next():
             yield ids[0] if len(ids) == 1 else ids
-            number += 1
-            if number == tokens or self.length == self.capacity:
-                return
-            logits = self._decoder.step(ids)

@@ -204,14 +204,16 @@ void bind_decoder(nb::module_& m) {
   m.def(
       "import_decoder",
       [](const std::string& path, int64_t capacity, int64_t chunk, int64_t batch,
-         DataType precision) {
+         DataType precision, const std::optional<Target>& target) {
         const Where where = caller();
         const WithoutGil unlocked;
         OnnxOptions options = decoder_options(path, {capacity, chunk, batch}, where);
         options.precision = precision;
-        return last_logits(import_onnx(path, options, where));
+        OnnxModel model = last_logits(import_onnx(path, options, where));
+        // On a GPU a step draws its token there.
+        return target_or_host(target).is_cuda() ? with_draws(std::move(model)) : model;
       },
-      "path"_a, "capacity"_a, "chunk"_a, "batch"_a, "precision"_a,
+      "path"_a, "capacity"_a, "chunk"_a, "batch"_a, "precision"_a, "target"_a.none(),
       "Reads a decoder with states, whose dimensions follow from its past and present rows, and "
       "with the logits behind the last token of a call.");
   nb::class_<Decoder>(m, "Decoder",
@@ -244,21 +246,27 @@ void bind_decoder(nb::module_& m) {
             return d.step_each(ids);
           },
           "ids"_a, "The same with a list for each sequence; these may differ in length.");
-  m.def(
-      "sample",
-      [](const NDArray& logits, double temperature, int64_t top_k, double top_p, uint64_t seed,
-         uint64_t number) {
-        const Sampling how{temperature, top_k, top_p, seed};
-        std::vector<int64_t> ids;
-        const int64_t rows = logits.extent(0), columns = logits.extent(1);
-        for (int64_t b = 0; b < rows; ++b)
-          ids.push_back(sample({logits.data<float>() + b * columns, static_cast<size_t>(columns)},
-                               how,
-                               number * static_cast<uint64_t>(rows) + static_cast<uint64_t>(b)));
-        return ids;
-      },
-      "logits"_a, "temperature"_a, "top_k"_a, "top_p"_a, "seed"_a, "number"_a,
-      "Draws the next token of each sequence.");
+}
+
+void bind_generation(nb::module_& m) {
+  nb::class_<Generation>(m, "Generation", "The tokens that a language model says after a prompt.")
+      .def(
+          "__init__",
+          [](Generation* self, Decoder& decoder, const std::vector<std::vector<int64_t>>& prompts,
+             int64_t most, double temperature, int64_t top_k, double top_p, uint64_t seed) {
+            const WithoutGil unlocked;
+            new (self) Generation(decoder, prompts, {temperature, top_k, top_p, seed},
+                                  {.most = most < 0 ? INT64_MAX : most});
+          },
+          "decoder"_a, "prompts"_a, "most"_a, "temperature"_a, "top_k"_a, "top_p"_a, "seed"_a,
+          nb::keep_alive<1, 2>())
+      .def(
+          "next",
+          [](Generation& words) {
+            const WithoutGil unlocked;
+            return words.next();
+          },
+          "The next token of each sequence; an empty list at the end.");
 }
 
 }  // namespace
@@ -267,6 +275,7 @@ void bind_network(nb::module_& m) {
   bind_models(m);
   bind_graph(m);
   bind_decoder(m);
+  bind_generation(m);
   nb::class_<NetworkKernel>(m, "NetworkKernel", "A compiled network.")
       .def(
           "__call__",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "heddle/support/error.h"
 #include "runtime/cuda/array_memory.h"
 
 namespace heddle::generate {
@@ -18,12 +19,11 @@ int64_t room_for(const Extents& shape, DataType dtype) {
 
 }  // namespace
 
-CallMemory::CallMemory(std::vector<Part> parts, Extents result, Device device)
+CallMemory::CallMemory(std::vector<Part> parts, const Extents& result, Device device)
     : parts_(std::move(parts)),
       device_(device),
       begin_(parts_.size()),
-      results_(std::move(result), f32, device.index, kResults),
-      end_(device.index) {
+      results_(result, f32, device.index, kResults) {
   int64_t end = 0, written = 0;
   for (const Written when : {Written::EachCall, Written::Sometimes, Written::Never}) {
     for (size_t i = 0; i < parts_.size(); ++i) {
@@ -34,7 +34,22 @@ CallMemory::CallMemory(std::vector<Part> parts, Extents result, Device device)
     if (when == Written::Sometimes) written = end;
   }
   gpu_ = NDArray::zeros({end}, u8, device);
-  cpu_ = cuda::PinnedMemory(static_cast<size_t>(written), device.index);
+  const int64_t tokens = result[0] * i64.bytes();
+  for (size_t t = 0; t < kTurns; ++t) {
+    turns_.push_back({cuda::PinnedMemory(static_cast<size_t>(written), device.index),
+                      cuda::PinnedMemory(static_cast<size_t>(tokens), device.index),
+                      cuda::Event(device.index)});
+  }
+}
+
+CallMemory::~CallMemory() {
+  for (size_t ago = 0; ago < kTurns; ++ago) {
+    try {
+      wait(static_cast<int>(ago));
+    } catch (const Error&) {
+      // The context is lost: no copy runs any more, and every later call of the GPU tells why.
+    }
+  }
 }
 
 NDArray CallMemory::at(int64_t begin, size_t part, Extents shape) const {
@@ -60,15 +75,19 @@ int64_t CallMemory::offset_of(const NDArray& array) const {
   return static_cast<const char*>(array.data()) - static_cast<const char*>(gpu_.data());
 }
 
-NDArray CallMemory::on_cpu(const NDArray& array) {
+void CallMemory::begin() {
+  turn_ = (turn_ + 1) % kTurns;
   wait();
-  return NDArray::wrap(static_cast<char*>(cpu_.data()) + offset_of(array), array.shape(),
-                       array.dtype());
+}
+
+NDArray CallMemory::on_cpu(const NDArray& array) const {
+  return NDArray::wrap(static_cast<char*>(turns_[turn_].written.data()) + offset_of(array),
+                       array.shape(), array.dtype());
 }
 
 void CallMemory::copy(int64_t begin, int64_t end) const {
   cuda::start_copy(static_cast<char*>(gpu_.data()) + begin, device_,
-                   static_cast<const char*>(cpu_.data()) + begin, Device::cpu(),
+                   static_cast<const char*>(turns_[turn_].written.data()) + begin, Device::cpu(),
                    static_cast<size_t>(end - begin));
 }
 
@@ -92,14 +111,22 @@ NDArray CallMemory::receive(const NDArray& from) {
   return result;
 }
 
-void CallMemory::mark() {
-  end_.record();
-  pending_ = true;
+NDArray CallMemory::receive_tokens(const NDArray& from) {
+  NDArray tokens = NDArray::wrap(turns_[turn_].tokens.data(), from.shape(), from.dtype());
+  cuda::start_copy(tokens.data(), Device::cpu(), from.data(), device_,
+                   static_cast<size_t>(from.bytes()));
+  return tokens;
 }
 
-void CallMemory::wait() {
-  if (pending_) end_.synchronize();
-  pending_ = false;
+void CallMemory::mark() {
+  turns_[turn_].end.record();
+  turns_[turn_].pending = true;
+}
+
+void CallMemory::wait(int calls_ago) {
+  Turn& turn = turns_[(turn_ + static_cast<size_t>(calls_ago)) % kTurns];
+  if (turn.pending) turn.end.synchronize();
+  turn.pending = false;
 }
 
 }  // namespace heddle::generate

@@ -13,7 +13,8 @@ namespace heddle::generate {
 
 /// Each argument of a call has memory of its own, as large as calls need, so that calls that read as many
 /// tokens have arrays at the same addresses and are launches of one CUDA graph. What the CPU writes and
-/// reads is pinned: copies run in the stream, and the CPU waits once, for the result.
+/// reads is pinned: copies run in the stream, and the CPU waits once, for the result. What the CPU writes has
+/// two places that take turns, so that a call is written while the one before it may still be read.
 class CallMemory {
  public:
   /// When the CPU writes an argument.
@@ -24,14 +25,20 @@ class CallMemory {
     Written written = Written::Never;
   };
   /// `result` is the shape of what a step returns, of f32.
-  CallMemory(std::vector<Part> parts, Extents result, Device device);
+  CallMemory(std::vector<Part> parts, const Extents& result, Device device);
+  /// Waits for copies from and to its memory.
+  ~CallMemory();
+  CallMemory(const CallMemory&) = delete;
+  CallMemory& operator=(const CallMemory&) = delete;
 
   /// The arguments of a call on the GPU; zeros at first. What each call writes lies close together.
   std::vector<NDArray> arrays(std::vector<Extents> shapes) const;
   /// The largest array of an argument that does not lie with those.
   NDArray whole(size_t part) const { return at(begin_[part], part, parts_[part].most); }
-  /// Where the CPU writes one of them for a copy of `send`. Waits until no copy reads that.
-  NDArray on_cpu(const NDArray& array);
+  /// Says that what is written from now on is of another call. Waits for the call before the last.
+  void begin();
+  /// Where the CPU writes one of them for a copy of `send`.
+  NDArray on_cpu(const NDArray& array) const;
   /// Puts the copy of an argument into the current stream.
   void send(const NDArray& array) const;
   /// The same for those arguments of a call that the CPU writes for each, in one copy.
@@ -39,10 +46,12 @@ class CallMemory {
 
   /// An array on the CPU that gets the elements of one on the GPU, in the order of the current stream.
   NDArray receive(const NDArray& from);
-  /// Says that the current stream has all of a step.
+  /// The same of the tokens of a call, in an array that the call after the next uses again.
+  NDArray receive_tokens(const NDArray& from);
+  /// Says that the current stream has all of a call.
   void mark();
-  /// Waits for the work before the mark.
-  void wait();
+  /// Waits for the work before the mark of this call, or of the one before it.
+  void wait(int calls_ago = 0);
 
  private:
   static constexpr size_t kResults = 2;  ///< one that the caller has, and the next
@@ -54,10 +63,16 @@ class CallMemory {
   Device device_;
   std::vector<int64_t> begin_;  ///< of each part in the memory of both that no call moves
   NDArray gpu_;
-  cuda::PinnedMemory cpu_;
+  /// What belongs to the calls that take turns.
+  struct Turn {
+    cuda::PinnedMemory written, tokens;
+    cuda::Event end;
+    bool pending = false;  ///< the work before the mark may not be done
+  };
+  static constexpr size_t kTurns = 2;
+  std::vector<Turn> turns_;
+  size_t turn_ = 0;
   cuda::PinnedArrays results_;
-  cuda::Event end_;
-  bool pending_ = false;  ///< the work before the mark may not be done
 };
 
 }  // namespace heddle::generate

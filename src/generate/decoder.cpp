@@ -64,6 +64,23 @@ OnnxModel last_logits(OnnxModel model, const std::string& logits) {
   return model;
 }
 
+OnnxModel with_draws(OnnxModel model, const DecoderNames& names) {
+  const Tensor& ids = model.inputs[place_of(model.input_names, names.ids)];
+  const Tensor& logits = model.outputs[place_of(model.output_names, names.logits)];
+  if (logits.rank() != 2)
+    fail("'" + names.logits + "' has not the shape (batch, vocabulary)", "call last_logits first");
+  const Tensor streams = placeholder({logits.shape()[0]}, u64, names.streams),
+               temperature = placeholder({1}, f64, names.temperature);
+  Tensor token = draw(logits, streams, temperature);
+  if (const DataType type = ids.dtype(); type != i64)
+    token = compute(token.shape(), [&](Axis b) { return cast(type, token(b)); }, "token");
+  model.inputs.insert(model.inputs.end(), {streams, temperature});
+  model.input_names.insert(model.input_names.end(), {names.streams, names.temperature});
+  model.outputs.push_back(token);
+  model.output_names.push_back(names.token);
+  return model;
+}
+
 Decoder::Decoder(const OnnxModel& model, const Network& network, const DecoderNames& names)
     : inputs_(model.inputs), outputs_(model.outputs) {
   find_sizes(model, names);
@@ -80,6 +97,8 @@ Decoder::Decoder(const OnnxModel& model, const Network& network, const DecoderNa
   weight_bytes_ = bytes_of_weights(model);
   masked_ = find_mask();
   last_ = NDArray::empty({batch_, vocabulary_}, f32, device_);
+  for (NDArray& tokens : tokens_)
+    if (token_) tokens = NDArray::zeros({batch_}, outputs_[*token_].dtype(), device_);
   if (device_.is_cuda()) find_memory();
   reset();
   kernel_ = network.build(model.args());
@@ -88,8 +107,12 @@ Decoder::Decoder(const OnnxModel& model, const Network& network, const DecoderNa
 void Decoder::find_sizes(const OnnxModel& model, const DecoderNames& names) {
   if (model.updates.empty())
     fail("it has no states", "import it with OnnxOptions::states, on the command line --states");
-  const Tensor& ids = inputs_[place_of(model.input_names, names.ids)];
+  ids_ = place_of(model.input_names, names.ids);
+  const Tensor& ids = inputs_[ids_];
   logits_ = place_of(model.output_names, names.logits);
+  const auto token = std::ranges::find(model.output_names, names.token);
+  if (token != model.output_names.end())
+    token_ = static_cast<size_t>(token - model.output_names.begin());
   const Tensor& logits = outputs_[logits_];
   if (ids.rank() != 2 || !ids.dtype().is_integral() || !as_int(ids.shape()[0]))
     fail("'" + names.ids + "' has not the shape (batch, n) with a constant batch");
@@ -118,6 +141,8 @@ Decoder::Role Decoder::role_of(const OnnxModel& model, size_t i, const DecoderNa
   if (name == names.ids) return Role::Ids;
   if (name == names.mask) return Role::Mask;
   if (name == names.positions) return Role::Positions;
+  if (name == names.streams) return Role::Streams;
+  if (name == names.temperature) return Role::Temperature;
   if (model.lengths && t.same_as(model.lengths)) return Role::Lengths;
   if (model.tokens && t.same_as(model.tokens)) return Role::Tokens;
   if (t.rank() == 1 && t.dtype() == u8 && equal(t.shape()[0], total_)) return Role::Length;
@@ -135,9 +160,25 @@ bool Decoder::find_mask() const {
   return has(Role::Mask) && has(Role::Positions) && has(Role::Lengths);
 }
 
-int64_t Decoder::length() const { return *std::max_element(counts_.begin(), counts_.end()); }
+bool Decoder::draws(const Sampling& how) const {
+  return token_ && (how.temperature == 0 || (how.top_k == 0 && how.top_p == 1));
+}
+
+int64_t Decoder::tokens(int64_t sequence) const {
+  const auto b = static_cast<size_t>(sequence);
+  int64_t n = counts_[b];
+  for (const Started& step : started_) n -= step.ahead[b];
+  return n;
+}
+
+int64_t Decoder::length() const {
+  int64_t most = 0;
+  for (int64_t b = 0; b < batch_; ++b) most = std::max(most, tokens(b));
+  return most;
+}
 
 void Decoder::reset() {
+  release();
   counts_.assign(static_cast<size_t>(batch_), 0);
   last_.fill(0);
   if (memory_) memory_->mark();
@@ -150,13 +191,14 @@ void Decoder::reset(int64_t sequence) {
   if (!masked_ && batch_ > 1)
     throw_user_error("a sequence cannot begin anew beside others without a mask and lengths", {},
                      "reset all");
+  release();
   counts_[static_cast<size_t>(sequence)] = 0;
   last_.rows(sequence, sequence + 1).fill(0);
   if (memory_) memory_->mark();
 }
 
 /// The columns of a step with these tokens. Throws where it is none.
-int64_t Decoder::check(const std::vector<std::vector<int64_t>>& ids) const {
+int64_t Decoder::check(const Lists& ids) const {
   if (std::ssize(ids) != batch_)
     throw_user_error(std::to_string(ids.size()) + " lists of tokens are given for a batch of " +
                          std::to_string(batch_),
@@ -196,7 +238,7 @@ NDArray Decoder::step(std::span<const int64_t> ids) {
     throw_user_error(
         std::to_string(ids.size()) + " tokens are given for a batch of " + std::to_string(batch_),
         {}, "give as many for each sequence, and at least one");
-  std::vector<std::vector<int64_t>> lists;
+  Lists lists;
   for (int64_t b = 0; b < batch_; ++b) {
     const auto of_sequence = ids.subspan(static_cast<size_t>(b * n), static_cast<size_t>(n));
     lists.emplace_back(of_sequence.begin(), of_sequence.end());

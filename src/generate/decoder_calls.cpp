@@ -1,6 +1,7 @@
 // The calls of a Decoder: their arrays, and what they read and return.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "generate/call_memory.h"
 #include "heddle/generate/decoder.h"
@@ -52,8 +53,7 @@ void Decoder::find_memory() {
 }
 
 /// Columns begin to begin + n - 1 of `all`, in which lists end at the last.
-Decoder::Call Decoder::part(const std::vector<std::vector<int64_t>>& ids, int64_t begin, int64_t n,
-                            int64_t all) const {
+Decoder::Call Decoder::part(const Lists& ids, int64_t begin, int64_t n, int64_t all) const {
   Call call;
   call.n = call.total = n;
   for (size_t b = 0; b < ids.size(); ++b) {
@@ -89,9 +89,25 @@ std::vector<NDArray> Decoder::arrays_of(const Call& call) const {
   return arrays;
 }
 
+/// The arrays of the last call or of that which comes next; the tokens that it draws, and those that it is fed
+/// with, have memory of their own, which takes turns.
+std::vector<NDArray> Decoder::arguments(bool fed) const {
+  std::vector<NDArray> all = arrays_.all;
+  if (token_) all[inputs_.size() + *token_] = tokens_[turn_];
+  if (fed) all[ids_] = tokens_[1 - turn_].view({batch_, 1});
+  return all;
+}
+
 /// Writes an input of the call into an array on the CPU.
 void Decoder::write(size_t i, const Call& call, const NDArray& array) const {
   const Role role = roles_[i];
+  if (role == Role::Temperature) return array.set(0, call.draw.how.temperature);
+  if (role == Role::Streams) {
+    for (int64_t b = 0; b < batch_; ++b)
+      array.at<uint64_t>({b}) =
+          stream_of(call.draw.how.seed, call.draw.number + static_cast<uint64_t>(b));
+    return;
+  }
   const int64_t columns = role == Role::Mask ? call.total : call.n;
   for (int64_t p = 0; p < array.size(); ++p) {
     const bool by_sequence = role == Role::Lengths || role == Role::Tokens;
@@ -136,14 +152,33 @@ void Decoder::write(const Call& call, const std::vector<NDArray>& arrays) {
   if (memory_) memory_->send_written(arrays);
 }
 
-/// Calls the network. Returns the logits, which are there once its work is done.
-NDArray Decoder::run(const Call& call) {
+/// Calls the network. Its results are there once its work is done.
+void Decoder::run(const Call& call) {
   if (!memory_ || arrays_.n != call.n || arrays_.total != call.total)
     arrays_ = {call.n, call.total, arrays_of(call)};
+  if (memory_) memory_->begin();
   write(call, arrays_.all);
-  kernel_.call(arrays_.all);
+  turn_ = 1 - turn_;
+  kernel_.call(arguments(call.draw.fed));
   for (size_t b = 0; b < counts_.size(); ++b) counts_[b] += call.tokens[b];
-  return arrays_.all[inputs_.size() + logits_];
+}
+
+/// Reads tokens in calls of the network. Returns the last one.
+Decoder::Call Decoder::read(const Lists& ids, const Draw& draw) {
+  const int64_t n = check(ids);
+  for (int64_t begin = 0;;) {
+    // The last chunks are of one length where what is left would be too few.
+    const int64_t left = n - begin, rest = left % most_;
+    const bool divided = rest > 0 && rest < fewest_;
+    const int64_t now = divided ? left / ((left + most_ - 1) / most_) : std::min(most_, left);
+    Call call = part(ids, begin, now, n);
+    call.draw = draw;
+    begin += now;
+    run(call);
+    // Lists end in the last chunk, so it has the logits of all of them.
+    if (begin == n) return call;
+    if (memory_) memory_->mark();
+  }
 }
 
 /// Announces the call that is likely to come next: a token for each sequence that this one read.
@@ -156,47 +191,88 @@ void Decoder::expect_after(const Call& call) {
   next.n = 1;
   next.total = total;
   arrays_ = {next.n, next.total, arrays_of(next)};
-  kernel_.expect(arrays_.all);
+  turn_ = 1 - turn_;
+  kernel_.expect(arguments(/*fed=*/false));
+  turn_ = 1 - turn_;
 }
 
-/// What a step returns whose last call is this one. On a GPU the next is prepared while that works.
-NDArray Decoder::result_of(const Call& call, const NDArray& logits) {
+/// The logits behind the last token of each sequence after a call, (batch, vocabulary).
+NDArray Decoder::logits_of(const Call& call) {
+  const NDArray& logits = arrays_.all[inputs_.size() + logits_];
   const int64_t rows = logits.rank() == 2 ? 1 : call.n;
   const NDArray all = logits.view({batch_ * rows, vocabulary_});
-  const bool whole = rows == 1 && std::ranges::count(call.tokens, 0) == 0;
-  NDArray result;
-  if (whole) {
-    result = memory_ ? memory_->receive(all) : all;
+  if (rows == 1 && std::ranges::count(call.tokens, 0) == 0) {
     if (masked_ && batch_ > 1) last_.copy_from(all);
-  } else {
-    for (int64_t b = 0; b < batch_; ++b) {
-      if (call.tokens[static_cast<size_t>(b)] == 0) continue;
-      const int64_t row = (b + 1) * rows - 1;
-      last_.rows(b, b + 1).copy_from(all.rows(row, row + 1));
-    }
-    result = memory_ ? memory_->receive(last_) : last_.copy();
+    return all;
   }
-  if (!memory_) return result;
+  for (int64_t b = 0; b < batch_; ++b) {
+    if (call.tokens[static_cast<size_t>(b)] == 0) continue;
+    const int64_t row = (b + 1) * rows - 1;
+    last_.rows(b, b + 1).copy_from(all.rows(row, row + 1));
+  }
+  return last_;
+}
+
+NDArray Decoder::step_each(const Lists& ids) {
+  release();
+  return logits_behind(ids);
+}
+
+NDArray Decoder::logits_behind(const Lists& ids) {
+  const Call call = read(ids, {});
+  const NDArray logits = logits_of(call);
+  if (!memory_) return logits.data() == last_.data() ? logits.copy() : logits;
+  NDArray result = memory_->receive(logits);
   memory_->mark();
+  // The next step is prepared while this one works.
   expect_after(call);
   memory_->wait();
   return result;
 }
 
-NDArray Decoder::step_each(const std::vector<std::vector<int64_t>>& ids) {
-  const int64_t n = check(ids);
-  for (int64_t begin = 0;;) {
-    // The last chunks are of one length where what is left would be too few.
-    const int64_t left = n - begin, rest = left % most_;
-    const bool divided = rest > 0 && rest < fewest_;
-    const int64_t now = divided ? left / ((left + most_ - 1) / most_) : std::min(most_, left);
-    const Call call = part(ids, begin, now, n);
-    begin += now;
-    const NDArray logits = run(call);
-    // Lists end in the last chunk, so it has the logits of all of them.
-    if (begin == n) return result_of(call, logits);
+void Decoder::start(const Lists& ids, const Draw& draw) {
+  if (draws(draw.how)) {
+    const Call call = read(ids, draw);
+    (void)logits_of(call);
+    const NDArray& tokens = tokens_[turn_];
+    started_.push_back({memory_ ? memory_->receive_tokens(tokens) : tokens.copy(), call.tokens});
+    if (!draw.fed) std::ranges::fill(started_.back().ahead, 0);
     if (memory_) memory_->mark();
+    return;
   }
+  const NDArray logits = logits_behind(ids), tokens = NDArray::full({batch_}, i64, -1);
+  for (int64_t b = 0; b < batch_; ++b) {
+    if (ids[static_cast<size_t>(b)].empty()) continue;
+    const std::span row(logits.data<float>() + b * vocabulary_, static_cast<size_t>(vocabulary_));
+    tokens.at<int64_t>({b}) = sample(row, draw.how, draw.number + static_cast<uint64_t>(b));
+  }
+  started_.push_back({tokens, std::vector<int64_t>(counts_.size())});
+}
+
+std::vector<int64_t> Decoder::finish() {
+  const NDArray tokens = started_.front().tokens;
+  started_.erase(started_.begin());
+  if (memory_) memory_->wait(static_cast<int>(started_.size()));
+  std::vector<int64_t> list;
+  for (int64_t b = 0; b < batch_; ++b) list.push_back(static_cast<int64_t>(tokens.get(b)));
+  return list;
+}
+
+/// Forgets the token that a sequence has read before it was known.
+void Decoder::take_back(size_t sequence) {
+  for (Started& step : started_) counts_[sequence] -= std::exchange(step.ahead[sequence], 0);
+}
+
+/// Forgets the steps whose tokens nothing has asked for.
+void Decoder::drop_started() {
+  for (size_t b = 0; b < counts_.size(); ++b) take_back(b);
+  started_.clear();
+}
+
+/// Ends the generation that the decoder works for.
+void Decoder::release() {
+  drop_started();
+  generation_ = nullptr;
 }
 
 }  // namespace heddle

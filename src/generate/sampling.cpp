@@ -1,6 +1,7 @@
 #include "heddle/generate/sampling.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -14,11 +15,43 @@
 namespace heddle {
 namespace {
 
-/// A number in [0, 1): the one at this place of a sequence of splitmix64, whose steps mix64 makes.
-double uniform(uint64_t seed, uint64_t number) {
-  constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
-  return static_cast<double>(mix64(mix64(seed - kStep) + number * kStep) >> 11) * 0x1p-53;
+constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
+
+/// The upper 52 bits of output `i` of a stream.
+uint64_t bits_of(uint64_t stream, int64_t i) {
+  return mix64(stream - kStep + static_cast<uint64_t>(i) * kStep) >> 12;
 }
+
+double noise(uint64_t bits) {
+  return -std::log(-std::log((static_cast<double>(bits) + 0.5) * 0x1p-52));
+}
+
+/// At least the noise of these bits: -log(u) is at least 1 - u.
+double most_noise(uint64_t bits) {
+  constexpr double kLog2 = 0.6931471805600;  // a little above
+  return kLog2 * static_cast<double>(54 - std::bit_width((uint64_t{1} << 52) - bits));
+}
+
+/// Of the tokens that are offered, the one with the largest sum of logit and noise.
+class Race {
+ public:
+  Race(double temperature, uint64_t stream) : temperature_(temperature), stream_(stream) {}
+
+  void offer(int64_t token, double logit) {
+    const uint64_t bits = bits_of(stream_, token);
+    if (token_ >= 0 && logit + temperature_ * most_noise(bits) < score_) return;
+    const double score = logit + temperature_ * noise(bits);
+    if (token_ >= 0 && (score < score_ || (score == score_ && token > token_))) return;
+    token_ = token;
+    score_ = score;
+  }
+  int64_t token() const { return token_; }  ///< -1 where none was offered
+
+ private:
+  double temperature_, score_ = 0;
+  uint64_t stream_;
+  int64_t token_ = -1;
+};
 
 /// Positions of the logits that are numbers, at most `most` of the largest, the largest first.
 std::vector<int64_t> largest(std::span<const float> logits, int64_t most) {
@@ -73,6 +106,24 @@ int64_t place_of_largest(std::span<const float> logits) {
   return at == block.end() ? -1 : &*at - logits.data();
 }
 
+/// What top_k and top_p leave.
+std::vector<int64_t> kept(std::span<const float> logits, const Sampling& how) {
+  std::vector<int64_t> order = largest(logits, how.top_k);
+  if (order.empty() || how.top_p == 1) return order;
+  const double most = logits[static_cast<size_t>(order[0])];
+  std::vector<double> weights;
+  for (const int64_t i : order) {
+    const double x = logits[static_cast<size_t>(i)];
+    weights.push_back(x == most ? 1 : std::exp((x - most) / how.temperature));
+  }
+  const double wanted = how.top_p * std::accumulate(weights.begin(), weights.end(), 0.0);
+  double mass = 0;
+  size_t kept = 0;
+  for (; kept < weights.size() && mass < wanted; ++kept) mass += weights[kept];
+  order.resize(kept);
+  return order;
+}
+
 }  // namespace
 
 void check_sampling(const Sampling& how) {
@@ -85,34 +136,29 @@ void check_sampling(const Sampling& how) {
     throw_user_error("top_p is " + std::to_string(how.top_p), {}, "it is in (0, 1]");
 }
 
+uint64_t stream_of(uint64_t seed, uint64_t number) {
+  return mix64(mix64(seed - kStep) + number * kStep);
+}
+
 int64_t sample(std::span<const float> logits, const Sampling& how, uint64_t number) {
   check_sampling(how);
-  const bool greedy = how.temperature == 0;
-  const std::vector<int64_t> order =
-      greedy ? std::vector{place_of_largest(logits)} : largest(logits, how.top_k);
-  if (order.empty() || order[0] < 0) throw_runtime_error("no logit of the model is a number");
-  if (greedy) return order[0];
-  const double most = logits[static_cast<size_t>(order[0])];
-  std::vector<double> weights;
-  for (const int64_t i : order) {
-    const double x = logits[static_cast<size_t>(i)];
-    weights.push_back(x == most ? 1 : std::exp((x - most) / how.temperature));
+  int64_t token = -1;
+  if (how.temperature == 0) {
+    token = place_of_largest(logits);
+  } else {
+    Race race(how.temperature, stream_of(how.seed, number));
+    if (how.top_k == 0 && how.top_p == 1) {
+      for (int64_t i = 0; i < std::ssize(logits); ++i) {
+        const float x = logits[static_cast<size_t>(i)];
+        if (!std::isnan(x)) race.offer(i, x);
+      }
+    } else {
+      for (const int64_t i : kept(logits, how)) race.offer(i, logits[static_cast<size_t>(i)]);
+    }
+    token = race.token();
   }
-  double mass = std::accumulate(weights.begin(), weights.end(), 0.0);
-  const double wanted = how.top_p * mass;
-  size_t kept = weights.size();
-  if (how.top_p < 1) {
-    mass = 0;
-    for (kept = 0; kept < weights.size() && mass < wanted; ++kept) mass += weights[kept];
-  }
-  double left = uniform(how.seed, number) * mass;
-  size_t last = 0;  // rounding may leave something after the last weight
-  for (size_t i = 0; i < kept; ++i) {
-    if (weights[i] > 0) last = i;
-    left -= weights[i];
-    if (left < 0) break;
-  }
-  return order[last];
+  if (token < 0) throw_runtime_error("no logit of the model is a number");
+  return token;
 }
 
 }  // namespace heddle

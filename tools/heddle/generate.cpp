@@ -1,6 +1,6 @@
 // heddle generate: generates tokens with a decoder, and compares its time with that of the bytes that
 // a token needs.
-#include "heddle/generate/decoder.h"
+#include "heddle/generate/generation.h"
 
 #include <algorithm>
 #include <iostream>
@@ -12,7 +12,6 @@
 #include "common/machine.h"
 #include "common/model_plan.h"
 #include "common/prompts.h"
-#include "heddle/generate/sampling.h"
 #include "heddle/runtime/profile.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
@@ -30,55 +29,29 @@ namespace {
 struct Generated {
   std::vector<std::vector<int64_t>> tokens;  ///< of each sequence, behind the prompt
   double prefill_s = 0;
-  std::vector<double> steps_s;  ///< of each token behind the first
+  std::vector<double> steps_s;  ///< of each token behind the first, which is a part of the prefill
   double bytes = 0;             ///< that a step must move, the mean
 };
-
-bool is_among(const std::vector<int64_t>& ends, int64_t token) {
-  return std::find(ends.begin(), ends.end(), token) != ends.end();
-}
-
-/// Draws the next token of each sequence that has not ended. Returns what each reads next.
-Prompts draw(const NDArray& logits, const Sampling& how, const std::vector<int64_t>& ends,
-             Generated& into) {
-  Prompts next;
-  const int64_t batch = logits.extent(0), vocabulary = logits.extent(1);
-  for (int64_t b = 0; b < batch; ++b) {
-    const float* row = logits.data<float>() + b * vocabulary;
-    std::vector<int64_t>& tokens = into.tokens[static_cast<size_t>(b)];
-    next.emplace_back();
-    if (!tokens.empty() && is_among(ends, tokens.back())) continue;
-    const auto number = static_cast<uint64_t>(std::ssize(tokens) * batch + b);
-    tokens.push_back(sample({row, static_cast<size_t>(vocabulary)}, how, number));
-    if (!is_among(ends, tokens.back())) next.back().push_back(tokens.back());
-  }
-  return next;
-}
-
-bool is_over(const Prompts& next) {
-  return std::all_of(next.begin(), next.end(), [](const auto& list) { return list.empty(); });
-}
 
 Generated generate(Decoder& decoder, const Prompts& prompts, int tokens, const Sampling& how,
                    const std::vector<int64_t>& ends) {
   Generated made;
   made.tokens.resize(static_cast<size_t>(decoder.batch()));
   double bytes = 0;
-  decoder.reset();
-  const Timer prefill;
-  NDArray logits = decoder.step_each(prompts);
-  made.prefill_s = prefill.elapsed_s();
-  for (int n = 0; n < tokens; ++n) {
-    const Timer step;
-    Prompts next = draw(logits, how, ends, made);
-    if (n + 1 == tokens || is_over(next)) break;
-    // Where sequences have one length, those that have ended read on, and nothing is drawn of them.
-    for (size_t b = 0; b < next.size(); ++b) {
-      if (next[b].empty() && !decoder.has_mask()) next[b] = {made.tokens[b].back()};
+  Timer timer;
+  Generation words(decoder, prompts, how, {ends, tokens});
+  int64_t length = decoder.length();
+  for (std::vector<int64_t> next = words.next(); !next.empty(); next = words.next()) {
+    const double seconds = timer.elapsed_s();
+    timer = Timer();
+    for (size_t b = 0; b < next.size(); ++b)
+      if (next[b] >= 0) made.tokens[b].push_back(next[b]);
+    if (made.prefill_s == 0) {
+      made.prefill_s = seconds;
+      continue;
     }
-    bytes += decoder.bytes_of_step(decoder.length());
-    logits = decoder.step_each(next);
-    made.steps_s.push_back(step.elapsed_s());
+    made.steps_s.push_back(seconds);
+    bytes += decoder.bytes_of_step(length++);
   }
   if (!made.steps_s.empty()) made.bytes = bytes / static_cast<double>(made.steps_s.size());
   return made;
@@ -206,7 +179,9 @@ int run_generate(const Request& o) {
   // A call leaves room for two more tokens.
   const int64_t chunk = std::clamp<int64_t>(o.capacity - 2, 1, o.chunk);
   const DecoderSizes sizes{o.capacity, chunk, std::ssize(prompts), have_lengths(prompts)};
-  const OnnxModel model = last_logits(import_decoder(subject, dtype_of(o.dtype), sizes));
+  OnnxModel model = last_logits(import_decoder(subject, dtype_of(o.dtype), sizes));
+  // On a CPU there is nothing to copy, and one draw is as fast as the other.
+  if (target.is_cuda()) model = with_draws(std::move(model));
   Decoder decoder(model, model_network(o, model.outputs, target, model.updates));
   decoder.kernel().prepare();
   if (!o.end_ids.empty()) check_ends(ends, decoder.vocabulary());

@@ -2,19 +2,19 @@
 //
 //   OnnxModel model = last_logits(import_onnx("gpt2.onnx", decoder_options("gpt2.onnx")));
 //   Decoder decoder(model, Network(model.outputs, Target::host(), {}, {}, model.updates));
-//   NDArray logits = decoder.step({15496, 11, 995});  // the prompt
-//   for (int n = 0; n < 32; ++n) {
-//     const int64_t id = sample({logits.data<float>(), size_t(logits.size())}, {}, n);
-//     logits = decoder.step({id});
-//   }
+//   NDArray logits = decoder.step({15496, 11, 995});  // behind the last token
+//
+// generation.h draws tokens.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "heddle/generate/sampling.h"
 #include "heddle/network/network.h"
 #include "heddle/onnx/import.h"
 
@@ -33,12 +33,24 @@ struct DecoderNames {
   std::string positions = "position_ids";  ///< (batch, n)
   /// (batch, n, vocabulary), or (batch, vocabulary) of the last token (last_logits), of f32.
   std::string logits = "logits";
+  // Those of with_draws().
+  std::string streams = "draw:streams";          ///< (batch): stream_of() each draw
+  std::string temperature = "draw:temperature";  ///< (1)
+  std::string token = "draw:token";              ///< (batch): the tokens that are drawn
 };
 
 /// The model with the logits behind the last token of a call, (batch, vocabulary), in the place of those
 /// behind each: their product is computed for one row. Throws a User error where `logits` is no output
 /// of rank 3.
 OnnxModel last_logits(OnnxModel model, const std::string& logits = "logits");
+
+/// The model of last_logits() with draw() (sampling.h) of its logits as another output, the tokens that come
+/// next, and the inputs of that. A Generation (generation.h) on a GPU then copies tokens and no logits to the CPU,
+/// and puts the next step into the stream before these are there. Throws a User error where the logits have
+/// another rank than 2.
+OnnxModel with_draws(OnnxModel model, const DecoderNames& names = {});
+
+class Generation;
 
 /// Reads tokens and gives the logits of the next. Calls come one after the other.
 class Decoder {
@@ -53,7 +65,7 @@ class Decoder {
   /// The tokens of the longest sequence.
   int64_t length() const;
   /// The tokens that a sequence has read.
-  int64_t tokens(int64_t sequence) const { return counts_[static_cast<size_t>(sequence)]; }
+  int64_t tokens(int64_t sequence) const;
   int64_t vocabulary() const { return vocabulary_; }
   const NetworkKernel& kernel() const { return kernel_; }
 
@@ -74,6 +86,9 @@ class Decoder {
   /// Whether sequences may have different lengths: the model reads a mask and positions, and stores the
   /// rows of each sequence at places of its own.
   bool has_mask() const { return masked_; }
+  /// Whether the network of a step draws tokens so: the model is of with_draws(), and neither top_k nor top_p
+  /// is asked for.
+  bool draws(const Sampling& how) const;
   /// Forgets all tokens.
   void reset();
   /// Forgets the tokens of a sequence, so that another one can begin in its place. Throws a User error
@@ -85,27 +100,61 @@ class Decoder {
   double bytes_of_step(int64_t length) const;
 
  private:
-  enum class Role : uint8_t { Ids, Mask, Positions, State, Length, Lengths, Tokens };
+  friend class Generation;
+  enum class Role : uint8_t {
+    Ids,
+    Mask,
+    Positions,
+    State,
+    Length,
+    Lengths,
+    Tokens,
+    Streams,
+    Temperature
+  };
+  using Lists = std::vector<std::vector<int64_t>>;
+  /// How tokens are drawn behind a call: that of sequence b is draw `number` + b.
+  struct Draw {
+    Sampling how = {};
+    uint64_t number = 0;
+    bool fed = false;  ///< the call reads what the one before it drew, in the place of its ids
+  };
   /// A call of the network: the last `tokens` of the `n` columns of each sequence are read.
   struct Call {
     std::vector<int64_t> ids;  ///< (batch, n)
     std::vector<int64_t> tokens;
     int64_t n = 0, total = 0;
+    Draw draw = {};
   };
+  /// A step whose tokens are not on the CPU yet.
+  struct Started {
+    NDArray tokens;
+    std::vector<int64_t> ahead;  ///< tokens that each sequence reads before they are known
+  };
+  // For a Generation, which starts two steps at most before it finishes the first of them.
+  void start(const Lists& ids, const Draw& draw);
+  std::vector<int64_t> finish();
+  bool runs_ahead(const Sampling& how) const { return memory_ && draws(how); }
+  bool has_room(size_t sequence) const { return counts_[sequence] < capacity_; }
+  void take_back(size_t sequence);
+  void drop_started();
+  void release();
   Role role_of(const OnnxModel& model, size_t input, const DecoderNames& names) const;
   void find_sizes(const OnnxModel& model, const DecoderNames& names);
   Extents extents(const Tensor& t, const Call& call) const;
   bool find_mask() const;
-  int64_t check(const std::vector<std::vector<int64_t>>& ids) const;
-  Call part(const std::vector<std::vector<int64_t>>& ids, int64_t begin, int64_t n,
-            int64_t all) const;
+  int64_t check(const Lists& ids) const;
+  Call part(const Lists& ids, int64_t begin, int64_t n, int64_t all) const;
   void find_memory();
   std::vector<NDArray> arrays_of(const Call& call) const;
+  std::vector<NDArray> arguments(bool fed) const;
   void write(size_t i, const Call& call, const NDArray& array) const;
   void write(const Call& call, const std::vector<NDArray>& arrays);
-  NDArray run(const Call& call);
+  void run(const Call& call);
+  Call read(const Lists& ids, const Draw& draw);
   void expect_after(const Call& call);
-  NDArray result_of(const Call& call, const NDArray& logits);
+  NDArray logits_of(const Call& call);
+  NDArray logits_behind(const Lists& ids);
 
   std::vector<Tensor> inputs_, outputs_;
   std::vector<Role> roles_;
@@ -121,7 +170,12 @@ class Decoder {
   NDArray last_;                 ///< the logits behind the last token of each that may be left out
   Var rows_, total_;             ///< the sizes of a call; undefined where the extent is constant
   bool masked_ = false;
-  size_t logits_ = 0;
+  size_t ids_ = 0, logits_ = 0;
+  std::optional<size_t> token_;  ///< the output of with_draws()
+  NDArray tokens_[2];            ///< what calls drew, in turns
+  size_t turn_ = 0;
+  std::vector<Started> started_;            ///< the first one first
+  const Generation* generation_ = nullptr;  ///< that may go on
   int64_t batch_ = 1, capacity_ = 0, most_ = 1, fewest_ = 1, vocabulary_ = 0;
   double weight_bytes_ = 0, row_bytes_ = 0;
   NetworkKernel kernel_;

@@ -1,8 +1,16 @@
 // The next token of a language model.
+//
+// A token is the one with the largest sum of its logit and noise of Gumbel's distribution times the
+// temperature, which is drawn with the probabilities of softmax(logits / temperature) (Gumbel 1954). The
+// noise of token i is -log(-log(u)) in f64, where u is the middle of the interval that the upper 52 of 64
+// random bits name: output i of SplitMix64 (Steele et al. 2014) of the draw's stream. Draws do not depend
+// on each other, and are the same on every target but for logarithms that differ in their last bit.
 #pragma once
 
 #include <cstdint>
 #include <span>
+
+#include "heddle/dsl/tensor.h"
 
 namespace heddle {
 
@@ -21,9 +29,17 @@ struct Sampling {
 /// Throws a User error for a temperature or a top_k below 0 and for a top_p that is not in (0, 1].
 void check_sampling(const Sampling& how);
 
-/// The position of the token. The random number is a function of the seed and of `number` alone, the
-/// output of SplitMix64 (Steele et al. 2014) at that place, so that draws do not depend on each
-/// other. A NaN is never drawn. Throws a Runtime error where all logits are NaN.
+/// The stream of a draw: output `number` of SplitMix64 of the seed.
+uint64_t stream_of(uint64_t seed, uint64_t number);
+
+/// The token that draw `number` takes. A NaN is never drawn, and of several infinite logits the first
+/// is. Throws a Runtime error where all logits are NaN.
 int64_t sample(std::span<const float> logits, const Sampling& how, uint64_t number);
+
+/// The same as a declaration, of all tokens (without top_k and top_p): logits (batch, vocabulary) of
+/// f32, streams (batch) of u64, a temperature (1) of f64 -> tokens (batch) of i64, -1 where all logits
+/// are NaN. Throws a User error for other shapes and types.
+Tensor draw(const Tensor& logits, const Tensor& streams, const Tensor& temperature,
+            Where where = Where::current());
 
 }  // namespace heddle

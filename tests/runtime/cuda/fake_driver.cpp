@@ -68,6 +68,7 @@ void FakeDriver::enqueue(api::StreamHandle stream, Work work) {
   } else if (late) {
     late_.push_back(std::move(work.run));
   } else {
+    finish();
     work.run();
   }
 }
