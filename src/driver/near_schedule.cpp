@@ -9,6 +9,7 @@
 #include "driver/records_may_answer.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/records/tophub.h"
+#include "heddle/schedule/choice.h"
 #include "heddle/support/error.h"
 #include "records/nearest_config.h"
 #include "records/transfer_races.h"
@@ -23,9 +24,51 @@ namespace {
 constexpr size_t kCandidates = 4;
 constexpr int kNeighbours = 16;
 
+/// Answers with what a record says of the knobs of one template, before the source of the process.
+class RecordedKnobs : public ChoiceSource {
+ public:
+  explicit RecordedKnobs(Choice recorded) : recorded_(std::move(recorded)) {}
+
+  std::string version() const override { return recorded_.source(); }
+  std::shared_ptr<const RuleConstants> constants(const Target& target) const override {
+    return base_ ? base_->constants(target) : nullptr;
+  }
+  ChoiceAnswer choose(const ChoiceQuestion& question) const override {
+    ChoiceAnswer answer = base_ ? base_->choose(question) : ChoiceAnswer{};
+    Choice with = answer.choice.value_or(Choice(recorded_.source()));
+    for (const std::string& knob : question.rule.knobs()) {
+      if (recorded_.has(knob)) with.set(knob, recorded_.value(knob), "recorded");
+    }
+    answer.choice = std::move(with);
+    return answer;
+  }
+
+ private:
+  Choice recorded_;
+  std::shared_ptr<const ChoiceSource> base_ = installed_choice_source();
+};
+
+/// The schedule with the tiles of a record for another number of threads. How much of the work a task
+/// has is chosen for these tiles and the threads that are here.
+Schedule with_tasks_of_rule(const Template& t, const Config& recorded) {
+  const std::vector<size_t> tasks = t.task_knobs();
+  Choice tile("the tile of a record");
+  Json kept = Json::object();
+  for (size_t k = 0; k < t.knobs().size(); ++k) {
+    if (std::find(tasks.begin(), tasks.end(), k) != tasks.end()) continue;
+    const Knob& knob = t.knobs()[k];
+    tile.set(knob.name, recorded.values[k]);
+    kept[knob.name] = knob.json_of(recorded.values[k]);
+  }
+  const Template cut = make_template_with(t.dag(), t.target(), t.options(),
+                                          std::make_shared<RecordedKnobs>(std::move(tile)));
+  return cut.instantiate(records::nearest_config(cut, kept));
+}
+
 /// Throws a User error where the record's config means nothing here.
-Schedule transferred(const Record& record, const ComputeDag& dag, const Schedule& rule,
+Schedule transferred(const Neighbour& near, const ComputeDag& dag, const Schedule& rule,
                      const AutoSchedulerOptions& options) {
+  const Record& record = *near.record;
   const std::string why = why_alternative_forbidden(record.alternative, dag, options);
   if (!why.empty()) throw_user_error(why);
   const Template t =
@@ -33,7 +76,8 @@ Schedule transferred(const Record& record, const ComputeDag& dag, const Schedule
   if (t.name() != record.template_name)
     throw_user_error("its template is '" + record.template_name + "', and here it is '" + t.name() +
                      "'");
-  return t.instantiate(records::nearest_config(t, record.config));
+  const Config config = records::nearest_config(t, record.config);
+  return near.by.threads > 0 ? with_tasks_of_rule(t, config) : t.instantiate(config);
 }
 
 std::string identity_of(const Schedule& s) {
@@ -89,7 +133,7 @@ std::vector<NearCandidate> near_candidates(const ComputeDag& dag, const Schedule
     if (rows.size() > kCandidates) break;
     NearCandidate& c = all.emplace_back(NearCandidate{.from = n, .schedule = {}, .why_not = {}});
     try {
-      const Schedule s = transferred(*n.record, dag, rule, options);
+      const Schedule s = transferred(n, dag, rule, options);
       if (!seen.insert(identity_of(s)).second) {
         c.why_not = "it is the same schedule as the rule's, or that of a nearer record";
         continue;

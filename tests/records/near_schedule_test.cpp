@@ -1,11 +1,14 @@
 // Records that answer for cases near their own, where races say that such a record wins.
 #include "driver/near_schedule.h"
 
+#include <limits>
+
 #include "driver/constant_schedule.h"
 #include "driver/program_args.h"
 #include "heddle/cost_model/cost_model.h"
 #include "records/records_testing.h"
 #include "records/transfer_races.h"
+#include "schedule/steps/schedule_state.h"
 
 namespace heddle::testing {
 namespace {
@@ -85,6 +88,65 @@ TEST(TransferRaces, AProofNeedsEightRacesAGainAndNoLoser) {
   EXPECT_NEAR(proof->mean, 1.1, 1e-9);
 }
 
+Record won_record(const Template& t, const Config& c) {
+  Record r = make_record("near", t, c);
+  r.seconds = {1e-4};
+  r.verdict = Verdict::Won;
+  return r;
+}
+
+/// What a record makes here; nothing where it is what the rule chooses.
+std::optional<Schedule> transferred(const ComputeDag& dag, const Schedule& rule, const Record& r) {
+  RecordDatabase known;
+  known.add(r);
+  const auto model = make_random_model();
+  const auto all = driver::near_candidates(dag, rule, {}, known, *model);
+  return all.empty() ? std::nullopt : all[0].schedule;
+}
+
+/// Iterations of the parallel loop with the fewest: copies of operands have more than the product.
+int64_t tasks_of(const Schedule& s) {
+  int64_t tasks = std::numeric_limits<int64_t>::max();
+  for (const AxisState& a : s.state().axes) {
+    if (a.loop == LoopKind::Parallel) tasks = std::min(tasks, a.static_extent);
+  }
+  return tasks;
+}
+
+TEST(NearTasks, AreThoseOfTheRuleForTheTileOfTheRecord) {
+  const ComputeDag dag({matmul(480, 512, 256)});
+  const Template two = make_template(dag, test_target(2));
+  Config c = two.default_config();
+  const auto set = [&](const char* knob, int64_t value) {
+    c.values[static_cast<size_t>(two.knob_index(knob))] = value;
+  };
+  set("tile_rows", 3);  // not what the rule chooses
+  const auto cut_for_two = [&](const Record& r, int threads) {
+    const Schedule rule = make_static_template(dag, test_target(threads), {}).static_schedule();
+    return transferred(dag, rule, r);
+  };
+  const std::optional<Schedule> by_rule = cut_for_two(won_record(two, c), 16);
+  for (const size_t k : two.task_knobs()) c.values[k] = two.knobs()[k].values.back();
+  ASSERT_EQ(two.why_invalid(c), "");
+  ASSERT_LE(tasks_of(two.instantiate(c)), 4);
+  const std::optional<Schedule> here = cut_for_two(won_record(two, c), 16);
+  ASSERT_TRUE(here && by_rule);
+  EXPECT_GE(tasks_of(*here), 16);
+  EXPECT_EQ(here->to_json().dump(), by_rule->to_json().dump()) << "the blocks of the record count";
+  const auto has_tile = [](const Schedule& s) {
+    return std::any_of(s.state().axes.begin(), s.state().axes.end(), [](const AxisState& a) {
+      return a.loop == LoopKind::Unrolled && a.static_extent == 3;
+    });
+  };
+  EXPECT_TRUE(has_tile(*here));
+  // For as many threads as here, the record's blocks are its own.
+  const ComputeDag other({matmul(960, 512, 256)});
+  const Schedule rule = make_static_template(other, test_target(2), {}).static_schedule();
+  const std::optional<Schedule> sized = transferred(other, rule, won_record(two, c));
+  ASSERT_TRUE(sized);
+  EXPECT_LE(tasks_of(*sized), 8);
+}
+
 /// A record for two threads of a schedule that the estimate does not find slower, and a cost model
 /// that prefers it; four threads are asked for.
 class NearSchedule : public ::testing::Test {
@@ -92,19 +154,15 @@ class NearSchedule : public ::testing::Test {
   const Folder folder_;
   const Variable tophub_{"HEDDLE_TOPHUB", "off:" + folder_.path()};
   const Variable log_{"HEDDLE_LOG_FILE", ""};
-  const Tensor tensor_ = matmul(96, 128, 64);
+  const Tensor tensor_ = matmul(100, 128, 64);
   const ComputeDag dag_{std::vector<Tensor>{tensor_}};
   const Target target_ = test_target(4);
   const Schedule rule_ = make_static_template(dag_, target_, {}).static_schedule();
 
   NearSchedule() {
-    const Template t = make_template(dag_, test_target(2));
-    const std::optional<Config> better = preferred();
+    const std::optional<Record> better = preferred();
     if (!better) throw_internal_error("no config is as good as the rule's by the estimate");
-    Record r = make_record("near", t, *better);
-    r.seconds = {1e-4};
-    r.verdict = Verdict::Won;
-    write(folder_ / "near.jsonl", to_lines({r}));
+    write(folder_ / "near.jsonl", to_lines({*better}));
     reload_tophub();
   }
   ~NearSchedule() override { reload_tophub(); }
@@ -117,18 +175,21 @@ class NearSchedule : public ::testing::Test {
   std::string near_text() const { return driver::source_answers(dag_, target_, {})[1].text; }
 
  private:
-  /// A config other than the rule's whose estimate is not larger, after a model that prefers it to
-  /// the rule's was written.
-  std::optional<Config> preferred() const {
-    const Template t = make_template(dag_, target_);
+  /// A record for two threads whose schedule here has an estimate that is not larger than the rule's,
+  /// after a model that prefers it was written.
+  std::optional<Record> preferred() const {
+    const Template t = make_template(dag_, test_target(2));
     const std::vector<Tensor> args = driver::declared_args(dag_);
     const Features by_rule = schedule_features(rule_, args);
     for (size_t k = 0; k < t.knobs().size(); ++k) {
       for (const int64_t value : t.knobs()[k].values) {
         Config c = t.default_config();
         c.values[k] = value;
-        if (c == t.default_config() || !t.why_invalid(c).empty()) continue;
-        const Features row = schedule_features(t.instantiate(c), args);
+        if (!t.why_invalid(c).empty()) continue;
+        const Record r = won_record(t, c);
+        const std::optional<Schedule> here = transferred(dag_, rule_, r);
+        if (!here) continue;
+        const Features row = schedule_features(*here, args);
         const auto model = make_xgboost_model();
         std::vector<TrainingRow> rows;
         for (int i = 0; i < 32; ++i) {
@@ -140,7 +201,7 @@ class NearSchedule : public ::testing::Test {
         const std::vector<double> scores = model->predict(1, both);
         if (cycles(row) > cycles(by_rule) || scores[1] <= scores[0]) continue;
         model->save(folder_ / "llvm-haswell.model");
-        return c;
+        return r;
       }
     }
     return std::nullopt;

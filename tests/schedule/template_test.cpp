@@ -1,4 +1,6 @@
 // Templates: knobs, legality, configs as JSON, alternatives, the registry and the cache.
+#include <gmock/gmock.h>
+
 #include "heddle/support/rng.h"
 #include "schedule/schedule_testing.h"
 
@@ -58,6 +60,41 @@ TEST(Template, WhyInvalidSaysWhichKnobOrRequirement) {
   EXPECT_EQ(t.why_invalid({{4, 4}}), "x*y must be at most 8");
   EXPECT_EQ(error_of([&] { t.instantiate({{4, 4}}); }),
             R"(this config is not legal for template 'mine': x*y must be at most 8)");
+}
+
+TEST(Template, KnobsOfTasksAreTheLastCutsOfParallelLoops) {
+  Pair p;
+  TemplateBuilder b(ComputeDag({p.C}), Target::host());
+  StageRef c = b.stage(2);
+  const Param tile = b.knob("tile", {1, 2}, 2), block = b.knob("block", {1, 2, 4}, 2),
+              flag = b.choice("flag", true);
+  const auto [tiles, row] = c.split(c.axis(0), tile);
+  const auto [blocks, tile_of_block] = c.split(tiles, block);
+  b.when(flag, 1, [&] { c.parallel(blocks); });
+  const Template by_blocks = b.finish("mine");
+  EXPECT_EQ(by_blocks.task_knobs(), (std::vector<size_t>{1}));
+
+  TemplateBuilder vectors(ComputeDag({p.C}), Target::host());
+  StageRef v = vectors.stage(2);
+  const Param lanes = vectors.knob("lanes", {4, 8}, 8), rows = vectors.knob("rows", {1, 2}, 2);
+  const auto [outer, lane] = v.split(v.axis(-1), lanes);
+  const auto [row_block, in_block] = v.split(v.axis(0), rows);
+  v.reorder({row_block, outer, in_block, lane});
+  v.vectorize(lane);
+  v.parallel(v.fuse({row_block, outer}));
+  EXPECT_EQ(vectors.finish("mine").task_knobs(), (std::vector<size_t>{1}))
+      << "the other parallel loop has whole vectors";
+}
+
+TEST(Template, KnobsOfTasksOfAProduct) {
+  const Tensor product =
+      ops::matmul(placeholder({256, 256}, f32, "A"), placeholder({256, 256}, f32, "B"));
+  const Template t =
+      make_template(ComputeDag({product}), Target::parse("llvm -mcpu=haswell -threads=4"));
+  std::vector<std::string> names;
+  for (const size_t k : t.task_knobs()) names.push_back(t.knobs()[k].name);
+  EXPECT_THAT(names,
+              ::testing::UnorderedElementsAre("row_block_tiles", "col_block_tiles", "k_part"));
 }
 
 TEST(Template, ConfigsRoundTripThroughJson) {

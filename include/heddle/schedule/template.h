@@ -47,6 +47,10 @@ class Template {
   uint64_t fingerprint() const;
   /// The index of a knob by its name or a former name; -1 where there is none.
   int knob_index(const std::string& name) const;
+  /// The knobs that say how much of the work a task of the threads has, by index: the last cut of each
+  /// axis that a parallel loop runs over, registers aside, and the parts of a reduction that are
+  /// computed in parallel. Another number of threads wants other values of them.
+  std::vector<size_t> task_knobs() const;
   double space_size() const;      ///< product of the knob sizes
   Config default_config() const;  ///< the static choice: the defaults of all knobs
   /// Empty where `config` is legal; otherwise the requirement that it violates.
