@@ -25,8 +25,4 @@ inline int64_t balanced_block(int64_t count, int64_t most, int64_t tasks) {
   return best;
 }
 
-/// With this number of independent blocks for each task, the blocks themselves are not cut for the
-/// threads.
-inline constexpr int64_t kBlocksEnoughATask = 4;
-
 }  // namespace heddle::meta::cpu

@@ -10,6 +10,7 @@
 #include "common/costs.h"
 #include "heddle/dag/all_producers.h"
 #include "heddle/schedule/template.h"
+#include "heddle/target/rule_constants.h"
 
 namespace heddle::meta::cpu {
 
@@ -72,7 +73,7 @@ inline bool streams_rows(const TemplateBuilder& t, int output_stage, int64_t row
   const Operation& op = dag.stage(output_stage);
   const int64_t bytes = spatial_points(op) * op.output(0).dtype().bytes();
   if (!larger_than_caches(t.target(), bytes) || bytes / rows < kPageBytes ||
-      rows < 64 * t.target().cores)
+      rows < t.constants().cpu.overlapped_rows_a_core * t.target().cores)
     return false;
   const std::vector<int> before = all_producers(dag, output_stage);
   return !has_transcendentals(dag, output_stage) &&

@@ -5,6 +5,7 @@
 
 #include "common/costs.h"
 #include "heddle/schedule/template.h"
+#include "heddle/target/rule_constants.h"
 
 namespace heddle::meta::cpu {
 
@@ -13,12 +14,10 @@ inline int64_t native_lanes(const TemplateBuilder& t, int stage) {
   return t.target().vector_lanes(t.dag().stage(stage).output(0).dtype().bytes());
 }
 
-/// Below this number of operations a parallel region costs more than it saves. Waking a worker
+/// Whether a parallel region saves more than it costs for this number of operations. Waking a worker
 /// takes 30 to 100 us, a spinning worker 0.5 us (docs/internals/decisions/measured-choices.md).
-inline constexpr double kMinParallelWork = 2e5;
-
 inline bool worth_parallel(const TemplateBuilder& t, double work) {
-  return t.target().cores > 1 && work >= kMinParallelWork;
+  return t.target().cores > 1 && work >= t.constants().cpu.parallel_work;
 }
 
 /// Where transcendental functions are called, vectors of twice the native width are the default.

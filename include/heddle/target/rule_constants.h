@@ -44,6 +44,13 @@ struct CpuConstants {
   std::int64_t many_columns = 512, some_columns = 256, deep_rows = 128, widen_columns = 32;
   std::int64_t many_results = 65536, deep_reduction = 4096, deep_windows = 4096;
   double vectors_a_task = 16, tasks_a_core = 2;
+  std::int64_t enough_blocks = 4;
+  double read_columns = 12, copy_columns = 28, read_rows = 0.3;
+  // Rows that are streamed, and what threads share.
+  double parallel_work = 2e5;
+  std::int64_t blocks_in_l2 = 16, block_rows_a_core = 16;
+  std::int64_t long_rows_in_l2 = 4, long_rows_a_core = 4;
+  std::int64_t overlapped_rows_a_core = 64, many_rows_a_core = 256;
   // Reductions that stream memory.
   std::int64_t rows_a_core = 16;
   std::int64_t steps_a_core_and_part = 32;
@@ -96,6 +103,22 @@ struct GpuConstants {
   double group_pair_cycles = 1500, group_fill_cycles = 1500;
   double group_stores = 5, group_boxed = 24, group_box_wait = 700, group_part_cycles = 3000;
   double group_sharing_gains = 1.02, group_worthwhile = 0.95;
+  // Windows that slide over images: the model of a thread.
+  double window_load = 1.8, window_convert = 0.45, window_guard = 1.2, window_store = 0.35;
+  double window_text = 1000;
+  double window_addresses = 19, window_registers = 0.9;
+  double window_warps = 6, window_tail = 0.23, window_spill = 0.35, window_overlap = 1.6;
+  std::int64_t window_threads = 512;
+  // Attention.
+  std::int64_t attention_registers = 250, attention_unmasked_registers = 284;
+  std::int64_t attention_balanced_blocks = 8, attention_group_rows = 48;
+  double attention_share_of_use = 0.7;
+  std::int64_t attention_tiles_to_begin = 3, attention_tiles_of_sum = 6;
+  std::int64_t attention_blocks_for_memory = 4;
+  // Estimates of padded products.
+  double pad_element_rate = 6e13, pad_box_rate = 2.5e14, pad_copy_rate = 2.5e12;
+  double pad_kernel = 2.5e-6, pad_step = 5e-8, pad_load_rate = 3e11;
+  double pad_gain = 1.2;
 
   bool operator==(const GpuConstants&) const = default;
 };

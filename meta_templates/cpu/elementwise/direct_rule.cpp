@@ -14,9 +14,10 @@ namespace {
 // reads memory in several streams, and its data still fits L2. Transcendental functions leave
 // memory idle; there, prefetching gains more (location_tunable.cpp).
 bool rows_stream(const DirectProblem& p) {
-  constexpr int64_t kRowsInL2 = 16, kRowsACore = 16;
+  const CpuConstants& by = p.constants;
   return p.has_row_stages && !p.rows_compute && p.result_bytes > p.target.l2_bytes &&
-         p.row_bytes * kRowsInL2 <= p.target.l2_bytes && p.last_rows >= kRowsACore * p.target.cores;
+         p.row_bytes * by.blocks_in_l2 <= p.target.l2_bytes &&
+         p.last_rows >= by.block_rows_a_core * p.target.cores;
 }
 
 // Whether the next row is reduced while one is written.
@@ -35,9 +36,9 @@ bool rows_in_blocks(const DirectProblem& p) {
 void choose_row_block(const DirectProblem& p, Choice& choice) {
   constexpr int64_t kRowsOfBlock = 4, kLongRowsOfBlock = 2;
   // Rows that fill L2 come from memory in each pass. Two at a time give two streams.
-  constexpr int64_t kLongRowsInL2 = 4, kLongRowsACore = 4;
-  const bool long_rows = p.rows_compute && p.row_bytes * kLongRowsInL2 > p.target.l2_bytes &&
-                         p.last_rows >= kLongRowsACore * p.target.cores;
+  const bool long_rows = p.rows_compute &&
+                         p.row_bytes * p.constants.long_rows_in_l2 > p.target.l2_bytes &&
+                         p.last_rows >= p.constants.long_rows_a_core * p.target.cores;
   choice.set("block_rows",
              rows_in_blocks(p) ? kRowsOfBlock
              : long_rows       ? kLongRowsOfBlock
@@ -46,8 +47,8 @@ void choose_row_block(const DirectProblem& p, Choice& choice) {
 }
 
 void choose_overlap(const DirectProblem& p, Choice& choice) {
-  constexpr int64_t kManyRowsACore = 256, kLongTask = 64, kShortTask = 16;  // rows
-  const bool many = p.rows >= kManyRowsACore * p.target.cores;
+  constexpr int64_t kLongTask = 64, kShortTask = 16;  // rows
+  const bool many = p.rows >= p.constants.many_rows_a_core * p.target.cores;
   choice.set("rows_a_task",
              !rows_overlap(p) ? 1
              : many           ? kLongTask
@@ -97,6 +98,7 @@ DirectProblem direct_problem(const TemplateBuilder& t, const StageGroup& g) {
   for (int x : g.tunable) work += stage_work(dag, x);
   DirectProblem p;
   p.target = t.target();
+  p.constants = t.constants().cpu;
   p.parallel = worth_parallel(t, work);
   p.lanes = native_lanes(t, g.output_stage);
   p.result_bytes = spatial_points(op) * op.output(0).dtype().bytes();

@@ -4,13 +4,15 @@
 
 #include "heddle/schedule/choice.h"
 #include "heddle/schedule/template.h"
+#include "heddle/target/rule_constants.h"
 
 namespace heddle::meta::cpu {
 
 struct DirectProblem {
   Target target;
-  bool parallel = false;  ///< whether there is enough work for the threads
-  int64_t lanes = 1;      ///< lanes of a native vector
+  CpuConstants constants = {};  ///< by which the rule judges
+  bool parallel = false;        ///< whether there is enough work for the threads
+  int64_t lanes = 1;            ///< lanes of a native vector
   int64_t result_bytes = 0;
   bool output_computes = false;  ///< the output stage calls transcendental functions (exp, erf, ..)
   // Whether stages are computed for each row.

@@ -166,7 +166,7 @@ int64_t most_chain_rows(const Problem& p) {
 void choose_chain_rows(const Problem& p, const RegisterTile& tile, Choice& choice) {
   const int64_t tasks = tasks_of(p);
   const int64_t most = std::clamp<int64_t>(most_chain_rows(p), tile.rows, p.rows);
-  const bool enough = p.chain_batches >= kBlocksEnoughATask * tasks;
+  const bool enough = p.chain_batches >= p.constants.enough_blocks * tasks;
   const int64_t even = balanced_block(p.rows, most, enough ? 1 : tasks);
   const int64_t tiles = std::min(ceil_div(even, tile.rows), most / tile.rows);
   choice.set("chain_block_rows", even == p.rows ? even : std::max(tile.rows, tiles * tile.rows),
@@ -223,7 +223,7 @@ void with_panels(const Problem& p, int64_t row_tiles, int64_t col_tiles, int64_t
 // are far from each other.
 bool shares_tiles(const Problem& p) {
   return vectors_are_lines(p.target) && !p.has_other_rows && !p.rows_in_planes && !p.hosts_chain &&
-         p.row.exists && tasks_of(p) > 1 && p.outer < kBlocksEnoughATask * tasks_of(p);
+         p.row.exists && tasks_of(p) > 1 && p.outer < p.constants.enough_blocks * tasks_of(p);
 }
 
 // Columns of whole groups in a block. Each group reads channels of its own, so fewer keep what a block
@@ -236,14 +236,15 @@ Blocks blocks_of(const Problem& p, const RegisterTile& tile, bool panels) {
   const int64_t col_tiles = ceil_div(p.cols, tile.vectors * p.lanes);
   const int64_t in_l2 = row_tiles_in_l2(p, tile), tasks = tasks_of(p);
   if (shares_tiles(p)) {
-    const TileBlock block = shared_block({row_tiles, col_tiles, p.outer, tile.rows, panels}, tasks);
+    const TileBlock block =
+        shared_block({row_tiles, col_tiles, p.outer, tile.rows, panels}, tasks, p.constants);
     b.share_rows = block.cols == col_tiles;
     b.row = panels ? block.rows : balanced_block(block.rows, in_l2, 1);
     b.col = panels ? balanced_block(block.cols, p.constants.panels_a_block, 1) : block.cols;
     return b;
   }
   // Columns are not cut further where the outer axes have enough work for all threads.
-  const int64_t split_over = p.outer >= kBlocksEnoughATask * tasks ? 1 : tasks;
+  const int64_t split_over = p.outer >= p.constants.enough_blocks * tasks ? 1 : tasks;
   if (p.has_other_rows) {
     // The rows of a convolution's image count as rows of the block.
     const int64_t most = std::clamp<int64_t>(in_l2 / row_tiles, 1, p.other_rows);
@@ -283,9 +284,9 @@ Blocks blocks_of_images(const Problem& p, const RegisterTile& tile) {
   };
   if (!p.images.by_channels) {
     b.share_rows = true;
-    b.other =
-        rows_of(p.images.row_bytes,
-                p.outer * p.other_rows / p.images.rows >= kBlocksEnoughATask * tasks ? 1 : tasks);
+    b.other = rows_of(
+        p.images.row_bytes,
+        p.outer * p.other_rows / p.images.rows >= p.constants.enough_blocks * tasks ? 1 : tasks);
     return b;
   }
   // A product needs some vectors of channels for a register tile. Fewer are better than rows that
@@ -331,8 +332,8 @@ void choose_blocks(const Problem& p, const RegisterTile& tile, PackVectors packi
     if (p.has_other_rows && choice.value("chain_block_rows") >= p.rows) {
       const int64_t tasks = tasks_of(p), images = p.outer * p.other_rows / p.last_other_rows;
       const int64_t most = std::clamp<int64_t>(most_chain_rows(p) / p.rows, 1, p.last_other_rows);
-      b.other =
-          balanced_block(p.last_other_rows, most, images >= kBlocksEnoughATask * tasks ? 1 : tasks);
+      b.other = balanced_block(p.last_other_rows, most,
+                               images >= p.constants.enough_blocks * tasks ? 1 : tasks);
     }
   }
   if (stages_results(p)) keep_results_near(p, tile, b);

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "heddle/target/rule_constants.h"
+
 namespace heddle::meta::cpu {
 
 struct TileGrid {
@@ -21,6 +23,6 @@ struct TileBlock {
 /// The block with which the busiest of `tasks` threads is done first. A thread multiplies its
 /// tiles, and it reads its rows and columns from beyond its L2, where another thread wrote them:
 /// few columns are therefore shared by rows, and many by columns.
-TileBlock shared_block(const TileGrid& grid, int64_t tasks);
+TileBlock shared_block(const TileGrid& grid, int64_t tasks, const CpuConstants& by);
 
 }  // namespace heddle::meta::cpu

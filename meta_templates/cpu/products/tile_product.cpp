@@ -49,6 +49,7 @@ TileProblem tile_problem(const TemplateBuilder& t, const StageGroup& g, const Ti
   const ContractionShape& sh = plan.shape;
   TileProblem p;
   p.target = t.target();
+  p.constants = t.constants().cpu;
   p.parallel = worth_parallel(t, stage_work(t.dag(), g.anchor));
   p.rows = sh.rows;
   p.cols = sh.cols;

@@ -52,7 +52,7 @@ int64_t products_in_l2(const Problem& p, int64_t tile_rows) {
 
 void choose_blocks(const Problem& p, const Kept& kept, bool panels, Choice& choice) {
   const int64_t tasks = p.parallel ? p.target.cores : 1;
-  const int64_t split_over = p.outer >= kBlocksEnoughATask * tasks ? 1 : tasks;
+  const int64_t split_over = p.outer >= p.constants.enough_blocks * tasks ? 1 : tasks;
   const int64_t tile_rows = kept.down * p.unit_rows();
   const int64_t rows = row_products(p, tile_rows);
   const int64_t cols = ceil_div(p.cols, kept.across * amx::kLanes);

@@ -4,11 +4,13 @@
 
 #include "cpu/products/tile_plan.h"
 #include "heddle/schedule/choice.h"
+#include "heddle/target/rule_constants.h"
 
 namespace heddle::meta::cpu {
 
 struct TileProblem {
   Target target;
+  CpuConstants constants = {};            ///< by which the rule judges
   bool parallel = false;                  ///< there is enough work for the threads
   int64_t rows = 1, cols = 1, depth = 1;  ///< extents of the product, in elements
   int64_t rows_of_tile = amx::kRows;

@@ -52,9 +52,9 @@ void choose_split(const Problem& p, Choice& choice) {
 // Long rows of another group come one or two at a time.
 void choose_accumulators(const Problem& p, const std::string& knob, int64_t length,
                          Choice& choice) {
-  constexpr int64_t kLongRowsInL2 = 4;
   const bool long_rows =
-      p.attached && p.row_length * p.element_bytes * kLongRowsInL2 > p.target.l2_bytes;
+      p.attached &&
+      p.row_length * p.element_bytes * p.constants.long_rows_in_l2 > p.target.l2_bytes;
   const bool several_rows = many_rows(p) && !long_rows && !p.attached;
   const int64_t width = terms_at_once(p, length);
   const int64_t vectors = p.terms_compute ? width / p.lanes

@@ -79,6 +79,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   const Gpu& gpu = t.target().gpu;
   const std::vector<int> loaded = attention_group_operands(t.dag(), g, chain, gpu);
   AttentionProblem p = problem_of(chain, t.dag().stage(g.anchor), gpu);
+  p.constants = t.constants().gpu;
   p.warp_groups = !loaded.empty();
   const Choice choice = t.decide("cuda_attention", p, attention_rule);
   AttentionKnobs k = ask(t, p, choice);

@@ -10,28 +10,12 @@ namespace {
 constexpr int64_t kPad = 8, kBytes = 2;
 // Registers besides fragments: addresses, counters, values of rows.
 constexpr int64_t kOtherRegisters = 48;
-// Registers, as attention_registers counts them, up to which the compiler did not spill, with masks
-// and without.
-constexpr int64_t kGoodRegisters = 250, kUnmaskedRegisters = 284;
 // Rows of a block with wide warps.
 constexpr int64_t kManyRows = 128;
-// Blocks per SM from which on causal rows balance, although the last of them take longest.
-constexpr int64_t kBalancedBlocks = 8;
-
-// The fewest rows for warp groups: with fewer, most of their 64 rows would be padding.
-constexpr int64_t kRowsOfGroups = 48;
-
-// The share of the multiply-adds that must be of use for warp groups, whose boxes and sums of
-// columns are whole multiples of 64: mma.sync takes what there is, at about 0.65 of their rate.
-constexpr double kShareOfUse = 0.7;
 
 // Attention in parts: the largest number of rows for which it is offered, and the fewest keys of a
 // part.
 constexpr int64_t kFewRows = 64, kShortestPart = 64;
-// A block takes the time of some tiles to begin and to end, and so does the kernel that adds up.
-constexpr int64_t kTilesToBegin = 3, kTilesOfSum = 6;
-// The number of blocks of an SM that together keep enough bytes in flight.
-constexpr int64_t kBlocksForMemory = 4;
 
 int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
 
@@ -94,7 +78,7 @@ AttentionTile tile_of_parts(const AttentionProblem& p) {
   t.stages = 3;
   while (t.keys > kAttentionUnit && attention_bytes(p, t) > p.gpu.smem_per_block) t.keys /= 2;
   while (t.stages > 2 && attention_bytes(p, t) > p.gpu.smem_per_block) --t.stages;
-  t.resident = attention_registers(p, t) <= kGoodRegisters;
+  t.resident = attention_registers(p, t) <= p.constants.attention_registers;
   return t;
 }
 
@@ -102,17 +86,18 @@ AttentionTile tile_of_parts(const AttentionProblem& p) {
 int64_t places(const AttentionProblem& p, const AttentionTile& t) {
   const int64_t of_sm =
       std::max<int64_t>(1, p.gpu.smem_per_sm / (attention_bytes(p, t) + p.gpu.smem_reserved));
-  return p.gpu.sms * std::min(of_sm, kBlocksForMemory);
+  return p.gpu.sms * std::min(of_sm, p.constants.attention_blocks_for_memory);
 }
 
 // The parts with the least time, in tiles of keys that a place loads one after the other. A part
 // costs some of them to begin and to add up.
 int64_t parts_of(const AttentionProblem& p, const AttentionTile& t) {
+  const GpuConstants& by = p.constants;
   const int64_t blocks = ceil_div(p.rows, t.rows()) * p.batches, at_once = places(p, t);
   const auto time = [&](int64_t parts) {
     const int64_t tiles = ceil_div(ceil_div(p.keys, parts), t.keys);
-    return ceil_div(blocks * parts, at_once) * (tiles + kTilesToBegin) +
-           (parts > 1 ? kTilesOfSum : 0);
+    return ceil_div(blocks * parts, at_once) * (tiles + by.attention_tiles_to_begin) +
+           (parts > 1 ? by.attention_tiles_of_sum : 0);
   };
   int64_t best = 1;
   for (int64_t parts : kAttentionParts) {
@@ -126,11 +111,12 @@ int64_t parts_of(const AttentionProblem& p, const AttentionTile& t) {
 // Chooses what was fastest of all configs timed on an H100 (heads of 64 and 128, f16).
 AttentionTile whole_tile(const AttentionProblem& p) {
   AttentionTile t;
-  const int64_t good = p.causal || p.masked ? kGoodRegisters : kUnmaskedRegisters;
+  const int64_t good = p.causal || p.masked ? p.constants.attention_registers
+                                            : p.constants.attention_unmasked_registers;
   // A warp of 32 rows uses each fragment of keys and values twice.
   const int64_t blocks = ceil_div(p.rows, kManyRows) * p.batches;
-  const bool wide =
-      2 * p.rows > kManyRows && blocks >= (p.causal ? kBalancedBlocks : 1) * p.gpu.sms;
+  const bool wide = 2 * p.rows > kManyRows &&
+                    blocks >= (p.causal ? p.constants.attention_balanced_blocks : 1) * p.gpu.sms;
   t.row_tiles = wide ? 2 : 1;
   t.row_warps = 4;
   while (t.row_warps > 1 && t.rows() >= 2 * p.rows) t.row_warps /= 2;
@@ -140,7 +126,7 @@ AttentionTile whole_tile(const AttentionProblem& p) {
   while (t.keys > kAttentionUnit && t.keys >= 2 * p.keys) t.keys /= 2;
   const auto fits = [&] { return attention_registers(p, t) <= good; };
   while (alone && t.keys > 64 && !fits()) t.keys /= 2;
-  t.resident = attention_registers(p, t) <= kGoodRegisters;
+  t.resident = attention_registers(p, t) <= p.constants.attention_registers;
   while (t.keys > 2 * kAttentionUnit && !fits()) t.keys /= 2;
   if (t.row_tiles > 1 && !fits()) t.row_tiles = 1;
   t.stages = t.keys <= 2 * kAttentionUnit ? 3 : 2;
@@ -149,12 +135,13 @@ AttentionTile whole_tile(const AttentionProblem& p) {
   return t;
 }
 
-// Whether few of the multiply-adds of warp groups are with zeros.
+// Whether few of the multiply-adds of warp groups are with zeros: their boxes and sums of columns are
+// whole multiples of 64. mma.sync takes what there is, at about 0.65 of their rate.
 bool fills_boxes(const AttentionProblem& p) {
   constexpr int64_t kBox = 64;
   const auto used = static_cast<double>(p.padded_depth() + p.padded_cols()),
              all = static_cast<double>(p.padded_depth() + round_up(p.cols, kBox));
-  return used >= kShareOfUse * all;
+  return used >= p.constants.attention_share_of_use * all;
 }
 
 }  // namespace
@@ -180,8 +167,8 @@ Choice attention_rule(const AttentionProblem& p) {
         t.parts > 1 ? "too few rows for the SMs: they share the keys" : "rows fill the SMs");
   c.set("parts", std::max(t.parts, kAttentionParts.front()), "parts of keys that run at once");
   const AttentionGroupTile group = attention_group_tile(p);
-  const bool groups =
-      p.warp_groups && group.keys > 0 && t.parts == 1 && p.rows >= kRowsOfGroups && fills_boxes(p);
+  const bool groups = p.warp_groups && group.keys > 0 && t.parts == 1 &&
+                      p.rows >= p.constants.attention_group_rows && fills_boxes(p);
   c.set(
       "unit", groups ? 1 : 0,
       groups ? "TMA and wgmma" : "too few rows, too small heads, or operands that TMA cannot load");

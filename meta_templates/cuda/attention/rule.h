@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/common.h"
+#include "heddle/target/rule_constants.h"
 
 namespace heddle::meta {
 
@@ -17,6 +18,7 @@ struct AttentionProblem {
   int64_t reach = 1;            ///< the most keys that a row attends to
   bool warp_groups = false;     ///< whether warp groups and TMA can compute it
   Gpu gpu;
+  GpuConstants constants = {};  ///< by which the rule judges
   NamedFeatures features() const;
   int64_t padded_depth() const;
   int64_t padded_cols() const;

@@ -176,7 +176,9 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
 class Recipe {
  public:
   Recipe(TemplateBuilder& t, const StageGroup& g)
-      : t_(t), g_(g), window_(*window_of(t.dag(), g, t.target())), problem_(window_.problem) {}
+      : t_(t), g_(g), window_(*window_of(t.dag(), g, t.target())), problem_(window_.problem) {
+    window_.problem.constants = t.constants().gpu;
+  }
 
   void write() {
     const Choice choice = t_.decide("cuda_sliding_window", problem_, sliding_window_rule);
@@ -270,7 +272,7 @@ class Recipe {
 
   TemplateBuilder& t_;
   const StageGroup& g_;
-  const Window window_;
+  Window window_;  // its constants are those of the template
   const WindowProblem& problem_;
   Param lanes_, tile_x_, tile_y_;
 };

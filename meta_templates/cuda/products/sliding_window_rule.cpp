@@ -9,31 +9,27 @@ namespace {
 // The most accumulators of a thread, elements of its window, and multiply-adds in its text.
 constexpr int64_t kMostAccumulators = 64, kMostWindow = 192, kMostSteps = 1024;
 
-/// Threads of an SM from which on longer tiles pay: fewer do not hide the latency of loads.
-constexpr int64_t kThreadsOfSm = 512;
-
 /// The instructions of one thread.
 double thread_instructions(const WindowProblem& p, const WindowTile& t) {
-  constexpr double kLoad = 1.8, kConvert = 0.45, kGuard = 1.2, kStore = 0.35;
-  // Text that is longer than the cache of instructions holds is fetched again by each warp.
-  constexpr double kShortText = 1000;
+  const GpuConstants& by = p.constants;
   const auto points = static_cast<double>(t.points()), taps = static_cast<double>(p.taps);
   const auto window = static_cast<double>(p.window(t)), lanes = static_cast<double>(t.lanes);
   const bool narrow = p.element_bytes < 4;
   const double vectors = std::max(1.0, lanes * static_cast<double>(p.element_bytes) / 16);
   const double steps = points * taps;
-  double sum = kLoad * vectors * (window / lanes + taps) + kGuard * window / lanes;
-  if (narrow) sum += kConvert * (window + taps * lanes);
-  sum += steps + points * p.epilogue_flops + kStore * vectors * points / lanes;
+  double sum =
+      by.window_load * vectors * (window / lanes + taps) + by.window_guard * window / lanes;
+  if (narrow) sum += by.window_convert * (window + taps * lanes);
+  sum += steps + points * p.epilogue_flops + by.window_store * vectors * points / lanes;
   const double text = steps * (narrow ? 1.5 : 1);
-  return sum * (1 + std::max(0.0, text - kShortText) / kShortText);
+  // Text that is longer than the cache of instructions holds is fetched again by each warp.
+  return sum * (1 + std::max(0.0, text - by.window_text) / by.window_text);
 }
 
 /// The registers of a thread: accumulators, the window in words, and what addresses take.
 double thread_registers(const WindowProblem& p, const WindowTile& t) {
-  constexpr double kAddresses = 19, kOfWindow = 0.9;
-  return kAddresses + static_cast<double>(t.points()) +
-         kOfWindow * static_cast<double>(p.window(t) * p.element_bytes) / 4;
+  return p.constants.window_addresses + static_cast<double>(t.points()) +
+         p.constants.window_registers * static_cast<double>(p.window(t) * p.element_bytes) / 4;
 }
 
 /// The warps that an SM runs at a time, of `threads` of the whole GPU.
@@ -53,7 +49,7 @@ WindowTile largest_tile(const WindowProblem& p) {
   WindowTile tile;
   tile.lanes = rows ? 1 : p.widest_lanes();
   const auto enough = [&](const WindowTile& t) {
-    return p.points >= t.points() * kThreadsOfSm * p.gpu.sms;
+    return p.points >= t.points() * p.constants.window_threads * p.gpu.sms;
   };
   while (tile.lanes > 2 && !enough(tile)) tile.lanes /= 2;
   tile.by_rows = p.has_rows && !p.fits(tile);
@@ -74,7 +70,7 @@ WindowTile fastest_tile(const WindowProblem& p) {
   WindowTile best;
   best.by_rows = p.has_rows && !p.fits(best);
   double least = window_cycles(p, best);
-  const int64_t most = std::max<int64_t>(2, p.points / (kThreadsOfSm * p.gpu.sms));
+  const int64_t most = std::max<int64_t>(2, p.points / (p.constants.window_threads * p.gpu.sms));
   for (const int64_t lanes : {1, 2, 4, 8}) {
     for (const int64_t x : {8, 4, 2, 1}) {
       for (const int64_t y : {1, 2, 4}) {
@@ -116,11 +112,7 @@ NamedFeatures WindowProblem::features() const {
 }
 
 double window_cycles(const WindowProblem& p, const WindowTile& t) {
-  // Warps that hide all latencies, as the constant of an exponential approach.
-  constexpr double kHidingWarps = 6;
-  constexpr double kTail = 0.23;    // of the guards where tiles do not divide an axis
-  constexpr double kSpill = 0.35;   // of each register beyond those of a thread
-  constexpr double kOverlap = 1.6;  // the norm by which arithmetic and memory add up
+  const GpuConstants& by = p.constants;
   const double tiles_x = std::ceil(static_cast<double>(p.x) / static_cast<double>(t.x));
   const double tiles_y = std::ceil(static_cast<double>(p.y) / static_cast<double>(t.y));
   const double threads = static_cast<double>(p.points / (p.x * p.y)) /
@@ -128,14 +120,16 @@ double window_cycles(const WindowProblem& p, const WindowTile& t) {
   const double registers = thread_registers(p, t);
   const double spilled = std::max(0.0, registers - p.gpu.registers_per_thread);
   const double warps = resident_warps(p, t, threads, registers - spilled);
-  const double guards = 1 + kTail * static_cast<double>((p.x % t.x != 0) + (p.y % t.y != 0));
-  const double busy = 1 - std::exp(-warps / kHidingWarps);
-  const double arithmetic = threads * thread_instructions(p, t) * guards * (1 + kSpill * spilled) /
-                            (busy * p.gpu.sms * p.gpu.f32_lanes);
+  const double guards =
+      1 + by.window_tail * static_cast<double>((p.x % t.x != 0) + (p.y % t.y != 0));
+  const double busy = 1 - std::exp(-warps / by.window_warps);
+  const double arithmetic = threads * thread_instructions(p, t) * guards *
+                            (1 + by.window_spill * spilled) / (busy * p.gpu.sms * p.gpu.f32_lanes);
   const double bytes = static_cast<double>(p.points * (1 + p.stride_x * p.stride_y)) *
                        static_cast<double>(p.element_bytes);
   const double memory = bytes / (p.gpu.bandwidth_gbs * 1e3) * p.gpu.clock_mhz;
-  return std::pow(std::pow(arithmetic, kOverlap) + std::pow(memory, kOverlap), 1 / kOverlap);
+  return std::pow(std::pow(arithmetic, by.window_overlap) + std::pow(memory, by.window_overlap),
+                  1 / by.window_overlap);
 }
 
 Choice sliding_window_rule(const WindowProblem& p) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/common.h"
+#include "heddle/target/rule_constants.h"
 
 namespace heddle::meta {
 
@@ -29,6 +30,7 @@ struct WindowProblem {
   bool has_rows = false;      ///< the window is kept, does not fit as a whole, and can be loaded by
                               ///< rows
   Gpu gpu;
+  GpuConstants constants = {};  ///< by which the rule judges
 
   /// The elements of the image that a thread keeps.
   int64_t window(const WindowTile& t) const {

@@ -200,11 +200,7 @@ bool is_of_attention(const ComputeDag& dag, int stage) {
 /// that TMA cannot load; 0 where TMA can load both operands as they are, or cannot even then.
 double gain_of_boxes(const RewriteSite& site, const Padding& p, double points,
                      const Target& target) {
-  // Measured on an H200: multiply-adds per second of 16-bit floats by each; bytes per second of a
-  // copy; seconds of a kernel besides its work, and of a step of the depth whose elements are
-  // loaded one by one.
-  constexpr double kByElements = 6e13, kByBoxes = 2.5e14, kCopied = 2.5e12, kKernel = 2.5e-6,
-                   kStep = 5e-8;
+  const GpuConstants& by = dag::gpu_constants(site);
   const Operation& op = site.op();
   if (!target.is_cuda() || !target.gpu.has_wgmma() || p.reduce.size() != 1) return 0;
   double copies = 0;
@@ -222,13 +218,14 @@ double gain_of_boxes(const RewriteSite& site, const Padding& p, double points,
     helps = true;
     by_elements = by_elements || row % kShortestCopy != 0;
     if (!dag::is_constant_operand(site.dag, *a))
-      copies += kKernel + 2 * static_cast<double>(a->tensor.size() * bytes) / kCopied;
+      copies +=
+          by.pad_kernel + 2 * static_cast<double>(a->tensor.size() * bytes) / by.pad_copy_rate;
   }
   if (!helps || is_of_attention(site.dag, site.stage)) return 0;
   const double bytes = p.operands[0]->tensor.dtype().bytes(), work = points * bytes / 2;
   const double steps = by_elements ? static_cast<double>(op.reduce_axes()[0].extent()) : 0;
-  return (kKernel + std::max(work / kByElements, steps * kStep)) /
-         (kKernel + work / kByBoxes + copies);
+  return (by.pad_kernel + std::max(work / by.pad_element_rate, steps * by.pad_step)) /
+         (by.pad_kernel + work / by.pad_box_rate + copies);
 }
 
 /// The number of channels, where the padding makes a vector of each tap's few channels; else 0.
@@ -263,9 +260,7 @@ bool waits_once(const RewriteSite& site, const Padding& p) {
 /// there are no such windows.
 double gain_of_channels(const RewriteSite& site, const Padding& p, double points,
                         const Target& target) {
-  // Measured on an H200: loads per second of a convolution of three channels whose elements are
-  // loaded one by one; bytes per second of a copy; seconds of a kernel besides its work.
-  constexpr double kLoads = 3e11, kCopied = 2.5e12, kKernel = 2.5e-6;
+  const GpuConstants& by = dag::gpu_constants(site);
   const Operation& op = site.op();
   const int64_t channels = few_channels(op, p);
   const int64_t bytes = p.operands[0]->tensor.dtype().bytes();
@@ -283,23 +278,23 @@ double gain_of_channels(const RewriteSite& site, const Padding& p, double points
       if (!a->depends_on(x)) reuse *= static_cast<double>(x.extent());
     }
     loads += points / reuse;
-    copies += kKernel + 2 * elements * a->tensor.dtype().bytes() / kCopied;
+    copies += by.pad_kernel + 2 * elements * a->tensor.dtype().bytes() / by.pad_copy_rate;
   }
-  return (kKernel + loads / kLoads) /
-         (kKernel + loads / static_cast<double>(channels) / kLoads + copies);
+  return (by.pad_kernel + loads / by.pad_load_rate) /
+         (by.pad_kernel + loads / static_cast<double>(channels) / by.pad_load_rate + copies);
 }
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
-  constexpr double kLeastGain = 1.2;  // of the models
+  const double least_gain = dag::gpu_constants(site).pad_gain;
   Padding p;
   match(site, &p);
   double points = 1;  // points of the iteration space
   for (const auto* axes : {&site.op().axes(), &site.op().reduce_axes()}) {
     for (const Axis& a : *axes) points *= static_cast<double>(a.extent());
   }
-  if (const double gain = gain_of_boxes(site, p, points, target); gain > kLeastGain)
+  if (const double gain = gain_of_boxes(site, p, points, target); gain > least_gain)
     return {gain, "TMA loads rows of 16 bytes, for a copy of the operands"};
-  if (const double gain = gain_of_channels(site, p, points, target); gain > kLeastGain)
+  if (const double gain = gain_of_channels(site, p, points, target); gain > least_gain)
     return {gain, "the few channels of each tap are one vector, for a copy of the image"};
   if (!target.is_cuda() && few_channels(site.op(), p) > 0)
     return {.why_not = "CPUs pack the operands of convolutions by themselves"};

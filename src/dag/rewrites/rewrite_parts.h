@@ -17,6 +17,11 @@ inline const CpuConstants& cpu_constants(const RewriteSite& site) {
   return (site.constants != nullptr ? *site.constants : default_constants()).cpu;
 }
 
+/// The same for GPUs. Those of padded products were measured on an H200.
+inline const GpuConstants& gpu_constants(const RewriteSite& site) {
+  return (site.constants != nullptr ? *site.constants : default_constants()).gpu;
+}
+
 /// The position of the longest reduce axis.
 std::size_t longest_reduction(const Operation& op);
 
