@@ -6,6 +6,7 @@ namespace {
 
 const char* const kZen3 = "llvm -mcpu=znver3 -mtriple=x86_64-linux-gnu";
 const char* const kSkylake = "llvm -mcpu=skylake-avx512 -mtriple=x86_64-linux-gnu";
+const char* const kEmeraldRapids = "llvm -mcpu=emeraldrapids -mtriple=x86_64-linux-gnu";
 const char* const kSapphireRapids = "llvm -mcpu=sapphirerapids -mtriple=x86_64-linux-gnu";
 
 using Subjects = std::vector<GoldenSubject>;
@@ -103,6 +104,12 @@ void add_convolutions(Subjects& out) {
                  kSkylake,
                  {ops::conv2d(input({1, 28, 28, 32}, "X"), weight({3, 3, 32, 64}, "W"), last,
                               weight({64}, "bias"))},
+                 direct});
+  out.push_back({"conv2d_padded",
+                 "conv2d, 1 x 28 x 28 x 16, 24 filters of 3 x 3: the constants of the chip say "
+                 "where it is padded",
+                 kEmeraldRapids,
+                 {ops::conv2d(input({1, 28, 28, 16}, "X"), weight({3, 3, 16, 24}, "W"), last)},
                  direct});
   ops::Conv strided = same;
   strided.stride = {2, 2};

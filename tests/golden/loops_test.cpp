@@ -147,18 +147,20 @@ TEST(GoldenSubjects, HaveAFileEachAndNoOthers) {
   }
 }
 
-// Both kinds of what is shipped are among the goldens.
-TEST(GoldenSubjects, ShowARecordAndATree) {
-  bool record = false, tree = false;
+// All kinds of what is shipped are among the goldens.
+TEST(GoldenSubjects, ShowARecordATreeAndConstants) {
+  bool record = false, tree = false, constants = false;
   for (const auto& [folder, subjects] : all_subjects()) {
     for (const GoldenSubject& s : subjects) {
       const std::string from = schedule_with("", s).provenance;
       record |= from.find("record") != std::string::npos;
       tree |= from.find("tree ") != std::string::npos;
+      constants |= from.starts_with("analytic rule") && !shipped_text_of(s).empty();
     }
   }
   EXPECT_TRUE(record);
   EXPECT_TRUE(tree);
+  EXPECT_TRUE(constants);
 }
 
 TEST(UnifiedDiff, ShowsWhatLeftAndWhatCameWithLinesAround) {
