@@ -5,6 +5,8 @@
     corpus.py run FOLDER [--part 3/20] [--only timm/]  exports, compares, times; rows go to FOLDER/rows.jsonl
     corpus.py table FOLDER [--summary|--json]          the last row of each file; counts of outcomes, causes, times
     corpus.py run FOLDER --audit='--tune 3s'           the same with `heddle audit` of each, with these options of it
+    corpus.py run FOLDER --tuned 25s                   tunes each, and follows what was found into other processes
+    corpus.py tuned FOLDER [--json]                    that as a table
     corpus.py audit FOLDER [--json]                    lost time by template and cause, over the files that have an audit
 
 A file is a network in one variant: exporter, opset, type, dimensions that are fixed or open, batch.
@@ -35,6 +37,7 @@ sys.path.insert(0, str(HERE.parent / "networks"))
 
 import audit  # noqa: E402
 import summary  # noqa: E402
+import tuned  # noqa: E402
 
 TOLERANCE = {"f32": 1e-3, "f16": 3e-2}
 COMPILE_LIMIT = 60
@@ -186,6 +189,12 @@ def measure(row, options, path, tell):
     if options.audit is not None and row["status"] == "agrees":
         row["audit"] = audit.audit(options.heddle, path, options.threads, options.audit.split() + extra)
         tell(row)
+    if options.tuned and row["status"] == "agrees":
+        from check_models import relative_difference
+        tell({**row, "status": "failed", "stage": "tuned"})
+        row["tuned"] = tuned.follow(options.heddle, path, options.tuned, extra, feed, wanted.values(),
+                                    relative_difference, options.seconds)
+        tell(row)
     if options.times and row["status"] == "agrees":
         row["times"] = times(options, path, feed, extra)
         tell(row)
@@ -243,7 +252,7 @@ def run(options):
             rows.write(json.dumps(row) + "\n")
         bad += row["status"] != "agrees" and row.get("stage") == "heddle"
         if row["status"] == "agrees" or row.get("stage") != "heddle" or not options.keep:
-            for written in options.folder.glob(path.name + "*"):
+            for written in options.folder.glob(path.stem + ".*"):
                 written.unlink()
         print(text_of(row), flush=True)
     return 1 if bad else 0
@@ -268,6 +277,12 @@ def text_of(row):
 
 def last_rows(folder):
     return sorted({key_of(r): r for r in read_rows(folder)}.values(), key=key_of)
+
+
+def tunings(options):
+    rows = last_rows(options.folder)
+    print(json.dumps([r for r in rows if "tuned" in r], indent=1) if options.json else tuned.table(rows))
+    return 0
 
 
 def audits(options):
@@ -359,6 +374,7 @@ def add_run(commands):
     command.add_argument("--seconds", type=float, default=5, help="of timing at each number of threads")
     command.add_argument("--no-times", dest="times", action="store_false")
     command.add_argument("--audit", nargs="?", const="", help="audit each; options of `heddle audit` in one word")
+    command.add_argument("--tuned", help="tune each for this long, such as 25s, and follow what was found")
     command.add_argument("--plans", action="store_true", help="plans for GPUs and CPUs that are not here too")
     command.add_argument("--keep", action="store_true", help="leave files that fail in the folder")
     command.add_argument("--held-out", action="store_true")
@@ -371,7 +387,7 @@ def main():
     commands = parser.add_subparsers(required=True)
     commands.add_parser("list").set_defaults(work=make_list)
     add_run(commands)
-    for name, work in (("table", table), ("audit", audits)):
+    for name, work in (("table", table), ("audit", audits), ("tuned", tunings)):
         command = commands.add_parser(name)
         command.set_defaults(work=work)
         command.add_argument("folder", type=pathlib.Path)
