@@ -14,6 +14,7 @@ from race import race, second_call
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64, "i64": torch.int64,
          "i32": torch.int32}
 TOLERANCE = {"f32": 1e-3, "f16": 3e-2, "bf16": 6e-2}  # of the largest difference, relative to the largest element
+BEHIND = 2_000_000  # cycles that a GPU waits before it times calls: a millisecond, in which 20 calls are launched
 MOVED = {"f32": 2e-2, "f16": 0.3, "bf16": 0.3}        # of the difference of the weights, relative to how far they moved
 
 
@@ -45,7 +46,7 @@ def in_turns(calls, options):
     if options.device == "cpu":
         return race(calls, options.seconds, lambda call: second_call(call, pause=0.03))
     from gpu_side_by_side import race_on_gpu
-    return race_on_gpu(calls, options.seconds)
+    return race_on_gpu(calls, options.seconds, BEHIND)
 
 
 def graph(call, options):

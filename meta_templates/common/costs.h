@@ -10,15 +10,6 @@
 
 namespace heddle::meta {
 
-/// Bytes of all tensors that stage `s` reads and writes, each counted once.
-inline double stage_bytes(const ComputeDag& dag, int s) {
-  double bytes = 0;
-  std::vector<Tensor> tensors = dag.stage(s).inputs();
-  for (int o = 0; o < dag.stage(s).num_outputs(); ++o) tensors.push_back(dag.stage(s).output(o));
-  for (const Tensor& x : tensors) bytes += static_cast<double>(bytes_of(x));
-  return bytes;
-}
-
 /// The read of stage `s` whose tensor has the most bytes; nullptr where it reads nothing.
 inline const Access* largest_read(const ComputeDag& dag, int s) {
   const Access* largest = nullptr;
@@ -26,21 +17,6 @@ inline const Access* largest_read(const ComputeDag& dag, int s) {
     if (!largest || bytes_of(a.tensor) > bytes_of(largest->tensor)) largest = &a;
   }
   return largest;
-}
-
-/// Whether reduction `s` is bound by reading operands whose elements each serve a single result, even
-/// if it reuses other operands: the matrix of a matrix-vector product, or the two whose rows are
-/// multiplied element by element in the gradient of a normalisation.
-inline bool streams_operands(const ComputeDag& dag, int s) {
-  double streamed = 0;
-  for (const Tensor& x : dag.stage(s).inputs()) {
-    const auto reuses = [&](const Access& a) {
-      return a.tensor.same_as(x) && !(a.reuse_axes.empty() && a.window_axes.empty());
-    };
-    if (std::ranges::none_of(dag.info(s).reads, reuses))
-      streamed += static_cast<double>(bytes_of(x));
-  }
-  return streamed >= 0.9 * stage_bytes(dag, s);
 }
 
 /// Whether few terms of reduction `s` use each element that it reads: keeping elements for several

@@ -5,6 +5,7 @@
 #include "autodiff/cancelling_shifts.h"
 #include "autodiff/index_cases.h"
 #include "autodiff/inverse.h"
+#include "autodiff/narrow_products.h"
 #include "autodiff/proved_reads.h"
 #include "autodiff/reducers.h"
 #include "autodiff/summation.h"
@@ -255,7 +256,7 @@ void Backward::propagate(const Operation& op, int output, const Tensor& given) {
   const Tensor own = op.output(output);
   const std::vector<ReadDerivative> reads =
       op.is_reduction()
-          ? differentiate_reduction(op, head, wanted)
+          ? differentiate_reduction(op, narrow_head(op, given, head), wanted)
           : differentiate(op.bodies()[static_cast<size_t>(output)], head, own.at(at), wanted);
   std::vector<Axis> axes = op.axes();
   axes.insert(axes.end(), op.reduce_axes().begin(), op.reduce_axes().end());

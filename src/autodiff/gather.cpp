@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "autodiff/inverse.h"
+#include "autodiff/narrow_products.h"
 #include "autodiff/pad_factors.h"
 #include "autodiff/proved_reads.h"
 #include "autodiff/summation.h"
@@ -150,14 +151,33 @@ class Gather {
         sum_.inverse.bounds.clear();
       }
     }
+    const Expr factor = make_narrow();
     put_short_positions_first();
     const Tensor stage = declare();
     const Inverse& inverse = sum_.inverse;
+    if (factor.defined()) {
+      std::vector<Expr> at;
+      for (const Position& p : inverse.positions) at.emplace_back(p.var);
+      return {placed(cast(read_.dtype, stage.at(at) * factor)).element, {}, stage};
+    }
     if (!inverse.split && inverse.exists.empty())
       return {[stage](const std::vector<Expr>& at) { return stage.at(at); }, stage, stage};
     std::vector<Expr> place;
     for (const Position& p : inverse.positions) place.push_back(p.place);
     return {element_of(guarded(inverse.exists, stage.at(place))), {}, stage};
+  }
+
+  /// Makes the value a product of 16-bit operands where it can be one; what multiplies its sum, in terms
+  /// of the positions, or null.
+  Expr make_narrow() {
+    const Cast* c = sum_.value.as<Cast>();
+    if (!c || !read_.dtype.is_small_float() || !sum_.open_conditions().empty()) return {};
+    const Inverse& inverse = sum_.inverse;
+    const std::optional<NarrowProduct> narrow =
+        narrow_product(c->value, inverse.positions, inverse.loops, from_.where);
+    if (!narrow) return {};
+    sum_.value = narrow->factor.defined() ? narrow->product : cast(read_.dtype, narrow->product);
+    return narrow->factor;
   }
 
   /// The last dimension of a sum is computed in vectors. Where it has a few values, such as the taps of

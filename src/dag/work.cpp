@@ -99,4 +99,28 @@ double operations_of(const StageInfo& info) {
   return info.flops + (kSlowOperation - 1) * info.transcendentals_per_point * evaluations;
 }
 
+namespace {
+
+double bytes_of(const Tensor& t) { return static_cast<double>(t.size() * t.dtype().bytes()); }
+
+}  // namespace
+
+double stage_bytes(const ComputeDag& dag, int s) {
+  double bytes = 0;
+  for (const Tensor& x : dag.stage(s).inputs()) bytes += bytes_of(x);
+  for (int o = 0; o < dag.stage(s).num_outputs(); ++o) bytes += bytes_of(dag.stage(s).output(o));
+  return bytes;
+}
+
+bool streams_operands(const ComputeDag& dag, int s) {
+  double streamed = 0;
+  for (const Tensor& x : dag.stage(s).inputs()) {
+    const auto reuses = [&](const Access& a) {
+      return a.tensor.same_as(x) && !(a.reuse_axes.empty() && a.window_axes.empty());
+    };
+    if (std::ranges::none_of(dag.info(s).reads, reuses)) streamed += bytes_of(x);
+  }
+  return streamed >= 0.9 * stage_bytes(dag, s);
+}
+
 }  // namespace heddle

@@ -171,5 +171,69 @@ TEST(HalfGradient, OfAProductBehindATranspositionIsMoved) {
       {x, w}, 2e-2);
 }
 
+Tensor attention(const std::vector<Tensor>& t) {
+  return ops::scaled_dot_product_attention(t[0], t[1], t[2]);
+}
+
+std::vector<Input> of_attention(DataType t) {
+  return {input({1, 2, 20, 8}, t, 1), input({1, 2, 24, 8}, t, 2), input({1, 2, 24, 8}, t, 3)};
+}
+
+TEST(HalfGradient, OfAttentionIsTheSameEveryWay) {
+  expect_same_every_way(attention, of_attention(f16), 2e-2);
+  expect_same_every_way(attention, of_attention(bf16), 8e-2);
+}
+
+/// The products of a gradient that read anything but 16-bit floats.
+std::string wide_products(const Declare& declare, const std::vector<Input>& inputs) {
+  std::vector<Tensor> x;
+  for (const Input& in : inputs) x.push_back(in.tensor);
+  const Tensor y = declare(x), head = placeholder(y.shape(), y.dtype(), "head");
+  const ComputeDag dag(gradient({y}, x, {head}));
+  std::string text;
+  int products = 0;
+  for (int s = 0; s < dag.size(); ++s) {
+    if (dag.info(s).stage_class != StageClass::ComplexReduction) continue;
+    ++products;
+    for (const Access& a : dag.info(s).reads)
+      if (!a.tensor.dtype().is_small_float()) text += dag.stage(s).name() + " ";
+  }
+  EXPECT_GT(products, 1);
+  return text;
+}
+
+TEST(HalfGradient, ProductsReadHalfFloatsAlone) {
+  EXPECT_EQ(wide_products(attention, of_attention(f16)), "");
+  const auto wide = [](const std::vector<Tensor>& t) {
+    return ops::tanh(ops::matmul(t[0], t[1], false, false, {.accumulate = f32, .output = f32}));
+  };
+  EXPECT_EQ(wide_products(wide, {input({8, 9}, bf16, 1), input({9, 7}, bf16, 2)}), "");
+}
+
+// A head of 2e-5 times the weights of a row of 600 keys, which are some 1/600, is about the least f16,
+// 6e-8, and would be rounded to a few values.
+TEST(HalfGradient, OfAttentionKeepsSmallHeads) {
+  const std::vector<Input> half = {input_of(NDArray::zeros({1, 1, 64, 8}, f16)),
+                                   input({1, 1, 600, 8}, f16, 2), input({1, 1, 600, 8}, f16, 3)};
+  const auto values = [&](DataType t) {
+    std::vector<Input> all;
+    for (const Input& in : half) {
+      NDArray same = NDArray::zeros(in.array.shape(), t);
+      for (int64_t i = 0; i < same.size(); ++i) same.set(i, in.array.get(i));
+      all.push_back(input_of(same));
+    }
+    all.push_back(input_of(NDArray::full({1, 1, 64, 8}, t, 2e-5)));
+    const Tensor y = attention({all[0], all[1], all[2]});
+    return run_interpreted(gradient({y}, {all[2].tensor}, {all[3].tensor})[0], all).result;
+  };
+  const NDArray is = values(f16), want = values(f64);
+  double gap = 0, size = 0;
+  for (int64_t i = 0; i < is.size(); ++i) {
+    gap += std::abs(is.get(i) - want.get(i));
+    size += std::abs(want.get(i));
+  }
+  EXPECT_LT(gap, 0.03 * size);
+}
+
 }  // namespace
 }  // namespace heddle

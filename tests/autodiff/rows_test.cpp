@@ -201,6 +201,8 @@ TEST(RowGradient, RunsOnEveryTarget) {
   expect_same_every_way([](const Tensors& t) { return ops::softmax(t[0]); }, {input({6, 33})});
   expect_same_every_way([](const Tensors& t) { return ops::layer_norm(t[0], t[1]); },
                         {input({6, 33}), input({33}, f32, 2)});
+  expect_same_every_way([](const Tensors& t) { return ops::layer_norm(t[0], t[1]); },
+                        {input({30, 130}), input({130}, f32, 2)});
   expect_same_every_way([](const Tensors& t) { return ops::matmul(t[0], t[1]); },
                         {input({17, 33}), input({33, 20}, f32, 2)});
   expect_same_every_way([](const Tensors& t) { return ops::max(t[0], {1}); }, {input({6, 33})});

@@ -1,5 +1,6 @@
 // What a network stores is decided once: the template of a node opens no group for a stage that the
 // plan of the network keeps inside of it.
+#include "heddle/autodiff/gradient.h"
 #include "network/cut/cut_network.h"
 #include "network/drawn_networks.h"
 
@@ -51,6 +52,37 @@ TEST(PlannedGroupsOfANorm, AProductWhoseSumsItNormalisesIsANodeOfItsOwn) {
   const Tensor sum = ops::add(x, linear(x, 96));
   const Tensor y = ops::layer_norm(ops::concat({sum, rows}, 1), weights({96}), weights({96}));
   EXPECT_EQ(of_every_choice({linear(y, 64)}, target), "");
+}
+
+/// What the nodes of the gradient of `y` store on a GPU, in the order of its stages.
+std::vector<std::string> stored_by_gradient(const Tensor& y, const std::vector<Tensor>& x) {
+  const Tensor head = placeholder(y.shape(), y.dtype(), "head");
+  const network::CutNetwork cut = network::cut_network(ComputeDag(gradient({y}, x, {head})),
+                                                       Target::parse("cuda -gpu=h100"), {});
+  std::vector<std::string> names;
+  for (const network::ExtractedNode& node : cut.nodes)
+    names.push_back(node.task_outputs[0].op()->name());
+  return names;
+}
+
+TEST(PlannedGroupsOfAGradient, ANormReadsItsRowsOnce) {
+  const Tensor x = placeholder({256, 768}, f32, "x"), scale = placeholder({768}, f32, "scale"),
+               bias = placeholder({768}, f32, "bias");
+  EXPECT_THAT(stored_by_gradient(ops::layer_norm(x, scale, bias), {x, scale, bias}),
+              ::testing::UnorderedElementsAre("layer_norm_mean", "layer_norm_inverse", "x.grad",
+                                              "scale.grad", "bias.grad"));
+}
+
+TEST(PlannedGroupsOfAGradient, ProductsOfAttentionEndWithWhatFollowsThem) {
+  const Tensor q = placeholder({1, 8, 512, 64}, f16, "q"),
+               k = placeholder({1, 8, 512, 64}, f16, "k"),
+               v = placeholder({1, 8, 512, 64}, f16, "v");
+  const std::vector<std::string> stored =
+      stored_by_gradient(ops::scaled_dot_product_attention(q, k, v), {q, k, v});
+  // The gradient of the scores is made of a product and of numbers of its rows, and is stored in f16.
+  EXPECT_THAT(stored, ::testing::Contains("matmul.grad.rounded"));
+  EXPECT_THAT(stored, ::testing::Not(::testing::Contains("attention_scores.grad")));
+  EXPECT_EQ(stored.size(), 11U);
 }
 
 }  // namespace

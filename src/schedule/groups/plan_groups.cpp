@@ -20,6 +20,7 @@
 #include <unordered_map>
 
 #include "heddle/dag/attention.h"
+#include "heddle/dag/operations.h"
 #include "heddle/dag/scatter.h"
 #include "heddle/schedule/template.h"
 #include "ir/depth.h"
@@ -121,6 +122,7 @@ class Planner {
     if (!reduction && g.anchor_class == StageClass::DirectCompute && is_read_apart(s, info))
       return open(s);
     if (reduction && !join_reduction(s, info, g)) return open(s);
+    if (!reduction && keeps_product_out(info, g)) return open(s);
     if (!reduction) g.tunable.push_back(s);
     if (in_chain(s, g)) g.chain.push_back(s);
     group_of_[s] = groups;
@@ -265,6 +267,26 @@ class Planner {
 
   bool in_chain(int s, const StageGroup& g) {
     return cpu_ && g.anchor_class == StageClass::ComplexReduction && chain_of(g).takes(s);
+  }
+
+  // Whether a stage of fewer elements than the group has, such as a number for each row, would keep a
+  // product from the end of it. A kernel for GPUs has one of both, and storing the few elements costs
+  // less than storing the product.
+  bool keeps_product_out(const StageInfo& info, const StageGroup& g) const {
+    return gpu_ && g.anchor == g.output_stage && info.points < dag_.info(g.output_stage).points &&
+           follows_product(g.output_stage);
+  }
+
+  // Whether `s` is made of a product that nothing else reads, element by element.
+  bool follows_product(int s) const {
+    const std::vector<Access>& reads = dag_.info(s).reads;
+    return std::any_of(reads.begin(), reads.end(), [&](const Access& a) {
+      if (a.pattern != AccessPattern::Elementwise || a.producer < 0) return false;
+      const StageInfo& info = dag_.info(a.producer);
+      if (info.consumers.size() != 1 || info.is_output || !same_shape(a.producer, s)) return false;
+      return info.stage_class == StageClass::ComplexReduction ||
+             (inlined_[a.producer] && follows_product(a.producer));
+    });
   }
 
   // Places a stage that is computed in blocks of the anchor, of a product or after one. The product
@@ -480,7 +502,10 @@ class Planner {
       g.anchor_class = info.stage_class;
       return true;
     }
-    if (info.stage_class == StageClass::SimpleReduction && direct_output && along_rows(s, g)) {
+    // A GPU reads rows that a weight multiplies element by element as it reads others.
+    const bool streams =
+        info.stage_class == StageClass::SimpleReduction || (gpu_ && streams_operands(dag_, s));
+    if (streams && direct_output && along_rows(s, g)) {
       g.tunable.push_back(s);
       return true;
     }
