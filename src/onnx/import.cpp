@@ -103,17 +103,16 @@ class Importer final : public Declarer {
   // The same array for the imports of one file at several sizes.
   NDArray narrowed_array(const NDArray& array) {
     if (notes_ == nullptr) return onnx::narrowed(array, precision_);
-    const auto [known, is_new] = notes_->narrow.try_emplace(array.data());
+    const auto [known, is_new] = notes_->narrow.try_emplace({array.data(), array.shape()});
     if (is_new) known->second = {array, onnx::narrowed(array, precision_)};
     return known->second.second;
   }
 
   // A known array in the narrower type.
   Value narrowed_constant(const Value& value, const std::string& name) {
-    const auto known = narrow_.find(value.array().data());
-    if (known != narrow_.end()) return known->second;
-    const Value narrow = pool_.add(narrowed_array(value.array()), name);
-    return narrow_.emplace(value.array().data(), narrow).first->second;
+    Value& narrow = narrow_[{value.array().data(), value.array().shape()}];
+    if (!narrow.defined()) narrow = pool_.add(narrowed_array(value.array()), name);
+    return narrow;
   }
 
   // The inputs, in the narrower type, of a node that is not computed at import.
@@ -275,9 +274,10 @@ class Importer final : public Declarer {
   Where where_;
   ImportNotes* notes_;
   ConstantPool pool_;
-  std::map<const void*, Value> narrow_;  // keyed by the address of the elements of the f32 array
-  Names top_;                            ///< of the model's graph
-  Names* names_ = &top_;                 ///< of the graph that is declared
+  // Keyed by the address of the elements of the f32 array and its shape.
+  std::map<std::pair<const void*, Extents>, Value> narrow_;
+  Names top_;             ///< of the model's graph
+  Names* names_ = &top_;  ///< of the graph that is declared
   std::map<const Graph*, std::vector<const Node*>> needed_;
   std::map<const Node*, uint64_t> turns_;  ///< how often a node was declared
   size_t inner_nodes_ = 0;                 ///< nodes of graphs inside nodes, unrolled

@@ -169,6 +169,7 @@ std::vector<OperatorEntry> microsoft_norm_operators();
 std::vector<OperatorEntry> microsoft_product_operators();
 std::vector<OperatorEntry> microsoft_quantise_operators();
 std::vector<OperatorEntry> microsoft_quantised_operators();
+std::vector<OperatorEntry> microsoft_recurrent_operators();
 
 /// All operators, by domain and name.
 using OperatorTable = std::map<std::pair<std::string, std::string>, OperatorEntry>;

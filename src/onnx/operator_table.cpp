@@ -32,10 +32,11 @@ const Table& table() {
                                bounded_operators,   fold_operators,     linear_attention_operators,
                                loss_operators,      ngram_operators,    random_operators,
                                resize_operators,    sample_operators,   signal_operators});
-    add_families(entries, kMicrosoft,
-                 {microsoft_attention_operators, microsoft_integer_product_operators,
-                  microsoft_norm_operators, microsoft_product_operators,
-                  microsoft_quantise_operators, microsoft_quantised_operators});
+    add_families(
+        entries, kMicrosoft,
+        {microsoft_attention_operators, microsoft_integer_product_operators,
+         microsoft_norm_operators, microsoft_product_operators, microsoft_quantise_operators,
+         microsoft_quantised_operators, microsoft_recurrent_operators});
     return entries;
   }();
   return all;

@@ -32,7 +32,7 @@ class Layer {
     check_shape(w.cell, "cell", {batch_, hidden_});
     check_shape(w.peepholes, "peepholes", {3 * hidden_});
     // The products of the weights with the inputs of all steps are one product.
-    from_input_ = matmul(x, w.input, false, true, {}, call.where);
+    from_input_ = w.of_input ? w.of_input(x) : matmul(x, w.input, false, true, {}, call.where);
     dtype_ = from_input_.dtype();
   }
 
@@ -41,7 +41,8 @@ class Layer {
     return given ? given : full({batch_, hidden_}, 0, dtype_, call_.where);
   }
   Tensor product(const Tensor& state) const {
-    return matmul(state, w_.recurrence, false, true, {}, call_.where);
+    return w_.of_state ? w_.of_state(state)
+                       : matmul(state, w_.recurrence, false, true, {}, call_.where);
   }
   // The part of gate `g` that comes from the input and the biases: `input_bias` alone, or both
   // biases.
@@ -144,6 +145,8 @@ RecurrentResult gru(const Tensor& x, const RecurrentWeights& w,
   const Call call{"gru", where};
   const Layer layer(call, x, w, attributes, 3);
   Tensor h = layer.first(w.state);
+  if (w.of_state && !attributes.linear_before_reset)
+    impl::fail(call, "argument 'of_state' needs the attribute linear_before_reset");
   // The weights of the candidate state, which multiply the reset state.
   const int64_t size = layer.hidden();
   const Tensor candidate =

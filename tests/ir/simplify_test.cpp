@@ -79,6 +79,29 @@ TEST_F(SimplifyTest, QuotientAndRemainderRecombine) {
   EXPECT_SIMPLE(b * 4 + c, "floormod(y, 32)");
 }
 
+// The rows of a product are the pixels of images, in tiles whose numbers are digits of a block's number. What
+// was taken apart joins again, whatever the height and width.
+TEST_F(SimplifyTest, PixelsOfATileRecombine) {
+  const Var block("block"), warp("warp"), half("half"), lane("lane");
+  for (const auto& [v, extent] : {std::pair{block, 48}, {warp, 4}, {half, 2}, {lane, 32}})
+    ranges.set(v, {0, extent - 1});
+  const Expr tile = floordiv(block, 16) * 4 + floormod(block, 4);
+  const Expr row = ((tile * 4 + warp) * 2 + half) * 8 + floordiv(lane, 4);
+  const Expr plain = simplify(row, ranges);
+  for (const int height : {1, 3, 5, 6, 7, 10, 14, 20, 33}) {
+    for (const int width : {1, 3, 5, 6, 7, 12, 14, 24, 28}) {
+      const Expr image = simplify(floordiv(floordiv(row, width), height), ranges);
+      const Expr y = simplify(floormod(floordiv(row, width), height), ranges);
+      const Expr x = simplify(floormod(row, width), ranges);
+      const Expr joined = (image * height + y) * width + x;
+      EXPECT_TRUE(equal(simplify(joined, ranges), plain))
+          << height << "x" << width << ": " << simplify(joined, ranges);
+      EXPECT_TRUE(equal(simplify(floormod(joined, 8), ranges), floordiv(lane, 4)))
+          << height << "x" << width;
+    }
+  }
+}
+
 TEST_F(SimplifyTest, QuotientAndRemainderByASizeRecombine) {
   const Var rows("rows", SizeRange{1, 64});
   const Expr length = rows * 8;

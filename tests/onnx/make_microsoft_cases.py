@@ -62,6 +62,7 @@ def pack(name, op, inputs, outputs, known, domain, opset, attributes):
     model = helper.make_model(graph, opset_imports=sets, ir_version=10)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    options.intra_op_num_threads = 1  # threads of an LSTM quantise the rows of their own
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     made = session.run(None, feed)
@@ -174,6 +175,18 @@ def quantised():
     case("dequantize_channels", "DequantizeLinear", [a, np.abs(floats(8)), bytes_of(np.uint8, 8)], known=(1, 2), axis=1)
     case("quantize_16_bits", "QuantizeLinear", [floats(2, 3), number(0.001), number(7, np.int16)], known=(1, 2))
     case("quantize_bytes", "QuantizeLinear", [floats(2, 3), number(0.02), number(120, np.uint8)], known=(1, 2))
+
+
+def recurrent():
+    # Hidden size 8, input size 6. The file holds the weights the other way round than LSTM does.
+    for name, directions, columns, point in (("", 1, (), 0), ("_both", 2, (), 3), ("_channels", 2, (32,), 0)):
+        scales = [(random.random((directions, *columns)) * 0.01 + 0.005).astype(np.float32) for _ in range(2)]
+        points = [np.full(scale.shape, point, np.int8) for scale in scales]
+        inputs = [floats(5, 3, 6), bytes_of(np.int8, directions, 6, 32), bytes_of(np.int8, directions, 8, 32),
+                  floats(directions, 64), None, floats(directions, 3, 8), floats(directions, 3, 8), None,
+                  scales[0], points[0], scales[1], points[1]]
+        case(f"dynamic_quantize_lstm{name}", "DynamicQuantizeLSTM", inputs, 3, known=(1, 2, 3, 8, 9, 10, 11), hidden_size=8,
+             direction="bidirectional" if directions == 2 else "forward")
 
 
 def regions():
@@ -290,7 +303,7 @@ def main():
     parser.add_argument("--only", help="an operator")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    for family in (norms, activations, products, quantised, rotary, attention, regions, buffers):
+    for family in (norms, activations, products, quantised, rotary, attention, regions, buffers, recurrent):
         family()
     written = 0
     with open(options.output, "wb") as out:

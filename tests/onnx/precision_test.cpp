@@ -82,6 +82,24 @@ TEST(OnnxPrecision, TheValueOfAPadStaysFiniteAndInfinitiesStay) {
   }
 }
 
+// Exporters let equal parameters share one array, which nodes then read in shapes of their own.
+TEST(OnnxPrecision, AnArrayInSeveralShapes) {
+  ModelParts p;
+  p.inputs = {value_info("x", {"2", "4"})};
+  p.outputs = {value_info("y", {"1", "2", "4"})};
+  p.initializers = {tensor("scale", {4}, std::vector<float>{1, 2, 3, 4}),
+                    tensor("shape", {3}, std::vector<int64_t>{1, 1, 4})};
+  p.nodes = {node("view", "Reshape", {"scale", "shape"}, {"wide"}),
+             node("first", "Mul", {"x", "wide"}, {"scaled"}),
+             node("norm", "LayerNormalization", {"scaled", "scale", "scale"}, {"y"})};
+  const NDArray x = NDArray::from(std::vector<float>{1, 1, 1, 1, 4, 3, 2, 1}, {2, 4});
+  const NDArray exact = run(p, {x}, f32);
+  for (const DataType type : {f16, bf16}) {
+    const NDArray y = run(p, {x}, type);
+    for (int i = 0; i < 8; ++i) EXPECT_NEAR(y.get(i), exact.get(i), 5e-2) << type;
+  }
+}
+
 TEST(OnnxPrecision, DynamicQuantizeLinear) {
   ModelParts p;
   p.inputs = {value_info("x", {"5"})};

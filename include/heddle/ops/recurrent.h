@@ -26,6 +26,9 @@ struct RecurrentWeights {
   Tensor state = {};      ///< (N, H), the first hidden state; none: zeros
   Tensor cell = {};       ///< lstm: (N, H), the first cell state; none: zeros
   Tensor peepholes = {};  ///< lstm: (3 * H), for the gates i, o, f; or none
+  /// The products of (T, N, I) with `input` and of (N, H) with `recurrence`, as of quantised weights.
+  /// None: those of matrices. A gru whose reset gate applies before the product takes no `of_state`.
+  std::function<Tensor(const Tensor&)> of_input = {}, of_state = {};
 };
 
 /// Attributes as in ONNX.

@@ -141,9 +141,26 @@ bool Simplifier::divide_arms(const Linear& n, int64_t c, Linear& out) {
   return false;
 }
 
+// (k*x + j*(x % a)) % c --> ((k + j)*(x % a)) % c where c divides k*a: the digit that both are parts of.
+static void join_digits(Linear& n, int64_t c) {
+  for (size_t i = 0; i < n.terms.size(); ++i) {
+    int64_t a, ka;
+    const LinearTerm t = n.terms[i];
+    const Binary* digit = by_constant(t.expr, BinaryOp::FloorMod, a);
+    const int64_t k = digit ? n.coefficient(digit->a) : 0;
+    if (k == 0 || k == INT64_MIN || __builtin_mul_overflow(k, a, &ka) || ka % c != 0) continue;
+    const Expr x = digit->a;
+    n.add(x, -k);
+    n.add(t.expr, k);
+    n.normalize();
+    i = static_cast<size_t>(-1);  // the terms are others now
+  }
+}
+
 Linear Simplifier::floor_modulo(Linear n, int64_t c) {
   if (n.overflow) return n;
   if (c == 1) return Linear(0);
+  join_digits(n, c);
   // k*(x % a) equals k*x up to multiples of k*a.
   for (size_t i = 0; i < n.terms.size(); ++i) {
     int64_t a, ka;
@@ -153,7 +170,7 @@ Linear Simplifier::floor_modulo(Linear n, int64_t c) {
     Linear flat = n;
     flat.add(t.expr, -t.coefficient);
     flat.add(canonical_linear(inner->a), t.coefficient);
-    flat.normalize();
+    finish(flat);  // x/c*c + x%c, before the coefficients of both are reduced on their own
     if (!flat.overflow) return floor_modulo(std::move(flat), c);
   }
   Linear r(floor_mod(n.constant, c));
@@ -176,6 +193,12 @@ Linear Simplifier::floor_modulo(Linear n, int64_t c) {
 }
 
 Linear Simplifier::divmod(BinaryOp op, const Expr& ea, const Expr& eb) {
+  // (x / a) / c --> x / (a*c), before x / a becomes a sum
+  int64_t first, both;
+  const Binary* inner = op == BinaryOp::FloorDiv ? by_constant(ea, op, first) : nullptr;
+  const int64_t* second = inner ? as_int(eb) : nullptr;
+  if (second && *second > 0 && !__builtin_mul_overflow(first, *second, &both))
+    return divmod(op, inner->a, Expr(both));
   Linear a = linear(ea), b = linear(eb);
   if (a.overflow || b.overflow) {
     a.overflow = true;

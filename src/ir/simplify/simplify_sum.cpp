@@ -226,7 +226,7 @@ bool Simplifier::recombine_by_size(Linear& a) {
   return false;
 }
 
-// x/c*c + x%c --> x;  x%c + (x/c)%d*c --> x%(c*d);  x - x/c*c --> x%c, all times any k.
+// x/c*c + x%c --> x;  x%c + (x/c + y)%d*c --> (x + y*c)%(c*d);  x - x/c*c --> x%c, all times any k.
 bool Simplifier::recombine_remainder(Linear& a) {
   for (const LinearTerm& t : a.terms) {
     const Binary* mod = as_binary(t.expr, BinaryOp::FloorMod);
@@ -260,11 +260,15 @@ bool Simplifier::recombine_remainder(Linear& a) {
       } else {
         const Binary* outer = as_binary(o.expr, BinaryOp::FloorMod);
         int64_t cd;
-        if (divisor(outer) == 0 || !equal(outer->a, *q) ||
-            __builtin_mul_overflow(c, divisor(outer), &cd)) {
-          continue;
-        }
-        result.add(floor_modulo(x, cd), k);
+        if (divisor(outer) == 0 || __builtin_mul_overflow(c, divisor(outer), &cd)) continue;
+        Linear of_outer = canonical_linear(outer->a);
+        if (!contains(of_outer, quotient, 1)) continue;
+        Linear whole = x;
+        of_outer.add(quotient, -1);
+        whole.add(of_outer, c);
+        whole.normalize();
+        if (whole.overflow) continue;
+        result.add(floor_modulo(std::move(whole), cd), k);
       }
       result.add(t.expr, -k);
       result.add(o.expr, -kc);

@@ -174,15 +174,18 @@ std::vector<int> AxisScope::bind(int id, const Expr& value) {
 
 void AxisScope::bind(int id, const Expr& value, std::vector<int>* pending) {
   const Expr begin = axis(id).begin;
-  const Expr at = loops_.simple(begin.defined() ? value + begin : value);
+  const Expr whole = begin.defined() ? value + begin : value, at = loops_.simple(whole);
   change(id).value = at;
   const AxisState& a = s_.axes[static_cast<size_t>(id)];
   switch (a.origin) {
     case AxisOrigin::Root: bind_root(id); return;
     case AxisOrigin::Fused: {
       const Expr outer = extent(a.fuse_a), inner = extent(a.fuse_b);
-      bind(a.fuse_a, outer_part(a, at), pending);
-      bind(a.fuse_b, is_const(outer, 1) ? at : floormod(at, inner), pending);
+      // Of a quotient the parts are taken as it was written: its simple form may hide that they join
+      // again.
+      const Expr& of = a.fused_into >= 0 ? whole : at;
+      bind(a.fuse_a, outer_part(a, of), pending);
+      bind(a.fuse_b, is_const(outer, 1) ? of : floormod(of, inner), pending);
       return;
     }
     case AxisOrigin::SplitOuter:

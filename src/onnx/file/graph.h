@@ -111,8 +111,8 @@ struct ImportNotes {
   /// Values that were too large to be computed at import at some size, or that are not the beginning
   /// of their values at a larger one. They are then not computed at any size.
   std::set<std::string> unfolded;
-  /// Known arrays, and the same in a narrower type, by the address of their elements.
-  std::map<const void*, std::pair<NDArray, NDArray>> narrow;
+  /// Known arrays, and the same in a narrower type, by the address of their elements and their shape.
+  std::map<std::pair<const void*, Extents>, std::pair<NDArray, NDArray>> narrow;
   std::set<std::string> folded;  ///< results of nodes that were computed at import
 };
 

@@ -214,13 +214,9 @@ std::vector<Value> quantised_gemm(const NodeScope& s) {
   return {s.part("QuantizeLinear", {y, s.value(7), s.value(8)})};
 }
 
-// The first operand is quantised by its range in each call.
 std::vector<Value> dynamic_matmul(const NodeScope& s) {
-  const Quantised a = dynamically_quantised(s, s.tensor(0));
-  const Tensor sums =
-      integer_matmul(s, a.bytes, s.tensor(1), ops::cast(a.zero, i32, s.at()), point(s, 3, 0));
-  return {
-      scaled_sums(s, sums, a.scale, parameter(s, 2, a.scale.dtype(), 0), 1, s.optional_tensor(4))};
+  const ByteMatrix b{s.tensor(1), s.tensor(2), point(s, 3, 0)};
+  return {dynamic_product(s, s.tensor(0), b, s.optional_tensor(4))};
 }
 
 // a, b, their scales, their zero points, a bias.
@@ -230,6 +226,15 @@ std::vector<Value> matmul_to_float(const NodeScope& s) {
 }
 
 }  // namespace
+
+Tensor dynamic_product(const NodeScope& s, const Tensor& x, const ByteMatrix& b,
+                       const Tensor& bias) {
+  const Quantised a = dynamically_quantised(s, x);
+  const Tensor sums = integer_matmul(s, a.bytes, b.bytes, ops::cast(a.zero, i32, s.at()), b.zero);
+  const DataType type = a.scale.dtype();
+  const Tensor scale = b.scale.dtype() == type ? b.scale : ops::cast(b.scale, type, s.at());
+  return scaled_sums(s, sums, a.scale, along(s, scale, 0), 1, bias);
+}
 
 std::vector<OperatorEntry> microsoft_integer_product_operators() {
   return {{"DynamicQuantizeMatMul", dynamic_matmul},

@@ -1,11 +1,11 @@
-// LSTM, GRU and RNN in one or both directions.
+// LSTM, GRU and RNN in one or both directions, and the LSTM of quantised weights.
 #include "heddle/ops/recurrent.h"
 
 #include <algorithm>
 
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/transform.h"
-#include "onnx/node_scope.h"
+#include "onnx/operators/quantised.h"
 
 namespace heddle::onnx {
 namespace {
@@ -66,7 +66,7 @@ std::vector<ops::Activation> activations(const NodeScope& s, size_t direction, s
 Tensor of_direction(const NodeScope& s, int input, int64_t d, int directions) {
   if (!s.has(input)) return {};
   const Tensor t = s.tensor(input);
-  if (t.rank() < 2 || t.extent(0) != directions)
+  if (t.rank() < 1 || t.extent(0) != directions)
     s.fail("its input " + std::to_string(input) + " " + shape_text(t.extents()) +
            " has not one part for each of " + std::to_string(directions) + " directions");
   return ops::squeeze(ops::slice(t, {d}, {d + 1}, {0}, {}, s.at()), {0}, s.at());
@@ -78,6 +78,31 @@ Tensor joined(const NodeScope& s, const std::vector<Tensor>& parts, int axis) {
   return ops::stack(parts, axis, s.at());
 }
 
+// The weights of input `weights` for direction `d`, of bytes (D, K, G * H), whose scale and zero point are
+// inputs `scale` and the next.
+ByteMatrix byte_matrix(const NodeScope& s, int weights, int scale, int64_t d, int directions) {
+  ByteMatrix m{of_direction(s, weights, d, directions), of_direction(s, scale, d, directions), {}};
+  if (!m.bytes || !m.scale) s.fail("it needs weights and their scales");
+  if (!is_zero(s, scale + 1))
+    m.zero = along(s, ops::cast(of_direction(s, scale + 1, d, directions), i32, s.at()), 0);
+  return m;
+}
+
+// The matrices of a direction in `w`. Of bytes their scales and zero points are inputs 8 to 11.
+void set_matrices(const NodeScope& s, int64_t d, int directions, bool of_bytes,
+                  ops::RecurrentWeights& w) {
+  const auto set = [&](int input, int scale, Tensor& matrix, auto& product) {
+    matrix = of_direction(s, input, d, directions);
+    if (!matrix) s.fail("it needs weights");
+    if (!of_bytes) return;
+    const ByteMatrix bytes = byte_matrix(s, input, scale, d, directions);
+    matrix = ops::transpose(bytes.bytes, {1, 0}, s.at());
+    product = [&s, bytes](const Tensor& x) { return dynamic_product(s, x, bytes, {}); };
+  };
+  set(1, 8, w.input, w.of_input);
+  set(2, 10, w.recurrence, w.of_state);
+}
+
 void check_lengths(const NodeScope& s, int64_t steps) {
   if (!s.has(4)) return;
   for (const int64_t length : s.known_integers(4, "sequence lengths")) {
@@ -85,7 +110,8 @@ void check_lengths(const NodeScope& s, int64_t steps) {
   }
 }
 
-std::vector<Value> recurrent(const NodeScope& s, Layer layer, size_t functions, bool has_cell) {
+std::vector<Value> recurrent(const NodeScope& s, Layer layer, size_t functions, bool has_cell,
+                             bool of_bytes = false) {
   const bool batch_first = s.integer("layout", 0) != 0;
   const Tensor x = batch_first ? ops::transpose(s.tensor(0), {1, 0, 2}, s.at()) : s.tensor(0);
   if (x.rank() != 3) s.fail("its input " + shape_text(x.extents()) + " is no row of sequences");
@@ -101,9 +127,8 @@ std::vector<Value> recurrent(const NodeScope& s, Layer layer, size_t functions, 
   };
   std::vector<Tensor> all, last, cells;
   for (int64_t d = 0; d < directions; ++d) {
-    ops::RecurrentWeights w{of_direction(s, 1, d, directions), of_direction(s, 2, d, directions),
-                            of_direction(s, 3, d, directions), state(5, d)};
-    if (!w.input || !w.recurrence) s.fail("it needs weights");
+    ops::RecurrentWeights w{{}, {}, of_direction(s, 3, d, directions), state(5, d)};
+    set_matrices(s, d, directions, of_bytes, w);
     if (has_cell) {
       w.cell = state(6, d);
       w.peepholes = of_direction(s, 7, d, directions);
@@ -130,6 +155,9 @@ std::vector<Value> recurrent(const NodeScope& s, Layer layer, size_t functions, 
 }
 
 std::vector<Value> lstm(const NodeScope& s) { return recurrent(s, ops::lstm, 3, true); }
+std::vector<Value> dynamic_lstm(const NodeScope& s) {
+  return recurrent(s, ops::lstm, 3, true, true);
+}
 std::vector<Value> gru(const NodeScope& s) { return recurrent(s, ops::gru, 2, false); }
 std::vector<Value> rnn(const NodeScope& s) { return recurrent(s, ops::rnn, 1, false); }
 
@@ -137,6 +165,10 @@ std::vector<Value> rnn(const NodeScope& s) { return recurrent(s, ops::rnn, 1, fa
 
 std::vector<OperatorEntry> recurrent_operators() {
   return {{"GRU", gru}, {"LSTM", lstm}, {"RNN", rnn}};
+}
+
+std::vector<OperatorEntry> microsoft_recurrent_operators() {
+  return {{"DynamicQuantizeLSTM", dynamic_lstm}};
 }
 
 }  // namespace heddle::onnx

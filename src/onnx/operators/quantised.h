@@ -25,6 +25,15 @@ struct Quantised {
 /// x by the range of its values, extended to contain 0.
 Quantised dynamically_quantised(const NodeScope& s, const Tensor& x);
 
+/// Weights of bytes (K, N) with one scale or one for each column, and zero points in i32, undefined
+/// where they are 0.
+struct ByteMatrix {
+  Tensor bytes, scale, zero;
+};
+/// The product with x, which is quantised by its range in each call, in floats; the bias may be undefined.
+Tensor dynamic_product(const NodeScope& s, const Tensor& x, const ByteMatrix& b,
+                       const Tensor& bias);
+
 /// A row of numbers in a shape that broadcasts along a dimension with `after` dimensions behind it;
 /// a single number has no dimensions.
 inline Tensor along(const NodeScope& s, const Tensor& row, int after) {
