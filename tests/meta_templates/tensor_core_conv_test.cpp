@@ -166,6 +166,23 @@ TEST(ViewedConvolution, AccumulatorsStayInRegisters) {
   }
 }
 
+// Tiles of pixels that end within lines and images: lanes still read what is their own, for all knobs.
+TEST(TensorCoreConvolution, ImagesOfAnyHeightAndWidth) {
+  const AutoSchedulerOptionsScope scope(options());
+  Rng rng(3);
+  const std::vector<std::pair<int64_t, int64_t>> sizes{{20, 12}, {6, 3}, {10, 12}, {14, 3}, {5, 3}};
+  for (const auto& [h, w] : sizes) {
+    const selftest::RandomProgram p = convolution({.n = 3, .c = 64, .h = h, .w = w, .k = 128});
+    SCOPED_TRACE(p.text + " " + std::to_string(h) + "x" + std::to_string(w));
+    const Template t = make_template(ComputeDag(p.outputs), h200());
+    for (int i = 0; i < 24; ++i) {
+      const Config c = selftest::random_config(t, rng);
+      EXPECT_NO_THROW(lower_gpu(t.instantiate(c), p.args())) << t.config_to_json(c).dump();
+    }
+  }
+  EXPECT_THAT(check({.n = 3, .c = 16, .h = 20, .w = 12, .k = 32}), HasSubstr("mma."));
+}
+
 // Channels side by side are copied by sixteen bytes, with zeros for the padding; no thread loads an
 // element by itself, and the padded image is never written.
 TEST(TensorCoreConvolution, TilesComeByAsynchronousCopies) {
