@@ -170,13 +170,30 @@ TEST(ViewedConvolution, AccumulatorsStayInRegisters) {
 TEST(TensorCoreConvolution, ImagesOfAnyHeightAndWidth) {
   const AutoSchedulerOptionsScope scope(options());
   Rng rng(3);
-  const std::vector<std::pair<int64_t, int64_t>> sizes{{20, 12}, {6, 3}, {10, 12}, {14, 3}, {5, 3}};
-  for (const auto& [h, w] : sizes) {
-    const selftest::RandomProgram p = convolution({.n = 3, .c = 64, .h = h, .w = w, .k = 128});
-    SCOPED_TRACE(p.text + " " + std::to_string(h) + "x" + std::to_string(w));
+  const auto one_of = [&](const std::vector<int64_t>& all) { return rng.choose(all); };
+  std::vector<Form> forms;
+  for (const auto& [h, w] :
+       {std::pair<int64_t, int64_t>{20, 12}, {6, 3}, {10, 12}, {14, 3}, {5, 3}})
+    forms.push_back({.n = 3, .c = 64, .h = h, .w = w, .k = 128});
+  for (int i = 0; i < 40; ++i) {
+    const int64_t r = one_of({1, 3});
+    forms.push_back({.n = one_of({1, 2, 3, 5}),
+                     .c = one_of({3, 8, 64}),
+                     .h = one_of({2, 5, 7, 12, 20, 30}),
+                     .w = one_of({3, 4, 6, 7, 10, 14, 24}),
+                     .k = one_of({5, 24, 64, 128}),
+                     .r = r,
+                     .stride = one_of({1, 2}),
+                     .pad = r / 2,
+                     .nhwc = rng.chance(0.5)});
+  }
+  for (const Form& f : forms) {
+    const selftest::RandomProgram p = convolution(f);
+    SCOPED_TRACE(p.text + " n" + std::to_string(f.n) + " " + std::to_string(f.h) + "x" +
+                 std::to_string(f.w));
     const Template t = make_template(ComputeDag(p.outputs), h200());
-    for (int i = 0; i < 24; ++i) {
-      const Config c = selftest::random_config(t, rng);
+    for (int i = 0; i < 12; ++i) {
+      const Config c = i == 0 ? t.default_config() : selftest::random_config(t, rng);
       EXPECT_NO_THROW(lower_gpu(t.instantiate(c), p.args())) << t.config_to_json(c).dump();
     }
   }

@@ -102,6 +102,21 @@ Linear Simplifier::divide_remainder(const Linear& r, int64_t c) {
     flat.normalize();
     if (!flat.overflow) return floor_divide(std::move(flat), ac);
   }
+  // ((x/a) % b + rest) / c --> (x % (a*b) + rest*a) / (a*c)
+  for (const LinearTerm& t : r.terms) {
+    int64_t a, b, ab, ac;
+    const Binary* digit = t.coefficient == 1 ? by_constant(t.expr, BinaryOp::FloorMod, b) : nullptr;
+    const Binary* inner = digit ? by_constant(digit->a, BinaryOp::FloorDiv, a) : nullptr;
+    if (!inner || r.as_single() || __builtin_mul_overflow(a, b, &ab) ||
+        __builtin_mul_overflow(a, c, &ac))
+      continue;
+    Linear flat = r;
+    flat.add(t.expr, -1);
+    flat.scale(a);
+    flat.add(floor_modulo(canonical_linear(inner->a), ab));
+    flat.normalize();
+    if (!flat.overflow) return floor_divide(std::move(flat), ac);
+  }
   // (x % (c*d)) / c --> (x/c) % d
   if (const Expr* single = r.as_single()) {
     int64_t a;
