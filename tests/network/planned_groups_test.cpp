@@ -54,11 +54,12 @@ TEST(PlannedGroupsOfANorm, AProductWhoseSumsItNormalisesIsANodeOfItsOwn) {
   EXPECT_EQ(of_every_choice({linear(y, 64)}, target), "");
 }
 
-/// What the nodes of the gradient of `y` store on a GPU, in the order of its stages.
-std::vector<std::string> stored_by_gradient(const Tensor& y, const std::vector<Tensor>& x) {
+/// What the nodes of the gradient of `y` store, in the order of its stages.
+std::vector<std::string> stored_by_gradient(const Tensor& y, const std::vector<Tensor>& x,
+                                            const char* target = "cuda -gpu=h100") {
   const Tensor head = placeholder(y.shape(), y.dtype(), "head");
-  const network::CutNetwork cut = network::cut_network(ComputeDag(gradient({y}, x, {head})),
-                                                       Target::parse("cuda -gpu=h100"), {});
+  const network::CutNetwork cut =
+      network::cut_network(ComputeDag(gradient({y}, x, {head})), Target::parse(target), {});
   std::vector<std::string> names;
   for (const network::ExtractedNode& node : cut.nodes)
     names.push_back(node.task_outputs[0].op()->name());
@@ -83,6 +84,15 @@ TEST(PlannedGroupsOfAGradient, ProductsOfAttentionEndWithWhatFollowsThem) {
   EXPECT_THAT(stored, ::testing::Contains("matmul.grad.rounded"));
   EXPECT_THAT(stored, ::testing::Not(::testing::Contains("attention_scores.grad")));
   EXPECT_EQ(stored.size(), 11U);
+}
+
+TEST(PlannedGroupsOfAGradient, WhatChoosesByDataIsStoredBeforeTheGradientOfAFilterOnACpu) {
+  const Tensor image = placeholder({8, 1, 28, 28}, f32, "image"),
+               filter = placeholder({6, 1, 5, 5}, f32, "filter");
+  const Tensor y =
+      ops::max_pool(ops::relu(ops::conv2d(image, filter, {.padding = {2}})), {.kernel = {2, 2}});
+  EXPECT_THAT(stored_by_gradient(y, {filter}, "llvm -mcpu=skylake-avx512 -threads=1"),
+              ::testing::Contains("conv2d.grad"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "ir/linear.h"
 #include "network/passes/product_chain.h"
 #include "schedule/groups/image_chain.h"
 #include "schedule/groups/recomputation.h"
@@ -174,17 +175,39 @@ class Planner {
           std::any_of(readers.begin(), readers.end(), [&](int r) { return leads_on(r); });
       return before_another ? s : -1;
     }
-    const bool read = !dag_.stage(s).is_reduction() && dag_.info(s).flops_per_point > 0 &&
+    const bool read = !dag_.stage(s).is_reduction() &&
+                      (dag_.info(s).flops_per_point > 0 || chooses_by_data(s)) &&
                       plan_.times_in_products(s) > 0;
     return read ? s : -1;
   }
 
   /// On a GPU a product whose operand is plain loads it without computing anything, and the end of
-  /// a norm is one kernel with its reductions.
+  /// a norm is one kernel with its reductions. On a CPU the sums of the gradient of a filter read an
+  /// element again for each row of taps, and a stage that chooses by data, such as the gradient of
+  /// pooling, would choose again each time.
   bool stores_usually(int s) const {
+    if (!target_.is_cuda()) return chooses_by_data(s) && is_reused(s);
     return target_.is_cuda() && plan_.at(s) != Place::InAttention &&
            (ends_norm(s) || computed_too_often(s));
   }
+
+  /// Whether `s` selects by conditions on what it reads.
+  bool chooses_by_data(int s) const {
+    return any_below(dag_.stage(s).bodies()[0], [](const Expr& e) {
+      const Select* select = e.as<Select>();
+      return select && has_load(select->condition);
+    });
+  }
+
+  /// Whether a product uses an element of `s` along several axes of its result.
+  bool is_reused(int s) const {
+    return std::ranges::any_of(dag_.info(s).consumers, [&](int r) {
+      return is_product(r) && std::ranges::any_of(dag_.info(r).reads, [&](const Access& a) {
+               return a.producer == s && a.reuse_axes.size() > 1;
+             });
+    });
+  }
+
   bool never(int) const { return false; }
   bool always(int) const { return true; }
 
