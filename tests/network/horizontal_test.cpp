@@ -121,6 +121,22 @@ TEST_F(Horizontal, StepsOfBothDirectionsShareLaunchesAndReadSlicesInPlace) {
   EXPECT_EQ(wrong(outputs, network), "");
 }
 
+TEST_F(Horizontal, ANodeThatStaysAloneRunsBeforeTheChainThatLeavesRoom) {
+  // The products of the inputs fill the GPU, and the second is listed behind all steps of the first.
+  constexpr int64_t kSteps = 5;
+  const Tensor x = placeholder({kSteps, 4096, 64}, f32, "x");
+  const auto layer = [&](bool reverse) {
+    return ops::gru(x, {.input = weights({24, 64}), .recurrence = weights({24, 8})},
+                    {.reverse = reverse, .linear_before_reset = true})
+        .state;
+  };
+  const Network network = on_gpu({layer(false), layer(true)}, "-join_products");
+  int shared_products = 0;
+  for (const PassApplication& a : network.shared_launches())
+    shared_products += a.text.find("matmul") != std::string::npos ? 1 : 0;
+  EXPECT_GE(shared_products, kSteps - 1) << network.to_text();
+}
+
 TEST_F(Horizontal, KernelsThatFillTheGpuStayAlone) {
   const Tensor x = placeholder({1 << 20}, f32, "x");
   const std::vector<Tensor> outputs{ops::exp(x),

@@ -63,6 +63,15 @@ int64_t row_vector(const ComputeDag& dag, int s, int64_t lanes) {
   return v;
 }
 
+// The elements of a vector where an element takes so many operations that threads which are few
+// compute longer than they read: so few that each multiprocessor has several warps.
+int64_t spread_vector(const StageInfo& info, int64_t points, int64_t v, const Gpu& gpu) {
+  constexpr int64_t kManyOperations = 16, kThreadsOfSm = 128;
+  if (info.flops < kManyOperations * points) return v;
+  while (v > 1 && v % 2 == 0 && points / v < kThreadsOfSm * gpu.sms) v /= 2;
+  return v;
+}
+
 // Features of element-wise work.
 struct FlatProblem {
   int64_t vectors = 1;  // number of vectors of all elements
@@ -100,7 +109,8 @@ void flat_over_threads(TemplateBuilder& t, int stage, const std::string& prefix)
   const int64_t points = spatial_points(dag.stage(stage));
   const int64_t lanes = access_lanes(dag, stage);
   const bool fused = all_elementwise(dag, stage);
-  const int64_t v = fused ? whole_vector(points, lanes) : row_vector(dag, stage, lanes);
+  const int64_t longest = fused ? whole_vector(points, lanes) : row_vector(dag, stage, lanes);
+  const int64_t v = spread_vector(dag.info(stage), points, longest, t.target().gpu);
   Loop vectors;
   if (fused) {
     auto [o, i] = s.split(s.fuse(axes), v);

@@ -92,13 +92,24 @@ class Scheduler {
         gpu_(gpu),
         program_(program),
         needs_(dependencies(nodes, places, states)),
-        done_(nodes.size()) {}
+        after_(nodes.size()),
+        done_(nodes.size()) {
+    for (size_t n = nodes.size(); n-- > 0;) {
+      for (const int p : needs_[n]) {
+        int& longest = after_[static_cast<size_t>(p)];
+        longest = std::max(longest, after_[n] + 1);
+      }
+    }
+  }
 
   std::vector<std::vector<int>> run() {
     std::vector<std::vector<int>> steps;
-    for (size_t first = 0; first < nodes_.size(); ++first) {
+    for (size_t first = 0; first < nodes_.size();) {
       // Nodes are in an order in which they can run, so the first that is left is ready.
-      if (done_[first]) continue;
+      if (done_[first]) {
+        ++first;
+        continue;
+      }
       steps.push_back(step_of(static_cast<int>(first)));
       for (const int n : steps.back()) done_[static_cast<size_t>(n)] = 1;
     }
@@ -111,9 +122,12 @@ class Scheduler {
                                     [&](int p) { return done_[static_cast<size_t>(p)] != 0; });
   }
 
+  /// The nodes that run with `first`; or a node before it, because more nodes wait for that one, and
+  /// `first` leaves room for what comes behind it.
   std::vector<int> step_of(int first) {
     std::vector<int> step{first};
     std::vector<const GpuProgram*> programs;
+    int longest = first;
     for (size_t n = static_cast<size_t>(first) + 1; n < nodes_.size(); ++n) {
       if (step.size() == kMostParts) break;
       if (!ready(n)) continue;
@@ -126,15 +140,21 @@ class Scheduler {
         step.push_back(static_cast<int>(n));
       } else {
         programs.pop_back();
+        if (after(static_cast<int>(n)) > after(longest)) longest = static_cast<int>(n);
       }
     }
-    return step;
+    const bool waits =
+        step.size() == 1 && longest != first && fit_together({programs[0], programs[0]}, gpu_);
+    return waits ? std::vector<int>{longest} : step;
   }
+  /// The number of nodes that run one after the other behind `n`.
+  int after(int n) const { return after_[static_cast<size_t>(n)]; }
 
   const std::vector<NetworkNode>& nodes_;
   const Gpu& gpu_;
   FunctionRef<const GpuProgram*(int)> program_;
   const std::vector<std::vector<int>> needs_;
+  std::vector<int> after_;
   std::vector<char> done_;
 };
 

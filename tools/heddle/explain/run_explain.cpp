@@ -199,7 +199,20 @@ int explain_model(const Request& options) {
   std::vector<PassApplication> passes = network.passes();
   for (PassApplication& a : network.shared_launches()) passes.push_back(std::move(a));
   if (!passes.empty()) std::cout << "\npasses over the graph:\n";
-  for (const PassApplication& a : passes) std::cout << "  " << a.pass << ": " << a.text << "\n";
+  // The steps of a recurrent layer say the same hundreds of times.
+  std::vector<std::pair<std::string, int>> lines;
+  for (const PassApplication& a : passes) {
+    std::string line = a.pass + ": " + a.text;
+    const auto same = std::find_if(lines.begin(), lines.end(),
+                                   [&](const auto& seen) { return seen.first == line; });
+    if (same == lines.end()) {
+      lines.emplace_back(std::move(line), 1);
+    } else {
+      ++same->second;
+    }
+  }
+  for (const auto& [line, times] : lines)
+    std::cout << "  " << line << (times > 1 ? ", " + std::to_string(times) + " times" : "") << "\n";
   std::cout << choices_text(network, target);
   return 0;
 }
