@@ -76,6 +76,8 @@ def gap(found, wanted):
 
 def backward(row, folder, options):
     (case,) = [c for c in cases(row["scale"]) if (c.title, c.size) == (row["title"], row["size"])]
+    if options.device == "cuda":  # a graph is captured on such a stream, on which the forward pass must run as well
+        torch.cuda.set_stream(torch.cuda.Stream())
     make = torch.Generator(options.device).manual_seed(1)
     tensors = []
     for given in case.inputs:
