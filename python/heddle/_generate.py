@@ -53,7 +53,7 @@ class LanguageModel:
     def _lists(ids):
         return [list(map(int, row)) for row in (ids if len(ids) > 0 and hasattr(ids[0], "__len__") else [ids])]
 
-    def generate(self, prompt, *, tokens=None, temperature=0.0, top_k=0, top_p=1.0, seed=0):
+    def generate(self, prompt, *, tokens=None, temperature=0.0, top_k=0, top_p=1.0, seed=0, end_ids=()):
         """Forgets what was read, reads the prompt, and yields one token after another: numbers, or for a batch lists of them.
 
         tokens       how many; None: until the capacity is reached
@@ -61,8 +61,9 @@ class LanguageModel:
         top_k        draws one of so many of the largest; 0: of all
         top_p        draws one of the fewest whose probabilities sum to this
         seed         a draw is a function of the seed and of the place of the token
+        end_ids      tokens that end a sequence; of a batch, -1 stands for one that has ended
         """
         words = _heddle.Generation(
-            self._decoder, self._lists(prompt), -1 if tokens is None else tokens, temperature, top_k, top_p, seed)
+            self._decoder, self._lists(prompt), -1 if tokens is None else tokens, temperature, top_k, top_p, seed, list(end_ids))
         while ids := words.next():
             yield ids[0] if len(ids) == 1 else ids

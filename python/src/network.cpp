@@ -253,13 +253,14 @@ void bind_generation(nb::module_& m) {
       .def(
           "__init__",
           [](Generation* self, Decoder& decoder, const std::vector<std::vector<int64_t>>& prompts,
-             int64_t most, double temperature, int64_t top_k, double top_p, uint64_t seed) {
+             int64_t most, double temperature, int64_t top_k, double top_p, uint64_t seed,
+             const std::vector<int64_t>& end_ids) {
             const WithoutGil unlocked;
             new (self) Generation(decoder, prompts, {temperature, top_k, top_p, seed},
-                                  {.most = most < 0 ? INT64_MAX : most});
+                                  {end_ids, most < 0 ? INT64_MAX : most});
           },
           "decoder"_a, "prompts"_a, "most"_a, "temperature"_a, "top_k"_a, "top_p"_a, "seed"_a,
-          nb::keep_alive<1, 2>())
+          "end_ids"_a, nb::keep_alive<1, 2>())
       .def(
           "next",
           [](Generation& words) {

@@ -99,6 +99,18 @@ def test_draws_depend_on_the_seed(decoder):
     assert any(a != b for a, b in draws[0])
 
 
+def test_sequences_end_at_tokens(masked_decoder):
+    model = hd.LanguageModel(masked_decoder[0], capacity=16, chunk=4, batch=2)
+    prompts = [[1, 2, 3], [6]]
+    whole = list(model.generate(prompts, tokens=8))
+    end = whole[2][0]
+    want = [[row[b] for row in whole] for b in range(2)]
+    want = [tokens[:tokens.index(end) + 1] if end in tokens else tokens for tokens in want]
+    found = list(model.generate(prompts, tokens=8, end_ids=[end]))
+    assert [[row[b] for row in found if row[b] >= 0] for b in range(2)] == want
+    assert len(want[0]) <= 3
+
+
 def test_sequences_of_a_batch_have_lengths_of_their_own(masked_decoder):
     path, weights = masked_decoder
     model = hd.LanguageModel(path, capacity=16, chunk=4, batch=3)

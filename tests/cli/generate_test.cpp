@@ -111,6 +111,15 @@ TEST_F(GenerateCommand, SequencesEndEachForItself) {
   EXPECT_EQ(tokens_of(generate(file_ + prompts)).at(0).size(), 1u);
   write_file_atomic(config, "{\"eos_token_id\": [6000, " + end + "]}");
   EXPECT_EQ(tokens_of(generate(file_ + prompts)).at(0).size(), 1u);
+  // What the file for generation says is taken first, where it says something.
+  const std::string generation = folder_.path().string() + "/generation_config.json";
+  write_file_atomic(generation, "{\"temperature\": 0.6}");
+  EXPECT_EQ(tokens_of(generate(file_ + prompts)).at(0).size(), 1u);
+  write_file_atomic(generation, "{\"eos_token_id\": 6000}");
+  EXPECT_GT(tokens_of(generate(file_ + prompts)).at(0).size(), 1u);
+  write_file_atomic(config, "{}");
+  write_file_atomic(generation, "{\"eos_token_id\": [" + end + "]}");
+  EXPECT_EQ(tokens_of(generate(file_ + prompts)).at(0).size(), 1u);
   EXPECT_EQ(generate(file_ + prompts + " --end-ids x").status, 2);
 }
 

@@ -225,6 +225,23 @@ TEST(Decoder, TheLogitsOfTheLastTokenAreOneRowOfTheProduct) {
   EXPECT_THAT(message_of([&] { (void)last_logits(last); }), HasSubstr("has not the shape"));
 }
 
+// Two ranges have sizes in common, at which their difference vanishes from the places of rows.
+TEST(Decoder, PassesHoldForLongChunks) {
+  const ModelFolder folder("passes");
+  const std::string path = decoder_file(folder, random_weights(3, 0.6));
+  for (const DecoderSizes& sizes :
+       {DecoderSizes{300, 200, 1}, DecoderSizes{300, 64, 1}, DecoderSizes{130, 128, 1}}) {
+    const OnnxModel model = last_logits(import_it(path, sizes));
+    const Network network(model.outputs, Target::host(), {}, {}, model.updates);
+    bool joined = false;
+    for (const PassApplication& a : network.passes()) {
+      EXPECT_THAT(a.text, ::testing::Not(HasSubstr("left out"))) << sizes.rows << ": " << a.pass;
+      joined |= a.pass == "join_products";
+    }
+    EXPECT_TRUE(joined) << sizes.rows;
+  }
+}
+
 /// A decoder on a GPU that the emulator is.
 class GpuDecoder : public ::testing::Test {
  protected:

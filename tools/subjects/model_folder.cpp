@@ -30,19 +30,19 @@ std::string model_in(const std::string& path) {
 
 namespace {
 
-/// config.json beside the file of a model, or beside its folder; empty where there is none.
-Json config_of(const std::string& model) {
+/// A configuration beside the file of a model, or beside its folder; empty where there is none.
+Json config_of(const std::string& model, const char* name) {
   // A folder named onnx lies in that of the configuration.
   const fs::path beside = fs::path(model).parent_path();
-  std::vector<fs::path> places{beside / "config.json"};
-  if (beside.filename() == "onnx") places.push_back(beside.parent_path() / "config.json");
+  std::vector<fs::path> places{beside / name};
+  if (beside.filename() == "onnx") places.push_back(beside.parent_path() / name);
   std::error_code none;
   for (const fs::path& file : places) {
     if (!fs::is_regular_file(file, none)) continue;
     Json config = Json::parse(read_file(file.string()), file.string());
     if (!config.is_object())
       throw_user_error("'" + file.string() + "' is no JSON object", {},
-                       "repair it, or take it away: it says how long sequences may be");
+                       "repair it, or take it away: it says how long sequences may be and what ends them");
     return config;
   }
   return Json::object();
@@ -51,7 +51,7 @@ Json config_of(const std::string& model) {
 }  // namespace
 
 int64_t most_positions(const std::string& model) {
-  const Json config = config_of(model);
+  const Json config = config_of(model, "config.json");
   for (const char* name : {"max_position_embeddings", "n_positions"}) {
     if (config.contains(name) && config.at(name).is_int()) return config.at(name).as_int();
   }
@@ -59,7 +59,8 @@ int64_t most_positions(const std::string& model) {
 }
 
 std::vector<int64_t> end_tokens(const std::string& model) {
-  const Json config = config_of(model);
+  Json config = config_of(model, "generation_config.json");
+  if (!config.contains("eos_token_id")) config = config_of(model, "config.json");
   if (!config.contains("eos_token_id")) return {};
   const Json& given = config.at("eos_token_id");
   if (given.is_int()) return {given.as_int()};

@@ -130,11 +130,27 @@ class PassesOverSizes {
   std::vector<PassApplication> log_;       ///< at the usual sizes
 };
 
+/// Sizes of which no two are equal: at equal ones a difference of sizes, such as the rows of a past, is 0 and
+/// vanishes from sums. The size with the longer range becomes the larger one.
+std::vector<SizeValue> apart(std::vector<SizeValue> at) {
+  std::vector<SizeValue*> by_range;
+  for (SizeValue& v : at) by_range.push_back(&v);
+  std::ranges::stable_sort(by_range, {}, [](const SizeValue* v) { return v->size->size->hi; });
+  for (size_t i = 1; i < by_range.size(); ++i) {
+    SizeValue &before = *by_range[i - 1], &v = *by_range[i];
+    if (v.value > before.value) continue;
+    v.value = std::min(2 * before.value, v.size->size->hi);
+    if (v.value == before.value && i == 1)
+      before.value = std::max(before.value / 2, before.size->size->lo);
+  }
+  return at;
+}
+
 }  // namespace
 
 FamilyGraph family_graph(const ComputeDag& declared, const Target& target,
                          const PassOptions& passes, std::vector<PassApplication>& log) {
-  const std::vector<SizeValue> usual = usual_sizes(declared.outputs());
+  const std::vector<SizeValue> usual = apart(usual_sizes(declared.outputs()));
   if (passes.concat_in_place) {
     const ComputeDag at(at_sizes(declared.outputs(), usual).outputs);
     if (!plan_concats(at).wholes.empty())

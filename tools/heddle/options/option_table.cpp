@@ -179,7 +179,7 @@ Rows generation_rows() {
                }),
        &R::end_ids,
        "Tokens that end a sequence, which is then left out of steps; none: it does not end", "",
-       "eos_token_id of config.json"},
+       "eos_token_id of generation_config.json or config.json"},
       {"--tokens", count_form(), &R::tokens, "Tokens to generate"},
       {"--capacity", count_form(), &R::capacity, "Tokens of a sequence, the prompt among them"},
       {"--chunk", count_form(), &R::chunk, "The most tokens of the prompt that one call reads"},
