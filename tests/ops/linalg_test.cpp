@@ -33,6 +33,39 @@ TEST(Matmul, OfBytesAnswersInI32) {
   });
 }
 
+// Products of few rows unpack the bits themselves, others read what is computed once.
+TEST(Matmul, OfWeightsOfFewBits) {
+  constexpr int64_t kColumns = 24, kDepth = 256, kBlock = 32;
+  const Input scales{constant_placeholder({kColumns, kDepth / kBlock}, f32, "scales"),
+                     NDArray::random({kColumns, kDepth / kBlock}, f32, 3, 0.5, 1)};
+  NDArray random = NDArray::zeros({kColumns, kDepth / 2}, u8);
+  for (int64_t i = 0; i < random.size(); ++i) random.set(i, static_cast<double>(i * 37 % 251));
+  const Input bits{constant_placeholder({kColumns, kDepth / 2}, u8, "bits"), random};
+  for (const DataType t : {f32, bf16, f16}) {
+    const Tensor w = compute(
+        {kColumns, kDepth},
+        [&](Axis n, Axis k) {
+          const Expr byte = cast(i32, bits.tensor(n, floordiv(k, 2)));
+          const Expr four = bitwise_and(shift_right(byte, cast(i32, floormod(k, 2)) * 4), 15);
+          return cast(t, cast(f32, four - 8) * scales.tensor(n, floordiv(k, kBlock)));
+        },
+        "unpacked");
+    const NDArray weights = run_interpreted(w, {bits, scales}).result;
+    for (const int64_t rows : {1, 2, 4, 5}) {
+      SCOPED_TRACE(to_string(t) + " " + std::to_string(rows));
+      const Input x = input({rows, kDepth}, t, 4);
+      expect_elements(
+          ops::matmul(x, w, false, true), {x, bits, scales},
+          [&](const Dims& i) {
+            double sum = 0;
+            for (int64_t k = 0; k < kDepth; ++k) sum += x(i[0], k) * weights.get(i[1] * kDepth + k);
+            return sum;
+          },
+          t == f32 ? 1e-4 : 1e-2);
+    }
+  }
+}
+
 TEST(Matmul, OfHalvesAddsUpInF32) {
   // 4096 ones: in f16 the sum would stop at 2048.
   const Input a = input_of(NDArray::full({1, 4097}, f16, 1));

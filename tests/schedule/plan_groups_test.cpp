@@ -68,7 +68,8 @@ TEST(PlanGroups, BitsOfConstantsAreUnpackedWhereAProductHasFewRows) {
   EXPECT_EQ(groups_text({product(4, false)}, &cpu), inside);
   EXPECT_EQ(groups_text({product(5, false)}, &cpu), before);
   EXPECT_EQ(groups_text({product(1, true)}, &cpu), before);
-  EXPECT_EQ(groups_text({product(1, false)}, &gpu), before);
+  EXPECT_EQ(groups_text({product(1, false)}, &gpu), inside);
+  EXPECT_EQ(groups_text({product(5, false)}, &gpu), before);
 }
 
 TEST(PlanGroups, AViewOfConstantsIsReadInPlace) {

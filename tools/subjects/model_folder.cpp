@@ -41,8 +41,9 @@ Json config_of(const std::string& model, const char* name) {
     if (!fs::is_regular_file(file, none)) continue;
     Json config = Json::parse(read_file(file.string()), file.string());
     if (!config.is_object())
-      throw_user_error("'" + file.string() + "' is no JSON object", {},
-                       "repair it, or take it away: it says how long sequences may be and what ends them");
+      throw_user_error(
+          "'" + file.string() + "' is no JSON object", {},
+          "repair it, or take it away: it says how long sequences may be and what ends them");
     return config;
   }
   return Json::object();

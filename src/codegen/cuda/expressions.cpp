@@ -62,6 +62,12 @@ std::optional<double> reciprocal(const Binary& b) {
   return 1 / c->value;
 }
 
+/// Whether f32 holds these integers.
+bool fits_f32(Interval values) {
+  constexpr int64_t kMost = 1 << 24;
+  return values.min >= -kMost && values.max <= kMost;
+}
+
 }  // namespace
 
 void KernelWriter::begin(const std::vector<Expr>& roots, bool eager) {
@@ -231,7 +237,12 @@ Text KernelWriter::unrounded(const Expr& e, int lane) {
     const DataType from = c->value.dtype().element();
     if (from.is_float() && t.is_integral()) rounding_ = Rounding::Strict;
     const bool fits = t == i64 && fits_32_bits(range(e));
-    r = ops_.cast(is_small_float(from) ? f32 : from, t, operand(c->value, lane), fits);
+    // What f32 holds is converted as a short integer is, without f64.
+    const bool exact = from.is_integral() && is_small_float(t) && fits_f32(range(c->value));
+    r = ops_.cast(is_small_float(from) ? f32
+                  : exact              ? i16
+                                       : from,
+                  t, operand(c->value, lane), fits);
   } else if (const Unary* u = e.as<Unary>()) {
     if (is_rounding(u->op)) rounding_ = Rounding::Strict;
     const Text a = operand(u->a, lane);

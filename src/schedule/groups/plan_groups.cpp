@@ -139,7 +139,7 @@ class Planner {
   // in registers takes less time than reading what was computed once.
   bool unpacks(int s, const StageInfo& info) const {
     constexpr int64_t kFewRows = 4, kWider = 3;
-    if (!cpu_ || !info.precomputable || info.consumers.size() != 1) return false;
+    if ((!cpu_ && !gpu_) || !info.precomputable || info.consumers.size() != 1) return false;
     const StageInfo& reader = dag_.info(info.consumers[0]);
     if (reader.stage_class != StageClass::ComplexReduction ||
         reader.points * reader.reduce_points > kFewRows * info.points)
