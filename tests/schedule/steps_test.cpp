@@ -121,19 +121,22 @@ TEST(Step, PadComputesASumOverLongerAxes) {
 )");
 }
 
-TEST(Step, PadReadsAtAnyMultipleOfAnAxisOfOneValue) {
-  const Tensor a = placeholder({7, 2, 6}, f32, "A"), b = placeholder({6, 12}, f32, "B");
-  const Axis k = reduce_axis(6, "k");
-  const Tensor c = compute(
-      {7, 1, 12}, [&](Axis i, Axis w, Axis j) { return sum(a(i, w * 2, k) * b(k, j), {k}); }, "C");
-  Schedule s({c});
-  s[a].cache_read({s[c]});
-  s[b].cache_read({s[c]});
-  s[c].pad({{s[c].axis(0), 4}, {s[c].reduce_axis(0), 4}});
-  const NDArray x = NDArray::random({7, 2, 6}, f32, 1), y = NDArray::random({6, 12}, f32, 2),
-                got = NDArray::zeros({7, 1, 12}, f32);
-  build(s, {a, b, c})(x, y, got);
-  EXPECT_TRUE(allclose(got, interpret({c}, {{a, x}, {b, y}})[0]));
+TEST(Step, PadReadsAxesThatStayAsTheyAreAtAnyIndex) {
+  for (const int64_t n : {1, 3}) {
+    const Tensor a = placeholder({7, 2 * n, 6}, f32, "A"), b = placeholder({6, 12}, f32, "B");
+    const Axis k = reduce_axis(6, "k");
+    const Tensor c = compute(
+        {7, n, 12}, [&](Axis i, Axis w, Axis j) { return sum(a(i, w * 2, k) * b(k, j), {k}); },
+        "C");
+    Schedule s({c});
+    s[a].cache_read({s[c]});
+    s[b].cache_read({s[c]});
+    s[c].pad({{s[c].axis(0), 4}, {s[c].reduce_axis(0), 4}});
+    const NDArray x = NDArray::random({7, 2 * n, 6}, f32, 1), y = NDArray::random({6, 12}, f32, 2),
+                  got = NDArray::zeros({7, n, 12}, f32);
+    build(s, {a, b, c})(x, y, got);
+    EXPECT_TRUE(allclose(got, interpret({c}, {{a, x}, {b, y}})[0])) << n;
+  }
 }
 
 TEST(Step, FuseMakesOneLoopOfTwo) {

@@ -77,10 +77,12 @@ class PadStep : public StageMaker {
       AxisState& a = s_.axes[(to.*list)[static_cast<size_t>(at - old.begin())]];
       const bool sized = is_symbolic(a.extent);
       STEP_CHECK(sized || as_int(a.extent), "the extent of '" + a.name + "' varies");
+      const int64_t before = a.static_extent;
       a.static_extent = (a.static_extent + multiple - 1) / multiple * multiple;
       a.extent =
           sized ? simplify(floordiv(a.extent + Expr(multiple - 1), Expr(multiple)) * Expr(multiple))
                 : Expr(a.static_extent);
+      if (sized || a.static_extent > before) longer_.push_back(a.var);
       return;
     }
     fail("axis " + std::to_string(id) + " is none of its own axes");
@@ -119,6 +121,7 @@ class PadStep : public StageMaker {
         at = reads.end() - 1;
       }
       for (size_t d = 0; d < load->indices.size(); ++d) {
+        if (!reaches_further(load->indices[d])) continue;
         const Length length = length_read(load->indices[d], st);
         STEP_CHECK(length.most > 0, "'" + load->buffer->name + "' is not read at plain axes");
         if (length.most > at->second[d].most) at->second[d] = length;
@@ -126,23 +129,24 @@ class PadStep : public StageMaker {
     });
     for (const auto& [buffer, extents] : reads) extend(buffer, extents, step_.results[0]);
   }
-  /// An extent, and the largest value it can have.
+  /// An extent, and the largest value it can have; 0 where a dimension stays as it is.
   struct Length {
     int64_t most = 0;
     Expr extent;
   };
 
-  // The extent that an index of one variable, or of none, reaches; 0 for any other index.
+  // Whether an index has other values now than before the axes became longer.
+  bool reaches_further(const Expr& index) const {
+    return std::ranges::any_of(longer_, [&](const Var& v) { return uses_var(index, v); });
+  }
+
+  // The extent that an index of one variable reaches; 0 for any other index.
   Length length_read(const Expr& index, const StageState& st) const {
-    std::vector<VarBinding> single;  // axes of one value
     for (const auto* list : {&st.spatial, &st.reduce}) {
       for (int a : *list) {
         if (equal(index, s_.axes[a].var)) return {s_.axes[a].static_extent, s_.axes[a].extent};
-        if (s_.axes[a].static_extent == 1) single.push_back({s_.axes[a].var, Expr(0)});
       }
     }
-    const Expr rest = simplify(substitute(index, single));
-    if (const int64_t* fixed = as_int(rest)) return {*fixed + 1, Expr(*fixed + 1)};
     return {};
   }
 
@@ -161,6 +165,7 @@ class PadStep : public StageMaker {
     for (size_t d = 0; d < extents.size(); ++d) {
       AxisState& a = s_.axes[copy.spatial[d]];
       const bool sized = is_symbolic(a.extent);
+      if (extents[d].most == 0) continue;
       if (sized ? equal(extents[d].extent, a.extent) : extents[d].most <= a.static_extent) continue;
       const Expr here = a.var.expr() < (sized ? a.extent : Expr(a.static_extent));
       inside = longer ? Expr(inside && here) : here;
@@ -201,6 +206,8 @@ class PadStep : public StageMaker {
     }
     return load;
   }
+
+  std::vector<Var> longer_;  ///< the axes of the padded stage that became longer
 };
 
 }  // namespace
