@@ -297,6 +297,14 @@ TEST_F(PlanCommands, AreFoundInTheUsersFolderToo) {
   save_plan(other, user);
   EXPECT_THAT(heddle_command(run, variables).err,
               HasSubstr("the plan of the model's name is of another network: " + user));
+  // Types were chosen for the weights of one network, and names are soon alike.
+  NetworkPlan shorter = made();
+  shorter.passes = "precision@conv2d:*=bf16";
+  save_plan(shorter, user);
+  EXPECT_THAT(heddle_command(run, variables).err, HasSubstr("has types that were chosen for one"));
+  save_plan(shorter, beside);
+  EXPECT_THAT(heddle_command(run, variables).err, HasSubstr("plan " + beside + ": "));
+  std::filesystem::remove(beside);
   write_file_atomic(user, "{");
   const CommandResult broken = heddle_command(run, variables);
   EXPECT_EQ(broken.status, 0) << broken.err;
