@@ -160,7 +160,8 @@ std::vector<KernelArg> cuda_kernel_args(const std::vector<Tensor>& all, size_t l
 }
 
 KernelCode cuda_kernel_code(const GpuProgram& p, const std::vector<Tensor>& all, size_t listed,
-                            cuda::Cubin cubin, const lowering::FiniteChecks& checks) {
+                            cuda::Cubin cubin, const lowering::FiniteChecks& checks,
+                            const std::vector<int>& in_part) {
   auto program = std::make_shared<cuda::Program>();
   program->arch = cubin.arch;
   program->cubin = std::move(cubin.bytes);
@@ -168,6 +169,7 @@ KernelCode cuda_kernel_code(const GpuProgram& p, const std::vector<Tensor>& all,
     program->workspaces.push_back({most_elements(b) * b->dtype.bytes(), is_tickets(p, b)});
   program->launches = launches(p, checks.report, p.main);
   program->prepare = launches(p, checks.report, p.prepare);
+  program->in_part = in_part;
 
   KernelCode code;
   code.name = p.name;
@@ -192,7 +194,7 @@ namespace {
 
 TimedBuild compile_program(const std::shared_ptr<const GpuProgram>& program, const Gpu& gpu,
                            const std::vector<Tensor>& all, size_t listed,
-                           const lowering::FiniteChecks& checks,
+                           const lowering::FiniteChecks& checks, const std::vector<int>& in_part,
                            FunctionRef<void(KernelCode&)> complete) {
   const Timer timer;
   const GpuProgram& p = *program;
@@ -200,7 +202,7 @@ TimedBuild compile_program(const std::shared_ptr<const GpuProgram>& program, con
   const CacheAnswer cache = cubin.bytes.empty() ? CacheAnswer::NotAsked
                             : cubin.cached      ? CacheAnswer::Found
                                                 : CacheAnswer::Missing;
-  KernelCode code = cuda_kernel_code(p, all, listed, std::move(cubin), checks);
+  KernelCode code = cuda_kernel_code(p, all, listed, std::move(cubin), checks, in_part);
   complete(code);
   code.source = source_text;
   code.source_context = std::make_shared<Source>(Source{program});
@@ -221,7 +223,7 @@ KernelCode compile_cuda_code(const GpuProgram& program, const std::vector<Tensor
 TimedBuild compile_for_gpu(const LoweredVariant& v, const BuildOptions& options) {
   const Schedule& schedule = v.schedule;
   TimedBuild built = compile_program(
-      v.gpu, schedule.target().gpu, v.all, v.listed, v.checks, [&](KernelCode& code) {
+      v.gpu, schedule.target().gpu, v.all, v.listed, v.checks, v.in_part, [&](KernelCode& code) {
         code.work = work_of(schedule.dag().direct(), schedule.target());
         code.before = index_checks(schedule, {v.all.data(), v.listed}, options);
       });
@@ -231,7 +233,7 @@ TimedBuild compile_for_gpu(const LoweredVariant& v, const BuildOptions& options)
 
 TimedBuild compile_joined_program(const std::shared_ptr<const GpuProgram>& program, const Gpu& gpu,
                                   const std::vector<Tensor>& all, KernelWork work) {
-  return compile_program(program, gpu, all, all.size(), {},
+  return compile_program(program, gpu, all, all.size(), {}, {},
                          [&](KernelCode& code) { code.work = std::move(work); });
 }
 

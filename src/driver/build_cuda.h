@@ -20,10 +20,11 @@ KernelCode compile_cuda_code(const GpuProgram& program, const std::vector<Tensor
 
 /// The parts of a Kernel for the runtime, without its source. `cubin` is the machine code of
 /// emit_cuda(program), and `checks` those that it has. Callers pass the first `listed` arguments;
-/// the others are bound constants.
+/// the others are bound constants. `in_part`: outputs of which a call leaves elements as they are.
 KernelCode cuda_kernel_code(const GpuProgram& program, const std::vector<Tensor>& all,
                             size_t listed, cuda::Cubin cubin,
-                            const lowering::FiniteChecks& checks = {});
+                            const lowering::FiniteChecks& checks = {},
+                            const std::vector<int>& in_part = {});
 
 /// The arguments of such a kernel, which are aligned (see program_args.h).
 std::vector<KernelArg> cuda_kernel_args(const std::vector<Tensor>& all, size_t listed,

@@ -9,19 +9,6 @@
 namespace heddle::driver {
 namespace {
 
-/// The type in which the graph may compute: the shortest of its floating-point types, whose units are
-/// the fastest, else that of its first output.
-DataType arithmetic_type(const ComputeDag& dag) {
-  DataType shortest = dag.outputs()[0].dtype();
-  for (int s = 0; s < dag.size(); ++s) {
-    for (int o = 0; o < dag.stage(s).num_outputs(); ++o) {
-      const DataType type = dag.stage(s).output(o).dtype();
-      if (type.is_float() && (!shortest.is_float() || type.bits < shortest.bits)) shortest = type;
-    }
-  }
-  return shortest;
-}
-
 /// The share of its keys that a row of attention needs, on average. Kernels skip the others.
 double share_of_keys(const ComputeDag& dag, const Attention& a) {
   if (!a.reach.defined()) return 1;
@@ -53,13 +40,26 @@ std::vector<double> needed_flops(const ComputeDag& dag) {
 
 }  // namespace
 
+std::vector<DataType> float_types(const ComputeDag& dag) {
+  std::vector<DataType> types;
+  for (int s = 0; s < dag.size(); ++s) {
+    for (int o = 0; o < dag.stage(s).num_outputs(); ++o) {
+      const DataType type = dag.stage(s).output(o).dtype();
+      if (type.is_float() && std::ranges::count(types, type) == 0) types.push_back(type);
+    }
+  }
+  std::ranges::stable_sort(types, {}, &DataType::bits);
+  return types;
+}
+
 KernelWork work_of(const ComputeDag& dag, const Target& target) {
   KernelWork work;
   for (const double flops : needed_flops(dag)) work.flops += flops;
   work.bytes = static_cast<double>(dag.compulsory_bytes());
-  work.roof = [target, dtype = arithmetic_type(dag), bytes = work.bytes] {
-    return roof_of(target, dtype, bytes);
-  };
+  const std::vector<DataType> floats = float_types(dag);
+  // The units of the shortest type are the fastest.
+  const DataType dtype = floats.empty() ? dag.outputs()[0].dtype() : floats[0];
+  work.roof = [target, dtype, bytes = work.bytes] { return roof_of(target, dtype, bytes); };
   return work;
 }
 

@@ -112,9 +112,11 @@ LoweredVariant lower_variant(const Schedule& schedule, const std::vector<Tensor>
     if (t) read.push_back(t);
   }
   const std::vector<Tensor> with_constants = with_bound(schedule, read);
-  LoweredVariant v{schedule, nullptr, nullptr, {}, args.size(), {}};
-  for (size_t i = 0; i < args.size(); ++i)
+  LoweredVariant v{schedule, nullptr, nullptr, {}, args.size(), {}, {}};
+  for (size_t i = 0; i < args.size(); ++i) {
     v.all.push_back(own[i] ? as_given(schedule, own[i]) : args[i]);
+    if (own[i] && !v.all[i].same_as(own[i])) v.in_part.push_back(static_cast<int>(i));
+  }
   v.all.insert(v.all.end(), with_constants.begin() + static_cast<long>(read.size()),
                with_constants.end());
   if (target.is_cuda()) {

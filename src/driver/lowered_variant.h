@@ -20,6 +20,7 @@ struct LoweredVariant {
   std::vector<Tensor> all;        ///< the arguments of the call, then bound constants
   size_t listed = 0;              ///< the number of those that are arguments of the call
   lowering::FiniteChecks checks;  ///< the checks that the program contains
+  std::vector<int> in_part = {};  ///< the outputs of which rows go to places (scatter_rows)
 };
 
 /// `own`: the tensors of the variant in the places of `args`, null where it reads none.

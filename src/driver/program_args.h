@@ -48,6 +48,9 @@ std::vector<KernelArg> persistent_args(const LoweredProgram& program);
 /// The buffers that a function reads, writes or prefetches.
 std::set<const BufferNode*> touched_buffers(const Stmt& body);
 
+/// The floating-point types of the values of a graph, the shortest first.
+std::vector<DataType> float_types(const ComputeDag& dag);
+
 /// The work of a call: the arithmetic of all stages that are not precomputed, without keys of attention that no row needs. Its roof is for the shortest floating-point type of the graph.
 KernelWork work_of(const ComputeDag& dag, const Target& target);
 

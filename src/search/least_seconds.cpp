@@ -7,21 +7,6 @@
 #include "heddle/runtime/thread_pool.h"
 
 namespace heddle::search {
-namespace {
-
-/// Whether all floating-point values of a graph have one type. Units for shorter types are faster.
-bool has_one_float_type(const ComputeDag& dag) {
-  DataType type = dag.outputs()[0].dtype();
-  for (int s = 0; s < dag.size(); ++s) {
-    for (int o = 0; o < dag.stage(s).num_outputs(); ++o) {
-      const DataType own = dag.stage(s).output(o).dtype();
-      if (own.is_float() && !(own == type)) return false;
-    }
-  }
-  return type.is_float();
-}
-
-}  // namespace
 
 double least_seconds(const TuneTask& task) {
   const Target& target = task.tmpl.target();
@@ -31,7 +16,8 @@ double least_seconds(const TuneTask& task) {
   for (int b = 0; b < task.tmpl.num_branches(); ++b) {
     const Template branch = task.tmpl.branch(b);
     const ComputeDag& dag = branch.dag();
-    if (!has_one_float_type(dag)) return 0;
+    // Units for shorter types are faster.
+    if (driver::float_types(dag) != std::vector{dag.outputs()[0].dtype()}) return 0;
     const KernelWork work = driver::work_of(dag, target);
     const double rate = work.roof().flops_per_second;
     if (rate <= 0) return 0;

@@ -168,7 +168,8 @@ class RowDrawer {
 
   Tensor draw() {
     add_row(true);
-    for (int64_t more = pick(2, 5); more > 0; --more) pick(0, 2) == 0 ? add_row(false) : add_element();
+    for (int64_t more = pick(2, 5); more > 0; --more)
+      pick(0, 2) == 0 ? add_row(false) : add_element();
     return elements_.size() > 1 && pick(0, 1) == 0 ? elements_.back() : rows_.back();
   }
 
@@ -181,45 +182,49 @@ class RowDrawer {
     const Tensor& t = recent(elements_);
     return pick(0, 7) == 0 ? t.at({j, i}) : t.at({i, j});
   }
-  Expr row(const Expr& i, const Expr& j) {
-    return recent(rows_).at({pick(0, 7) == 0 ? j : i});
-  }
+  Expr row(const Expr& i, const Expr& j) { return recent(rows_).at({pick(0, 7) == 0 ? j : i}); }
 
   /// row(i): the maximum or the sum of elements, or an expression of rows.
   void add_row(bool maximum) {
     const Axis over = reduce_axis(n_, "r");
     const bool sums = !maximum && pick(0, 2) > 0, maxes = maximum || pick(0, 2) == 0;
-    rows_.push_back(compute({n_}, [&](const std::vector<Axis>& i) -> Expr {
-      if (sums) return sum(element(i[0], over), {over});
-      if (maxes) return reduce_max(element(i[0], over), {over});
-      const Expr a = row(i[0], i[0]), b = row(i[0], i[0]);
-      switch (pick(0, 5)) {
-        case 0: return a + log(abs(b) + (pick(0, 1) == 0 ? 0.0 : 1.0));
-        case 1: return select(a < 0.0, Expr(0.0), a);
-        case 2: return a - b * 0.5;
-        case 3: return max(a, b);
-        case 4: return select(Expr(i[0]) < 1, a, b);
-        default: return a * 0.5;
-      }
-    }, "row"));
+    rows_.push_back(compute(
+        {n_},
+        [&](const std::vector<Axis>& i) -> Expr {
+          if (sums) return sum(element(i[0], over), {over});
+          if (maxes) return reduce_max(element(i[0], over), {over});
+          const Expr a = row(i[0], i[0]), b = row(i[0], i[0]);
+          switch (pick(0, 5)) {
+            case 0: return a + log(abs(b) + (pick(0, 1) == 0 ? 0.0 : 1.0));
+            case 1: return select(a < 0.0, Expr(0.0), a);
+            case 2: return a - b * 0.5;
+            case 3: return max(a, b);
+            case 4: return select(Expr(i[0]) < 1, a, b);
+            default: return a * 0.5;
+          }
+        },
+        "row"));
   }
 
   void add_element() {
-    elements_.push_back(compute({n_, n_}, [&](const std::vector<Axis>& at) -> Expr {
-      const Expr i = at[0], j = at[1], a = element(i, j), r = row(i, j);
-      switch (pick(0, 9)) {
-        case 0:
-        case 1:
-        case 2: return exp(a - r);
-        case 3: return a - r;
-        case 4:
-        case 5: return a / r;
-        case 6: return select(j < 2, exp(a - r), Expr(0.0));
-        case 7: return a * 0.25 + r;
-        case 8: return a * rsqrt(r * r + (pick(0, 1) == 0 ? 0.0 : 0.5));
-        default: return a * element(i, j);
-      }
-    }, "element"));
+    elements_.push_back(compute(
+        {n_, n_},
+        [&](const std::vector<Axis>& at) -> Expr {
+          const Expr i = at[0], j = at[1], a = element(i, j), r = row(i, j);
+          switch (pick(0, 9)) {
+            case 0:
+            case 1:
+            case 2: return exp(a - r);
+            case 3: return a - r;
+            case 4:
+            case 5: return a / r;
+            case 6: return select(j < 2, exp(a - r), Expr(0.0));
+            case 7: return a * 0.25 + r;
+            case 8: return a * rsqrt(r * r + (pick(0, 1) == 0 ? 0.0 : 0.5));
+            default: return a * element(i, j);
+          }
+        },
+        "element"));
   }
 
   Rng& rng_;

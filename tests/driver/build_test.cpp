@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "driver/driver_testing.h"
+#include "driver/lowered_variant.h"
 
 namespace heddle::testing {
 namespace {
@@ -33,6 +34,17 @@ TEST(Build, AContractionMayReadAScalarThatIsComputed) {
   const Tensor y =
       compute({9, 20}, [&](Axis i, Axis j) { return sum(a(i, k) * b(k, j) * t.at({}), k); }, "y");
   EXPECT_EQ(wrong_when_run(create_schedule({y})), "");
+}
+
+TEST(Build, RowsThatGoToPlacesAreAnOutputThatIsWrittenInPart) {
+  const Tensor x = placeholder({4, 6}, f32, "x"), places = placeholder({4}, i64, "places");
+  const Tensor y =
+      compute({4, 6}, [&](Axis i, Axis j) { return select(places(i) >= 0, x(i, j), 0.f); }, "y");
+  const std::vector<Tensor> args{y, x, places};
+  Schedule s = create_schedule({y}, Target::parse("cuda -gpu=h200"));
+  EXPECT_EQ(driver::lower_variant(s, args, args, {}).in_part, std::vector<int>{});
+  s[y].scatter_rows(s[places], 9);
+  EXPECT_EQ(driver::lower_variant(s, args, args, {}).in_part, std::vector<int>{0});
 }
 
 TEST(Build, ProvenanceSaysHowTheScheduleWasChosen) {

@@ -14,6 +14,7 @@
 #include "measure/process/task.h"
 #include "network/emulated_network.h"
 #include "network/network_testing.h"
+#include "network/race/timed_network.h"
 #include "network/race/variant_runner.h"
 #include "network/sizes/size_race.h"
 
@@ -142,6 +143,20 @@ TEST_F(GpuRace, AllVariantsComputeTheSame) {
     write_nothing(driver_, program_of(lists, changed, 1));
     EXPECT_THAT(runner.difference(variants), HasSubstr("output 0"));
   }
+}
+
+TEST_F(GpuRace, ResultsOfOneNetworkAreNoneOfAnotherWithItsArrays) {
+  const Network net = chain();
+  emulate_network(driver_, net, gpu_);
+  const std::vector<Tensor> args = network::call_args(net);
+  const std::vector<NDArray> arrays = network::random_arrays(args, network::device_of(gpu_));
+  network::TimedNetwork one(net, net.static_schedules(), args, arrays),
+      other(net, net.static_schedules(), args, arrays);
+  const std::vector<NDArray> want = one.outputs();
+  EXPECT_EQ(network::output_difference(net.outputs(), other.outputs(), want), "");
+  const auto lists = variants(net);
+  for (size_t t = 0; t < lists.size(); ++t) write_nothing(driver_, program_of(lists, t, 0));
+  EXPECT_NE(network::output_difference(net.outputs(), other.outputs(), want), "");
 }
 
 TEST_F(GpuRace, OtherAnswersLose) {

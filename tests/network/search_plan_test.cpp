@@ -44,7 +44,7 @@ std::string changes_others(const std::vector<Tensor>& outputs, const Target& tar
   const network::CutNetwork cut = network::cut_network(declared, target, {});
   std::string text;
   for (const NetworkChoice& c : cut.choices.list()) {
-    if (!network::is_fusion_choice(c.name)) continue;
+    if (!network::is_of_cut(*network::kind_of(c.name))) continue;
     const network::CutNetwork other =
         network::cut_network(declared, target, {.choices = {{c.name, !c.on}}});
     if (other.searched != cut.searched) text += c.name + " changes what the search finds\n";

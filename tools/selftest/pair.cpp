@@ -110,14 +110,7 @@ Run emulated(uint64_t seed) {
 Run compiled(const Target& target) {
   return [target](const Schedule& schedule, const std::vector<Tensor>& args,
                   const std::vector<NDArray>& arrays) {
-    const Kernel kernel = build(schedule.for_target(target), args);
-    if (!target.is_cuda()) return kernel.call(arrays);
-    // A call copies results of a GPU to arrays of the CPU whole. Rows that a kernel does not write are kept
-    // in arrays that are on the GPU.
-    std::vector<NDArray> there;
-    for (const NDArray& a : arrays) there.push_back(a.to_device(Device::cuda()));
-    kernel.call(there);
-    for (size_t i = 0; i < arrays.size(); ++i) arrays[i].copy_from(there[i]);
+    build(schedule.for_target(target), args).call(arrays);
   };
 }
 

@@ -34,7 +34,7 @@ std::vector<ChoiceCost> choice_costs(const CutNetwork& network, const ComputeDag
     PassOptions flipped = passes;
     flipped.choices[choice.name] = !choice.on;
     // Choices of passes change the graph, and a limit of memory is about the nodes.
-    if (passes.memory > 0 || !is_fusion_choice(choice.name)) {
+    if (passes.memory > 0 || !is_of_cut(*kind_of(choice.name))) {
       costs.push_back({choice, cost_if_possible(declared, target, flipped, updates)});
       continue;
     }

@@ -31,7 +31,7 @@ class PassesOverSizes {
                                    largest = sizes_at(&SizeRange::hi);
       const ComputeDag at_least = passed(least, of_least);
       for (const NetworkChoice& c : of_least.list()) {
-        if (is_size_free(c.name)) size_free_[c.name] = c.on;
+        if (is_size_free(*kind_of(c.name))) size_free_[c.name] = c.on;
       }
       ComputeDag over(from(0).outputs);
       check_end(over.outputs(), least, at_least);

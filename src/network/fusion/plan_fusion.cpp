@@ -51,7 +51,7 @@ class Planner {
     std::sort(images_.begin(), images_.end(),
               [](const auto& a, const auto& b) { return a.product < b.product; });
     for (const StageGroup::Part& part : images_) {
-      if (!choices.on(kFuse, place_of(dag_.stage(part.product)), leaves_cache(part),
+      if (!choices.on(ChoiceKind::Fuse, place_of(dag_.stage(part.product)), leaves_cache(part),
                       "it is computed in blocks of the convolution that reads it"))
         plan_.set(part.product, Place::Stored);
     }
@@ -119,7 +119,7 @@ class Planner {
         return !chain.empty() && plan_.stored(chain[0]) && chain[0] < product;
       });
       if (meets) {
-        return choices.on(kStore, place_of(dag_.stage(at)), false,
+        return choices.on(ChoiceKind::Store, place_of(dag_.stage(at)), false,
                           "another product computes the sum")
                    ? at
                    : -1;
@@ -131,7 +131,7 @@ class Planner {
 
   /// A choice about a stage that is taken once all nodes are known.
   struct Rule {
-    const char* kind;
+    ChoiceKind kind;
     /// The stage that names the choice where it is one about the stage; else -1.
     int (Planner::*subject)(int) const;
     bool (Planner::*usual)(int) const;
@@ -140,13 +140,13 @@ class Planner {
 
   void choose_by_rules(ChoiceList& choices) {
     static constexpr std::array<Rule, 4> kRules = {
-        {{kStore, &Planner::read_by_product, &Planner::stores_usually,
+        {{ChoiceKind::Store, &Planner::read_by_product, &Planner::stores_usually,
           "it is stored, and not computed where it is read"},
-         {kStore, &Planner::joined_for_windows, &Planner::always,
+         {ChoiceKind::Store, &Planner::joined_for_windows, &Planner::always,
           "it is stored, and windows do not choose between what it joins"},
-         {kFuse, &Planner::ends_cheap_node, &Planner::never,
+         {ChoiceKind::Fuse, &Planner::ends_cheap_node, &Planner::never,
           "it is computed in the nodes that read it"},
-         {kFuse, &Planner::product_of_chain, &Planner::never,
+         {ChoiceKind::Fuse, &Planner::product_of_chain, &Planner::never,
           "it is computed in blocks of rows of the product that reads it"}}};
     std::vector<int> store, fuse;
     for (int s = 0; s < dag_.size(); ++s) {
@@ -154,7 +154,7 @@ class Planner {
         const int subject = (this->*rule.subject)(s);
         if (subject >= 0 &&
             choices.on(rule.kind, place_of(dag_.stage(subject)), (this->*rule.usual)(s), rule.text))
-          (rule.kind == kStore ? store : fuse).push_back(s);
+          (rule.kind == ChoiceKind::Store ? store : fuse).push_back(s);
       }
     }
     for (const int s : fuse) plan_.set(s, Place::FusedByChoice);

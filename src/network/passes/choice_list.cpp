@@ -1,24 +1,32 @@
 #include "network/passes/choice_list.h"
 
 #include <algorithm>
+#include <array>
 
 #include "heddle/support/error.h"
 #include "support/edit_distance.h"
 
 namespace heddle::network {
 
-bool is_fusion_choice(const std::string& name) {
-  const std::string kind = name.substr(0, name.find('@'));
-  return kind == kStore || kind == kFuse;
+namespace {
+
+// In the order of ChoiceKind.
+constexpr std::array<const char*, 7> kKinds = {
+    "join_products", "transpose_weights", "channels_last", "precision", "store",
+    "fuse",          "recompute"};
+
+std::string name_of(ChoiceKind kind, const std::string& place) {
+  return std::string(to_string(kind)) + "@" + place;
 }
 
-bool is_size_free(const std::string& name) {
-  return name.substr(0, name.find('@')) == "transpose_weights";
-}
+}  // namespace
 
-bool has_choices(const std::string& kind) {
-  return is_fusion_choice(kind) || kind == kRecompute || kind == "join_products" ||
-         kind == "transpose_weights" || kind == "channels_last";
+const char* to_string(ChoiceKind kind) { return kKinds[static_cast<size_t>(kind)]; }
+
+std::optional<ChoiceKind> kind_of(std::string_view name) {
+  const auto* found = std::ranges::find(kKinds, name.substr(0, name.find('@')));
+  if (found == kKinds.end()) return std::nullopt;
+  return static_cast<ChoiceKind>(found - kKinds.begin());
 }
 
 std::string all_like(const std::string& name) {
@@ -26,9 +34,9 @@ std::string all_like(const std::string& name) {
   return name.substr(0, (shape == std::string::npos ? name.find('@') : shape) + 1) + "*";
 }
 
-bool ChoiceList::on(const std::string& kind, const std::string& place, bool usual,
+bool ChoiceList::on(ChoiceKind kind, const std::string& place, bool usual,
                     const std::string& text) {
-  const std::string name = kind + "@" + place;
+  const std::string name = name_of(kind, place);
   const auto expected = expected_.find(name);
   if (expected != expected_.end()) usual = expected->second;
   const bool on = setting(kind, place).value_or(usual);
@@ -42,14 +50,14 @@ bool ChoiceList::on(const std::string& kind, const std::string& place, bool usua
   return on;
 }
 
-std::optional<bool> ChoiceList::setting(const std::string& kind, const std::string& place) const {
-  const auto found = setting_in(settings_, kind + "@" + place);
+std::optional<bool> ChoiceList::setting(ChoiceKind kind, const std::string& place) const {
+  const auto found = setting_in(settings_, name_of(kind, place));
   if (found == settings_.end()) return std::nullopt;
   return found->second;
 }
 
 OperandType ChoiceList::type_of(const std::string& place) {
-  const std::string name = std::string(kPrecision) + "@" + place;
+  const std::string name = name_of(ChoiceKind::Precision, place);
   products_.push_back(name);
   const auto found = setting_in(types_, name);
   if (found == types_.end() || found->second.type == f32) return {};
@@ -61,10 +69,9 @@ OperandType ChoiceList::type_of(const std::string& place) {
   return found->second;
 }
 
-bool ChoiceList::any_on(const std::string& kind) const {
-  return std::any_of(settings_.begin(), settings_.end(), [&](const auto& c) {
-    return c.second && c.first.compare(0, kind.size() + 1, kind + "@") == 0;
-  });
+bool ChoiceList::any_on(ChoiceKind kind) const {
+  return std::any_of(settings_.begin(), settings_.end(),
+                     [&](const auto& c) { return c.second && kind_of(c.first) == kind; });
 }
 
 void ChoiceList::require_all_known() const {

@@ -1,9 +1,11 @@
 // The choices about single places of a network, as passes and the cut into nodes meet them.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,19 +14,30 @@
 
 namespace heddle::network {
 
-/// Kinds of choices of the cut into nodes: a stage that is usually computed where it is read is
-/// stored, and one that usually is a node of its own is computed in the nodes that read it.
-inline constexpr const char *kStore = "store", *kFuse = "fuse";
-/// That of the order of the nodes: the result of a node is computed again for later readers.
-inline constexpr const char* kRecompute = "recompute";
-/// That of the numbers of which a product is made, whose setting is a type.
-inline constexpr const char* kPrecision = "precision";
+/// What a choice is about. The first ones are those of the passes of these names.
+enum class ChoiceKind : uint8_t {
+  JoinProducts,
+  TransposeWeights,
+  ChannelsLast,
+  Precision,  ///< the numbers of which a product is made: its setting is a type
+  Store,      ///< a stage that is usually computed where it is read is stored
+  Fuse,       ///< one that usually is a node of its own is computed in the nodes that read it
+  Recompute,  ///< the result of a node is computed again for later readers
+};
+/// "store": what names of choices begin with.
+const char* to_string(ChoiceKind kind);
+/// That of a name, "store@mul:1x56x56x96", or of its first part alone; none where it is no choice.
+std::optional<ChoiceKind> kind_of(std::string_view name);
+constexpr bool is_of_pass(ChoiceKind kind) { return kind <= ChoiceKind::Precision; }
+/// Whether it is one of the cut into nodes.
+constexpr bool is_of_cut(ChoiceKind kind) {
+  return kind == ChoiceKind::Store || kind == ChoiceKind::Fuse;
+}
+/// Whether no size of a call is in its name: weights have the same extents at all sizes.
+constexpr bool is_size_free(ChoiceKind kind) { return kind == ChoiceKind::TransposeWeights; }
 
 /// The name of all choices of the kind and operator of `name`: "store@mul:*", "channels_last@*".
 std::string all_like(const std::string& name);
-
-/// Whether a choice of this name is one of the cut into nodes.
-bool is_fusion_choice(const std::string& name);
 
 /// The entry of a choice, or of all like it, in settings by name; the end where there is none.
 template <class T>
@@ -32,13 +45,6 @@ auto setting_in(const std::map<std::string, T>& settings, const std::string& nam
   const auto found = settings.find(name);
   return found != settings.end() ? found : settings.find(all_like(name));
 }
-
-/// Whether names of choices like `name` have no size of a call in them: weights have the same extents at
-/// all sizes.
-bool is_size_free(const std::string& name);
-
-/// Whether `kind` has choices of its own in parts of a network.
-bool has_choices(const std::string& kind);
 
 /// Answers for the settings of choices, and lists those that were asked for.
 class ChoiceList {
@@ -53,17 +59,17 @@ class ChoiceList {
   /// The setting of the choice `kind`@`place`: that of the options where they name it, or all like
   /// it, else the expected one, else `usual`. The choice is listed, with one more place. `text` says what is so when it is
   /// on.
-  bool on(const std::string& kind, const std::string& place, bool usual, const std::string& text);
+  bool on(ChoiceKind kind, const std::string& place, bool usual, const std::string& text);
 
   /// The numbers of the product at `place`, by name or those of all like it; f32 where the options
   /// name neither. The choice is listed where they are others.
   OperandType type_of(const std::string& place);
 
   /// What the options say of the choice, or of all like it.
-  std::optional<bool> setting(const std::string& kind, const std::string& place) const;
+  std::optional<bool> setting(ChoiceKind kind, const std::string& place) const;
 
   /// Whether the options turn on a choice of this kind.
-  bool any_on(const std::string& kind) const;
+  bool any_on(ChoiceKind kind) const;
 
   const std::vector<NetworkChoice>& list() const { return list_; }
 

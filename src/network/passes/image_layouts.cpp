@@ -22,7 +22,7 @@ ImageLayouts choose(const PassContext& context, const Images& images) {
     if (images.chosen(s)) by_size[images.size_of(s)] = context.enabled;
   }
   for (auto& [at, on] : by_size)
-    on = context.choices.on(context.name, at, on,
+    on = context.choices.on(ChoiceKind::ChannelsLast, at, on,
                             "images of this size have their channels innermost");
   for (int s = 0; s < size; ++s) {
     if (images.chosen(s) && by_size.at(images.size_of(s)))

@@ -342,7 +342,7 @@ std::vector<Tensor> join_products(const PassContext& context) {
     Joiner joiner(dag, group);
     if (!joiner.possible()) continue;
     const bool usual = context.enabled && gains(dag, group[0], context.target);
-    if (!context.choices.on("join_products", place_of_group(dag, group), usual,
+    if (!context.choices.on(ChoiceKind::JoinProducts, place_of_group(dag, group), usual,
                             std::to_string(group.size()) + " products of one input are one"))
       continue;
     const int64_t columns = joiner.run(rebuilder);

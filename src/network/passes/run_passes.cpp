@@ -59,7 +59,8 @@ ComputeDag run_passes(const ComputeDag& declared, const Target& target, const Pa
   for (const Step& step : kSteps) {
     if (step.name == until) break;
     const bool enabled = options.*description(step.name).enabled;
-    if (!enabled && !choices.any_on(step.name)) continue;
+    const std::optional<ChoiceKind> kind = kind_of(step.name);
+    if (!enabled && !(kind && choices.any_on(*kind))) continue;
     const size_t before = log.size();
     std::vector<Tensor> outputs =
         step.pass({dag, target, options, step.name, enabled, choices, log});
@@ -170,14 +171,15 @@ PassOptions parse_passes(const std::string& list, PassOptions base) {
       base.tolerance = read_tolerance(name.substr(sizeof(kTolerance) - 1));
       continue;
     }
-    if (name.starts_with(std::string(network::kPrecision) + "@")) {
+    const bool on = name.empty() || name[0] != '-';
+    if (!on) name.erase(0, 1);
+    const auto kind = name.find('@') == std::string::npos ? std::nullopt : network::kind_of(name);
+    const bool is_type = kind == network::ChoiceKind::Precision;
+    if (is_type && on) {
       set_type(base, name);
       continue;
     }
-    const bool on = name.empty() || name[0] != '-';
-    if (!on) name.erase(0, 1);
-    if (const size_t at = name.find('@');
-        at != std::string::npos && network::has_choices(name.substr(0, at))) {
+    if (kind && !is_type) {
       base.choices[name] = on;
       continue;
     }

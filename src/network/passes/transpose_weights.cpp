@@ -70,7 +70,7 @@ std::vector<Tensor> transpose_weights(const PassContext& context) {
       [&](int s, const std::vector<Expr>& bodies) {
         const Access* weights = weights_by_column(dag, s);
         if (weights == nullptr ||
-            !context.choices.on("transpose_weights", by_extents(weights->tensor.extents()),
+            !context.choices.on(ChoiceKind::TransposeWeights, by_extents(weights->tensor.extents()),
                                 usual(context, s, *weights), "weights are transposed"))
           return bodies;
         return dag::map_loads(bodies, [&](const Load& load) {

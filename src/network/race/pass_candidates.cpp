@@ -16,8 +16,6 @@ namespace {
 // The share of a network's time below which estimates are equal.
 constexpr double kEqualEstimates = 0.02;
 
-std::string kind_of(const std::string& choice) { return choice.substr(0, choice.find('@')); }
-
 class Candidates {
  public:
   Candidates(const Network& network, std::span<const double> node_seconds, const TuneClock& clock)
@@ -95,12 +93,12 @@ class Candidates {
     const std::vector<NetworkChoice>& all = network_.choices();
     for (const NetworkChoice& c : all) {
       if (!c.exact) continue;
-      const std::string kind = kind_of(c.name);
+      const std::optional<ChoiceKind> kind = kind_of(c.name);
       const auto of_kind = std::count_if(all.begin(), all.end(), [&](const NetworkChoice& other) {
         return kind_of(other.name) == kind;
       });
       // The only choice of a pass is that of the pass as a whole.
-      if (is_pass(kind) && of_kind == 1) continue;
+      if (is_of_pass(*kind) && of_kind == 1) continue;
       add({nullptr, c.name, !c.on}, c.text, c.places);
       add_all_like(c);
     }
@@ -110,7 +108,7 @@ class Candidates {
   /// `first` is the first of several.
   void add_all_like(const NetworkChoice& first) {
     const std::string name = all_like(first.name);
-    if (is_pass(kind_of(name))) return;  // the pass as a whole
+    if (is_of_pass(*kind_of(name))) return;  // the pass as a whole
     int places = 0, choices = 0;
     for (const NetworkChoice& c : network_.choices()) {
       if (all_like(c.name) != name || c.on != first.on) continue;
@@ -119,11 +117,6 @@ class Candidates {
       places += c.places;
     }
     if (choices > 1) add({nullptr, name, !first.on}, first.text, places);
-  }
-
-  static bool is_pass(const std::string& kind) {
-    return std::any_of(network_passes().begin(), network_passes().end(),
-                       [&](const PassDescription& p) { return p.name == kind; });
   }
 
   void add(const Change& change, const std::string& text, int places) {
@@ -160,7 +153,8 @@ PassOptions Change::applied_to(PassOptions options) const {
   }
   options.*pass->enabled = on;
   // Choices in parts of a pass are about its former setting.
-  std::erase_if(options.choices, [&](const auto& choice) { return kind_of(choice.first) == name; });
+  std::erase_if(options.choices,
+                [&](const auto& choice) { return kind_of(choice.first) == kind_of(name); });
   return options;
 }
 

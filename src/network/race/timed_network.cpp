@@ -56,6 +56,9 @@ std::vector<double> TimedNetwork::node_seconds(double seconds) {
 }
 
 std::vector<NDArray> TimedNetwork::outputs() {
+  // What another network left in arrays that they share is no result of this one.
+  constexpr double kNoResult = 77;
+  for (const NDArray& result : results_) result.fill(kNoResult);
   states_.restore();
   run_once(steps_, of_steps_->args());
   return host_copies(results_);

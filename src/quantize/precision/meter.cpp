@@ -30,7 +30,7 @@ ComputeDag graph_of_products(const Network& network, const Target& target) {
   network::ChoiceList choices(network.pass_options());
   std::vector<PassApplication> log;
   return network::run_passes(ComputeDag(network.outputs()), target, network.pass_options(), choices,
-                             log, network::kPrecision);
+                             log, to_string(network::ChoiceKind::Precision));
 }
 
 double sum_where(const std::vector<double>& seconds, const std::vector<char>& which) {
@@ -149,7 +149,7 @@ std::vector<Candidate> PrecisionMeter::find_candidates() const {
   std::vector<Candidate> found;
   for (network::ProductPlace& p : network::product_places(dag)) {
     Candidate c;
-    c.name = std::string(network::kPrecision) + "@" + p.place;
+    c.name = std::string(to_string(network::ChoiceKind::Precision)) + "@" + p.place;
     c.flops = dag.info(p.stage).flops;
     c.results = static_cast<double>(dag.info(p.stage).points);
     for (const Load* operand : p.operands)

@@ -84,6 +84,8 @@ struct Program {
   /// Computes the persistent buffers from the constant arguments; may be empty. A launch here may
   /// use constant arguments, persistent buffers and workspaces.
   std::vector<Launch> prepare;
+  /// Outputs of which a call leaves some elements as they are, by their positions.
+  std::vector<int> in_part = {};
 };
 
 /// Whether the launches of a call are given this buffer.

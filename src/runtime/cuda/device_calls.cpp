@@ -125,11 +125,16 @@ void DeviceCalls::run_staged(Args args, std::span<const NDArray> arrays, Run run
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (!args[i].output && !args[i].constant) staged_[i].copy_from(arrays[i]);
   }
+  for (const size_t i : updated_) {
+    if (args[i].output) staged_[i].copy_from(arrays[i]);
+  }
   run_here(args, staged_, run);
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (args[i].output) arrays[i].copy_from(staged_[i]);
   }
-  for (const size_t i : updated_) arrays[i].copy_from(staged_[i]);
+  for (const size_t i : updated_) {
+    if (!args[i].output) arrays[i].copy_from(staged_[i]);
+  }
 }
 
 }  // namespace heddle::cuda

@@ -27,7 +27,8 @@ class DeviceCalls {
       16;  ///< kept where extents depend on the sizes of a call
 
   /// `graphs`: how many graphs are kept, those of the most recent calls. 0: calls are no graphs.
-  /// `updated`: the positions of inputs that calls update, which are copied back as outputs are.
+  /// `updated`: the positions of inputs that calls update, and of outputs that they write in part. Both are
+  /// copied there and back.
   explicit DeviceCalls(size_t graphs = kGraphs, std::vector<size_t> updated = {})
       : most_(graphs), updated_(std::move(updated)), known_(graphs) {}
 

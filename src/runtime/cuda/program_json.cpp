@@ -114,10 +114,12 @@ Json to_json(const Program& program) {
   Json workspaces = Json::array();
   for (const Workspace& w : program.workspaces)
     workspaces.push_back(Json::array({w.bytes, w.zeroed}));
-  return Json::object({{"arch", program.arch},
-                       {"launches", launches_json(program.launches)},
-                       {"prepare", launches_json(program.prepare)},
-                       {"workspaces", std::move(workspaces)}});
+  Json json = Json::object({{"arch", program.arch},
+                            {"launches", launches_json(program.launches)},
+                            {"prepare", launches_json(program.prepare)},
+                            {"workspaces", std::move(workspaces)}});
+  if (!program.in_part.empty()) json["in_part"] = Json::array_of(program.in_part);
+  return json;
 }
 
 Program program_from_json(const Json& json) {
@@ -127,6 +129,7 @@ Program program_from_json(const Json& json) {
   program.prepare = launches_from(json.at("prepare"));
   for (const Json& w : json.at("workspaces").elements())
     program.workspaces.push_back({w.at(0).as_int(), w.at(1).as_bool()});
+  if (const Json* in_part = json.find("in_part")) program.in_part = ints<int>(*in_part);
   return program;
 }
 

@@ -171,6 +171,11 @@ void KernelRuntime::call(std::span<const NDArray> arrays, std::span<const int64_
   if (cuda) cuda::keep_in_capture(device.index, arrays);
 }
 
+static std::unique_ptr<cuda::DeviceCalls> calls_of(const cuda::Program& program) {
+  const std::vector<size_t> in_part(program.in_part.begin(), program.in_part.end());
+  return std::make_unique<cuda::DeviceCalls>(0, in_part);
+}
+
 Kernel::Kernel(KernelCode code) : impl_(std::make_shared<Impl>()) {
   if (code.cuda) {
     for (size_t i = 0; i < code.args.size(); ++i)
@@ -179,6 +184,7 @@ Kernel::Kernel(KernelCode code) : impl_(std::make_shared<Impl>()) {
         code.cuda, code.name,
         code.args.size() + code.bound.size() + (code.finite.slots > 0 ? 1 : 0),
         code.persistent.size());
+    impl_->staged = calls_of(*code.cuda);
   }
   for (const BoundConstant& b : code.bound) impl_->bound.push_back(b.array);
   impl_->bound_memory = MemoryRanges(impl_->bound);
@@ -190,6 +196,7 @@ Kernel Kernel::clone() const {
   copy.impl_ = std::make_shared<Impl>();
   copy.impl_->code = impl().code;
   copy.impl_->cuda = impl().cuda;
+  if (copy.impl_->cuda) copy.impl_->staged = calls_of(*impl().code->cuda);
   copy.impl_->bound = impl().bound;
   copy.impl_->bound_memory = impl().bound_memory;
   return copy;
@@ -210,7 +217,7 @@ void Kernel::call(std::span<const NDArray> arrays) const {
                [&](size_t i, int64_t value) { sizes[i] = value; });
   }
   if (!impl_->cuda || device.is_cuda()) return impl_->call(arrays, sizes.span(), device);
-  impl_->staged.call(code.args, arrays, [&](std::span<const NDArray> there) {
+  impl_->staged->call(code.args, arrays, [&](std::span<const NDArray> there) {
     impl_->call(there, sizes.span(), Device::cuda());
   });
 }
@@ -256,7 +263,7 @@ void Kernel::refresh() const {
     impl_->prepared->sets.clear();
     ++impl_->prepared->refreshes;
   }
-  impl_->staged.forget();
+  if (impl_->staged) impl_->staged->forget();
   const std::lock_guard lock(impl_->mutex);
   impl_->bound_on_gpu.clear();
   ++impl().refreshes;

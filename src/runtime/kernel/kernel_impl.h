@@ -40,7 +40,7 @@ struct PreparedSets {
 struct KernelRuntime {
   std::shared_ptr<const KernelCode> code;
   std::shared_ptr<const cuda::Executable> cuda;  ///< set for kernels for a GPU
-  cuda::DeviceCalls staged{0};                   ///< calls with arrays of the CPU on a GPU
+  std::unique_ptr<cuda::DeviceCalls> staged;     ///< its calls with arrays of the CPU
   std::vector<NDArray> bound;  ///< the constants that the kernel supplies, on the CPU
   MemoryRanges bound_memory;   ///< of these
   std::mutex mutex;            ///< never held while code runs, which may wait for the thread pool

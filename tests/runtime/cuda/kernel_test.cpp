@@ -11,6 +11,7 @@
 #include "heddle/support/error.h"
 #include "runtime/cuda/cuda_program.h"
 #include "runtime/cuda/fake_driver.h"
+#include "runtime/cuda/program_json.h"
 
 namespace heddle::cuda {
 namespace {
@@ -277,6 +278,32 @@ TEST_F(CudaKernel, ArraysOfTheCpuAreCopiedThereAndBack) {
   const NDArray there = gpu(0);
   kernel(gpu(2), gpu(1), there);
   EXPECT_EQ(there.to_host().get(0), 4);
+}
+
+TEST_F(CudaKernel, ResultsOfTheCpuKeepWhatACallDoesNotWrite) {
+  driver_.kernels["half"] = {2, [](std::vector<void*> p) {
+                               for (int i = 0; i < kN; i += 2) floats(p[1])[i] = floats(p[0])[i];
+                             }};
+  auto program = std::make_shared<Program>();
+  program->arch = "sm_90a";
+  program->cubin = "a cubin";
+  program->launches = {{"half", {1, 1, 1}, {32, 1, 1}, 0, 1, {0, 1}}};
+  program->in_part = {1};
+  EXPECT_EQ(program_from_json(to_json(*program)).in_part, program->in_part);
+  KernelCode code;
+  code.name = "half";
+  code.args = {{"x", f32, {kN}}, {"y", f32, {kN}, true}};
+  code.cuda = program;
+  const Kernel kernel(std::move(code));
+  const NDArray x = NDArray::full({kN}, f32, 1);
+  for (const Kernel& k : {kernel, kernel.clone()}) {
+    for (const double before : {5, 6}) {
+      const NDArray y = NDArray::full({kN}, f32, before);
+      k(x, y);
+      EXPECT_EQ(y.get(0), 1);
+      EXPECT_EQ(y.get(1), before);
+    }
+  }
 }
 
 TEST_F(CudaKernel, OtherConstantsOfTheCpuAreNotTakenForTheLast) {

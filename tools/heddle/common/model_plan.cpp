@@ -141,9 +141,10 @@ Network model_network(const Request& o, const std::vector<Tensor>& outputs, cons
         const bool changes_numbers = !network.pass_options().types.empty();
         if (place.file == beside || (network.plan_use()->planned() > 0 && !changes_numbers))
           return taken(place.file, network);
-        why = place.name + (changes_numbers ? " has types that were chosen for one network; "
-                                              "name it with --plan: "
-                                            : " is of another network: ") +
+        why = place.name +
+              (changes_numbers ? " has types that were chosen for one network; "
+                                 "name it with --plan: "
+                               : " is of another network: ") +
               place.file;
       } catch (const Error& e) {
         if (e.kind == ErrorKind::Internal) throw;

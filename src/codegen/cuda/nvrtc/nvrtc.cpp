@@ -127,15 +127,6 @@ std::string nvrtc_missing_reason() {
 
 int nvrtc_version() { return version_of(nvrtc()); }
 
-std::vector<int> nvrtc_archs() {
-  const NvrtcApi& api = nvrtc();
-  int count = 0;
-  api.get_num_supported_archs(&count);
-  std::vector<int> archs(static_cast<std::size_t>(std::max(count, 0)));
-  if (count > 0) api.get_supported_archs(archs.data());
-  return archs;
-}
-
 std::string numbered_lines(const std::string& source, int line, int around) {
   std::string text;
   int number = 1;

@@ -64,8 +64,6 @@ bool nvrtc_available();
 std::string nvrtc_missing_reason();
 /// The version, 13000 for 13.0. Throws a Runtime error where there is no NVRTC.
 int nvrtc_version();
-/// The compute capabilities for which it compiles: 80, 86, 90, ...
-std::vector<int> nvrtc_archs();
 
 /// The source with numbered lines, `around` of them on each side of `line` (from 1), which is
 /// marked.

@@ -37,8 +37,6 @@ std::unique_ptr<NvrtcApi> open(const std::string& path, std::string& tried) {
   api->path = path;
   const bool complete = load(library, "nvrtcGetErrorString", api->get_error_string) &&
                         load(library, "nvrtcVersion", api->version) &&
-                        load(library, "nvrtcGetNumSupportedArchs", api->get_num_supported_archs) &&
-                        load(library, "nvrtcGetSupportedArchs", api->get_supported_archs) &&
                         load(library, "nvrtcCreateProgram", api->create_program) &&
                         load(library, "nvrtcDestroyProgram", api->destroy_program) &&
                         load(library, "nvrtcCompileProgram", api->compile_program) &&

@@ -16,8 +16,6 @@ struct NvrtcApi {
 
   const char* (*get_error_string)(Result) = nullptr;
   Result (*version)(int*, int*) = nullptr;
-  Result (*get_num_supported_archs)(int*) = nullptr;
-  Result (*get_supported_archs)(int*) = nullptr;
   Result (*create_program)(Program*, const char* source, const char* name, int headers,
                            const char* const* header_texts,
                            const char* const* header_names) = nullptr;

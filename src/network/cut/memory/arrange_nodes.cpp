@@ -69,7 +69,8 @@ class Wishes {
         const int b = graph.find(t);
         if (b < 0) continue;
         tensors_[b] = t;
-        const std::optional<bool> wish = network.choices.setting(kRecompute, place_of(*t.op()));
+        const std::optional<bool> wish =
+            network.choices.setting(ChoiceKind::Recompute, place_of(*t.op()));
         kept_[b] = wish && !*wish ? 1 : 0;
         repeated_[b] = wish && *wish ? 1 : 0;
       }
@@ -88,7 +89,7 @@ class Wishes {
     }
     for (size_t b = 0; b < tensors_.size(); ++b) {
       if (again[b] == 0 && kept_[b] == 0 && repeated_[b] == 0) continue;
-      (void)choices.on(kRecompute, place_of(*tensors_[b].op()), repeated_[b] == 0,
+      (void)choices.on(ChoiceKind::Recompute, place_of(*tensors_[b].op()), repeated_[b] == 0,
                        "'" + tensors_[b].name() + "' is computed again for later readers");
     }
   }
@@ -145,12 +146,12 @@ void add_second_runs(CutNetwork& network, const std::vector<StateWrite>& writes,
   for (const RepeatedNode& n : nodes) all += n.seconds;
   const auto runs = std::count_if(made.steps.begin(), made.steps.end(),
                                   [](const RepeatableStep& s) { return s.again; });
-  network.changes.push_back({kRecompute, "nodes that run a second time: " + std::to_string(runs) +
-                                             "; the buffers between nodes take " +
-                                             size_text(made.bytes) + " in place of " +
-                                             size_text(plan_memory(graph.lifetimes()).bytes) +
-                                             ", for " + format_fixed(100 * made.seconds / all, 1) +
-                                             " % more time by estimate"});
+  network.changes.push_back({to_string(ChoiceKind::Recompute),
+                             "nodes that run a second time: " + std::to_string(runs) +
+                                 "; the buffers between nodes take " + size_text(made.bytes) +
+                                 " in place of " + size_text(plan_memory(graph.lifetimes()).bytes) +
+                                 ", for " + format_fixed(100 * made.seconds / all, 1) +
+                                 " % more time by estimate"});
   repeat_nodes(network, graph, made.steps);
 }
 
@@ -163,7 +164,7 @@ void arrange_nodes(CutNetwork& network, const std::vector<StateWrite>& writes, c
   std::vector<ExtractedNode> nodes;
   for (const size_t n : order) nodes.push_back(std::move(network.nodes[n]));
   network.nodes = std::move(nodes);
-  if (passes.memory > 0 || network.choices.any_on(kRecompute))
+  if (passes.memory > 0 || network.choices.any_on(ChoiceKind::Recompute))
     add_second_runs(network, writes, target, passes);
 }
 
