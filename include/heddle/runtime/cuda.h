@@ -105,6 +105,8 @@ class Stream {
   int device() const;
   /// CUDA's CUstream; null is the default stream.
   void* handle() const;
+  /// Whether it may be gone before this handle: it is of another library, and not the default one.
+  bool borrowed() const;
   void synchronize() const;
   bool done() const;
   /// Later work on this stream waits for the work before the record of the event.

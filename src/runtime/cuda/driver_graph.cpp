@@ -35,6 +35,7 @@ DriverGraph::~DriverGraph() {
   if (d == nullptr || !d->try_enter()) return;
   for (const Stream& stream : launched_on_)
     d->api->stream_synchronize(static_cast<api::StreamHandle>(stream.handle()));
+  if (last_) d->api->event_synchronize(static_cast<api::EventHandle>(last_->handle()));
   d->api->graph_exec_destroy(exec_);
   d->api->graph_destroy(recorded_);
 }
@@ -42,14 +43,16 @@ DriverGraph::~DriverGraph() {
 void DriverGraph::launch(const Stream& stream) {
   DeviceState& d = device_state(device_);
   d.enter();
-  {
-    const std::lock_guard lock(mutex_);
-    const bool known = std::any_of(launched_on_.begin(), launched_on_.end(),
-                                   [&](const Stream& s) { return s.handle() == stream.handle(); });
-    if (!known) launched_on_.push_back(stream);
-  }
+  const std::lock_guard lock(mutex_);
   d.check(d.api->graph_launch(exec_, static_cast<api::StreamHandle>(stream.handle())),
           "cuGraphLaunch");
+  if (stream.borrowed()) {
+    if (!last_) last_.emplace(device_);
+    last_->record(stream);
+  } else if (std::ranges::find(launched_on_, stream.handle(), &Stream::handle) ==
+             launched_on_.end()) {
+    launched_on_.push_back(stream);
+  }
 }
 
 }  // namespace heddle::cuda

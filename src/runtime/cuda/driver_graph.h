@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "heddle/support/function_ref.h"
@@ -30,7 +31,10 @@ class DriverGraph {
   api::GraphExec exec_ = nullptr;
   std::vector<api::GraphNode> nodes_;
   std::mutex mutex_;
-  std::vector<Stream> launched_on_;  ///< streams whose last launches must be waited for
+  std::vector<Stream> launched_on_;  ///< own streams whose last launches must be waited for
+  /// The end of the last launch on another stream, which may be gone before the graph. A launch begins
+  /// when those before have ended.
+  std::optional<Event> last_;
 };
 
 }  // namespace heddle::cuda

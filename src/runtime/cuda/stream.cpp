@@ -54,6 +54,7 @@ Stream Stream::current(int device) {
 
 int Stream::device() const { return impl_->device; }
 void* Stream::handle() const { return impl_->handle; }
+bool Stream::borrowed() const { return !impl_->owned && impl_->handle != nullptr; }
 
 void Stream::synchronize() const {
   DeviceState& d = device_state(impl_->device);

@@ -83,6 +83,18 @@ TEST_F(CapturedByCaller, CallsOfOtherStreamsMayComeBeforeAndAfter) {
   EXPECT_EQ(dirty_, 0);
 }
 
+TEST_F(CapturedByCaller, GraphsOutliveTheStreamsInWhichTheyRan) {
+  {
+    CallersStream stream(driver_.api());
+    for (const double x : {1, 2, 3}) EXPECT_EQ(answer(x, [&] { call(stream.handle()); }), x + 1);
+    EXPECT_GT(driver_.calls["graph_launch"], 0);
+  }
+  const int waits = driver_.calls["event_synchronize"];
+  calls_.forget();
+  EXPECT_EQ(driver_.uses_of_gone_streams, 0);
+  EXPECT_GT(driver_.calls["event_synchronize"], waits);
+}
+
 // The driver does not say of the default stream whether it is captured while another one is.
 TEST_F(CapturedByCaller, CallsInTheDefaultStreamRunMeanwhile) {
   CallersStream stream(driver_.api());

@@ -241,6 +241,10 @@ struct FakeFunctions {
   HEDDLE_END
   HEDDLE_UNSAFE_FAKE(stream_synchronize, api::StreamHandle stream)
   auto* s = unwrap<api::StreamHandle, FakeDriver::Stream>(stream);
+  if (s != nullptr && !d.owned_.contains(s)) {
+    ++d.uses_of_gone_streams;
+    return kInvalidValue;
+  }
   if (s != nullptr && s->capture != 0) return kUnsupportedInCapture;
   d.finish();
   HEDDLE_END

@@ -82,6 +82,7 @@ class FakeDriver {
   std::map<std::string, int> smem_asked;
   std::vector<Map> maps;                                 // that were encoded
   int modules = 0, streams = 0, events = 0, graphs = 0;  // alive
+  int uses_of_gone_streams = 0;
 
  private:
   friend struct FakeFunctions;
