@@ -138,11 +138,12 @@ class Planner {
   // each once or a few times. Such a product waits for memory, so reading the bits and unpacking them
   // in registers takes less time than reading what was computed once.
   bool unpacks(int s, const StageInfo& info) const {
-    constexpr int64_t kFewRows = 4, kWider = 3;
+    constexpr int64_t kWider = 3;
+    const int64_t few_rows = cpu_ ? 4 : 1;  // on GPUs each further row of a block unpacks them again
     if ((!cpu_ && !gpu_) || !info.precomputable || info.consumers.size() != 1) return false;
     const StageInfo& reader = dag_.info(info.consumers[0]);
     if (reader.stage_class != StageClass::ComplexReduction ||
-        reader.points * reader.reduce_points > kFewRows * info.points)
+        reader.points * reader.reduce_points > few_rows * info.points)
       return false;
     const auto looks_up = [](const Expr& e) {
       const Load* load = e.as<Load>();
