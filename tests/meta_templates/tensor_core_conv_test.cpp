@@ -166,6 +166,26 @@ TEST(ViewedConvolution, AccumulatorsStayInRegisters) {
   }
 }
 
+// What imports write of an axis of one element: its only index. A tile of pixels is still a tile, where
+// lines and columns are one axis as well.
+TEST(TensorCoreConvolution, TheOnlyImageIsReadAtZero) {
+  const AutoSchedulerOptionsScope scope(options());
+  const Tensor x = placeholder({1, 56, 56, 64}, i8, "X"), w = placeholder({1, 1, 64, 64}, i8, "W");
+  const Tensor product = ops::conv2d(x, w, {.layout = ops::NHWC});
+  const Tensor bias = placeholder({64}, i32, "bias");
+  const Tensor sum = compute(
+      product.shape(), [&](const std::vector<Axis>& i) { return product(i) + bias(i[3]); }, "sum");
+  const Tensor y = compute(
+      product.shape(),
+      [&](Axis, Axis i, Axis j, Axis c) { return max(sum(0, i, j, c), make_const(i32, 0)); }, "y");
+  const ComputeDag dag({y});
+  for (const std::string& name : legal_rewrites(dag, h200())) {
+    SCOPED_TRACE(name);
+    const Template t = make_template(apply_alternative(dag, name), h200());
+    EXPECT_NO_THROW(lower_gpu(t.instantiate(t.default_config()), {x, w, bias, y}));
+  }
+}
+
 // Tiles of pixels that end within lines and images: lanes still read what is their own, for all knobs.
 TEST(TensorCoreConvolution, ImagesOfAnyHeightAndWidth) {
   const AutoSchedulerOptionsScope scope(options());

@@ -50,13 +50,14 @@ void OpenParts::take_fusion_apart(int axis, const Expr& value, std::map<int, Exp
     return;
   }
   const Expr inner = axes_.extent(a.fuse_b);
-  take_fusion_apart(a.fuse_a, floordiv(value, inner), members);
-  take_fusion_apart(a.fuse_b, floormod(value, inner), members);
+  const bool alone = is_const(axes_.extent(a.fuse_a), 1);
+  take_fusion_apart(a.fuse_a, alone ? Expr(0) : floordiv(value, inner), members);
+  take_fusion_apart(a.fuse_b, alone ? value : floormod(value, inner), members);
 }
 
 SymInterval OpenParts::interval(const Expr& index, const SymEnv& env) const {
   const Ranges& ranges = axes_.loops().ranges();
-  if (!values_.empty() && index.kind() != ExprKind::Var) {
+  if (!values_.empty()) {
     const Expr together = simplify(substitute(index, values_), ranges);
     bool by_loop = false, apart = false;
     visit(together, [&](const Expr& e) {
