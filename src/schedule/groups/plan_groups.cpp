@@ -139,8 +139,8 @@ class Planner {
   // in registers takes less time than reading what was computed once.
   bool unpacks(int s, const StageInfo& info) const {
     constexpr int64_t kWider = 3;
-    const int64_t few_rows =
-        cpu_ ? 4 : 1;  // on GPUs each further row of a block unpacks them again
+    // On GPUs each further row of a block unpacks them again.
+    const int64_t few_rows = cpu_ ? 4 : 1;
     if ((!cpu_ && !gpu_) || !info.precomputable || info.consumers.size() != 1) return false;
     const StageInfo& reader = dag_.info(info.consumers[0]);
     if (reader.stage_class != StageClass::ComplexReduction ||

@@ -14,7 +14,8 @@ struct TurnTimes {
 };
 
 /// Calls them in turns for `seconds`, three rounds at least. A sample has as many calls as last a
-/// quarter of a millisecond, behind one that is not timed where calls are short; on a GPU two milliseconds, until the device has computed them.
+/// quarter of a millisecond, behind one that is not timed where calls are short; on a GPU two
+/// milliseconds, until the device has computed them.
 TurnTimes time_in_turns(const std::vector<std::function<void()>>& calls, double seconds,
                         const Target& target);
 
