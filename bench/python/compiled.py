@@ -13,6 +13,8 @@ cold, with --warm a second one finds what the first has left. Needs PyTorch, tor
 """
 import argparse
 import collections
+import contextlib
+import fcntl
 import json
 import math
 import os
@@ -91,6 +93,17 @@ def first_calls(row, options, module, inputs, tell, to):
     return calls, found, reports
 
 
+@contextlib.contextmanager
+def alone(path):
+    """Holds a lock file, so that of several runs which compile side by side one is timed at a time. Nothing without a path."""
+    if not path:
+        yield
+        return
+    with open(path, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def measure(row, options, tell):
     """Fills a row from stage to stage; each is told before it begins, so that a crash has a place."""
     import torch
@@ -114,7 +127,8 @@ def measure(row, options, tell):
         if options.seconds > 0:
             from race import race, second_call
             pause = 0.0 if row["device"] == "cuda" else 0.05
-            row["seconds"] = race(calls, options.seconds, lambda call: second_call(call, finish, pause))
+            with alone(options.lock):
+                row["seconds"] = race(calls, options.seconds, lambda call: second_call(call, finish, pause))
     wrong = [name for name, d in row["differences"].items() if not d <= TOLERANCE[row["dtype"]]]
     ours = [b for b in options.backends if b.startswith("heddle")]
     row["status"] = "error" if any(b in row.get("errors", {}) for b in ours) else "wrong" if any(b in wrong for b in ours) else "right"
@@ -235,6 +249,7 @@ def main():
     parser.add_argument("--limit", type=float, default=300, help="seconds for each process")
     parser.add_argument("--budget", type=float, default=1e9, help="seconds after which no network begins")
     parser.add_argument("--part", default="1/1")
+    parser.add_argument("--lock", help="a file: of all runs that name it, one is timed at a time, while the others compile")
     parser.add_argument("--warm", action="store_true")
     parser.add_argument("--failed", action="store_true")
     parser.add_argument("--markdown", action="store_true", help="table: a summary by library")
