@@ -12,7 +12,8 @@ namespace {
 /// The type of a 16-bit value that `e` converts to f32; nothing else.
 std::optional<DataType> narrow_type(const Expr& e) {
   const Cast* c = e.as<Cast>();
-  const bool is_it = c && c->dtype == f32 && c->value.dtype().is_small_float();
+  const bool is_it =
+      c && c->dtype == f32 && c->value.dtype().is_float() && c->value.dtype().bits == 16;
   return is_it ? std::optional(c->value.dtype()) : std::nullopt;
 }
 

@@ -1,5 +1,6 @@
 // The calls of a Decoder: their arrays, and what they read and return.
 #include <algorithm>
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -13,6 +14,22 @@ namespace heddle {
 using generate::CallMemory;
 
 namespace {
+
+/// Forgets what was read since it was made where an error ends its scope.
+class Unread {
+ public:
+  explicit Unread(std::vector<int64_t>& counts) : counts_(counts), before_(counts) {}
+  Unread(const Unread&) = delete;
+  Unread& operator=(const Unread&) = delete;
+  ~Unread() {
+    if (std::uncaught_exceptions() > errors_) counts_ = std::move(before_);
+  }
+
+ private:
+  std::vector<int64_t>& counts_;
+  std::vector<int64_t> before_;
+  int errors_ = std::uncaught_exceptions();
+};
 
 int64_t value_of(const Expr& e, const Var& rows, int64_t n, const Var& total, int64_t length) {
   const std::optional<Affine> sum = as_affine(e);
@@ -219,6 +236,7 @@ NDArray Decoder::step_each(const Lists& ids) {
 }
 
 NDArray Decoder::logits_behind(const Lists& ids) {
+  const Unread on_error(counts_);
   const Call call = read(ids, {});
   const NDArray logits = logits_of(call);
   if (!memory_) return logits.data() == last_.data() ? logits.copy() : logits;
@@ -231,6 +249,7 @@ NDArray Decoder::logits_behind(const Lists& ids) {
 }
 
 void Decoder::start(const Lists& ids, const Draw& draw) {
+  const Unread on_error(counts_);
   if (draws(draw.how)) {
     const Call call = read(ids, draw);
     (void)logits_of(call);

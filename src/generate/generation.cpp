@@ -1,6 +1,7 @@
 #include "heddle/generate/generation.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "heddle/support/error.h"
@@ -16,6 +17,11 @@ Generation::Generation(Decoder& decoder, const std::vector<std::vector<int64_t>>
       ended_(prompts.size()),
       over_(end_.most < 1) {
   check_sampling(how);
+  for (size_t b = 0; b < prompts.size(); ++b) {
+    if (prompts[b].empty())
+      throw_user_error("the prompt of sequence " + std::to_string(b) + " is empty", {},
+                       "give it one token at least, such as that which begins a text");
+  }
   decoder_.reset();
   decoder_.generation_ = this;
   if (over_) return;
@@ -59,7 +65,11 @@ std::vector<int64_t> Generation::next() {
       tokens[b] = -1;
       continue;
     }
-    if (tokens[b] < 0) throw_runtime_error("no logit of the model is a number");
+    if (tokens[b] < 0) {
+      over_ = true;
+      decoder_.drop_started();
+      throw_runtime_error("no logit of the model is a number");
+    }
     last_[b] = tokens[b];
     ended_[b] = std::ranges::count(end_.tokens, tokens[b]) > 0;
     // A step that has begun meanwhile has read a token too many.

@@ -210,6 +210,16 @@ TEST(HalfGradient, ProductsReadHalfFloatsAlone) {
   EXPECT_EQ(wide_products(wide, {input({8, 9}, bf16, 1), input({9, 7}, bf16, 2)}), "");
 }
 
+// The least f8 is 2e-3: gradients rounded to it would be zeros.
+TEST(HalfGradient, HeadsOfProductsOfEighthFloatsAreNotRounded) {
+  const Input x = input_of(NDArray::full({2, 8}, f8e4m3, 1)),
+              w = input_of(NDArray::full({8, 512}, f8e4m3, 1)),
+              head = input_of(NDArray::full({2, 512}, f32, 5e-4));
+  const Tensor y = ops::matmul(x, w, false, false, {.accumulate = f32, .output = f32});
+  const NDArray dx = run_interpreted(gradient({y}, {x}, {head})[0], {x, w, head}).result;
+  EXPECT_EQ(dx.get(3), 0.25);
+}
+
 // A head of 2e-5 times the weights of a row of 600 keys, which are some 1/600, is about the least f16,
 // 6e-8, and would be rounded to a few values.
 TEST(HalfGradient, OfAttentionKeepsSmallHeads) {

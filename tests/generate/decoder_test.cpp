@@ -315,6 +315,31 @@ TEST_F(GpuDecoder, AStepIsTwoCopiesAndAGraph) {
   }
 }
 
+TEST_F(GpuDecoder, AStepThatFailsHasReadNothing) {
+  const OnnxModel model = last_logits(model_of({24, 4, 1}));
+  Decoder decoder(model, network_of(model));
+  const NDArray ids = NDArray::from<int64_t>({3, 1, 4, 1, 5, 2, 6, 5, 3, 5, 0, 2}, {1, 12});
+  const NDArray want = whole(weights_, ids);
+  int failed = 0;
+  for (int64_t n = 0; n < 12; ++n) {
+    for (const char* const name : {"graph_instantiate", "event_synchronize", "event_record"}) {
+      driver_.failing[name] = cuda::api::kOutOfMemory;
+      try {
+        decoder.step({ids.at<int64_t>({0, n})});
+        decoder.reset();
+        driver_.failing.clear();
+        for (int64_t i = 0; i < n; ++i) decoder.step({ids.at<int64_t>({0, i})});
+      } catch (const Error&) {
+        ++failed;
+      }
+      driver_.failing.clear();
+      EXPECT_EQ(decoder.length(), n) << name;
+    }
+    EXPECT_EQ(differ(decoder.step({ids.at<int64_t>({0, n})}), want, n), "");
+  }
+  EXPECT_GE(failed, 24);
+}
+
 TEST_F(GpuDecoder, WhatAStepReturnedStaysAsItIs) {
   const OnnxModel model = last_logits(model_of({16, 4, 1}));
   Decoder decoder(model, network_of(model));

@@ -140,6 +140,14 @@ TEST_F(Generations, EndWithTheUseOfTheirDecoder) {
       HasSubstr("call last_logits first"));
 }
 
+TEST_F(Generations, BeginWithATokenOfEachSequence) {
+  Decoder decoder = on_cpu(with_draws(model_of({16, 4, 2}, ToyMask::Values)));
+  decoder.step({1, 2});
+  EXPECT_THAT(message_of([&] { Generation(decoder, {{1, 2, 3}, {}}); }),
+              HasSubstr("the prompt of sequence 1 is empty"));
+  EXPECT_EQ(decoder.tokens(0), 1) << "nothing is forgotten";
+}
+
 class GpuGenerations : public Generations {
  protected:
   void SetUp() override {
@@ -223,7 +231,11 @@ TEST_F(GpuGenerations, LogitsThatAreNoNumbersAreErrors) {
   for (Decoder* const each : {&decoder, &host}) {
     EXPECT_THAT(message_of([&] { Generation(*each, {{1, 2, 3}}).next(); }),
                 HasSubstr("no logit of the model is a number"));
+    EXPECT_EQ(each->tokens(0), each == &host ? 0 : 3);
   }
+  Generation words(decoder, {{1, 2, 3}});
+  EXPECT_THAT(message_of([&] { words.next(); }), HasSubstr("no logit of the model is a number"));
+  EXPECT_TRUE(words.next().empty());
 }
 
 }  // namespace

@@ -236,6 +236,9 @@ TEST_F(SimplifyTest, OverflowIsLeftAlone) {
   EXPECT_EQ(range_of(y + y, ranges), Interval{});
   EXPECT_EQ(range_of(y * (y + 1), ranges), Interval{});
   EXPECT_EQ(range_of(y * y, ranges), (Interval{0, Interval::kPosInf}));
+  // The sum of both coefficients is no i64, and the value of both terms may be one.
+  EXPECT_EQ(simple(floormod(n * (int64_t{3} << 59) + floormod(n, 2) * INT64_MAX, 3)),
+            "floormod(n, 2)");
 }
 
 TEST_F(SimplifyTest, RangesAndProofs) {

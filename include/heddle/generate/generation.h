@@ -28,14 +28,15 @@ struct GenerationEnd {
 class Generation {
  public:
   /// Reads the prompts, one for each sequence of `decoder`, which must outlive this. Throws what
-  /// Decoder::step_each and check_sampling throw.
+  /// Decoder::step_each and check_sampling throw, and a User error for an empty prompt.
   Generation(Decoder& decoder, const std::vector<std::vector<int64_t>>& prompts,
              const Sampling& how = {}, GenerationEnd end = {});
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
   /// The next token of each sequence, -1 for one that has ended. Empty when all have ended, have as many as
-  /// asked for, or one of them has no more room. Throws a Runtime error where no logit of a sequence is a number.
+  /// asked for, or one of them has no more room. Throws a Runtime error where no logit of a sequence is a number,
+  /// which ends all.
   std::vector<int64_t> next();
 
  private:

@@ -126,7 +126,7 @@ class MultiKernel {
 
   /// Picks for these arrays without a call. Their outputs may be overwritten by measuring.
   PickRow pick(std::span<const NDArray> arrays) const;
-  /// The picks of this process, in the order in which they were made.
+  /// The picks of this process, in the order in which they were made; of many thousands the last.
   std::vector<PickRow> picks() const;
   /// Forces a variant; "" ends that. Throws a User error for a name that no variant has.
   void force(const std::string& variant) const;

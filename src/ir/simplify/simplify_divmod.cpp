@@ -159,11 +159,13 @@ bool Simplifier::divide_arms(const Linear& n, int64_t c, Linear& out) {
 // (k*x + j*(x % a)) % c --> ((k + j)*(x % a)) % c where c divides k*a: the digit that both are parts of.
 static void join_digits(Linear& n, int64_t c) {
   for (size_t i = 0; i < n.terms.size(); ++i) {
-    int64_t a, ka;
+    int64_t a, ka, both;
     const LinearTerm t = n.terms[i];
     const Binary* digit = by_constant(t.expr, BinaryOp::FloorMod, a);
     const int64_t k = digit ? n.coefficient(digit->a) : 0;
-    if (k == 0 || k == INT64_MIN || __builtin_mul_overflow(k, a, &ka) || ka % c != 0) continue;
+    if (k == 0 || k == INT64_MIN || __builtin_add_overflow(t.coefficient, k, &both) ||
+        __builtin_mul_overflow(k, a, &ka) || ka % c != 0)
+      continue;
     const Expr x = digit->a;
     n.add(x, -k);
     n.add(t.expr, k);

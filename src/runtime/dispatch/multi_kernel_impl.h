@@ -45,6 +45,8 @@ struct MultiKernel::Impl {
   void read_forced();
 
   Kernel compiled(size_t variant);
+  /// That of a variant which another thread may be compiling; empty where it is not compiled.
+  Kernel made(size_t variant);
   /// The arguments with the extents of these arrays, as far as their ranks are right.
   std::vector<KernelArg> args_at(std::span<const NDArray> arrays) const;
   /// The variant that was picked for the extents of these arrays; -1 where there is none, or where

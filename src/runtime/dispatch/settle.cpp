@@ -14,6 +14,8 @@
 namespace heddle {
 namespace {
 
+constexpr long kMostRows = 8192;
+
 bool takes(const KernelVariant& v, std::span<const NDArray> arrays) {
   for (size_t i = 0; i < arrays.size(); ++i) {
     for (size_t d = 0; d < v.args[i].shape.size(); ++d) {
@@ -41,6 +43,11 @@ Kernel MultiKernel::Impl::compiled(size_t variant) {
   VariantState& v = variants[variant];
   if (!v.kernel) v.kernel = v.variant.compile();
   return v.kernel;
+}
+
+Kernel MultiKernel::Impl::made(size_t variant) {
+  const std::lock_guard lock(compile_mutex);
+  return variants[variant].kernel;
 }
 
 std::vector<KernelArg> MultiKernel::Impl::args_at(std::span<const NDArray> arrays) const {
@@ -166,14 +173,15 @@ void MultiKernel::Impl::keep(const Call& call, const PickRow& row, size_t varian
     std::vector<int64_t> sizes;
     for (const auto& [arg, dim] : free) sizes.push_back(call.arrays[arg].shape()[dim]);
     selector.pick(sizes, static_cast<int>(variant));
+    // Those of all picks that the selector has are among the last.
+    if (std::ssize(rows) == kMostRows) rows.erase(rows.begin(), rows.begin() + kMostRows / 2);
     rows.push_back(row);
   }
   // Constants that the other variants prepared are released, because they are not expected to be
   // needed.
+  if (row.reason != PickReason::Measured) return;
   for (const size_t v : call.applicable) {
-    if (v != variant && row.reason == PickReason::Measured && variants[v].kernel) {
-      variants[v].kernel.refresh();
-    }
+    if (const Kernel other = v == variant ? Kernel() : made(v)) other.refresh();
   }
 }
 

@@ -52,7 +52,7 @@ Program::Program(ProgramParts parts) : parts_(std::move(parts)) {
   for (const size_t i : parts_.updated) written_[i].output = true;
   // No memory of a GPU is allocated before the first call.
   if (on_gpu_) {
-    calls_ = std::make_unique<cuda::DeviceCalls>(parts_.graphs, parts_.updated);
+    calls_ = std::make_unique<cuda::DeviceCalls>(parts_.graphs, kept());
     return;
   }
   constants_ = make_constants();
@@ -89,6 +89,19 @@ void Program::learn(const ProgramVariant& variant, Facts& facts, std::vector<NDA
     own.only_prepared = own.only_prepared && arg.only_prepared;
     facts.prepares_arguments |= arg.constant && kernel.has_prepare();
   }
+}
+
+std::vector<size_t> Program::kept() const {
+  std::set<size_t> all(parts_.updated.begin(), parts_.updated.end());
+  for (const ProgramStep& step : parts_.steps) {
+    for (const ProgramVariant& variant : step.variants) {
+      for (const int i : runtime_of(variant.kernel).code->cuda->in_part) {
+        const ProgramPlace place = variant.places[static_cast<size_t>(i)];
+        if (place.where == ProgramPlace::Argument) all.insert(static_cast<size_t>(place.at));
+      }
+    }
+  }
+  return {all.begin(), all.end()};
 }
 
 std::shared_ptr<const Program::Constants> Program::make_constants() const {

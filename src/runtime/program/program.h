@@ -124,6 +124,8 @@ class Program {
   /// The constants of the variant, those of a call among them.
   std::vector<NDArray> constants_of(const ProgramVariant& variant, size_t number,
                                     const Frame& frame, std::span<const NDArray> arrays) const;
+  /// The arguments that kernels for a GPU update or write in part.
+  std::vector<size_t> kept() const;
   std::shared_ptr<const Constants> make_constants() const;
   Device device() const { return on_gpu_ ? Device::cuda() : Device::cpu(); }
 

@@ -12,6 +12,7 @@
 #include "runtime/cuda/cuda_program.h"
 #include "runtime/cuda/fake_driver.h"
 #include "runtime/cuda/program_json.h"
+#include "runtime/program/program.h"
 
 namespace heddle::cuda {
 namespace {
@@ -303,6 +304,13 @@ TEST_F(CudaKernel, ResultsOfTheCpuKeepWhatACallDoesNotWrite) {
       EXPECT_EQ(y.get(0), 1);
       EXPECT_EQ(y.get(1), before);
     }
+  }
+  heddle::Program family(one_step({kernel, kernel.clone()}));
+  for (const double before : {5, 6}) {
+    const NDArray y = NDArray::full({kN}, f32, before);
+    family.call(std::vector<NDArray>{x, y});
+    EXPECT_EQ(y.get(0), 1);
+    EXPECT_EQ(y.get(1), before);
   }
 }
 
