@@ -42,6 +42,17 @@ TEST(Passes, AReshapeThatSplitsColumnsStaysBehindItsProduct) {
   EXPECT_EQ(wrong_network(outputs), "");
 }
 
+TEST(Passes, AFlattenedImageStaysBehindItsConvolution) {
+  Tensor x = placeholder({1, 8, 10, 10}, f32, "x");
+  const Tensor y =
+      ops::relu(ops::conv2d(x, weights({16, 8, 3, 3}), {.stride = {2, 2}, .padding = {1}}));
+  const std::vector<Tensor> outputs{ops::mul(
+      ops::reshape(y, {1, 16, 25}),
+      ops::reshape(ops::conv2d(x, weights({16, 8, 2, 2}), {.stride = {2, 2}}), {1, 16, 25}))};
+  EXPECT_THAT(applied(Network(outputs)), ::testing::Not(::testing::Contains("fold_views")));
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
 /// Attention whose query, key and value are products of one input.
 std::vector<Tensor> attention() {
   Tensor x = placeholder({1, 8, 16}, f32, "x");

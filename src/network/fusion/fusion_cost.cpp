@@ -6,6 +6,7 @@
 
 #include "heddle/dag/operations.h"
 #include "heddle/schedule/template.h"
+#include "network/fusion/lookups.h"
 #include "network/fusion/node_traffic.h"
 #include "network/fusion/plan_fusion.h"
 #include "network/fusion/settle_plan.h"
@@ -88,6 +89,9 @@ class Sum {
       times[s] = n;
       sum_.flops += (n - 1) * dag_.info(s).flops;
       if (n > 1) busy += recomputation(dag_, s, n, rates_).again_seconds;
+      if (s != end && !target_.is_cuda())
+        busy += times_looked_up(plan_, s) * static_cast<double>(dag_.info(s).points) /
+                rates_.single_flops;
     }
     if (!target_.is_cuda()) busy += selecting_seconds(stages);
     sum_.bytes += node.bytes;

@@ -14,8 +14,8 @@ struct PlanCost {
   double flops = 0;  ///< what several nodes compute counts for each
   double bytes = 0;  ///< that nodes read and write
   int nodes = 0;     ///< each is started once
-  /// For each node its arithmetic at the peak of the machine, with the selects that no vector takes,
-  /// or its bytes at the bandwidth of the caches and memories where they lie, whichever takes longer,
+  /// For each node its arithmetic at the peak of the machine, with the selects and lookups that no
+  /// vector takes, or its bytes at the bandwidth of the caches and memories where they lie, whichever takes longer,
   /// and the time to start it (schedule/groups/machine_rates.h).
   double seconds = 0;
   std::vector<double> of_nodes = {};  ///< the seconds of each node, as CutNetwork::nodes

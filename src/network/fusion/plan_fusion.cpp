@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/linear.h"
+#include "network/fusion/lookups.h"
 #include "network/passes/product_chain.h"
 #include "schedule/groups/image_chain.h"
 #include "schedule/groups/recomputation.h"
@@ -175,18 +176,21 @@ class Planner {
           std::any_of(readers.begin(), readers.end(), [&](int r) { return leads_on(r); });
       return before_another ? s : -1;
     }
-    const bool read = !dag_.stage(s).is_reduction() &&
-                      (dag_.info(s).flops_per_point > 0 || chooses_by_data(s)) &&
-                      plan_.times_in_products(s) > 0;
+    const bool read =
+        !dag_.stage(s).is_reduction() &&
+        (dag_.info(s).flops_per_point > 0 || chooses_by_data(s) || looks_up(dag_, s)) &&
+        plan_.times_in_products(s) > 0;
     return read ? s : -1;
   }
 
   /// On a GPU a product whose operand is plain loads it without computing anything, and the end of
   /// a norm is one kernel with its reductions. On a CPU the sums of the gradient of a filter read an
   /// element again for each row of taps, and a stage that chooses by data, such as the gradient of
-  /// pooling, would choose again each time.
+  /// pooling, would choose again each time, as a gather would look up again.
   bool stores_usually(int s) const {
-    if (!target_.is_cuda()) return chooses_by_data(s) && is_reused(s);
+    if (!target_.is_cuda())
+      return (chooses_by_data(s) && is_reused(s)) ||
+             times_looked_up(plan_, s) > Recomputation::kFreely;
     return target_.is_cuda() && plan_.at(s) != Place::InAttention &&
            (ends_norm(s) || computed_too_often(s));
   }

@@ -11,7 +11,8 @@
 //   z[b, s, n] = y[b, s, n] + residual[b, s, n]
 //
 // Now z is an epilogue of the product. The pass applies where all indices stay as simple as they
-// were.
+// were: rows and columns of an image that are a quotient and a remainder of one axis suit no
+// kernel of convolutions.
 #include <algorithm>
 
 #include "dag/map_loads.h"
@@ -68,15 +69,19 @@ class Reshaper {
                     bool& simple) {
     std::vector<Expr> at;
     for (const Expr& i : load.indices) at.push_back(simplify(substitute(i, to), ranges));
-    const int allowed = composed_indices(load.indices);
-    if (composed_indices(at) <= allowed) return make_load(load.buffer, std::move(at));
+    if (as_simple(at, load.indices)) return make_load(load.buffer, std::move(at));
     const Operation& mover = *tensor_of(load.buffer).op();
     if (const Load* source = moved_read(mover)) {
       at = read_through(mover, at, ranges);
-      if (composed_indices(at) <= allowed) return make_load(source->buffer, std::move(at));
+      if (as_simple(at, load.indices)) return make_load(source->buffer, std::move(at));
     }
     simple = false;
     return make_load(load.buffer, load.indices);
+  }
+
+  static bool as_simple(std::span<const Expr> at, std::span<const Expr> before) {
+    return composed_indices(at) <= composed_indices(before) &&
+           (any_division(before) || !any_division(at));
   }
 
   const ComputeDag& dag_;
