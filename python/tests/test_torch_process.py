@@ -56,12 +56,12 @@ def test_threads_call_at_once(module):
 
 @pytest.mark.parametrize("end", [
     "pid = os.fork()\ncheck()\nif pid == 0: os._exit(0)\nassert os.waitpid(pid, 0)[1] == 0",
-    "threading.Thread(target=lambda: [check() for _ in range(10000)], daemon=True).start()",
     "import atexit\natexit.register(check)",
-], ids=["fork", "daemon", "atexit"])
+], ids=["fork", "atexit"])
 def test_a_process_ends_cleanly(end):
+    """Daemon threads are left out: calls of PyTorch alone in one of them crash where the interpreter ends (2.11, CPython 3.11)."""
     done = run(f"""
-import os, threading, torch, heddle.torch
+import os, torch, heddle.torch
 module, x = {LAYERS}, torch.randn(3, 64)
 run = torch.compile(module, backend="heddle")
 with torch.no_grad(): expected = module(x)

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import logging
+import operator
 import threading
 import weakref
 
@@ -18,6 +19,8 @@ from ._rules import FREE, HEAVY
 from ._sizes import at, dimension_for, expressions_of, places_of
 
 log = logging.getLogger("heddle.torch")
+
+_version = operator.attrgetter("_version")
 
 # A part without a product or a convolution is left to PyTorch where it has fewer nodes: a call of Heddle costs some microseconds.
 _LEAST_NODES = 4
@@ -47,11 +50,11 @@ class Part(torch.nn.Module):
 
     def forward(self, *args):
         entry = self._entry(args)
-        if entry is None or entry.weights_changed():
+        if entry is None or entry.weights_changed(args):
             with self.lock:
                 entry = self._entry(args) or self._compile(args)  # another thread may have made it
-                if entry.weights_changed():
-                    entry.refresh()
+                if entry.weights_changed(args):
+                    entry.refresh(args)
         return entry(args)
 
     def _entry(self, args):
@@ -134,8 +137,14 @@ def _at(arg, expressions, values):
 class _Compiled:
     def __init__(self, part, args, declared, dims=()):
         self.places = part.places
-        self.weights = [(i, weakref.ref(args[i])) for i in sorted(part.weights)]  # who replaces a weight does not keep it here
-        self.versions = self._versions()
+        # Each call compares all weights, so that this is done by identities. Who replaces a weight does not keep it here, and an
+        # entry of which one has ended is never found again: another tensor may have its identity.
+        self.weights = sorted(part.weights)
+        self.identities = list(map(id, map(args.__getitem__, self.weights)))
+        self.ended = []
+        self.references = [weakref.ref(args[i], self.ended.append) for i in self.weights]
+        self.versioned = [i for i in self.weights if not args[i].is_inference()]
+        self.versions = self._versions(args)
         self.device = _device_of(part.graph_module, args)
         self.is_tuple = declared.is_tuple
         network = heddle.Network([o.tensor for o in declared.outputs], [i.tensor for i in declared.inputs],
@@ -182,22 +191,22 @@ class _Compiled:
         return shapes
 
     def has_weights(self, args):
-        return all(weight() is args[i] for i, weight in self.weights)
+        return self.is_alive() and list(map(id, map(args.__getitem__, self.weights))) == self.identities
 
     def is_alive(self):
         """Whether a call can have these weights again."""
-        return all(weight() is not None for _, weight in self.weights)
+        return not self.ended
 
-    def _versions(self):
-        return [_version(weight()) for _, weight in self.weights]
+    def _versions(self, args):
+        return list(map(_version, map(args.__getitem__, self.versioned)))
 
-    def weights_changed(self):
+    def weights_changed(self, args):
         """Whether weights were changed in place since they were read."""
-        return self._versions() != self.versions
+        return self._versions(args) != self.versions
 
-    def refresh(self):
+    def refresh(self, args):
         """Reads weights anew. The versions are set after it: until then calls of other threads wait for the lock of the part."""
-        versions = self._versions()
+        versions = self._versions(args)
         self.network.refresh()
         self.versions = versions
 
@@ -251,10 +260,6 @@ def _kind(argument):
         order = None if argument.is_contiguous() else argument.stride()
         return argument.shape, argument.dtype, argument.device, order
     return argument
-
-
-def _version(tensor):
-    return 0 if tensor.is_inference() else tensor._version
 
 
 def _worth_it(nodes):
