@@ -64,7 +64,7 @@ class NetworkDrawer {
   // Matrices (batch, width).
   Tensor layer(const Tensor& x) {
     const int64_t width = x.extent(1);
-    switch (pick(0, 9)) {
+    switch (pick(0, 11)) {
       case 0: return ops::relu(dense_layer(x, width));
       case 1: return dense_layer(x, one_of({1, 5, 8, 16}));
       case 2: return ops::softmax(x);
@@ -82,8 +82,36 @@ class NetworkDrawer {
             compute({width, width}, [&](Axis i, Axis j) { return exp(w(j, i)) * 0.1f; }, "folded");
         return ops::matmul(x, folded);
       }
+      case 9: return both_states(x);
+      case 10: return stacked(x);
       default: return ops::sub(x, ops::mean(x, {1}, true));
     }
+  }
+
+  // The results of one stage, as a step of an LSTM has them, of which others may read either.
+  Tensor both_states(const Tensor& x) {
+    const Tensor y = rng_.chance(0.5) ? ops::relu(dense_layer(x, x.extent(1))) : x;
+    const std::vector<Tensor> states = compute_all(
+        {x.extent(0), x.extent(1)},
+        [&](Axis i, Axis j) {
+          const Expr cell = tanh(y(i, j)) * x(i, j);
+          return std::vector<Expr>{cell * 0.5f + y(i, j), cell};
+        },
+        "states");
+    layers_.push_back(states[0]);
+    return states[1];
+  }
+
+  // Tensors of one shape behind each other, read as a whole.
+  Tensor stacked(const Tensor& x) {
+    std::vector<Tensor> parts{x};
+    for (int64_t n = pick(0, 3); n > 0; --n) {
+      const Tensor& part = rng_.choose(layers_);
+      if (part.extents() == x.extents()) parts.push_back(part);
+    }
+    rng_.shuffle(parts);
+    const Tensor all = ops::relu(ops::stack(parts, static_cast<int>(pick(0, 1))));
+    return ops::sum(all, {all.extent(0) == x.extent(0) ? 1 : 0});
   }
 
   Tensor meet(const Tensor& x, const Tensor& y) {
