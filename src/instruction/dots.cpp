@@ -10,10 +10,9 @@ struct Width {
   const char* intrinsic;
 };
 
-DotInstruction dot(DotUnit unit, std::string name, std::string about,
-                   const std::vector<DataType>& types, int64_t group,
-                   const std::vector<Width>& widths, LlvmCall call,
-                   std::function<bool(const Target&)> legal) {
+MachineInstruction dot(std::string name, std::string about, const std::vector<DataType>& types,
+                       int64_t group, const std::vector<Width>& widths, LlvmCall call,
+                       std::function<bool(const Target&, int64_t bytes)> legal) {
   MachineInstruction x;
   x.name = std::move(name);
   x.about = std::move(about);
@@ -28,48 +27,52 @@ DotInstruction dot(DotUnit unit, std::string name, std::string about,
     x.forms.push_back({types, {{w.lanes}, {group}}, call});
   }
   x.legal = [legal](const Target& t, const InstructionForm& f) {
-    return legal(t) && 4 * f.extents[0][0] <= t.vector_bytes;
+    const int64_t bytes = 4 * f.extents[0][0];
+    return bytes <= t.vector_bytes && legal(t, bytes);
   };
-  return {unit, std::move(x)};
+  return x;
 }
 
-std::vector<DotInstruction> make_dots() {
+std::vector<MachineInstruction> make_dots() {
   const LlvmCall accumulates{"", {0, 1, 2}, false}, adds{"", {1, 2}, true};
-  const auto vnni = [](const Target& t) { return t.has("avx512vnni") || t.has("avxvnni"); };
+  const auto vnni = [](const Target& t, int64_t bytes) {
+    return t.has("avx512vnni") || (bytes < 64 && t.has("avxvnni"));
+  };
+  const auto pairs = [](const Target& t, int64_t bytes) {
+    return t.is_x86() && (bytes == 16 || t.has(bytes == 32 ? "avx2" : "avx512bw"));
+  };
   const auto has = [](const char* feature) {
-    return [feature](const Target& t) { return t.has(feature); };
+    return [feature](const Target& t, int64_t) { return t.has(feature); };
   };
   return {
-      dot(DotUnit::Vnni, "vpdpbusd", "Fours of bytes, one unsigned and one signed (VNNI).",
-          {i32, u8, i8}, 4,
+      dot("vpdpbusd", "Fours of bytes, one unsigned and one signed (VNNI).", {i32, u8, i8}, 4,
           {{4, "llvm.x86.avx512.vpdpbusd.128"},
            {8, "llvm.x86.avx512.vpdpbusd.256"},
            {16, "llvm.x86.avx512.vpdpbusd.512"}},
           accumulates, vnni),
-      dot(DotUnit::VnniInt8, "vpdpbssd", "Fours of signed bytes (AVX-VNNI-INT8).", {i32, i8, i8}, 4,
+      dot("vpdpbssd", "Fours of signed bytes (AVX-VNNI-INT8).", {i32, i8, i8}, 4,
           {{4, "llvm.x86.avx2.vpdpbssd.128"}, {8, "llvm.x86.avx2.vpdpbssd.256"}}, accumulates,
           has("avxvnniint8")),
-      dot(DotUnit::VnniInt8, "vpdpbuud", "Fours of unsigned bytes (AVX-VNNI-INT8).", {i32, u8, u8},
-          4, {{4, "llvm.x86.avx2.vpdpbuud.128"}, {8, "llvm.x86.avx2.vpdpbuud.256"}}, accumulates,
+      dot("vpdpbuud", "Fours of unsigned bytes (AVX-VNNI-INT8).", {i32, u8, u8}, 4,
+          {{4, "llvm.x86.avx2.vpdpbuud.128"}, {8, "llvm.x86.avx2.vpdpbuud.256"}}, accumulates,
           has("avxvnniint8")),
-      dot(DotUnit::Dotprod, "sdot", "Fours of signed bytes (AArch64).", {i32, i8, i8}, 4,
+      dot("sdot", "Fours of signed bytes (AArch64).", {i32, i8, i8}, 4,
           {{4, "llvm.aarch64.neon.sdot"}}, accumulates, has("dotprod")),
-      dot(DotUnit::Dotprod, "udot", "Fours of unsigned bytes (AArch64).", {i32, u8, u8}, 4,
+      dot("udot", "Fours of unsigned bytes (AArch64).", {i32, u8, u8}, 4,
           {{4, "llvm.aarch64.neon.udot"}}, accumulates, has("dotprod")),
-      dot(DotUnit::I8mm, "usdot", "Fours of bytes, one unsigned and one signed (AArch64).",
-          {i32, u8, i8}, 4, {{4, "llvm.aarch64.neon.usdot"}}, accumulates, has("i8mm")),
-      dot(DotUnit::Vnni, "vpdpwssd", "Pairs of 16-bit integers (VNNI).", {i32, i16, i16}, 2,
+      dot("usdot", "Fours of bytes, one unsigned and one signed (AArch64).", {i32, u8, i8}, 4,
+          {{4, "llvm.aarch64.neon.usdot"}}, accumulates, has("i8mm")),
+      dot("vpdpwssd", "Pairs of 16-bit integers (VNNI).", {i32, i16, i16}, 2,
           {{4, "llvm.x86.avx512.vpdpwssd.128"},
            {8, "llvm.x86.avx512.vpdpwssd.256"},
            {16, "llvm.x86.avx512.vpdpwssd.512"}},
           accumulates, vnni),
-      dot(DotUnit::Pairs, "pmaddwd", "Pairs of 16-bit integers.", {i32, i16, i16}, 2,
+      dot("pmaddwd", "Pairs of 16-bit integers.", {i32, i16, i16}, 2,
           {{4, "llvm.x86.sse2.pmadd.wd"},
            {8, "llvm.x86.avx2.pmadd.wd"},
            {16, "llvm.x86.avx512.pmaddw.d.512"}},
-          adds, [](const Target& t) { return t.is_x86(); }),
-      dot(DotUnit::Bf16, "vdpbf16ps", "Pairs of bf16. Subnormal numbers are taken as 0.",
-          {f32, bf16, bf16}, 2,
+          adds, pairs),
+      dot("vdpbf16ps", "Pairs of bf16. Subnormal numbers are taken as 0.", {f32, bf16, bf16}, 2,
           {{4, "llvm.x86.avx512bf16.dpbf16ps.128"},
            {8, "llvm.x86.avx512bf16.dpbf16ps.256"},
            {16, "llvm.x86.avx512bf16.dpbf16ps.512"}},
@@ -79,8 +82,8 @@ std::vector<DotInstruction> make_dots() {
 
 }  // namespace
 
-const std::vector<DotInstruction>& dot_instructions() {
-  static const std::vector<DotInstruction> all = make_dots();
+const std::vector<MachineInstruction>& dot_instructions() {
+  static const std::vector<MachineInstruction> all = make_dots();
   return all;
 }
 

@@ -81,17 +81,19 @@ MachineInstruction make_wgmma() {
 
 MachineInstruction make_amx() {
   MachineInstruction out = product("amx", "A product of tile registers (TDPBF16PS and its kin).");
-  const auto add = [&](DataType d, DataType a, DataType b) {
+  const auto add = [&](DataType d, DataType a, DataType b, const char* intrinsic) {
     const int64_t group = amx::kGroupBytes / a.bytes();
     out.forms.push_back(
         {{d, a, b},
-         {up_to(amx::kRows, 1), up_to(amx::kLanes, 1), up_to(amx::kGroups * group, group)}});
+         {up_to(amx::kRows, 1), up_to(amx::kLanes, 1), up_to(amx::kGroups * group, group)},
+         {intrinsic, {0, 1, 2}}});
   };
-  add(f32, bf16, bf16);
-  add(f32, f16, f16);
-  for (const DataType a : kBytes) {
-    for (const DataType b : kBytes) add(i32, a, b);
-  }
+  add(f32, bf16, bf16, "llvm.x86.tdpbf16ps");
+  add(f32, f16, f16, "llvm.x86.tdpfp16ps");
+  add(i32, i8, i8, "llvm.x86.tdpbssd");
+  add(i32, i8, u8, "llvm.x86.tdpbsud");
+  add(i32, u8, i8, "llvm.x86.tdpbusd");
+  add(i32, u8, u8, "llvm.x86.tdpbuud");
   out.legal = [](const Target& t, const InstructionForm& f) {
     if (t.kind != "llvm" || !t.is_x86() || t.vector_bytes < 64) return false;
     const DataType a = f.types[1];

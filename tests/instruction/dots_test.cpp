@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "codegen/llvm_util.h"
 #include "heddle/codegen/interpreter.h"
@@ -13,6 +14,7 @@ namespace heddle::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // d[l] += the products of one group, as lowering leaves them: a sum of vectors over the lanes.
 LoweredFunction vectors(const InstructionForm& f) {
@@ -31,54 +33,63 @@ LoweredFunction vectors(const InstructionForm& f) {
 }
 
 // Integers are exact, and sums of bf16 are rounded once for each product.
-void expect_nest(const DotInstruction& dot, const InstructionForm& f) {
+void expect_nest(const MachineInstruction& dot, const InstructionForm& f) {
   const int64_t lanes = f.extents[0][0], group = f.extents[1][0];
   const NDArray d = NDArray::random({lanes}, f.types[0], 1),
                 a = NDArray::random({lanes, group}, f.types[1], 2),
                 b = NDArray::random({lanes, group}, f.types[2], 3);
   const NDArray want = d.copy();
-  const InstructionNest nest = nest_of(dot.instruction, f, {lanes, group});
+  const InstructionNest nest = nest_of(dot, f, {lanes, group});
   interpret({"nest", nest.operands, nest.body}, {want, a, b});
   const CompiledModule code = compile(vectors(f));
   ASSERT_EQ(call(code, d.data(), a.data(), b.data()), 0);
   for (int64_t l = 0; l < lanes; ++l) {
     const double eps = f.types[0] == i32 ? 0 : 1e-6 * std::max(1.0, std::abs(want.get(l)));
-    EXPECT_NEAR(d.get(l), want.get(l), eps) << dot.instruction.name << " lane " << l;
+    EXPECT_NEAR(d.get(l), want.get(l), eps) << dot.name << " lane " << l;
   }
 }
 
 TEST(Dots, AreTheirNests) {
-  for (const DotInstruction& dot : dot_instructions()) {
-    for (const InstructionForm& f : dot.instruction.forms) expect_nest(dot, f);
+  for (const MachineInstruction& dot : dot_instructions()) {
+    for (const InstructionForm& f : dot.forms) expect_nest(dot, f);
   }
 }
 
-// A CPU that has each part, and none for the same types that is better.
-const char* target_with(DotUnit unit) {
-  switch (unit) {
-    case DotUnit::Pairs: return "llvm -mcpu=skylake-avx512";
-    case DotUnit::Vnni: return "llvm -mcpu=cascadelake";
-    case DotUnit::VnniInt8: return "llvm -mcpu=sierraforest";
-    case DotUnit::Bf16: return "llvm -mcpu=cooperlake";
-    case DotUnit::Dotprod:
-    case DotUnit::I8mm: return "llvm -mcpu=neoverse-v1";
-  }
-  return "";
+// A CPU that has each, and none for the same types that is better.
+const char* target_with(const std::string& name) {
+  static const std::map<std::string, const char*> all = {
+      {"pmaddwd", "skylake-avx512"}, {"vpdpbusd", "cascadelake"},  {"vpdpwssd", "cascadelake"},
+      {"vpdpbssd", "sierraforest"},  {"vpdpbuud", "sierraforest"}, {"vdpbf16ps", "cooperlake"},
+      {"sdot", "neoverse-v1"},       {"udot", "neoverse-v1"},      {"usdot", "neoverse-v1"}};
+  return all.at(name);
 }
 
 TEST(Dots, AreCalledOnMachinesThatHaveThem) {
-  for (const DotInstruction& dot : dot_instructions()) {
-    const Target target = Target::parse(target_with(dot.unit));
-    for (const InstructionForm& f : dot.instruction.forms) {
-      if (!dot.instruction.legal(target, f)) continue;
-      EXPECT_THAT(emit_llvm({vectors(f)}, target, "ll"), HasSubstr(f.llvm.intrinsic))
-          << dot.instruction.name;
+  for (const MachineInstruction& dot : dot_instructions()) {
+    const Target target = Target::parse(std::string("llvm -mcpu=") + target_with(dot.name));
+    for (const InstructionForm& f : dot.forms) {
+      if (!dot.legal(target, f)) continue;
+      EXPECT_THAT(emit_llvm({vectors(f)}, target, "ll"), HasSubstr(f.llvm.intrinsic)) << dot.name;
     }
-    EXPECT_TRUE(dot.instruction.legal(target, dot.instruction.forms[0])) << dot.instruction.name;
+    EXPECT_TRUE(dot.legal(target, dot.forms[0])) << dot.name;
   }
   const Target old = Target::parse("llvm -mcpu=x86-64-v2");
-  for (const DotInstruction& dot : dot_instructions())
-    EXPECT_EQ(dot.instruction.legal(old, dot.instruction.forms[0]), dot.unit == DotUnit::Pairs);
+  for (const MachineInstruction& dot : dot_instructions())
+    EXPECT_EQ(dot.legal(old, dot.forms[0]), dot.name == "pmaddwd");
+}
+
+// A sum that is wider than an instruction of the machine is computed without one.
+TEST(Dots, WiderOnesAreExpanded) {
+  for (const MachineInstruction& dot : dot_instructions()) {
+    for (const char* cpu : {"sandybridge", "alderlake", "cascadelake"}) {
+      const Target target = Target::parse(std::string("llvm -mcpu=") + cpu);
+      for (const InstructionForm& f : dot.forms) {
+        EXPECT_FALSE(emit_llvm({vectors(f)}, target, "s").empty());
+        if (dot.legal(target, f)) continue;
+        EXPECT_THAT(emit_llvm({vectors(f)}, target, "ll"), Not(HasSubstr(f.llvm.intrinsic)));
+      }
+    }
+  }
 }
 
 }  // namespace

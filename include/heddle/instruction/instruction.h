@@ -29,7 +29,7 @@ struct LlvmCall {
 struct InstructionForm {
   std::vector<DataType> types;                ///< of the operands in order
   std::vector<std::vector<int64_t>> extents;  ///< of the loops in order, ascending
-  LlvmCall llvm = {};                         ///< of groups, and of registered instructions
+  LlvmCall llvm = {};                         ///< of instructions of CPUs
 };
 
 /// An operand of an instruction.
@@ -99,15 +99,9 @@ std::shared_ptr<const MachineInstruction> find_instruction(const std::string& na
 /// The names of these, as a text for people.
 std::string instruction_names();
 
-/// The part of a CPU that an instruction for groups of products needs.
-enum class DotUnit : uint8_t { Pairs, Vnni, VnniInt8, Bf16, Dotprod, I8mm };
-/// d[l] += a[l, j] * b[l, j]: l over the lanes of a register, j over a group of two or four.
-struct DotInstruction {
-  DotUnit unit;
-  MachineInstruction instruction;
-};
-/// Those that Heddle knows. Of two for the same types, the first one is better.
-const std::vector<DotInstruction>& dot_instructions();
+/// d[l] += a[l, j] * b[l, j]: l over the lanes of a register, j over a group of two or four. Those of
+/// CPUs; of two for the same types, the first one is better.
+const std::vector<MachineInstruction>& dot_instructions();
 
 /// Registers an instruction of CPUs for the life of the process and returns true. Loops that
 /// tensorize() marks as it, and that unify with its nest, become calls of LLVM's function where the

@@ -29,30 +29,16 @@ bool in_groups(const NarrowFactor& f, int size) { return f.stride == 0 || f.stri
 
 // The narrowest register has four lanes of 32 bits.
 int register_lanes(int lanes) { return std::max(4, padded_lanes(lanes)); }
-int register_bits(int lanes) { return 32 * register_lanes(lanes); }
 
 }  // namespace
 
 // The call that adds up groups of `size` elements of these types; null where the machine has none.
 const LlvmCall* Generator::dot_call(DataType wide, DataType a, DataType b, int size,
                                     int lanes) const {
-  const int bits = register_bits(lanes);
-  const auto has_unit = [&](DotUnit unit) {
-    switch (unit) {
-      case DotUnit::Pairs:
-        return machine_.x86 &&
-               (bits == 128 || (bits == 256 && machine_.avx2) || (bits == 512 && machine_.avx512));
-      case DotUnit::Vnni: return machine_.x86 && machine_.has_vnni(bits);
-      case DotUnit::VnniInt8: return machine_.vnni_int8;
-      case DotUnit::Bf16: return machine_.bf16;
-      case DotUnit::Dotprod: return machine_.dotprod;
-      case DotUnit::I8mm: return machine_.i8mm;
-    }
-    return false;
-  };
-  for (const DotInstruction& dot : dot_instructions()) {
-    const InstructionForm* form = dot.instruction.form({wide, a, b}, {register_lanes(lanes), size});
-    if (form && has_unit(dot.unit)) return &form->llvm;
+  const std::vector<DataType> types{wide, a, b};
+  const std::vector<std::vector<int64_t>> extents{{register_lanes(lanes)}, {size}};
+  for (const InstructionForm* form : machine_.dots) {
+    if (form->types == types && form->extents == extents) return &form->llvm;
   }
   return nullptr;
 }

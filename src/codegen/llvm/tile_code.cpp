@@ -3,6 +3,8 @@
 // serves all nests of a function. Loading it takes as long as a dozen products, so it is loaded
 // once, around the outermost loop that contains only products of one form (mostly the loop of a
 // task).
+#include <algorithm>
+
 #include "codegen/llvm/generator.h"
 #include "heddle/instruction/instruction.h"
 #include "heddle/support/error.h"
@@ -15,15 +17,8 @@ namespace id = llvm::Intrinsic;
 
 namespace {
 
-id::ID product_of(DataType a, DataType b) {
-  if (a == bf16) return id::x86_tdpbf16ps;
-  if (a == f16) return id::x86_tdpfp16ps;
-  if (a.is_int()) return b.is_int() ? id::x86_tdpbssd : id::x86_tdpbsud;
-  return b.is_int() ? id::x86_tdpbusd : id::x86_tdpbuud;
-}
-
-bool has_tiles(const Machine& machine, DataType t) {
-  return t == bf16 ? machine.tile_bf16 : t == f16 ? machine.tile_f16 : machine.tile_int8;
+const InstructionForm& form_of(const TileProduct& p) {
+  return *amx_instruction().form({p.c.buffer->dtype, p.a.buffer->dtype, p.b.buffer->dtype});
 }
 
 // Whether the nest is a product of tiles, and not what sets its sums.
@@ -56,8 +51,9 @@ size_t Generator::emit_tiles(const std::vector<Stmt>& stmts, size_t from) {
     return cleared ? 0 : 1;
   }
   const TileProduct p = product_of(*loop);
-  const bool here = has_tiles(machine_, p.a.buffer->dtype) && storage_of(p.c.buffer).base &&
-                    storage_of(p.a.buffer).base && storage_of(p.b.buffer).base;
+  const bool here = std::ranges::count(machine_.tiles, &form_of(p)) > 0 &&
+                    storage_of(p.c.buffer).base && storage_of(p.a.buffer).base &&
+                    storage_of(p.b.buffer).base;
   if (cleared && (!here || !clears_tiles(stmts[from], p))) return 0;
   note_expected(p.c.buffer->name, amx_instruction().name, here);
   if (!here) {
@@ -71,7 +67,7 @@ size_t Generator::emit_tiles(const std::vector<Stmt>& stmts, size_t from) {
 // Configures the registers before a loop with `body`, where all products in it use one
 // configuration. Returns whether it did.
 bool Generator::begin_tiles(const Stmt& body) {
-  if (frame_.tiles || (!machine_.tile_int8 && !machine_.tile_bf16)) return false;
+  if (frame_.tiles || machine_.tiles.empty()) return false;
   std::optional<TileConfig> config;
   bool agree = true;
   visit(
@@ -168,7 +164,7 @@ void Generator::emit_tile_step(const TileProduct& p) {
   };
   auto load_a = [&](int m) { load(p.a, p.a_register(m), m, 0); };
   auto load_b = [&](int n) { load(p.b, p.b_register(n), 0, n); };
-  const id::ID product = product_of(p.a.buffer->dtype, p.b.buffer->dtype);
+  const id::ID product = llvm::Function::lookupIntrinsicID(form_of(p).llvm.intrinsic);
   auto multiply = [&](int m, int n) {
     auto tile = [&](int i) { return b_.getInt8(static_cast<uint8_t>(i)); };
     b_.CreateIntrinsic(product, {},

@@ -21,8 +21,7 @@ bool has_product(const Target& target, DataType a, DataType b) {
   };
   const auto& dots = dot_instructions();
   const auto& matrices = matrix_instructions();
-  return std::any_of(dots.begin(), dots.end(),
-                     [&](const DotInstruction& d) { return is_here(d.instruction); }) ||
+  return std::any_of(dots.begin(), dots.end(), is_here) ||
          std::any_of(matrices.begin(), matrices.end(),
                      [&](const MachineInstruction* m) { return is_here(*m); });
 }

@@ -84,7 +84,7 @@ void turn_off_what_this_machine_lacks(const llvm::MCSubtargetInfo& subtarget,
   }
 }
 
-/// Asks LLVM for the instructions that code generation knows.
+/// Asks LLVM for the registers and masks that there are, and the table for the instructions.
 void ask_features(const llvm::MCSubtargetInfo& subtarget, Machine* machine) {
   Machine& m = *machine;
   if (m.x86) {
@@ -92,21 +92,13 @@ void ask_features(const llvm::MCSubtargetInfo& subtarget, Machine* machine) {
     m.avx2 = subtarget.checkFeatures("+avx2") && subtarget.checkFeatures("+fma");
     m.avx512 = m.avx2 && subtarget.checkFeatures("+avx512f,+avx512vl,+avx512bw,+avx512dq");
   }
-  if (m.avx512 && subtarget.checkFeatures("+avx512vnni")) {
-    m.vnni_bits = 512;
-  } else if (m.avx2 && subtarget.checkFeatures("+avxvnni")) {
-    m.vnni_bits = 256;
-  }
-  m.bf16 = m.avx512 && subtarget.checkFeatures("+avx512bf16");
-  m.vnni_int8 = m.avx2 && subtarget.checkFeatures("+avxvnniint8");
+  const auto add_forms = [&](const MachineInstruction& x, auto& to) {
+    for (const InstructionForm& form : x.forms)
+      if (x.legal(m.target, form)) to.push_back(&form);
+  };
+  for (const MachineInstruction& dot : dot_instructions()) add_forms(dot, m.dots);
   // LLVM supports the tile registers in 64-bit programs only.
-  if (m.x86 && m.triple.isArch64Bit()) {
-    m.tile_bf16 = subtarget.checkFeatures("+amx-tile,+amx-bf16");
-    m.tile_f16 = subtarget.checkFeatures("+amx-tile,+amx-fp16");
-    m.tile_int8 = subtarget.checkFeatures("+amx-tile,+amx-int8");
-  }
-  m.dotprod = m.triple.isAArch64() && subtarget.checkFeatures("+dotprod");
-  m.i8mm = m.triple.isAArch64() && subtarget.checkFeatures("+i8mm");
+  if (m.triple.isArch64Bit()) add_forms(amx_instruction(), m.tiles);
 }
 
 }  // namespace

@@ -4,8 +4,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "heddle/target/target.h"
+#include "heddle/instruction/instruction.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
 
@@ -16,20 +17,12 @@ struct Machine {
   llvm::Triple triple;
   std::string cpu, features;
   bool x86 = false;
-  bool avx = false;        ///< masked f32/f64 loads and 32-byte registers
-  bool avx2 = false;       ///< the same for integers
-  bool avx512 = false;     ///< F, VL, BW and DQ: masks for every type, 64-byte registers
-  bool dotprod = false;    ///< AArch64: sdot and udot
-  bool i8mm = false;       ///< AArch64: usdot
-  bool vnni_int8 = false;  ///< vpdpbssd and vpdpbuud, up to 32 bytes
-  bool bf16 = false;       ///< vdpbf16ps
-  bool tile_bf16 = false;  ///< AMX: tdpbf16ps
-  bool tile_f16 = false;   ///< tdpfp16ps
-  bool tile_int8 = false;  ///< tdpbssd, tdpbsud, tdpbusd and tdpbuud
-  int vnni_bits = 0;       ///< widest register of vpdpbusd and vpdpwssd
-  int vector_bytes = 16;   ///< bytes of the widest register
-
-  bool has_vnni(int bits) const { return bits <= vnni_bits; }
+  bool avx = false;       ///< masked f32/f64 loads and 32-byte registers
+  bool avx2 = false;      ///< the same for integers
+  bool avx512 = false;    ///< F, VL, BW and DQ: masks for every type, 64-byte registers
+  int vector_bytes = 16;  ///< bytes of the widest register
+  /// The forms of dot_instructions() and of amx_instruction() that it has.
+  std::vector<const InstructionForm*> dots, tiles;
 
   bool operator==(const Machine& o) const {
     return triple == o.triple && cpu == o.cpu && features == o.features;
