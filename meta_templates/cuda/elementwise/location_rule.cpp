@@ -24,6 +24,7 @@ NamedFeatures LocationProblem::features() const {
           {"other_reads", other_reads},
           {"tiny", number(tiny)},
           {"fetched_by_tiles", number(fetched_by_tiles)},
+          {"moves_vectors", number(moves_vectors)},
           {"makes_vectors", number(makes_vectors)}};
 }
 
@@ -48,6 +49,9 @@ Choice location_rule(const LocationProblem& p) {
     } else if (p.tiny && p.contraction_reads == 0) {
       chosen = -1;
       reason = "less than a kernel takes to start";
+    } else if (p.moves_vectors) {
+      chosen = -1;
+      reason = "its readers load vectors of what it moves";
     } else if (p.fetched_by_tiles) {
       chosen = -1;
       reason = "the tiles of its readers are fetched with zeros around them";

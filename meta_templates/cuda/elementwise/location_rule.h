@@ -25,6 +25,9 @@ struct LocationProblem {
   /// Its readers are convolutions that fetch their tiles by computed addresses, and it only moves
   /// or pads elements.
   bool fetched_by_tiles = false;
+  /// It only moves elements, whole vectors of them, for products that wait for their other operand, such as
+  /// the matrix of one row.
+  bool moves_vectors = false;
   /// It pads the dimension along which it lies in memory, so that convolutions load vectors of it
   /// that they could not load of what it reads.
   bool makes_vectors = false;

@@ -63,6 +63,32 @@ bool pads_last_dimension(const ComputeDag& dag, int s) {
          tensor_of(load->buffer).extents().back() < last.extent();
 }
 
+// Whether stage `s` moves vectors of elements, neighbours along its last axis, to products that stream
+// their other operand. A copy would be read no faster than its source.
+bool moves_vectors(const ComputeDag& dag, int s) {
+  const Operation& op = dag.stage(s);
+  const Load* load = op.bodies().size() == 1 ? op.bodies()[0].as<Load>() : nullptr;
+  const bool streamed = std::ranges::all_of(
+      dag.info(s).consumers, [&](int c) { return streams_operands(dag, c); });
+  if (!load || !streamed || op.axes().empty() || dag.info(s).precomputable) return false;
+  const Axis& last = op.axes().back();
+  const int64_t lanes = read_lanes(dag, s);
+  if (last.extent() % lanes != 0) return false;
+  const Var vector("vector"), lane("lane");
+  Ranges ranges;
+  ranges.set(vector, {0, last.extent() / lanes - 1});
+  ranges.set(lane, {0, lanes - 1});
+  const Expr first = vector.expr() * lanes;
+  for (size_t d = 0; d < load->indices.size(); ++d) {
+    const Expr& index = load->indices[d];
+    const Expr step = substitute(index, {{last.var(), first + lane.expr()}}) -
+                      substitute(index, {{last.var(), first}});
+    const Expr wanted = d + 1 == load->indices.size() ? lane.expr() : Expr(int64_t{0});
+    if (!equal(simplify(step, ranges), wanted)) return false;
+  }
+  return true;
+}
+
 LocationProblem problem_of(const TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
   const StageInfo& info = dag.info(g.output_stage);
@@ -78,6 +104,7 @@ LocationProblem problem_of(const TemplateBuilder& t, const StageGroup& g) {
   p.tiny = info.points <= kTinyStage && info.transcendentals_per_point <= 1 &&
            info.flops_per_point <= kTinyWork;
   p.fetched_by_tiles = fetched_by_tiles(t, g.output_stage, g.allow_tf32);
+  p.moves_vectors = moves_vectors(dag, g.output_stage);
   p.makes_vectors = p.fetched_by_tiles && pads_last_dimension(dag, g.output_stage);
   for (size_t i = 0; i < g.places.size(); ++i) {
     const auto location = static_cast<int64_t>(i) + 1;

@@ -241,22 +241,25 @@ class Planner {
     const std::vector<int>& reads = dag_.info(s).producers;
     return !dag_.stage(s).is_reduction() && std::any_of(reads.begin(), reads.end(), [&](int p) {
       return dag_.info(p).points * row == dag_.info(s).points &&
-             (is_row_sum(p) || (plan_.may_run_inside(p) && reads_row_sum(p)));
+             (is_row_sum(p) || (plan_.may_run_inside(p) && follows_row_sum(p)));
     });
   }
-  /// `s`, and the stages before it that are computed wherever it is, element by element.
-  std::vector<int> with_stages_before(int s) const {
+  /// `s`, and the stages before it of as many points that may be computed with it, where `takes` says so.
+  std::vector<int> with_stages_before(int s, FunctionRef<bool(int)> takes) const {
     constexpr size_t kMostStages = 32;
     std::vector<int> out{s};
     for (size_t next = 0; next < out.size() && out.size() < kMostStages; ++next) {
       for (const int p : dag_.info(out[next]).producers) {
-        const bool inside = plan_.is_free(p) && plan_.may_run_inside(p) &&
-                            !dag_.stage(p).is_reduction() &&
+        const bool inside = takes(p) && plan_.may_run_inside(p) && !dag_.stage(p).is_reduction() &&
                             dag_.info(p).points == dag_.info(s).points;
         if (inside && std::find(out.begin(), out.end(), p) == out.end()) out.push_back(p);
       }
     }
     return out;
+  }
+  /// The same of those that are computed wherever `s` is, element by element.
+  std::vector<int> with_stages_before(int s) const {
+    return with_stages_before(s, [&](int p) { return plan_.is_free(p); });
   }
 
   /// Whether `s`, or a stage before it that is computed with it, normalises the rows of the last axis
@@ -284,10 +287,14 @@ class Planner {
   bool is_row_sum(int s) const {
     return dag_.info(s).stage_class == StageClass::SimpleReduction && plan_.may_run_inside(s);
   }
-  bool reads_row_sum(int s) const {
-    const std::vector<int>& reads = dag_.info(s).producers;
-    return !dag_.stage(s).is_reduction() &&
-           std::any_of(reads.begin(), reads.end(), [&](int p) { return is_row_sum(p); });
+  /// Whether `s` is computed of the sum of a row, as sqrt(sum / n + epsilon) is.
+  bool follows_row_sum(int s) const {
+    if (dag_.stage(s).is_reduction()) return false;
+    const std::vector<int> stages = with_stages_before(s, [](int) { return true; });
+    return std::any_of(stages.begin(), stages.end(), [&](int p) {
+      const std::vector<int>& reads = dag_.info(p).producers;
+      return std::any_of(reads.begin(), reads.end(), [&](int r) { return is_row_sum(r); });
+    });
   }
 
   /// Joins the reductions that `s` alone needs, and what lies between, to the node of `s`.
