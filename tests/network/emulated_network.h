@@ -31,7 +31,7 @@ inline size_t emulate_network(cuda::FakeDriver& driver, const Network& network,
     }
   }
   const network::NetworkSteps steps(network, target, variants);
-  for (size_t j = 0; j < steps.joined().size(); ++j) add(steps.program(j).program);
+  for (size_t k = 0; k < steps.joined_kernels(); ++k) add(steps.program(k).program);
   return prepared;
 }
 

@@ -3,6 +3,9 @@
 // accesses.
 #include "network/cut/horizontal.h"
 
+#include <functional>
+#include <set>
+
 #include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/emulator.h"
@@ -177,8 +180,111 @@ TEST_F(Horizontal, PartsAreOnesWithoutAPathBetweenThem) {
     seen.insert(seen.end(), nodes.begin(), nodes.end());
   }
   EXPECT_EQ(seen.size(), network.nodes().size());
-  EXPECT_FALSE(steps.joined().empty());
+  EXPECT_GT(steps.joined_kernels(), 0u);
   EXPECT_EQ(wrong(outputs, network), "");
+}
+
+// ---- sizes ----
+
+/// Rows of two tables, of a number of words that calls give, and as many rows turned.
+std::vector<Tensor> sized(const Dim& n) {
+  const Tensor words = placeholder({n, 4}, i32, "words"), x = placeholder({n, 24}, f32, "x");
+  std::vector<Tensor> out;
+  for (const int64_t rows : {50, 7}) {
+    const Tensor table = weights({rows, 24}, "table");
+    out.push_back(compute({n, 4, 24}, [&](Axis i, Axis j, Axis k) {
+      return table(floormod(words(i, j), make_const(i32, static_cast<double>(rows))), k);
+    }));
+  }
+  out.push_back(compute({n, 24}, [&](Axis i, Axis j) { return -x(i, 23 - j); }, "turned"));
+  return out;
+}
+
+TEST_F(Horizontal, NodesOverSizesShareALaunchThatReadsThem) {
+  const Dim n = dim("n", 1, 4096);
+  const std::vector<Tensor> outputs = sized(n);
+  const Network network = on_gpu(outputs);
+  ASSERT_EQ(network.shared_launches().size(), 1u) << network.to_text();
+  emulate_network(driver_, network, gpu());
+  const std::vector<Tensor> args = args_of(outputs);
+  const NetworkKernel run = network.build(args);
+  for (const int64_t rows : {1, 2, 3, 70, 1000, 4096, 1}) {
+    SCOPED_TRACE(rows);
+    std::vector<NDArray> arrays;
+    std::vector<TensorValue> inputs;
+    const Instance here = at_sizes(outputs, {{n, rows}});
+    for (const Tensor& t : here.of(args)) {
+      arrays.push_back(t.op()->is_placeholder() ? NDArray::random(t.extents(), t.dtype(), 3)
+                                                : NDArray::full(t.extents(), t.dtype(), 77));
+      if (t.op()->is_placeholder()) inputs.push_back({t, arrays.back()});
+    }
+    const int before = driver_.calls["launch_kernel"] + driver_.calls["launch_kernel_ex"];
+    run.call(arrays);
+    EXPECT_LE(driver_.calls["launch_kernel"] + driver_.calls["launch_kernel_ex"], before + 1);
+    const std::vector<NDArray> want = interpret(here.outputs, inputs);
+    for (size_t o = 0; o < want.size(); ++o)
+      EXPECT_TRUE(allclose(arrays[arrays.size() - want.size() + o], want[o], 0, 0));
+  }
+}
+
+TEST_F(Horizontal, ThreadsThatShareRowsOfVaryingNumberStayAlone) {
+  const Dim n = dim("n", 1, 64);
+  const Tensor x = placeholder({n, 700}, f32, "x"), y = placeholder({n, 700}, f32, "y");
+  std::vector<Tensor> sums;
+  for (const Tensor& t : {x, y}) {
+    const Axis k = reduce_axis(700, "k");
+    sums.push_back(compute({n}, [&](Axis i) { return sum(t(i, k), k); }));
+  }
+  const Network network = on_gpu(sums);
+  EXPECT_TRUE(network.shared_launches().empty());
+}
+
+SizeTree random_tree(Rng& rng, int features, int depth) {
+  SizeTree tree(1);
+  const std::function<void(size_t, int)> grow = [&](size_t at, int left) {
+    if (left == 0 || rng.chance(0.3)) {
+      tree[at].yes = static_cast<int>(rng.uniform_int(0, 2));
+      return;
+    }
+    tree[at].feature = static_cast<int>(rng.uniform_int(0, features - 1));
+    tree[at].at_most = static_cast<double>(rng.uniform_int(1, 9));
+    for (const bool yes : {true, false}) {
+      const size_t next = tree.size();
+      (yes ? tree[at].yes : tree[at].no) = static_cast<int>(next);
+      tree.emplace_back();
+      grow(next, left - 1);
+    }
+  };
+  grow(0, depth);
+  return tree;
+}
+
+TEST(JoinedSizes, EachCombinationIsWhatTheTreesSay) {
+  Rng rng(5);
+  size_t splits = 0;
+  for (int time = 0; time < 200; ++time) {
+    std::vector<SizeTree> trees{{}};
+    for (int t = 0; t < 3; ++t) trees.push_back(random_tree(rng, 2, 3));
+    const std::optional<network::JoinedSizes> joined = network::join_sizes(trees, 1000);
+    ASSERT_TRUE(joined);
+    std::set<int> used;
+    for (int64_t a = 0; a <= 10; ++a) {
+      for (int64_t b = 0; b <= 10; ++b) {
+        const std::vector<int64_t> sizes{a, b};
+        const int at = variant_at(joined->tree, sizes);
+        used.insert(at);
+        std::vector<int> want{0};
+        for (size_t t = 1; t < trees.size(); ++t) want.push_back(variant_at(trees[t], sizes));
+        EXPECT_EQ(joined->combinations[static_cast<size_t>(at)], want);
+      }
+    }
+    EXPECT_EQ(used.size(), joined->combinations.size()) << "no combination is for no size";
+    if (joined->combinations.size() > 2) {
+      ++splits;
+      EXPECT_FALSE(network::join_sizes(trees, 2));
+    }
+  }
+  EXPECT_GT(splits, 100u);
 }
 
 // ---- programs ----

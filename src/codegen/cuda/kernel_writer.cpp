@@ -14,6 +14,8 @@ constexpr int64_t kWarpGroup = 128, kRegistersOfSm = 65536;  // sm_90
 // each thread has one. With 32 an SM has all threads that it can have.
 constexpr int64_t kOfLongRow = 32, kOfShortRow = 48, kOfOwnRow = 64;
 
+bool is_wide(const Var& size) { return !fits_32_bits({size->size->lo, size->size->hi}); }
+
 // Whether no thread waits for another or takes what it has.
 bool threads_work_alone(const Stmt& s) {
   bool alone = true;
@@ -59,6 +61,8 @@ void KernelWriter::fail(const std::string& what) const {
                        "' is not in the form that CUDA code takes: " + what);
 }
 
+std::string size_type(const Var& size) { return is_wide(size) ? "const long long " : "const int "; }
+
 // What precedes the name.
 std::string KernelWriter::head() const {
   if (launch_threads_ > 0) return "static __device__ __forceinline__ void ";
@@ -97,10 +101,9 @@ std::string KernelWriter::signature() {
   // Sizes follow the maps. A launch passes each as an i64, whose low half is enough in most cases.
   for (const Var& v : kernel_.sizes) {
     const std::string name = names_.unique(v->name);
-    const bool wide = !fits_32_bits({v->size->lo, v->size->hi});
     s += s.back() == '(' ? "" : ",\n" + std::string(kernel_.name.size() + 1, ' ');
-    s += std::string(wide ? "const long long " : "const int ") + name;
-    vars_[v.get()] = {{name, kAtom, wide}};
+    s += size_type(v) + name;
+    vars_[v.get()] = {{name, kAtom, is_wide(v)}};
     uniform_.insert(v.get());
     warp_.same.insert(v.get());
   }

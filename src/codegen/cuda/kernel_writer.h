@@ -22,6 +22,9 @@
 
 namespace heddle::cuda {
 
+/// The type of the parameter for a size, with a blank behind it.
+std::string size_type(const Var& size);
+
 class KernelWriter {
  public:
   /// `launch_threads`: of a block of the launch that the kernel is a part of (GpuKernel::parts); 0:

@@ -53,11 +53,11 @@ CompiledTasks compile_tasks(std::span<const Schedule> schedules, std::span<const
 }
 
 CompiledTasks compile_joined(const NetworkSteps& steps) {
-  std::vector<Compiled> builds(steps.joined().size());
-  for_each_task(builds.size(), [&](size_t j) {
-    NetworkSteps::Program joined = steps.program(j);
-    builds[j].sizes = joined.program.sizes;
-    builds[j].build = driver::compile_joined_program(
+  std::vector<Compiled> builds(steps.joined_kernels());
+  for_each_task(builds.size(), [&](size_t k) {
+    NetworkSteps::Program joined = steps.program(k);
+    builds[k].sizes = joined.program.sizes;
+    builds[k].build = driver::compile_joined_program(
         std::make_shared<const GpuProgram>(std::move(joined.program)), steps.gpu(), joined.args,
         std::move(joined.work));
   });

@@ -29,7 +29,7 @@ CompiledTasks compile_tasks(
     std::span<const Schedule> schedules, std::span<const size_t> tasks, OnDisk on_disk,
     FunctionRef<bool()> stop = [] { return false; });
 
-/// The same for the tasks that share launches: a kernel for each of NetworkSteps::joined().
+/// The same for the tasks that share launches: NetworkSteps::joined_kernels().
 CompiledTasks compile_joined(const NetworkSteps& steps);
 
 }  // namespace heddle::network

@@ -1,18 +1,23 @@
 #include "network/cut/horizontal.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "driver/program_args.h"
 #include "heddle/driver/build.h"
+#include "heddle/ir/simplify.h"
 #include "lower/gpu/memory/join_kernels.h"
+#include "network/cut/independent_nodes.h"
 #include "network/cut/kernel_records.h"
 #include "network/cut/step_plan.h"
 #include "network/cut/task_schedules.h"
+#include "target/grid_limits.h"
 
 namespace heddle::network {
 namespace {
 
-constexpr size_t kMostParts = 8;
+// The most kernels of tasks over sizes that share launches.
+constexpr size_t kMostCombinations = 12;
 // Registers that a thread of a usual kernel has, and threads that may have all that a thread can.
 constexpr int64_t kUsualRegisters = 128, kThreadsOfAllRegisters = 256;
 
@@ -27,16 +32,17 @@ int64_t wave(int64_t threads, int64_t shared_bytes, const Gpu& gpu) {
 }
 
 bool fit_in_one_launch(const std::vector<const GpuKernel*>& kernels, const Gpu& gpu) {
-  int64_t blocks = 0, most = 0, least = INT64_MAX, shared = 0;
+  int64_t blocks = 0, at_largest = 0, most = 0, least = INT64_MAX, shared = 0;
   for (const GpuKernel* k : kernels) {
     if (!gpu::can_join(*k)) return false;
-    blocks += volume(k->grid);
+    at_largest += volume(k->grid);
+    blocks += range_of(gpu::blocks_of(*k), {}).min;
     most = std::max(most, volume(k->block));
     least = std::min(least, volume(k->block));
     shared = std::max(shared, k->shared_bytes);
   }
   if (most > kThreadsOfAllRegisters && most > 2 * least) return false;
-  return blocks <= wave(most, shared, gpu);
+  return blocks <= wave(most, shared, gpu) && at_largest <= kMostBlocks[0];
 }
 
 // Whether all launches that these programs would share fit.
@@ -52,111 +58,6 @@ bool fit_together(const std::vector<const GpuProgram*>& programs, const Gpu& gpu
   }
   return launches > 0;
 }
-
-// The nodes on which each node depends, by the memory that it reads.
-std::vector<std::vector<int>> dependencies(const std::vector<NetworkNode>& nodes,
-                                           const std::vector<TensorPlace>& places,
-                                           const std::vector<StatePlace>& states) {
-  const auto memory = [&](const Tensor& t) {
-    for (const StatePlace& p : states) {
-      if (p.tensor.same_as(t)) return p.state.buffer().get();
-    }
-    const auto it = std::find_if(places.begin(), places.end(),
-                                 [&](const TensorPlace& p) { return p.tensor.same_as(t); });
-    return (it == places.end() ? t : it->whole).buffer().get();
-  };
-  std::map<const BufferNode*, std::vector<int>> writers, readers;
-  std::vector<std::vector<int>> out(nodes.size());
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    for (const Tensor& t : nodes[n].inputs) {
-      const auto it = writers.find(memory(t));
-      if (it != writers.end()) out[n].insert(out[n].end(), it->second.begin(), it->second.end());
-    }
-    for (const Tensor& t : nodes[n].outputs) {
-      const std::vector<int>& read_before = readers[memory(t)];
-      out[n].insert(out[n].end(), read_before.begin(), read_before.end());
-      writers[memory(t)].push_back(static_cast<int>(n));
-    }
-    for (const Tensor& t : nodes[n].inputs) readers[memory(t)].push_back(static_cast<int>(n));
-  }
-  return out;
-}
-
-// Takes nodes that are ready until all are steps.
-class Scheduler {
- public:
-  Scheduler(const std::vector<NetworkNode>& nodes, const std::vector<TensorPlace>& places,
-            const std::vector<StatePlace>& states, const Gpu& gpu,
-            FunctionRef<const GpuProgram*(int)> program)
-      : nodes_(nodes),
-        gpu_(gpu),
-        program_(program),
-        needs_(dependencies(nodes, places, states)),
-        after_(nodes.size()),
-        done_(nodes.size()) {
-    for (size_t n = nodes.size(); n-- > 0;) {
-      for (const int p : needs_[n]) {
-        int& longest = after_[static_cast<size_t>(p)];
-        longest = std::max(longest, after_[n] + 1);
-      }
-    }
-  }
-
-  std::vector<std::vector<int>> run() {
-    std::vector<std::vector<int>> steps;
-    for (size_t first = 0; first < nodes_.size();) {
-      // Nodes are in an order in which they can run, so the first that is left is ready.
-      if (done_[first]) {
-        ++first;
-        continue;
-      }
-      steps.push_back(step_of(static_cast<int>(first)));
-      for (const int n : steps.back()) done_[static_cast<size_t>(n)] = 1;
-    }
-    return steps;
-  }
-
- private:
-  bool ready(size_t n) const {
-    return !done_[n] && std::all_of(needs_[n].begin(), needs_[n].end(),
-                                    [&](int p) { return done_[static_cast<size_t>(p)] != 0; });
-  }
-
-  /// The nodes that run with `first`; or a node before it, because more nodes wait for that one, and
-  /// `first` leaves room for what comes behind it.
-  std::vector<int> step_of(int first) {
-    std::vector<int> step{first};
-    std::vector<const GpuProgram*> programs;
-    int longest = first;
-    for (size_t n = static_cast<size_t>(first) + 1; n < nodes_.size(); ++n) {
-      if (step.size() == kMostParts) break;
-      if (!ready(n)) continue;
-      if (programs.empty()) programs.push_back(program_(nodes_[static_cast<size_t>(first)].task));
-      if (programs[0] == nullptr) break;
-      const GpuProgram* other = program_(nodes_[n].task);
-      if (other == nullptr) continue;
-      programs.push_back(other);
-      if (fit_together(programs, gpu_)) {
-        step.push_back(static_cast<int>(n));
-      } else {
-        programs.pop_back();
-        if (after(static_cast<int>(n)) > after(longest)) longest = static_cast<int>(n);
-      }
-    }
-    const bool waits =
-        step.size() == 1 && longest != first && fit_together({programs[0], programs[0]}, gpu_);
-    return waits ? std::vector<int>{longest} : step;
-  }
-  /// The number of nodes that run one after the other behind `n`.
-  int after(int n) const { return after_[static_cast<size_t>(n)]; }
-
-  const std::vector<NetworkNode>& nodes_;
-  const Gpu& gpu_;
-  FunctionRef<const GpuProgram*(int)> program_;
-  const std::vector<std::vector<int>> needs_;
-  std::vector<int> after_;
-  std::vector<char> done_;
-};
 
 StepNodes steps_of(const std::vector<NetworkNode>& nodes, std::vector<std::vector<int>> lists) {
   StepNodes out;
@@ -176,45 +77,68 @@ StepNodes steps_of(const std::vector<NetworkNode>& nodes, std::vector<std::vecto
   return out;
 }
 
-}  // namespace
-
 StepNodes separate_steps(const std::vector<NetworkNode>& nodes) {
   std::vector<std::vector<int>> lists;
   for (size_t n = 0; n < nodes.size(); ++n) lists.push_back({static_cast<int>(n)});
   return steps_of(nodes, std::move(lists));
 }
 
-StepNodes horizontal_steps(const std::vector<NetworkNode>& nodes,
-                           const std::vector<TensorPlace>& places,
-                           const std::vector<StatePlace>& states, const Gpu& gpu,
-                           FunctionRef<const GpuProgram*(int task)> program) {
-  return steps_of(nodes, Scheduler(nodes, places, states, gpu, program).run());
+/// The combinations of the variants of these tasks, where they are few.
+std::optional<JoinedSizes> sizes_of(const std::vector<int>& tasks,
+                                    const std::vector<TaskVariants>& variants) {
+  std::vector<SizeTree> trees;
+  for (const int task : tasks) {
+    const TaskVariants& v = variants[static_cast<size_t>(task)];
+    if (v.tree.size() < 2 && v.schedules.size() != 1) return std::nullopt;
+    trees.push_back(v.tree);
+  }
+  return join_sizes(trees, kMostCombinations);
 }
+
+}  // namespace
 
 NetworkSteps::NetworkSteps(const Network& network, const Target& target,
                            const std::vector<TaskVariants>& variants)
     : target_(target), variants_(&variants) {
-  if (!target.is_cuda() || !network.pass_options().horizontal || !network.sizes().empty()) {
+  if (!target.is_cuda() || !network.pass_options().horizontal) {
     steps_ = separate_steps(network.nodes());
     return;
   }
-  steps_ = horizontal_steps(network.nodes(), network.places(), network.states(), target.gpu,
-                            [&](int task) { return lowered(task); });
-  for (const std::vector<int>& tasks : steps_.tasks) {
-    const bool known = std::find(joined_.begin(), joined_.end(), tasks) != joined_.end();
-    if (tasks.size() > 1 && !known) joined_.push_back(tasks);
+  std::map<std::vector<int>, bool> known;
+  steps_ = steps_of(network.nodes(),
+                    independent_nodes(network.nodes(), network.places(), network.states(),
+                                      [&](const std::vector<int>& tasks) {
+                                        const auto [it, is_new] = known.try_emplace(tasks);
+                                        if (is_new) it->second = fit(tasks);
+                                        return it->second;
+                                      }));
+  for (size_t s = 0; s < steps_.tasks.size(); ++s) {
+    if (steps_.tasks[s].size() == 1 || joined_of(s)) continue;
+    joined_.push_back({steps_.tasks[s], *sizes_of(steps_.tasks[s], variants), kernels_});
+    kernels_ += joined_.back().sizes.combinations.size();
   }
 }
 
-const GpuProgram* NetworkSteps::lowered(int task) {
-  const auto it = programs_.find(task);
-  if (it != programs_.end()) return &it->second;
-  const std::vector<Schedule>& schedules = (*variants_)[static_cast<size_t>(task)].schedules;
-  if (schedules.size() != 1) return nullptr;
-  return &programs_
-              .emplace(task, driver::lower_for_gpu(schedules[0], task_args(schedules[0]),
-                                                   {.name = "network_task" + std::to_string(task)}))
-              .first->second;
+const GpuProgram& NetworkSteps::lowered(int task, int variant) {
+  const auto it = programs_.find({task, variant});
+  if (it != programs_.end()) return it->second;
+  const Schedule& schedule =
+      (*variants_)[static_cast<size_t>(task)].schedules[static_cast<size_t>(variant)];
+  return programs_
+      .emplace(std::pair{task, variant},
+               driver::lower_for_gpu(schedule, task_args(schedule),
+                                     {.name = "network_task" + std::to_string(task)}))
+      .first->second;
+}
+
+bool NetworkSteps::fit(const std::vector<int>& tasks) {
+  const std::optional<JoinedSizes> sizes = sizes_of(tasks, *variants_);
+  return sizes && std::ranges::all_of(sizes->combinations, [&](const std::vector<int>& variants) {
+           std::vector<const GpuProgram*> programs;
+           for (size_t i = 0; i < tasks.size(); ++i)
+             programs.push_back(&lowered(tasks[i], variants[i]));
+           return fit_together(programs, target_.gpu);
+         });
 }
 
 bool NetworkSteps::needs(int task) const {
@@ -222,29 +146,39 @@ bool NetworkSteps::needs(int task) const {
   return std::find(steps_.tasks.begin(), steps_.tasks.end(), alone) != steps_.tasks.end();
 }
 
-int NetworkSteps::joined_of(size_t step) const {
-  const auto it = std::find(joined_.begin(), joined_.end(), steps_.tasks[step]);
-  return it == joined_.end() ? -1 : static_cast<int>(it - joined_.begin());
+const NetworkSteps::Joined* NetworkSteps::joined_of(size_t step) const {
+  const auto it = std::ranges::find(joined_, steps_.tasks[step], &Joined::tasks);
+  return it == joined_.end() ? nullptr : &*it;
 }
 
-std::string NetworkSteps::name(size_t j) const {
+std::pair<const NetworkSteps::Joined*, size_t> NetworkSteps::joined_kernel(size_t k) const {
+  const auto behind = std::ranges::upper_bound(joined_, k, {}, &Joined::first);
+  const Joined& joined = *(behind - 1);
+  return {&joined, k - joined.first};
+}
+
+std::string NetworkSteps::name(size_t k) const {
+  const auto [joined, combination] = joined_kernel(k);
   std::string name = "network_tasks";
-  for (const int task : joined_[j]) name += "_" + std::to_string(task);
-  return name;
+  for (const int task : joined->tasks) name += "_" + std::to_string(task);
+  return joined->sizes.combinations.size() == 1 ? name : name + "_v" + std::to_string(combination);
 }
 
-NetworkSteps::Program NetworkSteps::program(size_t j) const {
+NetworkSteps::Program NetworkSteps::program(size_t k) const {
+  const auto [tasks, combination] = joined_kernel(k);
   std::vector<GpuProgram> parts;
   std::vector<Tensor> args;
   KernelWork work;
-  for (const int task : joined_[j]) {
-    const Schedule& schedule = (*variants_)[static_cast<size_t>(task)].schedules[0];
-    parts.push_back(programs_.at(task));
+  for (size_t i = 0; i < tasks->tasks.size(); ++i) {
+    const int task = tasks->tasks[i], variant = tasks->sizes.combinations[combination][i];
+    const Schedule& schedule =
+        (*variants_)[static_cast<size_t>(task)].schedules[static_cast<size_t>(variant)];
+    parts.push_back(programs_.at({task, variant}));
     for (const Tensor& t : task_args(schedule)) args.push_back(t);
     const KernelWork of_task = driver::work_of(schedule.dag().direct(), target_);
     work = {work.flops + of_task.flops, work.bytes + of_task.bytes, of_task.roof};
   }
-  GpuProgram joined = gpu::join_programs(name(j), parts);
+  GpuProgram joined = gpu::join_programs(name(k), parts);
   // Inputs first, as in a step.
   std::vector<size_t> order;
   for (const bool outputs : {false, true}) {

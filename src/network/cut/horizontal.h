@@ -5,16 +5,23 @@
 //                 +-> conv 3x3 (26 blocks) -+
 //
 //   x -> squeeze ---> conv 1x1 | conv 3x3 (38 blocks) --> ...        3 launches after
+//
+// All launches that become one fit on the GPU at once, as far as threads, shared memory and usual numbers of
+// registers say; they run in about the time of the longest, where one after the other takes the sum. Blocks of
+// a step differ in size by at most a factor of two, or are small, because registers are shared out by the
+// largest. Kernels over sizes fit if they do at the smallest ones: their threads work alone and take nothing
+// from each other, so large calls take what they take one after the other.
 #pragma once
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/lower/gpu_program.h"
 #include "heddle/network/network.h"
-#include "heddle/support/function_ref.h"
 #include "network/cut/family_tasks.h"
+#include "network/cut/joined_sizes.h"
 
 namespace heddle::network {
 
@@ -28,57 +35,55 @@ struct StepNodes {
   std::vector<std::vector<int>> tasks;  ///< of each step, one for each node
 };
 
-/// Each node is a step.
-StepNodes separate_steps(const std::vector<NetworkNode>& nodes);
-
-/// Joins nodes that are ready to run at the same time. All launches that become one fit on the GPU
-/// at once, as far as threads, shared memory and usual numbers of registers say; they run in about
-/// the time of the longest, where one after the other takes the sum. Blocks of a step differ in
-/// size by at most a factor of two, or are small, because registers are shared out by the largest.
-/// `program` gives the kernels of a task, or null for one that stays alone.
-StepNodes horizontal_steps(const std::vector<NetworkNode>& nodes,
-                           const std::vector<TensorPlace>& places,
-                           const std::vector<StatePlace>& states, const Gpu& gpu,
-                           FunctionRef<const GpuProgram*(int task)> program);
-
 /// The steps of a network whose kernels are compiled from `variants`, by its options.
 class NetworkSteps {
  public:
   NetworkSteps(const Network& network, const Target& target,
                const std::vector<TaskVariants>& variants);
 
+  /// Tasks whose nodes are one step. It has a kernel for each combination of their variants.
+  struct Joined {
+    std::vector<int> tasks;
+    JoinedSizes sizes;
+    size_t first = 0;  ///< the number of its first kernel
+  };
+
   const StepNodes& nodes() const { return steps_; }
   const Gpu& gpu() const { return target_.gpu; }
   /// The tasks of which a node is a step of its own.
   bool needs(int task) const;
-  /// The different lists of tasks of steps of several nodes.
-  const std::vector<std::vector<int>>& joined() const { return joined_; }
-  /// The position of the step's tasks in joined(); -1 for a step of one node.
-  int joined_of(size_t step) const;
+  /// That of a step; null for a step of one node.
+  const Joined* joined_of(size_t step) const;
+  /// The number of kernels of all steps of several nodes.
+  size_t joined_kernels() const { return kernels_; }
 
-  /// The program of joined()[j], whose args are in the order of a step: all inputs, then all
+  /// The program of kernel `k` of these, whose args are in the order of a step: all inputs, then all
   /// outputs.
   struct Program {
     GpuProgram program;
     std::vector<Tensor> args;
     KernelWork work;
   };
-  Program program(size_t j) const;
+  Program program(size_t k) const;
   /// The name of its kernels: "network_tasks_3_5".
-  std::string name(size_t j) const;
+  std::string name(size_t k) const;
   /// "conv2d f32[1,8,8,64] | conv2d f32[1,8,8,32]".
   std::string text(const Network& network, size_t step) const;
   /// The launches of all steps that are shared.
   std::vector<PassApplication> applications(const Network& network) const;
 
  private:
-  const GpuProgram* lowered(int task);
+  const GpuProgram& lowered(int task, int variant);
+  bool fit(const std::vector<int>& tasks);
+  /// The tasks of kernel `k`, and which of its combinations it is.
+  std::pair<const Joined*, size_t> joined_kernel(size_t k) const;
 
   Target target_;
   const std::vector<TaskVariants>* variants_;
-  std::map<int, GpuProgram> programs_;
+  std::map<std::pair<int, int>, GpuProgram> programs_;  ///< by task and variant
   StepNodes steps_;
-  std::vector<std::vector<int>> joined_;
+  std::vector<Joined> joined_;
+  size_t kernels_ = 0;
 };
 
 }  // namespace heddle::network

@@ -80,11 +80,13 @@ CompiledKernel compile_kernel(const Schedule& schedule, size_t index, size_t tas
   return made;
 }
 
-CompiledKernel compile_joined(const NetworkSteps& steps, size_t j, const std::string& file) {
-  const NetworkSteps::Program joined = steps.program(j);
-  return compiled_for_gpu(
+CompiledKernel compile_joined(const NetworkSteps& steps, size_t k, const std::string& file) {
+  const NetworkSteps::Program joined = steps.program(k);
+  CompiledKernel made = compiled_for_gpu(
       driver::compile_cuda_code(joined.program, joined.args, joined.args.size(), steps.gpu()),
       file);
+  made.sizes = joined.program.sizes;
+  return made;
 }
 
 }  // namespace heddle::network

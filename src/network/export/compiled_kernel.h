@@ -33,6 +33,6 @@ struct CompiledKernel {
 CompiledKernel compile_kernel(const Schedule& schedule, size_t index, size_t task,
                               const std::string& file);
 /// The kernel of steps.joined()[j].
-CompiledKernel compile_joined(const NetworkSteps& steps, size_t j, const std::string& file);
+CompiledKernel compile_joined(const NetworkSteps& steps, size_t k, const std::string& file);
 
 }  // namespace heddle::network

@@ -76,7 +76,7 @@ class Exporter {
       for (size_t v = 0; v < request_.variants[t].schedules.size(); ++v) jobs.push_back({t, v});
     }
     first_joined_ = jobs.size();
-    kernels_.resize(jobs.size() + steps_.joined().size());
+    kernels_.resize(jobs.size() + steps_.joined_kernels());
     for_each_task(kernels_.size(), [&](size_t k) {
       const std::string file = scratch_.file("kernel" + std::to_string(k) + ".o");
       if (k >= jobs.size()) {
@@ -103,13 +103,14 @@ class Exporter {
 
   void add_step(size_t n, const std::vector<ProgramPlace>& places, const Constants& constants) {
     const auto task = static_cast<size_t>(steps_.nodes().steps[n].task);
-    const int j = steps_.joined_of(n);
+    const NetworkSteps::Joined* joined = steps_.joined_of(n);
     const TaskVariants& made = request_.variants[task];
     ExportedStep step;
-    const size_t first = j < 0 ? first_[task] : first_joined_ + static_cast<size_t>(j);
-    for (size_t v = 0; v < (j < 0 ? made.schedules.size() : 1); ++v)
+    const size_t first = joined ? first_joined_ + joined->first : first_[task],
+                 count = joined ? joined->sizes.combinations.size() : made.schedules.size();
+    for (size_t v = 0; v < count; ++v)
       step.variants.push_back(variant(first + v, places, constants));
-    if (j < 0) step.selector = made.tree;
+    step.selector = joined ? joined->sizes.tree : made.tree;
     program_.steps.push_back(std::move(step));
   }
 

@@ -1,6 +1,7 @@
 // Makes one callable from tasks: a kernel for each node, and one arena for the buffers between
 // them.
 #include <algorithm>
+#include <span>
 
 #include "codegen/release_compiler.h"
 #include "driver/build_cuda.h"
@@ -139,22 +140,27 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
   for (const StateUpdate& u : updates())
     parts.updated.push_back(static_cast<size_t>(network::position_of(args, u.state)));
 
-  // The kernels of each task, then those of tasks that share launches.
-  std::vector<std::vector<StepKernel>> kernels(tasks().size() + steps.joined().size());
+  // The kernels of each task, and those of tasks that share launches.
+  std::vector<std::vector<StepKernel>> alone(tasks().size());
+  std::vector<StepKernel> shared;
   for (size_t i = 0; i < task_of.size(); ++i)
-    kernels[task_of[i]].push_back({network::KernelClones(compiled.kernels[i]),
-                                   positions_of(compiled.sizes[i], impl_->sizes)});
-  for (size_t j = 0; j < joined.kernels.size(); ++j)
-    kernels[tasks().size() + j].push_back(
-        {network::KernelClones(joined.kernels[j]), positions_of(joined.sizes[j], impl_->sizes)});
+    alone[task_of[i]].push_back({network::KernelClones(compiled.kernels[i]),
+                                 positions_of(compiled.sizes[i], impl_->sizes)});
+  for (size_t k = 0; k < joined.kernels.size(); ++k)
+    shared.push_back(
+        {network::KernelClones(joined.kernels[k]), positions_of(joined.sizes[k], impl_->sizes)});
   for (size_t s = 0; s < plan.places.size(); ++s) {
     const NetworkNode& node = steps.nodes().steps[s];
     const auto task = static_cast<size_t>(node.task);
-    const int j = steps.joined_of(s);
     ProgramStep& step = parts.steps.emplace_back();
     step.name = steps.text(*this, s);
-    if (j < 0) step.selector = variants[task].tree;
-    for (StepKernel& k : kernels[j < 0 ? task : tasks().size() + static_cast<size_t>(j)])
+    std::span<StepKernel> kernels = alone[task];
+    step.selector = variants[task].tree;
+    if (const network::NetworkSteps::Joined* j = steps.joined_of(s)) {
+      kernels = std::span(shared).subspan(j->first, j->sizes.combinations.size());
+      step.selector = j->sizes.tree;
+    }
+    for (StepKernel& k : kernels)
       step.variants.push_back({k.clones.of(node), plan.places[s], k.sizes});
   }
   NetworkBuildReport report = compiled.report;

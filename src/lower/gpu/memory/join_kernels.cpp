@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 
 namespace heddle::gpu {
@@ -68,21 +69,39 @@ class Renamed {
   std::unordered_map<const BufferNode*, Buffer> fresh_;
 };
 
+void add_size(std::vector<Var>& sizes, const Var& v) {
+  const auto same = [&](const Var& known) { return known.same_as(v); };
+  if (std::ranges::none_of(sizes, same)) sizes.push_back(v);
+}
+
+bool is_sized(const GpuKernel& k) {
+  return !k.sizes.empty() ||
+         std::ranges::any_of(k.grid_of, [](const Expr& e) { return e.defined(); });
+}
+
 GpuKernel launch_of(const std::string& name, std::vector<GpuKernel> parts) {
   GpuKernel k;
   k.name = name;
   k.grid = {0, 1, 1};
   k.overlaps = true;
+  Expr blocks{int64_t{0}};
   for (GpuKernel& part : parts) {
     HEDDLE_ICHECK(can_join(part), "kernel '" + part.name + "' cannot share a launch");
     k.grid[0] += volume(part.grid);
+    blocks = blocks + blocks_of(part);
     k.block[0] = std::max(k.block[0], volume(part.block));
     k.shared_bytes = std::max(k.shared_bytes, part.shared_bytes);
     k.overlaps &= part.overlaps;
     k.args.insert(k.args.end(), part.args.begin(), part.args.end());
+    for (const Var& v : part.sizes) add_size(k.sizes, v);
     part.name = name + "_part" + std::to_string(k.parts.size());
     k.parts.push_back(std::move(part));
   }
+  blocks = simplify(blocks);
+  visit(blocks, [&](const Expr& e) {
+    if (e.as<VarNode>()) add_size(k.sizes, Var::from(e));
+  });
+  if (!as_int(blocks)) k.grid_of[0] = blocks;
   return k;
 }
 
@@ -106,10 +125,14 @@ void append(std::vector<Buffer>& to, std::vector<Buffer> from) {
 }  // namespace
 
 bool can_join(const GpuKernel& k) {
-  const bool sized =
-      std::any_of(k.grid_of.begin(), k.grid_of.end(), [](const Expr& e) { return e.defined(); });
-  return !k.tail && k.cluster == 1 && k.pair == 1 && k.maps.empty() && k.sizes.empty() && !sized &&
-         k.parts.empty() && k.body && (volume(k.block) % kWarp == 0 || !cooperates(k.body));
+  if (k.tail || k.cluster != 1 || k.pair != 1 || !k.maps.empty() || !k.parts.empty() || !k.body)
+    return false;
+  if (is_sized(k)) return k.grid[1] == 1 && k.grid[2] == 1 && !cooperates(k.body);
+  return volume(k.block) % kWarp == 0 || !cooperates(k.body);
+}
+
+Expr blocks_of(const GpuKernel& part) {
+  return part.grid_of[0].defined() ? part.grid_of[0] : Expr(volume(part.grid));
 }
 
 GpuProgram join_programs(const std::string& name, std::span<const GpuProgram> parts) {
@@ -119,7 +142,7 @@ GpuProgram join_programs(const std::string& name, std::span<const GpuProgram> pa
   size_t launches = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     const GpuProgram& p = parts[i];
-    HEDDLE_ICHECK(p.sizes.empty(), "programs of symbolic sizes cannot share launches");
+    for (const Var& v : p.sizes) add_size(out.sizes, v);
     for (const int c : p.constant_args)
       out.constant_args.push_back(c + static_cast<int>(out.args.size()));
     append(out.args, renamed[i].all(p.args));

@@ -18,13 +18,16 @@
 
 namespace heddle::gpu {
 
-/// Whether the kernel can be a part of a launch: it has neither a tail nor clusters, pairs, tensor
-/// maps or symbolic sizes. Where its threads exchange values or wait for each other, its blocks
-/// have whole warps.
+/// Whether the kernel can be a part of a launch: it has neither a tail nor clusters, pairs or tensor maps.
+/// Where its threads exchange values or wait for each other, its blocks have whole warps. Where it depends on
+/// symbolic sizes, they do neither, and its grid has one dimension.
 bool can_join(const GpuKernel& kernel);
 
-/// Programs of constant sizes as one program, whose args are those of all parts, one part after the
-/// other. The first launches of all parts become one, then the second ones, and so on: those that
+/// The number of blocks of a part of a launch, in terms of the sizes.
+Expr blocks_of(const GpuKernel& part);
+
+/// Programs as one program, whose args and sizes are those of all parts, one part after the other; a size of
+/// several parts is one. The first launches of all parts become one, then the second ones, and so on: those that
 /// become one must be of kernels that can_join. Preparation, persistent buffers and workspaces are
 /// those of all parts. Buffers of the result are new, so a program may be several parts. `name` is
 /// that of the result, and begins the names of its kernels.

@@ -1,0 +1,116 @@
+#include "network/cut/independent_nodes.h"
+
+#include <algorithm>
+#include <map>
+
+namespace heddle::network {
+namespace {
+
+constexpr size_t kMostParts = 8;
+
+// The nodes on which each node depends, by the memory that it reads.
+std::vector<std::vector<int>> dependencies(const std::vector<NetworkNode>& nodes,
+                                           const std::vector<TensorPlace>& places,
+                                           const std::vector<StatePlace>& states) {
+  const auto memory = [&](const Tensor& t) {
+    for (const StatePlace& p : states) {
+      if (p.tensor.same_as(t)) return p.state.buffer().get();
+    }
+    const auto it = std::find_if(places.begin(), places.end(),
+                                 [&](const TensorPlace& p) { return p.tensor.same_as(t); });
+    return (it == places.end() ? t : it->whole).buffer().get();
+  };
+  std::map<const BufferNode*, std::vector<int>> writers, readers;
+  std::vector<std::vector<int>> out(nodes.size());
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    for (const Tensor& t : nodes[n].inputs) {
+      const auto it = writers.find(memory(t));
+      if (it != writers.end()) out[n].insert(out[n].end(), it->second.begin(), it->second.end());
+    }
+    for (const Tensor& t : nodes[n].outputs) {
+      const std::vector<int>& read_before = readers[memory(t)];
+      out[n].insert(out[n].end(), read_before.begin(), read_before.end());
+      writers[memory(t)].push_back(static_cast<int>(n));
+    }
+    for (const Tensor& t : nodes[n].inputs) readers[memory(t)].push_back(static_cast<int>(n));
+  }
+  return out;
+}
+
+// Takes nodes that are ready until all are steps.
+class Scheduler {
+ public:
+  Scheduler(const std::vector<NetworkNode>& nodes, const std::vector<TensorPlace>& places,
+            const std::vector<StatePlace>& states,
+            FunctionRef<bool(const std::vector<int>& tasks)> fit)
+      : nodes_(nodes),
+        fit_(fit),
+        needs_(dependencies(nodes, places, states)),
+        after_(nodes.size()),
+        done_(nodes.size()) {
+    for (size_t n = nodes.size(); n-- > 0;) {
+      for (const int p : needs_[n]) {
+        int& longest = after_[static_cast<size_t>(p)];
+        longest = std::max(longest, after_[n] + 1);
+      }
+    }
+  }
+
+  std::vector<std::vector<int>> run() {
+    std::vector<std::vector<int>> steps;
+    for (size_t first = 0; first < nodes_.size();) {
+      // Nodes are in an order in which they can run, so the first that is left is ready.
+      if (done_[first]) {
+        ++first;
+        continue;
+      }
+      steps.push_back(step_of(static_cast<int>(first)));
+      for (const int n : steps.back()) done_[static_cast<size_t>(n)] = 1;
+    }
+    return steps;
+  }
+
+ private:
+  bool ready(size_t n) const {
+    return !done_[n] && std::all_of(needs_[n].begin(), needs_[n].end(),
+                                    [&](int p) { return done_[static_cast<size_t>(p)] != 0; });
+  }
+
+  /// The nodes that run with `first`; or a node before it, because more nodes wait for that one, and
+  /// `first` leaves room for what comes behind it.
+  std::vector<int> step_of(int first) {
+    std::vector<int> step{first}, tasks{nodes_[static_cast<size_t>(first)].task};
+    int longest = first;
+    for (size_t n = static_cast<size_t>(first) + 1; n < nodes_.size(); ++n) {
+      if (step.size() == kMostParts) break;
+      if (!ready(n)) continue;
+      tasks.push_back(nodes_[n].task);
+      if (fit_(tasks)) {
+        step.push_back(static_cast<int>(n));
+      } else {
+        tasks.pop_back();
+        if (after(static_cast<int>(n)) > after(longest)) longest = static_cast<int>(n);
+      }
+    }
+    const bool waits = step.size() == 1 && longest != first && fit_({tasks[0], tasks[0]});
+    return waits ? std::vector<int>{longest} : step;
+  }
+  /// The number of nodes that run one after the other behind `n`.
+  int after(int n) const { return after_[static_cast<size_t>(n)]; }
+
+  const std::vector<NetworkNode>& nodes_;
+  FunctionRef<bool(const std::vector<int>&)> fit_;
+  const std::vector<std::vector<int>> needs_;
+  std::vector<int> after_;
+  std::vector<char> done_;
+};
+
+}  // namespace
+
+std::vector<std::vector<int>> independent_nodes(
+    const std::vector<NetworkNode>& nodes, const std::vector<TensorPlace>& places,
+    const std::vector<StatePlace>& states, FunctionRef<bool(const std::vector<int>& tasks)> fit) {
+  return Scheduler(nodes, places, states, fit).run();
+}
+
+}  // namespace heddle::network
