@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "heddle/autodiff/gradient.h"
+#include "heddle/codegen/emulator.h"
+#include "heddle/codegen/interpreter.h"
 #include "heddle/family/schedule.h"
 #include "heddle/lower/lower.h"
 #include "heddle/ops/ops.h"
@@ -62,6 +64,38 @@ TEST(CudaRules, ASourceAnswersForKnobsWithAPrefixToo) {
               Choice::kRule);
     EXPECT_EQ(t.why_invalid(t.default_config()), "") << name;
   }
+}
+
+// Heads beside each other become the row of a product.
+Tensor product_of_heads(int64_t rows, int64_t size) {
+  const Tensor heads = placeholder({8, rows, size}, f32, "heads"),
+               w = placeholder({96, 8 * size}, f32, "w");
+  const Tensor row = compute({rows, 8 * size}, [&](Axis i, Axis j) {
+    return heads(floordiv(j, size), i, floormod(j, size));
+  });
+  return ops::matmul(row, w, false, true);
+}
+
+TEST(CudaRules, AProductOfOneRowReadsThroughVectorsThatMove) {
+  const auto kernels = [](const Tensor& y) {
+    const std::vector<Tensor> args = ComputeDag({y}).placeholders();
+    std::vector<Tensor> all = args;
+    all.push_back(y);
+    const GpuProgram program =
+        lower_gpu(create_schedule({y}, Target::parse("cuda -gpu=h200")), all);
+    std::vector<NDArray> arrays;
+    std::vector<TensorValue> inputs;
+    for (const Tensor& t : args) {
+      arrays.push_back(NDArray::random(t.extents(), t.dtype(), 1));
+      inputs.push_back({t, arrays.back()});
+    }
+    arrays.push_back(NDArray::zeros(y.extents(), y.dtype()));
+    emulate(program, arrays);
+    EXPECT_TRUE(allclose(arrays.back(), interpret({y}, inputs)[0], 1e-4, 1e-4));
+    return program.main.size();
+  };
+  EXPECT_EQ(kernels(product_of_heads(1, 64)), 1u);
+  EXPECT_EQ(kernels(product_of_heads(1, 6)), 2u) << "its vectors have elements of two heads";
 }
 
 // Few threads can share a strip of a few columns, so long ones are cut however small they are.

@@ -420,6 +420,19 @@ TEST(Cuts, ALayerNormBeforeAProductIsOneNodeOnAGpu) {
   EXPECT_EQ(wrong_on_gpu(outputs, inside, 1e-4), "");
 }
 
+// Between the sum of a row and what it divides, files write a stage for each operator.
+TEST(Cuts, ANormOfOperatorsBeforeAProductIsOneNodeOnAGpu) {
+  const Tensor x = placeholder({3, 64}, f32, "x");
+  const Tensor mean = ops::mean(ops::mul(x, x), {-1}, true);
+  const Tensor root = ops::sqrt(ops::mul(ops::add(mean, 1e-5), 1.0));
+  const Tensor norm = ops::mul(ops::div(x, root), weights({64}));
+  const std::vector<Tensor> outputs{ops::relu(ops::matmul(norm, weights({64, 48})))};
+  const Network network(outputs, Target::parse("cuda -gpu=h200"));
+  EXPECT_EQ(network.nodes().size(), 2u) << network.to_text();
+  EXPECT_EQ(network.tasks()[0].tmpl.dag().outputs()[0].shape().size(), 2u);
+  EXPECT_EQ(wrong_on_gpu(outputs, network, 1e-4), "");
+}
+
 /// A decoder's step of a U-Net: an image beside a larger one of the encoder, and a window over both.
 TEST(Cuts, WindowsOnAGpuReadAConcatThatIsStored) {
   const auto weight = [](Shape shape) { return constant_placeholder(std::move(shape), f16, "w"); };

@@ -68,8 +68,8 @@ bool pads_last_dimension(const ComputeDag& dag, int s) {
 bool moves_vectors(const ComputeDag& dag, int s) {
   const Operation& op = dag.stage(s);
   const Load* load = op.bodies().size() == 1 ? op.bodies()[0].as<Load>() : nullptr;
-  const bool streamed = std::ranges::all_of(
-      dag.info(s).consumers, [&](int c) { return streams_operands(dag, c); });
+  const bool streamed =
+      std::ranges::all_of(dag.info(s).consumers, [&](int c) { return streams_operands(dag, c); });
   if (!load || !streamed || op.axes().empty() || dag.info(s).precomputable) return false;
   const Axis& last = op.axes().back();
   const int64_t lanes = read_lanes(dag, s);

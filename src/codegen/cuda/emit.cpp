@@ -109,13 +109,13 @@ std::string joined_text(const GpuKernel& k, Prelude& prelude) {
              (last ? "{\n" : "if (blockIdx.x < " + end + ") {\n");
     if (threads < k.block[0])
       calls += "    if (threadIdx.x >= " + std::to_string(threads) + ") return;\n";
-    calls += "    " + part.name + "(" + given[p] + "blockIdx.x" +
-             (p == 0 ? "" : " - " + first) + ");\n  }";
+    calls += "    " + part.name + "(" + given[p] + "blockIdx.x" + (p == 0 ? "" : " - " + first) +
+             ");\n  }";
     first = end;
   }
   return text + "\n" + launch_comment(k) + "extern \"C\" __global__ void __launch_bounds__(" +
-         std::to_string(k.block[0]) + ")\n" + k.name + "(" + parameters + ") {\n" + blocks.text + calls +
-         "\n}\n";
+         std::to_string(k.block[0]) + ")\n" + k.name + "(" + parameters + ") {\n" + blocks.text +
+         calls + "\n}\n";
 }
 
 }  // namespace

@@ -41,9 +41,12 @@ Expr Bodies::translate_load(const Load& load, int reader, RewriteMemo& memo) con
 
 uint64_t Bodies::beyond_ends(const Load& load, int reader) const {
   const uint64_t beyond = axes_.part(reader).beyond;
-  // All axes of a tile on a GPU go beyond their ends together.
-  if (!beyond || graph_.on_gpu()) return beyond ? ~uint64_t{0} : 0;
   uint64_t dims = 0;
+  if (!beyond) return dims;
+  // All axes of varying length of a tile on a GPU go beyond their ends together.
+  for (size_t d = 0; graph_.on_gpu() && d < load.indices.size(); ++d) {
+    if (is_symbolic(extent_of(graph_.stage_of(load.buffer), d))) dims |= uint64_t{1} << d;
+  }
   const std::vector<int>& own = graph_.stage(reader).spatial;
   for (size_t d = 0; d < load.indices.size(); ++d) {
     for (size_t axis = 0; axis < own.size(); ++axis) {
@@ -54,19 +57,21 @@ uint64_t Bodies::beyond_ends(const Load& load, int reader) const {
   return dims;
 }
 
+Expr Bodies::extent_of(int st, size_t d) const {
+  const StageState& x = graph_.stage(st);
+  // An input has no axes.
+  return x.spatial.empty() ? x.buffers[0]->shape[d] : s_.axes[x.spatial[d]].extent;
+}
+
 Expr Bodies::within(const Expr& load, int st, const std::vector<Expr>& logical,
                     uint64_t beyond) const {
   if (axes_.part(st).beyond) return load;
-  const StageState& x = graph_.stage(st);
   const OpenLoops& loops = axes_.loops();
   Expr inside;
   const auto require = [&](const Expr& here) { inside = inside.defined() ? inside && here : here; };
   for (size_t d = 0; d < logical.size(); ++d) {
     if (!(beyond >> d & 1)) continue;
-    // An input has no axes.
-    const Expr extent = x.spatial.empty() ? x.buffers[0]->shape[d] : s_.axes[x.spatial[d]].extent;
-    // What a GPU reads along other axes than those of varying length lies inside of them.
-    if (graph_.on_gpu() && !is_symbolic(extent)) continue;
+    const Expr extent = extent_of(st, d);
     if (!graph_.on_gpu() && !loops.proves(Expr(0) <= logical[d])) require(Expr(0) <= logical[d]);
     const Expr here = loops.simple(logical[d] < extent);
     if (!is_const(here, 1) && !loops.at_most(logical[d] + Expr(1), extent)) require(here);

@@ -53,6 +53,8 @@ class Bodies {
   // A load of stage `st` by a stage that is computed beyond its axes: zero where there is no
   // element.
   Expr within(const Expr& load, int st, const std::vector<Expr>& logical, uint64_t beyond) const;
+  // The extent of dimension `d` of a stage.
+  Expr extent_of(int st, size_t d) const;
   // The dimensions of `load` that stage `reader` may read beyond their ends.
   uint64_t beyond_ends(const Load& load, int reader) const;
 

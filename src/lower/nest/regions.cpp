@@ -1,5 +1,6 @@
 #include "lower/nest/regions.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "heddle/support/error.h"
@@ -99,7 +100,7 @@ void Regions::bound(int p, Region* region) {
       if (loops.at_most(x.hi, last)) continue;
       // All threads of a GPU run the same iterations, so that all of them reach its barriers.
       // Vectors at the end of an axis are whole, too.
-      const bool varies = sized || !sizes_in(x.hi).empty();
+      const bool varies = sized || !sizes_in(x.hi).empty() || read_beyond(p);
       if ((graph_.on_gpu() || axes_.any_beyond()) && varies && as_int(loops.simple(x.hi - x.lo))) {
         region->beyond |= uint64_t{1} << d;
       } else {
@@ -107,6 +108,15 @@ void Regions::bound(int p, Region* region) {
       }
     }
   }
+}
+
+// Whether a reader of `p` goes beyond its own axes, so that it reads there, too: keys of a state that holds
+// fewer rows than a tile.
+bool Regions::read_beyond(int p) {
+  return std::ranges::any_of(graph_.readers(p), [&](int q) {
+    return graph_.runs_inside(q, host_, n_) &&
+           (q == host_ ? axes_.part(q).beyond : of(q).beyond) != 0;
+  });
 }
 
 SymEnv Regions::env(int reader) {

@@ -46,6 +46,7 @@ class Regions {
   void add_reads(int p, int reader, Region* region, bool* any);
   // Cuts the region to the stage.
   void bound(int p, Region* region);
+  bool read_beyond(int p);
   SymEnv host_env();
   // The extent of a reduce axis may depend on spatial axes (the last block of an rfactor).
   SymInterval reduce_interval(int a, const SymInterval& i, const SymEnv& env) const;
