@@ -7,8 +7,9 @@
 namespace heddle::network {
 namespace {
 
-/// Rows that share what a tile of a product has loaded.
-constexpr double kRowsOfTile = 8;
+/// Rows that share what a tile of a product has loaded. Tiles have more, but where padding guards
+/// a lookup each row makes its own. To store keys pays from 9 rows on (docs/measurements/benchmarks.md).
+constexpr double kRowsOfTile = 4;
 
 using Axes = std::vector<Axis>;
 
