@@ -28,7 +28,11 @@ class ReadCollector {
     }
     for_each_child(e, [&](const Expr& child) { collect(child, guarded); });
   }
-  std::vector<Access> take() { return std::move(reads_); }
+  /// Networks of thousands of stages keep their reads, so they take no more memory than they need.
+  std::vector<Access> take() {
+    reads_.shrink_to_fit();
+    return std::move(reads_);
+  }
 
  private:
   void add(const Load& load, bool guarded) {
@@ -67,6 +71,7 @@ class ReadAnalysis {
   }
 
   void analyze(Access& read) const {
+    read.affine.reserve(read.indices.size());
     for (const Expr& index : read.indices) {
       std::optional<Affine> affine = as_affine(index);
       // Ranges may resolve an index that is not written as an affine one: floordiv(4*i + r, 4) for

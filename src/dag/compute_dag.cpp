@@ -187,7 +187,6 @@ ComputeDag::ComputeDag(std::vector<Tensor> outputs) {
   }
   // Producers come before their readers, so what a stage needs of its producers is there.
   for (std::size_t s = 0; s < impl->stages.size(); ++s) impl->analyze(s);
-  impl->hash = dag::hash_stages(impl->stages, impl->index, impl->outputs);
   impl_ = std::move(impl);
 }
 
@@ -297,7 +296,12 @@ int64_t ComputeDag::compulsory_bytes() const {
   return bytes;
 }
 
-uint64_t ComputeDag::structural_hash() const { return impl_->hash; }
+uint64_t ComputeDag::structural_hash() const {
+  std::call_once(impl_->hashed, [this] {
+    impl_->hash = dag::hash_stages(impl_->stages, impl_->index, impl_->outputs);
+  });
+  return impl_->hash;
+}
 
 uint64_t ComputeDag::shape_class() const {
   return dag::hash_stages(impl_->stages, impl_->index, impl_->outputs, dag::Detail::Structure);

@@ -1,6 +1,7 @@
 // Declarations shared by the files of this folder.
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -15,7 +16,9 @@ struct ComputeDag::Impl {
   std::vector<Ref<const Operation>> stages;
   std::unordered_map<const Operation*, int> index;
   std::vector<StageInfo> infos;
-  uint64_t hash = 0;
+  /// The hash is made when it is first asked for: graphs between passes are never asked.
+  mutable std::once_flag hashed;
+  mutable uint64_t hash = 0;
 
   /// Finds the stages that `of` needs and their edges, producers first.
   void add_stages(const std::vector<Tensor>& of);

@@ -24,8 +24,8 @@ bool gives_size(const Tensor& t, const std::vector<Var>& sizes) {
 
 }  // namespace
 
-std::vector<Tensor> all_args(const Network& network) {
-  std::vector<Tensor> args = ComputeDag(network.outputs()).placeholders();
+std::vector<Tensor> all_args(const Network& network, const ComputeDag& declared) {
+  std::vector<Tensor> args = declared.placeholders();
   for (const StateUpdate& u : network.updates()) {
     if (position_of(args, u.state) < 0) args.push_back(u.state);
   }
@@ -64,9 +64,10 @@ bool takes(const Network& network, const std::vector<SizeValue>& at) {
   });
 }
 
-void check_tensors(const Network& network, const std::vector<Tensor>& args) {
-  const std::vector<Tensor> needed = all_args(network);
-  const std::vector<Tensor> unread = ComputeDag(network.outputs()).unread_placeholders();
+void check_tensors(const Network& network, const ComputeDag& declared,
+                   const std::vector<Tensor>& args) {
+  const std::vector<Tensor> needed = all_args(network, declared);
+  const std::vector<Tensor> unread = declared.unread_placeholders();
   for (const StateUpdate& u : network.updates()) {
     if (position_of(args, u.next) < 0) continue;
     throw_user_error("argument '" + u.next.name() + "' lies in the memory of '" + u.state.name() +

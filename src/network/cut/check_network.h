@@ -7,12 +7,14 @@
 
 namespace heddle::network {
 
-/// The arguments of build(), constants with values among them: inputs, then outputs.
-std::vector<Tensor> all_args(const Network& network);
+/// The arguments of build(), constants with values among them: inputs, then outputs. `declared` is the
+/// graph of the network's outputs.
+std::vector<Tensor> all_args(const Network& network, const ComputeDag& declared);
 
 /// Checks the rules for the arguments of build(): every input and output once, and nothing else.
 /// Constants with values may be left out.
-void check_tensors(const Network& network, const std::vector<Tensor>& args);
+void check_tensors(const Network& network, const ComputeDag& declared,
+                   const std::vector<Tensor>& args);
 
 /// Whether the shape of one of the arguments gives the size in a call.
 bool give_size(const std::vector<Tensor>& args, const Var& size);

@@ -47,7 +47,7 @@ void check(const ExportRequest& request) {
                          " names for the arguments of an exported network, and it has " +
                          std::to_string(request.args.size()),
                      {}, "name each input and output in the order of the arguments, or none");
-  check_tensors(request.network, request.args);
+  check_tensors(request.network, ComputeDag(request.network.outputs()), request.args);
   check_schedules(request.network.tasks(), request.schedules);
   const Target& target = request.target();
   if (target.is_cuda() || target.triple.empty() || target.triple.find(host_architecture()) == 0)

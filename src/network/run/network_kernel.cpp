@@ -115,7 +115,7 @@ std::vector<size_t> positions_of(const std::vector<Var>& sizes, const std::vecto
 
 NetworkKernel Network::build(const std::vector<Tensor>& args,
                              const std::vector<network::TaskVariants>& given) const {
-  network::check_tensors(*this, args);
+  network::check_tensors(*this, impl_->declared, args);
   const std::vector<network::TaskVariants> variants = network::with_places(*this, given);
   ProgramParts parts{.name = "network", .args = args_over(args, impl_->sizes)};
   const network::NetworkSteps steps(*this, impl_->target, variants);

@@ -33,7 +33,7 @@ double largest_tolerance(const std::vector<Tensor>& outputs) {
 
 std::vector<Tensor> call_args(const Network& network) {
   std::vector<Tensor> args;
-  for (const Tensor& t : all_args(network)) {
+  for (const Tensor& t : all_args(network, ComputeDag(network.outputs()))) {
     if (t.op()->data() == nullptr) args.push_back(t);
   }
   for (const Var& size : network.sizes()) {

@@ -93,7 +93,8 @@ Ranged ranged_model(const Request& o, DataType dtype, const Target& target) {
     const Network one(at.of(model.outputs), target, current_auto_scheduler_options(), {},
                       network::updates_at(at, model.updates));
     // What only gives a size is no argument there.
-    const std::vector<Tensor> needed = network::all_args(one), given = at.of(model.args());
+    const std::vector<Tensor> needed = network::all_args(one, ComputeDag(one.outputs())),
+                              given = at.of(model.args());
     std::vector<Tensor> args;
     std::vector<size_t> taken;
     for (size_t i = 0; i < given.size(); ++i) {
