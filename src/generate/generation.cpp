@@ -57,7 +57,9 @@ std::vector<int64_t> Generation::next() {
     if (!over_) start(/*fed=*/false);
   }
   if (over_) return {};
-  if (given_ + 1 < end_.most && decoder_.runs_ahead(how_) && have_room()) start(/*fed=*/true);
+  // The first token is given before the graph of a step is recorded.
+  const bool ahead = given_ > 0 && given_ + 1 < end_.most && decoder_.runs_ahead(how_);
+  if (ahead && have_room()) start(/*fed=*/true);
   std::vector<int64_t> tokens = decoder_.finish();
   ++given_;
   for (size_t b = 0; b < tokens.size(); ++b) {

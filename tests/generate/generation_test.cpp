@@ -213,6 +213,12 @@ TEST_F(GpuGenerations, ATokenIsOneGraphAndACopyEachWay) {
   }
 }
 
+TEST_F(GpuGenerations, TheFirstTokenWaitsForNoOtherStep) {
+  Decoder decoder = on_gpu(with_draws(model_of({24, 4, 1}, ToyMask::Shape)));
+  Generation words(decoder, {{1, 2, 3}});
+  EXPECT_THAT(calls_of(words), ::testing::UnorderedElementsAre(std::pair("event_synchronize", 1)));
+}
+
 TEST_F(GpuGenerations, WhatIsReadAheadIsTakenBack) {
   Decoder decoder = on_gpu(with_draws(model_of({24, 4, 1}, ToyMask::Shape)));
   Decoder one = on_cpu(model_of({24, 4, 1}, ToyMask::Shape));
