@@ -247,6 +247,35 @@ TEST(CudaSemantics, ChainsAreRoundedAfterEachOperation) {
   check(cases);
 }
 
+/// The four bits of each lane, of pairs that lie in bytes.
+Expr unpacked(const Load& load, int lanes, int64_t step) {
+  const Expr count = make_ramp(Expr(0), Expr(1), lanes), i = load.indices[0].as<Ramp>()->base;
+  const Expr pair = make_broadcast(i.as<Binary>()->a * Expr(step), lanes) +
+                    floordiv(count, make_const(i64.with_lanes(lanes), 2));
+  const DataType word = i32.with_lanes(lanes);
+  const Expr shift = cast(word, floormod(count, make_const(i64.with_lanes(lanes), 2))) *
+                     make_const(word, 4);
+  const Expr bits = make_binary(BinaryOp::Shr, cast(word, make_load(load.buffer, {pair})), shift);
+  return make_binary(BinaryOp::BitAnd, bits, make_const(word, 15)) - make_const(word, 8);
+}
+
+TEST(CudaSemantics, PairsOfWeightsAreUnpacked) {
+  std::vector<Case> cases;
+  for (DataType t : {f16, bf16}) {
+    for (int lanes : {4, 8, 16}) {
+      for (const int64_t step : {lanes / 2, 3}) {
+        cases.push_back(elementwise_case(
+            "weights of " + to_string(t), {u8, t}, t, lanes, true, [&](const std::vector<Expr>& x) {
+              const Expr bits = unpacked(*x[0].as<Load>(), lanes, step);
+              const Expr scaled = cast(t.with_lanes(lanes), bits) * x[1];
+              return scaled + x[1];
+            }));
+      }
+    }
+  }
+  check(cases);
+}
+
 // A false lane, or an arm that is not taken, does not load.
 TEST(CudaSemantics, SelectsAreLazy) {
   std::vector<Case> cases;

@@ -62,6 +62,13 @@ std::optional<double> reciprocal(const Binary& b) {
   return 1 / c->value;
 }
 
+/// Whether `cast`, to the 16-bit float `t`, is of integers that it holds, so that nothing is rounded.
+bool holds(DataType t, const Cast& cast, Interval values) {
+  const DataType from = cast.value.dtype().element();
+  const int64_t most = t == bf16 ? 1 << 8 : t == f16 ? 1 << 11 : 0;
+  return from.is_integral() && !from.is_bool() && values.min >= -most && values.max <= most;
+}
+
 /// Whether f32 holds these integers.
 bool fits_f32(Interval values) {
   constexpr int64_t kMost = 1 << 24;
@@ -273,10 +280,22 @@ Text KernelWriter::operand(const Expr& x, int lane) {
   const bool once = use == uses_.end() || use->second.times < 2;
   const Unary* u = e.as<Unary>();
   const Binary* b = e.as<Binary>();
+  if (const Cast* c = e.as<Cast>(); c && once && holds(t, *c, range(c->value)))
+    return integer_as_f32(c->value, lane);
   if (!once || (!u && !b)) return ops_.widen(t, value(e, lane));
   const Text r = unrounded(e, lane);
   if ((u && is_exact(u->op)) || (b && is_exact(b->op))) return r;
   return call(prelude_.use("round_" + to_string(t)), r);
+}
+
+// An integer that f32 holds, as f32. That of few bits is put behind the exponent of 3 * 2^22 and the number
+// subtracted, which takes two instructions at the full rate in place of a conversion.
+Text KernelWriter::integer_as_f32(const Expr& e, int lane) {
+  const Text x = value(e, lane);
+  const Interval values = range(e);
+  constexpr int64_t kMost = int64_t{1} << 22;
+  if (values.min < -kMost || values.max >= kMost || x.wide) return converted("float", x);
+  return call(prelude_.use("f32_from_few_bits"), x);
 }
 
 // The right operand of && and || is evaluated lazily, as an arm of a select is, unless it only

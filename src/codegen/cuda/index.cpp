@@ -1,6 +1,7 @@
 #include "codegen/cuda/index.h"
 
 #include <algorithm>
+#include "ir/fold.h"
 
 namespace heddle::cuda {
 namespace {
@@ -68,6 +69,58 @@ std::vector<Chunk> cut_lanes(int lanes, int bytes, int divisor) {
     begin += size;
   }
   return chunks;
+}
+
+namespace {
+
+/// The lanes of an index as numbers behind one base.
+struct LaneOffsets {
+  Expr base;
+  std::vector<int64_t> offsets;
+};
+
+std::optional<LaneOffsets> lane_offsets(const Expr& e) {
+  const auto lanes = static_cast<size_t>(e.dtype().lanes);
+  if (const Broadcast* b = e.as<Broadcast>()) return LaneOffsets{b->value, std::vector<int64_t>(lanes)};
+  if (const Ramp* r = e.as<Ramp>()) {
+    const int64_t* stride = as_int(r->stride);
+    if (!stride) return std::nullopt;
+    LaneOffsets out{r->base, {}};
+    for (size_t i = 0; i < lanes; ++i) out.offsets.push_back(static_cast<int64_t>(i) * *stride);
+    return out;
+  }
+  const Binary* b = e.as<Binary>();
+  if (!b || (b->op != BinaryOp::Add && b->op != BinaryOp::FloorDiv)) return std::nullopt;
+  std::optional<LaneOffsets> x = lane_offsets(b->a), y = lane_offsets(b->b);
+  if (!x || !y) return std::nullopt;
+  const int64_t *first = as_int(x->base), *divisor = as_int(y->base);
+  if (b->op == BinaryOp::FloorDiv && (!first || !divisor || *divisor <= 0)) return std::nullopt;
+  for (size_t i = 0; i < lanes; ++i) {
+    if (b->op == BinaryOp::Add) {
+      x->offsets[i] += y->offsets[i];
+    } else if (y->offsets[i] != 0) {
+      return std::nullopt;
+    } else {
+      x->offsets[i] = floor_div(*first + x->offsets[i], *divisor);
+    }
+  }
+  x->base = b->op == BinaryOp::Add ? x->base + y->base : Expr(int64_t{0});
+  return x;
+}
+
+}  // namespace
+
+std::optional<LaneRun> lane_run(const Expr& index) {
+  const std::optional<LaneOffsets> lanes = lane_offsets(index);
+  if (!lanes) return std::nullopt;
+  const int64_t first = lanes->offsets[0];
+  LaneRun run{first == 0 ? lanes->base : lanes->base + Expr(first), {0}};
+  for (size_t i = 1; i < lanes->offsets.size(); ++i) {
+    const int64_t step = lanes->offsets[i] - lanes->offsets[i - 1];
+    if (step != 0 && step != 1) return std::nullopt;
+    run.element_of.push_back(run.element_of.back() + static_cast<int>(step));
+  }
+  return run;
 }
 
 }  // namespace heddle::cuda

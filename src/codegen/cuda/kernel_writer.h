@@ -122,6 +122,7 @@ class KernelWriter {
   Text variable(const VarNode* v, int lane) const;
   Text operation(const Expr& e, int lane);
   Text unrounded(const Expr& e, int lane);
+  Text integer_as_f32(const Expr& e, int lane);
   Text operand(const Expr& x, int lane);
   Text select(const Expr& e, int lane);
   Text condition_of(const Select& s, int lane);

@@ -64,13 +64,22 @@ bool KernelWriter::load_vector(const Expr& e) {
   const Load& l = *e.as<Load>();
   const DataType t = l.dtype.element();
   const Storage& from = storage_of(l.buffer);
-  const Ramp* run = run_of(l.indices[0]);
-  if (!run || per_lane_ || from.scope == Scope::Local) return false;
+  if (per_lane_ || from.scope == Scope::Local) return false;
+  const std::optional<LaneRun> read = lane_run(l.indices[0]);
+  if (!read) return false;
+  const int elements = read->element_of.back() + 1;
+  const Expr all = make_ramp(read->base, Expr(1), std::max(2, elements));
+  const Ramp* run = all.as<Ramp>();
   const std::vector<Chunk> chunks =
-      cut_lanes(l.dtype.lanes, t.bytes(), known_divisor(run->base, divisors_));
+      cut_lanes(elements, t.bytes(), known_divisor(run->base, divisors_));
   if (std::all_of(chunks.begin(), chunks.end(), [](const Chunk& c) { return c.count == 1; })) {
     return false;
   }
+  const auto remember_element = [&](int element, const Text& x) {
+    for (size_t lane = 0; lane < read->element_of.size(); ++lane) {
+      if (read->element_of[lane] == element) remember({e, static_cast<int>(lane), rounding_}, x);
+    }
+  };
   static constexpr const char* kParts[] = {".x", ".y", ".z", ".w"};
   const int per_word = elements_per_word(t);
   for (const Chunk& c : chunks) {
@@ -78,7 +87,7 @@ bool KernelWriter::load_vector(const Expr& e) {
       const Text index = index_at(*run, c.begin);
       const Text x{from.name + "[" + index.s + "]", kAtom, t == i64};
       const Text v = t.is_bool() ? infix(x, "!=", {"0", kAtom}, kEquality) : x;
-      remember({e, c.begin, rounding_}, named(e, v, "v"));
+      remember_element(c.begin, named(e, v, "v"));
       continue;
     }
     const int bytes = c.count * t.bytes(), words = c.count / per_word;
@@ -97,7 +106,7 @@ bool KernelWriter::load_vector(const Expr& e) {
         x = converted(t == i8 ? "signed char" : "unsigned char", byte);
         if (t.is_bool()) x = infix(x, "!=", {"0", kAtom}, kEquality);
       }
-      remember({e, c.begin + i, rounding_}, x);
+      remember_element(c.begin + i, x);
     }
   }
   return true;

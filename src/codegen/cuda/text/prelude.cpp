@@ -62,6 +62,9 @@ constexpr Helper kHelpers[] = {
     {"round_bf16", "f32_from_bf16 bf16_from_f32", false, R"($ float round_bf16(float x) {
   return f32_from_bf16(bf16_from_f32(x));
 })"},
+    {"f32_from_few_bits", "", false, R"($ float f32_from_few_bits(int x) {
+  return __int_as_float(0x4b400000 + x) - 12582912.0f;
+})"},
     // ---- votes ----
     // Of the lanes of a set, those before this one.
     {"lanes_below", "", true, R"($ int lanes_below(unsigned lanes) {
