@@ -253,8 +253,8 @@ Expr unpacked(const Load& load, int lanes, int64_t step) {
   const Expr pair = make_broadcast(i.as<Binary>()->a * Expr(step), lanes) +
                     floordiv(count, make_const(i64.with_lanes(lanes), 2));
   const DataType word = i32.with_lanes(lanes);
-  const Expr shift = cast(word, floormod(count, make_const(i64.with_lanes(lanes), 2))) *
-                     make_const(word, 4);
+  const Expr shift =
+      cast(word, floormod(count, make_const(i64.with_lanes(lanes), 2))) * make_const(word, 4);
   const Expr bits = make_binary(BinaryOp::Shr, cast(word, make_load(load.buffer, {pair})), shift);
   return make_binary(BinaryOp::BitAnd, bits, make_const(word, 15)) - make_const(word, 8);
 }

@@ -219,14 +219,16 @@ TEST(CudaText, LanesThatShareElementsLoadThemAsOneVector) {
   const Buffer a = gpu_buffer("a", bf16, 4096), b = gpu_buffer("b", u8, 4096);
   Var i("i");
   const auto text = [&](int64_t step, int64_t of_one) {
-    const Expr read = make_broadcast(i * Expr(step), 8) +
-                      floordiv(make_ramp(Expr(0), Expr(1), 8), make_const(i64.with_lanes(8), of_one));
+    const Expr read =
+        make_broadcast(i * Expr(step), 8) +
+        floordiv(make_ramp(Expr(0), Expr(1), 8), make_const(i64.with_lanes(8), of_one));
     const Expr run = make_ramp(i * Expr(8), Expr(1), 8);
     const Expr few = make_binary(BinaryOp::BitAnd, cast(i32.with_lanes(8), make_load(b, {read})),
                                  make_const(i32.with_lanes(8), 15));
     return emit_cuda(one_thread(
-        {a, b}, make_for(i, Expr(100), LoopKind::Serial,
-                         make_store(a, {run}, cast(bf16.with_lanes(8), few) * make_load(a, {run})))));
+        {a, b},
+        make_for(i, Expr(100), LoopKind::Serial,
+                 make_store(a, {run}, cast(bf16.with_lanes(8), few) * make_load(a, {run})))));
   };
   EXPECT_THAT(text(4, 2), ::testing::HasSubstr("*(const unsigned*)(b + "));
   EXPECT_THAT(text(4, 2), ::testing::Not(::testing::HasSubstr("(float)")));

@@ -81,7 +81,8 @@ struct LaneOffsets {
 
 std::optional<LaneOffsets> lane_offsets(const Expr& e) {
   const auto lanes = static_cast<size_t>(e.dtype().lanes);
-  if (const Broadcast* b = e.as<Broadcast>()) return LaneOffsets{b->value, std::vector<int64_t>(lanes)};
+  if (const Broadcast* b = e.as<Broadcast>())
+    return LaneOffsets{b->value, std::vector<int64_t>(lanes)};
   if (const Ramp* r = e.as<Ramp>()) {
     const int64_t* stride = as_int(r->stride);
     if (!stride) return std::nullopt;
