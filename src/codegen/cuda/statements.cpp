@@ -1,4 +1,5 @@
 #include "codegen/cuda/kernel_writer.h"
+#include "codegen/cuda/text/mma_text.h"
 #include "codegen/cuda/text/types.h"
 
 namespace heddle::cuda {
@@ -352,13 +353,11 @@ void KernelWriter::load_matrix(const TileOp& t, const tile::LoadMatrix& load) {
 void KernelWriter::mma(const TileOp& t, const tile::Mma& product) {
   const TileOperand &to = t.operands.at(0), &a = t.operands.at(1), &b = t.operands.at(2);
   begin({to.index, a.index, b.index});
-  const bool mixed = a.buffer->dtype != b.buffer->dtype;
-  const std::string name = "mma_m" + std::to_string(product.m) + "n" + std::to_string(product.n) +
-                           "k" + std::to_string(product.k) + "_" + to_string(a.buffer->dtype) +
-                           "_" + (mixed ? to_string(b.buffer->dtype) + "_" : "") +
-                           to_string(to.buffer->dtype);
-  before(prelude_.use(name) + "(" + tile_operand(to).s + ", " + tile_operand(a).s + ", " +
-         tile_operand(b).s + ");");
+  const InstructionForm* form = mma_instruction().form(
+      {to.buffer->dtype, a.buffer->dtype, b.buffer->dtype}, {product.m, product.n, product.k});
+  if (!form) fail("there is no such mma of '" + a.buffer->name + "'");
+  before(prelude_.use(mma_name(*form)) + "(" + tile_operand(to).s + ", " + tile_operand(a).s +
+         ", " + tile_operand(b).s + ");");
   flush();
 }
 

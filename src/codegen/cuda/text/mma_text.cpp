@@ -1,38 +1,40 @@
 #include "codegen/cuda/text/mma_text.h"
 
-#include "heddle/instruction/instruction.h"
-
 namespace heddle::cuda {
 namespace {
 
-std::string name_of(DataType d, DataType a, DataType b) {
-  return "mma_m16n8k32_" + to_string(a) + (a == b ? "" : "_" + to_string(b)) + "_" + to_string(d);
+// "{%first, .., %(first + count - 1)}".
+std::string operands(int first, int count) {
+  std::string out;
+  for (int i = first; i < first + count; ++i) out += (i > first ? ", %" : "{%") + std::to_string(i);
+  return out + "}";
 }
 
-std::string text_of(DataType d, DataType a, DataType b) {
-  const bool floats = d == f32;
-  const std::string sum = floats ? "f32" : "s32", letter = floats ? "f" : "r";
-  std::string registers;
-  for (int i = 0; i < 4; ++i)
-    registers += std::string(i ? ", " : "") + "\"+" + letter + "\"(d[" + std::to_string(i) + "])";
-  return "$ void " + name_of(d, a, b) + (floats ? "(float* d" : "(int* d") +
-         ", const unsigned* a, const unsigned* b) {\n"
-         "  asm(\"mma.sync.aligned.m16n8k32.row.col." +
-         sum + "." + std::string(ptx_name(a)) + "." + std::string(ptx_name(b)) + "." + sum +
-         " \"\n"
-         "      \"{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\"\n"
-         "      : " +
-         registers +
-         "\n      : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), "
-         "\"r\"(b[1]));\n}";
-}
-
-// Calls `fn` for the types of each product of bytes and 8-bit floats.
-template <typename Fn>
-void for_each(Fn fn) {
-  for (const InstructionForm& f : mma_instruction().forms) {
-    if (f.types[1].bits == 8) fn(f.types[0], f.types[1], f.types[2]);
+// A warp's accumulators are in four registers, or f16 in two; its operands in four and two. Of tf32 the
+// operands are floats, which lose the 13 lowest bits of their mantissas.
+std::string text_of(const InstructionForm& f) {
+  const DataType d = f.types[0], a = f.types[1], b = f.types[2];
+  const int count = d == f16 ? 2 : 4;
+  const std::string sum = d == i32 ? "s32" : to_string(d), letter = d == f32 ? "f" : "r",
+                    type = d == i32   ? "int"
+                           : d == f32 ? "float"
+                                      : "unsigned",
+                    from = a == f32 ? "float" : "unsigned";
+  std::string sums, factors;
+  for (int i = 0; i < count; ++i)
+    sums += (i ? ", \"+" : "\"+") + letter + "\"(d[" + std::to_string(i) + "])";
+  for (int i = 0; i < 6; ++i) {
+    const std::string factor =
+        i < 4 ? "a[" + std::to_string(i) + "]" : "b[" + std::to_string(i - 4) + "]";
+    factors += i == 3 && a == f32 ? ",\n        " : i ? ", " : "";
+    factors += "\"r\"(" + (a == f32 ? "__float_as_uint(" + factor + ")" : factor) + ")";
   }
+  return "$ void " + mma_name(f) + "(" + type + "* d, const " + from + "* a, const " + from +
+         "* b) {\n  asm(\"mma.sync.aligned.m16n8k" + std::to_string(f.extents[2][0]) + ".row.col." +
+         sum + "." + std::string(ptx_name(a)) + "." + std::string(ptx_name(b)) + "." + sum +
+         " \"\n      \"" + operands(0, count) + ", " + operands(count, 4) + ", " +
+         operands(count + 4, 2) + ", " + operands(0, count) + ";\"\n      : " + sums +
+         "\n      : " + factors + ");\n}";
 }
 
 }  // namespace
@@ -44,17 +46,21 @@ std::string_view ptx_name(DataType t) {
   return t == u8 ? "u8" : t == f16 ? "f16" : "bf16";
 }
 
-std::optional<std::string> mma8_text(std::string_view name) {
-  std::optional<std::string> out;
-  for_each([&](DataType d, DataType a, DataType b) {
-    if (name_of(d, a, b) == name) out = text_of(d, a, b);
-  });
-  return out;
+std::string mma_name(const InstructionForm& f) {
+  const DataType d = f.types[0], a = f.types[1], b = f.types[2];
+  return "mma_m16n8k" + std::to_string(f.extents[2][0]) + "_" + to_string(a) +
+         (a == b ? "" : "_" + to_string(b)) + "_" + to_string(d);
 }
 
-std::vector<std::string> mma8_names() {
+std::optional<std::string> mma_text(std::string_view name) {
+  for (const InstructionForm& f : mma_instruction().forms)
+    if (mma_name(f) == name) return text_of(f);
+  return std::nullopt;
+}
+
+std::vector<std::string> mma_names() {
   std::vector<std::string> out;
-  for_each([&](DataType d, DataType a, DataType b) { out.push_back(name_of(d, a, b)); });
+  for (const InstructionForm& f : mma_instruction().forms) out.push_back(mma_name(f));
   return out;
 }
 

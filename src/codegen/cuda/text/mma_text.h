@@ -1,4 +1,4 @@
-// The helper functions for products of 8-bit operands by mma.sync, one for each pair of types.
+// The helper functions for products by mma.sync, one for each form of mma_instruction().
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "heddle/support/dtype.h"
+#include "heddle/instruction/instruction.h"
 
 namespace heddle::cuda {
 
@@ -15,8 +15,9 @@ std::string_view ptx_name(DataType t);
 
 /// The definition of the function of this name, such as mma_m16n8k32_i8_u8_i32, with $ for the
 /// inline specifiers. nullopt where no such function has this name.
-std::optional<std::string> mma8_text(std::string_view name);
+std::optional<std::string> mma_text(std::string_view name);
 
-std::vector<std::string> mma8_names();
+std::string mma_name(const InstructionForm& form);
+std::vector<std::string> mma_names();
 
 }  // namespace heddle::cuda

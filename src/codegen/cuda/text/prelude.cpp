@@ -446,7 +446,7 @@ $ void give_registers() {
 $ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kAll));
 })"},
-    // ---- tiles: ldmatrix and mma.sync, by registers of 32 bits ----
+    // ---- tiles: ldmatrix, by registers of 32 bits ----
     {"ldmatrix_x1", "shared_address", true, R"($ void ldmatrix_x1(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
                : "=r"(r[0]) : "r"(shared_address(row)));
@@ -492,32 +492,6 @@ $ void round_tf32(float* x) {
     x[i] = __uint_as_float(bits);
   }
 })"},
-    {"mma_m16n8k16_f16_f32", "", true, R"($ void mma_m16n8k16_f16_f32(float* d, const unsigned* a, const unsigned* b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-})"},
-    {"mma_m16n8k16_bf16_f32", "", true, R"($ void mma_m16n8k16_bf16_f32(float* d, const unsigned* a, const unsigned* b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-})"},
-    {"mma_m16n8k16_f16_f16", "", true, R"($ void mma_m16n8k16_f16_f16(unsigned* d, const unsigned* a, const unsigned* b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 "
-      "{%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
-      : "+r"(d[0]), "+r"(d[1])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-})"},
-    // tf32: the operands lose the 13 lowest bits of their mantissas.
-    {"mma_m16n8k8_f32_f32", "", true, R"($ void mma_m16n8k8_f32_f32(float* d, const float* a, const float* b) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
-        "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
-})"},
 };
 // clang-format on
 
@@ -534,7 +508,7 @@ constexpr Family kFamilies[] = {
     {bulk_text, bulk_names,
      [](std::string_view) { return std::string_view("shared_address TensorMap"); }, true},
     {group_text, group_names, group_needs, true},
-    {mma8_text, mma8_names, [](std::string_view) { return std::string_view(); }, true},
+    {mma_text, mma_names, [](std::string_view) { return std::string_view(); }, true},
     {float8_text, float8_names, float8_needs, false},
     {short_extrema_text, short_extrema_names, short_extrema_needs, false}};
 
