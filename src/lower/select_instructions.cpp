@@ -56,19 +56,20 @@ Stmt select_instructions(const Stmt& s, const std::vector<InstructionMatch>& mat
 
 std::vector<InstructionMatch> cpu_instructions() {
   std::vector<InstructionMatch> out;
-  for (const auto& instruction : registered_instructions()) {
-    out.push_back({instruction->name, [=](const For& f, const Ranges&, std::string* why) {
-                     const bool is = instructions::only_sets(f) ||
-                                     instructions::match_registered(f, instruction, why);
-                     return is ? Stmt(&f) : Stmt();
+  const auto add = [&](const std::string& name, auto matches) {
+    out.push_back({name, [=](const For& f, const Ranges&, std::string* why) {
+                     return instructions::only_sets(f) || matches(f, why) ? Stmt(&f) : Stmt();
                    }});
+  };
+  for (const auto& instruction : registered_instructions()) {
+    add(instruction->name, [=](const For& f, std::string* why) {
+      return instructions::match_registered(f, instruction, why).has_value();
+    });
   }
-  out.push_back({amx_instruction().name, [](const For& f, const Ranges&, std::string* why) {
-                   instructions::TileProduct product;
-                   const bool is = instructions::only_sets(f) ||
-                                   instructions::match_tile_product(f, &product, why);
-                   return is ? Stmt(&f) : Stmt();
-                 }});
+  add(amx_instruction().name, [](const For& f, std::string* why) {
+    instructions::TileProduct product;
+    return instructions::match_tile_product(f, &product, why);
+  });
   return out;
 }
 

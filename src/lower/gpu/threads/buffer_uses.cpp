@@ -10,8 +10,8 @@ namespace {
 
 class Collector {
  public:
-  Collector(const Fragments& fragments, const std::set<const StmtNode*>& reductions)
-      : fragments_(fragments), reductions_(reductions) {}
+  Collector(const TileNests& nests, const std::set<const StmtNode*>& reductions)
+      : nests_(nests), reductions_(reductions) {}
 
   void collect(const Stmt& s, std::vector<OpenLoop> open, Ranges ranges) {
     if (!s) return;
@@ -72,7 +72,7 @@ class Collector {
   }
 
   void collect_tile(const For& f, const std::vector<OpenLoop>& open) {
-    const TileNest t = parse_tile_nest(f, fragments_);
+    const TileNest& t = nests_.at(&f);
     for (const auto* place : {&t.c, &t.a, &t.b}) {
       if (place->buffer) note(place->buffer, place->indices, place == &t.c, open, true);
     }
@@ -88,7 +88,7 @@ class Collector {
         {indices, write, std::vector<OpenLoop>(inside, open.end()), tile, conditions_});
   }
 
-  const Fragments& fragments_;
+  const TileNests& nests_;
   const std::set<const StmtNode*>& reductions_;
   BufferUses uses_;
   std::vector<Expr> conditions_;               // conditions of the open branches
@@ -124,9 +124,9 @@ const OpenLoop* BufferAccess::thread_loop(int dim) const {
   return nullptr;
 }
 
-BufferUses find_buffer_uses(const Stmt& s, const Fragments& fragments,
+BufferUses find_buffer_uses(const Stmt& s, const TileNests& nests,
                             const std::set<const StmtNode*>& reductions) {
-  Collector c(fragments, reductions);
+  Collector c(nests, reductions);
   c.collect(s, {}, {});
   return c.take();
 }

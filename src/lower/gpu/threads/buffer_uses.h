@@ -49,9 +49,9 @@ struct ByCreation {
 };
 using BufferUses = std::map<const BufferNode*, BufferUse, ByCreation>;
 
-/// Finds the uses of all buffers that `s` allocates. `reductions` are its loops that reduce over
-/// threads, after which all threads have the result. The result points into `s`.
-BufferUses find_buffer_uses(const Stmt& s, const Fragments& fragments,
+/// Finds the uses of all buffers that `s` allocates. `nests` has its marked loops, and `reductions` are
+/// those that reduce over threads, after which all threads have the result. The result points into `s`.
+BufferUses find_buffer_uses(const Stmt& s, const TileNests& nests,
                             const std::set<const StmtNode*>& reductions);
 
 }  // namespace heddle::gpu

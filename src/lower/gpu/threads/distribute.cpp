@@ -19,9 +19,9 @@ namespace {
 // Rewrites the program to use the buffers that were decided on.
 class Rewriter {
  public:
-  Rewriter(const LaunchShape& shape, const Fragments& fragments, const ThreadLoops& loops,
+  Rewriter(const LaunchShape& shape, const TileNests& nests, const ThreadLoops& loops,
            const Decisions& decisions)
-      : shape_(shape), fragments_(fragments), loops_(loops), decisions_(decisions) {}
+      : shape_(shape), nests_(nests), loops_(loops), decisions_(decisions) {}
 
   Stmt rewrite(const Stmt& s) {
     if (!s) return s;
@@ -100,7 +100,7 @@ class Rewriter {
 
   // An operation that all lanes of the warp execute together.
   Stmt tile_op(const For& f) const {
-    const TileNest t = parse_tile_nest(f, fragments_);
+    const TileNest& t = nests_.at(&f);
     Var lane("lane");
     auto warp = [&](const Stmt& s) { return make_for(lane, Expr(kWarp), LoopKind::ThreadX, s); };
     switch (t.kind) {
@@ -228,7 +228,7 @@ class Rewriter {
   }
 
   const LaunchShape& shape_;
-  const Fragments& fragments_;
+  const TileNests& nests_;
   const ThreadLoops& loops_;
   const Decisions& decisions_;
   std::optional<Var> warp_;    // the variable of the loop over threadIdx.y around the statement
@@ -239,11 +239,12 @@ class Rewriter {
 
 Stmt distribute(const Stmt& s, const LaunchShape& shape) {
   Fragments fragments = find_fragments(s);
-  const Stmt selected = lowering::select_instructions(s, gpu_instructions(&fragments));
+  TileNests nests;
+  const Stmt selected = lowering::select_instructions(s, gpu_instructions(&fragments, &nests));
   const ThreadLoops loops = with_legal_thread_loops(selected, shape);
-  const BufferUses uses = find_buffer_uses(loops.body, fragments, loops.reductions);
+  const BufferUses uses = find_buffer_uses(loops.body, nests, loops.reductions);
   const Decisions decisions = decide(uses, fragments, shape);
-  return Rewriter(shape, fragments, loops, decisions).rewrite(loops.body);
+  return Rewriter(shape, nests, loops, decisions).rewrite(loops.body);
 }
 
 }  // namespace heddle::gpu

@@ -275,26 +275,34 @@ bool stores_sums(const For& nest, const Fragments& fragments) {
   return all;
 }
 
+// The nest in this way, or null.
+Stmt taken(const TileMatch& match, const For& nest, TileNests* nests, std::string* why) {
+  std::optional<TileNest> is = try_parse(match, nest, why);
+  if (!is) return {};
+  nests->emplace(&nest, std::move(*is));
+  return Stmt(&nest);
+}
+
 // A box that is stored as a whole or not at all: the condition is tested around it.
-Stmt box_on_condition(const TileMatch& store, const For& nest) {
+Stmt box_on_condition(const TileMatch& store, const For& nest, TileNests* nests) {
   std::vector<Var> loops;
   std::vector<Expr> fixed;
   Stmt box = without_fixed_conditions(Stmt(&nest), &loops, &fixed);
   std::string why;
-  if (fixed.empty() || !try_parse(store, *box.as<For>(), &why)) return {};
+  if (fixed.empty() || !taken(store, *box.as<For>(), nests, &why)) return {};
   for (auto c = fixed.rbegin(); c != fixed.rend(); ++c) box = make_if(*c, box);
   return box;
 }
 
 }  // namespace
 
-std::vector<lowering::InstructionMatch> gpu_instructions(Fragments* fragments) {
+std::vector<lowering::InstructionMatch> gpu_instructions(Fragments* fragments, TileNests* nests) {
   std::vector<lowering::InstructionMatch> out;
   for (const TileMatch& match : tile_matches(*fragments)) {
     const bool stores = &match.instruction == &tma_store_instruction();
     out.push_back({match.instruction.name, [=](const For& f, const Ranges&, std::string* why) {
-                     if (try_parse(match, f, why)) return Stmt(&f);
-                     return stores ? box_on_condition(match, f) : Stmt();
+                     const Stmt nest = taken(match, f, nests, why);
+                     return nest || !stores ? nest : box_on_condition(match, f, nests);
                    }});
   }
   const auto lanes = [=](const For& f, const Ranges& ranges, std::string* why) {

@@ -14,7 +14,8 @@
 namespace heddle::gpu {
 
 /// The instructions of GPUs, and last the work of lanes, which becomes loops over the lanes of a
-/// warp. The buffers that it names are added to `fragments`, which must outlive the result.
-std::vector<lowering::InstructionMatch> gpu_instructions(Fragments* fragments);
+/// warp. The buffers that it names are added to `fragments`, and what nests are to `nests`; both must
+/// outlive the result.
+std::vector<lowering::InstructionMatch> gpu_instructions(Fragments* fragments, TileNests* nests);
 
 }  // namespace heddle::gpu

@@ -1,6 +1,5 @@
 #include "lower/gpu/tiles/tile_nest.h"
 
-#include "heddle/ir/print.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "lower/gpu/tiles/group_nest.h"
@@ -203,16 +202,6 @@ std::optional<TileNest> try_parse(const TileMatch& match, const For& loop, std::
   if (nest.store) return match.attempt(nest, why);
   *why = "the loops do not end in one store, or have no constant extents";
   return {};
-}
-
-TileNest parse_tile_nest(const For& loop, const Fragments& fragments) {
-  std::string why;
-  for (const TileMatch& match : tile_matches(fragments)) {
-    if (match.instruction.name != loop.loop.instruction.text()) continue;
-    if (auto nest = try_parse(match, loop, &why)) return std::move(*nest);
-  }
-  throw_internal_error("a nest that was selected as '" + loop.loop.instruction.text() +
-                       "' is none: " + why + "\n" + to_string(Stmt(&loop)));
 }
 
 }  // namespace heddle::gpu

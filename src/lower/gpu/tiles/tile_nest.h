@@ -77,7 +77,7 @@ struct TileMatch {
 std::vector<TileMatch> tile_matches(const Fragments& fragments);
 /// The nest of `loop` in this way.
 std::optional<TileNest> try_parse(const TileMatch& match, const For& loop, std::string* why);
-/// The operation of a nest that names its instruction, which select_instructions has proved.
-TileNest parse_tile_nest(const For& loop, const Fragments& fragments);
+/// The operations of the nests that select_instructions has taken.
+using TileNests = std::map<const StmtNode*, TileNest>;
 
 }  // namespace heddle::gpu
