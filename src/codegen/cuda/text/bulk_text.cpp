@@ -1,5 +1,7 @@
 #include "codegen/cuda/text/bulk_text.h"
 
+#include "codegen/cuda/text/generated.h"
+
 namespace heddle::cuda {
 namespace {
 
@@ -73,14 +75,6 @@ std::string text_of(BulkForm form, size_t rank) {
          mask + " : \"memory\");\n}";
 }
 
-template <typename Fn>
-void for_each(Fn fn) {
-  for (const BulkForm form : kForms) {
-    for (size_t rank = form == BulkForm::Windows ? 3 : kLeastRank; rank <= kMostRank; ++rank)
-      fn(form, rank);
-  }
-}
-
 }  // namespace
 
 std::string bulk_name(BulkForm form, size_t rank) {
@@ -90,17 +84,13 @@ std::string bulk_name(BulkForm form, size_t rank) {
   return "bulk_load_" + dims + (form == BulkForm::Pair ? "_pair" : "");
 }
 
-std::optional<std::string> bulk_text(std::string_view name) {
-  std::optional<std::string> out;
-  for_each([&](BulkForm form, size_t rank) {
-    if (bulk_name(form, rank) == name) out = text_of(form, rank);
-  });
-  return out;
-}
-
-std::vector<std::string> bulk_names() {
-  std::vector<std::string> out;
-  for_each([&](BulkForm form, size_t rank) { out.push_back(bulk_name(form, rank)); });
+GeneratedHelpers bulk_helpers() {
+  GeneratedHelpers out;
+  for (const BulkForm form : kForms) {
+    for (size_t rank = form == BulkForm::Windows ? 3 : kLeastRank; rank <= kMostRank; ++rank)
+      out.push_back({bulk_name(form, rank), "shared_address TensorMap", true,
+                     [=] { return text_of(form, rank); }});
+  }
   return out;
 }
 

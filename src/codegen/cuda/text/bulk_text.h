@@ -1,10 +1,7 @@
-// The helper functions for loads by TMA, generated for each number of dimensions.
+// The names of the helper functions for copies by TMA.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 namespace heddle::cuda {
 
@@ -20,11 +17,5 @@ enum class BulkForm {
 
 /// The name of the function for tensors of `rank` dimensions, 2 to 5 (3 to 5 for windows).
 std::string bulk_name(BulkForm form, size_t rank);
-
-/// The definition of the function of this name, with $ for the inline specifiers. nullopt where no
-/// such function has this name.
-std::optional<std::string> bulk_text(std::string_view name);
-
-std::vector<std::string> bulk_names();
 
 }  // namespace heddle::cuda

@@ -1,4 +1,4 @@
-#include "codegen/cuda/text/float8_text.h"
+#include "codegen/cuda/text/generated.h"
 
 namespace heddle::cuda {
 namespace {
@@ -72,34 +72,15 @@ std::string round(const Format& f) {
 
 }  // namespace
 
-std::optional<std::string> float8_text(std::string_view name) {
-  for (const Format& f : kFormats) {
-    const std::string ours(f.ours);
-    if (name == "f32_from_" + ours) return to_f32(f);
-    if (name == ours + "_from_f32") return from_f32(f);
-    if (name == ours + "_from_f64") return from_f64(f);
-    if (name == "round_" + ours) return round(f);
-  }
-  return {};
-}
-
-std::string_view float8_needs(std::string_view name) {
-  if (name == "f32_from_f8e5m2") return "f32_from_f16";
-  if (name == "f8e4m3_from_f64") return "f8e4m3_from_f32";
-  if (name == "f8e5m2_from_f64") return "f8e5m2_from_f32";
-  if (name == "round_f8e4m3") return "f32_from_f8e4m3 f8e4m3_from_f32";
-  if (name == "round_f8e5m2") return "f32_from_f8e5m2 f8e5m2_from_f32";
-  return "";
-}
-
 // In alphabetical order a function follows those that it needs.
-std::vector<std::string> float8_names() {
-  std::vector<std::string> out;
+GeneratedHelpers float8_helpers() {
+  GeneratedHelpers out;
   for (const Format& f : kFormats) {
-    const std::string ours(f.ours);
-    for (std::string name :
-         {"f32_from_" + ours, ours + "_from_f32", ours + "_from_f64", "round_" + ours})
-      out.push_back(std::move(name));
+    const std::string ours(f.ours), to = "f32_from_" + ours, from = ours + "_from_f32";
+    out.push_back({to, f.ptx == "e5m2" ? "f32_from_f16" : "", false, [&f] { return to_f32(f); }});
+    out.push_back({from, "", false, [&f] { return from_f32(f); }});
+    out.push_back({ours + "_from_f64", from, false, [&f] { return from_f64(f); }});
+    out.push_back({"round_" + ours, to + " " + from, false, [&f] { return round(f); }});
   }
   return out;
 }

@@ -1,7 +1,4 @@
-#include "codegen/cuda/text/group_text.h"
-
-#include <algorithm>
-#include <iterator>
+#include "codegen/cuda/text/generated.h"
 
 namespace heddle::cuda {
 namespace {
@@ -63,24 +60,13 @@ $ void bulk_store_wait() {
 })"},
 };
 
-const Function* find(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kFunctions), std::end(kFunctions),
-                                   [&](const Function& f) { return f.name == name; });
-  return found == std::end(kFunctions) ? nullptr : found;
-}
-
 }  // namespace
 
-std::optional<std::string> group_text(std::string_view name) {
-  const Function* f = find(name);
-  return f ? std::optional(std::string(f->text)) : std::nullopt;
-}
-
-std::string_view group_needs(std::string_view name) { return find(name)->needs; }
-
-std::vector<std::string> group_names() {
-  std::vector<std::string> out;
-  for (const Function& f : kFunctions) out.emplace_back(f.name);
+GeneratedHelpers group_helpers() {
+  GeneratedHelpers out;
+  for (const Function& f : kFunctions)
+    out.push_back(
+        {std::string(f.name), std::string(f.needs), true, [&f] { return std::string(f.text); }});
   return out;
 }
 

@@ -1,5 +1,7 @@
 #include "codegen/cuda/text/mma_text.h"
 
+#include "codegen/cuda/text/generated.h"
+
 namespace heddle::cuda {
 namespace {
 
@@ -52,15 +54,10 @@ std::string mma_name(const InstructionForm& f) {
          (a == b ? "" : "_" + to_string(b)) + "_" + to_string(d);
 }
 
-std::optional<std::string> mma_text(std::string_view name) {
+GeneratedHelpers mma_helpers() {
+  GeneratedHelpers out;
   for (const InstructionForm& f : mma_instruction().forms)
-    if (mma_name(f) == name) return text_of(f);
-  return std::nullopt;
-}
-
-std::vector<std::string> mma_names() {
-  std::vector<std::string> out;
-  for (const InstructionForm& f : mma_instruction().forms) out.push_back(mma_name(f));
+    out.push_back({mma_name(f), "", true, [&f] { return text_of(f); }});
   return out;
 }
 

@@ -1,15 +1,10 @@
 #include "codegen/cuda/text/prelude.h"
 
 #include <algorithm>
-#include <optional>
+#include <map>
 
-#include "codegen/cuda/text/bulk_text.h"
-#include "codegen/cuda/text/float8_text.h"
-#include "codegen/cuda/text/group_text.h"
+#include "codegen/cuda/text/generated.h"
 #include "codegen/cuda/text/math_text.h"
-#include "codegen/cuda/text/mma_text.h"
-#include "codegen/cuda/text/short_extrema_text.h"
-#include "codegen/cuda/text/wgmma_text.h"
 #include "heddle/support/error.h"
 
 namespace heddle::cuda {
@@ -495,27 +490,18 @@ $ void round_tf32(float* x) {
 };
 // clang-format on
 
-// Helpers that are generated, because they are many and alike. They follow all others in the text.
-struct Family {
-  std::optional<std::string> (*text)(std::string_view name);
-  std::vector<std::string> (*names)();
-  std::string_view (*needs)(std::string_view name);
-  bool ptx;
-};
-constexpr Family kFamilies[] = {
-    {wgmma_text, wgmma_names, [](std::string_view) { return std::string_view("box_descriptor"); },
-     true},
-    {bulk_text, bulk_names,
-     [](std::string_view) { return std::string_view("shared_address TensorMap"); }, true},
-    {group_text, group_names, group_needs, true},
-    {mma_text, mma_names, [](std::string_view) { return std::string_view(); }, true},
-    {float8_text, float8_names, float8_needs, false},
-    {short_extrema_text, short_extrema_names, short_extrema_needs, false}};
+using ByName = std::map<std::string, GeneratedHelper, std::less<>>;
 
-const Family* family_of(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kFamilies), std::end(kFamilies),
-                                   [&](const Family& f) { return f.text(name).has_value(); });
-  return found == std::end(kFamilies) ? nullptr : found;
+const ByName& generated() {
+  static const ByName all = [] {
+    ByName out;
+    for (auto* family : {mma_helpers, wgmma_helpers, bulk_helpers, group_helpers, float8_helpers,
+                         short_extrema_helpers}) {
+      for (GeneratedHelper& h : family()) out.emplace(h.name, std::move(h));
+    }
+    return out;
+  }();
+  return all;
 }
 
 }  // namespace
@@ -524,11 +510,12 @@ std::string Prelude::use(std::string_view name) {
   if (used_.contains(name)) return std::string(name);
   const auto* helper = std::find_if(std::begin(kHelpers), std::end(kHelpers),
                                     [&](const Helper& h) { return h.name == name; });
-  const Family* family = helper == std::end(kHelpers) ? family_of(name) : nullptr;
-  HEDDLE_ICHECK(helper != std::end(kHelpers) || family,
+  const bool written = helper != std::end(kHelpers);
+  const auto found = written ? generated().end() : generated().find(name);
+  HEDDLE_ICHECK(written || found != generated().end(),
                 "CUDA code has no helper function '" + std::string(name) + "'");
   used_.insert(std::string(name));
-  for (std::string_view rest = family ? family->needs(name) : helper->needs; !rest.empty();) {
+  for (std::string_view rest = written ? helper->needs : found->second.needs; !rest.empty();) {
     const size_t end = std::min(rest.find(' '), rest.size());
     use(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -551,8 +538,9 @@ std::string Prelude::text(Which which) const {
     if (used_.contains(h.name) && !(h.ptx && which == Which::PlainOnly)) add(h.body);
   }
   for (const std::string& name : used_) {
-    const Family* family = family_of(name);
-    if (family && (!family->ptx || which != Which::PlainOnly)) add(*family->text(name));
+    const auto found = generated().find(name);
+    if (found != generated().end() && !(found->second.ptx && which == Which::PlainOnly))
+      add(found->second.text());
   }
   return out;
 }
@@ -560,9 +548,7 @@ std::string Prelude::text(Which which) const {
 std::vector<std::string> Prelude::names() {
   std::vector<std::string> all;
   for (const Helper& h : kHelpers) all.emplace_back(h.name);
-  for (const Family& f : kFamilies) {
-    for (std::string& name : f.names()) all.push_back(std::move(name));
-  }
+  for (const auto& [name, helper] : generated()) all.push_back(name);
   return all;
 }
 

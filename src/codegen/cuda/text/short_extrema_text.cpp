@@ -1,6 +1,4 @@
-#include "codegen/cuda/text/short_extrema_text.h"
-
-#include <algorithm>
+#include "codegen/cuda/text/generated.h"
 
 namespace heddle::cuda {
 namespace {
@@ -26,34 +24,25 @@ constexpr std::string_view kText =
 #endif
 })";
 
-const Function* function_of(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kFunctions), std::end(kFunctions),
-                                   [&](const Function& f) { return f.name == name; });
-  return found == std::end(kFunctions) ? nullptr : found;
-}
-
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
 }
 
-}  // namespace
-
-std::optional<std::string> short_extrema_text(std::string_view name) {
-  const Function* f = function_of(name);
-  if (!f) return {};
+std::string text_of(const Function& f) {
   std::string text(kText);
-  replace_all(text, "OP", f->op);
-  replace_all(text, "TYPE", f->type);
+  replace_all(text, "OP", f.op);
+  replace_all(text, "TYPE", f.type);
   return text;
 }
 
-std::string_view short_extrema_needs(std::string_view name) { return function_of(name)->needs; }
+}  // namespace
 
-std::vector<std::string> short_extrema_names() {
-  std::vector<std::string> names;
-  for (const Function& f : kFunctions) names.emplace_back(f.name);
-  return names;
+GeneratedHelpers short_extrema_helpers() {
+  GeneratedHelpers out;
+  for (const Function& f : kFunctions)
+    out.push_back({std::string(f.name), std::string(f.needs), false, [&f] { return text_of(f); }});
+  return out;
 }
 
 }  // namespace heddle::cuda

@@ -1,5 +1,6 @@
 #include "codegen/cuda/text/wgmma_text.h"
 
+#include "codegen/cuda/text/generated.h"
 #include "codegen/cuda/text/mma_text.h"
 #include "heddle/instruction/instruction.h"
 #include "heddle/support/error.h"
@@ -24,14 +25,6 @@ std::string name_of(int columns, const Types& t) {
          (t.a == t.b ? "" : "_" + std::string(t.b));
 }
 
-// Calls `fn` for every number of columns and types that there are.
-template <typename Fn>
-void for_each_form(Fn fn) {
-  for (const InstructionForm& f : wgmma_instruction().forms) {
-    for (const int64_t columns : f.extents[1]) fn(static_cast<int>(columns), types_of(f));
-  }
-}
-
 // "%0, %1, ..", eight in a line.
 std::string operands(int count) {
   std::string out;
@@ -51,7 +44,7 @@ std::string registers(int count, char constraint) {
   return out;
 }
 
-constexpr std::string_view kOfRegisters = "_registers", kBegins = "_begins";
+constexpr const char *kOfRegisters = "_registers", *kBegins = "_begins";
 
 // The beginning of the instruction, up to the accumulators. It adds to them unless it begins a sum.
 std::string opening(int columns, const Types& t, bool begins) {
@@ -108,29 +101,26 @@ std::string wgmma_name(int columns, DataType a, DataType b) {
 
 std::string wgmma_of_registers(int columns, DataType t) {
   HEDDLE_ICHECK(t == f16 || t == bf16, "wgmma takes 16-bit floats from registers");
-  return wgmma_name(columns, t, t) + std::string(kOfRegisters);
+  return wgmma_name(columns, t, t) + kOfRegisters;
 }
 
-std::optional<std::string> wgmma_text(std::string_view name) {
-  const bool from_registers = name.ends_with(kOfRegisters), begins = name.ends_with(kBegins);
-  const size_t suffix = from_registers ? kOfRegisters.size() : begins ? kBegins.size() : 0;
-  const std::string_view plain = name.substr(0, name.size() - suffix);
-  std::optional<std::string> out;
-  for_each_form([&](int columns, const Types& t) {
-    if (name_of(columns, t) != plain) return;
-    if (!from_registers) out = text_of(name, columns, t, begins);
-    if (from_registers && takes_registers(t)) out = text_of_registers(name, columns, t);
-  });
-  return out;
-}
-
-std::vector<std::string> wgmma_names() {
-  std::vector<std::string> out;
-  for_each_form([&](int columns, const Types& t) {
-    out.push_back(name_of(columns, t));
-    out.push_back(name_of(columns, t) + std::string(kBegins));
-    if (takes_registers(t)) out.push_back(name_of(columns, t) + std::string(kOfRegisters));
-  });
+GeneratedHelpers wgmma_helpers() {
+  GeneratedHelpers out;
+  const auto add = [&](const std::string& name, auto text) {
+    out.push_back({name, "box_descriptor", true, [=] { return text(name); }});
+  };
+  for (const InstructionForm& f : wgmma_instruction().forms) {
+    for (const int64_t n : f.extents[1]) {
+      const Types t = types_of(f);
+      const int columns = static_cast<int>(n);
+      const std::string name = name_of(columns, t);
+      add(name, [=](const std::string& own) { return text_of(own, columns, t, false); });
+      add(name + kBegins, [=](const std::string& own) { return text_of(own, columns, t, true); });
+      if (takes_registers(t))
+        add(name + kOfRegisters,
+            [=](const std::string& own) { return text_of_registers(own, columns, t); });
+    }
+  }
   return out;
 }
 

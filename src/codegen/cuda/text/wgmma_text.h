@@ -1,11 +1,7 @@
-// The helper functions for products by warp groups, one for each number of columns and type. They
-// are generated, because they are many and alike.
+// The names of the helper functions for products by warp groups.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "heddle/support/dtype.h"
 
@@ -18,11 +14,5 @@ std::string wgmma_name(int columns, DataType a, DataType b);
 /// With "_begins" the product replaces what the accumulators hold.
 /// The same for a left operand that is a fragment in registers: "wgmma_n128_bf16_registers".
 std::string wgmma_of_registers(int columns, DataType t);
-
-/// The definition of the function of this name, with $ for the inline specifiers. nullopt where no
-/// such function has this name.
-std::optional<std::string> wgmma_text(std::string_view name);
-
-std::vector<std::string> wgmma_names();
 
 }  // namespace heddle::cuda
