@@ -151,19 +151,28 @@ int axis_of_one_operand(const Operation& op, const Operands& operands, int v, in
   return v;
 }
 
-// The longest axis that reuses the vector operand; among equals the innermost. Without one, any
-// other axis still gives independent accumulators. -1 where there is no other axis.
-int row_axis(const std::vector<Axis>& axes, const ContractionShape& sh) {
+// The longest axis that reuses the vector operand; among equals the innermost. An axis along which the
+// elements of the row operand lie side by side comes before longer ones, where it fills a tile: of
+// images of a batch, each with its channels in planes, a tile of images would read a line of memory
+// for each of its elements. Without one, any other axis still gives independent accumulators. -1 where
+// there is no other axis.
+int row_axis(const std::vector<Axis>& axes, const ContractionShape& sh, Columns columns) {
+  constexpr int64_t kFillsTile = 6;
   const auto reuses = [&](const Axis& axis) {
     return sh.vector && steps_of_a_group(*sh.vector, axis) > 1;
+  };
+  const auto side_by_side = [&](const Axis& axis) {
+    return columns != Columns::Together && sh.row && axis.extent() >= kFillsTile &&
+           uses_var(sh.row->indices.back(), axis.var());
   };
   const Axis* best = nullptr;
   int at = -1;
   for (size_t i = 0; i < axes.size(); ++i) {
     if (static_cast<int>(i) == sh.v || axes[i].extent() <= 1) continue;
-    const bool better =
-        !best ||
-        (reuses(axes[i]) != reuses(*best) ? reuses(axes[i]) : axes[i].extent() >= best->extent());
+    const bool better = !best || (reuses(axes[i]) != reuses(*best) ? reuses(axes[i])
+                                  : side_by_side(axes[i]) != side_by_side(*best)
+                                      ? side_by_side(axes[i])
+                                      : axes[i].extent() >= best->extent());
     if (!better) continue;
     best = &axes[i];
     at = static_cast<int>(i);
@@ -226,7 +235,7 @@ ContractionShape contraction_shape(const ComputeDag& dag, int s, int64_t lanes, 
   if (columns != Columns::Together) sh.v = axis_of_one_operand(op, operands, sh.v, lanes);
   const Axis& v = axes[static_cast<size_t>(sh.v)];
   find_operands(axes, operands, shared, sh);
-  sh.m = row_axis(axes, sh);
+  sh.m = row_axis(axes, sh, columns);
   sort_other_axes(axes, sh);
   sh.cols = v.extent();
   sh.col_group = sh.row ? steps_of_a_group(*sh.row, v) : sh.cols;

@@ -47,6 +47,21 @@ TEST(Contraction, ChannelsAreTheVectorsOfAnImageOfOneVector) {
   EXPECT_THAT(schedule_text(pointwise({16, 7, 64})), HasSubstr("conv2d.vectorize(i3"));
 }
 
+// A convolution in NCHW whose rows are shorter than the batch is large.
+TEST(Contraction, RowsOfATileLieSideBySideInImagesOfABatch) {
+  selftest::RandomProgram p;
+  ops::Conv at;
+  at.padding = {1};
+  at.stride = {2};
+  p.inputs = {placeholder({16, 8, 14, 14}, f32, "X"),
+              constant_placeholder({32, 8, 3, 3}, f32, "W")};
+  p.outputs = {ops::conv2d(p.inputs[0], p.inputs[1], at)};
+  p.reduce_length = 72;
+  EXPECT_THAT(schedule_text(p), HasSubstr("conv2d.local.unroll(i3)"));
+  EXPECT_THAT(schedule_text(p), ::testing::Not(HasSubstr("conv2d.local.unroll(i0)")));
+  expect_right(p, 40, 8);
+}
+
 // A convolution in NCHW whose window slides along the rows of the image.
 selftest::RandomProgram sliding(DataType t, int64_t channels, int64_t window, int64_t stride,
                                 int64_t filters) {
