@@ -216,8 +216,8 @@ TimedBuild compile_program(const std::shared_ptr<const GpuProgram>& program, con
 }  // namespace
 
 KernelCode compile_cuda_code(const GpuProgram& program, const std::vector<Tensor>& all,
-                             size_t listed, const Gpu& gpu) {
-  return cuda_kernel_code(program, all, listed, compile_checked(program, gpu));
+                             size_t listed, const Gpu& gpu, const std::vector<int>& in_part) {
+  return cuda_kernel_code(program, all, listed, compile_checked(program, gpu), {}, in_part);
 }
 
 TimedBuild compile_for_gpu(const LoweredVariant& v, const BuildOptions& options) {

@@ -14,13 +14,13 @@ KernelCode compile_cuda_code(const Schedule& schedule, const std::vector<Tensor>
                              const BuildOptions& options, std::vector<Var>* sizes);
 
 /// The same for a lowered program whose arguments are `all`. Callers pass the first `listed` of
-/// them.
+/// them. `in_part`: outputs of which a call leaves elements as they are.
 KernelCode compile_cuda_code(const GpuProgram& program, const std::vector<Tensor>& all,
-                             size_t listed, const Gpu& gpu);
+                             size_t listed, const Gpu& gpu, const std::vector<int>& in_part = {});
 
 /// The parts of a Kernel for the runtime, without its source. `cubin` is the machine code of
 /// emit_cuda(program), and `checks` those that it has. Callers pass the first `listed` arguments;
-/// the others are bound constants. `in_part`: outputs of which a call leaves elements as they are.
+/// the others are bound constants.
 KernelCode cuda_kernel_code(const GpuProgram& program, const std::vector<Tensor>& all,
                             size_t listed, cuda::Cubin cubin,
                             const lowering::FiniteChecks& checks = {},

@@ -52,7 +52,7 @@ void add_functions(const ExportedVariant& v, std::vector<LoweredFunction>& funct
 /// Writes the machine code of a variant for a GPU, and adds what describes it to `j`.
 void write_program(const ExportedVariant& v, const std::string& stem, Json& j) {
   const KernelCode code = compile_cuda_code(*v.lowered.gpu, v.lowered.all, v.lowered.listed,
-                                            v.lowered.schedule.target().gpu);
+                                            v.lowered.schedule.target().gpu, v.lowered.in_part);
   j["persistent"] = args_to_json(code.persistent);
   j["gpu"] = cuda::to_json(*code.cuda);
   j["file"] = v.suffix + ".cubin";  // appended to the stem, which may change

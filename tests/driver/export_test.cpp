@@ -110,6 +110,25 @@ TEST_F(Export, AKernelForAGpuRunsAsTheOneThatWasBuilt) {
   EXPECT_NE(message_of(stem("block")).find("block.cubin"), std::string::npos);
 }
 
+TEST_F(Export, AKernelForAGpuKeepsRowsThatNoPlaceNames) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const Tensor x = placeholder({4, 6}, f32, "x"), places = placeholder({4}, i64, "places");
+  const Tensor y =
+      compute({4, 6}, [&](Axis i, Axis j) { return select(places(i) >= 0, x(i, j), 0.f); }, "y");
+  const std::vector<Tensor> args{x, places, y};
+  Schedule s = create_schedule({y}, Target::parse("cuda -gpu=h200"));
+  s[y].scatter_rows(s[places], 9);
+  export_kernel(s, args, stem("rows"), {.name = "rows"});
+  cuda::FakeDriver driver;
+  emulate_kernels(driver, driver::lower_for_gpu(s, args, {.name = "rows"}));
+  const cuda::ScopedDriver scope(&driver.api());
+  const NDArray rows = NDArray::full({9, 6}, f32, 77);
+  load_kernel(stem("rows"))(NDArray::full({4, 6}, f32, 5),
+                            NDArray::from<int64_t>({1, 8, 3, 0}, {4}), rows);
+  for (int64_t r = 0; r < 9; ++r)
+    EXPECT_EQ(rows.get(6 * r), r == 1 || r == 8 || r == 3 || r == 0 ? 5 : 77) << r;
+}
+
 // A kernel over a dimension: the library and its description are for all sizes.
 TEST_F(Export, AKernelRunsAtEverySize) {
   const Dim n = dim("n", 1, 40);
