@@ -72,6 +72,23 @@ TEST(Passes, ProductsOfOneInputAreOne) {
   EXPECT_EQ(wrong_network(outputs), "");
 }
 
+TEST(Passes, ProductsOfWeightsOfFewBitsStaySeparateOnACpu) {
+  Tensor x = placeholder({1, 32}, f32, "x");
+  const auto product = [&](int64_t columns) {
+    const Tensor bits = constant_placeholder({columns, 16}, u8, "bits");
+    const Tensor w = compute({columns, 32}, [&](Axis n, Axis k) {
+      const Expr byte = cast(i32, bits(n, floordiv(k, 2)));
+      return cast(f32, bitwise_and(shift_right(byte, cast(i32, floormod(k, 2)) * 4), 15) - 8);
+    });
+    return ops::matmul(x, w, false, true);
+  };
+  const std::vector<Tensor> outputs{ops::concat({product(16), product(8)}, 1)};
+  EXPECT_THAT(applied(Network(outputs)), ::testing::Not(::testing::Contains("join_products")));
+  EXPECT_THAT(applied(Network(outputs, Target::parse("cuda -arch=sm_90"))),
+              ::testing::Contains("join_products"));
+  EXPECT_EQ(wrong_network(outputs), "");
+}
+
 TEST(Passes, ProductsWithEpiloguesOfTheirOwnStaySeparate) {
   Tensor x = placeholder({8, 16}, f32, "x");
   const std::vector<Tensor> outputs{ops::add(ops::relu(linear(x, 16)), ops::tanh(linear(x, 16)))};

@@ -69,6 +69,17 @@ ReductionAxes reduction_axes(const TemplateBuilder& t, const StageGroup& g) {
   return axes;
 }
 
+// Bytes of what stage `s` reads, of stages that are inlined into it what they read.
+static int64_t bytes_read(const ComputeDag& dag, int s, const StageGroup& g) {
+  int64_t bytes = 0;
+  for (const Access& a : dag.info(s).reads) {
+    const bool computed = std::ranges::count(g.inlined, a.producer) > 0 ||
+                          std::ranges::count(g.operands, a.producer) > 0;
+    bytes += computed ? bytes_read(dag, a.producer, g) : a.tensor.size() * a.tensor.dtype().bytes();
+  }
+  return bytes;
+}
+
 ReductionProblem reduction_problem(const TemplateBuilder& t, const StageGroup& g,
                                    const ReductionAxes& axes) {
   const ComputeDag& dag = t.dag();
@@ -93,6 +104,7 @@ ReductionProblem reduction_problem(const TemplateBuilder& t, const StageGroup& g
   p.can_split = is_commutative(op) && !g.attached &&
                 (!p.has_epilogue || p.scalar || (!p.along_row && p.one_row));
   p.row_length = length_of(op, axes.run);
+  p.row_bytes = bytes_read(dag, g.anchor, g) / std::max<int64_t>(1, p.rows);
   p.part_row_length = length_of(op, axes.part_run);
   p.cut_length = op.reduce_axes()[static_cast<size_t>(axes.cut)].extent();
   p.one_axis = op.reduce_axes().size() == 1;
@@ -125,6 +137,7 @@ NamedFeatures ReductionProblem::features() const {
   add("columns", columns);
   add("rows", rows);
   add("row_length", row_length);
+  add("row_bytes", row_bytes);
   add("part_row_length", part_row_length);
   add("cut_length", cut_length);
   add("bytes", bytes);

@@ -69,6 +69,7 @@ Value* Generator::emit_node(const Expr& e) {
       return it->second;
     }
     case ExprKind::Cast: {
+      if (Value* taken = emit_table(e)) return taken;
       const Expr& value = e.as<Cast>()->value;
       return ops_.cast(emit(value), value.dtype(), e.dtype());
     }
@@ -116,6 +117,7 @@ Value* Generator::emit_binary(const Binary& e) {
     return e.op == BinaryOp::And ? emit_select(e.a, e.b, known) : emit_select(e.a, known, e.b);
   }
   if (Value* dot = emit_dot_products(e)) return dot;
+  if (Value* taken = emit_table(Expr(&e))) return taken;
   const bool of_positions = e.op == BinaryOp::FloorDiv || e.op == BinaryOp::FloorMod ||
                             e.op == BinaryOp::Div || e.op == BinaryOp::Mod ||
                             e.op == BinaryOp::Min || e.op == BinaryOp::Max;

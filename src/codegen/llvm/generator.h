@@ -165,6 +165,12 @@ class Generator {
   size_t memo_mark() const { return memo_log_.size(); }
   void memo_rewind(size_t mark);
 
+  // ---- register_tables.cpp ----
+  /// `e` as a table of its values that lanes take theirs from; null where it is no function of four bits.
+  llvm::Value* emit_table(const Expr& e);
+  /// Lanes whose lowest four bits are 16 numbers that lie near each other; null where they do not.
+  llvm::Value* emit_bit_places(const Expr& number);
+
   // ---- dot_product.cpp ----
   llvm::Value* emit_dot_products(const Binary& e);
   llvm::Value* emit_dot(llvm::Value* sum, const NarrowFactor& a, const NarrowFactor& b, int size,

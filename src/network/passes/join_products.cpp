@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 
+#include "dag/few_bits.h"
 #include "dag/map_loads.h"
 #include "dag/patterns/convolution.h"
 #include "dag/rewrites/rebuilder.h"
@@ -309,11 +310,12 @@ bool alike(const ComputeDag& dag, const Product& a, const Product& b) {
   return same_extents(dag.stage(a.stage).axes(), dag.stage(b.stage).axes(), a.column);
 }
 
-/// Whether joining products such as `p` gains by an estimate. On a CPU the input is packed once. On
+/// Whether joining products such as `p` gains by an estimate. On a CPU the input is packed once, but
+/// weights of few bits that are joined are unpacked once as well, and no product of one row reads the bits. On
 /// a GPU a product of fewer tiles than there are multiprocessors leaves some of them idle, and
 /// products run one after the other.
 bool gains(const ComputeDag& dag, const Product& p, const Target& target) {
-  if (!target.is_cuda()) return true;
+  if (!target.is_cuda()) return !dag::widens_bits(dag, p.weight->producer);
   int64_t tiles = 1;
   for (const Axis& a : dag.stage(p.stage).axes()) tiles *= a.extent();
   return ceil_div(tiles, kTile * kTile) < target.gpu.sms;

@@ -19,6 +19,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "dag/few_bits.h"
 #include "heddle/dag/attention.h"
 #include "heddle/dag/operations.h"
 #include "heddle/dag/scatter.h"
@@ -138,7 +139,6 @@ class Planner {
   // each once or a few times. Such a product waits for memory, so reading the bits and unpacking them
   // in registers takes less time than reading what was computed once.
   bool unpacks(int s, const StageInfo& info) const {
-    constexpr int64_t kWider = 3;
     // On GPUs each further row of a block unpacks them again.
     const int64_t few_rows = cpu_ ? 4 : 1;
     if ((!cpu_ && !gpu_) || !info.precomputable || info.consumers.size() != 1) return false;
@@ -146,16 +146,7 @@ class Planner {
     if (reader.stage_class != StageClass::ComplexReduction ||
         reader.points * reader.reduce_points > few_rows * info.points)
       return false;
-    const auto looks_up = [](const Expr& e) {
-      const Load* load = e.as<Load>();
-      return load && std::any_of(load->indices.begin(), load->indices.end(), [](const Expr& i) {
-               return any_below(i, [](const Expr& x) { return x.kind() == ExprKind::Load; });
-             });
-    };
-    if (any_below(dag_.stage(s).bodies()[0], looks_up)) return false;
-    int64_t read = 0;
-    for (const Access& a : info.reads) read += a.tensor.size() * a.tensor.dtype().bytes();
-    return info.points * dag_.stage(s).output_buffer(0)->dtype.bytes() >= kWider * read;
+    return dag::widens_bits(dag_, s);
   }
 
   // Whether the parts of a reader would compute more elements that they do not read than such that

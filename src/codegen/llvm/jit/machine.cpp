@@ -92,6 +92,7 @@ void ask_features(const llvm::MCSubtargetInfo& subtarget, Machine* machine) {
     m.avx2 = subtarget.checkFeatures("+avx2") && subtarget.checkFeatures("+fma");
     m.avx512 = m.avx2 && subtarget.checkFeatures("+avx512f,+avx512vl,+avx512bw,+avx512dq");
   }
+  m.vbmi = m.avx512 && subtarget.checkFeatures("+avx512vbmi");
   const auto add_forms = [&](const MachineInstruction& x, auto& to) {
     for (const InstructionForm& form : x.forms)
       if (x.legal(m.target, form)) to.push_back(&form);

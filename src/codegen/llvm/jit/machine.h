@@ -20,6 +20,7 @@ struct Machine {
   bool avx = false;       ///< masked f32/f64 loads and 32-byte registers
   bool avx2 = false;      ///< the same for integers
   bool avx512 = false;    ///< F, VL, BW and DQ: masks for every type, 64-byte registers
+  bool vbmi = false;      ///< AVX-512 VBMI: vpmultishiftqb
   int vector_bytes = 16;  ///< bytes of the widest register
   /// The forms of dot_instructions() and of amx_instruction() that it has.
   std::vector<const InstructionForm*> dots, tiles;
