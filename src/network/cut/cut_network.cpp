@@ -26,7 +26,7 @@ CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const Pa
   const std::vector<StageGroup> groups = plan_groups(decide, &target, Chains::Expected);
   PlanAnswers searched = search_plan(decide, groups, target, {});
   usual_ones.expect(searched);
-  FusionPlan plan = plan_fusion(decide, groups, target, {}, usual_ones);
+  FusionPlan plan = plan_fusion(decide, groups, target, {}, usual_ones, true);
   end_nodes_before(writes, graph.dag, plan);
   (void)settle(plan, target);
   std::vector<ExtractedNode> nodes = extract_nodes(graph.dag, plan);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/linear.h"
+#include "network/fusion/fuse_matrices.h"
 #include "network/fusion/lookups.h"
 #include "network/passes/product_chain.h"
 #include "schedule/groups/image_chain.h"
@@ -28,7 +29,8 @@ class Planner {
     for (const int s : in_place.wholes) plan_.set(s, Place::Whole);
   }
 
-  FusionPlan run(ChoiceList& choices) {
+  FusionPlan run(ChoiceList& choices, bool at_all_sizes) {
+    if (!at_all_sizes) choose_matrices(choices);
     choose_images(choices);
     const std::vector<int> given_away = choose_sums(choices);
     for (const auto& [anchor, last] : epilogues_) plan_.keep_between(anchor, last);
@@ -46,6 +48,21 @@ class Planner {
   }
 
  private:
+  /// Matrices of products are computed in the nodes that reduce them, or stored once.
+  void choose_matrices(ChoiceList& choices) {
+    const FusedMatrices fused = fuse_matrices(plan_, target_, choices);
+    if (fused.sums.empty()) return;
+    std::erase_if(epilogues_, [&](const auto& e) { return fused.inside[e.first] != 0; });
+    for (int s = 0; s < dag_.size(); ++s) {
+      if (fused.inside[s]) plan_.set(s, Place::FusedByChoice);
+    }
+    for (const int s : fused.sums) {
+      const bool joined = std::any_of(epilogues_.begin(), epilogues_.end(),
+                                      [&](const auto& e) { return e.first == s; });
+      if (!joined) plan_.set(s, Place::Stored);
+    }
+  }
+
   /// A convolution whose image only one other reads ends a node, or is computed in blocks of its
   /// reader.
   void choose_images(ChoiceList& choices) {
@@ -169,7 +186,9 @@ class Planner {
   // ---- stages that are computed in the node of a product that reads them ----
 
   int read_by_product(int s) const {
-    if (plan_.stored(s) || !plan_.may_run_inside(s) || is_of_image(s)) return -1;
+    if (plan_.stored(s) || !plan_.may_run_inside(s) || is_of_image(s) ||
+        plan_.at(s) == Place::FusedByChoice)
+      return -1;
     const std::vector<int>& readers = dag_.info(s).consumers;
     if (is_product(s)) {
       const bool before_another =
@@ -378,8 +397,9 @@ class Planner {
 }  // namespace
 
 FusionPlan plan_fusion(const ComputeDag& dag, const std::vector<StageGroup>& groups,
-                       const Target& target, const InPlacePlan& in_place, ChoiceList& choices) {
-  return Planner(dag, groups, target, in_place).run(choices);
+                       const Target& target, const InPlacePlan& in_place, ChoiceList& choices,
+                       bool at_all_sizes) {
+  return Planner(dag, groups, target, in_place).run(choices, at_all_sizes);
 }
 
 }  // namespace heddle::network

@@ -26,7 +26,11 @@ namespace heddle::network {
 ///   P1 -> .. -> P2      a pointwise and a depthwise convolution, whose image
 ///                       stays in the cache:                                     fuse@P1
 ///   node of s -> P      a node without sums that only P's node reads:           fuse@s
+///   P -> .. -> sums     a matrix that several nodes compute and reduce:         fuse@P
+///
+/// `at_all_sizes`: the nodes have other sizes too, for which matrices are stored.
 FusionPlan plan_fusion(const ComputeDag& dag, const std::vector<StageGroup>& groups,
-                       const Target& target, const InPlacePlan& in_place, ChoiceList& choices);
+                       const Target& target, const InPlacePlan& in_place, ChoiceList& choices,
+                       bool at_all_sizes = false);
 
 }  // namespace heddle::network

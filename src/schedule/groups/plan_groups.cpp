@@ -7,7 +7,8 @@
 //   - on GPUs also where the output stage takes a part of it, as of a padded product of narrow
 //     types (pad_product.cpp), whose sums in f32 would take longer to store than to compute;
 //   - a reduction along the rows of an output stage (a softmax's maximum) may be computed per row;
-//   - the stages of attention on the tensor cores of a GPU are one group (dag/attention.h);
+//   - the stages of attention on the tensor cores of a GPU are one group (dag/attention.h), and so is
+//     a matrix of products with the reduction of its rows (dag/computed_matrix.h);
 //   - on CPUs, stages after a product that have its rows are computed along with it (row_chain.h),
 //     and so is a convolution whose image one other convolution reads (image_chain.h);
 //   - a stage that depends on constants alone and does arithmetic is stored and computed once;
@@ -21,11 +22,13 @@
 
 #include "dag/few_bits.h"
 #include "heddle/dag/attention.h"
+#include "heddle/dag/computed_matrix.h"
 #include "heddle/dag/operations.h"
 #include "heddle/dag/scatter.h"
 #include "heddle/schedule/template.h"
 #include "ir/depth.h"
 #include "schedule/groups/computed_apart.h"
+#include "schedule/groups/computed_rows.h"
 #include "schedule/groups/image_chain.h"
 #include "schedule/groups/load_counts.h"
 #include "schedule/groups/recomputation.h"
@@ -60,7 +63,10 @@ class Planner {
         levels_(dag.size(), 0),
         loads_(static_cast<size_t>(dag.size())),
         chain_of_(dag.size(), -1) {
-    if (target && target->is_cuda()) find_attentions(*target);
+    if (has_matrix_units_) {
+      find_attentions();
+      find_matrices(*target);
+    }
   }
 
   std::vector<StageGroup> run() {
@@ -94,7 +100,7 @@ class Planner {
   }
 
   void place(int s, const StageInfo& info) {
-    if (chain_of_[s] >= 0) return place_fused(s, attentions_.at(chain_of_[s]));
+    if (chain_of_[s] >= 0) return place_fused(s, fused_.at(chain_of_[s]));
     // A scan has loops of its own, in the order of the scan, and a scatter in that of its sources.
     if (info.is_output || info.scan || find_scatter(dag_.stage(s))) return open(s);
     if (feeds_attentions(info) || (attention_operands_.count(s) && info.flops_per_point > 0))
@@ -204,8 +210,7 @@ class Planner {
   }
 
   // Attention on tensor cores is one kernel (dag/attention.h) for heads that fit the registers.
-  void find_attentions(const Target& target) {
-    if (target.gpu.sm() < 80) return;
+  void find_attentions() {
     for (int s = 0; s < dag_.size(); ++s) {
       const std::optional<Attention> a = chain_of_[s] < 0 ? find_attention(dag_, s) : std::nullopt;
       if (!a || a->depth > kMostHeadSize || a->cols > kMostHeadSize || a->batches > kMostBlocks[2])
@@ -216,20 +221,44 @@ class Planner {
       if (a->reader >= 0) all.push_back(a->reader);
       if (std::any_of(all.begin(), all.end(), [&](int x) { return chain_of_[x] >= 0; })) continue;
       for (int x : all) chain_of_[x] = s;
-      attentions_.emplace(s, *a);
+      fused_.emplace(s, Fused{s, a->reader >= 0 ? a->reader : s, a->outer, true});
       for (const Expr& operand : {a->query, a->key, a->value})
         attention_operands_.insert(dag_.index_of(tensor_of(operand.as<Load>()->buffer).op()));
     }
   }
 
-  // Places a stage of attention `a`. The loops are those of the stage that divides, or of the
-  // weighted sum.
-  void place_fused(int s, const Attention& a) {
-    const int first = a.reader >= 0 ? a.reader : a.weighted;
-    if (s == first && !joins_epilogue(s)) open(s);
+  // A matrix of products is computed where its rows are reduced, where that is one kernel.
+  void find_matrices(const Target& target) {
+    for (int s = 0; s < dag_.size(); ++s) {
+      const std::optional<ComputedMatrix> m =
+          chain_of_[s] < 0 ? find_own_matrix(dag_, s) : std::nullopt;
+      if (!m || !reduces_where_computed(*m, target) ||
+          std::any_of(m->fused.begin(), m->fused.end(), [&](int x) { return chain_of_[x] >= 0; }))
+        continue;
+      for (const int x : m->fused) chain_of_[x] = s;
+      chain_of_[s] = s;
+      fused_.emplace(s, Fused{s, s, {}, m->col >= 0});
+      attention_operands_.insert(m->value.stage);
+      for (const ComputedMatrix::Product& p : m->products)
+        attention_operands_.insert({p.rows.stage, p.keys.stage});
+    }
+  }
+
+  // Stages that one template computes in another form. The loops are those of `first`, the stage that
+  // divides, or of the sum; those of `outer` lie between them.
+  struct Fused {
+    int sum = -1, first = -1;
+    std::vector<int> outer;
+    bool joins = true;  // whether a later stage may compute `first` inside of itself
+  };
+
+  // Places a stage of `a`.
+  void place_fused(int s, const Fused& a) {
+    const int first = a.first;
+    if (s == first && !(a.joins && joins_epilogue(s))) open(s);
     StageGroup& g = groups_[*group_of_[first].begin()];
     group_of_[s] = group_of_[first];
-    if (s == a.weighted) {
+    if (s == a.sum) {
       g.anchor = s;
       g.anchor_class = dag_.info(s).stage_class;
     } else if (std::find(a.outer.begin(), a.outer.end(), s) != a.outer.end()) {
@@ -550,8 +579,8 @@ class Planner {
   std::vector<std::optional<LoadCounts>> loads_;  ///< of the bodies of a stage, where counted
   std::map<int, RowChain> chains_;                // keyed by the anchor
   std::map<int, ImageChain> images_;              // likewise
-  std::vector<int> chain_of_;  // for each stage, the weighted sum of its attention
-  std::map<int, Attention> attentions_;
+  std::vector<int> chain_of_;  // for each stage, the sum with which it is fused
+  std::map<int, Fused> fused_;  // keyed by the sum
   /// What the products of attentions read, behind transpositions. Each block of rows reads all keys
   /// and values again, so stages that do arithmetic are stored.
   std::set<int> attention_operands_;

@@ -1,5 +1,5 @@
-// The step pad: a sum of products, or a stage of elements, over longer axes, so that tiles divide
-// them.
+// The step pad: a sum of products, a sum, maximum or minimum of elements, or a stage of elements, over
+// longer axes, so that tiles divide them.
 #include "heddle/ir/simplify.h"
 #include "schedule/steps/stage_maker.h"
 
@@ -13,13 +13,18 @@ class PadStep : public StageMaker {
   using StageMaker::StageMaker;
 
   // C = sum(k, A.copy * B.copy)  -->  C.pad over longer axes; C = C.pad
+  // C = max(k, A.copy)           -->  the same; A.copy is the identity of the maximum beyond its ends
   void run() {
     check_computes();
     if (!stage().is_reduction()) return pad_elements();
     check_reduce_untouched("pad");
     const Reduce* reduce = stage().bodies[0].as<Reduce>();
-    STEP_CHECK(stage().buffers.size() == 1 && reduce->combiner->kind == ReduceKind::Sum,
-               "it is no sum: zeros would change it");
+    const ReduceKind kind = reduce->combiner->kind;
+    const bool of_elements = (kind == ReduceKind::Max || kind == ReduceKind::Min) &&
+                             reduce->sources[0].kind() == ExprKind::Load;
+    STEP_CHECK(stage().buffers.size() == 1 && (kind == ReduceKind::Sum || of_elements),
+               "it is no sum, and no maximum of elements: further ones would change it");
+    if (of_elements) identity_ = reduce->combiner->identity[0];
     STEP_CHECK(step_.params.size() == 3 * step_.axes.size(), "there are three factors an axis");
     check_results(stage().spatial.size() + stage().reduce.size());
     std::vector<VarBinding> bind;
@@ -88,7 +93,7 @@ class PadStep : public StageMaker {
     fail("axis " + std::to_string(id) + " is none of its own axes");
   }
 
-  // Whether the summed terms are zero where the operands are zero.
+  // Whether the terms change nothing where the operands have the value of further elements.
   void check_vanishes(const StageState& st) const {
     std::function<bool(const Expr&)> zero = [&](const Expr& e) -> bool {
       if (const Load* load = e.as<Load>()) {
@@ -104,7 +109,7 @@ class PadStep : public StageMaker {
       return b && b->op == BinaryOp::Mul && zero(b->a) && zero(b->b);
     };
     STEP_CHECK(zero(st.bodies[0].as<Reduce>()->sources[0]),
-               "it is no sum of products whose factors all run along the reduce axes");
+               "a factor or element does not run along all of the reduce axes");
   }
 
   // Makes the copies that `st` reads as long as the axes that index them, with zeros in the new
@@ -181,7 +186,8 @@ class PadStep : public StageMaker {
     if (!longer) return;
     // Of a copy of a copy, the first one has the zeros.
     if (source >= 0 && is_copy(source)) return extend(from, extents, id);
-    copy.bodies = {make_select(inside, copy.bodies[0], make_const(buffer->dtype, 0))};
+    copy.bodies = {make_select(inside, copy.bodies[0],
+                               identity_.defined() ? identity_ : make_const(buffer->dtype, 0))};
   }
 
   // Whether a step made this stage as a copy of another one, and its loops have not been changed
@@ -207,6 +213,7 @@ class PadStep : public StageMaker {
     return load;
   }
 
+  Expr identity_;            ///< of a maximum or minimum; null: further elements are zero
   std::vector<Var> longer_;  ///< the axes of the padded stage that became longer
 };
 

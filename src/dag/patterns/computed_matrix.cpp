@@ -1,0 +1,238 @@
+#include "heddle/dag/computed_matrix.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "dag/patterns/look_through.h"
+
+namespace heddle {
+namespace {
+
+bool is_half(DataType t) { return t == f16 || t == bf16; }
+
+/// The dimension of `a` that is `axis` alone; -1 where there is none, or `axis` is in another one too.
+int dim_of(const Access& a, const Axis& axis) {
+  int found = -1;
+  for (size_t d = 0; d < a.affine.size(); ++d) {
+    const std::optional<Affine>& index = a.affine[d];
+    if (!index) return -1;
+    if (index->coefficient(axis.var()) == 0) continue;
+    if (found >= 0 || index->terms.size() != 1 || index->constant != 0 ||
+        index->terms[0].coefficient != 1)
+      return -1;
+    found = static_cast<int>(d);
+  }
+  return found;
+}
+
+/// Whether each index is an axis, or the only index of a dimension of one element.
+bool is_plain(const Access& a) {
+  return std::all_of(a.affine.begin(), a.affine.end(), [](const std::optional<Affine>& index) {
+    return index && index->constant == 0 &&
+           (index->terms.empty() ||
+            (index->terms.size() == 1 && index->terms[0].coefficient == 1));
+  });
+}
+
+/// The two reads of a sum of products of 16-bit floats over one axis that accumulates in f32.
+std::optional<std::pair<const Access*, const Access*>> factors_of(const ComputeDag& dag, int s) {
+  const Operation& op = dag.stage(s);
+  const Reduce* r = dag::reduction_of(op, ReduceKind::Sum, 1);
+  const Binary* mul = r ? r->sources[0].as<Binary>() : nullptr;
+  const std::vector<Access>& reads = dag.info(s).reads;
+  if (!mul || mul->op != BinaryOp::Mul || mul->dtype != f32 || reads.size() != 2 ||
+      reads[0].producer == reads[1].producer)
+    return {};
+  for (const Expr& factor : {mul->a, mul->b}) {
+    if (dag::below_casts(factor).kind() != ExprKind::Load || !is_half(dag::below_casts(factor).dtype()))
+      return {};
+  }
+  if (reads[0].tensor.dtype() != reads[1].tensor.dtype() || !is_plain(reads[0]) || !is_plain(reads[1]))
+    return {};
+  return std::pair(&reads[0], &reads[1]);
+}
+
+class Finder {
+ public:
+  Finder(const ComputeDag& dag, int stage, const std::function<bool(int)>& inside)
+      : dag_(dag), op_(dag.stage(stage)), inside_(inside) {
+    m_.sum = stage;
+  }
+
+  std::optional<ComputedMatrix> run() {
+    if (!op_.is_reduction() || op_.num_outputs() != 1 || op_.reduce_axes().size() != 1 ||
+        !has_extents(op_) || !(multiplies() || reduces_rows()))
+      return {};
+    m_.keys = key().extent();
+    m_.rows = op_.axes()[static_cast<size_t>(m_.row)].extent();
+    if (m_.col >= 0) m_.cols = op_.axes()[static_cast<size_t>(m_.col)].extent();
+    for (const Axis& a : op_.axes()) m_.batches *= a.extent();
+    m_.batches /= std::max<int64_t>(1, m_.rows * m_.cols);
+    for (const auto& [s, dims] : seen_) m_.fused.push_back(s);
+    return std::move(m_);
+  }
+
+ private:
+  const Axis& key() const { return op_.reduce_axes()[0]; }
+
+  static bool has_extents(const Operation& op) {
+    const auto known = [](const Axis& a) { return as_int(a->extent) != nullptr && a.extent() > 0; };
+    return std::all_of(op.axes().begin(), op.axes().end(), known) &&
+           std::all_of(op.reduce_axes().begin(), op.reduce_axes().end(), known);
+  }
+
+  /// sum over j of matrix[i, j] * value[j, c]
+  bool multiplies() {
+    const auto factors = factors_of(dag_, m_.sum);
+    if (!factors) return false;
+    m_.type = factors->first->tensor.dtype();
+    for (const auto& [w, v] : {*factors, std::pair(factors->second, factors->first)}) {
+      m_.row = longest_of(*w, *v);
+      m_.col = longest_of(*v, *w);
+      if (m_.row < 0 || m_.col < 0) continue;
+      m_.value = {v->producer, dim_of(*v, axis(m_.col)), dim_of(*v, key())};
+      if (m_.value.line_dim >= 0 && m_.value.depth_dim >= 0 && take_matrix(*w)) return true;
+    }
+    return false;
+  }
+
+  /// max over j of matrix[i, j]
+  bool reduces_rows() {
+    const Reduce* r = op_.bodies()[0].as<Reduce>();
+    const std::vector<Access>& reads = dag_.info(m_.sum).reads;
+    const bool plain = r && r->sources.size() == 1 && r->sources[0].kind() == ExprKind::Load &&
+                       reads.size() == 1 && is_plain(reads[0]) && op_.output(0).dtype() == f32;
+    if (!plain || (r->combiner->kind != ReduceKind::Sum && r->combiner->kind != ReduceKind::Max &&
+                   r->combiner->kind != ReduceKind::Min))
+      return false;
+    m_.col = -1;
+    m_.cols = 1;
+    m_.row = -1;
+    for (size_t i = 0; i < op_.axes().size(); ++i) {
+      if (dim_of(reads[0], op_.axes()[i]) >= 0 && is_longer(static_cast<int>(i), m_.row))
+        m_.row = static_cast<int>(i);
+    }
+    return m_.row >= 0 && take_matrix(reads[0]);
+  }
+
+  const Axis& axis(int i) const { return op_.axes()[static_cast<size_t>(i)]; }
+  bool is_longer(int i, int than) const {
+    return axis(i).extent() > 1 && (than < 0 || axis(i).extent() >= axis(than).extent());
+  }
+  /// The longest axis that `a` has and `other` has not: of several, the others count as batches.
+  int longest_of(const Access& a, const Access& other) const {
+    int found = -1;
+    for (int i = 0; i < static_cast<int>(op_.axes().size()); ++i) {
+      if (a.depends_on(axis(i)) && !other.depends_on(axis(i)) && is_longer(i, found)) found = i;
+    }
+    return found;
+  }
+
+  bool take_matrix(const Access& a) {
+    seen_.clear();
+    m_.products.clear();
+    m_.matrix = a.producer;
+    m_.row_dim = dim_of(a, axis(m_.row));
+    m_.key_dim = dim_of(a, key());
+    return m_.row_dim >= 0 && m_.key_dim >= 0 && is_between(m_.matrix) &&
+           take(m_.matrix, {m_.row_dim, m_.key_dim}) && !m_.products.empty() && one_type();
+  }
+  bool one_type() {
+    if (m_.col < 0) m_.type = dag_.info(m_.products[0].stage).reads[0].tensor.dtype();
+    return std::all_of(m_.products.begin(), m_.products.end(), [&](const auto& p) {
+      return dag_.info(p.stage).reads[0].tensor.dtype() == m_.type;
+    });
+  }
+
+  bool is_between(int s) const {
+    const Operation& op = dag_.stage(s);
+    const StageInfo& info = dag_.info(s);
+    return !op.is_placeholder() && !op.is_reduction() && op.num_outputs() == 1 && !info.is_output &&
+           !info.precomputable && !info.scan && info.case_periods.empty() && has_extents(op) &&
+           inside_(s);
+  }
+
+  /// Dimensions of a stage that are i and j of the matrix; -1 where it does not have them.
+  using Dims = std::pair<int, int>;
+
+  /// Takes stage `s` and what it is made of. False where it is read in two ways.
+  bool take(int s, const Dims& dims) {
+    if (const auto known = seen_.find(s); known != seen_.end()) return known->second == dims;
+    seen_.emplace(s, dims);
+    const auto& axes = dag_.stage(s).axes();
+    for (const Access& a : dag_.info(s).reads) {
+      const auto at = [&](int d) { return d < 0 ? -1 : dim_of(a, axes[static_cast<size_t>(d)]); };
+      const Dims here{at(dims.first), at(dims.second)};
+      const bool taken = is_between(a.producer) ? take(a.producer, here) : take_product(a, here);
+      if (!taken) return false;
+    }
+    return true;
+  }
+
+  /// Takes what `a` reads where that is a product; it is read from memory otherwise.
+  bool take_product(const Access& a, const Dims& dims) {
+    const auto known = seen_.find(a.producer);
+    if (known != seen_.end()) return known->second == dims;
+    if (dims.first < 0 || dims.second < 0 || !is_plain(a) || dag_.info(a.producer).is_output ||
+        dag_.stage(a.producer).num_outputs() != 1 || !inside_(a.producer))
+      return true;
+    const auto factors = factors_of(dag_, a.producer);
+    const Operation& op = dag_.stage(a.producer);
+    if (!factors || !has_extents(op)) return true;
+    const Axis &row = op.axes()[static_cast<size_t>(dims.first)],
+               &key = op.axes()[static_cast<size_t>(dims.second)], &depth = op.reduce_axes()[0];
+    for (const auto& [x, y] : {*factors, std::pair(factors->second, factors->first)}) {
+      if (x->depends_on(key) || y->depends_on(row)) continue;
+      const ComputedMatrix::Operand rows{x->producer, dim_of(*x, row), dim_of(*x, depth)},
+          keys{y->producer, dim_of(*y, key), dim_of(*y, depth)};
+      if (std::min({rows.line_dim, rows.depth_dim, keys.line_dim, keys.depth_dim}) < 0) continue;
+      m_.products.push_back({a.producer, dims.first, dims.second, depth.extent(), rows, keys});
+      seen_.emplace(a.producer, dims);
+      return true;
+    }
+    return true;
+  }
+
+  const ComputeDag& dag_;
+  const Operation& op_;
+  const std::function<bool(int)>& inside_;
+  ComputedMatrix m_;
+  std::map<int, Dims> seen_;  ///< the stages taken
+};
+
+}  // namespace
+
+double ComputedMatrix::elements_per_operand() const {
+  double operands = static_cast<double>(keys) * static_cast<double>(col < 0 ? 0 : cols);
+  for (const Product& p : products)
+    operands += static_cast<double>(rows + keys) * static_cast<double>(p.depth);
+  return static_cast<double>(rows) * static_cast<double>(keys) / operands;
+}
+
+std::optional<ComputedMatrix> find_computed_matrix(const ComputeDag& dag, int stage,
+                                                   const std::function<bool(int)>& inside) {
+  return Finder(dag, stage, inside).run();
+}
+
+std::optional<ComputedMatrix> find_own_matrix(const ComputeDag& dag, int stage) {
+  std::vector<int> outside;
+  const auto is_in = [](const std::vector<int>& list, int s) {
+    return std::find(list.begin(), list.end(), s) != list.end();
+  };
+  while (true) {
+    std::optional<ComputedMatrix> m =
+        find_computed_matrix(dag, stage, [&](int s) { return !is_in(outside, s); });
+    if (!m) return {};
+    const size_t before = outside.size();
+    for (const int s : m->fused) {
+      const std::vector<int>& readers = dag.info(s).consumers;
+      if (!std::all_of(readers.begin(), readers.end(),
+                       [&](int r) { return r == stage || is_in(m->fused, r); }))
+        outside.push_back(s);
+    }
+    if (outside.size() == before) return m;
+  }
+}
+
+}  // namespace heddle

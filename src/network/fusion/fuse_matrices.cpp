@@ -1,0 +1,125 @@
+#include "network/fusion/fuse_matrices.h"
+
+#include <algorithm>
+#include <map>
+
+#include "heddle/dag/computed_matrix.h"
+#include "schedule/groups/computed_rows.h"
+#include "schedule/groups/machine_rates.h"
+
+namespace heddle::network {
+namespace {
+
+class Fuser {
+ public:
+  Fuser(const FusionPlan& plan, const Target& target, ChoiceList& choices)
+      : plan_(plan),
+        dag_(plan.dag()),
+        target_(target),
+        choices_(choices),
+        may_be_inside_(static_cast<size_t>(dag_.size()), 1) {
+    for (int s = 0; s < dag_.size(); ++s) {
+      if (plan_.at(s) == Place::InAttention || !plan_.may_run_inside(s)) may_be_inside_[s] = 0;
+    }
+  }
+
+  FusedMatrices run() {
+    find();
+    while (!matrices_.empty() && !ask()) find();
+    FusedMatrices out{covered_, {}};
+    for (const ComputedMatrix& m : matrices_) out.sums.push_back(m.sum);
+    return out;
+  }
+
+ private:
+  /// Finds the matrices of which nothing is read but by their sums. What is read elsewhere is stored.
+  void find() {
+    do {
+      matrices_.clear();
+      covered_.assign(may_be_inside_.size(), 0);
+      for (int s = 0; s < dag_.size(); ++s) {
+        if (!dag_.stage(s).is_reduction() || plan_.at(s) == Place::InAttention) continue;
+        std::optional<ComputedMatrix> m =
+            find_computed_matrix(dag_, s, [&](int x) { return may_be_inside_[x] != 0; });
+        if (!m || !reduces_where_computed(*m, target_)) continue;
+        for (const int x : m->fused) covered_[x] = 1;
+        matrices_.push_back(std::move(*m));
+      }
+    } while (keep_out());
+  }
+
+  /// Keeps stages that some reader needs in memory from being inside. Returns whether there were any.
+  bool keep_out() {
+    bool found = false;
+    for (int s = 0; s < dag_.size(); ++s) {
+      if (!covered_[s]) continue;
+      const std::vector<int>& readers = dag_.info(s).consumers;
+      if (std::all_of(readers.begin(), readers.end(), [&](int r) { return computes(r, s); }))
+        continue;
+      may_be_inside_[s] = 0;
+      found = true;
+    }
+    return found;
+  }
+  static bool contains(const std::vector<int>& list, int s) {
+    return std::binary_search(list.begin(), list.end(), s);
+  }
+  /// Whether all nodes that compute `reader` compute `s` too.
+  bool computes(int reader, int s) const {
+    bool any = false;
+    for (const ComputedMatrix& m : matrices_) {
+      if (m.sum != reader && !contains(m.fused, reader)) continue;
+      any = true;
+      if (!contains(m.fused, s)) return false;
+    }
+    return any;
+  }
+
+  /// Asks for each product whether it is inside. Returns false where one is not, after which the
+  /// matrices are others.
+  bool ask() {
+    std::map<int, int> times;  // that products are computed
+    for (const ComputedMatrix& m : matrices_) {
+      for (const ComputedMatrix::Product& p : m.products) ++times[p.stage];
+    }
+    bool all = true;
+    for (const auto& [p, n] : times) {
+      const auto known = answers_.find(p);
+      if (known != answers_.end()) continue;
+      const bool on =
+          choices_.on(ChoiceKind::Fuse, place_of(dag_.stage(p)), pays(p, n),
+                      "its tiles are computed where what is made of them is reduced");
+      answers_[p] = on;
+      if (on) continue;
+      may_be_inside_[p] = 0;
+      all = false;
+    }
+    return all;
+  }
+
+  /// Whether computing product `p` in `n` nodes takes less time than storing it for them.
+  bool pays(int p, int n) const {
+    const MachineRates rates = rates_of(target_);
+    const Tensor t = dag_.stage(p).output(0);
+    const auto bytes = static_cast<double>(t.size() * t.dtype().bytes());
+    return (n - 1) * dag_.info(p).flops / rates.flops_of(2) <
+           rates.seconds_of((n + 1) * bytes, bytes);
+  }
+
+  const FusionPlan& plan_;
+  const ComputeDag& dag_;
+  const Target& target_;
+  ChoiceList& choices_;
+  std::vector<char> may_be_inside_, covered_;
+  std::vector<ComputedMatrix> matrices_;
+  std::map<int, bool> answers_;  ///< by product
+};
+
+}  // namespace
+
+FusedMatrices fuse_matrices(const FusionPlan& plan, const Target& target, ChoiceList& choices) {
+  if (!target.is_cuda()) return {};
+  return Fuser(plan, target, choices).run();
+}
+
+}  // namespace heddle::network

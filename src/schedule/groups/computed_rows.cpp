@@ -1,0 +1,31 @@
+#include "schedule/groups/computed_rows.h"
+
+#include <algorithm>
+
+#include "target/grid_limits.h"
+
+namespace heddle {
+namespace {
+
+// The longest lines that a warp keeps in registers, as operands or sums; the products of a tile.
+constexpr int64_t kLongestLine = 128;
+constexpr size_t kMostProducts = 2;
+// Rows of a block, and the share of the multiprocessors that blocks should keep busy.
+constexpr int64_t kRowsOfBlock = 64, kShareOfProcessors = 4;
+// Elements of the matrix for each of its operands. Those of the matrix are written and read, most of
+// them in f32, and those of the operands are read in any case.
+constexpr double kLeastElements = 0.5;
+
+}  // namespace
+
+bool reduces_where_computed(const ComputedMatrix& m, const Target& target) {
+  if (!target.is_cuda() || target.gpu.sm() < 80) return false;
+  const bool fits =
+      m.cols <= kLongestLine && m.products.size() <= kMostProducts && m.batches <= kMostBlocks[2] &&
+      std::all_of(m.products.begin(), m.products.end(),
+                  [](const ComputedMatrix::Product& p) { return p.depth <= kLongestLine; });
+  const int64_t blocks = m.batches * ((m.rows + kRowsOfBlock - 1) / kRowsOfBlock);
+  return fits && m.elements_per_operand() >= kLeastElements && kShareOfProcessors * blocks >= target.gpu.sms;
+}
+
+}  // namespace heddle

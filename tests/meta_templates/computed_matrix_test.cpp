@@ -1,0 +1,198 @@
+// Matrices of products that one kernel computes and reduces: sums with a value behind it, transposed
+// or not, and sums and maxima of rows, of any number of rows and keys. The emulator's results of the
+// kernel equal the interpreter's results of the declaration.
+#include "heddle/dag/computed_matrix.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "codegen/cuda/nvrtc/nvrtc.h"
+#include "heddle/codegen/cuda.h"
+#include "meta_templates/attention_forms.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+enum class Reduced { Rows, Columns, RowSums, RowMaxima };
+
+struct Matrix {
+  DataType type = f16;
+  int64_t batch = 33, rows = 48, keys = 64, depth = 16, cols = 16;
+  Reduced reduced = Reduced::Rows;
+  int products = 2;
+  bool interleaved = false;  ///< operands are (lines, batch, depth)
+  bool turned = false;       ///< the keys of the first product are (batch, depth, keys)
+};
+
+/// Reads `t` at (b, line, e) whatever its layout is.
+Expr at(const Matrix& f, const Tensor& t, const Expr& b, const Expr& line, const Expr& e) {
+  return cast(f32, f.interleaved ? t(line, b, e) : t(b, line, e));
+}
+
+/// sum(exp(p1 / 4 - l[i]) * (p2 - l[i]), ..), where p1 and p2 are products.
+selftest::RandomProgram program(const Matrix& f) {
+  selftest::RandomProgram p;
+  const auto input = [&](const Shape& shape, DataType type, const char* name) {
+    p.inputs.push_back(placeholder(shape, type, name));
+    return p.inputs.back();
+  };
+  const auto operand = [&](int64_t lines, int64_t depth, const char* name) {
+    return input(f.interleaved ? Shape{lines, f.batch, depth} : Shape{f.batch, lines, depth}, f.type, name);
+  };
+  const Tensor stats = input({f.batch, f.rows}, f32, "l");
+  std::vector<Tensor> made;
+  for (int n = 0; n < f.products; ++n) {
+    const Tensor x = operand(f.rows, f.depth, "x");
+    const bool turn = n == 0 && f.turned;
+    const Tensor y = turn ? input({f.batch, f.depth, f.keys}, f.type, "y") : operand(f.keys, f.depth, "y");
+    const Axis e = reduce_axis(f.depth, "e");
+    made.push_back(compute({Expr(f.batch), Expr(f.rows), Expr(f.keys)},
+                           [&](const std::vector<Axis>& i) -> Expr {
+                             const Expr key = turn ? Expr(cast(f32, y(i[0], e, i[2]))) : at(f, y, i[0], i[2], e);
+                             return sum(at(f, x, i[0], i[1], e) * key, {e});
+                           }));
+  }
+  const bool of_rows = f.reduced == Reduced::RowSums || f.reduced == Reduced::RowMaxima;
+  const Tensor matrix = compute(
+      {Expr(f.batch), Expr(f.rows), Expr(f.keys)}, [&](const std::vector<Axis>& i) -> Expr {
+        Expr e = exp(made[0](i[0], i[1], i[2]) * Expr(0.25f) - stats(i[0], i[1]));
+        if (f.products > 1) e = e * (made[1](i[0], i[1], i[2]) - stats(i[0], i[1]));
+        if (f.reduced == Reduced::RowMaxima) return Expr(-1.0f) - e * e;  // zero would be the highest
+        return of_rows ? e : Expr(cast(f.type, e));
+      });
+  if (of_rows) {
+    const Axis j = reduce_axis(f.keys, "j");
+    p.outputs = {compute({Expr(f.batch), Expr(f.rows)}, [&](const std::vector<Axis>& i) -> Expr {
+      const Expr e = matrix(i[0], i[1], j);
+      return f.reduced == Reduced::RowSums ? sum(e, {j}) : max(e, {j});
+    })};
+  } else {
+    const bool columns = f.reduced == Reduced::Columns;
+    const int64_t lines = columns ? f.rows : f.keys;
+    const Tensor value = operand(lines, f.cols, "v");
+    const Axis j = reduce_axis(lines, "j");
+    const Tensor sums = compute({Expr(f.batch), Expr(columns ? f.keys : f.rows), Expr(f.cols)},
+                                [&](const std::vector<Axis>& i) -> Expr {
+                                  const Expr w = columns ? matrix(i[0], j, i[1]) : matrix(i[0], i[1], j);
+                                  return sum(cast(f32, w) * at(f, value, i[0], j, i[2]), {j});
+                                });
+    p.outputs = {ops::cast(sums, f.type)};
+  }
+  p.reduce_length = 64;
+  p.text = std::string("a matrix of ") + std::to_string(f.rows) + " x " + std::to_string(f.keys);
+  return p;
+}
+
+void expect_right(const selftest::RandomProgram& p, const Schedule& s) {
+  const selftest::Case want(p, 3);
+  const std::vector<NDArray> arrays = want.fresh_arrays();
+  selftest::emulated(5)(s, p.args(), arrays);
+  EXPECT_EQ(want.difference(arrays), "");
+}
+
+// Runs the static choice, and checks that it is one kernel that stores no matrix.
+void check(const Matrix& f) {
+  const AutoSchedulerOptionsScope scope(as_declared());
+  const selftest::RandomProgram p = program(f);
+  SCOPED_TRACE(p.text);
+  const Schedule s = create_schedule(p.outputs, h200());
+  expect_right(p, s);
+  const GpuProgram lowered = lower_gpu(s, p.args());
+  EXPECT_EQ(lowered.main.size(), 1);
+  EXPECT_TRUE(lowered.workspace.empty());
+  EXPECT_THAT(to_string(lowered), HasSubstr("mma."));
+}
+
+TEST(ComputedMatrix, RowsOrColumnsTimesAValue) {
+  for (const Reduced r : {Reduced::Rows, Reduced::Columns}) {
+    check({.rows = 64, .reduced = r});
+    check({.type = bf16, .reduced = r, .products = 1});
+    check({.batch = 17, .rows = 69, .keys = 131, .depth = 24, .cols = 24, .reduced = r});
+  }
+}
+
+TEST(ComputedMatrix, RowsAreReduced) {
+  for (const Reduced r : {Reduced::RowSums, Reduced::RowMaxima}) {
+    check({.rows = 64, .reduced = r});
+    check({.type = bf16, .reduced = r, .products = 1});
+    check({.batch = 17, .rows = 69, .keys = 131, .depth = 24, .reduced = r});
+  }
+}
+
+TEST(ComputedMatrix, OperandsOfOtherLayouts) {
+  for (const Reduced r : {Reduced::Rows, Reduced::Columns, Reduced::RowSums}) {
+    check({.reduced = r, .interleaved = true});
+    check({.keys = 72, .reduced = r, .turned = true});
+    check({.rows = 50, .keys = 57, .depth = 9, .cols = 7, .reduced = r, .products = 1});
+  }
+}
+
+TEST(ComputedMatrix, EveryConfigIsRight) {
+  const AutoSchedulerOptionsScope scope(as_declared());
+  Rng rng(7);
+  for (const Matrix& f : {Matrix{.batch = 17, .rows = 70, .keys = 150, .depth = 24},
+                          Matrix{.type = bf16, .reduced = Reduced::Columns},
+                          Matrix{.keys = 90, .reduced = Reduced::RowMaxima}}) {
+    const selftest::RandomProgram p = program(f);
+    const Template t = make_template(ComputeDag(p.outputs), h200());
+    for (int i = 0; i < 8; ++i) {
+      const Config c = selftest::random_config(t, rng);
+      SCOPED_TRACE(p.text + " " + t.config_to_json(c).dump());
+      expect_right(p, t.instantiate(c));
+    }
+  }
+}
+
+/// The stage whose matrix is computed where it is reduced; none: no stage.
+bool is_fused(const std::vector<Tensor>& outputs) {
+  const Target gpu = h200();
+  for (const StageGroup& g : plan_groups(ComputeDag(outputs), &gpu)) {
+    if (!g.fused.empty()) return true;
+  }
+  return false;
+}
+
+TEST(ComputedMatrix, OthersAreNone) {
+  EXPECT_TRUE(is_fused(program({}).outputs));
+  EXPECT_FALSE(is_fused(program({.type = f32}).outputs)) << "no matrix unit takes it";
+  EXPECT_FALSE(is_fused(program({.batch = 4, .keys = 640}).outputs)) << "too few blocks";
+  EXPECT_FALSE(is_fused(program({.depth = 100, .cols = 100}).outputs)) << "it is smaller than its operands";
+  EXPECT_FALSE(is_fused(program({.rows = 256, .keys = 2048, .depth = 200}).outputs)) << "long lines";
+  // What others read, too, is stored.
+  const selftest::RandomProgram p = program({});
+  const ComputeDag dag(p.outputs);
+  for (int s = 0; s < dag.size(); ++s) {
+    const std::optional<ComputedMatrix> m = find_own_matrix(dag, s);
+    if (!m) continue;
+    for (const int inside : m->fused) {
+      std::vector<Tensor> outputs = p.outputs;
+      outputs.push_back(dag.stage(inside).output(0));
+      const ComputeDag both(outputs);
+      const std::optional<ComputedMatrix> left = find_own_matrix(both, both.index_of(dag.stage(s).output(0).op()));
+      EXPECT_TRUE(!left || left->fused.size() < m->fused.size());
+    }
+  }
+}
+
+TEST(ComputedMatrix, CompilesForEveryArchitecture) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const AutoSchedulerOptionsScope scope(as_declared());
+  for (const std::string arch : {"sm_80", "sm_90a"}) {
+    for (const Reduced r : {Reduced::Rows, Reduced::Columns, Reduced::RowSums}) {
+      for (const int64_t size : {64, 128}) {
+        const selftest::RandomProgram p =
+            program({.batch = 32, .rows = 1024, .keys = 1024, .depth = size, .cols = size, .reduced = r});
+        const cuda::Cubin cubin =
+            cuda::compile_cuda(emit_cuda(lower_gpu(create_schedule(p.outputs, h200()), p.args())), arch);
+        ASSERT_EQ(cubin.kernels.size(), 1);
+        if (getenv("SHOWREGS")) printf("%s red %d size %ld regs %d spill %d\n", arch.c_str(), int(r), size, int(cubin.kernels[0].registers), int(cubin.kernels[0].spill_stores));
+        EXPECT_EQ(cubin.kernels[0].spill_stores, 0) << arch << " " << p.text << " " << size;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing

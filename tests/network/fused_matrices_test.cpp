@@ -1,0 +1,101 @@
+// Matrices of products that nodes compute where they reduce them: the backward pass of attention has
+// no scores in memory.
+#include "codegen/cuda/nvrtc/nvrtc.h"
+#include "heddle/autodiff/gradient.h"
+#include "network/emulated_network.h"
+#include "network/network_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kBatch = 33, kRows = 48, kKeys = 64, kDepth = 16;
+
+struct Backward {
+  Tensor q, k, v, head;
+  ops::AttentionResult forward;
+  std::vector<Tensor> gradients;
+};
+
+Backward backward(DataType type, const ops::AttentionAttributes& a = {}) {
+  const auto input = [&](int64_t rows, const char* name) {
+    return placeholder({kBatch, 1, rows, kDepth}, type, name);
+  };
+  Backward b{input(kRows, "q"), input(kKeys, "k"), input(kKeys, "v"), input(kRows, "head"), {}, {}};
+  b.forward = ops::attention(b.q, b.k, b.v, a);
+  b.gradients = gradient({b.forward.result}, {b.q, b.k, b.v}, {b.head});
+  return b;
+}
+
+Target gpu() { return Target::parse("cuda -gpu=h200"); }
+
+/// The elements of the largest result of a node.
+int64_t largest_between(const Network& network) {
+  int64_t most = 0;
+  for (const NetworkNode& n : network.nodes()) {
+    for (const Tensor& t : n.outputs) most = std::max(most, t.size());
+  }
+  return most;
+}
+
+/// Runs the network of `outputs` in the emulator, and compares it with the interpreter.
+void expect_right(const std::vector<Tensor>& outputs, const Network& network) {
+  cuda::FakeDriver driver;
+  const cuda::ScopedDriver scope(&driver.api());
+  emulate_network(driver, network, gpu());
+  const std::vector<Tensor> args = args_of(outputs);
+  const std::vector<NDArray> arrays = arrays_for(args);
+  network.build(args).call(arrays);
+  const double tolerance = outputs[0].dtype() == f16 ? 5e-4 : 4e-3;
+  EXPECT_EQ(differs_from_interpreter(outputs, args, arrays, tolerance), "") << network.to_text();
+}
+
+void check(const std::vector<Tensor>& outputs) {
+  const Network network(outputs, gpu());
+  EXPECT_LT(largest_between(network), kBatch * kRows * kKeys) << network.to_text();
+  expect_right(outputs, network);
+}
+
+Tensor mask_of(DataType type) { return placeholder({kRows, kKeys}, type, "mask"); }
+
+TEST(FusedMatrices, TheBackwardPassOfAttentionHasNoScoresInMemory) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  check(backward(f16).gradients);
+  check(backward(bf16).gradients);
+  check(backward(f16, {.causal = true}).gradients);
+  check(backward(f16, {.mask = mask_of(f16), .scale = 0.3}).gradients);
+}
+
+TEST(FusedMatrices, NeitherHasItWithTheForwardPass) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const Backward b = backward(f16, {.causal = true});
+  std::vector<Tensor> outputs = b.gradients;
+  outputs.push_back(b.forward.result);
+  check(outputs);
+}
+
+TEST(FusedMatrices, WhatOthersReadIsStored) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const Backward b = backward(f16);
+  std::vector<Tensor> outputs = b.gradients;
+  outputs.push_back(b.forward.scores);
+  const Network network(outputs, gpu());
+  expect_right(outputs, network);
+}
+
+TEST(FusedMatrices, AChoiceStoresThem) {
+  const Backward b = backward(f16);
+  const auto largest = [&](const std::string& passes) {
+    return largest_between(Network(b.gradients, gpu(), {}, parse_passes(passes)));
+  };
+  EXPECT_LT(largest(""), kBatch * kRows * kKeys);
+  EXPECT_EQ(largest("-fuse@matmul:*"), kBatch * kRows * kKeys);
+  const Network network(b.gradients, gpu());
+  bool listed = false;
+  for (const NetworkChoice& c : network.choices()) listed |= c.name.starts_with("fuse@matmul") && c.on;
+  EXPECT_TRUE(listed);
+}
+
+}  // namespace
+}  // namespace heddle::testing
