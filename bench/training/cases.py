@@ -68,8 +68,8 @@ def layer_norm(rows, columns):
                 lambda ops, _, x, s, b: ops.layer_norm(x, s, b), lambda F, x, s, b: F.layer_norm(x, (columns,), s, b))
 
 
-def attention(batch, heads, rows, width):
-    return Case("attention", f"{batch} x {heads} x {rows} x {width}", [plain(batch, heads, rows, width)] * 3,
+def attention(batch, heads, rows, width, title="attention"):
+    return Case(title, f"{batch} x {heads} x {rows} x {width}", [plain(batch, heads, rows, width)] * 3,
                 lambda ops, _, q, k, v: ops.scaled_dot_product_attention(q, k, v),
                 lambda F, q, k, v: F.scaled_dot_product_attention(q, k, v))
 
@@ -106,6 +106,7 @@ def cases(scale):
         softmax(2048 * scale, 1024),
         layer_norm(2048 * scale, 768),
         attention(scale, 8, 512, 64),
+        attention(scale, 8, 2048, 64, "attention, long"),
         max_pool(n, 64, 56),
         avg_pool(n, 64, 56),
         embedding(30522, 256, 2048 * scale),

@@ -34,6 +34,19 @@ void add_products(Subjects& out) {
                  {ops::scaled_dot_product_attention(input({8, 300, 64}, "Q", f16),
                                                     input({8, 300, 64}, "K", f16),
                                                     input({8, 300, 64}, "V", f16), causal)}});
+  const auto product_of_heads = [&] {
+    return ops::matmul(input({16, 300, 64}, "Q", f16), input({16, 300, 64}, "K", f16), false, true,
+                       {.accumulate = f32, .output = f32});
+  };
+  out.push_back({"two_products_f16",
+                 "a product with relu behind it, times a value, 16 x 300 x 64, f16",
+                 kH200,
+                 {ops::matmul(ops::cast(ops::relu(product_of_heads()), f16),
+                              input({16, 300, 64}, "V", f16))}});
+  out.push_back({"row_max_of_product_f16",
+                 "maxima of rows of a product, 16 x 300 x 64, f16",
+                 kH200,
+                 {ops::max(product_of_heads(), {-1})}});
   out.push_back({"matmul_bf16",
                  "A @ B, 4096 x 4096 x 4096, bf16",
                  kH200,

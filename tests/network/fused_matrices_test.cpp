@@ -93,7 +93,8 @@ TEST(FusedMatrices, AChoiceStoresThem) {
   EXPECT_EQ(largest("-fuse@matmul:*"), kBatch * kRows * kKeys);
   const Network network(b.gradients, gpu());
   bool listed = false;
-  for (const NetworkChoice& c : network.choices()) listed |= c.name.starts_with("fuse@matmul") && c.on;
+  for (const NetworkChoice& c : network.choices())
+    listed |= c.name.starts_with("fuse@matmul") && c.on;
   EXPECT_TRUE(listed);
 }
 

@@ -8,13 +8,26 @@ namespace heddle::testing {
 namespace {
 
 TEST(Template, TheRegistryHoldsExactlyThoseThatShip) {
-  EXPECT_EQ(meta_template_names(),
-            (std::vector<std::string>{
-                "complex_reduction", "cuda_attention", "cuda_complex_reduction",
-                "cuda_direct_compute", "cuda_location_tunable", "cuda_naive", "cuda_scan",
-                "cuda_scatter", "cuda_simple_reduction", "cuda_sliding_window", "cuda_tensor_core",
-                "direct_compute", "location_tunable", "no_elements", "scan", "scatter",
-                "simple_reduction", "tile_product", "tile_transform"}));
+  EXPECT_EQ(meta_template_names(), (std::vector<std::string>{"complex_reduction",
+                                                             "cuda_attention",
+                                                             "cuda_complex_reduction",
+                                                             "cuda_computed_matrix",
+                                                             "cuda_direct_compute",
+                                                             "cuda_location_tunable",
+                                                             "cuda_naive",
+                                                             "cuda_scan",
+                                                             "cuda_scatter",
+                                                             "cuda_simple_reduction",
+                                                             "cuda_sliding_window",
+                                                             "cuda_tensor_core",
+                                                             "direct_compute",
+                                                             "location_tunable",
+                                                             "no_elements",
+                                                             "scan",
+                                                             "scatter",
+                                                             "simple_reduction",
+                                                             "tile_product",
+                                                             "tile_transform"}));
 }
 
 TEST(Template, KnobsAreSortedDeduplicatedAndHoldTheChosenValue) {

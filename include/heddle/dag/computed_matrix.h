@@ -33,9 +33,9 @@ struct ComputedMatrix {
     int64_t depth = 1;
     Operand rows, keys;  ///< x and y
   };
-  int sum = -1;            ///< the reduction
-  int row = -1, col = -1;  ///< its axes i and c; col is -1 where no value is multiplied
-  int matrix = -1;         ///< the stage whose elements are reduced
+  int sum = -1;                    ///< the reduction
+  int row = -1, col = -1;          ///< its axes i and c; col is -1 where no value is multiplied
+  int matrix = -1;                 ///< the stage whose elements are reduced
   int row_dim = -1, key_dim = -1;  ///< its axes i and j
   std::vector<Product> products;
   std::vector<int> fused;  ///< the products, the matrix, and the stages between; ascending

@@ -146,9 +146,9 @@ class StageRef {
   /// Computes a sum over longer axes, so that tiles divide them.
   /// rewrite: C[i] = sum(k, A.copy[i, k] * B.copy[k])
   ///     -->  C.pad[i] = sum(k, A.copy[i, k] * B.copy[k]); C[i] = C.pad[i]
-  /// The axes of C.pad (returned) are rounded up. So are those of the copies that it reads
-  /// (cache_read for this stage alone), which are zero where their sources have no element. Each
-  /// factor of the sum must be such a copy, read at plain axes. A stage that is no sum:
+  /// The axes of C.pad (returned), and of the copies that it reads (cache_read for this stage alone),
+  /// are rounded up. Copies are zero beyond their sources, for a maximum the lowest value. Each
+  /// factor of a sum must be such a copy, read at plain axes. A stage that is no reduction:
   ///     C[i] = f(i) --> C.pad[i] = i < n ? f(i) : 0; C[i] = C.pad[i]
   StageRef pad(const std::vector<Padding>& axes, Where at = Where::current());
   /// (index of `axis` / divisor) % extent: a whole axis, or one digit of it.

@@ -50,15 +50,13 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     return ComputedMatrixTile{v(k.row_tiles), v(k.row_warps), v(k.key_units), v(k.stages),
                               v(resident) == 1};
   };
-  t.require("half of the rows must be of use", [=](const auto& v) {
-    return tile(v).rows() < std::max(2 * p.rows, 2 * kMatrixUnit);
-  });
+  t.require("half of the rows must be of use",
+            [=](const auto& v) { return tile(v).rows() < std::max(2 * p.rows, 2 * kMatrixUnit); });
   const int64_t warps = most_block_threads(p.gpu) / kWarp;
   t.require("a block has at most " + std::to_string(warps) + " warps",
             [=](const auto& v) { return v(k.row_warps) <= warps; });
-  t.require("the fragments must fit the registers", [=](const auto& v) {
-    return computed_matrix_registers(p, tile(v)) <= kMostRegisters;
-  });
+  t.require("the fragments must fit the registers",
+            [=](const auto& v) { return computed_matrix_registers(p, tile(v)) <= kMostRegisters; });
   t.require("the tiles must fit shared memory", [=](const auto& v) {
     return computed_matrix_bytes(p, tile(v)) <= p.gpu.smem_per_block;
   });

@@ -54,8 +54,8 @@ class Recipe {
   void rows() {
     StageRef anchor = t_.stage(m_.sum), out = anchor;
     StageRef matrix = t_.stage(m_.matrix).cache_read({anchor});
-    StageRef sum = anchor.pad({rows_of(anchor, m_.row),
-                               {anchor.reduce_axis(0), kMatrixUnit, knobs_.key_units}});
+    StageRef sum = anchor.pad(
+        {rows_of(anchor, m_.row), {anchor.reduce_axis(0), kMatrixUnit, knobs_.key_units}});
     std::vector<Made> made = pad_products();
     StageRef parts = sum.rfactor(sum.reduce_axis(0), kLanes, true);
     StageRef partial = parts.cache_write();
@@ -153,8 +153,7 @@ class Recipe {
     auto [col_tile, col] = s.split(unit, mma::kCols);
     auto [half, lane_row] = s.split(r.in, 8);
     auto [lane_col, pair] = s.split(col, 2);
-    order(s, batch,
-          {all, block, warp, lane_row, lane_col, r.tile, wide, col_tile, half, pair});
+    order(s, batch, {all, block, warp, lane_row, lane_col, r.tile, wide, col_tile, half, pair});
     bind_lanes(s, lane_row, lane_col);
     bind_blocks(s, batch, block);
     s.bind(warp, LoopKind::ThreadZ);

@@ -47,8 +47,8 @@ int64_t computed_matrix_registers(const ComputedMatrixProblem& p, const Computed
 }
 
 int64_t computed_matrix_bytes(const ComputedMatrixProblem& p, const ComputedMatrixTile& t) {
-  int64_t bytes = p.cols > 0 ? t.stages * tile_of(t.keys(), round_up(p.cols))
-                             : t.rows() * kPartialBytes;
+  int64_t bytes =
+      p.cols > 0 ? t.stages * tile_of(t.keys(), round_up(p.cols)) : t.rows() * kPartialBytes;
   for (const int64_t depth : p.depths)
     bytes += tile_of(t.rows(), round_up(depth)) + t.stages * tile_of(t.keys(), round_up(depth));
   return bytes;
@@ -68,8 +68,8 @@ Choice computed_matrix_rule(const ComputedMatrixProblem& p) {
   while (t.row_warps > 1 && !in_memory()) t.row_warps /= 2;
   Choice c;
   c.set("row_tiles", t.row_tiles, "more registers for the keys of a tile");
-  c.set("row_warps", t.row_warps, t.row_warps > 4 ? "each tile of keys serves more rows"
-                                                  : "more blocks for the SMs");
+  c.set("row_warps", t.row_warps,
+        t.row_warps > 4 ? "each tile of keys serves more rows" : "more blocks for the SMs");
   c.set("key_units", t.key_units, "units of 16 keys of a tile: the matrix is in registers");
   c.set("stages", t.stages, "tiles of keys are loaded meanwhile");
   c.set("resident", t.resident ? 1 : 0,

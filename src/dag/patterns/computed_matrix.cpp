@@ -30,8 +30,7 @@ int dim_of(const Access& a, const Axis& axis) {
 bool is_plain(const Access& a) {
   return std::all_of(a.affine.begin(), a.affine.end(), [](const std::optional<Affine>& index) {
     return index && index->constant == 0 &&
-           (index->terms.empty() ||
-            (index->terms.size() == 1 && index->terms[0].coefficient == 1));
+           (index->terms.empty() || (index->terms.size() == 1 && index->terms[0].coefficient == 1));
   });
 }
 
@@ -45,10 +44,12 @@ std::optional<std::pair<const Access*, const Access*>> factors_of(const ComputeD
       reads[0].producer == reads[1].producer)
     return {};
   for (const Expr& factor : {mul->a, mul->b}) {
-    if (dag::below_casts(factor).kind() != ExprKind::Load || !is_half(dag::below_casts(factor).dtype()))
+    if (dag::below_casts(factor).kind() != ExprKind::Load ||
+        !is_half(dag::below_casts(factor).dtype()))
       return {};
   }
-  if (reads[0].tensor.dtype() != reads[1].tensor.dtype() || !is_plain(reads[0]) || !is_plain(reads[1]))
+  if (reads[0].tensor.dtype() != reads[1].tensor.dtype() || !is_plain(reads[0]) ||
+      !is_plain(reads[1]))
     return {};
   return std::pair(&reads[0], &reads[1]);
 }
@@ -135,8 +136,10 @@ class Finder {
     m_.matrix = a.producer;
     m_.row_dim = dim_of(a, axis(m_.row));
     m_.key_dim = dim_of(a, key());
-    return m_.row_dim >= 0 && m_.key_dim >= 0 && is_between(m_.matrix) &&
-           take(m_.matrix, {m_.row_dim, m_.key_dim}) && !m_.products.empty() && one_type();
+    const Dims dims{m_.row_dim, m_.key_dim};
+    return m_.row_dim >= 0 && m_.key_dim >= 0 &&
+           (is_between(m_.matrix) ? take(m_.matrix, dims) : take_product(a, dims)) &&
+           !m_.products.empty() && one_type();
   }
   bool one_type() {
     if (m_.col < 0) m_.type = dag_.info(m_.products[0].stage).reads[0].tensor.dtype();

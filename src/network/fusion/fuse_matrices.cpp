@@ -86,9 +86,8 @@ class Fuser {
     for (const auto& [p, n] : times) {
       const auto known = answers_.find(p);
       if (known != answers_.end()) continue;
-      const bool on =
-          choices_.on(ChoiceKind::Fuse, place_of(dag_.stage(p)), pays(p, n),
-                      "its tiles are computed where what is made of them is reduced");
+      const bool on = choices_.on(ChoiceKind::Fuse, place_of(dag_.stage(p)), pays(p, n),
+                                  "its tiles are computed where what is made of them is reduced");
       answers_[p] = on;
       if (on) continue;
       may_be_inside_[p] = 0;

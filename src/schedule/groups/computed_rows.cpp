@@ -25,7 +25,8 @@ bool reduces_where_computed(const ComputedMatrix& m, const Target& target) {
       std::all_of(m.products.begin(), m.products.end(),
                   [](const ComputedMatrix::Product& p) { return p.depth <= kLongestLine; });
   const int64_t blocks = m.batches * ((m.rows + kRowsOfBlock - 1) / kRowsOfBlock);
-  return fits && m.elements_per_operand() >= kLeastElements && kShareOfProcessors * blocks >= target.gpu.sms;
+  return fits && m.elements_per_operand() >= kLeastElements &&
+         kShareOfProcessors * blocks >= target.gpu.sms;
 }
 
 }  // namespace heddle

@@ -28,12 +28,11 @@
 #include "heddle/schedule/template.h"
 #include "ir/depth.h"
 #include "schedule/groups/computed_apart.h"
-#include "schedule/groups/computed_rows.h"
+#include "schedule/groups/fused_chains.h"
 #include "schedule/groups/image_chain.h"
 #include "schedule/groups/load_counts.h"
 #include "schedule/groups/recomputation.h"
 #include "schedule/groups/row_chain.h"
-#include "target/grid_limits.h"
 
 namespace heddle {
 namespace {
@@ -62,12 +61,7 @@ class Planner {
         rates_(rates_of(target ? *target : Target())),
         levels_(dag.size(), 0),
         loads_(static_cast<size_t>(dag.size())),
-        chain_of_(dag.size(), -1) {
-    if (has_matrix_units_) {
-      find_attentions();
-      find_matrices(*target);
-    }
-  }
+        fused_(find_fused_chains(dag, target)) {}
 
   std::vector<StageGroup> run() {
     for (int s = dag_.size() - 1; s >= 0; --s) {
@@ -100,10 +94,10 @@ class Planner {
   }
 
   void place(int s, const StageInfo& info) {
-    if (chain_of_[s] >= 0) return place_fused(s, fused_.at(chain_of_[s]));
+    if (fused_.of[s] >= 0) return place_fused(s, fused_.chains.at(fused_.of[s]));
     // A scan has loops of its own, in the order of the scan, and a scatter in that of its sources.
     if (info.is_output || info.scan || find_scatter(dag_.stage(s))) return open(s);
-    if (feeds_attentions(info) || (attention_operands_.count(s) && info.flops_per_point > 0))
+    if (feeds_attentions(info) || (fused_.operands.count(s) && info.flops_per_point > 0))
       return open(s);
     bool inline_it = inlinable(s, info);
     // A chain that became one expression would be deeper than what walks expressions allows.
@@ -196,7 +190,7 @@ class Planner {
   bool feeds_attentions(const StageInfo& info) const {
     if (info.reads.empty() || info.precomputable) return false;
     std::set<int> chains;
-    for (const int c : info.consumers) chains.insert(chain_of_[c]);
+    for (const int c : info.consumers) chains.insert(fused_.of[c]);
     chains.erase(-1);
     return chains.size() > 1;
   }
@@ -209,51 +203,8 @@ class Planner {
            }) > 1;
   }
 
-  // Attention on tensor cores is one kernel (dag/attention.h) for heads that fit the registers.
-  void find_attentions() {
-    for (int s = 0; s < dag_.size(); ++s) {
-      const std::optional<Attention> a = chain_of_[s] < 0 ? find_attention(dag_, s) : std::nullopt;
-      if (!a || a->depth > kMostHeadSize || a->cols > kMostHeadSize || a->batches > kMostBlocks[2])
-        continue;
-      std::vector<int> all = a->fused;
-      all.insert(all.end(), a->outer.begin(), a->outer.end());
-      all.push_back(s);
-      if (a->reader >= 0) all.push_back(a->reader);
-      if (std::any_of(all.begin(), all.end(), [&](int x) { return chain_of_[x] >= 0; })) continue;
-      for (int x : all) chain_of_[x] = s;
-      fused_.emplace(s, Fused{s, a->reader >= 0 ? a->reader : s, a->outer, true});
-      for (const Expr& operand : {a->query, a->key, a->value})
-        attention_operands_.insert(dag_.index_of(tensor_of(operand.as<Load>()->buffer).op()));
-    }
-  }
-
-  // A matrix of products is computed where its rows are reduced, where that is one kernel.
-  void find_matrices(const Target& target) {
-    for (int s = 0; s < dag_.size(); ++s) {
-      const std::optional<ComputedMatrix> m =
-          chain_of_[s] < 0 ? find_own_matrix(dag_, s) : std::nullopt;
-      if (!m || !reduces_where_computed(*m, target) ||
-          std::any_of(m->fused.begin(), m->fused.end(), [&](int x) { return chain_of_[x] >= 0; }))
-        continue;
-      for (const int x : m->fused) chain_of_[x] = s;
-      chain_of_[s] = s;
-      fused_.emplace(s, Fused{s, s, {}, m->col >= 0});
-      attention_operands_.insert(m->value.stage);
-      for (const ComputedMatrix::Product& p : m->products)
-        attention_operands_.insert({p.rows.stage, p.keys.stage});
-    }
-  }
-
-  // Stages that one template computes in another form. The loops are those of `first`, the stage that
-  // divides, or of the sum; those of `outer` lie between them.
-  struct Fused {
-    int sum = -1, first = -1;
-    std::vector<int> outer;
-    bool joins = true;  // whether a later stage may compute `first` inside of itself
-  };
-
   // Places a stage of `a`.
-  void place_fused(int s, const Fused& a) {
+  void place_fused(int s, const FusedChains::Chain& a) {
     const int first = a.first;
     if (s == first && !(a.joins && joins_epilogue(s))) open(s);
     StageGroup& g = groups_[*group_of_[first].begin()];
@@ -347,7 +298,7 @@ class Planner {
       for (int r : readers) {
         const bool product = dag_.info(r).stage_class == StageClass::ComplexReduction;
         for (int s : dag_.info(r).producers) {
-          if (!inlined_[s] || chain_of_[s] >= 0) continue;
+          if (!inlined_[s] || fused_.of[s] >= 0) continue;
           if (!product && (cpu_ || !slides_over(r, s))) continue;
           g.operands.push_back(s);
           operands.insert(s);
@@ -579,13 +530,7 @@ class Planner {
   std::vector<std::optional<LoadCounts>> loads_;  ///< of the bodies of a stage, where counted
   std::map<int, RowChain> chains_;                // keyed by the anchor
   std::map<int, ImageChain> images_;              // likewise
-  std::vector<int> chain_of_;  // for each stage, the sum with which it is fused
-  std::map<int, Fused> fused_;  // keyed by the sum
-  /// What the products of attentions read, behind transpositions. Each block of rows reads all keys
-  /// and values again, so stages that do arithmetic are stored.
-  std::set<int> attention_operands_;
-  // Limits of attention in one kernel: the head size that registers hold, and the blocks along z.
-  static constexpr int64_t kMostHeadSize = 256;
+  const FusedChains fused_;
   static constexpr int64_t kMaxCopies = 16;
   static constexpr int kMostLevels = 512;
 };

@@ -23,7 +23,7 @@ class PadStep : public StageMaker {
     const bool of_elements = (kind == ReduceKind::Max || kind == ReduceKind::Min) &&
                              reduce->sources[0].kind() == ExprKind::Load;
     STEP_CHECK(stage().buffers.size() == 1 && (kind == ReduceKind::Sum || of_elements),
-               "it is no sum, and no maximum of elements: further ones would change it");
+               "it is no sum and no maximum of elements, which further ones would leave as it is");
     if (of_elements) identity_ = reduce->combiner->identity[0];
     STEP_CHECK(step_.params.size() == 3 * step_.axes.size(), "there are three factors an axis");
     check_results(stage().spatial.size() + stage().reduce.size());
@@ -109,7 +109,7 @@ class PadStep : public StageMaker {
       return b && b->op == BinaryOp::Mul && zero(b->a) && zero(b->b);
     };
     STEP_CHECK(zero(st.bodies[0].as<Reduce>()->sources[0]),
-               "a factor or element does not run along all of the reduce axes");
+               "it is no sum of products whose factors all run along the reduce axes");
   }
 
   // Makes the copies that `st` reads as long as the axes that index them, with zeros in the new
