@@ -269,7 +269,9 @@ void Backward::propagate(const Operation& op, int output, const Tensor& given) {
   for (const ReadDerivative& c : cases) {
     const Load& load = *c.read.as<Load>();
     const Tensor read = tensor_of(load.buffer);
-    Summand s = gather({axes, read.name() + ".grad", op.where(), used_region(read)}, load, c.value);
+    const Source from{axes, read.name() + ".grad", op.where(), used_region(read),
+                      wrt_.contains(key_of(read))};
+    Summand s = gather(from, load, c.value);
     if (s.sum) sums_.insert(s.sum.op());
     if (s.element) received_[key_of(read)].push_back(std::move(s));
   }

@@ -1,10 +1,11 @@
 #include "autodiff/gather.h"
-#include "autodiff/derivative.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "autodiff/derivative.h"
+#include "autodiff/deviations.h"
 #include "autodiff/inverse.h"
 #include "autodiff/narrow_products.h"
 #include "autodiff/pad_factors.h"
@@ -25,6 +26,9 @@ class Gather {
   Summand run() {
     if (!sum_.narrow()) return {};
     if (sum_.inverse.loops.empty()) return in_place();
+    if (!from_.is_asked_for && sum_.open_conditions().empty() &&
+        sums_deviations(sum_.value, sum_.inverse.loops))
+      return {};
     if (is_short()) return written_out();
     if (phases_are_uneven()) return {of_phases(sum_, 0), {}, {}};
     return summed();

@@ -18,6 +18,8 @@ struct Source {
   /// The elements of the read tensor whose gradient is used, an interval a dimension; all where it is
   /// empty.
   std::vector<Interval> region;
+  /// Whether it is a tensor whose gradient is asked for: further derivatives see it as independent.
+  bool is_asked_for = false;
 };
 
 /// A summand of a gradient: its element at the given indices.

@@ -91,19 +91,55 @@ Declare softmax_with(const std::function<Expr(const Tensor& of_row, Axis i, Axis
   };
 }
 
+/// The reductions of the gradient of `y`.
+int reductions(const Tensor& y, const Tensor& x) {
+  const Input head = input(y.extents(), f32, 3);
+  const ComputeDag dag({gradient({y}, {x}, {head.tensor})});
+  int count = 0;
+  for (int s = 0; s < dag.size(); ++s) count += dag.stage(s).is_reduction();
+  return count;
+}
+
 TEST(RowGradient, AMaximumThatCancelsIsNotSearchedFor) {
-  const auto reductions = [](const Tensor& y, const Tensor& x) {
-    const Input head = input(y.extents(), f32, 3);
-    const ComputeDag dag({gradient({y}, {x}, {head.tensor})});
-    int count = 0;
-    for (int s = 0; s < dag.size(); ++s) count += dag.stage(s).is_reduction();
-    return count;
-  };
   const Tensor x = input({4, 5}).tensor;
   EXPECT_EQ(reductions(ops::softmax(x), x), 3);  // its maximum, its sum, and one of the head
   EXPECT_EQ(reductions(ops::log_softmax(x), x), 3);
   EXPECT_EQ(reductions(ops::logsumexp(x, {1}), x), 2);
   EXPECT_EQ(reductions(ops::sum(ops::square(ops::softmax(x)), {0}), x), 3);
+}
+
+/// The sum of squares of x - (sum of x) / `divisor`, along rows, and the second of the two.
+std::pair<Tensor, Tensor> squares(const Tensor& x, double divisor) {
+  const Tensor sums = ops::sum(x, {1});
+  const Tensor mean = compute(
+      sums.shape(), [&](Axis i) { return sums(i) / make_const(sums.dtype(), divisor); }, "mean");
+  const Axis j = reduce_axis(x.extent(1), "j");
+  return {
+      compute(
+          sums.shape(), [&](Axis i) { return sum((x(i, j) - mean(i)) * (x(i, j) - mean(i)), {j}); },
+          "squares"),
+      mean};
+}
+
+TEST(RowGradient, ASumOfDeviationsIsLeftOut) {
+  const Tensor x = input({4, 5}).tensor, y = input({2, 4, 5}).tensor;
+  EXPECT_EQ(reductions(ops::var(x, {1}), x), 1);  // the sum that the mean is made of
+  EXPECT_EQ(reductions(ops::var(y, {0, 2}), y), 1);
+  EXPECT_EQ(reductions(ops::layer_norm(x), x), 4);  // both sums, and two of the head
+  EXPECT_EQ(reductions(squares(x, 5).first, x), 1);
+  EXPECT_EQ(reductions(squares(x, 4).first, x), 2) << "it is no mean";
+  for (const double divisor : {4, 5})
+    expect_gradient([&](const Tensors& t) { return squares(t[0], divisor).first; }, {real({4, 5})});
+  expect_second_gradient([&](const Tensors& t) { return squares(t[0], 5).first; }, {real({4, 5})});
+}
+
+// As a tensor of its own the mean is independent: the second derivative by it is twice the length of a
+// row.
+TEST(RowGradient, ADeviationFromATensorThatIsAskedForIsKept) {
+  const Input x = real({4, 5});
+  const auto [y, mean] = squares(x, 5);
+  const Tensor once = gradient(ops::sum(y, {0}), mean);
+  expect_elements(gradient(ops::sum(once, {0}), mean), {x}, [](const Dims&) { return 10.0; });
 }
 
 TEST(RowGradient, AMaximumThatDoesNotCancelIs) {
