@@ -85,6 +85,19 @@ TEST(FusedMatrices, WhatOthersReadIsStored) {
   expect_right(outputs, network);
 }
 
+// Kernels of single products are faster where nothing is computed twice.
+TEST(FusedMatrices, TwoProductsInARowAreTwoNodesUnlessAChoiceJoinsThem) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const auto input = [&](const Shape& shape) { return placeholder(shape, f16); };
+  const Tensor x = input({2, 64, 16}), w = input({2, 96, 16}), v = input({2, 96, 16});
+  const Tensor y = ops::matmul(ops::relu(ops::matmul(x, w, false, true)), v);
+  const Network usual({y}, gpu()), joined({y}, gpu(), {}, parse_passes("fuse@matmul:*"));
+  EXPECT_EQ(usual.nodes().size(), 2) << usual.to_text();
+  EXPECT_EQ(joined.nodes().size(), 1) << joined.to_text();
+  expect_right({y}, usual);
+  expect_right({y}, joined);
+}
+
 TEST(FusedMatrices, AChoiceStoresThem) {
   const Backward b = backward(f16);
   const auto largest = [&](const std::string& passes) {

@@ -78,15 +78,14 @@ class Fuser {
   /// Asks for each product whether it is inside. Returns false where one is not, after which the
   /// matrices are others.
   bool ask() {
-    std::map<int, int> times;  // that products are computed
+    std::map<int, std::vector<const ComputedMatrix*>> by;  // the matrices of each product
     for (const ComputedMatrix& m : matrices_) {
-      for (const ComputedMatrix::Product& p : m.products) ++times[p.stage];
+      for (const ComputedMatrix::Product& p : m.products) by[p.stage].push_back(&m);
     }
     bool all = true;
-    for (const auto& [p, n] : times) {
-      const auto known = answers_.find(p);
-      if (known != answers_.end()) continue;
-      const bool on = choices_.on(ChoiceKind::Fuse, place_of(dag_.stage(p)), pays(p, n),
+    for (const auto& [p, matrices] : by) {
+      if (answers_.contains(p)) continue;
+      const bool on = choices_.on(ChoiceKind::Fuse, place_of(dag_.stage(p)), pays(p, matrices),
                                   "its tiles are computed where what is made of them is reduced");
       answers_[p] = on;
       if (on) continue;
@@ -96,9 +95,11 @@ class Fuser {
     return all;
   }
 
-  /// Whether computing product `p` in `n` nodes takes less time than storing it for them.
-  bool pays(int p, int n) const {
+  /// Whether computing product `p` for each of the matrices takes less time than storing it for them.
+  bool pays(int p, const std::vector<const ComputedMatrix*>& matrices) const {
     const MachineRates rates = rates_of(target_);
+    const auto n = static_cast<double>(matrices.size());
+    if (n == 1 && matrices[0]->col >= 0) return false;
     const Tensor t = dag_.stage(p).output(0);
     const auto bytes = static_cast<double>(t.size() * t.dtype().bytes());
     return (n - 1) * dag_.info(p).flops / rates.flops_of(2) <

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "heddle/dag/attention.h"
 #include "ir/linear.h"
 #include "network/fusion/fuse_matrices.h"
 #include "network/fusion/lookups.h"
@@ -21,7 +22,12 @@ class Planner {
           const InPlacePlan& in_place)
       : dag_(dag), target_(target), parts_(in_place.parts), rates_(rates_of(target)), plan_(dag) {
     for (const StageGroup& g : groups) {
-      for (const int s : g.fused) plan_.set(s, Place::InAttention);
+      // Others are matrices, of which choose_matrices decides.
+      const bool attention = !g.fused.empty() && find_attention(dag, g.anchor);
+      for (const int s : g.fused) {
+        if (attention) plan_.set(s, Place::InAttention);
+        if (!attention && is_product(s)) of_matrices_.push_back(s);
+      }
       plan_.set(g.output_stage, Place::Stored);
       if (g.anchor != g.output_stage) epilogues_.push_back({g.anchor, g.output_stage});
       images_.insert(images_.end(), g.images.begin(), g.images.end());
@@ -30,7 +36,7 @@ class Planner {
   }
 
   FusionPlan run(ChoiceList& choices, bool at_all_sizes) {
-    if (!at_all_sizes) choose_matrices(choices);
+    choose_matrices(choices, at_all_sizes);
     choose_images(choices);
     const std::vector<int> given_away = choose_sums(choices);
     for (const auto& [anchor, last] : epilogues_) plan_.keep_between(anchor, last);
@@ -49,8 +55,12 @@ class Planner {
 
  private:
   /// Matrices of products are computed in the nodes that reduce them, or stored once.
-  void choose_matrices(ChoiceList& choices) {
-    const FusedMatrices fused = fuse_matrices(plan_, target_, choices);
+  void choose_matrices(ChoiceList& choices, bool at_all_sizes) {
+    FusedMatrices fused;
+    if (!at_all_sizes) fused = fuse_matrices(plan_, target_, choices);
+    for (const int s : of_matrices_) {
+      if (plan_.is_free(s) && (fused.sums.empty() || !fused.inside[s])) plan_.set(s, Place::Stored);
+    }
     if (fused.sums.empty()) return;
     std::erase_if(epilogues_, [&](const auto& e) { return fused.inside[e.first] != 0; });
     for (int s = 0; s < dag_.size(); ++s) {
@@ -388,6 +398,7 @@ class Planner {
   const Target& target_;
   const std::vector<int>& parts_;         ///< of concats that share memory with them
   std::vector<StageGroup::Part> images_;  ///< that other convolutions may compute in blocks
+  std::vector<int> of_matrices_;          ///< products that groups reduce where they are computed
   /// Pairs of a reduction and the output stage of its group.
   std::vector<std::pair<int, int>> epilogues_;
   const MachineRates rates_;
