@@ -424,6 +424,25 @@ TEST(Passes, OfARangeWeightsAreTransposedWhereItBeginsAtOneRow) {
   EXPECT_FALSE(is_applied(2));
 }
 
+// As one at the largest size would gain nothing, which must not leave the pass out at all sizes.
+TEST(Passes, OfARangeProductsAreJoinedWhereTheyGainAtTheLeastSizes) {
+  const Dim rows = dim("rows", 1, 65536);
+  const Tensor x = placeholder({rows, 64}, f32, "x");
+  std::vector<Tensor> sums;
+  for (int n = 0; n < 3; ++n) {
+    const Tensor w = weights({64, 96});
+    const Axis k = reduce_axis(64, "k");
+    const Tensor y = compute({rows, 96}, [&](Axis i, Axis j) { return sum(x(i, k) * w(k, j), k); });
+    const Axis l = reduce_axis(96, "l");
+    sums.push_back(compute({rows}, [&](Axis i) { return sum(y(i, l), l); }));
+  }
+  const Network network(sums, Target::parse("cuda -gpu=h200"));
+  const std::vector<std::string> names = applied(network);
+  EXPECT_NE(std::ranges::find(names, "join_products"), names.end());
+  for (const PassApplication& p : network.passes())
+    EXPECT_THAT(p.text, Not(HasSubstr("left out"))) << p.pass;
+}
+
 TEST(Cuts, ALayerNormBeforeAProductIsOneNodeOnAGpu) {
   const Tensor x = placeholder({1, 16, 32}, f32, "x");
   const Tensor norm = ops::layer_norm(x, weights({32}), weights({32}));

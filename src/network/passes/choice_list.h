@@ -34,7 +34,9 @@ constexpr bool is_of_cut(ChoiceKind kind) {
   return kind == ChoiceKind::Store || kind == ChoiceKind::Fuse;
 }
 /// Whether no size of a call is in its name: weights have the same extents at all sizes.
-constexpr bool is_size_free(ChoiceKind kind) { return kind == ChoiceKind::TransposeWeights; }
+constexpr bool is_size_free(ChoiceKind kind) {
+  return kind == ChoiceKind::TransposeWeights || kind == ChoiceKind::JoinProducts;
+}
 
 /// The name of all choices of the kind and operator of `name`: "store@mul:*", "channels_last@*".
 std::string all_like(const std::string& name);

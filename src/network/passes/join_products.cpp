@@ -313,7 +313,7 @@ bool alike(const ComputeDag& dag, const Product& a, const Product& b) {
 /// Whether joining products such as `p` gains by an estimate. On a CPU the input is packed once, but
 /// weights of few bits that are joined are unpacked once as well, and no product of one row reads the bits. On
 /// a GPU a product of fewer tiles than there are multiprocessors leaves some of them idle, and
-/// products run one after the other.
+/// products run one after the other; of a network over ranges, at the least sizes.
 bool gains(const ComputeDag& dag, const Product& p, const Target& target) {
   if (!target.is_cuda()) return !dag::widens_bits(dag, p.weight->producer);
   int64_t tiles = 1;
