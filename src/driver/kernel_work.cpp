@@ -38,6 +38,19 @@ std::vector<double> needed_flops(const ComputeDag& dag) {
   return flops;
 }
 
+/// The type of whose arithmetic a call is made of: that of its products if they are of integers, whatever
+/// follows them, else the shortest float, whose units are the fastest.
+DataType type_of_work(const ComputeDag& dag) {
+  for (int s = 0; s < dag.size(); ++s) {
+    const DataType type = dag.stage(s).output(0).dtype();
+    if (dag.info(s).stage_class == StageClass::ComplexReduction && !type.is_float() &&
+        !dag.info(s).precomputable)
+      return type;
+  }
+  const std::vector<DataType> floats = float_types(dag);
+  return floats.empty() ? dag.outputs()[0].dtype() : floats[0];
+}
+
 }  // namespace
 
 std::vector<DataType> float_types(const ComputeDag& dag) {
@@ -56,10 +69,9 @@ KernelWork work_of(const ComputeDag& dag, const Target& target) {
   KernelWork work;
   for (const double flops : needed_flops(dag)) work.flops += flops;
   work.bytes = static_cast<double>(dag.compulsory_bytes());
-  const std::vector<DataType> floats = float_types(dag);
-  // The units of the shortest type are the fastest.
-  const DataType dtype = floats.empty() ? dag.outputs()[0].dtype() : floats[0];
-  work.roof = [target, dtype, bytes = work.bytes] { return roof_of(target, dtype, bytes); };
+  work.roof = [target, dtype = type_of_work(dag), bytes = work.bytes] {
+    return roof_of(target, dtype, bytes);
+  };
   return work;
 }
 

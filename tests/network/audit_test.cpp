@@ -1,6 +1,7 @@
 // Audits: what loses time in a network, and what would win it back.
 #include "heddle/network/audit.h"
 
+#include "driver/program_args.h"
 #include "network/audit/node_bounds.h"
 #include "network/network_testing.h"
 #include "records/records_testing.h"
@@ -161,6 +162,19 @@ TEST(Audit, ARangeIsAuditedAtItsSizes) {
 TEST(Audit, OtherMachinesAreRefused) {
   const Network net({digits_network()}, Target::parse("cuda -gpu=h200"));
   EXPECT_THAT(message_of([&] { (void)audit(net); }), HasSubstr("do not run on this machine"));
+}
+
+// A product of bytes takes less than its multiply-adds would as floats, whatever is done with it.
+TEST(Audit, TheRateOfFloatsIsNoBoundOfProductsOfBytes) {
+  const Tensor a = placeholder({8, 64}, i8, "a"), b = placeholder({64, 32}, i8, "b");
+  const Tensor scaled =
+      ops::mul(ops::cast(ops::matmul(a, b, false, false, {.accumulate = i32, .output = i32}), f32),
+               ops::full({1}, 0.5, f32));
+  const auto rate = [](const Tensor& t) {
+    return driver::work_of(ComputeDag({t}), Target::parse(kOneThread)).roof().flops_per_second;
+  };
+  EXPECT_EQ(rate(scaled), 0);
+  EXPECT_GT(rate(ops::matmul(ops::cast(a, f32), ops::cast(b, f32))), 0);
 }
 
 }  // namespace
