@@ -4,6 +4,8 @@
 #include "arrays.h"
 #include "bind.h"
 #include "call.h"
+#include "heddle/generate/gguf.h"
+#include "heddle/support/error.h"
 
 namespace heddle::python {
 namespace {
@@ -207,9 +209,17 @@ void bind_decoder(nb::module_& m) {
          DataType precision, const std::optional<Target>& target) {
         const Where where = caller();
         const WithoutGil unlocked;
-        OnnxOptions options = decoder_options(path, {capacity, chunk, batch}, where);
-        options.precision = precision;
-        OnnxModel model = last_logits(import_onnx(path, options, where));
+        const DecoderSizes sizes{capacity, chunk, batch};
+        OnnxModel model;
+        if (is_gguf(path)) {
+          if (precision != f32)
+            throw_user_error("a GGUF file computes in f32", where, "leave dtype out");
+          model = last_logits(gguf_decoder(GgufFile(path), sizes));
+        } else {
+          OnnxOptions options = decoder_options(path, sizes, where);
+          options.precision = precision;
+          model = last_logits(import_onnx(path, options, where));
+        }
         // On a GPU a step draws its token there.
         return target_or_host(target).is_cuda() ? with_draws(std::move(model)) : model;
       },

@@ -9,4 +9,7 @@ namespace heddle::dag {
 /// it reads or more, and looks nothing up.
 bool widens_bits(const ComputeDag& dag, int s);
 
+/// Whether `op` reads `from` at places that are data; undefined: whether it reads anything so.
+bool looks_up(const Operation& op, const Buffer& from = {});
+
 }  // namespace heddle::dag

@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "dag/few_bits.h"
 #include "dag/take_row.h"
 #include "generate/call_memory.h"
 #include "heddle/dag/compute_dag.h"
@@ -29,12 +30,8 @@ double bytes_of_weights(const OnnxModel& model) {
   for (int s = 0; s < dag.size(); ++s) {
     const Operation& op = dag.stage(s);
     if (!op.is_constant()) continue;
-    const std::vector<int>& readers = dag.info(s).consumers;
-    const bool looked_up = std::all_of(readers.begin(), readers.end(), [&](int r) {
-      const std::vector<Access>& reads = dag.info(r).reads;
-      return std::any_of(reads.begin(), reads.end(), [&](const Access& a) {
-        return a.producer == s && a.pattern == AccessPattern::Opaque;
-      });
+    const bool looked_up = std::ranges::all_of(dag.info(s).consumers, [&](int r) {
+      return dag::looks_up(dag.stage(r), op.output_buffer(0));
     });
     if (!looked_up) bytes += static_cast<double>(bytes_of(op.output(0)));
   }

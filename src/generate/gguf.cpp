@@ -244,6 +244,13 @@ std::string GgufFile::bytes_of(const GgufTensor& t) const {
   return bytes;
 }
 
+bool is_gguf(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  char magic[4] = {};
+  in.read(magic, sizeof magic);
+  return in && std::memcmp(magic, "GGUF", sizeof magic) == 0;
+}
+
 Tensor GgufFile::weights(const std::string& name) const {
   const GgufTensor& t = tensor(name);
   return generate::weights_of(t, bytes_of(t));

@@ -56,19 +56,6 @@ class Blocks {
     return {constant(scales, t_.name + ".scales"), constant(offsets, t_.name + ".offsets")};
   }
 
-  /// The tensor whose element `k` of row `r` is value(r, k).
-  template <class F>
-  Tensor declare(F value) const {
-    return compute(
-        Shape(t_.shape.begin(), t_.shape.end()),
-        [&](const std::vector<Axis>& at) {
-          Expr row = Expr(0);
-          for (size_t d = 0; d + 1 < at.size(); ++d) row = row * t_.shape[d] + at[d];
-          return Expr(value(row, Expr(at.back())));
-        },
-        t_.name, "dequantize", Where{});
-  }
-
  private:
   const GgufTensor& t_;
   const std::string& bytes_;
@@ -80,41 +67,52 @@ Expr four_bits(const Expr& byte, const Expr& upper) {
   return bitwise_and(shift_right(cast(i32, byte), cast(i32, upper) * 4), make_const(i32, 15));
 }
 
-Tensor q4_0(const Blocks& b) {
+Elements q4_0(const Blocks& b) {
   constexpr int64_t kHalf = kBlock / 2;
   const Tensor scale = b.part(0, 2, f16, "scale"), bits = b.part(2, kHalf, u8, "bits");
-  return b.declare([&](const Expr& r, const Expr& k) {
+  return [=](const Expr& r, const Expr& k) {
     const Expr block = floordiv(k, kBlock), inner = floormod(k, kBlock);
     const Expr byte = bits(r, block * kHalf + floormod(inner, kHalf));
     return cast(f32, four_bits(byte, floordiv(inner, kHalf)) - 8) * cast(f32, scale(r, block));
-  });
+  };
 }
 
-Tensor q8_0(const Blocks& b) {
+Elements q8_0(const Blocks& b) {
   const Tensor scale = b.part(0, 2, f16, "scale"), bytes = b.part(2, kBlock, i8, "bytes");
-  return b.declare([&](const Expr& r, const Expr& k) {
+  return [=](const Expr& r, const Expr& k) {
     return cast(f32, bytes(r, k)) * cast(f32, scale(r, floordiv(k, kBlock)));
-  });
+  };
 }
 
-Tensor q4_k(const Blocks& b) {
+Elements q4_k(const Blocks& b) {
   const Tensor scale = b.part(0, 2, f16, "scale"), least = b.part(2, 2, f16, "least"),
                bits = b.part(16, kSuper / 2, u8, "bits");
   const auto [scales, offsets] = b.six_bits();
-  return b.declare([&, scales = scales, offsets = offsets](const Expr& r, const Expr& k) {
+  return [=, scales = scales, offsets = offsets](const Expr& r, const Expr& k) {
     const Expr super = floordiv(k, kSuper), block = floordiv(k, kBlock);
     // 32 bytes have the lower halves of one block and the upper ones of the next.
     const Expr byte = bits(r, floordiv(k, 2 * kBlock) * kBlock + floormod(k, kBlock));
     const Expr q = cast(f32, four_bits(byte, floormod(block, 2)));
     return cast(f32, scale(r, super)) * cast(f32, scales(r, block)) * q -
            cast(f32, least(r, super)) * cast(f32, offsets(r, block));
-  });
+  };
 }
 
-Tensor plain(const GgufTensor& t, const std::string& bytes, DataType type) {
-  NDArray all = NDArray::empty(t.shape, type);
+DataType plain_type(GgufType type) {
+  return type == GgufType::F16 ? f16 : type == GgufType::BF16 ? bf16 : f32;
+}
+
+Tensor plain(const GgufTensor& t, const std::string& bytes, Extents shape) {
+  NDArray all = NDArray::empty(std::move(shape), plain_type(t.type));
   std::memcpy(all.data(), bytes.data(), bytes.size());
   return constant(all, t.name);
+}
+
+Elements plain_elements(const GgufTensor& t, const std::string& bytes) {
+  int64_t rows = 1;
+  for (size_t d = 0; d + 1 < t.shape.size(); ++d) rows *= t.shape[d];
+  const Tensor all = plain(t, bytes, {rows, t.shape.back()});
+  return [=](const Expr& r, const Expr& k) { return cast(f32, all(r, k)); };
 }
 
 }  // namespace
@@ -126,17 +124,30 @@ const BlockForm* block_form(uint32_t type) {
   return at == std::end(kForms) ? nullptr : at;
 }
 
-Tensor weights_of(const GgufTensor& t, const std::string& bytes) {
+Elements elements_of(const GgufTensor& t, const std::string& bytes) {
   switch (t.type) {
-    case GgufType::F32: return plain(t, bytes, f32);
-    case GgufType::F16: return plain(t, bytes, f16);
-    case GgufType::BF16: return plain(t, bytes, bf16);
+    case GgufType::F32:
+    case GgufType::F16:
+    case GgufType::BF16: return plain_elements(t, bytes);
     case GgufType::Q4_0: return q4_0(Blocks(t, bytes));
     case GgufType::Q8_0: return q8_0(Blocks(t, bytes));
     case GgufType::Q4_K: return q4_k(Blocks(t, bytes));
   }
   HEDDLE_ICHECK(false, "a tensor of a type that is read");
   return {};
+}
+
+Tensor weights_of(const GgufTensor& t, const std::string& bytes) {
+  if (block_form(static_cast<uint32_t>(t.type))->elements == 1) return plain(t, bytes, t.shape);
+  const Elements element = elements_of(t, bytes);
+  return compute(
+      Shape(t.shape.begin(), t.shape.end()),
+      [&](const std::vector<Axis>& at) {
+        Expr row = Expr(0);
+        for (size_t d = 0; d + 1 < t.shape.size(); ++d) row = row * t.shape[d] + at[d];
+        return element(row, Expr(at.back()));
+      },
+      t.name, "dequantize", Where{});
 }
 
 }  // namespace heddle::generate

@@ -1,6 +1,7 @@
 // The blocks of GGUF's types, and declarations that unpack them.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "heddle/generate/gguf.h"
@@ -15,6 +16,12 @@ struct BlockForm {
 };
 /// nullptr for a type that is not read.
 const BlockForm* block_form(uint32_t type);
+
+/// Element (row, column) of a tensor as f32, over constants in its own bits. Its dimensions before the last one
+/// count as one.
+using Elements = std::function<Expr(const Expr& row, const Expr& column)>;
+/// Those of `t`, whose bytes are `bytes`.
+Elements elements_of(const GgufTensor& t, const std::string& bytes);
 
 /// The elements of `t`, whose bytes are `bytes`, as a declaration over constants.
 Tensor weights_of(const GgufTensor& t, const std::string& bytes);

@@ -16,12 +16,6 @@ OnnxOptions decoder_options(const std::string& path, const DecoderSizes&, Where 
   return {};
 }
 
-std::vector<Tensor> OnnxModel::args() const { return {}; }
-std::vector<std::string> OnnxModel::arg_names() const { return {}; }
-std::vector<NDArray> OnnxModel::arrays(const std::vector<NDArray>&,
-                                       const std::vector<NDArray>&) const {
-  return {};
-}
 std::vector<OnnxOperator> onnx_operators() { return {}; }
 
 }  // namespace heddle

@@ -12,6 +12,7 @@
 #include "common/machine.h"
 #include "common/model_plan.h"
 #include "common/prompts.h"
+#include "heddle/generate/gguf.h"
 #include "heddle/runtime/profile.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
@@ -151,12 +152,14 @@ void check_ends(const std::vector<int64_t>& ends, int64_t vocabulary) {
 
 int run_generate(const Request& o) {
   const std::string subject = model_in(o.subject);
-  if (!is_model(subject))
-    throw_user_error("'" + o.subject + "' is no model", {},
-                     "name a file that ends in .onnx, such as gpt2.onnx, or a folder with one");
+  if (!is_model(subject) && !is_gguf(subject))
+    throw_user_error(
+        "'" + o.subject + "' is no model", {},
+        "name a file that ends in .onnx, such as gpt2.onnx, a folder with one, or a GGUF file");
+  const std::string path = is_gguf(subject) ? subject : model_path(subject);
   const Prompts prompts = for_batch(prompts_of(o.prompt_ids, o.prompts), o.batch);
   check_capacity(prompts, o.tokens, o.capacity);
-  if (const int64_t most = most_positions(model_path(subject)); most > 0 && o.capacity > most)
+  if (const int64_t most = most_positions(path); most > 0 && o.capacity > most)
     throw_user_error("a capacity of " + std::to_string(o.capacity) +
                          " is more than the model was made for, " + std::to_string(most),
                      {}, "--capacity " + std::to_string(most));
@@ -168,7 +171,7 @@ int run_generate(const Request& o) {
                      .top_p = o.top_p,
                      .seed = o.seed};
   check_sampling(how);
-  const std::vector<int64_t> ends = o.end_ids.empty()     ? end_tokens(model_path(subject))
+  const std::vector<int64_t> ends = o.end_ids.empty()     ? end_tokens(path)
                                     : o.end_ids == kNoEnd ? std::vector<int64_t>()
                                                           : parse_prompt(o.end_ids);
   const ScopedThreads threads(target.cores);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "heddle/generate/gguf.h"
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
 #include "support/files/file.h"
@@ -52,6 +53,7 @@ Json config_of(const std::string& model, const char* name) {
 }  // namespace
 
 int64_t most_positions(const std::string& model) {
+  if (is_gguf(model)) return 0;  // gguf_decoder() compares the capacity with the file's
   const Json config = config_of(model, "config.json");
   for (const char* name : {"max_position_embeddings", "n_positions"}) {
     if (config.contains(name) && config.at(name).is_int()) return config.at(name).as_int();
@@ -60,6 +62,11 @@ int64_t most_positions(const std::string& model) {
 }
 
 std::vector<int64_t> end_tokens(const std::string& model) {
+  if (is_gguf(model)) {
+    const GgufFile file(model);
+    const Json* end = file.metadata().find("tokenizer.ggml.eos_token_id");
+    return end && end->is_int() ? std::vector<int64_t>{end->as_int()} : std::vector<int64_t>();
+  }
   Json config = config_of(model, "generation_config.json");
   if (!config.contains("eos_token_id")) config = config_of(model, "config.json");
   if (!config.contains("eos_token_id")) return {};

@@ -17,7 +17,7 @@ std::string model_in(const std::string& path);
 int64_t most_positions(const std::string& model);
 
 /// The tokens that end a sequence, as generation_config.json beside its file says or, where that does
-/// not, config.json (eos_token_id, a number or a list); empty where nothing says so. Errors as those
+/// not, config.json (eos_token_id, a number or a list), or the metadata of a GGUF file; empty where nothing says so. Errors as those
 /// of most_positions.
 std::vector<int64_t> end_tokens(const std::string& model);
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "heddle/dag/compute_dag.h"
+#include "heddle/generate/gguf.h"
 #include "heddle/support/error.h"
 #include "subjects/input_file.h"
 
@@ -133,6 +134,12 @@ OnnxModel import_subject(const std::string& subject, DataType dtype, int64_t bat
 }
 
 OnnxModel import_decoder(const std::string& subject, DataType dtype, const DecoderSizes& sizes) {
+  if (is_gguf(subject)) {
+    if (dtype != f32)
+      throw_user_error("a GGUF file computes in f32, and not in " + to_string(dtype), {},
+                       "leave --dtype out");
+    return gguf_decoder(GgufFile(subject), sizes);
+  }
   const std::string path = model_path(subject);
   if (path != subject) return import_subject(with_states(subject), dtype);
   check_file(path);

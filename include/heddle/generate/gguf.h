@@ -6,7 +6,10 @@
 //   Tensor w = file.weights("blk.0.ffn_up.weight");  // (rows, columns) of f32, its bits unpacked
 //   Tensor y = ops::matmul(x, w, false, true);
 //
-// Blocks stay as they are in memory; products of few rows unpack them in registers.
+// Blocks stay as they are in memory; products of few rows unpack them in registers. A file of a language
+// model says what its network is, from which decoder.h makes a decoder:
+//
+//   OnnxModel model = gguf_decoder(GgufFile("model.gguf"), {.capacity = 1024});
 #pragma once
 
 #include <cstdint>
@@ -15,6 +18,7 @@
 #include <vector>
 
 #include "heddle/dsl/tensor.h"
+#include "heddle/onnx/import.h"
 #include "heddle/runtime/ndarray.h"
 #include "heddle/support/json.h"
 
@@ -51,12 +55,23 @@ class GgufFile {
   /// that has these.
   Tensor weights(const std::string& name) const;
 
- private:
+  const std::string& path() const { return path_; }
+  /// The bytes of a tensor. Throws a Runtime error where they cannot be read.
   std::string bytes_of(const GgufTensor& t) const;
 
+ private:
   std::string path_;
   std::vector<GgufTensor> tensors_;
   Json metadata_;
 };
+
+/// Whether a file begins as GGUF files do; false where there is none.
+bool is_gguf(const std::string& path);
+
+/// The decoder that a file describes, with states as import_onnx makes them (OnnxOptions::states): inputs
+/// input_ids and position_ids (batch, n), attention_mask (batch, total), and logits (batch, n, vocabulary).
+/// Architectures: llama, qwen2 and qwen3, without experts. Computes in f32. Throws a User error, which names
+/// what is missing or wrong, for other files and for a capacity beyond the file's context_length.
+OnnxModel gguf_decoder(const GgufFile& file, const DecoderSizes& sizes = {});
 
 }  // namespace heddle
