@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
+#include "heddle/dag/generalize.h"
 #include "heddle/network/plan.h"
 #include "network/emulated_network.h"
 #include "network/network_testing.h"
@@ -67,6 +68,89 @@ double error_elsewhere(const Layers& layers, const PassOptions& passes) {
     error = std::max(error, output_error(got, want));
   }
   return error;
+}
+
+/// The two layers over 1 to 64 rows, with attention over the rows.
+struct RangedLayers {
+  Dim n = dim("n", 1, 64);
+  std::vector<Tensor> outputs;
+  Tensor x;
+  RangedLayers() {
+    outputs = generalize(n, [](int64_t rows) {
+                const Tensor in = placeholder({rows, 64}, f32, "x");
+                const Tensor a = ops::relu(ops::dense(in, values({96, 64}, 1)));
+                const Tensor b = ops::tanh(ops::dense(a, values({64, 96}, 2)));
+                const Tensor mixed =
+                    ops::matmul(ops::softmax(ops::matmul(b, in, false, true)), in);
+                return std::vector<Tensor>{ops::add(ops::dense(mixed, values({32, 64}, 3)),
+                                                    ops::dense(in, values({32, 64}, 4)))};
+              }).outputs;
+    for (const Tensor& t : ComputeDag(outputs).placeholders()) {
+      if (t.op()->data() == nullptr) x = t;
+    }
+  }
+  std::vector<Tensor> args() const { return {x, outputs[0]}; }
+  PrecisionChoice chosen(double tolerance, std::vector<std::vector<NDArray>> calls = {}) const {
+    return choose_precision(Network(outputs, with_dots()), args(),
+                            {.tolerance = tolerance, .calls = std::move(calls), .time = counted});
+  }
+};
+
+TEST(Precision, OverARangeTheErrorIsWithinTheToleranceAtAllSizes) {
+  const RangedLayers layers;
+  const NetworkKernel f32_kernel = Network(layers.outputs).build(layers.args());
+  for (const double tolerance : {5e-3, 1e-1}) {
+    const PrecisionChoice choice = layers.chosen(tolerance);
+    EXPECT_EQ(choice.outcome, PrecisionOutcome::Some) << choice.to_string();
+    EXPECT_LE(choice.error, tolerance);
+    const Network typed(layers.outputs, Target::host(), {}, choice.options);
+    const NetworkKernel kernel = typed.build(layers.args());
+    for (const int64_t rows : {1, 2, 7, 33, 64}) {
+      const NDArray x = NDArray::random({rows, 64}, f32, 100 + static_cast<uint64_t>(rows));
+      const NDArray want = NDArray::zeros({rows, 32}, f32), got = want.copy();
+      f32_kernel(x, want);
+      kernel(x, got);
+      const double error = output_error(got, want);
+      EXPECT_LE(error, 1.25 * tolerance) << rows << " rows: " << choice.to_string();
+      EXPECT_GT(error, 0) << "no product of shorter numbers at " << rows << " rows";
+    }
+  }
+}
+
+TEST(Precision, OverARangeProductsHaveTheirTypesAtEachSize) {
+  const RangedLayers layers;
+  const PrecisionChoice choice = layers.chosen(5e-2);
+  const size_t typed = choice.options.types.size();
+  ASSERT_GT(typed, 1U);
+  const Network network(layers.outputs, with_dots(), {}, choice.options);
+  for (const int64_t rows : {5, 64}) {
+    const Network here = network.at({{layers.n, rows}});
+    EXPECT_EQ(here.pass_options().types.size(), typed) << rows;
+  }
+  // A sum over one row is no product of its own, and its name is not one.
+  EXPECT_NO_THROW((void)network.at({{layers.n, 1}}));
+}
+
+TEST(Precision, OverARangeTheSizesOfTheCallsDecide) {
+  const RangedLayers layers;
+  std::vector<std::vector<NDArray>> calls;
+  for (uint64_t seed = 0; seed < 4; ++seed) calls.push_back({NDArray::random({9, 64}, f32, seed)});
+  const PrecisionChoice choice = layers.chosen(5e-2, calls);
+  EXPECT_THAT(choice.trials.front().product, HasSubstr(":9x"));
+  EXPECT_EQ(choice.outcome, PrecisionOutcome::Some) << choice.to_string();
+  EXPECT_NO_THROW(Network(layers.outputs, with_dots(), {}, choice.options));
+  calls.back() = {NDArray::random({8, 64}, f32, 9)};
+  EXPECT_THAT(message_of([&] { (void)layers.chosen(5e-2, calls); }), HasSubstr("another shape"));
+}
+
+TEST(Precision, OverARangeUnknownProductsAndChoicesAreRefused) {
+  const RangedLayers layers;
+  const auto message = [&](const std::string& passes) {
+    return message_of(
+        [&] { Network(layers.outputs, with_dots(), {}, parse_passes(passes)); });
+  };
+  EXPECT_THAT(message("precision@dense:3x3#1=bf16"), HasSubstr("no choice 'precision@dense:3x3#1'"));
+  EXPECT_THAT(message("store@tanh:3x64"), HasSubstr("is a choice at one size"));
 }
 
 TEST(Precision, TheErrorIsWithinTheToleranceOnOtherInputs) {
@@ -229,8 +313,7 @@ TEST(Precision, WhatDoesNotFitIsAnError) {
   const Dim n = dim("n", 1, 8);
   const Tensor x = placeholder({n, 64}, f32, "x");
   const Tensor y = compute({n, 64}, [&](Axis i, Axis j) { return x(i, j) * 2.0F; }, "y");
-  EXPECT_THAT(message_of([&] { (void)choose_precision(Network({y}), {x, y}); }),
-              HasSubstr("ranges of sizes"));
+  EXPECT_EQ(choose_precision(Network({y}), {x, y}).outcome, PrecisionOutcome::NoProducts);
   const Tensor bare = ops::dense(layers.x, weights({8, 64}));
   EXPECT_THAT(message_of([&] { (void)choose_precision(Network({bare}), args_of({bare})); }),
               HasSubstr("has no values"));

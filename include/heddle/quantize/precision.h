@@ -98,9 +98,13 @@ struct PrecisionChoice {
 };
 
 /// Chooses the types. `args` are those of Network::build: inputs and outputs in call order. A User
-/// error for a tolerance that is negative or no number, for a network over dimensions, for calls that
-/// do not fit the inputs or are fewer than two, and where an output has no finite value in one. A network for a target that does not run here
-/// is judged on this CPU, which computes with the same short numbers, and its times are estimates.
+/// error for a tolerance that is negative or no number, for calls that do not fit the inputs or are
+/// fewer than two, and where an output has no finite value in one. A network for a target that does
+/// not run here is judged on this CPU, which computes with the same short numbers, and its times are
+/// estimates. In a network over dimensions a product has one type at all sizes. It is chosen at the
+/// sizes of the calls, which are those of the first one, or else at the usual sizes. On random inputs
+/// at the least sizes, and at up to four times those, the outputs keep the tolerance too: products whose error is largest
+/// are left in f32 until they do.
 PrecisionChoice choose_precision(const Network& network, const std::vector<Tensor>& args,
                                  const PrecisionOptions& options = {});
 
@@ -108,7 +112,8 @@ PrecisionChoice choose_precision(const Network& network, const std::vector<Tenso
 Network with_types(const Network& network, const PrecisionChoice& choice);
 
 /// The calls of samples: an array for each input, by its name, whose first dimension counts the
-/// samples, as quantize_onnx takes them. Samples behind the last whole call are left out. A User
+/// samples, as quantize_onnx takes them. Samples behind the last whole call are left out. Dimensions
+/// over a range have the extent of the samples, and the first one its least. A User
 /// error for samples that do not fit the inputs, or of no whole call.
 std::vector<std::vector<NDArray>> calls_of_samples(const std::map<std::string, NDArray>& samples,
                                                    const std::vector<std::string>& names,

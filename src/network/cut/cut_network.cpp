@@ -30,7 +30,7 @@ CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const Pa
   end_nodes_before(writes, graph.dag, plan);
   (void)settle(plan, target);
   std::vector<ExtractedNode> nodes = extract_nodes(graph.dag, plan);
-  return {ChoiceList(passes),
+  return {std::move(graph.choices),
           std::move(changes),
           std::move(graph.usual),
           std::move(graph.dag),

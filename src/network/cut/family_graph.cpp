@@ -10,11 +10,20 @@
 #include "heddle/support/error.h"
 #include "network/passes/concat_in_place.h"
 #include "network/passes/graph_pass.h"
+#include "network/passes/product_places.h"
 
 namespace heddle::network {
 namespace {
 
 const std::string kLeftOut = "left out, because its changes depend on the sizes of a call: ";
+
+/// Over ranges of sizes the types of products are named, and nothing else.
+ChoiceList of_types(const PassOptions& passes) {
+  PassOptions types;
+  types.precision = passes.precision;
+  types.types = passes.types;
+  return ChoiceList(types);
+}
 
 class PassesOverSizes {
  public:
@@ -22,13 +31,19 @@ class PassesOverSizes {
                   const std::vector<SizeValue>& usual)
       : declared_(declared), target_(target), passes_(passes), usual_(usual) {}
 
+  /// The choices at the usual sizes. Products have the types of these at all sizes.
+  const ChoiceList& of_usual() const { return of_usual_; }
+
   /// nullopt where the passes make different graphs at different sizes, and `why`.
   std::optional<ComputeDag> run(std::vector<PassApplication>& log, std::string& why) {
     try {
+      of_usual_ = of_types(passes_);
       // Choices whose names are the same at all sizes are those of the least sizes.
       ChoiceList of_least{PassOptions()};
       const std::vector<SizeValue> least = sizes_at(&SizeRange::lo),
                                    largest = sizes_at(&SizeRange::hi);
+      if (!passes_.types.empty()) (void)passed(usual_, of_usual_);
+      of_least.expect_types(of_usual_.types());
       const ComputeDag at_least = passed(least, of_least);
       for (const NetworkChoice& c : of_least.list()) {
         if (is_size_free(*kind_of(c.name))) size_free_[c.name] = c.on;
@@ -55,6 +70,7 @@ class PassesOverSizes {
   ChoiceList choices() const {
     ChoiceList list{PassOptions()};
     list.expect(size_free_);
+    list.expect_types(of_usual_.types());
     return list;
   }
 
@@ -127,7 +143,8 @@ class PassesOverSizes {
   const std::vector<SizeValue>& usual_;
   std::vector<SizeValue> at_;
   std::map<std::string, bool> size_free_;  ///< settings of choices by name
-  std::vector<PassApplication> log_;       ///< at the usual sizes
+  ChoiceList of_usual_{PassOptions()};
+  std::vector<PassApplication> log_;  ///< at the usual sizes
 };
 
 /// Sizes of which no two are equal: at equal ones a difference of sizes, such as the rows of a past, is 0 and
@@ -146,10 +163,38 @@ std::vector<SizeValue> apart(std::vector<SizeValue> at) {
   return at;
 }
 
+/// The graph after `passes`; nullopt where they make different graphs at different sizes, and `why`.
+std::optional<FamilyGraph> attempt(const ComputeDag& declared, const Target& target,
+                                   const PassOptions& passes, const std::vector<SizeValue>& usual,
+                                   std::vector<PassApplication>& log, std::string& why) {
+  PassesOverSizes over(declared, target, passes, usual);
+  std::optional<ComputeDag> dag = over.run(log, why);
+  if (!dag) return std::nullopt;
+  return FamilyGraph{std::move(*dag), usual, over.of_usual(), passes};
+}
+
+/// The names of products at their stages of the graph in which their types are chosen.
+std::map<int, std::string> names_of_products(const ComputeDag& at, const Target& target,
+                                             const PassOptions& passes) {
+  PassOptions without = passes;
+  without.types.clear();
+  ChoiceList choices(without);
+  std::vector<PassApplication> ignored;
+  const std::string kind = to_string(ChoiceKind::Precision);
+  std::map<int, std::string> names;
+  const ComputeDag dag = run_passes(at, target, without, choices, ignored, kind);
+  for (const ProductPlace& p : product_places(dag)) names[p.stage] = kind + "@" + p.place;
+  return names;
+}
+
 }  // namespace
 
 FamilyGraph family_graph(const ComputeDag& declared, const Target& target,
                          const PassOptions& passes, std::vector<PassApplication>& log) {
+  if (!passes.choices.empty())
+    throw_user_error("'" + passes.choices.begin()->first +
+                         "' is a choice at one size, and this network has a range of sizes",
+                     {}, "give its dimensions numbers, or leave out the choice");
   const std::vector<SizeValue> usual = apart(usual_sizes(declared.outputs()));
   if (passes.concat_in_place) {
     const ComputeDag at(at_sizes(declared.outputs(), usual).outputs);
@@ -158,21 +203,41 @@ FamilyGraph family_graph(const ComputeDag& declared, const Target& target,
   }
   std::vector<PassApplication> done;
   std::string why, ignored;
-  const auto attempt = [&](const PassOptions& options, std::string& reason) {
-    return PassesOverSizes(declared, target, options, usual).run(done, reason);
-  };
-  std::optional<ComputeDag> over = attempt(passes, why);
+  std::optional<FamilyGraph> over = attempt(declared, target, passes, usual, done, why);
   for (const PassDescription& pass : network_passes()) {
     if (over || !(passes.*pass.enabled)) continue;
     PassOptions fewer = passes;
     fewer.*pass.enabled = false;
-    over = attempt(fewer, ignored);
+    over = attempt(declared, target, fewer, usual, done, ignored);
     if (over) log.push_back({pass.name, kLeftOut + why});
   }
+  if (!passes.types.empty() && passes.precision && (!over || !over->passes.precision))
+    throw_user_error("products cannot have the same types at all sizes: " + why, {},
+                     "give the dimensions numbers, or leave out the types of products");
   log.insert(log.end(), done.begin(), done.end());
-  if (over) return {std::move(*over), usual};
+  if (over) return std::move(*over);
   log.push_back({"all", kLeftOut + why});
-  return {declared, usual};
+  return {declared, usual, ChoiceList(PassOptions()), parse_passes("none", passes)};
+}
+
+PassOptions passes_at(const ComputeDag& at, const Target& target, PassOptions passes,
+                      const StageTypes& types) {
+  if (passes.types.empty() && types.empty()) return passes;
+  passes.types.clear();
+  for (const auto& [stage, name] : names_of_products(at, target, passes)) {
+    if (const auto found = types.find(stage); found != types.end())
+      passes.types[name] = found->second;
+  }
+  return passes;
+}
+
+StageTypes stage_types(const ComputeDag& at, const Target& target, const PassOptions& passes) {
+  StageTypes types;
+  for (const auto& [stage, name] : names_of_products(at, target, passes)) {
+    if (const auto found = setting_in(passes.types, name); found != passes.types.end())
+      types[stage] = found->second;
+  }
+  return types;
 }
 
 }  // namespace heddle::network

@@ -8,6 +8,7 @@
 #include "heddle/dag/instance.h"
 #include "heddle/network/passes.h"
 #include "heddle/target/target.h"
+#include "network/passes/choice_list.h"
 
 namespace heddle::network {
 
@@ -15,11 +16,21 @@ namespace heddle::network {
 struct FamilyGraph {
   ComputeDag dag;                ///< over the dimensions; its placeholders are those declared
   std::vector<SizeValue> usual;  ///< the sizes that passes and cuts are decided at
+  ChoiceList choices;            ///< as they were asked for at these sizes
+  PassOptions passes;            ///< without those that are left out
 };
 
 /// A pass that makes another graph at another size is left out, and concat_in_place is, because
-/// offsets would depend on the size. `log` then says so.
+/// offsets would depend on the size. `log` then says so. The types of products are those that PassOptions
+/// names at the usual sizes; a User error where products are others at other sizes.
 FamilyGraph family_graph(const ComputeDag& declared, const Target& target,
                          const PassOptions& passes, std::vector<PassApplication>& log);
+
+/// `passes` for an instance `at` of a declaration over dimensions, with the names that products of
+/// these types have at its sizes. Those that are no such products there have none.
+PassOptions passes_at(const ComputeDag& at, const Target& target, PassOptions passes,
+                      const StageTypes& types);
+/// The types that `passes` names for the products of `at`.
+StageTypes stage_types(const ComputeDag& at, const Target& target, const PassOptions& passes);
 
 }  // namespace heddle::network

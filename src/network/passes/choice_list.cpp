@@ -56,17 +56,23 @@ std::optional<bool> ChoiceList::setting(ChoiceKind kind, const std::string& plac
   return found->second;
 }
 
-OperandType ChoiceList::type_of(const std::string& place) {
+OperandType ChoiceList::type_of(const std::string& place, int stage) {
   const std::string name = name_of(ChoiceKind::Precision, place);
   products_.push_back(name);
-  const auto found = setting_in(types_, name);
-  if (found == types_.end() || found->second.type == f32) return {};
+  OperandType type;
+  if (const auto expected = expected_types_.find(stage); expected != expected_types_.end()) {
+    type = expected->second;
+  } else if (const auto found = setting_in(types_, name); found != types_.end()) {
+    type = found->second;
+  }
+  if (type.type == f32) return {};
+  found_types_[stage] = type;
   list_.push_back({.name = name,
-                   .text = "its operands are " + to_string(found->second.type),
+                   .text = "its operands are " + to_string(type),
                    .places = 1,
                    .on = true,
                    .exact = false});
-  return found->second;
+  return type;
 }
 
 bool ChoiceList::any_on(ChoiceKind kind) const {

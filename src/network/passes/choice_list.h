@@ -48,6 +48,9 @@ auto setting_in(const std::map<std::string, T>& settings, const std::string& nam
   return found != settings.end() ? found : settings.find(all_like(name));
 }
 
+/// The types of products that are of no f32, by stage. A graph has the same stages at all sizes.
+using StageTypes = std::map<int, OperandType>;
+
 /// Answers for the settings of choices, and lists those that were asked for.
 class ChoiceList {
  public:
@@ -63,9 +66,17 @@ class ChoiceList {
   /// on.
   bool on(ChoiceKind kind, const std::string& place, bool usual, const std::string& text);
 
-  /// The numbers of the product at `place`, by name or those of all like it; f32 where the options
-  /// name neither. The choice is listed where they are others.
-  OperandType type_of(const std::string& place);
+  /// Types in place of those by name: products have other names at other sizes.
+  void expect_types(StageTypes types) { expected_types_ = std::move(types); }
+  const StageTypes& expected_types() const { return expected_types_; }
+
+  /// The numbers of the product at `place`, which is the stage `stage`: those that are expected, else
+  /// by name or those of all like it; f32 where the options name neither. The choice is listed where
+  /// they are others.
+  OperandType type_of(const std::string& place, int stage);
+
+  /// The answers of type_of() that are not f32.
+  const StageTypes& types() const { return found_types_; }
 
   /// What the options say of the choice, or of all like it.
   std::optional<bool> setting(ChoiceKind kind, const std::string& place) const;
@@ -81,6 +92,7 @@ class ChoiceList {
  private:
   std::map<std::string, bool> settings_, expected_;
   std::map<std::string, OperandType> types_;
+  StageTypes expected_types_, found_types_;
   std::vector<std::string> products_;  ///< the names of the products
   std::vector<NetworkChoice> list_;
 };

@@ -185,8 +185,8 @@ std::vector<Tensor> precision(const PassContext& context) {
   dag::Rebuilder rebuilder;
   ShortTensors made(dag);
   std::map<std::string, int> found;
-  for (const ProductPlace& p : product_places(dag)) {
-    const OperandType type = context.choices.type_of(p.place);
+  for (const ProductPlace& p : product_places(dag, context.choices.expected_types())) {
+    const OperandType type = context.choices.type_of(p.place, p.stage);
     if (type.type == f32) continue;
     if (!may_be(p, type.type))
       throw_user_error("the product '" + p.place + "' has no weights, which numbers of " +

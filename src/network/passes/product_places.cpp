@@ -6,7 +6,6 @@
 #include "dag/patterns/look_through.h"
 #include "dag/rewrites/rewrite_parts.h"
 #include "ir/linear.h"
-#include "network/passes/choice_list.h"
 
 namespace heddle::network {
 namespace {
@@ -21,10 +20,10 @@ bool is_plain_read(const Expr& e) {
          std::none_of(load->indices.begin(), load->indices.end(), has_load);
 }
 
-std::optional<ProductPlace> product_at(const ComputeDag& dag, int s) {
+std::optional<ProductPlace> product_at(const ComputeDag& dag, int s, bool at_other_sizes) {
   const StageInfo& info = dag.info(s);
-  if (info.stage_class != StageClass::ComplexReduction || info.scan || info.precomputable)
-    return std::nullopt;
+  if (info.stage_class != StageClass::ComplexReduction && !at_other_sizes) return std::nullopt;
+  if (info.scan || info.precomputable) return std::nullopt;
   const Operation& op = dag.stage(s);
   const Reduce* r = dag::reduction_of(op, ReduceKind::Sum, 0);
   const Binary* mul = r ? r->sources[0].as<Binary>() : nullptr;
@@ -46,12 +45,12 @@ std::optional<ProductPlace> product_at(const ComputeDag& dag, int s) {
 
 }  // namespace
 
-std::vector<ProductPlace> product_places(const ComputeDag& dag) {
+std::vector<ProductPlace> product_places(const ComputeDag& dag, const StageTypes& also) {
   std::vector<ProductPlace> places;
   std::map<std::string, int> counts;
   for (int s = 0; s < dag.size(); ++s) {
     if (dag.stage(s).is_placeholder()) continue;
-    std::optional<ProductPlace> found = product_at(dag, s);
+    std::optional<ProductPlace> found = product_at(dag, s, also.contains(s));
     if (!found) continue;
     const std::string shape = place_of(dag.stage(s));
     found->place = shape + "#" + std::to_string(++counts[shape]);

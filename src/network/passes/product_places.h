@@ -7,6 +7,7 @@
 
 #include "heddle/dag/compute_dag.h"
 #include "heddle/network/passes.h"
+#include "network/passes/choice_list.h"
 #include "network/passes/mover.h"
 
 namespace heddle::network {
@@ -20,7 +21,9 @@ struct ProductPlace {
   /// scales are those of these dimensions.
   int weights = -1;
 };
-std::vector<ProductPlace> product_places(const ComputeDag& dag);
+/// Those of a graph. The stages `also` are such products at other sizes: at the least ones several
+/// results may be one.
+std::vector<ProductPlace> product_places(const ComputeDag& dag, const StageTypes& also = {});
 
 /// Whether the product may be made of such numbers: those of 8 bits need weights.
 bool may_be(const ProductPlace& product, DataType type);

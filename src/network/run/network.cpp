@@ -8,6 +8,7 @@
 #include "heddle/driver/build.h"
 #include "heddle/ir/print.h"
 #include "heddle/support/error.h"
+#include "network/cut/family_graph.h"
 #include "network/cut/input_ranges.h"
 #include "network/cut/network_bytes.h"
 #include "network/cut/network_impl.h"
@@ -232,7 +233,9 @@ Network Network::with_passes(const PassOptions& passes) const {
 }
 Network Network::at(const std::vector<SizeValue>& values) const {
   const Instance here = at_sizes(outputs(), values);
-  return Network(here.outputs, impl_->target, impl_->options, impl_->passes,
+  const PassOptions passes = network::passes_at(ComputeDag(here.outputs), impl_->target,
+                                                impl_->passes, impl_->cut.choices.types());
+  return Network(here.outputs, impl_->target, impl_->options, passes,
                  network::updates_at(here, updates()));
 }
 Network Network::as_tuned(const TuneReport& report) const {

@@ -1,15 +1,38 @@
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "heddle/quantize/precision.h"
 #include "heddle/support/error.h"
+#include "ir/linear.h"
 
 namespace heddle {
 namespace {
 
+/// The shape of an input in a call: dimensions over a range are those of the samples, and the first
+/// one is its least.
+Extents shape_in_call(const NDArray& samples, const Tensor& input) {
+  Extents shape;
+  for (size_t d = 0; d < input.shape().size(); ++d) {
+    const Expr& extent = input.shape()[d];
+    if (const auto fixed = as_int(extent)) {
+      shape.push_back(*fixed);
+    } else if (d > 0) {
+      shape.push_back(d < samples.shape().size() ? samples.shape()[d] : 1);
+    } else {
+      const std::optional<Affine> sum = as_affine(extent);
+      HEDDLE_ICHECK(sum.has_value(), "a symbolic extent is a sum of sizes");
+      int64_t least = sum->constant;
+      for (const Affine::Term& t : sum->terms) least += t.coefficient * t.var->size->lo;
+      shape.push_back(least);
+    }
+  }
+  return shape;
+}
+
 /// The calls for which there are samples of an input.
 int64_t calls_for(const NDArray& samples, const std::string& name, const Tensor& input) {
-  const Extents shape = input.extents();
+  const Extents shape = shape_in_call(samples, input);
   const auto wrong = [&](const std::string& what) {
     throw_user_error("the samples of the input '" + name + "' " + what, {},
                      "it takes " + describe(NDArray::empty(shape, input.dtype())) +
@@ -55,8 +78,9 @@ std::vector<std::vector<NDArray>> calls_of_samples(const std::map<std::string, N
   for (int64_t c = 0; c < (names.empty() ? 0 : calls); ++c) {
     made.emplace_back();
     for (size_t i = 0; i < names.size(); ++i) {
-      const int64_t rows = inputs[i].extents()[0];
-      made.back().push_back(samples.at(names[i]).rows(c * rows, (c + 1) * rows).copy());
+      const NDArray& own = samples.at(names[i]);
+      const int64_t rows = shape_in_call(own, inputs[i])[0];
+      made.back().push_back(own.rows(c * rows, (c + 1) * rows).copy());
     }
   }
   return made;

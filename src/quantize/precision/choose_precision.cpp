@@ -11,6 +11,7 @@
 #include "network/race/call_timer.h"
 #include "quantize/precision/meter.h"
 #include "quantize/precision/moves.h"
+#include "quantize/precision/over_ranges.h"
 
 namespace heddle {
 namespace quantize {
@@ -205,9 +206,7 @@ PrecisionChoice choose_precision(const Network& network, const std::vector<Tenso
   if (!(options.tolerance >= 0) || !std::isfinite(options.tolerance))
     throw_user_error("the tolerance is no number that is not negative", {},
                      "give the error that outputs may have, such as 0.01");
-  if (!network.sizes().empty())
-    throw_user_error("a network over ranges of sizes has no choices of types", {},
-                     "give its dimensions numbers");
+  if (!network.sizes().empty()) return quantize::choose_over_ranges(network, args, options);
   PassOptions passes = network.pass_options();
   passes.types.clear();
   passes.tolerance = 0;

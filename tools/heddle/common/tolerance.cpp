@@ -53,9 +53,6 @@ Network within_tolerance(const Request& options, const Network& network) {
                       {"passes", to_string(network.pass_options())}}));
     return network;
   }
-  if (!network.sizes().empty())
-    throw_user_error("--tolerance is for a model of constant extents, and this one has ranges", {},
-                     "give its dimensions numbers: net.onnx:batch=1");
   const PrecisionChoice choice =
       choose_precision(network, network::call_args(network),
                        {.tolerance = options.tolerance, .calls = calls_of_data(options, network)});

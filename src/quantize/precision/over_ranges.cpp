@@ -1,0 +1,160 @@
+#include "quantize/precision/over_ranges.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "driver/program_args.h"
+#include "heddle/support/error.h"
+#include "network/cut/family_graph.h"
+#include "network/run/output_difference.h"
+#include "quantize/precision/meter.h"
+#include "runtime/kernel/check_arguments.h"
+
+namespace heddle::quantize {
+namespace {
+
+// The larger sizes at which types are verified, over those at which they are chosen.
+constexpr int64_t kLarger = 4;
+// One call, beside the one that chooses elsewhere.
+constexpr int kCalls = 2;
+
+/// A network over ranges, and what it is at sizes.
+class Ranged {
+ public:
+  Ranged(const Network& network, std::vector<Tensor> args)
+      : network_(network), args_(std::move(args)), target_(network.tasks()[0].tmpl.target()) {
+    passes_ = network.pass_options();
+    passes_.types.clear();
+    passes_.tolerance = 0;
+    std::vector<PassApplication> ignored;
+    const network::FamilyGraph graph =
+        network::family_graph(ComputeDag(network.outputs()), target_, passes_, ignored);
+    usual_ = graph.usual;
+    made_with_ = graph.passes;
+  }
+
+  /// The sizes of a call; the usual ones where there is none.
+  std::vector<SizeValue> sizes_of(const std::vector<std::vector<NDArray>>& calls) const {
+    if (calls.empty()) return usual_;
+    std::vector<Tensor> inputs;
+    for (const Tensor& t : args_) {
+      if (t.op()->is_placeholder() && t.op()->data() == nullptr) inputs.push_back(t);
+    }
+    if (calls[0].size() != inputs.size())
+      throw_user_error("a call has " + std::to_string(calls[0].size()) +
+                       " arrays, and the network " + std::to_string(inputs.size()) + " inputs");
+    std::vector<Var> sizes;
+    for (const SizeValue& v : usual_) sizes.push_back(v.size);
+    std::vector<SizeValue> at = usual_;
+    read_sizes("of the network", driver::kernel_sizes(sizes),
+               driver::kernel_args(inputs, inputs.size(), {}, sizes), calls[0],
+               [&](size_t i, int64_t value) { at[i].value = value; });
+    return at;
+  }
+
+  Network at(const std::vector<SizeValue>& sizes) const {
+    return network_.with_passes(passes_).at(sizes).with_passes(made_with_);
+  }
+
+  /// The arguments at these sizes. An instance has its inputs and outputs in the same order.
+  std::vector<Tensor> args_at(const Network& here) const {
+    const std::vector<Tensor> from = network::call_args(network_), to = network::call_args(here);
+    std::vector<Tensor> found;
+    for (const Tensor& t : args_) {
+      const auto is = [&](const Tensor& f) { return f.same_as(t); };
+      const auto place = std::find_if(from.begin(), from.end(), is);
+      if (place != from.end()) found.push_back(to[static_cast<size_t>(place - from.begin())]);
+    }
+    return found;
+  }
+
+  network::StageTypes types_at(const Network& here, const PassOptions& typed) const {
+    return network::stage_types(ComputeDag(here.outputs()), target_, typed);
+  }
+  PassOptions typed_at(const Network& here, const network::StageTypes& types) const {
+    return network::passes_at(ComputeDag(here.outputs()), target_, made_with_, types);
+  }
+
+  /// The least sizes, and larger ones than `at` as far as the ranges have them.
+  std::vector<std::vector<SizeValue>> others(const std::vector<SizeValue>& at) const {
+    std::vector<SizeValue> least = at, larger = at;
+    for (size_t i = 0; i < at.size(); ++i) {
+      least[i].value = at[i].size->size->lo;
+      larger[i].value = std::min(at[i].size->size->hi, kLarger * at[i].value);
+    }
+    return {least, larger};
+  }
+
+  const std::vector<SizeValue>& usual() const { return usual_; }
+  const PassOptions& passes() const { return passes_; }
+
+ private:
+  const Network& network_;
+  std::vector<Tensor> args_;
+  Target target_;
+  PassOptions passes_;     ///< of the network, without types
+  PassOptions made_with_;  ///< without those that are left out over the ranges
+  std::vector<SizeValue> usual_;
+};
+
+/// The largest error at other sizes than `at`, where products have these types.
+double error_elsewhere(const Ranged& ranged, const std::vector<SizeValue>& at,
+                       const network::StageTypes& types, const PrecisionOptions& options) {
+  double error = 0;
+  for (const std::vector<SizeValue>& sizes : ranged.others(at)) {
+    const Network here = ranged.at(sizes);
+    const PrecisionMeter meter(here, ranged.args_at(here),
+                               {.drawn = kCalls, .seed = options.seed, .time = options.time});
+    error = std::max(error,
+                     meter.error(meter.made(ranged.typed_at(here, types).types), Half::Decides));
+  }
+  return error;
+}
+
+/// Leaves the product of the largest error in f32, of those that are not.
+void leave_largest(PrecisionChoice& choice) {
+  const auto is_taken = [](const PrecisionTrial& t) { return t.verdict == PrecisionVerdict::Taken; };
+  PrecisionTrial* largest = nullptr;
+  for (PrecisionTrial& t : choice.trials) {
+    if (is_taken(t) && (largest == nullptr || t.error > largest->error)) largest = &t;
+  }
+  largest->verdict = PrecisionVerdict::TooInexact;
+  choice.options.types.erase(largest->product);
+  choice.seconds = std::min(choice.f32_seconds, choice.seconds + largest->gain);
+  choice.measured = false;
+}
+
+/// Leaves products in f32 until the others keep the tolerance at other sizes, too.
+void verify_elsewhere(const Ranged& ranged, const std::vector<SizeValue>& at, const Network& here,
+                      const PrecisionOptions& options, PrecisionChoice& choice) {
+  while (!choice.options.types.empty()) {
+    const network::StageTypes types = ranged.types_at(here, choice.options);
+    const double error = error_elsewhere(ranged, at, types, options);
+    if (error <= options.tolerance) {
+      choice.error = std::max(choice.error, error);
+      return;
+    }
+    leave_largest(choice);
+  }
+  choice.outcome = PrecisionOutcome::TooInexact;
+  choice.error = 0;
+}
+
+}  // namespace
+
+PrecisionChoice choose_over_ranges(const Network& network, const std::vector<Tensor>& args,
+                                   const PrecisionOptions& options) {
+  const Ranged ranged(network, args);
+  const std::vector<SizeValue> at = ranged.sizes_of(options.calls);
+  const Network here = ranged.at(at);
+  PrecisionChoice choice = choose_precision(here, ranged.args_at(here), options);
+  if (choice.outcome == PrecisionOutcome::Some) verify_elsewhere(ranged, at, here, options, choice);
+  const network::StageTypes types = ranged.types_at(here, choice.options);
+  choice.options = ranged.passes();
+  choice.options.tolerance = options.tolerance;
+  choice.options.types = ranged.typed_at(ranged.at(ranged.usual()), types).types;
+  return choice;
+}
+
+}  // namespace heddle::quantize
