@@ -114,6 +114,17 @@ TEST_F(Tolerance, AGpuThatIsNotHereIsJudgedByEstimates) {
   EXPECT_THAT(exported.err, HasSubstr("tolerance 0.05: 4 calls choose"));
 }
 
+TEST_F(Tolerance, AModelOverARangeKeepsItAtAllSizes) {
+  const std::string model = source_dir() + "/tutorials/data/digits.onnx:batch=1..64";
+  const std::string types = folder_ + "/types.json";
+  const CommandResult r = run(
+      "run " + model + " --plan none --time 0 --sizes 1,64 --tolerance 0.05 --types-json " + types);
+  ASSERT_EQ(r.status, 0) << r.err;
+  const Json json = Json::parse(read_file(types));
+  EXPECT_EQ(json.at("tolerance").as_double(), 0.05);
+  EXPECT_LE(json.at("error").as_double(), 0.05);
+}
+
 TEST_F(Tolerance, MistakesAreExitCode2) {
   const std::string model = "run " + kDigits + " --plan none --time 0 ";
   save_npz(folder_ + "/other.npz", {{"pictures", NDArray::zeros({32, 1, 8, 8}, f32)}});
@@ -125,7 +136,8 @@ TEST_F(Tolerance, MistakesAreExitCode2) {
         model + "--tolerance 0.1 --data " + folder_ + "/other.npz",
         model + "--tolerance 0.1 --data " + folder_ + "/few.npz",
         model + "--tolerance 0.1 --passes 'precision@matmul:*=bf16'",
-        "run " + source_dir() + "/tutorials/data/digits.onnx:batch=1..8 --tolerance 0.1",
+        "run " + source_dir() +
+            "/tutorials/data/digits.onnx:batch=1..8 --passes precision@dense:1x1#1=bf16",
         "tune " + kDigits + " --budget 1s --types-json " + folder_ + "/t.json --log " + log_,
         "export matmul:64x64x64 --tolerance 0.1 -o " + folder_ + "/kernel",
         std::string("tune matmul:64x64x64 --tolerance 0.1 --budget 1s --log ") + log_}) {

@@ -80,8 +80,7 @@ struct RangedLayers {
                 const Tensor in = placeholder({rows, 64}, f32, "x");
                 const Tensor a = ops::relu(ops::dense(in, values({96, 64}, 1)));
                 const Tensor b = ops::tanh(ops::dense(a, values({64, 96}, 2)));
-                const Tensor mixed =
-                    ops::matmul(ops::softmax(ops::matmul(b, in, false, true)), in);
+                const Tensor mixed = ops::matmul(ops::softmax(ops::matmul(b, in, false, true)), in);
                 return std::vector<Tensor>{ops::add(ops::dense(mixed, values({32, 64}, 3)),
                                                     ops::dense(in, values({32, 64}, 4)))};
               }).outputs;
@@ -146,10 +145,10 @@ TEST(Precision, OverARangeTheSizesOfTheCallsDecide) {
 TEST(Precision, OverARangeUnknownProductsAndChoicesAreRefused) {
   const RangedLayers layers;
   const auto message = [&](const std::string& passes) {
-    return message_of(
-        [&] { Network(layers.outputs, with_dots(), {}, parse_passes(passes)); });
+    return message_of([&] { Network(layers.outputs, with_dots(), {}, parse_passes(passes)); });
   };
-  EXPECT_THAT(message("precision@dense:3x3#1=bf16"), HasSubstr("no choice 'precision@dense:3x3#1'"));
+  EXPECT_THAT(message("precision@dense:3x3#1=bf16"),
+              HasSubstr("no choice 'precision@dense:3x3#1'"));
   EXPECT_THAT(message("store@tanh:3x64"), HasSubstr("is a choice at one size"));
 }
 

@@ -106,15 +106,17 @@ double error_elsewhere(const Ranged& ranged, const std::vector<SizeValue>& at,
     const Network here = ranged.at(sizes);
     const PrecisionMeter meter(here, ranged.args_at(here),
                                {.drawn = kCalls, .seed = options.seed, .time = options.time});
-    error = std::max(error,
-                     meter.error(meter.made(ranged.typed_at(here, types).types), Half::Decides));
+    error =
+        std::max(error, meter.error(meter.made(ranged.typed_at(here, types).types), Half::Decides));
   }
   return error;
 }
 
 /// Leaves the product of the largest error in f32, of those that are not.
 void leave_largest(PrecisionChoice& choice) {
-  const auto is_taken = [](const PrecisionTrial& t) { return t.verdict == PrecisionVerdict::Taken; };
+  const auto is_taken = [](const PrecisionTrial& t) {
+    return t.verdict == PrecisionVerdict::Taken;
+  };
   PrecisionTrial* largest = nullptr;
   for (PrecisionTrial& t : choice.trials) {
     if (is_taken(t) && (largest == nullptr || t.error > largest->error)) largest = &t;
