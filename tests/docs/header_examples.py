@@ -46,7 +46,7 @@ CONTEXT = {
 }
 # What is shown there is no statement of a program, or is for those who extend Heddle (the lessons compile such code).
 PROSE = {
-    "dag/attention.h", "dag/scatter.h", "heuristics/heuristic.h", "ir/expr.h", "instruction/instruction.h", "lower/gpu_program.h", "measure/worker.h", "records/database.h",
+    "dag/attention.h", "dag/computed_matrix.h", "dag/scatter.h", "heuristics/heuristic.h", "ir/expr.h", "instruction/instruction.h", "lower/gpu_program.h", "measure/worker.h", "records/database.h",
     "schedule/choice.h", "schedule/meta_template.h", "support/decision_tree.h", "support/error.h", "support/function_ref.h",
     "support/ref.h",
 }
