@@ -75,15 +75,21 @@ TEST(PlannedGroupsOfAGradient, ANormReadsItsRowsOnce) {
 }
 
 TEST(PlannedGroupsOfAGradient, ProductsOfAttentionEndWithWhatFollowsThem) {
-  const Tensor q = placeholder({1, 8, 512, 64}, f16, "q"),
-               k = placeholder({1, 8, 512, 64}, f16, "k"),
-               v = placeholder({1, 8, 512, 64}, f16, "v");
-  const std::vector<std::string> stored =
-      stored_by_gradient(ops::scaled_dot_product_attention(q, k, v), {q, k, v});
-  // The gradient of the scores is made of a product and of numbers of its rows, and is stored in f16.
-  EXPECT_THAT(stored, ::testing::Contains("matmul.grad.rounded"));
-  EXPECT_THAT(stored, ::testing::Not(::testing::Contains("attention_scores.grad")));
-  EXPECT_EQ(stored.size(), 11U);
+  const auto stored = [](int64_t width) {
+    const auto input = [&](const char* name) { return placeholder({1, 8, 512, width}, f16, name); };
+    const Tensor q = input("q"), k = input("k"), v = input("v");
+    return stored_by_gradient(ops::scaled_dot_product_attention(q, k, v), {q, k, v});
+  };
+  // Of wide heads the gradient of the scores is made of a product and of numbers of its rows, and is
+  // stored in f16.
+  const std::vector<std::string> wide = stored(256);
+  EXPECT_THAT(wide, ::testing::Contains("matmul.grad.rounded"));
+  EXPECT_THAT(wide, ::testing::Not(::testing::Contains("attention_scores.grad")));
+  EXPECT_EQ(wide.size(), 11U);
+  // Of others neither scores nor their gradient are stored.
+  EXPECT_THAT(stored(64),
+              ::testing::UnorderedElementsAre("softmax_max", "softmax_sum", "matmul",
+                                              "softmax_scale.grad", "q.grad", "k.grad", "v.grad"));
 }
 
 TEST(PlannedGroupsOfAGradient, WhatChoosesByDataIsStoredBeforeTheGradientOfAFilterOnACpu) {
