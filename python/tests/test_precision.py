@@ -28,5 +28,15 @@ def test_what_does_not_fit_is_an_error(digits_path):
         hd.load(digits_path, dims={"batch": 2}, data={"images": np.zeros((4, 1, 8, 8), np.float32)})
     with pytest.raises(hd.Error, match="no input 'x'"):
         hd.load(digits_path, dims={"batch": 2}, tolerance=0.1, data={"x": np.zeros((4, 1, 8, 8), np.float32)})
-    with pytest.raises(hd.Error, match="ranges"):
-        hd.load(digits_path, dims={"batch": (1, 4)}, tolerance=0.1)
+
+
+def test_over_a_range_outputs_are_within_the_tolerance(digits_path):
+    rng = np.random.default_rng(2)
+    data = {"images": rng.random((8, 1, 8, 8), np.float32)}
+    exact = hd.load(digits_path, dims={"batch": (1, 16)})
+    net = hd.load(digits_path, dims={"batch": (1, 16)}, tolerance=0.05, data=data)
+    assert net.precision["calls"] == 8 and net.precision["error"] <= 0.05
+    for batch in (1, 3, 16):
+        images = rng.random((batch, 1, 8, 8), np.float32)
+        want = exact(images)
+        assert np.abs(net(images) - want).max() <= 0.06 * np.abs(want).max()
