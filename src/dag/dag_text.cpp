@@ -37,15 +37,6 @@ std::string read_text(const Operation& op, const Access& read) {
   return text + ")";
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c == '\n' ? std::string("\\n") : std::string(1, c);
-  }
-  return out + "\"";
-}
-
 }  // namespace
 
 std::string ComputeDag::to_text() const {
@@ -65,29 +56,6 @@ std::string ComputeDag::to_text() const {
     }
     out << "\n";
   }
-  return out.str();
-}
-
-std::string ComputeDag::to_dot() const {
-  std::ostringstream out;
-  out << "digraph dag {\n  rankdir=TB;\n";
-  for (int s = 0; s < size(); ++s) {
-    const Operation& op = stage(s);
-    out << "  s" << s << " [label="
-        << quoted(op.name() + "\n" + type_text(op) + "\n" + to_string(info(s).stage_class))
-        << ", shape=" << (op.is_placeholder() ? "ellipse" : "box")
-        << (info(s).is_output ? ", style=bold" : "") << "];\n";
-  }
-  for (int s = 0; s < size(); ++s) {
-    for (int p : info(s).producers) {
-      AccessPattern pattern = AccessPattern::Elementwise;
-      for (const Access& r : info(s).reads) {
-        if (r.producer == p) pattern = std::max(pattern, r.pattern);
-      }
-      out << "  s" << p << " -> s" << s << " [label=" << quoted(to_string(pattern)) << "];\n";
-    }
-  }
-  out << "}\n";
   return out.str();
 }
 

@@ -138,18 +138,6 @@ TEST(ComputeDag, Text) {
       "(elementwise), bias[i1] (broadcast, reused along i0, i2 and i3)\n");
 }
 
-TEST(ComputeDag, Dot) {
-  Tensor x = placeholder({4}, f32, "x");
-  Tensor y = compute({4}, [&](Axis i) { return x(i) + 1.f; }, "y\"");
-  EXPECT_EQ(ComputeDag({y}).to_dot(),
-            "digraph dag {\n"
-            "  rankdir=TB;\n"
-            "  s0 [label=\"x\\nf32[4]\\nplaceholder\", shape=ellipse];\n"
-            "  s1 [label=\"y\\\"\\nf32[4]\\ndirect compute\", shape=box, style=bold];\n"
-            "  s0 -> s1 [label=\"elementwise\"];\n"
-            "}\n");
-}
-
 TEST(ComputeDag, AllProducersAreFoundOnceWhateverTheNumberOfPaths) {
   // Each stage reads the one before it along two ways: 2^60 paths to the first.
   Tensor t = placeholder({4}, f32, "t0");

@@ -36,8 +36,6 @@ enum class Numerics : uint8_t {
 };
 /// The name of a class: "exact", "reassociated" or "approximate".
 const char* to_string(Numerics n);
-/// The inverse of to_string. Throws a User error for any other text.
-Numerics parse_numerics(const std::string& text);
 
 /// A parameter of a rule and its possible values.
 struct RewriteParameter {

@@ -152,7 +152,6 @@ class ComputeDag {
 
   /// The graph as text: one line for each stage with class, shape, reads and their patterns.
   std::string to_text() const;
-  std::string to_dot() const;
 
  private:
   struct Impl;

@@ -175,11 +175,4 @@ TreeAnswer answer_of(const TreeTable& tree, std::span<const double> features);
 /// fallback). `out` has a number for each choice.
 void predict(const TreeTable& tree, std::span<const double> features, std::span<float> out);
 
-/// The choices of a region, best first on average.
-inline std::span<const RankedChoice> ranking_of(const TreeTable& tree, std::int32_t leaf) {
-  const TreeLeaf& of = tree.leaves[static_cast<std::size_t>(leaf)];
-  return tree.ranking.subspan(static_cast<std::size_t>(of.first),
-                              static_cast<std::size_t>(of.count));
-}
-
 }  // namespace heddle

@@ -73,12 +73,6 @@ class Ref {
 
   /// Gives up ownership without releasing it; the caller must release().
   T* detach() { return std::exchange(pointer_, nullptr); }
-  /// Takes over a count that the caller owns (the inverse of detach).
-  static Ref adopt(T* pointer) {
-    Ref ref;
-    ref.pointer_ = pointer;
-    return ref;
-  }
 
   friend bool operator==(const Ref& a, const Ref& b) { return a.pointer_ == b.pointer_; }
   friend bool operator==(const Ref& a, std::nullptr_t) { return a.pointer_ == nullptr; }

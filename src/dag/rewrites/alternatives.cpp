@@ -250,14 +250,6 @@ const char* to_string(Numerics n) {
                                        : "approximate";
 }
 
-Numerics parse_numerics(const std::string& text) {
-  for (const Numerics n : {Numerics::Exact, Numerics::Reassociated, Numerics::Approximate}) {
-    if (text == to_string(n)) return n;
-  }
-  throw_user_error("there are no numerics '" + text + "'", {},
-                   "one of: exact, reassociated, approximate");
-}
-
 std::string why_excluded(const AlternativePolicy& policy, Numerics numerics, double error_growth) {
   if (numerics == Numerics::Approximate && !policy.allow_approximate)
     return "it is approximate, and the options do not allow that (allow_approximate)";
