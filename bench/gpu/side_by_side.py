@@ -19,6 +19,7 @@ import math
 import random
 import statistics
 import sys
+import time
 
 import torch
 import torch.utils.dlpack
@@ -302,10 +303,17 @@ def main():
     parser.add_argument("--knobs", action="append", default=[], metavar="NAME=VALUE,..",
                         help="time the static schedule with these knobs too (a kind by its number); "
                              "'declared': without rewrites of the graph")
+    parser.add_argument("--drawn", metavar="FILE", help="the subjects that drawn.py wrote")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no subject after this time")
     parser.add_argument("--json", help="write the results to this file too")
     parser.add_argument("subjects", nargs="*")
     o = parser.parse_args()
     subjects = o.subjects + [s for name in o.list for s in LISTS[name]]
+    drawn = {}
+    if o.drawn:
+        with open(o.drawn, encoding="utf-8") as f:
+            drawn = {line["subject"]: line for line in json.load(f)}
+        subjects += drawn
     if not subjects:
         parser.error("name subjects, or a --list")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = o.dtype == "tf32"
@@ -314,11 +322,15 @@ def main():
     random.seed(1)
     library = Library(o.library)
     lines, failed = [], 0
+    begin = time.monotonic()
     for i, subject in enumerate(subjects):
+        if time.monotonic() - begin > o.seconds:
+            print(f"side_by_side.py: {len(subjects) - i} subjects are left out", file=sys.stderr)
+            break
         if sys.stderr.isatty():
             print(f"\r[{i + 1}/{len(subjects)}] {subject}\033[K", end="", file=sys.stderr)
         try:
-            lines.append(run(library, subject, o.dtype, o.rounds, not o.no_compile, o.knobs))
+            lines.append(drawn.get(subject, {}) | run(library, subject, o.dtype, o.rounds, not o.no_compile, o.knobs))
         except RuntimeError as e:
             failed += 1
             print(f"side_by_side.py: {subject}: {e}", file=sys.stderr)
