@@ -1,4 +1,4 @@
-"""Rules of operators on elements, of types and constants, and of reductions."""
+"""Rules of operators on elements, and of types and constants."""
 
 import math
 
@@ -7,14 +7,13 @@ import torch
 import heddle
 from heddle import ops
 
-from ._rules import DTYPES, FLOATS, as_float, aten, axes_of, cast_to, promoted, rule, shape_of
+from ._rules import DTYPES, FLOATS, as_float, aten, cast_to, promoted, rule, shape_of
 
 
 def _scaled(b, alpha):
     if alpha == 1:
         return b
     return b * alpha if isinstance(b, (int, float)) else ops.mul(b, alpha)
-
 
 
 # ---- arithmetic ----
@@ -100,6 +99,13 @@ def _of_two(function, *overloads):
 
 for _name in ("maximum", "minimum"):
     _of_two(getattr(ops, _name), getattr(aten, _name).default)
+
+
+@rule(aten.atan2.default)
+def _atan2(a, b):
+    return ops.atan2(*map(as_float, promoted(a, b)))
+
+
 for _name, _function in (("eq", ops.equal), ("ne", ops.not_equal), ("lt", ops.less), ("le", ops.less_equal), ("gt", ops.greater),
                          ("ge", ops.greater_equal)):
     _of_two(_function, getattr(aten, _name).Tensor, getattr(aten, _name).Scalar)
@@ -160,11 +166,7 @@ def _hardtanh(x, low=-1.0, high=1.0):
 def _clamp(x, min=None, max=None):
     low = -float("inf") if min is None else min
     high = float("inf") if max is None else max
-    if x.dtype in FLOATS:
-        return ops.clip(x, low, high)
-    if min is not None:
-        x = ops.maximum(*promoted(x, min))
-    return x if max is None else ops.minimum(*promoted(x, max))
+    return ops.clip(x, low, high) if x.dtype in FLOATS else _clamp_between(x, min, max)
 
 
 @rule(aten.clamp_min.default)
@@ -175,6 +177,13 @@ def _clamp_min(x, low):
 @rule(aten.clamp_max.default)
 def _clamp_max(x, high):
     return ops.minimum(*promoted(x, high))
+
+
+@rule(aten.clamp.Tensor)
+def _clamp_between(x, min=None, max=None):
+    if min is not None:
+        x = ops.maximum(*promoted(x, min))
+    return x if max is None else ops.minimum(*promoted(x, max))
 
 
 @rule(aten.where.self)
@@ -219,6 +228,11 @@ def _full(shape, value, dtype=None, **_):
     return ops.full(list(shape), float(value), DTYPES[dtype] if dtype else default)
 
 
+@rule(aten.empty.memory_format, free=True, check=_known_dtype)
+def _empty(shape, dtype=None, **_):
+    return ops.full(list(shape), 0.0, DTYPES[dtype] if dtype else "f32")
+
+
 @rule(aten.full_like.default, free=True, check=_known_dtype)
 def _full_like(x, value, dtype=None, **_):
     return ops.full(shape_of(x), float(value), DTYPES[dtype] if dtype else x.dtype)
@@ -235,57 +249,3 @@ def _arange(start, end, step=1, dtype=None, **_):
     dtype = DTYPES[dtype] if dtype else "i64" if whole else "f32"
     count, number = math.ceil((end - start) / step), "i64" if whole else "f64"
     return heddle.compute((count,), lambda i: heddle.cast(dtype, heddle.cast(number, i + 0) * step + start), "arange")
-
-
-# ---- reductions ----
-
-@rule(aten.mean.dim)
-def _mean(x, axes, keepdim=False, dtype=None):
-    return ops.mean(cast_to(x, DTYPES[dtype]) if dtype else x, axes_of(x, axes), keepdim)
-
-
-@rule(aten.mean.default)
-def _mean_all(x, dtype=None):
-    return _mean(x, None, False, dtype)
-
-
-@rule(aten.sum.dim_IntList)
-def _sum(x, axes, keepdim=False, dtype=None):
-    wanted = DTYPES[dtype] if dtype else x.dtype if x.dtype in FLOATS else "i64"
-    return ops.sum(cast_to(x, wanted), axes_of(x, axes), keepdim)
-
-
-@rule(aten.sum.default)
-def _sum_all(x, dtype=None):
-    return _sum(x, None, False, dtype)
-
-
-@rule(aten.amax.default)
-def _amax(x, axes=(), keepdim=False):
-    return ops.max(x, axes_of(x, axes), keepdim)
-
-
-@rule(aten.amin.default)
-def _amin(x, axes=(), keepdim=False):
-    return ops.min(x, axes_of(x, axes), keepdim)
-
-
-@rule(aten.any.dim)
-def _any(x, axis, keepdim=False):
-    return ops.any(cast_to(x, "bool"), [axis], keepdim)
-
-
-@rule(aten.var.correction, check=lambda node: node.kwargs.get("correction", 1) in (0, 1))
-def _var(x, axes=None, correction=1, keepdim=False):
-    return ops.var(x, axes_of(x, axes), keepdim, correction == 1)
-
-
-@rule(aten.argmax.default, check=lambda node: len(node.args) > 1 and node.args[1] is not None)
-def _argmax(x, axis, keepdim=False):
-    return ops.argmax(x, axis, keepdim)
-
-
-@rule(aten.cumsum.default)
-def _cumsum(x, axis, dtype=None):
-    wanted = DTYPES[dtype] if dtype else x.dtype if x.dtype in FLOATS else "i64"
-    return ops.cumsum(cast_to(x, wanted), axis)

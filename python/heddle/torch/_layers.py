@@ -114,25 +114,43 @@ def _log_softmax(x, axis, half_to_float):
 
 # ---- pooling ----
 
-def max_pool(x, kernel, stride=(), padding=(0, 0), dilation=(1, 1), ceil_mode=False):
-    return _batched(ops.max_pool)(x, list(kernel), list(stride), list(padding), list(dilation), ceil_mode)
+def max_pool(x, kernel, stride=(), padding=(), dilation=(), ceil_mode=False):
+    return _batched(ops.max_pool, len(kernel))(x, list(kernel), list(stride), list(padding), list(dilation), ceil_mode)
 
 
-@rule(aten.avg_pool2d.default, check=lambda node: len(node.args) < 7 or node.args[6] is None)
-def avg_pool(x, kernel, stride=(), padding=(0, 0), ceil_mode=False, count_include_pad=True, divisor_override=None):
-    return _batched(ops.avg_pool)(x, list(kernel), list(stride), list(padding), ceil_mode, count_include_pad)
+@rule(aten.max_pool3d_with_indices.default, check=only_first)
+def _max_pool_of_volumes(x, *window):
+    return max_pool(x, *window), None
+
+
+@rule(aten.avg_pool2d.default, aten.avg_pool3d.default, check=lambda node: len(node.args) < 7 or node.args[6] is None)
+def avg_pool(x, kernel, stride=(), padding=(), ceil_mode=False, count_include_pad=True, divisor_override=None):
+    return _batched(ops.avg_pool, len(kernel))(x, list(kernel), list(stride), list(padding), ceil_mode, count_include_pad)
 
 
 @rule(aten._adaptive_avg_pool2d.default)
 def _adaptive(x, size):
-    return _batched(ops.adaptive_avg_pool)(x, list(size))
+    return _batched(ops.adaptive_avg_pool, len(size))(x, list(size))
 
 
-def _batched(function):
-    """A function of images in batches, also for one image."""
+@rule(aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default, check=only_first)
+def _adaptive_max(x, size):
+    return _batched(ops.adaptive_max_pool, len(size))(x, list(size)), None
+
+
+_SAMPLES, _OUTSIDE = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+
+
+@rule(aten.grid_sampler_2d.default)
+def _grid_sample(x, grid, mode, padding, align_corners):
+    return ops.grid_sample(x, grid, _SAMPLES[mode], _OUTSIDE[padding], align_corners)
+
+
+def _batched(function, dims):
+    """A function of images (or volumes) in batches, also for one of them."""
 
     def call(x, *args):
-        if x.ndim == 4:
+        if x.ndim == dims + 2:
             return function(x, *args)
         return ops.squeeze(function(ops.expand_dims(x, [0]), *args), [0])
 

@@ -180,6 +180,20 @@ def _pixel_shuffle(x, factor):
     return ops.pixel_shuffle(x, factor)
 
 
+@rule(aten.diagonal.default, free=True)
+def _diagonal(x, offset=0, first=0, second=1):
+    first, second, shape = axis_of(x, first), axis_of(x, second), shape_of(x)
+    rows, columns = max(-offset, 0), max(offset, 0)
+    others = [axis for axis in range(x.ndim) if axis not in (first, second)]
+
+    def element(*at):
+        index = dict(zip(others, at)) | {first: at[-1] + rows, second: at[-1] + columns}
+        return x[tuple(index[axis] for axis in range(x.ndim))]
+
+    extent = min(shape[first] - rows, shape[second] - columns)
+    return heddle.compute((*(shape[axis] for axis in others), extent), element, "diagonal")
+
+
 # ---- gathers ----
 
 @rule(aten.embedding.default)
@@ -197,28 +211,34 @@ def _gather(x, axis, indices, sparse_grad=False):
     return ops.gather_elements(x, indices, axis_of(x, axis))
 
 
+def places_of(indices):
+    """Tensors of integers, in their common shape, as one with the index of each dimension along its last axis."""
+    rank = max(index.ndim for index in indices)
+    shapes = [[1] * (rank - index.ndim) + shape_of(index) for index in indices]
+    common = [max(extents) if min(extents) > 0 else 0 for extents in zip(*shapes)]
+    return ops.concat([ops.expand_dims(ops.broadcast_to(cast_to(index, "i64"), common), [rank]) for index in indices], rank)
+
+
 def _places_of_indices(indices):
     return [axis for axis, index in enumerate(indices) if index is not None]
 
 
-def _indices_check(node):
+def indices_check(node):
     """Integers for dimensions that follow each other."""
     given = _places_of_indices(node.args[1])
     integers = all(node.args[1][axis].meta["val"].dtype in (torch.int64, torch.int32) for axis in given)
     return integers and given == list(range(given[0], given[-1] + 1))
 
 
-@rule(aten.index.Tensor, check=_indices_check)
+@rule(aten.index.Tensor, check=indices_check)
 def _index(x, indices):
     given = _places_of_indices(indices)
     if len(given) == 1:
         return ops.gather(x, indices[given[0]], given[0])
     indices, before = [indices[axis] for axis in given], given[0]
-    rank = max(index.ndim for index in indices)
-    shapes = [[1] * (rank - index.ndim) + shape_of(index) for index in indices]
-    common = [max(extents) if min(extents) > 0 else 0 for extents in zip(*shapes)]
-    parts = [ops.expand_dims(ops.broadcast_to(cast_to(index, "i64"), common), [rank]) for index in indices]
+    places = places_of(indices)
+    rank = places.ndim - 1
     others = [axis for axis in range(x.ndim) if axis not in given]
-    gathered = ops.gather_nd(ops.transpose(x, [*given, *others]) if before else x, ops.concat(parts, rank))
+    gathered = ops.gather_nd(ops.transpose(x, [*given, *others]) if before else x, places)
     order = [*range(rank, rank + before), *range(rank), *range(rank + before, gathered.ndim)]
     return ops.transpose(gathered, order) if before else gathered

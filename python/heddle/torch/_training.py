@@ -6,7 +6,7 @@ import heddle
 from heddle import ops
 
 from . import _layers
-from ._rules import aten, axis_of, only_first, rule, shape_of
+from ._rules import aten, cast_to, only_first, rule, shape_of
 
 
 def _of_floats(node):
@@ -25,13 +25,9 @@ def _per_channel(x, values):
     return ops.reshape(values, [1, shape_of(values)[0], *[1] * (x.ndim - 2)])
 
 
-@rule(aten._native_batch_norm_legit_functional.default,
-      check=lambda node: _of_floats(node) and node.args[5] is True and node.args[3] is not None)
-def _batch_norm(x, scale, shift, running_mean, running_variance, training, momentum, epsilon):
+def _normalized(x, scale, shift, epsilon):
+    """x, normalised for each channel over all else; the means, the variances, and the inverses of the deviations."""
     axes = [axis for axis in range(x.ndim) if axis != 1]
-    count = 1
-    for axis in axes:
-        count *= shape_of(x)[axis]
     mean, variance = ops.mean(x, axes), ops.var(x, axes, False, False)
     inverse = ops.rsqrt(ops.add(variance, ops.full([], epsilon, x.dtype)))
     result = ops.mul(ops.sub(x, _per_channel(x, mean)), _per_channel(x, inverse))
@@ -39,6 +35,24 @@ def _batch_norm(x, scale, shift, running_mean, running_variance, training, momen
         result = ops.mul(result, _per_channel(x, scale))
     if shift is not None:
         result = ops.add(result, _per_channel(x, shift))
+    return result, mean, variance, inverse
+
+
+@rule(aten._native_batch_norm_legit.no_stats, check=lambda node: only_first(node) or _of_floats(node))
+def _batch_norm_without_statistics(x, scale, shift, training, momentum, epsilon):
+    """As instance norms have it, of images as channels of one; sums are in f32 at least."""
+    wide = [v if v is None else cast_to(v, "f64" if x.dtype == "f64" else "f32") for v in (x, scale, shift)]
+    result, mean, _, inverse = _normalized(*wide, epsilon)
+    return cast_to(result, x.dtype), mean, inverse
+
+
+@rule(aten._native_batch_norm_legit_functional.default,
+      check=lambda node: _of_floats(node) and node.args[5] is True and node.args[3] is not None)
+def _batch_norm(x, scale, shift, running_mean, running_variance, training, momentum, epsilon):
+    result, mean, variance, inverse = _normalized(x, scale, shift, epsilon)
+    count = 1
+    for axis, extent in enumerate(shape_of(x)):
+        count *= extent if axis != 1 else 1
 
     def moved(running, value):
         keep, take = (ops.full([], factor, x.dtype) for factor in (1 - momentum, momentum))
@@ -103,22 +117,3 @@ def _avg_pool_backward(head, x, kernel, stride, padding, ceil_mode, count_includ
 @rule(aten._adaptive_avg_pool2d_backward.default, check=lambda node: node.args[1].meta["val"].dim() == 4)
 def _adaptive_backward(head, x):
     return _gradient(ops.adaptive_avg_pool(x, shape_of(head)[2:]), x, head)
-
-
-# ---- scatters ----
-
-def _one_for_each_row(node):
-    """A check: one place along the axis for each element of the others, as labels have."""
-    x, axis, indices = (a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in node.args[:3])
-    return x.dim() > 0 and list(indices.shape) == [1 if d == axis % x.dim() else n for d, n in enumerate(x.shape)]
-
-
-@rule(aten.scatter.value, check=_one_for_each_row)
-def _scatter_value(x, axis, indices, value):
-    axis = axis_of(x, axis)
-
-    def element(*at):
-        chosen = indices[tuple(0 if d == axis else i for d, i in enumerate(at))]
-        return heddle.select(chosen == heddle.cast(indices.dtype, at[axis] + 0), heddle.cast(x.dtype, heddle.Expr(value)), x[at])
-
-    return heddle.compute(tuple(shape_of(x)), element, "scatter")

@@ -1,0 +1,67 @@
+"""Rules of scatters, in which elements go to places that are data. Of equal places sums have a fixed order."""
+
+import torch
+
+import heddle
+from heddle import ops
+
+from ._layout import inverse
+from ._rules import aten, axis_of, cast_to, rule, shape_of
+from ._shapes import indices_check, places_of
+
+
+def _one_for_each_row(node):
+    """A check: one place along the axis for each element of the others, as labels have."""
+    x, axis, indices = (a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in node.args[:3])
+    return x.dim() > 0 and list(indices.shape) == [1 if d == axis % x.dim() else n for d, n in enumerate(x.shape)]
+
+
+@rule(aten.scatter.value, check=_one_for_each_row)
+def _scatter_value(x, axis, indices, value):
+    axis = axis_of(x, axis)
+
+    def element(*at):
+        chosen = indices[tuple(0 if d == axis else i for d, i in enumerate(at))]
+        return heddle.select(chosen == heddle.cast(indices.dtype, at[axis] + 0), heddle.cast(x.dtype, heddle.Expr(value)), x[at])
+
+    return heddle.compute(tuple(shape_of(x)), element, "scatter")
+
+
+def _sources_for_all_indices(node):
+    """A check: one source for each index."""
+    index, source = (node.args[i].meta["val"].shape for i in (2, 3))
+    return len(index) > 0 and list(index) == list(source)
+
+
+@rule(aten.scatter.src, check=_sources_for_all_indices)
+def _scatter(x, axis, indices, source):
+    return ops.scatter_elements(x, indices, source, axis_of(x, axis))
+
+
+@rule(aten.scatter_add.default, check=_sources_for_all_indices)
+def _scatter_add(x, axis, indices, source):
+    return ops.scatter_elements(x, indices, source, axis_of(x, axis), "add")
+
+
+_REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
+
+
+@rule(aten.scatter_reduce.two,
+      check=lambda node: _sources_for_all_indices(node) and node.args[4] in _REDUCTIONS and node.kwargs.get("include_self", True))
+def _scatter_reduce(x, axis, indices, source, reduce, include_self=True):
+    return ops.scatter_elements(x, indices, source, axis_of(x, axis), _REDUCTIONS[reduce])
+
+
+@rule(aten.index_put.default, check=indices_check)
+def _index_put(x, indices, values, accumulate=False):
+    given = [axis for axis, index in enumerate(indices) if index is not None]
+    places, before, after = places_of([indices[axis] for axis in given]), given[0], given[-1] + 1
+    common, shape = shape_of(places)[:-1], shape_of(x)
+    values = ops.broadcast_to(cast_to(values, x.dtype), [*shape[:before], *common, *shape[after:]])
+    if before:  # the dimensions of the places come first
+        rank, lead = len(common), list(range(before))
+        order = [*given, *lead, *range(after, x.ndim)]
+        x = ops.transpose(x, order)
+        values = ops.transpose(values, [*range(before, before + rank), *lead, *range(before + rank, values.ndim)])
+    result = ops.scatter_nd(x, places, values, "add" if accumulate else "replace")
+    return ops.transpose(result, inverse(order)) if before else result

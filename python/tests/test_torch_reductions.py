@@ -1,0 +1,103 @@
+"""Reductions, scatters, and layers of volumes, by torch.compile(backend="heddle") against eager: whole graphs, nothing stays in PyTorch."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import heddle.torch  # noqa: E402,F401
+
+INF = float("inf")
+
+
+def whole(function, *inputs):
+    """What a compiled function gives, which is one part."""
+    torch._dynamo.reset()
+    reports = []
+    with torch.no_grad():
+        found = torch.compile(function, backend="heddle", options={"report": reports.append})(*inputs)
+    assert [(len(report.parts), report.in_torch) for report in reports] == [(1, {})]
+    return found
+
+
+def check(function, *inputs, tolerance=1e-5):
+    torch.testing.assert_close(whole(function, *inputs), function(*inputs), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: (x * 2 + 1).prod(1, keepdim=True) * x.tanh() + 1,
+    lambda x: (x.long() + 3).prod() + x.sin() * 2 - 1,
+    lambda x: torch.where((x.exp() > 9).any(), x * 2, x - 1),
+    lambda x: (x.sin() > 0.9).any((0, 1), keepdim=True) | (x.sin() < -0.99).any(0) & (x > 0),
+    lambda x: (x.sin() * 3).max(1).values + (x + 1).min(1, keepdim=True).values,
+    lambda x: (x.cos() * 3).max(1).indices + (x * 2 + 1).min(0).indices.sum() + (x * 3).argmin(1),
+    lambda x: torch.atan2(x.sin(), x * 2) + x,
+    lambda x: (x * 2).clamp(min=x.mean(), max=x.amax(1, keepdim=True)) + 1,
+    lambda x: (x * 9).long().clamp(min=torch.tensor(-2), max=(x.long() + 1)) + 1,
+])
+def test_reductions(function):
+    check(function, torch.randn(5, 6))
+
+
+@pytest.mark.parametrize("order", [1, 2, INF, -INF])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_norms_of_vectors(order, dtype):
+    """Squares of f16 would overflow: 300 * 300 is more than 65504."""
+    x = (torch.randn(4, 64) * 300).to(dtype)
+    check(lambda x: torch.linalg.vector_norm(x, order, dim=1, keepdim=True) + x.abs() * 2 - 1, x, tolerance=2e-3)
+    check(lambda x: torch.linalg.vector_norm(x * 2, order, dim=1, dtype=torch.float32).exp2().log1p() + 1, x / 300, tolerance=2e-3)
+
+
+def test_another_norm_is_a_sum_of_powers():
+    check(lambda x: torch.linalg.vector_norm((x * 2 + 1).sin() * x, 3, dim=1) * 2, torch.randn(4, 6))
+
+
+def test_infinite_activations_are_clamped_in_one_part():
+    """As T5 does in f16, where a block adds to a sum that overflows."""
+    def block(x, weight):
+        y = x + x @ weight
+        most = torch.finfo(y.dtype).max
+        bound = torch.where(torch.isinf(y).any(), most - 1000, most)
+        return torch.clamp(y, min=-bound, max=bound) * 0.5
+
+    x = torch.randn(3, 4, dtype=torch.float16)
+    check(block, x, torch.eye(4, dtype=torch.float16))
+    x[1, 2] = 60000
+    found = whole(block, x, torch.eye(4, dtype=torch.float16))
+    assert found[1, 2] == torch.tensor(64504 / 2, dtype=torch.float16) and found.isfinite().all()
+
+
+def test_vectors_of_unit_length():
+    check(lambda x: torch.nn.functional.normalize(x, dim=-1) @ torch.nn.functional.normalize(x, dim=-1).t(), torch.randn(6, 32))
+
+
+PLACES = torch.tensor([[0, 3, 3, 5, 1], [2, 2, 0, 4, 4]])
+GRID = torch.linspace(-1.3, 1.3, 2 * 5 * 4 * 2).view(2, 5, 4, 2)
+
+
+@pytest.mark.parametrize("shape, function", [
+    ((2, 6), lambda x: x.scatter(1, torch.tensor([[5, 0], [1, 3]]), x[:, 2:4])),
+    ((2, 6), lambda x: x.scatter_add(1, PLACES, x[:, :5])),
+    ((2, 6), lambda x: x.scatter_reduce(1, PLACES, x[:, :5], "amax") + x.scatter_reduce(1, PLACES, x[:, :5], "prod")),
+    ((7, 6), lambda x: x.index_add(0, PLACES[0], x[:5]) + x.index_put((torch.tensor([1, -1]),), x[:2] * 3)),
+    ((7, 6), lambda x: x.index_put((PLACES, PLACES.flip(0)), x[0, 0], accumulate=True)),
+    ((7, 6), lambda x: torch.diagonal(x, 1) + torch.diagonal(x[:6]).sum()),
+    ((2, 7, 6), lambda x: torch.diagonal(x, -2, 1, 2)),
+    ((4, 6), lambda x: x.cumprod(1)),
+    ((2, 3, 8, 9), lambda x: torch.nn.functional.instance_norm(x, weight=torch.arange(3.0), bias=torch.ones(3))),
+    ((2, 3, 8, 9), lambda x: torch.nn.functional.adaptive_max_pool2d(x, (3, 4))),
+    ((3, 8, 9), lambda x: torch.nn.functional.adaptive_max_pool2d(x, 3)),
+    ((2, 3, 4, 6, 5), lambda x: torch.nn.functional.max_pool3d(x, (2, 3, 2), 2, (1, 1, 0), ceil_mode=True)),
+    ((2, 3, 4, 6, 5), lambda x: torch.nn.functional.avg_pool3d(x, 2, 1, 1)),
+    ((3, 4, 6, 5), lambda x: torch.nn.functional.avg_pool3d(x, 2)),
+    ((2, 3, 8, 9), lambda x: torch.nn.functional.grid_sample(x, GRID, "bicubic", "border", True)),
+    ((2, 3, 8, 9), lambda x: torch.nn.functional.grid_sample(x, GRID, "nearest", "reflection", False)),
+    ((2, 3, 8, 9), lambda x: torch.nn.functional.pad(x, (1, 2, 3, 1), mode="circular")),
+    ((2, 27, 16), lambda x: torch.nn.functional.fold(x, (6, 6), 3)),
+])
+def test_scatters_and_layers(shape, function):
+    check(lambda x: (function(x.sin() * 2 + 1) * 2 + 1).tanh() * 3, torch.randn(shape), tolerance=1e-4)
+
+
+def test_an_instance_norm_of_f16_has_its_sums_in_f32():
+    """The squares of 300 overflow in f16."""
+    x = torch.randn(2, 3, 8, 9).half() * 300
+    check(lambda x: (torch.nn.functional.instance_norm(x * 2 + 1) * 2 + 1).tanh() * 3, x, tolerance=5e-3)
