@@ -1,9 +1,11 @@
 // The network of a GGUF file, from its metadata and the names of its tensors
 // (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md). It is declared at some sizes, from which one
 // declaration over them is made, with past and present keys and values, which become states.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <set>
 
 #include "generate/gguf_blocks.h"
 #include "generate/gguf_facts.h"
@@ -42,6 +44,7 @@ class Maker {
     if (sizes.rows > 1) rows_.emplace(dim("rows", 1, sizes.rows));
     read_weights();
     make_angles();
+    check_all_are_used();
   }
 
   OnnxModel run() {
@@ -83,8 +86,9 @@ class Maker {
     return {std::move(*largest), std::move(inputs), made.outputs};
   }
 
-  const GgufTensor& tensor(const std::string& name, const Extents& shape) const {
+  const GgufTensor& tensor(const std::string& name, const Extents& shape) {
     const GgufTensor& t = file_.tensor(name);
+    used_.insert(name);
     if (t.shape != shape)
       facts_.fail("tensor '" + name + "' has the shape " + text_of(t.shape) + " and not " +
                   text_of(shape));
@@ -101,13 +105,23 @@ class Maker {
   }
 
   /// A tensor as f32.
-  Tensor weights(const std::string& name, const Extents& shape) const {
+  Tensor weights(const std::string& name, const Extents& shape) {
     tensor(name, shape);
     const Tensor w = file_.weights(name);
     return w.dtype() == f32 ? w : ops::cast(w, f32, Where{});
   }
-  Tensor optional(const std::string& name, const Extents& shape) const {
+  Tensor optional(const std::string& name, const Extents& shape) {
     return has(name) ? weights(name, shape) : Tensor();
+  }
+
+  /// A layer with a tensor that has no place here, such as a bias of its output, is another network. Frequencies
+  /// of rotations, which old files have, follow from the metadata.
+  void check_all_are_used() const {
+    for (const GgufTensor& t : file_.tensors()) {
+      if (used_.contains(t.name) || t.name.ends_with(".attn_rot_embd.weight")) continue;
+      facts_.fail("it has a tensor '" + t.name + "', which no layer of " + facts_.family + " has",
+                  "files of other networks are read as ONNX");
+    }
   }
 
   void read_weights() {
@@ -155,6 +169,8 @@ class Maker {
       if (t.type != GgufType::F32) facts_.fail("its rope_freqs.weight is " + to_string(t.type));
       const std::string bytes = file_.bytes_of(t);
       std::memcpy(factors.data(), bytes.data(), bytes.size());
+      if (!std::ranges::all_of(factors, [](float f) { return std::isfinite(f) && f > 0; }))
+        facts_.fail("a factor of its rope_freqs.weight is not positive");
     }
     NDArray cosines = NDArray::empty({sizes_.capacity, half}, f32), sines = zeros_like(cosines);
     for (int64_t p = 0; p < sizes_.capacity; ++p) {
@@ -258,6 +274,7 @@ class Maker {
   generate::Elements embedding_;
   Tensor norm_, head_, cosines_, sines_;
   std::vector<Layer> layers_;
+  std::set<std::string> used_;  ///< the names of the tensors that are read
 };
 
 }  // namespace

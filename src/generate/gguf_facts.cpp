@@ -74,12 +74,13 @@ double GgufFacts::number(const std::string& key, std::optional<double> usual) co
   return value->as_double();
 }
 
+// Without a type a factor is that of linear scaling, and old files have another name for it.
 void GgufFacts::read_scaling() {
   const Json* kind = find("rope.scaling.type");
-  if (!kind || (kind->is_string() && kind->as_string() == "none")) return;
-  if (!kind->is_string() || kind->as_string() != "linear")
+  if (kind && kind->is_string() && kind->as_string() == "none") return;
+  if (kind && (!kind->is_string() || kind->as_string() != "linear"))
     fail("its rope.scaling.type is " + kind->dump(), "none and linear are read");
-  stretch = number("rope.scaling.factor", 1.0);
+  stretch = number(find("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear", 1.0);
 }
 
 }  // namespace heddle::generate

@@ -28,6 +28,7 @@ constexpr double kEpsilon = 1e-5, kBase = 10000;
 /// A file in memory, and the values of its tensors.
 struct Toy {
   std::string family;
+  double stretch = 1;  ///< positions are divided by this
   std::vector<GgufPart> parts;
   std::vector<GgufEntry> entries;
   std::map<std::string, std::vector<Row>> values = {};
@@ -111,8 +112,8 @@ struct Toy {
       for (size_t i = 0; i < kSize / 2; ++i) {
         const size_t a = family == "llama" ? 2 * i : i,
                      b = family == "llama" ? a + 1 : i + kSize / 2;
-        const double angle =
-            static_cast<double>(position) * std::pow(kBase, -2.0 * static_cast<double>(i) / kSize);
+        const double angle = static_cast<double>(position) / stretch *
+                             std::pow(kBase, -2.0 * static_cast<double>(i) / kSize);
         y[a] = x[a] * std::cos(angle) - x[b] * std::sin(angle);
         y[b] = x[b] * std::cos(angle) + x[a] * std::sin(angle);
       }
@@ -261,6 +262,23 @@ TEST(GgufDecoder, SequencesOfABatchMayDiffer) {
   expect_logits(m, logits, 1, b);
 }
 
+// A file may have a factor without a type, and an old one has another name for it.
+TEST(GgufDecoder, PositionsAreStretched) {
+  for (const char* name : {"llama.rope.scaling.factor", "llama.rope.scale_linear"}) {
+    for (const char* type : {"", "linear", "none"}) {
+      Toy m = toy("llama", 0, false);
+      m.entries.push_back(gguf_float(name, 4));
+      if (*type) m.entries.push_back(gguf_string("llama.rope.scaling.type", type));
+      if (std::string(type) != "none") m.stretch = 4;
+      const OnnxModel model =
+          last_logits(gguf_decoder(GgufFile(written(m)), {.capacity = 16, .rows = 4}));
+      Decoder decoder(model, Network(model.outputs, Target::host(), {}, {}, model.updates));
+      const std::vector<int64_t> ids{5, 8, 11, 14};
+      expect_logits(m, decoder.step(ids), 0, ids);
+    }
+  }
+}
+
 /// The message of the error for a file; empty where there is none.
 std::string error_of(const Toy& m, const DecoderSizes& sizes = {.capacity = 32, .rows = 4}) {
   try {
@@ -305,6 +323,28 @@ TEST(GgufDecoder, FilesThatAreWrongAreErrors) {
     m.parts.erase(m.parts.begin() + static_cast<long>(i));
     const bool needed = good.parts[i].name != "output.weight";
     EXPECT_THAT(error_of(m), HasSubstr(needed ? "no tensor" : ""));
+  }
+}
+
+// A network with a bias that is not read would give other logits without a word.
+TEST(GgufDecoder, TensorsWithoutAPlaceAreErrors) {
+  for (const char* name : {"blk.0.attn_output.bias", "blk.1.ffn_down.bias", "blk.2.attn_q.weight",
+                           "output.bias", "rope_freqs.bias"}) {
+    Toy m = toy("llama", 0, false);
+    m.add(name, 0, kHidden, 0);
+    EXPECT_THAT(error_of(m), HasSubstr(name));
+  }
+  Toy old = toy("llama", 0, false);
+  old.add("blk.0.attn_rot_embd.weight", 0, kSize / 2, 0);
+  EXPECT_EQ(error_of(old), "");
+}
+
+TEST(GgufDecoder, FactorsOfFrequenciesArePositive) {
+  for (const float factor : {0.0F, -1.0F, std::nanf(""), INFINITY}) {
+    Toy m = toy("llama", 0, false);
+    m.add("rope_freqs.weight", 0, kSize / 2, 0);
+    m.parts.back().bytes.replace(0, sizeof factor, raw_bytes(factor));
+    EXPECT_THAT(error_of(m), HasSubstr("rope_freqs"));
   }
 }
 
