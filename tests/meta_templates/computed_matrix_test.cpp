@@ -8,6 +8,7 @@
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/codegen/cuda.h"
+#include "heddle/support/rng.h"
 #include "meta_templates/attention_forms.h"
 
 namespace heddle::testing {
@@ -196,6 +197,99 @@ TEST(ComputedMatrix, OthersAreNone) {
           find_own_matrix(both, both.index_of(dag.stage(s).output(0).op()));
       EXPECT_TRUE(!left || left->fused.size() < m->fused.size());
     }
+  }
+}
+
+/// max(p) or sum(p * v, ..) of a matrix that reads its product, masks and numbers of rows and keys in ways that
+/// `rng` draws: at other batches, along one axis, by casts.
+selftest::RandomProgram drawn_program(Rng& rng) {
+  selftest::RandomProgram p;
+  const auto input = [&](const Shape& shape, DataType type) {
+    p.inputs.push_back(placeholder(shape, type, "in" + std::to_string(p.inputs.size())));
+    return p.inputs.back();
+  };
+  const int64_t outer = 1 + static_cast<int64_t>(rng() % 2), inner = 2,
+                rows = 33 + static_cast<int64_t>(rng() % 48),
+                keys = 40 + static_cast<int64_t>(rng() % 64),
+                depth = 8 + static_cast<int64_t>(rng() % 17), cols = 16;
+  const DataType type = rng() % 2 ? f16 : bf16;
+  const Shape shape{Expr(outer), Expr(inner), Expr(rows), Expr(keys)};
+  p.text = "batch " + std::to_string(outer) + " x 2, " + std::to_string(rows) + " x " +
+           std::to_string(keys) + ", depth " + std::to_string(depth) + " " + to_string(type);
+  const auto product = [&] {
+    const Tensor x = input({outer, inner, rows, depth}, type),
+                 y = input({outer, inner, keys, depth}, type);
+    const bool twice = rng() % 8 == 0;
+    if (twice) p.text += ", cast twice";
+    const Axis e = reduce_axis(depth, "e");
+    return compute(shape, [&](const std::vector<Axis>& i) -> Expr {
+      Expr a = x(i[0], i[1], i[2], e);
+      if (twice) a = cast(type == f16 ? bf16 : f16, a);
+      return sum(cast(f32, a) * cast(f32, y(i[0], i[1], i[3], e)), {e});
+    });
+  };
+  std::vector<Tensor> made{product()};
+  if (rng() % 2) made.push_back(product());
+  const Tensor mask = input({rows, keys}, type), of_keys = input({inner, keys}, f32),
+               of_rows = input({outer, inner, rows}, f32);
+  const uint64_t forms = rng();
+  const auto has = [&](int bit) { return (forms >> bit & 1) != 0; };
+  p.text += ", forms " + std::to_string(forms % 512);
+  const Tensor matrix = compute(shape, [&](const std::vector<Axis>& i) -> Expr {
+    Expr v = made[0](i[0], i[1], i[2], i[3]) * Expr(0.25f);
+    if (made.size() > 1) v = v + made[1](i[0], i[1], i[2], i[3]) * Expr(0.125f);
+    if (has(0)) v = v + cast(f32, mask(i[2], i[3]));
+    if (has(1)) v = v - of_keys(i[1], i[3]);
+    if (has(2)) v = v * (of_rows(i[0], i[1], i[2]) + Expr(1.5f));
+    if (has(3) && has(4)) v = v - made[0](i[0], Expr(0), i[2], i[3]) * Expr(0.5f);
+    if (has(5) && has(4)) v = v + made[0](i[0], Expr(1) - i[1], i[2], i[3]) * Expr(0.5f);
+    if (has(6)) v = select(i[3] <= i[2] + Expr(7), v, Expr(-1.0f));
+    if (has(7)) v = exp(min(v, Expr(2.0f)));
+    return has(8) ? v : Expr(cast(type, v));
+  });
+  const Axis j = reduce_axis(keys, "j");
+  if (has(8)) {
+    p.outputs = {
+        compute(Shape{Expr(outer), Expr(inner), Expr(rows)}, [&](const std::vector<Axis>& i) {
+          const Expr v = matrix(i[0], i[1], i[2], j);
+          return has(9) ? Expr(sum(v, {j})) : has(10) ? Expr(max(v, {j})) : Expr(min(v, {j}));
+        })};
+  } else {
+    const Tensor value = input({outer, inner, keys, cols}, type), bias = input({cols}, f32);
+    const Tensor sums = compute(
+        Shape{Expr(outer), Expr(inner), Expr(rows), Expr(cols)},
+        [&](const std::vector<Axis>& i) -> Expr {
+          return sum(cast(f32, matrix(i[0], i[1], i[2], j)) * cast(f32, value(i[0], i[1], j, i[3])),
+                     {j});
+        });
+    const Tensor turned =
+        has(9) ? sums
+               : compute(Shape{Expr(outer), Expr(rows), Expr(inner), Expr(cols)},
+                         [&](const std::vector<Axis>& i) { return sums(i[0], i[2], i[1], i[3]); });
+    p.outputs = {has(10) ? ops::cast(turned, type) : ops::add(turned, bias)};
+  }
+  p.inputs = ComputeDag(p.outputs).placeholders();  // those that are read
+  p.reduce_length = 104;
+  return p;
+}
+
+// Of one kernel are few stages, and what walks over more keeps no stack of calls.
+TEST(ComputedMatrix, LongChainsAreNone) {
+  Tensor x = placeholder({8, 16}, f32);
+  for (int i = 0; i < 100000; ++i)
+    x = compute(x.shape(), [&](const std::vector<Axis>& at) { return x(at) + Expr(1.0f); });
+  const ComputeDag dag({ops::max(x, {-1})});
+  EXPECT_FALSE(find_own_matrix(dag, dag.size() - 1));
+}
+
+TEST(ComputedMatrix, DrawnMatricesAreRight) {
+  const AutoSchedulerOptionsScope scope(as_declared());
+  constexpr int kPrograms = 24;
+  for (int seed = 0; seed < kPrograms; ++seed) {
+    Rng rng(static_cast<uint64_t>(seed) + 1);
+    const selftest::RandomProgram p = drawn_program(rng);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + p.text);
+    expect_right(p, create_schedule(p.outputs, small_gpu()));
   }
 }
 

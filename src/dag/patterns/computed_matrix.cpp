@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "dag/patterns/look_through.h"
+#include "heddle/ir/simplify.h"
 
 namespace heddle {
 namespace {
@@ -26,6 +28,13 @@ int dim_of(const Access& a, const Axis& axis) {
   return found;
 }
 
+/// The elements that `a` reads where the axes of `op`, its reader, have the values `at`.
+std::vector<Expr> places_of(const Access& a, const Operation& op, const std::vector<Expr>& at) {
+  std::vector<Expr> places;
+  for (const Expr& index : a.indices) places.push_back(simplify(dag::at_indices(op, index, at)));
+  return places;
+}
+
 /// Whether each index is an axis, or the only index of a dimension of one element.
 bool is_plain(const Access& a) {
   return std::all_of(a.affine.begin(), a.affine.end(), [](const std::optional<Affine>& index) {
@@ -44,9 +53,8 @@ std::optional<std::pair<const Access*, const Access*>> factors_of(const ComputeD
       reads[0].producer == reads[1].producer)
     return {};
   for (const Expr& factor : {mul->a, mul->b}) {
-    if (dag::below_casts(factor).kind() != ExprKind::Load ||
-        !is_half(dag::below_casts(factor).dtype()))
-      return {};
+    const Cast* wide = factor.as<Cast>();
+    if (!wide || wide->value.kind() != ExprKind::Load || !is_half(wide->value.dtype())) return {};
   }
   if (reads[0].tensor.dtype() != reads[1].tensor.dtype() || !is_plain(reads[0]) ||
       !is_plain(reads[1]))
@@ -70,7 +78,7 @@ class Finder {
     if (m_.col >= 0) m_.cols = op_.axes()[static_cast<size_t>(m_.col)].extent();
     for (const Axis& a : op_.axes()) m_.batches *= a.extent();
     m_.batches /= std::max<int64_t>(1, m_.rows * m_.cols);
-    for (const auto& [s, dims] : seen_) m_.fused.push_back(s);
+    for (const auto& [s, taken] : seen_) m_.fused.push_back(s);
     return std::move(m_);
   }
 
@@ -132,13 +140,15 @@ class Finder {
 
   bool take_matrix(const Access& a) {
     seen_.clear();
+    stored_.clear();
     m_.products.clear();
     m_.matrix = a.producer;
     m_.row_dim = dim_of(a, axis(m_.row));
     m_.key_dim = dim_of(a, key());
     const Dims dims{m_.row_dim, m_.key_dim};
+    const std::vector<Expr>& place = a.indices;
     return m_.row_dim >= 0 && m_.key_dim >= 0 &&
-           (is_between(m_.matrix) ? take(m_.matrix, dims) : take_product(a, dims)) &&
+           (is_between(m_.matrix) ? take(m_.matrix, dims, place) : take_product(a, dims, place)) &&
            !m_.products.empty() && one_type();
   }
   bool one_type() {
@@ -159,49 +169,78 @@ class Finder {
   /// Dimensions of a stage that are i and j of the matrix; -1 where it does not have them.
   using Dims = std::pair<int, int>;
 
+  /// A stage that is taken: all read it at the same elements, which are those of the matrix at `at`.
+  struct Taken {
+    Dims dims;
+    std::vector<Expr> at;
+    bool is(const Dims& other, const std::vector<Expr>& there) const {
+      return dims == other && std::ranges::equal(at, there, [](const Expr& a, const Expr& b) {
+               return equal(a, b);
+             });
+    }
+  };
+
   /// Takes stage `s` and what it is made of. False where it is read in two ways.
-  bool take(int s, const Dims& dims) {
-    if (const auto known = seen_.find(s); known != seen_.end()) return known->second == dims;
-    seen_.emplace(s, dims);
+  bool take(int s, const Dims& dims, const std::vector<Expr>& place) {
+    // A kernel holds no more, and what is before a long chain is not looked at again for each reduction.
+    constexpr size_t kMostStages = 64;
+    if (const auto known = seen_.find(s); known != seen_.end())
+      return known->second.is(dims, place);
+    if (seen_.size() >= kMostStages) return false;
+    seen_.emplace(s, Taken{dims, place});
     const auto& axes = dag_.stage(s).axes();
     for (const Access& a : dag_.info(s).reads) {
       const auto at = [&](int d) { return d < 0 ? -1 : dim_of(a, axes[static_cast<size_t>(d)]); };
       const Dims here{at(dims.first), at(dims.second)};
-      const bool taken = is_between(a.producer) ? take(a.producer, here) : take_product(a, here);
+      const std::vector<Expr> there = places_of(a, dag_.stage(s), place);
+      const bool taken =
+          is_between(a.producer) ? take(a.producer, here, there) : take_product(a, here, there);
       if (!taken) return false;
     }
     return true;
   }
 
-  /// Takes what `a` reads where that is a product; it is read from memory otherwise.
-  bool take_product(const Access& a, const Dims& dims) {
+  /// Takes what `a` reads where that is a product; it is read from memory otherwise, everywhere.
+  bool take_product(const Access& a, const Dims& dims, const std::vector<Expr>& place) {
     const auto known = seen_.find(a.producer);
-    if (known != seen_.end()) return known->second == dims;
-    if (dims.first < 0 || dims.second < 0 || !is_plain(a) || dag_.info(a.producer).is_output ||
-        dag_.stage(a.producer).num_outputs() != 1 || !inside_(a.producer))
-      return true;
-    const auto factors = factors_of(dag_, a.producer);
-    const Operation& op = dag_.stage(a.producer);
-    if (!factors || !has_extents(op)) return true;
+    if (known != seen_.end()) return known->second.is(dims, place);
+    std::optional<ComputedMatrix::Product> product;
+    if (!stored_.contains(a.producer) && is_plain(a)) product = product_of(a.producer, dims);
+    if (product) {
+      m_.products.push_back(*product);
+      seen_.emplace(a.producer, Taken{dims, place});
+    } else {
+      stored_.insert(a.producer);
+    }
+    return true;
+  }
+
+  /// Stage `s` as a product whose axes `dims` are i and j of the matrix.
+  std::optional<ComputedMatrix::Product> product_of(int s, const Dims& dims) const {
+    const Operation& op = dag_.stage(s);
+    if (dims.first < 0 || dims.second < 0 || dag_.info(s).is_output || op.num_outputs() != 1 ||
+        !inside_(s))
+      return {};
+    const auto factors = factors_of(dag_, s);
+    if (!factors || !has_extents(op)) return {};
     const Axis &row = op.axes()[static_cast<size_t>(dims.first)],
                &key = op.axes()[static_cast<size_t>(dims.second)], &depth = op.reduce_axes()[0];
     for (const auto& [x, y] : {*factors, std::pair(factors->second, factors->first)}) {
       if (x->depends_on(key) || y->depends_on(row)) continue;
       const ComputedMatrix::Operand rows{x->producer, dim_of(*x, row), dim_of(*x, depth)},
           keys{y->producer, dim_of(*y, key), dim_of(*y, depth)};
-      if (std::min({rows.line_dim, rows.depth_dim, keys.line_dim, keys.depth_dim}) < 0) continue;
-      m_.products.push_back({a.producer, dims.first, dims.second, depth.extent(), rows, keys});
-      seen_.emplace(a.producer, dims);
-      return true;
+      if (std::min({rows.line_dim, rows.depth_dim, keys.line_dim, keys.depth_dim}) >= 0)
+        return ComputedMatrix::Product{s, dims.first, dims.second, depth.extent(), rows, keys};
     }
-    return true;
+    return {};
   }
 
   const ComputeDag& dag_;
   const Operation& op_;
   const std::function<bool(int)>& inside_;
   ComputedMatrix m_;
-  std::map<int, Dims> seen_;  ///< the stages taken
+  std::map<int, Taken> seen_;  ///< the stages taken
+  std::set<int> stored_;       ///< what is read from memory
 };
 
 }  // namespace
