@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "codegen/cuda/nvrtc/nvrtc.h"
 #include "dag/rewrites/legal_rewrites.h"
 #include "heddle/ops/ops.h"
@@ -20,6 +22,7 @@ struct Form {
   int64_t n = 2, c = 16, h = 9, w = 7, k = 24, r = 3;
   int64_t stride = 1, pad = 1, dilation = 1, groups = 1;
   bool nhwc = true, epilogue = false;
+  bool fixed = false;  ///< the filters are a constant
 };
 
 selftest::RandomProgram convolution(const Form& f) {
@@ -27,8 +30,9 @@ selftest::RandomProgram convolution(const Form& f) {
   const int64_t group = f.c / f.groups;
   const Tensor x =
       placeholder(f.nhwc ? Shape{f.n, f.h, f.w, f.c} : Shape{f.n, f.c, f.h, f.w}, f.type, "X");
-  const Tensor w =
-      placeholder(f.nhwc ? Shape{f.r, f.r, group, f.k} : Shape{f.k, group, f.r, f.r}, f.type, "W");
+  const Extents filters = f.nhwc ? Extents{f.r, f.r, group, f.k} : Extents{f.k, group, f.r, f.r};
+  const Tensor w = f.fixed ? constant(NDArray::random(filters, f.type, 5), "W")
+                           : placeholder(Shape(filters.begin(), filters.end()), f.type, "W");
   p.inputs = {x, w};
   ops::Conv at;
   at.stride = {f.stride};
@@ -163,6 +167,90 @@ TEST(ViewedConvolution, AccumulatorsStayInRegisters) {
         }
       }
     }
+  }
+}
+
+/// The schedule of `dag` by warp groups, of tiles of 64 x 64; nullopt where it takes none.
+std::optional<Schedule> by_warp_groups(const ComputeDag& dag) {
+  const Template t = make_template(dag, h200());
+  Config c = t.default_config();
+  // Of several groups the knobs have the group's name before theirs.
+  const auto set = [&](const std::string& knob, int64_t value) {
+    bool found = false;
+    for (size_t i = 0; i < t.knobs().size(); ++i) {
+      const std::string& name = t.knobs()[i].name;
+      if (name != knob && !name.ends_with("." + knob)) continue;
+      c.values[i] = value;
+      found = true;
+    }
+    return found;
+  };
+  if (!set("unit", 1)) return std::nullopt;
+  set("group_tiles", 1);
+  set("groups", 1);
+  set("group_cols", 64);
+  set("group_stages", 3);
+  set("group_store", 0);
+  set("raster", 1);
+  return t.instantiate(c);
+}
+
+// Channels become a row of a box, and TMA writes the zeros behind them: no image is copied.
+TEST(TensorCoreConvolution, ChannelsGrowToRowsOfBoxes) {
+  const AutoSchedulerOptionsScope scope(options());
+  const std::string pads = "pad_product(to=64)@";
+  const auto chosen = [](const Form& f) {
+    return choose_alternative(ComputeDag(convolution(f).outputs), h200(), {});
+  };
+  Form large{.n = 32, .c = 32, .h = 56, .w = 56, .k = 128, .fixed = true};
+  for (const int64_t c : {32, 48, 96, 160}) {
+    large.c = c;
+    EXPECT_THAT(chosen(large), HasSubstr(pads)) << c;
+  }
+  large.c = 16;
+  EXPECT_EQ(chosen(large), "") << "most would be zeros";
+  EXPECT_EQ(chosen({.n = 32, .c = 96, .h = 56, .w = 56, .k = 128}), "")
+      << "filters are no constant";
+  EXPECT_EQ(chosen({.n = 1, .c = 96, .h = 14, .w = 14, .k = 96, .fixed = true}), "") << "few tiles";
+  for (Form f : {Form{.n = 3, .c = 40, .h = 11, .w = 9, .k = 64},
+                 Form{.type = bf16, .n = 3, .c = 96, .h = 9, .w = 12, .k = 72, .pad = 0},
+                 Form{.n = 3, .c = 32, .h = 17, .w = 15, .k = 64, .stride = 2}}) {
+    f.fixed = true;
+    const selftest::RandomProgram p = convolution(f);
+    const ComputeDag dag(p.outputs);
+    std::string name;
+    for (const std::string& legal : legal_rewrites(dag, h200())) {
+      if (legal.starts_with(pads)) name = legal;
+    }
+    ASSERT_NE(name, "") << p.text;
+    const std::optional<Schedule> s = by_warp_groups(apply_alternative(dag, name));
+    ASSERT_TRUE(s) << p.text;
+    const GpuProgram program = lower_gpu(*s, p.args());
+    EXPECT_THAT(emit_cuda(program), HasSubstr("window_load_")) << p.text;
+    int64_t written = 0;
+    for (const Buffer& b : program.workspace) {
+      int64_t size = 1;
+      for (const Expr& extent : b->shape) size *= *as_int(extent);
+      written = std::max(written, size);
+    }
+    EXPECT_LT(written, f.n * f.h * f.w * f.c) << p.text << ": the image is copied";
+    EXPECT_THAT(check_emulated(p, *s), HasSubstr("wgmma"));
+  }
+}
+
+// TMA knows of the ends of an image, and of no other zeros.
+TEST(TensorCoreConvolution, MaskedImagesAreNoPaddedOnes) {
+  const AutoSchedulerOptionsScope scope(options());
+  selftest::RandomProgram p = convolution({.n = 3, .c = 64, .h = 10, .w = 9, .k = 64});
+  const Tensor x = placeholder({3, 10, 9, 64}, f16, "X"), w = p.inputs[1];
+  const Tensor masked = compute(x.shape(), [&](const std::vector<Axis>& i) -> Expr {
+    return select(i[1] > Expr(2), x(i), make_const(f16, 0));
+  });
+  p.inputs = {x, w};
+  for (const int64_t pad : {0, 1}) {
+    p.outputs = {ops::conv2d(masked, w, {.padding = {pad}, .layout = ops::NHWC})};
+    const std::optional<Schedule> s = by_warp_groups(ComputeDag(p.outputs));
+    (void)check_emulated(p, s ? *s : create_schedule(p.outputs, h200()));
   }
 }
 

@@ -52,15 +52,17 @@ bool fetched_by_tiles(const TemplateBuilder& t, int s, bool allow_tf32) {
          });
 }
 
-// Whether stage `s` pads the last dimension of what it reads.
-bool pads_last_dimension(const ComputeDag& dag, int s) {
+// Whether stage `s` pads the last dimension of what it reads, whose rows are no whole vectors.
+bool pads_short_rows(const ComputeDag& dag, int s) {
   const Operation& op = dag.stage(s);
   const Select* select = op.bodies().size() == 1 ? op.bodies()[0].as<Select>() : nullptr;
   const Load* load = select ? select->on_true.as<Load>() : nullptr;
   if (!load || op.axes().empty() || load->indices.empty()) return false;
+  constexpr int64_t kVectorBytes = 16;
   const Axis& last = op.axes().back();
-  return load->indices.back().get() == last.var().get() &&
-         tensor_of(load->buffer).extents().back() < last.extent();
+  const int64_t n = tensor_of(load->buffer).extents().back();
+  return load->indices.back().get() == last.var().get() && n < last.extent() &&
+         n * load->dtype.bytes() % kVectorBytes != 0;
 }
 
 // Whether stage `s` moves vectors of elements, neighbours along its last axis, to products that stream
@@ -105,7 +107,7 @@ LocationProblem problem_of(const TemplateBuilder& t, const StageGroup& g) {
            info.flops_per_point <= kTinyWork;
   p.fetched_by_tiles = fetched_by_tiles(t, g.output_stage, g.allow_tf32);
   p.moves_vectors = moves_vectors(dag, g.output_stage);
-  p.makes_vectors = p.fetched_by_tiles && pads_last_dimension(dag, g.output_stage);
+  p.makes_vectors = p.fetched_by_tiles && pads_short_rows(dag, g.output_stage);
   for (size_t i = 0; i < g.places.size(); ++i) {
     const auto location = static_cast<int64_t>(i) + 1;
     const Part part = part_at(dag, g.output_stage, g.places[i]);

@@ -166,6 +166,20 @@ bool can_be_in_memory(const ComputeDag& dag, const StageGroup& g, int s) {
          (info.precomputable && !has(g.tunable));
 }
 
+// Whether `op` takes all elements of what it reads at `load`: its condition holds for them.
+static bool takes_all(const Operation& op, const Select& select, const Load& load) {
+  const std::vector<int64_t> extents = tensor_of(load.buffer).extents();
+  std::vector<VarBinding> bind;
+  Ranges ranges;
+  for (size_t d = 0; d < op.axes().size(); ++d) {
+    const Axis& axis = op.axes()[d];
+    const Var at(axis.name());
+    ranges.set(at, {0, extents[d] - 1});
+    bind.push_back({axis.var(), at.expr() - simplify(load.indices[d] - Expr(axis))});
+  }
+  return is_const(simplify(substitute(select.condition, bind), ranges), 1);
+}
+
 int padded_source(const ComputeDag& dag, int s) {
   const Operation& op = dag.stage(s);
   if (op.is_placeholder() || op.is_reduction() || op.bodies().size() != 1) return -1;
@@ -177,6 +191,7 @@ int padded_source(const ComputeDag& dag, int s) {
     const std::optional<Shifted> i = shifted(load->indices[d], op.axes());
     if (!i || (i->axis != static_cast<int>(d) && op.axes()[d].extent() > 1)) return -1;
   }
+  if (!takes_all(op, *select, *load)) return -1;
   return producer_of(dag, s, load);
 }
 
