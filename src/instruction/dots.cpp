@@ -35,8 +35,9 @@ MachineInstruction dot(std::string name, std::string about, const std::vector<Da
 
 std::vector<MachineInstruction> make_dots() {
   const LlvmCall accumulates{"", {0, 1, 2}, false}, adds{"", {1, 2}, true};
+  // Of AVX-512, registers of less than 64 bytes need VL; without it, there are none of 64 either.
   const auto vnni = [](const Target& t, int64_t bytes) {
-    return t.has("avx512vnni") || (bytes < 64 && t.has("avxvnni"));
+    return (t.has("avx512vnni") && t.has("avx512vl")) || (bytes < 64 && t.has("avxvnni"));
   };
   const auto pairs = [](const Target& t, int64_t bytes) {
     return t.is_x86() && (bytes == 16 || t.has(bytes == 32 ? "avx2" : "avx512bw"));
@@ -76,7 +77,8 @@ std::vector<MachineInstruction> make_dots() {
           {{4, "llvm.x86.avx512bf16.dpbf16ps.128"},
            {8, "llvm.x86.avx512bf16.dpbf16ps.256"},
            {16, "llvm.x86.avx512bf16.dpbf16ps.512"}},
-          accumulates, has("avx512bf16")),
+          accumulates,
+          [](const Target& t, int64_t) { return t.has("avx512bf16") && t.has("avx512vl"); }),
   };
 }
 

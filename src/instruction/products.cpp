@@ -95,7 +95,7 @@ MachineInstruction make_amx() {
   add(i32, u8, i8, "llvm.x86.tdpbusd");
   add(i32, u8, u8, "llvm.x86.tdpbuud");
   out.legal = [](const Target& t, const InstructionForm& f) {
-    if (t.kind != "llvm" || !t.is_x86() || t.vector_bytes < 64) return false;
+    if (t.kind != "llvm" || !t.is_x86() || t.vector_bytes < 64 || !t.has("amx-tile")) return false;
     const DataType a = f.types[1];
     return t.has(a == bf16 ? "amx-bf16" : a == f16 ? "amx-fp16" : "amx-int8");
   };

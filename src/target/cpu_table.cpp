@@ -63,6 +63,36 @@ bool contains(const std::vector<std::string>& list, std::string_view item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
+// Features that are no longer there where another one is turned off, as LLVM and processors have it.
+struct Need {
+  std::string_view feature, needs;
+};
+constexpr Need kNeeds[] = {{"avx", "sse4.2"},
+                           {"avx2", "avx"},
+                           {"fma", "avx"},
+                           {"f16c", "avx"},
+                           {"avxvnni", "avx2"},
+                           {"avxvnniint8", "avx2"},
+                           {"avx512f", "avx2"},
+                           {"avx512f", "fma"},
+                           {"avx512f", "f16c"},
+                           {"avx512bw", "avx512f"},
+                           {"avx512dq", "avx512f"},
+                           {"avx512vl", "avx512f"},
+                           {"avx512vnni", "avx512f"},
+                           {"avx512bf16", "avx512bw"},
+                           {"avx512fp16", "avx512bw"},
+                           {"amx-bf16", "amx-tile"},
+                           {"amx-int8", "amx-tile"},
+                           {"amx-fp16", "amx-tile"}};
+
+void turn_off(std::vector<std::string>* features, std::string_view name) {
+  std::erase(*features, name);
+  for (const Need& n : kNeeds) {
+    if (n.needs == name && contains(*features, n.feature)) turn_off(features, n.feature);
+  }
+}
+
 }  // namespace
 
 std::span<const CpuRow> cpu_table() { return kTable; }
@@ -96,8 +126,11 @@ std::vector<std::string> apply_features(std::string_view base, std::string_view 
   std::vector<std::string> features = split(base, ',');
   for (const std::string& change : split(changes, ',')) {
     const std::string name = change.substr(1);
-    std::erase(features, name);
-    if (change[0] == '+') features.push_back(name);
+    if (change[0] == '-') turn_off(&features, name);
+    if (change[0] == '+') {
+      std::erase(features, name);
+      features.push_back(name);
+    }
   }
   return features;
 }

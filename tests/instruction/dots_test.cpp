@@ -92,5 +92,47 @@ TEST(Dots, WiderOnesAreExpanded) {
   }
 }
 
+// LLVM ends the process where it has no code for a call, so a machine without a feature has none of the
+// instructions that need it.
+TEST(Dots, OfMachinesWithoutAFeatureHaveCode) {
+  const auto expect_code = [](const std::string& text) {
+    SCOPED_TRACE(text);
+    const Target target = Target::parse(text);
+    for (const MachineInstruction& dot : dot_instructions()) {
+      for (const InstructionForm& f : dot.forms)
+        EXPECT_NE(emit_llvm({vectors(f)}, target, "s"), "") << dot.name;
+    }
+  };
+  for (const char* cpu : {"cascadelake", "cooperlake", "sapphirerapids", "znver5"}) {
+    for (const char* feature : {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"})
+      expect_code(std::string("llvm -mcpu=") + cpu + " -mattr=-" + feature);
+  }
+  for (const char* feature : {"avx512vnni", "avx512bf16", "avxvnni", "avxvnniint8"})
+    expect_code(std::string("llvm -mcpu=x86-64 -mattr=+") + feature);
+  EXPECT_FALSE(
+      amx_instruction().is_of(Target::parse("llvm -mcpu=sapphirerapids -mattr=-amx-tile")));
+}
+
+// Whether a machine adds up groups of `size` products of these types by an instruction for whole registers.
+bool sums_groups(const Target& t, const std::vector<DataType>& types, int64_t size) {
+  return std::ranges::any_of(dot_instructions(), [&](const MachineInstruction& dot) {
+    return std::ranges::any_of(dot.forms, [&](const InstructionForm& f) {
+      const bool whole = !t.is_x86() || 4 * f.extents[0][0] == t.vector_bytes;
+      return f.types == types && f.extents[1][0] == size && whole && dot.legal(t, f);
+    });
+  });
+}
+
+// Rules ask a target, which knows no instructions.
+TEST(Dots, TargetsAnswerWhatTheTableSays) {
+  for (const std::string& cpu : known_cpus()) {
+    const Target t = Target::parse("llvm -mcpu=" + cpu);
+    EXPECT_EQ(t.dots_bytes(false, true), sums_groups(t, {i32, u8, i8}, 4)) << cpu;
+    EXPECT_EQ(t.dots_bytes(true, true), sums_groups(t, {i32, i8, i8}, 4)) << cpu;
+    EXPECT_EQ(t.dots_bytes(false, false), sums_groups(t, {i32, u8, u8}, 4)) << cpu;
+    EXPECT_EQ(t.dots_bf16(), sums_groups(t, {f32, bf16, bf16}, 2)) << cpu;
+  }
+}
+
 }  // namespace
 }  // namespace heddle::testing

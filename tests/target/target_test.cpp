@@ -89,6 +89,11 @@ TEST(Target, FeaturesChangeTheVectors) {
   EXPECT_EQ(narrow.vector_bytes, 32);
   EXPECT_EQ(narrow.vector_registers, 16);
   EXPECT_FALSE(narrow.has("avx512f"));
+  EXPECT_FALSE(narrow.has("avx512vl")) << "it needs avx512f";
+  const Target older = Target::parse("llvm -mattr=-avx2 -mcpu=sapphirerapids");
+  for (const char* gone : {"avx512f", "avx512bf16", "avxvnni", "avx512fp16"})
+    EXPECT_FALSE(older.has(gone)) << gone;
+  EXPECT_TRUE(older.has("avx") && older.has("fma"));
   EXPECT_EQ(Target::parse("llvm -mcpu=x86-64 -mattr=+avx,+avx2").vector_bytes, 32);
   EXPECT_EQ(Target::parse(to_string(narrow)), narrow);
   EXPECT_FALSE(Target::parse("llvm -mcpu=x86-64 -mattr=+no-such-thing").runs_here());
