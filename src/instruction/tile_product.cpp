@@ -54,6 +54,10 @@ class Matcher {
     }
     if (!take_store(*store)) return false;
     if (!sort_loops(loops)) return false;
+    const std::vector<DataType> types{p_.c.buffer->dtype, p_.a.buffer->dtype, p_.b.buffer->dtype};
+    if (!amx_instruction().form(types, {p_.rows, p_.lanes, p_.groups * size_}))
+      return fail("there are no tiles of " + std::to_string(p_.rows) + " x " +
+                  std::to_string(p_.lanes) + " x " + std::to_string(p_.groups * size_));
     const int held = p_.row_tiles.count() * p_.col_tiles.count();
     if (std::min(p_.row_tiles.count(), p_.col_tiles.count()) + 1 > kTileRegisters - held)
       return fail("its tiles do not fit the registers");
@@ -92,7 +96,6 @@ class Matcher {
     const DataType a = products[0].a.buffer->dtype, b = products[0].b.buffer->dtype;
     if (!amx_instruction().form({s.buffer->dtype, a, b}))
       return fail("there are no tiles of these types");
-    if (p_.lanes > amx::kRows) return fail("a row of results has more than 64 bytes");
     const int size = kGroupBytes / a.bytes();
     if (static_cast<int>(products.size()) != size) return fail("it does not add up whole groups");
     const NarrowTerm& first = products[0];

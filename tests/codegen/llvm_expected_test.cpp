@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "codegen/llvm_util.h"
+#include "codegen/why_expected.h"
 
 namespace heddle::testing {
 namespace {
@@ -69,6 +70,8 @@ TEST(LlvmExpected, StoresBeyondTheLastSquareAreNotFound) {
   EXPECT_EQ(expected[0].stores, kLanes + 1);
   EXPECT_EQ(expected[0].found, kLanes);
   EXPECT_FALSE(expected[0].missed());
+  EXPECT_EQ(codegen::why_not_expected({f}, test_target())[0],
+            "there are 1 of " + std::to_string(kLanes) + " stores");
   expect_transposed(f, kLanes + 1);
 }
 
@@ -87,6 +90,8 @@ TEST(LlvmExpected, AMissedInstructionIsReported) {
   ASSERT_EQ(expected.size(), 1u);
   EXPECT_EQ(expected[0].instruction, "dot_product");
   EXPECT_TRUE(expected[0].missed());
+  EXPECT_EQ(codegen::why_not_expected({f}, test_target())[0],
+            "groups of lanes do not lie side by side in 'a'");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "codegen/cuda/kernel_writer.h"
+#include "codegen/cuda/text/ldmatrix_text.h"
 #include "codegen/cuda/text/mma_text.h"
 #include "codegen/cuda/text/types.h"
 
@@ -341,10 +342,7 @@ void KernelWriter::load_matrix(const TileOp& t, const tile::LoadMatrix& load) {
   const Storage& memory = storage_of(from.buffer);
   if (memory.scope != Scope::Shared) fail("ldmatrix of '" + from.buffer->name + "'");
   begin({to.index, from.index});
-  const std::string name = "ldmatrix_x" + std::to_string(load.matrices) +
-                           (load.transposed           ? "_trans"
-                            : to.buffer->dtype == f32 ? "_f32"
-                                                      : "");
+  const std::string name = ldmatrix_name(load.matrices, load.transposed, to.buffer->dtype);
   before(prelude_.use(name) + "(" + tile_operand(to).s + ", " + address(memory, value(from.index)) +
          ");");
   flush();

@@ -1,19 +1,15 @@
-// Sums of products of narrow types, as the instructions that machines have for them.
+// Sums of products of narrow types in groups of two or four (instruction/dot_groups.h), as the instructions
+// that machines have for them: vpmaddwd or vpdpwssd for pairs, and for groups of four bytes vpdpbusd (u8
+// with i8), vpdpbssd, vpdpbuud, sdot, udot and usdot.
 //
-//   C[ramp(c, 1, 8)] + x8(i32(A[a])) * i32(B[ramp(b, 2, 8)])
-//                    + x8(i32(A[a + 1])) * i32(B[ramp(b + 1, 2, 8)])
-//   --> vpmaddwd of 16 elements of B from b on and the pair A[a], A[a + 1] in every lane
-// For groups of four bytes the instructions are vpdpbusd (u8 with i8), vpdpbssd, vpdpbuud, sdot,
-// udot and usdot.
-//
-// Pairs and groups of four are recognised in the indices. A schedule makes them by a layout that
-// has groups of the reduction innermost. Sums of i32 wrap, so their order is free, and each of
+// Sums of i32 wrap, so their order is free, and each of
 // these instructions gives the exact sum. vpmaddubsw saturates and is not used. Pairs of bf16 are
 // vdpbf16ps, which rounds each sum as a multiply-add of f32 does and treats subnormal numbers as 0.
 #include <numeric>
 
 #include "codegen/llvm/generator.h"
 #include "heddle/instruction/instruction.h"
+#include "instruction/dot_groups.h"
 
 namespace heddle::codegen {
 
@@ -23,9 +19,6 @@ using llvm::Value;
 namespace id = llvm::Intrinsic;
 
 namespace {
-
-// Either the groups of all lanes are adjacent in memory, or all lanes have the same group.
-bool in_groups(const NarrowFactor& f, int size) { return f.stride == 0 || f.stride == size; }
 
 // The narrowest register has four lanes of 32 bits.
 int register_lanes(int lanes) { return std::max(4, padded_lanes(lanes)); }
@@ -83,7 +76,7 @@ Value* Generator::emit_group(const NarrowFactor& f, int size, int members) {
     return b_.CreateXor(group, kHighest & ((uint64_t{1} << (members * t.bits)) - 1));
   };
   if (members == size) return flipped(load(type, 0));
-  if (has_elements(f, size))
+  if (has_elements(f, size, ranges_))
     return flipped(b_.CreateAnd(load(type, 0), (uint64_t{1} << (members * t.bits)) - 1));
   Value* group = llvm::ConstantInt::get(type, 0);
   for (int at = 0; at < members; ++at) {
@@ -217,26 +210,6 @@ Value* Generator::expand_fours(Value* x, DataType tx, Value* y, DataType ty, int
                       b_.CreateShuffleVector(halves[0], halves[1], odd));
 }
 
-// Whether `n` elements, counted from the first one of the factor, certainly lie inside the buffer.
-bool Generator::has_elements(const NarrowFactor& f, int64_t n) const {
-  int64_t total = 1;
-  for (const Expr& extent : f.buffer->shape) {
-    const int64_t* value = as_int(extent);
-    if (!value) return false;
-    total *= *value;
-  }
-  return range_of(f.base, ranges_).max <= total - n;
-}
-
-// Whether the incomplete last group of a sum may be computed as a full one, with products with zero
-// after its members. Copies that are stored in full groups have room for it.
-bool Generator::may_be_filled_up(const NarrowFactor& a, const NarrowFactor& b, int size,
-                                 int lanes) const {
-  // The unused elements may be NaN, and zero times NaN is NaN.
-  if (b.buffer->dtype == bf16) return false;
-  return a.stride == 0 && b.stride == size && has_elements(b, int64_t{size} * lanes);
-}
-
 // The sum `e` with groups of its terms computed by one instruction each. Null where there are none.
 Value* Generator::emit_dot_products(const Binary& e) {
   const DataType wide = e.dtype.element();
@@ -244,57 +217,21 @@ Value* Generator::emit_dot_products(const Binary& e) {
     return nullptr;
   }
   const int lanes = e.dtype.lanes;
-  std::vector<Expr> terms, rest;
-  terms_of(Expr(&e), terms);
-  if (terms.size() > kMostTerms) return nullptr;
-  std::vector<NarrowTerm> products;
-  for (const Expr& term : terms) {
-    std::optional<NarrowTerm> p = as_narrow_term(term);
-    // Elements in registers cannot be loaded together.
-    if (p && storage_of(p->a.buffer).base && storage_of(p->b.buffer).base) {
-      products.push_back(*p);
-    } else {
-      rest.push_back(term);
-    }
-  }
-  struct Group {
-    const NarrowTerm* first = nullptr;
-    int size = 0, members = 0;
-  };
-  std::vector<Group> groups;
-  for (int size : {4, 2}) {
-    for (NarrowTerm& first : products) {
-      if (first.used || !in_groups(first.a, size) || !in_groups(first.b, size) ||
-          !has_dot(first.a.type, first.b.type, size, lanes)) {
-        continue;
-      }
-      std::vector<NarrowTerm*> members{&first};
-      for (NarrowTerm& p : products) {
-        const int at = static_cast<int>(members.size());
-        if (at == size) break;
-        if (!p.used && follows(first.a, p.a, at, ranges_) && follows(first.b, p.b, at, ranges_)) {
-          members.push_back(&p);
-        }
-      }
-      const int found = static_cast<int>(members.size());
-      if (found < size && !may_be_filled_up(first.a, first.b, size, lanes)) continue;
-      for (NarrowTerm* p : members) p->used = true;
-      groups.push_back({&first, size, found});
-    }
-  }
-  if (groups.empty()) return nullptr;
-  for (const NarrowTerm& p : products) {
-    if (!p.used) rest.push_back(p.term);
+  const auto in_memory = [&](const Buffer& b) { return storage_of(b).base != nullptr; };
+  const auto has = [&](DataType a, DataType b, int size) { return has_dot(a, b, size, lanes); };
+  std::string why;
+  const std::optional<DotSum> found = find_dot_groups(Expr(&e), {ranges_, in_memory, has}, &why);
+  if (!found) {
+    if (why_no_dot_.empty()) why_no_dot_ = why;  // that of the whole sum
+    return nullptr;
   }
   Value* sum = nullptr;
-  for (const Expr& term : rest) {
+  for (const Expr& term : found->rest) {
     Value* value = emit(term);
     sum = sum ? add(sum, value) : value;
   }
-  dot_products_ += static_cast<int>(groups.size());
-  for (const Group& g : groups) {
-    sum = emit_dot(sum, g.first->a, g.first->b, g.size, g.members, lanes);
-  }
+  dot_products_ += static_cast<int>(found->groups.size());
+  for (const DotGroup& g : found->groups) sum = emit_dot(sum, g.a, g.b, g.size, g.members, lanes);
   return sum;
 }
 

@@ -1,6 +1,7 @@
 // emit_llvm: LLVM IR, assembly or an object file for any machine that LLVM supports.
 #include "codegen/llvm/generator.h"
 #include "codegen/llvm/jit/backend.h"
+#include "codegen/why_expected.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/support/error.h"
 
@@ -28,8 +29,12 @@ std::string emit_llvm(const std::vector<LoweredFunction>& functions, const Targe
   return std::string(output.begin(), output.end());
 }
 
-std::vector<ExpectedInstruction> expected_instructions(
-    const std::vector<LoweredFunction>& functions, const Target& target) {
+namespace {
+
+// Calls `read` with what generated the functions, of which nothing is optimised.
+template <class Read>
+auto after_generating(const std::vector<LoweredFunction>& functions, const Target& target,
+                      Read read) {
   const codegen::Machine machine = codegen::describe_machine(target, /*for_jit=*/false);
   llvm::LLVMContext context;
   llvm::Module module("heddle", context);
@@ -39,7 +44,19 @@ std::vector<ExpectedInstruction> expected_instructions(
   codegen::Generator generator(module, machine, no_calls);
   for (const LoweredFunction& f : codegen::split_lanes(functions, machine.vector_bytes))
     generator.add(f, f.name);
-  return generator.expected();
+  return read(generator);
+}
+
+}  // namespace
+
+std::vector<ExpectedInstruction> expected_instructions(
+    const std::vector<LoweredFunction>& functions, const Target& target) {
+  return after_generating(functions, target, [](const auto& g) { return g.expected(); });
+}
+
+std::vector<std::string> codegen::why_not_expected(const std::vector<LoweredFunction>& functions,
+                                                   const Target& target) {
+  return after_generating(functions, target, [](const auto& g) { return g.why_missed(); });
 }
 
 }  // namespace heddle

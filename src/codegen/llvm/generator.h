@@ -74,6 +74,8 @@ class Generator {
   void add(const LoweredFunction& function, const std::string& name);
   /// The expected instructions of all functions added so far.
   const std::vector<ExpectedInstruction>& expected() const { return expected_; }
+  /// For each of them, why the first store that did not become it did not.
+  const std::vector<std::string>& why_missed() const { return why_missed_; }
 
  private:
   struct Storage {
@@ -177,8 +179,6 @@ class Generator {
                         int members, int lanes);
   llvm::Value* emit_groups(const NarrowFactor& f, int size, int members, int lanes);
   llvm::Value* emit_group(const NarrowFactor& f, int size, int members);
-  bool has_elements(const NarrowFactor& f, int64_t n) const;
-  bool may_be_filled_up(const NarrowFactor& a, const NarrowFactor& b, int size, int lanes) const;
   llvm::Value* emit_pairs(llvm::Value* sum, llvm::Value* x, llvm::Value* y, int lanes);
   llvm::Value* emit_bf16_pairs(llvm::Value* sum, llvm::Value* x, llvm::Value* y, int lanes);
   llvm::Value* add(llvm::Value* a, llvm::Value* b);
@@ -240,9 +240,10 @@ class Generator {
   llvm::Value* to_memory(llvm::Value* v, DataType dtype);
   void emit_store(const Store& s);
   /// Counts stores to `buffer` that were to become `instruction`, and did or not.
-  void note_expected(const std::string& buffer, const std::string& instruction, bool found);
-  /// Counts the store where its hints contain `hint`: it became that instruction, or not.
-  void note_expected(const Store& s, StoreHint hint, bool found);
+  void note_expected(const std::string& buffer, const std::string& instruction, bool found,
+                     const std::string& why = {});
+  /// Counts the store where its hints contain `hint`: it became that instruction, or not, and `why`.
+  void note_expected(const Store& s, StoreHint hint, bool found, const std::string& why = {});
   void store_value(const Store& s, llvm::Value* value);
   void store_contiguous(const Storage& storage, DataType dtype, llvm::Value* pointer,
                         llvm::Value* value, bool nontemporal);
@@ -280,7 +281,10 @@ class Generator {
   Frame frame_;
   Ranges ranges_;
   std::vector<ExpectedInstruction> expected_;
-  int dot_products_ = 0;    ///< emitted so far
+  std::vector<std::string> why_missed_;
+  int dot_products_ = 0;  ///< emitted so far
+  /// Why the sum of this store has no groups, and the last stores are no square.
+  std::string why_no_dot_, why_no_square_;
   std::string name_;        ///< name of the function being added
   int parallel_loops_ = 0;  ///< number of its parallel loops so far
   std::unordered_map<const BufferNode*, std::pair<llvm::MDNode*, llvm::MDNode*>> alias_scopes_;

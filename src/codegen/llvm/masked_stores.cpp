@@ -13,8 +13,8 @@ void Generator::emit_masked_store(const Expr& condition, const Store& s) {
   Value* mask = emit(condition);
   if (is_padded(s.value.dtype())) mask = b_.CreateAnd(mask, lane_mask(context(), lanes));
   store_masked(s, emit_masked(mask, lanes, s.value), mask);
-  note_expected(s, StoreHint::DotProduct, false);
-  note_expected(s, StoreHint::TransposedSquare, false);
+  for (const StoreHint hint : {StoreHint::DotProduct, StoreHint::TransposedSquare})
+    note_expected(s, hint, false, "lanes are left out");
   memo_rewind(0);
 }
 

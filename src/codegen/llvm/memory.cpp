@@ -235,28 +235,32 @@ void Generator::emit_store(const Store& s) {
                 "a store of " + to_string(dtype) + " to '" + s.buffer->name + "' at " +
                     std::to_string(index.dtype().lanes) + " indices");
   const int dots_before = dot_products_;
+  why_no_dot_.clear();
   store_value(s, emit(s.value));
-  note_expected(s, StoreHint::DotProduct, dot_products_ > dots_before);
-  note_expected(s, StoreHint::TransposedSquare, false);
+  note_expected(s, StoreHint::DotProduct, dot_products_ > dots_before, why_no_dot_);
+  note_expected(s, StoreHint::TransposedSquare, false, why_no_square_);
 }
 
-void Generator::note_expected(const Store& s, StoreHint hint, bool found) {
+void Generator::note_expected(const Store& s, StoreHint hint, bool found, const std::string& why) {
   if (!has(s.hint, hint)) return;
   note_expected(s.buffer->name, hint == StoreHint::DotProduct ? "dot_product" : "transposed_square",
-                found);
+                found, why);
 }
 
-void Generator::note_expected(const std::string& buffer, const std::string& instruction,
-                              bool found) {
+void Generator::note_expected(const std::string& buffer, const std::string& instruction, bool found,
+                              const std::string& why) {
   auto it = std::find_if(expected_.begin(), expected_.end(), [&](const ExpectedInstruction& e) {
     return e.buffer == buffer && e.instruction == instruction;
   });
   if (it == expected_.end()) {
     expected_.push_back({buffer, instruction});
+    why_missed_.emplace_back();
     it = expected_.end() - 1;
   }
   ++it->stores;
   it->found += found;
+  std::string& first = why_missed_[static_cast<size_t>(it - expected_.begin())];
+  if (!found && first.empty()) first = why;
 }
 
 void Generator::store_value(const Store& s, Value* value) {

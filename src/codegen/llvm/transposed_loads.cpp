@@ -1,11 +1,8 @@
-// A square of elements that is stored by columns, one vector each: n stores whose values are n
-// lanes a row apart, from n neighbouring columns. Lane by lane that would be n * n loads. Here the
-// square is read by its rows, whole vectors, and transposed in registers: unpacking pairs of rows,
-// then pairs of those, within blocks of 128 bits, then the blocks change places (24 shuffles for
-// 8 x 8).
-#include <bit>
-
+// Squares of elements that are stored by columns (instruction/transposed_square.h). Lane by lane that would
+// be n * n loads. Here they are read by rows, whole vectors, and transposed in registers: unpacking pairs of
+// rows, then pairs of those, within blocks of 128 bits, then the blocks change places (24 shuffles for 8 x 8).
 #include "codegen/llvm/generator.h"
+#include "instruction/transposed_square.h"
 
 namespace heddle::codegen {
 
@@ -60,74 +57,33 @@ llvm::SmallVector<Value*, 16> transpose(Builder& b, llvm::SmallVector<Value*, 16
   return rows;
 }
 
-/// The lanes of a load, where they lie apart by a constant. Elements up to four apart are handled
-/// as whole vectors and shuffles.
-std::optional<AffineLanes> columns(const Load& l) {
-  auto lanes = as_affine_lanes(l.indices[0]);
-  const int64_t* stride = lanes ? as_int(lanes->stride) : nullptr;
-  if (!stride || *stride <= kBlock) return std::nullopt;
-  return lanes;
-}
-
 }  // namespace
 
 size_t Generator::emit_transposed(const std::vector<Stmt>& stmts, size_t from) {
-  // Prefetches of what is read next may stand between the stores.
-  std::vector<const Store*> stores;
-  const Prefetch* ahead = nullptr;
-  size_t end = from;
-  const auto take = [&](size_t n) {
-    for (; end < stmts.size() && stores.size() < n; ++end) {
-      if (const auto* store = stmts[end].as<Store>()) {
-        stores.push_back(store);
-      } else if (const auto* prefetch = stmts[end].as<Prefetch>()) {
-        if (!ahead) ahead = prefetch;
-      } else {
-        return;
-      }
-    }
+  const auto in_memory = [&](const Buffer& b) {
+    const auto frame = frame_.buffers.find(b.get());
+    return frame != frame_.buffers.end() && frame->second.base != nullptr;
   };
-  take(1);
-  const auto* load = stores.empty() ? nullptr : stores[0]->value.as<Load>();
-  if (!load || load->indices.size() != 1 || contains_load(load->indices[0])) return 0;
-  const DataType dtype = load->dtype;
-  const int n = dtype.lanes;
-  if (n < kBlock || !std::has_single_bit(static_cast<unsigned>(n)) || dtype.bits != 32 ||
-      dtype.bytes() > machine_.vector_bytes)
-    return 0;
-  take(static_cast<size_t>(n));
-  if (stores.size() < static_cast<size_t>(n)) return 0;
-  const auto first = columns(*load);
-  const auto frame = frame_.buffers.find(load->buffer.get());
-  if (!first || frame == frame_.buffers.end() || !frame->second.base) return 0;
-  for (int i = 0; i < n; ++i) {
-    const Store* s = stores[static_cast<size_t>(i)];
-    const auto* l = s->value.as<Load>();
-    // All elements are read before any is stored, so the store must not overlap the loads.
-    if (!l || l->buffer != load->buffer || l->dtype != dtype || s->buffer == load->buffer ||
-        l->indices.size() != 1 || s->indices.size() != 1)
-      return 0;
-    const auto lanes = columns(*l);
-    if (!lanes || !equal(lanes->stride, first->stride)) return 0;
-    if (!is_const(simplify(lanes->base - first->base, ranges_), i)) return 0;
-  }
-  const int64_t stride = *as_int(first->stride);
-  if (ahead) emit_prefetch_rows(*ahead, *load, stride);
-  const Storage& storage = storage_of(load->buffer);
+  const auto square = instructions::find_transposed_square(
+      stmts, from, {ranges_, machine_.vector_bytes, in_memory}, &why_no_square_);
+  if (!square) return 0;
+  const DataType dtype = square->load->dtype;
+  if (square->ahead) emit_prefetch_rows(*square->ahead, *square->load, square->stride);
+  const Storage& storage = storage_of(square->load->buffer);
   llvm::SmallVector<Value*, 16> rows;
-  Value* base = address(storage, dtype, first->base);
-  for (int lane = 0; lane < n; ++lane) {
-    Value* row = advance(base, dtype, stride * lane);
+  Value* base = address(storage, dtype, square->base);
+  for (int lane = 0; lane < dtype.lanes; ++lane) {
+    Value* row = advance(base, dtype, square->stride * lane);
     rows.push_back(load_contiguous(storage, dtype, row, nullptr));
   }
   rows = transpose(b_, std::move(rows));
-  for (int i = 0; i < n; ++i) {
-    const Store& store = *stores[static_cast<size_t>(i)];
-    store_value(store, rows[static_cast<size_t>(i)]);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Store& store = *square->stores[i];
+    store_value(store, rows[i]);
     note_expected(store, StoreHint::TransposedSquare, true);
     memo_rewind(0);
   }
-  return end - from;
+  return square->end - from;
 }
 
 // A prefetch names the address of its first lane, which stands for one cache line. The lanes of a

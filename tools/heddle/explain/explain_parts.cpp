@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "codegen/why_expected.h"
 #include "common/alternatives_table.h"
 #include "common/figures.h"
 #include "explain/build_times.h"
@@ -323,14 +324,19 @@ class Explanation {
     table.align_left(1);
     Json all = Json::array();
     std::string missed;
-    for (const ExpectedInstruction& e : expected_instructions(functions(), schedule().target())) {
+    const auto expected = expected_instructions(functions(), schedule().target());
+    const auto why = codegen::why_not_expected(functions(), schedule().target());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const ExpectedInstruction& e = expected[i];
       table.add_row({e.buffer, e.instruction, std::to_string(e.found), std::to_string(e.stores)});
       all.push_back(Json::object({{"buffer", e.buffer},
                                   {"instruction", e.instruction},
                                   {"found", e.found},
-                                  {"stores", e.stores}}));
+                                  {"stores", e.stores},
+                                  {"why", why[i]}}));
       if (e.missed())
-        missed += "MISSED: no store of '" + e.buffer + "' became a " + e.instruction + "\n";
+        missed += "MISSED: no store of '" + e.buffer + "' became a " + e.instruction +
+                  (why[i].empty() ? "" : ": " + why[i]) + "\n";
     }
     if (all.size() == 0) return {"the schedule expects no special instructions\n", all};
     return {table.to_string() + missed, std::move(all)};

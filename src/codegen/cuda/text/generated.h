@@ -18,6 +18,9 @@ using GeneratedHelpers = std::vector<GeneratedHelper>;
 
 /// Products by mma.sync, one for each form of mma_instruction().
 GeneratedHelpers mma_helpers();
+/// Matrices from shared memory, one for each number of them that a form of ldmatrix_instruction() has, transposed and
+/// as floats.
+GeneratedHelpers ldmatrix_helpers();
 /// Products by warp groups, one for each number of columns and type.
 GeneratedHelpers wgmma_helpers();
 /// Copies by TMA, for each number of dimensions.

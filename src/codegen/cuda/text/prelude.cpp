@@ -441,43 +441,7 @@ $ void give_registers() {
 $ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kAll));
 })"},
-    // ---- tiles: ldmatrix, by registers of 32 bits ----
-    {"ldmatrix_x1", "shared_address", true, R"($ void ldmatrix_x1(unsigned* r, const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
-               : "=r"(r[0]) : "r"(shared_address(row)));
-})"},
-    {"ldmatrix_x1_trans", "shared_address", true, R"($ void ldmatrix_x1_trans(unsigned* r, const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
-               : "=r"(r[0]) : "r"(shared_address(row)));
-})"},
-    {"ldmatrix_x2", "shared_address", true, R"($ void ldmatrix_x2(unsigned* r, const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1]) : "r"(shared_address(row)));
-})"},
-    {"ldmatrix_x2_trans", "shared_address", true, R"($ void ldmatrix_x2_trans(unsigned* r, const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1]) : "r"(shared_address(row)));
-})"},
-    {"ldmatrix_x4", "shared_address", true, R"($ void ldmatrix_x4(unsigned* r, const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)));
-})"},
-    {"ldmatrix_x4_trans", "shared_address", true, R"($ void ldmatrix_x4_trans(unsigned* r, const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)));
-})"},
-    {"ldmatrix_x2_f32", "ldmatrix_x2", false, R"($ void ldmatrix_x2_f32(float* r, const void* row) {
-  unsigned bits[2];
-  ldmatrix_x2(bits, row);
-#pragma unroll
-  for (int i = 0; i < 2; ++i) r[i] = __uint_as_float(bits[i]);
-})"},
-    {"ldmatrix_x4_f32", "ldmatrix_x4", false, R"($ void ldmatrix_x4_f32(float* r, const void* row) {
-  unsigned bits[4];
-  ldmatrix_x4(bits, row);
-#pragma unroll
-  for (int i = 0; i < 4; ++i) r[i] = __uint_as_float(bits[i]);
-})"},
+    // ---- tiles ----
     {"round_tf32", "", true, R"(template <int kCount>
 $ void round_tf32(float* x) {
 #pragma unroll
@@ -495,8 +459,8 @@ using ByName = std::map<std::string, GeneratedHelper, std::less<>>;
 const ByName& generated() {
   static const ByName all = [] {
     ByName out;
-    for (auto* family : {mma_helpers, wgmma_helpers, bulk_helpers, group_helpers, float8_helpers,
-                         short_extrema_helpers}) {
+    for (auto* family : {mma_helpers, ldmatrix_helpers, wgmma_helpers, bulk_helpers, group_helpers,
+                         float8_helpers, short_extrema_helpers}) {
       for (GeneratedHelper& h : family()) out.emplace(h.name, std::move(h));
     }
     return out;
