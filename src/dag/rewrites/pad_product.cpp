@@ -24,6 +24,7 @@
 #include "dag/rewrites/rewrite_parts.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/support/error.h"
+#include "ir/linear.h"
 
 namespace heddle {
 
@@ -96,7 +97,8 @@ Unpadded unpadded(const Access& from, const std::vector<Axis>& i) {
   const Select* pads = !op.is_placeholder() && op.bodies().size() == 1 && !op.is_reduction()
                            ? op.bodies()[0].as<Select>()
                            : nullptr;
-  if (!pads || pads->on_true.kind() != ExprKind::Load || !is_const(pads->on_false, 0))
+  if (!pads || pads->on_true.kind() != ExprKind::Load || !is_const(pads->on_false, 0) ||
+      has_load(pads->condition))
     return {{}, from.tensor(i)};
   std::vector<VarBinding> bind;
   for (std::size_t d = 0; d < i.size(); ++d) bind.push_back({op.axes()[d].var(), Expr(i[d])});
