@@ -196,6 +196,32 @@ TEST(Recompute, ATrainingStepWithinLessMemoryComputesTheSameBits) {
   for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(allclose(got[i], want[i], 0, 0)) << i;
 }
 
+// A gelu costs next to nothing beside the products around it.
+TEST(Recompute, LargeStepsComputeAgainWhatCostsNextToNothing) {
+  const auto runs_again = [](int64_t rows, const std::string& passes) {
+    constexpr int64_t kWidth = 256, kWide = 1024;
+    const Tensor x = placeholder({rows, kWidth}, f32, "x");
+    std::vector<Tensor> weights;
+    Tensor h = x;
+    for (int block = 0; block < 3; ++block) {
+      weights.push_back(placeholder({kWide, kWidth}, f32, "up"));
+      const Tensor wide = ops::gelu(ops::dense(h, weights.back()));
+      weights.push_back(placeholder({kWidth, kWide}, f32, "down"));
+      h = ops::add(h, ops::dense(wide, weights.back()));
+    }
+    const Tensor loss = ops::mean(ops::square(h), {0, 1});
+    const std::vector<Tensor> d = gradient({loss}, weights);
+    std::vector<StateUpdate> updates;
+    for (size_t i = 0; i < weights.size(); ++i)
+      updates.push_back({weights[i], ops::sub(weights[i], d[i])});
+    const Network n({loss}, Target::host(), {}, parse_passes(passes), updates);
+    return std::ranges::any_of(n.passes(), [](const auto& p) { return p.pass == "recompute"; });
+  };
+  EXPECT_TRUE(runs_again(1024, ""));
+  EXPECT_FALSE(runs_again(1024, "memory=1G")) << "a limit that nothing exceeds";
+  EXPECT_FALSE(runs_again(32, "")) << "small buffers";
+}
+
 TEST(Recompute, AnExportedStepComputesTheSameBits) {
   const Training step(6);
   const NetworkKernel usual = step.network("").build(step.args);

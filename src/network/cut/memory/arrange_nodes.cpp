@@ -128,22 +128,52 @@ std::string size_text(int64_t bytes) {
          (small ? " KB" : " MB");
 }
 
-void add_second_runs(CutNetwork& network, const std::vector<StateWrite>& writes,
-                     const Target& target, const PassOptions& passes) {
-  const BufferGraph graph = buffers_of(network, writes);
-  const Wishes wishes(network, graph);
-  const std::vector<RepeatedNode> nodes = repeated_nodes(network, graph, writes, target);
+/// The smallest buffers of a training step for next to no time, where they take much memory; else
+/// nothing. Elements of large results that cost little, such as the powers of an attention, are kept for
+/// the backward pass otherwise.
+std::optional<Recomputation> nearly_free(const BufferGraph& graph, const Wishes& wishes,
+                                         const std::vector<RepeatedNode>& nodes, double seconds) {
+  constexpr int64_t kMuch = 8 << 20;
+  constexpr double kFree = 0.01;
+  const int64_t bytes = plan_memory(graph.lifetimes()).bytes;
+  if (bytes < kMuch) return std::nullopt;
+  for (const double share : {0.7, 0.8, 0.9}) {
+    const auto limit = static_cast<int64_t>(share * static_cast<double>(bytes));
+    Recomputation made = recompute(graph, nodes, limit, wishes.kept(), wishes.repeated());
+    if (made.fits && made.seconds <= kFree * seconds) return made;
+  }
+  return std::nullopt;
+}
+
+/// What fits into the memory that `passes` allow, with what they say is computed again.
+Recomputation within_limit(const BufferGraph& graph, const Wishes& wishes,
+                           const std::vector<RepeatedNode>& nodes, const PassOptions& passes) {
   const int64_t limit = passes.memory > 0 ? passes.memory : std::numeric_limits<int64_t>::max() / 2;
-  const Recomputation made = recompute(graph, nodes, limit, wishes.kept(), wishes.repeated());
+  Recomputation made = recompute(graph, nodes, limit, wishes.kept(), wishes.repeated());
   if (!made.fits)
     throw_user_error("the buffers between the nodes of this network do not fit into " +
                          size_text(limit) + ": with all that may be computed again they take " +
                          size_text(made.bytes),
                      {}, "allow at least memory=" + std::to_string(made.bytes));
-  wishes.list(graph, made, network.choices);
-  if (made.steps.size() == graph.nodes() && made.seconds == 0) return;
+  return made;
+}
+
+void add_second_runs(CutNetwork& network, const std::vector<StateWrite>& writes,
+                     const Target& target, const PassOptions& passes) {
+  const BufferGraph graph = buffers_of(network, writes);
+  const Wishes wishes(network, graph);
+  const std::vector<RepeatedNode> nodes = repeated_nodes(network, graph, writes, target);
   double all = 0;
   for (const RepeatedNode& n : nodes) all += n.seconds;
+  std::optional<Recomputation> chosen;
+  if (passes.memory > 0 || network.choices.any_on(ChoiceKind::Recompute))
+    chosen = within_limit(graph, wishes, nodes, passes);
+  else
+    chosen = nearly_free(graph, wishes, nodes, all);
+  if (!chosen) return;
+  const Recomputation& made = *chosen;
+  wishes.list(graph, made, network.choices);
+  if (made.steps.size() == graph.nodes() && made.seconds == 0) return;
   const auto runs = std::count_if(made.steps.begin(), made.steps.end(),
                                   [](const RepeatableStep& s) { return s.again; });
   network.changes.push_back({to_string(ChoiceKind::Recompute),
@@ -164,7 +194,7 @@ void arrange_nodes(CutNetwork& network, const std::vector<StateWrite>& writes, c
   std::vector<ExtractedNode> nodes;
   for (const size_t n : order) nodes.push_back(std::move(network.nodes[n]));
   network.nodes = std::move(nodes);
-  if (passes.memory > 0 || network.choices.any_on(ChoiceKind::Recompute))
+  if (passes.memory > 0 || !writes.empty() || network.choices.any_on(ChoiceKind::Recompute))
     add_second_runs(network, writes, target, passes);
 }
 
