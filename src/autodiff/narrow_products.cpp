@@ -47,11 +47,12 @@ std::vector<Expr> factors_of(const Expr& e) {
   return all;
 }
 
-/// Whether the body is a 16-bit value times reads of f32 that lack one of its axes.
+/// Whether the body is an element of 16 bits times reads of f32 that lack one of its axes.
 bool is_scaled(const Operation& op, DataType type) {
   int narrow = 0;
   for (const Expr& f : factors_of(op.bodies()[0])) {
-    if (narrow_type(f) == type && ++narrow == 1) continue;
+    const bool element = narrow_type(f) == type && f.as<Cast>()->value.kind() == ExprKind::Load;
+    if (element && ++narrow == 1) continue;
     if (is_const(f)) continue;
     const bool is_factor =
         f.kind() == ExprKind::Load && std::ranges::any_of(op.axes(), [&](const Axis& i) {
@@ -110,23 +111,31 @@ Expr scaled(const Expr& e, const Expr& factor, const std::vector<VarBinding>& ex
 
 Expr narrow_head(const Operation& op, const Tensor& given, const Expr& head) {
   const std::optional<DataType> type = operand_type(op);
-  if (!type || head.dtype() != f32 || narrow_type(head) == type) return head;
+  if (!type || head.dtype() != f32) return head;
+  Expr value = head;
   const Operation& from = *given.op();
   const Load* load = head.as<Load>();
   if (load && tensor_of(load->buffer).same_as(given) && !from.is_placeholder() &&
-      !from.is_reduction() && from.num_outputs() == 1 && is_scaled(from, *type)) {
+      !from.is_reduction() && from.num_outputs() == 1) {
     std::vector<VarBinding> by;
     for (size_t d = 0; d < load->indices.size(); ++d)
       by.push_back({from.axes()[d].var(), load->indices[d]});
-    return substitute(from.bodies()[0], by);
+    const Expr body = substitute(from.bodies()[0], by);
+    if (is_scaled(from, *type)) return body;
+    if (narrow_type(body) == type) value = body;
   }
+  // What is narrow already, but no element of a tensor, such as a choice, becomes one: a product has two
+  // operands that kernels load.
+  const bool narrow = narrow_type(value) == type;
+  if (narrow) value = value.as<Cast>()->value;
+  if (narrow && value.kind() == ExprKind::Load) return cast(f32, value);
   const std::vector<Expr> at(op.axes().begin(), op.axes().end());
   const Tensor rounded = compute(
       given.shape(),
       [&](const std::vector<Axis>& i) {
         std::vector<VarBinding> by;
         for (size_t d = 0; d < i.size(); ++d) by.push_back({op.axes()[d].var(), Expr(i[d])});
-        return cast(*type, substitute(head, by));
+        return cast(*type, substitute(value, by));
       },
       given.name() + ".rounded", "gradient", op.where());
   return cast(f32, rounded.at(at));

@@ -210,6 +210,22 @@ TEST(HalfGradient, ProductsReadHalfFloatsAlone) {
   EXPECT_EQ(wide_products(wide, {input({8, 9}, bf16, 1), input({9, 7}, bf16, 2)}), "");
 }
 
+// What a relu chooses is an operand: a product that chooses in its body has three, and no matrix unit takes
+// it.
+TEST(HalfGradient, ProductsBehindChoicesHaveTwoOperands) {
+  const Tensor x = placeholder({2, 4, 10, 10}, bf16, "x"), w = placeholder({6, 4, 3, 3}, bf16, "w"),
+               head = placeholder({2, 6, 4, 4}, bf16, "head");
+  const Tensor y = ops::max_pool(ops::relu(ops::conv2d(x, w)), {.kernel = {2}});
+  const ComputeDag dag(gradient({y}, {x, w}, {head}));
+  int products = 0;
+  for (int s = 0; s < dag.size(); ++s) {
+    if (dag.info(s).stage_class != StageClass::ComplexReduction) continue;
+    EXPECT_EQ(dag.info(s).reads.size(), 2) << dag.to_text();
+    ++products;
+  }
+  EXPECT_EQ(products, 3);
+}
+
 // The least f8 is 2e-3: gradients rounded to it would be zeros.
 TEST(HalfGradient, HeadsOfProductsOfEighthFloatsAreNotRounded) {
   const Input x = input_of(NDArray::full({2, 8}, f8e4m3, 1)),
