@@ -111,9 +111,9 @@ def backward(row, folder, options):
 # ---- training steps ----
 
 class Step:
-    """A training step of PyTorch's on weights of its own."""
+    """A training step of PyTorch's on weights of its own, compiled by a backend of torch.compile or eager."""
 
-    def __init__(self, row, first, x, labels, compiled, device):
+    def __init__(self, row, first, x, labels, backend, device):
         function, _, _, _, optimiser = networks(row["image"])[row["title"]]
         self.weights = [w.clone().requires_grad_() for w in first]
         self.narrow, self.device = TYPES[row["dtype"]], device
@@ -125,11 +125,11 @@ class Step:
 
         def loss():
             with torch.autocast(device, self.narrow, enabled=self.narrow != torch.float32):
-                backend = Torch(self.weights)
-                return backend.cross_entropy(function(backend, x), labels)
+                declared = Torch(self.weights)
+                return declared.cross_entropy(function(declared, x), labels)
 
-        self.loss = torch.compile(loss, dynamic=False) if compiled else loss
-        if compiled:
+        self.loss = torch.compile(loss, dynamic=False, backend=backend) if backend else loss
+        if backend:
             self.update = torch.compile(self.optimiser.step, dynamic=False)
 
     def __call__(self):
@@ -191,7 +191,11 @@ def step(row, folder, options):
         first.append(theirs_of(w + 1 if name.endswith("scale") else w, row))
 
     torch._dynamo.reset()
-    peers = {name: Step(row, first, x, labels, name == "inductor", options.device) for name in ("eager", "inductor")}
+    backends = {"eager": None, "inductor": "inductor"}
+    if options.through_torch:
+        import heddle.torch  # noqa: F401, registers the backend
+        backends["aot"] = "heddle"
+    peers = {name: Step(row, first, x, labels, backend, options.device) for name, backend in backends.items()}
     ours = {name: Ours(folder / place["library"], our_tensors(x, labels, first, shapes, row, role), options.device)
             for name, place in (("heddle", row), ("half", row.get("half"))) if place}
     difference, apart, of_peer = compared(peers, ours, first, shapes, row)
@@ -213,9 +217,12 @@ def compared(peers, ours, first, shapes, row):
     in_our_order = lambda weights: [ours_of(w, of, row) for w, (_, _, of) in zip(weights, shapes)]
     wanted = [peers["eager"]().item() for _ in range(3)]
     for _ in range(3):
-        peers["inductor"]()
+        for name in peers.keys() - {"eager"}:
+            peers[name]()
     theirs, begun = in_our_order(peers["eager"].weights), in_our_order(first)
     of_peer = moved(in_our_order(peers["inductor"].weights), theirs, begun)
+    if "aot" in peers:
+        apart = moved(in_our_order(peers["aot"].weights), theirs, begun)
     for run in ours.values():
         by_name = dict(zip((name for name, _, _ in run.network.inputs), run.inputs))
         for want in wanted:

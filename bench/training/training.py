@@ -105,6 +105,8 @@ def main():
     parser.add_argument("--layout", default="NCHW", choices=["NCHW", "NHWC"])
     parser.add_argument("--scale", type=int, default=1, help="declare: so many times the images and rows of backward passes")
     parser.add_argument("--image", type=int, default=96, help="declare: the side of ResNet-18's images")
+    parser.add_argument("--through-torch", action="store_true",
+                        help="run: steps by torch.compile(backend=\"heddle\") too, by AOTAutograd's graphs (needs Heddle's Python package)")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=2, help="run: of the turns of each case")
