@@ -28,6 +28,9 @@ struct Matrix {
   int products = 2;
   bool interleaved = false;  ///< operands are (lines, batch, depth)
   bool turned = false;       ///< the keys of the first product are (batch, depth, keys)
+  int64_t heads = 1;         ///< of a group that reads the same keys and values
+  bool causal = false;       ///< the matrix is zero after its diagonal
+  bool moved = false;        ///< keys and values are (lines, depth) of all of a batch side by side
 };
 
 /// Reads `t` at (b, line, e) whatever its layout is.
@@ -42,28 +45,42 @@ selftest::RandomProgram program(const Matrix& f) {
     p.inputs.push_back(placeholder(shape, type, name));
     return p.inputs.back();
   };
-  const auto operand = [&](int64_t lines, int64_t depth, const char* name) {
-    return input(f.interleaved ? Shape{lines, f.batch, depth} : Shape{f.batch, lines, depth},
-                 f.type, name);
+  const auto operand = [&](int64_t lines, int64_t depth, const char* name, int64_t heads = 1) {
+    const int64_t batch = f.batch / heads;
+    return input(f.interleaved ? Shape{lines, batch, depth} : Shape{batch, lines, depth}, f.type,
+                 name);
+  };
+  // The heads of (lines, heads * depth), as a projection makes them: a stage that only moves them.
+  const auto keys_of = [&](int64_t lines, int64_t depth, const char* name) {
+    if (!f.moved) return operand(lines, depth, name, f.heads);
+    const Tensor all = input({lines, f.batch * depth}, f.type, name);
+    return compute({Expr(f.batch), Expr(lines), Expr(depth)},
+                   [&](const std::vector<Axis>& i) { return all(i[1], i[0] * depth + i[2]); });
+  };
+  const auto of_group = [&](const Axis& b) {
+    return f.heads > 1 ? floordiv(b, Expr(f.heads)) : Expr(b);
   };
   const Tensor stats = input({f.batch, f.rows}, f32, "l");
   std::vector<Tensor> made;
   for (int n = 0; n < f.products; ++n) {
     const Tensor x = operand(f.rows, f.depth, "x");
     const bool turn = n == 0 && f.turned;
-    const Tensor y =
-        turn ? input({f.batch, f.depth, f.keys}, f.type, "y") : operand(f.keys, f.depth, "y");
+    const Tensor y = turn ? input({f.batch / f.heads, f.depth, f.keys}, f.type, "y")
+                          : keys_of(f.keys, f.depth, "y");
     const Axis e = reduce_axis(f.depth, "e");
-    made.push_back(compute(
-        {Expr(f.batch), Expr(f.rows), Expr(f.keys)}, [&](const std::vector<Axis>& i) -> Expr {
-          const Expr key = turn ? Expr(cast(f32, y(i[0], e, i[2]))) : at(f, y, i[0], i[2], e);
-          return sum(at(f, x, i[0], i[1], e) * key, {e});
-        }));
+    made.push_back(compute({Expr(f.batch), Expr(f.rows), Expr(f.keys)},
+                           [&](const std::vector<Axis>& i) -> Expr {
+                             const Expr key = turn ? Expr(cast(f32, y(of_group(i[0]), e, i[2])))
+                                                   : at(f, y, of_group(i[0]), i[2], e);
+                             return sum(at(f, x, i[0], i[1], e) * key, {e});
+                           }));
   }
   const bool of_rows = f.reduced == Reduced::RowSums || f.reduced == Reduced::RowMaxima;
   const Tensor matrix =
       compute({Expr(f.batch), Expr(f.rows), Expr(f.keys)}, [&](const std::vector<Axis>& i) -> Expr {
-        Expr e = exp(made[0](i[0], i[1], i[2]) * Expr(0.25f) - stats(i[0], i[1]));
+        Expr score = made[0](i[0], i[1], i[2]) * Expr(0.25f);
+        if (f.causal) score = select(i[2] <= i[1], score, lowest_value(f32));
+        Expr e = exp(score - stats(i[0], i[1]));
         if (f.products > 1) e = e * (made[1](i[0], i[1], i[2]) - stats(i[0], i[1]));
         if (f.reduced == Reduced::RowMaxima)
           return Expr(-1.0f) - e * e;  // zero would be the highest
@@ -78,13 +95,15 @@ selftest::RandomProgram program(const Matrix& f) {
   } else {
     const bool columns = f.reduced == Reduced::Columns;
     const int64_t lines = columns ? f.rows : f.keys;
-    const Tensor value = operand(lines, f.cols, "v");
+    const int64_t heads = columns ? 1 : f.heads;
+    const Tensor value = columns ? operand(lines, f.cols, "v") : keys_of(lines, f.cols, "v");
     const Axis j = reduce_axis(lines, "j");
     const Tensor sums = compute({Expr(f.batch), Expr(columns ? f.keys : f.rows), Expr(f.cols)},
                                 [&](const std::vector<Axis>& i) -> Expr {
                                   const Expr w =
                                       columns ? matrix(i[0], j, i[1]) : matrix(i[0], i[1], j);
-                                  return sum(cast(f32, w) * at(f, value, i[0], j, i[2]), {j});
+                                  const Expr b = heads > 1 ? of_group(i[0]) : Expr(i[0]);
+                                  return sum(cast(f32, w) * at(f, value, b, j, i[2]), {j});
                                 });
     p.outputs = {ops::cast(sums, f.type)};
   }
@@ -105,7 +124,9 @@ void check(const Matrix& f) {
   const AutoSchedulerOptionsScope scope(as_declared());
   const selftest::RandomProgram p = program(f);
   SCOPED_TRACE(p.text);
-  const Schedule s = create_schedule(p.outputs, small_gpu());
+  const Template t = make_template(ComputeDag(p.outputs), small_gpu());
+  for (const TemplateRecording::Refusal& refused : t.refusals()) ADD_FAILURE() << refused.why;
+  const Schedule s = t.static_schedule();
   expect_right(p, s);
   const GpuProgram lowered = lower_gpu(s, p.args());
   EXPECT_EQ(lowered.main.size(), 1);
@@ -137,11 +158,35 @@ TEST(ComputedMatrix, OperandsOfOtherLayouts) {
   }
 }
 
+TEST(ComputedMatrix, HeadsOfAGroupReadTheSameKeys) {
+  for (const Reduced r : {Reduced::Rows, Reduced::Columns, Reduced::RowSums, Reduced::RowMaxima}) {
+    check({.batch = 4, .rows = 64, .reduced = r, .heads = 2});
+    check({.batch = 6, .rows = 50, .keys = 57, .reduced = r, .interleaved = true, .heads = 3});
+  }
+}
+
+TEST(ComputedMatrix, OperandsAreReadThroughWhatMovesThem) {
+  for (const Reduced r : {Reduced::Rows, Reduced::Columns, Reduced::RowSums}) {
+    check({.rows = 64, .reduced = r, .moved = true});
+    check({.batch = 3, .rows = 50, .keys = 57, .reduced = r, .products = 1, .moved = true});
+  }
+}
+
+TEST(ComputedMatrix, TilesOfZerosAreLeftOut) {
+  for (const Reduced r : {Reduced::Rows, Reduced::Columns}) {
+    check({.batch = 1, .rows = 200, .keys = 200, .reduced = r, .causal = true});
+    check({.batch = 2, .rows = 69, .keys = 131, .depth = 24, .reduced = r, .causal = true});
+    check({.batch = 4, .rows = 131, .keys = 69, .reduced = r, .heads = 2, .causal = true});
+  }
+}
+
 TEST(ComputedMatrix, EveryConfigIsRight) {
   const AutoSchedulerOptionsScope scope(as_declared());
   Rng rng(7);
   for (const Matrix& f : {Matrix{.batch = 1, .rows = 70, .keys = 150, .depth = 24},
                           Matrix{.type = bf16, .reduced = Reduced::Columns},
+                          Matrix{.rows = 90, .keys = 150, .causal = true},
+                          Matrix{.rows = 150, .reduced = Reduced::Columns, .causal = true},
                           Matrix{.keys = 90, .reduced = Reduced::RowMaxima}}) {
     const selftest::RandomProgram p = program(f);
     const Template t = make_template(ComputeDag(p.outputs), small_gpu());

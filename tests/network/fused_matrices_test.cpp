@@ -18,11 +18,19 @@ struct Backward {
   std::vector<Tensor> gradients;
 };
 
-Backward backward(DataType type, const ops::AttentionAttributes& a = {}) {
-  const auto input = [&](int64_t rows, const char* name) {
-    return placeholder({kBatch, 1, rows, kDepth}, type, name);
+/// Of `heads` heads of keys and values, each of which `group` heads of queries read.
+Backward backward(DataType type, const ops::AttentionAttributes& a = {}, int64_t heads = 1,
+                  int64_t group = 1) {
+  const auto input = [&](int64_t of, int64_t rows, const char* name) {
+    return placeholder({kBatch, of, rows, kDepth}, type, name);
   };
-  Backward b{input(kRows, "q"), input(kKeys, "k"), input(kKeys, "v"), input(kRows, "head"), {}, {}};
+  const int64_t queries = heads * group;
+  Backward b{input(queries, kRows, "q"),
+             input(heads, kKeys, "k"),
+             input(heads, kKeys, "v"),
+             input(queries, kRows, "head"),
+             {},
+             {}};
   b.forward = ops::attention(b.q, b.k, b.v, a);
   b.gradients = gradient({b.forward.result}, {b.q, b.k, b.v}, {b.head});
   return b;
@@ -52,9 +60,9 @@ void expect_right(const std::vector<Tensor>& outputs, const Network& network) {
   EXPECT_EQ(differs_from_interpreter(outputs, args, arrays, tolerance), "") << network.to_text();
 }
 
-void check(const std::vector<Tensor>& outputs) {
+void check(const std::vector<Tensor>& outputs, int64_t heads = 1) {
   const Network network(outputs, gpu());
-  EXPECT_LT(largest_between(network), kBatch * kRows * kKeys) << network.to_text();
+  EXPECT_LT(largest_between(network), kBatch * heads * kRows * kKeys) << network.to_text();
   expect_right(outputs, network);
 }
 
@@ -66,6 +74,15 @@ TEST(FusedMatrices, TheBackwardPassOfAttentionHasNoScoresInMemory) {
   check(backward(bf16).gradients);
   check(backward(f16, {.causal = true}).gradients);
   check(backward(f16, {.mask = mask_of(f16), .scale = 0.3}).gradients);
+}
+
+TEST(FusedMatrices, NeitherHasItWhereHeadsOfAGroupReadTheSameKeys) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  check(backward(f16, {}, 2, 2).gradients, 4);
+  const Backward b = backward(bf16, {.causal = true}, 2, 3);
+  std::vector<Tensor> outputs = b.gradients;
+  outputs.push_back(b.forward.result);
+  check(outputs, 6);
 }
 
 TEST(FusedMatrices, NeitherHasItWithTheForwardPass) {

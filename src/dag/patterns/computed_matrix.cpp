@@ -7,6 +7,7 @@
 
 #include "dag/patterns/look_through.h"
 #include "heddle/ir/simplify.h"
+#include "ir/linear.h"
 
 namespace heddle {
 namespace {
@@ -16,11 +17,10 @@ bool is_half(DataType t) { return t == f16 || t == bf16; }
 /// The dimension of `a` that is `axis` alone; -1 where there is none, or `axis` is in another one too.
 int dim_of(const Access& a, const Axis& axis) {
   int found = -1;
-  for (size_t d = 0; d < a.affine.size(); ++d) {
+  for (size_t d = 0; d < a.indices.size(); ++d) {
     const std::optional<Affine>& index = a.affine[d];
-    if (!index) return -1;
-    if (index->coefficient(axis.var()) == 0) continue;
-    if (found >= 0 || index->terms.size() != 1 || index->constant != 0 ||
+    if (index ? index->coefficient(axis.var()) == 0 : !uses_var(a.indices[d], axis.var())) continue;
+    if (found >= 0 || !index || index->terms.size() != 1 || index->constant != 0 ||
         index->terms[0].coefficient != 1)
       return -1;
     found = static_cast<int>(d);
@@ -35,12 +35,11 @@ std::vector<Expr> places_of(const Access& a, const Operation& op, const std::vec
   return places;
 }
 
-/// Whether each index is an axis, or the only index of a dimension of one element.
-bool is_plain(const Access& a) {
-  return std::all_of(a.affine.begin(), a.affine.end(), [](const std::optional<Affine>& index) {
-    return index && index->constant == 0 &&
-           (index->terms.empty() || (index->terms.size() == 1 && index->terms[0].coefficient == 1));
-  });
+/// Whether no index depends on data. Lines and depths are plain axes (dim_of); the other indices, such
+/// as that of the head that several heads of queries read, are the same for a tile.
+bool is_known(const Access& a) {
+  return std::none_of(a.indices.begin(), a.indices.end(),
+                      [](const Expr& i) { return has_load(i); });
 }
 
 /// The two reads of a sum of products of 16-bit floats over one axis that accumulates in f32.
@@ -56,8 +55,8 @@ std::optional<std::pair<const Access*, const Access*>> factors_of(const ComputeD
     const Cast* wide = factor.as<Cast>();
     if (!wide || wide->value.kind() != ExprKind::Load || !is_half(wide->value.dtype())) return {};
   }
-  if (reads[0].tensor.dtype() != reads[1].tensor.dtype() || !is_plain(reads[0]) ||
-      !is_plain(reads[1]))
+  if (reads[0].tensor.dtype() != reads[1].tensor.dtype() || !is_known(reads[0]) ||
+      !is_known(reads[1]))
     return {};
   return std::pair(&reads[0], &reads[1]);
 }
@@ -111,7 +110,7 @@ class Finder {
     const Reduce* r = op_.bodies()[0].as<Reduce>();
     const std::vector<Access>& reads = dag_.info(m_.sum).reads;
     const bool plain = r && r->sources.size() == 1 && r->sources[0].kind() == ExprKind::Load &&
-                       reads.size() == 1 && is_plain(reads[0]) && op_.output(0).dtype() == f32;
+                       reads.size() == 1 && is_known(reads[0]) && op_.output(0).dtype() == f32;
     if (!plain || (r->combiner->kind != ReduceKind::Sum && r->combiner->kind != ReduceKind::Max &&
                    r->combiner->kind != ReduceKind::Min))
       return false;
@@ -205,7 +204,7 @@ class Finder {
     const auto known = seen_.find(a.producer);
     if (known != seen_.end()) return known->second.is(dims, place);
     std::optional<ComputedMatrix::Product> product;
-    if (!stored_.contains(a.producer) && is_plain(a)) product = product_of(a.producer, dims);
+    if (!stored_.contains(a.producer) && is_known(a)) product = product_of(a.producer, dims);
     if (product) {
       m_.products.push_back(*product);
       seen_.emplace(a.producer, Taken{dims, place});

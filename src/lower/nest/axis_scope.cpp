@@ -152,16 +152,30 @@ bool AxisScope::is_sized(int id) const {
   return is_sized(a.parent);
 }
 
-Expr AxisScope::within_reach(int st, const Expr& all) {
+AxisScope::Iterations AxisScope::needed(int st, int loop, const Expr& all) {
   const StageState& x = graph_.stage(st);
-  if (!x.reach.defined()) return all;
-  std::vector<VarBinding> last;
+  if (!x.reach.defined() && !x.skip.defined()) return {{}, all};
+  int64_t each = 1;  // iterations of the axis in one of the loop
+  int id = x.reduce[0];
+  for (; id != loop && s_.axes[id].split_outer >= 0; id = s_.axes[id].split_outer)
+    each *= s_.axes[id].factor;
+  if (id != loop) return {{}, all};
+  std::vector<VarBinding> first, last;
   for (size_t d = 0; d < x.spatial.size(); ++d) {
-    const Expr most = part(st).mins[d] + extent(x.spatial[d]) - Expr(1);
-    last.push_back({s_.axes[x.spatial[d]].var, most});
+    const Var& v = s_.axes[x.spatial[d]].var;
+    first.push_back({v, part(st).mins[d]});
+    last.push_back({v, part(st).mins[d] + extent(x.spatial[d]) - Expr(1)});
   }
-  const Expr needed = max(substitute(x.reach, last), Expr(0));
-  return loops_.simple(min(all, needed));
+  const auto at = [](const Expr& bound, const std::vector<VarBinding>& point) {
+    return max(substitute(bound, point), Expr(0));
+  };
+  Expr begin, end = all;
+  if (x.skip.defined()) begin = loops_.simple(min(floordiv(at(x.skip, first), Expr(each)), all));
+  if (x.reach.defined())
+    end = min(all, each == 1 ? at(x.reach, last)
+                             : floordiv(at(x.reach, last) + Expr(each - 1), Expr(each)));
+  if (!begin.defined() || is_const(begin, 0)) return {{}, loops_.simple(end)};
+  return {begin, loops_.simple(max(end - begin, Expr(0)))};
 }
 
 // ---- values ----

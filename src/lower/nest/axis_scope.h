@@ -64,6 +64,8 @@ class AxisScope {
   void run_along(int id, int loop);
   /// The inner loop of `split` runs over `extent` iterations of its factor, from `begin` (null: 0).
   void run_part(const AxisState& split, const Expr& begin, const Expr& extent);
+  /// Loop `id` runs from iteration `begin` on.
+  void begin_at(int id, const Expr& begin) { change(id).begin = begin; }
   /// The inner loop of `split` goes beyond the axis in place of the iterations after `full` whole
   /// ones.
   void go_beyond(const AxisState& split, const Expr& full);
@@ -98,8 +100,13 @@ class AxisScope {
   /// memory have constant sizes. Elements beyond the axis are not stored at the root, and are
   /// computed from zeros elsewhere.
   bool is_whole(int id) const { return whole_[static_cast<size_t>(id)] != 0; }
-  /// Those of the iterations `all` of the first reduce axis that any point of the part needs.
-  Expr within_reach(int st, const Expr& all);
+  /// Iterations of a loop from `begin` (null: 0) on.
+  struct Iterations {
+    Expr begin, extent;
+  };
+  /// Those of the iterations `all` of `loop` that any point of the part of stage `st` needs: fewer where
+  /// it is the first reduce axis, or counts the outermost parts of that.
+  Iterations needed(int st, int loop, const Expr& all);
 
   // ---- bodies' variables ----
   /// The value of the variable of root axis `id`, which all loops around a body have given one.

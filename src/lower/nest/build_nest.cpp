@@ -46,6 +46,9 @@ class NestBuilder {
   // allocation of each.
   void hold(const Here& x, int loop, std::vector<std::pair<Buffer, int>>* allocations);
   bool is_first_reduce(const LoopPlace& at) const;
+  // Whether iterations of reduce loop `at` that change nothing are left out. Counting them takes longer
+  // than computing them unless they are a tile of a product.
+  bool may_leave_out(const LoopPlace& at) const;
 
   const StageGraph graph_;
   const ScheduleState& s_;
@@ -100,13 +103,22 @@ bool NestBuilder::is_first_reduce(const LoopPlace& at) const {
   return s_.axes[at.axis()].kind == AxisKind::Reduce;
 }
 
+bool NestBuilder::may_leave_out(const LoopPlace& at) const {
+  if (at.axis() == graph_.stage(at.stage).reduce[0]) return true;
+  const std::vector<Here> here = stages_at(at);
+  return std::any_of(here.begin(), here.end(),
+                     [&](const Here& x) { return graph_.stage(x.stage).is_reduction(); });
+}
+
 Stmt NestBuilder::emit_loop(const LoopPlace& at, LoopsFor what) {
   const AxisState& a = s_.axes[at.axis()];
   const AxisScope::Known known(axes_);
   Expr extent = axes_.extent(at.axis());
-  if (what == LoopsFor::Compute && a.kind == AxisKind::Reduce &&
-      at.axis() == graph_.stage(at.stage).reduce[0])
-    extent = axes_.within_reach(at.stage, extent);
+  if (what == LoopsFor::Compute && a.kind == AxisKind::Reduce && may_leave_out(at)) {
+    const AxisScope::Iterations needed = axes_.needed(at.stage, at.axis(), extent);
+    extent = needed.extent;
+    if (needed.begin.defined()) axes_.begin_at(at.axis(), needed.begin);
+  }
   const Var v(a.name);
   const bool unit = is_const(extent, 1);
   if (!unit) axes_.loops().open(v, extent);

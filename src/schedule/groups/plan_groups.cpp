@@ -285,13 +285,19 @@ class Planner {
     return true;
   }
 
-  // Inlined stages that products read become operands of their groups. So do, on GPUs, those that
-  // windows slide over: a thread may keep its part of them.
+  // Inlined stages that products read become operands of their groups, and so do those that the
+  // products of a matrix read which is computed where it is reduced. So do, on GPUs, those that windows
+  // slide over: a thread may keep its part of them.
   void find_operands() {
     std::set<int> operands;
     for (StageGroup& g : groups_) {
       std::vector<int> readers = g.tunable;
       readers.push_back(g.anchor);
+      if (!g.fused.empty()) {
+        if (const auto matrix = find_own_matrix(dag_, g.anchor)) {
+          for (const ComputedMatrix::Product& p : matrix->products) readers.push_back(p.stage);
+        }
+      }
       for (const auto* parts : {&g.images, &g.products}) {
         for (const StageGroup::Part& part : *parts) readers.push_back(part.product);
       }

@@ -1,5 +1,6 @@
 // The step pad: a sum of products, a sum, maximum or minimum of elements, or a stage of elements, over
 // longer axes, so that tiles divide them.
+#include "dag/patterns/needed_terms.h"
 #include "heddle/ir/simplify.h"
 #include "schedule/steps/stage_maker.h"
 
@@ -35,10 +36,22 @@ class PadStep : public StageMaker {
     check_vanishes(st);
     st.buffers = {Buffer::make(c.buffers[0]->name + ".pad", c.buffers[0]->dtype,
                                shape_of(st.spatial), Scope::Local)};
+    if (kind == ReduceKind::Sum) leave_out_zeros(st, bind);
     c.bodies = {make_load(st.buffers[0], axis_vars(c.spatial))};
     c.reduce.clear();
     drop_reduce_leaves(&c);
     extend_copies(st);
+  }
+
+  // Notes which terms of the sum are zero, such as those of keys after a query.
+  void leave_out_zeros(StageState& st, const std::vector<VarBinding>& bind) {
+    if (step_.stage >= s_.dag.size() || stage().reduce.size() != 1) return;
+    const std::vector<Axis>& declared = s_.dag.stage(step_.stage).reduce_axes();
+    // Another step may have made the sum one of others.
+    if (declared.size() != 1 || !s_.axes[stage().reduce[0]].var.same_as(declared[0].var())) return;
+    const dag::NeededTerms needed = dag::needed_terms(s_.dag, step_.stage);
+    if (needed.first.defined()) st.skip = substitute(needed.first, bind);
+    if (needed.end.defined()) st.reach = substitute(needed.end, bind);
   }
 
   // C[i] = f(i)  -->  C.pad[i] = i < n ? f(i) : 0; C[i] = C.pad[i]

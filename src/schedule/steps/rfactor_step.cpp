@@ -148,6 +148,7 @@ class RfactorStep : public StageMaker {
     q.extent = s_.axes[part_].extent;
     const int id = new_axis(1 + parts().spatial.size() + parts().reduce.size(), q);
     StageState& c = stage();
+    c.reach = c.skip = {};
     std::vector<Expr> at = axis_vars(c.spatial);
     at.insert(at.begin(), s_.axes[id].var);
     std::vector<Expr> partial;

@@ -70,6 +70,8 @@ struct StageState {
   /// The number of iterations of the first reduce axis that a point needs, which does not decrease
   /// along any axis; null: all.
   Expr reach;
+  /// The number of its first iterations that a point does not need, likewise; null: 0.
+  Expr skip;
   /// The stage that says to which of `rows` rows of memory each row of the result goes; -1: the result
   /// has its own memory. The first axes are those of that stage.
   int places = -1;
