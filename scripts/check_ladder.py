@@ -43,7 +43,7 @@ SUBFOLDERS = {
     "src/lower/gpu": ["tiles", "threads", "warp_group", "memory", "sizes", "."],
     "src/measure": ["task", "messages", "process", "cpu", "cuda", "fleet", "program"],
     "src/network": [".", "passes", "fusion", "cut", "run", "race", "audit", "sizes", "plan", "export"],
-    "src/network/cut": ["memory", "."],
+    "src/network/cut": ["memory", "sizes", "."],
     "src/onnx": ["file", ".", "operators"],
     "src/quantize": [".", "precision"],
     "src/runtime": ["machine", "cuda", "array", "pool", "race", "kernel", "program", "dispatch",

@@ -20,6 +20,7 @@
 #include "heddle/generate/decoder.h"
 #include "heddle/generate/generation.h"
 #include "heddle/generate/gguf.h"
+#include "heddle/generate/precision.h"
 #include "heddle/generate/sampling.h"
 #include "heddle/ir/print.h"
 #include "heddle/measure/fleet.h"

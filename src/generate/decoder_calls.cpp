@@ -146,6 +146,24 @@ void Decoder::write(size_t i, const Call& call, const NDArray& array) const {
   }
 }
 
+std::vector<NDArray> Decoder::inputs_of(const Lists& ids) const {
+  const int64_t n = check(ids);
+  if (n > most_)
+    throw_user_error(std::to_string(n) + " tokens are read by several calls", {},
+                     "give at most " + std::to_string(most_));
+  const Call call = part(ids, 0, n, n);
+  std::vector<NDArray> inputs;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (roles_[i] == Role::State) {
+      inputs.push_back(states_[i].device().is_cpu() ? states_[i].copy() : states_[i].to_host());
+      continue;
+    }
+    inputs.push_back(NDArray::zeros(extents(inputs_[i], call), inputs_[i].dtype()));
+    if (roles_[i] != Role::Length) write(i, call, inputs.back());
+  }
+  return inputs;
+}
+
 /// Gives the inputs among the arrays of a call their elements.
 void Decoder::write(const Call& call, const std::vector<NDArray>& arrays) {
   bool all_ones = true;  // the mask

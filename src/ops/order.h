@@ -22,4 +22,9 @@ inline Expr is_before(const Expr& theirs, const Expr& mine, const Expr& tie, boo
 /// n log(k)^2 where k is a small part of n.
 Sorted sorted_rows(const Call& call, const Tensor& x, int64_t k, bool largest);
 
+/// The same for a few, one after the other.
+Sorted best_rows(const Call& call, const Tensor& x, int64_t k, bool largest);
+/// Whether that takes less time for `k` of `n`.
+bool is_few(int64_t k, int64_t n);
+
 }  // namespace heddle::ops::impl

@@ -80,7 +80,9 @@ Sorted in_order(const Call& call, const Tensor& x, int64_t k, int axis, bool lar
   const int64_t n = x.extent(axis);
   if (n <= kMostCounted || n > INT32_MAX / 2 || x.dtype().is_bool())
     return select_in_order(call, x, k, axis, largest);
-  const Sorted s = impl::sorted_rows(call, as_rows(call, x, axis), k, largest);
+  const Tensor rows = as_rows(call, x, axis);
+  const Sorted s = impl::is_few(k, n) ? impl::best_rows(call, rows, k, largest)
+                                      : impl::sorted_rows(call, rows, k, largest);
   return {from_rows(call, s.values, x, axis), from_rows(call, s.positions, x, axis)};
 }
 

@@ -19,7 +19,7 @@ CONTEXT = {
     "dag/user_choice.h": "Tensor y, z;", "driver/build_multi.h": "Tensor A, B, C; NDArray a, b, c; std::function<void(std::span<const NDArray>)> my_function;",
     "driver/export.h": None, "dsl/arrays.h": "NDArray weights; Tensor x;", "dsl/dim.h": "", "dsl/tensor.h": "const int M = 4, N = 4, K = 4;", "dsl/update.h": "",
     "family/choose.h": OVER_N, "family/generic.h": OVER_N, "family/schedule.h": OVER_N,
-    "generate/decoder.h": "", "generate/generation.h": "OnnxModel model; Network network{std::vector<Tensor>()};", "generate/gguf.h": "Tensor x;", "heuristics/certificate.h": "std::vector<Tensor> outputs; Target target;", "heuristics/collect.h": None, "heuristics/learn.h": None, "measure/fleet.h": "Target target; Tensor D;",
+    "generate/decoder.h": "", "generate/generation.h": "OnnxModel model; Network network{std::vector<Tensor>()};", "generate/gguf.h": "Tensor x;", "generate/precision.h": "", "heuristics/certificate.h": "std::vector<Tensor> outputs; Target target;", "heuristics/collect.h": None, "heuristics/learn.h": None, "measure/fleet.h": "Target target; Tensor D;",
     "network/audit.h": "Tensor logits;",
     "network/export_network.h": "", "network/network.h": "Tensor image, logits; NDArray x, y;",
     "network/pass_records.h": None, "network/passes.h": "Tensor logits;",

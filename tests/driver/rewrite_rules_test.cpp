@@ -107,6 +107,19 @@ TEST(PadProduct, FewChannelsOfAConvolutionGrowByMore) {
   EXPECT_THROW(wrong(y, "pad_product(to=16)" + at), Error);
 }
 
+TEST(PadProduct, ColoursInBytesAreAGroupOfFour) {
+  const Tensor x = placeholder({1, 9, 8, 3}, u8, "x"),
+               w = constant_placeholder({3, 3, 3, 5}, i8, "w");
+  const Tensor y = ops::conv2d(x, w, {.layout = ops::NHWC});
+  const std::string at = "@" + std::to_string(ComputeDag({y}).index_of(y.op()));
+  EXPECT_EQ(wrong(y, "pad_product(to=4)" + at), "");
+  const auto chosen = [&](const char* target) {
+    return std::string(create_schedule({y}, Target::parse(target)).dag().alternative());
+  };
+  EXPECT_THAT(chosen("llvm -mcpu=znver5 -threads=1"), ::testing::HasSubstr("pad_product(to=4)"));
+  EXPECT_EQ(chosen("llvm -mcpu=haswell -threads=1"), "") << "no instruction adds up four";
+}
+
 TEST(PadProduct, NothingThatIsNoNumberComesOfZeros) {
   const Tensor a = placeholder({4, 31}, f32, "a"), b = placeholder({31, 33}, f32, "b");
   const Tensor y = ops::matmul(a, b);

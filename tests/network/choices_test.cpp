@@ -1,9 +1,12 @@
 // Choices about parts of a network: what they change, and how tuning tries them.
+#include "heddle/dag/generalize.h"
 #include "heddle/network/pass_records.h"
 #include "heddle/records/tophub.h"
 #include "network/cut/choice_costs.h"
 #include "network/network_testing.h"
 #include "network/race/pass_candidates.h"
+#include "network/run/output_difference.h"
+#include "network/sizes_testing.h"
 #include "records/records_testing.h"
 
 namespace heddle::testing {
@@ -62,8 +65,8 @@ TEST(Choices, ImagesOfOneSizeKeepTheirLayout) {
 }
 
 /// Channels scaled by what the mean of the image says, before a convolution of one pixel.
-std::vector<Tensor> scaled_channels() {
-  const Tensor x = ops::relu(conv(placeholder({1, 4, 6, 6}, f32, "x"), 16, 3));
+std::vector<Tensor> scaled_channels(int64_t images = 1) {
+  const Tensor x = ops::relu(conv(placeholder({images, 4, 6, 6}, f32, "x"), 16, 3));
   const Tensor scale = ops::sigmoid(conv(ops::global_avg_pool(x), 16, 1));
   return {ops::relu(conv(ops::mul(x, scale), 8, 1))};
 }
@@ -76,6 +79,30 @@ TEST(Choices, WhatAProductReadsIsStored) {
   EXPECT_EQ(stored.nodes().size(), usual.nodes().size() + 1) << stored.to_text();
   EXPECT_THAT(tasks_of(stored), ::testing::Contains("mul f32[1,6,6,16]"));
   EXPECT_EQ(wrong_network(outputs, 1e-4, "store@mul:1x6x6x16"), "");
+}
+
+TEST(Choices, OverARangeTheyAreNamedAtTheUsualSizesAndHoldAtAll) {
+  const Dim n = dim("n", 1, 6);
+  const std::vector<Tensor> outputs =
+      generalize(n, [](int64_t images) { return scaled_channels(images); }).outputs;
+  const Network usual(outputs);
+  std::string name;
+  for (const NetworkChoice& c : usual.choices())
+    if (c.name.starts_with("store@mul:") && !c.on) name = c.name;
+  ASSERT_NE(name, "");
+  const Network stored = with_passes(outputs, name);
+  EXPECT_EQ(stored.nodes().size(), usual.nodes().size() + 1) << stored.to_text();
+  const std::vector<Tensor> args = network::call_args(stored);
+  const NetworkKernel kernel = stored.build(args);
+  for (const int64_t images : {1, 2, 5, 6}) {
+    EXPECT_EQ(wrong_at(kernel, outputs, args, {{n, images}}), "") << images;
+    const Network here = stored.at({{n, images}});
+    EXPECT_THAT(tasks_of(here),
+                ::testing::Contains("mul f32[" + std::to_string(images) + ",6,6,16]"));
+    EXPECT_EQ(here.pass_options().choices.size(), 1U);
+  }
+  EXPECT_THAT(message_of([&] { (void)with_passes(outputs, "store@mul:77x6x6x16"); }),
+              ::testing::HasSubstr("no choice 'store@mul:77x6x6x16'"));
 }
 
 TEST(Choices, ANodeWithoutSumsIsComputedWhereItIsRead) {

@@ -5,9 +5,9 @@
 
 #include "driver/program_args.h"
 #include "emulated_kernels.h"
-#include "network/cut/family_tasks.h"
 #include "network/cut/horizontal.h"
 #include "network/cut/scattered_update.h"
+#include "network/cut/sizes/family_tasks.h"
 #include "network/cut/task_schedules.h"
 
 namespace heddle::testing {

@@ -155,6 +155,38 @@ TEST(IntegerProducts, OfTwoActivationsWithZeroPointsSumBoth) {
   }
 }
 
+/// Attention whose queries, keys and values are products of one input, each with a scale of its own for its
+/// weights and for its result, and a zero point.
+std::vector<Tensor> attention_of_bytes() {
+  const Tensor x = dequantised(placeholder({6, 16}, u8, "x"), 9, 0.05);
+  std::vector<Tensor> parts;
+  for (const int64_t i : {0, 1, 2}) {
+    const Tensor w =
+        dequantised(constant_placeholder({8, 16}, i8, "w"), 0, 0.01 * static_cast<double>(i + 1));
+    const Tensor y = ops::add(ops::dense(x, w), weights({8}, "bias"));
+    const double step = 0.05 + 0.02 * static_cast<double>(i);
+    const Tensor steps = ops::add(ops::round(ops::mul(y, make_const(f32, 1 / step))),
+                                  make_const(f32, 100 + 3 * static_cast<double>(i)));
+    parts.push_back(dequantised(ops::cast(ops::clip(steps, 0, 255), u8), 100 + 3 * i, step));
+  }
+  const Tensor scores = ops::matmul(parts[0], parts[1], false, true);
+  return {ops::matmul(ops::softmax(scores), parts[2])};
+}
+
+TEST(IntegerProducts, OfOneInputAreOneWithScalesOfTheirOwn) {
+  const std::vector<Tensor> outputs = attention_of_bytes();
+  EXPECT_EQ(sums_of_bytes(rewritten(outputs)) + 2,
+            sums_of_bytes(rewritten(outputs, "-join_products")));
+  const std::vector<Tensor> args = args_of(outputs);
+  std::vector<NDArray> arrays = arrays_for(args, 11);
+  std::vector<TensorValue> inputs;
+  for (size_t i = 0; i + 1 < args.size(); ++i) inputs.push_back({args[i], arrays[i]});
+  const NDArray want = interpret(outputs, inputs)[0];
+  Network(outputs).build(args).call(arrays);
+  for (int64_t i = 0; i < want.size(); ++i)
+    ASSERT_NEAR(arrays.back().get(i), want.get(i), 0.3) << i;
+}
+
 // Each row would be summed for a few products.
 TEST(IntegerProducts, OfFewRowsAreNotSummedAtEveryCall) {
   const Tensor x = placeholder({2, 64}, u8, "x"), y = placeholder({64, 300}, u8, "y");

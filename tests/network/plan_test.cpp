@@ -9,7 +9,7 @@
 #include "heddle/driver/build.h"
 #include "heddle/network/export_network.h"
 #include "heddle/network/tune.h"
-#include "network/cut/family_tasks.h"
+#include "network/cut/sizes/family_tasks.h"
 #include "network/exported_library.h"
 #include "network/network_testing.h"
 #include "network/plan/planned_schedules.h"

@@ -1,5 +1,5 @@
 // The sizes at which the kernels of a node are chosen.
-#include "network/cut/size_choices.h"
+#include "network/cut/sizes/size_choices.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include "emulated_kernels.h"
 #include "heddle/dsl/arrays.h"
 #include "heddle/support/error.h"
-#include "network/cut/family_tasks.h"
+#include "network/cut/sizes/family_tasks.h"
 #include "network/cut/task_schedules.h"
 #include "onnx/network_at_sizes.h"
 

@@ -52,8 +52,8 @@ PassOptions all_of(const std::vector<Tensor>& outputs, const OperandType& type) 
   PassOptions options;
   network::ChoiceList choices(options);
   std::vector<PassApplication> log;
-  const ComputeDag dag =
-      network::run_passes(ComputeDag(outputs), Target::host(), options, choices, log, "precision");
+  const ComputeDag dag = network::run_passes(ComputeDag(outputs), Target::host(), options, choices,
+                                             log, {.until = "precision"});
   for (const network::ProductPlace& p : network::product_places(dag)) {
     if (network::may_be(p, type.type)) options.types["precision@" + p.place] = type;
   }

@@ -149,7 +149,8 @@ TEST(Precision, OverARangeUnknownProductsAndChoicesAreRefused) {
   };
   EXPECT_THAT(message("precision@dense:3x3#1=bf16"),
               HasSubstr("no choice 'precision@dense:3x3#1'"));
-  EXPECT_THAT(message("store@tanh:3x64"), HasSubstr("is a choice at one size"));
+  EXPECT_THAT(message("store@tanh:3x64"), HasSubstr("no choice 'store@tanh:3x64'"));
+  EXPECT_THAT(message("recompute@tanh:3x64"), HasSubstr("is a choice at one size"));
 }
 
 TEST(Precision, TheErrorIsWithinTheToleranceOnOtherInputs) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "common/machine.h"
 #include "common/model_plan.h"
 #include "common/prompts.h"
+#include "common/tolerance.h"
 #include "heddle/generate/gguf.h"
 #include "heddle/runtime/profile.h"
 #include "heddle/runtime/thread_pool.h"
@@ -148,6 +150,24 @@ void check_ends(const std::vector<int64_t>& ends, int64_t vocabulary) {
   }
 }
 
+/// The network with the types that --tolerance asks for. On a GPU it draws tokens, which the model then
+/// has as an output.
+Network decoder_network(const Request& o, OnnxModel& model, const Target& target) {
+  Request in_f32 = o;
+  in_f32.tolerance = -1;
+  in_f32.data = in_f32.types_json = "";
+  std::optional<PrecisionChoice> choice;
+  if (o.tolerance >= 0 || !o.data.empty() || !o.types_json.empty()) {
+    Request quiet = in_f32;
+    quiet.quiet = true;
+    choice = types_of_decoder(o, model, model_network(quiet, model.outputs, target, model.updates));
+  }
+  // On a CPU there is nothing to copy, and one draw is as fast as the other.
+  if (target.is_cuda()) model = with_draws(std::move(model));
+  const Network network = model_network(in_f32, model.outputs, target, model.updates);
+  return choice ? with_types(network, *choice) : network;
+}
+
 }  // namespace
 
 int run_generate(const Request& o) {
@@ -183,9 +203,8 @@ int run_generate(const Request& o) {
   const int64_t chunk = std::clamp<int64_t>(o.capacity - 2, 1, o.chunk);
   const DecoderSizes sizes{o.capacity, chunk, std::ssize(prompts), have_lengths(prompts)};
   OnnxModel model = last_logits(import_decoder(subject, dtype_of(o.dtype), sizes));
-  // On a CPU there is nothing to copy, and one draw is as fast as the other.
-  if (target.is_cuda()) model = with_draws(std::move(model));
-  Decoder decoder(model, model_network(o, model.outputs, target, model.updates));
+  const Network network = decoder_network(o, model, target);
+  Decoder decoder(model, network);
   decoder.kernel().prepare();
   if (!o.end_ids.empty()) check_ends(ends, decoder.vocabulary());
   // Memory and code are there for what is timed.

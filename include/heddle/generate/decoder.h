@@ -83,6 +83,10 @@ class Decoder {
   /// error where lists differ in length and the model has no mask and positions as inputs, or was
   /// imported without OnnxOptions::each_sequence, and where no sequence has tokens.
   NDArray step_each(const std::vector<std::vector<int64_t>>& ids);
+  /// Copies on the CPU of the inputs of the call that the next step makes of these tokens, in the order of
+  /// the model: states are as they are before it. Throws what step_each throws, and a User error for more
+  /// tokens than one call reads.
+  std::vector<NDArray> inputs_of(const std::vector<std::vector<int64_t>>& ids) const;
   /// Whether sequences may have different lengths: the model reads a mask and positions, and stores the
   /// rows of each sequence at places of its own.
   bool has_mask() const { return masked_; }

@@ -40,6 +40,9 @@ struct PrecisionOptions {
   uint64_t seed = 1;
   /// What is not measured by then stays in f32. The search itself takes a little longer.
   double seconds = 120;
+  /// Of a network over dimensions: its error where products have these types, by their names at its
+  /// usual sizes, in place of that on random inputs at other sizes than those of the calls.
+  std::function<double(const std::map<std::string, OperandType>& types)> elsewhere = {};
   /// The seconds of a call of a network, for tests. Empty: they are measured, or estimated for a
   /// target that does not run here.
   std::function<double(const Network&)> time = {};
@@ -103,8 +106,9 @@ struct PrecisionChoice {
 /// not run here is judged on this CPU, which computes with the same short numbers, and its times are
 /// estimates. In a network over dimensions a product has one type at all sizes. It is chosen at the
 /// sizes of the calls, which are those of the first one, or else at the usual sizes. On random inputs
-/// at the least sizes, and at up to four times those, the outputs keep the tolerance too: products whose error is largest
-/// are left in f32 until they do.
+/// at the least sizes, and at up to four times those, the outputs keep the tolerance too, or what
+/// PrecisionOptions::elsewhere finds: products whose error is largest are left in f32 until they do. A call begins with
+/// the states of its inputs, and what it leaves in them is an output; where the network does not run here, states are a User error.
 PrecisionChoice choose_precision(const Network& network, const std::vector<Tensor>& args,
                                  const PrecisionOptions& options = {});
 

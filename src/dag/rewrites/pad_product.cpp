@@ -11,7 +11,8 @@
 // An operand without a padded axis is read as it is. The terms that are added are zeros.
 //
 // A sum over few channels that lie side by side, such as the colours of an image, may grow by more:
-// each tap of the window is then one short vector.
+// each tap of the window is then one short vector, or, of bytes on a CPU, a group that one instruction
+// adds up.
 //
 // For types of less than four bytes, multiples of 16 bytes are those that TMA can load: there only
 // axes grow along which an operand lies in memory. Multiples of 128 bytes are rows of its boxes: of
@@ -35,6 +36,8 @@ namespace {
 constexpr int64_t kMostGrowth = 8;         // an axis grows by at most an eighth
 constexpr int64_t kMostChannelGrowth = 1;  // few channels at most double
 constexpr double kReadOften = 64;          // reads of an element that pay for its copy
+// Of 3 channels, in place of pairs. (7x7 by steps of 2, 64 filters over 224x224, u8 by i8, on a Zen 5: 2.6.)
+constexpr double kGainOfGroups = 2;
 
 int64_t padded(int64_t extent, int64_t to, int64_t most_growth = kMostGrowth) {
   const int64_t up = round_up(extent, to);
@@ -46,6 +49,15 @@ bool can_pad(const Access* const operands[2], const Axis& axis) {
   return std::all_of(operands, operands + 2, [&](const Access* a) {
     return !a->depends_on(axis) || dag::plain_dimension(*a, axis) >= 0;
   });
+}
+
+constexpr int64_t kGroup = 4;  // products of bytes that one instruction of a CPU adds up
+
+/// Whether an instruction of a CPU adds up groups of products of such bytes.
+bool has_groups(const Access* const operands[2], const Target& target) {
+  const DataType a = operands[0]->tensor.dtype(), b = operands[1]->tensor.dtype();
+  return !target.is_cuda() && a.bits == 8 && b.bits == 8 && a.is_integral() && b.is_integral() &&
+         (target.dots_bytes(a.is_int(), b.is_int()) || target.dots_bytes(b.is_int(), a.is_int()));
 }
 
 WhyNot match(const RewriteSite& site, Padding* out) {
@@ -178,14 +190,15 @@ std::vector<std::vector<int64_t>> suited(const RewriteSite& site, const Target& 
   const int bytes = operands[0]->tensor.dtype().bytes();
   const int64_t lanes = target.is_cuda() ? 16 / bytes : target.vector_lanes(bytes);
   std::vector<std::vector<int64_t>> out{{std::max<int64_t>(2, lanes)}};
+  const Operation& op = site.op();
+  const auto has_few = [&](int64_t to) {
+    return std::ranges::any_of(
+        op.reduce_axes(), [&](const Axis& a) { return dag::is_few_channels(op, operands, a, to); });
+  };
+  if (has_groups(operands, target) && has_few(kGroup)) out.push_back({kGroup});
   if (!target.is_cuda()) return out;
   out.push_back({64});  // a tile of a block
-  const Operation& op = site.op();
-  const auto few = [&](const Axis& a) {
-    return dag::is_few_channels(op, operands, a, dag::kShortVector / bytes);
-  };
-  if (bytes < 4 && std::any_of(op.reduce_axes().begin(), op.reduce_axes().end(), few))
-    out.push_back({dag::kShortVector / bytes});
+  if (bytes < 4 && has_few(dag::kShortVector / bytes)) out.push_back({dag::kShortVector / bytes});
   return out;
 }
 
@@ -203,8 +216,11 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
     return {gain, "the few channels of each tap are one vector, for a copy of the image"};
   if (const double gain = dag::gain_of_windows(site, p, points, target); gain > least_gain)
     return {gain, "TMA loads windows of whole rows, with zeros behind the channels"};
-  if (!target.is_cuda() && dag::few_channels(site.op(), p) > 0)
-    return {.why_not = "CPUs pack the operands of convolutions by themselves"};
+  const bool few = !target.is_cuda() && dag::few_channels(site.op(), p) > 0;
+  if (few && site.values[0] == kGroup && has_groups(p.operands, target))
+    return {kGainOfGroups,
+            "one instruction adds up the channels of a tap, for a copy of the image"};
+  if (few) return {.why_not = "CPUs pack the operands of convolutions by themselves"};
   for (const Access* a : p.operands) {
     if (dag::is_constant_operand(site.dag, *a)) continue;
     if (points < kReadOften * static_cast<double>(a->tensor.size()))

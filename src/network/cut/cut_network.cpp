@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "network/cut/family_graph.h"
 #include "network/cut/memory/arrange_nodes.h"
+#include "network/cut/sizes/family_graph.h"
 #include "network/cut/slice_inputs.h"
 #include "network/cut/updates.h"
 #include "network/fusion/plan_fusion.h"
@@ -22,11 +22,10 @@ CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const Pa
   std::vector<PassApplication> changes;
   FamilyGraph graph = family_graph(declared, target, passes, changes);
   const ComputeDag decide(at_sizes(graph.dag.outputs(), graph.usual).outputs);
-  ChoiceList usual_ones{PassOptions()};
   const std::vector<StageGroup> groups = plan_groups(decide, &target, Chains::Expected);
   PlanAnswers searched = search_plan(decide, groups, target, {});
-  usual_ones.expect(searched);
-  FusionPlan plan = plan_fusion(decide, groups, target, {}, usual_ones, true);
+  graph.choices.expect(searched);
+  FusionPlan plan = plan_fusion(decide, groups, target, {}, graph.choices, true);
   end_nodes_before(writes, graph.dag, plan);
   (void)settle(plan, target);
   std::vector<ExtractedNode> nodes = extract_nodes(graph.dag, plan);
@@ -86,6 +85,7 @@ CutNetwork cut_network(const ComputeDag& declared, const Target& target, const P
         order_by_writes(updated.writes, made.dag, made.places, made.nodes);
     copied.insert(copied.end(), more.begin(), more.end());
     if (!more.empty()) continue;
+    made.copied = copied;
     made.changes.insert(made.changes.end(), updated.changes.begin(), updated.changes.end());
     for (const size_t o : copied)
       made.changes.push_back({"updates", "'" + declared.outputs()[o].name() +

@@ -23,12 +23,13 @@ struct CutNetwork {
   std::vector<TensorPlace> places;
   std::vector<ExtractedNode> nodes;
   std::vector<StatePlace> states = {};  ///< of updates
+  std::vector<size_t> copied = {};  ///< the outputs of updates that are copied at the end of a call
   /// Tensors beside those of the graph: results of second runs of nodes, with those of the first,
   /// and slices, with the tensors that they are slices of.
   std::vector<std::pair<Tensor, Tensor>> again = {};
 };
 
-/// A network over dimensions has no choices.
+/// A network over dimensions has the choices of its usual sizes.
 CutNetwork cut_network(const ComputeDag& declared, const Target& target, const PassOptions& passes,
                        const std::vector<StateUpdate>& updates = {});
 

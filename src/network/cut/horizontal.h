@@ -20,8 +20,8 @@
 
 #include "heddle/lower/gpu_program.h"
 #include "heddle/network/network.h"
-#include "network/cut/family_tasks.h"
-#include "network/cut/joined_sizes.h"
+#include "network/cut/sizes/family_tasks.h"
+#include "network/cut/sizes/joined_sizes.h"
 
 namespace heddle::network {
 

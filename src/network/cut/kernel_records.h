@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heddle/network/size_kernels.h"
-#include "network/cut/family_tasks.h"
+#include "network/cut/sizes/family_tasks.h"
 
 namespace heddle::network {
 

@@ -7,7 +7,7 @@
 #include "heddle/dag/instance.h"
 #include "heddle/network/network.h"
 #include "network/cut/cut_network.h"
-#include "network/cut/family_tasks.h"
+#include "network/cut/sizes/family_tasks.h"
 
 namespace heddle {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "heddle/network/network.h"
-#include "network/cut/family_tasks.h"
+#include "network/cut/sizes/family_tasks.h"
 #include "network/fusion/extract.h"
 
 namespace heddle::network {

@@ -1,6 +1,7 @@
 #include "network/cut/updates.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dag/replace_reads.h"
 #include "heddle/dsl/update.h"
@@ -83,6 +84,13 @@ std::vector<StateUpdate> updates_at(const Instance& here, const std::vector<Stat
         {read ? here.of(u.state) : placeholder(next.shape(), next.dtype(), u.state.name()), next});
   }
   return there;
+}
+
+ComputeDag graph_to_cut(const std::vector<Tensor>& outputs, const std::vector<StateUpdate>& updates,
+                        const Target& target, const std::vector<size_t>& copied) {
+  ComputeDag declared(outputs);
+  return updates.empty() ? std::move(declared)
+                         : updated_graph(declared, updates, copied, target).graph;
 }
 
 UpdatedGraph updated_graph(const ComputeDag& declared, const std::vector<StateUpdate>& updates,

@@ -50,6 +50,10 @@ struct UpdatedGraph {
 UpdatedGraph updated_graph(const ComputeDag& declared, const std::vector<StateUpdate>& updates,
                            const std::vector<size_t>& copied, const Target& target);
 
+/// The graph of a network that passes and cuts see, where the updates in `copied` are copied.
+ComputeDag graph_to_cut(const std::vector<Tensor>& outputs, const std::vector<StateUpdate>& updates,
+                        const Target& target, const std::vector<size_t>& copied = {});
+
 /// Ends nodes that would go on to such an output. Rows at places that are data have a node of their own,
 /// which stores each once. An element of the result of a product may be written several times, so that
 /// it cannot replace what is read beside it.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heddle/network/network.h"
-#include "network/cut/family_tasks.h"
+#include "network/cut/sizes/family_tasks.h"
 #include "network/export/library_text.h"
 
 namespace heddle::network {

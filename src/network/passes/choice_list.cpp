@@ -15,11 +15,11 @@ constexpr std::array<const char*, 7> kKinds = {
     "join_products", "transpose_weights", "channels_last", "precision", "store",
     "fuse",          "recompute"};
 
+}  // namespace
+
 std::string name_of(ChoiceKind kind, const std::string& place) {
   return std::string(to_string(kind)) + "@" + place;
 }
-
-}  // namespace
 
 const char* to_string(ChoiceKind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
@@ -80,28 +80,33 @@ bool ChoiceList::any_on(ChoiceKind kind) const {
                      [&](const auto& c) { return c.second && kind_of(c.first) == kind; });
 }
 
-void ChoiceList::require_all_known() const {
+std::vector<std::string> ChoiceList::known() const {
   std::vector<std::string> known;
-  for (const NetworkChoice& c : list_) {
-    known.push_back(c.name);
-    known.push_back(all_like(c.name));
-  }
-  for (const std::string& name : products_) {
-    known.push_back(name);
-    known.push_back(all_like(name));
-  }
+  for (const NetworkChoice& c : list_) known.insert(known.end(), {c.name, all_like(c.name)});
+  for (const std::string& name : products_) known.insert(known.end(), {name, all_like(name)});
+  return known;
+}
+
+std::vector<std::string> ChoiceList::unknown() const {
+  const std::vector<std::string> known = this->known();
   std::vector<std::string> named;
   for (const auto& [name, on] : settings_) named.push_back(name);
   for (const auto& [name, type] : types_) named.push_back(name);
-  for (const std::string& name : named) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    std::string hint = did_you_mean(name, known);
-    if (!hint.empty()) hint += " ";
-    throw_user_error("this network has no choice '" + name + "'", {},
-                     hint +
-                         "`heddle explain MODEL.onnx` lists its choices; their names change "
-                         "with the sizes of the inputs and with other passes");
-  }
+  std::erase_if(named, [&](const std::string& name) {
+    return std::find(known.begin(), known.end(), name) != known.end();
+  });
+  return named;
+}
+
+void ChoiceList::require_all_known() const {
+  const std::vector<std::string> unknown = this->unknown();
+  if (unknown.empty()) return;
+  std::string hint = did_you_mean(unknown[0], known());
+  if (!hint.empty()) hint += " ";
+  throw_user_error("this network has no choice '" + unknown[0] + "'", {},
+                   hint +
+                       "`heddle explain MODEL.onnx` lists its choices; their names change "
+                       "with the sizes of the inputs and with other passes");
 }
 
 std::string by_extents(const std::vector<int64_t>& extents) {

@@ -28,6 +28,8 @@ enum class ChoiceKind : uint8_t {
 const char* to_string(ChoiceKind kind);
 /// That of a name, "store@mul:1x56x56x96", or of its first part alone; none where it is no choice.
 std::optional<ChoiceKind> kind_of(std::string_view name);
+/// "store@mul:1x56x56x96": the name of the choice about a place.
+std::string name_of(ChoiceKind kind, const std::string& place);
 constexpr bool is_of_pass(ChoiceKind kind) { return kind <= ChoiceKind::Precision; }
 /// Whether it is one of the cut into nodes.
 constexpr bool is_of_cut(ChoiceKind kind) {
@@ -37,6 +39,9 @@ constexpr bool is_of_cut(ChoiceKind kind) {
 constexpr bool is_size_free(ChoiceKind kind) {
   return kind == ChoiceKind::TransposeWeights || kind == ChoiceKind::JoinProducts;
 }
+
+/// Whether it decides which products there are.
+constexpr bool is_of_joins(ChoiceKind kind) { return kind == ChoiceKind::JoinProducts; }
 
 /// The name of all choices of the kind and operator of `name`: "store@mul:*", "channels_last@*".
 std::string all_like(const std::string& name);
@@ -86,13 +91,18 @@ class ChoiceList {
 
   const std::vector<NetworkChoice>& list() const { return list_; }
 
-  /// Throws a User error where the options name a choice that was not asked for.
+  /// The names in the options that were not asked for.
+  std::vector<std::string> unknown() const;
+  /// Throws a User error where there are any.
   void require_all_known() const;
 
  private:
   std::map<std::string, bool> settings_, expected_;
   std::map<std::string, OperandType> types_;
   StageTypes expected_types_, found_types_;
+  /// What was asked for, and the names of all like these.
+  std::vector<std::string> known() const;
+
   std::vector<std::string> products_;  ///< the names of the products
   std::vector<NetworkChoice> list_;
 };

@@ -46,10 +46,19 @@ std::vector<Tensor> precision(const PassContext& context);
 std::vector<Tensor> transpose_weights(const PassContext& context);
 std::vector<Tensor> channels_last(const PassContext& context);
 
-/// The graph after all passes that are on, as a whole or at some places, or after those that run
-/// before the first one of the name `until`. Descriptions of their changes are appended to `log`.
+/// A part of the passes: those from the first one of the name `from` on that run before the first one
+/// of the name `until`. Empty names: from the beginning, to the end.
+struct PassRange {
+  std::string from = {}, until = {};
+};
+
+/// The graph after all passes that are on, as a whole or at some places, or after a part of them.
+/// Descriptions of their changes are appended to `log`.
 ComputeDag run_passes(const ComputeDag& declared, const Target& target, const PassOptions& options,
                       ChoiceList& choices, std::vector<PassApplication>& log,
-                      const std::string& until = "");
+                      const PassRange& range = {});
+
+/// The options with all passes off.
+PassOptions without_passes(PassOptions options);
 
 }  // namespace heddle::network

@@ -8,7 +8,8 @@
 //   q[i, n] = p[i, n];  k[i, n] = p[i, n + N]               written into their readers
 //
 // The input is packed once, and a wide product divides better among threads. Element-wise stages
-// after the products are joined too, as long as their formulas differ in constants only.
+// after the products are joined too, as long as their formulas differ in constants only: numbers that differ,
+// such as the scales of bytes, are chosen by the column.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "network/passes/graph_pass.h"
 #include "network/passes/map_graph.h"
 #include "network/passes/mover.h"
+#include "network/passes/numbers.h"
 #include "network/passes/product_chain.h"
 
 namespace heddle::network {
@@ -91,6 +93,8 @@ struct Level {
     std::vector<Tensor> parts;
   };
   std::vector<Joined> constants;
+  /// The numbers in the formula of each branch, which may differ; of sums none.
+  std::vector<std::vector<Expr>> numbers;
 };
 
 class Joiner {
@@ -199,7 +203,12 @@ class Joiner {
           const auto it = buffers.find(load.buffer.get());
           return make_load(it == buffers.end() ? load.buffer : it->second, load.indices);
         }).front();
-    return equal(substitute(as_first, axes_as(own, first)), formula_of(first));
+    const Expr mine = substitute(as_first, axes_as(own, first)), its = formula_of(first);
+    if (first.is_reduction()) return equal(mine, its);
+    if (b == 1) level.numbers.push_back(numbers_of(its));
+    level.numbers.push_back(numbers_of(mine));
+    return level.numbers[0].size() == level.numbers[b].size() &&
+           equal(with_numbers(mine, level.numbers[0]), its);
   }
 
   static bool fits(const Tensor& a, const Tensor& b, int dimension) {
@@ -249,6 +258,24 @@ class Joiner {
         parts[0].name() + "_joined", "joined", parts[0].op()->where());
   }
 
+  /// The numbers in the joined formula: those that differ are chosen by the column.
+  std::vector<Expr> joined_numbers(const Level& level) const {
+    std::vector<Expr> numbers = level.numbers[0];
+    const Axis& column = op(level.stages[0]).axes()[column_];
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      std::vector<int64_t> ends;
+      for (const int s : level.stages)
+        ends.push_back((ends.empty() ? 0 : ends.back()) + op(s).axes()[column_].extent());
+      Expr chosen = level.numbers.back()[i];
+      for (size_t b = level.stages.size() - 1; b-- > 0;) {
+        const Expr& own = level.numbers[b][i];
+        if (!equal(own, chosen)) chosen = select(Expr(column) < ends[b], own, chosen);
+      }
+      numbers[i] = chosen;
+    }
+    return numbers;
+  }
+
   Tensor join(const Level& level, const Tensor& before_made) const {
     const size_t number = static_cast<size_t>(&level - levels_.data());
     const Operation& first = op(level.stages[0]);
@@ -270,11 +297,11 @@ class Joiner {
       constants.push_back(joined_constant(joined));
       buffers[joined.read->tensor.buffer().get()] = constants.back().buffer();
     }
-    const Expr body =
-        dag::map_loads(first.bodies(), [&](const Load& load) {
-          const auto it = buffers.find(load.buffer.get());
-          return make_load(it == buffers.end() ? load.buffer : it->second, load.indices);
-        }).front();
+    Expr body = dag::map_loads(first.bodies(), [&](const Load& load) {
+                  const auto it = buffers.find(load.buffer.get());
+                  return make_load(it == buffers.end() ? load.buffer : it->second, load.indices);
+                }).front();
+    if (!level.numbers.empty()) body = with_numbers(body, joined_numbers(level));
     return Operation::make_compute(first.name(), axes, {substitute(body, to)}, first.tag(),
                                    first.where())
         ->output(0);

@@ -54,10 +54,13 @@ const PassDescription& description(const std::string& name) {
 
 ComputeDag run_passes(const ComputeDag& declared, const Target& target, const PassOptions& options,
                       ChoiceList& choices, std::vector<PassApplication>& log,
-                      const std::string& until) {
+                      const PassRange& range) {
   ComputeDag dag = declared;
+  bool begun = range.from.empty();
   for (const Step& step : kSteps) {
-    if (step.name == until) break;
+    begun |= step.name == range.from;
+    if (!begun) continue;
+    if (step.name == range.until) break;
     const bool enabled = options.*description(step.name).enabled;
     const std::optional<ChoiceKind> kind = kind_of(step.name);
     if (!enabled && !(kind && choices.any_on(*kind))) continue;
@@ -67,6 +70,11 @@ ComputeDag run_passes(const ComputeDag& declared, const Target& target, const Pa
     if (log.size() > before) dag = ComputeDag(std::move(outputs));
   }
   return dag;
+}
+
+PassOptions without_passes(PassOptions options) {
+  for (const PassDescription& pass : network_passes()) options.*pass.enabled = false;
+  return options;
 }
 
 }  // namespace network
@@ -183,12 +191,16 @@ PassOptions parse_passes(const std::string& list, PassOptions base) {
       base.choices[name] = on;
       continue;
     }
+    if (name == "none") {
+      base = network::without_passes(std::move(base));
+      continue;
+    }
     std::vector<std::string> known;
     bool found = false;
     for (const PassDescription& p : network_passes()) {
       known.push_back(p.name);
-      if (name != p.name && name != "all" && name != "none") continue;
-      base.*p.enabled = name == "none" ? false : on;
+      if (name != p.name && name != "all") continue;
+      base.*p.enabled = on;
       found = true;
     }
     if (found) continue;

@@ -28,8 +28,11 @@ class TimedNetwork {
   CallTimes call();
   /// The seconds of each node in calls of the whole: medians of calls for about `seconds`.
   std::vector<double> node_seconds(double seconds);
-  /// Makes one call and returns copies on the CPU of the outputs and of what it updated.
+  /// Makes one call and returns copies on the CPU of the outputs and of what it updated. States begin as
+  /// the shared arrays have them now.
   std::vector<NDArray> outputs();
+  /// The arguments that calls update.
+  const std::vector<size_t>& updated() const { return kernel_.updated(); }
   /// As node_hashes. Equal nodes of two networks have equal hashes.
   const std::vector<uint64_t>& hashes() const { return hashes_; }
 
@@ -38,6 +41,7 @@ class TimedNetwork {
 
   const Network network_;
   NetworkKernel kernel_;
+  std::vector<NDArray> given_;  ///< that other networks share
   std::vector<NDArray> arrays_, results_;
   StateCopies states_;
   std::unique_ptr<Program::StepCalls> of_steps_;

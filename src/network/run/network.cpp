@@ -8,13 +8,14 @@
 #include "heddle/driver/build.h"
 #include "heddle/ir/print.h"
 #include "heddle/support/error.h"
-#include "network/cut/family_graph.h"
 #include "network/cut/input_ranges.h"
 #include "network/cut/network_bytes.h"
 #include "network/cut/network_impl.h"
 #include "network/cut/recorded_passes.h"
 #include "network/cut/scattered_update.h"
-#include "network/cut/size_choices.h"
+#include "network/cut/sizes/family_graph.h"
+#include "network/cut/sizes/passes_over_sizes.h"
+#include "network/cut/sizes/size_choices.h"
 #include "network/cut/step_plan.h"
 #include "network/cut/updates.h"
 #include "network/passes/concat_in_place.h"
@@ -233,10 +234,28 @@ Network Network::with_passes(const PassOptions& passes) const {
 }
 Network Network::at(const std::vector<SizeValue>& values) const {
   const Instance here = at_sizes(outputs(), values);
-  const PassOptions passes = network::passes_at(ComputeDag(here.outputs), impl_->target,
-                                                impl_->passes, impl_->cut.choices.types());
-  return Network(here.outputs, impl_->target, impl_->options, passes,
-                 network::updates_at(here, updates()));
+  std::vector<StateUpdate> there = network::updates_at(here, updates());
+  const network::CutNetwork& cut = impl_->cut;
+  const network::StageTypes& types = cut.choices.types();
+  PassOptions passes = impl_->passes;
+  passes.choices = network::choices_at(passes.choices, cut.dag, cut.usual, values);
+  // Types are those of stages, which other joins would number in another way.
+  if (!types.empty()) passes.choices.merge(network::settings_of(choices(), network::is_of_joins));
+  if (!types.empty() || !passes.types.empty())
+    passes =
+        network::passes_at(network::graph_to_cut(here.outputs, there, impl_->target, cut.copied),
+                           impl_->target, passes, types);
+  if (passes.choices.empty())
+    return Network(here.outputs, impl_->target, impl_->options, passes, std::move(there));
+  // At these sizes there may be no place for a choice.
+  auto impl = std::make_shared<Impl>(here.outputs, impl_->target, impl_->options, passes, there);
+  for (const std::string& name : impl->cut.choices.unknown()) {
+    passes.choices.erase(name);
+    passes.types.erase(name);
+  }
+  impl->passes = passes;
+  impl->make_tasks();
+  return Network(std::shared_ptr<const Impl>(std::move(impl)));
 }
 Network Network::as_tuned(const TuneReport& report) const {
   const PassOptions options = report.passes ? parse_passes(*report.passes) : pass_options();

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "heddle/family/choose.h"
-#include "network/cut/family_tasks.h"
+#include "network/cut/sizes/family_tasks.h"
 
 namespace heddle::network {
 

@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <limits>
-#include <optional>
 
+#include "heddle/ir/simplify.h"
 #include "heddle/quantize/precision.h"
 #include "heddle/support/error.h"
-#include "ir/linear.h"
 
 namespace heddle {
 namespace {
@@ -20,11 +19,7 @@ Extents shape_in_call(const NDArray& samples, const Tensor& input) {
     } else if (d > 0) {
       shape.push_back(d < samples.shape().size() ? samples.shape()[d] : 1);
     } else {
-      const std::optional<Affine> sum = as_affine(extent);
-      HEDDLE_ICHECK(sum.has_value(), "a symbolic extent is a sum of sizes");
-      int64_t least = sum->constant;
-      for (const Affine::Term& t : sum->terms) least += t.coefficient * t.var->size->lo;
-      shape.push_back(least);
+      shape.push_back(range_of(extent, {}).min);
     }
   }
   return shape;

@@ -2,19 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
-#include <optional>
-#include <set>
-#include <tuple>
+#include <utility>
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "network/cut/memory/node_costs.h"
+#include "network/cut/updates.h"
 #include "network/passes/graph_pass.h"
 #include "network/race/duel.h"
 #include "quantize/precision/output_error.h"
-#include "quantize/ranges.h"
 #include "runtime/race/clearly_faster.h"
 
 namespace heddle::quantize {
@@ -24,14 +21,6 @@ namespace {
 constexpr int kRounds = 11, kMostOfLast = 48;
 constexpr double kLongestRounds = 1;  // seconds
 constexpr uint64_t kSeed = 29;
-
-/// The graph in which products are named.
-ComputeDag graph_of_products(const Network& network, const Target& target) {
-  network::ChoiceList choices(network.pass_options());
-  std::vector<PassApplication> log;
-  return network::run_passes(ComputeDag(network.outputs()), target, network.pass_options(), choices,
-                             log, to_string(network::ChoiceKind::Precision));
-}
 
 double sum_where(const std::vector<double>& seconds, const std::vector<char>& which) {
   double sum = 0;
@@ -57,6 +46,10 @@ PrecisionMeter::PrecisionMeter(const Network& network, std::vector<Tensor> args,
                        {}, "declare it by constant(array)");
     inputs_.push_back(i);
   }
+  if (!here_ && !network.updates().empty())
+    throw_user_error("types of a network with states are chosen where it runs, and kernels for " +
+                         to_string(target_) + " do not run here",
+                     {}, "name the types by --passes, or choose them on that machine");
   if (drawn()) draw_calls();
   check_calls();
   const Device device = here_ ? network::device_of(target_) : Device::cpu();
@@ -144,12 +137,24 @@ PrecisionMeter::Made PrecisionMeter::made(const Types& types) const {
                                                            args_for(here), arrays_)};
 }
 
+// The graph in which products are named has inputs that stand for states after their update.
 std::vector<Candidate> PrecisionMeter::find_candidates() const {
-  const ComputeDag dag = graph_of_products(f32_.network, target_);
+  const Network& n = f32_.network;
+  std::vector<network::StateWrite> writes;
+  ComputeDag declared(n.outputs());
+  if (!n.updates().empty()) {
+    network::UpdatedGraph updated = network::updated_graph(declared, n.updates(), {}, target_);
+    declared = std::move(updated.graph);
+    writes = std::move(updated.writes);
+  }
+  network::ChoiceList choices(n.pass_options());
+  std::vector<PassApplication> log;
+  const ComputeDag dag = network::run_passes(declared, target_, n.pass_options(), choices, log,
+                                             {.until = to_string(network::ChoiceKind::Precision)});
   std::vector<Candidate> found;
   for (network::ProductPlace& p : network::product_places(dag)) {
     Candidate c;
-    c.name = std::string(to_string(network::ChoiceKind::Precision)) + "@" + p.place;
+    c.name = network::name_of(network::ChoiceKind::Precision, p.place);
     c.flops = dag.info(p.stage).flops;
     c.results = static_cast<double>(dag.info(p.stage).points);
     for (const Load* operand : p.operands)
@@ -159,60 +164,37 @@ std::vector<Candidate> PrecisionMeter::find_candidates() const {
     c.place = std::move(p);
     found.push_back(std::move(c));
   }
-  find_ranges(found);
+  std::vector<GivenInput> inputs = given_inputs();
+  for (const network::StateWrite& write : writes) {
+    if (write.after) inputs.push_back({write.after, states_after(write.state)});
+  }
+  find_ranges(found, inputs);
   std::stable_sort(found.begin(), found.end(),
                    [](const Candidate& a, const Candidate& b) { return a.flops > b.flops; });
   return found;
 }
 
-// Inputs of the network, and tensors inside it, which a network of its own computes in f32.
-void PrecisionMeter::find_ranges(std::vector<Candidate>& candidates) const {
-  std::vector<Tensor> sources, args;
-  const auto find = [](const std::vector<Tensor>& list, const Tensor& t) {
-    return std::find_if(list.begin(), list.end(), [&](const Tensor& s) { return s.same_as(t); });
-  };
-  for (const Candidate& c : candidates) {
-    if (!c.source || find(sources, c.source) != sources.end()) continue;
-    if (!c.source.op()->is_placeholder()) sources.push_back(c.source);
-  }
-  std::vector<Tensor> read;
-  if (!sources.empty()) read = ComputeDag(sources).placeholders();
-  std::vector<size_t> given;  // which of a call's arrays the network reads
+/// The inputs of the calls that choose.
+std::vector<GivenInput> PrecisionMeter::given_inputs() const {
+  std::vector<GivenInput> inputs;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (find(read, args_[inputs_[i]]) == read.end()) continue;
-    given.push_back(i);
-    args.push_back(args_[inputs_[i]]);
+    GivenInput& input = inputs.emplace_back(GivenInput{args_[inputs_[i]], {}});
+    for (size_t c = 0; c < calls_.size(); c += 2) input.values.push_back(calls_[c][i]);
   }
-  args.insert(args.end(), sources.begin(), sources.end());
-  std::vector<NDArray> arrays;
-  for (const Tensor& t : args) arrays.push_back(NDArray::zeros(t.extents(), t.dtype()));
-  std::optional<NetworkKernel> kernel;
-  if (!sources.empty()) kernel = Network(sources).build(args);
-  std::map<const Operation*, SeenValues> seen;
-  std::set<const Operation*> unbounded;
-  const auto note = [&](const Tensor& t, const NDArray& values) {
-    if (unbounded.contains(t.op())) return;
-    const auto* v = values.data<float>();
-    if (std::all_of(v, v + values.size(), [](float x) { return std::isfinite(x); })) {
-      seen[t.op()].widen(values, t.name());
-    } else {
-      unbounded.insert(t.op());
-    }
-  };
-  for (size_t call = 0; call < calls_.size(); call += 2) {
-    for (size_t i = 0; i < given.size(); ++i) arrays[i].copy_from(calls_[call][given[i]]);
-    if (kernel) kernel->call(arrays);
-    for (size_t s = 0; s < sources.size(); ++s) note(sources[s], arrays[given.size() + s]);
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const Tensor& t = args_[inputs_[i]];
-      if (t.dtype() == f32) note(t, calls_[call][i]);
-    }
-  }
-  for (Candidate& c : candidates) {
-    if (!c.source) continue;
-    std::tie(c.low, c.high) = seen[c.source.op()].range({});
-    if (unbounded.contains(c.source.op())) c.high = std::numeric_limits<double>::infinity();
-  }
+  return inputs;
+}
+
+/// What these calls leave in a state.
+std::vector<NDArray> PrecisionMeter::states_after(const Tensor& state) const {
+  const auto outputs = static_cast<size_t>(
+      std::ranges::count_if(args_, [](const Tensor& t) { return !t.op()->is_placeholder(); }));
+  const std::vector<size_t>& updated = f32_.runs->updated();
+  const auto at = std::ranges::find_if(updated, [&](size_t i) { return args_[i].same_as(state); });
+  HEDDLE_ICHECK(at != updated.end(), "a state is an argument");
+  std::vector<NDArray> values;
+  for (size_t c = 0; c < calls_.size(); c += 2)
+    values.push_back(wanted_[c][outputs + static_cast<size_t>(at - updated.begin())]);
+  return values;
 }
 
 std::vector<NDArray> PrecisionMeter::outputs(network::TimedNetwork& runs, size_t call) const {

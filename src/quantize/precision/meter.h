@@ -9,6 +9,7 @@
 #include "heddle/network/network.h"
 #include "heddle/quantize/precision.h"
 #include "network/race/timed_network.h"
+#include "quantize/precision/operand_ranges.h"
 #include "quantize/precision/operand_types.h"
 
 namespace heddle::quantize {
@@ -53,7 +54,8 @@ class PrecisionMeter {
   void draw_calls();
   std::vector<NDArray> outputs(network::TimedNetwork& runs, size_t call) const;
   std::vector<Candidate> find_candidates() const;
-  void find_ranges(std::vector<Candidate>& candidates) const;
+  std::vector<GivenInput> given_inputs() const;
+  std::vector<NDArray> states_after(const Tensor& state) const;
   double estimated_seconds() const;
 
   const PrecisionOptions& options_;

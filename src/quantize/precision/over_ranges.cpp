@@ -1,12 +1,16 @@
 #include "quantize/precision/over_ranges.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "driver/program_args.h"
 #include "heddle/support/error.h"
-#include "network/cut/family_graph.h"
+#include "network/cut/sizes/family_graph.h"
+#include "network/cut/sizes/passes_over_sizes.h"
+#include "network/cut/step_plan.h"
+#include "network/cut/updates.h"
 #include "network/run/output_difference.h"
 #include "quantize/precision/meter.h"
 #include "runtime/kernel/check_arguments.h"
@@ -19,20 +23,35 @@ constexpr int64_t kLarger = 4;
 // One call, beside the one that chooses elsewhere.
 constexpr int kCalls = 2;
 
+/// The options of a network without types.
+PassOptions without_types(const Network& network) {
+  PassOptions passes = network.pass_options();
+  passes.types.clear();
+  passes.tolerance = 0;
+  return passes;
+}
+
+/// The network in f32, without the passes that are left out over its ranges, and with its joins at all
+/// sizes: products are stages of one graph then.
+Network with_one_graph(const Network& network, const Target& target,
+                       std::vector<SizeValue>& usual) {
+  std::vector<PassApplication> ignored;
+  const network::FamilyGraph graph =
+      network::family_graph(network::graph_to_cut(network.outputs(), network.updates(), target),
+                            target, without_types(network), ignored);
+  usual = graph.usual;
+  PassOptions passes = graph.passes;
+  passes.choices.merge(network::settings_of(graph.choices.list(), network::is_of_joins));
+  return network.with_passes(passes);
+}
+
 /// A network over ranges, and what it is at sizes.
 class Ranged {
  public:
   Ranged(const Network& network, std::vector<Tensor> args)
-      : network_(network), args_(std::move(args)), target_(network.tasks()[0].tmpl.target()) {
-    passes_ = network.pass_options();
-    passes_.types.clear();
-    passes_.tolerance = 0;
-    std::vector<PassApplication> ignored;
-    const network::FamilyGraph graph =
-        network::family_graph(ComputeDag(network.outputs()), target_, passes_, ignored);
-    usual_ = graph.usual;
-    made_with_ = graph.passes;
-  }
+      : args_(std::move(args)),
+        target_(network.tasks()[0].tmpl.target()),
+        network_(with_one_graph(network, target_, usual_)) {}
 
   /// The sizes of a call; the usual ones where there is none.
   std::vector<SizeValue> sizes_of(const std::vector<std::vector<NDArray>>& calls) const {
@@ -53,9 +72,7 @@ class Ranged {
     return at;
   }
 
-  Network at(const std::vector<SizeValue>& sizes) const {
-    return network_.with_passes(passes_).at(sizes).with_passes(made_with_);
-  }
+  Network at(const std::vector<SizeValue>& sizes) const { return network_.at(sizes); }
 
   /// The arguments at these sizes. An instance has its inputs and outputs in the same order.
   std::vector<Tensor> args_at(const Network& here) const {
@@ -69,11 +86,31 @@ class Ranged {
     return found;
   }
 
+  /// The arrays of calls for the arguments that there are at these sizes: one may give a size alone.
+  std::vector<std::vector<NDArray>> calls_at(const std::vector<std::vector<NDArray>>& calls) const {
+    const std::vector<Tensor> known = network::call_args(network_);
+    std::vector<std::vector<NDArray>> made(calls.size());
+    size_t input = 0;
+    for (const Tensor& t : args_) {
+      if (!t.op()->is_placeholder() || t.op()->data() != nullptr) continue;
+      const bool read = network::position_of(known, t) >= 0;
+      for (size_t c = 0; c < calls.size(); ++c) {
+        if (read && input < calls[c].size()) made[c].push_back(calls[c][input]);
+      }
+      ++input;
+    }
+    return made;
+  }
+
   network::StageTypes types_at(const Network& here, const PassOptions& typed) const {
-    return network::stage_types(ComputeDag(here.outputs()), target_, typed);
+    return network::stage_types(graph_of(here), target_, typed);
   }
   PassOptions typed_at(const Network& here, const network::StageTypes& types) const {
-    return network::passes_at(ComputeDag(here.outputs()), target_, made_with_, types);
+    return network::passes_at(graph_of(here), target_, here.pass_options(), types);
+  }
+  /// The types by the names that products have over the ranges.
+  std::map<std::string, OperandType> named(const network::StageTypes& types) const {
+    return typed_at(at(usual_), types).types;
   }
 
   /// The least sizes, and larger ones than `at` as far as the ranges have them.
@@ -86,21 +123,21 @@ class Ranged {
     return {least, larger};
   }
 
-  const std::vector<SizeValue>& usual() const { return usual_; }
-  const PassOptions& passes() const { return passes_; }
-
  private:
-  const Network& network_;
+  ComputeDag graph_of(const Network& here) const {
+    return network::graph_to_cut(here.outputs(), here.updates(), target_);
+  }
+
   std::vector<Tensor> args_;
   Target target_;
-  PassOptions passes_;     ///< of the network, without types
-  PassOptions made_with_;  ///< without those that are left out over the ranges
   std::vector<SizeValue> usual_;
+  Network network_;  ///< in f32
 };
 
 /// The largest error at other sizes than `at`, where products have these types.
 double error_elsewhere(const Ranged& ranged, const std::vector<SizeValue>& at,
                        const network::StageTypes& types, const PrecisionOptions& options) {
+  if (options.elsewhere) return options.elsewhere(ranged.named(types));
   double error = 0;
   for (const std::vector<SizeValue>& sizes : ranged.others(at)) {
     const Network here = ranged.at(sizes);
@@ -150,12 +187,14 @@ PrecisionChoice choose_over_ranges(const Network& network, const std::vector<Ten
   const Ranged ranged(network, args);
   const std::vector<SizeValue> at = ranged.sizes_of(options.calls);
   const Network here = ranged.at(at);
-  PrecisionChoice choice = choose_precision(here, ranged.args_at(here), options);
+  PrecisionOptions of_here = options;
+  of_here.calls = ranged.calls_at(options.calls);
+  PrecisionChoice choice = choose_precision(here, ranged.args_at(here), of_here);
   if (choice.outcome == PrecisionOutcome::Some) verify_elsewhere(ranged, at, here, options, choice);
   const network::StageTypes types = ranged.types_at(here, choice.options);
-  choice.options = ranged.passes();
+  choice.options = without_types(network);
   choice.options.tolerance = options.tolerance;
-  choice.options.types = ranged.typed_at(ranged.at(ranged.usual()), types).types;
+  choice.options.types = ranged.named(types);
   return choice;
 }
 

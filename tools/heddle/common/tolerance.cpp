@@ -1,14 +1,18 @@
 #include "common/tolerance.h"
 
 #include <iostream>
+#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/output_file.h"
+#include "heddle/generate/precision.h"
 #include "heddle/network/plan.h"
 #include "heddle/quantize/precision.h"
 #include "heddle/runtime/npz.h"
 #include "heddle/support/error.h"
+#include "heddle/support/function_ref.h"
 #include "heddle/support/json.h"
 #include "network/run/output_difference.h"
 #include "support/files/file.h"
@@ -26,7 +30,12 @@ std::vector<std::vector<NDArray>> calls_of_data(const Request& options, const Ne
   return calls_of_samples(load_npz(options.data), names, inputs);
 }
 
-Network within_tolerance(const Request& options, const Network& network) {
+namespace {
+
+/// Makes the choice that is asked for, and says what came of it; nothing where none is asked for, or where
+/// the network's plan has made it.
+std::optional<PrecisionChoice> chosen(const Request& options, const Network& network,
+                                      FunctionRef<PrecisionChoice()> choose) {
   if (options.tolerance < 0) {
     for (const auto& [option, value] :
          {std::pair("--data", &options.data), std::pair("--types-json", &options.types_json)}) {
@@ -34,7 +43,7 @@ Network within_tolerance(const Request& options, const Network& network) {
         throw_user_error(std::string(option) + " goes with --tolerance, which is not given", {},
                          "say which error the outputs may have: --tolerance 0.01");
     }
-    return network;
+    return std::nullopt;
   }
   if (!parse_passes(options.passes).types.empty())
     throw_user_error("--passes names types of products, and --tolerance chooses them", {},
@@ -51,13 +60,45 @@ Network within_tolerance(const Request& options, const Network& network) {
         Json::object({{"tolerance", options.tolerance},
                       {"outcome", "planned"},
                       {"passes", to_string(network.pass_options())}}));
-    return network;
+    return std::nullopt;
   }
-  const PrecisionChoice choice =
-      choose_precision(network, network::call_args(network),
-                       {.tolerance = options.tolerance, .calls = calls_of_data(options, network)});
+  PrecisionChoice choice = choose();
   say(choice.to_string(), choice.to_json());
-  return with_types(network, choice);
+  return choice;
+}
+
+/// The rows of --data, which are texts; none where that is not given.
+std::vector<std::vector<int64_t>> texts_of_data(const std::string& path) {
+  if (path.empty()) return {};
+  const std::map<std::string, NDArray> data = load_npz(path);
+  const auto found = data.find("input_ids");
+  if (found == data.end() || found->second.rank() != 2 || !found->second.dtype().is_integral())
+    throw_user_error("'" + path + "' has no array input_ids of (texts, tokens)", {},
+                     "write one of whole numbers: np.savez(path, input_ids=tokens)");
+  const NDArray& ids = found->second;
+  std::vector<std::vector<int64_t>> texts(static_cast<size_t>(ids.extent(0)));
+  for (int64_t i = 0; i < ids.size(); ++i)
+    texts[static_cast<size_t>(i / ids.extent(1))].push_back(static_cast<int64_t>(ids.get(i)));
+  return texts;
+}
+
+}  // namespace
+
+Network within_tolerance(const Request& options, const Network& network) {
+  const std::optional<PrecisionChoice> choice = chosen(options, network, [&] {
+    return choose_precision(
+        network, network::call_args(network),
+        {.tolerance = options.tolerance, .calls = calls_of_data(options, network)});
+  });
+  return choice ? with_types(network, *choice) : network;
+}
+
+std::optional<PrecisionChoice> types_of_decoder(const Request& options, const OnnxModel& model,
+                                                const Network& network) {
+  return chosen(options, network, [&] {
+    return choose_precision(model, network,
+                            {.tolerance = options.tolerance, .texts = texts_of_data(options.data)});
+  });
 }
 
 }  // namespace heddle::cli

@@ -13,8 +13,8 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "network/cut/choice_costs.h"
-#include "network/cut/family_tasks.h"
 #include "network/cut/memory/node_costs.h"
+#include "network/cut/sizes/family_tasks.h"
 #include "subjects/family_subject.h"
 #include "subjects/model_subject.h"
 #include "subjects/subjects.h"
@@ -141,10 +141,22 @@ std::string searched_text(const network::CutNetwork& cut, const Target& target) 
   return text + "\n";
 }
 
+// The choices about parts of a network over ranges of sizes, named at the usual ones.
+std::string choices_over_ranges(const Network& network) {
+  Table table({"--passes=", "now", "places", "what it decides"});
+  table.align_left(1);
+  table.align_left(3);
+  for (const NetworkChoice& c : network.choices())
+    table.add_row(
+        {(c.on ? "-" : "") + c.name, c.on ? "on" : "off", std::to_string(c.places), c.text});
+  return "\nchoices for all sizes, by their names at the usual ones:\n" + table.to_string();
+}
+
 // The choices about parts of a network, and what a call costs more the other way. The first column
 // is what --passes takes to change each.
 std::string choices_text(const Network& network, const Target& target) {
   if (network.choices().empty()) return "";
+  if (!network.sizes().empty()) return choices_over_ranges(network);
   const ComputeDag declared(network.outputs());
   const network::CutNetwork cut =
       network::cut_network(declared, target, network.pass_options(), network.updates());

@@ -178,7 +178,13 @@ Command generate_command() {
           {{subject("An ONNX file whose outputs are its past keys and values with rows behind "
                     "them, or a "
                     "folder with one")},
-           plain({"--dims", "--dtype", "--threads", "--target", "--passes", "--memory", "--plan"}),
+           plain({"--dims", "--dtype", "--threads", "--target", "--passes", "--memory", "--plan",
+                  "--tolerance"}),
+           {{.id = "--data",
+             .help = "For --tolerance: texts, an array input_ids of (texts, tokens) as np.savez "
+                     "writes it; half of them choose, the others decide",
+             .otherwise = "texts that the model draws"},
+            {.id = "--types-json"}},
            plain({"--prompt-ids", "--prompts"}),
            {{"--tokens", "", "32"},
             {"--batch", "Sequences of one prompt; several prompts are a batch", "1"},
@@ -207,6 +213,7 @@ Command generate_command() {
            "heddle generate llama.onnx --prompt-ids 1,2,3 --temperature 0.8 --top-k 40 --top-p "
            "0.95 --seed 7",
            "heddle generate gpt2.onnx --prompt-ids 15496 --dtype bf16 --threads 2 --json",
+           "heddle generate gpt2.onnx --prompt-ids 15496 --tolerance 1e-2 --data texts.npz",
            "heddle generate gpt2/ --prompt-ids 15496,11,995 --prompt-ids 40,588 --tokens 16 "
            "--end-ids 50256"},
       .run = run_generate};

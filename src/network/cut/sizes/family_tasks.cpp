@@ -1,4 +1,4 @@
-#include "network/cut/family_tasks.h"
+#include "network/cut/sizes/family_tasks.h"
 
 #include <algorithm>
 #include <optional>

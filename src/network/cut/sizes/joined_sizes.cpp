@@ -1,4 +1,4 @@
-#include "network/cut/joined_sizes.h"
+#include "network/cut/sizes/joined_sizes.h"
 
 #include <algorithm>
 #include <limits>

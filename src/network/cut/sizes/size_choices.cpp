@@ -1,4 +1,4 @@
-#include "network/cut/size_choices.h"
+#include "network/cut/sizes/size_choices.h"
 
 #include "network/cut/shared_weights.h"
 
