@@ -116,7 +116,7 @@ TEST(PadProduct, ColoursInBytesAreAGroupOfFour) {
   const auto chosen = [&](const char* target) {
     return std::string(create_schedule({y}, Target::parse(target)).dag().alternative());
   };
-  EXPECT_THAT(chosen("llvm -mcpu=znver5 -threads=1"), ::testing::HasSubstr("pad_product(to=4)"));
+  EXPECT_EQ(chosen("llvm -mcpu=znver5 -threads=1"), "pad_product(to=4)" + at);
   EXPECT_EQ(chosen("llvm -mcpu=haswell -threads=1"), "") << "no instruction adds up four";
 }
 
