@@ -7,11 +7,11 @@
 
 #include "driver/program_args.h"
 #include "heddle/support/error.h"
+#include "network/cut/check_network.h"
 #include "network/cut/sizes/family_graph.h"
 #include "network/cut/sizes/passes_over_sizes.h"
 #include "network/cut/step_plan.h"
 #include "network/cut/updates.h"
-#include "network/run/output_difference.h"
 #include "quantize/precision/meter.h"
 #include "runtime/kernel/check_arguments.h"
 
@@ -76,7 +76,7 @@ class Ranged {
 
   /// The arguments at these sizes. An instance has its inputs and outputs in the same order.
   std::vector<Tensor> args_at(const Network& here) const {
-    const std::vector<Tensor> from = network::call_args(network_), to = network::call_args(here);
+    const std::vector<Tensor> from = args_read_by(network_), to = args_read_by(here);
     std::vector<Tensor> found;
     for (const Tensor& t : args_) {
       const auto is = [&](const Tensor& f) { return f.same_as(t); };
@@ -88,7 +88,7 @@ class Ranged {
 
   /// The arrays of calls for the arguments that there are at these sizes: one may give a size alone.
   std::vector<std::vector<NDArray>> calls_at(const std::vector<std::vector<NDArray>>& calls) const {
-    const std::vector<Tensor> known = network::call_args(network_);
+    const std::vector<Tensor> known = args_read_by(network_);
     std::vector<std::vector<NDArray>> made(calls.size());
     size_t input = 0;
     for (const Tensor& t : args_) {
@@ -124,6 +124,12 @@ class Ranged {
   }
 
  private:
+  /// Without inputs that only give a size.
+  static std::vector<Tensor> args_read_by(const Network& network) {
+    std::vector<Tensor> args = network::all_args(network, ComputeDag(network.outputs()));
+    std::erase_if(args, [](const Tensor& t) { return t.op()->data() != nullptr; });
+    return args;
+  }
   ComputeDag graph_of(const Network& here) const {
     return network::graph_to_cut(here.outputs(), here.updates(), target_);
   }

@@ -194,7 +194,9 @@ void arrange_nodes(CutNetwork& network, const std::vector<StateWrite>& writes, c
   std::vector<ExtractedNode> nodes;
   for (const size_t n : order) nodes.push_back(std::move(network.nodes[n]));
   network.nodes = std::move(nodes);
-  if (passes.memory > 0 || !writes.empty() || network.choices.any_on(ChoiceKind::Recompute))
+  // Over dimensions buffers have no number of bytes.
+  const bool step = !writes.empty() && network.usual.empty();
+  if (passes.memory > 0 || step || network.choices.any_on(ChoiceKind::Recompute))
     add_second_runs(network, writes, target, passes);
 }
 
