@@ -109,6 +109,8 @@ def main():
                         help="run: steps by torch.compile(backend=\"heddle\") too, by AOTAutograd's graphs (needs Heddle's Python package)")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--clock", default="wall", choices=["wall", "cpu"],
+                        help="run on a CPU: seconds of the clock, or, of one thread on a busy machine, of the processor")
     parser.add_argument("--seconds", type=float, default=2, help="run: of the turns of each case")
     parser.add_argument("--json", help="run: write the results to this file too")
     options = parser.parse_args()
