@@ -92,7 +92,7 @@ Decoder::Decoder(const OnnxModel& model, const Network& network, const DecoderNa
     row_bytes_ += static_cast<double>(bytes_of(t)) / static_cast<double>(capacity_);
   }
   weight_bytes_ = bytes_of_weights(model);
-  masked_ = find_mask();
+  masked_ = find_mask(model.own_positions);
   last_ = NDArray::empty({batch_, vocabulary_}, f32, device_);
   for (NDArray& tokens : tokens_)
     if (token_) tokens = NDArray::zeros({batch_}, outputs_[*token_].dtype(), device_);
@@ -138,6 +138,7 @@ Decoder::Role Decoder::role_of(const OnnxModel& model, size_t i, const DecoderNa
   if (name == names.ids) return Role::Ids;
   if (name == names.mask) return Role::Mask;
   if (name == names.positions) return Role::Positions;
+  if (name == names.lasts) return Role::Lasts;
   if (name == names.streams) return Role::Streams;
   if (name == names.temperature) return Role::Temperature;
   if (model.lengths && t.same_as(model.lengths)) return Role::Lengths;
@@ -147,14 +148,15 @@ Decoder::Role Decoder::role_of(const OnnxModel& model, size_t i, const DecoderNa
        "its inputs are tokens, a mask, positions and states");
 }
 
-bool Decoder::find_mask() const {
+bool Decoder::find_mask(bool own_positions) const {
   const auto has = [&](Role role) {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (roles_[i] == role) return is_const(inputs_[i].shape()[0], batch_);
     }
     return false;
   };
-  return has(Role::Mask) && has(Role::Positions) && has(Role::Lengths);
+  return (has(Role::Mask) || has(Role::Lasts)) && (own_positions || has(Role::Positions)) &&
+         has(Role::Lengths);
 }
 
 bool Decoder::draws(const Sampling& how) const {

@@ -127,7 +127,7 @@ void Decoder::write(size_t i, const Call& call, const NDArray& array) const {
   }
   const int64_t columns = role == Role::Mask ? call.total : call.n;
   for (int64_t p = 0; p < array.size(); ++p) {
-    const bool by_sequence = role == Role::Lengths || role == Role::Tokens;
+    const bool by_sequence = role == Role::Lengths || role == Role::Lasts || role == Role::Tokens;
     // Positions may be those of all sequences.
     const auto b = static_cast<size_t>(by_sequence ? p : p / columns);
     const int64_t column = by_sequence ? 0 : p % columns, tokens = call.tokens[b],
@@ -139,6 +139,7 @@ void Decoder::write(size_t i, const Call& call, const NDArray& array) const {
       case Role::Mask: value = column >= missing ? 1 : 0; break;
       case Role::Positions: value = column >= missing ? counts_[b] + column - missing : 0; break;
       case Role::Lengths: value = length; break;
+      case Role::Lasts: value = length - 1; break;
       case Role::Tokens: value = tokens; break;
       default: break;
     }

@@ -20,17 +20,45 @@ struct Pair {
   size_t axis = 0;
 };
 
+/// Operators that put rows behind their past, (batch, heads, past, depth).
+struct CacheOperator {
+  const char *op, *domain;
+  size_t past, present;  ///< the numbers of an input and an output
+};
+constexpr CacheOperator kCacheOperators[] = {{"GroupQueryAttention", "com.microsoft", 3, 1},
+                                             {"MultiHeadAttention", "com.microsoft", 6, 1},
+                                             {"Attention", "", 4, 1}};
+constexpr size_t kCacheRank = 4, kCacheRows = 2;
+
+std::optional<Pair> pair_of_cache(const Graph& graph, const Node& node) {
+  for (const CacheOperator& c : kCacheOperators) {
+    if (node.op != c.op || node.domain != c.domain || node.inputs.size() <= c.past ||
+        node.outputs.size() <= c.present)
+      continue;
+    const ValueInfo* past = find(graph.inputs, node.inputs[c.past]);
+    const ValueInfo* present = find(graph.outputs, node.outputs[c.present]);
+    if (past && present && past->shape.size() == kCacheRank) return Pair{past, present, kCacheRows};
+  }
+  return std::nullopt;
+}
+
+std::optional<Pair> pair_of_concat(const Graph& graph, const Node& node) {
+  if (node.op != "Concat" || node.inputs.size() != 2 || node.outputs.size() != 1)
+    return std::nullopt;
+  const ValueInfo* past = find(graph.inputs, node.inputs[0]);
+  const ValueInfo* present = find(graph.outputs, node.outputs[0]);
+  const auto axis = node.attributes.find("axis");
+  if (!past || !present || axis == node.attributes.end()) return std::nullopt;
+  const int64_t* at = std::get_if<int64_t>(&axis->second.value);
+  const auto rank = std::ssize(past->shape);
+  if (!at || *at < -rank || *at >= rank) return std::nullopt;
+  return Pair{past, present, static_cast<size_t>(*at < 0 ? *at + rank : *at)};
+}
+
 std::optional<Pair> first_pair(const Graph& graph) {
   for (const Node& node : graph.nodes) {
-    if (node.op != "Concat" || node.inputs.size() != 2 || node.outputs.size() != 1) continue;
-    const ValueInfo* past = find(graph.inputs, node.inputs[0]);
-    const ValueInfo* present = find(graph.outputs, node.outputs[0]);
-    const auto axis = node.attributes.find("axis");
-    if (!past || !present || axis == node.attributes.end()) continue;
-    const int64_t* at = std::get_if<int64_t>(&axis->second.value);
-    const auto rank = std::ssize(past->shape);
-    if (!at || *at < -rank || *at >= rank) continue;
-    return Pair{past, present, static_cast<size_t>(*at < 0 ? *at + rank : *at)};
+    if (const std::optional<Pair> pair = pair_of_concat(graph, node)) return pair;
+    if (const std::optional<Pair> pair = pair_of_cache(graph, node)) return pair;
   }
   return std::nullopt;
 }

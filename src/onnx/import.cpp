@@ -221,6 +221,7 @@ class Importer final : public Declarer {
   }
 
   uint64_t turn_of(const Node& node) override { return turns_[&node]++; }
+  const OnnxOptions& options() const override { return options_; }
 
   // The operations that the node has declared: the producers of its result, up to those of other
   // nodes.

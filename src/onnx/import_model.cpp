@@ -12,6 +12,22 @@ namespace heddle {
 bool onnx_available() { return true; }
 
 namespace onnx {
+namespace {
+
+bool all_rotate(const Graph& graph) {
+  bool any = false;
+  for (const Node& node : graph.nodes) {
+    if (node.op != "GroupQueryAttention" || node.domain != "com.microsoft") continue;
+    const auto rotary = node.attributes.find("do_rotary");
+    if (rotary == node.attributes.end()) return false;
+    const int64_t* value = std::get_if<int64_t>(&rotary->second.value);
+    if (!value || *value == 0) return false;
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace
 
 OnnxModel import_model(Model model, const OnnxOptions& options, Where where) {
   const std::string path = model.path;
@@ -24,7 +40,10 @@ OnnxModel import_model(Model model, const OnnxOptions& options, Where where) {
     order_nodes(model);
     if (!options.ranges.empty()) {
       OnnxModel made = import_ranges(model, options, where);
-      return options.states ? with_states(std::move(made), options) : made;
+      if (!options.states) return made;
+      made = with_states(std::move(made), options);
+      made.own_positions = all_rotate(model.graph);
+      return made;
     }
     if (options.states)
       throw_user_error("states need a range of past rows, and no dimension has one", {},

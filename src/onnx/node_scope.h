@@ -25,6 +25,7 @@ class Declarer {
                                           std::map<std::string, Attribute> attributes) = 0;
   /// How often the node was declared before in this import: in loops, the number of the iteration.
   virtual uint64_t turn_of(const Node& node) = 0;
+  virtual const OnnxOptions& options() const = 0;
 
  protected:
   ~Declarer() = default;
@@ -90,6 +91,8 @@ class NodeScope {
   /// `axis` of a tensor of `rank`, checked and not negative.
   int axis(int64_t axis, int rank) const;
 
+  /// Those of the import.
+  const OnnxOptions& options() const { return declarer_.options(); }
   /// How often the node was declared before, in an unrolled loop. Each call counts as a declaration.
   uint64_t turn() const { return declarer_.turn_of(node_); }
 

@@ -103,17 +103,19 @@ TEST(Decoder, AnySplitOfASequenceGivesTheLogitsOfTheWhole) {
                 seed = number_from_env("HEDDLE_PROPERTY_SEED", 1);
   const ModelFolder folder("splits");
   const std::vector<NDArray> weights = random_weights(5, 0.6);
-  const std::string path = decoder_file(folder, weights);
-  for (const DecoderSizes& sizes :
-       {DecoderSizes{20, 6, 1}, DecoderSizes{24, 3, 2}, DecoderSizes{12, 1, 3}}) {
-    const OnnxModel model = import_it(path, sizes);
-    EXPECT_EQ(model.updates.size(), 2u);
-    EXPECT_EQ(model.outputs.size(), 1u);
-    Decoder decoder = decoder_of(model);
-    EXPECT_EQ(decoder.capacity(), sizes.capacity);
-    for (int64_t n = seed; n < seed + count / 3; ++n) {
-      Rng rng(static_cast<uint64_t>(n));
-      EXPECT_EQ(wrong_split(decoder, weights, rng), "") << "seed " << n;
+  for (const ToyMask mask : {ToyMask::Shape, ToyMask::Lengths}) {
+    const std::string path = decoder_file(folder, weights, mask);
+    for (const DecoderSizes& sizes :
+         {DecoderSizes{20, 6, 1}, DecoderSizes{24, 3, 2}, DecoderSizes{12, 1, 3}}) {
+      const OnnxModel model = import_it(path, sizes);
+      EXPECT_EQ(model.updates.size(), 2u);
+      EXPECT_EQ(model.outputs.size(), 1u);
+      Decoder decoder = decoder_of(model);
+      EXPECT_EQ(decoder.capacity(), sizes.capacity);
+      for (int64_t n = seed; n < seed + count / 3; ++n) {
+        Rng rng(static_cast<uint64_t>(n));
+        EXPECT_EQ(wrong_split(decoder, weights, rng), "") << "seed " << n;
+      }
     }
   }
 }
@@ -171,14 +173,16 @@ TEST(Decoder, SequencesOfABatchHaveLengthsOfTheirOwn) {
                 seed = number_from_env("HEDDLE_PROPERTY_SEED", 1);
   const ModelFolder folder("lengths");
   const std::vector<NDArray> weights = random_weights(15, 0.6);
-  const std::string path = decoder_file(folder, weights, ToyMask::Values);
-  for (const DecoderSizes& sizes :
-       {DecoderSizes{20, 6, 2}, DecoderSizes{24, 3, 3}, DecoderSizes{12, 1, 5}}) {
-    Decoder decoder = decoder_of(last_logits(import_it(path, sizes)));
-    EXPECT_TRUE(decoder.has_mask());
-    for (int64_t n = seed; n < seed + count / 3; ++n) {
-      Rng rng(static_cast<uint64_t>(n));
-      EXPECT_EQ(wrong_lengths(decoder, weights, rng), "") << "seed " << n;
+  for (const ToyMask mask : {ToyMask::Values, ToyMask::Lengths}) {
+    const std::string path = decoder_file(folder, weights, mask);
+    for (const DecoderSizes& sizes :
+         {DecoderSizes{20, 6, 2}, DecoderSizes{24, 3, 3}, DecoderSizes{12, 1, 5}}) {
+      Decoder decoder = decoder_of(last_logits(import_it(path, sizes)));
+      EXPECT_TRUE(decoder.has_mask());
+      for (int64_t n = seed; n < seed + count / 3; ++n) {
+        Rng rng(static_cast<uint64_t>(n));
+        EXPECT_EQ(wrong_lengths(decoder, weights, rng), "") << "seed " << n;
+      }
     }
   }
 }
@@ -266,7 +270,7 @@ class GpuDecoder : public ::testing::Test {
 
 TEST_F(GpuDecoder, GivesTheLogitsOfTheWhole) {
   const OnnxModel all = model_of({16, 4, 1});
-  for (const OnnxModel& model : {all, last_logits(all)}) {
+  for (const OnnxModel& model : {all, last_logits(all), model_of({16, 4, 1}, ToyMask::Lengths)}) {
     Decoder decoder(model, network_of(model));
     for (uint64_t seed = 1; seed < 5; ++seed) {
       Rng rng(seed);
@@ -277,12 +281,14 @@ TEST_F(GpuDecoder, GivesTheLogitsOfTheWhole) {
 }
 
 TEST_F(GpuDecoder, ReadsSequencesOfDifferentLengths) {
-  const OnnxModel model = last_logits(model_of({16, 4, 2}, ToyMask::Values));
-  Decoder decoder(model, network_of(model));
-  for (uint64_t seed = 1; seed < 5; ++seed) {
-    Rng rng(seed);
-    driver_.late = seed % 2 == 0;
-    EXPECT_EQ(wrong_lengths(decoder, weights_, rng), "") << "seed " << seed;
+  for (const ToyMask mask : {ToyMask::Values, ToyMask::Lengths}) {
+    const OnnxModel model = last_logits(model_of({16, 4, 2}, mask));
+    Decoder decoder(model, network_of(model));
+    for (uint64_t seed = 1; seed < 5; ++seed) {
+      Rng rng(seed);
+      driver_.late = seed % 2 == 0;
+      EXPECT_EQ(wrong_lengths(decoder, weights_, rng), "") << "seed " << seed;
+    }
   }
 }
 

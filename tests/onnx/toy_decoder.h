@@ -34,7 +34,27 @@ inline std::vector<NDArray> random_weights(uint64_t seed, double most) {
 enum class ToyMask {
   Shape,   ///< its shape alone is read
   Values,  ///< keys where it is 0 are hidden, as in exports of batches that are filled up in front
+  Lengths,  ///< its sums are the lengths that GroupQueryAttention reads
 };
+
+/// Attention of q_flat, k_flat and v_flat as the builder of onnxruntime-genai writes it: mixed_flat.
+inline void add_group_query(ModelParts& p) {
+  const std::string microsoft = "com.microsoft";
+  const std::vector<Message> to_i32{attribute("to", int64_t{6})};
+  p.nodes.push_back(node("sum", "ReduceSum", {"attention_mask", "of_rows"}, {"lengths"},
+                         {attribute("keepdims", int64_t{0})}));
+  p.nodes.push_back(node("last", "Sub", {"lengths", "one"}, {"lasts"}));
+  p.nodes.push_back(node("narrow", "Cast", {"lasts"}, {"seqlens_k"}, to_i32));
+  p.nodes.push_back(node("shape", "Shape", {"attention_mask"}, {"mask_shape"}));
+  p.nodes.push_back(node("rows", "Gather", {"mask_shape", "second"}, {"length"},
+                         {attribute("axis", int64_t{0})}));
+  p.nodes.push_back(node("total", "Cast", {"length"}, {"total_sequence_length"}, to_i32));
+  p.nodes.push_back(node(
+      "attend", "GroupQueryAttention",
+      {"q_flat", "k_flat", "v_flat", "past.key", "past.value", "seqlens_k", "total_sequence_length"},
+      {"mixed_flat", "present.key", "present.value"},
+      {attribute("num_heads", kHeads), attribute("kv_num_heads", kHeads)}, microsoft));
+}
 
 /// The model for tokens behind a past, as exporters write it.
 inline std::string decoder_file(const ModelFolder& folder, const std::vector<NDArray>& weights,
@@ -81,33 +101,37 @@ inline std::string decoder_file(const ModelFolder& folder, const std::vector<NDA
     add("Reshape", {name + "_flat", "heads"}, name + "_split");
     add("Transpose", {name + "_split"}, name, perm({0, 2, 1, 3}));
   }
-  const std::vector<Message> rows{attribute("axis", int64_t{2})};
-  add("Concat", {"past.key", "k"}, "present.key", rows);
-  add("Concat", {"past.value", "v"}, "present.value", rows);
-  add("Transpose", {"present.key"}, "turned", perm({0, 1, 3, 2}));
-  add("MatMul", {"q", "turned"}, "products");
-  add("Mul", {"products", "scale"}, "scores");
-  add("Shape", {"attention_mask"}, "mask_shape");
-  add("Gather", {"mask_shape", "second"}, "length", first);
-  add("Range", {"zero", "length", "one"}, "columns");
-  if (mask == ToyMask::Values) {
-    add("Shape", {"past.key"}, "past_shape");
-    add("Gather", {"past_shape", "past_rows"}, "past_length", first);
-    add("Range", {"past_length", "length", "one"}, "rows_of_call");
-    add("Unsqueeze", {"rows_of_call", "of_rows"}, "lines");
-    add("LessOrEqual", {"columns", "lines"}, "before");
-    add("Cast", {"attention_mask"}, "shown", {attribute("to", int64_t{kBool})});
-    add("Unsqueeze", {"shown", "of_mask"}, "shown_keys");
-    add("And", {"before", "shown_keys"}, "seen");
+  if (mask == ToyMask::Lengths) {
+    add_group_query(p);
   } else {
-    add("Unsqueeze", {"position_ids", "of_positions"}, "lines");
-    add("LessOrEqual", {"columns", "lines"}, "seen");
+    const std::vector<Message> rows{attribute("axis", int64_t{2})};
+    add("Concat", {"past.key", "k"}, "present.key", rows);
+    add("Concat", {"past.value", "v"}, "present.value", rows);
+    add("Transpose", {"present.key"}, "turned", perm({0, 1, 3, 2}));
+    add("MatMul", {"q", "turned"}, "products");
+    add("Mul", {"products", "scale"}, "scores");
+    add("Shape", {"attention_mask"}, "mask_shape");
+    add("Gather", {"mask_shape", "second"}, "length", first);
+    add("Range", {"zero", "length", "one"}, "columns");
+    if (mask == ToyMask::Values) {
+      add("Shape", {"past.key"}, "past_shape");
+      add("Gather", {"past_shape", "past_rows"}, "past_length", first);
+      add("Range", {"past_length", "length", "one"}, "rows_of_call");
+      add("Unsqueeze", {"rows_of_call", "of_rows"}, "lines");
+      add("LessOrEqual", {"columns", "lines"}, "before");
+      add("Cast", {"attention_mask"}, "shown", {attribute("to", int64_t{kBool})});
+      add("Unsqueeze", {"shown", "of_mask"}, "shown_keys");
+      add("And", {"before", "shown_keys"}, "seen");
+    } else {
+      add("Unsqueeze", {"position_ids", "of_positions"}, "lines");
+      add("LessOrEqual", {"columns", "lines"}, "seen");
+    }
+    add("Where", {"seen", "scores", "minus"}, "masked");
+    add("Softmax", {"masked"}, "shares", {attribute("axis", int64_t{-1})});
+    add("MatMul", {"shares", "present.value"}, "mixed");
+    add("Transpose", {"mixed"}, "mixed_rows", perm({0, 2, 1, 3}));
+    add("Reshape", {"mixed_rows", "joined"}, "mixed_flat");
   }
-  add("Where", {"seen", "scores", "minus"}, "masked");
-  add("Softmax", {"masked"}, "shares", {attribute("axis", int64_t{-1})});
-  add("MatMul", {"shares", "present.value"}, "mixed");
-  add("Transpose", {"mixed"}, "mixed_rows", perm({0, 2, 1, 3}));
-  add("Reshape", {"mixed_rows", "joined"}, "mixed_flat");
   add("MatMul", {"mixed_flat", "wo"}, "attended");
   add("Add", {"h", "attended"}, "x");
   add("MatMul", {"x", "w1"}, "inner");

@@ -31,6 +31,7 @@ struct DecoderNames {
   /// (batch, total): 1 for each token, 0 for what fills up a shorter sequence
   std::string mask = "attention_mask";
   std::string positions = "position_ids";  ///< (batch, n)
+  std::string lasts = "seqlens_k";         ///< (batch): the position of the last token of each
   /// (batch, n, vocabulary), or (batch, vocabulary) of the last token (last_logits), of f32.
   std::string logits = "logits";
   // Those of with_draws().
@@ -112,6 +113,7 @@ class Decoder {
     State,
     Length,
     Lengths,
+    Lasts,
     Tokens,
     Streams,
     Temperature
@@ -146,7 +148,7 @@ class Decoder {
   Role role_of(const OnnxModel& model, size_t input, const DecoderNames& names) const;
   void find_sizes(const OnnxModel& model, const DecoderNames& names);
   Extents extents(const Tensor& t, const Call& call) const;
-  bool find_mask() const;
+  bool find_mask(bool own_positions) const;
   int64_t check(const Lists& ids) const;
   Call part(const Lists& ids, int64_t begin, int64_t n, int64_t all) const;
   void find_memory();

@@ -49,7 +49,8 @@ struct OnnxOptions {
   /// (batch): OnnxModel::lengths and OnnxModel::tokens. A call stores the last tokens(b) rows of sequence
   /// b at rows lengths(b) - tokens(b) to lengths(b) - 1 of its part of the states, and its rows end where
   /// those of all sequences do: row `total` - lengths(b) of present is its first. What is before that
-  /// is hidden by the model's own mask.
+  /// is hidden by the model's own mask, or by its last positions (seqlens_k of GroupQueryAttention), which
+  /// are lengths(b) - 1.
   bool each_sequence = false;
   /// The extent of the first dimension of every input, in place of that of the file; 0 keeps the
   /// file's. Throws a User error that names the nodes of a file that contain the exported extent,
@@ -85,6 +86,9 @@ struct OnnxModel {
   /// Inputs of OnnxOptions::each_sequence, else undefined: the rows of each sequence with those of the
   /// call, and those of the call.
   Tensor lengths, tokens;
+  /// Of OnnxOptions::states: whether the positions of rows follow from the past alone, since every attention
+  /// of the file with a past turns its rows by them (GroupQueryAttention with do_rotary).
+  bool own_positions = false;
   /// The initialisers that the outputs depend on. They have their values (`constant`), so they are
   /// not arguments.
   std::vector<Tensor> constants;

@@ -165,7 +165,11 @@ class GroupQuery {
                                .causal = true,
                                .left = window(),
                                .offset = past_};
-    if (before_) a.offsets = before_;
+    if (before_ && !ends_together()) a.offsets = before_;
+    if (before_ && ends_together()) {
+      a.mask = own_keys();
+      a.empty_rows = true;
+    }
     return {heads_last(s_, ops::attention(q_, k, v, a, s_.at()).result), k, v};
   }
 
@@ -177,11 +181,26 @@ class GroupQuery {
     return size < 0 ? -1 : size - 1;
   }
 
+  /// Whether the past is a state: the rows of all sequences end where the keys do, and those of a shorter one
+  /// begin later (OnnxOptions::each_sequence).
+  bool ends_together() const { return s_.options().states && past_ > 0; }
+
+  /// The keys that are rows of their sequence, where these end together.
+  Tensor own_keys() const {
+    if (s_.has(10)) s_.fail("its input 10 has no meaning for sequences of different lengths");
+    return compute(
+        Shape{q_.extent(0), 1, 1, rows_},
+        [&](Axis b, Axis, Axis, Axis t) {
+          return Expr(t) >= Expr(rows_ - q_.extent(2)) - before_(b);
+        },
+        "own_keys", "attention_mask", s_.at());
+  }
+
   // The keys of a call are as many as the longest sequence has, input 6, or as the past has room for.
   void find_rows() {
     const int64_t added = q_.extent(2);
-    rows_ = added;
-    if (past_ == 0) return;
+    rows_ = past_ + added;
+    if (past_ == 0 || ends_together()) return;
     if (!s_.has(6) || !s_.value(6).known())
       s_.fail(
           "its input 6, the length of the longest sequence, is not known at import, and tells "
@@ -196,6 +215,7 @@ class GroupQuery {
   // Input 5 has the last position of each sequence. Where all follow a full past, which a known
   // input shows, nothing depends on it.
   void find_lengths() {
+    if (ends_together() && !s_.options().each_sequence) return;
     const int64_t last = past_ + q_.extent(2) - 1;
     if (s_.value(5).known() && rows_ > last) {
       const std::vector<int64_t> given = s_.known_integers(5, "last positions");
@@ -208,6 +228,7 @@ class GroupQuery {
         "attention_past", {lasts},
         [&](const std::vector<Expr>& v) {
           const Expr before = cast(i64, v[0]) + (1 - q_.extent(2));
+          if (ends_together()) return before;
           return heddle::max(heddle::min(before, Expr(rows_ - q_.extent(2))), Expr(0));
         },
         s_.at());
@@ -220,9 +241,17 @@ class GroupQuery {
     if (!at)
       at = compute(
           Shape{n, l},
-          [&](Axis b, Axis i) { return (before_ ? before_(b) : Expr(past_)) + Expr(i); },
+          [&](Axis b, Axis i) {
+            const Expr position = (before_ ? before_(b) : Expr(past_)) + Expr(i);
+            // Columns before the tokens of a shorter sequence have none.
+            return ends_together() ? heddle::max(position, Expr(0)) : position;
+          },
           "positions", "positions", s_.at());
     const bool interleaved = s_.integer("rotary_interleaved", 0) != 0;
+    if (ends_together() && s_.shape(7).at(0) < rows_)
+      s_.fail("its angles are those of " + std::to_string(s_.shape(7)[0]) + " positions, and " +
+                  std::to_string(rows_) + " are asked for",
+              "give the past fewer rows, or export the model with more positions");
     const Tensor cosines = ops::gather(s_.tensor(7), at, 0, s_.at());
     const Tensor sines = ops::gather(s_.tensor(8), at, 0, s_.at());
     q_ = ops::rotary_embedding(q_, cosines, sines, interleaved, s_.at());
@@ -232,7 +261,7 @@ class GroupQuery {
   /// Keys or values behind those of the past, as many of which there are.
   Tensor cached(int past, const Tensor& x) const {
     if (past_ == 0) return x;
-    if (!before_) return after_past(s_, past, x);
+    if (!before_ || ends_together()) return after_past(s_, past, x);
     const Tensor old = s_.tensor(past);
     const int64_t rows = x.extent(2);
     return compute(
