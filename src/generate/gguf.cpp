@@ -45,7 +45,7 @@ class HeadReader {
 
   [[noreturn]] void fail(const std::string& what) const {
     throw_user_error("'" + path_ + "' is no GGUF file that can be read: " + what, {},
-                     "load it again, or convert it: Q4_0, Q8_0, Q4_K, F16, BF16 and F32 are read");
+                     "load it again, or convert it: " + generate::names_of_forms() + " are read");
   }
   uint64_t left() const { return size_ - at_; }
   uint64_t size() const { return size_; }

@@ -16,8 +16,13 @@ constexpr BlockForm kForms[] = {{GgufType::F32, "f32", 1, 4},
                                 {GgufType::F16, "f16", 1, 2},
                                 {GgufType::BF16, "bf16", 1, 2},
                                 {GgufType::Q4_0, "q4_0", kBlock, 2 + kBlock / 2},
+                                {GgufType::Q4_1, "q4_1", kBlock, 4 + kBlock / 2},
+                                {GgufType::Q5_0, "q5_0", kBlock, 2 + kBlock / 8 + kBlock / 2},
+                                {GgufType::Q5_1, "q5_1", kBlock, 4 + kBlock / 8 + kBlock / 2},
                                 {GgufType::Q8_0, "q8_0", kBlock, 2 + kBlock},
-                                {GgufType::Q4_K, "q4_K", kSuper, 4 + 12 + kSuper / 2}};
+                                {GgufType::Q4_K, "q4_K", kSuper, 4 + 12 + kSuper / 2},
+                                {GgufType::Q5_K, "q5_K", kSuper, 4 + 12 + kSuper / 8 + kSuper / 2},
+                                {GgufType::Q6_K, "q6_K", kSuper, kSuper / 2 + kSuper / 4 + 16 + 2}};
 
 /// The blocks of a tensor in rows, and constants of a part of each of them.
 class Blocks {
@@ -67,13 +72,48 @@ Expr four_bits(const Expr& byte, const Expr& upper) {
   return bitwise_and(shift_right(cast(i32, byte), cast(i32, upper) * 4), make_const(i32, 15));
 }
 
-Elements q4_0(const Blocks& b) {
+/// Bits `from` to from + n - 1 of a byte.
+Expr some_bits(const Expr& byte, const Expr& from, int n) {
+  return bitwise_and(shift_right(cast(i32, byte), cast(i32, from)), make_const(i32, (1 << n) - 1));
+}
+
+/// The numbers of four bits of blocks of 32, which begin at byte `from`: the lower halves of the bytes are the first
+/// ones.
+Elements halves(const Blocks& b, int64_t from) {
   constexpr int64_t kHalf = kBlock / 2;
-  const Tensor scale = b.part(0, 2, f16, "scale"), bits = b.part(2, kHalf, u8, "bits");
+  const Tensor bits = b.part(from, kHalf, u8, "bits");
   return [=](const Expr& r, const Expr& k) {
-    const Expr block = floordiv(k, kBlock), inner = floormod(k, kBlock);
-    const Expr byte = bits(r, block * kHalf + floormod(inner, kHalf));
-    return cast(f32, four_bits(byte, floordiv(inner, kHalf)) - 8) * cast(f32, scale(r, block));
+    const Expr inner = floormod(k, kBlock);
+    const Expr byte = bits(r, floordiv(k, kBlock) * kHalf + floormod(inner, kHalf));
+    return four_bits(byte, floordiv(inner, kHalf));
+  };
+}
+
+/// The same with a fifth bit in front of each. These begin at byte `from`, the bytes of the others behind them.
+Elements fives(const Blocks& b, int64_t from) {
+  constexpr int64_t kByte = 8, kBytes = kBlock / kByte;
+  const Tensor upper = b.part(from, kBytes, u8, "upper");
+  const Elements lower = halves(b, from + kBytes);
+  return [=](const Expr& r, const Expr& k) {
+    const Expr byte = upper(r, floordiv(k, kByte));
+    return lower(r, k) + some_bits(byte, floormod(k, kByte), 1) * 16;
+  };
+}
+
+/// Numbers times a scale, less `zero`.
+Elements scaled(const Blocks& b, const Elements& number, int zero) {
+  const Tensor scale = b.part(0, 2, f16, "scale");
+  return [=](const Expr& r, const Expr& k) {
+    return cast(f32, number(r, k) - zero) * cast(f32, scale(r, floordiv(k, kBlock)));
+  };
+}
+
+/// Numbers times a scale, and the least of the block.
+Elements above_least(const Blocks& b, const Elements& number) {
+  const Tensor scale = b.part(0, 2, f16, "scale"), least = b.part(2, 2, f16, "least");
+  return [=](const Expr& r, const Expr& k) {
+    const Expr block = floordiv(k, kBlock);
+    return cast(f32, number(r, k)) * cast(f32, scale(r, block)) + cast(f32, least(r, block));
   };
 }
 
@@ -84,17 +124,40 @@ Elements q8_0(const Blocks& b) {
   };
 }
 
-Elements q4_k(const Blocks& b) {
-  const Tensor scale = b.part(0, 2, f16, "scale"), least = b.part(2, 2, f16, "least"),
-               bits = b.part(16, kSuper / 2, u8, "bits");
+/// Q4_K, and Q5_K, whose numbers have a fifth bit.
+Elements scaled_twice(const Blocks& b, bool five_bits) {
+  constexpr int64_t kFrom = 16;
+  const Tensor scale = b.part(0, 2, f16, "scale"), least = b.part(2, 2, f16, "least");
+  const Tensor upper = five_bits ? b.part(kFrom, kBlock, u8, "upper") : Tensor();
+  const Tensor bits = b.part(kFrom + (five_bits ? kBlock : 0), kSuper / 2, u8, "bits");
   const auto [scales, offsets] = b.six_bits();
   return [=, scales = scales, offsets = offsets](const Expr& r, const Expr& k) {
-    const Expr super = floordiv(k, kSuper), block = floordiv(k, kBlock);
-    // 32 bytes have the lower halves of one block and the upper ones of the next.
-    const Expr byte = bits(r, floordiv(k, 2 * kBlock) * kBlock + floormod(k, kBlock));
-    const Expr q = cast(f32, four_bits(byte, floormod(block, 2)));
-    return cast(f32, scale(r, super)) * cast(f32, scales(r, block)) * q -
+    const Expr super = floordiv(k, kSuper), block = floordiv(k, kBlock), at = floormod(k, kBlock);
+    // 32 bytes have the lower halves of one block and the upper ones of the next, and the fifth bits of all.
+    Expr number = four_bits(bits(r, floordiv(k, 2 * kBlock) * kBlock + at), floormod(block, 2));
+    if (five_bits)
+      number = number +
+               some_bits(upper(r, super * kBlock + at), floormod(block, kSuper / kBlock), 1) * 16;
+    return cast(f32, scale(r, super)) * cast(f32, scales(r, block)) * cast(f32, number) -
            cast(f32, least(r, super)) * cast(f32, offsets(r, block));
+  };
+}
+
+/// Each half of a block has 64 bytes of lower bits, in whose lower halves are elements 0 to 63 and in whose upper ones
+/// the others, and 32 bytes with the two upper bits of elements 32 apart. Scales are those of 16 elements.
+Elements q6_k(const Blocks& b) {
+  constexpr int64_t kHalf = kSuper / 2, kScaled = 16, kUpper = 128, kScales = 192, kScale = 208;
+  const Tensor lower = b.part(0, kHalf, u8, "bits"), upper = b.part(kUpper, kHalf / 2, u8, "upper"),
+               scales = b.part(kScales, kSuper / kScaled, i8, "scales"),
+               scale = b.part(kScale, 2, f16, "scale");
+  return [=](const Expr& r, const Expr& k) {
+    const Expr half = floordiv(k, kHalf), at = floormod(k, kHalf);
+    const Expr bits = lower(r, half * (kHalf / 2) + floormod(at, kHalf / 2));
+    const Expr two = upper(r, half * kBlock + floormod(at, kBlock));
+    const Expr number = four_bits(bits, floordiv(at, kHalf / 2)) +
+                        some_bits(two, floordiv(at, kBlock) * 2, 2) * 16;
+    return cast(f32, scale(r, floordiv(k, kSuper))) *
+           cast(f32, scales(r, floordiv(k, kScaled))) * cast(f32, number - 32);
   };
 }
 
@@ -124,14 +187,26 @@ const BlockForm* block_form(uint32_t type) {
   return at == std::end(kForms) ? nullptr : at;
 }
 
+std::string names_of_forms() {
+  std::string names;
+  for (const BlockForm& f : kForms) names += (names.empty() ? "" : ", ") + std::string(f.name);
+  return names;
+}
+
 Elements elements_of(const GgufTensor& t, const std::string& bytes) {
+  const Blocks b(t, bytes);
   switch (t.type) {
     case GgufType::F32:
     case GgufType::F16:
     case GgufType::BF16: return plain_elements(t, bytes);
-    case GgufType::Q4_0: return q4_0(Blocks(t, bytes));
-    case GgufType::Q8_0: return q8_0(Blocks(t, bytes));
-    case GgufType::Q4_K: return q4_k(Blocks(t, bytes));
+    case GgufType::Q4_0: return scaled(b, halves(b, 2), 8);
+    case GgufType::Q4_1: return above_least(b, halves(b, 4));
+    case GgufType::Q5_0: return scaled(b, fives(b, 2), 16);
+    case GgufType::Q5_1: return above_least(b, fives(b, 4));
+    case GgufType::Q8_0: return q8_0(b);
+    case GgufType::Q4_K: return scaled_twice(b, false);
+    case GgufType::Q5_K: return scaled_twice(b, true);
+    case GgufType::Q6_K: return q6_k(b);
   }
   HEDDLE_ICHECK(false, "a tensor of a type that is read");
   return {};

@@ -16,6 +16,8 @@ struct BlockForm {
 };
 /// nullptr for a type that is not read.
 const BlockForm* block_form(uint32_t type);
+/// The names of those that are: "f32, f16, ...".
+std::string names_of_forms();
 
 /// Element (row, column) of a tensor as f32, over constants in its own bits. Its dimensions before the last one
 /// count as one.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
@@ -20,13 +21,19 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr uint32_t kQ4 = 2, kQ8 = 8, kQ4K = 12;
+constexpr uint32_t kQ4 = 2, kQ41 = 3, kQ50 = 6, kQ51 = 7, kQ8 = 8, kQ4K = 12, kQ5K = 13, kQ6K = 14;
 
 struct Kind {
   uint32_t type;
   int64_t elements, bytes;
+  std::vector<size_t> halves;  ///< the upper bytes of its numbers of f16
 };
-constexpr Kind kKinds[] = {{kQ4, 32, 18}, {kQ8, 32, 34}, {kQ4K, 256, 144}};
+const Kind kKinds[] = {{kQ4, 32, 18, {1}},        {kQ41, 32, 20, {1, 3}},  {kQ50, 32, 22, {1}},
+                       {kQ51, 32, 24, {1, 3}},    {kQ8, 32, 34, {1}},      {kQ4K, 256, 144, {1, 3}},
+                       {kQ5K, 256, 176, {1, 3}},  {kQ6K, 256, 210, {209}}};
+const Kind& kind_of(uint32_t type) {
+  return *std::ranges::find_if(kKinds, [&](const Kind& k) { return k.type == type; });
+}
 
 float half_at(const uint8_t* at) {
   uint16_t bits;
@@ -34,42 +41,84 @@ float half_at(const uint8_t* at) {
   return half_to_float(bits);
 }
 
-/// The elements of a block, as ggml's reference computes them (dequantize_row_* of ggml-quants.c).
-std::vector<float> elements_of(uint32_t type, const uint8_t* block) {
+/// Blocks of 32 with four or five bits each: dequantize_row_q4_0, q4_1, q5_0 and q5_1 of ggml-quants.c.
+std::vector<float> small_block(uint32_t type, const uint8_t* block) {
+  const bool has_least = type == kQ41 || type == kQ51, five = type == kQ50 || type == kQ51;
+  const float d = half_at(block), m = has_least ? half_at(block + 2) : 0;
+  const uint8_t* at = block + (has_least ? 4 : 2);
+  uint32_t upper = 0;
+  if (five) {
+    std::memcpy(&upper, at, sizeof upper);
+    at += sizeof upper;
+  }
+  const int zero = has_least ? 0 : five ? 16 : 8;
+  std::vector<float> y(32);
+  for (size_t j = 0; j < 16; ++j) {
+    const auto first = static_cast<int>(((upper >> j) << 4) & 0x10);
+    const auto second = static_cast<int>((upper >> (j + 12)) & 0x10);
+    y[j] = static_cast<float>(((at[j] & 15) | first) - zero) * d + m;
+    y[j + 16] = static_cast<float>(((at[j] >> 4) | second) - zero) * d + m;
+  }
+  return y;
+}
+
+/// dequantize_row_q4_K and q5_K.
+std::vector<float> block_of_six_bits(const uint8_t* block, bool five) {
   std::vector<float> y;
-  if (type == kQ4) {
-    const float d = half_at(block);
-    y.resize(32);
-    for (size_t j = 0; j < 16; ++j) {
-      y[j] = static_cast<float>((block[2 + j] & 15) - 8) * d;
-      y[j + 16] = static_cast<float>((block[2 + j] >> 4) - 8) * d;
+  const float d = half_at(block), least = half_at(block + 2);
+  const uint8_t *s = block + 4, *upper = block + 16, *q = block + (five ? 48 : 16);
+  const auto scale_and_least = [&](int j, uint8_t* sc, uint8_t* m) {
+    if (j < 4) {
+      *sc = s[j] & 63;
+      *m = s[j + 4] & 63;
+    } else {
+      *sc = static_cast<uint8_t>((s[j + 4] & 15) | ((s[j - 4] >> 6) << 4));
+      *m = static_cast<uint8_t>((s[j + 4] >> 4) | ((s[j] >> 6) << 4));
     }
-  } else if (type == kQ8) {
-    const float d = half_at(block);
-    for (size_t j = 0; j < 32; ++j)
-      y.push_back(static_cast<float>(static_cast<int8_t>(block[2 + j])) * d);
-  } else {
-    const float d = half_at(block), least = half_at(block + 2);
-    const uint8_t *s = block + 4, *q = block + 16;
-    const auto scale_and_least = [&](int j, uint8_t* sc, uint8_t* m) {
-      if (j < 4) {
-        *sc = s[j] & 63;
-        *m = s[j + 4] & 63;
-      } else {
-        *sc = static_cast<uint8_t>((s[j + 4] & 15) | ((s[j - 4] >> 6) << 4));
-        *m = static_cast<uint8_t>((s[j + 4] >> 4) | ((s[j] >> 6) << 4));
-      }
-    };
-    for (int j = 0, is = 0; j < 256; j += 64, q += 32, is += 2) {
-      uint8_t sc1, m1, sc2, m2;
-      scale_and_least(is, &sc1, &m1);
-      scale_and_least(is + 1, &sc2, &m2);
-      for (int l = 0; l < 32; ++l)
-        y.push_back(d * sc1 * static_cast<float>(q[l] & 15) - least * m1);
-      for (int l = 0; l < 32; ++l)
-        y.push_back(d * sc2 * static_cast<float>(q[l] >> 4) - least * m2);
+  };
+  uint8_t u1 = 1, u2 = 2;
+  for (int j = 0, is = 0; j < 256; j += 64, q += 32, is += 2) {
+    uint8_t sc1, m1, sc2, m2;
+    scale_and_least(is, &sc1, &m1);
+    scale_and_least(is + 1, &sc2, &m2);
+    const auto fifth = [&](int l, uint8_t u) { return five && (upper[l] & u) != 0 ? 16 : 0; };
+    for (int l = 0; l < 32; ++l)
+      y.push_back(d * sc1 * static_cast<float>((q[l] & 15) + fifth(l, u1)) - least * m1);
+    for (int l = 0; l < 32; ++l)
+      y.push_back(d * sc2 * static_cast<float>((q[l] >> 4) + fifth(l, u2)) - least * m2);
+    u1 = static_cast<uint8_t>(u1 << 2);
+    u2 = static_cast<uint8_t>(u2 << 2);
+  }
+  return y;
+}
+
+/// dequantize_row_q6_K.
+std::vector<float> block_of_q6(const uint8_t* block) {
+  std::vector<float> y(256);
+  const float d = half_at(block + 208);
+  const uint8_t *ql = block, *qh = block + 128;
+  const auto* sc = reinterpret_cast<const int8_t*>(block + 192);
+  for (size_t n = 0; n < 256; n += 128, ql += 64, qh += 32, sc += 8) {
+    for (size_t l = 0; l < 32; ++l) {
+      const size_t is = l / 16;
+      const int q[] = {(ql[l] & 15) | ((qh[l] & 3) << 4), (ql[l + 32] & 15) | (((qh[l] >> 2) & 3) << 4),
+                       (ql[l] >> 4) | (((qh[l] >> 4) & 3) << 4),
+                       (ql[l + 32] >> 4) | (((qh[l] >> 6) & 3) << 4)};
+      for (size_t part = 0; part < 4; ++part)
+        y[n + l + 32 * part] = d * sc[is + 2 * part] * static_cast<float>(q[part] - 32);
     }
   }
+  return y;
+}
+
+/// The elements of a block, as ggml's reference computes them.
+std::vector<float> elements_of(uint32_t type, const uint8_t* block) {
+  if (type == kQ4K || type == kQ5K) return block_of_six_bits(block, type == kQ5K);
+  if (type == kQ6K) return block_of_q6(block);
+  if (type != kQ8) return small_block(type, block);
+  std::vector<float> y;
+  for (size_t j = 0; j < 32; ++j)
+    y.push_back(static_cast<float>(static_cast<int8_t>(block[2 + j])) * half_at(block));
   return y;
 }
 
@@ -79,10 +128,8 @@ std::string random_blocks(const Kind& kind, int64_t count, Rng& rng) {
   for (int64_t b = 0; b < count; ++b) {
     const size_t begin = bytes.size();
     for (int64_t i = 0; i < kind.bytes; ++i) bytes += static_cast<char>(rng.uniform_int(0, 255));
-    for (const size_t high : {size_t{1}, size_t{3}}) {
-      if (high == 1 || kind.type == kQ4K)
-        bytes[begin + high] = static_cast<char>(rng.uniform_int(0x20, 0x38));
-    }
+    for (const size_t high : kind.halves)
+      bytes[begin + high] = static_cast<char>(rng.uniform_int(0x20, 0x38));
   }
   return bytes;
 }
@@ -168,8 +215,10 @@ TEST_F(Gguf, PlainTensorsAndMetadataAreRead) {
 
 TEST_F(Gguf, EveryFileThatIsCutOffIsRefused) {
   Rng rng(6);
-  const std::string bytes = gguf_bytes({{"a", {32, 2}, kQ4, random_blocks(kKinds[0], 2, rng)},
-                                        {"b", {256}, kQ4K, random_blocks(kKinds[2], 1, rng)}});
+  const std::string bytes = gguf_bytes({{"a", {32, 2}, kQ4, random_blocks(kind_of(kQ4), 2, rng)},
+                                        {"b", {256}, kQ4K, random_blocks(kind_of(kQ4K), 1, rng)},
+                                        {"c", {256}, kQ6K, random_blocks(kind_of(kQ6K), 1, rng)},
+                                        {"d", {32}, kQ51, random_blocks(kind_of(kQ51), 1, rng)}});
   EXPECT_EQ(error_of(bytes), "");
   for (size_t n = 0; n < bytes.size(); ++n) EXPECT_NE(error_of(bytes.substr(0, n)), "") << n;
 }
@@ -182,7 +231,14 @@ TEST_F(Gguf, MistakesAreErrors) {
   EXPECT_THAT(error_of("GGML" + file({32}, kQ4).substr(4)), HasSubstr("does not begin with GGUF"));
   EXPECT_THAT(error_of(gguf_bytes({}, 1)), HasSubstr("its version is 1"));
   EXPECT_THAT(error_of(file({32}, 39)), HasSubstr("has the type 39"));
-  EXPECT_THAT(error_of(file({33}, kQ4)), HasSubstr("no whole blocks of 32"));
+  for (const Kind& kind : kKinds) {
+    const auto n = static_cast<uint64_t>(kind.elements);
+    EXPECT_THAT(error_of(file({n + 1}, kind.type)),
+                HasSubstr("no whole blocks of " + std::to_string(n)));
+    EXPECT_THAT(error_of(file({n, uint64_t{1} << 60}, kind.type)), HasSubstr("larger than the file"));
+    EXPECT_THAT(error_of(file({n, 500}, kind.type)), HasSubstr("file"));
+    EXPECT_EQ(error_of(file({n}, kind.type)), "");
+  }
   EXPECT_THAT(error_of(file({32, 1, 1, 1, 1}, kQ4)), HasSubstr("5 dimensions"));
   EXPECT_THAT(error_of(file({0}, kQ4)), HasSubstr("has no elements"));
   EXPECT_THAT(error_of(file({uint64_t{1} << 40, uint64_t{1} << 40}, kQ4)),
