@@ -178,8 +178,13 @@ class GpuGenerations : public Generations {
 };
 
 TEST_F(GpuGenerations, SayWhatEachSequenceSaysAlone) {
-  Decoder decoder = on_gpu(with_draws(model_of({16, 4, 3}, ToyMask::Values)));
-  expect_right(decoder, 6);
+  for (const bool limits : {false, true}) {
+    SCOPED_TRACE(limits);
+    driver_.kernels.clear();
+    Decoder decoder = on_gpu(with_draws(model_of({16, 4, 3}, ToyMask::Values), {}, limits));
+    EXPECT_EQ(decoder.draws({.temperature = 2, .top_k = 3}), limits);
+    expect_right(decoder, 6);
+  }
 }
 
 TEST_F(GpuGenerations, AreTheSameWhereTheCpuDraws) {
