@@ -2,7 +2,7 @@
 """Times tokens of a decoder on a CPU by llama.cpp, ONNX Runtime and Heddle, in turns.
 
     cpu_side_by_side.py [--types f32,bf16,q8_0,q4_0] [--threads 1,2] [--prompt 16] [--tokens 24] [--rounds 5]
-                        [--engines llama.cpp,onnxruntime,heddle] [--files FOLDER] [--json results.json]
+                        [--engines llama.cpp,onnxruntime,heddle,heddle-w8a8] [--files FOLDER] [--json results.json]
                         [sizes as of llama.py]
 
 All have the same random weights: llama.cpp those of a GGUF file; ONNX Runtime, in a loop with past and present, those
@@ -80,12 +80,15 @@ class OnnxRuntime:
 
 
 class Heddle:
+    rounds = False
+
     def __init__(self, o):
         import heddle
 
         dtype = o.worker_type if o.file.endswith(".onnx") and o.worker_type not in BITS else "f32"
         self.model = heddle.LanguageModel(o.file, capacity=o.capacity, dtype=dtype,
-                                          target=f"llvm -mcpu=native -threads={o.worker_threads}")
+                                          target=f"llvm -mcpu=native -threads={o.worker_threads}",
+                                          allow_approximate=self.rounds)
 
     def reset(self):
         self.model.reset()
@@ -94,7 +97,12 @@ class Heddle:
         return self.model.read(ids)[0]
 
 
-ENGINES = {"llama.cpp": LlamaCpp, "onnxruntime": OnnxRuntime, "heddle": Heddle}
+class HeddleQuantized(Heddle):
+    """With inputs of products rounded to 8 bits, as llama.cpp has them."""
+    rounds = True
+
+
+ENGINES = {"llama.cpp": LlamaCpp, "onnxruntime": OnnxRuntime, "heddle": Heddle, "heddle-w8a8": HeddleQuantized}
 
 
 def prompt_of(o):
@@ -172,8 +180,9 @@ def bytes_and_bandwidth(o, file, kind, threads):
 def case(o, kind, threads, folder):
     gguf_file, onnx_file = files_of(o, kind, folder)
     own = gguf_file if o.heddle_file == "gguf" else onnx_file
-    engines = [e for e in o.engines if e != "onnxruntime" or kind in ("f32", *BITS)]
-    workers = {e: Worker(e, {"llama.cpp": gguf_file, "heddle": own}.get(e, onnx_file), kind, threads, folder, o)
+    skipped = {"onnxruntime": kind not in ("f32", *BITS), "heddle-w8a8": kind not in BITS}
+    engines = [e for e in o.engines if not skipped.get(e, False)]
+    workers = {e: Worker(e, {"llama.cpp": gguf_file, "heddle": own, "heddle-w8a8": own}.get(e, onnx_file), kind, threads, folder, o)
                for e in engines}
     turns = {e: [] for e in engines}
     for _ in range(o.rounds):

@@ -1,5 +1,7 @@
 #include "instruction/narrow_terms.h"
 
+#include <utility>
+
 #include "ir/affine_lanes.h"
 
 namespace heddle::instructions {
@@ -22,8 +24,27 @@ const Load* as_flipped(const Expr& e) {
   return of_bytes ? load : nullptr;
 }
 
+// The byte of which `e` has four bits: load & 15 or load >> 4, widened to i32.
+std::optional<std::pair<Expr, ByteBits>> as_four_bits(const Expr& e) {
+  constexpr int64_t kMask = 15, kShift = 4;
+  const Binary* b = e.as<Binary>();
+  const int64_t* by = b ? as_int(without_broadcast(b->b)) : nullptr;
+  if (!by || b->a.dtype().element() != i32) return std::nullopt;
+  const Cast* byte = b->a.as<Cast>();
+  if (!byte || byte->value.dtype().element() != u8) return std::nullopt;
+  if (b->op == BinaryOp::BitAnd && *by == kMask) return std::pair{b->a, ByteBits::Lower};
+  if (b->op == BinaryOp::Shr && *by == kShift) return std::pair{b->a, ByteBits::Upper};
+  return std::nullopt;
+}
+
 // `e` as a factor of a product that is summed in type `wide`; nullopt where it is none.
 std::optional<NarrowFactor> as_factor(const Expr& e, DataType wide) {
+  if (const auto part = as_four_bits(e)) {
+    std::optional<NarrowFactor> whole = as_factor(part->first, wide);
+    if (!whole || whole->stride == 0 || whole->flipped) return std::nullopt;
+    whole->bits = part->second;
+    return whole;
+  }
   const Cast* widened = without_broadcast(e).as<Cast>();
   const Load* load = widened ? without_broadcast(widened->value).as<Load>() : nullptr;
   const bool flipped = widened && !load;
@@ -32,11 +53,13 @@ std::optional<NarrowFactor> as_factor(const Expr& e, DataType wide) {
   const DataType t = widened->value.dtype().element();
   if (wide == i32 ? t != i8 && t != u8 && t != i16 : t != bf16 && t != f16) return std::nullopt;
   const Expr& index = load->indices[0];
-  if (index.dtype().is_scalar()) return NarrowFactor{load->buffer, index, 0, t, flipped};
+  if (index.dtype().is_scalar())
+    return NarrowFactor{.buffer = load->buffer, .base = index, .type = t, .flipped = flipped};
   const std::optional<AffineLanes> lanes = as_affine_lanes(index);
   const int64_t* stride = lanes ? as_int(lanes->stride) : nullptr;
   if (!stride) return std::nullopt;
-  return NarrowFactor{load->buffer, lanes->base, *stride, t, flipped};
+  return NarrowFactor{
+      .buffer = load->buffer, .base = lanes->base, .stride = *stride, .type = t, .flipped = flipped};
 }
 
 }  // namespace
@@ -63,7 +86,7 @@ void terms_of(const Expr& e, std::vector<Expr>& out) {
 
 bool follows(const NarrowFactor& first, const NarrowFactor& x, int distance, const Ranges& ranges) {
   return first.buffer == x.buffer && first.stride == x.stride && first.flipped == x.flipped &&
-         first.type == x.type && is_const(simplify(x.base - first.base, ranges), distance);
+         first.bits == x.bits && first.type == x.type && is_const(simplify(x.base - first.base, ranges), distance);
 }
 
 }  // namespace heddle::instructions

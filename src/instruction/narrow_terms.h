@@ -2,12 +2,16 @@
 // reduction.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "heddle/ir/simplify.h"
 
 namespace heddle::instructions {
+
+/// The part of a byte that is a factor.
+enum class ByteBits : uint8_t { All, Lower, Upper };
 
 /// A factor of 8- or 16-bit integers in a product of i32, or of a 16-bit float in one of f32:
 /// element base + stride * lane of `buffer`, as a `type` of its size.
@@ -16,6 +20,7 @@ struct NarrowFactor {
   Expr base;
   int64_t stride = 0;
   DataType type;
+  ByteBits bits = ByteBits::All;
   bool flipped = false;  ///< the highest bit of a byte is inverted: 128 is added to i8, as u8
 };
 

@@ -38,6 +38,8 @@ Expr at_zero(Expr e, const std::vector<const For*>& loops) {
   return simplify(substitute(e, zeros));
 }
 
+bool is_plain(const NarrowFactor& f) { return !f.flipped && f.bits == ByteBits::All; }
+
 class Matcher {
  public:
   Matcher(const For& marked, TileProduct* out, std::string* why)
@@ -86,7 +88,7 @@ class Matcher {
           equal(load->indices[0], s.indices[0])) {
         ++own;
       } else if (std::optional<NarrowTerm> product = as_narrow_term(e);
-                 product && !product->a.flipped && !product->b.flipped) {
+                 product && is_plain(product->a) && is_plain(product->b)) {
         products.push_back(*product);
       } else {
         return fail("it adds up something else than products");

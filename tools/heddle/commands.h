@@ -49,7 +49,7 @@ struct Request {
   std::string prompts;                  ///< a file with such lists
   std::string end_ids;                  ///< tokens that end a sequence; "": those of config.json
   int tokens = 0, capacity = 0, chunk = 0, top_k = 0;
-  bool greedy = false;
+  bool greedy = false, dynamic_quantization = false;
   double temperature = 0, top_p = 0;
 
   // Timing and racing.

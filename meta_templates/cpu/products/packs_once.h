@@ -29,12 +29,34 @@ inline bool packs_once(const ComputeDag& dag, int s, const Target& target) {
          row_bytes <= kFewVectors * target.vector_bytes;
 }
 
+/// Whether reduction `s` adds up floats that are sums of products of bytes themselves: blocks of them with a scale
+/// each, which lie side by side along its innermost axis.
+inline bool sums_blocks_of_bytes(const ComputeDag& dag, int s) {
+  const auto* reduce = dag.stage(s).bodies()[0].as<Reduce>();
+  const auto reads_bytes = [](const Expr& e) {
+    return any_below(e, [](const Expr& x) {
+      return x.kind() == ExprKind::Load && x.dtype().is_integral() && x.dtype().bits == 8;
+    });
+  };
+  const auto is_product = [&](const Expr& e) {
+    const auto* mul = e.as<Binary>();
+    return mul && mul->op == BinaryOp::Mul && e.dtype() == i32 && reads_bytes(mul->a) &&
+           reads_bytes(mul->b);
+  };
+  return reduce && any_below(reduce->sources[0], [&](const Expr& e) {
+           const auto* cast = e.as<Cast>();
+           return cast && e.dtype() == f32 && cast->value.dtype() == i32 &&
+                  any_below(cast->value, is_product);
+         });
+}
+
 /// Whether product `s` is summed up along rows as a simple reduction is: because it is bound by reading
 /// operands, or because all operands lie along a reduce axis and none is shared by a vector of results,
 /// for which all of them would be gathered, and the other axes are too short for vectors. The gradient of the filters of a depthwise convolution over
 /// planes is the latter: its results are channels, which are planes apart.
 inline bool sums_rows(const ComputeDag& dag, int s, const Target& target) {
   const Operation& op = dag.stage(s);
+  if (sums_blocks_of_bytes(dag, s)) return true;
   if (packs_once(dag, s, target)) return false;
   if (streams_operands(dag, s)) return true;
   if (op.axes().empty()) return false;

@@ -110,8 +110,10 @@ ReductionProblem reduction_problem(const TemplateBuilder& t, const StageGroup& g
   p.one_axis = op.reduce_axes().size() == 1;
   p.bytes = stage_bytes(dag, g.anchor);
   p.computes = has_transcendentals(dag, g.anchor, g.inlined);
-  p.terms_compute =
-      p.computes || (g.attached && !g.in_chain && reads_transcendentals(dag, g.anchor));
+  std::vector<int> within = g.inlined;
+  within.insert(within.end(), g.operands.begin(), g.operands.end());
+  p.terms_compute = calls_transcendentals(dag, g.anchor, within) ||
+                    (g.attached && !g.in_chain && reads_transcendentals(dag, g.anchor));
   p.reads_again = reads_again(dag, g.anchor);
   p.beside_stores =
       g.attached && !g.places.empty() && streams_rows(t, g.places.front().stage, p.results);

@@ -102,6 +102,8 @@ Value* Generator::emit_groups(const NarrowFactor& f, int size, int members, int 
     Value* all =
         load_contiguous(storage, t.with_lanes(size * lanes), address(storage, t, f.base), nullptr);
     if (f.flipped) all = b_.CreateXor(all, int_like(all->getType(), 0x80));
+    if (f.bits == ByteBits::Lower) all = b_.CreateAnd(all, int_like(all->getType(), 0xf));
+    if (f.bits == ByteBits::Upper) all = b_.CreateLShr(all, int_like(all->getType(), 4));
     if (lanes_of(all) < size * width) {
       Value* zeros = llvm::Constant::getNullValue(with_lanes(element_memory(t), size * width));
       all = ops_.insert_lanes(zeros, all, 0, lanes_of(all));

@@ -107,7 +107,8 @@ GraphChoice choose_graph(const ComputeDag& dag, const Target& target,
   const std::vector<Alternative> all = alternatives_of(dag, target, policy);
   const Alternative* best = most_promising(all);
   GraphChoice out{.alternative = best ? best->name : ""};
-  if (source == nullptr) return out;
+  // What was learned is about graphs with the same results.
+  if (source == nullptr || (best && best->numerics == Numerics::Approximate)) return out;
   const GraphQuestion q = graph_question(dag, target, all, out.alternative);
   if (q.stage < 0) return out;
   ChoiceAnswer answer = source->choose({graph_heuristic(target), q.features, target, q.rule, &dag});

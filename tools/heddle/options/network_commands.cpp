@@ -195,7 +195,7 @@ Command generate_command() {
             {"--top-k", "", "0"},
             {"--top-p", "", "1"},
             {"--seed", "", "1"}},
-           plain({"--json"}),
+           plain({"--dynamic-quantization", "--json"}),
            {kQuiet}}),
       .notes =
           "Keys and values stay in memory, and a step writes its own behind them. Which dimensions "

@@ -180,6 +180,9 @@ Rows generation_rows() {
        &R::end_ids,
        "Tokens that end a sequence, which is then left out of steps; none: it does not end", "",
        "eos_token_id of generation_config.json or config.json"},
+      {"--dynamic-quantization", no_value(), &R::dynamic_quantization,
+       "Let products with weights of few bits round their inputs to 8 bits and multiply integers "
+       "(W8A8, W4A8), where the target has an instruction for it"},
       {"--tokens", count_form(), &R::tokens, "Tokens to generate"},
       {"--capacity", count_form(), &R::capacity, "Tokens of a sequence, the prompt among them"},
       {"--chunk", count_form(), &R::chunk, "The most tokens of the prompt that one call reads"},
