@@ -224,8 +224,7 @@ void bind_decoder(nb::module_& m) {
         if (target_or_host(target).is_cuda()) model = with_draws(std::move(model), {}, limits);
         return model;
       },
-      "path"_a, "capacity"_a, "chunk"_a, "batch"_a, "precision"_a, "target"_a.none(),
-      "limits"_a,
+      "path"_a, "capacity"_a, "chunk"_a, "batch"_a, "precision"_a, "target"_a.none(), "limits"_a,
       "Reads a decoder with states, whose dimensions follow from its past and present rows, and "
       "with the logits behind the last token of a call.");
   nb::class_<Decoder>(m, "Decoder",

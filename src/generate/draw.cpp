@@ -59,8 +59,9 @@ Tensor draw(const Tensor& logits, const Tensor& streams, const Tensor& temperatu
       {logits.shape()[0], parts},
       [&](Axis b, Axis part) {
         const Expr at = part * kPart + i, t = temperature(0);
-        const Expr there = kept ? logical_and(at < tokens, logical_or(kept(b, at), t <= make_const(f64, 0)))
-                                : at < tokens;
+        const Expr there =
+            kept ? logical_and(at < tokens, logical_or(kept(b, at), t <= make_const(f64, 0)))
+                 : at < tokens;
         const Expr x = select(there, logits(b, at), make_const(f32, NAN)), none = isnan(x);
         const Expr scaled =
             select(t > make_const(f64, 0), t * noise(streams(b), at), make_const(f64, 0));

@@ -154,10 +154,10 @@ Elements q6_k(const Blocks& b) {
     const Expr half = floordiv(k, kHalf), at = floormod(k, kHalf);
     const Expr bits = lower(r, half * (kHalf / 2) + floormod(at, kHalf / 2));
     const Expr two = upper(r, half * kBlock + floormod(at, kBlock));
-    const Expr number = four_bits(bits, floordiv(at, kHalf / 2)) +
-                        some_bits(two, floordiv(at, kBlock) * 2, 2) * 16;
-    return cast(f32, scale(r, floordiv(k, kSuper))) *
-           cast(f32, scales(r, floordiv(k, kScaled))) * cast(f32, number - 32);
+    const Expr number =
+        four_bits(bits, floordiv(at, kHalf / 2)) + some_bits(two, floordiv(at, kBlock) * 2, 2) * 16;
+    return cast(f32, scale(r, floordiv(k, kSuper))) * cast(f32, scales(r, floordiv(k, kScaled))) *
+           cast(f32, number - 32);
   };
 }
 

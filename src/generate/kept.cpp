@@ -27,8 +27,9 @@ Expr number(int64_t value) { return make_int(i64, value); }
 Tensor powers(Where where) {
   NDArray all = NDArray::empty({kExponents}, f64);
   for (int64_t e = 0; e < kExponents; ++e)
-    all.at<double>({e}) = e + 1 == kExponents ? std::numeric_limits<double>::infinity()
-                                              : std::ldexp(1, static_cast<int>(std::max<int64_t>(e, 1)) - 150);
+    all.at<double>({e}) = e + 1 == kExponents
+                              ? std::numeric_limits<double>::infinity()
+                              : std::ldexp(1, static_cast<int>(std::max<int64_t>(e, 1)) - 150);
   return constant(all, "powers", where);
 }
 
@@ -164,9 +165,10 @@ Tensor kept_tokens(const Tensor& logits, const Tensor& temperature, const DrawLi
   const Expr batch = logits.shape()[0];
   const OfToken is_number = [&](const Expr& b, const Expr& i) { return !isnan(logits(b, i)); };
   const OfToken one = [](const Expr&, const Expr&) { return number(1); };
-  const Tensor numbers = Selection(logits, is_number, one, {}, where).total([&](const Expr& b, const Expr& i) {
-    return select(is_number(b, i), number(1), number(0));
-  });
+  const Tensor numbers =
+      Selection(logits, is_number, one, {}, where).total([&](const Expr& b, const Expr& i) {
+        return select(is_number(b, i), number(1), number(0));
+      });
   const Tensor of_k = compute(
       {batch},
       [&](Axis b) {
@@ -187,7 +189,8 @@ Tensor kept_tokens(const Tensor& logits, const Tensor& temperature, const DrawLi
       logits.shape(),
       [&](Axis b, Axis i) {
         const Expr x = cast(f64, logits(b, i)), largest = cast(f64, most(b));
-        const Expr share = select(x == largest, make_const(f64, 1), exp((x - largest) / temperature(0)));
+        const Expr share =
+            select(x == largest, make_const(f64, 1), exp((x - largest) / temperature(0)));
         return select(in_k(b, i), cast(i64, floor(share * make_const(f64, kParts))), number(0));
       },
       "weights", "draw", where);

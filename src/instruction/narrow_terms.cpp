@@ -58,8 +58,11 @@ std::optional<NarrowFactor> as_factor(const Expr& e, DataType wide) {
   const std::optional<AffineLanes> lanes = as_affine_lanes(index);
   const int64_t* stride = lanes ? as_int(lanes->stride) : nullptr;
   if (!stride) return std::nullopt;
-  return NarrowFactor{
-      .buffer = load->buffer, .base = lanes->base, .stride = *stride, .type = t, .flipped = flipped};
+  return NarrowFactor{.buffer = load->buffer,
+                      .base = lanes->base,
+                      .stride = *stride,
+                      .type = t,
+                      .flipped = flipped};
 }
 
 }  // namespace
@@ -86,7 +89,8 @@ void terms_of(const Expr& e, std::vector<Expr>& out) {
 
 bool follows(const NarrowFactor& first, const NarrowFactor& x, int distance, const Ranges& ranges) {
   return first.buffer == x.buffer && first.stride == x.stride && first.flipped == x.flipped &&
-         first.bits == x.bits && first.type == x.type && is_const(simplify(x.base - first.base, ranges), distance);
+         first.bits == x.bits && first.type == x.type &&
+         is_const(simplify(x.base - first.base, ranges), distance);
 }
 
 }  // namespace heddle::instructions

@@ -8,8 +8,8 @@
 #include "environment.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/codegen/llvm.h"
-#include "heddle/heddle.h"
 #include "heddle/dag/alternatives.h"
+#include "heddle/heddle.h"
 #include "heddle/lower/lower.h"
 #include "heddle/ops/ops.h"
 #include "heddle/support/rng.h"
@@ -41,7 +41,8 @@ Problem problem(int64_t rows, int64_t columns, int64_t depth, Kind kind, uint64_
   const NDArray bits = bytes ? NDArray::random({columns, depth}, i8, seed, -128, 127)
                              : NDArray::random({columns, depth / 2}, u8, seed, 0, 255);
   const Tensor packed = constant(bits, "bits"),
-               scale = constant(NDArray::random({columns, blocks}, f16, seed + 1, 0.01, 0.1), "scale"),
+               scale =
+                   constant(NDArray::random({columns, blocks}, f16, seed + 1, 0.01, 0.1), "scale"),
                zero = constant(NDArray::random({columns, blocks}, u8, seed + 2, 0, 15), "zero"),
                least = constant(NDArray::random({columns, blocks}, f32, seed + 3, -1, 0), "least");
   const Tensor weights = compute(
@@ -50,9 +51,10 @@ Problem problem(int64_t rows, int64_t columns, int64_t depth, Kind kind, uint64_
         const Expr block = floordiv(k, kBlock), by = cast(f32, scale(n, block));
         if (bytes) return cast(f32, packed(n, k)) * by;
         const Expr shift = cast(i32, floormod(k, 2)) * 4;
-        const Expr number =
-            bitwise_and(shift_right(cast(i32, packed(n, floordiv(k, 2))), shift), make_const(i32, 15));
-        if (kind == Kind::FourBitsWithZeros) return cast(f32, number - cast(i32, zero(n, block))) * by;
+        const Expr number = bitwise_and(shift_right(cast(i32, packed(n, floordiv(k, 2))), shift),
+                                        make_const(i32, 15));
+        if (kind == Kind::FourBitsWithZeros)
+          return cast(f32, number - cast(i32, zero(n, block))) * by;
         if (kind == Kind::WithOffsets) return cast(f32, number) * by + least(n, block);
         return cast(f32, number - 8) * by;
       },

@@ -66,9 +66,8 @@ TEST(Draw, LimitsLeaveTheTokensThatSampleLeaves) {
                 temperature = input_of(NDArray::from<double>({how.temperature}, {1}), "t"),
                 top_k = input_of(NDArray::from<int64_t>({how.top_k}, {1}), "top_k"),
                 top_p = input_of(NDArray::from<double>({how.top_p}, {1}), "top_p");
-    for (const WayToRun& way :
-         run_every_way(draw(logits, streams, temperature, {top_k, top_p}),
-                       {logits, streams, temperature, top_k, top_p})) {
+    for (const WayToRun& way : run_every_way(draw(logits, streams, temperature, {top_k, top_p}),
+                                             {logits, streams, temperature, top_k, top_p})) {
       for (int64_t b = 0; b < batch; ++b) {
         const std::span row(logits.array.data<float>() + b * vocabulary,
                             static_cast<size_t>(vocabulary));

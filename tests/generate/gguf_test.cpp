@@ -28,9 +28,9 @@ struct Kind {
   int64_t elements, bytes;
   std::vector<size_t> halves;  ///< the upper bytes of its numbers of f16
 };
-const Kind kKinds[] = {{kQ4, 32, 18, {1}},        {kQ41, 32, 20, {1, 3}},  {kQ50, 32, 22, {1}},
-                       {kQ51, 32, 24, {1, 3}},    {kQ8, 32, 34, {1}},      {kQ4K, 256, 144, {1, 3}},
-                       {kQ5K, 256, 176, {1, 3}},  {kQ6K, 256, 210, {209}}};
+const Kind kKinds[] = {{kQ4, 32, 18, {1}},       {kQ41, 32, 20, {1, 3}}, {kQ50, 32, 22, {1}},
+                       {kQ51, 32, 24, {1, 3}},   {kQ8, 32, 34, {1}},     {kQ4K, 256, 144, {1, 3}},
+                       {kQ5K, 256, 176, {1, 3}}, {kQ6K, 256, 210, {209}}};
 const Kind& kind_of(uint32_t type) {
   return *std::ranges::find_if(kKinds, [&](const Kind& k) { return k.type == type; });
 }
@@ -101,9 +101,9 @@ std::vector<float> block_of_q6(const uint8_t* block) {
   for (size_t n = 0; n < 256; n += 128, ql += 64, qh += 32, sc += 8) {
     for (size_t l = 0; l < 32; ++l) {
       const size_t is = l / 16;
-      const int q[] = {(ql[l] & 15) | ((qh[l] & 3) << 4), (ql[l + 32] & 15) | (((qh[l] >> 2) & 3) << 4),
-                       (ql[l] >> 4) | (((qh[l] >> 4) & 3) << 4),
-                       (ql[l + 32] >> 4) | (((qh[l] >> 6) & 3) << 4)};
+      const int q[] = {
+          (ql[l] & 15) | ((qh[l] & 3) << 4), (ql[l + 32] & 15) | (((qh[l] >> 2) & 3) << 4),
+          (ql[l] >> 4) | (((qh[l] >> 4) & 3) << 4), (ql[l + 32] >> 4) | (((qh[l] >> 6) & 3) << 4)};
       for (size_t part = 0; part < 4; ++part)
         y[n + l + 32 * part] = d * sc[is + 2 * part] * static_cast<float>(q[part] - 32);
     }
@@ -235,7 +235,8 @@ TEST_F(Gguf, MistakesAreErrors) {
     const auto n = static_cast<uint64_t>(kind.elements);
     EXPECT_THAT(error_of(file({n + 1}, kind.type)),
                 HasSubstr("no whole blocks of " + std::to_string(n)));
-    EXPECT_THAT(error_of(file({n, uint64_t{1} << 60}, kind.type)), HasSubstr("larger than the file"));
+    EXPECT_THAT(error_of(file({n, uint64_t{1} << 60}, kind.type)),
+                HasSubstr("larger than the file"));
     EXPECT_THAT(error_of(file({n, 500}, kind.type)), HasSubstr("file"));
     EXPECT_EQ(error_of(file({n}, kind.type)), "");
   }

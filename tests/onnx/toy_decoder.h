@@ -32,8 +32,8 @@ inline std::vector<NDArray> random_weights(uint64_t seed, double most) {
 
 /// What the attention mask of the file is for.
 enum class ToyMask {
-  Shape,   ///< its shape alone is read
-  Values,  ///< keys where it is 0 are hidden, as in exports of batches that are filled up in front
+  Shape,    ///< its shape alone is read
+  Values,   ///< keys where it is 0 are hidden, as in exports of batches that are filled up in front
   Lengths,  ///< its sums are the lengths that GroupQueryAttention reads
 };
 
@@ -49,11 +49,12 @@ inline void add_group_query(ModelParts& p) {
   p.nodes.push_back(node("rows", "Gather", {"mask_shape", "second"}, {"length"},
                          {attribute("axis", int64_t{0})}));
   p.nodes.push_back(node("total", "Cast", {"length"}, {"total_sequence_length"}, to_i32));
-  p.nodes.push_back(node(
-      "attend", "GroupQueryAttention",
-      {"q_flat", "k_flat", "v_flat", "past.key", "past.value", "seqlens_k", "total_sequence_length"},
-      {"mixed_flat", "present.key", "present.value"},
-      {attribute("num_heads", kHeads), attribute("kv_num_heads", kHeads)}, microsoft));
+  p.nodes.push_back(node("attend", "GroupQueryAttention",
+                         {"q_flat", "k_flat", "v_flat", "past.key", "past.value", "seqlens_k",
+                          "total_sequence_length"},
+                         {"mixed_flat", "present.key", "present.value"},
+                         {attribute("num_heads", kHeads), attribute("kv_num_heads", kHeads)},
+                         microsoft));
 }
 
 /// The model for tokens behind a past, as exporters write it.

@@ -35,10 +35,10 @@ struct DecoderNames {
   /// (batch, n, vocabulary), or (batch, vocabulary) of the last token (last_logits), of f32.
   std::string logits = "logits";
   // Those of with_draws().
-  std::string streams = "draw:streams";          ///< (batch): stream_of() each draw
-  std::string temperature = "draw:temperature";  ///< (1)
+  std::string streams = "draw:streams";                    ///< (batch): stream_of() each draw
+  std::string temperature = "draw:temperature";            ///< (1)
   std::string top_k = "draw:top_k", top_p = "draw:top_p";  ///< (1)
-  std::string token = "draw:token";              ///< (batch): the tokens that are drawn
+  std::string token = "draw:token";                        ///< (batch): the tokens that are drawn
 };
 
 /// The model with the logits behind the last token of a call, (batch, vocabulary), in the place of those

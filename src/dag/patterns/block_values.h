@@ -14,11 +14,11 @@ namespace heddle::dag {
 ///
 /// of which `number` alone differs within a block.
 struct BlockValues {
-  Expr scale;                           ///< f32
-  Expr number;                          ///< integers of `range`
+  Expr scale;   ///< f32
+  Expr number;  ///< integers of `range`
   Interval range;
-  Expr zero;                            ///< i32; undefined: 0
-  Expr offset;                          ///< f32; undefined: 0
+  Expr zero;                           ///< i32; undefined: 0
+  Expr offset;                         ///< f32; undefined: 0
   Var block{"block"}, inner{"inner"};  ///< the axis at element inner + block * size
 };
 

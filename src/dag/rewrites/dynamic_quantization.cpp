@@ -25,9 +25,9 @@ namespace heddle {
 namespace {
 
 constexpr int64_t kBlock = 32, kFour = 4, kSteps = kBlock / kFour;
-constexpr int64_t kMostRows = 4;      // as many as read weights of few bits without unpacking them
-constexpr double kLargest = 127;      // of Q
-constexpr double kLeast = 1e-30;      // blocks below are zeros: 127 / M would be infinite
+constexpr int64_t kMostRows = 4;  // as many as read weights of few bits without unpacking them
+constexpr double kLargest = 127;  // of Q
+constexpr double kLeast = 1e-30;  // blocks below are zeros: 127 / M would be infinite
 constexpr Interval kFourBits{0, 15}, kUnsigned{0, 255}, kSigned{-128, 127};
 
 bool lies_in(const Interval& a, const Interval& b) { return b.min <= a.min && a.max <= b.max; }
@@ -135,8 +135,7 @@ class Rewriter {
   /// Element `k` of a row of the input.
   Expr input(const std::vector<Expr>& own, const Expr& k) const {
     std::vector<VarBinding> to{{op_.reduce_axes()[0].var(), k}};
-    for (std::size_t a = 0; a < own_.size(); ++a)
-      to.push_back({op_.axes()[own_[a]].var(), own[a]});
+    for (std::size_t a = 0; a < own_.size(); ++a) to.push_back({op_.axes()[own_[a]].var(), own[a]});
     return cast(f32, dag::read_at(f_.input->tensor, *f_.input, to));
   }
 
@@ -160,10 +159,11 @@ class Rewriter {
           const Expr most = largest.at(joined(own, {block}));
           const Expr x = input(own, block * kBlock + Expr(at[1]) * kFour + at[3]);
           // A block with an infinite or no number has a step that is none, and so has its result.
-          const Expr known = logical_and(most > make_const(f32, kLeast),
-                                         most <= make_const(f32, std::numeric_limits<float>::max()));
-          return cast(i8, select(known, round(x * (make_const(f32, kLargest) / most)),
-                                 make_const(f32, 0)));
+          const Expr known =
+              logical_and(most > make_const(f32, kLeast),
+                          most <= make_const(f32, std::numeric_limits<float>::max()));
+          return cast(
+              i8, select(known, round(x * (make_const(f32, kLargest) / most)), make_const(f32, 0)));
         },
         op_.name() + "_rounded", "dynamic_quantization", op_.where());
   }
@@ -238,7 +238,7 @@ class Rewriter {
 
 std::vector<Tensor> apply(const RewriteSite& site) { return {Rewriter(site).run()}; }
 
-/// What was gained beside llama.cpp's shapes: weights of 8 bits, which are otherwise converted to f32, and of 4.
+/// At the least, over weights of 4 bits that tables in registers unpack.
 constexpr double kGain = 1.5;
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {

@@ -166,10 +166,7 @@ class GroupQuery {
                                .left = window(),
                                .offset = past_};
     if (before_ && !ends_together()) a.offsets = before_;
-    if (before_ && ends_together()) {
-      a.mask = own_keys();
-      a.empty_rows = true;
-    }
+    if (before_ && ends_together()) a.mask = own_keys(), a.empty_rows = true;
     return {heads_last(s_, ops::attention(q_, k, v, a, s_.at()).result), k, v};
   }
 
