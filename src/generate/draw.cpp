@@ -59,10 +59,10 @@ Tensor draw(const Tensor& logits, const Tensor& streams, const Tensor& temperatu
       {logits.shape()[0], parts},
       [&](Axis b, Axis part) {
         const Expr at = part * kPart + i, t = temperature(0);
-        const Expr there =
-            kept ? logical_and(at < tokens, logical_or(kept(b, at), t <= make_const(f64, 0)))
-                 : at < tokens;
-        const Expr x = select(there, logits(b, at), make_const(f32, NAN)), none = isnan(x);
+        const Expr nothing = make_const(f32, NAN);
+        Expr own = logits(b, at);
+        if (kept) own = select(logical_or(kept(b, at), t <= make_const(f64, 0)), own, nothing);
+        const Expr x = select(at < tokens, own, nothing), none = isnan(x);
         const Expr scaled =
             select(t > make_const(f64, 0), t * noise(streams(b), at), make_const(f64, 0));
         const Expr score = select(none, lowest_value(f64), cast(f64, x) + scaled);

@@ -129,7 +129,7 @@ TEST(DynamicQuantization, GivesTheProductOfTheRoundedInput) {
     const NDArray x = input_of(p, static_cast<uint64_t>(seed) + 9);
     EXPECT_EQ(wrong(p, x, interpret(other.outputs(), {{other.counterpart(p.x), x}})[0]), "");
     NDArray y = NDArray::zeros({p.rows, p.columns}, f32);
-    build(create_schedule(other.outputs()), {p.x, p.y})(x, y);
+    build(create_schedule(other.outputs()), {other.counterpart(p.x), other.outputs()[0]})(x, y);
     EXPECT_EQ(wrong(p, x, y), "");
   }
 }
@@ -140,7 +140,9 @@ TEST(DynamicQuantization, MultipliesFourBytesAnInstruction) {
     const Problem p = problem(1, 64, 1024, kind, 3);
     const ComputeDag other = apply_alternative(p.dag(), rule(16, p.dag()));
     const Template t = make_template(other, vnni);
-    const LoweredProgram lowered = lower(t.static_schedule(), {p.x, p.y});
+    std::vector<Tensor> args = other.placeholders();
+    args.push_back(other.outputs()[0]);
+    const LoweredProgram lowered = lower(t.static_schedule(), args);
     EXPECT_THAT(emit_llvm({lowered.main}, vnni, "s"), HasSubstr("vpdpbusd"));
   }
 }
@@ -167,7 +169,7 @@ TEST(DynamicQuantization, ABlockThatIsNotFiniteMakesAResultThatIsNone) {
   for (const float bad : {NAN, INFINITY}) {
     NDArray x = input_of(p, 4), y = NDArray::zeros({1, 3}, f32);
     x.set(100, bad);
-    build(create_schedule(other.outputs()), {p.x, p.y})(x, y);
+    build(create_schedule(other.outputs()), {other.counterpart(p.x), other.outputs()[0]})(x, y);
     for (int64_t n = 0; n < 3; ++n) EXPECT_FALSE(std::isfinite(y.at<float>({0, n})));
   }
 }
