@@ -12,37 +12,37 @@
 #include <limits>
 #include <vector>
 
-#include "heddle/dsl/arrays.h"
-
 namespace heddle::generate {
 namespace {
 
 constexpr int kDigit = 6;  // bits that a pass finds
 constexpr int kMantissa = 23, kWord = 32;
-constexpr int64_t kExponents = 256, kHidden = int64_t{1} << kMantissa;
+constexpr int64_t kHidden = int64_t{1} << kMantissa;
 
 Expr number(int64_t value) { return make_int(i64, value); }
 
-/// Powers of two for the exponents of f32, so that a mantissa times one of them is exact.
-Tensor powers(Where where) {
-  NDArray all = NDArray::empty({kExponents}, f64);
-  for (int64_t e = 0; e < kExponents; ++e)
-    all.at<double>({e}) = e + 1 == kExponents
-                              ? std::numeric_limits<double>::infinity()
-                              : std::ldexp(1, static_cast<int>(std::max<int64_t>(e, 1)) - 150);
-  return constant(all, "powers", where);
+/// The power of two of a mantissa of f32 with this exponent, made of powers that are exact.
+Expr power_of(const Expr& exponent) {
+  constexpr int64_t kLast = 255;
+  const Expr e = heddle::max(heddle::min(exponent, number(kLast)), number(1));
+  Expr power = make_const(f64, 0x1p-150);
+  for (int bit = 0; bit < 8; ++bit) {
+    const Expr has = bitwise_and(e, number(int64_t{1} << bit)) != number(0);
+    power = power * select(has, make_const(f64, std::ldexp(1, 1 << bit)), make_const(f64, 1));
+  }
+  return select(e == number(kLast), make_const(f64, std::numeric_limits<double>::infinity()),
+                power);
 }
 
 /// Number `u` of the 2^32 values of f32 in ascending order; those beyond infinity are infinite.
-Expr value_of(const Tensor& powers, const Expr& u) {
+Expr value_of(const Expr& u) {
   constexpr int64_t kHalf = int64_t{1} << (kWord - 1);
   const Expr negative = u < number(kHalf);
   const Expr bits = select(negative, number(kHalf - 1) - u, u - number(kHalf));
   const Expr exponent = floordiv(bits, number(kHidden));
   const Expr fraction = floormod(bits, number(kHidden));
   const Expr whole = select(exponent > number(0), fraction + number(kHidden), fraction);
-  const Expr at = heddle::max(heddle::min(exponent, number(kExponents - 1)), number(0));
-  const Expr value = cast(f64, whole) * powers(at);
+  const Expr value = cast(f64, whole) * power_of(exponent);
   return select(negative, -value, value);
 }
 
@@ -56,8 +56,7 @@ class Selection {
         among_(std::move(among)),
         measure_(std::move(measure)),
         wanted_(std::move(wanted)),
-        where_(where),
-        powers_(powers(where)) {}
+        where_(where) {}
 
   /// Whether a token is selected.
   OfToken run() {
@@ -68,9 +67,9 @@ class Selection {
           return select(logical_and(among_(b, i), x(b, i) >= limits(b, j)), measure_(b, i),
                         number(0));
         },
-        [&](const Expr& u) { return value_of(powers_, u); }, f64);
-    const Tensor value = compute(
-        {batch()}, [&](Axis b) { return value_of(powers_, least(b)); }, "least", "draw", where_);
+        [&](const Expr& u) { return value_of(u); }, f64);
+    const Tensor value =
+        compute({batch()}, [&](Axis b) { return value_of(least(b)); }, "least", "draw", where_);
     // What those of this value have to add, and the last place of one of them that is needed for it.
     const Tensor above = total([&](const Expr& b, const Expr& i) {
       return select(logical_and(among_(b, i), x(b, i) > value(b)), measure_(b, i), number(0));
@@ -154,7 +153,6 @@ class Selection {
   const OfToken among_, measure_;
   const Tensor wanted_;
   const Where where_;
-  const Tensor powers_;
 };
 
 }  // namespace
