@@ -15,6 +15,11 @@ namespace {
 
 using Lists = std::vector<std::vector<int64_t>>;
 
+// Calls that choose and decide: each has a copy of the keys and values.
+constexpr int64_t kMostCalls = 32;
+// Tokens of texts that are read as a whole.
+constexpr int64_t kShort = 8;
+
 /// The tokens `begin` to `end` - 1 of each sequence.
 Lists part_of(const Lists& texts, int64_t begin, int64_t end) {
   Lists part;
@@ -58,12 +63,23 @@ class Texts {
 
   const Network& network() const { return network_; }
 
-  /// The call that reads the last token, for each text.
+  /// Calls that read the last token of parts of the texts, all of one length: bytes have the range of what these
+  /// tokens show. Those of texts at even places are at even places.
   std::vector<std::vector<NDArray>> calls() {
+    for (size_t c = 1; c < calls_.size(); c += 2)
+      logits(decoder_, calls_[c], length_ - 1, &wanted_);
+    const auto pairs = static_cast<int64_t>(calls_.size() / 2);
+    const int64_t part = length_ < kShort ? length_ : length_ / 2;
+    const int64_t parts = std::clamp<int64_t>(kMostCalls / (2 * pairs), 1, length_ - part + 1);
     std::vector<std::vector<NDArray>> calls;
-    for (size_t c = 0; c < calls_.size(); ++c) {
-      logits(decoder_, calls_[c], length_ - 1, c % 2 == 1 ? &wanted_ : nullptr);
-      calls.push_back(decoder_.inputs_of(part_of(calls_[c], length_ - 1, length_)));
+    for (int64_t p = 0; p < parts; ++p) {
+      const int64_t end = length_ - (length_ - part) * p / parts;
+      for (int64_t c = 0; c < 2 * std::min<int64_t>(pairs, kMostCalls / 2); ++c) {
+        const Lists& text = calls_[static_cast<size_t>(c)];
+        decoder_.reset();
+        (void)decoder_.step_each(part_of(text, end - part, end - 1));
+        calls.push_back(decoder_.inputs_of(part_of(text, end - 1, end)));
+      }
     }
     return calls;
   }
