@@ -84,6 +84,18 @@ class Texts {
     return calls;
   }
 
+  /// Calls that read the second half of the texts at once, as far as one call can.
+  std::vector<std::vector<NDArray>> wider() {
+    const int64_t n = std::min(decoder_.most(), length_ / 2);
+    std::vector<std::vector<NDArray>> calls;
+    for (size_t c = 0; c < std::min<size_t>(calls_.size(), kMostCalls); ++c) {
+      decoder_.reset();
+      (void)decoder_.step_each(part_of(calls_[c], 0, length_ - n));
+      calls.push_back(decoder_.inputs_of(part_of(calls_[c], length_ - n, length_)));
+    }
+    return calls;
+  }
+
   /// The error of the logits where products have these types.
   double error(const std::map<std::string, OperandType>& types) const {
     PassOptions passes = network_.pass_options();
@@ -147,6 +159,7 @@ PrecisionChoice choose_precision(const OnnxModel& model, const Network& network,
       .calls = texts.calls(),
       .seed = options.seed,
       .seconds = options.seconds,
+      .wider = texts.wider(),
       .elsewhere =
           [&](const std::map<std::string, OperandType>& types) { return texts.error(types); },
       .time = options.time};

@@ -23,6 +23,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/network/network.h"
@@ -40,6 +41,12 @@ struct PrecisionOptions {
   uint64_t seed = 1;
   /// What is not measured by then stays in f32. The search itself takes a little longer.
   double seconds = 120;
+  /// Of a network over dimensions: calls at other sizes, at least two. Those at even places widen the ranges
+  /// of bytes.
+  std::vector<std::vector<NDArray>> wider = {};
+  /// The least and the largest value of the operand of bytes by product, as the stage of a graph, that count beside
+  /// those on the calls. They follow from `wider`.
+  std::map<int, std::pair<double, double>> ranges = {};
   /// Of a network over dimensions: its error where products have these types, by their names at its
   /// usual sizes, in place of that on random inputs at other sizes than those of the calls.
   std::function<double(const std::map<std::string, OperandType>& types)> elsewhere = {};

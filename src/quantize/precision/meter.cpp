@@ -169,6 +169,12 @@ std::vector<Candidate> PrecisionMeter::find_candidates() const {
     if (write.after) inputs.push_back({write.after, states_after(write.state)});
   }
   find_ranges(found, inputs);
+  for (Candidate& c : found) {
+    const auto wider = options_.ranges.find(c.place.stage);
+    if (wider == options_.ranges.end()) continue;
+    c.low = std::min(c.low, wider->second.first);
+    c.high = std::max(c.high, wider->second.second);
+  }
   std::stable_sort(found.begin(), found.end(),
                    [](const Candidate& a, const Candidate& b) { return a.flops > b.flops; });
   return found;

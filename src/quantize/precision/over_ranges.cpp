@@ -155,6 +155,20 @@ double error_elsewhere(const Ranged& ranged, const std::vector<SizeValue>& at,
   return error;
 }
 
+/// The ranges of operands on PrecisionOptions::wider.
+std::map<int, std::pair<double, double>> wider_ranges(const Ranged& ranged,
+                                                      const PrecisionOptions& options) {
+  std::map<int, std::pair<double, double>> ranges = options.ranges;
+  if (options.wider.empty()) return ranges;
+  const Network there = ranged.at(ranged.sizes_of(options.wider));
+  const PrecisionOptions of_there{.calls = ranged.calls_at(options.wider), .time = options.time};
+  const PrecisionMeter meter(there, ranged.args_at(there), of_there);
+  for (const Candidate& c : meter.candidates()) {
+    if (c.source) ranges[c.place.stage] = {c.low, c.high};
+  }
+  return ranges;
+}
+
 /// Leaves the product of the largest error in f32, of those that are not.
 void leave_largest(PrecisionChoice& choice) {
   const auto is_taken = [](const PrecisionTrial& t) {
@@ -195,6 +209,7 @@ PrecisionChoice choose_over_ranges(const Network& network, const std::vector<Ten
   const Network here = ranged.at(at);
   PrecisionOptions of_here = options;
   of_here.calls = ranged.calls_at(options.calls);
+  of_here.ranges = wider_ranges(ranged, options);
   PrecisionChoice choice = choose_precision(here, ranged.args_at(here), of_here);
   if (choice.outcome == PrecisionOutcome::Some) verify_elsewhere(ranged, at, here, options, choice);
   const network::StageTypes types = ranged.types_at(here, choice.options);
