@@ -70,9 +70,9 @@ TEST_F(DecoderPrecision, LogitsStayWithinTheToleranceWithOwnKeysAndValues) {
   if (types_missing()) GTEST_SKIP() << "this CPU has no instructions for shorter numbers";
   constexpr double kTolerance = 3e-2;
   const OnnxModel model = model_of({24, 3, 2});
-  const PrecisionChoice choice =
-      choose_precision(model, network_of(model),
-                       {.tolerance = kTolerance, .texts = random_texts(32, 12, 5), .time = counted});
+  const PrecisionChoice choice = choose_precision(
+      model, network_of(model),
+      {.tolerance = kTolerance, .texts = random_texts(32, 12, 5), .time = counted});
   ASSERT_EQ(choice.outcome, PrecisionOutcome::Some) << choice.to_string();
   EXPECT_LE(choice.error, kTolerance);
   EXPECT_EQ(choice.options.tolerance, kTolerance);
