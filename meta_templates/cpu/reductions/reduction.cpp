@@ -4,6 +4,7 @@
 
 #include "common/accesses.h"
 #include "cpu/cpu_features.h"
+#include "cpu/products/packs_once.h"
 #include "cpu/reductions/reduction_rule.h"
 #include "cpu/streamed_rows.h"
 #include "cpu/vectors.h"
@@ -104,6 +105,7 @@ ReductionProblem reduction_problem(const TemplateBuilder& t, const StageGroup& g
   p.can_split = is_commutative(op) && !g.attached &&
                 (!p.has_epilogue || p.scalar || (!p.along_row && p.one_row));
   p.row_length = length_of(op, axes.run);
+  p.adds_blocks = sums_blocks_of_bytes(dag, g.anchor);
   p.row_bytes = bytes_read(dag, g.anchor, g) / std::max<int64_t>(1, p.rows);
   p.part_row_length = length_of(op, axes.part_run);
   p.cut_length = op.reduce_axes()[static_cast<size_t>(axes.cut)].extent();

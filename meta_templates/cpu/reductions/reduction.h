@@ -38,10 +38,11 @@ struct ReductionProblem {
   int64_t element_bytes = 4;  ///< bytes of an element of the (first) result
   int64_t outputs = 1;        ///< number of components of a tuple
   int64_t results = 1;
-  int64_t columns = 0;     ///< extent of the last axis
-  int64_t rows = 0;        ///< extent of the axis that counts rows
-  int64_t row_length = 1;  ///< elements of a run
-  int64_t row_bytes = 0;   ///< bytes that a row reads, of stages that are inlined what they read
+  int64_t columns = 0;       ///< extent of the last axis
+  int64_t rows = 0;          ///< extent of the axis that counts rows
+  int64_t row_length = 1;    ///< elements of a run
+  bool adds_blocks = false;  ///< its terms are sums themselves, each in a chain of its own
+  int64_t row_bytes = 0;     ///< bytes that a row reads, of stages that are inlined what they read
   int64_t part_row_length = 1;  ///< elements of a run within a part
   int64_t cut_length = 1;       ///< extent of the axis that would be cut into parts
   bool one_axis = true;         ///< the reduction has one axis

@@ -25,7 +25,7 @@ bool many_rows(const Problem& p) {
 // bytes 0.64, 65,536 rows of 2,048 bytes 0.85.)
 bool several_rows(const Problem& p) {
   constexpr int64_t kPageBytes = 4096;
-  const bool fills = p.row_length % (p.constants.row_accumulators * p.lanes) == 0;
+  const bool fills = p.adds_blocks || p.row_length % (p.constants.row_accumulators * p.lanes) == 0;
   return many_rows(p) && (p.row_bytes >= kPageBytes || !fills);
 }
 
