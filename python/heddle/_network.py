@@ -27,19 +27,20 @@ class Network:
                fastest types with which it holds on inputs that did not choose them; `precision` says what was chosen
     data       {name: samples} for the tolerance, the first dimension counts them; random inputs where it is left out
     updates    {state: next}: each call leaves `next` in the array of the input `state`, which must be writable
+    loops      those of a model that was read from a file
     options    of the scheduler, as for create_schedule
 
     Calls from several threads at once are safe, and run without the GIL.
     """
 
     def __init__(self, outputs, inputs, *, target=None, plan=None, passes="", tolerance=None, data=None, names=None,
-                 updates=None, **options):
+                 updates=None, loops=(), **options):
         outputs = [outputs] if isinstance(outputs, _heddle.Tensor) else list(outputs)
         self.inputs, self.outputs = list(inputs), outputs
         self._args = self.inputs + outputs
         self._names = names or [t.name for t in self._args]
         pairs = list(updates.items() if isinstance(updates, dict) else updates or [])
-        self._graph = _heddle.NetworkGraph(outputs, target, passes, options, pairs)
+        self._graph = _heddle.NetworkGraph(outputs, target, passes, options, pairs, list(loops))
         self._dims, self._dtype = [], "f32"
         self._model = None  # the path of a file, and what `dims` says of it
         self._kernel = self._plan = None
@@ -189,9 +190,10 @@ def load(path, dims=None, dtype="f32", target=None, plan=None, passes="", tolera
     """
     path = os.fspath(path)
     fixed, ranges, sums, texts = _dims_of(dims)
-    model = _heddle.import_onnx(path, fixed, ranges, dtype, sums, states)
+    model = _heddle.import_onnx(path, fixed, ranges, dtype, sums, states, not states)
     net = Network(model.outputs, model.inputs, target=target, plan=plan, passes=passes, tolerance=tolerance, data=data,
-                  names=model.input_names + model.output_names, updates=model.updates, **options)
+                  names=model.input_names + model.output_names, updates=model.updates, loops=model.loops,
+                  **options)
     net._dims, net._dtype = model.dims, dtype
     net._model = os.path.abspath(path), texts + (",states" if states else "")
     return net

@@ -65,6 +65,8 @@ std::map<std::string, NDArray> arrays_of(const nb::dict& samples) {
 }
 
 void bind_models(nb::module_& m) {
+  nb::class_<Repeat>(m, "Loop", "A loop of a network, such as the steps of a recurrent layer.")
+      .def_ro("name", &Repeat::name);
   nb::class_<OnnxModel>(m, "OnnxModel", "An ONNX file as a declaration.")
       .def_ro("inputs", &OnnxModel::inputs)
       .def_ro("outputs", &OnnxModel::outputs)
@@ -72,22 +74,25 @@ void bind_models(nb::module_& m) {
       .def_ro("output_names", &OnnxModel::output_names)
       .def_ro("constants", &OnnxModel::constants)
       .def_ro("dims", &OnnxModel::dims)
-      .def_prop_ro("updates", [](const OnnxModel& model) {
-        std::vector<std::pair<Tensor, Tensor>> pairs;
-        for (const StateUpdate& u : model.updates) pairs.emplace_back(u.state, u.next);
-        return pairs;
-      });
+      .def_prop_ro("updates",
+                   [](const OnnxModel& model) {
+                     std::vector<std::pair<Tensor, Tensor>> pairs;
+                     for (const StateUpdate& u : model.updates) pairs.emplace_back(u.state, u.next);
+                     return pairs;
+                   })
+      .def_prop_ro("loops", [](const OnnxModel& model) { return model.updates.repeats; });
   m.def(
       "import_onnx",
       [](const std::string& path, const std::map<std::string, int64_t>& dims,
          const std::map<std::string, Dim>& ranges, DataType precision,
-         const std::map<std::string, std::vector<std::string>>& sums, bool states) {
+         const std::map<std::string, std::vector<std::string>>& sums, bool states, bool loops) {
         OnnxOptions options;
         options.dims = dims;
         options.ranges = ranges;
         options.precision = precision;
         options.sums = sums;
         options.states = states;
+        options.loops = loops;
         const Where where = caller();
         const WithoutGil unlocked;
         return import_onnx(path, options, where);
@@ -95,6 +100,7 @@ void bind_models(nb::module_& m) {
       "path"_a, "dims"_a = std::map<std::string, int64_t>(),
       "ranges"_a = std::map<std::string, Dim>(), "precision"_a = f32,
       "sums"_a = std::map<std::string, std::vector<std::string>>(), "states"_a = false,
+      "loops"_a = false,
       "Reads a model as a declaration, with its dimensions as numbers or, in `ranges`, as "
       "dimensions whose size a call gives.");
   m.def(
@@ -121,8 +127,8 @@ void bind_models(nb::module_& m) {
 
 using TensorPairs = std::vector<std::pair<Tensor, Tensor>>;
 
-std::vector<StateUpdate> updates_of(const TensorPairs& pairs) {
-  std::vector<StateUpdate> updates;
+Updates updates_of(const TensorPairs& pairs, const std::vector<Repeat>& loops) {
+  Updates updates({}, loops);
   for (const auto& [state, next] : pairs) updates.push_back({state, next});
   return updates;
 }
@@ -146,14 +152,15 @@ void bind_graph(nb::module_& m) {
       .def(
           "__init__",
           [](Network* self, const Outputs& outputs, const std::optional<Target>& target,
-             const std::string& passes, const nb::dict& options, const TensorPairs& updates) {
+             const std::string& passes, const nb::dict& options, const TensorPairs& updates,
+             const std::vector<Repeat>& loops) {
             const AutoSchedulerOptions scheduler = options_of(options);
             const WithoutGil unlocked;
             new (self) Network(outputs.list, target_or_host(target), scheduler,
-                               parse_passes(passes), updates_of(updates));
+                               parse_passes(passes), updates_of(updates, loops));
           },
           "outputs"_a, "target"_a = nb::none(), "passes"_a = "", "options"_a = nb::dict(),
-          "updates"_a = TensorPairs())
+          "updates"_a = TensorPairs(), "loops"_a = std::vector<Repeat>())
       .def(
           "with_plan",
           [](const Network& n, const std::string& path) {

@@ -42,7 +42,14 @@ void collect_outputs(const Graph& graph, FunctionRef<Value(const std::string&)> 
       tensor = ops::cast(tensor, f32, Where{});
     const bool twice = std::any_of(model.outputs.begin(), model.outputs.end(),
                                    [&](const Tensor& other) { return other.same_as(tensor); });
-    if (twice || tensor.op()->is_placeholder()) tensor = ops::identity(tensor, Where{});
+    // What a loop reads or writes lies between nodes.
+    const bool of_loop = std::any_of(
+        model.updates.repeats.begin(), model.updates.repeats.end(), [&](const Repeat& r) {
+          const std::vector<Tensor> computed = r.computed();
+          return std::any_of(computed.begin(), computed.end(),
+                             [&](const Tensor& other) { return other.same_as(tensor); });
+        });
+    if (twice || of_loop || tensor.op()->is_placeholder()) tensor = ops::identity(tensor, Where{});
     model.outputs.push_back(tensor);
     model.output_names.push_back(info.name);
   }
@@ -53,7 +60,12 @@ void collect_outputs(const Graph& graph, FunctionRef<Value(const std::string&)> 
 // Collects constants that the outputs depend on. Inputs that they do not depend on are dropped.
 void collect_constants(const ConstantPool& pool, OnnxModel& model) {
   std::unordered_set<const Operation*> reached;
+  model.updates.repeats = needed_repeats(model.outputs, std::move(model.updates.repeats));
   std::vector<Tensor> open = model.outputs;
+  for (const Repeat& r : model.updates.repeats) {
+    const std::vector<Tensor> computed = r.computed();
+    open.insert(open.end(), computed.begin(), computed.end());
+  }
   while (!open.empty()) {
     const Tensor tensor = open.back();
     open.pop_back();

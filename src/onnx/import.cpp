@@ -18,6 +18,8 @@ namespace heddle::onnx {
 namespace {
 
 constexpr size_t kMostInnerNodes = 100000;
+// Recurrent layers of so many steps are loops: docs/internals/decisions/networks.md has what both cost.
+constexpr int64_t kStepsOfLoop = 24;
 constexpr int64_t kPartOpset = 21;  // of parts of nodes
 
 /// The names of the values of a graph. Those of the graphs around it can be read.
@@ -220,8 +222,32 @@ class Importer final : public Declarer {
     return outputs_of(node, inputs);
   }
 
-  uint64_t turn_of(const Node& node) override { return turns_[&node]++; }
   const OnnxOptions& options() const override { return options_; }
+  uint64_t turn_of(const Node& node) override {
+    differs_ = true;
+    return turns_[&node]++;
+  }
+
+  std::optional<Recurrence> begin_loop(const Node& node, int64_t steps) override {
+    if (!options_.loops || names_ != &top_ || steps < 1) return std::nullopt;
+    const std::string name = node.outputs.empty() ? node.name : node.describe();
+    bool is_open = notes_ != nullptr && notes_->looped.contains(name);
+    if (notes_ != nullptr && !is_open) {
+      const auto [known, is_new] = notes_->steps.try_emplace(name, steps);
+      if (known->second != steps) {
+        notes_->looped.insert(name);
+        throw_user_error("the number of its steps depends on the sizes");
+      }
+    }
+    if (!is_open && steps < kStepsOfLoop) return std::nullopt;
+    differs_ = false;
+    return Recurrence(node.op + " " + (node.name.empty() ? node.outputs.at(0) : node.name),
+                      Expr(steps), Where{});
+  }
+  bool end_loop(const Recurrence& loop) override {
+    if (!differs_) result_.updates.repeats.push_back(loop.repeat());
+    return !differs_;
+  }
 
   // The operations that the node has declared: the producers of its result, up to those of other
   // nodes.
@@ -281,6 +307,7 @@ class Importer final : public Declarer {
   Names* names_ = &top_;  ///< of the graph that is declared
   std::map<const Graph*, std::vector<const Node*>> needed_;
   std::map<const Node*, uint64_t> turns_;  ///< how often a node was declared
+  bool differs_ = false;                   ///< whether turn_of() was called since a loop began
   size_t inner_nodes_ = 0;                 ///< nodes of graphs inside nodes, unrolled
   std::vector<std::string> mistakes_;
   int64_t exported_batch_ = -1;  ///< a first dimension that OnnxOptions::batch replaced

@@ -7,6 +7,7 @@
 
 #include "dag/creation_order.h"
 #include "dag/sizes/generalizer.h"
+#include "dag/sizes/repeats.h"
 #include "heddle/dag/generalize.h"
 #include "heddle/support/error.h"
 #include "onnx/file/graph.h"
@@ -42,11 +43,12 @@ class RangeImporter {
   OnnxModel run() {
     std::optional<Declared> made;
     while (!made) {
-      const size_t known = notes_.unfolded.size();
+      const size_t known = notes_.unfolded.size() + notes_.looped.size();
       try {
         made = declare(0);
       } catch (const Error& e) {
-        if (e.kind != ErrorKind::User || notes_.unfolded.size() == known) throw;
+        if (e.kind != ErrorKind::User || notes_.unfolded.size() + notes_.looped.size() == known)
+          throw;
       }
     }
     Declared all = std::move(*made);
@@ -54,11 +56,34 @@ class RangeImporter {
     OnnxModel model = std::move(all.largest);
     for (const auto& [name, range] : ranges_) model.dims.push_back(range);
     for (std::vector<Tensor>* list : {&model.inputs, &model.constants}) *list = over.of(*list);
+    move_loops(model, over, all.outputs);
+    all.outputs.resize(model.outputs.size());
     model.outputs = std::move(all.outputs);
     return model;
   }
 
  private:
+  /// What loops read and write, which is declared with the outputs.
+  static std::vector<Tensor> of_loops(const OnnxModel& model) {
+    std::vector<Tensor> all;
+    for (const Repeat& r : model.updates.repeats) {
+      for (const Tensor& t : r.computed()) {
+        if (std::none_of(all.begin(), all.end(), [&](const Tensor& o) { return o.same_as(t); }))
+          all.push_back(t);
+      }
+    }
+    return all;
+  }
+
+  /// The loops of the declaration over the dimensions, which has `outputs`: those of the model, then what
+  /// loops read and write. `over` has its inputs.
+  static void move_loops(OnnxModel& model, Instance over, const std::vector<Tensor>& outputs) {
+    const std::vector<Tensor> computed = of_loops(model);
+    for (size_t i = 0; i < computed.size(); ++i)
+      over.tensors.emplace_back(computed[i], outputs[model.outputs.size() + i]);
+    model.updates.repeats = dag::repeats_in(over, model.updates.repeats);
+  }
+
   /// Makes the declaration over the dimensions from number `first` on. Those before it have sizes
   /// in `options_`.
   Declared declare(size_t first) {
@@ -82,8 +107,12 @@ class RangeImporter {
     options_.dims.erase(name);
     Declared all{std::move(largest->largest), made.outputs, {}, {}};
     const Instance next{{}, made.tensors};
-    for (const auto& [tensor, inner] : largest->tensors)
-      all.tensors.emplace_back(tensor, next.of(inner));
+    for (const auto& [tensor, inner] : largest->tensors) {
+      // What a loop offers, and no turn reads, has no counterpart.
+      const bool is_read = std::any_of(made.tensors.begin(), made.tensors.end(),
+                                       [&](const auto& pair) { return pair.first.same_as(inner); });
+      if (is_read) all.tensors.emplace_back(tensor, next.of(inner));
+    }
     for (const auto& [inner, outer] : made.tensors) {
       const auto known = largest->names.find(inner.op());
       if (known != largest->names.end()) all.names.emplace(outer.op(), known->second);
@@ -134,8 +163,13 @@ class RangeImporter {
                   limit.empty() ? e.help : limit);
     }
     here.outputs = here.largest.outputs;
+    const std::vector<Tensor> computed = of_loops(here.largest);
+    here.outputs.insert(here.outputs.end(), computed.begin(), computed.end());
     for (const auto* list : {&here.largest.inputs, &here.largest.constants}) {
       for (const Tensor& t : *list) here.tensors.emplace_back(t, t);
+    }
+    for (const Repeat& r : here.largest.updates.repeats) {
+      for (const Tensor& t : r.bound()) here.tensors.emplace_back(t, t);
     }
     return here;
   }

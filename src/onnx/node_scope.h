@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/dsl/repeat.h"
 #include "heddle/support/function_ref.h"
 #include "onnx/file/graph.h"
 #include "onnx/value.h"
@@ -26,6 +27,11 @@ class Declarer {
   /// How often the node was declared before in this import: in loops, the number of the iteration.
   virtual uint64_t turn_of(const Node& node) = 0;
   virtual const OnnxOptions& options() const = 0;
+  /// A loop for the steps of this node; nullopt where they are unrolled.
+  virtual std::optional<Recurrence> begin_loop(const Node& node, int64_t steps) = 0;
+  /// Adds a loop whose parts are declared. Returns false, and does not, where a node of it would differ from
+  /// turn to turn (turn_of).
+  virtual bool end_loop(const Recurrence& loop) = 0;
 
  protected:
   ~Declarer() = default;
@@ -95,6 +101,12 @@ class NodeScope {
   const OnnxOptions& options() const { return declarer_.options(); }
   /// How often the node was declared before, in an unrolled loop. Each call counts as a declaration.
   uint64_t turn() const { return declarer_.turn_of(node_); }
+
+  /// A loop for the steps of this node, which end_loop() takes; nullopt where they are unrolled.
+  std::optional<Recurrence> begin_loop(int64_t steps) const {
+    return declarer_.begin_loop(node_, steps);
+  }
+  bool end_loop(const Recurrence& loop) const { return declarer_.end_loop(loop); }
 
   // ---- results ----
   Value constant(NDArray array) const;

@@ -31,14 +31,18 @@ class Layer {
     check_shape(w.state, "state", {batch_, hidden_});
     check_shape(w.cell, "cell", {batch_, hidden_});
     check_shape(w.peepholes, "peepholes", {3 * hidden_});
+    check_shape(w.lengths, "lengths", {batch_});
     // The products of the weights with the inputs of all steps are one product.
     from_input_ = w.of_input ? w.of_input(x) : matmul(x, w.input, false, true, {}, call.where);
     dtype_ = from_input_.dtype();
+    if (attributes.loop) begin_turns();
   }
 
   int64_t hidden() const { return hidden_; }
+  /// The state before the first step, or before each turn.
   Tensor first(const Tensor& given) const {
-    return given ? given : full({batch_, hidden_}, 0, dtype_, call_.where);
+    const Tensor first = given ? given : full({batch_, hidden_}, 0, dtype_, call_.where);
+    return attributes_.loop ? attributes_.loop->state(first) : first;
   }
   Tensor product(const Tensor& state) const {
     return w_.of_state ? w_.of_state(state)
@@ -48,10 +52,9 @@ class Layer {
   // biases.
   Expr given(int64_t step, const std::vector<Axis>& i, int g, bool both = true) const {
     const Expr j = i[1] + g * hidden_;
-    Expr value = from_input_(Expr(step), i[0], j);
-    if (!w_.bias) return value;
-    value = value + w_.bias(j);
-    return both ? value + recurrent_bias(i, g) : value;
+    const Expr value =
+        attributes_.loop ? row_(i[0], j) : biased(from_input_(Expr(step), i[0], j), j);
+    return both && w_.bias ? value + recurrent_bias(i, g) : value;
   }
   Expr recurrent_bias(const std::vector<Axis>& i, int g) const {
     if (!w_.bias) return make_const(dtype_, 0);
@@ -78,19 +81,65 @@ class Layer {
   std::vector<Tensor> stages(const char* name, F f) const {
     return compute_all({batch_, hidden_}, f, name, call_.op, call_.where);
   }
-  // Runs `step(t)` for each step. It returns the hidden state after step t.
+  // A state after step `t`: that before it where the sequence has ended.
+  Expr kept(int64_t t, const std::vector<Axis>& i, const Expr& next, const Expr& before) const {
+    return w_.lengths ? select(goes_on(t, i), next, before) : next;
+  }
+  // Runs `step(t)` for each step. It takes the states after the step before it, the hidden one first, and
+  // returns those after step t.
   template <class F>
-  RecurrentResult run(F step) const {
-    std::vector<Tensor> states(static_cast<size_t>(steps_));
-    Tensor last;
+  RecurrentResult run(std::vector<Tensor> states, F step) const {
+    if (attributes_.loop) return turns(states, step(0, states));
+    std::vector<Tensor> rows(static_cast<size_t>(steps_));
     for (int64_t n = 0; n < steps_; ++n) {
       const int64_t t = attributes_.reverse ? steps_ - 1 - n : n;
-      states[static_cast<size_t>(t)] = last = step(t);
+      states = step(t, states);
+      rows[static_cast<size_t>(t)] = row_of(t, states[0]);
     }
-    return {stack(states, 0, call_.where), last, {}};
+    return {stack(rows, 0, call_.where), states[0], states.size() > 1 ? states[1] : Tensor()};
   }
 
  private:
+  // What is read in each turn.
+  void begin_turns() {
+    Recurrence& loop = *attributes_.loop;
+    const Tensor all =
+        w_.bias ? compute(
+                      from_input_.shape(),
+                      [&](Axis t, Axis n, Axis j) { return biased(from_input_(t, n, j), j); },
+                      "recurrent_input", call_.op, call_.where)
+                : from_input_;
+    row_ = loop.row(all, attributes_.reverse);
+    if (!w_.lengths) return;
+    const Tensor numbers = compute(
+        {steps_}, [&](Axis t) { return cast(w_.lengths.dtype(), Expr(t)); }, "steps", call_.op,
+        call_.where);
+    number_ = loop.row(numbers, attributes_.reverse);
+  }
+  // The results of the loop, a turn of which takes `before` to `after`.
+  RecurrentResult turns(const std::vector<Tensor>& before, const std::vector<Tensor>& after) const {
+    Recurrence& loop = *attributes_.loop;
+    for (size_t s = 0; s < before.size(); ++s) loop.next(before[s], after[s]);
+    RecurrentResult result{loop.all(row_of(0, after[0]), attributes_.reverse), {}, {}};
+    result.state = loop.last(before[0]);
+    if (before.size() > 1) result.cell = loop.last(before[1]);
+    return result;
+  }
+  Expr goes_on(int64_t t, const std::vector<Axis>& i) const {
+    const Expr number =
+        attributes_.loop ? number_.at({}) : make_const(w_.lengths.dtype(), static_cast<double>(t));
+    return number < w_.lengths(i[0]);
+  }
+  // The result of step `t`.
+  Tensor row_of(int64_t t, const Tensor& state) const {
+    if (!w_.lengths) return state;
+    return stage("row", [&](const std::vector<Axis>& i) {
+      return select(goes_on(t, i), state(i), make_const(dtype_, 0));
+    });
+  }
+  Expr biased(const Expr& value, const Expr& j) const {
+    return w_.bias ? value + w_.bias(j) : value;
+  }
   void check_shape(const Tensor& t, const char* what, const impl::Dims& wanted) const {
     if (t && t.extents() != wanted)
       impl::fail(call_, "argument '" + std::string(what) + "' is " + impl::describe(t) +
@@ -103,6 +152,8 @@ class Layer {
   int gates_;
   int64_t steps_ = 0, batch_ = 0, hidden_ = 0;
   Tensor from_input_;
+  Tensor row_,
+      number_;  ///< of a loop: the row of `from_input_` with its bias, and the number of the step
   DataType dtype_;
 };
 
@@ -112,31 +163,27 @@ RecurrentResult lstm(const Tensor& x, const RecurrentWeights& w,
                      const RecurrentAttributes& attributes, Where where) {
   constexpr int kI = 0, kO = 1, kF = 2, kC = 3;
   const Layer layer({"lstm", where}, x, w, attributes, 4);
-  Tensor h = layer.first(w.state), c = layer.first(w.cell);
   const auto peep = [&](Expr value, const std::vector<Axis>& i, int gate, const Expr& cell) {
     return w.peepholes ? value + w.peepholes(i[1] + gate * layer.hidden()) * cell : value;
   };
-  RecurrentResult result = layer.run([&](int64_t t) {
-    const Tensor product = layer.product(h), before = c;
+  using States = std::vector<Tensor>;
+  return layer.run({layer.first(w.state), layer.first(w.cell)}, [&](int64_t t, const States& now) {
+    const Tensor product = layer.product(now[0]), before = now[1];
     const auto gate = [&](const std::vector<Axis>& i, int g) {
       return layer.given(t, i, g) + layer.part(product, i, g);
     };
     // One stage has both states: in two, the cell state would be computed twice or be read back.
-    const std::vector<Tensor> states = layer.stages("lstm", [&](const std::vector<Axis>& i) {
+    return layer.stages("lstm", [&](const std::vector<Axis>& i) {
       const Expr in = layer.activated(0, peep(gate(i, kI), i, kI, before(i)));
       const Expr forget = attributes.input_forget
                               ? make_const(in.dtype(), 1) - in
                               : layer.activated(0, peep(gate(i, kF), i, kF, before(i)));
       const Expr cell = forget * before(i) + in * layer.activated(1, gate(i, kC));
       const Expr out = layer.activated(0, peep(gate(i, kO), i, kO, cell));
-      return std::vector<Expr>{out * layer.activated(2, cell), cell};
+      return std::vector<Expr>{layer.kept(t, i, out * layer.activated(2, cell), now[0](i)),
+                               layer.kept(t, i, cell, before(i))};
     });
-    h = states[0];
-    c = states[1];
-    return h;
   });
-  result.cell = c;
-  return result;
 }
 
 RecurrentResult gru(const Tensor& x, const RecurrentWeights& w,
@@ -144,7 +191,6 @@ RecurrentResult gru(const Tensor& x, const RecurrentWeights& w,
   constexpr int kZ = 0, kR = 1, kH = 2;
   const Call call{"gru", where};
   const Layer layer(call, x, w, attributes, 3);
-  Tensor h = layer.first(w.state);
   if (w.of_state && !attributes.linear_before_reset)
     impl::fail(call, "argument 'of_state' needs the attribute linear_before_reset");
   // The weights of the candidate state, which multiply the reset state.
@@ -153,8 +199,8 @@ RecurrentResult gru(const Tensor& x, const RecurrentWeights& w,
       attributes.linear_before_reset
           ? Tensor()
           : slice(w.recurrence, {kH * size}, {(kH + 1) * size}, {0}, {}, where);
-  return layer.run([&](int64_t t) {
-    const Tensor product = layer.product(h), before = h;
+  return layer.run({layer.first(w.state)}, [&](int64_t t, const std::vector<Tensor>& now) {
+    const Tensor before = now[0], product = layer.product(before);
     const auto gate = [&](const std::vector<Axis>& i, int g) {
       return layer.activated(0, layer.given(t, i, g) + layer.part(product, i, g));
     };
@@ -164,7 +210,7 @@ RecurrentResult gru(const Tensor& x, const RecurrentWeights& w,
           "gru_reset", [&](const std::vector<Axis>& i) { return gate(i, kR) * before(i); });
       of_reset = matmul(reset, candidate, false, true, {}, where);
     }
-    h = layer.stage("gru", [&](const std::vector<Axis>& i) {
+    return std::vector<Tensor>{layer.stage("gru", [&](const std::vector<Axis>& i) {
       Expr inner = layer.given(t, i, kH, false);
       if (candidate) {
         inner = inner + of_reset(i) + layer.recurrent_bias(i, kH);
@@ -172,22 +218,21 @@ RecurrentResult gru(const Tensor& x, const RecurrentWeights& w,
         inner = inner + gate(i, kR) * (layer.part(product, i, kH) + layer.recurrent_bias(i, kH));
       }
       const Expr z = gate(i, kZ);
-      return (make_const(z.dtype(), 1) - z) * layer.activated(1, inner) + z * before(i);
-    });
-    return h;
+      const Expr next = (make_const(z.dtype(), 1) - z) * layer.activated(1, inner) + z * before(i);
+      return layer.kept(t, i, next, before(i));
+    })};
   });
 }
 
 RecurrentResult rnn(const Tensor& x, const RecurrentWeights& w,
                     const RecurrentAttributes& attributes, Where where) {
   const Layer layer({"rnn", where}, x, w, attributes, 1);
-  Tensor h = layer.first(w.state);
-  return layer.run([&](int64_t t) {
-    const Tensor product = layer.product(h);
-    h = layer.stage("rnn", [&](const std::vector<Axis>& i) {
-      return layer.activated(0, layer.given(t, i, 0) + layer.part(product, i, 0));
-    });
-    return h;
+  return layer.run({layer.first(w.state)}, [&](int64_t t, const std::vector<Tensor>& now) {
+    const Tensor product = layer.product(now[0]);
+    return std::vector<Tensor>{layer.stage("rnn", [&](const std::vector<Axis>& i) {
+      const Expr next = layer.activated(0, layer.given(t, i, 0) + layer.part(product, i, 0));
+      return layer.kept(t, i, next, now[0](i));
+    })};
   });
 }
 

@@ -17,7 +17,7 @@ CONTEXT = {
     "autodiff/gradient.h": "", "codegen/emulator.h": None, "cost_model/cost_model.h": "std::span<const TrainingRow> rows; uint64_t task = 0; std::vector<std::vector<float>> candidates;",
     "dag/alternatives.h": "Tensor x, w, y; Target target;", "dag/compute_dag.h": "Tensor D;", "dag/generalize.h": None,
     "dag/user_choice.h": "Tensor y, z;", "driver/build_multi.h": "Tensor A, B, C; NDArray a, b, c; std::function<void(std::span<const NDArray>)> my_function;",
-    "driver/export.h": None, "dsl/arrays.h": "NDArray weights; Tensor x;", "dsl/dim.h": "", "dsl/tensor.h": "const int M = 4, N = 4, K = 4;", "dsl/update.h": "",
+    "driver/export.h": None, "dsl/arrays.h": "NDArray weights; Tensor x;", "dsl/dim.h": "", "dsl/tensor.h": "const int M = 4, N = 4, K = 4;", "dsl/repeat.h": "const int64_t N = 4; Tensor x, zeros;", "dsl/update.h": "",
     "family/choose.h": OVER_N, "family/generic.h": OVER_N, "family/schedule.h": OVER_N,
     "generate/decoder.h": "", "generate/generation.h": "OnnxModel model; Network network{std::vector<Tensor>()};", "generate/gguf.h": "Tensor x;", "generate/precision.h": "", "heuristics/certificate.h": "std::vector<Tensor> outputs; Target target;", "heuristics/collect.h": None, "heuristics/learn.h": None, "measure/fleet.h": "Target target; Tensor D;",
     "network/audit.h": "Tensor logits;",

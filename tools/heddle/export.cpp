@@ -71,8 +71,7 @@ std::vector<Schedule> raced_schedules(const Request& o, const Network& network) 
 /// Writes a library of the declaration of `outputs`. `arg_names`: as in ExportNetworkOptions.
 int export_library(const Request& o, const Target& target, const std::string& name,
                    const std::vector<Tensor>& outputs, const std::vector<Tensor>& args,
-                   const std::vector<std::string>& arg_names,
-                   const std::vector<StateUpdate>& updates = {}) {
+                   const std::vector<std::string>& arg_names, const Updates& updates = {}) {
   const Network network = model_network(o, outputs, target, updates);
   ExportNetworkOptions options{
       .name = name, .arg_names = arg_names, .check_weights = !o.no_weights_check};

@@ -7,6 +7,7 @@
 #include "heddle/dag/compute_dag.h"
 #include "heddle/generate/gguf.h"
 #include "heddle/support/error.h"
+#include "ir/sizes.h"
 #include "subjects/input_file.h"
 
 namespace heddle::cli {
@@ -126,6 +127,7 @@ std::string with_dims(const std::string& subject, const std::vector<std::string>
 
 OnnxModel import_subject(const std::string& subject, DataType dtype, int64_t batch) {
   OnnxOptions options = options_of(subject);
+  options.loops = !options.states;
   options.precision = dtype;
   options.batch = batch;
   const std::string path = model_path(subject);
@@ -148,6 +150,34 @@ OnnxModel import_decoder(const std::string& subject, DataType dtype, const Decod
   return import_onnx(path, options);
 }
 
+namespace {
+
+/// The arithmetic and the bytes of a call. Each turn of a loop does its part.
+void add_work(Problem& problem) {
+  const auto add = [](std::vector<Tensor>& list, const Tensor& t) {
+    if (std::none_of(list.begin(), list.end(), [&](const Tensor& o) { return o.same_as(t); }))
+      list.push_back(t);
+  };
+  std::vector<Tensor> all = problem.outputs;
+  double of_turns = 0;
+  for (const Repeat& r : problem.updates.repeats) {
+    for (const Repeat::Slice& s : r.slices) add(all, s.whole);
+    for (const Repeat::State& s : r.states) add(all, s.first);
+  }
+  const double once = ComputeDag(all).total_flops();
+  for (const Repeat& r : problem.updates.repeats) {
+    std::vector<Tensor> with = all;
+    for (const Repeat::State& s : r.states) add(with, s.next);
+    for (const Repeat::Rows& rows : r.rows) add(with, rows.row);
+    of_turns +=
+        static_cast<double>(largest_extent(r.turns)) * (ComputeDag(with).total_flops() - once);
+  }
+  problem.flops = std::round(once + of_turns);
+  problem.bytes = ComputeDag(problem.outputs).compulsory_bytes();
+}
+
+}  // namespace
+
 Problem model_problem(const std::string& subject, DataType dtype) {
   const OnnxModel model = import_subject(subject, dtype);
   Problem problem;
@@ -158,9 +188,7 @@ Problem model_problem(const std::string& subject, DataType dtype) {
   problem.outputs = model.outputs;
   problem.dims = model.dims;
   problem.updates = model.updates;
-  const ComputeDag dag(problem.outputs);
-  problem.flops = std::round(dag.total_flops());
-  problem.bytes = dag.compulsory_bytes();
+  add_work(problem);
   return problem;
 }
 

@@ -44,7 +44,7 @@ struct Problem {
   double magnitude = 0;
   std::vector<Range> ranges = {};  ///< of the leading inputs; the others lie in the default range
   std::vector<Dim> dims = {};      ///< of a model over ranges of sizes
-  std::vector<StateUpdate> updates = {};  ///< of the states of a model, which are among the inputs
+  Updates updates = {};            ///< of the states of a model, which are among the inputs
   std::function<void(PeerSet&)> peers = {};  ///< adds what libraries for CPUs have for this
   /// The product of inputs 0 and 1 that it is, for libraries on GPUs.
   std::optional<peers::GemmShape> product = {};

@@ -13,7 +13,10 @@
 #pragma once
 
 #include <optional>
+#include <utility>
+#include <vector>
 
+#include "heddle/dsl/repeat.h"
 #include "heddle/dsl/tensor.h"
 
 namespace heddle {
@@ -23,6 +26,17 @@ namespace heddle {
 /// and values.
 struct StateUpdate {
   Tensor state, next;
+};
+
+/// What calls of a Network do with memory beside computing outputs: the inputs that they update, as a
+/// list, and the loops that they run. A network has one or the other.
+struct Updates : std::vector<StateUpdate> {
+  using std::vector<StateUpdate>::vector;
+  Updates() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): a list is updates without loops
+  Updates(std::vector<StateUpdate> list, std::vector<Repeat> loops = {})
+      : std::vector<StateUpdate>(std::move(list)), repeats(std::move(loops)) {}
+  std::vector<Repeat> repeats = {};
 };
 
 /// `state` with `rows` (n, ...) in place of its rows `row` to row + n - 1, counted along its first

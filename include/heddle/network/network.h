@@ -64,6 +64,13 @@ struct StatePlace {
   Tensor places = {};
 };
 
+/// Nodes that a call runs several times, one after the other: a Repeat (dsl/repeat.h).
+struct NetworkLoop {
+  size_t repeat = 0;          ///< its number in Network::updates().repeats
+  size_t begin = 0, end = 0;  ///< its nodes are those from `begin` to `end` - 1
+  Expr turns;
+};
+
 class NetworkKernel;
 struct TaskKernels;
 struct NetworkPlan;
@@ -94,10 +101,11 @@ class Network {
   /// the graph before it is cut. Calls write the `next` of each of `updates` into the memory of its
   /// input, after all that reads the old contents. Where no order of the nodes allows that, the
   /// result is copied there at the end of the call, and passes() says so. A User error for an update
-  /// of a constant, of an input that another one updates, or of another shape or type.
+  /// of a constant, of an input that another one updates, or of another shape or type. What turns of
+  /// loops read and write lies between nodes and is no argument.
   explicit Network(std::vector<Tensor> outputs, const Target& target = Target::host(),
                    const AutoSchedulerOptions& options = current_auto_scheduler_options(),
-                   const PassOptions& passes = {}, std::vector<StateUpdate> updates = {});
+                   const PassOptions& passes = {}, Updates updates = {});
 
   /// The distinct tasks; nodes of equal structural hash are one task. The weight is the number of
   /// nodes that call it. In a network over dimensions (dsl/dim.h) a node that depends on them has
@@ -110,8 +118,11 @@ class Network {
   /// The calls, in an order in which they can run. Their inputs and outputs are those of the
   /// network, and between them tensors of the graph as the passes rewrote it.
   const std::vector<NetworkNode>& nodes() const;
-  const std::vector<Tensor>& outputs() const;  ///< as declared, then those of the updates
-  const std::vector<StateUpdate>& updates() const;
+  /// As declared, then those of the updates, then what loops read and write.
+  const std::vector<Tensor>& outputs() const;
+  const Updates& updates() const;
+  /// The nodes of each loop, in the order of nodes().
+  const std::vector<NetworkLoop>& loops() const;
   /// The tensors that lie in the memory of updated inputs.
   const std::vector<StatePlace>& states() const;
   /// The sizes that calls give, for a network over dimensions.
@@ -137,7 +148,7 @@ class Network {
   static Network planned(std::vector<Tensor> outputs, const NetworkPlan& plan,
                          const Target& target = Target::host(),
                          const AutoSchedulerOptions& options = current_auto_scheduler_options(),
-                         std::vector<StateUpdate> updates = {});
+                         Updates updates = {});
   /// The same for this declaration, target and options.
   Network with_plan(const NetworkPlan& plan) const;
   /// The plan, and what was taken from it; null without one.

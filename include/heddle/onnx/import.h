@@ -56,6 +56,9 @@ struct OnnxOptions {
   /// file's. Throws a User error that names the nodes of a file that contain the exported extent,
   /// such as the shape of a Reshape.
   int64_t batch = 0;
+  /// Whether recurrent layers and scans of many steps, and those whose number of steps is a range, are loops
+  /// (dsl/repeat.h), which OnnxModel::updates has: give it to Network. Without it they are unrolled.
+  bool loops = false;
   /// The type of values between inputs and outputs: f32, f16 or bf16. Inputs and outputs remain
   /// f32. Sums, norms and softmax are always computed in f32. Constants beyond the range of the
   /// type become its largest value.
@@ -80,9 +83,9 @@ struct OnnxModel {
   std::vector<std::string> unread;           ///< the names of the inputs that are left out
   std::vector<OnnxOpenOutput> open_outputs;  ///< those of `outputs` with an open number of rows
   std::vector<Dim> dims;                     ///< those of OnnxOptions::ranges, in their order
-  /// Of OnnxOptions::states, for Network. The states are among the inputs, and their results are no
-  /// outputs.
-  std::vector<StateUpdate> updates;
+  /// Of OnnxOptions::states and OnnxOptions::loops, for Network. The states are among the inputs, and their
+  /// results are no outputs.
+  Updates updates;
   /// Inputs of OnnxOptions::each_sequence, else undefined: the rows of each sequence with those of the
   /// call, and those of the call.
   Tensor lengths, tokens;

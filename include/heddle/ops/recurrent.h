@@ -1,7 +1,11 @@
-// Recurrent layers of one direction, unrolled: each step is a declaration of its own, and steps of
-// one shape share one kernel.
+// Recurrent layers of one direction. They are unrolled: each step is a declaration of its own, and steps
+// of one shape share one kernel. Or they are turns of a loop, of which a step is declared once.
 //
 //   ops::RecurrentResult r = ops::lstm(x, {w, recurrence, bias});
+//
+//   Recurrence loop("lstm", x.shape()[0]);
+//   ops::RecurrentResult r = ops::lstm(x, {w, recurrence, bias}, {.loop = &loop});
+//   Network net({r.all}, Target::host(), {}, {}, Updates({}, {loop.repeat()}));
 //
 // x is (T, N, I): T steps of N sequences. States are (N, H). Weights and the order of the gates are
 // those of ONNX. Types: f32 and f64.
@@ -10,6 +14,7 @@
 #include <functional>
 #include <vector>
 
+#include "heddle/dsl/repeat.h"
 #include "heddle/dsl/tensor.h"
 
 namespace heddle::ops {
@@ -26,6 +31,9 @@ struct RecurrentWeights {
   Tensor state = {};      ///< (N, H), the first hidden state; none: zeros
   Tensor cell = {};       ///< lstm: (N, H), the first cell state; none: zeros
   Tensor peepholes = {};  ///< lstm: (3 * H), for the gates i, o, f; or none
+  /// (N), integers: the steps of each sequence, which is the first of the T. Steps behind them leave the
+  /// states as they are, and their results are 0. None: T steps.
+  Tensor lengths = {};
   /// The products of (T, N, I) with `input` and of (N, H) with `recurrence`, as of quantised weights.
   /// None: those of matrices. A gru whose reset gate applies before the product takes no `of_state`.
   std::function<Tensor(const Tensor&)> of_input = {}, of_state = {};
@@ -40,6 +48,8 @@ struct RecurrentAttributes {
   /// The activation functions. lstm: f, g, h (default sigmoid, tanh, tanh); gru: f, g (sigmoid,
   /// tanh); rnn: f (tanh).
   std::vector<Activation> activations = {};
+  /// The steps are turns of this loop, which has as many turns. Null: they are unrolled.
+  Recurrence* loop = nullptr;
 };
 
 /// The results of a layer for T steps of a batch of N.

@@ -5,6 +5,7 @@
 #include "heddle/support/error.h"
 #include "ir/size_line.h"
 #include "ir/sizes.h"
+#include "network/cut/loops.h"
 #include "network/cut/step_plan.h"
 
 namespace heddle::network {
@@ -25,14 +26,16 @@ bool gives_size(const Tensor& t, const std::vector<Var>& sizes) {
 }  // namespace
 
 std::vector<Tensor> all_args(const Network& network, const ComputeDag& declared) {
+  const std::vector<Repeat>& repeats = network.updates().repeats;
   std::vector<Tensor> args = declared.placeholders();
+  std::erase_if(args, [&](const Tensor& t) { return is_bound(repeats, t); });
   for (const StateUpdate& u : network.updates()) {
     if (position_of(args, u.state) < 0) args.push_back(u.state);
   }
   for (const Tensor& t : network.outputs()) {
     const bool updates = std::any_of(network.updates().begin(), network.updates().end(),
                                      [&](const StateUpdate& u) { return u.next.same_as(t); });
-    if (!updates) args.push_back(t);
+    if (!updates && !is_of_loop(repeats, t)) args.push_back(t);
   }
   return args;
 }

@@ -10,8 +10,7 @@ namespace heddle::network {
 namespace {
 
 std::optional<PlanCost> cost_if_possible(const ComputeDag& declared, const Target& target,
-                                         const PassOptions& passes,
-                                         const std::vector<StateUpdate>& updates) {
+                                         const PassOptions& passes, const Updates& updates) {
   try {
     return cost_of(cut_network(declared, target, passes, updates), target);
   } catch (const Error& e) {
@@ -24,7 +23,7 @@ std::optional<PlanCost> cost_if_possible(const ComputeDag& declared, const Targe
 
 std::vector<ChoiceCost> choice_costs(const CutNetwork& network, const ComputeDag& declared,
                                      const Target& target, const PassOptions& passes,
-                                     const std::vector<StateUpdate>& updates) {
+                                     const Updates& updates) {
   const ComputeDag& dag = network.plan.dag();
   InPlacePlan in_place;
   if (passes.concat_in_place) in_place = plan_concats(dag);

@@ -22,6 +22,6 @@ struct ChoiceCost {
 /// their order.
 std::vector<ChoiceCost> choice_costs(const CutNetwork& network, const ComputeDag& declared,
                                      const Target& target, const PassOptions& passes,
-                                     const std::vector<StateUpdate>& updates = {});
+                                     const Updates& updates = {});
 
 }  // namespace heddle::network

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "network/cut/loops.h"
 #include "network/cut/memory/arrange_nodes.h"
 #include "network/cut/sizes/family_graph.h"
 #include "network/cut/slice_inputs.h"
@@ -67,10 +68,24 @@ CutNetwork cut(const ComputeDag& declared, const Target& target, const PassOptio
           std::move(nodes)};
 }
 
+/// A network with loops. The order of its nodes is that of the graph, and no node runs twice.
+CutNetwork cut_loops(const ComputeDag& given, const Target& target, PassOptions passes,
+                     const Updates& updates) {
+  const ComputeDag declared(with_updates(given.outputs(), updates));
+  passes.concat_in_place = false;
+  CutNetwork made = cut(declared, target, passes, {});
+  if (passes.memory > 0)
+    made.changes.push_back({to_string(ChoiceKind::Recompute),
+                            "left out, because the network has loops: it may take more memory"});
+  made.loops = order_loops(updates.repeats, made.dag.outputs(), declared.outputs(), made.nodes);
+  return made;
+}
+
 }  // namespace
 
 CutNetwork cut_network(const ComputeDag& declared, const Target& target, const PassOptions& passes,
-                       const std::vector<StateUpdate>& updates) {
+                       const Updates& updates) {
+  if (!updates.repeats.empty()) return cut_loops(declared, target, passes, updates);
   if (updates.empty()) {
     CutNetwork made = cut(declared, target, passes, {});
     if (passes.slices_in_place && made.usual.empty()) slice_inputs(made);

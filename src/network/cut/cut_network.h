@@ -24,14 +24,16 @@ struct CutNetwork {
   std::vector<ExtractedNode> nodes;
   std::vector<StatePlace> states = {};  ///< of updates
   std::vector<size_t> copied = {};  ///< the outputs of updates that are copied at the end of a call
+  std::vector<NetworkLoop> loops = {};  ///< nodes of each
   /// Tensors beside those of the graph: results of second runs of nodes, with those of the first,
   /// and slices, with the tensors that they are slices of.
   std::vector<std::pair<Tensor, Tensor>> again = {};
 };
 
-/// A network over dimensions has the choices of its usual sizes.
+/// A network over dimensions has the choices of its usual sizes. What loops read and write is among the
+/// outputs, behind those of `declared`.
 CutNetwork cut_network(const ComputeDag& declared, const Target& target, const PassOptions& passes,
-                       const std::vector<StateUpdate>& updates = {});
+                       const Updates& updates = {});
 
 /// The hash of the declaration of each node.
 std::vector<uint64_t> node_hashes(const CutNetwork& network);

@@ -9,6 +9,7 @@
 #include "lower/gpu/memory/join_kernels.h"
 #include "network/cut/independent_nodes.h"
 #include "network/cut/kernel_records.h"
+#include "network/cut/loops.h"
 #include "network/cut/step_plan.h"
 #include "network/cut/task_schedules.h"
 #include "target/grid_limits.h"
@@ -83,6 +84,30 @@ StepNodes separate_steps(const std::vector<NetworkNode>& nodes) {
   return steps_of(nodes, std::move(lists));
 }
 
+/// The nodes in parts of which each is a loop, or lies between loops.
+std::vector<std::vector<int>> independent_in_loops(
+    const Network& network, FunctionRef<bool(const std::vector<int>& tasks)> fit) {
+  std::vector<std::vector<int>> all;
+  const auto add = [&](size_t begin, size_t end) {
+    const auto first = network.nodes().begin();
+    const std::vector<NetworkNode> part(first + static_cast<long>(begin),
+                                        first + static_cast<long>(end));
+    for (std::vector<int>& step :
+         independent_nodes(part, network.places(), network.states(), fit)) {
+      for (int& n : step) n += static_cast<int>(begin);
+      all.push_back(std::move(step));
+    }
+  };
+  size_t done = 0;
+  for (const NetworkLoop& loop : network.loops()) {
+    add(done, loop.begin);
+    add(loop.begin, loop.end);
+    done = loop.end;
+  }
+  add(done, network.nodes().size());
+  return all;
+}
+
 /// The combinations of the variants of these tasks, where they are few.
 std::optional<JoinedSizes> sizes_of(const std::vector<int>& tasks,
                                     const std::vector<TaskVariants>& variants) {
@@ -102,16 +127,17 @@ NetworkSteps::NetworkSteps(const Network& network, const Target& target,
     : target_(target), variants_(&variants) {
   if (!target.is_cuda() || !network.pass_options().horizontal) {
     steps_ = separate_steps(network.nodes());
+    steps_.loops = network.loops();
     return;
   }
   std::map<std::vector<int>, bool> known;
-  steps_ = steps_of(network.nodes(),
-                    independent_nodes(network.nodes(), network.places(), network.states(),
-                                      [&](const std::vector<int>& tasks) {
-                                        const auto [it, is_new] = known.try_emplace(tasks);
-                                        if (is_new) it->second = fit(tasks);
-                                        return it->second;
-                                      }));
+  steps_ =
+      steps_of(network.nodes(), independent_in_loops(network, [&](const std::vector<int>& tasks) {
+                 const auto [it, is_new] = known.try_emplace(tasks);
+                 if (is_new) it->second = fit(tasks);
+                 return it->second;
+               }));
+  steps_.loops = loops_of_steps(network.loops(), steps_.nodes);
   for (size_t s = 0; s < steps_.tasks.size(); ++s) {
     if (steps_.tasks[s].size() == 1 || joined_of(s)) continue;
     joined_.push_back({steps_.tasks[s], *sizes_of(steps_.tasks[s], variants), kernels_});

@@ -33,6 +33,7 @@ struct StepNodes {
   std::vector<NetworkNode> steps;
   std::vector<std::vector<int>> nodes;  ///< of each step, as positions in Network::nodes()
   std::vector<std::vector<int>> tasks;  ///< of each step, one for each node
+  std::vector<NetworkLoop> loops = {};  ///< over the steps
 };
 
 /// The steps of a network whose kernels are compiled from `variants`, by its options.

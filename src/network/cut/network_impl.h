@@ -13,7 +13,7 @@ namespace heddle {
 
 struct Network::Impl {
   Impl(std::vector<Tensor> outputs, const Target& t, const AutoSchedulerOptions& o,
-       const PassOptions& p, std::vector<StateUpdate> u)
+       const PassOptions& p, Updates u)
       : declared(std::move(outputs)),
         updates(std::move(u)),
         target(apply_options(t, o)),
@@ -26,17 +26,16 @@ struct Network::Impl {
   /// where there are none, or they do not fit any more.
   static std::shared_ptr<Impl> of_records(const std::vector<Tensor>& outputs, const Target& target,
                                           const AutoSchedulerOptions& options, int64_t memory,
-                                          const std::vector<StateUpdate>& updates);
+                                          const Updates& updates);
 
   /// A network with the choices about its graph of a plan, before its tasks are made. Where they do
   /// not fit, it has the usual ones, and `use` says so.
   static std::shared_ptr<Impl> of_plan(const std::vector<Tensor>& outputs, const Target& target,
-                                       const AutoSchedulerOptions& options,
-                                       const std::vector<StateUpdate>& updates,
+                                       const AutoSchedulerOptions& options, const Updates& updates,
                                        const std::string& passes, PlanUse& use);
 
   ComputeDag declared;  ///< of the outputs, those of updates last
-  std::vector<StateUpdate> updates;
+  Updates updates;
   Target target;  ///< as the options limit it
   AutoSchedulerOptions options;
   PassOptions passes;
@@ -57,7 +56,9 @@ struct Network::Impl {
   };
   NodeTasks tasks_of(const network::ExtractedNode& node) const;
   void add_tasks(NodeTasks made);
+  std::vector<double> calls_of_nodes() const;
   void name_outputs();
+  std::string loops_text() const;
   std::string kernels_text() const;
 };
 

@@ -6,6 +6,7 @@
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
+#include "network/cut/loops.h"
 #include "network/cut/memory/buffer_graph.h"
 
 namespace heddle::network {
@@ -29,8 +30,6 @@ int position_of(const std::vector<StatePlace>& states, const Tensor& t) {
   return -1;
 }
 
-namespace {
-
 SizeSum size_sum(const Expr& e, const std::vector<Var>& sizes) {
   const std::optional<Affine> sum = as_affine(e);
   HEDDLE_ICHECK(sum.has_value(), "rows are counted by sums of sizes");
@@ -38,8 +37,6 @@ SizeSum size_sum(const Expr& e, const std::vector<Var>& sizes) {
   for (const Var& size : sizes) out.factors.push_back(sum->coefficient(size));
   return out;
 }
-
-}  // namespace
 
 std::optional<int64_t> row_bytes(const Tensor& state) {
   int64_t bytes = state.dtype().bytes();
@@ -91,34 +88,40 @@ class StatesOfPlan {
 
 StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Tensor>& tensors,
                     size_t num_args, const std::vector<TensorPlace>& inside,
-                    const std::vector<StatePlace>& states, const std::vector<Var>& sizes) {
+                    const std::vector<StatePlace>& states, const std::vector<Var>& sizes,
+                    const std::vector<NetworkLoop>& loops, const std::vector<Repeat>& repeats) {
   StepPlan plan;
+  LoopPlaces of_loops(repeats, loops, sizes);
   const StatesOfPlan in_arguments(states, tensors, sizes, plan.views);
   BufferGraph buffers(inside, [&](const Tensor& t) {
     return position_of(tensors, t) >= 0 || in_arguments.find(t) != nullptr;
   });
-  for (const NetworkNode& node : nodes) buffers.add_node(node.inputs, node.outputs);
-  const MemoryPlan memory = plan_memory(buffers.lifetimes());
+  for (const NetworkNode& node : nodes)
+    buffers.add_node(of_loops.memory_of(node.inputs), of_loops.memory_of(node.outputs));
+  std::vector<BufferLifetime> lifetimes = buffers.lifetimes();
+  of_loops.extend(buffers, lifetimes);
+  const MemoryPlan memory = plan_memory(lifetimes);
   plan.arena_bytes = memory.bytes;
+  plan.loops = of_loops.loops();
+  const auto place_of = [&](const Tensor& t) -> ProgramPlace {
+    if (const ProgramPlace* state = in_arguments.find(t)) return *state;
+    if (const int at = position_of(tensors, t); at >= 0) {
+      const auto array = static_cast<size_t>(at);
+      const bool given = array < num_args;
+      return {given ? ProgramPlace::Argument : ProgramPlace::Array,
+              static_cast<int64_t>(given ? array : array - num_args)};
+    }
+    const int b = buffers.find(t);
+    HEDDLE_ICHECK(b >= 0, "'" + t.name() + "' is read before any node wrote it");
+    return {ProgramPlace::Arena, memory.offsets[b] + buffers.place_of(t).offset};
+  };
   for (const NetworkNode& node : nodes) {
     std::vector<Tensor> list = node.inputs;
     list.insert(list.end(), node.outputs.begin(), node.outputs.end());
     std::vector<ProgramPlace>& of_step = plan.places.emplace_back();
     for (const Tensor& t : list) {
-      if (const ProgramPlace* state = in_arguments.find(t)) {
-        of_step.push_back(*state);
-        continue;
-      }
-      if (const int at = position_of(tensors, t); at >= 0) {
-        const auto array = static_cast<size_t>(at);
-        const bool given = array < num_args;
-        of_step.push_back({given ? ProgramPlace::Argument : ProgramPlace::Array,
-                           static_cast<int64_t>(given ? array : array - num_args)});
-        continue;
-      }
-      const int b = buffers.find(t);
-      HEDDLE_ICHECK(b >= 0, "'" + t.name() + "' is read before any node wrote it");
-      of_step.push_back({ProgramPlace::Arena, memory.offsets[b] + buffers.place_of(t).offset});
+      const std::optional<ProgramPlace> of_turn = of_loops.find(t, place_of, plan.turns);
+      of_step.push_back(of_turn ? *of_turn : place_of(t));
     }
   }
   return plan;

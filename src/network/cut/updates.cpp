@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "dag/replace_reads.h"
+#include "dag/sizes/repeats.h"
 #include "heddle/dsl/update.h"
 #include "heddle/support/error.h"
+#include "network/cut/loops.h"
 #include "network/cut/scattered_update.h"
 #include "network/cut/step_plan.h"
 
@@ -63,19 +65,24 @@ std::optional<int64_t> row_bytes(const ScatteredUpdate& update) {
 
 }  // namespace
 
-std::vector<Tensor> with_updates(std::vector<Tensor> outputs,
-                                 const std::vector<StateUpdate>& updates) {
+std::vector<Tensor> with_updates(std::vector<Tensor> outputs, const Updates& updates) {
+  check_loops(updates);
   for (size_t u = 0; u < updates.size(); ++u) {
     if (!updates[u].state || !updates[u].next)
       throw_user_error("update " + std::to_string(u) + " names a Tensor that was never assigned");
     check(updates, u);
     if (position_of(outputs, updates[u].next) < 0) outputs.push_back(updates[u].next);
   }
+  for (const Repeat& r : updates.repeats) {
+    for (const Tensor& t : r.computed()) {
+      if (position_of(outputs, t) < 0) outputs.push_back(t);
+    }
+  }
   return outputs;
 }
 
-std::vector<StateUpdate> updates_at(const Instance& here, const std::vector<StateUpdate>& updates) {
-  std::vector<StateUpdate> there;
+Updates updates_at(const Instance& here, const Updates& updates) {
+  Updates there({}, dag::repeats_in(here, updates.repeats));
   for (const StateUpdate& u : updates) {
     const bool read = std::any_of(here.tensors.begin(), here.tensors.end(),
                                   [&](const auto& t) { return t.first.same_as(u.state); });

@@ -32,12 +32,12 @@ struct StateWrite {
 
 bool same_shape(const Tensor& a, const Tensor& b);
 
-/// Checks the updates. The outputs, then those of the updates that are none of them yet.
-std::vector<Tensor> with_updates(std::vector<Tensor> outputs,
-                                 const std::vector<StateUpdate>& updates);
+/// Checks the updates. The outputs, then those of the updates and what loops read and write, as far as
+/// they are none of them yet.
+std::vector<Tensor> with_updates(std::vector<Tensor> outputs, const Updates& updates);
 
 /// The updates of a network over dimensions at the sizes of `here`, an instance of its outputs.
-std::vector<StateUpdate> updates_at(const Instance& here, const std::vector<StateUpdate>& updates);
+Updates updates_at(const Instance& here, const Updates& updates);
 
 struct UpdatedGraph {
   ComputeDag graph;  ///< with as many outputs as were declared

@@ -91,16 +91,24 @@ ExportScratch::~ExportScratch() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-PlacedSteps place_steps(const ExportRequest& request, const std::vector<NetworkNode>& nodes) {
+PlacedSteps place_steps(const ExportRequest& request, const std::vector<NetworkNode>& nodes,
+                        const std::vector<NetworkLoop>& loops) {
   std::vector<Tensor> tensors = request.args;
   const std::vector<Tensor> constants = constants_of(request.network, request.args);
   tensors.insert(tensors.end(), constants.begin(), constants.end());
   const Network& net = request.network;
-  StepPlan plan =
-      plan_steps(nodes, tensors, request.args.size(), net.places(), net.states(), net.sizes());
+  StepPlan plan = plan_steps(nodes, tensors, request.args.size(), net.places(), net.states(),
+                             net.sizes(), loops, net.updates().repeats);
   for (ProgramView& view : plan.views)
     view.argument = static_cast<size_t>(tensor_of(request.args, view.argument));
-  PlacedSteps steps{std::move(plan.places), {}, plan.arena_bytes, std::move(plan.views)};
+  PlacedSteps steps{std::move(plan.places), {},
+                    plan.arena_bytes,       std::move(plan.views),
+                    std::move(plan.turns),  std::move(plan.loops)};
+  for (const TurnPlace& turn : steps.turns) {
+    for (const ProgramPlace& p : {turn.even, turn.odd, turn.first, turn.last})
+      HEDDLE_ICHECK(p.where == ProgramPlace::Arena || p.where == ProgramPlace::Nothing,
+                    "what loops read and write lies between steps");
+  }
   for (std::vector<ProgramPlace>& of_step : steps.places) {
     std::map<size_t, NDArray>& own = steps.constants.emplace_back();
     for (size_t i = 0; i < of_step.size(); ++i) {

@@ -44,16 +44,19 @@ class ExportScratch {
 
 /// The steps of a network before their weights have places.
 struct PlacedSteps {
-  /// Of each step's inputs and outputs: Argument, View, Arena, or Nothing for a constant.
+  /// Of each step's inputs and outputs: Argument, View, Arena, Turn, or Nothing for a constant.
   std::vector<std::vector<ProgramPlace>> places;
   std::vector<std::map<size_t, NDArray>> constants;  ///< of each step, by position
   int64_t arena_bytes = 0;
   std::vector<ProgramView> views;
+  std::vector<TurnPlace> turns = {};
+  std::vector<ProgramLoop> loops = {};
 };
 
 /// Throws a User error for constants among the arguments, because an exported network contains its
-/// constants. `steps` are the nodes of the network, or several of them as one.
-PlacedSteps place_steps(const ExportRequest& request, const std::vector<NetworkNode>& steps);
+/// constants. `steps` are the nodes of the network, or several of them as one, and `loops` are over these.
+PlacedSteps place_steps(const ExportRequest& request, const std::vector<NetworkNode>& steps,
+                        const std::vector<NetworkLoop>& loops);
 
 /// The library without steps: its name, target, inputs, outputs, sizes, version and plan.
 LibrarySource interface_of(const ExportRequest& request);

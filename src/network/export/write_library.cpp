@@ -37,9 +37,11 @@ class Exporter {
   LibrarySource write() {
     library_ = interface_of(request_);
     if (!library_.for_gpu) program_.features = features();
-    const PlacedSteps placed = place_steps(request_, steps_.nodes().steps);
+    const PlacedSteps placed = place_steps(request_, steps_.nodes().steps, steps_.nodes().loops);
     program_.arena_bytes = placed.arena_bytes;
     program_.views = placed.views;
+    program_.turns = placed.turns;
+    program_.loops = placed.loops;
     compile();
     for (size_t n = 0; n < placed.places.size(); ++n)
       add_step(n, placed.places[n], placed.constants[n]);

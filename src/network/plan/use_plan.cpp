@@ -163,7 +163,7 @@ std::string why_none(const NetworkPlan& plan, const Target& target,
 std::shared_ptr<Network::Impl> Network::Impl::of_plan(const std::vector<Tensor>& outputs,
                                                       const Target& target,
                                                       const AutoSchedulerOptions& options,
-                                                      const std::vector<StateUpdate>& updates,
+                                                      const Updates& updates,
                                                       const std::string& passes, PlanUse& use) {
   try {
     auto impl = std::make_shared<Impl>(outputs, target, options, parse_passes(passes), updates);
@@ -177,8 +177,9 @@ std::shared_ptr<Network::Impl> Network::Impl::of_plan(const std::vector<Tensor>&
 }
 
 Network Network::planned(std::vector<Tensor> outputs, const NetworkPlan& plan, const Target& target,
-                         const AutoSchedulerOptions& options, std::vector<StateUpdate> updates) {
+                         const AutoSchedulerOptions& options, Updates updates) {
   check_options(options);
+  updates.repeats = needed_repeats(outputs, std::move(updates.repeats));
   outputs = network::with_updates(std::move(outputs), updates);
   PlanUse use;
   const std::shared_ptr<Impl> impl =

@@ -16,7 +16,8 @@ namespace {
 constexpr double kShortCall = 0.05;
 
 void run_part(const StepCall& part, const CallTimer::Args& args) {
-  call_checked(*part.kernel, args[part.step].arrays, args[part.step].sizes);
+  const StepArgs& step = args[part.step];
+  for (int64_t run = 0; run < step.runs; ++run) call_checked(*part.kernel, step.arrays, step.sizes);
 }
 
 class StepTimer : public CallTimer {

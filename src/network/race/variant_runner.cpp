@@ -50,7 +50,9 @@ VariantRunner::VariantRunner(const Network& network,
     for (const size_t t : priority) {
       if (v >= schedules[t].size()) continue;
       any = 1;
-      const double more = static_cast<double>(constant_bytes(tasks[t])) * tasks[t].weight;
+      const auto nodes =
+          std::ranges::count(network_.nodes(), static_cast<int>(t), &NetworkNode::task);
+      const double more = static_cast<double>(constant_bytes(tasks[t]) * nodes);
       if (bytes + more > most_bytes) continue;
       bytes += more;
       others.push_back(schedules[t][v]);

@@ -9,6 +9,7 @@
 #include "heddle/ir/print.h"
 #include "heddle/support/error.h"
 #include "network/cut/input_ranges.h"
+#include "network/cut/loops.h"
 #include "network/cut/network_bytes.h"
 #include "network/cut/network_impl.h"
 #include "network/cut/recorded_passes.h"
@@ -81,9 +82,9 @@ std::string unique_name(const std::vector<TuneTask>& tasks, const std::string& n
 }  // namespace
 
 Network::Network(std::vector<Tensor> outputs, const Target& target,
-                 const AutoSchedulerOptions& options, const PassOptions& passes,
-                 std::vector<StateUpdate> updates) {
+                 const AutoSchedulerOptions& options, const PassOptions& passes, Updates updates) {
   check_options(options);
+  updates.repeats = needed_repeats(outputs, std::move(updates.repeats));
   outputs = network::with_updates(std::move(outputs), updates);
   std::shared_ptr<Impl> impl;
   PassOptions usual;
@@ -122,9 +123,10 @@ void Network::Impl::make_tasks() {
     task_of.push_back(static_cast<int>(tasks.size()));
     add_tasks(std::move(of_kind));
   }
+  const std::vector<double> calls = calls_of_nodes();
   for (size_t n = 0; n < kind_of.size(); ++n) {
     const int task = task_of[kind_of[n]];
-    for (size_t i = 0; i < families[task].count; ++i) tasks[task + i].weight += 1;
+    for (size_t i = 0; i < families[task].count; ++i) tasks[task + i].weight += calls[n];
     nodes.push_back({task, std::move(cut.nodes[n].inputs), std::move(cut.nodes[n].outputs)});
   }
   cut.nodes.clear();
@@ -135,11 +137,26 @@ void Network::Impl::make_tasks() {
   name_outputs();
 }
 
+/// How often a call runs each node, at the usual sizes.
+std::vector<double> Network::Impl::calls_of_nodes() const {
+  std::vector<int64_t> values;
+  for (const Var& size : sizes) {
+    const auto at = std::find_if(cut.usual.begin(), cut.usual.end(),
+                                 [&](const SizeValue& v) { return v.size.same_as(size); });
+    values.push_back(at == cut.usual.end() ? size->size->hi : at->value);
+  }
+  std::vector<double> calls(cut.nodes.size(), 1);
+  for (const NetworkLoop& loop : cut.loops) {
+    const auto turns = static_cast<double>(network::size_sum(loop.turns, sizes).at(values));
+    for (size_t n = loop.begin; n < loop.end; ++n) calls[n] = turns;
+  }
+  return calls;
+}
+
 std::shared_ptr<Network::Impl> Network::Impl::of_records(const std::vector<Tensor>& outputs,
                                                          const Target& target,
                                                          const AutoSchedulerOptions& options,
-                                                         int64_t memory,
-                                                         const std::vector<StateUpdate>& updates) {
+                                                         int64_t memory, const Updates& updates) {
   const std::optional<network::RecordedPasses> found =
       network::recorded_passes(outputs, apply_options(target, options), options, memory);
   if (!found) return nullptr;
@@ -223,7 +240,8 @@ std::vector<TuneTask> Network::tasks_to_tune() const {
 
 const std::vector<NetworkNode>& Network::nodes() const { return impl_->nodes; }
 const std::vector<Tensor>& Network::outputs() const { return impl_->declared.outputs(); }
-const std::vector<StateUpdate>& Network::updates() const { return impl_->updates; }
+const Updates& Network::updates() const { return impl_->updates; }
+const std::vector<NetworkLoop>& Network::loops() const { return impl_->cut.loops; }
 const std::vector<StatePlace>& Network::states() const { return impl_->cut.states; }
 const std::vector<Var>& Network::sizes() const { return impl_->sizes; }
 const std::vector<TensorPlace>& Network::places() const { return impl_->cut.places; }
@@ -289,7 +307,18 @@ std::string Network::to_text() const {
                    task.name.substr(0, task.name.find(' ')), list_text(node.inputs),
                    list_text(node.outputs)});
   }
-  return table.to_string() + impl_->kernels_text();
+  return table.to_string() + impl_->loops_text() + impl_->kernels_text();
+}
+
+/// The nodes that a call runs several times.
+std::string Network::Impl::loops_text() const {
+  std::string text = cut.loops.empty() ? "" : "\nloops, whose nodes run in each turn:\n";
+  for (const NetworkLoop& loop : cut.loops) {
+    text += "  " + updates.repeats[loop.repeat].name + ": nodes " + std::to_string(loop.begin) +
+            " to " + std::to_string(loop.end - 1) + ", " + heddle::to_string(loop.turns) +
+            " times\n";
+  }
+  return text;
 }
 
 /// The kernels of each task over dimensions, by the sizes of a call.

@@ -15,6 +15,7 @@
 #include "network/cut/horizontal.h"
 #include "network/cut/kernel_clones.h"
 #include "network/cut/kernel_records.h"
+#include "network/cut/loops.h"
 #include "network/cut/network_impl.h"
 #include "network/cut/scattered_update.h"
 #include "network/cut/step_plan.h"
@@ -126,17 +127,22 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
 
   std::vector<Tensor> tensors = args;
   for (const Tensor& t : impl_->cut.dag.placeholders()) {
-    if (network::position_of(args, t) >= 0 || network::position_of(states(), t) >= 0) continue;
+    if (network::position_of(args, t) >= 0 || network::position_of(states(), t) >= 0 ||
+        network::is_bound(updates().repeats, t))
+      continue;
     tensors.push_back(t);
     parts.arrays.push_back(*t.op()->data());
   }
   parts.sizes = driver::kernel_sizes(impl_->sizes);
   using Calls = cuda::DeviceCalls;
   parts.graphs = impl_->sizes.empty() ? Calls::kGraphs : Calls::kGraphsOfSizes;
-  network::StepPlan plan = network::plan_steps(steps.nodes().steps, tensors, args.size(), places(),
-                                               states(), impl_->sizes);
+  network::StepPlan plan =
+      network::plan_steps(steps.nodes().steps, tensors, args.size(), places(), states(),
+                          impl_->sizes, steps.nodes().loops, updates().repeats);
   parts.arena_bytes = plan.arena_bytes;
   parts.views = std::move(plan.views);
+  parts.turns = std::move(plan.turns);
+  parts.loops = std::move(plan.loops);
   for (const StateUpdate& u : updates())
     parts.updated.push_back(static_cast<size_t>(network::position_of(args, u.state)));
 

@@ -150,6 +150,8 @@ NetworkKernel Network::build_settling(const std::vector<Tensor>& args,
     throw_user_error("choices are settled for one size, and the network is over ranges", {},
                      "give its dimensions one size each, or race the kernels of the range: "
                      "choose_kernels");
+  // Trials time each step once in a call.
+  if (!loops().empty()) return build(args);
   std::vector<network::TaskVariants> variants = network::usual_variants(*this);
   for (size_t t = 0; t < variants.size(); ++t) {
     std::optional<Schedule> second = second_of(*this, t, variants[t].schedules[0]);

@@ -1,6 +1,7 @@
 // If, Loop and Scan. Loops are unrolled.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/transform.h"
@@ -207,6 +208,64 @@ Value element(const NodeScope& s, const Value& x, int64_t axis, int64_t i) {
   return s.part("Gather", {x, s.constant(array_of_integers({i}, {}))}, {{"axis", number(axis)}});
 }
 
+/// What a Scan consists of.
+struct ScanParts {
+  std::vector<Value> states, inputs;
+  std::vector<int64_t> axes, backward;  ///< of the inputs
+  std::vector<int64_t> to, flip;        ///< axes and directions of the results beside states
+};
+
+Tensor moved(const NodeScope& s, const Tensor& x, int64_t from, int64_t to) {
+  std::vector<int> order;
+  for (int d = 0; d < x.rank(); ++d) order.push_back(d);
+  order.erase(order.begin() + from);
+  order.insert(order.begin() + to, static_cast<int>(from));
+  return from == to ? x : ops::transpose(x, order, s.at());
+}
+
+/// The results of a scan whose iterations are turns of a loop; nullopt where they are not alike.
+std::optional<std::vector<Value>> looped(const NodeScope& s, const Graph& body,
+                                         const ScanParts& parts, int64_t length) {
+  const auto is_open = [](const Value& v) {
+    return v.is_array() && v.rows() == nullptr && !v.known();
+  };
+  const auto is_plain = [](const Value& v) { return v.is_array() && v.rows() == nullptr; };
+  if (!std::all_of(parts.states.begin(), parts.states.end(), is_plain) ||
+      !std::all_of(parts.inputs.begin(), parts.inputs.end(), is_open))
+    return std::nullopt;
+  std::optional<Recurrence> loop = s.begin_loop(length);
+  if (!loop) return std::nullopt;
+  std::vector<Value> inputs;
+  std::vector<Tensor> before;
+  for (const Value& state : parts.states) {
+    before.push_back(loop->state(in_precision(s, state)));
+    inputs.emplace_back(before.back());
+  }
+  for (size_t i = 0; i < parts.inputs.size(); ++i) {
+    const Tensor x = in_precision(s, parts.inputs[i]);
+    const int axis = s.axis(parts.axes[i], x.rank());
+    inputs.emplace_back(loop->row(moved(s, x, axis, 0), parts.backward[i] != 0));
+  }
+  const std::vector<Value> made = s.declare(body, inputs);
+  std::vector<Value> results;
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (!is_plain(made[i])) return std::nullopt;
+    if (i >= before.size()) continue;
+    const Tensor next = in_precision(s, made[i]);
+    if (next.dtype() != before[i].dtype() || next.extents() != before[i].extents())
+      return std::nullopt;
+    loop->next(before[i], next);
+  }
+  for (size_t i = before.size(); i < made.size(); ++i) {
+    const size_t r = i - before.size();
+    const Tensor all = loop->all(in_precision(s, made[i]), parts.flip[r] != 0);
+    results.emplace_back(moved(s, all, 0, s.axis(parts.to[r], all.rank())));
+  }
+  for (size_t i = before.size(); i-- > 0;) results.emplace(results.begin(), loop->last(before[i]));
+  if (!s.end_loop(*loop)) return std::nullopt;
+  return results;
+}
+
 /// A scan over `inputs`, of which the first are states.
 std::vector<Value> scanned(const NodeScope& s, const std::vector<Value>& inputs) {
   const Graph& body = s.graph("body");
@@ -229,11 +288,17 @@ std::vector<Value> scanned(const NodeScope& s, const std::vector<Value>& inputs)
              std::to_string(extent) + " elements");
     length = extent;
   }
+  std::vector<Value> carried(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(states));
+  const auto to = each(s, "scan_output_axes", rows), flip = each(s, "scan_output_directions", rows);
+  if (std::optional<std::vector<Value>> results = looped(
+          s, body,
+          {carried, {inputs.begin() + std::ssize(carried), inputs.end()}, axes, backward, to, flip},
+          length))
+    return *std::move(results);
   if (length > kMostIterations)
     s.fail("it has " + std::to_string(length) + " iterations, and at most " +
                std::to_string(kMostIterations) + " are unrolled",
            "fewer steps at once, or an operator over the whole sequence in place of it");
-  std::vector<Value> carried(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(states));
   std::vector<std::vector<Value>> parts(rows);
   for (int64_t t = 0; t < length; ++t) {
     std::vector<Value> step = carried;
@@ -244,7 +309,6 @@ std::vector<Value> scanned(const NodeScope& s, const std::vector<Value>& inputs)
     std::copy_n(made.begin(), states, carried.begin());
     for (size_t r = 0; r < rows; ++r) parts[r].push_back(made[states + r]);
   }
-  const auto to = each(s, "scan_output_axes", rows), flip = each(s, "scan_output_directions", rows);
   for (size_t r = 0; r < rows; ++r) {
     if (flip[r] != 0) std::reverse(parts[r].begin(), parts[r].end());
     carried.push_back(joined(s, parts[r], to[r], true));

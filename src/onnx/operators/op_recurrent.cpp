@@ -2,6 +2,7 @@
 #include "heddle/ops/recurrent.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/transform.h"
@@ -103,11 +104,19 @@ void set_matrices(const NodeScope& s, int64_t d, int directions, bool of_bytes,
   set(2, 10, w.recurrence, w.of_state);
 }
 
-void check_lengths(const NodeScope& s, int64_t steps) {
-  if (!s.has(4)) return;
-  for (const int64_t length : s.known_integers(4, "sequence lengths")) {
-    if (length != steps) s.fail("sequences of different lengths are not supported");
+// The lengths of the sequences; none where all have `steps` steps.
+Tensor lengths(const NodeScope& s, int64_t steps) {
+  if (!s.has(4)) return {};
+  if (s.value(4).known()) {
+    const std::vector<int64_t> all = s.known_integers(4, "sequence lengths");
+    for (const int64_t length : all) {
+      if (length < 0 || length > steps)
+        s.fail("a sequence has " + std::to_string(length) + " of " + std::to_string(steps) +
+               " steps");
+    }
+    if (std::count(all.begin(), all.end(), steps) == std::ssize(all)) return {};
   }
+  return s.tensor(4);
 }
 
 std::vector<Value> recurrent(const NodeScope& s, Layer layer, size_t functions, bool has_cell,
@@ -115,7 +124,7 @@ std::vector<Value> recurrent(const NodeScope& s, Layer layer, size_t functions, 
   const bool batch_first = s.integer("layout", 0) != 0;
   const Tensor x = batch_first ? ops::transpose(s.tensor(0), {1, 0, 2}, s.at()) : s.tensor(0);
   if (x.rank() != 3) s.fail("its input " + shape_text(x.extents()) + " is no row of sequences");
-  check_lengths(s, x.extent(0));
+  const Tensor of_sequences = lengths(s, x.extent(0));
   const std::string how = s.text("direction", "forward");
   if (how != "forward" && how != "reverse" && how != "bidirectional")
     s.fail("attribute 'direction' is '" + how + "'");
@@ -125,9 +134,11 @@ std::vector<Value> recurrent(const NodeScope& s, Layer layer, size_t functions, 
     if (!s.has(input) || !batch_first) return of_direction(s, input, d, directions);
     return ops::squeeze(ops::slice(s.tensor(input), {d}, {d + 1}, {1}, {}, s.at()), {1}, s.at());
   };
+  std::optional<Recurrence> loop = s.begin_loop(x.extent(0));
   std::vector<Tensor> all, last, cells;
   for (int64_t d = 0; d < directions; ++d) {
     ops::RecurrentWeights w{{}, {}, of_direction(s, 3, d, directions), state(5, d)};
+    w.lengths = of_sequences;
     set_matrices(s, d, directions, of_bytes, w);
     if (has_cell) {
       w.cell = state(6, d);
@@ -138,12 +149,14 @@ std::vector<Value> recurrent(const NodeScope& s, Layer layer, size_t functions, 
         .linear_before_reset = s.integer("linear_before_reset", 0) != 0,
         .input_forget = s.integer("input_forget", 0) != 0,
         .clip = s.number("clip", 0.0),
-        .activations = activations(s, static_cast<size_t>(d), functions)};
+        .activations = activations(s, static_cast<size_t>(d), functions),
+        .loop = loop ? &*loop : nullptr};
     const ops::RecurrentResult r = layer(x, w, attributes, s.at());
     all.push_back(r.all);
     last.push_back(r.state);
     cells.push_back(r.cell);
   }
+  if (loop) s.end_loop(*loop);
   // Y has the shape (T, D, N, H), with layout 1 (N, T, D, H). The others have (D, N, H) or (N, D,
   // H).
   const int axis = batch_first ? 1 : 0;

@@ -35,20 +35,21 @@ class CpuNetwork final : public heddle_network {
     StackArray<void*, 32> views(program.views.size());
     for (size_t i = 0; i < program.views.size(); ++i)
       views[i] = program.views[i].address(arguments[program.views[i].argument], sizes);
-    const CallAddresses addresses{.arguments = arguments.span(),
-                                  .views = views.span(),
-                                  .arena = arena.get(),
-                                  .arrays = arrays_,
-                                  .sizes = sizes};
-    for (const ExportedStep& step : program.steps) {
-      const ExportedVariant& v = step.variants[step.selector.at(sizes)];
+    CallAddresses addresses{.arguments = arguments.span(),
+                            .views = views.span(),
+                            .arena = arena.get(),
+                            .arrays = arrays_,
+                            .sizes = sizes,
+                            .turns = program.turns};
+    run_steps(program.loops, program.steps.size(), addresses, [&](size_t s) {
+      const ExportedVariant& v = program.steps[s].variants[program.steps[s].selector.at(sizes)];
       StackArray<void*, 32> parameters(v.places.size());
       addresses.fill(v.places, parameters.data());
-      if (code_[v.kernel].entry(parameters.data()) == 0) continue;
+      if (code_[v.kernel].entry(parameters.data()) == 0) return;
       throw_runtime_error("out of memory for the temporaries of '" +
                           program.kernels[static_cast<size_t>(v.kernel)].name + "' of '" +
                           program.name + "'");
-    }
+    });
     if (arena) arenas_.give_back(std::move(arena));
   }
 

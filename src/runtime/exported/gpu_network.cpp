@@ -105,6 +105,8 @@ class GpuNetwork final : public heddle_network {
     }
     parts.arena_bytes = program.arena_bytes;
     parts.views = program.views;
+    parts.turns = program.turns;
+    parts.loops = program.loops;
     parts.updated = program.updated;
     parts.keeps_constants = false;
     parts.graphs = program.sizes.empty() ? Calls::kGraphs : Calls::kGraphsOfSizes;

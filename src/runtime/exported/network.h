@@ -32,7 +32,7 @@ namespace heddle {
 
 /// The version of heddle_library and of the program in it. One program makes a library and its
 /// runtime, so the version guards against mistakes only.
-inline constexpr int32_t kExportedVersion = 9;
+inline constexpr int32_t kExportedVersion = 10;
 
 /// The first page of a weights file; the weights follow it.
 struct ExportedWeightsHeader {

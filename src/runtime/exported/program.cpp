@@ -81,24 +81,70 @@ ExportedStep step_from(const Json& j, size_t sizes) {
   return step;
 }
 
+/// Adds a constant and a factor for each size.
+void add_sum(Json& list, const SizeSum& sum, size_t sizes) {
+  list.push_back(sum.constant);
+  for (size_t i = 0; i < sizes; ++i) list.push_back(i < sum.factors.size() ? sum.factors[i] : 0);
+}
+
+/// Reads it from number `at` on, which becomes that behind it.
+SizeSum sum_from(const Json& list, size_t& at, size_t sizes) {
+  SizeSum sum{list.at(at++).as_int(), {}};
+  for (size_t i = 0; i < sizes; ++i) sum.factors.push_back(list.at(at++).as_int());
+  return sum;
+}
+
 /// A view is the numbers of its argument and of the bytes of a row, then sums of the sizes.
 Json view_json(const ProgramView& v, size_t sizes) {
   Json j = Json::array({v.argument, v.row_bytes});
-  for (const SizeSum* sum : {&v.first, &v.rows, &v.capacity}) {
-    j.push_back(sum->constant);
-    for (size_t i = 0; i < sizes; ++i) j.push_back(i < sum->factors.size() ? sum->factors[i] : 0);
-  }
+  for (const SizeSum* sum : {&v.first, &v.rows, &v.capacity}) add_sum(j, *sum, sizes);
   return j;
 }
 
 ProgramView view_from(const Json& j, size_t sizes) {
   ProgramView v{static_cast<size_t>(j.at(0).as_int()), j.at(1).as_int(), {}, {}, {}};
   size_t at = 2;
-  for (SizeSum* sum : {&v.first, &v.rows, &v.capacity}) {
-    sum->constant = j.at(at++).as_int();
-    for (size_t i = 0; i < sizes; ++i) sum->factors.push_back(j.at(at++).as_int());
-  }
+  for (SizeSum* sum : {&v.first, &v.rows, &v.capacity}) *sum = sum_from(j, at, sizes);
   return v;
+}
+
+/// A place of turns is pairs of numbers for its places, what `back` and `reverse` are, and the sum of a row.
+Json turn_json(const TurnPlace& t, size_t sizes) {
+  Json j = Json::array();
+  for (const ProgramPlace* p : {&t.even, &t.odd, &t.first, &t.last}) {
+    j.push_back(static_cast<int>(p->where));
+    j.push_back(p->at);
+  }
+  j.push_back(t.back);
+  j.push_back(t.reverse ? 1 : 0);
+  add_sum(j, t.row_bytes, sizes);
+  return j;
+}
+
+TurnPlace turn_from(const Json& j, size_t sizes) {
+  TurnPlace t;
+  size_t at = 0;
+  for (ProgramPlace* p : {&t.even, &t.odd, &t.first, &t.last}) {
+    p->where = static_cast<ProgramPlace::Where>(j.at(at++).as_int());
+    p->at = j.at(at++).as_int();
+  }
+  t.back = static_cast<int>(j.at(at++).as_int());
+  t.reverse = j.at(at++).as_int() != 0;
+  t.row_bytes = sum_from(j, at, sizes);
+  return t;
+}
+
+/// A loop is its first step, the step behind it, and the sum of its turns.
+Json loop_json(const ProgramLoop& loop, size_t sizes) {
+  Json j = Json::array({loop.begin, loop.end});
+  add_sum(j, loop.turns, sizes);
+  return j;
+}
+
+ProgramLoop loop_from(const Json& j, size_t sizes) {
+  size_t at = 2;
+  return {static_cast<size_t>(j.at(0).as_int()), static_cast<size_t>(j.at(1).as_int()),
+          sum_from(j, at, sizes)};
 }
 
 }  // namespace
@@ -120,6 +166,8 @@ Json to_json(const ExportedProgram& p) {
   }
   j["arrays"] = std::move(arrays);
   j["views"] = list_of(p.views, [&](const ProgramView& v) { return view_json(v, p.sizes.size()); });
+  j["turns"] = list_of(p.turns, [&](const TurnPlace& t) { return turn_json(t, p.sizes.size()); });
+  j["loops"] = list_of(p.loops, [&](const ProgramLoop& l) { return loop_json(l, p.sizes.size()); });
   j["updated"] = Json::array_of(p.updated);
   j["arena_bytes"] = p.arena_bytes;
   j["weights_bytes"] = p.weights_bytes;
@@ -141,6 +189,8 @@ ExportedProgram exported_program_from_json(const Json& j) {
   const std::vector<int64_t> arrays = ints<int64_t>(j.at("arrays"));
   for (size_t i = 0; i + 1 < arrays.size(); i += 2) p.arrays.push_back({arrays[i], arrays[i + 1]});
   for (const Json& v : j.at("views").elements()) p.views.push_back(view_from(v, p.sizes.size()));
+  for (const Json& t : j.at("turns").elements()) p.turns.push_back(turn_from(t, p.sizes.size()));
+  for (const Json& l : j.at("loops").elements()) p.loops.push_back(loop_from(l, p.sizes.size()));
   p.updated = ints<size_t>(j.at("updated"));
   p.arena_bytes = j.at("arena_bytes").as_int();
   p.weights_bytes = j.at("weights_bytes").as_int();

@@ -58,6 +58,8 @@ struct ExportedProgram {
   std::vector<ExportedStep> steps = {};
   std::vector<ExportedArray> arrays = {};
   std::vector<ProgramView> views = {};
+  std::vector<TurnPlace> turns = {};
+  std::vector<ProgramLoop> loops = {};
   std::vector<size_t> updated = {};  ///< positions of inputs that calls update
   int64_t arena_bytes = 0, weights_bytes = 0;
   uint64_t weights_hash = 0;

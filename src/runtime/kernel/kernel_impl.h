@@ -95,6 +95,7 @@ KernelRuntime& runtime_of(const Kernel& kernel);
 struct StepArgs {
   std::vector<NDArray> arrays;  ///< all on the device where the kernel runs
   std::vector<int64_t> sizes;   ///< those that the kernel takes; its arrays need not give them
+  int64_t runs = 1;  ///< in a call: the turns of a loop; the arrays are those of the first
 };
 
 void call_checked(const Kernel& kernel, std::span<const NDArray> arrays,

@@ -143,10 +143,21 @@ void time_in_network(std::span<const ProfiledStep> steps, int gpu, double second
     const std::vector<double> round = gpu < 0 ? round_on_cpu(steps) : round_on_gpu(steps, gpu);
     for (std::size_t i = 0; i < steps.size(); ++i) samples[i].push_back(round[i]);
   } while (++rounds < kMostRounds && (rounds < 3 || total.elapsed_s() < seconds));
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    profile->rows[i].in_network_s = median(std::move(samples[i]));
+}
+
+/// Counts the runs of each step, and the share of each in all.
+void add_runs(std::span<const ProfiledStep> steps, Profile* profile) {
   double sum = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    profile->rows[i].in_network_s = median(std::move(samples[i]));
-    sum += profile->rows[i].in_network_s;
+    ProfileRow& row = profile->rows[i];
+    const std::int64_t runs = steps[i].args.runs;
+    if (runs > 1) row.name += ", " + std::to_string(runs) + " times";
+    for (double* of_run :
+         {&row.in_network_s, &row.alone_s, &row.cold_s, &row.flops, &row.bytes, &row.least_s})
+      *of_run *= static_cast<double>(runs);
+    sum += row.in_network_s;
   }
   for (ProfileRow& row : profile->rows) row.share = sum > 0 ? row.in_network_s / sum : 0;
 }
@@ -188,6 +199,7 @@ Profile profile_steps(std::span<const ProfiledStep> steps, FunctionRef<void()> w
   } else {
     time_alone_on_cpu(steps, 0.5 * seconds, &profile);
   }
+  add_runs(steps, &profile);
   return profile;
 }
 

@@ -18,7 +18,7 @@ struct ProfiledStep {
 };
 
 /// `whole` makes one call of all steps in the usual way. Timing takes about `seconds`, but makes at
-/// least one call of each step.
+/// least one call of each step. The times of a row are those of all runs of its step.
 Profile profile_steps(std::span<const ProfiledStep> steps, FunctionRef<void()> whole,
                       double seconds);
 

@@ -68,27 +68,51 @@ void Program::learn(const ProgramVariant& variant, Facts& facts, std::vector<NDA
   for (const BoundConstant& b : kernel.code->bound) constants.push_back(b.array);
   for (size_t i = 0; i < variant.places.size(); ++i) {
     const KernelArg& arg = kernel.code->args[i];
-    const ProgramPlace place = variant.places[i];
-    if (place.where == ProgramPlace::Arena) {
-      HEDDLE_ICHECK(place.at % std::max(arg.alignment, 1) == 0,
-                    "'" + arg.name + "' lies where its kernel cannot read it");
-    }
-    if (place.where == ProgramPlace::Array && !arg.only_prepared)
-      is_read_[static_cast<size_t>(place.at)] = true;
-    size_t argument = static_cast<size_t>(place.at);
-    if (place.where == ProgramPlace::View) {
-      const ProgramView& view = parts_.views[argument];
-      HEDDLE_ICHECK(view.row_bytes % std::max(arg.alignment, 1) == 0,
-                    "rows of '" + arg.name + "' lie where its kernel cannot write them");
-      argument = view.argument;
-    } else if (place.where != ProgramPlace::Argument) {
-      continue;
-    }
-    KernelArg& own = parts_.args[argument];
-    own.alignment = std::max(own.alignment, arg.alignment);
-    own.only_prepared = own.only_prepared && arg.only_prepared;
-    facts.prepares_arguments |= arg.constant && kernel.has_prepare();
+    for (const ProgramPlace& place : parts_of(variant.places[i]))
+      learn_place(place, arg, facts, kernel.has_prepare());
+    if (variant.places[i].where != ProgramPlace::Turn) continue;
+    const SizeSum& row = parts_.turns[static_cast<size_t>(variant.places[i].at)].row_bytes;
+    const auto is_aligned = [&](int64_t bytes) { return bytes % std::max(arg.alignment, 1) == 0; };
+    HEDDLE_ICHECK(is_aligned(row.constant) && std::ranges::all_of(row.factors, is_aligned),
+                  "rows of '" + arg.name + "' lie where its kernel cannot use them");
   }
+}
+
+std::vector<ProgramPlace> Program::parts_of(const ProgramPlace& place) const {
+  if (place.where != ProgramPlace::Turn) return {place};
+  const TurnPlace& turn = parts_.turns[static_cast<size_t>(place.at)];
+  return {turn.even, turn.odd, turn.first, turn.last};
+}
+
+void Program::learn_place(const ProgramPlace& place, const KernelArg& arg, Facts& facts,
+                          bool has_prepare) {
+  if (place.where == ProgramPlace::Arena) {
+    HEDDLE_ICHECK(place.at % std::max(arg.alignment, 1) == 0,
+                  "'" + arg.name + "' lies where its kernel cannot read it");
+  }
+  if (place.where == ProgramPlace::Array && !arg.only_prepared)
+    is_read_[static_cast<size_t>(place.at)] = true;
+  size_t argument = static_cast<size_t>(place.at);
+  if (place.where == ProgramPlace::View) {
+    const ProgramView& view = parts_.views[argument];
+    HEDDLE_ICHECK(view.row_bytes % std::max(arg.alignment, 1) == 0,
+                  "rows of '" + arg.name + "' lie where its kernel cannot write them");
+    argument = view.argument;
+  } else if (place.where != ProgramPlace::Argument) {
+    return;
+  }
+  KernelArg& own = parts_.args[argument];
+  own.alignment = std::max(own.alignment, arg.alignment);
+  own.only_prepared = own.only_prepared && arg.only_prepared;
+  facts.prepares_arguments |= arg.constant && has_prepare;
+}
+
+std::vector<int64_t> Program::runs_of_steps(std::span<const int64_t> sizes) const {
+  std::vector<int64_t> runs(parts_.steps.size(), 1);
+  for (const ProgramLoop& loop : parts_.loops) {
+    for (size_t s = loop.begin; s < loop.end; ++s) runs[s] = loop.turns.at(sizes);
+  }
+  return runs;
 }
 
 std::vector<size_t> Program::kept() const {
@@ -202,17 +226,18 @@ void Program::run(std::span<const NDArray> arrays, std::span<const int64_t> size
   StackArray<void*, 32> views(parts_.views.size());
   for (size_t i = 0; i < views.span().size(); ++i)
     views[i] = parts_.views[i].address(arguments[parts_.views[i].argument], sizes);
-  const CallAddresses addresses{.arguments = arguments.span(),
-                                .views = views.span(),
-                                .arena = static_cast<char*>(frame.arena.address()),
-                                .arrays = frame.constants->addresses,
-                                .sizes = sizes};
+  CallAddresses addresses{.arguments = arguments.span(),
+                          .views = views.span(),
+                          .arena = static_cast<char*>(frame.arena.address()),
+                          .arrays = frame.constants->addresses,
+                          .sizes = sizes,
+                          .turns = parts_.turns};
   const auto run_step = [&](size_t s, size_t v) {
     run_variant(parts_.steps[s].variants[v], first_[s] + v, addresses, arrays, frame, where);
   };
   if (!trials_ || !trials_->run(where, run_step)) {
-    for (size_t s = 0; s < parts_.steps.size(); ++s)
-      run_step(s, parts_.steps[s].selector.at(sizes));
+    run_steps(parts_.loops, parts_.steps.size(), addresses,
+              [&](size_t s) { run_step(s, parts_.steps[s].selector.at(sizes)); });
   }
   if (!where.is_cuda()) return;
   cuda::keep_in_capture(where.index, arrays);
@@ -226,9 +251,10 @@ void Program::run_variant(const ProgramVariant& variant, size_t number,
   KernelRuntime& kernel = *facts.kernel;
   if (!on_gpu_ && !facts.read.load(std::memory_order_acquire)) {
     for (size_t i = 0; i < variant.places.size(); ++i) {
-      const ProgramPlace place = variant.places[i];
-      if (place.where == ProgramPlace::Array && !kernel.code->args[i].only_prepared)
-        internal::kept(parts_.arrays[static_cast<size_t>(place.at)]);
+      for (const ProgramPlace& place : parts_of(variant.places[i])) {
+        if (place.where == ProgramPlace::Array && !kernel.code->args[i].only_prepared)
+          internal::kept(parts_.arrays[static_cast<size_t>(place.at)]);
+      }
     }
     facts.read.store(true, std::memory_order_release);
   }
@@ -256,9 +282,21 @@ std::vector<NDArray> Program::constants_of(const ProgramVariant& variant, size_t
 }
 
 StepArgs Program::args_of(const ProgramVariant& variant, std::span<const NDArray> arrays,
-                          const Frame& frame, std::span<const int64_t> sizes) const {
-  StepArgs all;
+                          const Frame& frame, std::span<const int64_t> sizes, int64_t runs) const {
+  StepArgs all{{}, {}, runs};
   for (const size_t size : variant.sizes) all.sizes.push_back(sizes[size]);
+  std::vector<void*> arguments, views;
+  for (const NDArray& a : arrays) arguments.push_back(a.address());
+  for (const ProgramView& v : parts_.views)
+    views.push_back(v.address(arguments[v.argument], sizes));
+  // Those of the first turn of a loop.
+  const CallAddresses addresses{.arguments = arguments,
+                                .views = views,
+                                .arena = static_cast<char*>(frame.arena.address()),
+                                .arrays = frame.constants->addresses,
+                                .sizes = sizes,
+                                .turns = parts_.turns,
+                                .count = runs};
   for (size_t i = 0; i < variant.places.size(); ++i) {
     const auto at = static_cast<size_t>(variant.places[i].at);
     if (variant.places[i].where == ProgramPlace::Argument) {
@@ -269,12 +307,8 @@ StepArgs Program::args_of(const ProgramVariant& variant, std::span<const NDArray
       const KernelArg& arg = variant.kernel.args()[i];
       Extents shape = arg.shape;
       set_extents(shape, arg.symbolic, all.sizes);
-      void* address = static_cast<char*>(frame.arena.address()) + at;
-      if (variant.places[i].where == ProgramPlace::View) {
-        const ProgramView& view = parts_.views[at];
-        address = view.address(arrays[view.argument].address(), sizes);
-      }
-      all.arrays.push_back(NDArray::wrap(address, std::move(shape), arg.dtype, device()));
+      all.arrays.push_back(
+          NDArray::wrap(addresses.of(variant.places[i]), std::move(shape), arg.dtype, device()));
     }
   }
   return all;
@@ -345,8 +379,9 @@ void Program::refresh() {
 
 Program::StepCalls::StepCalls(Program& program, std::span<const NDArray> arrays)
     : frame_(program), sizes_(program.sizes_of(arrays)) {
+  const std::vector<int64_t> runs = program.runs_of_steps(sizes_);
   for (const ProgramStep& step : program.parts_.steps)
-    args_.push_back(program.args_of(step.variants[0], arrays, frame_, sizes_));
+    args_.push_back(program.args_of(step.variants[0], arrays, frame_, sizes_, runs[args_.size()]));
 }
 
 // What a kernel has in common with programs of several kernels.

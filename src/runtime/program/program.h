@@ -28,8 +28,9 @@ namespace heddle {
 /// A kernel that a step may run.
 struct ProgramVariant {
   Kernel kernel;
-  std::vector<ProgramPlace> places;  ///< of the kernel's arguments: Argument, View, Arena, Array
-  std::vector<size_t> sizes = {};    ///< which of those of the program the kernel takes
+  /// Of the kernel's arguments: Argument, View, Arena, Array, Turn.
+  std::vector<ProgramPlace> places;
+  std::vector<size_t> sizes = {};  ///< which of those of the program the kernel takes
 };
 
 struct ProgramStep {
@@ -47,7 +48,9 @@ struct ProgramParts {
   std::vector<NDArray> arrays = {};  ///< constants that callers do not pass, on the CPU
   int64_t arena_bytes = 0;
   std::vector<ProgramView> views = {};
-  std::vector<size_t> updated = {};  ///< positions of inputs that calls update
+  std::vector<TurnPlace> turns = {};
+  std::vector<ProgramLoop> loops = {};  ///< in the order of the steps
+  std::vector<size_t> updated = {};     ///< positions of inputs that calls update
   bool direct = false;  ///< the kernels of the only step take the arrays of the call as they are
   /// For a GPU, whether constants that only preparations read stay there, for kernels that are
   /// called one by one.
@@ -114,13 +117,18 @@ class Program {
   struct Frame;
 
   void learn(const ProgramVariant& variant, Facts& facts, std::vector<NDArray>& constants);
+  void learn_place(const ProgramPlace& place, const KernelArg& arg, Facts& facts, bool has_prepare);
+  /// The places that this one is in some turn; itself, where it is none of turns.
+  std::vector<ProgramPlace> parts_of(const ProgramPlace& place) const;
+  /// How often a call runs each step.
+  std::vector<int64_t> runs_of_steps(std::span<const int64_t> sizes) const;
   /// Checks the arrays, then calls, or announces the call.
   void call(std::span<const NDArray> arrays, bool expected);
   void run(std::span<const NDArray> arrays, std::span<const int64_t> sizes, Device device);
   void run_variant(const ProgramVariant& variant, size_t number, const CallAddresses& addresses,
                    std::span<const NDArray> arrays, const Frame& frame, Device device);
   StepArgs args_of(const ProgramVariant& variant, std::span<const NDArray> arrays,
-                   const Frame& frame, std::span<const int64_t> sizes) const;
+                   const Frame& frame, std::span<const int64_t> sizes, int64_t runs) const;
   /// The constants of the variant, those of a call among them.
   std::vector<NDArray> constants_of(const ProgramVariant& variant, size_t number,
                                     const Frame& frame, std::span<const NDArray> arrays) const;

@@ -114,7 +114,7 @@ void open_plan(Request& o) {
 }
 
 Network model_network(const Request& o, const std::vector<Tensor>& outputs, const Target& target,
-                      const std::vector<StateUpdate>& updates) {
+                      const Updates& updates) {
   const auto say = [&](const std::string& text) {
     if (!o.quiet) std::cerr << text << "\n";
   };

@@ -27,7 +27,7 @@ void open_plan(Request& options);
 /// in one line, unless the options are quiet. A User error for a plan that is named and cannot be
 /// read.
 Network model_network(const Request& options, const std::vector<Tensor>& outputs,
-                      const Target& target, const std::vector<StateUpdate>& updates = {});
+                      const Target& target, const Updates& updates = {});
 
 /// What NetworkPlan::model holds of a model whose plan is written to `plan_file`.
 std::string model_beside(const std::string& model, const std::string& plan_file);

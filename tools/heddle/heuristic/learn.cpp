@@ -33,7 +33,8 @@ void add_nodes(const std::string& subject, const Request& o, const Target& targe
   if (!problem.dims.empty())
     throw_user_error("'" + subject + "' is over ranges of sizes", {},
                      "give its dimensions one size each: --from net.onnx:batch=1");
-  const Network network(problem.outputs, target);
+  const Network network(problem.outputs, target, current_auto_scheduler_options(), {},
+                        problem.updates);
   for (const TuneTask& task : network.tasks()) {
     const ComputeDag& dag = task.tmpl.dag().direct();
     problems.push_back(

@@ -116,7 +116,7 @@ int why_model(const Request& o) {
   if (!target.is_cuda()) options.threads = target.cores;
   const AutoSchedulerOptionsScope scope(options);
   if (!o.json) print_places();
-  const Network network = model_network(o, problem.outputs, target);
+  const Network network = model_network(o, problem.outputs, target, problem.updates);
   const std::vector<TaskKernels> recorded = recorded_kernels(network, problem.dims);
   Table table({"node", "answered by", "", "why not the others"});
   for (const size_t column : {1, 2, 3}) table.align_left(column);

@@ -1,0 +1,78 @@
+// Loops of networks (dsl/repeat.h): which nodes are a turn, and where what a turn reads and writes lies.
+//
+//   whole -> [ row -> node -> node -> next ]  x T  -> all        nodes of a turn are consecutive, behind
+//              before ^---------------'                          all that the loop reads
+//
+// A row lies in the memory of its whole, one row further in each turn. A state that is a row of results is
+// read where the turn before wrote it. Any other has two buffers that turns write in alternation: the first
+// turn reads `first`, and the last one writes `last`.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "heddle/network/network.h"
+#include "heddle/support/function_ref.h"
+#include "network/cut/memory/buffer_graph.h"
+#include "network/fusion/extract.h"
+#include "runtime/program/places.h"
+
+namespace heddle::network {
+
+/// Throws a User error where the loops are not consistent, or stand beside updates of inputs.
+void check_loops(const Updates& updates);
+
+/// Whether a loop says where `t` lies: it is no argument.
+bool is_bound(const std::vector<Repeat>& repeats, const Tensor& t);
+/// Whether `t` is computed for a loop: it is no argument.
+bool is_of_loop(const std::vector<Repeat>& repeats, const Tensor& t);
+
+/// Brings the nodes of each loop together, behind those that it waits for. `outputs` are those of the graph
+/// under the names that nodes have for them, and `declared` those under which the loops name them.
+std::vector<NetworkLoop> order_loops(const std::vector<Repeat>& repeats,
+                                     const std::vector<Tensor>& outputs,
+                                     const std::vector<Tensor>& declared,
+                                     std::vector<ExtractedNode>& nodes);
+
+/// The same loops over steps, each of which consists of nodes of one loop or of none.
+std::vector<NetworkLoop> loops_of_steps(const std::vector<NetworkLoop>& loops,
+                                        const std::vector<std::vector<int>>& nodes_of_steps);
+
+/// Where what loops read and write lies.
+class LoopPlaces {
+ public:
+  LoopPlaces(const std::vector<Repeat>& repeats, const std::vector<NetworkLoop>& loops,
+             const std::vector<Var>& sizes);
+
+  /// The tensors in whose memory these lie.
+  std::vector<Tensor> memory_of(const std::vector<Tensor>& list) const;
+  /// Buffers that a loop reads or writes in several turns live as long as it runs.
+  void extend(const BufferGraph& buffers, std::vector<BufferLifetime>& lifetimes) const;
+  /// The place of `t`, where a loop says it. `place_of` gives those of other tensors.
+  std::optional<ProgramPlace> find(const Tensor& t,
+                                   FunctionRef<ProgramPlace(const Tensor&)> place_of,
+                                   std::vector<TurnPlace>& turns);
+  /// The loops as the program has them.
+  std::vector<ProgramLoop> loops() const;
+
+ private:
+  using Key = std::pair<const Operation*, int>;  ///< operation and output
+  struct Bound {
+    Tensor even, odd, first = {}, last = {};  ///< as in TurnPlace
+    SizeSum row_bytes = {};
+    int back = 0;
+    bool reverse = false;
+    int number = -1;  ///< among the TurnPlaces
+  };
+  void add(const Tensor& t, Bound bound) { bound_[{t.op(), t.index()}] = std::move(bound); }
+  void add_states(const Repeat& repeat);
+  SizeSum row_bytes(const Tensor& whole) const;
+
+  const std::vector<NetworkLoop>& loops_;
+  const std::vector<Var>& sizes_;
+  std::map<Key, Bound> bound_;
+};
+
+}  // namespace heddle::network
