@@ -23,6 +23,43 @@ bool same_form(const Tensor& a, const Tensor& b) {
 
 std::string form_of(const Tensor& t) { return to_string(t.dtype()) + " " + shape_text(t.shape()); }
 
+// The bytes at whose multiples rows begin: kernels of GPUs read vectors of so many.
+constexpr int64_t kRowAlignment = 16;
+
+/// How rows of this shape lie in memory where they would not begin at such multiples. What is added is in
+/// proportion to the extents but the last one, which may be sizes of a call.
+struct PaddedRows {
+  PaddedRows(const Shape& row, DataType dtype) : extents(row) {
+    const int64_t unit = kRowAlignment / dtype.bytes();
+    const int64_t* last = row.empty() ? nullptr : as_int(row.back());
+    if (!row.empty() && last == nullptr) return;
+    const int64_t own = last == nullptr ? 1 : *last, whole = (own + unit - 1) / unit * unit;
+    if (own == whole) return;
+    Expr outer = Expr(1);
+    for (size_t d = 0; d + 1 < row.size(); ++d) outer = outer * row[d];
+    elements = simplify(outer * own);
+    padded = simplify(outer * whole);
+  }
+  /// The position in a row of the element with these indices, of which those of the row begin at `first`.
+  Expr flat(const std::vector<Axis>& i, size_t first) const {
+    Expr at = Expr(0);
+    for (size_t d = 0; d < extents.size(); ++d) at = at * extents[d] + i[first + d];
+    return simplify(at);
+  }
+  /// The indices of an element.
+  std::vector<Expr> indices(Expr flat) const {
+    std::vector<Expr> at(extents.size());
+    for (size_t d = extents.size(); d-- > 0;) {
+      at[d] = d == 0 ? flat : floormod(flat, extents[d]);
+      flat = floordiv(flat, extents[d]);
+    }
+    return at;
+  }
+  const Shape& extents;
+  /// Those of a row, and the elements that it takes in memory; undefined where these are as many.
+  Expr elements, padded;
+};
+
 }  // namespace
 
 std::vector<Tensor> Repeat::computed() const {
@@ -71,7 +108,18 @@ Tensor Recurrence::row(const Tensor& whole, bool reverse) {
                      where_, "its first dimension counts the turns");
   const Tensor row = placeholder(Shape(whole.shape().begin() + 1, whole.shape().end()),
                                  whole.dtype(), whole.name() + ".row", where_);
-  repeat_.slices.push_back({row, stored(whole), reverse});
+  const PaddedRows rows(row.shape(), row.dtype());
+  const Tensor lies = !rows.padded.defined()
+                          ? stored(whole)
+                          : compute(
+                                {repeat_.turns, rows.padded},
+                                [&](Axis t, Axis i) {
+                                  std::vector<Expr> at = rows.indices(min(i, rows.elements - 1));
+                                  at.insert(at.begin(), t);
+                                  return whole.at(at);
+                                },
+                                whole.name() + ".rows", "copy", where_);
+  repeat_.slices.push_back({row, lies, reverse});
   return row;
 }
 
@@ -109,9 +157,14 @@ Tensor Recurrence::all(const Tensor& row, bool reverse) {
                                   [&](const Repeat::Rows& r) { return r.row.same_as(row); });
   Shape shape{repeat_.turns};
   shape.insert(shape.end(), row.shape().begin(), row.shape().end());
-  const Tensor all = placeholder(std::move(shape), row.dtype(), row.name() + ".all", where_);
+  const PaddedRows rows(row.shape(), row.dtype());
+  const Tensor all = placeholder(!rows.padded.defined() ? shape : Shape{repeat_.turns, rows.padded},
+                                 row.dtype(), row.name() + ".all", where_);
   repeat_.rows.push_back({is_next && !is_row ? row : stored(row), all, reverse});
-  return all;
+  if (!rows.padded.defined()) return all;
+  return compute(
+      shape, [&](const std::vector<Axis>& i) { return all(i[0], rows.flat(i, 1)); },
+      row.name() + ".rows", "copy", where_);
 }
 
 Tensor Recurrence::last(const Tensor& before) {
@@ -125,7 +178,12 @@ Tensor Recurrence::last(const Tensor& before) {
         before.shape(),
         [&](const std::vector<Axis>& i) {
           std::vector<Expr> at{r.reverse ? Expr(0) : simplify(repeat_.turns - 1)};
-          at.insert(at.end(), i.begin(), i.end());
+          const PaddedRows rows(before.shape(), before.dtype());
+          if (!rows.padded.defined()) {
+            at.insert(at.end(), i.begin(), i.end());
+          } else {
+            at.push_back(rows.flat(i, 0));
+          }
           return r.all.at(at);
         },
         before.name() + ".last", "slice", where_);

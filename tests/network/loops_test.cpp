@@ -63,7 +63,7 @@ TEST(Loops, NodesAreAsManyForAnyNumberOfSteps) {
     EXPECT_LT(loop.begin, loop.end);
     for (size_t n = loop.begin; n < loop.end; ++n) {
       const TuneTask& task = network.tasks()[static_cast<size_t>(network.nodes()[n].task)];
-      EXPECT_EQ(task.weight, 40) << task.name;
+      EXPECT_EQ(task.weight, 80) << task.name;
     }
   }
   EXPECT_THAT(network.to_text(), HasSubstr("40 times"));
@@ -82,6 +82,19 @@ TEST(Loops, LayersFollowEachOther) {
       EXPECT_TRUE(allclose(y, want, 1e-4, 1e-5)) << passes;
     }
   }
+}
+
+// Biases of products of one input that are longer than their columns, as those of a layer are.
+TEST(Loops, JoinedProductsReadTheirOwnPartsOfBiases) {
+  const Tensor x = placeholder({5, 8}, f32, "x");
+  std::vector<Tensor> outputs;
+  for (int n = 0; n < 2; ++n) {
+    const Tensor product = ops::matmul(x, weights({8, 6})), bias = weights({12}, "bias");
+    const Tensor sum =
+        compute({5, 6}, [&](Axis i, Axis j) { return product(i, j) + bias(j); }, "sum");
+    outputs.push_back(ops::relu(ops::reshape(sum, {30})));
+  }
+  EXPECT_EQ(wrong_network(outputs), "");
 }
 
 TEST(Loops, AProfileCountsAllTurns) {
@@ -112,7 +125,7 @@ struct Sums {
     const Tensor sum = compute({wide}, [&](Axis i) { return before(i) + row(i); }, "sum");
     loop.next(before, sum);
     loop.next(two, compute({wide}, [&](Axis i) { return row(i) * two(i); }, "product"));
-    last = ops::negative(loop.last(two));
+    last = ops::neg(loop.last(two));
     y = compute(
         {turns, wide}, [all = loop.all(sum, reverse)](Axis t, Axis i) { return all(t, i) * 2; },
         "twice");
@@ -204,7 +217,7 @@ TEST(Loops, MistakesAreNamed) {
   const Tensor y = ops::relu(all);
   const Updates updates({}, {loop.repeat()});
   EXPECT_THAT(message_of([&] { Network({y}).build({x, y}); }),
-              HasSubstr("is missing from the arguments"));
+              HasSubstr("argument 'x' is neither an input nor an output of the network"));
   EXPECT_THAT(message_of([&] {
                 const Tensor weight = placeholder({4}, f32, "weight");
                 Updates two = updates;

@@ -96,7 +96,7 @@ struct Values {
   }
   NDArray of(const Tensor& t) const {
     for (const TensorValue& v : list) {
-      if (v.tensor.same_as(t)) return v.array;
+      if (v.tensor.same_as(t)) return v.value;
     }
     return NDArray::full(t.extents(), t.dtype(), 77);
   }

@@ -46,6 +46,13 @@ ExportedProgram sample() {
        .selector =
            SizeTree{{.feature = 1, .yes = 1, .no = 2, .at_most = 4}, {.yes = 0}, {.yes = 1}}},
       {.variants = {{1, {{ProgramPlace::Array, 0}, {ProgramPlace::Nothing, 0}}}}}};
+  p.turns = {{.even = {ProgramPlace::Arena, 0},
+              .odd = {ProgramPlace::Arena, 64},
+              .first = {ProgramPlace::Arena, 128},
+              .row_bytes = {16, {0, 4}},
+              .back = 1,
+              .reverse = true}};
+  p.loops = {{0, 1, {0, {1}}}};
   p.arrays = {{64, 512}};
   p.arena_bytes = 4096;
   p.weights_bytes = 576;
@@ -68,6 +75,12 @@ TEST(ExportedProgram, IsReadAsItWasWritten) {
   EXPECT_EQ(read.kernels[0].constants, std::vector<int>{1});
   EXPECT_EQ(read.args[0].symbolic[0].terms[1].factor, 2);
   EXPECT_EQ(read.weights_hash, sample().weights_hash);
+  ASSERT_EQ(read.turns.size(), 1U);
+  EXPECT_EQ(read.turns[0].first.at, 128);
+  EXPECT_EQ(read.turns[0].last.where, ProgramPlace::Nothing);
+  EXPECT_EQ(read.turns[0].row_bytes.at(std::vector<int64_t>{8, 3}), 28);
+  EXPECT_TRUE(read.turns[0].reverse && read.turns[0].back == 1);
+  EXPECT_EQ(read.loops[0].turns.at(std::vector<int64_t>{8, 3}), 8);
   const auto variant = [&](int64_t second) {
     return read.steps[0].selector.at(std::vector<int64_t>{8, second});
   };

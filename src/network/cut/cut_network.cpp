@@ -72,6 +72,7 @@ CutNetwork cut(const ComputeDag& declared, const Target& target, const PassOptio
 CutNetwork cut_loops(const ComputeDag& given, const Target& target, PassOptions passes,
                      const Updates& updates) {
   const ComputeDag declared(with_updates(given.outputs(), updates));
+  check_rows(updates.repeats, sizes_of(declared.outputs()), target);
   passes.concat_in_place = false;
   CutNetwork made = cut(declared, target, passes, {});
   if (passes.memory > 0)

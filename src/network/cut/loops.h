@@ -21,6 +21,9 @@
 
 namespace heddle::network {
 
+/// Throws a User error about a loop.
+[[noreturn]] void fail_loop(const Repeat& r, const std::string& what, const std::string& help);
+
 /// Throws a User error where the loops are not consistent, or stand beside updates of inputs.
 void check_loops(const Updates& updates);
 
@@ -35,6 +38,10 @@ std::vector<NetworkLoop> order_loops(const std::vector<Repeat>& repeats,
                                      const std::vector<Tensor>& outputs,
                                      const std::vector<Tensor>& declared,
                                      std::vector<ExtractedNode>& nodes);
+
+/// Throws a User error where rows of loops do not begin where kernels for this target can read them.
+void check_rows(const std::vector<Repeat>& repeats, const std::vector<Var>& sizes,
+                const Target& target);
 
 /// The same loops over steps, each of which consists of nodes of one loop or of none.
 std::vector<NetworkLoop> loops_of_steps(const std::vector<NetworkLoop>& loops,
@@ -68,7 +75,6 @@ class LoopPlaces {
   };
   void add(const Tensor& t, Bound bound) { bound_[{t.op(), t.index()}] = std::move(bound); }
   void add_states(const Repeat& repeat);
-  SizeSum row_bytes(const Tensor& whole) const;
 
   const std::vector<NetworkLoop>& loops_;
   const std::vector<Var>& sizes_;

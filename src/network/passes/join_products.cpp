@@ -164,7 +164,8 @@ class Joiner {
         continue;
       }
       const int d = dag::plain_dimension(*a, column);
-      if (d < 0 || !dag::is_constant_operand(dag_, *a)) return false;
+      if (d < 0 || !has_columns(a->tensor, d, first) || !dag::is_constant_operand(dag_, *a))
+        return false;
       level.constants.push_back({a, d, {a->tensor}});
     }
     for (size_t b = 1; b < level.stages.size(); ++b) {
@@ -193,7 +194,9 @@ class Joiner {
       const Tensor &mine = reads[i]->tensor, &its = joined.read->tensor;
       if (joined.dimension < 0 ? !mine.same_as(its) : !fits(mine, its, joined.dimension))
         return false;
-      if (joined.dimension >= 0 && !dag::is_constant_operand(dag_, *reads[i])) return false;
+      if (joined.dimension >= 0 && (!has_columns(mine, joined.dimension, level.stages[b]) ||
+                                    !dag::is_constant_operand(dag_, *reads[i])))
+        return false;
       if (!buffers.emplace(mine.buffer().get(), its.buffer()).second && joined.dimension >= 0)
         return false;
       joined.parts.push_back(mine);
@@ -209,6 +212,12 @@ class Joiner {
     level.numbers.push_back(numbers_of(mine));
     return level.numbers[0].size() == level.numbers[b].size() &&
            equal(with_numbers(mine, level.numbers[0]), its);
+  }
+
+  /// Whether the tensor has the columns of stage `s` along a dimension and no others, so that those of two
+  /// stages are the columns of both.
+  bool has_columns(const Tensor& t, int dimension, int s) const {
+    return t.extent(dimension) == op(s).axes()[column_].extent();
   }
 
   static bool fits(const Tensor& a, const Tensor& b, int dimension) {

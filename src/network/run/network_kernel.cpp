@@ -114,6 +114,21 @@ std::vector<size_t> positions_of(const std::vector<Var>& sizes, const std::vecto
 
 }  // namespace
 
+namespace {
+
+/// The constants of the graph of a network that are none of its arguments.
+std::vector<Tensor> constants_beside(const std::vector<Tensor>& args, const Network& network,
+                                     const ComputeDag& dag) {
+  std::vector<Tensor> constants = dag.placeholders();
+  std::erase_if(constants, [&](const Tensor& t) {
+    return network::position_of(args, t) >= 0 || network::position_of(network.states(), t) >= 0 ||
+           network::is_bound(network.updates().repeats, t);
+  });
+  return constants;
+}
+
+}  // namespace
+
 NetworkKernel Network::build(const std::vector<Tensor>& args,
                              const std::vector<network::TaskVariants>& given) const {
   network::check_tensors(*this, impl_->declared, args);
@@ -124,12 +139,8 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
   network::CompiledTasks compiled = compile_needed(steps, variants, &task_of);
   network::CompiledTasks joined = network::compile_joined(steps);
   if (!impl_->target.is_cuda()) codegen::release_compiler();
-
   std::vector<Tensor> tensors = args;
-  for (const Tensor& t : impl_->cut.dag.placeholders()) {
-    if (network::position_of(args, t) >= 0 || network::position_of(states(), t) >= 0 ||
-        network::is_bound(updates().repeats, t))
-      continue;
+  for (const Tensor& t : constants_beside(args, *this, impl_->cut.dag)) {
     tensors.push_back(t);
     parts.arrays.push_back(*t.op()->data());
   }
