@@ -217,7 +217,7 @@ class Joiner {
   /// Whether the tensor has the columns of stage `s` along a dimension and no others, so that those of two
   /// stages are the columns of both.
   bool has_columns(const Tensor& t, int dimension, int s) const {
-    return t.extent(dimension) == op(s).axes()[column_].extent();
+    return is_const(t.shape()[static_cast<size_t>(dimension)], op(s).axes()[column_].extent());
   }
 
   static bool fits(const Tensor& a, const Tensor& b, int dimension) {
