@@ -4,8 +4,8 @@
 //   ops::RecurrentResult r = ops::lstm(x, {w, recurrence, bias});
 //
 //   Recurrence loop("lstm", x.shape()[0]);
-//   ops::RecurrentResult r = ops::lstm(x, {w, recurrence, bias}, {.loop = &loop});
-//   Network net({r.all}, Target::host(), {}, {}, Updates({}, {loop.repeat()}));
+//   ops::RecurrentResult all = ops::lstm(x, {w, recurrence, bias}, {.loop = &loop});
+//   Network net({ops::relu(all.all)}, Target::host(), {}, {}, Updates({}, {loop.repeat()}));
 //
 // x is (T, N, I): T steps of N sequences. States are (N, H). Weights and the order of the gates are
 // those of ONNX. Types: f32 and f64.

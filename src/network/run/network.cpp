@@ -252,7 +252,7 @@ Network Network::with_passes(const PassOptions& passes) const {
 }
 Network Network::at(const std::vector<SizeValue>& values) const {
   const Instance here = at_sizes(outputs(), values);
-  std::vector<StateUpdate> there = network::updates_at(here, updates());
+  Updates there = network::updates_at(here, updates());
   const network::CutNetwork& cut = impl_->cut;
   const network::StageTypes& types = cut.choices.types();
   PassOptions passes = impl_->passes;

@@ -46,6 +46,9 @@ PrecisionMeter::PrecisionMeter(const Network& network, std::vector<Tensor> args,
                        {}, "declare it by constant(array)");
     inputs_.push_back(i);
   }
+  if (!network.loops().empty())
+    throw_user_error("types of a network with loops are not chosen by its errors", {},
+                     "name the types by --passes, or leave the tolerance out");
   if (!here_ && !network.updates().empty())
     throw_user_error("types of a network with states are chosen where it runs, and kernels for " +
                          to_string(target_) + " do not run here",
