@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/ops/ops.h"
+#include "meta_templates/emulated_schedule.h"
 #include "meta_templates/expect_right.h"
 
 namespace heddle::testing {
@@ -80,6 +81,31 @@ TEST(Columns, AreRightInAnyConfig) {
         }
       }
     }
+  }
+}
+
+// The gradient of a bias behind which heads are moved apart: x[b, c / 64, i, c % 64] is summed over b
+// and i. A thread alone would go through all rows of its column.
+TEST(Columns, OfHeadsThatLieApartAreSharedOnAGpu) {
+  for (const int64_t width : {32, 64}) {
+    selftest::RandomProgram p;
+    const Tensor x = placeholder({4, 3, 50, width}, f32, "x");
+    p.inputs = {x};
+    p.outputs = {compute({3 * width}, [&](const Axis& c) {
+      const Axis b = reduce_axis(4, "b"), i = reduce_axis(50, "i");
+      return sum(x(b, floordiv(c, width), i, floormod(c, width)), {b, i});
+    })};
+    p.reduce_length = 200;
+    p.text = "sum of heads of " + std::to_string(width);
+    const Schedule s = create_schedule(p.outputs, Target::parse("cuda -gpu=h200"));
+    const selftest::Case want(p, 3);
+    const std::vector<NDArray> arrays = want.fresh_arrays();
+    selftest::emulated(5)(s, p.args(), arrays);
+    EXPECT_EQ(want.difference(arrays), "") << p.text;
+    int64_t threads = 0;
+    for (const GpuKernel& k : lower_gpu(s, p.args()).main)
+      threads = std::max(threads, k.block[0] * k.block[1] * k.block[2] * k.grid[0]);
+    EXPECT_GT(threads, 2 * 3 * width) << p.text;
   }
 }
 

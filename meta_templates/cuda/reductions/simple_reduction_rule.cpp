@@ -59,6 +59,15 @@ int longest_axis(const Operation& op) {
   return longest;
 }
 
+// Whether a warp reads whole runs of `a` along `last`: the index is that axis, or its remainder by whole
+// warps, as where heads lie apart (x[b, c / 64, i, c % 64]).
+bool runs_along(const Access& a, const Axis& last, const std::vector<Axis>& axes) {
+  if (contiguous_axis(a, axes) == &last) return true;
+  const Binary* index = a.indices.empty() ? nullptr : a.indices.back().as<Binary>();
+  const int64_t* run = index && index->op == BinaryOp::FloorMod ? as_int(index->b) : nullptr;
+  return run && *run % kWarp == 0 && index->a.get() == last.var().get();
+}
+
 // Whether the largest operand is contiguous along the last axis of the result.
 bool along_last_axis(const ComputeDag& dag, int s) {
   const Operation& op = dag.stage(s);
@@ -66,7 +75,7 @@ bool along_last_axis(const ComputeDag& dag, int s) {
   for (const Access& a : dag.info(s).reads) {
     if (!largest || bytes_of(a.tensor) > bytes_of(largest->tensor)) largest = &a;
   }
-  return largest && !op.axes().empty() && contiguous_axis(*largest, op.axes()) == &op.axes().back();
+  return largest && !op.axes().empty() && runs_along(*largest, op.axes().back(), op.axes());
 }
 
 void find_shape(const ComputeDag& dag, int s, GpuReductionProblem* p) {
