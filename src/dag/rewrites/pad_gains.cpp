@@ -125,14 +125,19 @@ double gain_of_windows(const RewriteSite& site, const Padding& p, double points,
                        const Target& target) {
   constexpr double kMma = 1.4e14, kWgmma = 4e14;   // multiply-adds and adds in a second
   constexpr double kLeastResults = 32 * 128 * 64;  // fewer tiles are too few for warp groups
+  constexpr double kLeastFilters = 64;             // fewer leave half of a tile empty
   const Operation& op = site.op();
   const bool of_floats = p.operands[0]->tensor.dtype().is_float();
   if (!target.is_cuda() || !target.gpu.has_wgmma() || !of_floats ||
       !is_for_windows(op, *p.operands[0], site.values[0]))
     return 0;
-  double results = 1, grown = 1;
+  double results = 1, filters = 1, grown = 1;
   for (const Axis& a : op.axes()) {
-    results *= static_cast<double>(a.extent());
+    const auto extent = static_cast<double>(a.extent());
+    results *= extent;
+    for (const Access* o : p.operands) {
+      if (o->depends_on(a) && dag::is_constant_operand(site.dag, *o)) filters *= extent;
+    }
     // A group has filters of its own, and other tiles.
     if (p.operands[0]->depends_on(a) && p.operands[1]->depends_on(a)) return 0;
   }
@@ -148,7 +153,7 @@ double gain_of_windows(const RewriteSite& site, const Padding& p, double points,
       if (++images > 1 || !lies_along(*a, axis) || !whole) return 0;
     }
   }
-  if (results < kLeastResults) return 0;
+  if (results < kLeastResults || filters < kLeastFilters) return 0;
   const double kernel = dag::gpu_constants(site).pad_kernel;
   return (kernel + 2 * points / kMma) / (kernel + 2 * points * grown / kWgmma);
 }
