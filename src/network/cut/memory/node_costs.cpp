@@ -13,8 +13,11 @@ std::vector<double> seconds_by(const PlanCost& cost, const std::vector<Extracted
   std::unordered_map<int, double> by_end;
   for (size_t n = 0; n < cost.which.size(); ++n) by_end[cost.which[n].first] = cost.of_nodes[n];
   std::vector<double> seconds;
-  for (const ExtractedNode& node : nodes)
-    seconds.push_back(node.stages.empty() ? 0 : by_end.at(node.stages.back()));
+  for (const ExtractedNode& node : nodes) {
+    // The plan may count no node where one was made, as of what only preparations read.
+    const auto known = node.stages.empty() ? by_end.end() : by_end.find(node.stages.back());
+    seconds.push_back(known == by_end.end() ? 0 : known->second);
+  }
   return seconds;
 }
 
