@@ -196,6 +196,9 @@ void bind_graph(nb::module_& m) {
             return export_network(n, args, folder, {.name = name, .arg_names = arg_names});
           },
           "args"_a, "folder"_a, "name"_a, "arg_names"_a);
+}
+
+void bind_exported(nb::module_& m) {
   nb::class_<ExportedNetwork>(m, "ExportedNetwork", "The files of an exported network.")
       .def_ro("library", &ExportedNetwork::library, "The path of lib<name>.so.")
       .def_ro("header", &ExportedNetwork::header, "The path of <name>.h.")
@@ -213,7 +216,7 @@ void bind_decoder(nb::module_& m) {
   m.def(
       "import_decoder",
       [](const std::string& path, int64_t capacity, int64_t chunk, int64_t batch,
-         DataType precision, const std::optional<Target>& target, bool limits) {
+         DataType precision, const std::optional<Target>& target) {
         const Where where = caller();
         const WithoutGil unlocked;
         const DecoderSizes sizes{capacity, chunk, batch};
@@ -228,10 +231,9 @@ void bind_decoder(nb::module_& m) {
           model = last_logits(import_onnx(path, options, where));
         }
         // On a GPU a step draws its token there.
-        if (target_or_host(target).is_cuda()) model = with_draws(std::move(model), {}, limits);
-        return model;
+        return target_or_host(target).is_cuda() ? with_draws(std::move(model)) : model;
       },
-      "path"_a, "capacity"_a, "chunk"_a, "batch"_a, "precision"_a, "target"_a.none(), "limits"_a,
+      "path"_a, "capacity"_a, "chunk"_a, "batch"_a, "precision"_a, "target"_a.none(),
       "Reads a decoder with states, whose dimensions follow from its past and present rows, and "
       "with the logits behind the last token of a call.");
   nb::class_<Decoder>(m, "Decoder",
@@ -293,6 +295,7 @@ void bind_generation(nb::module_& m) {
 void bind_network(nb::module_& m) {
   bind_models(m);
   bind_graph(m);
+  bind_exported(m);
   bind_decoder(m);
   bind_generation(m);
   nb::class_<NetworkKernel>(m, "NetworkKernel", "A compiled network.")

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "generate/kept.h"
 #include "heddle/support/error.h"
 #include "support/hashing/hash.h"
 
@@ -112,16 +111,13 @@ std::vector<int64_t> kept(std::span<const float> logits, const Sampling& how) {
   std::vector<int64_t> order = largest(logits, how.top_k);
   if (order.empty() || how.top_p == 1) return order;
   const double most = logits[static_cast<size_t>(order[0])];
-  std::vector<int64_t> weights;
+  std::vector<double> weights;
   for (const int64_t i : order) {
     const double x = logits[static_cast<size_t>(i)];
-    const double share = x == most ? 1 : std::exp((x - most) / how.temperature);
-    weights.push_back(static_cast<int64_t>(std::floor(share * generate::kParts)));
+    weights.push_back(x == most ? 1 : std::exp((x - most) / how.temperature));
   }
-  const int64_t all = std::accumulate(weights.begin(), weights.end(), int64_t{0});
-  const int64_t wanted =
-      std::min(all, static_cast<int64_t>(std::ceil(how.top_p * static_cast<double>(all))));
-  int64_t mass = 0;
+  const double wanted = how.top_p * std::accumulate(weights.begin(), weights.end(), 0.0);
+  double mass = 0;
   size_t kept = 0;
   for (; kept < weights.size() && mass < wanted; ++kept) mass += weights[kept];
   order.resize(kept);

@@ -53,33 +53,6 @@ TEST(Draw, TokensAreThoseOfSample) {
   }
 }
 
-TEST(Draw, LimitsLeaveTheTokensThatSampleLeaves) {
-  for (int64_t n = 1; n <= 6; ++n) {
-    Rng rng(static_cast<uint64_t>(n));
-    const int64_t batch = rng.uniform_int(1, 4), vocabulary = rng.uniform_int(1, 700);
-    const Input logits = input_of(random_logits(batch, vocabulary, rng), "logits");
-    const Sampling how{.temperature = n % 4 == 0 ? 0 : 0.3 * static_cast<double>(n % 5 + 1),
-                       .top_k = n % 3 == 0 ? 0 : rng.uniform_int(1, 40),
-                       .top_p = n % 3 == 1 ? 1 : 0.1 * static_cast<double>(rng.uniform_int(1, 9)),
-                       .seed = static_cast<uint64_t>(n)};
-    const Input streams = streams_of(batch, how.seed, 7),
-                temperature = input_of(NDArray::from<double>({how.temperature}, {1}), "t"),
-                top_k = input_of(NDArray::from<int64_t>({how.top_k}, {1}), "top_k"),
-                top_p = input_of(NDArray::from<double>({how.top_p}, {1}), "top_p");
-    for (const WayToRun& way : run_every_way(draw(logits, streams, temperature, {top_k, top_p}),
-                                             {logits, streams, temperature, top_k, top_p})) {
-      for (int64_t b = 0; b < batch; ++b) {
-        const std::span row(logits.array.data<float>() + b * vocabulary,
-                            static_cast<size_t>(vocabulary));
-        int64_t want = -1;
-        if (std::ranges::any_of(row, [](float x) { return !std::isnan(x); }))
-          want = sample(row, how, 7 + static_cast<uint64_t>(b));
-        EXPECT_EQ(way.result.get(b), static_cast<double>(want)) << way.name << ", seed " << n;
-      }
-    }
-  }
-}
-
 TEST(Draw, SpecialLogits) {
   const Input logits =
       input_of(NDArray::from<float>({kNan, kNan, kNan, kNan, -kInfinite, -kInfinite, 1, kInfinite,
