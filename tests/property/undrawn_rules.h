@@ -10,10 +10,13 @@
 
 namespace heddle::testing {
 
-/// The rules that were drawn with none of their parameters; of winograd, each tile by itself.
+/// The rules that were drawn with none of their parameters; of winograd, each tile by itself. A pair is judged by
+/// the tolerance of the direct form, so dynamic_quantization, whose results are approximate, has random
+/// declarations in a test of its own.
 inline std::vector<std::string> undrawn_rules(const selftest::Coverage& coverage) {
   std::vector<std::string> wanted;
   for (const std::string& rule : rewrite_rule_names()) {
+    if (rule == "dynamic_quantization") continue;
     if (rule == "winograd") {
       wanted.insert(wanted.end(), {"winograd(tile=2)", "winograd(tile=4)"});
     } else {
