@@ -65,7 +65,7 @@ std::map<std::string, NDArray> arrays_of(const nb::dict& samples) {
 }
 
 void bind_models(nb::module_& m) {
-  nb::class_<Repeat>(m, "Loop", "A loop of a network, such as the steps of a recurrent layer.")
+  nb::class_<Repeat>(m, "Repeat", "A loop of a network, such as the steps of a recurrent layer.")
       .def_ro("name", &Repeat::name);
   nb::class_<OnnxModel>(m, "OnnxModel", "An ONNX file as a declaration.")
       .def_ro("inputs", &OnnxModel::inputs)
