@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "dsl/computed_for_loops.h"
 #include "dsl/validate.h"
 #include "heddle/ir/print.h"
 #include "heddle/ir/simplify.h"
@@ -71,6 +72,16 @@ std::vector<Tensor> Repeat::computed() const {
   for (const State& s : states) add(s.first);
   for (const State& s : states) add(s.next);
   for (const Rows& r : rows) add(r.row);
+  return all;
+}
+
+std::vector<Tensor> computed_for(const std::vector<Repeat>& repeats) {
+  std::vector<Tensor> all;
+  for (const Repeat& r : repeats) {
+    for (const Tensor& t : r.computed()) {
+      if (!has(all, t)) all.push_back(t);
+    }
+  }
   return all;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "dsl/computed_for_loops.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/support/error.h"
 
@@ -29,6 +30,8 @@ void collect_counts(const Graph& graph, FunctionRef<Value(const std::string&)> f
 // copy.
 void collect_outputs(const Graph& graph, FunctionRef<Value(const std::string&)> find,
                      DataType precision, OnnxModel& model) {
+  // What loops read or write lies between nodes.
+  const std::vector<Tensor> of_loops = computed_for(model.updates.repeats);
   for (const ValueInfo& info : graph.outputs) {
     const Value value = find(info.name);
     if (!value.defined()) throw_user_error("nothing makes the output '" + info.name + "'");
@@ -40,15 +43,9 @@ void collect_outputs(const Graph& graph, FunctionRef<Value(const std::string&)> 
     Tensor tensor = value.tensor();
     if (precision != f32 && tensor.dtype() == precision && info.type == kFileFloat)
       tensor = ops::cast(tensor, f32, Where{});
-    const bool twice = std::any_of(model.outputs.begin(), model.outputs.end(),
-                                   [&](const Tensor& other) { return other.same_as(tensor); });
-    // What a loop reads or writes lies between nodes.
-    const bool of_loop = std::any_of(
-        model.updates.repeats.begin(), model.updates.repeats.end(), [&](const Repeat& r) {
-          const std::vector<Tensor> computed = r.computed();
-          return std::any_of(computed.begin(), computed.end(),
-                             [&](const Tensor& other) { return other.same_as(tensor); });
-        });
+    const auto is_it = [&](const Tensor& other) { return other.same_as(tensor); };
+    const bool twice = std::any_of(model.outputs.begin(), model.outputs.end(), is_it);
+    const bool of_loop = std::any_of(of_loops.begin(), of_loops.end(), is_it);
     if (twice || of_loop || tensor.op()->is_placeholder()) tensor = ops::identity(tensor, Where{});
     model.outputs.push_back(tensor);
     model.output_names.push_back(info.name);
@@ -62,10 +59,8 @@ void collect_constants(const ConstantPool& pool, OnnxModel& model) {
   std::unordered_set<const Operation*> reached;
   model.updates.repeats = needed_repeats(model.outputs, std::move(model.updates.repeats));
   std::vector<Tensor> open = model.outputs;
-  for (const Repeat& r : model.updates.repeats) {
-    const std::vector<Tensor> computed = r.computed();
-    open.insert(open.end(), computed.begin(), computed.end());
-  }
+  const std::vector<Tensor> of_loops = computed_for(model.updates.repeats);
+  open.insert(open.end(), of_loops.begin(), of_loops.end());
   while (!open.empty()) {
     const Tensor tensor = open.back();
     open.pop_back();

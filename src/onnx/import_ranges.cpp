@@ -8,6 +8,7 @@
 #include "dag/creation_order.h"
 #include "dag/sizes/generalizer.h"
 #include "dag/sizes/repeats.h"
+#include "dsl/computed_for_loops.h"
 #include "heddle/dag/generalize.h"
 #include "heddle/support/error.h"
 #include "onnx/file/graph.h"
@@ -63,22 +64,10 @@ class RangeImporter {
   }
 
  private:
-  /// What loops read and write, which is declared with the outputs.
-  static std::vector<Tensor> of_loops(const OnnxModel& model) {
-    std::vector<Tensor> all;
-    for (const Repeat& r : model.updates.repeats) {
-      for (const Tensor& t : r.computed()) {
-        if (std::none_of(all.begin(), all.end(), [&](const Tensor& o) { return o.same_as(t); }))
-          all.push_back(t);
-      }
-    }
-    return all;
-  }
-
   /// The loops of the declaration over the dimensions, which has `outputs`: those of the model, then what
   /// loops read and write. `over` has its inputs.
   static void move_loops(OnnxModel& model, Instance over, const std::vector<Tensor>& outputs) {
-    const std::vector<Tensor> computed = of_loops(model);
+    const std::vector<Tensor> computed = computed_for(model.updates.repeats);
     for (size_t i = 0; i < computed.size(); ++i)
       over.tensors.emplace_back(computed[i], outputs[model.outputs.size() + i]);
     model.updates.repeats = dag::repeats_in(over, model.updates.repeats);
@@ -163,7 +152,7 @@ class RangeImporter {
                   limit.empty() ? e.help : limit);
     }
     here.outputs = here.largest.outputs;
-    const std::vector<Tensor> computed = of_loops(here.largest);
+    const std::vector<Tensor> computed = computed_for(here.largest.updates.repeats);
     here.outputs.insert(here.outputs.end(), computed.begin(), computed.end());
     for (const auto* list : {&here.largest.inputs, &here.largest.constants}) {
       for (const Tensor& t : *list) here.tensors.emplace_back(t, t);

@@ -107,6 +107,15 @@ TEST(TensorCoreConvolution, DeepOnesAreCutInParts) {
   EXPECT_EQ(want.difference(arrays), "");
 }
 
+/// The last legal rewrite whose name begins with `rule`; "" where there is none.
+std::string last_legal(const ComputeDag& dag, const std::string& rule) {
+  std::string name;
+  for (const std::string& legal : legal_rewrites(dag, h200())) {
+    if (legal.starts_with(rule)) name = legal;
+  }
+  return name;
+}
+
 // Three channels are padded to four, so that each tap is a vector of eight bytes.
 TEST(TensorCoreConvolution, FewChannelsAreOneVector) {
   const AutoSchedulerOptionsScope scope(options());
@@ -131,10 +140,7 @@ TEST(TensorCoreConvolution, FewChannelsAreOneVector) {
                         Form{.type = bf16, .c = 3, .pad = 0, .epilogue = true}}) {
     const selftest::RandomProgram p = convolution(f);
     const ComputeDag dag(p.outputs);
-    std::string name;
-    for (const std::string& legal : legal_rewrites(dag, h200())) {
-      if (legal.starts_with(pads)) name = legal;
-    }
+    const std::string name = last_legal(dag, pads);
     ASSERT_NE(name, "") << p.text;
     const Template t = make_template(apply_alternative(dag, name), h200());
     EXPECT_THAT(
@@ -218,10 +224,7 @@ TEST(TensorCoreConvolution, ChannelsGrowToRowsOfBoxes) {
     f.fixed = true;
     const selftest::RandomProgram p = convolution(f);
     const ComputeDag dag(p.outputs);
-    std::string name;
-    for (const std::string& legal : legal_rewrites(dag, h200())) {
-      if (legal.starts_with(pads)) name = legal;
-    }
+    const std::string name = last_legal(dag, pads);
     ASSERT_NE(name, "") << p.text;
     const std::optional<Schedule> s = by_warp_groups(apply_alternative(dag, name));
     ASSERT_TRUE(s) << p.text;

@@ -171,12 +171,12 @@ def _clamp(x, min=None, max=None):
 
 @rule(aten.clamp_min.default)
 def _clamp_min(x, low):
-    return ops.maximum(*promoted(x, low))
+    return _clamp_between(x, low)
 
 
 @rule(aten.clamp_max.default)
 def _clamp_max(x, high):
-    return ops.minimum(*promoted(x, high))
+    return _clamp_between(x, None, high)
 
 
 @rule(aten.clamp.Tensor)

@@ -7,7 +7,7 @@ from heddle import ops
 
 from ._layout import inverse
 from ._rules import aten, axis_of, cast_to, rule, shape_of
-from ._shapes import indices_check, places_of
+from ._shapes import indexed_dims, indices_check, places_of
 
 
 def _one_for_each_row(node):
@@ -54,7 +54,7 @@ def _scatter_reduce(x, axis, indices, source, reduce, include_self=True):
 
 @rule(aten.index_put.default, check=indices_check)
 def _index_put(x, indices, values, accumulate=False):
-    given = [axis for axis, index in enumerate(indices) if index is not None]
+    given = indexed_dims(indices)
     places, before, after = places_of([indices[axis] for axis in given]), given[0], given[-1] + 1
     common, shape = shape_of(places)[:-1], shape_of(x)
     values = ops.broadcast_to(cast_to(values, x.dtype), [*shape[:before], *common, *shape[after:]])

@@ -10,7 +10,7 @@ from ._rules import aten, axes_of, axis_of, cast_to, order_of, rule, shape_of
 
 # ---- shapes ----
 
-def _total(shape):
+def total(shape):
     product = 1
     for extent in shape:
         product *= extent
@@ -21,8 +21,8 @@ def _total(shape):
 def _view(x, shape):
     shape = list(shape)
     if -1 in shape:
-        rest = _total(extent for extent in shape if extent != -1)
-        shape[shape.index(-1)] = _total(shape_of(x)) // max(rest, 1)
+        rest = total(extent for extent in shape if extent != -1)
+        shape[shape.index(-1)] = total(shape_of(x)) // max(rest, 1)
     return ops.reshape(x, shape) if shape != shape_of(x) else x
 
 
@@ -101,12 +101,12 @@ def _as_strided_check(node):
     begins = x.op != "placeholder" and x.meta["val"].storage_offset() == 0 and x.meta["val"].is_contiguous()
     if not begins or not all(isinstance(n, int) for n in numbers):
         return False
-    return offset + sum((extent - 1) * step for extent, step in zip(size, stride)) < _total(x.meta["val"].shape)
+    return offset + sum((extent - 1) * step for extent, step in zip(size, stride)) < total(x.meta["val"].shape)
 
 
 @rule(aten.as_strided.default, free=True, check=_as_strided_check)
 def _as_strided(x, size, stride, offset):
-    flat = ops.reshape(x, [_total(shape_of(x))])
+    flat = ops.reshape(x, [total(shape_of(x))])
     place = lambda axes: sum((i * s for i, s in zip(axes, stride)), heddle.Expr(offset))
     return heddle.compute(tuple(size), lambda *axes: flat[place(axes)], "as_strided")
 
@@ -169,7 +169,7 @@ def _flip(x, axes):
 def _roll(x, shifts, axes=()):
     shifts, axes = ([value] if isinstance(value, int) else value for value in (shifts, axes))
     if not axes:
-        return ops.reshape(ops.roll(ops.reshape(x, [_total(shape_of(x))]), shifts[0], 0), shape_of(x))
+        return ops.reshape(ops.roll(ops.reshape(x, [total(shape_of(x))]), shifts[0], 0), shape_of(x))
     for shift, axis in zip(shifts, axes):
         x = ops.roll(x, shift, axis_of(x, axis))
     return x
@@ -219,20 +219,20 @@ def places_of(indices):
     return ops.concat([ops.expand_dims(ops.broadcast_to(cast_to(index, "i64"), common), [rank]) for index in indices], rank)
 
 
-def _places_of_indices(indices):
+def indexed_dims(indices):
     return [axis for axis, index in enumerate(indices) if index is not None]
 
 
 def indices_check(node):
     """Integers for dimensions that follow each other."""
-    given = _places_of_indices(node.args[1])
+    given = indexed_dims(node.args[1])
     integers = all(node.args[1][axis].meta["val"].dtype in (torch.int64, torch.int32) for axis in given)
     return integers and given == list(range(given[0], given[-1] + 1))
 
 
 @rule(aten.index.Tensor, check=indices_check)
 def _index(x, indices):
-    given = _places_of_indices(indices)
+    given = indexed_dims(indices)
     if len(given) == 1:
         return ops.gather(x, indices[given[0]], given[0])
     indices, before = [indices[axis] for axis in given], given[0]

@@ -7,6 +7,7 @@ from heddle import ops
 
 from . import _layers
 from ._rules import aten, cast_to, only_first, rule, shape_of
+from ._shapes import total
 
 
 def _of_floats(node):
@@ -50,9 +51,7 @@ def _batch_norm_without_statistics(x, scale, shift, training, momentum, epsilon)
       check=lambda node: _of_floats(node) and node.args[5] is True and node.args[3] is not None)
 def _batch_norm(x, scale, shift, running_mean, running_variance, training, momentum, epsilon):
     result, mean, variance, inverse = _normalized(x, scale, shift, epsilon)
-    count = 1
-    for axis, extent in enumerate(shape_of(x)):
-        count *= extent if axis != 1 else 1
+    count = total(extent for axis, extent in enumerate(shape_of(x)) if axis != 1)
 
     def moved(running, value):
         keep, take = (ops.full([], factor, x.dtype) for factor in (1 - momentum, momentum))

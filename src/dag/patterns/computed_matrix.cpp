@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dag/patterns/look_through.h"
+#include "dag/patterns/plain_dimension.h"
 #include "heddle/ir/simplify.h"
 #include "ir/linear.h"
 
@@ -14,20 +15,6 @@ namespace {
 
 bool is_half(DataType t) { return t == f16 || t == bf16; }
 
-/// The dimension of `a` that is `axis` alone; -1 where there is none, or `axis` is in another one too.
-int dim_of(const Access& a, const Axis& axis) {
-  int found = -1;
-  for (size_t d = 0; d < a.indices.size(); ++d) {
-    const std::optional<Affine>& index = a.affine[d];
-    if (index ? index->coefficient(axis.var()) == 0 : !uses_var(a.indices[d], axis.var())) continue;
-    if (found >= 0 || !index || index->terms.size() != 1 || index->constant != 0 ||
-        index->terms[0].coefficient != 1)
-      return -1;
-    found = static_cast<int>(d);
-  }
-  return found;
-}
-
 /// The elements that `a` reads where the axes of `op`, its reader, have the values `at`.
 std::vector<Expr> places_of(const Access& a, const Operation& op, const std::vector<Expr>& at) {
   std::vector<Expr> places;
@@ -35,7 +22,7 @@ std::vector<Expr> places_of(const Access& a, const Operation& op, const std::vec
   return places;
 }
 
-/// Whether no index depends on data. Lines and depths are plain axes (dim_of); the other indices, such
+/// Whether no index depends on data. Lines and depths are plain axes (plain_dimension); the other indices, such
 /// as that of the head that several heads of queries read, are the same for a tile.
 bool is_known(const Access& a) {
   return std::none_of(a.indices.begin(), a.indices.end(),
@@ -99,7 +86,8 @@ class Finder {
       m_.row = longest_of(*w, *v);
       m_.col = longest_of(*v, *w);
       if (m_.row < 0 || m_.col < 0) continue;
-      m_.value = {v->producer, dim_of(*v, axis(m_.col)), dim_of(*v, key())};
+      m_.value = {v->producer, dag::plain_dimension(*v, axis(m_.col)),
+                  dag::plain_dimension(*v, key())};
       if (m_.value.line_dim >= 0 && m_.value.depth_dim >= 0 && take_matrix(*w)) return true;
     }
     return false;
@@ -118,7 +106,8 @@ class Finder {
     m_.cols = 1;
     m_.row = -1;
     for (size_t i = 0; i < op_.axes().size(); ++i) {
-      if (dim_of(reads[0], op_.axes()[i]) >= 0 && is_longer(static_cast<int>(i), m_.row))
+      if (dag::plain_dimension(reads[0], op_.axes()[i]) >= 0 &&
+          is_longer(static_cast<int>(i), m_.row))
         m_.row = static_cast<int>(i);
     }
     return m_.row >= 0 && take_matrix(reads[0]);
@@ -142,8 +131,8 @@ class Finder {
     stored_.clear();
     m_.products.clear();
     m_.matrix = a.producer;
-    m_.row_dim = dim_of(a, axis(m_.row));
-    m_.key_dim = dim_of(a, key());
+    m_.row_dim = dag::plain_dimension(a, axis(m_.row));
+    m_.key_dim = dag::plain_dimension(a, key());
     const Dims dims{m_.row_dim, m_.key_dim};
     const std::vector<Expr>& place = a.indices;
     return m_.row_dim >= 0 && m_.key_dim >= 0 &&
@@ -189,7 +178,9 @@ class Finder {
     seen_.emplace(s, Taken{dims, place});
     const auto& axes = dag_.stage(s).axes();
     for (const Access& a : dag_.info(s).reads) {
-      const auto at = [&](int d) { return d < 0 ? -1 : dim_of(a, axes[static_cast<size_t>(d)]); };
+      const auto at = [&](int d) {
+        return d < 0 ? -1 : dag::plain_dimension(a, axes[static_cast<size_t>(d)]);
+      };
       const Dims here{at(dims.first), at(dims.second)};
       const std::vector<Expr> there = places_of(a, dag_.stage(s), place);
       const bool taken =
@@ -226,8 +217,9 @@ class Finder {
                &key = op.axes()[static_cast<size_t>(dims.second)], &depth = op.reduce_axes()[0];
     for (const auto& [x, y] : {*factors, std::pair(factors->second, factors->first)}) {
       if (x->depends_on(key) || y->depends_on(row)) continue;
-      const ComputedMatrix::Operand rows{x->producer, dim_of(*x, row), dim_of(*x, depth)},
-          keys{y->producer, dim_of(*y, key), dim_of(*y, depth)};
+      const ComputedMatrix::Operand rows{x->producer, dag::plain_dimension(*x, row),
+                                         dag::plain_dimension(*x, depth)},
+          keys{y->producer, dag::plain_dimension(*y, key), dag::plain_dimension(*y, depth)};
       if (std::min({rows.line_dim, rows.depth_dim, keys.line_dim, keys.depth_dim}) >= 0)
         return ComputedMatrix::Product{s, dims.first, dims.second, depth.extent(), rows, keys};
     }

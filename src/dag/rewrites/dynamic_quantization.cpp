@@ -39,11 +39,6 @@ struct Factors {
   bool four_bits = false;
 };
 
-/// Whether `a` has `k` alone as its last index.
-bool lies_along(const Access& a, const Axis& k) {
-  return dag::plain_dimension(a, k) == a.tensor.rank() - 1;
-}
-
 WhyNot match(const RewriteSite& site, Factors* out) {
   const Access* operands[2];
   if (WhyNot why = dag::match_contraction(site.dag, site.stage, operands); !why.empty()) return why;
@@ -57,7 +52,8 @@ WhyNot match(const RewriteSite& site, Factors* out) {
     const Operation& made = *weights.tensor.op();
     if (made.is_placeholder() || made.is_reduction() || made.num_outputs() != 1 ||
         !dag::is_constant_operand(site.dag, weights) || weights.tensor.rank() != 2 ||
-        !input.tensor.dtype().is_float() || !lies_along(weights, k) || !lies_along(input, k))
+        !input.tensor.dtype().is_float() || !dag::lies_along(weights, k) ||
+        !dag::lies_along(input, k))
       continue;
     const int64_t depth = k.extent();
     std::optional<dag::BlockValues> values =

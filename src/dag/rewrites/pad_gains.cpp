@@ -40,10 +40,6 @@ bool waits_once(const RewriteSite& site, const Padding& p) {
 
 }  // namespace
 
-bool lies_along(const Access& a, const Axis& axis) {
-  return dag::plain_dimension(a, axis) + 1 == static_cast<int>(a.indices.size());
-}
-
 bool is_few_channels(const Operation& op, const Access* const operands[2], const Axis& axis,
                      int64_t to) {
   return op.reduce_axes().size() > 1 && axis.extent() < to &&

@@ -16,8 +16,6 @@ struct Padding {
 constexpr int64_t kBoxPitch = 16;    // bytes: TMA loads rows of multiples of it
 constexpr int64_t kShortVector = 8;  // bytes of a vector of few channels
 
-/// Whether rows of `a` in memory run along `axis`.
-bool lies_along(const Access& a, const Axis& axis);
 /// Whether the stage sums over windows, and `axis` over their channels, which are fewer than `to`
 /// and lie side by side in an operand.
 bool is_few_channels(const Operation& op, const Access* const operands[2], const Axis& axis,

@@ -85,22 +85,6 @@ Expr flatten(const std::vector<Expr>& indices, const std::vector<int64_t>& exten
   return out;
 }
 
-int plain_dimension(const Access& operand, const Axis& axis) {
-  int found = -1;
-  for (std::size_t d = 0; d < operand.affine.size(); ++d) {
-    if (!operand.affine[d]) {
-      if (uses_var(operand.indices[d], axis.var())) return -1;
-      continue;
-    }
-    const Affine& f = *operand.affine[d];
-    if (f.coefficient(axis.var()) == 0) continue;
-    if (found >= 0 || f.terms.size() != 1 || f.coefficient(axis.var()) != 1 || f.constant != 0)
-      return -1;
-    found = static_cast<int>(d);
-  }
-  return found;
-}
-
 Expr read_at(const Tensor& t, const Access& as, const std::vector<VarBinding>& to) {
   std::vector<Expr> at;
   for (const Expr& index : as.indices) at.push_back(substitute(index, to));

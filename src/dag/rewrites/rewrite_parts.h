@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dag/patterns/plain_dimension.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/dag/compute_dag.h"
 #include "heddle/target/rule_constants.h"
@@ -45,10 +46,6 @@ Tensor reduce_in_parts(const Operation& op, int64_t parts, const std::string& ta
 std::vector<Expr> unflatten(const Expr& place, const std::vector<int64_t>& extents);
 /// The inverse of unflatten.
 Expr flatten(const std::vector<Expr>& indices, const std::vector<int64_t>& extents);
-
-/// The dimension of the operand that `axis` alone indexes, from 0 and by steps of 1, or -1. Also -1
-/// where another dimension depends on the axis.
-int plain_dimension(const Access& operand, const Axis& axis);
 
 /// The element of `t` at the indices of the access, in terms of other axes.
 Expr read_at(const Tensor& t, const Access& as, const std::vector<VarBinding>& to);

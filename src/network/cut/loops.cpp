@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <set>
 
+#include "dsl/computed_for_loops.h"
 #include "heddle/ir/print.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "network/cut/step_plan.h"
+#include "network/cut/updates.h"
 
 namespace heddle::network {
+
 void fail_loop(const Repeat& r, const std::string& what, const std::string& help) {
   throw_user_error("loop '" + r.name + "': " + what, {}, help);
 }
@@ -51,8 +54,7 @@ bool is_bound(const std::vector<Repeat>& repeats, const Tensor& t) {
 }
 
 bool is_of_loop(const std::vector<Repeat>& repeats, const Tensor& t) {
-  return std::any_of(repeats.begin(), repeats.end(),
-                     [&](const Repeat& r) { return position_of(r.computed(), t) >= 0; });
+  return position_of(computed_for(repeats), t) >= 0;
 }
 
 namespace {
@@ -72,13 +74,10 @@ SizeSum row_bytes(const Tensor& whole, const std::vector<Var>& sizes) {
 
 void check_rows(const std::vector<Repeat>& repeats, const std::vector<Var>& sizes,
                 const Target& target) {
-  constexpr int64_t kGpuAlignment = 16;
   const auto check = [&](const Repeat& r, const Tensor& whole) {
     const SizeSum bytes = row_bytes(whole, sizes);
-    const auto is_aligned = [](int64_t n) { return n % kGpuAlignment == 0; };
-    if (!target.is_cuda() ||
-        (is_aligned(bytes.constant) && std::ranges::all_of(bytes.factors, is_aligned)))
-      return;
+    const auto is_aligned = [&](int64_t n) { return rows_are_aligned(n, target); };
+    if (is_aligned(bytes.constant) && std::ranges::all_of(bytes.factors, is_aligned)) return;
     fail_loop(
         r,
         "on a GPU rows begin at multiples of 16 bytes, and those of '" + whole.name() + "' do not",

@@ -5,6 +5,7 @@
 
 #include "dag/replace_reads.h"
 #include "dag/sizes/repeats.h"
+#include "dsl/computed_for_loops.h"
 #include "heddle/dsl/update.h"
 #include "heddle/support/error.h"
 #include "network/cut/loops.h"
@@ -46,12 +47,6 @@ Tensor copy_of(const Tensor& t, const std::string& name) {
       t.shape(), [&](const std::vector<Axis>& at) { return t(at); }, name, "copy", t.op()->where());
 }
 
-/// Whether kernels can write rows of `bytes` from any row on: vectors of a GPU are aligned.
-bool rows_are_aligned(const std::optional<int64_t>& bytes, const Target& target) {
-  constexpr int64_t kGpuAlignment = 16;
-  return bytes && (!target.is_cuda() || *bytes % kGpuAlignment == 0);
-}
-
 /// The bytes of a row of which places are counted.
 std::optional<int64_t> row_bytes(const ScatteredUpdate& update) {
   int64_t bytes = update.rows.dtype().bytes();
@@ -65,6 +60,11 @@ std::optional<int64_t> row_bytes(const ScatteredUpdate& update) {
 
 }  // namespace
 
+bool rows_are_aligned(int64_t bytes, const Target& target) {
+  constexpr int64_t kGpuAlignment = 16;
+  return !target.is_cuda() || bytes % kGpuAlignment == 0;
+}
+
 std::vector<Tensor> with_updates(std::vector<Tensor> outputs, const Updates& updates) {
   check_loops(updates);
   for (size_t u = 0; u < updates.size(); ++u) {
@@ -73,10 +73,8 @@ std::vector<Tensor> with_updates(std::vector<Tensor> outputs, const Updates& upd
     check(updates, u);
     if (position_of(outputs, updates[u].next) < 0) outputs.push_back(updates[u].next);
   }
-  for (const Repeat& r : updates.repeats) {
-    for (const Tensor& t : r.computed()) {
-      if (position_of(outputs, t) < 0) outputs.push_back(t);
-    }
+  for (const Tensor& t : computed_for(updates.repeats)) {
+    if (position_of(outputs, t) < 0) outputs.push_back(t);
   }
   return outputs;
 }
@@ -117,7 +115,8 @@ UpdatedGraph updated_graph(const ComputeDag& declared, const std::vector<StateUp
     const std::optional<ScatteredUpdate> at_places = some ? std::nullopt : scattered.find(next);
     if (!(some && some->state.same_as(state)) && !(at_places && at_places->state.same_as(state)))
       continue;
-    if (!rows_are_aligned(some ? row_bytes(state) : row_bytes(*at_places), target)) {
+    const std::optional<int64_t> bytes = some ? row_bytes(state) : row_bytes(*at_places);
+    if (!bytes || !rows_are_aligned(*bytes, target)) {
       changes.push_back({"updates", "all of '" + state.name() +
                                         "' is written, because its rows have no constant number "
                                         "of bytes, on a GPU a multiple of 16"});
