@@ -31,3 +31,6 @@ CAUSES = {
 }
 _NOISE = "near 1 in other runs (0.94 to 1.5): what a shared machine moves between runs"
 CAUSES |= dict.fromkeys(("dense", "reductions", "transpose", "concatenate"), _NOISE)
+
+# Why families are slower on a GPU, where the cause is another one than on a CPU.
+CAUSES_GPU = {}

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """TOPI's schedules and operators, declared in Heddle: who schedules each, whether it is right, and its time beside PyTorch's.
 
-    topi.py [--only sort] [--threads 1] [--seconds 1] [--write docs/measurements/topi.md]
+    topi.py [--only sort] [--threads 1] [--seconds 1] [--gpu gpu.json] [--write docs/measurements/topi.md]
+    topi.py --target cuda [--only sort] [--seconds 0.3] --json gpu.json
 
 Each family of schedule functions of TVM 0.7 to 0.19 (schedules.txt: those for all machines, x86 and GPUs) has a case in
 convolutions.py, products.py, rows.py and vision.py: a declaration by operators of heddle.ops or by heddle.compute, which is run as a
 network with no schedule, no tuning and no records, and compared with PyTorch or numpy. Weights are constants. Times are the least of many
-calls of both in turns: the machine may be shared, and medians tell of the others. Without --write the table is printed. Exit status 1 where an answer is wrong or a function of schedules.txt has no
+calls of both in turns: the machine may be shared, and medians tell of the others. With --target cuda (gpu.py) the same is done on a GPU, and
+--json keeps the figures, which --gpu shows beside those of a CPU. Without --write the table is printed. Exit status 1 where an answer is wrong or a function of schedules.txt has no
 family. Needs the Python package (PYTHONPATH=build/python), PyTorch and torchvision.
 """
 import argparse
+import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -29,7 +33,7 @@ import heddle as hd  # noqa: E402
 
 import convolutions, products, rows, vision  # noqa: E401, E402, F401
 from cases import CASES  # noqa: E402
-from causes import CAUSES, LIBRARIES, MISSING  # noqa: E402
+from causes import CAUSES, CAUSES_GPU, LIBRARIES, MISSING  # noqa: E402
 from race import race  # noqa: E402
 
 
@@ -37,14 +41,14 @@ def as_list(values):
     return list(values) if isinstance(values, (list, tuple)) else [values]
 
 
-def network_of(case, threads):
+def network_of(case, **options):
     """The network, and the arrays of its calls."""
     tensors = [hd.constant(a) if i in case.constants else hd.placeholder(a.shape, a.dtype) for i, a in enumerate(case.arrays)]
     passed = [i for i in range(len(tensors)) if i not in case.constants]
     outputs = as_list(case.ours(*tensors))
     used = set(hd.placeholders(outputs))
     passed = [i for i in passed if tensors[i] in used]
-    return hd.Network(outputs, [tensors[i] for i in passed], threads=threads), [case.arrays[i] for i in passed]
+    return hd.Network(outputs, [tensors[i] for i in passed], **options), [case.arrays[i] for i in passed]
 
 
 def templates_of(network):
@@ -80,7 +84,7 @@ def sample(call):
 def measured(family, threads, seconds):
     """A row of the table."""
     case = family.make()
-    network, arrays = network_of(case, threads)
+    network, arrays = network_of(case, threads=threads)
     tensors = [torch.from_numpy(np.ascontiguousarray(a)) for a in case.arrays]
     got = network(*arrays)
     got = [np.asarray(a) for a in as_list(got)]
@@ -99,6 +103,37 @@ def measured(family, threads, seconds):
             calls["torch"] = lambda: case.torch(*tensors)
         times = race(calls, seconds, sample=sample, middle=min)
     return {"family": family, "templates": templates_of(network), "right": right, **times}
+
+
+def measured_on_gpu(options):
+    """The rows, which are kept in a file as they come. Networks are compiled beside each other before the first one is timed."""
+    import gpu
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+
+    def compiled(family):
+        case = family.make()
+        network, arrays = network_of(case, target=hd.Target(options.target))
+        network(*gpu.arrays_of(case, arrays))
+        return case, network, arrays
+
+    families = [family for family in CASES if options.only in family.title]
+    rows, failed = [], False
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool, torch.inference_mode():
+        waiting = [(family, pool.submit(compiled, family)) for family in families]
+        concurrent.futures.wait([made for _, made in waiting])
+        for family, made in waiting:
+            try:
+                case, network, arrays = made.result()
+                rows.append(gpu.measured(family, case, network, arrays, options.seconds, race, error_of))
+            except Exception as e:  # noqa: BLE001 - one family must not end the experiment
+                print(f"{family.title}: {type(e).__name__}: {str(e)[:500]}", file=sys.stderr)
+                failed = True
+                continue
+            failed |= not rows[-1]["right"]
+            print(rows[-1], file=sys.stderr, flush=True)
+            gpu.keep(rows, options.json)
+    return 1 if failed else 0
 
 
 def coverage():
@@ -134,7 +169,34 @@ def slow_ones(results):
     return "\n".join(lines) or "None."
 
 
-def page(results, threads):
+def gpu_rows(path):
+    """({title: row}, what measured them) of a file that --json wrote."""
+    if not path.exists():
+        return {}, {}
+    kept = json.loads(path.read_text())
+    return {row["family"]: row for row in kept["rows"]}, kept
+
+
+def table_of_gpu(path):
+    """The section of a GPU, or nothing."""
+    rows, kept = gpu_rows(path)
+    if not rows:
+        return "There are no figures of one yet."
+    ratios = [r["torch"] / r["ours"] for r in rows.values() if "torch" in r]
+    lines = [f"{kept['gpu']}, PyTorch {kept['torch']} without tf32: {len(rows)} families ran, {sum(r['right'] for r in rows.values())} give the "
+             f"right answers; of {len(ratios)} that PyTorch has, {sum(r >= 0.9 for r in ratios)} are at least 0.9 times as fast; the geometric mean of the "
+             f"ratios is {np.exp(np.mean(np.log(ratios))):.2f}. A peer whose host reads results is called as it is (*); all other calls are CUDA graphs.", "",
+             "| family | right | µs | PyTorch, µs | ratio |", "|---|---|---|---|---|"]
+    for title, row in rows.items():
+        peer = f"{row['torch'] * 1e6:.3g}{'' if row['torch_graph'] else '*'}" if "torch" in row else "–"
+        ratio = f"{row['torch'] / row['ours']:.2f}" if "torch" in row else "–"
+        lines.append(f"| {title} | {'yes' if row['right'] else '**no**'} | {row['ours'] * 1e6:.3g} | {peer} | {ratio} |")
+    slow = [f"- {title}, {row['torch'] / row['ours']:.2f}: {CAUSES_GPU.get(title, CAUSES.get(title, 'not known'))}."
+            for title, row in rows.items() if "torch" in row and row["torch"] < 0.9 * row["ours"]]
+    return "\n".join(lines + ["", "Slower there, and why:", "", *slow])
+
+
+def page(results, threads, gpu):
     covered, count, missing = coverage()
     ratios = [r["torch"] / r["ours"] for r in results if "torch" in r]
     text = (HERE / "page.md").read_text()
@@ -143,7 +205,8 @@ def page(results, threads):
                "FAMILIES": len(results), "RIGHT": sum(r["right"] for r in results), "THREADS": threads,
                "COMPARED": len(ratios), "MEAN": f"{np.exp(np.mean(np.log(ratios))):.2f}",
                "NEAR": sum(r >= 0.9 for r in ratios), "TORCH": torch.__version__.split("+")[0],
-               "MACHINE": str(hd.Target("llvm -mcpu=native")), "TABLE": table(results), "SLOW": slow_ones(results)}
+               "MACHINE": str(hd.Target("llvm -mcpu=native")), "TABLE": table(results), "SLOW": slow_ones(results),
+               "GPU": table_of_gpu(gpu)}
     return re.sub(r"\{(\w+)\}", lambda m: str(numbers[m[1]]), text)
 
 
@@ -152,8 +215,13 @@ def main():
     parser.add_argument("--only", default="", help="families whose title has this")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1, help="of each race")
+    parser.add_argument("--target", default="llvm -mcpu=native", help="a GPU: the figures go to --json")
+    parser.add_argument("--json", type=pathlib.Path, default=pathlib.Path("topi_gpu.json"), help="figures of a GPU")
+    parser.add_argument("--gpu", type=pathlib.Path, default=HERE / "gpu.json", help="such figures, for the page")
     parser.add_argument("--write", type=pathlib.Path, help="write the page here")
     options = parser.parse_args()
+    if options.target.startswith("cuda"):
+        return measured_on_gpu(options)
     torch.set_num_threads(options.threads)
     hd.set_num_threads(options.threads)
     results, failed = [], False
@@ -171,7 +239,7 @@ def main():
         print(f"{family.title}: {'right' if row['right'] else 'WRONG'} {milliseconds(row, 'ours')} {milliseconds(row, 'torch')} "
               f"{', '.join(row['templates'])}", file=sys.stderr, flush=True)
     if options.write:
-        options.write.write_text(page(results, options.threads))
+        options.write.write_text(page(results, options.threads, options.gpu))
     else:
         print(table(results))
     unknown = [m for m in coverage()[2] if m not in MISSING]
