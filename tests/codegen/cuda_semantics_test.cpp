@@ -325,6 +325,30 @@ TEST(CudaSemantics, IndexArithmetic) {
   check(cases);
 }
 
+/// A single element of a thread holds all bits of its type, wherever its value goes from there.
+TEST(CudaSemantics, SingleElementsOfThreads) {
+  GpuKernel k;
+  k.name = "single";
+  const Buffer in = gpu_buffer("in", i64, kN), out = gpu_buffer("out", i64, kN),
+               own = gpu_buffer("own", i64, 1, Scope::Local);
+  k.args = {in, out};
+  Var bx("bx"), tx("tx"), v("v");
+  const Expr at = bx * Expr(256) + tx;
+  const Stmt body = make_block(
+      {make_store(own, {Expr(0)}, make_load(in, {at})),
+       make_let(v, make_load(own, {Expr(0)}), make_store(out, {at}, Expr(v) * Expr(3)))});
+  k.grid[0] = kN / 256;
+  k.block[0] = 256;
+  k.body = thread_loop(LoopKind::BlockX, bx, k.grid[0],
+                       thread_loop(LoopKind::ThreadX, tx, 256, make_allocate(own, body)));
+  const HostLibrary library(one_kernel(k));
+  ASSERT_TRUE(library.ready());
+  NDArray x = NDArray::zeros({kN}, i64), y = NDArray::zeros({kN}, i64);
+  for (int64_t i = 0; i < kN; ++i) x.at<int64_t>({i}) = (int64_t{1} << 40) + i;
+  library.run(k, {x, y});
+  for (int64_t i = 0; i < kN; ++i) EXPECT_EQ(y.at<int64_t>({i}), 3 * x.at<int64_t>({i})) << i;
+}
+
 TEST(CudaSemantics, KernelsOfManyThreads) {
   const GpuKernel k = copy_with_tail(kN - 7);
   const HostLibrary library(one_kernel(k));

@@ -39,7 +39,7 @@ Text KernelWriter::index_at(const Ramp& run, int offset) {
 
 // One element of a buffer, at a scalar index or at one lane of a vector of indices.
 Text KernelWriter::element(const Storage& from, DataType t, const Expr& index, int lane) {
-  if (from.single) return {from.name, kAtom};
+  if (from.single) return {from.name, kAtom, t == i64};
   const Text i = value(index, lane);
   if (from.per_word) {
     const Text bits = {
