@@ -362,6 +362,22 @@ def test_all_of_a_masked_window_is_supported_on_a_gpu():
     assert [node.target for node in graph.nodes if node.op == "call_function" and not supports(node)] == []
 
 
+def test_what_a_graph_on_a_gpu_computes_on_the_cpu_from_nothing_is_made_there():
+    from heddle.torch._declare import supports
+    from heddle.torch._rewrite import rewrite
+
+    def shifted(x):
+        position = torch.arange(8, device="cpu")
+        near = (position[:, None] - position[None, :]).abs().clamp(max=3).float().log1p()
+        return x + near.to(x.device) + torch.zeros(8, device="cpu").to(x.device), torch.arange(3, device="cpu")
+
+    graph_module = graph_on_a_gpu(shifted, (8, 8))
+    rewrite(graph_module)
+    of_cpu = [n for n in graph_module.graph.nodes if n.op == "call_function" and n.meta["val"].device.type == "cpu"]
+    assert [n.args for n in of_cpu] == [(0, 3)] or [n.args for n in of_cpu] == [(3,)]  # a result stays where it was asked for
+    assert [n.target for n in graph_module.graph.nodes if n.op == "call_function" and n not in of_cpu and not supports(n)] == []
+
+
 @pytest.mark.parametrize("source", [(), (6,), (4, 1)])
 def test_a_tensor_that_is_copied_over_another(source):
     """Some releases of PyTorch write numbers into tensors on a GPU by `copy` of a tensor without dimensions."""

@@ -1,5 +1,6 @@
 """Rewrites of a graph before it is cut into parts."""
 
+import contextlib
 import operator
 
 import torch
@@ -183,6 +184,12 @@ def _device_of(graph):
     return next((device for device in devices if device.type == "cuda"), torch.device("cpu"))
 
 
+def _elsewhere(value, device):
+    """The value of a node as if it were on another device."""
+    with getattr(value, "fake_mode", None) or contextlib.nullcontext():
+        return value.to(device)
+
+
 def write_numbers_out(graph_module):
     """Attributes of the graph that are numbers, as torch.tensor(2.0) leaves them, as what makes them:
 
@@ -197,19 +204,54 @@ def write_numbers_out(graph_module):
         if isinstance(number, torch.Tensor) and number.dim() == 0 and isinstance(value, torch.Tensor):
             with unset_fake_temporarily(), graph.inserting_before(node):
                 full = graph.call_function(aten.full.default, ([], number.item()), {"dtype": number.dtype, "device": device})
-            full.meta = {**node.meta, "val": value.to(device)}
+            full.meta = {**node.meta, "val": _elsewhere(value, device)}
             node.replace_all_uses_with(full)
             graph.erase_node(node)
             made.add(full)
         elif node.all_input_nodes and all(n in made for n in node.all_input_nodes) and isinstance(value, torch.Tensor):
-            node.meta["val"] = value.to(device)
+            node.meta["val"] = _elsewhere(value, device)
             made.add(node)
+    graph_module.recompile()
+
+
+def _made_on_the_cpu(graph):
+    """The nodes on the CPU that are computed from no argument, and that only nodes of the same kind, or nodes on a GPU, read."""
+    alone, own = set(), []
+    for node in graph.nodes:
+        if node.op == "call_function" and all(n in alone for n in node.all_input_nodes):
+            alone.add(node)
+            own.append(node)
+    is_on = lambda node, kind: isinstance(node.meta.get("val"), torch.Tensor) and node.meta["val"].device.type == kind
+    found = set()
+    for node in reversed(own):
+        if is_on(node, "cpu") and all(user in found or is_on(user, "cuda") for user in node.users):
+            found.add(node)
+    return found
+
+
+def make_on_the_gpu(graph_module):
+    """What a graph on a GPU computes on the CPU from no argument, and then copies, such as a table of positions, is made on the GPU:
+
+        _to_copy(arange(8, device=cpu), device=cuda)    becomes    _to_copy(arange(8, device=cuda), device=cuda)
+
+    It is then part of what Heddle computes, and nothing is copied at each call.
+    """
+    graph, device = graph_module.graph, _device_of(graph_module.graph)
+    if device.type != "cuda":
+        return
+    moved = _made_on_the_cpu(graph)
+    for node in graph.nodes:
+        if node in moved:
+            if not node.all_input_nodes or node.kwargs.get("device") is not None:
+                node.kwargs = {**node.kwargs, "device": device}
+            node.meta["val"] = _elsewhere(node.meta["val"], device)
     graph_module.recompile()
 
 
 def rewrite(graph_module):
     """All rewrites."""
     write_numbers_out(graph_module)
+    make_on_the_gpu(graph_module)
     drop_aliases(graph_module)
     stride_over_storages(graph_module)
     keep_leading_dims(graph_module)
