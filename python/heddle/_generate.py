@@ -17,12 +17,14 @@ class LanguageModel:
     chunk     the most tokens that one call of the network reads
     batch     sequences; they may differ in length where the model reads attention_mask and position_ids
     dtype     the type of weights, keys and values: f32, f16 or bf16
+    limits    on a GPU: top_k and top_p are applied there, too, in nine more kernels a step, and not on the CPU
     target, plan, passes, options   as for Network; with allow_approximate=True products with weights of few bits may
               round their inputs to 8 bits (W8A8, W4A8) where the target has an instruction for it
     """
 
-    def __init__(self, path, *, capacity=1024, chunk=64, batch=1, dtype="f32", target=None, plan=None, passes="", **options):
-        model = _heddle.import_decoder(os.fspath(path), capacity, chunk, batch, dtype, target)
+    def __init__(self, path, *, capacity=1024, chunk=64, batch=1, dtype="f32", limits=False, target=None, plan=None, passes="",
+                 **options):
+        model = _heddle.import_decoder(os.fspath(path), capacity, chunk, batch, dtype, target, limits)
         graph = _heddle.NetworkGraph(model.outputs, target, passes, options, model.updates)
         if plan is not None:
             graph = graph.with_plan(os.fspath(plan))

@@ -216,7 +216,7 @@ void bind_decoder(nb::module_& m) {
   m.def(
       "import_decoder",
       [](const std::string& path, int64_t capacity, int64_t chunk, int64_t batch,
-         DataType precision, const std::optional<Target>& target) {
+         DataType precision, const std::optional<Target>& target, bool limits) {
         const Where where = caller();
         const WithoutGil unlocked;
         const DecoderSizes sizes{capacity, chunk, batch};
@@ -231,9 +231,9 @@ void bind_decoder(nb::module_& m) {
           model = last_logits(import_onnx(path, options, where));
         }
         // On a GPU a step draws its token there.
-        return target_or_host(target).is_cuda() ? with_draws(std::move(model)) : model;
+        return target_or_host(target).is_cuda() ? with_draws(std::move(model), {}, limits) : model;
       },
-      "path"_a, "capacity"_a, "chunk"_a, "batch"_a, "precision"_a, "target"_a.none(),
+      "path"_a, "capacity"_a, "chunk"_a, "batch"_a, "precision"_a, "target"_a.none(), "limits"_a,
       "Reads a decoder with states, whose dimensions follow from its past and present rows, and "
       "with the logits behind the last token of a call.");
   nb::class_<Decoder>(m, "Decoder",

@@ -61,18 +61,24 @@ OnnxModel last_logits(OnnxModel model, const std::string& logits) {
   return model;
 }
 
-OnnxModel with_draws(OnnxModel model, const DecoderNames& names) {
+OnnxModel with_draws(OnnxModel model, const DecoderNames& names, bool limits) {
   const Tensor& ids = model.inputs[place_of(model.input_names, names.ids)];
   const Tensor& logits = model.outputs[place_of(model.output_names, names.logits)];
   if (logits.rank() != 2)
     fail("'" + names.logits + "' has not the shape (batch, vocabulary)", "call last_logits first");
   const Tensor streams = placeholder({logits.shape()[0]}, u64, names.streams),
                temperature = placeholder({1}, f64, names.temperature);
-  Tensor token = draw(logits, streams, temperature);
+  DrawLimits given;
+  if (limits) given = {placeholder({1}, i64, names.top_k), placeholder({1}, f64, names.top_p)};
+  Tensor token = draw(logits, streams, temperature, given);
   if (const DataType type = ids.dtype(); type != i64)
     token = compute(token.shape(), [&](Axis b) { return cast(type, token(b)); }, "token");
   model.inputs.insert(model.inputs.end(), {streams, temperature});
   model.input_names.insert(model.input_names.end(), {names.streams, names.temperature});
+  if (limits) {
+    model.inputs.insert(model.inputs.end(), {given.top_k, given.top_p});
+    model.input_names.insert(model.input_names.end(), {names.top_k, names.top_p});
+  }
   model.outputs.push_back(token);
   model.output_names.push_back(names.token);
   return model;
@@ -141,6 +147,8 @@ Decoder::Role Decoder::role_of(const OnnxModel& model, size_t i, const DecoderNa
   if (name == names.lasts) return Role::Lasts;
   if (name == names.streams) return Role::Streams;
   if (name == names.temperature) return Role::Temperature;
+  if (name == names.top_k) return Role::TopK;
+  if (name == names.top_p) return Role::TopP;
   if (model.lengths && t.same_as(model.lengths)) return Role::Lengths;
   if (model.tokens && t.same_as(model.tokens)) return Role::Tokens;
   if (t.rank() == 1 && t.dtype() == u8 && equal(t.shape()[0], total_)) return Role::Length;
@@ -160,7 +168,8 @@ bool Decoder::find_mask(bool own_positions) const {
 }
 
 bool Decoder::draws(const Sampling& how) const {
-  return token_ && (how.temperature == 0 || (how.top_k == 0 && how.top_p == 1));
+  const bool limits = std::ranges::count(roles_, Role::TopK) > 0;
+  return token_ && (limits || how.temperature == 0 || (how.top_k == 0 && how.top_p == 1));
 }
 
 int64_t Decoder::tokens(int64_t sequence) const {

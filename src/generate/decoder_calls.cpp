@@ -118,6 +118,8 @@ std::vector<NDArray> Decoder::arguments(bool fed) const {
 /// Writes an input of the call into an array on the CPU.
 void Decoder::write(size_t i, const Call& call, const NDArray& array) const {
   const Role role = roles_[i];
+  if (role == Role::TopK) return array.set(0, static_cast<double>(call.draw.how.top_k));
+  if (role == Role::TopP) return array.set(0, call.draw.how.top_p);
   if (role == Role::Temperature) return array.set(0, call.draw.how.temperature);
   if (role == Role::Streams) {
     for (int64_t b = 0; b < batch_; ++b)

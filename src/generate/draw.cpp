@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "heddle/generate/sampling.h"
+#include "generate/kept.h"
 #include "heddle/support/error.h"
 #include "ops/random_bits.h"
 
@@ -40,10 +40,17 @@ void check(const Tensor& t, const char* name, int rank, DataType type, Where whe
 
 }  // namespace
 
-Tensor draw(const Tensor& logits, const Tensor& streams, const Tensor& temperature, Where where) {
+Tensor draw(const Tensor& logits, const Tensor& streams, const Tensor& temperature,
+            const DrawLimits& limits, Where where) {
   check(logits, "logits", 2, f32, where);
   check(streams, "streams", 1, u64, where);
   check(temperature, "temperature", 1, f64, where);
+  if (limits.top_k || limits.top_p) {
+    check(limits.top_k, "top_k", 1, i64, where);
+    check(limits.top_p, "top_p", 1, f64, where);
+  }
+  generate::Kept kept;
+  if (limits.top_k) kept = generate::kept_tokens(logits, temperature, limits, where);
   // Parts of rows are blocks of a GPU, which is idle otherwise where sequences are few.
   const Expr tokens = logits.shape()[1];
   const int64_t parts = (logits.extent(1) + kPart - 1) / kPart;
@@ -51,8 +58,17 @@ Tensor draw(const Tensor& logits, const Tensor& streams, const Tensor& temperatu
   const std::vector<Tensor> best = compute_all(
       {logits.shape()[0], parts},
       [&](Axis b, Axis part) {
-        const Expr at = part * kPart + i, t = temperature(0);
-        const Expr x = select(at < tokens, logits(b, at), make_const(f32, NAN)), none = isnan(x);
+        const Expr at = part * kPart + i;
+        Expr t = temperature(0);
+        const Expr nothing = make_const(f32, NAN);
+        Expr own = logits(b, at);
+        if (kept.levels) {
+          t = select(limits.top_k(0) == make_int(i64, 1), make_const(f64, 0), t);
+          const Expr stays =
+              logical_or(kept.levels(b, at) <= kept.limits(b), t <= make_const(f64, 0));
+          own = select(stays, own, nothing);
+        }
+        const Expr x = select(at < tokens, own, nothing), none = isnan(x);
         const Expr scaled =
             select(t > make_const(f64, 0), t * noise(streams(b), at), make_const(f64, 0));
         const Expr score = select(none, lowest_value(f64), cast(f64, x) + scaled);

@@ -5,10 +5,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "generate/kept.h"
 #include "heddle/support/error.h"
 #include "support/hashing/hash.h"
 
@@ -53,23 +54,6 @@ class Race {
   int64_t token_ = -1;
 };
 
-/// Positions of the logits that are numbers, at most `most` of the largest, the largest first.
-std::vector<int64_t> largest(std::span<const float> logits, int64_t most) {
-  std::vector<int64_t> order;
-  order.reserve(logits.size());
-  for (int64_t i = 0; i < std::ssize(logits); ++i) {
-    if (!std::isnan(logits[static_cast<size_t>(i)])) order.push_back(i);
-  }
-  const auto before = [&](int64_t a, int64_t b) {
-    const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
-    return x > y || (x == y && a < b);
-  };
-  const int64_t kept = most > 0 ? std::min(most, std::ssize(order)) : std::ssize(order);
-  std::partial_sort(order.begin(), order.begin() + kept, order.end(), before);
-  order.resize(static_cast<size_t>(kept));
-  return order;
-}
-
 /// The largest of the numbers among logits; -inf where none is one. The maximum is taken in lanes.
 float largest_of(std::span<const float> logits) {
   using Lanes [[gnu::vector_size(64)]] = float;
@@ -106,22 +90,44 @@ int64_t place_of_largest(std::span<const float> logits) {
   return at == block.end() ? -1 : &*at - logits.data();
 }
 
-/// What top_k and top_p leave.
-std::vector<int64_t> kept(std::span<const float> logits, const Sampling& how) {
-  std::vector<int64_t> order = largest(logits, how.top_k);
-  if (order.empty() || how.top_p == 1) return order;
-  const double most = logits[static_cast<size_t>(order[0])];
-  std::vector<double> weights;
-  for (const int64_t i : order) {
-    const double x = logits[static_cast<size_t>(i)];
-    weights.push_back(x == most ? 1 : std::exp((x - most) / how.temperature));
+/// The level (generate/kept.h) of a logit; -1 of one that is no number.
+int64_t level_of(double logit, double most, double temperature) {
+  if (std::isnan(logit)) return -1;
+  if (logit == most) return 0;
+  const double steps = (most - logit) * (generate::kSteps / temperature);
+  return steps < generate::kLevels - 1 ? static_cast<int64_t>(std::floor(steps))
+                                       : generate::kLevels - 1;
+}
+
+/// The least level up to which `of` sums to what is wanted; the last one where it never does.
+template <class Of>
+int64_t limit_of(int64_t wanted, Of of) {
+  int64_t level = 0;
+  for (int64_t sum = of(0); sum < wanted && level + 1 < generate::kLevels;) sum += of(++level);
+  return level;
+}
+
+/// The levels of the logits, and the last one that top_k and top_p leave.
+std::pair<std::vector<int64_t>, int64_t> kept(std::span<const float> logits, const Sampling& how) {
+  const double most = largest_of(logits);
+  std::vector<int64_t> levels, counts(generate::kLevels);
+  levels.reserve(logits.size());
+  for (const float x : logits) {
+    levels.push_back(level_of(x, most, how.temperature));
+    if (levels.back() >= 0) ++counts[static_cast<size_t>(levels.back())];
   }
-  const double wanted = how.top_p * std::accumulate(weights.begin(), weights.end(), 0.0);
-  double mass = 0;
-  size_t kept = 0;
-  for (; kept < weights.size() && mass < wanted; ++kept) mass += weights[kept];
-  order.resize(kept);
-  return order;
+  const auto count = [&](int64_t level) { return counts[static_cast<size_t>(level)]; };
+  const int64_t of_k = how.top_k == 0 ? generate::kLevels - 1 : limit_of(how.top_k, count);
+  if (how.top_p == 1) return {std::move(levels), of_k};
+  const auto mass = [&](int64_t level) {
+    if (level > of_k || count(level) == 0) return int64_t{0};
+    const double share = std::exp(static_cast<double>(level) * (-1 / generate::kSteps));
+    return count(level) * static_cast<int64_t>(std::floor(share * generate::kParts));
+  };
+  int64_t all = 0;
+  for (int64_t level = 0; level <= of_k; ++level) all += mass(level);
+  const double wanted = std::ceil(how.top_p * static_cast<double>(all));
+  return {std::move(levels), std::min(of_k, limit_of(static_cast<int64_t>(wanted), mass))};
 }
 
 }  // namespace
@@ -143,7 +149,7 @@ uint64_t stream_of(uint64_t seed, uint64_t number) {
 int64_t sample(std::span<const float> logits, const Sampling& how, uint64_t number) {
   check_sampling(how);
   int64_t token = -1;
-  if (how.temperature == 0) {
+  if (how.temperature == 0 || how.top_k == 1) {
     token = place_of_largest(logits);
   } else {
     Race race(how.temperature, stream_of(how.seed, number));
@@ -153,7 +159,9 @@ int64_t sample(std::span<const float> logits, const Sampling& how, uint64_t numb
         if (!std::isnan(x)) race.offer(i, x);
       }
     } else {
-      for (const int64_t i : kept(logits, how)) race.offer(i, logits[static_cast<size_t>(i)]);
+      const auto [levels, last] = kept(logits, how);
+      for (size_t i = 0; i < logits.size(); ++i)
+        if (levels[i] >= 0 && levels[i] <= last) race.offer(static_cast<int64_t>(i), logits[i]);
     }
     token = race.token();
   }

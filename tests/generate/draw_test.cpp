@@ -1,6 +1,8 @@
 // The draw as a declaration takes the tokens that sample() takes, on every target.
 #include <cmath>
 #include <limits>
+#include <set>
+#include <vector>
 
 #include "heddle/generate/sampling.h"
 #include "heddle/support/rng.h"
@@ -51,6 +53,59 @@ TEST(Draw, TokensAreThoseOfSample) {
       }
     }
   }
+}
+
+TEST(Draw, LimitsLeaveTheTokensThatSampleLeaves) {
+  for (int64_t n = 1; n <= 9; ++n) {
+    Rng rng(static_cast<uint64_t>(n));
+    const int64_t batch = n == 9 ? 1 : rng.uniform_int(1, 4),
+                  vocabulary = n == 9 ? 32000 : rng.uniform_int(1, 700);
+    const Input logits = input_of(random_logits(batch, vocabulary, rng), "logits");
+    const Sampling how{.temperature = n % 4 == 0 ? 0 : 0.3 * static_cast<double>(n % 5 + 1),
+                       .top_k = n % 3 == 0 ? 0
+                                : n == 7   ? 1
+                                           : rng.uniform_int(1, 40),
+                       .top_p = n % 3 == 1 ? 1 : 0.1 * static_cast<double>(rng.uniform_int(1, 9)),
+                       .seed = static_cast<uint64_t>(n)};
+    const Input streams = streams_of(batch, how.seed, 7),
+                temperature = input_of(NDArray::from<double>({how.temperature}, {1}), "t"),
+                top_k = input_of(NDArray::from<int64_t>({how.top_k}, {1}), "top_k"),
+                top_p = input_of(NDArray::from<double>({how.top_p}, {1}), "top_p");
+    for (const WayToRun& way : run_every_way(draw(logits, streams, temperature, {top_k, top_p}),
+                                             {logits, streams, temperature, top_k, top_p})) {
+      for (int64_t b = 0; b < batch; ++b) {
+        const std::span row(logits.array.data<float>() + b * vocabulary,
+                            static_cast<size_t>(vocabulary));
+        int64_t want = -1;
+        if (std::ranges::any_of(row, [](float x) { return !std::isnan(x); }))
+          want = sample(row, how, 7 + static_cast<uint64_t>(b));
+        EXPECT_EQ(way.result.get(b), static_cast<double>(want)) << way.name << ", seed " << n;
+      }
+    }
+  }
+}
+
+/// What sample() says of its limits, by the tokens of many draws.
+TEST(Draw, LimitsLeaveTheLargest) {
+  const auto drawn = [](const std::vector<float>& logits, const Sampling& how) {
+    std::set<int64_t> tokens;
+    for (uint64_t n = 0; n < 400; ++n) tokens.insert(sample(logits, how, n));
+    return tokens;
+  };
+  using Tokens = std::set<int64_t>;
+  const std::vector<float> logits = {1, 3, kNan, 2, 3, -kInfinite, 2.5F};
+  EXPECT_EQ(drawn(logits, {.temperature = 9, .top_k = 3}), (Tokens{1, 4, 6}));
+  EXPECT_EQ(drawn(logits, {.temperature = 9, .top_k = 1}), Tokens{1}) << "the first of equal ones";
+  EXPECT_EQ(drawn({2, 5, 5, 5, 1}, {.temperature = 1, .top_k = 2}), (Tokens{1, 2, 3}))
+      << "equal ones stay together";
+  // Of four equal ones and one of half their weight, 4/4.5 = 0.89 are needed for 0.85, and all for 0.9.
+  const float half = 5 - std::log(2.0F);
+  EXPECT_EQ(drawn({5, 5, half, 5, 5}, {.temperature = 1, .top_p = 0.85}), (Tokens{0, 1, 3, 4}));
+  EXPECT_EQ(drawn({5, 5, half, 5, 5}, {.temperature = 1, .top_p = 0.9}), (Tokens{0, 1, 2, 3, 4}));
+  // top_p counts what top_k leaves: 1 / 1.5 is enough for 0.6, and 1 / 1.75 would not be.
+  const float quarter = 5 - std::log(4.0F);
+  EXPECT_EQ(drawn({quarter, half, 5}, {.temperature = 1, .top_k = 2, .top_p = 0.6}), Tokens{2});
+  EXPECT_EQ(drawn({quarter, half, 5}, {.temperature = 1, .top_p = 0.6}), (Tokens{1, 2}));
 }
 
 TEST(Draw, SpecialLogits) {

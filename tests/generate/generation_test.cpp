@@ -179,7 +179,20 @@ class GpuGenerations : public Generations {
 
 TEST_F(GpuGenerations, SayWhatEachSequenceSaysAlone) {
   Decoder decoder = on_gpu(with_draws(model_of({16, 4, 3}, ToyMask::Values)));
+  EXPECT_FALSE(decoder.draws({.temperature = 2, .top_k = 3}));
   expect_right(decoder, 6);
+}
+
+TEST_F(GpuGenerations, DrawWithLimits) {
+  Decoder decoder = on_gpu(with_draws(model_of({16, 4, 2}, ToyMask::Values), {}, /*limits=*/true));
+  Decoder one = on_cpu(model_of({16, 4, 1}, ToyMask::Values));
+  const Sampling how{.temperature = 2, .top_k = 4, .top_p = 0.8, .seed = 5};
+  EXPECT_TRUE(decoder.draws(how));
+  const Lists prompts = {{1, 2, 3}, {6}};
+  const Said found = said(decoder, prompts, how, {{}, 4});
+  for (size_t b = 0; b < prompts.size(); ++b)
+    EXPECT_EQ(found.tokens[b],
+              said_alone(one, prompts[b], static_cast<int64_t>(b), 2, how, {{}, 4}));
 }
 
 TEST_F(GpuGenerations, AreTheSameWhereTheCpuDraws) {

@@ -35,9 +35,10 @@ struct DecoderNames {
   /// (batch, n, vocabulary), or (batch, vocabulary) of the last token (last_logits), of f32.
   std::string logits = "logits";
   // Those of with_draws().
-  std::string streams = "draw:streams";          ///< (batch): stream_of() each draw
-  std::string temperature = "draw:temperature";  ///< (1)
-  std::string token = "draw:token";              ///< (batch): the tokens that are drawn
+  std::string streams = "draw:streams";                    ///< (batch): stream_of() each draw
+  std::string temperature = "draw:temperature";            ///< (1)
+  std::string top_k = "draw:top_k", top_p = "draw:top_p";  ///< (1)
+  std::string token = "draw:token";                        ///< (batch): the tokens that are drawn
 };
 
 /// The model with the logits behind the last token of a call, (batch, vocabulary), in the place of those
@@ -46,10 +47,11 @@ struct DecoderNames {
 OnnxModel last_logits(OnnxModel model, const std::string& logits = "logits");
 
 /// The model of last_logits() with draw() (sampling.h) of its logits as another output, the tokens that come
-/// next, and the inputs of that. A Generation (generation.h) on a GPU then copies tokens and no logits to the CPU,
-/// and puts the next step into the stream before these are there. Throws a User error where the logits have
+/// next, and the inputs of that; with `limits` top_k and top_p are among them, which takes nine more kernels. A
+/// Generation (generation.h) on a GPU then copies tokens and no logits to the CPU, and puts the next step into the
+/// stream before these are there. Throws a User error where the logits have
 /// another rank than 2.
-OnnxModel with_draws(OnnxModel model, const DecoderNames& names = {});
+OnnxModel with_draws(OnnxModel model, const DecoderNames& names = {}, bool limits = false);
 
 class Generation;
 
@@ -91,8 +93,8 @@ class Decoder {
   /// Whether sequences may have different lengths: the model reads a mask and positions, and stores the
   /// rows of each sequence at places of its own.
   bool has_mask() const { return masked_; }
-  /// Whether the network of a step draws tokens so: the model is of with_draws(), and neither top_k nor top_p
-  /// is asked for.
+  /// Whether the network of a step draws tokens so: the model is of with_draws(), and has limits where top_k or
+  /// top_p is asked for.
   bool draws(const Sampling& how) const;
   /// Forgets all tokens.
   void reset();
@@ -116,7 +118,9 @@ class Decoder {
     Lasts,
     Tokens,
     Streams,
-    Temperature
+    Temperature,
+    TopK,
+    TopP
   };
   using Lists = std::vector<std::vector<int64_t>>;
   /// How tokens are drawn behind a call: that of sequence b is draw `number` + b.

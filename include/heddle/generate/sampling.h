@@ -18,12 +18,18 @@ namespace heddle {
 struct Sampling {
   /// What logits are divided by; 0: the token with the largest logit, the first of several.
   double temperature = 0;
-  /// Of how many of the largest logits one is drawn; 0: of all.
+  /// Of how many of the largest logits one is drawn; 0: of all. Logits of one level stay together: a level is how far
+  /// one is below the largest, in steps of 1/512 of the temperature and up to 32 temperatures. 1: the largest alone.
   int64_t top_k = 0;
-  /// Of these, the fewest of the largest whose probabilities sum to this (Holtzman et al. 2020,
-  /// arXiv:1904.09751).
+  /// Of these, the fewest of the largest levels whose probabilities sum to this (Holtzman et al. 2020,
+  /// arXiv:1904.09751), in parts of 2^-26 of the largest, so that no order of sums decides. 1: all of them.
   double top_p = 1;
   uint64_t seed = 0;
+};
+
+/// top_k (1) of i64 and top_p (1) of f64 as inputs of a declaration.
+struct DrawLimits {
+  Tensor top_k, top_p;
 };
 
 /// Throws a User error for a temperature or a top_k below 0 and for a top_p that is not in (0, 1].
@@ -36,10 +42,10 @@ uint64_t stream_of(uint64_t seed, uint64_t number);
 /// is. Throws a Runtime error where all logits are NaN.
 int64_t sample(std::span<const float> logits, const Sampling& how, uint64_t number);
 
-/// The same as a declaration, of all tokens (without top_k and top_p): logits (batch, vocabulary) of
-/// f32, streams (batch) of u64, a temperature (1) of f64 -> tokens (batch) of i64, -1 where all logits
-/// are NaN. Throws a User error for other shapes and types.
+/// The same as a declaration: logits (batch, vocabulary) of f32, streams (batch) of u64, a temperature
+/// (1) of f64 -> tokens (batch) of i64, -1 where all logits are NaN. Without `limits` a token is drawn of
+/// all. Throws a User error for other shapes and types.
 Tensor draw(const Tensor& logits, const Tensor& streams, const Tensor& temperature,
-            Where where = Where::current());
+            const DrawLimits& limits = {}, Where where = Where::current());
 
 }  // namespace heddle
