@@ -19,6 +19,7 @@ Expr unary(UnaryOp op, const Expr& a, const Expr& g, const Expr& y) {
   const auto times = [&](const Expr& factor) { return product_of(g, factor); };
   switch (op) {
     case UnaryOp::Neg: return -g;
+    case UnaryOp::RoundTf32: return g;  // as a cast
     case UnaryOp::Abs: return select(a > zero, g, select(a < zero, -g, zero));
     case UnaryOp::Exp: return times(y);
     case UnaryOp::Exp2: return times(y * number(a, std::numbers::ln2));

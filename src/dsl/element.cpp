@@ -32,6 +32,7 @@ Expr floor(Expr x) { return make_unary(UnaryOp::Floor, std::move(x)); }
 Expr ceil(Expr x) { return make_unary(UnaryOp::Ceil, std::move(x)); }
 Expr round(Expr x) { return make_unary(UnaryOp::Round, std::move(x)); }
 Expr trunc(Expr x) { return make_unary(UnaryOp::Trunc, std::move(x)); }
+Expr round_tf32(Expr x) { return make_unary(UnaryOp::RoundTf32, std::move(x)); }
 Expr isnan(Expr x) { return make_unary(UnaryOp::IsNan, std::move(x)); }
 Expr isinf(Expr x) { return make_unary(UnaryOp::IsInf, std::move(x)); }
 Expr bitwise_not(Expr x) { return make_unary(UnaryOp::BitNot, std::move(x)); }

@@ -1,5 +1,7 @@
 // Groups of two or four products that CPUs add up: d[l] += a[l, j] * b[l, j], l over the lanes of a
 // register and j over a group.
+#include <algorithm>
+
 #include "heddle/instruction/instruction.h"
 
 namespace heddle {
@@ -87,6 +89,17 @@ std::vector<MachineInstruction> make_dots() {
 const std::vector<MachineInstruction>& dot_instructions() {
   static const std::vector<MachineInstruction> all = make_dots();
   return all;
+}
+
+bool adds_products(const Target& target, DataType sum, DataType a, DataType b, int64_t size) {
+  const auto is_it = [&](const MachineInstruction& dot, const InstructionForm& f) {
+    const bool types = f.types == std::vector{sum, a, b} || f.types == std::vector{sum, b, a};
+    const bool whole = !target.is_x86() || 4 * f.extents[0][0] == target.vector_bytes;
+    return types && f.extents[1][0] == size && whole && dot.legal(target, f);
+  };
+  return std::ranges::any_of(dot_instructions(), [&](const MachineInstruction& dot) {
+    return std::ranges::any_of(dot.forms, [&](const InstructionForm& f) { return is_it(dot, f); });
+  });
 }
 
 }  // namespace heddle

@@ -280,6 +280,8 @@ Expr make_unary(UnaryOp op, Expr a) {
     operand_error(name, "a float", t);
   } else if (op == UnaryOp::IsNan || op == UnaryOp::IsInf) {
     result = boolean.with_lanes(t.lanes);
+  } else if (op == UnaryOp::RoundTf32 && t.bits <= 16) {
+    return a;  // tf32 holds all numbers of these types
   }
   if (const Broadcast* b = a.as<Broadcast>())
     return make_broadcast(make_unary(op, b->value), t.lanes);
@@ -291,8 +293,9 @@ Expr make_unary(UnaryOp op, Expr a) {
     if (op == UnaryOp::IsInf) return Expr(std::isinf(imm->value));
     if (const auto v = fold_float(op, t, imm->value)) return make_float(t, *v);
   }
-  if (op == UnaryOp::Neg || op == UnaryOp::Not || op == UnaryOp::BitNot) {
-    if (const Unary* inner = a.as<Unary>(); inner && inner->op == op) return inner->a;
+  if (const Unary* inner = a.as<Unary>(); inner && inner->op == op) {
+    if (op == UnaryOp::Neg || op == UnaryOp::Not || op == UnaryOp::BitNot) return inner->a;
+    if (op == UnaryOp::RoundTf32) return a;
   }
   return Expr(new Unary(op, result, std::move(a)));
 }

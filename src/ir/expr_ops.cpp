@@ -37,6 +37,7 @@ const char* to_string(UnaryOp op) {
     case UnaryOp::Trunc: return "trunc";
     case UnaryOp::IsNan: return "isnan";
     case UnaryOp::IsInf: return "isinf";
+    case UnaryOp::RoundTf32: return "round_tf32";
   }
   return "?";
 }

@@ -1,5 +1,6 @@
 #include "ir/fold.h"
 
+#include <bit>
 #include <cmath>
 
 #include "support/numbers/float8.h"
@@ -39,6 +40,13 @@ double round_float(DataType t, double v) {
   if (t.bits == 16) return static_cast<double>(half_to_float(double_to_half(v)));
   if (t.bits == 32) return static_cast<double>(static_cast<float>(v));
   return v;
+}
+
+double rounded_to_tf32(double v) {
+  const auto x = static_cast<float>(v);
+  if (!std::isfinite(x)) return static_cast<double>(x);
+  const uint32_t bits = (std::bit_cast<uint32_t>(x) + 0x1000) & ~uint32_t{0x1fff};
+  return static_cast<double>(std::bit_cast<float>(bits));
 }
 
 std::optional<int64_t> float_to_int(DataType t, double v) {
@@ -155,6 +163,7 @@ std::optional<double> fold_float(UnaryOp op, DataType t, double a) {
     case UnaryOp::Ceil: return std::ceil(a);
     case UnaryOp::Trunc: return std::trunc(a);
     case UnaryOp::Round: return std::nearbyint(a);
+    case UnaryOp::RoundTf32: return rounded_to_tf32(a);
     default: return std::nullopt;
   }
 }

@@ -15,6 +15,8 @@ int64_t wrap_int(DataType t, int64_t v);
 bool int_fits(DataType t, int64_t v);
 /// `v` rounded to float type `t`.
 double round_float(DataType t, double v);
+/// `v` rounded to tf32 (UnaryOp::RoundTf32). Infinities and NaNs are kept.
+double rounded_to_tf32(double v);
 /// `v` truncated to integer type `t`; nullopt where it does not fit or is NaN.
 std::optional<int64_t> float_to_int(DataType t, double v);
 

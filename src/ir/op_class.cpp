@@ -13,7 +13,8 @@ OpClass op_class(UnaryOp op) {
     case UnaryOp::Floor:
     case UnaryOp::Ceil:
     case UnaryOp::Round:
-    case UnaryOp::Trunc: return OpClass::Add;
+    case UnaryOp::Trunc:
+    case UnaryOp::RoundTf32: return OpClass::Add;
     case UnaryOp::Sqrt:
     case UnaryOp::Rsqrt: return OpClass::Root;
     default: return OpClass::Transcendental;

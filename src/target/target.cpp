@@ -166,21 +166,6 @@ bool Target::has(std::string_view feature) const {
   return std::find(all.begin(), all.end(), feature) != all.end();
 }
 
-bool Target::dots_bytes(bool a_signed, bool b_signed) const {
-  const bool mixed = a_signed != b_signed;
-  if (is_aarch64()) return has(mixed ? "i8mm" : "dotprod");
-  if (!is_x86()) return false;
-  if (!mixed) return has("avxvnniint8") && vector_bytes == 32;
-  return (has("avx512vnni") && vector_bytes >= 64) || (has("avxvnni") && vector_bytes == 32);
-}
-
-bool Target::dots_bf16() const { return is_x86() && has("avx512bf16") && vector_bytes >= 64; }
-
-// Cooper Lake and Zen start a bf16 dot product in the time of a multiply-add. Cores with FP16
-// (Golden Cove) split it into four operations, which is no faster than two multiply-adds each. They
-// have AMX for bf16.
-bool Target::prefers_bf16_dots() const { return dots_bf16() && !has("avx512fp16"); }
-
 void check_kind(const Target& target) {
   const std::string& kind = target.kind;
   if (kind == "llvm" || target.is_cuda()) return;

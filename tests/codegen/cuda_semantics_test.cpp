@@ -200,12 +200,12 @@ TEST(CudaSemantics, EveryBinaryOperationWithAConstant) {
 TEST(CudaSemantics, EveryUnaryOperationOfEveryType) {
   std::vector<Case> cases;
   for (DataType t : kTypes) {
-    for (int op = 0; op <= static_cast<int>(UnaryOp::IsInf); ++op) {
+    for (int op = 0; op <= static_cast<int>(UnaryOp::RoundTf32); ++op) {
       const auto u = static_cast<UnaryOp>(op);
       const bool test = u == UnaryOp::IsNan || u == UnaryOp::IsInf;
       const bool exact = t.is_integral() || test || u == UnaryOp::Neg || u == UnaryOp::Abs ||
                          u == UnaryOp::Floor || u == UnaryOp::Ceil || u == UnaryOp::Round ||
-                         u == UnaryOp::Trunc;
+                         u == UnaryOp::Trunc || u == UnaryOp::RoundTf32;
       for (int lanes : {1, 8}) {
         where_legal([&] {
           cases.push_back(elementwise_case(

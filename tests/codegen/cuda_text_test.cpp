@@ -337,7 +337,7 @@ TEST(CudaText, EveryOperationOfEveryTypeCompiles) {
     for (int op = 0; op <= static_cast<int>(BinaryOp::Shr); ++op) {
       add([&] { return make_binary(static_cast<BinaryOp>(op), a, b); });
     }
-    for (int op = 0; op <= static_cast<int>(UnaryOp::IsInf); ++op) {
+    for (int op = 0; op <= static_cast<int>(UnaryOp::RoundTf32); ++op) {
       add([&] { return make_unary(static_cast<UnaryOp>(op), a); });
     }
     for (DataType to : types) {

@@ -47,6 +47,18 @@ struct Function {
   double zero_below = 0;  ///< f32 results smaller than this may be zero
 };
 
+// Computed with integers as multiples of the last of 10 bits of mantissa. Numbers below the smallest
+// normal f32 have fewer bits.
+long double round_tf32(long double x) {
+  const auto single = static_cast<float>(x);
+  if (!std::isfinite(single) || single == 0) return single;
+  const int last = std::max(std::ilogb(single), -126) - 10;
+  const long double result =
+      std::ldexp(std::round(std::ldexp(static_cast<long double>(single), -last)), last);
+  return std::abs(result) > std::numeric_limits<float>::max() ? std::copysign(kInf, single)
+                                                              : result;
+}
+
 std::vector<Function> functions() {
   using L = long double;
   return {
@@ -73,6 +85,7 @@ std::vector<Function> functions() {
       {UnaryOp::Ceil, [](L x) { return std::ceil(x); }, -10, 10, 0, 0, true},
       {UnaryOp::Trunc, [](L x) { return std::trunc(x); }, -10, 10, 0, 0, true},
       {UnaryOp::Round, [](L x) { return std::nearbyint(x); }, -10, 10, 0, 0, true},
+      {UnaryOp::RoundTf32, round_tf32, -10, 10, 0, 0, true},
       {UnaryOp::Neg, [](L x) { return -x; }, -10, 10, 0, 0, true},
       {UnaryOp::Abs, [](L x) { return std::abs(x); }, -10, 10, 0, 0, true},
   };

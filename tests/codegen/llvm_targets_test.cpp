@@ -32,7 +32,7 @@ LoweredFunction all_operations(DataType t, int lanes) {
     stores.push_back(make_store(args.back(), {at}, value, StoreHint::NonTemporal));
   };
   const Expr x = make_load(a, {at}), y = make_load(b, {at});
-  for (int op = 0; op <= static_cast<int>(UnaryOp::IsInf); ++op) {
+  for (int op = 0; op <= static_cast<int>(UnaryOp::RoundTf32); ++op) {
     const auto unary = static_cast<UnaryOp>(op);
     const bool any_type = unary == UnaryOp::Neg || unary == UnaryOp::Abs;
     if (t.is_float() ? unary != UnaryOp::Not && unary != UnaryOp::BitNot

@@ -10,6 +10,7 @@
 #include "heddle/codegen/llvm.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/heddle.h"
+#include "heddle/instruction/instruction.h"
 #include "heddle/lower/lower.h"
 #include "heddle/ops/ops.h"
 #include "heddle/support/rng.h"
@@ -179,7 +180,7 @@ TEST(DynamicQuantization, NetworksTakeItForTheSizesOfFewRows) {
   AutoSchedulerOptions options;
   options.allow_approximate = true;
   Target target = Target::host();
-  if (!target.dots_bytes(true, false) || target.vector_bytes != 64)
+  if (!adds_products(target, i32, u8, i8, 4) || target.vector_bytes != 64)
     GTEST_SKIP() << "no instruction for it";
   NDArray y = NDArray::zeros({1, 96}, f32);
   const NDArray x = input_of(p, 8);

@@ -113,25 +113,22 @@ TEST(Dots, OfMachinesWithoutAFeatureHaveCode) {
       amx_instruction().is_of(Target::parse("llvm -mcpu=sapphirerapids -mattr=-amx-tile")));
 }
 
-// Whether a machine adds up groups of `size` products of these types by an instruction for whole registers.
-bool sums_groups(const Target& t, const std::vector<DataType>& types, int64_t size) {
-  return std::ranges::any_of(dot_instructions(), [&](const MachineInstruction& dot) {
-    return std::ranges::any_of(dot.forms, [&](const InstructionForm& f) {
-      const bool whole = !t.is_x86() || 4 * f.extents[0][0] == t.vector_bytes;
-      return f.types == types && f.extents[1][0] == size && whole && dot.legal(t, f);
-    });
-  });
-}
-
-// Rules ask a target, which knows no instructions.
-TEST(Dots, TargetsAnswerWhatTheTableSays) {
-  for (const std::string& cpu : known_cpus()) {
-    const Target t = Target::parse("llvm -mcpu=" + cpu);
-    EXPECT_EQ(t.dots_bytes(false, true), sums_groups(t, {i32, u8, i8}, 4)) << cpu;
-    EXPECT_EQ(t.dots_bytes(true, true), sums_groups(t, {i32, i8, i8}, 4)) << cpu;
-    EXPECT_EQ(t.dots_bytes(false, false), sums_groups(t, {i32, u8, u8}, 4)) << cpu;
-    EXPECT_EQ(t.dots_bf16(), sums_groups(t, {f32, bf16, bf16}, 2)) << cpu;
-  }
+TEST(Dots, OfBytesByMachine) {
+  const auto dots = [](const char* text) {
+    const Target t = Target::parse(std::string("llvm ") + text);
+    return std::pair(adds_products(t, i32, i8, u8, 4), adds_products(t, i32, i8, i8, 4));
+  };
+  using Answer = std::pair<bool, bool>;  // of both signs, of one
+  EXPECT_EQ(dots("-mcpu=znver3"), Answer(false, false));
+  EXPECT_EQ(dots("-mcpu=icelake-server"), Answer(true, false));
+  EXPECT_EQ(dots("-mcpu=alderlake"), Answer(true, false));
+  EXPECT_EQ(dots("-mcpu=sierraforest"), Answer(true, true));
+  EXPECT_EQ(dots("-mcpu=znver3 -mattr=+avxvnni"), Answer(true, false));
+  EXPECT_EQ(dots("-mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu"), Answer(false, true));
+  EXPECT_EQ(dots("-mcpu=neoverse-v1 -mtriple=aarch64-linux-gnu"), Answer(true, true));
+  EXPECT_TRUE(adds_products(Target::parse("llvm -mcpu=cooperlake"), f32, bf16, bf16, 2));
+  EXPECT_FALSE(adds_products(Target::parse("llvm -mcpu=icelake-server"), f32, bf16, bf16, 2));
+  EXPECT_FALSE(adds_products(Target::parse("cuda"), i32, u8, i8, 4));
 }
 
 }  // namespace

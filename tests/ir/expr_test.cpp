@@ -105,6 +105,14 @@ TEST(Expr, FloatConstantsFoldOnlyWhereExact) {
   EXPECT_EQ((x == x).kind(), ExprKind::Binary) << "NaN";
   EXPECT_EQ(make_unary(UnaryOp::Exp, 1.f).kind(), ExprKind::Unary);
   EXPECT_EQ(float_of(make_unary(UnaryOp::Round, 2.5)), 2);
+  EXPECT_EQ(float_of(make_unary(UnaryOp::RoundTf32, 1 + 0x1.8p-11f)), 1 + 0x1p-10);
+  EXPECT_EQ(float_of(make_unary(UnaryOp::RoundTf32, -1 - 0x1p-11f)), -1 - 0x1p-10) << "a tie";
+  EXPECT_EQ(float_of(make_unary(UnaryOp::RoundTf32, 1 + 0x1.fp-12f)), 1);
+  const Expr once = make_unary(UnaryOp::RoundTf32, x);
+  EXPECT_TRUE(make_unary(UnaryOp::RoundTf32, once).same_as(once));
+  const Var half("h", bf16);
+  EXPECT_TRUE(make_unary(UnaryOp::RoundTf32, half).same_as(half)) << "tf32 holds it";
+  EXPECT_EQ(to_string(once), "round_tf32(x)");
   const float nan = std::nanf("");
   EXPECT_EQ(min(Expr(nan), 1.f).kind(), ExprKind::Binary);
 }

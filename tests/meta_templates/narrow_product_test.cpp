@@ -8,6 +8,7 @@
 #include "heddle/codegen/interpreter.h"
 #include "heddle/codegen/llvm.h"
 #include "heddle/dag/alternatives.h"
+#include "heddle/instruction/instruction.h"
 #include "heddle/lower/lower.h"
 #include "heddle/ops/ops.h"
 #include "meta_templates/expect_right.h"
@@ -255,8 +256,9 @@ TEST(NarrowProduct, GroupsOfFourAreTheSameSum) {
     for (const int64_t broadcasts : {0, 1}) {
       const std::vector<NDArray> arrays = reference.fresh_arrays();
       const Target target = Target::parse(cpu);
-      const Template t = make_template_of_alternatives(ComputeDag(p.outputs), target)
-                             .branch(form.a == form.b && !target.dots_bytes(true, true) ? 1 : 0);
+      const Template t =
+          make_template_of_alternatives(ComputeDag(p.outputs), target)
+              .branch(form.a == form.b && !adds_products(target, i32, form.a, form.a, 4) ? 1 : 0);
       interpret(lowered(p, t, {{"dot", 4}, {"pack_broadcasts", broadcasts}}).main, arrays);
       EXPECT_EQ(reference.difference(arrays), "") << p.text;
     }
@@ -271,7 +273,8 @@ TEST(NarrowProduct, AnyConfigForNewerCpusRunsWhereThereIsNoInstruction) {
       const selftest::RandomProgram p = product({a, b, ta, tb}, 13, 37, 67, seed % 4 == 0);
       const Target target = Target::parse(cpu);
       const Template all = make_template_of_alternatives(ComputeDag(p.outputs), target);
-      EXPECT_EQ(all.num_branches() > 1, a == b && a != bf16 && !target.dots_bytes(true, true));
+      EXPECT_EQ(all.num_branches() > 1,
+                a == b && a != bf16 && !adds_products(target, i32, a, a, 4));
       const Template& t = all.branch(all.num_branches() - 1);
       const selftest::Case reference(p, seed);
       Rng rng(seed);

@@ -69,21 +69,6 @@ TEST(Target, EveryKnownCpuRoundTrips) {
   EXPECT_EQ(to_string(Target::parse("llvm -mcpu=haswell -threads=4")), "llvm -mcpu=haswell");
 }
 
-TEST(Target, KnowsWhichProductsOfBytesAreOneInstruction) {
-  const auto dots = [](const char* text) {
-    const Target t = Target::parse(std::string("llvm ") + text);
-    return std::pair(t.dots_bytes(false, true), t.dots_bytes(true, true));
-  };
-  using Answer = std::pair<bool, bool>;  // of both signs, of one
-  EXPECT_EQ(dots("-mcpu=znver3"), Answer(false, false));
-  EXPECT_EQ(dots("-mcpu=icelake-server"), Answer(true, false));
-  EXPECT_EQ(dots("-mcpu=alderlake"), Answer(true, false));
-  EXPECT_EQ(dots("-mcpu=sierraforest"), Answer(true, true));
-  EXPECT_EQ(dots("-mcpu=znver3 -mattr=+avxvnni"), Answer(true, false));
-  EXPECT_EQ(dots("-mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu"), Answer(false, true));
-  EXPECT_EQ(dots("-mcpu=neoverse-v1 -mtriple=aarch64-linux-gnu"), Answer(true, true));
-}
-
 TEST(Target, FeaturesChangeTheVectors) {
   const Target narrow = Target::parse("llvm -mattr=-avx512f -mcpu=skylake-avx512");
   EXPECT_EQ(narrow.vector_bytes, 32);

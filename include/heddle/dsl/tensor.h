@@ -362,6 +362,9 @@ Expr floor(Expr x);
 Expr ceil(Expr x);
 Expr round(Expr x);  ///< half to even, as ONNX and PyTorch
 Expr trunc(Expr x);
+/// An f32 or f64 rounded to tf32: 10 bits of mantissa, to nearest and ties away from zero. Types of 16
+/// bits and less are held by tf32 and stay as they are.
+Expr round_tf32(Expr x);
 /// The larger, or smaller, of two floats. Where one is NaN, the result is the other. (`max` and
 /// `min` of floats are NaN where either operand is.)
 Expr fmax(Expr a, Expr b);

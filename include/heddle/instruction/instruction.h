@@ -103,6 +103,10 @@ std::string instruction_names();
 /// CPUs; of two for the same types, the first one is better.
 const std::vector<MachineInstruction>& dot_instructions();
 
+/// Whether the target adds up groups of `size` products of these factors, in either order, in `sum`
+/// by an instruction for whole registers.
+bool adds_products(const Target& target, DataType sum, DataType a, DataType b, int64_t size);
+
 /// Registers an instruction of CPUs for the life of the process and returns true. Loops that
 /// tensorize() marks as it, and that unify with its nest, become calls of LLVM's function where the
 /// machine has the instruction and where the elements of each operand lie side by side in the order

@@ -76,6 +76,9 @@ enum class UnaryOp : uint8_t {
   Trunc,
   IsNan,
   IsInf,
+  /// To 10 bits of mantissa, to nearest and ties away from zero: the numbers that matrix units make
+  /// of f32 (cvt.rna.tf32).
+  RoundTf32,
 };
 
 /// `Min` and `Max` of floats are NaN where an operand is NaN. Of two zeros either one may be

@@ -75,13 +75,6 @@ struct Target {
   /// Whether a feature is on, by its LLVM name ("avx512bf16", "dotprod"), from the table and
   /// `features`.
   bool has(std::string_view feature) const;
-  /// Whether there is an instruction that accumulates products of four pairs of bytes in 32 bits,
-  /// with these signs of the operands (vpdpbusd, vpdpbssd; sdot, usdot).
-  bool dots_bytes(bool a_signed, bool b_signed) const;
-  /// The same for products of two pairs of bf16 in f32 (vdpbf16ps).
-  bool dots_bf16() const;
-  /// Whether that instruction is faster than two multiply-adds of f32.
-  bool prefers_bf16_dots() const;
 };
 
 /// The target as text that Target::parse reads.

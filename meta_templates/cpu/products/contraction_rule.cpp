@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpu/balanced_block.h"
+#include "cpu/cpu_features.h"
 #include "cpu/products/register_tile.h"
 #include "cpu/products/shared_tiles.h"
 #include "heddle/target/product_tasks.h"
@@ -146,7 +147,7 @@ PackVectors packing_of_vectors(const Problem& p, bool panels_allowed) {
 void choose_dot(const Problem& p, Choice& choice) {
   // 16-bit floats that are read a few times are not copied.
   const bool packed = p.integers || packing_of_vectors(p, true) != kAsItLies;
-  const bool faster = p.integers || p.target.prefers_bf16_dots();
+  const bool faster = p.integers || prefers_bf16_dots(p.target);
   choice.set("dot", packed && faster ? p.largest_dot : 1,
              !packed  ? "not worth a copy"
              : faster ? "products that one instruction adds up"

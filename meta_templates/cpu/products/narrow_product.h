@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "common/contraction_shape.h"
+#include "heddle/instruction/instruction.h"
 
 namespace heddle::meta::cpu {
 
@@ -37,12 +38,11 @@ inline std::optional<NarrowProduct> narrow_product(const Operation& op) {
 inline std::vector<int64_t> dot_sizes(const NarrowProduct& p, const Target& target) {
   std::vector<int64_t> sizes;
   if (!p.integers()) {
-    if (p.x == bf16 && p.y == bf16 && target.dots_bf16()) sizes.push_back(2);
+    if (adds_products(target, p.wide, p.x, p.y, 2)) sizes.push_back(2);
     return sizes;
   }
   if (target.is_x86()) sizes.push_back(2);
-  const bool bytes = p.x.bits == 8 && p.y.bits == 8;
-  if (bytes && target.dots_bytes(p.x.is_int(), p.y.is_int())) sizes.push_back(4);
+  if (adds_products(target, p.wide, p.x, p.y, 4)) sizes.push_back(4);
   return sizes;
 }
 

@@ -48,7 +48,8 @@ const char* function_of(UnaryOp op) {
     case UnaryOp::Not:
     case UnaryOp::BitNot:
     case UnaryOp::IsNan:
-    case UnaryOp::IsInf: return nullptr;
+    case UnaryOp::IsInf:
+    case UnaryOp::RoundTf32: return nullptr;
   }
   return nullptr;
 }
@@ -103,6 +104,9 @@ Text Ops::float_unary(UnaryOp op, DataType t, const Text& a, Rounding rounding) 
     case UnaryOp::Neg: return {"-" + a.at(kAtom), kUnary};
     case UnaryOp::IsNan: return call("isnan", a);
     case UnaryOp::IsInf: return call("isinf", a);
+    case UnaryOp::RoundTf32:
+      if (single) return helper("tf32_from_f32", a);
+      return converted("double", helper("tf32_from_f32", converted("float", a)));
     default: break;
   }
   const char* loose = single && rounding == Rounding::Loose ? loose_helper(op) : nullptr;

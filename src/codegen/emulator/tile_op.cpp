@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 
 #include "codegen/emulator/actions.h"
 #include "heddle/instruction/instruction.h"
+#include "ir/fold.h"
 
 namespace heddle::emu {
 namespace {
@@ -199,13 +199,6 @@ class LoadMatrixAction final : public TileAction {
 
 // ---- cvt.rna.tf32 ----
 
-// Rounds to nearest, ties away from zero. Infinities and NaNs are kept.
-double round_to_tf32(double v) {
-  const auto x = static_cast<float>(v);
-  if (!std::isfinite(x)) return v;
-  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + 0x1000) & ~std::uint32_t{0x1fff});
-}
-
 class RoundTf32Action final : public TileAction {
  public:
   RoundTf32Action(Machine* m, ExprCompiler* exprs, const TileOp* t, int registers)
@@ -220,7 +213,7 @@ class RoundTf32Action final : public TileAction {
       machine_->thread = first + lane;
       for (int i = 0; i < count_; ++i) {
         Slot v = machine_->read(storage(0), at(0, lane, i));
-        v.f = round_to_tf32(v.f);
+        v.f = rounded_to_tf32(v.f);
         machine_->write(storage(0), at(0, lane, i), v);
       }
     }

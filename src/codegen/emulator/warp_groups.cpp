@@ -1,12 +1,12 @@
 #include "codegen/emulator/warp_groups.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 
 #include "codegen/emulator/machine.h"
 #include "codegen/interpreter/value.h"
+#include "ir/fold.h"
 
 namespace heddle::emu {
 namespace {
@@ -14,13 +14,6 @@ namespace {
 constexpr std::int64_t kEightRows = 8 * kBoxRowBytes, kBoxOf64 = 64 * kBoxRowBytes;
 
 std::string name_of(const Storage& s) { return "'" + s.buffer->name + "'"; }
-
-// Rounds f32 as TMA does while it copies: to the nearest tf32. Infinities and NaNs are kept.
-double rounded_to_tf32(double v) {
-  const auto x = static_cast<float>(v);
-  if (!std::isfinite(x)) return v;
-  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + 0x1000) & ~std::uint32_t{0x1fff});
-}
 
 // The sum of 8-bit floats of one wgmma: terms are aligned to the largest one, and what lies 13 bits
 // below its first bit is cut (DeepSeek-V3 Technical Report, arXiv:2412.19437, section 3.5.2).

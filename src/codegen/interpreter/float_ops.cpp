@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "codegen/interpreter/program.h"
+#include "ir/fold.h"
 
 namespace heddle::interp {
 namespace {
@@ -103,6 +104,7 @@ Function function_of(UnaryOp op) {
     case UnaryOp::Ceil: return std::ceil;
     case UnaryOp::Round: return round_even;
     case UnaryOp::Trunc: return std::trunc;
+    case UnaryOp::RoundTf32: return rounded_to_tf32;
     case UnaryOp::Not:
     case UnaryOp::BitNot:
     case UnaryOp::IsNan:

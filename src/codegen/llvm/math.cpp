@@ -235,6 +235,22 @@ Value* Ops::erf_f32(Value* x) {
   return clamp(b_.CreateFDiv(b_.CreateFMul(x, p), q), -1, 1);
 }
 
+// Adds half of the last bit that is kept, and cuts the others. Infinities and NaNs are kept.
+Value* Ops::round_tf32(Value* x) {
+  llvm::Type* type = x->getType();
+  if (type->getScalarType()->isDoubleTy()) {
+    Value* single = b_.CreateFPTrunc(x, type->getWithNewType(b_.getFloatTy()));
+    return b_.CreateFPExt(round_tf32(single), type);
+  }
+  llvm::Type* ints = int_type_of(type);
+  Value* bits = b_.CreateBitCast(x, ints);
+  Value* exponent = b_.CreateAnd(bits, int_like(ints, 0x7f800000));
+  Value* rounded =
+      b_.CreateAnd(b_.CreateAdd(bits, int_like(ints, 0x1000)), int_like(ints, -0x2000));
+  Value* finite = b_.CreateICmpNE(exponent, int_like(ints, 0x7f800000));
+  return b_.CreateSelect(finite, b_.CreateBitCast(rounded, type), x);
+}
+
 Value* Ops::inline_math_f32(UnaryOp op, Value* x) {
   switch (op) {
     case UnaryOp::Exp: return exp_f32(x, false);

@@ -106,6 +106,7 @@ Value* Ops::float_unary(UnaryOp op, DataType type, Value* a) {
     case UnaryOp::Ceil: return intrinsic(llvm::Intrinsic::ceil);
     case UnaryOp::Round: return intrinsic(llvm::Intrinsic::roundeven);
     case UnaryOp::Trunc: return intrinsic(llvm::Intrinsic::trunc);
+    case UnaryOp::RoundTf32: return round_tf32(a);
     case UnaryOp::IsNan: return b_.CreateFCmpUNO(a, a);
     case UnaryOp::IsInf:
       return b_.CreateFCmpOEQ(intrinsic(llvm::Intrinsic::fabs),

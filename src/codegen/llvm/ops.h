@@ -80,6 +80,7 @@ class Ops {
   llvm::Value* log1p_f32(llvm::Value* x);
   llvm::Value* tanh_f32(llvm::Value* x);
   llvm::Value* erf_f32(llvm::Value* x);
+  llvm::Value* round_tf32(llvm::Value* x);
   /// Null when `op` has no such form.
   llvm::Value* inline_math_f32(UnaryOp op, llvm::Value* x);
 

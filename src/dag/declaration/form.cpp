@@ -47,7 +47,9 @@ std::optional<ReduceKind> parse_builtin(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<UnaryOp> parse_unary(std::string_view name) { return parse_op(name, UnaryOp::IsInf); }
+std::optional<UnaryOp> parse_unary(std::string_view name) {
+  return parse_op(name, UnaryOp::RoundTf32);
+}
 std::optional<BinaryOp> parse_binary(std::string_view name) {
   return parse_op(name, BinaryOp::Shr);
 }

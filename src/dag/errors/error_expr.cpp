@@ -99,7 +99,8 @@ Expr propagate(UnaryOp op, const Expr& x, const Expr& y, const Expr& e) {
     case UnaryOp::Floor:
     case UnaryOp::Ceil:
     case UnaryOp::Round:
-    case UnaryOp::Trunc: return make_unary(op, x + e) - make_unary(op, x - e);
+    case UnaryOp::Trunc:
+    case UnaryOp::RoundTf32: return make_unary(op, x + e) - make_unary(op, x - e);
     case UnaryOp::Not:
     case UnaryOp::BitNot:
     case UnaryOp::IsNan:
@@ -119,7 +120,8 @@ bool is_exact(UnaryOp op) {
     case UnaryOp::Round:
     case UnaryOp::Trunc:
     case UnaryOp::IsNan:
-    case UnaryOp::IsInf: return true;
+    case UnaryOp::IsInf:
+    case UnaryOp::RoundTf32: return true;
     default: return false;
   }
 }

@@ -11,7 +11,8 @@ bool enlarges(const Expr& e) {
       case UnaryOp::Neg:
       case UnaryOp::Abs:
       case UnaryOp::Not:
-      case UnaryOp::BitNot: return false;
+      case UnaryOp::BitNot:
+      case UnaryOp::RoundTf32: return false;
       default: return u->a.dtype().is_float();
     }
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/fold.h"
+
 namespace heddle::dag {
 namespace {
 
@@ -129,6 +131,7 @@ class RangeOf {
       case UnaryOp::Ceil: return rising(a, [](double x) { return std::ceil(x); });
       case UnaryOp::Round: return rising(a, [](double x) { return std::nearbyint(x); });
       case UnaryOp::Trunc: return rising(a, [](double x) { return std::trunc(x); });
+      case UnaryOp::RoundTf32: return rising(a, rounded_to_tf32);
       case UnaryOp::Sin:
       case UnaryOp::Cos: return {-1, 1};
       case UnaryOp::Asin: return {-1.6, 1.6};

@@ -20,6 +20,7 @@
 #include "dag/patterns/convolution.h"
 #include "dag/rewrites/rewrite_parts.h"
 #include "heddle/dag/alternatives.h"
+#include "heddle/instruction/instruction.h"
 
 namespace heddle {
 namespace {
@@ -239,7 +240,7 @@ constexpr double kGain = 1.5;
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   if (target.is_cuda()) return {.why_not = "it is for instructions of CPUs"};
-  if (!target.dots_bytes(true, false))
+  if (!adds_products(target, i32, u8, i8, 4))
     return {.why_not = "the target has no instruction for products of bytes of both signs"};
   if (site.values.at(0) * i32.bytes() != target.vector_bytes)
     return {.why_not = "the vectors of the target have other lanes"};

@@ -15,6 +15,7 @@
 #include "dag/patterns/convolution.h"
 #include "dag/rewrites/rewrite_parts.h"
 #include "heddle/dag/alternatives.h"
+#include "heddle/instruction/instruction.h"
 
 namespace heddle {
 namespace {
@@ -162,11 +163,11 @@ constexpr double kFoursOverPairs = 1.7;
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   Factors factors;
   match(site, &factors);
-  const bool is_signed = factors.flipped->tensor.dtype().is_int();
+  const DataType of = factors.flipped->tensor.dtype();
   if (target.is_cuda()) return {.why_not = "it is for instructions of CPUs"};
-  if (target.dots_bytes(is_signed, is_signed))
+  if (adds_products(target, i32, of, of, 4))
     return {.why_not = "the target has an instruction for products of one sign"};
-  if (!target.dots_bytes(true, false))
+  if (!adds_products(target, i32, u8, i8, 4))
     return {.why_not = "the target has no instruction for products of both signs"};
   const ComputeDag& dag = site.dag;
   double depth = 1, elements = 0;

@@ -24,6 +24,7 @@
 #include "dag/rewrites/pad_gains.h"
 #include "dag/rewrites/rewrite_parts.h"
 #include "heddle/dag/alternatives.h"
+#include "heddle/instruction/instruction.h"
 #include "heddle/support/error.h"
 #include "ir/linear.h"
 
@@ -57,7 +58,7 @@ constexpr int64_t kGroup = 4;  // products of bytes that one instruction of a CP
 bool has_groups(const Access* const operands[2], const Target& target) {
   const DataType a = operands[0]->tensor.dtype(), b = operands[1]->tensor.dtype();
   return !target.is_cuda() && a.bits == 8 && b.bits == 8 && a.is_integral() && b.is_integral() &&
-         (target.dots_bytes(a.is_int(), b.is_int()) || target.dots_bytes(b.is_int(), a.is_int()));
+         adds_products(target, i32, a, b, kGroup);
 }
 
 WhyNot match(const RewriteSite& site, Padding* out) {

@@ -198,6 +198,16 @@ constexpr Helper kHelpers[] = {
   asm("sqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
   return r;
 })"},
+    {"tf32_from_f32", "", false, R"($ float tf32_from_f32(float x) {
+  unsigned bits;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+#else
+  bits = __float_as_uint(x);
+  if ((bits & 0x7f800000) != 0x7f800000) bits = (bits + 0x1000) & 0xffffe000;
+#endif
+  return __uint_as_float(bits);
+})"},
     // ---- floats to integers: truncated, saturating, NaN to 0 ----
     // (Doubles to 32 bits and both to 64 bits: what the hardware makes of NaN is not 0.)
     {"i8_from_f32", "", false, R"($ signed char i8_from_f32(float x) {
