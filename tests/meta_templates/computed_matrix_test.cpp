@@ -198,6 +198,61 @@ TEST(ComputedMatrix, EveryConfigIsRight) {
   }
 }
 
+/// A CPU whose second cache holds no matrix.
+Target small_cpu() { return Target::parse("llvm -mcpu=native -l2=1K"); }
+
+void expect_right_on_cpu(const selftest::RandomProgram& p, const Schedule& s) {
+  const selftest::Case want(p, 3);
+  const std::vector<NDArray> arrays = want.fresh_arrays();
+  selftest::compiled(small_cpu())(s, p.args(), arrays);
+  EXPECT_EQ(want.difference(arrays), "");
+}
+
+// Runs the static choice, and checks that it is one group.
+void check_on_cpu(Matrix f) {
+  const AutoSchedulerOptionsScope scope(as_declared());
+  f.type = f32;
+  const selftest::RandomProgram p = program(f);
+  SCOPED_TRACE(p.text);
+  const ComputeDag dag(p.outputs);
+  const Target cpu = small_cpu();
+  const std::vector<StageGroup> groups = plan_groups(dag, &cpu);
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_FALSE(groups[0].fused.empty());
+  const Template t = make_template(dag, cpu);
+  for (const TemplateRecording::Refusal& refused : t.refusals()) ADD_FAILURE() << refused.why;
+  const Schedule s = t.static_schedule();
+  expect_right_on_cpu(p, s);
+}
+
+TEST(ComputedMatrix, OnACpuToo) {
+  for (const Reduced r : {Reduced::Rows, Reduced::Columns, Reduced::RowSums, Reduced::RowMaxima}) {
+    check_on_cpu({.rows = 64, .reduced = r});
+    check_on_cpu({.batch = 1, .rows = 69, .keys = 131, .depth = 24, .cols = 24, .reduced = r});
+    check_on_cpu({.rows = 69, .keys = 131, .reduced = r, .interleaved = true});
+    check_on_cpu({.keys = 72, .reduced = r, .products = 1, .turned = true});
+    check_on_cpu({.batch = 4, .rows = 64, .reduced = r, .heads = 2});
+    check_on_cpu({.rows = 64, .reduced = r, .causal = true});
+  }
+}
+
+TEST(ComputedMatrix, EveryConfigIsRightOnACpu) {
+  const AutoSchedulerOptionsScope scope(as_declared());
+  Rng rng(11);
+  for (const Matrix& f : {Matrix{.type = f32, .batch = 1, .rows = 70, .keys = 150, .depth = 24},
+                          Matrix{.type = f32, .reduced = Reduced::Columns},
+                          Matrix{.type = f32, .rows = 90, .keys = 150, .causal = true},
+                          Matrix{.type = f32, .keys = 90, .reduced = Reduced::RowMaxima}}) {
+    const selftest::RandomProgram p = program(f);
+    const Template t = make_template(ComputeDag(p.outputs), small_cpu());
+    for (int i = 0; i < 4; ++i) {
+      const Config c = selftest::random_config(t, rng);
+      SCOPED_TRACE(p.text + " " + t.config_to_json(c).dump());
+      expect_right_on_cpu(p, t.instantiate(c));
+    }
+  }
+}
+
 TEST(ComputedMatrix, IsTheProductItself) {
   const AutoSchedulerOptionsScope scope(as_declared());
   selftest::RandomProgram p;

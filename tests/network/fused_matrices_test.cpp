@@ -115,6 +115,49 @@ TEST(FusedMatrices, TwoProductsInARowAreTwoNodesUnlessAChoiceJoinsThem) {
   expect_right({y}, joined);
 }
 
+/// A CPU whose second cache holds none of the matrices.
+Target cpu() { return Target::parse("llvm -mcpu=native -l2=1K"); }
+
+void check_on_cpu(const std::vector<Tensor>& outputs, int64_t heads = 1) {
+  const Network network(outputs, cpu(), {}, parse_passes("fuse@matmul:*,fuse@gradient:*"));
+  EXPECT_LT(largest_between(network), kBatch * heads * kRows * kKeys) << network.to_text();
+  const std::vector<Tensor> args = args_of(outputs);
+  const std::vector<NDArray> arrays = arrays_for(args);
+  network.build(args).call(arrays);
+  EXPECT_EQ(differs_from_interpreter(outputs, args, arrays, 1e-4), "") << network.to_text();
+}
+
+TEST(FusedMatrices, OnACpuAChoiceComputesThemInTheirNodes) {
+  check_on_cpu(backward(f32).gradients);
+  check_on_cpu(backward(f32, {.scale = 0.3, .causal = true}).gradients);
+  check_on_cpu(backward(f32, {.mask = mask_of(f32)}).gradients);
+  check_on_cpu(backward(f32, {}, 2, 2).gradients, 4);
+  check_on_cpu(backward(f32, {.causal = true}, 1, 3).gradients, 3);
+}
+
+TEST(FusedMatrices, OneHeadOfKeysServesAllQueries) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  check(backward(f16, {}, 1, 2).gradients, 2);
+  check(backward(bf16, {.causal = true}, 1, 3).gradients, 3);
+}
+
+// What a call needs of memory grows with the length of the sequence, and not with its square.
+TEST(FusedMatrices, LongSequencesHaveNoScoresInMemoryOnACpu) {
+  const auto bytes = [](int64_t tokens) {
+    const auto input = [&](const char* name) { return placeholder({1, 4, tokens, 32}, f32, name); };
+    const Tensor q = input("q"), k = input("k"), v = input("v"), head = input("head");
+    const std::vector<Tensor> outputs =
+        gradient({ops::scaled_dot_product_attention(q, k, v)}, {q, k, v}, {head});
+    const Network network(outputs, Target::parse("llvm -mcpu=native -threads=1"));
+    std::vector<Tensor> args{q, k, v, head};
+    args.insert(args.end(), outputs.begin(), outputs.end());
+    return network.build(args).workspace_bytes();
+  };
+  const int64_t some = bytes(2560), twice = bytes(5120);
+  EXPECT_LT(some, 4 * 2560 * 2560);
+  EXPECT_LE(twice, 3 * some);
+}
+
 TEST(FusedMatrices, AChoiceStoresThem) {
   const Backward b = backward(f16);
   const auto largest = [&](const std::string& passes) {

@@ -1,9 +1,10 @@
 // Recognises a reduction along the rows of a matrix whose elements are made of products, by what its
 // stages read:
 //
-//   product[b.., i, j] = sum over e of x[b.., i, e] * y[b.., j, e]      one or several, 16-bit floats
+//   product[b.., i, j] = sum over e of x[b.., i, e] * y[b.., j, e]      one or several, of 16-bit floats or f32
 //   matrix[b.., i, j]  = any function of products, and of what else is read, element by element
 //   sum[b.., i, c]     = sum over j of matrix[b.., i, j] * value[b.., j, c]      or
+//   sum[a.., i, c]     = sum over b.. and j, where one head of keys serves several heads of queries, or
 //   sum[b.., i]        = sum, max or min over j of matrix[b.., i, j]
 //
 // Tiles of such a matrix can be computed where they are reduced. The matrix, which may be far larger
@@ -35,14 +36,18 @@ struct ComputedMatrix {
   };
   int sum = -1;                    ///< the reduction
   int row = -1, col = -1;          ///< its axes i and c; col is -1 where no value is multiplied
+  int key = 0;                     ///< its reduce axis j; the others are batches of the matrix
   int matrix = -1;                 ///< the stage whose elements are reduced
   int row_dim = -1, key_dim = -1;  ///< its axes i and j
   std::vector<Product> products;
   std::vector<int> fused;  ///< the products, the matrix, and the stages between; ascending
   Operand value;           ///< its lines are the columns c, its depth is j
   DataType type = f16;     ///< of all operands of products
-  int64_t rows = 1, keys = 1, cols = 1, batches = 1;
+  int64_t rows = 1, keys = 1, cols = 1, batches = 1;  ///< batches: of results
+  int64_t summed = 1;                                 ///< matrices that are added up in each result
 
+  /// The bytes that all matrices would take in f32.
+  double bytes() const;
   /// Elements of the matrix for each element of the operands of its products, and of the value.
   double elements_per_operand() const;
 };

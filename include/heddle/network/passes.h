@@ -96,8 +96,8 @@ struct NetworkChoice {
   int places = 0;      ///< the number of places
   bool usual = false;  ///< the setting without PassOptions::choices
   bool on = false;
-  /// Whether results are the same but for rounding in the types of the declaration. Tuning does not
-  /// touch other choices.
+  /// Whether results are the same but for rounding in the types of the declaration, and no memory
+  /// grows as the square of a size. Tuning does not touch other choices.
   bool exact = true;
 };
 

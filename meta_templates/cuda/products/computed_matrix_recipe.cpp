@@ -37,7 +37,7 @@ class Recipe {
     StageRef value = t_.stage(m_.value.stage).cache_read({anchor});
     StageRef sum = anchor.pad({rows_of(anchor, m_.row),
                                {anchor.axis(m_.col), kMatrixUnit},
-                               {anchor.reduce_axis(0), kMatrixUnit, knobs_.key_units}});
+                               {anchor.reduce_axis(m_.key), kMatrixUnit, knobs_.key_units}});
     std::vector<Made> made = pad_products();
     if (g_.output_stage != g_.anchor) anchor.compute_inline();
     const Loop block = columns_of_blocks(out);
@@ -208,10 +208,14 @@ class Recipe {
   }
 
   std::array<Loop, 2> sum_loops(StageRef s) const {
-    const std::vector<Loop> batch = without(s, m_.row, m_.col);
+    std::vector<Loop> batch = without(s, m_.row, m_.col);
+    const std::vector<Loop> reduce = s.all_reduce_axes();
+    for (size_t k = 0; k < reduce.size(); ++k) {
+      if (static_cast<int>(k) != m_.key) batch.push_back(reduce[k]);
+    }
     const Rows r = cut_rows(s, m_.row);
     auto [col_tile, col] = s.split(s.axis(m_.col), mma::kCols);
-    auto [units, key] = s.split(s.reduce_axis(0), kMatrixUnit);
+    auto [units, key] = s.split(reduce[static_cast<size_t>(m_.key)], kMatrixUnit);
     auto [tile, step] = s.split(units, knobs_.key_units);
     order(s, batch, {tile, r.warp, step, r.tile, col_tile, r.in, col, key});
     product_nest(s, r, step, col_tile, mma::accumulator(m_.row, m_.col));

@@ -29,19 +29,24 @@ bool is_known(const Access& a) {
                       [](const Expr& i) { return has_load(i); });
 }
 
-/// The two reads of a sum of products of 16-bit floats over one axis that accumulates in f32.
-std::optional<std::pair<const Access*, const Access*>> factors_of(const ComputeDag& dag, int s) {
+/// Whether `factor` is a load of f32, or the cast of a load of a 16-bit float.
+bool is_operand(const Expr& factor) {
+  if (factor.kind() == ExprKind::Load) return factor.dtype() == f32;
+  const Cast* wide = factor.as<Cast>();
+  return wide && wide->value.kind() == ExprKind::Load && is_half(wide->value.dtype());
+}
+
+/// The two reads of a sum of products over `axes` axes that accumulates in f32.
+std::optional<std::pair<const Access*, const Access*>> factors_of(const ComputeDag& dag, int s,
+                                                                  size_t axes = 1) {
   const Operation& op = dag.stage(s);
-  const Reduce* r = dag::reduction_of(op, ReduceKind::Sum, 1);
+  const Reduce* r = dag::reduction_of(op, ReduceKind::Sum, axes);
   const Binary* mul = r ? r->sources[0].as<Binary>() : nullptr;
   const std::vector<Access>& reads = dag.info(s).reads;
   if (!mul || mul->op != BinaryOp::Mul || mul->dtype != f32 || reads.size() != 2 ||
       reads[0].producer == reads[1].producer)
     return {};
-  for (const Expr& factor : {mul->a, mul->b}) {
-    const Cast* wide = factor.as<Cast>();
-    if (!wide || wide->value.kind() != ExprKind::Load || !is_half(wide->value.dtype())) return {};
-  }
+  if (!is_operand(mul->a) || !is_operand(mul->b)) return {};
   if (reads[0].tensor.dtype() != reads[1].tensor.dtype() || !is_known(reads[0]) ||
       !is_known(reads[1]))
     return {};
@@ -56,10 +61,14 @@ class Finder {
   }
 
   std::optional<ComputedMatrix> run() {
-    if (!op_.is_reduction() || op_.num_outputs() != 1 || op_.reduce_axes().size() != 1 ||
-        !has_extents(op_) || !(multiplies() || reduces_rows()))
+    if (!op_.is_reduction() || op_.num_outputs() != 1 || op_.reduce_axes().empty() ||
+        !has_extents(op_))
       return {};
+    find_key();
+    if (!multiplies() && !reduces_rows()) return {};
     m_.keys = key().extent();
+    for (const Axis& a : op_.reduce_axes()) m_.summed *= a.extent();
+    m_.summed /= m_.keys;
     m_.rows = op_.axes()[static_cast<size_t>(m_.row)].extent();
     if (m_.col >= 0) m_.cols = op_.axes()[static_cast<size_t>(m_.col)].extent();
     for (const Axis& a : op_.axes()) m_.batches *= a.extent();
@@ -69,7 +78,22 @@ class Finder {
   }
 
  private:
-  const Axis& key() const { return op_.reduce_axes()[0]; }
+  const Axis& key() const { return op_.reduce_axes()[static_cast<size_t>(m_.key)]; }
+  /// The longest reduce axis.
+  void find_key() {
+    for (size_t k = 0; k < op_.reduce_axes().size(); ++k) {
+      if (op_.reduce_axes()[k].extent() >= key().extent()) m_.key = static_cast<int>(k);
+    }
+  }
+  /// Whether `a`, at `place`, is the same in all matrices that a result adds up.
+  bool is_of_result(const Access& a, const Operation& reader,
+                    const std::vector<Expr>& place) const {
+    const std::vector<Expr> indices = places_of(a, reader, place);
+    return std::all_of(op_.reduce_axes().begin(), op_.reduce_axes().end(), [&](const Axis& k) {
+      return k.same_as(key()) || std::none_of(indices.begin(), indices.end(),
+                                              [&](const Expr& i) { return uses_var(i, k.var()); });
+    });
+  }
 
   static bool has_extents(const Operation& op) {
     const auto known = [](const Axis& a) { return as_int(a->extent) != nullptr && a.extent() > 0; };
@@ -79,7 +103,7 @@ class Finder {
 
   /// sum over j of matrix[i, j] * value[j, c]
   bool multiplies() {
-    const auto factors = factors_of(dag_, m_.sum);
+    const auto factors = factors_of(dag_, m_.sum, 0);
     if (!factors) return false;
     m_.type = factors->first->tensor.dtype();
     for (const auto& [w, v] : {*factors, std::pair(factors->second, factors->first)}) {
@@ -97,8 +121,9 @@ class Finder {
   bool reduces_rows() {
     const Reduce* r = op_.bodies()[0].as<Reduce>();
     const std::vector<Access>& reads = dag_.info(m_.sum).reads;
-    const bool plain = r && r->sources.size() == 1 && r->sources[0].kind() == ExprKind::Load &&
-                       reads.size() == 1 && is_known(reads[0]) && op_.output(0).dtype() == f32;
+    const bool plain = r && op_.reduce_axes().size() == 1 && r->sources.size() == 1 &&
+                       r->sources[0].kind() == ExprKind::Load && reads.size() == 1 &&
+                       is_known(reads[0]) && op_.output(0).dtype() == f32;
     if (!plain || (r->combiner->kind != ReduceKind::Sum && r->combiner->kind != ReduceKind::Max &&
                    r->combiner->kind != ReduceKind::Min))
       return false;
@@ -195,7 +220,7 @@ class Finder {
     const auto known = seen_.find(a.producer);
     if (known != seen_.end()) return known->second.is(dims, place);
     std::optional<ComputedMatrix::Product> product;
-    if (!stored_.contains(a.producer) && is_known(a)) product = product_of(a.producer, dims);
+    if (!stored_.contains(a.producer) && is_known(a)) product = product_of(a.producer, dims, place);
     if (product) {
       m_.products.push_back(*product);
       seen_.emplace(a.producer, Taken{dims, place});
@@ -206,7 +231,8 @@ class Finder {
   }
 
   /// Stage `s` as a product whose axes `dims` are i and j of the matrix.
-  std::optional<ComputedMatrix::Product> product_of(int s, const Dims& dims) const {
+  std::optional<ComputedMatrix::Product> product_of(int s, const Dims& dims,
+                                                    const std::vector<Expr>& place) const {
     const Operation& op = dag_.stage(s);
     if (dims.first < 0 || dims.second < 0 || dag_.info(s).is_output || op.num_outputs() != 1 ||
         !inside_(s))
@@ -216,7 +242,7 @@ class Finder {
     const Axis &row = op.axes()[static_cast<size_t>(dims.first)],
                &key = op.axes()[static_cast<size_t>(dims.second)], &depth = op.reduce_axes()[0];
     for (const auto& [x, y] : {*factors, std::pair(factors->second, factors->first)}) {
-      if (x->depends_on(key) || y->depends_on(row)) continue;
+      if (x->depends_on(key) || y->depends_on(row) || !is_of_result(*x, op, place)) continue;
       const ComputedMatrix::Operand rows{x->producer, dag::plain_dimension(*x, row),
                                          dag::plain_dimension(*x, depth)},
           keys{y->producer, dag::plain_dimension(*y, key), dag::plain_dimension(*y, depth)};
@@ -235,6 +261,11 @@ class Finder {
 };
 
 }  // namespace
+
+double ComputedMatrix::bytes() const {
+  return 4.0 * static_cast<double>(rows) * static_cast<double>(keys) *
+         static_cast<double>(batches) * static_cast<double>(summed);
+}
 
 double ComputedMatrix::elements_per_operand() const {
   double operands = static_cast<double>(keys) * static_cast<double>(col < 0 ? 0 : cols);

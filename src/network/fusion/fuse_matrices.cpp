@@ -10,6 +10,10 @@
 namespace heddle::network {
 namespace {
 
+// On a CPU storing a matrix always takes less time than its products once more. Those that grow with
+// the square of a long sequence are not stored all the same.
+constexpr double kMostBytesOfCpu = 64 << 20;
+
 class Fuser {
  public:
   Fuser(const FusionPlan& plan, const Target& target, ChoiceList& choices)
@@ -41,7 +45,7 @@ class Fuser {
         if (!dag_.stage(s).is_reduction() || plan_.at(s) == Place::InAttention) continue;
         std::optional<ComputedMatrix> m =
             find_computed_matrix(dag_, s, [&](int x) { return may_be_inside_[x] != 0; });
-        if (!m || !reduces_where_computed(*m, target_)) continue;
+        if (!m || !reduces_where_computed(*m, target_) || !is_in_memory(*m)) continue;
         for (const int x : m->fused) covered_[x] = 1;
         matrices_.push_back(std::move(*m));
       }
@@ -60,6 +64,12 @@ class Fuser {
       found = true;
     }
     return found;
+  }
+  /// Whether some of the stages are stored between nodes otherwise. On a CPU blocks of rows may go through
+  /// all of them (row_chain.h).
+  bool is_in_memory(const ComputedMatrix& m) const {
+    return target_.is_cuda() ||
+           std::any_of(m.fused.begin(), m.fused.end(), [&](int s) { return plan_.stored(s); });
   }
   static bool contains(const std::vector<int>& list, int s) {
     return std::binary_search(list.begin(), list.end(), s);
@@ -85,8 +95,11 @@ class Fuser {
     bool all = true;
     for (const auto& [p, matrices] : by) {
       if (answers_.contains(p)) continue;
-      const bool on = choices_.on(ChoiceKind::Fuse, place_of(dag_.stage(p)), pays(p, matrices),
-                                  "its tiles are computed where what is made of them is reduced");
+      const std::string place = place_of(dag_.stage(p)),
+                        text = "its tiles are computed where what is made of them is reduced";
+      const bool on = too_large(matrices)
+                          ? choices_.required(ChoiceKind::Fuse, place, text)
+                          : choices_.on(ChoiceKind::Fuse, place, pays(p, matrices), text);
       answers_[p] = on;
       if (on) continue;
       may_be_inside_[p] = 0;
@@ -95,8 +108,16 @@ class Fuser {
     return all;
   }
 
+  /// Whether a CPU does not store one of the matrices, whatever time that takes.
+  bool too_large(const std::vector<const ComputedMatrix*>& matrices) const {
+    return !target_.is_cuda() && std::any_of(matrices.begin(), matrices.end(), [](const auto* m) {
+      return m->bytes() > kMostBytesOfCpu;
+    });
+  }
+
   /// Whether computing product `p` for each of the matrices takes less time than storing it for them.
   bool pays(int p, const std::vector<const ComputedMatrix*>& matrices) const {
+    if (!target_.is_cuda()) return false;
     const MachineRates rates = rates_of(target_);
     const auto n = static_cast<double>(matrices.size());
     if (n == 1 && matrices[0]->col >= 0) return false;
@@ -118,7 +139,6 @@ class Fuser {
 }  // namespace
 
 FusedMatrices fuse_matrices(const FusionPlan& plan, const Target& target, ChoiceList& choices) {
-  if (!target.is_cuda()) return {};
   return Fuser(plan, target, choices).run();
 }
 

@@ -129,6 +129,7 @@ class Search {
     components_.clear();
     const std::vector<NetworkChoice> choices = now_.choices;
     for (const NetworkChoice& c : choices) {
+      if (!c.exact) continue;
       std::optional<Made> other = flipped({c.name});
       if (!other) continue;
       if (sure_gain(*other) > 0) {

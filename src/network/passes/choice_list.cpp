@@ -50,6 +50,14 @@ bool ChoiceList::on(ChoiceKind kind, const std::string& place, bool usual,
   return on;
 }
 
+bool ChoiceList::required(ChoiceKind kind, const std::string& place, const std::string& text) {
+  const std::string name = name_of(kind, place);
+  expected_.erase(name);
+  const bool is_on = on(kind, place, true, text);
+  std::ranges::find(list_, name, &NetworkChoice::name)->exact = false;
+  return is_on;
+}
+
 std::optional<bool> ChoiceList::setting(ChoiceKind kind, const std::string& place) const {
   const auto found = setting_in(settings_, name_of(kind, place));
   if (found == settings_.end()) return std::nullopt;

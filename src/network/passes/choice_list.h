@@ -71,6 +71,9 @@ class ChoiceList {
   /// on.
   bool on(ChoiceKind kind, const std::string& place, bool usual, const std::string& text);
 
+  /// The same of what is so unless the options say otherwise: it is not exact, so nothing is expected.
+  bool required(ChoiceKind kind, const std::string& place, const std::string& text);
+
   /// Types in place of those by name: products have other names at other sizes.
   void expect_types(StageTypes types) { expected_types_ = std::move(types); }
   const StageTypes& expected_types() const { return expected_types_; }

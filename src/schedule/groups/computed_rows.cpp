@@ -16,10 +16,23 @@ constexpr int64_t kRowsOfBlock = 64, kShareOfProcessors = 4;
 // them in f32, and those of the operands are read in any case.
 constexpr double kLeastElements = 0.5;
 
+// The same on a CPU, where vectors are rows. A matrix that fits the second cache is as well stored.
+constexpr int64_t kLongestLineOfCpu = 256;
+
+bool fits_cpu(const ComputedMatrix& m, const Target& target) {
+  return m.type == f32 && m.cols <= kLongestLineOfCpu && m.products.size() <= kMostProducts &&
+         std::all_of(
+             m.products.begin(), m.products.end(),
+             [](const ComputedMatrix::Product& p) { return p.depth <= kLongestLineOfCpu; }) &&
+         m.rows >= target.vector_lanes(4) && m.elements_per_operand() >= kLeastElements &&
+         m.bytes() > static_cast<double>(target.l2_bytes);
+}
+
 }  // namespace
 
 bool reduces_where_computed(const ComputedMatrix& m, const Target& target) {
-  if (!target.is_cuda() || target.gpu.sm() < 80) return false;
+  if (target.kind == "llvm") return fits_cpu(m, target);
+  if (!target.is_cuda() || target.gpu.sm() < 80 || m.type == f32) return false;
   const bool fits =
       m.cols <= kLongestLine && m.products.size() <= kMostProducts && m.batches <= kMostBlocks[2] &&
       std::all_of(m.products.begin(), m.products.end(),

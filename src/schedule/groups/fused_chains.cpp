@@ -4,6 +4,7 @@
 
 #include "heddle/dag/attention.h"
 #include "schedule/groups/computed_rows.h"
+#include "schedule/groups/row_chain.h"
 #include "target/grid_limits.h"
 
 namespace heddle {
@@ -33,7 +34,8 @@ class Finder {
   void matrices(const Target& target) {
     for (int s = 0; s < dag_.size(); ++s) {
       const std::optional<ComputedMatrix> m = is_free(s) ? find_own_matrix(dag_, s) : std::nullopt;
-      if (!m || !reduces_where_computed(*m, target) || !add({s, s, {}, m->col >= 0}, m->fused))
+      if (!m || !reduces_where_computed(*m, target) || goes_by_rows(*m, target) ||
+          !add({s, s, {}, m->col >= 0}, m->fused))
         continue;
       found_.operands.insert(m->value.stage);
       for (const ComputedMatrix::Product& p : m->products)
@@ -42,6 +44,12 @@ class Finder {
   }
 
  private:
+  // Whether blocks of rows go through a product and this one on a CPU.
+  bool goes_by_rows(const ComputedMatrix& m, const Target& target) const {
+    return !target.is_cuda() && m.col >= 0 && m.products.size() == 1 &&
+           RowChain(dag_, target, m.sum, m.sum, Chains::Expected).takes(m.products[0].stage);
+  }
+
   bool is_free(int s) const { return found_.of[static_cast<size_t>(s)] < 0; }
 
   // Adds a chain of its sum and `others`, where none of them is in another one.
@@ -61,9 +69,10 @@ class Finder {
 
 FusedChains find_fused_chains(const ComputeDag& dag, const Target* target) {
   FusedChains found{std::vector<int>(static_cast<size_t>(dag.size()), -1), {}, {}};
-  if (target == nullptr || !target->is_cuda() || target->gpu.sm() < 80) return found;
+  const bool cpu = target != nullptr && target->kind == "llvm";
+  if (!cpu && (target == nullptr || !target->is_cuda() || target->gpu.sm() < 80)) return found;
   Finder finder(dag, found);
-  finder.attentions();
+  if (!cpu) finder.attentions();
   finder.matrices(*target);
   return found;
 }

@@ -1,4 +1,4 @@
-// Chains of stages of a graph that one template of GPUs computes in another form.
+// Chains of stages of a graph that one template computes in another form.
 #pragma once
 
 #include <map>
@@ -26,7 +26,7 @@ struct FusedChains {
 };
 
 /// Attentions (dag/attention.h), and matrices of products that are reduced where they are computed
-/// (dag/computed_matrix.h), on GPUs with matrix units; no target: none.
+/// (dag/computed_matrix.h), on GPUs with matrix units; the latter on CPUs, too. No target: none.
 FusedChains find_fused_chains(const ComputeDag& dag, const Target* target);
 
 }  // namespace heddle
