@@ -83,12 +83,22 @@ bool is_vectors_of_constant(const ComputeDag& dag, const Operands& operands, con
   });
 }
 
+// Whether windows slide over operand `a` along `axis`, across lines of its memory: every load of a vector
+// gathers, and no copy of the elements of a vector is one after the other.
+bool gathers_windows(const Access& a, const Axis& axis, const Operation& op) {
+  const std::vector<Expr>& at = a.indices;
+  return a.depends_on(axis) && plain_dim(a, axis, &op) < 0 && a.tensor.extent(-1) > 1 &&
+         !uses_var(at.back(), axis.var());
+}
+
 // An axis of a constant operand, packed once, that serves as the vector axis in place of a poor
 // one; -1 where there is none. A poor axis fills only part of a vector, which gives few
 // accumulators and as many loads, or a window slides over it, whose loads cross cache lines. The
 // results are then stored one by one, but there are few of them beside a deep reduction. An example
 // is the channels of a convolution in NCHW. Of windows far apart, a vector takes as many loads as it
-// has lanes, so that a shallower reduction pays, too (patches of 4x4 pixels of 3 channels).
+// has lanes, so that a shallower reduction pays, too (patches of 4x4 pixels of 3 channels). Where windows are
+// gathered, an operand that is packed at each call serves as well, such as the filter of a transposed
+// convolution whose gradient is computed.
 int constant_vector_axis(const ComputeDag& dag, const Operation& op, const Operands& operands,
                          int64_t lanes, int64_t shared) {
   constexpr int64_t kDeep = 64, kDeepOfFar = 32, kFarApart = 4;
@@ -99,7 +109,9 @@ int constant_vector_axis(const ComputeDag& dag, const Operation& op, const Opera
                                [&](const Access* a) { return step_along(*a, last) >= kFarApart; });
   const bool windows = std::any_of(operands.begin(), operands.end(),
                                    [&](const Access* a) { return slides(*a, last, op, depth); });
-  if (depth < (far ? kDeepOfFar : kDeep) || (last.extent() > lanes && !windows) ||
+  const bool gathers = std::any_of(operands.begin(), operands.end(),
+                                   [&](const Access* a) { return gathers_windows(*a, last, op); });
+  if (depth < (far ? kDeepOfFar : kDeep) || (last.extent() > lanes && !windows && !gathers) ||
       is_vectors_of_constant(dag, operands, last, lanes, shared))
     return -1;
   for (int i = static_cast<int>(op.axes().size()) - 2; i >= 0; --i) {
@@ -108,7 +120,8 @@ int constant_vector_axis(const ComputeDag& dag, const Operation& op, const Opera
     // A tile of one vector is no better than what it replaces.
     const bool reads = one_is_read_by_vectors(operands, axis, 2 * shared);
     for (const Access* a : operands) {
-      if (reads && is_constant(dag, *a) && plain_dim(*a, axis) >= 0 && !a->depends_on(last))
+      if (reads && (gathers || is_constant(dag, *a)) && plain_dim(*a, axis) >= 0 &&
+          !a->depends_on(last))
         return i;
     }
   }

@@ -91,6 +91,10 @@ void Backward::for_each_way(const Operation& op, FunctionRef<void(const Tensor&)
     return false;  // so that all reads are visited
   };
   const std::vector<Expr> parts = differentiable_parts(op);
+  // All results of a reducer with a declared derivative depend on all that it reads.
+  if (op.is_reduction() && declared_derivative(op, options_.reducers)) {
+    for (const Expr& part : parts) is_differentiable(part, visit);
+  }
   for (int i = 0; i < op.num_outputs(); ++i) {
     const CustomGradient* c = custom(op, i);
     if (!c && i < static_cast<int>(parts.size()))
@@ -256,7 +260,8 @@ void Backward::propagate(const Operation& op, int output, const Tensor& given) {
   const Tensor own = op.output(output);
   const std::vector<ReadDerivative> reads =
       op.is_reduction()
-          ? differentiate_reduction(op, narrow_head(op, given, head), wanted)
+          ? differentiate_reduction(op, output, narrow_head(op, given, head), wanted,
+                                    options_.reducers)
           : differentiate(op.bodies()[static_cast<size_t>(output)], head, own.at(at), wanted);
   std::vector<Axis> axes = op.axes();
   axes.insert(axes.end(), op.reduce_axes().begin(), op.reduce_axes().end());

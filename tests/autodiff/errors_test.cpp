@@ -53,13 +53,17 @@ TEST(GradientErrors, ReducersWithoutDerivative) {
   const Tensor y = compute({Expr(3)}, [&](Axis i) { return odd({x(i, k)}, {k})[0]; }, "folded");
   EXPECT_THAT(error_of([&] { gradient(ops::sum(y, {0}), x); }),
               HasSubstr("'folded' has no gradient: the reducer 'odd' has no derivative"));
-  const Reducer pair = reducer("pair", {f32, f32}, {0.f, 0.f}, [](const auto& a, const auto& b) {
-    return std::vector<Expr>{a[0] + b[0], a[1] + b[1]};
+  const Reducer pair = reducer("complex", {f32, f32}, {1.f, 0.f}, [](const auto& a, const auto& b) {
+    return std::vector<Expr>{a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]};
   });
   const Axis r = reduce_axis(4, "r");
   const Tensor z =
       compute_all({Expr(3)}, [&](Axis i) { return pair({x(i, r), x(i, r)}, {r}); }, "two")[0];
-  EXPECT_THAT(error_of([&] { gradient(ops::sum(z, {0}), x); }), HasSubstr("is over tuples"));
+  EXPECT_THAT(error_of([&] { gradient(ops::sum(z, {0}), x); }),
+              HasSubstr("the reducer 'complex' has no derivative"));
+  const auto few = [](const auto&, const auto&, const auto&) { return std::vector<Expr>{}; };
+  EXPECT_THAT(error_of([&] { gradient({ops::sum(z, {0})}, {x}, {}, {.reducers = {{pair, few}}}); }),
+              HasSubstr("gives 0 values for 2 components"));
 }
 
 TEST(Gradient, OfSeveralOutputsIsTheirSum) {

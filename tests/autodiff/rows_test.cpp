@@ -1,5 +1,6 @@
 // Reductions, normalisations, products of matrices, recurrent layers.
 #include "autodiff/gradient_testing.h"
+#include "heddle/codegen/interpreter.h"
 
 namespace heddle {
 namespace {
@@ -45,6 +46,60 @@ TEST(RowGradient, ReducersThatChooseAnOperand) {
         return compute({Expr(4)}, [&](Axis i) { return reduce_fmax(t[0](i, k), {k}); }, "fmax");
       },
       {real({4, 5})});
+}
+
+TEST(RowGradient, ComponentsOfTuplesAreReducedByThemselves) {
+  const Reducer pair = reducer("sum_and_product", {f64, f64}, {0.0, 1.0},
+                               [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+                                 return std::vector<Expr>{a[0] + b[0], b[1] * a[1]};
+                               });
+  expect_gradient(
+      [&](const Tensors& t) {
+        const Axis k = reduce_axis(5, "k");
+        const std::vector<Tensor> both = compute_all(
+            {Expr(4)}, [&](Axis i) { return pair({t[0](i, k) * t[0](i, k), t[0](i, k)}, {k}); },
+            "both");
+        return ops::add(both[0], ops::mul(both[1], both[1]));
+      },
+      {real({4, 5})});
+}
+
+// The value of the largest key, which another component of the tuple has.
+TEST(RowGradient, AChoiceByAnotherComponentIsFollowed) {
+  const Reducer best =
+      reducer("value_of_best", {f64, f64}, {std::numeric_limits<double>::lowest(), 0.0},
+              [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+                const Expr left = a[0] >= b[0];
+                return std::vector<Expr>{max(a[0], b[0]), select(left, a[1], b[1])};
+              });
+  expect_gradient(
+      [&](const Tensors& t) {
+        const Axis k = reduce_axis(5, "k"), m = reduce_axis(3, "m");
+        const std::vector<Tensor> both = compute_all(
+            {Expr(4)}, [&](Axis i) { return best({t[0](i, k, m), sin(t[1](i, k, m))}, {k, m}); },
+            "both");
+        return ops::add(both[0], ops::mul(both[1], both[1]));
+      },
+      {real({4, 5, 3}), real({4, 5, 3}, 2)});
+}
+
+TEST(RowGradient, AReducerHasTheDerivativeThatIsDeclared) {
+  const Reducer add = reducer("log_add_exp", {f64}, {-1e30},
+                              [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+                                const Expr most = max(a[0], b[0]), least = min(a[0], b[0]);
+                                return std::vector<Expr>{most + log1p(exp(least - most))};
+                              });
+  const auto rule = [](const auto& element, const auto& result, const auto& head) {
+    return std::vector<Expr>{head[0] * exp(element[0] - result[0])};
+  };
+  const Input x = real({2, 3});
+  const Axis k = reduce_axis(3, "k");
+  const Tensor y = compute({Expr(2)}, [&](Axis i) { return add({x.tensor(i, k) * 2.0}, {k})[0]; });
+  const Tensor dx = gradient({ops::sum(y, {0})}, {x.tensor}, {}, {.reducers = {{add, rule}}})[0];
+  const Tensor soft =
+      ops::mul(ops::softmax(ops::mul(x.tensor, make_const(f64, 2))), make_const(f64, 2));
+  const std::vector<NDArray> both = interpret({dx, soft}, {{x.tensor, x.array}});
+  EXPECT_TRUE(allclose(both[0], both[1], 1e-9, 1e-12));
 }
 
 TEST(RowGradient, ANaNWinsOnlyWhereTheResultIsOne) {

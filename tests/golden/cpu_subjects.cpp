@@ -85,6 +85,13 @@ void add_attention(Subjects& out) {
                  "softmax(q @ k^T) @ v, 2 heads of 2304 x 64, f32: blocks of the last reduction",
                  kZen3,
                  {attention(2, 2304)}});
+  out.push_back({"columns_of_product",
+                 "(q @ k^T + 1)^T @ v, 2 heads of 864 x 64, f32: tiles of the matrix",
+                 kSkylake,
+                 {ops::matmul(ops::add(ops::matmul(input({2, 864, 64}, "q"),
+                                                   input({2, 864, 64}, "k"), false, true),
+                                       Expr(1.0f)),
+                              input({2, 864, 64}, "v"), true, false)}});
 }
 
 void add_convolutions(Subjects& out) {

@@ -143,19 +143,23 @@ TEST(FusedMatrices, OneHeadOfKeysServesAllQueries) {
 
 // What a call needs of memory grows with the length of the sequence, and not with its square.
 TEST(FusedMatrices, LongSequencesHaveNoScoresInMemoryOnACpu) {
-  const auto bytes = [](int64_t tokens) {
+  const auto bytes = [](int64_t tokens, const char* passes = "") {
     const auto input = [&](const char* name) { return placeholder({1, 4, tokens, 32}, f32, name); };
     const Tensor q = input("q"), k = input("k"), v = input("v"), head = input("head");
     const std::vector<Tensor> outputs =
         gradient({ops::scaled_dot_product_attention(q, k, v)}, {q, k, v}, {head});
-    const Network network(outputs, Target::parse("llvm -mcpu=native -threads=1"));
+    const Network network(outputs, Target::parse("llvm -mcpu=native -threads=1"), {},
+                          parse_passes(passes));
     std::vector<Tensor> args{q, k, v, head};
     args.insert(args.end(), outputs.begin(), outputs.end());
     return network.build(args).workspace_bytes();
   };
-  const int64_t some = bytes(2560), twice = bytes(5120);
-  EXPECT_LT(some, 4 * 2560 * 2560);
+  const int64_t some = bytes(4352), twice = bytes(8704);
+  EXPECT_LT(some, 4 * 4352 * 4352);
   EXPECT_LE(twice, 3 * some);
+  // A limit of memory takes smaller ones out of it.
+  EXPECT_GT(bytes(1024), 4 * 1024 * 1024);
+  EXPECT_LE(bytes(1024, "memory=8M"), 8 << 20);
 }
 
 TEST(FusedMatrices, AChoiceStoresThem) {

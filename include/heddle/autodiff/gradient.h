@@ -38,11 +38,26 @@ struct CustomGradient {
   std::function<std::vector<Tensor>(const Tensor& head)> rule;
 };
 
+/// The derivative of a reducer that the program declares. `element` has the components of one element,
+/// `result` those of the result, and `head` what each of these receives, 0 for all but one of them. The
+/// rule returns what each component of the element receives: for log(exp(a) + exp(b)),
+///
+///   {reducer, [](auto& element, auto& result, auto& head) {
+///      return std::vector<Expr>{head[0] * exp(element[0] - result[0])};
+///    }}
+struct ReducerDerivative {
+  Reducer reducer;
+  std::function<std::vector<Expr>(const std::vector<Expr>& element, const std::vector<Expr>& result,
+                                  const std::vector<Expr>& head)>
+      rule;
+};
+
 /// The ways that gradients take.
 struct GradientOptions {
   Unconnected unconnected = Unconnected::Refuse;
   std::vector<Tensor> stop = {};  ///< inputs and stages that count as constants
   std::vector<CustomGradient> custom = {};
+  std::vector<ReducerDerivative> reducers = {};
 };
 
 /// The gradients of `outputs` with respect to `wrt`, which may be inputs or stages: for each, the sum

@@ -162,16 +162,18 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
 }
 
 Choice rule(const ComputedMatrix& m, const Target& target) {
-  // Two vectors of rows use each element of the other operand twice.
-  constexpr int64_t kVectors = 2, kKeys = 64;
-  int64_t unroll = 16;
-  while (unroll > 1 && !fits_registers(target, {unroll, kVectors})) --unroll;
+  // Two vectors of rows use each element of the other operand twice. Tiles of keys are whole groups, so
+  // that only the last one ends with a shorter group, and groups of columns are about equally long.
+  constexpr int64_t kVectors = 2, kGroups = 4;
+  int64_t most = 16;
+  while (most > 1 && !fits_registers(target, {most, kVectors})) --most;
+  const int64_t keys = std::min(most, m.keys), cols = std::max<int64_t>(1, m.cols);
   Choice c;
   c.set("row_vectors", kVectors, "each element of keys and values serves two vectors of rows");
-  c.set("tile_keys", std::min(kKeys, m.keys), "the tile of the matrix stays in the first cache");
-  c.set("unroll_keys", std::min(unroll, m.keys), "the accumulators fill the registers");
-  c.set("unroll_cols", std::min(unroll, std::max<int64_t>(1, m.cols)),
-        "the accumulators fill the registers");
+  c.set("tile_keys", std::min(kGroups * keys, m.keys),
+        "the tile of the matrix stays in the first cache");
+  c.set("unroll_keys", keys, "the accumulators fill the registers");
+  c.set("unroll_cols", ceil_div(cols, ceil_div(cols, most)), "the accumulators fill the registers");
   return c;
 }
 

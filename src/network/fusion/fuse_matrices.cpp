@@ -10,9 +10,10 @@
 namespace heddle::network {
 namespace {
 
-// On a CPU storing a matrix always takes less time than its products once more. Those that grow with
-// the square of a long sequence are not stored all the same.
-constexpr double kMostBytesOfCpu = 64 << 20;
+// On a CPU storing a matrix usually takes less time than its products once more. Those that grow with
+// the square of a long sequence are not stored all the same, nor are those that take more than this share
+// of the memory that buffers may have: three are needed at once, of scores, weights and gradients.
+constexpr double kMostBytesOfCpu = 256 << 20, kShareOfMemory = 0.25;
 
 class Fuser {
  public:
@@ -110,9 +111,11 @@ class Fuser {
 
   /// Whether a CPU does not store one of the matrices, whatever time that takes.
   bool too_large(const std::vector<const ComputedMatrix*>& matrices) const {
-    return !target_.is_cuda() && std::any_of(matrices.begin(), matrices.end(), [](const auto* m) {
-      return m->bytes() > kMostBytesOfCpu;
-    });
+    const auto limit = static_cast<double>(choices_.memory());
+    const double most =
+        limit > 0 ? std::min(kMostBytesOfCpu, kShareOfMemory * limit) : kMostBytesOfCpu;
+    return !target_.is_cuda() && std::any_of(matrices.begin(), matrices.end(),
+                                             [&](const auto* m) { return m->bytes() > most; });
   }
 
   /// Whether computing product `p` for each of the matrices takes less time than storing it for them.

@@ -19,7 +19,7 @@ namespace heddle::network {
 /// `choices` is asked of each product whether its matrices are, which usually is so where computing it
 /// again takes less time by estimate than storing it and reading it back: fuse@S. A product that one
 /// node alone multiplies on is usually stored, because kernels of single products are faster. On a CPU
-/// matrices of more than 64 MB are.
+/// all of more than 256 MB are inside, or of more than a quarter of PassOptions::memory.
 struct FusedMatrices {
   std::vector<char> inside;  ///< by stage
   std::vector<int> sums;

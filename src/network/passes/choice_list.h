@@ -59,7 +59,8 @@ using StageTypes = std::map<int, OperandType>;
 /// Answers for the settings of choices, and lists those that were asked for.
 class ChoiceList {
  public:
-  explicit ChoiceList(const PassOptions& options) : settings_(options.choices) {
+  explicit ChoiceList(const PassOptions& options)
+      : memory_(options.memory), settings_(options.choices) {
     if (options.precision) types_ = options.types;
   }
 
@@ -73,6 +74,9 @@ class ChoiceList {
 
   /// The same of what is so unless the options say otherwise: it is not exact, so nothing is expected.
   bool required(ChoiceKind kind, const std::string& place, const std::string& text);
+
+  /// PassOptions::memory, of the options.
+  int64_t memory() const { return memory_; }
 
   /// Types in place of those by name: products have other names at other sizes.
   void expect_types(StageTypes types) { expected_types_ = std::move(types); }
@@ -100,6 +104,7 @@ class ChoiceList {
   void require_all_known() const;
 
  private:
+  int64_t memory_ = 0;
   std::map<std::string, bool> settings_, expected_;
   std::map<std::string, OperandType> types_;
   StageTypes expected_types_, found_types_;
