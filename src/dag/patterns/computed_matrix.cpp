@@ -13,8 +13,6 @@
 namespace heddle {
 namespace {
 
-bool is_half(DataType t) { return t == f16 || t == bf16; }
-
 /// The elements that `a` reads where the axes of `op`, its reader, have the values `at`.
 std::vector<Expr> places_of(const Access& a, const Operation& op, const std::vector<Expr>& at) {
   std::vector<Expr> places;
@@ -33,7 +31,8 @@ bool is_known(const Access& a) {
 bool is_operand(const Expr& factor) {
   if (factor.kind() == ExprKind::Load) return factor.dtype() == f32;
   const Cast* wide = factor.as<Cast>();
-  return wide && wide->value.kind() == ExprKind::Load && is_half(wide->value.dtype());
+  const bool load = wide && wide->value.kind() == ExprKind::Load;
+  return load && (wide->value.dtype() == f16 || wide->value.dtype() == bf16);
 }
 
 /// The two reads of a sum of products over `axes` axes that accumulates in f32.
@@ -67,8 +66,7 @@ class Finder {
     find_key();
     if (!multiplies() && !reduces_rows()) return {};
     m_.keys = key().extent();
-    for (const Axis& a : op_.reduce_axes()) m_.summed *= a.extent();
-    m_.summed /= m_.keys;
+    m_.summed = dag_.info(m_.sum).reduce_points / m_.keys;
     m_.rows = op_.axes()[static_cast<size_t>(m_.row)].extent();
     if (m_.col >= 0) m_.cols = op_.axes()[static_cast<size_t>(m_.col)].extent();
     for (const Axis& a : op_.axes()) m_.batches *= a.extent();
