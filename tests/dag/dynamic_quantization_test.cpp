@@ -148,6 +148,19 @@ TEST(DynamicQuantization, MultipliesFourBytesAnInstruction) {
   }
 }
 
+/// Rows from memory are read one after the other at any length: blocks have chains of their own.
+TEST(DynamicQuantization, ReadsRowByRow) {
+  const Target vnni = Target::parse("llvm -mcpu=sapphirerapids -threads=1");
+  for (const int64_t depth : {2048, 5632}) {
+    const Problem p = problem(1, 4096, depth, Kind::Bytes, 3);
+    const Template t = make_template(apply_alternative(p.dag(), rule(16, p.dag())), vnni);
+    const auto rows =
+        std::ranges::find_if(t.knobs(), [](const auto& k) { return k.name.ends_with("streams"); });
+    ASSERT_NE(rows, t.knobs().end()) << t.knobs().size();
+    EXPECT_EQ(rows->default_value, 1) << rows->name << ", " << depth;
+  }
+}
+
 TEST(DynamicQuantization, IsTakenForFewRowsWhereTheOptionsAllowIt) {
   const Target vnni = Target::parse("llvm -mcpu=sapphirerapids"), amd = Target::parse("llvm");
   const auto chosen = [](const Problem& p, const Target& target, bool allowed) {

@@ -181,6 +181,23 @@ TEST(CpuRules, AShortColumnSumKeepsOneVectorInARegister) {
   EXPECT_GE(tile(9), 64);
 }
 
+// Rows that end after a few pages are one stream, where they fill the accumulators.
+TEST(CpuRules, ShortRowsOfAMatrixInMemoryAreReadOneAfterTheOther) {
+  const Target t = Target::parse("llvm -mcpu=skylake-avx512 -threads=1");
+  const auto streams = [&](int64_t depth, DataType type) {
+    const Tensor y = ops::matmul(placeholder({1, depth}, type, "x"),
+                                 constant_placeholder({32000, depth}, type, "w"), false, true);
+    AutoSchedulerOptions direct;
+    direct.use_alternatives = false;
+    const Template made = make_static_template(ComputeDag({y}), t, direct);
+    return made.knobs().at(static_cast<size_t>(made.knob_index("streams"))).default_value;
+  };
+  EXPECT_EQ(streams(2048, f32), 1);
+  EXPECT_EQ(streams(4096, bf16), 1);
+  EXPECT_EQ(streams(8192, f32), 4);
+  EXPECT_EQ(streams(14336, bf16), 4);
+}
+
 // A 1x1 window of stride 2 reads a quarter of an image, which few filters do not pay a copy of.
 TEST(CpuRules, AnImageIsCopiedWhereItIsUsedOftenEnough) {
   const Target t = Target::parse("llvm -mcpu=skylake-avx512 -threads=2");

@@ -73,7 +73,13 @@ ReductionAxes reduction_axes(const TemplateBuilder& t, const StageGroup& g) {
 // Bytes of what stage `s` reads, of stages that are inlined into it what they read.
 static int64_t bytes_read(const ComputeDag& dag, int s, const StageGroup& g) {
   int64_t bytes = 0;
-  for (const Access& a : dag.info(s).reads) {
+  const std::vector<Access>& reads = dag.info(s).reads;
+  for (size_t i = 0; i < reads.size(); ++i) {
+    const Access& a = reads[i];
+    // Terms that read other places of one stage read it once.
+    if (std::any_of(reads.begin(), reads.begin() + static_cast<std::ptrdiff_t>(i),
+                    [&](const Access& b) { return b.producer == a.producer; }))
+      continue;
     const bool computed = std::ranges::count(g.inlined, a.producer) > 0 ||
                           std::ranges::count(g.operands, a.producer) > 0;
     bytes += computed ? bytes_read(dag, a.producer, g) : a.tensor.size() * a.tensor.dtype().bytes();

@@ -19,14 +19,19 @@ bool many_rows(const Problem& p) {
          from_beyond_l2(p);
 }
 
-// Whether several rows are read at a time, which are streams of their own. Where rows end before a page does,
-// those streams break off before the prefetchers know them, and all rows are one stream: one is read at a time if
-// it fills all accumulators. (A Zen 5: 32,000 rows of 2,304 bytes take 0.59 of the time of four at a time, of 1,280
-// bytes 0.64, 65,536 rows of 2,048 bytes 0.85.)
+// Whether several rows are read at a time, which are streams of their own. Where rows end after a few pages, those
+// streams break off before the prefetchers run far ahead, and all rows are one stream: one is read at a time if it
+// fills all accumulators. (A Zen 5: 32,000 rows of 2,304 bytes take 0.59 of the time of four at a time, of 1,280
+// bytes 0.64, 65,536 rows of 2,048 bytes 0.85. A Zen 4, in f32 and bf16: rows of 4,096 bytes 0.7, of 8,192 0.7 to 0.85,
+// of 12,288 0.8, of 16,384 1.0, of 22,528 1.15, of 57,344 1.35.) Bytes are unpacked, which is hidden beside more streams:
+// of 5,632 bytes 1.15. So are those of a matrix that the caches hold (of 8 MB 1.3). Blocks of bytes that instructions add up are one stream at any length (0.55 to 0.6).
 bool several_rows(const Problem& p) {
-  constexpr int64_t kPageBytes = 4096;
-  const bool fills = p.adds_blocks || p.row_length % (p.constants.row_accumulators * p.lanes) == 0;
-  return many_rows(p) && (p.row_bytes >= kPageBytes || !fills);
+  constexpr int64_t kPageBytes = 4096, kPagesOfShortRow = 4;
+  const bool unpacks = p.row_bytes < 2 * p.row_length;
+  const bool far = 2 * p.bytes > static_cast<double>(p.target.l3_bytes);
+  const int64_t long_row = far && !unpacks ? kPagesOfShortRow * kPageBytes : kPageBytes;
+  const bool fills = p.row_length % (p.constants.row_accumulators * p.lanes) == 0;
+  return many_rows(p) && !p.adds_blocks && (p.row_bytes >= long_row || !fills);
 }
 
 // Whether each thread reads whole rows, one after the other. At the end of a piece of a row,
