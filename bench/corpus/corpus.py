@@ -3,6 +3,7 @@
 
     corpus.py list                                     writes networks.txt again, by the rules of sources.py
     corpus.py run FOLDER [--part 3/20] [--only timm/]  exports, compares, times; rows go to FOLDER/rows.jsonl
+    corpus.py run FOLDER --drawn 60 --plans --no-times  the same for networks that the list does not name, small
     corpus.py table FOLDER [--summary|--json]          the last row of each file; counts of outcomes, causes, times
     corpus.py run FOLDER --audit='--tune 3s'           the same with `heddle audit` of each, with these options of it
     corpus.py run FOLDER --tuned 25s                   tunes each, and follows what was found into other processes
@@ -41,7 +42,7 @@ import tuned  # noqa: E402
 
 TOLERANCE = {"f32": 1e-3, "f16": 3e-2}
 COMPILE_LIMIT = 60
-PLANS = [("f16", "cuda -gpu=h100"), ("bf16", "cuda -gpu=a100"), ("f32", "cuda -gpu=rtx4090"),
+PLANS = [("f16", "cuda -gpu=h200"), ("f16", "cuda -gpu=h100"), ("bf16", "cuda -gpu=a100"), ("f32", "cuda -gpu=rtx4090"),
          ("bf16", "llvm -mcpu=sapphirerapids"), ("f16", "llvm -mcpu=neoverse-v1")]
 
 
@@ -101,12 +102,12 @@ def isolated(work, argument, limit):
     return last, how
 
 
-def export_file(row, path):
+def export_file(row, path, small):
     """Writes the file of a row; gives what to feed it."""
     import torch
     from export_models import batched, export
     import sources
-    module, inputs = sources.make(row["network"])
+    module, inputs = sources.make(row["network"], small)
     if row["dtype"] == "f16":
         module = module.half()
         inputs = tuple(x.half() if x.is_floating_point() else x for x in inputs)
@@ -130,7 +131,7 @@ def open_extents(path, feed):
 def legal_plans(options, path, extra):
     """'TYPE TARGET' -> what `heddle explain` had to say against it."""
     wrong = {}
-    for dtype, target in PLANS:
+    for dtype, target in PLANS[:options.plans]:
         done = subprocess.run([options.heddle, "explain", str(path), "--dtype", dtype, "--target", target,
                                *extra], capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -162,7 +163,7 @@ def measure(row, options, path, tell):
         tell({**row, "status": "failed", "stage": name})
 
     stage("export")
-    arrays = export_file(row, path)
+    arrays = export_file(row, path, bool(options.drawn))
     graph = onnx.load(path, load_external_data=False).graph
     kept = {i.name for i in graph.input}  # an exporter drops inputs that nothing reads
     feed = {f"input{i}": x for i, x in enumerate(arrays) if f"input{i}" in kept}
@@ -200,14 +201,23 @@ def measure(row, options, path, tell):
         tell(row)
 
 
+def names_of_this_run(options):
+    known = list_names()
+    if options.drawn:
+        import sources
+        return sources.drawn(options.drawn, set(known))
+    ordered = sorted(known, key=lambda n: zlib.crc32(n[::-1].encode()))  # stopped early: some of each library
+    return [n for n in ordered if (draw(n, 4) == 0) == options.held_out]
+
+
 def of_this_run(options):
     """The rows that are to be made, as far as they say what is made."""
     last = {key_of(r): r for r in read_rows(options.folder)}
     part, parts = options.part
-    for name in sorted(list_names(), key=lambda n: zlib.crc32(n[::-1].encode())):  # stopped early: some of each library
+    for name in names_of_this_run(options):
         if options.only and not any(name.startswith(o) for o in options.only):
             continue
-        if (draw(name, 4) == 0) != options.held_out or draw(name + "part", parts) != part - 1:
+        if draw(name + "part", parts) != part - 1:
             continue
         for row in variants(name, options):
             before = last.get(key_of(row))
@@ -375,9 +385,11 @@ def add_run(commands):
     command.add_argument("--no-times", dest="times", action="store_false")
     command.add_argument("--audit", nargs="?", const="", help="audit each; options of `heddle audit` in one word")
     command.add_argument("--tuned", help="tune each for this long, such as 25s, and follow what was found")
-    command.add_argument("--plans", action="store_true", help="plans for GPUs and CPUs that are not here too")
+    command.add_argument("--plans", type=int, nargs="?", const=len(PLANS), default=0,
+                         help="plans for GPUs and CPUs that are not here too: for the first so many of them")
     command.add_argument("--keep", action="store_true", help="leave files that fail in the folder")
     command.add_argument("--held-out", action="store_true")
+    command.add_argument("--drawn", type=int, default=0, help="so many networks that the list does not name, with small inputs")
     command.add_argument("--again", action="store_true", help="also what has a row of another revision")
     command.add_argument("--failed", action="store_true", help="only what failed in another revision")
 

@@ -3,9 +3,14 @@
 Names are LIBRARY/NAME. A family is what a library keeps in one file of its own; the corpus has the
 smallest member of each. Models of transformers are made from the configuration that their class
 has by default, with two layers, and narrow where they would have more than LARGEST parameters.
+
+drawn(count) names others, which no list has: any model of torchvision and timm, with images as small as
+it takes, and configurations of transformers with numbers that are drawn (transformers/NAME~SEED).
 """
+import hashlib
 import inspect
 import itertools
+import random
 
 import torch
 from torch import nn
@@ -33,6 +38,9 @@ class Tensors(nn.Module):
         return tuple(x for x in found if torch.is_tensor(x))
 
 
+SIDES = (64, 96, 128, 160, 192, 224, 256, 299, 384)  # of small images; the first that a model takes
+
+
 def size_of(module):
     return sum(p.numel() for p in module.parameters())
 
@@ -41,6 +49,24 @@ def smallest(members):
     """Of (family, parameters, name): the name of the smallest member of each family."""
     ordered = sorted(members)
     return [next(group)[2] for _, group in itertools.groupby(ordered, lambda m: m[0])]
+
+
+def by_hash(names):
+    return sorted(names, key=lambda n: hashlib.sha1(n.encode()).hexdigest())
+
+
+def check_size(parameters):
+    if parameters > LARGEST:
+        raise MemoryError(f"has {parameters} parameters")
+
+
+def works(module, inputs):
+    try:
+        with torch.no_grad():
+            module(*inputs)
+        return True
+    except Exception:  # an image that is too small, or of a size that the weights do not have
+        return False
 
 
 class Plain:
@@ -74,6 +100,22 @@ class Torchvision:
             weights = next(iter(models.get_model_weights(name)))
             members.append((builder.__module__, weights.meta["num_params"], name))
         return smallest(members)
+
+    @staticmethod
+    def drawn():
+        from torchvision import models
+        return [n for n in models.list_models() if "quantization" not in models.get_model_builder(n).__module__]
+
+    @classmethod
+    def make_small(cls, name):
+        from torchvision import models
+        check_size(next(iter(models.get_model_weights(name))).meta["num_params"])
+        module, inputs = cls.make(name)
+        for side in SIDES:
+            small = (torch.rand(*inputs[0].shape[:-2], side, side),) * len(inputs)
+            if works(module.eval(), small):
+                return module, small
+        return module, inputs
 
     @staticmethod
     def make(name):
@@ -111,6 +153,27 @@ class Timm:
         return smallest(members)
 
     @staticmethod
+    def drawn():
+        import timm
+        return timm.list_models()
+
+    @classmethod
+    def make_small(cls, name):
+        import timm
+        for side in SIDES:
+            image = (torch.randn(1, 3, side, side),)
+            for options in ({"img_size": side}, {}):
+                try:
+                    with torch.device("meta"):
+                        check_size(size_of(timm.create_model(name)))
+                    module = timm.create_model(name, pretrained=False, exportable=True, **options)
+                except (TypeError, AssertionError, ValueError):
+                    continue
+                if works(module.eval(), image):
+                    return Tensors(module), image
+        return cls.make(name)
+
+    @staticmethod
     def make(name):
         import timm
         module = timm.create_model(name, pretrained=False, exportable=True)
@@ -127,17 +190,16 @@ NARROW = {"hidden_size": 256, "d_model": 256, "n_embd": 256, "dim": 256, "interm
           "n_head": 4, "num_heads": 4, "num_key_value_heads": 2, "head_dim": 64}
 
 
-def shorten(config, narrow):
-    """Two layers, a thousand words, eight experts; and narrow, where that is asked for."""
-    layers = {getattr(config, key) for key in LAYERS if isinstance(getattr(config, key, None), int)}
-    limits = {**dict.fromkeys(LAYERS, 2), **dict.fromkeys(EXPERTS, 8), "vocab_size": 1000,
-              **(NARROW if narrow else {})}
+def shorten(config, narrow, layers=2, words=1000):
+    """Two layers, a thousand words, eight experts; and the numbers of `narrow` at most."""
+    depths = {getattr(config, key) for key in LAYERS if isinstance(getattr(config, key, None), int)}
+    limits = {**dict.fromkeys(LAYERS, layers), **dict.fromkeys(EXPERTS, 8), "vocab_size": words, **narrow}
     for key, value in list(vars(config).items()):
         if isinstance(value, type(config).__mro__[-2]) or hasattr(value, "to_dict"):
-            shorten(value, narrow)
-        elif isinstance(value, list) and len(value) in layers and len(value) > 2:
-            setattr(config, key, value[:2])
-        elif key.endswith("_token_id") and isinstance(value, int) and value >= 1000:
+            shorten(value, narrow, layers, words)
+        elif isinstance(value, list) and len(value) in depths and len(value) > layers:
+            setattr(config, key, value[:layers])
+        elif key.endswith("_token_id") and isinstance(value, int) and value >= words:
             setattr(config, key, 1)
     for key, limit in limits.items():
         value = getattr(config, key, None)
@@ -159,15 +221,15 @@ def side(config):
     return value
 
 
-def guesses(config, parameters):
+def guesses(config, parameters, length):
     """Inputs that a model of transformers may want, the likeliest last of each kind."""
-    vocabulary = min(getattr(config.get_text_config(), "vocab_size", None) or 1000, 1000)
+    vocabulary = min(getattr(config.get_text_config(), "vocab_size", None) or 257, 1000)
     vision = getattr(config, "vision_config", config)
-    ids = {"input_ids": torch.randint(2, vocabulary, (1, LENGTH)),
-           "attention_mask": torch.ones(1, LENGTH, dtype=torch.int64)}
+    ids = {"input_ids": torch.randint(2, vocabulary, (1, length)),
+           "attention_mask": torch.ones(1, length, dtype=torch.int64)}
     pixels = {"pixel_values": torch.randn(1, getattr(vision, "num_channels", 3) or 3,
                                           side(vision), side(vision))}
-    decoder = {"decoder_input_ids": torch.randint(2, vocabulary, (1, LENGTH // 2))}
+    decoder = {"decoder_input_ids": torch.randint(2, vocabulary, (1, (length + 1) // 2))}
     mel = getattr(config, "num_mel_bins", None) or 80
     times = 2 * (getattr(config, "max_source_positions", None) or 100)
     for guess in (ids, {**ids, **decoder}, pixels, {**ids, **pixels}, {**pixels, **decoder},
@@ -192,7 +254,7 @@ class Transformers:
         from transformers import AutoConfig, AutoModel
         for narrow in (False, True):
             config = AutoConfig.for_model(name)
-            shorten(config, narrow)
+            shorten(config, NARROW if narrow else {})
             with torch.device("meta"):
                 size = size_of(AutoModel.from_config(config))
             if size <= LARGEST:
@@ -200,13 +262,35 @@ class Transformers:
         raise ValueError(f"has {size} parameters when narrow")
 
     @classmethod
+    def drawn(cls):
+        return [f"{name}~{seed}" for name in cls.names() for seed in range(1, 4)]
+
+    @classmethod
+    def make_small(cls, name):
+        """With one to three layers, and widths, heads and words that are drawn."""
+        from transformers import AutoConfig
+        own, seed = name.split("~")
+        rng = random.Random(f"{own} {seed}")
+        heads, head = rng.choice((2, 3, 4, 6)), rng.choice((8, 16, 24, 40))
+        narrow = {**NARROW, **dict.fromkeys(("hidden_size", "d_model", "n_embd", "dim"), heads * head),
+                  **dict.fromkeys((k for k in NARROW if "heads" in k or k == "n_head"), heads),
+                  **dict.fromkeys((k for k in NARROW if "intermediate" in k or "ff" in k), rng.choice((72, 96, 160))),
+                  "head_dim": head, "num_key_value_heads": heads // 2 if heads % 2 == 0 else heads}
+        config = AutoConfig.for_model(own)
+        shorten(config, narrow, layers=rng.randint(1, 3), words=rng.choice((257, 500, 999)))
+        return cls.of_config(config, length=rng.choice((7, 16, 29, 48)))
+
+    @classmethod
     def make(cls, name):
+        return cls.of_config(cls.config(name))
+
+    @classmethod
+    def of_config(cls, config, length=LENGTH):
         from transformers import AutoModel
-        config = cls.config(name)
         module = AutoModel.from_config(config, attn_implementation="eager").float().eval()
         parameters = inspect.signature(module.forward).parameters
         error = ValueError("has no inputs that are known")
-        for guess in guesses(config, parameters):
+        for guess in guesses(config, parameters, length):
             try:
                 with torch.no_grad():
                     module(**guess)
@@ -219,11 +303,22 @@ class Transformers:
 LIBRARIES = {"plain": Plain, "torchvision": Torchvision, "timm": Timm, "transformers": Transformers}
 
 
-def make(name):
-    """The module of a name, in inference mode, and its inputs at batch 1."""
+def drawn(count, known):
+    """Names that are not in `known`: of each library those whose hashes come first, as many of each."""
+    found = []
+    for library in ("timm", "torchvision", "transformers"):
+        new = [n for n in LIBRARIES[library].drawn() if f"{library}/{n}" not in known]
+        found.append([f"{library}/{n}" for n in by_hash(new)])
+    in_turns = itertools.chain(*itertools.zip_longest(*found))
+    return list(itertools.islice((n for n in in_turns if n), count))
+
+
+def make(name, small=False):
+    """The module of a name, in inference mode, and its inputs at batch 1: `small` ones, where it is not of the list."""
     library, own = name.split("/", 1)
     torch.manual_seed(1)
     torch.backends.mha.set_fastpath_enabled(False)  # one operator that no exporter knows
-    module, inputs = LIBRARIES[library].make(own)
+    source = LIBRARIES[library]
+    module, inputs = source.make_small(own) if small else source.make(own)
     export_models.randomize(module)
     return module.eval(), inputs

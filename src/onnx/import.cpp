@@ -209,6 +209,21 @@ class Importer final : public Declarer {
     return outputs;
   }
 
+  std::optional<std::vector<Value>> try_graph(const Graph& graph,
+                                              const std::vector<Value>& inputs) override {
+    const size_t mistakes = mistakes_.size();
+    std::optional<std::vector<Value>> made;
+    try {
+      made = declare_graph(graph, inputs);
+    } catch (const GraphFailed&) {
+    } catch (const Error& e) {
+      if (e.kind == ErrorKind::Internal) throw;
+    }
+    if (mistakes_.size() > mistakes) made.reset();
+    mistakes_.resize(mistakes);
+    return made;
+  }
+
   std::vector<Value> declare_part(const Node& whole, const std::string& op,
                                   const std::vector<Value>& inputs,
                                   std::map<std::string, Attribute> attributes) override {

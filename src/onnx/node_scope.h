@@ -20,6 +20,9 @@ class Declarer {
   /// The values of the outputs of a graph inside a node, for those of its inputs.
   virtual std::vector<Value> declare_graph(const Graph& graph,
                                            const std::vector<Value>& inputs) = 0;
+  /// The same; nullopt, and no mistakes, where a node cannot be declared.
+  virtual std::optional<std::vector<Value>> try_graph(const Graph& graph,
+                                                      const std::vector<Value>& inputs) = 0;
   /// The outputs of a node of operator `op`, which stands for a part of `whole`.
   virtual std::vector<Value> declare_part(const Node& whole, const std::string& op,
                                           const std::vector<Value>& inputs,
@@ -114,6 +117,11 @@ class NodeScope {
   /// The outputs of a graph of this node.
   std::vector<Value> declare(const Graph& graph, const std::vector<Value>& inputs) const {
     return declarer_.declare_graph(graph, inputs);
+  }
+  /// The same; nullopt, and no mistakes, where a node cannot be declared.
+  std::optional<std::vector<Value>> try_declare(const Graph& graph,
+                                                const std::vector<Value>& inputs) const {
+    return declarer_.try_graph(graph, inputs);
   }
   /// The first output of an operator of the default domain, as of opset 21.
   Value part(const std::string& op, const std::vector<Value>& inputs,

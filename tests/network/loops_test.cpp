@@ -27,33 +27,6 @@ TEST(Loops, DrawnLayersComputeWhatUnrolledOnesDo) {
   }
 }
 
-/// Two layers, of which the second reads the first, as loops.
-struct Stacked {
-  Tensor x = placeholder({40, 2, 8}, f32, "x");
-  Updates updates;
-  std::vector<Tensor> outputs, unrolled;
-  Stacked() {
-    std::vector<ops::RecurrentWeights> weights;
-    for (int l = 0; l < 2; ++l)
-      weights.push_back({constant(NDArray::random({64, l == 0 ? 8 : 16}, f32, 3), "w"),
-                         constant(NDArray::random({64, 16}, f32, 4), "r")});
-    for (const bool looped : {true, false}) {
-      Tensor t = x;
-      for (int l = 0; l < 2; ++l) {
-        Recurrence loop("layer" + std::to_string(l), Expr(40));
-        t = ops::lstm(t, weights[static_cast<size_t>(l)],
-                      {.reverse = l == 1, .loop = looped ? &loop : nullptr})
-                .all;
-        if (looped) updates.repeats.push_back(loop.repeat());
-      }
-      (looped ? outputs : unrolled).push_back(ops::relu(t));
-    }
-  }
-  Network network(const std::string& passes = "") const {
-    return Network(outputs, Target::host(), {}, parse_passes(passes), updates);
-  }
-};
-
 TEST(Loops, NodesAreAsManyForAnyNumberOfSteps) {
   const Stacked stacked;
   const Network network = stacked.network();
@@ -215,16 +188,8 @@ TEST(Loops, MistakesAreNamed) {
   loop.next(state, ops::add(state, row));
   const Tensor all = loop.all(row);
   const Tensor y = ops::relu(all);
-  const Updates updates({}, {loop.repeat()});
   EXPECT_THAT(message_of([&] { Network({y}).build({x, y}); }),
               HasSubstr("argument 'x' is neither an input nor an output of the network"));
-  EXPECT_THAT(message_of([&] {
-                const Tensor weight = placeholder({4}, f32, "weight");
-                Updates two = updates;
-                two.push_back({weight, ops::add(weight, ops::full({4}, 1, f32))});
-                Network({y}, Target::host(), {}, {}, two);
-              }),
-              HasSubstr("a network with the loop 'l' updates 'weight', which is not supported"));
   // A turn reads what is known behind the loop.
   Recurrence circle("circle", Expr(5));
   const Tensor from = circle.row(x), to = circle.state(zero);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heddle/codegen/interpreter.h"
+#include "heddle/dsl/arrays.h"
 #include "heddle/network/network.h"
 #include "heddle/ops/ops.h"
 #include "heddle/support/rng.h"
@@ -133,5 +134,32 @@ inline std::string wrong_layer(const DrawnLayer& layer, const Network& network,
   }
   return "";
 }
+
+/// Two layers, of which the second reads the first, as loops.
+struct Stacked {
+  Tensor x = placeholder({40, 2, 8}, f32, "x");
+  Updates updates;
+  std::vector<Tensor> outputs, unrolled;
+  Stacked() {
+    std::vector<ops::RecurrentWeights> weights;
+    for (int l = 0; l < 2; ++l)
+      weights.push_back({constant(NDArray::random({64, l == 0 ? 8 : 16}, f32, 3), "w"),
+                         constant(NDArray::random({64, 16}, f32, 4), "r")});
+    for (const bool looped : {true, false}) {
+      Tensor t = x;
+      for (int l = 0; l < 2; ++l) {
+        Recurrence loop("layer" + std::to_string(l), Expr(40));
+        t = ops::lstm(t, weights[static_cast<size_t>(l)],
+                      {.reverse = l == 1, .loop = looped ? &loop : nullptr})
+                .all;
+        if (looped) updates.repeats.push_back(loop.repeat());
+      }
+      (looped ? outputs : unrolled).push_back(ops::relu(t));
+    }
+  }
+  Network network(const std::string& passes = "") const {
+    return Network(outputs, Target::host(), {}, parse_passes(passes), updates);
+  }
+};
 
 }  // namespace heddle::testing

@@ -176,5 +176,79 @@ TEST(OnnxLoops, AScanIsALoop) {
     EXPECT_EQ(wrong_at_sizes(parts, open, kernel, seq, 0), "");
 }
 
+/// a = 0.5 a + x(i) + i + k - step, k = k + 1, for each row i of x; `more` nodes make `on` and `extra`.
+ModelParts loop_model(const std::vector<Message>& more) {
+  GraphParts body;
+  body.inputs = {value_info("i", {}, kInt64), value_info("go", {}, kBool), value_info("a", {"4"}),
+                 value_info("step", {"4"}), value_info("k", {}, kInt64)};
+  body.nodes = {node("", "Gather", {"x", "i"}, {"row"}),
+                node("", "Mul", {"a", "half"}, {"less"}),
+                node("", "Add", {"less", "row"}, {"sum"}),
+                node("", "Add", {"i", "k"}, {"both"}),
+                node("", "Cast", {"both"}, {"number"}, {attribute("to", int64_t{1})}),
+                node("", "Add", {"sum", "number"}, {"moved"}),
+                node("", "Sub", {"moved", "step"}, {"next"}),
+                node("", "Add", {"k", "one"}, {"more"}),
+                node("", "Identity", {"step"}, {"same"}),
+                node("", "Relu", {"next"}, {"shown"})};
+  body.nodes.insert(body.nodes.end(), more.begin(), more.end());
+  body.outputs = {value_info("on", {}, kBool), value_info("next", {"4"}),
+                  value_info("same", {"4"}),   value_info("more", {}, kInt64),
+                  value_info("shown", {"4"}),  value_info("extra", {"4"})};
+  ModelParts p;
+  p.inputs = {value_info("x", {"seq", "4"}), value_info("start", {"4"})};
+  p.outputs = {value_info("last", {"4"}), value_info("count", {}), value_info("y", {"seq", "4"}),
+               value_info("z", {"seq", "4"})};
+  p.initializers = {tensor("half", {}, std::vector<float>{0.5F}),
+                    tensor("one", {}, std::vector<int64_t>{1}),
+                    tensor("zero", {}, std::vector<int64_t>{0}),
+                    tensor("steps", {4}, std::vector<float>{1, 2, 3, 4})};
+  p.nodes = {
+      node("", "Shape", {"x"}, {"shape"}),
+      node("", "Gather", {"shape", "zero"}, {"trips"}),
+      node("repeat", "Loop", {"trips", "", "start", "steps", "zero"},
+           {"final", "stays", "k_last", "shown_all", "extra_all"}, {attribute("body", body)}),
+      node("", "Add", {"final", "stays"}, {"last"}),
+      node("", "Cast", {"k_last"}, {"count"}, {attribute("to", int64_t{1})}),
+      node("", "Relu", {"shown_all"}, {"y"}),
+      node("", "Relu", {"extra_all"}, {"z"})};
+  return p;
+}
+
+TEST(OnnxLoops, ALoopIsALoop) {
+  const Message goes = node("", "Identity", {"go"}, {"on"});
+  const ModelParts parts = loop_model({goes, node("", "Neg", {"row"}, {"extra"})});
+  const Imported many(parts, {.dims = {{"seq", 60}}, .loops = true});
+  ASSERT_EQ(many.model.updates.repeats.size(), 1U);
+  EXPECT_EQ(many.model.updates.repeats[0].states.size(), 2U) << "the step is none";
+  EXPECT_EQ(wrong_at_sizes(parts, many, built(many), 60, 0), "");
+  EXPECT_TRUE(Imported(parts, {.dims = {{"seq", 5}}, .loops = true}).model.updates.repeats.empty());
+  const Imported open(parts, {.ranges = {{"seq", dim("seq", 1, 900)}}, .loops = true});
+  const NetworkKernel kernel = built(open);
+  for (const int64_t seq : {1, 2, 5, 70})
+    EXPECT_EQ(wrong_at_sizes(parts, open, kernel, seq, 0), "");
+}
+
+// What reads the number as it is known at import, or ends by data, is unrolled.
+TEST(OnnxLoops, IterationsThatAreNotAlikeAreUnrolled) {
+  const Message goes = node("", "Identity", {"go"}, {"on"});
+  const std::vector<std::vector<Message>> bodies{
+      {goes, node("", "Unsqueeze", {"k", "zero1"}, {"k1"}),
+       node("", "ConstantOfShape", {"k1"}, {"zeros"}),
+       node("", "ReduceSum", {"zeros"}, {"none"}, {attribute("keepdims", int64_t{0})}),
+       node("", "Add", {"row", "none"}, {"extra"})},
+      {node("", "Equal", {"k", "k"}, {"same_k"}), node("", "And", {"same_k", "go"}, {"on"}),
+       node("", "Neg", {"row"}, {"extra"})}};
+  for (size_t b = 0; b < bodies.size(); ++b) {
+    SCOPED_TRACE(b);
+    ModelParts parts = loop_model(bodies[b]);
+    parts.initializers.push_back(tensor("zero1", {1}, std::vector<int64_t>{0}));
+    const Imported m(parts, {.dims = {{"seq", 30}}, .loops = true});
+    EXPECT_TRUE(m.model.updates.repeats.empty());
+    const NetworkKernel kernel = Network(m.model.outputs).build(m.model.args());
+    EXPECT_EQ(wrong_at_sizes(parts, m, kernel, 30, 0), "");
+  }
+}
+
 }  // namespace
 }  // namespace heddle::testing

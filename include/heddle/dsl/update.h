@@ -29,7 +29,7 @@ struct StateUpdate {
 };
 
 /// What calls of a Network do with memory beside computing outputs: the inputs that they update, as a
-/// list, and the loops that they run. A network has one or the other.
+/// list, and the loops that they run.
 struct Updates : std::vector<StateUpdate> {
   using std::vector<StateUpdate>::vector;
   Updates() = default;

@@ -56,7 +56,7 @@ struct OnnxOptions {
   /// file's. Throws a User error that names the nodes of a file that contain the exported extent,
   /// such as the shape of a Reshape.
   int64_t batch = 0;
-  /// Whether recurrent layers and scans of many steps, and those whose number of steps is a range, are loops
+  /// Whether recurrent layers, scans and loops of many steps, or of a number that is a range, are loops of the network
   /// (dsl/repeat.h), which OnnxModel::updates has: give it to Network. Without it they are unrolled.
   bool loops = false;
   /// The type of values between inputs and outputs: f32, f16 or bf16. Inputs and outputs remain

@@ -1,6 +1,7 @@
 #include "network/cut/choice_costs.h"
 
 #include "heddle/support/error.h"
+#include "network/cut/loops.h"
 #include "network/cut/memory/node_costs.h"
 #include "network/fusion/plan_fusion.h"
 #include "network/fusion/settle_plan.h"
@@ -40,8 +41,9 @@ std::vector<ChoiceCost> choice_costs(const CutNetwork& network, const ComputeDag
     ChoiceList choices(flipped);
     choices.expect(network.searched);
     FusionPlan plan = plan_fusion(dag, groups, target, in_place, choices);
+    compute_before_turns(updates.repeats, network.dag, plan);
     (void)settle(plan, target);
-    costs.push_back({choice, cost_of(plan, target)});
+    costs.push_back({choice, cost_of(plan, target, network.runs)});
   }
   return costs;
 }

@@ -25,6 +25,8 @@ struct CutNetwork {
   std::vector<StatePlace> states = {};  ///< of updates
   std::vector<size_t> copied = {};  ///< the outputs of updates that are copied at the end of a call
   std::vector<NetworkLoop> loops = {};  ///< nodes of each
+  std::vector<double> runs =
+      {};  ///< of nodes that end at each stage of `dag`; empty: each runs once
   /// Tensors beside those of the graph: results of second runs of nodes, with those of the first,
   /// and slices, with the tensors that they are slices of.
   std::vector<std::pair<Tensor, Tensor>> again = {};

@@ -1,4 +1,4 @@
-// Which nodes are turns of loops, and the order of nodes and loops.
+// The order of nodes and loops.
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -13,63 +13,60 @@ namespace {
 /// The order of nodes and loops. A unit is a node that is in no loop, or a loop.
 class Units {
  public:
-  Units(const std::vector<Repeat>& repeats, const std::vector<Tensor>& outputs,
-        const std::vector<Tensor>& declared, const std::vector<ExtractedNode>& nodes)
-      : repeats_(repeats), nodes_(nodes), unit_(nodes.size()), waits_(repeats.size()) {
-    for (size_t n = 0; n < nodes.size(); ++n) {
-      for (const Tensor& t : nodes[n].outputs) writers_[t.op()].push_back(n);
+  Units(const std::vector<Repeat>& repeats, const std::vector<Tensor>& declared,
+        const CutNetwork& network)
+      : repeats_(repeats), nodes_(network.nodes) {
+    const std::vector<int> loop_of = loops_of_stages(repeats, network.dag);
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      for (const Tensor& t : nodes_[n].outputs) writers_[t.op()].push_back(n);
+      unit_.push_back(repeats.size() + n);
+      for (const int s : nodes_[n].stages) {
+        if (const int r = loop_of[static_cast<size_t>(s)]; r >= 0)
+          unit_[n] = static_cast<size_t>(r);
+      }
     }
-    find_loops();
-    waits_.resize(repeats.size() + nodes.size());
-    for (size_t n = 0; n < nodes.size(); ++n) {
-      for (const Tensor& t : nodes[n].inputs) add_edges(t, unit_[n]);
+    for (size_t r = 0; r < repeats.size(); ++r) {
+      for (const Tensor& t : behind(repeats[r])) behind_[t.op()] = r;
+    }
+    waits_.resize(repeats.size() + nodes_.size());
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      for (const Tensor& t : nodes_[n].inputs) add_edges(t, unit_[n]);
     }
     for (size_t r = 0; r < repeats.size(); ++r) {
       for (const Tensor& t : repeats[r].computed()) {
         const int at = position_of(declared, t);
         HEDDLE_ICHECK(at >= 0, "what a loop reads is an output");
-        add_edges(outputs[static_cast<size_t>(at)], r);
+        add_edges(network.dag.outputs()[static_cast<size_t>(at)], r);
       }
     }
   }
 
+  /// Lets nodes wait for others, too. False, and no change, where there is no order then.
+  bool add(const std::vector<std::set<size_t>>& before) {
+    const std::vector<std::set<size_t>> known = waits_;
+    for (size_t n = 0; n < before.size(); ++n) {
+      for (const size_t b : before[n]) {
+        if (unit_[b] != unit_[n]) waits_[unit_[n]].insert(unit_[b]);
+      }
+    }
+    if (!circle()) return true;
+    waits_ = known;
+    return false;
+  }
+
   /// The nodes in order.
   std::vector<size_t> run() {
-    done_.resize(waits_.size());
-    for (size_t n = 0; n < nodes_.size(); ++n) visit(unit_[n]);
+    if (const std::optional<size_t> unit = circle()) {
+      HEDDLE_ICHECK(*unit < repeats_.size(), "nodes wait for each other, and none is of a loop");
+      fail_loop(repeats_[*unit], "what it reads depends on its own results",
+                "read what other turns have made by a state");
+    }
     return std::move(order_);
   }
   /// The loop of a node; the number of loops and more for a node that is in none.
   size_t unit(size_t node) const { return unit_[node]; }
 
  private:
-  /// A node is part of a turn if it reads what differs between turns.
-  void find_loops() {
-    std::unordered_map<const Operation*, size_t> loop_of;  // of what a turn reads
-    for (size_t r = 0; r < repeats_.size(); ++r) {
-      for (const Repeat::Slice& s : repeats_[r].slices) loop_of[s.row.op()] = r;
-      for (const Repeat::State& s : repeats_[r].states) loop_of[s.before.op()] = r;
-    }
-    // Nodes are in an order in which the stages of one turn can run.
-    for (size_t n = 0; n < nodes_.size(); ++n) {
-      unit_[n] = repeats_.size() + n;
-      for (const Tensor& t : nodes_[n].inputs) {
-        const auto at = loop_of.find(t.op());
-        if (at == loop_of.end()) continue;
-        if (unit_[n] < repeats_.size() && unit_[n] != at->second)
-          fail_loop(
-              repeats_[at->second],
-              "a turn reads what differs between the turns of '" + repeats_[unit_[n]].name + "'",
-              "only rows of all turns and last values are read behind a loop");
-        unit_[n] = at->second;
-      }
-      if (unit_[n] >= repeats_.size()) continue;
-      for (const Tensor& t : nodes_[n].outputs) loop_of[t.op()] = unit_[n];
-    }
-    for (size_t r = 0; r < repeats_.size(); ++r) {
-      for (const Tensor& t : behind(repeats_[r])) behind_[t.op()] = r;
-    }
-  }
   static std::vector<Tensor> behind(const Repeat& r) {
     std::vector<Tensor> all;
     for (const Repeat::State& s : r.states) {
@@ -79,41 +76,39 @@ class Units {
     return all;
   }
   void add_edges(const Tensor& read, size_t unit) {
-    if (const auto at = behind_.find(read.op()); at != behind_.end()) {
-      if (at->second == unit) fail_circle(unit, unit);
+    // A loop that waits for itself is a circle.
+    if (const auto at = behind_.find(read.op()); at != behind_.end())
       waits_[unit].insert(at->second);
-    }
     const auto at = writers_.find(read.op());
     if (at == writers_.end()) return;
     for (const size_t n : at->second) {
       if (unit_[n] != unit) waits_[unit].insert(unit_[n]);
     }
   }
-  /// Adds the nodes of a unit behind those that it waits for. Depths are those of chains of units, so the
-  /// stack is a list.
-  void visit(size_t unit) {
-    std::vector<std::pair<size_t, bool>> open{{unit, false}};
-    while (!open.empty()) {
-      const auto [u, entered] = open.back();
-      open.pop_back();
-      if (entered) {
-        add_nodes(u);
-        done_[u] = 2;
-      } else if (done_[u] == 0) {
-        done_[u] = 1;
-        open.emplace_back(u, true);
-        for (auto w = waits_[u].rbegin(); w != waits_[u].rend(); ++w) {
-          if (done_[*w] == 1) fail_circle(u, *w);
-          if (done_[*w] == 0) open.emplace_back(*w, false);
+  /// Makes the order. Where there is none, the least unit of a circle. Depths are those of chains of units,
+  /// so the stack is a list.
+  std::optional<size_t> circle() {
+    order_.clear();
+    done_.assign(waits_.size(), 0);
+    for (const size_t first : unit_) {
+      std::vector<std::pair<size_t, bool>> open{{first, false}};
+      while (!open.empty()) {
+        const auto [u, entered] = open.back();
+        open.pop_back();
+        if (entered) {
+          add_nodes(u);
+          done_[u] = 2;
+        } else if (done_[u] == 0) {
+          done_[u] = 1;
+          open.emplace_back(u, true);
+          for (auto w = waits_[u].rbegin(); w != waits_[u].rend(); ++w) {
+            if (done_[*w] == 1) return std::min(u, *w);
+            if (done_[*w] == 0) open.emplace_back(*w, false);
+          }
         }
       }
     }
-  }
-  [[noreturn]] void fail_circle(size_t a, size_t b) const {
-    const size_t r = std::min(a, b);
-    HEDDLE_ICHECK(r < repeats_.size(), "nodes wait for each other, and none of them is of a loop");
-    fail_loop(repeats_[r], "what it reads depends on its own results",
-              "read what other turns have made by a state");
+    return std::nullopt;
   }
   void add_nodes(size_t unit) {
     if (unit >= repeats_.size()) {
@@ -137,26 +132,30 @@ class Units {
 
 }  // namespace
 
-std::vector<NetworkLoop> order_loops(const std::vector<Repeat>& repeats,
-                                     const std::vector<Tensor>& outputs,
-                                     const std::vector<Tensor>& declared,
-                                     std::vector<ExtractedNode>& nodes) {
-  Units units(repeats, outputs, declared, nodes);
-  const std::vector<size_t> order = units.run();
-  std::vector<NetworkLoop> loops;
+LoopOrder order_loops(const Updates& updates, const std::vector<StateWrite>& writes,
+                      const std::vector<Tensor>& declared, CutNetwork& network) {
+  const std::vector<Repeat>& repeats = updates.repeats;
+  Units units(repeats, declared, network);
+  LoopOrder made;
+  for (const StateWrite& write : writes) {
+    if (!write.copied &&
+        !units.add(runs_before({write}, network.dag, network.places, network.nodes)))
+      made.copied.push_back(write.output);
+  }
+  if (!made.copied.empty()) return made;
   std::vector<ExtractedNode> sorted;
-  for (const size_t n : order) {
+  for (const size_t n : units.run()) {
     const size_t r = units.unit(n);
     if (r < repeats.size()) {
-      if (loops.empty() || loops.back().repeat != r)
-        loops.push_back({r, sorted.size(), sorted.size(), repeats[r].turns});
-      loops.back().end = sorted.size() + 1;
+      if (made.loops.empty() || made.loops.back().repeat != r)
+        made.loops.push_back({r, sorted.size(), sorted.size(), repeats[r].turns});
+      made.loops.back().end = sorted.size() + 1;
     }
-    sorted.push_back(std::move(nodes[n]));
+    sorted.push_back(std::move(network.nodes[n]));
   }
-  HEDDLE_ICHECK(loops.size() <= repeats.size(), "the nodes of a loop are consecutive");
-  nodes = std::move(sorted);
-  return loops;
+  HEDDLE_ICHECK(made.loops.size() <= repeats.size(), "the nodes of a loop are consecutive");
+  network.nodes = std::move(sorted);
+  return made;
 }
 
 std::vector<NetworkLoop> loops_of_steps(const std::vector<NetworkLoop>& loops,

@@ -40,12 +40,26 @@ void check(const Repeat& r) {
 
 }  // namespace
 
-void check_loops(const Updates& updates) {
-  for (const Repeat& r : updates.repeats) check(r);
-  if (updates.empty() || updates.repeats.empty()) return;
-  throw_user_error("a network with the loop '" + updates.repeats[0].name + "' updates '" +
-                       updates[0].state.name() + "', which is not supported",
-                   {}, "return the new value as an output, or unroll the loop");
+void check_loops(const std::vector<Repeat>& repeats) {
+  for (const Repeat& r : repeats) check(r);
+}
+
+std::vector<Repeat> loops_over(std::vector<Repeat> repeats, const std::vector<Tensor>& declared,
+                               const std::vector<Tensor>& outputs) {
+  const auto now = [&](Tensor& t) {
+    const int at = position_of(declared, t);
+    HEDDLE_ICHECK(at >= 0, "what a loop reads is an output");
+    t = outputs[static_cast<size_t>(at)];
+  };
+  for (Repeat& r : repeats) {
+    for (Repeat::Slice& s : r.slices) now(s.whole);
+    for (Repeat::State& s : r.states) {
+      now(s.first);
+      now(s.next);
+    }
+    for (Repeat::Rows& rows : r.rows) now(rows.row);
+  }
+  return repeats;
 }
 
 bool is_bound(const std::vector<Repeat>& repeats, const Tensor& t) {

@@ -15,7 +15,9 @@
 
 #include "heddle/network/network.h"
 #include "heddle/support/function_ref.h"
+#include "network/cut/cut_network.h"
 #include "network/cut/memory/buffer_graph.h"
+#include "network/cut/updates.h"
 #include "network/fusion/extract.h"
 #include "runtime/program/places.h"
 
@@ -24,20 +26,42 @@ namespace heddle::network {
 /// Throws a User error about a loop.
 [[noreturn]] void fail_loop(const Repeat& r, const std::string& what, const std::string& help);
 
-/// Throws a User error where the loops are not consistent, or stand beside updates of inputs.
-void check_loops(const Updates& updates);
+/// Throws a User error where the loops are not consistent.
+void check_loops(const std::vector<Repeat>& repeats);
 
 /// Whether a loop says where `t` lies: it is no argument.
 bool is_bound(const std::vector<Repeat>& repeats, const Tensor& t);
 /// Whether `t` is computed for a loop: it is no argument.
 bool is_of_loop(const std::vector<Repeat>& repeats, const Tensor& t);
 
-/// Brings the nodes of each loop together, behind those that it waits for. `outputs` are those of the graph
-/// under the names that nodes have for them, and `declared` those under which the loops name them.
-std::vector<NetworkLoop> order_loops(const std::vector<Repeat>& repeats,
-                                     const std::vector<Tensor>& outputs,
-                                     const std::vector<Tensor>& declared,
-                                     std::vector<ExtractedNode>& nodes);
+/// The loops with these outputs in place of those that were declared, in the same order.
+std::vector<Repeat> loops_over(std::vector<Repeat> repeats, const std::vector<Tensor>& declared,
+                               const std::vector<Tensor>& outputs);
+
+/// For each stage the number of the loop whose turns compute it, because it depends on what differs between
+/// them; -1 for all others. Throws a User error where it depends on turns of two loops.
+std::vector<int> loops_of_stages(const std::vector<Repeat>& repeats, const ComputeDag& graph);
+
+/// How often a call runs a node that ends at each stage of `graph`: at these sizes, or at the largest where
+/// they are not given. Empty without loops.
+std::vector<double> runs_of_stages(const std::vector<Repeat>& repeats, const ComputeDag& graph,
+                                   const std::vector<SizeValue>& at);
+
+/// Lets turns read from memory what is alike in all of them, and takes arithmetic.
+void compute_before_turns(const std::vector<Repeat>& repeats, const ComputeDag& graph,
+                          FusionPlan& plan);
+
+struct LoopOrder {
+  std::vector<NetworkLoop> loops;
+  /// The writes of states, as outputs, for which there is no order: all turns of a loop run between two
+  /// nodes, or none.
+  std::vector<size_t> copied = {};
+};
+
+/// Brings the nodes of each loop together, behind those that it waits for, and around `writes`.
+/// `declared` are the outputs of the network under the names that loops have for them.
+LoopOrder order_loops(const Updates& updates, const std::vector<StateWrite>& writes,
+                      const std::vector<Tensor>& declared, CutNetwork& network);
 
 /// Throws a User error where rows of loops do not begin where kernels for this target can read them.
 void check_rows(const std::vector<Repeat>& repeats, const std::vector<Var>& sizes,

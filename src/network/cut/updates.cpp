@@ -65,8 +65,17 @@ bool rows_are_aligned(int64_t bytes, const Target& target) {
   return !target.is_cuda() || bytes % kGpuAlignment == 0;
 }
 
+Updates needed_updates(const std::vector<Tensor>& outputs, Updates updates) {
+  std::vector<Tensor> all = outputs;
+  for (const StateUpdate& u : updates) {
+    if (u.next) all.push_back(u.next);
+  }
+  updates.repeats = needed_repeats(all, std::move(updates.repeats));
+  return updates;
+}
+
 std::vector<Tensor> with_updates(std::vector<Tensor> outputs, const Updates& updates) {
-  check_loops(updates);
+  check_loops(updates.repeats);
   for (size_t u = 0; u < updates.size(); ++u) {
     if (!updates[u].state || !updates[u].next)
       throw_user_error("update " + std::to_string(u) + " names a Tensor that was never assigned");

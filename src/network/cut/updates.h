@@ -35,6 +35,9 @@ bool same_shape(const Tensor& a, const Tensor& b);
 /// Whether kernels can access rows of `bytes` from any row on: vectors of a GPU are aligned.
 bool rows_are_aligned(int64_t bytes, const Target& target);
 
+/// The updates without loops that neither `outputs` nor new values of inputs depend on.
+Updates needed_updates(const std::vector<Tensor>& outputs, Updates updates);
+
 /// Checks the updates. The outputs, then those of the updates and what loops read and write, as far as
 /// they are none of them yet.
 std::vector<Tensor> with_updates(std::vector<Tensor> outputs, const Updates& updates);

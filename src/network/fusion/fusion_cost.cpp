@@ -19,8 +19,8 @@ namespace {
 /// Adds up the nodes of a plan that the outputs need, from the last one backwards.
 class Sum {
  public:
-  Sum(const FusionPlan& plan, const Target& target)
-      : plan_(plan), dag_(plan.dag()), target_(target), rates_(rates_of(target)) {
+  Sum(const FusionPlan& plan, const Target& target, const std::vector<double>& runs)
+      : plan_(plan), dag_(plan.dag()), target_(target), runs_(runs), rates_(rates_of(target)) {
     for (int s = 0; s < dag_.size(); ++s) {
       first_.push_back(static_cast<int>(bytes_.size()));
       for (int i = 0; i < dag_.stage(s).num_outputs(); ++i) {
@@ -50,7 +50,8 @@ class Sum {
     std::reverse(sum_.which.begin(), sum_.which.end());
     const std::vector<double> moving = moving_seconds(traffic_, bytes_, rates_);
     for (size_t n = 0; n < moving.size(); ++n) {
-      sum_.of_nodes.push_back(rates_.nest_seconds(std::max(busy_[n], moving[n])));
+      sum_.of_nodes.push_back(runs_of(sum_.which[n].first) *
+                              rates_.nest_seconds(std::max(busy_[n], moving[n])));
       sum_.seconds += sum_.of_nodes.back();
     }
     return std::move(sum_);
@@ -61,6 +62,9 @@ class Sum {
     const Tensor t = dag_.stage(s).output(i);
     return static_cast<double>(t.size() * t.dtype().bytes());
   }
+
+  /// How often a call runs the node that ends at `s`.
+  double runs_of(int s) const { return runs_.empty() ? 1 : runs_[static_cast<size_t>(s)]; }
 
   /// The number of a result of stage `s`.
   int result(int s, const Tensor& t) const { return first_[s] + t.index(); }
@@ -77,25 +81,26 @@ class Sum {
     node.touched.erase(std::unique(node.touched.begin(), node.touched.end()), node.touched.end());
     for (const int r : node.touched) node.bytes += bytes_[r];
     const double again = flops_done_again(stages);
-    double busy = again / rates_.flops;  // images of f32
-    std::map<int, double> times;         // that stages are computed, by stage
-    sum_.flops += again;
+    double busy = again / rates_.flops, flops = again;  // images of f32
+    std::map<int, double> times;                        // that stages are computed, by stage
     for (const int s : stages) {
       if (dag_.info(s).precomputable) continue;
-      sum_.flops += dag_.info(s).flops;
+      flops += dag_.info(s).flops;
       const int element = plan_.is_product(s) ? dag_.stage(s).output(0).dtype().bytes() : 4;
       busy += operations_of(dag_.info(s)) / rates_.flops_of(element);
       const double n = target_.is_cuda() ? times_in_node(s, end, times) : 1;
       times[s] = n;
-      sum_.flops += (n - 1) * dag_.info(s).flops;
+      flops += (n - 1) * dag_.info(s).flops;
       if (n > 1) busy += recomputation(dag_, s, n, rates_).again_seconds;
       if (s != end && !target_.is_cuda())
         busy += times_looked_up(plan_, s) * static_cast<double>(dag_.info(s).points) /
                 rates_.single_flops;
     }
     if (!target_.is_cuda()) busy += selecting_seconds(stages);
-    sum_.bytes += node.bytes;
-    sum_.nodes += 1;
+    const double runs = runs_of(end);
+    sum_.flops += runs * flops;
+    sum_.bytes += runs * node.bytes;
+    sum_.nodes += runs;
     sum_.which.push_back({end, static_cast<int>(stages.size())});
     traffic_.push_back(std::move(node));
     busy_.push_back(busy);
@@ -190,6 +195,7 @@ class Sum {
   const FusionPlan& plan_;
   const ComputeDag& dag_;
   const Target& target_;
+  const std::vector<double>& runs_;
   const MachineRates rates_;
   std::vector<int> first_;            ///< the number of the first result of each stage, and of all
   std::vector<double> bytes_;         ///< of each result
@@ -201,6 +207,8 @@ class Sum {
 
 }  // namespace
 
-PlanCost cost_of(const FusionPlan& plan, const Target& target) { return Sum(plan, target).run(); }
+PlanCost cost_of(const FusionPlan& plan, const Target& target, const std::vector<double>& runs) {
+  return Sum(plan, target, runs).run();
+}
 
 }  // namespace heddle::network

@@ -179,7 +179,7 @@ std::shared_ptr<Network::Impl> Network::Impl::of_plan(const std::vector<Tensor>&
 Network Network::planned(std::vector<Tensor> outputs, const NetworkPlan& plan, const Target& target,
                          const AutoSchedulerOptions& options, Updates updates) {
   check_options(options);
-  updates.repeats = needed_repeats(outputs, std::move(updates.repeats));
+  updates = network::needed_updates(outputs, std::move(updates));
   outputs = network::with_updates(std::move(outputs), updates);
   PlanUse use;
   const std::shared_ptr<Impl> impl =

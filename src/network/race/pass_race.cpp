@@ -204,9 +204,8 @@ const char* to_string(TrialResult result) {
 PassChoice choose_passes(const Network& network, double seconds, const TuneClock& clock) {
   PassChoice choice{network.pass_options(), {}};
   choice.times.verdict = RaceResult::NothingToRace;
-  // It needs one size, and times each node once in a call.
-  if (network.tasks().empty() || !network.sizes().empty() || !network.loops().empty())
-    return choice;
+  // It needs one size.
+  if (network.tasks().empty() || !network.sizes().empty()) return choice;
   const Target& target = network.tasks()[0].tmpl.target();
   if (target.is_cuda() && !target.runs_here()) return choice;
   const TuneClock own(seconds, &clock);

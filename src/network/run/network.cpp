@@ -84,7 +84,7 @@ std::string unique_name(const std::vector<TuneTask>& tasks, const std::string& n
 Network::Network(std::vector<Tensor> outputs, const Target& target,
                  const AutoSchedulerOptions& options, const PassOptions& passes, Updates updates) {
   check_options(options);
-  updates.repeats = needed_repeats(outputs, std::move(updates.repeats));
+  updates = network::needed_updates(outputs, std::move(updates));
   outputs = network::with_updates(std::move(outputs), updates);
   std::shared_ptr<Impl> impl;
   PassOptions usual;
@@ -139,16 +139,10 @@ void Network::Impl::make_tasks() {
 
 /// How often a call runs each node, at the usual sizes.
 std::vector<double> Network::Impl::calls_of_nodes() const {
-  std::vector<int64_t> values;
-  for (const Var& size : sizes) {
-    const auto at = std::find_if(cut.usual.begin(), cut.usual.end(),
-                                 [&](const SizeValue& v) { return v.size.same_as(size); });
-    values.push_back(at == cut.usual.end() ? size->size->hi : at->value);
-  }
   std::vector<double> calls(cut.nodes.size(), 1);
   for (const NetworkLoop& loop : cut.loops) {
-    const auto turns = static_cast<double>(network::size_sum(loop.turns, sizes).at(values));
-    for (size_t n = loop.begin; n < loop.end; ++n) calls[n] = turns;
+    for (size_t n = loop.begin; n < loop.end; ++n)
+      calls[n] = cut.runs[static_cast<size_t>(cut.nodes[n].stages.back())];
   }
   return calls;
 }

@@ -1,12 +1,12 @@
-// If, Loop and Scan. Loops are unrolled.
+// If, Loop and Scan. Loops of many steps are loops of the network, others are unrolled.
 #include <algorithm>
 #include <cstring>
 #include <optional>
 
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/transform.h"
-#include "onnx/narrow.h"
 #include "onnx/node_scope.h"
+#include "onnx/operators/graph_loop.h"
 
 namespace heddle::onnx {
 namespace {
@@ -24,11 +24,6 @@ bool is_same_array(const Value& a, const Value& b) {
   return x.dtype() == y.dtype() && x.shape() == y.shape() &&
          (x.address() == y.address() ||
           std::memcmp(x.data(), y.data(), static_cast<size_t>(x.bytes())) == 0);
-}
-
-Tensor in_precision(const NodeScope& s, const Value& value) {
-  const Tensor tensor = value.tensor();
-  return tensor.dtype() == f32 && s.real() != f32 ? narrowed(tensor, s.real()) : tensor;
 }
 
 std::string kind_of(const Value& value) {
@@ -120,7 +115,7 @@ std::vector<Value> if_else(const NodeScope& s) {
   return results;
 }
 
-/// The iterations of a Loop. Where its condition depends on the inputs of the model, all that the
+/// The iterations of a Loop: turns of a loop of the network, or unrolled. Where its condition depends on the inputs of the model, all that the
 /// trip count allows are computed, and those after the end keep the values.
 class LoopRun {
  public:
@@ -135,6 +130,7 @@ class LoopRun {
   }
 
   std::vector<Value> run() {
+    if (std::optional<std::vector<Value>> results = looped()) return *std::move(results);
     for (int64_t i = 0; trips_ < 0 || i < trips_; ++i) {
       if (going_.known() && going_.array().get(0) == 0) break;
       if (i == kMostIterations)
@@ -153,6 +149,36 @@ class LoopRun {
   }
 
  private:
+  /// The results, where the iterations are turns of a loop: their number is known, and their conditions hold.
+  /// Each reads its number as data.
+  std::optional<std::vector<Value>> looped() const {
+    if (trips_ < 1 || !going_.known() || going_.array().get(0) == 0) return std::nullopt;
+    GraphLoop loop(s_, trips_);
+    if (!loop.begun()) return std::nullopt;
+    const Tensor numbers =
+        compute({Expr(trips_)}, [](Axis i) { return cast(i64, i); }, "iterations", "", s_.at());
+    std::vector<Value> inputs{loop.row(numbers, false), going_};
+    std::vector<char> stays;
+    for (size_t c = 0; c < carried_.size(); ++c) {
+      stays.push_back(handed_on(body_, body_.outputs[1 + c].name) == body_.inputs[2 + c].name);
+      if (!stays.back() && !is_plain(carried_[c])) return std::nullopt;
+      inputs.push_back(stays.back() ? carried_[c] : loop.state(carried_[c]));
+    }
+    const std::optional<std::vector<Value>> made = s_.try_declare(body_, inputs);
+    if (!made || !(*made)[0].is_array() || !(*made)[0].known() || (*made)[0].array().get(0) == 0)
+      return std::nullopt;
+    std::vector<Value> parts;
+    for (size_t i = 1; i < made->size(); ++i) {
+      if (i > stays.size() || !stays[i - 1]) parts.push_back((*made)[i]);
+    }
+    std::optional<std::vector<Value>> results = loop.results(parts, {});
+    if (!results) return std::nullopt;
+    for (size_t c = 0; c < carried_.size(); ++c) {
+      if (stays[c]) results->insert(results->begin() + static_cast<std::ptrdiff_t>(c), carried_[c]);
+    }
+    return results;
+  }
+
   void check_open() const {
     if (trips_ < 0)
       s_.fail("how often it runs depends on the inputs of the model",
@@ -226,43 +252,26 @@ Tensor moved(const NodeScope& s, const Tensor& x, int64_t from, int64_t to) {
 /// The results of a scan whose iterations are turns of a loop; nullopt where they are not alike.
 std::optional<std::vector<Value>> looped(const NodeScope& s, const Graph& body,
                                          const ScanParts& parts, int64_t length) {
-  const auto is_open = [](const Value& v) {
-    return v.is_array() && v.rows() == nullptr && !v.known();
-  };
-  const auto is_plain = [](const Value& v) { return v.is_array() && v.rows() == nullptr; };
   if (!std::all_of(parts.states.begin(), parts.states.end(), is_plain) ||
-      !std::all_of(parts.inputs.begin(), parts.inputs.end(), is_open))
+      !std::all_of(parts.inputs.begin(), parts.inputs.end(),
+                   [](const Value& v) { return is_plain(v) && !v.known(); }))
     return std::nullopt;
-  std::optional<Recurrence> loop = s.begin_loop(length);
-  if (!loop) return std::nullopt;
+  GraphLoop loop(s, length);
+  if (!loop.begun()) return std::nullopt;
   std::vector<Value> inputs;
-  std::vector<Tensor> before;
-  for (const Value& state : parts.states) {
-    before.push_back(loop->state(in_precision(s, state)));
-    inputs.emplace_back(before.back());
-  }
+  for (const Value& state : parts.states) inputs.push_back(loop.state(state));
   for (size_t i = 0; i < parts.inputs.size(); ++i) {
     const Tensor x = in_precision(s, parts.inputs[i]);
     const int axis = s.axis(parts.axes[i], x.rank());
-    inputs.emplace_back(loop->row(moved(s, x, axis, 0), parts.backward[i] != 0));
+    inputs.push_back(loop.row(moved(s, x, axis, 0), parts.backward[i] != 0));
   }
-  const std::vector<Value> made = s.declare(body, inputs);
-  std::vector<Value> results;
-  for (size_t i = 0; i < made.size(); ++i) {
-    if (!is_plain(made[i])) return std::nullopt;
-    if (i >= before.size()) continue;
-    const Tensor next = in_precision(s, made[i]);
-    if (next.dtype() != before[i].dtype() || next.extents() != before[i].extents())
-      return std::nullopt;
-    loop->next(before[i], next);
+  const std::optional<std::vector<Value>> made = s.try_declare(body, inputs);
+  if (!made) return std::nullopt;
+  std::optional<std::vector<Value>> results = loop.results(*made, parts.flip);
+  for (size_t i = parts.states.size(); results && i < results->size(); ++i) {
+    const Tensor all = (*results)[i].tensor();
+    (*results)[i] = moved(s, all, 0, s.axis(parts.to[i - parts.states.size()], all.rank()));
   }
-  for (size_t i = before.size(); i < made.size(); ++i) {
-    const size_t r = i - before.size();
-    const Tensor all = loop->all(in_precision(s, made[i]), parts.flip[r] != 0);
-    results.emplace_back(moved(s, all, 0, s.axis(parts.to[r], all.rank())));
-  }
-  for (size_t i = before.size(); i-- > 0;) results.emplace(results.begin(), loop->last(before[i]));
-  if (!s.end_loop(*loop)) return std::nullopt;
   return results;
 }
 

@@ -69,17 +69,17 @@ class Search {
   /// A product of this size in this type, which replaces nodes of these hashes.
   struct Gain {
     std::vector<uint64_t> replaced;
-    double flops, operands, results;
+    double flops, operands, results, runs;
     DataType type;
     double seconds;
   };
 
   /// Products of one size whose types change nodes that are declared alike, gain alike.
   double gain(const Candidate& c, const OperandType& as, const Made& made) {
-    Gain here{meter_.replaced(made), c.flops, c.operands, c.results, as.type, 0};
+    Gain here{meter_.replaced(made), c.flops, c.operands, c.results, c.runs, as.type, 0};
     const auto known = std::find_if(gains_.begin(), gains_.end(), [&](const Gain& g) {
       return g.replaced == here.replaced && g.flops == here.flops && g.operands == here.operands &&
-             g.results == here.results && g.type == here.type;
+             g.results == here.results && g.runs == here.runs && g.type == here.type;
     });
     if (known != gains_.end()) return known->seconds;
     here.seconds = meter_.gain(made);

@@ -7,11 +7,13 @@
 
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
+#include "network/cut/loops.h"
 #include "network/cut/memory/node_costs.h"
 #include "network/cut/updates.h"
 #include "network/passes/graph_pass.h"
 #include "network/race/duel.h"
 #include "quantize/precision/output_error.h"
+#include "quantize/precision/turn_values.h"
 #include "runtime/race/clearly_faster.h"
 
 namespace heddle::quantize {
@@ -46,9 +48,6 @@ PrecisionMeter::PrecisionMeter(const Network& network, std::vector<Tensor> args,
                        {}, "declare it by constant(array)");
     inputs_.push_back(i);
   }
-  if (!network.loops().empty())
-    throw_user_error("types of a network with loops are not chosen by its errors", {},
-                     "name the types by --passes, or leave the tolerance out");
   if (!here_ && !network.updates().empty())
     throw_user_error("types of a network with states are chosen where it runs, and kernels for " +
                          to_string(target_) + " do not run here",
@@ -91,16 +90,26 @@ void PrecisionMeter::check_calls() const {
   }
 }
 
+/// The outputs among the arguments, then what calls update.
+std::vector<std::string> PrecisionMeter::names_of_results() const {
+  std::vector<std::string> names;
+  for (const Tensor& t : args_) {
+    if (!t.op()->is_placeholder()) names.push_back(t.name());
+  }
+  for (const size_t at : f32_.runs->updated()) names.push_back(args_[at].name());
+  return names;
+}
+
 // An output of NaN is like any other one of NaN, and would allow each type.
 void PrecisionMeter::check_wanted() const {
-  const std::vector<Tensor>& declared = f32_.network.outputs();
+  const std::vector<std::string> names = names_of_results();
   for (size_t c = 0; c < calls_.size(); ++c) {
-    for (size_t o = 0; o < declared.size(); ++o) {
+    for (size_t o = 0; o < names.size(); ++o) {
       const NDArray& want = wanted_[c][o];
       bool any = want.size() == 0;
       for (int64_t i = 0; i < want.size() && !any; ++i) any = std::isfinite(want.get(i));
       if (!any)
-        throw_user_error("the output '" + declared[o].name() + "' has no finite value in call " +
+        throw_user_error("the output '" + names[o] + "' has no finite value in call " +
                              std::to_string(c) + (drawn() ? ", on random inputs" : " of the data"),
                          {},
                          drawn() ? "give samples for which the network computes numbers"
@@ -116,7 +125,9 @@ Network PrecisionMeter::runnable(const Network& network) const {
   std::vector<PassApplication> log;
   const ComputeDag dag = network::run_passes(ComputeDag(network.outputs()), target_,
                                              network.pass_options(), choices, log);
-  return Network(dag.outputs());
+  return Network(dag.outputs(), Target::host(), {}, {},
+                 Updates({}, network::loops_over(network.updates().repeats, network.outputs(),
+                                                 dag.outputs())));
 }
 
 /// The arguments with the outputs of this network in place of those as declared.
@@ -155,10 +166,12 @@ std::vector<Candidate> PrecisionMeter::find_candidates() const {
   const ComputeDag dag = network::run_passes(declared, target_, n.pass_options(), choices, log,
                                              {.until = to_string(network::ChoiceKind::Precision)});
   std::vector<Candidate> found;
+  const std::vector<double> runs = network::runs_of_stages(n.updates().repeats, dag, {});
   for (network::ProductPlace& p : network::product_places(dag)) {
     Candidate c;
     c.name = network::name_of(network::ChoiceKind::Precision, p.place);
     c.flops = dag.info(p.stage).flops;
+    if (!runs.empty()) c.runs = runs[static_cast<size_t>(p.stage)];
     c.results = static_cast<double>(dag.info(p.stage).points);
     for (const Load* operand : p.operands)
       c.operands += static_cast<double>(tensor_of(operand->buffer).size());
@@ -171,15 +184,16 @@ std::vector<Candidate> PrecisionMeter::find_candidates() const {
   for (const network::StateWrite& write : writes) {
     if (write.after) inputs.push_back({write.after, states_after(write.state)});
   }
-  find_ranges(found, inputs);
+  find_ranges(found, with_turns(n, std::move(inputs)));
   for (Candidate& c : found) {
     const auto wider = options_.ranges.find(c.place.stage);
     if (wider == options_.ranges.end()) continue;
     c.low = std::min(c.low, wider->second.first);
     c.high = std::max(c.high, wider->second.second);
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.flops > b.flops; });
+  std::stable_sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
+    return a.runs * a.flops > b.runs * b.flops;
+  });
   return found;
 }
 

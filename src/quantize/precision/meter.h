@@ -51,6 +51,7 @@ class PrecisionMeter {
   std::vector<Tensor> args_for(const Network& network) const;
   void check_calls() const;
   void check_wanted() const;
+  std::vector<std::string> names_of_results() const;
   void draw_calls();
   std::vector<NDArray> outputs(network::TimedNetwork& runs, size_t call) const;
   std::vector<Candidate> find_candidates() const;

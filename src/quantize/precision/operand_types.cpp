@@ -51,7 +51,7 @@ double estimated_gain(const Candidate& candidate, DataType type, const Target& t
                  bytes = candidate.operands * t.bytes() + candidate.results * f32.bytes();
     return std::max(candidate.flops / flops, rates.seconds_of(bytes, bytes));
   };
-  return seconds(f32) - seconds(type);
+  return candidate.runs * (seconds(f32) - seconds(type));
 }
 
 std::optional<OperandType> typed(const Candidate& candidate, DataType type) {

@@ -20,6 +20,7 @@ struct Candidate {
   network::ProductPlace place;
   std::string name;  ///< as in PassOptions::types
   double flops = 0;
+  double runs = 1;                   ///< in a call: turns of the loop that computes it
   double operands = 0, results = 0;  ///< their elements
   Tensor source;  ///< the tensor that its operand of 8 bits is made of; null without weights
   /// The least and the largest value of `source` on the calls that choose; infinite where one is not

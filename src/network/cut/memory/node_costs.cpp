@@ -34,11 +34,11 @@ double bytes_of(const std::vector<Tensor>& tensors) {
 }  // namespace
 
 std::vector<double> seconds_of_nodes(const CutNetwork& network, const Target& target) {
-  return seconds_by(cost_of(network.plan, target), network.nodes);
+  return seconds_by(cost_of(network.plan, target, network.runs), network.nodes);
 }
 
 PlanCost cost_of(const CutNetwork& network, const Target& target) {
-  PlanCost cost = cost_of(network.plan, target);
+  PlanCost cost = cost_of(network.plan, target, network.runs);
   const std::vector<double> seconds = seconds_by(cost, network.nodes);
   std::unordered_set<const Operation*> again;
   for (const auto& [t, first] : network.again) again.insert(t.op());
