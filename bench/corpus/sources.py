@@ -55,11 +55,6 @@ def by_hash(names):
     return sorted(names, key=lambda n: hashlib.sha1(n.encode()).hexdigest())
 
 
-def check_size(parameters):
-    if parameters > LARGEST:
-        raise MemoryError(f"has {parameters} parameters")
-
-
 def works(module, inputs):
     try:
         with torch.no_grad():
@@ -106,10 +101,13 @@ class Torchvision:
         from torchvision import models
         return [n for n in models.list_models() if "quantization" not in models.get_model_builder(n).__module__]
 
+    @staticmethod
+    def fits(name):
+        from torchvision import models
+        return next(iter(models.get_model_weights(name))).meta["num_params"] <= LARGEST
+
     @classmethod
     def make_small(cls, name):
-        from torchvision import models
-        check_size(next(iter(models.get_model_weights(name))).meta["num_params"])
         module, inputs = cls.make(name)
         for side in SIDES:
             small = (torch.rand(*inputs[0].shape[:-2], side, side),) * len(inputs)
@@ -157,6 +155,12 @@ class Timm:
         import timm
         return timm.list_models()
 
+    @staticmethod
+    def fits(name):
+        import timm
+        with torch.device("meta"):
+            return size_of(timm.create_model(name)) <= LARGEST
+
     @classmethod
     def make_small(cls, name):
         import timm
@@ -164,8 +168,6 @@ class Timm:
             image = (torch.randn(1, 3, side, side),)
             for options in ({"img_size": side}, {}):
                 try:
-                    with torch.device("meta"):
-                        check_size(size_of(timm.create_model(name)))
                     module = timm.create_model(name, pretrained=False, exportable=True, **options)
                 except (TypeError, AssertionError, ValueError):
                     continue
@@ -265,6 +267,10 @@ class Transformers:
     def drawn(cls):
         return [f"{name}~{seed}" for name in cls.names() for seed in range(1, 4)]
 
+    @staticmethod
+    def fits(_):
+        return True
+
     @classmethod
     def make_small(cls, name):
         """With one to three layers, and widths, heads and words that are drawn."""
@@ -304,12 +310,14 @@ LIBRARIES = {"plain": Plain, "torchvision": Torchvision, "timm": Timm, "transfor
 
 
 def drawn(count, known):
-    """Names that are not in `known`: of each library those whose hashes come first, as many of each."""
-    found = []
-    for library in ("timm", "torchvision", "transformers"):
-        new = [n for n in LIBRARIES[library].drawn() if f"{library}/{n}" not in known]
-        found.append([f"{library}/{n}" for n in by_hash(new)])
-    in_turns = itertools.chain(*itertools.zip_longest(*found))
+    """Names that are not in `known`, as many of each library: those with at most LARGEST parameters whose hashes come first."""
+    def of(library):
+        source = LIBRARIES[library]
+        new = [n for n in source.drawn() if f"{library}/{n}" not in known]
+        return (f"{library}/{n}" for n in by_hash(new) if source.fits(n))
+
+    libraries = ("timm", "torchvision", "transformers")
+    in_turns = itertools.chain.from_iterable(itertools.zip_longest(*map(of, libraries)))
     return list(itertools.islice((n for n in in_turns if n), count))
 
 
