@@ -233,7 +233,7 @@ TEST(OnnxLoops, ALoopIsALoop) {
 TEST(OnnxLoops, IterationsThatAreNotAlikeAreUnrolled) {
   const Message goes = node("", "Identity", {"go"}, {"on"});
   const std::vector<std::vector<Message>> bodies{
-      {goes, node("", "Unsqueeze", {"k", "zero1"}, {"k1"}),
+      {goes, node("", "Unsqueeze", {"more", "zero1"}, {"k1"}),
        node("", "ConstantOfShape", {"k1"}, {"zeros"}),
        node("", "ReduceSum", {"zeros"}, {"none"}, {attribute("keepdims", int64_t{0})}),
        node("", "Add", {"row", "none"}, {"extra"})},
