@@ -82,7 +82,7 @@ MachineInstruction make_wgmma() {
 MachineInstruction make_amx() {
   MachineInstruction out = product("amx", "A product of tile registers (TDPBF16PS and its kin).");
   const auto add = [&](DataType d, DataType a, DataType b, const char* intrinsic) {
-    const int64_t group = amx::kGroupBytes / a.bytes();
+    const int64_t group = amx::group(a);
     out.forms.push_back(
         {{d, a, b},
          {up_to(amx::kRows, 1), up_to(amx::kLanes, 1), up_to(amx::kGroups * group, group)},

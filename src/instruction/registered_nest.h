@@ -25,7 +25,7 @@ std::optional<RegisteredNest> match_registered(
     const For& loop, const std::shared_ptr<const MachineInstruction>& instruction,
     std::string* why);
 
-/// Whether the nest sets elements and reads none: what an instruction adds to.
+/// Whether the nest sets elements and reads none, as what an instruction adds to.
 bool only_sets(const For& loop);
 
 }  // namespace heddle::instructions

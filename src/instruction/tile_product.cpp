@@ -5,6 +5,7 @@
 
 #include "heddle/instruction/instruction.h"
 #include "heddle/instruction/tiles.h"
+#include "instruction/unify.h"
 #include "ir/affine_lanes.h"
 
 namespace heddle::instructions {
@@ -38,7 +39,16 @@ Expr at_zero(Expr e, const std::vector<const For*>& loops) {
   return simplify(substitute(e, zeros));
 }
 
-bool is_plain(const NarrowFactor& f) { return !f.flipped && f.bits == ByteBits::All; }
+// The places that a store of a sum of products writes and reads: of the sum, and of both factors in
+// the order in which they are written.
+std::vector<Place> places_of(const Store& s) {
+  std::vector<Place> out{{s.buffer, s.indices}};
+  visit(s.value, [&](const Expr& e) {
+    const Load* load = e.as<Load>();
+    if (load && !(load->buffer == s.buffer)) out.push_back({load->buffer, load->indices});
+  });
+  return out;
+}
 
 class Matcher {
  public:
@@ -50,16 +60,8 @@ class Matcher {
     const Stmt body = innermost(Stmt(&marked_), &loops);
     const Store* store = body.as<Store>();
     if (!store) return fail("there is more than one statement inside of its loops");
-    for (const For* f : loops) {
-      if (f != &marked_ && f->loop != LoopKind::Serial)
-        return fail("loop '" + f->var->name + "' is " + to_string(f->loop));
-    }
-    if (!take_store(*store)) return false;
-    if (!sort_loops(loops)) return false;
-    const std::vector<DataType> types{p_.c.buffer->dtype, p_.a.buffer->dtype, p_.b.buffer->dtype};
-    if (!amx_instruction().form(types, {p_.rows, p_.lanes, p_.groups * size_}))
-      return fail("there are no tiles of " + std::to_string(p_.rows) + " x " +
-                  std::to_string(p_.lanes) + " x " + std::to_string(p_.groups * size_));
+    const Stmt tile = take_tile(*store, &loops);
+    if (!tile || !unify_tile(*tile.as<Store>()) || !sort_loops(loops)) return false;
     const int held = p_.row_tiles.count() * p_.col_tiles.count();
     if (std::min(p_.row_tiles.count(), p_.col_tiles.count()) + 1 > kTileRegisters - held)
       return fail("its tiles do not fit the registers");
@@ -72,105 +74,136 @@ class Matcher {
     return false;
   }
 
-  // Matches C[..] = C[..] + the products of one group.
-  bool take_store(const Store& s) {
-    const std::optional<AffineLanes> lanes =
-        s.indices.size() == 1 ? as_affine_lanes(s.indices[0]) : std::nullopt;
-    if (!lanes || !is_const(lanes->stride, 1)) return fail("its results are not side by side");
-    p_.lanes = s.value.dtype().lanes;
-    std::vector<Expr> terms;
-    terms_of(s.value, terms);
-    std::vector<NarrowTerm> products;
-    int own = 0;
-    for (const Expr& e : terms) {
-      const Load* load = e.as<Load>();
-      if (load && load->buffer == s.buffer && load->indices.size() == 1 &&
-          equal(load->indices[0], s.indices[0])) {
-        ++own;
-      } else if (std::optional<NarrowTerm> product = as_narrow_term(e);
-                 product && is_plain(product->a) && is_plain(product->b)) {
-        products.push_back(*product);
+  // Takes the loops of a tile off the end of `loops`: of those of columns, of rows and of the depth
+  // (in groups, and within them) one each, in any order. Returns the store with one loop of the depth.
+  Stmt take_tile(const Store& store, std::vector<const For*>* loops) {
+    const std::vector<Place> places = places_of(store);
+    if (places.size() != 3) return fail_tile("it is no sum of products of two elements");
+    const auto index_moves = [&](const For* f, size_t of) {
+      return uses_var(flat_index(places[of].buffer, places[of].indices), f->var);
+    };
+    std::array<const For*, 2> lines{};  // along the first factor, along the second one
+    std::vector<const For*> depth;      // innermost first
+    while (loops->size() > 1) {
+      const For* f = loops->back();
+      const bool of_sum = index_moves(f, 0), x = index_moves(f, 1), y = index_moves(f, 2);
+      const bool known = as_int(f->extent) && f->loop != LoopKind::Parallel;
+      if (!known || of_sum == (x && y) || (!x && !y)) break;
+      if (of_sum) {
+        const size_t which = x ? 0 : 1;
+        if (lines[which] || *as_int(f->extent) > amx::kRows) break;
+        lines[which] = f;
+      } else if (depth.size() == 2 || !continues(*f, depth, places)) {
+        break;
       } else {
-        return fail("it adds up something else than products");
+        depth.push_back(f);
       }
+      loops->pop_back();
     }
-    if (own != 1 || products.empty()) return fail("it is no sum of products");
-    const DataType a = products[0].a.buffer->dtype, b = products[0].b.buffer->dtype;
-    if (!amx_instruction().form({s.buffer->dtype, a, b}))
-      return fail("there are no tiles of these types");
-    const int size = kGroupBytes / a.bytes();
-    if (static_cast<int>(products.size()) != size) return fail("it does not add up whole groups");
-    const NarrowTerm& first = products[0];
-    if (first.a.stride != 0 || first.b.stride != size)
-      return fail("groups do not lie side by side");
-    for (int i = 1; i < size; ++i) {
-      if (!follows(first.a, products[static_cast<size_t>(i)].a, i, {}) ||
-          !follows(first.b, products[static_cast<size_t>(i)].b, i, {}))
-        return fail("the members of a group do not lie side by side");
+    for (const For* f : lines) {
+      if (f) tile_loops_.push_back({f->var, *as_int(f->extent)});
     }
-    p_.c = {s.buffer, lanes->base};
-    p_.a = {first.a.buffer, first.a.base};
-    p_.b = {first.b.buffer, first.b.base};
-    size_ = size;
+    for (const For* f : *loops) {
+      if (f != &marked_ && f->loop != LoopKind::Serial)
+        return fail_tile("loop '" + f->var->name + "' is " + to_string(f->loop));
+    }
+    if (depth.empty()) return Stmt(&store);
+    if (depth.size() == 1) {
+      tile_loops_.push_back({depth[0]->var, *as_int(depth[0]->extent)});
+      return Stmt(&store);
+    }
+    const int64_t inner = *as_int(depth[0]->extent);
+    const Var k("k");
+    tile_loops_.push_back({k, inner * *as_int(depth[1]->extent)});
+    return substitute(Stmt(&store), {{depth[0]->var, floormod(k, Expr(inner))},
+                                     {depth[1]->var, floordiv(k, Expr(inner))}});
+  }
+
+  Stmt fail_tile(const std::string& why) {
+    fail(why);
+    return {};
+  }
+
+  // Whether the loop `f` goes on along the depth where the loops `depth` of a tile end.
+  static bool continues(const For& f, const std::vector<const For*>& depth,
+                        const std::vector<Place>& places) {
+    if (depth.empty()) return true;
+    const int64_t inner = *as_int(depth[0]->extent);
+    const int64_t most = amx::kGroups * amx::kGroupBytes / places[1].buffer->dtype.bytes();
+    return inner * *as_int(f.extent) <= most &&
+           std::any_of(places.begin() + 1, places.end(), [&](const Place& p) {
+             const Expr index = flat_index(p.buffer, p.indices);
+             return step_of(index, depth[0]->var) == 1 && step_of(index, f.var) == inner;
+           });
+  }
+
+  // Proves that the loops of a tile are the instruction.
+  bool unify_tile(const Store& store) {
+    for (const Unified& u : unify(amx_instruction(), tile_loops_, store, &why_)) {
+      if (take(u)) return true;
+    }
+    return false;
+  }
+
+  bool take(const Unified& u) {
+    const NestLoop &m = u.loops[0], &n = u.loops[1], &k = u.loops[2];
+    const int64_t group = amx::group(u.operands[1].buffer->dtype);
+    // Elements from a row of an operand to the next, `rows` steps of a loop away.
+    const auto step = [&](const Place& p, const NestLoop& loop, int64_t rows) {
+      if (loop.extent <= rows) return std::optional<int64_t>(0);
+      const Expr index = flat_index(p.buffer, p.indices);
+      const Expr from = substitute(index, {{loop.var, Expr(0)}}),
+                 to = substitute(index, {{loop.var, Expr(rows)}});
+      const Expr distance = simplify(to - from);
+      const int64_t* found = as_int(distance);
+      return found ? std::optional(*found) : std::nullopt;
+    };
+    const auto c = step(u.operands[0], m, 1), a = step(u.operands[1], m, 1),
+               b = step(u.operands[2], k, group);
+    if (!c || !a || !b || *b % group != 0) return fail("the distance of its rows varies");
+    const LayoutDigits lines{{0, 1, 0}, {1, 1, 0}};
+    if (!lies_as(u.operands[0], {m, n}, lines, {m.extent, *c}, &why_) ||
+        !lies_as(u.operands[1], {m, k}, lines, {m.extent, *a}, &why_) ||
+        !lies_as(u.operands[2], {k, n}, amx::right(0, 1, group), {k.extent, *b / group}, &why_))
+      return false;
+    const auto operand = [&](size_t o, int64_t distance) {
+      const Place first = u.first(o);
+      return TileProduct::Operand{first.buffer, flat_index(first.buffer, first.indices), distance};
+    };
+    p_.c = operand(0, *c);
+    p_.a = operand(1, *a);
+    p_.b = operand(2, *b);
+    p_.rows = m.extent;
+    p_.groups = k.extent / group;
+    p_.lanes = static_cast<int>(n.extent);
     return true;
   }
 
-  struct Steps {
-    int64_t c, a, b;
-  };
-  std::optional<Steps> steps(const For& f) const {
-    const auto c = step_of(p_.c.at, f.var), a = step_of(p_.a.at, f.var),
-               b = step_of(p_.b.at, f.var);
-    return c && a && b ? std::optional(Steps{*c, *a, *b}) : std::nullopt;
-  }
-
-  // The innermost loops are those of a tile: its rows, and inside of them the groups of the
-  // reduction.
-  bool sort_loops(std::vector<const For*> loops) {
-    std::vector<const For*> inside;
-    auto take = [&](int64_t* extent) {
-      *extent = *as_int(loops.back()->extent);
-      inside.push_back(loops.back());
-      loops.pop_back();
-    };
-    auto last = [&](auto&& is_it) {
-      if (loops.size() < 2) return false;
-      const std::optional<Steps> s = steps(*loops.back());
-      const int64_t* n = as_int(loops.back()->extent);
-      return s && n && *n <= amx::kRows && is_it(*s);
-    };
-    if (last([&](const Steps& s) { return s.c == 0 && s.a == size_ && s.b != 0; })) {
-      p_.b.step = steps(*loops.back())->b;
-      take(&p_.groups);
-    }
-    if (last([](const Steps& s) { return s.c != 0 && s.a != 0 && s.b == 0; })) {
-      const Steps s = *steps(*loops.back());
-      p_.c.step = s.c;
-      p_.a.step = s.a;
-      take(&p_.rows);
-    }
+  // The loops around a tile are those of the reduction, and inside of them those over tiles.
+  bool sort_loops(const std::vector<const For*>& loops) {
     for (const For* f : loops) {
-      const std::optional<Steps> s = steps(*f);
+      const auto c = step_of(p_.c.at, f->var), a = step_of(p_.a.at, f->var),
+                 b = step_of(p_.b.at, f->var);
+      const bool known = c && a && b;
       const bool outside = p_.row_tiles.loops.empty() && p_.col_tiles.loops.empty();
-      if (f == &marked_ || (outside && s && s->c == 0)) {
+      if (f == &marked_ || (outside && known && *c == 0)) {
         if (uses_var(p_.c.at, f->var)) return fail("the marked loop is none of the reduction");
         p_.reduce.push_back(f);
-      } else if (!s || !as_int(f->extent)) {
+      } else if (!known || !as_int(f->extent)) {
         return fail("the distance of tiles along '" + f->var->name + "' varies");
-      } else if (s->c == 0 || (s->a != 0) == (s->b != 0)) {
+      } else if (*c == 0 || (*a != 0) == (*b != 0)) {
         return fail("loop '" + f->var->name + "' goes neither over rows nor over columns");
       } else {
-        (s->a != 0 ? p_.row_tiles : p_.col_tiles).loops.push_back(f);
+        (*a != 0 ? p_.row_tiles : p_.col_tiles).loops.push_back(f);
       }
     }
-    for (TileProduct::Operand* x : {&p_.c, &p_.a, &p_.b}) x->at = at_zero(x->at, inside);
     return true;
   }
 
   const For& marked_;
   TileProduct& p_;
   std::string& why_;
-  int size_ = 1;
+  std::vector<NestLoop> tile_loops_;
 };
 
 using StepsOfLoops =

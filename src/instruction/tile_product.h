@@ -2,14 +2,13 @@
 //
 //   tensorized for k in ..  { for k .. {                          any loops of the reduction
 //     for mt in 0..2 { for nt in 0..2 {                           tiles that stay in registers
-//       for m in 0..16 { for g in 0..16 {
-//         C[ramp(c, 1, 16)] += x16(f32(A[a])) * f32(B[ramp(b, 2, 16)])
-//                            + x16(f32(A[a + 1])) * f32(B[ramp(b + 1, 2, 16)])
-//   } } } } } }
+//       for m in 0..16 { for g in 0..16 { unrolled for j in 0..2 { vectorized for n in 0..16 {
+//         C[c + n] = C[c + n] + f32(A[a + j]) * f32(B[b + n*2 + j])
+//   } } } } } } } }
 //
 // where the rows of a tile are a constant distance apart in the indices c, a and b. A tile of AMX
 // has up to 16 rows of 64 bytes. The rows of B consist of groups along the reduction (two 16-bit
-// floats, four bytes).
+// floats, four bytes). Loops of one iteration may be missing, and g and j may be one loop.
 #pragma once
 
 #include <array>
@@ -17,7 +16,6 @@
 #include <vector>
 
 #include "heddle/ir/stmt.h"
-#include "instruction/narrow_terms.h"
 
 namespace heddle::instructions {
 

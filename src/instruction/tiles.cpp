@@ -35,4 +35,8 @@ LayoutDigits tma::squares(int line, int depth, int64_t row) {
   return {{depth, row, 0}, {line, row, 0}, {depth, 1, row}, {line, 1, row}};
 }
 
+LayoutDigits amx::right(int k, int n, int64_t group) {
+  return {{k, group, 0}, {n, 1, 0}, {k, 1, group}};
+}
+
 }  // namespace heddle

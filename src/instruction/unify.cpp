@@ -82,7 +82,7 @@ class Unifier {
       : instruction_(instruction), loops_(loops), store_(store), why_(*why) {}
 
   std::vector<Unified> run() {
-    if (loops_.size() != instruction_.loops.size()) {
+    if (loops_.size() > instruction_.loops.size() || (missing() > 0 && !may_be_missing())) {
       why_ = std::to_string(loops_.size()) + " loops, and not " +
              std::to_string(instruction_.loops.size());
       return {};
@@ -127,6 +127,10 @@ class Unifier {
       size_t at = 0;
       while (at < loops_.size() && (taken[at] || !is_used_as(u, loops_[at], static_cast<int>(l))))
         ++at;
+      if (at == loops_.size() && missing() > 0 && form.extents[l].front() == 1) {
+        u.loops.push_back({Var(instruction_.loops[l]), 1});
+        continue;
+      }
       if (at == loops_.size()) {
         return fail(l, "no loop is used by the operands that use '" + instruction_.loops[l] +
                            "', and by no other");
@@ -139,6 +143,14 @@ class Unifier {
                          number_text(form.extents[l]));
     }
     found_.push_back(std::move(u));
+  }
+
+  size_t missing() const { return instruction_.loops.size() - loops_.size(); }
+
+  bool may_be_missing() const {
+    return std::ranges::any_of(instruction_.forms, [](const InstructionForm& f) {
+      return std::ranges::any_of(f.extents, [](const auto& e) { return e.front() == 1; });
+    });
   }
 
   // Of several ways, that of which most loops fit is the one that was meant.

@@ -34,7 +34,7 @@ struct Unified {
 
 /// All ways in which `loops` around `store` compute what `instruction` computes: the same value of
 /// operands of types that it has, each indexed by the loops that index it there. (Where a product
-/// may be taken either way round there are two.) If there is none, `why` receives the reason.
+/// may be taken either way round there are two.) A loop that may have one iteration may be missing. If there is none, `why` receives the reason.
 std::vector<Unified> unify(const MachineInstruction& instruction,
                            const std::vector<NestLoop>& loops, const Store& store,
                            std::string* why);

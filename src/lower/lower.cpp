@@ -67,6 +67,11 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
     const int64_t lanes = masked_bytes / f32.bytes();
     pipeline.run("short_rows", [&](const Stmt& x) { return short_rows(x, sizes, lanes); });
   }
+  if (!target.is_cuda()) {
+    const std::vector<InstructionMatch> matches = cpu_instructions();
+    pipeline.run("select_instructions",
+                 [&](const Stmt& x) { return select_instructions(x, matches); });
+  }
   // This pass precedes unrolling, so that one vector statement is copied and not one for each lane.
   pipeline.run("vectorize", [&](const Stmt& x) { return vectorize(x, masked_bytes); });
   pipeline.run("unroll", [&](const Stmt& x) { return unroll(x, max_unroll); });
@@ -80,11 +85,6 @@ LoweredProgram lower(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run("merge_updates", [](const Stmt& x) { return merge_updates(x); });
   // This pass comes last, when the loops that it merges have their final form.
   pipeline.run("pipeline_rows", [](const Stmt& x) { return pipeline_rows(x); });
-  if (!target.is_cuda()) {
-    const std::vector<InstructionMatch> matches = cpu_instructions();
-    pipeline.run("select_instructions",
-                 [&](const Stmt& x) { return select_instructions(x, matches); });
-  }
   return program;
 }
 

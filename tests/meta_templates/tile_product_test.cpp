@@ -266,7 +266,7 @@ TEST(TileProduct, WhatIsNoProductOfTilesIsRefused) {
     compile_llvm({lower(s, {a, c}).main}, Target::host());
     FAIL() << "compiled";
   } catch (const Error& e) {
-    EXPECT_THAT(e.what(), HasSubstr("as amx: its results are not side by side"));
+    EXPECT_THAT(e.what(), HasSubstr("as amx: it is no sum of products of two elements"));
   }
 }
 

@@ -70,6 +70,10 @@ LayoutDigits squares(int line, int depth, int64_t row);
 /// along the depth, and each group is four bytes; a row of sums has 16 results of 32 bits.
 namespace amx {
 inline constexpr int64_t kRows = 16, kGroups = 16, kLanes = 16, kGroupBytes = 4, kRegisters = 8;
+/// The elements of type `t` of a group.
+inline int64_t group(DataType t) { return kGroupBytes / t.bytes(); }
+/// The right operand, whose groups have `group` elements. Its rows may lie apart.
+LayoutDigits right(int k, int n, int64_t group);
 }  // namespace amx
 
 }  // namespace heddle

@@ -193,6 +193,8 @@ class Generator {
   // ---- instruction_code.cpp ----
   /// Emits a nest that is a registered instruction, or sets what an instruction adds to.
   void emit_instruction(const For& loop);
+  /// Emits the loops of a nest whose instruction the machine lacks.
+  void emit_vectors(const For& nest);
   void emit_call_of(const MachineInstruction& instruction, const instructions::Unified& nest);
 
   // ---- tile_code.cpp ----

@@ -7,6 +7,8 @@
 // Where the machine does not have the instruction, the loops run as they are.
 #include "codegen/llvm/generator.h"
 #include "heddle/support/error.h"
+#include "lower/passes.h"
+#include "lower/select_instructions.h"
 
 namespace heddle::codegen {
 
@@ -33,7 +35,6 @@ Expr elements_of(const MachineInstruction& instruction, const Unified& nest, siz
 }  // namespace
 
 void Generator::emit_instruction(const For& loop) {
-  if (only_sets(loop)) return emit_for(loop);
   const auto instruction = find_instruction(loop.loop.instruction.text());
   std::string why;
   const auto found =
@@ -42,8 +43,15 @@ void Generator::emit_instruction(const For& loop) {
                            "' is none: " + why);
   const bool here = instruction->legal(machine_.target, *found->nest.form);
   note_expected(found->nest.operands[0].buffer->name, instruction->name, here);
-  if (!here) return emit_for(loop);
+  if (!here) return emit_vectors(loop);
   emit_call_of(*instruction, found->nest);
+}
+
+void Generator::emit_vectors(const For& nest) {
+  constexpr int kMostStatements = 64;
+  const Stmt vectors = lowering::vectorize(lowering::plain_loops(nest));
+  emit(simplify(lowering::unroll(vectors, kMostStatements)));
+  memo_rewind(0);
 }
 
 void Generator::emit_call_of(const MachineInstruction& instruction, const Unified& nest) {

@@ -21,9 +21,8 @@ const InstructionForm& form_of(const TileProduct& p) {
   return *amx_instruction().form({p.c.buffer->dtype, p.a.buffer->dtype, p.b.buffer->dtype});
 }
 
-// Whether the nest is a product of tiles, and not what sets its sums.
 bool is_tile_product(const For& loop) {
-  return loop.loop.instruction.text() == amx_instruction().name && !instructions::only_sets(loop);
+  return loop.loop.instruction.text() == amx_instruction().name;
 }
 
 TileProduct product_of(const For& loop) {
@@ -36,7 +35,7 @@ TileProduct product_of(const For& loop) {
 
 }  // namespace
 
-// Nests that tiles cannot compute run as plain loops, so that every machine gives the results.
+// Nests that tiles cannot compute run as loops over vectors, so that every machine gives the results.
 size_t Generator::emit_tiles(const std::vector<Stmt>& stmts, size_t from) {
   auto marked = [&](size_t i) {
     const For* f = i < stmts.size() ? stmts[i].as<For>() : nullptr;
@@ -57,7 +56,7 @@ size_t Generator::emit_tiles(const std::vector<Stmt>& stmts, size_t from) {
   if (cleared && (!here || !clears_tiles(stmts[from], p))) return 0;
   note_expected(p.c.buffer->name, amx_instruction().name, here);
   if (!here) {
-    emit_for(*loop);
+    emit_vectors(*loop);
     return 1;
   }
   emit_tile_product(p, cleared > 0);

@@ -12,7 +12,8 @@ int count_statements(const Stmt& s) {
 }  // namespace
 
 Stmt unroll(const Stmt& s, int max_statements) {
-  if (!s) return s;
+  const For* nest = s ? s.as<For>() : nullptr;
+  if (!s || (nest && is_tensorized(nest->loop))) return s;
   Stmt r = map_children(
       s, [&](const Stmt& c) { return unroll(c, max_statements); }, [](const Expr& e) { return e; });
   const For* f = r.as<For>();

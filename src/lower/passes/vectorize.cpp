@@ -274,6 +274,7 @@ class Vectorizer {
     const For* f = s.as<For>();
     if (f && f->loop == LoopKind::Parallel)
       return make_for(f->var, f->extent, f->loop, Vectorizer(masked_bytes_).run(f->body));
+    if (f && is_tensorized(f->loop)) return s;
     if (!f || f->loop != LoopKind::Vectorized) {
       return map_children(
           s, [&](const Stmt& c) { return run(c); }, [](const Expr& e) { return e; });

@@ -29,7 +29,6 @@ class Rewriter {
       if (is_tensorized(f->loop)) return tile_op(*f);
       if (loops_.reductions.count(f)) return reduction(*f);
       if (f->loop == LoopKind::ThreadY) warp_ = f->var;
-      if (f->loop == LoopKind::Serial) return serial(*f);
     }
     if (const Allocate* a = s.as<Allocate>()) {
       const Decision* d = decision(a->buffer);
@@ -44,13 +43,6 @@ class Rewriter {
   }
 
  private:
-  Stmt serial(const For& f) {
-    const std::optional<Var> outer = std::exchange(serial_, f.var);
-    const Stmt body = rewrite(f.body);
-    serial_ = outer;
-    return make_for(f.var, rewrite(f.extent), f.loop, body);
-  }
-
   const Decision* decision(const Buffer& b) const {
     const auto it = decisions_.find(b.get());
     return it == decisions_.end() ? nullptr : &it->second;
@@ -181,9 +173,9 @@ class Rewriter {
   // barrier.
   Stmt bulk_load(const TileNest& t) const {
     std::vector<TileOperand> operands{box(t.a)};
-    if (!t.a.buffer->windows.empty()) return window_load(t, std::move(operands));
     for (const Expr& coordinate : t.b.indices) operands.push_back({t.b.buffer, coordinate});
-    return make_tile_op(tile::BulkLoad{box_of(t), false, {}}, std::move(operands));
+    for (const Expr& offset : t.offsets) operands.push_back({t.b.buffer, offset});
+    return make_tile_op(tile::BulkLoad{box_of(t), false, t.windows}, std::move(operands));
   }
 
   Stmt bulk_store(const TileNest& t) const {
@@ -193,46 +185,11 @@ class Rewriter {
     return make_tile_op(tile::BulkStore{box_of(t)}, std::move(operands));
   }
 
-  // The loop over the depth begins at the first element of the windows, so that its variable at
-  // zero gives the window, and the rest of each index is the offset within it.
-  Stmt window_load(const TileNest& t, std::vector<TileOperand> operands) const {
-    const std::string& name = t.b.buffer->name;
-    HEDDLE_ICHECK(serial_, "windows of '" + name + "' are loaded outside of a loop over the depth");
-    std::vector<Expr> offsets;
-    std::vector<WindowDim> windows = t.a.buffer->windows;
-    const std::vector<Expr>& at = t.b.indices;
-    for (size_t d = 0; d < at.size(); ++d) {
-      const bool of_window = d > 0 && d + 1 < at.size();
-      const Expr first = simplify(substitute(at[d], {{*serial_, Expr(0)}}));
-      operands.push_back({t.b.buffer, of_window ? first : at[d]});
-      HEDDLE_ICHECK(d > 0 || !uses_var(at[d], *serial_),
-                    "the depth runs over images of '" + name + "'");
-      if (!of_window) continue;
-      offsets.push_back(simplify(at[d] - first));
-      const Expr least = at_zero(first);
-      const int64_t* begin = as_int(least);
-      HEDDLE_ICHECK(begin, "the windows of '" + name + "' begin at no constant");
-      windows[d - 1].first = *begin;
-    }
-    for (const Expr& offset : offsets) operands.push_back({t.b.buffer, offset});
-    return make_tile_op(tile::BulkLoad{box_of(t), false, std::move(windows)}, std::move(operands));
-  }
-
-  // `e` where all variables are zero.
-  static Expr at_zero(const Expr& e) {
-    std::vector<VarBinding> bind;
-    visit(e, [&](const Expr& x) {
-      if (x.kind() == ExprKind::Var) bind.push_back({Var::from(x), Expr(0)});
-    });
-    return simplify(substitute(e, bind));
-  }
-
   const LaunchShape& shape_;
   const TileNests& nests_;
   const ThreadLoops& loops_;
   const Decisions& decisions_;
-  std::optional<Var> warp_;    // the variable of the loop over threadIdx.y around the statement
-  std::optional<Var> serial_;  // that of the innermost serial loop around it
+  std::optional<Var> warp_;  // the variable of the loop over threadIdx.y around the statement
 };
 
 }  // namespace

@@ -276,20 +276,22 @@ bool stores_sums(const For& nest, const Fragments& fragments) {
 }
 
 // The nest in this way, or null.
-Stmt taken(const TileMatch& match, const For& nest, TileNests* nests, std::string* why) {
-  std::optional<TileNest> is = try_parse(match, nest, why);
+Stmt taken(const TileMatch& match, const For& nest, const lowering::Around& around,
+           TileNests* nests, std::string* why) {
+  std::optional<TileNest> is = try_parse(match, nest, around, why);
   if (!is) return {};
   nests->emplace(&nest, std::move(*is));
   return Stmt(&nest);
 }
 
 // A box that is stored as a whole or not at all: the condition is tested around it.
-Stmt box_on_condition(const TileMatch& store, const For& nest, TileNests* nests) {
+Stmt box_on_condition(const TileMatch& store, const For& nest, const lowering::Around& around,
+                      TileNests* nests) {
   std::vector<Var> loops;
   std::vector<Expr> fixed;
   Stmt box = without_fixed_conditions(Stmt(&nest), &loops, &fixed);
   std::string why;
-  if (fixed.empty() || !taken(store, *box.as<For>(), nests, &why)) return {};
+  if (fixed.empty() || !taken(store, *box.as<For>(), around, nests, &why)) return {};
   for (auto c = fixed.rbegin(); c != fixed.rend(); ++c) box = make_if(*c, box);
   return box;
 }
@@ -300,16 +302,17 @@ std::vector<lowering::InstructionMatch> gpu_instructions(Fragments* fragments, T
   std::vector<lowering::InstructionMatch> out;
   for (const TileMatch& match : tile_matches(*fragments)) {
     const bool stores = &match.instruction == &tma_store_instruction();
-    out.push_back({match.instruction.name, [=](const For& f, const Ranges&, std::string* why) {
-                     const Stmt nest = taken(match, f, nests, why);
-                     return nest || !stores ? nest : box_on_condition(match, f, nests);
-                   }});
+    out.push_back(
+        {match.instruction.name, [=](const For& f, const lowering::Around& at, std::string* why) {
+           const Stmt nest = taken(match, f, at, nests, why);
+           return nest || !stores ? nest : box_on_condition(match, f, at, nests);
+         }});
   }
-  const auto lanes = [=](const For& f, const Ranges& ranges, std::string* why) {
-    return Spreader(f, fragments, ranges, why).run();
+  const auto lanes = [=](const For& f, const lowering::Around& at, std::string* why) {
+    return Spreader(f, fragments, at.ranges, why).run();
   };
-  const auto scaled = [=](const For& f, const Ranges& ranges, std::string* why) {
-    if (stores_sums(f, *fragments)) return lanes(f, ranges, why);
+  const auto scaled = [=](const For& f, const lowering::Around& at, std::string* why) {
+    if (stores_sums(f, *fragments)) return lanes(f, at, why);
     *why = "it does not scale its sums";
     return Stmt();
   };

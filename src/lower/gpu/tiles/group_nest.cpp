@@ -6,6 +6,7 @@
 namespace heddle::gpu {
 
 using namespace instructions;
+using lowering::Around;
 
 namespace {
 
@@ -164,37 +165,93 @@ int row_dim_of(const Place& outside, const std::vector<NestLoop>& loops, std::st
   return -1;
 }
 
+// `e` where all variables are zero.
+Expr at_zero(const Expr& e) {
+  std::vector<VarBinding> bind;
+  visit(e, [&](const Expr& x) {
+    if (x.kind() == ExprKind::Var) bind.push_back({Var::from(x), Expr(0)});
+  });
+  return simplify(substitute(e, bind));
+}
+
+// Where windows of an image begin, and where within each of them a box is. The loop over the depth,
+// the innermost serial one around, begins at the first element of the windows, so that its variable
+// at zero gives the window, and the rest of each index is the offset within it.
+bool place_windows(const Var& depth, TileNest* t, std::string* why) {
+  std::vector<Expr>& at = t->b.indices;
+  if (uses_var(at[0], depth)) return fail(why, "its depth runs over images");
+  for (size_t d = 1; d + 1 < at.size(); ++d) {
+    const Expr first = simplify(substitute(at[d], {{depth, Expr(0)}})), least = at_zero(first);
+    const int64_t* begin = as_int(least);
+    if (!begin) return fail(why, "its windows begin at no constant");
+    t->windows[d - 1].first = *begin;
+    t->offsets.push_back(simplify(at[d] - first));
+    at[d] = first;
+  }
+  return true;
+}
+
+// Whether `condition` holds for all elements that windows of the source have. What TMA makes zero is
+// beyond the ends of the image, or in a row behind the last window.
+bool takes_all(const Expr& condition, const Load& source, const TileNest& t, const Around& around) {
+  Expr beyond(false);
+  for (size_t d = 0; d < source.indices.size(); ++d) {
+    const Expr& index = source.indices[d];
+    beyond = beyond || index < Expr(0) || index >= source.buffer->shape[d];
+    if (d == 0 || d > t.windows.size()) continue;
+    const WindowDim& w = t.windows[d - 1];
+    const Expr window = substitute(index, {{*around.serial, Expr(0)}});
+    beyond = beyond || window >= Expr(w.first + w.points * w.stride);
+  }
+  return prove(beyond || condition, around.ranges);
+}
+
 // The copy of rows that are windows of an image (im2col). The tile's buffer tells that its rows are
 // all windows of the source in row-major order (as_product), so each row follows from the first.
 // Elements outside of the image, and rows beyond the last window, are zero.
-std::optional<TileNest> try_window_load(const std::vector<NestLoop>& loops, const Store& st,
-                                        std::string* why) {
+std::optional<TileNest> try_window_load(const MarkedNest& nest, std::string* why) {
+  const Store& st = *nest.store;
   *why = "it does not read windows of an image, or zero";
+  std::vector<Expr> conditions;
   Expr value = st.value;
   while (const Select* s = value.as<Select>()) {
     if (!is_const(s->on_false, 0)) return {};
+    conditions.push_back(s->condition);
     value = s->on_true;
   }
   const Load* source = value.as<Load>();
   if (!source || in_shared(source->buffer) || source->buffer->scope == Scope::Local ||
       source->indices.size() != st.buffer->windows.size() + 2)
     return {};
-  const int last = dimension_of(source->indices, loops[1].var);
+  const int last = dimension_of(source->indices, nest.loops[1].var);
   if (last + 1 != static_cast<int>(source->indices.size()) ||
-      uses_var(source->indices.back(), loops[0].var))
+      uses_var(source->indices.back(), nest.loops[0].var))
     return {};
-  return box(TileNest::Kind::BulkLoad, loops, {st.buffer, st.indices},
-             {source->buffer, source->indices}, why);
+  *why = "it is not inside of a loop over the depth";
+  if (!nest.around.serial) return {};
+  auto t = box(TileNest::Kind::BulkLoad, nest.loops, {st.buffer, st.indices},
+               {source->buffer, source->indices}, why);
+  if (!t) return {};
+  t->windows = st.buffer->windows;
+  if (!place_windows(*nest.around.serial, &*t, why)) return {};
+  for (const Expr& c : conditions) {
+    if (takes_all(c, *source, *t, nest.around)) continue;
+    *why =
+        "condition " + to_string(c) + " may leave out elements of '" + source->buffer->name + "'";
+    return {};
+  }
+  return t;
 }
 
 }  // namespace
 
-std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const Store& st,
-                                      std::string* why) {
+std::optional<TileNest> try_bulk_load(const MarkedNest& nest, std::string* why) {
+  const std::vector<NestLoop>& loops = nest.loops;
+  const Store& st = *nest.store;
   *why = "'" + st.buffer->name + "' is no tile in shared memory";
   if (!in_shared(st.buffer) || st.buffer->dtype.bytes() > 4) return {};
   if (!is_box(loops, st.buffer->dtype, why)) return {};
-  if (!st.buffer->windows.empty()) return try_window_load(loops, st, why);
+  if (!st.buffer->windows.empty()) return try_window_load(nest, why);
   const Select* select = st.value.as<Select>();
   const Load* source = (select ? select->on_true : st.value).as<Load>();
   *why = "it does not copy from global memory";

@@ -32,9 +32,8 @@ using instructions::NestLoop;
 std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, const Store& st,
                                           std::string* why);
 
-/// The copy of a box.
-std::optional<TileNest> try_bulk_load(const std::vector<NestLoop>& loops, const Store& st,
-                                      std::string* why);
+/// The copy of a box, whatever its guards are.
+std::optional<TileNest> try_bulk_load(const MarkedNest& nest, std::string* why);
 
 /// The copy of a box from shared memory. Conditions may only keep it within its destination.
 std::optional<TileNest> try_bulk_store(const std::vector<NestLoop>& loops, const Store& st,

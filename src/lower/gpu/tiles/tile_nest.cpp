@@ -114,12 +114,11 @@ std::optional<TileNest> try_load(const std::vector<NestLoop>& loops, const Store
 
 // A box of which only the first elements of each line are wanted. TMA writes the others too: they
 // belong to the tile, and nothing reads them.
-std::optional<TileNest> try_guarded_box(const std::vector<NestLoop>& loops, const Store& st,
-                                        const std::vector<Expr>& guards, std::string* why) {
-  const Binary* end = guards.size() == 1 ? guards[0].as<Binary>() : nullptr;
-  if (loops.size() == 2 && end && end->op == BinaryOp::Lt && uses_var(end->a, loops[1].var) &&
-      !uses_var(guards[0], loops[0].var))
-    return try_bulk_load(loops, st, why);
+std::optional<TileNest> try_guarded_box(const MarkedNest& n, std::string* why) {
+  const Binary* end = n.guards.size() == 1 ? n.guards[0].as<Binary>() : nullptr;
+  if (n.loops.size() == 2 && end && end->op == BinaryOp::Lt && uses_var(end->a, n.loops[1].var) &&
+      !uses_var(n.guards[0], n.loops[0].var))
+    return try_bulk_load(n, why);
   *why = "there is another condition than one on the end of lines";
   return {};
 }
@@ -179,8 +178,7 @@ std::vector<TileMatch> tile_matches(const Fragments& fragments) {
     return try_load(loops, st, fragments, why);
   };
   const auto load = [](const MarkedNest& n, std::string* why) {
-    return n.guards.empty() ? try_bulk_load(n.loops, *n.store, why)
-                            : try_guarded_box(n.loops, *n.store, n.guards, why);
+    return n.guards.empty() ? try_bulk_load(n, why) : try_guarded_box(n, why);
   };
   const auto store = [](const MarkedNest& n, std::string* why) {
     return try_bulk_store(n.loops, *n.store, n.guards, why);
@@ -192,12 +190,15 @@ std::vector<TileMatch> tile_matches(const Fragments& fragments) {
           {ldmatrix_instruction(), unguarded(fragment)}};
 }
 
-std::optional<TileNest> try_parse(const TileMatch& match, const For& loop, std::string* why) {
+std::optional<TileNest> try_parse(const TileMatch& match, const For& loop,
+                                  const lowering::Around& around, std::string* why) {
   const int64_t* extent = as_int(loop.extent);
   MarkedNest nest;
   if (extent) {
     nest.loops.push_back({loop.var, *extent});
     nest.store = open_nest(loop.body, &nest.loops, &nest.guards);
+    nest.around = around;
+    for (const NestLoop& l : nest.loops) nest.around.ranges.set(l.var, {0, l.extent - 1});
   }
   if (nest.store) return match.attempt(nest, why);
   *why = "the loops do not end in one store, or have no constant extents";

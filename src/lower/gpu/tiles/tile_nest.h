@@ -24,6 +24,7 @@
 
 #include "heddle/ir/stmt.h"
 #include "instruction/unify.h"
+#include "lower/select_instructions.h"
 
 namespace heddle::gpu {
 
@@ -59,6 +60,10 @@ struct TileNest {
   int row_dim = 0;  ///< BulkLoad: dimension of the source that rows of the box run along
   int pack = 0;     ///< Load, Product: operands in a register
   Var row, col;     ///< Load: the variables of the tile's rows and columns in `value`
+  /// BulkLoad of windows of an image: the windows, and the place of the box within each of them. `b` is
+  /// then the first element of the first window.
+  std::vector<WindowDim> windows;
+  std::vector<Expr> offsets;
 };
 
 /// The loops of a marked nest, and the store at the bottom.
@@ -66,6 +71,7 @@ struct MarkedNest {
   std::vector<instructions::NestLoop> loops;
   std::vector<Expr> guards;  ///< the conditions on the way
   const Store* store = nullptr;
+  lowering::Around around;
 };
 /// A way to take a marked nest as an operation of a matrix unit or of TMA. Nullopt where it is not
 /// one; `why` then receives the reason.
@@ -76,7 +82,8 @@ struct TileMatch {
 /// All ways. They refer to `fragments`.
 std::vector<TileMatch> tile_matches(const Fragments& fragments);
 /// The nest of `loop` in this way.
-std::optional<TileNest> try_parse(const TileMatch& match, const For& loop, std::string* why);
+std::optional<TileNest> try_parse(const TileMatch& match, const For& loop,
+                                  const lowering::Around& around, std::string* why);
 /// The operations of the nests that select_instructions has taken.
 using TileNests = std::map<const StmtNode*, TileNest>;
 
