@@ -5,6 +5,8 @@
 #include "heddle/instruction/tiles.h"
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
+#include "lower/gpu/warp_group/group_order.h"
+#include "lower/gpu/warp_group/tile_ring.h"
 
 namespace heddle::gpu {
 namespace {
@@ -41,17 +43,43 @@ Stmt with_swizzle(const Stmt& s, const std::vector<Buffer>& tiles) {
       s, [&](const Stmt& c) { return with_swizzle(c, tiles); }, [](const Expr& e) { return e; });
 }
 
+bool has_bulk_store(const Stmt& s) {
+  bool found = false;
+  visit(s, [&](const Stmt& x) { found |= as_bulk_store(x) != nullptr; }, [](const Expr&) {});
+  return found;
+}
+
+// Whether `s` stores to one of `tiles`.
+bool fills(const Stmt& s, const std::vector<Buffer>& tiles) {
+  bool found = false;
+  visit(
+      s,
+      [&](const Stmt& x) {
+        const Store* st = x.as<Store>();
+        found |= st && is_in(st->buffer, tiles);
+      },
+      [](const Expr&) {});
+  return found;
+}
+
+Stmt wait_for_copies() { return by_one_thread(make_sync(SyncKind::StoreWait, 0)); }
+
+// `fill` with the pieces of each row of the tiles where TMA expects them, after the earlier copy.
+Stmt filled_tile(const Stmt& fill, const std::vector<Buffer>& tiles) {
+  return make_block({wait_for_copies(), make_sync(SyncKind::WarpGroup), with_swizzle(fill, tiles)});
+}
+
+// The BulkStores in `s`, after all threads have filled the tile.
+Stmt copied_tile(const Stmt& s) {
+  return make_block({make_sync(SyncKind::StoreFence), make_sync(SyncKind::WarpGroup),
+                     by_one_thread(make_block({s, make_sync(SyncKind::StoreCommit)}))});
+}
+
 }  // namespace
 
 Stmt by_one_thread(const Stmt& s) {
   return make_for(Var("lane"), Expr(1), LoopKind::ThreadX,
                   make_for(Var("warp"), Expr(1), LoopKind::ThreadY, s));
-}
-
-bool has_bulk_store(const Stmt& s) {
-  bool found = false;
-  visit(s, [&](const Stmt& x) { found |= as_bulk_store(x) != nullptr; }, [](const Expr&) {});
-  return found;
 }
 
 bool is_stored_tile(const Allocate& a) {
@@ -66,27 +94,29 @@ bool is_stored_tile(const Allocate& a) {
   return found;
 }
 
-bool fills(const Stmt& s, const std::vector<Buffer>& tiles) {
-  bool found = false;
-  visit(
-      s,
-      [&](const Stmt& x) {
-        const Store* st = x.as<Store>();
-        found |= st && is_in(st->buffer, tiles);
-      },
-      [](const Expr&) {});
-  return found;
+Stmt StoredTiles::open(const Allocate& tile, FunctionRef<Stmt(const Stmt&)> rewrite) {
+  const size_t number = tiles_.size();
+  tiles_.push_back(tile.buffer);
+  const Stmt inside = rewrite(tile.body);
+  if (!order_.alternate()) return inside;
+  FillAndUse both;
+  both.t = {{tile.buffer}, 2};
+  both.rings = {Buffer::make(tile.buffer->name, tile.buffer->dtype,
+                             {Expr(2 * tile.buffer.num_elements())}, Scope::Shared)};
+  tiles_[number] = both.rings[0];
+  return in_slot(inside, both, order_.warp_group().expr(), false);
 }
 
-Stmt filled_tile(const Stmt& fill, const std::vector<Buffer>& tiles) {
-  return make_block({wait_for_copies(), make_sync(SyncKind::WarpGroup), with_swizzle(fill, tiles)});
+Stmt StoredTiles::around(const Stmt& s, FunctionRef<Stmt(const Stmt&)> rewrite) {
+  const bool whole = !tiles_.empty() && !inside_ && !s.as<Block>() && !s.as<Allocate>(),
+             fill = whole && fills(s, tiles_), copy = whole && has_bulk_store(s);
+  if (fill == copy) return rewrite(s);
+  inside_ = true;
+  const Stmt result = rewrite(s);
+  inside_ = false;
+  return fill ? filled_tile(result, tiles_) : copied_tile(result);
 }
 
-Stmt copied_tile(const Stmt& s) {
-  return make_block({make_sync(SyncKind::StoreFence), make_sync(SyncKind::WarpGroup),
-                     by_one_thread(make_block({s, make_sync(SyncKind::StoreCommit)}))});
-}
-
-Stmt wait_for_copies() { return by_one_thread(make_sync(SyncKind::StoreWait, 0)); }
+Stmt StoredTiles::end() const { return tiles_.empty() ? Stmt() : wait_for_copies(); }
 
 }  // namespace heddle::gpu

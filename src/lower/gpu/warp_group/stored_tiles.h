@@ -12,27 +12,37 @@
 #include <vector>
 
 #include "heddle/ir/stmt.h"
+#include "heddle/support/function_ref.h"
 
 namespace heddle::gpu {
+
+class GroupOrder;
 
 /// `s` run by one thread of a warp group.
 Stmt by_one_thread(const Stmt& s);
 
-bool has_bulk_store(const Stmt& s);
-
 /// Whether BulkStores copy what `a` allocates.
 bool is_stored_tile(const Allocate& a);
 
-/// Whether `s` stores to one of `tiles`.
-bool fills(const Stmt& s, const std::vector<Buffer>& tiles);
+/// The tiles of results of a kernel.
+class StoredTiles {
+ public:
+  explicit StoredTiles(const GroupOrder& order) : order_(order) {}
 
-/// `fill` with the pieces of each row of the tiles where TMA expects them, after the earlier copy.
-Stmt filled_tile(const Stmt& fill, const std::vector<Buffer>& tiles);
+  /// What `rewrite` makes of the body of `tile`, without the allocation. Warp groups that take turns have a
+  /// tile each.
+  Stmt open(const Allocate& tile, FunctionRef<Stmt(const Stmt&)> rewrite);
+  /// What `rewrite` makes of `s`, with the waits of what fills or copies a tile.
+  Stmt around(const Stmt& s, FunctionRef<Stmt(const Stmt&)> rewrite);
+  /// Waits until TMA has read all tiles.
+  Stmt end() const;
 
-/// The BulkStores in `s`, after all threads have filled the tile.
-Stmt copied_tile(const Stmt& s);
+  const std::vector<Buffer>& tiles() const { return tiles_; }
 
-/// Waits until TMA has read all tiles.
-Stmt wait_for_copies();
+ private:
+  const GroupOrder& order_;
+  std::vector<Buffer> tiles_;
+  bool inside_ = false;  // of a statement that fills or copies them
+};
 
 }  // namespace heddle::gpu
