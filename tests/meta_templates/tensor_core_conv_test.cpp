@@ -257,6 +257,35 @@ TEST(TensorCoreConvolution, MaskedImagesAreNoPaddedOnes) {
   }
 }
 
+// Steps of another declaration can mark the loops that read such an image: TMA would load what the mask
+// leaves out.
+TEST(TensorCoreConvolution, MarkedLoadsOfMaskedImagesAreRefused) {
+  const AutoSchedulerOptionsScope scope(options());
+  const Tensor x = placeholder({3, 10, 9, 64}, f16, "X"), w = placeholder({3, 3, 64, 64}, f16, "W");
+  const auto convolution_from = [&](int64_t first) {
+    const Tensor padded = compute(
+        {3, 12, 11, 64},
+        [&](const std::vector<Axis>& i) -> Expr {
+          const Expr inside =
+              i[1] >= Expr(first) && i[1] < Expr(11) && i[2] >= Expr(1) && i[2] < Expr(10);
+          return select(inside, x(i[0], i[1] - 1, i[2] - 1, i[3]), make_const(f16, 0));
+        },
+        "padded");
+    return ops::conv2d(padded, w, {.layout = ops::NHWC});
+  };
+  const Tensor plain = convolution_from(1), masked = convolution_from(4);
+  const std::optional<Schedule> s = by_warp_groups(ComputeDag({plain}));
+  ASSERT_TRUE(s);
+  EXPECT_THAT(emit_cuda(lower_gpu(*s, {x, w, plain})), HasSubstr("window_load_"));
+  const Schedule same = Schedule::from_json(s->to_json(), ComputeDag({masked}));
+  try {
+    lower_gpu(same, {x, w, masked});
+    FAIL() << "a mask is left out";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("may leave out elements of 'X'"));
+  }
+}
+
 // What imports write of an axis of one element: its only index. A tile of pixels is still a tile, where
 // lines and columns are one axis as well.
 TEST(TensorCoreConvolution, TheOnlyImageIsReadAtZero) {
