@@ -191,9 +191,37 @@ bool place_windows(const Var& depth, TileNest* t, std::string* why) {
   return true;
 }
 
+// Whether `condition` keeps rows below the number of windows: r < windows, or a < windows / n for the row
+// r = a * n + i of a box of n rows. `row` is that of the box.
+bool ends_windows(const Expr& condition, const Load& source, const TileNest& t,
+                  const Around& around, const NestLoop& row) {
+  const Binary* less = condition.as<Binary>();
+  const int64_t *end = less && less->op == BinaryOp::Lt ? as_int(less->b) : nullptr,
+                *images = as_int(source.buffer->shape[0]);
+  if (!end || !images || *end < 1) return false;
+  int64_t windows = *images;
+  for (const WindowDim& w : t.windows) windows *= w.points;
+  const int64_t each = windows / *end;
+  if (windows % *end != 0 || (each > 1 && row.extent > each)) return false;
+  Expr rest = each > 1 ? less->a * Expr(each) + row.var.expr() : less->a;
+  for (size_t d = t.windows.size(); d-- > 0;) {
+    const WindowDim& w = t.windows[d];
+    const Expr at = substitute(source.indices[d + 1], {{*around.serial, Expr(0)}}),
+               wanted = Expr(w.first) + Expr(w.stride) * floormod(rest, Expr(w.points));
+    if (!is_const(simplify(at - wanted, around.ranges), 0)) return false;
+    rest = floordiv(rest, Expr(w.points));
+  }
+  return true;
+}
+
 // Whether `condition` holds for all elements that windows of the source have. What TMA makes zero is
 // beyond the ends of the image, or in a row behind the last window.
-bool takes_all(const Expr& condition, const Load& source, const TileNest& t, const Around& around) {
+bool takes_all(const Expr& condition, const Load& source, const TileNest& t, const Around& around,
+               const NestLoop& row) {
+  const Binary* both = condition.as<Binary>();
+  if (both && both->op == BinaryOp::And)
+    return takes_all(both->a, source, t, around, row) && takes_all(both->b, source, t, around, row);
+  if (ends_windows(condition, source, t, around, row)) return true;
   Expr beyond(false);
   for (size_t d = 0; d < source.indices.size(); ++d) {
     const Expr& index = source.indices[d];
@@ -235,7 +263,7 @@ std::optional<TileNest> try_window_load(const MarkedNest& nest, std::string* why
   t->windows = st.buffer->windows;
   if (!place_windows(*nest.around.serial, &*t, why)) return {};
   for (const Expr& c : conditions) {
-    if (takes_all(c, *source, *t, nest.around)) continue;
+    if (takes_all(c, *source, *t, nest.around, nest.loops[0])) continue;
     *why =
         "condition " + to_string(c) + " may leave out elements of '" + source->buffer->name + "'";
     return {};
