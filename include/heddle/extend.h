@@ -8,6 +8,7 @@
 #include "heddle/dag/all_producers.h"
 #include "heddle/dag/attention.h"
 #include "heddle/dag/computed_matrix.h"
+#include "heddle/dag/factors.h"
 #include "heddle/dag/generalize.h"
 #include "heddle/dag/operations.h"
 #include "heddle/dag/scatter.h"

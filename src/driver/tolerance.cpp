@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "dag/errors/error_expr.h"
+#include "heddle/dag/factors.h"
 
 namespace heddle::driver {
 namespace {
@@ -37,9 +38,14 @@ bool multiplies(const ComputeDag& dag, FunctionRef<bool(DataType)> type) {
   return false;
 }
 
-// Whether `dag` has a product that may use tf32.
-bool rounds_to_tf32(const ComputeDag& dag) {
-  return multiplies(dag, [](DataType t) { return t == f32; });
+// Whether `dag` has a product that uses tf32, or one that may.
+bool rounds_to_tf32(const ComputeDag& dag, bool allowed) {
+  if (allowed) return multiplies(dag, [](DataType t) { return t == f32; });
+  for (int i = 0; i < dag.size(); ++i) {
+    const Reduce* r = dag.stage(i).is_reduction() ? dag.stage(i).bodies()[0].as<Reduce>() : nullptr;
+    if (r && rounds_factors(r->sources[0])) return true;
+  }
+  return false;
 }
 
 // Whether the matrix units of a GPU may add up products of 8-bit floats.
@@ -89,7 +95,7 @@ Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, do
     const double products = magnitude > 0 ? std::sqrt(terms) : 0;
     atol += std::max(0x1p-7 * scale, 0x1p-9 * products);
   }
-  if (t == f32 && allow_tf32 && rounds_to_tf32(dag)) {
+  if (t == f32 && rounds_to_tf32(dag, allow_tf32)) {
     // Each product has a relative error of up to 2^-10, one half for each operand.
     const double products = magnitude > 0 ? std::sqrt(terms) : 0;
     return {64 * epsilon + 0x1p-10, atol + 0x1p-10 * (4 * scale + products)};

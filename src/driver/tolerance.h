@@ -17,7 +17,7 @@ struct Tolerance {
 /// The tolerance for an output of `dag` whose correct values are `reference`. `magnitude` is the
 /// size of partial results, where it exceeds that of the results: a sum of very many numbers may be
 /// near zero while its rounding errors are not. With `allow_tf32` (AutoSchedulerOptions) the
-/// tolerance is one for tf32. If `magnitude` is given, terms of sums are taken to be of the order
+/// tolerance is one for tf32, as where `dag` rounds factors to it. If `magnitude` is given, terms of sums are taken to be of the order
 /// of 1.
 Tolerance rounding_tolerance(const ComputeDag& dag, const NDArray& reference, double magnitude = 0,
                              bool allow_tf32 = false);

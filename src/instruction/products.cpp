@@ -45,6 +45,7 @@ bool of_float8(const InstructionForm& f) { return f.types[1].is_float8(); }
 MachineInstruction make_mma() {
   MachineInstruction out =
       product("mma", "A product by a warp (mma.sync). f32 is rounded to tf32.");
+  out.rounds_to_tf32 = true;
   const auto add = [&](DataType d, DataType a, DataType b) {
     out.forms.push_back(
         {{d, a, b}, {{mma::kRows}, {mma::kCols}, {mma::depth(mma::elements_per_register(a))}}});
@@ -63,6 +64,7 @@ MachineInstruction make_mma() {
 MachineInstruction make_wgmma() {
   MachineInstruction out = product(
       "wgmma", "A product by the four warps of a warp group (wgmma.mma_async), asynchronous.");
+  out.rounds_to_tf32 = true;
   const auto add = [&](DataType d, DataType a, DataType b) {
     std::vector<int64_t> cols = up_to(kMostCols, mma::kCols);
     // For bytes, odd numbers of tiles of 8 columns are allowed only among the smallest.

@@ -18,7 +18,8 @@ bool commutes(BinaryOp op) {
 // Finds the operands in a value. What may be taken two ways round is tried both ways.
 class ValueMatcher {
  public:
-  explicit ValueMatcher(const std::vector<Buffer>& operands) : operands_(operands) {}
+  ValueMatcher(const std::vector<Buffer>& operands, bool rounds)
+      : operands_(operands), rounds_(rounds) {}
 
   // Calls `then` for each way in which `e` is `pattern`.
   void match(const Expr& pattern, const Expr& e, const Bound& bound, const Then& then) const {
@@ -56,14 +57,17 @@ class ValueMatcher {
   void match_operand(const Load& operand, const Expr& e, Bound bound, const Then& then) const {
     const size_t i =
         static_cast<size_t>(std::ranges::find(operands_, operand.buffer) - operands_.begin());
-    const Load* load = e.as<Load>();
+    const Unary* u = rounds_ ? e.as<Unary>() : nullptr;
+    const Expr& read = u && u->op == UnaryOp::RoundTf32 ? u->a : e;
+    const Load* load = read.as<Load>();
     if (!load || load->dtype != operand.dtype) return;
-    if (bound[i].defined() && !equal(bound[i], e)) return;
-    bound[i] = e;
+    if (bound[i].defined() && !equal(bound[i], read)) return;
+    bound[i] = read;
     then(bound);
   }
 
   const std::vector<Buffer>& operands_;
+  bool rounds_;  ///< the instruction rounds what it reads to tf32
 };
 
 bool uses(const std::vector<Expr>& indices, const Var& v) {
@@ -111,7 +115,7 @@ class Unifier {
     while (const For* f = body.as<For>()) body = f->body;
     Bound bound(nest.operands.size());
     bound[0] = make_load(store_.buffer, store_.indices);
-    ValueMatcher(nest.operands)
+    ValueMatcher(nest.operands, instruction_.rounds_to_tf32)
         .match(body.as<Store>()->value, store_.value, bound,
                [&](const Bound& b) { take(form, b); });
   }

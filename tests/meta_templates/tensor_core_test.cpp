@@ -6,6 +6,7 @@
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/codegen/cuda.h"
+#include "heddle/dag/alternatives.h"
 #include "heddle/ops/ops.h"
 #include "selftest/pair.h"
 
@@ -113,6 +114,44 @@ TEST(TensorCores, F32IsF32UnlessTheUserAllowsTf32) {
     const std::string text = to_string(lower_gpu(create_schedule(p.outputs, h200()), p.args()));
     EXPECT_EQ(text.find("round_tf32") != std::string::npos, allowed);
     EXPECT_EQ(text.find("mma.") != std::string::npos, allowed);
+  }
+}
+
+selftest::RandomProgram rounded_product(int64_t m, int64_t n, int64_t k, bool turned) {
+  selftest::RandomProgram p;
+  p.inputs = {placeholder({m, k}, f32, "A"),
+              placeholder(turned ? Shape{Expr(n), Expr(k)} : Shape{Expr(k), Expr(n)}, f32, "B")};
+  p.outputs = {compute({m, n}, [&](Axis i, Axis j) {
+    const Axis d = reduce_axis(k, "d");
+    return sum(
+        round_tf32(p.inputs[0](i, d)) * round_tf32(turned ? p.inputs[1](j, d) : p.inputs[1](d, j)),
+        {d});
+  })};
+  p.text = "rounded to tf32";
+  return p;
+}
+
+// A declaration that rounds needs no option, and no rewrite of it forgets the rounding.
+TEST(TensorCores, FactorsThatAreRoundedAreTf32) {
+  const AutoSchedulerOptionsScope scope(options(false));
+  for (const bool turned : {false, true}) {
+    const selftest::RandomProgram p = rounded_product(70, 66, 130, turned);
+    EXPECT_THAT(check(p), HasSubstr("mma."));
+    const ComputeDag dag(p.outputs);
+    for (const Alternative& a : alternatives_of(dag, h200(), alternative_policy(options(false)))) {
+      if (!a.legal()) continue;
+      SCOPED_TRACE(a.name);
+      const ComputeDag other = apply_alternative(dag, a.name);
+      bool rounds = false;
+      for (int s = 0; s < other.size(); ++s) {
+        if (!other.stage(s).is_reduction()) continue;
+        visit(other.stage(s).bodies()[0].as<Reduce>()->sources[0], [&](const Expr& e) {
+          const Unary* u = e.as<Unary>();
+          rounds = rounds || (u && u->op == UnaryOp::RoundTf32);
+        });
+      }
+      EXPECT_TRUE(rounds);
+    }
   }
 }
 

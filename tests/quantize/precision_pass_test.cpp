@@ -1,5 +1,6 @@
 // Products of shorter numbers: what the rewritten graph computes against what was declared.
 #include "environment.h"
+#include "heddle/lower/lower.h"
 #include "heddle/support/rng.h"
 #include "network/drawn_convolution.h"
 #include "network/network_testing.h"
@@ -66,7 +67,8 @@ double tolerance_of(DataType type) {
   return type == f8e4m3 ? 0.5 : 0.1;
 }
 
-const OperandType kTypes[] = {{.type = f16},
+const OperandType kTypes[] = {{.tf32 = true},
+                              {.type = f16},
                               {.type = bf16},
                               {.type = u8, .scale = 2.0F / 255, .zero = 128},
                               {.type = i8, .scale = 1.0F / 127},
@@ -82,7 +84,8 @@ TEST(PrecisionPass, RandomProductsComputeAboutWhatWasDeclared) {
     const OperandType type = kTypes[rng.uniform_int(0, std::size(kTypes) - 1)];
     const PassOptions options = all_of(outputs, type);
     products += static_cast<int>(options.types.size());
-    EXPECT_EQ(wrong_network(outputs, tolerance_of(type.type), to_string(options)), "")
+    EXPECT_EQ(wrong_network(outputs, tolerance_of(type.tf32 ? f16 : type.type), to_string(options)),
+              "")
         << "seed " << seed << ", " << to_string(type);
   }
   EXPECT_GT(products, count / 2) << "most networks have a product";
@@ -107,6 +110,27 @@ TEST(PrecisionPass, AProducerStoresTheShortNumbersBehindPadding) {
   EXPECT_EQ(operands_of(with_passes(outputs, second)).back(), bf16);
   EXPECT_EQ(operands_of(with_passes(outputs, "")).back(), f32);
   EXPECT_EQ(wrong_network(outputs, 0.1, second), "");
+}
+
+// Matrix units multiply what is rounded to tf32, product by product: the other one stays in f32.
+TEST(PrecisionPass, ProductsOfTf32GoToMatrixUnits) {
+  const Tensor x = placeholder({64, 128}, f32, "x");
+  const std::vector<Tensor> outputs = {
+      ops::dense(ops::relu(ops::dense(x, weights({96, 128}))), weights({80, 96}))};
+  const std::string second = "precision@dense:64x80#1=tf32";
+  const Network network(outputs, Target::parse("cuda -gpu=h200"), {.use_records = false},
+                        parse_passes(second));
+  std::vector<bool> on_units;
+  for (const auto& task : network.tasks()) {
+    const Schedule schedule = task.tmpl.static_schedule();
+    std::vector<Tensor> args = schedule.dag().placeholders();
+    for (const Tensor& t : schedule.dag().outputs()) args.push_back(t);
+    const std::string text = to_string(lower_gpu(schedule, args));
+    on_units.push_back(text.find("mma.") != std::string::npos);
+  }
+  EXPECT_THAT(on_units, ::testing::UnorderedElementsAre(false, true));
+  EXPECT_EQ(wrong_network(outputs, 0.05, second), "");
+  EXPECT_THAT(network.choices().front().text, HasSubstr("tf32"));
 }
 
 TEST(PrecisionPass, ProductsOfTwoComputedOperandsMayBeBf16AndNotBytes) {

@@ -189,11 +189,17 @@ TEST(Precision, WithoutRoomAllStaysInF32AndSaysSo) {
 }
 
 TEST(Precision, AMachineWithoutInstructionsHasNoCandidates) {
-  EXPECT_THAT(quantize::operand_types(Target::parse("llvm -mcpu=haswell")), ElementsAre());
-  EXPECT_THAT(quantize::operand_types(with_dots()), ElementsAre(bf16, u8));
-  EXPECT_THAT(quantize::operand_types(Target::parse("cuda -gpu=a100")), ElementsAre(f16, bf16, u8));
-  EXPECT_THAT(quantize::operand_types(Target::parse("cuda -gpu=h100")),
-              ElementsAre(f16, bf16, f8e4m3, u8));
+  const auto types_of = [](const Target& target) {
+    std::vector<std::string> names;
+    for (const OperandType& t : quantize::operand_types(target))
+      names.push_back(t.tf32 ? "tf32" : to_string(t.type));
+    return names;
+  };
+  EXPECT_THAT(types_of(Target::parse("llvm -mcpu=haswell")), ElementsAre());
+  EXPECT_THAT(types_of(with_dots()), ElementsAre("bf16", "u8"));
+  EXPECT_THAT(types_of(Target::parse("cuda -gpu=a100")), ElementsAre("tf32", "f16", "bf16", "u8"));
+  EXPECT_THAT(types_of(Target::parse("cuda -gpu=h100")),
+              ElementsAre("tf32", "f16", "bf16", "f8e4m3", "u8"));
   const PrecisionChoice choice = chosen(Layers(), 0.1, Target::parse("llvm -mcpu=haswell"));
   EXPECT_EQ(choice.outcome, PrecisionOutcome::NoTypes);
   EXPECT_THAT(choice.to_string(), HasSubstr("no instructions"));

@@ -194,7 +194,8 @@ int run_generate(const Request& o) {
   const std::vector<int64_t> ends = o.end_ids.empty()     ? end_tokens(path)
                                     : o.end_ids == kNoEnd ? std::vector<int64_t>()
                                                           : parse_prompt(o.end_ids);
-  const ScopedThreads threads(target.cores);
+  // For a GPU kernels are compiled on all cores.
+  const ScopedThreads threads(target.is_cuda() ? default_num_threads() : target.cores);
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
   if (!target.is_cuda()) scheduler.threads = target.cores;
   scheduler.allow_approximate = o.dynamic_quantization;

@@ -237,7 +237,8 @@ int run_model(const Request& options) {
   const Target target = target_of(options.target, options.threads);
   if (!target.runs_here())
     throw_user_error("kernels for " + to_string(target) + " do not run on this machine");
-  const ScopedThreads threads(target.cores);
+  // For a GPU kernels are compiled on all cores.
+  const ScopedThreads threads(target.is_cuda() ? default_num_threads() : target.cores);
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
   if (!target.is_cuda()) scheduler.threads = target.cores;
   const AutoSchedulerOptionsScope scope(scheduler);

@@ -49,6 +49,8 @@ struct MachineInstruction {
   /// are converted by casts.
   std::function<Expr(const std::vector<Expr>&)> value;
   std::function<bool(const Target&, const InstructionForm&)> legal;
+  /// Whether it rounds operands of f32 to tf32: a nest that rounds them, and one that may, are both its.
+  bool rounds_to_tf32 = false;
 
   /// Whether the machine has any form of it.
   bool is_of(const Target& target) const;

@@ -23,11 +23,15 @@ struct OperandType {
   /// A number q of 8 bits stands for (q - zero) * scale in the operand that is computed at each
   /// call. Weights have a scale for each output channel, which follows from their values.
   float scale = 1;
-  int zero = 0;  ///< of u8 and i8
+  int zero = 0;       ///< of u8 and i8
+  bool tf32 = false;  ///< of f32: both operands are rounded to 10 bits of mantissa
+
+  /// Whether the product stays as declared.
+  bool is_declared() const { return type == f32 && !tf32; }
 
   bool operator==(const OperandType&) const = default;
 };
-/// "bf16", or with scale and zero "u8:0.0125:128".
+/// "bf16", "tf32", or with scale and zero "u8:0.0125:128".
 std::string to_string(const OperandType& type);
 /// Reads that text. A User error for other types, scales that are not positive, and zeros beyond the
 /// type.

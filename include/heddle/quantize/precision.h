@@ -6,7 +6,7 @@
 //   std::cout << choice.to_string();
 //   NetworkKernel run = net.with_passes(choice.options).build({image, logits});
 //
-// The products of f32 may be made of f16, bf16, f8e4m3 or bytes (PassOptions::types), where the
+// The products of f32 may be made of tf32, f16, bf16, f8e4m3 or bytes (PassOptions::types), where the
 // target has an instruction for them. What each product alone costs in each type is measured: the
 // error of the outputs on one half of the calls, and the time that a call gains. Products change
 // their types in the order of gain for error, as far as the error on those calls allows. The other

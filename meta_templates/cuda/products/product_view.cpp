@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "heddle/dag/factors.h"
 #include "heddle/ir/simplify.h"
 
 namespace heddle::meta {
@@ -38,11 +39,7 @@ class ViewFinder {
     if (!r || r->combiner->kind != ReduceKind::Sum || r->sources.size() != 1) return false;
     const Binary* mul = r->sources[0].as<Binary>();
     if (!mul || mul->op != BinaryOp::Mul) return false;
-    const auto load = [](const Expr& e) {
-      const Cast* c = e.as<Cast>();
-      return (c ? c->value : e).as<Load>();
-    };
-    loads_ = {load(mul->a), load(mul->b)};
+    loads_ = {read_of_factor(mul->a), read_of_factor(mul->b)};
     return loads_[0] && loads_[1] && loads_[0]->buffer != loads_[1]->buffer;
   }
 

@@ -2,6 +2,7 @@
 
 #include "common/costs.h"
 #include "cuda/products/product_loops.h"
+#include "heddle/dag/factors.h"
 #include "heddle/instruction/instruction.h"
 
 namespace heddle::meta {
@@ -39,15 +40,11 @@ std::optional<DataType> tensor_core_operands(const Operation& op, bool allow_tf3
   if (!r || r->combiner->kind != ReduceKind::Sum || r->sources.size() != 1) return {};
   const Binary* mul = r->sources[0].as<Binary>();
   if (!mul || mul->op != BinaryOp::Mul) return {};
-  auto operand = [](const Expr& e) {
-    const Cast* c = e.as<Cast>();
-    return (c ? c->value : e).as<Load>();
-  };
-  const Load *a = operand(mul->a), *b = operand(mul->b);
+  const Load *a = read_of_factor(mul->a), *b = read_of_factor(mul->b);
   if (!a || !b || a->buffer == b->buffer) return {};
   const DataType t = a->dtype, wide = mul->dtype;
   // Sums in f16, which mma has too, are not exact enough.
-  if (wide == f16 || (t == f32 && !allow_tf32)) return {};
+  if (wide == f16 || (t == f32 && !allow_tf32 && !rounds_factors(r->sources[0]))) return {};
   return mma_instruction().form({wide, t, b->dtype}) ? std::optional(t) : std::nullopt;
 }
 

@@ -12,8 +12,8 @@ namespace heddle::meta {
 
 /// The type of the operands of sum(a * b) where mma.sync multiplies them: 16-bit floats added up in
 /// f32, 8-bit floats added up in f32 (the two formats may be mixed: the type is that of the first),
-/// bytes added up in i32 (signed and unsigned may be mixed likewise), and f32 where the options
-/// allow rounding to tf32.
+/// bytes added up in i32 (signed and unsigned may be mixed likewise), and f32 where the declaration
+/// rounds both factors to tf32 or the options allow that.
 std::optional<DataType> tensor_core_operands(const Operation& op, bool allow_tf32);
 
 /// The view of a stage that is a product of matrices only when several axes are taken as one (a

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "dag/errors/error_expr.h"
+#include "heddle/dag/factors.h"
 #include "heddle/support/error.h"
 #include "ir/reads.h"
 
@@ -182,7 +183,9 @@ class Declarer {
     const bool product = info.stage_class == StageClass::ComplexReduction;
     const double n = static_cast<double>(info.reduce_points);
     double each = type.is_float() ? (8 + 4 * std::sqrt(n)) * dag::unit_roundoff(type) : 0;
-    if (model_.tf32 && product && type == f32) each += kTf32Roundings;
+    // Units differ in which way they round what lies halfway.
+    const bool tf32 = model_.tf32 || rounds_factors(op.bodies()[0].as<Reduce>()->sources[0]);
+    if (tf32 && product && type == f32) each += kTf32Roundings;
     const auto is_float8 = [](const Access& a) { return a.tensor.dtype().is_float8(); };
     if (product && std::any_of(info.reads.begin(), info.reads.end(), is_float8))
       each += kFloat8Sums;

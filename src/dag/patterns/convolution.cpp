@@ -2,13 +2,10 @@
 
 #include <algorithm>
 
+#include "heddle/dag/factors.h"
+
 namespace heddle::dag {
 namespace {
-
-const Load* load_of(const Expr& e) {
-  if (const auto* c = e.as<Cast>()) return c->value.as<Load>();
-  return e.as<Load>();
-}
 
 const Access* access_of(const std::vector<Access>& reads, const Load* load) {
   for (const Access& a : reads) {
@@ -146,6 +143,12 @@ class Matcher {
 
 }  // namespace
 
+Expr factor_of(const Operation& op, const Access& operand, const Expr& read) {
+  const Binary* product = op.bodies()[0].as<Reduce>()->sources[0].as<Binary>();
+  const Load* first = read_of_factor(product->a);
+  return factor_of(first && first->buffer == operand.buffer ? product->a : product->b, read);
+}
+
 WhyNot match_contraction(const ComputeDag& dag, int s, const Access* operands[2]) {
   const Operation& op = dag.stage(s);
   if (!op.is_reduction() || op.num_outputs() != 1) return WhyNot::other_kind("a reduction");
@@ -153,8 +156,8 @@ WhyNot match_contraction(const ComputeDag& dag, int s, const Access* operands[2]
   if (reduce->combiner->kind != ReduceKind::Sum) return WhyNot::other_kind("a sum");
   const auto* product = reduce->sources[0].as<Binary>();
   if (!product || product->op != BinaryOp::Mul) return WhyNot::other_kind("a sum of products");
-  operands[0] = access_of(dag.info(s).reads, load_of(product->a));
-  operands[1] = access_of(dag.info(s).reads, load_of(product->b));
+  operands[0] = access_of(dag.info(s).reads, read_of_factor(product->a));
+  operands[1] = access_of(dag.info(s).reads, read_of_factor(product->b));
   if (!operands[0] || !operands[1] || operands[0] == operands[1])
     return WhyNot::other_kind("a sum of products of two reads");
   return "";

@@ -9,8 +9,8 @@
 namespace heddle::dag {
 
 /// sum over c, r, s of image[batch..., c, y + r, x + s] * weight[k, c, r, s]. Dimensions may be in
-/// any order, constants may be added to the indices of the window, and operands may be converted
-/// first.
+/// any order, constants may be added to the indices of the window, and operands may be converted or
+/// rounded to tf32 first.
 struct Convolution {
   const Access* image = nullptr;
   const Access* weight = nullptr;
@@ -38,8 +38,11 @@ WhyNot match_convolution(const ComputeDag& dag, int s, Convolution* out);
 /// The same where also the channels of the image, those of the results, or both may lie in blocks.
 WhyNot match_blocked_convolution(const ComputeDag& dag, int s, Convolution* out);
 
-/// Recognises a sum of products of two reads, which may be converted, and returns them in order of
-/// appearance. The result is empty, or the reason why not.
+/// What the factor of the summed product of `op` that reads `operand` is with `read` in its place.
+Expr factor_of(const Operation& op, const Access& operand, const Expr& read);
+
+/// Recognises a sum of products of two reads, which may be converted or rounded to tf32, and returns
+/// them in order of appearance. The result is empty, or the reason why not.
 WhyNot match_contraction(const ComputeDag& dag, int s, const Access* operands[2]);
 
 }  // namespace heddle::dag

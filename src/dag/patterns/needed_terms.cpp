@@ -59,7 +59,7 @@ class Elsewhere {
     if (const Select* s = e.as<Select>()) return of_arms(*s, zero);
     if (const Unary* u = e.as<Unary>()) {
       if (u->op == UnaryOp::Exp || u->op == UnaryOp::Exp2) return is_lowest(u->a);
-      return u->op == UnaryOp::Neg && is_zero(u->a);
+      return (u->op == UnaryOp::Neg || u->op == UnaryOp::RoundTf32) && is_zero(u->a);
     }
     const Binary* b = e.as<Binary>();
     if (!b) return false;

@@ -112,7 +112,7 @@ std::vector<Tensor> apply(const RewriteSite& site) {
           if (t.copied[o])
             as.indices =
                 moved_last(as.indices, static_cast<std::size_t>(dag::plain_dimension(as, k)));
-          factors[o] = cast(type, dag::read_at(operands[o], as, to));
+          factors[o] = dag::factor_of(op, *t.operands[o], dag::read_at(operands[o], as, to));
         }
         return sum_in(type, factors[0] * factors[1], {over});
       },

@@ -47,7 +47,9 @@ class Rewriter {
             at_weight.emplace_back(over.back());
           }
           at_weight.emplace_back(k);
-          return sum_in(type, cast(type, image.at(at_image)) * cast(type, weight.at(at_weight)),
+          return sum_in(type,
+                        dag::factor_of(op_, *conv_.image, image.at(at_image)) *
+                            dag::factor_of(op_, *conv_.weight, weight.at(at_weight)),
                         over);
         },
         op_.name() + "_product", "implicit_gemm", op_.where());

@@ -154,10 +154,10 @@ std::vector<Tensor> apply(const RewriteSite& site) {
         const Expr first =
             g.count == by ? Expr(0) : floordiv(i[g.k], by * g.results) * (by * g.channels);
         at[static_cast<std::size_t>(g.channel)] = first + over[g.c];
-        return sum_in(
-            type,
-            cast(type, g.image->tensor.at(at)) * cast(type, dag::read_at(filter, *g.weight, to)),
-            over);
+        return sum_in(type,
+                      dag::factor_of(op, *g.image, g.image->tensor.at(at)) *
+                          dag::factor_of(op, *g.weight, dag::read_at(filter, *g.weight, to)),
+                      over);
       },
       op.name(), op.tag(), op.where())};
 }

@@ -174,7 +174,8 @@ std::vector<Tensor> apply(const RewriteSite& site) {
         }
         Expr factors[2];
         for (const int o : {0, 1})
-          factors[o] = cast(type, dag::read_at(operands[o], *p.operands[o], to));
+          factors[o] =
+              dag::factor_of(op, *p.operands[o], dag::read_at(operands[o], *p.operands[o], to));
         return sum_in(type, factors[0] * factors[1], over);
       },
       op.name() + "_padded", "pad_product", op.where());

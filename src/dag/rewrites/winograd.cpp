@@ -21,6 +21,7 @@
 #include "dag/patterns/convolution.h"
 #include "dag/rewrites/rewrite_parts.h"
 #include "heddle/dag/alternatives.h"
+#include "heddle/dag/factors.h"
 #include "heddle/support/error.h"
 
 namespace heddle {
@@ -295,6 +296,8 @@ WhyNot why_not(const RewriteSite& site) {
   if (WhyNot why = dag::match_blocked_convolution(site.dag, site.stage, &conv); !why.empty())
     return why;
   if (!site.op().output(0).dtype().is_float()) return "its results are whole numbers";
+  if (rounds_factors(site.op().bodies()[0].as<Reduce>()->sources[0]))
+    return "its factors are rounded to tf32, which is not those of the transform";
   if (conv.r.extent() != 3 || conv.s.extent() != 3) {
     return "its filter is " + std::to_string(conv.r.extent()) + "x" +
            std::to_string(conv.s.extent()) + ", not 3x3";

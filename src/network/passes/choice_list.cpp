@@ -73,7 +73,7 @@ OperandType ChoiceList::type_of(const std::string& place, int stage) {
   } else if (const auto found = setting_in(types_, name); found != types_.end()) {
     type = found->second;
   }
-  if (type.type == f32) return {};
+  if (type.is_declared()) return {};
   found_types_[stage] = type;
   list_.push_back({.name = name,
                    .text = "its operands are " + to_string(type),

@@ -32,14 +32,16 @@ bool read_number(const std::string& text, T& value) {
 }
 
 [[noreturn]] void fail(const std::string& text) {
-  throw_user_error("'" + text + "' are no operands of a product", {},
-                   "f32, f16 or bf16; or f8e4m3, u8 or i8 with the scale and the zero point of the "
-                   "operand that is computed: u8:0.0125:128");
+  throw_user_error(
+      "'" + text + "' are no operands of a product", {},
+      "f32, tf32, f16 or bf16; or f8e4m3, u8 or i8 with the scale and the zero point of the "
+      "operand that is computed: u8:0.0125:128");
 }
 
 }  // namespace
 
 std::string to_string(const OperandType& type) {
+  if (type.tf32) return "tf32";
   const std::string name = to_string(type.type);
   if (!has_scale(type.type)) return name;
   char scale[32];
@@ -48,6 +50,7 @@ std::string to_string(const OperandType& type) {
 }
 
 OperandType parse_operand_type(const std::string& text) {
+  if (text == "tf32") return {.tf32 = true};
   const std::vector<std::string> parts = parts_of(text);
   const std::optional<DataType> type = parse_dtype(parts[0]);
   if (!type) fail(text);

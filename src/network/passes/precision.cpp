@@ -6,6 +6,8 @@
 //   v[k, c] = bf16(w[k, c])                                   once
 //   p[k, y] = sum over c of f32(s[c, y]) * f32(v[k, c])
 //
+//   p[k, y] = sum over c of round_tf32(x[c, y]) * round_tf32(w[k, c])               (after, tf32)
+//
 //   q[c, y] = u8(clamp(round(x[c, y] / scale) + zero))                              (after, u8)
 //   s[c, y] = f32(i32(q[c, y]) - zero) * scale
 //   t[k]    = (the largest |w[k, c]| over c) / 127            once
@@ -158,6 +160,10 @@ Tensor in_short(const ComputeDag& dag, const ProductPlace& p, const OperandType&
                 ShortTensors& made) {
   const Operation& op = dag.stage(p.stage);
   const Reduce& r = *op.bodies()[0].as<Reduce>();
+  if (as.tf32) {
+    const auto rounded = [](const Load& l) { return round_tf32(make_load(l.buffer, l.indices)); };
+    return like(op, sum(rounded(*p.operands[0]) * rounded(*p.operands[1]), r.axes), op.name());
+  }
   Expr factors[2], scales;
   for (const int i : {0, 1}) {
     const Load& load = *p.operands[i];
@@ -187,13 +193,13 @@ std::vector<Tensor> precision(const PassContext& context) {
   std::map<std::string, int> found;
   for (const ProductPlace& p : product_places(dag, context.choices.expected_types())) {
     const OperandType type = context.choices.type_of(p.place, p.stage);
-    if (type.type == f32) continue;
+    if (type.is_declared()) continue;
     if (!may_be(p, type.type))
       throw_user_error("the product '" + p.place + "' has no weights, which numbers of " +
                            to_string(type.type) + " need",
                        {}, "name f16 or bf16 for it");
     rebuilder.replace(dag.stage(p.stage).output(0), in_short(dag, p, type, made));
-    ++found[to_string(type.type)];
+    ++found[type.tf32 ? to_string(type) : to_string(type.type)];
   }
   for (const auto& [type, count] : found)
     context.changed(std::to_string(count) + " products are of " + type);

@@ -13,6 +13,7 @@
 #include "dag/map_loads.h"
 #include "dag/patterns/convolution.h"
 #include "dag/rewrites/rewrite_parts.h"
+#include "heddle/dag/factors.h"
 #include "network/passes/graph_pass.h"
 #include "network/passes/map_graph.h"
 #include "network/passes/mover.h"
@@ -53,9 +54,14 @@ int64_t rows_of(const Operation& product, const Access& weights) {
   return rows;
 }
 
+/// Where wgmma takes weights only along the sum, as those of tf32, they are transposed for any number of rows.
 bool usual(const PassContext& context, int s, const Access& weights) {
-  return context.enabled && weights.tensor.dtype().bytes() <= kShortElement &&
-         rows_of(context.dag.stage(s), weights) == 1;
+  const Operation& product = context.dag.stage(s);
+  const bool only_along = context.target.gpu.has_wgmma() &&
+                          rounds_factors(product.bodies()[0].as<Reduce>()->sources[0]);
+  const bool one_row =
+      weights.tensor.dtype().bytes() <= kShortElement && rows_of(product, weights) == 1;
+  return context.enabled && (only_along || one_row);
 }
 
 }  // namespace

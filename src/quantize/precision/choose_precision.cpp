@@ -33,13 +33,13 @@ class Search {
   }
 
   PrecisionChoice run(const Target& target) {
-    const std::vector<DataType> types = operand_types(target);
+    const std::vector<OperandType> types = operand_types(target);
     const std::vector<Candidate>& candidates = meter_.candidates();
     choice_.products = static_cast<int>(candidates.size());
     choice_.outcome = candidates.empty() ? PrecisionOutcome::NoProducts : PrecisionOutcome::NoTypes;
     if (candidates.empty() || types.empty()) return std::move(choice_);
     for (const Candidate& c : candidates) {
-      for (const DataType type : types) {
+      for (const OperandType& type : types) {
         if (const std::optional<OperandType> as = typed(c, type)) try_one(c, *as);
       }
     }
@@ -71,15 +71,17 @@ class Search {
     std::vector<uint64_t> replaced;
     double flops, operands, results, runs;
     DataType type;
+    bool tf32;
     double seconds;
   };
 
   /// Products of one size whose types change nodes that are declared alike, gain alike.
   double gain(const Candidate& c, const OperandType& as, const Made& made) {
-    Gain here{meter_.replaced(made), c.flops, c.operands, c.results, c.runs, as.type, 0};
+    Gain here{meter_.replaced(made), c.flops, c.operands, c.results, c.runs, as.type, as.tf32, 0};
     const auto known = std::find_if(gains_.begin(), gains_.end(), [&](const Gain& g) {
       return g.replaced == here.replaced && g.flops == here.flops && g.operands == here.operands &&
-             g.results == here.results && g.runs == here.runs && g.type == here.type;
+             g.results == here.results && g.runs == here.runs && g.type == here.type &&
+             g.tf32 == here.tf32;
     });
     if (known != gains_.end()) return known->seconds;
     here.seconds = meter_.gain(made);

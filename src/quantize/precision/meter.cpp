@@ -264,7 +264,7 @@ double PrecisionMeter::gain(const Made& made) const {
     const Types& types = made.network.pass_options().types;
     for (const Candidate& c : candidates_) {
       const auto of = types.find(c.name);
-      if (of != types.end()) sum += estimated_gain(c, of->second.type, target_);
+      if (of != types.end()) sum += estimated_gain(c, of->second, target_);
     }
     return sum;
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/instruction/instruction.h"
 #include "quantize/ranges.h"
 #include "schedule/groups/machine_rates.h"
 
@@ -12,50 +11,37 @@ namespace {
 
 constexpr double kMostOfE4M3 = 448;
 
-/// Whether an instruction multiplies `a` by `b`.
-bool has_product(const Target& target, DataType a, DataType b) {
-  const DataType wide = a.is_float() ? f32 : i32;
-  const auto is_here = [&](const MachineInstruction& x) {
-    const InstructionForm* form = x.form({wide, a, b});
-    return form && x.legal(target, *form);
-  };
-  const auto& dots = dot_instructions();
-  const auto& matrices = matrix_instructions();
-  return std::any_of(dots.begin(), dots.end(), is_here) ||
-         std::any_of(matrices.begin(), matrices.end(),
-                     [&](const MachineInstruction* m) { return is_here(*m); });
-}
-
 }  // namespace
 
-std::vector<DataType> operand_types(const Target& target) {
-  std::vector<DataType> types;
-  for (const DataType t : {f16, bf16, f8e4m3}) {
-    if (has_product(target, t, t)) types.push_back(t);
+std::vector<OperandType> operand_types(const Target& target) {
+  std::vector<OperandType> types;
+  for (const DataType t : {f32, f16, bf16, f8e4m3}) {
+    if (multiplies(target, t, t)) types.push_back({.type = t, .tf32 = t == f32});
   }
   // With a zero point, values of one sign take all 256 numbers.
-  if (has_product(target, u8, i8)) {
-    types.push_back(u8);
-  } else if (has_product(target, i8, i8)) {
-    types.push_back(i8);
+  if (multiplies(target, u8, i8)) {
+    types.push_back({.type = u8});
+  } else if (multiplies(target, i8, i8)) {
+    types.push_back({.type = i8});
   }
   return types;
 }
 
-// The rates of a target are for elements of four and of two bytes; instructions for bytes take twice
-// as many as those for two bytes.
-double estimated_gain(const Candidate& candidate, DataType type, const Target& target) {
+double estimated_gain(const Candidate& candidate, const OperandType& type, const Target& target) {
   const MachineRates rates = rates_of(target);
-  const auto seconds = [&](DataType t) {
-    const double flops = rates.flops_of(t.bytes()) * (t.bytes() == 1 ? 2 : 1),
+  const auto seconds = [&](const OperandType& as) {
+    const DataType t = as.type;
+    const DataType other = t == u8 ? i8 : t;
+    const double flops = product_flops(rates, target, t, other, as.tf32),
                  bytes = candidate.operands * t.bytes() + candidate.results * f32.bytes();
     return std::max(candidate.flops / flops, rates.seconds_of(bytes, bytes));
   };
-  return candidate.runs * (seconds(f32) - seconds(type));
+  return candidate.runs * (seconds({}) - seconds(type));
 }
 
-std::optional<OperandType> typed(const Candidate& candidate, DataType type) {
-  if (type.bits > 8) return OperandType{.type = type};
+std::optional<OperandType> typed(const Candidate& candidate, const OperandType& as) {
+  const DataType type = as.type;
+  if (type.bits > 8) return as;
   if (!network::may_be(candidate.place, type)) return std::nullopt;
   if (!std::isfinite(candidate.low) || !std::isfinite(candidate.high)) return std::nullopt;
   if (type.is_float8()) {

@@ -11,9 +11,9 @@
 
 namespace heddle::quantize {
 
-/// The types for whose products the target has an instruction: f16, bf16, f8e4m3, and u8 or i8 with
-/// weights of i8.
-std::vector<DataType> operand_types(const Target& target);
+/// The types for whose products the target has an instruction: tf32, f16, bf16, f8e4m3, and u8 or i8
+/// with weights of i8. They have no scales yet.
+std::vector<OperandType> operand_types(const Target& target);
 
 /// A product of a network, and what may become of it.
 struct Candidate {
@@ -30,9 +30,9 @@ struct Candidate {
 
 /// The seconds that the product gains in a type, by the rates of a machine for its arithmetic and its
 /// operands.
-double estimated_gain(const Candidate& candidate, DataType type, const Target& target);
+double estimated_gain(const Candidate& candidate, const OperandType& type, const Target& target);
 
 /// The type with the scale that the range of the candidate asks for; none where that has none.
-std::optional<OperandType> typed(const Candidate& candidate, DataType type);
+std::optional<OperandType> typed(const Candidate& candidate, const OperandType& as);
 
 }  // namespace heddle::quantize

@@ -95,7 +95,8 @@ std::string PrecisionChoice::to_string() const {
     for (const PrecisionTrial& t : trials) {
       const bool tried =
           t.verdict != PrecisionVerdict::NoTime && t.verdict != PrecisionVerdict::CannotBuild;
-      table.add_row({t.product.substr(t.product.find('@') + 1), heddle::to_string(t.type.type),
+      table.add_row({t.product.substr(t.product.find('@') + 1),
+                     t.type.tf32 ? "tf32" : heddle::to_string(t.type.type),
                      tried ? number(t.error) : "", tried ? gain_text(t.gain) : "",
                      heddle::to_string(t.verdict)});
     }

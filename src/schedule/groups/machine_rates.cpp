@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "heddle/instruction/instruction.h"
+
 namespace heddle {
 namespace {
 
@@ -48,6 +50,27 @@ MachineRates rates_of(const Target& target) {
   };
   return {flops(4),      flops(2),     kClock * cores, levels_of_cpu(target, cores),
           kStartSeconds, kCallSeconds, cores};
+}
+
+bool multiplies(const Target& target, DataType a, DataType b) {
+  const DataType wide = a.is_float() ? f32 : i32;
+  const auto is_here = [&](const MachineInstruction& x) {
+    const InstructionForm* form = x.form({wide, a, b});
+    return (a != f32 || x.rounds_to_tf32) && form && x.legal(target, *form);
+  };
+  const auto& dots = dot_instructions();
+  const auto& matrices = matrix_instructions();
+  return std::any_of(dots.begin(), dots.end(), is_here) ||
+         std::any_of(matrices.begin(), matrices.end(),
+                     [&](const MachineInstruction* m) { return is_here(*m); });
+}
+
+double product_flops(const MachineRates& rates, const Target& target, DataType a, DataType b,
+                     bool tf32) {
+  const bool wide = a.bytes() > 2 || b.bytes() > 2;
+  if (wide ? !tf32 : !multiplies(target, a, b)) return rates.flops;
+  if (wide) return multiplies(target, a, b) ? rates.narrow_flops / 2 : rates.flops;
+  return rates.narrow_flops * (a.bytes() == 1 && b.bytes() == 1 ? 2 : 1);
 }
 
 }  // namespace heddle

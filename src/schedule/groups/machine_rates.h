@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "heddle/support/dtype.h"
 #include "heddle/target/target.h"
 
 namespace heddle {
@@ -39,5 +40,15 @@ struct MachineRates {
 /// The rates of a target. The clock of a CPU and the bandwidths of caches are assumed, because a
 /// target does not state them.
 MachineRates rates_of(const Target& target);
+
+/// Whether an instruction of the target multiplies elements of type `a` by those of type `b`; those of
+/// f32 where it rounds them to tf32.
+bool multiplies(const Target& target, DataType a, DataType b);
+
+/// Operations a second of a product whose elements have these types; `tf32`: those of f32, rounded to
+/// tf32. Elements without an instruction are widened to f32. Those for bytes take twice as many as
+/// those for two bytes, and those for tf32 half as many.
+double product_flops(const MachineRates& rates, const Target& target, DataType a, DataType b,
+                     bool tf32);
 
 }  // namespace heddle

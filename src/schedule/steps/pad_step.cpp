@@ -118,6 +118,7 @@ class PadStep : public StageMaker {
         });
       }
       if (const Cast* c = e.as<Cast>()) return zero(c->value);
+      if (const Unary* u = e.as<Unary>()) return u->op == UnaryOp::RoundTf32 && zero(u->a);
       const Binary* b = e.as<Binary>();
       return b && b->op == BinaryOp::Mul && zero(b->a) && zero(b->b);
     };

@@ -2,6 +2,7 @@
 // rows, columns and depth are numbers made of the digits of the sum's axes (implicit GEMM).
 #include <array>
 
+#include "heddle/dag/factors.h"
 #include "heddle/ir/simplify.h"
 #include "schedule/steps/step_applier.h"
 
@@ -146,7 +147,7 @@ class ProductStep : public StepApplier {
     const Reduce* reduce = stage().bodies[0].as<Reduce>();
     const Binary* mul = reduce->sources[0].as<Binary>();
     STEP_CHECK(mul && mul->op == BinaryOp::Mul, "it is no sum of products of two operands");
-    const Load *a = operand(mul->a), *b = operand(mul->b);
+    const Load *a = read_of_factor(mul->a), *b = read_of_factor(mul->b);
     STEP_CHECK(a && b, "it is no sum of products of two operands");
     const auto in_digits = [&](const Load* l) {
       std::vector<Expr> out;
@@ -166,10 +167,6 @@ class ProductStep : public StepApplier {
     source_ = reduce->sources[0];
     combiner_ = reduce->combiner;
     marks_ = reduce->axes;
-  }
-  static const Load* operand(const Expr& e) {
-    const Cast* c = e.as<Cast>();
-    return (c ? c->value : e).as<Load>();
   }
   bool uses(const std::vector<Expr>& indices, Role role) const {
     return std::any_of(indices.begin(), indices.end(), [&](const Expr& i) {
@@ -229,11 +226,8 @@ class ProductStep : public StepApplier {
     StageState& st = s_.stages[static_cast<size_t>(sum_id)];
     const std::array<Expr, 2> loads = {rows_first_ ? rows : cols, rows_first_ ? cols : rows};
     const Binary* mul = source_.as<Binary>();
-    const auto like = [](const Expr& old, const Expr& load) {
-      return old.as<Cast>() ? cast(old.dtype(), load) : load;
-    };
-    st.bodies = {
-        make_reduce(combiner_, {like(mul->a, loads[0]) * like(mul->b, loads[1])}, marks_, 0)};
+    st.bodies = {make_reduce(combiner_, {factor_of(mul->a, loads[0]) * factor_of(mul->b, loads[1])},
+                             marks_, 0)};
     StageState& c = stage();
     st.buffers = {buffer_of(st, c.buffers[0]->dtype)};
     c.bodies = {make_load(st.buffers[0], place_of_element())};

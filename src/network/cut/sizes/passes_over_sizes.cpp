@@ -41,7 +41,7 @@ StageTypes named_types(const ComputeDag& before, const PassOptions& passes) {
   if (!passes.precision || passes.types.empty()) return types;
   for (const ProductPlace& p : product_places(before)) {
     const auto found = setting_in(passes.types, name_of(ChoiceKind::Precision, p.place));
-    if (found != passes.types.end() && found->second.type != f32) types[p.stage] = found->second;
+    if (found != passes.types.end() && !found->second.is_declared()) types[p.stage] = found->second;
   }
   return types;
 }
