@@ -35,8 +35,7 @@ std::optional<std::vector<Value>> GraphLoop::results(std::span<const Value> made
 
 std::string handed_on(const Graph& graph, std::string name) {
   for (auto n = graph.nodes.rbegin(); n != graph.nodes.rend(); ++n) {
-    if (n->op == "Identity" && !n->outputs.empty() && n->outputs[0] == name)
-      name = n->inputs.at(0);
+    if (n->op == "Identity" && !n->outputs.empty() && n->outputs[0] == name) name = n->inputs.at(0);
   }
   return name;
 }
