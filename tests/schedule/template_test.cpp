@@ -9,6 +9,7 @@ namespace {
 
 TEST(Template, TheRegistryHoldsExactlyThoseThatShip) {
   EXPECT_EQ(meta_template_names(), (std::vector<std::string>{"complex_reduction",
+                                                             "computed_matrix",
                                                              "cuda_attention",
                                                              "cuda_complex_reduction",
                                                              "cuda_computed_matrix",
