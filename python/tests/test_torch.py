@@ -378,6 +378,15 @@ def test_what_a_graph_on_a_gpu_computes_on_the_cpu_from_nothing_is_made_there():
     assert [n.target for n in graph_module.graph.nodes if n.op == "call_function" and n not in of_cpu and not supports(n)] == []
 
 
+def test_what_a_graph_on_a_gpu_draws_on_the_cpu_is_drawn_there():
+    from heddle.torch._rewrite import rewrite
+
+    graph_module = graph_on_a_gpu(lambda x: x + (torch.rand(8, device="cpu") * 2).to(x.device), (8, 8))
+    rewrite(graph_module)
+    drawn = [n for n in graph_module.graph.nodes if n.target == torch.ops.aten.rand.default]
+    assert [n.kwargs["device"].type for n in drawn] == ["cpu"]
+
+
 @pytest.mark.parametrize("source", [(), (6,), (4, 1)])
 def test_a_tensor_that_is_copied_over_another(source):
     """Some releases of PyTorch write numbers into tensors on a GPU by `copy` of a tensor without dimensions."""

@@ -218,7 +218,8 @@ def _made_on_the_cpu(graph):
     """The nodes on the CPU that are computed from no argument, and that only nodes of the same kind, or nodes on a GPU, read."""
     alone, own = set(), []
     for node in graph.nodes:
-        if node.op == "call_function" and all(n in alone for n in node.all_input_nodes):
+        draws = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())  # by the generator of its device
+        if node.op == "call_function" and not draws and all(n in alone for n in node.all_input_nodes):
             alone.add(node)
             own.append(node)
     is_on = lambda node, kind: isinstance(node.meta.get("val"), torch.Tensor) and node.meta["val"].device.type == kind
