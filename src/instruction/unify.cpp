@@ -109,7 +109,7 @@ class Unifier {
 
  private:
   void try_form(const InstructionForm& form) {
-    const std::vector<int64_t> ones(loops_.size(), 1);
+    const std::vector<int64_t> ones(instruction_.loops.size(), 1);  // one may be missing here
     const InstructionNest nest = nest_of(instruction_, form, ones);
     Stmt body = nest.body;
     while (const For* f = body.as<For>()) body = f->body;
@@ -127,7 +127,7 @@ class Unifier {
     u.form = &form;
     for (const Expr& e : bound) u.operands.push_back({e.as<Load>()->buffer, e.as<Load>()->indices});
     std::vector<bool> taken(loops_.size());
-    for (size_t l = 0; l < loops_.size(); ++l) {
+    for (size_t l = 0; l < instruction_.loops.size(); ++l) {
       size_t at = 0;
       while (at < loops_.size() && (taken[at] || !is_used_as(u, loops_[at], static_cast<int>(l))))
         ++at;

@@ -56,6 +56,22 @@ TEST(Unify, FindsBothWaysRound) {
   EXPECT_EQ(Nest(f16, 16, 24, 16).as(wgmma_instruction(), &why).size(), 1u);
 }
 
+// A tile of one row has no loop over rows. Columns may be its rows instead.
+TEST(Unify, ALoopOfOneIterationMayBeMissing) {
+  std::string why;
+  Nest nest(bf16, 8, 16, 32);
+  nest.loops.erase(nest.loops.begin());
+  const std::vector<Unified> found = nest.as(amx_instruction(), &why);
+  ASSERT_EQ(found.size(), 2u) << why;
+  for (const Unified& u : found) {
+    const bool turned = u.operands[1].buffer == nest.b;
+    ASSERT_EQ(u.loops.size(), 3u);
+    EXPECT_EQ(u.loops[turned ? 1 : 0].extent, 1);
+    EXPECT_EQ(u.loops[turned ? 0 : 1].var.get(), nest.j.get());
+    EXPECT_EQ(u.loops[2].var.get(), nest.k.get());
+  }
+}
+
 TEST(Unify, SaysWhyNot) {
   std::string why;
   EXPECT_TRUE(Nest(f16, 16, 8, 8).as(mma_instruction(), &why).empty());
