@@ -101,3 +101,34 @@ def test_an_instance_norm_of_f16_has_its_sums_in_f32():
     """The squares of 300 overflow in f16."""
     x = torch.randn(2, 3, 8, 9).half() * 300
     check(lambda x: (torch.nn.functional.instance_norm(x * 2 + 1) * 2 + 1).tanh() * 3, x, tolerance=5e-3)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x.sin().topk(3).values + (x * 2).topk(3, 1, largest=False).indices,
+    lambda x: (x + 1).sort(descending=True).values * 2 + x.argsort(0) + torch.sort((x * 3).round(), dim=0, stable=True).indices,
+    lambda x: torch.cdist(x * 2, x[:3] + 1) + torch.cdist(x, x[:3], p=1) + torch.cdist(x[None], x[:3], p=INF)[0],
+    lambda x: (x * 9).asinh() + x.asinh() + (x.abs() + 1).acosh() + (x.sin() * 0.9).atanh(),
+])
+def test_sorts_and_distances(function):
+    check(function, torch.randn(7, 12))
+
+
+def every_third(x, y):
+    out = x * 2
+    out[:, 1:10:3] = y.sin()[:, :3]
+    out[..., -3::2] = 0.5
+    return (out + 1).exp() * x - 1
+
+
+def merged(x, y):
+    return (x * 2).masked_scatter(x > 0, y.exp()) + (x + 1).masked_scatter((x > 0)[:, :1], y)
+
+
+@pytest.mark.parametrize("function", [every_third, merged])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_elements_that_are_replaced(function, dtype):
+    check(function, torch.randn(5, 12).to(dtype), torch.randn(5, 12).to(dtype), tolerance=4e-3 if dtype == torch.float16 else 1e-5)
+
+
+def test_pooling_of_volumes_to_a_size():
+    check(lambda x: torch.nn.functional.adaptive_avg_pool3d(x.exp() * 2 - x, (2, 3, 1)).sqrt() + 1, torch.randn(1, 2, 4, 6, 5))

@@ -8,7 +8,7 @@ import torch
 import heddle
 from heddle import ops
 
-from . import _elements, _layers, _reductions, _scatters, _shapes, _training  # noqa: F401, they register their rules
+from . import _elements, _layers, _reductions, _scatters, _shapes, _sorts, _training  # noqa: F401, they register their rules
 from ._constants import constants_of
 from ._layout import inverse, is_usual, order_of_strides
 from ._rules import CHECKS, DTYPES, RULES, TYPES

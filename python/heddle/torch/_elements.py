@@ -142,6 +142,27 @@ for _name in ("floor", "ceil", "trunc", "round"):  # integers are what they are
         return function(x) if x.dtype in FLOATS else x
 
 
+@rule(aten.asinh.default)
+def _asinh(x):
+    """sign(x) log1p(|x| + x^2 / (1 + sqrt(x^2 + 1))), in which nothing cancels near zero."""
+    x = as_float(x)
+    square, one = ops.mul(x, x), ops.full([], 1.0, x.dtype)
+    return ops.sign(x) * ops.log1p(ops.abs(x) + square / (one + ops.sqrt(square + one)))
+
+
+@rule(aten.acosh.default)
+def _acosh(x):
+    x = as_float(x)
+    one = ops.full([], 1.0, x.dtype)
+    return ops.log(x + ops.sqrt((x - one) * (x + one)))
+
+
+@rule(aten.atanh.default)
+def _atanh(x):
+    x = as_float(x)
+    return ops.log1p(x * 2 / (ops.full([], 1.0, x.dtype) - x)) * 0.5
+
+
 @rule(aten.gelu.default)
 def _gelu(x, approximate="none"):
     return ops.gelu_tanh(x) if approximate == "tanh" else ops.gelu(x)

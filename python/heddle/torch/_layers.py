@@ -128,7 +128,7 @@ def avg_pool(x, kernel, stride=(), padding=(), ceil_mode=False, count_include_pa
     return _batched(ops.avg_pool, len(kernel))(x, list(kernel), list(stride), list(padding), ceil_mode, count_include_pad)
 
 
-@rule(aten._adaptive_avg_pool2d.default)
+@rule(aten._adaptive_avg_pool2d.default, aten._adaptive_avg_pool3d.default)
 def _adaptive(x, size):
     return _batched(ops.adaptive_avg_pool, len(size))(x, list(size))
 

@@ -104,3 +104,9 @@ def _cumsum(x, axis, dtype=None):
 @rule(aten.cumprod.default)
 def _cumprod(x, axis, dtype=None):
     return ops.cumprod(cast_to(x, _summed(x, dtype)), axis)
+
+
+@rule(aten._cdist_forward.default, check=lambda node: node.args[2] in (1, 2, math.inf))
+def _distances(x, y, order, mode=None):
+    """Norms of the differences of all rows: (..., m, k) and (..., n, k) to (..., m, n)."""
+    return _vector_norm(ops.expand_dims(x, [x.ndim - 1]) - ops.expand_dims(y, [y.ndim - 2]), order, [-1])

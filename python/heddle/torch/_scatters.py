@@ -7,7 +7,7 @@ from heddle import ops
 
 from ._layout import inverse
 from ._rules import aten, axis_of, cast_to, rule, shape_of
-from ._shapes import indexed_dims, indices_check, places_of
+from ._shapes import indexed_dims, indices_check, places_of, total
 
 
 def _one_for_each_row(node):
@@ -65,3 +65,13 @@ def _index_put(x, indices, values, accumulate=False):
         values = ops.transpose(values, [*range(before, before + rank), *lead, *range(before + rank, values.ndim)])
     result = ops.scatter_nd(x, places, values, "add" if accumulate else "replace")
     return ops.transpose(result, inverse(order)) if before else result
+
+
+@rule(aten.masked_scatter.default)
+def _masked_scatter(x, mask, source):
+    """The elements of `source`, in their order, where the mask holds: element i goes to the i-th place."""
+    shape = shape_of(x)
+    mask = ops.reshape(ops.broadcast_to(cast_to(mask, "bool"), shape), [total(shape)])
+    source = ops.reshape(cast_to(source, x.dtype), [total(shape_of(source))])
+    place = ops.maximum(ops.cumsum(cast_to(mask, "i64"), 0) - 1, ops.full([], 0, "i64"))
+    return ops.reshape(ops.where(mask, ops.take(source, place), ops.reshape(x, [total(shape)])), shape)

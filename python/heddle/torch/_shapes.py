@@ -80,11 +80,24 @@ def _place(position, extent):
     return max(0, min(position + extent if position < 0 else position, extent))
 
 
-@rule(aten.slice_scatter.default, free=True, check=lambda node: len(node.args) < 6 or node.args[5] == 1)
+@rule(aten.slice_scatter.default, free=True)
 def _slice_scatter(x, source, axis=0, start=None, end=None, step=1):
     axis, extent = axis_of(x, axis), shape_of(x)[axis_of(x, axis)]
     start, end = _place(start or 0, extent), _place(extent if end is None else end, extent)
-    return _between(x, axis, start, max(start, end), source) if start < end else x
+    if start >= end:
+        return x
+    return _between(x, axis, start, end, source) if step == 1 else _every(x, axis, start, end, step, cast_to(source, x.dtype))
+
+
+def _every(x, axis, start, end, step, source):
+    """x with `source` in place of each step-th element of start..end along an axis."""
+    def element(*at):
+        i = at[axis] - start
+        count = shape_of(source)[axis]
+        from_source = source[tuple(heddle.min(heddle.max(i // step, 0), count - 1) if d == axis else a for d, a in enumerate(at))]
+        return heddle.select((at[axis] >= start) & (at[axis] < end) & (i % step == 0), from_source, x[at])
+
+    return heddle.compute(tuple(shape_of(x)), element, "slice_scatter")
 
 
 @rule(aten.select_scatter.default, free=True)
