@@ -216,24 +216,28 @@ void bind_decoder(nb::module_& m) {
   m.def(
       "import_decoder",
       [](const std::string& path, int64_t capacity, int64_t chunk, int64_t batch,
-         DataType precision, const std::optional<Target>& target, bool limits) {
+         DataType precision, const std::optional<Target>& target, bool limits, int64_t block_rows,
+         int64_t blocks, bool drafts) {
         const Where where = caller();
         const WithoutGil unlocked;
-        const DecoderSizes sizes{capacity, chunk, batch};
+        const DecoderSizes sizes{capacity, chunk, batch, true, {block_rows, blocks}};
         OnnxModel model;
         if (is_gguf(path)) {
           if (precision != f32)
             throw_user_error("a GGUF file computes in f32", where, "leave dtype out");
-          model = last_logits(gguf_decoder(GgufFile(path), sizes));
+          model = gguf_decoder(GgufFile(path), sizes);
         } else {
           OnnxOptions options = decoder_options(path, sizes, where);
           options.precision = precision;
-          model = last_logits(import_onnx(path, options, where));
+          model = import_onnx(path, options, where);
         }
+        if (drafts) return model;  // which need the logits behind each token
+        model = last_logits(std::move(model));
         // On a GPU a step draws its token there.
         return target_or_host(target).is_cuda() ? with_draws(std::move(model), {}, limits) : model;
       },
       "path"_a, "capacity"_a, "chunk"_a, "batch"_a, "precision"_a, "target"_a.none(), "limits"_a,
+      "block_rows"_a, "blocks"_a, "drafts"_a,
       "Reads a decoder with states, whose dimensions follow from its past and present rows, and "
       "with the logits behind the last token of a call.");
   nb::class_<Decoder>(m, "Decoder",
@@ -249,6 +253,10 @@ void bind_decoder(nb::module_& m) {
       .def_prop_ro("capacity", &Decoder::capacity)
       .def_prop_ro("length", &Decoder::length)
       .def_prop_ro("vocabulary", &Decoder::vocabulary)
+      .def_prop_ro("free_blocks", &Decoder::free_blocks)
+      .def("blocks_of", &Decoder::blocks_of, "sequence"_a)
+      .def("tokens", &Decoder::tokens, "sequence"_a)
+      .def("forget", &Decoder::forget, "sequence"_a, "tokens"_a)
       .def("reset", nb::overload_cast<>(&Decoder::reset))
       .def("reset", nb::overload_cast<int64_t>(&Decoder::reset), "sequence"_a)
       .def(
@@ -265,7 +273,14 @@ void bind_decoder(nb::module_& m) {
             const WithoutGil unlocked;
             return d.step_each(ids);
           },
-          "ids"_a, "The same with a list for each sequence; these may differ in length.");
+          "ids"_a, "The same with a list for each sequence; these may differ in length.")
+      .def(
+          "step_rows",
+          [](Decoder& d, const std::vector<std::vector<int64_t>>& ids) {
+            const WithoutGil unlocked;
+            return d.step_rows(ids);
+          },
+          "ids"_a, "The same with the logits behind each token, (batch, n, vocabulary).");
 }
 
 void bind_generation(nb::module_& m) {
@@ -287,7 +302,20 @@ void bind_generation(nb::module_& m) {
             const WithoutGil unlocked;
             return words.next();
           },
-          "The next token of each sequence; an empty list at the end.");
+          "The next token of each sequence; an empty list at the end.")
+      .def(
+          "next_of_drafts",
+          [](Generation& words, const std::vector<std::vector<int64_t>>& tokens,
+             const std::vector<std::vector<std::vector<float>>>& shares) {
+            const WithoutGil unlocked;
+            std::vector<Draft> drafts(tokens.size());
+            for (size_t b = 0; b < drafts.size(); ++b)
+              drafts[b] = {tokens[b],
+                           b < shares.size() ? shares[b] : std::vector<std::vector<float>>()};
+            return words.next(drafts);
+          },
+          "tokens"_a, "shares"_a,
+          "The next tokens of each sequence by drafts, whose probabilities may be empty lists.");
 }
 
 }  // namespace

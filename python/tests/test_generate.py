@@ -127,6 +127,47 @@ def test_sequences_of_a_batch_have_lengths_of_their_own(masked_decoder):
     assert model.length == 10
 
 
+def test_sequences_share_blocks(masked_decoder):
+    path, weights = masked_decoder
+    model = hd.LanguageModel(path, capacity=16, chunk=4, batch=3, block=4, blocks=7)
+    prompts = [[1, 2, 3, 4, 5], [6], [7, 8]]
+    own = list(hd.LanguageModel(path, capacity=16, chunk=4, batch=3).generate(prompts, tokens=6))
+    assert list(model.generate(prompts, tokens=6)) == own
+    assert [len(model.blocks_of(b)) for b in range(3)] == [3, 2, 2] and model.free_blocks == 0
+    with pytest.raises(hd.Error, match="need 1 blocks more, and 0 of 7 are free"):
+        model.read([[], [1, 2, 3], []])
+    model.reset(0)
+    model.forget(2, sequence=2)
+    np.testing.assert_allclose(model.read([[5, 6], [], []])[0], logits_of(weights, [5, 6])[-1], rtol=1e-3, atol=1e-3)
+    assert model.free_blocks == 2
+
+
+def test_drafts_are_read_in_one_call(decoder, masked_decoder):
+    model = hd.LanguageModel(decoder[0], capacity=24, chunk=8, drafts=True)
+    for sampling in ({}, {"temperature": 2.0, "seed": 3}):
+        plain = list(model.generate([1, 2, 3], tokens=12, **sampling))
+
+        def guess(ids):
+            wrong = len(ids) % 3
+            right = ([1, 2, 3] + plain)[len(ids):len(ids) + 5]
+            return [*right[:wrong], *((t + 1) % TOKENS for t in right[wrong:])]
+
+        assert list(model.generate([1, 2, 3], tokens=12, draft=guess, **sampling)) == plain
+    even = np.full((3, TOKENS), 1 / TOKENS)
+    drawn = list(model.generate([1, 2, 3], tokens=12, temperature=1.0, draft=lambda ids: ([1, 2, 3], even)))
+    assert len(drawn) == 12 and model.length == 14
+    batch = hd.LanguageModel(masked_decoder[0], capacity=24, chunk=8, batch=2, drafts=True)
+    prompts = [[1, 2, 3], [6]]
+    plain = list(batch.generate(prompts, tokens=9))
+    found = [[], []]
+    for turn in batch.generate(prompts, tokens=9, draft=lambda ids: [ids[-1], 4]):
+        for row, ids in zip(found, turn):
+            row += ids
+    assert found == [[row[b] for row in plain] for b in range(2)]
+    with pytest.raises(hd.Error, match="the last token of a call alone"):
+        list(hd.LanguageModel(decoder[0], capacity=24, chunk=8).generate([1], tokens=4, draft=lambda ids: []))
+
+
 def test_mistakes_of_language_models(decoder):
     model = hd.LanguageModel(decoder[0], capacity=8, chunk=2)
     with pytest.raises(hd.Error, match="more than the capacity"):

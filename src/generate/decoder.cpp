@@ -6,6 +6,7 @@
 
 #include "dag/few_bits.h"
 #include "dag/take_row.h"
+#include "generate/blocks.h"
 #include "generate/call_memory.h"
 #include "heddle/dag/compute_dag.h"
 #include "heddle/ir/simplify.h"
@@ -94,9 +95,11 @@ Decoder::Decoder(const OnnxModel& model, const Network& network, const DecoderNa
     if (roles_[i] != Role::State) continue;
     const Tensor& t = inputs_[i];
     states_[i] = NDArray::zeros(t.extents(), t.dtype(), device_);
-    capacity_ = t.extent(0);
-    row_bytes_ += static_cast<double>(bytes_of(t)) / static_cast<double>(capacity_);
+    const int64_t rows =
+        model.table ? t.extent(0) * t.extent(1) / batch_ : t.extent(0);  // of each sequence
+    row_bytes_ += static_cast<double>(bytes_of(t)) / static_cast<double>(rows);
   }
+  if (model.table) find_blocks(model);
   weight_bytes_ = bytes_of_weights(model);
   masked_ = find_mask(model.own_positions);
   last_ = NDArray::empty({batch_, vocabulary_}, f32, device_);
@@ -133,6 +136,13 @@ void Decoder::find_sizes(const OnnxModel& model, const DecoderNames& names) {
     total_ = d.variable();
   }
   if (!total_.get()) fail("its past has no range of sizes");
+  capacity_ = total_->size->hi;
+}
+
+void Decoder::find_blocks(const OnnxModel& model) {
+  const Tensor& state = model.updates[0].state;
+  blocks_ = std::make_shared<generate::Blocks>(state.extent(0), state.extent(1), batch_,
+                                               model.table.extent(1));
 }
 
 Decoder::Role Decoder::role_of(const OnnxModel& model, size_t i, const DecoderNames& names) const {
@@ -151,6 +161,7 @@ Decoder::Role Decoder::role_of(const OnnxModel& model, size_t i, const DecoderNa
   if (name == names.top_p) return Role::TopP;
   if (model.lengths && t.same_as(model.lengths)) return Role::Lengths;
   if (model.tokens && t.same_as(model.tokens)) return Role::Tokens;
+  if (model.table && t.same_as(model.table)) return Role::Table;
   if (t.rank() == 1 && t.dtype() == u8 && equal(t.shape()[0], total_)) return Role::Length;
   fail("nothing is known of its input '" + name + "'",
        "its inputs are tokens, a mask, positions and states");
@@ -170,74 +181,6 @@ bool Decoder::find_mask(bool own_positions) const {
 bool Decoder::draws(const Sampling& how) const {
   const bool limits = std::ranges::count(roles_, Role::TopK) > 0;
   return token_ && (limits || how.temperature == 0 || (how.top_k == 0 && how.top_p == 1));
-}
-
-int64_t Decoder::tokens(int64_t sequence) const {
-  const auto b = static_cast<size_t>(sequence);
-  int64_t n = counts_[b];
-  for (const Started& step : started_) n -= step.ahead[b];
-  return n;
-}
-
-int64_t Decoder::length() const {
-  int64_t most = 0;
-  for (int64_t b = 0; b < batch_; ++b) most = std::max(most, tokens(b));
-  return most;
-}
-
-void Decoder::reset() {
-  release();
-  counts_.assign(static_cast<size_t>(batch_), 0);
-  last_.fill(0);
-  if (memory_) memory_->mark();
-}
-
-void Decoder::reset(int64_t sequence) {
-  if (sequence < 0 || sequence >= batch_)
-    throw_user_error("there is no sequence " + std::to_string(sequence) + " in a batch of " +
-                     std::to_string(batch_));
-  if (!masked_ && batch_ > 1)
-    throw_user_error("a sequence cannot begin anew beside others without a mask and lengths", {},
-                     "reset all");
-  release();
-  counts_[static_cast<size_t>(sequence)] = 0;
-  last_.rows(sequence, sequence + 1).fill(0);
-  if (memory_) memory_->mark();
-}
-
-/// The columns of a step with these tokens. Throws where it is none.
-int64_t Decoder::check(const Lists& ids) const {
-  if (std::ssize(ids) != batch_)
-    throw_user_error(std::to_string(ids.size()) + " lists of tokens are given for a batch of " +
-                         std::to_string(batch_),
-                     {}, "give a list for each sequence");
-  int64_t n = 0;
-  for (const std::vector<int64_t>& list : ids) n = std::max<int64_t>(n, std::ssize(list));
-  if (n == 0) throw_user_error("no sequence gets tokens", {}, "give at least one to one of them");
-  for (size_t b = 0; b < ids.size(); ++b) {
-    if (std::ssize(ids[b]) != n && !masked_)
-      throw_user_error(
-          "the sequences have different lengths, and the model has no mask to hide what "
-          "shorter ones do not have, or keeps no lengths",
-          {},
-          "export it with attention_mask (batch, total) and position_ids as inputs, and "
-          "import it with OnnxOptions::each_sequence");
-    if (const int64_t there = counts_[b]; there + std::ssize(ids[b]) > capacity_)
-      throw_user_error(std::to_string(ids[b].size()) + " tokens behind " + std::to_string(there) +
-                           " are more than the capacity, " + std::to_string(capacity_),
-                       {}, "import the model with a longer past, or reset the decoder");
-    for (const int64_t id : ids[b]) {
-      if (id < 0 || id >= vocabulary_)
-        throw_user_error("token " + std::to_string(id) + " is none of the vocabulary of " +
-                         std::to_string(vocabulary_));
-    }
-  }
-  const int64_t chunks = (n + most_ - 1) / most_;
-  if (n / chunks < fewest_)
-    throw_user_error("the model reads " + std::to_string(fewest_) + " to " + std::to_string(most_) +
-                         " tokens at a time, which " + std::to_string(n) + " do not divide into",
-                     {}, "import the model with a range of tokens that begins at 1");
-  return n;
 }
 
 NDArray Decoder::step(std::span<const int64_t> ids) {

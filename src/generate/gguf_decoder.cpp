@@ -64,7 +64,8 @@ class Maker {
     OnnxOptions options;
     options.states = true;
     options.sums["total"] = {"past", "rows"};
-    options.each_sequence = sizes_.each_sequence && sizes_.batch > 1;
+    options.each_sequence = onnx::with_own_lengths(sizes_);
+    options.blocks = sizes_.blocks;
     return onnx::with_states(std::move(model), options);
   }
 

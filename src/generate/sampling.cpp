@@ -23,9 +23,10 @@ uint64_t bits_of(uint64_t stream, int64_t i) {
   return mix64(stream - kStep + static_cast<uint64_t>(i) * kStep) >> 12;
 }
 
-double noise(uint64_t bits) {
-  return -std::log(-std::log((static_cast<double>(bits) + 0.5) * 0x1p-52));
-}
+/// The middle of the interval that these bits name.
+double fraction(uint64_t bits) { return (static_cast<double>(bits) + 0.5) * 0x1p-52; }
+
+double noise(uint64_t bits) { return -std::log(-std::log(fraction(bits))); }
 
 /// At least the noise of these bits: -log(u) is at least 1 - u.
 double most_noise(uint64_t bits) {
@@ -130,6 +131,19 @@ std::pair<std::vector<int64_t>, int64_t> kept(std::span<const float> logits, con
   return {std::move(levels), std::min(of_k, limit_of(static_cast<int64_t>(wanted), mass))};
 }
 
+/// `visit` of each token that may be drawn, and its logit.
+template <class Visit>
+void for_kept(std::span<const float> logits, const Sampling& how, Visit visit) {
+  if (how.top_k == 0 && how.top_p == 1) {
+    for (size_t i = 0; i < logits.size(); ++i)
+      if (!std::isnan(logits[i])) visit(static_cast<int64_t>(i), logits[i]);
+    return;
+  }
+  const auto [levels, last] = kept(logits, how);
+  for (size_t i = 0; i < logits.size(); ++i)
+    if (levels[i] >= 0 && levels[i] <= last) visit(static_cast<int64_t>(i), logits[i]);
+}
+
 }  // namespace
 
 void check_sampling(const Sampling& how) {
@@ -140,6 +154,18 @@ void check_sampling(const Sampling& how) {
     throw_user_error("top_k is " + std::to_string(how.top_k), {}, "0 draws of all tokens");
   if (!(how.top_p > 0 && how.top_p <= 1))
     throw_user_error("top_p is " + std::to_string(how.top_p), {}, "it is in (0, 1]");
+}
+
+void check_shares(int64_t vocabulary, int64_t drafted, std::span<const float> shares) {
+  if (std::ssize(shares) != vocabulary || drafted < 0 || drafted >= vocabulary)
+    throw_user_error("a draft of token " + std::to_string(drafted) + " has " +
+                         std::to_string(shares.size()) + " probabilities, and the vocabulary " +
+                         std::to_string(vocabulary) + " tokens",
+                     {}, "give a probability for each token");
+  if (const double share = shares[static_cast<size_t>(drafted)]; !(share > 0))
+    throw_user_error("token " + std::to_string(drafted) + " is drafted with a probability of " +
+                         std::to_string(share),
+                     {}, "draft tokens that are drawn of these probabilities");
 }
 
 uint64_t stream_of(uint64_t seed, uint64_t number) {
@@ -153,20 +179,37 @@ int64_t sample(std::span<const float> logits, const Sampling& how, uint64_t numb
     token = place_of_largest(logits);
   } else {
     Race race(how.temperature, stream_of(how.seed, number));
-    if (how.top_k == 0 && how.top_p == 1) {
-      for (int64_t i = 0; i < std::ssize(logits); ++i) {
-        const float x = logits[static_cast<size_t>(i)];
-        if (!std::isnan(x)) race.offer(i, x);
-      }
-    } else {
-      const auto [levels, last] = kept(logits, how);
-      for (size_t i = 0; i < logits.size(); ++i)
-        if (levels[i] >= 0 && levels[i] <= last) race.offer(static_cast<int64_t>(i), logits[i]);
-    }
+    for_kept(logits, how, [&](int64_t i, double x) { race.offer(i, x); });
     token = race.token();
   }
   if (token < 0) throw_runtime_error("no logit of the model is a number");
   return token;
+}
+
+int64_t accept_or_draw(std::span<const float> logits, int64_t drafted,
+                       std::span<const float> shares, const Sampling& how, uint64_t number) {
+  check_shares(std::ssize(logits), drafted, shares);
+  const int64_t drawn = sample(logits, how, number);
+  if (how.temperature == 0 || how.top_k == 1 || std::isinf(logits[static_cast<size_t>(drawn)]))
+    return drawn;  // has all of the probability
+  // The drafts may be draws of `number` themselves.
+  const uint64_t stream = mix64(stream_of(how.seed, number) ^ kStep);
+  const double most = largest_of(logits), share = shares[static_cast<size_t>(drafted)];
+  double sum = 0, of_drafted = 0;
+  for_kept(logits, how, [&](int64_t i, double x) {
+    const double weight = std::exp((x - most) / how.temperature);
+    sum += weight;
+    if (i == drafted) of_drafted = weight;
+  });
+  if (fraction(bits_of(stream, -1)) * share * sum < of_drafted) return drafted;
+  Race race(1, stream);
+  for_kept(logits, how, [&](int64_t i, double x) {
+    const double other = shares[static_cast<size_t>(i)];
+    const double more = std::exp((x - most) / how.temperature) / sum - (other > 0 ? other : 0);
+    if (more > 0) race.offer(i, std::log(more));
+  });
+  // Nothing is left of probabilities that differ by rounding alone.
+  return race.token() < 0 ? drawn : race.token();
 }
 
 }  // namespace heddle

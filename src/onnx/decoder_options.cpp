@@ -84,7 +84,8 @@ class DecoderDims {
     if (pair->axis < pair->present->shape.size()) total_ = pair->present->shape[pair->axis].name;
     OnnxOptions options;
     options.states = true;
-    options.each_sequence = sizes_.each_sequence && sizes_.batch > 1;
+    options.each_sequence = with_own_lengths(sizes_);
+    options.blocks = sizes_.blocks;
     options.ranges.emplace(past_, dim(past_, 1, sizes_.capacity - sizes_.rows));
     for (const Dimension& d : pair->past->shape) {
       if (!d.name.empty() && d.name != past_) options.dims[d.name] = sizes_.batch;

@@ -8,12 +8,15 @@
 // Rows are the first dimension of the state, so that those of a step are consecutive in memory.
 // Where each sequence has rows of its own number, those of present end at `total`:
 //   present(b, i)                        state(i + lengths(b) - total, b)
+// Where these are in blocks (ops/paged.h), states have blocks and their slots in the place of rows and sequences:
+//   present(b, i)                        state(table(b, r / slots), r % slots), r = i + lengths(b) - total
 #include <algorithm>
 #include <optional>
 
 #include "dag/replace_reads.h"
 #include "heddle/dag/instance.h"
 #include "heddle/ir/simplify.h"
+#include "heddle/ops/paged.h"
 #include "heddle/support/error.h"
 #include "ir/size_line.h"
 #include "ir/sizes.h"
@@ -131,10 +134,44 @@ class StateMaker {
       if (std::find(parts.begin(), parts.end(), past_->name) != parts.end()) name = sum;
     }
     total_.emplace(dim(name, 1, past_->size->hi + largest_extent(rows_)));
+    check_blocks();
     if (options_.each_sequence) find_sequences();
+    make_states();
+    if (options_.each_sequence) find_places();
   }
 
-  /// The inputs that say the lengths of the sequences, and where the rows of a call go.
+  /// A state for each past, with the rows first, or in blocks.
+  void make_states() {
+    for (const Grown& g : grown_) {
+      const Tensor& input = model_.inputs[g.input];
+      Shape shape = moved_first(Shape(g.past.shape()), g.axis);
+      shape[0] = total_->hi();
+      if (has_blocks()) {
+        const RowBlocks& blocks = options_.blocks;
+        const int64_t most = blocks_of_sequence() * *as_int(shape[1]);
+        shape[0] = blocks.count > 0 ? blocks.count : most;
+        shape[1] = blocks.rows;
+      }
+      states_.push_back(placeholder(shape, g.past.dtype(), input.name(), input.op()->where()));
+    }
+  }
+
+  void check_blocks() const {
+    const RowBlocks& blocks = options_.blocks;
+    if (blocks.rows < 0 || blocks.count < 0 || (blocks.rows == 0 && blocks.count > 0))
+      throw_user_error(std::to_string(blocks.count) + " blocks of " + std::to_string(blocks.rows) +
+                           " rows are no memory for states",
+                       {}, "give blocks a row at least, and their number or 0");
+    if (has_blocks() && !options_.each_sequence)
+      throw_user_error("blocks are for sequences with rows of their own number", {},
+                       "set OnnxOptions::each_sequence");
+  }
+  bool has_blocks() const { return options_.blocks.rows > 0; }
+  int64_t blocks_of_sequence() const {
+    return (total_->hi() + options_.blocks.rows - 1) / options_.blocks.rows;
+  }
+
+  /// The inputs that say the lengths of the sequences and where their rows are.
   void find_sequences() {
     const Grown& first = grown_[0];
     const Tensor& input = model_.inputs[first.input];
@@ -150,14 +187,39 @@ class StateMaker {
     const int64_t n = *batch;
     model_.lengths = placeholder({n}, i64, "lengths", input.op()->where());
     model_.tokens = placeholder({n}, i64, "tokens", input.op()->where());
+    if (!has_blocks()) return;
+    for (const Grown& g : grown_) {
+      if (g.past.rank() == 4 && g.axis == 2) continue;
+      throw_user_error(
+          "'" + model_.input_names[g.input] +
+              "' is no past of (batch, heads, rows, depth), so its rows have no blocks",
+          {}, "leave blocks out");
+    }
+    model_.table = placeholder({n, blocks_of_sequence()}, i32, "table", input.op()->where());
+  }
+
+  /// Where the rows of a call go.
+  void find_places() {
+    const Where where = model_.lengths.op()->where();
+    const int64_t n = model_.lengths.extent(0);
+    const auto is_new = [&](const Expr& b, const Expr& j) { return j >= rows_ - model_.tokens(b); };
+    if (has_blocks()) {
+      const Tensor before = compute(
+          {n}, [&](Axis b) { return model_.lengths(b) - rows_; }, "before", "update", where);
+      const Tensor all = ops::paged_places(states_[0], model_.table, before, rows_, where);
+      places_ = compute(
+          {rows_, n},
+          [&](Axis j, Axis b) { return select(is_new(b, j), all(b, j), Expr(int64_t{-1})); },
+          "places", "update", where);
+      return;
+    }
     places_ = compute(
         {rows_, n},
         [&](Axis j, Axis b) {
           const Expr row = model_.lengths(b) - rows_ + j;
-          return select(Expr(j) >= rows_ - model_.tokens(b) && row >= 0, row * n + b,
-                        Expr(int64_t{-1}));
+          return select(is_new(b, j) && row >= 0, row * n + b, Expr(int64_t{-1}));
         },
-        "places", "update", input.op()->where());
+        "places", "update", where);
   }
 
   /// The row of the state of `g` that has row `at` of what the model reads.
@@ -167,7 +229,13 @@ class StateMaker {
       const Expr there = at[g.axis] + model_.lengths(at[0]) - (past_ + rows_);
       row[g.axis] = max(min(there, Expr(total_->hi() - 1)), Expr(0));
     }
-    return moved_first(row, g.axis);
+    row = moved_first(row, g.axis);
+    if (has_blocks()) {
+      const ops::PagedRow place = ops::paged_row(states_[0], model_.table, at[0], row[0]);
+      row[0] = place.block;
+      row[1] = place.slot;
+    }
+    return row;
   }
 
   void replace() {
@@ -177,9 +245,6 @@ class StateMaker {
     for (size_t s = 0; s < grown_.size(); ++s) {
       const Grown& g = grown_[s];
       const Tensor input = model_.inputs[g.input];
-      Shape shape = moved_first(Shape(g.past.shape()), g.axis);
-      shape[0] = total_->hi();
-      states_.push_back(placeholder(shape, g.past.dtype(), input.name(), input.op()->where()));
       const auto read = [&, s](const std::vector<Expr>& at) {
         return states_[s].at(row_of(grown_[s], at));
       };
@@ -260,7 +325,7 @@ class StateMaker {
     for (Dim& d : model_.dims) {
       if (d.variable().same_as(past_)) d = *total_;
     }
-    for (Tensor* t : {&model_.lengths, &model_.tokens}) {
+    for (Tensor* t : {&model_.lengths, &model_.tokens, &model_.table}) {
       if (!*t) continue;
       *t = over.of(*t);
       model_.inputs.push_back(*t);

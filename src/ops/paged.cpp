@@ -41,15 +41,21 @@ Tensor paged_places(const Tensor& cache, const Tensor& table, const Tensor& leng
       call.op, call.op, where);
 }
 
+PagedRow paged_row(const Tensor& cache, const Tensor& table, const Expr& sequence,
+                   const Expr& row) {
+  const Expr slots = cache.extent(1);
+  const Expr block = cast(i64, table(sequence, floordiv(row, slots)));
+  return {max(min(block, Expr(cache.extent(0) - 1)), Expr(0)), floormod(row, slots)};
+}
+
 Tensor paged_rows(const Tensor& cache, const Tensor& table, Where where) {
   const Call call{"paged_rows", where};
   check(call, cache, table);
-  const int64_t slots = cache.extent(1), blocks = cache.extent(0);
   return compute(
-      Shape{table.extent(0), cache.extent(2), table.extent(1) * slots, cache.extent(3)},
+      Shape{table.extent(0), cache.extent(2), table.extent(1) * cache.extent(1), cache.extent(3)},
       [&](Axis i, Axis g, Axis t, Axis e) {
-        const Expr block = cast(i64, table(i, floordiv(t, Expr(slots))));
-        return cache(max(min(block, Expr(blocks - 1)), Expr(0)), floormod(t, Expr(slots)), g, e);
+        const PagedRow at = paged_row(cache, table, i, t);
+        return cache(at.block, at.slot, g, e);
       },
       call.op, call.op, where);
 }

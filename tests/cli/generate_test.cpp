@@ -48,6 +48,15 @@ TEST_F(GenerateCommand, PromptsOfDifferentLengthsGiveWhatEachGivesAlone) {
   EXPECT_EQ(tokens_of(read), tokens_of(all));
 }
 
+TEST_F(GenerateCommand, SequencesMayShareBlocks) {
+  const std::string prompts = file_ + " --prompt-ids 1,2,3,4,5 --prompt-ids 6 --tokens 5 --json";
+  const CommandResult own = generate(prompts), shared = generate(prompts + " --block 4 --blocks 5");
+  ASSERT_EQ(shared.status, 0) << shared.err;
+  EXPECT_EQ(tokens_of(shared), tokens_of(own));
+  EXPECT_THAT(generate(prompts + " --block 4 --blocks 4").err,
+              HasSubstr("5 more tokens need 5 blocks of 4 tokens, and there are 4"));
+}
+
 TEST_F(GenerateCommand, AFolderHasTheModelAndHowLongSequencesMayBe) {
   const std::string folder = folder_.path().string();
   const CommandResult named = generate(file_ + " --prompt-ids 1,2 --tokens 3 --json");

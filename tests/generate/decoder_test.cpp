@@ -7,6 +7,7 @@
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
 #include "environment.h"
+#include "generate/toy_splits.h"
 #include "heddle/generate/sampling.h"
 #include "heddle/support/rng.h"
 #include "network/emulated_network.h"
@@ -20,83 +21,6 @@ namespace heddle::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-/// The model over whole sequences of `n` tokens: logits (batch, n, tokens).
-Tensor whole_model(const Tensor& ids, const std::vector<Tensor>& w) {
-  const int64_t batch = ids.extent(0), n = ids.extent(1);
-  const Tensor h = compute({batch, n, kWidth}, [&](Axis b, Axis i, Axis c) {
-    return w[0](max(Expr(0), min(Expr(kTokens - 1), ids(b, i))), c) + w[1](i, c);
-  });
-  const auto heads = [&](const Tensor& weight) {
-    return ops::transpose(ops::reshape(ops::matmul(h, weight), {batch, n, kHeads, kDepth}),
-                          {0, 2, 1, 3});
-  };
-  const Tensor scores = ops::matmul(heads(w[2]), heads(w[3]), false, true);
-  const Tensor masked = compute({batch, kHeads, n, n}, [&](Axis b, Axis g, Axis i, Axis j) {
-    return select(Expr(j) <= Expr(i), scores(b, g, i, j) * 0.35355338f, make_const(f32, -1e9));
-  });
-  const Tensor mixed = ops::matmul(ops::softmax(masked), heads(w[4]));
-  const Tensor joined =
-      ops::reshape(ops::transpose(mixed, {0, 2, 1, 3}), {batch, n, kHeads * kDepth});
-  const Tensor x = ops::add(h, ops::matmul(joined, w[5]));
-  const Tensor y = ops::add(x, ops::matmul(ops::relu(ops::matmul(x, w[6])), w[7]));
-  return ops::matmul(y, w[8]);
-}
-
-OnnxModel import_it(const std::string& path, const DecoderSizes& sizes) {
-  return import_onnx(path, decoder_options(path, sizes));
-}
-Decoder decoder_of(const OnnxModel& model) {
-  return Decoder(model, Network(model.outputs, Target::host(), {}, {}, model.updates));
-}
-
-/// The logits of the whole sequences by the interpreter: (batch, n, tokens).
-NDArray whole(const std::vector<NDArray>& weights, const NDArray& ids) {
-  const Tensor in = placeholder(ids.shape(), i64, "ids");
-  std::vector<TensorValue> values{{in, ids}};
-  std::vector<Tensor> w;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    w.push_back(placeholder(weights[i].shape(), f32, weights_of_model()[i].name));
-    values.push_back({w.back(), weights[i]});
-  }
-  return interpret({whole_model(in, w)}, values)[0];
-}
-
-/// "" where the logits are those behind token `at` of `want`.
-std::string differ(const NDArray& logits, const NDArray& want, int64_t at) {
-  for (int64_t b = 0; b < want.extent(0); ++b) {
-    for (int64_t t = 0; t < kTokens; ++t) {
-      const double got = logits.at<float>({b, t}), right = want.at<float>({b, at, t});
-      if (!(std::abs(got - right) <= 1e-3 + 1e-3 * std::abs(right)))
-        return "token " + std::to_string(at) + " of " + std::to_string(b) + ": " +
-               std::to_string(got) + " and not " + std::to_string(right);
-    }
-  }
-  return "";
-}
-
-/// Random splits of random sequences.
-std::string wrong_split(Decoder& decoder, const std::vector<NDArray>& weights, Rng& rng) {
-  const int64_t batch = decoder.batch(), n = rng.uniform_int(1, decoder.capacity());
-  NDArray ids = NDArray::zeros({batch, n}, i64);
-  for (int64_t i = 0; i < ids.size(); ++i)
-    ids.set(i, static_cast<double>(rng.uniform_int(0, kTokens - 1)));
-  const NDArray want = whole(weights, ids);
-  decoder.reset();
-  std::string splits;
-  for (int64_t begin = 0; begin < n;) {
-    const int64_t now = rng.chance(0.5) ? 1 : rng.uniform_int(1, n - begin);
-    std::vector<int64_t> part;
-    for (int64_t b = 0; b < batch; ++b) {
-      for (int64_t i = begin; i < begin + now; ++i) part.push_back(ids.at<int64_t>({b, i}));
-    }
-    begin += now;
-    splits += " " + std::to_string(now);
-    const std::string wrong = differ(decoder.step(part), want, begin - 1);
-    if (!wrong.empty()) return "tokens" + splits + ": " + wrong;
-  }
-  return "";
-}
 
 TEST(Decoder, AnySplitOfASequenceGivesTheLogitsOfTheWhole) {
   const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 24),
@@ -118,54 +42,6 @@ TEST(Decoder, AnySplitOfASequenceGivesTheLogitsOfTheWhole) {
       }
     }
   }
-}
-
-/// Tokens of a random step: a sequence without room is left out, and now and then another.
-std::vector<std::vector<int64_t>> random_step(const Decoder& decoder, Rng& rng) {
-  std::vector<std::vector<int64_t>> now(static_cast<size_t>(decoder.batch()));
-  const bool one = rng.chance(0.5);
-  for (size_t b = 0; b < now.size(); ++b) {
-    const int64_t room = decoder.capacity() - decoder.tokens(static_cast<int64_t>(b));
-    if (room == 0 || rng.chance(0.2)) continue;
-    now[b].resize(static_cast<size_t>(one ? 1 : rng.uniform_int(1, room)));
-    for (int64_t& id : now[b]) id = rng.uniform_int(0, kTokens - 1);
-  }
-  return now;
-}
-
-/// Sequences of random lengths, read in random parts; each must have the logits that it has alone.
-std::string wrong_lengths(Decoder& decoder, const std::vector<NDArray>& weights, Rng& rng) {
-  const auto batch = static_cast<size_t>(decoder.batch());
-  std::vector<std::vector<int64_t>> read(batch);
-  decoder.reset();
-  std::string splits;
-  for (int64_t step = rng.uniform_int(1, 8); step > 0; --step) {
-    if (rng.chance(0.2)) {
-      const int64_t b = rng.uniform_int(0, decoder.batch() - 1);
-      decoder.reset(b);
-      read[static_cast<size_t>(b)].clear();
-      splits += " reset " + std::to_string(b);
-    }
-    const std::vector<std::vector<int64_t>> now = random_step(decoder, rng);
-    splits += " (";
-    for (size_t b = 0; b < batch; ++b) {
-      read[b].insert(read[b].end(), now[b].begin(), now[b].end());
-      splits += " " + std::to_string(now[b].size());
-    }
-    splits += ")";
-    if (std::all_of(now.begin(), now.end(), [](const auto& list) { return list.empty(); }))
-      continue;
-    const NDArray logits = decoder.step_each(now);
-    for (size_t b = 0; b < batch; ++b) {
-      const int64_t n = std::ssize(read[b]), at = static_cast<int64_t>(b);
-      if (decoder.tokens(at) != n) return splits + ": " + std::to_string(decoder.tokens(at));
-      if (n == 0) continue;
-      const NDArray want = whole(weights, NDArray::from<int64_t>(read[b], {1, n}));
-      const std::string wrong = differ(logits.rows(at, at + 1), want, n - 1);
-      if (!wrong.empty()) return "sequence " + std::to_string(b) + splits + ": " + wrong;
-    }
-  }
-  return "";
 }
 
 TEST(Decoder, SequencesOfABatchHaveLengthsOfTheirOwn) {

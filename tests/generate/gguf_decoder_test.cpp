@@ -262,6 +262,24 @@ TEST(GgufDecoder, SequencesOfABatchMayDiffer) {
   expect_logits(m, logits, 1, b);
 }
 
+TEST(GgufDecoder, SequencesMayShareBlocks) {
+  const Toy m = toy("qwen3", 2, true);
+  const OnnxModel model = last_logits(gguf_decoder(
+      GgufFile(written(m)), {.capacity = 24, .rows = 4, .batch = 3, .blocks = {5, 6}}));
+  Decoder decoder(model, Network(model.outputs, Target::host(), {}, {}, model.updates));
+  std::vector<std::vector<int64_t>> read{{1, 2, 3, 4, 5, 6}, {9, 8}, {7, 7, 7}};
+  NDArray logits = decoder.step_each(read);
+  EXPECT_EQ(decoder.free_blocks(), 2);
+  for (int64_t n = 0; n < 4; ++n) {
+    for (int64_t b = 0; b < 3; ++b) expect_logits(m, logits, b, read[static_cast<size_t>(b)]);
+    logits = decoder.step_each({{n}, {n + 20}, {39 - n}});
+    read[0].push_back(n);
+    read[1].push_back(n + 20);
+    read[2].push_back(39 - n);
+  }
+  EXPECT_EQ(decoder.free_blocks(), 0);
+}
+
 // A file may have a factor without a type, and an old one has another name for it.
 TEST(GgufDecoder, PositionsAreStretched) {
   for (const char* name : {"llama.rope.scaling.factor", "llama.rope.scale_linear"}) {

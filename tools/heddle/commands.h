@@ -49,6 +49,7 @@ struct Request {
   std::string prompts;                  ///< a file with such lists
   std::string end_ids;                  ///< tokens that end a sequence; "": those of config.json
   int tokens = 0, capacity = 0, chunk = 0, top_k = 0;
+  int block = 0, blocks = 0;  ///< rows of a block of the cache, and their number
   bool greedy = false, dynamic_quantization = false;
   double temperature = 0, top_p = 0;
 

@@ -139,6 +139,19 @@ void check_capacity(const Prompts& prompts, int tokens, int64_t capacity) {
                      {}, "--capacity " + std::to_string(most));
 }
 
+/// Whether there are blocks for them.
+void check_blocks(const Prompts& prompts, int tokens, const RowBlocks& blocks) {
+  if (blocks.rows == 0 || blocks.count == 0) return;
+  int64_t needed = 0;
+  for (const std::vector<int64_t>& prompt : prompts)
+    needed += (std::ssize(prompt) + tokens - 1 + blocks.rows - 1) / blocks.rows;
+  if (needed > blocks.count)
+    throw_user_error("the prompts and " + std::to_string(tokens) + " more tokens need " +
+                         count_text(needed, "block") + " of " + std::to_string(blocks.rows) +
+                         " tokens, and there are " + std::to_string(blocks.count),
+                     {}, "--blocks " + std::to_string(needed));
+}
+
 /// No sequence would end at a token that is none of the model's.
 void check_ends(const std::vector<int64_t>& ends, int64_t vocabulary) {
   for (const int64_t end : ends) {
@@ -203,7 +216,9 @@ int run_generate(const Request& o) {
 
   // A call leaves room for two more tokens.
   const int64_t chunk = std::clamp<int64_t>(o.capacity - 2, 1, o.chunk);
-  const DecoderSizes sizes{o.capacity, chunk, std::ssize(prompts), have_lengths(prompts)};
+  const DecoderSizes sizes{
+      o.capacity, chunk, std::ssize(prompts), have_lengths(prompts), {o.block, o.blocks}};
+  check_blocks(prompts, o.tokens, sizes.blocks);
   OnnxModel model = last_logits(import_decoder(subject, dtype_of(o.dtype), sizes));
   const Network network = decoder_network(o, model, target);
   Decoder decoder(model, network);

@@ -21,8 +21,9 @@
 namespace heddle {
 
 namespace generate {
+class Blocks;
 class CallMemory;
-}
+}  // namespace generate
 
 /// The names of inputs and outputs of a file that a decoder gives and reads. Inputs that a file does
 /// not have are left out.
@@ -70,14 +71,19 @@ class Decoder {
   /// The tokens that a sequence has read.
   int64_t tokens(int64_t sequence) const;
   int64_t vocabulary() const { return vocabulary_; }
+  /// Of a model with OnnxOptions::blocks: how many blocks no sequence has, else 0. A sequence takes one where its
+  /// rows need one more, and has it until it is reset.
+  int64_t free_blocks() const;
+  /// The blocks that a sequence has, in the order of its rows.
+  std::vector<int64_t> blocks_of(int64_t sequence) const;
   const NetworkKernel& kernel() const { return kernel_; }
 
   /// Reads the tokens, `ids` of (batch, n), and returns the logits behind the last of each sequence:
   /// (batch, vocabulary) of f32, on the CPU. The array is the caller's: later steps leave it alone, and
   /// use its memory again once no handle of it is left. Longer lists are several calls of the network.
   /// On a GPU the next step is prepared while this one runs: that of one more token for each sequence
-  /// that reads now. Another may come in its place. Throws a User error, and reads nothing, where the capacity is too small and for a token outside of the
-  /// vocabulary.
+  /// that reads now. Another may come in its place. Throws a User error, and reads nothing, where the capacity or the
+  /// number of free blocks is too small and for a token outside of the vocabulary.
   NDArray step(std::span<const int64_t> ids);
   NDArray step(const std::vector<int64_t>& ids) { return step(std::span<const int64_t>(ids)); }
   /// The same with tokens of each sequence, which may differ in number. Each sequence has its rows in its
@@ -86,6 +92,14 @@ class Decoder {
   /// error where lists differ in length and the model has no mask and positions as inputs, or was
   /// imported without OnnxOptions::each_sequence, and where no sequence has tokens.
   NDArray step_each(const std::vector<std::vector<int64_t>>& ids);
+  /// The same in one call of the network, with the logits behind each token: (batch, n, vocabulary), where n is the
+  /// length of the longest list. Those of a shorter one are the last, and what is before them says nothing. Throws
+  /// what step_each throws, and a User error for more tokens than one call reads and where the model has the logits
+  /// behind the last token alone (last_logits).
+  NDArray step_rows(const std::vector<std::vector<int64_t>>& ids);
+  /// Takes back the last tokens that a sequence has read. Throws a User error where it has not as many, and where
+  /// sequences may not differ in length.
+  void forget(int64_t sequence, int64_t tokens);
   /// Copies on the CPU of the inputs of the call that the next step makes of these tokens, in the order of
   /// the model: states are as they are before it. Throws what step_each throws, and a User error for more
   /// tokens than one call reads.
@@ -117,16 +131,17 @@ class Decoder {
     Lengths,
     Lasts,
     Tokens,
+    Table,
     Streams,
     Temperature,
     TopK,
     TopP
   };
   using Lists = std::vector<std::vector<int64_t>>;
-  /// How tokens are drawn behind a call: that of sequence b is draw `number` + b.
+  /// How tokens are drawn behind a call.
   struct Draw {
     Sampling how = {};
-    uint64_t number = 0;
+    std::vector<uint64_t> numbers = {};  ///< the number of the draw of each sequence
     bool fed = false;  ///< the call reads what the one before it drew, in the place of its ids
   };
   /// A call of the network: the last `tokens` of the `n` columns of each sequence are read.
@@ -145,15 +160,22 @@ class Decoder {
   void start(const Lists& ids, const Draw& draw);
   std::vector<int64_t> finish();
   bool runs_ahead(const Sampling& how) const { return memory_ && draws(how); }
-  bool has_room(size_t sequence) const { return counts_[sequence] < capacity_; }
+  /// How many tokens more, up to `wanted`, all the sequences that `reads` names have room for.
+  int64_t room(const std::vector<bool>& reads, int64_t wanted) const;
   void take_back(size_t sequence);
+  void take_back(size_t sequence, int64_t tokens) { counts_[sequence] -= tokens; }
   void drop_started();
   void release();
   Role role_of(const OnnxModel& model, size_t input, const DecoderNames& names) const;
   void find_sizes(const OnnxModel& model, const DecoderNames& names);
   Extents extents(const Tensor& t, const Call& call) const;
   bool find_mask(bool own_positions) const;
+  void find_blocks(const OnnxModel& model);
   int64_t check(const Lists& ids) const;
+  void check_is_one_call(int64_t n) const;
+  void check_has_rows() const;
+  int64_t check_of_sequence(int64_t sequence, const std::string& what) const;
+  std::vector<int64_t> rows_with(const Lists& ids) const;
   Call part(const Lists& ids, int64_t begin, int64_t n, int64_t all) const;
   void find_memory();
   std::vector<NDArray> arrays_of(const Call& call) const;
@@ -165,11 +187,13 @@ class Decoder {
   void expect_after(const Call& call);
   NDArray logits_of(const Call& call);
   NDArray logits_behind(const Lists& ids);
+  NDArray logits_of_rows(const Lists& ids);
 
   std::vector<Tensor> inputs_, outputs_;
   std::vector<Role> roles_;
   std::vector<NDArray> states_;                   ///< undefined for other inputs
   std::shared_ptr<generate::CallMemory> memory_;  ///< for a GPU
+  std::shared_ptr<generate::Blocks> blocks_;      ///< where states are blocks
   bool ones_ = false;                             ///< the mask in `memory_` is all ones
   /// The arguments of the last call or, on a GPU, of that which is likely to come next.
   struct {

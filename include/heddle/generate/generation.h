@@ -18,6 +18,14 @@ struct GenerationEnd {
   int64_t most = INT64_MAX;          ///< tokens of each sequence
 };
 
+/// Tokens that may come next in a sequence, such as those of a smaller model.
+struct Draft {
+  std::vector<int64_t> tokens = {};
+  /// Where the tokens were drawn: the probabilities (vocabulary) of which each was. Without them a token is taken
+  /// where it is the one that would be drawn without drafts.
+  std::vector<std::vector<float>> shares = {};
+};
+
 /// Forgets what a decoder has read, and reads the prompts. Token n of sequence b is draw n * batch + b. A
 /// sequence that has ended is left out of steps where the decoder has a mask; where it has none, it reads on.
 ///
@@ -38,18 +46,35 @@ class Generation {
   /// asked for, or one of them has no more room. Throws a Runtime error where no logit of a sequence is a number,
   /// which ends all.
   std::vector<int64_t> next();
+  /// The next tokens of each sequence, by one call of the network that reads the drafts: those of its draft that are
+  /// taken, and one more. Rows of the others are taken back. An empty list for a sequence that has ended; no lists when
+  /// all have ended. The tokens are those of next() where drafts have no shares, and have the probabilities of these
+  /// (accept_or_draw) where they do. The first call gives the token behind the prompts and takes no drafts. A
+  /// draft that is longer than the room of all sequences, than what is asked for, or than one call reads is cut.
+  /// Throws what next() and Decoder::step_rows throw, and a User error for another number of drafts and for tokens
+  /// outside of the vocabulary.
+  std::vector<std::vector<int64_t>> next(const std::vector<Draft>& drafts);
 
  private:
   void start(bool fed);
-  bool have_room() const;
+  bool reads(size_t sequence) const;
+  int64_t room(int64_t wanted) const;
+  std::vector<uint64_t> numbers() const;
+  void check(const std::vector<Draft>& drafts) const;
+  std::vector<int64_t> said(size_t sequence, const NDArray& logits, const Draft& draft,
+                            int64_t drafted);
+  bool says(size_t sequence, int64_t token);
+  void check_is_mine() const;
+  void find_end();
 
   Decoder& decoder_;
   Sampling how_;
   GenerationEnd end_;
   std::vector<int64_t> last_;  ///< the tokens of each sequence that were drawn last
   std::vector<bool> ended_;
-  int64_t given_ = 0;    ///< tokens of each sequence
-  int64_t started_ = 0;  ///< steps
+  std::vector<int64_t> given_;    ///< tokens of each sequence
+  std::vector<int64_t> started_;  ///< those, and what steps draw that are not finished
+  int64_t pending_ = 0;           ///< these steps
   bool over_ = false;
 };
 

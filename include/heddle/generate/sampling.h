@@ -42,7 +42,19 @@ uint64_t stream_of(uint64_t seed, uint64_t number);
 /// is. Throws a Runtime error where all logits are NaN.
 int64_t sample(std::span<const float> logits, const Sampling& how, uint64_t number);
 
-/// The same as a declaration: logits (batch, vocabulary) of f32, streams (batch) of u64, a temperature
+/// Throws a User error for probabilities of another number than the vocabulary, and where that of `drafted`, which was
+/// drawn of them, is not positive.
+void check_shares(int64_t vocabulary, int64_t drafted, std::span<const float> shares);
+
+/// The token in the place of one that was drafted with probability `shares`(drafted), where `shares` (vocabulary) are
+/// those of another model: `drafted` itself with probability min(1, p / share), else a draw of max(p - shares, 0), where
+/// p are the probabilities of sample(). The token has those of sample() then, whatever the shares are (Leviathan et al.
+/// 2023, arXiv:2211.17192). Its random numbers are others than those of sample() for this number. Throws what
+/// check_shares and sample throw.
+int64_t accept_or_draw(std::span<const float> logits, int64_t drafted,
+                       std::span<const float> shares, const Sampling& how, uint64_t number);
+
+/// sample() as a declaration: logits (batch, vocabulary) of f32, streams (batch) of u64, a temperature
 /// (1) of f64 -> tokens (batch) of i64, -1 where all logits are NaN. Without `limits` a token is drawn of
 /// all. Throws a User error for other shapes and types.
 Tensor draw(const Tensor& logits, const Tensor& streams, const Tensor& temperature,

@@ -28,6 +28,12 @@
 
 namespace heddle {
 
+/// Blocks of a common memory for the rows of several sequences (ops/paged.h).
+struct RowBlocks {
+  int64_t rows = 0;   ///< of a block; 0: each sequence has a part of the states for itself
+  int64_t count = 0;  ///< 0: as many as all sequences need at their largest
+};
+
 /// Options of import_onnx().
 struct OnnxOptions {
   /// The extents of dimensions that the file names ("batch"). A dimension with neither name nor
@@ -52,6 +58,10 @@ struct OnnxOptions {
   /// is hidden by the model's own mask, or by its last positions (seqlens_k of GroupQueryAttention), which
   /// are lengths(b) - 1.
   bool each_sequence = false;
+  /// With `each_sequence`: states are blocks that sequences share, (blocks, rows of a block, heads, depth), and the
+  /// model has one more input, OnnxModel::table. Row r of sequence b is row r % `rows` of block
+  /// table(b, r / `rows`). An entry that is no block is not written, and reads the nearest one.
+  RowBlocks blocks = {};
   /// The extent of the first dimension of every input, in place of that of the file; 0 keeps the
   /// file's. Throws a User error that names the nodes of a file that contain the exported extent,
   /// such as the shape of a Reshape.
@@ -89,6 +99,8 @@ struct OnnxModel {
   /// Inputs of OnnxOptions::each_sequence, else undefined: the rows of each sequence with those of the
   /// call, and those of the call.
   Tensor lengths, tokens;
+  /// Of OnnxOptions::blocks, else undefined: the blocks of each sequence in order, (batch, most blocks) of i32.
+  Tensor table;
   /// Of OnnxOptions::states: whether the positions of rows follow from the past alone, since every attention
   /// of the file with a past turns its rows by them (GroupQueryAttention with do_rotary).
   bool own_positions = false;
@@ -119,6 +131,7 @@ struct DecoderSizes {
   /// Whether the sequences of a batch may differ in length (OnnxOptions::each_sequence). Where they do not,
   /// rows are read without a look at lengths.
   bool each_sequence = true;
+  RowBlocks blocks = {};  ///< OnnxOptions::blocks, for batches of any size
 };
 /// The options that make a decoder with states of a file: which of its dimensions are the past, the
 /// tokens of a call, both and the batch follows from the inputs that its outputs repeat with rows

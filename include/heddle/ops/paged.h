@@ -20,6 +20,14 @@ namespace heddle::ops {
 Tensor paged_places(const Tensor& cache, const Tensor& table, const Tensor& lengths, const Expr& n,
                     Where where = Where::current());
 
+/// Where a row of a sequence is, by the table.
+struct PagedRow {
+  Expr block, slot;
+};
+/// The place of row `row` of sequence `sequence`, 0 <= row < most * slots. An entry that is no block stands for the
+/// nearest one.
+PagedRow paged_row(const Tensor& cache, const Tensor& table, const Expr& sequence, const Expr& row);
+
 /// The rows of the sequences (N, G, most * slots, E), one block of the table behind the other. An
 /// entry that is no block reads the nearest one, so what the caller does not want of it must be masked.
 Tensor paged_rows(const Tensor& cache, const Tensor& table, Where where = Where::current());

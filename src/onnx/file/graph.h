@@ -129,5 +129,9 @@ OnnxModel import_constant(Model model, const OnnxOptions& options, Where where, 
 OnnxModel import_ranges(const Model& model, const OnnxOptions& options, Where where);
 /// The model with states (OnnxOptions::states). Throws a User error where it has none.
 OnnxModel with_states(OnnxModel model, const OnnxOptions& options);
+/// Whether the sequences of a decoder have rows of their own number: OnnxOptions::each_sequence.
+inline bool with_own_lengths(const DecoderSizes& sizes) {
+  return sizes.blocks.rows > 0 || (sizes.each_sequence && sizes.batch > 1);
+}
 
 }  // namespace heddle::onnx

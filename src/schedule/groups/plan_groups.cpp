@@ -31,6 +31,7 @@
 #include "schedule/groups/fused_chains.h"
 #include "schedule/groups/image_chain.h"
 #include "schedule/groups/load_counts.h"
+#include "schedule/groups/packed_copy.h"
 #include "schedule/groups/recomputation.h"
 #include "schedule/groups/row_chain.h"
 
@@ -108,7 +109,8 @@ class Planner {
     if (groups.size() == 1 && unpacks(s, info)) return inline_into(s, groups);
     // If the stage were inlined or computed with its readers, each call would compute it. A stage
     // that only changes indices costs nothing where it is read, and packing includes it.
-    if (info.precomputable && (info.flops_per_point > 0 || !inline_it || read_by_strides(s)))
+    if (info.precomputable && (info.flops_per_point > 0 || !inline_it || read_by_strides(s) ||
+                               (cpu_ && brings_together(dag_, s))))
       return open(s);
     if (!info.case_periods.empty()) return place_cases(s, info, groups);
     if (feeds_chains(info, groups)) return open(s);

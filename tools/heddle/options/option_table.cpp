@@ -186,6 +186,11 @@ Rows generation_rows() {
       {"--tokens", count_form(), &R::tokens, "Tokens to generate"},
       {"--capacity", count_form(), &R::capacity, "Tokens of a sequence, the prompt among them"},
       {"--chunk", count_form(), &R::chunk, "The most tokens of the prompt that one call reads"},
+      {"--block", whole_number(0, INT_MAX), &R::block,
+       "Tokens of a block of keys and values: sequences take blocks of one memory as they grow; 0: "
+       "each has a part for itself"},
+      {"--blocks", whole_number(0, INT_MAX), &R::blocks,
+       "For --block: the number of blocks; 0: as many as all sequences need at their largest"},
       {"--greedy", no_value(), &R::greedy, "Take the token with the largest logit"},
       {"--temperature", number(0, 1000), &R::temperature,
        "What logits are divided by; 0 is --greedy"},
