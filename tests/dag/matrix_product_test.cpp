@@ -49,6 +49,27 @@ TEST(MatrixProduct, IsWhatA1x1ConvolutionIsOnHopper) {
       << "collapse does it";
 }
 
+// wgmma multiplies bytes and 8-bit floats that lie along the sum, as channels do in the filters of an ONNX file.
+TEST(MatrixProduct, IsOfBytesAlongTheSum) {
+  const auto conv = [](DataType of_image, DataType of_filters, bool across = false) {
+    const Axis c = reduce_axis(64), r = reduce_axis(1), q = reduce_axis(1);
+    const Tensor x = placeholder({2, 14, 14, 64}, of_image, "x");
+    const Tensor w = across ? constant_placeholder({1, 1, 64, 48}, of_filters, "w")
+                            : constant_placeholder({48, 64, 1, 1}, of_filters, "w");
+    const DataType sums = of_image.is_float() ? f32 : i32;
+    return compute({2, 14, 14, 48}, [&](Axis n, Axis i, Axis j, Axis k) {
+      return sum(
+          cast(sums, x(n, i + r, j + q, c)) * cast(sums, across ? w(r, q, c, k) : w(k, c, r, q)),
+          {c, r, q});
+    });
+  };
+  constexpr const char* kHopper = "cuda -gpu=h200";
+  for (const auto& [a, b] : {std::pair{i8, i8}, {u8, i8}, {u8, u8}, {f8e4m3, f8e4m3}}) {
+    EXPECT_TRUE(matrix_product(conv(a, b), kHopper)) << a << " " << b;
+    EXPECT_FALSE(matrix_product(conv(a, b, true), kHopper)) << a << " " << b;
+  }
+}
+
 TEST(MatrixProduct, IsNotOfTwoTypes) {
   Axis k = reduce_axis(128, "k"), tap = reduce_axis(1, "tap");
   const Tensor x = placeholder({6, 64, 128}, f16, "x"), w = placeholder({1, 128, 48}, bf16, "w");

@@ -16,12 +16,13 @@ using ::testing::HasSubstr;
 
 constexpr float kStep = 0.05F;  // of results
 
-/// Bytes as real numbers. `point` is the zero point; `scale` broadcasts to the shape.
-Tensor dequantised(const Tensor& bytes, int64_t point, const Tensor& scale) {
+/// Bytes as real numbers of `type`. `point` is the zero point; `scale`, of f32 or of `type`, broadcasts to the
+/// shape.
+Tensor dequantised(const Tensor& bytes, int64_t point, const Tensor& scale, DataType type = f32) {
   return ops::elementwise("dequantize", {bytes, scale}, [&](const std::vector<Expr>& v) {
     Expr x = cast(i32, v[0]);
     if (point != 0) x = x - Expr(point);
-    return cast(f32, x) * v[1];
+    return cast(type, cast(v[1].dtype(), x) * v[1]);
   });
 }
 
@@ -30,7 +31,7 @@ Tensor dequantised(const Tensor& bytes, int64_t point, double scale) {
 }
 
 Tensor quantised(const Tensor& x) {
-  const Tensor steps = ops::round(ops::mul(x, make_const(f32, 1 / kStep)));
+  const Tensor steps = ops::round(ops::mul(ops::cast(x, f32), make_const(f32, 1 / kStep)));
   return ops::cast(ops::clip(ops::add(steps, make_const(f32, 128)), 0, 255), u8);
 }
 
@@ -193,6 +194,51 @@ TEST(IntegerProducts, OfFewRowsAreNotSummedAtEveryCall) {
   EXPECT_EQ(
       sums_of_bytes(rewritten({ops::matmul(dequantised(x, 3, 0.02), dequantised(y, 128, 0.02))})),
       0);
+}
+
+/// A product and a convolution of bytes that are rounded to `type` once they are scaled, or have scales of it.
+std::vector<Tensor> narrow_products(DataType type, DataType of_scales) {
+  const auto scale = [&](double value) { return ops::full({}, value, of_scales); };
+  const Tensor x = placeholder({5, 24}, u8, "x"), w = constant_placeholder({24, 7}, i8, "w"),
+               image = placeholder({1, 6, 7, 7}, i8, "image"),
+               taps = constant_placeholder({8, 6, 3, 3}, i8, "taps");
+  return {ops::matmul(dequantised(x, 131, scale(0.02), type), dequantised(w, 0, scale(0.01), type)),
+          quantised(ops::relu(ops::conv2d(dequantised(image, -9, scale(0.02), type),
+                                          dequantised(taps, 0, scale(0.01), type),
+                                          ops::Conv{.padding = {1}})))};
+}
+
+TEST(IntegerProducts, OfBytesThatAreRoundedToNarrowNumbers) {
+  for (const DataType type : {f16, bf16}) {
+    for (const DataType of_scales : {f32, type}) {
+      const std::vector<Tensor> outputs = narrow_products(type, of_scales);
+      EXPECT_EQ(sums_of_bytes(rewritten(outputs)), 2) << type << " " << of_scales;
+      const std::vector<Tensor> args = args_of(outputs);
+      std::vector<NDArray> arrays = arrays_for(args, 3);
+      std::vector<TensorValue> inputs;
+      for (size_t i = 0; i + outputs.size() < args.size(); ++i)
+        inputs.push_back({args[i], arrays[i]});
+      const std::vector<NDArray> want = interpret(outputs, inputs);
+      Network(outputs).build(args).call(arrays);
+      for (size_t o = 0; o < outputs.size(); ++o) {
+        const NDArray& got = arrays[arrays.size() - outputs.size() + o];
+        // A step of the bytes, and of floats the error of both operands.
+        const double within = o == 1 ? 1 : type == f16 ? 0.02 : 0.15;
+        for (int64_t i = 0; i < got.size(); ++i)
+          ASSERT_NEAR(got.get(i), want[o].get(i), within) << type << " output " << o << " at " << i;
+      }
+    }
+  }
+}
+
+// A sum in f16 is another one.
+TEST(IntegerProducts, OfSumsInF16StayFloat) {
+  const Tensor x = placeholder({5, 24}, u8, "x"), w = constant_placeholder({24, 7}, i8, "w");
+  const Tensor scale = ops::full({}, 0.02, f16);
+  EXPECT_EQ(sums_of_bytes(
+                rewritten({ops::matmul(dequantised(x, 3, scale, f16), dequantised(w, 0, scale, f16),
+                                       false, false, {.accumulate = f16})})),
+            0);
 }
 
 TEST(IntegerProducts, PaddingHasTheValueOfTheZeroPoint) {

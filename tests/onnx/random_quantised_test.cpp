@@ -1,6 +1,6 @@
-// Random quantised networks: what is computed in integers equals the interpreter's f32, bit for bit.
-// All scales are powers of two and all sums stay below 2^24, so no operation on f32 rounds, and the
-// order of sums and multiply-adds make no difference.
+// Random quantised networks: what is computed in integers equals what the interpreter computes in f32, f16 or
+// bf16, bit for bit. All scales are powers of two and all sums stay below 2^24, so no operation on f32 rounds, and the
+// order of sums and multiply-adds make no difference; and what a byte stands for is a number of all three types.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -203,22 +203,42 @@ class RandomQuantised : public ::testing::TestWithParam<uint32_t> {};
 
 TEST_P(RandomQuantised, AreWhatTheInterpreterComputes) {
   for (uint32_t seed = GetParam() * 4; seed < GetParam() * 4 + 4; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    const OnnxModel model =
-        onnx::import_model(onnx::parse_model(RandomNetwork(seed).bytes(), "random.onnx"), {}, {});
-    const NDArray x = NDArray::random(model.inputs[0].extents(), f32, seed, -6, 6);
-    const std::vector<NDArray> wanted = interpret(model.outputs, {{model.inputs[0], x}});
-    std::vector<NDArray> got;
-    for (const Tensor& t : model.outputs) got.push_back(NDArray::zeros(t.extents(), t.dtype()));
-    PassOptions passes;
-    passes.channels_last = seed % 3 == 0;
-    Network(model.outputs, Target::host(), current_auto_scheduler_options(), passes)
-        .build(model.args())
-        .call(model.arrays({x}, got));
-    for (size_t o = 0; o < got.size(); ++o) {
-      const Difference d = compare(got[o], wanted[o], 0, 0);
-      EXPECT_TRUE(d.ok()) << "output " << o << ": " << describe(d, wanted[o]);
+    for (const DataType type : {f32, f16, bf16}) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + to_string(type));
+      const OnnxModel model = onnx::import_model(
+          onnx::parse_model(RandomNetwork(seed).bytes(), "random.onnx"), {.precision = type}, {});
+      const NDArray x = NDArray::random(model.inputs[0].extents(), f32, seed, -6, 6);
+      const std::vector<NDArray> wanted = interpret(model.outputs, {{model.inputs[0], x}});
+      std::vector<NDArray> got;
+      for (const Tensor& t : model.outputs) got.push_back(NDArray::zeros(t.extents(), t.dtype()));
+      PassOptions passes;
+      passes.channels_last = seed % 3 == 0;
+      Network(model.outputs, Target::host(), current_auto_scheduler_options(), passes)
+          .build(model.args())
+          .call(model.arrays({x}, got));
+      for (size_t o = 0; o < got.size(); ++o) {
+        const Difference d = compare(got[o], wanted[o], 0, 0);
+        EXPECT_TRUE(d.ok()) << "output " << o << ": " << describe(d, wanted[o]);
+      }
     }
+  }
+}
+
+// What stays float is narrower; the products are those of f32.
+TEST(QuantisedInNarrowTypes, AsManyProductsAreOfBytesInNarrowTypes) {
+  for (uint32_t seed = 0; seed < 24; ++seed) {
+    std::vector<std::string> said;
+    for (const DataType type : {f32, f16, bf16}) {
+      const OnnxModel model = onnx::import_model(
+          onnx::parse_model(RandomNetwork(seed).bytes(), "random.onnx"), {.precision = type}, {});
+      said.emplace_back();
+      const Network network(model.outputs);
+      for (const PassApplication& a : network.passes()) {
+        if (a.pass == "integer_products" || a.pass == "move_bytes") said.back() += a.text + "\n";
+      }
+    }
+    EXPECT_EQ(said[1], said[0]) << "seed " << seed;
+    EXPECT_EQ(said[2], said[0]) << "seed " << seed;
   }
 }
 

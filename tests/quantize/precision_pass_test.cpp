@@ -1,4 +1,6 @@
 // Products of shorter numbers: what the rewritten graph computes against what was declared.
+#include <algorithm>
+
 #include "environment.h"
 #include "heddle/lower/lower.h"
 #include "heddle/support/rng.h"
@@ -15,7 +17,7 @@ using ::testing::HasSubstr;
 /// A network of one product, on numbers up to 1.
 class Drawer {
  public:
-  explicit Drawer(Rng& rng) : rng_(rng) {}
+  explicit Drawer(Rng& rng, DataType type = f32) : rng_(rng), type_(type) {}
 
   std::vector<Tensor> run() {
     Tensor y;
@@ -36,9 +38,11 @@ class Drawer {
   int64_t pick(int64_t lo, int64_t hi) { return rng_.uniform_int(lo, hi); }
 
   Tensor input(Shape shape) {
-    const Tensor x = placeholder(std::move(shape), f32, "x");
+    const Tensor x = placeholder(std::move(shape), type_, "x");
     return rng_.chance(0.5) ? x : ops::tanh(x);
   }
+
+  Tensor weights(Shape shape) { return constant_placeholder(std::move(shape), type_, "weights"); }
 
   Tensor convolution() {
     const DrawnConvolution drawn = draw_convolution(rng_);
@@ -46,6 +50,7 @@ class Drawer {
   }
 
   Rng& rng_;
+  const DataType type_;
 };
 
 /// The names of the products that the pass meets, with these numbers.
@@ -80,11 +85,15 @@ TEST(PrecisionPass, RandomProductsComputeAboutWhatWasDeclared) {
   int products = 0;
   for (int64_t seed = first; seed < first + count; ++seed) {
     Rng rng(static_cast<uint64_t>(seed));
-    const std::vector<Tensor> outputs = Drawer(rng).run();
+    const std::vector<Tensor> outputs =
+        Drawer(rng, rng.choose<DataType>({f32, f32, f16, bf16})).run();
     const OperandType type = kTypes[rng.uniform_int(0, std::size(kTypes) - 1)];
     const PassOptions options = all_of(outputs, type);
     products += static_cast<int>(options.types.size());
-    EXPECT_EQ(wrong_network(outputs, tolerance_of(type.tf32 ? f16 : type.type), to_string(options)),
+    EXPECT_EQ(wrong_network(outputs,
+                            std::max(tolerance_of(type.tf32 ? f16 : type.type),
+                                     outputs[0].dtype() == f32 ? 0 : tolerance_of(bf16)),
+                            to_string(options)),
               "")
         << "seed " << seed << ", " << to_string(type);
   }
@@ -145,6 +154,10 @@ TEST(PrecisionPass, ProductsOfTwoComputedOperandsMayBeBf16AndNotBytes) {
   EXPECT_EQ(wrong_network(outputs, 0.1, choice.name + "=bf16"), "");
   EXPECT_THAT(message_of([&] { (void)with_passes(outputs, choice.name + "=i8:0.1:0"); }),
               HasSubstr("has no weights"));
+  // What is said of all products of an operator is said of those that have.
+  const Tensor w = ops::dense(ops::reshape(ops::batch_matmul(a, b), {4, 36}), weights({5, 36}));
+  EXPECT_EQ(wrong_network({w}, 0.5, "precision@batch_matmul:*=i8:0.1:0,precision@dense:*=bf16"),
+            "");
 }
 
 TEST(PrecisionPass, TextAndOptionsAreTheSame) {

@@ -16,6 +16,7 @@
 #include "heddle/quantize/precision.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
+#include "network/race/call_timer.h"
 #include "network/run/output_difference.h"
 #include "options/parse_line.h"
 #include "subjects/model_subject.h"
@@ -212,7 +213,7 @@ int run_deploy(const Request& o) {
     std::cout << "the library was not checked: it does not run on this machine\n";
     return tuned;
   }
-  const ScopedThreads threads(target.is_cuda() ? 1 : target.cores);
+  const ScopedThreads threads(network::race_threads(target));
   const std::string wrong =
       difference(o, import_subject(o.subject, dtype_of(o.dtype)), target, files);
   if (!wrong.empty()) {

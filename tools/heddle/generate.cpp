@@ -20,6 +20,7 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "heddle/support/json.h"
+#include "network/race/call_timer.h"
 #include "subjects/arguments.h"
 #include "subjects/model_folder.h"
 #include "subjects/model_subject.h"
@@ -207,8 +208,7 @@ int run_generate(const Request& o) {
   const std::vector<int64_t> ends = o.end_ids.empty()     ? end_tokens(path)
                                     : o.end_ids == kNoEnd ? std::vector<int64_t>()
                                                           : parse_prompt(o.end_ids);
-  // For a GPU kernels are compiled on all cores.
-  const ScopedThreads threads(target.is_cuda() ? default_num_threads() : target.cores);
+  const ScopedThreads threads(network::race_threads(target));
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
   if (!target.is_cuda()) scheduler.threads = target.cores;
   scheduler.allow_approximate = o.dynamic_quantization;

@@ -17,6 +17,7 @@
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
+#include "network/race/call_timer.h"
 #include "subjects/arguments.h"
 #include "subjects/input_file.h"
 #include "subjects/model_subject.h"
@@ -237,8 +238,7 @@ int run_model(const Request& options) {
   const Target target = target_of(options.target, options.threads);
   if (!target.runs_here())
     throw_user_error("kernels for " + to_string(target) + " do not run on this machine");
-  // For a GPU kernels are compiled on all cores.
-  const ScopedThreads threads(target.is_cuda() ? default_num_threads() : target.cores);
+  const ScopedThreads threads(network::race_threads(target));
   AutoSchedulerOptions scheduler = current_auto_scheduler_options();
   if (!target.is_cuda()) scheduler.threads = target.cores;
   const AutoSchedulerOptionsScope scope(scheduler);

@@ -359,9 +359,10 @@ int64_t rows_of_tile(const RewriteSite& site, const Target& target) {
   if (!target.is_cuda()) return kRegisterRows;
   const Access* operands[2];
   if (!dag::match_contraction(site.dag, site.stage, operands).empty()) return 0;
-  const DataType t = operands[0]->tensor.dtype();
-  if (operands[1]->tensor.dtype() != t || t.bytes() > 2) return 0;
-  return target.gpu.has_wgmma() && t.bytes() == 2 ? kWgmmaRows : kMmaRows;
+  const DataType t = operands[0]->tensor.dtype(), other = operands[1]->tensor.dtype();
+  const bool bytes = t.bytes() == 1 && other.bytes() == 1 && t.is_float() == other.is_float();
+  if ((other != t && !bytes) || t.bytes() > 2) return 0;
+  return target.gpu.has_wgmma() ? kWgmmaRows : kMmaRows;
 }
 
 /// How much more of its tiles of `tile` rows a merged axis fills than the longest of its parts: 14
@@ -401,17 +402,19 @@ const Axis* axis_alone(const Operation& op, const std::optional<Affine>& index) 
   return found;
 }
 
-/// Whether TMA can load rows of an operand: an axis of the product, or merged ones, goes through
-/// whole 16 bytes of 16-bit floats.
+/// Whether TMA can load rows of an operand for wgmma: an axis of the product, or merged ones, goes through
+/// whole 16 bytes of 16-bit floats. Bytes and 8-bit floats lie along the sum.
 bool in_rows(const Operation& op, const Access& a, const JointDims& joint) {
-  constexpr int64_t kSixteenBytes = 8;  // elements
-  if (a.tensor.dtype() != f16 && a.tensor.dtype() != bf16) return false;
+  constexpr int64_t kRowBytes = 16;
+  const DataType type = a.tensor.dtype();
+  if (type != f16 && type != bf16 && (type.bytes() != 1 || type.is_bool())) return false;
   int d = a.tensor.rank() - 1;
   while (d > 0 && a.tensor.extent(d) == 1) --d;
-  if (axis_alone(op, a.affine[static_cast<std::size_t>(d)]) == nullptr) return false;
+  const Axis* along = axis_alone(op, a.affine[static_cast<std::size_t>(d)]);
+  if (!along || (type.bytes() == 1 && (*along)->kind != AxisKind::Reduce)) return false;
   int64_t row = a.tensor.extent(d);
   for (; joint.of(a.producer, d - 1); --d) row *= a.tensor.extent(d - 1);
-  return row % kSixteenBytes == 0;
+  return row * type.bytes() % kRowBytes == 0;
 }
 
 /// The rows or columns of the product that operand `a` has.
@@ -421,7 +424,7 @@ int64_t lines_of(const Operation& op, const Access& a) {
   return lines;
 }
 
-/// Of use where TMA and wgmma take products of rows in memory only: 16-bit floats in rows of whole
+/// Of use where TMA and wgmma take products of rows in memory only: rows of whole
 /// 16 bytes, and more rows than one of four warps multiplies. Its rows are merged as those of `collapse` are, so that what these gain comes on top.
 RewriteEstimate estimate_matrix_product(const RewriteSite& site, const Target& target) {
   // What tuned 1x1 convolutions of ResNet-50 gained on an H100, and the least that those of stride 2

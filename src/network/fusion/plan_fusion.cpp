@@ -167,8 +167,10 @@ class Planner {
   };
 
   void choose_by_rules(ChoiceList& choices) {
-    static constexpr std::array<Rule, 4> kRules = {
+    static constexpr std::array<Rule, 5> kRules = {
         {{ChoiceKind::Store, &Planner::read_by_product, &Planner::stores_usually,
+          "it is stored, and not computed where it is read"},
+         {ChoiceKind::Store, &Planner::norm_beside_operand, &Planner::always,
           "it is stored, and not computed where it is read"},
          {ChoiceKind::Store, &Planner::joined_for_windows, &Planner::always,
           "it is stored, and windows do not choose between what it joins"},
@@ -239,6 +241,19 @@ class Planner {
                return a.producer == s && a.reuse_axes.size() > 1;
              });
     });
+  }
+
+  /// `s`, where it ends a norm on a GPU of which an operand of a product is made, such as bytes, and something
+  /// else reads it, as the sum of a residual does. The sums of its rows have one node for both.
+  int norm_beside_operand(int s) const {
+    const std::vector<int>& readers = dag_.info(s).consumers;
+    const bool several = target_.is_cuda() && readers.size() > 1 && plan_.is_free(s) &&
+                         plan_.may_run_inside(s) && plan_.at(s) != Place::InAttention;
+    const bool beside = several && std::ranges::any_of(readers, [&](int r) {
+                          return dag_.info(r).points == dag_.info(s).points &&
+                                 plan_.times_in_products(r) > 0 && ends_norm(r);
+                        });
+    return beside && read_by_product(s) < 0 && ends_norm(s) ? s : -1;
   }
 
   bool never(int) const { return false; }

@@ -10,6 +10,7 @@
 //   u[k]    = sum over c of i32(v[k, c])                   once, where z is not 0
 //   p[k, y] = f32(n[k, y] - z * u[k]) * (s * t[k])
 //
+// Operands may be rounded to f16 or bf16 on the way, as long as their products add up in f32: bytes stay bytes.
 // Padding by zeros becomes padding by the zero point. Sums of bytes are exact, so the result is
 // closer to the real product than that in f32. Of two operands with zero points z and y the sums of both are
 // needed, and n - z * (sum of v) - y * (sum of q) + z * y * (number of terms) is scaled. The pass leaves products that
@@ -95,7 +96,7 @@ std::optional<int64_t> most_from_zero(const Expr& zero, DataType type) {
 }
 
 std::optional<Operand> operand_of(const ComputeDag& dag, const Operation& product, const Expr& e) {
-  const Load* load = e.as<Load>();
+  const Load* load = narrow_or_wide(e).as<Load>();
   const std::optional<Quantised> q = load ? quantised(dag, *load) : std::nullopt;
   if (!q) return std::nullopt;
   const int s = dag.index_of(tensor_of(load->buffer).op());

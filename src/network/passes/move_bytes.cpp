@@ -8,7 +8,9 @@
 //
 // Rounding is done element by element, so it may be done before elements move. A byte that was
 // dequantised by the scale and the zero point of the rounding is that byte: the quotient is within
-// an ulp of an integer of at most 255. Stages in between that others read in f32 stay.
+// an ulp of an integer of at most 255, and in f16 within an eighth. (In bf16 numbers between would be rounded to
+// the byte beside it, now and then; the byte that stays is the one of f32.) Stages in between that others read as
+// numbers stay.
 #include <cfloat>
 #include <map>
 
@@ -56,7 +58,14 @@ class InBytes {
     const int64_t* zero = q.zero.defined() ? as_int(q.zero) : nullptr;
     return scale && scale->value == rounded_.scale && q.integers.dtype() == type() &&
            (!q.zero.defined() || zero) && static_cast<double>(zero ? *zero : 0) == rounded_.zero &&
-           rounded_.scale >= FLT_MIN && rounded_.scale <= FLT_MAX / 256;
+           is_exact(rounded_.scale);
+  }
+
+  /// Whether all products of bytes with the scale are normal numbers of the type between.
+  bool is_exact(double scale) const {
+    constexpr double kLeastOfF16 = 0x1p-14, kMostOfF16 = 65504;
+    const bool half = rounded_.read->dtype == f16;
+    return scale >= (half ? kLeastOfF16 : FLT_MIN) && scale <= (half ? kMostOfF16 : FLT_MAX) / 256;
   }
 
   /// Bytes of another scale are rounded where they lie.

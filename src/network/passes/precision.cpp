@@ -84,7 +84,8 @@ class ShortTensors {
     const Tensor made = compute(
         t.shape(),
         [&](const std::vector<Axis>& i) {
-          return as.type.bits > 8 ? cast(as.type, t(i)) : in_steps(t(i), scale, as.type, as.zero);
+          return as.type.bits > 8 ? cast(as.type, t(i))
+                                  : in_steps(cast(f32, t(i)), scale, as.type, as.zero);
         },
         name, "quantize", op.where());
     if (!bytes) return made;
@@ -123,7 +124,7 @@ class ShortTensors {
     const Tensor numbers = compute(
         w.shape(),
         [&](const std::vector<Axis>& i) {
-          return in_steps(w(i), of_channel(scales, i), bytes ? i8 : type);
+          return in_steps(cast(f32, w(i)), of_channel(scales, i), bytes ? i8 : type);
         },
         w.name() + "_" + to_string(bytes ? i8 : type), "quantize", where);
     if (!bytes) return {numbers, scales};
@@ -146,7 +147,7 @@ class ShortTensors {
       rest.emplace_back("r" + std::to_string(d), w.shape()[d], AxisKind::Reduce);
       at[d] = rest.back();
     }
-    const Expr value = abs(w.at(at));
+    const Expr value = abs(cast(f32, w.at(at)));
     return rest.empty() ? value : reduce_max(value, rest);
   }
 
@@ -161,7 +162,9 @@ Tensor in_short(const ComputeDag& dag, const ProductPlace& p, const OperandType&
   const Operation& op = dag.stage(p.stage);
   const Reduce& r = *op.bodies()[0].as<Reduce>();
   if (as.tf32) {
-    const auto rounded = [](const Load& l) { return round_tf32(make_load(l.buffer, l.indices)); };
+    const auto rounded = [](const Load& l) {
+      return round_tf32(cast(f32, make_load(l.buffer, l.indices)));
+    };
     return like(op, sum(rounded(*p.operands[0]) * rounded(*p.operands[1]), r.axes), op.name());
   }
   Expr factors[2], scales;
@@ -194,6 +197,8 @@ std::vector<Tensor> precision(const PassContext& context) {
   for (const ProductPlace& p : product_places(dag, context.choices.expected_types())) {
     const OperandType type = context.choices.type_of(p.place, p.stage);
     if (type.is_declared()) continue;
+    const bool named = context.options.types.contains(name_of(ChoiceKind::Precision, p.place));
+    if (!may_be(p, type.type) && !named) continue;  // one of all products of an operator
     if (!may_be(p, type.type))
       throw_user_error("the product '" + p.place + "' has no weights, which numbers of " +
                            to_string(type.type) + " need",

@@ -6,6 +6,7 @@
 #include "dag/patterns/look_through.h"
 #include "dag/rewrites/rewrite_parts.h"
 #include "ir/linear.h"
+#include "network/passes/quantised.h"
 
 namespace heddle::network {
 namespace {
@@ -14,10 +15,13 @@ bool uses_any(const Expr& e, const std::vector<Axis>& axes) {
   return std::any_of(axes.begin(), axes.end(), [&](const Axis& a) { return uses_var(e, a.var()); });
 }
 
-bool is_plain_read(const Expr& e) {
-  const Load* load = e.as<Load>();
-  return load && load->dtype == f32 && tensor_of(load->buffer) &&
-         std::none_of(load->indices.begin(), load->indices.end(), has_load);
+/// The read of floats that a factor is, which is widened to f32 where they are narrower; else null.
+const Load* plain_read(const Expr& e) {
+  const Load* load = narrow_or_wide(e).as<Load>();
+  return load && load->dtype.is_float() && e.dtype() == f32 && tensor_of(load->buffer) &&
+                 std::none_of(load->indices.begin(), load->indices.end(), has_load)
+             ? load
+             : nullptr;
 }
 
 std::optional<ProductPlace> product_at(const ComputeDag& dag, int s, bool at_other_sizes) {
@@ -27,12 +31,12 @@ std::optional<ProductPlace> product_at(const ComputeDag& dag, int s, bool at_oth
   const Operation& op = dag.stage(s);
   const Reduce* r = dag::reduction_of(op, ReduceKind::Sum, 0);
   const Binary* mul = r ? r->sources[0].as<Binary>() : nullptr;
-  if (!mul || mul->op != BinaryOp::Mul || !is_plain_read(mul->a) || !is_plain_read(mul->b))
+  if (!mul || mul->op != BinaryOp::Mul || !plain_read(mul->a) || !plain_read(mul->b))
     return std::nullopt;
   ProductPlace found;
   found.stage = s;
-  found.operands[0] = mul->a.as<Load>();
-  found.operands[1] = mul->b.as<Load>();
+  found.operands[0] = plain_read(mul->a);
+  found.operands[1] = plain_read(mul->b);
   for (const int i : {0, 1}) {
     const Load& load = *found.operands[i];
     const int from = dag.index_of(tensor_of(load.buffer).op());

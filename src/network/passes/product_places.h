@@ -1,4 +1,4 @@
-// The products of a network that may be made of shorter numbers than f32.
+// The products of a network that may be made of shorter numbers.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,8 @@
 
 namespace heddle::network {
 
-/// The sum of products of two reads of f32, of which the elements are used by several results.
+/// The sum in f32 of products of two reads of f32, f16 or bf16, of which the elements are used by several
+/// results.
 struct ProductPlace {
   int stage = -1;
   std::string place;             ///< "conv2d:1x64x56x56#2": the second one of this shape

@@ -23,6 +23,8 @@ Tensor like(const Operation& op, const Expr& body, const std::string& name) {
 
 namespace {
 
+bool is_narrow(DataType type) { return type == f16 || type == bf16; }
+
 /// A read of bytes that is converted to i32; null for all else.
 const Load* widened_byte(const Expr& e) {
   const Cast* wide = e.as<Cast>();
@@ -59,15 +61,24 @@ Expr within_bounds(Expr e, DataType type) {
 
 }  // namespace
 
+const Expr& narrow_or_wide(const Expr& e) {
+  const Cast* c = e.as<Cast>();
+  return c && e.dtype() == f32 && is_narrow(c->value.dtype()) ? c->value : e;
+}
+
 std::optional<Quantised> dequantised(const Operation& op) {
-  const Binary* mul = op.bodies()[0].as<Binary>();
-  if (!mul || mul->op != BinaryOp::Mul || mul->a.dtype() != f32) return std::nullopt;
-  for (const auto& [value, scale] : {std::pair{mul->a, mul->b}, std::pair{mul->b, mul->a}}) {
-    const Cast* cast = value.as<Cast>();
-    if (!cast || cast->value.dtype() != i32) continue;
-    if (const Load* load = widened_byte(cast->value))
+  const Expr& body = op.bodies()[0];
+  const Cast* narrowed = is_narrow(body.dtype()) ? body.as<Cast>() : nullptr;
+  const Binary* mul = (narrowed ? narrowed->value : body).as<Binary>();
+  if (!mul || mul->op != BinaryOp::Mul || (mul->a.dtype() != f32 && !is_narrow(mul->a.dtype())))
+    return std::nullopt;
+  for (const auto& [value, factor] : {std::pair{mul->a, mul->b}, std::pair{mul->b, mul->a}}) {
+    const Cast* number = value.as<Cast>();
+    if (!number || number->value.dtype() != i32) continue;
+    const Expr scale = cast(f32, factor);
+    if (const Load* load = widened_byte(number->value))
       return Quantised{bytes_of(op, *load), {}, scale};
-    const Binary* sub = cast->value.as<Binary>();
+    const Binary* sub = number->value.as<Binary>();
     const Load* load = sub && sub->op == BinaryOp::Sub ? widened_byte(sub->a) : nullptr;
     if (load) return Quantised{bytes_of(op, *load), is_const(sub->b, 0) ? Expr() : sub->b, scale};
   }
@@ -94,8 +105,8 @@ std::optional<Rounded> rounded(const Operation& op) {
   const Binary* div = round && round->op == UnaryOp::Round ? round->a.as<Binary>() : nullptr;
   if (!div || div->op != BinaryOp::Div) return std::nullopt;
   const FloatImm* scale = div->b.as<FloatImm>();
-  r.read = div->a.as<Load>();
-  if (!scale || !r.read || r.read->dtype != f32) return std::nullopt;
+  r.read = narrow_or_wide(div->a).as<Load>();
+  if (!scale || !r.read || (r.read->dtype != f32 && !is_narrow(r.read->dtype))) return std::nullopt;
   r.scale = scale->value;
   return r;
 }

@@ -9,15 +9,19 @@
 namespace heddle::network {
 
 /// (integers - zero) * scale: what a stage is, with its shape. `zero` (of i32, undefined where it
-/// is 0) and `scale` are over the axes of the stage.
+/// is 0) and `scale` (of f32) are over the axes of the stage.
 struct Quantised {
   Tensor integers;
   Expr zero, scale;
 };
-/// f32(i32(q) - z) * s, or with nothing to subtract.
+/// f32(i32(q) - z) * s, or with nothing to subtract; in f16 and bf16, or rounded to these, too.
 std::optional<Quantised> dequantised(const Operation& op);
 
-/// round(read / scale) + zero, saturated to bytes of the stage's type: what a stage is.
+/// `e`, or of f32(e) what was widened from f16 or bf16.
+const Expr& narrow_or_wide(const Expr& e);
+
+/// round(read / scale) + zero, saturated to bytes of the stage's type: what a stage is. It reads f32, f16 or
+/// bf16.
 struct Rounded {
   const Load* read = nullptr;
   double scale = 1, zero = 0;

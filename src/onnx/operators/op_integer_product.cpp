@@ -16,9 +16,9 @@
 namespace heddle::onnx {
 namespace {
 
-/// Input `i` along a dimension, in another type.
+/// Input `i`, a scale or a zero point as the file has it, along a dimension, in another type.
 Tensor parameter(const NodeScope& s, int i, DataType type, int after) {
-  const Tensor t = s.tensor(i);
+  const Tensor t = s.exact(i).tensor();
   return along(s, t.dtype() == type ? t : ops::cast(t, type, s.at()), after);
 }
 
@@ -118,7 +118,7 @@ struct Scales {
 /// What multiplies the sums: a scale times a scale, over a scale, rounded to f32 each time. Known
 /// scales make a known array, so that nothing of it is computed in a call.
 Tensor factor_of_sums(const NodeScope& s, const Scales& at, int after_a, int after_b) {
-  const Value &a = s.value(at.a), &b = s.value(at.b), &y = s.value(at.y);
+  const Value &a = s.exact(at.a), &b = s.exact(at.b), &y = s.exact(at.y);
   if (!a.is_immediate() || !b.known() || !y.is_immediate()) {
     return ops::elementwise(
         "requantize_scale",

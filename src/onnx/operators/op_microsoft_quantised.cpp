@@ -13,10 +13,10 @@
 namespace heddle::onnx {
 namespace {
 
-/// Input `i`, one number, in a type; 0 where it is left out.
+/// Input `i`, one number as the file has it, in a type; 0 where it is left out.
 Expr scalar(const NodeScope& s, int i, DataType type) {
   if (!s.has(i)) return make_const(type, 0);
-  const Value& value = s.value(i);
+  const Value& value = s.exact(i);
   if (value.size() != 1)
     s.fail("its input " + std::to_string(i) + " " + shape_text(value.shape()) +
            " needs to be one number");

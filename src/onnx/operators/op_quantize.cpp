@@ -1,4 +1,6 @@
 // Conversion of numbers to 8-bit integers and back.
+#include <cmath>
+
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/reduce.h"
 #include "heddle/ops/transform.h"
@@ -24,10 +26,10 @@ Tensor of_blocks(const NodeScope& s, const Tensor& t, int64_t block) {
   return ops::slice(each, {0}, {extent}, {axis}, {}, s.at());
 }
 
-// A scale or zero point in a shape that broadcasts to x: one number, or one for each index of the
-// axis.
+// A scale or zero point, as the file has it, in a shape that broadcasts to x: one number, or one for each index
+// of the axis.
 Tensor along_axis(const NodeScope& s, int input) {
-  const Tensor t = s.tensor(input);
+  const Tensor t = s.exact(input).tensor();
   if (const int64_t block = s.integer("block_size", 0); block != 0) return of_blocks(s, t, block);
   if (t.rank() > 1) s.fail("its scale is neither a number nor a row of numbers");
   if (t.size() == 1) return along(s, t, 0);  // whatever the axis is
@@ -65,17 +67,32 @@ std::vector<Value> quantize(const NodeScope& s) {
   return {four ? Value::of_four_bits(y) : Value(y)};
 }
 
+// The type of what bytes stand for. They have their scale in f32 also where f32 is narrower, and are rounded
+// after it; so they stay bytes of one scale to what looks for these. (Scales that may exceed the range of the
+// type are left to the importer.)
+DataType type_of_numbers(const NodeScope& s) {
+  const DataType type = s.exact(1).dtype(), narrow = s.options().precision;
+  const bool bytes = s.dtype(0).is_integral() && s.dtype(0).bits == 8;
+  if (type != f32 || !bytes || !s.exact(1).known()) return type;
+  constexpr double kMostScale = 256;  // 255 of it are a number of f16
+  const NDArray& scales = s.exact(1).array();
+  for (int64_t i = 0; i < scales.size(); ++i) {
+    if (std::abs(scales.get(i)) > kMostScale) return type;
+  }
+  return narrow;
+}
+
 std::vector<Value> dequantize(const NodeScope& s) {
   std::vector<Tensor> inputs{s.tensor(0), along_axis(s, 1)};
   if (!is_zero(s, 2)) inputs.push_back(along_axis(s, 2));
-  const DataType type = s.dtype(1);
+  const DataType type = s.exact(1).dtype(), numbers = type_of_numbers(s);
   return {ops::elementwise(
       "dequantize", inputs,
       [&](const std::vector<Expr>& v) {
         const DataType wide = v[0].dtype().is_float() ? type : i32;
         Expr x = cast(wide, v[0]);
         if (v.size() > 2) x = x - cast(wide, v[2]);
-        return cast(type, x) * v[1];
+        return cast(numbers, cast(type, x) * v[1]);
       },
       s.at())};
 }

@@ -168,6 +168,8 @@ std::vector<Candidate> PrecisionMeter::find_candidates() const {
   std::vector<Candidate> found;
   const std::vector<double> runs = network::runs_of_stages(n.updates().repeats, dag, {});
   for (network::ProductPlace& p : network::product_places(dag)) {
+    // Where a network is of narrower numbers, these are what the user asked for.
+    if (p.operands[0]->dtype != f32 || p.operands[1]->dtype != f32) continue;
     Candidate c;
     c.name = network::name_of(network::ChoiceKind::Precision, p.place);
     c.flops = dag.info(p.stage).flops;

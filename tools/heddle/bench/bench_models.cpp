@@ -8,6 +8,7 @@
 #include "common/model_plan.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
+#include "network/race/call_timer.h"
 #include "network/run/output_difference.h"
 #include "options/parse_line.h"
 #include "subjects/model_subject.h"
@@ -50,7 +51,7 @@ Json bench_models(const Request& options, std::ostream& out) {
       const Request o = bench_request(options, subject, threads);
       const Target target = target_of(o.target, o.threads);
       const OnnxModel model = import_subject(o.subject, dtype_of(o.dtype));
-      const ScopedThreads scope(target.cores);
+      const ScopedThreads scope(network::race_threads(target));
       AutoSchedulerOptions rules = current_auto_scheduler_options();
       rules.use_records = false;
       const Network rule(model.outputs, target, rules, {}, model.updates);

@@ -19,6 +19,7 @@
 #include "network/cut/check_network.h"
 #include "network/cut/step_plan.h"
 #include "network/cut/updates.h"
+#include "network/race/call_timer.h"
 #include "network/run/output_difference.h"
 #include "subjects/family_subject.h"
 #include "subjects/model_subject.h"
@@ -222,7 +223,7 @@ Json bench_ranges(const Request& options, std::ostream& out, bool* right) {
     const Request o = bench_request(options, subject, threads);
     const DataType dtype = dtype_of(o.dtype);
     const Target target = target_of(o.target, o.threads);
-    const ScopedThreads scope(target.cores);
+    const ScopedThreads scope(network::race_threads(target));
     const Ranged of = is_family(subject) ? ranged_kernels(subject, dtype, target)
                                          : ranged_model(o, dtype, target);
     const std::vector<std::vector<int64_t>> sizes =

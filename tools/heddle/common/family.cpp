@@ -8,6 +8,7 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/search/tune_family.h"
 #include "heddle/support/error.h"
+#include "network/race/call_timer.h"
 #include "subjects/family_subject.h"
 #include "subjects/target_text.h"
 #include "support/files/file.h"
@@ -41,7 +42,7 @@ int explain_family(const Request& options) {
   const DataType dtype = dtype_of(options.dtype);
   const Target target = target_of(options.target, options.threads);
   const FamilySubject f = family_subject(options.subject, dtype);
-  const ScopedThreads threads(target.cores);
+  const ScopedThreads threads(network::race_threads(target));
   FamilyOptions family;
   family.target = target;
   family.race_seconds = options.race_seconds > 0 ? options.race_seconds : kExplainSeconds;
@@ -66,7 +67,7 @@ int tune_family_subject(const Request& request) {
   const Target target = target_of(request.target, request.threads);
   const FamilySubject f = family_subject(request.subjects[0], dtype);
   if (!request.json_file.empty() && request.json_file != "-") check_writable(request.json_file);
-  const ScopedThreads threads(target.cores);
+  const ScopedThreads threads(network::race_threads(target));
   TuneOptions tuning;
   tuning.budget = std::chrono::duration<double>(parse_budget(request.budget));
   if (!request.until.empty()) tuning.until = parse_share(request.until);

@@ -2,6 +2,7 @@
 
 #include "common/model_plan.h"
 #include "heddle/support/error.h"
+#include "network/race/call_timer.h"
 #include "subjects/model_subject.h"
 #include "subjects/target_text.h"
 
@@ -27,7 +28,7 @@ NetworkHere::NetworkHere(const Request& options)
     : target(target_here(options)),
       problem(problem_of(options)),
       options_(options),
-      threads_(target.is_cuda() ? 1 : target.cores) {
+      threads_(network::race_threads(target)) {
   if (!options.sizes.empty() && problem.dims.empty())
     throw_user_error("--sizes is for a network with a range, and no dimension has one", {},
                      "give one a range, such as --dims batch=1..8");

@@ -8,7 +8,7 @@
 
 namespace heddle::cli {
 
-/// While it lives, this process has the number of threads of the target.
+/// While it lives, this process has the number of threads of the target; for a GPU all, which compile its kernels.
 class NetworkHere {
  public:
   /// Throws a User error for a target that is not here, and for sizes of a network without ranges.

@@ -9,6 +9,7 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "heuristic/heuristic.h"
+#include "network/race/call_timer.h"
 #include "subjects/target_text.h"
 #include "support/log.h"
 #include "tune/budget.h"
@@ -66,8 +67,7 @@ int collect_for_heuristic(const Request& o) {
   options.turns = o.turns;
   TuneClock clock(parse_budget(o.budget));
   options.clock = &clock;
-  const ScopedThreads threads(options.target.is_cuda() ? default_num_threads()
-                                                       : options.target.cores);
+  const ScopedThreads threads(network::race_threads(options.target));
   Progress progress;
   options.progress = shown_by<CollectProgress>(progress, o.quiet, line_of);
   CollectReport report;

@@ -11,6 +11,7 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
 #include "heuristic/heuristic.h"
+#include "network/race/call_timer.h"
 #include "subjects/model_subject.h"
 #include "subjects/subjects.h"
 #include "subjects/target_text.h"
@@ -102,7 +103,7 @@ int run_learn(const Request& o) {
   LearnOptions options = options_of(o, target);
   TuneClock clock(parse_budget(o.budget));
   options.clock = &clock;
-  const ScopedThreads threads(target.is_cuda() ? default_num_threads() : target.cores);
+  const ScopedThreads threads(network::race_threads(target));
   Progress progress;
   options.progress = shown_by<LearnProgress>(progress, o.quiet, line_of);
   LearnReport report;

@@ -9,6 +9,7 @@
 #include "heddle/network/tune.h"
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/support/error.h"
+#include "network/race/call_timer.h"
 #include "subjects/model_subject.h"
 #include "subjects/target_text.h"
 #include "support/table.h"
@@ -174,7 +175,7 @@ int retune_plan(const Request& o) {
   std::cout << to_string(*network.plan_use()) << std::endl;
   TuneClock clock(parse_budget(o.budget));
   const TunedNetwork tuned = [&] {
-    const ScopedThreads threads(target.is_cuda() ? 1 : target.cores);
+    const ScopedThreads threads(network::race_threads(target));
     const InterruptScope interrupt(clock);
     return retune(network, clock.left_s(), clock, opened.model.dims);
   }();
