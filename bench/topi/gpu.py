@@ -4,6 +4,8 @@ import json
 
 import torch
 
+from cases import CASES
+
 CALLS = 20  # between two events, so that the time of an event is small beside it
 
 
@@ -88,5 +90,7 @@ def measured(family, case, network, arrays, seconds, race, error_of):
 
 
 def keep(rows, path):
+    titles = [family.title for family in CASES]
+    rows = sorted(rows, key=lambda row: titles.index(row["family"]))
     names = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__.split("+")[0]}
     path.write_text(json.dumps(names | {"rows": rows}, indent=0) + "\n")

@@ -12,10 +12,11 @@ calls of both in turns: the machine may be shared, and medians tell of the other
 family. Needs the Python package (PYTHONPATH=build/python), PyTorch and torchvision.
 """
 import argparse
-import concurrent.futures
 import json
+import multiprocessing
 import os
 import pathlib
+import queue
 import re
 import sys
 import time
@@ -105,34 +106,55 @@ def measured(family, threads, seconds):
     return {"family": family, "templates": templates_of(network), "right": right, **times}
 
 
-def measured_on_gpu(options):
-    """The rows, which are kept in a file as they come. Networks are compiled beside each other before the first one is timed."""
+def work_on_gpu(options, turns, alone, rows):
+    """Measures families by their numbers, until there is none left. Networks are compiled beside those of other processes, and timed alone."""
     import gpu
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
-
-    def compiled(family):
-        case = family.make()
-        network, arrays = network_of(case, target=hd.Target(options.target))
-        network(*gpu.arrays_of(case, arrays))
-        return case, network, arrays
-
-    families = [family for family in CASES if options.only in family.title]
-    rows, failed = [], False
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool, torch.inference_mode():
-        waiting = [(family, pool.submit(compiled, family)) for family in families]
-        concurrent.futures.wait([made for _, made in waiting])
-        for family, made in waiting:
+    with torch.inference_mode():
+        while (number := turns.get()) is not None:
+            family, begin = CASES[number], time.perf_counter()
             try:
-                case, network, arrays = made.result()
-                rows.append(gpu.measured(family, case, network, arrays, options.seconds, race, error_of))
+                case = family.make()
+                network, arrays = network_of(case, target=hd.Target(options.target))
+                network(*gpu.arrays_of(case, arrays))
+                compiled = time.perf_counter() - begin
+                with alone:
+                    row = gpu.measured(family, case, network, arrays, options.seconds, race, error_of)
+                rows.put(row | {"compile_s": round(compiled, 1)})
             except Exception as e:  # noqa: BLE001 - one family must not end the experiment
-                print(f"{family.title}: {type(e).__name__}: {str(e)[:500]}", file=sys.stderr)
-                failed = True
+                rows.put({"family": family.title, "failed": f"{type(e).__name__}: {str(e)[:500]}"})
+    rows.put(None)
+
+
+def measured_on_gpu(options):
+    """The rows, which are printed and kept in a file as they come."""
+    import gpu
+    spawned = multiprocessing.get_context("spawn")
+    turns, rows, alone = spawned.Queue(), spawned.Queue(), spawned.Lock()
+    numbers = [n for n, family in enumerate(CASES) if options.only in family.title]
+    count = min(options.processes, len(numbers))
+    for number in numbers + [None] * count:
+        turns.put(number)
+    workers = [spawned.Process(target=work_on_gpu, args=(options, turns, alone, rows), daemon=True) for _ in range(count)]
+    for worker in workers:
+        worker.start()
+    kept, failed, running = [], False, count
+    while running:
+        try:
+            row = rows.get(timeout=5)
+        except queue.Empty:
+            if any(worker.is_alive() for worker in workers):
                 continue
-            failed |= not rows[-1]["right"]
-            print(rows[-1], file=sys.stderr, flush=True)
-            gpu.keep(rows, options.json)
+            return 1  # a process died
+        if row is None:
+            running -= 1
+            continue
+        print(row, file=sys.stderr, flush=True)
+        failed |= "failed" in row or not row["right"]
+        if "failed" not in row:
+            kept.append(row)
+            gpu.keep(kept, options.json)
     return 1 if failed else 0
 
 
@@ -216,6 +238,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1, help="of each race")
     parser.add_argument("--target", default="llvm -mcpu=native", help="a GPU: the figures go to --json")
+    parser.add_argument("--processes", type=int, default=4, help="that compile for a GPU")
     parser.add_argument("--json", type=pathlib.Path, default=pathlib.Path("topi_gpu.json"), help="figures of a GPU")
     parser.add_argument("--gpu", type=pathlib.Path, default=HERE / "gpu.json", help="such figures, for the page")
     parser.add_argument("--write", type=pathlib.Path, help="write the page here")
