@@ -6,6 +6,7 @@
 #include "heddle/ops/elementwise.h"
 #include "ir/data_index.h"
 #include "ops/common.h"
+#include "ops/index_box.h"
 #include "ops/known_indices.h"
 
 namespace heddle::ops {
@@ -22,7 +23,10 @@ struct Scatter {
   Tensor x;
   Dims updates;  // the extents that q runs over
   int named;     // how many dimensions of x say which update an element gets
-  std::function<Expr(const std::vector<Axis>& i, const std::vector<Expr>& q)> hits, update;
+  std::function<Expr(const std::vector<Axis>& i, const std::vector<Expr>& q)> hits = {},
+                                                                              update = {};
+  std::optional<impl::IndexBox> box = {};  // the places, where they are known to be a box
+  std::function<Expr(const std::vector<Axis>& i)> inside = {};  // what else a place in it needs
 
   std::vector<Axis> axes() const {
     std::vector<Axis> q;
@@ -56,8 +60,36 @@ struct Scatter {
         call.op, call.op, call.where);
   }
 
-  template <class Reduce, class Combine>
-  Tensor combined(const Expr& neutral, Reduce reduce, Combine combine) const {
+  static Expr merged(ScatterReduction reduction, const Expr& a, const Expr& b) {
+    switch (reduction) {
+      case ScatterReduction::Replace: return b;
+      case ScatterReduction::Add: return a + b;
+      case ScatterReduction::Mul: return a * b;
+      case ScatterReduction::Max: return heddle::max(a, b);
+      case ScatterReduction::Min: return heddle::min(a, b);
+    }
+    return b;
+  }
+
+  // Of a box of places each has one update: no search for it.
+  Tensor in_box(const impl::IndexBox& box, ScatterReduction reduction) const {
+    return compute(
+        x.shape(),
+        [&](const std::vector<Axis>& i) {
+          Expr in = inside ? inside(i) : make_const(boolean, 1);
+          std::vector<Expr> q(updates.size(), Expr(0));
+          for (const impl::BoxSide& side : box) {
+            const Axis& position = i[static_cast<size_t>(side.dimension)];
+            in = heddle::logical_and(in, impl::is_in(side, position));
+            if (side.axis >= 0) q[static_cast<size_t>(side.axis)] = impl::index_in(side, position);
+          }
+          return select(in, merged(reduction, x(i), update(i, q)), x(i));
+        },
+        call.op, call.op, call.where);
+  }
+
+  template <class Reduce>
+  Tensor combined(const Expr& neutral, ScatterReduction reduction, Reduce reduce) const {
     const std::vector<Axis> q = axes();
     const Tensor all = compute(
         x.shape(),
@@ -67,31 +99,28 @@ struct Scatter {
         },
         std::string(call.op) + "_updates", call.op, call.where);
     return compute(
-        x.shape(), [&](const std::vector<Axis>& i) { return Expr(combine(x(i), all(i))); }, call.op,
-        call.op, call.where);
+        x.shape(), [&](const std::vector<Axis>& i) { return merged(reduction, x(i), all(i)); },
+        call.op, call.op, call.where);
   }
 
   Tensor declare(ScatterReduction reduction) const {
     const DataType t = x.dtype();
     using Axes = std::vector<Axis>;
+    if (box) return in_box(*box, reduction);
     switch (reduction) {
       case ScatterReduction::Replace: return replace();
       case ScatterReduction::Add:
-        return combined(
-            make_const(t, 0), [](const Expr& e, const Axes& q) { return heddle::sum(e, q); },
-            [](const Expr& a, const Expr& b) { return a + b; });
+        return combined(make_const(t, 0), reduction,
+                        [](const Expr& e, const Axes& q) { return heddle::sum(e, q); });
       case ScatterReduction::Mul:
-        return combined(
-            make_const(t, 1), [](const Expr& e, const Axes& q) { return heddle::prod(e, q); },
-            [](const Expr& a, const Expr& b) { return a * b; });
+        return combined(make_const(t, 1), reduction,
+                        [](const Expr& e, const Axes& q) { return heddle::prod(e, q); });
       case ScatterReduction::Max:
-        return combined(
-            lowest_value(t), [](const Expr& e, const Axes& q) { return heddle::max(e, q); },
-            [](const Expr& a, const Expr& b) { return heddle::max(a, b); });
+        return combined(lowest_value(t), reduction,
+                        [](const Expr& e, const Axes& q) { return heddle::max(e, q); });
       case ScatterReduction::Min:
-        return combined(
-            highest_value(t), [](const Expr& e, const Axes& q) { return heddle::min(e, q); },
-            [](const Expr& a, const Expr& b) { return heddle::min(a, b); });
+        return combined(highest_value(t), reduction,
+                        [](const Expr& e, const Axes& q) { return heddle::min(e, q); });
     }
     return {};
   }
@@ -157,16 +186,21 @@ Tensor scatter_elements(const Tensor& x, const Tensor& indices, const Tensor& up
     at[d] = q;
     return at;
   };
-  Scatter scatter{call, x, {indices.extent(axis)}, x.rank(), {}, {}};
-  scatter.hits = [&](const std::vector<Axis>& i, const std::vector<Expr>& q) {
-    Expr hit = from_end(indices.at(place(i, q[0])), x.extent(axis)) == Expr(i[d]);
+  Scatter scatter{call, x, {indices.extent(axis)}, x.rank()};
+  scatter.inside = [&](const std::vector<Axis>& i) {
+    Expr in = make_const(boolean, 1);
     for (size_t e = 0; e < i.size(); ++e) {
       const int64_t there = indices.extent(static_cast<int>(e));
       if (e != d && there < x.extent(static_cast<int>(e)))
-        hit = heddle::logical_and(hit, Expr(i[e]) < there);
+        in = heddle::logical_and(in, Expr(i[e]) < there);
     }
-    return hit;
+    return in;
   };
+  scatter.hits = [&](const std::vector<Axis>& i, const std::vector<Expr>& q) {
+    return heddle::logical_and(from_end(indices.at(place(i, q[0])), x.extent(axis)) == Expr(i[d]),
+                               scatter.inside(i));
+  };
+  if (const auto side = impl::side_along(indices, axis, x.extent(axis))) scatter.box = {*side};
   scatter.update = [&](const std::vector<Axis>& i, const std::vector<Expr>& q) {
     return updates.at(place(i, q[0]));
   };
@@ -190,7 +224,8 @@ Tensor scatter_nd(const Tensor& x, const Tensor& indices, const Tensor& updates,
   if (updates.size() == 0) return identity(x, where);
   if (outer.empty()) outer = {1};  // one update
   const bool one = named.size() == 1;
-  Scatter scatter{call, x, outer, k, {}, {}};
+  Scatter scatter{call, x, outer, k};
+  scatter.box = impl::box_of_rows(indices, {from.begin(), from.begin() + k});
   scatter.hits = [&](const std::vector<Axis>& i, const std::vector<Expr>& q) {
     Expr hit = make_const(boolean, 1);  // of no dimensions: all elements
     for (int d = 0; d < k; ++d) {

@@ -3,6 +3,9 @@
 #include <limits>
 #include <numeric>
 
+#include "heddle/dag/compute_dag.h"
+#include "heddle/dsl/arrays.h"
+#include "heddle/support/rng.h"
 #include "ops/ops_testing.h"
 
 namespace heddle {
@@ -89,6 +92,57 @@ TEST(ScatterNd, WritesSlices) {
                     return x(p[0], p[1]) + (p[0] == 2 && p[1] == 1 ? two(0) + two(1) : 0.0);
                   });
   EXPECT_THROW(ops::scatter_nd(x, both, u), Error);
+}
+
+NDArray interpreted(const Tensor& result, const std::vector<Input>& inputs) {
+  return run_interpreted(result, inputs).result;
+}
+
+// Indices that are known with the declaration and name a box need no search. Drawn ones, of boxes and
+// of none, do what the same indices do as data.
+TEST(Scatter, KnownIndicesDoWhatIndicesThatAreDataDo) {
+  const ops::ScatterReduction all[] = {ops::ScatterReduction::Replace, ops::ScatterReduction::Add,
+                                       ops::ScatterReduction::Mul, ops::ScatterReduction::Max,
+                                       ops::ScatterReduction::Min};
+  int boxes = 0;
+  for (uint64_t seed = 0; seed < 120 && !HasFailure(); ++seed) {
+    Rng rng(seed);
+    const auto below = [&](int64_t n) { return rng.uniform_int(0, n - 1); };
+    const Input x = input({5, 7, 4}, f32, seed);
+    // Rows first + step * q of two axes, at times turned, at times with one index changed.
+    const int64_t n = 1 + below(2), m = 1 + below(3), step = 1 + below(2);
+    const int64_t first = below(5 - n + 1), second = below(7 - step * (m - 1));
+    const bool turned = below(2) == 1, changed = below(3) == 0;
+    std::vector<int64_t> rows, along;
+    const Dims outer = turned ? Dims{m, n} : Dims{n, m};
+    for (int64_t a = 0; a < outer[0]; ++a) {
+      for (int64_t b = 0; b < outer[1]; ++b) {
+        rows.push_back(first + (turned ? b : a) - (below(4) == 0 ? 5 : 0));
+        rows.push_back(second + step * (turned ? a : b));
+      }
+    }
+    if (changed) rows[rows.size() - 1] = below(7);
+    for (int64_t b = 0; b < m; ++b) {
+      for (int64_t c = 0; c < 3; ++c)
+        along.push_back(changed && c == 1 ? below(7) : second + step * b);
+    }
+    const ops::ScatterReduction how = all[below(5)];
+    const Input u = input({outer[0], outer[1], 4}, f32, seed + 1000),
+                v = input({1, m, 3}, f32, seed + 2000);
+    const Input at = indices(rows, {outer[0], outer[1], 2}), places = indices(along, {1, m, 3});
+    const Tensor known = ops::scatter_nd(x, constant(at.array), u, how),
+                 line = ops::scatter_elements(x, constant(places.array), v, 1, how);
+    boxes += ComputeDag({known}).size() == 3;
+    for (const auto& [with, want] :
+         {std::pair{known, interpreted(ops::scatter_nd(x, at, u, how), {x, at, u})},
+          {line, interpreted(ops::scatter_elements(x, places, v, 1, how), {x, places, v})}}) {
+      std::vector<Input> inputs{x, with.same_as(known) ? u : v};
+      expect_result(with, run_interpreted(with, inputs),
+                    [&](const Dims& p) { return want.get((p[0] * 7 + p[1]) * 4 + p[2]); });
+      if (HasFailure()) ADD_FAILURE() << "seed " << seed;
+    }
+  }
+  EXPECT_GT(boxes, 40);
 }
 
 TEST(TopK, OrdersEqualElementsByPlace) {

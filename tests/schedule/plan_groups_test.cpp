@@ -164,6 +164,20 @@ TEST(PlanGroups, AStageThatIsReadAtPlacesFarApartIsStored) {
   EXPECT_EQ(plan_groups(ComputeDag({turned})).size(), 2U);
 }
 
+// Each row would compute the whole vector again; a number for each row is computed with its row.
+TEST(PlanGroups, AVectorThatAllRowsReadIsStoredOnACpu) {
+  const Target cpu = Target::parse("llvm -mcpu=skylake-avx512");
+  const Tensor x = placeholder({2048, 4096}, f32, "x");
+  const auto scaled = [&](const Tensor& by) { return ops::add(ops::mul(x, by), by); };
+  EXPECT_EQ(groups_text({scaled(ops::exp(placeholder({4096}, f32, "v")))}, &cpu),
+            R"(exp (direct compute)
+add (direct compute); inlined mul
+)");
+  EXPECT_EQ(groups_text({scaled(ops::exp(placeholder({2048, 1}, f32, "r")))}, &cpu),
+            R"(add (direct compute); inlined mul; tunable exp
+)");
+}
+
 TEST(PlanGroups, AnOutputThatIsReadIsAGroupOfItsOwn) {
   Pair p;
   EXPECT_EQ(groups_text({p.B, p.C}), R"(B (direct compute)

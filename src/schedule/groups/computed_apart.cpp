@@ -113,4 +113,52 @@ double computed_per_read(const ComputeDag& dag, int s, int reader) {
   return most;
 }
 
+namespace {
+
+constexpr uint64_t kWhole = uint64_t{1} << 63;  // a reduction goes over the dimension
+constexpr size_t kAxes = 63;
+
+uint64_t bit_of(size_t axis) { return uint64_t{1} << std::min(axis, kAxes - 1); }
+
+}  // namespace
+
+void FollowedAxes::begin(int s) {
+  std::vector<uint64_t>& mine = of_[static_cast<size_t>(s)];
+  mine.resize(dag_.stage(s).axes().size());
+  for (size_t d = 0; d < mine.size(); ++d) mine[d] = bit_of(d);
+}
+
+void FollowedAxes::follow(int s) {
+  std::vector<uint64_t> mine(dag_.stage(s).axes().size());
+  for (const int c : dag_.info(s).consumers) {
+    const Operation& reader = dag_.stage(c);
+    const std::vector<uint64_t>& theirs = of_[static_cast<size_t>(c)];
+    for (const Access& a : dag_.info(c).reads) {
+      if (a.producer != s) continue;
+      for (size_t d = 0; d < mine.size(); ++d) {
+        for (size_t x = 0; x < theirs.size(); ++x)
+          if (uses_var(a.indices[d], reader.axes()[x].var())) mine[d] |= theirs[x];
+        for (const Axis& k : reader.reduce_axes())
+          if (uses_var(a.indices[d], k.var())) mine[d] |= kWhole;
+      }
+    }
+  }
+  of_[static_cast<size_t>(s)] = std::move(mine);
+}
+
+double FollowedAxes::times_in_rows(int s, int output) const {
+  const std::vector<Axis>& rows = dag_.stage(output).axes();
+  const std::vector<uint64_t>& mine = of_[static_cast<size_t>(s)];
+  if (rows.size() < 2) return 1;
+  const uint64_t whole = kWhole | bit_of(rows.size() - 1);
+  double times = 1;
+  for (size_t d = 0; d + 1 < rows.size(); ++d)
+    times *= static_cast<double>(largest_extent(rows[d]->extent));
+  for (size_t d = 0; d < mine.size(); ++d) {
+    if (mine[d] != 0 && (mine[d] & whole) == 0)
+      times /= static_cast<double>(largest_extent(dag_.stage(s).axes()[d]->extent));
+  }
+  return times;
+}
+
 }  // namespace heddle

@@ -61,6 +61,7 @@ class Planner {
         carried_(dag.size(), 0),
         rates_(rates_of(target ? *target : Target())),
         levels_(dag.size(), 0),
+        followed_(dag),
         loads_(static_cast<size_t>(dag.size())),
         fused_(find_fused_chains(dag, target)) {}
 
@@ -90,6 +91,7 @@ class Planner {
     g.output_stage = g.anchor = s;
     g.anchor_class = dag_.info(s).stage_class;
     if (g.anchor_class == StageClass::LocationTunable) g.anchor_class = StageClass::DirectCompute;
+    followed_.begin(s);
     group_of_[s] = {static_cast<int>(groups_.size())};
     groups_.push_back(std::move(g));
   }
@@ -121,8 +123,10 @@ class Planner {
     if (!reduction && copies_[s] <= kMaxCopies && inline_it && pays_again(s, info))
       return inline_into(s, groups);
     if (groups.size() != 1) return open(s);
+    followed_.follow(s);
     StageGroup& g = groups_[*groups.begin()];
-    if (!reduction && g.anchor_class == StageClass::DirectCompute && is_read_apart(s, info))
+    if (!reduction && g.anchor_class == StageClass::DirectCompute &&
+        (is_read_apart(s, info) || repeats_in_rows(s, g)))
       return open(s);
     if (reduction && !join_reduction(s, info, g)) return open(s);
     if (!reduction && keeps_product_out(info, g)) return open(s);
@@ -133,6 +137,7 @@ class Planner {
 
   void inline_into(int s, const std::set<int>& groups) {
     inlined_[s] = 1;
+    followed_.follow(s);
     group_of_[s] = groups;
     for (const int g : groups) groups_[static_cast<size_t>(g)].inlined.push_back(s);
   }
@@ -158,6 +163,13 @@ class Planner {
     return std::any_of(info.consumers.begin(), info.consumers.end(), [&](int c) {
       return dag_.info(c).case_periods.empty() && computed_per_read(dag_, s, c) > kMostPerRead;
     });
+  }
+
+  // Whether the rows of a group on a CPU would compute the same elements of a stage again and again,
+  // as of a vector that all rows read.
+  bool repeats_in_rows(int s, const StageGroup& g) const {
+    return cpu_ &&
+           !recomputation(dag_, s, followed_.times_in_rows(s, g.output_stage), rates_).pays();
   }
 
   // Whether computing the elements of a stage where they are read costs no more than storing them.
@@ -331,6 +343,7 @@ class Planner {
   // whole.
   void place_cases(int s, const StageInfo& info, const std::set<int>& groups) {
     if (groups.size() != 1) return open(s);
+    followed_.follow(s);
     StageGroup& g = groups_[*groups.begin()];
     if (g.anchor != g.output_stage || g.anchor_class != StageClass::DirectCompute) return open(s);
     if (elementwise_to_output_stage(s, g) && dag_.stage(s).num_outputs() == 1) {
@@ -535,6 +548,7 @@ class Planner {
   std::vector<double> carried_;  ///< seconds that an inlined stage, and those after it, take again
   const MachineRates rates_;
   std::vector<int> levels_;  ///< of the expression that inlining makes, down to this stage
+  FollowedAxes followed_;
   std::vector<std::optional<LoadCounts>> loads_;  ///< of the bodies of a stage, where counted
   std::map<int, RowChain> chains_;                // keyed by the anchor
   std::map<int, ImageChain> images_;              // likewise
