@@ -197,12 +197,20 @@ static bool divides(const Expr& index) {
   });
 }
 
+/// What `op` sums, itself or in a stage of its own before it rounds; null where it sums nothing.
+static const Operation* summing(const Operation& op) {
+  if (op.is_reduction()) return &op;
+  const Load* sum = rounded_sum(op);
+  return sum ? tensor_of(sum->buffer).op() : nullptr;
+}
+
 Expr Backward::moved_into(const Expr& body) const {
   const Load* load = body.as<Load>();
-  const Operation* op = load ? tensor_of(load->buffer).op() : nullptr;
-  if (!op || !read_once_.contains(op)) return {};
-  const Reduce* r = op->bodies()[0].as<Reduce>();
-  if (!r) return {};  // a sum that is rounded to 16 bits, which is a stage of its own
+  const Operation* read = load ? tensor_of(load->buffer).op() : nullptr;
+  if (!read || !read_once_.contains(read)) return {};
+  const Operation* op = summing(*read);
+  const Reduce* r = op ? op->bodies()[0].as<Reduce>() : nullptr;
+  if (!r) return {};
   std::vector<VarBinding> by;
   for (size_t d = 0; d < load->indices.size(); ++d) {
     if (divides(load->indices[d])) return {};  // phases, whose reads are to stay affine
@@ -215,7 +223,8 @@ Expr Backward::moved_into(const Expr& body) const {
   }
   std::vector<Expr> sources;
   for (const Expr& s : r->sources) sources.push_back(substitute(s, by));
-  return make_reduce(r->combiner, std::move(sources), std::move(over), r->index);
+  return cast(read->output(0).dtype(),
+              make_reduce(r->combiner, std::move(sources), std::move(over), r->index));
 }
 
 Expr Backward::head_of(const Operation& op, const Tensor& given) const {
@@ -224,7 +233,8 @@ Expr Backward::head_of(const Operation& op, const Tensor& given) const {
   const auto is_move = [](const Operation& o) {
     return !o.is_placeholder() && !o.is_reduction() && only_moves(o.bodies()[0], true);
   };
-  if (!composed_.contains(given.op()) || given.op()->is_reduction() || !is_move(op))
+  if (!composed_.contains(given.op()) || given.op()->is_reduction() || rounded_sum(*given.op()) ||
+      !is_move(op))
     return read_through(given, at);
   const Expr& body = given.op()->bodies()[0];
   int reads = 0;

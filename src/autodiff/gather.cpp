@@ -105,9 +105,11 @@ class Gather {
   }
 
   /// Whether the phases of a stride have fewer points together than if all had as many as the longest:
-  /// of 3 taps with a stride of 2, two and one.
+  /// of 3 taps with a stride of 2, two and one. Products of 16-bit floats are for matrix units, which
+  /// compute one wide product sooner than several narrow ones.
   bool phases_are_uneven() const {
     constexpr int64_t kMost = 8;
+    if (read_.dtype.is_small_float()) return false;
     const std::vector<Position> all = phases();
     int64_t count = 1, points = 0;
     for (const Position& p : all) count *= largest_extent(p.extent);
@@ -250,10 +252,21 @@ Summand gather(const Source& from, const Load& read, const Expr& value) {
   return Gather(from, read, value).run();
 }
 
+const Load* rounded_sum(const Operation& op) {
+  if (op.is_placeholder() || op.num_outputs() != 1) return nullptr;
+  const Cast* c = op.bodies()[0].as<Cast>();
+  const Load* load = c && c->dtype.is_small_float() ? c->value.as<Load>() : nullptr;
+  const bool same =
+      load && std::ranges::equal(load->indices, op.axes(), [](const Expr& i, const Axis& a) {
+        return i.get() == a.var().get();
+      });
+  return same && tensor_of(load->buffer).op()->is_reduction() ? load : nullptr;
+}
+
 Expr read_through(const Tensor& t, const std::vector<Expr>& indices) {
   const Operation& op = *t.op();
   if (op.is_placeholder() || op.is_reduction() || op.num_outputs() != 1 ||
-      !only_moves(op.bodies()[0]))
+      !only_moves(op.bodies()[0]) || rounded_sum(op))
     return t.at(indices);
   std::vector<VarBinding> by;
   for (size_t d = 0; d < indices.size(); ++d) by.push_back({op.axes()[d].var(), indices[d]});

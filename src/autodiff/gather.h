@@ -39,7 +39,11 @@ Summand gather(const Source& from, const Load& read, const Expr& value);
 /// conditions on indices too.
 bool only_moves(const Expr& body, bool chosen = false);
 
-/// An element of `t`. Of a stage that only moves or converts, or is one number, what it says.
+/// The sum that `op` rounds to 16 bits and leaves as it is else; null where it does something else.
+const Load* rounded_sum(const Operation& op);
+
+/// An element of `t`. Of a stage that only moves or converts, or is one number, what it says, but
+/// sums stay rounded: their f32 would go through memory.
 Expr read_through(const Tensor& t, const std::vector<Expr>& indices);
 
 }  // namespace heddle::autodiff

@@ -109,6 +109,60 @@ TEST(ImageGradient, EachPhaseOfAStrideIsAConvolutionWithItsTaps) {
   EXPECT_EQ(points, ComputeDag({y}).total_flops()) << dag.to_text();
 }
 
+/// The same numbers in f64.
+Input in_f64(const Input& x) {
+  NDArray wide = NDArray::zeros(x.array.shape(), f64);
+  for (int64_t i = 0; i < wide.size(); ++i) wide.set(i, x.array.get(i));
+  return input_of(wide, x.tensor.name());
+}
+
+/// The gradients of `declare` for a head of the type of its result.
+std::vector<NDArray> gradients_of(const Declare& declare, std::vector<Input> in,
+                                  const Input& head) {
+  const Tensor y = declare({in[0].tensor, in[1].tensor});
+  const std::vector<Tensor> d = gradient({y}, {in[0].tensor, in[1].tensor}, {head.tensor});
+  in.push_back(head);
+  std::vector<NDArray> out;
+  for (const Tensor& t : d) out.push_back(run_interpreted(t, in).result);
+  return out;
+}
+
+TEST(ImageGradient, InHalfFloatsIsThatOfF64) {
+  for (const ops::Conv& c : convolutions()) {
+    const std::vector<Input> in = inputs_of(c, f16);
+    const Input head = input(convolution(c)({in[0].tensor, in[1].tensor}).extents(), f16, 3);
+    const std::vector<NDArray> got = gradients_of(convolution(c), in, head);
+    const std::vector<NDArray> want =
+        gradients_of(convolution(c), {in_f64(in[0]), in_f64(in[1])}, in_f64(head));
+    for (size_t i = 0; i < got.size(); ++i)
+      EXPECT_TRUE(allclose(got[i], want[i], 4e-3, 4e-2))
+          << "stride " << c.stride[0] << ", input " << i;
+  }
+}
+
+// What is rounded to 16 bits moves to the places that a slice or a transposition reads, as what is not does:
+// no f32 goes through memory, and no border of a padded image is computed.
+TEST(ImageGradient, OfAPaddedImageInHalfFloatsHasNoBorders) {
+  const std::vector<Input> in = inputs_of({.padding = {1}}, f16);
+  const Tensor y = convolution({.padding = {1}})({in[0].tensor, in[1].tensor});
+  const Input head = input(y.extents(), f16, 3);
+  const ComputeDag dag({gradient({y}, {in[0].tensor}, {head.tensor})});
+  for (int s = 0; s < dag.size(); ++s) {
+    if (!dag.stage(s).is_reduction()) continue;
+    EXPECT_EQ(dag.stage(s).output(0).extents(), in[0].tensor.extents()) << dag.to_text();
+  }
+}
+
+TEST(ImageGradient, OfAStrideInHalfFloatsIsOneSum) {
+  const std::vector<Input> in = inputs_of({.stride = {2}, .padding = {1}}, f16);
+  const Tensor y = convolution({.stride = {2}, .padding = {1}})({in[0].tensor, in[1].tensor});
+  const Input head = input(y.extents(), f16, 3);
+  const ComputeDag dag({gradient({y}, {in[0].tensor}, {head.tensor})});
+  int sums = 0;
+  for (int s = 0; s < dag.size(); ++s) sums += dag.stage(s).is_reduction() ? 1 : 0;
+  EXPECT_EQ(sums, 1) << dag.to_text();
+}
+
 TEST(ImageGradient, OfAPoolingWindowSearchesAWinnerOnce) {
   const Input x = input({1, 2, 9, 9});
   const Tensor y = ops::max_pool(x.tensor, {.kernel = {3}, .stride = {2}, .padding = {1}});
@@ -123,9 +177,13 @@ TEST(ImageGradient, OfAPoolingWindowSearchesAWinnerOnce) {
 TEST(ImageGradient, RunsOnEveryTarget) {
   for (const ops::Conv& c : convolutions())
     expect_same_every_way(convolution(c), inputs_of(c, f32));
+  for (const ops::Conv& c : convolutions())
+    expect_same_every_way(convolution(c), inputs_of(c, f16), 2e-2);
   for (const DataType t : {f16, bf16}) {
     expect_same_every_way(convolution({.stride = {2}, .padding = {1}}),
                           {input({1, 8, 9, 11}, t), input({8, 8, 3, 3}, t, 2)}, 2e-2);
+    expect_same_every_way(convolution({.padding = {1}, .groups = 2}),
+                          {input({2, 32, 6, 7}, t), input({32, 16, 3, 3}, t, 2)}, 4e-2);
     expect_same_every_way(
         [](const Tensors& x) {
           return ops::max_pool(x[0], {.kernel = {3}, .stride = {2}, .padding = {1}});

@@ -133,6 +133,24 @@ TEST(GoldenGpuPasses, TurnGridPutsTheMostBlocksAlongX) {
   expect_golden_pass("turn_grid", s, {x, y});
 }
 
+// Copies of both operands of a product do so: neither reads what the other one writes.
+TEST(GoldenGpuPasses, JoinLaunchesRunsKernelsSideBySide) {
+  const Tensor x = placeholder({300}, f32, "X"), z = placeholder({100}, f32, "Z");
+  const auto twice = [](const Tensor& t, const char* name) {
+    return compute(t.shape(), [&](Axis i) { return t(i) * 2.F; }, name);
+  };
+  const Tensor a = twice(x, "A"), b = twice(z, "B");
+  const Tensor c =
+      compute({300}, [&](Axis i) { return a(i) + b(floordiv(Expr(i), Expr(3))); }, "C");
+  Schedule s({c}, a_gpu());
+  for (const Tensor& t : {a, b, c}) {
+    const auto [block, thread] = s[t].split(s[t].axis(0), 100);
+    s[t].bind(block, BX);
+    s[t].bind(thread, TX);
+  }
+  expect_golden_pass("join_launches", s, {x, z, c});
+}
+
 // The passes that lowering for a CPU has too are shown by its own tests; the others do not change
 // the loops (overlap_launch adds one wait).
 TEST(GoldenGpuPasses, ShowEveryPassOfTheThreadForm) {
@@ -154,7 +172,7 @@ TEST(GoldenGpuPasses, HaveNoOtherFiles) {
       {"gpu_passes/distribute", "gpu_passes/distribute_reduction", "gpu_passes/single_out_stores",
        "gpu_passes/join_zero_fills", "gpu_passes/software_pipeline", "gpu_passes/insert_sync",
        "gpu_passes/distribute_tiles", "gpu_passes/short_functions", "gpu_passes/turn_grid",
-       "gpu_passes/scattered_stores", "gpu_passes/warp_roles"});
+       "gpu_passes/scattered_stores", "gpu_passes/warp_roles", "gpu_passes/join_launches"});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
+#include "heddle/autodiff/gradient.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/codegen/emulator.h"
 #include "heddle/support/rng.h"
@@ -148,6 +149,19 @@ TEST_F(Horizontal, KernelsThatFillTheGpuStayAlone) {
   const Tensor y = placeholder({1 << 10}, f32, "y");
   const std::vector<Tensor> small{ops::exp(y), ops::sum(ops::reshape(y, {1 << 5, 1 << 5}), {1})};
   EXPECT_EQ(on_gpu(small).shared_launches().size(), 1u);
+}
+
+// The copies of operands of both gradients, the two products, and what adds up the parts of the second.
+TEST_F(Horizontal, BothGradientsOfAConvolutionTakeThreeLaunches) {
+  const Tensor x = placeholder({8, 16, 8, 8}, f16, "x"), w = placeholder({16, 16, 3, 3}, f16, "w");
+  const Tensor y = ops::conv2d(x, w, {.padding = {1}}), dy = placeholder(y.shape(), f16, "dy");
+  const std::vector<Tensor> outputs = gradient({y}, {x, w}, {dy});
+  const Network network = on_gpu(outputs);
+  ASSERT_EQ(network.shared_launches().size(), 1u) << network.to_text();
+  EXPECT_EQ(network.nodes().size(), 2u) << network.to_text();
+  const int before = driver_.calls["launch_kernel"] + driver_.calls["launch_kernel_ex"];
+  EXPECT_EQ(wrong(outputs, network, 1, 2e-2), "");
+  EXPECT_LE(driver_.calls["launch_kernel"] + driver_.calls["launch_kernel_ex"] - before, 2 * 3);
 }
 
 TEST_F(Horizontal, NothingIsJoinedOnACpu) {

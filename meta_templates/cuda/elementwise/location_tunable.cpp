@@ -52,6 +52,15 @@ bool fetched_by_tiles(const TemplateBuilder& t, int s, bool allow_tf32) {
          });
 }
 
+// Whether all readers of stage `s` go over its last dimension by an axis, not by steps or windows.
+bool read_along_rows(const ComputeDag& dag, int s) {
+  return std::ranges::all_of(dag.info(s).consumers, [&](int c) {
+    return std::ranges::all_of(dag.info(c).reads, [&](const Access& a) {
+      return a.producer != s || a.indices.empty() || a.indices.back().as<VarNode>();
+    });
+  });
+}
+
 // Whether stage `s` pads the last dimension of what it reads, whose rows are no whole vectors.
 bool pads_short_rows(const ComputeDag& dag, int s) {
   const Operation& op = dag.stage(s);
@@ -107,7 +116,8 @@ LocationProblem problem_of(const TemplateBuilder& t, const StageGroup& g) {
            info.flops_per_point <= kTinyWork;
   p.fetched_by_tiles = fetched_by_tiles(t, g.output_stage, g.allow_tf32);
   p.moves_vectors = moves_vectors(dag, g.output_stage);
-  p.makes_vectors = p.fetched_by_tiles && pads_short_rows(dag, g.output_stage);
+  p.makes_vectors = p.fetched_by_tiles && pads_short_rows(dag, g.output_stage) &&
+                    read_along_rows(dag, g.output_stage);
   for (size_t i = 0; i < g.places.size(); ++i) {
     const auto location = static_cast<int64_t>(i) + 1;
     const Part part = part_at(dag, g.output_stage, g.places[i]);

@@ -207,25 +207,69 @@ class ViewFinder {
   ContractionView view_;
 };
 
-// The dimension of operand `o` (with the rows or columns `lines`) that only reduce axis `k`
-// indexes; -1 where there is none.
-int depth_dimension(const Operation& op, const ViewOperand& o, const std::vector<ViewDigit>& lines,
-                    const Axis& k) {
-  const std::vector<Expr>& indices = o.load->indices;
-  int found = -1;
-  for (size_t d = 0; d < indices.size(); ++d) {
-    if (!uses_var(indices[d], k.var())) continue;
-    const auto uses = [&](const Axis& x) {
-      return !x.same_as(k) && x.extent() > 1 && uses_var(indices[d], x.var());
-    };
-    const bool alone = std::none_of(op.reduce_axes().begin(), op.reduce_axes().end(), uses) &&
-                       std::none_of(lines.begin(), lines.end(), [&](const ViewDigit& x) {
-                         return uses(op.axes()[static_cast<size_t>(x.axis)]);
-                       });
-    if (found >= 0 || !alone) return -1;
-    found = static_cast<int>(d);
+// The digits of all spatial axes as variables: an index of a group and of what is in it is a sum of both.
+class Digits {
+ public:
+  Digits(const Operation& op, const ContractionView& view) {
+    std::vector<Expr> value(op.axes().size(), Expr(0));
+    for (const auto* list : {&view.batch, &view.rows, &view.cols}) {
+      for (const ViewDigit& d : *list) {
+        const Var v("digit");
+        known_.emplace_back(d, v);
+        ranges_.set(v, {0, d.extent - 1});
+        Expr& of_axis = value[static_cast<size_t>(d.axis)];
+        of_axis = of_axis + v.expr() * Expr(d.divisor);
+      }
+    }
+    for (size_t i = 0; i < value.size(); ++i) by_.push_back({op.axes()[i].var(), value[i]});
+    for (const Axis& k : op.reduce_axes()) ranges_.set(k.var(), {0, k.extent() - 1});
   }
-  return found;
+
+  // The dimension of operand `o` (with the rows or columns `lines`) that reduce axis `k` indexes, alone or
+  // with digits of the batch, so that `vector` elements from each multiple of it lie side by side where it
+  // is innermost; -1 where there is none.
+  int depth_dimension(const ViewOperand& o, const std::vector<ViewDigit>& lines, const Axis& k,
+                      int64_t vector) const {
+    const std::vector<Expr>& indices = o.load->indices;
+    int found = -1;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      if (!uses_var(indices[d], k.var())) continue;
+      if (found >= 0 || !is_of_depth(indices[d], lines, k, vector)) return -1;
+      found = static_cast<int>(d);
+    }
+    return found;
+  }
+
+ private:
+  bool is_of_depth(const Expr& index, const std::vector<ViewDigit>& lines, const Axis& k,
+                   int64_t vector) const {
+    const std::optional<Affine> a = as_affine(simplify(substitute(index, by_), ranges_));
+    if (!a || a->coefficient(k.var()) != 1 || a->constant % vector != 0) return false;
+    return std::ranges::all_of(a->terms, [&](const Affine::Term& t) {
+      return t.var.same_as(k.var()) || (t.coefficient % vector == 0 && is_batch(t.var, lines));
+    });
+  }
+
+  bool is_batch(const Var& v, const std::vector<ViewDigit>& lines) const {
+    const auto it =
+        std::ranges::find_if(known_, [&](const auto& x) { return x.second.same_as(v); });
+    if (it == known_.end()) return false;  // another reduce axis
+    const ViewDigit& digit = it->first;
+    return digit.extent == 1 || std::ranges::none_of(lines, [&](const ViewDigit& x) {
+             return x.axis == digit.axis && x.divisor == digit.divisor && x.extent == digit.extent;
+           });
+  }
+
+  std::vector<std::pair<ViewDigit, Var>> known_;
+  std::vector<VarBinding> by_;
+  Ranges ranges_;
+};
+
+// Elements of `t` in 16 bytes, or fewer that divide `extent`.
+int64_t whole_vector_of(DataType t, int64_t extent) {
+  int64_t vector = 16 / t.bytes();
+  while (extent % vector != 0) vector /= 2;
+  return vector;
 }
 
 }  // namespace
@@ -236,12 +280,15 @@ std::optional<ContractionView> contraction_view(const Operation& op) {
 
 std::optional<DepthInnermost> depth_innermost(const Operation& op, const ContractionView& view) {
   const std::array<const ViewOperand*, 2> operands{&view.row_operand, &view.col_operand};
+  const Digits digits(op, view);
   DepthInnermost out;
   int64_t longest = 1;
   for (const ViewDigit& d : view.depth) {
     const Axis& k = op.reduce_axes()[static_cast<size_t>(d.axis)];
-    const std::array<int, 2> dims{depth_dimension(op, *operands[0], view.rows, k),
-                                  depth_dimension(op, *operands[1], view.cols, k)};
+    const auto dim = [&](const ViewOperand& o, const std::vector<ViewDigit>& lines) {
+      return digits.depth_dimension(o, lines, k, whole_vector_of(o.load->dtype, d.extent));
+    };
+    const std::array<int, 2> dims{dim(*operands[0], view.rows), dim(*operands[1], view.cols)};
     if (d.extent <= longest || dims[0] < 0 || dims[1] < 0) continue;
     longest = d.extent;
     out.axis = d.axis;
@@ -255,8 +302,7 @@ std::optional<DepthInnermost> depth_innermost(const Operation& op, const Contrac
       view.depth.back().axis == out.axis || longest == ContractionView::points(view.depth);
   for (size_t o = 0; o < 2; ++o) {
     const ViewOperand& old = *operands[o];
-    int64_t vector = 16 / old.load->dtype.bytes();
-    while (longest % vector != 0) vector /= 2;
+    const int64_t vector = whole_vector_of(old.load->dtype, longest);
     out.copied[o] = !old.along_depth || !same_order || old.vector < vector;
     if (out.copied[o])
       (o == 0 ? out.view.row_operand : out.view.col_operand) = {old.load, true, vector};

@@ -6,6 +6,7 @@
 #include "heddle/lower/lower.h"
 #include "heddle/support/error.h"
 #include "lower/gpu/gpu_passes.h"
+#include "lower/gpu/memory/join_kernels.h"
 #include "lower/gpu/threads/kernel_nests.h"
 #include "lower/lower_to_nest.h"
 #include "lower/passes.h"
@@ -163,6 +164,11 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run_on_kernels("place_shared", place_shared);
   pipeline.run_on_kernels("drop_unused_args", drop_unused_args);
   pipeline.run_on_kernels("collect_maps", collect_maps);
+  if (program.sizes.empty()) {
+    const auto since = PassClock::now();
+    join_launches(program, schedule.target().gpu);
+    record_pass(program, options, "join_launches", since);
+  }
   return program;
 }
 

@@ -5,46 +5,18 @@
 
 #include "driver/program_args.h"
 #include "heddle/driver/build.h"
-#include "heddle/ir/simplify.h"
 #include "lower/gpu/memory/join_kernels.h"
 #include "network/cut/independent_nodes.h"
 #include "network/cut/kernel_records.h"
 #include "network/cut/loops.h"
 #include "network/cut/step_plan.h"
 #include "network/cut/task_schedules.h"
-#include "target/grid_limits.h"
 
 namespace heddle::network {
 namespace {
 
 // The most kernels of tasks over sizes that share launches.
 constexpr size_t kMostCombinations = 12;
-// Registers that a thread of a usual kernel has, and threads that may have all that a thread can.
-constexpr int64_t kUsualRegisters = 128, kThreadsOfAllRegisters = 256;
-
-int64_t volume(const std::array<int64_t, 3>& v) { return v[0] * v[1] * v[2]; }
-
-// The blocks of such a launch that the GPU runs at a time.
-int64_t wave(int64_t threads, int64_t shared_bytes, const Gpu& gpu) {
-  int64_t of_sm = std::min<int64_t>(gpu.blocks_per_sm, gpu.threads_per_sm / threads);
-  of_sm = std::min(of_sm, gpu.registers_per_sm / (threads * kUsualRegisters));
-  of_sm = std::min(of_sm, gpu.smem_per_sm / (shared_bytes + gpu.smem_reserved));
-  return std::max<int64_t>(1, of_sm) * gpu.sms;
-}
-
-bool fit_in_one_launch(const std::vector<const GpuKernel*>& kernels, const Gpu& gpu) {
-  int64_t blocks = 0, at_largest = 0, most = 0, least = INT64_MAX, shared = 0;
-  for (const GpuKernel* k : kernels) {
-    if (!gpu::can_join(*k)) return false;
-    at_largest += volume(k->grid);
-    blocks += range_of(gpu::blocks_of(*k), {}).min;
-    most = std::max(most, volume(k->block));
-    least = std::min(least, volume(k->block));
-    shared = std::max(shared, k->shared_bytes);
-  }
-  if (most > kThreadsOfAllRegisters && most > 2 * least) return false;
-  return blocks <= wave(most, shared, gpu) && at_largest <= kMostBlocks[0];
-}
 
 // Whether all launches that these programs would share fit.
 bool fit_together(const std::vector<const GpuProgram*>& programs, const Gpu& gpu) {
@@ -55,7 +27,7 @@ bool fit_together(const std::vector<const GpuProgram*>& programs, const Gpu& gpu
     for (const GpuProgram* p : programs) {
       if (l < p->main.size()) here.push_back(&p->main[l]);
     }
-    if (here.size() > 1 && !fit_in_one_launch(here, gpu)) return false;
+    if (here.size() > 1 && !gpu::fit_in_one_launch(here, gpu)) return false;
   }
   return launches > 0;
 }

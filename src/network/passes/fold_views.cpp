@@ -13,7 +13,14 @@
 // Now z is an epilogue of the product. The pass applies where all indices stay as simple as they
 // were: rows and columns of an image that are a quotient and a remainder of one axis suit no
 // kernel of convolutions.
+//
+// On GPUs a transpose that moves short dimensions alone is such a view. The gradient of a filter is declared
+// with its taps first, because vectors of a CPU run along the last dimension:
+//
+//   g[r, s, k, c] = sum of x[..] * y[..];  dw[k, c, r, s] = g[r, s, k, c]           (before)
+//   dw[k, c, r, s] = sum of x[..] * y[..]                                           (after)
 #include <algorithm>
+#include <utility>
 
 #include "dag/map_loads.h"
 #include "dag/rewrites/rebuilder.h"
@@ -88,6 +95,27 @@ class Reshaper {
   const Operation& view_;
 };
 
+/// Whether `op` moves its short dimensions, and the others stay in their order.
+bool moves_short_dimensions(const Operation& op) {
+  constexpr int64_t kShort = 8;
+  const Load* read = moved_read(op);
+  if (read == nullptr || op.output(0).size() != tensor_of(read->buffer).size()) return false;
+  std::vector<char> found(op.axes().size());
+  int last = -1;
+  for (const Expr& i : read->indices) {
+    if (is_const(i, 0)) continue;  // a dimension of one element
+    const auto is_it = [&](const Axis& a) { return a.var().get() == i.get(); };
+    const auto axis = std::find_if(op.axes().begin(), op.axes().end(), is_it);
+    if (axis == op.axes().end()) return false;
+    const int at = static_cast<int>(axis - op.axes().begin());
+    if (std::exchange(found[static_cast<size_t>(at)], 1) != 0) return false;
+    if (axis->extent() < kShort) continue;
+    if (at < last) return false;
+    last = at;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<Tensor> fold_views(const PassContext& context) {
@@ -97,7 +125,8 @@ std::vector<Tensor> fold_views(const PassContext& context) {
   int folded = 0;
   for (int s = 0; s < dag.size(); ++s) {
     const Operation& view = dag.stage(s);
-    if (dag.info(s).is_output || !keeps_order(view)) continue;
+    if (view.is_placeholder()) continue;
+    if (!keeps_order(view) && !(context.target.is_cuda() && moves_short_dimensions(view))) continue;
     const std::vector<int> chain = chain_to(dag, dag.info(s).producers.front());
     const auto is_taken = [&](int x) { return taken[static_cast<size_t>(x)] != 0; };
     if (chain.empty() || std::any_of(chain.begin(), chain.end(), is_taken)) continue;

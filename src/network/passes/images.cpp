@@ -47,7 +47,7 @@ bool Images::convolves(int s) const {
 }
 
 /// Whether stage `s` convolves each channel of such an image, or each group of channels, with
-/// filters of its own.
+/// filters of its own. The gradient of a filter does so too, but sums over the images of a batch.
 bool Images::convolves_channels(int s) const {
   const Access* operands[2];
   if (!dag::match_contraction(dag_, s, operands).empty()) return false;
@@ -58,6 +58,7 @@ bool Images::convolves_channels(int s) const {
              a->affine[d]->terms.size() == 2;
     };
     if (a->indices.size() != kRank || !moves_along(2) || !moves_along(3)) return false;
+    if (!as_int(a->indices[0]) && !uses_var(a->indices[0], op.axes()[0].var())) return false;
     const Axis& channel = op.axes()[1];
     return reads_groups(*a, channel) ||
            (a->affine[1] && a->affine[1]->coefficient(channel.var()) == 1);
