@@ -72,10 +72,16 @@ class Pipeline {
   }
 
   void run_on_kernels(const std::string& name, FunctionRef<void(GpuKernel&)> pass) {
+    run_on_program(name, [&] {
+      for (auto* list : {&program_->main, &program_->prepare}) {
+        for (GpuKernel& k : *list) pass(k);
+      }
+    });
+  }
+
+  void run_on_program(const std::string& name, FunctionRef<void()> pass) {
     const auto begin = PassClock::now();
-    for (auto* list : {&program_->main, &program_->prepare}) {
-      for (GpuKernel& k : *list) pass(k);
-    }
+    pass();
     record_pass(*program_, options_, name, begin);
   }
 
@@ -102,6 +108,23 @@ void drop_unused_args(GpuKernel& k) {
   k.args = used_buffers(k.body, k.tail, k.args);
   if (k.tail) k.args.push_back(k.tickets);
   note_sizes(k);
+}
+
+// The last passes, which are about how kernels are launched.
+void make_launches(GpuProgram& program, Pipeline& pipeline, const Gpu& gpu) {
+  // Kernels of `prepare` run before any other, and only once.
+  if (gpu.has_dependent_launch()) {
+    pipeline.run_on_kernels("overlap_launch", [&](GpuKernel& k) {
+      const bool in_main =
+          &k >= program.main.data() && &k < program.main.data() + program.main.size();
+      if (in_main) overlap_launch(k);
+    });
+  }
+  pipeline.run_on_kernels("place_shared", place_shared);
+  pipeline.run_on_kernels("drop_unused_args", drop_unused_args);
+  pipeline.run_on_kernels("collect_maps", collect_maps);
+  if (program.sizes.empty())
+    pipeline.run_on_program("join_launches", [&] { join_launches(program, gpu); });
 }
 
 }  // namespace
@@ -153,22 +176,7 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run_shaped("insert_sync", insert_sync);
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
   if (!program.sizes.empty()) pipeline.run_on_kernels("predicate_loads", predicate_loads);
-  // Kernels of `prepare` run before any other, and only once.
-  if (schedule.target().gpu.has_dependent_launch()) {
-    pipeline.run_on_kernels("overlap_launch", [&](GpuKernel& k) {
-      const bool in_main =
-          &k >= program.main.data() && &k < program.main.data() + program.main.size();
-      if (in_main) overlap_launch(k);
-    });
-  }
-  pipeline.run_on_kernels("place_shared", place_shared);
-  pipeline.run_on_kernels("drop_unused_args", drop_unused_args);
-  pipeline.run_on_kernels("collect_maps", collect_maps);
-  if (program.sizes.empty()) {
-    const auto since = PassClock::now();
-    join_launches(program, schedule.target().gpu);
-    record_pass(program, options, "join_launches", since);
-  }
+  make_launches(program, pipeline, schedule.target().gpu);
   return program;
 }
 
