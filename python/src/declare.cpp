@@ -152,25 +152,50 @@ void bind_tensor(nb::module_& m) {
   bind_tensor_operators(t);
 }
 
+/// (reducer, rule) as the derivative of the reducer. The rule is called while the gradient is declared.
+ReducerDerivative derivative_of(const std::pair<Reducer, nb::callable>& declared) {
+  const nb::callable& rule = declared.second;
+  return {declared.first, [rule](const std::vector<Expr>& element, const std::vector<Expr>& result,
+                                 const std::vector<Expr>& head) {
+            return nb::cast<std::vector<Expr>>(rule(element, result, head));
+          }};
+}
+
+/// (output, inputs, rule), whose rule returns None for an input that receives nothing.
+CustomGradient custom_of(const std::tuple<Tensor, std::vector<Tensor>, nb::callable>& declared) {
+  const nb::callable& rule = std::get<2>(declared);
+  return {std::get<0>(declared), std::get<1>(declared), [rule](const Tensor& head) {
+            std::vector<Tensor> all;
+            for (auto& t : nb::cast<std::vector<std::optional<Tensor>>>(rule(head)))
+              all.push_back(t.value_or(Tensor()));
+            return all;
+          }};
+}
+
 void bind_gradient(nb::module_& m) {
   m.def(
       "gradient",
       [](const Outputs& outputs, const Outputs& wrt, const std::optional<Outputs>& heads,
-         bool allow_unused, const std::vector<Tensor>& stop) {
+         bool allow_unused, const std::vector<Tensor>& stop,
+         const std::vector<std::pair<Reducer, nb::callable>>& reducers,
+         const std::vector<std::tuple<Tensor, std::vector<Tensor>, nb::callable>>& custom) {
         GradientOptions options;
         options.unconnected = allow_unused ? Unconnected::Zero : Unconnected::Refuse;
         options.stop = stop;
+        for (const auto& r : reducers) options.reducers.push_back(derivative_of(r));
+        for (const auto& c : custom) options.custom.push_back(custom_of(c));
         return gradient(outputs.list, wrt.list, heads ? heads->list : std::vector<Tensor>{},
                         options, caller());
       },
       "outputs"_a, "wrt"_a, "heads"_a = nb::none(), "allow_unused"_a = false,
-      "stop"_a = std::vector<Tensor>{},
+      "stop"_a = std::vector<Tensor>{}, "reducers"_a = nb::list(), "custom"_a = nb::list(),
       "The gradients of the outputs with respect to each tensor of `wrt`, as declarations: the sum "
-      "of "
-      "the derivatives times `heads`, which may be left out where each output has one element. "
+      "of the derivatives times `heads`, which may be left out where each output has one element. "
       "`allow_unused` gives zeros for a tensor that no output depends on; `stop` lists tensors "
-      "that "
-      "count as constants.");
+      "that count as constants. `reducers` declares derivatives of reducers: (reducer, "
+      "rule(element, result, head)), lists of components, of which the rule returns what each of "
+      "the element receives. `custom` declares gradients of tensors: (output, inputs, rule(head)), "
+      "which returns a tensor, or None, for each input.");
 }
 
 template <class At>

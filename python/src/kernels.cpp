@@ -1,6 +1,11 @@
 // Compiled functions: kernels, families of kernels, and several variants of one.
+#include <algorithm>
+
+#include "arrays.h"
 #include "bind.h"
 #include "call.h"
+#include "heddle/codegen/emulator.h"
+#include "heddle/lower/lower.h"
 
 namespace heddle::python {
 namespace {
@@ -37,6 +42,32 @@ void bind_kernel(nb::module_& m) {
       .def("__repr__", [](const Kernel& k) {
         return "Kernel " + k.name() + signature_of(k.args(), k.sizes());
       });
+}
+
+/// Runs the kernels of a schedule for a GPU in the emulator.
+void emulate_schedule(const Schedule& schedule, std::vector<Tensor> args, const nb::args& given,
+                      uint64_t seed) {
+  if (given.size() != args.size())
+    throw_user_error("there are " + std::to_string(args.size()) + " arguments, and " +
+                         std::to_string(given.size()) + " arrays",
+                     caller(), "give an array for each, also for the results");
+  std::vector<NDArray> arrays;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const auto what = [&] { return "argument '" + args[i].name() + "'"; };
+    const bool input = args[i].op()->is_placeholder();
+    arrays.push_back(input ? read_array(given[i], what) : writable_array(given[i], what));
+  }
+  for (const Tensor& t : schedule.dag().direct().placeholders()) {
+    const auto same = [&](const Tensor& a) { return a.same_as(t); };
+    if (!t.op()->data() || std::ranges::any_of(args, same)) continue;
+    args.push_back(t);
+    arrays.push_back(*t.op()->data());
+  }
+  // A rewritten graph takes them by other dimensions, as they lie.
+  for (size_t i = 0; i < args.size(); ++i)
+    arrays[i] = arrays[i].view(schedule.dag().counterpart(args[i]).extents());
+  const WithoutGil unlocked;
+  emulate(lower_gpu(schedule, args), arrays, {.seed = seed});
 }
 
 void bind_family_kernel(nb::module_& m) {
@@ -174,6 +205,13 @@ void bind_kernels(nb::module_& m) {
       "output. Constants may be left "
       "out. check_finite: calls check for NaN and infinity. check_indices: calls check indices "
       "that are data.");
+  m.def("emulate", &emulate_schedule, "schedule"_a, "args"_a, "arrays"_a, nb::kw_only(),
+        "seed"_a = 0,
+        "Runs a schedule for a GPU on the CPU, thread by thread: emulate(schedule, args, *arrays). "
+        "Arrays of results "
+        "are written. It is slow, and an error names races and reads of what nobody wrote. A seed "
+        "draws the order of "
+        "blocks and warps.");
   m.def("load_kernel", &load_kernel, "stem"_a,
         "Loads the kernel that export_kernel wrote: stem.so and stem.json.");
   m.def(

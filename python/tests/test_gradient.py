@@ -18,7 +18,19 @@ def head_of(y):
     return np.random.default_rng(4).uniform(-1, 1, y.shape).astype(np.float32)
 
 
-def expect_torch(declare, reference, *arrays):
+def on_cpu(result, args):
+    return hd.build(hd.create_schedule([result]), [t for t, _ in args] + [result])(*[a for _, a in args])
+
+
+def on_emulated_gpu(result, args):
+    """By the kernels for an H200, in the emulator, which finds races too."""
+    out = np.empty(result.shape, np.float32)
+    schedule = hd.create_schedule([result], target=hd.Target("cuda -gpu=h200"))
+    hd.emulate(schedule, [t for t, _ in args] + [result], *[a for _, a in args], out, seed=1)
+    return out
+
+
+def expect_torch(declare, reference, *arrays, run=on_cpu):
     leaves = [torch.tensor(a, requires_grad=True) for a in arrays]
     y = reference(*leaves)
     head = head_of(y)
@@ -28,7 +40,7 @@ def expect_torch(declare, reference, *arrays):
     gradients = hd.gradient(declare(*inputs), inputs, given)
     for g, want in zip(gradients, wanted):
         args = [(t, a) for t, a in zip([*inputs, given], [*arrays, head]) if t in hd.placeholders([g])]
-        got = hd.build(hd.create_schedule([g]), [t for t, _ in args] + [g])(*[a for _, a in args])
+        got = run(g, args)
         np.testing.assert_allclose(got, want.numpy(), rtol=2e-4, atol=2e-4)
 
 
@@ -70,6 +82,51 @@ def test_cross_entropy_of_large_logits():
     g = hd.gradient(hd.ops.softmax_cross_entropy(logits, at, smoothing=0.1), logits)[0]
     got = hd.build(hd.create_schedule([g]), [logits, at, g])(x, labels)
     np.testing.assert_allclose(got, leaf.grad.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def gradient_of_rows(declare, x, **options):
+    """The gradient of all outputs of `declare`, each with a head of its own, at `x`; and the heads."""
+    given = hd.placeholder(x.shape)
+    outputs = list(declare(given))
+    heads = [np.random.default_rng(n).uniform(-1, 1, y.shape).astype(np.float32) for n, y in enumerate(outputs)]
+    of = [hd.placeholder(h.shape) for h in heads]
+    (dx,) = hd.gradient(outputs, [given], of, **options)
+    args = [(t, a) for t, a in zip([given, *of], [x, *heads]) if t in hd.placeholders([dx])]
+    return hd.build(hd.create_schedule([dx]), [t for t, _ in args] + [dx])(*[a for _, a in args]), heads
+
+
+def test_components_of_a_tuple_have_gradients():
+    x, k = array(6, 17), hd.reduce_axis(17)
+    moments = hd.reducer("moments", ["f32", "f32"], [0, 0], lambda a, b: [a[0] + b[0], a[1] + b[1]])
+    got, heads = gradient_of_rows(
+        lambda t: hd.compute_all((6,), lambda i: moments([t[i, k], t[i, k] * t[i, k]], k), "moments"), x)
+    np.testing.assert_allclose(got, heads[0][:, None] + 2 * x * heads[1][:, None], rtol=1e-4, atol=1e-5)
+
+
+def test_a_reducer_has_the_derivative_that_is_declared():
+    x, k = array(6, 17), hd.reduce_axis(17)
+    add = hd.reducer("log_add_exp", ["f32"], [-1e30], lambda a, b: [
+        hd.max(a[0], b[0]) + hd.log1p(hd.exp(hd.min(a[0], b[0]) - hd.max(a[0], b[0])))])
+    declare = lambda t: hd.compute_all((6,), lambda i: add([t[i, k]], k), "lse")
+    with pytest.raises(hd.Error, match="log_add_exp"):
+        gradient_of_rows(declare, x)
+    got, heads = gradient_of_rows(declare, x, reducers=[(add, lambda x, y, dy: [dy[0] * hd.exp(x[0] - y[0])])])
+    leaf = torch.tensor(x, requires_grad=True)
+    torch.logsumexp(leaf, 1).backward(torch.tensor(heads[0]))
+    np.testing.assert_allclose(got, leaf.grad.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_gradient_of_ones_own():
+    x = array(6, 17)
+    given = hd.placeholder(x.shape)
+    rounded = hd.compute(x.shape, lambda i, j: hd.round(given[i, j]), "rounded")
+    y, head = rounded * rounded, hd.placeholder(x.shape)
+    (dx,) = hd.gradient([y], [given], [head], custom=[(rounded, [given], lambda d: [d])])
+    h = array(6, 17)
+    got = hd.build(hd.create_schedule([dx]), [given, head, dx])(x, h)
+    np.testing.assert_allclose(got, 2 * np.round(x) * h, rtol=1e-5)
+    (none,) = hd.gradient([y], [given], [head], custom=[(rounded, [given], lambda d: [None])], allow_unused=True)
+    assert none.shape == dx.shape
 
 
 def test_mistakes():

@@ -5,7 +5,7 @@ import pytest
 
 import heddle as hd
 import test_torch_gradients as elements
-from test_gradient import expect_torch
+from test_gradient import expect_torch, on_emulated_gpu
 from test_torch_gradients import Draw, ROUNDS, moved, on_images, two
 
 torch = pytest.importorskip("torch")
@@ -233,6 +233,12 @@ def test_is_that_of_torch(name):
     for seed in range(ROUNDS):
         ours, theirs, arrays = CASES[name](Draw(seed))
         expect_torch(ours, theirs, *arrays)
+
+
+@pytest.mark.parametrize("name", [*CASES, *elements.CASES])
+def test_is_that_of_torch_on_a_gpu(name):
+    ours, theirs, arrays = (CASES | elements.CASES)[name](Draw(1 + len(name)))
+    expect_torch(ours, theirs, *arrays, run=on_emulated_gpu)
 
 
 def test_every_operator_is_compared_or_has_no_derivative():
