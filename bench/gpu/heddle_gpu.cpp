@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,9 +18,11 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/dag/alternatives.h"
 #include "heddle/driver/build.h"
 #include "heddle/runtime/cuda.h"
 #include "heddle/schedule/choice.h"
+#include "heddle/schedule/template.h"
 #include "heddle/support/error.h"
 #include "subjects/gpu_peers.h"
 #include "subjects/subjects.h"
@@ -124,6 +127,23 @@ Schedule with_knobs(const cli::Problem& p, const std::string& knobs,
   return schedule;
 }
 
+// The static schedule of another graph: `form` is a rule with its parameters, such as
+// "winograd(tile=4)", of the last stage that it rewrites.
+Schedule of_graph(const cli::Problem& p, const std::string& form,
+                  const AutoSchedulerOptions& options) {
+  AlternativePolicy any;
+  any.max_error_growth = std::numeric_limits<double>::infinity();
+  any.allow_approximate = true;
+  const ComputeDag dag(p.outputs);
+  std::string found;
+  for (const Alternative& a : alternatives_of(dag, Target::cuda(), any)) {
+    if (a.legal() && a.name.starts_with(form + "@")) found = a.name;
+  }
+  if (found.empty()) throw_user_error("'" + form + "' makes nothing of it");
+  const Template t = make_template(apply_alternative(dag, found), Target::cuda(), options);
+  return t.instantiate(t.default_config());
+}
+
 std::optional<Schedule> schedule_of(const cli::Problem& p, const std::string& choice) {
   if (choice == "tuned") return recorded_schedule(p.outputs, Target::cuda());
   AutoSchedulerOptions options = current_auto_scheduler_options();
@@ -133,6 +153,8 @@ std::optional<Schedule> schedule_of(const cli::Problem& p, const std::string& ch
     options.use_alternatives = false;
     return create_schedule(p.outputs, Target::cuda(), options);
   }
+  constexpr std::string_view kGraph = "graph:";
+  if (choice.starts_with(kGraph)) return of_graph(p, choice.substr(kGraph.size()), options);
   if (choice != "static") return with_knobs(p, choice, options);
   return create_schedule(p.outputs, Target::cuda(), options);
 }
@@ -156,7 +178,8 @@ const char* heddle_gpu_error() { return last_error.c_str(); }
 /// Compiles a subject such as "softmax:4096x4096" for the first GPU. `dtype` is that of the
 /// operands, or "tf32": f32 whose products are rounded to tf32. `choice` is "static"; "tuned",
 /// which is an error where no record applies; "declared", the static choice without rewrites of the
-/// graph; the name of a peer on GPUs, such as "cublaslt"; or knobs, such as "pairs=0,raster=4",
+/// graph; "graph:winograd(tile=4)", that of another graph; the name of a peer on GPUs, such as
+/// "cublaslt"; or knobs, such as "pairs=0,raster=4",
 /// around which the rules choose the others. A kind is given by its number.
 void* heddle_gpu_open(const char* subject, const char* dtype, const char* choice) {
   return guarded(

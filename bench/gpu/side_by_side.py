@@ -302,7 +302,7 @@ def main():
     parser.add_argument("--no-compile", action="store_true", help="without Inductor")
     parser.add_argument("--knobs", action="append", default=[], metavar="NAME=VALUE,..",
                         help="time the static schedule with these knobs too (a kind by its number); "
-                             "'declared': without rewrites of the graph")
+                             "'declared': without rewrites of the graph; 'graph:winograd(tile=4)': that of another graph")
     parser.add_argument("--drawn", metavar="FILE", help="the subjects that drawn.py wrote")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no subject after this time")
     parser.add_argument("--json", help="write the results to this file too")

@@ -9,6 +9,11 @@ namespace heddle::meta {
 /// to blocks and threads.
 void flat_over_threads(TemplateBuilder& t, int s, const std::string& prefix);
 
+/// Schedules stage `s` at the root where a read is transposed: neighbouring threads compute neighbours
+/// in what they read, and each stores a run of its own row. Returns false, and writes nothing, for
+/// another stage.
+bool rows_over_threads(TemplateBuilder& t, int s, const std::string& prefix);
+
 /// Schedules a transposing output stage by tiles in shared memory. Returns false, and writes
 /// nothing, for another stage.
 bool transpose_by_tiles(TemplateBuilder& t, const StageGroup& g);

@@ -73,6 +73,11 @@ void add_products(Subjects& out) {
        "conv2d, 8 x 28 x 28 x 64, 64 filters of 3 x 3, f16: implicit GEMM",
        kH200,
        {ops::conv2d(input({8, 28, 28, 64}, "X", f16), input({3, 3, 64, 64}, "W", f16), same)}});
+  out.push_back({"conv2d_winograd",
+                 "conv2d, 16 x 28 x 28 x 128, 128 filters of 3 x 3, f32: Winograd's algorithm",
+                 kA100,
+                 {ops::conv2d(input({16, 28, 28, 128}, "X"),
+                              constant_placeholder({3, 3, 128, 128}, f32, "W"), same)}});
   const Axis c = reduce_axis(256, "c"), tap = reduce_axis(1, "r"), tap2 = reduce_axis(1, "s");
   const Tensor image = input({8, 56, 56, 256}, "X", f16),
                filters = constant_placeholder({512, 256, 1, 1}, f16, "W");

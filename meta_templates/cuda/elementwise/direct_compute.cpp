@@ -2,9 +2,12 @@
 //
 //   element by element (flat_over_threads, here):
 //     for block { for t (threadIdx.x) { for vectors { 16 bytes } } }
-//   a transposed read: transpose.cpp      reductions along its rows: row_group.cpp
+//   a transposed read, of a stage that a kernel of its own computes for its readers (here):
+//     for block { for t (threadIdx.x): along the rows that are read { a run of its own row } }
+//   another transposed read: transpose.cpp      reductions along its rows: row_group.cpp
 //
 // Knobs: threads, vectors (16-byte accesses per thread, all in flight at once).
+#include "common/loops.h"
 #include "cuda/direct.h"
 #include "heddle/ir/simplify.h"
 
@@ -37,6 +40,30 @@ bool same_in_vectors(const Operation& op, int64_t v) {
   return same;
 }
 
+// The number of elements, of at most `v`, that one access of `a` can take where the last axis of `op`
+// is in an index that is not linear: aligned vectors that the index maps to such vectors.
+int64_t vector_of_places(const Operation& op, const Access& a, size_t d, int64_t v) {
+  const Axis& last = op.axes().back();
+  const Var vector("vector"), lane("lane");
+  for (; v > 1; v /= 2) {
+    if (v % 2 != 0 || a.tensor.extent(-1) % v != 0) return 1;
+    Ranges ranges;
+    for (const Axis& x : op.axes()) ranges.set(x.var(), {0, x.extent() - 1});
+    ranges.set(vector, {0, last.extent() / v - 1});
+    ranges.set(lane, {0, v - 1});
+    const auto at = [&](const Expr& place) {
+      return substitute(a.indices[d], {{last.var(), place}});
+    };
+    const Expr first = vector.expr() * Expr(v);
+    const Expr step = simplify(at(first + lane.expr()) - at(first), ranges);
+    const bool along = d + 1 == a.indices.size();
+    if (equal(step, along ? lane.expr() : Expr(int64_t{0})) &&
+        (!along || equal(simplify(floormod(at(first), v), ranges), Expr(int64_t{0}))))
+      return v;
+  }
+  return 1;
+}
+
 // The number of elements that one access along the last axis of `s` can take; 1 where its reads do
 // not run along that axis.
 int64_t row_vector(const ComputeDag& dag, int s, int64_t lanes) {
@@ -48,8 +75,11 @@ int64_t row_vector(const ComputeDag& dag, int s, int64_t lanes) {
   while (guarded && v > 1 && !same_in_vectors(dag.stage(s), v)) v /= 2;
   for (const Access& a : reads) {
     for (size_t d = 0; d < a.affine.size(); ++d) {
-      if (!a.affine[d] && !uses_var(a.indices[d], last.var())) continue;
-      const int64_t along = a.affine[d] ? a.affine[d]->coefficient(last.var()) : -1;
+      if (!a.affine[d]) {
+        if (uses_var(a.indices[d], last.var())) v = vector_of_places(dag.stage(s), a, d, v);
+        continue;
+      }
+      const int64_t along = a.affine[d]->coefficient(last.var());
       if (along == 0) continue;
       if (along != 1 || d + 1 != a.affine.size()) return 1;
       // With an offset, only vectors whose length divides it are aligned.
@@ -100,6 +130,37 @@ Choice flat_rule(const FlatProblem& p) {
 }
 
 }  // namespace
+
+bool rows_over_threads(TemplateBuilder& t, int stage, const std::string& prefix) {
+  // The least number of neighbours, and of elements that a thread stores: whole sectors of memory.
+  constexpr int64_t kLeastThreads = 32, kLeastRun = 8, kSectorBytes = 32;
+  constexpr int64_t kThreads = 128, kMostThreads = 512;
+  const Operation& op = t.dag().stage(stage);
+  const int along = transposed_axis(t.dag(), stage);
+  if (along < 0 || op.axes()[static_cast<size_t>(along)].extent() < kLeastThreads ||
+      op.axes().back().extent() % kLeastRun != 0)
+    return false;
+  StageRef s = t.stage(stage);
+  const int64_t run = whole_vector(
+      op.axes().back().extent(), std::max(kLeastRun, kSectorBytes / op.output(0).dtype().bytes()));
+  std::vector<Loop> axes = s.all_axes();
+  auto [runs, in_run] = s.split(axes.back(), run);
+  auto [vectors, vector] = s.split(in_run, whole_vector(run, access_lanes(t.dag(), stage)));
+  const Loop row = axes[static_cast<size_t>(along)];
+  axes.back() = runs;
+  axes.erase(axes.begin() + along);
+  axes.push_back(row);
+  s.reorder(joined(axes, {vectors, vector}));
+  s.vectorize(vector);
+  s.unroll(vectors);
+  const int64_t most = std::min(kMostThreads, most_block_threads(t.target().gpu));
+  const Param threads = t.knob(prefix + "threads", powers_of_two(64, most),
+                               std::min(kThreads, most), "neighbours of what is read");
+  auto [block, thread] = s.split(s.fuse(axes), threads);
+  s.bind(block, LoopKind::BlockX);
+  s.bind(thread, LoopKind::ThreadX);
+  return true;
+}
 
 void flat_over_threads(TemplateBuilder& t, int stage, const std::string& prefix) {
   const ComputeDag& dag = t.dag();

@@ -138,6 +138,18 @@ bool kept_by_default(const TemplateBuilder& t, int s) {
   });
 }
 
+// Whether stage `s` pads what stages by cases read, along the same rows: a thread loads each element
+// of a tile once, into registers.
+bool padded_by_tiles(const ComputeDag& dag, int s) {
+  const StageInfo& info = dag.info(s);
+  const std::vector<Access>& reads = info.reads;
+  if (info.flops_per_point > 0 || reads.size() != 1 || dag.stage(s).axes().empty()) return false;
+  const Axis* along = contiguous_axis(reads[0], dag.stage(s).axes());
+  return along && along->same_as(dag.stage(s).axes().back()) &&
+         std::ranges::all_of(info.consumers,
+                             [&](int c) { return !dag.info(c).case_periods.empty(); });
+}
+
 class Recipe {
  public:
   Recipe(TemplateBuilder& t, const StageGroup& g)
@@ -146,6 +158,8 @@ class Recipe {
   void write() {
     const LocationProblem p = problem_of(t_, g_);
     Choice choice = t_.decide("cuda_location", p, location_rule);
+    if (p.may_inline && padded_by_tiles(dag_, g_.output_stage))
+      choice.set("location", -1, "the threads of tiles load with zeros around them");
     if (kept_by_default(t_, g_.output_stage))
       choice.set("location", 0, "its reader loads it from memory");
     std::vector<int64_t> where;
@@ -160,7 +174,10 @@ class Recipe {
     require_memory(location);
     const bool at_root = std::find(where.begin(), where.end(), 0) != where.end();
     if (at_root || t_.chosen(location) == 0)
-      t_.when(location, 0, [&] { flat_over_threads(t_, g_.output_stage, "root_"); });
+      t_.when(location, 0, [&] {
+        if (!rows_over_threads(t_, g_.output_stage, "root_"))
+          flat_over_threads(t_, g_.output_stage, "root_");
+      });
     if (p.may_inline) t_.when(location, -1, [&] { s_.compute_inline(); });
     for (const LocationProblem::Place& place : p.places) at_place(place.location, location);
   }

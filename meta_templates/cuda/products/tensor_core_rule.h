@@ -32,7 +32,8 @@ struct TensorCoreProblem {
   bool cols_lie_across = false;
   /// Bytes of an element of the results where TMA can store boxes of them; else 0.
   int64_t boxed_bytes = 0;
-  /// Whether warp groups add up each tile of the depth in registers of its own (8-bit floats).
+  /// Whether warp groups add up each tile of the depth in registers of its own: 8-bit
+  /// floats, and tf32 of factors that the declaration rounds.
   bool partial_sums = false;
   /// Whether exp, erf, a division or the like follows the sums.
   bool slow_results = false;

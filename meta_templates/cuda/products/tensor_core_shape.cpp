@@ -80,6 +80,7 @@ TensorCoreShape::TensorCoreShape(const ComputeDag& dag, const StageGroup& g)
       output_(g.output_stage),
       axes_(contraction_shape(dag, g.anchor, kLanes)),
       view_(tensor_core_view(dag, g.anchor, g.allow_tf32)),
+      allow_tf32_(g.allow_tf32),
       pack_(4 / tensor_core_operands(*op_, g.allow_tf32)->bytes()),
       slow_results_(has_transcendentals(dag, g.output_stage, g.inlined)) {
   if (view_) innermost_ = depth_innermost(*op_, *view_);
@@ -113,7 +114,8 @@ TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu, const GpuConstants& c
   p.pack = pack_;
   p.gpu = gpu;
   p.cols_lie_across = !lies_along_depth(1);
-  p.partial_sums = tensor_core_operands(*op_, true)->is_float8();
+  const DataType operands = *tensor_core_operands(*op_, true);
+  p.partial_sums = operands.is_float8() || (operands == f32 && !allow_tf32_);
   p.slow_results = slow_results_;
   if (!view_) {
     p.rows = axes_.rows;

@@ -76,6 +76,7 @@ class TensorCoreShape {
   ContractionShape axes_;
   std::optional<ContractionView> view_;
   std::optional<DepthInnermost> innermost_;
+  bool allow_tf32_;
   int64_t pack_;
   bool slow_results_;
   bool of_copies_ = false;

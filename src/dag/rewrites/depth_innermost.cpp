@@ -62,18 +62,10 @@ WhyNot why_not(const RewriteSite& site) {
   return match(site, &t);
 }
 
-/// Moves the item at `d` behind the last one.
-template <typename T>
-std::vector<T> moved_last(std::vector<T> items, std::size_t d) {
-  std::rotate(items.begin() + static_cast<std::ptrdiff_t>(d),
-              items.begin() + static_cast<std::ptrdiff_t>(d) + 1, items.end());
-  return items;
-}
-
 Tensor copy_of(const Operation& op, const Access& from, int64_t depth, const char* suffix) {
   const auto d = static_cast<std::size_t>(dag::plain_dimension(from, op.reduce_axes()[0]));
   const int64_t end = op.reduce_axes()[0].extent();
-  std::vector<int64_t> extents = moved_last(from.tensor.extents(), d);
+  std::vector<int64_t> extents = dag::moved_last(from.tensor.extents(), d);
   extents.back() = depth;
   return compute(
       extents,
@@ -111,7 +103,7 @@ std::vector<Tensor> apply(const RewriteSite& site) {
           Access as = *t.operands[o];
           if (t.copied[o])
             as.indices =
-                moved_last(as.indices, static_cast<std::size_t>(dag::plain_dimension(as, k)));
+                dag::moved_last(as.indices, static_cast<std::size_t>(dag::plain_dimension(as, k)));
           factors[o] = dag::factor_of(op, *t.operands[o], dag::read_at(operands[o], as, to));
         }
         return sum_in(type, factors[0] * factors[1], {over});

@@ -3,22 +3,12 @@
 #include <algorithm>
 
 #include "dag/patterns/convolution.h"
-#include "heddle/dag/attention.h"
 
 namespace heddle::dag {
 namespace {
 
 constexpr int64_t kBoxRow = 128;      // bytes of a row of a box
 constexpr int64_t kShortestCopy = 4;  // bytes that cp.async copies at least
-
-/// Whether the stage is one of the two products of an attention, which one kernel computes.
-bool is_of_attention(const ComputeDag& dag, int stage) {
-  for (int s = 0; s < dag.size(); ++s) {
-    const std::optional<Attention> a = find_attention(dag, s);
-    if (a && (a->weighted == stage || a->products == stage)) return true;
-  }
-  return false;
-}
 
 /// Whether a tile holds the whole sum, and the channels of the image lie side by side: its elements
 /// wait once, whatever their number. (32 images of 224x224, 3 channels, on an H100: 3x3 by steps of

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "heddle/dag/attention.h"
+
 namespace heddle::dag {
 
 std::size_t longest_reduction(const Operation& op) {
@@ -89,6 +91,14 @@ Expr read_at(const Tensor& t, const Access& as, const std::vector<VarBinding>& t
   std::vector<Expr> at;
   for (const Expr& index : as.indices) at.push_back(substitute(index, to));
   return t.at(at);
+}
+
+bool is_of_attention(const ComputeDag& dag, int stage) {
+  for (int s = 0; s < dag.size(); ++s) {
+    const std::optional<Attention> a = find_attention(dag, s);
+    if (a && (a->weighted == stage || a->products == stage)) return true;
+  }
+  return false;
 }
 
 bool is_constant_stage(const ComputeDag& dag, int stage) {

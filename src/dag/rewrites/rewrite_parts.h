@@ -1,6 +1,7 @@
 // Parts that rules for rewriting graphs share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -50,6 +51,16 @@ Expr flatten(const std::vector<Expr>& indices, const std::vector<int64_t>& exten
 /// The element of `t` at the indices of the access, in terms of other axes.
 Expr read_at(const Tensor& t, const Access& as, const std::vector<VarBinding>& to);
 
+/// Moves the item at `d` behind the last one.
+template <typename T>
+std::vector<T> moved_last(std::vector<T> items, std::size_t d) {
+  std::rotate(items.begin() + static_cast<std::ptrdiff_t>(d),
+              items.begin() + static_cast<std::ptrdiff_t>(d) + 1, items.end());
+  return items;
+}
+
+/// Whether the stage is one of the two products of an attention, which one kernel computes.
+bool is_of_attention(const ComputeDag& dag, int stage);
 /// Whether the stage is constant, or computed from constants alone.
 bool is_constant_stage(const ComputeDag& dag, int stage);
 /// The same of the stage that the operand reads.

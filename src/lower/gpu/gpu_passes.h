@@ -9,6 +9,7 @@
 
 #include "heddle/ir/stmt.h"
 #include "heddle/lower/gpu_program.h"
+#include "heddle/schedule/schedule.h"
 
 namespace heddle::gpu {
 
@@ -85,10 +86,10 @@ Stmt keep_rounds_in_registers(const Stmt& s);
 Stmt software_pipeline(const Stmt& s);
 
 /// In a kernel whose tiles are loaded by TMA, one warp group loads and the others multiply (picture
-/// in warp_roles.cpp), in at most `sms` blocks. Other kernels stay as they are. Returns the memory
+/// in warp_roles.cpp), in at most as many blocks as there are multiprocessors. Other kernels stay as they are. Returns the memory
 /// that the blocks need beside their arguments: sums and tickets of the tiles that several blocks
 /// share.
-std::vector<Buffer> warp_roles(GpuKernel& kernel, int64_t sms);
+std::vector<Buffer> warp_roles(GpuKernel& kernel, const Schedule& schedule);
 
 /// Fills in the maps that the kernel's BulkLoads need.
 void collect_maps(GpuKernel& kernel);

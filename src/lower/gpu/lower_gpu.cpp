@@ -168,7 +168,7 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
                  [](const Stmt& s) { return keep_rounds_in_registers(s); });
   // This pass precedes software_pipeline, because tiles that TMA loads have another kind of ring.
   pipeline.run_on_kernels("warp_roles", [&](GpuKernel& k) {
-    const std::vector<Buffer> more = warp_roles(k, schedule.target().gpu.sms);
+    const std::vector<Buffer> more = warp_roles(k, schedule);
     program.workspace.insert(program.workspace.end(), more.begin(), more.end());
   });
   // This pass precedes insert_sync, because the ring of tiles brings its own barriers.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "heddle/dag/factors.h"
 #include "heddle/schedule/options.h"
 #include "heddle/target/rule_constants.h"
 #include "schedule/templates/graph_features.h"
@@ -100,11 +101,33 @@ GraphQuestion graph_question(const ComputeDag& dag, const Target& target,
   return q;
 }
 
+namespace {
+
+bool has_rounded_factors(const ComputeDag& dag) {
+  for (int s = 0; s < dag.size(); ++s) {
+    const Operation& op = dag.stage(s);
+    const Reduce* sum = op.is_reduction() ? op.bodies()[0].as<Reduce>() : nullptr;
+    if (sum && rounds_factors(sum->sources[0])) return true;
+  }
+  return false;
+}
+
+// Whether the products of an alternative multiply numbers of tf32, and those of `dag` do not.
+bool splits_f32(const ComputeDag& dag, const Alternative& a) {
+  return a.legal() && !has_rounded_factors(dag) &&
+         has_rounded_factors(apply_alternative(dag, a.name));
+}
+
+}  // namespace
+
 GraphChoice choose_graph(const ComputeDag& dag, const Target& target,
                          const AutoSchedulerOptions& options, const ChoiceSource* source) {
   AlternativePolicy policy = alternative_policy(options);
   if (source != nullptr) policy.constants = source->constants(target);
-  const std::vector<Alternative> all = alternatives_of(dag, target, policy);
+  std::vector<Alternative> all = alternatives_of(dag, target, policy);
+  // What computes f32 by parts in tf32 takes longer than tf32, which the options allow.
+  if (options.allow_tf32)
+    std::erase_if(all, [&](const Alternative& a) { return a.speedup > 1 && splits_f32(dag, a); });
   const Alternative* best = most_promising(all);
   GraphChoice out{.alternative = best ? best->name : ""};
   // What was learned is about graphs with the same results.

@@ -1,6 +1,7 @@
 #include "lower/gpu/tiles/begun_products.h"
 
 #include "heddle/ir/simplify.h"
+#include "heddle/support/error.h"
 
 namespace heddle::gpu {
 namespace {
@@ -42,6 +43,24 @@ class Beginning {
 bool is_single_product(const Stmt& s) {
   const TileOp* op = operation_in(s);
   return op && op->as<tile::GroupMma>();
+}
+
+Buffer registers_of(const Stmt& use) {
+  Buffer c;
+  visit(
+      use,
+      [&](const Stmt& x) {
+        if (tile_operation<tile::GroupMma>(x)) c = x.as<TileOp>()->operands[0].buffer;
+      },
+      [](const Expr&) {});
+  HEDDLE_ICHECK(c, "a ring of boxes that no warp group multiplies");
+  return c;
+}
+
+Stmt wait_for_products(const Stmt& use, int pending) {
+  const Buffer c = registers_of(use);
+  const int done = pending ? 0 : static_cast<int>(c.num_elements());
+  return make_tile_op(tile::GroupWait{pending, done}, {{c, Expr(0)}});
 }
 
 Stmt begun_products(const Stmt& s) {

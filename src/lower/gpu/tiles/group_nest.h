@@ -27,6 +27,10 @@ namespace heddle::gpu {
 
 using instructions::NestLoop;
 
+/// Whether the tile that `loops`, those of lines and of the depth, read is laid out in boxes along the
+/// depth.
+bool lies_along(const instructions::Place& p, const std::vector<NestLoop>& loops, std::string* why);
+
 /// The part of a wgmma that one warp computes, if the loops describe one. `why` receives the reason
 /// where they do not, here and below.
 std::optional<TileNest> try_group_product(const std::vector<NestLoop>& loops, const Store& st,

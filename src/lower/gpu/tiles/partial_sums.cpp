@@ -24,13 +24,15 @@ Stmt to_registers(const Stmt& s, const Buffer& registers) {
 
 }  // namespace
 
-bool sums_are_short(const Stmt& products) {
+bool sums_are_short(const Stmt& products, bool allow_tf32) {
   bool found = false;
   visit(
       products,
       [&](const Stmt& s) {
         const TileOp* op = as_product(s);
-        found |= op && op->operands[1].buffer->dtype.is_float8();
+        if (!op) return;
+        const DataType type = op->operands[1].buffer->dtype;
+        found |= type.is_float8() || (type == f32 && !allow_tf32);
       },
       [](const Expr&) {});
   return found;

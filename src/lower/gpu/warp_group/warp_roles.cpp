@@ -29,6 +29,7 @@
 #include "heddle/support/error.h"
 #include "ir/sizes.h"
 #include "lower/gpu/gpu_passes.h"
+#include "lower/gpu/tiles/begun_products.h"
 #include "lower/gpu/tiles/partial_sums.h"
 #include "lower/gpu/warp_group/chained_products.h"
 #include "lower/gpu/warp_group/group_order.h"
@@ -74,30 +75,15 @@ const For* pair_loop(const Stmt& s) {
 
 // ---- roles ----
 
-// The registers that products add to.
-Buffer registers_of(const Stmt& use) {
-  Buffer c;
-  visit(
-      use,
-      [&](const Stmt& x) {
-        if (tile_operation<tile::GroupMma>(x)) c = x.as<TileOp>()->operands[0].buffer;
-      },
-      [](const Expr&) {});
-  HEDDLE_ICHECK(c, "a ring of boxes that no warp group multiplies");
-  return c;
-}
-
-Stmt wait_for_products(const Stmt& use, int pending) {
-  const Buffer c = registers_of(use);
-  const int done = pending ? 0 : static_cast<int>(c.num_elements());
-  return make_tile_op(tile::GroupWait{pending, done}, {{c, Expr(0)}});
-}
-
 // Splits a kernel into what the thread that loads does and what the warp groups do that multiply.
 class Roles {
  public:
-  Roles(GpuKernel& kernel, Turns* turns)
-      : kernel_(kernel), turns_(*turns), order_(*turns, kernel.block[2]), results_(order_) {}
+  Roles(GpuKernel& kernel, Turns* turns, bool allow_tf32)
+      : kernel_(kernel),
+        turns_(*turns),
+        allow_tf32_(allow_tf32),
+        order_(*turns, kernel.block[2]),
+        results_(order_) {}
 
   void run() {
     HEDDLE_ICHECK(kernel_.block[0] == kWarpLanes && kernel_.block[1] == wgmma::kWarps &&
@@ -206,7 +192,7 @@ class Roles {
     const auto loop = [&](const Stmt& round) {
       return order_.in_order(make_for(f.var, f.extent, f.loop, round));
     };
-    if (sums_are_short(use)) return loop(round_of_short_sums(use, count));
+    if (sums_are_short(use, allow_tf32_)) return loop(round_of_short_sums(use, count));
     const Stmt round =
         make_block({ring_->wait(count), make_sync(SyncKind::GroupFence), use,
                     make_sync(SyncKind::GroupCommit), wait_for_products(use, 1),
@@ -271,6 +257,7 @@ class Roles {
 
   GpuKernel& kernel_;
   Turns& turns_;
+  const bool allow_tf32_;
   const GroupOrder order_;
   StoredTiles results_;
   SingleLoads singles_;
@@ -281,11 +268,11 @@ class Roles {
 
 }  // namespace
 
-std::vector<Buffer> warp_roles(GpuKernel& kernel, int64_t sms) {
+std::vector<Buffer> warp_roles(GpuKernel& kernel, const Schedule& schedule) {
   if (!has_bulk_load(kernel.body)) return {};
   kernel.body = with_ring(kernel.body);
   const int64_t pair = pair_loop(kernel.body) ? 2 : 1;
-  const int64_t blocks = std::max<int64_t>(1, sms / pair);
+  const int64_t blocks = std::max<int64_t>(1, schedule.target().gpu.sms / pair);
   Turns turns;
   kernel.body = in_turns(kernel.body, blocks, &turns);
   const LaunchShape shape = launch_shape(kernel.body);
@@ -294,7 +281,7 @@ std::vector<Buffer> warp_roles(GpuKernel& kernel, int64_t sms) {
   if (kernel.grid_of[0].defined() && pair > 1)
     throw_user_error("blocks run in pairs, and their number depends on sizes", {},
                      "set the knob 'pairs' to 0");
-  Roles(kernel, &turns).run();
+  Roles(kernel, &turns, schedule.options().allow_tf32).run();
   if (!turns.shared) return {};
   kernel.tickets = turns.shared->tickets;
   const std::vector<Buffer> workspace{turns.shared->memory, turns.shared->tickets};
