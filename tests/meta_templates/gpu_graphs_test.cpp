@@ -85,13 +85,13 @@ TEST(WinogradOnGpus, EdgesAndOddChannels) {
                                            {1, 9, 10, 16, 24, 1, f16},
                                            {1, 7, 6, 33, 8, 0, bf16},
                                            {1, 9, 13, 7, 5, 1, f32, ops::NCHW}}) {
-    for (const std::string& rule : kWinograd) check_graph(convolution(i), rule, rng);
+    for (const std::string& rule : kWinograd) check_graph(convolution(i), rule, rng, 0);
   }
 }
 
 TEST(WinogradOnGpus, DrawnSizes) {
   Rng rng(12);
-  for (int count = 0; count < 8; ++count) {
+  for (int count = 0; count < 6; ++count) {
     const DataType type = rng.chance(0.5) ? f32 : f16;
     const Image i{rng.uniform_int(1, 3),
                   rng.uniform_int(3, 13),
@@ -137,7 +137,7 @@ TEST(WinogradOnGpus, IsChosenWhereItPays) {
 
 TEST(SplitTf32, DrawnProducts) {
   Rng rng(21);
-  for (int count = 0; count < 12; ++count) {
+  for (int count = 0; count < 8; ++count) {
     const bool turned = rng.chance(0.5);
     const int64_t batch = rng.chance(0.3) ? rng.uniform_int(2, 3) : 0;
     const selftest::RandomProgram p =
