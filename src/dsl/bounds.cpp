@@ -75,7 +75,20 @@ struct Context {
   /// not depend on the sizes, so that the rest is affine. Adds the ranges of these variables.
   Expr with_named_parts(const Expr& e);
   std::optional<Interval> from_parts(const Expr& e) const;
+  std::optional<Var> factor_of_a_size(const Expr& e) const;
+  std::optional<int64_t> least_at_ends(const Expr& e) const;
 };
+
+/// Whether `e` is a sum of a multiple of `x` and of what does not depend on `x`.
+bool is_linear_in(const Expr& e, const Var& x) {
+  if (e.as<VarNode>() || !uses_var(e, x)) return true;
+  const Binary* op = e.as<Binary>();
+  if (!op) return false;
+  if (op->op == BinaryOp::Add || op->op == BinaryOp::Sub)
+    return is_linear_in(op->a, x) && is_linear_in(op->b, x);
+  return op->op == BinaryOp::Mul && (!uses_var(op->a, x) || !uses_var(op->b, x)) &&
+         is_linear_in(op->a, x) && is_linear_in(op->b, x);
+}
 
 void Context::add_fact(const Expr& raw) {
   const Expr f = simplify(raw, ranges);
@@ -149,11 +162,42 @@ int64_t Context::least(const Expr& e) const {
   Context named = *this;
   const Expr simple = named.with_named_parts(simplify(e, ranges));
   const std::optional<Affine> affine = as_affine(simple);
-  if (!affine) return plain;
+  if (!affine) return std::max(plain, named.least_at_ends(simple).value_or(plain));
   std::vector<VarBinding> ends;
   for (const VarBinding& axis : symbolic)
     ends.push_back({axis.var, affine->coefficient(axis.var) < 0 ? axis.value - 1 : Expr(0)});
   return std::max(plain, named.bound(substitute(simple, ends)).min);
+}
+
+/// A variable of a known range that is multiplied with a size somewhere in `e`, such as the row of a
+/// flat index, where `e` is linear in it.
+std::optional<Var> Context::factor_of_a_size(const Expr& e) const {
+  std::optional<Var> found;
+  any_below(e, [&](const Expr& x) {
+    const Binary* product = x.as<Binary>();
+    if (!product || product->op != BinaryOp::Mul || as_int(product->a) || as_int(product->b))
+      return false;
+    return any_below(x, [&](const Expr& leaf) {
+      const VarNode* v = leaf.as<VarNode>();
+      if (!v || v->size) return false;
+      const Interval r = ranges.get(v);
+      if (r.min == kNeg || r.max == kPos || !is_linear_in(e, Var::from(leaf))) return false;
+      found = Var::from(leaf);
+      return true;
+    });
+  });
+  return found;
+}
+
+/// The least value of what is linear in such a variable is at one of the two ends of its range.
+std::optional<int64_t> Context::least_at_ends(const Expr& e) const {
+  const std::optional<Var> x = factor_of_a_size(e);
+  if (!x) return std::nullopt;
+  const auto at = [&](const Expr& end) { return least(substitute(e, {{*x, end}})); };
+  for (const VarBinding& axis : symbolic)
+    if (axis.var.same_as(*x)) return std::min(at(0), at(axis.value - 1));
+  const Interval r = ranges.get(x->get());
+  return r.is_point() ? at(r.min) : std::min(at(r.min), at(r.max));
 }
 
 Expr Context::with_named_parts(const Expr& e) {

@@ -135,5 +135,27 @@ TEST_F(Bounds, QuotientsBesideASizeAreBounded) {
   EXPECT_THAT(read_at(56, -1), testing::HasSubstr("not proved"));
 }
 
+// Rows of a matrix that lies flat, whose width is a size, as sums of axes name them.
+TEST_F(Bounds, RowsOfASizeAreBounded) {
+  const Dim n = dim("n", 1, 128);
+  const Tensor flat = placeholder({n * 4}, f32, "F");
+  const auto read_at = [&](int64_t rows, int64_t others, int64_t beyond) {
+    return error_of([&] {
+      compute(
+          {rows, others, n}, [&](Axis i, Axis k, Axis j) { return flat((i + k) * n + j + beyond); },
+          "y");
+    });
+  };
+  EXPECT_EQ(read_at(4, 1, 0), "no error");
+  EXPECT_EQ(read_at(3, 2, 0), "no error");
+  EXPECT_THAT(read_at(4, 2, 0), testing::HasSubstr("not proved to be below the extent"));
+  EXPECT_THAT(read_at(4, 1, 1), testing::HasSubstr("not proved to be below the extent"));
+  EXPECT_THAT(read_at(4, 1, -1), testing::HasSubstr("not proved"));
+  EXPECT_EQ(error_of([&] {
+              compute({4, n}, [&](Axis i, Axis j) { return flat((3 - i) * n + n - 1 - j); }, "y");
+            }),
+            "no error");
+}
+
 }  // namespace
 }  // namespace heddle
