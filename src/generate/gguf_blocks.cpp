@@ -1,8 +1,10 @@
 #include "generate/gguf_blocks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <iterator>
+#include <limits>
 
 #include "heddle/dsl/arrays.h"
 #include "heddle/support/error.h"
@@ -22,7 +24,8 @@ constexpr BlockForm kForms[] = {{GgufType::F32, "f32", 1, 4},
                                 {GgufType::Q8_0, "q8_0", kBlock, 2 + kBlock},
                                 {GgufType::Q4_K, "q4_K", kSuper, 4 + 12 + kSuper / 2},
                                 {GgufType::Q5_K, "q5_K", kSuper, 4 + 12 + kSuper / 8 + kSuper / 2},
-                                {GgufType::Q6_K, "q6_K", kSuper, kSuper / 2 + kSuper / 4 + 16 + 2}};
+                                {GgufType::Q6_K, "q6_K", kSuper, kSuper / 2 + kSuper / 4 + 16 + 2},
+                                {GgufType::MXFP4, "mxfp4", kBlock, 1 + kBlock / 2}};
 
 /// The blocks of a tensor in rows, and constants of a part of each of them.
 class Blocks {
@@ -40,6 +43,17 @@ class Blocks {
     for (int64_t b = 0; b < rows_ * in_row_; ++b)
       std::memcpy(to + b * n, bytes_.data() + b * form_.bytes + from, static_cast<size_t>(n));
     return constant(all, t_.name + "." + what);
+  }
+
+  /// The scales of MXFP4, half of 2^(e - 127) of byte e: those below the least normal number are numbers of bf16, too.
+  /// 255 is no number (OCP Microscaling Formats 1.0).
+  Tensor halves_of_powers() const {
+    NDArray scales = NDArray::empty({rows_, in_row_}, bf16);
+    for (int64_t b = 0; b < rows_ * in_row_; ++b) {
+      const auto e = static_cast<uint8_t>(bytes_[static_cast<size_t>(b * form_.bytes)]);
+      scales.set(b, e == 255 ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(0.5, e - 127));
+    }
+    return constant(scales, t_.name + ".scale");
   }
 
   /// The scales and offsets of 6 bits of Q4_K, of which 8 are in 12 bytes: the last four have their
@@ -114,6 +128,20 @@ Elements above_least(const Blocks& b, const Elements& number) {
   return [=](const Expr& r, const Expr& k) {
     const Expr block = floordiv(k, kBlock);
     return cast(f32, number(r, k)) * cast(f32, scale(r, block)) + cast(f32, least(r, block));
+  };
+}
+
+/// Numbers of a sign, two bits of an exponent and one of a fraction (e2m1), in halves: 0 to 3, 4, 6, 8 and 12.
+Elements mxfp4(const Blocks& b) {
+  const Tensor scale = b.halves_of_powers();
+  const Elements bits = halves(b, 1);
+  return [=](const Expr& r, const Expr& k) {
+    const Expr all = bits(r, k), exponent = some_bits(all, Expr(1), 2),
+               fraction = bitwise_and(all, make_const(i32, 1));
+    const Expr size = select(exponent == 0, fraction,
+                             shift_left(fraction + 2, max(exponent - 1, make_const(i32, 0))));
+    const Expr number = select(all >= 8, make_const(i32, 0) - size, size);
+    return cast(f32, number) * cast(f32, scale(r, floordiv(k, kBlock)));
   };
 }
 
@@ -207,6 +235,7 @@ Elements elements_of(const GgufTensor& t, const std::string& bytes) {
     case GgufType::Q4_K: return scaled_twice(b, false);
     case GgufType::Q5_K: return scaled_twice(b, true);
     case GgufType::Q6_K: return q6_k(b);
+    case GgufType::MXFP4: return mxfp4(b);
   }
   HEDDLE_ICHECK(false, "a tensor of a type that is read");
   return {};

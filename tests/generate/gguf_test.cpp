@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 
@@ -21,16 +22,17 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr uint32_t kQ4 = 2, kQ41 = 3, kQ50 = 6, kQ51 = 7, kQ8 = 8, kQ4K = 12, kQ5K = 13, kQ6K = 14;
+constexpr uint32_t kQ4 = 2, kQ41 = 3, kQ50 = 6, kQ51 = 7, kQ8 = 8, kQ4K = 12, kQ5K = 13, kQ6K = 14,
+                   kMx4 = 39;
 
 struct Kind {
   uint32_t type;
   int64_t elements, bytes;
   std::vector<size_t> halves;  ///< the upper bytes of its numbers of f16
 };
-const Kind kKinds[] = {{kQ4, 32, 18, {1}},       {kQ41, 32, 20, {1, 3}}, {kQ50, 32, 22, {1}},
-                       {kQ51, 32, 24, {1, 3}},   {kQ8, 32, 34, {1}},     {kQ4K, 256, 144, {1, 3}},
-                       {kQ5K, 256, 176, {1, 3}}, {kQ6K, 256, 210, {209}}};
+const Kind kKinds[] = {{kQ4, 32, 18, {1}},       {kQ41, 32, 20, {1, 3}},  {kQ50, 32, 22, {1}},
+                       {kQ51, 32, 24, {1, 3}},   {kQ8, 32, 34, {1}},      {kQ4K, 256, 144, {1, 3}},
+                       {kQ5K, 256, 176, {1, 3}}, {kQ6K, 256, 210, {209}}, {kMx4, 32, 17, {}}};
 const Kind& kind_of(uint32_t type) {
   return *std::ranges::find_if(kKinds, [&](const Kind& k) { return k.type == type; });
 }
@@ -111,10 +113,29 @@ std::vector<float> block_of_q6(const uint8_t* block) {
   return y;
 }
 
+/// OCP Microscaling Formats 1.0: the scale is 2^(e - 127), an element of 4 bits a sign, two bits of an exponent with bias 1,
+/// and one of a fraction. Bytes have elements j and j + 16.
+std::vector<float> block_of_mx(const uint8_t* block) {
+  std::vector<float> y(32);
+  const auto element = [&](int code) {
+    const int exponent = (code >> 1) & 3, fraction = code & 1;
+    const double size =
+        exponent == 0 ? 0.5 * fraction : std::ldexp(1 + 0.5 * fraction, exponent - 1);
+    const double scale = block[0] == 255 ? std::nan("") : std::ldexp(1.0, block[0] - 127);
+    return static_cast<float>(((code & 8) != 0 ? -size : size) * scale);
+  };
+  for (size_t j = 0; j < 16; ++j) {
+    y[j] = element(block[1 + j] & 15);
+    y[j + 16] = element(block[1 + j] >> 4);
+  }
+  return y;
+}
+
 /// The elements of a block, as ggml's reference computes them.
 std::vector<float> elements_of(uint32_t type, const uint8_t* block) {
   if (type == kQ4K || type == kQ5K) return block_of_six_bits(block, type == kQ5K);
   if (type == kQ6K) return block_of_q6(block);
+  if (type == kMx4) return block_of_mx(block);
   if (type != kQ8) return small_block(type, block);
   std::vector<float> y;
   for (size_t j = 0; j < 32; ++j)
@@ -130,6 +151,7 @@ std::string random_blocks(const Kind& kind, int64_t count, Rng& rng) {
     for (int64_t i = 0; i < kind.bytes; ++i) bytes += static_cast<char>(rng.uniform_int(0, 255));
     for (const size_t high : kind.halves)
       bytes[begin + high] = static_cast<char>(rng.uniform_int(0x20, 0x38));
+    if (kind.type == kMx4) bytes[begin] = static_cast<char>(rng.uniform_int(119, 129));
   }
   return bytes;
 }
@@ -174,6 +196,25 @@ TEST_F(Gguf, BlocksStandForWhatGgmlComputes) {
           ASSERT_FLOAT_EQ(got.get(b * kind.elements + i), want[static_cast<size_t>(i)])
               << to_string(file.tensor("w").type) << " element " << i << " of block " << b;
       }
+    }
+  }
+}
+
+TEST_F(Gguf, PowersOfTwoAreScalesOfAnySize) {
+  std::string blocks;
+  for (int e = 0; e < 256; ++e) {
+    blocks += static_cast<char>(e);
+    for (int j = 0; j < 16; ++j) blocks += static_cast<char>((j << 4) | (15 - j));
+  }
+  const GgufFile file(written(gguf_bytes({{"w", {32, 256}, kMx4, blocks}})));
+  const NDArray got = interpret({file.weights("w")}, {})[0];
+  for (int64_t e = 0; e < 256; ++e) {
+    const std::vector<float> want =
+        block_of_mx(reinterpret_cast<const uint8_t*>(blocks.data()) + e * 17);
+    for (int64_t i = 0; i < 32; ++i) {
+      const double x = got.at<float>({e, i}), y = want[static_cast<size_t>(i)];
+      ASSERT_TRUE(x == y || (std::isnan(x) && std::isnan(y)))
+          << "exponent " << e << ", element " << i << ": " << x << " and not " << y;
     }
   }
 }
@@ -230,7 +271,7 @@ TEST_F(Gguf, MistakesAreErrors) {
   };
   EXPECT_THAT(error_of("GGML" + file({32}, kQ4).substr(4)), HasSubstr("does not begin with GGUF"));
   EXPECT_THAT(error_of(gguf_bytes({}, 1)), HasSubstr("its version is 1"));
-  EXPECT_THAT(error_of(file({32}, 39)), HasSubstr("has the type 39"));
+  EXPECT_THAT(error_of(file({32}, 40)), HasSubstr("has the type 40"));
   for (const Kind& kind : kKinds) {
     const auto n = static_cast<uint64_t>(kind.elements);
     EXPECT_THAT(error_of(file({n + 1}, kind.type)),

@@ -43,6 +43,30 @@ TEST(SharedWeights, OneRowRunsTheKernelForSeveralWhereTheWeightsExceedL2) {
   EXPECT_LT(kernel.build_report().prepared_bytes, 2 * 80 * 96 * 4);
 }
 
+// Several rows read weights that were unpacked once, four times the bytes that one row unpacks in registers.
+TEST(SharedWeights, OneRowUnpacksBitsWhereOthersReadMoreBytes) {
+  const Dim rows = dim("rows", 1, 300);
+  const Tensor x = placeholder({rows, 256}, f32, "x"),
+               bits = constant(NDArray::random({96, 256}, u8, 3, 0, 255), "bits"),
+               scale = constant(NDArray::random({96, 8}, f32, 4, 0.01, 0.1), "scale");
+  const Tensor w = compute({96, 256}, [&](Axis n, Axis k) {
+    return cast(f32, cast(i32, bits(n, k)) - 128) * scale(n, floordiv(k, 32));
+  });
+  const Axis k = reduce_axis(256, "k");
+  const Tensor y =
+      compute({rows, 96}, [&](Axis i, Axis j) { return sum(x(i, k) * w(j, k), k); }, "product");
+  Target target = Target::parse("llvm -mcpu=sapphirerapids -threads=1");
+  target.l2_bytes = 8 << 10;
+  for (const bool approximate : {false, true}) {
+    AutoSchedulerOptions options;
+    options.allow_approximate = approximate;
+    const Network net({y}, target, options);
+    EXPECT_THAT(net.tasks()[0].name, HasSubstr("rows = 1")) << approximate;
+    const std::string how = net.static_schedules()[0].dag().alternative();
+    EXPECT_EQ(how.starts_with("dynamic_quantization"), approximate) << how;
+  }
+}
+
 TEST(SharedWeights, ADroppedPointGivesItsSizesToTheNext) {
   const Product p;
   const std::vector<Var> sizes = sizes_of({p.y});

@@ -177,7 +177,8 @@ Network decoder_network(const Request& o, OnnxModel& model, const Target& target
     choice = types_of_decoder(o, model, model_network(quiet, model.outputs, target, model.updates));
   }
   // On a CPU there is nothing to copy, and one draw is as fast as the other.
-  if (target.is_cuda()) model = with_draws(std::move(model));
+  const bool limits = !o.greedy && o.temperature > 0 && (o.top_k > 0 || o.top_p < 1);
+  if (target.is_cuda()) model = with_draws(std::move(model), {}, limits);
   const Network network = model_network(in_f32, model.outputs, target, model.updates);
   return choice ? with_types(network, *choice) : network;
 }

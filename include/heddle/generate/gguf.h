@@ -1,6 +1,6 @@
 // Weights in GGUF files, the format of ggml (versions 2 and 3,
 // https://github.com/ggml-org/ggml/blob/master/docs/gguf.md): tensors by name, of f32, f16, bf16, and
-// of blocks of few bits (Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K).
+// of blocks of few bits (Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K, MXFP4).
 //
 //   GgufFile file("model.gguf");
 //   Tensor w = file.weights("blk.0.ffn_up.weight");  // (rows, columns) of f32, its bits unpacked
@@ -36,7 +36,8 @@ enum class GgufType : uint32_t {
   Q4_K = 12,
   Q5_K = 13,
   Q6_K = 14,
-  BF16 = 30
+  BF16 = 30,
+  MXFP4 = 39
 };
 
 /// "q4_K", as ggml writes it.
