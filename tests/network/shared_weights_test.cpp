@@ -46,13 +46,13 @@ TEST(SharedWeights, OneRowRunsTheKernelForSeveralWhereTheWeightsExceedL2) {
 // Several rows read weights that were unpacked once, four times the bytes that one row unpacks in registers.
 TEST(SharedWeights, OneRowUnpacksBitsWhereOthersReadMoreBytes) {
   const Dim rows = dim("rows", 1, 300);
-  const Tensor x = placeholder({rows, 256}, f32, "x"),
-               bits = constant(NDArray::random({96, 256}, u8, 3, 0, 255), "bits"),
-               scale = constant(NDArray::random({96, 8}, f32, 4, 0.01, 0.1), "scale");
-  const Tensor w = compute({96, 256}, [&](Axis n, Axis k) {
+  const Tensor x = placeholder({rows, 512}, f32, "x"),
+               bits = constant(NDArray::random({96, 512}, u8, 3, 0, 255), "bits"),
+               scale = constant(NDArray::random({96, 16}, f32, 4, 0.01, 0.1), "scale");
+  const Tensor w = compute({96, 512}, [&](Axis n, Axis k) {
     return cast(f32, cast(i32, bits(n, k)) - 128) * scale(n, floordiv(k, 32));
   });
-  const Axis k = reduce_axis(256, "k");
+  const Axis k = reduce_axis(512, "k");
   const Tensor y =
       compute({rows, 96}, [&](Axis i, Axis j) { return sum(x(i, k) * w(j, k), k); }, "product");
   Target target = Target::parse("llvm -mcpu=sapphirerapids -threads=1");
