@@ -155,6 +155,34 @@ TEST(TensorCores, FactorsThatAreRoundedAreTf32) {
   }
 }
 
+// Where a mask lets only the first warp read its sums, indices lack the number of the warp.
+TEST(TensorCores, AMaskThatOnlyTheFirstWarpPasses) {
+  const AutoSchedulerOptionsScope scope(options(false));
+  selftest::RandomProgram p;
+  p.inputs = {placeholder({8, 8}, bf16, "A"), placeholder({40, 8}, bf16, "B")};
+  const Tensor sums = ops::matmul(p.inputs[0], p.inputs[1], false, true);
+  p.outputs = {compute({8, 40}, [&](Axis i, Axis j) {
+    return select(Expr(j) <= Expr(i), cast(f32, sums(i, j)), make_const(f32, -1));
+  })};
+  p.text = "causal mask";
+  const Template t = make_template(ComputeDag(p.outputs), h200());
+  const selftest::Case want(p, 3);
+  int checked = 0;
+  for (const int64_t tiles : {1, 2, 4}) {
+    for (const int64_t warps : {2, 4, 8}) {
+      Config c = t.default_config();
+      c.values.at(static_cast<size_t>(t.knob_index("col_tiles"))) = tiles;
+      c.values.at(static_cast<size_t>(t.knob_index("col_warps"))) = warps;
+      if (!t.why_invalid(c).empty()) continue;
+      const std::vector<NDArray> arrays = want.fresh_arrays();
+      selftest::emulated(5)(t.instantiate(c), p.args(), arrays);
+      EXPECT_EQ(want.difference(arrays), "") << tiles << " tiles, " << warps << " warps";
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 3);
+}
+
 // Both operands are one tensor: what one of them needs is not what the other needs.
 TEST(TensorCores, TheProductWithItself) {
   selftest::RandomProgram p;

@@ -55,10 +55,25 @@ class Collector {
   BufferUses take() { return std::move(uses_); }
 
  private:
+  // What a choice reads, it reads under its condition, by which indices may be simplified.
   void collect_loads(const Expr& e, const std::vector<OpenLoop>& open) {
-    visit(e, [&](const Expr& x) {
-      if (const Load* load = x.as<Load>()) note(load->buffer, load->indices, false, open);
+    if (const Load* load = e.as<Load>()) note(load->buffer, load->indices, false, open);
+    if (const Select* choice = e.as<Select>()) {
+      collect_loads(choice->condition, open);
+      collect_loads_under(choice->condition, choice->on_true, open);
+      return collect_loads_under(!choice->condition, choice->on_false, open);
+    }
+    map_children(e, [&](const Expr& c) {
+      collect_loads(c, open);
+      return c;
     });
+  }
+
+  void collect_loads_under(const Expr& condition, const Expr& e,
+                           const std::vector<OpenLoop>& open) {
+    conditions_.push_back(condition);
+    collect_loads(e, open);
+    conditions_.pop_back();
   }
 
   void collect_reduction(const For& f, std::vector<OpenLoop> open) {
@@ -84,8 +99,8 @@ class Collector {
     auto it = uses_.find(b.get());
     if (it == uses_.end()) return;
     const auto inside = open.begin() + static_cast<long>(depth_[b.get()]);
-    it->second.accesses.push_back(
-        {indices, write, std::vector<OpenLoop>(inside, open.end()), tile, conditions_});
+    it->second.accesses.push_back({indices, write, std::vector<OpenLoop>(inside, open.end()), tile,
+                                   conditions_, std::vector<OpenLoop>(open.begin(), inside)});
   }
 
   const TileNests& nests_;

@@ -28,6 +28,7 @@ struct BufferAccess {
   std::vector<OpenLoop> loops;
   bool tile = false;                  ///< a warp accesses the whole fragment together
   std::vector<Expr> conditions = {};  ///< under which it happens
+  std::vector<OpenLoop> around = {};  ///< loops opened outside of the allocation
 
   /// The loop of this variable. Null where it is opened outside of the allocation, or where no loop
   /// has the variable.

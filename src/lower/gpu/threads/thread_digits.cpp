@@ -64,8 +64,10 @@ bool removable(const BufferAccess& a, const Expr& index, const std::vector<Digit
 bool by_first_thread(const BufferAccess& a, int dim) {
   const OpenLoop* first = a.thread_loop(dim);
   if (!first) return false;
+  std::vector<OpenLoop> all = a.around;
+  all.insert(all.end(), a.loops.begin(), a.loops.end());
   return std::any_of(a.conditions.begin(), a.conditions.end(),
-                     [&](const Expr& c) { return only_first_passes(c, first->var, a.loops); });
+                     [&](const Expr& c) { return only_first_passes(c, first->var, all); });
 }
 
 size_t count(const Digits& digits) {
