@@ -15,6 +15,7 @@ inline constexpr double kLeastSide = 64;
 struct ProductRates {
   double threads = 0;  ///< operations a second in f32 without matrix units
   double units = 0;    ///< those of matrix units with 16-bit operands
+  double tf32 = 0;     ///< those with parts of f32, whose tiles are summed up in f32
   double memory = 0;   ///< bytes a second, from memory
   double near = 0;     ///< the same within the second cache
   double l2_bytes = 0;

@@ -118,7 +118,7 @@ double terms_of(const Operation& op) {
 }
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
-  constexpr double kLeastGain = 1.2;
+  constexpr double kLeastGain = 1.1;
   constexpr double kMostBytes = 2e9;  // of the parts of both operands
   if (!target.is_cuda() || !target.gpu.has_wgmma())
     return {.why_not = "only wgmma has a rate of tf32 to spare, with sums of tiles in f32"};

@@ -72,7 +72,8 @@ RewriteEstimate gain_on_cpu(const RewriteSite& site, const dag::Convolution& con
 
 RewriteEstimate gain_on_gpu(const RewriteSite& site, const dag::Convolution& conv,
                             const Target& target, Products products) {
-  constexpr double kLeastGain = 1.1;
+  // Tiles of 16 bits have errors of their own, which a small gain does not pay for.
+  constexpr double kLeastGain = 1.1, kLeastOfNarrow = 1.4;
   const bool units = products == Products::Units;
   const DataType type = conv.image->tensor.dtype();
   const bool narrow = type.bytes() == 2;
@@ -102,7 +103,8 @@ RewriteEstimate gain_on_gpu(const RewriteSite& site, const dag::Convolution& con
                      2 * rates.copied(sums) +
                      (constant ? 0 : rates.kernel + 2 * rates.copied(weights));
   const double gain = direct / all;
-  if (s.channels < dag::kLeastSide || s.results < dag::kLeastSide || gain < kLeastGain)
+  if (s.channels < dag::kLeastSide || s.results < dag::kLeastSide ||
+      gain < (narrow ? kLeastOfNarrow : kLeastGain))
     return {std::min(1.0, gain), "fewer multiplications, but tiles go through memory"};
   return {gain, "fewer multiplications, more than tiles take that go through memory"};
 }
