@@ -183,6 +183,13 @@ TEST_F(GpuGenerations, SayWhatEachSequenceSaysAlone) {
   expect_right(decoder, 6);
 }
 
+// Steps that begin ahead take blocks, too, and their table is sent where it changes.
+TEST_F(GpuGenerations, SayTheSameWithBlocks) {
+  const DecoderSizes sizes{.capacity = 16, .rows = 4, .batch = 3, .blocks = {3, 13}};
+  Decoder decoder = on_gpu(with_draws(model_of(sizes, ToyMask::Values)));
+  expect_right(decoder, 6);
+}
+
 TEST_F(GpuGenerations, DrawWithLimits) {
   Decoder decoder = on_gpu(with_draws(model_of({16, 4, 2}, ToyMask::Values), {}, /*limits=*/true));
   Decoder one = on_cpu(model_of({16, 4, 1}, ToyMask::Values));
