@@ -21,6 +21,7 @@ TEST(Template, TheRegistryHoldsExactlyThoseThatShip) {
                                                              "cuda_simple_reduction",
                                                              "cuda_sliding_window",
                                                              "cuda_tensor_core",
+                                                             "cuda_tile_transform",
                                                              "direct_compute",
                                                              "location_tunable",
                                                              "no_elements",
