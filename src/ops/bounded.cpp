@@ -1,6 +1,6 @@
 #include "heddle/ops/bounded.h"
 
-#include "heddle/ops/search.h"
+#include "heddle/ops/scatter.h"
 #include "heddle/ops/sort.h"
 #include "heddle/ops/transform.h"
 #include "ops/between.h"
@@ -32,6 +32,18 @@ Tensor of_results(const Call& call, const Places& p, const Expr& other, F f) {
       call.op, call.where);
 }
 
+/// i64 (n) where place(i) is f(i) for each i, and `other` what is no place.
+template <class F>
+Tensor written(const Call& call, const Tensor& place, const Expr& other, F f) {
+  const auto made = [&](const char* name, const auto& of) {
+    return compute(
+        place.shape(), [&](Axis i) { return cast(i64, of(i)); }, std::string(call.op) + name,
+        call.op, call.where);
+  };
+  return scatter_elements(made("_none", [&](const Axis&) { return other; }), place,
+                          made("_elements", f), 0, ScatterReduction::Replace, call.where);
+}
+
 /// In the order of their first occurrences.
 Unique by_occurrence(const Call& call, const Unique& u) {
   const int64_t n = u.values.extent(0);
@@ -39,9 +51,10 @@ Unique by_occurrence(const Call& call, const Unique& u) {
   const Tensor first = compute(
       Shape{n}, [&](Axis r) { return select(known(r), u.first(r), Expr(n)); }, "unique_occurrence",
       call.op, call.where);
-  // Value r of the result is value order.positions(r) of `u`, and the place of each is found again.
+  // Value r of the result is value order.positions(r) of `u`.
   const Sorted order = sort(first, 0, false, call.where);
-  const Tensor place = searchsorted(order.values, first, false, call.where);
+  const Tensor place =
+      written(call, order.positions, Expr(0), [](const Axis& r) { return Expr(r); });
   const auto moved = [&](const Tensor& t, const Expr& other) {
     return compute(
         Shape{n},
@@ -63,11 +76,11 @@ Places impl::places_of(const Call& call, const Tensor& flags) {
       Shape{n}, [&](Axis i) { return one_if(flags(i)); }, std::string(call.op) + "_flags", call.op,
       call.where);
   const Tensor before = cumsum(ones, 0, false, false, call.where);
-  // Result r is behind the elements up to which there are at most r.
-  const Tensor results = compute(
-      Shape{n}, [&](Axis r) { return cast(before.dtype(), Expr(r)); },
-      std::string(call.op) + "_results", call.op, call.where);
-  const Tensor from = searchsorted(before, results, true, call.where);
+  // Each result is told where it comes from; what is none writes out of range, which is nothing.
+  const Tensor place = compute(
+      Shape{n}, [&](Axis i) { return select(flags(i), before(i) - 1, Expr(n)); },
+      std::string(call.op) + "_place", call.op, call.where);
+  const Tensor from = written(call, place, Expr(n), [](const Axis& i) { return Expr(i); });
   return {before, last_of(call, before, 0), from};
 }
 
@@ -145,12 +158,9 @@ Unique unique(const Tensor& x, bool sorted, Where where) {
       "unique_begins", call.op, where);
   const Places p = impl::places_of(call, begins);
   const Expr zero = make_const(x.dtype(), 0);
-  const Tensor first_equal = searchsorted(s.values, x, false, where);
   Unique u{of_results(call, p, zero, [&](const Expr& i) { return s.values(i); }),
            of_results(call, p, Expr(-1), [&](const Expr& i) { return s.positions(i); }),
-           compute(
-               Shape{n}, [&](Axis r) { return p.before(impl::within(first_equal(r), n)) - 1; },
-               "unique_inverse", call.op, where),
+           written(call, s.positions, Expr(0), [&](const Axis& i) { return p.before(i) - 1; }),
            {},
            p.count};
   u.counts = compute(

@@ -51,19 +51,49 @@ Tensor deform_conv2d(const Tensor& x, const Tensor& weight, const Tensor& offset
   const DataType wide = impl::wide(x.dtype());
   const int64_t window = kernel[0] * kernel[1], channels = x.extent(1);
   const int64_t together = channels / a.offset_groups;
+  // The two elements beside each position along dimension d, which the channels of a group share: indices, -1
+  // outside of the image, and weights.
+  const Shape shape{x.extent(0), a.offset_groups * window, 2, out[0], out[1]};
+  const auto beside = [&](size_t d, bool weights) {
+    return compute(
+        shape,
+        [&](const std::vector<Axis>& i) {
+          const Expr tap = floormod(i[1], window);
+          const Expr inner = d == 0 ? floordiv(tap, kernel[1]) : floormod(tap, kernel[1]);
+          const Expr whole = i[d + 3] * w.stride[d] - w.before[d] + inner * w.dilation[d];
+          const Expr moved = offset(i[0], i[1] * 2 + static_cast<int64_t>(d), i[3], i[4]);
+          const int64_t extent = x.extent(static_cast<int>(d) + 2);
+          const Expr p =
+              impl::near_extent(heddle::cast(wide, whole) + heddle::cast(wide, moved), extent);
+          const Expr low = floor(p), upper = i[2] > 0;
+          if (weights) return select(upper, p - low, make_const(wide, 1) - (p - low));
+          const Expr index = heddle::cast(i64, low) + i[2];
+          return heddle::cast(
+              i32, select(heddle::logical_and(index >= 0, index < extent), index, Expr(-1)));
+        },
+        weights ? "deform_weights" : "deform_places", call.op, where);
+  };
+  const Tensor places[] = {beside(0, false), beside(1, false)},
+               shares[] = {beside(0, true), beside(1, true)};
   // The elements that each window sees, whose product with the weights is the convolution.
   const Tensor seen = compute(
       Shape{x.extent(0), channels, window, out[0], out[1]},
       [&](const std::vector<Axis>& i) {
         const Expr element = floordiv(i[1], together) * window + i[2];
-        const auto place = [&](size_t d) {
-          const Expr inner = d == 0 ? floordiv(i[2], kernel[1]) : floormod(i[2], kernel[1]);
-          const Expr whole = i[d + 3] * w.stride[d] - w.before[d] + inner * w.dilation[d];
-          const Expr moved = offset(i[0], element * 2 + static_cast<int64_t>(d), i[3], i[4]);
-          return heddle::cast(wide, whole) + heddle::cast(wide, moved);
-        };
-        std::vector<Expr> at{i[0], i[1], Expr(0), Expr(0)};
-        Expr value = impl::bilinear(x, std::move(at), 2, place(0), place(1));
+        Expr value;
+        for (const int64_t corner : {0, 1, 2, 3}) {
+          const Expr steps[] = {Expr(corner / 2), Expr(corner % 2)};
+          Expr at[2], share[2];
+          for (const size_t d : {0, 1}) {
+            at[d] = heddle::cast(i64, places[d](i[0], element, steps[d], i[3], i[4]));
+            share[d] = shares[d](i[0], element, steps[d], i[3], i[4]);
+          }
+          const Expr read = heddle::cast(wide, x(i[0], i[1], impl::within(at[0], x.extent(2)),
+                                                 impl::within(at[1], x.extent(3))));
+          const Expr part = select(heddle::min(at[0], at[1]) >= 0, read * (share[0] * share[1]),
+                                   make_const(wide, 0));
+          value = corner == 0 ? part : value + part;
+        }
         if (mask) value = value * heddle::cast(wide, mask(i[0], element, i[3], i[4]));
         return heddle::cast(x.dtype(), value);
       },

@@ -58,16 +58,12 @@ struct Along {
   }
 };
 
-/// The weights of the elements from `first` on, for a position `fraction` behind an element.
-struct Weights {
-  int64_t first = 0;
-  std::vector<Expr> weights;
-};
-
-Weights weights_of(GridMode mode, const Expr& fraction) {
+/// The weights of the elements from the first one on, for a position `fraction` behind an element: that is the
+/// first one, of cubic interpolation the second.
+std::vector<Expr> weights_of(GridMode mode, const Expr& fraction) {
   const auto number = [&](double v) { return make_const(fraction.dtype(), v); };
   const Expr rest = number(1) - fraction;
-  if (mode == GridMode::Linear) return {0, {rest, fraction}};
+  if (mode == GridMode::Linear) return {rest, fraction};
   constexpr double kA = -0.75;
   const auto near = [&](const Expr& x) {
     return (number(kA + 2) * x - number(kA + 3)) * x * x + number(1);
@@ -75,45 +71,85 @@ Weights weights_of(GridMode mode, const Expr& fraction) {
   const auto far = [&](const Expr& x) {
     return ((number(kA) * x - number(5 * kA)) * x + number(8 * kA)) * x - number(4 * kA);
   };
-  return {-1, {far(fraction + number(1)), near(fraction), near(rest), far(rest + number(1))}};
+  return {far(fraction + number(1)), near(fraction), near(rest), far(rest + number(1))};
+}
+
+/// The elements that each position of a dimension reads, which all channels share.
+struct Taps {
+  Tensor places;   ///< (N, taps, out...): indices; -1 where zeros are read
+  Tensor weights;  ///< likewise; undefined where there is one tap
+};
+
+Taps taps_of(const Call& call, const Tensor& grid, const Along& along, int64_t coordinate,
+             DataType type) {
+  const int64_t count = along.how.mode == GridMode::Nearest  ? 1
+                        : along.how.mode == GridMode::Linear ? 2
+                                                             : 4;
+  Dims dims = grid.extents();
+  dims.pop_back();
+  dims.insert(dims.begin() + 1, count);
+  const auto position = [&](const std::vector<Axis>& i) {
+    std::vector<Expr> at{i[0]};
+    at.insert(at.end(), i.begin() + 2, i.end());
+    at.emplace_back(coordinate);
+    return along.position(heddle::cast(type, grid.at(std::move(at))));
+  };
+  Taps taps;
+  taps.places = compute(
+      impl::to_shape(dims),
+      [&](const std::vector<Axis>& i) {
+        const Expr p = position(i);
+        const Expr index = along.how.mode == GridMode::Nearest
+                               ? cast(i64, p)
+                               : cast(i64, floor(p)) + i[1] + (count == 4 ? -1 : 0);
+        const Expr place = along.index(index);
+        if (along.how.padding != GridPadding::Zeros) return heddle::cast(i32, place);
+        return heddle::cast(i32, select(along.inside(index), place, Expr(-1)));
+      },
+      "grid_places", call.op, call.where);
+  if (count == 1) return taps;
+  taps.weights = compute(
+      impl::to_shape(dims),
+      [&](const std::vector<Axis>& i) {
+        const Expr p = position(i);
+        const std::vector<Expr> all = weights_of(along.how.mode, p - floor(p));
+        Expr weight = all.back();
+        for (size_t k = all.size() - 1; k-- > 0;)
+          weight = select(Expr(i[1]) < static_cast<int64_t>(k) + 1, all[k], weight);
+        return weight;
+      },
+      "grid_weights", call.op, call.where);
+  return taps;
 }
 
 class Sampled {
  public:
-  Sampled(const Tensor& x, Tensor positions, const GridSample& how)
-      : x_(x), positions_(std::move(positions)), how_(how) {}
+  Sampled(const Tensor& x, std::vector<Taps> taps, DataType type, GridPadding padding)
+      : x_(x), taps_(std::move(taps)), type_(type), padding_(padding) {}
 
   /// The value at spatial dimensions `next` and on. `at` has the indices of those before.
   Expr value(const std::vector<Axis>& i, std::vector<Expr> at, int next) const {
-    const int n = x_.rank() - 2;
-    const DataType t = positions_.dtype();
-    if (next == n) return cast(t, x_.at(std::move(at)));
-    std::vector<Expr> place{i[0]};
-    place.insert(place.end(), i.begin() + 2, i.end());
-    place.emplace_back(next);
-    const Expr p = positions_.at(std::move(place)), low = floor(p);
-    const Along along{x_.extent(next + 2), how_};
-    const auto d = static_cast<size_t>(next) + 2;
-    const auto element = [&](const Expr& index) {
-      at[d] = along.index(index);
-      const Expr v = value(i, at, next + 1);
-      if (how_.padding != GridPadding::Zeros) return v;
-      return select(along.inside(index), v, make_const(t, 0));
-    };
-    if (how_.mode == GridMode::Nearest) return element(cast(i64, p));
-    const Weights w = weights_of(how_.mode, p - low);
+    if (next == x_.rank() - 2) return cast(type_, x_.at(std::move(at)));
+    const Taps& taps = taps_[static_cast<size_t>(next)];
     Expr sum;
-    for (size_t k = 0; k < w.weights.size(); ++k) {
-      const Expr part =
-          element(cast(i64, low) + (w.first + static_cast<int64_t>(k))) * w.weights[k];
+    for (int64_t k = 0; k < taps.places.extent(1); ++k) {
+      std::vector<Expr> tap{i[0], Expr(k)};
+      tap.insert(tap.end(), i.begin() + 2, i.end());
+      const Expr place = cast(i64, taps.places.at(tap));
+      at[static_cast<size_t>(next) + 2] = impl::within(place, x_.extent(next + 2));
+      Expr part = value(i, at, next + 1);
+      if (padding_ == GridPadding::Zeros) part = select(place >= 0, part, make_const(type_, 0));
+      if (taps.weights) part = part * taps.weights.at(tap);
       sum = k == 0 ? part : sum + part;
     }
     return sum;
   }
 
  private:
-  Tensor x_, positions_;
-  GridSample how_;
+  Tensor x_;
+  std::vector<Taps> taps_;
+  DataType type_;
+  GridPadding padding_;
 };
 
 }  // namespace
@@ -132,25 +168,13 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, GridSample attributes, W
   if (attributes.mode == GridMode::Cubic && n == 3)
     impl::fail(call, "cubic interpolation has at most 2 spatial dimensions");
   const DataType wide = impl::wide(x.dtype());
-  // Positions in the order of the dimensions, which the neighbours of all channels share.
-  const Tensor positions = compute(
-      grid.shape(),
-      [&](const std::vector<Axis>& i) {
-        std::vector<Expr> at = impl::exprs(i);
-        Expr p;
-        for (int d = n - 1; d >= 0; --d) {
-          at.back() = Expr(n - 1 - d);
-          const Expr here =
-              Along{x.extent(d + 2), attributes}.position(heddle::cast(wide, grid.at(at)));
-          p = d == n - 1 ? here : select(i.back() == Expr(d), here, p);
-        }
-        return p;
-      },
-      "grid_positions", call.op, where);
+  std::vector<Taps> taps;
+  for (int d = 0; d < n; ++d)
+    taps.push_back(taps_of(call, grid, {x.extent(d + 2), attributes}, n - 1 - d, wide));
   Dims dims = grid.extents();
   dims.pop_back();
   dims.insert(dims.begin() + 1, x.extent(1));
-  const Sampled sampled(x, positions, attributes);
+  const Sampled sampled(x, std::move(taps), wide, attributes.padding);
   return compute(
       impl::to_shape(dims),
       [&](const std::vector<Axis>& i) {

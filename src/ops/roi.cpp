@@ -64,54 +64,89 @@ struct Neighbours {
     inside = heddle::logical_and(position >= number(-1), position <= number(n));
     const Expr p = fmax(fmin(position, number(n - 1)), number(0)), below = floor(p);
     low = impl::within(cast(i64, below), extent);
-    high = impl::within(cast(i64, below) + 1, extent);
     far = p - below;
-    near = number(1) - far;
   }
-  Expr inside, low, high, near, far;
+  Expr inside, low, far;
+};
+
+constexpr int64_t kOutside = -1, kUnused = -2;  // in place of the elements of a sample
+
+/// The elements of each sample of a dimension, which all channels share.
+struct Samples {
+  Tensor places;  ///< (R, bins, samples): the lower one of i32, or one of those above
+  Tensor far;     ///< likewise: the weight of the upper one
 };
 
 class Aligned {
  public:
-  Aligned(const Tensor& x, const Tensor& rois, const Tensor& batch, const RoiAlign& a)
-      : x_(x), rois_(rois), batch_(batch), a_(a), wide_(impl::wide(x.dtype())) {}
+  Aligned(const Call& call, const Tensor& x, const Tensor& rois, const Tensor& batch,
+          const RoiAlign& a)
+      : call_(call), x_(x), rois_(rois), batch_(batch), a_(a), wide_(impl::wide(x.dtype())) {
+    rows_ = samples(1, a.height, x.extent(2));
+    columns_ = samples(0, a.width, x.extent(3));
+  }
 
-  Bins rows(const std::vector<Axis>& i) const { return bins(i, 1, a_.height, x_.extent(2)); }
-  Bins columns(const std::vector<Axis>& i) const { return bins(i, 0, a_.width, x_.extent(3)); }
+  Bins rows(const Axis& roi) const { return bins(roi, 1, a_.height, x_.extent(2)); }
+  Bins columns(const Axis& roi) const { return bins(roi, 0, a_.width, x_.extent(3)); }
   int64_t most_rows() const { return most(a_.height, x_.extent(2)); }
   int64_t most_columns() const { return most(a_.width, x_.extent(3)); }
 
   /// What sample (r, c) adds.
   Expr sample(const std::vector<Axis>& i, const Axis& r, const Axis& c) const {
-    const Bins y = rows(i), x = columns(i);
-    const Neighbours v(y.position(i[2], r), y.extent), h(x.position(i[3], c), x.extent);
+    const Expr row = cast(i64, rows_.places(i[0], i[2], r)),
+               column = cast(i64, columns_.places(i[0], i[3], c));
+    const Expr below = rows_.far(i[0], i[2], r), right = columns_.far(i[0], i[3], c),
+               one = make_const(wide_, 1);
     const Expr image = clamped_index(batch_(i[0]), x_.extent(0));
-    const auto read = [&](const Expr& row, const Expr& column, const Expr& weight) {
-      return cast(wide_, x_(image, i[1], row, column)) * weight;
+    const auto read = [&](int64_t down, int64_t across, const Expr& weight) {
+      return cast(wide_, x_(image, i[1], impl::within(row + down, x_.extent(2)),
+                            impl::within(column + across, x_.extent(3)))) *
+             weight;
     };
-    const Expr parts[] = {read(v.low, h.low, v.near * h.near), read(v.low, h.high, v.near * h.far),
-                          read(v.high, h.low, v.far * h.near), read(v.high, h.high, v.far * h.far)};
+    const Expr above = one - below, left = one - right;
+    const Expr parts[] = {read(0, 0, above * left), read(0, 1, above * right),
+                          read(1, 0, below * left), read(1, 1, below * right)};
     Expr all = parts[0];
     for (const size_t p : {1, 2, 3}) all = a_.largest ? heddle::max(all, parts[p]) : all + parts[p];
-    Expr taken = all;
-    taken = select(heddle::logical_and(v.inside, h.inside), taken, make_const(wide_, 0));
-    if (a_.samples > 0) return taken;
-    return select(heddle::logical_and(Expr(r) < y.count(), Expr(c) < x.count()), taken,
-                  a_.largest ? lowest_value(wide_) : make_const(wide_, 0));
+    const Expr least = heddle::min(row, column), zero = make_const(wide_, 0);
+    const Expr taken = select(least >= 0, all, zero);
+    return a_.largest && a_.samples == 0 ? select(least > kUnused, taken, lowest_value(wide_))
+                                         : taken;
   }
 
  private:
   int64_t most(int64_t bins, int64_t extent) const {
     return a_.samples > 0 ? a_.samples : (extent + bins - 1) / bins + 1;
   }
-  Bins bins(const std::vector<Axis>& i, int64_t corner, int64_t count, int64_t extent) const {
-    return bins_of(a_, cast(wide_, rois_(i[0], Expr(corner))),
-                   cast(wide_, rois_(i[0], Expr(corner + 2))), count, extent);
+  Bins bins(const Axis& roi, int64_t corner, int64_t count, int64_t extent) const {
+    return bins_of(a_, cast(wide_, rois_(roi, Expr(corner))),
+                   cast(wide_, rois_(roi, Expr(corner + 2))), count, extent);
+  }
+  Samples samples(int64_t corner, int64_t count, int64_t extent) const {
+    const Shape shape{rois_.extent(0), count, most(count, extent)};
+    const auto of = [&](Axis roi, Axis bin, Axis s) {
+      return Neighbours(bins(roi, corner, count, extent).position(bin, s), extent);
+    };
+    return {compute(
+                shape,
+                [&](Axis roi, Axis bin, Axis s) {
+                  const Neighbours n = of(roi, bin, s);
+                  const Expr place = select(n.inside, n.low, Expr(kOutside));
+                  if (a_.samples > 0) return cast(i32, place);
+                  const Expr used = Expr(s) < bins(roi, corner, count, extent).count();
+                  return cast(i32, select(used, place, Expr(kUnused)));
+                },
+                "roi_places", call_.op, call_.where),
+            compute(
+                shape, [&](Axis roi, Axis bin, Axis s) { return of(roi, bin, s).far; },
+                "roi_weights", call_.op, call_.where)};
   }
 
+  Call call_;
   Tensor x_, rois_, batch_;
   RoiAlign a_;
   DataType wide_;
+  Samples rows_, columns_;
 };
 
 }  // namespace
@@ -126,7 +161,7 @@ Tensor roi_align(const Tensor& x, const Tensor& rois, const Tensor& batch, RoiAl
                          ", and needs one integer for each region");
   if (attributes.samples < 0 || attributes.samples > 1024)
     impl::fail(call, "'samples' is " + std::to_string(attributes.samples), "it is in [0, 1024]");
-  const Aligned aligned(x, rois, batch, attributes);
+  const Aligned aligned(call, x, rois, batch, attributes);
   const DataType wide = impl::wide(x.dtype());
   const Shape shape{rois.extent(0), x.extent(1), attributes.height, attributes.width};
   const Axis r = reduce_axis(aligned.most_rows(), "r", where);
@@ -141,7 +176,7 @@ Tensor roi_align(const Tensor& x, const Tensor& rois, const Tensor& batch, RoiAl
   return compute(
       shape,
       [&](const std::vector<Axis>& i) {
-        const Expr count = aligned.rows(i).count() * aligned.columns(i).count();
+        const Expr count = aligned.rows(i[0]).count() * aligned.columns(i[0]).count();
         const Expr value = attributes.largest ? select(count > 0, all(i), make_const(wide, 0))
                                               : all(i) / heddle::cast(wide, heddle::max(count, 1));
         return heddle::cast(x.dtype(), value);
@@ -154,41 +189,49 @@ Tensor roi_max_pool(const Tensor& x, const Tensor& rois, int64_t height, int64_t
   const Call call{"roi_max_pool", where};
   check_regions(call, x, rois, 5, height, width);
   const DataType wide = impl::wide(rois.dtype());
-  // Whether an element is in a bin: bins begin and end at whole elements, and overlap.
-  const auto in_bin = [&](const std::vector<Axis>& i, int64_t corner, const Axis& bin, int64_t bins,
-                          const Axis& at) {
-    const auto edge = [&](int64_t column) {
+  // Where a bin begins and ends: at whole elements; bins overlap.
+  const auto edges = [&](int64_t corner, int64_t bins, int64_t extent) {
+    const auto edge = [&](const Axis& roi, int64_t column) {
       // Halves are rounded away from zero.
       const Expr half = make_const(wide, 0.5),
-                 p = heddle::cast(wide, rois(i[0], Expr(column))) * make_const(wide, scale);
+                 p = heddle::cast(wide, rois(roi, Expr(column))) * make_const(wide, scale);
       return select(p < make_const(wide, 0), ceil(p - half), floor(p + half));
     };
-    const Expr start = edge(corner), one = make_const(wide, 1);
-    const Expr size = heddle::max(edge(corner + 2) - start + one, one);
-    const Expr step = size / make_const(wide, static_cast<double>(bins));
-    const Expr from = floor(heddle::cast(wide, bin) * step) + start;
-    const Expr to = ceil((heddle::cast(wide, bin) + one) * step) + start;
-    const Expr place = heddle::cast(wide, at);
-    return heddle::logical_and(place >= from, place < to);
+    return compute(
+        Shape{rois.extent(0), bins, 2},
+        [&](Axis roi, Axis bin, Axis end) {
+          const Expr start = edge(roi, corner), one = make_const(wide, 1);
+          const Expr size = heddle::max(edge(roi, corner + 2) - start + one, one);
+          const Expr step = size / make_const(wide, static_cast<double>(bins));
+          const Expr at = heddle::cast(wide, bin);
+          const Expr place = select(Expr(end) < 1, floor(at * step), ceil((at + one) * step));
+          return heddle::cast(i32, impl::near_extent(place + start, extent));
+        },
+        "roi_edges", call.op, where);
   };
+  const auto in_bin = [](const Tensor& of, const Axis& roi, const Axis& bin, const Axis& at) {
+    const Expr place = heddle::cast(i32, at);
+    return heddle::logical_and(place >= of(roi, bin, Expr(0)), place < of(roi, bin, Expr(1)));
+  };
+  const Tensor rows = edges(2, height, x.extent(2)), columns = edges(1, width, x.extent(3));
   const Shape shape{rois.extent(0), x.extent(1), height, width};
   const Axis r = reduce_axis(x.extent(2), "r", where), c = reduce_axis(x.extent(3), "c", where);
   const Expr none = lowest_value(x.dtype());
-  // A bin is a rectangle: the maximum of its columns in each row of the image, then of its rows.
-  const Tensor of_columns = compute(
-      Shape{rois.extent(0), x.extent(1), x.extent(2), width},
+  // A bin is a rectangle: the maximum of its rows in each column of the image, then of its columns.
+  const Tensor of_rows = compute(
+      Shape{rois.extent(0), x.extent(1), height, x.extent(3)},
       [&](const std::vector<Axis>& i) {
         const Expr given = heddle::cast(wide, rois(i[0], Expr(0)));
         const Expr image =
             impl::within(heddle::cast(i64, impl::near_extent(given, x.extent(0))), x.extent(0));
-        return reduce_max(select(in_bin(i, 1, i[3], width, c), x(image, i[1], i[2], c), none), {c});
+        return reduce_max(select(in_bin(rows, i[0], i[2], r), x(image, i[1], r, i[3]), none), {r});
       },
-      "roi_columns", call.op, where);
+      "roi_rows", call.op, where);
   const Tensor largest = compute(
       shape,
       [&](const std::vector<Axis>& i) {
         return reduce_max(
-            select(in_bin(i, 2, i[2], height, r), of_columns(i[0], i[1], r, i[3]), none), {r});
+            select(in_bin(columns, i[0], i[3], c), of_rows(i[0], i[1], i[2], c), none), {c});
       },
       "roi_largest", call.op, where);
   return compute(

@@ -231,6 +231,25 @@ TEST(IntegerProducts, OfBytesThatAreRoundedToNarrowNumbers) {
   }
 }
 
+// The sum of a residual makes numbers of the bytes that it reads.
+TEST(IntegerProducts, BytesLieInMemoryAndNotTheirNumbers) {
+  const Tensor x = placeholder({1, 16, 8, 8}, u8, "x");
+  const auto conv = [&](const Tensor& in) {
+    return ops::conv2d(dequantised(in, 3, 0.02),
+                       dequantised(constant_placeholder({16, 16, 1, 1}, i8, "w"), 0, 0.01));
+  };
+  const Tensor a = quantised(conv(x)), b = quantised(conv(a)),
+               sum = quantised(ops::add(dequantised(a, 128, kStep), dequantised(b, 128, kStep)));
+  for (const Tensor& y : {sum, quantised(conv(sum))}) {
+    for (const Target& target : {Target::host(), Target::parse("cuda -gpu=h200")}) {
+      const Network network({y}, target);
+      for (const NetworkNode& node : network.nodes()) {
+        for (const Tensor& t : node.outputs) EXPECT_TRUE(t.dtype().is_integral());
+      }
+    }
+  }
+}
+
 // A sum in f16 is another one.
 TEST(IntegerProducts, OfSumsInF16StayFloat) {
   const Tensor x = placeholder({5, 24}, u8, "x"), w = constant_placeholder({24, 7}, i8, "w");

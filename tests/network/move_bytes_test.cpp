@@ -114,5 +114,41 @@ TEST(MoveBytes, OtherBoundsStay) {
       max_abs_diff(interpret(rewritten({bounded}), inputs)[0], interpret({bounded}, inputs)[0]), 0);
 }
 
+/// The stages that bound values, in the graph after the pass.
+int stages_named(const std::vector<Tensor>& outputs, const std::string& name) {
+  const ComputeDag dag(outputs);
+  int found = 0;
+  for (int s = 0; s < dag.size(); ++s) found += dag.stage(s).name() == name ? 1 : 0;
+  return found;
+}
+
+// The bytes of what lies beyond the bounds are those of the bounds.
+TEST(MoveBytes, BoundsThatTheRoundingImpliesAreLeftOut) {
+  const Tensor x = placeholder({400}, f32, "x");
+  const NDArray values = NDArray::random({400}, f32, 9, -12, 12);
+  const struct {
+    Pair by;
+    DataType type;
+    bool implied;
+  } cases[] = {{{6.0 / 255, 0}, u8, true},    {{5.9 / 255, 0}, u8, true},
+               {{6.0 / 255, -128}, i8, true}, {{6.1 / 255, 1}, u8, false},
+               {{6.0 / 255, 1}, u8, false},   {{6.1 / 255, 0}, u8, false},
+               {{6.0 / 127, 0}, i8, false},   {{12.0 / 255, 128}, u8, false}};
+  for (const auto& c : cases) {
+    const std::vector<Tensor> outputs{quantised(ops::clip(x, 0, 6), c.by, c.type)};
+    const std::vector<Tensor> after = rewritten(outputs);
+    if (c.implied) {
+      EXPECT_EQ(stages_named(after, "clip"), 0) << c.by.scale << " " << c.by.zero;
+    }
+    EXPECT_EQ(
+        max_abs_diff(interpret(after, {{x, values}})[0], interpret(outputs, {{x, values}})[0]), 0);
+  }
+  const Tensor bounded = ops::clip(x, 0, 6);
+  EXPECT_EQ(
+      stages_named(rewritten({quantised(bounded, {6.0 / 255, 0}, u8), ops::exp(bounded)}), "clip"),
+      1)
+      << "something else reads it";
+}
+
 }  // namespace
 }  // namespace heddle::testing

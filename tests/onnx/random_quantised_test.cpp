@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "environment.h"
 #include "heddle/codegen/interpreter.h"
 #include "heddle/network/network.h"
 #include "onnx/file/graph.h"
@@ -202,7 +203,8 @@ class RandomNetwork {
 class RandomQuantised : public ::testing::TestWithParam<uint32_t> {};
 
 TEST_P(RandomQuantised, AreWhatTheInterpreterComputes) {
-  for (uint32_t seed = GetParam() * 4; seed < GetParam() * 4 + 4; ++seed) {
+  const auto count = static_cast<uint32_t>(testing::number_from_env("HEDDLE_PROPERTY_COUNT", 4));
+  for (uint32_t seed = GetParam() * count; seed < (GetParam() + 1) * count; ++seed) {
     for (const DataType type : {f32, f16, bf16}) {
       SCOPED_TRACE("seed " + std::to_string(seed) + ", " + to_string(type));
       const OnnxModel model = onnx::import_model(

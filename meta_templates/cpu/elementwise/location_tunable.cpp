@@ -11,6 +11,8 @@
 //   for row { for chunk { this stage; partial sums of it }  other readers }
 //
 // Knobs: location, width (elements per vector), prefetch_rows (distance in rows), with_reader.
+#include <limits>
+
 #include "common/contraction_shape.h"
 #include "common/loops.h"
 #include "cpu/cpu_features.h"
@@ -40,6 +42,8 @@ struct LocationProblem {
   double contraction_reads = 0;     ///< reads of an element by contractions
   bool windows_along_rows = false;  ///< the reads are windows that slide along rows
   bool adds_up = false;             ///< arithmetic combines several stages to an element
+  double operations = 0;            ///< of an element
+  double times_where_read = 1;      ///< that loops around what reads it compute an element
   bool read_by_groups = false;  ///< each block of a contraction's columns reads channels of its own
   int64_t row_length = 1;
 
@@ -78,6 +82,17 @@ int64_t stages_combined(const ComputeDag& dag, int s, const std::vector<int>& in
   return dag.info(s).flops_per_point > 0 ? sum : most;
 }
 
+// How often loops of `reader` around those that go through an element compute it where it is read: the positions
+// of samples once for each channel.
+double times_where_read(const Operation& reader, const Access& read) {
+  double outer = 1, times = 1;
+  for (const Axis& a : reader.axes()) {
+    outer *= read.depends_on(a) ? 1 : static_cast<double>(a.extent());
+    if (read.depends_on(a)) times = outer;
+  }
+  return times;
+}
+
 LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
   const StageInfo& info = dag.info(g.output_stage);
@@ -92,9 +107,15 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
   p.computes = calls_transcendentals(dag, g.output_stage, t.group().inlined);
   p.in_chain = g.in_chain;
   p.adds_up = stages_combined(dag, g.output_stage, t.group().inlined) > 1;
+  p.operations = operations_per_point(dag, g.output_stage, t.group().inlined);
   if (!op.axes().empty()) p.row_length = op.axes().back().extent();
+  p.times_where_read = std::numeric_limits<double>::infinity();
   for (int c : info.consumers) {
     const StageInfo& reader = dag.info(c);
+    for (const Access& a : reader.reads) {
+      if (a.producer == g.output_stage)
+        p.times_where_read = std::min(p.times_where_read, times_where_read(dag.stage(c), a));
+    }
     if (reader.stage_class != StageClass::ComplexReduction) continue;
     p.feeds_contraction = true;
     p.contraction_reads += static_cast<double>(reader.points * reader.reduce_points) /
@@ -122,10 +143,21 @@ bool cheap_to_repeat(const LocationProblem& p) {
   return !p.computes && p.contraction_reads <= most;
 }
 
+// Whether loops around what reads the stage would compute it again and again, and it fits where it is near.
+bool again_and_again(const LocationProblem& p) {
+  constexpr double kOften = 8, kOperations = 4;
+  return !p.in_chain && p.times_where_read >= kOften && p.operations >= kOperations &&
+         p.bytes <= static_cast<double>(p.target.l2_bytes);
+}
+
 // The stage is computed once for all readers at the root. In a group that goes row by row it is
 // computed where the row is still in a cache. What a block of channels reads of an image with all
 // channels innermost lies in a few sets of the cache; computed in the block, it lies together.
 void choose_location(const LocationProblem& p, Choice& choice) {
+  if (!p.feeds_contraction && again_and_again(p)) {
+    choice.set("location", kAtRoot, "loops around what reads it would compute it again");
+    return;
+  }
   const int64_t chosen = !p.feeds_contraction || p.in_chain || p.read_by_groups ? p.deepest
                          : cheap_to_repeat(p)                                   ? kInlined
                                                                                 : kAtRoot;

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "dag/patterns/convolution.h"
+#include "heddle/dag/factors.h"
 #include "heddle/dag/operations.h"
 #include "heddle/schedule/template.h"
 #include "network/fusion/lookups.h"
@@ -66,6 +68,16 @@ class Sum {
   /// How often a call runs the node that ends at `s`.
   double runs_of(int s) const { return runs_.empty() ? 1 : runs_[static_cast<size_t>(s)]; }
 
+  /// Operations a second of stage `s`: a product is as fast as the units for its operands are.
+  double flops_of(int s) const {
+    const Access* operands[2];
+    if (!plan_.is_product(s) || !dag::match_contraction(dag_, s, operands).empty())
+      return rates_.flops;
+    const Expr& term = dag_.stage(s).bodies()[0].as<Reduce>()->sources[0];
+    return product_flops(rates_, target_, operands[0]->tensor.dtype(), operands[1]->tensor.dtype(),
+                         rounds_factors(term));
+  }
+
   /// The number of a result of stage `s`.
   int result(int s, const Tensor& t) const { return first_[s] + t.index(); }
 
@@ -86,8 +98,7 @@ class Sum {
     for (const int s : stages) {
       if (dag_.info(s).precomputable) continue;
       flops += dag_.info(s).flops;
-      const int element = plan_.is_product(s) ? dag_.stage(s).output(0).dtype().bytes() : 4;
-      busy += operations_of(dag_.info(s)) / rates_.flops_of(element);
+      busy += operations_of(dag_.info(s)) / flops_of(s);
       const double n = target_.is_cuda() ? times_in_node(s, end, times) : 1;
       times[s] = n;
       flops += (n - 1) * dag_.info(s).flops;
@@ -184,7 +195,8 @@ class Sum {
     const auto rows = static_cast<double>(dag_.stage(second).axes()[1].extent());
     double row_bytes = 0;
     for (const StageGroup::Part& part : images)
-      row_bytes += static_cast<double>(dag_.info(part.last).points) / rows * 4;
+      row_bytes += static_cast<double>(dag_.info(part.last).points) / rows *
+                   dag_.stage(part.last).output(0).dtype().bytes();
     const double block =
         std::clamp(static_cast<double>(target_.l2_bytes / kShareOfL2) / row_bytes, 1.0, rows);
     const auto shared = static_cast<double>(std::max<int64_t>(0, read.window - read.stride));

@@ -88,7 +88,7 @@ void FusionPlan::extend(int s) {
   std::vector<char> region(places_.size());
   std::vector<int> members{s};
   region[s] = 1;
-  size_t end = 0;
+  std::vector<size_t> ends;  // of members: where the node may end
   std::set<int> readers(dag_.info(s).consumers.begin(), dag_.info(s).consumers.end());
   while (!readers.empty() && members.size() < kMostStages) {
     const int u = *readers.begin();
@@ -97,11 +97,29 @@ void FusionPlan::extend(int s) {
     region[u] = 1;
     members.push_back(u);
     readers.insert(dag_.info(u).consumers.begin(), dag_.info(u).consumers.end());
-    if (closed(members, region)) end = members.size() - 1;
+    if (closed(members, region)) ends.push_back(members.size() - 1);
   }
-  if (end == 0) return;
+  if (ends.empty()) return;
+  while (ends.size() > 1 && only_widens(members, ends.end()[-2], ends.back())) ends.pop_back();
+  const size_t end = ends.back();
   for (size_t m = 0; m < end; ++m) set(members[m], Place::InNode);
   set(members[end], Place::Stored);
+}
+
+/// Whether the members behind one end, up to another, make numbers of more bytes of its results with little
+/// arithmetic, as what bytes stand for. Their readers compute them, unless products do.
+bool FusionPlan::only_widens(const std::vector<int>& members, size_t from, size_t to) const {
+  constexpr double kFewFlops = 4;
+  const auto bytes = [&](size_t m) { return dag_.stage(members[m]).output(0).dtype().bytes(); };
+  if (bytes(from) >= bytes(to) || dag_.info(members[to]).is_output ||
+      times_in_products(members[to]) > 0)
+    return false;
+  double flops = 0;
+  for (size_t m = from + 1; m <= to; ++m) {
+    const StageInfo& info = dag_.info(members[m]);
+    flops += info.flops_per_point + kFewFlops * info.transcendentals_per_point;
+  }
+  return flops <= kFewFlops;
 }
 
 /// Whether `u` reads the results of the region element by element and belongs to no other node.

@@ -69,6 +69,8 @@ class FusionPlan {
   ///
   ///   conv -> norm -> relu -+-> pad -> conv       conv's node ends at relu: a convolution with its
   ///                         +----> add ...        epilogue
+  ///
+  /// or up to bytes, where what follows only makes the numbers of them that they stand for.
   void extend(int s);
   /// Keeps the stages from a reduction to `last`, the end of its node, from other nodes. Where two
   /// convolutions meet in a sum, one of them takes the sum and the stages after it:
@@ -79,6 +81,7 @@ class FusionPlan {
 
  private:
   bool follows(int u, const std::vector<char>& region, int s) const;
+  bool only_widens(const std::vector<int>& members, size_t from, size_t to) const;
   bool closed(const std::vector<int>& members, const std::vector<char>& region) const;
 
   ComputeDag dag_;

@@ -11,6 +11,8 @@
 // an ulp of an integer of at most 255, and in f16 within an eighth. (In bf16 numbers between would be rounded to
 // the byte beside it, now and then; the byte that stays is the one of f32.) Stages in between that others read as
 // numbers stay.
+//
+// Bounds before a rounding that saturates at them or before are left out, as those of ReLU6.
 #include <cfloat>
 #include <map>
 
@@ -94,20 +96,29 @@ class InBytes {
 std::vector<Tensor> move_bytes(const PassContext& context) {
   const ComputeDag& dag = context.dag;
   dag::Rebuilder rebuilder;
-  int found = 0;
+  int found = 0, bounded = 0;
   for (int s = 0; s < dag.size(); ++s) {
     const Operation& op = dag.stage(s);
     const std::optional<Rounded> r =
         dag.info(s).scan || dag.info(s).precomputable ? std::nullopt : rounded(op);
     if (!r) continue;
-    const Tensor bytes = InBytes(dag, op, *r).of(*r->read);
-    if (!bytes) continue;
-    rebuilder.replace(op.output(0), like(op, bytes.at(r->read->indices), op.name()));
-    ++found;
+    if (const Tensor bytes = InBytes(dag, op, *r).of(*r->read)) {
+      rebuilder.replace(op.output(0), like(op, bytes.at(r->read->indices), op.name()));
+      ++found;
+    } else if (const Expr value = without_implied_bounds(dag, *r, op.output(0).dtype());
+               value.defined()) {
+      const std::vector<Expr> bodies =
+          dag::map_loads(op.bodies(), [&](const Load& /*read*/) { return value; });
+      rebuilder.replace(op.output(0), like(op, bodies[0], op.name()));
+      ++bounded;
+    }
   }
-  if (found == 0) return dag.outputs();
-  context.changed(std::to_string(found) +
-                  " results of moving dequantised bytes are moved as bytes");
+  if (found + bounded == 0) return dag.outputs();
+  if (found > 0)
+    context.changed(std::to_string(found) +
+                    " results of moving dequantised bytes are moved as bytes");
+  if (bounded > 0)
+    context.changed(std::to_string(bounded) + " bounds of values are those of their bytes");
   return rebuilder.rebuild(dag.outputs());
 }
 

@@ -1,8 +1,11 @@
 #include "network/passes/quantised.h"
 
+#include <cmath>
 #include <utility>
 
+#include "dag/patterns/look_through.h"
 #include "network/passes/mover.h"
+#include "network/passes/product_chain.h"
 
 namespace heddle::network {
 
@@ -109,6 +112,23 @@ std::optional<Rounded> rounded(const Operation& op) {
   if (!scale || !r.read || (r.read->dtype != f32 && !is_narrow(r.read->dtype))) return std::nullopt;
   r.scale = scale->value;
   return r;
+}
+
+Expr without_implied_bounds(const ComputeDag& dag, const Rounded& rounded, DataType type) {
+  const Operation* op = read_stage(dag, *rounded.read);
+  if (!op || !is_private(dag, dag.index_of(op))) return {};
+  const double low = type.is_uint() ? 0 : -128, high = low + 255;
+  Expr value = op->bodies()[0];
+  for (const Binary* b = value.as<Binary>(); b; b = value.as<Binary>()) {
+    const FloatImm* bound = b->b.as<FloatImm>();
+    if (!bound || (b->op != BinaryOp::Min && b->op != BinaryOp::Max)) break;
+    const double byte = std::nearbyint(bound->value / rounded.scale) + rounded.zero;
+    if (b->op == BinaryOp::Min ? byte < high : byte > low) break;
+    const Expr inner = b->a;
+    value = inner;
+  }
+  return value.same_as(op->bodies()[0]) ? Expr()
+                                        : dag::at_indices(*op, value, rounded.read->indices);
 }
 
 }  // namespace heddle::network

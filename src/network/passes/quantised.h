@@ -28,6 +28,12 @@ struct Rounded {
 };
 std::optional<Rounded> rounded(const Operation& op);
 
+/// What a stage that rounds to bytes of `type` reads, without bounds that the rounding implies; undefined where
+/// there are none, or something else reads what is bounded.
+///
+///   u8(clamp(round(min(max(x, 0), 6) / 0.02353) + 0))    0 and 6 are the bytes 0 and 255
+Expr without_implied_bounds(const ComputeDag& dag, const Rounded& rounded, DataType type);
+
 /// The operation that `load` reads, where it is a stage that may be looked through.
 const Operation* read_stage(const ComputeDag& dag, const Load& load);
 
