@@ -70,6 +70,7 @@ inline float __int_as_float(unsigned v) { return bits<float>(v); }
 inline unsigned __float_as_uint(float v) { return bits<unsigned>(v); }
 inline double __longlong_as_double(unsigned long long v) { return bits<double>(v); }
 inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fmaf_rn(float a, float b, float c) { return std::fmaf(a, b, c); }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline float rsqrtf(float x) { return static_cast<float>(1 / std::sqrt(static_cast<double>(x))); }

@@ -232,6 +232,29 @@ TEST(CudaSemantics, EveryConversion) {
   check(cases);
 }
 
+// The exact quotient by a constant scale, and bytes that are stored two at a time.
+TEST(CudaSemantics, RoundingToBytesOfAScale) {
+  std::vector<Case> cases;
+  for (const double scale : {0.04093281, 6.0 / 255, 0.5, 3.0, -0.7, 0x1p-40, 0x1.fffffep-3}) {
+    for (const int lanes : {1, 2, 4}) {
+      const auto number = [&](double v) { return make_const(f32.with_lanes(lanes), v); };
+      cases.push_back(elementwise_case(
+          "round(x / " + std::to_string(scale) + ")", {f32}, f32, lanes, true,
+          [&](const std::vector<Expr>& v) { return round(v[0] / number(scale)); }));
+      for (const DataType type : {i8, u8}) {
+        const double low = type == u8 ? 0 : -128;
+        cases.push_back(elementwise_case(
+            "bytes of " + std::to_string(scale), {f32}, type, lanes, true,
+            [&](const std::vector<Expr>& v) {
+              const Expr steps = round(v[0] / number(scale)) + number(3);
+              return cast(type.with_lanes(lanes), min(max(steps, number(low)), number(low + 255)));
+            }));
+      }
+    }
+  }
+  check(std::move(cases));
+}
+
 TEST(CudaSemantics, ChainsAreRoundedAfterEachOperation) {
   std::vector<Case> cases;
   for (DataType t : {f16, bf16, f32, i8, u8, i16, i32, i64}) {

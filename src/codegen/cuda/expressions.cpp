@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "codegen/cuda/kernel_writer.h"
 #include "codegen/cuda/text/types.h"
@@ -60,6 +61,24 @@ std::optional<double> reciprocal(const Binary& b) {
   // The constant and its reciprocal must both be normal numbers.
   if (!(size >= 0x1p-125 && size <= 0x1p125)) return std::nullopt;
   return 1 / c->value;
+}
+
+/// The constant c of round(x / c), of which a multiplication and remainders make the exact quotient
+/// (round_quotient); none for all else.
+std::optional<float> rounded_quotient_by(const Unary& u) {
+  const Binary* div = u.op == UnaryOp::Round ? u.a.as<Binary>() : nullptr;
+  if (!div || div->op != BinaryOp::Div || div->a.dtype().element() != f32) return std::nullopt;
+  const Broadcast* broadcast = div->b.as<Broadcast>();
+  const FloatImm* c = (broadcast ? broadcast->value : div->b).as<FloatImm>();
+  if (!c) return std::nullopt;
+  int exponent = 0;
+  const auto value = static_cast<float>(c->value);
+  const float mantissa = std::abs(std::frexp(value, &exponent));
+  // The proof of the last step excludes the mantissa of ones.
+  constexpr float kOnes = 1 - 0x1p-24F;
+  constexpr int kFarthest = 60;
+  if (mantissa == 0 || mantissa == kOnes || std::abs(exponent) > kFarthest) return std::nullopt;
+  return value;
 }
 
 /// Whether `cast`, to the 16-bit float `t`, is of integers that it holds, so that nothing is rounded.
@@ -252,6 +271,13 @@ Text KernelWriter::unrounded(const Expr& e, int lane) {
                   t, operand(c->value, lane), fits);
   } else if (const Unary* u = e.as<Unary>()) {
     if (is_rounding(u->op)) rounding_ = Rounding::Strict;
+    if (const std::optional<float> c = rounded_quotient_by(*u)) {
+      const std::string by = float_literal(f32, static_cast<double>(*c)).s + ", " +
+                             float_literal(f32, static_cast<double>(1 / *c)).s;
+      r = call(prelude_.use("round_quotient"), operand(u->a.as<Binary>()->a, lane), {by, kAtom});
+      rounding_ = outer;
+      return r;
+    }
     const Text a = operand(u->a, lane);
     r = ops_.unary(u->op, u->a.dtype().element(), a, facts_of(e, u->a, {}), rounding_);
   } else {

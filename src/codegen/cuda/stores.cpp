@@ -147,10 +147,20 @@ void KernelWriter::store_run(const Store& s, const Storage& to, const std::vecto
   const DataType t = s.buffer->dtype;
   const int lanes = static_cast<int>(values.size());
   const int divisor = to.scope == Scope::Local ? 1 : known_divisor(run.base, divisors_);
-  for (const Chunk& c : cut_lanes(lanes, t.bytes(), divisor)) {
+  const bool pairs = t.bytes() == 1 && divisor % 2 == 0 && to.scope != Scope::Local &&
+                     !has(s.hint, StoreHint::NonTemporal);
+  const std::vector<Chunk> chunks = cut_lanes(lanes, t.bytes(), divisor);
+  for (size_t k = 0; k < chunks.size(); ++k) {
+    const Chunk& c = chunks[k];
     const Text index = index_at(run, c.begin);
     const auto first = static_cast<size_t>(c.begin);
     if (c.count == 1) {
+      if (pairs && c.begin % 2 == 0 && k + 1 < chunks.size()) {
+        ++k;
+        before("*(unsigned short*)(" + address(to, index) + ") = " + prelude_.use("pack_bytes") +
+               "(" + values[first].s + ", " + values[first + 1].s + ");");
+        continue;
+      }
       store_element(s, to, index, values[first]);
       continue;
     }

@@ -91,6 +91,18 @@ constexpr Helper kHelpers[] = {
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
   return r;
 })"},
+    // round(x / c), where `inverse` is 1 / c, rounded: both remainders are exact, and the quotient of the last
+    // step is the rounded one (Markstein). IEEE division branches. What is not finite stays.
+    {"round_quotient", "", false,
+     R"($ float round_quotient(float x, float c, float inverse) {
+  const float first = __fmul_rn(x, inverse);
+  const float second = __fmaf_rn(__fmaf_rn(-first, c, x), inverse, first);
+  const float quotient = __fmaf_rn(__fmaf_rn(-second, c, x), inverse, second);
+  return fabsf(first) <= 3.40282347e38f ? rintf(quotient) : first;
+})"},
+    {"pack_bytes", "", false, R"($ unsigned short pack_bytes(unsigned char low, unsigned char high) {
+  return (unsigned short)((unsigned)high << 8 | low);
+})"},
     {"pack8", "", false,
      R"($ unsigned pack8(unsigned char a, unsigned char b, unsigned char c, unsigned char d) {
   return (unsigned)d << 24 | (unsigned)c << 16 | (unsigned)b << 8 | a;
