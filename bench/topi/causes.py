@@ -9,7 +9,7 @@ MISSING = {"sparse_fill_empty_rows": "rows are inserted where data decides; no o
 
 _MERGE = "merging compares log(n)^2 times and writes every step to memory, where a sort by radix or in registers does not"
 _NODES = "a node for each step, which start one after the other, where the peer is one loop over a few elements"
-_CHANNELS = "positions and weights are computed again for every channel, and the four elements are looked up one by one"
+_CHANNELS = "the four elements of a sample are looked up one by one, each with its bounds, which are data"
 CAUSES = {
     "scatter": "which update an element takes is found by a scatter of numbers first, of as many 64-bit indices as elements (four fifths of the "
                "time), where the peer is told that the last update of a thread counts",
@@ -17,8 +17,8 @@ CAUSES = {
     "sort": _MERGE, "sort of one long row": _MERGE, "different elements": _MERGE,
     "DFT": "two products with matrices of the roots of 32, of n^1.5 operations, and moves between them, where the peer has a fast transform of "
            "n log(n) in cache",
-    "positions that are not 0": _NODES, "valid counts": _NODES,
-    "ROI pool": "extents of loops are not data, so each bin passes over whole columns and rows of the image",
+    "positions that are not 0": _NODES,
+    "ROI pool": "extents of loops are not data, so each bin passes over all columns and rows of the image, most of which it leaves out",
     "ROI align": _CHANNELS, "grid_sample": _CHANNELS,
     "conv1d": "results lie 16 KiB apart for neighbouring filters, so that a tile's stores fall into one set of the L1 cache; with 4000 positions "
               "in place of 4096 it is faster than the peer",
@@ -27,7 +27,7 @@ CAUSES = {
     "csrmm": "places behind the end of shorter rows are computed and masked",
     "sparse conv2d 3 x 3": "windows of the image are copied before the sparse product; the peer is the dense convolution",
     "sparse dense of blocks": "rows of a block read the same elements of x one by one",
-    "deformable conv2d": "one node samples the windows and multiplies them; positions and weights are computed again for every channel",
+    "deformable conv2d": _CHANNELS,
     "STFT": "windows are copied, and transformed by products with matrices of roots, of n^1.5 operations",
 }
 _NOISE = "near 1 in other runs (0.94 to 1.5): what a shared machine moves between runs"

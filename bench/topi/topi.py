@@ -132,14 +132,16 @@ def measured_on_gpu(options):
     import gpu
     spawned = multiprocessing.get_context("spawn")
     turns, rows, alone = spawned.Queue(), spawned.Queue(), spawned.Lock()
-    numbers = [n for n, family in enumerate(CASES) if options.only in family.title]
+    kept = json.loads(options.json.read_text())["rows"] if options.json.exists() else []  # of a run that ended early
+    known = {row["family"] for row in kept}
+    numbers = [n for n, family in enumerate(CASES) if options.only in family.title and family.title not in known]
     count = min(options.processes, len(numbers))
     for number in numbers + [None] * count:
         turns.put(number)
     workers = [spawned.Process(target=work_on_gpu, args=(options, turns, alone, rows), daemon=True) for _ in range(count)]
     for worker in workers:
         worker.start()
-    kept, failed, running = [], False, count
+    failed, running = False, count
     while running:
         try:
             row = rows.get(timeout=5)
@@ -239,7 +241,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1, help="of each race")
     parser.add_argument("--target", default="llvm -mcpu=native", help="a GPU: the figures go to --json")
     parser.add_argument("--processes", type=int, default=4, help="that compile for a GPU")
-    parser.add_argument("--json", type=pathlib.Path, default=pathlib.Path("topi_gpu.json"), help="figures of a GPU")
+    parser.add_argument("--json", type=pathlib.Path, default=pathlib.Path("topi_gpu.json"), help="figures of a GPU; families that it has are not run again")
     parser.add_argument("--gpu", type=pathlib.Path, default=HERE / "gpu.json", help="such figures, for the page")
     parser.add_argument("--write", type=pathlib.Path, help="write the page here")
     options = parser.parse_args()
