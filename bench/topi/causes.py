@@ -34,4 +34,11 @@ _NOISE = "near 1 in other runs (0.94 to 1.5): what a shared machine moves betwee
 CAUSES |= dict.fromkeys(("dense", "reductions", "transpose", "concatenate"), _NOISE)
 
 # Why families are slower on a GPU, where the cause is another one than on a CPU.
-CAUSES_GPU = {}
+_SIMT = "products of f32 without matrix units, near the rate of the best tile that the rule has"
+CAUSES_GPU = {
+    "scan": "one thread adds up a row, and 256 rows fill 8 warps, where the peer scans blocks of a row beside each other",
+    "top-k": _MERGE, "dense": _SIMT, "conv3d": _SIMT, "transposed conv2d": _SIMT + "; what the taps give is put together in a launch of its own",
+    "grouped conv2d": "a few microseconds: 4 channels of a group for each result, of which a thread has few at a time",
+    "deformable conv2d": "what windows see is written to memory for the product, as by the peer, and positions of all channels were computed in "
+                         "it when this was measured",
+}

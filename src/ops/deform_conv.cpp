@@ -33,6 +33,36 @@ void check_shapes(const Call& call, const Tensor& x, const Tensor& weight, const
                "they have 2 numbers, and 1, for each element of the windows of each group");
 }
 
+struct Taps {
+  const impl::Window& window;
+  const Dims& kernel;
+};
+
+/// The two elements beside each position along dimension d, which the channels of a group share: indices, -1
+/// outside of the image, or weights.
+Tensor elements_beside(const Call& call, const Tensor& x, const Tensor& offset, const Taps& taps,
+                       size_t d, bool weights) {
+  const DataType wide = impl::wide(x.dtype());
+  const impl::Window& w = taps.window;
+  const int64_t extent = x.extent(static_cast<int>(d) + 2), count = taps.kernel[0] * taps.kernel[1];
+  return compute(
+      Shape{offset.extent(0), offset.extent(1) / 2, 2, offset.extent(2), offset.extent(3)},
+      [&](const std::vector<Axis>& i) {
+        const Expr tap = floormod(i[1], count);
+        const Expr inner = d == 0 ? floordiv(tap, taps.kernel[1]) : floormod(tap, taps.kernel[1]);
+        const Expr whole = i[d + 3] * w.stride[d] - w.before[d] + inner * w.dilation[d];
+        const Expr moved = offset(i[0], i[1] * 2 + static_cast<int64_t>(d), i[3], i[4]);
+        const Expr p =
+            impl::near_extent(heddle::cast(wide, whole) + heddle::cast(wide, moved), extent);
+        const Expr low = floor(p), upper = i[2] > 0;
+        if (weights) return select(upper, p - low, make_const(wide, 1) - (p - low));
+        const Expr index = heddle::cast(i64, low) + i[2];
+        const Expr inside = heddle::logical_and(index >= 0, index < extent);
+        return heddle::cast(i32, select(inside, index, Expr(-1)));
+      },
+      weights ? "deform_weights" : "deform_places", call.op, call.where);
+}
+
 }  // namespace
 
 Tensor deform_conv2d(const Tensor& x, const Tensor& weight, const Tensor& offset,
@@ -51,27 +81,8 @@ Tensor deform_conv2d(const Tensor& x, const Tensor& weight, const Tensor& offset
   const DataType wide = impl::wide(x.dtype());
   const int64_t window = kernel[0] * kernel[1], channels = x.extent(1);
   const int64_t together = channels / a.offset_groups;
-  // The two elements beside each position along dimension d, which the channels of a group share: indices, -1
-  // outside of the image, and weights.
-  const Shape shape{x.extent(0), a.offset_groups * window, 2, out[0], out[1]};
   const auto beside = [&](size_t d, bool weights) {
-    return compute(
-        shape,
-        [&](const std::vector<Axis>& i) {
-          const Expr tap = floormod(i[1], window);
-          const Expr inner = d == 0 ? floordiv(tap, kernel[1]) : floormod(tap, kernel[1]);
-          const Expr whole = i[d + 3] * w.stride[d] - w.before[d] + inner * w.dilation[d];
-          const Expr moved = offset(i[0], i[1] * 2 + static_cast<int64_t>(d), i[3], i[4]);
-          const int64_t extent = x.extent(static_cast<int>(d) + 2);
-          const Expr p =
-              impl::near_extent(heddle::cast(wide, whole) + heddle::cast(wide, moved), extent);
-          const Expr low = floor(p), upper = i[2] > 0;
-          if (weights) return select(upper, p - low, make_const(wide, 1) - (p - low));
-          const Expr index = heddle::cast(i64, low) + i[2];
-          return heddle::cast(
-              i32, select(heddle::logical_and(index >= 0, index < extent), index, Expr(-1)));
-        },
-        weights ? "deform_weights" : "deform_places", call.op, where);
+    return elements_beside(call, x, offset, {w, kernel}, d, weights);
   };
   const Tensor places[] = {beside(0, false), beside(1, false)},
                shares[] = {beside(0, true), beside(1, true)};

@@ -1,6 +1,9 @@
 // Sparse matrices, whose indices are data, and bisection.
 #include <algorithm>
 
+#include "driver/program_args.h"
+#include "heddle/network/network.h"
+#include "network/cut/task_schedules.h"
 #include "ops/ops_testing.h"
 
 namespace heddle {
@@ -111,6 +114,16 @@ TEST(Searchsorted, TakesRows) {
   expect_elements(ops::searchsorted(s, v), {s, v},
                   [&](const Dims& i) { return expected[i[0] * 2 + i[1]]; });
   EXPECT_THROW(ops::searchsorted(s, input({3, 2}).tensor), Error);
+}
+
+// What is read at places that are data has no tile that a block could share.
+TEST(Sparse, LargeOnesFitABlockOfAGpu) {
+  const Tensor data = placeholder({20000}, f32), columns = placeholder({20000}, i32),
+               begins = placeholder({769}, i32);
+  const Network network({ops::sparse_matmul({data, columns, begins, 55}, placeholder({768, 128}))},
+                        Target::parse("cuda -gpu=h200"));
+  for (const Schedule& s : network.static_schedules())
+    EXPECT_NO_THROW(driver::lower_for_gpu(s, network::task_args(s), {.name = "sparse"}));
 }
 
 }  // namespace

@@ -181,11 +181,18 @@ class Recipe {
     // Caches do that.
     if (axes_.row && axes_.vector && axes_.row->producer == axes_.vector->producer) return;
     for (const Access* a : {axes_.row, axes_.vector}) {
-      if (a) share(*a, acc, ko);
+      // A tile of what is read at places that are data has no bounds.
+      if (a && !read_by_data(*a)) share(*a, acc, ko);
     }
   }
 
   // ---- operands in shared memory ----
+
+  static bool read_by_data(const Access& a) {
+    return std::any_of(a.indices.begin(), a.indices.end(), [](const Expr& index) {
+      return any_below(index, [](const Expr& e) { return e.as<Load>() != nullptr; });
+    });
+  }
 
   // Whether dimension `d` of operand `a` runs along rows or columns, and not along the reduction
   // only.
