@@ -149,15 +149,21 @@ TEST(AttentionInParts, MasksLayoutsAndTheDivisionBefore) {
 
 TEST(AttentionInParts, AreTheStaticChoiceOfFewRowsAndManyKeys) {
   const AutoSchedulerOptionsScope scope(as_declared());
-  const auto chosen = [](int64_t batch, int64_t groups, int64_t rows, int64_t keys) {
-    const selftest::RandomProgram p = attention(
-        {.batch = batch, .groups = groups, .rows = rows, .keys = keys, .depth = 128, .cols = 128});
+  const auto chosen = [](int64_t batch, int64_t groups, int64_t rows, int64_t keys,
+                         int64_t size = 128) {
+    const selftest::RandomProgram p = attention({.batch = batch,
+                                                 .groups = groups,
+                                                 .rows = rows,
+                                                 .keys = keys,
+                                                 .depth = size,
+                                                 .cols = size});
     const GpuProgram program = lower_gpu(create_schedule(p.outputs, h200()), p.args());
     return program.main.size() == 1 ? 1 : program.main[0].grid[1];
   };
   // 64 key heads for 132 SMs.
   EXPECT_GE(chosen(64, 4, 1, 4096), 4);
   EXPECT_GE(chosen(8, 4, 1, 4096), 16);
+  EXPECT_GE(chosen(128, 4, 1, 8192, 64), 8) << "small tiles, and more blocks";
   EXPECT_EQ(chosen(4096, 4, 1, 512), 1) << "there are blocks enough";
   EXPECT_EQ(chosen(8, 1, 512, 512), 1) << "rows are blocks";
   EXPECT_EQ(chosen(8, 1, 1, 64), 1) << "too few keys";
