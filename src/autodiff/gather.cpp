@@ -106,10 +106,9 @@ class Gather {
 
   /// Whether the phases of a stride have fewer points together than if all had as many as the longest:
   /// of 3 taps with a stride of 2, two and one. Products of 16-bit floats are for matrix units, which
-  /// compute one wide product sooner than several narrow ones.
+  /// compute one wide product sooner than several narrow ones unless most of it is padding.
   bool phases_are_uneven() const {
     constexpr int64_t kMost = 8;
-    if (read_.dtype.is_small_float()) return false;
     const std::vector<Position> all = phases();
     int64_t count = 1, points = 0;
     for (const Position& p : all) count *= largest_extent(p.extent);
@@ -120,7 +119,8 @@ class Gather {
       for (size_t n = 0; n < at.size(); ++n) phase.fix(all[n].var, at[n]);
       if (phase.narrow()) points += phase.points();
     } while (advance(all, &at));
-    return points < count * sum_.points();
+    const int64_t together = count * sum_.points();
+    return read_.dtype.is_small_float() ? 2 * points < together : points < together;
   }
 
   /// A sum for each phase, with the taps that it has, and a choice by the index. `sum` has one value

@@ -44,7 +44,7 @@ Contraction::Contraction(const TemplateBuilder& t, const StageGroup& g)
       longest(longest_reduction(op)) {
   channels_in_planes = grouped && shape.m >= 0 && shape.row_dim < 0 && is_stored(*shape.row) &&
                        grouped->row_dim + 1 != shape.row->tensor.rank() &&
-                       !has_channels_in_blocks();
+                       !has_channels_in_blocks() && !reads_vectors_across();
   block_axis = find_block_axis();
   if (!narrow || !grouped) return;
   for (int64_t size : cpu::dot_sizes(*narrow, t.target())) {
@@ -55,6 +55,21 @@ Contraction::Contraction(const TemplateBuilder& t, const StageGroup& g)
 bool Contraction::has_channels_in_blocks() const {
   const Axis* along = row_reduction();
   return along && along->extent() >= kShortestRun && plain_dim(*shape.row, *along, &op) >= 0;
+}
+
+bool Contraction::reads_vectors_across() const {
+  if (!shape.vector || shape.vector_dim < 0 || shape.vector_dim != contiguous_dim(*shape.vector))
+    return false;
+  const auto step_of = [&](const Axis& k) {
+    const int dim = k.extent() == 1 ? -1 : plain_dim(*shape.vector, k, &op);
+    return dim < 0 ? 0 : stride(*shape.vector, dim);
+  };
+  const auto axis = static_cast<size_t>(grouped->axis);
+  const int64_t own = step_of(op.reduce_axes()[axis]);
+  return std::ranges::any_of(op.reduce_axes(), [&](const Axis& k) {
+    const int64_t other = step_of(k);
+    return other > 0 && other < own;
+  });
 }
 
 int Contraction::find_block_axis() const {

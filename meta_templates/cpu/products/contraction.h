@@ -68,6 +68,9 @@ struct Contraction {
   /// Whether the broadcast operand has a run of the reduction innermost, such as the channels in a
   /// block.
   bool has_channels_in_blocks() const;
+  /// Whether vectors lie as they are read, and the steps of `grouped` are further apart in them than those
+  /// of another reduction: the images of a batch, over which the gradient of a filter is summed.
+  bool reads_vectors_across() const;
   int find_block_axis() const;
   /// The distance in memory between neighbours along dimension `dim` of `a`, in elements. For a
   /// change of indices alone (a transposition), which has no memory of its own, the stage that it

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cpu/products/contraction_rule.h"
+
 namespace heddle::meta::cpu {
 namespace {
 
@@ -52,6 +54,11 @@ int64_t rows_of_tiles(const ContractionProblem& p) {
   if (p.row_group > 1 && p.row_group < p.rows) return p.row_group;
   constexpr int64_t kWholeTiles = 1 << 20;  // blocks of a chain have whole tiles
   return p.chained ? kWholeTiles : p.rows;
+}
+
+// Whether the vector operand does not stay in L3, which others use too.
+bool streams_from_memory(const ContractionProblem& p) {
+  return p.vector.bytes > std::max(2 * p.target.l2_bytes, p.target.l3_bytes / 6);
 }
 
 // Whether memory dominates the time: there are few multiply-adds per element, or the image does not
@@ -105,8 +112,10 @@ double tile_score(const ContractionProblem& p, int64_t rows, const RegisterTile&
                                    static_cast<double>(tile.rows);
     feed *= std::min(1.0, machine.l2_bytes_per_cycle / bytes_per_cycle);
   }
+  // Where no block of a panel stays near, a tile of a few rows waits for memory as long as a whole one.
+  const bool far = !can_block_k(p) && p.row.exists && streams_from_memory(p);
   return in_flight(p, accumulators) * feed * one_pass_share(p, all_vectors, tile) *
-         edge_share(rows, tile.rows, machine.least_edge) *
+         edge_share(rows, tile.rows, far ? 1 : machine.least_edge) *
          edge_share(all_vectors, tile.vectors, machine.least_edge) * lanes_used;
 }
 

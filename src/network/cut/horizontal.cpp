@@ -18,16 +18,24 @@ namespace {
 // The most kernels of tasks over sizes that share launches.
 constexpr size_t kMostCombinations = 12;
 
+// Rounds of blocks of kernels that only move elements for a kernel after them: together they take their sum
+// at most.
+constexpr int64_t kRoundsOfCopies = 4;
+
 // Whether all launches that these programs would share fit.
 bool fit_together(const std::vector<const GpuProgram*>& programs, const Gpu& gpu) {
   size_t launches = 0;
   for (const GpuProgram* p : programs) launches = std::max(launches, p->main.size());
   for (size_t l = 0; l < launches; ++l) {
     std::vector<const GpuKernel*> here;
+    bool before_others = true;
     for (const GpuProgram* p : programs) {
-      if (l < p->main.size()) here.push_back(&p->main[l]);
+      if (l >= p->main.size()) continue;
+      here.push_back(&p->main[l]);
+      before_others = before_others && l + 1 < p->main.size();
     }
-    if (here.size() > 1 && !gpu::fit_in_one_launch(here, gpu)) return false;
+    const int64_t rounds = before_others ? kRoundsOfCopies : 1;
+    if (here.size() > 1 && !gpu::fit_in_one_launch(here, gpu, rounds)) return false;
   }
   return launches > 0;
 }

@@ -7,7 +7,8 @@
 //   x -> squeeze ---> conv 1x1 | conv 3x3 (38 blocks) --> ...        3 launches after
 //
 // All launches that become one fit on the GPU at once, as far as threads, shared memory and usual numbers of
-// registers say; they run in about the time of the longest, where one after the other takes the sum. Blocks of
+// registers say; they run in about the time of the longest, where one after the other takes the sum. Copies of
+// operands, which only move elements for a launch after them, may have a few rounds of blocks. Blocks of
 // a step differ in size by at most a factor of two, or are small, because registers are shared out by the
 // largest. Kernels over sizes fit if they do at the smallest ones: their threads work alone and take nothing
 // from each other, so large calls take what they take one after the other.

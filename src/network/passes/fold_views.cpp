@@ -14,8 +14,10 @@
 // were: rows and columns of an image that are a quotient and a remainder of one axis suit no
 // kernel of convolutions.
 //
-// On GPUs a transpose that moves short dimensions alone is such a view. The gradient of a filter is declared
-// with its taps first, because vectors of a CPU run along the last dimension:
+// On GPUs a transpose that moves short dimensions alone is such a view (fold_short_transposes). The gradient
+// of a filter is declared with its taps first, because vectors of a CPU run along the last dimension. It runs
+// once images have their layout: an operand that lies along the last of the long dimensions, as one with
+// channels innermost, is read by vectors in the order that is declared.
 //
 //   g[r, s, k, c] = sum of x[..] * y[..];  dw[k, c, r, s] = g[r, s, k, c]           (before)
 //   dw[k, c, r, s] = sum of x[..] * y[..]                                           (after)
@@ -116,20 +118,28 @@ bool moves_short_dimensions(const Operation& op) {
   return true;
 }
 
-}  // namespace
+/// Whether product `s` reads an operand whose elements lie along its last axis.
+bool reads_along_last(const ComputeDag& dag, int s) {
+  const Axis& last = dag.stage(s).axes().back();
+  return std::ranges::any_of(dag.info(s).reads, [&](const Access& a) {
+    return !a.indices.empty() && a.indices.back().get() == last.var().get();
+  });
+}
 
-std::vector<Tensor> fold_views(const PassContext& context) {
+/// Computes products in the shape of the views behind them that `is_view` takes.
+template <class IsView>
+std::vector<Tensor> fold(const PassContext& context, IsView is_view) {
   const ComputeDag& dag = context.dag;
   dag::Rebuilder rebuilder;
   std::vector<char> taken(static_cast<size_t>(dag.size()));
   int folded = 0;
   for (int s = 0; s < dag.size(); ++s) {
     const Operation& view = dag.stage(s);
-    if (view.is_placeholder()) continue;
-    if (!keeps_order(view) && !(context.target.is_cuda() && moves_short_dimensions(view))) continue;
+    if (view.is_placeholder() || !is_view(view)) continue;
     const std::vector<int> chain = chain_to(dag, dag.info(s).producers.front());
     const auto is_taken = [&](int x) { return taken[static_cast<size_t>(x)] != 0; };
     if (chain.empty() || std::any_of(chain.begin(), chain.end(), is_taken)) continue;
+    if (!keeps_order(view) && reads_along_last(dag, chain.front())) continue;
     const Tensor made = Reshaper(dag, view).run(chain);
     if (!made) continue;
     for (const int x : chain) taken[static_cast<size_t>(x)] = 1;
@@ -140,6 +150,15 @@ std::vector<Tensor> fold_views(const PassContext& context) {
   context.changed(std::to_string(folded) +
                   " products are computed in the shape that their readers have");
   return rebuilder.rebuild(dag.outputs());
+}
+
+}  // namespace
+
+std::vector<Tensor> fold_views(const PassContext& context) { return fold(context, keeps_order); }
+
+std::vector<Tensor> fold_short_transposes(const PassContext& context) {
+  if (!context.target.is_cuda()) return context.dag.outputs();
+  return fold(context, moves_short_dimensions);
 }
 
 }  // namespace heddle::network

@@ -34,6 +34,8 @@ std::vector<Tensor> fold_movers(const PassContext& context);
 /// The part of fold_movers that joins several movers into one, which exposes views.
 std::vector<Tensor> join_movers(const PassContext& context);
 std::vector<Tensor> fold_views(const PassContext& context);
+/// The part of fold_views about transposes of short dimensions behind products of GPUs.
+std::vector<Tensor> fold_short_transposes(const PassContext& context);
 std::vector<Tensor> drop_taps(const PassContext& context);
 std::vector<Tensor> fold_scales(const PassContext& context);
 std::vector<Tensor> factors_after_products(const PassContext& context);

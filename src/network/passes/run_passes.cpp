@@ -42,6 +42,7 @@ constexpr Step kSteps[] = {
     {"fold_movers", fold_movers},
     {"transpose_weights", transpose_weights},
     {"channels_last", channels_last},
+    {"fold_views", fold_short_transposes},
 };
 
 const PassDescription& description(const std::string& name) {

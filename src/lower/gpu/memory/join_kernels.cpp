@@ -137,14 +137,15 @@ bool cooperates(const Stmt& s) {
   return found;
 }
 
-// Whether each thread keeps elements in registers.
+// Whether each thread keeps more than a few elements in registers; what adds up parts keeps one.
 bool keeps_elements(const Stmt& s) {
+  constexpr int64_t kFew = 4;
   bool found = false;
   visit(
       s,
       [&](const Stmt& x) {
         const Allocate* a = x.as<Allocate>();
-        found |= a && a->buffer->scope == Scope::Local;
+        found |= a && a->buffer->scope == Scope::Local && a->buffer->num_elements() > kFew;
       },
       [](const Expr&) {});
   return found;
@@ -208,7 +209,8 @@ Expr blocks_of(const GpuKernel& part) {
   return part.grid_of[0].defined() ? part.grid_of[0] : Expr(volume(part.grid));
 }
 
-bool fit_in_one_launch(const std::vector<const GpuKernel*>& launches, const Gpu& gpu) {
+bool fit_in_one_launch(const std::vector<const GpuKernel*>& launches, const Gpu& gpu,
+                       int64_t rounds_of_moves) {
   std::vector<const GpuKernel*> kernels;
   for (const GpuKernel* k : launches) {
     if (!can_join(*k)) return false;
@@ -226,7 +228,8 @@ bool fit_in_one_launch(const std::vector<const GpuKernel*>& launches, const Gpu&
     keeps = keeps || keeps_elements(k->body);
   }
   if (most > kThreadsOfAllRegisters && most > 2 * least) return false;
-  return blocks <= wave(most, shared, keeps ? kUsualRegisters : kFewRegisters, gpu) &&
+  const int64_t rounds = keeps || shared > 0 ? 1 : rounds_of_moves;
+  return blocks <= rounds * wave(most, shared, keeps ? kUsualRegisters : kFewRegisters, gpu) &&
          at_largest <= kMostBlocks[0];
 }
 

@@ -29,8 +29,10 @@ bool can_join(const GpuKernel& kernel);
 Expr blocks_of(const GpuKernel& part);
 
 /// Whether a GPU runs all blocks of these kernels at once as one launch, as far as threads, shared memory and
-/// usual numbers of registers say, and no block keeps others from much of that.
-bool fit_in_one_launch(const std::vector<const GpuKernel*>& kernels, const Gpu& gpu);
+/// usual numbers of registers say, and no block keeps others from much of that. Those of kernels that only move
+/// elements may come in as many rounds as `rounds_of_moves`.
+bool fit_in_one_launch(const std::vector<const GpuKernel*>& kernels, const Gpu& gpu,
+                       int64_t rounds_of_moves = 1);
 
 /// Lets kernels of a program share launches where none reads or writes what another one writes, such as the
 /// copies of both operands of a product, and all of a launch fit or only move elements.
