@@ -137,15 +137,14 @@ bool cooperates(const Stmt& s) {
   return found;
 }
 
-// Whether each thread keeps more than a few elements in registers; what adds up parts keeps one.
+// Whether each thread keeps elements in registers.
 bool keeps_elements(const Stmt& s) {
-  constexpr int64_t kFew = 4;
   bool found = false;
   visit(
       s,
       [&](const Stmt& x) {
         const Allocate* a = x.as<Allocate>();
-        found |= a && a->buffer->scope == Scope::Local && a->buffer->num_elements() > kFew;
+        found |= a && a->buffer->scope == Scope::Local;
       },
       [](const Expr&) {});
   return found;
