@@ -10,15 +10,17 @@ MISSING = {"sparse_fill_empty_rows": "rows are inserted where data decides; no o
 _MERGE = "merging compares log(n)^2 times and writes every step to memory, where a sort by radix or in registers does not"
 _NODES = "a node for each step, which start one after the other, where the peer is one loop over a few elements"
 _CHANNELS = "the four elements of a sample are looked up one by one, each with its bounds, which are data"
+_LONG = " (calls of several ms meet other processes of the machine: {} in quiet runs)"
 CAUSES = {
     "scatter": "which update an element takes is found by a scatter of numbers first, of as many 64-bit indices as elements (four fifths of the "
                "time), where the peer is told that the last update of a thread counts",
     "scatter with sums": "sums are added element by element in the order of the updates, where the peer adds rows",
-    "sort": _MERGE, "sort of one long row": _MERGE, "different elements": _MERGE,
+    "sort": _MERGE, "sort of one long row": _MERGE + _LONG.format(0.31), "different elements": _MERGE,
     "DFT": "two products with matrices of the roots of 32, of n^1.5 operations, and moves between them, where the peer has a fast transform of "
            "n log(n) in cache",
     "positions that are not 0": _NODES,
-    "ROI pool": "extents of loops are not data, so each bin passes over all columns and rows of the image, most of which it leaves out",
+    "ROI pool": "extents of loops are not data, so each bin passes over all columns and rows of the image, most of which it leaves out" +
+                _LONG.format(0.13),
     "ROI align": _CHANNELS, "grid_sample": _CHANNELS,
     "conv1d": "results lie 16 KiB apart for neighbouring filters, so that a tile's stores fall into one set of the L1 cache; with 4000 positions "
               "in place of 4096 it is faster than the peer",
