@@ -124,6 +124,22 @@ def merged(x, y):
     return (x * 2).masked_scatter(x > 0, y.exp()) + (x + 1).masked_scatter((x > 0)[:, :1], y)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_inverse_hyperbolic_functions_of_large_numbers(dtype):
+    x = torch.tensor([0., -0., 1., 300., -300., 6e4, INF, -INF, float("nan")] + ([1e20, -3e38] if dtype == torch.float32 else [])).to(dtype)
+    found = whole(lambda x: (x.asinh() * 1, x.acosh() * 1, (x.sign() * 0.9).atanh() * 1), x)
+    for have, want in zip(found, (x.asinh(), x.acosh(), (x.sign() * 0.9).atanh())):
+        torch.testing.assert_close(have, want, rtol=2e-3 if dtype == torch.float16 else 1e-5, atol=1e-6, equal_nan=True)
+
+
+def test_too_few_elements_for_a_mask_are_an_error():
+    def scatter(x, y):
+        return (x * 2 + 1).exp().masked_scatter(x < 10, y) * 2
+
+    with pytest.raises(RuntimeError):
+        torch.compile(scatter, backend="heddle")(torch.zeros(6), torch.zeros(3))
+
+
 @pytest.mark.parametrize("function", [every_third, merged])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_elements_that_are_replaced(function, dtype):

@@ -72,8 +72,12 @@ Tensor Value::tensor() const {
   if (!known()) return tensor_;
   Constant& c = *constant_;
   if (c.tensor) return c.tensor;
-  if (c.array.size() == 0) throw_user_error("'" + c.name + "' has no elements");
-  if (is_immediate()) {
+  if (c.array.size() == 0) {
+    c.tensor = compute(
+        to_shape(c.array.shape()),
+        [&](const std::vector<Axis>&) { return make_const(c.array.dtype(), 0); }, c.name,
+        "constant", Where{});
+  } else if (is_immediate()) {
     c.tensor = compute(
         to_shape(c.array.shape()), [&](const std::vector<Axis>&) { return immediate(); }, c.name,
         "constant", Where{});

@@ -211,5 +211,18 @@ TEST(OnnxControl, SequencesLeaveNothingInTheDeclaration) {
   EXPECT_THAT(import_error(p), HasSubstr("position 2 is not in its sequence of 2"));
 }
 
+// ONNX says that a sum of nothing is 0.
+TEST(OnnxControl, TensorsWithoutElementsAreTaken) {
+  ModelParts p;
+  p.inputs = {value_info("x", {"1", "3"})};
+  p.outputs = {value_info("y", {"1", "3"})};
+  p.initializers = {tensor("e", {0, 3}, std::vector<float>{})};
+  p.nodes = {node("sum", "ReduceSum", {"e"}, {"s"}),
+             node("all", "Concat", {"x", "e"}, {"z"}, {attribute("axis", int64_t{0})}),
+             node("add", "Add", {"z", "s"}, {"y"})};
+  const NDArray x = NDArray::from(std::vector<float>{1, -2, 3}, {1, 3});
+  EXPECT_THAT(run(imported(p), {x}), ElementsAre(1, -2, 3));
+}
+
 }  // namespace
 }  // namespace heddle::testing

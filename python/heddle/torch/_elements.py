@@ -142,25 +142,47 @@ for _name in ("floor", "ceil", "trunc", "round"):  # integers are what they are
         return function(x) if x.dtype in FLOATS else x
 
 
+def _in_f32(function):
+    """A rule of a float that computes small floats in f32, as PyTorch does: squares of f16 overflow."""
+    def of_any(x):
+        x = as_float(x)
+        return cast_to(function(cast_to(x, "f64" if x.dtype == "f64" else "f32")), x.dtype)
+
+    return of_any
+
+
+def _full_as(x, value):
+    return ops.full([], value, x.dtype)
+
+
+def _log_of_twice(x):
+    """log(2 x) of large numbers: what acosh and asinh are where squares would overflow."""
+    return ops.log(x) + _full_as(x, math.log(2))
+
+
 @rule(aten.asinh.default)
+@_in_f32
 def _asinh(x):
     """sign(x) log1p(|x| + x^2 / (1 + sqrt(x^2 + 1))), in which nothing cancels near zero."""
-    x = as_float(x)
-    square, one = ops.mul(x, x), ops.full([], 1.0, x.dtype)
-    return ops.sign(x) * ops.log1p(ops.abs(x) + square / (one + ops.sqrt(square + one)))
+    size = ops.abs(x)
+    small = ops.minimum(size, _full_as(x, 1e4))
+    near = ops.log1p(small + small * small / (_full_as(x, 1) + ops.sqrt(small * small + _full_as(x, 1))))
+    far = ops.greater(size, _full_as(x, 1e4))
+    return ops.where(ops.isnan(x), x, ops.sign(x) * ops.where(far, _log_of_twice(size), near))
 
 
 @rule(aten.acosh.default)
+@_in_f32
 def _acosh(x):
-    x = as_float(x)
-    one = ops.full([], 1.0, x.dtype)
-    return ops.log(x + ops.sqrt((x - one) * (x + one)))
+    small = ops.clip(x, 0.0, 1e4)  # below 1 there is none, which the root of a negative number says
+    near = ops.log(small + ops.sqrt((small - _full_as(x, 1)) * (small + _full_as(x, 1))))
+    return ops.where(ops.greater(x, _full_as(x, 1e4)), _log_of_twice(x), near)
 
 
 @rule(aten.atanh.default)
+@_in_f32
 def _atanh(x):
-    x = as_float(x)
-    return ops.log1p(x * 2 / (ops.full([], 1.0, x.dtype) - x)) * 0.5
+    return ops.log1p(x * 2 / (_full_as(x, 1) - x)) * 0.5
 
 
 @rule(aten.gelu.default)

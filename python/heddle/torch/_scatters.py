@@ -67,7 +67,14 @@ def _index_put(x, indices, values, accumulate=False):
     return ops.transpose(result, inverse(order)) if before else result
 
 
-@rule(aten.masked_scatter.default)
+def _elements_for_all_places(node):
+    """A check: as many elements as there may be places. Of fewer PyTorch says whether they are enough."""
+    x, mask, source = (a.meta["val"] for a in node.args)
+    sizes = [*x.shape, *mask.shape, *source.shape]
+    return all(isinstance(n, int) for n in sizes) and 0 < total(x.shape) <= total(source.shape)
+
+
+@rule(aten.masked_scatter.default, check=_elements_for_all_places)
 def _masked_scatter(x, mask, source):
     """The elements of `source`, in their order, where the mask holds: element i goes to the i-th place."""
     shape = shape_of(x)

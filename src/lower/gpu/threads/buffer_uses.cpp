@@ -1,6 +1,7 @@
 #include "lower/gpu/threads/buffer_uses.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "heddle/ir/simplify.h"
 #include "lower/gpu/threads/thread_reduction.h"
@@ -55,22 +56,32 @@ class Collector {
   BufferUses take() { return std::move(uses_); }
 
  private:
-  // What a choice reads, it reads under its condition, by which indices may be simplified.
+  // An expression is a graph: a node is visited once under the conditions around it or fewer.
   void collect_loads(const Expr& e, const std::vector<OpenLoop>& open) {
-    if (const Load* load = e.as<Load>()) note(load->buffer, load->indices, false, open);
-    if (const Select* choice = e.as<Select>()) {
-      collect_loads(choice->condition, open);
-      collect_loads_under(choice->condition, choice->on_true, open);
-      return collect_loads_under(!choice->condition, choice->on_false, open);
-    }
-    map_children(e, [&](const Expr& c) {
-      collect_loads(c, open);
-      return c;
-    });
+    seen_.emplace_back();
+    visit_loads(e, open);
+    seen_.pop_back();
   }
 
-  void collect_loads_under(const Expr& condition, const Expr& e,
-                           const std::vector<OpenLoop>& open) {
+  // What a choice reads, it reads under its condition, by which indices may be simplified. Deep
+  // within choices the conditions around are enough: of choices of choices of shared nodes there
+  // would be too many.
+  void visit_loads(const Expr& e, const std::vector<OpenLoop>& open) {
+    constexpr size_t kMostChoices = 2;
+    if (e->shared() && !SeenNodes::is_leaf(e)) {
+      for (const auto& around : seen_)
+        if (around.contains(e.get())) return;
+      seen_.back().insert(e.get());
+    }
+    if (const Load* load = e.as<Load>()) note(load->buffer, load->indices, false, open);
+    const Select* choice = seen_.size() <= kMostChoices ? e.as<Select>() : nullptr;
+    if (!choice) return for_each_child(e, [&](const Expr& c) { visit_loads(c, open); });
+    visit_loads(choice->condition, open);
+    visit_loads_under(choice->condition, choice->on_true, open);
+    visit_loads_under(!choice->condition, choice->on_false, open);
+  }
+
+  void visit_loads_under(const Expr& condition, const Expr& e, const std::vector<OpenLoop>& open) {
     conditions_.push_back(condition);
     collect_loads(e, open);
     conditions_.pop_back();
@@ -106,8 +117,9 @@ class Collector {
   const TileNests& nests_;
   const std::set<const StmtNode*>& reductions_;
   BufferUses uses_;
-  std::vector<Expr> conditions_;               // conditions of the open branches
-  std::map<const BufferNode*, size_t> depth_;  // loops around the allocation
+  std::vector<Expr> conditions_;                           // conditions of the open branches
+  std::vector<std::unordered_set<const ExprNode*>> seen_;  // by the choices around
+  std::map<const BufferNode*, size_t> depth_;              // loops around the allocation
 };
 
 }  // namespace
