@@ -146,9 +146,9 @@ def measured_on_gpu(options):
         try:
             row = rows.get(timeout=5)
         except queue.Empty:
-            if any(worker.is_alive() for worker in workers):
+            if all(worker.exitcode in (None, 0) for worker in workers) and any(worker.is_alive() for worker in workers):
                 continue
-            return 1  # a process died
+            return 1  # a process died; it may have held the lock
         if row is None:
             running -= 1
             continue
