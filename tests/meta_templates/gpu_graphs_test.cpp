@@ -1,8 +1,10 @@
 // Graphs that GPUs compute in place of a convolution or a product: Winograd's transforms, and three
 // products of tf32 in place of one of f32. In the emulator, against the interpreter.
 #include <cmath>
+#include <limits>
 
 #include "emulated_schedule.h"
+#include "heddle/codegen/interpreter.h"
 #include "heddle/dag/alternatives.h"
 #include "heddle/support/rng.h"
 
@@ -115,11 +117,13 @@ TEST(WinogradOnGpus, ProductsOfTilesAreForMatrixUnits) {
 }
 
 TEST(WinogradOnGpus, AThreadComputesATileInRegisters) {
-  const selftest::RandomProgram p = convolution({2, 20, 20, 32, 32, 1});
-  const Template t = graph(p, "winograd(tile=4)");
-  EXPECT_THAT(t.name(), HasSubstr("cuda_tile_transform"));
-  const GpuProgram lowered = lower_gpu(t.instantiate(t.default_config()), p.args());
-  EXPECT_EQ(lowered.main.size(), 3U) << "tiles with the padding, products, results";
+  for (const DataType type : {f32, f16}) {
+    const selftest::RandomProgram p = convolution({2, 20, 20, 32, 32, 1, type});
+    const Template t = graph(p, type == f16 ? "winograd_units(tile=4)" : "winograd(tile=4)");
+    EXPECT_THAT(t.name(), HasSubstr("cuda_tile_transform"));
+    const GpuProgram lowered = lower_gpu(t.instantiate(t.default_config()), p.args());
+    EXPECT_EQ(lowered.main.size(), 3U) << "tiles with the padding, products, results";
+  }
 }
 
 TEST(WinogradOnGpus, IsChosenWhereItPays) {
@@ -131,6 +135,36 @@ TEST(WinogradOnGpus, IsChosenWhereItPays) {
   EXPECT_EQ(chosen({1, 9, 9, 32, 32, 1}, "cuda -gpu=h200"), "") << "transforms take longer";
   EXPECT_EQ(chosen({32, 56, 56, 64, 64, 1, f16}, "cuda -gpu=h200"), "")
       << "tiles would go through memory";
+}
+
+/// The first result of `rule` that is not finite, infinite or NaN as the interpreter's is, or is off
+/// by more than `rtol` of it and `atol`; "" where there is none.
+std::string first_other(const selftest::RandomProgram& p, const std::string& rule,
+                        const std::vector<NDArray>& inputs, double rtol, double atol) {
+  const Template t = graph(p, rule);
+  const NDArray want =
+      interpret(p.outputs, {{p.inputs[0], inputs[0]}, {p.inputs[1], inputs[1]}}).at(0);
+  const NDArray got = NDArray::full(want.shape(), want.dtype(), 77);
+  selftest::emulated(5)(t.instantiate(t.default_config()), p.args(), {inputs[0], inputs[1], got});
+  for (int64_t i = 0; i < want.size(); ++i) {
+    const double w = want.get(i), g = got.get(i);
+    if (std::isnan(w) ? std::isnan(g) : g == w || std::abs(g - w) <= rtol * std::abs(w) + atol)
+      continue;
+    return rule + ", result " + std::to_string(i) + ": " + std::to_string(g) + ", expected " +
+           std::to_string(w);
+  }
+  return "";
+}
+
+// Transformed elements of an image are up to 20 times as large, which is beyond f16.
+TEST(WinogradOnGpus, TilesOfLargeImagesInF16AreFinite) {
+  const selftest::RandomProgram p = convolution({1, 10, 10, 16, 16, 1, f16}, false);
+  const std::vector<NDArray> inputs = selftest::random_inputs(p, 4);
+  for (int64_t i = 0; i < inputs[0].size(); ++i)
+    inputs[0].set(i, (i / 16 + i / 160) % 2 == 0 ? 6e4 : -6e4);
+  for (int64_t i = 0; i < inputs[1].size(); ++i) inputs[1].set(i, 1e-3 * inputs[1].get(i));
+  for (const char* rule : {"winograd_units(tile=2)", "winograd_units(tile=4)"})
+    EXPECT_EQ(first_other(p, rule, inputs, 0.02, 10), "") << "of sums of up to 1000";
 }
 
 // ---- products of f32 as products of tf32 ---------------------------------------------------------
@@ -163,6 +197,46 @@ TEST(SplitTf32, GoesToWgmmaWithSumsOfTilesInF32) {
   EXPECT_THAT(text, HasSubstr("wgmma.m64n"));
   EXPECT_THAT(text, HasSubstr(".part")) << "each tile is added to the sums in f32";
   EXPECT_THAT(text, HasSubstr("round_tf32"));
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kMost = std::numeric_limits<float>::max();
+const double kExtremes[] = {kInfinity, -kInfinity, std::nan(""), kMost, -kMost, 0};
+
+// Extreme elements give what multiply-adds give of them, beside zeros, small and large numbers.
+TEST(SplitTf32, ProductsOfExtremeNumbers) {
+  constexpr int64_t kRows = 24, kCols = 32, kDepth = 40;
+  const selftest::RandomProgram p = product(f32, kRows, kCols, kDepth);
+  for (const bool swapped : {false, true}) {
+    for (const double extreme : kExtremes) {
+      const std::vector<NDArray> inputs = selftest::random_inputs(p, 6);
+      const NDArray &with = inputs[swapped ? 1 : 0], &by = inputs[swapped ? 0 : 1];
+      // Rows with one extreme element, at different places of the depth.
+      for (int64_t i = 0; i < 20; ++i) with.set(i * kDepth + i * 3 % kDepth, extreme);
+      for (int64_t d = 0; d < kDepth; ++d) {
+        by.set(d, 0);
+        by.set(kDepth + d, 1e-30);
+        by.set(2 * kDepth + d, -0.7);
+        // Numbers whose rests have the other sign.
+        by.set(3 * kDepth + d, std::isinf(extreme) ? 99999 : 0.9999);
+        by.set(4 * kDepth + d, std::isinf(extreme) ? -1e36 : 1);
+        by.set(5 * kDepth + d, kInfinity);
+      }
+      EXPECT_EQ(first_other(p, "split_tf32", inputs, 1e-5, 1e-4), "")
+          << extreme << (swapped ? " on the right" : " on the left");
+    }
+  }
+}
+
+TEST(SplitTf32, ConvolutionsOfExtremeNumbers) {
+  const selftest::RandomProgram p = convolution({1, 6, 6, 20, 16, 1}, false);
+  for (const double extreme : kExtremes) {
+    const std::vector<NDArray> inputs = selftest::random_inputs(p, 7);
+    for (const int64_t pixel : {0, 3, 20, 35}) inputs[0].set(pixel * 20 + pixel % 20, extreme);
+    for (int64_t i = 0; i < inputs[1].size(); ++i)
+      inputs[1].set(i, i % 16 == 0 ? 0 : 0.02 * inputs[1].get(i));
+    EXPECT_EQ(first_other(p, "split_tf32", inputs, 1e-5, 1e-4), "") << extreme;
+  }
 }
 
 /// The root mean square of the errors of `s` against sums in f64.
@@ -211,6 +285,14 @@ TEST(SplitTf32, IsChosenForLargeProductsOnHopperUnlessTf32Serves) {
   EXPECT_EQ(chosen(large, "cuda -gpu=h200", true), "");
   EXPECT_EQ(chosen(large, "cuda -gpu=a100", false), "") << "no registers add up tiles of mma.sync";
   EXPECT_EQ(chosen(product(f32, 256, 256, 256), "cuda -gpu=h200", false), "") << "copies cost more";
+  const auto weights = [&](int64_t n) {
+    selftest::RandomProgram p = product(f32, 2048, n, 8192);
+    p.inputs[1] = constant_placeholder({n, 8192}, f32, "B");
+    p.outputs = {ops::matmul(p.inputs[0], p.inputs[1], false, true)};
+    return chosen(p, "cuda -gpu=h200", false);
+  };
+  EXPECT_THAT(weights(7000), HasSubstr("split_tf32"));
+  EXPECT_EQ(weights(8192), "") << "parts of the weights take 800 MB";
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 //   result[i..] = sum over q.. of round_tf32(A'[i.., q]) * round_tf32(B'[i.., q])    (after)
 //
 // Convolutions have the channels as their depth; their windows stay summed axes. Constants are split
-// once. An infinite element makes more results NaN: the rest beyond its high part is no number.
+// once, and kept beside the declared ones.
 #include <algorithm>
 
 #include "dag/patterns/convolution.h"
@@ -119,7 +119,8 @@ double terms_of(const Operation& op) {
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   constexpr double kLeastGain = 1.1;
-  constexpr double kMostBytes = 2e9;  // of the parts of both operands
+  constexpr double kMostBytes = 2e9;       // of the parts of both operands
+  constexpr double kMostConstant = 256e6;  // of a constant, whose parts stay in memory
   if (!target.is_cuda() || !target.gpu.has_wgmma())
     return {.why_not = "only wgmma has a rate of tf32 to spare, with sums of tiles in f32"};
   if (dag::is_of_attention(site.dag, site.stage))
@@ -136,17 +137,21 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
                long_terms = terms * static_cast<double>(s.length) /
                             static_cast<double>(op.reduce_axes()[s.depth].extent());
   const dag::ProductRates rates = dag::product_rates(target.gpu);
-  double copies = 0, parts = 0;
+  double copies = 0, parts = 0, constant = 0;
   for (const int o : {0, 1}) {
-    parts += static_cast<double>(s.operands[o]->tensor.size() * 4) * long_terms / terms;
-    if (dag::is_constant_operand(site.dag, *s.operands[o])) continue;
     const auto bytes = static_cast<double>(s.operands[o]->tensor.size() * 4);
+    parts += bytes * long_terms / terms;
+    if (dag::is_constant_operand(site.dag, *s.operands[o])) {
+      constant = std::max(constant, bytes);
+      continue;
+    }
     copies += rates.kernel + rates.copied(4 * bytes);
   }
   const double direct = rates.kernel + rates.product(f32, batch, rows, cols, terms),
                split = rates.kernel + copies + rates.tf32_product(batch, rows, cols, long_terms);
   const double gain = direct / split;
-  if (std::min(rows, cols) < dag::kLeastSide || gain < kLeastGain || parts > kMostBytes)
+  if (std::min(rows, cols) < dag::kLeastSide || gain < kLeastGain || parts > kMostBytes ||
+      constant > kMostConstant)
     return {1, "three products of tf32, and copies of the operands"};
   return {gain, "units for tf32 compute three products in less time than threads one of f32"};
 }

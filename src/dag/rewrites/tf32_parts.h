@@ -1,4 +1,4 @@
-// A product of f32 as three products of tf32, whose sum is as exact as f32.
+// A product of f32 as three products of tf32, whose sum is as exact as f32 if it is long.
 //
 // A number a is h(a) + l(a) and a remainder of 2^-23 of it at most, where h(a) = tf32(a) and
 // l(a) = tf32(a - h(a)). So a * b is
@@ -6,7 +6,9 @@
 //   h(a) * h(b) + h(a) * l(b) + l(a) * h(b)
 //
 // but for l(a) * l(b) and remainders, together at most 2^-21 of it (Markidis et al. 2018, "NVIDIA
-// tensor core programmability, performance & precision", arXiv:1803.04014; CUTLASS's 3xTF32). The
+// tensor core programmability, performance & precision", arXiv:1803.04014; CUTLASS's 3xTF32). An
+// infinite number is a one of its sign and an infinite rest, so that results are infinite or NaN where
+// those of f32 are, unless products pass the largest number by 2^11 times: they may be NaN. The
 // parts lie along the depth of a longer product, so that every template for products takes it:
 //
 //   A'[.., q] = h, h, l of A[.., k]    B'[.., q] = h, l, h of B[.., k]    for each eight of k

@@ -16,7 +16,9 @@
 //
 // `winograd` multiplies tiles in the type of the sums. `winograd_units` multiplies what matrix units
 // of GPUs take: tiles that are rounded to the type of 16-bit operands, or three products of the parts
-// of f32 in tf32 (tf32_parts.h). Their depth is innermost in both operands.
+// of f32 in tf32 (tf32_parts.h). Their depth is innermost in both operands. Tiles of f16 are stored
+// divided by 4 (m = 2) or 32 (m = 4), which the transform may make them larger by, and results are
+// multiplied by that.
 #include <algorithm>
 #include <cmath>
 

@@ -32,6 +32,8 @@ class Rewriter {
     type_ = tile_type_ = op.output(0).dtype();
     if (units_) tile_type_ = conv_.image->tensor.dtype();
     in_parts_ = units_ && tile_type_ == f32;
+    // The transform makes elements up to 4 (m = 2) or 20 (m = 4) times as large.
+    if (units_ && tile_type_ == f16) tile_scale_ = m == 2 ? 0x1p2 : 0x1p5;
     depth_ = in_parts_ ? tf32::depth_of_parts(channels_) : channels_;
   }
 
@@ -146,11 +148,17 @@ class Rewriter {
         {a_, a_, tiles_, depth_},
         [&](Axis i, Axis j, Axis p, Axis q) {
           return stored(q, tf32::Side::Left, [&](const Expr& c) {
-            return choose(
-                j, image_transform(m_, terms(a_, [&](int64_t t) { return rows(i, t, p, c); })));
+            const Terms of_tile =
+                image_transform(m_, terms(a_, [&](int64_t t) { return rows(i, t, p, c); }));
+            return scaled(choose(j, of_tile), 1 / tile_scale_);
           });
         },
         name("tiles"), "winograd", where_);
+  }
+
+  /// `e` times `by`, a power of two.
+  static Expr scaled(const Expr& e, double by) {
+    return by == 1 ? e : e * make_const(e.dtype(), by);
   }
 
   Expr weight_element(int64_t r, int64_t s, const Expr& c, const Axis& k) const {
@@ -202,10 +210,9 @@ class Rewriter {
           p = (p * rows_ + floordiv(at(conv_.y), m_)) * cols_ + floordiv(at(conv_.x), m_);
           Expr k(at(conv_.k));
           if (conv_.k_in_block >= 0) k = k * k_block_ + at(conv_.k_in_block);
-          return choose(floormod(at(conv_.x), m_),
-                        result_transform(m_, terms(a_, [&](int64_t t) {
-                                           return rows(floormod(at(conv_.y), m_), t, p, k);
-                                         })));
+          const Terms of_tile = result_transform(
+              m_, terms(a_, [&](int64_t t) { return rows(floormod(at(conv_.y), m_), t, p, k); }));
+          return scaled(choose(floormod(at(conv_.x), m_), of_tile), tile_scale_);
         },
         op_.name(), op_.tag(), where_);
   }
@@ -214,6 +221,7 @@ class Rewriter {
   const Convolution& conv_;
   const bool units_;
   bool in_parts_ = false;
+  double tile_scale_ = 1;  ///< by which tiles that are stored are smaller
   int64_t m_, a_, height_, width_, rows_, cols_, images_ = 1, tiles_ = 0, channels_ = 0,
                                                  results_ = 0, k_block_ = 1, depth_ = 0;
   DataType type_, tile_type_;
