@@ -178,6 +178,16 @@ add (direct compute); inlined mul
 )");
 }
 
+TEST(PlanGroups, TapsOfSamplesAreStoredForAllChannels) {
+  const Target cpu = Target::parse("llvm -mcpu=skylake-avx512");
+  const Tensor x = placeholder({2, 64, 56, 56}, f32, "x"),
+               grid = placeholder({2, 56, 56, 2}, f32, "g");
+  EXPECT_EQ(groups_text({ops::grid_sample(x, grid)}, &cpu), R"(grid_places (direct compute)
+grid_places (direct compute)
+grid_sample (direct compute); inlined grid_weights grid_weights
+)");
+}
+
 TEST(PlanGroups, AnOutputThatIsReadIsAGroupOfItsOwn) {
   Pair p;
   EXPECT_EQ(groups_text({p.B, p.C}), R"(B (direct compute)
