@@ -3,6 +3,7 @@
 import os
 
 from . import _heddle
+from ._errors import Error
 
 
 class LanguageModel:
@@ -33,6 +34,7 @@ class LanguageModel:
         if plan is not None:
             graph = graph.with_plan(os.fspath(plan))
         self._decoder = _heddle.Decoder(model, graph)
+        self._drafts = drafts
 
     @property
     def capacity(self):
@@ -87,6 +89,9 @@ class LanguageModel:
                      all of them, and those that are right are yielded, with one more: the tokens that come without a draft, or with
                      probabilities tokens that are as likely. Of a batch, each turn yields a list for each sequence then
         """
+        if draft is not None and not self._drafts:
+            raise Error("the model has the logits behind the last token of a call alone, so it takes no drafts",
+                        help="make it with LanguageModel(..., drafts=True)")
         words = _heddle.Generation(
             self._decoder, self._lists(prompt), -1 if tokens is None else tokens, temperature, top_k, top_p, seed, list(end_ids))
         if draft is None:
@@ -112,5 +117,7 @@ class LanguageModel:
 def _draft_of(draft, tokens):
     """The tokens that a function guesses, and their probabilities."""
     made = draft(list(tokens))
-    ids, shares = made if isinstance(made, tuple) else (made, [])
+    # A tuple may be the tokens themselves.
+    both = isinstance(made, tuple) and len(made) == 2 and hasattr(made[1], "__iter__") and getattr(made[1], "ndim", 1) > 0
+    ids, shares = made if both else (made, [])
     return list(map(int, ids)), [list(map(float, row)) for row in shares]

@@ -164,8 +164,22 @@ def test_drafts_are_read_in_one_call(decoder, masked_decoder):
         for row, ids in zip(found, turn):
             row += ids
     assert found == [[row[b] for row in plain] for b in range(2)]
-    with pytest.raises(hd.Error, match="the last token of a call alone"):
-        list(hd.LanguageModel(decoder[0], capacity=24, chunk=8).generate([1], tokens=4, draft=lambda ids: []))
+    plain = list(model.generate([1, 2, 3], tokens=12))
+    for guess in ((5, 7, 9), (5, 7), (), (np.int64(5), np.int64(7)), np.array([5, 7]), ((5, 7), ())):
+        assert list(model.generate([1, 2, 3], tokens=12, draft=lambda ids: guess)) == plain
+    with pytest.raises(hd.Error, match="probabilities of a draft sum to"):
+        list(model.generate([1], tokens=4, temperature=1.0, draft=lambda ids: ([1], even[:1] * 2)))
+    without = hd.LanguageModel(decoder[0], capacity=24, chunk=8)
+    without.read([1, 2])
+    with pytest.raises(hd.Error, match="the last token of a call alone") as error:
+        list(without.generate([1], tokens=4, draft=lambda ids: []))
+    assert "drafts=True" in str(error.value) and without.length == 2  # the prompt is not read
+
+
+def test_blocks_that_no_table_can_name(masked_decoder):
+    for block, blocks in ((2**63 - 1, None), (17, None), (4, 2**31), (4, 2**63 - 1), (2**63 - 1, 2**63 - 1)):
+        with pytest.raises(hd.Error, match="larger than a sequence of 16|more than a table can name"):
+            hd.LanguageModel(masked_decoder[0], capacity=16, chunk=4, batch=2, block=block, blocks=blocks)
 
 
 def test_mistakes_of_language_models(decoder):

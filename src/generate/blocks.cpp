@@ -1,7 +1,6 @@
 #include "generate/blocks.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "heddle/support/error.h"
 
@@ -49,7 +48,5 @@ void Blocks::write(const NDArray& table) const {
   for (size_t b = 0; b < blocks_.size(); ++b)
     std::ranges::copy(blocks_[b], entry + static_cast<int64_t>(b) * most);
 }
-
-bool Blocks::take_changed() { return std::exchange(changed_, false); }
 
 }  // namespace heddle::generate

@@ -31,8 +31,9 @@ class Blocks {
 
   /// Writes the table, of i32; -1 where a sequence has no block.
   void write(const NDArray& table) const;
-  /// Whether the table is another one than at the last call of this.
-  bool take_changed();
+  /// Whether the table may be another one than that of the last call of set_changed(false).
+  bool changed() const { return changed_; }
+  void set_changed(bool changed) { changed_ = changed; }
 
  private:
   int64_t needed(int64_t rows) const { return (rows + rows_ - 1) / rows_; }

@@ -95,9 +95,11 @@ Decoder::Decoder(const OnnxModel& model, const Network& network, const DecoderNa
     if (roles_[i] != Role::State) continue;
     const Tensor& t = inputs_[i];
     states_[i] = NDArray::zeros(t.extents(), t.dtype(), device_);
-    const int64_t rows =
-        model.table ? t.extent(0) * t.extent(1) / batch_ : t.extent(0);  // of each sequence
-    row_bytes_ += static_cast<double>(bytes_of(t)) / static_cast<double>(rows);
+    // Of each sequence, which may be less than one of a block that all share.
+    const double rows =
+        model.table ? static_cast<double>(t.extent(0) * t.extent(1)) / static_cast<double>(batch_)
+                    : static_cast<double>(t.extent(0));
+    row_bytes_ += static_cast<double>(bytes_of(t)) / rows;
   }
   if (model.table) find_blocks(model);
   weight_bytes_ = bytes_of_weights(model);

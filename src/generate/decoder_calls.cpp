@@ -12,19 +12,26 @@ namespace heddle {
 
 namespace {
 
-/// Forgets what was read since it was made where an error ends its scope.
+/// Forgets what was read since it was made where an error ends its scope. The table of blocks is sent again then.
 class Unread {
  public:
-  explicit Unread(std::vector<int64_t>& counts) : counts_(counts), before_(counts) {}
+  Unread(std::vector<int64_t>& counts, size_t& turn, generate::Blocks* blocks)
+      : counts_(counts), turn_(turn), blocks_(blocks), before_(counts), turn_before_(turn) {}
   Unread(const Unread&) = delete;
   Unread& operator=(const Unread&) = delete;
   ~Unread() {
-    if (std::uncaught_exceptions() > errors_) counts_ = std::move(before_);
+    if (std::uncaught_exceptions() <= errors_) return;
+    counts_ = std::move(before_);
+    turn_ = turn_before_;
+    if (blocks_) blocks_->set_changed(true);
   }
 
  private:
   std::vector<int64_t>& counts_;
+  size_t& turn_;
+  generate::Blocks* blocks_;  ///< null where there are none
   std::vector<int64_t> before_;
+  size_t turn_before_;
   int errors_ = std::uncaught_exceptions();
 };
 
@@ -98,7 +105,7 @@ NDArray Decoder::step_each(const Lists& ids) {
 }
 
 NDArray Decoder::logits_behind(const Lists& ids) {
-  const Unread on_error(counts_);
+  const Unread on_error(counts_, turn_, blocks_.get());
   const Call call = read(ids, {});
   const NDArray logits = logits_of(call);
   if (!memory_) {
@@ -122,7 +129,7 @@ NDArray Decoder::step_rows(const Lists& ids) {
 }
 
 NDArray Decoder::logits_of_rows(const Lists& ids) {
-  const Unread on_error(counts_);
+  const Unread on_error(counts_, turn_, blocks_.get());
   const Call call = read(ids, {});
   (void)logits_of(call);  // keeps the last ones
   NDArray logits = arrays_.all[inputs_.size() + logits_];
@@ -136,7 +143,7 @@ NDArray Decoder::logits_of_rows(const Lists& ids) {
 }
 
 void Decoder::start(const Lists& ids, const Draw& draw) {
-  const Unread on_error(counts_);
+  const Unread on_error(counts_, turn_, blocks_.get());
   if (draws(draw.how)) {
     const Call call = read(ids, draw);
     (void)logits_of(call);

@@ -168,15 +168,16 @@ void Decoder::write(const Call& call, const std::vector<NDArray>& arrays) {
     if (!memory_) {
       write(i, call, arrays[i]);
     } else if (roles_[i] == Role::Table) {
-      if (!blocks_->take_changed()) continue;
+      if (!blocks_->changed()) continue;
       write(i, call, memory_->on_cpu(arrays[i]));
       memory_->send(arrays[i]);
+      blocks_->set_changed(false);
     } else if (roles_[i] != Role::Mask) {
       write(i, call, memory_->on_cpu(arrays[i]));
     } else if (!all_ones) {
+      ones_ = false;
       write(i, call, memory_->on_cpu(arrays[i]));
       memory_->send(arrays[i]);
-      ones_ = false;
     } else if (!ones_) {
       memory_->whole(i).fill(1);
       ones_ = true;

@@ -162,6 +162,18 @@ void check_shares(int64_t vocabulary, int64_t drafted, std::span<const float> sh
                          std::to_string(shares.size()) + " probabilities, and the vocabulary " +
                          std::to_string(vocabulary) + " tokens",
                      {}, "give a probability for each token");
+  double sum = 0;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    const double share = shares[i];
+    if (!(share >= 0 && std::isfinite(share)))
+      throw_user_error(
+          "a draft gives token " + std::to_string(i) + " a probability of " + std::to_string(share),
+          {}, "probabilities are numbers of at least 0 and sum to 1");
+    sum += share;
+  }
+  if (!(std::abs(sum - 1) <= 1e-3))
+    throw_user_error("the probabilities of a draft sum to " + std::to_string(sum), {},
+                     "they sum to 1: give softmax(logits / temperature), not logits or weights");
   if (const double share = shares[static_cast<size_t>(drafted)]; !(share > 0))
     throw_user_error("token " + std::to_string(drafted) + " is drafted with a probability of " +
                          std::to_string(share),
@@ -204,8 +216,8 @@ int64_t accept_or_draw(std::span<const float> logits, int64_t drafted,
   if (fraction(bits_of(stream, -1)) * share * sum < of_drafted) return drafted;
   Race race(1, stream);
   for_kept(logits, how, [&](int64_t i, double x) {
-    const double other = shares[static_cast<size_t>(i)];
-    const double more = std::exp((x - most) / how.temperature) / sum - (other > 0 ? other : 0);
+    const double more = std::exp((x - most) / how.temperature) / sum -
+                        static_cast<double>(shares[static_cast<size_t>(i)]);
     if (more > 0) race.offer(i, std::log(more));
   });
   // Nothing is left of probabilities that differ by rounding alone.

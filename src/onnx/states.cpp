@@ -148,8 +148,14 @@ class StateMaker {
       shape[0] = total_->hi();
       if (has_blocks()) {
         const RowBlocks& blocks = options_.blocks;
-        const int64_t most = blocks_of_sequence() * *as_int(shape[1]);
-        shape[0] = blocks.count > 0 ? blocks.count : most;
+        const int64_t sequences = *as_int(shape[1]);
+        // Their numbers are i32 in the table.
+        if (blocks.count == 0 && blocks_of_sequence() > INT32_MAX / sequences)
+          throw_user_error(std::to_string(sequences) + " sequences of " +
+                               std::to_string(blocks_of_sequence()) +
+                               " blocks have more of them than a table can name",
+                           {}, "give blocks more rows");
+        shape[0] = blocks.count > 0 ? blocks.count : blocks_of_sequence() * sequences;
         shape[1] = blocks.rows;
       }
       states_.push_back(placeholder(shape, g.past.dtype(), input.name(), input.op()->where()));
@@ -162,6 +168,14 @@ class StateMaker {
       throw_user_error(std::to_string(blocks.count) + " blocks of " + std::to_string(blocks.rows) +
                            " rows are no memory for states",
                        {}, "give blocks a row at least, and their number or 0");
+    if (blocks.rows > total_->hi())
+      throw_user_error("blocks of " + std::to_string(blocks.rows) +
+                           " rows are larger than a sequence of " + std::to_string(total_->hi()),
+                       {}, "give blocks at most as many rows as the capacity");
+    if (blocks.count > INT32_MAX)
+      throw_user_error(
+          std::to_string(blocks.count) + " blocks are more than a table can name", {},
+          "give at most " + std::to_string(INT32_MAX) + ", or 0 for as many as sequences need");
     if (has_blocks() && !options_.each_sequence)
       throw_user_error("blocks are for sequences with rows of their own number", {},
                        "set OnnxOptions::each_sequence");

@@ -57,6 +57,20 @@ class Drafts : public ::testing::Test {
     return drafts;
   }
 
+  /// A generation is over where each sequence has ended, or one that has not has no more room.
+  static void expect_end(const Decoder& decoder, const Lists& got, const GenerationEnd& end,
+                         uint64_t seed) {
+    bool all_ended = true, is_full = false;
+    for (size_t b = 0; b < got.size(); ++b) {
+      ASSERT_FALSE(got[b].empty()) << "seed " << seed;
+      if (std::ssize(got[b]) >= end.most || std::ranges::count(end.tokens, got[b].back()) > 0)
+        continue;
+      all_ended = false;
+      is_full |= decoder.tokens(static_cast<int64_t>(b)) == decoder.capacity();
+    }
+    EXPECT_TRUE(all_ended || is_full) << "seed " << seed;
+  }
+
   void expect_right(Decoder& decoder, uint64_t seeds) {
     Decoder one_by_one =
         decoder_of(model_of({.capacity = decoder.capacity(), .rows = 6, .batch = decoder.batch()}));
@@ -83,6 +97,7 @@ class Drafts : public ::testing::Test {
             for (size_t b = 0; b < next.size(); ++b)
               got[b].insert(got[b].end(), next[b].begin(), next[b].end());
           }
+          expect_end(decoder, got, end, seed);
           for (size_t b = 0; b < got.size(); ++b) {
             // All end where one has no more room, and with drafts one may be ahead of the others.
             std::vector<int64_t> here = got[b], there = want[b];
@@ -138,8 +153,10 @@ TEST_F(Drafts, EndWhereBlocksRunOut) {
   const std::vector<Draft> wrong(2, Draft{{0, 0, 0, 0, 0}, {}});
   for (Lists next = words.next(wrong); !next.empty(); next = words.next(wrong))
     for (size_t b = 0; b < 2; ++b) all[b].insert(all[b].end(), next[b].begin(), next[b].end());
-  for (size_t b = 0; b < 2; ++b)
+  for (size_t b = 0; b < 2; ++b) {
+    ASSERT_GE(all[b].size(), steps[b].size()) << b;
     EXPECT_TRUE(std::equal(steps[b].begin(), steps[b].end(), all[b].begin())) << b;
+  }
 }
 
 // A draft that is right is one call.
@@ -262,6 +279,16 @@ TEST_F(Drafts, MistakesAreErrors) {
               HasSubstr("has 1 probabilities, and the vocabulary 7"));
   EXPECT_THAT(message_of([&] { words.next({Draft{{1}, {{1, 0, 0, 0, 0, 0, 0}}}}); }),
               HasSubstr("token 1 is drafted with a probability of 0"));
+  EXPECT_THAT(message_of([&] { words.next({Draft{{1}, {{-1, 2, 0, 0, 0, 0, 0}}}}); }),
+              HasSubstr("a draft gives token 0 a probability of -1"));
+  EXPECT_THAT(message_of([&] { words.next({Draft{{1}, {{0, 1, 0, 0, 0, 0, NAN}}}}); }),
+              HasSubstr("a draft gives token 6 a probability of"));
+  EXPECT_THAT(message_of([&] { words.next({Draft{{1}, {{0, 1, 0, INFINITY, 0, 0, 0}}}}); }),
+              HasSubstr("a draft gives token 3 a probability of inf"));
+  for (const float share : {0.25F, 0.99F, 1.01F, 3.0F}) {
+    EXPECT_THAT(message_of([&] { words.next({Draft{{1}, {{0, share, 0, 0, 0, 0, 0}}}}); }),
+                HasSubstr("the probabilities of a draft sum to " + std::to_string(share)));
+  }
   EXPECT_THAT(message_of([&] { decoder.forget(0, 2); }),
               HasSubstr("2 tokens cannot be forgotten of the 1"));
   EXPECT_EQ(words.next({Draft{}}).size(), 1u) << "it goes on";

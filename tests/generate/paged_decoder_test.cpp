@@ -83,6 +83,29 @@ TEST_F(PagedDecoder, RandomSplitsOnAGpu) {
   });
 }
 
+// A step that the GPU refuses can be made again: its table of blocks is sent, whichever of its copies failed.
+TEST_F(PagedDecoder, StepsThatFailOnAGpuCanBeMadeAgain) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const Target gpu = Target::parse("cuda -gpu=h200");
+  cuda::FakeDriver driver;
+  const cuda::ScopedDriver scope(&driver.api());
+  const OnnxModel model = model_of({.capacity = 16, .rows = 4, .batch = 2, .blocks = {4, 0}});
+  const Network network(model.outputs, gpu, {}, {}, model.updates);
+  emulate_network(driver, network, gpu);
+  for (const char* name : {"memcpy_htod_async", "memcpy_dtoh_async"}) {
+    Decoder decoder(model, network), same = decoder_of(model);
+    const Lists first = {{1, 2, 3, 4}, {4, 3, 2, 1}}, second = {{5}, {6}};
+    decoder.step_each(first);
+    same.step_each(first);
+    driver.failing[name] = 2;
+    EXPECT_NE(message_of([&] { decoder.step_each(second); }), "") << name;
+    driver.failing.clear();
+    EXPECT_EQ(decoder.tokens(0), 4) << name;
+    EXPECT_TRUE(compare(decoder.step_each(second), same.step_each(second), 1e-3, 1e-3).ok())
+        << name;
+  }
+}
+
 TEST_F(PagedDecoder, SequencesTakeBlocksAsTheyGrow) {
   Decoder decoder = decoder_of(model_of({.capacity = 16, .rows = 4, .batch = 3, .blocks = {4, 5}}));
   EXPECT_EQ(decoder.capacity(), 16);
@@ -115,6 +138,16 @@ TEST_F(PagedDecoder, StatesAreBlocks) {
 TEST_F(PagedDecoder, MistakesAreErrors) {
   EXPECT_THAT(message_of([&] { (void)model_of({.blocks = {-1, 0}}); }),
               HasSubstr("0 blocks of -1 rows are no memory"));
+  for (const int64_t rows : {int64_t{17}, INT64_MAX}) {
+    EXPECT_THAT(
+        message_of([&] { (void)model_of({.capacity = 16, .rows = 2, .blocks = {rows, 0}}); }),
+        HasSubstr("blocks of " + std::to_string(rows) + " rows are larger than a sequence of 16"));
+  }
+  for (const int64_t count : {int64_t{INT32_MAX} + 1, INT64_MAX}) {
+    EXPECT_THAT(
+        message_of([&] { (void)model_of({.capacity = 16, .rows = 2, .blocks = {4, count}}); }),
+        HasSubstr(std::to_string(count) + " blocks are more than a table can name"));
+  }
   EXPECT_THAT(message_of([&] { (void)model_of({.capacity = 16, .rows = 2, .blocks = {4, -2}}); }),
               HasSubstr("are no memory for states"));
   const std::string path = decoder_file(folder_, weights_);

@@ -25,8 +25,8 @@ class Blocks;
 class CallMemory;
 }  // namespace generate
 
-/// The names of inputs and outputs of a file that a decoder gives and reads. Inputs that a file does
-/// not have are left out.
+/// The names of inputs and outputs of a file that a decoder gives and reads. Inputs that a file
+/// does not have are left out.
 struct DecoderNames {
   std::string ids = "input_ids";  ///< (batch, n): tokens
   /// (batch, total): 1 for each token, 0 for what fills up a shorter sequence
@@ -42,16 +42,16 @@ struct DecoderNames {
   std::string token = "draw:token";                        ///< (batch): the tokens that are drawn
 };
 
-/// The model with the logits behind the last token of a call, (batch, vocabulary), in the place of those
-/// behind each: their product is computed for one row. Throws a User error where `logits` is no output
-/// of rank 3.
+/// The model with the logits behind the last token of a call, (batch, vocabulary), in the place of
+/// those behind each: their product is computed for one row. Throws a User error where `logits` is
+/// no output of rank 3.
 OnnxModel last_logits(OnnxModel model, const std::string& logits = "logits");
 
-/// The model of last_logits() with draw() (sampling.h) of its logits as another output, the tokens that come
-/// next, and the inputs of that; with `limits` top_k and top_p are among them, which takes nine more kernels. A
-/// Generation (generation.h) on a GPU then copies tokens and no logits to the CPU, and puts the next step into the
-/// stream before these are there. Throws a User error where the logits have
-/// another rank than 2.
+/// The model of last_logits() with draw() (sampling.h) of its logits as another output, the tokens
+/// that come next, and the inputs of that; with `limits` top_k and top_p are among them, which
+/// takes nine more kernels. A Generation (generation.h) on a GPU then copies tokens and no logits
+/// to the CPU, and puts the next step into the stream before these are there. Throws a User error
+/// where the logits have another rank than 2.
 OnnxModel with_draws(OnnxModel model, const DecoderNames& names = {}, bool limits = false);
 
 class Generation;
@@ -71,49 +71,52 @@ class Decoder {
   /// The tokens that a sequence has read.
   int64_t tokens(int64_t sequence) const;
   int64_t vocabulary() const { return vocabulary_; }
-  /// Of a model with OnnxOptions::blocks: how many blocks no sequence has, else 0. A sequence takes one where its
-  /// rows need one more, and has it until it is reset.
+  /// Of a model with OnnxOptions::blocks: how many blocks no sequence has, else 0. A sequence takes
+  /// one where its rows need one more, and has it until it is reset.
   int64_t free_blocks() const;
   /// The blocks that a sequence has, in the order of its rows.
   std::vector<int64_t> blocks_of(int64_t sequence) const;
   const NetworkKernel& kernel() const { return kernel_; }
 
-  /// Reads the tokens, `ids` of (batch, n), and returns the logits behind the last of each sequence:
-  /// (batch, vocabulary) of f32, on the CPU. The array is the caller's: later steps leave it alone, and
-  /// use its memory again once no handle of it is left. Longer lists are several calls of the network.
-  /// On a GPU the next step is prepared while this one runs: that of one more token for each sequence
-  /// that reads now. Another may come in its place. Throws a User error, and reads nothing, where the capacity or the
-  /// number of free blocks is too small and for a token outside of the vocabulary.
+  /// Reads the tokens, `ids` of (batch, n), and returns the logits behind the last of each
+  /// sequence: (batch, vocabulary) of f32, on the CPU. The array is the caller's: later steps leave
+  /// it alone, and use its memory again once no handle of it is left. Longer lists are several
+  /// calls of the network. On a GPU the next step is prepared while this one runs: that of one more
+  /// token for each sequence that reads now. Another may come in its place. Throws a User error,
+  /// and reads nothing, where the capacity or the number of free blocks is too small and for a
+  /// token outside of the vocabulary.
   NDArray step(std::span<const int64_t> ids);
   NDArray step(const std::vector<int64_t>& ids) { return step(std::span<const int64_t>(ids)); }
-  /// The same with tokens of each sequence, which may differ in number. Each sequence has its rows in its
-  /// own part of the states, and the mask hides what a shorter one does not have. One without tokens is
-  /// left out: its row of the result is that of its last step, zeros where it had none. Throws a User
-  /// error where lists differ in length and the model has no mask and positions as inputs, or was
-  /// imported without OnnxOptions::each_sequence, and where no sequence has tokens.
+  /// The same with tokens of each sequence, which may differ in number. Each sequence has its rows
+  /// in its own part of the states, and the mask hides what a shorter one does not have. One
+  /// without tokens is left out: its row of the result is that of its last step, zeros where it had
+  /// none. Throws a User error where lists differ in length and the model has no mask and positions
+  /// as inputs, or was imported without OnnxOptions::each_sequence, and where no sequence has
+  /// tokens.
   NDArray step_each(const std::vector<std::vector<int64_t>>& ids);
-  /// The same in one call of the network, with the logits behind each token: (batch, n, vocabulary), where n is the
-  /// length of the longest list. Those of a shorter one are the last, and what is before them says nothing. Throws
-  /// what step_each throws, and a User error for more tokens than one call reads and where the model has the logits
-  /// behind the last token alone (last_logits).
+  /// The same in one call of the network, with the logits behind each token: (batch, n,
+  /// vocabulary), where n is the length of the longest list. Those of a shorter one are the last,
+  /// and what is before them says nothing. Throws what step_each throws, and a User error for more
+  /// tokens than one call reads and where the model has the logits behind the last token alone
+  /// (last_logits).
   NDArray step_rows(const std::vector<std::vector<int64_t>>& ids);
-  /// Takes back the last tokens that a sequence has read. Throws a User error where it has not as many, and where
-  /// sequences may not differ in length.
+  /// Takes back the last tokens that a sequence has read. Throws a User error where it has not as
+  /// many, and where sequences may not differ in length.
   void forget(int64_t sequence, int64_t tokens);
-  /// Copies on the CPU of the inputs of the call that the next step makes of these tokens, in the order of
-  /// the model: states are as they are before it. Throws what step_each throws, and a User error for more
-  /// tokens than one call reads.
+  /// Copies on the CPU of the inputs of the call that the next step makes of these tokens, in the
+  /// order of the model: states are as they are before it. Throws what step_each throws, and a User
+  /// error for more tokens than one call reads.
   std::vector<NDArray> inputs_of(const std::vector<std::vector<int64_t>>& ids) const;
-  /// Whether sequences may have different lengths: the model reads a mask and positions, and stores the
-  /// rows of each sequence at places of its own.
+  /// Whether sequences may have different lengths: the model reads a mask and positions, and stores
+  /// the rows of each sequence at places of its own.
   bool has_mask() const { return masked_; }
-  /// Whether the network of a step draws tokens so: the model is of with_draws(), and has limits where top_k or
-  /// top_p is asked for.
+  /// Whether the network of a step draws tokens so: the model is of with_draws(), and has limits
+  /// where top_k or top_p is asked for.
   bool draws(const Sampling& how) const;
   /// Forgets all tokens.
   void reset();
-  /// Forgets the tokens of a sequence, so that another one can begin in its place. Throws a User error
-  /// where sequences may not differ in length.
+  /// Forgets the tokens of a sequence, so that another one can begin in its place. Throws a User
+  /// error where sequences may not differ in length.
   void reset(int64_t sequence);
 
   /// The bytes that a step of one token for each sequence must move with `length` tokens before it:
