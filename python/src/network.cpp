@@ -212,7 +212,7 @@ void bind_exported(nb::module_& m) {
            [](const ExportedNetwork& e) { return "ExportedNetwork('" + e.library + "')"; });
 }
 
-void bind_decoder(nb::module_& m) {
+void bind_import_of_decoders(nb::module_& m) {
   m.def(
       "import_decoder",
       [](const std::string& path, int64_t capacity, int64_t chunk, int64_t batch,
@@ -240,6 +240,9 @@ void bind_decoder(nb::module_& m) {
       "block_rows"_a, "blocks"_a, "drafts"_a,
       "Reads a decoder with states, whose dimensions follow from its past and present rows, and "
       "with the logits behind the last token of a call.");
+}
+
+void bind_decoder(nb::module_& m) {
   nb::class_<Decoder>(m, "Decoder",
                       "A language model with the keys and values of what it has read.")
       .def(
@@ -324,6 +327,7 @@ void bind_network(nb::module_& m) {
   bind_models(m);
   bind_graph(m);
   bind_exported(m);
+  bind_import_of_decoders(m);
   bind_decoder(m);
   bind_generation(m);
   nb::class_<NetworkKernel>(m, "NetworkKernel", "A compiled network.")
