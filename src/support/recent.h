@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <list>
 #include <utility>
 
@@ -25,9 +26,19 @@ class Recent {
   }
 
   T& add(T entry) {
-    if (!entries_.empty() && entries_.size() == most_) entries_.pop_back();
+    drop_for_another();
     return entries_.emplace_front(std::move(entry));
   }
+
+  /// Takes out what the next add() would destroy: for a caller that must not destroy it under a lock.
+  std::list<T> drop_for_another() {
+    std::list<T> dropped;
+    if (!entries_.empty() && entries_.size() == most_)
+      dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
+    return dropped;
+  }
+  /// The same of all entries.
+  std::list<T> drop_all() { return std::exchange(entries_, {}); }
 
   void clear() { entries_.clear(); }
 

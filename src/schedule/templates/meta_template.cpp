@@ -1,5 +1,6 @@
 // The registry of meta-templates, and the templates that they write, which are cached.
 #include <algorithm>
+#include <list>
 #include <mutex>
 
 #include "heddle/dag/alternatives.h"
@@ -28,6 +29,9 @@ struct CacheEntry {
   std::string source;  ///< version of the ChoiceSource; "" where there is none
   Template value;
 };
+// What leaves the cache is destroyed without the lock: with it go arrays of others, whose deleters may
+// wait for another lock, such as that of Python's interpreter, which a thread holds that waits for this
+// one.
 Recent<CacheEntry>& cache() {
   static Recent<CacheEntry> c(256);
   return c;
@@ -36,19 +40,21 @@ Recent<CacheEntry>& cache() {
 }  // namespace
 
 bool register_meta_template(MetaTemplate t) {
+  std::list<CacheEntry> dropped;
   std::lock_guard lock(mutex());
   for (const MetaTemplate& x : registry()) {
     HEDDLE_ICHECK(x.name != t.name, "two meta-templates of the name " + t.name);
   }
   registry().push_back(std::move(t));
-  cache().clear();
+  dropped = cache().drop_all();
   return true;
 }
 
 void unregister_meta_template(const std::string& name) {
+  std::list<CacheEntry> dropped;
   std::lock_guard lock(mutex());
   std::erase_if(registry(), [&](const MetaTemplate& t) { return t.name == name; });
-  cache().clear();
+  dropped = cache().drop_all();
 }
 
 std::vector<std::string> meta_template_names() {
@@ -84,7 +90,9 @@ Template cached_template(const ComputeDag& dag, const Target& base,
     all = registry();
   }
   Template result = write_template(all, {dag, target, options, source, chosen});
+  std::list<CacheEntry> dropped;
   std::lock_guard lock(mutex());
+  dropped = cache().drop_for_another();
   cache().add({hash, target, options, version, result});
   return result;
 }
@@ -167,8 +175,9 @@ Template make_template_of_alternatives(const ComputeDag& dag, const Target& base
 }
 
 void clear_template_cache() {
+  std::list<CacheEntry> dropped;
   std::lock_guard lock(mutex());
-  cache().clear();
+  dropped = cache().drop_all();
 }
 
 }  // namespace heddle
