@@ -1,5 +1,7 @@
 // A schedule and a template hold the target and the options that they were made with: what is built
 // from them depends on nothing else.
+#include <dlpack/dlpack.h>
+
 #include "codegen/cuda/nvrtc/nvrtc.h"
 #include "driver/driver_testing.h"
 #include "heddle/cost_model/features.h"
@@ -294,6 +296,27 @@ TEST(ScheduleTarget, ANetworkTakesNoScheduleOfAnotherKindOfMachine) {
   const std::vector<Schedule> on_gpu{create_schedule({c}, a_gpu())};
   const Error e = error_from([&] { network.build(network.tasks().at(0).args, on_gpu); });
   EXPECT_EQ(e.kind, ErrorKind::User);
+}
+
+// With a template that leaves the cache go arrays of others. What gives them back may wait for a lock
+// that a thread holds which asks for a template, as Python's interpreter has one.
+TEST(TemplateCache, ArraysOfOthersAreGivenBackWithoutTheLockOfTheCache) {
+  float values[4] = {1, 2, 3, 4};
+  int64_t extent = 4;
+  int given_back = 0;
+  DLManagedTensor managed{};
+  managed.dl_tensor = {values, {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, &extent, nullptr, 0};
+  managed.manager_ctx = &given_back;
+  managed.deleter = [](DLManagedTensor* self) {
+    EXPECT_FALSE(meta_template_names().empty());  // takes the lock
+    ++*static_cast<int*>(self->manager_ctx);
+  };
+  {
+    const Tensor w = constant(NDArray::from_dlpack(&managed)), x = placeholder({4});
+    make_template(ComputeDag({ops::add(x, w)}), Target::host());
+  }
+  clear_template_cache();
+  EXPECT_EQ(given_back, 1);
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // Templates: knobs, legality, configs as JSON, alternatives, the registry and the cache.
-#include <dlpack/dlpack.h>
 #include <gmock/gmock.h>
 
 #include "heddle/support/rng.h"
@@ -357,27 +356,6 @@ TEST(Template, TheNaiveScheduleIsTheLastLinkOfTheChain) {
               "no error");
     unregister_meta_template("never_legal");
   }
-}
-
-// With a template that leaves the cache go arrays of others. What gives them back may wait for a lock
-// that a thread holds which asks for a template, as Python's interpreter has one.
-TEST(Template, ArraysOfOthersAreGivenBackWithoutTheLockOfTheCache) {
-  float values[4] = {1, 2, 3, 4};
-  int64_t extent = 4;
-  int given_back = 0;
-  DLManagedTensor managed{};
-  managed.dl_tensor = {values, {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, &extent, nullptr, 0};
-  managed.manager_ctx = &given_back;
-  managed.deleter = [](DLManagedTensor* self) {
-    EXPECT_FALSE(meta_template_names().empty());  // takes the lock
-    ++*static_cast<int*>(self->manager_ctx);
-  };
-  {
-    const Tensor w = constant(NDArray::from_dlpack(&managed)), x = placeholder({4});
-    make_template(ComputeDag({ops::add(x, w)}), Target::host());
-  }
-  clear_template_cache();
-  EXPECT_EQ(given_back, 1);
 }
 
 }  // namespace
