@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
+#include "generate/draws.h"
 #include "generate/toy_splits.h"
 #include "heddle/generate/generation.h"
 #include "network/emulated_network.h"
@@ -16,16 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using Lists = std::vector<std::vector<int64_t>>;
-
-const std::vector<Sampling>& draws() {
-  static const std::vector<Sampling> all = {
-      {},
-      {.temperature = 1.5, .seed = 3},
-      {.temperature = 2, .top_k = 3, .seed = 4},
-      {.temperature = 2, .top_p = 0.8, .seed = 5},
-  };
-  return all;
-}
 
 /// What a generation says step by step.
 Lists said(Decoder& decoder, const Lists& prompts, const Sampling& how, const GenerationEnd& end) {

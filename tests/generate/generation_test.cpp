@@ -3,6 +3,7 @@
 #include "heddle/generate/generation.h"
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
+#include "generate/draws.h"
 #include "network/emulated_network.h"
 #include "network/network_testing.h"
 #include "onnx/model_builder.h"
@@ -48,16 +49,6 @@ std::vector<int64_t> said_alone(Decoder& one, const std::vector<int64_t>& prompt
     logits = one.step({tokens.back()});
   }
   return tokens;
-}
-
-const std::vector<Sampling>& draws() {
-  static const std::vector<Sampling> all = {
-      {},
-      {.temperature = 1.5, .seed = 3},
-      {.temperature = 2, .top_k = 3, .seed = 4},
-      {.temperature = 2, .top_p = 0.8, .seed = 5},
-  };
-  return all;
 }
 
 class Generations : public ::testing::Test {

@@ -140,15 +140,9 @@ std::vector<Tensor> apply(const RewriteSite& site) {
   return {compute(
       op.output(0).shape(),
       [&](const std::vector<Axis>& i) {
-        std::vector<VarBinding> to;
-        std::vector<Axis> over;
-        for (std::size_t a = 0; a < i.size(); ++a) to.push_back({op.axes()[a].var(), i[a]});
-        for (std::size_t r = 0; r < op.reduce_axes().size(); ++r) {
-          const Axis& of = op.reduce_axes()[r];
-          over.push_back(
-              reduce_axis(Expr(r == g.c ? by * of.extent() : of.extent()), of.name(), op.where()));
-          to.push_back({of.var(), over.back()});
-        }
+        const auto [over, to] = dag::new_axes(op, i, [&](std::size_t r) {
+          return Expr((r == g.c ? by : 1) * op.reduce_axes()[r].extent());
+        });
         std::vector<Expr> at;
         for (const Expr& e : g.image->indices) at.push_back(substitute(e, to));
         const Expr first =

@@ -165,13 +165,8 @@ std::vector<Tensor> apply(const RewriteSite& site) {
   const Tensor product = compute(
       p.spatial,
       [&](const std::vector<Axis>& i) {
-        std::vector<VarBinding> to;
-        std::vector<Axis> over;
-        for (std::size_t a = 0; a < i.size(); ++a) to.push_back({op.axes()[a].var(), i[a]});
-        for (std::size_t r = 0; r < op.reduce_axes().size(); ++r) {
-          over.push_back(reduce_axis(Expr(p.reduce[r]), op.reduce_axes()[r].name(), op.where()));
-          to.push_back({op.reduce_axes()[r].var(), over.back()});
-        }
+        const auto [over, to] =
+            dag::new_axes(op, i, [&](std::size_t r) { return Expr(p.reduce[r]); });
         Expr factors[2];
         for (const int o : {0, 1})
           factors[o] =

@@ -87,6 +87,19 @@ Expr flatten(const std::vector<Expr>& indices, const std::vector<int64_t>& exten
   return out;
 }
 
+NewAxes new_axes(const Operation& op, const std::vector<Axis>& spatial,
+                 FunctionRef<Expr(std::size_t)> extent_of) {
+  NewAxes made;
+  for (std::size_t a = 0; a < spatial.size(); ++a)
+    made.to.push_back({op.axes()[a].var(), spatial[a]});
+  for (std::size_t r = 0; r < op.reduce_axes().size(); ++r) {
+    const Axis& old = op.reduce_axes()[r];
+    made.reduce.push_back(reduce_axis(extent_of(r), old.name(), op.where()));
+    made.to.push_back({old.var(), made.reduce.back()});
+  }
+  return made;
+}
+
 Expr read_at(const Tensor& t, const Access& as, const std::vector<VarBinding>& to) {
   std::vector<Expr> at;
   for (const Expr& index : as.indices) at.push_back(substitute(index, to));

@@ -51,6 +51,15 @@ Expr flatten(const std::vector<Expr>& indices, const std::vector<int64_t>& exten
 /// The element of `t` at the indices of the access, in terms of other axes.
 Expr read_at(const Tensor& t, const Access& as, const std::vector<VarBinding>& to);
 
+/// The axes that a reduction is declared over again, and what the old ones are in terms of them.
+struct NewAxes {
+  std::vector<Axis> reduce;
+  std::vector<VarBinding> to;
+};
+/// `spatial` and new reduce axes, of which number r has the extent `extent_of(r)`.
+NewAxes new_axes(const Operation& op, const std::vector<Axis>& spatial,
+                 FunctionRef<Expr(std::size_t)> extent_of);
+
 /// Moves the item at `d` behind the last one.
 template <typename T>
 std::vector<T> moved_last(std::vector<T> items, std::size_t d) {

@@ -90,15 +90,9 @@ std::vector<Tensor> apply(const RewriteSite& site) {
   return {compute(
       op.output(0).extents(),
       [&](const std::vector<Axis>& i) {
-        std::vector<VarBinding> to;
-        std::vector<Axis> over;
-        for (std::size_t a = 0; a < i.size(); ++a) to.push_back({op.axes()[a].var(), i[a]});
-        for (std::size_t r = 0; r < op.reduce_axes().size(); ++r) {
-          const Axis& of = op.reduce_axes()[r];
-          over.push_back(
-              reduce_axis(Expr(r == s.depth ? s.length : of.extent()), of.name(), op.where()));
-          to.push_back({of.var(), over.back()});
-        }
+        const auto [over, to] = dag::new_axes(op, i, [&](std::size_t r) {
+          return Expr(r == s.depth ? s.length : op.reduce_axes()[r].extent());
+        });
         Expr factors[2];
         for (const int o : {0, 1}) {
           Access as = *s.operands[o];
