@@ -125,18 +125,22 @@ def decoder(o):
 
 
 def write_onnx(path, o):
-    g, size = decoder(o), o.hidden // o.heads
+    save(decoder(o), path, "llama", vocabulary=o.vocabulary, layers=o.layers, heads=o.groups, size=o.hidden // o.heads,
+         opsets={"": 17, "com.microsoft": 1})
+
+
+def save(g, path, name, *, vocabulary, layers, heads, size, opsets):
+    """Writes the file of a decoder with the inputs and outputs that exporters give it, and its weights beside it."""
     info = helper.make_tensor_value_info
     inputs = [info(n, TensorProto.INT64, ["batch", d])
               for n, d in (("input_ids", "seq"), ("attention_mask", "total"), ("position_ids", "seq"))]
-    outputs = [info("logits", TensorProto.FLOAT, ["batch", "seq", o.vocabulary])]
-    for l in range(o.layers):
-        for name in ("key", "value"):
+    outputs = [info("logits", TensorProto.FLOAT, ["batch", "seq", vocabulary])]
+    for l in range(layers):
+        for kind in ("key", "value"):
             for when, rows, to in (("past", "past", inputs), ("present", "total", outputs)):
-                to.append(info(f"{when}.{l}.{name}", TensorProto.FLOAT, ["batch", o.groups, rows, size]))
-    graph = helper.make_graph(g.nodes, "llama", inputs, outputs, g.constants)
-    model = helper.make_model(graph, ir_version=9, opset_imports=[
-        helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)])
+                to.append(info(f"{when}.{l}.{kind}", TensorProto.FLOAT, ["batch", heads, rows, size]))
+    graph = helper.make_graph(g.nodes, name, inputs, outputs, g.constants)
+    model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid(*o) for o in opsets.items()])
     onnx.save(model, path, save_as_external_data=True, location=path.split("/")[-1] + ".data")
 
 

@@ -81,8 +81,7 @@ def write_gguf(path, name, model):
 
 
 def write_gpt2(path, model):
-    import onnx
-    from onnx import TensorProto, helper
+    from onnx import helper
 
     g, c, w = llama.Graph(), model.config, {k: v.numpy() for k, v in model.state_dict().items()}
     size, real = c.n_embd // c.n_head, lambda key: g.constant(w[key], np.float32, key)
@@ -106,16 +105,7 @@ def write_gpt2(path, model):
         h = g.op("Gelu", [linear(norm(x, at + "ln_2"), at + "mlp.c_fc")], approximate="tanh")
         x = g.op("Add", [x, linear(h, at + "mlp.c_proj")])
     g.op("MatMul", [norm(x, "transformer.ln_f"), g.op("Transpose", [words], perm=[1, 0])], "logits")
-    info = helper.make_tensor_value_info
-    inputs = [info(n, TensorProto.INT64, ["batch", d]) for n, d in (("input_ids", "seq"), ("attention_mask", "total"), ("position_ids", "seq"))]
-    outputs = [info("logits", TensorProto.FLOAT, ["batch", "seq", c.vocab_size])]
-    for l in range(c.n_layer):
-        for name in ("key", "value"):
-            for when, rows, to in (("past", "past", inputs), ("present", "total", outputs)):
-                to.append(info(f"{when}.{l}.{name}", TensorProto.FLOAT, ["batch", c.n_head, rows, size]))
-    graph = helper.make_graph(g.nodes, "gpt2", inputs, outputs, g.constants)
-    onnx.save(helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 20)]), path,
-              save_as_external_data=True, location=pathlib.Path(path).name + ".data")
+    llama.save(g, path, "gpt2", vocabulary=c.vocab_size, layers=c.n_layer, heads=c.n_head, size=size, opsets={"": 20})
 
 
 def hidden_of(g, hidden):
