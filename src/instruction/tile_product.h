@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/instruction/tiles.h"
 #include "heddle/ir/stmt.h"
 
 namespace heddle::instructions {
@@ -38,16 +39,16 @@ struct TileProduct {
   Operand c, a, b;
   std::vector<const For*> reduce;  ///< outermost first: the marked loop, and others
   Tiles row_tiles, col_tiles;
-  int64_t rows = 1,
-          groups =
-              1;  ///< rows of A and C; groups of 4 bytes in a row of A, which are the rows of B
-  int lanes = 1;  ///< lanes of C, and groups in a row of B
+  int64_t rows = 1;    ///< rows of A and C
+  int64_t groups = 1;  ///< groups of 4 bytes in a row of A, which are the rows of B
+  int lanes = 1;       ///< lanes of C, and groups in a row of B
 
   /// Registers are numbered with those of C first, by rows, then those of A and of B. At least one
   /// of the two operands is held while the other one passes through.
   int c_register(int row, int col) const;
   int a_register(int row) const;
   int b_register(int col) const;
+  static constexpr int kRegisters = static_cast<int>(amx::kRegisters);
   bool holds_columns() const;  ///< whether tiles of B are held and those of A pass through
   TileConfig config() const;
 };
