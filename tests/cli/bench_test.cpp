@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/support/json.h"
+#include "heddle/target/target.h"
 #include "peers/idle.h"
 #include "peers/peer_onednn.h"
 #include "run_command.h"
@@ -133,6 +136,23 @@ TEST(Bench, WhatWasNotRunIsAbsent) {
     ASSERT_EQ(result.at("times_ms").members().size(), 1u);
     EXPECT_EQ(result.at("times_ms").members()[0].first, "static");
   }
+}
+
+// "rules" is the static choice with the default constants and without trees.
+TEST(Bench, RulesAreTimedWhereTheyChooseOtherwise) {
+  const std::string folder = temporary("learned_constants");
+  std::filesystem::create_directories(folder);
+  const std::string file = folder + "/llvm-" + Target::host().chip() + ".constants";
+  std::ofstream(file)
+      << R"({"heddle_constants": 1, "kind": "llvm", "constants": {"row_accumulators": 1}})";
+  const std::string bench =
+      "bench softmax:64x512 add_relu:8x8 --peers none --threads 1 --json -" + kQuick;
+  const CommandResult r = heddle_command(bench, "HEDDLE_LEARNED=" + folder);
+  ASSERT_EQ(r.status, 0) << r.err;
+  const Json results = Json::parse(r.out).at("results");
+  EXPECT_GT(results.at(0).at("times_ms").at("rules").as_double(), 0);
+  EXPECT_FALSE(results.at(1).at("times_ms").contains("rules")) << "it is the same schedule";
+  EXPECT_THAT(heddle_command(bench, "HEDDLE_LEARNED=off").err, Not(HasSubstr("\nrules ")));
 }
 
 TEST(Bench, WritesAFileWhole) {

@@ -152,6 +152,18 @@ TEST_F(LearnTest, TooFewProblemsTeachNothing) {
   EXPECT_THAT(report.to_text(), HasSubstr("too few problems: the rule stays"));
 }
 
+TEST_F(LearnTest, RunsWithSeedsOfTheirOwnShareAFolder) {
+  run(two_algorithms(better_when_small, 20));
+  LearnOptions second;
+  second.seed = 2;
+  const LearnReport report = run(two_algorithms(better_when_small, 300), second);
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/llvm-znver3.two_algorithms-v1.2.measured"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/llvm-znver3.two_algorithms-v1.2.seed2.measured"));
+  EXPECT_EQ(report.lessons.at(0).collected, 300) << "a log is of one seed";
+  EXPECT_EQ(report.lessons.at(0).problems, 300) << "of those in both logs one counts";
+  EXPECT_EQ(forget_learned(target()).size(), 4U);
+}
+
 TEST_F(LearnTest, ProblemsThatDoNotCountLeaveTheOthers) {
   // Most problems have a feature that is not known. What is left is just enough.
   LearnOptions options;

@@ -120,27 +120,27 @@ std::vector<ParameterSet> candidates(const Situation&) {
 
 // ---- problems ----------------------------------------------------------------------------------
 
-DrawnProblem declare_product(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return {"matmul:" + sizes_text({m, n, k}),
-          {ops::matmul(placeholder({m, k}, f32, "A"), placeholder({k, n}, f32, "B"))},
+DrawnProblem declare_product(std::int64_t m, std::int64_t n, std::int64_t k, DataType dtype) {
+  return {"matmul:" + sizes_text({m, n, k}) + type_text(dtype),
+          {ops::matmul(placeholder({m, k}, dtype, "A"), placeholder({k, n}, dtype, "B"))},
           {}};
 }
 
 // Draws a product of few results with long sums.
-DrawnProblem draw_long_sum(Rng& rng, double most_elements) {
+DrawnProblem draw_long_sum(Rng& rng, DataType dtype, double most_elements) {
   constexpr std::int64_t kMostSide = 512, kShortest = 1024, kLongest = 1 << 17;
   for (;;) {
     const std::int64_t m = draw_extent(rng, 1, kMostSide), n = draw_extent(rng, 4, kMostSide),
                        k = draw_extent(rng, kShortest, kLongest);
-    if (double(m + n) * double(k) <= most_elements) return declare_product(m, n, k);
+    if (double(m + n) * double(k) <= most_elements) return declare_product(m, n, k, dtype);
   }
 }
 
 // Draws a product that is large enough for products of quarters.
-DrawnProblem draw_large_product(Rng& rng) {
+DrawnProblem draw_large_product(Rng& rng, DataType dtype) {
   constexpr std::int64_t kLeast = 512, kMost = 704;
   const auto side = [&] { return 2 * rng.uniform_int(kLeast, kMost); };
-  return declare_product(side(), side(), side());
+  return declare_product(side(), side(), side(), dtype);
 }
 
 DrawnProblem draw_bytes(Rng& rng) {
@@ -151,15 +151,15 @@ DrawnProblem draw_bytes(Rng& rng) {
       "matmul of i8:" + sizes_text({m, n, k}), {ops::matmul(placeholder({m, k}, i8, "A"), b)}, {}};
 }
 
-DrawnProblem draw_softmax(Rng& rng, double most_elements) {
+DrawnProblem draw_softmax(Rng& rng, DataType dtype, double most_elements) {
   for (;;) {
     const std::int64_t rows = draw_extent(rng, 1, 1024), cols = draw_extent(rng, 256, 1 << 22);
     if (double(rows) * double(cols) > most_elements) continue;
-    const Tensor x = placeholder({rows, cols}, f32, "x");
+    const Tensor x = placeholder({rows, cols}, dtype, "x");
     const int axis = rng.chance(0.7) ? 1 : 0;
     const bool logs = rng.chance(0.3);
     return {std::string(logs ? "log_softmax:" : "softmax:") + sizes_text({rows, cols}) +
-                (axis == 0 ? ",axis 0" : ""),
+                (axis == 0 ? ",axis 0" : "") + type_text(dtype),
             {logs ? ops::log_softmax(x, axis) : ops::softmax(x, axis)},
             {}};
   }
@@ -169,13 +169,14 @@ DrawnProblem draw(Rng& rng, const Target& target) {
   const bool gpu = target.is_cuda();
   const double flops = gpu ? 2e10 : kMostFlopsOnCpu, elements = gpu ? 64e6 : 16e6;
   const double kind = rng.uniform_real();
+  const DataType type = draw_type(rng, target);
   if (kind < 0.3) return draw_convolution(rng, gpu && rng.chance(0.5) ? f16 : f32, flops);
-  if (kind < 0.55) return draw_long_sum(rng, elements);
+  if (kind < 0.55) return draw_long_sum(rng, type, elements);
   if (kind < 0.65) return draw_product(rng, f32, flops);
-  if (kind < 0.7) return draw_large_product(rng);
+  if (kind < 0.7) return draw_large_product(rng, type);
   if (kind < 0.75) return draw_bytes(rng);
-  if (kind < 0.87) return draw_reduction(rng, f32, elements, ReducedAxis::Rows);
-  return draw_softmax(rng, elements);
+  if (kind < 0.87) return draw_reduction(rng, type, elements, ReducedAxis::Rows);
+  return draw_softmax(rng, type, elements);
 }
 
 double over_cores(const FeatureView& f, std::string_view name) { return f[name] / f["cores"]; }

@@ -26,9 +26,9 @@ DrawnProblem draw_shared(Rng& rng) {
   }
 }
 
-DrawnProblem draw(Rng& rng) {
+DrawnProblem draw(Rng& rng, const Target& target) {
   const double kind = rng.uniform_real();
-  if (kind < 0.4) return draw_row_group(rng, f32, kMostElements);
+  if (kind < 0.4) return draw_row_group(rng, draw_type(rng, target), kMostElements);
   if (kind < 0.8) return draw_convolution(rng, f32, kMostFlopsOnCpu, true);
   return draw_shared(rng);
 }
@@ -56,7 +56,7 @@ Heuristic location() {
       {{"row_vectors"}, [](const FeatureView& f) { return f["row_length"] / f["lanes"]; }},
       {{"rows_a_core"},
        [](const FeatureView& f) { return f["bytes"] / f["row_length"] / f["cores"]; }}};
-  h.draw = [](Rng& rng, const Target&) { return draw(rng); };
+  h.draw = draw;
   return h;
 }
 

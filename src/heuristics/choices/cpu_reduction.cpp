@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heuristics/choices/draw.h"
 #include "heuristics/choices/draw_reduction.h"
 
 namespace heddle::learning {
@@ -49,7 +50,9 @@ Heuristic reduction() {
       {{"column_vectors"}, [](const FeatureView& f) { return f["columns"] / f["lanes"]; }},
       {{"cut_steps_a_core"}, [](const FeatureView& f) { return f["cut_length"] / f["cores"]; }}};
   h.precondition = [](const Situation& p) { return p.features["outputs"] == 1; };
-  h.draw = [](Rng& rng, const Target&) { return draw_reduction(rng, f32, kMostElements); };
+  h.draw = [](Rng& rng, const Target& target) {
+    return draw_reduction(rng, draw_type(rng, target), kMostElements);
+  };
   return h;
 }
 

@@ -1,5 +1,6 @@
 // The choice of how threads of a GPU share columns that are reduced
 // (meta_templates/cuda/reductions/columns_rule.h).
+#include "heuristics/choices/draw.h"
 #include "heuristics/choices/draw_reduction.h"
 
 namespace heddle::learning {
@@ -43,8 +44,8 @@ Heuristic reduce_columns() {
       {{"length_over_columns"}, [](const FeatureView& f) { return f["length"] / f["columns"]; }}};
   h.candidates = candidates;
   h.why_invalid = why_invalid;
-  h.draw = [](Rng& rng, const Target&) {
-    return draw_reduction(rng, rng.chance(0.7) ? f32 : bf16, kMostElements, ReducedAxis::Columns);
+  h.draw = [](Rng& rng, const Target& target) {
+    return draw_reduction(rng, draw_type(rng, target), kMostElements, ReducedAxis::Columns);
   };
   return h;
 }

@@ -2,6 +2,7 @@
 // (meta_templates/cuda/reductions/rows_rule.h).
 #include <cmath>
 
+#include "heuristics/choices/draw.h"
 #include "heuristics/choices/draw_reduction.h"
 
 namespace heddle::learning {
@@ -75,8 +76,8 @@ Heuristic reduce_rows() {
   h.candidates = candidates;
   h.precondition = fills_warp;
   h.why_invalid = why_invalid;
-  h.draw = [](Rng& rng, const Target&) {
-    return draw_reduction(rng, rng.chance(0.7) ? f32 : bf16, kMostElements, ReducedAxis::Rows);
+  h.draw = [](Rng& rng, const Target& target) {
+    return draw_reduction(rng, draw_type(rng, target), kMostElements, ReducedAxis::Rows);
   };
   return h;
 }

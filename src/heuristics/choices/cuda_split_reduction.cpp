@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heuristics/choices/draw.h"
 #include "heuristics/choices/draw_reduction.h"
 
 namespace heddle::learning {
@@ -82,8 +83,9 @@ Heuristic split_reduction() {
   };
   h.why_invalid = why_invalid;
   h.resolve = resolve;
-  h.draw = [](Rng& rng, const Target&) {
-    return draw_reduction(rng, rng.chance(0.7) ? f32 : bf16, kMostElements,
+  h.draw = [](Rng& rng, const Target& target) {
+    const DataType type = draw_type(rng, target);
+    return draw_reduction(rng, type, kMostElements,
                           rng.chance(0.5) ? ReducedAxis::Rows : ReducedAxis::Columns);
   };
   return h;

@@ -39,10 +39,18 @@ std::int64_t draw_extent(Rng& rng, std::int64_t least, std::int64_t most,
   return std::clamp(extent, least, most);
 }
 
+DataType draw_type(Rng& rng, const Target& target) {
+  const double kind = rng.uniform_real();
+  if (!target.is_cuda()) return kind < 0.75 ? f32 : bf16;
+  return kind < 0.5 ? f32 : kind < 0.75 ? bf16 : f16;
+}
+
 std::string sizes_text(const std::vector<std::int64_t>& sizes) {
   std::string text;
   for (const std::int64_t s : sizes) text += (text.empty() ? "" : "x") + std::to_string(s);
   return text;
 }
+
+std::string type_text(DataType dtype) { return dtype == f32 ? "" : "," + to_string(dtype); }
 
 }  // namespace heddle::learning

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "heddle/support/dtype.h"
 #include "heddle/support/rng.h"
+#include "heddle/target/target.h"
 
 namespace heddle::learning {
 
@@ -14,7 +16,13 @@ namespace heddle::learning {
 std::int64_t draw_extent(Rng& rng, std::int64_t least, std::int64_t most,
                          const std::vector<std::int64_t>& known = {});
 
+/// f32 mostly, else one of the types of 16 bits that programs of the target have beside it.
+DataType draw_type(Rng& rng, const Target& target);
+
 /// The sizes as text: "512x512x512".
 std::string sizes_text(const std::vector<std::int64_t>& sizes);
+
+/// The type in an id, behind the sizes: ",bf16", nothing for f32.
+std::string type_text(DataType dtype);
 
 }  // namespace heddle::learning

@@ -32,7 +32,7 @@ Tensor reduced(Rng& rng, const Tensor& x, const std::vector<int>& axes, std::str
 
 // Declares reductions of rows whose results are applied to the elements of the rows.
 DrawnProblem declare_rows(Rng& rng, const Tensor& x, std::int64_t rows, std::int64_t cols) {
-  const std::string sizes = sizes_text({rows, cols});
+  const std::string sizes = sizes_text({rows, cols}) + type_text(x.dtype());
   if (rng.chance(0.6)) return {"softmax:" + sizes, {ops::softmax(x)}, {}};
   const Tensor scale = placeholder({cols}, x.dtype(), "scale");
   if (rng.chance(0.5)) return {"rms_norm:" + sizes, {ops::rms_norm(x, scale)}, {}};
@@ -60,7 +60,9 @@ DrawnProblem draw_reduction(Rng& rng, DataType dtype, double most_elements, Redu
   const Tensor y = reduced(rng, x, axes, name);
   // A reduction other than a sum is not a subject of the command line, so its id names the reducer
   // after the sizes.
-  return {subject + ":" + sizes_text({rows, cols}) + name.substr(subject.size()), {y}, {}};
+  return {subject + ":" + sizes_text({rows, cols}) + name.substr(subject.size()) + type_text(dtype),
+          {y},
+          {}};
 }
 
 DrawnProblem draw_reduction(Rng& rng, DataType dtype, double most_elements) {

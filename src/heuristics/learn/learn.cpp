@@ -128,14 +128,18 @@ class Learner {
     return std::move(found.moved);
   }
 
-  /// The races of the log of this target: other logs are of other numbers of threads.
+  /// The races of the logs of this target: other logs are of other numbers of threads.
   std::vector<CalibrationRace> own_races(const Heuristic& h,
                                          const std::function<bool()>& expired) const {
-    std::error_code error;
-    const std::string log = files_.log_of(h);
-    if (!std::filesystem::is_regular_file(log, error)) return {};
-    const HeuristicData data = read_heuristic_log(log);
-    return races_of(data, {h, o_.target, data.seed, first_of(h), expired});
+    std::map<std::string, CalibrationRace> by_id;
+    for (const std::string& log : files_.logs_of_threads(h)) {
+      const HeuristicData data = read_heuristic_log(log);
+      for (CalibrationRace& r : races_of(data, {h, o_.target, data.seed, first_of(h), expired}))
+        by_id.insert_or_assign(r.id, std::move(r));
+    }
+    std::vector<CalibrationRace> races;
+    for (auto& [id, race] : by_id) races.push_back(std::move(race));
+    return races;
   }
 
   void collect_all(std::vector<Lesson>& lessons) {
@@ -150,7 +154,7 @@ class Learner {
 
   void collect_slice(const Heuristic& h, double seconds, Lesson& lesson) {
     TuneClock slice(seconds, &clock_);
-    CollectOptions options{.log = files_.log_of(h), .target = o_.target, .seed = o_.seed};
+    CollectOptions options{.log = files_.log_of(h, o_.seed), .target = o_.target, .seed = o_.seed};
     options.first = first_of(h);
     options.measurer = o_.measurer != nullptr ? o_.measurer : own_measurer_.get();
     options.clock = &slice;

@@ -16,6 +16,7 @@ namespace heddle::learning {
 namespace {
 
 constexpr std::string_view kLogEnding = ".measured";
+constexpr std::uint64_t kUsualSeed = 1;  // not in the names of logs
 
 std::string folder_or_default(const std::string& folder) {
   std::string found = folder.empty() ? learned_folder() : folder;
@@ -57,14 +58,23 @@ std::string LearnedFiles::log_start(const Heuristic& h) const {
          ".";
 }
 
-std::string LearnedFiles::log_of(const Heuristic& h) const {
-  return folder_ + "/" + log_start(h) + std::to_string(target_.cores) + std::string(kLogEnding);
+std::string LearnedFiles::log_of(const Heuristic& h, std::uint64_t seed) const {
+  const std::string drawn = seed == kUsualSeed ? "" : ".seed" + std::to_string(seed);
+  return folder_ + "/" + log_start(h) + std::to_string(target_.cores) + drawn +
+         std::string(kLogEnding);
+}
+
+std::vector<std::string> LearnedFiles::logs_of_threads(const Heuristic& h) const {
+  return logs_that_start(log_start(h) + std::to_string(target_.cores) + ".");
 }
 
 std::vector<std::string> LearnedFiles::logs_of(const Heuristic& h) const {
+  return logs_that_start(log_start(h));
+}
+
+std::vector<std::string> LearnedFiles::logs_that_start(const std::string& start) const {
   std::vector<std::string> logs;
   std::error_code error;
-  const std::string start = log_start(h);
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(start) && name.ends_with(kLogEnding))

@@ -1,6 +1,7 @@
 // The files of what a machine has learned: trees, which tophub_file finds, and the logs that they were trained on.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,13 +24,17 @@ class LearnedFiles {
   std::string certificates() const;
   /// The problems that HEDDLE_COLLECT logged.
   std::string asked() const;
-  /// The log of this target. Its number of threads is in the name, because a log is of one target.
-  std::string log_of(const Heuristic& h) const;
+  /// The log of this target and seed. Its number of threads is in the name, because a log is of one target. Runs with
+  /// seeds of their own may share the folder, side by side.
+  std::string log_of(const Heuristic& h, std::uint64_t seed) const;
+  /// The existing logs of this target, of any seed.
+  std::vector<std::string> logs_of_threads(const Heuristic& h) const;
   /// The existing logs of the chip, of this version of the heuristic, for any number of threads.
   std::vector<std::string> logs_of(const Heuristic& h) const;
 
  private:
   std::string log_start(const Heuristic& h) const;
+  std::vector<std::string> logs_that_start(const std::string& start) const;
   const Target target_;
   const std::string folder_;
 };

@@ -11,6 +11,7 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "heddle/support/error.h"
+#include "measure/task/steps_hash.h"
 #include "peers/ceilings.h"
 #include "peers/interleave.h"
 #include "subjects/peer_set.h"
@@ -67,6 +68,7 @@ class Case {
   CaseResult run() {
     const ScopedThreads threads(options_.threads);
     build_static();
+    build_rules();
     build_tuned();
     if (options_.naive) run_naive();
     PeerSet peers(inputs_, options_.peers, options_.threads);
@@ -103,8 +105,24 @@ class Case {
     say_("building the static schedule");
     AutoSchedulerOptions no_records = scheduler_;
     no_records.use_records = false;
-    static_.built =
-        attempt("static", [&] { return create_schedule(problem_.outputs, target_, no_records); });
+    static_.built = attempt("static", [&] {
+      Schedule schedule = create_schedule(problem_.outputs, target_, no_records);
+      static_steps_ = measuring::steps_hash(schedule);
+      return schedule;
+    });
+  }
+
+  // Builds the static choice as it is without trees and with the default constants, where that is another schedule.
+  void build_rules() {
+    AutoSchedulerOptions rules = scheduler_;
+    rules.use_records = rules.use_heuristics = false;
+    try {
+      const Schedule schedule = create_schedule(problem_.outputs, target_, rules);
+      if (measuring::steps_hash(schedule) == static_steps_) return;
+      rules_.built = attempt("rules", [&] { return schedule; });
+    } catch (const std::exception& error) {
+      result_.failures.push_back(std::string("rules failed: ") + error.what());
+    }
   }
 
   // Builds the schedule of a record for this problem, where the log or tophub has one.
@@ -159,6 +177,7 @@ class Case {
   }
   void check_ours(const std::string& name, const std::vector<NDArray>& reference) {
     check(static_, name, reference);
+    check(rules_, name, reference);
     check(tuned_, name, reference);
   }
 
@@ -200,7 +219,7 @@ class Case {
     };
     if (naive_ && naive_seconds_ == 0) add("naive", *naive_, "");
     // A kernel with wrong results gets no time.
-    for (const Candidate* mine : {&static_, &tuned_}) {
+    for (const Candidate* mine : {&static_, &rules_, &tuned_}) {
       if (mine->built && mine->right) add(mine->name, *mine->built, mine->note);
     }
     for (const Peer& peer : peers.peers()) add(peer.name, peer.run, peer.note);
@@ -240,7 +259,8 @@ class Case {
   Say say_;
   Target target_;
   AutoSchedulerOptions scheduler_ = current_auto_scheduler_options();
-  Candidate static_{"static"}, tuned_{"tuned"};
+  Candidate static_{"static"}, rules_{"rules"}, tuned_{"tuned"};
+  uint64_t static_steps_ = 0;
   std::optional<Built> naive_;
   double naive_seconds_ = 0;
   CaseResult result_;

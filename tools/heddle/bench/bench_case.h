@@ -21,7 +21,7 @@ struct CaseOptions {
 };
 
 struct Timing {
-  std::string name;  ///< "naive", "static", "tuned", "openblas", ...
+  std::string name;  ///< "naive", "static", "rules", "tuned", "openblas", ...
   double ms = 0;     ///< median
   std::string note;
 };

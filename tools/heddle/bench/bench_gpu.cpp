@@ -13,6 +13,7 @@
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/cuda_timing.h"
 #include "heddle/support/error.h"
+#include "measure/task/steps_hash.h"
 #include "subjects/gpu_peers.h"
 #include "support/table.h"
 
@@ -117,8 +118,13 @@ std::vector<Result> results_of(const Problem& problem, const GpuBenchOptions& op
   const double seconds = options.seconds;
   AutoSchedulerOptions rules = current_auto_scheduler_options();
   rules.use_records = false;
-  std::vector<Result> all = {
-      here.time("static", create_schedule(problem.outputs, options.target, rules), seconds)};
+  const Schedule chosen = create_schedule(problem.outputs, options.target, rules);
+  std::vector<Result> all = {here.time("static", chosen, seconds)};
+  // Without trees and with the default constants, where that is another schedule.
+  rules.use_heuristics = false;
+  const Schedule of_rules = create_schedule(problem.outputs, options.target, rules);
+  if (measuring::steps_hash(of_rules) != measuring::steps_hash(chosen))
+    all.push_back(here.time("rules", of_rules, seconds));
   if (const std::optional<Schedule> recorded = recorded_schedule(problem.outputs, options.target))
     all.push_back(here.time("tuned", *recorded, seconds));
   for (const std::string& name : options.peers) {

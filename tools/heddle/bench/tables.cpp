@@ -8,7 +8,9 @@
 namespace heddle::cli {
 namespace {
 
-bool ours(const Timing& t) { return t.name == "naive" || t.name == "static" || t.name == "tuned"; }
+bool ours(const Timing& t) {
+  return t.name == "naive" || t.name == "static" || t.name == "rules" || t.name == "tuned";
+}
 
 const Timing* best_peer(const CaseResult& r) {
   const Timing* best = nullptr;
