@@ -207,24 +207,25 @@ def measure(row, options, path, tell):
         tell(row)
 
 
+def is_of_part(name, options):
+    part, parts = options.part
+    return draw(name + "part", parts) == part - 1 and (not options.only or any(name.startswith(o) for o in options.only))
+
+
 def names_of_this_run(options):
     known = list_names()
     if options.drawn:
         import sources
-        return sources.drawn(options.drawn, set(known))
+        kept = set(known)
+        return sources.drawn(options.drawn, lambda name: name not in kept and is_of_part(name, options))
     ordered = sorted(known, key=lambda n: zlib.crc32(n[::-1].encode()))  # stopped early: some of each library
-    return [n for n in ordered if (draw(n, 4) == 0) == options.held_out]
+    return [n for n in ordered if (draw(n, 4) == 0) == options.held_out and is_of_part(n, options)]
 
 
 def of_this_run(options):
     """The rows that are to be made, as far as they say what is made."""
     last = {key_of(r): r for r in read_rows(options.folder)}
-    part, parts = options.part
     for name in names_of_this_run(options):
-        if options.only and not any(name.startswith(o) for o in options.only):
-            continue
-        if draw(name + "part", parts) != part - 1:
-            continue
         for row in variants(name, options):
             before = last.get(key_of(row))
             if options.failed:
@@ -395,7 +396,7 @@ def add_run(commands):
                          help="plans for GPUs and CPUs that are not here too: for the first so many of them")
     command.add_argument("--keep", action="store_true", help="leave files that fail in the folder")
     command.add_argument("--held-out", action="store_true")
-    command.add_argument("--drawn", type=int, default=0, help="so many networks that the list does not name, with small inputs")
+    command.add_argument("--drawn", type=int, default=0, help="so many networks of this part that the list does not name, with small inputs")
     command.add_argument("--again", action="store_true", help="also what has a row of another revision")
     command.add_argument("--failed", action="store_true", help="only what failed in another revision")
 

@@ -309,16 +309,17 @@ class Transformers:
 LIBRARIES = {"plain": Plain, "torchvision": Torchvision, "timm": Timm, "transformers": Transformers}
 
 
-def drawn(count, known):
-    """Names that are not in `known`, as many of each library: those with at most LARGEST parameters whose hashes come first."""
+def drawn(count, wanted):
+    """So many names that are `wanted`, as many of each library: those with at most LARGEST parameters whose hashes come first. One by
+    one, because sizes take a while."""
     def of(library):
         source = LIBRARIES[library]
-        new = [n for n in source.drawn() if f"{library}/{n}" not in known]
-        return (f"{library}/{n}" for n in by_hash(new) if source.fits(n))
+        names = (f"{library}/{n}" for n in by_hash(source.drawn()))
+        return (n for n in names if wanted(n) and source.fits(n.split("/", 1)[1]))
 
     libraries = ("timm", "torchvision", "transformers")
     in_turns = itertools.chain.from_iterable(itertools.zip_longest(*map(of, libraries)))
-    return list(itertools.islice((n for n in in_turns if n), count))
+    return itertools.islice((n for n in in_turns if n), count)
 
 
 def make(name, small=False):
