@@ -35,7 +35,10 @@ class SixtyFourThreads : public ChoiceSource {
     if (question.heuristic != "cuda_reduce_rows") return {};
     EXPECT_EQ(question.features.front().name, "extent");
     // Several rows of a block would have to be a warp each.
-    return {Choice("a test").set("threads", 64, "it says so").set("rows_per_block", 1, "then")};
+    return {Choice("a test")
+                .set("threads", 64, "it says so")
+                .set("rows_per_block", 1, "then")
+                .set("cluster", 1, "then")};
   }
 };
 
@@ -76,24 +79,34 @@ Tensor product_of_heads(int64_t rows, int64_t size) {
   return ops::matmul(row, w, false, true);
 }
 
-TEST(CudaRules, AProductOfOneRowReadsThroughVectorsThatMove) {
-  const auto kernels = [](const Tensor& y) {
-    const std::vector<Tensor> args = ComputeDag({y}).placeholders();
-    std::vector<Tensor> all = args;
-    all.push_back(y);
-    const GpuProgram program =
-        lower_gpu(create_schedule({y}, Target::parse("cuda -gpu=h200")), all);
-    std::vector<NDArray> arrays;
-    std::vector<TensorValue> inputs;
-    for (const Tensor& t : args) {
-      arrays.push_back(NDArray::random(t.extents(), t.dtype(), 1));
-      inputs.push_back({t, arrays.back()});
-    }
-    arrays.push_back(NDArray::zeros(y.extents(), y.dtype()));
-    emulate(program, arrays);
-    EXPECT_TRUE(allclose(arrays.back(), interpret({y}, inputs)[0], 1e-4, 1e-4));
-    return program.main.size();
+// Runs the static choice in the emulator beside the interpreter. Returns the number of kernels.
+size_t kernels(const Tensor& y) {
+  const std::vector<Tensor> args = ComputeDag({y}).placeholders();
+  std::vector<Tensor> all = args;
+  all.push_back(y);
+  const GpuProgram program = lower_gpu(create_schedule({y}, Target::parse("cuda -gpu=h200")), all);
+  std::vector<NDArray> arrays;
+  std::vector<TensorValue> inputs;
+  for (const Tensor& t : args) {
+    arrays.push_back(NDArray::random(t.extents(), t.dtype(), 1));
+    inputs.push_back({t, arrays.back()});
+  }
+  arrays.push_back(NDArray::zeros(y.extents(), y.dtype()));
+  emulate(program, arrays);
+  EXPECT_TRUE(allclose(arrays.back(), interpret({y}, inputs)[0], 1e-4, 1e-4));
+  return program.main.size();
+}
+
+TEST(CudaRules, SumsOfRowsAreRightHoweverTheyAreShared) {
+  const auto sum = [](int64_t rows, int64_t cols) {
+    return ops::sum(placeholder({rows, cols}, f32, "X"), {1});
   };
+  EXPECT_EQ(kernels(sum(3, 20001)), 1u) << "clusters of blocks";
+  EXPECT_EQ(kernels(sum(6500, 40)), 1u) << "eight rows of a block";
+  EXPECT_EQ(kernels(sum(300, 2823)), 1u) << "elements that are read singly";
+}
+
+TEST(CudaRules, AProductOfOneRowReadsThroughVectorsThatMove) {
   EXPECT_EQ(kernels(product_of_heads(1, 64)), 1u);
   EXPECT_EQ(kernels(product_of_heads(1, 6)), 2u) << "its vectors have elements of two heads";
 }
@@ -173,6 +186,40 @@ TEST(CudaRules, OddRowsAreSharedByMoreBlocks) {
 }
 
 // Many rows of 32 to 63 vectors have a warp each, and not the fewest lanes that may share a row.
+TEST(CudaRules, ManyShortRowsMakeLargerBlocks) {
+  const auto of = [](int64_t rows, int64_t cols, DataType dtype) {
+    return knob(on_h200(ops::sum(placeholder({rows, cols}, dtype, "X"), {1})), "rows_per_block")
+        .default_value;
+  };
+  EXPECT_EQ(of(174134, 192, f32), 8);
+  EXPECT_EQ(of(9248, 144, f32), 8);
+  EXPECT_EQ(of(142874, 65, bf16), 16);
+  EXPECT_EQ(of(2000, 192, f32), 4) << "each multiprocessor needs some blocks";
+  EXPECT_EQ(of(108707, 512, f32), 4) << "a block of four rows has enough to read";
+}
+
+TEST(CudaRules, RowsThatAreReadSinglyHaveFewerThreads) {
+  const auto of = [](int64_t rows, int64_t cols) {
+    return knob(on_h200(ops::sum(placeholder({rows, cols}, f32, "X"), {1})), "threads")
+        .default_value;
+  };
+  EXPECT_EQ(of(4096, 4096), 256);
+  EXPECT_EQ(of(12317, 2823), 256);
+  EXPECT_EQ(of(595, 4097), 512);
+}
+
+TEST(CudaRules, FewLongRowsAreSharedByBlocks) {
+  const auto shares = [](int64_t rows, int64_t cols) {
+    const Template t = on_h200(ops::sum(placeholder({rows, cols}, f32, "X"), {1}));
+    EXPECT_EQ(t.why_invalid(t.default_config()), "");
+    return std::pair(knob(t, "cluster").default_value, knob(t, "threads").default_value);
+  };
+  EXPECT_EQ(shares(7, 32768), std::pair(int64_t{8}, int64_t{2048}));
+  EXPECT_EQ(shares(3, 50517), std::pair(int64_t{8}, int64_t{8192}));
+  EXPECT_EQ(shares(7, 16384).first, 1) << "a block has the row in four vectors a thread";
+  EXPECT_EQ(shares(400, 32768).first, 1) << "rows enough";
+}
+
 TEST(CudaRules, RowsOfAFewVectorsHaveAWarp) {
   for (const int64_t n : {33, 45, 63, 66, 156, 204}) {
     const Template t = on_h200(ops::softmax(placeholder({4096, n}, f16, "x")));

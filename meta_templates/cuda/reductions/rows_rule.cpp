@@ -29,6 +29,18 @@ constexpr int64_t kWarpsOfProduct = 48;
 // The shortest vectors by which lanes share a row that has fewer elements than a warp has lanes.
 constexpr int64_t kLeastVectorOfShortRow = 4;
 
+// Blocks of short rows: the least vectors that a block reads, so that multiprocessors are not busy with the starts of blocks,
+// the most warps that it then has, and the blocks for each multiprocessor that have to remain. (H200, f32, us with 4 and 8 rows
+// a block: 174134 rows of 192 take 53.7 and 32.3, 9248 of 144 3.31 and 2.60; bf16 with 16: 142874 rows of 65 43.7 and 15.3.)
+constexpr int64_t kVectorsOfBlock = 384, kMostWarpsOfBlock = 16, kBlocksOfShortRows = 6;
+
+// Vectors shorter than this count as parts of one: reads of single elements have to be more.
+constexpr int64_t kWholeVector = 4;
+
+// Long rows may be so many times the blocks of a cluster for each multiprocessor that share them, where a thread of a block
+// alone would have so many times the vectors under way.
+constexpr int64_t kClustersOfLong = 4;
+
 // Whether the rows are too few to fill the multiprocessors.
 bool few_rows(const RowProblem& p) { return p.rows < 2 * p.gpu.sms; }
 
@@ -107,7 +119,10 @@ int64_t threads_of_row(const RowProblem& p) {
   const int64_t vectors = ceil_div(p.extent, r.vector);
   const GpuConstants& by = p.constants;
   const int64_t of_heavy = std::max(by.row_vectors_of_heavy, kElementsOfHeavy / r.vector);
-  const int64_t want = p.heavy ? of_heavy : few_rows(p) ? by.row_vectors_of_few : by.row_vectors;
+  const int64_t want = p.heavy ? of_heavy
+                       : few_rows(p)
+                           ? by.row_vectors_of_few
+                           : by.row_vectors * std::max<int64_t>(1, kWholeVector / r.vector);
   const int64_t most = p.heavy ? by.heavy_threads : r.most;
   const bool warp_each =
       vectors <= (p.heavy ? want : by.warp_vectors) * kWarp && p.rows >= by.warp_rows * p.gpu.sms;
@@ -144,13 +159,45 @@ int64_t chosen_rows(const RowProblem& p, int64_t threads) {
   return rows;
 }
 
+// The same for a sum that is stored at once. Many short rows make larger blocks.
+int64_t rows_of_sum(const RowProblem& p, const RowSharing& sharing, int64_t threads) {
+  const int64_t most = rows_of_blocks(sharing).back();
+  int64_t rows = chosen_rows(p, threads);
+  const int64_t vectors = ceil_div(p.extent, p.lanes);
+  const auto larger = [&](int64_t n) {
+    return n <= most && n * threads <= kMostWarpsOfBlock * kWarp &&
+           p.rows >= n * p.gpu.sms * kBlocksOfShortRows;
+  };
+  while (threads <= kWarp && rows * vectors < kVectorsOfBlock && larger(2 * rows)) rows *= 2;
+  return rows;
+}
+
+// Few long rows are shared by clusters of blocks; one block where they are not. (H200, f32, us of a block and of 8 for each
+// row: 7 rows of 32768 take 2.12 and 1.51, 3 of 50517 4.76 and 1.84.)
+Spread shared_by_blocks(const RowProblem& p, const RowSharing& r, int64_t threads) {
+  const int64_t rounds = r.rounds(r.most), vectors = p.constants.row_vectors;
+  const int64_t blocks = rounds > kClustersOfLong * vectors ? kClustersOfLong : 1;
+  const bool pays = r.clusters.back() == kMostClusterBlocks && !p.heavy && rounds > vectors &&
+                    p.rows * kMostClusterBlocks <= blocks * p.gpu.sms;
+  Spread out{threads, 1};
+  for (const int64_t n : r.options) {
+    const bool whole = n % (kMostClusterBlocks * kWarp) == 0;
+    if (!pays || !whole || n < kMostClusterBlocks * kLeastClusterThreads) continue;
+    out = {n, kMostClusterBlocks};
+    if (r.rounds(n) <= vectors) break;
+  }
+  return out;
+}
+
 }  // namespace
 
 Choice reduce_rows_rule(const RowProblem& p, int64_t wanted) {
   const RowSharing sharing = share_rows(p);
   const auto& offered = sharing.options;
   const bool given = std::find(offered.begin(), offered.end(), wanted) != offered.end();
-  const int64_t threads = given ? wanted : threads_of_row(p);
+  const int64_t of_block = given ? wanted : threads_of_row(p);
+  const Spread s = given ? Spread{of_block, 1} : shared_by_blocks(p, sharing, of_block);
+  const int64_t threads = s.threads;
   Choice c;
   c.set("threads", threads,
         given              ? "as many as there are parts to combine"
@@ -158,9 +205,10 @@ Choice reduce_rows_rule(const RowProblem& p, int64_t wanted) {
         : threads == kWarp ? "a short row: a warp has it in few vectors"
         : p.heavy          ? "two vectors a thread, 512 threads at most"
                            : "four vectors a thread, all under way");
-  c.set("rows_per_block", given ? 1 : chosen_rows(p, threads),
+  c.set("rows_per_block", given || s.blocks > 1 ? 1 : rows_of_sum(p, sharing, threads),
         "warps that need no barrier share a block");
-  c.set("cluster", 1, "rows enough for a block each");
+  c.set("cluster", s.blocks,
+        s.blocks > 1 ? "few long rows: blocks share them" : "rows enough for a block each");
   c.set("unroll", given ? kMostUnroll : std::min(kMostUnroll, sharing.rounds(threads)),
         "vectors a thread has under way");
   return c;

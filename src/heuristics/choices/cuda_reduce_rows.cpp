@@ -54,6 +54,15 @@ std::vector<ParameterSet> candidates(const Situation&) {
   return all;
 }
 
+// A choice that names threads and no cluster is of one block for each row, also where the rule shares rows.
+Choice resolve(const ParameterSet& choice, const Situation& p) {
+  Choice knobs;
+  for (const auto& [name, value] : choice.values()) knobs.set(name, std::get<std::int64_t>(value));
+  if (knobs.has("threads") && !knobs.has("cluster") && p.rule.has("cluster"))
+    knobs.set("cluster", 1);
+  return knobs;
+}
+
 Heuristic reduce_rows() {
   Heuristic h;
   h.name = "cuda_reduce_rows";
@@ -68,6 +77,13 @@ Heuristic reduce_rows() {
                 {"sms"},
                 {"has_clusters", flag}};
   h.augmented = {{{"vectors"}, [](const FeatureView& f) { return f["extent"] / f["lanes"]; }},
+                 // Elements of a vector that divides the row: rows of odd lengths are read singly.
+                 {{"whole_lanes"},
+                  [](const FeatureView& f) {
+                    double vector = f["lanes"];
+                    while (vector > 1 && std::fmod(f["extent"], vector) != 0) vector /= 2;
+                    return vector;
+                  }},
                  {{"rows_an_sm"}, [](const FeatureView& f) { return f["rows"] / f["sms"]; }},
                  {{"elements"}, [](const FeatureView& f) { return f["extent"] * f["rows"]; }},
                  {{"past_a_warp"}, [](const FeatureView& f) {
@@ -76,6 +92,7 @@ Heuristic reduce_rows() {
   h.candidates = candidates;
   h.precondition = fills_warp;
   h.why_invalid = why_invalid;
+  h.resolve = resolve;
   h.draw = [](Rng& rng, const Target& target) {
     return draw_reduction(rng, draw_type(rng, target), kMostElements, ReducedAxis::Rows);
   };
