@@ -17,10 +17,11 @@ using namespace learning;
 namespace {
 
 std::optional<RuleConstants> constants_of_file(const Target& target) {
-  const std::optional<std::string> file = tophub_file(target, ".constants");
+  const std::optional<std::string> own = tophub_file(target, ".constants");
+  const std::optional<std::string> file = own ? own : file_of_any_chip(target.kind, ".constants");
   if (!file) return std::nullopt;
   RuleConstants constants = read_constants(*file, target.kind);
-  constants.source = "constants " + target.kind + "-" + target.chip();
+  constants.source = "constants " + target.kind + "-" + (own ? target.chip() : "any");
   return constants;
 }
 

@@ -16,6 +16,10 @@
 
 namespace heddle::learning {
 
+/// A file for chips of this kind that have none of their own, such as "llvm-any.constants": the first
+/// that exists. `ending` begins with a dot.
+std::optional<std::string> file_of_any_chip(const std::string& kind, const std::string& ending);
+
 template <class T>
 class TophubFiles {
  public:

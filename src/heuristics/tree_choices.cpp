@@ -2,6 +2,7 @@
 #include "heddle/heuristics/tree_choices.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -10,10 +11,12 @@
 #include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
 #include "heuristics/asked_problems.h"
+#include "heuristics/tophub_files.h"
 #include "heuristics/trees/tree_file.h"
 #include "heuristics/turned_off.h"
 #include "support/environment.h"
 #include "support/log.h"
+#include "support/table.h"
 
 namespace heddle {
 
@@ -44,17 +47,58 @@ std::string version_of(const State& s) {
          internal::environment_value("HEDDLE_HEURISTICS");
 }
 
+/// The name, and the machine where the measurements are of another one.
+std::string with_machine(const std::string& name, std::string_view machine, const Target& target) {
+  const std::string list = ", " + std::string(machine) + ",";
+  if (machine.empty() || list.find(", " + target.chip() + ",") != std::string::npos) return name;
+  return name + " (measured on " + std::string(machine) + ")";
+}
+
+std::shared_ptr<const LearnedChoice> of_file(const Heuristic& h, const Target& target,
+                                             const std::string& file, const std::string& name) {
+  TrainedTree tree = read_tree(file);
+  const std::string named = with_machine(name, tree.machine, target);
+  return std::make_shared<LearnedChoice>(h, std::move(tree), named);
+}
+
+std::shared_ptr<const LearnedChoice> compiled_in_tree(const State& s, const Heuristic& h,
+                                                      const Target& target) {
+  if (tophub_is_off()) return nullptr;
+  for (const CompiledIn& c : s.compiled_in) {
+    const bool fits = c.kind == target.kind && c.chip == target.chip();
+    if (!fits || c.table->origin.heuristic != h.name) continue;
+    const std::string name = "compiled-in tree " + c.kind + "-" + c.chip + "." + h.name;
+    return std::make_shared<LearnedChoice>(h, *c.table,
+                                           with_machine(name, c.table->origin.machine, target));
+  }
+  return nullptr;
+}
+
+/// A tree for chips without one says what it did on a machine that it had not seen. Its features say which vectors it
+/// knows, so it is of no target.
+std::shared_ptr<const LearnedChoice> tree_of_any_chip(const Heuristic& h, const std::string& kind,
+                                                      const std::string& file) {
+  TrainedTree tree = read_tree(file);
+  tree.target.clear();
+  std::string name = "tree " + kind + "-any." + h.name;
+  if (const Json* out = tree.training.find("machines_left_out"); out && out->size() > 0) {
+    double sum = 0;
+    for (const Json& m : out->elements()) sum += std::log(m.get_double("tree_over_rule", 1));
+    name += " (" + format_fixed(std::exp(sum / static_cast<double>(out->size())), 3) +
+            " of the rule's time on machines left out)";
+  }
+  return std::make_shared<LearnedChoice>(h, std::move(tree), name);
+}
+
 std::shared_ptr<const LearnedChoice> load(const State& s, const Heuristic& h,
                                           const Target& target) {
   const std::string name = target.kind + "-" + target.chip() + "." + h.name;
   try {
     if (const auto file = tophub_file(target, "." + h.name + ".tree"))
-      return std::make_shared<LearnedChoice>(h, read_tree(*file), "tree " + name);
-    if (tophub_is_off()) return nullptr;
-    for (const CompiledIn& c : s.compiled_in) {
-      if (c.kind == target.kind && c.chip == target.chip() && c.table->origin.heuristic == h.name)
-        return std::make_shared<LearnedChoice>(h, *c.table, "compiled-in tree " + name);
-    }
+      return of_file(h, target, *file, "tree " + name);
+    if (auto compiled_in = compiled_in_tree(s, h, target)) return compiled_in;
+    if (const auto file = file_of_any_chip(target.kind, "." + h.name + ".tree"))
+      return tree_of_any_chip(h, target.kind, *file);
   } catch (const Error& e) {
     HEDDLE_LOG_AT("heuristics", 1, e.message);
   }

@@ -164,6 +164,18 @@ TEST_F(LearnTest, RunsWithSeedsOfTheirOwnShareAFolder) {
   EXPECT_EQ(forget_learned(target()).size(), 4U);
 }
 
+TEST_F(LearnTest, ConclusionsNeedNoMeasurements) {
+  run(two_algorithms(better_when_small));
+  const std::string file = folder_ + "/llvm-znver3.two_algorithms.tree";
+  ASSERT_TRUE(std::filesystem::remove(file));
+  LearnOptions options;
+  options.measure = false;
+  const LearnReport report = run(two_algorithms(nullptr), options);
+  EXPECT_EQ(report.lessons.at(0).collected, 0);
+  EXPECT_EQ(report.lessons.at(0).end, LessonEnd::Taken) << report.to_text();
+  EXPECT_TRUE(std::filesystem::exists(file));
+}
+
 TEST_F(LearnTest, ProblemsThatDoNotCountLeaveTheOthers) {
   // Most problems have a feature that is not known. What is left is just enough.
   LearnOptions options;

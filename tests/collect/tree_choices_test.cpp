@@ -154,6 +154,35 @@ TEST_F(TreeChoices, ATreeOfNarrowerVectorsDoesNotAnswer) {
   EXPECT_THAT(t.to_text(), HasSubstr("is for vectors of 32 bytes: the rule decides"));
 }
 
+TEST_F(TreeChoices, AChipWithoutATreeAsksThatOfAnyChip) {
+  const Heuristic& h = heuristic_of("contraction");
+  TrainedTree tree = tree_that_says(h, tile(3, 3), products_of_64_to_512());
+  tree.machine = "znver2, skylake";
+  tree.training["machines_left_out"] = Json::parse(
+      R"([{"machine": "znver2", "tree_over_rule": 0.81}, {"machine": "skylake", "tree_over_rule": 1.0}])");
+  learning::write_tree(folder_ + "/llvm-any.contraction.tree", tree);
+  reload_tophub();
+  EXPECT_EQ(knob(made(256), "tile_rows").default_value, 3);
+  EXPECT_EQ(knob(made(256), "tile_rows").source,
+            "tree llvm-any.contraction (0.900 of the rule's time on machines left out)");
+  EXPECT_EQ(knob(made(4096), "tile_rows").source, "rule") << "it knows what it saw";
+  install(tile(2, 4));
+  EXPECT_EQ(knob(made(256), "tile_rows").default_value, 2) << "that of the chip is asked first";
+}
+
+TEST_F(TreeChoices, ATreeOfAnotherMachineSaysSo) {
+  const Heuristic& h = heuristic_of("contraction");
+  TrainedTree tree = tree_that_says(h, tile(3, 3), products_of_64_to_512());
+  for (const auto& [machine, source] :
+       {std::pair{"znver2", "tree llvm-znver3.contraction (measured on znver2)"},
+        {"znver2, znver3", "tree llvm-znver3.contraction"}}) {
+    tree.machine = machine;
+    learning::write_tree(folder_ + "/llvm-znver3.contraction.tree", tree);
+    reload_tophub();
+    EXPECT_EQ(knob(made(256), "tile_rows").source, source);
+  }
+}
+
 TEST_F(TreeChoices, ATreeOfAnotherVersionIsNotUsed) {
   TrainedTree tree =
       tree_that_says(heuristic_of("contraction"), tile(3, 3), products_of_64_to_512());
@@ -227,6 +256,17 @@ TEST_F(MeasuredConstants, RulesJudgeByThoseOfTheFile) {
   EXPECT_EQ(knob(long_sum(rules), "reduction").default_value, 2);
   const testing::Variable variable{"HEDDLE_HEURISTICS", "off"};
   EXPECT_EQ(knob(long_sum(), "reduction").default_value, 2);
+}
+
+TEST_F(MeasuredConstants, AChipWithoutAFileHasThatOfAnyChip) {
+  write_file_atomic(
+      folder_ + "/llvm-any.constants",
+      R"({"heddle_constants": 1, "kind": "llvm", "constants": {"deep_reduction": 65536}})");
+  reload_tophub();
+  EXPECT_EQ(measured_constants(target())->cpu.deep_reduction, 65536);
+  EXPECT_EQ(measured_constants(target())->source, "constants llvm-any");
+  install_constants(R"({"deep_reduction": 32768})");
+  EXPECT_EQ(measured_constants(target())->cpu.deep_reduction, 32768);
 }
 
 TEST_F(MeasuredConstants, AFileThatCannotBeUsedLeavesTheDefaults) {

@@ -186,6 +186,17 @@ TEST(Dataset, LogsMerge) {
   EXPECT_THROW(merge({}), Error);
 }
 
+TEST(Dataset, TheSameProblemOnAnotherMachineIsAnotherOne) {
+  HeuristicData a = parse_heuristic_log(kHeader + row("p"), "a"), b = a, c = a;
+  b.machine = "n";
+  const HeuristicData all = merge({a, b, c});
+  ASSERT_EQ(all.problems.size(), 2u);
+  EXPECT_EQ(all.problems[0].id, "p on m");
+  EXPECT_EQ(all.problems[1].id, "p on n");
+  EXPECT_EQ(all.machine, "m, n");
+  EXPECT_EQ(merge({a, c}).problems[0].id, "p");
+}
+
 TEST(Dataset, FoldsAreOfEqualSizeAndDependOnTheSeed) {
   HeuristicData data = planted_data();
   Rng rng(4);

@@ -43,6 +43,31 @@ HeuristicProblem problem(const std::string& id, std::vector<double> features, Ti
   return {id, std::move(features), std::move(seconds), 0, 0.01};
 }
 
+TEST(Evaluate, AMachineLeftOutIsAnsweredByTheOthers) {
+  // On the first two machines "b" is twice as fast, on the third one "a", the rule, is.
+  std::vector<HeuristicData> logs;
+  Rng rng(5);
+  for (const auto& [machine, of_b] : {std::pair{"one", 0.5}, {"two", 0.5}, {"three", 2.0}}) {
+    HeuristicData data = planted_data();
+    data.machine = machine;
+    const double seconds = of_b;
+    add_problems(
+        data, 40, [seconds](const std::vector<double>&) { return Times{1, seconds, 3}; }, rng, 0);
+    logs.push_back(std::move(data));
+  }
+  const auto two = learning::leave_machines_out({logs[0], logs[1]});
+  ASSERT_EQ(two.size(), 2U);
+  EXPECT_EQ(two[0].machine, "one");
+  EXPECT_EQ(two[0].worth.problems.size(), 40U);
+  EXPECT_NEAR(two[0].worth.tree_over_rule.mean, 0.5, 1e-9);
+  const auto three = learning::leave_machines_out(logs);
+  ASSERT_EQ(three.size(), 3U);
+  EXPECT_EQ(three[1].machine, "three");
+  EXPECT_NEAR(three[1].worth.tree_over_rule.mean, 2, 1e-9) << "the others do not know it";
+  EXPECT_NEAR(learning::to_json(two).elements()[1].at("tree_over_rule").as_double(), 0.5, 1e-9);
+  EXPECT_TRUE(learning::leave_machines_out({logs[0], logs[0]}).empty());
+}
+
 TEST(Evaluate, FiguresAreThoseOfTheAnswers) {
   HeuristicData data = planted_data();
   data.problems = {

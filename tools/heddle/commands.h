@@ -84,7 +84,7 @@ struct Request {
   std::string cores, turns, machine, tree, symbol;
   std::vector<std::string> records;
   std::vector<std::string> heuristics, from;  ///< from: models, and logs of tuning
-  bool show_learned = false, forget = false;
+  bool show_learned = false, forget = false, conclude = false;
   double allowed_loss = 0, allowed_worst_loss = 0;  ///< per cent
 
   // Quantising.

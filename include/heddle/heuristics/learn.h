@@ -83,7 +83,9 @@ struct LearnOptions {
   std::string folder =
       {};                  ///< of trees and logs; empty: learned_folder() (heddle/records/tophub.h)
   std::uint64_t seed = 1;  ///< of the problems that are drawn
-  std::string date = {};   ///< written to the trees
+  /// False: conclude from the logs in the folder, which may be of a machine that is not here.
+  bool measure = true;
+  std::string date = {};         ///< written to the trees
   Measurer* measurer = nullptr;  ///< must outlive the call; null: learn makes one
   TuneClock* clock = nullptr;    ///< cancellation; its budget replaces `budget`
   std::function<void(const LearnProgress&)> progress = {};  ///< called from the calling thread

@@ -52,6 +52,14 @@ int64_t most_stages(const TensorCoreProblem& p, const TensorCoreTile& t, int64_t
   return p.gpu.smem_per_block / tile_bytes(t.rows(), t.cols(), p.mma_k() * tile_k, p.pack);
 }
 
+// The length of the shortest part. Elements that are loaded singly take long, so that fewer of them pay for a block. (H200, f16,
+// us with parts of 128 steps and more, and of 64: 16x5x2112 takes 5.41 and 3.59, 8x16x2049 6.07 and 4.18, 138x136x2687 9.72 and 6.15.)
+int64_t shortest_part(const TensorCoreProblem& p) {
+  constexpr int64_t kLeast = 64;
+  const bool singly = p.operands[0].by_elements || p.operands[1].by_elements;
+  return singly ? std::max(kLeast, p.constants.mma_part / 2) : p.constants.mma_part;
+}
+
 // The tile with the fewest cycles; among equals the first.
 TensorCoreTile choose_tile(const TensorCoreProblem& p) {
   const int64_t most_warps = std::min<int64_t>(kMostWarps, most_block_threads(p.gpu) / kWarp);
@@ -64,7 +72,7 @@ TensorCoreTile choose_tile(const TensorCoreProblem& p) {
         most_stages(p, t, 1) < 2)
       return;
     for (int64_t parts : {1, 2, 4, 8, 16, 32, 64, 128}) {
-      if (parts > 1 && p.depth / parts < p.constants.mma_part) break;
+      if (parts > 1 && p.depth / parts < shortest_part(p)) break;
       t.parts = parts;
       const double cycles = tensor_core_cycles(p, t);
       if (least >= 0 && cycles >= least * kWorthwhile) continue;

@@ -73,7 +73,7 @@ class Learner {
         heuristics_(heuristics_of(o)),
         certificates_(o.target, files_.certificates(), o.date) {
     files_.make_folder();
-    if (o_.measurer == nullptr)
+    if (o_.measurer == nullptr && o_.measure)
       own_measurer_ = o_.target.is_cuda() ? make_cuda_measurer({}) : make_worker_measurer();
   }
 
@@ -111,7 +111,9 @@ class Learner {
   std::optional<std::vector<MovedConstant>> calibrate_all() {
     // The least times of problems are those of as many threads as their kernels have.
     const ScopedThreads threads(o_.target.is_cuda() ? num_threads() : std::max(1, o_.target.cores));
-    TuneClock time(std::max(kCalibrationSeconds, kCalibrationShare * clock_.elapsed_s()));
+    TuneClock time(o_.measure
+                       ? std::max(kCalibrationSeconds, kCalibrationShare * clock_.elapsed_s())
+                       : clock_.left_s());
     const CalibrateOptions options{.seed = o_.seed,
                                    .expired = [&] { return clock_.cancelled() || time.expired(); }};
     std::vector<CalibrationRace> all;
@@ -143,6 +145,7 @@ class Learner {
   }
 
   void collect_all(std::vector<Lesson>& lessons) {
+    if (!o_.measure) return;
     int slices = kSlicesEach * static_cast<int>(heuristics_.size());
     for (int round = 0; round < kSlicesEach; ++round) {
       for (std::size_t i = 0; i < heuristics_.size(); ++i, --slices) {

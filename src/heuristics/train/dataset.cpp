@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "heddle/support/error.h"
@@ -67,9 +68,10 @@ void check_same_heuristic(const HeuristicData& a, const HeuristicData& b) {
   }
 }
 
-/// Both texts joined where they differ, else the common one.
+/// The list `a` with `b`, where it is not in it.
 std::string joined(const std::string& a, const std::string& b) {
-  return a == b || b.empty() ? a : a.empty() ? b : a + ", " + b;
+  const bool has = (", " + a + ",").find(", " + b + ",") != std::string::npos;
+  return has || b.empty() ? a : a.empty() ? b : a + ", " + b;
 }
 
 }  // namespace
@@ -88,6 +90,11 @@ HeuristicData merge(const std::vector<HeuristicData>& logs) {
     index = static_cast<std::int32_t>(all.choices.size());
     all.choices.push_back(choice);
   }
+  // The same problem on another machine is another one.
+  std::set<std::string> machines;
+  for (const HeuristicData& log : logs) {
+    if (!log.machine.empty()) machines.insert(log.machine);
+  }
   all.skipped.clear();
   for (const HeuristicData& log : logs) {
     if (&log != logs.data()) {
@@ -102,7 +109,9 @@ HeuristicData merge(const std::vector<HeuristicData>& logs) {
         moved.seconds[static_cast<std::size_t>(choice_index.at(log.choices[c]))] = p.seconds[c];
       }
       moved.fallback = choice_index.at(log.choices[static_cast<std::size_t>(p.fallback)]);
-      problems.insert_or_assign(p.id, std::move(moved));
+      if (machines.size() > 1) moved.id += " on " + log.machine;
+      const std::string id = moved.id;
+      problems.insert_or_assign(id, std::move(moved));
     }
   }
   all.problems.clear();

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "heddle/heuristics/trained_tree.h"
 #include "heddle/support/error.h"
 #include "heuristics/same_features.h"
+#include "heuristics/train/usable_problems.h"
 
 namespace heddle::learning {
 namespace {
@@ -132,6 +135,37 @@ TreeEvaluation cross_evaluate(const HeuristicData& data, const TrainOptions& opt
   std::sort(problems.begin(), problems.end(),
             [](const auto& a, const auto& b) { return a.id < b.id; });
   return summed_up(std::move(problems));
+}
+
+std::vector<MachineLeftOut> leave_machines_out(const std::vector<HeuristicData>& logs,
+                                               const TrainOptions& options) {
+  std::map<std::string, std::vector<HeuristicData>> of_machines;
+  for (const HeuristicData& log : logs) of_machines[log.machine].push_back(log);
+  std::vector<MachineLeftOut> out;
+  if (of_machines.size() < 2) return out;
+  for (const auto& [machine, own] : of_machines) {
+    std::vector<HeuristicData> others;
+    for (const auto& [other, theirs] : of_machines) {
+      if (other != machine) others.insert(others.end(), theirs.begin(), theirs.end());
+    }
+    const HeuristicData seen = merge(others), held_out = merge(own);
+    if (std::ssize(usable_problems(seen, options)) < 2 * options.folds) continue;
+    const TreeHolder tree(train_tree(seen, options));
+    out.push_back({machine, evaluate_tree(tree.table(), held_out)});
+  }
+  return out;
+}
+
+Json to_json(const std::vector<MachineLeftOut>& machines) {
+  Json list = Json::array();
+  for (const MachineLeftOut& m : machines)
+    list.push_back(Json::object({{"machine", m.machine},
+                                 {"problems", static_cast<int64_t>(m.worth.problems.size())},
+                                 {"rule_over_best", m.worth.rule_over_best.mean},
+                                 {"tree_over_best", m.worth.tree_over_best.mean},
+                                 {"tree_over_rule", m.worth.tree_over_rule.mean},
+                                 {"unsure", m.worth.unsure_share()}}));
+  return list;
 }
 
 double TreeEvaluation::unsure_share() const {

@@ -60,4 +60,16 @@ TreeEvaluation evaluate_tree(const TreeTable& tree, const HeuristicData& data);
 TreeEvaluation cross_evaluate(const HeuristicData& data, const TrainOptions& options = {},
                               int folds = 5);
 
+/// What trees of the other machines do on the problems of a machine.
+struct MachineLeftOut {
+  std::string machine;
+  TreeEvaluation worth;
+};
+/// For each machine in the logs, where there are several: trains on the logs of the others, and answers its problems.
+/// Machines whose others have too few problems are left out.
+std::vector<MachineLeftOut> leave_machines_out(const std::vector<HeuristicData>& logs,
+                                               const TrainOptions& options = {});
+/// The ratios of times, for TrainedTree::training.
+Json to_json(const std::vector<MachineLeftOut>& machines);
+
 }  // namespace heddle::learning

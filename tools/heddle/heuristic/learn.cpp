@@ -99,8 +99,10 @@ int run_learn(const Request& o) {
     return o.forget ? forget(target, o) : show(learned(target), o);
   }
   if (!o.cores.empty()) pin_to_cores(o.cores);
-  const Target target = target_to_learn(o.target, o.threads);
+  const Target target =
+      o.conclude ? target_of(o.target, o.threads) : target_to_learn(o.target, o.threads);
   LearnOptions options = options_of(o, target);
+  options.measure = !o.conclude;
   TuneClock clock(parse_budget(o.budget));
   options.clock = &clock;
   const ScopedThreads threads(network::race_threads(target));

@@ -6,6 +6,7 @@
 #include "heddle/heuristics/constants.h"
 #include "heddle/heuristics/heuristic.h"
 #include "heddle/records/tophub.h"
+#include "heuristics/tophub_files.h"
 #include "subjects/target_text.h"
 #include "support/table.h"
 
@@ -54,7 +55,8 @@ int list_heuristics(const Request& options) {
 int list_constants(const Request& options) {
   const Target target = target_of(options.target, options.threads);
   // A file that cannot be read is an error here; elsewhere the defaults hold and a log says so.
-  const std::optional<std::string> file = tophub_file(target, ".constants");
+  std::optional<std::string> file = tophub_file(target, ".constants");
+  if (!file) file = learning::file_of_any_chip(target.kind, ".constants");
   const RuleConstants now = file ? read_constants(*file, target.kind) : RuleConstants();
   Json all = Json::array();
   Table table({"constant", "value", "default", "least", "most", "unit", "about"});

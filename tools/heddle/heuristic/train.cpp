@@ -25,8 +25,14 @@ std::string today() {
 
 namespace {
 
-/// All logs merged, checked to belong to this version of the heuristic.
-HeuristicData read_data(const Request& o) {
+/// The logs, and all of them merged.
+struct Data {
+  std::vector<HeuristicData> logs;
+  HeuristicData all;
+};
+
+/// All logs, checked to belong to this version of the heuristic.
+Data read_data(const Request& o) {
   const Heuristic& heuristic = heuristic_of(o.name);
   std::vector<HeuristicData> logs;
   // Records come first. If a collector measured the same problem, its times replace those of
@@ -44,7 +50,7 @@ HeuristicData read_data(const Request& o) {
       data.features != heuristic.all_features())
     throw_user_error("the logs are of another version of heuristic '" + o.name + "'", {},
                      "collect anew");
-  return data;
+  return {std::move(logs), std::move(data)};
 }
 
 TrainOptions train_options(const Request& o) {
@@ -66,15 +72,18 @@ std::string file_of(const Request& o, const HeuristicData& data) {
 }  // namespace
 
 int train_heuristic(const Request& o) {
-  const HeuristicData data = read_data(o);
+  const auto [logs, data] = read_data(o);
   const std::string path = file_of(o, data);
   check_writable(path);
-  const TrainedTree tree = train_tree(data, train_options(o));
+  TrainedTree tree = train_tree(data, train_options(o));
+  const auto left_out = learning::leave_machines_out(logs, train_options(o));
+  if (!left_out.empty()) tree.training["machines_left_out"] = learning::to_json(left_out);
   const learning::TreeEvaluation worth = learning::cross_evaluate(data, train_options(o));
   learning::write_tree(path, tree);
   if (o.json) {
     Json json = worth.to_json();
     json["tree"] = path;
+    json["machines_left_out"] = learning::to_json(left_out);
     std::cout << json.dump(1) << "\n";
     return 0;
   }
@@ -82,11 +91,14 @@ int train_heuristic(const Request& o) {
             << count_text(static_cast<int64_t>(tree.leaves.size()), "leaf") << " in " << path
             << "\non problems that trees were not shown:\n"
             << worth.to_text();
+  for (const learning::MachineLeftOut& m : left_out)
+    std::cout << "trees of the others, on the problems of " << m.machine << ":\n"
+              << m.worth.to_text();
   return 0;
 }
 
 int evaluate_heuristic(const Request& o) {
-  const HeuristicData data = read_data(o);
+  const HeuristicData data = read_data(o).all;
   learning::TreeEvaluation worth;
   if (o.tree.empty()) {
     worth = learning::cross_evaluate(data, train_options(o));

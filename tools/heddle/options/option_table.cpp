@@ -341,6 +341,10 @@ Rows other_rows() {
        "tune` or of picks of networks (.jsonl) to learn from; repeated"},
       {"--show (what was learned)", no_value(), &R::show_learned,
        "Show what was learned for this machine, and measure nothing"},
+      {"--conclude", no_value(), &R::conclude,
+       "Measure nothing: conclude within the budget from the logs in the folder, which may be of a "
+       "machine that is not "
+       "here (--target, --threads)"},
       {"--forget", no_value(), &R::forget,
        "Remove what was learned for this machine, with its measurements"},
       {"--problems", count_form(), &R::problems, "Stop after so many problems", "",

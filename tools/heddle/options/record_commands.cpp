@@ -168,10 +168,11 @@ Command learn_command() {
   return {
       .name = "learn",
       .about = "Learn the static choices for this machine, for all later commands",
-      .takes = together({{{.id = "--budget", .fallback = "20m"}},
-                         plain({"--from", "--heuristics", "--dtype", "--threads", "--cores"}),
-                         {{.id = "--target"}, {"--seed", "Seed of the problems", "1"}},
-                         plain({"--show (what was learned)", "--forget", "--json", "-q,--quiet"})}),
+      .takes = together(
+          {{{.id = "--budget", .fallback = "20m"}},
+           plain({"--from", "--heuristics", "--dtype", "--threads", "--cores"}),
+           {{.id = "--target"}, {"--seed", "Seed of the problems", "1"}},
+           plain({"--conclude", "--show (what was learned)", "--forget", "--json", "-q,--quiet"})}),
       .notes =
           "Measures the choices of all heuristics on the nodes of the models, then on problems "
           "drawn at\nrandom; trains a tree for each; and installs those that are proven to be "
