@@ -17,6 +17,7 @@
 #include "support/environment.h"
 #include "support/log.h"
 #include "support/table.h"
+#include "target/cpu_table.h"
 
 namespace heddle {
 
@@ -47,17 +48,25 @@ std::string version_of(const State& s) {
          internal::environment_value("HEDDLE_HEURISTICS");
 }
 
-/// The name, and the machine where the measurements are of another one.
-std::string with_machine(const std::string& name, std::string_view machine, const Target& target) {
-  const std::string list = ", " + std::string(machine) + ",";
-  if (machine.empty() || list.find(", " + target.chip() + ",") != std::string::npos) return name;
-  return name + " (measured on " + std::string(machine) + ")";
+/// The name, and the chips of the measurements where they are others than the target's.
+std::string with_chips(const std::string& name, std::string_view targets, const Target& target) {
+  std::string others;
+  for (const std::string& piece : internal::split(std::string(targets), ',')) {
+    try {
+      const std::string chip = Target::parse(piece.substr(piece.find_first_not_of(' '))).chip();
+      if (chip == target.chip()) return name;
+      others += (others.empty() ? "" : ", ") + chip;
+    } catch (const Error&) {
+      return name;  // this version does not know a target that was measured on
+    }
+  }
+  return others.empty() ? name : name + " (measured on " + others + ")";
 }
 
 std::shared_ptr<const LearnedChoice> of_file(const Heuristic& h, const Target& target,
                                              const std::string& file, const std::string& name) {
   TrainedTree tree = read_tree(file);
-  const std::string named = with_machine(name, tree.machine, target);
+  const std::string named = with_chips(name, tree.target, target);
   return std::make_shared<LearnedChoice>(h, std::move(tree), named);
 }
 
@@ -69,7 +78,7 @@ std::shared_ptr<const LearnedChoice> compiled_in_tree(const State& s, const Heur
     if (!fits || c.table->origin.heuristic != h.name) continue;
     const std::string name = "compiled-in tree " + c.kind + "-" + c.chip + "." + h.name;
     return std::make_shared<LearnedChoice>(h, *c.table,
-                                           with_machine(name, c.table->origin.machine, target));
+                                           with_chips(name, c.table->origin.target, target));
   }
   return nullptr;
 }

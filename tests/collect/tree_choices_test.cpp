@@ -173,10 +173,11 @@ TEST_F(TreeChoices, AChipWithoutATreeAsksThatOfAnyChip) {
 TEST_F(TreeChoices, ATreeOfAnotherMachineSaysSo) {
   const Heuristic& h = heuristic_of("contraction");
   TrainedTree tree = tree_that_says(h, tile(3, 3), products_of_64_to_512());
-  for (const auto& [machine, source] :
-       {std::pair{"znver2", "tree llvm-znver3.contraction (measured on znver2)"},
-        {"znver2, znver3", "tree llvm-znver3.contraction"}}) {
-    tree.machine = machine;
+  const std::string other = "llvm -mcpu=znver2 -threads=2", own = to_string(target());
+  for (const auto& [targets, source] :
+       {std::pair{other, "tree llvm-znver3.contraction (measured on znver2)"},
+        {other + ", " + own, "tree llvm-znver3.contraction"}}) {
+    tree.target = targets;
     learning::write_tree(folder_ + "/llvm-znver3.contraction.tree", tree);
     reload_tophub();
     EXPECT_EQ(knob(made(256), "tile_rows").source, source);
