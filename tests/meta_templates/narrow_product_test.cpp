@@ -315,5 +315,31 @@ TEST(NarrowProduct, HalfFloatsAreWidenedOnce) {
   }
 }
 
+// The image of a block of channels is copied with its padding for the tiles of a product, which read each element again and again.
+TEST(NarrowProduct, PaddedImagesAreWidenedWhereTheyAreCopied) {
+  const auto grouped = [](DataType type) {
+    selftest::RandomProgram p;
+    ops::Conv at;
+    at.layout = ops::NHWC;
+    at.padding = {1};
+    at.groups = 2;
+    p.inputs = {placeholder({1, 9, 9, 64}, type, "X"),
+                constant_placeholder({3, 3, 32, 64}, type, "W")};
+    p.outputs = {ops::conv2d(p.inputs[0], p.inputs[1], at)};
+    p.reduce_length = 288;
+    p.text = "two groups of " + to_string(type);
+    return p;
+  };
+  const auto steps = [&](DataType type, const char* target) {
+    const Template t = template_of(grouped(type), Target::parse(target));
+    return t.instantiate(t.default_config()).to_text();
+  };
+  EXPECT_THAT(steps(f16, "llvm -mcpu=haswell -threads=1"), HasSubstr("pad.widen(f32)"));
+  EXPECT_THAT(steps(f16, "llvm -mcpu=sapphirerapids -threads=1"), HasSubstr("pad.widen(f32)"));
+  EXPECT_THAT(steps(bf16, "llvm -mcpu=sapphirerapids -threads=1"), Not(HasSubstr("pad.widen")));
+  EXPECT_THAT(steps(f32, "llvm -mcpu=haswell -threads=1"), Not(HasSubstr("pad.widen")));
+  expect_right(grouped(f16), 300, 12);
+}
+
 }  // namespace
 }  // namespace heddle::testing

@@ -10,12 +10,16 @@
 //
 //   for row { for chunk { this stage; partial sums of it }  other readers }
 //
-// Knobs: location, width (elements per vector), prefetch_rows (distance in rows), with_reader.
+// Where a product of 16-bit floats reads it one by one, it may be stored there in the type of the sums (widen), so that each element is
+// converted once and not at each read.
+//
+// Knobs: location, width (elements per vector), prefetch_rows (distance in rows), with_reader, widen.
 #include <limits>
 
 #include "common/contraction_shape.h"
 #include "common/loops.h"
 #include "cpu/cpu_features.h"
+#include "cpu/products/tile_plan.h"
 #include "cpu/streamed_rows.h"
 #include "cpu/vectors.h"
 #include "heddle/target/rule_constants.h"
@@ -40,6 +44,7 @@ struct LocationProblem {
   bool in_chain = false;  ///< part of a chain of products
   bool feeds_contraction = false;   ///< a contraction reads it
   double contraction_reads = 0;     ///< reads of an element by contractions
+  double conversions = 0;           ///< of an element that products would convert one by one
   bool windows_along_rows = false;  ///< the reads are windows that slide along rows
   bool adds_up = false;             ///< arithmetic combines several stages to an element
   double operations = 0;            ///< of an element
@@ -93,6 +98,22 @@ double times_where_read(const Operation& reader, const Access& read) {
   return times;
 }
 
+// How often an element of stage `s` is converted and broadcast by the tiles of product `reader`, of which it is the row operand; 0 where
+// the target multiplies its type as it is.
+double conversions_of(const ComputeDag& dag, int s, int reader, const ContractionShape& shape,
+                      const Target& target) {
+  constexpr double kColumnsOfATile = 64;
+  const std::optional<NarrowProduct> narrow = narrow_product(dag.stage(reader));
+  if (!narrow || narrow->integers() || !dot_sizes(*narrow, target).empty() ||
+      has_tiles(target, *narrow))
+    return 0;
+  if (!shape.row || shape.row->producer != s || (shape.vector && shape.vector->producer == s))
+    return 0;
+  const StageInfo& info = dag.info(reader);
+  return static_cast<double>(info.points * info.reduce_points) / kColumnsOfATile /
+         static_cast<double>(std::max<int64_t>(1, dag.info(s).points));
+}
+
 LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
   const StageInfo& info = dag.info(g.output_stage);
@@ -123,6 +144,7 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
     const ContractionShape shape = contraction_shape(dag, c, p.lanes, Columns::InGroups);
     p.read_by_groups |=
         shape.row && shape.row->producer == g.output_stage && shape.col_group < shape.cols;
+    p.conversions += conversions_of(dag, g.output_stage, c, shape, p.target);
     for (const Access& a : reader.reads)
       p.windows_along_rows |= a.producer == g.output_stage && !a.affine.empty() &&
                               a.affine.back() && a.affine.back()->terms.size() > 1;
@@ -155,12 +177,16 @@ bool again_and_again(const LocationProblem& p) {
 // channels innermost lies in a few sets of the cache; computed in the block, it lies together.
 void choose_location(const LocationProblem& p, Choice& choice) {
   if (!p.feeds_contraction && again_and_again(p)) {
+    choice.set("widen", false, "no product reads it");
     choice.set("location", kAtRoot, "loops around what reads it would compute it again");
     return;
   }
   const int64_t chosen = !p.feeds_contraction || p.in_chain || p.read_by_groups ? p.deepest
                          : cheap_to_repeat(p)                                   ? kInlined
                                                                                 : kAtRoot;
+  constexpr double kReadAgain = 2;
+  choice.set("widen", chosen > kAtRoot && p.conversions >= kReadAgain,
+             "converted once, and not by each tile that reads it");
   choice.set("location", chosen,
              chosen == kAtRoot    ? "read many times by a contraction: computed once, whole"
              : chosen == kInlined ? "cheap, and read few times"
@@ -202,6 +228,7 @@ class Recipe {
     if (s_.all_axes().empty()) return;
     ask_prefetch();
     ask_with_reader();
+    ask_widen();
     for (int64_t value : where) t_.when(location_, value, [&] { write_at(value); });
   }
 
@@ -235,6 +262,16 @@ class Recipe {
         });
   }
 
+  // At the root the product copies and widens it itself.
+  void ask_widen() {
+    if (p_.conversions == 0 || g_.places.empty()) return;
+    widen_ = t_.choice("widen", choice_);
+    t_.require("'" + t_.dag().stage(g_.output_stage).name() + "' is widened only where it is read",
+               [widen = widen_, location = location_](const TemplateBuilder::Value& v) {
+                 return v(widen) == 0 || v(location) > 0;
+               });
+  }
+
   void write_at(int64_t location) {
     if (location == kInlined) {
       s_.compute_inline();
@@ -256,6 +293,7 @@ class Recipe {
   }
 
   void in_place(const StageGroup::Place& place) {
+    if (!widen_.is_const()) t_.when(widen_, 1, [&] { s_.widen(f32); });
     vectorize(s_.all_axes().back());
     if (!rows_ahead_.is_const())
       prefetch_rows(t_, s_, rows_read(t_.dag(), g_.output_stage), rows_ahead_);
@@ -276,7 +314,7 @@ class Recipe {
   const LocationProblem& p_;
   const Choice& choice_;
   StageRef s_;
-  Param location_, width_, rows_ahead_, with_reader_;
+  Param location_, width_, rows_ahead_, with_reader_, widen_;
 };
 
 void build(TemplateBuilder& t, const StageGroup& g) {

@@ -6,13 +6,14 @@
 #include "heddle/instruction/instruction.h"
 
 namespace heddle::meta::cpu {
-namespace {
 
 bool has_tiles(const Target& target, const NarrowProduct& p) {
   const MachineInstruction& amx = amx_instruction();
   const InstructionForm* form = amx.form({p.wide, p.x, p.y});
   return form && amx.legal(target, *form);
 }
+
+namespace {
 
 int64_t largest_divisor(int64_t n, int64_t most) {
   int64_t d = std::min(n, most);

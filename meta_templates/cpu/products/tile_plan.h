@@ -20,6 +20,9 @@ struct TilePlan {
   bool copies_rows = false;       ///< whether the row operand cannot be read in place
 };
 
+/// Whether the target multiplies such products by its tile registers.
+bool has_tiles(const Target& target, const NarrowProduct& p);
+
 /// nullopt where the target has no tiles for the product, or where tiles do not fit or do not gain.
 std::optional<TilePlan> tile_plan(const ComputeDag& dag, const StageGroup& g, const Target& target);
 
