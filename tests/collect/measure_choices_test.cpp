@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "heuristics/collect/quiet.h"
 #include "search/search_testing.h"
 
 namespace heddle::testing {
@@ -39,6 +40,22 @@ class MeasureChoices : public ::testing::Test {
   std::vector<Schedule> schedules_;
   std::map<size_t, size_t> calls_;
 };
+
+TEST(Quiet, BusyIsWhatIsNotIdleOnTheCoresGiven) {
+  const std::string before =
+      "cpu  900 0 0 900 0 0 0\ncpu0 100 0 50 800 50 0 0 0 0 0\ncpu1 5 0 5 90 0 0 0\ncpu10 0 0 0 0 "
+      "0 0 0\nintr 7\n";
+  const std::string after =
+      "cpu  990 0 0 990 0 0 0\ncpu0 103 0 51 804 52 0 0 0 0 0\ncpu1 15 0 5 90 0 0 0\ncpu10 0 0 0 9 "
+      "0 0 0\nintr 8\n";
+  EXPECT_DOUBLE_EQ(learning::busy_share(before, after, {0}), 0.4);
+  EXPECT_DOUBLE_EQ(learning::busy_share(before, after, {0, 1}), 0.7);
+  EXPECT_DOUBLE_EQ(learning::busy_share(before, after, {10}), 0);
+  EXPECT_DOUBLE_EQ(learning::busy_share(before, before, {0}), 0);
+  EXPECT_DOUBLE_EQ(learning::busy_share("", "", {0}), 0);
+  TuneClock over(0);
+  EXPECT_EQ(learning::wait_for_quiet(10, over), 0);
+}
 
 // Another load ran while the third schedule was timed.
 TEST_F(MeasureChoices, ADisturbedTimeIsMeasuredAgain) {

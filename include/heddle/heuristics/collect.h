@@ -95,8 +95,10 @@ const char* to_string(CollectEnd end);
 /// The results of a run: numbers of problems, and messages.
 struct CollectReport {
   int collected = 0, earlier = 0;  ///< problems of this run; problems that the log had before
-  int skipped = 0;  ///< problems that are not of this heuristic, or have one choice only
-  int failed = 0;   ///< problems whose fallback could not be measured
+  int skipped = 0;            ///< problems that are not of this heuristic, or have one choice only
+  int failed = 0;             ///< problems whose fallback could not be measured
+  int repeated = 0;           ///< problems that were too uncertain and were measured again
+  double waited_seconds = 0;  ///< before that, until others left the cores alone
   CollectEnd ended = CollectEnd::None;
   std::vector<std::string> problems = {};  ///< messages of failed problems
 };

@@ -32,9 +32,11 @@ const char* to_string(LessonEnd end);
 /// answering trees had not seen; 0: there were too few.
 struct Lesson {
   std::string heuristic;
-  int collected = 0;  ///< problems of this run
-  int problems = 0;   ///< all that are known, those of earlier runs included
-  int noisy = 0;      ///< of these, too uncertain to learn from
+  int collected = 0;          ///< problems of this run
+  int problems = 0;           ///< all that are known, those of earlier runs included
+  int noisy = 0;              ///< of these, too uncertain to learn from
+  int repeated = 0;           ///< of this run, measured again because they were too uncertain
+  double waited_seconds = 0;  ///< before that, until others left the cores alone
   double rule_over_best = 0, tree_over_best = 0, tree_over_rule = 0;
   double unsure = 0;  ///< share of problems for which trees had no answer
   LessonEnd end = LessonEnd::TooFew;

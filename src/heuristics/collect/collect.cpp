@@ -6,9 +6,11 @@
 #include <memory>
 #include <set>
 
+#include "heddle/heuristics/train_tree.h"
 #include "heddle/support/error.h"
 #include "heuristics/collect/drawn.h"
 #include "heuristics/collect/measure_choices.h"
+#include "heuristics/collect/quiet.h"
 #include "heuristics/collect/rule_schedules.h"
 
 namespace heddle {
@@ -50,6 +52,8 @@ class Collector {
   // The number of consecutive draws without a new problem after which the space is taken to be
   // exhausted.
   static constexpr int kVainDraws = 2000;
+  // The share of the time that a run waits for quiet at most.
+  static constexpr double kWaitingShare = 0.2;
 
   // Measures the problem unless the run has ended. Returns false for a problem that is not new.
   bool take(const Drawn& drawn) {
@@ -88,7 +92,8 @@ class Collector {
     }
     TuneTask task{.name = problem.id, .args = built.rule.dag().placeholders(), .tmpl = built.rule};
     task.args.insert(task.args.end(), problem.outputs.begin(), problem.outputs.end());
-    const ChoiceTimes times = measure_choices(measurer(), task, built.schedules, clock_);
+    ChoiceTimes times = measure_choices(measurer(), task, built.schedules, clock_);
+    if (times.complete && times.problem.empty()) repeat_if_noisy(task, built.schedules, times);
     if (!times.problem.empty()) return fail(problem.id, times.problem);
     if (!times.complete) return;  // the clock expired
     std::vector<std::pair<std::string, double>> ids;
@@ -102,6 +107,22 @@ class Collector {
     }
     log_.add(problem.id, built.features, ids, times.noise, of_constants);
     ++report_.collected;
+  }
+
+  // Measures a problem once more, and first waits for quiet, where its times are too uncertain to count.
+  void repeat_if_noisy(const TuneTask& task, std::span<const Schedule> schedules,
+                       ChoiceTimes& times) {
+    if (times.noise <= TrainOptions().most_noise) return;
+    if (!o_.target.is_cuda()) {
+      const double budget = clock_.elapsed_s() + clock_.left_s();
+      report_.waited_seconds +=
+          wait_for_quiet(kWaitingShare * budget - report_.waited_seconds, clock_);
+    }
+    if (clock_.expired()) return;
+    ++report_.repeated;
+    ChoiceTimes again = measure_choices(measurer(), task, schedules, clock_);
+    if (again.complete && again.problem.empty() && again.noise < times.noise)
+      times = std::move(again);
   }
 
   // Measures choices that the program runs itself. They run in rounds, so that a disturbance

@@ -168,6 +168,8 @@ class Learner {
     }
     CollectReport report = collect(h, options);
     lesson.collected += report.collected;
+    lesson.repeated += report.repeated;
+    lesson.waited_seconds += report.waited_seconds;
     std::ranges::move(report.problems, std::back_inserter(lesson.failures));
   }
 

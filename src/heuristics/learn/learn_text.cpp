@@ -65,6 +65,8 @@ Json LearnReport::to_json() const {
                                  {"collected", l.collected},
                                  {"problems", l.problems},
                                  {"noisy", l.noisy},
+                                 {"repeated", l.repeated},
+                                 {"waited_seconds", l.waited_seconds},
                                  {"failed", static_cast<int64_t>(l.failures.size())},
                                  {"rule_over_best", l.rule_over_best},
                                  {"tree_over_best", l.tree_over_best},
@@ -98,6 +100,16 @@ std::string LearnReport::to_text() const {
   text += "Ratios are geometric means over problems that the answering trees had not seen.\n";
   text += text_of(constants);
   text += text_of(certificates);
+  int repeated = 0;
+  double waited = 0;
+  for (const Lesson& l : lessons) {
+    repeated += l.repeated;
+    waited += l.waited_seconds;
+  }
+  if (repeated > 0)
+    text += std::to_string(repeated) +
+            " problems were too uncertain and were measured again, after waiting for quiet for " +
+            format_fixed(waited, 0) + " s.\n";
   const Lesson noisy = lessons.empty() ? Lesson() : std::ranges::max(lessons, {}, &Lesson::noisy);
   if (4 * noisy.noisy > noisy.problems)
     text += "The machine was busy: " + std::to_string(noisy.noisy) + " of " +
