@@ -47,8 +47,12 @@ struct LocationProblem {
   double conversions = 0;           ///< of an element that products would convert one by one
   bool windows_along_rows = false;  ///< the reads are windows that slide along rows
   bool adds_up = false;             ///< arithmetic combines several stages to an element
-  double operations = 0;            ///< of an element
-  double times_where_read = 1;      ///< that loops around what reads it compute an element
+  bool copied_for_tiles =
+      false;  ///< a product in tile registers reads it once, for a copy of its own
+  bool one_value_a_row = false;  ///< of what is computed at the first place
+  double reduced = 1;            ///< elements that are reduced to one of it
+  double operations = 0;         ///< of an element
+  double times_where_read = 1;   ///< that loops around what reads it compute an element
   bool read_by_groups = false;  ///< each block of a contraction's columns reads channels of its own
   int64_t row_length = 1;
 
@@ -69,6 +73,9 @@ struct LocationProblem {
     add("row_length", row_length);
     add("adds_up", adds_up);
     add("read_by_groups", read_by_groups);
+    add("copied_for_tiles", copied_for_tiles);
+    add("one_value_a_row", one_value_a_row);
+    add("reduced", reduced);
     return f;
   }
 };
@@ -114,6 +121,16 @@ double conversions_of(const ComputeDag& dag, int s, int reader, const Contractio
          static_cast<double>(std::max<int64_t>(1, dag.info(s).points));
 }
 
+// Whether product `reader` copies its rows, which stage `s` computes, for tile registers.
+bool copies_for_tiles(const ComputeDag& dag, int s, int reader, const ContractionShape& shape,
+                      const Target& target) {
+  StageGroup alone;
+  alone.anchor = alone.output_stage = reader;
+  alone.anchor_class = StageClass::ComplexReduction;
+  alone.tunable = {s};
+  return shape.row && shape.row->producer == s && tile_plan(dag, alone, target).has_value();
+}
+
 LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
   const StageInfo& info = dag.info(g.output_stage);
@@ -129,6 +146,8 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
   p.in_chain = g.in_chain;
   p.adds_up = stages_combined(dag, g.output_stage, t.group().inlined) > 1;
   p.operations = operations_per_point(dag, g.output_stage, t.group().inlined);
+  p.reduced = static_cast<double>(info.reduce_points);
+  p.one_value_a_row = !g.places.empty() && dag.info(g.places[0].stage).points > info.points;
   if (!op.axes().empty()) p.row_length = op.axes().back().extent();
   p.times_where_read = std::numeric_limits<double>::infinity();
   for (int c : info.consumers) {
@@ -144,6 +163,7 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
     const ContractionShape shape = contraction_shape(dag, c, p.lanes, Columns::InGroups);
     p.read_by_groups |=
         shape.row && shape.row->producer == g.output_stage && shape.col_group < shape.cols;
+    p.copied_for_tiles |= copies_for_tiles(dag, g.output_stage, c, shape, p.target);
     p.conversions += conversions_of(dag, g.output_stage, c, shape, p.target);
     for (const Access& a : reader.reads)
       p.windows_along_rows |= a.producer == g.output_stage && !a.affine.empty() &&
@@ -162,7 +182,7 @@ bool cheap_to_repeat(const LocationProblem& p) {
   const double most = p.adds_up    ? by.inline_reads_of_sums
                       : short_rows ? by.inline_reads_of_short_rows
                                    : by.inline_reads;
-  return !p.computes && p.contraction_reads <= most;
+  return !p.computes && (p.copied_for_tiles || p.contraction_reads <= most);
 }
 
 // Whether loops around what reads the stage would compute it again and again, and it fits where it is near.
@@ -224,7 +244,7 @@ class Recipe {
     location_ = t_.knob("location", where, choice_);
     t_.set_location(g_.output_stage, location_);
     const bool computes = has_transcendentals(t_.dag(), g_.output_stage, g_.inlined);
-    width_ = ask_vector_width(t_, p_.lanes, computes && !one_value_a_row(), choice_);
+    width_ = ask_vector_width(t_, p_.lanes, computes && !p_.one_value_a_row, choice_);
     if (s_.all_axes().empty()) return;
     ask_prefetch();
     ask_with_reader();
@@ -233,12 +253,6 @@ class Recipe {
   }
 
  private:
-  // One value for each row, such as the reciprocal of a sum, is negligible work.
-  bool one_value_a_row() const {
-    return !g_.places.empty() &&
-           t_.dag().info(g_.places[0].stage).points > t_.dag().info(g_.output_stage).points;
-  }
-
   // There is no knob where nothing can be prefetched.
   void ask_prefetch() {
     if (!g_.places.empty() && !rows_read(t_.dag(), g_.output_stage).empty())

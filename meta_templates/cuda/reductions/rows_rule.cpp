@@ -256,7 +256,10 @@ NamedFeatures RowGroupProblem::features() const {
 Choice row_group_rule(const RowGroupProblem& p) {
   const RowSharing sharing = p.sharing();
   Spread s{threads_of_row(p.row), 1};
-  const int64_t rows = chosen_rows(p.row, s.threads);
+  // Larger blocks of short rows, where these fit. (H200, f16, us with 16 and 32 rows: softmax of 400000 rows of 64 31.4 and
+  // 27.2, RMS norm 32.0 and 26.0; layer norm of 100000 rows of 256 with 4 and 8: 32.1 and 27.2.)
+  int64_t rows = rows_of_sum(p.row, sharing, s.threads);
+  if (!p.fits(sharing, s.threads, 1, rows)) rows = chosen_rows(p.row, s.threads);
   if (!p.fits(sharing, s.threads, 1, rows)) s = spread(p, sharing, s.threads);
   const bool stays = p.fits(sharing, s.threads, s.blocks, rows);
   Choice c;

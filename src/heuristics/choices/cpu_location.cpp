@@ -50,10 +50,14 @@ Heuristic location() {
                 {"contraction_reads"},
                 {"windows_along_rows", flag},
                 {"row_length"},
-                {"adds_up", flag}};
+                {"adds_up", flag},
+                {"copied_for_tiles", flag},
+                {"one_value_a_row", flag},
+                {"reduced"}};
   h.augmented = {
       {{"bytes_of_l2"}, [](const FeatureView& f) { return f["bytes"] / f["l2_bytes"]; }},
       {{"row_vectors"}, [](const FeatureView& f) { return f["row_length"] / f["lanes"]; }},
+      {{"reduced_vectors"}, [](const FeatureView& f) { return f["reduced"] / f["lanes"]; }},
       {{"rows_a_core"},
        [](const FeatureView& f) { return f["bytes"] / f["row_length"] / f["cores"]; }}};
   h.draw = draw;

@@ -10,6 +10,7 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heuristics/train/confidence.h"
 #include "support/hashing/hash.h"
+#include "support/log.h"
 
 namespace heddle::learning {
 namespace {
@@ -218,6 +219,13 @@ class Calibrator {
       }
     }
     if (t.held_out.size() < 2) return std::nullopt;
+    HEDDLE_LOG_AT("heuristics", 2,
+                  std::string(open.info->name) + " " + std::to_string(value_of(now_, *open.info)) +
+                      " to " + std::to_string(t.value) + ": held out " +
+                      std::to_string(std::exp(-mean_of(t.held_out))) + ", " +
+                      std::to_string(-t.score()) + " standard errors, decides " +
+                      std::to_string(open.races.size()) + " of " + std::to_string(races_.size()) +
+                      " races");
     return t;
   }
 
