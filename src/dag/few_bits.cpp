@@ -14,15 +14,16 @@ bool looks_up(const Operation& op, const Buffer& from) {
   return std::ranges::any_of(op.bodies(), [&](const Expr& b) { return any_below(b, at_data); });
 }
 
-bool widens_bits(const ComputeDag& dag, int s) {
-  constexpr int64_t kWider = 3;
+bool widens_bits(const ComputeDag& dag, int s, double times) {
   const StageInfo& info = dag.info(s);
   if (!info.precomputable || dag.stage(s).is_placeholder() || dag.stage(s).is_reduction())
     return false;
   if (looks_up(dag.stage(s))) return false;
-  int64_t read = 0;
-  for (const Access& a : info.reads) read += a.tensor.size() * a.tensor.dtype().bytes();
-  return info.points * dag.stage(s).output_buffer(0)->dtype.bytes() >= kWider * read;
+  double read = 0;
+  for (const Access& a : info.reads)
+    read += static_cast<double>(a.tensor.size() * a.tensor.dtype().bytes());
+  return static_cast<double>(info.points * dag.stage(s).output_buffer(0)->dtype.bytes()) >=
+         times * read;
 }
 
 }  // namespace heddle::dag

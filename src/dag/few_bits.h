@@ -5,9 +5,11 @@
 
 namespace heddle::dag {
 
-/// Whether stage `s` makes wide elements of constants of few bits: it takes three times the bytes of what
+/// Whether stage `s` makes wide elements of constants of few bits: it takes `times` the bytes of what
 /// it reads or more, and looks nothing up.
-bool widens_bits(const ComputeDag& dag, int s);
+constexpr double kTimesWider = 3,
+                 kTimesWiderOnGpu = 1.75;  // of a GPU bytes with their scales as bf16 too
+bool widens_bits(const ComputeDag& dag, int s, double times = kTimesWider);
 
 /// Whether `op` reads `from` at places that are data; undefined: whether it reads anything so.
 bool looks_up(const Operation& op, const Buffer& from = {});

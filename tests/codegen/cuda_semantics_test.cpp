@@ -270,8 +270,8 @@ TEST(CudaSemantics, ChainsAreRoundedAfterEachOperation) {
   check(cases);
 }
 
-/// The four bits of each lane, of pairs that lie in bytes.
-Expr unpacked(const Load& load, int lanes, int64_t step) {
+/// The four bits of each lane, of pairs that lie in bytes, less `zero`.
+Expr unpacked(const Load& load, int lanes, int64_t step, const Expr& zero = make_const(i32, 8)) {
   const Expr count = make_ramp(Expr(0), Expr(1), lanes), i = load.indices[0].as<Ramp>()->base;
   const Expr pair = make_broadcast(i.as<Binary>()->a * Expr(step), lanes) +
                     floordiv(count, make_const(i64.with_lanes(lanes), 2));
@@ -279,7 +279,7 @@ Expr unpacked(const Load& load, int lanes, int64_t step) {
   const Expr shift =
       cast(word, floormod(count, make_const(i64.with_lanes(lanes), 2))) * make_const(word, 4);
   const Expr bits = make_binary(BinaryOp::Shr, cast(word, make_load(load.buffer, {pair})), shift);
-  return make_binary(BinaryOp::BitAnd, bits, make_const(word, 15)) - make_const(word, 8);
+  return make_binary(BinaryOp::BitAnd, bits, make_const(word, 15)) - make_broadcast(zero, lanes);
 }
 
 TEST(CudaSemantics, PairsOfWeightsAreUnpacked) {
@@ -292,6 +292,32 @@ TEST(CudaSemantics, PairsOfWeightsAreUnpacked) {
               const Expr bits = unpacked(*x[0].as<Load>(), lanes, step);
               const Expr scaled = cast(t.with_lanes(lanes), bits) * x[1];
               return scaled + x[1];
+            }));
+      }
+    }
+  }
+  check(cases);
+}
+
+// Numbers of a word become floats behind an exponent, those of 16-bit floats in pairs with their scale; the zero is a
+// number or that of a block.
+TEST(CudaSemantics, NumbersOfFewBitsAreScaled) {
+  std::vector<Case> cases;
+  for (DataType t : {f16, bf16, f32}) {
+    for (const int lanes : {4, 8, 16}) {
+      for (const bool zeros : {false, true}) {
+        cases.push_back(elementwise_case(
+            "scaled weights of " + to_string(t), {u8, t, u8}, f32, lanes, true,
+            [&](const std::vector<Expr>& x) {
+              const Expr i = x[0].as<Load>()->indices[0].as<Ramp>()->base;
+              const auto of_block = [&](const Expr& v) {
+                return make_load(v.as<Load>()->buffer, {i});
+              };
+              const Expr zero = bitwise_and(cast(i32, of_block(x[2])), make_const(i32, 15));
+              const Expr bits =
+                  unpacked(*x[0].as<Load>(), lanes, lanes / 2, zeros ? zero : make_const(i32, 8));
+              const Expr scale = make_broadcast(of_block(x[1]), lanes);
+              return cast(f32.with_lanes(lanes), cast(t.with_lanes(lanes), bits) * scale);
             }));
       }
     }

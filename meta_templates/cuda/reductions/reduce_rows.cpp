@@ -29,14 +29,24 @@ RowsKnobs reduce_rows(TemplateBuilder& t, StageRef host, StageRef reduction,
               [=](const TemplateBuilder::Value& v) { return v(threads) * vector <= v(length); });
   }
 
+  Param own = 1;
+  if (problem.unpacked) own = t.knob(prefix + "rows_of_thread", rows_of_threads(problem), choice);
+
   StageRef sum = reduction.id() == host.id() ? host.cache_write() : reduction;
-  Loop all = host.fuse(host.all_axes());
+  std::vector<Loop> axes = host.all_axes();
+  if (problem.unpacked) {
+    auto [several, one] = host.split(axes.back(), own);
+    axes.back() = several;
+    host.unroll(one);
+  }
+  Loop all = host.fuse(axes);
   auto [block, row] = host.split(all, rows_per_block);
   bind_rows(t, host, block, sharing, cluster);
   host.bind(row, LoopKind::ThreadY);
   sum.compute_at(host, row);
-  for_each_option(t, threads, sharing.options,
-                  [&](int64_t n) { reduce_row(t, sum, ks, n, sharing.vector, unroll, host, row); });
+  for_each_option(t, threads, sharing.options, [&](int64_t n) {
+    reduce_row(t, sum, ks, n, sharing.vector, unroll, host, row, problem.unpacked);
+  });
   return {threads, rows_per_block};
 }
 

@@ -66,26 +66,30 @@ int place_in_parts(int k, const std::vector<int>& ks) {
 }
 
 void reduce_row(TemplateBuilder& t, StageRef s, const std::vector<int>& ks, int64_t threads,
-                int64_t vector, Param unroll, StageRef at, Loop loop) {
+                int64_t vector, Param unroll, StageRef at, Loop loop, bool several) {
   (void)t;
   StageRef rf = s.rfactor(reduce_axes_of(s, ks), threads * vector, true);
   const int k = place_in_parts(ks[0], ks);
   std::vector<Loop> spatial = rf.all_axes(), reduce = rf.all_reduce_axes();
   auto [thread, lane] = rf.split(spatial[0], vector);
   std::vector<Loop> order(spatial.begin() + 1, spatial.end());
+  if (several) order.pop_back();
   order.push_back(thread);
   for (size_t i = 0; i < reduce.size(); ++i) {
     if (static_cast<int>(i) != k) order.push_back(reduce[i]);
   }
   order.push_back(reduce[static_cast<size_t>(k)]);
+  const size_t rounds_at = order.size() - 1;
+  if (several) order.push_back(spatial.back());
   order.push_back(lane);
   rf.reorder(order);
+  if (several) rf.unroll(spatial.back());
   if (unroll.is_const() && unroll.value == 0) {
     for (Loop r : reduce) rf.unroll(r);
   } else {
     // Short rows have few rounds, so the rounds of several rows overlap.
     Loop rounds = reduce[static_cast<size_t>(k)];
-    const Loop before = order[order.size() - 3];
+    const Loop before = order[rounds_at - 1];
     if (reduce.size() > 1) rounds = rf.fuse(before, rounds);
     rf.unroll(rf.split(rounds, unroll)[1]);
   }
@@ -100,10 +104,12 @@ void reduce_row(TemplateBuilder& t, StageRef s, const std::vector<int>& ks, int6
     lanes.reorder(in_order);
     lanes.bind(own[0], LoopKind::ThreadX);
     lanes.unroll(lanes.reduce_axis(0));
+    if (several) lanes.unroll(own.back());
     lanes.compute_at(at, loop);
   }
   rf.compute_at(at, loop);
   s.bind(s.reduce_axis(0), LoopKind::ThreadX);
+  if (several) s.unroll(s.all_axes().back());
 }
 
 }  // namespace heddle::meta

@@ -41,8 +41,9 @@ int place_in_parts(int k, const std::vector<int>& ks);
 
 /// Reduces stage `s`, of one value at `loop` of `at`, over its reduce axes `ks`, taken as one, by
 /// `threads` threads: partial results in registers, then shuffles. `unroll` is the number of rounds
-/// at a time; 0 means all of them. The caller places `s`.
+/// at a time; 0 means all of them. The caller places `s`. With `several` there are values along the
+/// last axis, which the threads reduce side by side, so that what they share is read once.
 void reduce_row(TemplateBuilder& t, StageRef s, const std::vector<int>& ks, int64_t threads,
-                int64_t vector, Param unroll, StageRef at, Loop loop);
+                int64_t vector, Param unroll, StageRef at, Loop loop, bool several = false);
 
 }  // namespace heddle::meta

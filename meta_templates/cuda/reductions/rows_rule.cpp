@@ -25,6 +25,9 @@ constexpr int64_t kLeastClusterThreads = 256, kMostClusterElements = 32;
 // Warps of a multiprocessor over which the rows of a product are spread. Their first reads are then all
 // under way at once. (H200, bf16, weights not in a cache, us: 2048 rows of 5632 take 7.1 with 62 warps and 8.0 with 15.)
 constexpr int64_t kWarpsOfProduct = 48;
+// The same where the elements of rows are unpacked: a thread has several rows, and the reads of all of them are under
+// way before the first is unpacked.
+constexpr int64_t kWarpsOfUnpacked = 12, kRowsOfUnpacked = 4;
 
 // The shortest vectors by which lanes share a row that has fewer elements than a warp has lanes.
 constexpr int64_t kLeastVectorOfShortRow = 4;
@@ -144,6 +147,12 @@ int64_t threads_of_row(const RowProblem& p) {
   return chosen;
 }
 
+std::vector<int64_t> rows_of_threads(const RowProblem& p) {
+  std::vector<int64_t> values = powers_of_two(1, 2 * kRowsOfUnpacked);
+  std::erase_if(values, [&](int64_t n) { return p.in_line % n != 0; });
+  return values;
+}
+
 std::vector<int64_t> rows_of_blocks(const RowSharing& sharing) {
   const bool parts = sharing.options.front() < kWarp;
   return powers_of_two(1, parts ? rows_of_block(sharing.options.front()) : 16);
@@ -216,12 +225,17 @@ Choice reduce_rows_rule(const RowProblem& p, int64_t wanted) {
 
 Choice product_rows_rule(const RowProblem& p) {
   const RowSharing sharing = share_rows(p);
+  int64_t own = 1;
+  for (const int64_t n : rows_of_threads(p))
+    if (p.unpacked && n <= kRowsOfUnpacked) own = n;
+  const int64_t warps = p.unpacked ? kWarpsOfUnpacked : kWarpsOfProduct;
   int64_t threads = sharing.options.front();
   for (const int64_t n : sharing.options) {
-    if (threads >= kWarp && p.rows * threads >= kWarpsOfProduct * kWarp * p.gpu.sms) break;
+    if (threads >= kWarp && p.rows / own * threads >= warps * kWarp * p.gpu.sms) break;
     if (n <= sharing.most) threads = n;
   }
   Choice c;
+  if (p.unpacked) c.set("rows_of_thread", own, "the vector of all rows is read once for several");
   c.set("threads", threads,
         threads <= kWarp ? "rows enough for a warp each" : "few rows: more warps for each");
   c.set("rows_per_block", chosen_rows(p, threads), "warps that need no barrier share a block");

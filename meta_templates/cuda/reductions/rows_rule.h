@@ -21,6 +21,10 @@ struct RowProblem {
   /// Each element, which is shorter than the sum, is multiplied by one of a vector that all rows share
   /// (product_rows_rule).
   bool product = false;
+  /// The elements of rows lie in memory as fewer bytes than those of the vector, and are unpacked where they are
+  /// read: each thread has several rows, so that the vector is not most of what it reads.
+  bool unpacked = false;
+  int64_t in_line = 1;  ///< rows along the last axis of the result
   Gpu gpu;
   GpuConstants constants = {};  ///< by which the rule judges
 
@@ -57,6 +61,8 @@ Choice product_rows_rule(const RowProblem& p);
 /// The number of rows in a block where each row has `threads` threads: four warps of them where a
 /// row has at most one, and so needs no barrier.
 inline int64_t rows_of_block(int64_t threads) { return threads > kWarp ? 1 : 4 * kWarp / threads; }
+/// The values of the knob of rows of a thread: none is cut off at the last row.
+std::vector<int64_t> rows_of_threads(const RowProblem& p);
 /// The values of the knob of rows in a block.
 std::vector<int64_t> rows_of_blocks(const RowSharing& sharing);
 

@@ -26,6 +26,8 @@ using Shape = GpuReductionProblem::Shape;
 constexpr int64_t kMostDown = 8, kMostDownOfParts = 32;
 // Parts of a row that a thread loads at once where it combines them alone.
 constexpr int64_t kPartsAtOnce = 8;
+// Elements of a row that a thread unpacks at once: of 4 bits they are a word.
+constexpr int64_t kLanesOfUnpacked = 8;
 
 // Whether a long sum has too few results for a thread each, and no product of matrices.
 bool sums_to_few(const ComputeDag& dag, int s, const Gpu& gpu) {
@@ -130,13 +132,38 @@ class Recipe {
             .gpu = problem_.gpu};
   }
 
+  // Whether the elements of rows are computed, where they are read, of constants of fewer bytes than those of the
+  // operand take that all rows share.
+  bool unpacked_rows() const {
+    const ComputeDag& dag = t_.dag();
+    if (problem_.shape != Shape::Rows || op_.axes().empty()) return false;
+    double rows = 0, shared = 0;
+    for (const Access& a : dag.info(g_.anchor).reads) {
+      const bool inlined =
+          std::ranges::count(g_.inlined, a.producer) + std::ranges::count(g_.operands, a.producer) >
+          0;
+      double bytes = a.tensor.dtype().bytes();
+      if (inlined && dag.info(a.producer).precomputable) {
+        bytes = 0;
+        for (const Access& in : dag.info(a.producer).reads) bytes += bytes_of(in.tensor);
+        bytes /= static_cast<double>(a.tensor.size());
+      }
+      (a.depends_on(op_.axes().back()) ? rows : shared) += bytes;
+    }
+    constexpr double kFewer = 1.75;
+    return kFewer * rows <= shared;
+  }
+
   void whole(const std::string& prefix) {
     switch (problem_.shape) {
       case Shape::Rows: {
         RowProblem p = rows(problem_.extent, problem_.lanes, problem_.results);
         p.by_clusters = true;
         p.heavy = problem_.heavy;
-        p.product = problem_.product;
+        p.unpacked = unpacked_rows();
+        p.product = problem_.product || p.unpacked;
+        if (p.unpacked) p.lanes = std::max(p.lanes, kLanesOfUnpacked);
+        p.in_line = problem_.columns;
         reduce_rows(t_, output_stage_, r_, problem_.axes, p, prefix);
         return;
       }

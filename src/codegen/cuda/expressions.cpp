@@ -261,6 +261,9 @@ Text KernelWriter::unrounded(const Expr& e, int lane) {
   Text r;
   if (const Cast* c = e.as<Cast>()) {
     const DataType from = c->value.dtype().element();
+    if (t == f32 && from == i32) {
+      if (const std::optional<Text> few = few_bits_as_f32(c->value, lane)) return *few;
+    }
     if (from.is_float() && t.is_integral()) rounding_ = Rounding::Strict;
     const bool fits = t == i64 && fits_32_bits(range(e));
     // What f32 holds is converted as a short integer is, without f64.
@@ -309,6 +312,9 @@ Text KernelWriter::operand(const Expr& x, int lane) {
   if (const Cast* c = e.as<Cast>(); c && once && holds(t, *c, range(c->value)))
     return integer_as_f32(c->value, lane);
   if (!once || (!u && !b)) return ops_.widen(t, value(e, lane));
+  if (b && (t == f16 || t == bf16)) {
+    if (const std::optional<Text> scaled = scaled_few_bits(*b, t, lane)) return *scaled;
+  }
   const Text r = unrounded(e, lane);
   if ((u && is_exact(u->op)) || (b && is_exact(b->op))) return r;
   return call(prelude_.use("round_" + to_string(t)), r);
@@ -317,6 +323,7 @@ Text KernelWriter::operand(const Expr& x, int lane) {
 // An integer that f32 holds, as f32. That of few bits is put behind the exponent of 3 * 2^22 and the number
 // subtracted, which takes two instructions at the full rate in place of a conversion.
 Text KernelWriter::integer_as_f32(const Expr& e, int lane) {
+  if (const std::optional<Text> few = few_bits_as_f32(e, lane)) return *few;
   const Text x = value(e, lane);
   const Interval values = range(e);
   constexpr int64_t kMost = int64_t{1} << 22;

@@ -135,6 +135,19 @@ class KernelWriter {
   std::string value_type_of(const Expr& e, const Text& t) const;
   Text named(const Expr& e, const Text& t, const char* stem);
 
+  // ---- few_bits.cpp ----
+  /// Of a word: bits shift to shift + bits - 1, less `zero` (undefined: 0), the same for all lanes.
+  struct FewBits {
+    Text word;
+    int shift = 0, bits = 0;
+    bool is_signed = false;
+    Expr zero;
+  };
+  std::optional<FewBits> few_bits(const Expr& e, int lane);
+  Text zero_of(const FewBits& x, int64_t exponent);
+  std::optional<Text> few_bits_as_f32(const Expr& e, int lane);
+  std::optional<Text> scaled_few_bits(const Binary& b, DataType t, int lane);
+
   // ---- loads.cpp ----
   Text load(const Expr& e, int lane);
   bool load_vector(const Expr& e);
@@ -165,11 +178,17 @@ class KernelWriter {
       return a.lane == b.lane && a.rounding == b.rounding && equal(a.e, b.e);
     }
   };
+  /// A byte of a loaded word.
+  struct WordPart {
+    std::string word;
+    int shift;
+  };
   struct Frame {
     int outer;  ///< the frame around it; -1: none
     int depth;
     std::string lines;
     std::unordered_map<Key, Text, KeyHash, KeyEqual> named;
+    std::unordered_map<Key, WordPart, KeyHash, KeyEqual> words = {};  ///< of bytes among `named`
   };
   struct Arm {
     std::vector<Text> lanes;
@@ -177,6 +196,7 @@ class KernelWriter {
   };
   Arm arm(const Expr& e, int first_lane, int lanes);
   const Text* find_named(const Key& key) const;
+  const WordPart* word_of(const Key& key) const;
   void remember(const Key& key, const Text& t) { frames_[frame_].named.emplace(key, t); }
   void before(const std::string& text);
   Text branches(const Expr& e, const Text& condition, const Arm& on_true, const Arm& on_false,

@@ -75,9 +75,12 @@ bool KernelWriter::load_vector(const Expr& e) {
   if (std::all_of(chunks.begin(), chunks.end(), [](const Chunk& c) { return c.count == 1; })) {
     return false;
   }
-  const auto remember_element = [&](int element, const Text& x) {
+  const auto remember_element = [&](int element, const Text& x, const WordPart* part = nullptr) {
     for (size_t lane = 0; lane < read->element_of.size(); ++lane) {
-      if (read->element_of[lane] == element) remember({e, static_cast<int>(lane), rounding_}, x);
+      if (read->element_of[lane] != element) continue;
+      const Key key{e, static_cast<int>(lane), rounding_};
+      remember(key, x);
+      if (part) frames_[frame_].words.emplace(key, *part);
     }
   };
   static constexpr const char* kParts[] = {".x", ".y", ".z", ".w"};
@@ -97,16 +100,18 @@ bool KernelWriter::load_vector(const Expr& e) {
     for (int i = 0; i < c.count; ++i) {
       const Text word{name + (words == 1 ? "" : kParts[i / per_word]), kAtom, t == i64};
       Text x = word;
+      std::optional<WordPart> part;
       if (per_word == 2) {
         x = call(prelude_.use(i % 2 ? "high16" : "low16"), word);
         if (t == i16) x = converted("short", x);
       } else if (per_word == 4) {
         const int shift = i % 4 * 8;
+        part = WordPart{word.s, shift};
         const Text byte = shift ? infix(word, ">>", {std::to_string(shift), kAtom}, kShift) : word;
         x = converted(t == i8 ? "signed char" : "unsigned char", byte);
         if (t.is_bool()) x = infix(x, "!=", {"0", kAtom}, kEquality);
       }
-      remember_element(c.begin + i, x);
+      remember_element(c.begin + i, x, part ? &*part : nullptr);
     }
   }
   return true;

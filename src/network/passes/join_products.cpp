@@ -101,6 +101,8 @@ class Joiner {
  public:
   Joiner(const ComputeDag& dag, std::vector<Product> products)
       : dag_(dag), products_(std::move(products)), column_(products_[0].column) {}
+  /// Joins stages alone, along axis `column`.
+  Joiner(const ComputeDag& dag, size_t column) : dag_(dag), column_(column) {}
 
   /// Finds the stages that can be joined, and returns whether there are any.
   bool possible() {
@@ -240,7 +242,22 @@ class Joiner {
     });
   }
 
-  static Tensor joined_constant(const Level::Joined& joined) {
+  /// Of weights of few bits, the bits are joined, and unpacked where they are read; nullopt for others.
+  std::optional<Tensor> joined_bits(const Level::Joined& joined) const {
+    Level level;
+    for (const Tensor& t : joined.parts) {
+      const int s = dag_.index_of(t.op());
+      if (s < 0 || !dag::widens_bits(dag_, s, dag::kTimesWiderOnGpu)) return std::nullopt;
+      level.stages.push_back(s);
+    }
+    Joiner bits(dag_, static_cast<size_t>(joined.dimension));
+    if (!bits.find_constants(level)) return std::nullopt;
+    bits.levels_.push_back(std::move(level));
+    return bits.join(bits.levels_[0], {});
+  }
+
+  Tensor joined_constant(const Level::Joined& joined) const {
+    if (const std::optional<Tensor> bits = joined_bits(joined)) return *bits;
     const std::vector<Tensor>& parts = joined.parts;
     Shape shape = parts[0].shape();
     const auto d = static_cast<size_t>(joined.dimension);

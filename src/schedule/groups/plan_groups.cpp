@@ -112,7 +112,7 @@ class Planner {
     // If the stage were inlined or computed with its readers, each call would compute it. A stage
     // that only changes indices costs nothing where it is read, and packing includes it.
     if (info.precomputable && (info.flops_per_point > 0 || !inline_it || read_by_strides(s) ||
-                               (cpu_ && brings_together(dag_, s))))
+                               (cpu_ && brings_together(dag_, s)) || joins_bits(info)))
       return open(s);
     if (!info.case_periods.empty()) return place_cases(s, info, groups);
     if (feeds_chains(info, groups)) return open(s);
@@ -153,7 +153,15 @@ class Planner {
     if (reader.stage_class != StageClass::ComplexReduction ||
         reader.points * reader.reduce_points > few_rows * info.points)
       return false;
-    return dag::widens_bits(dag_, s);
+    return dag::widens_bits(dag_, s, gpu_ ? dag::kTimesWiderOnGpu : dag::kTimesWider);
+  }
+
+  // Whether the stage is several constants as one, which its readers unpack: where they chose among them in each
+  // element, no word would be unpacked as one.
+  bool joins_bits(const StageInfo& info) const {
+    return gpu_ && info.reads.size() > 1 && std::ranges::all_of(info.consumers, [&](int c) {
+             return dag::widens_bits(dag_, c, dag::kTimesWiderOnGpu);
+           });
   }
 
   // Whether the parts of a reader would compute more elements that they do not read than such that

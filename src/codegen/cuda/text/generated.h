@@ -32,5 +32,7 @@ GeneratedHelpers float8_helpers();
 /// The smaller and the larger of two 16-bit floats, of both formats. A NaN is the result where there is one, as
 /// in min_f32.
 GeneratedHelpers short_extrema_helpers();
+/// Numbers of few bits as floats (few_bits.cpp), and of 16-bit floats pairs times their scale.
+GeneratedHelpers few_bits_helpers();
 
 }  // namespace heddle::cuda

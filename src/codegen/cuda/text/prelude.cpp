@@ -482,7 +482,7 @@ const ByName& generated() {
   static const ByName all = [] {
     ByName out;
     for (auto* family : {mma_helpers, ldmatrix_helpers, wgmma_helpers, bulk_helpers, group_helpers,
-                         float8_helpers, short_extrema_helpers}) {
+                         float8_helpers, short_extrema_helpers, few_bits_helpers}) {
       for (GeneratedHelper& h : family()) out.emplace(h.name, std::move(h));
     }
     return out;
