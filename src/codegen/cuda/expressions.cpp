@@ -250,6 +250,9 @@ Text KernelWriter::operation(const Expr& e, int lane) {
     const std::string name = std::string(b->op == BinaryOp::Min ? "min_" : "max_") + to_string(t);
     return call(prelude_.use(name), value(b->a, lane), value(b->b, lane));
   }
+  if (const Binary* b = e.as<Binary>(); b && (t == f16 || t == bf16)) {
+    if (const std::optional<Text> scaled = scaled_few_bits(*b, t, lane)) return *scaled;
+  }
   const Text r = unrounded(e, lane);
   return is_small_float(t) && e.kind() != ExprKind::Cast ? ops_.narrow(t, r) : r;
 }
@@ -313,7 +316,8 @@ Text KernelWriter::operand(const Expr& x, int lane) {
     return integer_as_f32(c->value, lane);
   if (!once || (!u && !b)) return ops_.widen(t, value(e, lane));
   if (b && (t == f16 || t == bf16)) {
-    if (const std::optional<Text> scaled = scaled_few_bits(*b, t, lane)) return *scaled;
+    if (const std::optional<Text> scaled = scaled_few_bits(*b, t, lane))
+      return ops_.widen(t, *scaled);
   }
   const Text r = unrounded(e, lane);
   if ((u && is_exact(u->op)) || (b && is_exact(b->op))) return r;

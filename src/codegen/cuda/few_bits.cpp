@@ -139,7 +139,7 @@ std::optional<Text> KernelWriter::few_bits_as_f32(const Expr& e, int lane) {
       kAtom};
 }
 
-// (number - zero) * scale of a 16-bit float, as f32, where all lanes have one scale.
+// (number - zero) * scale of a 16-bit float, where all lanes have one scale.
 std::optional<Text> KernelWriter::scaled_few_bits(const Binary& b, DataType t, int lane) {
   const Expr *number = &b.a, *scale = &b.b;
   if (b.op != BinaryOp::Mul) return std::nullopt;
@@ -165,8 +165,7 @@ std::optional<Text> KernelWriter::scaled_few_bits(const Binary& b, DataType t, i
   const Text zero = ops_.narrow(t, zero_of(*x, exponent));
   const std::string pair = prelude_.use("scaled_bits_" + type) + "(" + bits.s + ", " +
                            hexadecimal(mask) + ", " + zero.s + ", " + value(*scale).s + ")";
-  const Text half = call(prelude_.use(x->shift < 16 ? "low16" : "high16"), {pair, kAtom});
-  return ops_.widen(t, half);
+  return call(prelude_.use(x->shift < 16 ? "low16" : "high16"), {pair, kAtom});
 }
 
 }  // namespace heddle::cuda
