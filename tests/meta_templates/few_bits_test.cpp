@@ -75,7 +75,7 @@ TEST(FewBits, PairsAreScaledTogether) {
   const GpuProgram g = lower_gpu(s, all_args(s.dag()));
   ASSERT_EQ(g.main.size(), 1u);
   EXPECT_TRUE(g.prepare.empty()) << "nothing is unpacked once";
-  EXPECT_EQ(g.main[0].grid[0], 5632 / 4);
+  EXPECT_EQ(g.main[0].grid[0], 5632 / 2 / 4);
   const std::string text = emit_cuda(g);
   EXPECT_NE(text.find("low16(scaled_bits_bf16(v1 >> 4, 0x000f000fu, "), std::string::npos) << text;
   EXPECT_EQ(text.find("round_bf16("), std::string::npos) << "an element at a time: " << text;

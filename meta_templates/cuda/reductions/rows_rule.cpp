@@ -26,8 +26,13 @@ constexpr int64_t kLeastClusterThreads = 256, kMostClusterElements = 32;
 // under way at once. (H200, bf16, weights not in a cache, us: 2048 rows of 5632 take 7.1 with 62 warps and 8.0 with 15.)
 constexpr int64_t kWarpsOfProduct = 48;
 // The same where the elements of rows are unpacked: a thread has several rows, and the reads of all of them are under
-// way before the first is unpacked.
-constexpr int64_t kWarpsOfUnpacked = 12, kRowsOfUnpacked = 4;
+// way before the first is unpacked. (H200, 4 bits, not in a cache, us: 5632 rows of 2048 take 5.0 with two rows a
+// thread, 6.2 with one, 6.0 with four; 2048 rows of 5632 6.1 with warps of two, 12.6 with 12 of four.)
+constexpr int64_t kWarpsOfUnpacked = 8, kRowsOfUnpacked = 2;
+// Rows from which on a thread has twice as many: there are warps enough all the same.
+constexpr int64_t kManyWarps = 32;
+// The most vectors that a thread has under way of unpacked rows.
+constexpr int64_t kVectorsOfUnpacked = 12;
 
 // The shortest vectors by which lanes share a row that has fewer elements than a warp has lanes.
 constexpr int64_t kLeastVectorOfShortRow = 4;
@@ -148,7 +153,7 @@ int64_t threads_of_row(const RowProblem& p) {
 }
 
 std::vector<int64_t> rows_of_threads(const RowProblem& p) {
-  std::vector<int64_t> values = powers_of_two(1, 2 * kRowsOfUnpacked);
+  std::vector<int64_t> values = powers_of_two(1, 4 * kRowsOfUnpacked);
   std::erase_if(values, [&](int64_t n) { return p.in_line % n != 0; });
   return values;
 }
@@ -223,11 +228,30 @@ Choice reduce_rows_rule(const RowProblem& p, int64_t wanted) {
   return c;
 }
 
-Choice product_rows_rule(const RowProblem& p) {
-  const RowSharing sharing = share_rows(p);
+namespace {
+
+int64_t own_rows(const RowProblem& p) {
+  if (!p.unpacked) return 1;
+  const bool many = p.rows >= 2 * kRowsOfUnpacked * kManyWarps * p.gpu.sms;
   int64_t own = 1;
   for (const int64_t n : rows_of_threads(p))
-    if (p.unpacked && n <= kRowsOfUnpacked) own = n;
+    if (n <= (many ? 2 : 1) * kRowsOfUnpacked) own = n;
+  return own;
+}
+
+// Vectors of a row that a thread has under way: of unpacked ones a number that leaves none over.
+int64_t vectors_of_product(const RowProblem& p, int64_t rounds) {
+  int64_t vectors = std::min(kMostUnroll, rounds);
+  for (int64_t n = vectors; p.unpacked && n <= kVectorsOfUnpacked; ++n)
+    if (rounds % n == 0) vectors = n;
+  return vectors;
+}
+
+}  // namespace
+
+Choice product_rows_rule(const RowProblem& p) {
+  const RowSharing sharing = share_rows(p);
+  const int64_t own = own_rows(p);
   const int64_t warps = p.unpacked ? kWarpsOfUnpacked : kWarpsOfProduct;
   int64_t threads = sharing.options.front();
   for (const int64_t n : sharing.options) {
@@ -240,7 +264,7 @@ Choice product_rows_rule(const RowProblem& p) {
         threads <= kWarp ? "rows enough for a warp each" : "few rows: more warps for each");
   c.set("rows_per_block", chosen_rows(p, threads), "warps that need no barrier share a block");
   c.set("cluster", 1, "rows enough for a block each");
-  c.set("unroll", std::min(kMostUnroll, sharing.rounds(threads)), "vectors a thread has under way");
+  c.set("unroll", vectors_of_product(p, sharing.rounds(threads)), "vectors a thread has under way");
   return c;
 }
 

@@ -12,15 +12,16 @@ constexpr Type kTypes[] = {{"f16", "0x64006400u", "0x3c003c00u"},
 // Products with one, and sums with -0, are those without. Neither pair is rounded but by the product with the scale.
 constexpr std::string_view kScaled =
     R"($ unsigned scaled_bits_TYPE(unsigned bits, unsigned mask, unsigned short zero, unsigned short scale) {
-  const unsigned numbers = (bits & mask) | EXPONENT;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   unsigned r;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(r) : "r"(bits), "r"(mask), "r"(EXPONENT));
   asm("fma.rn.TYPEx2 %0, %1, %2, %3;"
-      : "=r"(r) : "r"(numbers), "r"(ONE), "r"(pack16(zero, zero) ^ 0x80008000u));
+      : "=r"(r) : "r"(r), "r"(ONE), "r"(pack16(zero, zero) ^ 0x80008000u));
   asm("fma.rn.TYPEx2 %0, %1, %2, %3;"
       : "=r"(r) : "r"(r), "r"(pack16(scale, scale)), "r"(0x80008000u));
   return r;
 #else
+  const unsigned numbers = (bits & mask) | EXPONENT;
   const float low = f32_from_TYPE(low16(numbers)) - f32_from_TYPE(zero);
   const float high = f32_from_TYPE(high16(numbers)) - f32_from_TYPE(zero);
   return pack_TYPE(low * f32_from_TYPE(scale), high * f32_from_TYPE(scale));
