@@ -300,6 +300,27 @@ TEST(CpuRules, PaddingThatComputesFunctionsIsStored) {
   EXPECT_EQ(location([](const Tensor& x) { return ops::relu(x); }), kInlined);
 }
 
+// A loop over the channels of a concatenation is cut at each of its parts, and each piece has a whole tile of the product.
+TEST(CpuRules, ConcatenationsOfManyPartsAreStored) {
+  const auto location = [](int64_t parts) {
+    std::vector<Tensor> images;
+    for (int64_t i = 0; i < parts; ++i)
+      images.push_back(placeholder({1, 14, 14, 32}, f32, "X" + std::to_string(i)));
+    ops::Conv conv;
+    conv.layout = ops::NHWC;
+    const Tensor y = ops::conv2d(ops::relu(ops::concat(images, 3)),
+                                 constant_placeholder({1, 1, 32 * parts, 64}, f32, "W"), conv);
+    const Template t = template_of({"convolution", y});
+    for (const Knob& k : t.knobs()) {
+      if (k.name.ends_with("location")) return k.default_value;
+    }
+    return int64_t{-100};
+  };
+  constexpr int64_t kAtRoot = 0, kInlined = -1;
+  EXPECT_EQ(location(2), kInlined);
+  EXPECT_EQ(location(12), kAtRoot);
+}
+
 TEST(CpuRules, RecordsWithOldNamesReplay) {
   const Template t = template_of(subjects()[1]);
   const auto config = [&](const char* text) { return t.config_from_json(Json::parse(text)); };

@@ -14,8 +14,6 @@
 // converted once and not at each read.
 //
 // Knobs: location, width (elements per vector), prefetch_rows (distance in rows), with_reader, widen.
-#include <limits>
-
 #include "common/contraction_shape.h"
 #include "common/loops.h"
 #include "cpu/cpu_features.h"
@@ -47,12 +45,16 @@ struct LocationProblem {
   double conversions = 0;           ///< of an element that products would convert one by one
   bool windows_along_rows = false;  ///< the reads are windows that slide along rows
   bool adds_up = false;             ///< arithmetic combines several stages to an element
+<<<<<<< HEAD
   bool copied_for_tiles =
       false;  ///< a product in tile registers reads it once, for a copy of its own
   bool one_value_a_row = false;  ///< of what is computed at the first place
   double reduced = 1;            ///< elements that are reduced to one of it
   double operations = 0;         ///< of an element
   double times_where_read = 1;   ///< that loops around what reads it compute an element
+=======
+  int64_t parts = 1;                ///< stored stages whose elements it passes on, as `concat` does
+>>>>>>> d8d92734 (Concatenations of many parts are stored before products on CPUs; one rule for stages that rows would compute again)
   bool read_by_groups = false;  ///< each block of a contraction's columns reads channels of its own
   int64_t row_length = 1;
 
@@ -94,15 +96,15 @@ int64_t stages_combined(const ComputeDag& dag, int s, const std::vector<int>& in
   return dag.info(s).flops_per_point > 0 ? sum : most;
 }
 
-// How often loops of `reader` around those that go through an element compute it where it is read: the positions
-// of samples once for each channel.
-double times_where_read(const Operation& reader, const Access& read) {
-  double outer = 1, times = 1;
-  for (const Axis& a : reader.axes()) {
-    outer *= read.depends_on(a) ? 1 : static_cast<double>(a.extent());
-    if (read.depends_on(a)) times = outer;
+// The number of stages that are stored and of which stage `s` reads elements, where `inlined` are substituted.
+int64_t stored_parts(const ComputeDag& dag, int s, const std::vector<int>& inlined) {
+  int64_t sum = 0;
+  for (const int p : dag.info(s).producers) {
+    if (dag.info(p).precomputable) continue;
+    const bool passes_on = std::find(inlined.begin(), inlined.end(), p) != inlined.end();
+    sum += passes_on ? stored_parts(dag, p, inlined) : 1;
   }
-  return times;
+  return sum;
 }
 
 // How often an element of stage `s` is converted and broadcast by the tiles of product `reader`, of which it is the row operand; 0 where
@@ -144,18 +146,17 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
   p.bytes = stage_bytes(dag, g.output_stage);
   p.computes = calls_transcendentals(dag, g.output_stage, t.group().inlined);
   p.in_chain = g.in_chain;
+  p.parts = stored_parts(dag, g.output_stage, t.group().inlined);
   p.adds_up = stages_combined(dag, g.output_stage, t.group().inlined) > 1;
+<<<<<<< HEAD
   p.operations = operations_per_point(dag, g.output_stage, t.group().inlined);
   p.reduced = static_cast<double>(info.reduce_points);
   p.one_value_a_row = !g.places.empty() && dag.info(g.places[0].stage).points > info.points;
+=======
+>>>>>>> d8d92734 (Concatenations of many parts are stored before products on CPUs; one rule for stages that rows would compute again)
   if (!op.axes().empty()) p.row_length = op.axes().back().extent();
-  p.times_where_read = std::numeric_limits<double>::infinity();
   for (int c : info.consumers) {
     const StageInfo& reader = dag.info(c);
-    for (const Access& a : reader.reads) {
-      if (a.producer == g.output_stage)
-        p.times_where_read = std::min(p.times_where_read, times_where_read(dag.stage(c), a));
-    }
     if (reader.stage_class != StageClass::ComplexReduction) continue;
     p.feeds_contraction = true;
     p.contraction_reads += static_cast<double>(reader.points * reader.reduce_points) /
@@ -176,6 +177,9 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
 // copy therefore pays only if it is read often, or if many vectors would cross a bound
 // (docs/internals/decisions/measured-choices.md, "padding in place").
 bool cheap_to_repeat(const LocationProblem& p) {
+  // A contraction has a loop of its own, with a whole tile, for each part that it reads.
+  constexpr int64_t kMostParts = 4;
+  if (p.parts > kMostParts) return false;
   const CpuConstants& by = p.constants;
   const bool short_rows = p.windows_along_rows && p.row_length < by.short_row_vectors * p.lanes;
   // A sum of several stages would be loaded and added up for each tap of a window.
@@ -185,22 +189,10 @@ bool cheap_to_repeat(const LocationProblem& p) {
   return !p.computes && (p.copied_for_tiles || p.contraction_reads <= most);
 }
 
-// Whether loops around what reads the stage would compute it again and again, and it fits where it is near.
-bool again_and_again(const LocationProblem& p) {
-  constexpr double kOften = 8, kOperations = 4;
-  return !p.in_chain && p.times_where_read >= kOften && p.operations >= kOperations &&
-         p.bytes <= static_cast<double>(p.target.l2_bytes);
-}
-
 // The stage is computed once for all readers at the root. In a group that goes row by row it is
 // computed where the row is still in a cache. What a block of channels reads of an image with all
 // channels innermost lies in a few sets of the cache; computed in the block, it lies together.
 void choose_location(const LocationProblem& p, Choice& choice) {
-  if (!p.feeds_contraction && again_and_again(p)) {
-    choice.set("widen", false, "no product reads it");
-    choice.set("location", kAtRoot, "loops around what reads it would compute it again");
-    return;
-  }
   const int64_t chosen = !p.feeds_contraction || p.in_chain || p.read_by_groups ? p.deepest
                          : cheap_to_repeat(p)                                   ? kInlined
                                                                                 : kAtRoot;
