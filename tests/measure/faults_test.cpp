@@ -13,7 +13,9 @@
 #include "measure/faults.h"
 #include "measure/measure_testing.h"
 #include "measure/messages/requests.h"
+#include "measure/process/measured_tasks.h"
 #include "measure/process/pool.h"
+#include "measure/process/program.h"
 #include "sanitized.h"
 
 namespace heddle {
@@ -283,6 +285,19 @@ TEST(Faults, WorkersKilledFromOutsideAreReplaced) {
     EXPECT_FALSE(workers.empty());
     for (const pid_t child : workers) ::kill(child, SIGKILL);
   }
+}
+
+// A worker that is new learns of all tasks before it works: more than a channel holds answers to.
+TEST(Faults, AWorkerIsReplacedHoweverManyTasksThereAre) {
+  measuring::MeasuredTasks tasks;
+  tasks.add(small_matmul());
+  measuring::WorkerProcess::Start start = start_of(measuring::worker_command({}));
+  start.shared_fd = tasks.memory().fd();
+  measuring::WorkerPool pool(1, start, [&](size_t) { return tasks.message(0, 1); });
+  pool.start(1, 400);
+  pool.kill(0);
+  pool.restart(0, 800);
+  EXPECT_TRUE(pool.alive(0));
 }
 
 const TestWorker kDiesAtStart("dies_at_start", [](const std::string&) {

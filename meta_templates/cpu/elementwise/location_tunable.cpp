@@ -45,16 +45,19 @@ struct LocationProblem {
   double conversions = 0;           ///< of an element that products would convert one by one
   bool windows_along_rows = false;  ///< the reads are windows that slide along rows
   bool adds_up = false;             ///< arithmetic combines several stages to an element
-<<<<<<< HEAD
   bool copied_for_tiles =
       false;  ///< a product in tile registers reads it once, for a copy of its own
+<<<<<<< HEAD
   bool one_value_a_row = false;  ///< of what is computed at the first place
   double reduced = 1;            ///< elements that are reduced to one of it
   double operations = 0;         ///< of an element
   double times_where_read = 1;   ///< that loops around what reads it compute an element
-=======
   int64_t parts = 1;                ///< stored stages whose elements it passes on, as `concat` does
->>>>>>> d8d92734 (Concatenations of many parts are stored before products on CPUs; one rule for stages that rows would compute again)
+=======
+  double elements_a_value = 1;  ///< of what is computed at the first place, for each of it
+  double operations = 0;        ///< of an element
+  double times_where_read = 1;  ///< that loops around what reads it compute an element
+>>>>>>> 0a02b73f (Workers of measurements that learn of many tasks are heard meanwhile: learning waited for ever; softmax over short columns goes once through them on GPUs)
   bool read_by_groups = false;  ///< each block of a contraction's columns reads channels of its own
   int64_t row_length = 1;
 
@@ -76,8 +79,7 @@ struct LocationProblem {
     add("adds_up", adds_up);
     add("read_by_groups", read_by_groups);
     add("copied_for_tiles", copied_for_tiles);
-    add("one_value_a_row", one_value_a_row);
-    add("reduced", reduced);
+    add("elements_a_value", elements_a_value);
     return f;
   }
 };
@@ -148,12 +150,15 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
   p.in_chain = g.in_chain;
   p.parts = stored_parts(dag, g.output_stage, t.group().inlined);
   p.adds_up = stages_combined(dag, g.output_stage, t.group().inlined) > 1;
-<<<<<<< HEAD
   p.operations = operations_per_point(dag, g.output_stage, t.group().inlined);
+<<<<<<< HEAD
   p.reduced = static_cast<double>(info.reduce_points);
   p.one_value_a_row = !g.places.empty() && dag.info(g.places[0].stage).points > info.points;
 =======
->>>>>>> d8d92734 (Concatenations of many parts are stored before products on CPUs; one rule for stages that rows would compute again)
+  if (!g.places.empty())
+    p.elements_a_value = static_cast<double>(dag.info(g.places[0].stage).points) /
+                         static_cast<double>(std::max<int64_t>(1, info.points));
+>>>>>>> 0a02b73f (Workers of measurements that learn of many tasks are heard meanwhile: learning waited for ever; softmax over short columns goes once through them on GPUs)
   if (!op.axes().empty()) p.row_length = op.axes().back().extent();
   for (int c : info.consumers) {
     const StageInfo& reader = dag.info(c);
@@ -236,7 +241,7 @@ class Recipe {
     location_ = t_.knob("location", where, choice_);
     t_.set_location(g_.output_stage, location_);
     const bool computes = has_transcendentals(t_.dag(), g_.output_stage, g_.inlined);
-    width_ = ask_vector_width(t_, p_.lanes, computes && !p_.one_value_a_row, choice_);
+    width_ = ask_vector_width(t_, p_.lanes, computes && p_.elements_a_value <= 1, choice_);
     if (s_.all_axes().empty()) return;
     ask_prefetch();
     ask_with_reader();

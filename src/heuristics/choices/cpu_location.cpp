@@ -52,12 +52,11 @@ Heuristic location() {
                 {"row_length"},
                 {"adds_up", flag},
                 {"copied_for_tiles", flag},
-                {"one_value_a_row", flag},
-                {"reduced"}};
+                {"elements_a_value"}};
   h.augmented = {
       {{"bytes_of_l2"}, [](const FeatureView& f) { return f["bytes"] / f["l2_bytes"]; }},
       {{"row_vectors"}, [](const FeatureView& f) { return f["row_length"] / f["lanes"]; }},
-      {{"reduced_vectors"}, [](const FeatureView& f) { return f["reduced"] / f["lanes"]; }},
+      {{"value_vectors"}, [](const FeatureView& f) { return f["elements_a_value"] / f["lanes"]; }},
       {{"rows_a_core"},
        [](const FeatureView& f) { return f["bytes"] / f["row_length"] / f["cores"]; }}};
   h.draw = draw;

@@ -52,9 +52,16 @@ WorkerPool::WorkerPool(int workers, WorkerProcess::Start start, Introduce introd
   workers_.resize(static_cast<size_t>(workers));
 }
 
-/// Starts the worker if it is not alive, and tells it the tasks that it does not know. Its answers
+/// Starts the worker if it is not alive, and tells it the tasks that it does not know. Its last answers
 /// are waited for elsewhere.
 void WorkerPool::bring_up(Worker& worker, size_t tasks) {
+  // A channel holds about 270 answers that nobody reads. Then the worker, which answers, and this process, which sends, would
+  // wait for each other without end.
+  constexpr int kMostAwaited = 32;
+  const auto allow = [&] {
+    worker.asked = SteadyClock::now();
+    worker.allowed = start_.start_seconds;
+  };
   if (!worker.process || !worker.process->alive()) {
     worker = {};
     worker.process = std::make_unique<WorkerProcess>(start_);
@@ -64,10 +71,12 @@ void WorkerPool::bring_up(Worker& worker, size_t tasks) {
     const Json task = introduce_(worker.known);
     if (task.is_null()) continue;
     worker.process->channel().send(task);
-    ++worker.awaited;
+    if (++worker.awaited < kMostAwaited) continue;
+    allow();
+    bool timed_out = false;
+    if (!hear_of_start(worker, &timed_out)) return;  // who waits for the rest finds out
   }
-  worker.asked = SteadyClock::now();
-  worker.allowed = start_.start_seconds;
+  allow();
 }
 
 void WorkerPool::start(size_t count, size_t tasks) {
