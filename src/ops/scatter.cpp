@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "heddle/ir/simplify.h"
 #include "heddle/ops/elementwise.h"
 #include "ir/data_index.h"
 #include "ops/common.h"
@@ -15,6 +16,23 @@ namespace {
 using impl::Call;
 using impl::check_indices;
 using impl::Dims;
+
+// The element of `indices` at `at`, read where its copies (broadcast, transposed) have it from: they
+// hide that a row of updates has one place, which makes the row a vector that is stored.
+Expr index_at(Tensor indices, std::vector<Expr> at) {
+  while (!indices.op()->is_placeholder()) {
+    const Operation& op = *indices.op();
+    const Load* from = op.bodies()[static_cast<size_t>(indices.index())].as<Load>();
+    const Tensor source = from ? tensor_of(from->buffer) : Tensor{};
+    if (!source) break;
+    std::vector<VarBinding> axes;
+    for (size_t d = 0; d < at.size(); ++d) axes.push_back({op.axes()[d].var(), at[d]});
+    at = {};
+    for (const Expr& index : from->indices) at.push_back(simplify(substitute(index, axes)));
+    indices = source;
+  }
+  return indices.at(std::move(at));
+}
 
 // The effect of updates on an element. `hits(q)` says whether the update at q names the element,
 // and `update(q)` is that update. For Replace the flat position of the last hit is found first.
@@ -197,8 +215,9 @@ Tensor scatter_elements(const Tensor& x, const Tensor& indices, const Tensor& up
     return in;
   };
   scatter.hits = [&](const std::vector<Axis>& i, const std::vector<Expr>& q) {
-    return heddle::logical_and(from_end(indices.at(place(i, q[0])), x.extent(axis)) == Expr(i[d]),
-                               scatter.inside(i));
+    return heddle::logical_and(
+        from_end(index_at(indices, place(i, q[0])), x.extent(axis)) == Expr(i[d]),
+        scatter.inside(i));
   };
   if (const auto side = impl::side_along(indices, axis, x.extent(axis))) scatter.box = {*side};
   scatter.update = [&](const std::vector<Axis>& i, const std::vector<Expr>& q) {
@@ -231,8 +250,8 @@ Tensor scatter_nd(const Tensor& x, const Tensor& indices, const Tensor& updates,
     for (int d = 0; d < k; ++d) {
       std::vector<Expr> at = one ? std::vector<Expr>{} : q;
       at.emplace_back(d);
-      const Expr same =
-          from_end(indices.at(std::move(at)), x.extent(d)) == Expr(i[static_cast<size_t>(d)]);
+      const Expr same = from_end(index_at(indices, std::move(at)), x.extent(d)) ==
+                        Expr(i[static_cast<size_t>(d)]);
       hit = d == 0 ? same : heddle::logical_and(hit, same);
     }
     return hit;

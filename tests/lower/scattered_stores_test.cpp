@@ -42,6 +42,22 @@ TEST(ScatteredStores, AGradientOfAGatherStoresWhatWasRead) {
   EXPECT_EQ(wrong_after(s), "");
 }
 
+// PyTorch's index_add of rows reaches ONNX and torch.compile as a scatter of elements whose places are repeated along the rows.
+TEST(ScatteredStores, RepeatedPlacesHaveColumns) {
+  const Tensor x = placeholder({9, 16}, f32, "x"), at = placeholder({1, 7}, i64, "at"),
+               by = placeholder({7, 16}, f32, "by");
+  const Tensor repeated = ops::broadcast_to(ops::transpose(at, {1, 0}), {7, 16});
+  const Tensor y = ops::scatter_elements(x, repeated, by, 0, ops::ScatterReduction::Max);
+  const Schedule s = create_schedule({y});
+  std::optional<ScatterInfo> info;
+  for (int stage = 0; stage < s.dag().size(); ++stage) {
+    if (!info) info = find_scatter(s.dag().stage(stage));
+  }
+  ASSERT_TRUE(info.has_value());
+  EXPECT_EQ(info->columns, std::vector<int>{1});
+  EXPECT_EQ(wrong_after(s), "");
+}
+
 TEST(ScatteredStores, OtherReductionsStayAsTheyAre) {
   const Tensor x = placeholder({8}, f32, "x"), at = placeholder({8}, i64, "at");
   const auto found = [&](auto condition, const Expr& otherwise) {

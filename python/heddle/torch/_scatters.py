@@ -43,13 +43,37 @@ def _scatter_add(x, axis, indices, source):
     return ops.scatter_elements(x, indices, source, axis_of(x, axis), "add")
 
 
-_REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
+_REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add"}
 
 
-@rule(aten.scatter_reduce.two,
-      check=lambda node: _sources_for_all_indices(node) and node.args[4] in _REDUCTIONS and node.kwargs.get("include_self", True))
+def _reduces(node):
+    """A check: one source for each index; means of floats alone, since those of integers are rounded down."""
+    x = node.args[0].meta["val"]
+    return _sources_for_all_indices(node) and (node.args[4] != "mean" or x.dtype.is_floating_point)
+
+
+def _neutral(reduce, x):
+    """What changes no result of the reduction, in the shape of `x`."""
+    if reduce in ("sum", "mean"):
+        return ops.full(shape_of(x), 0, x.dtype)
+    if reduce == "prod":
+        return ops.full(shape_of(x), 1, x.dtype)
+    value = heddle.lowest_value(x.dtype) if reduce == "amax" else heddle.highest_value(x.dtype)
+    return heddle.compute(tuple(shape_of(x)), lambda *at: value, "neutral")
+
+
+@rule(aten.scatter_reduce.two, check=_reduces)
 def _scatter_reduce(x, axis, indices, source, reduce, include_self=True):
-    return ops.scatter_elements(x, indices, source, axis_of(x, axis), _REDUCTIONS[reduce])
+    axis, kind = axis_of(x, axis), _REDUCTIONS[reduce]
+    if include_self and reduce != "mean":
+        return ops.scatter_elements(x, indices, source, axis, kind)
+    found = ops.scatter_elements(x if include_self else _neutral(reduce, x), indices, source, axis, kind)
+    wide = "f64" if x.dtype == "f64" else "f32"  # holds counts that 16 bits do not
+    count = ops.scatter_elements(ops.full(shape_of(x), 0, wide), indices, ops.full(shape_of(source), 1, wide), axis, "add")
+    if reduce == "mean":
+        others = ops.maximum(count, ops.full([], 1, wide)) if not include_self else count + 1
+        found = cast_to(cast_to(found, wide) / others, x.dtype)
+    return found if include_self else ops.where(ops.greater(count, ops.full([], 0, wide)), found, x)
 
 
 @rule(aten.index_put.default, check=indices_check)
