@@ -47,17 +47,8 @@ struct LocationProblem {
   bool adds_up = false;             ///< arithmetic combines several stages to an element
   bool copied_for_tiles =
       false;  ///< a product in tile registers reads it once, for a copy of its own
-<<<<<<< HEAD
-  bool one_value_a_row = false;  ///< of what is computed at the first place
-  double reduced = 1;            ///< elements that are reduced to one of it
-  double operations = 0;         ///< of an element
-  double times_where_read = 1;   ///< that loops around what reads it compute an element
-  int64_t parts = 1;                ///< stored stages whose elements it passes on, as `concat` does
-=======
   double elements_a_value = 1;  ///< of what is computed at the first place, for each of it
-  double operations = 0;        ///< of an element
-  double times_where_read = 1;  ///< that loops around what reads it compute an element
->>>>>>> 0a02b73f (Workers of measurements that learn of many tasks are heard meanwhile: learning waited for ever; softmax over short columns goes once through them on GPUs)
+  int64_t parts = 1;            ///< stored stages whose elements it passes on, as `concat` does
   bool read_by_groups = false;  ///< each block of a contraction's columns reads channels of its own
   int64_t row_length = 1;
 
@@ -150,15 +141,9 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
   p.in_chain = g.in_chain;
   p.parts = stored_parts(dag, g.output_stage, t.group().inlined);
   p.adds_up = stages_combined(dag, g.output_stage, t.group().inlined) > 1;
-  p.operations = operations_per_point(dag, g.output_stage, t.group().inlined);
-<<<<<<< HEAD
-  p.reduced = static_cast<double>(info.reduce_points);
-  p.one_value_a_row = !g.places.empty() && dag.info(g.places[0].stage).points > info.points;
-=======
   if (!g.places.empty())
     p.elements_a_value = static_cast<double>(dag.info(g.places[0].stage).points) /
                          static_cast<double>(std::max<int64_t>(1, info.points));
->>>>>>> 0a02b73f (Workers of measurements that learn of many tasks are heard meanwhile: learning waited for ever; softmax over short columns goes once through them on GPUs)
   if (!op.axes().empty()) p.row_length = op.axes().back().extent();
   for (int c : info.consumers) {
     const StageInfo& reader = dag.info(c);
