@@ -355,6 +355,20 @@ TEST(Plan, OfDrawnNetworksSurvivesExportRestartAndOtherThreads) {
   }
 }
 
+// The schedules of a plan race in the graph that was chosen before.
+TEST(Plan, ACallByRuleHasTheGraphOfTheRules) {
+  const Planned p;
+  TunedNetwork tuned{.network = *p.network,
+                     .report = report_of(*p.network, p.network->naive_schedules())};
+  const double same_graph = plan_of(tuned).rule_seconds;
+  EXPECT_GT(same_graph, 0);
+  tuned.choices.times = {
+      .static_seconds = 3e-3, .best_seconds = 2e-3, .verdict = RaceResult::NotProven};
+  EXPECT_EQ(plan_of(tuned).rule_seconds, same_graph);
+  tuned.choices.times.verdict = RaceResult::Faster;
+  EXPECT_DOUBLE_EQ(plan_of(tuned).rule_seconds, 1.5 * same_graph);
+}
+
 TEST(Plan, WhatIsProvenStaysWhenTwoAreMerged) {
   const Planned p;
   NetworkPlan later = p.plan;

@@ -168,6 +168,10 @@ TuneReport tune(const Network& network, const TuneOptions& options) {
 NetworkPlan plan_of(const TunedNetwork& tuned) {
   NetworkPlan plan = plan_of(tuned.network, tuned.report, tuned.kernels);
   if (tuned.choices_proven) plan.passes_proof = PlanProof::Race;
+  // Schedules race in the graph that was chosen, and the graph has raced that of the rules before.
+  const NetworkTimes& graph = tuned.choices.times;
+  if (graph.verdict == RaceResult::Faster && graph.best_seconds > 0)
+    plan.rule_seconds *= graph.static_seconds / graph.best_seconds;
   if (network::is_file(tuned.report.log))
     add_runners_up(plan, read_records(tuned.report.log).records);
   return plan;
