@@ -143,8 +143,8 @@ double gain_of_memory(DataType type, const Target& target, const CpuConstants& b
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   constexpr double kRowOfBlock = 32 << 10;  // elements that a block of a GPU keeps in registers
-  constexpr double kFewRows = 16, kManyRows = 64;                 // elements of a column
-  constexpr double kShortColumn = 32, kGainOfShortColumns = 1.3;  // of a GPU
+  constexpr double kFewRows = 16, kManyRows = 64;                  // elements of a column
+  constexpr double kShortColumn = 256, kGainOfShortColumns = 1.3;  // of a GPU
   dag::Softmax found;
   dag::match_softmax(site.dag, site.stage, &found);
   const Reads reads = reads_of(site.dag, found.highest);
@@ -155,7 +155,8 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
       return {.why_not = "the whole chain of attention goes row by row without it"};
     if (reads.along_row && reads.row <= kRowOfBlock * type.bytes())
       return {.why_not = "a block keeps the row in registers between the passes"};
-    // (H200, us of two passes and of one: 12 rows of 350549 columns in f32 43.0 and 25.0, of 62770 in bf16 8.4 and 6.8.)
+    // (H200, us of two passes and of one: 12 rows of 350549 columns in f32 43.0 and 25.0, of 62770
+    // in bf16 8.4 and 6.8; 128 rows of 8192 in bf16 9.6 and 7.3.)
     if (!reads.along_row && reads.length <= kShortColumn)
       return {kGainOfShortColumns,
               "a thread has a short column: it reads it once in place of twice"};

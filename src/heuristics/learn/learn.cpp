@@ -181,8 +181,8 @@ class Learner {
     lesson.file = files_.tree_of(h);
     if (parts.empty()) return;
     HeuristicData all = merge(parts);
-    // Trees learn what is left where constants moved.
-    if (!(constants_ == default_constants())) all = with_rule_of(all, races_[&h], constants_);
+    // Trees learn what is left by the rule as it is now.
+    all = with_rule_of(all, races_[&h], constants_);
     const TrainOptions options{.seed = o_.seed, .date = o_.date};
     lesson.problems = static_cast<int>(all.problems.size());
     lesson.noisy = static_cast<int>(std::ranges::count_if(

@@ -1,6 +1,7 @@
 #include "heuristics/learn/races.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -97,15 +98,21 @@ std::vector<CalibrationRace> races_of(const HeuristicData& data, const RaceSourc
 
 HeuristicData with_rule_of(const HeuristicData& data, const std::vector<CalibrationRace>& races,
                            const RuleConstants& constants) {
+  const bool moved = !(constants == default_constants());
   std::map<std::string, double> seconds;
   for (const CalibrationRace& r : races) {
     const auto at = r.seconds.find(r.choose(constants));
-    if (at != r.seconds.end()) seconds[r.id] = at->second;
+    seconds[r.id] = at != r.seconds.end() ? at->second : kNotMeasured;
   }
   HeuristicData out = data;
-  std::erase_if(out.problems, [&](const HeuristicProblem& p) { return !seconds.contains(p.id); });
-  for (HeuristicProblem& p : out.problems)
-    p.seconds[static_cast<std::size_t>(p.fallback)] = seconds.at(p.id);
+  std::erase_if(out.problems, [&](const HeuristicProblem& p) {
+    const auto at = seconds.find(p.id);
+    return at == seconds.end() ? moved : std::isnan(at->second);
+  });
+  for (HeuristicProblem& p : out.problems) {
+    const auto at = seconds.find(p.id);
+    if (at != seconds.end()) p.seconds[static_cast<std::size_t>(p.fallback)] = at->second;
+  }
   return out;
 }
 

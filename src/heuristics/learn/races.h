@@ -23,7 +23,7 @@ struct RaceSource {
 std::vector<CalibrationRace> races_of(const HeuristicData& data, const RaceSource& source);
 
 /// `data` with the times of the rule as it is with these constants, so that trees learn what is left. Problems of which
-/// that time is not known are left out.
+/// that time is not known are left out, those without a race only where constants moved: a log may be of an older rule.
 HeuristicData with_rule_of(const HeuristicData& data, const std::vector<CalibrationRace>& races,
                            const RuleConstants& constants);
 
