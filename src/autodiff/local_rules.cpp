@@ -86,7 +86,8 @@ std::optional<ShiftedExp> as_shifted_exp(const Expr& e) {
 /// may be infinite, is not a factor of it. d / b is y d / a where a is a number.
 Operands quotient(const Binary& op, const Expr& g, const Expr& y) {
   const std::optional<ShiftedExp> below = as_shifted_exp(op.b);
-  if (!below) return {{op.a, g / op.b}, {op.b, -(g * y / op.b)}};
+  // Of 1 / b the derivative is -y * y, so that b need not be kept.
+  if (!below) return {{op.a, g / op.b}, {op.b, -(is_const(op.a, 1) ? g * y * y : g * y / op.b)}};
   const FloatImm* a = op.a.as<FloatImm>();
   const FloatImm* d = below->constant.as<FloatImm>();
   const Expr share = a && d && a->value != 0 ? product_of(y, number(y, d->value / a->value))

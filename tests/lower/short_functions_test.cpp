@@ -100,6 +100,28 @@ TEST(ShortFunctions, AreFarBelowHalfAUnitOfTheResult) {
       0.03);
 }
 
+// A power beside a sum, as in the gradient of a softmax. The sum is not rounded before.
+TEST(ShortFunctions, PowersOfAProductAreThoseOfTwo) {
+  const auto power = [](const Expr& x) {
+    const Expr v = cast(f32, x);
+    return cast(x.dtype(), exp(v * 0.125f - 2) * 0.5f);
+  };
+  const auto exact = [](double x) { return 0.5 * std::exp(x * 0.125 - 2); };
+  const auto finite = [&](double x) { return std::fabs(x) > 600 ? NAN : exact(x); };
+  EXPECT_LT(most_halves(f16, power, finite), 0.03);
+  EXPECT_LT(most_halves(bf16, power, finite), 0.03);
+  EXPECT_LT(
+      most_halves(
+          f16,
+          [](const Expr& x) {
+            const Expr v = cast(f32, x);
+            return cast(f16, (cast(f32, cast(f16, v * 0.3f)) + 1) * exp(v * 0.125f));
+          },
+          [](double x) { return x < 0 || x > 80 ? NAN : (x * 0.3f + 1) * std::exp(x * 0.125); }),
+      0.1);
+  EXPECT_FALSE(is_changed(f32, [](const Expr& x) { return exp(x); }));
+}
+
 // bf16 has numbers that are far smaller than the last ones of the polynomial, which is constant from
 // there on.
 TEST(ShortFunctions, GeluOfBf16EndsNearZero) {

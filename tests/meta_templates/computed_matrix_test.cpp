@@ -180,6 +180,35 @@ TEST(ComputedMatrix, TilesOfZerosAreLeftOut) {
   }
 }
 
+// Rows and keys that warp groups divide, and operands that TMA loads.
+TEST(ComputedMatrix, WarpGroupsMultiply) {
+  const AutoSchedulerOptionsScope scope(as_declared());
+  const Target gpu = small_gpu();
+  for (const Reduced r : {Reduced::Rows, Reduced::Columns, Reduced::RowSums, Reduced::RowMaxima}) {
+    for (const Matrix& f :
+         {Matrix{.batch = 1, .rows = 256, .keys = 256, .depth = 64, .cols = 64, .reduced = r},
+          Matrix{.type = bf16,
+                 .rows = 128,
+                 .keys = 192,
+                 .depth = 64,
+                 .cols = 128,
+                 .reduced = r,
+                 .products = 1},
+          Matrix{
+              .rows = 192, .keys = 256, .depth = 64, .cols = 64, .reduced = r, .interleaved = true},
+          Matrix{.rows = 256, .keys = 256, .depth = 64, .cols = 64, .reduced = r, .heads = 2},
+          Matrix{
+              .rows = 256, .keys = 256, .depth = 64, .cols = 64, .reduced = r, .causal = true}}) {
+      const selftest::RandomProgram p = program(f);
+      SCOPED_TRACE(p.text);
+      const Template t = make_template(ComputeDag(p.outputs), gpu);
+      const Config c = t.default_config();
+      expect_right(p, t.instantiate(c));
+      EXPECT_THAT(to_string(lower_gpu(t.instantiate(c), p.args())), HasSubstr("wgmma."));
+    }
+  }
+}
+
 TEST(ComputedMatrix, EveryConfigIsRight) {
   const AutoSchedulerOptionsScope scope(as_declared());
   Rng rng(7);
@@ -397,12 +426,14 @@ TEST(ComputedMatrix, CompilesForEveryArchitecture) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
   const AutoSchedulerOptionsScope scope(as_declared());
   for (const std::string arch : {"sm_80", "sm_90a"}) {
+    const Target gpu =
+        arch == "sm_80" ? Target::parse("cuda -gpu=a100 -sms=8 -bandwidth=290") : small_gpu();
     for (const Reduced r : {Reduced::Rows, Reduced::Columns, Reduced::RowSums}) {
       for (const int64_t size : {64, 128}) {
         const selftest::RandomProgram p = program(
             {.batch = 32, .rows = 1024, .keys = 1024, .depth = size, .cols = size, .reduced = r});
         const cuda::Cubin cubin = cuda::compile_cuda(
-            emit_cuda(lower_gpu(create_schedule(p.outputs, small_gpu()), p.args())), arch);
+            emit_cuda(lower_gpu(create_schedule(p.outputs, gpu), p.args())), arch);
         ASSERT_EQ(cubin.kernels.size(), 1);
         // Wide warps spill a little of long lines, and were faster than narrow ones nevertheless.
         EXPECT_LE(cubin.kernels[0].spill_stores, size > 64 ? 320 : 32)

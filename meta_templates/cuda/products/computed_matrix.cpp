@@ -3,9 +3,11 @@
 //
 //   schedule/groups/computed_rows.h   for which matrices
 //   computed_matrix_rule.cpp          how many rows and keys a tile has
-//   computed_matrix_recipe.cpp        the loops, with a picture
+//   computed_matrix_recipe.cpp        the loops for mma.sync, with a picture
+//   computed_matrix_group_recipe.cpp  the loops for wgmma and TMA, with a picture
+//   computed_matrix_loops.h           what both have in common
 //   here                              the knobs and what they must fulfil
-#include "cuda/products/computed_matrix.h"
+#include "cuda/products/computed_matrix_group.h"
 
 namespace heddle::meta {
 namespace {
@@ -38,7 +40,9 @@ std::vector<int64_t> within(int64_t extent, std::vector<int64_t> values) {
 
 void build(TemplateBuilder& t, const StageGroup& g) {
   const ComputedMatrix m = *find_own_matrix(t.dag(), g.anchor);
-  const ComputedMatrixProblem p = problem_of(m, t);
+  const std::vector<int> loaded = computed_matrix_group_operands(t.dag(), g, m, t.target().gpu);
+  ComputedMatrixProblem p = problem_of(m, t);
+  p.warp_groups = !loaded.empty();
   const Choice choice = t.decide("cuda_computed_matrix", p, computed_matrix_rule);
   ComputedMatrixKnobs k;
   k.row_tiles = t.knob("row_tiles", within(p.rows, {1, 2}), choice);
@@ -60,8 +64,19 @@ void build(TemplateBuilder& t, const StageGroup& g) {
   t.require("the tiles must fit shared memory", [=](const auto& v) {
     return computed_matrix_bytes(p, tile(v)) <= p.gpu.smem_per_block;
   });
-  for (int64_t stay : {0, 1})
-    t.when(resident, stay, [&] { computed_matrix_recipe(t, g, m, k, stay == 1); });
+  const auto by_mma_sync = [&] {
+    for (int64_t stay : {0, 1})
+      t.when(resident, stay, [&] { computed_matrix_recipe(t, g, m, k, stay == 1); });
+  };
+  if (!p.warp_groups || computed_matrix_group_tile(p).keys == 0) return by_mma_sync();
+  const Param unit = t.kind("unit", {"mma_sync", "wgmma"}, choice);
+  const ComputedMatrixGroupKnobs group = ask_computed_matrix_group(t, p, unit, choice);
+  for (const int operand : loaded) {
+    if (std::find(g.tunable.begin(), g.tunable.end(), operand) != g.tunable.end())
+      t.keep_at_root(operand, unit, 1);
+  }
+  t.when(unit, "mma_sync", by_mma_sync);
+  t.when(unit, "wgmma", [&] { computed_matrix_group_recipe(t, g, m, group); });
 }
 
 HEDDLE_REGISTER_META_TEMPLATE({"cuda_computed_matrix", 9, matches, build});

@@ -15,6 +15,7 @@ inline constexpr int64_t kMatrixUnit = 16;
 struct ComputedMatrixProblem {
   int64_t rows = 1, keys = 1, cols = 0, batches = 1;  ///< cols: of the result; 0: one for each row
   std::vector<int64_t> depths;                        ///< of the products
+  bool warp_groups = false;                           ///< whether TMA can load the operands
   Gpu gpu;
   GpuConstants constants = {};  ///< by which the rule judges
   NamedFeatures features() const;

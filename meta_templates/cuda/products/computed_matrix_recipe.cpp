@@ -18,18 +18,20 @@
 // clang-format on
 //
 // Extents may be of any size: elements beyond an end are zero (the lowest for a maximum).
-#include "cuda/products/computed_matrix.h"
+#include "cuda/products/computed_matrix_loops.h"
 
 namespace heddle::meta {
 namespace {
 
 constexpr int64_t kLanes = mma::kCols;  // partial results of a row
 
-class Recipe {
+class Recipe : ComputedMatrixLoops {
  public:
   Recipe(TemplateBuilder& t, const StageGroup& g, const ComputedMatrix& m,
          const ComputedMatrixKnobs& knobs, bool resident)
-      : t_(t), g_(g), m_(m), knobs_(knobs), resident_(resident) {}
+      : ComputedMatrixLoops(t, g, m, {knobs.row_tiles, knobs.row_warps, false}),
+        knobs_(knobs),
+        resident_(resident) {}
 
   void products() {
     StageRef anchor = t_.stage(m_.sum), out = t_.stage(g_.output_stage);
@@ -38,7 +40,7 @@ class Recipe {
     StageRef sum = anchor.pad({rows_of(anchor, m_.row),
                                {anchor.axis(m_.col), kMatrixUnit},
                                {anchor.reduce_axis(m_.key), kMatrixUnit, knobs_.key_units}});
-    std::vector<Made> made = pad_products();
+    std::vector<Made> made = pad_products(kMatrixUnit, knobs_.key_units);
     if (g_.output_stage != g_.anchor) anchor.compute_inline();
     const Loop block = columns_of_blocks(out);
     sum.compute_at(out, block);
@@ -52,13 +54,14 @@ class Recipe {
   }
 
   void rows() {
-    StageRef anchor = t_.stage(m_.sum), out = anchor;
+    StageRef anchor = t_.stage(m_.sum), out = t_.stage(g_.output_stage);
     StageRef matrix = t_.stage(m_.matrix).cache_read({anchor});
     StageRef sum = anchor.pad(
         {rows_of(anchor, m_.row), {anchor.reduce_axis(0), kMatrixUnit, knobs_.key_units}});
-    std::vector<Made> made = pad_products();
+    std::vector<Made> made = pad_products(kMatrixUnit, knobs_.key_units);
     StageRef parts = sum.rfactor(sum.reduce_axis(0), kLanes, true);
     StageRef partial = parts.cache_write();
+    if (g_.output_stage != g_.anchor) anchor.compute_inline();
     const Loop block = rows_of_blocks(out, sum);
     store_parts(parts);
     const Loop tile = partial_loops(partial);
@@ -69,33 +72,6 @@ class Recipe {
   }
 
  private:
-  /// Elements of an operand of a fragment in a register.
-  static constexpr int64_t kPack = 2;
-  static constexpr TailStrategy kWhole = TailStrategy::PredicateStores;
-
-  struct Made {
-    StageRef sum, rows, keys;  ///< a product over full tiles, and the tiles of its operands
-  };
-
-  StageRef::Padding rows_of(StageRef s, int axis) const {
-    return {s.axis(axis), kMatrixUnit, knobs_.row_tiles, knobs_.row_warps};
-  }
-
-  std::vector<Made> pad_products() {
-    std::vector<Made> made;
-    for (const ComputedMatrix::Product& p : m_.products) {
-      StageRef s = t_.stage(p.stage);
-      StageRef rows = t_.stage(p.rows.stage).cache_read({s}),
-               keys = t_.stage(p.keys.stage).cache_read({s});
-      StageRef sum = s.pad({rows_of(s, p.row_dim),
-                            {s.axis(p.key_dim), kMatrixUnit, knobs_.key_units},
-                            {s.reduce_axis(0), kMatrixUnit}});
-      made.push_back({sum, rows, keys});
-    }
-    for (const int s : m_.fused) t_.stage(s).compute_inline();
-    return made;
-  }
-
   void place_products(std::vector<Made>& made, StageRef out, Loop block, StageRef sum, Loop tile) {
     for (size_t i = 0; i < made.size(); ++i) {
       const ComputedMatrix::Product& p = m_.products[i];
@@ -113,61 +89,12 @@ class Recipe {
 
   // ---- loops ----
 
-  struct Rows {
-    Loop warp, tile, in;
-  };
-  Rows cut_rows(StageRef s, int axis) const {
-    auto [units, in] = s.split(s.axis(axis), kMatrixUnit, kWhole);
-    auto [warp, tile] = s.split(units, knobs_.row_tiles, kWhole);
-    return {warp, tile, in};
-  }
-  static std::vector<Loop> without(StageRef s, int a, int b) {
-    std::vector<Loop> others;
-    for (int d = 0; d < s.num_axes(); ++d) {
-      if (d != a && d != b) others.push_back(s.axis(d));
-    }
-    return others;
-  }
-  static void order(StageRef s, std::vector<Loop> first, const std::vector<Loop>& then) {
-    first.insert(first.end(), then.begin(), then.end());
-    s.reorder(first);
-  }
-  static void bind_blocks(StageRef s, const std::vector<Loop>& batch, Loop block) {
-    if (!batch.empty()) s.bind(s.fuse(batch), LoopKind::BlockZ);
-    s.bind(block, LoopKind::BlockX);
-  }
-  // The rows and columns of a tile that accumulators hold: two columns a lane, in rows lane / 4 of
-  // each half.
-  static void bind_lanes(StageRef s, Loop lane_row, Loop lane_col) {
-    s.bind(s.fuse(lane_row, lane_col), LoopKind::ThreadX);
-  }
-
-  // The loops of the output stage, which has columns. Returns the loop over blocks.
-  Loop columns_of_blocks(StageRef s) const {
-    const std::vector<Loop> batch = without(s, m_.row, m_.col);
-    const Rows r = cut_rows(s, m_.row);
-    auto [block, warp] = s.split(r.warp, knobs_.row_warps, kWhole);
-    auto [units, unit] = s.split(s.axis(m_.col), kMatrixUnit, kWhole);
-    // A loop of one iteration surrounds all columns.
-    auto [all, wide] = s.split(units, ceil_div(m_.cols, kMatrixUnit), kWhole);
-    auto [col_tile, col] = s.split(unit, mma::kCols);
-    auto [half, lane_row] = s.split(r.in, 8);
-    auto [lane_col, pair] = s.split(col, 2);
-    order(s, batch, {all, block, warp, lane_row, lane_col, r.tile, wide, col_tile, half, pair});
-    bind_lanes(s, lane_row, lane_col);
-    bind_blocks(s, batch, block);
-    s.bind(warp, LoopKind::ThreadZ);
-    for (Loop u : {r.tile, wide, col_tile, half}) s.unroll(u);
-    s.vectorize(pair);
-    return block;
-  }
-
   // The loops of a result for each row, in which `sum` adds up the parts. Returns the loop over
   // blocks.
   Loop rows_of_blocks(StageRef s, StageRef sum) const {
     const std::vector<Loop> batch = without(s, m_.row, -1);
     const Rows r = cut_rows(s, m_.row);
-    auto [block, warp] = s.split(r.warp, knobs_.row_warps, kWhole);
+    auto [block, warp] = s.split(r.warp(), knobs_.row_warps, kWhole);
     order(s, batch, {block, warp, r.in, r.tile});
     bind_blocks(s, batch, block);
     s.bind(warp, LoopKind::ThreadZ);
@@ -187,9 +114,9 @@ class Recipe {
     const Rows r = cut_rows(s, part_row());
     auto [half, lane_row] = s.split(r.in, 8);
     auto [lane_col, pair] = s.split(s.axis(0), 2);
-    order(s, batch, {r.warp, lane_row, lane_col, r.tile, half, pair});
+    order(s, batch, {r.warp(), lane_row, lane_col, r.tile, half, pair});
     bind_lanes(s, lane_row, lane_col);
-    s.bind(r.warp, LoopKind::ThreadZ);
+    s.bind(r.warp(), LoopKind::ThreadZ);
     for (Loop u : {r.tile, half, pair}) s.unroll(u);
   }
 
@@ -199,8 +126,8 @@ class Recipe {
     const Rows r = cut_rows(s, part_row());
     auto [units, eighth] = s.split(s.reduce_axis(0), kMatrixUnit / kLanes);
     auto [tile, unit] = s.split(units, knobs_.key_units);
-    order(s, batch, {tile, r.warp, r.tile, unit, eighth, r.in, s.axis(0)});
-    s.bind(r.warp, LoopKind::ThreadZ);
+    order(s, batch, {tile, r.warp(), r.tile, unit, eighth, r.in, s.axis(0)});
+    s.bind(r.warp(), LoopKind::ThreadZ);
     for (Loop u : {r.tile, unit, eighth}) s.unroll(u);
     s.tensorize(r.in, "lanes");
     lay_out(s, mma::accumulator(part_row(), 0));
@@ -208,16 +135,11 @@ class Recipe {
   }
 
   std::array<Loop, 2> sum_loops(StageRef s) const {
-    std::vector<Loop> batch = without(s, m_.row, m_.col);
-    const std::vector<Loop> reduce = s.all_reduce_axes();
-    for (size_t k = 0; k < reduce.size(); ++k) {
-      if (static_cast<int>(k) != m_.key) batch.push_back(reduce[k]);
-    }
     const Rows r = cut_rows(s, m_.row);
     auto [col_tile, col] = s.split(s.axis(m_.col), mma::kCols);
-    auto [units, key] = s.split(reduce[static_cast<size_t>(m_.key)], kMatrixUnit);
+    auto [units, key] = s.split(s.reduce_axis(m_.key), kMatrixUnit);
     auto [tile, step] = s.split(units, knobs_.key_units);
-    order(s, batch, {tile, r.warp, step, r.tile, col_tile, r.in, col, key});
+    order(s, batch_of_sum(s), {tile, r.warp(), step, r.tile, col_tile, r.in, col, key});
     product_nest(s, r, step, col_tile, mma::accumulator(m_.row, m_.col));
     return {tile, step};
   }
@@ -228,25 +150,15 @@ class Recipe {
     const Rows r = cut_rows(s, p.row_dim);
     auto [col_tile, col] = s.split(s.axis(p.key_dim), mma::kCols);
     auto [step, depth] = s.split(s.reduce_axis(0), kMatrixUnit);
-    order(s, batch, {r.warp, step, r.tile, col_tile, r.in, col, depth});
+    order(s, batch, {r.warp(), step, r.tile, col_tile, r.in, col, depth});
     product_nest(s, r, step, col_tile, mma::accumulator(p.row_dim, p.key_dim));
     return step;
   }
   static void product_nest(StageRef s, const Rows& r, Loop step, Loop col_tile,
                            const LayoutDigits& layout) {
-    s.bind(r.warp, LoopKind::ThreadZ);
+    s.bind(r.warp(), LoopKind::ThreadZ);
     for (Loop u : {step, r.tile, col_tile}) s.unroll(u);
     s.tensorize(r.in, "mma");
-    lay_out(s, layout);
-  }
-
-  void elements(StageRef s, const LayoutDigits& layout) const {
-    const std::vector<Loop> batch = without(s, m_.row_dim, m_.key_dim);
-    const Rows r = cut_rows(s, m_.row_dim);
-    order(s, batch, {r.warp, r.tile, r.in, s.axis(m_.key_dim)});
-    s.bind(r.warp, LoopKind::ThreadZ);
-    s.unroll(r.tile);
-    s.tensorize(r.in, "lanes");
     lay_out(s, layout);
   }
 
@@ -304,9 +216,6 @@ class Recipe {
     lay_out(s, mma::left(o.line_dim, o.depth_dim, kPack));
   }
 
-  TemplateBuilder& t_;
-  const StageGroup& g_;
-  const ComputedMatrix& m_;
   const ComputedMatrixKnobs& knobs_;
   const bool resident_;  ///< operands of rows stay in registers
 };

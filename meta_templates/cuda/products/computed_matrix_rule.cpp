@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <string>
 
-#include "cuda/products/computed_matrix.h"
+#include "cuda/products/computed_matrix_group.h"
 
 namespace heddle::meta {
 namespace {
@@ -36,6 +36,7 @@ NamedFeatures ComputedMatrixProblem::features() const {
           {"batches", number(batches)},
           {"products", number(depths.size())},
           {"depth", number(depth)},
+          {"warp_groups", number(warp_groups ? 1 : 0)},
           {"sms", number(gpu.sms)},
           {"smem_per_block_bytes", number(gpu.smem_per_block)},
           {"block_threads", number(most_block_threads(gpu))}};
@@ -83,6 +84,14 @@ Choice computed_matrix_rule(const ComputedMatrixProblem& p) {
   c.set("resident", t.resident ? 1 : 0,
         t.resident ? "operands of rows stay in registers"
                    : "registers are short: operands of rows from shared memory");
+  const ComputedMatrixGroupTile group = computed_matrix_group_tile(p);
+  const bool groups = p.warp_groups && group.keys > 0;
+  c.set("unit", groups ? 1 : 0,
+        groups ? "TMA and wgmma" : "operands that TMA cannot load, or no tile divides the matrix");
+  c.set("groups", group.groups, "warp groups of a block, each with 64 rows");
+  c.set("group_key_units", std::max<int64_t>(group.keys / kMatrixUnit, 4),
+        "units of 16 keys of a tile of warp groups");
+  c.set("group_stages", group.stages, "tiles of keys and values that TMA loads ahead");
   return c;
 }
 

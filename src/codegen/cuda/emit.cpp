@@ -83,16 +83,25 @@ std::string joined_text(const GpuKernel& k, Prelude& prelude) {
   std::string text, parameters, calls, first = "0";
   const std::string gap = ",\n" + std::string(k.name.size() + 1, ' ');
   std::vector<std::string> given;
+  std::string maps;
+  int64_t of_sm = 0;
   for (const GpuKernel& part : k.parts) {
     KernelWriter writer(part, prelude, k.block[0]);
     text += "\n" + launch_comment(part) + writer.run();
+    if (const int64_t n = writer.blocks_of_sm(); n > 0) of_sm = of_sm > 0 ? std::min(of_sm, n) : n;
     given.emplace_back();
     for (size_t i = 0; i < part.args.size(); ++i) {
       const std::string name = names.unique(part.args[i]->name);
       parameters += (parameters.empty() ? "" : gap) + writer.parameter_types()[i] + name;
       given.back() += name + ", ";
     }
+    for (const GpuKernel::TensorMap& m : part.maps) {
+      const std::string name = names.unique("map_" + m.source->name);
+      maps += gap + "const __grid_constant__ " + prelude.use("TensorMap") + " " + name;
+      given.back() += name + ", ";
+    }
   }
+  parameters += maps;
   SizeNames sizes;
   for (const Var& v : k.sizes) {
     sizes.emplace_back(v.get(), names.unique(v->name));
@@ -114,8 +123,8 @@ std::string joined_text(const GpuKernel& k, Prelude& prelude) {
     first = end;
   }
   return text + "\n" + launch_comment(k) + "extern \"C\" __global__ void __launch_bounds__(" +
-         std::to_string(k.block[0]) + ")\n" + k.name + "(" + parameters + ") {\n" + blocks.text +
-         calls + "\n}\n";
+         std::to_string(k.block[0]) + (of_sm > 0 ? ", " + std::to_string(of_sm) : "") + ")\n" +
+         k.name + "(" + parameters + ") {\n" + blocks.text + calls + "\n}\n";
 }
 
 }  // namespace

@@ -10,8 +10,9 @@ std::string KernelWriter::map_parameters(const std::string& gap) {
   std::string out, before = gap;
   for (const GpuKernel::TensorMap& m : kernel_.maps) {
     map_names_.push_back(names_.unique("map_" + storage_of(m.source).name));
-    out +=
-        before + "const __grid_constant__ " + prelude_.use("TensorMap") + " " + map_names_.back();
+    // A part of a launch is given the maps of the kernel.
+    out += before + "const " + (launch_threads_ > 0 ? "" : "__grid_constant__ ") +
+           prelude_.use("TensorMap") + (launch_threads_ > 0 ? "& " : " ") + map_names_.back();
     before = ",\n" + std::string(kernel_.name.size() + 1, ' ');
   }
   return out;

@@ -63,18 +63,22 @@ void KernelWriter::fail(const std::string& what) const {
 
 std::string size_type(const Var& size) { return is_wide(size) ? "const long long " : "const int "; }
 
-// What precedes the name.
-std::string KernelWriter::head() const {
-  if (launch_threads_ > 0) return "static __device__ __forceinline__ void ";
+int64_t KernelWriter::blocks_of_sm() const {
   const int64_t threads = block_threads();
+  if (const int64_t registers = registers_of_versions(kernel_); registers > 0)
+    return std::max<int64_t>(1, kRegistersOfSm / (registers * threads));
   // Kernels whose warp groups exchange registers begin with those that as many blocks of an SM have
   // as can exchange theirs, because setmaxnreg needs a known number of registers.
   const int64_t of_block =
       kWarpGroup * (facts_.loads + (threads / kWarpGroup - 1) * facts_.multiplies);
-  std::string blocks;
-  if (facts_.passes_registers) blocks = ", " + std::to_string(kRegistersOfSm / of_block);
-  if (const int64_t registers = registers_of_versions(kernel_); registers > 0)
-    blocks = ", " + std::to_string(std::max<int64_t>(1, kRegistersOfSm / (registers * threads)));
+  return facts_.passes_registers ? kRegistersOfSm / of_block : 0;
+}
+
+// What precedes the name.
+std::string KernelWriter::head() const {
+  if (launch_threads_ > 0) return "static __device__ __forceinline__ void ";
+  const int64_t threads = block_threads(), of_sm = blocks_of_sm();
+  const std::string blocks = of_sm > 0 ? ", " + std::to_string(of_sm) : "";
   return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threads) + blocks +
          ")\n";
 }

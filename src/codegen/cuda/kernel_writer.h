@@ -33,6 +33,8 @@ class KernelWriter {
   std::string run();
   /// The types of the parameters for the args, known after run().
   const std::vector<std::string>& parameter_types() const { return parameter_types_; }
+  /// The blocks that a multiprocessor runs at a time, which __launch_bounds__ is given; 0: any.
+  int64_t blocks_of_sm() const;
 
  private:
   /// The place and the name of a buffer.

@@ -5,8 +5,9 @@
 // more precise than erf where its value is near -1. The error, relative to gelu, is below 2^-17.
 // Beyond kEnd, u G(u) is less than half of the least f16, and is left as it is there.
 //
-// Of 1 + tanh(z) = 2 / (1 + exp(-2 z)) and 1 + exp(z) the error is that of the power of two: |z| *
-// 2^-23, which matters below f16 and bf16 only where z is beyond their range.
+// Of 1 + tanh(z) = 2 / (1 + exp(-2 z)), 1 + exp(z) and exp(z) the error is that of the power of two:
+// |z| * 2^-23, which matters below f16 and bf16 only where z is beyond their range. Sums beside a
+// power, which are rounded to 16 bits with it, are not rounded to 16 bits before.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -49,6 +50,24 @@ const Unary* beside_one(const Expr& e) {
   const bool left = is_const(sum->a, 1);
   return left || is_const(sum->b, 1) ? below_roundings(left ? sum->b : sum->a).as<Unary>()
                                      : nullptr;
+}
+
+/// `z` times log2(e), where a constant factor of `z`, or of what a value is subtracted from, takes it.
+Expr in_powers_of_two(const Expr& z) {
+  if (const Binary* mul = binary(z, BinaryOp::Mul)) {
+    const FloatImm* c = mul->b.as<FloatImm>();
+    if (c && mul->dtype == f32) return mul->a * number(c->value * kLog2E);
+  }
+  const Binary* shifted = binary(z, BinaryOp::Sub);
+  const Binary* mul = shifted ? binary(shifted->a, BinaryOp::Mul) : nullptr;
+  if (mul && shifted->dtype == f32 && mul->b.kind() == ExprKind::FloatImm)
+    return in_powers_of_two(shifted->a) - shifted->b * number(kLog2E);
+  return z * number(kLog2E);
+}
+
+const Unary* exponential(const Expr& e) {
+  const Unary* of = below_roundings(e).as<Unary>();
+  return of && of->op == UnaryOp::Exp ? of : nullptr;
 }
 
 /// A product of f32 or 16-bit floats as its factors.
@@ -113,10 +132,21 @@ std::optional<Gelu> gelu_among(const std::vector<Expr>& factors) {
   return {};
 }
 
+/// A sum of f32 without the roundings of its terms to 16 bits.
+Expr unrounded(const Expr& e) {
+  const Binary* sum = e.as<Binary>();
+  if (!sum || sum->dtype != f32 || (sum->op != BinaryOp::Add && sum->op != BinaryOp::Sub)) return e;
+  const auto term = [](const Expr& x) {
+    const Expr& of = below_roundings(x);
+    return of.dtype() == f32 ? unrounded(of) : x;
+  };
+  return make_binary(sum->op, term(sum->a), term(sum->b));
+}
+
 bool has_exponentials(const std::vector<Expr>& factors) {
   return std::any_of(factors.begin(), factors.end(), [](const Expr& x) {
     const Unary* of = beside_one(x);
-    return of && (of->op == UnaryOp::Tanh || of->op == UnaryOp::Exp);
+    return exponential(x) || (of && (of->op == UnaryOp::Tanh || of->op == UnaryOp::Exp));
   });
 }
 
@@ -135,7 +165,8 @@ class Shortener {
     if (!is_short(e.dtype())) return {};
     const Cast* c = e.as<Cast>();
     const Expr& product = c && c->value.dtype() == f32 ? c->value : e;
-    if (!binary(product, BinaryOp::Mul) && !binary(product, BinaryOp::Div)) return {};
+    if (!binary(product, BinaryOp::Mul) && !binary(product, BinaryOp::Div) && !exponential(product))
+      return {};
     Factors f;
     f.add(product, false);
     const std::optional<Gelu> g = gelu_among(f.over);
@@ -153,13 +184,16 @@ class Shortener {
     Factors out{.scale = f.scale};
     const auto take = [&](const Expr& x, bool inverse) {
       const Unary* of = beside_one(x);
-      if (of && of->op == UnaryOp::Tanh) {
+      if (const Unary* power = exponential(x)) {
+        const Expr z = in_powers_of_two(in_f32(run(power->a)));
+        (inverse ? out.under : out.over).push_back(make_unary(UnaryOp::Exp2, z));
+      } else if (of && of->op == UnaryOp::Tanh) {
         (inverse ? out.over : out.under).push_back(one_and_exp(in_f32(run(of->a)), -2));
         out.scale *= inverse ? 0.5 : 2;
       } else if (of && of->op == UnaryOp::Exp) {
         (inverse ? out.under : out.over).push_back(one_and_exp(in_f32(run(of->a)), 1));
       } else {
-        (inverse ? out.under : out.over).push_back(run(x));
+        (inverse ? out.under : out.over).push_back(run(unrounded(x)));
       }
     };
     for (const Expr& x : f.over) take(x, false);

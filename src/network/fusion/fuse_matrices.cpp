@@ -15,6 +15,9 @@ namespace {
 // of the memory that buffers may have: three are needed at once, of scores, weights and gradients.
 constexpr double kMostBytesOfCpu = 256 << 20, kShareOfMemory = 0.25;
 
+// The fewest rows and keys for which what only has rows or keys is stored.
+constexpr int64_t kLeastLine = 32;
+
 class Fuser {
  public:
   Fuser(const FusionPlan& plan, const Target& target, ChoiceList& choices)
@@ -50,7 +53,22 @@ class Fuser {
         for (const int x : m->fused) covered_[x] = 1;
         matrices_.push_back(std::move(*m));
       }
-    } while (keep_out());
+    } while (keep_out() || keep_lines_out());
+  }
+
+  /// Keeps what only has rows or keys of a matrix, such as the reciprocal of a sum, from being computed for
+  /// each element of it. Returns whether there was any.
+  bool keep_lines_out() {
+    bool found = false;
+    for (const ComputedMatrix& m : matrices_) {
+      if (std::min(m.rows, m.keys) < kLeastLine) continue;
+      for (const int s : m.fused) {
+        if (dag_.info(s).points > std::max(m.rows, m.keys) * m.batches * m.summed) continue;
+        may_be_inside_[s] = 0;
+        found = true;
+      }
+    }
+    return found;
   }
 
   /// Keeps stages that some reader needs in memory from being inside. Returns whether there were any.

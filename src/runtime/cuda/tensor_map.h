@@ -13,7 +13,7 @@
 namespace heddle::cuda {
 
 /// The largest number of maps of a launch.
-inline constexpr std::size_t kMostMaps = 4;
+inline constexpr std::size_t kMostMaps = 16;
 
 /// Throws an internal error where TMA accepts no such map: for more than five dimensions, a box of
 /// more than 256 rows, or rows of the tensor that are no multiple of 16 bytes.

@@ -35,7 +35,7 @@ class Finder {
     for (int s = 0; s < dag_.size(); ++s) {
       const std::optional<ComputedMatrix> m = is_free(s) ? find_own_matrix(dag_, s) : std::nullopt;
       if (!m || !reduces_where_computed(*m, target) || goes_by_rows(*m, target) ||
-          !add({s, s, {}, m->col >= 0}, m->fused))
+          !add({s, s, {}, m->col >= 0 || target.is_cuda()}, m->fused))
         continue;
       found_.operands.insert(m->value.stage);
       for (const ComputedMatrix::Product& p : m->products)

@@ -6,6 +6,7 @@
 
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
+#include "lower/gpu/memory/exchanged_registers.h"
 #include "target/grid_limits.h"
 
 namespace heddle::gpu {
@@ -112,6 +113,7 @@ GpuKernel launch_of(const std::string& name, std::vector<GpuKernel> launches) {
     k.shared_bytes = std::max(k.shared_bytes, part.shared_bytes);
     k.overlaps &= part.overlaps;
     k.args.insert(k.args.end(), part.args.begin(), part.args.end());
+    k.maps.insert(k.maps.end(), part.maps.begin(), part.maps.end());
     for (const Var& v : part.sizes) add_size(k.sizes, v);
     part.name = name + "_part" + std::to_string(k.parts.size());
     k.parts.push_back(std::move(part));
@@ -199,7 +201,8 @@ bool all_move(const std::vector<GpuKernel>& kernels) {
 
 bool can_join(const GpuKernel& k) {
   if (!k.parts.empty()) return std::ranges::all_of(k.parts, can_join);
-  if (k.tail || k.cluster != 1 || k.pair != 1 || !k.maps.empty() || !k.body) return false;
+  if (k.tail || k.cluster != 1 || k.pair != 1 || !k.body) return false;
+  if (!k.maps.empty() && (is_sized(k) || k.tickets)) return false;
   if (is_sized(k)) return k.grid[1] == 1 && k.grid[2] == 1 && !cooperates(k.body);
   return volume(k.block) % kWarp == 0 || !cooperates(k.body);
 }
@@ -227,6 +230,7 @@ bool fit_in_one_launch(const std::vector<const GpuKernel*>& launches, const Gpu&
     keeps = keeps || keeps_elements(k->body);
   }
   if (most > kThreadsOfAllRegisters && most > 2 * least) return false;
+  if (kernels.empty() || !exchange_alike(kernels, gpu)) return false;
   const int64_t rounds = keeps || shared > 0 ? 1 : rounds_of_moves;
   return blocks <= rounds * wave(most, shared, keeps ? kUsualRegisters : kFewRegisters, gpu) &&
          at_largest <= kMostBlocks[0];

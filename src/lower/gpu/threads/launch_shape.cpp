@@ -9,7 +9,7 @@ namespace heddle::gpu {
 namespace {
 
 // The largest number of threads of a block on all CUDA devices.
-constexpr int64_t kMaxThreads = 1024;
+constexpr int64_t kMaxThreads = 1024, kWarpLanes = 32;
 
 // Combines a loop over blocks with those along its dimension, which have at most `most` iterations
 // so far.
@@ -43,6 +43,9 @@ void collect(const Stmt& s, const Ranges& ranges, LaunchShape* shape) {
     n = std::max(n, extent.max);
     shape->cluster = std::max<int64_t>(shape->cluster, f->loop.cluster);
   }
+  // The lanes of a warp compute the nest, and its loops may be the only ones of theirs.
+  if (f->loop.instruction == InstructionName("lanes"))
+    shape->block[0] = std::max<int64_t>(shape->block[0], kWarpLanes);
   Ranges inside = ranges;
   inside.set(f->var, {0, std::max<int64_t>(0, extent.max - 1)});
   collect(f->body, inside, shape);

@@ -73,7 +73,10 @@ class Spreader {
       note_loads(value, col);
       std::vector<Expr> at;
       for (const Expr& i : st->indices) at.push_back(bound(i));
-      return make_store(st->buffer, std::move(at), bound(value), st->hint);
+      const Stmt store = make_store(st->buffer, std::move(at), bound(value), st->hint);
+      // The four lanes of a row have its value, and one of them stores it.
+      const bool one = !col && st->buffer->scope != Scope::Local;
+      return one ? make_if(floormod(lane_.expr(), Expr(4)) < Expr(1), store) : store;
     }
     return map_children(
         s, [&](const Stmt& c) { return spread(c, col); },

@@ -5,7 +5,7 @@
 //   tensorized for m in 0..16 { for n in 0..64 { high[m] = max(high[m], S[m, n]) } }
 //
 // A reduction of a row is that of each lane's elements, and two shuffles among the four lanes of
-// the row, after which all of them have it.
+// the row, after which all of them have it. One of them stores a value of a row to memory.
 #pragma once
 
 #include "lower/gpu/tiles/tile_nest.h"

@@ -6,6 +6,7 @@
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "lower/gpu/tiles/begun_products.h"
+#include "lower/gpu/warp_group/early_loads.h"
 
 namespace heddle::gpu {
 namespace {
@@ -46,35 +47,69 @@ bool accesses(const Stmt& s, const Buffer& b) {
 
 // The statements of an iteration, by when they run.
 struct Chain {
-  std::vector<Stmt> before, between, late;
-  Stmt first, second;
-  Buffer products, sums;  // accumulators of the first product and of the second
+  std::vector<Stmt> before, first, between, late;
+  Stmt second;
+  std::vector<Buffer> products;  // accumulators of the first products
+  Buffer sums, weights;          // of the second one, and its operand in registers
+  EarlyLoads early;
 };
 
 Chain chain_of(const Stmt& use) {
   Chain c;
-  Buffer weights;
   const std::vector<Stmt> all = statements(use);
   const auto is_product = [](const Stmt& s) { return product_in(s) != nullptr; };
   const auto one = std::find_if(all.begin(), all.end(), is_product);
-  const auto two = one == all.end() ? one : std::find_if(std::next(one), all.end(), is_product);
-  HEDDLE_ICHECK(two != all.end() && std::next(two) == all.end(),
-                "an iteration over boxes is no chain of two products");
-  c.first = *one;
-  c.second = *two;
-  c.products = product_in(c.first)->operands[0].buffer;
-  c.sums = product_in(c.second)->operands[0].buffer;
-  weights = product_in(c.second)->operands[1].buffer;
-  HEDDLE_ICHECK(weights->scope == Scope::Local, "the second product has no operand in registers");
+  const auto end = std::find_if_not(one, all.end(), is_product);
+  const auto two = std::find_if(end, all.end(), is_product);
+  HEDDLE_ICHECK(two == all.end() || std::next(two) == all.end(),
+                "an iteration over boxes is no chain of products");
   c.before.assign(all.begin(), one);
-  // What accesses registers of the second product must wait for that of the tile before.
-  const auto late = std::find_if(std::next(one), two, [&](const Stmt& s) {
-    return accesses(s, weights) || accesses(s, c.sums);
-  });
-  c.between.assign(std::next(one), late);
+  c.first.assign(one, end);
+  for (const Stmt& s : c.first) c.products.push_back(product_in(s)->operands[0].buffer);
+  if (two == all.end()) {
+    c.between.assign(end, two);
+    return c;
+  }
+  c.second = *two;
+  c.sums = product_in(c.second)->operands[0].buffer;
+  c.weights = product_in(c.second)->operands[1].buffer;
+  HEDDLE_ICHECK(c.weights->scope == Scope::Local, "the last product has no operand in registers");
+  // What accesses registers of the last product must wait for that of the tile before.
+  const auto is_late = [&](const Stmt& s) { return accesses(s, c.weights) || accesses(s, c.sums); };
+  const auto late = std::find_if(end, two, is_late);
+  c.between.assign(end, late);
   c.late.assign(late, two);
-  for (const Stmt& s : c.before)
-    HEDDLE_ICHECK(!accesses(s, weights) && !accesses(s, c.sums), "a chain of products is mixed up");
+  for (const auto* list : {&c.before, &c.first})
+    HEDDLE_ICHECK(std::none_of(list->begin(), list->end(), is_late),
+                  "a chain of products is mixed up");
+  return c;
+}
+
+ChainRegisters registers_of(const Chain& c) {
+  constexpr int64_t kOthers = 32;
+  int64_t all = kOthers + c.early.elements(), widest = 0;
+  const auto add = [&](const Buffer& b) {
+    all += b.num_elements();
+    widest = std::max(widest, b.num_elements());
+  };
+  for (const Buffer& b : c.products) add(b);
+  if (c.second) {
+    add(c.sums);
+    all += c.weights.num_elements() / 2;
+  }
+  return {static_cast<int>(all), static_cast<int>(widest)};
+}
+
+// The chain with loads of what follows its products where they do not wait for them.
+Chain with_early_loads(Chain c, const Var& tile) {
+  constexpr int64_t kMostRegisters =
+      200;  // of those that setmaxnreg leaves to one or two warp groups
+  std::vector<Stmt> uses = c.between;
+  uses.insert(uses.end(), c.late.begin(), c.late.end());
+  c.early = early_loads(uses, tile, kMostRegisters - registers_of(c).all);
+  const auto late = c.early.uses.begin() + static_cast<std::ptrdiff_t>(c.between.size());
+  c.between.assign(c.early.uses.begin(), late);
+  c.late.assign(late, c.early.uses.end());
   return c;
 }
 
@@ -123,22 +158,19 @@ Stmt group_wait(const Buffer& c, int pending) {
 
 }  // namespace
 
-bool has_chained_products(const Stmt& use) {
-  const std::vector<Stmt> all = statements(use);
-  return std::count_if(all.begin(), all.end(),
-                       [](const Stmt& s) { return product_in(s) != nullptr; }) > 1;
+bool has_chained_products(const FillAndUse& tiles) {
+  const std::vector<Stmt> all = statements(tiles.use);
+  const auto products =
+      std::count_if(all.begin(), all.end(), [](const Stmt& s) { return product_in(s) != nullptr; });
+  return products > 1 || (products == 1 && !tiles.others.empty());
 }
 
-int registers_of_chain(const Stmt& use) {
-  constexpr int64_t kOthers = 32;
-  const Chain c = chain_of(use);
-  const Buffer& weights = product_in(c.second)->operands[1].buffer;
-  return static_cast<int>(c.products.num_elements() + c.sums.num_elements() +
-                          weights.num_elements() / 2 + kOthers);
+ChainRegisters registers_of_chain(const Stmt& use, const Var& tile) {
+  return registers_of(with_early_loads(chain_of(use), tile));
 }
 
 Stmt chained_products(const For& loop, const FillAndUse& tiles, const ChainedRing& ring) {
-  const Chain c = chain_of(tiles.use);
+  const Chain c = with_early_loads(chain_of(tiles.use), loop.var);
   const Expr none(0), one(int64_t{1}), k = loop.var.expr();
   const auto all_at = [&](const std::vector<Stmt>& list, const Expr& i) {
     std::vector<Stmt> out;
@@ -147,21 +179,41 @@ Stmt chained_products(const For& loop, const FillAndUse& tiles, const ChainedRin
   };
   const Stmt commit = make_sync(SyncKind::GroupCommit);
   const auto multiply = [&](const Expr& i) {
-    return make_block({ring.wait(i), all_at(c.before, i),
-                       fenced(begun(ring.at(c.first, i), c.products)), commit});
+    std::vector<Stmt> out{ring.wait(i), all_at(c.before, i)};
+    for (size_t p = 0; p < c.first.size(); ++p)
+      out.push_back(fenced(begun(ring.at(c.first[p], i), c.products[p])));
+    out.push_back(commit);
+    return make_block(std::move(out));
   };
+  // Products that are under way, and what is loaded meanwhile.
+  const auto loads = [&](const Expr& i) { return all_at(c.early.each, i); };
+  const auto products_wait = [&](int pending) {
+    std::vector<Stmt> out;
+    for (const Buffer& b : c.products) out.push_back(group_wait(b, pending));
+    return make_block(std::move(out));
+  };
+  const auto with_others = [&](const Stmt& all) {
+    Stmt s = make_block({all_at(c.early.once, none), all});
+    for (const auto* list : {&tiles.others, &c.early.registers}) {
+      for (const Buffer& b : *list) s = make_allocate(b, s);
+    }
+    return s;
+  };
+  if (!c.second) {
+    const Stmt round = make_block(
+        {multiply(k), loads(k), products_wait(0), ring.release(k), all_at(c.between, k)});
+    return with_others(make_for(loop.var, loop.extent, loop.loop, round));
+  }
   const Expr next = simplify(k + one), last = simplify(loop.extent - one);
-  const Stmt begin = make_block(
-      {multiply(none), group_wait(c.products, 0), all_at(c.between, none), all_at(c.late, none)});
-  const Stmt round = make_block({multiply(next), ring.at(c.second, k), commit,
-                                 group_wait(c.products, 1), all_at(c.between, next),
-                                 group_wait(c.sums, 0), ring.release(k), all_at(c.late, next)});
+  const Stmt begin = make_block({multiply(none), loads(none), products_wait(0),
+                                 all_at(c.between, none), all_at(c.late, none)});
+  const Stmt round = make_block({multiply(next), ring.at(c.second, k), commit, loads(next),
+                                 products_wait(1), all_at(c.between, next), group_wait(c.sums, 0),
+                                 ring.release(k), all_at(c.late, next)});
   const Stmt end = make_block(
       {fenced(ring.at(c.second, last)), commit, group_wait(c.sums, 0), ring.release(last)});
-  Stmt s = make_if(loop.extent > none,
-                   make_block({begin, make_for(loop.var, last, loop.loop, round), end}));
-  for (const Buffer& b : tiles.others) s = make_allocate(b, s);
-  return s;
+  return with_others(make_if(loop.extent > none,
+                             make_block({begin, make_for(loop.var, last, loop.loop, round), end})));
 }
 
 }  // namespace heddle::gpu

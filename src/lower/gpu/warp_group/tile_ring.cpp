@@ -18,6 +18,20 @@ bool writes(const Stmt& s, const Tiles& t) {
   return found;
 }
 
+// Whether `s` does nothing but load boxes, which come from arguments that the kernel only reads.
+bool only_loads_boxes(const Stmt& s) {
+  bool only = true;
+  visit(
+      s,
+      [&](const Stmt& x) {
+        const TileOp* op = x.as<TileOp>();
+        only &= x.kind() != StmtKind::Store && x.kind() != StmtKind::Sync &&
+                (!op || op->as<tile::BulkLoad>());
+      },
+      [](const Expr&) {});
+  return only;
+}
+
 // Whether a store is a copy that cp.async can do: 4, 8 or 16 bytes as they lie, from global memory.
 bool can_be_async(const Store& st, const Ranges& ranges) {
   const Expr* value = &st.value;
@@ -123,10 +137,14 @@ std::optional<FillAndUse> fill_and_use(const For& loop, Scope scope) {
   }
   const Block* block = body.as<Block>();
   if (r.t.tiles.empty() || !block) return {};
-  auto first_use = std::find_if(block->stmts.begin(), block->stmts.end(),
-                                [&](const Stmt& s) { return !writes(s, r.t); });
-  r.fill = make_block(std::vector<Stmt>(block->stmts.begin(), first_use));
-  r.use = make_block(std::vector<Stmt>(first_use, block->stmts.end()));
+  // Loads of boxes between uses of others come first too.
+  std::vector<Stmt> fill, use;
+  for (const Stmt& s : block->stmts) {
+    const bool first = writes(s, r.t) && (use.empty() || only_loads_boxes(s));
+    (first ? fill : use).push_back(s);
+  }
+  r.fill = make_block(std::move(fill));
+  r.use = make_block(std::move(use));
   if (!r.fill || !r.use || writes(r.use, r.t)) return {};
   for (const Buffer& b : r.t.tiles) {
     r.rings.push_back(

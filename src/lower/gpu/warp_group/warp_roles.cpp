@@ -48,14 +48,15 @@ struct Registers {
 constexpr Registers kRegisters[] = {{0, 0}, {40, 232}, {32, 160}};
 
 // With one multiplying group several blocks share an SM, as many as have `needed` registers for
-// each thread that multiplies. A block begins with the same number for all threads.
-Registers registers_of_one(int needed) {
-  constexpr int kLoads = 24, kThreads = 256, kRegistersOfSm = 65536, kMost = 232;
+// each thread that multiplies. A block begins with the same number for all threads, for which ptxas
+// wants those of one product and some more.
+Registers registers_of_one(const ChainRegisters& needed) {
+  constexpr int kLoads = 24, kThreads = 256, kRegistersOfSm = 65536, kMost = 232, kBesides = 26;
   Registers best{0, 0};
   for (int blocks = 2; blocks <= 4; ++blocks) {
     const int all = kRegistersOfSm / (blocks * kThreads) / 8 * 8;
     const int multiplies = std::min(kMost, 2 * all - kLoads);
-    if (multiplies >= needed) best = {kLoads, multiplies};
+    if (multiplies >= needed.all && all >= needed.widest + kBesides) best = {kLoads, multiplies};
   }
   return best;
 }
@@ -185,7 +186,7 @@ class Roles {
 
   // One product is in flight while the loop goes on to the next tile.
   Stmt multiplications(const For& f, const Expr& before) {
-    if (has_chained_products(ring_->use())) return chained(f, before);
+    if (has_chained_products(ring_->tiles())) return chained(f, before);
     HEDDLE_ICHECK(ring_->tiles().others.empty(), "a loop over boxes allocates other buffers");
     const Expr count = counted(f, before), one(int64_t{1});
     const Stmt use = consumer(ring_->at(ring_->use(), count), before);
@@ -211,7 +212,7 @@ class Roles {
                            },
                            [&](const Expr& k) { return ring_->wait(count_at(k)); },
                            [&](const Expr& k) { return ring_->release(count_at(k)); }};
-    chained_registers_ = registers_of_chain(ring_->use());
+    chained_registers_ = registers_of_chain(ring_->use(), f.var);
     return chained_products(f, ring_->tiles(), ring);
   }
 
@@ -235,7 +236,7 @@ class Roles {
 
   Stmt whole(const Stmt& loads, const Stmt& multiplies) const {
     const int64_t consumers = order_.consumers();
-    const Registers r = order_.groups() == 1 && chained_registers_ > 0
+    const Registers r = order_.groups() == 1 && chained_registers_.all > 0
                             ? registers_of_one(chained_registers_)
                             : kRegisters[std::min<int64_t>(consumers, 3) - 1];
     const auto given = [](int n) { return n ? make_sync(SyncKind::Registers, n) : Stmt(); };
@@ -262,8 +263,8 @@ class Roles {
   StoredTiles results_;
   SingleLoads singles_;
   std::optional<LoadRing> ring_;
-  std::optional<Var> rank_;    // of the block in its pair
-  int chained_registers_ = 0;  // registers for chained products; 0: there are none
+  std::optional<Var> rank_;           // of the block in its pair
+  ChainRegisters chained_registers_;  // for chained products; 0: there are none
 };
 
 }  // namespace
