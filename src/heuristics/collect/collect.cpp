@@ -100,7 +100,9 @@ class Collector {
     for (const auto& [id, schedule] : built.choices) {
       if (!std::isnan(times.seconds[schedule])) ids.emplace_back(id, times.seconds[schedule]);
     }
-    std::map<std::string, double> of_constants;
+    // The rule's own key tells a later version of it whether its choice is still this one.
+    std::map<std::string, double> of_constants{
+        {schedule_key(built.schedules.front()), times.seconds.front()}};
     for (const std::size_t s : places) {
       if (!std::isnan(times.seconds[s]))
         of_constants[schedule_key(built.schedules[s])] = times.seconds[s];

@@ -51,18 +51,24 @@ std::optional<CalibrationRace> race_of(const HeuristicData& data, const Heuristi
       build_choices(source.heuristic, drawn.problem.outputs, source.target, drawn.question);
   if (outcome.built.empty()) return std::nullopt;
   const BuiltChoices& built = outcome.built.front();
-  CalibrationRace race{
-      .id = problem.id, .choose = {}, .seconds = problem.of_constants, .noise = problem.noise};
+  CalibrationRace race{.id = problem.id, .choose = {}, .seconds = {}, .noise = problem.noise};
   race.least_seconds =
       driver::least_seconds(driver::work_of(ComputeDag(drawn.problem.outputs), source.target));
+  const double of_rule = problem.seconds[static_cast<std::size_t>(problem.fallback)];
+  // Logs say under which key the time of the rule is. In those of earlier versions it is that of the rule as it is now, unless
+  // a choice makes the same.
+  const bool has_rule = std::ranges::any_of(
+      problem.of_constants, [&](const auto& known) { return known.second == of_rule; });
+  if (!has_rule) race.seconds[schedule_key(built.schedules.front())] = of_rule;
   for (const auto& [id, schedule] : built.choices) {
     const auto at = std::ranges::lower_bound(data.choices, id);
     if (at == data.choices.end() || *at != id) continue;
     const auto c = static_cast<std::int32_t>(at - data.choices.begin());
-    if (problem.has(c))
+    if (c != problem.fallback && problem.has(c))
       race.seconds[schedule_key(built.schedules[schedule])] =
           problem.seconds[static_cast<std::size_t>(c)];
   }
+  for (const auto& [key, seconds] : problem.of_constants) race.seconds[key] = seconds;
   race.choose = [rule = std::make_shared<RuleChoice>(source.heuristic.of_graphs, built.rule)](
                     const RuleConstants& constants) { return (*rule)(constants); };
   return race;
