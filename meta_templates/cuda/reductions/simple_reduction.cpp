@@ -160,9 +160,12 @@ class Recipe {
         RowProblem p = rows(problem_.extent, problem_.lanes, problem_.results);
         p.by_clusters = true;
         p.heavy = problem_.heavy;
-        p.unpacked = unpacked_rows();
+        // Vectors of a short row may be too long for two threads.
+        RowProblem unpacked = p;
+        unpacked.lanes = std::max(p.lanes, kLanesOfUnpacked);
+        unpacked.unpacked = unpacked_rows() && !share_rows(unpacked).options.empty();
+        if (unpacked.unpacked) p = unpacked;
         p.product = problem_.product || p.unpacked;
-        if (p.unpacked) p.lanes = std::max(p.lanes, kLanesOfUnpacked);
         p.in_line = problem_.columns;
         reduce_rows(t_, output_stage_, r_, problem_.axes, p, prefix);
         return;
