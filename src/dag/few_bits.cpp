@@ -14,16 +14,31 @@ bool looks_up(const Operation& op, const Buffer& from) {
   return std::ranges::any_of(op.bodies(), [&](const Expr& b) { return any_below(b, at_data); });
 }
 
-bool widens_bits(const ComputeDag& dag, int s, double times) {
-  const StageInfo& info = dag.info(s);
-  if (!info.precomputable || dag.stage(s).is_placeholder() || dag.stage(s).is_reduction())
-    return false;
-  if (looks_up(dag.stage(s))) return false;
-  double read = 0;
-  for (const Access& a : info.reads)
-    read += static_cast<double>(a.tensor.size() * a.tensor.dtype().bytes());
-  return static_cast<double>(info.points * dag.stage(s).output_buffer(0)->dtype.bytes()) >=
-         times * read;
+namespace {
+
+double bytes_in_all(const Tensor& t) { return static_cast<double>(t.size() * t.dtype().bytes()); }
+
+bool computes(const ComputeDag& dag, int s) {
+  return s >= 0 && dag.info(s).precomputable && !dag.stage(s).is_placeholder() &&
+         !dag.stage(s).is_reduction() && !looks_up(dag.stage(s));
+}
+
+/// Of all elements that `s` reads.
+double bytes_read(const ComputeDag& dag, int s, bool through_stages) {
+  double bytes = 0;
+  for (const Access& a : dag.info(s).reads) {
+    const bool between =
+        through_stages && computes(dag, a.producer) && dag.info(a.producer).consumers.size() == 1;
+    bytes += between ? bytes_read(dag, a.producer, true) : bytes_in_all(a.tensor);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+bool widens_bits(const ComputeDag& dag, int s, const Widening& by) {
+  return computes(dag, s) &&
+         bytes_in_all(dag.stage(s).output(0)) >= by.times * bytes_read(dag, s, by.through_stages);
 }
 
 }  // namespace heddle::dag

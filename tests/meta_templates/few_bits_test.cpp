@@ -24,7 +24,9 @@ Tensor unpacked(const Weights& w) {
   const Tensor packed = constant(w.is_signed ? NDArray::random(bytes, i8, 1, -128, 127)
                                              : NDArray::random(bytes, u8, 1, 0, 255),
                                  "packed");
-  const Tensor scales = constant(NDArray::random({w.rows, blocks}, w.type, 2, 0.01, 0.1), "scales");
+  const DataType of_scales = w.halves ? f16 : w.type;
+  const Tensor scales =
+      constant(NDArray::random({w.rows, blocks}, of_scales, 2, 0.01, 0.1), "scales");
   const Tensor zeros = constant(NDArray::random({w.rows, blocks}, u8, 3, 0, 15), "zeros");
   return compute({w.rows, w.depth}, [&](Axis n, Axis k) {
     Expr number = cast(i32, packed(n, floordiv(k, in_byte)));
@@ -38,7 +40,7 @@ Tensor unpacked(const Weights& w) {
                            make_const(i32, (1 << w.bits) - 1));
     const Expr block = floordiv(k, w.block);
     const Expr zero = w.zeros ? cast(i32, zeros(n, block)) : make_const(i32, 1 << (w.bits - 1));
-    return cast(w.type, w.is_signed ? number : number - zero) * scales(n, block);
+    return cast(w.type, w.is_signed ? number : number - zero) * cast(w.type, scales(n, block));
   });
 }
 
@@ -62,6 +64,14 @@ TEST(FewBits, EveryFormInAnyConfig) {
   programs.push_back(product("halves", {.rows = 24, .depth = 768, .halves = true}));
   programs.push_back(
       product("halves of f32", {.rows = 24, .depth = 768, .type = f32, .halves = true}));
+  // As GGUF files have them: scales of f16, and weights that are f32 before they are rounded.
+  for (const DataType t : {bf16, f32}) {
+    const Tensor q = unpacked({.rows = 24, .depth = 768, .type = f32, .halves = true});
+    const Tensor w = compute({24, 768}, [&](Axis n, Axis k) { return cast(t, q(n, k)); });
+    const Tensor x = placeholder({1, 768}, t, "x");
+    programs.push_back(
+        {"GGUF in " + to_string(t), {ops::matmul(x, w, false, true, {.output = t})}});
+  }
   programs.push_back(product("odd", {.rows = 5, .depth = 1001}));
   programs.push_back(product("short blocks", {.rows = 40, .depth = 768, .block = 4}));
   check(programs, 3, 21);

@@ -132,25 +132,28 @@ class Recipe {
             .gpu = problem_.gpu};
   }
 
+  // The bytes in memory that an element of read `a` is computed of, where it is computed of constants in the loops.
+  double stored_bytes(const Access& a) const {
+    const ComputeDag& dag = t_.dag();
+    const auto among = [&](const std::vector<int>& stages) {
+      return std::ranges::count(stages, a.producer) > 0;
+    };
+    if (!(among(g_.inlined) || among(g_.operands)) || !dag.info(a.producer).precomputable)
+      return a.tensor.dtype().bytes();
+    double bytes = 0;
+    for (const Access& in : dag.info(a.producer).reads)
+      bytes += stored_bytes(in) * static_cast<double>(in.tensor.size());
+    return bytes / static_cast<double>(a.tensor.size());
+  }
+
   // Whether the elements of rows are computed, where they are read, of constants of fewer bytes than those of the
   // operand take that all rows share.
   bool unpacked_rows() const {
-    const ComputeDag& dag = t_.dag();
     if (problem_.shape != Shape::Rows || op_.axes().empty()) return false;
-    double rows = 0, shared = 0;
-    for (const Access& a : dag.info(g_.anchor).reads) {
-      const bool inlined =
-          std::ranges::count(g_.inlined, a.producer) + std::ranges::count(g_.operands, a.producer) >
-          0;
-      double bytes = a.tensor.dtype().bytes();
-      if (inlined && dag.info(a.producer).precomputable) {
-        bytes = 0;
-        for (const Access& in : dag.info(a.producer).reads) bytes += bytes_of(in.tensor);
-        bytes /= static_cast<double>(a.tensor.size());
-      }
-      (a.depends_on(op_.axes().back()) ? rows : shared) += bytes;
-    }
     constexpr double kFewer = 1.75;
+    double rows = 0, shared = 0;
+    for (const Access& a : t_.dag().info(g_.anchor).reads)
+      (a.depends_on(op_.axes().back()) ? rows : shared) += stored_bytes(a);
     return kFewer * rows <= shared;
   }
 

@@ -247,7 +247,7 @@ class Joiner {
     Level level;
     for (const Tensor& t : joined.parts) {
       const int s = dag_.index_of(t.op());
-      if (s < 0 || !dag::widens_bits(dag_, s, dag::kTimesWiderOnGpu)) return std::nullopt;
+      if (s < 0 || !dag::widens_bits(dag_, s, dag::kWidensOnGpu)) return std::nullopt;
       level.stages.push_back(s);
     }
     Joiner bits(dag_, static_cast<size_t>(joined.dimension));

@@ -56,6 +56,7 @@ class Planner {
         has_matrix_units_(target && target->is_cuda() && target->gpu.sm() >= 80),
         group_of_(dag.size()),
         inlined_(dag.size(), 0),
+        unpacked_(dag.size(), 0),
         copies_(dag.size(), 1),
         times_(dag.size(), 1),
         carried_(dag.size(), 0),
@@ -108,7 +109,10 @@ class Planner {
     if (inline_it && levels_below(info) > 0 && levels_[s] > kMostLevels) return open(s);
     std::set<int> groups;
     for (int c : info.consumers) groups.insert(group_of_[c].begin(), group_of_[c].end());
-    if (groups.size() == 1 && unpacks(s, info)) return inline_into(s, groups);
+    if (groups.size() == 1 && unpacks(s, info)) {
+      unpacked_[s] = 1;
+      return inline_into(s, groups);
+    }
     // If the stage were inlined or computed with its readers, each call would compute it. A stage
     // that only changes indices costs nothing where it is read, and packing includes it.
     if (info.precomputable && (info.flops_per_point > 0 || !inline_it || read_by_strides(s) ||
@@ -149,18 +153,21 @@ class Planner {
     // On GPUs each further row of a block unpacks them again.
     const int64_t few_rows = cpu_ ? 4 : 1;
     if ((!cpu_ && !gpu_) || !info.precomputable || info.consumers.size() != 1) return false;
+    const dag::Widening by = gpu_ ? dag::kWidensOnGpu : dag::Widening();
+    if (by.through_stages && unpacked_[info.consumers[0]])
+      return info.flops_per_point > 0 && dag::widens_bits(dag_, s, by);
     const StageInfo& reader = dag_.info(info.consumers[0]);
     if (reader.stage_class != StageClass::ComplexReduction ||
         reader.points * reader.reduce_points > few_rows * info.points)
       return false;
-    return dag::widens_bits(dag_, s, gpu_ ? dag::kTimesWiderOnGpu : dag::kTimesWider);
+    return dag::widens_bits(dag_, s, by);
   }
 
   // Whether the stage is several constants as one, which its readers unpack: where they chose among them in each
   // element, no word would be unpacked as one.
   bool joins_bits(const StageInfo& info) const {
     return gpu_ && info.reads.size() > 1 && std::ranges::all_of(info.consumers, [&](int c) {
-             return dag::widens_bits(dag_, c, dag::kTimesWiderOnGpu);
+             return dag::widens_bits(dag_, c, dag::kWidensOnGpu);
            });
   }
 
@@ -551,6 +558,7 @@ class Planner {
   std::vector<StageGroup> groups_;
   std::vector<std::set<int>> group_of_;
   std::vector<char> inlined_;
+  std::vector<char> unpacked_;  ///< inlined since they widen bits
   std::vector<double> copies_;
   std::vector<double> times_;    ///< that elements of an inlined stage are computed; 1 for others
   std::vector<double> carried_;  ///< seconds that an inlined stage, and those after it, take again
