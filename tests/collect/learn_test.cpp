@@ -60,10 +60,10 @@ class LearnTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  LearnReport run(Heuristic h, LearnOptions options = {}) {
+  LearnReport run(Heuristic h, LearnOptions options = {}, const Target& on = target()) {
     unregister_heuristic(h.name);
     register_heuristic(std::move(h));
-    options.target = target();
+    options.target = on;
     options.heuristics = {"two_algorithms"};
     return learn(options);
   }
@@ -162,6 +162,45 @@ TEST_F(LearnTest, RunsWithSeedsOfTheirOwnShareAFolder) {
   EXPECT_EQ(report.lessons.at(0).collected, 300) << "a log is of one seed";
   EXPECT_EQ(report.lessons.at(0).problems, 300) << "of those in both logs one counts";
   EXPECT_EQ(forget_learned(target()).size(), 4U);
+}
+
+TEST_F(LearnTest, ProblemsOfAnotherNumberOfThreadsAreOthers) {
+  run(two_algorithms(better_when_small, 30));
+  const LearnReport report =
+      run(two_algorithms(better_when_small, 30), {}, Target::parse("llvm -mcpu=znver3 -threads=1"));
+  EXPECT_EQ(report.lessons.at(0).problems, 60);
+}
+
+TEST_F(LearnTest, ALogOfOtherFeaturesIsSetAside) {
+  run(two_algorithms(better_when_small, 30));
+  Heuristic changed = two_algorithms(better_when_small, 40);
+  changed.augmented = {{{"twice"}, [](const FeatureView& f) { return 2 * f["n"]; }}};
+  const LearnReport report = run(changed);
+  ASSERT_EQ(report.set_aside.size(), 1U);
+  EXPECT_THAT(report.to_text(), HasSubstr("has the features of another version of Heddle"));
+  EXPECT_EQ(report.lessons.at(0).problems, 40);
+  EXPECT_TRUE(run(changed).set_aside.empty());
+}
+
+TEST_F(LearnTest, ATreeStaysWhereTooLittleIsKnownToJudgeIt) {
+  run(two_algorithms(better_when_small));
+  ASSERT_TRUE(std::filesystem::remove(folder_ + "/llvm-znver3.two_algorithms-v1.2.measured"));
+  LearnOptions options;
+  options.known = [](const Heuristic& h) {  // of another chip
+    HeuristicData data;
+    data.heuristic = h.name;
+    data.version = std::to_string(h.version);
+    data.machine = "znver2";
+    data.features = h.all_features();
+    data.choices = {R"({"algorithm":"a"})", R"({"algorithm":"b"})"};
+    for (int i = 0; i < 60; ++i)
+      data.problems.push_back({"n=" + std::to_string(i), {double(i)}, {1, 100}, 1, 0});
+    return std::vector<HeuristicData>{data};
+  };
+  const LearnReport report = run(two_algorithms(better_when_small, 5), options);
+  EXPECT_EQ(report.lessons.at(0).end, LessonEnd::TooFew);
+  EXPECT_EQ(report.lessons.at(0).problems, 5);
+  EXPECT_TRUE(says(20).has_value());
 }
 
 TEST_F(LearnTest, ConclusionsNeedNoMeasurements) {

@@ -191,9 +191,12 @@ TEST(Dataset, TheSameProblemOnAnotherMachineIsAnotherOne) {
   b.machine = "n";
   const HeuristicData all = merge({a, b, c});
   ASSERT_EQ(all.problems.size(), 2u);
-  EXPECT_EQ(all.problems[0].id, "p on m");
-  EXPECT_EQ(all.problems[1].id, "p on n");
+  EXPECT_EQ(all.problems[0].id, "p");
+  EXPECT_EQ(all.problems[1].id, "p on n t");
   EXPECT_EQ(all.machine, "m, n");
+  c.target = "t -threads=2";
+  EXPECT_EQ(merge({a, c}).problems.size(), 2u) << "of another number of threads";
+  c = a;
   EXPECT_EQ(merge({a, c}).problems[0].id, "p");
 }
 

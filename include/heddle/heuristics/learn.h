@@ -60,6 +60,7 @@ struct LearnReport {
   std::vector<MovedConstant> constants = {};
   CertificateCalibration certificates = {};  ///< what choices are worth, as the folder has it now
   std::string folder;
+  std::vector<std::string> set_aside = {};  ///< a sentence for each log that counts no more
   bool cancelled = false;
   Json to_json() const;
   std::string to_text() const;  ///< a table, and a line on what remains to be done

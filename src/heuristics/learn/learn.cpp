@@ -81,6 +81,10 @@ class Learner {
     LearnReport report;
     report.folder = files_.folder();
     for (const Heuristic* h : heuristics_) report.lessons.push_back({.heuristic = h->name});
+    for (const Heuristic* h : all_heuristics()) {
+      if (h->target_kind == o_.target.kind)
+        std::ranges::move(files_.set_aside(*h), std::back_inserter(report.set_aside));
+    }
     collect_all(report.lessons);
     std::optional<std::vector<MovedConstant>> moved = calibrate_all();
     report.constants = moved ? *moved : read_moved(files_.constants(), o_.target.kind);
@@ -173,16 +177,31 @@ class Learner {
     std::ranges::move(report.problems, std::back_inserter(lesson.failures));
   }
 
+  /// All that is known of the chip, that of this target first. Trees learn what is left by the rule as it is now: that is
+  /// known of this target, and of others while no constant moved.
+  std::vector<HeuristicData> parts_of(const Heuristic& h) {
+    std::vector<HeuristicData> parts;
+    const std::vector<std::string> own = files_.logs_of_threads(h);
+    for (const std::string& log : own)
+      parts.push_back(with_rule_of(read_heuristic_log(log), races_[&h], constants_));
+    if (!(constants_ == default_constants())) return parts;
+    for (const std::string& log : files_.logs_of(h)) {
+      if (std::ranges::find(own, log) == own.end()) parts.push_back(read_heuristic_log(log));
+    }
+    if (!o_.known) return parts;
+    for (HeuristicData& part : o_.known(h)) {
+      if (part.machine.empty() || part.machine == o_.target.chip())
+        parts.push_back(std::move(part));
+    }
+    return parts;
+  }
+
   /// Trains on all that is known, and installs the tree where it is proven to gain.
   void conclude(const Heuristic& h, Lesson& lesson) {
-    std::vector<HeuristicData> parts;
-    if (o_.known) parts = o_.known(h);
-    for (const std::string& log : files_.logs_of(h)) parts.push_back(read_heuristic_log(log));
+    const std::vector<HeuristicData> parts = parts_of(h);
     lesson.file = files_.tree_of(h);
     if (parts.empty()) return;
-    HeuristicData all = merge(parts);
-    // Trees learn what is left by the rule as it is now.
-    all = with_rule_of(all, races_[&h], constants_);
+    const HeuristicData all = merge(parts);
     const TrainOptions options{.seed = o_.seed, .date = o_.date};
     lesson.problems = static_cast<int>(all.problems.size());
     lesson.noisy = static_cast<int>(std::ranges::count_if(
@@ -190,7 +209,7 @@ class Learner {
     // Folds of problems that all count are of one size, and so is what they leave to train on.
     const HeuristicData data = subset(all, usable_problems(all, options));
     // Each of the five folds of the evaluation leaves four fifths to train on.
-    if (std::ssize(data.problems) * 4 / 5 < 2 * options.folds) return remove_tree(lesson);
+    if (std::ssize(data.problems) * 4 / 5 < 2 * options.folds) return lesson.file.clear();
     const TreeEvaluation worth = cross_evaluate(data, options);
     lesson.rule_over_best = worth.rule_over_best.mean;
     lesson.tree_over_best = worth.tree_over_best.mean;

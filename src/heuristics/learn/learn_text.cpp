@@ -79,6 +79,7 @@ Json LearnReport::to_json() const {
   for (const MovedConstant& m : constants) moved.push_back(learning::moved_json(m));
   return Json::object({{"folder", folder},
                        {"cancelled", cancelled},
+                       {"set_aside", Json::array_of(set_aside)},
                        {"lessons", std::move(list)},
                        {"constants", std::move(moved)},
                        {"certificates", certificates.to_json()}});
@@ -98,6 +99,7 @@ std::string LearnReport::to_text() const {
   }
   std::string text = table.to_string();
   text += "Ratios are geometric means over problems that the answering trees had not seen.\n";
+  for (const std::string& sentence : set_aside) text += sentence + ".\n";
   text += text_of(constants);
   text += text_of(certificates);
   int repeated = 0;

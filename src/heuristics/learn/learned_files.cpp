@@ -72,6 +72,22 @@ std::vector<std::string> LearnedFiles::logs_of(const Heuristic& h) const {
   return logs_that_start(log_start(h));
 }
 
+std::vector<std::string> LearnedFiles::set_aside(const Heuristic& h) const {
+  std::vector<std::string> said;
+  for (const std::string& log : logs_of(h)) {
+    if (read_heuristic_log(log).features == h.all_features()) continue;
+    const std::string aside = log + ".of_other_features";
+    std::error_code error;
+    std::filesystem::rename(log, aside, error);
+    if (error)
+      throw_runtime_error("'" + log + "' cannot be renamed: " + error.message(), {},
+                          "remove it: its features are those of another version of Heddle");
+    said.push_back("the log '" + log + "' has the features of another version of Heddle; it is '" +
+                   aside + "' now, and does not count");
+  }
+  return said;
+}
+
 std::vector<std::string> LearnedFiles::logs_that_start(const std::string& start) const {
   std::vector<std::string> logs;
   std::error_code error;

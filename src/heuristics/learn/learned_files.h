@@ -27,6 +27,9 @@ class LearnedFiles {
   /// The log of this target and seed. Its number of threads is in the name, because a log is of one target. Runs with
   /// seeds of their own may share the folder, side by side.
   std::string log_of(const Heuristic& h, std::uint64_t seed) const;
+  /// Renames the logs of the chip whose features are not those that the heuristic has now, so that new ones are begun.
+  /// Returns a sentence for each.
+  std::vector<std::string> set_aside(const Heuristic& h) const;
   /// The existing logs of this target, of any seed.
   std::vector<std::string> logs_of_threads(const Heuristic& h) const;
   /// The existing logs of the chip, of this version of the heuristic, for any number of threads.

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "heddle/support/error.h"
@@ -90,11 +89,11 @@ HeuristicData merge(const std::vector<HeuristicData>& logs) {
     index = static_cast<std::int32_t>(all.choices.size());
     all.choices.push_back(choice);
   }
-  // The same problem on another machine is another one.
-  std::set<std::string> machines;
-  for (const HeuristicData& log : logs) {
-    if (!log.machine.empty()) machines.insert(log.machine);
-  }
+  // The same problem on another machine, or for another number of threads, is another one.
+  const auto source_of = [](const HeuristicData& log) {
+    return log.machine.empty() ? log.target : log.machine + " " + log.target;
+  };
+  const std::string first = source_of(all);
   all.skipped.clear();
   for (const HeuristicData& log : logs) {
     if (&log != logs.data()) {
@@ -109,7 +108,8 @@ HeuristicData merge(const std::vector<HeuristicData>& logs) {
         moved.seconds[static_cast<std::size_t>(choice_index.at(log.choices[c]))] = p.seconds[c];
       }
       moved.fallback = choice_index.at(log.choices[static_cast<std::size_t>(p.fallback)]);
-      if (machines.size() > 1) moved.id += " on " + log.machine;
+      if (const std::string source = source_of(log); source != first && !source.empty())
+        moved.id += " on " + source;
       const std::string id = moved.id;
       problems.insert_or_assign(id, std::move(moved));
     }

@@ -140,7 +140,9 @@ TreeEvaluation cross_evaluate(const HeuristicData& data, const TrainOptions& opt
 std::vector<MachineLeftOut> leave_machines_out(const std::vector<HeuristicData>& logs,
                                                const TrainOptions& options) {
   std::map<std::string, std::vector<HeuristicData>> of_machines;
-  for (const HeuristicData& log : logs) of_machines[log.machine].push_back(log);
+  for (const HeuristicData& log : logs) {
+    if (!log.machine.empty()) of_machines[log.machine].push_back(log);
+  }
   std::vector<MachineLeftOut> out;
   if (of_machines.size() < 2) return out;
   for (const auto& [machine, own] : of_machines) {

@@ -53,8 +53,8 @@ WorkerPool::WorkerPool(int workers, WorkerProcess::Start start, Introduce introd
 }
 
 /// Starts the worker if it is not alive, and tells it the tasks that it does not know. Its last answers
-/// are waited for elsewhere.
-void WorkerPool::bring_up(Worker& worker, size_t tasks) {
+/// are waited for elsewhere. Returns false when it died or took too long before it knew all.
+bool WorkerPool::bring_up(Worker& worker, size_t tasks, bool* timed_out) {
   // A channel holds about 270 answers that nobody reads. Then the worker, which answers, and this process, which sends, would
   // wait for each other without end.
   constexpr int kMostAwaited = 32;
@@ -73,20 +73,25 @@ void WorkerPool::bring_up(Worker& worker, size_t tasks) {
     worker.process->channel().send(task);
     if (++worker.awaited < kMostAwaited) continue;
     allow();
-    bool timed_out = false;
-    if (!hear_of_start(worker, &timed_out)) return;  // who waits for the rest finds out
+    if (!hear_of_start(worker, timed_out)) return false;
   }
   allow();
+  return true;
 }
 
 void WorkerPool::start(size_t count, size_t tasks) {
   std::string why;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    for (size_t i = 0; i < count; ++i) bring_up(workers_[i], tasks);
-    bool all = true;
+    std::vector<bool> up(count), late(count);
     for (size_t i = 0; i < count; ++i) {
       bool timed_out = false;
-      if (hear_of_start(workers_[i], &timed_out)) continue;
+      up[i] = bring_up(workers_[i], tasks, &timed_out);
+      late[i] = timed_out;
+    }
+    bool all = true;
+    for (size_t i = 0; i < count; ++i) {
+      bool timed_out = late[i];
+      if (up[i] && hear_of_start(workers_[i], &timed_out)) continue;
       all = false;
       why = died(i, timed_out).death.message;
     }
@@ -100,9 +105,8 @@ void WorkerPool::restart(size_t index, size_t tasks) {
   Worker& worker = workers_[index];
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     // A worker starts within milliseconds. Messages of other workers are kept meanwhile.
-    bring_up(worker, tasks);
     bool timed_out = false;
-    if (hear_of_start(worker, &timed_out)) return;
+    if (bring_up(worker, tasks, &timed_out) && hear_of_start(worker, &timed_out)) return;
     forgive(died(index, timed_out).death);
   }
 }

@@ -87,7 +87,7 @@ class WorkerPool {
         late;  ///< its runner answered while it was being killed: the end follows
   };
   void begin(size_t worker, double allowed, double first_call);
-  void bring_up(Worker& worker, size_t tasks);
+  bool bring_up(Worker& worker, size_t tasks, bool* timed_out);
   bool hear_of_start(Worker& worker, bool* timed_out);
   std::optional<WorkerEvent> poll(double seconds);
   std::optional<WorkerEvent> look_at(size_t index, bool readable);

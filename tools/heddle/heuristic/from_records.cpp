@@ -182,7 +182,8 @@ TuningLogs read_tuning_logs(const std::vector<std::string>& files) {
   return logs;
 }
 
-HeuristicData data_from_records(const TuningLogs& logs, const std::string& name) {
+HeuristicData data_from_records(const TuningLogs& logs, const std::string& name,
+                                const std::string& chip) {
   const Heuristic& heuristic = heuristic_of(name);
   HeuristicData data;
   data.heuristic = heuristic.name;
@@ -193,6 +194,7 @@ HeuristicData data_from_records(const TuningLogs& logs, const std::string& name)
   for (const Record& r : logs.records) {
     if (r.target.kind != heuristic.target_kind) continue;
     if (!r.alternative.empty() && !heuristic.of_graphs) continue;
+    if (!chip.empty() && r.target.chip() != chip) continue;
     data.target = to_string(r.target);
     data.machine = r.target.chip();
     declarations[{r.structural_hash, to_string(r.target)}].add(r);

@@ -19,7 +19,8 @@ TuningLogs read_tuning_logs(const std::vector<std::string>& files);
 
 /// The data that logs of tuning contain for a heuristic: a problem for each declaration with a
 /// known subject and a measured static choice, with the choices of the portfolio that tuning tried.
-HeuristicData data_from_records(const TuningLogs& logs, const std::string& name);
+HeuristicData data_from_records(const TuningLogs& logs, const std::string& name,
+                                const std::string& chip = {});
 
 /// The target of that text. Throws a User error where its kernels do not run on this machine.
 Target target_to_learn(const std::string& text, int threads);

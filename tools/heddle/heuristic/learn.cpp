@@ -61,10 +61,10 @@ LearnOptions options_of(const Request& o, const Target& target) {
     logs.push_back(from);
   }
   if (!logs.empty()) {
-    options.known =
-        [read = std::make_shared<const TuningLogs>(read_tuning_logs(logs))](const Heuristic& h) {
-          return std::vector<HeuristicData>{data_from_records(*read, h.name)};
-        };
+    options.known = [read = std::make_shared<const TuningLogs>(read_tuning_logs(logs)),
+                     chip = target.chip()](const Heuristic& h) {
+      return std::vector<HeuristicData>{data_from_records(*read, h.name, chip)};
+    };
   }
   return options;
 }
