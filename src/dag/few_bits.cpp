@@ -1,6 +1,7 @@
 #include "dag/few_bits.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace heddle::dag {
 
@@ -34,9 +35,54 @@ double bytes_read(const ComputeDag& dag, int s, bool through_stages) {
   return bytes;
 }
 
+/// The operations of an element of a stage, but for those of what many elements share, such as scales.
+class Operations {
+ public:
+  explicit Operations(int64_t points) : points_(points) {}
+
+  int count = 0;
+
+  /// Whether the expression differs between neighbours.
+  bool run(const Expr& e) {
+    const auto known = seen_.find(e.get());
+    if (known != seen_.end()) return known->second;
+    constexpr int64_t kShared = 8;
+    bool differs = false;
+    if (const Load* load = e.as<Load>()) {
+      int64_t elements = 1;
+      for (const Expr& extent : load->buffer->shape)
+        elements *= as_int(extent) ? *as_int(extent) : 1;
+      differs = kShared * elements >= points_;
+    } else {
+      for_each_child(e, [&](const Expr& child) { differs |= run(child); });
+      count += differs;
+    }
+    return seen_[e.get()] = differs;
+  }
+
+ private:
+  const int64_t points_;
+  std::unordered_map<const ExprNode*, bool> seen_ = {};
+};
+
+/// Those of stage `s`, and of the stages that only it reads.
+double operations(const ComputeDag& dag, int s) {
+  Operations own(dag.info(s).points);
+  for (const Expr& body : dag.stage(s).bodies()) own.run(body);
+  double all = own.count;
+  for (const Access& a : dag.info(s).reads)
+    if (computes(dag, a.producer) && dag.info(a.producer).consumers.size() == 1)
+      all += operations(dag, a.producer);
+  return all;
+}
+
 }  // namespace
 
 bool widens_bits(const ComputeDag& dag, int s, const Widening& by) {
+  if (by.operations_a_byte > 0 && computes(dag, s)) {
+    const DataType type = dag.stage(s).output_buffer(0)->dtype;
+    if (operations(dag, s) > by.operations_a_byte * type.bytes()) return false;
+  }
   return computes(dag, s) &&
          bytes_in_all(dag.stage(s).output(0)) >= by.times * bytes_read(dag, s, by.through_stages);
 }

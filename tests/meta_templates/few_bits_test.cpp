@@ -91,5 +91,32 @@ TEST(FewBits, PairsAreScaledTogether) {
   EXPECT_EQ(text.find("round_bf16("), std::string::npos) << "an element at a time: " << text;
 }
 
+// Numbers of a sign, an exponent and a fraction take more instructions than reading them as bf16, and fewer than as f32.
+TEST(FewBits, LongFunctionsOfThemAreComputedOnce) {
+  const auto unpacked_once = [](DataType t) {
+    const Tensor packed = constant(NDArray::random({64, 512}, u8, 1, 0, 255), "packed"),
+                 scales = constant(NDArray::random({64, 32}, t, 2, 0.01, 0.1), "scales");
+    const Tensor w = compute({64, 1024}, [&](Axis n, Axis k) {
+      const auto number = [](int x) { return make_const(i32, x); };
+      const Expr all = bitwise_and(
+          shift_right(cast(i32, packed(n, floordiv(k, 2))), cast(i32, floormod(k, 2)) * 4),
+          number(15));
+      const Expr exponent = bitwise_and(shift_right(all, number(1)), number(3));
+      const Expr fraction = bitwise_and(all, number(1));
+      const Expr size = select(exponent == number(0), fraction,
+                               shift_left(fraction + 2, max(exponent - 1, number(0))));
+      const Expr value = select(bitwise_and(all, number(8)) == number(0), size, number(0) - size);
+      return cast(t, value) * scales(n, floordiv(k, 32));
+    });
+    const Tensor x = placeholder({1, 1024}, t, "x");
+    const Template made =
+        make_template(ComputeDag({ops::matmul(x, w, false, true, {.output = t})}), h200());
+    const Schedule s = made.instantiate(made.default_config());
+    return !lower_gpu(s, all_args(s.dag())).prepare.empty();
+  };
+  EXPECT_TRUE(unpacked_once(bf16));
+  EXPECT_FALSE(unpacked_once(f32));
+}
+
 }  // namespace
 }  // namespace heddle::testing
