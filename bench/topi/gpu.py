@@ -1,10 +1,6 @@
 """The experiment on a GPU: calls of both as CUDA graphs, in turns, by events. A peer that cannot be captured, because the host reads its
 results, is called as it is."""
-import json
-
 import torch
-
-from cases import CASES
 
 CALLS = 20  # between two events, so that the time of an event is small beside it
 
@@ -87,10 +83,3 @@ def measured(family, case, network, arrays, seconds, race, error_of):
     if call:
         calls["torch"], row["torch_graph"] = captured(call)
     return row | race(calls, seconds, sample=sample, middle=min)
-
-
-def keep(rows, path):
-    titles = [family.title for family in CASES]
-    rows = sorted(rows, key=lambda row: titles.index(row["family"]))
-    names = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__.split("+")[0]}
-    path.write_text(json.dumps(names | {"rows": rows}, indent=0) + "\n")
