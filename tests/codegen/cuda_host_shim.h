@@ -91,6 +91,7 @@ To truncated(From v) {
 }
 // These give 0 for NaN (PTX ISA, cvt).
 inline int __float2int_rz(float v) { return v != v ? 0 : truncated<int>(v); }
+inline int __float2int_rn(float v) { return __float2int_rz(rintf(v)); }
 inline unsigned __float2uint_rz(float v) { return truncated<unsigned>(v); }
 inline long long __float2ll_rz(float v) { return truncated<long long>(v); }
 inline unsigned long long __float2ull_rz(float v) { return truncated<unsigned long long>(v); }

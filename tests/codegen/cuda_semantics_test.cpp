@@ -126,6 +126,21 @@ TEST(CudaSemantics, RoundingToBytesOfAScale) {
               const Expr steps = round(v[0] / number(scale)) + number(3);
               return cast(type.with_lanes(lanes), min(max(steps, number(low)), number(low + 255)));
             }));
+        // Of 16 bits: one product, where all values agree.
+        for (const DataType from : {f16, bf16}) {
+          cases.push_back(elementwise_case(
+              "bytes of " + std::to_string(scale) + " and 16 bits", {from}, type, lanes, true,
+              [&](const std::vector<Expr>& v) {
+                const Expr steps =
+                    round(cast(f32.with_lanes(lanes), v[0]) / number(scale)) + number(3);
+                return cast(type.with_lanes(lanes),
+                            min(max(steps, number(low)), number(low + 255)));
+              }));
+        }
+        cases.push_back(elementwise_case("what bytes stand for", {type}, f32, lanes, true,
+                                         [&](const std::vector<Expr>& v) {
+                                           return cast(f32.with_lanes(lanes), v[0]) * number(scale);
+                                         }));
       }
     }
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen/cuda/byte_quotient.h"
 #include "codegen/cuda/kernel_writer.h"
 #include "codegen/cuda/text/types.h"
 #include "ir/reads.h"
@@ -268,6 +269,15 @@ Text KernelWriter::unrounded(const Expr& e, int lane) {
       if (const std::optional<Text> few = few_bits_as_f32(c->value, lane)) return *few;
     }
     if (from.is_float() && t.is_integral()) rounding_ = Rounding::Strict;
+    if (const std::optional<ByteQuotient> q = find_byte_quotient(*c, t)) {
+      std::string numbers;
+      for (const float n : {q->inverse, q->zero, q->low, q->high})
+        numbers += (numbers.empty() ? "" : ", ") + float_literal(f32, static_cast<double>(n)).s;
+      r = call(prelude_.use(t == i8 ? "i8_of_product" : "u8_of_product"), operand(q->x, lane),
+               {numbers, kAtom});
+      rounding_ = outer;
+      return r;
+    }
     const bool fits = t == i64 && fits_32_bits(range(e));
     // What f32 holds is converted as a short integer is, without f64.
     const bool exact = from.is_integral() && is_small_float(t) && fits_f32(range(c->value));

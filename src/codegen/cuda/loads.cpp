@@ -37,6 +37,30 @@ Text KernelWriter::index_at(const Ramp& run, int offset) {
   return value(run.base + Expr(offset));
 }
 
+namespace {
+
+/// Neighbouring bytes of an even place as one access.
+std::vector<Chunk> in_pairs(const std::vector<Chunk>& chunks) {
+  std::vector<Chunk> out;
+  for (const Chunk& c : chunks) {
+    if (c.count == 1 && c.begin % 2 == 1 && out.back().count == 1) {
+      out.back().count = 2;
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
+Text byte_of(DataType t, const Text& word, int place) {
+  const Text byte =
+      place > 0 ? infix(word, ">>", {std::to_string(8 * place), kAtom}, kShift) : word;
+  const Text x = converted(t == i8 ? "signed char" : "unsigned char", byte);
+  return t.is_bool() ? infix(x, "!=", {"0", kAtom}, kEquality) : x;
+}
+
+}  // namespace
+
 // One element of a buffer, at a scalar index or at one lane of a vector of indices.
 Text KernelWriter::element(const Storage& from, DataType t, const Expr& index, int lane) {
   if (from.single) return {from.name, kAtom, t == i64};
@@ -70,8 +94,9 @@ bool KernelWriter::load_vector(const Expr& e) {
   const int elements = read->element_of.back() + 1;
   const Expr all = make_ramp(read->base, Expr(1), std::max(2, elements));
   const Ramp* run = all.as<Ramp>();
-  const std::vector<Chunk> chunks =
-      cut_lanes(elements, t.bytes(), known_divisor(run->base, divisors_));
+  const int divisor = known_divisor(run->base, divisors_);
+  std::vector<Chunk> chunks = cut_lanes(elements, t.bytes(), divisor);
+  if (t.bytes() == 1 && divisor % 2 == 0) chunks = in_pairs(chunks);
   if (std::all_of(chunks.begin(), chunks.end(), [](const Chunk& c) { return c.count == 1; })) {
     return false;
   }
@@ -94,22 +119,20 @@ bool KernelWriter::load_vector(const Expr& e) {
       continue;
     }
     const int bytes = c.count * t.bytes(), words = c.count / per_word;
-    const std::string type = vector_type(t, bytes), name = names_.numbered("v");
+    const std::string type = bytes == 2 ? "unsigned short" : vector_type(t, bytes),
+                      name = names_.numbered("v");
     before("const " + type + " " + name + " = *(const " + type + "*)(" +
            address(from, index_at(*run, c.begin)) + ");");
     for (int i = 0; i < c.count; ++i) {
-      const Text word{name + (words == 1 ? "" : kParts[i / per_word]), kAtom, t == i64};
+      const Text word{name + (words <= 1 ? "" : kParts[i / per_word]), kAtom, t == i64};
       Text x = word;
       std::optional<WordPart> part;
       if (per_word == 2) {
         x = call(prelude_.use(i % 2 ? "high16" : "low16"), word);
         if (t == i16) x = converted("short", x);
       } else if (per_word == 4) {
-        const int shift = i % 4 * 8;
-        part = WordPart{word.s, shift};
-        const Text byte = shift ? infix(word, ">>", {std::to_string(shift), kAtom}, kShift) : word;
-        x = converted(t == i8 ? "signed char" : "unsigned char", byte);
-        if (t.is_bool()) x = infix(x, "!=", {"0", kAtom}, kEquality);
+        if (words > 0) part = WordPart{word.s, i % 4 * 8};
+        x = byte_of(t, word, i % 4);
       }
       remember_element(c.begin + i, x, part ? &*part : nullptr);
     }

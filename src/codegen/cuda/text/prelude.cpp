@@ -225,6 +225,15 @@ constexpr Helper kHelpers[] = {
     {"i8_from_f32", "", false, R"($ signed char i8_from_f32(float x) {
   return (signed char)max(-128, min(127, __float2int_rz(x)));
 })"},
+    // A quotient that becomes a byte, where a product gives the same (byte_quotient.h).
+    {"i8_of_product", "min_f32 max_f32", false,
+     R"($ signed char i8_of_product(float x, float factor, float zero, float low, float high) {
+  return (signed char)__float2int_rn(min_f32(max_f32(__fmaf_rn(x, factor, zero), low), high));
+})"},
+    {"u8_of_product", "min_f32 max_f32", false,
+     R"($ unsigned char u8_of_product(float x, float factor, float zero, float low, float high) {
+  return (unsigned char)__float2int_rn(min_f32(max_f32(__fmaf_rn(x, factor, zero), low), high));
+})"},
     {"i16_from_f32", "", false, R"($ short i16_from_f32(float x) {
   return (short)max(-32768, min(32767, __float2int_rz(x)));
 })"},
