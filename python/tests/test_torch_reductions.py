@@ -135,6 +135,16 @@ def test_inverse_hyperbolic_functions_of_large_numbers(dtype):
         torch.testing.assert_close(have, want, rtol=2e-3 if dtype == torch.float16 else 1e-5, atol=1e-6, equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_numbers_that_small_floats_do_not_hold_meet_them_in_f32(dtype):
+    x = torch.tensor([0.0, 1.0, -3.5, 300.0, 6e4, -6e4, INF, float("nan")]).to(dtype)
+
+    def function(x):
+        return x / 7e4, x * 7e4, 1e-5 * x, 3e-9 / (x + 1), x * 0.1, x + 7e4, 7e4 - x, torch.sub(x, 70001, alpha=1)
+    for have, want in zip(whole(function, x), function(x)):
+        torch.testing.assert_close(have, want, rtol=0, atol=0, equal_nan=True)
+
+
 def test_too_few_elements_for_a_mask_are_an_error():
     def scatter(x, y):
         return (x * 2 + 1).exp().masked_scatter(x < 10, y) * 2

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <numbers>
 #include <utility>
 
 #include "heddle/ops/elementwise.h"
@@ -32,7 +33,39 @@ Expr clip_of(const Expr& v, double low, double high) {
   return max(min(v, make_const(v.dtype(), high)), make_const(v.dtype(), low));
 }
 
+// From here on asinh and acosh are log(2 v) to the last bit.
+Expr large_of(const Expr& v) { return make_const(v.dtype(), v.dtype().bits == 64 ? 1e9 : 1e4); }
+Expr log_of_twice(const Expr& v) {
+  return heddle::log(v) + make_const(v.dtype(), std::numbers::ln2);
+}
+
 }  // namespace
+
+Tensor asinh(const Tensor& x, Where where) {
+  return activation({"asinh", where}, x, [](const Expr& v) {
+    // Of |v|, because v + sqrt(v * v + 1) cancels where v is negative, and by log1p, because it does near 0.
+    const Expr size = heddle::abs(v), large = large_of(v), far = size > large;
+    const Expr a = select(far, large, size);
+    const Expr near = heddle::log1p(a + a * a / (1 + heddle::sqrt(a * a + 1)));
+    const Expr value = select(far, log_of_twice(size), near);
+    return select(v < make_const(v.dtype(), 0), -value, value);
+  });
+}
+
+Tensor acosh(const Tensor& x, Where where) {
+  return activation({"acosh", where}, x, [](const Expr& v) {
+    // Below 1 there is none, as the root of a negative number says.
+    const Expr large = large_of(v), zero = make_const(v.dtype(), 0), far = v > large;
+    const Expr a = select(far, large, select(v < zero, zero, v));
+    return select(far, log_of_twice(v), heddle::log(a + heddle::sqrt((a - 1) * (a + 1))));
+  });
+}
+
+Tensor atanh(const Tensor& x, Where where) {
+  return activation({"atanh", where}, x, [](const Expr& v) {
+    return (heddle::log1p(v) - heddle::log1p(-v)) * make_const(v.dtype(), 0.5);
+  });
+}
 
 Tensor clip(const Tensor& x, double low, double high, Where where) {
   const Call call{"clip", where};

@@ -1,6 +1,7 @@
 #include "selftest/pair.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "dag/rewrites/legal_rewrites.h"
@@ -63,13 +64,27 @@ NDArray Case::gathered(const NDArray& memory, const NDArray& want) const {
   return rows;
 }
 
+namespace {
+
+/// The size of partial results of the longest sum, whose terms are of the order of 1 and of both signs. That of a
+/// short one is within what the tolerance has for its length.
+double partial_results(const ComputeDag& dag) {
+  constexpr int64_t kShort = 1024;
+  int64_t longest = 0;
+  for (int i = 0; i < dag.size(); ++i) longest = std::max(longest, dag.info(i).reduce_points);
+  return longest <= kShort ? 1 : std::sqrt(static_cast<double>(longest)) / 4;
+}
+
+}  // namespace
+
 std::string Case::difference(const std::vector<NDArray>& arrays, double growth) const {
   const ComputeDag dag(program_.outputs);
+  const double magnitude = partial_results(dag);
   for (size_t o = 0; o < want_.size(); ++o) {
     NDArray got = arrays[inputs_.size() + o];
     if (program_.places) got = gathered(got, want_[o]);
     // Inputs and the terms of every sum are of the order of 1.
-    const driver::Tolerance t = driver::rounding_tolerance(dag, want_[o], 1, allow_tf32_);
+    const driver::Tolerance t = driver::rounding_tolerance(dag, want_[o], magnitude, allow_tf32_);
     const Difference d = compare(got, want_[o], growth * t.rtol, growth * t.atol);
     if (!d.ok()) {
       return "output " + std::to_string(o) + " and the interpreter's: " + describe(d, got);

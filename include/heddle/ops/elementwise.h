@@ -128,6 +128,10 @@ Tensor atan(const Tensor& x, Where where = Where::current());
 Tensor sinh(const Tensor& x, Where where = Where::current());
 Tensor cosh(const Tensor& x, Where where = Where::current());
 Tensor tanh(const Tensor& x, Where where = Where::current());
+/// Accurate near 0 and of the largest numbers, whose squares are no numbers.
+Tensor asinh(const Tensor& x, Where where = Where::current());
+Tensor acosh(const Tensor& x, Where where = Where::current());
+Tensor atanh(const Tensor& x, Where where = Where::current());
 /// The error function.
 Tensor erf(const Tensor& x, Where where = Where::current());
 Tensor floor(const Tensor& x, Where where = Where::current());

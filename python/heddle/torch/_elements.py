@@ -18,31 +18,47 @@ def _scaled(b, alpha):
 
 # ---- arithmetic ----
 
+def _arithmetic(function, a, b):
+    """`function` of both operands in one type. Small floats and a number that their type does not hold meet in f32, as in PyTorch."""
+    tensor, number = (a, b) if isinstance(a, heddle.Tensor) else (b, a)
+    small = {"f16": torch.float16, "bf16": torch.bfloat16}.get(tensor.dtype)
+    if small is None or isinstance(number, heddle.Tensor) or math.isnan(number) or torch.tensor(number, dtype=small).item() == number:
+        return function(*promoted(a, b))
+    wide = ops.cast(tensor, "f32")
+    return ops.cast(function(*promoted(*((wide, number) if tensor is a else (number, wide)))), tensor.dtype)
+
+
 @rule(aten.add.Tensor, aten.add.Scalar)
 def _add(a, b, alpha=1):
-    return ops.add(*promoted(a, _scaled(b, alpha)))
+    return _arithmetic(ops.add, a, _scaled(b, alpha))
 
 
 @rule(aten.sub.Tensor, aten.sub.Scalar)
 def _sub(a, b, alpha=1):
-    return ops.sub(*promoted(a, _scaled(b, alpha)))
+    return _arithmetic(ops.sub, a, _scaled(b, alpha))
 
 
 @rule(aten.rsub.Tensor, aten.rsub.Scalar)
 def _rsub(a, b, alpha=1):
-    return ops.sub(*promoted(b, _scaled(a, alpha)))
+    return _arithmetic(ops.sub, b, _scaled(a, alpha))
+
+
+def _product(a, b):
+    return ops.logical_and(a, b) if a.dtype == "bool" else ops.mul(a, b)
 
 
 @rule(aten.mul.Tensor, aten.mul.Scalar)
 def _mul(a, b):
-    a, b = promoted(a, b)
-    return ops.logical_and(a, b) if a.dtype == "bool" else ops.mul(a, b)
+    return _arithmetic(_product, a, b)
+
+
+def _quotient(a, b):
+    return ops.div(as_float(a), as_float(b))
 
 
 @rule(aten.div.Tensor, aten.div.Scalar)
 def _div(a, b):
-    a, b = promoted(a, b)
-    return ops.div(as_float(a), as_float(b))
+    return _arithmetic(_quotient, a, b)
 
 
 def _floor_of_quotient(a, b):
@@ -128,7 +144,7 @@ def _bitwise_not(x):
 
 
 for _name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan",
-              "sinh", "cosh", "tanh", "erf", "sigmoid", "reciprocal", "silu", "mish", "hardswish", "hardsigmoid"):
+              "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "reciprocal", "silu", "mish", "hardswish", "hardsigmoid"):
     @rule(getattr(aten, _name).default)
     def _of_float(x, function=getattr(ops, _name)):
         return function(as_float(x))
@@ -140,49 +156,6 @@ for _name in ("floor", "ceil", "trunc", "round"):  # integers are what they are
     @rule(getattr(aten, _name).default)
     def _rounded(x, function=getattr(ops, _name)):
         return function(x) if x.dtype in FLOATS else x
-
-
-def _in_f32(function):
-    """A rule of a float that computes small floats in f32, as PyTorch does: squares of f16 overflow."""
-    def of_any(x):
-        x = as_float(x)
-        return cast_to(function(cast_to(x, "f64" if x.dtype == "f64" else "f32")), x.dtype)
-
-    return of_any
-
-
-def _full_as(x, value):
-    return ops.full([], value, x.dtype)
-
-
-def _log_of_twice(x):
-    """log(2 x) of large numbers: what acosh and asinh are where squares would overflow."""
-    return ops.log(x) + _full_as(x, math.log(2))
-
-
-@rule(aten.asinh.default)
-@_in_f32
-def _asinh(x):
-    """sign(x) log1p(|x| + x^2 / (1 + sqrt(x^2 + 1))), in which nothing cancels near zero."""
-    size = ops.abs(x)
-    small = ops.minimum(size, _full_as(x, 1e4))
-    near = ops.log1p(small + small * small / (_full_as(x, 1) + ops.sqrt(small * small + _full_as(x, 1))))
-    far = ops.greater(size, _full_as(x, 1e4))
-    return ops.where(ops.isnan(x), x, ops.sign(x) * ops.where(far, _log_of_twice(size), near))
-
-
-@rule(aten.acosh.default)
-@_in_f32
-def _acosh(x):
-    small = ops.clip(x, 0.0, 1e4)  # below 1 there is none, which the root of a negative number says
-    near = ops.log(small + ops.sqrt((small - _full_as(x, 1)) * (small + _full_as(x, 1))))
-    return ops.where(ops.greater(x, _full_as(x, 1e4)), _log_of_twice(x), near)
-
-
-@rule(aten.atanh.default)
-@_in_f32
-def _atanh(x):
-    return ops.log1p(x * 2 / (_full_as(x, 1) - x)) * 0.5
 
 
 @rule(aten.gelu.default)

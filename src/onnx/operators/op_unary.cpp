@@ -26,29 +26,6 @@ Value of_expressions(const NodeScope& s, const char* name, F f) {
 
 Expr constant_like(const Expr& x, double value) { return make_const(x.dtype(), value); }
 
-std::vector<Value> acosh(const NodeScope& s) {
-  return {of_expressions(s, "acosh", [](const Expr& x) {
-    const Expr one = constant_like(x, 1);
-    return log(x + sqrt((x - one) * (x + one)));
-  })};
-}
-
-// Computed from |x|, because x + sqrt(x * x + 1) cancels for negative x.
-std::vector<Value> asinh(const NodeScope& s) {
-  return {of_expressions(s, "asinh", [](const Expr& x) {
-    const Expr a = heddle::abs(x), one = constant_like(x, 1);
-    const Expr value = log1p(a + a * a / (one + sqrt(a * a + one)));
-    return select(x < constant_like(x, 0), -value, value);
-  })};
-}
-
-std::vector<Value> atanh(const NodeScope& s) {
-  return {of_expressions(s, "atanh", [](const Expr& x) {
-    const Expr one = constant_like(x, 1);
-    return (log1p(x) - log1p(-x)) * constant_like(one, 0.5);
-  })};
-}
-
 std::vector<Value> celu(const NodeScope& s) {
   const double alpha = s.number("alpha", 1.0);
   return {of_expressions(s, "celu", [&](const Expr& x) {
@@ -239,11 +216,11 @@ std::vector<OperatorEntry> unary_operators() {
   return {
       {"Abs", absolute, follow_elements},
       {"Acos", unary<ops::acos>, follow_elements},
-      {"Acosh", acosh, follow_elements},
+      {"Acosh", unary<ops::acosh>, follow_elements},
       {"Asin", unary<ops::asin>, follow_elements},
-      {"Asinh", asinh, follow_elements},
+      {"Asinh", unary<ops::asinh>, follow_elements},
       {"Atan", unary<ops::atan>, follow_elements},
-      {"Atanh", atanh, follow_elements},
+      {"Atanh", unary<ops::atanh>, follow_elements},
       {"BitCast", bit_cast},
       {"BitwiseNot", unary<ops::bitwise_not>, follow_elements},
       {"Cast", cast_to, follow_elements},
