@@ -36,10 +36,19 @@ _NOISE = "near 1 in other runs (0.94 to 1.5): what a shared machine moves betwee
 CAUSES |= dict.fromkeys(("dense", "reductions", "transpose", "concatenate"), _NOISE)
 
 # Why families are slower on a GPU, where the cause is another one than on a CPU.
+_SOURCES = "each warp owns rows of the result and goes through all updates in their order, so that the last one wins, where the peer's threads race"
 _SIMT = "products of f32 without matrix units, near the rate of the best tile that the rule has"
 CAUSES_GPU = {
-    "scan": "one thread adds up a row, and 256 rows fill 8 warps, where the peer scans blocks of a row beside each other",
-    "top-k": _MERGE, "dense": _SIMT, "conv3d": _SIMT, "transposed conv2d": _SIMT + "; what the taps give is put together in a launch of its own",
+    "scatter": _SOURCES, "scatter with sums": _SOURCES,
+    "DFT": "products of f32 by matrices of roots in two kernels, and moves between them, of n^1.5 operations",
+    "sparse dense": "lanes of a warp take the elements of one row, of which there are about 50",
+    "csrmm": "lanes of a warp take the elements of one row, of which there are about 50",
+    "scan": "one thread added up a row when this was measured; rows are scanned in blocks since, which was not timed",
+    **dict.fromkeys(("sort", "top-k", "different elements", "valid counts"),
+                    "a kernel for each of tens of steps when this was measured; a row goes through them in one kernel since, which was not timed"),
+    "sort of one long row": "a kernel for each of tens of steps, because a row of 16384 values and positions does not fit the memory of a block",
+    "positions that are not 0": "one thread added up the whole axis when this was measured; it is scanned in blocks since, which was not timed",
+    "dense": _SIMT, "conv3d": _SIMT, "transposed conv2d": _SIMT + "; what the taps give is put together in a launch of its own",
     "grouped conv2d": "a few microseconds: 4 channels of a group for each result, of which a thread has few at a time",
     "deformable conv2d": "what windows see is written to memory for the product, as by the peer, and positions of all channels were computed in "
                          "it when this was measured",

@@ -28,11 +28,11 @@ struct ScanLoops {
   bool whole = true;         ///< whether all runs have the same length
 };
 
-/// Makes the loops of scan `g`. The scanned axis is split into runs.
-inline ScanLoops scan_loops(TemplateBuilder& t, const StageGroup& g) {
-  const Operation& op = t.dag().stage(g.anchor);
-  const ScanInfo& scan = *t.dag().info(g.anchor).scan;
-  StageRef s = t.stage(g.anchor);
+/// Makes the loops of the scan that is `stage`. The scanned axis is split into runs.
+inline ScanLoops scan_loops(TemplateBuilder& t, int stage) {
+  const Operation& op = t.dag().stage(stage);
+  const ScanInfo& scan = *t.dag().info(stage).scan;
+  StageRef s = t.stage(stage);
   ScanLoops out;
   const std::vector<Loop> axes = s.all_axes();
   const auto d = static_cast<size_t>(scan.axis);

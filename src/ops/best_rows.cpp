@@ -59,7 +59,14 @@ class Best {
       tops.push_back(top_of(best));
       if (t + 1 < k) best = without(best, tops.back());
     }
-    return {gathered(tops, 0, call_.op, x_.dtype()), gathered(tops, 1, name("_positions"), i64)};
+    const std::vector<Tensor> all = compute_all(
+        Shape{x_.shape()[0], k},
+        [&](Axis r, Axis t) {
+          return Element{among(tops, 0, 0, tops.size(), r, t),
+                         cast(i64, among(tops, 1, 0, tops.size(), r, t))};
+        },
+        call_.op, call_.op, call_.where);
+    return {all[0], all[1]};
   }
 
  private:
@@ -112,14 +119,6 @@ class Best {
         name("_best"), call_.op, call_.where);
   }
 
-  /// (rows, results): a part of each result.
-  Tensor gathered(const std::vector<Elements>& tops, size_t part, const std::string& name,
-                  DataType type) const {
-    return compute(
-        Shape{x_.shape()[0], std::ssize(tops)},
-        [&](Axis r, Axis t) { return cast(type, among(tops, part, 0, tops.size(), r, t)); }, name,
-        call_.op, call_.where);
-  }
   static Expr among(const std::vector<Elements>& tops, size_t part, size_t begin, size_t end,
                     const Expr& r, const Expr& t) {
     if (begin + 1 == end) return tops[begin][part](r);

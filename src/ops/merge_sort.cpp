@@ -194,13 +194,14 @@ Sorted sorted_rows(const Call& call, const Tensor& x, int64_t k, bool largest) {
   const auto element = [&](const Tensor& t, const Expr& r, const Expr& i) {
     return t(r, floordiv(i, block), floormod(i, block));
   };
-  const Shape shape{x.extent(0), k};
-  return {compute(
-              shape, [&](Axis r, Axis i) { return element(rows.values, r, i); }, call.op, call.op,
-              call.where),
-          compute(
-              shape, [&](Axis r, Axis i) { return cast(i64, element(rows.positions, r, i)); },
-              std::string(call.op) + "_positions", call.op, call.where)};
+  const std::vector<Tensor> both = compute_all(
+      Shape{x.extent(0), k},
+      [&](Axis r, Axis i) {
+        return std::vector<Expr>{element(rows.values, r, i),
+                                 cast(i64, element(rows.positions, r, i))};
+      },
+      call.op, call.op, call.where);
+  return {both[0], both[1]};
 }
 
 }  // namespace heddle::ops::impl

@@ -53,6 +53,7 @@ Sorted select_in_order(const Call& call, const Tensor& x, int64_t k, int axis, b
 
 /// The axis last, and all others one.
 Tensor as_rows(const Call& call, const Tensor& x, int axis) {
+  if (x.rank() == 2 && axis == 1) return x;
   std::vector<int> last;
   for (int d = 0; d < x.rank(); ++d)
     if (d != axis) last.push_back(d);
@@ -63,6 +64,7 @@ Tensor as_rows(const Call& call, const Tensor& x, int axis) {
 
 /// Rows as they were, of another extent of the axis.
 Tensor from_rows(const Call& call, const Tensor& rows, const Tensor& x, int axis) {
+  if (x.rank() == 2 && axis == 1) return rows;
   Dims dims;
   std::vector<int> back;
   for (int d = 0; d < x.rank(); ++d) {

@@ -158,6 +158,10 @@ void add_direct(Subjects& out) {
                  "sums of what is before, 64 x 4096, f32",
                  kH200,
                  {ops::cumsum(input({64, 4096}, "X"), 1)}});
+  out.push_back({"cumsum_columns",
+                 "sums of what is above, 64 x 256 x 512, f32: lanes have columns",
+                 kH200,
+                 {ops::cumsum(input({64, 256, 512}, "X"), 1)}});
   out.push_back({"no_elements", "relu of nothing", kH200, {ops::relu(input({0, 16}, "X"))}});
 }
 

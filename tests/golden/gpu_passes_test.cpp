@@ -73,6 +73,39 @@ TEST(GoldenGpuPasses, ScatteredStoresAreOfTheOwnersOfRows) {
   expect_golden_pass("scattered_stores", create_schedule({sums}, a_gpu()), {at, x, sums});
 }
 
+// Rows beyond the batch: 32 images in a tile of 64 rows. Their condition is one of each warp.
+TEST(GoldenGpuPasses, LiftConditionsOutOfUnrolledLoops) {
+  const Buffer from = Buffer::make("A", f32, {Expr(4096)}, Scope::Global);
+  const Buffer to = Buffer::make("tile", f32, {Expr(4096)}, Scope::Shared);
+  const Var t("t"), i("i");
+  const Expr at = Expr(t) * 64 + i;
+  const Expr value = make_select(Expr(t) < 32, make_load(from, {at}) * 2, make_const(f32, 0.0));
+  const Stmt rows = make_for(i, Expr(64), LoopKind::Unrolled, make_store(to, {at}, value));
+  const Stmt s = make_for(t, Expr(64), LoopKind::ThreadX, rows);
+  expect_golden_texts("lift_conditions", "lift_conditions", to_string(s),
+                      to_string(gpu::lift_conditions(s)));
+}
+
+// A row is turned three times; what the first stage makes is not read by the third.
+TEST(GoldenGpuPasses, ReuseSharedTakesThePlaceOfWhatIsNotReadAgain) {
+  constexpr int64_t kLong = 4096;
+  const auto turned = [&](const Tensor& t, const char* name) {
+    return compute({8, kLong}, [&](Axis r, Axis i) { return t(r, (kLong - 1) - i) * 2; }, name);
+  };
+  const Tensor x = placeholder({8, kLong}, f32, "X"), a = turned(x, "A"), b = turned(a, "B"),
+               c = turned(b, "C"), d = turned(c, "D");
+  Schedule s({d}, a_gpu());
+  StageRef last = s[d];
+  last.bind(last.split(last.axis(1), 256)[1], TX);
+  last.bind(last.axis(0), BX);
+  for (const Tensor& t : {a, b, c}) {
+    s[t].bind(s[t].split(s[t].axis(1), 256)[1], TX);
+    s[t].compute_at(last, last.axis(0));
+    s[t].set_scope(Scope::Shared);
+  }
+  expect_golden_pass("reuse_shared", s, {x, d});
+}
+
 // Padding within a padded tile. (The simplifier joins most of these before.)
 TEST(GoldenGpuPasses, JoinZeroFillsMakesOneCondition) {
   const Buffer from = Buffer::make("A", f32, {Expr(60)}, Scope::Global);
@@ -172,7 +205,8 @@ TEST(GoldenGpuPasses, HaveNoOtherFiles) {
       {"gpu_passes/distribute", "gpu_passes/distribute_reduction", "gpu_passes/single_out_stores",
        "gpu_passes/join_zero_fills", "gpu_passes/software_pipeline", "gpu_passes/insert_sync",
        "gpu_passes/distribute_tiles", "gpu_passes/short_functions", "gpu_passes/turn_grid",
-       "gpu_passes/scattered_stores", "gpu_passes/warp_roles", "gpu_passes/join_launches"});
+       "gpu_passes/scattered_stores", "gpu_passes/warp_roles", "gpu_passes/join_launches",
+       "gpu_passes/reuse_shared", "gpu_passes/lift_conditions"});
 }
 
 }  // namespace

@@ -54,6 +54,34 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+// A step of a reduction of several results reads all of them before it stores one: what it reads waits for the threads
+// that stored it, too.
+TEST(Gpu, StepsOfSeveralResultsWaitForWhatTheyRead) {
+  const Tensor x = placeholder({4, 64}, f32, "X");
+  const Tensor y = compute({4, 64}, [&](Axis r, Axis i) { return x(r, i) * 2; }, "Y");
+  const Reducer first = reducer(
+      "first", {f32, i32}, {lowest_value(f32), make_const(i32, 0)},
+      [](const std::vector<Expr>& a, const std::vector<Expr>& b) {
+        return std::vector<Expr>{select(a[0] < b[0], b[0], a[0]), select(a[0] < b[0], b[1], a[1])};
+      },
+      false);
+  const Axis k = reduce_axis(64, "k");
+  const std::vector<Tensor> most = compute_all(
+      {Expr(4)}, [&](Axis r) { return first({y(r, k), cast(i32, Expr(k))}, {k}); }, "M");
+  const Tensor out = compute(
+      {4, 64}, [&](Axis r, Axis i) { return y(r, i) + most[0](r) + cast(f32, most[1](r)); }, "Z");
+  Schedule s({out}, a_gpu());
+  StageRef last = s[out];
+  last.bind(last.axis(0), BX);
+  last.bind(last.axis(1), TX);
+  s[y].bind(s[y].axis(1), TX);
+  for (const Tensor& t : {y, most[0]}) {
+    s[t].set_scope(Scope::Shared);
+    s[t].compute_at(last, last.axis(0));
+  }
+  run(s, {x}, {out});
+}
+
 TEST(Gpu, AccumulatorsOfABlockBecomeRegistersOfItsThreads) {
   const TiledProduct m(32, 32, 16);
   const std::string text = run(m.tiled(1), {m.a, m.b}, {m.c});

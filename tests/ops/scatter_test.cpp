@@ -5,6 +5,8 @@
 
 #include "heddle/dag/compute_dag.h"
 #include "heddle/dsl/arrays.h"
+#include "heddle/family/schedule.h"
+#include "heddle/lower/lower.h"
 #include "heddle/support/rng.h"
 #include "ops/ops_testing.h"
 
@@ -239,6 +241,23 @@ TEST(TopK, NansAreTheLargestAndEqual) {
     const int64_t r = p[0];
     return static_cast<double>(r < 200 ? r / 2 * 3 + 1 + r % 2 : (r - 200) * 3);
   });
+}
+
+// A block takes a row through all stages, in shared memory, where the stages would be twenty kernels and more.
+TEST(TopK, RowsAreSortedByOneKernelOfAGpu) {
+  const Target gpu = Target::parse("cuda -gpu=h200");
+  for (const int64_t k : {10, 40, 700}) {
+    const Tensor x = placeholder({5, 700});
+    const ops::Sorted s = ops::top_k(x, k);
+    const GpuProgram program =
+        lower_gpu(create_schedule({s.values, s.positions}, gpu), {x, s.values, s.positions});
+    EXPECT_EQ(program.main.size(), 1u) << k;
+    EXPECT_LE(program.main[0].shared_bytes, gpu.gpu.smem_per_block) << k;
+  }
+  // One row of this length needs more shared memory than a block has.
+  const Tensor x = placeholder({1, 1 << 16});
+  const ops::Sorted s = ops::sort(x);
+  EXPECT_GT(lower_gpu(create_schedule({s.values}, gpu), {x, s.values}).main.size(), 10u);
 }
 
 // A layer of one hidden unit, step by step. PyTorch's formulas, ONNX's order of gates.

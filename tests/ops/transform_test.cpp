@@ -1,7 +1,9 @@
 #include <functional>
 
 #include "heddle/dag/compute_dag.h"
+#include "heddle/family/schedule.h"
 #include "heddle/ir/simplify.h"
+#include "heddle/lower/lower.h"
 #include "ops/ops_testing.h"
 
 namespace heddle {
@@ -318,6 +320,31 @@ TEST(Scan, IsRecognised) {
   EXPECT_FALSE(info(compute({6, 40}, [&](Axis i, Axis j) {
                  return sum(select(k <= j, x(i, k), 1.f), k);
                })).scan);
+}
+
+// Whole blocks or not, one level of totals or two, from both ends. A thread for each row would wait for memory.
+TEST(Scan, OfFewRowsIsCutIntoBlocksOnAGpu) {
+  const Target gpu = Target::parse("cuda -gpu=h200");
+  for (const int64_t n : {1024, 1000, 4352}) {
+    const Input x = input({3, n}, i32);
+    for (const bool exclusive : {false, true}) {
+      for (const bool reverse : {false, true}) {
+        const Tensor sums = ops::cumsum(x, 1, exclusive, reverse);
+        const Schedule s = create_schedule({sums}, gpu);
+        const bool cut = s.dag().alternative().starts_with("scan_blocks");
+        EXPECT_EQ(cut, !reverse || n % 16 == 0) << n;
+        if (cut) {
+          EXPECT_EQ(lower_gpu(s, {x, sums}).main.size(), 1u) << n;
+        }
+        const std::vector<double> want = running(x, 1, exclusive, reverse, 0, std::plus<>());
+        expect_elements(sums, {x},
+                        [&](const Dims& i) { return want[static_cast<size_t>(i[0] * n + i[1])]; });
+      }
+    }
+  }
+  // Lanes have columns beside each other, and there are enough of them.
+  const Tensor many = ops::cumsum(placeholder({64, 512, 1024}), 1);
+  EXPECT_EQ(create_schedule({many}, gpu).dag().alternative(), "");
 }
 
 TEST(Scan, WrongArgumentsAreErrors) {

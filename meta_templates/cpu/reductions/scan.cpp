@@ -134,7 +134,7 @@ void by_rows(TemplateBuilder& t, StageRef s, const ScanLoops& l, const ScanProbl
 }
 
 void build(TemplateBuilder& t, const StageGroup& g) {
-  const ScanLoops loops = scan_loops(t, g);
+  const ScanLoops loops = scan_loops(t, g.anchor);
   // A scan does one operation and two accesses for each point, whatever its declaration says.
   const double work = 4 * static_cast<double>(t.dag().info(g.anchor).points);
   const ScanProblem problem{t.target(), worth_parallel(t, work), native_lanes(t, g.anchor),

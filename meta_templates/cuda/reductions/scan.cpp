@@ -14,7 +14,7 @@ bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
 }
 
 void build(TemplateBuilder& t, const StageGroup& g) {
-  const ScanLoops l = scan_loops(t, g);
+  const ScanLoops l = scan_loops(t, g.anchor);
   StageRef s = t.stage(g.anchor);
   const std::vector<Loop> outer = joined(l.rows, l.columns);
   s.reorder(joined(outer, {l.place, l.reduce}));

@@ -94,6 +94,13 @@ std::vector<Buffer> warp_roles(GpuKernel& kernel, const Schedule& schedule);
 /// Fills in the maps that the kernel's BulkLoads need.
 void collect_maps(GpuKernel& kernel);
 
+/// Takes a condition that is the same in all iterations of unrolled loops, whose stores load behind it, out of them.
+Stmt lift_conditions(const Stmt& s);
+
+/// Lets buffers of shared memory take the places of others that no later statement touches, where a block asks for
+/// much of it.
+Stmt reuse_shared(const Stmt& s);
+
 /// Inserts barriers between phases that share memory, and only there.
 Stmt insert_sync(const Stmt& s, const LaunchShape& shape);
 

@@ -173,6 +173,9 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   });
   // This pass precedes insert_sync, because the ring of tiles brings its own barriers.
   pipeline.run("software_pipeline", software_pipeline);
+  pipeline.run("lift_conditions", [](const Stmt& s) { return lift_conditions(s); });
+  // This pass precedes insert_sync, which orders buffers and knows no addresses.
+  pipeline.run("reuse_shared", reuse_shared);
   pipeline.run_shaped("insert_sync", insert_sync);
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
   if (!program.sizes.empty()) pipeline.run_on_kernels("predicate_loads", predicate_loads);

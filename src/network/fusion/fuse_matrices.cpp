@@ -27,7 +27,7 @@ class Fuser {
         choices_(choices),
         may_be_inside_(static_cast<size_t>(dag_.size()), 1) {
     for (int s = 0; s < dag_.size(); ++s) {
-      if (plan_.at(s) == Place::InAttention || !plan_.may_run_inside(s)) may_be_inside_[s] = 0;
+      if (plan_.at(s) == Place::InTemplate || !plan_.may_run_inside(s)) may_be_inside_[s] = 0;
     }
   }
 
@@ -46,7 +46,7 @@ class Fuser {
       matrices_.clear();
       covered_.assign(may_be_inside_.size(), 0);
       for (int s = 0; s < dag_.size(); ++s) {
-        if (!dag_.stage(s).is_reduction() || plan_.at(s) == Place::InAttention) continue;
+        if (!dag_.stage(s).is_reduction() || plan_.at(s) == Place::InTemplate) continue;
         std::optional<ComputedMatrix> m =
             find_computed_matrix(dag_, s, [&](int x) { return may_be_inside_[x] != 0; });
         if (!m || !reduces_where_computed(*m, target_) || !is_in_memory(*m)) continue;

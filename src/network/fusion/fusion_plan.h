@@ -13,7 +13,7 @@ namespace heddle::network {
 /// end later.
 enum class Place : uint8_t {
   InReaders,       ///< in the node of each stage that reads it
-  InAttention,     ///< likewise: a part of an attention, which one template computes
+  InTemplate,      ///< likewise: a part of an attention, which one template computes
   FusedByChoice,   ///< likewise, because a choice says so; no other node takes it
   InNode,          ///< in one node, behind a product or at its end; no other node takes it
   Stored,          ///< it ends a node, which may go on along the element-wise stages behind it
@@ -44,7 +44,7 @@ class FusionPlan {
   void set(int s, Place p) { places_[static_cast<size_t>(s)] = p; }
   bool stored(int s) const { return is_stored(at(s)); }
   /// Whether the nodes of `s` are not decided: those of its readers, or one that goes on along it.
-  bool is_free(int s) const { return at(s) <= Place::InAttention; }
+  bool is_free(int s) const { return at(s) <= Place::InTemplate; }
   /// Whether a node that reads `s` reads its results from memory.
   bool read_from_memory(int s) const;
   /// Whether `s` has one result and runs at every call, and nothing but its readers needs it.

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "heddle/dag/attention.h"
+#include "heddle/dag/computed_matrix.h"
 #include "ir/linear.h"
 #include "network/fusion/fuse_matrices.h"
 #include "network/fusion/lookups.h"
@@ -22,11 +22,11 @@ class Planner {
           const InPlacePlan& in_place)
       : dag_(dag), target_(target), parts_(in_place.parts), rates_(rates_of(target)), plan_(dag) {
     for (const StageGroup& g : groups) {
-      // Others are matrices, of which choose_matrices decides.
-      const bool attention = !g.fused.empty() && find_attention(dag, g.anchor);
+      // Of matrices choose_matrices decides; an attention and a program of rows have one template.
+      const bool matrix = !g.fused.empty() && find_own_matrix(dag, g.anchor);
       for (const int s : g.fused) {
-        if (attention) plan_.set(s, Place::InAttention);
-        if (!attention && is_product(s)) of_matrices_.push_back(s);
+        if (!matrix) plan_.set(s, Place::InTemplate);
+        if (matrix && is_product(s)) of_matrices_.push_back(s);
       }
       plan_.set(g.output_stage, Place::Stored);
       if (g.anchor != g.output_stage) epilogues_.push_back({g.anchor, g.output_stage});
@@ -222,7 +222,7 @@ class Planner {
     if (!target_.is_cuda())
       return (chooses_by_data(s) && is_reused(s)) ||
              times_looked_up(plan_, s) > Recomputation::kFreely;
-    return target_.is_cuda() && plan_.at(s) != Place::InAttention &&
+    return target_.is_cuda() && plan_.at(s) != Place::InTemplate &&
            (ends_norm(s) || computed_too_often(s));
   }
 
@@ -248,7 +248,7 @@ class Planner {
   int norm_beside_operand(int s) const {
     const std::vector<int>& readers = dag_.info(s).consumers;
     const bool several = target_.is_cuda() && readers.size() > 1 && plan_.is_free(s) &&
-                         plan_.may_run_inside(s) && plan_.at(s) != Place::InAttention;
+                         plan_.may_run_inside(s) && plan_.at(s) != Place::InTemplate;
     const bool beside = several && std::ranges::any_of(readers, [&](int r) {
                           return dag_.info(r).points == dag_.info(s).points &&
                                  plan_.times_in_products(r) > 0 && ends_norm(r);

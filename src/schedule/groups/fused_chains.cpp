@@ -5,6 +5,7 @@
 #include "heddle/dag/attention.h"
 #include "schedule/groups/computed_rows.h"
 #include "schedule/groups/row_chain.h"
+#include "schedule/groups/row_program.h"
 #include "target/grid_limits.h"
 
 namespace heddle {
@@ -43,6 +44,14 @@ class Finder {
     }
   }
 
+  void row_programs(const Gpu& gpu) {
+    for (int s = dag_.size() - 1; s >= 0; --s) {
+      if (!is_free(s)) continue;
+      std::vector<int> stages = row_program(dag_, gpu, s, [&](int x) { return is_free(x); });
+      if (!stages.empty()) add({s, s, {}, false, true}, std::move(stages));
+    }
+  }
+
  private:
   // Whether blocks of rows go through a product and this one on a CPU.
   bool goes_by_rows(const ComputedMatrix& m, const Target& target) const {
@@ -70,10 +79,13 @@ class Finder {
 FusedChains find_fused_chains(const ComputeDag& dag, const Target* target) {
   FusedChains found{std::vector<int>(static_cast<size_t>(dag.size()), -1), {}, {}};
   const bool cpu = target != nullptr && target->kind == "llvm";
-  if (!cpu && (target == nullptr || !target->is_cuda() || target->gpu.sm() < 80)) return found;
+  const bool gpu = target != nullptr && target->is_cuda();
+  if (!cpu && !gpu) return found;
   Finder finder(dag, found);
-  if (!cpu) finder.attentions();
-  finder.matrices(*target);
+  const bool units = gpu && target->gpu.sm() >= 80;
+  if (units) finder.attentions();
+  if (cpu || units) finder.matrices(*target);
+  if (gpu) finder.row_programs(target->gpu);
   return found;
 }
 

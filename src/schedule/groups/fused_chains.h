@@ -17,6 +17,7 @@ struct FusedChains {
     int sum = -1, first = -1;
     std::vector<int> outer;
     bool joins = true;  ///< whether a later stage may compute `first` inside of itself
+    bool rows = false;  ///< a program of rows (row_program.h), of which `sum` is the last stage
   };
   std::vector<int> of;          ///< for each stage, the sum of its chain; -1: none
   std::map<int, Chain> chains;  ///< by the sum
@@ -26,7 +27,8 @@ struct FusedChains {
 };
 
 /// Attentions (dag/attention.h), and matrices of products that are reduced where they are computed
-/// (dag/computed_matrix.h), on GPUs with matrix units; the latter on CPUs, too. No target: none.
+/// (dag/computed_matrix.h), on GPUs with matrix units; the latter on CPUs, too; programs of rows on all GPUs. No
+/// target: none.
 FusedChains find_fused_chains(const ComputeDag& dag, const Target* target);
 
 }  // namespace heddle

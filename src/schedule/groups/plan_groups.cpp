@@ -8,7 +8,8 @@
 //     types (pad_product.cpp), whose sums in f32 would take longer to store than to compute;
 //   - a reduction along the rows of an output stage (a softmax's maximum) may be computed per row;
 //   - the stages of attention on the tensor cores of a GPU are one group (dag/attention.h), and so is
-//     a matrix of products with the reduction of its rows (dag/computed_matrix.h);
+//     a matrix of products with the reduction of its rows (dag/computed_matrix.h), and many stages that
+//     a block of a GPU runs on rows of its own (row_program.h);
 //   - on CPUs, stages after a product that have its rows are computed along with it (row_chain.h),
 //     and so is a convolution whose image one other convolution reads (image_chain.h);
 //   - a stage that depends on constants alone and does arithmetic is stored and computed once;
@@ -101,7 +102,8 @@ class Planner {
     if (fused_.of[s] >= 0) return place_fused(s, fused_.chains.at(fused_.of[s]));
     // A scan has loops of its own, in the order of the scan, and a scatter in that of its sources.
     if (info.is_output || info.scan || find_scatter(dag_.stage(s))) return open(s);
-    if (feeds_attentions(info) || (fused_.operands.count(s) && info.flops_per_point > 0))
+    if (feeds_attentions(info) || feeds_rows(s, info) ||
+        (fused_.operands.count(s) && info.flops_per_point > 0))
       return open(s);
     bool inline_it = inlinable(s, info);
     // A chain that became one expression would be deeper than what walks expressions allows.
@@ -222,6 +224,14 @@ class Planner {
     for (const int c : info.consumers) chains.insert(fused_.of[c]);
     chains.erase(-1);
     return chains.size() > 1;
+  }
+
+  // Whether a program of rows reads a stage that is no part of it and is not computed where it is read.
+  bool feeds_rows(int s, const StageInfo& info) const {
+    const bool stored = dag_.stage(s).is_reduction() || info.flops_per_point > 0;
+    return stored && std::any_of(info.consumers.begin(), info.consumers.end(), [&](int c) {
+             return fused_.of[c] >= 0 && fused_.chains.at(fused_.of[c]).rows;
+           });
   }
 
   // The same for the chains of a CPU.

@@ -70,6 +70,13 @@ class Inserter {
   }
 
  private:
+  /// Notes what an expression reads.
+  void touch(const Expr& e, Touched* t) const {
+    visit(e, [&](const Expr& x) {
+      const Load* load = x.as<Load>();
+      if (load && shared_.count(load->buffer.get())) t->read.insert(load->buffer.get());
+    });
+  }
   void touch(const Stmt& s, Touched* t, bool any = false) const {
     auto counts = [&](const Buffer& b) {
       return any ? b->scope != Scope::Local : shared_.count(b.get()) > 0;
@@ -142,6 +149,15 @@ class Inserter {
       Stmt t = walk(i->then_body, state), e = walk(i->else_body, &other);
       state->add(other);
       return make_if(i->condition, t, e);
+    }
+    if (const Let* l = s.as<Let>()) {
+      Touched value;
+      touch(l->value, &value);
+      const bool waits = conflict(*state, value);
+      if (waits) state->clear();
+      state->add(value);
+      const Stmt r = make_let(l->var, l->value, walk(l->body, state));
+      return waits ? make_block({make_sync(SyncKind::Block), r}) : r;
     }
     return map_children(
         s, [&](const Stmt& c) { return walk(c, state); }, [](const Expr& e) { return e; });
