@@ -93,10 +93,8 @@ bool reaches_barriers(const Stmt& s, bool together = true) {
 }
 
 /// Whether rows of all sizes, which begin anywhere, are read by vectors.
-bool aligns_rows(const Schedule& one, const std::vector<Tensor>& outputs) {
-  const std::optional<GpuProgram> program = lowered_for_all_sizes(one, outputs);
-  if (!program) return false;
-  const std::vector<GpuKernel>& kernels = program->main;
+bool aligns_rows(const GpuProgram& program) {
+  const std::vector<GpuKernel>& kernels = program.main;
   return std::any_of(kernels.begin(), kernels.end(),
                      [](const GpuKernel& k) { return k.aligns_rows; }) &&
          std::all_of(kernels.begin(), kernels.end(),
@@ -140,6 +138,11 @@ std::vector<SizeValue> with_longer_rows(std::vector<SizeValue> at) {
   return at;
 }
 
+Schedule schedule_at(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& sizes,
+                     const Target& target, const AutoSchedulerOptions& options) {
+  return driver::constant_schedule(at_sizes(outputs, sizes).outputs, target, options);
+}
+
 using ChooseAt = FunctionRef<Schedule(const std::vector<SizeValue>&, const Target&)>;
 
 NearChoice choice_on_cpu(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
@@ -155,17 +158,28 @@ NearChoice choice_on_cpu(const std::vector<Tensor>& outputs, const std::vector<S
   return {at, choose(at, without_matrix_unit(target))};
 }
 
+/// A choice for a GPU, and its program for all sizes where that was needed to choose.
+struct GpuChoice {
+  NearChoice near;
+  std::optional<GpuProgram> program = {};
+};
+
+GpuChoice choice_on_gpu(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
+                        const Target& target, const ChooseAt& choose) {
+  Schedule one = choose(at, target);
+  if (!target.gpu.has_wgmma()) return {{at, std::move(one)}};
+  std::optional<GpuProgram> program = lowered_for_all_sizes(one, outputs);
+  if (!program) return {{at, choose(at, without_warp_groups(target))}};
+  return {{at, std::move(one)}, std::move(program)};
+}
+
 /// choice_near, with alternatives where the options have them.
 NearChoice choice_among_all(const std::vector<Tensor>& outputs, const std::vector<SizeValue>& at,
                             const Target& target, const AutoSchedulerOptions& options) {
   const auto choose = [&](const std::vector<SizeValue>& sizes, const Target& t) {
-    return driver::constant_schedule(at_sizes(outputs, sizes).outputs, t, options);
+    return schedule_at(outputs, sizes, t, options);
   };
-  if (target.is_cuda()) {
-    Schedule one = choose(at, target);
-    const bool plain = target.gpu.has_wgmma() && !lowered_for_all_sizes(one, outputs);
-    return {at, plain ? choose(at, without_warp_groups(target)) : std::move(one)};
-  }
+  if (target.is_cuda()) return choice_on_gpu(outputs, at, target, choose).near;
   constexpr int kTries = 5;
   NearChoice near = choice_on_cpu(outputs, at, target, choose);
   if (!divides_in_lanes(near.schedule, outputs)) return near;
@@ -201,11 +215,15 @@ std::vector<NearChoice> choices_for_range(const std::vector<Tensor>& outputs,
   int64_t shortest = point.empty() ? kLongRow : point[0].value;
   for (const SizeValue& v : point) shortest = std::min(shortest, v.value);
   std::vector<NearChoice> choices;
+  const auto choose = [&](const std::vector<SizeValue>& sizes, const Target& t) {
+    return schedule_at(outputs, sizes, t, options);
+  };
   for (int64_t factor = kWidest; factor > 1; factor /= 2) {
     if (factor < kWidest && shortest >= kLongRow) break;
-    NearChoice near = choice_among_all(outputs, multiples_near(point, factor), target, options);
-    if (holds(near.schedule, outputs) && aligns_rows(near.schedule, outputs))
-      choices.push_back(std::move(near));
+    GpuChoice c = choice_on_gpu(outputs, multiples_near(point, factor), target, choose);
+    if (!c.program) c.program = lowered_for_all_sizes(c.near.schedule, outputs);
+    if (c.program && aligns_rows(*c.program) && holds(c.near.schedule, outputs))
+      choices.push_back(std::move(c.near));
   }
   if (choices.empty() || shortest < kLongRow) {
     const auto at = shortest < kShortRow ? choices.begin() : choices.end();
