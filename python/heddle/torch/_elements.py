@@ -18,8 +18,9 @@ def _scaled(b, alpha):
 
 # ---- arithmetic ----
 
-def _arithmetic(function, a, b):
-    """`function` of both operands in one type. Small floats and a number that their type does not hold meet in f32, as in PyTorch."""
+def _multiplied(function, a, b):
+    """A product or quotient in one type. Small floats and a number that their type does not hold meet in f32, as in PyTorch, whose sums
+    round the number first."""
     tensor, number = (a, b) if isinstance(a, heddle.Tensor) else (b, a)
     small = {"f16": torch.float16, "bf16": torch.bfloat16}.get(tensor.dtype)
     if small is None or isinstance(number, heddle.Tensor) or math.isnan(number) or torch.tensor(number, dtype=small).item() == number:
@@ -30,17 +31,17 @@ def _arithmetic(function, a, b):
 
 @rule(aten.add.Tensor, aten.add.Scalar)
 def _add(a, b, alpha=1):
-    return _arithmetic(ops.add, a, _scaled(b, alpha))
+    return ops.add(*promoted(a, _scaled(b, alpha)))
 
 
 @rule(aten.sub.Tensor, aten.sub.Scalar)
 def _sub(a, b, alpha=1):
-    return _arithmetic(ops.sub, a, _scaled(b, alpha))
+    return ops.sub(*promoted(a, _scaled(b, alpha)))
 
 
 @rule(aten.rsub.Tensor, aten.rsub.Scalar)
 def _rsub(a, b, alpha=1):
-    return _arithmetic(ops.sub, b, _scaled(a, alpha))
+    return ops.sub(*promoted(b, _scaled(a, alpha)))
 
 
 def _product(a, b):
@@ -49,7 +50,7 @@ def _product(a, b):
 
 @rule(aten.mul.Tensor, aten.mul.Scalar)
 def _mul(a, b):
-    return _arithmetic(_product, a, b)
+    return _multiplied(_product, a, b)
 
 
 def _quotient(a, b):
@@ -58,7 +59,7 @@ def _quotient(a, b):
 
 @rule(aten.div.Tensor, aten.div.Scalar)
 def _div(a, b):
-    return _arithmetic(_quotient, a, b)
+    return _multiplied(_quotient, a, b)
 
 
 def _floor_of_quotient(a, b):
