@@ -66,13 +66,12 @@ NDArray Case::gathered(const NDArray& memory, const NDArray& want) const {
 
 namespace {
 
-/// The size of partial results of the longest sum, whose terms are of the order of 1 and of both signs. That of a
-/// short one is within what the tolerance has for its length.
+/// The size of partial results of the longest sum, whose terms are of the order of 1 and of both signs. The tolerance has
+/// an eighth of them for its length already.
 double partial_results(const ComputeDag& dag) {
-  constexpr int64_t kShort = 1024;
   int64_t longest = 0;
   for (int i = 0; i < dag.size(); ++i) longest = std::max(longest, dag.info(i).reduce_points);
-  return longest <= kShort ? 1 : std::sqrt(static_cast<double>(longest)) / 4;
+  return std::max(1.0, std::sqrt(static_cast<double>(longest)) / 8);
 }
 
 }  // namespace
