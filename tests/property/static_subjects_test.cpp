@@ -84,6 +84,7 @@ TEST(StaticSubjects, ThatWereOnceIllegal) {
       {"conv2d:n=32,c=768,h=7,k=768,groups=768,r=7,pad=3,layout=nhwc", "f16", "cuda -gpu=h200", 1,
        false},
       {"attention:h=16,l=1,d=16,s=7,kv=2,causal=1", "f16", "cuda -gpu=h200", 1, false},
+      {"conv3d:n=32,c=100,d=36,h=14,k=100,r=11,pad=5", "f16", "cuda -gpu=h200", 1, false},
   };
   for (const Draw& d : found) {
     const std::optional<cli::Problem> problem = declared(d);

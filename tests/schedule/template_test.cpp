@@ -16,6 +16,7 @@ TEST(Template, TheRegistryHoldsExactlyThoseThatShip) {
                                                              "cuda_direct_compute",
                                                              "cuda_location_tunable",
                                                              "cuda_naive",
+                                                             "cuda_row_program",
                                                              "cuda_scan",
                                                              "cuda_scatter",
                                                              "cuda_simple_reduction",

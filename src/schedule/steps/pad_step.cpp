@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kMaxMultiple = 1 << 16;
+constexpr int64_t kMaxMultiple = 1 << 20;
 
 class PadStep : public StageMaker {
  public:

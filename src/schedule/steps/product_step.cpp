@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kMaxMultiple = 1 << 16, kMaxExtent = int64_t{1} << 40;
+constexpr int64_t kMaxMultiple = 1 << 20, kMaxExtent = int64_t{1} << 40;
 enum Role : int64_t { kBatch, kRows, kCols, kDepth, kRoles };
 
 struct Digit {
