@@ -70,5 +70,23 @@ TEST(CudaFewBits, NumbersOfFewBitsAreScaled) {
   check(cases);
 }
 
+// A byte that becomes a signed one is no number of eight bits any more: 200 is -56.
+TEST(CudaFewBits, BytesThatWrapKeepTheirSign) {
+  std::vector<Case> cases;
+  for (const DataType t : {f16, bf16, f32}) {
+    for (const int lanes : {4, 8, 16}) {
+      cases.push_back(elementwise_case(
+          "wrapped bytes as " + to_string(t), {u8, t}, f32, lanes, true,
+          [&](const std::vector<Expr>& x) {
+            const Expr i = x[0].as<Load>()->indices[0].as<Ramp>()->base;
+            const Expr scale = make_broadcast(make_load(x[1].as<Load>()->buffer, {i}), lanes);
+            const Expr number = cast(t.with_lanes(lanes), cast(i8.with_lanes(lanes), x[0]));
+            return cast(f32.with_lanes(lanes), number * scale);
+          }));
+    }
+  }
+  check(cases);
+}
+
 }  // namespace
 }  // namespace heddle::testing

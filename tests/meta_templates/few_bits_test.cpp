@@ -118,5 +118,18 @@ TEST(FewBits, LongFunctionsOfThemAreComputedOnce) {
   EXPECT_FALSE(unpacked_once(f32));
 }
 
+// A sum that keeps a dimension reads nothing that its last axis tells apart: it is no product of unpacked rows.
+TEST(FewBits, SumsThatKeepADimensionAreSumsOfRows) {
+  const auto knobs = [](bool keeps) {
+    const Tensor x = placeholder({4096, 512}, f16, "x");
+    const Template t =
+        make_template(ComputeDag({ops::sum(x, {1}, keeps)}), Target::parse("cuda -gpu=h200"));
+    std::vector<std::string> names;
+    for (const Knob& k : t.knobs()) names.push_back(k.name);
+    return names;
+  };
+  EXPECT_EQ(knobs(true), knobs(false));
+}
+
 }  // namespace
 }  // namespace heddle::testing

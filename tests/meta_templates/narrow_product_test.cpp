@@ -339,6 +339,18 @@ TEST(NarrowProduct, PaddedImagesAreWidenedWhereTheyAreCopied) {
   EXPECT_THAT(steps(bf16, "llvm -mcpu=sapphirerapids -threads=1"), Not(HasSubstr("pad.widen")));
   EXPECT_THAT(steps(f32, "llvm -mcpu=haswell -threads=1"), Not(HasSubstr("pad.widen")));
   expect_right(grouped(f16), 300, 12);
+  // Records of before there was the knob have its default, wherever the image is computed.
+  const Template t = template_of(grouped(f16), Target::parse("llvm -mcpu=haswell -threads=1"));
+  Config elsewhere = t.default_config();
+  bool found = false;
+  for (size_t k = 0; k < t.knobs().size(); ++k) {
+    const std::vector<int64_t>& values = t.knobs()[k].values;
+    if (!t.knobs()[k].name.ends_with("location") || values.size() < 2) continue;
+    found = true;
+    elsewhere.values[k] = *std::min_element(values.begin(), values.end());
+  }
+  EXPECT_TRUE(found);
+  EXPECT_EQ(t.why_invalid(elsewhere), "");
 }
 
 }  // namespace

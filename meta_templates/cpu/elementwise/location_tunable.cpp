@@ -262,10 +262,6 @@ class Recipe {
   void ask_widen() {
     if (p_.conversions == 0 || g_.places.empty()) return;
     widen_ = t_.choice("widen", choice_);
-    t_.require("'" + t_.dag().stage(g_.output_stage).name() + "' is widened only where it is read",
-               [widen = widen_, location = location_](const TemplateBuilder::Value& v) {
-                 return v(widen) == 0 || v(location) > 0;
-               });
   }
 
   void write_at(int64_t location) {

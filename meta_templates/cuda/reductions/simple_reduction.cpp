@@ -149,12 +149,17 @@ class Recipe {
   // Whether the elements of rows are computed, where they are read, of constants of fewer bytes than those of the
   // operand take that all rows share.
   bool unpacked_rows() const {
-    if (problem_.shape != Shape::Rows || op_.axes().empty()) return false;
+    if (problem_.shape != Shape::Rows || op_.axes().empty() || op_.num_outputs() != 1) return false;
+    // The rows of a thread are neighbours along the last axis, of what is stored, too.
+    const std::vector<Axis>& stored = t_.dag().stage(g_.output_stage).axes();
+    if (stored.size() != op_.axes().size() ||
+        !equal(stored.back()->extent, op_.axes().back()->extent))
+      return false;
     constexpr double kFewer = 1.75;
     double rows = 0, shared = 0;
     for (const Access& a : t_.dag().info(g_.anchor).reads)
       (a.depends_on(op_.axes().back()) ? rows : shared) += stored_bytes(a);
-    return kFewer * rows <= shared;
+    return rows > 0 && kFewer * rows <= shared;
   }
 
   void whole(const std::string& prefix) {

@@ -91,7 +91,9 @@ std::optional<KernelWriter::FewBits> KernelWriter::few_bits(const Expr& e, int l
   }
   const Cast* byte = x.as<Cast>();
   const Load* load = byte ? byte->value.as<Load>() : nullptr;
-  if (!load || !shift || *shift < 0 || load->dtype.bits != kByte) return std::nullopt;
+  // A byte that becomes another byte wraps.
+  if (!load || !shift || *shift < 0 || load->dtype.bits != kByte || byte->dtype.bits <= kByte)
+    return std::nullopt;
   const bool is_signed = load->dtype.is_int();
   if (!load->dtype.is_uint() && !(is_signed && !mask && *shift == 0)) return std::nullopt;
   r.bits = mask ? std::bit_width(static_cast<uint64_t>(*mask)) : kByte - static_cast<int>(*shift);
