@@ -326,7 +326,7 @@ Rows quantising_rows() {
   };
 }
 
-// Heuristics, picks, lists and random programs.
+// Heuristics, picks and lists.
 Rows other_rows() {
   return {
       {"name", word("contraction"), &R::name, "The heuristic; see `heddle heuristic list`"},
@@ -374,6 +374,12 @@ Rows other_rows() {
        "Remove picks that are not valid here: those of another build or machine, and files that "
        "are no picks"},
       {"--all", no_value(), &R::all, "Remove all picks, and files that are none"},
+  };
+}
+
+// Random programs.
+Rows pair_rows() {
+  return {
       {"--emulate", no_value(), &R::emulate,
        "Run GPU kernels in the emulator, which also finds races and missing barriers"},
       {"--code", no_value(), &R::only_code,
@@ -436,7 +442,7 @@ const std::vector<CommandOption>& option_table() {
   static const std::vector<CommandOption> table = [] {
     std::vector<CommandOption> all;
     for (Rows rows : {subject_rows(), output_rows(), generation_rows(), tuning_rows(),
-                      quantising_rows(), other_rows()})
+                      quantising_rows(), other_rows(), pair_rows()})
       std::ranges::move(rows, std::back_inserter(all));
     return all;
   }();

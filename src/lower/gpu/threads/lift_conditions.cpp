@@ -1,7 +1,8 @@
 // rewrite: for (unrolled) i { for (unrolled) j { s[i, j] = select(t < n, f(x[i, j]), 0) } }
 //      --> if (t < n) { for i { for j { s[i, j] = f(x[i, j]) } } } else { for i { for j { s[i, j] = 0 } } }
 // where the condition has no loop variable in it. Loads behind a condition wait for each other, and loads of unrolled
-// loops do not: rows of a tile that lie beyond the image or the batch are a condition of each row.
+// loops do not: rows of a tile that lie beyond the image or the batch are a condition of each row. Asynchronous copies
+// wait for nothing, and one instruction copies or clears.
 #include "heddle/ir/simplify.h"
 #include "lower/gpu/gpu_passes.h"
 
@@ -39,7 +40,8 @@ Stmt lift_conditions(const Stmt& s) {
   if (!s) return s;
   std::vector<Var> vars;
   const Store* store = store_of(s, vars);
-  const Select* select = store && !vars.empty() ? store->value.as<Select>() : nullptr;
+  const bool waits = store && !vars.empty() && !has(store->hint, StoreHint::Async);
+  const Select* select = waits ? store->value.as<Select>() : nullptr;
   if (!select)
     return map_children(
         s, [](const Stmt& c) { return lift_conditions(c); }, [](const Expr& e) { return e; });

@@ -36,7 +36,7 @@ class Taker {
     const std::optional<Nest> n = nest_of(s);
     if (!n) return s;
     std::vector<std::pair<Expr, Expr>> taken;  // loads and what replaces them
-    visit(n->store->value, [&](const Expr& e) {
+    visit_unguarded(n->store->value, [&](const Expr& e) {
       const Load* load = e.as<Load>();
       const auto is_known = [&](const auto& t) { return equal(t.first, e); };
       if (!load || !is_in_memory(load->buffer) || std::ranges::any_of(taken, is_known) ||
@@ -52,6 +52,20 @@ class Taker {
   }
 
  private:
+  // Visits what is computed in any case. A load that a condition guards may be outside of its tensor without it.
+  template <class F>
+  static void visit_unguarded(const Expr& e, const F& each) {
+    each(e);
+    const Select* select = e.as<Select>();
+    const Binary* both = e.as<Binary>();
+    if (select) return visit_unguarded(select->condition, each);
+    if (both && (both->op == BinaryOp::And || both->op == BinaryOp::Or))
+      return visit_unguarded(both->a, each);
+    map_children(e, [&](const Expr& c) {
+      visit_unguarded(c, each);
+      return c;
+    });
+  }
   static bool has_load(const Expr& e) {
     return any_below(e, [](const Expr& x) { return x.kind() == ExprKind::Load; });
   }
