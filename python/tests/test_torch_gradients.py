@@ -182,7 +182,8 @@ def cross_entropy(d):
 UNARY = ["abs", "atan", "cos", "cosh", "erf", "exp", "exp2", "expm1", "neg", "relu", "sigmoid", "sin", "sinh", "square", "tan", "tanh"]
 CASES = {name: unary(name, high=1.2, low=-1.2) for name in UNARY} | {
     name: unary(name, 0.3, 2) for name in ("log", "log10", "log1p", "log2", "reciprocal", "rsqrt", "sqrt")} | {
-    name: unary(name, -0.8, 0.8) for name in ("acos", "asin")} | {
+    "acosh": unary("acosh", 1.2, 3)} | {
+    name: unary(name, -0.8, 0.8) for name in ("acos", "asin", "asinh", "atanh")} | {
     "elu": unary("elu", reference=F.elu), "gelu": unary("gelu", reference=F.gelu),
     "gelu_tanh": unary("gelu_tanh", reference=lambda x: F.gelu(x, approximate="tanh")),
     "hardsigmoid": unary("hardsigmoid", reference=F.hardsigmoid), "hardswish": unary("hardswish", reference=F.hardswish),
