@@ -62,10 +62,10 @@ class Recipe : AttentionLoops {
     auto [step, k] = s.split(reduce, kAttentionUnit);
     std::vector<Loop> order = batch_of(s);
     append(&order, outer);
-    append_threads(&order, r);
+    r.append_threads(&order);
     append(&order, {step, r.tile, r.in, col, k});
     s.reorder(order);
-    bind_threads(s, r);
+    r.bind_threads(s);
     for (Loop u : {step, r.tile}) s.unroll(u);
     s.tensorize(r.in, "wgmma");
     lay_out(s, accumulators());

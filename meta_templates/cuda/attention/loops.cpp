@@ -17,18 +17,6 @@ LayoutDigits AttentionLoops::accumulators() const {
   return mma::accumulator(row_dim(), row_dim() + 1);
 }
 
-AttentionLoops::Rows AttentionLoops::cut_rows(StageRef s, Loop axis) const {
-  const TailStrategy whole = TailStrategy::PredicateStores;
-  auto [units, in] = s.split(axis, kAttentionUnit, whole);
-  if (!cut_.groups) {
-    auto [warp, tile] = s.split(units, cut_.tiles, whole);
-    return {{{warp, LoopKind::ThreadZ}}, tile, in};
-  }
-  auto [tiles, warp] = s.split(units, wgmma::kWarps, whole);
-  auto [group, tile] = s.split(tiles, cut_.tiles, whole);
-  return {{{group, LoopKind::ThreadZ}, {warp, LoopKind::ThreadY}}, tile, in};
-}
-
 Loop AttentionLoops::block_loops(StageRef s) const {
   const TailStrategy whole = TailStrategy::PredicateStores;
   Rows r = cut_rows(s, s.axis(in_parts_ ? row_dim() : chain_.row));
@@ -50,14 +38,14 @@ Loop AttentionLoops::block_loops(StageRef s) const {
   order = batch;
   if (in_parts_) order.push_back(s.axis(batches));
   append(&order, {all, block});
-  append_threads(&order, r);
+  r.append_threads(&order);
   append(&order, {lane_row, lane_col, r.tile, wide, col_tile, half, pair});
   s.reorder(order);
   s.bind(s.fuse(lane_row, lane_col), LoopKind::ThreadX);
   if (!batch.empty()) s.bind(s.fuse(batch), LoopKind::BlockZ);
   if (in_parts_) s.bind(s.axis(batches), LoopKind::BlockY);
   s.bind(block, LoopKind::BlockX);
-  bind_threads(s, r);
+  r.bind_threads(s);
   for (Loop u : {r.tile, wide, col_tile, half}) s.unroll(u);
   s.vectorize(pair);
   return block;
@@ -66,7 +54,7 @@ Loop AttentionLoops::block_loops(StageRef s) const {
 void AttentionLoops::elements(StageRef s, const LayoutDigits& layout) const {
   const Rows r = cut_rows(s, s.axis(row_dim()));
   std::vector<Loop> order = batch_of(s);
-  append_threads(&order, r);
+  r.append_threads(&order);
   append(&order, {r.tile, r.in, s.axis(row_dim() + 1)});
   row_nest(s, order, r);
   lay_out(s, layout);
@@ -78,7 +66,7 @@ void AttentionLoops::row_values(StageRef s) const {
   const bool of_tile = s.num_axes() > m + 1;
   std::vector<Loop> order = batch_of(s);
   if (of_tile) order.push_back(s.axis(m + 1));
-  append_threads(&order, r);
+  r.append_threads(&order);
   append(&order, {r.tile, r.in, s.reduce_axis(0)});
   row_nest(s, order, r);
   lay_out(s, mma::row_values(m));
@@ -88,7 +76,7 @@ void AttentionLoops::partial_loops(StageRef s) const {
   const Rows r = cut_rows(s, s.axis(row_dim()));
   std::vector<Loop> order = batch_of(s);
   order.push_back(s.reduce_axis(0));
-  append_threads(&order, r);
+  r.append_threads(&order);
   append(&order, {r.tile, s.reduce_axis(1), r.in, s.axis(row_dim() + 1)});
   row_nest(s, order, r);
   s.unroll(s.reduce_axis(1));
@@ -97,7 +85,7 @@ void AttentionLoops::partial_loops(StageRef s) const {
 
 void AttentionLoops::row_nest(StageRef s, const std::vector<Loop>& order, const Rows& r) {
   s.reorder(order);
-  bind_threads(s, r);
+  r.bind_threads(s);
   s.unroll(r.tile);
   s.tensorize(r.in, "lanes");
 }

@@ -3,30 +3,23 @@
 #pragma once
 
 #include <array>
-#include <utility>
 #include <vector>
 
 #include "cuda/attention/rule.h"
+#include "cuda/products/row_loops.h"
 #include "heddle/dag/attention.h"
 
 namespace heddle::meta {
 
-/// How the rows of a block are cut: `units` warps of `tiles` times 16 rows, or, with `groups`,
-/// `units` warp groups of `tiles` times 64 rows.
-struct AttentionRows {
-  Param tiles, units;
-  bool groups = false;
-};
-
 class AttentionLoops {
  protected:
-  AttentionLoops(TemplateBuilder& t, const StageGroup& g, const Attention& chain,
-                 AttentionRows rows, bool in_parts)
+  AttentionLoops(TemplateBuilder& t, const StageGroup& g, const Attention& chain, RowCut rows,
+                 bool in_parts)
       : t_(t), g_(g), chain_(chain), cut_(rows), in_parts_(in_parts) {}
 
   /// The factors of the number of rows of a block.
   std::array<Param, 3> row_factors() const {
-    return {Param(cut_.groups ? wgmma::kRows : kAttentionUnit), cut_.tiles, cut_.units};
+    return {Param(cut_.unit_rows()), cut_.tiles, cut_.units};
   }
 
   /// Inlines the stages of the chain that no other stage replaces.
@@ -46,18 +39,8 @@ class AttentionLoops {
 
   // ---- loops ----
 
-  /// The loops over rows: those over threads, outermost first, tiles of a warp, rows of a tile.
-  struct Rows {
-    std::vector<std::pair<Loop, LoopKind>> threads;
-    Loop tile, in;
-  };
-  Rows cut_rows(StageRef s, Loop axis) const;
-  static void append_threads(std::vector<Loop>* to, const Rows& r) {
-    for (const auto& [loop, kind] : r.threads) to->push_back(loop);
-  }
-  static void bind_threads(StageRef s, const Rows& r) {
-    for (const auto& [loop, kind] : r.threads) s.bind(loop, kind);
-  }
+  using Rows = RowLoops;
+  Rows cut_rows(StageRef s, Loop axis) const { return meta::cut_rows(s, axis, cut_); }
 
   /// The loops of the stage that is computed last: each lane stores two columns, row = 8*i + lane /
   /// 4, column = 2*(lane % 4) + j. Returns the loop over blocks.
@@ -77,7 +60,7 @@ class AttentionLoops {
  private:
   static void row_nest(StageRef s, const std::vector<Loop>& order, const Rows& r);
 
-  const AttentionRows cut_;
+  const RowCut cut_;
   const bool in_parts_;
 };
 

@@ -111,7 +111,7 @@ class Recipe : AttentionLoops {
     auto [step, key] = s.split(s.reduce_axis(1), kAttentionUnit);
     std::vector<Loop> order = batch_of(s);
     order.push_back(s.reduce_axis(0));
-    append_threads(&order, r);
+    r.append_threads(&order);
     append(&order, {step, r.tile, col_tile, r.in, col, key});
     product_nest(s, order, r, step, col_tile);
     return step;
@@ -121,7 +121,7 @@ class Recipe : AttentionLoops {
     auto [col_tile, col] = s.split(s.axis(row_dim() + 1), 8);
     auto [step, depth] = s.split(s.reduce_axis(0), kAttentionUnit);
     std::vector<Loop> order = batch_of(s);
-    append_threads(&order, r);
+    r.append_threads(&order);
     append(&order, {step, r.tile, col_tile, r.in, col, depth});
     product_nest(s, order, r, step, col_tile);
     return step;
@@ -129,7 +129,7 @@ class Recipe : AttentionLoops {
   void product_nest(StageRef s, const std::vector<Loop>& order, const Rows& r, Loop step,
                     Loop col_tile) const {
     s.reorder(order);
-    bind_threads(s, r);
+    r.bind_threads(s);
     for (Loop u : {step, r.tile, col_tile}) s.unroll(u);
     s.tensorize(r.in, "mma");
     lay_out(s, accumulators());

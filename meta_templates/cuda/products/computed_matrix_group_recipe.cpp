@@ -94,10 +94,10 @@ class Recipe : ComputedMatrixLoops {
   Loop rows_of_blocks(StageRef s) const {
     const std::vector<Loop> batch = without(s, m_.row, -1);
     Rows r = cut_rows(s, m_.row);
-    auto [block, group] = s.split(r.warp(), knobs_.groups, kWhole);
+    auto [block, group] = s.split(r.threads[0].first, knobs_.groups, kWhole);
     r.threads[0].first = group;
     std::vector<Loop> loops{block};
-    append_threads(&loops, r);
+    r.append_threads(&loops);
     loops.insert(loops.end(), {r.tile, r.in});
     order(s, batch, loops);
     bind_blocks(s, batch, block);
@@ -108,7 +108,7 @@ class Recipe : ComputedMatrixLoops {
   void row_values(StageRef s) const {
     const Rows r = cut_rows(s, m_.row);
     std::vector<Loop> loops;
-    append_threads(&loops, r);
+    r.append_threads(&loops);
     loops.insert(loops.end(), {r.tile, r.in, s.reduce_axis(0)});
     order(s, without(s, m_.row, -1), loops);
     row_nest(s, r);
@@ -121,7 +121,7 @@ class Recipe : ComputedMatrixLoops {
     auto [units, eighth] = s.split(s.reduce_axis(0), kMatrixUnit / mma::kCols);
     auto [tile, unit] = s.split(units, knobs_.key_units);
     std::vector<Loop> loops{tile};
-    append_threads(&loops, r);
+    r.append_threads(&loops);
     loops.insert(loops.end(), {r.tile, unit, eighth, r.in, s.axis(0)});
     order(s, without(s, row, 0), loops);
     row_nest(s, r);
@@ -130,7 +130,7 @@ class Recipe : ComputedMatrixLoops {
     return tile;
   }
   static void row_nest(StageRef s, const Rows& r) {
-    bind_threads(s, r);
+    r.bind_threads(s);
     s.unroll(r.tile);
     s.tensorize(r.in, "lanes");
   }
@@ -148,10 +148,10 @@ class Recipe : ComputedMatrixLoops {
   void group_product(StageRef s, const std::vector<Loop>& batch, std::vector<Loop> outer, int row,
                      int col, Loop step, Loop k) const {
     const Rows r = cut_rows(s, row);
-    append_threads(&outer, r);
+    r.append_threads(&outer);
     outer.insert(outer.end(), {step, r.tile, r.in, s.axis(col), k});
     order(s, batch, outer);
-    bind_threads(s, r);
+    r.bind_threads(s);
     for (Loop u : {step, r.tile}) s.unroll(u);
     s.tensorize(r.in, "wgmma");
     lay_out(s, mma::accumulator(row, col));

@@ -18,17 +18,6 @@ std::vector<ComputedMatrixLoops::Made> ComputedMatrixLoops::pad_products(Param k
   return made;
 }
 
-ComputedMatrixLoops::Rows ComputedMatrixLoops::cut_rows(StageRef s, int axis) const {
-  auto [units, in] = s.split(s.axis(axis), kMatrixUnit, kWhole);
-  if (!cut_.groups) {
-    auto [warp, tile] = s.split(units, cut_.tiles, kWhole);
-    return {{{warp, LoopKind::ThreadZ}}, tile, in};
-  }
-  auto [tiles, warp] = s.split(units, wgmma::kWarps, kWhole);
-  auto [group, tile] = s.split(tiles, cut_.tiles, kWhole);
-  return {{{group, LoopKind::ThreadZ}, {warp, LoopKind::ThreadY}}, tile, in};
-}
-
 std::vector<Loop> ComputedMatrixLoops::without(StageRef s, int a, int b) {
   std::vector<Loop> others;
   for (int d = 0; d < s.num_axes(); ++d) {
@@ -45,7 +34,7 @@ void ComputedMatrixLoops::bind_blocks(StageRef s, const std::vector<Loop>& batch
 Loop ComputedMatrixLoops::columns_of_blocks(StageRef s) const {
   const std::vector<Loop> batch = without(s, m_.row, m_.col);
   Rows r = cut_rows(s, m_.row);
-  auto [block, unit_of_block] = s.split(r.warp(), cut_.units, kWhole);
+  auto [block, unit_of_block] = s.split(r.threads[0].first, cut_.units, kWhole);
   r.threads[0].first = unit_of_block;
   auto [units, unit] = s.split(s.axis(m_.col), kMatrixUnit, kWhole);
   // A loop of one iteration surrounds all columns.
@@ -54,12 +43,12 @@ Loop ComputedMatrixLoops::columns_of_blocks(StageRef s) const {
   auto [half, lane_row] = s.split(r.in, 8);
   auto [lane_col, pair] = s.split(col, 2);
   std::vector<Loop> loops{all, block};
-  append_threads(&loops, r);
+  r.append_threads(&loops);
   loops.insert(loops.end(), {lane_row, lane_col, r.tile, wide, col_tile, half, pair});
   order(s, batch, loops);
   bind_lanes(s, lane_row, lane_col);
   bind_blocks(s, batch, block);
-  bind_threads(s, r);
+  r.bind_threads(s);
   for (Loop u : {r.tile, wide, col_tile, half}) s.unroll(u);
   s.vectorize(pair);
   return block;
@@ -77,10 +66,10 @@ std::vector<Loop> ComputedMatrixLoops::batch_of_sum(StageRef s) const {
 void ComputedMatrixLoops::elements(StageRef s, const LayoutDigits& layout) const {
   const Rows r = cut_rows(s, m_.row_dim);
   std::vector<Loop> loops;
-  append_threads(&loops, r);
+  r.append_threads(&loops);
   loops.insert(loops.end(), {r.tile, r.in, s.axis(m_.key_dim)});
   order(s, without(s, m_.row_dim, m_.key_dim), loops);
-  bind_threads(s, r);
+  r.bind_threads(s);
   s.unroll(r.tile);
   s.tensorize(r.in, "lanes");
   lay_out(s, layout);

@@ -2,24 +2,16 @@
 // and the loops of elements and of the stage that is computed last.
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "cuda/products/computed_matrix.h"
+#include "cuda/products/row_loops.h"
 
 namespace heddle::meta {
 
-/// How the rows of a block are cut: `units` warps of `tiles` times 16 rows, or, with `groups`, `units`
-/// warp groups of `tiles` times 64 rows.
-struct ComputedMatrixCut {
-  Param tiles, units;
-  bool groups = false;
-};
-
 class ComputedMatrixLoops {
  protected:
-  ComputedMatrixLoops(TemplateBuilder& t, const StageGroup& g, const ComputedMatrix& m,
-                      ComputedMatrixCut cut)
+  ComputedMatrixLoops(TemplateBuilder& t, const StageGroup& g, const ComputedMatrix& m, RowCut cut)
       : t_(t), g_(g), m_(m), cut_(cut) {}
 
   /// Elements of an operand of a fragment in a register.
@@ -32,22 +24,11 @@ class ComputedMatrixLoops {
   /// The products over tiles of `keys` keys; the stages between are inlined.
   std::vector<Made> pad_products(Param keys, Param key_units) const;
   StageRef::Padding rows_of(StageRef s, int axis) const {
-    return {s.axis(axis), unit_rows(), cut_.tiles, cut_.units};
+    return {s.axis(axis), cut_.unit_rows(), cut_.tiles, cut_.units};
   }
 
-  /// The loops over rows: those over threads, outermost first, tiles of a warp, rows of a tile.
-  struct Rows {
-    std::vector<std::pair<Loop, LoopKind>> threads;
-    Loop tile, in;
-    Loop warp() const { return threads[0].first; }
-  };
-  Rows cut_rows(StageRef s, int axis) const;
-  static void append_threads(std::vector<Loop>* to, const Rows& r) {
-    for (const auto& [loop, kind] : r.threads) to->push_back(loop);
-  }
-  static void bind_threads(StageRef s, const Rows& r) {
-    for (const auto& [loop, kind] : r.threads) s.bind(loop, kind);
-  }
+  using Rows = RowLoops;
+  Rows cut_rows(StageRef s, int axis) const { return meta::cut_rows(s, s.axis(axis), cut_); }
   static std::vector<Loop> without(StageRef s, int a, int b);
   static void order(StageRef s, std::vector<Loop> first, const std::vector<Loop>& then) {
     first.insert(first.end(), then.begin(), then.end());
@@ -72,9 +53,7 @@ class ComputedMatrixLoops {
   const ComputedMatrix& m_;
 
  private:
-  int64_t unit_rows() const { return cut_.groups ? int64_t{wgmma::kRows} : kMatrixUnit; }
-
-  const ComputedMatrixCut cut_;
+  const RowCut cut_;
 };
 
 }  // namespace heddle::meta

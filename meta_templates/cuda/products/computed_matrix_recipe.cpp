@@ -94,7 +94,7 @@ class Recipe : ComputedMatrixLoops {
   Loop rows_of_blocks(StageRef s, StageRef sum) const {
     const std::vector<Loop> batch = without(s, m_.row, -1);
     const Rows r = cut_rows(s, m_.row);
-    auto [block, warp] = s.split(r.warp(), knobs_.row_warps, kWhole);
+    auto [block, warp] = s.split(r.threads[0].first, knobs_.row_warps, kWhole);
     order(s, batch, {block, warp, r.in, r.tile});
     bind_blocks(s, batch, block);
     s.bind(warp, LoopKind::ThreadZ);
@@ -114,9 +114,9 @@ class Recipe : ComputedMatrixLoops {
     const Rows r = cut_rows(s, part_row());
     auto [half, lane_row] = s.split(r.in, 8);
     auto [lane_col, pair] = s.split(s.axis(0), 2);
-    order(s, batch, {r.warp(), lane_row, lane_col, r.tile, half, pair});
+    order(s, batch, {r.threads[0].first, lane_row, lane_col, r.tile, half, pair});
     bind_lanes(s, lane_row, lane_col);
-    s.bind(r.warp(), LoopKind::ThreadZ);
+    s.bind(r.threads[0].first, LoopKind::ThreadZ);
     for (Loop u : {r.tile, half, pair}) s.unroll(u);
   }
 
@@ -126,8 +126,8 @@ class Recipe : ComputedMatrixLoops {
     const Rows r = cut_rows(s, part_row());
     auto [units, eighth] = s.split(s.reduce_axis(0), kMatrixUnit / kLanes);
     auto [tile, unit] = s.split(units, knobs_.key_units);
-    order(s, batch, {tile, r.warp(), r.tile, unit, eighth, r.in, s.axis(0)});
-    s.bind(r.warp(), LoopKind::ThreadZ);
+    order(s, batch, {tile, r.threads[0].first, r.tile, unit, eighth, r.in, s.axis(0)});
+    s.bind(r.threads[0].first, LoopKind::ThreadZ);
     for (Loop u : {r.tile, unit, eighth}) s.unroll(u);
     s.tensorize(r.in, "lanes");
     lay_out(s, mma::accumulator(part_row(), 0));
@@ -139,7 +139,7 @@ class Recipe : ComputedMatrixLoops {
     auto [col_tile, col] = s.split(s.axis(m_.col), mma::kCols);
     auto [units, key] = s.split(s.reduce_axis(m_.key), kMatrixUnit);
     auto [tile, step] = s.split(units, knobs_.key_units);
-    order(s, batch_of_sum(s), {tile, r.warp(), step, r.tile, col_tile, r.in, col, key});
+    order(s, batch_of_sum(s), {tile, r.threads[0].first, step, r.tile, col_tile, r.in, col, key});
     product_nest(s, r, step, col_tile, mma::accumulator(m_.row, m_.col));
     return {tile, step};
   }
@@ -150,13 +150,13 @@ class Recipe : ComputedMatrixLoops {
     const Rows r = cut_rows(s, p.row_dim);
     auto [col_tile, col] = s.split(s.axis(p.key_dim), mma::kCols);
     auto [step, depth] = s.split(s.reduce_axis(0), kMatrixUnit);
-    order(s, batch, {r.warp(), step, r.tile, col_tile, r.in, col, depth});
+    order(s, batch, {r.threads[0].first, step, r.tile, col_tile, r.in, col, depth});
     product_nest(s, r, step, col_tile, mma::accumulator(p.row_dim, p.key_dim));
     return step;
   }
   static void product_nest(StageRef s, const Rows& r, Loop step, Loop col_tile,
                            const LayoutDigits& layout) {
-    s.bind(r.warp(), LoopKind::ThreadZ);
+    s.bind(r.threads[0].first, LoopKind::ThreadZ);
     for (Loop u : {step, r.tile, col_tile}) s.unroll(u);
     s.tensorize(r.in, "mma");
     lay_out(s, layout);

@@ -7,6 +7,7 @@
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "lower/gpu/memory/exchanged_registers.h"
+#include "lower/gpu/memory/renamed_buffers.h"
 #include "target/grid_limits.h"
 
 namespace heddle::gpu {
@@ -36,8 +37,8 @@ class Renamed {
     GpuKernel out = k;
     out.name = name;
     out.args = all(k.args);
-    if (k.body) out.body = statement(k.body);
-    if (k.tail) out.tail = statement(k.tail);
+    out.body = statement(k.body);
+    out.tail = statement(k.tail);
     if (k.tickets) out.tickets = of(k.tickets);
     for (GpuKernel& part : out.parts) part = kernel(part, part.name);
     for (GpuKernel::TensorMap& m : out.maps) m.source = of(m.source);
@@ -50,27 +51,8 @@ class Renamed {
     return it == fresh_.end() ? b : it->second;
   }
 
-  Expr expression(const Expr& e) const {
-    const Expr inside = map_children(e, [&](const Expr& c) { return expression(c); });
-    const Load* load = inside.as<Load>();
-    return load && of(load->buffer) != load->buffer ? make_load(of(load->buffer), load->indices)
-                                                    : inside;
-  }
-
   Stmt statement(const Stmt& s) const {
-    const Stmt inside = map_children(
-        s, [&](const Stmt& c) { return statement(c); },
-        [&](const Expr& e) { return expression(e); });
-    if (const Store* st = inside.as<Store>(); st && of(st->buffer) != st->buffer)
-      return make_store(of(st->buffer), st->indices, st->value, st->hint);
-    if (const Prefetch* p = inside.as<Prefetch>(); p && of(p->buffer) != p->buffer)
-      return make_prefetch(of(p->buffer), p->indices);
-    if (const TileOp* op = inside.as<TileOp>()) {
-      std::vector<TileOperand> operands;
-      for (const TileOperand& o : op->operands) operands.push_back({of(o.buffer), o.index});
-      return make_tile_op(op->op, std::move(operands));
-    }
-    return inside;
+    return renamed_buffers(s, [&](const Buffer& b) { return of(b); });
   }
 
   std::unordered_map<const BufferNode*, Buffer> fresh_;

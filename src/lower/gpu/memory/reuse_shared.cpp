@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lower/gpu/gpu_passes.h"
+#include "lower/gpu/memory/renamed_buffers.h"
 
 namespace heddle::gpu {
 namespace {
@@ -80,17 +81,11 @@ class Reuse {
  public:
   explicit Reuse(const Lifetimes& lifetimes) : lifetimes_(lifetimes) {}
 
-  Stmt statement(const Stmt& s) {
-    if (!s) return s;
-    const Allocate* a = s.as<Allocate>();
-    if (a && a->buffer->scope == Scope::Shared) return allocation(*a);
-    const Stmt inside = map_children(
-        s, [&](const Stmt& c) { return statement(c); },
-        [&](const Expr& e) { return expression(e); });
-    const Store* store = inside.as<Store>();
-    return store && of(store->buffer) != store->buffer
-               ? make_store(of(store->buffer), store->indices, store->value, store->hint)
-               : inside;
+  Stmt run(const Stmt& s) {
+    return renamed_buffers(placed(s), [&](const Buffer& b) {
+      const auto found = taken_.find(b.get());
+      return found == taken_.end() ? b : found->second;
+    });
   }
 
  private:
@@ -100,15 +95,24 @@ class Reuse {
     std::vector<Life> lives;
   };
 
+  /// `s` without the allocations of buffers that take the place of others.
+  Stmt placed(const Stmt& s) {
+    if (!s) return s;
+    const Allocate* a = s.as<Allocate>();
+    if (a && a->buffer->scope == Scope::Shared) return allocation(*a);
+    return map_children(
+        s, [&](const Stmt& c) { return placed(c); }, [](const Expr& e) { return e; });
+  }
+
   Stmt allocation(const Allocate& a) {
     const Life& life = lifetimes_.of(a.buffer);
     if (Place* place = free_place(a.buffer, life)) {
       place->lives.push_back(life);
       taken_[a.buffer.get()] = place->buffer;
-      return statement(a.body);
+      return placed(a.body);
     }
     places_.push_back({a.buffer, {life}});
-    const Stmt body = statement(a.body);
+    const Stmt body = placed(a.body);
     places_.pop_back();
     return make_allocate(a.buffer, body, a.copies);
   }
@@ -132,18 +136,6 @@ class Reuse {
     return best;
   }
 
-  Buffer of(const Buffer& b) const {
-    const auto found = taken_.find(b.get());
-    return found == taken_.end() ? b : found->second;
-  }
-
-  Expr expression(const Expr& e) const {
-    const Expr inside = map_children(e, [&](const Expr& c) { return expression(c); });
-    const Load* load = inside.as<Load>();
-    return load && of(load->buffer) != load->buffer ? make_load(of(load->buffer), load->indices)
-                                                    : inside;
-  }
-
   const Lifetimes& lifetimes_;
   std::vector<Place> places_;
   std::map<const BufferNode*, Buffer> taken_;
@@ -154,7 +146,7 @@ class Reuse {
 Stmt reuse_shared(const Stmt& s) {
   if (!s) return s;
   const Lifetimes lifetimes(s);
-  return lifetimes.bytes() <= kLittle ? s : Reuse(lifetimes).statement(s);
+  return lifetimes.bytes() <= kLittle ? s : Reuse(lifetimes).run(s);
 }
 
 }  // namespace heddle::gpu

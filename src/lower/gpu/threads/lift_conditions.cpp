@@ -10,12 +10,10 @@ namespace heddle::gpu {
 namespace {
 
 bool loads(const Expr& e) {
-  bool found = false;
-  visit(e, [&](const Expr& x) {
+  return any_below(e, [](const Expr& x) {
     const Load* load = x.as<Load>();
-    found |= load && load->buffer->scope != Scope::Local;
+    return load && load->buffer->scope != Scope::Local;
   });
-  return found;
 }
 
 /// The store that unrolled loops lead to; null where there is anything else.

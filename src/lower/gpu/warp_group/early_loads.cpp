@@ -36,14 +36,16 @@ class Taker {
     const std::optional<Nest> n = nest_of(s);
     if (!n) return s;
     std::vector<std::pair<Expr, Expr>> taken;  // loads and what replaces them
-    visit_unguarded(n->store->value, [&](const Expr& e) {
+    const auto take_load = [&](const Expr& e) {
       const Load* load = e.as<Load>();
       const auto is_known = [&](const auto& t) { return equal(t.first, e); };
       if (!load || !is_in_memory(load->buffer) || std::ranges::any_of(taken, is_known) ||
           has_load(load->indices[0]))
         return;
       if (const std::optional<Expr> at = take(e, *load, *n)) taken.emplace_back(e, *at);
-    });
+    };
+    SeenNodes seen;
+    visit_unguarded(n->store->value, take_load, seen);
     if (taken.empty()) return s;
     RewriteMemo memo;
     Stmt out = make_store(n->store->buffer, n->store->indices,
@@ -53,18 +55,15 @@ class Taker {
 
  private:
   // Visits what is computed in any case. A load that a condition guards may be outside of its tensor without it.
-  template <class F>
-  static void visit_unguarded(const Expr& e, const F& each) {
+  static void visit_unguarded(const Expr& e, FunctionRef<void(const Expr&)> each, SeenNodes& seen) {
+    if (!seen.first(e)) return;
     each(e);
     const Select* select = e.as<Select>();
     const Binary* both = e.as<Binary>();
-    if (select) return visit_unguarded(select->condition, each);
+    if (select) return visit_unguarded(select->condition, each, seen);
     if (both && (both->op == BinaryOp::And || both->op == BinaryOp::Or))
-      return visit_unguarded(both->a, each);
-    map_children(e, [&](const Expr& c) {
-      visit_unguarded(c, each);
-      return c;
-    });
+      return visit_unguarded(both->a, each, seen);
+    for_each_child(e, [&](const Expr& c) { visit_unguarded(c, each, seen); });
   }
   static bool has_load(const Expr& e) {
     return any_below(e, [](const Expr& x) { return x.kind() == ExprKind::Load; });
