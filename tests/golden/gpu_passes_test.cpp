@@ -142,6 +142,8 @@ TEST(GoldenGpuPasses, WarpRolesLeaveTheLoadsToOneWarpGroup) {
                                     {"group_tiles", 1},
                                     {"group_cols", 64},
                                     {"group_stages", 3},
+                                    {"group_store", 1},
+                                    {"exchanged", 0},
                                     {"raster", 1}})
     config.values.at(static_cast<size_t>(t.knob_index(knob))) = value;
   expect_golden_pass("warp_roles", t.instantiate(config), {a, b, c});

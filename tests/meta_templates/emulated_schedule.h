@@ -60,7 +60,7 @@ inline std::string check_emulated(const selftest::RandomProgram& p, const Schedu
 /// The knobs of warp groups.
 struct Knobs {
   int64_t tiles = 1, groups = 1, cols = 64, stages = 3, raster = 1, pairs = 0, location = -1;
-  int64_t store = 0, waves = 0, turns = 0;
+  int64_t store = 0, waves = 0, turns = 0, exchanged = 0;
 };
 
 /// Warp groups of these knobs; other knobs have their defaults.
@@ -81,6 +81,7 @@ inline Schedule schedule(const selftest::RandomProgram& p, const Knobs& knobs,
   set("pairs", knobs.pairs);
   set("waves", knobs.waves);
   set("group_turns", knobs.turns);
+  if (t.knob_index("exchanged") >= 0) set("exchanged", knobs.exchanged);
   if (t.knob_index("group_store") >= 0) set("group_store", knobs.store);
   if (t.knob_index("location") >= 0) set("location", knobs.location);
   return t.instantiate(c);

@@ -90,9 +90,53 @@ TEST(StoredTiles, OtherResultsAreStoredDirectly) {
   }
 }
 
-std::string complaint_of_store(const Change& change) {
+// Lanes store pieces of 16 bytes of tiles of any width.
+TEST(StoredTiles, PiecesOfTilesOfAnyWidth) {
+  const auto pieces = [](Knobs k) {
+    k.store = 3;
+    return k;
+  };
+  EXPECT_THAT(check(product(bf16, 200, 136, 72), pieces({2, 2, 72, 2})),
+              AllOf(HasSubstr("wgmma.m64n72k16"), Not(HasSubstr("bulk_store"))));
+  check(product(f16, 448, 320, 136), pieces({1, 2, 104, 2, 2}), 2);
+  check(product(f16, 200, 328, 136), pieces({1, 2, 216, 2}));
+  check(product(bf16, 520, 72, 72, 2), pieces({1, 1, 40, 3, 1}), 3);
+  check(product(bf16, 72, 200, 72, 0, false), pieces({1, 1, 64, 3, 1}));
+  check(product(bf16, 520, 72, 72), pieces({1, 1, 48, 3, 2, 1}));
+  check(product(f8e4m3, 72, 144, 272), pieces({1, 1, 112, 3}));
+  Knobs turns = pieces({1, 1, 56, 3});
+  turns.turns = 1;
+  check(product(f16, 328, 136, 136), turns, 2);
+  check(product(f16, 328, 136, 520), shared(pieces({1, 2, 88, 3})), 4);
+}
+
+// Tiles of the transposed product: the rows of a tile are columns of the results.
+TEST(StoredTiles, ExchangedProducts) {
+  const auto exchanged = [](Knobs k, int64_t store = 1) {
+    k.exchanged = 1;
+    k.store = store;
+    return k;
+  };
+  EXPECT_THAT(check(product(bf16, 200, 136, 72, 0, false), exchanged({1, 2, 72, 2})),
+              AllOf(HasSubstr("wgmma.m64n72k16"), HasSubstr("bulk_store.72x64")));
+  check(product(f16, 24, 200, 136), exchanged({1, 1, 32, 3}));
+  check(product(f16, 104, 328, 136, 0, false), exchanged({2, 1, 104, 2}), 2);
+  check(product(bf16, 72, 520, 72, 2), exchanged({1, 1, 40, 3}), 3);
+  check(product(bf16, 72, 520, 72, 0, false), exchanged({1, 1, 48, 3, 2, 1}));
+  check(product(bf16, 72, 200, 72, 0, false), exchanged({1, 1, 40, 3}, 0));
+  check(product(f32, 200, 136, 100), exchanged({2, 1, 72, 2}, 0));
+  check(product(i8, 72, 88, 272), exchanged({1, 1, 80, 3}, 0));
+  Knobs turns = exchanged({1, 1, 56, 3});
+  turns.turns = 1;
+  check(product(f16, 136, 328, 136), turns, 2);
+  check(product(f16, 136, 328, 520, 0, false), shared(exchanged({1, 2, 88, 3})), 4);
+}
+
+std::string complaint_of_store(const Change& change, int64_t store = 1) {
   const selftest::RandomProgram p = product(bf16, 192, 64, 72);
-  return complaint_about(p, schedule(p, stored({1, 1, 64, 3}), with_sms(2)), change);
+  Knobs knobs = stored({1, 1, 64, 3});
+  knobs.store = store;
+  return complaint_about(p, schedule(p, knobs, with_sms(2)), change);
 }
 
 Change without_sync(SyncKind kind, int number = -1) {
@@ -117,6 +161,10 @@ TEST(StoredTiles, TheEmulatorFindsMissingFencesBarriersAndWaits) {
               HasSubstr("when the block ends"));
   EXPECT_THAT(complaint_of_store(without_sync(SyncKind::StoreCommit)), Not(HasSubstr("internal")));
   EXPECT_NE(complaint_of_store(without_sync(SyncKind::StoreCommit)), "");
+  EXPECT_EQ(complaint_of_store([](const Stmt& s) { return s; }, 3), "");
+  for (const int barrier : {0, 1})
+    EXPECT_THAT(complaint_of_store(without_sync(SyncKind::WarpGroup, barrier), 3),
+                HasSubstr("race on"));
 }
 
 // ---- the last wave ----

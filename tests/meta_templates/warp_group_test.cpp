@@ -355,7 +355,11 @@ TEST(WarpGroups, CompileWithoutWarnings) {
                                     {{f8e4m3, false, true}, {1, 2, 192, 4}},
                                     {{f8e5m2, false, true, f8e4m3}, {2, 1, 96, 3}},
                                     {{bf16, false, false}, {1, 2, 256, 4, 2, 1}},
-                                    {{f16, false, true}, {1, 1, 128, 4, 2, 1}}}) {
+                                    {{f16, false, true}, {1, 1, 128, 4, 2, 1}},
+                                    {{f16, false, true}, {1, 2, 200, 4, 1, 0, -1, 3}},
+                                    {{bf16, false, true}, {2, 1, 184, 3, 1, 0, -1, 3}},
+                                    {{f16, false, false}, {1, 2, 200, 4, 1, 0, -1, 1, 0, 0, 1}},
+                                    {{bf16, false, true}, {2, 2, 136, 3, 1, 0, -1, 1, 0, 0, 1}}}) {
     const selftest::RandomProgram p = product(form, 512, 512, 512);
     const cuda::Cubin cubin =
         cuda::compile_cuda(emit_cuda(lower_gpu(schedule(p, knobs), p.args())), "sm_90a");

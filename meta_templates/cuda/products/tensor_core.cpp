@@ -7,6 +7,8 @@
 //   tensor_core_rule.h      which tile, how deep, in how many parts
 //   tensor_core_recipe.cpp  the loops, with a picture
 //   here                    the knobs and what they must fulfil
+#include <optional>
+
 #include "cuda/products/tensor_core_recipe.h"
 #include "cuda/products/warp_group.h"
 #include "cuda/products/window_shape.h"
@@ -98,11 +100,16 @@ void build(TemplateBuilder& t, const StageGroup& g) {
     t.when(knobs.channels_last, 1, [&] { reduce(shape.of_copies()); });
   };
   if (takes_warp_groups(t.dag(), g, shape, problem.gpu)) {
+    std::optional<TensorCoreProblem> exchanged;
+    if (!shape.view() && problem.cols > wgmma::kRowsOfWarp)
+      exchanged = shape.exchanged().problem(problem.gpu, problem.constants);
+    const WarpGroupProblem of_groups{problem, cycles_of_choice(problem, choice),
+                                     exchanged ? &*exchanged : nullptr};
     const Choice groups = t.decide(
-        "cuda_warp_group", WarpGroupProblem{problem, cycles_of_choice(problem, choice)},
+        "cuda_warp_group", of_groups,
         [](const WarpGroupProblem& p, const Choice& given) { return warp_group_rule(p, given); });
     const Param unit = t.kind("unit", {"mma_sync", "wgmma"}, groups, {0, 1});
-    const WarpGroupKnobs group_knobs = ask_warp_group(t, problem, unit, groups);
+    const WarpGroupKnobs group_knobs = ask_warp_group(t, of_groups, unit, groups);
     for (const int operand : shape.producers()) {
       // TMA pads images by itself.
       if (may_be_at_root(g, operand) && (!shape.view() || can_be_in_memory(t.dag(), g, operand)))

@@ -30,6 +30,9 @@ struct TensorCoreProblem {
   std::array<Operand, 2> operands;  ///< operand of the rows; operand of the columns
   /// Whether the column operand is contiguous along the columns.
   bool cols_lie_across = false;
+  /// Whether the product is the transposed one of what is declared: rows of results in memory run along its
+  /// rows.
+  bool exchanged = false;
   /// Bytes of an element of the results where TMA can store boxes of them; else 0.
   int64_t boxed_bytes = 0;
   /// Whether warp groups add up each tile of the depth in registers of its own: 8-bit

@@ -1,9 +1,12 @@
 #include "cuda/products/tensor_core_shape.h"
 
+#include <utility>
+
 #include "common/costs.h"
 #include "cuda/products/product_loops.h"
 #include "heddle/dag/factors.h"
 #include "heddle/instruction/instruction.h"
+#include "heddle/support/error.h"
 
 namespace heddle::meta {
 namespace {
@@ -93,6 +96,19 @@ TensorCoreShape TensorCoreShape::of_copies() const {
   return out;
 }
 
+TensorCoreShape TensorCoreShape::exchanged() const {
+  HEDDLE_ICHECK(!view_, "a viewed product keeps its rows");
+  TensorCoreShape out = *this;
+  ContractionShape& x = out.axes_;
+  std::swap(x.m, x.v);
+  std::swap(x.row, x.vector);
+  std::swap(x.row_dim, x.vector_dim);
+  std::swap(x.rows, x.cols);
+  std::swap(x.m_others, x.v_others);
+  out.exchanged_ = !exchanged_;
+  return out;
+}
+
 const ViewOperand& TensorCoreShape::view_operand(size_t which) const {
   return which == 0 ? view_->row_operand : view_->col_operand;
 }
@@ -131,6 +147,7 @@ TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu, const GpuConstants& c
           tensor.extents().back() * tensor.dtype().bytes() % kSector != 0;
     }
     p.boxed_bytes = boxed_bytes();
+    p.exchanged = exchanged_;
     return p;
   }
   p.rows = ContractionView::points(view_->rows);
@@ -156,9 +173,10 @@ int64_t TensorCoreShape::boxed_bytes() const {
   constexpr size_t kMostDims = 5;
   const Operation& out = dag_->stage(output_);
   const int64_t bytes = out.output(0).dtype().bytes();
+  const int last = exchanged_ ? axes_.m : axes_.v;
   const bool rows = out.num_outputs() == 1 && out.axes().size() >= 2 &&
                     out.axes().size() <= kMostDims &&
-                    axes_.v + 1 == static_cast<int>(out.axes().size());
+                    last + 1 == static_cast<int>(out.axes().size());
   // The results may be fewer than the sums: those of padded operands.
   if (!rows || bytes > kMostBytes || out.output(0).extents().back() * bytes % kVectorBytes != 0)
     return 0;

@@ -38,6 +38,9 @@ class TensorCoreShape {
   const std::optional<DepthInnermost>& innermost() const { return innermost_; }
   /// The same product with operands that were copied so.
   TensorCoreShape of_copies() const;
+  /// The transposed product, B^T * A^T: its rows are the columns of this one, which has no view. The results
+  /// lie as they do.
+  TensorCoreShape exchanged() const;
 
   int64_t pack() const { return pack_; }  ///< elements of an operand in a register of 32 bits
   int64_t mma_k() const { return mma::depth(pack_); }  ///< steps of the depth that one mma takes
@@ -48,6 +51,8 @@ class TensorCoreShape {
 
   /// The facts that the rule uses.
   TensorCoreProblem problem(const Gpu& gpu, const GpuConstants& constants) const;
+
+  bool is_exchanged() const { return exchanged_; }
 
   /// The positions of rows and columns among the axes of the sum.
   int row_axis() const { return view_ ? static_cast<int>(view_->batch.size()) : axes_.m; }
@@ -79,7 +84,7 @@ class TensorCoreShape {
   bool allow_tf32_;
   int64_t pack_;
   bool slow_results_;
-  bool of_copies_ = false;
+  bool of_copies_ = false, exchanged_ = false;
 };
 
 }  // namespace heddle::meta

@@ -1,5 +1,7 @@
 #include "cuda/products/warp_group_fit.h"
 
+#include <algorithm>
+
 namespace heddle::meta {
 namespace {
 
@@ -19,8 +21,11 @@ int64_t most_stages(const TensorCoreProblem& p, const WarpGroupTile& t) {
   return (p.gpu.smem_per_block - kOtherBytes - boxed_bytes(p, t)) / stage_bytes(t);
 }
 
-bool may_box(const TensorCoreProblem& p, int64_t cols) {
-  return p.boxed_bytes > 0 && cols * p.boxed_bytes % tma::kRowBytes == 0;
+bool may_box(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  constexpr int64_t kPiece = 16;
+  if (t.exchanged) return t.store == 1 && kBoxRow * p.boxed_bytes == tma::kRowBytes;
+  return p.boxed_bytes > 0 &&
+         t.cols * p.boxed_bytes % (t.store == 3 ? kPiece : tma::kRowBytes) == 0;
 }
 
 int64_t threads_of(const WarpGroupTile& t) { return (t.groups + t.turns + 1) * kGroupThreads; }
@@ -34,10 +39,9 @@ int64_t accumulators(const TensorCoreProblem& p, int64_t tiles, int64_t cols) {
 }
 
 std::vector<int64_t> column_counts(const TensorCoreProblem& p) {
+  const int64_t step = p.cols_lie_across ? kBoxRow : p.pack == 4 ? 16 : 8;
   std::vector<int64_t> out;
-  for (int64_t n = 32; n <= 256; n += 32) {
-    if (!p.cols_lie_across || n % kBoxRow == 0) out.push_back(n);
-  }
+  for (int64_t n = std::max<int64_t>(step, 32); n <= 256; n += step) out.push_back(n);
   return out;
 }
 

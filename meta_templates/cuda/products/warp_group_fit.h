@@ -19,8 +19,9 @@ int64_t stage_bytes(const WarpGroupTile& t);
 int64_t boxed_bytes(const TensorCoreProblem& p, const WarpGroupTile& t);
 /// The most steps whose operands fit shared memory.
 int64_t most_stages(const TensorCoreProblem& p, const WarpGroupTile& t);
-/// Whether rows of boxes of results are filled.
-bool may_box(const TensorCoreProblem& p, int64_t cols);
+/// Whether rows of boxes of results are filled, or pieces of 16 bytes where lanes store them. Rows of the results
+/// of an exchanged product run along the 64 rows of a tile.
+bool may_box(const TensorCoreProblem& p, const WarpGroupTile& t);
 /// The threads of a block. One more warp group loads.
 int64_t threads_of(const WarpGroupTile& t);
 /// Whether no box lies beyond the end in every tile. Lowering would not recognise the load of such
@@ -29,7 +30,7 @@ bool boxes_of_use(const WarpGroupTile& t, int64_t rows, int64_t cols);
 /// Registers of a thread for sums.
 int64_t accumulators(const TensorCoreProblem& p, int64_t tiles, int64_t cols);
 /// The numbers of columns of a tile. If columns run across the depth, rows of a box have 64
-/// columns.
+/// columns; otherwise a tile has a multiple of the eight rows after which boxes are swizzled alike.
 std::vector<int64_t> column_counts(const TensorCoreProblem& p);
 /// Tiles down the result. Where pairs of blocks leave one over, its partner has no rows.
 int64_t rows_of_tiles(int64_t rows, const WarpGroupTile& t);

@@ -6,9 +6,12 @@
 //       for groups (threadIdx.z): for 4 warps (threadIdx.y):
 //         for 4 steps: for 64-row tiles: wgmma                unrolled
 //     output stage[..] = epilogue(C.local)                    two columns a lane
-//   or, with `store`:
+//   or, with `store` 1 or 2:
 //     results[..] = epilogue(C.local)                         shared memory, in boxes
 //     output stage[..] = results[..]                          by TMA, a box of 64 rows at a time
+//   or, with `store` 3:
+//     results[..] = epilogue(C.local)                         shared memory, in pieces of 16 bytes
+//     output stage[..] = results[..]                          a piece a lane, four of a row side by side
 // clang-format on
 //
 // Lowering gives the loads a warp group of their own (lower/gpu/warp_group/warp_roles.cpp).
@@ -46,15 +49,27 @@ class Recipe {
 
   void run_with_boxes() {
     StageRef output = t_.stage(g_.output_stage), acc = padded_sum();
-    StageRef results = output.pad(
-        {{output.axis(shape_.row_axis()), row_multiple_, knobs_.group_tiles, knobs_.groups},
-         {output.axis(shape_.col_axis()), knobs_.group_cols}});
+    StageRef results = padded_results(output);
     const Boxes boxes = box_loops(output);
-    fill_boxes(results, output, by_tile_ ? boxes.unit : boxes.block);
+    fill_boxes(results, output, by_tile_ ? boxes.unit : boxes.block, knobs_.box_row);
     accumulate(acc, output, boxes.block);
   }
 
+  void run_with_pieces() {
+    StageRef output = t_.stage(g_.output_stage), acc = padded_sum();
+    StageRef results = padded_results(output);
+    const Loop place = piece_loops(output);
+    fill_boxes(results, output, place, knobs_.piece());
+    accumulate(acc, output, place);
+  }
+
  private:
+  StageRef padded_results(StageRef output) const {
+    return output.pad(
+        {{output.axis(shape_.row_axis()), row_multiple_, knobs_.group_tiles, knobs_.groups},
+         {output.axis(shape_.col_axis()), knobs_.group_cols}});
+  }
+
   StageRef padded_sum() {
     StageRef anchor = t_.stage(g_.anchor);
     StageRef sum = shape_.view() ? viewed_sum(anchor) : plain_sum(anchor);
@@ -181,7 +196,7 @@ class Recipe {
     s.bind(s.fuse(l.lane_row, l.lane_col), LoopKind::ThreadX);
     s.bind(rows.warp, LoopKind::ThreadY);
     for (Loop u : {rows.tile, l.col_tile, l.half}) s.unroll(u);
-    s.vectorize(l.pair);
+    shape_.is_exchanged() ? s.unroll(l.pair) : s.vectorize(l.pair);
   }
 
   // Returns the block loop.
@@ -214,6 +229,12 @@ class Recipe {
     auto [row_block, of_outer] = s.split(outers, outer, whole);
     const Loop group = by_tile_ ? of_inner : of_outer, unit = by_tile_ ? of_outer : of_inner;
     const Blocks blocks = cut_blocks(s, axes, row_block, group);
+    if (shape_.is_exchanged()) {  // the box has a line for each column of the tile
+      const Loop place = bind_blocks(s, blocks, {of_outer, of_inner, blocks.col, row});
+      s.unroll(unit);
+      s.tensorize(blocks.col, "tma_store");
+      return {place, unit};
+    }
     auto [box, col] = s.split(blocks.col, knobs_.box_row, whole);
     const Loop place = bind_blocks(s, blocks, {of_outer, of_inner, box, row, col});
     for (Loop u : {unit, box}) s.unroll(u);
@@ -221,11 +242,35 @@ class Recipe {
     return {place, unit};
   }
 
-  void fill_boxes(StageRef s, StageRef output, Loop place) const {
+  // Copies pieces of 16 bytes. Eight neighbouring lanes read neighbouring rows of a column of pieces from
+  // shared memory, and a warp stores four pieces of each row side by side. Returns the loop of a block.
+  Loop piece_loops(StageRef s) const {
+    const TailStrategy whole = TailStrategy::PredicateStores;
+    const Axes axes = axes_of_output(s);
+    const Rows rows = cut_rows(s, axes.rows);
+    auto [row_block, group] = s.split(rows.group_rows, knobs_.groups, whole);
+    const Blocks blocks = cut_blocks(s, axes, row_block, group);
+    auto [half, lane_row] = s.split(rows.in, 8);
+    auto [piece, in_piece] = s.split(blocks.col, knobs_.piece(), whole);
+    auto [round, lane_piece] = s.split(piece, 4, whole);
+    const Loop place = bind_blocks(
+        s, blocks,
+        {blocks.group, rows.warp, rows.tile, half, round, lane_piece, lane_row, in_piece});
+    s.bind(s.fuse(lane_piece, lane_row), LoopKind::ThreadX);
+    s.bind(rows.warp, LoopKind::ThreadY);
+    for (Loop u : {rows.tile, half, round}) s.unroll(u);
+    s.vectorize(in_piece);
+    return place;
+  }
+
+  // The results of a tile, in boxes with rows of `row` elements.
+  void fill_boxes(StageRef s, StageRef output, Loop place, int64_t row) const {
     s.compute_at(output, place);
     s.set_scope(Scope::Shared);
     const Axes axes = axes_of_output(s);
-    lay_out(s, tma::along_depth(shape_.row_axis(), shape_.col_axis(), knobs_.box_row));
+    const int line = shape_.is_exchanged() ? shape_.col_axis() : shape_.row_axis(),
+              along = shape_.is_exchanged() ? shape_.row_axis() : shape_.col_axis();
+    lay_out(s, tma::along_depth(line, along, row));
     const Rows rows = cut_rows(s, axes.rows);
     const Lanes l = cut_lanes(s, rows, axes.cols);
     std::vector<Loop> order = axes.outer;
@@ -317,12 +362,19 @@ bool takes_warp_groups(const ComputeDag& dag, const StageGroup& g, const TensorC
 
 void warp_group_product(TemplateBuilder& t, const StageGroup& g, const TensorCoreShape& shape,
                         const WarpGroupKnobs& knobs) {
+  const auto by_pairs = [&](const TensorCoreShape& of, bool pairs) {
+    if (knobs.box_row == 0) return Recipe(t, g, of, knobs, pairs).run();
+    t.when(knobs.store, 0, [&] { Recipe(t, g, of, knobs, pairs).run(); });
+    t.when(knobs.store, 1, [&] { Recipe(t, g, of, knobs, pairs).run_with_boxes(); });
+    if (of.is_exchanged()) return;
+    t.when(knobs.store, 2, [&] { Recipe(t, g, of, knobs, pairs, true).run_with_boxes(); });
+    t.when(knobs.store, 3, [&] { Recipe(t, g, of, knobs, pairs).run_with_pieces(); });
+  };
   for (const bool pairs : {false, true}) {
     t.when(knobs.pairs, pairs ? 1 : 0, [&] {
-      if (knobs.box_row == 0) return Recipe(t, g, shape, knobs, pairs).run();
-      t.when(knobs.store, 0, [&] { Recipe(t, g, shape, knobs, pairs).run(); });
-      t.when(knobs.store, 1, [&] { Recipe(t, g, shape, knobs, pairs).run_with_boxes(); });
-      t.when(knobs.store, 2, [&] { Recipe(t, g, shape, knobs, pairs, true).run_with_boxes(); });
+      if (knobs.exchanged.is_const()) return by_pairs(shape, pairs);
+      t.when(knobs.exchanged, 0, [&] { by_pairs(shape, pairs); });
+      t.when(knobs.exchanged, 1, [&] { by_pairs(shape.exchanged(), pairs); });
     });
   }
 }

@@ -19,6 +19,12 @@ constexpr double kPartBytes = 32;
 // Tiles of a result from which on warp groups are considered. Fewer were not measured.
 constexpr int64_t kLeastTiles = 32;
 constexpr int64_t kMostStages = 6, kLeastStages = 3;
+// Two blocks load the halves of a box, which are multiples of the eight rows of its swizzle.
+constexpr int64_t kPairedRows = 16;
+// Elements of the results that lanes store in a cycle in pieces of 16 bytes, or one by one for TMA.
+constexpr double kPieces = 20;
+// The ways of a tile: four ways to store, alone or shared, together or in turns, one block or a pair.
+constexpr int64_t kStores = 4, kWays = kStores * 8;
 // Bytes of a row of the results from which on TMA stores them: a 1x1 convolution of 401408 pixels
 // and 16 filters took an H200 24.5 us with rows of 32 bytes, and 12.6 us where lanes stored them.
 constexpr int64_t kLeastStoredRow = 64;
@@ -52,11 +58,15 @@ bool fits(const TensorCoreProblem& p, const Choice& given, WarpGroupTile& t) {
   if (!agrees(given, "groups", t.groups) || !agrees(given, "group_tiles", t.tiles) ||
       !agrees(given, "group_cols", t.cols) || !agrees(given, "group_store", t.store) ||
       !agrees(given, "waves", t.stream) || !agrees(given, "pairs", t.pair - 1) ||
-      !agrees(given, "group_turns", t.turns))
+      !agrees(given, "group_turns", t.turns) || !agrees(given, "exchanged", t.exchanged))
     return false;
-  if (t.pair == 2 && p.rows <= t.rows()) return false;
+  // A group of lanes stores a column of the results of an exchanged product.
+  if (t.exchanged && t.store == 0 && p.boxed_bytes > 0 && !given.has("group_store")) return false;
+  if (t.pair == 2 && (p.rows <= t.rows() || t.cols % kPairedRows != 0)) return false;
   if (!boxes_of_use(t, p.rows, p.cols) || threads_of(t) > p.gpu.threads_per_block) return false;
-  if (t.store && (!may_box(p, t.cols) || p.cols * p.boxed_bytes < kLeastStoredRow)) return false;
+  if (t.store &&
+      (!may_box(p, t) || (p.exchanged ? p.rows : p.cols) * p.boxed_bytes < kLeastStoredRow))
+    return false;
   if (t.store == 2 && t.tiles == 1) return false;
   if (!may_share(p, t) || !may_take_turns(p, t)) return false;
   if (accumulators(p, t.tiles, t.cols) > most_chosen(p) || most_stages(p, t) < kLeastStages)
@@ -80,7 +90,8 @@ bool pays_for_turns(const TensorCoreProblem& p, const WarpGroupTile& t) {
 // and stages, and there have to be turns.
 bool has_gained(const TensorCoreProblem& p, const WarpGroupTile& t, const Choice& given) {
   const bool splits = p.operands[0].splits_sectors || p.operands[1].splits_sectors;
-  if (t.turns == 1 && t.store == 1 && t.tiles > 1 && !given.has("group_store")) return false;
+  if (t.turns == 1 && (t.store == 1 || t.store == 3) && t.tiles > 1 && !given.has("group_store"))
+    return false;
   const bool turns = tiles_of(p, t) > p.gpu.sms && pays_for_turns(p, t);
   // With tf32, turns took longer. (4096^3 377 us, together 341.)
   const bool of_tf32 = p.pack == 1;
@@ -88,20 +99,19 @@ bool has_gained(const TensorCoreProblem& p, const WarpGroupTile& t, const Choice
   return t.pair == 1 || splits || given.has("pairs");
 }
 
-// The tile of least cost among those that `given` allows. Where it allows none that a block can
-// hold, its rows are zero.
-WarpGroupTile choose_tile(const TensorCoreProblem& p, const Choice& given) {
-  WarpGroupTile best{0, 0};
-  double least = -1;
+// Takes the tile of least cost among those that `given` allows, where it costs less than `best`.
+void choose_tile(const TensorCoreProblem& p, const Choice& given, WarpGroupTile& best,
+                 double& least) {
   for (int64_t groups : {2, 1}) {
     for (int64_t tiles : {1, 2}) {
       for (int64_t cols : column_counts(p)) {
-        for (int64_t way = 0; way < 24; ++way) {
+        for (int64_t way = 0; way < kWays; ++way) {
           WarpGroupTile t{tiles, groups, cols};
-          t.store = way % 3;
-          t.stream = way / 3 % 2;
-          t.turns = way / 6 % 2;
-          t.pair = way / 12 + 1;
+          t.store = way % kStores;
+          t.stream = way / kStores % 2;
+          t.turns = way / (2 * kStores) % 2;
+          t.pair = way / (4 * kStores) + 1;
+          t.exchanged = p.exchanged ? 1 : 0;
           if (!has_gained(p, t, given) || !fits(p, given, t)) continue;
           const double cycles =
               warp_group_cycles(p, t) * (t.stream ? p.constants.group_sharing_gains : 1);
@@ -112,7 +122,16 @@ WarpGroupTile choose_tile(const TensorCoreProblem& p, const Choice& given) {
       }
     }
   }
-  if (best.rows() > 0) best.raster = choose_raster(rows_of_tiles(p.rows, best));
+}
+
+// The tile of least cost among those that `given` allows. Where it allows none that a block can
+// hold, its rows are zero.
+WarpGroupTile choose_tile(const WarpGroupProblem& p, const Choice& given) {
+  WarpGroupTile best{0, 0};
+  double least = -1;
+  choose_tile(p.product, given, best, least);
+  if (p.exchanged) choose_tile(*p.exchanged, given, best, least);
+  if (best.rows() > 0) best.raster = choose_raster(rows_of_tiles(p.of(best).rows, best));
   return best;
 }
 
@@ -148,7 +167,9 @@ double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t) {
   const double steps = static_cast<double>(ceil_div(p.depth, group_box_row(p.pack)));
   const double step = std::max(products, loads),
                stored = r * std::min(c, static_cast<double>(p.cols)),
-               stores = (t.store ? r * c / by.group_boxed : stored / stores_of_lanes(p)) +
+               stores = (t.store == 3 || (t.store && t.exchanged) ? stored / kPieces
+                         : t.store                                ? r * c / by.group_boxed
+                                                                  : stored / stores_of_lanes(p)) +
                         (t.store == 2 ? by.group_box_wait : 0);
   const int64_t tiles = tiles_of(p, t);
   // Where warp groups take turns, one stores while the other one multiplies.
@@ -167,18 +188,18 @@ double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t) {
 
 NamedFeatures WarpGroupProblem::features() const {
   NamedFeatures all = product.features();
-  WarpGroupTile t = choose_tile(product, Choice());
+  WarpGroupTile t = choose_tile(*this, Choice());
   all.push_back({"cols_lie_across", product.cols_lie_across ? 1. : 0.});
   all.push_back({"mma_cycles", mma_cycles});
-  all.push_back({"group_cycles", t.rows() > 0 ? warp_group_cycles(product, t) : 0.});
+  all.push_back({"group_cycles", t.rows() > 0 ? warp_group_cycles(of(t), t) : 0.});
   return all;
 }
 
 Choice warp_group_rule(const WarpGroupProblem& problem, const Choice& given) {
-  const TensorCoreProblem& p = problem.product;
-  WarpGroupTile t = choose_tile(p, given);
-  if (t.rows() == 0) t = choose_tile(p, Choice());
+  WarpGroupTile t = choose_tile(problem, given);
+  if (t.rows() == 0) t = choose_tile(problem, Choice());
   if (t.rows() == 0) t = WarpGroupTile{};
+  const TensorCoreProblem& p = problem.of(t);
   const int64_t busy =
       t.stream ? std::max(tiles_of(p, t), shared_round(p, t).units()) : tiles_of(p, t);
   // The model of mma.sync is without its stores, which count where the depth is short.
@@ -187,8 +208,8 @@ Choice warp_group_rule(const WarpGroupProblem& problem, const Choice& given) {
   // Most of a tile is padding where results are narrow, and a short depth does not make up for it.
   // (401408 rows of 16 results on an H200, depth of 32: 12.8 us by mma.sync, 21.5 by wgmma; 100352
   // of 24, depth of 144: 15.4 and 14.8.)
-  const bool narrow =
-      p.boxed_bytes > 0 && p.cols * p.boxed_bytes < kLeastStoredRow && p.depth <= kShortDepth;
+  const bool narrow = p.boxed_bytes > 0 && problem.product.cols * p.boxed_bytes < kLeastStoredRow &&
+                      p.depth <= kShortDepth;
   const bool faster =
       !narrow && busy >= kLeastTiles &&
       warp_group_cycles(p, t) < (problem.mma_cycles + stores) * p.constants.group_worthwhile;
@@ -201,7 +222,8 @@ Choice warp_group_rule(const WarpGroupProblem& problem, const Choice& given) {
   choice.set("group_stages", t.stages, "tiles in rotation");
   if (p.boxed_bytes > 0)
     choice.set("group_store", t.store,
-               t.store == 2   ? "TMA stores the results, one 64-row tile after the other"
+               t.store == 3   ? "each lane stores 16 bytes of the results at a time"
+               : t.store == 2 ? "TMA stores the results, one 64-row tile after the other"
                : t.store == 1 ? "TMA stores the results while the next tile is computed"
                               : "each lane stores its results");
   choice.set("waves", t.stream,
@@ -212,6 +234,10 @@ Choice warp_group_rule(const WarpGroupProblem& problem, const Choice& given) {
   choice.set(
       "pairs", t.pair - 1,
       t.pair == 2 ? "two blocks load their columns together" : "each block loads all of its tiles");
+  if (problem.exchanged)
+    choice.set(
+        "exchanged", t.exchanged,
+        t.exchanged ? "tiles of the transposed product" : "tiles of the product as declared");
   choice.set("raster", t.raster, "rows of tiles that are taken together, for the second cache");
   return choice;
 }

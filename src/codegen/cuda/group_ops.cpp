@@ -18,6 +18,15 @@ std::string KernelWriter::map_parameters(const std::string& gap) {
   return out;
 }
 
+// One thread brings the maps to where TMA reads them, while the kernel before this one still runs.
+void KernelWriter::prefetch_maps() {
+  if (map_names_.empty()) return;
+  line("if (threadIdx.x + threadIdx.y + threadIdx.z == 0) {");
+  for (const std::string& name : map_names_)
+    line("  " + prelude_.use("prefetch_map") + "(" + name + ");");
+  line("}");
+}
+
 std::string KernelWriter::shared_operand(const TileOperand& o) {
   const Storage& s = storage_of(o.buffer);
   if (s.scope != Scope::Shared) fail("'" + o.buffer->name + "' is not in shared memory");

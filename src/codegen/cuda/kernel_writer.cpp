@@ -203,6 +203,7 @@ std::string KernelWriter::run() {
     line("extern __shared__ __align__(" + std::string(kernel_.maps.empty() ? "16" : "1024") +
          ") unsigned char smem[];");
   }
+  prefetch_maps();
   if (kernel_.cluster > 1) begin_cluster();
   bind_grid();
   scopes_.emplace_back();

@@ -95,6 +95,7 @@ class KernelWriter {
   void pair_loop(const For& f);
   void group_op(const TileOp& t);
   std::string map_parameters(const std::string& gap);
+  void prefetch_maps();
   std::string shared_operand(const TileOperand& o);
   void bulk_load(const TileOp& t, const tile::BulkLoad& load);
   void bulk_store(const TileOp& t);

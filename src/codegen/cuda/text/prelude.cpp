@@ -404,6 +404,9 @@ $ void send_in_cluster(T* to, T value, unsigned long long* arrivals) {
     {"TensorMap", "", false, R"(struct alignas(64) TensorMap {
   unsigned long long opaque[16];
 };)"},
+    {"prefetch_map", "TensorMap", true, R"($ void prefetch_map(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+})"},
     // The fences make the initialisation visible to the copy engine and, after a barrier, to all
     // threads.
     {"barrier_init", "shared_address", true, R"($ void barrier_init(unsigned long long* barrier, int arrivals) {

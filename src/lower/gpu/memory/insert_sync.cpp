@@ -109,7 +109,8 @@ class Inserter {
   Stmt walk(const Stmt& s, Touched* state) {
     if (!s) return s;
     if (const Sync* y = s.as<Sync>()) {
-      if (y->sync == SyncKind::Block) state->clear();
+      // Where warp groups have roles, none touches what another one of them wrote.
+      if (y->sync == SyncKind::Block || y->sync == SyncKind::WarpGroup) state->clear();
       return s;
     }
     if (const Block* b = s.as<Block>()) {

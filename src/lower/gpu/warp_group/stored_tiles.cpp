@@ -62,15 +62,30 @@ bool fills(const Stmt& s, const std::vector<Buffer>& tiles) {
   return found;
 }
 
-Stmt wait_for_copies() { return by_one_thread(make_sync(SyncKind::StoreWait, 0)); }
-
-// `fill` with the pieces of each row of the tiles where TMA expects them, after the earlier copy.
-Stmt filled_tile(const Stmt& fill, const std::vector<Buffer>& tiles) {
-  return make_block({wait_for_copies(), make_sync(SyncKind::WarpGroup), with_swizzle(fill, tiles)});
+// Whether lanes in `s` read one of `tiles`.
+bool reads(const Stmt& s, const std::vector<Buffer>& tiles) {
+  bool found = false;
+  visit(
+      s, [](const Stmt&) {},
+      [&](const Expr& e) {
+        const Load* load = e.as<Load>();
+        found |= load && is_in(load->buffer, tiles);
+      });
+  return found;
 }
 
-// The BulkStores in `s`, after all threads have filled the tile.
-Stmt copied_tile(const Stmt& s) {
+Stmt wait_for_copies() { return by_one_thread(make_sync(SyncKind::StoreWait, 0)); }
+
+// `fill` after the earlier copy. Where TMA makes it, pieces of each row of the tiles are where it expects them.
+Stmt filled_tile(const Stmt& fill, const std::vector<Buffer>& tiles, bool by_tma) {
+  const Stmt group = make_sync(SyncKind::WarpGroup);
+  return by_tma ? make_block({wait_for_copies(), group, with_swizzle(fill, tiles)})
+                : make_block({group, fill});
+}
+
+// The copy `s`, by BulkStores or lanes, after all threads have filled the tile.
+Stmt copied_tile(const Stmt& s, bool by_tma) {
+  if (!by_tma) return make_block({make_sync(SyncKind::WarpGroup), s});
   return make_block({make_sync(SyncKind::StoreFence), make_sync(SyncKind::WarpGroup),
                      by_one_thread(make_block({s, make_sync(SyncKind::StoreCommit)}))});
 }
@@ -83,20 +98,13 @@ Stmt by_one_thread(const Stmt& s) {
 }
 
 bool is_stored_tile(const Allocate& a) {
-  bool found = false;
-  visit(
-      a.body,
-      [&](const Stmt& x) {
-        const TileOp* op = as_bulk_store(x);
-        found |= op && op->operands[0].buffer == a.buffer;
-      },
-      [](const Expr&) {});
-  return found;
+  return a.buffer->scope == Scope::Shared && a.copies == 1 && fills(a.body, {a.buffer});
 }
 
 Stmt StoredTiles::open(const Allocate& tile, FunctionRef<Stmt(const Stmt&)> rewrite) {
   const size_t number = tiles_.size();
   tiles_.push_back(tile.buffer);
+  by_tma_ = has_bulk_store(tile.body);
   const Stmt inside = rewrite(tile.body);
   if (!order_.alternate()) return inside;
   FillAndUse both;
@@ -109,14 +117,15 @@ Stmt StoredTiles::open(const Allocate& tile, FunctionRef<Stmt(const Stmt&)> rewr
 
 Stmt StoredTiles::around(const Stmt& s, FunctionRef<Stmt(const Stmt&)> rewrite) {
   const bool whole = !tiles_.empty() && !inside_ && !s.as<Block>() && !s.as<Allocate>(),
-             fill = whole && fills(s, tiles_), copy = whole && has_bulk_store(s);
+             fill = whole && fills(s, tiles_),
+             copy = whole && (by_tma_ ? has_bulk_store(s) : reads(s, tiles_));
   if (fill == copy) return rewrite(s);
   inside_ = true;
   const Stmt result = rewrite(s);
   inside_ = false;
-  return fill ? filled_tile(result, tiles_) : copied_tile(result);
+  return fill ? filled_tile(result, tiles_, by_tma_) : copied_tile(result, by_tma_);
 }
 
-Stmt StoredTiles::end() const { return tiles_.empty() ? Stmt() : wait_for_copies(); }
+Stmt StoredTiles::end() const { return by_tma_ ? wait_for_copies() : Stmt(); }
 
 }  // namespace heddle::gpu

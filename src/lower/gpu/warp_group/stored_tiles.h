@@ -1,10 +1,14 @@
-// Results that warp groups leave in shared memory and TMA copies to memory, while the groups go on
+// Results that warp groups leave in shared memory. TMA copies them to memory, while the groups go on
 // to the next tile:
 //
 //   shared C { fill C; bulk_store C }
 //   -->
 //   one thread: wait until TMA has read C; group barrier; fill C (swizzled)
 //   fence; group barrier; one thread: bulk_store C; commit
+//
+// or lanes copy to memory, where rows of the tile are no boxes:
+//
+//   group barrier; fill C; group barrier; copy C
 //
 // Each warp group fills and copies boxes of its own, so groups do not wait for each other.
 #pragma once
@@ -21,7 +25,7 @@ class GroupOrder;
 /// `s` run by one thread of a warp group.
 Stmt by_one_thread(const Stmt& s);
 
-/// Whether BulkStores copy what `a` allocates.
+/// Whether lanes fill what `a` allocates, to be copied to memory.
 bool is_stored_tile(const Allocate& a);
 
 /// The tiles of results of a kernel.
@@ -43,6 +47,7 @@ class StoredTiles {
   const GroupOrder& order_;
   std::vector<Buffer> tiles_;
   bool inside_ = false;  // of a statement that fills or copies them
+  bool by_tma_ = false;  // whether BulkStores copy them
 };
 
 }  // namespace heddle::gpu
