@@ -6,6 +6,7 @@
 #include <ostream>
 #include <unordered_map>
 
+#include "ir/combined_store.h"
 #include "ir/reads.h"
 
 namespace heddle {
@@ -400,6 +401,7 @@ void Printer::stmt(const Stmt& s, int indent, bool tail) {
       const Store* n = s.as<Store>();
       if (has(n->hint, StoreHint::NonTemporal)) out_ += "nontemporal ";
       if (has(n->hint, StoreHint::Async)) out_ += "async ";
+      if (has(n->hint, kCombined)) out_ += "combined ";
       if (has(n->hint, StoreHint::DotProduct)) out_ += "dot_product ";
       if (has(n->hint, StoreHint::TransposedSquare)) out_ += "transposed_square ";
       access(n->buffer, n->indices);

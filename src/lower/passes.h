@@ -19,6 +19,10 @@ Stmt linear_scans(const Stmt& s);
 /// thread, which alone stores to them.
 Stmt scattered_stores(const Stmt& s);
 
+/// The store of one source where it goes, for loops over points around `S[i] = S[i] + select(p[q] == i, x[q],
+/// identity)`; null for all others.
+Stmt scattered_source(const For& points, const Expr& identity);
+
 /// Cuts serial loops where a condition (of an If, or of a select that guards a load) changes:
 ///   for x in 0..n { if (x < m) A else B }  -->  for x in 0..m { A }  for x in 0..n-m { B[x + m] }
 /// so that no inner loop tests a condition. For fused loops, also parallel ones, conditions on the

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <bit>
 #include <cmath>
@@ -70,7 +71,11 @@ inline float __int_as_float(unsigned v) { return bits<float>(v); }
 inline unsigned __float_as_uint(float v) { return bits<unsigned>(v); }
 inline double __longlong_as_double(unsigned long long v) { return bits<double>(v); }
 inline float __fmul_rn(float a, float b) { return a * b; }
-inline float __fmaf_rn(float a, float b, float c) { return std::fmaf(a, b, c); }
+// A GPU has one NaN.
+inline float __fmaf_rn(float a, float b, float c) {
+  const float r = std::fmaf(a, b, c);
+  return isnan(r) ? bits<float>(0x7fffffffu) : r;
+}
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline float rsqrtf(float x) { return static_cast<float>(1 / std::sqrt(static_cast<double>(x))); }
@@ -122,6 +127,23 @@ inline float sqrt_f32(float x) { return std::sqrt(x); }
 // Lanes of a warp. Those that are not all here take no part in each other's votes.
 inline int lane() { return threadIdx.x & 31; }
 inline int __popc(unsigned lanes) { return std::popcount(lanes); }
+inline int __ffs(unsigned bits) { return bits == 0 ? 0 : std::countr_zero(bits) + 1; }
+template <class T>
+void atomicAdd(T* to, T x) {
+  std::atomic_ref<T>(*to).fetch_add(x);
+}
+template <class T>
+void atomicMax(T* to, T x) {
+  std::atomic_ref<T> at(*to);
+  for (T now = at.load(); now < x && !at.compare_exchange_weak(now, x);) {
+  }
+}
+template <class T>
+void atomicMin(T* to, T x) {
+  std::atomic_ref<T> at(*to);
+  for (T now = at.load(); x < now && !at.compare_exchange_weak(now, x);) {
+  }
+}
 inline int lanes_below(unsigned lanes) { return __popc(lanes & ((1u << lane()) - 1)); }
 inline unsigned __activemask() { return 1u << lane(); }
 inline unsigned __ballot_sync(unsigned lanes, bool yes) {

@@ -16,19 +16,62 @@ Target a100() { return Target::parse("cuda -gpu=a100"); }
 
 bool votes(const GpuProgram& p) { return emit_cuda(p).find("__ballot_sync") != std::string::npos; }
 
-/// The sums (or, of integers, the largest) of the sources that name each of `rows` points. Places are also
-/// outside of the points.
-Tensor scattered(int64_t rows, int64_t columns, int64_t sources, DataType t) {
-  const Tensor x = placeholder({sources, columns}, t, "x"), at = placeholder({sources}, i64, "at");
+/// The sums (or, of integers, what `kind` says) of the sources that name each of `rows` points, a place for
+/// each source or for each of its columns. Places are also outside of the points.
+Tensor scattered(int64_t rows, int64_t columns, int64_t sources, DataType t, bool by_column = false,
+                 ReduceKind kind = ReduceKind::Max) {
+  const Tensor x = placeholder({sources, columns}, t, "x"),
+               at = placeholder({sources, by_column ? columns : 1}, i64, "at");
   const Axis q = reduce_axis(sources, "q");
   return compute(
       {rows, columns},
       [&](Axis i, Axis c) {
-        const Expr named = Expr(i) == floormod(at(q) * 7, Expr(rows + 3)) - 1;
-        return t == i64 ? max(select(named, x(q, c), lowest_value(t)), q)
-                        : sum(select(named, x(q, c), make_const(t, 0)), q);
+        const Expr place = by_column ? at(q, c) : at(q, Expr(0));
+        const auto where = [&](const Expr& otherwise) {
+          return select(Expr(i) == floormod(place * 7, Expr(rows + 3)) - 1, x(q, c), otherwise);
+        };
+        if (t == f32 || kind == ReduceKind::Sum) return sum(where(make_const(t, 0)), q);
+        return kind == ReduceKind::Max ? max(where(lowest_value(t)), q)
+                                       : min(where(highest_value(t)), q);
       },
       "S");
+}
+
+/// Runs the text of the kernels of `results`, which has `part`, and compares with the declarations.
+void expect_right(const std::vector<Tensor>& results, const std::string& part) {
+  std::vector<Schedule> schedules;
+  std::vector<size_t> kernels;
+  GpuProgram all;
+  all.name = "all";
+  for (const Tensor& r : results) {
+    schedules.push_back(create_schedule({r}, a100()));
+    const GpuProgram p = lower_gpu(schedules.back(), all_args(schedules.back().dag()));
+    EXPECT_NE(emit_cuda(p).find(part), std::string::npos) << emit_cuda(p);
+    kernels.push_back(p.main.size());
+    for (const GpuKernel& k : p.main) {
+      all.main.push_back(k);
+      all.main.back().name = "k" + std::to_string(all.main.size());
+    }
+  }
+  const HostLibrary library(all);
+  ASSERT_TRUE(library.ready());
+  size_t next = 0;
+  for (size_t i = 0; i < schedules.size(); ++i) {
+    std::vector<NDArray> arrays = call_arrays(schedules[i].dag());
+    const std::vector<Tensor> args = all_args(schedules[i].dag());
+    for (size_t k = 0; k < kernels[i]; ++k, ++next) {
+      std::vector<NDArray> own;
+      for (const Buffer& b : all.main[next].args) {
+        const auto it = std::find_if(args.begin(), args.end(),
+                                     [&](const Tensor& t) { return t.name() == b->name; });
+        ASSERT_NE(it, args.end()) << b->name;
+        own.push_back(arrays[static_cast<size_t>(it - args.begin())]);
+      }
+      library.run_warps(all.main[next], own);
+    }
+    EXPECT_EQ(differs(schedules[i].dag(), arrays, 0), "")
+        << emit_cuda(one_kernel(all.main[next - 1]));
+  }
 }
 
 // Of columns for whole warps, for parts of one, and for lanes of which some are not there.
@@ -43,31 +86,23 @@ TEST(CudaVotes, FindTheSourcesOfScattersInTheirOrder) {
                                                                                     {90, 9, 500}})
       results.push_back(scattered(rows, columns, sources, t));
   }
-  std::vector<Schedule> schedules;
-  GpuProgram all;
-  all.name = "all";
-  for (const Tensor& r : results) {
-    schedules.push_back(create_schedule({r}, a100()));
-    const GpuProgram p = lower_gpu(schedules.back(), all_args(schedules.back().dag()));
-    EXPECT_TRUE(votes(p)) << emit_cuda(p);
-    ASSERT_EQ(p.main.size(), 1U);
-    all.main.push_back(p.main[0]);
-    all.main.back().name = "k" + std::to_string(all.main.size());
-  }
-  const HostLibrary library(all);
-  ASSERT_TRUE(library.ready());
-  for (size_t i = 0; i < schedules.size(); ++i) {
-    std::vector<NDArray> arrays = call_arrays(schedules[i].dag()), own;
-    const std::vector<Tensor> args = all_args(schedules[i].dag());
-    for (const Buffer& b : all.main[i].args) {
-      const auto it = std::find_if(args.begin(), args.end(),
-                                   [&](const Tensor& t) { return t.name() == b->name; });
-      ASSERT_NE(it, args.end()) << b->name;
-      own.push_back(arrays[static_cast<size_t>(it - args.begin())]);
+  expect_right(results, "__ballot_sync");
+}
+
+// Each column has places of its own: its thread tests several of them before it stores what they name. Integers
+// are combined by the threads of all blocks.
+TEST(CudaVotes, ColumnsTestTheirOwnPlacesAheadAndIntegersMeetInMemory) {
+  std::vector<Tensor> own, met;
+  for (const auto& [rows, columns, sources] : std::vector<std::array<int64_t, 3>>{
+           {300, 64, 200}, {40, 130, 333}, {64, 40, 64}, {90, 9, 500}}) {
+    own.push_back(scattered(rows, columns, sources, f32, true));
+    for (const ReduceKind kind : {ReduceKind::Max, ReduceKind::Min, ReduceKind::Sum}) {
+      met.push_back(scattered(rows, columns, sources, i64, true, kind));
+      met.push_back(scattered(rows, columns, sources, i32, true, kind));
     }
-    library.run_warps(all.main[i], own);
-    EXPECT_EQ(differs(schedules[i].dag(), arrays, 0), "") << all.main[i].name;
   }
+  expect_right(own, "__ffs(");
+  expect_right(met, "atomic");
 }
 
 /// for t in 0..64 (threadIdx.x) { for q in 0..n { if (condition) out[t] += 1 } }

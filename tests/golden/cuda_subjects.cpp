@@ -132,6 +132,19 @@ void add_reductions(Subjects& out) {
   out.push_back({"embedding_gradient",
                  "the gradient of 512 rows of a table of 2000 x 96, f32: lanes vote on places",
                  kH200, gradient({ops::gather(table, at)}, {table}, {input({512, 96}, "head")})});
+  const Tensor places = input({300, 64}, "places", i64);
+  const Axis q = reduce_axis(300, "q");
+  out.push_back({"last_of_updates",
+                 "the last of 300 updates of each of 500 elements of 64 columns, each with places "
+                 "of its own: threads "
+                 "combine numbers",
+                 kH200,
+                 {compute(
+                     {500, 64},
+                     [&](Axis i, Axis c) {
+                       return max(select(places(q, c) == Expr(i), Expr(q), lowest_value(i64)), q);
+                     },
+                     "last")}});
 }
 
 void add_direct(Subjects& out) {

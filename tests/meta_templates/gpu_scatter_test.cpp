@@ -32,14 +32,15 @@ bool searches_on_gpu(const Schedule& s) {
 TEST(GpuScatter, RandomScattersAreExactAndSearchNothing) {
   const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 60),
                 seed = number_from_env("HEDDLE_PROPERTY_SEED", 1);
-  int64_t taken = 0;
+  int64_t taken = 0, combined = 0;
   for (int64_t n = seed; n < seed + count; ++n) {
     SCOPED_TRACE("seed " + std::to_string(n));
     Rng rng(static_cast<uint64_t>(n));
     const DrawnScatter d = draw_scatter(rng, 20);
     const Template t = make_template(ComputeDag({d.result}), h200());
-    if (t.name() != "cuda_scatter") continue;  // many sources of few points
+    if (t.name().find("scatter") == std::string::npos) continue;  // many sources of few points
     ++taken;
+    combined += t.name() == "cuda_combined_scatter";
     EXPECT_FALSE(searches_on_gpu(t.static_schedule()));
     EXPECT_EQ(wrong_on_gpu(t.static_schedule()), "");
     for (int i = 0; i < 3; ++i) {
@@ -48,6 +49,55 @@ TEST(GpuScatter, RandomScattersAreExactAndSearchNothing) {
     }
   }
   EXPECT_GT(2 * taken, count);
+  EXPECT_GT(20 * combined, count);
+}
+
+// Sources of all blocks meet at a few points: sums, largest and smallest of integers, with and without
+// columns, and points outside of the array.
+TEST(GpuScatter, BlocksCombineIntegers) {
+  for (const int which : {0, 1, 2}) {
+    for (const DataType type : {i32, i64}) {
+      for (const int64_t columns : {1, 5, 70}) {
+        const int64_t sources = columns == 1 ? 9000 : 300;
+        const Tensor at = placeholder({sources, columns}, i64, "at"),
+                     x = placeholder({sources, columns}, type, "x");
+        const Axis q = reduce_axis(sources, "q");
+        const Tensor y = compute(
+            {350, columns},
+            [&](Axis i, Axis c) {
+              const Expr hit = floormod(at(q, c), Expr(360)) - 3 == Expr(i);
+              const Expr identity = which == 0   ? make_const(type, 0)
+                                    : which == 1 ? lowest_value(type)
+                                                 : highest_value(type);
+              return reduced(which, select(hit, x(q, c) * 2 - 1, identity), {q});
+            },
+            "S");
+        const Template t = make_template(ComputeDag({y}), h200());
+        SCOPED_TRACE(std::to_string(which) + " " + to_string(type) + " " + std::to_string(columns));
+        EXPECT_EQ(t.name(), "cuda_combined_scatter");
+        EXPECT_FALSE(searches_on_gpu(t.static_schedule()));
+        EXPECT_EQ(wrong_on_gpu(t.static_schedule()), "");
+      }
+    }
+  }
+}
+
+// A sum without places, whose loops are bound to blocks: the loops over sources are around all others.
+TEST(GpuScatter, BlocksShareASumOfIntegers) {
+  const Tensor x = placeholder({700, 6}, i32, "x");
+  const Axis q = reduce_axis(700, "q");
+  const Tensor y = compute({6}, [&](Axis c) { return sum(x(q, c), {q}); }, "y");
+  const auto shared = [&](bool outermost) {
+    Schedule s({y}, h200());
+    StageRef stage = s[y];
+    if (outermost) stage.reorder({stage.reduce_axis(0), stage.axis(0)});
+    auto [block, thread] = stage.split(stage.reduce_axis(0), 64);
+    stage.bind(block, LoopKind::BlockX);
+    stage.bind(thread, LoopKind::ThreadX);
+    return s;
+  };
+  EXPECT_EQ(wrong_on_gpu(shared(true)), "");
+  EXPECT_THROW(lower_gpu(shared(false), {x, y}), Error);
 }
 
 /// The gradient of `rows` rows that `count` positions read.

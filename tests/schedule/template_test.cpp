@@ -11,6 +11,7 @@ TEST(Template, TheRegistryHoldsExactlyThoseThatShip) {
   EXPECT_EQ(meta_template_names(), (std::vector<std::string>{"complex_reduction",
                                                              "computed_matrix",
                                                              "cuda_attention",
+                                                             "cuda_combined_scatter",
                                                              "cuda_complex_reduction",
                                                              "cuda_computed_matrix",
                                                              "cuda_direct_compute",

@@ -25,6 +25,10 @@ struct ScatterInfo {
 /// nullopt for all other operations.
 std::optional<ScatterInfo> find_scatter(const Operation& op);
 
+/// Whether a reduction of one result gives the same whatever the order of its sources: of integers, where it is
+/// a sum, the largest or the smallest.
+bool combines_in_any_order(const Expr& body);
+
 namespace internal {
 
 /// A source that is `value` where `condition` holds, and the constant `otherwise` elsewhere. Its select

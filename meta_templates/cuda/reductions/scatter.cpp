@@ -14,6 +14,10 @@
 // are made by lower/passes/scattered_stores.cpp, votes by codegen/cuda/votes.h.
 //
 // Knobs: rows (of a part), warps (of a block).
+//
+// Where the order does not matter (cuda_combined_scatter), as for the last of the updates of each element,
+// each thread has a source, and combines it with the point in memory by an atomic instruction
+// (lower/gpu/threads/combined_stores.cpp). Knob: warps (of a block).
 // clang-format on
 #include <algorithm>
 #include <array>
@@ -27,6 +31,8 @@ namespace {
 
 // Warps of a multiprocessor that read all places: more would take longer than what they wait for.
 constexpr int64_t kWarpsOfMultiprocessor = 16;
+// The same where each lane has places of its own, which are 32 times as many.
+constexpr int64_t kWarpsOfOwnPlaces = 8;
 
 // Steps of a warp, for what a source takes of a scatter where it is stored and where it is passed over.
 // The first one waits for memory, the other one for a part of a vote.
@@ -61,7 +67,9 @@ class ScatterPlan {
       for (const int d : *list)
         lanes *= d == across_ ? ceil_div(extent_of(d), vector_ * kWarp) * kWarp : extent_of(d);
     }
-    const int64_t parts = ceil_div(gpu.sms * kWarpsOfMultiprocessor * kWarp, lanes);
+    const int64_t parts = ceil_div(
+        gpu.sms * (info_.others.empty() ? kWarpsOfMultiprocessor : kWarpsOfOwnPlaces) * kWarp,
+        lanes);
     // A part of a single row would compare it with each source.
     rows_of_part_ =
         std::min(extent_of(rows_), std::max<int64_t>(2, ceil_div(extent_of(rows_), parts)));
@@ -98,6 +106,71 @@ class ScatterPlan {
   int rows_ = 0, across_ = -1;
   int64_t vector_ = 1, rows_of_part_ = 1, parts_of_warp_ = 1;
 };
+
+// Sources of a combined scatter for each of a warp's: an atomic instruction is more than a comparison.
+constexpr int64_t kFewSources = 8192;
+// Sources of one element, one after the other, that take as long as all others.
+constexpr int64_t kSourcesOfElement = 64;
+
+/// Whether threads of all blocks store the sources of a scatter, in any order: where each column has places
+/// of its own, which no vote is about, or where there are many.
+bool is_combined(const ComputeDag& dag, int stage) {
+  const Operation& op = dag.stage(stage);
+  if (!combines_in_any_order(op.bodies()[0])) return false;
+  const ScatterInfo info = *find_scatter(op);
+  int64_t points = 1, sources = 1;
+  for (const Axis& a : op.axes()) {
+    if (!as_int(a->extent)) return false;
+  }
+  for (const Axis& q : op.reduce_axes()) {
+    if (!as_int(q->extent)) return false;
+    sources *= q.extent();
+  }
+  for (const int d : info.axes) points *= op.axes()[static_cast<size_t>(d)].extent();
+  return (!info.others.empty() || sources > kFewSources) && sources <= points * kSourcesOfElement;
+}
+
+bool matches_combined(const ComputeDag& dag, const StageGroup& g, const Target& target) {
+  return target.is_cuda() && g.anchor == g.output_stage && find_scatter(dag.stage(g.anchor)) &&
+         is_combined(dag, g.anchor);
+}
+
+//   for sources (blockIdx.x, threadIdx.y) { for columns (blockIdx.y, threadIdx.x) {
+//     for points { S = combined(S, select(p[q] == point, x[q], identity)) }
+//   } }
+void build_combined(TemplateBuilder& t, const StageGroup& g) {
+  const Operation& op = t.dag().stage(g.anchor);
+  const ScatterInfo info = *find_scatter(op);
+  StageRef s = t.stage(g.anchor);
+  const std::vector<Loop> axes = s.all_axes(), sources = s.all_reduce_axes();
+  std::vector<Loop> columns, points;
+  int64_t width = 1;
+  for (const auto* list : {&info.others, &info.columns}) {
+    for (const int d : *list) {
+      columns.push_back(axes[static_cast<size_t>(d)]);
+      width *= op.axes()[static_cast<size_t>(d)].extent();
+    }
+  }
+  for (const int d : info.axes) points.push_back(axes[static_cast<size_t>(d)]);
+  const Param warps = t.knob("warps", powers_of_two(1, 16), 8, "of a block");
+  s.reorder(joined(joined(sources, columns), points));
+  const Loop all = s.fuse(sources);
+  if (width < kWarp) {
+    auto [others, lane] = s.split(all, kWarp);
+    auto [block, warp] = s.split(others, warps);
+    s.bind(block, LoopKind::BlockX);
+    s.bind(warp, LoopKind::ThreadY);
+    s.bind(lane, LoopKind::ThreadX);
+    return;
+  }
+  // Neighbouring columns are neighbouring elements.
+  auto [part, lane] = s.split(s.fuse(columns), kWarp);
+  auto [block, warp] = s.split(all, warps);
+  s.bind(block, LoopKind::BlockX);
+  s.bind(warp, LoopKind::ThreadY);
+  s.bind(part, LoopKind::BlockY);
+  s.bind(lane, LoopKind::ThreadX);
+}
 
 bool matches(const ComputeDag& dag, const StageGroup& g, const Target& target) {
   if (!target.is_cuda() || g.anchor != g.output_stage || !find_scatter(dag.stage(g.anchor)))
@@ -150,6 +223,7 @@ void build(TemplateBuilder& t, const StageGroup& g) {
 }
 
 HEDDLE_REGISTER_META_TEMPLATE({"cuda_scatter", 6, matches, build});
+HEDDLE_REGISTER_META_TEMPLATE({"cuda_combined_scatter", 7, matches_combined, build_combined});
 
 }  // namespace
 }  // namespace heddle::meta

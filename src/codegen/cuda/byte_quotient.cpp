@@ -31,21 +31,26 @@ float clipped(float v, float low, float high) { return std::fmin(std::fmax(v, lo
 
 /// Whether all values of a type become the same byte by both forms.
 bool agree(DataType type, float c, const ByteQuotient& q) {
+  constexpr float kWhole = ByteQuotient::kWhole;
   for (uint32_t bits = 0; bits < 1 << 16; ++bits) {
     const float x = type == bf16 ? std::bit_cast<float>(bits << 16)
                                  : half_to_float(static_cast<uint16_t>(bits));
-    if (std::isnan(x)) continue;  // 0 in both
+    if (std::isnan(x)) continue;  // 0 in all
     const float exact = clipped(std::nearbyintf(x / c) + q.zero, q.low, q.high);
-    const float quick = clipped(std::fmaf(x, q.inverse, q.zero), q.low, q.high);
-    if (std::nearbyintf(quick) != std::trunc(exact)) return false;
+    const float quick =
+        q.whole ? kWhole - clipped(std::fmaf(x, -q.inverse, kWhole - q.zero), kWhole - q.high,
+                                   kWhole - q.low)
+                : std::nearbyintf(clipped(std::fmaf(x, q.inverse, q.zero), q.low, q.high));
+    if (quick != std::trunc(exact)) return false;
   }
   return true;
 }
 
 bool known_to_agree(DataType type, float c, const ByteQuotient& q) {
   static std::mutex mutex;
-  static std::map<std::array<float, 5>, bool> known;
-  const std::array<float, 5> key{type == bf16 ? 1.0F : 0.0F, c, q.zero, q.low, q.high};
+  static std::map<std::array<float, 6>, bool> known;
+  const std::array<float, 6> key{
+      type == bf16 ? 1.0F : 0.0F, q.whole ? 1.0F : 0.0F, c, q.zero, q.low, q.high};
   {
     const std::lock_guard lock(mutex);
     if (const auto found = known.find(key); found != known.end()) return found->second;
@@ -57,10 +62,10 @@ bool known_to_agree(DataType type, float c, const ByteQuotient& q) {
 
 }  // namespace
 
-std::optional<ByteQuotient> find_byte_quotient(const Cast& cast, DataType to) {
+std::optional<ByteQuotient> find_byte_quotient(const Cast& to_byte, DataType to) {
   if (to != i8 && to != u8) return std::nullopt;
   ByteQuotient q;
-  Expr e = without(cast.value, BinaryOp::Min, &q.high);
+  Expr e = without(to_byte.value, BinaryOp::Min, &q.high);
   if (e.defined()) e = without(e, BinaryOp::Max, &q.low);
   if (!e.defined()) return std::nullopt;
   if (const Expr sum = without(e, BinaryOp::Add, &q.zero); sum.defined()) e = sum;
@@ -74,10 +79,42 @@ std::optional<ByteQuotient> find_byte_quotient(const Cast& cast, DataType to) {
   q.inverse = 1 / c;
   const bool bytes = q.low >= least && q.high <= most && q.low == std::trunc(q.low) &&
                      q.high == std::trunc(q.high) && q.low <= q.high;
-  if ((from != f16 && from != bf16) || !bytes || !std::isnormal(c) || !std::isnormal(q.inverse) ||
-      !known_to_agree(from, c, q))
+  if ((from != f16 && from != bf16) || !bytes || !std::isnormal(c) || !std::isnormal(q.inverse))
     return std::nullopt;
+  q.whole = true;
+  if (!known_to_agree(from, c, q)) q.whole = false;
+  if (!q.whole && !known_to_agree(from, c, q)) return std::nullopt;
+  // Bounds of x, such as that of a relu, are bounds of the byte.
+  while (const Binary* bounded = q.x.as<Cast>()->value.as<Binary>()) {
+    const bool least_of = bounded->op == BinaryOp::Min;
+    const std::optional<float> bound = constant(bounded->b);
+    if ((!least_of && bounded->op != BinaryOp::Max) || !bound || c < 0) break;
+    const float byte = clipped(std::nearbyintf(*bound / c) + q.zero, q.low, q.high);
+    (least_of ? q.high : q.low) = byte;
+    q.x = cast(q.x.dtype(), bounded->a);
+  }
   return q;
+}
+
+std::optional<QuotientAsF32> find_quotient_as_f32(const Expr& number) {
+  QuotientAsF32 r;
+  Expr e = number;
+  if (const Binary* minus = e.as<Binary>(); minus && minus->op == BinaryOp::Sub) {
+    const Broadcast* b = minus->b.as<Broadcast>();
+    const int64_t* zero = as_int(b ? b->value : minus->b);
+    constexpr int64_t kByte = 256;
+    if (!zero || std::abs(*zero) > kByte) return std::nullopt;
+    r.zero = *zero;
+    const Expr bytes = minus->a;
+    e = bytes;
+  }
+  const Cast* wide = e.as<Cast>();
+  const Cast* byte = wide && wide->dtype.element() == i32 ? wide->value.as<Cast>() : nullptr;
+  const auto q = byte ? find_byte_quotient(*byte, byte->dtype.element()) : std::nullopt;
+  if (!q || !q->whole) return std::nullopt;
+  r.byte = *q;
+  r.type = byte->dtype.element();
+  return r;
 }
 
 }  // namespace heddle::cuda

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "codegen/cuda/byte_quotient.h"
@@ -258,6 +259,22 @@ Text KernelWriter::operation(const Expr& e, int lane) {
   return is_small_float(t) && e.kind() != ExprKind::Cast ? ops_.narrow(t, r) : r;
 }
 
+// The byte; of its second form the bits.
+Text KernelWriter::byte_quotient(const ByteQuotient& q, DataType t, int lane) {
+  rounding_ = Rounding::Strict;
+  constexpr float kWhole = ByteQuotient::kWhole;
+  const std::array<float, 4> numbers =
+      q.whole ? std::array{-q.inverse, kWhole - q.zero, kWhole - q.high, kWhole - q.low}
+              : std::array{q.inverse, q.zero, q.low, q.high};
+  std::string list;
+  for (const float n : numbers)
+    list += (list.empty() ? "" : ", ") + float_literal(f32, static_cast<double>(n)).s;
+  const char* const function = q.whole   ? "whole_product"
+                               : t == i8 ? "i8_of_product"
+                                         : "u8_of_product";
+  return call(prelude_.use(function), operand(q.x, lane), {list, kAtom});
+}
+
 // A cast, unary or binary operation before its result is rounded: for f16 and bf16 the f32 value.
 Text KernelWriter::unrounded(const Expr& e, int lane) {
   const DataType t = e.dtype().element();
@@ -267,14 +284,23 @@ Text KernelWriter::unrounded(const Expr& e, int lane) {
     const DataType from = c->value.dtype().element();
     if (t == f32 && from == i32) {
       if (const std::optional<Text> few = few_bits_as_f32(c->value, lane)) return *few;
+      if (const auto q = find_quotient_as_f32(c->value)) {
+        // Behind the exponent of 2^23, without the sign.
+        const bool is_signed = q->type == i8;
+        r = call(
+            prelude_.use("f32_of_whole"), byte_quotient(q->byte, q->type, lane),
+            {std::string(is_signed ? "0x4b00007fu" : "0x4b0000ffu") + ", " +
+                 float_literal(f32, 0x1p23 + (is_signed ? 128 : 0) + static_cast<double>(q->zero))
+                     .s,
+             kAtom});
+        rounding_ = outer;
+        return r;
+      }
     }
     if (from.is_float() && t.is_integral()) rounding_ = Rounding::Strict;
     if (const std::optional<ByteQuotient> q = find_byte_quotient(*c, t)) {
-      std::string numbers;
-      for (const float n : {q->inverse, q->zero, q->low, q->high})
-        numbers += (numbers.empty() ? "" : ", ") + float_literal(f32, static_cast<double>(n)).s;
-      r = call(prelude_.use(t == i8 ? "i8_of_product" : "u8_of_product"), operand(q->x, lane),
-               {numbers, kAtom});
+      r = byte_quotient(*q, t, lane);
+      if (q->whole) r = converted(t == i8 ? "signed char" : "unsigned char", {"~" + r.s, kUnary});
       rounding_ = outer;
       return r;
     }

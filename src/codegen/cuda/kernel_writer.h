@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "codegen/cuda/byte_quotient.h"
 #include "codegen/cuda/index.h"
 #include "codegen/cuda/kernel_facts.h"
 #include "codegen/cuda/ops.h"
@@ -87,6 +88,8 @@ class KernelWriter {
   struct Vote {
     std::string lanes, step, first, found;
   };
+  bool is_tested_ahead(const For& f) const;
+  void tested_loop(const For& f);
   void run_found(const For& f, const Vote& v, const Stmt& body);
   void open(const std::string& head);
   void close(int scopes);
@@ -103,6 +106,7 @@ class KernelWriter {
 
   // ---- stores.cpp ----
   void store(const Store& s);
+  void store_combined(const Store& s, const Storage& to, const Expr& index, int lanes);
   void store_in_cluster(const Store& s, const Storage& to, const std::vector<Text>& values);
   void store_run(const Store& s, const Storage& to, const std::vector<Text>& values);
   void store_words(const Store& s, const Storage& to, const std::vector<Text>& values);
@@ -125,6 +129,7 @@ class KernelWriter {
   Text variable(const VarNode* v, int lane) const;
   Text operation(const Expr& e, int lane);
   Text unrounded(const Expr& e, int lane);
+  Text byte_quotient(const ByteQuotient& q, DataType t, int lane);
   Text integer_as_f32(const Expr& e, int lane);
   Text operand(const Expr& x, int lane);
   Text select(const Expr& e, int lane);

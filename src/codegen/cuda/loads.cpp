@@ -131,7 +131,7 @@ bool KernelWriter::load_vector(const Expr& e) {
         x = call(prelude_.use(i % 2 ? "high16" : "low16"), word);
         if (t == i16) x = converted("short", x);
       } else if (per_word == 4) {
-        if (words > 0) part = WordPart{word.s, i % 4 * 8};
+        part = WordPart{word.s, i % 4 * 8};
         x = byte_of(t, word, i % 4);
       }
       remember_element(c.begin + i, x, part ? &*part : nullptr);

@@ -85,6 +85,7 @@ void KernelWriter::loop(const For& f) {
     case Binding::PairX: return pair_loop(f);
     case Binding::Serial:
       if (const Expr vote = vote_on(f); vote.defined()) return voted_loop(f, vote);
+      if (is_tested_ahead(f)) return tested_loop(f);
       return serial_loop(f);
     case Binding::SoftwarePipelined:
     case Binding::Vectorized:

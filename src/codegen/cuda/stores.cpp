@@ -3,6 +3,7 @@
 
 #include "codegen/cuda/kernel_writer.h"
 #include "codegen/cuda/text/types.h"
+#include "ir/combined_store.h"
 
 namespace heddle::cuda {
 namespace {
@@ -39,6 +40,7 @@ void KernelWriter::store(const Store& s) {
   const Expr& index = flat(s.buffer, s.indices);
   const Storage& to = storage_of(s.buffer);
   const int lanes = std::max(index.dtype().lanes, s.value.dtype().lanes);
+  if (has(s.hint, kCombined)) return store_combined(s, to, index, lanes);
   begin({index, s.value});
   const bool to_all = to.scope == Scope::Shared && kernel_.cluster > 1;
   if (has(s.hint, StoreHint::Async) && !to_all && store_async(s, to, lanes)) return flush();
@@ -65,6 +67,25 @@ void KernelWriter::store(const Store& s) {
     for (int lane = 0; lane < lanes; ++lane) {
       store_element(s, to, value(index, lane), values[static_cast<size_t>(lane)]);
     }
+  }
+  flush();
+}
+
+// An atomic instruction for each lane.
+void KernelWriter::store_combined(const Store& s, const Storage& to, const Expr& index, int lanes) {
+  const CombinedPart combined = combined_part(s);
+  const DataType t = s.buffer->dtype;
+  const bool sum = combined.op == BinaryOp::Add, is_unsigned = sum || t.is_uint();
+  const std::string type =
+      std::string(is_unsigned ? "unsigned " : "") + (t.bits == 64 ? "long long" : "int");
+  const std::string call = sum                            ? "atomicAdd"
+                           : combined.op == BinaryOp::Max ? "atomicMax"
+                                                          : "atomicMin";
+  begin({index, combined.part});
+  for (int lane = 0; lane < lanes; ++lane) {
+    const Text part = value(combined.part, lane);
+    before(call + "((" + type + "*)(" + address(to, value(index, lane)) + "), (" + type + ")" +
+           part.at(kUnary) + ");");
   }
   flush();
 }

@@ -6,6 +6,8 @@ namespace {
 
 // Iterations that a lane tests at a time, whose loads are under way together.
 constexpr int kTestedByLane = 4;
+// The same where each lane tests all iterations for itself: the bits of a word.
+constexpr int kTestedAhead = 32;
 
 }  // namespace
 
@@ -61,6 +63,53 @@ void KernelWriter::voted_loop(const For& f, const Expr& vote) {
   close(2);
   run_found(f, v, equal(f.body.as<If>()->condition, vote) ? f.body.as<If>()->then_body : f.body);
   close(1);
+  ranges_.erase(f.var);
+}
+
+bool KernelWriter::is_tested_ahead(const For& f) const {
+  const Interval range = range_of(f.extent, ranges_);
+  return range.max != Interval::kPosInf && fits_32_bits({range.min, range.max + kTestedAhead}) &&
+         !facts_.register_loops.contains(&f) && tests_ahead(f, warp_);
+}
+
+// Each lane tests some iterations, whose loads are under way together, and then runs those that it found:
+//
+//   for (first = 0; first < n; first += 32) {
+//     for k { found |= (first + k < n && condition(first + k)) << k; }
+//     for (; found != 0; found &= found - 1) { q = first + lowest(found); body }
+//   }
+void KernelWriter::tested_loop(const For& f) {
+  const std::string tested = std::to_string(kTestedAhead), first = names_.unique("first"),
+                    found = names_.unique("found"), k = names_.unique("k"),
+                    tried = names_.unique(f.var->name), name = names_.unique(f.var->name);
+  begin({f.extent});
+  Text limit = value(f.extent);
+  if (!is_identifier(limit.s) && !as_int(f.extent)) limit = named(f.extent, limit, "n");
+  flush();
+  ranges_.set(f.var, {0, range_of(f.extent, ranges_).max - 1});
+  line("#pragma unroll 1");
+  open("for (int " + first + " = 0; " + first + " < " + limit.at(kShift) + "; " + first +
+       " += " + tested + ") {");
+  line("unsigned " + found + " = 0;");
+  line("#pragma unroll");
+  open("for (int " + k + " = 0; " + k + " < " + tested + "; ++" + k + ") {");
+  line("const int " + tried + " = " + first + " + " + k + ";");
+  const int64_t* extent = as_int(f.extent);
+  const bool whole = extent && *extent % kTestedAhead == 0;
+  if (!whole) open("if (" + tried + " < " + limit.at(kShift) + ") {");
+  vars_[f.var.get()] = {{tried, kAtom}};
+  const If& tests = *f.body.as<If>();
+  begin({tests.condition});
+  const Text is_found = value(tests.condition);
+  flush();
+  line(found + " |= (unsigned)(" + is_found.s + ") << " + k + ";");
+  close(whole ? 1 : 2);
+  line("#pragma unroll 1");
+  open("for (; " + found + " != 0; " + found + " &= " + found + " - 1) {");
+  line("const int " + name + " = " + first + " + __ffs(" + found + ") - 1;");
+  vars_[f.var.get()] = {{name, kAtom}};
+  statement(tests.then_body);
+  close(2);
   ranges_.erase(f.var);
 }
 

@@ -72,19 +72,44 @@ bool WarpFacts::is_same(const Expr& e) const {
   });
 }
 
-Expr vote_of(const For& loop, const WarpFacts& facts) {
+namespace {
+
+/// The condition of all that `loop` does; null where there is none, or for few iterations.
+const If* condition_of(const For& loop) {
   const If* i = loop.body.as<If>();
   const int64_t* extent = as_int(loop.extent);
-  if (loop.loop != LoopKind::Serial || !i || i->else_body || (extent && *extent < kWarp) ||
-      !facts.is_same(loop.extent))
-    return {};
+  return loop.loop != LoopKind::Serial || !i || i->else_body || (extent && *extent < kWarp)
+             ? nullptr
+             : i;
+}
+
+bool names_iterations(const Expr& condition, const For& loop) {
+  return any_below(condition, [&](const Expr& e) {
+    return e.kind() == ExprKind::Load && uses_var(e, loop.var);
+  });
+}
+
+}  // namespace
+
+bool tests_ahead(const For& loop, const WarpFacts& facts) {
+  const If* i = condition_of(loop);
+  return i && names_iterations(i->condition, loop) && !any_below(i->condition, [&](const Expr& e) {
+           const Load* load = e.as<Load>();
+           return e.kind() == ExprKind::Shuffle ||
+                  (load &&
+                   (load->buffer->scope == Scope::Local || load->buffer->scope == Scope::Shared ||
+                    facts.written.contains(load->buffer.get())));
+         });
+}
+
+Expr vote_of(const For& loop, const WarpFacts& facts) {
+  const If* i = condition_of(loop);
+  if (!i || !facts.is_same(loop.extent)) return {};
   WarpFacts inside = facts;
   inside.same.insert(loop.var.get());
   const Expr vote = OverLanes(inside).condition(i->condition);
   if (!vote.defined()) return {};
-  const bool of_data = any_below(
-      vote, [&](const Expr& e) { return e.kind() == ExprKind::Load && uses_var(e, loop.var); });
-  return of_data ? vote : Expr();
+  return names_iterations(vote, loop) ? vote : Expr();
 }
 
 }  // namespace heddle::cuda

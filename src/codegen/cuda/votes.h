@@ -27,4 +27,8 @@ struct WarpFacts {
 /// Null where `loop` is no search for iterations that data name, or where nothing is known of its lanes.
 Expr vote_of(const For& loop, const WarpFacts& facts);
 
+/// Whether `loop` is a search for iterations that data name, which each lane makes for itself: its condition
+/// reads other memory than the kernel writes, so that it can be tested before earlier iterations have run.
+bool tests_ahead(const For& loop, const WarpFacts& facts);
+
 }  // namespace heddle::cuda

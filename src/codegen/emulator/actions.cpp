@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/combined_store.h"
+
 namespace heddle::emu {
 namespace {
 
@@ -120,6 +122,9 @@ class StoreAction final : public Action {
   void run(const Active& active) override {
     enter();
     interp::Context& context = machine_->program.context;
+    // Combining reads and writes an element at once, and races with no other combining.
+    History* const history = storage->history;
+    if (combined) storage->history = nullptr;
     unit.for_each(*machine_, active, [&](int) {
       for (std::size_t lane = 0; lane < values.size(); ++lane) {
         context.lane.i = static_cast<std::int64_t>(lane);
@@ -142,12 +147,13 @@ class StoreAction final : public Action {
         }
       }
     });
+    storage->history = history;
   }
   Unit unit;
   interp::Address address;
   Node* value = nullptr;
   Storage* storage = nullptr;
-  bool is_float = false, async = false;
+  bool is_float = false, async = false, combined = false;
   std::vector<Slot> values;  // one for each lane
   std::vector<std::int64_t> positions;
 };
@@ -342,6 +348,7 @@ ActionPtr StmtCompiler::compile_store(const Store* s) {
   action->value = exprs_->compile(value);
   action->is_float = value.dtype().is_float();
   action->async = has(s->hint, StoreHint::Async);
+  action->combined = has(s->hint, kCombined);
   action->values.resize(static_cast<std::size_t>(lanes));
   action->positions.resize(static_cast<std::size_t>(lanes));
   const bool copies =

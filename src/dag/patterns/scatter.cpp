@@ -24,6 +24,15 @@ Expr place_of(const Expr& condition, const Var& v) {
 
 }  // namespace
 
+bool combines_in_any_order(const Expr& body) {
+  const Reduce* r = body.as<Reduce>();
+  if (!r || r->combiner->size() != 1) return false;
+  const ReduceKind kind = r->combiner->kind;
+  const DataType t = r->dtype;
+  return (kind == ReduceKind::Sum || kind == ReduceKind::Max || kind == ReduceKind::Min) &&
+         !t.is_float() && (t.bits == 32 || t.bits == 64);
+}
+
 std::optional<internal::ChosenSource> internal::chosen_source(const Expr& e) {
   if (const Cast* c = e.as<Cast>()) {
     std::optional<ChosenSource> inner = chosen_source(c->value);

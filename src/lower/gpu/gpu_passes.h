@@ -13,6 +13,10 @@
 
 namespace heddle::gpu {
 
+/// The first values of sums that blocks combine, by all threads, and sources of scatters where they go
+/// (combined_stores.cpp). Throws a User error where the loops over sources are not the outermost ones.
+Stmt combined_stores(const Stmt& s);
+
 using Dim3 = std::array<int64_t, 3>;
 
 /// The largest extents of the block and thread loops of a kernel. For a kernel of clusters: the

@@ -134,6 +134,8 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   check(schedule, options);
   const auto begin = PassClock::now();
   LoweredProgram nest = lower_to_nest(schedule, args, options.name, NestPurpose::Lower);
+  nest.main.body = combined_stores(nest.main.body);
+  nest.prepare.body = combined_stores(nest.prepare.body);
   GpuProgram program = split_into_kernels(std::move(nest), options.name);
   Pipeline pipeline(&program, options);
   record_pass(program, options, "build_nest", begin);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "heddle/support/error.h"
+#include "ir/combined_store.h"
 #include "ir/sizes.h"
 
 namespace heddle::lowering {
@@ -186,9 +187,10 @@ Stmt Bodies::update(int st, const std::vector<Expr>& at) const {
   const std::vector<VarBinding> bind{
       {r.combiner->lhs[0], make_load(own, at)},
       {r.combiner->rhs[0], axes_.loops().simple_access(translate(r.sources[0], st))}};
-  const StoreHint hint =
-      has(p.hints, StoreHint::DotProduct) ? StoreHint::DotProduct : StoreHint::None;
-  return make_store(own, at, substitute(r.combiner->result[0], bind), hint);
+  const StoreHint dots =
+                      has(p.hints, StoreHint::DotProduct) ? StoreHint::DotProduct : StoreHint::None,
+                  combined = has(p.hints, kCombined) ? kCombined : StoreHint::None;
+  return make_store(own, at, substitute(r.combiner->result[0], bind), dots | combined);
 }
 
 // All components are computed before any is stored: each may need the old value of the others.

@@ -57,13 +57,25 @@ class Scattered {
       scattered.push_back(stores);
     }
     if (scattered.empty()) return {};
-    // Loops of points that have no place stay around the sources.
-    Loops others = points_;
-    std::erase_if(others.loops, [&](const For* f) { return has_place(f->var); });
-    return make_block({points_.around(b->stmts[0]), others.around(make_block(scattered))});
+    return make_block({points_.around(b->stmts[0]), around_others(make_block(scattered))});
+  }
+
+  /// The same where the loops are inside of one source, whose store is all that they have.
+  Stmt of_source(const Expr& identity) {
+    const Store* update = points_.inside.as<Store>();
+    if (!update) return {};
+    const Stmt stored = scattered_of(Loops(points_.inside, false), *update, identity);
+    return stored ? around_others(stored) : stored;
   }
 
  private:
+  /// Loops of points that have no place stay around the sources.
+  Stmt around_others(Stmt sources) const {
+    Loops others = points_;
+    std::erase_if(others.loops, [&](const For* f) { return has_place(f->var); });
+    return others.around(std::move(sources));
+  }
+
   /// The loops over sources, of which each is stored where it goes; null where that is not known.
   Stmt scattered_of(const Loops& sources, const Store& update, const Expr& identity) {
     const std::vector<Var> before = found_.vars;
@@ -177,6 +189,10 @@ class Scattered {
 };
 
 }  // namespace
+
+Stmt scattered_source(const For& points, const Expr& identity) {
+  return Scattered(Stmt(&points)).of_source(identity);
+}
 
 Stmt scattered_stores(const Stmt& s) {
   if (!s) return s;

@@ -2,7 +2,9 @@
 // stages are in stage_steps.cpp.
 #include <optional>
 
+#include "heddle/dag/scatter.h"
 #include "heddle/instruction/instruction.h"
+#include "ir/combined_store.h"
 #include "schedule/steps/step_applier.h"
 
 namespace heddle {
@@ -209,9 +211,13 @@ class Applier : public StepApplier {
     const std::string why = why_not_bound(s_, step_.stage, axis_arg(0), param(0));
     if (!why.empty()) fail(why);
     const LoopKind kind = *LoopKind::of_number(param(0));
-    STEP_CHECK(a.kind == AxisKind::Spatial || is_thread(kind),
-               "axis '" + a.name + "' is a reduce axis: blocks cannot combine their results",
-               "rfactor it first: the partial results are independent");
+    if (a.kind == AxisKind::Reduce && !is_thread(kind)) {
+      STEP_CHECK(stage().buffers.size() == 1 && stage().placement == Placement::Root &&
+                     is_block(kind) && combines_in_any_order(stage().bodies[0]),
+                 "axis '" + a.name + "' is a reduce axis: blocks cannot combine their results",
+                 "rfactor it first: the partial results are independent");
+      stage().hints = stage().hints | kCombined;
+    }
     annotate(kind);
   }
 

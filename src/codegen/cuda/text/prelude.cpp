@@ -101,11 +101,19 @@ constexpr Helper kHelpers[] = {
   return fabsf(first) <= 3.40282347e38f ? rintf(quotient) : first;
 })"},
     {"pack_bytes", "", false, R"($ unsigned short pack_bytes(unsigned char low, unsigned char high) {
+#if defined(__CUDA_ARCH__)
+  return (unsigned short)__byte_perm(low, high, 0x40);
+#else
   return (unsigned short)((unsigned)high << 8 | low);
+#endif
 })"},
     {"pack8", "", false,
      R"($ unsigned pack8(unsigned char a, unsigned char b, unsigned char c, unsigned char d) {
+#if defined(__CUDA_ARCH__)
+  return __byte_perm(__byte_perm(a, b, 0x40), __byte_perm(c, d, 0x40), 0x5410);
+#else
   return (unsigned)d << 24 | (unsigned)c << 16 | (unsigned)b << 8 | a;
+#endif
 })"},
     {"get16", "", false, R"($ unsigned short get16(const unsigned* words, int i) {
   return (unsigned short)(words[i >> 1] >> (i & 1) * 16);
@@ -233,6 +241,13 @@ constexpr Helper kHelpers[] = {
     {"u8_of_product", "min_f32 max_f32", false,
      R"($ unsigned char u8_of_product(float x, float factor, float zero, float low, float high) {
   return (unsigned char)__float2int_rn(min_f32(max_f32(__fmaf_rn(x, factor, zero), low), high));
+})"},
+    {"whole_product", "min_f32 max_f32", false,
+     R"($ unsigned whole_product(float x, float factor, float zero, float low, float high) {
+  return __float_as_uint(min_f32(max_f32(__fmaf_rn(x, factor, zero), low), high));
+})"},
+    {"f32_of_whole", "", false, R"($ float f32_of_whole(unsigned bits, unsigned above, float zero) {
+  return __uint_as_float((bits & 0xff) ^ above) - zero;
 })"},
     {"i16_from_f32", "", false, R"($ short i16_from_f32(float x) {
   return (short)max(-32768, min(32767, __float2int_rz(x)));

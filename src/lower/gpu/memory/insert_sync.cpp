@@ -5,6 +5,7 @@
 #include <set>
 
 #include "heddle/support/error.h"
+#include "ir/combined_store.h"
 #include "lower/gpu/gpu_passes.h"
 
 namespace heddle::gpu {
@@ -53,7 +54,8 @@ class Inserter {
         [&](const Stmt& x) {
           if (const Allocate* a = x.as<Allocate>(); a && a->copies > 1)
             shared_.erase(a->buffer.get());
-          if (const Store* st = x.as<Store>(); st && st->hint == StoreHint::Async)
+          if (const Store* st = x.as<Store>();
+              st && (st->hint == StoreHint::Async || has(st->hint, kCombined)))
             shared_.erase(st->buffer.get());
           const TileOp* op = x.as<TileOp>();
           if (op && op->as<tile::BulkStore>()) shared_.erase(op->operands[0].buffer.get());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "heddle/ir/simplify.h"
+#include "ir/combined_store.h"
 
 namespace heddle::gpu {
 namespace {
@@ -141,7 +142,7 @@ std::optional<ThreadReduction> as_thread_reduction(const For& loop) {
   Values values;
   for (const Stmt& x : bottom.stmts) {
     const Store* st = x.as<Store>();
-    if (!st || uses_any(st->indices, loop.var)) return {};
+    if (!st || has(st->hint, kCombined) || uses_any(st->indices, loop.var)) return {};
     const DataType t = st->buffer->dtype;
     r.components.push_back({st->buffer, st->indices, {}, Var("lhs", t), Var("rhs", t)});
     values.stored.push_back(substitute(st->value, bottom.lets));
