@@ -17,7 +17,7 @@ struct Product {
   Tensor a = placeholder({256, 128}, bf16, "A");
   Tensor b = placeholder({128, 256}, bf16, "B");
   Tensor c = ops::matmul(a, b);
-  Schedule schedule = create_schedule({c}, Target::parse("cuda -gpu=h200"));
+  Schedule schedule = create_schedule({c}, Target::parse("cuda -gpu=a100"));
 
   GpuProgram lowered(bool keep_passes) const {
     return lower_gpu(schedule, {a, b, c}, {.keep_passes = keep_passes});
