@@ -14,6 +14,7 @@
 namespace heddle::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -342,6 +343,25 @@ TEST(TensorCoreConvolution, ImagesOfAnyHeightAndWidth) {
 
 // Channels side by side are copied by sixteen bytes, with zeros for the padding; no thread loads an
 // element by itself, and the padded image is never written.
+// The rows of a tile are pixels of several axes: sums wait in shared memory, and lanes store eight channels each.
+TEST(TensorCoreConvolution, LanesStorePiecesOfPixels) {
+  const auto stored = [](Knobs k, int64_t turns = 0) {
+    k.store = 3;
+    k.turns = turns;
+    return k;
+  };
+  const auto pieces = [](const Form& f, const Knobs& knobs, int sms) {
+    const selftest::RandomProgram p = convolution(f);
+    return check_emulated(p, schedule(p, knobs, with_sms(sms)));
+  };
+  EXPECT_THAT(pieces({.c = 64, .k = 72, .epilogue = true}, stored({1, 2, 64, 2}), 132),
+              AllOf(HasSubstr("wgmma"), HasSubstr("product.copy")));
+  pieces({.type = bf16, .c = 64, .h = 17, .k = 136, .stride = 2, .epilogue = true},
+         stored({2, 1, 128, 2}), 2);
+  pieces({.n = 3, .c = 64, .h = 13, .w = 11, .k = 88, .pad = 0}, stored({1, 1, 64, 3}, 1), 2);
+  pieces({.n = 3, .c = 64, .h = 13, .w = 11, .k = 64}, stored({2, 1, 64, 3}, 1), 2);
+}
+
 TEST(TensorCoreConvolution, TilesComeByAsynchronousCopies) {
   const AutoSchedulerOptionsScope scope(options());
   auto text = [](const Form& f) {

@@ -33,8 +33,10 @@ struct TensorCoreProblem {
   /// Whether the product is the transposed one of what is declared: rows of results in memory run along its
   /// rows.
   bool exchanged = false;
-  /// Bytes of an element of the results where TMA can store boxes of them; else 0.
+  /// Bytes of an element of the results where lanes can store 16 bytes of them at once, and TMA boxes; else 0.
   int64_t boxed_bytes = 0;
+  /// Whether several axes of the results are the rows. Sums wait in shared memory then, and lanes store results.
+  bool viewed = false;
   /// Whether warp groups add up each tile of the depth in registers of its own: 8-bit
   /// floats, and tf32 of factors that the declaration rounds.
   bool partial_sums = false;

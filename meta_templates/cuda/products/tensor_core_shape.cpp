@@ -150,6 +150,8 @@ TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu, const GpuConstants& c
     p.exchanged = exchanged_;
     return p;
   }
+  p.viewed = true;
+  p.boxed_bytes = boxed_bytes();
   p.rows = ContractionView::points(view_->rows);
   p.cols = ContractionView::points(view_->cols);
   p.depth = ContractionView::points(view_->depth);
@@ -173,7 +175,9 @@ int64_t TensorCoreShape::boxed_bytes() const {
   constexpr size_t kMostDims = 5;
   const Operation& out = dag_->stage(output_);
   const int64_t bytes = out.output(0).dtype().bytes();
-  const int last = exchanged_ ? axes_.m : axes_.v;
+  int last = exchanged_ ? axes_.m : axes_.v;
+  if (view_)
+    last = view_->cols.size() == 1 && view_->cols[0].divisor == 1 ? view_->cols[0].axis : -1;
   const bool rows = out.num_outputs() == 1 && out.axes().size() >= 2 &&
                     out.axes().size() <= kMostDims &&
                     last + 1 == static_cast<int>(out.axes().size());

@@ -25,7 +25,7 @@ struct WarpGroupKnobs {
 /// 2, two neighbouring blocks with the same columns load these columns together. With `store` 1 the
 /// results go through shared memory, and TMA stores them while the next tile is computed; with 2
 /// the 64-row tiles of a warp group go there one after the other, so that they need less of it; with 3
-/// lanes store them from there, 16 bytes each, which tiles of any width may do.
+/// lanes store them from there, 16 bytes each, which tiles of any width may do, one 64-row tile after the other.
 /// With `stream` 1 blocks share the tiles of the last round (target/last_round.h). With `turns` 1
 /// there are two warp groups, of which each computes every other tile of the block. With `exchanged` 1 the
 /// tile is that of the transposed product, whose rows are the columns.

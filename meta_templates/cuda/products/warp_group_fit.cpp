@@ -13,8 +13,9 @@ constexpr int64_t kGroupThreads = 128;
 int64_t stage_bytes(const WarpGroupTile& t) { return (t.rows() + t.cols) * tma::kRowBytes; }
 
 int64_t boxed_bytes(const TensorCoreProblem& p, const WarpGroupTile& t) {
-  const int64_t tiles = t.store == 2 ? 1 : t.tiles;
-  return t.store == 0 ? 0 : (1 + t.turns) * 64 * tiles * t.groups * t.cols * p.boxed_bytes;
+  constexpr int64_t kSumBytes = 4;
+  const int64_t tiles = t.store >= 2 ? 1 : t.tiles, bytes = p.viewed ? kSumBytes : p.boxed_bytes;
+  return t.store == 0 ? 0 : (1 + t.turns) * 64 * tiles * t.groups * t.cols * bytes;
 }
 
 int64_t most_stages(const TensorCoreProblem& p, const WarpGroupTile& t) {
@@ -23,6 +24,7 @@ int64_t most_stages(const TensorCoreProblem& p, const WarpGroupTile& t) {
 
 bool may_box(const TensorCoreProblem& p, const WarpGroupTile& t) {
   constexpr int64_t kPiece = 16;
+  if (p.viewed && t.store != 3) return false;
   if (t.exchanged) return t.store == 1 && kBoxRow * p.boxed_bytes == tma::kRowBytes;
   return p.boxed_bytes > 0 &&
          t.cols * p.boxed_bytes % (t.store == 3 ? kPiece : tma::kRowBytes) == 0;

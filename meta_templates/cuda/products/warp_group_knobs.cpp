@@ -75,8 +75,9 @@ WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const WarpGroupProblem& proble
   k.waves = t.kind("waves", {"whole", "stream_k"}, choice, {0, 1});
   k.turns = t.kind("group_turns", {"together", "alternate"}, choice, {0, 1});
   if (p.boxed_bytes > 0) {
-    k.store =
-        t.kind("group_store", {"direct", "tma", "tma_by_tile", "pieces"}, choice, {0, 1, 2, 3});
+    const std::vector<int64_t> ways =
+        p.viewed ? std::vector<int64_t>{0, 3} : std::vector<int64_t>{0, 1, 2, 3};
+    k.store = t.kind("group_store", {"direct", "tma", "tma_by_tile", "pieces"}, choice, ways);
     k.box_row = tma::kRowBytes / p.boxed_bytes;
   }
   if (problem.exchanged) k.exchanged = t.choice("exchanged", choice);

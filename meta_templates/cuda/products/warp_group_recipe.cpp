@@ -12,6 +12,7 @@
 //   or, with `store` 3:
 //     results[..] = epilogue(C.local)                         shared memory, in pieces of 16 bytes
 //     output stage[..] = results[..]                          a piece a lane, four of a row side by side
+//   or, where the rows are several axes, with the sums in `results` and the epilogue in the last line.
 // clang-format on
 //
 // Lowering gives the loads a warp group of their own (lower/gpu/warp_group/warp_roles.cpp).
@@ -21,24 +22,19 @@
 #include "cuda/products/warp_group.h"
 
 #include <algorithm>
-#include <optional>
 
-#include "cuda/products/product_loops.h"
+#include "cuda/products/warp_group_loops.h"
 #include "cuda/products/window_shape.h"
 
 namespace heddle::meta {
 namespace {
 
-class Recipe {
+class Recipe : GroupLoops {
  public:
   Recipe(TemplateBuilder& t, const StageGroup& g, const TensorCoreShape& shape,
          const WarpGroupKnobs& knobs, bool pairs, bool by_tile = false)
-      : t_(t),
+      : GroupLoops(t, shape, knobs, pairs, by_tile),
         g_(g),
-        shape_(shape),
-        knobs_(knobs),
-        pairs_(pairs),
-        by_tile_(by_tile),
         row_multiple_(pairs ? 2 * wgmma::kRows : wgmma::kRows) {}
 
   void run() {
@@ -57,10 +53,10 @@ class Recipe {
 
   void run_with_pieces() {
     StageRef output = t_.stage(g_.output_stage), acc = padded_sum();
-    StageRef results = padded_results(output);
-    const Loop place = piece_loops(output);
-    fill_boxes(results, output, place, knobs_.piece());
-    accumulate(acc, output, place);
+    StageRef results = shape_.view() ? acc.cache_read({output}) : padded_results(output);
+    const Boxes pieces = piece_loops(output);
+    fill_boxes(results, output, pieces.unit, knobs_.piece());
+    accumulate(acc, output, pieces.block);
   }
 
  private:
@@ -94,109 +90,6 @@ class Recipe {
     const StageRef::Product made = anchor.as_product(v);
     tiles_ = {made.rows, made.cols};
     return made.sum;
-  }
-
-  // The axes of a stage that has those of the sum.
-  struct Axes {
-    std::vector<Loop> outer;
-    Loop rows, cols;
-  };
-  Axes axes_of_sum(StageRef s) const {
-    return {outer_axes(s), s.axis(shape_.row_axis()), s.axis(shape_.col_axis())};
-  }
-  // The axes of the output stage, which are those of the declaration.
-  Axes axes_of_output(StageRef s) const {
-    if (!shape_.view()) return axes_of_sum(s);
-    const ProductLoops p = taken_together(s, *shape_.view());
-    return {p.batch, p.rows, p.cols};
-  }
-
-  std::vector<Loop> outer_axes(StageRef s) const {
-    std::vector<Loop> out;
-    if (shape_.view()) return out;  // takes_windows: no batch
-    const ContractionShape& axes = shape_.axes();
-    for (const auto* list : {&axes.batch, &axes.m_others, &axes.v_others}) {
-      for (int i : *list) out.push_back(s.axis(i));
-    }
-    return out;
-  }
-
-  struct Rows {
-    Loop group_rows, tile, warp, in;  // group_rows: 64*group_tiles rows each
-  };
-  Rows cut_rows(StageRef s, Loop all) const {
-    const TailStrategy whole = TailStrategy::PredicateStores;
-    auto [warps, in] = s.split(all, mma::kRows, whole);
-    auto [tiles, warp] = s.split(warps, wgmma::kWarps, whole);
-    if (by_tile_) {
-      auto [tile, group] = s.split(tiles, knobs_.groups, whole);
-      return {group, tile, warp, in};
-    }
-    auto [group_rows, tile] = s.split(tiles, knobs_.group_tiles, whole);
-    return {group_rows, tile, warp, in};
-  }
-
-  // The loops over blocks, and those over the warp groups and columns of a block.
-  struct Blocks {
-    std::vector<Loop> loops;
-    std::optional<Loop> neighbour;
-    Loop group, col;
-  };
-  Blocks cut_blocks(StageRef s, const Axes& axes, Loop row_block, Loop group) const {
-    const TailStrategy whole = TailStrategy::PredicateStores;
-    Blocks b;
-    auto [raster, row_of_raster] = s.split(row_block, knobs_.raster, whole);
-    auto [col_block, col] = s.split(axes.cols, knobs_.group_cols, whole);
-    b.loops = axes.outer;
-    b.loops.insert(b.loops.end(), {raster, col_block});
-    b.group = group;
-    b.col = col;
-    if (pairs_) {
-      auto [row_pair, row_of_pair] = s.split(row_of_raster, 2, whole);
-      b.loops.push_back(row_pair);
-      b.neighbour = row_of_pair;
-    } else {
-      b.loops.push_back(row_of_raster);
-    }
-    return b;
-  }
-  void bind_turns(StageRef s, Loop block) const {
-    for (const int alternates : {0, 1}) {
-      for (const int streams : {0, 1}) {
-        const LoopKind kind = LoopKind::persistent(streams == 1, alternates == 1);
-        t_.when(knobs_.turns, alternates,
-                [&] { t_.when(knobs_.waves, streams, [&] { s.bind(block, kind); }); });
-      }
-    }
-  }
-  // Returns the loop of a block.
-  Loop bind_blocks(StageRef s, const Blocks& b, const std::vector<Loop>& inner) const {
-    std::vector<Loop> order = b.loops;
-    if (b.neighbour) order.push_back(*b.neighbour);
-    order.insert(order.end(), inner.begin(), inner.end());
-    s.reorder(order);
-    const Loop block = s.fuse(b.loops);
-    if (b.neighbour) s.bind(*b.neighbour, LoopKind::PairX);
-    bind_turns(s, block);
-    s.bind(b.group, LoopKind::ThreadZ);
-    return b.neighbour ? *b.neighbour : block;
-  }
-
-  // The elements of a lane: two columns, row = 8*i + lane / 4, column = 2*(lane % 4) + j.
-  struct Lanes {
-    Loop col_tile, lane_col, pair, half, lane_row;
-  };
-  Lanes cut_lanes(StageRef s, const Rows& rows, Loop col) const {
-    auto [col_tile, col_in] = s.split(col, 8, TailStrategy::PredicateStores);
-    auto [lane_col, pair] = s.split(col_in, 2);
-    auto [half, lane_row] = s.split(rows.in, 8);
-    return {col_tile, lane_col, pair, half, lane_row};
-  }
-  void bind_lanes(StageRef s, const Rows& rows, const Lanes& l) const {
-    s.bind(s.fuse(l.lane_row, l.lane_col), LoopKind::ThreadX);
-    s.bind(rows.warp, LoopKind::ThreadY);
-    for (Loop u : {rows.tile, l.col_tile, l.half}) s.unroll(u);
-    shape_.is_exchanged() ? s.unroll(l.pair) : s.vectorize(l.pair);
   }
 
   // Returns the block loop.
@@ -243,31 +136,30 @@ class Recipe {
   }
 
   // Copies pieces of 16 bytes. Eight neighbouring lanes read neighbouring rows of a column of pieces from
-  // shared memory, and a warp stores four pieces of each row side by side. Returns the loop of a block.
-  Loop piece_loops(StageRef s) const {
+  // shared memory, and a warp stores four pieces of each row side by side.
+  Boxes piece_loops(StageRef s) const {
     const TailStrategy whole = TailStrategy::PredicateStores;
     const Axes axes = axes_of_output(s);
     const Rows rows = cut_rows(s, axes.rows);
-    auto [row_block, group] = s.split(rows.group_rows, knobs_.groups, whole);
-    const Blocks blocks = cut_blocks(s, axes, row_block, group);
+    auto [row_block, tile] = s.split(rows.tile, knobs_.group_tiles, whole);
+    const Blocks blocks = cut_blocks(s, axes, row_block, rows.group_rows);
     auto [half, lane_row] = s.split(rows.in, 8);
     auto [piece, in_piece] = s.split(blocks.col, knobs_.piece(), whole);
     auto [round, lane_piece] = s.split(piece, 4, whole);
     const Loop place = bind_blocks(
-        s, blocks,
-        {blocks.group, rows.warp, rows.tile, half, round, lane_piece, lane_row, in_piece});
+        s, blocks, {tile, blocks.group, rows.warp, half, round, lane_piece, lane_row, in_piece});
     s.bind(s.fuse(lane_piece, lane_row), LoopKind::ThreadX);
     s.bind(rows.warp, LoopKind::ThreadY);
-    for (Loop u : {rows.tile, half, round}) s.unroll(u);
+    for (Loop u : {tile, half, round}) s.unroll(u);
     s.vectorize(in_piece);
-    return place;
+    return {place, tile};
   }
 
   // The results of a tile, in boxes with rows of `row` elements.
   void fill_boxes(StageRef s, StageRef output, Loop place, int64_t row) const {
     s.compute_at(output, place);
     s.set_scope(Scope::Shared);
-    const Axes axes = axes_of_output(s);
+    const Axes axes = axes_of_sum(s);
     const int line = shape_.is_exchanged() ? shape_.col_axis() : shape_.row_axis(),
               along = shape_.is_exchanged() ? shape_.row_axis() : shape_.col_axis();
     lay_out(s, tma::along_depth(line, along, row));
@@ -325,11 +217,7 @@ class Recipe {
     tile.tensorize(depth, "tma_load");
   }
 
-  TemplateBuilder& t_;
   const StageGroup& g_;
-  const TensorCoreShape& shape_;
-  const WarpGroupKnobs& knobs_;
-  const bool pairs_, by_tile_;
   const int64_t row_multiple_;   // rows that blocks, or pairs of them, divide
   std::vector<StageRef> tiles_;  // the tile of the rows, that of the columns
 };
@@ -365,10 +253,12 @@ void warp_group_product(TemplateBuilder& t, const StageGroup& g, const TensorCor
   const auto by_pairs = [&](const TensorCoreShape& of, bool pairs) {
     if (knobs.box_row == 0) return Recipe(t, g, of, knobs, pairs).run();
     t.when(knobs.store, 0, [&] { Recipe(t, g, of, knobs, pairs).run(); });
+    if (!of.is_exchanged())
+      t.when(knobs.store, 3, [&] { Recipe(t, g, of, knobs, pairs, true).run_with_pieces(); });
+    if (of.view()) return;
     t.when(knobs.store, 1, [&] { Recipe(t, g, of, knobs, pairs).run_with_boxes(); });
     if (of.is_exchanged()) return;
     t.when(knobs.store, 2, [&] { Recipe(t, g, of, knobs, pairs, true).run_with_boxes(); });
-    t.when(knobs.store, 3, [&] { Recipe(t, g, of, knobs, pairs).run_with_pieces(); });
   };
   for (const bool pairs : {false, true}) {
     t.when(knobs.pairs, pairs ? 1 : 0, [&] {

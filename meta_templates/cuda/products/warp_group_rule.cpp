@@ -22,7 +22,8 @@ constexpr int64_t kMostStages = 6, kLeastStages = 3;
 // Two blocks load the halves of a box, which are multiples of the eight rows of its swizzle.
 constexpr int64_t kPairedRows = 16;
 // Elements of the results that lanes store in a cycle in pieces of 16 bytes, or one by one for TMA.
-constexpr double kPieces = 20;
+// Sums of 32 bits take twice the shared memory and time.
+constexpr double kPieces = 20, kPiecesOfSums = 10;
 // The ways of a tile: four ways to store, alone or shared, together or in turns, one block or a pair.
 constexpr int64_t kStores = 4, kWays = kStores * 8;
 // Bytes of a row of the results from which on TMA stores them: a 1x1 convolution of 401408 pixels
@@ -90,8 +91,7 @@ bool pays_for_turns(const TensorCoreProblem& p, const WarpGroupTile& t) {
 // and stages, and there have to be turns.
 bool has_gained(const TensorCoreProblem& p, const WarpGroupTile& t, const Choice& given) {
   const bool splits = p.operands[0].splits_sectors || p.operands[1].splits_sectors;
-  if (t.turns == 1 && (t.store == 1 || t.store == 3) && t.tiles > 1 && !given.has("group_store"))
-    return false;
+  if (t.turns == 1 && t.store == 1 && t.tiles > 1 && !given.has("group_store")) return false;
   const bool turns = tiles_of(p, t) > p.gpu.sms && pays_for_turns(p, t);
   // With tf32, turns took longer. (4096^3 377 us, together 341.)
   const bool of_tf32 = p.pack == 1;
@@ -167,9 +167,10 @@ double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t) {
   const double steps = static_cast<double>(ceil_div(p.depth, group_box_row(p.pack)));
   const double step = std::max(products, loads),
                stored = r * std::min(c, static_cast<double>(p.cols)),
-               stores = (t.store == 3 || (t.store && t.exchanged) ? stored / kPieces
-                         : t.store                                ? r * c / by.group_boxed
-                                                                  : stored / stores_of_lanes(p)) +
+               stores = (t.store == 3 && p.viewed                   ? stored / kPiecesOfSums
+                         : t.store == 3 || (t.store && t.exchanged) ? stored / kPieces
+                         : t.store                                  ? r * c / by.group_boxed
+                                                                    : stored / stores_of_lanes(p)) +
                         (t.store == 2 ? by.group_box_wait : 0);
   const int64_t tiles = tiles_of(p, t);
   // Where warp groups take turns, one stores while the other one multiplies.
