@@ -117,7 +117,7 @@ std::string last_legal(const ComputeDag& dag, const std::string& rule) {
   return name;
 }
 
-// Three channels are padded to four, so that each tap is a vector of eight bytes.
+// Three channels are padded to four, so that each tap is a vector of eight bytes, or of bytes one of four.
 TEST(TensorCoreConvolution, FewChannelsAreOneVector) {
   const AutoSchedulerOptionsScope scope(options());
   const std::string pads = "pad_product(to=4)@";
@@ -138,6 +138,7 @@ TEST(TensorCoreConvolution, FewChannelsAreOneVector) {
   EXPECT_EQ(two.default_config().values.at(static_cast<size_t>(two.knob_index("stages"))), 2)
       << "two blocks share an SM";
   for (const Form& f : {Form{.c = 3, .h = 12, .w = 10, .k = 24, .r = 7, .stride = 2, .pad = 3},
+                        Form{.type = i8, .c = 3, .h = 12, .w = 10, .k = 24, .r = 7, .stride = 2},
                         Form{.type = bf16, .c = 3, .pad = 0, .epilogue = true}}) {
     const selftest::RandomProgram p = convolution(f);
     const ComputeDag dag(p.outputs);
@@ -200,6 +201,37 @@ std::optional<Schedule> by_warp_groups(const ComputeDag& dag) {
   set("group_store", 0);
   set("raster", 1);
   return t.instantiate(c);
+}
+
+// With a stride the rows of an image do not follow each other. Images alone would fill half of a tile: all windows
+// are rows together.
+TEST(TensorCoreConvolution, StridedOnesOfFewImagesAreWindows) {
+  const AutoSchedulerOptionsScope scope(options());
+  for (const Form& f : {Form{.n = 32, .c = 96, .h = 5, .w = 6, .k = 64},
+                        Form{.type = bf16, .n = 5, .c = 80, .h = 9, .w = 7, .k = 72},
+                        Form{.type = i8, .n = 32, .c = 160, .h = 5, .w = 6, .k = 64}}) {
+    selftest::RandomProgram p;
+    const Tensor x = placeholder({f.n, f.h, f.w, f.c}, f.type, "X"),
+                 w = placeholder({f.k, f.c, 1, 1}, f.type, "W");
+    const Axis c = reduce_axis(f.c, "c"), r = reduce_axis(1, "r"), q = reduce_axis(1, "q");
+    const DataType sums = f.type == i8 ? i32 : f32;
+    p.inputs = {x, w};
+    p.outputs = {compute(
+        {f.n, (f.h + 1) / 2, (f.w + 1) / 2, f.k},
+        [&](Axis n, Axis i, Axis j, Axis k) {
+          return sum(cast(sums, x(n, i * 2 + r, j * 2 + q, c)) * cast(sums, w(k, c, r, q)),
+                     {c, r, q});
+        },
+        "y")};
+    p.reduce_length = f.c;
+    const ComputeDag dag(p.outputs);
+    const std::string name = last_legal(dag, "matrix_product");
+    ASSERT_NE(name, "");
+    const std::optional<Schedule> s = by_warp_groups(apply_alternative(dag, name));
+    ASSERT_TRUE(s);
+    EXPECT_THAT(emit_cuda(lower_gpu(*s, p.args())), HasSubstr("window_load_"));
+    check_emulated(p, *s);
+  }
 }
 
 // Channels become a row of a box, and TMA writes the zeros behind them: no image is copied.

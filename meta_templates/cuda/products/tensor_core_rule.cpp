@@ -22,6 +22,9 @@ constexpr int64_t kStepsOfOneTile = 64;
 constexpr double kWarpsOfSm = 64;
 // Bytes of a partial result (f32) of a cut reduction, which is written and read.
 constexpr double kSumBytes = 8;
+// Products of bytes: about 13 instructions make a byte of a sum, and a multiprocessor runs 128 in a cycle.
+constexpr int64_t kBytesOfWord = 4;
+constexpr double kCyclesOfResult = 0.1;
 // With more rounds of blocks than this, all SMs finish at about the same time.
 constexpr double kEvenRounds = 8;
 
@@ -108,30 +111,34 @@ int64_t choose_tile_k(const TensorCoreProblem& p, const TensorCoreTile& tile, in
   // multiplied.
   const int64_t blocks = ceil_div(p.rows, tile.rows()) * ceil_div(p.cols, tile.cols()) * p.batch;
   const bool two_tiles = !split && blocks <= p.gpu.sms && steps >= kLeastStepsOfTwoTiles;
+  // A thread has an address for each short vector, of which a long tile of bytes has more than registers.
+  const bool short_bytes = p.pack == kBytesOfWord && p.operands[0].short_vectors;
+  const int64_t most = short_bytes ? kMostStepsOfTile / 2 : kMostStepsOfTile;
   int64_t chosen = 1;
   for (int64_t k : useful(steps, {1, 2, 4, 8})) {
     const bool fits = k == 1 || most_stages(p, tile, k) >= kLeastStagesOfLongTile;
     // The reduction may become longer by a quarter at most.
     const bool adds_little = split ? steps % k == 0 : round_up(steps, k) * 4 <= steps * 5;
-    if (k <= kMostStepsOfTile && fits && adds_little && (!two_tiles || steps > k)) chosen = k;
+    if (k <= most && fits && adds_little && (!two_tiles || steps > k)) chosen = k;
   }
   return chosen;
 }
 
-// The tiles in rotation. Copies by vectors of less than 16 bytes take so many instructions that a
+// The tiles in rotation, no more than there are. Copies by vectors of less than 16 bytes take so many instructions that a
 // block of few warps waits for them. Where the rotation turns, two blocks share the SM then. (7x7 of
 // 3 channels, 401408 x 64 results on an H100: 109 us with four tiles of 46 KiB, 94 with two. Whole
 // vectors lose: 1x1 of 96 channels, 100352 x 24 results take 13.2 us with four and 17.5 with two.)
 int64_t choose_stages(const TensorCoreProblem& p, const TensorCoreTile& tile, int64_t tile_k,
                       int64_t steps) {
-  const int64_t most = std::min(kMostStages, most_stages(p, tile, tile_k));
+  const int64_t tiles = ceil_div(steps, tile_k);
+  const int64_t most =
+      std::min({kMostStages, most_stages(p, tile, tile_k), std::max(kLeastStages, tiles)});
   const int64_t blocks = ceil_div(p.rows, tile.rows()) * ceil_div(p.cols, tile.cols()) * p.batch;
   const int64_t of_two = (p.gpu.smem_per_sm / 2 - p.gpu.smem_reserved) /
                          tile_bytes(tile.rows(), tile.cols(), p.mma_k() * tile_k, p.pack);
   const bool two_fit = of_two >= kLeastStages &&
                        2 * registers_of(tile) * tile.warps() * kWarp <= p.gpu.registers_per_sm;
-  const bool wanted =
-      p.operands[0].short_vectors && blocks > p.gpu.sms && ceil_div(steps, tile_k) > kLeastStages;
+  const bool wanted = p.operands[0].short_vectors && blocks > p.gpu.sms && tiles > kLeastStages;
   return wanted && two_fit ? std::min(most, of_two) : most;
 }
 
@@ -223,7 +230,9 @@ double tensor_core_cycles(const TensorCoreProblem& p, const TensorCoreTile& t) {
       t.parts > 1 ? by.mma_sum_cycles + static_cast<double>(p.rows * p.cols * p.batch * t.parts) *
                                             kSumBytes / (by.mma_l2_bytes * p.gpu.sms)
                   : 0;
-  return rounds * (step * depth + by.mma_block_cycles) + sum;
+  // What sums of bytes are scaled, rounded and bounded to, also of columns that are not there.
+  const double results = p.pack == kBytesOfWord ? r * c * kCyclesOfResult : 0;
+  return rounds * (step * depth + by.mma_block_cycles + results) + sum;
 }
 
 bool may_split_depth(const TensorCoreProblem& p) { return p.depth >= kLeastSplitDepth; }

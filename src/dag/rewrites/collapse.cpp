@@ -153,8 +153,13 @@ class JointDims {
 
 class Collapser {
  public:
-  Collapser(const ComputeDag& dag, const JointDims& joint, bool drops_unit_axes)
-      : dag_(dag), joint_(joint), drops_unit_axes_(drops_unit_axes) {}
+  enum class UnitAxes : uint8_t {
+    Kept,
+    Dropped,
+    DroppedFromFilters,  ///< the sum keeps its taps
+  };
+  Collapser(const ComputeDag& dag, const JointDims& joint, UnitAxes unit_axes)
+      : dag_(dag), joint_(joint), unit_axes_(unit_axes) {}
 
   GraphRewrite rewrite() {
     GraphRewrite out;
@@ -197,7 +202,7 @@ class Collapser {
     int rank = rank_of(s);
     const StageInfo& info = dag_.info(s);
     const bool constant = info.precomputable && !info.is_output;
-    if (!drops_unit_axes_ || (!dag_.stage(s).is_placeholder() && !constant)) return rank;
+    if (unit_axes_ == UnitAxes::Kept || (!dag_.stage(s).is_placeholder() && !constant)) return rank;
     const Shape& shape = dag_.stage(s).output_buffer(0)->shape;
     while (rank > 1 && is_const(shape[static_cast<std::size_t>(rank) - 1], 1) &&
            !joint_.of(s, rank - 2))
@@ -248,8 +253,9 @@ class Collapser {
       }
       return make_load(now(producer, from.index()).buffer(), std::move(at));
     });
-    if (drops_unit_axes_) {
-      for (Expr& body : bodies) body = without_unit_axes(substitute(body, zero));
+    for (Expr& body : bodies) {
+      if (!zero.empty()) body = substitute(body, zero);
+      if (unit_axes_ == UnitAxes::Dropped) body = without_unit_axes(body);
     }
     return Operation::make_compute(op.name(), axes, std::move(bodies), op.tag(), op.where());
   }
@@ -287,7 +293,7 @@ class Collapser {
 
   const ComputeDag& dag_;
   const JointDims& joint_;
-  const bool drops_unit_axes_;
+  const UnitAxes unit_axes_;
   std::vector<Ref<const Operation>> made_;
 };
 
@@ -424,6 +430,37 @@ int64_t lines_of(const Operation& op, const Access& a) {
   return lines;
 }
 
+/// The windows of a convolution with a stride are rows together where the longest of their axes would fill no tile of
+/// warp groups, as the 32 images of a batch: TMA finds windows of channels longer than a row of its boxes.
+Collapser::UnitAxes unit_axes_of(const RewriteSite& site, const JointDims& joint) {
+  constexpr int64_t kTile = 64, kBoxRow = 128;
+  constexpr double kFilled = 0.8;
+  const Access* operands[2];
+  const Operation& op = site.op();
+  const int sum = only_reduction(op);
+  if (sum < 0 || first_site(site.dag, joint) >= 0 ||
+      !dag::match_contraction(site.dag, site.stage, operands).empty())
+    return Collapser::UnitAxes::Dropped;
+  const int64_t depth = op.reduce_axes()[static_cast<std::size_t>(sum)].extent() *
+                        operands[0]->tensor.dtype().bytes();
+  for (const Access* a : operands) {
+    int64_t longest = 1;
+    int several = 0;
+    bool strided = false;
+    for (const Axis& axis : op.axes()) {
+      if (axis.extent() == 1 || !a->depends_on(axis)) continue;
+      ++several;
+      longest = std::max(longest, axis.extent());
+      for (const std::optional<Affine>& index : a->affine)
+        strided |= index && index->coefficient(axis.var()) > 1;
+    }
+    const auto rows = static_cast<double>((longest + kTile - 1) / kTile * kTile);
+    if (strided && several > 1 && depth > kBoxRow && static_cast<double>(longest) < kFilled * rows)
+      return Collapser::UnitAxes::DroppedFromFilters;
+  }
+  return Collapser::UnitAxes::Dropped;
+}
+
 /// Of use where TMA and wgmma take products of rows in memory only: rows of whole
 /// 16 bytes, and more rows than one of four warps multiplies. Its rows are merged as those of `collapse` are, so that what these gain comes on top.
 RewriteEstimate estimate_matrix_product(const RewriteSite& site, const Target& target) {
@@ -446,16 +483,17 @@ RewriteEstimate estimate_matrix_product(const RewriteSite& site, const Target& t
           "one product of matrices, which TMA loads and wgmma multiplies"};
 }
 
-HEDDLE_REGISTER_REWRITE_RULE({.name = "matrix_product",
-                              .why_not = why_no_matrix_product,
-                              .error_growth = [](const RewriteSite&) { return 1.0; },
-                              .estimate = estimate_matrix_product,
-                              .numerics = Numerics::Exact,
-                              .rewrite =
-                                  [](const RewriteSite& site) {
-                                    const JointDims joint(site.dag);
-                                    return Collapser(site.dag, joint, true).rewrite();
-                                  }});
+HEDDLE_REGISTER_REWRITE_RULE(
+    {.name = "matrix_product",
+     .why_not = why_no_matrix_product,
+     .error_growth = [](const RewriteSite&) { return 1.0; },
+     .estimate = estimate_matrix_product,
+     .numerics = Numerics::Exact,
+     .rewrite =
+         [](const RewriteSite& site) {
+           const JointDims joint(site.dag);
+           return Collapser(site.dag, joint, unit_axes_of(site, joint)).rewrite();
+         }});
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   const int64_t tile = rows_of_tile(site, target);
@@ -465,16 +503,17 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   return {std::max(least, evenness(site, tile)), "one long axis is cut evenly"};
 }
 
-HEDDLE_REGISTER_REWRITE_RULE({.name = "collapse",
-                              .why_not = why_not,
-                              .error_growth = [](const RewriteSite&) { return 1.0; },
-                              .estimate = estimate,
-                              .numerics = Numerics::Exact,
-                              .rewrite =
-                                  [](const RewriteSite& site) {
-                                    const JointDims joint(site.dag);
-                                    return Collapser(site.dag, joint, false).rewrite();
-                                  }});
+HEDDLE_REGISTER_REWRITE_RULE(
+    {.name = "collapse",
+     .why_not = why_not,
+     .error_growth = [](const RewriteSite&) { return 1.0; },
+     .estimate = estimate,
+     .numerics = Numerics::Exact,
+     .rewrite =
+         [](const RewriteSite& site) {
+           const JointDims joint(site.dag);
+           return Collapser(site.dag, joint, Collapser::UnitAxes::Kept).rewrite();
+         }});
 
 }  // namespace
 }  // namespace heddle

@@ -86,9 +86,9 @@ double gain_of_channels(const RewriteSite& site, const Padding& p, double points
   const GpuConstants& by = dag::gpu_constants(site);
   const Operation& op = site.op();
   const int64_t channels = few_channels(op, p);
-  const int64_t bytes = p.operands[0]->tensor.dtype().bytes();
+  const int bytes = p.operands[0]->tensor.dtype().bytes();
   // Whole vectors are not loaded one by one.
-  if (channels == 0 || channels * bytes % kShortVector == 0 || !target.is_cuda() ||
+  if (channels == 0 || channels % short_vector(bytes) == 0 || !target.is_cuda() ||
       target.gpu.sm() < 80)
     return 0;
   if (waits_once(site, p)) return 0;

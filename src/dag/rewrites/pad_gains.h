@@ -13,8 +13,10 @@ struct Padding {
   const Access* operands[2];
 };
 
-constexpr int64_t kBoxPitch = 16;    // bytes: TMA loads rows of multiples of it
-constexpr int64_t kShortVector = 8;  // bytes of a vector of few channels
+constexpr int64_t kBoxPitch = 16;  // bytes: TMA loads rows of multiples of it
+/// The few channels that are one vector: as many bytes as one copy to shared memory takes at least, and of longer
+/// numbers eight bytes.
+constexpr int64_t short_vector(int bytes) { return bytes == 1 ? 4 : 8 / bytes; }
 
 /// Whether the stage sums over windows, and `axis` over their channels, which are fewer than `to`
 /// and lie side by side in an operand.

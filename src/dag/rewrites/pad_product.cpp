@@ -195,7 +195,7 @@ std::vector<std::vector<int64_t>> suited(const RewriteSite& site, const Target& 
   if (has_groups(operands, target) && has_few(kGroup)) out.push_back({kGroup});
   if (!target.is_cuda()) return out;
   out.push_back({64});  // a tile of a block
-  if (bytes < 4 && has_few(dag::kShortVector / bytes)) out.push_back({dag::kShortVector / bytes});
+  if (bytes < 4 && has_few(dag::short_vector(bytes))) out.push_back({dag::short_vector(bytes)});
   return out;
 }
 
