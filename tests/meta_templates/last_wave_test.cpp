@@ -104,6 +104,7 @@ TEST(StoredTiles, PiecesOfTilesOfAnyWidth) {
   check(product(bf16, 72, 200, 72, 0, false), pieces({1, 1, 64, 3, 1}));
   check(product(bf16, 520, 72, 72), pieces({1, 1, 48, 3, 2, 1}));
   check(product(f8e4m3, 72, 144, 272), pieces({1, 1, 112, 3}));
+  check(product(f16, 448, 136, 136), pieces({1, 3, 72, 2, 1}), 3);
   Knobs turns = pieces({1, 1, 56, 3});
   turns.turns = 1;
   check(product(f16, 328, 136, 136), turns, 2);
@@ -126,6 +127,7 @@ TEST(StoredTiles, ExchangedProducts) {
   check(product(bf16, 72, 200, 72, 0, false), exchanged({1, 1, 40, 3}, 0));
   check(product(f32, 200, 136, 100), exchanged({2, 1, 72, 2}, 0));
   check(product(i8, 72, 88, 272), exchanged({1, 1, 80, 3}, 0));
+  check(product(bf16, 72, 448, 136, 0, false), exchanged({1, 3, 40, 3}), 3);
   Knobs turns = exchanged({1, 1, 56, 3});
   turns.turns = 1;
   check(product(f16, 136, 328, 136), turns, 2);

@@ -357,6 +357,8 @@ TEST(WarpGroups, CompileWithoutWarnings) {
                                     {{bf16, false, false}, {1, 2, 256, 4, 2, 1}},
                                     {{f16, false, true}, {1, 1, 128, 4, 2, 1}},
                                     {{f16, false, true}, {1, 2, 200, 4, 1, 0, -1, 3}},
+                                    {{f16, false, true}, {1, 3, 176, 3, 1, 0, -1, 3}},
+                                    {{bf16, false, false}, {1, 3, 192, 3, 1, 0, -1, 1, 0, 0, 1}},
                                     {{bf16, false, true}, {2, 1, 184, 3, 1, 0, -1, 3}},
                                     {{f16, false, false}, {1, 2, 200, 4, 1, 0, -1, 1, 0, 0, 1}},
                                     {{bf16, false, true}, {2, 2, 136, 3, 1, 0, -1, 1, 0, 0, 1}}}) {

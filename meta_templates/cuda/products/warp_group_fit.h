@@ -10,8 +10,8 @@ namespace heddle::meta {
 
 /// Bytes of shared memory besides the tiles: barriers and alignment.
 inline constexpr int64_t kOtherBytes = 2048;
-/// The most accumulators of a thread, out of the registers that setmaxnreg leaves it.
-inline constexpr int64_t kMostAccumulators = 208;
+/// The most accumulators of a thread of `groups` warp groups, out of the registers that setmaxnreg leaves it.
+constexpr int64_t most_accumulators(int64_t groups) { return groups > 2 ? 128 : 208; }
 
 /// Bytes of the operands' tiles of one step.
 int64_t stage_bytes(const WarpGroupTile& t);

@@ -34,7 +34,7 @@ void require_legal(TemplateBuilder& t, const WarpGroupProblem& problem, Param un
   });
   t.require("the accumulators of a warp group must fit its registers", [=](const auto& v) {
     return v(unit) == 0 ||
-           accumulators(of(v), v(k.group_tiles), v(k.group_cols)) <= kMostAccumulators;
+           accumulators(of(v), v(k.group_tiles), v(k.group_cols)) <= most_accumulators(v(k.groups));
   });
   t.require("a block has no more threads than it may", [=](const auto& v) {
     return v(unit) == 0 || threads_of(tile(v)) <= gpu.threads_per_block;
@@ -65,7 +65,7 @@ WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const WarpGroupProblem& proble
   const TensorCoreProblem &p = problem.product, &e = problem.exchanged ? *problem.exchanged : p;
   WarpGroupKnobs k;
   k.group_tiles = t.knob("group_tiles", {1, 2}, choice);
-  k.groups = t.knob("groups", {1, 2}, choice);
+  k.groups = t.knob("groups", {1, 2, 3}, choice);
   const std::vector<int64_t> counts = column_counts(p), counts_exchanged = column_counts(e);
   k.group_cols = t.knob(
       "group_cols", counts.size() < counts_exchanged.size() ? counts_exchanged : counts, choice);

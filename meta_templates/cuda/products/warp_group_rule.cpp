@@ -15,7 +15,7 @@ namespace {
 constexpr double kMultiplies = 2048, kSharedBytes = 128;
 constexpr double kStep = 64;  // 16-bit elements of a step
 // Bytes of f32 sums that a block stores and loads per cycle where blocks share a tile.
-constexpr double kPartBytes = 32;
+constexpr double kPartBytes = 26;
 // Tiles of a result from which on warp groups are considered. Fewer were not measured.
 constexpr int64_t kLeastTiles = 32;
 constexpr int64_t kMostStages = 6, kLeastStages = 3;
@@ -23,10 +23,10 @@ constexpr int64_t kMostStages = 6, kLeastStages = 3;
 constexpr int64_t kPairedRows = 16;
 // The share of the time of its loads that a box takes which a pair of blocks loads together. (60 ways of ten
 // products on an H200: half of it is 0.8 of what was measured.)
-constexpr double kPairShare = 0.75;
+constexpr double kPairShare = 0.7;
 // Elements of the results that lanes store in a cycle in pieces of 16 bytes, or one by one for TMA.
 // Sums of 32 bits take twice the shared memory and time.
-constexpr double kPieces = 20, kPiecesOfSums = 10;
+constexpr double kPieces = 12, kPiecesOfSums = 8;
 // The ways of a tile: four ways to store, alone or shared, together or in turns, one block or a pair.
 constexpr int64_t kStores = 4, kWays = kStores * 8;
 // Bytes of a row of the results from which on TMA stores them: a 1x1 convolution of 401408 pixels
@@ -41,8 +41,10 @@ constexpr int64_t kShortDepth = 128;
 // of whole results to store. (e4m3 on an H200, 192 and 128 columns: 8192^3 1056 and 1004 us, 4096^3
 // 114 and 113.) What erf needs beside 192 of them is spilled. (4096 x 3072 x 768 with bias and
 // gelu, f16: 64 us with 192, 47 with 128.)
-int64_t most_chosen(const TensorCoreProblem& p) {
-  return p.partial_sums || p.slow_results ? 128 : 192;
+// Three warp groups have 160 registers a thread.
+int64_t most_chosen(const TensorCoreProblem& p, int64_t groups) {
+  const bool needs_more = p.partial_sums || p.slow_results;
+  return groups > 2 ? (needs_more ? 0 : 96) : needs_more ? 128 : 192;
 }
 
 int64_t choose_raster(int64_t blocks) {
@@ -73,7 +75,8 @@ bool fits(const TensorCoreProblem& p, const Choice& given, WarpGroupTile& t) {
     return false;
   if (t.store == 2 && t.tiles == 1) return false;
   if (!may_share(p, t) || !may_take_turns(p, t)) return false;
-  if (accumulators(p, t.tiles, t.cols) > most_chosen(p) || most_stages(p, t) < kLeastStages)
+  if (accumulators(p, t.tiles, t.cols) > most_chosen(p, t.groups) ||
+      most_stages(p, t) < kLeastStages)
     return false;
   t.stages = std::min(kMostStages, most_stages(p, t));
   return true;
@@ -105,7 +108,7 @@ bool has_gained(const TensorCoreProblem& p, const WarpGroupTile& t, const Choice
 // Takes the tile of least cost among those that `given` allows, where it costs less than `best`.
 void choose_tile(const TensorCoreProblem& p, const Choice& given, WarpGroupTile& best,
                  double& least) {
-  for (int64_t groups : {2, 1}) {
+  for (int64_t groups : {2, 1, 3}) {
     for (int64_t tiles : {1, 2}) {
       for (int64_t cols : column_counts(p)) {
         for (int64_t way = 0; way < kWays; ++way) {
@@ -152,6 +155,7 @@ double stores_of_lanes(const TensorCoreProblem& p) {
 
 double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t) {
   const GpuConstants& by = p.constants;
+  const bool by_tile = t.store == 2 || (t.store == 3 && t.tiles > 1);
   const double r = static_cast<double>(t.rows()), c = static_cast<double>(t.cols);
   // Bytes of shared memory per cycle of the matrix units: each wgmma reads 64 rows and all columns,
   // and TMA writes both.
@@ -174,7 +178,7 @@ double warp_group_cycles(const TensorCoreProblem& p, const WarpGroupTile& t) {
                          : t.store == 3 || (t.store && t.exchanged) ? stored / kPieces
                          : t.store                                  ? r * c / by.group_boxed
                                                                     : stored / stores_of_lanes(p)) +
-                        (t.store == 2 ? by.group_box_wait : 0);
+                        (by_tile ? by.group_box_wait : 0);
   const int64_t tiles = tiles_of(p, t);
   // Where warp groups take turns, one stores while the other one multiplies.
   const double all = steps * step,
