@@ -5,7 +5,7 @@ LIBRARIES = set("extern batch_matmul_cblas batch_matmul_cublas batch_matmul_mkl 
                 "dense_cblas dense_cublas dense_dnnl dense_mkl dense_mkldnn log_softmax_cudnn matmul_cblas matmul_cublas matmul_dnnl "
                 "matmul_mkl matmul_mkldnn softmax_cudnn".split())
 
-MISSING = {"sparse_fill_empty_rows": "rows are inserted where data decides; no operator has it"}
+MISSING = {}
 
 _MERGE = "merging compares log(n)^2 times and writes every step to memory, where a sort by radix or in registers does not"
 _NODES = "a node for each step, which start one after the other, where the peer is one loop over a few elements"
@@ -39,15 +39,15 @@ CAUSES |= dict.fromkeys(("dense", "reductions", "transpose", "concatenate"), _NO
 _SOURCES = "each warp owns rows of the result and goes through all updates in their order, so that the last one wins, where the peer's threads race"
 _SIMT = "products of f32 without matrix units, near the rate of the best tile that the rule has"
 CAUSES_GPU = {
-    "scatter": _SOURCES, "scatter with sums": _SOURCES,
+    "scatter": _SOURCES + "; threads compare numbers of updates in memory since, which was not timed",
+    "scatter with sums": _SOURCES + "; places are loaded 32 ahead since, which was not timed",
     "DFT": "products of f32 by matrices of roots in two kernels, and moves between them, of n^1.5 operations",
     "sparse dense": "lanes of a warp take the elements of one row, of which there are about 50",
     "csrmm": "lanes of a warp take the elements of one row, of which there are about 50",
-    "scan": "one thread added up a row when this was measured; rows are scanned in blocks since, which was not timed",
-    **dict.fromkeys(("sort", "top-k", "different elements", "valid counts"),
-                    "a kernel for each of tens of steps when this was measured; a row goes through them in one kernel since, which was not timed"),
+    "sort": "one block a row, whose threads wait for each other after each of log(n)^2 / 2 steps, where the peer sorts by radix in registers",
+    "different elements": "one block sorts the row by merging, log(n)^2 / 2 steps that follow each other, and other multiprocessors wait",
     "sort of one long row": "a kernel for each of tens of steps, because a row of 16384 values and positions does not fit the memory of a block",
-    "positions that are not 0": "one thread added up the whole axis when this was measured; it is scanned in blocks since, which was not timed",
+    "positions that are not 0": "one block scans the row, and warps go through all positions to find those that are kept",
     "dense": _SIMT, "conv3d": _SIMT, "transposed conv2d": _SIMT + "; what the taps give is put together in a launch of its own",
     "grouped conv2d": "a few microseconds: 4 channels of a group for each result, of which a thread has few at a time",
     "deformable conv2d": "what windows see is written to memory for the product, as by the peer, and positions of all channels were computed in "

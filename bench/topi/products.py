@@ -150,6 +150,36 @@ def sparse_transpose():
     return Case(matrix, lambda d, c, b: ops.sparse_transpose(d, c, b, longest, 256, 256), numpy=expected)
 
 
+@case("rows without values filled", "sparse_fill_empty_rows", "1024 values of 2048 rows")
+def sparse_fill_empty_rows():
+    rows, n, default = 2048, 1024, -1.0
+    at = np.stack([np.sort(ints(0, rows, n)), ints(0, 64, n, seed=1)], 1)
+
+    def filled(at, values):
+        row, column = (ops.reshape(part, [n]) for part in ops.split(at, 2, 1))
+        counts = ops.scatter_elements(ops.full([rows], 0, "i64"), row, ops.full([n], 1, "i64"), 0, "add")
+        empty = ops.equal(counts, ops.full([rows], 0, "i64"))
+        filled_before = ops.cumsum(ops.cast(empty, "i64"), 0, exclusive=True)
+        begins = ops.cumsum(ops.maximum(counts, ops.full([rows], 1, "i64")), 0, exclusive=True)
+        place = ops.add(ops.gather(filled_before, row), hd.compute([n], lambda i: i + 0))
+        own = ops.where(empty, begins, ops.full([rows], n + rows, "i64"))     # others are no places
+        numbers = hd.compute([rows], lambda r: r + 0)
+        new_rows = ops.scatter_elements(ops.scatter_elements(ops.full([n + rows], 0, "i64"), place, row), own, numbers)
+        columns = ops.scatter_elements(ops.full([n + rows], 0, "i64"), place, column)
+        new = ops.scatter_elements(ops.full([n + rows], default), place, values)
+        return [new_rows, columns, new, empty, ops.sum(ops.maximum(counts, ops.full([rows], 1, "i64")), [0])]
+
+    def expected(at, values):
+        lacking = np.setdiff1d(np.arange(rows), at[:, 0])
+        all_rows = np.concatenate([at[:, 0], lacking])
+        order = np.argsort(all_rows, kind="stable")
+        columns = np.concatenate([at[:, 1], np.zeros_like(lacking)])
+        new = np.concatenate([values, np.full(len(lacking), default, np.float32)])
+        return all_rows[order], columns[order], new[order], np.isin(np.arange(rows), lacking)
+    return Case([at, f32(n)], filled, numpy=expected,
+                rows=lambda out: (*(o[:int(out[4])] for o in out[:3]), out[3]))
+
+
 @case("LSTM", "lstm", "32 steps, batch 1, 128 to 256")
 def lstm():
     cell = torch.nn.LSTM(128, 256)
