@@ -25,5 +25,6 @@
 #include "heddle/instruction/tiles.h"
 #include "heddle/support/decision_tree.h"
 #include "heddle/target/last_round.h"
+#include "heddle/target/narrow_strips.h"
 #include "heddle/target/product_tasks.h"
 #include "heddle/target/rule_constants.h"

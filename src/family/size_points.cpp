@@ -1,26 +1,35 @@
 #include "family/size_points.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <set>
 
+#include "heddle/dag/compute_dag.h"
 #include "heddle/support/error.h"
 
 namespace heddle::family {
 namespace {
 
-constexpr int64_t kOfTwo = 2;   // points of each of two dimensions
+constexpr int64_t kOfTwo = 2;  // points of each of two dimensions
+// Where points between their ends lie, in logarithms: few rows, and short and long sums.
+constexpr double kFewRows = 0.4, kShortSum = 0.5, kLongSum = 0.75;
 constexpr double kOnly = 0.75;  // where the only point of a dimension lies, in logarithms
 constexpr int64_t kFinerFrom = 32;
 constexpr double kMostFiner = 20;
 
+int64_t at(const Var& size, double share) {
+  const auto lo = static_cast<double>(size->size->lo), hi = static_cast<double>(size->size->hi);
+  return std::llround(lo * std::pow(hi / lo, share));
+}
+
 /// Of a range; both ends are among them where there are several.
 std::vector<int64_t> evenly(const Var& size, int64_t count) {
-  const auto lo = static_cast<double>(size->size->lo), hi = static_cast<double>(size->size->hi);
   std::vector<int64_t> points;
   for (int64_t i = 0; i < count; ++i) {
     const double share =
         count == 1 ? kOnly : static_cast<double>(i) / static_cast<double>(count - 1);
-    points.push_back(std::llround(lo * std::pow(hi / lo, share)));
+    points.push_back(at(size, share));
   }
   points.erase(std::unique(points.begin(), points.end()), points.end());
   return points;
@@ -33,7 +42,26 @@ std::vector<int64_t> alone(const Var& size, double ratio, double most) {
   return evenly(size, static_cast<int64_t>(std::clamp(steps + 1, 1.0, most)));
 }
 
-std::vector<int64_t> points_of(const Var& size, size_t dims, const PointSpacing& spacing) {
+/// Those of one of two dimensions with points between the ends.
+std::vector<int64_t> inner(const Var& size, bool summed) {
+  std::vector<int64_t> points;
+  for (const double share :
+       summed ? std::array{kShortSum, kLongSum, 1.0} : std::array{0.0, kFewRows, 1.0})
+    points.push_back(at(size, share));
+  points.erase(std::unique(points.begin(), points.end()), points.end());
+  return points;
+}
+
+enum class Summed : uint8_t {
+  Nothing,
+  Others,
+  ThisToo
+};  ///< along which sizes something is summed
+
+std::vector<int64_t> points_of(const Var& size, size_t dims, const PointSpacing& spacing,
+                               Summed summed) {
+  if (dims == 2 && spacing.inner && summed != Summed::Nothing)
+    return inner(size, summed == Summed::ThisToo);
   if (dims > 1) return evenly(size, dims == 2 ? kOfTwo : 1);
   std::vector<int64_t> points = alone(size, spacing.ratio, spacing.most);
   if (spacing.finer == 0) return points;
@@ -50,7 +78,18 @@ class PointTree {
  public:
   PointTree(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes,
             const PointSpacing& spacing)
-      : own_(sizes_of(outputs)), sizes_(sizes), spacing_(spacing) {}
+      : own_(sizes_of(outputs)), sizes_(sizes), spacing_(spacing) {
+    if (!spacing.inner || own_.size() != 2) return;
+    const ComputeDag dag(outputs);
+    for (int s = 0; s < dag.size(); ++s) {
+      for (const Axis& a : dag.stage(s).reduce_axes()) {
+        visit(a->extent, [&](const Expr& e) {
+          for (const Var& v : own_)
+            if (e.get() == v.get()) summed_.insert(v.get());
+        });
+      }
+    }
+  }
 
   SizePoints run() {
     add(0);
@@ -65,7 +104,10 @@ class PointTree {
       made_.points.push_back(at_);
       return static_cast<int>(made_.tree.size()) - 1;
     }
-    return add(d, points_of(own_[d], own_.size(), spacing_), 0);
+    const Summed summed = summed_.contains(own_[d].get()) ? Summed::ThisToo
+                          : summed_.empty()               ? Summed::Nothing
+                                                          : Summed::Others;
+    return add(d, points_of(own_[d], own_.size(), spacing_, summed), 0);
   }
 
   /// The same, where only the points from number `first` on are left.
@@ -96,6 +138,7 @@ class PointTree {
   const std::vector<Var> own_;
   const std::vector<Var>& sizes_;
   const PointSpacing spacing_;
+  std::set<const VarNode*> summed_;
   std::vector<SizeValue> at_;
   SizePoints made_;
 };
@@ -137,7 +180,8 @@ class WithoutLeaf {
 }  // namespace
 
 PointSpacing usual_spacing(const Target& target) {
-  return target.is_cuda() ? PointSpacing{4, 6} : PointSpacing{8, 4};
+  return target.is_cuda() ? PointSpacing{.ratio = 4, .most = 6, .inner = true}
+                          : PointSpacing{.ratio = 8, .most = 4};
 }
 
 SizePoints size_points(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes,

@@ -21,13 +21,16 @@ struct SizePoints {
 /// to `most`. From 32 on the ratio is `finer`, unless that is 0.
 struct PointSpacing {
   double ratio, most, finer = 0;
+  bool inner = false;  ///< two dimensions have points between their ends
 };
 /// Four points with a ratio of 8 for a CPU, where each kernel packs the weights for itself. Six
 /// with a ratio of 4 for a GPU: too few blocks leave multiprocessors idle, and nothing is packed.
 PointSpacing usual_spacing(const Target& target);
 
 /// The points of the declaration of `outputs`, which depends on some of `sizes`, those of the
-/// program. One dimension has points of this spacing, two have two each, and more have one each.
+/// program. One dimension has points of this spacing, two have the ends of their ranges, and more have one each. With
+/// `inner` points each of two has three where something is summed along one of them, as in an attention: a few rows
+/// are another problem than one or many. Those of a dimension along which it is summed are two and the largest.
 SizePoints size_points(const std::vector<Tensor>& outputs, const std::vector<Var>& sizes,
                        const PointSpacing& spacing);
 

@@ -23,6 +23,8 @@ CallMemory::CallMemory(std::vector<Part> parts, const Extents& result, Device de
     : parts_(std::move(parts)),
       device_(device),
       begin_(parts_.size()),
+      to_gpu_(device.index),
+      to_cpu_(device.index),
       results_(result, f32, device.index, kResults) {
   int64_t end = 0, written = 0;
   for (const Written when : {Written::EachCall, Written::Sometimes, Written::Never}) {
@@ -31,6 +33,10 @@ CallMemory::CallMemory(std::vector<Part> parts, const Extents& result, Device de
       begin_[i] = end;
       end += room_for(parts_[i].most, parts_[i].dtype);
     }
+    if (when == Written::EachCall) {
+      of_turn_ = end;
+      end *= static_cast<int64_t>(kTurns);
+    }
     if (when == Written::Sometimes) written = end;
   }
   gpu_ = NDArray::zeros({end}, u8, device);
@@ -38,6 +44,7 @@ CallMemory::CallMemory(std::vector<Part> parts, const Extents& result, Device de
   for (size_t t = 0; t < kTurns; ++t) {
     turns_.push_back({cuda::PinnedMemory(static_cast<size_t>(written), device.index),
                       cuda::PinnedMemory(static_cast<size_t>(tokens), device.index),
+                      cuda::Event(device.index), cuda::Event(device.index),
                       cuda::Event(device.index)});
   }
 }
@@ -57,14 +64,15 @@ NDArray CallMemory::at(int64_t begin, size_t part, Extents shape) const {
                        parts_[part].dtype, device_);
 }
 
-std::vector<NDArray> CallMemory::arrays(std::vector<Extents> shapes) const {
+std::vector<NDArray> CallMemory::arrays(std::vector<Extents> shapes, bool next) const {
   std::vector<NDArray> all;
-  int64_t next = 0;
+  const size_t turn = (turn_ + (next ? 1 : 0)) % kTurns;
+  int64_t free = static_cast<int64_t>(turn) * of_turn_;
   for (size_t i = 0; i < parts_.size(); ++i) {
     int64_t begin = begin_[i];
     if (parts_[i].written == Written::EachCall) {
-      begin = next;
-      next += room_for(shapes[i], parts_[i].dtype);
+      begin = free;
+      free += room_for(shapes[i], parts_[i].dtype);
     }
     all.push_back(at(begin, i, std::move(shapes[i])));
   }
@@ -95,13 +103,20 @@ void CallMemory::send(const NDArray& array) const {
   copy(offset_of(array), offset_of(array) + array.bytes());
 }
 
-void CallMemory::send_written(const std::vector<NDArray>& arrays) const {
-  int64_t end = 0;
+void CallMemory::send_written(const std::vector<NDArray>& arrays, bool beside) {
+  const int64_t begin = static_cast<int64_t>(turn_) * of_turn_;
+  int64_t end = begin;
   for (size_t i = 0; i < parts_.size(); ++i) {
     if (parts_[i].written == Written::EachCall)
       end = std::max(end, offset_of(arrays[i]) + arrays[i].bytes());
   }
-  copy(0, end);
+  if (!beside) return copy(begin, end);
+  {
+    const cuda::StreamScope scope(to_gpu_);
+    copy(begin, end);
+  }
+  turns_[turn_].sent.record(to_gpu_);
+  cuda::Stream::current(device_.index).wait(turns_[turn_].sent);
 }
 
 NDArray CallMemory::receive(const NDArray& from) {
@@ -112,9 +127,15 @@ NDArray CallMemory::receive(const NDArray& from) {
 }
 
 NDArray CallMemory::receive_tokens(const NDArray& from) {
-  NDArray tokens = NDArray::wrap(turns_[turn_].tokens.data(), from.shape(), from.dtype());
+  Turn& turn = turns_[turn_];
+  NDArray tokens = NDArray::wrap(turn.tokens.data(), from.shape(), from.dtype());
+  mark();
+  to_cpu_.wait(turn.end);
+  const cuda::StreamScope scope(to_cpu_);
   cuda::start_copy(tokens.data(), Device::cpu(), from.data(), device_,
                    static_cast<size_t>(from.bytes()));
+  turn.received.record();
+  turn.receiving = true;
   return tokens;
 }
 
@@ -125,8 +146,12 @@ void CallMemory::mark() {
 
 void CallMemory::wait(int calls_ago) {
   Turn& turn = turns_[(turn_ + static_cast<size_t>(calls_ago)) % kTurns];
-  if (turn.pending) turn.end.synchronize();
-  turn.pending = false;
+  if (turn.receiving) {
+    turn.received.synchronize();
+  } else if (turn.pending) {
+    turn.end.synchronize();
+  }
+  turn.pending = turn.receiving = false;
 }
 
 }  // namespace heddle::generate

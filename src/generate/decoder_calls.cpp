@@ -39,10 +39,9 @@ class Unread {
 
 /// Calls the network. Its results are there once its work is done.
 void Decoder::run(const Call& call) {
-  if (!memory_ || arrays_.n != call.n || arrays_.total != call.total)
-    arrays_ = {call.n, call.total, arrays_of(call)};
   if (memory_) memory_->begin();
-  write(call, arrays_.all);
+  arrays_ = arrays_of(call);
+  write(call, arrays_);
   turn_ = 1 - turn_;
   kernel_.call(arguments(call.draw.fed));
   for (size_t b = 0; b < counts_.size(); ++b) counts_[b] += call.tokens[b];
@@ -76,7 +75,7 @@ void Decoder::expect_after(const Call& call) {
   Call next;
   next.n = 1;
   next.total = total;
-  arrays_ = {next.n, next.total, arrays_of(next)};
+  arrays_ = arrays_of(next, /*next=*/true);
   turn_ = 1 - turn_;
   kernel_.expect(arguments(/*fed=*/false));
   turn_ = 1 - turn_;
@@ -84,7 +83,7 @@ void Decoder::expect_after(const Call& call) {
 
 /// The logits behind the last token of each sequence after a call, (batch, vocabulary).
 NDArray Decoder::logits_of(const Call& call) {
-  const NDArray& logits = arrays_.all[inputs_.size() + logits_];
+  const NDArray& logits = arrays_[inputs_.size() + logits_];
   const int64_t rows = logits.rank() == 2 ? 1 : call.n;
   const NDArray all = logits.view({batch_ * rows, vocabulary_});
   if (rows == 1 && std::ranges::count(call.tokens, 0) == 0) {
@@ -132,7 +131,7 @@ NDArray Decoder::logits_of_rows(const Lists& ids) {
   const Unread on_error(counts_, turn_, blocks_.get());
   const Call call = read(ids, {});
   (void)logits_of(call);  // keeps the last ones
-  NDArray logits = arrays_.all[inputs_.size() + logits_];
+  NDArray logits = arrays_[inputs_.size() + logits_];
   if (memory_) {
     logits = logits.to_host();
     memory_->mark();

@@ -69,14 +69,14 @@ Decoder::Call Decoder::part(const Lists& ids, int64_t begin, int64_t n, int64_t 
   return call;
 }
 
-/// Inputs, then outputs.
-std::vector<NDArray> Decoder::arrays_of(const Call& call) const {
+/// Inputs, then outputs, of a call that is written now or of the next one.
+std::vector<NDArray> Decoder::arrays_of(const Call& call, bool next) const {
   std::vector<Extents> shapes;
   for (const std::vector<Tensor>* list : {&inputs_, &outputs_}) {
     for (const Tensor& t : *list) shapes.push_back(extents(t, call));
   }
   std::vector<NDArray> arrays;
-  if (memory_) arrays = memory_->arrays(std::move(shapes));
+  if (memory_) arrays = memory_->arrays(std::move(shapes), next);
   for (size_t i = 0; i < inputs_.size() + outputs_.size(); ++i) {
     const bool input = i < inputs_.size(), state = input && roles_[i] == Role::State;
     if (!memory_) {
@@ -93,7 +93,7 @@ std::vector<NDArray> Decoder::arrays_of(const Call& call) const {
 /// The arrays of the last call or of that which comes next; the tokens that it draws, and those that it is fed
 /// with, have memory of their own, which takes turns.
 std::vector<NDArray> Decoder::arguments(bool fed) const {
-  std::vector<NDArray> all = arrays_.all;
+  std::vector<NDArray> all = arrays_;
   if (token_) all[inputs_.size() + *token_] = tokens_[turn_];
   if (fed) all[ids_] = tokens_[1 - turn_].view({batch_, 1});
   return all;
@@ -183,7 +183,7 @@ void Decoder::write(const Call& call, const std::vector<NDArray>& arrays) {
       ones_ = true;
     }
   }
-  if (memory_) memory_->send_written(arrays);
+  if (memory_) memory_->send_written(arrays, call.draw.fed);
 }
 
 }  // namespace heddle

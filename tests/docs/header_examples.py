@@ -48,7 +48,7 @@ CONTEXT = {
 PROSE = {
     "dag/attention.h", "dag/computed_matrix.h", "dag/scatter.h", "heuristics/heuristic.h", "ir/expr.h", "instruction/instruction.h", "lower/gpu_program.h", "measure/worker.h", "records/database.h",
     "schedule/choice.h", "schedule/meta_template.h", "support/decision_tree.h", "support/error.h", "support/function_ref.h",
-    "support/ref.h",
+    "support/ref.h", "target/narrow_strips.h",
 }
 PROSE |= {name for name, context in CONTEXT.items() if context is None}
 

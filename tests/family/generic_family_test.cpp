@@ -201,6 +201,37 @@ TEST(GenericFamily, ConstantShapesAreRefused) {
             std::string::npos);
 }
 
+// A few rows of an attention are another problem than one and than many, and so are short and long sums.
+TEST(GenericFamily, PointsOfAnAttentionOnAGpu) {
+  const Dim n = dim("n", 1, 1000), m = dim("m", 1, 10000);
+  const Tensor x = placeholder({n, m}, f32, "x");
+  const Axis k = reduce_axis(m, "k");
+  const Tensor sums = compute(
+                   {n}, [&](Axis i) { return sum(x(i, k), k); }, "sums"),
+               copy = compute({n, m}, [&](Axis i, Axis j) { return x(i, j); }, "copy");
+  const auto points_of = [&](const Tensor& t, const std::string& target) {
+    std::vector<std::pair<int64_t, int64_t>> values;
+    for (const auto& p : family::size_points({t}, {n.variable(), m.variable()},
+                                             family::usual_spacing(Target::parse(target)))
+                             .points)
+      values.emplace_back(p[0].value, p[1].value);
+    return values;
+  };
+  using Points = std::vector<std::pair<int64_t, int64_t>>;
+  const Points ends = {{1, 1}, {1, 10000}, {1000, 1}, {1000, 10000}};
+  EXPECT_EQ(points_of(copy, "cuda -gpu=h200"), ends);
+  EXPECT_EQ(points_of(sums, "llvm -mcpu=haswell"), ends);
+  EXPECT_EQ(points_of(sums, "cuda -gpu=h200"), (Points{{1, 100},
+                                                       {1, 1000},
+                                                       {1, 10000},
+                                                       {16, 100},
+                                                       {16, 1000},
+                                                       {16, 10000},
+                                                       {1000, 100},
+                                                       {1000, 1000},
+                                                       {1000, 10000}}));
+}
+
 // Below 32 the static choice of a GPU changes with what divides a size.
 TEST(GenericFamily, PointsOfAGpuAreFinerFrom32On) {
   const auto points_of = [](int64_t lo, int64_t hi) {

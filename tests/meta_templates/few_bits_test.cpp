@@ -131,5 +131,23 @@ TEST(FewBits, SumsThatKeepADimensionAreSumsOfRows) {
   EXPECT_EQ(knobs(true), knobs(false));
 }
 
+// What no kernel writes is asked for before the wait for the kernel before: all of it, and nothing of the vector.
+TEST(FewBits, WeightsAreAskedForBeforeTheWait) {
+  const auto fetched = [](const MemoryBound& p) {
+    const Template t = make_template(ComputeDag(p.outputs), h200());
+    const Schedule s = t.instantiate(t.default_config());
+    const GpuProgram g = lower_gpu(s, all_args(s.dag()));
+    const std::string text = emit_cuda(g);
+    const size_t wait = text.rfind("grid_wait();");
+    EXPECT_NE(wait, std::string::npos) << text;
+    EXPECT_EQ(text.find("prefetch_l2(x", 0), std::string::npos) << text;
+    EXPECT_EQ(text.find("prefetch_l2(", wait), std::string::npos) << text;
+    return text.find("prefetch_l2(packed") < wait;
+  };
+  EXPECT_TRUE(fetched(product("large", {.rows = 5632, .depth = 2048})));
+  EXPECT_FALSE(fetched(product("small", {.rows = 40, .depth = 2048})));
+  EXPECT_FALSE(fetched(product("many", {.rows = 32000, .depth = 4096}))) << "more than a few each";
+}
+
 }  // namespace
 }  // namespace heddle::testing

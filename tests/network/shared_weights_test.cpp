@@ -5,6 +5,8 @@
 
 #include "family/size_points.h"
 #include "heddle/heddle.h"
+#include "network/cut/task_schedules.h"
+#include "network/network_testing.h"
 #include "network/sizes_testing.h"
 
 namespace heddle::testing {
@@ -86,6 +88,27 @@ TEST(SharedWeights, ADroppedPointGivesItsSizesToTheNext) {
   EXPECT_EQ(chosen_at(2), third);
   EXPECT_FALSE(family::drop_point(points, 1)) << "nothing is left for its sizes";
   EXPECT_EQ(points.points.size(), 2U);
+}
+
+// Of 16 cores each would read 64 bytes of a row; of two half of it.
+TEST(SharedWeights, WeightsOfWhichCoresReadNarrowStripsAreTransposed) {
+  const std::vector<Tensor> outputs{ops::relu(linear(placeholder({1, 384}, f32, "x"), 256))};
+  const auto on = [&](const std::string& threads) {
+    return Network(outputs, Target::parse("llvm -mcpu=native -l2=16K -threads=" + threads));
+  };
+  const Network many = on("16");
+  const auto transposes = [](const Network& network) {
+    return std::ranges::count(network.passes(), "transpose_weights", &PassApplication::pass) > 0;
+  };
+  EXPECT_TRUE(transposes(many));
+  EXPECT_FALSE(transposes(on("1")));
+  EXPECT_FALSE(transposes(Network(outputs, Target::parse("llvm -mcpu=native -l2=1M -threads=16"))));
+  const Schedule schedule = many.static_schedules()[0];
+  EXPECT_TRUE(lower(schedule, network::task_args(schedule), {.name = "node"}).prepare.body);
+  const std::vector<Tensor> args = args_of(outputs);
+  std::vector<NDArray> arrays = arrays_for(args);
+  many.build(args).call(arrays);
+  EXPECT_EQ(differs_from_interpreter(outputs, args, arrays), "");
 }
 
 }  // namespace

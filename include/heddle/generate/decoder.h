@@ -181,7 +181,7 @@ class Decoder {
   std::vector<int64_t> rows_with(const Lists& ids) const;
   Call part(const Lists& ids, int64_t begin, int64_t n, int64_t all) const;
   void find_memory();
-  std::vector<NDArray> arrays_of(const Call& call) const;
+  std::vector<NDArray> arrays_of(const Call& call, bool next = false) const;
   std::vector<NDArray> arguments(bool fed) const;
   void write(size_t i, const Call& call, const NDArray& array) const;
   void write(const Call& call, const std::vector<NDArray>& arrays);
@@ -199,10 +199,7 @@ class Decoder {
   std::shared_ptr<generate::Blocks> blocks_;      ///< where states are blocks
   bool ones_ = false;                             ///< the mask in `memory_` is all ones
   /// The arguments of the last call or, on a GPU, of that which is likely to come next.
-  struct {
-    int64_t n = 0, total = 0;
-    std::vector<NDArray> all;
-  } arrays_;
+  std::vector<NDArray> arrays_;
   std::vector<int64_t> counts_;  ///< tokens of each sequence
   NDArray last_;                 ///< the logits behind the last token of each that may be left out
   Var rows_, total_;             ///< the sizes of a call; undefined where the extent is constant

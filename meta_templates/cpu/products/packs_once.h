@@ -6,27 +6,28 @@
 
 #include "common/accesses.h"
 #include "common/costs.h"
+#include "heddle/target/narrow_strips.h"
 
 namespace heddle::meta::cpu {
 
 /// Whether product `s` of a vector and a constant matrix is computed from a packed copy of the
 /// matrix, in which vectors go across the rows. No vector is then summed up across its lanes, and
-/// the copy is made once. This holds for a matrix that stays in L2, shared by the threads, and for
+/// the copy is made once. This holds for a matrix that stays in L2, shared by a few threads, and for
 /// rows of few vectors. Any other matrix takes the time of reading it from memory in either form. A
-/// matrix that is read through a transposition is packed at any size.
+/// larger matrix that is read through a transposition is packed unless strips of it are narrow.
 inline bool packs_once(const ComputeDag& dag, int s, const Target& target) {
-  constexpr int64_t kFewVectors = 8;
+  constexpr int64_t kFewVectors = 8, kFewCores = 2;
   const Operation& op = dag.stage(s);
   if (op.axes().empty() || op.reduce_axes().size() != 1) return false;
   const Access* largest = largest_read(dag, s);
   if (!largest || !is_constant(dag, *largest)) return false;
+  const int64_t bytes = bytes_of(largest->tensor), in_element = largest->tensor.dtype().bytes();
+  const bool near = bytes <= target.l2_bytes * std::min<int64_t>(target.cores, kFewCores);
   if (!dag.stage(largest->producer).is_placeholder() &&
       transposed_axis(dag, largest->producer) >= 0)
-    return true;
+    return near || !has_narrow_strips(op.axes().back().extent() * in_element, bytes, target);
   if (!contiguous_axis(*largest, op.reduce_axes())) return false;
-  const int64_t row_bytes = op.reduce_axes()[0].extent() * largest->tensor.dtype().bytes();
-  return bytes_of(largest->tensor) <= target.l2_bytes * target.cores ||
-         row_bytes <= kFewVectors * target.vector_bytes;
+  return near || op.reduce_axes()[0].extent() * in_element <= kFewVectors * target.vector_bytes;
 }
 
 /// Whether reduction `s` adds up floats that are sums of products of bytes themselves: blocks of them with a scale

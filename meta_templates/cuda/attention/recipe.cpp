@@ -19,7 +19,7 @@
 //
 //     part[..] = weighted; part.highest, part.total            two columns a lane
 //   output stage                                               a kernel of its own
-//     for blocks, threads:                                     up to four columns each
+//     for blocks, threads:                                     a column each
 //       top = max of part.highest
 //       total, sum = sums of parts, shrunk by exp(part.highest - top)
 //       output stage[..] = sum / total
@@ -55,25 +55,16 @@ class Recipe : AttentionLoops {
   }
 
  private:
-  // The second kernel: it adds up all parts of a row and column in one thread.
+  // The second kernel: it adds up all parts of a row and column in one thread, which has up to 32 of them under way:
+  // with eight at a time, 64 parts took the latency of L2 24 times. Rows are few, so a thread has one column.
   void add_parts(const StageRef::OnlineParts& s) {
     StageRef out = t_.stage(g_.output_stage);
-    constexpr int64_t kThreads = 128, kColumns = 4, kPartsAtOnce = 8;
-    std::vector<Loop> outer = out.all_axes();
-    const bool along = chain_.col + 1 == out.num_axes();
-    auto [cols, lane] = out.split(outer.back(), along ? whole_vector(chain_.cols, kColumns) : 1);
-    outer.back() = cols;
-    auto [block, thread] = out.split(out.fuse(outer), kThreads);
+    constexpr int64_t kThreads = 64, kPartsAtOnce = 32;
+    auto [block, thread] = out.split(out.fuse(out.all_axes()), kThreads);
     out.bind(block, LoopKind::BlockX);
     out.bind(thread, LoopKind::ThreadX);
-    out.vectorize(lane);
     for (StageRef x : {s.top, s.total, s.sum}) {
-      auto [some, part] = x.split(x.reduce_axis(0), kPartsAtOnce);
-      if (x.num_axes() == out.num_axes()) {
-        x.reorder({some, part, x.axis(-1)});
-        x.vectorize(x.axis(-1));
-      }
-      x.unroll(part);
+      x.unroll(x.split(x.reduce_axis(0), kPartsAtOnce)[1]);
       x.compute_at(out, thread);
     }
   }

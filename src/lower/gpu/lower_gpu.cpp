@@ -111,13 +111,17 @@ void drop_unused_args(GpuKernel& k) {
 }
 
 // The last passes, which are about how kernels are launched.
-void make_launches(GpuProgram& program, Pipeline& pipeline, const Gpu& gpu) {
+void make_launches(GpuProgram& program, Pipeline& pipeline, const Gpu& gpu,
+                   const std::vector<Buffer>& constants) {
   // Kernels of `prepare` run before any other, and only once.
   if (gpu.has_dependent_launch()) {
     pipeline.run_on_kernels("overlap_launch", [&](GpuKernel& k) {
       const bool in_main =
           &k >= program.main.data() && &k < program.main.data() + program.main.size();
-      if (in_main) overlap_launch(k);
+      if (!in_main) return;
+      const Stmt ahead = fetched_ahead(k, constants, gpu);
+      overlap_launch(k);
+      if (ahead) k.body = make_block({ahead, k.body});
     });
   }
   pipeline.run_on_kernels("place_shared", place_shared);
@@ -181,7 +185,10 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run_shaped("insert_sync", insert_sync);
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
   if (!program.sizes.empty()) pipeline.run_on_kernels("predicate_loads", predicate_loads);
-  make_launches(program, pipeline, schedule.target().gpu);
+  std::vector<Buffer> constants = program.persistent;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (args[i].op()->is_constant()) constants.push_back(program.args[i]);
+  make_launches(program, pipeline, schedule.target().gpu, constants);
   return program;
 }
 

@@ -1,4 +1,4 @@
-// Stores the weights of products for GPUs with the elements of each sum one after another.
+// Stores the weights of products with the elements of each sum one after another.
 //
 //   y[i, n] = sum over k of x[i, k] * w[k, n]                                       (before)
 //
@@ -6,7 +6,8 @@
 //   y[i, n] = sum over k of x[i, k] * t[n, k]                                       (after)
 //
 // A product of one row is bound by the memory that its weights take. The threads that share a sum then read
-// neighbouring elements, and no sum is cut over blocks, whose parts a second kernel would add. Of a network
+// neighbouring elements, and no sum is cut over blocks, whose parts a second kernel would add. On a CPU the cores share
+// the columns: where the strip of each is short, it would read a piece of every page of the matrix. Of a network
 // over ranges, products that have one row at the least sizes are changed.
 #include <map>
 
@@ -14,6 +15,7 @@
 #include "dag/patterns/convolution.h"
 #include "dag/rewrites/rewrite_parts.h"
 #include "heddle/dag/factors.h"
+#include "heddle/target/narrow_strips.h"
 #include "network/passes/graph_pass.h"
 #include "network/passes/map_graph.h"
 #include "network/passes/mover.h"
@@ -54,13 +56,21 @@ int64_t rows_of(const Operation& product, const Access& weights) {
   return rows;
 }
 
+/// Whether a product reads these by columns where it had better not.
+bool may_gain(const Target& target, const Access* weights) {
+  if (weights == nullptr || target.is_cuda()) return weights != nullptr;
+  const int64_t row = weights->tensor.extent(1) * weights->tensor.dtype().bytes();
+  return has_narrow_strips(row, row * weights->tensor.extent(0), target);
+}
+
 /// Where wgmma takes weights only along the sum, as those of tf32, they are transposed for any number of rows.
 bool usual(const PassContext& context, int s, const Access& weights) {
   const Operation& product = context.dag.stage(s);
-  const bool only_along = context.target.gpu.has_wgmma() &&
+  const bool only_along = context.target.is_cuda() && context.target.gpu.has_wgmma() &&
                           rounds_factors(product.bodies()[0].as<Reduce>()->sources[0]);
   const bool one_row =
-      weights.tensor.dtype().bytes() <= kShortElement && rows_of(product, weights) == 1;
+      (!context.target.is_cuda() || weights.tensor.dtype().bytes() <= kShortElement) &&
+      rows_of(product, weights) == 1;
   return context.enabled && (only_along || one_row);
 }
 
@@ -68,14 +78,13 @@ bool usual(const PassContext& context, int s, const Access& weights) {
 
 std::vector<Tensor> transpose_weights(const PassContext& context) {
   const ComputeDag& dag = context.dag;
-  if (!context.target.is_cuda()) return dag.outputs();
   std::map<const BufferNode*, Tensor> made;
   int changed = 0;
   std::vector<Tensor> outputs = map_graph(
       dag,
       [&](int s, const std::vector<Expr>& bodies) {
         const Access* weights = weights_by_column(dag, s);
-        if (weights == nullptr ||
+        if (!may_gain(context.target, weights) ||
             !context.choices.on(ChoiceKind::TransposeWeights, by_extents(weights->tensor.extents()),
                                 usual(context, s, *weights), "weights are transposed"))
           return bodies;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "heddle/target/narrow_strips.h"
+
 namespace heddle {
 namespace {
 
@@ -18,9 +20,19 @@ int64_t step_of(const Access& a, const Var& axis) {
   return step;
 }
 
+/// Whether `c` is a product of one row with the matrix `s`.
+bool sums_narrow_strips(const ComputeDag& dag, int c, int s, const Target& target) {
+  const Operation& product = dag.stage(c);
+  const Tensor matrix = dag.stage(s).output(0);
+  if (product.axes().empty() || dag.info(c).points != product.axes().back().largest_extent())
+    return false;
+  const int64_t row = product.axes().back().largest_extent() * matrix.dtype().bytes();
+  return has_narrow_strips(row, matrix.size() * matrix.dtype().bytes(), target);
+}
+
 }  // namespace
 
-bool brings_together(const ComputeDag& dag, int s) {
+bool brings_together(const ComputeDag& dag, int s, const Target& target) {
   const std::vector<Access>& copied = dag.info(s).reads;
   if (copied.size() != 1) return false;
   const std::vector<Axis>& axes = dag.stage(s).axes();
@@ -28,7 +40,8 @@ bool brings_together(const ComputeDag& dag, int s) {
     const Operation& op = dag.stage(c);
     const std::vector<Access>& reads = dag.info(c).reads;
     const auto of_copy = std::ranges::count(reads, s, &Access::producer);
-    const bool packs = dag.info(c).stage_class == StageClass::ComplexReduction && of_copy == 1;
+    const bool packs = dag.info(c).stage_class == StageClass::ComplexReduction && of_copy == 1 &&
+                       !sums_narrow_strips(dag, c, s, target);
     if (packs || op.reduce_axes().empty()) return false;
     const Var along = op.reduce_axes().back().var();
     return std::ranges::any_of(reads, [&](const Access& a) {

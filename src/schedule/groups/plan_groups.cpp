@@ -118,7 +118,7 @@ class Planner {
     // If the stage were inlined or computed with its readers, each call would compute it. A stage
     // that only changes indices costs nothing where it is read, and packing includes it.
     if (info.precomputable && (info.flops_per_point > 0 || !inline_it || read_by_strides(s) ||
-                               (cpu_ && brings_together(dag_, s)) || joins_bits(info)))
+                               (cpu_ && brings_together(dag_, s, *cpu_)) || joins_bits(info)))
       return open(s);
     if (!info.case_periods.empty()) return place_cases(s, info, groups);
     if (feeds_chains(info, groups)) return open(s);

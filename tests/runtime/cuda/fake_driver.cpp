@@ -1,5 +1,6 @@
 #include "runtime/cuda/fake_driver.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -32,7 +33,8 @@ constexpr api::Result kUnsupportedInCapture = 900, kIsolation = 905, kImplicit =
 // Contents of handles.
 struct FakeEvent {
   double at_s = 0;
-  int capture = 0;  // the capture that recorded it; 0: none
+  int capture = 0;        // the capture that recorded it; 0: none
+  std::size_t after = 0;  // how much of what is late was before it
 };
 struct FakeFunction {
   std::string name;
@@ -65,8 +67,11 @@ void FakeDriver::enqueue(api::StreamHandle stream, Work work) {
   auto* s = unwrap<api::StreamHandle, Stream>(stream);
   if (s != nullptr && s->capture != 0) {
     s->captured.push_back(std::make_shared<Work>(std::move(work)));
-  } else if (late) {
+  } else if (late && (s == nullptr || s->waits_for > done_)) {
     late_.push_back(std::move(work.run));
+    if (s != nullptr) s->waits_for = done_ + late_.size();
+  } else if (late) {
+    work.run();
   } else {
     finish();
     work.run();
@@ -88,7 +93,15 @@ void FakeDriver::enqueue_copy(api::StreamHandle stream, const void* of_cpu,
 }
 
 void FakeDriver::finish() {
-  for (const auto& work : std::exchange(late_, {})) work();
+  for (const auto& work : std::exchange(late_, {})) {
+    work();
+    ++done_;
+  }
+}
+
+std::size_t FakeDriver::work_before(api::StreamHandle stream) const {
+  const auto* s = unwrap<api::StreamHandle, Stream>(stream);
+  return s != nullptr ? s->waits_for : done_ + late_.size();
 }
 
 // Each function begins by counting itself, and by failing where the test says so.
@@ -257,6 +270,8 @@ struct FakeFunctions {
   const int here = d.capture_of(stream);
   if (unwrap<api::EventHandle, FakeEvent>(event)->capture != here)
     return here != 0 ? kIsolation : kCapturedEvent;
+  if (auto* s = unwrap<api::StreamHandle, FakeDriver::Stream>(stream))
+    s->waits_for = std::max(s->waits_for, unwrap<api::EventHandle, FakeEvent>(event)->after);
   HEDDLE_END
   HEDDLE_FAKE(stream_begin_capture, api::StreamHandle stream, int mode)
   auto* s = unwrap<api::StreamHandle, FakeDriver::Stream>(stream);
@@ -290,7 +305,8 @@ struct FakeFunctions {
   --d.events;
   HEDDLE_END
   HEDDLE_FAKE(event_record, api::EventHandle event, api::StreamHandle stream)
-  *unwrap<api::EventHandle, FakeEvent>(event) = {d.now_s_, d.capture_of(stream)};
+  *unwrap<api::EventHandle, FakeEvent>(event) = {d.now_s_, d.capture_of(stream),
+                                                 d.work_before(stream)};
   HEDDLE_END
   HEDDLE_UNSAFE_FAKE(event_query, api::EventHandle)
   if (d.hangs) return api::kNotReady;

@@ -68,7 +68,8 @@ class FakeDriver {
   bool any_kernel = false;  // kernels that nobody named do nothing, in a time that blocks share
   bool hangs = false;       // events never become ready
   // Work on kernels and pinned memory is done when something waits for it, and not at once. What is
-  // in streams is then done in the order of the calls.
+  // in streams is then done in the order of the calls, but streams other than the default one run ahead as far as the
+  // events that they wait for allow.
   bool late = false;
   double kernel_s = 1e-5;  // of a launch, by the clock of the events
 
@@ -95,13 +96,15 @@ class FakeDriver {
   }
   std::map<void*, std::shared_ptr<void>> owned_;
   struct Stream {
-    int capture = 0;      // its number; 0: none
-    bool strict = false;  // forbids unsafe calls of threads that are not in the relaxed mode
+    int capture = 0;            // its number; 0: none
+    bool strict = false;        // forbids unsafe calls of threads that are not in the relaxed mode
+    std::size_t waits_for = 0;  // how much of what is late has to be done before its next work
     std::vector<std::shared_ptr<Work>> captured;
   };
   api::Api api_;
   double now_s_ = 0;
   std::vector<std::function<void()>> late_;
+  std::size_t done_ = 0;  // of what was ever late
   api::Context current_ = nullptr;
   int last_capture_ = 0, captures_ = 0, strict_captures_ = 0;
   int thread_mode_ = 0;  // CU_STREAM_CAPTURE_MODE_GLOBAL
@@ -114,6 +117,8 @@ class FakeDriver {
   void enqueue_copy(api::StreamHandle stream, const void* of_cpu, std::function<void()> copy);
   /// Does what is late.
   void finish();
+  /// How much of what is late has to be done before later work of the stream.
+  std::size_t work_before(api::StreamHandle stream) const;
   bool is_pinned(const void* address) const;
 };
 
