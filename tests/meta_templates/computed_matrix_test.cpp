@@ -31,6 +31,7 @@ struct Matrix {
   int64_t heads = 1;         ///< of a group that reads the same keys and values
   bool causal = false;       ///< the matrix is zero after its diagonal
   bool moved = false;        ///< keys and values are (lines, depth) of all of a batch side by side
+  bool beside = false;       ///< so are rows, which products read where they lie
 };
 
 /// Reads `t` at (b, line, e) whatever its layout is.
@@ -60,10 +61,15 @@ selftest::RandomProgram program(const Matrix& f) {
   const auto of_group = [&](const Axis& b) {
     return f.heads > 1 ? floordiv(b, Expr(f.heads)) : Expr(b);
   };
+  const auto rows_at = [&](const Tensor& x, const Axis& b, const Axis& line,
+                           const Axis& e) -> Expr {
+    return f.beside ? Expr(cast(f32, x(line, b * f.depth + e))) : at(f, x, b, line, e);
+  };
   const Tensor stats = input({f.batch, f.rows}, f32, "l");
   std::vector<Tensor> made;
   for (int n = 0; n < f.products; ++n) {
-    const Tensor x = operand(f.rows, f.depth, "x");
+    const Tensor x =
+        f.beside ? input({f.rows, f.batch * f.depth}, f.type, "x") : operand(f.rows, f.depth, "x");
     const bool turn = n == 0 && f.turned;
     const Tensor y = turn ? input({f.batch / f.heads, f.depth, f.keys}, f.type, "y")
                           : keys_of(f.keys, f.depth, "y");
@@ -72,7 +78,7 @@ selftest::RandomProgram program(const Matrix& f) {
                            [&](const std::vector<Axis>& i) -> Expr {
                              const Expr key = turn ? Expr(cast(f32, y(of_group(i[0]), e, i[2])))
                                                    : at(f, y, of_group(i[0]), i[2], e);
-                             return sum(at(f, x, i[0], i[1], e) * key, {e});
+                             return sum(rows_at(x, i[0], i[1], e) * key, {e});
                            }));
   }
   const bool of_rows = f.reduced == Reduced::RowSums || f.reduced == Reduced::RowMaxima;
@@ -169,6 +175,8 @@ TEST(ComputedMatrix, OperandsAreReadThroughWhatMovesThem) {
   for (const Reduced r : {Reduced::Rows, Reduced::Columns, Reduced::RowSums}) {
     check({.rows = 64, .reduced = r, .moved = true});
     check({.batch = 3, .rows = 50, .keys = 57, .reduced = r, .products = 1, .moved = true});
+    check({.rows = 64, .depth = 32, .reduced = r, .moved = true, .beside = true});
+    check({.batch = 3, .rows = 50, .keys = 57, .reduced = r, .beside = true});
   }
 }
 
@@ -197,6 +205,14 @@ TEST(ComputedMatrix, WarpGroupsMultiply) {
           Matrix{
               .rows = 192, .keys = 256, .depth = 64, .cols = 64, .reduced = r, .interleaved = true},
           Matrix{.rows = 256, .keys = 256, .depth = 64, .cols = 64, .reduced = r, .heads = 2},
+          Matrix{.type = bf16,
+                 .rows = 128,
+                 .keys = 256,
+                 .depth = 64,
+                 .cols = 64,
+                 .reduced = r,
+                 .moved = true,
+                 .beside = true},
           Matrix{
               .rows = 256, .keys = 256, .depth = 64, .cols = 64, .reduced = r, .causal = true}}) {
       const selftest::RandomProgram p = program(f);

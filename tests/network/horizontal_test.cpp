@@ -164,6 +164,32 @@ TEST_F(Horizontal, BothGradientsOfAConvolutionTakeThreeLaunches) {
   EXPECT_LE(driver_.calls["launch_kernel"] + driver_.calls["launch_kernel_ex"] - before, 2 * 3);
 }
 
+TEST_F(Horizontal, NodesMoveForwardOnlyWithinTheMemoryOfACall) {
+  std::vector<Tensor> outputs;
+  for (int n = 0; n < 6; ++n) {
+    const Tensor x = placeholder({64, 64}, f32, "x");
+    outputs.push_back(
+        ops::matmul(ops::softmax(ops::matmul(x, weights({64, 64}))), weights({64, 8})));
+  }
+  const int64_t most = 80 << 10;  // of what lies between the nodes of a chain, two chains have that
+  const Network free = on_gpu(outputs), limited = on_gpu(outputs, "memory=" + std::to_string(most));
+  EXPECT_GT(free.build(args_of(outputs)).workspace_bytes(), most);
+  EXPECT_LE(limited.build(args_of(outputs)).workspace_bytes(), most);
+  EXPECT_FALSE(limited.shared_launches().empty());
+  EXPECT_EQ(wrong(outputs, limited), "");
+}
+
+TEST_F(Horizontal, PartsOfSumsLieInTheArena) {
+  const Tensor x = placeholder({2, 1 << 19}, f32, "x");
+  const std::vector<Tensor> outputs{ops::sum(x, {1})};
+  const Network network = on_gpu(outputs);
+  const Schedule schedule = network.static_schedules()[0];
+  const GpuProgram alone = driver::lower_for_gpu(schedule, network::task_args(schedule), {});
+  ASSERT_FALSE(alone.workspace.empty());
+  EXPECT_GT(network.build(args_of(outputs)).workspace_bytes(), 0);
+  EXPECT_EQ(wrong(outputs, network), "");
+}
+
 TEST_F(Horizontal, NothingIsJoinedOnACpu) {
   EXPECT_TRUE(Network(fire()).shared_launches().empty());
 }

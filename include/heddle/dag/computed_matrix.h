@@ -23,7 +23,8 @@ namespace heddle {
 /// The stages of a reduction along the rows of a matrix that products make; see
 /// find_computed_matrix. Dimensions and axes are positions.
 struct ComputedMatrix {
-  /// What a product reads at plain axes: the lines are rows or columns of its result.
+  /// What a product reads: the lines are rows or columns of its result, at a plain axis. Several of 16-bit
+  /// floats may lie side by side, as the heads of a projection do: each begins at a multiple of its length.
   struct Operand {
     int stage = -1;
     int line_dim = -1, depth_dim = -1;
@@ -59,5 +60,9 @@ std::optional<ComputedMatrix> find_computed_matrix(const ComputeDag& dag, int st
 
 /// The same where nothing else reads what is computed inside.
 std::optional<ComputedMatrix> find_own_matrix(const ComputeDag& dag, int stage);
+
+/// What `o` reads where it is a stage that only moves elements, such as the heads of a projection; otherwise `o`.
+/// Its dimensions are -1 where lines of `o` are none there.
+ComputedMatrix::Operand moved_operand(const ComputeDag& dag, const ComputedMatrix::Operand& o);
 
 }  // namespace heddle

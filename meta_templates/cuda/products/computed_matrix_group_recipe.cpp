@@ -20,6 +20,7 @@
 // it multiplies the matrix of this one with values (lower/gpu/warp_group/chained_products.h). Keys and
 // values beyond the last are zeros.
 #include "cuda/products/computed_matrix_group.h"
+
 #include "cuda/products/computed_matrix_loops.h"
 #include "cuda/products/window_shape.h"
 
@@ -186,15 +187,16 @@ class Recipe : ComputedMatrixLoops {
   const ComputedMatrixGroupKnobs& knobs_;
 };
 
-// Whether TMA can load boxes of the operand whose rows run along dimension `along`, of `lines` lines
-// along dimension `line`. Lines are whole boxes, so that none has elements of another one.
-bool loads_boxes(const Tensor& t, int along, int line, int64_t lines) {
+// Whether TMA can load boxes of `lines` lines of `extent` elements. Lines are whole boxes, so that none has
+// elements of another one.
+bool loads_boxes(const Tensor& t, int line, int along, int64_t lines, int64_t extent) {
   constexpr size_t kMostDims = 5;
   const Shape& shape = t.shape();
+  if (line < 0 || shape.size() < 2 || shape.size() > kMostDims || t.dtype().bytes() != 2)
+    return false;
   const int64_t *row = as_int(shape.back()), *n = as_int(shape[static_cast<size_t>(line)]);
-  return shape.size() >= 2 && shape.size() <= kMostDims && t.dtype().bytes() == 2 &&
-         along + 1 == static_cast<int>(shape.size()) && along != line && row &&
-         *row % kBoxRow == 0 && n && *n == lines;
+  return along + 1 == static_cast<int>(shape.size()) && along != line && row &&
+         *row % kBoxRow == 0 && extent % kBoxRow == 0 && n && *n == lines;
 }
 
 }  // namespace
@@ -204,16 +206,18 @@ std::vector<int> computed_matrix_group_operands(const ComputeDag& dag, const Sta
   constexpr int kFewestThreads = 256;  // a warp group that loads, and one that multiplies
   if (!gpu.has_wgmma() || gpu.threads_per_block < kFewestThreads || m.summed != 1) return {};
   std::vector<int> out;
-  const auto takes = [&](const ComputedMatrix::Operand& o, int along, int line, int64_t lines) {
-    const Operation& op = dag.stage(o.stage);
+  const auto takes = [&](const ComputedMatrix::Operand& operand, bool of_lines, int64_t lines,
+                         int64_t extent) {
+    const bool stored = can_be_in_memory(dag, g, operand.stage);
+    const ComputedMatrix::Operand o = stored ? operand : moved_operand(dag, operand);
     out.push_back(o.stage);
-    return can_be_in_memory(dag, g, o.stage) && loads_boxes(op.output(0), along, line, lines);
+    return can_be_in_memory(dag, g, o.stage) &&
+           loads_boxes(dag.stage(o.stage).output(0), of_lines ? o.line_dim : o.depth_dim,
+                       of_lines ? o.depth_dim : o.line_dim, lines, extent);
   };
-  if (m.col >= 0 && !takes(m.value, m.value.line_dim, m.value.depth_dim, m.keys)) return {};
+  if (m.col >= 0 && !takes(m.value, false, m.keys, m.cols)) return {};
   for (const ComputedMatrix::Product& p : m.products) {
-    if (!takes(p.rows, p.rows.depth_dim, p.rows.line_dim, m.rows) ||
-        !takes(p.keys, p.keys.depth_dim, p.keys.line_dim, m.keys))
-      return {};
+    if (!takes(p.rows, true, m.rows, p.depth) || !takes(p.keys, true, m.keys, p.depth)) return {};
   }
   return out;
 }

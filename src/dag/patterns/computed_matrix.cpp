@@ -1,8 +1,10 @@
 #include "heddle/dag/computed_matrix.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "dag/patterns/look_through.h"
@@ -50,6 +52,15 @@ std::optional<std::pair<const Access*, const Access*>> factors_of(const ComputeD
       !is_known(reads[1]))
     return {};
   return std::pair(&reads[0], &reads[1]);
+}
+
+/// The dimension along which lines of an operand lie, of which several may lie side by side in memory: 16-bit
+/// floats of whole units of tensor cores. Otherwise `axis` is plain.
+int line_dimension(const Access& operand, const Axis& axis, std::span<const Axis> tile) {
+  constexpr int64_t kUnit = 16;
+  if (operand.tensor.dtype().bytes() != 2 || axis.extent() % kUnit != 0)
+    return dag::plain_dimension(operand, axis);
+  return dag::plain_dimension(operand, axis, tile);
 }
 
 class Finder {
@@ -108,7 +119,8 @@ class Finder {
       m_.row = longest_of(*w, *v);
       m_.col = longest_of(*v, *w);
       if (m_.row < 0 || m_.col < 0) continue;
-      m_.value = {v->producer, dag::plain_dimension(*v, axis(m_.col)),
+      const std::array tile{axis(m_.row), axis(m_.col), key()};
+      m_.value = {v->producer, line_dimension(*v, axis(m_.col), tile),
                   dag::plain_dimension(*v, key())};
       if (m_.value.line_dim >= 0 && m_.value.depth_dim >= 0 && take_matrix(*w)) return true;
     }
@@ -241,9 +253,10 @@ class Finder {
                &key = op.axes()[static_cast<size_t>(dims.second)], &depth = op.reduce_axes()[0];
     for (const auto& [x, y] : {*factors, std::pair(factors->second, factors->first)}) {
       if (x->depends_on(key) || y->depends_on(row) || !is_of_result(*x, op, place)) continue;
+      const std::array tile{row, key, depth};
       const ComputedMatrix::Operand rows{x->producer, dag::plain_dimension(*x, row),
-                                         dag::plain_dimension(*x, depth)},
-          keys{y->producer, dag::plain_dimension(*y, key), dag::plain_dimension(*y, depth)};
+                                         line_dimension(*x, depth, tile)},
+          keys{y->producer, dag::plain_dimension(*y, key), line_dimension(*y, depth, tile)};
       if (std::min({rows.line_dim, rows.depth_dim, keys.line_dim, keys.depth_dim}) >= 0)
         return ComputedMatrix::Product{s, dims.first, dims.second, depth.extent(), rows, keys};
     }
@@ -295,6 +308,17 @@ std::optional<ComputedMatrix> find_own_matrix(const ComputeDag& dag, int stage) 
     }
     if (outside.size() == before) return m;
   }
+}
+
+ComputedMatrix::Operand moved_operand(const ComputeDag& dag, const ComputedMatrix::Operand& o) {
+  const Operation& op = dag.stage(o.stage);
+  if (op.is_placeholder() || op.bodies().size() != 1 || op.bodies()[0].kind() != ExprKind::Load)
+    return o;
+  const Access& read = dag.info(o.stage).reads[0];
+  const Axis &line = op.axes()[static_cast<size_t>(o.line_dim)],
+             &depth = op.axes()[static_cast<size_t>(o.depth_dim)];
+  const std::array tile{line, depth};
+  return {read.producer, line_dimension(read, line, tile), line_dimension(read, depth, tile)};
 }
 
 }  // namespace heddle

@@ -9,6 +9,7 @@
 #include "network/cut/independent_nodes.h"
 #include "network/cut/kernel_records.h"
 #include "network/cut/loops.h"
+#include "network/cut/memory/moved_nodes.h"
 #include "network/cut/step_plan.h"
 #include "network/cut/task_schedules.h"
 
@@ -66,17 +67,13 @@ StepNodes separate_steps(const std::vector<NetworkNode>& nodes) {
 
 /// The nodes in parts of which each is a loop, or lies between loops.
 std::vector<std::vector<int>> independent_in_loops(
-    const Network& network, FunctionRef<bool(const std::vector<int>& tasks)> fit) {
+    const Network& network, MovedNodes memory,
+    FunctionRef<bool(const std::vector<int>& tasks)> fit) {
   std::vector<std::vector<int>> all;
   const auto add = [&](size_t begin, size_t end) {
-    const auto first = network.nodes().begin();
-    const std::vector<NetworkNode> part(first + static_cast<long>(begin),
-                                        first + static_cast<long>(end));
-    for (std::vector<int>& step :
-         independent_nodes(part, network.places(), network.states(), fit)) {
-      for (int& n : step) n += static_cast<int>(begin);
+    for (std::vector<int>& step : independent_nodes(network.nodes(), begin, end, network.places(),
+                                                    network.states(), memory, fit))
       all.push_back(std::move(step));
-    }
   };
   size_t done = 0;
   for (const NetworkLoop& loop : network.loops()) {
@@ -86,6 +83,36 @@ std::vector<std::vector<int>> independent_in_loops(
   }
   add(done, network.nodes().size());
   return all;
+}
+
+/// The buffers between the steps of a network. Others lie in arguments, or are constants.
+BufferGraph buffers_between(const Network& network, const std::vector<NetworkNode>& steps) {
+  BufferGraph graph(network.places(), [&](const Tensor& t) {
+    return position_of(network.outputs(), t) >= 0 || position_of(network.states(), t) >= 0;
+  });
+  for (const NetworkNode& step : steps) graph.add_node(step.inputs, step.outputs);
+  return graph;
+}
+
+/// The steps of a network of which those that `fit` share launches, where the buffers between them take about
+/// as much memory as between the nodes one by one, or no more than a call may take, or little.
+StepNodes steps_in_memory(const Network& network,
+                          FunctionRef<bool(const std::vector<int>& tasks)> fit) {
+  constexpr int64_t kLittle = 8 << 20;
+  constexpr int64_t kGap = 16;  // an arena has gaps; a share of it is none too many
+  constexpr int kMostArenas = 8;
+  const BufferGraph graph = buffers_between(network, network.nodes());
+  const int64_t alone = plan_memory(graph.lifetimes()).bytes, limit = network.pass_options().memory,
+                most = limit > 0 ? limit : std::max(kLittle, alone + alone / kGap);
+  int64_t live = limit > 0 ? limit : std::max(kLittle, alone);
+  for (int i = 0; i < kMostArenas; ++i) {
+    StepNodes steps =
+        steps_of(network.nodes(), independent_in_loops(network, MovedNodes(graph, live), fit));
+    const int64_t bytes = plan_memory(buffers_between(network, steps.steps).lifetimes()).bytes;
+    if (bytes <= most) return steps;
+    live -= std::max(bytes - most, most / kGap);
+  }
+  return separate_steps(network.nodes());
 }
 
 /// The combinations of the variants of these tasks, where they are few.
@@ -111,12 +138,11 @@ NetworkSteps::NetworkSteps(const Network& network, const Target& target,
     return;
   }
   std::map<std::vector<int>, bool> known;
-  steps_ =
-      steps_of(network.nodes(), independent_in_loops(network, [&](const std::vector<int>& tasks) {
-                 const auto [it, is_new] = known.try_emplace(tasks);
-                 if (is_new) it->second = fit(tasks);
-                 return it->second;
-               }));
+  steps_ = steps_in_memory(network, [&](const std::vector<int>& tasks) {
+    const auto [it, is_new] = known.try_emplace(tasks);
+    if (is_new) it->second = fit(tasks);
+    return it->second;
+  });
   steps_.loops = loops_of_steps(network.loops(), steps_.nodes);
   for (size_t s = 0; s < steps_.tasks.size(); ++s) {
     if (steps_.tasks[s].size() == 1 || joined_of(s)) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace heddle::network {
 namespace {
@@ -9,8 +10,8 @@ namespace {
 constexpr size_t kMostParts = 8;
 
 // The nodes on which each node depends, by the memory that it reads.
-std::vector<std::vector<int>> dependencies(const std::vector<NetworkNode>& nodes,
-                                           const std::vector<TensorPlace>& places,
+std::vector<std::vector<int>> dependencies(const std::vector<NetworkNode>& nodes, size_t begin,
+                                           size_t end, const std::vector<TensorPlace>& places,
                                            const std::vector<StatePlace>& states) {
   const auto memory = [&](const Tensor& t) {
     for (const StatePlace& p : states) {
@@ -22,7 +23,7 @@ std::vector<std::vector<int>> dependencies(const std::vector<NetworkNode>& nodes
   };
   std::map<const BufferNode*, std::vector<int>> writers, readers;
   std::vector<std::vector<int>> out(nodes.size());
-  for (size_t n = 0; n < nodes.size(); ++n) {
+  for (size_t n = begin; n < end; ++n) {
     for (const Tensor& t : nodes[n].inputs) {
       const auto it = writers.find(memory(t));
       if (it != writers.end()) out[n].insert(out[n].end(), it->second.begin(), it->second.end());
@@ -40,15 +41,18 @@ std::vector<std::vector<int>> dependencies(const std::vector<NetworkNode>& nodes
 // Takes nodes that are ready until all are steps.
 class Scheduler {
  public:
-  Scheduler(const std::vector<NetworkNode>& nodes, const std::vector<TensorPlace>& places,
-            const std::vector<StatePlace>& states,
+  Scheduler(const std::vector<NetworkNode>& nodes, size_t begin, size_t end,
+            std::vector<std::vector<int>> needs, MovedNodes& memory,
             FunctionRef<bool(const std::vector<int>& tasks)> fit)
       : nodes_(nodes),
+        begin_(begin),
+        end_(end),
+        memory_(memory),
         fit_(fit),
-        needs_(dependencies(nodes, places, states)),
+        needs_(std::move(needs)),
         after_(nodes.size()),
         done_(nodes.size()) {
-    for (size_t n = nodes.size(); n-- > 0;) {
+    for (size_t n = end; n-- > begin;) {
       for (const int p : needs_[n]) {
         int& longest = after_[static_cast<size_t>(p)];
         longest = std::max(longest, after_[n] + 1);
@@ -58,13 +62,13 @@ class Scheduler {
 
   std::vector<std::vector<int>> run() {
     std::vector<std::vector<int>> steps;
-    for (size_t first = 0; first < nodes_.size();) {
+    for (size_t first = begin_; first < end_;) {
       // Nodes are in an order in which they can run, so the first that is left is ready.
       if (done_[first]) {
         ++first;
         continue;
       }
-      steps.push_back(step_of(static_cast<int>(first)));
+      steps.push_back(step_of(first));
       for (const int n : steps.back()) done_[static_cast<size_t>(n)] = 1;
     }
     return steps;
@@ -78,39 +82,48 @@ class Scheduler {
 
   /// The nodes that run with `first`; or a node before it, because more nodes wait for that one, and
   /// `first` leaves room for what comes behind it.
-  std::vector<int> step_of(int first) {
-    std::vector<int> step{first}, tasks{nodes_[static_cast<size_t>(first)].task};
-    int longest = first;
-    for (size_t n = static_cast<size_t>(first) + 1; n < nodes_.size(); ++n) {
+  std::vector<int> step_of(size_t first) {
+    std::vector<int> step{static_cast<int>(first)}, tasks{nodes_[first].task};
+    size_t longest = first;
+    std::vector<size_t> moved;
+    for (size_t n = first + 1; n < end_; ++n) {
       if (step.size() == kMostParts) break;
       if (!ready(n)) continue;
       tasks.push_back(nodes_[n].task);
-      if (fit_(tasks)) {
+      if (fit_(tasks) && memory_.may_move(n, first)) {
+        memory_.run(n, first);
         step.push_back(static_cast<int>(n));
-      } else {
-        tasks.pop_back();
-        if (after(static_cast<int>(n)) > after(longest)) longest = static_cast<int>(n);
+        continue;
       }
+      tasks.pop_back();
+      if (after_[n] > after_[longest]) longest = n;
     }
-    const bool waits = step.size() == 1 && longest != first && fit_({tasks[0], tasks[0]});
-    return waits ? std::vector<int>{longest} : step;
+    if (step.size() == 1 && longest != first && fit_({tasks[0], tasks[0]}) &&
+        memory_.may_move(longest, first)) {
+      memory_.run(longest, first);
+      return {static_cast<int>(longest)};
+    }
+    memory_.run(first, first);
+    return step;
   }
-  /// The number of nodes that run one after the other behind `n`.
-  int after(int n) const { return after_[static_cast<size_t>(n)]; }
 
   const std::vector<NetworkNode>& nodes_;
+  const size_t begin_, end_;
+  MovedNodes& memory_;
   FunctionRef<bool(const std::vector<int>&)> fit_;
   const std::vector<std::vector<int>> needs_;
-  std::vector<int> after_;
+  std::vector<int> after_;  ///< of each node, how many run one after the other behind it
   std::vector<char> done_;
 };
 
 }  // namespace
 
 std::vector<std::vector<int>> independent_nodes(
-    const std::vector<NetworkNode>& nodes, const std::vector<TensorPlace>& places,
-    const std::vector<StatePlace>& states, FunctionRef<bool(const std::vector<int>& tasks)> fit) {
-  return Scheduler(nodes, places, states, fit).run();
+    const std::vector<NetworkNode>& nodes, size_t begin, size_t end,
+    const std::vector<TensorPlace>& places, const std::vector<StatePlace>& states,
+    MovedNodes& memory, FunctionRef<bool(const std::vector<int>& tasks)> fit) {
+  return Scheduler(nodes, begin, end, dependencies(nodes, begin, end, places, states), memory, fit)
+      .run();
 }
 
 }  // namespace heddle::network

@@ -6,6 +6,7 @@
 
 #include "heddle/network/network.h"
 #include "heddle/runtime/kernel.h"
+#include "runtime/kernel/kernel_impl.h"
 
 namespace heddle::network {
 
@@ -29,6 +30,12 @@ class KernelClones {
     const auto [it, added] = clones_.try_emplace(constants_of(node));
     if (added) it->second = kernel_.clone();
     return it->second;
+  }
+
+  /// The bytes that the kernel needs besides its arguments while it runs, on a GPU.
+  int64_t scratch_bytes() const {
+    const auto& executable = runtime_of(kernel_).cuda;
+    return executable ? cuda::scratch_bytes(executable->program()) : 0;
   }
 
  private:

@@ -89,7 +89,8 @@ class StatesOfPlan {
 StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Tensor>& tensors,
                     size_t num_args, const std::vector<TensorPlace>& inside,
                     const std::vector<StatePlace>& states, const std::vector<Var>& sizes,
-                    const std::vector<NetworkLoop>& loops, const std::vector<Repeat>& repeats) {
+                    const std::vector<NetworkLoop>& loops, const std::vector<Repeat>& repeats,
+                    const std::vector<int64_t>& scratch) {
   StepPlan plan;
   LoopPlaces of_loops(repeats, loops, sizes);
   const StatesOfPlan in_arguments(states, tensors, sizes, plan.views);
@@ -100,7 +101,15 @@ StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Ten
     buffers.add_node(of_loops.memory_of(node.inputs), of_loops.memory_of(node.outputs));
   std::vector<BufferLifetime> lifetimes = buffers.lifetimes();
   of_loops.extend(buffers, lifetimes);
+  const size_t between = lifetimes.size();
+  for (size_t s = 0; s < scratch.size(); ++s)
+    lifetimes.push_back({scratch[s], static_cast<int>(s), static_cast<int>(s)});
   const MemoryPlan memory = plan_memory(lifetimes);
+  for (size_t s = 0; s < nodes.size(); ++s) {
+    const bool any = s < scratch.size() && scratch[s] > 0;
+    plan.scratch.push_back(any ? ProgramPlace{ProgramPlace::Scratch, memory.offsets[between + s]}
+                               : ProgramPlace{});
+  }
   plan.arena_bytes = memory.bytes;
   plan.loops = of_loops.loops();
   const auto place_of = [&](const Tensor& t) -> ProgramPlace {

@@ -14,6 +14,7 @@ struct StepPlan {
   /// Of the inputs of each step, then of its outputs: Argument, View, Array (a constant that the
   /// network supplies), or Arena.
   std::vector<std::vector<ProgramPlace>> places;
+  std::vector<ProgramPlace> scratch = {};  ///< of each step's workspaces; Nothing where it has none
   int64_t arena_bytes = 0;
   std::vector<ProgramView> views;  ///< that places name, of arguments
   std::vector<TurnPlace> turns = {};
@@ -41,11 +42,13 @@ ProgramView view_of(const StatePlace& place, size_t argument, const std::vector<
 /// `tensors` are the `num_args` arguments of the network, then its constants. All other tensors
 /// between nodes share an arena, by lifetimes (plan_memory). `inside` are tensors that are parts of
 /// others, and `states` those that lie in arguments. `sizes` are those of a call. `loops` are of
-/// `repeats`, over these steps.
+/// `repeats`, over these steps. `scratch` is the bytes of each step's workspaces, which live as long as it
+/// runs; empty: none has any.
 StepPlan plan_steps(const std::vector<NetworkNode>& nodes, const std::vector<Tensor>& tensors,
                     size_t num_args, const std::vector<TensorPlace>& inside,
                     const std::vector<StatePlace>& states, const std::vector<Var>& sizes,
                     const std::vector<NetworkLoop>& loops = {},
-                    const std::vector<Repeat>& repeats = {});
+                    const std::vector<Repeat>& repeats = {},
+                    const std::vector<int64_t>& scratch = {});
 
 }  // namespace heddle::network

@@ -92,18 +92,20 @@ ExportScratch::~ExportScratch() {
 }
 
 PlacedSteps place_steps(const ExportRequest& request, const std::vector<NetworkNode>& nodes,
-                        const std::vector<NetworkLoop>& loops) {
+                        const std::vector<NetworkLoop>& loops,
+                        const std::vector<int64_t>& scratch) {
   std::vector<Tensor> tensors = request.args;
   const std::vector<Tensor> constants = constants_of(request.network, request.args);
   tensors.insert(tensors.end(), constants.begin(), constants.end());
   const Network& net = request.network;
   StepPlan plan = plan_steps(nodes, tensors, request.args.size(), net.places(), net.states(),
-                             net.sizes(), loops, net.updates().repeats);
+                             net.sizes(), loops, net.updates().repeats, scratch);
   for (ProgramView& view : plan.views)
     view.argument = static_cast<size_t>(tensor_of(request.args, view.argument));
-  PlacedSteps steps{std::move(plan.places), {},
-                    plan.arena_bytes,       std::move(plan.views),
-                    std::move(plan.turns),  std::move(plan.loops)};
+  PlacedSteps steps{std::move(plan.places),  {},
+                    std::move(plan.scratch), plan.arena_bytes,
+                    std::move(plan.views),   std::move(plan.turns),
+                    std::move(plan.loops)};
   for (const TurnPlace& turn : steps.turns) {
     for (const ProgramPlace& p : {turn.even, turn.odd, turn.first, turn.last})
       HEDDLE_ICHECK(p.where == ProgramPlace::Arena || p.where == ProgramPlace::Nothing,

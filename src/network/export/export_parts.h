@@ -47,6 +47,7 @@ struct PlacedSteps {
   /// Of each step's inputs and outputs: Argument, View, Arena, Turn, or Nothing for a constant.
   std::vector<std::vector<ProgramPlace>> places;
   std::vector<std::map<size_t, NDArray>> constants;  ///< of each step, by position
+  std::vector<ProgramPlace> scratch = {};            ///< of each step's workspaces
   int64_t arena_bytes = 0;
   std::vector<ProgramView> views;
   std::vector<TurnPlace> turns = {};
@@ -55,8 +56,9 @@ struct PlacedSteps {
 
 /// Throws a User error for constants among the arguments, because an exported network contains its
 /// constants. `steps` are the nodes of the network, or several of them as one, and `loops` are over these.
+/// `scratch` is as plan_steps takes it.
 PlacedSteps place_steps(const ExportRequest& request, const std::vector<NetworkNode>& steps,
-                        const std::vector<NetworkLoop>& loops);
+                        const std::vector<NetworkLoop>& loops, const std::vector<int64_t>& scratch);
 
 /// The library without steps: its name, target, inputs, outputs, sizes, version and plan.
 LibrarySource interface_of(const ExportRequest& request);

@@ -37,14 +37,14 @@ class Exporter {
   LibrarySource write() {
     library_ = interface_of(request_);
     if (!library_.for_gpu) program_.features = features();
-    const PlacedSteps placed = place_steps(request_, steps_.nodes().steps, steps_.nodes().loops);
+    compile();
+    const PlacedSteps placed =
+        place_steps(request_, steps_.nodes().steps, steps_.nodes().loops, scratch_of_steps());
     program_.arena_bytes = placed.arena_bytes;
     program_.views = placed.views;
     program_.turns = placed.turns;
     program_.loops = placed.loops;
-    compile();
-    for (size_t n = 0; n < placed.places.size(); ++n)
-      add_step(n, placed.places[n], placed.constants[n]);
+    for (size_t n = 0; n < placed.places.size(); ++n) add_step(n, placed);
     weights_.finish();
     program_.weights_bytes = weights_.bytes();
     program_.weights_hash = weights_.hash();
@@ -103,16 +103,39 @@ class Exporter {
     }
   }
 
-  void add_step(size_t n, const std::vector<ProgramPlace>& places, const Constants& constants) {
-    const auto task = static_cast<size_t>(steps_.nodes().steps[n].task);
+  /// The first kernel of a step, and the number of them.
+  std::pair<size_t, size_t> kernels_of(size_t step) const {
+    const auto task = static_cast<size_t>(steps_.nodes().steps[step].task);
+    if (const NetworkSteps::Joined* joined = steps_.joined_of(step))
+      return {first_joined_ + joined->first, joined->sizes.combinations.size()};
+    return {first_[task], request_.variants[task].schedules.size()};
+  }
+
+  /// The bytes of the workspaces of each step.
+  std::vector<int64_t> scratch_of_steps() const {
+    std::vector<int64_t> bytes(steps_.nodes().steps.size());
+    for (size_t s = 0; s < bytes.size(); ++s) {
+      const auto [first, count] = kernels_of(s);
+      for (size_t k = first; k < first + count; ++k) {
+        if (kernels_[k].gpu) bytes[s] = std::max(bytes[s], cuda::scratch_bytes(*kernels_[k].gpu));
+      }
+    }
+    return bytes;
+  }
+
+  void add_step(size_t n, const PlacedSteps& placed) {
     const NetworkSteps::Joined* joined = steps_.joined_of(n);
-    const TaskVariants& made = request_.variants[task];
     ExportedStep step;
-    const size_t first = joined ? first_joined_ + joined->first : first_[task],
-                 count = joined ? joined->sizes.combinations.size() : made.schedules.size();
-    for (size_t v = 0; v < count; ++v)
-      step.variants.push_back(variant(first + v, places, constants));
-    step.selector = joined ? joined->sizes.tree : made.tree;
+    const auto [first, count] = kernels_of(n);
+    for (size_t v = 0; v < count; ++v) {
+      ExportedVariant& made =
+          step.variants.emplace_back(variant(first + v, placed.places[n], placed.constants[n]));
+      if (placed.scratch[n].where != ProgramPlace::Nothing)
+        made.places.push_back(placed.scratch[n]);
+    }
+    step.selector = joined
+                        ? joined->sizes.tree
+                        : request_.variants[static_cast<size_t>(steps_.nodes().steps[n].task)].tree;
     program_.steps.push_back(std::move(step));
   }
 

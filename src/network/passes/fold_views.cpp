@@ -21,6 +21,12 @@
 //
 //   g[r, s, k, c] = sum of x[..] * y[..];  dw[k, c, r, s] = g[r, s, k, c]           (before)
 //   dw[k, c, r, s] = sum of x[..] * y[..]                                           (after)
+//
+// A result that is no image, such as the phases of a strided convolution's gradient, is stored there with the
+// dimension innermost along which its readers go (last_as_read):
+//
+//   p[a, b, n, c, y, x] = sum of ..;  z[n, y, x, c] = p[y % 2, x % 2, n, c, y / 2, x / 2]      (before)
+//   p[a, b, n, y, x, c] = sum of ..;  z[n, y, x, c] = p[y % 2, x % 2, n, y / 2, x / 2, c]      (after)
 #include <algorithm>
 #include <utility>
 
@@ -97,9 +103,10 @@ class Reshaper {
   const Operation& view_;
 };
 
+constexpr int64_t kShort = 8;  // a dimension that may lie in any order
+
 /// Whether `op` moves its short dimensions, and the others stay in their order.
 bool moves_short_dimensions(const Operation& op) {
-  constexpr int64_t kShort = 8;
   const Load* read = moved_read(op);
   if (read == nullptr || op.output(0).size() != tensor_of(read->buffer).size()) return false;
   std::vector<char> found(op.axes().size());
@@ -152,7 +159,69 @@ std::vector<Tensor> fold(const PassContext& context, IsView is_view) {
   return rebuilder.rebuild(dag.outputs());
 }
 
+/// The dimension of `s` along which each reader goes with its own last axis; -1 where that is the last one,
+/// or not the same.
+int dimension_as_read(const ComputeDag& dag, int s) {
+  int found = -1;
+  for (const int r : dag.info(s).consumers) {
+    if (dag.stage(r).axes().empty()) return -1;
+    const Axis& last = dag.stage(r).axes().back();
+    for (const Access& a : dag.info(r).reads) {
+      if (a.producer != s) continue;
+      const auto is_last = [&](const Expr& i) { return i.get() == last.var().get(); };
+      const auto at = std::ranges::find_if(a.indices, is_last);
+      const auto d = static_cast<int>(at - a.indices.begin());
+      if (at == a.indices.end() || a.indices.end() - at == 1 || (found >= 0 && found != d))
+        return -1;
+      found = d;
+    }
+  }
+  return found;
+}
+
+/// `t` with dimension `d` behind the others.
+Tensor with_last(const Tensor& t, int d) {
+  Shape shape = t.shape();
+  std::rotate(shape.begin() + d, shape.begin() + d + 1, shape.end());
+  return compute(shape, [&](const std::vector<Axis>& i) {
+    std::vector<Expr> at(i.begin(), i.end());
+    std::rotate(at.begin() + d, at.end() - 1, at.end());
+    return make_load(t.buffer(), std::move(at));
+  });
+}
+
+/// What `with_last` made, in the order of before.
+Tensor in_order_of(const Tensor& made, const Tensor& t, int d) {
+  return compute(t.shape(), [&](const std::vector<Axis>& i) {
+    std::vector<Expr> at(i.begin(), i.end());
+    std::rotate(at.begin() + d, at.begin() + d + 1, at.end());
+    return make_load(made.buffer(), std::move(at));
+  });
+}
+
 }  // namespace
+
+std::vector<Tensor> last_as_read(const PassContext& context) {
+  const ComputeDag& dag = context.dag;
+  if (!context.target.is_cuda()) return dag.outputs();
+  dag::Rebuilder rebuilder;
+  int moved = 0;
+  for (int s = 0; s < dag.size(); ++s) {
+    const Operation& op = dag.stage(s);
+    if (op.is_placeholder() || dag.info(s).is_output || op.num_outputs() != 1) continue;
+    const std::vector<int> chain = chain_to(dag, s);
+    if (chain.empty() || reads_along_last(dag, chain.front())) continue;
+    const int d = dimension_as_read(dag, s);
+    if (d < 0 || op.axes()[static_cast<size_t>(d)].largest_extent() < kShort) continue;
+    const Tensor t = op.output(0), made = Reshaper(dag, *with_last(t, d).op()).run(chain);
+    if (!made) continue;
+    rebuilder.replace(t, in_order_of(made, t, d));
+    ++moved;
+  }
+  if (moved == 0) return dag.outputs();
+  context.changed(std::to_string(moved) + " products are stored along what their readers go along");
+  return rebuilder.rebuild(dag.outputs());
+}
 
 std::vector<Tensor> fold_views(const PassContext& context) { return fold(context, keeps_order); }
 

@@ -36,6 +36,8 @@ std::vector<Tensor> join_movers(const PassContext& context);
 std::vector<Tensor> fold_views(const PassContext& context);
 /// The part of fold_views about transposes of short dimensions behind products of GPUs.
 std::vector<Tensor> fold_short_transposes(const PassContext& context);
+/// The part about results of GPUs' products that are read along another dimension than their last one.
+std::vector<Tensor> last_as_read(const PassContext& context);
 std::vector<Tensor> drop_taps(const PassContext& context);
 std::vector<Tensor> fold_scales(const PassContext& context);
 std::vector<Tensor> factors_after_products(const PassContext& context);

@@ -43,6 +43,8 @@ constexpr Step kSteps[] = {
     {"transpose_weights", transpose_weights},
     {"channels_last", channels_last},
     {"fold_views", fold_short_transposes},
+    {"fold_views", last_as_read},
+    {"fold_movers", fold_movers},
 };
 
 const PassDescription& description(const std::string& name) {

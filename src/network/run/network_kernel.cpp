@@ -116,6 +116,20 @@ std::vector<size_t> positions_of(const std::vector<Var>& sizes, const std::vecto
 
 namespace {
 
+/// Gives the kernels of the steps their places.
+void take_plan(network::StepPlan plan, const std::vector<NetworkNode>& steps,
+               std::span<const std::span<StepKernel>> kernels, ProgramParts& parts) {
+  parts.arena_bytes = plan.arena_bytes;
+  parts.views = std::move(plan.views);
+  parts.turns = std::move(plan.turns);
+  parts.loops = std::move(plan.loops);
+  for (size_t s = 0; s < steps.size(); ++s) {
+    for (StepKernel& k : kernels[s])
+      parts.steps[s].variants.push_back(
+          {k.clones.of(steps[s]), plan.places[s], k.sizes, plan.scratch[s]});
+  }
+}
+
 /// The constants of the graph of a network that are none of its arguments.
 std::vector<Tensor> constants_beside(const std::vector<Tensor>& args, const Network& network,
                                      const ComputeDag& dag) {
@@ -147,13 +161,6 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
   parts.sizes = driver::kernel_sizes(impl_->sizes);
   using Calls = cuda::DeviceCalls;
   parts.graphs = impl_->sizes.empty() ? Calls::kGraphs : Calls::kGraphsOfSizes;
-  network::StepPlan plan =
-      network::plan_steps(steps.nodes().steps, tensors, args.size(), places(), states(),
-                          impl_->sizes, steps.nodes().loops, updates().repeats);
-  parts.arena_bytes = plan.arena_bytes;
-  parts.views = std::move(plan.views);
-  parts.turns = std::move(plan.turns);
-  parts.loops = std::move(plan.loops);
   for (const StateUpdate& u : updates())
     parts.updated.push_back(static_cast<size_t>(network::position_of(args, u.state)));
 
@@ -166,20 +173,27 @@ NetworkKernel Network::build(const std::vector<Tensor>& args,
   for (size_t k = 0; k < joined.kernels.size(); ++k)
     shared.push_back(
         {network::KernelClones(joined.kernels[k]), positions_of(joined.sizes[k], impl_->sizes)});
-  for (size_t s = 0; s < plan.places.size(); ++s) {
+  const size_t count = steps.nodes().steps.size();
+  std::vector<std::span<StepKernel>> kernels_of(count);
+  std::vector<int64_t> scratch(count);
+  for (size_t s = 0; s < count; ++s) {
     const NetworkNode& node = steps.nodes().steps[s];
     const auto task = static_cast<size_t>(node.task);
     ProgramStep& step = parts.steps.emplace_back();
     step.name = steps.text(*this, s);
-    std::span<StepKernel> kernels = alone[task];
+    std::span<StepKernel>& kernels = kernels_of[s];
+    kernels = alone[task];
     step.selector = variants[task].tree;
     if (const network::NetworkSteps::Joined* j = steps.joined_of(s)) {
       kernels = std::span(shared).subspan(j->first, j->sizes.combinations.size());
       step.selector = j->sizes.tree;
     }
-    for (StepKernel& k : kernels)
-      step.variants.push_back({k.clones.of(node), plan.places[s], k.sizes});
+    for (const StepKernel& k : kernels) scratch[s] = std::max(scratch[s], k.clones.scratch_bytes());
   }
+  network::StepPlan plan =
+      network::plan_steps(steps.nodes().steps, tensors, args.size(), places(), states(),
+                          impl_->sizes, steps.nodes().loops, updates().repeats, scratch);
+  take_plan(std::move(plan), steps.nodes().steps, kernels_of, parts);
   NetworkBuildReport report = compiled.report;
   report.kernels += joined.report.kernels;
   report.from_disk += joined.report.from_disk;

@@ -15,7 +15,7 @@ namespace heddle::cuda {
 struct Captured {
   std::vector<NDArray> arrays;
   std::vector<std::shared_ptr<const void>> owners;  ///< of other arrays
-  /// Workspaces by executable. Each graph has its own, because graphs may run at the same time.
+  /// Workspaces by the list that asks for them. Each graph has its own, because graphs may run at the same time.
   std::map<const void*, std::vector<NDArray>> workspaces;
 };
 

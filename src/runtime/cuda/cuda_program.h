@@ -67,7 +67,8 @@ struct Launch {
   bool overlaps = false;
 };
 
-/// Scratch memory on the GPU, allocated at a kernel's first call on a stream and then kept.
+/// Scratch memory on the GPU. A kernel that is called alone allocates it at its first call on a stream and
+/// keeps it; as a step of a network it has its scratch in the arena, where other steps have theirs.
 struct Workspace {
   std::int64_t bytes = 0;
   /// Zeroed when it is allocated, and only then. The launches must leave it zero (such as the
@@ -87,6 +88,11 @@ struct Program {
   /// Outputs of which a call leaves some elements as they are, by their positions.
   std::vector<int> in_part = {};
 };
+
+/// The bytes of the workspaces that hold nothing between calls, one behind the other. Each begins at a multiple
+/// of kScratchAlignment.
+std::int64_t scratch_bytes(const Program& program);
+inline constexpr std::int64_t kScratchAlignment = 64;
 
 /// Whether the launches of a call are given this buffer.
 bool calls_read(const Program& program, size_t buffer);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <optional>
 
 #include "heddle/support/error.h"
@@ -33,6 +34,7 @@ struct Executable::Loaded {
   std::mutex mutex;
   struct Scratch {
     api::StreamHandle stream = nullptr;
+    const std::vector<Workspace>* wanted = nullptr;
     std::vector<NDArray> arrays;
   };
   std::deque<Scratch>
@@ -78,17 +80,17 @@ struct Executable::Loaded {
   }
 
   const std::vector<NDArray>& workspaces(const std::vector<Workspace>& wanted,
-                                         const void* executable, api::StreamHandle stream) {
+                                         api::StreamHandle stream) {
     if (CaptureState* capture = capture_of(device->index)) {
-      const auto [found, fresh] = capture->captured.workspaces.try_emplace(executable);
+      const auto [found, fresh] = capture->captured.workspaces.try_emplace(&wanted);
       if (fresh) found->second = allocate(wanted);
       return found->second;
     }
     const std::lock_guard lock(mutex);
     for (const Scratch& s : scratch) {
-      if (s.stream == stream) return s.arrays;
+      if (s.stream == stream && s.wanted == &wanted) return s.arrays;
     }
-    scratch.push_back({stream, allocate(wanted)});
+    scratch.push_back({stream, &wanted, allocate(wanted)});
     return scratch.back().arrays;  // its address is stable
   }
 };
@@ -105,17 +107,39 @@ std::array<unsigned, 3> grid_at(const Launch& launch, std::span<const std::int64
   return grid;
 }
 
+std::int64_t round_up(std::int64_t bytes) {
+  return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+}
+
+/// The workspaces of a launch: those of `scratch`, where there is one, and `own`.
+struct WorkspacesOfCall {
+  const std::vector<Workspace>& all;
+  std::span<const NDArray> own;
+  char* scratch = nullptr;
+
+  void fill(void** buffers) const {
+    char* next = scratch;
+    auto kept = own.begin();
+    for (const Workspace& w : all) {
+      if (scratch == nullptr || w.zeroed) {
+        *buffers++ = (kept++)->data();
+      } else {
+        *buffers++ = next;
+        next += round_up(w.bytes);
+      }
+    }
+  }
+};
+
 // Puts the steps into the stream, or into the record where there is one. `given` are arguments and
 // persistent buffers.
 template <typename Steps>
 void launch_all(DeviceState& device, const Steps& steps, std::span<void* const> given,
-                std::span<const NDArray> workspaces, std::span<const std::int64_t> sizes,
+                const WorkspacesOfCall& workspaces, std::span<const std::int64_t> sizes,
                 std::size_t most_params, api::StreamHandle stream, LaunchRecord* record = nullptr) {
-  StackArray<void*, kOnStack> buffers(given.size() + workspaces.size()), params(most_params);
+  StackArray<void*, kOnStack> buffers(given.size() + workspaces.all.size()), params(most_params);
   std::copy(given.begin(), given.end(), buffers.data());
-  for (std::size_t i = 0; i < workspaces.size(); ++i) {
-    buffers[given.size() + i] = workspaces[i].data();
-  }
+  workspaces.fill(buffers.data() + given.size());
   for (const auto& step : steps) {
     const std::vector<int>& wanted = step.launch->buffers;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -148,6 +172,14 @@ void launch_all(DeviceState& device, const Steps& steps, std::span<void* const> 
 
 }  // namespace
 
+std::int64_t scratch_bytes(const Program& program) {
+  std::int64_t bytes = 0;
+  for (const Workspace& w : program.workspaces) {
+    if (!w.zeroed) bytes += round_up(w.bytes);
+  }
+  return bytes;
+}
+
 bool calls_read(const Program& program, std::size_t buffer) {
   const int wanted = static_cast<int>(buffer);
   return std::any_of(program.launches.begin(), program.launches.end(), [&](const Launch& launch) {
@@ -167,6 +199,7 @@ Executable::Executable(std::shared_ptr<const Program> program, std::string name,
           std::max(most_params_, launch.buffers.size() + launch.maps.size() + launch.sizes.size());
     }
   }
+  std::ranges::copy_if(program_->workspaces, std::back_inserter(zeroed_), &Workspace::zeroed);
   HEDDLE_ICHECK(persistent == 0 || has_prepare(),
                 "kernel '" + name_ + "' has persistent buffers that nothing computes");
 }
@@ -216,16 +249,15 @@ Executable::Loaded& Executable::loaded(int device) const {
 }
 
 void Executable::run(int device, std::span<void* const> buffers,
-                     std::span<const std::int64_t> sizes) const {
+                     std::span<const std::int64_t> sizes, char* scratch) const {
   if (program_->launches.empty()) return;  // no output of the program has an element
   Loaded& l = loaded(device);
   LaunchRecord* const record = record_of(device);
   if (record == nullptr) l.device->enter();  // a record needs no context
   const api::StreamHandle stream = current_stream(device);
-  std::span<const NDArray> workspaces;
-  if (!program_->workspaces.empty()) {
-    workspaces = l.workspaces(program_->workspaces, this, stream);
-  }
+  const std::vector<Workspace>& wanted = scratch == nullptr ? program_->workspaces : zeroed_;
+  WorkspacesOfCall workspaces{program_->workspaces, {}, scratch};
+  if (!wanted.empty()) workspaces.own = l.workspaces(wanted, stream);
   launch_all(*l.device, l.main, buffers, workspaces, sizes, most_params_, stream, record);
 }
 
@@ -239,7 +271,7 @@ void Executable::prepare(int device, std::span<void* const> buffers) const {
                     "cuStreamSynchronize");
   }
   const Stream side(device);
-  launch_all(*l.device, l.prepare, buffers, workspaces, {}, most_params_,
+  launch_all(*l.device, l.prepare, buffers, {program_->workspaces, workspaces}, {}, most_params_,
              static_cast<api::StreamHandle>(side.handle()));
   side.synchronize();
 }

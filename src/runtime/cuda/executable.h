@@ -23,9 +23,10 @@ class Executable {
   ~Executable();
 
   /// Puts the launches into the device's current stream. `buffers` are the addresses of the
-  /// arguments and the persistent buffers, `sizes` the symbolic sizes of the call. Thread-safe.
-  void run(int device, std::span<void* const> buffers,
-           std::span<const std::int64_t> sizes = {}) const;
+  /// arguments and the persistent buffers, `sizes` the symbolic sizes of the call. `scratch` has
+  /// scratch_bytes(program()); null: it has its own. Thread-safe.
+  void run(int device, std::span<void* const> buffers, std::span<const std::int64_t> sizes = {},
+           char* scratch = nullptr) const;
   /// Computes the persistent buffers; waits until that is done. Never part of a captured graph.
   void prepare(int device, std::span<void* const> buffers) const;
 
@@ -43,6 +44,7 @@ class Executable {
   void check(const Launch& launch) const;
 
   std::shared_ptr<const Program> program_;
+  std::vector<Workspace> zeroed_;  // those of its workspaces that hold something between calls
   std::string name_;
   std::size_t args_ = 0;         // number of arguments and persistent buffers
   std::size_t most_params_ = 0;  // largest number of parameters of a launch

@@ -118,6 +118,8 @@ class GpuNetwork final : public heddle_network {
     for (const ProgramPlace& p : variant.places) {
       if (p.where == ProgramPlace::Size) {
         made.sizes.push_back(static_cast<size_t>(p.at));
+      } else if (p.where == ProgramPlace::Scratch) {
+        made.scratch = p;
       } else {
         made.places.push_back(p);
       }

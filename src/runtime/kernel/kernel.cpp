@@ -119,8 +119,9 @@ void KernelRuntime::prepare_on_cpu(Prepared& p) const {
 
 // Most kernels for a CPU get no further than this: they have only arguments and sizes.
 void KernelRuntime::run(void** parameters, std::span<const int64_t> sizes,
-                        std::span<const NDArray> arrays, Device device, void* report) {
-  if (cuda) return run_on_gpu(parameters, sizes, arrays, device, report);
+                        std::span<const NDArray> arrays, Device device, void* report,
+                        char* scratch) {
+  if (cuda) return run_on_gpu(parameters, sizes, arrays, device, report, scratch);
   void** next = parameters + code->args.size();
   PreparedRef ready;
   if (!bound.empty() || code->prepare != nullptr) {
@@ -138,7 +139,8 @@ void KernelRuntime::throw_out_of_memory() const {
 }
 
 void KernelRuntime::run_on_gpu(void** parameters, std::span<const int64_t> sizes,
-                               std::span<const NDArray> arrays, Device device, void* report) {
+                               std::span<const NDArray> arrays, Device device, void* report,
+                               char* scratch) {
   void** next = parameters + code->args.size();
   if (!bound.empty()) {
     const auto here = bound_on(device);
@@ -151,7 +153,7 @@ void KernelRuntime::run_on_gpu(void** parameters, std::span<const int64_t> sizes
     for (const NDArray& a : ready->arrays) *next++ = a.data();
   }
   if (checks_finite()) *next++ = report;
-  cuda->run(device.index, {parameters, next}, sizes);
+  cuda->run(device.index, {parameters, next}, sizes, scratch);
   if (ready) cuda::keep_for_launches(device.index, std::move(ready));
 }
 

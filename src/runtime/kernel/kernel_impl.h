@@ -67,9 +67,10 @@ struct KernelRuntime {
 
   /// Runs the code. `parameters` begins with the addresses of the arguments, which were checked, and
   /// has room for num_parameters(). Of `arrays`, the arguments, only constants are looked at.
-  /// `report` is where a kernel that checks for NaN and infinity reports them.
+  /// `report` is where a kernel that checks for NaN and infinity reports them. `scratch` is for its
+  /// workspaces on a GPU (cuda::Executable::run).
   void run(void** parameters, std::span<const int64_t> sizes, std::span<const NDArray> arrays,
-           Device device, void* report = nullptr);
+           Device device, void* report = nullptr, char* scratch = nullptr);
   /// Runs the code, and its checks of elements, on arrays of `device` whose types and shapes were
   /// checked.
   void call(std::span<const NDArray> arrays, std::span<const int64_t> sizes, Device device);
@@ -81,7 +82,7 @@ struct KernelRuntime {
 
  private:
   void run_on_gpu(void** parameters, std::span<const int64_t> sizes,
-                  std::span<const NDArray> arrays, Device device, void* report);
+                  std::span<const NDArray> arrays, Device device, void* report, char* scratch);
   [[noreturn]] void throw_out_of_memory() const;
   void run_prepare(Prepared& p, Device device);
   void prepare_on_cpu(Prepared& p) const;

@@ -19,7 +19,8 @@ struct ProgramPlace {
     Array,     ///< a constant of the program
     Size,      ///< of the call; its value takes the place of a pointer
     Nothing,
-    Turn  ///< a place of its own in each turn of a loop: the number of a TurnPlace
+    Turn,  ///< a place of its own in each turn of a loop: the number of a TurnPlace
+    Scratch  ///< of the workspaces of a step on a GPU: bytes from the start of the arena; no parameter
   };
   Where where = Nothing;
   int64_t at = 0;  ///< a number, where no unit is given above
@@ -79,7 +80,8 @@ struct CallAddresses {
     switch (p.where) {
       case ProgramPlace::Argument: return arguments[static_cast<size_t>(p.at)];
       case ProgramPlace::View: return views[static_cast<size_t>(p.at)];
-      case ProgramPlace::Arena: return arena + p.at;
+      case ProgramPlace::Arena:
+      case ProgramPlace::Scratch: return arena + p.at;
       case ProgramPlace::Array: return arrays[static_cast<size_t>(p.at)];
       case ProgramPlace::Size: return reinterpret_cast<void*>(sizes[static_cast<size_t>(p.at)]);
       case ProgramPlace::Nothing: return nullptr;

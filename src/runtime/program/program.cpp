@@ -262,11 +262,13 @@ void Program::run_variant(const ProgramVariant& variant, size_t number,
   addresses.fill(variant.places, parameters.data());
   StackArray<int64_t, 8> sizes(variant.sizes.size());
   for (size_t i = 0; i < variant.sizes.size(); ++i) sizes[i] = addresses.sizes[variant.sizes[i]];
+  auto* const scratch = static_cast<char*>(addresses.of(variant.scratch));
   if (!facts.prepares_arguments) {
     const std::vector<NDArray>& constants = frame.constants->of_variants[number];
-    return kernel.run(parameters.data(), sizes.span(), constants, where);
+    return kernel.run(parameters.data(), sizes.span(), constants, where, nullptr, scratch);
   }
-  kernel.run(parameters.data(), sizes.span(), constants_of(variant, number, frame, arrays), where);
+  kernel.run(parameters.data(), sizes.span(), constants_of(variant, number, frame, arrays), where,
+             nullptr, scratch);
 }
 
 std::vector<NDArray> Program::constants_of(const ProgramVariant& variant, size_t number,

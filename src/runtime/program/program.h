@@ -31,6 +31,7 @@ struct ProgramVariant {
   /// Of the kernel's arguments: Argument, View, Arena, Array, Turn.
   std::vector<ProgramPlace> places;
   std::vector<size_t> sizes = {};  ///< which of those of the program the kernel takes
+  ProgramPlace scratch = {};       ///< of its workspaces on a GPU; Nothing: it has its own
 };
 
 struct ProgramStep {

@@ -113,6 +113,7 @@ class PadStep : public StageMaker {
         // The operand must be padded with zeros along each longer reduce axis, so each must index
         // it.
         return std::all_of(st.reduce.begin(), st.reduce.end(), [&](int k) {
+          if (!is_longer(s_.axes[k].var)) return true;
           return std::any_of(load->indices.begin(), load->indices.end(),
                              [&](const Expr& i) { return equal(i, s_.axes[k].var); });
         });
@@ -225,6 +226,10 @@ class PadStep : public StageMaker {
       if (!equal(load->indices[d], s_.axes[st.spatial[d]].var)) return nullptr;
     }
     return load;
+  }
+
+  bool is_longer(const Var& v) const {
+    return std::ranges::any_of(longer_, [&](const Var& l) { return l.same_as(v); });
   }
 
   Expr identity_;            ///< of a maximum or minimum; null: further elements are zero

@@ -137,8 +137,9 @@ std::optional<Recomputation> nearly_free(const BufferGraph& graph, const Wishes&
   constexpr double kFree = 0.01;
   const int64_t bytes = plan_memory(graph.lifetimes()).bytes;
   if (bytes < kMuch) return std::nullopt;
-  for (const double share : {0.7, 0.8, 0.9}) {
-    const auto limit = static_cast<int64_t>(share * static_cast<double>(bytes));
+  constexpr int64_t kLeastShare = 70, kMostShare = 90, kStep = 2;  // in hundredths
+  for (int64_t share = kLeastShare; share <= kMostShare; share += kStep) {
+    const int64_t limit = bytes / 100 * share;
     Recomputation made = recompute(graph, nodes, limit, wishes.kept(), wishes.repeated());
     if (made.fits && made.seconds <= kFree * seconds) return made;
   }
