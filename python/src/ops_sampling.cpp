@@ -69,6 +69,27 @@ void bind_samples(nb::module_& m) {
       "padding"_a = 0, "multiply"_a = true, "How well patches of a fit displaced patches of b.");
 }
 
+void bind_windows(nb::module_& m) {
+  m.def(
+      "unfold",
+      [](const Tensor& x, const List& kernel, const List& stride, const List& padding,
+         const List& dilation) {
+        return ops::unfold(x, kernel, {.stride = stride, .padding = padding, .dilation = dilation},
+                           caller());
+      },
+      "x"_a, "kernel"_a, "stride"_a = List(), "padding"_a = List(), "dilation"_a = List(),
+      "Images (N, C, size...) cut into columns (N, C * window, windows).");
+  m.def(
+      "fold",
+      [](const Tensor& x, const List& size, const List& kernel, const List& stride,
+         const List& padding, const List& dilation) {
+        return ops::fold(x, size, kernel,
+                         {.stride = stride, .padding = padding, .dilation = dilation}, caller());
+      },
+      "x"_a, "size"_a, "kernel"_a, "stride"_a = List(), "padding"_a = List(), "dilation"_a = List(),
+      "Sums columns (N, C * window, windows) into images (N, C, size...).");
+}
+
 void bind_regions(nb::module_& m) {
   m.def(
       "roi_align",
@@ -245,6 +266,7 @@ void bind_numbers(nb::module_& m) {
 
 void bind_sampling(nb::module_& ops) {
   bind_samples(ops);
+  bind_windows(ops);
   bind_regions(ops);
   bind_bounded(ops);
   bind_sparse(ops);

@@ -20,3 +20,7 @@ def digits():
 @pytest.fixture
 def digits_path():
     return DATA / "digits.onnx"
+
+
+def pytest_configure(config):
+    config.addinivalue_line("filterwarnings", "error:PyTorch runs a part")

@@ -189,6 +189,8 @@ CASES = {
     "adaptive_max_pool": sized("adaptive_max_pool", F.adaptive_max_pool2d, "apart"),
     "resize": resize, "grid_sample": grid_sample, "affine_grid": affine_grid, "roi_align": roi_align, "roi_max_pool": roi_max_pool,
     "crop_and_resize": crop_and_resize, "deform_conv2d": deform_conv2d, "correlation": correlation, "dilation2d": dilation2d,
+    "unfold": on_images(lambda x: ops.unfold(x, [2, 2], [2, 1], [1, 0]), lambda x: F.unfold(x, 2, stride=(2, 1), padding=(1, 0))),
+    "fold": lambda d: (lambda x: ops.fold(x, [5, 6], [3, 2], [2, 1], [1, 0]), lambda x: F.fold(x, (5, 6), (3, 2), 1, (1, 0), (2, 1)), [d.array((2, 12, 15))]),
     "depth_to_space": on_images(lambda x: ops.depth_to_space(x, 2, True), lambda x: F.pixel_shuffle(x, 2), channels=8),
     "space_to_depth": lambda d: (lambda x: ops.space_to_depth(x, 2),
                                  lambda x: x.reshape(1, 2, 3, 2, 2, 2).permute(0, 3, 5, 1, 2, 4).reshape(1, 8, 3, 2), [d.array((1, 2, 6, 4))]),

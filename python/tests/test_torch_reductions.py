@@ -27,6 +27,7 @@ def check(function, *inputs, tolerance=1e-5):
     lambda x: (x.long() + 3).prod() + x.sin() * 2 - 1,
     lambda x: torch.where((x.exp() > 9).any(), x * 2, x - 1),
     lambda x: (x.sin() > 0.9).any((0, 1), keepdim=True) | (x.sin() < -0.99).any(0) & (x > 0),
+    lambda x: (x > 0).max(0).values | (x > 1).amin(0, keepdim=True) | ((x > 0).max(0).indices == (x > 1).int().argmin(0)),
     lambda x: (x.sin() * 3).max(1).values + (x + 1).min(1, keepdim=True).values,
     lambda x: (x.cos() * 3).max(1).indices + (x * 2 + 1).min(0).indices.sum() + (x * 3).argmin(1),
     lambda x: torch.atan2(x.sin(), x * 2) + x,
@@ -95,6 +96,10 @@ GRID = torch.linspace(-1.3, 1.3, 2 * 5 * 4 * 2).view(2, 5, 4, 2)
     ((2, 3, 8, 9), lambda x: torch.nn.functional.grid_sample(x, GRID, "nearest", "reflection", False)),
     ((2, 3, 8, 9), lambda x: torch.nn.functional.pad(x, (1, 2, 3, 1), mode="circular")),
     ((2, 27, 16), lambda x: torch.nn.functional.fold(x, (6, 6), 3)),
+    ((2, 12, 15), lambda x: torch.nn.functional.fold(x, (5, 6), (3, 2), (1, 1), (1, 0), (2, 1))),
+    ((2, 3, 8, 9), lambda x: torch.nn.functional.unfold(x, (3, 2), (1, 2), (2, 1), (2, 1))),
+    ((3, 8, 9), lambda x: torch.nn.functional.unfold(x, 2, stride=2)),
+    ((3, 7, 6), lambda x: x.index_add(1, PLACES[0], x[:, :5]) + x.index_add(-1, PLACES[1], x[..., :5]) + x.index_add(0, PLACES[0][:1], x[:1], alpha=2)),
 ])
 def test_scatters_and_layers(shape, function):
     check(lambda x: (function(x.sin() * 2 + 1) * 2 + 1).tanh() * 3, torch.randn(shape), tolerance=1e-4)
@@ -143,6 +148,41 @@ def test_numbers_that_small_floats_do_not_hold_meet_them_in_f32(dtype):
         return x / 7e4, x * 7e4, 1e-5 * x, 3e-9 / (x + 1), x * 0.1, x + 1e-9, 7e3 - x
     for have, want in zip(whole(function, x), function(x)):
         torch.testing.assert_close(have, want, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32, torch.int64])
+def test_operators_of_integers_have_the_types_of_pytorch(dtype):
+    x, y = (torch.arange(24).view(4, 6) * 7 % 11 + k for k in (0, 2))
+
+    def function(x, y):
+        return x ** 5 + x ** 1 + x ** 0, x ** 2.0, x @ y.t(), x.isnan() | y.isfinite() | x.isinf(), (x % 5).square() - y
+    for have, want in zip(whole(function, x.to(dtype), y.to(dtype)), function(x.to(dtype), y.to(dtype))):
+        assert have.dtype == want.dtype and torch.equal(have, want)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, y: torch.maximum(x, y) ^ torch.minimum(x, ~y),
+    lambda x, y: x.sort(1).values | y.sort(0, descending=True).values ^ ~x & (y | x),
+    lambda x, y: (x < y) | (x >= y) & (x != y) ^ (y > x) | (x <= True),
+    lambda x, y: (x + y).roll(1, 0) | (x * y) ^ ~x | (x.logical_not() & y),
+    lambda x, y: x.max(1, keepdim=True).values | y.amin(0, keepdim=True) | (x.min(0).indices == y.amax(0)),
+])
+def test_operators_of_truth_values(function):
+    x, y = torch.arange(24).view(4, 6) % 3 > 0, torch.arange(24).view(4, 6) % 5 > 2
+    have, want = whole(function, x, y), function(x, y)
+    assert have.dtype == want.dtype and torch.equal(have, want)
+
+
+def test_a_part_that_heddle_refuses_is_left_to_pytorch():
+    def function(x):
+        return (x + 3).clamp(-2, 5) * 2 + x  # -2 is no unsigned byte
+
+    x = torch.arange(12, dtype=torch.uint8)
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend="heddle")
+    with pytest.warns(heddle.torch.LeftToTorch, match="-2.000000 is no value of type u8"):
+        have = compiled(x)
+    assert torch.equal(have, function(x)) and torch.equal(compiled(x + 1), function(x + 1))
 
 
 def test_too_few_elements_for_a_mask_are_an_error():

@@ -230,6 +230,23 @@ TEST(ConvErrors, NameOperatorArgumentAndShapes) {
       "conv_transpose2d: 'output_padding' (1, 1) is not in [0, max(stride, dilation)) | ");
 }
 
+TEST(Fold, CutsImagesIntoColumns) {
+  const Input x = input({2, 3, 5, 6});
+  const Tensor y =
+      ops::unfold(x, {3, 2}, {.stride = {2, 1}, .padding = {1, 0, 2, 1}, .dilation = {1, 2}});
+  ASSERT_EQ(y.extents(), (Extents{2, 18, 15}));
+  expect_elements(
+      y, {x},
+      [&](const Dims& i) {
+        const int64_t row = i[2] / 5 * 2 - 1 + i[1] % 6 / 2, column = i[2] % 5 + i[1] % 2 * 2;
+        return row < 0 || row >= 5 || column >= 6 ? 0 : x(i[0], i[1] / 6, row, column);
+      },
+      1e-6);
+  EXPECT_EQ(
+      error_of([&] { ops::unfold(x, {3}); }),
+      "unfold: the image (5, 6) and 'kernel' (3) do not have one extent for each dimension | ");
+}
+
 TEST(Fold, SumsWindowsIntoImages) {
   const Input x = input({2, 3 * 6, 3 * 4});
   const Tensor y =

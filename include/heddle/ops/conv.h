@@ -71,9 +71,15 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const ConvTranspo
 Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const ConvTranspose& attributes = {},
                         const Tensor& bias = {}, Where where = Where::current());
 
+/// Cuts images into columns (im2col): x (N, C, size...) -> (N, C * window, windows), where a window of
+/// `kernel` elements and the windows themselves are in row-major order. What lies outside of an image is 0.
+/// Only the stride, padding and dilation of `attributes` count.
+Tensor unfold(const Tensor& x, const std::vector<int64_t>& kernel, const Conv& attributes = {},
+              Where where = Where::current());
+
 /// Sums windows into images: x (N, C * window, windows), where a window of `kernel` elements and the windows
-/// themselves are in row-major order, -> (N, C, size...). It is the transpose of cutting the images into
-/// columns (im2col). Only the stride, padding and dilation of `attributes` count.
+/// themselves are in row-major order, -> (N, C, size...). It is the transpose of `unfold`, and counts the same
+/// attributes.
 Tensor fold(const Tensor& x, const std::vector<int64_t>& size, const std::vector<int64_t>& kernel,
             const Conv& attributes = {}, Where where = Where::current());
 

@@ -3,7 +3,8 @@
 The graph of the model, after AOTAutograd's decompositions, is cut into parts that Heddle supports and the rest, which PyTorch
 runs. Weights are taken by reference; changes of them are noticed at the next call. Where gradients are wanted, the graph of the
 backward pass is compiled in the same way, and weights are arguments. TORCH_LOGS-like output: with the logger
-"heddle.torch" at INFO, the parts and what stays in PyTorch are printed.
+"heddle.torch" at INFO, the parts and what stays in PyTorch are printed. Where Heddle refuses a part, PyTorch runs it, and a warning
+of the class LeftToTorch says why.
 
 mode       "max-autotune" tunes each part at its first call, for a minute where options have no budget; on a GPU this mode and
            "reduce-overhead" record CUDA graphs ("max-autotune-no-cudagraphs" does not)
@@ -20,7 +21,7 @@ from torch._dynamo.backends.registry import register_backend
 from ._decompositions import decompositions
 from ._export import from_torch
 from ._graphs import with_cuda_graphs
-from ._part import Report, parts_of
+from ._part import LeftToTorch, Report, parts_of
 from ._rewrite import rewrite
 
 log = logging.getLogger("heddle.torch")

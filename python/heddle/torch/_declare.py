@@ -11,7 +11,7 @@ from heddle import ops
 from . import _elements, _layers, _reductions, _scatters, _shapes, _sorts, _training  # noqa: F401, they register their rules
 from ._constants import constants_of
 from ._layout import inverse, is_usual, order_of_strides
-from ._rules import CHECKS, DTYPES, RULES, TYPES
+from ._rules import CHECKS, DTYPES, RULES, TYPES, cast_to
 
 
 def _values(node):
@@ -83,6 +83,10 @@ class Declaration:
     outputs: list
     is_tuple: bool  # whether the graph returns a tuple
 
+    def network(self, device):
+        return heddle.Network([o.tensor for o in self.outputs], [i.tensor for i in self.inputs],
+                              target="cuda" if device.type == "cuda" else None)
+
 
 def order_of(tensor):
     """The order of a tensor whose elements are dense; None where that is the usual one, or where there is none."""
@@ -145,6 +149,15 @@ def _value(target):
     return RULES.get(target, target)
 
 
+def _typed(made, value):
+    """The value of a node, in the types that PyTorch gives it."""
+    if isinstance(made, tuple) and isinstance(value, (tuple, list)):
+        return tuple(_typed(m, v) for m, v in zip(made, value))
+    if isinstance(made, heddle.Tensor) and isinstance(value, torch.Tensor) and value.dtype in DTYPES:
+        return cast_to(made, DTYPES[value.dtype])
+    return made
+
+
 def declare(graph_module, values, held):
     """The declaration of a graph.
 
@@ -167,7 +180,7 @@ def declare(graph_module, values, held):
             position += 1
         elif node.op == "call_function":
             args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: env[n])
-            env[node] = _value(node.target)(*args, **kwargs)
+            env[node] = _typed(_value(node.target)(*args, **kwargs), node.meta.get("val"))
         elif node.op == "output":
             results = node.args[0]
             is_tuple = isinstance(results, (tuple, list))

@@ -5,7 +5,8 @@ import torch
 F = torch.nn.functional
 aten = torch.ops.aten
 
-_KEPT = (aten.hardswish, aten.hardsigmoid, aten.silu, aten.mish, aten.roll, aten._scaled_dot_product_flash_attention_for_cpu)
+_KEPT = (aten.hardswish, aten.hardsigmoid, aten.silu, aten.mish, aten.roll, aten._scaled_dot_product_flash_attention_for_cpu,
+         aten.im2col, aten.col2im, aten.index_add)
 
 
 def _attention(query, key, value, heads, weight, bias, mask):

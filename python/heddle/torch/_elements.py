@@ -7,7 +7,7 @@ import torch
 import heddle
 from heddle import ops
 
-from ._rules import DTYPES, FLOATS, as_float, aten, cast_to, promoted, rule, shape_of
+from ._rules import DTYPES, FLOATS, as_float, as_number, aten, cast_to, promoted, rule, shape_of
 
 
 def _scaled(b, alpha):
@@ -29,9 +29,13 @@ def _multiplied(function, a, b):
     return ops.cast(function(*promoted(*((wide, number) if tensor is a else (number, wide)))), tensor.dtype)
 
 
+def _sum(a, b):
+    return ops.logical_or(a, b) if a.dtype == "bool" else ops.add(a, b)
+
+
 @rule(aten.add.Tensor, aten.add.Scalar)
 def _add(a, b, alpha=1):
-    return ops.add(*promoted(a, _scaled(b, alpha)))
+    return _sum(*promoted(a, _scaled(b, alpha)))
 
 
 @rule(aten.sub.Tensor, aten.sub.Scalar)
@@ -91,19 +95,34 @@ def _remainder(a, b):
     return ops.mod(*promoted(a, b))
 
 
-@rule(aten.pow.Tensor_Scalar)
+def _of_floats(node):
+    """A check: the result is a float."""
+    return node.meta["val"].is_floating_point()
+
+
+def _known_power(node):
+    return _of_floats(node) or isinstance(node.args[1], int) and 0 <= node.args[1] < 64
+
+
+@rule(aten.pow.Tensor_Scalar, check=_known_power)
 def _pow(x, exponent):
+    x = as_float(x) if isinstance(exponent, float) else x
     if exponent == 2:
         return ops.mul(x, x)
-    return ops.pow(as_float(x), float(exponent))
+    if x.dtype in FLOATS:
+        return ops.pow(x, float(exponent))
+    if exponent < 2:
+        return x if exponent else ops.full(shape_of(x), 1.0, x.dtype)
+    half = _pow(x, exponent // 2)
+    return ops.mul(ops.mul(half, half), x) if exponent % 2 else ops.mul(half, half)
 
 
-@rule(aten.pow.Tensor_Tensor)
+@rule(aten.pow.Tensor_Tensor, check=_of_floats)
 def _pow_tensors(a, b):
     return ops.pow(*map(as_float, promoted(a, b)))
 
 
-@rule(aten.pow.Scalar)
+@rule(aten.pow.Scalar, check=_of_floats)
 def _pow_of_number(base, exponent):
     return ops.pow(*map(as_float, promoted(base, exponent)))
 
@@ -114,8 +133,16 @@ def _of_two(function, *overloads):
         return function(*promoted(a, b))
 
 
+def _of_numbers(function):
+    """An operator of two numbers, also for truth values."""
+    return lambda a, b: function(as_number(a), as_number(b))
+
+
 for _name in ("maximum", "minimum"):
-    _of_two(getattr(ops, _name), getattr(aten, _name).default)
+    @rule(getattr(aten, _name).default)
+    def _extreme(a, b, function=_of_numbers(getattr(ops, _name))):
+        a, b = promoted(a, b)
+        return cast_to(function(a, b), a.dtype)
 
 
 @rule(aten.atan2.default)
@@ -125,7 +152,7 @@ def _atan2(a, b):
 
 for _name, _function in (("eq", ops.equal), ("ne", ops.not_equal), ("lt", ops.less), ("le", ops.less_equal), ("gt", ops.greater),
                          ("ge", ops.greater_equal)):
-    _of_two(_function, getattr(aten, _name).Tensor, getattr(aten, _name).Scalar)
+    _of_two(_function if _name in ("eq", "ne") else _of_numbers(_function), getattr(aten, _name).Tensor, getattr(aten, _name).Scalar)
 for _name in ("logical_and", "logical_or", "logical_xor"):
     @rule(getattr(aten, _name).default)
     def _logical(a, b, function=getattr(ops, _name)):
@@ -149,7 +176,11 @@ for _name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "
     @rule(getattr(aten, _name).default)
     def _of_float(x, function=getattr(ops, _name)):
         return function(as_float(x))
-for _name in ("neg", "abs", "sign", "isnan", "isinf", "relu"):
+for _name in ("isnan", "isinf"):
+    @rule(getattr(aten, _name).default)
+    def _is(x, function=getattr(ops, _name)):
+        return function(as_float(x))
+for _name in ("neg", "abs", "sign", "relu"):
     @rule(getattr(aten, _name).default)
     def _of_any(x, function=getattr(ops, _name)):
         return function(x)
@@ -248,6 +279,11 @@ def _full(shape, value, dtype=None, **_):
 @rule(aten.empty.memory_format, free=True, check=_known_dtype)
 def _empty(shape, dtype=None, **_):
     return ops.full(list(shape), 0.0, DTYPES[dtype] if dtype else "f32")
+
+
+@rule(aten.new_empty_strided.default, free=True, check=_known_dtype)
+def _new_empty(x, shape, stride, dtype=None, **_):
+    return ops.full(list(shape), 0.0, DTYPES[dtype] if dtype else x.dtype)
 
 
 @rule(aten.full_like.default, free=True, check=_known_dtype)

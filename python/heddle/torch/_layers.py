@@ -142,7 +142,7 @@ _SAMPLES, _OUTSIDE = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "re
 
 
 @rule(aten.grid_sampler_2d.default)
-def _grid_sample(x, grid, mode, padding, align_corners):
+def grid_sample(x, grid, mode, padding, align_corners):
     return ops.grid_sample(x, grid, _SAMPLES[mode], _OUTSIDE[padding], align_corners)
 
 
@@ -155,3 +155,17 @@ def _batched(function, dims):
         return ops.squeeze(function(ops.expand_dims(x, [0]), *args), [0])
 
     return call
+
+
+@rule(aten.im2col.default)
+def _unfold(x, kernel, dilation, padding, stride):
+    if x.ndim == 3:
+        return ops.squeeze(_unfold(ops.expand_dims(x, [0]), kernel, dilation, padding, stride), [0])
+    return ops.unfold(x, list(kernel), list(stride), list(padding), list(dilation))
+
+
+@rule(aten.col2im.default)
+def _fold(x, size, kernel, dilation, padding, stride):
+    if x.ndim == 2:
+        return ops.squeeze(_fold(ops.expand_dims(x, [0]), size, kernel, dilation, padding, stride), [0])
+    return ops.fold(x, list(size), list(kernel), list(stride), list(padding), list(dilation))

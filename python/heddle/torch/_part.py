@@ -5,6 +5,7 @@ import dataclasses
 import logging
 import operator
 import threading
+import warnings
 import weakref
 
 import torch
@@ -31,6 +32,10 @@ class _Support(OperatorSupportBase):
         return supports(node)
 
 
+class LeftToTorch(UserWarning):
+    """Says that PyTorch runs a part that Heddle should have taken, and why."""
+
+
 class Part(torch.nn.Module):
     """A part of a graph, as a function of tensors. It is declared and compiled at its first call.
 
@@ -47,12 +52,17 @@ class Part(torch.nn.Module):
         self.fixed = set()  # symbols that are no dimensions
         self.compiled = {}  # by keys: entries, one for each set of weights. It is replaced and not changed: other threads read it
         self.lock = threading.Lock()  # of what compiles, and of what reads weights anew
+        self.left = False  # whether PyTorch runs it, because Heddle could not
 
     def forward(self, *args):
+        if self.left:
+            return self.graph_module(*args)
         entry = self._entry(args)
         if entry is None or entry.weights_changed(args):
             with self.lock:
                 entry = self._entry(args) or self._compile(args)  # another thread may have made it
+                if entry is None:
+                    return self.graph_module(*args)
                 if entry.weights_changed(args):
                     entry.refresh(args)
         return entry(args)
@@ -74,19 +84,31 @@ class Part(torch.nn.Module):
         return [key for key in compiled if all(lo <= size <= hi for size, (lo, hi) in zip(sizes, key))]
 
     def _compile(self, args):
+        """The entry for a call, or None where Heddle refuses the part, which is left to PyTorch then."""
         self.compiled = {key: kept for key, entries in self.compiled.items() if (kept := [e for e in entries if e.is_alive()])}
         held = Held.of(self.graph_module, args, self.weights)
-        if self.places:
-            return self._compile_over(args, held)
-        values = [Like.of(a) if isinstance(a, torch.Tensor) else a for a in args]
-        key = () if self.places is not None else self._keys({}, args)[0]
-        return self._keep(key, _Compiled(self, args, declare(self.graph_module, values, held)))
-
-    def _keep(self, key, entry):
+        try:
+            key, declared, dims = self._declared_over(args, held) if self.places else self._declared(args, held)
+            network = declared.network(_device_of(self.graph_module, args))
+            network._dims = dims
+            if "budget" not in self.options:
+                network.kernel  # compiles it
+        except Exception as error:
+            if isinstance(error, heddle.Error) and error.kind == "runtime":
+                raise
+            self.left = True
+            warnings.warn(f"PyTorch runs a part of {len(self.graph_module.graph.nodes)} nodes, because Heddle says: {error}", LeftToTorch)
+            return None
+        entry = _Compiled(self, args, declared, network, dims)
         self.compiled = self.compiled | {key: [*self.compiled.get(key, ()), entry]}
         return entry
 
-    def _compile_over(self, args, held):
+    def _declared(self, args, held):
+        """What an entry is under, the declaration, and its dimensions."""
+        values = [Like.of(a) if isinstance(a, torch.Tensor) else a for a in args]
+        return () if self.places is not None else self._keys({}, args)[0], declare(self.graph_module, values, held), []
+
+    def _declared_over(self, args, held):
         now = {place.symbol: place.size(args) for place in self.places}
         extents = [expressions_of(node.meta.get("val")) for node in self.placeholders]
 
@@ -100,7 +122,7 @@ class Part(torch.nn.Module):
         dims = {place.symbol: dimension_for(place, now[place.symbol]) for place in self.places if place.symbol not in self.fixed}
         declared, dims = self._most_dims({symbol: dim for symbol, dim in dims.items() if dim is not None}, declared_over)
         key = tuple((dims[s].lo, dims[s].hi) if s in dims else (size, size) for s, size in now.items())
-        return self._keep(key, _Compiled(self, args, declared, list(dims.values())))
+        return key, declared, list(dims.values())
 
     def _most_dims(self, dims, declared_over):
         """A declaration over all of the dimensions, or over those that are possible. The others have one size in each entry."""
@@ -135,7 +157,7 @@ def _at(arg, expressions, values):
 
 
 class _Compiled:
-    def __init__(self, part, args, declared, dims=()):
+    def __init__(self, part, args, declared, network, dims):
         self.places = part.places
         # Each call compares all weights, so that this is done by identities. Who replaces a weight does not keep it here, and an
         # entry of which one has ended is never found again: another tensor may have its identity.
@@ -147,9 +169,6 @@ class _Compiled:
         self.versions = self._versions(args)
         self.device = _device_of(part.graph_module, args)
         self.is_tuple = declared.is_tuple
-        network = heddle.Network([o.tensor for o in declared.outputs], [i.tensor for i in declared.inputs],
-                                 target="cuda" if self.device.type == "cuda" else None)
-        network._dims = list(dims)
         if "budget" in part.options:
             network.tune(part.options["budget"], log=part.options.get("log"), progress=False)
         self.network = network

@@ -4,7 +4,7 @@ import math
 
 from heddle import ops
 
-from ._rules import DTYPES, FLOATS, aten, axes_of, axis_of, cast_to, rule
+from ._rules import DTYPES, FLOATS, as_number, aten, axes_of, axis_of, cast_to, rule
 
 
 @rule(aten.mean.dim)
@@ -34,12 +34,12 @@ def _sum_all(x, dtype=None):
 
 @rule(aten.amax.default)
 def _amax(x, axes=(), keepdim=False):
-    return ops.max(x, axes_of(x, axes), keepdim)
+    return cast_to(ops.max(as_number(x), axes_of(x, axes), keepdim), x.dtype)
 
 
 @rule(aten.amin.default)
 def _amin(x, axes=(), keepdim=False):
-    return ops.min(x, axes_of(x, axes), keepdim)
+    return cast_to(ops.min(as_number(x), axes_of(x, axes), keepdim), x.dtype)
 
 
 @rule(aten.prod.dim_int)
@@ -89,11 +89,11 @@ def _along_axis(node):
 for _name in ("argmax", "argmin"):
     @rule(getattr(aten, _name).default, check=_along_axis)
     def _place(x, axis, keepdim=False, function=getattr(ops, _name)):
-        return function(x, axis, keepdim)
+        return function(as_number(x), axis, keepdim)
 for _name in ("max", "min"):
     @rule(getattr(aten, _name).dim)
     def _extreme(x, axis, keepdim=False, value=getattr(ops, _name), place=getattr(ops, f"arg{_name}")):
-        return value(x, [axis_of(x, axis)], keepdim), place(x, axis, keepdim)
+        return cast_to(value(as_number(x), [axis_of(x, axis)], keepdim), x.dtype), place(as_number(x), axis, keepdim)
 
 
 @rule(aten.cumsum.default)

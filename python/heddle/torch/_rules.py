@@ -87,6 +87,11 @@ def promoted(a, b):
     return (tensor, filled) if isinstance(a, heddle.Tensor) else (filled, tensor)
 
 
+def as_number(x):
+    """What is compared in place of truth values."""
+    return cast_to(x, "u8") if x.dtype == "bool" else x
+
+
 def as_float(x):
     return x if x.dtype in FLOATS else ops.cast(x, "f32")
 

@@ -91,6 +91,12 @@ def _index_put(x, indices, values, accumulate=False):
     return ops.transpose(result, inverse(order)) if before else result
 
 
+@rule(aten.index_add.default, check=lambda node: node.args[0].meta["val"].dim() > 0)
+def _index_add(x, axis, places, values, alpha=1):
+    values = values if alpha == 1 else values * alpha
+    return _index_put(x, [None] * axis_of(x, axis) + [places], values, accumulate=True)
+
+
 def _elements_for_all_places(node):
     """A check: as many elements as there may be places. Of fewer PyTorch says whether they are enough."""
     x, mask, source = (a.meta["val"] for a in node.args)

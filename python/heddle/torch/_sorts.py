@@ -2,17 +2,19 @@
 
 from heddle import ops
 
-from ._rules import aten, axis_of, rule
+from ._rules import as_number, aten, axis_of, cast_to, rule
 
 
 @rule(aten.topk.default)
 def _topk(x, k, axis=-1, largest=True, sorted=True):
-    return ops.top_k(x, k, axis_of(x, axis), largest)
+    values, places = ops.top_k(as_number(x), k, axis_of(x, axis), largest)
+    return cast_to(values, x.dtype), places
 
 
 @rule(aten.sort.default)
 def _sort(x, axis=-1, descending=False):
-    return ops.sort(x, axis_of(x, axis), descending)
+    values, places = ops.sort(as_number(x), axis_of(x, axis), descending)
+    return cast_to(values, x.dtype), places
 
 
 @rule(aten.sort.stable)

@@ -116,3 +116,9 @@ def _avg_pool_backward(head, x, kernel, stride, padding, ceil_mode, count_includ
 @rule(aten._adaptive_avg_pool2d_backward.default, check=lambda node: node.args[1].meta["val"].dim() == 4)
 def _adaptive_backward(head, x):
     return _gradient(ops.adaptive_avg_pool(x, shape_of(head)[2:]), x, head)
+
+
+@rule(aten.grid_sampler_2d_backward.default)
+def _grid_sample_backward(head, x, grid, mode, padding, align_corners, mask):
+    result = _layers.grid_sample(x, grid, mode, padding, align_corners)
+    return (_gradient(result, x, head, [grid]) if mask[0] else None, _gradient(result, grid, head, [x]) if mask[1] else None)
