@@ -2,10 +2,12 @@
 """What `heddle learn` gains on a machine for which nothing ships, beside ten seconds of tuning a subject.
 
     bench/search/learned.py --bin build/bin --out results --learn-cores 0,1 --lanes 2,3 4,5 6,7 8,9 --budget 20m
+    bench/search/learned.py --bin build/bin --out results --learn-cores 0,1 2,3 4,5 6,7 --lanes 8,9 10,11 --budget 5m   # 4 x 5 minutes
 
 Forty subjects are drawn by a rule of this script, with types f32 and bf16: products, convolutions, reductions, elementwise
-stages and stages that others read. Nobody learns from them. On some cores `heddle learn` runs, while each subject is tuned on
-others. Then the static choice before and after learning and what tuning found are timed in turns, in one process a subject
+stages and stages that others read. Nobody learns from them. On some cores `heddle learn` runs, several learners with seeds of their own
+that share a folder where --learn-cores names several sets of cores, while each subject is tuned on
+others. When the time is over, one run concludes from all measurements. Then the static choice before and after learning and what tuning found are timed in turns, in one process a subject
 (`heddle bench`: rules, static and tuned). Trees, constants and records that ship are off. Until it ends, idle lanes may measure more (--more), into
 folders of their own. All files are in --out at any time; the script goes on from them where it is started again.
 """
@@ -69,7 +71,7 @@ class Experiment:
         self.out.mkdir(parents=True, exist_ok=True)
         self.env = dict(os.environ, HEDDLE_TOPHUB="off", HEDDLE_LOG_FILE="", HEDDLE_CACHE="off", CI="true")
         self.subjects = drawn(args.seed)[:args.subjects]
-        self.threads = len(args.learn_cores.split(","))
+        self.threads = len(args.learn_cores[0].split(","))
         self.lock = threading.Lock()
         (self.out / "subjects.json").write_text(json.dumps(self.subjects))
 
@@ -89,7 +91,7 @@ class Experiment:
         learned = str(self.out / folder)
         return self.run(cores, [self.program("heddle"), "learn", "--budget", budget, "--threads",
                                 str(len(cores.split(","))), "--cores", cores, "--seed", str(seed), "-q"],
-                        f"{folder}.txt" if seed == 1 else f"{folder}.{seed}.txt", learned)
+                        f"{folder}.{seed}.txt", learned)
 
     def log_of(self, i):
         return self.out / f"tuned.{i}.jsonl"
@@ -129,23 +131,44 @@ class Experiment:
         for lane in lanes:
             lane.join()
 
+    def conclude(self):
+        """One run on all cores concludes from what all learners measured, on the target of their logs."""
+        first = next((self.out / "learned").glob("*.measured"), None)
+        if first is None:
+            return self.say("nothing was measured")
+        header = json.loads(first.open().readline())
+        target = " ".join(x for x in header["target"].split() if not x.startswith("-threads"))
+        with open(self.out / "learned.txt", "a") as file:
+            subprocess.run([self.program("heddle"), "learn", "--conclude", "--target", target, "--threads", str(self.threads),
+                            "--budget", self.args.conclude], env=dict(self.env, HEDDLE_LEARNED=str(self.out / "learned")),
+                           stdout=file, stderr=subprocess.STDOUT, check=False)
+        return self.say("concluded")
+
     def whole(self):
         self.say("begins")
-        learning = self.learn(self.args.learn_cores, "learned", self.args.budget)
+        end = time.monotonic() + seconds(self.args.budget)
+        learners = [self.learn(cores, "learned", "1d", seed) for seed, cores in enumerate(self.args.learn_cores, 1)]
         self.in_lanes(self.tune)
         self.say("tuned all")
-        more = [self.learn(cores, f"more{len(cores.split(','))}", "1h", seed)
-                for seed, cores in enumerate(self.args.more, 2)]
-        learning.wait()
-        self.say("learned")
-        for process in more:  # what they measured is in their logs
+        learners += [self.learn(cores, f"more{len(cores.split(','))}", "1d", seed)
+                     for seed, cores in enumerate(self.args.more, 1 + len(learners))]
+        time.sleep(max(0, end - time.monotonic()))
+        for process in learners:  # what they measured is in their logs
             process.send_signal(signal.SIGKILL)
             process.wait()
+        self.say("learned")
+        self.conclude()
+        if self.args.time_on_all:
+            self.args.lanes = self.args.lanes + self.args.learn_cores
         self.in_lanes(self.time, self.args.rounds)
         self.say("timed all")
         summary = summarise(self.out)
         (self.out / "summary.txt").write_text(summary)
         print(summary)
+
+
+def seconds(text):
+    return float(text[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
 
 
 def summarise(out):
@@ -174,10 +197,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default="build/bin")
     parser.add_argument("--out", required=True)
-    parser.add_argument("--learn-cores", default="0,1")
+    parser.add_argument("--learn-cores", nargs="+", default=["0,1"], help="cores of each learner")
     parser.add_argument("--lanes", nargs="+", default=["2,3"], help="cores of each lane; as many as learn has")
     parser.add_argument("--more", nargs="*", default=[], help="cores of learners for other seeds, once all is tuned")
-    parser.add_argument("--budget", default="20m")
+    parser.add_argument("--budget", default="20m", help="of each learner")
+    parser.add_argument("--conclude", default="3m", help="time for the conclusion at most")
+    parser.add_argument("--time-on-all", action="store_true", help="time on the cores of the learners too")
     parser.add_argument("--tune", default="10s")
     parser.add_argument("--rounds", type=int, default=1, help="of the last timing")
     parser.add_argument("--time", type=float, default=0.5, help="seconds of timing a schedule")

@@ -20,8 +20,9 @@ namespace heddle {
 namespace {
 
 Target target_of(const Heuristic& h) {
-  return Target::parse(h.target_kind == "cuda" ? "cuda -gpu=h200"
-                                               : "llvm -mcpu=skylake-avx512 -threads=2");
+  return Target::parse(h.target_kind == "cuda"    ? "cuda -gpu=h200"
+                       : h.name == "tile_product" ? "llvm -mcpu=sapphirerapids -threads=2"
+                                                  : "llvm -mcpu=skylake-avx512 -threads=2");
 }
 
 // Every choice that a heuristic names must reach schedules, or nothing can be learned of it.

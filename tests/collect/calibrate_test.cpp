@@ -12,6 +12,7 @@
 #include "heddle/ops/linalg.h"
 #include "heddle/support/error.h"
 #include "heddle/support/rng.h"
+#include "heuristics/collect/rule_schedules.h"
 #include "heuristics/learn/constants_file.h"
 #include "heuristics/learn/races.h"
 
@@ -73,6 +74,48 @@ TEST(Calibrate, NoiseMovesNothing) {
     moved += calibrate(races(noise), "llvm", {.seed = seed}).moved.empty() ? 0 : 1;
   }
   EXPECT_LE(moved, 12) << "one in five at the confidence of 0.8";
+}
+
+// A value that another machine proved is one hypothesis, so that weaker evidence of this machine suffices than where it is one of many.
+TEST(Calibrate, WhatAnotherMachineProvedNeedsLess) {
+  const ConstantInfo* deep = nullptr;
+  std::vector<const ConstantInfo*> others;
+  for (const ConstantInfo& info : constants_of("llvm")) {
+    if (info.name == "deep_reduction") deep = &info;
+    if (info.name != "deep_reduction" && others.size() < 30) others.push_back(&info);
+  }
+  ASSERT_NE(deep, nullptr);
+  int alone = 0, told = 0, told_wrong = 0;  // of 40 runs
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    Rng rng(seed);
+    const auto noisy = [&](double length, Rng&) {
+      const double gain = length > 4096 ? 0.7 : length > 1000 ? 0.93 : 1.4;
+      return gain * std::exp(0.8 * (rng.uniform_real() - 0.5));
+    };
+    auto all = races(noisy);
+    // Thirty more constants decide, and gain nothing.
+    for (CalibrationRace& r : all) {
+      for (const ConstantInfo* other : others)
+        r.seconds[std::string(other->name)] = std::exp(0.8 * (rng.uniform_real() - 0.5));
+      r.choose = [base = r.choose, others](const RuleConstants& c) {
+        for (const ConstantInfo* other : others) {
+          if (value_of(c, *other) > value_of(default_constants(), *other))
+            return std::string(other->name);
+        }
+        return base(c);
+      };
+    }
+    const auto moves = [&](std::vector<std::pair<const ConstantInfo*, double>> proven) {
+      const Calibration c =
+          calibrate(all, "llvm", {.seed = seed, .proven_elsewhere = std::move(proven)});
+      return std::ranges::count(c.moved, "deep_reduction", &MovedConstant::name);
+    };
+    alone += static_cast<int>(moves({}));
+    told += static_cast<int>(moves({{deep, 1024}}));
+    told_wrong += static_cast<int>(moves({{deep, 32768}}));
+  }
+  EXPECT_GT(told, alone + 8);
+  EXPECT_LE(told_wrong, alone + 4) << "what gains nothing here stays";
 }
 
 TEST(Calibrate, DifferencesWithinTheNoiseOfARaceDoNotCount) {
@@ -150,6 +193,32 @@ TEST(Calibrate, RacesOfALogAskTheRuleOfTheTemplate) {
   ASSERT_EQ(rest.problems.size(), 1U);
   EXPECT_EQ(rest.problems[0].seconds.at(static_cast<std::size_t>(rest.problems[0].fallback)),
             all[0].seconds.at(all[0].choose(shorter)));
+}
+
+// What an id leaves open is the rule's, so that ids that were measured beside another rule are other schedules.
+TEST(Calibrate, ChoicesBesideAnotherRuleDoNotCount) {
+  const Target target = Target::parse("llvm -mcpu=znver3 -threads=2");
+  const Heuristic& h = heuristic_of("contraction");
+  const Tensor a = placeholder({8, 2048}, f32, "A"), b = placeholder({2048, 8}, f32, "B");
+  const DrawnProblem mine{"mine", {ops::matmul(a, b)}, {}};
+  const BuiltChoices built = build_choices(h, mine.outputs, target).built.at(0);
+  HeuristicData data;
+  data.heuristic = h.name;
+  data.features = h.all_features();
+  HeuristicProblem problem{"mine", h.values_of(built.features), {}, 0, 0};
+  data.choices = {built.fallback, "{\"unroll_k\":2}"};
+  std::ranges::sort(data.choices);
+  problem.fallback = data.choices[0] == built.fallback ? 0 : 1;
+  problem.seconds = {1, 1};
+  const std::string now = schedule_key(built.schedules.front());
+  const auto known = [&](std::map<std::string, double> of_constants) {
+    problem.of_constants = std::move(of_constants);
+    data.problems = {problem};
+    return races_of(data, {h, target, 1, {mine}, {}}).at(0).seconds.size();
+  };
+  EXPECT_EQ(known({{now, 1.0}}), 2U);
+  EXPECT_EQ(known({{"of the rule before", 1.0}, {now, 0.5}}), 2U);
+  EXPECT_EQ(known({{"of the rule before", 1.0}}), 1U);
 }
 
 TEST(Calibrate, TheFileKeepsWhatProvedAConstant) {

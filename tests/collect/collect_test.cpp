@@ -71,6 +71,14 @@ TEST_F(CollectTest, WritesALineAProblem) {
   }
 }
 
+// A machine without tile registers has no problem of them.
+TEST_F(CollectTest, EndsWhereNoProblemIsOfTheHeuristic) {
+  const CollectReport report = run(5, heuristic_of("tile_product"));
+  EXPECT_EQ(report.collected, 0);
+  EXPECT_GE(report.skipped, 100);
+  EXPECT_EQ(report.ended, CollectEnd::Problems);
+}
+
 TEST_F(CollectTest, GoesOnWhereItStopped) {
   run(4);
   const CollectReport second = run(3);

@@ -272,6 +272,53 @@ TEST(CpuRules, FewColumnsAreSharedByRowsAndManyByColumns) {
   EXPECT_LE(many["col_block_tiles"] * many["tile_cols"], 448);
 }
 
+int64_t chosen_of(const Subject& s, const std::string& name) {
+  const Template t = template_of(s);
+  for (const Knob& k : t.knobs()) {
+    if (k.name == name || k.name.ends_with("." + name)) return k.default_value;
+  }
+  ADD_FAILURE() << s.name << " has no knob " << name;
+  return -100;
+}
+
+// Vectors that lie across lines of memory are gathered unless they are copied. Long rows that vectors lie along are not.
+TEST(CpuRules, FewRowsCopyPanelsOfWhatLiesAcrossLines) {
+  const char* const xeon = "llvm -mcpu=sapphirerapids -threads=2";
+  constexpr int64_t kAsItLies = 0, kPanels = 2;
+  const auto packing = [&](int64_t rows, bool across) {
+    const Tensor b = across ? placeholder({64, 4096}, f32, "B") : placeholder({4096, 64}, f32, "B");
+    const Tensor y = ops::matmul(placeholder({rows, 4096}, f32, "A"), b, false, across);
+    return chosen_of({"product", y, xeon}, "pack_vectors");
+  };
+  EXPECT_EQ(packing(8, true), kPanels);
+  EXPECT_EQ(packing(4, true), kAsItLies);
+  EXPECT_EQ(packing(8, false), kAsItLies);
+}
+
+TEST(CpuRules, ShortLinesOfPlanesAreWrittenAtOnceToo) {
+  const auto staged = [&](int64_t side) {
+    ops::Conv halved;
+    halved.stride = {2};
+    halved.padding = {1};
+    const Tensor y = ops::conv2d(placeholder({1, 32, side, side}, f32, "x"),
+                                 constant_placeholder({96, 32, 3, 3}, f32, "w"), halved);
+    return chosen_of({"planes", y, "llvm -mcpu=sapphirerapids -threads=2"}, "stage_results");
+  };
+  EXPECT_EQ(staged(14), 1);
+  EXPECT_EQ(staged(5), 0);
+}
+
+// An operation of a group of rows takes longer than one of a product. Many threads are not woken for so little.
+TEST(CpuRules, SmallGroupsOfRowsAreSharedOut) {
+  const auto is_shared = [](int64_t rows, int64_t columns, const char* target) {
+    const Subject s{"softmax", ops::softmax(placeholder({rows, columns}, f32, "x")), target};
+    return template_of(s).static_schedule().to_text().find("parallel(") != std::string::npos;
+  };
+  EXPECT_TRUE(is_shared(1024, 12, "llvm -mcpu=sapphirerapids -threads=2"));
+  EXPECT_FALSE(is_shared(16, 128, "llvm -mcpu=sapphirerapids -threads=2"));
+  EXPECT_FALSE(is_shared(1024, 12, "llvm -mcpu=sapphirerapids -threads=16"));
+}
+
 // Weights come from beyond the caches in a network. Small ones are there after their first lines.
 TEST(CpuRules, LargeConstantsAreFetchedAheadWhereVectorsAreLines) {
   const char* const xeon = "llvm -mcpu=sapphirerapids -threads=1";

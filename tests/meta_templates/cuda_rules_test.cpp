@@ -293,6 +293,27 @@ TEST(CudaRules, ImagesForFewFiltersAreCopiedToo) {
   }
 }
 
+// A copy with channels innermost gains where it is read by vectors, and where no more is copied than is read.
+TEST(CudaRules, ImagesAreCopiedWhereThatHelpsLoads) {
+  const auto copied = [](int64_t channels, int64_t window, int64_t stride) {
+    ops::Conv attributes;
+    attributes.padding = {window / 2};
+    attributes.stride = {stride};
+    const Tensor y =
+        ops::conv2d(placeholder({1, channels, 33, 33}, f16, "x"),
+                    constant_placeholder({64, channels, window, window}, f16, "w"), attributes);
+    return knob(on_h200(y), "channels_last").default_value;
+  };
+  EXPECT_EQ(copied(128, 3, 1), 1);
+  EXPECT_EQ(copied(255, 3, 1), 0) << "rows of odd lengths are read singly in the copy too";
+  EXPECT_EQ(copied(128, 1, 2), 0) << "a quarter of the image is read";
+}
+
+TEST(CudaRules, FewResultsHaveMoreTilesInRotation) {
+  EXPECT_EQ(knob(on_h200(product(16, 640, 1264, bf16)), "stages").default_value, 5);
+  EXPECT_EQ(knob(on_h200(product(2048, 2048, 1264, bf16)), "stages").default_value, 4);
+}
+
 TEST(CudaRules, ConfigsMayNameTheWayToReduceAsTheyUsedTo) {
   for (const DataType type : {f32, bf16}) {
     const Template t = on_h200(

@@ -38,6 +38,7 @@ struct CpuConstants {
   std::int64_t uses_of_copy = 40;
   std::int64_t long_row = 1024;
   std::int64_t worth_copy = 32, worth_panels = 16, most_rows_of_panels = 1024;
+  std::int64_t worth_panels_across = 8;
   std::int64_t shallow = 128, rows_of_stores = 24;
   double l2_of_block = 1.5, l2_of_cut_block = 3;
   std::int64_t panels_a_block = 8;
@@ -46,8 +47,12 @@ struct CpuConstants {
   double vectors_a_task = 16, tasks_a_core = 2;
   std::int64_t enough_blocks = 4;
   double read_columns = 12, copy_columns = 28, read_rows = 0.3;
+  std::int64_t staged_rows = 4;
+  // Products in tile registers.
+  std::int64_t tiles_across = 2, tiles_down = 1;
+  double l2_of_tile_rows = 0.625, l2_of_panel_rows = 0.5;
   // Rows that are streamed, and what threads share.
-  double parallel_work = 2e5;
+  double parallel_work = 2e5, row_work_a_core = 3e4;
   std::int64_t blocks_in_l2 = 16, block_rows_a_core = 16;
   std::int64_t long_rows_in_l2 = 4, long_rows_a_core = 4;
   std::int64_t overlapped_rows_a_core = 64, many_rows_a_core = 256;
@@ -61,7 +66,9 @@ struct CpuConstants {
   std::int64_t rows_ahead = 2, rows_ahead_again = 1;
   // Places of cheap stages.
   double inline_reads = 128, inline_reads_of_short_rows = 32, inline_reads_of_sums = 4;
+  double inline_reads_of_tiles = 65536;
   std::int64_t short_row_vectors = 6;
+  double whole_row_vectors = 0;
   // Estimates of graphs.
   double split_share = 0.6;
   double far_bytes = 6, near_bytes = 16;
@@ -81,6 +88,8 @@ struct GpuConstants {
   std::int64_t row_vectors = 4, row_vectors_of_few = 1, row_vectors_of_heavy = 2;
   std::int64_t heavy_threads = 512;
   std::int64_t warp_vectors = 8, warp_rows = 8;
+  std::int64_t block_vectors = 384, block_warps = 16, blocks_of_short_rows = 6;
+  std::int64_t clusters_of_long_rows = 4;
   // Reductions that are cut into parts.
   std::int64_t worth_rows = 32, worth_elements = 4096;
   double worth_bytes = 1 << 20;
@@ -97,6 +106,7 @@ struct GpuConstants {
   double mma_element_cycles = 0.35, mma_element_latency = 34, mma_element_wait = 130;
   double mma_not_hidden = 0.25, mma_block_cycles = 1500, mma_sum_cycles = 2000;
   std::int64_t mma_part = 128;
+  std::int64_t mma_stages = 4, mma_tile_steps = 4, mma_few_results = 1228;
   // Products of warp groups on Hopper.
   double group_together = 1.15, group_pair_together = 1.06;
   double group_row_cycles = 2.4, group_split_row_cycles = 3.6;
@@ -119,6 +129,10 @@ struct GpuConstants {
   double pad_element_rate = 6e13, pad_box_rate = 2.5e14, pad_copy_rate = 2.5e12;
   double pad_kernel = 2.5e-6, pad_step = 5e-8, pad_load_rate = 3e11;
   double pad_gain = 1.2;
+  // Estimates of other graphs.
+  double tf32_gain = 1.3;
+  std::int64_t short_column = 256;
+  double short_column_gain = 1.3;
 
   bool operator==(const GpuConstants&) const = default;
 };

@@ -99,7 +99,9 @@ DirectProblem direct_problem(const TemplateBuilder& t, const StageGroup& g) {
   DirectProblem p;
   p.target = t.target();
   p.constants = t.constants().cpu;
-  p.parallel = worth_parallel(t, work);
+  const bool reduces = std::any_of(g.tunable.begin(), g.tunable.end(),
+                                   [&](int x) { return dag.stage(x).is_reduction(); });
+  p.parallel = reduces ? worth_parallel_rows(t, work) : worth_parallel(t, work);
   p.lanes = native_lanes(t, g.output_stage);
   p.result_bytes = spatial_points(op) * op.output(0).dtype().bytes();
   p.output_computes = has_transcendentals(dag, g.output_stage, g.inlined);

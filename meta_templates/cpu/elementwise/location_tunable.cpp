@@ -176,21 +176,35 @@ bool cheap_to_repeat(const LocationProblem& p) {
   const double most = p.adds_up    ? by.inline_reads_of_sums
                       : short_rows ? by.inline_reads_of_short_rows
                                    : by.inline_reads;
-  return !p.computes && (p.copied_for_tiles || p.contraction_reads <= most);
+  const double of_tiles = p.copied_for_tiles ? by.inline_reads_of_tiles : 0;
+  return !p.computes && p.contraction_reads <= std::max(most, of_tiles);
+}
+
+// Whether rows are so short that most lanes of a vector of functions would be idle, and all rows stay near: then the stage is
+// computed for all of them first.
+bool whole_for_short_rows(const LocationProblem& p) {
+  const double row =
+      p.elements_a_value > 1 ? p.elements_a_value : static_cast<double>(p.row_length);
+  const double near = static_cast<double>(p.target.l2_bytes);
+  return p.computes && row <= p.constants.whole_row_vectors * static_cast<double>(p.lanes) &&
+         p.bytes * p.elements_a_value <= near;
 }
 
 // The stage is computed once for all readers at the root. In a group that goes row by row it is
 // computed where the row is still in a cache. What a block of channels reads of an image with all
 // channels innermost lies in a few sets of the cache; computed in the block, it lies together.
 void choose_location(const LocationProblem& p, Choice& choice) {
-  const int64_t chosen = !p.feeds_contraction || p.in_chain || p.read_by_groups ? p.deepest
-                         : cheap_to_repeat(p)                                   ? kInlined
-                                                                                : kAtRoot;
+  const bool in_row = !p.feeds_contraction || p.in_chain || p.read_by_groups;
+  const int64_t chosen = in_row && !p.feeds_contraction && whole_for_short_rows(p) ? kAtRoot
+                         : in_row                                                  ? p.deepest
+                         : cheap_to_repeat(p)                                      ? kInlined
+                                                                                   : kAtRoot;
   constexpr double kReadAgain = 2;
   choice.set("widen", chosen > kAtRoot && p.conversions >= kReadAgain,
              "converted once, and not by each tile that reads it");
   choice.set("location", chosen,
-             chosen == kAtRoot    ? "read many times by a contraction: computed once, whole"
+             chosen == kAtRoot    ? (in_row ? "rows are short: computed for all of them first"
+                                            : "read many times by a contraction: computed once, whole")
              : chosen == kInlined ? "cheap, and read few times"
                                   : "computed where it is read, while it is in cache");
 }

@@ -10,6 +10,8 @@ namespace {
 
 using Problem = TileProblem;
 
+double l2_bytes(const Problem& p) { return static_cast<double>(p.target.l2_bytes); }
+
 bool contains(const std::vector<int64_t>& list, int64_t n) {
   return std::find(list.begin(), list.end(), n) != list.end();
 }
@@ -19,6 +21,11 @@ struct Kept {
   int64_t down = 1, across = 1;
 };
 
+// Whether the tiles fit beside those of the operands.
+bool fits_registers(const Kept& k) {
+  return k.down * k.across + std::min(k.down, k.across) + 1 <= amx::kRegisters;
+}
+
 // Two tiles side by side. Four, which would need fewer loads, are slower on the machines that were measured. (Emerald Rapids, bf16,
 // two threads, time over that of two by two tiles with the best blocks of each: 0.86 for 512x512x2048, 0.73 for 256x256x1024,
 // 0.65 for 58x232x168, 0.62 to 0.69 for convolutions of 64 to 256 channels.)
@@ -26,9 +33,12 @@ Kept choose_tiles(const Problem& p, Choice& choice) {
   const std::vector<int64_t> down = kept_tiles(p, p.stacks() ? p.last_other_rows : p.row_tiles());
   const std::vector<int64_t> across = kept_tiles(p, p.col_tiles());
   Kept k;
-  k.across = contains(across, 2) ? 2 : 1;
-  k.down = k.across == 1 && contains(down, 2) ? 2 : 1;
+  const CpuConstants& by = p.constants;
+  k.across = contains(across, by.tiles_across) ? by.tiles_across : contains(across, 2) ? 2 : 1;
+  const int64_t wanted = k.across == 1 ? std::max<int64_t>(2, by.tiles_down) : by.tiles_down;
+  k.down = contains(down, wanted) ? wanted : 1;
   if (k.across * k.down == 1 && contains(across, 3)) k.across = 3;
+  if (!fits_registers(k)) k.down = 1;
   choice.set("tile_rows", k.down * p.unit_rows(),
              p.stacks() ? "rows of the image" : "tiles of " + std::to_string(p.rows_of_tile));
   choice.set("tile_cols", k.across * amx::kLanes, "tiles of 16 columns");
@@ -39,7 +49,8 @@ Kept choose_tiles(const Problem& p, Choice& choice) {
 // again while it is in L2, and memory is read once. The rows must then fit L2 too.
 bool choose_panels(const Problem& p, Choice& choice) {
   const bool panels =
-      !p.vector_constant && !p.has_other_rows && 2 * p.row_batch_bytes <= p.target.l2_bytes;
+      !p.vector_constant && !p.has_other_rows &&
+      static_cast<double>(p.row_batch_bytes) <= p.constants.l2_of_panel_rows * l2_bytes(p);
   choice.set("pack_vectors", panels ? kPackedPanels : kPackedWhole,
              panels ? "a panel at a time, all rows stay in L2" : "read by many blocks");
   return panels;
@@ -49,7 +60,8 @@ bool choose_panels(const Problem& p, Choice& choice) {
 int64_t products_in_l2(const Problem& p, int64_t tile_rows) {
   const int64_t rows = p.stacks() ? p.rows * tile_rows : tile_rows;
   const int64_t bytes = std::max<int64_t>(1, p.depth * p.row_element_bytes * rows);
-  return std::max<int64_t>(1, p.target.l2_bytes * 5 / 8 / bytes);
+  return std::max<int64_t>(1,
+                           static_cast<int64_t>(p.constants.l2_of_tile_rows * l2_bytes(p)) / bytes);
 }
 
 void choose_blocks(const Problem& p, const Kept& kept, bool panels, Choice& choice) {
@@ -87,10 +99,18 @@ int64_t other_products(const Problem& p, int64_t tile_rows) {
   return p.stacks() ? ceil_div(p.last_other_rows, tile_rows) : p.last_other_rows;
 }
 
-Choice tile_rule(const Problem& p) {
+Choice tile_rule(const Problem& p, const Choice& given) {
   Choice choice;
-  const Kept kept = choose_tiles(p, choice);
-  const bool panels = choose_panels(p, choice);
+  Kept kept = choose_tiles(p, choice);
+  const auto of_given = [&](std::string_view knob, int64_t unit, int64_t value) {
+    return given.has(knob) ? std::max<int64_t>(1, given.value(knob) / unit) : value;
+  };
+  kept.down = of_given("tile_rows", p.unit_rows(), kept.down);
+  kept.across = of_given("tile_cols", amx::kLanes, kept.across);
+  const bool of_rule = choose_panels(p, choice);
+  const bool panels = p.vector_constant ? of_rule
+                                        : of_given("pack_vectors", 1,
+                                                   choice.value("pack_vectors")) == kPackedPanels;
   choose_blocks(p, kept, panels, choice);
   choice.set("copy_rows", p.copies_rows,
              p.padded        ? "with zeros around it"

@@ -50,7 +50,7 @@ int64_t row_products(const TileProblem& p, int64_t tile_rows);
 /// The same for the innermost of the other axes of rows.
 int64_t other_products(const TileProblem& p, int64_t tile_rows);
 
-/// A default for every knob.
-Choice tile_rule(const TileProblem& p);
+/// A default for every knob. Blocks suit the tiles and the packing that `given` has, if any.
+Choice tile_rule(const TileProblem& p, const Choice& given);
 
 }  // namespace heddle::meta::cpu

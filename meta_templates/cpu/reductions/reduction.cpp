@@ -94,7 +94,7 @@ ReductionProblem reduction_problem(const TemplateBuilder& t, const StageGroup& g
   ReductionProblem p;
   p.target = t.target();
   p.constants = t.constants().cpu;
-  p.parallel = worth_parallel(t, stage_work(dag, g.anchor)) && !g.attached;
+  p.parallel = worth_parallel_rows(t, stage_work(dag, g.anchor)) && !g.attached;
   p.attached = g.attached;
   p.along_row = axes.along_row;
   p.scalar = op.axes().empty();

@@ -24,6 +24,8 @@ struct TensorCoreProblem {
         false;  ///< whether its tiles are copied by single elements, without cp.async
     bool along_depth = false;    ///< whether its elements are contiguous along the depth
     bool short_vectors = false;  ///< whether cp.async copies less than 16 bytes of it at once
+    /// Whether channels_last would gain: its copy is loaded by vectors, and has no more elements than products read.
+    bool copy_helps = true;
     /// Whether its rows in memory begin within sectors of the second cache (32 bytes).
     bool splits_sectors = false;
   };

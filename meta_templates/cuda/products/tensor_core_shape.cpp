@@ -162,8 +162,11 @@ TensorCoreProblem TensorCoreShape::problem(const Gpu& gpu, const GpuConstants& c
     if (!innermost_) continue;
     const int source = producer_of(*dag_, anchor_, view_operand(o).load);
     const bool constant = dag_->stage(source).is_constant() || dag_->info(source).precomputable;
+    const int64_t read = (o == 0 ? p.rows : p.cols) * p.depth * p.batch;
     p.operands[o] = {innermost_->copied[o], constant, by_elements(o), view_operand(o).along_depth,
                      p.operands[o].short_vectors};
+    p.operands[o].copy_helps =
+        !of_copies().by_elements(o) && (constant || dag_->stage(source).output(0).size() <= read);
   }
   return p;
 }

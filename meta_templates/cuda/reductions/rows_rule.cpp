@@ -37,17 +37,8 @@ constexpr int64_t kVectorsOfUnpacked = 12;
 // The shortest vectors by which lanes share a row that has fewer elements than a warp has lanes.
 constexpr int64_t kLeastVectorOfShortRow = 4;
 
-// Blocks of short rows: the least vectors that a block reads, so that multiprocessors are not busy with the starts of blocks,
-// the most warps that it then has, and the blocks for each multiprocessor that have to remain. (H200, f32, us with 4 and 8 rows
-// a block: 174134 rows of 192 take 53.7 and 32.3, 9248 of 144 3.31 and 2.60; bf16 with 16: 142874 rows of 65 43.7 and 15.3.)
-constexpr int64_t kVectorsOfBlock = 384, kMostWarpsOfBlock = 16, kBlocksOfShortRows = 6;
-
 // Vectors shorter than this count as parts of one: reads of single elements have to be more.
 constexpr int64_t kWholeVector = 4;
-
-// Long rows may be so many times the blocks of a cluster for each multiprocessor that share them, where a thread of a block
-// alone would have so many times the vectors under way.
-constexpr int64_t kClustersOfLong = 4;
 
 // Whether the rows are too few to fill the multiprocessors.
 bool few_rows(const RowProblem& p) { return p.rows < 2 * p.gpu.sms; }
@@ -176,16 +167,19 @@ int64_t chosen_rows(const RowProblem& p, int64_t threads) {
   return rows;
 }
 
-// The same for a sum that is stored at once. Many short rows make larger blocks.
+// The same for a sum that is stored at once. Many short rows make larger blocks, so that multiprocessors are not busy with the starts
+// of blocks. (H200, f32, us with 4 and 8 rows a block: 174134 rows of 192 take 53.7 and 32.3, 9248 of 144 3.31 and 2.60; bf16 with
+// 16: 142874 rows of 65 43.7 and 15.3.)
 int64_t rows_of_sum(const RowProblem& p, const RowSharing& sharing, int64_t threads) {
   const int64_t most = rows_of_blocks(sharing).back();
   int64_t rows = chosen_rows(p, threads);
   const int64_t vectors = ceil_div(p.extent, p.lanes);
+  const GpuConstants& by = p.constants;
   const auto larger = [&](int64_t n) {
-    return n <= most && n * threads <= kMostWarpsOfBlock * kWarp &&
-           p.rows >= n * p.gpu.sms * kBlocksOfShortRows;
+    return n <= most && n * threads <= by.block_warps * kWarp &&
+           p.rows >= n * p.gpu.sms * by.blocks_of_short_rows;
   };
-  while (threads <= kWarp && rows * vectors < kVectorsOfBlock && larger(2 * rows)) rows *= 2;
+  while (threads <= kWarp && rows * vectors < by.block_vectors && larger(2 * rows)) rows *= 2;
   return rows;
 }
 
@@ -194,7 +188,10 @@ int64_t rows_of_sum(const RowProblem& p, const RowSharing& sharing, int64_t thre
 Spread shared_by_blocks(const RowProblem& p, const RowSharing& r, int64_t threads) {
   const int64_t rounds = r.rounds(r.most), vectors = p.constants.row_vectors;
   const int64_t enough = vectors * (r.vector < kWholeVector ? 2 : 1);
-  const int64_t blocks = rounds > kClustersOfLong * vectors ? kClustersOfLong : 1;
+  // Long rows may be so many times the clusters that the multiprocessors have place for, where a thread of a block alone
+  // would have so many times the vectors under way.
+  const int64_t of_long = p.constants.clusters_of_long_rows;
+  const int64_t blocks = rounds > of_long * vectors ? of_long : 1;
   const bool pays = r.clusters.back() == kMostClusterBlocks && !p.heavy && rounds > vectors &&
                     p.rows * kMostClusterBlocks <= blocks * p.gpu.sms;
   Spread out{threads, 1};

@@ -143,8 +143,7 @@ double gain_of_memory(DataType type, const Target& target, const CpuConstants& b
 
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   constexpr double kRowOfBlock = 32 << 10;  // elements that a block of a GPU keeps in registers
-  constexpr double kFewRows = 16, kManyRows = 64;                  // elements of a column
-  constexpr double kShortColumn = 256, kGainOfShortColumns = 1.3;  // of a GPU
+  constexpr double kFewRows = 16, kManyRows = 64;  // elements of a column
   dag::Softmax found;
   dag::match_softmax(site.dag, site.stage, &found);
   const Reads reads = reads_of(site.dag, found.highest);
@@ -157,8 +156,9 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
       return {.why_not = "a block keeps the row in registers between the passes"};
     // (H200, us of two passes and of one: 12 rows of 350549 columns in f32 43.0 and 25.0, of 62770
     // in bf16 8.4 and 6.8; 128 rows of 8192 in bf16 9.6 and 7.3.)
-    if (!reads.along_row && reads.length <= kShortColumn)
-      return {kGainOfShortColumns,
+    const GpuConstants& by = dag::gpu_constants(site);
+    if (!reads.along_row && reads.length <= static_cast<double>(by.short_column))
+      return {by.short_column_gain,
               "a thread has a short column: it reads it once in place of twice"};
     return {1, worth_trying};
   }

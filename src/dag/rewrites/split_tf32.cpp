@@ -114,7 +114,6 @@ double terms_of(const Operation& op) {
 RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   // (H200: products of 80x256x16384, 384x1024x2696 and a convolution of 17 channels, from which 1.13 to 1.18 was expected, took
   // 5.1, 1.4 and 1.5 of the time; those from which 1.43 and more was expected 0.43 to 0.82.)
-  constexpr double kLeastGain = 1.3;
   constexpr double kMostBytes = 2e9;       // of the parts of both operands
   constexpr double kMostConstant = 256e6;  // of a constant, whose parts stay in memory
   if (!target.is_cuda() || !target.gpu.has_wgmma())
@@ -146,8 +145,8 @@ RewriteEstimate estimate(const RewriteSite& site, const Target& target) {
   const double direct = rates.kernel + rates.product(f32, batch, rows, cols, terms),
                split = rates.kernel + copies + rates.tf32_product(batch, rows, cols, long_terms);
   const double gain = direct / split;
-  if (std::min(rows, cols) < dag::kLeastSide || gain < kLeastGain || parts > kMostBytes ||
-      constant > kMostConstant)
+  if (std::min(rows, cols) < dag::kLeastSide || gain < dag::gpu_constants(site).tf32_gain ||
+      parts > kMostBytes || constant > kMostConstant)
     return {1, "three products of tf32, and copies of the operands"};
   return {gain, "units for tf32 compute three products in less time than threads one of f32"};
 }

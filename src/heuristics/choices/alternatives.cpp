@@ -143,14 +143,6 @@ DrawnProblem draw_large_product(Rng& rng, DataType dtype) {
   return declare_product(side(), side(), side(), dtype);
 }
 
-DrawnProblem draw_bytes(Rng& rng) {
-  const std::int64_t m = draw_extent(rng, 1, 512), n = draw_extent(rng, 8, 512),
-                     k = draw_extent(rng, 16, 1024);
-  const Tensor b = constant_placeholder({k, n}, i8, "B");
-  return {
-      "matmul of i8:" + sizes_text({m, n, k}), {ops::matmul(placeholder({m, k}, i8, "A"), b)}, {}};
-}
-
 DrawnProblem draw_softmax(Rng& rng, DataType dtype, double most_elements) {
   for (;;) {
     const std::int64_t rows = draw_extent(rng, 1, 1024), cols = draw_extent(rng, 256, 1 << 22);

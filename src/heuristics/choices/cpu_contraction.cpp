@@ -1,5 +1,5 @@
-// The choice for complex reductions on a CPU: the register tile, the blocks, the way of the
-// reduction, and the operands to copy (meta_templates/cpu/products/contraction_rule.h).
+// The choices for products on a CPU: the register tile, the blocks, the way of the reduction, and the operands to copy, in vectors
+// (meta_templates/cpu/products/contraction_rule.h) and in tile registers (meta_templates/cpu/products/tile_rule.h).
 #include <algorithm>
 #include <cmath>
 
@@ -85,6 +85,63 @@ Heuristic contraction() {
 }
 
 HEDDLE_REGISTER_HEURISTIC(contraction());
+
+std::vector<HeuristicFeature> features_of_tiles() {
+  const FeatureKind flag = FeatureKind::Boolean;
+  return {{"parallel", flag},
+          {"cores"},
+          {"rows"},
+          {"cols"},
+          {"depth"},
+          {"rows_of_tile"},
+          {"outer"},
+          {"has_other_rows", flag},
+          {"other_rows"},
+          {"last_other_rows"},
+          {"padded", flag},
+          {"copies_rows", flag},
+          {"vector_constant", flag},
+          {"row_element_bytes"},
+          {"row_batch_bytes"}};
+}
+
+double tiles_down(const FeatureView& f) { return std::ceil(f["rows"] / f["rows_of_tile"]); }
+double tiles_across(const FeatureView& f) { return std::ceil(f["cols"] / 16); }
+
+Heuristic tile_product() {
+  Heuristic h;
+  h.name = "tile_product";
+  h.about = "CPU products in tile registers (AMX): tiles of a product, blocks, copies";
+  h.target_kind = "llvm";
+  h.features = features_of_tiles();
+  h.augmented = {{{"multiply_adds"},
+                  [](const FeatureView& f) {
+                    return f["rows"] * f["cols"] * f["depth"] * f["outer"] * f["other_rows"];
+                  }},
+                 {{"tiles_down"}, tiles_down},
+                 {{"tiles_across"}, tiles_across},
+                 {{"tiles_a_core"},
+                  [](const FeatureView& f) {
+                    return tiles_down(f) * tiles_across(f) * f["outer"] * f["other_rows"] /
+                           f["cores"];
+                  }},
+                 {{"depth_over_results"},
+                  [](const FeatureView& f) {
+                    return f["depth"] / (f["rows"] * f["cols"] * f["outer"] * f["other_rows"]);
+                  }},
+                 {{"row_batch_of_l2"},
+                  [](const FeatureView& f) { return f["row_batch_bytes"] / f["l2_bytes"]; }},
+                 {{"vector_batch_of_l2"}, [](const FeatureView& f) {
+                    return f["cols"] * f["depth"] * f["row_element_bytes"] / f["l2_bytes"];
+                  }}};
+  h.draw = [](Rng& rng, const Target&) {
+    constexpr double kBytes = 0.2;  // share of products of bytes
+    return rng.chance(kBytes) ? draw_bytes(rng) : draw_contraction(rng, bf16, kMostFlopsOnCpu);
+  };
+  return h;
+}
+
+HEDDLE_REGISTER_HEURISTIC(tile_product());
 
 }  // namespace
 }  // namespace heddle::learning

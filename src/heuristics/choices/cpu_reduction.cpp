@@ -26,6 +26,7 @@ Heuristic reduction() {
                 {"one_row", flag},
                 {"has_epilogue", flag},
                 {"can_split", flag},
+                {"outputs"},
                 {"element_bytes"},
                 {"results"},
                 {"columns"},
@@ -49,7 +50,6 @@ Heuristic reduction() {
       {{"row_vectors"}, [](const FeatureView& f) { return f["row_length"] / f["lanes"]; }},
       {{"column_vectors"}, [](const FeatureView& f) { return f["columns"] / f["lanes"]; }},
       {{"cut_steps_a_core"}, [](const FeatureView& f) { return f["cut_length"] / f["cores"]; }}};
-  h.precondition = [](const Situation& p) { return p.features["outputs"] == 1; };
   h.draw = [](Rng& rng, const Target& target) {
     return draw_reduction(rng, draw_type(rng, target), kMostElements);
   };

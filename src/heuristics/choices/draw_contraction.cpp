@@ -131,6 +131,14 @@ DrawnProblem draw_product(Rng& rng, DataType dtype, double most_flops) {
   }
 }
 
+DrawnProblem draw_bytes(Rng& rng) {
+  const std::int64_t m = draw_extent(rng, 1, 512), n = draw_extent(rng, 8, 512),
+                     k = draw_extent(rng, 16, 1024);
+  const Tensor b = constant_placeholder({k, n}, i8, "B");
+  return {
+      "matmul of i8:" + sizes_text({m, n, k}), {ops::matmul(placeholder({m, k}, i8, "A"), b)}, {}};
+}
+
 DrawnProblem draw_aligned_product(Rng& rng, DataType dtype, double most_flops) {
   constexpr double kMostElements = 128e6;
   const std::int64_t unit = 16 / dtype.bytes();

@@ -18,6 +18,9 @@ DrawnProblem draw_convolution(Rng& rng, DataType dtype, double most_flops, bool 
 /// Draws a product.
 DrawnProblem draw_product(Rng& rng, DataType dtype, double most_flops);
 
+/// Draws a product of bytes whose second factor is constant.
+DrawnProblem draw_bytes(Rng& rng);
+
 /// Draws a product, or a batch of products, whose rows in memory are multiples of 16 bytes. Its
 /// sizes are 32 at least.
 DrawnProblem draw_aligned_product(Rng& rng, DataType dtype, double most_flops);

@@ -22,6 +22,10 @@ std::pair<std::int64_t, std::int64_t> draw_matrix(Rng& rng, double most_elements
 Tensor reduced(Rng& rng, const Tensor& x, const std::vector<int>& axes, std::string& id) {
   const double kind = rng.uniform_real();
   if (kind < 0.7) return ops::sum(x, axes);
+  if (kind >= 0.75 && kind < 0.87 && axes.size() == 1) {
+    id += ",argmax";
+    return ops::argmax(x, axes.front());
+  }
   if (kind < 0.85) {
     id += ",max";
     return ops::max(x, axes);
@@ -30,12 +34,31 @@ Tensor reduced(Rng& rng, const Tensor& x, const std::vector<int>& axes, std::str
   return ops::sum(ops::mul(x, x), axes);
 }
 
+// Declares a norm of `groups` of channels, each with `length` elements.
+DrawnProblem declare_groups(Rng& rng, DataType dtype, std::int64_t groups, std::int64_t length) {
+  const auto divisor = [&](std::int64_t n, std::int64_t most) {
+    const std::int64_t d = std::int64_t{1} << rng.uniform_int(0, most);
+    return n % d == 0 ? d : 1;
+  };
+  const std::int64_t batch = divisor(groups, 3), channels = divisor(length, 5);
+  const std::int64_t all = groups / batch * channels;
+  const Tensor x = placeholder({batch, all, length / channels}, dtype, "x");
+  const Tensor scale = placeholder({all}, dtype, "scale"),
+               shift = placeholder({all}, dtype, "shift");
+  return {"group_norm:" + sizes_text({batch, all, length / channels}) +
+              ",groups=" + std::to_string(groups / batch) + type_text(dtype),
+          {ops::group_norm(x, groups / batch, scale, shift)},
+          {}};
+}
+
 // Declares reductions of rows whose results are applied to the elements of the rows.
 DrawnProblem declare_rows(Rng& rng, const Tensor& x, std::int64_t rows, std::int64_t cols) {
   const std::string sizes = sizes_text({rows, cols}) + type_text(x.dtype());
   if (rng.chance(0.6)) return {"softmax:" + sizes, {ops::softmax(x)}, {}};
   const Tensor scale = placeholder({cols}, x.dtype(), "scale");
-  if (rng.chance(0.5)) return {"rms_norm:" + sizes, {ops::rms_norm(x, scale)}, {}};
+  const double norm = rng.uniform_real();
+  if (norm < 0.5) return {"rms_norm:" + sizes, {ops::rms_norm(x, scale)}, {}};
+  if (norm < 0.65) return declare_groups(rng, x.dtype(), rows, cols);
   const Tensor shift = placeholder({cols}, x.dtype(), "shift");
   return {"layer_norm:" + sizes, {ops::layer_norm(x, scale, shift)}, {}};
 }

@@ -5,7 +5,7 @@
 
 namespace heddle::learning {
 
-/// A sum, a maximum or a sum of squares of a matrix of limited size, or a reduction of a row group.
+/// A sum, a maximum, the place of one, or a sum of squares of a matrix of limited size, or a reduction of a row group.
 /// Most ids are subjects of the command line.
 DrawnProblem draw_reduction(Rng& rng, DataType dtype, double most_elements);
 

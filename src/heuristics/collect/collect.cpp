@@ -42,7 +42,9 @@ class Collector {
     int vain = 0;
     for (std::uint64_t i = 0; report_.ended == CollectEnd::None; ++i) {
       vain = take(draw_problem(h_, o_.target, o_.seed, i)) ? 0 : vain + 1;
-      if (vain == kVainDraws) report_.ended = CollectEnd::Problems;
+      const bool foreign = report_.collected + report_.earlier + report_.failed == 0 &&
+                           report_.skipped >= kForeignDraws;
+      if (vain == kVainDraws || foreign) report_.ended = CollectEnd::Problems;
     }
     show("");
     return report_;
@@ -52,6 +54,8 @@ class Collector {
   // The number of consecutive draws without a new problem after which the space is taken to be
   // exhausted.
   static constexpr int kVainDraws = 2000;
+  // Drawn problems of which none is the heuristic's, after which the machine is taken to have none, as one without tile registers.
+  static constexpr int kForeignDraws = 100;
   // The share of the time that a run waits for quiet at most.
   static constexpr double kWaitingShare = 0.2;
 
@@ -85,7 +89,7 @@ class Collector {
       return;
     }
     BuiltChoices& built = outcome.built.front();
-    const std::vector<std::size_t> places = add_schedules_of_constants(h_.of_graphs, built);
+    add_schedules_of_constants(h_.of_graphs, built);
     if (built.schedules.size() < 2) {
       ++report_.skipped;
       return;
@@ -100,12 +104,11 @@ class Collector {
     for (const auto& [id, schedule] : built.choices) {
       if (!std::isnan(times.seconds[schedule])) ids.emplace_back(id, times.seconds[schedule]);
     }
-    // The rule's own key tells a later version of it whether its choice is still this one.
-    std::map<std::string, double> of_constants{
-        {schedule_key(built.schedules.front()), times.seconds.front()}};
-    for (const std::size_t s : places) {
-      if (!std::isnan(times.seconds[s]))
-        of_constants[schedule_key(built.schedules[s])] = times.seconds[s];
+    // Keys tell later versions of the rule what they know: an id leaves knobs to the rule of now.
+    std::map<std::string, double> of_constants;
+    for (std::size_t i = 0; i < built.schedules.size(); ++i) {
+      if (!std::isnan(times.seconds[i]))
+        of_constants[schedule_key(built.schedules[i])] = times.seconds[i];
     }
     log_.add(problem.id, built.features, ids, times.noise, of_constants);
     ++report_.collected;

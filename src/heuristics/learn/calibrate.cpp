@@ -82,18 +82,11 @@ class Calibrator {
 
   Calibration run() {
     Calibration out;
-    while (!open_.empty() && !expired()) {
-      std::vector<Trial> trials;
-      for (const Open& open : open_) {
-        if (expired()) break;
-        if (std::optional<Trial> t = tried(open)) trials.push_back(*std::move(t));
-      }
-      keep_proven(trials, out.moved.size());
-      if (trials.empty()) break;
-      out.moved.push_back(taken(*std::ranges::max_element(
-          trials, {}, [](const Trial& t) { return -mean_of(t.held_out); })));
-      moved_.insert(out.moved.back().name);
-      screen();
+    const std::size_t suggested = o_.proven_elsewhere.size();
+    while (move_one(out, &Calibrator::trial_of_others, suggested)) {
+    }
+    const std::size_t before = out.moved.size();
+    while (move_one(out, &Calibrator::tried, known_.size(), before)) {
     }
     out.constants = now_;
     out.sensitive = static_cast<int>(sensitive_.size());
@@ -104,6 +97,24 @@ class Calibrator {
 
  private:
   bool expired() const { return o_.expired && o_.expired(); }
+
+  /// Moves the constant that gains most of those that are proven, of which `among` are judged together; `before` moved
+  /// otherwise. False where there is none.
+  bool move_one(Calibration& out, std::optional<Trial> (Calibrator::*trial)(const Open&) const,
+                std::size_t among, std::size_t before = 0) {
+    std::vector<Trial> trials;
+    for (const Open& open : open_) {
+      if (expired()) break;
+      if (std::optional<Trial> t = (this->*trial)(open)) trials.push_back(*std::move(t));
+    }
+    keep_proven(trials, out.moved.size() - before, among);
+    if (trials.empty() || expired()) return false;
+    out.moved.push_back(taken(*std::ranges::max_element(
+        trials, {}, [](const Trial& t) { return -mean_of(t.held_out); })));
+    moved_.insert(out.moved.back().name);
+    screen();
+    return true;
+  }
 
   /// Folds of nearly equal size that depend on the ids and the seed alone. A problem that several heuristics measured is
   /// in one fold.
@@ -205,6 +216,19 @@ class Calibrator {
     return moves;
   }
 
+  /// The value that other machines proved, on all races: none of them chose it.
+  std::optional<Trial> trial_of_others(const Open& open) const {
+    const auto at = std::ranges::find(o_.proven_elsewhere, open.info,
+                                      &std::pair<const ConstantInfo*, double>::first);
+    if (at == o_.proven_elsewhere.end() || at->second == value_of(now_, *open.info))
+      return std::nullopt;
+    const Move move = move_to(open, at->second);
+    if (!move.counts) return std::nullopt;
+    Trial t{&open, move.value, move.gains};
+    std::erase_if(t.held_out, [](double loss) { return std::isnan(loss); });
+    return described(std::move(t));
+  }
+
   std::optional<Trial> tried(const Open& open) const {
     const std::vector<Move> moves = moves_of(open);
     const Move* all = best_without(moves, -1);
@@ -218,7 +242,13 @@ class Calibrator {
         if (!std::isnan(loss)) t.held_out.push_back(loss);
       }
     }
+    return described(std::move(t));
+  }
+
+  /// Logs a trial; none where too little is known.
+  std::optional<Trial> described(Trial t) const {
     if (t.held_out.size() < 2) return std::nullopt;
+    const Open& open = *t.open;
     HEDDLE_LOG_AT("heuristics", 2,
                   std::string(open.info->name) + " " + std::to_string(value_of(now_, *open.info)) +
                       " to " + std::to_string(t.value) + ": held out " +
@@ -229,13 +259,13 @@ class Calibrator {
     return t;
   }
 
-  /// Leaves the trials that are proven. `moved` constants were before.
-  void keep_proven(std::vector<Trial>& trials, std::size_t moved) const {
+  /// Leaves the trials that are proven, of `among` that are judged together. `moved` constants were before.
+  void keep_proven(std::vector<Trial>& trials, std::size_t moved, std::size_t among) const {
     std::ranges::sort(trials, {}, &Trial::score);
     for (std::size_t k = trials.size(); k > 0; --k) {
       const Trial& t = trials[k - 1];
       const double share =
-          static_cast<double>(moved + k) / std::max<double>(1, static_cast<double>(known_.size()));
+          static_cast<double>(moved + k) / std::max<double>(1, static_cast<double>(among));
       const double level = 1 - (1 - o_.confidence) * std::min(1.0, share);
       if (mean_bound(t.held_out, {.variance = t.variance()}, level) >= 0) continue;
       trials.resize(k);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/heuristics/learn.h"
@@ -30,6 +31,9 @@ struct CalibrateOptions {
   double confidence = 0.8;  ///< share of the constants that move of which it is no chance
   double pull = 0.004;      ///< loss of a move over the whole range, so that defaults hold
   int fewest_changed = 4;   ///< problems that a move must change, with known times
+  /// Values that races of other machines proved. Nothing is searched for them, so they are judged among themselves alone, on
+  /// all races: less evidence suffices than for one of many values of many constants.
+  std::vector<std::pair<const ConstantInfo*, double>> proven_elsewhere = {};
   std::function<bool()> expired = {};
 };
 

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 
 #include "heddle/heuristics/constants.h"
+#include "heddle/records/tophub.h"
 #include "heddle/support/error.h"
 #include "support/files/file.h"
+#include "support/log.h"
 
 namespace heddle::learning {
 namespace {
@@ -77,6 +80,35 @@ void write_moved(const std::string& path, const std::string& kind,
   }
   Json training = Json::object({{"date", date}, {"moved", std::move(proofs)}});
   write_file_atomic(path, constants_json(constants, kind, training).dump(1) + "\n");
+}
+
+std::vector<std::pair<const ConstantInfo*, double>> proven_elsewhere(const Target& target,
+                                                                     const std::string& own) {
+  namespace fs = std::filesystem;
+  const std::string of_chip = target.kind + "-" + target.chip() + ".constants";
+  std::set<std::pair<bool, std::string>> files;  // that of the chip first
+  for (const std::string& folder : tophub_folders()) {
+    std::error_code error;
+    for (const fs::directory_entry& e : fs::directory_iterator(folder, error)) {
+      const std::string name = e.path().filename().string();
+      if (name.starts_with(target.kind + "-") && name.ends_with(".constants") &&
+          !fs::equivalent(e.path(), own, error))
+        files.emplace(name != of_chip, e.path().string());
+    }
+  }
+  std::vector<std::pair<const ConstantInfo*, double>> out;
+  for (const auto& [other, path] : files) {
+    try {
+      for (const MovedConstant& m : read_moved(path, target.kind)) {
+        const ConstantInfo* info = find_constant(target.kind, m.name);
+        const auto is_it = [&](const auto& known) { return known.first == info; };
+        if (std::ranges::none_of(out, is_it)) out.emplace_back(info, m.to);
+      }
+    } catch (const Error& e) {
+      HEDDLE_LOG_AT("heuristics", 1, e.message);
+    }
+  }
+  return out;
 }
 
 }  // namespace heddle::learning

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/heuristics/learn.h"
+#include "heddle/target/rule_constants.h"
+#include "heddle/target/target.h"
 
 namespace heddle::learning {
 
@@ -18,5 +21,10 @@ void write_moved(const std::string& path, const std::string& kind,
 
 /// The JSON of a constant that moved.
 Json moved_json(const MovedConstant& m);
+
+/// What files of machines prove of constants, beside that of `own`, whose races are judged anew: those of shipped folders and
+/// of the user's, the file of the target's chip first. The first value of each constant.
+std::vector<std::pair<const ConstantInfo*, double>> proven_elsewhere(const Target& target,
+                                                                     const std::string& own);
 
 }  // namespace heddle::learning

@@ -118,8 +118,10 @@ class Learner {
     TuneClock time(o_.measure
                        ? std::max(kCalibrationSeconds, kCalibrationShare * clock_.elapsed_s())
                        : clock_.left_s());
-    const CalibrateOptions options{.seed = o_.seed,
-                                   .expired = [&] { return clock_.cancelled() || time.expired(); }};
+    const CalibrateOptions options{
+        .seed = o_.seed,
+        .proven_elsewhere = proven_elsewhere(o_.target, files_.constants()),
+        .expired = [&] { return clock_.cancelled() || time.expired(); }};
     std::vector<CalibrationRace> all;
     for (const Heuristic* h : all_heuristics()) {
       if (h->target_kind != o_.target.kind || !h->draw) continue;

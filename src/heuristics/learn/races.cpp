@@ -59,8 +59,14 @@ std::optional<CalibrationRace> race_of(const HeuristicData& data, const Heuristi
   // a choice makes the same.
   const bool has_rule = std::ranges::any_of(
       problem.of_constants, [&](const auto& known) { return known.second == of_rule; });
-  if (!has_rule) race.seconds[schedule_key(built.schedules.front())] = of_rule;
+  const std::string of_now = schedule_key(built.schedules.front());
+  if (!has_rule) race.seconds[of_now] = of_rule;
+  // What a choice leaves open is the rule's, so that ids of another rule are other schedules.
+  const auto at_rule = problem.of_constants.find(of_now);
+  const bool same_rule =
+      !has_rule || (at_rule != problem.of_constants.end() && at_rule->second == of_rule);
   for (const auto& [id, schedule] : built.choices) {
+    if (!same_rule && !source.heuristic.of_graphs) break;
     const auto at = std::ranges::lower_bound(data.choices, id);
     if (at == data.choices.end() || *at != id) continue;
     const auto c = static_cast<std::int32_t>(at - data.choices.begin());
