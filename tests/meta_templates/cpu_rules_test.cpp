@@ -314,9 +314,9 @@ TEST(CpuRules, SmallGroupsOfRowsAreSharedOut) {
     const Subject s{"softmax", ops::softmax(placeholder({rows, columns}, f32, "x")), target};
     return template_of(s).static_schedule().to_text().find("parallel(") != std::string::npos;
   };
-  EXPECT_TRUE(is_shared(1024, 12, "llvm -mcpu=sapphirerapids -threads=2"));
+  EXPECT_TRUE(is_shared(433, 12, "llvm -mcpu=sapphirerapids -threads=2"));
   EXPECT_FALSE(is_shared(16, 128, "llvm -mcpu=sapphirerapids -threads=2"));
-  EXPECT_FALSE(is_shared(1024, 12, "llvm -mcpu=sapphirerapids -threads=16"));
+  EXPECT_FALSE(is_shared(433, 12, "llvm -mcpu=sapphirerapids -threads=16"));
 }
 
 // Weights come from beyond the caches in a network. Small ones are there after their first lines.

@@ -51,6 +51,7 @@ struct CpuConstants {
   // Products in tile registers.
   std::int64_t tiles_across = 2, tiles_down = 1;
   double l2_of_tile_rows = 0.625, l2_of_panel_rows = 0.5;
+  double read_tile_rows = 12, copy_tile_cols = 3;
   // Rows that are streamed, and what threads share.
   double parallel_work = 2e5, row_work_a_core = 3e4;
   std::int64_t blocks_in_l2 = 16, block_rows_a_core = 16;

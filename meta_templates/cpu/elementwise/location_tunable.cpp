@@ -194,17 +194,18 @@ bool whole_for_short_rows(const LocationProblem& p) {
 // computed where the row is still in a cache. What a block of channels reads of an image with all
 // channels innermost lies in a few sets of the cache; computed in the block, it lies together.
 void choose_location(const LocationProblem& p, Choice& choice) {
+  const bool whole = !p.feeds_contraction && whole_for_short_rows(p);
   const bool in_row = !p.feeds_contraction || p.in_chain || p.read_by_groups;
-  const int64_t chosen = in_row && !p.feeds_contraction && whole_for_short_rows(p) ? kAtRoot
-                         : in_row                                                  ? p.deepest
-                         : cheap_to_repeat(p)                                      ? kInlined
-                                                                                   : kAtRoot;
+  const int64_t chosen = whole                ? kAtRoot
+                         : in_row             ? p.deepest
+                         : cheap_to_repeat(p) ? kInlined
+                                              : kAtRoot;
   constexpr double kReadAgain = 2;
   choice.set("widen", chosen > kAtRoot && p.conversions >= kReadAgain,
              "converted once, and not by each tile that reads it");
   choice.set("location", chosen,
-             chosen == kAtRoot    ? (in_row ? "rows are short: computed for all of them first"
-                                            : "read many times by a contraction: computed once, whole")
+             whole                ? "rows are short: computed for all of them first"
+             : chosen == kAtRoot  ? "read many times by a contraction: computed once, whole"
              : chosen == kInlined ? "cheap, and read few times"
                                   : "computed where it is read, while it is in cache");
 }

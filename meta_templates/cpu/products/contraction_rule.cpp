@@ -310,9 +310,12 @@ Blocks blocks_of_images(const Problem& p, const RegisterTile& tile) {
 // A line of a plane has the results of several tiles. Planes whose distance is a large power of two
 // share few sets of the caches, so a line would be evicted and fetched between two tiles
 // (docs/internals/decisions/measured-choices.md, "results in planes").
-// Short lines gain too: a vector has results of as many planes as it has lanes. (Emerald Rapids, two threads, time over that of
-// results stored one by one: lines of 4 to 8 results 0.57 to 0.9.)
-bool stages_results(const Problem& p) { return p.scattered && p.rows >= p.constants.staged_rows; }
+// Lines of up to half a vector gain too: a vector has results of as many planes as it has lanes. (Emerald Rapids, two threads, time
+// over that of results stored one by one: lines of 4 to 8 results 0.57 to 1.0.)
+bool stages_results(const Problem& p) {
+  const bool is_short = p.rows >= p.constants.staged_rows && 2 * p.rows <= p.lanes;
+  return p.scattered && (p.rows >= p.lanes || is_short);
+}
 
 // Makes a block so small that its results stay near until they are copied.
 void keep_results_near(const Problem& p, const RegisterTile& tile, Blocks& b) {
