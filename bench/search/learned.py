@@ -147,10 +147,11 @@ class Experiment:
     def whole(self):
         self.say("begins")
         end = time.monotonic() + seconds(self.args.budget)
-        learners = [self.learn(cores, "learned", "1d", seed) for seed, cores in enumerate(self.args.learn_cores, 1)]
+        learners = [self.learn(cores, "learned", self.args.budget, seed) for seed, cores in enumerate(self.args.learn_cores, 1)]
         self.in_lanes(self.tune)
         self.say("tuned all")
-        learners += [self.learn(cores, f"more{len(cores.split(','))}", "1d", seed)
+        left = f"{max(1, int(end - time.monotonic()))}s"
+        learners += [self.learn(cores, f"more{len(cores.split(','))}", left, seed)
                      for seed, cores in enumerate(self.args.more, 1 + len(learners))]
         time.sleep(max(0, end - time.monotonic()))
         for process in learners:  # what they measured is in their logs
