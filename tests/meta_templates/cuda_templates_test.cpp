@@ -141,6 +141,25 @@ TEST(CudaTemplates, ClustersOfEverySize) {
   }
 }
 
+// An update of filters whose gradient lies in another order, and one whose elements lie in threes.
+TEST(CudaTemplates, TilesHaveTheTapsOfFilters) {
+  std::vector<MemoryBound> programs;
+  for (const auto& [k, c, side] :
+       {std::array{40, 24, 3}, std::array{64, 32, 1}, std::array{33, 17, 2}}) {
+    const Tensor m = placeholder({k, c, side, side}, f32, "m"),
+                 g = placeholder({side, side, c, k}, bf16, "g");
+    programs.push_back({"update", {compute({k, c, side, side}, [&](Axis i, Axis j, Axis y, Axis x) {
+                          return m(i, j, y, x) * 0.9f + cast(f32, g(y, x, j, i));
+                        })}});
+  }
+  for (const MemoryBound& p : programs) {
+    const GpuProgram g =
+        lower_gpu(create_schedule(p.outputs, h200()), all_args(ComputeDag(p.outputs)));
+    EXPECT_GT(g.main[0].shared_bytes, 0);
+  }
+  check(programs, 4, 12);
+}
+
 // A row that fits the registers is read once.
 TEST(CudaTemplates, RowsAreReadOnce) {
   for (const char* name : {"softmax", "log_softmax", "layer_norm", "rms_norm"}) {

@@ -6,22 +6,39 @@
 //     for rows (threadIdx.y) { for vectors (threadIdx.x) { B[j][i..] = tile[i..][j] } }
 //   }
 //
+// Short dimensions behind the rows of the result, such as the taps of a filter, belong to the elements of its
+// tiles: W[k, c, r, s] = A[r, s, c, k] has tiles of k and c, with all taps.
+//
 // Knobs: tile (its side), vector, tile_rows (rows of threads).
 #include "cuda/direct.h"
 
 namespace heddle::meta {
 namespace {
 
+// Shorter runs give short accesses in both orders.
+constexpr int64_t kLeastRun = 16;
+
+// The position of the axis whose elements, with those of the short axes behind it, are runs of the result.
+size_t run_axis(const std::vector<Axis>& axes) {
+  int64_t run = 1;
+  for (size_t d = axes.size(); d-- > 0;) {
+    if (axes[d].extent() >= kLeastRun || d == 0 || run * axes[d].extent() > kLeastRun) return d;
+    run *= axes[d].extent();
+  }
+  return 0;
+}
+
 // A tensor that is contiguous along axis `along` of the output stage.
 struct Turned {
   int producer = -1;
-  int across = -1;  // the dimension that the output stage's last axis indexes
+  int across = -1;  // the dimension that the axis of runs indexes
 };
 
 // The transposed reads of the output stage. Empty when one of them is more than a permutation of
 // axes.
 std::vector<Turned> turned_reads(const ComputeDag& dag, const StageGroup& g, int along) {
   const auto& axes = dag.stage(g.output_stage).axes();
+  const Axis& run = axes[run_axis(axes)];
   std::vector<Turned> out;
   for (const Access& a : dag.info(g.output_stage).reads) {
     if (contiguous_axis(a, axes) != &axes[static_cast<size_t>(along)]) continue;
@@ -31,7 +48,7 @@ std::vector<Turned> turned_reads(const ComputeDag& dag, const StageGroup& g, int
     Turned r{a.producer, -1};
     for (size_t d = 0; d < a.indices.size(); ++d) {
       if (!a.affine[d] || a.affine[d]->terms.size() > 1) return {};
-      const int64_t c = a.affine[d]->coefficient(axes.back().var());
+      const int64_t c = a.affine[d]->coefficient(run.var());
       if (c == 0) continue;
       if (c != 1 || r.across >= 0 || a.affine[d]->constant != 0) return {};
       r.across = static_cast<int>(d);
@@ -47,6 +64,7 @@ struct TransposeProblem {
   int64_t rows = 1, columns = 1;
   int64_t lanes = 1;  // elements of a 16-byte access
   int64_t tiles = 1;  // number of transposed tensors
+  int64_t taps = 1;   // elements of the short dimensions behind a column
   Gpu gpu;
 
   int64_t element_bytes() const { return 16 / lanes; }
@@ -59,7 +77,7 @@ struct TransposeProblem {
     return n >= kWarp && n <= most_block_threads(gpu) && side >= vector;
   }
   bool memory_fits(int64_t side) const {
-    return tiles * side * (side + 1) * element_bytes() <= gpu.smem_per_block;
+    return tiles * taps * side * (side + 1) * element_bytes() <= gpu.smem_per_block;
   }
   NamedFeatures features() const {
     const auto number = [](auto x) { return static_cast<double>(x); };
@@ -67,6 +85,7 @@ struct TransposeProblem {
             {"columns", number(columns)},
             {"lanes", number(lanes)},
             {"tiles", number(tiles)},
+            {"taps", number(taps)},
             {"smem_per_block_bytes", number(gpu.smem_per_block)},
             {"block_threads", number(most_block_threads(gpu))}};
   }
@@ -78,7 +97,7 @@ Choice transpose_rule(const TransposeProblem& p) {
   constexpr int64_t kSide = 64, kShortSide = 32, kLeastSide = 16;
   constexpr int64_t kDown = 16, kDownOfElements = 8, kLeastDown = 4;
   const int64_t widest = p.widest(), most = most_block_threads(p.gpu);
-  int64_t side = std::min(p.rows, p.columns) < kSide ? kShortSide : kSide;
+  int64_t side = std::min(p.rows, p.columns) < kSide || p.taps > 1 ? kShortSide : kSide;
   int64_t down = widest > 1 ? kDown : kDownOfElements;
   while (side > kLeastSide && !p.memory_fits(side)) side /= 2;
   while (down > kLeastDown && side / widest * down > most) down /= 2;
@@ -108,23 +127,38 @@ TransposeKnobs ask(TemplateBuilder& t, const TransposeProblem& p) {
   return k;
 }
 
-// The loops of the output stage over its axis `along` and its last axis. Returns the block loop.
-Loop output_loops(StageRef s, size_t along, const TransposeKnobs& k) {
+// The loops of the output stage over its axis `along` and its axis `run` of runs. Returns the block loop.
+Loop output_loops(StageRef s, size_t along, size_t run, const TransposeKnobs& k) {
   std::vector<Loop> axes = s.all_axes();
   auto [jo, ji] = s.split(axes[along], k.tile);
-  auto [io, ii] = s.split(axes.back(), k.tile);
+  auto [io, ii] = s.split(axes[run], k.tile);
   auto [round, row] = s.split(ji, k.rows);
-  auto [column, lane] = s.split(ii, k.vector);
-  std::vector<Loop> outer;
-  for (size_t d = 0; d + 1 < axes.size(); ++d) {
-    if (d != along) outer.push_back(axes[d]);
+  std::vector<Loop> outer, elements{ii};
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (d > run) elements.push_back(axes[d]);
+    if (d < run && d != along) outer.push_back(axes[d]);
   }
   // Neighbouring blocks read neighbouring tiles of one row.
   outer.push_back(io);
   outer.push_back(jo);
   std::vector<Loop> order = outer;
-  for (Loop l : {row, column, round, lane}) order.push_back(l);
+  for (Loop l : {row, round}) order.push_back(l);
+  order.insert(order.end(), elements.begin(), elements.end());
   s.reorder(order);
+  // With short dimensions behind the columns a row of threads goes over them once for each element of these.
+  Loop tap, in_tile = ii;
+  if (elements.size() > 1) {
+    const auto [taps, tile] = s.split(s.fuse(elements), k.tile);
+    tap = taps;
+    in_tile = tile;
+  }
+  auto [column, lane] = s.split(in_tile, k.vector);
+  order = outer;
+  for (Loop l : {row, column, round}) order.push_back(l);
+  if (elements.size() > 1) order.push_back(tap);
+  order.push_back(lane);
+  s.reorder(order);
+  if (elements.size() > 1) s.unroll(tap);
   const Loop block = s.fuse(outer);
   s.bind(block, LoopKind::BlockX);
   s.bind(row, LoopKind::ThreadY);
@@ -158,14 +192,16 @@ void copy_tile(TemplateBuilder& t, const Turned& x, StageRef s, Loop block,
 }  // namespace
 
 bool transpose_by_tiles(TemplateBuilder& t, const StageGroup& g) {
-  constexpr int64_t kLeastRun = 16;  // with shorter runs both orders give short accesses
   const ComputeDag& dag = t.dag();
   const Operation& op = dag.stage(g.output_stage);
   const int along = transposed_axis(dag, g.output_stage);
   if (along < 0) return false;
   TransposeProblem p;
+  const size_t run = run_axis(op.axes());
+  if (static_cast<size_t>(along) >= run) return false;
   p.rows = op.axes()[static_cast<size_t>(along)].extent();
-  p.columns = op.axes().back().extent();
+  p.columns = op.axes()[run].extent();
+  for (size_t d = run + 1; d < op.axes().size(); ++d) p.taps *= op.axes()[d].extent();
   if (std::min(p.rows, p.columns) < kLeastRun) return false;
   const std::vector<Turned> turned = turned_reads(dag, g, along);
   if (turned.empty()) return false;
@@ -176,7 +212,7 @@ bool transpose_by_tiles(TemplateBuilder& t, const StageGroup& g) {
   StageRef s = t.stage(g.output_stage);
   streaming_stores(t, s);
   const TransposeKnobs knobs = ask(t, p);
-  const Loop block = output_loops(s, static_cast<size_t>(along), knobs);
+  const Loop block = output_loops(s, static_cast<size_t>(along), run, knobs);
   for (const Turned& x : turned) copy_tile(t, x, s, block, knobs);
   t.note("by tiles through shared memory: a read is transposed");
   return true;
