@@ -5,7 +5,10 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <string>
 
+#include "codegen/cuda/kernel_writer.h"
+#include "codegen/cuda/text/types.h"
 #include "support/numbers/half.h"
 
 namespace heddle::cuda {
@@ -115,6 +118,31 @@ std::optional<QuotientAsF32> find_quotient_as_f32(const Expr& number) {
   r.byte = *q;
   r.type = byte->dtype.element();
   return r;
+}
+
+// The byte; of its second form the bits.
+Text KernelWriter::byte_quotient(const ByteQuotient& q, DataType t, int lane) {
+  rounding_ = Rounding::Strict;
+  constexpr float kWhole = ByteQuotient::kWhole;
+  const std::array<float, 4> numbers =
+      q.whole ? std::array{-q.inverse, kWhole - q.zero, kWhole - q.high, kWhole - q.low}
+              : std::array{q.inverse, q.zero, q.low, q.high};
+  std::string list;
+  for (const float n : numbers)
+    list += (list.empty() ? "" : ", ") + float_literal(f32, static_cast<double>(n)).s;
+  const char* const function = q.whole   ? "whole_product"
+                               : t == i8 ? "i8_of_product"
+                                         : "u8_of_product";
+  return call(prelude_.use(function), operand(q.x, lane), {list, kAtom});
+}
+
+// Behind the exponent of 2^23, without the sign.
+Text KernelWriter::quotient_as_f32(const QuotientAsF32& q, int lane) {
+  const bool is_signed = q.type == i8;
+  const double zero = 0x1p23 + (is_signed ? 128 : 0) + static_cast<double>(q.zero);
+  const std::string above = is_signed ? "0x4b00007fu" : "0x4b0000ffu";
+  return call(prelude_.use("f32_of_whole"), byte_quotient(q.byte, q.type, lane),
+              {above + ", " + float_literal(f32, zero).s, kAtom});
 }
 
 }  // namespace heddle::cuda

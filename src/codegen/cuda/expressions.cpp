@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "codegen/cuda/byte_quotient.h"
@@ -259,22 +258,6 @@ Text KernelWriter::operation(const Expr& e, int lane) {
   return is_small_float(t) && e.kind() != ExprKind::Cast ? ops_.narrow(t, r) : r;
 }
 
-// The byte; of its second form the bits.
-Text KernelWriter::byte_quotient(const ByteQuotient& q, DataType t, int lane) {
-  rounding_ = Rounding::Strict;
-  constexpr float kWhole = ByteQuotient::kWhole;
-  const std::array<float, 4> numbers =
-      q.whole ? std::array{-q.inverse, kWhole - q.zero, kWhole - q.high, kWhole - q.low}
-              : std::array{q.inverse, q.zero, q.low, q.high};
-  std::string list;
-  for (const float n : numbers)
-    list += (list.empty() ? "" : ", ") + float_literal(f32, static_cast<double>(n)).s;
-  const char* const function = q.whole   ? "whole_product"
-                               : t == i8 ? "i8_of_product"
-                                         : "u8_of_product";
-  return call(prelude_.use(function), operand(q.x, lane), {list, kAtom});
-}
-
 // A cast, unary or binary operation before its result is rounded: for f16 and bf16 the f32 value.
 Text KernelWriter::unrounded(const Expr& e, int lane) {
   const DataType t = e.dtype().element();
@@ -285,14 +268,7 @@ Text KernelWriter::unrounded(const Expr& e, int lane) {
     if (t == f32 && from == i32) {
       if (const std::optional<Text> few = few_bits_as_f32(c->value, lane)) return *few;
       if (const auto q = find_quotient_as_f32(c->value)) {
-        // Behind the exponent of 2^23, without the sign.
-        const bool is_signed = q->type == i8;
-        r = call(
-            prelude_.use("f32_of_whole"), byte_quotient(q->byte, q->type, lane),
-            {std::string(is_signed ? "0x4b00007fu" : "0x4b0000ffu") + ", " +
-                 float_literal(f32, 0x1p23 + (is_signed ? 128 : 0) + static_cast<double>(q->zero))
-                     .s,
-             kAtom});
+        r = quotient_as_f32(*q, lane);
         rounding_ = outer;
         return r;
       }

@@ -130,6 +130,7 @@ class KernelWriter {
   Text operation(const Expr& e, int lane);
   Text unrounded(const Expr& e, int lane);
   Text byte_quotient(const ByteQuotient& q, DataType t, int lane);
+  Text quotient_as_f32(const QuotientAsF32& q, int lane);
   Text integer_as_f32(const Expr& e, int lane);
   Text operand(const Expr& x, int lane);
   Text select(const Expr& e, int lane);

@@ -93,7 +93,11 @@ bool names_iterations(const Expr& condition, const For& loop) {
 
 bool tests_ahead(const For& loop, const WarpFacts& facts) {
   const If* i = condition_of(loop);
-  return i && names_iterations(i->condition, loop) && !any_below(i->condition, [&](const Expr& e) {
+  // Of as many iterations as data says most are few.
+  const bool of_data =
+      any_below(loop.extent, [](const Expr& e) { return e.kind() == ExprKind::Load; });
+  return i && !of_data && names_iterations(i->condition, loop) &&
+         !any_below(i->condition, [&](const Expr& e) {
            const Load* load = e.as<Load>();
            return e.kind() == ExprKind::Shuffle ||
                   (load &&
