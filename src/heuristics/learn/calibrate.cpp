@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "heddle/runtime/thread_pool.h"
+#include "heuristics/learn/trials.h"
 #include "heuristics/train/confidence.h"
 #include "support/hashing/hash.h"
 #include "support/log.h"
@@ -17,53 +18,6 @@ namespace {
 
 constexpr int kValues = 9;  // of a range, those at which collect() asks the rule among them
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
-/// The place of a value in its range, from 0 to 1. Ranges of positive numbers are logarithmic.
-double place_of(const ConstantInfo& info, double value) {
-  if (info.low > 0) return std::log(value / info.low) / std::log(info.high / info.low);
-  return (value - info.low) / (info.high - info.low);
-}
-
-/// A constant that decides, and the races that it decides.
-struct Open {
-  const ConstantInfo* info = nullptr;
-  std::vector<std::size_t> races = {};
-};
-
-/// What a value of a constant does to each race, relative to the constants so far.
-struct Move {
-  double value = 0;
-  double pull = 0;                 ///< towards the default
-  std::vector<double> gains = {};  ///< log(time / time so far); unknown where it was not measured
-  bool counts = false;             ///< enough of what it changes was measured
-};
-
-/// The best move of a constant, and what moves chosen without them did on held-out races.
-struct Trial {
-  const Open* open = nullptr;
-  double value = 0;
-  std::vector<double> held_out;
-
-  double variance() const {
-    return squared_deviations(held_out) / static_cast<double>(held_out.size() - 1);
-  }
-  /// The mean loss over its standard error.
-  double score() const {
-    return mean_of(held_out) /
-           std::sqrt(std::max(1e-300, variance() / static_cast<double>(held_out.size())));
-  }
-};
-
-double mean_known(const std::vector<double>& gains, const std::vector<int>& folds, int without) {
-  double sum = 0;
-  int count = 0;
-  for (std::size_t r = 0; r < gains.size(); ++r) {
-    if (folds[r] == without || std::isnan(gains[r])) continue;
-    sum += gains[r];
-    ++count;
-  }
-  return count == 0 ? 0 : sum / count;
-}
 
 class Calibrator {
  public:
@@ -100,10 +54,11 @@ class Calibrator {
 
   /// Moves the constant that gains most of those that are proven, of which `among` are judged together; `before` moved
   /// otherwise. False where there is none.
-  bool move_one(Calibration& out, std::optional<Trial> (Calibrator::*trial)(const Open&) const,
+  bool move_one(Calibration& out,
+                std::optional<Trial> (Calibrator::*trial)(const OpenConstant&) const,
                 std::size_t among, std::size_t before = 0) {
     std::vector<Trial> trials;
-    for (const Open& open : open_) {
+    for (const OpenConstant& open : open_) {
       if (expired()) break;
       if (std::optional<Trial> t = (this->*trial)(open)) trials.push_back(*std::move(t));
     }
@@ -141,7 +96,7 @@ class Calibrator {
       if (moved_.contains(name) || expired()) continue;
       const std::vector<std::string> low = chosen(all, info, info.low),
                                      high = chosen(all, info, info.high);
-      Open open{&info};
+      OpenConstant open{&info};
       for (const std::size_t r : all) {
         if (low[r] != keys_[r] || high[r] != keys_[r]) open.races.push_back(r);
       }
@@ -176,7 +131,7 @@ class Calibrator {
     return std::fabs(loss) <= std::max(o_.least_noise, race.noise) ? 0 : loss;
   }
 
-  Move move_to(const Open& open, double value) const {
+  Move move_to(const OpenConstant& open, double value) const {
     const ConstantInfo& info = *open.info;
     const double usual = value_of(default_constants(), info);
     Move m{.value = value,
@@ -208,7 +163,7 @@ class Calibrator {
     return best;
   }
 
-  std::vector<Move> moves_of(const Open& open) const {
+  std::vector<Move> moves_of(const OpenConstant& open) const {
     std::vector<Move> moves;
     for (const double v : values_across(*open.info, kValues)) {
       if (v != value_of(now_, *open.info)) moves.push_back(move_to(open, v));
@@ -217,7 +172,7 @@ class Calibrator {
   }
 
   /// The value that other machines proved, on all races: none of them chose it.
-  std::optional<Trial> trial_of_others(const Open& open) const {
+  std::optional<Trial> trial_of_others(const OpenConstant& open) const {
     const auto at = std::ranges::find(o_.proven_elsewhere, open.info,
                                       &std::pair<const ConstantInfo*, double>::first);
     if (at == o_.proven_elsewhere.end() || at->second == value_of(now_, *open.info))
@@ -229,7 +184,7 @@ class Calibrator {
     return described(std::move(t));
   }
 
-  std::optional<Trial> tried(const Open& open) const {
+  std::optional<Trial> tried(const OpenConstant& open) const {
     const std::vector<Move> moves = moves_of(open);
     const Move* all = best_without(moves, -1);
     if (all == nullptr) return std::nullopt;
@@ -248,7 +203,7 @@ class Calibrator {
   /// Logs a trial; none where too little is known.
   std::optional<Trial> described(Trial t) const {
     if (t.held_out.size() < 2) return std::nullopt;
-    const Open& open = *t.open;
+    const OpenConstant& open = *t.open;
     HEDDLE_LOG_AT("heuristics", 2,
                   std::string(open.info->name) + " " + std::to_string(value_of(now_, *open.info)) +
                       " to " + std::to_string(t.value) + ": held out " +
@@ -304,7 +259,7 @@ class Calibrator {
   std::vector<int> folds_;
   std::set<std::string> sensitive_, known_;  ///< constants that decided, and that could move
   std::set<std::string> moved_;
-  std::vector<Open> open_;  ///< those that decide and have not moved
+  std::vector<OpenConstant> open_;  ///< those that decide and have not moved
 };
 
 }  // namespace
