@@ -37,5 +37,32 @@ TEST(Passes, AProductWhoseReshapedResultIsAskedForIsComputedInThatShape) {
   EXPECT_EQ(wrong_network(outputs), "");
 }
 
+// The gradients of a norm over images: five sums of them, of which two are left.
+TEST(GradientPasses, SumsThatAreEqualButForFactorsAreComputedOnce) {
+  const Tensor x = placeholder({3, 5, 4, 6}, f32, "x"),
+               head = placeholder({3, 5, 4, 6}, f32, "head"),
+               scale = placeholder({5}, f32, "scale"), shift = placeholder({5}, f32, "shift");
+  const std::vector<int> axes{0, 2, 3};
+  const Tensor mean = ops::mean(x, axes, true), variance = ops::var(x, axes, true, false);
+  const auto place = [](const Tensor& t) { return ops::reshape(t, {1, 5, 1, 1}); };
+  const Tensor normal =
+      ops::mul(ops::sub(x, mean), ops::rsqrt(ops::add(variance, ops::full(Shape{}, 1e-5))));
+  const Tensor y = ops::add(ops::mul(normal, place(scale)), place(shift));
+  const std::vector<Tensor> outputs = gradient({y}, {x, scale, shift}, {head});
+  const auto sums = [&](const Network& network) {
+    int count = 0;
+    for (const NetworkNode& node : network.nodes()) {
+      const ComputeDag& dag = network.tasks()[static_cast<size_t>(node.task)].tmpl.dag();
+      for (int s = 0; s < dag.size(); ++s) count += dag.stage(s).is_reduction() ? 1 : 0;
+    }
+    return count;
+  };
+  for (const Target& target : {Target::host(), Target::parse("cuda -arch=sm_90")}) {
+    const int before = sums(Network(outputs, target, {}, parse_passes("-factors_after_products")));
+    EXPECT_EQ(sums(Network(outputs, target)), before - 3);
+  }
+  EXPECT_EQ(wrong_network(outputs, 1e-4), "");
+}
+
 }  // namespace
 }  // namespace heddle::testing

@@ -179,6 +179,22 @@ TEST_F(Horizontal, NodesMoveForwardOnlyWithinTheMemoryOfACall) {
   EXPECT_EQ(wrong(outputs, limited), "");
 }
 
+TEST_F(Horizontal, PhasesLieAlongTheChannelsOfTheirReader) {
+  const Tensor g = placeholder({2, 12, 16}, f16, "g"), w = placeholder({24, 16}, f16, "w");
+  const Axis k = reduce_axis(16);
+  const Tensor phases = compute({2, 24, 12}, [&](Axis a, Axis c, Axis y) {
+    return sum(cast(f32, g(a, y, k)) * cast(f32, w(c, k)), {k});
+  });
+  const std::vector<Tensor> outputs{compute({24, 24}, [&](Axis y, Axis c) {
+    return max(phases(floormod(y, Expr(2)), c, floordiv(y, Expr(2))), Expr(0.0f));
+  })};
+  const Network network = on_gpu(outputs);
+  EXPECT_TRUE(std::ranges::any_of(network.passes(), [](const PassApplication& p) {
+    return p.text.find("stored along") != std::string::npos;
+  })) << network.to_text();
+  EXPECT_EQ(wrong(outputs, network, 1, 2e-2), "");
+}
+
 TEST_F(Horizontal, PartsOfSumsLieInTheArena) {
   const Tensor x = placeholder({2, 1 << 19}, f32, "x");
   const std::vector<Tensor> outputs{ops::sum(x, {1})};

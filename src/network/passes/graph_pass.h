@@ -41,6 +41,8 @@ std::vector<Tensor> last_as_read(const PassContext& context);
 std::vector<Tensor> drop_taps(const PassContext& context);
 std::vector<Tensor> fold_scales(const PassContext& context);
 std::vector<Tensor> factors_after_products(const PassContext& context);
+/// The part of factors_after_products about sums that are equal but for factors.
+std::vector<Tensor> share_sums(const PassContext& context);
 std::vector<Tensor> move_bytes(const PassContext& context);
 std::vector<Tensor> integer_products(const PassContext& context);
 std::vector<Tensor> guards_after_products(const PassContext& context);
