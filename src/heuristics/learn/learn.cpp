@@ -36,7 +36,7 @@ namespace {
 constexpr int kSlicesEach = 3;
 
 // Calibration comes after the budget, as training does, and may take this share of the time so far, or so many seconds.
-constexpr double kCalibrationShare = 0.15, kCalibrationSeconds = 30;
+constexpr double kCalibrationShare = 0.3, kCalibrationSeconds = 30;
 
 std::vector<const Heuristic*> heuristics_of(const LearnOptions& o) {
   std::vector<const Heuristic*> all;
@@ -113,8 +113,6 @@ class Learner {
   /// problems of several, so the logs of those that are not of this run count, too.
   /// Nothing where the time was over: trees then have no constants to go on from.
   std::optional<std::vector<MovedConstant>> calibrate_all() {
-    // The least times of problems are those of as many threads as their kernels have.
-    const ScopedThreads threads(o_.target.is_cuda() ? num_threads() : std::max(1, o_.target.cores));
     TuneClock time(o_.measure
                        ? std::max(kCalibrationSeconds, kCalibrationShare * clock_.elapsed_s())
                        : clock_.left_s());
@@ -130,15 +128,22 @@ class Learner {
       all.insert(all.end(), own.begin(), own.end());
     }
     Calibration found = calibrate(all, o_.target.kind, options);
-    if (!found.finished) return std::nullopt;
+    // Where the time was over, those that were proven until then count, unless more are known from before.
+    if (!found.finished && (clock_.cancelled() || !keeps_more(found.moved))) return std::nullopt;
     constants_ = found.constants;
     write_moved(files_.constants(), o_.target.kind, found.moved, o_.date);
     return std::move(found.moved);
   }
 
+  bool keeps_more(const std::vector<MovedConstant>& moved) const {
+    return !moved.empty() && moved.size() >= read_moved(files_.constants(), o_.target.kind).size();
+  }
+
   /// The races of the logs of this target: other logs are of other numbers of threads.
   std::vector<CalibrationRace> own_races(const Heuristic& h,
                                          const std::function<bool()>& expired) const {
+    // The least times of problems are those of as many threads as their kernels have.
+    const ScopedThreads threads(o_.target.is_cuda() ? num_threads() : std::max(1, o_.target.cores));
     std::map<std::string, CalibrationRace> by_id;
     for (const std::string& log : files_.logs_of_threads(h)) {
       const HeuristicData data = read_heuristic_log(log);
