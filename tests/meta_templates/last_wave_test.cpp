@@ -298,6 +298,12 @@ TEST(LastWave, TheRuleChoosesByWavesAndRows) {
   EXPECT_EQ(chosen(7272, 4224, 7872, "group_cols"), 192);
   // Few tiles and a long reduction.
   EXPECT_EQ(chosen(512, 512, 16384, "waves"), 1);
+  // A block of few steps leaves shared memory to the next kernel's; a long one loads far ahead.
+  EXPECT_EQ(chosen(704, 768, 256, "group_stages"), 6);
+  EXPECT_EQ(chosen(704, 768, 4096, "group_stages"), 12);
+  // Columns that lie across the depth are the rows of a tile where its width should divide the rows.
+  EXPECT_EQ(chosen(264, 1808, 3872, "exchanged"), 1);
+  EXPECT_EQ(chosen(264, 1808, 3872, "group_cols"), 72);
 }
 
 // Rows of a result of 32 bytes leave TMA slowly.

@@ -69,7 +69,7 @@ WarpGroupKnobs ask_warp_group(TemplateBuilder& t, const WarpGroupProblem& proble
   const std::vector<int64_t> counts = column_counts(p), counts_exchanged = column_counts(e);
   k.group_cols = t.knob(
       "group_cols", counts.size() < counts_exchanged.size() ? counts_exchanged : counts, choice);
-  k.group_stages = t.knob("group_stages", {2, 3, 4, 5, 6}, choice);
+  k.group_stages = t.knob("group_stages", {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, choice);
   k.raster = t.knob("raster", {1, 2, 4, 8, 16}, choice);
   k.pairs = t.choice("pairs", choice);
   k.waves = t.kind("waves", {"whole", "stream_k"}, choice, {0, 1});

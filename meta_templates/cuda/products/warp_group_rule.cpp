@@ -18,12 +18,12 @@ constexpr double kStep = 64;  // 16-bit elements of a step
 constexpr double kPartBytes = 26;
 // Tiles of a result from which on warp groups are considered. Fewer were not measured.
 constexpr int64_t kLeastTiles = 32;
-constexpr int64_t kMostStages = 6, kLeastStages = 3;
+constexpr int64_t kMostStages = 12, kLeastStages = 3;
 // Two blocks load the halves of a box, which are multiples of the eight rows of its swizzle.
 constexpr int64_t kPairedRows = 16;
-// The share of the time of its loads that a box takes which a pair of blocks loads together. (60 ways of ten
-// products on an H200: half of it is 0.8 of what was measured.)
-constexpr double kPairShare = 0.7;
+// The share of the time of its loads that a box takes which a pair of blocks loads together. (Fitted to 229 ways
+// of 51 products on an H200.)
+constexpr double kPairShare = 0.6;
 // Elements of the results that lanes store in a cycle in pieces of 16 bytes, or one by one for TMA.
 // Sums of 32 bits take twice the shared memory and time.
 constexpr double kPieces = 12, kPiecesOfSums = 8;
@@ -32,6 +32,9 @@ constexpr int64_t kStores = 4, kWays = kStores * 8;
 // Bytes of a row of the results from which on TMA stores them: a 1x1 convolution of 401408 pixels
 // and 16 filters took an H200 24.5 us with rows of 32 bytes, and 12.6 us where lanes stored them.
 constexpr int64_t kLeastStoredRow = 64;
+// Rounds of tiles beyond which warp groups take turns: in two rounds each of them has one tile. (9248 x 288 x 2304
+// of f16 by windows on an H200: 219 tiles in turns 38.0 us, 111 larger ones together 30.5.)
+constexpr int64_t kRoundsOfTurns = 2;
 // Steps of the depth from which on warp groups always take turns, and the widest tile that does
 // with fewer.
 constexpr int64_t kManyTurnSteps = 8, kMostColsOfShortTurns = 192;
@@ -59,6 +62,14 @@ bool agrees(const Choice& given, const char* knob, int64_t value) {
   return !given.has(knob) || given.value(knob) == value;
 }
 
+// The steps that a block has to load, but no fewer than cost another block its place on the multiprocessor.
+// (704 x 768 x 4096 of f16 on an H200, 64 x 64 tiles: 19.4 us with four stages, 14.6 with six.)
+int64_t steps_to_load(const TensorCoreProblem& p, const WarpGroupTile& t) {
+  constexpr int64_t kUsualStages = 6;
+  const int64_t steps = ceil_div(p.depth, group_box_row(p.pack));
+  return std::max(kUsualStages, steps * ceil_div(tiles_of(p, t), p.gpu.sms));
+}
+
 // Whether a block can hold the tile, and `given` allows it. Sets the number of its stages.
 bool fits(const TensorCoreProblem& p, const Choice& given, WarpGroupTile& t) {
   if (!agrees(given, "groups", t.groups) || !agrees(given, "group_tiles", t.tiles) ||
@@ -66,19 +77,20 @@ bool fits(const TensorCoreProblem& p, const Choice& given, WarpGroupTile& t) {
       !agrees(given, "waves", t.stream) || !agrees(given, "pairs", t.pair - 1) ||
       !agrees(given, "group_turns", t.turns) || !agrees(given, "exchanged", t.exchanged))
     return false;
-  // A group of lanes stores a column of the results of an exchanged product.
-  if (t.exchanged && t.store == 0 && p.boxed_bytes > 0 && !given.has("group_store")) return false;
+  // Lanes store 4 bytes at a time where others store 16 or whole boxes. (Convolutions of 8 and 32 images on an
+  // H200: 1.05 to 1.2 times as long.)
+  const bool boxed =
+      p.boxed_bytes > 0 && (p.exchanged ? p.rows : p.cols) * p.boxed_bytes >= kLeastStoredRow;
+  if (t.store == 0 && boxed && !given.has("group_store")) return false;
   if (t.pair == 2 && (p.rows <= t.rows() || t.cols % kPairedRows != 0)) return false;
   if (!boxes_of_use(t, p.rows, p.cols) || threads_of(t) > p.gpu.threads_per_block) return false;
-  if (t.store &&
-      (!may_box(p, t) || (p.exchanged ? p.rows : p.cols) * p.boxed_bytes < kLeastStoredRow))
-    return false;
+  if (t.store && (!may_box(p, t) || !boxed)) return false;
   if (t.store == 2 && t.tiles == 1) return false;
   if (!may_share(p, t) || !may_take_turns(p, t)) return false;
   if (accumulators(p, t.tiles, t.cols) > most_chosen(p, t.groups) ||
       most_stages(p, t) < kLeastStages)
     return false;
-  t.stages = std::min(kMostStages, most_stages(p, t));
+  t.stages = std::min({kMostStages, most_stages(p, t), steps_to_load(p, t)});
   return true;
 }
 
@@ -98,7 +110,7 @@ bool pays_for_turns(const TensorCoreProblem& p, const WarpGroupTile& t) {
 bool has_gained(const TensorCoreProblem& p, const WarpGroupTile& t, const Choice& given) {
   const bool splits = p.operands[0].splits_sectors || p.operands[1].splits_sectors;
   if (t.turns == 1 && t.store == 1 && t.tiles > 1 && !given.has("group_store")) return false;
-  const bool turns = tiles_of(p, t) > p.gpu.sms && pays_for_turns(p, t);
+  const bool turns = tiles_of(p, t) > kRoundsOfTurns * p.gpu.sms && pays_for_turns(p, t);
   // With tf32, turns took longer. (4096^3 377 us, together 341.)
   const bool of_tf32 = p.pack == 1;
   if (t.turns == 1 && (!turns || of_tf32) && !given.has("group_turns")) return false;
