@@ -36,18 +36,17 @@ _NOISE = "near 1 in other runs (0.94 to 1.5): what a shared machine moves betwee
 CAUSES |= dict.fromkeys(("dense", "reductions", "transpose", "concatenate"), _NOISE)
 
 # Why families are slower on a GPU, where the cause is another one than on a CPU.
-_SOURCES = "each warp owns rows of the result and goes through all updates in their order, so that the last one wins, where the peer's threads race"
+_SOURCES = ("sums have the order of the updates: each lane owns rows of a column and goes through all updates of it, and those that it finds follow each "
+            "other, where the peer's threads race")
 _SIMT = "products of f32 without matrix units, near the rate of the best tile that the rule has"
 CAUSES_GPU = {
-    "scatter": _SOURCES + "; threads compare numbers of updates in memory since, which was not timed",
-    "scatter with sums": _SOURCES + "; places are loaded 32 ahead since, which was not timed",
+    "scatter with sums": _SOURCES,
     "DFT": "products of f32 by matrices of roots in two kernels, and moves between them, of n^1.5 operations",
     "sparse dense": "lanes of a warp take the elements of one row, of which there are about 50",
     "csrmm": "lanes of a warp take the elements of one row, of which there are about 50",
     "sort": "one block a row, whose threads wait for each other after each of log(n)^2 / 2 steps, where the peer sorts by radix in registers",
     "different elements": "one block sorts the row by merging, log(n)^2 / 2 steps that follow each other, and other multiprocessors wait",
     "sort of one long row": "a kernel for each of tens of steps, because a row of 16384 values and positions does not fit the memory of a block",
-    "positions that are not 0": "one block scans the row, and warps go through all positions to find those that are kept",
     "dense": _SIMT, "conv3d": _SIMT, "transposed conv2d": _SIMT + "; what the taps give is put together in a launch of its own",
     "grouped conv2d": "a few microseconds: 4 channels of a group for each result, of which a thread has few at a time",
     "deformable conv2d": "what windows see is written to memory for the product, as by the peer, and positions of all channels were computed in "

@@ -398,6 +398,23 @@ TEST(WarpGroups, TheEmulatorFindsAccumulatorsThatAreReadTooEarly) {
   EXPECT_THAT(complaint(weaker), HasSubstr("no wait for it came before"));
 }
 
+// Three groups of two tiles have 384 rows, and TMA loads boxes of 256.
+TEST(WarpGroups, TilesHaveNoMoreRowsThanABox) {
+  const AutoSchedulerOptionsScope scope(options());
+  for (const int64_t n : {16, 48, 128}) {
+    const selftest::RandomProgram p = product({.type = f16, .transpose_b = true}, 40000, n, 16);
+    const Template t = make_template(ComputeDag(p.outputs), h200());
+    Config c = t.default_config();
+    const int groups = t.knob_index("groups"), tiles = t.knob_index("group_tiles");
+    if (groups < 0 || tiles < 0) continue;
+    lower_gpu(t.instantiate(c), p.args());
+    c.values[static_cast<size_t>(t.knob_index("unit"))] = 1;
+    c.values[static_cast<size_t>(groups)] = 3;
+    c.values[static_cast<size_t>(tiles)] = 2;
+    EXPECT_NE(t.why_invalid(c), "") << n;
+  }
+}
+
 TEST(WarpGroups, TheEmulatorFindsMissingFencesAndBytes) {
   EXPECT_THAT(complaint(without_fences()), HasSubstr("no fence"));
   const auto expects_more = [](const Stmt& s) {

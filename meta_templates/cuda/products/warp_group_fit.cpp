@@ -33,7 +33,8 @@ bool may_box(const TensorCoreProblem& p, const WarpGroupTile& t) {
 int64_t threads_of(const WarpGroupTile& t) { return (t.groups + t.turns + 1) * kGroupThreads; }
 
 bool boxes_of_use(const WarpGroupTile& t, int64_t rows, int64_t cols) {
-  return t.rows() - kBoxRow < rows && t.cols - kBoxRow < cols;
+  constexpr int64_t kMostLines = 256;  // that TMA loads as one box
+  return t.rows() <= kMostLines && t.rows() - kBoxRow < rows && t.cols - kBoxRow < cols;
 }
 
 int64_t accumulators(const TensorCoreProblem& p, int64_t tiles, int64_t cols) {

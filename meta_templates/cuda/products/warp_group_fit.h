@@ -24,7 +24,7 @@ int64_t most_stages(const TensorCoreProblem& p, const WarpGroupTile& t);
 bool may_box(const TensorCoreProblem& p, const WarpGroupTile& t);
 /// The threads of a block. One more warp group loads.
 int64_t threads_of(const WarpGroupTile& t);
-/// Whether no box lies beyond the end in every tile. Lowering would not recognise the load of such
+/// Whether TMA has boxes of that many rows, and none lies beyond the end in every tile. Lowering would not recognise the load of such
 /// a box, because its index is simplified by the bounds that it violates.
 bool boxes_of_use(const WarpGroupTile& t, int64_t rows, int64_t cols);
 /// Registers of a thread for sums.

@@ -43,9 +43,9 @@ void require_legal(TemplateBuilder& t, const WarpGroupProblem& problem, Param un
             [=](const auto& v) { return v(unit) == 0 || may_share(of(v), tile(v)); });
   t.require("warp groups take turns where a block has several tiles",
             [=](const auto& v) { return v(unit) == 0 || may_take_turns(of(v), tile(v)); });
-  t.require("each box must have elements of the operands", [=](const auto& v) {
-    return v(unit) == 0 || boxes_of_use(tile(v), of(v).rows, of(v).cols);
-  });
+  t.require(
+      "each box must have elements of the operands, and 256 rows at most",
+      [=](const auto& v) { return v(unit) == 0 || boxes_of_use(tile(v), of(v).rows, of(v).cols); });
   t.require("persistent blocks must have several tiles", [=](const auto& v) {
     return v(unit) == 0 ||
            batches * ceil_div(of(v).rows, tile(v).rows()) * ceil_div(of(v).cols, tile(v).cols) > 1;

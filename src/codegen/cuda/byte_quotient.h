@@ -12,8 +12,8 @@ namespace heddle::cuda {
 ///
 ///   not clip((kWhole - zero) - x * inverse, kWhole - high, kWhole - low)        kWhole = 2^23 * 1.5 - 1
 ///
-/// as an f32, which has no place for less than 1: adding rounds, and NaN, whose bits are ones, becomes 0. Conversions
-/// between floats and integers take eight times as long as a multiplication.
+/// as an f32, which has no place for less than 1: adding rounds, and NaN, whose bits are ones, becomes 0. Nothing
+/// is converted between floats and integers.
 struct ByteQuotient {
   static constexpr float kWhole = 0x1.8p23F - 1;
   Expr x;  ///< f32, of a value that a 16-bit float holds
