@@ -11,11 +11,11 @@
 
 namespace heddle::generate {
 
-/// Each argument of a call has memory of its own, as large as calls need, so that calls that read as many
-/// tokens have arrays at the same addresses and are launches of one CUDA graph. What the CPU writes and
+/// Each argument of a call has memory of its own, as large as calls need. What the CPU writes and
 /// reads is pinned: copies run in the stream, and the CPU waits once, for the result. What the CPU writes has
 /// two places that take turns, so that a call is written while the one before it may still be read. What it
-/// writes for each call has two places on the GPU as well. Where calls follow each other before the CPU knows
+/// writes for each call has two places on the GPU as well: calls of one turn that read as many tokens have
+/// arrays at the same addresses and are launches of one CUDA graph, one graph for each turn. Where calls follow each other before the CPU knows
 /// their results, copies from and to the CPU run in streams of their own, beside the call before or after:
 ///
 ///   inputs of 1 | inputs of 2            | inputs of 3            |
