@@ -39,8 +39,10 @@ class Calibrator {
     const std::size_t suggested = o_.proven_elsewhere.size();
     while (move_one(out, &Calibrator::trial_of_others, suggested)) {
     }
-    const std::size_t before = out.moved.size();
-    while (move_one(out, &Calibrator::tried, known_.size(), before)) {
+    // What was proven elsewhere is where the search begins.
+    moved_.clear();
+    if (!out.moved.empty()) screen();
+    while (move_one(out, &Calibrator::tried, known_.size())) {
     }
     out.constants = now_;
     out.sensitive = static_cast<int>(sensitive_.size());
@@ -52,23 +54,42 @@ class Calibrator {
  private:
   bool expired() const { return o_.expired && o_.expired(); }
 
-  /// Moves the constant that gains most of those that are proven, of which `among` are judged together; `before` moved
-  /// otherwise. False where there is none.
+  /// Moves the constant that gains most of those that are proven, of which `among` are judged together. False where there
+  /// is none.
   bool move_one(Calibration& out,
                 std::optional<Trial> (Calibrator::*trial)(const OpenConstant&) const,
-                std::size_t among, std::size_t before = 0) {
+                std::size_t among) {
     std::vector<Trial> trials;
     for (const OpenConstant& open : open_) {
       if (expired()) break;
       if (std::optional<Trial> t = (this->*trial)(open)) trials.push_back(*std::move(t));
     }
-    keep_proven(trials, out.moved.size() - before, among);
+    keep_proven(trials, moved_.size(), among);
     if (trials.empty() || expired()) return false;
-    out.moved.push_back(taken(*std::ranges::max_element(
-        trials, {}, [](const Trial& t) { return -mean_of(t.held_out); })));
-    moved_.insert(out.moved.back().name);
+    const Trial& most =
+        *std::ranges::max_element(trials, {}, [](const Trial& t) { return -mean_of(t.held_out); });
+    moved_.insert(std::string(most.open->info->name));
+    add_move(out.moved, most);
     screen();
     return true;
+  }
+
+  /// A constant that moved before has one entry, from its default to where it is now; none where that is the default.
+  void add_move(std::vector<MovedConstant>& moved, const Trial& t) {
+    const OpenConstant& open = *t.open;
+    MovedConstant m = taken(t);
+    const auto before = std::ranges::find(moved, m.name, &MovedConstant::name);
+    if (before != moved.end()) {
+      m.from = before->from;
+      m.gain *= before->gain;
+      m.error = std::hypot(m.error, before->error);
+      const std::vector<std::string> from = chosen(open.races, *open.info, m.from),
+                                     to = chosen(open.races, *open.info, m.to);
+      m.changed = 0;
+      for (std::size_t i = 0; i < to.size(); ++i) m.changed += from[i] == to[i] ? 0 : 1;
+      moved.erase(before);
+    }
+    if (m.to != m.from) moved.push_back(std::move(m));
   }
 
   /// Folds of nearly equal size that depend on the ids and the seed alone. A problem that several heuristics measured is
@@ -133,9 +154,9 @@ class Calibrator {
 
   Move move_to(const OpenConstant& open, double value) const {
     const ConstantInfo& info = *open.info;
-    const double usual = value_of(default_constants(), info);
+    const double distance = place_of(info, value) - place_of(info, value_of(now_, info));
     Move m{.value = value,
-           .pull = o_.pull * std::fabs(place_of(info, value) - place_of(info, usual)),
+           .pull = o_.pull * std::fabs(distance),
            .gains = std::vector<double>(races_.size(), 0)};
     int changed = 0, known = 0;
     const std::vector<std::string> keys = chosen(open.races, info, value);
@@ -258,8 +279,8 @@ class Calibrator {
   std::vector<std::string> keys_;              ///< what the rule takes with the constants so far
   std::vector<int> folds_;
   std::set<std::string> sensitive_, known_;  ///< constants that decided, and that could move
-  std::set<std::string> moved_;
-  std::vector<OpenConstant> open_;  ///< those that decide and have not moved
+  std::set<std::string> moved_;              ///< since the search began
+  std::vector<OpenConstant> open_;           ///< those that decide and are not in `moved_`
 };
 
 }  // namespace

@@ -29,10 +29,11 @@ struct CalibrateOptions {
   std::uint64_t seed = 1;
   double least_noise = 0.02, most_slowdown = 8;  ///< as in TrainOptions
   double confidence = 0.8;  ///< share of the constants that move of which it is no chance
-  double pull = 0.004;      ///< loss of a move over the whole range, so that defaults hold
+  double pull = 0.004;      ///< loss of a move over the whole range, so that values hold
   int fewest_changed = 4;   ///< problems that a move must change, with known times
   /// Values that races of other machines proved. Nothing is searched for them, so they are judged among themselves alone, on
-  /// all races: less evidence suffices than for one of many values of many constants.
+  /// all races: less evidence suffices than for one of many values of many constants. Those that are proven here, too, are
+  /// where the search of other values begins.
   std::vector<std::pair<const ConstantInfo*, double>> proven_elsewhere = {};
   std::function<bool()> expired = {};
 };

@@ -26,7 +26,7 @@ struct OpenConstant {
 /// What a value of a constant does to each race, relative to the constants so far.
 struct Move {
   double value = 0;
-  double pull = 0;                 ///< towards the default
+  double pull = 0;                 ///< towards the value so far
   std::vector<double> gains = {};  ///< log(time / time so far); unknown where it was not measured
   bool counts = false;             ///< enough of what it changes was measured
 };
