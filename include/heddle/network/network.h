@@ -248,7 +248,7 @@ class NetworkKernel {
   /// The nodes of build_settling() that have two kernels, by step. The reason of one that is not
   /// settled yet is PickReason::Static.
   std::vector<PickRow> picks() const;
-  int64_t workspace_bytes() const;  ///< size of the buffers between nodes, for each concurrent call
+  int64_t workspace_bytes() const;  ///< the buffers and kernels' workspaces of each concurrent call
   explicit operator bool() const { return static_cast<bool>(impl_); }
 
  private:
