@@ -163,6 +163,7 @@ def test_operators_of_integers_have_the_types_of_pytorch(dtype):
 @pytest.mark.parametrize("function", [
     lambda x, y: torch.maximum(x, y) ^ torch.minimum(x, ~y),
     lambda x, y: x.sort(1).values | y.sort(0, descending=True).values ^ ~x & (y | x),
+    lambda x, y: (x ** 3) | (y ** 2) ^ (x ** 1) | y.pow(0),
     lambda x, y: (x < y) | (x >= y) & (x != y) ^ (y > x) | (x <= True),
     lambda x, y: (x + y).roll(1, 0) | (x * y) ^ ~x | (x.logical_not() & y),
     lambda x, y: x.max(1, keepdim=True).values | y.amin(0, keepdim=True) | (x.min(0).indices == y.amax(0)),
@@ -183,6 +184,18 @@ def test_a_part_that_heddle_refuses_is_left_to_pytorch():
     with pytest.warns(heddle.torch.LeftToTorch, match="-2.000000 is no value of type u8"):
         have = compiled(x)
     assert torch.equal(have, function(x)) and torch.equal(compiled(x + 1), function(x + 1))
+    with pytest.raises(Exception, match="'soon' is no time"):
+        torch.compile(function, backend="heddle", options={"budget": "soon"})(x)
+
+
+def test_only_what_heddle_refuses_is_left_to_pytorch(monkeypatch):
+    def broken(*_):
+        raise TypeError("a mistake in a rule")
+
+    torch._dynamo.reset()
+    monkeypatch.setitem(heddle.torch._part.declare.__globals__["RULES"], torch.ops.aten.sin.default, broken)
+    with pytest.raises(TypeError, match="a mistake in a rule"):
+        torch.compile(lambda x: x.sin() * 2 + x.cos() - 1, backend="heddle")(torch.zeros(4))
 
 
 def test_too_few_elements_for_a_mask_are_an_error():

@@ -39,9 +39,9 @@ def compiled_parts(monkeypatch):
     """The parts that were compiled, each with the number of its dimensions."""
     made, make = [], _part._Compiled.__init__
 
-    def init(self, part, args, declared, network, dims):
+    def init(self, part, args, declared, dims):
         made.append(len(dims))
-        make(self, part, args, declared, network, dims)
+        make(self, part, args, declared, dims)
 
     monkeypatch.setattr(_part._Compiled, "__init__", init)
     torch._dynamo.reset()

@@ -37,6 +37,15 @@ TEST(Passes, AProductWhoseReshapedResultIsAskedForIsComputedInThatShape) {
   EXPECT_EQ(wrong_network(outputs), "");
 }
 
+int sums(const Network& network) {
+  int count = 0;
+  for (const NetworkNode& node : network.nodes()) {
+    const ComputeDag& dag = network.tasks()[static_cast<size_t>(node.task)].tmpl.dag();
+    for (int s = 0; s < dag.size(); ++s) count += dag.stage(s).is_reduction() ? 1 : 0;
+  }
+  return count;
+}
+
 // The gradients of a norm over images: five sums of them, of which two are left.
 TEST(GradientPasses, SumsThatAreEqualButForFactorsAreComputedOnce) {
   const Tensor x = placeholder({3, 5, 4, 6}, f32, "x"),
@@ -49,19 +58,22 @@ TEST(GradientPasses, SumsThatAreEqualButForFactorsAreComputedOnce) {
       ops::mul(ops::sub(x, mean), ops::rsqrt(ops::add(variance, ops::full(Shape{}, 1e-5))));
   const Tensor y = ops::add(ops::mul(normal, place(scale)), place(shift));
   const std::vector<Tensor> outputs = gradient({y}, {x, scale, shift}, {head});
-  const auto sums = [&](const Network& network) {
-    int count = 0;
-    for (const NetworkNode& node : network.nodes()) {
-      const ComputeDag& dag = network.tasks()[static_cast<size_t>(node.task)].tmpl.dag();
-      for (int s = 0; s < dag.size(); ++s) count += dag.stage(s).is_reduction() ? 1 : 0;
-    }
-    return count;
-  };
   for (const Target& target : {Target::host(), Target::parse("cuda -arch=sm_90")}) {
     const int before = sums(Network(outputs, target, {}, parse_passes("-factors_after_products")));
     EXPECT_EQ(sums(Network(outputs, target)), before - 3);
   }
   EXPECT_EQ(wrong_network(outputs, 1e-4), "");
+}
+
+// A masked column of the largest numbers: its sum would be infinite, and 0 times that is no number.
+TEST(GradientPasses, SumsWhoseFactorsKeepThemFiniteStayAsTheyAre) {
+  const Tensor x = placeholder({4, 3}, f32, "x"), mask = placeholder({3}, f32, "mask");
+  const auto masked = [&](const Expr& factor) {
+    const Axis n = reduce_axis(4, "n");
+    return compute({3}, [&](Axis c) { return sum(x(n, c) * (mask(c) * factor), n); }, "masked");
+  };
+  const std::vector<Tensor> outputs{masked(1.0f), masked(2.0f)};
+  EXPECT_EQ(sums(Network(outputs)), 2);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.registry import register_backend
 
+from .._tune import seconds_of
 from ._decompositions import decompositions
 from ._export import from_torch
 from ._graphs import with_cuda_graphs
@@ -64,6 +65,8 @@ def backend(graph_module, example_inputs, *, options=None, mode=None):
     mode = mode or options.get("mode")  # torch.compile takes one of both alone
     if mode is not None and mode.startswith("max-autotune"):
         options.setdefault("budget", "60s")
+    if "budget" in options:
+        seconds_of(options["budget"])  # what is no time is an error at once
     graphs = mode in ("reduce-overhead", "max-autotune")
     return aot_autograd(fw_compiler=_compiler(options, graphs, False), bw_compiler=_compiler(options, False, False),
                         inference_compiler=_compiler(options, graphs, True),

@@ -83,10 +83,6 @@ class Declaration:
     outputs: list
     is_tuple: bool  # whether the graph returns a tuple
 
-    def network(self, device):
-        return heddle.Network([o.tensor for o in self.outputs], [i.tensor for i in self.inputs],
-                              target="cuda" if device.type == "cuda" else None)
-
 
 def order_of(tensor):
     """The order of a tensor whose elements are dense; None where that is the usual one, or where there is none."""

@@ -106,7 +106,7 @@ def _known_power(node):
 
 @rule(aten.pow.Tensor_Scalar, check=_known_power)
 def _pow(x, exponent):
-    x = as_float(x) if isinstance(exponent, float) else x
+    x = as_float(x) if isinstance(exponent, float) else as_number(x)
     if exponent == 2:
         return ops.mul(x, x)
     if x.dtype in FLOATS:

@@ -52,17 +52,12 @@ class Part(torch.nn.Module):
         self.fixed = set()  # symbols that are no dimensions
         self.compiled = {}  # by keys: entries, one for each set of weights. It is replaced and not changed: other threads read it
         self.lock = threading.Lock()  # of what compiles, and of what reads weights anew
-        self.left = False  # whether PyTorch runs it, because Heddle could not
 
     def forward(self, *args):
-        if self.left:
-            return self.graph_module(*args)
         entry = self._entry(args)
         if entry is None or entry.weights_changed(args):
             with self.lock:
                 entry = self._entry(args) or self._compile(args)  # another thread may have made it
-                if entry is None:
-                    return self.graph_module(*args)
                 if entry.weights_changed(args):
                     entry.refresh(args)
         return entry(args)
@@ -84,29 +79,28 @@ class Part(torch.nn.Module):
         return [key for key in compiled if all(lo <= size <= hi for size, (lo, hi) in zip(sizes, key))]
 
     def _compile(self, args):
-        """The entry for a call, or None where Heddle refuses the part, which is left to PyTorch then."""
+        """The entry for a call. Where Heddle refuses the part, it is PyTorch's at the sizes of the call."""
         self.compiled = {key: kept for key, entries in self.compiled.items() if (kept := [e for e in entries if e.is_alive()])}
         held = Held.of(self.graph_module, args, self.weights)
         try:
             key, declared, dims = self._declared_over(args, held) if self.places else self._declared(args, held)
-            network = declared.network(_device_of(self.graph_module, args))
-            network._dims = dims
-            if "budget" not in self.options:
-                network.kernel  # compiles it
-        except Exception as error:
-            if isinstance(error, heddle.Error) and error.kind == "runtime":
+            entry = _Compiled(self, args, declared, dims)
+        except heddle.Error as error:
+            if error.kind != "user":
                 raise
-            self.left = True
+            key, entry = self._key_at(args), _InTorch(self)
             warnings.warn(f"PyTorch runs a part of {len(self.graph_module.graph.nodes)} nodes, because Heddle says: {error}", LeftToTorch)
-            return None
-        entry = _Compiled(self, args, declared, network, dims)
         self.compiled = self.compiled | {key: [*self.compiled.get(key, ()), entry]}
         return entry
+
+    def _key_at(self, args):
+        """What an entry for the sizes of this call alone is under."""
+        return self._keys({}, args)[0] if self.places is None else tuple((size, size) for size in (p.size(args) for p in self.places))
 
     def _declared(self, args, held):
         """What an entry is under, the declaration, and its dimensions."""
         values = [Like.of(a) if isinstance(a, torch.Tensor) else a for a in args]
-        return () if self.places is not None else self._keys({}, args)[0], declare(self.graph_module, values, held), []
+        return self._key_at(args), declare(self.graph_module, values, held), []
 
     def _declared_over(self, args, held):
         now = {place.symbol: place.size(args) for place in self.places}
@@ -157,7 +151,7 @@ def _at(arg, expressions, values):
 
 
 class _Compiled:
-    def __init__(self, part, args, declared, network, dims):
+    def __init__(self, part, args, declared, dims):
         self.places = part.places
         # Each call compares all weights, so that this is done by identities. Who replaces a weight does not keep it here, and an
         # entry of which one has ended is never found again: another tensor may have its identity.
@@ -169,6 +163,9 @@ class _Compiled:
         self.versions = self._versions(args)
         self.device = _device_of(part.graph_module, args)
         self.is_tuple = declared.is_tuple
+        network = heddle.Network([o.tensor for o in declared.outputs], [i.tensor for i in declared.inputs],
+                                 target="cuda" if self.device.type == "cuda" else None)
+        network._dims = dims
         if "budget" in part.options:
             network.tune(part.options["budget"], log=part.options.get("log"), progress=False)
         self.network = network
@@ -237,6 +234,25 @@ class _Compiled:
         self.call([t.data_ptr() for t in passed + made], shapes, stream)
         results = tuple(o.passed_back(t) for t, o in zip(made, self.outputs))
         return results if self.is_tuple else results[0]
+
+
+class _InTorch:
+    """What calls a part that Heddle refuses."""
+
+    def __init__(self, part):
+        self.graph_module = part.graph_module
+
+    def has_weights(self, args):
+        return True
+
+    def is_alive(self):
+        return True
+
+    def weights_changed(self, args):
+        return False
+
+    def __call__(self, args):
+        return self.graph_module(*args)
 
 
 class _Result:

@@ -91,7 +91,7 @@ def _index_put(x, indices, values, accumulate=False):
     return ops.transpose(result, inverse(order)) if before else result
 
 
-@rule(aten.index_add.default, check=lambda node: node.args[0].meta["val"].dim() > 0)
+@rule(aten.index_add.default, check=lambda node: node.args[0].meta["val"].dim() > 0 and node.args[2].meta["val"].dim() == 1)
 def _index_add(x, axis, places, values, alpha=1):
     values = values if alpha == 1 else values * alpha
     return _index_put(x, [None] * axis_of(x, axis) + [places], values, accumulate=True)

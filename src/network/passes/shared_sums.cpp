@@ -7,9 +7,14 @@
 //   s[c]      = sum over n, y, x of g[n, c, y, x] * (v[n, c, y, x] - mean[c])                           (after)
 //   dgamma[c] = s[c] * deviation[c];  d[c] = s[c] * gamma[c]
 //
-// The gradients of a norm are five sums of its image, of which two are left. Sums must be of f32 or f64.
+// The gradients of a norm are five sums of its image, of which two are left. Sums must be of f32 or f64, and a
+// factor that is moved must be a norm's, which follows from a reduction. Others may keep a sum finite: a mask of
+// the largest numbers makes 0 of each of them, and NaN of their sum.
 #include <algorithm>
+#include <array>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "dag/patterns/look_through.h"
@@ -21,7 +26,7 @@
 namespace heddle::network {
 namespace {
 
-// Factors of a term at most, and sums of one shape that are compared.
+// Factors of a term at most, and sums with as many factors that the axes move that are compared.
 constexpr size_t kMostFactors = 8, kMostSums = 256;
 
 /// A sum of products: its axes of one element are 0 in all factors.
@@ -30,6 +35,7 @@ struct FactoredSum {
   std::vector<Axis> axes;     ///< those of several elements
   std::vector<Expr> inside;   ///< factors that the sum's axes move
   std::vector<Expr> outside;  ///< the others
+  bool is_normal = false;     ///< whether one of these follows from a reduction
   double coefficient = 1;
 };
 
@@ -82,6 +88,25 @@ class Factors {
   FactoredSum& sum_;
 };
 
+/// Whether `e` reads a reduction, or what is computed from one by elements.
+bool follows_a_reduction(const ComputeDag& dag, const Expr& e) {
+  std::vector<int> todo;
+  visit(e, [&](const Expr& at) {
+    if (const Load* load = at.as<Load>())
+      todo.push_back(dag.index_of(tensor_of(load->buffer).op()));
+  });
+  std::set<int> seen;
+  while (!todo.empty()) {
+    const int s = todo.back();
+    todo.pop_back();
+    if (s < 0 || !seen.insert(s).second) continue;
+    if (dag.stage(s).is_reduction()) return true;
+    if (!dag.stage(s).is_placeholder())
+      todo.insert(todo.end(), dag.info(s).producers.begin(), dag.info(s).producers.end());
+  }
+  return false;
+}
+
 std::optional<FactoredSum> factored(const ComputeDag& dag, int s) {
   const Operation& op = dag.stage(s);
   const DataType type = op.output(0).dtype();
@@ -100,6 +125,8 @@ std::optional<FactoredSum> factored(const ComputeDag& dag, int s) {
   }
   if (!Factors(dag, sum).take(simplify(substitute(r->sources[0], single))) || sum.inside.empty())
     return {};
+  sum.is_normal =
+      std::ranges::any_of(sum.outside, [&](const Expr& e) { return follows_a_reduction(dag, e); });
   return sum;
 }
 
@@ -119,9 +146,9 @@ bool same_extents(const std::vector<Axis>& a, const std::vector<Axis>& b) {
       a, b, [](const Axis& x, const Axis& y) { return equal(x->extent, y->extent); });
 }
 
-/// Whether both sums add up the same but for their outside factors.
-bool equal_inside(const ComputeDag& dag, const FactoredSum& a, const FactoredSum& b) {
-  if (a.inside.size() != b.inside.size() || !same_extents(a.axes, b.axes) ||
+/// Whether all that `b` multiplies inside is inside of `a` too.
+bool has_inside(const ComputeDag& dag, const FactoredSum& a, const FactoredSum& b) {
+  if (a.inside.size() < b.inside.size() || !same_extents(a.axes, b.axes) ||
       !same_extents(dag.stage(a.stage).reduce_axes(), dag.stage(b.stage).reduce_axes()))
     return false;
   const std::vector<VarBinding> bind = in_axes_of(dag, a, b);
@@ -133,6 +160,41 @@ bool equal_inside(const ComputeDag& dag, const FactoredSum& a, const FactoredSum
     left.erase(at);
   }
   return true;
+}
+
+using Group = std::vector<FactoredSum>;
+
+/// Sums by what they add up inside.
+std::vector<Group> groups_of(const ComputeDag& dag) {
+  std::vector<Group> groups;
+  std::map<std::array<size_t, 3>, std::vector<size_t>> alike;  // groups that may have a sum
+  for (int s = 0; s < dag.size(); ++s) {
+    std::optional<FactoredSum> sum = factored(dag, s);
+    if (!sum) continue;
+    std::vector<size_t>& those =
+        alike[{sum->axes.size(), dag.stage(s).reduce_axes().size(), sum->inside.size()}];
+    const auto at =
+        std::ranges::find_if(those, [&](size_t g) { return has_inside(dag, groups[g][0], *sum); });
+    if (at != those.end()) {
+      groups[*at].push_back(std::move(*sum));
+    } else if (those.size() < kMostSums) {
+      those.push_back(groups.size());
+      groups.push_back({std::move(*sum)});
+    }
+  }
+  std::erase_if(groups, [](const Group& g) { return g.size() < 2; });
+  return groups;
+}
+
+/// Whether the sums are as finite when their outside factors come later: there are none, or these belong to a
+/// norm, whose other sums would be infinite, too.
+bool stays_finite(const ComputeDag& dag, const std::vector<Group>& groups, const Group& group) {
+  const auto is_bare = [](const FactoredSum& sum) { return sum.outside.empty(); };
+  return std::ranges::all_of(group, is_bare) ||
+         std::ranges::any_of(groups, [&](const Group& other) {
+           return std::ranges::any_of(other, &FactoredSum::is_normal) &&
+                  has_inside(dag, other[0], group[0]);
+         });
 }
 
 /// The sum of the factors inside.
@@ -182,22 +244,11 @@ Tensor from_shared(const ComputeDag& dag, const FactoredSum& sum, const Tensor& 
 
 std::vector<Tensor> share_sums(const PassContext& context) {
   const ComputeDag& dag = context.dag;
-  std::vector<std::vector<FactoredSum>> groups;
-  for (int s = 0; s < dag.size() && groups.size() < kMostSums; ++s) {
-    std::optional<FactoredSum> sum = factored(dag, s);
-    if (!sum) continue;
-    const auto at =
-        std::ranges::find_if(groups, [&](const auto& g) { return equal_inside(dag, g[0], *sum); });
-    if (at == groups.end()) {
-      groups.push_back({std::move(*sum)});
-    } else {
-      at->push_back(std::move(*sum));
-    }
-  }
+  const std::vector<Group> groups = groups_of(dag);
   dag::Rebuilder rebuilder;
   size_t left_out = 0;
-  for (const std::vector<FactoredSum>& group : groups) {
-    if (group.size() < 2) continue;
+  for (const Group& group : groups) {
+    if (!stays_finite(dag, groups, group)) continue;
     const Tensor shared = shared_sum(dag, group[0]);
     for (const FactoredSum& sum : group)
       rebuilder.replace(dag.stage(sum.stage).output(0), from_shared(dag, sum, shared));
