@@ -26,7 +26,8 @@ struct Direction {
 /// kLong is the least length of an axis that is cut into blocks, kFewRows the number of rows below
 /// which it is cut. A thread of a GPU scans a block: of 4,096 elements it took 200 us. (A core takes 4 % longer with
 /// blocks of 256 elements than with those of 4,096.)
-constexpr int64_t kLong = 1 << 14, kFewRows = 64, kShortestBlock = 128, kLongestBlock = 256;
+constexpr int64_t kLong = 1 << 14, kFewRows = 64, kShortestBlock = 128, kLongestBlock = 256,
+                  kLongestReverse = 4096;
 
 /// The length of the blocks of an axis of `n` elements, or `n` where the axis is not cut. Lengths
 /// that divide `n` are preferred.
@@ -35,8 +36,12 @@ int64_t block_of(int64_t n, int64_t others, bool reverse) {
   for (int64_t b = kLongestBlock; b >= kShortestBlock; --b) {
     if (n % b == 0) return b;
   }
-  // In a scan from the end, blocks would not begin at multiples of their length.
-  return reverse ? n : kLongestBlock;
+  if (!reverse) return kLongestBlock;
+  // In a scan from the end, other blocks would not begin at multiples of their length.
+  for (int64_t b = kLongestBlock + 1; b <= kLongestReverse; ++b) {
+    if (n % b == 0) return b;
+  }
+  return n;
 }
 
 /// The scan of `x` along `axis`: see dag/patterns/scan.cpp for the form that is declared.

@@ -100,6 +100,42 @@ TEST(GpuScatter, BlocksShareASumOfIntegers) {
   EXPECT_THROW(lower_gpu(shared(false), {x, y}), Error);
 }
 
+// The same where a call gives the number of columns, of rows of them or of sources.
+TEST(GpuScatter, BlocksShareSumsOfDynamicSizes) {
+  const Dim n = dim("n", 1, 4096);
+  for (const Shape& shape : {Shape{700, 3, n}, Shape{700, n, 4}, Shape{n, 3, 8}}) {
+    const Tensor x = placeholder(shape, i32, "x");
+    const Axis q = reduce_axis(shape[0], "q");
+    const Tensor y =
+        compute({shape[1], shape[2]}, [&](Axis r, Axis c) { return sum(x(q, r, c), {q}); }, "y");
+    Schedule s({y}, h200());
+    StageRef stage = s[y];
+    stage.reorder({stage.reduce_axis(0), stage.axis(0), stage.axis(1)});
+    auto [block, thread] = stage.split(stage.reduce_axis(0), 64);
+    stage.bind(block, LoopKind::BlockX);
+    stage.bind(thread, LoopKind::ThreadX);
+    const GpuProgram p = lower_gpu(s, {x, y});
+    for (const int64_t size : {1, 70, 300}) {
+      const auto extents = [&](const Tensor& t) {
+        Extents out;
+        for (const Expr& e : t.shape())
+          out.push_back(*as_int(simplify(substitute(e, {{n.variable(), Expr(size)}}))));
+        return out;
+      };
+      const NDArray in = NDArray::random(extents(x), i32, 1),
+                    out = NDArray::full(extents(y), i32, 77);
+      std::vector<NDArray> arrays = {in, out};
+      emulate(p, arrays, {.seed = 3});
+      const int64_t results = out.size(), sources = in.size() / results;
+      for (int64_t i = 0; i < results; ++i) {
+        double want = 0;
+        for (int64_t k = 0; k < sources; ++k) want += in.get(k * results + i);
+        ASSERT_EQ(out.get(i), want) << "n " << size << ", element " << i << "\n" << to_string(p);
+      }
+    }
+  }
+}
+
 /// The gradient of `rows` rows that `count` positions read.
 Tensor gradient_of_rows(int64_t rows, int64_t columns, int64_t count, DataType type) {
   const Tensor table = placeholder({rows, columns}, type, "table"),

@@ -347,6 +347,26 @@ TEST(Scan, OfFewRowsIsCutIntoBlocksOnAGpu) {
   EXPECT_EQ(create_schedule({many}, gpu).dag().alternative(), "");
 }
 
+// No length of 128 to 256 divides these rows. From the end, only blocks that divide a row are taken: longer
+// ones (521, 4093), and none where only 8209 would divide it.
+TEST(CumSum, FromTheEndTakesLongerBlocksThatDivideTheRow) {
+  for (const auto& [n, blocks] :
+       std::vector<std::pair<int64_t, int64_t>>{{32 * 521, 32}, {5 * 4093, 5}, {2 * 8209, 0}}) {
+    const Input x = input({n}, i32);
+    const Tensor sums = ops::cumsum(x, 0, false, true);
+    int64_t found = 0;
+    const ComputeDag dag({sums});
+    for (int stage = 0; stage < dag.size(); ++stage) {
+      const Operation& op = dag.stage(stage);
+      if (op.name() == "cumsum_blocks") found = *as_int(op.output_buffer(0)->shape[0]);
+    }
+    EXPECT_EQ(found, blocks) << n;
+    if (blocks == 0) continue;  // a scan of one block takes n * n steps here
+    const std::vector<double> want = running(x, 0, false, true, 0, std::plus<>());
+    expect_elements(sums, {x}, [&](const Dims& i) { return want[static_cast<size_t>(i[0])]; });
+  }
+}
+
 TEST(Scan, WrongArgumentsAreErrors) {
   const Tensor x = placeholder({4}, f32, "X");
   EXPECT_THROW(ops::scan(x, 0, Reducer()), Error);

@@ -7,8 +7,6 @@
 //
 // Threads combine what they have for an element in memory. As the order does not matter
 // (combines_in_any_order), results are the same in every run.
-#include <optional>
-
 #include "heddle/ir/simplify.h"
 #include "heddle/support/error.h"
 #include "ir/combined_store.h"
@@ -43,11 +41,12 @@ const Store* fill_of(const Stmt& s) {
 
 /// All elements of a buffer become `value`.
 Stmt filled(const Buffer& b, const Expr& value) {
-  int64_t lanes = kBytes / b->dtype.bytes(), all = 1;
-  for (const Expr& extent : b->shape) all *= *as_int(extent);
-  const int64_t row = b->shape.empty() ? 1 : *as_int(b->shape.back());
-  while (row % lanes != 0) lanes /= 2;
-  const int64_t vectors = all / lanes;
+  const int64_t* row = b->shape.empty() ? nullptr : as_int(b->shape.back());
+  int64_t lanes = row ? kBytes / b->dtype.bytes() : 1;  // no vectors where calls give its length
+  while (row && *row % lanes != 0) lanes /= 2;
+  Expr all(1);
+  for (const Expr& extent : b->shape) all = all * extent;
+  const Expr vectors = simplify(floordiv(all, Expr(lanes)));
   const Var block("block"), thread("thread"), lane("lane");
   const Expr number = block * kThreads + thread;
   std::vector<Expr> at(b->shape.size());
@@ -57,9 +56,10 @@ Stmt filled(const Buffer& b, const Expr& value) {
     left = floordiv(left, b->shape[d]);
   }
   Stmt s = make_for(lane, Expr(lanes), LoopKind::Vectorized, make_store(b, at, value));
-  if (vectors % kThreads != 0) s = make_if(number < vectors, s);
+  if (!is_const(simplify(floormod(vectors, Expr(kThreads))), 0)) s = make_if(number < vectors, s);
   s = make_for(thread, Expr(kThreads), LoopKind::ThreadX, s);
-  return make_for(block, Expr((vectors + kThreads - 1) / kThreads), LoopKind::BlockX, s);
+  return make_for(block, simplify(floordiv(vectors + (kThreads - 1), kThreads)), LoopKind::BlockX,
+                  s);
 }
 
 Stmt scattered(const Stmt& s, const Expr& identity) {
