@@ -80,14 +80,15 @@ class Fetches {
 
   Stmt of_value(const Expr& value) {
     std::vector<Stmt> all;
-    collect(value, &all);
+    SeenNodes seen_nodes;
+    collect(value, &seen_nodes, &all);
     return all.empty() ? Stmt() : make_block(std::move(all));
   }
 
   // What only some lanes read is left out.
-  void collect(const Expr& e, std::vector<Stmt>* all) {
-    if (e.kind() == ExprKind::Select) return;
-    for_each_child(e, [&](const Expr& child) { collect(child, all); });
+  void collect(const Expr& e, SeenNodes* seen_nodes, std::vector<Stmt>* all) {
+    if (e.kind() == ExprKind::Select || !seen_nodes->first(e)) return;
+    for_each_child(e, [&](const Expr& child) { collect(child, seen_nodes, all); });
     const Load* load = e.as<Load>();
     if (!load || !is_large(load->buffer) || load->indices.size() != 1) return;
     if (has_load(load->indices[0]) || seen(e)) return;
