@@ -178,7 +178,10 @@ void bind_tune(nb::module_& m) {
           "Writes the plan, or what it betters of the plan that is there.")
       .def(
           "apply",
-          [](const NetworkPlan& plan, const Network& network) { return network.with_plan(plan); },
+          [](const NetworkPlan& plan, const Network& network) {
+            const WithoutGil unlocked;
+            return network.with_plan(plan);
+          },
           "network"_a)
       .def("__str__", [](const NetworkPlan& plan) { return to_text(plan); });
   nb::class_<Tuned>(m, "Tuned")

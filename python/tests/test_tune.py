@@ -105,3 +105,12 @@ def test_kernels_of_a_range_are_in_the_plan_and_stay(digits_path, tmp_path):
         np.testing.assert_allclose(again(x), want, rtol=1e-4, atol=1e-5)
     again.tune(4, plan=plan, log=log, progress=False)
     assert {key for key, node in nodes_of(plan).items() if "kernels" in node} >= kernels.keys()
+
+
+def test_a_plan_is_applied_while_templates_leave_the_cache():
+    """They give arrays of numpy back, for which other threads need the interpreter: it hung."""
+    x = hd.placeholder((3, 8), "f32", "x")
+    net = hd.Network([hd.ops.matmul(hd.ops.tanh(x), hd.constant(np.ones((8, 5 + i), np.float32))) for i in range(12)], [x])
+    for i in range(300):  # more than the cache holds
+        hd.make_template([hd.ops.add(hd.placeholder((3, 9 + i)), hd.constant(np.ones((3, 9 + i), np.float32)))])
+    assert str(hd._heddle.Plan().apply(net._graph))
