@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
 #include "heddle/dsl/tensor.h"
 
 namespace heddle::testing {
@@ -35,6 +39,27 @@ TEST(LoadCounts, EveryBodyCounts) {
   EXPECT_EQ(count_loads(bodies).at(a.op()), 2);
   bodies.push_back(bodies[0]);
   EXPECT_EQ(count_loads(bodies).at(a.op()), 4);
+}
+
+// Tasks of a network are made by threads that share expressions.
+TEST(LoadCounts, OtherThreadsMayHoldTheExpressionsAndLetThemGo) {
+  const Tensor x = placeholder({8}, f32, "x");
+  const Tensor a = compute({8}, [&](Axis i) { return x(i) + 1; }, "a");
+  const Tensor reader = compute({8}, [&](Axis i) { return (a(i) + 1) * 2; }, "reader");
+  const std::vector<Expr>& bodies = reader.op()->bodies();
+  std::atomic<bool> over = false;
+  std::thread other([&] {
+    while (!over) const Expr held = bodies[0].as<Binary>()->a;
+  });
+  int wrong = 0;
+  try {
+    for (int n = 0; n < 20000; ++n) wrong += count_loads(bodies).at(a.op()) != 1;
+  } catch (const std::out_of_range&) {
+    ++wrong;
+  }
+  over = true;
+  other.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 }  // namespace

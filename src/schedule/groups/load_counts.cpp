@@ -9,12 +9,14 @@ namespace {
 
 using Paths = std::unordered_map<const ExprNode*, double>;
 
-/// Shared nodes below `e`, each behind those that it leads to.
+/// Shared nodes below `e`, each behind those that it leads to. Whether a node is shared is asked once: other
+/// threads may hold it, too, and let it go in the meantime.
 void find_shared(const Expr& e, std::unordered_set<const ExprNode*>& seen,
                  std::vector<const Expr*>& found) {
-  if (e->shared() && !seen.insert(e.get()).second) return;
+  const bool shared = e->shared();
+  if (shared && !seen.insert(e.get()).second) return;
   for_each_child(e, [&](const Expr& child) { find_shared(child, seen, found); });
-  if (e->shared()) found.push_back(&e);
+  if (shared) found.push_back(&e);
 }
 
 void count(const Expr& e, double paths, Paths& to_shared, LoadCounts& loads);
@@ -28,8 +30,9 @@ void count_below(const Expr& e, double paths, Paths& to_shared, LoadCounts& load
 /// Adds the loads of `e`, to which so many paths lead. Those of shared nodes wait until all paths to
 /// these are known.
 void count(const Expr& e, double paths, Paths& to_shared, LoadCounts& loads) {
-  if (e->shared())
-    to_shared[e.get()] += paths;
+  const auto known = to_shared.find(e.get());
+  if (known != to_shared.end())
+    known->second += paths;
   else
     count_below(e, paths, to_shared, loads);
 }
@@ -41,6 +44,7 @@ LoadCounts count_loads(const std::vector<Expr>& bodies) {
   std::vector<const Expr*> shared;
   for (const Expr& body : bodies) find_shared(body, seen, shared);
   Paths to_shared;
+  for (const Expr* e : shared) to_shared.emplace(e->get(), 0);
   LoadCounts loads;
   for (const Expr& body : bodies) count(body, 1, to_shared, loads);
   for (size_t i = shared.size(); i-- > 0;) {
