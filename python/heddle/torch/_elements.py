@@ -139,10 +139,7 @@ def _of_numbers(function):
 
 
 for _name in ("maximum", "minimum"):
-    @rule(getattr(aten, _name).default)
-    def _extreme(a, b, function=_of_numbers(getattr(ops, _name))):
-        a, b = promoted(a, b)
-        return cast_to(function(a, b), a.dtype)
+    _of_two(_of_numbers(getattr(ops, _name)), getattr(aten, _name).default)
 
 
 @rule(aten.atan2.default)

@@ -159,13 +159,9 @@ def _batched(function, dims):
 
 @rule(aten.im2col.default)
 def _unfold(x, kernel, dilation, padding, stride):
-    if x.ndim == 3:
-        return ops.squeeze(_unfold(ops.expand_dims(x, [0]), kernel, dilation, padding, stride), [0])
-    return ops.unfold(x, list(kernel), list(stride), list(padding), list(dilation))
+    return _batched(ops.unfold, 2)(x, list(kernel), list(stride), list(padding), list(dilation))
 
 
 @rule(aten.col2im.default)
 def _fold(x, size, kernel, dilation, padding, stride):
-    if x.ndim == 2:
-        return ops.squeeze(_fold(ops.expand_dims(x, [0]), size, kernel, dilation, padding, stride), [0])
-    return ops.fold(x, list(size), list(kernel), list(stride), list(padding), list(dilation))
+    return _batched(ops.fold, 1)(x, list(size), list(kernel), list(stride), list(padding), list(dilation))

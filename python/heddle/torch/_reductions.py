@@ -34,12 +34,12 @@ def _sum_all(x, dtype=None):
 
 @rule(aten.amax.default)
 def _amax(x, axes=(), keepdim=False):
-    return cast_to(ops.max(as_number(x), axes_of(x, axes), keepdim), x.dtype)
+    return ops.max(as_number(x), axes_of(x, axes), keepdim)
 
 
 @rule(aten.amin.default)
 def _amin(x, axes=(), keepdim=False):
-    return cast_to(ops.min(as_number(x), axes_of(x, axes), keepdim), x.dtype)
+    return ops.min(as_number(x), axes_of(x, axes), keepdim)
 
 
 @rule(aten.prod.dim_int)
@@ -93,7 +93,7 @@ for _name in ("argmax", "argmin"):
 for _name in ("max", "min"):
     @rule(getattr(aten, _name).dim)
     def _extreme(x, axis, keepdim=False, value=getattr(ops, _name), place=getattr(ops, f"arg{_name}")):
-        return cast_to(value(as_number(x), [axis_of(x, axis)], keepdim), x.dtype), place(as_number(x), axis, keepdim)
+        return value(as_number(x), [axis_of(x, axis)], keepdim), place(as_number(x), axis, keepdim)
 
 
 @rule(aten.cumsum.default)

@@ -88,7 +88,7 @@ def promoted(a, b):
 
 
 def as_number(x):
-    """What is compared in place of truth values."""
+    """What is compared in place of truth values. What comes of it is cast to PyTorch's type, as each result of a rule is."""
     return cast_to(x, "u8") if x.dtype == "bool" else x
 
 

@@ -2,19 +2,17 @@
 
 from heddle import ops
 
-from ._rules import as_number, aten, axis_of, cast_to, rule
+from ._rules import as_number, aten, axis_of, rule
 
 
 @rule(aten.topk.default)
 def _topk(x, k, axis=-1, largest=True, sorted=True):
-    values, places = ops.top_k(as_number(x), k, axis_of(x, axis), largest)
-    return cast_to(values, x.dtype), places
+    return ops.top_k(as_number(x), k, axis_of(x, axis), largest)
 
 
 @rule(aten.sort.default)
 def _sort(x, axis=-1, descending=False):
-    values, places = ops.sort(as_number(x), axis_of(x, axis), descending)
-    return cast_to(values, x.dtype), places
+    return ops.sort(as_number(x), axis_of(x, axis), descending)
 
 
 @rule(aten.sort.stable)
