@@ -180,18 +180,33 @@ TEST(Calibrate, AConstantThatDecidesAfterAMoveMovesToo) {
   EXPECT_GT(c.moved[1].to, 200);
 }
 
-// Of a real rule: a product of few results that is long, but not for the default.
+/// A problem of a real rule: a product of few results that is long, but not for the default.
+struct LongProduct {
+  Target target = Target::parse("llvm -mcpu=znver3 -threads=2");
+  const Heuristic& heuristic = heuristic_of("contraction");
+  DrawnProblem mine{
+      "mine",
+      {ops::matmul(placeholder({8, 2048}, f32, "A"), placeholder({2048, 8}, f32, "B"))},
+      {}};
+  BuiltChoices built = build_choices(heuristic, mine.outputs, target).built.at(0);
+
+  HeuristicData no_races() const {
+    HeuristicData data;
+    data.heuristic = heuristic.name;
+    data.version = std::to_string(heuristic.version);
+    data.features = heuristic.all_features();
+    return data;
+  }
+  HeuristicProblem not_measured() const {
+    return {"mine", heuristic.values_of(built.features), {}, 0, 0};
+  }
+};
+
 TEST(Calibrate, RacesOfALogAskTheRuleOfTheTemplate) {
-  const Target target = Target::parse("llvm -mcpu=znver3 -threads=2");
-  const Heuristic& h = heuristic_of("contraction");
-  const Tensor a = placeholder({8, 2048}, f32, "A"), b = placeholder({2048, 8}, f32, "B");
-  const DrawnProblem mine{"mine", {ops::matmul(a, b)}, {}};
-  const BuiltChoices built = build_choices(h, mine.outputs, target).built.at(0);
-  HeuristicData data;
-  data.heuristic = h.name;
-  data.version = std::to_string(h.version);
-  data.features = h.all_features();
-  HeuristicProblem problem{"mine", h.values_of(built.features), {}, 0, 0};
+  const LongProduct product;
+  const auto& [target, h, mine, built] = product;
+  HeuristicData data = product.no_races();
+  HeuristicProblem problem = product.not_measured();
   std::vector<std::pair<std::string, double>> times;
   for (const auto& [id, schedule] : built.choices)
     times.emplace_back(id, id.find("split_k") != std::string::npos ? 0.5 : 1.0);
@@ -217,15 +232,10 @@ TEST(Calibrate, RacesOfALogAskTheRuleOfTheTemplate) {
 
 // What an id leaves open is the rule's, so that ids that were measured beside another rule are other schedules.
 TEST(Calibrate, ChoicesBesideAnotherRuleDoNotCount) {
-  const Target target = Target::parse("llvm -mcpu=znver3 -threads=2");
-  const Heuristic& h = heuristic_of("contraction");
-  const Tensor a = placeholder({8, 2048}, f32, "A"), b = placeholder({2048, 8}, f32, "B");
-  const DrawnProblem mine{"mine", {ops::matmul(a, b)}, {}};
-  const BuiltChoices built = build_choices(h, mine.outputs, target).built.at(0);
-  HeuristicData data;
-  data.heuristic = h.name;
-  data.features = h.all_features();
-  HeuristicProblem problem{"mine", h.values_of(built.features), {}, 0, 0};
+  const LongProduct product;
+  const auto& [target, h, mine, built] = product;
+  HeuristicData data = product.no_races();
+  HeuristicProblem problem = product.not_measured();
   data.choices = {built.fallback, "{\"unroll_k\":2}"};
   std::ranges::sort(data.choices);
   problem.fallback = data.choices[0] == built.fallback ? 0 : 1;
