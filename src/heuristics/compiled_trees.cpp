@@ -3,7 +3,6 @@
 #include "heddle/heuristics/tree_choices.h"
 #include "heuristics/trees/cuda_h100_cuda_reduce_columns.h"
 #include "heuristics/trees/cuda_h100_cuda_split_reduction.h"
-#include "heuristics/trees/llvm_emeraldrapids_location.h"
 
 namespace heddle::learning {
 namespace {
@@ -15,7 +14,6 @@ namespace {
     // the H100 beat the rules too (docs/guide/heuristics.md).
     register_tree_table("cuda", "h200", trees::cuda_h100_cuda_reduce_columns),
     register_tree_table("cuda", "h200", trees::cuda_h100_cuda_split_reduction),
-    register_tree_table("llvm", "emeraldrapids", trees::llvm_emeraldrapids_location),
 };
 
 }  // namespace

@@ -23,12 +23,14 @@ LearnedChoice::LearnedChoice(const Heuristic& heuristic, TrainedTree tree, std::
     : heuristic_(heuristic),
       holder_(std::make_shared<TreeHolder>(std::move(tree))),
       table_(&holder_->table()),
+      kinds_(holder_->kinds()),
       name_(std::move(name)) {
   prepare();
 }
 
-LearnedChoice::LearnedChoice(const Heuristic& heuristic, const TreeTable& table, std::string name)
-    : heuristic_(heuristic), table_(&table), name_(std::move(name)) {
+LearnedChoice::LearnedChoice(const Heuristic& heuristic, const TreeTable& table, std::string name,
+                             std::span<const double> kinds)
+    : heuristic_(heuristic), table_(&table), kinds_(kinds), name_(std::move(name)) {
   prepare();
 }
 
@@ -71,6 +73,14 @@ std::vector<double> LearnedChoice::features_of(const NamedFeatures& features) co
   return mine;
 }
 
+std::string LearnedChoice::why_unlike(std::span<const double> values) const {
+  const std::int32_t unlike = unlike_kinds(table_->features, kinds_, values);
+  if (unlike < 0) return "";
+  const auto f = static_cast<std::size_t>(unlike);
+  return "unsure: no problem of training was like it: " + std::string(table_->features[f].name) +
+         " is " + Json(values[f]).dump();
+}
+
 std::vector<LearnedChoice::Predicted> LearnedChoice::predicted(
     std::span<const double> values) const {
   std::vector<float> losses(table_->choices.size());
@@ -88,6 +98,8 @@ LearnedChoice::Answer LearnedChoice::answer(const Situation& problem) const {
   if (!heuristic_.applies(problem)) return {{}, true, name_ + " is not made for this"};
   const std::vector<double> values = features_of(problem.features.all());
   const TreeAnswer found = answer_of(*table_, values);
+  if (const std::string why = found.leaf >= 0 ? why_unlike(values) : ""; !why.empty())
+    return {{}, true, name_ + ", " + why};
   Answer out;
   out.why = name_ + ", " + describe_answer(*table_, found, values);
   out.unsure = found.verdict == LeafVerdict::Unsure;
@@ -112,7 +124,7 @@ std::vector<std::optional<ParameterSet>> LearnedChoice::ranked(const Situation& 
   std::vector<std::optional<ParameterSet>> out;
   if (!heuristic_.applies(problem)) return out;
   const std::vector<double> values = features_of(problem.features.all());
-  if (answer_of(*table_, values).leaf < 0) return out;
+  if (answer_of(*table_, values).leaf < 0 || !why_unlike(values).empty()) return out;
   for (const Predicted& next : predicted(values)) {
     if (out.size() == kMostRanked || next.loss >= kHopeless) break;
     if (next.choice == kRuleChoice) {
@@ -131,7 +143,10 @@ LearnedChoice::Answer LearnedChoice::answer(const NamedFeatures& features) const
 }
 
 std::string LearnedChoice::explain(const NamedFeatures& features) const {
-  return explain_answer(*table_, features_of(features));
+  const std::vector<double> values = features_of(features);
+  const TreeAnswer found = answer_of(*table_, values);
+  const std::string why = found.leaf >= 0 ? why_unlike(values) : "";
+  return (why.empty() ? "" : why + "\n") + explain_answer(*table_, values);
 }
 
 }  // namespace heddle

@@ -14,6 +14,13 @@ namespace heddle::learning {
 TrainedFeature trained_feature(const HeuristicData& data, std::span<const std::int32_t> known,
                                std::size_t index);
 
+/// The kinds of which these problems have enough, in the order of their flags.
+std::vector<SeenKind> seen_kinds(const HeuristicData& data, std::span<const std::int32_t> known);
+
+Json kind_json(const SeenKind& kind);
+/// Throws a User error for what is no kind of problems with so many features.
+SeenKind read_kind(const Json& json, std::size_t features);
+
 Json feature_json(const TrainedFeature& feature);
 /// Throws a User error for what is no feature.
 TrainedFeature read_feature(const Json& json);

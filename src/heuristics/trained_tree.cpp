@@ -6,6 +6,41 @@
 
 namespace heddle {
 
+std::vector<double> ranges_of(const std::vector<SeenKind>& kinds,
+                              std::span<const TreeFeature> features, double margin) {
+  std::vector<double> ranges;
+  for (const SeenKind& kind : kinds) {
+    for (std::size_t f = 0; f < features.size(); ++f) {
+      const double more = features[f].kind == FeatureKind::Numeric ? margin : 0;
+      ranges.push_back(lowest_accepted(kind.least[f], kind.most[f], more));
+      ranges.push_back(highest_accepted(kind.least[f], kind.most[f], more));
+    }
+  }
+  return ranges;
+}
+
+std::int32_t unlike_kinds(std::span<const TreeFeature> features, std::span<const double> kinds,
+                          std::span<const double> values) {
+  std::int32_t unlike = -1;
+  std::size_t least = 0;  // of what differs: a flag weighs more than all numbers
+  for (std::size_t kind = 0; kind < kinds.size(); kind += 2 * features.size()) {
+    std::size_t differ = 0;
+    std::int32_t number = -1, flag = -1;
+    for (std::size_t f = 0; f < features.size(); ++f) {
+      const double* range = &kinds[kind + 2 * f];
+      if (values[f] >= range[0] && values[f] <= range[1]) continue;
+      const bool numeric = features[f].kind == FeatureKind::Numeric;
+      differ += numeric ? 1 : features.size();
+      (numeric ? number : flag) = static_cast<std::int32_t>(f);
+    }
+    if (differ == 0) return -1;
+    if (unlike >= 0 && differ >= least) continue;
+    unlike = flag >= 0 ? flag : number;
+    least = differ;
+  }
+  return unlike;
+}
+
 double lowest_accepted(double least, double most, double margin) {
   if (least == most) return least;
   return least > 0 ? least / (1 + margin) : least * (1 + margin);
@@ -32,6 +67,7 @@ TreeHolder::TreeHolder(TrainedTree tree) : tree_(std::move(tree)) {
       features_.back().highest = highest_accepted(f.least, f.most, tree_.margin);
     }
   }
+  kinds_ = ranges_of(tree_.kinds, features_, tree_.margin);
   choices_.assign(tree_.choices.begin(), tree_.choices.end());
   for (const SumTerm& term : tree_.sum) add_term(term);
   table_.origin = {tree_.heuristic, tree_.version,  tree_.machine,      tree_.target,

@@ -27,6 +27,7 @@ namespace {
 struct CompiledIn {
   std::string kind, chip;
   const TreeTable* table;
+  std::span<const double> kinds;
 };
 
 struct State {
@@ -77,8 +78,8 @@ std::shared_ptr<const LearnedChoice> compiled_in_tree(const State& s, const Heur
     const bool fits = c.kind == target.kind && c.chip == target.chip();
     if (!fits || c.table->origin.heuristic != h.name) continue;
     const std::string name = "compiled-in tree " + c.kind + "-" + c.chip + "." + h.name;
-    return std::make_shared<LearnedChoice>(h, *c.table,
-                                           with_chips(name, c.table->origin.target, target));
+    return std::make_shared<LearnedChoice>(
+        h, *c.table, with_chips(name, c.table->origin.target, target), c.kinds);
   }
   return nullptr;
 }
@@ -199,10 +200,11 @@ class RankedSource : public ChoiceSource {
 
 }  // namespace
 
-bool register_tree_table(const std::string& kind, const std::string& chip, const TreeTable& table) {
+bool register_tree_table(const std::string& kind, const std::string& chip, const TreeTable& table,
+                         std::span<const double> kinds) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  s.compiled_in.push_back({kind, chip, &table});
+  s.compiled_in.push_back({kind, chip, &table, kinds});
   ++s.generation;
   return true;
 }

@@ -151,6 +151,10 @@ TrainedTree read_json(const Json& json) {
       throw_user_error("feature '" + tree.features.back().name + "' is there twice");
     }
   });
+  if (json.find("kinds") != nullptr) {
+    read_list(json, "kinds", 1, kMostNodes,
+              [&](const Json& j) { tree.kinds.push_back(read_kind(j, tree.features.size())); });
+  }
   read_list(json, "choices", 0, kMostChoices,
             [&](const Json& j) { tree.choices.push_back(j.as_string()); });
   read_list(json, "leaves", 1, kMostNodes, [&](const Json& j) { read_leaf(j, tree); });

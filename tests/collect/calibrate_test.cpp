@@ -57,6 +57,29 @@ TEST(Calibrate, AConstantThatIsWrongMoves) {
   EXPECT_EQ(moved_text(c.constants, "cuda"), "");
 }
 
+// Constants are asked in groups first. One that is at an end of its range may hide another of its group, so what moves is
+// judged by all races that it decides.
+TEST(Calibrate, WhatAConstantOfTheSameRuleHidesCounts) {
+  const auto gains = [](double length, Rng&) { return length > 1000 ? 0.7 : 1.4; };
+  const Calibration open = calibrate(races(gains), "llvm", {});
+  std::vector<CalibrationRace> hidden = races(gains);
+  for (CalibrationRace& r : hidden) {
+    RuleConstants cuts_from_2000;
+    cuts_from_2000.cpu.deep_reduction = 2000;
+    const bool is_short = r.choose(cuts_from_2000) == "whole";
+    r.choose = [base = r.choose, is_short](const RuleConstants& c) {
+      const bool usual = c.cpu.many_results == default_constants().cpu.many_results;
+      return usual || !is_short ? base(c) : std::string("whole");
+    };
+  }
+  const Calibration c = calibrate(hidden, "llvm", {});
+  ASSERT_EQ(open.moved.size(), 1U);
+  ASSERT_EQ(c.moved.size(), 1U);
+  EXPECT_EQ(c.moved[0].name, "deep_reduction");
+  EXPECT_EQ(c.moved[0].to, open.moved[0].to);
+  EXPECT_EQ(c.moved[0].changed, open.moved[0].changed);
+}
+
 TEST(Calibrate, AConstantThatIsRightStays) {
   const Calibration c =
       calibrate(races([](double length, Rng&) { return length > 4096 ? 0.7 : 1.4; }), "llvm", {});

@@ -52,19 +52,19 @@ TEST(Evaluate, AMachineLeftOutIsAnsweredByTheOthers) {
     data.machine = machine;
     const double seconds = of_b;
     add_problems(
-        data, 40, [seconds](const std::vector<double>&) { return Times{1, seconds, 3}; }, rng, 0);
+        data, 400, [seconds](const std::vector<double>&) { return Times{1, seconds, 3}; }, rng, 0);
     logs.push_back(std::move(data));
   }
   const auto two = learning::leave_machines_out({logs[0], logs[1]});
   ASSERT_EQ(two.size(), 2U);
   EXPECT_EQ(two[0].machine, "one");
-  EXPECT_EQ(two[0].worth.problems.size(), 40U);
-  EXPECT_NEAR(two[0].worth.tree_over_rule.mean, 0.5, 1e-9);
+  EXPECT_EQ(two[0].worth.problems.size(), 400U);
+  EXPECT_NEAR(two[0].worth.tree_over_rule.mean, 0.5, 0.02);
   const auto three = learning::leave_machines_out(logs);
   ASSERT_EQ(three.size(), 3U);
   EXPECT_EQ(three[1].machine, "three");
-  EXPECT_NEAR(three[1].worth.tree_over_rule.mean, 2, 1e-9) << "the others do not know it";
-  EXPECT_NEAR(learning::to_json(two).elements()[1].at("tree_over_rule").as_double(), 0.5, 1e-9);
+  EXPECT_NEAR(three[1].worth.tree_over_rule.mean, 2, 0.04) << "the others do not know it";
+  EXPECT_NEAR(learning::to_json(two).elements()[1].at("tree_over_rule").as_double(), 0.5, 0.02);
   EXPECT_TRUE(learning::leave_machines_out({logs[0], logs[0]}).empty());
 }
 
@@ -80,7 +80,7 @@ TEST(Evaluate, FiguresAreThoseOfTheAnswers) {
       problem("7", {5000, 0, 0}, {3, 3, 3}),          // out of range
   };
   const TreeHolder tree(small_tree());
-  const learning::TreeEvaluation e = learning::evaluate_tree(tree.table(), data);
+  const learning::TreeEvaluation e = learning::evaluate_tree(tree, data);
   EXPECT_EQ(e.chose, 2);
   EXPECT_EQ(e.kept_rule, 2);
   EXPECT_EQ(e.unsure_leaf, 1);
@@ -102,7 +102,7 @@ TEST(Evaluate, WritesATableAndJson) {
   HeuristicData data = planted_data();
   data.problems = {problem("first", {5, 0, 0}, {4, 2, 1}), problem("2", {500, 0, 0}, {4, 1, 4})};
   const TreeHolder tree(small_tree());
-  const learning::TreeEvaluation e = learning::evaluate_tree(tree.table(), data);
+  const learning::TreeEvaluation e = learning::evaluate_tree(tree, data);
   EXPECT_EQ(e.to_text(),
             "time over               mean  worst  worst problem\n"
             "--------------------------------------------------\n"
@@ -126,7 +126,7 @@ TEST(Evaluate, WritesATableAndJson) {
 
 TEST(Evaluate, NoProblemsAreNoFigures) {
   const TreeHolder tree(small_tree());
-  const learning::TreeEvaluation e = learning::evaluate_tree(tree.table(), planted_data());
+  const learning::TreeEvaluation e = learning::evaluate_tree(tree, planted_data());
   EXPECT_EQ(e.unsure_share(), 0);
   EXPECT_EQ(e.tree_over_best.mean, 1);
   EXPECT_FALSE(e.to_text().empty());
@@ -138,7 +138,7 @@ TEST(Evaluate, ALogOfAnotherHeuristicIsAnError) {
     HeuristicData data = planted_data();
     change(data);
     try {
-      learning::evaluate_tree(tree.table(), data);
+      learning::evaluate_tree(tree, data);
       ADD_FAILURE() << part;
     } catch (const Error& e) {
       EXPECT_NE(e.message.find(part), std::string::npos) << e.message;

@@ -51,9 +51,37 @@ TEST(TrainTree, RecoversAPlantedRule) {
     return n.feature == 2 && (n.one_of == 1 || n.one_of == 6);
   }));
   const learning::TreeEvaluation held_out =
-      learning::evaluate_tree(tree.table(), data_of(400, planted_rule, 2));
+      learning::evaluate_tree(tree, data_of(400, planted_rule, 2));
   EXPECT_LT(held_out.tree_over_best.mean, 1.03);
   EXPECT_GT(held_out.rule_over_best.mean, 1.2);
+}
+
+// Few rows are usual where "packed" is not set, and no packed problem has them: a tree knows nothing of such ones, though each
+// feature is within what training saw of it.
+TEST(TrainTree, AnswersOnlyKindsOfProblemsThatItSaw) {
+  HeuristicData data = data_of(400, planted_rule);
+  std::erase_if(data.problems, [](const HeuristicProblem& p) {
+    return p.features[1] != 0 && p.features[0] < 200;
+  });
+  const TreeHolder tree(train_tree(data));
+  const auto unlike = [&](const std::vector<double>& values) {
+    return unlike_kinds(tree.table().features, tree.kinds(), values);
+  };
+  EXPECT_EQ(unlike({20, 0, 1}), -1);
+  EXPECT_EQ(unlike({500, 1, 1}), -1);
+  EXPECT_EQ(unlike({20, 1, 1}), 0) << "the rows of packed problems";
+  EXPECT_EQ(answer_of(tree.table(), std::vector<double>{20, 1, 1}).doubt, Doubt::None);
+  const HeuristicData others = data_of(200, planted_rule, 2);
+  const auto outside = [](const HeuristicProblem& p) {
+    return p.features[1] != 0 && p.features[0] < 150;
+  };
+  EXPECT_GE(learning::evaluate_tree(tree, others).unsure_range,
+            std::ranges::count_if(others.problems, outside));
+  // A file keeps the kinds; one without them is answered by the ranges of features alone.
+  TrainedTree read = learning::parse_tree(learning::tree_to_text(tree.tree()), "a test");
+  EXPECT_EQ(read.kinds, tree.tree().kinds);
+  read.kinds.clear();
+  EXPECT_EQ(learning::evaluate_tree(TreeHolder(read), others).unsure_range, 0);
 }
 
 TEST(TrainTree, ARuleOfManyCategoriesIsFound) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,17 @@ struct SumTerm {
   std::vector<float> values;  ///< for each leaf a row: a number for each choice
 };
 
+/// The problems of training with the same flags (boolean and categorical features), and the ranges of their numbers. A
+/// number that is usual where a flag is set may be one that no problem without it has.
+struct SeenKind {
+  std::int64_t problems = 0;
+  std::vector<double> least, most;  ///< of each feature; equal for flags
+
+  bool operator==(const SeenKind&) const = default;
+};
+/// The fewest problems of a kind from which something is known of it.
+inline constexpr std::int64_t kFewestOfAKind = 8;
+
 /// A sum of trees, and the tree of its regions, as training makes them and as their file holds them.
 struct TrainedTree {
   std::string heuristic, version;
@@ -42,6 +54,9 @@ struct TrainedTree {
   Json training;  ///< how it was trained, and its figures on held-out problems
 
   std::vector<TrainedFeature> features;
+  /// Only problems of these kinds are answered. None in files of earlier versions, which answer all within the ranges of
+  /// their features.
+  std::vector<SeenKind> kinds;
   std::vector<std::string> choices;
   std::vector<TreeNode> nodes;  ///< of the tree of regions
   std::vector<TreeLeaf> leaves;
@@ -59,6 +74,8 @@ class TreeHolder {
 
   const TreeTable& table() const { return table_; }
   const TrainedTree& tree() const { return tree_; }
+  /// The kinds that are answered, for unlike_kinds().
+  std::span<const double> kinds() const { return kinds_; }
 
  private:
   void add_term(const SumTerm& term);
@@ -69,8 +86,19 @@ class TreeHolder {
   std::vector<TreeNode> terms_;
   std::vector<std::int32_t> roots_;
   std::vector<float> values_of_terms_;
+  std::vector<double> kinds_;
   TreeTable table_;
 };
+
+/// The ranges of kinds that are answered, for unlike_kinds().
+std::vector<double> ranges_of(const std::vector<SeenKind>& kinds,
+                              std::span<const TreeFeature> features, double margin);
+
+/// `kinds`: for each kind, the lowest and the highest value that is answered of each feature. Returns -1 where a problem is of
+/// one of them, or there are none. Else the feature by which it differs from the kind that it is nearest to, a flag before a
+/// number.
+std::int32_t unlike_kinds(std::span<const TreeFeature> features, std::span<const double> kinds,
+                          std::span<const double> values);
 
 /// The range that a tree answers for, where training saw least..most. A constant has no margin.
 double lowest_accepted(double least, double most, double margin);

@@ -30,7 +30,9 @@ class LearnedChoice {
   /// that the heuristic does not have. `name` identifies the tree in explanations.
   LearnedChoice(const Heuristic& heuristic, TrainedTree tree, std::string name);
   /// The same with a compiled-in table, which must outlive this object.
-  LearnedChoice(const Heuristic& heuristic, const TreeTable& table, std::string name);
+  /// `kinds` are those of TreeHolder::kinds().
+  LearnedChoice(const Heuristic& heuristic, const TreeTable& table, std::string name,
+                std::span<const double> kinds = {});
 
   struct Answer {
     /// The best legal choice. Nullopt means the fallback.
@@ -63,10 +65,13 @@ class LearnedChoice {
   /// The rule and all choices but the fallback, the least predicted time first.
   std::vector<Predicted> predicted(std::span<const double> values) const;
   std::vector<double> features_of(const NamedFeatures& features) const;
+  /// In words, why no problem of training was like one that the regions answer; empty where one was.
+  std::string why_unlike(std::span<const double> values) const;
 
   Heuristic heuristic_;
   std::shared_ptr<const TreeHolder> holder_;  ///< null for a compiled-in table
   const TreeTable* table_;
+  std::span<const double> kinds_;  ///< of problems that are answered; of the holder or compiled in
   std::string name_;
   std::vector<std::size_t> order_;     ///< of each feature of the tree, its index in the heuristic
   std::vector<ParameterSet> choices_;  ///< of the tree
@@ -74,8 +79,9 @@ class LearnedChoice {
 };
 
 /// Adds a compiled-in table for a kind of target and a chip. The table must exist as long as the
-/// process uses it.
-bool register_tree_table(const std::string& kind, const std::string& chip, const TreeTable& table);
+/// process uses it, and the kinds of problems that it answers (TreeHolder::kinds) too.
+bool register_tree_table(const std::string& kind, const std::string& chip, const TreeTable& table,
+                         std::span<const double> kinds = {});
 /// Removes such a table, for tests.
 void unregister_tree_table(const TreeTable& table);
 

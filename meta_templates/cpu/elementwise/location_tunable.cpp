@@ -49,6 +49,8 @@ struct LocationProblem {
       false;  ///< a product in tile registers reads it once, for a copy of its own
   double elements_a_value = 1;  ///< of what is computed at the first place, for each of it
   int64_t parts = 1;            ///< stored stages whose elements it passes on, as `concat` does
+  bool channels_apart =
+      false;  ///< windows that read it sum no whole dimension: by channels, or groups of them
   bool read_by_groups = false;  ///< each block of a contraction's columns reads channels of its own
   int64_t row_length = 1;
 
@@ -69,6 +71,7 @@ struct LocationProblem {
     add("row_length", row_length);
     add("adds_up", adds_up);
     add("read_by_groups", read_by_groups);
+    add("channels_apart", channels_apart);
     add("copied_for_tiles", copied_for_tiles);
     add("elements_a_value", elements_a_value);
     return f;
@@ -116,6 +119,19 @@ double conversions_of(const ComputeDag& dag, int s, int reader, const Contractio
          static_cast<double>(std::max<int64_t>(1, dag.info(s).points));
 }
 
+// Whether stage `reader` sums windows alone of what it reads by `a`, and no dimension as a whole, as convolutions of single channels
+// and of groups do.
+bool sums_windows_alone(const ComputeDag& dag, int reader, const Access& a) {
+  const auto& reduced = dag.stage(reader).reduce_axes();
+  const auto whole = [&](const std::optional<Affine>& index) {
+    if (!index || index->terms.size() != 1) return false;
+    return std::ranges::any_of(reduced, [&](const Axis& x) {
+      return x.extent() > 1 && x.var().same_as(index->terms[0].var);
+    });
+  };
+  return std::ranges::none_of(a.affine, whole);
+}
+
 // Whether product `reader` copies its rows, which stage `s` computes, for tile registers.
 bool copies_for_tiles(const ComputeDag& dag, int s, int reader, const ContractionShape& shape,
                       const Target& target) {
@@ -156,9 +172,12 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
         shape.row && shape.row->producer == g.output_stage && shape.col_group < shape.cols;
     p.copied_for_tiles |= copies_for_tiles(dag, g.output_stage, c, shape, p.target);
     p.conversions += conversions_of(dag, g.output_stage, c, shape, p.target);
-    for (const Access& a : reader.reads)
-      p.windows_along_rows |= a.producer == g.output_stage && !a.affine.empty() &&
-                              a.affine.back() && a.affine.back()->terms.size() > 1;
+    for (const Access& a : reader.reads) {
+      if (a.producer != g.output_stage) continue;
+      p.windows_along_rows |=
+          !a.affine.empty() && a.affine.back() && a.affine.back()->terms.size() > 1;
+      p.channels_apart |= sums_windows_alone(dag, c, a);
+    }
   }
   return p;
 }

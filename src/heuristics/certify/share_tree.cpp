@@ -43,6 +43,7 @@ class Grower {
     ShareTree tree{.heuristic = data_.heuristic, .version = data_.version};
     for (std::size_t f = 0; f < data_.features.size(); ++f)
       tree.features.push_back(trained_feature(data_, which, f));
+    tree.kinds = seen_kinds(data_, which);
     const double of_all = share_of(which);
     for (const GrownNode& node : grow_tree(examples_, which, rules)) {
       TreeNode question = node.question;
@@ -176,6 +177,7 @@ std::vector<ShareTree> grow_shares(const HeuristicData& data, const std::vector<
 }
 
 int leaf_of(const ShareTree& tree, const std::vector<double>& values, std::string* why_not) {
+  std::vector<TreeFeature> features;
   for (std::size_t f = 0; f < tree.features.size(); ++f) {
     const TrainedFeature& of = tree.features[f];
     TreeFeature accepted{of.name, of.kind, of.least, of.most, of.seen};
@@ -183,6 +185,7 @@ int leaf_of(const ShareTree& tree, const std::vector<double>& values, std::strin
       accepted.lowest = lowest_accepted(of.least, of.most, tree.margin);
       accepted.highest = highest_accepted(of.least, of.most, tree.margin);
     }
+    features.push_back(accepted);
     const Doubt doubt = doubt_about(accepted, values[f]);
     if (doubt == Doubt::None) continue;
     *why_not = "no measured problem is like it: " + of.name + " is ";
@@ -191,6 +194,13 @@ int leaf_of(const ShareTree& tree, const std::vector<double>& values, std::strin
                     ? "a value that none had"
                     : Json(values[f]).dump() + ", not in " + Json(of.least).dump() + ".." +
                           Json(of.most).dump();
+    return -1;
+  }
+  const std::vector<double> ranges = ranges_of(tree.kinds, features, tree.margin);
+  if (const std::int32_t unlike = unlike_kinds(features, ranges, values); unlike >= 0) {
+    const auto f = static_cast<std::size_t>(unlike);
+    *why_not = "no measured problem of its kind is like it: " + tree.features[f].name + " is " +
+               Json(values[f]).dump();
     return -1;
   }
   return walk<std::vector<double>>(tree.nodes, values);

@@ -30,7 +30,8 @@ struct ShareLeaf {
 struct ShareTree {
   std::string heuristic = {}, version = {};
   std::vector<TrainedFeature> features = {};
-  double margin = 0.25;  ///< as TrainedTree::margin
+  std::vector<SeenKind> kinds = {};  ///< as TrainedTree::kinds
+  double margin = 0.25;              ///< as TrainedTree::margin
   std::vector<TreeNode> nodes = {};
   std::vector<ShareLeaf> leaves = {};
   std::vector<CertificateBin> held_out =

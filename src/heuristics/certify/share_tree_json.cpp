@@ -39,13 +39,17 @@ Json to_json(const ShareTree& tree) {
   for (const CertificateBin& b : tree.held_out)
     bins.push_back(
         Json::object({{"said", b.said}, {"problems", b.problems}, {"within", b.within}}));
-  return Json::object({{"heuristic", tree.heuristic},
-                       {"version", tree.version},
-                       {"margin", tree.margin},
-                       {"features", std::move(features)},
-                       {"nodes", tree_to_json(tree.nodes, names_of(tree.features))},
-                       {"leaves", std::move(leaves)},
-                       {"held_out", std::move(bins)}});
+  Json json = Json::object({{"heuristic", tree.heuristic},
+                            {"version", tree.version},
+                            {"margin", tree.margin},
+                            {"features", std::move(features)},
+                            {"nodes", tree_to_json(tree.nodes, names_of(tree.features))},
+                            {"leaves", std::move(leaves)},
+                            {"held_out", std::move(bins)}});
+  if (tree.kinds.empty()) return json;
+  json["kinds"] = Json::array();
+  for (const SeenKind& kind : tree.kinds) json["kinds"].push_back(kind_json(kind));
+  return json;
 }
 
 ShareTree share_tree_from_json(const Json& json) {
@@ -54,6 +58,10 @@ ShareTree share_tree_from_json(const Json& json) {
   tree.margin = number(json, "margin", 0, 1000);
   for (const Json& f : list(json, "features", 1, kMostFeatures))
     tree.features.push_back(read_feature(f));
+  if (json.find("kinds") != nullptr) {
+    for (const Json& k : list(json, "kinds", 1, kMostLeaves))
+      tree.kinds.push_back(read_kind(k, tree.features.size()));
+  }
   for (const Json& l : list(json, "leaves", 1, kMostLeaves)) tree.leaves.push_back(read_leaf(l));
   (void)list(json, "nodes", 1, 2 * kMostLeaves);
   tree.nodes = tree_from_json(json.at("nodes"), names_of(tree.features), tree.leaves.size());

@@ -30,13 +30,14 @@ DrawnProblem draw(Rng& rng, const Target& target) {
   const double kind = rng.uniform_real();
   if (kind < 0.4) return draw_row_group(rng, draw_type(rng, target), kMostElements);
   if (kind < 0.8) return draw_convolution(rng, f32, kMostFlopsOnCpu, true);
+  if (kind < 0.9) return draw_convolution_of_channels(rng, f32, kMostFlopsOnCpu);
   return draw_shared(rng);
 }
 
 Heuristic location() {
   Heuristic h;
   h.name = "location";
-  h.version = 2;
+  h.version = 3;
   h.about = "CPU stages that others read: substituted, whole, or row by row where they are read";
   h.target_kind = "llvm";
   const FeatureKind flag = FeatureKind::Boolean;
@@ -52,7 +53,8 @@ Heuristic location() {
                 {"row_length"},
                 {"adds_up", flag},
                 {"copied_for_tiles", flag},
-                {"elements_a_value"}};
+                {"elements_a_value"},
+                {"channels_apart", flag}};
   h.augmented = {
       {{"bytes_of_l2"}, [](const FeatureView& f) { return f["bytes"] / f["l2_bytes"]; }},
       {{"row_vectors"}, [](const FeatureView& f) { return f["row_length"] / f["lanes"]; }},

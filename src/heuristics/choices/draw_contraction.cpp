@@ -72,12 +72,12 @@ DrawnProblem declare(const Product& p, DataType dtype) {
 }
 
 struct Convolution {
-  std::int64_t n = 1, c = 1, h = 1, k = 1, r = 1, stride = 1;
+  std::int64_t n = 1, c = 1, h = 1, k = 1, r = 1, stride = 1, groups = 1;
   bool nhwc = true;
   std::int64_t pad() const { return r / 2; }
   double flops() const {
     const auto out = double((h + 2 * pad() - r) / stride + 1);
-    return 2.0 * double(n) * double(c) * double(k) * double(r * r) * out * out;
+    return 2.0 * double(n) * double(c / groups) * double(k) * double(r * r) * out * out;
   }
 };
 
@@ -100,16 +100,21 @@ DrawnProblem declare(const Convolution& v, DataType dtype) {
   const Tensor x =
       placeholder(v.nhwc ? Sizes{v.n, v.h, v.h, v.c} : Sizes{v.n, v.c, v.h, v.h}, dtype, "x");
   const Tensor w = constant_placeholder(
-      v.nhwc ? Sizes{v.r, v.r, v.c, v.k} : Sizes{v.k, v.c, v.r, v.r}, dtype, "weight");
+      v.nhwc ? Sizes{v.r, v.r, v.c / v.groups, v.k} : Sizes{v.k, v.c / v.groups, v.r, v.r}, dtype,
+      "weight");
   ops::Conv attributes;
   attributes.stride = {v.stride};
   attributes.padding = {v.pad()};
+  attributes.groups = v.groups;
   attributes.layout = v.nhwc ? ops::NHWC : ops::Layout::ChannelsFirst;
   const auto text = [](std::int64_t number) { return std::to_string(number); };
-  return {"conv2d:n=" + text(v.n) + ",c=" + text(v.c) + ",h=" + text(v.h) + ",w=" + text(v.h) +
-              ",k=" + text(v.k) + ",r=" + text(v.r) + ",stride=" + text(v.stride) +
-              ",pad=" + text(v.pad()) + ",layout=" + (v.nhwc ? "nhwc" : "nchw"),
-          {ops::conv2d(x, w, attributes)},
+  const bool depthwise = v.groups > 1 && v.groups == v.c && v.k == v.c;
+  const std::string groups = v.groups > 1 && !depthwise ? ",groups=" + text(v.groups) : "";
+  return {(depthwise ? "depthwise_conv2d:n=" : "conv2d:n=") + text(v.n) + ",c=" + text(v.c) +
+              ",h=" + text(v.h) + ",w=" + text(v.h) + (depthwise ? "" : ",k=" + text(v.k)) +
+              ",r=" + text(v.r) + ",stride=" + text(v.stride) + ",pad=" + text(v.pad()) +
+              ",layout=" + (v.nhwc ? "nhwc" : "nchw") + groups,
+          {depthwise ? ops::depthwise_conv2d(x, w, attributes) : ops::conv2d(x, w, attributes)},
           {}};
 }
 
@@ -169,9 +174,24 @@ DrawnProblem draw_convolution(Rng& rng, DataType dtype, double most_flops, bool 
   }
 }
 
+DrawnProblem draw_convolution_of_channels(Rng& rng, DataType dtype, double most_flops) {
+  constexpr double kFewestFlops = 2e5;
+  for (;;) {
+    Convolution v = draw_layer(rng);
+    const std::int64_t in_group =
+        rng.chance(0.7) ? 1 : rng.choose(std::vector<std::int64_t>{2, 4, 8, 16, 32});
+    if (v.c % in_group != 0 || v.c == in_group || v.pad() == 0) continue;
+    v.k = v.c;
+    v.groups = v.c / in_group;
+    if (v.flops() <= most_flops && v.flops() >= kFewestFlops) return declare(v, dtype);
+  }
+}
+
 DrawnProblem draw_contraction(Rng& rng, DataType dtype, double most_flops) {
-  if (!rng.chance(1.0 / 3)) return draw_product(rng, dtype, most_flops);
-  return draw_convolution(rng, dtype, most_flops);
+  const double kind = rng.uniform_real();
+  if (kind < 1.0 / 30) return draw_convolution_of_channels(rng, dtype, most_flops);
+  if (kind < 1.0 / 3) return draw_convolution(rng, dtype, most_flops);
+  return draw_product(rng, dtype, most_flops);
 }
 
 }  // namespace heddle::learning

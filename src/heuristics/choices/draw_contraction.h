@@ -15,6 +15,9 @@ DrawnProblem draw_contraction(Rng& rng, DataType dtype, double most_flops);
 /// Draws a convolution. With `padded` its windows go beyond the image.
 DrawnProblem draw_convolution(Rng& rng, DataType dtype, double most_flops, bool padded = false);
 
+/// Draws a convolution with a filter for each channel, or for each group of channels, whose windows go beyond the image.
+DrawnProblem draw_convolution_of_channels(Rng& rng, DataType dtype, double most_flops);
+
 /// Draws a product.
 DrawnProblem draw_product(Rng& rng, DataType dtype, double most_flops);
 

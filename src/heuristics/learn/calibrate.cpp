@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "heddle/runtime/thread_pool.h"
+#include "heuristics/learn/race_choices.h"
 #include "heuristics/learn/trials.h"
 #include "heuristics/train/confidence.h"
-#include "support/hashing/hash.h"
 #include "support/log.h"
 
 namespace heddle::learning {
@@ -23,14 +21,10 @@ class Calibrator {
  public:
   Calibrator(const std::vector<CalibrationRace>& races, std::string_view kind,
              const CalibrateOptions& o)
-      : o_(o), kind_(kind) {
-    for (const CalibrationRace& r : races) {
-      std::string key = r.choose(now_);
-      if (!r.seconds.contains(key)) continue;
-      races_.push_back(&r);
-      keys_.push_back(std::move(key));
-    }
-    make_folds();
+      : o_(o),
+        kind_(kind),
+        races_(races, kind, o.seed, o.expired),
+        folds_(races_.folds_of(o.folds)) {
     screen();
   }
 
@@ -65,6 +59,15 @@ class Calibrator {
       if (std::optional<Trial> t = (this->*trial)(open)) trials.push_back(*std::move(t));
     }
     keep_proven(trials, moved_.size(), among);
+    // What seems proven is tried again with all races that it decides.
+    std::vector<Trial> whole;
+    for (const Trial& t : trials) {
+      OpenConstant& open = open_[static_cast<std::size_t>(t.open - open_.data())];
+      open.races = races_.decided_alone_by(*open.info);
+      if (std::optional<Trial> again = (this->*trial)(open)) whole.push_back(*std::move(again));
+    }
+    trials = std::move(whole);
+    keep_proven(trials, moved_.size(), among);
     if (trials.empty() || expired()) return false;
     const Trial& most =
         *std::ranges::max_element(trials, {}, [](const Trial& t) { return -mean_of(t.held_out); });
@@ -83,8 +86,8 @@ class Calibrator {
       m.from = before->from;
       m.gain *= before->gain;
       m.error = std::hypot(m.error, before->error);
-      const std::vector<std::string> from = chosen(open.races, *open.info, m.from),
-                                     to = chosen(open.races, *open.info, m.to);
+      const std::vector<std::string> from = races_.chosen(open.races, *open.info, m.from),
+                                     to = races_.chosen(open.races, *open.info, m.to);
       m.changed = 0;
       for (std::size_t i = 0; i < to.size(); ++i) m.changed += from[i] == to[i] ? 0 : 1;
       moved.erase(before);
@@ -92,35 +95,13 @@ class Calibrator {
     if (m.to != m.from) moved.push_back(std::move(m));
   }
 
-  /// Folds of nearly equal size that depend on the ids and the seed alone. A problem that several heuristics measured is
-  /// in one fold.
-  void make_folds() {
-    std::vector<std::pair<std::uint64_t, std::size_t>> order;
-    for (std::size_t r = 0; r < races_.size(); ++r)
-      order.emplace_back(hash_combine(hash_string(races_[r]->id), o_.seed), r);
-    std::ranges::sort(order);
-    folds_.resize(races_.size());
-    int fold = 0;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      if (i > 0 && order[i].first != order[i - 1].first) fold = (fold + 1) % o_.folds;
-      folds_[order[i].second] = fold;
-    }
-  }
-
-  /// Finds the constants that decide beside those so far. A move may let others decide, and take races from them.
+  /// The constants that may move, with the races that they decide.
   void screen() {
     open_.clear();
-    std::vector<std::size_t> all(races_.size());
-    std::iota(all.begin(), all.end(), std::size_t{0});
     for (const ConstantInfo& info : constants_of(kind_)) {
       const std::string name(info.name);
       if (moved_.contains(name) || expired()) continue;
-      const std::vector<std::string> low = chosen(all, info, info.low),
-                                     high = chosen(all, info, info.high);
-      OpenConstant open{&info};
-      for (const std::size_t r : all) {
-        if (low[r] != keys_[r] || high[r] != keys_[r]) open.races.push_back(r);
-      }
+      OpenConstant open{&info, races_.decided_by(info)};
       if (open.races.empty()) continue;
       sensitive_.insert(name);
       if (std::ranges::any_of(moves_of(open), &Move::counts)) known_.insert(name);
@@ -128,27 +109,13 @@ class Calibrator {
     }
   }
 
-  /// What the rule takes for these races with another value of a constant. Each race has a cache of its own, so that
-  /// threads may ask for different ones.
-  std::vector<std::string> chosen(const std::vector<std::size_t>& races, const ConstantInfo& info,
-                                  double value) const {
-    RuleConstants other = now_;
-    set_value(&other, info, value);
-    std::vector<std::string> keys(races.size());
-    parallel_for(std::ssize(races), [&](std::int64_t begin, std::int64_t end) {
-      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
-        keys[i] = races_[races[i]]->choose(other);
-    });
-    return keys;
-  }
-
   /// log(time of `key` / time so far) of race `r`, nothing within the noise.
   double gain(std::size_t r, const std::string& key) const {
-    const CalibrationRace& race = *races_[r];
+    const CalibrationRace& race = races_.race(r);
     const auto at = race.seconds.find(key);
     if (at == race.seconds.end()) return kUnknown;
     const double most = std::log(o_.most_slowdown);
-    const double loss = std::clamp(std::log(at->second / race.seconds.at(keys_[r])), -most, most);
+    const double loss = std::clamp(std::log(at->second / races_.seconds(r)), -most, most);
     return std::fabs(loss) <= std::max(o_.least_noise, race.noise) ? 0 : loss;
   }
 
@@ -159,10 +126,10 @@ class Calibrator {
            .pull = o_.pull * std::fabs(distance),
            .gains = std::vector<double>(races_.size(), 0)};
     int changed = 0, known = 0;
-    const std::vector<std::string> keys = chosen(open.races, info, value);
+    const std::vector<std::string> keys = races_.chosen(open.races, info, value);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       const std::size_t r = open.races[i];
-      if (keys[i] == keys_[r]) continue;
+      if (keys[i] == races_.key(r)) continue;
       m.gains[r] = gain(r, keys[i]);
       ++changed;
       known += std::isnan(m.gains[r]) ? 0 : 1;
@@ -257,27 +224,19 @@ class Calibrator {
                     .unit = std::string(info.unit),
                     .from = value_of(now_, info),
                     .to = t.value};
-    const std::vector<std::string> keys = chosen(t.open->races, info, t.value);
     set_value(&now_, info, t.value);
+    m.changed = races_.move(info, t.value);
     m.problems = static_cast<int>(t.held_out.size());
     m.gain = std::exp(-mean_of(t.held_out));
     m.error = std::sqrt(t.variance() / static_cast<double>(t.held_out.size()));
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      const std::size_t r = t.open->races[i];
-      if (keys[i] == keys_[r]) continue;
-      ++m.changed;
-      // A choice without a time stays with the time so far.
-      if (races_[r]->seconds.contains(keys[i])) keys_[r] = keys[i];
-    }
     return m;
   }
 
   const CalibrateOptions& o_;
   const std::string_view kind_;
   RuleConstants now_;
-  std::vector<const CalibrationRace*> races_;  ///< those whose rule was measured
-  std::vector<std::string> keys_;              ///< what the rule takes with the constants so far
-  std::vector<int> folds_;
+  RaceChoices races_;
+  const std::vector<int> folds_;
   std::set<std::string> sensitive_, known_;  ///< constants that decided, and that could move
   std::set<std::string> moved_;              ///< since the search began
   std::vector<OpenConstant> open_;           ///< those that decide and are not in `moved_`

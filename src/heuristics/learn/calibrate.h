@@ -48,9 +48,11 @@ struct Calibration {
 };
 
 /// Screens the constants of the kind: those of which no end of the range changes a choice are left alone, and of the
-/// others the races that they decide count. For these the value of least mean loss is searched, one constant after the
-/// other; after each move all are screened anew, because others may decide now. A constant moves where values that four fifths of the races choose are faster on the last fifth by more than
-/// chance. Half of the problems that a move changes must have known times. Constants are judged together, so that of
+/// others the races that they decide count. Constants of one rule are asked together, and one by one where that changes a
+/// choice; what seems proven is judged once more by all races that it decides. For these the value of least mean loss is
+/// searched, one constant after the other; after each move the races that it decides are screened anew, because others may
+/// decide them now. A constant moves where values that four fifths of the races choose are faster on the last fifth by more
+/// than chance. Half of the problems that a move changes must have known times. Constants are judged together, so that of
 /// those that move a share of `confidence` gains (Benjamini and Hochberg, "Controlling the false discovery rate", 1995).
 Calibration calibrate(const std::vector<CalibrationRace>& races, std::string_view kind,
                       const CalibrateOptions& options);

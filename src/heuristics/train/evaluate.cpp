@@ -25,14 +25,19 @@ std::vector<std::int32_t> places_of(const TreeTable& tree, const HeuristicData& 
   return places;
 }
 
-EvaluatedProblem evaluate_problem(const TreeTable& tree, const std::vector<std::int32_t>& places,
+EvaluatedProblem evaluate_problem(const TreeHolder& holder, const std::vector<std::int32_t>& places,
                                   const HeuristicProblem& problem) {
   EvaluatedProblem out;
   out.id = problem.id;
   out.best = problem.best();
   out.rule = problem.seconds[static_cast<std::size_t>(problem.fallback)];
   out.noise = problem.noise;
-  const TreeAnswer answer = answer_of(tree, problem.features);
+  const TreeTable& tree = holder.table();
+  TreeAnswer answer = answer_of(tree, problem.features);
+  if (answer.leaf >= 0) {
+    answer.feature = unlike_kinds(tree.features, holder.kinds(), problem.features);
+    if (answer.feature >= 0) answer = {.doubt = Doubt::Range, .feature = answer.feature};
+  }
   out.verdict = answer.verdict;
   out.doubt = answer.doubt;
   if (answer.verdict == LeafVerdict::Choice) {
@@ -108,9 +113,9 @@ TreeEvaluation summed_up(std::vector<EvaluatedProblem> problems) {
 
 }  // namespace
 
-TreeEvaluation evaluate_tree(const TreeTable& tree, const HeuristicData& data) {
-  check_same_features(tree, data);
-  const std::vector<std::int32_t> places = places_of(tree, data);
+TreeEvaluation evaluate_tree(const TreeHolder& tree, const HeuristicData& data) {
+  check_same_features(tree.table(), data);
+  const std::vector<std::int32_t> places = places_of(tree.table(), data);
   std::vector<EvaluatedProblem> problems;
   for (const HeuristicProblem& p : data.problems) {
     problems.push_back(evaluate_problem(tree, places, p));
@@ -129,7 +134,7 @@ TreeEvaluation cross_evaluate(const HeuristicData& data, const TrainOptions& opt
       (fold[p] == f ? held_out : seen).push_back(static_cast<std::int32_t>(p));
     }
     const TreeHolder tree(train_tree(subset(data, seen), options));
-    TreeEvaluation part = evaluate_tree(tree.table(), subset(data, held_out));
+    TreeEvaluation part = evaluate_tree(tree, subset(data, held_out));
     std::move(part.problems.begin(), part.problems.end(), std::back_inserter(problems));
   }
   std::sort(problems.begin(), problems.end(),
@@ -153,7 +158,7 @@ std::vector<MachineLeftOut> leave_machines_out(const std::vector<HeuristicData>&
     const HeuristicData seen = merge(others), held_out = merge(own);
     if (std::ssize(usable_problems(seen, options)) < 2 * options.folds) continue;
     const TreeHolder tree(train_tree(seen, options));
-    out.push_back({machine, evaluate_tree(tree.table(), held_out)});
+    out.push_back({machine, evaluate_tree(tree, held_out)});
   }
   return out;
 }

@@ -52,7 +52,7 @@ struct TreeEvaluation {
 /// Answers each problem of `data`, which must not be those of the training. Where the problem does
 /// not have the choice that is answered, the fallback counts. Throws a User error for another
 /// heuristic or other features.
-TreeEvaluation evaluate_tree(const TreeTable& tree, const HeuristicData& data);
+TreeEvaluation evaluate_tree(const TreeHolder& tree, const HeuristicData& data);
 
 /// Trains on all folds except one and answers the problems of that one, for each fold in turn. This
 /// judges the whole procedure: the selection of the number of trees and of the safe regions does not

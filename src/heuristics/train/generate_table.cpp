@@ -50,8 +50,8 @@ std::string number(std::int64_t value) { return std::to_string(value); }
 /// Writes the arrays and remembers which ones exist, because C++ has no arrays without elements.
 class TableWriter {
  public:
-  TableWriter(const TrainedTree& tree, const TreeTable& table, std::string_view symbol)
-      : tree_(tree), table_(table), symbol_(symbol) {}
+  TableWriter(const TreeHolder& holder, std::string_view symbol)
+      : tree_(holder.tree()), table_(holder.table()), kinds_(holder.kinds()), symbol_(symbol) {}
 
   std::string write() {
     text_ = head();
@@ -63,7 +63,7 @@ class TableWriter {
     array("TreeNode", "nodes", nodes);
     write_leaves();
     write_sum();
-    text_ += "}  // namespace " + symbol_ + "_parts\n\n" + definition() +
+    text_ += "}  // namespace " + symbol_ + "_parts\n\n" + kinds() + definition() +
              "\n}  // namespace heddle::trees\n";
     return std::move(text_);
   }
@@ -179,6 +179,19 @@ class TableWriter {
     array("float", "values", values);
   }
 
+  /// The second argument of register_tree_table.
+  std::string kinds() const {
+    if (kinds_.empty()) return "";
+    std::string text = "inline constexpr double " + symbol_ + "_kinds[] = {\n";
+    const std::size_t width = 2 * table_.features.size();
+    for (std::size_t at = 0; at < kinds_.size(); at += width) {
+      std::vector<std::string> row;
+      for (const double v : kinds_.subspan(at, width)) row.push_back(literal(v));
+      text += "    " + joined(row) + ",\n";
+    }
+    return text + "};\n\n";
+  }
+
   std::string definition() const {
     const TreeOrigin& o = table_.origin;
     const TreeLimits& l = table_.limits;
@@ -207,6 +220,7 @@ class TableWriter {
 
   const TrainedTree& tree_;
   const TreeTable& table_;
+  std::span<const double> kinds_;
   std::string symbol_, text_;
 };
 
@@ -223,7 +237,7 @@ std::string generate_table(const TrainedTree& tree, std::string_view symbol) {
                      "use letters, digits and underscores");
   }
   const TreeHolder holder(tree);
-  return TableWriter(tree, holder.table(), symbol).write();
+  return TableWriter(holder, symbol).write();
 }
 
 }  // namespace heddle::learning

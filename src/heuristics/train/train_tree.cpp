@@ -146,6 +146,7 @@ TrainedTree train_tree(const HeuristicData& data, const TrainOptions& options) {
   for (std::size_t f = 0; f < data.features.size(); ++f) {
     tree.features.push_back(trained_feature(data, known, f));
   }
+  tree.kinds = seen_kinds(data, known);
   tree.sum = boost(data, regrets, known, chosen);
   const std::vector<Region> regions = distil(data, regrets, tree.sum, known, options);
   take_regions(regions, judge_regions(regions, regrets, size, options), data, regrets,

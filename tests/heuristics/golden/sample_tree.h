@@ -172,6 +172,15 @@ inline constexpr float values[] = {
 
 }  // namespace sample_tree_parts
 
+inline constexpr double sample_tree_kinds[] = {
+    0.8, 685.0, 6.4, 3962.5, 0.0, 0.0, 0.0, 0.0,
+    0.8, 683.75, 8.8, 5081.25, 0.0, 0.0, 1.0, 1.0,
+    1.6, 1052.5, 8.8, 2982.5, 0.0, 0.0, 2.0, 2.0,
+    0.8, 1232.5, 6.4, 4930.0, 1.0, 1.0, 0.0, 0.0,
+    0.8, 1098.75, 8.0, 3440.0, 1.0, 1.0, 1.0, 1.0,
+    0.8, 881.25, 8.8, 3625.0, 1.0, 1.0, 2.0, 2.0,
+};
+
 inline constexpr TreeTable sample_tree = {
     {"sample", "1", "a machine", "llvm -mcpu=znver3", "2026-11-22", 120, 350, 0x1U},
     {0.9, 0.02, 1.0, 0.02},

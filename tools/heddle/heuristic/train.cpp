@@ -104,7 +104,7 @@ int evaluate_heuristic(const Request& o) {
     worth = learning::cross_evaluate(data, train_options(o));
   } else {
     const TreeHolder tree(learning::read_tree(o.tree));
-    worth = learning::evaluate_tree(tree.table(), data);
+    worth = learning::evaluate_tree(tree, data);
   }
   std::cout << (o.json ? worth.to_json(true).dump(1) + "\n" : worth.to_text());
   return 0;
