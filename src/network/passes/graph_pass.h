@@ -30,6 +30,9 @@ struct PassContext {
 // Each pass returns the outputs of the new graph in the same order, or the outputs of the graph
 // itself where it changes nothing. Placeholders remain the same objects.
 std::vector<Tensor> fold_constants(const PassContext& context);
+/// The part of fold_constants about masks of attention that are computed from positions. It runs once, before the
+/// others.
+std::vector<Tensor> masks_of_positions(const PassContext& context);
 std::vector<Tensor> fold_movers(const PassContext& context);
 /// The part of fold_movers that joins several movers into one, which exposes views.
 std::vector<Tensor> join_movers(const PassContext& context);
@@ -63,6 +66,11 @@ struct PassRange {
 ComputeDag run_passes(const ComputeDag& declared, const Target& target, const PassOptions& options,
                       ChoiceList& choices, std::vector<PassApplication>& log,
                       const PassRange& range = {});
+
+/// The graph before all passes, which may have sizes: with what needs no inputs, and masks of positions, in their
+/// readers.
+ComputeDag with_positions(const ComputeDag& declared, const Target& target,
+                          const PassOptions& options, std::vector<PassApplication>& log);
 
 /// The options with all passes off.
 PassOptions without_passes(PassOptions options);

@@ -76,6 +76,19 @@ ComputeDag run_passes(const ComputeDag& declared, const Target& target, const Pa
   return dag;
 }
 
+ComputeDag with_positions(const ComputeDag& declared, const Target& target,
+                          const PassOptions& options, std::vector<PassApplication>& log) {
+  ComputeDag dag = declared;
+  if (!options.fold_constants) return dag;
+  ChoiceList none(options);
+  for (const Pass pass : {fold_constants, masks_of_positions}) {
+    const size_t before = log.size();
+    std::vector<Tensor> outputs = pass({dag, target, options, "fold_constants", true, none, log});
+    if (log.size() > before) dag = ComputeDag(std::move(outputs));
+  }
+  return dag;
+}
+
 PassOptions without_passes(PassOptions options) {
   for (const PassDescription& pass : network_passes()) options.*pass.enabled = false;
   return options;
