@@ -143,6 +143,8 @@ TEST(FewBits, WeightsAreLoadedBeforeTheWait) {
     EXPECT_NE(wait, std::string::npos) << text;
     EXPECT_EQ(text.find("load_ahead_4(x"), std::string::npos) << text;
     EXPECT_EQ(text.find("load_ahead_16(x"), std::string::npos) << text;
+    EXPECT_EQ(text.find("ld.global.nc"), std::string::npos)
+        << "ptxas would move it behind the wait";
     return load < wait && text.substr(0, load).ends_with("load_ahead_4");
   };
   EXPECT_TRUE(loaded(product("large", {.rows = 5632, .depth = 2048})));
