@@ -46,6 +46,10 @@ std::vector<Tensor> fold_scales(const PassContext& context);
 std::vector<Tensor> factors_after_products(const PassContext& context);
 /// The part of factors_after_products about sums that are equal but for factors.
 std::vector<Tensor> share_sums(const PassContext& context);
+/// The part about means and variances of columns, which GPUs sum in one pass.
+std::vector<Tensor> one_pass_moments(const PassContext& context);
+/// The part about stages behind sums that compute the same.
+std::vector<Tensor> join_equal(const PassContext& context);
 std::vector<Tensor> move_bytes(const PassContext& context);
 std::vector<Tensor> integer_products(const PassContext& context);
 std::vector<Tensor> guards_after_products(const PassContext& context);
@@ -54,6 +58,8 @@ std::vector<Tensor> join_products(const PassContext& context);
 std::vector<Tensor> precision(const PassContext& context);
 std::vector<Tensor> transpose_weights(const PassContext& context);
 std::vector<Tensor> channels_last(const PassContext& context);
+/// The part of horizontal about outputs of one shape, such as what an optimiser updates.
+std::vector<Tensor> join_outputs(const PassContext& context);
 
 /// A part of the passes: those from the first one of the name `from` on that run before the first one
 /// of the name `until`. Empty names: from the beginning, to the end.

@@ -33,6 +33,8 @@ constexpr Step kSteps[] = {
     {"fold_movers", fold_movers},
     {"factors_after_products", factors_after_products},
     {"factors_after_products", share_sums},
+    {"factors_after_products", one_pass_moments},
+    {"factors_after_products", join_equal},
     {"guards_after_products", guards_after_products},
     {"unflatten_sums", unflatten_sums},
     {"drop_taps", drop_taps},
@@ -46,6 +48,7 @@ constexpr Step kSteps[] = {
     {"fold_views", fold_short_transposes},
     {"fold_views", last_as_read},
     {"fold_movers", fold_movers},
+    {"horizontal", join_outputs},
 };
 
 const PassDescription& description(const std::string& name) {
