@@ -6,9 +6,9 @@
 
 #include "heddle/dag/computed_matrix.h"
 #include "ir/linear.h"
-#include "network/fusion/equal_sums.h"
 #include "network/fusion/fuse_matrices.h"
 #include "network/fusion/lookups.h"
+#include "network/passes/equal_sums.h"
 #include "network/passes/product_chain.h"
 #include "schedule/groups/image_chain.h"
 #include "schedule/groups/recomputation.h"

@@ -18,7 +18,7 @@
 #include "dag/patterns/look_through.h"
 #include "dag/rewrites/rebuilder.h"
 #include "heddle/ir/simplify.h"
-#include "network/fusion/equal_sums.h"
+#include "network/passes/equal_sums.h"
 #include "network/passes/graph_pass.h"
 #include "network/passes/mover.h"
 

@@ -1,4 +1,4 @@
-#include "network/fusion/equal_sums.h"
+#include "network/passes/equal_sums.h"
 
 #include <algorithm>
 #include <vector>
