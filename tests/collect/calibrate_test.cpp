@@ -19,7 +19,7 @@
 namespace heddle::learning {
 namespace {
 
-/// Problems of a length: the rule cuts those that are longer than deep_reduction. Being cut takes `cut(length)`, not
+/// Problems of a length: the rule cuts those that are longer than deep_windows. Being cut takes `cut(length)`, not
 /// being cut 1. `known`: whether the time of being cut was measured.
 std::vector<CalibrationRace> races(const std::function<double(double, Rng&)>& cut, int count = 60,
                                    bool known = true) {
@@ -29,8 +29,8 @@ std::vector<CalibrationRace> races(const std::function<double(double, Rng&)>& cu
     const double length = 256 * std::pow(256.0, rng.uniform_real());
     CalibrationRace r{.id = "problem " + std::to_string(i), .choose = {}, .seconds = {}};
     r.choose = [length](const RuleConstants& c) {
-      return length >= static_cast<double>(c.cpu.deep_reduction) ? std::string("cut")
-                                                                 : std::string("whole");
+      return length >= static_cast<double>(c.cpu.deep_windows) ? std::string("cut")
+                                                               : std::string("whole");
     };
     const double seconds = cut(length, rng);
     r.seconds["whole"] = 1;
@@ -47,9 +47,9 @@ TEST(Calibrate, AConstantThatIsWrongMoves) {
   EXPECT_EQ(c.sensitive, 1) << "no rule here reads another one";
   ASSERT_EQ(c.moved.size(), 1U);
   const MovedConstant& m = c.moved[0];
-  EXPECT_EQ(m.name, "deep_reduction");
+  EXPECT_EQ(m.name, "deep_windows");
   EXPECT_EQ(m.from, 4096);
-  EXPECT_EQ(m.to, static_cast<double>(c.constants.cpu.deep_reduction));
+  EXPECT_EQ(m.to, static_cast<double>(c.constants.cpu.deep_windows));
   EXPECT_GT(m.to, 600);
   EXPECT_LT(m.to, 1500);
   EXPECT_GT(m.gain, 1.03);
@@ -65,7 +65,7 @@ TEST(Calibrate, WhatAConstantOfTheSameRuleHidesCounts) {
   std::vector<CalibrationRace> hidden = races(gains);
   for (CalibrationRace& r : hidden) {
     RuleConstants cuts_from_2000;
-    cuts_from_2000.cpu.deep_reduction = 2000;
+    cuts_from_2000.cpu.deep_windows = 2000;
     const bool is_short = r.choose(cuts_from_2000) == "whole";
     r.choose = [base = r.choose, is_short](const RuleConstants& c) {
       const bool usual = c.cpu.many_results == default_constants().cpu.many_results;
@@ -75,7 +75,7 @@ TEST(Calibrate, WhatAConstantOfTheSameRuleHidesCounts) {
   const Calibration c = calibrate(hidden, "llvm", {});
   ASSERT_EQ(open.moved.size(), 1U);
   ASSERT_EQ(c.moved.size(), 1U);
-  EXPECT_EQ(c.moved[0].name, "deep_reduction");
+  EXPECT_EQ(c.moved[0].name, "deep_windows");
   EXPECT_EQ(c.moved[0].to, open.moved[0].to);
   EXPECT_EQ(c.moved[0].changed, open.moved[0].changed);
 }
@@ -104,8 +104,8 @@ TEST(Calibrate, WhatAnotherMachineProvedNeedsLess) {
   const ConstantInfo* deep = nullptr;
   std::vector<const ConstantInfo*> others;
   for (const ConstantInfo& info : constants_of("llvm")) {
-    if (info.name == "deep_reduction") deep = &info;
-    if (info.name != "deep_reduction" && others.size() < 30) others.push_back(&info);
+    if (info.name == "deep_windows") deep = &info;
+    if (info.name != "deep_windows" && others.size() < 30) others.push_back(&info);
   }
   ASSERT_NE(deep, nullptr);
   int alone = 0, told = 0, told_there = 0, told_wrong = 0;  // of 40 runs
@@ -130,7 +130,7 @@ TEST(Calibrate, WhatAnotherMachineProvedNeedsLess) {
     }
     const auto value = [&](std::vector<std::pair<const ConstantInfo*, double>> proven) {
       return calibrate(all, "llvm", {.seed = seed, .proven_elsewhere = std::move(proven)})
-          .constants.cpu.deep_reduction;
+          .constants.cpu.deep_windows;
     };
     alone += value({}) != 4096 ? 1 : 0;
     const std::int64_t with_it = value({{deep, 1024}});
@@ -145,13 +145,13 @@ TEST(Calibrate, WhatAnotherMachineProvedNeedsLess) {
 
 // The races of this machine search on from there: cuts gain from a length of 1000 on.
 TEST(Calibrate, WhatAnotherMachineProvedIsImproved) {
-  const auto deep = std::ranges::find(constants_of("llvm"), "deep_reduction", &ConstantInfo::name);
+  const auto deep = std::ranges::find(constants_of("llvm"), "deep_windows", &ConstantInfo::name);
   const auto all = races([](double length, Rng&) { return length > 1000 ? 0.7 : 1.4; });
   const Calibration alone = calibrate(all, "llvm", {});
   ASSERT_EQ(alone.moved.size(), 1U);
   for (const double elsewhere : {512.0, 2048.0}) {
     const Calibration c = calibrate(all, "llvm", {.proven_elsewhere = {{&*deep, elsewhere}}});
-    EXPECT_EQ(c.constants.cpu.deep_reduction, 1024) << "another machine has " << elsewhere;
+    EXPECT_EQ(c.constants.cpu.deep_windows, 1024) << "another machine has " << elsewhere;
     ASSERT_EQ(c.moved.size(), 1U) << "a constant has one proof";
     const MovedConstant& m = c.moved[0];
     EXPECT_EQ(m.from, 4096);
@@ -188,7 +188,7 @@ TEST(Calibrate, AConstantThatDecidesAfterAMoveMovesToo) {
   for (CalibrationRace& r : all) {
     r.choose = [cut = r.choose](const RuleConstants& c) {
       RuleConstants usual = c;
-      usual.cpu.deep_reduction = RuleConstants().cpu.deep_reduction;
+      usual.cpu.deep_windows = RuleConstants().cpu.deep_windows;
       const bool newly = cut(c) == "cut" && cut(usual) == "whole";
       return newly && c.cpu.inline_reads > 200 ? std::string("cut, inline") : cut(c);
     };
@@ -198,7 +198,7 @@ TEST(Calibrate, AConstantThatDecidesAfterAMoveMovesToo) {
   EXPECT_EQ(c.sensitive, 2);
   EXPECT_EQ(c.known, 2);
   ASSERT_EQ(c.moved.size(), 2U);
-  EXPECT_EQ(c.moved[0].name, "deep_reduction");
+  EXPECT_EQ(c.moved[0].name, "deep_windows");
   EXPECT_EQ(c.moved[1].name, "inline_reads");
   EXPECT_GT(c.moved[1].to, 200);
 }
@@ -209,7 +209,7 @@ struct LongProduct {
   const Heuristic& heuristic = heuristic_of("contraction");
   DrawnProblem mine{
       "mine",
-      {ops::matmul(placeholder({8, 2048}, f32, "A"), placeholder({2048, 8}, f32, "B"))},
+      {ops::matmul(placeholder({8, 1536}, f32, "A"), placeholder({1536, 8}, f32, "B"))},
       {}};
   BuiltChoices built = build_choices(heuristic, mine.outputs, target).built.at(0);
 

@@ -239,7 +239,7 @@ class MeasuredConstants : public TreeChoices {
     reload_tophub();
   }
   static Template long_sum(const AutoSchedulerOptions& options = {}) {
-    return make_static_template(ComputeDag({product(8, 8, 65536)}), target(), options);
+    return make_static_template(ComputeDag({product(8, 8, 60000)}), target(), options);
   }
 };
 
@@ -251,7 +251,7 @@ TEST_F(MeasuredConstants, RulesJudgeByThoseOfTheFile) {
   const Template t = long_sum();
   EXPECT_EQ(knob(t, "reduction").text_of(knob(t, "reduction").default_value), "whole");
   EXPECT_THAT(t.to_text(), HasSubstr("constants llvm-znver3: "));
-  EXPECT_THAT(t.to_text(), HasSubstr("deep_reduction 65536 (4096 by default)"));
+  EXPECT_THAT(t.to_text(), HasSubstr("deep_reduction 65536 (2048 by default)"));
   AutoSchedulerOptions rules;
   rules.use_heuristics = false;
   EXPECT_EQ(knob(long_sum(rules), "reduction").default_value, 2);

@@ -43,7 +43,8 @@ struct CpuConstants {
   double l2_of_block = 1.5, l2_of_cut_block = 3;
   std::int64_t panels_a_block = 8;
   std::int64_t many_columns = 512, some_columns = 256, deep_rows = 128, widen_columns = 32;
-  std::int64_t many_results = 65536, deep_reduction = 4096, deep_windows = 4096;
+  std::int64_t many_results = 65536, deep_reduction = 2048, deep_windows = 4096;
+  std::int64_t deep_results = 4608;
   double vectors_a_task = 16, tasks_a_core = 2;
   std::int64_t enough_blocks = 4;
   double read_columns = 12, copy_columns = 28, read_rows = 0.3;
@@ -73,7 +74,7 @@ struct CpuConstants {
   // Estimates of graphs.
   double split_share = 0.6;
   double far_bytes = 6, near_bytes = 16;
-  double split_l2 = 0.5;
+  double split_l2 = 0.5, split_panel_l2 = 0.22;
   double split_gain = 1.25;
   double winograd_direct_share = 0.9, winograd_share = 0.85;
   double winograd_memory_bytes = 6, winograd_cache_bytes = 16;

@@ -1,6 +1,7 @@
 #include "cpu/products/contraction_rule.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cpu/balanced_block.h"
 #include "cpu/cpu_features.h"
@@ -365,10 +366,16 @@ int64_t block_of_reduction(const Problem& p) {
 }
 
 // Whether parts of the reduction on several cores gain more than adding them up costs. More cores gain
-// more, and parts of windows read the image in pieces.
-bool is_deep(const Problem& p) {
-  if (p.longest_reduction < p.depth) return p.depth >= p.constants.deep_windows;
-  return p.depth * p.target.cores >= 2 * p.constants.deep_reduction;
+// more where results are too few to share out, and parts of windows read the image in pieces. Where there are more results, each
+// core reads all rows or all columns without parts, and a share of both with them.
+bool worth_parts(const Problem& p) {
+  const CpuConstants& by = p.constants;
+  const bool few = has_few_tasks(p.target, by, double(p.results), double(p.lanes));
+  if (p.longest_reduction < p.depth) return few && p.depth >= by.deep_windows;
+  const auto deep = static_cast<double>(by.deep_reduction);
+  const double depth = static_cast<double>(p.depth), cores = std::max(1, p.target.cores);
+  return (few && depth >= deep * std::sqrt(2 / cores)) ||
+         (p.results <= by.deep_results && depth >= deep);
 }
 
 void choose_reduction(const Problem& p, const RegisterTile& tile, PackVectors packing,
@@ -389,8 +396,7 @@ void choose_reduction(const Problem& p, const RegisterTile& tile, PackVectors pa
   else if (can_block_k(p) && p.depth > p.constants.long_reduction &&
            p.rows * p.cols >= p.constants.many_results)
     choice.set("reduction", kKBlocked, "the reduction is too long for the caches");
-  const bool few = has_few_tasks(p.target, p.constants, double(p.results), double(p.lanes));
-  if (can_split_k(p) && p.parallel && few && is_deep(p))
+  if (can_split_k(p) && p.parallel && worth_parts(p))
     choice.set("reduction", kSplitK, "too few results to share out over the cores");
 }
 

@@ -154,7 +154,9 @@ double gain_of_caches(const RewriteSite& site, const Target& target) {
   if (n < kTileVectors * lanes) return 1;
   if (m * n >= kManyResults || (m + n) * (k / parts) * bytes > l2 * by.split_l2) return 1;
   const double panel = k * std::min(n, kTileVectors * lanes) * bytes;
-  if (panel <= l2 * by.split_l2) return 1;  // the next row of tiles finds the panel in L2
+  // The next row of tiles finds the panel in L2. Of few results the template cuts the sum where panels are near.
+  const bool few = m * n <= static_cast<double>(by.deep_results);
+  if (panel <= l2 * (few ? by.split_l2 : by.split_panel_l2)) return 1;
   const double row_tiles = std::ceil(std::ceil(m / kTileRows) / cores);
   const double rows = row_tiles * kTileRows, col_tiles = std::ceil(n / (kTileVectors * lanes));
   const double arithmetic = 2 * m * n * k / cores / (2 * target.fma_units * lanes * by.split_share);

@@ -149,9 +149,7 @@ class StepApplier {
       return r;
     };
     go = [&](const Expr& e) { return memo(e, rewritten); };
-    StageState& st = s_.stages[reader];
-    for (Expr& body : st.bodies) body = go(body);
-    if (st.reach.defined()) st.reach = go(st.reach);
+    for (Expr& body : s_.stages[reader].bodies) body = go(body);
   }
 
   ScheduleState& s_;
