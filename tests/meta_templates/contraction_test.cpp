@@ -385,6 +385,22 @@ TEST(Contraction, BlocksOfAnImageShareEvenly) {
   EXPECT_GT(image_rows("llvm -mcpu=znver3 -threads=2", 256, 59), 4);
 }
 
+// A sum of few results goes to both threads in parts, one of more results where it is longer than its panels stay near.
+TEST(Contraction, LongSumsOfFewResultsAreCut) {
+  const auto cut = [](int64_t m, int64_t n, int64_t k) {
+    const Tensor y = ops::matmul(placeholder({m, k}, f32, "A"), placeholder({k, n}, f32, "B"));
+    const Template t =
+        make_static_template(ComputeDag({y}), Target::parse("llvm -mcpu=emeraldrapids -threads=2"));
+    return t.instantiate(t.default_config()).to_text().find("rfactor") != std::string::npos ||
+           !t.dag().alternative().empty();
+  };
+  EXPECT_TRUE(cut(16, 64, 2048));
+  EXPECT_FALSE(cut(16, 64, 1536));
+  EXPECT_TRUE(cut(64, 64, 2048));
+  EXPECT_FALSE(cut(96, 96, 2048)) << "more results are shared out as they are";
+  EXPECT_TRUE(cut(128, 128, 6000)) << "its panels leave the second cache";
+}
+
 TEST(Contraction, ATranspositionIsPackedFromItsSource) {
   // Its rows lie across lines of memory; the copy takes the transposition in.
   selftest::RandomProgram p;

@@ -251,6 +251,27 @@ TEST(TileProduct, TheInstructionsAreThere) {
   EXPECT_EQ(times(assembly(convolution(bf16, 28, 64, 64, 1)), "tdpbf16ps"), 2U);
 }
 
+// Multiply-adds of tiles are a tenth of the work of others, and copies of operands come on top. Tiles side by side would compute
+// columns that there are not.
+TEST(TileProduct, SmallProductsTakeOneThreadAndSingleTiles) {
+  const Target target =
+      Target::parse("llvm -mcpu=graniterapids -mtriple=x86_64-linux-gnu -threads=2");
+  const auto text = [&](const RandomProgram& p) {
+    const Template t = template_of(p, target);
+    return t.instantiate(t.default_config()).to_text();
+  };
+  EXPECT_THAT(text(product({i8, i8}, 8, 512, 128, true)), Not(HasSubstr("parallel")));
+  EXPECT_THAT(text(product({i8, i8}, 64, 512, 512, true)), HasSubstr("parallel"));
+  EXPECT_THAT(text(product({bf16, bf16, true}, 320, 20, 32)), HasSubstr("parallel"))
+      << "rows that lie across lines of memory take long to copy";
+  const auto columns = [&](int64_t m, int64_t n) {
+    return chosen(template_of(product({bf16, bf16}, m, n, 168), target), "tile_cols");
+  };
+  EXPECT_EQ(columns(58, 232), 16);
+  EXPECT_EQ(columns(58, 256), 32) << "no column is empty";
+  EXPECT_EQ(columns(1000, 232), 32) << "they are a small part";
+}
+
 TEST(TileProduct, WhatIsNoProductOfTilesIsRefused) {
   const Tensor a = placeholder({32, 64}, f32, "A");
   const Tensor c = compute(
