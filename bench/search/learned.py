@@ -138,8 +138,9 @@ class Experiment:
             return self.say("nothing was measured")
         header = json.loads(first.open().readline())
         target = " ".join(x for x in header["target"].split() if not x.startswith("-threads"))
+        cores = ",".join(self.args.learn_cores + self.args.lanes)
         with open(self.out / "learned.txt", "a") as file:
-            subprocess.run([self.program("heddle"), "learn", "--conclude", "--target", target, "--threads", str(self.threads),
+            subprocess.run(["taskset", "-c", cores, self.program("heddle"), "learn", "--conclude", "--target", target, "--threads", str(self.threads),
                             "--budget", self.args.conclude], env=dict(self.env, HEDDLE_LEARNED=str(self.out / "learned")),
                            stdout=file, stderr=subprocess.STDOUT, check=False)
         return self.say("concluded")
@@ -147,12 +148,12 @@ class Experiment:
     def whole(self):
         self.say("begins")
         end = time.monotonic() + seconds(self.args.budget)
-        learners = [self.learn(cores, "learned", self.args.budget, seed) for seed, cores in enumerate(self.args.learn_cores, 1)]
+        learners = [self.learn(cores, "learned", self.args.budget, seed) for seed, cores in enumerate(self.args.learn_cores, self.args.first_seed)]
         self.in_lanes(self.tune)
         self.say("tuned all")
         left = f"{max(1, int(end - time.monotonic()))}s"
         learners += [self.learn(cores, f"more{len(cores.split(','))}", left, seed)
-                     for seed, cores in enumerate(self.args.more, 1 + len(learners))]
+                     for seed, cores in enumerate(self.args.more, self.args.first_seed + len(learners))]
         time.sleep(max(0, end - time.monotonic()))
         for process in learners:  # what they measured is in their logs
             process.send_signal(signal.SIGKILL)
@@ -208,7 +209,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=1, help="of the last timing")
     parser.add_argument("--time", type=float, default=0.5, help="seconds of timing a schedule")
     parser.add_argument("--subjects", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=97)
+    parser.add_argument("--seed", type=int, default=97, help="of the subjects")
+    parser.add_argument("--first-seed", type=int, default=1, help="of what learners draw, one each")
     parser.add_argument("--summary", action="store_true", help="only of what is in --out")
     args = parser.parse_args()
     if args.summary:
