@@ -55,14 +55,15 @@ Expr unary(UnaryOp op, const Expr& a, const Expr& g, const Expr& y) {
 using Operands = std::vector<OperandDerivative>;
 
 /// max or min. Beside a constant only what is strictly beyond it has a derivative,
-/// as for relu; of two equal values each has one half.
-Operands extreme(const Binary& op, bool is_max, const Expr& g) {
+/// as for relu; of two equal values each has one half. Beside a constant the result `y` says as much as the
+/// operand, which then need not be kept for it.
+Operands extreme(const Binary& op, bool is_max, const Expr& g, const Expr& y) {
   const Expr zero = number(g, 0);
   const auto loses = [&](const Expr& x, const Expr& other) {
     return is_max ? x < other : other < x;
   };
   const auto one_side = [&](const Expr& x, const Expr& other) {
-    if (is_const(other)) return select(loses(other, x), g, zero);
+    if (is_const(other)) return select(loses(other, y.as<Load>() ? y : x), g, zero);
     return select(loses(x, other), zero, select(x == other, g * number(g, 0.5), g));
   };
   return {{op.a, one_side(op.a, op.b)}, {op.b, one_side(op.b, op.a)}};
@@ -139,8 +140,8 @@ Operands binary(const Binary& op, const Expr& g, const Expr& y) {
     case BinaryOp::Mul: return {{op.a, product_of(g, op.b)}, {op.b, product_of(g, op.a)}};
     case BinaryOp::Div: return quotient(op, g, y);
     case BinaryOp::Mod: return {{op.a, g}, {op.b, -(g * trunc(op.a / op.b))}};
-    case BinaryOp::Min: return extreme(op, false, g);
-    case BinaryOp::Max: return extreme(op, true, g);
+    case BinaryOp::Min: return extreme(op, false, g, y);
+    case BinaryOp::Max: return extreme(op, true, g, y);
     case BinaryOp::Pow: return power(op, g, y);
     case BinaryOp::Atan2: {
       const Expr norm = square(op.a) + square(op.b);

@@ -1,15 +1,40 @@
 #include "dsl/known_values.h"
 
+#include "heddle/ir/simplify.h"
 #include "heddle/runtime/ndarray.h"
 
 namespace heddle {
+namespace {
+
+/// Those of a formula that grows evenly along each dimension, as positions do.
+std::optional<std::vector<int64_t>> positions(const Operation& op, Expr body) {
+  while (const Cast* c = body.as<Cast>()) body = c->value;
+  if (op.is_reduction() || op.axes().empty() || body.dtype() != i64) return std::nullopt;
+  const std::optional<Affine> f = as_affine(body);
+  if (!f) return std::nullopt;
+  std::vector<int64_t> values{f->constant};
+  size_t terms = 0;
+  for (const Axis& a : op.axes()) {
+    const int64_t* extent = as_int(a->extent);
+    if (extent == nullptr) return std::nullopt;
+    const int64_t each = f->coefficient(a.var());
+    terms += each != 0 ? 1 : 0;
+    std::vector<int64_t> next;
+    for (const int64_t v : values)
+      for (int64_t i = 0; i < *extent; ++i) next.push_back(v + i * each);
+    values = std::move(next);
+  }
+  return terms == f->terms.size() ? std::optional(std::move(values)) : std::nullopt;
+}
+
+}  // namespace
 
 std::optional<std::vector<int64_t>> known_integers(const Tensor& tensor) {
   const Operation& op = *tensor.op();
   if (!op.is_placeholder()) {
-    const int64_t* one = as_int(op.bodies()[static_cast<size_t>(tensor.index())]);
-    if (one == nullptr) return std::nullopt;
-    return std::vector<int64_t>{*one};
+    const Expr& body = op.bodies()[static_cast<size_t>(tensor.index())];
+    if (const int64_t* one = as_int(body)) return std::vector<int64_t>{*one};
+    return body.dtype().is_integral() ? positions(op, body) : std::nullopt;
   }
   const NDArray* array = op.data();
   if (array == nullptr || !array->dtype().is_integral()) return std::nullopt;

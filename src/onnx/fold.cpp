@@ -38,6 +38,18 @@ bool folds(const Node& node, int64_t read, int64_t written, ImportNotes* notes) 
   return notes->unfolded.count(node.outputs.at(0)) == 0;
 }
 
+/// Whether declarations read the result as a formula: positions, not weights. With ranges of sizes that is decided
+/// at the largest; a result that has another form at others is not computed at import at all.
+bool is_formula(const Value& value, const std::string& name, ImportNotes* notes) {
+  constexpr int64_t kFewest = 3;  // two elements always grow evenly
+  const bool even = value.grows_evenly();
+  if (notes == nullptr) return even && value.size() >= kFewest;
+  const bool at_largest = notes->even.emplace(name, even && value.size() >= kFewest).first->second;
+  const bool one = value.size() <= 1;
+  if (at_largest && !even && !one) notes->unfolded.insert(name);
+  return at_largest && even;
+}
+
 }  // namespace
 
 bool all_known(const std::vector<Value>& values) {
@@ -53,7 +65,8 @@ std::vector<Value> folded(const Node& node, const std::vector<Value>& inputs,
   std::vector<TensorValue> known;
   for_each_array(inputs, [&](const Value& input) {
     read += input.size();
-    if (input.size() > 1) known.push_back({input.tensor(), input.array()});
+    if (input.size() > 1 && input.tensor().op()->is_placeholder())
+      known.push_back({input.tensor(), input.array()});
   });
   std::vector<Tensor> tensors;
   for_each_array(outputs, [&](const Value& output) {
@@ -68,7 +81,9 @@ std::vector<Value> folded(const Node& node, const std::vector<Value>& inputs,
     const std::string name = o < node.outputs.size() ? node.outputs[o] : node.op;
     if (notes != nullptr) notes->folded.insert(name);
     outputs[o] = outputs[o].map_arrays([&](const Value& v) {
-      return v.known() ? v : pool.add(arrays[next++], name, v.is_of_four_bits());
+      if (v.known()) return v;
+      const Value made = pool.add(arrays[next++], name, v.is_of_four_bits());
+      return is_formula(made, name, notes) ? made.as_formula() : made;
     });
   }
   return outputs;

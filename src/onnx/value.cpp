@@ -1,6 +1,9 @@
 #include "onnx/value.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "heddle/dsl/arrays.h"
@@ -16,6 +19,32 @@ int64_t integer_at(const NDArray& array, int64_t i) {
   if (t == i64) return array.data<int64_t>()[i];
   if (t == u64) return static_cast<int64_t>(array.data<uint64_t>()[i]);
   return static_cast<int64_t>(array.get(i));  // exact, because the type has at most 32 bits
+}
+
+/// Integers that grow evenly along each dimension: the first, and how much more the next is.
+struct EvenGrowth {
+  int64_t first = 0;
+  std::vector<int64_t> each;
+};
+
+std::optional<EvenGrowth> growth_of(const NDArray& array) {
+  if ((array.dtype() != i64 && array.dtype() != i32) || array.size() == 0) return {};
+  constexpr double kMost = 1 << 30;  // the formula overflows nowhere
+  for (const int64_t i : {int64_t{0}, array.size() - 1})
+    if (std::abs(array.get(i)) > kMost) return {};
+  EvenGrowth g{integer_at(array, 0), std::vector<int64_t>(array.shape().size(), 0)};
+  int64_t stride = array.size();
+  for (size_t d = 0; d < g.each.size(); ++d) {
+    stride /= array.shape()[d];
+    if (array.shape()[d] > 1) g.each[d] = integer_at(array, stride) - g.first;
+  }
+  for (int64_t i = 0; i < array.size(); ++i) {
+    int64_t value = g.first, rest = i;
+    for (size_t d = g.each.size(); d-- > 0; rest /= array.shape()[d])
+      value += rest % array.shape()[d] * g.each[d];
+    if (value != integer_at(array, i)) return {};
+  }
+  return g;
 }
 
 }  // namespace
@@ -68,6 +97,17 @@ Expr Value::immediate() const {
   return heddle::cast(t, Expr(integer_at(array(), 0)));
 }
 
+bool Value::grows_evenly() const {
+  if (!known()) return false;
+  const std::optional<EvenGrowth> g = growth_of(array());
+  return g && std::ranges::any_of(g->each, [](int64_t e) { return e != 0; });
+}
+
+Value Value::as_formula() const {
+  constant_->formula = true;
+  return *this;
+}
+
 Tensor Value::tensor() const {
   if (!known()) return tensor_;
   Constant& c = *constant_;
@@ -81,6 +121,17 @@ Tensor Value::tensor() const {
     c.tensor = compute(
         to_shape(c.array.shape()), [&](const std::vector<Axis>&) { return immediate(); }, c.name,
         "constant", Where{});
+  } else if (c.formula) {
+    const EvenGrowth g = *growth_of(c.array);
+    c.tensor = compute(
+        to_shape(c.array.shape()),
+        [&](const std::vector<Axis>& i) {
+          Expr value(g.first);
+          for (size_t d = 0; d < i.size(); ++d)
+            if (g.each[d] != 0) value = value + i[d] * Expr(g.each[d]);
+          return heddle::cast(c.array.dtype(), value);
+        },
+        c.name, "constant", Where{});
   } else {
     c.tensor = constant(c.array, c.name, Where{});
   }

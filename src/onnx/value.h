@@ -19,6 +19,7 @@ struct Constant {
   NDArray array;
   Tensor tensor;
   bool four_bits = false;  ///< integers of 4 bits in the file, which have 8 here
+  bool formula = false;    ///< declarations read integers that grow evenly, which need no memory
 };
 
 /// Tells of a tensor that only its first elements along a dimension are results. How many there are depends
@@ -59,6 +60,10 @@ class Value {
   /// A known array is read through a constant placeholder. An array of one element is written into
   /// the expressions that read it. An array without elements is a User error.
   Tensor tensor() const;
+  /// Whether a known array has integers that grow evenly along each dimension, as positions do.
+  bool grows_evenly() const;
+  /// The same array, which declarations read as a formula of its indices. It grows evenly.
+  Value as_formula() const;
   /// Whether its integers have 4 bits in the file. They have 8 here.
   bool is_of_four_bits() const { return known() ? constant_->four_bits : four_bits_; }
   static Value of_four_bits(Tensor tensor);

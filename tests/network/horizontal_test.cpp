@@ -206,6 +206,27 @@ TEST_F(Horizontal, PartsOfSumsLieInTheArena) {
   EXPECT_EQ(wrong(outputs, network), "");
 }
 
+// Statistics of channels that are far from 0: of their mean and their variance, one sum waited for the other.
+TEST_F(Horizontal, MeanAndVarianceOfColumnsAreSummedInOneLaunch) {
+  const Tensor x = placeholder({8, 24, 12, 12}, f32, "x");
+  const Tensor far = ops::add(ops::mul(x, ops::full(Shape{}, 0.01)), ops::full(Shape{}, 100));
+  const std::vector<int> axes{0, 2, 3};
+  const Tensor mean = ops::mean(far, axes, true),
+               variance = ops::mul(ops::var(far, axes, true, false), ops::full(Shape{}, 1e4));
+  const std::vector<Tensor> outputs{
+      ops::mul(ops::sub(far, mean), ops::rsqrt(ops::add(variance, ops::full(Shape{}, 1e-5)))),
+      variance};
+  const Network network = on_gpu(outputs), before = on_gpu(outputs, "-factors_after_products");
+  const auto behind = [](const Network& n) {
+    return std::ranges::count_if(n.shared_launches(), [](const PassApplication& p) {
+      return p.text.find("mean") != std::string::npos && p.text.find("var") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(behind(network), 1) << network.to_text();
+  EXPECT_EQ(behind(before), 0);
+  EXPECT_EQ(wrong(outputs, network, 1, 1e-2), "");
+}
+
 TEST_F(Horizontal, NothingIsJoinedOnACpu) {
   EXPECT_TRUE(Network(fire()).shared_launches().empty());
 }

@@ -154,6 +154,37 @@ TEST(Updates, RandomNetworksOfAGpuComputeWhatTheyComputeApart) {
   }
 }
 
+// A weight, its states and its gradient were read by a node for each of them.
+TEST(Updates, AGpuUpdatesAWeightAndItsStatesInOneNode) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const Target gpu = Target::parse("cuda -gpu=h200");
+  cuda::FakeDriver driver;
+  const cuda::ScopedDriver scope(&driver.api());
+  const auto named = [](const char* name) { return placeholder({24, 40}, f32, name); };
+  const Tensor w = named("w"), v = named("v"), s = named("s"), step = placeholder({1}, f32, "step"),
+               g = ops::transpose(placeholder({40, 24}, f32, "g"), {1, 0});
+  for (const double decay : {0.0, 0.25}) {
+    const ops::Momentum sgd =
+        ops::sgd(w, g, v, {.rate = 0.5, .momentum = 0.5, .decay = decay, .nesterov = decay > 0});
+    const ops::Moments adam = ops::adam(w, g, v, s, step, step, {.decay = decay});
+    for (const Drawn& drawn :
+         {Drawn{{}, {{w, sgd.parameter}, {v, sgd.velocity}}},
+          Drawn{{}, {{w, adam.parameter}, {v, adam.mean}, {s, adam.square}}}}) {
+      const Network network(drawn.outputs, gpu, {}, {}, drawn.updates);
+      EXPECT_EQ(network.nodes().size(), 1u) << network.to_text();
+      EXPECT_EQ(Network(drawn.outputs, gpu, {}, parse_passes("-horizontal"), drawn.updates)
+                    .nodes()
+                    .size(),
+                drawn.updates.size());
+      EXPECT_THAT(
+          network.passes(),
+          Not(Contains(::testing::Field(&PassApplication::pass, ::testing::StrEq("updates")))));
+      emulate_network(driver, network, gpu);
+      EXPECT_EQ(wrong_after_calls(drawn, network, 1e-3), "");
+    }
+  }
+}
+
 /// What races of the network compute, in calls one after the other, against the interpreter; "" where
 /// it is the same.
 std::string wrong_in_races(const Drawn& drawn, const Network& network, double tolerance) {

@@ -29,9 +29,13 @@ constexpr int64_t kWarpsOfProduct = 48;
 // way before the first is unpacked. (H200, 4 bits, not in a cache, us: 5632 rows of 2048 take 5.0 with two rows a
 // thread, 6.2 with one, 6.0 with four; 2048 rows of 5632 6.1 with warps of two, 12.6 with 12 of four.)
 constexpr int64_t kWarpsOfUnpacked = 8, kRowsOfUnpacked = 2;
+// Where launches overlap: from so many warps of a multiprocessor on each row has a warp, and so many warps share a block. The start
+// of blocks then takes less of the time between kernels. (A chain of 21 products of a decoder by hand on an H200, a warp a row, us:
+// blocks of 2 warps take 209, of 4 180, of 8 177; with the first weights in registers before the wait 215, 179 and 151.)
+constexpr int64_t kWarpsOfOverlap = 4, kRowsOfOverlap = 8;
 // Rows from which on a thread has twice as many: there are warps enough all the same.
 constexpr int64_t kManyWarps = 32;
-// The most vectors that a thread has under way of unpacked rows.
+// The most vectors that a thread has under way of a product's rows.
 constexpr int64_t kVectorsOfUnpacked = 12;
 
 // The shortest vectors by which lanes share a row that has fewer elements than a warp has lanes.
@@ -240,10 +244,10 @@ int64_t own_rows(const RowProblem& p) {
   return own;
 }
 
-// Vectors of a row that a thread has under way: of unpacked ones a number that leaves none over.
-int64_t vectors_of_product(const RowProblem& p, int64_t rounds) {
+// Vectors of a row that a thread has under way: a number that leaves none over.
+int64_t vectors_of_product(int64_t rounds) {
   int64_t vectors = std::min(kMostUnroll, rounds);
-  for (int64_t n = vectors; p.unpacked && n <= kVectorsOfUnpacked; ++n)
+  for (int64_t n = vectors; n <= kVectorsOfUnpacked; ++n)
     if (rounds % n == 0) vectors = n;
   return vectors;
 }
@@ -253,7 +257,10 @@ int64_t vectors_of_product(const RowProblem& p, int64_t rounds) {
 Choice product_rows_rule(const RowProblem& p) {
   const RowSharing sharing = share_rows(p);
   const int64_t own = own_rows(p);
-  const int64_t warps = p.unpacked ? kWarpsOfUnpacked : kWarpsOfProduct;
+  const bool overlaps = p.gpu.has_dependent_launch() && p.rows / own >= kWarpsOfOverlap * p.gpu.sms;
+  const int64_t warps = overlaps     ? kWarpsOfOverlap
+                        : p.unpacked ? kWarpsOfUnpacked
+                                     : kWarpsOfProduct;
   int64_t threads = sharing.options.front();
   for (const int64_t n : sharing.options) {
     if (threads >= kWarp && p.rows / own * threads >= warps * kWarp * p.gpu.sms) break;
@@ -263,9 +270,13 @@ Choice product_rows_rule(const RowProblem& p) {
   if (p.unpacked) c.set("rows_of_thread", own, "the vector of all rows is read once for several");
   c.set("threads", threads,
         threads <= kWarp ? "rows enough for a warp each" : "few rows: more warps for each");
-  c.set("rows_per_block", chosen_rows(p, threads), "warps that need no barrier share a block");
+  int64_t rows = chosen_rows(p, threads);
+  while (overlaps && threads == kWarp && rows < kRowsOfOverlap &&
+         4 * (p.rows / own) >= 3 * 2 * rows * p.gpu.sms)
+    rows *= 2;
+  c.set("rows_per_block", rows, "warps that need no barrier share a block");
   c.set("cluster", 1, "rows enough for a block each");
-  c.set("unroll", vectors_of_product(p, sharing.rounds(threads)), "vectors a thread has under way");
+  c.set("unroll", vectors_of_product(sharing.rounds(threads)), "vectors a thread has under way");
   return c;
 }
 

@@ -9,6 +9,8 @@ namespace {
 // Larger arrays are never in registers.
 constexpr int64_t kMaxUnrolled = 256;
 
+bool is_local(const Buffer& b) { return b->scope == Scope::Local; }
+
 /// Whether the index of some Local buffer in `s` depends on one of `vars`; grows `vars` by the
 /// variables that Lets derive from them.
 class LocalIndexSearch {
@@ -54,13 +56,24 @@ class LocalIndexSearch {
 
 KernelFacts kernel_facts(const Stmt& body) {
   KernelFacts facts;
+  std::vector<const Store*> copies;  // from memory to registers
   visit(
       body,
       [&](const Stmt& s) {
         if (const Store* store = s.as<Store>()) {
           facts.written.insert(store->buffer.get());
+          const Load* from = store->value.as<Load>();
+          if (from && is_local(store->buffer) && !is_local(from->buffer) &&
+              from->buffer->scope != Scope::Shared)
+            copies.push_back(store);
         } else if (const Sync* sync = s.as<Sync>()) {
           facts.synchronizes = true;
+          for (const Store* s :
+               sync->sync == SyncKind::GridWait ? copies : std::vector<const Store*>()) {
+            facts.ahead.insert(s->buffer.get());
+            if (s->value.dtype().is_vector() && s->buffer->dtype.bytes() < 4)
+              facts.words.insert(s->buffer.get());
+          }
           if (sync->sync == SyncKind::Registers) {
             facts.passes_registers = true;
             (sync->pending < 0 ? facts.loads : facts.multiplies) = std::abs(sync->pending);

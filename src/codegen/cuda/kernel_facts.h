@@ -15,6 +15,9 @@ struct KernelFacts {
   /// Local buffers of elements under 32 bits that tile operations use. They become arrays of 32-bit
   /// words, because those operations take registers.
   std::unordered_set<const BufferNode*> words;
+  /// Local buffers to which threads load what lies in memory before they wait for the kernel before. Vectors of
+  /// elements under 32 bits are arrays of words, too.
+  std::unordered_set<const BufferNode*> ahead;
   /// Serial loops whose variable is part of the index of a Local buffer. The buffer can be in
   /// registers only if they are unrolled.
   std::unordered_set<const StmtNode*> register_loops;

@@ -109,6 +109,7 @@ class KernelWriter {
   void store_combined(const Store& s, const Storage& to, const Expr& index, int lanes);
   void store_in_cluster(const Store& s, const Storage& to, const std::vector<Text>& values);
   void store_run(const Store& s, const Storage& to, const std::vector<Text>& values);
+  bool store_ahead(const Store& s, const Storage& to);
   void store_words(const Store& s, const Storage& to, const std::vector<Text>& values);
   void store_element(const Store& s, const Storage& to, const Text& index, const Text& value);
   /// Returns whether it was possible: the value is a plain copy in pieces of 4, 8 or 16 bytes.
@@ -160,6 +161,7 @@ class KernelWriter {
   // ---- loads.cpp ----
   Text load(const Expr& e, int lane);
   bool load_vector(const Expr& e);
+  std::vector<std::string> words_of(const Storage& from, const Ramp& run, Chunk c, DataType t);
   Text element(const Storage& from, DataType t, const Expr& index, int lane);
   const Storage& storage_of(const Buffer& b) const;
   /// The only index of an access.

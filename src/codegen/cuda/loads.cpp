@@ -83,12 +83,38 @@ Text KernelWriter::load(const Expr& e, int lane) {
   return element(storage_of(l.buffer), l.dtype.element(), index, lane);
 }
 
+// Names of the words (of elements that are longer: of the elements) of the chunk, which is loaded; what threads hold in
+// words of registers is there already.
+std::vector<std::string> KernelWriter::words_of(const Storage& from, const Ramp& run, Chunk c,
+                                                DataType t) {
+  static constexpr const char* kParts[] = {".x", ".y", ".z", ".w"};
+  const int bytes = c.count * t.bytes(), per_word = elements_per_word(t),
+            words = std::max(1, c.count / per_word);
+  std::vector<std::string> names;
+  if (from.scope == Scope::Local) {
+    for (int i = 0; i < c.count; i += per_word) {
+      const Expr at = simplify(floordiv(run.base + Expr(c.begin + i), Expr(per_word)), ranges_);
+      const std::string word = from.name + "[" + value(at).s + "]";
+      names.push_back(names_.numbered("v"));
+      before("const unsigned " + names.back() + " = " + word + ";");
+    }
+    return names;
+  }
+  const std::string type = bytes == 2 ? "unsigned short" : vector_type(t, bytes),
+                    name = names_.numbered("v");
+  before("const " + type + " " + name + " = *(const " + type + "*)(" +
+         address(from, index_at(run, c.begin)) + ");");
+  for (int i = 0; i < words; ++i) names.push_back(name + (words == 1 ? "" : kParts[i]));
+  return names;
+}
+
 // Loads all lanes by vectors, where that is possible, and gives them names.
 bool KernelWriter::load_vector(const Expr& e) {
   const Load& l = *e.as<Load>();
   const DataType t = l.dtype.element();
   const Storage& from = storage_of(l.buffer);
-  if (per_lane_ || from.scope == Scope::Local) return false;
+  if (per_lane_ || (from.scope == Scope::Local && !facts_.ahead.contains(l.buffer.get())))
+    return false;
   const std::optional<LaneRun> read = lane_run(l.indices[0]);
   if (!read) return false;
   const int elements = read->element_of.back() + 1;
@@ -108,8 +134,10 @@ bool KernelWriter::load_vector(const Expr& e) {
       if (part) frames_[frame_].words.emplace(key, *part);
     }
   };
-  static constexpr const char* kParts[] = {".x", ".y", ".z", ".w"};
   const int per_word = elements_per_word(t);
+  if (from.scope == Scope::Local &&
+      (from.per_word == 0 || divisor % per_word != 0 || elements % per_word != 0))
+    return false;
   for (const Chunk& c : chunks) {
     if (c.count == 1) {
       const Text index = index_at(*run, c.begin);
@@ -118,13 +146,9 @@ bool KernelWriter::load_vector(const Expr& e) {
       remember_element(c.begin, named(e, v, "v"));
       continue;
     }
-    const int bytes = c.count * t.bytes(), words = c.count / per_word;
-    const std::string type = bytes == 2 ? "unsigned short" : vector_type(t, bytes),
-                      name = names_.numbered("v");
-    before("const " + type + " " + name + " = *(const " + type + "*)(" +
-           address(from, index_at(*run, c.begin)) + ");");
+    const std::vector<std::string> held = words_of(from, *run, c, t);
     for (int i = 0; i < c.count; ++i) {
-      const Text word{name + (words <= 1 ? "" : kParts[i / per_word]), kAtom, t == i64};
+      const Text word{held[static_cast<size_t>(i / per_word)], kAtom, t == i64};
       Text x = word;
       std::optional<WordPart> part;
       if (per_word == 2) {

@@ -42,6 +42,7 @@ void KernelWriter::store(const Store& s) {
   const int lanes = std::max(index.dtype().lanes, s.value.dtype().lanes);
   if (has(s.hint, kCombined)) return store_combined(s, to, index, lanes);
   begin({index, s.value});
+  if (facts_.ahead.contains(s.buffer.get()) && store_ahead(s, to)) return flush();
   const bool to_all = to.scope == Scope::Shared && kernel_.cluster > 1;
   if (has(s.hint, StoreHint::Async) && !to_all && store_async(s, to, lanes)) return flush();
   std::vector<Text> values;
@@ -69,6 +70,42 @@ void KernelWriter::store(const Store& s) {
     }
   }
   flush();
+}
+
+// A load that stays before the wait for the kernel before: words, or a short element.
+bool KernelWriter::store_ahead(const Store& s, const Storage& to) {
+  const Load* from = s.value.as<Load>();
+  const DataType t = s.buffer->dtype;
+  if (!from || storage_of(from->buffer).scope != Scope::Argument) return false;
+  const Storage& memory = storage_of(from->buffer);
+  if (!s.value.dtype().is_vector()) {
+    if (t.bytes() != 2 || to.per_word || memory.per_word) return false;
+    const Text at = value(from->indices[0]);
+    store_element(s, to, value(s.indices[0]),
+                  {prelude_.use("load_ahead_2") + "(" + address(memory, at) + ")", kAtom});
+    return true;
+  }
+  const Ramp *run = run_of(from->indices[0]), *place = run_of(s.indices[0]);
+  if (!to.per_word || !run || !place || known_divisor(place->base, divisors_) < to.per_word)
+    return false;
+  const std::vector<Chunk> chunks =
+      cut_lanes(s.value.dtype().lanes, t.bytes(), known_divisor(run->base, divisors_));
+  for (const Chunk& c : chunks)
+    if (c.count * t.bytes() % 4 != 0) return false;
+  static constexpr const char* kParts[] = {".x", ".y", ".z", ".w"};
+  for (const Chunk& c : chunks) {
+    const int bytes = c.count * t.bytes(), words = bytes / 4;
+    const std::string name = names_.numbered("v");
+    before("const " + vector_type(t, bytes) + " " + name + " = " +
+           prelude_.use("load_ahead_" + std::to_string(bytes)) + "(" +
+           address(memory, index_at(*run, c.begin)) + ");");
+    for (int i = 0; i < words; ++i) {
+      const Expr word = simplify(
+          floordiv(place->base, Expr(to.per_word)) + Expr(c.begin / to.per_word + i), ranges_);
+      before(to.name + "[" + value(word).s + "] = " + name + (words == 1 ? "" : kParts[i]) + ";");
+    }
+  }
+  return true;
 }
 
 // An atomic instruction for each lane.

@@ -1,6 +1,7 @@
 #include "heddle/dag/attention.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <set>
 
@@ -384,6 +385,10 @@ class Finder {
 
   // Scores beyond some key are -inf: select(j <= i, x, -inf), or x + select(j <= i, 0, -inf).
   void find_reach(const Expr& e) {
+    if (const Cast* c = e.as<Cast>()) {
+      if (c->value.dtype().is_float()) find_reach(c->value);
+      return;
+    }
     if (const Binary* b = e.as<Binary>(); b && b->op == BinaryOp::Add) {
       find_reach(b->a);
       return find_reach(b->b);
@@ -391,10 +396,10 @@ class Finder {
     const Select* s = e.as<Select>();
     if (!s) return;
     if (is_masked(s->on_false)) {
-      take_bound(s->condition, true);
+      take_bounds(s->condition, true, is_infinite(s->on_false));
       find_reach(s->on_true);
     } else if (is_masked(s->on_true)) {
-      take_bound(s->condition, false);
+      take_bounds(s->condition, false, is_infinite(s->on_true));
       find_reach(s->on_false);
     }
   }
@@ -402,26 +407,51 @@ class Finder {
     const FloatImm* f = e.as<FloatImm>();
     return f && f->value <= kMasked;
   }
-  // A row attends to the keys for which `c` holds if `holds` is true, else to the others.
-  void take_bound(const Expr& c, bool holds) {
+  static bool is_infinite(const Expr& e) { return std::isinf(e.as<FloatImm>()->value); }
+
+  // A row attends to the keys for which `c` holds if `holds` is true, else to the others. The weights of
+  // a row without keys are equal where its scores are finite, so that data must not mask more keys.
+  void take_bounds(const Expr& c, bool holds, bool infinite) {
+    const Expr before = a_.reach;
+    const Expr bound = bound_of(c, holds);
+    if (!bound.defined() || (!infinite && has_load(c))) return;
+    a_.reach = before.defined() ? min(before, bound) : bound;
+  }
+  // The number of the first keys for which `c` is `holds`, as far as it has one; else null.
+  Expr bound_of(const Expr& c, bool holds) const {
     const Binary* b = c.as<Binary>();
-    if (!b) return;
-    if (b->op == (holds ? BinaryOp::And : BinaryOp::Or)) {
-      take_bound(b->a, holds);
-      return take_bound(b->b, holds);
+    if (!b) return {};
+    const bool all = b->op == (holds ? BinaryOp::And : BinaryOp::Or);
+    if (all || b->op == (holds ? BinaryOp::Or : BinaryOp::And)) {
+      const Expr first = bound_of(b->a, holds), second = bound_of(b->b, holds);
+      if (all) {
+        if (!first.defined() || !second.defined()) return first.defined() ? first : second;
+        return min(first, second);
+      }
+      // One of them suffices: where it is the same for all rows and keys, it says whether the bound of the
+      // other one counts.
+      const bool of_first = first.defined() && is_common(b->b);
+      if (!of_first && !(second.defined() && is_common(b->a))) return {};
+      const Expr &common = of_first ? b->b : b->a, &bound = of_first ? first : second;
+      return make_select(holds ? common : Expr(!common), a_.key_extent, bound);
     }
-    if ((b->op != BinaryOp::Le && b->op != BinaryOp::Lt) || b->a.dtype() != i64) return;
+    if ((b->op != BinaryOp::Le && b->op != BinaryOp::Lt) || b->a.dtype() != i64) return {};
     // a <= b is used as it is; its negation is b < a.
     const Expr &low = holds ? b->a : b->b, &high = holds ? b->b : b->a;
     const bool strict = (b->op == BinaryOp::Lt) == holds;
     const Expr bound = simplify(high - low + key().var().expr() + Expr(strict ? 0 : 1));
     const std::optional<Affine> f = as_affine(bound);
-    if (!f) return;
+    if (!f) return {};
     for (const Affine::Term& t : f->terms) {
       const Axis& row = op_.axes()[static_cast<size_t>(a_.row)];
-      if (t.var.get() != row.var().get() || t.coefficient < 0) return;
+      if (!t.var->size && (t.var.get() != row.var().get() || t.coefficient < 0)) return {};
     }
-    a_.reach = a_.reach.defined() ? min(a_.reach, bound) : bound;
+    return bound;
+  }
+  // Whether `c` is the same for all rows and keys.
+  bool is_common(const Expr& c) const {
+    return !uses(c, key()) && !uses(c, op_.axes()[static_cast<size_t>(a_.row)]) &&
+           !uses(c, op_.axes()[static_cast<size_t>(a_.col)]) && !uses_var(c, a_.product);
   }
 
   // Scores up to this value count as -inf: exp of their difference to the maximum is zero.

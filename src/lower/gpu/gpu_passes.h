@@ -113,9 +113,8 @@ Stmt insert_sync(const Stmt& s, const LaunchShape& shape);
 ///   shared x; init x; for k { y[k] = a[k] }  -->  shared x; init x; grid wait; for k { .. }
 void overlap_launch(GpuKernel& kernel);
 
-/// What the threads of a kernel may ask for before they wait: prefetches of all that they read of large constants.
-/// Null where there is nothing, or more than a few vectors a thread.
-Stmt fetched_ahead(const GpuKernel& kernel, const std::vector<Buffer>& constants, const Gpu& gpu);
+/// The same. Threads load what they read first of large `constants` into registers before they wait.
+void overlap_launch(GpuKernel& kernel, const std::vector<Buffer>& constants);
 
 /// Loads ahead of a choice what elements of tiles are computed from, where they may lie beyond the
 /// sizes of the call, so that their arithmetic has no branches:

@@ -118,10 +118,7 @@ void make_launches(GpuProgram& program, Pipeline& pipeline, const Gpu& gpu,
     pipeline.run_on_kernels("overlap_launch", [&](GpuKernel& k) {
       const bool in_main =
           &k >= program.main.data() && &k < program.main.data() + program.main.size();
-      if (!in_main) return;
-      const Stmt ahead = fetched_ahead(k, constants, gpu);
-      overlap_launch(k);
-      if (ahead) k.body = make_block({ahead, k.body});
+      if (in_main) overlap_launch(k, constants);
     });
   }
   pipeline.run_on_kernels("place_shared", place_shared);

@@ -4,6 +4,7 @@
 
 #include "heddle/support/error.h"
 #include "ir/combined_store.h"
+#include "ir/replace.h"
 #include "ir/sizes.h"
 
 namespace heddle::lowering {
@@ -151,12 +152,12 @@ Stmt Bodies::store(int st) const {
     return guarded(make_block(std::move(out)));
   }
   if (p.places >= 0) return guarded(store_row(st));
-  // What several values share is computed once, because none is stored before all are computed. On
-  // a GPU the compiler does this.
+  // What several values share is computed once, and none is stored before all are computed.
   std::vector<std::pair<Var, Expr>> values;
   for (size_t c = 0; c < p.buffers.size(); ++c) {
     Expr value = axes_.loops().simple_access(translate(p.bodies[c], st));
-    if (!graph_.on_gpu() && p.buffers.size() > 1) {
+    if (p.buffers.size() > 1) {
+      for (const auto& [var, earlier] : values) value = replace_equal(value, earlier, var);
       values.emplace_back(Var(p.buffers[c]->name + ".new", value.dtype()), value);
       value = values.back().first;
     }

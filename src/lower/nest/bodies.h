@@ -28,6 +28,9 @@ class Bodies {
   Stmt init(int st) const;
   /// The accumulators times StageState::rescale.
   Stmt rescale(int st) const;
+  /// A number of iterations of stage `st`, of which the values of axes are known: what it reads, where it is
+  /// held.
+  Expr iterations(const Expr& e, int st) const { return translate(e, st); }
 
  private:
   /// The store of a row whose place is data (StageState::places).

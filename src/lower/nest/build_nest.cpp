@@ -116,7 +116,7 @@ Stmt NestBuilder::emit_loop(const LoopPlace& at, LoopsFor what) {
   Expr extent = axes_.extent(at.axis());
   if (what == LoopsFor::Compute && a.kind == AxisKind::Reduce && may_leave_out(at)) {
     const AxisScope::Iterations needed = axes_.needed(at.stage, at.axis(), extent);
-    extent = needed.extent;
+    extent = bodies_.iterations(needed.extent, at.stage);
     if (needed.begin.defined()) axes_.begin_at(at.axis(), needed.begin);
   }
   const Var v(a.name);

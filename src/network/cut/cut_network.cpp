@@ -24,7 +24,8 @@ using Repeats = std::vector<Repeat>;
 CutNetwork over_sizes(const ComputeDag& declared, const Target& target, const PassOptions& passes,
                       const Writes& writes, const Repeats& repeats) {
   std::vector<PassApplication> changes;
-  FamilyGraph graph = family_graph(declared, target, passes, changes);
+  FamilyGraph graph =
+      family_graph(with_positions(declared, target, passes, changes), target, passes, changes);
   const ComputeDag decide(at_sizes(graph.dag.outputs(), graph.usual).outputs);
   const std::vector<StageGroup> groups = plan_groups(decide, &target, Chains::Expected);
   PlanAnswers searched = search_plan(decide, groups, target, {});
@@ -50,7 +51,8 @@ CutNetwork cut(const ComputeDag& declared, const Target& target, const PassOptio
     return over_sizes(declared, target, passes, writes, repeats);
   ChoiceList choices(passes);
   std::vector<PassApplication> changes;
-  ComputeDag dag = run_passes(declared, target, passes, choices, changes);
+  ComputeDag dag = run_passes(with_positions(declared, target, passes, changes), target, passes,
+                              choices, changes);
   InPlacePlan in_place;
   if (passes.concat_in_place) in_place = plan_concats(dag);
   if (!in_place.wholes.empty()) {

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "heddle/support/error.h"
+#include "ir/replace.h"
 #include "network/cut/scattered_update.h"
 #include "network/cut/step_plan.h"
 #include "network/cut/updates.h"
@@ -11,8 +12,31 @@
 namespace heddle::network {
 namespace {
 
-/// Whether the node reads `state` only where it writes the same element, which it does once.
-bool replaces_elements(const ExtractedNode& node, const Tensor& state) {
+/// Whether output `own` of a stage may be stored in the memory of what it reads where `depends` says so: other
+/// outputs read that only as a part of this one, or this one needs them, so that no compiler reads it afterwards.
+bool reads_before_storing(const ComputeDag& dag, int s, size_t own,
+                          const std::vector<char>& depends) {
+  const std::vector<Expr>& bodies = dag.stage(s).bodies();
+  for (size_t c = 0; c < bodies.size(); ++c) {
+    if (c == own) continue;
+    Expr rest = bodies[c];
+    for (size_t k = 0; k < c; ++k)
+      rest = replace_equal(rest, bodies[k], make_const(bodies[k].dtype(), 0));
+    bool reads = false;
+    visit(rest, [&](const Expr& e) {
+      const Load* load = e.as<Load>();
+      const int from = load ? dag.index_of(tensor_of(load->buffer).op()) : -1;
+      reads = reads || (from >= 0 && depends[static_cast<size_t>(from)]);
+    });
+    const Expr without = replace_equal(bodies[own], bodies[c], make_const(bodies[c].dtype(), 0));
+    const bool needed = c < own && !equal(without, bodies[own]);
+    if (reads && !needed) return false;
+  }
+  return true;
+}
+
+/// Whether the node reads `state` only where it writes the same element, which it does once, as output `own`.
+bool replaces_elements(const ExtractedNode& node, const Tensor& state, size_t own) {
   const ComputeDag& dag = *node.dag;
   const Tensor read = node.task_inputs[static_cast<size_t>(position_of(node.inputs, state))];
   std::vector<char> depends(static_cast<size_t>(dag.size()));
@@ -23,15 +47,13 @@ bool replaces_elements(const ExtractedNode& node, const Tensor& state) {
       continue;
     }
     if (dag.info(s).precomputable) continue;
-    // The first output of a stage is stored before the next one is computed.
-    if (op.is_reduction() || op.num_outputs() > 1 || dag.info(s).scan ||
-        !same_shape(op.output(0), read))
-      return false;
+    if (op.is_reduction() || dag.info(s).scan || !same_shape(op.output(0), read)) return false;
     for (const Access& a : dag.info(s).reads) {
       if (!depends[a.producer]) continue;
       if (a.pattern != AccessPattern::Elementwise) return false;
       depends[s] = 1;
     }
+    if (op.num_outputs() > 1 && !reads_before_storing(dag, s, own, depends)) return false;
   }
   return true;
 }
@@ -62,7 +84,9 @@ class WriteOrder {
       }
     }
     for (const StateWrite& write : writes) {
-      if (!write.copied) add(write, writers_.at(graph.outputs()[write.output].op()).front());
+      const Tensor& made = graph.outputs()[write.output];
+      if (!write.copied)
+        add(write, writers_.at(made.op()).front(), static_cast<size_t>(made.index()));
     }
   }
 
@@ -91,12 +115,12 @@ class WriteOrder {
   const std::vector<std::set<size_t>>& before() const { return before_; }
 
  private:
-  void add(const StateWrite& write, size_t writer) {
+  void add(const StateWrite& write, size_t writer, size_t own) {
     for (size_t n = 0; n < nodes_.size(); ++n) {
       const bool reads = position_of(nodes_[n].inputs, write.state) >= 0;
       if (write.after && position_of(nodes_[n].inputs, write.after) >= 0) before_[n].insert(writer);
       if (reads && n != writer) before_[writer].insert(n);
-      if (reads && n == writer && (write.after || !replaces_elements(nodes_[n], write.state)))
+      if (reads && n == writer && (write.after || !replaces_elements(nodes_[n], write.state, own)))
         impossible_.push_back(write.output);
     }
   }

@@ -8,6 +8,7 @@
 #include "ir/linear.h"
 #include "network/fusion/fuse_matrices.h"
 #include "network/fusion/lookups.h"
+#include "network/passes/equal_sums.h"
 #include "network/passes/product_chain.h"
 #include "schedule/groups/image_chain.h"
 #include "schedule/groups/recomputation.h"
@@ -112,7 +113,8 @@ class Planner {
   std::vector<int> choose_sums(ChoiceList& choices) {
     std::vector<int> given_away;
     for (auto& [anchor, last] : epilogues_) {
-      const int end = before_sum(anchor, choices, true);
+      const bool waits = target_.is_cuda() && behind_equal_sums(dag_, anchor) >= 0;
+      const int end = waits ? anchor : before_sum(anchor, choices, true);
       if (end < 0) continue;
       given_away.push_back(last);
       plan_.set(last, Place::InReaders);
@@ -124,6 +126,14 @@ class Planner {
 
   /// The same for a product whose node has not been extended. Returns whether it ends earlier.
   bool gives_away_sum(int s, ChoiceList& choices) {
+    const int behind = target_.is_cuda() ? behind_equal_sums(dag_, s) : -1;
+    if (behind >= 0) {
+      plan_.set(s, Place::ClosedByChoice);
+      if (!plan_.is_free(behind)) return true;
+      plan_.set(behind, Place::Stored);
+      plan_.extend(behind);
+      return true;
+    }
     const int end = is_product(s) ? before_sum(s, choices, false) : -1;
     if (end < 0) return false;
     plan_.set(s, Place::InNode);

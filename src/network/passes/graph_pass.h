@@ -30,6 +30,9 @@ struct PassContext {
 // Each pass returns the outputs of the new graph in the same order, or the outputs of the graph
 // itself where it changes nothing. Placeholders remain the same objects.
 std::vector<Tensor> fold_constants(const PassContext& context);
+/// The part of fold_constants about masks of attention that are computed from positions. It runs once, before the
+/// others.
+std::vector<Tensor> masks_of_positions(const PassContext& context);
 std::vector<Tensor> fold_movers(const PassContext& context);
 /// The part of fold_movers that joins several movers into one, which exposes views.
 std::vector<Tensor> join_movers(const PassContext& context);
@@ -43,6 +46,10 @@ std::vector<Tensor> fold_scales(const PassContext& context);
 std::vector<Tensor> factors_after_products(const PassContext& context);
 /// The part of factors_after_products about sums that are equal but for factors.
 std::vector<Tensor> share_sums(const PassContext& context);
+/// The part about means and variances of columns, which GPUs sum in one pass.
+std::vector<Tensor> one_pass_moments(const PassContext& context);
+/// The part about stages behind sums that compute the same.
+std::vector<Tensor> join_equal(const PassContext& context);
 std::vector<Tensor> move_bytes(const PassContext& context);
 std::vector<Tensor> integer_products(const PassContext& context);
 std::vector<Tensor> guards_after_products(const PassContext& context);
@@ -51,6 +58,8 @@ std::vector<Tensor> join_products(const PassContext& context);
 std::vector<Tensor> precision(const PassContext& context);
 std::vector<Tensor> transpose_weights(const PassContext& context);
 std::vector<Tensor> channels_last(const PassContext& context);
+/// The part of horizontal about outputs of one shape, such as what an optimiser updates.
+std::vector<Tensor> join_outputs(const PassContext& context);
 
 /// A part of the passes: those from the first one of the name `from` on that run before the first one
 /// of the name `until`. Empty names: from the beginning, to the end.
@@ -63,6 +72,11 @@ struct PassRange {
 ComputeDag run_passes(const ComputeDag& declared, const Target& target, const PassOptions& options,
                       ChoiceList& choices, std::vector<PassApplication>& log,
                       const PassRange& range = {});
+
+/// The graph before all passes, which may have sizes: with what needs no inputs, and masks of positions, in their
+/// readers.
+ComputeDag with_positions(const ComputeDag& declared, const Target& target,
+                          const PassOptions& options, std::vector<PassApplication>& log);
 
 /// The options with all passes off.
 PassOptions without_passes(PassOptions options);

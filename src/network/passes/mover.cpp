@@ -28,7 +28,8 @@ std::vector<Expr> read_through(const Operation& mover, std::span<const Expr> ind
 Ranges ranges_of(const Operation& op) {
   Ranges ranges;
   for (const std::vector<Axis>* list : {&op.axes(), &op.reduce_axes()}) {
-    for (const Axis& a : *list) ranges.set(a.var(), {0, std::max<int64_t>(0, a.extent() - 1)});
+    for (const Axis& a : *list)
+      ranges.set(a.var(), {0, std::max<int64_t>(0, a.largest_extent() - 1)});
   }
   return ranges;
 }

@@ -17,7 +17,7 @@ const Load* moved_read(const Operation& op);
 std::vector<Expr> read_through(const Operation& mover, std::span<const Expr> indices,
                                const Ranges& ranges);
 
-/// The axes of `op`, spatial and reduced, with their extents.
+/// The axes of `op`, spatial and reduced, with their extents at the largest sizes.
 Ranges ranges_of(const Operation& op);
 
 /// The number of indices that are more than an axis or a number.

@@ -20,6 +20,22 @@ bool follows(const ComputeDag& dag, int reader, int s) {
   });
 }
 
+bool depends_on(const ComputeDag& dag, int s, int on) {
+  std::vector<int> todo{s};
+  std::vector<char> seen(static_cast<size_t>(dag.size()));
+  while (!todo.empty()) {
+    const int at = todo.back();
+    todo.pop_back();
+    if (at == on) return true;
+    for (const int p : dag.info(at).producers) {
+      if (p < on || seen[static_cast<size_t>(p)]) continue;  // producers come first
+      seen[static_cast<size_t>(p)] = 1;
+      todo.push_back(p);
+    }
+  }
+  return false;
+}
+
 namespace {
 
 /// chain_to, for chains of up to `most` stages.

@@ -33,6 +33,8 @@ constexpr Step kSteps[] = {
     {"fold_movers", fold_movers},
     {"factors_after_products", factors_after_products},
     {"factors_after_products", share_sums},
+    {"factors_after_products", one_pass_moments},
+    {"factors_after_products", join_equal},
     {"guards_after_products", guards_after_products},
     {"unflatten_sums", unflatten_sums},
     {"drop_taps", drop_taps},
@@ -46,6 +48,7 @@ constexpr Step kSteps[] = {
     {"fold_views", fold_short_transposes},
     {"fold_views", last_as_read},
     {"fold_movers", fold_movers},
+    {"horizontal", join_outputs},
 };
 
 const PassDescription& description(const std::string& name) {
@@ -71,6 +74,19 @@ ComputeDag run_passes(const ComputeDag& declared, const Target& target, const Pa
     const size_t before = log.size();
     std::vector<Tensor> outputs =
         step.pass({dag, target, options, step.name, enabled, choices, log});
+    if (log.size() > before) dag = ComputeDag(std::move(outputs));
+  }
+  return dag;
+}
+
+ComputeDag with_positions(const ComputeDag& declared, const Target& target,
+                          const PassOptions& options, std::vector<PassApplication>& log) {
+  ComputeDag dag = declared;
+  if (!options.fold_constants) return dag;
+  ChoiceList none(options);
+  for (const Pass pass : {fold_constants, masks_of_positions}) {
+    const size_t before = log.size();
+    std::vector<Tensor> outputs = pass({dag, target, options, "fold_constants", true, none, log});
     if (log.size() > before) dag = ComputeDag(std::move(outputs));
   }
   return dag;

@@ -114,6 +114,8 @@ struct ImportNotes {
   /// Known arrays, and the same in a narrower type, by the address of their elements and their shape.
   std::map<std::pair<const void*, Extents>, std::pair<NDArray, NDArray>> narrow;
   std::set<std::string> folded;  ///< results of nodes that were computed at import
+  /// Those that grow evenly at the largest sizes, and are declared as formulas, and those that do not.
+  std::map<std::string, bool> even;
   /// The number of steps of recurrent nodes and scans at the size that was imported first, and those nodes
   /// whose number differs between sizes. They are loops at all sizes.
   std::map<std::string, int64_t> steps;

@@ -30,6 +30,7 @@ struct Executable::Loaded {
   DeviceState* device = nullptr;
   Module module;
   std::vector<Step> main, prepare;
+  std::atomic<bool> ran = false;
 
   std::mutex mutex;
   struct Scratch {
@@ -255,6 +256,10 @@ void Executable::run(int device, std::span<void* const> buffers,
   LaunchRecord* const record = record_of(device);
   if (record == nullptr) l.device->enter();  // a record needs no context
   const api::StreamHandle stream = current_stream(device);
+  // Kernels read constants before the kernel before has ended, which may be one that fills them for the first call.
+  if (record == nullptr && !l.ran.exchange(true) && capture_of(device) == nullptr &&
+      !caller_captures(device))
+    l.device->check(l.device->api->stream_synchronize(stream), "cuStreamSynchronize");
   const std::vector<Workspace>& wanted = scratch == nullptr ? program_->workspaces : zeroed_;
   WorkspacesOfCall workspaces{program_->workspaces, {}, scratch};
   if (!wanted.empty()) workspaces.own = l.workspaces(wanted, stream);

@@ -17,6 +17,7 @@
 namespace heddle {
 namespace {
 
+constexpr double kLowest = std::numeric_limits<float>::lowest();
 constexpr int64_t kMaxMultiple = 1 << 16, kUnit = 16, kLanes = 8;
 
 using heddle::ceil_div, heddle::round_up;
@@ -231,14 +232,21 @@ class OnlineStep : public StepApplier {
 
   // ---- scores ----
 
-  // `e` times a factor, which is multiplied into the constant that `e` is scaled by.
+  // `e` times a factor, which is multiplied into the constant that `e` is scaled by. What is finite stays so: a
+  // row whose scores are all the lowest numbers has equal weights.
   static Expr scaled(const Expr& e, double by) {
     if (const Select* s = e.as<Select>())
       return make_select(s->condition, scaled(s->on_true, by), scaled(s->on_false, by));
-    if (const FloatImm* f = e.as<FloatImm>()) return make_float(f32, f->value * by);
+    if (const FloatImm* f = e.as<FloatImm>())
+      return make_float(f32, std::isinf(f->value) ? f->value : std::max(f->value * by, kLowest));
     const Binary* b = e.as<Binary>();
     const FloatImm* f = b && b->op == BinaryOp::Mul ? b->b.as<FloatImm>() : nullptr;
-    return f ? b->a * make_float(f32, f->value * by) : e * make_float(f32, by);
+    const Expr times = f ? b->a * make_float(f32, f->value * by) : e * make_float(f32, by);
+    const bool overflows = any_below(e, [&](const Expr& x) {
+      const FloatImm* low = x.as<FloatImm>();
+      return low && std::isfinite(low->value) && low->value * by < kLowest;
+    });
+    return overflows ? max(times, make_float(f32, kLowest)) : times;
   }
 
   // Scores over the factor that makes them powers of two, so that the maximum is taken before they
@@ -424,7 +432,8 @@ class OnlineStep : public StepApplier {
   void read_through_inlined() {
     for (int p = s_.dag.size() - 1; p >= 0; --p) {
       if (made(p).placement != Placement::Inlined) continue;
-      for (const int id : {queries_, key_rows_, values_, scores_}) substitute_bodies(id, made(p));
+      for (const int id : {queries_, key_rows_, values_, scores_, weighted_})
+        substitute_bodies(id, made(p));
     }
   }
 

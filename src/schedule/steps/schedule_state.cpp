@@ -105,15 +105,16 @@ std::vector<int> ScheduleState::readers(int stage) const {
   for (const int i : possible_readers(stage)) {
     const StageState& reader = stages[static_cast<size_t>(i)];
     if (reader.placement == Placement::Inlined) continue;
-    const bool reads =
-        std::any_of(reader.bodies.begin(), reader.bodies.end(), [&](const Expr& body) {
-          return any_below(body, [&](const Expr& e) {
-            const Load* load = e.as<Load>();
-            const std::vector<Buffer>& own = stages[static_cast<size_t>(stage)].buffers;
-            return load && std::find(own.begin(), own.end(), load->buffer) != own.end();
-          });
-        });
-    if (reads) out.push_back(i);
+    const auto reads = [&](const Expr& in) {
+      return any_below(in, [&](const Expr& e) {
+        const Load* load = e.as<Load>();
+        const std::vector<Buffer>& own = stages[static_cast<size_t>(stage)].buffers;
+        return load && std::find(own.begin(), own.end(), load->buffer) != own.end();
+      });
+    };
+    if ((reader.reach.defined() && reads(reader.reach)) ||
+        std::any_of(reader.bodies.begin(), reader.bodies.end(), reads))
+      out.push_back(i);
   }
   return out;
 }

@@ -149,7 +149,9 @@ class StepApplier {
       return r;
     };
     go = [&](const Expr& e) { return memo(e, rewritten); };
-    for (Expr& body : s_.stages[reader].bodies) body = go(body);
+    StageState& st = s_.stages[reader];
+    for (Expr& body : st.bodies) body = go(body);
+    if (st.reach.defined()) st.reach = go(st.reach);
   }
 
   ScheduleState& s_;

@@ -407,6 +407,31 @@ $ void send_in_cluster(T* to, T value, unsigned long long* arrivals) {
     {"prefetch_l2", "", true, R"($ void prefetch_l2(const void* p) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 })"},
+    // Loads that stay before the wait for the kernel before: ptxas moves those of read-only memory (.nc) behind it.
+    {"load_ahead_2", "", true, R"($ unsigned short load_ahead_2(const void* p) {
+  unsigned short r;
+  asm volatile("ld.global.L1::no_allocate.u16 %0, [%1];"
+               : "=h"(r) : "l"(p));
+  return r;
+})"},
+    {"load_ahead_4", "", true, R"($ unsigned load_ahead_4(const void* p) {
+  unsigned r;
+  asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];"
+               : "=r"(r) : "l"(p));
+  return r;
+})"},
+    {"load_ahead_8", "", true, R"($ uint2 load_ahead_8(const void* p) {
+  uint2 r;
+  asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+               : "=r"(r.x), "=r"(r.y) : "l"(p));
+  return r;
+})"},
+    {"load_ahead_16", "", true, R"($ uint4 load_ahead_16(const void* p) {
+  uint4 r;
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
+  return r;
+})"},
     // The memory of the kernels before this one is complete after the first instruction. The second
     // one lets the blocks of the next kernel begin when all blocks of this one have come here.
     {"grid_wait", "", true, R"($ void grid_wait() {

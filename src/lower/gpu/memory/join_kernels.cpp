@@ -17,6 +17,7 @@ constexpr int64_t kWarp = 32;
 // Registers that a thread of a usual kernel has, and of one that keeps no elements, and threads that may have
 // all that a thread can.
 constexpr int64_t kUsualRegisters = 128, kFewRegisters = 40, kThreadsOfAllRegisters = 256;
+constexpr int64_t kRoundsOfAlike = 4;  // of kernels with as many threads and as much shared memory
 
 int64_t volume(const std::array<int64_t, 3>& v) { return v[0] * v[1] * v[2]; }
 
@@ -201,7 +202,7 @@ bool fit_in_one_launch(const std::vector<const GpuKernel*>& launches, const Gpu&
     if (k->parts.empty()) kernels.push_back(k);
     for (const GpuKernel& part : k->parts) kernels.push_back(&part);
   }
-  int64_t blocks = 0, at_largest = 0, most = 0, least = INT64_MAX, shared = 0;
+  int64_t blocks = 0, at_largest = 0, most = 0, least = INT64_MAX, shared = 0, unshared = INT64_MAX;
   bool keeps = false;
   for (const GpuKernel* k : kernels) {
     at_largest += volume(k->grid);
@@ -209,11 +210,13 @@ bool fit_in_one_launch(const std::vector<const GpuKernel*>& launches, const Gpu&
     most = std::max(most, volume(k->block));
     least = std::min(least, volume(k->block));
     shared = std::max(shared, k->shared_bytes);
+    unshared = std::min(unshared, k->shared_bytes);
     keeps = keeps || keeps_elements(k->body);
   }
   if (most > kThreadsOfAllRegisters && most > 2 * least) return false;
   if (kernels.empty() || !exchange_alike(kernels, gpu)) return false;
-  const int64_t rounds = keeps || shared > 0 ? 1 : rounds_of_moves;
+  const bool alike = most == least && shared == unshared;
+  const int64_t rounds = alike ? kRoundsOfAlike : keeps || shared > 0 ? 1 : rounds_of_moves;
   return blocks <= rounds * wave(most, shared, keeps ? kUsualRegisters : kFewRegisters, gpu) &&
          at_largest <= kMostBlocks[0];
 }

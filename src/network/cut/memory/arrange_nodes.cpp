@@ -134,7 +134,7 @@ std::string size_text(int64_t bytes) {
 std::optional<Recomputation> nearly_free(const BufferGraph& graph, const Wishes& wishes,
                                          const std::vector<RepeatedNode>& nodes, double seconds) {
   constexpr int64_t kMuch = 8 << 20;
-  constexpr double kFree = 0.01;
+  constexpr double kFree = 0.0125;
   const int64_t bytes = plan_memory(graph.lifetimes()).bytes;
   if (bytes < kMuch) return std::nullopt;
   constexpr int64_t kLeastShare = 70, kMostShare = 90, kStep = 2;  // in hundredths

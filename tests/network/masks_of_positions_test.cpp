@@ -1,0 +1,184 @@
+// Masks of attention that are computed from positions, as files write them: random ones in networks for GPUs, whose
+// kernels the emulator runs, against the interpreter. Rows may be masked completely.
+#include <cmath>
+
+#include "codegen/cuda/nvrtc/nvrtc.h"
+#include "environment.h"
+#include "heddle/support/rng.h"
+#include "network/emulated_network.h"
+#include "network/network_testing.h"
+
+namespace heddle::testing {
+namespace {
+
+Target gpu() { return Target::parse("cuda -gpu=h200"); }
+
+enum class Form { Added, Where, Filled, Product, Window, Prefix, Slopes, Table, Data, Count };
+
+/// Attention of `rows` queries behind `keys - rows` others.
+struct Drawn {
+  Form form = Form::Added;
+  int64_t batch = 1, group = 1, rows = 1, keys = 3, size = 16, window = 4;
+  double low = -1e9;
+  uint64_t seed = 1;
+
+  std::string text() const {
+    return "form " + std::to_string(static_cast<int>(form)) + ", batch " + std::to_string(batch) +
+           ", group " + std::to_string(group) + ", rows " + std::to_string(rows) + ", keys " +
+           std::to_string(keys) + ", size " + std::to_string(size) + ", window " +
+           std::to_string(window) + ", low " + std::to_string(low) + ", seed " +
+           std::to_string(seed);
+  }
+};
+
+Drawn draw(uint64_t seed) {
+  Rng rng(seed);
+  Drawn d;
+  d.form = static_cast<Form>(rng.uniform_int(0, static_cast<int64_t>(Form::Count) - 1));
+  d.batch = rng.uniform_int(1, 2);
+  d.group = rng.uniform_int(1, 3);
+  d.rows = rng.uniform_int(1, 90);
+  d.keys = d.rows + (rng.chance(0.3) ? 0 : rng.uniform_int(1, 100));
+  d.keys = std::max<int64_t>(d.keys, 4);
+  d.size = rng.chance(0.5) ? 16 : 40;
+  d.window = rng.uniform_int(1, 40);
+  const std::vector<double> lows{-1e9, -3.3e38, -std::numeric_limits<double>::infinity()};
+  d.low = lows[static_cast<size_t>(rng.uniform_int(0, 2))];
+  if (d.form == Form::Product && std::isinf(d.low)) d.low = -1e9;
+  d.seed = seed;
+  return d;
+}
+
+/// The positions first, first + 1, ..., as a stage of their own.
+Tensor positions(int64_t count, int64_t first) {
+  return compute(Shape{count}, [&](Axis i) -> Expr { return i + Expr(first); }, "positions");
+}
+
+/// What is true where the query attends to the key.
+Tensor condition(const Drawn& d, const Tensor& there) {
+  const int64_t past = d.keys - d.rows;
+  const Tensor columns = positions(d.keys, 0), rows = positions(d.rows, past);
+  return compute(
+      {d.batch, 1, d.rows, d.keys},
+      [&](const std::vector<Axis>& i) -> Expr {
+        const Expr row = d.form == Form::Table ? rows(i[2]) : i[2] + Expr(past);
+        const Expr key = d.form == Form::Table ? columns(i[3]) : Expr(i[3]);
+        const Expr is_there = there(i[0], i[3]) != Expr(int64_t{0}), below = key <= row;
+        if (d.form == Form::Window) return below && i[3] > row - Expr(d.window);
+        if (d.form == Form::Prefix) return (below || i[3] < Expr(d.window)) && is_there;
+        if (d.form == Form::Data)
+          return i[3] <= there(i[0], i[2] + Expr(past)) * Expr(d.keys) && below;
+        if (d.form == Form::Slopes) return below;
+        return below && is_there;
+      },
+      "seen");
+}
+
+Tensor masked(const Drawn& d, const Tensor& scores, const Tensor& there) {
+  const Tensor seen = condition(d, there);
+  const DataType type = scores.dtype();
+  const Expr low = make_const(type, d.low), zero = make_const(type, 0);
+  const auto of = [&](const std::vector<Axis>& i) { return seen(i[0], 0, i[2], i[3]); };
+  const auto map = [&](FunctionRef<Expr(const std::vector<Axis>&)> f) {
+    return compute(scores.shape(), [&](const std::vector<Axis>& i) -> Expr { return f(i); });
+  };
+  if (d.form == Form::Where)
+    return map([&](const auto& i) { return make_select(of(i), scores(i), low); });
+  if (d.form == Form::Filled)
+    return map([&](const auto& i) { return make_select(!of(i), low, scores(i)); });
+  const Tensor mask =
+      compute({d.batch, 1, d.rows, d.keys}, [&](const std::vector<Axis>& i) -> Expr {
+        const Expr here = seen(i[0], i[1], i[2], i[3]);
+        if (d.form == Form::Slopes)
+          return make_select(here, cast(type, cast(f32, i[3] - i[2]) * Expr(0.125f)), low);
+        if (d.form == Form::Product)
+          return make_select(there(i[0], i[3]) == Expr(int64_t{0}), low,
+                             low * cast(type, i[3] > i[2] + Expr(d.keys - d.rows)));
+        return make_select(here, zero, low);
+      });
+  return map([&](const auto& i) { return scores(i) + mask(i[0], 0, i[2], i[3]); });
+}
+
+struct Masked {
+  Tensor q, k, v, there, result;
+  explicit Masked(const Drawn& d)
+      : q(placeholder({d.batch, d.group, d.rows, d.size}, bf16, "q")),
+        k(placeholder({d.batch, 1, d.keys, d.size}, bf16, "k")),
+        v(placeholder({d.batch, 1, d.keys, d.size}, bf16, "v")),
+        there(placeholder({d.batch, d.keys}, i64, "there")) {
+    const Tensor scores = ops::matmul(q, k, false, true);
+    result = ops::matmul(ops::softmax(masked(d, scores, there), -1), v);
+  }
+};
+
+/// Which keys are there: all, none, those behind a padding, or some.
+void fill_there(const Drawn& d, const NDArray& there) {
+  Rng rng(d.seed + 1000);
+  for (int64_t b = 0; b < d.batch; ++b) {
+    const int64_t how = rng.uniform_int(0, 4), pad = rng.uniform_int(0, d.keys);
+    for (int64_t j = 0; j < d.keys; ++j) {
+      const bool is_there = how == 0 || (how == 1 && j >= pad) || (how == 2 && j < pad) ||
+                            (how == 3 && rng.chance(0.6));
+      there.set(b * d.keys + j, is_there ? 1 : 0);
+    }
+  }
+}
+
+bool finds_bound(const Network& network) {
+  return std::ranges::any_of(network.passes(), [](const PassApplication& p) {
+    return p.text.find("a bound for each row") != std::string::npos;
+  });
+}
+
+std::string wrong(const Drawn& d) {
+  const Masked m(d);
+  const std::vector<Tensor> outputs{m.result};
+  const Network network(outputs, gpu());
+  cuda::FakeDriver driver;
+  const cuda::ScopedDriver scope(&driver.api());
+  emulate_network(driver, network, gpu());
+  const std::vector<Tensor> args = args_of(outputs);
+  const std::vector<NDArray> arrays = arrays_for(args);
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].same_as(m.there)) fill_there(d, arrays[i]);
+  }
+  network.build(args).call(arrays);
+  // A few units in the last place of the weights, which online sums round otherwise.
+  return differs_from_interpreter(outputs, args, arrays, 3e-2);
+}
+
+TEST(MasksOfPositions, RandomMasksLikeTheInterpreter) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const int64_t count = number_from_env("HEDDLE_PROPERTY_COUNT", 40),
+                first = number_from_env("HEDDLE_PROPERTY_SEED", 1);
+  for (int64_t seed = first; seed < first + count; ++seed) {
+    const Drawn d = draw(static_cast<uint64_t>(seed));
+    ASSERT_EQ(wrong(d), "") << d.text() << "\nHEDDLE_PROPERTY_SEED=" << seed
+                            << " HEDDLE_PROPERTY_COUNT=1";
+  }
+}
+
+TEST(MasksOfPositions, BoundsAreFoundAsFilesWriteThem) {
+  for (const Form f : {Form::Added, Form::Where, Form::Filled, Form::Product, Form::Slopes,
+                       Form::Table, Form::Window, Form::Prefix, Form::Data}) {
+    Drawn d;
+    d.form = f;
+    d.rows = 40;
+    d.keys = 64;
+    d.window = 50;
+    // The slope of the first key is not known to be no mask.
+    d.low = f == Form::Slopes ? -std::numeric_limits<double>::infinity() : -3.3e38;
+    SCOPED_TRACE(d.text());
+    // Rows of a window may be masked completely as far as its data says; a prefix is beyond the bound.
+    const bool found = f != Form::Window && f != Form::Prefix && f != Form::Data;
+    const Masked m(d);
+    EXPECT_EQ(finds_bound(Network({m.result}, gpu())), found);
+    EXPECT_FALSE(finds_bound(Network({m.result}, Target::host())));
+    d.low = -1e4;  // not below every score
+    const Masked near(d);
+    EXPECT_FALSE(finds_bound(Network({near.result}, gpu())));
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
