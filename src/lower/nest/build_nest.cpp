@@ -114,6 +114,7 @@ Stmt NestBuilder::emit_loop(const LoopPlace& at, LoopsFor what) {
   const AxisState& a = s_.axes[at.axis()];
   const AxisScope::Known known(axes_);
   Expr extent = axes_.extent(at.axis());
+  const Expr most = extent;
   if (what == LoopsFor::Compute && a.kind == AxisKind::Reduce && may_leave_out(at)) {
     const AxisScope::Iterations needed = axes_.needed(at.stage, at.axis(), extent);
     extent = bodies_.iterations(needed.extent, at.stage);
@@ -121,7 +122,7 @@ Stmt NestBuilder::emit_loop(const LoopPlace& at, LoopsFor what) {
   }
   const Var v(a.name);
   const bool unit = is_const(extent, 1);
-  if (!unit) axes_.loops().open(v, extent);
+  if (!unit) axes_.loops().open(v, extent, most);
   const std::vector<int> splits = axes_.bind(at.axis(), unit ? Expr(0) : v.expr());
   const Stmt body = tails_.cases(at, splits, [&] { return inside(at, what); });
   // A loop that marks a tile stays, even with one iteration.

@@ -21,14 +21,14 @@ class OpenLoops {
   /// With `plain_accesses`, simple_access leaves expressions as they are (NestOptions).
   explicit OpenLoops(bool plain_accesses) : plain_accesses_(plain_accesses) {}
 
-  /// A loop of `v` from 0 to `extent` opens.
-  void open(const Var& v, const Expr& extent);
+  /// A loop of `v` from 0 to `extent` opens, which is at most `most`.
+  void open(const Var& v, const Expr& extent, const Expr& most);
   /// The range of a loop's variable alone. It is for loops that are imagined, to learn what they
   /// would read.
   void imagine(const Var& v, const Expr& extent);
   /// What follows is for the iterations of an open loop in `range`, or up to `last`.
   void narrow(const Var& v, Interval range);
-  void end_at(const Var& v, const Expr& last) { lasts_.push_back({v, last}); }
+  void end_at(const Var& v, const Expr& last) { lasts_.push_back({v, last, false}); }
 
   const Ranges& ranges() const { return ranges_; }
   Expr simple(const Expr& e) const { return simplify(e, ranges_); }
@@ -56,7 +56,15 @@ class OpenLoops {
   const bool plain_accesses_;
   Ranges ranges_;
   std::vector<std::pair<Var, std::optional<Interval>>> changed_;  ///< ranges as they were before
-  std::vector<VarBinding> lasts_;  ///< the last iterations of open loops of symbolic length
+  /// The last iterations of open loops of symbolic length. Where a loop has one more, which is its own, that
+  /// comes behind.
+  struct Last {
+    Var var;
+    Expr value;
+    bool own = false;
+  };
+  std::vector<Last> lasts_;
+  bool at_most_at_ends(const Expr& a, const Expr& b, bool own) const;
 };
 
 }  // namespace heddle::lowering

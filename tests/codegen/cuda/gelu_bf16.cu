@@ -2,9 +2,9 @@ static __device__ __forceinline__ float f32_from_bf16(unsigned short x) {
   return __uint_as_float((unsigned)x << 16);
 }
 static __device__ __forceinline__ unsigned short bf16_from_f32(float x) {
-  unsigned short r;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
-  return r;
+  unsigned r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(x), "f"(0.0f));
+  return (unsigned short)(r >> 16);
 }
 static __device__ __forceinline__ float round_bf16(float x) {
   return f32_from_bf16(bf16_from_f32(x));

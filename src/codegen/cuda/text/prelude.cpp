@@ -40,10 +40,11 @@ constexpr Helper kHelpers[] = {
     {"f32_from_bf16", "", false, R"($ float f32_from_bf16(unsigned short x) {
   return __uint_as_float((unsigned)x << 16);
 })"},
+    // The upper half of a pair: a conversion of one number has a fraction of the rate of a pair's.
     {"bf16_from_f32", "", true, R"($ unsigned short bf16_from_f32(float x) {
-  unsigned short r;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
-  return r;
+  unsigned r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(x), "f"(0.0f));
+  return (unsigned short)(r >> 16);
 })"},
     // The value is first rounded to odd: the last bit is set where bits are cut off. The second
     // rounding then gives the result of a single one.

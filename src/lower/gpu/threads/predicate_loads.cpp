@@ -19,7 +19,8 @@ bool is_total(const Expr& e) {
   if (e.as<Load>()) return true;
   if (e.kind() == ExprKind::Shuffle) return false;
   const Binary* b = e.as<Binary>();
-  if (b && !e.dtype().is_float() &&
+  const int64_t* divisor = b ? as_int(b->b) : nullptr;
+  if (b && !e.dtype().is_float() && (divisor == nullptr || *divisor <= 0) &&
       (b->op == BinaryOp::Div || b->op == BinaryOp::FloorDiv || b->op == BinaryOp::FloorMod))
     return false;
   bool all = true;
