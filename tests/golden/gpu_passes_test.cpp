@@ -86,6 +86,21 @@ TEST(GoldenGpuPasses, LiftConditionsOutOfUnrolledLoops) {
                       to_string(gpu::lift_conditions(s)));
 }
 
+// The gradient of a relu behind a sum of which every second row has two terms.
+TEST(GoldenGpuPasses, LoadAheadOfWhatDataChoose) {
+  const Tensor y = placeholder({4, 16}, f16, "Y"), g = placeholder({4, 16}, f16, "G"),
+               half = placeholder({2, 16}, f16, "H");
+  const Tensor d = compute(
+      {4, 16},
+      [&](Axis i, Axis j) {
+        const Expr zero = make_const(f16, 0);
+        const Expr more = select(floormod(i, 2) == 0, half(floordiv(i, 2), j), zero);
+        return select(y(i, j) > zero, g(i, j) + more, zero);
+      },
+      "D");
+  expect_golden_pass("load_ahead", create_schedule({d}, a_gpu()), {y, g, half, d});
+}
+
 // A row is turned three times; what the first stage makes is not read by the third.
 TEST(GoldenGpuPasses, ReuseSharedTakesThePlaceOfWhatIsNotReadAgain) {
   constexpr int64_t kLong = 4096;
@@ -208,7 +223,7 @@ TEST(GoldenGpuPasses, HaveNoOtherFiles) {
        "gpu_passes/join_zero_fills", "gpu_passes/software_pipeline", "gpu_passes/insert_sync",
        "gpu_passes/distribute_tiles", "gpu_passes/short_functions", "gpu_passes/turn_grid",
        "gpu_passes/scattered_stores", "gpu_passes/warp_roles", "gpu_passes/join_launches",
-       "gpu_passes/reuse_shared", "gpu_passes/lift_conditions"});
+       "gpu_passes/reuse_shared", "gpu_passes/lift_conditions", "gpu_passes/load_ahead"});
 }
 
 }  // namespace

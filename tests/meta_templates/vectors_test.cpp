@@ -60,6 +60,31 @@ TEST(CudaVectors, PiecesAreReadByVectors) {
   EXPECT_EQ(text(by_elements[0]).find("uint"), std::string::npos);
 }
 
+// What data choose, such as the gradient of a relu behind a norm, is loaded by vectors before it is chosen. A read
+// that is out of bounds where it is not chosen waits. Dimensions of one element do not part a row.
+TEST(CudaVectors, WhatDataChooseIsLoadedBefore) {
+  const Tensor y = placeholder({64, 48}, f16, "y"), g = placeholder({64, 48}, f16, "g"),
+               half = placeholder({32, 48}, f16, "half"),
+               scale = placeholder({1, 48, 1}, f16, "scale");
+  const auto chosen = [&](int64_t shift) {
+    return MemoryBound{
+        "shifted by " + std::to_string(shift), {compute({64, 48}, [&](Axis i, Axis c) {
+          const Expr zero = make_const(f16, 0), row = floordiv(i - Expr(shift), 2);
+          const Expr more = select(floormod(i, 2) == 0 && Expr(0) <= row, half(row, c), zero);
+          return select(y(i, c) > zero, (g(i, c) + more) * scale(Expr(0), c, Expr(0)), zero);
+        })}};
+  };
+  check({chosen(0), chosen(2)}, 3, 19);
+  const std::string inside = emit_cuda(static_choice(chosen(0)));
+  EXPECT_NE(inside.find("*(const uint4*)(g + "), std::string::npos) << inside;
+  EXPECT_NE(inside.find("*(const uint4*)(half + "), std::string::npos) << inside;
+  const size_t branch = inside.find("if (");
+  EXPECT_TRUE(branch == std::string::npos || branch > inside.find("*(const uint4*)(half + "))
+      << inside;
+  EXPECT_EQ(emit_cuda(static_choice(chosen(2))).find("(half + "), std::string::npos)
+      << "by vectors, where some lanes may read before the first row";
+}
+
 // An index beside each element: the elements are read by vectors, in rows of any length. Parts of
 // odd rows begin at no vector, and neighbouring threads take neighbouring elements of them.
 TEST(CudaVectors, PairsAreReadTogether) {

@@ -64,16 +64,31 @@ int64_t vector_of_places(const Operation& op, const Access& a, size_t d, int64_t
   return 1;
 }
 
+// Whether a read is of an element of its tensor where a select does not choose it, too: it is loaded ahead then.
+bool is_always_inside(const Operation& op, const Access& a) {
+  Ranges ranges;
+  for (const Axis& x : op.axes()) ranges.set(x.var(), {0, x.extent() - 1});
+  for (size_t d = 0; d < a.indices.size(); ++d) {
+    const int64_t* extent = as_int(a.tensor.shape()[d]);
+    const Interval at = range_of(a.indices[d], ranges);
+    if (!extent || at.min < 0 || at.max >= *extent) return false;
+  }
+  return true;
+}
+
 // The number of elements that one access along the last axis of `s` can take; 1 where its reads do
 // not run along that axis.
 int64_t row_vector(const ComputeDag& dag, int s, int64_t lanes) {
   const Axis& last = dag.stage(s).axes().back();
   int64_t v = whole_vector(last.extent(), lanes);
   const auto& reads = dag.info(s).reads;
-  const bool guarded =
-      std::any_of(reads.begin(), reads.end(), [](const Access& a) { return a.guarded; });
+  const bool guarded = std::any_of(reads.begin(), reads.end(), [&](const Access& a) {
+    return a.guarded && !is_always_inside(dag.stage(s), a);
+  });
   while (guarded && v > 1 && !same_in_vectors(dag.stage(s), v)) v /= 2;
   for (const Access& a : reads) {
+    size_t rank = a.affine.size();  // without dimensions of one element behind the last one
+    while (rank > 1 && is_const(a.tensor.shape()[rank - 1], 1)) --rank;
     for (size_t d = 0; d < a.affine.size(); ++d) {
       if (!a.affine[d]) {
         if (uses_var(a.indices[d], last.var())) v = vector_of_places(dag.stage(s), a, d, v);
@@ -81,13 +96,13 @@ int64_t row_vector(const ComputeDag& dag, int s, int64_t lanes) {
       }
       const int64_t along = a.affine[d]->coefficient(last.var());
       if (along == 0) continue;
-      if (along != 1 || d + 1 != a.affine.size()) return 1;
+      if (along != 1 || d + 1 != rank) return 1;
       // With an offset, only vectors whose length divides it are aligned.
       v = whole_vector(a.affine[d]->constant, v);
       for (const Affine::Term& t : a.affine[d]->terms) {
         if (t.var.get() != last.var().get()) v = whole_vector(t.coefficient, v);
       }
-      v = whole_vector(a.tensor.extent(-1), v);
+      v = whole_vector(a.tensor.extent(static_cast<int>(d)), v);
     }
   }
   return v;

@@ -121,6 +121,11 @@ void overlap_launch(GpuKernel& kernel, const std::vector<Buffer>& constants);
 ///   t[j] = i < n ? f(x[i]) : 0  -->  v = i < n ? x[i] : 0;  u = f(v);  t[j] = i < n ? u : 0
 void predicate_loads(GpuKernel& kernel);
 
+/// Loads what selects choose between before their conditions are known, where that is in bounds anyway and data
+/// decide, lanes of a vector differ, or a product's epilogue chooses:
+///   y[i] = m[i] > 0 ? a[i] : 0  -->  v = a[i];  y[i] = m[i] > 0 ? v : 0
+void load_ahead(GpuKernel& kernel);
+
 /// Gives each Shared buffer of the kernel its place.
 void place_shared(GpuKernel& kernel);
 

@@ -182,6 +182,7 @@ GpuProgram lower_gpu(const Schedule& schedule, const std::vector<Tensor>& args,
   pipeline.run_shaped("insert_sync", insert_sync);
   pipeline.run("simplify", [](const Stmt& s) { return simplify(s); });
   if (!program.sizes.empty()) pipeline.run_on_kernels("predicate_loads", predicate_loads);
+  pipeline.run_on_kernels("load_ahead", load_ahead);
   std::vector<Buffer> constants = program.persistent;
   for (size_t i = 0; i < args.size(); ++i)
     if (args[i].op()->is_constant()) constants.push_back(program.args[i]);

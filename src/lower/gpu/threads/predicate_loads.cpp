@@ -6,9 +6,13 @@
 //
 // A compiler makes predicated loads and a choice of registers of that. Of the first form it makes a
 // branch around all of f, and the loads of the next elements wait until those before have arrived.
+#include <algorithm>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "heddle/ir/simplify.h"
+#include "ir/linear.h"
 #include "lower/gpu/gpu_passes.h"
 
 namespace heddle::gpu {
@@ -77,10 +81,96 @@ bool has_tiles(const Stmt& s) {
   return found;
 }
 
+// ---- loads that are in bounds whether or not they are chosen ----
+
+/// Loads the arms of selects before their conditions are known:
+///
+///   y[i] = m[i] > 0 ? a[i] + (c ? b[i / 2] : 0) : 0
+///     -->
+///   v = a[i];  w = b[i / 2];  y[i] = m[i] > 0 ? v + (c ? w : 0) : 0
+///
+/// where data decide, or lanes of a vector differ, and in the epilogues of products, which have few warps. All loads
+/// are then under way at once and load vectors. Memory that the kernel writes is left alone.
+class LoadsAhead {
+ public:
+  explicit LoadsAhead(const GpuKernel& k) : tiles_(has_tiles(k.body)) {
+    visit(
+        k.body,
+        [&](const Stmt& x) {
+          if (const Store* store = x.as<Store>()) written_.insert(store->buffer.get());
+          const TileOp* op = x.as<TileOp>();
+          for (size_t i = 0; op && i < op->operands.size(); ++i)
+            written_.insert(op->operands[i].buffer.get());
+        },
+        [](const Expr&) {});
+  }
+
+  Stmt run(const Stmt& s) {
+    if (!s) return s;
+    if (const Store* store = s.as<Store>()) return of_store(*store);
+    const For* loop = s.as<For>();
+    if (loop) ranges_.set(loop->var, {0, range_of(loop->extent, ranges_).max - 1});
+    const Let* let = s.as<Let>();
+    if (let && !let->value.dtype().is_float() && !let->value.dtype().is_vector())
+      ranges_.set(let->var, range_of(let->value, ranges_));
+    return map_children(s, [&](const Stmt& c) { return run(c); }, [](const Expr& e) { return e; });
+  }
+
+ private:
+  static constexpr size_t kMostLoads = 8;  // of a store, each in registers
+
+  bool in_bounds(const Load& load) const {
+    const Buffer& b = load.buffer;
+    if (b->scope == Scope::Local || b->scope == Scope::Shared || written_.contains(b.get()) ||
+        load.indices.size() != 1 || has_load(load.indices[0]))
+      return false;
+    int64_t elements = 1;  // indices are flat by now
+    for (const Expr& e : b->shape) {
+      const int64_t* extent = as_int(e);
+      if (!extent) return false;
+      elements *= *extent;
+    }
+    const Interval at = range_of(load.indices[0], ranges_);
+    return at.min >= 0 && at.max < elements;
+  }
+
+  Expr rewritten(const Expr& e, bool in_arm, Lets& lets) const {
+    if (const Load* load = in_arm ? e.as<Load>() : nullptr) {
+      const auto known =
+          std::ranges::find_if(lets, [&](const auto& l) { return equal(l.second, e); });
+      if (known != lets.end()) return known->first.expr();
+      if (lets.size() == kMostLoads || !in_bounds(*load)) return e;
+      lets.emplace_back(Var("v", e.dtype()), e);
+      return lets.back().first.expr();
+    }
+    if (const Select* s = e.as<Select>()) {
+      const bool ahead =
+          in_arm || tiles_ || has_load(s->condition) || s->condition.dtype().is_vector();
+      return make_select(rewritten(s->condition, in_arm, lets), rewritten(s->on_true, ahead, lets),
+                         rewritten(s->on_false, ahead, lets));
+    }
+    return map_children(e, [&](const Expr& child) { return rewritten(child, in_arm, lets); });
+  }
+
+  Stmt of_store(const Store& store) const {
+    Lets lets;
+    const Expr value = rewritten(store.value, false, lets);
+    Stmt out = make_store(store.buffer, store.indices, value, store.hint);
+    for (size_t i = lets.size(); i-- > 0;) out = make_let(lets[i].first, lets[i].second, out);
+    return out;
+  }
+
+  const bool tiles_;
+  std::unordered_set<const BufferNode*> written_;
+  Ranges ranges_;
+};
+
 }  // namespace
 
 void predicate_loads(GpuKernel& kernel) {
   if (has_tiles(kernel.body)) kernel.body = rewritten(kernel.body);
 }
+
+void load_ahead(GpuKernel& kernel) { kernel.body = LoadsAhead(kernel).run(kernel.body); }
 
 }  // namespace heddle::gpu
