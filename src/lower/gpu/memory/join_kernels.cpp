@@ -17,7 +17,8 @@ constexpr int64_t kWarp = 32;
 // Registers that a thread of a usual kernel has, and of one that keeps no elements, and threads that may have
 // all that a thread can.
 constexpr int64_t kUsualRegisters = 128, kFewRegisters = 40, kThreadsOfAllRegisters = 256;
-constexpr int64_t kRoundsOfAlike = 4;  // of kernels with as many threads and as much shared memory
+constexpr int64_t kRoundsOfAlike =
+    4;  // of kernels of which a multiprocessor runs as many blocks as alone
 
 int64_t volume(const std::array<int64_t, 3>& v) { return v[0] * v[1] * v[2]; }
 
@@ -202,7 +203,7 @@ bool fit_in_one_launch(const std::vector<const GpuKernel*>& launches, const Gpu&
     if (k->parts.empty()) kernels.push_back(k);
     for (const GpuKernel& part : k->parts) kernels.push_back(&part);
   }
-  int64_t blocks = 0, at_largest = 0, most = 0, least = INT64_MAX, shared = 0, unshared = INT64_MAX;
+  int64_t blocks = 0, at_largest = 0, most = 0, least = INT64_MAX, shared = 0;
   bool keeps = false;
   for (const GpuKernel* k : kernels) {
     at_largest += volume(k->grid);
@@ -210,15 +211,17 @@ bool fit_in_one_launch(const std::vector<const GpuKernel*>& launches, const Gpu&
     most = std::max(most, volume(k->block));
     least = std::min(least, volume(k->block));
     shared = std::max(shared, k->shared_bytes);
-    unshared = std::min(unshared, k->shared_bytes);
     keeps = keeps || keeps_elements(k->body);
   }
   if (most > kThreadsOfAllRegisters && most > 2 * least) return false;
   if (kernels.empty() || !exchange_alike(kernels, gpu)) return false;
-  const bool alike = most == least && shared == unshared;
+  const int64_t registers = keeps ? kUsualRegisters : kFewRegisters,
+                at_once = wave(most, shared, registers, gpu);
+  const bool alike = std::ranges::all_of(kernels, [&](const GpuKernel* k) {
+    return wave(volume(k->block), k->shared_bytes, registers, gpu) == at_once;
+  });
   const int64_t rounds = alike ? kRoundsOfAlike : keeps || shared > 0 ? 1 : rounds_of_moves;
-  return blocks <= rounds * wave(most, shared, keeps ? kUsualRegisters : kFewRegisters, gpu) &&
-         at_largest <= kMostBlocks[0];
+  return blocks <= rounds * at_once && at_largest <= kMostBlocks[0];
 }
 
 void join_launches(GpuProgram& program, const Gpu& gpu) {

@@ -134,29 +134,40 @@ class LoadsAhead {
     return at.min >= 0 && at.max < elements;
   }
 
-  Expr rewritten(const Expr& e, bool in_arm, Lets& lets) const {
+  /// The rewriting of one value, whose nodes may be shared.
+  struct Value {
+    Lets lets;
+    RewriteMemo outside, in_arms;
+  };
+
+  Expr rewritten(const Expr& e, bool in_arm, Value& v) const {
+    return (in_arm ? v.in_arms : v.outside)(e,
+                                            [&](const Expr& x) { return of_node(x, in_arm, v); });
+  }
+
+  Expr of_node(const Expr& e, bool in_arm, Value& v) const {
     if (const Load* load = in_arm ? e.as<Load>() : nullptr) {
       const auto known =
-          std::ranges::find_if(lets, [&](const auto& l) { return equal(l.second, e); });
-      if (known != lets.end()) return known->first.expr();
-      if (lets.size() == kMostLoads || !in_bounds(*load)) return e;
-      lets.emplace_back(Var("v", e.dtype()), e);
-      return lets.back().first.expr();
+          std::ranges::find_if(v.lets, [&](const auto& l) { return equal(l.second, e); });
+      if (known != v.lets.end()) return known->first.expr();
+      if (v.lets.size() == kMostLoads || !in_bounds(*load)) return e;
+      v.lets.emplace_back(Var("v", e.dtype()), e);
+      return v.lets.back().first.expr();
     }
     if (const Select* s = e.as<Select>()) {
       const bool ahead =
           in_arm || tiles_ || has_load(s->condition) || s->condition.dtype().is_vector();
-      return make_select(rewritten(s->condition, in_arm, lets), rewritten(s->on_true, ahead, lets),
-                         rewritten(s->on_false, ahead, lets));
+      return make_select(rewritten(s->condition, in_arm, v), rewritten(s->on_true, ahead, v),
+                         rewritten(s->on_false, ahead, v));
     }
-    return map_children(e, [&](const Expr& child) { return rewritten(child, in_arm, lets); });
+    return map_children(e, [&](const Expr& child) { return rewritten(child, in_arm, v); });
   }
 
   Stmt of_store(const Store& store) const {
-    Lets lets;
-    const Expr value = rewritten(store.value, false, lets);
+    Value v;
+    const Expr value = rewritten(store.value, false, v);
     Stmt out = make_store(store.buffer, store.indices, value, store.hint);
-    for (size_t i = lets.size(); i-- > 0;) out = make_let(lets[i].first, lets[i].second, out);
+    for (size_t i = v.lets.size(); i-- > 0;) out = make_let(v.lets[i].first, v.lets[i].second, out);
     return out;
   }
 
