@@ -164,8 +164,10 @@ class LoadsAhead {
   }
 
   Stmt of_store(const Store& store) const {
+    // Tiles are copied to shared memory by stores of their own forms.
     Value v;
-    const Expr value = rewritten(store.value, false, v);
+    const bool global = store.buffer->scope != Scope::Shared && store.buffer->scope != Scope::Local;
+    const Expr value = global ? rewritten(store.value, false, v) : store.value;
     Stmt out = make_store(store.buffer, store.indices, value, store.hint);
     for (size_t i = v.lets.size(); i-- > 0;) out = make_let(v.lets[i].first, v.lets[i].second, out);
     return out;
