@@ -98,10 +98,11 @@ bool gathers_windows(const Access& a, const Axis& axis, const Operation& op) {
 // is the channels of a convolution in NCHW. Of windows far apart, a vector takes as many loads as it
 // has lanes, so that a shallower reduction pays, too (patches of 4x4 pixels of 3 channels). Where windows are
 // gathered, an operand that is packed at each call serves as well, such as the filter of a transposed
-// convolution whose gradient is computed.
+// convolution whose gradient is computed, and where vectors would have half of their lanes or fewer, if
+// each element that is packed is used often: a filter that is an argument, of images of few columns.
 int constant_vector_axis(const ComputeDag& dag, const Operation& op, const Operands& operands,
                          int64_t lanes, int64_t shared) {
-  constexpr int64_t kDeep = 64, kDeepOfFar = 32, kFarApart = 4;
+  constexpr int64_t kDeep = 64, kDeepOfFar = 32, kFarApart = 4, kUsedOften = 32;
   int64_t depth = 1;
   for (const Axis& k : op.reduce_axes()) depth *= k.extent();
   const Axis& last = op.axes().back();
@@ -111,6 +112,9 @@ int constant_vector_axis(const ComputeDag& dag, const Operation& op, const Opera
                                    [&](const Access* a) { return slides(*a, last, op, depth); });
   const bool gathers = std::any_of(operands.begin(), operands.end(),
                                    [&](const Access* a) { return gathers_windows(*a, last, op); });
+  const auto fills_more = [&](const Access& a) {
+    return 2 * last.extent() <= lanes && spatial_points(op) * depth >= kUsedOften * a.tensor.size();
+  };
   if (depth < (far ? kDeepOfFar : kDeep) || (last.extent() > lanes && !windows && !gathers) ||
       is_vectors_of_constant(dag, operands, last, lanes, shared))
     return -1;
@@ -120,8 +124,8 @@ int constant_vector_axis(const ComputeDag& dag, const Operation& op, const Opera
     // A tile of one vector is no better than what it replaces.
     const bool reads = one_is_read_by_vectors(operands, axis, 2 * shared);
     for (const Access* a : operands) {
-      if (reads && (gathers || is_constant(dag, *a)) && plain_dim(*a, axis) >= 0 &&
-          !a->depends_on(last))
+      if (reads && (gathers || is_constant(dag, *a) || fills_more(*a)) &&
+          plain_dim(*a, axis) >= 0 && !a->depends_on(last))
         return i;
     }
   }

@@ -37,11 +37,11 @@ inline void transpose_squares(StageRef p, std::vector<Loop>& order, Loop run, Lo
 }
 
 /// Copies in tiles of `tile` along `dim`: [dim/tile][the others..., inner][dim%tile]. `inner` is
-/// the one of the others that goes last, or -1 where they keep their order. `run` is the dimension
+/// the one of the others that goes last, or -1 where they keep their order. `runs` are the dimensions
 /// along which the source is contiguous, where this is a transposition of 32-bit elements by tiles
-/// of whole vectors; else -1.
-inline std::vector<Loop> tile_copy(StageRef p, int dim, Param tile, int inner, int run,
-                                   int64_t lanes) {
+/// of whole vectors; else none. Several are neighbours among the others.
+inline std::vector<Loop> tile_copy(StageRef p, int dim, Param tile, int inner,
+                                   const std::vector<int>& runs, int64_t lanes) {
   const std::vector<int> others = dims_but(p.num_axes(), dim, inner);
   std::vector<StageRef::StorageDim> dims{{dim, tile, 0}};
   for (int d : others) dims.push_back({d, 1, 0});
@@ -52,8 +52,13 @@ inline std::vector<Loop> tile_copy(StageRef p, int dim, Param tile, int inner, i
   for (int d : others) order.push_back(p.axis(d));
   order.push_back(ti);
   p.reorder(order);
-  if (run >= 0) {
-    transpose_squares(p, order, p.axis(run), ti, lanes);
+  if (!runs.empty()) {
+    Loop run = p.axis(runs[0]);
+    const auto first = std::find(order.begin(), order.end(), run);
+    for (size_t r = 1; r < runs.size(); ++r) run = p.fuse(run, p.axis(runs[r]));
+    *first = run;
+    order.erase(first + 1, first + static_cast<std::ptrdiff_t>(runs.size()));
+    transpose_squares(p, order, run, ti, lanes);
   } else {
     p.vectorize(ti);
   }

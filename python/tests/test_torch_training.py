@@ -110,6 +110,72 @@ def test_gradients(function):
     assert all(not report.in_torch for report in reports)
 
 
+def convolutions(*between, channels=6):
+    """A network of convolutions with functions between them, as a function of an image and filters."""
+
+    def run(x, first, *filters):
+        x = F.conv2d(x, first, padding=1)
+        for function, weight in zip(between, filters):
+            x = F.conv2d(function(x), weight, padding=1)
+        return x.mean((2, 3))
+
+    return run, [leaf(2, 3, 9, 8), leaf(channels, 3, 3, 3), *(leaf(channels, channels, 3, 3) for _ in between)]
+
+
+@pytest.mark.parametrize("between", [[F.relu, F.silu], [lambda x: F.max_pool2d(x, 2), F.relu]])
+def test_images_that_are_kept_have_their_channels_innermost(between, monkeypatch):
+    orders = []
+    made = heddle.torch._declare.Like.of
+    monkeypatch.setattr(heddle.torch._declare.Like, "of", staticmethod(lambda t: orders.append(made(t)) or orders[-1]))
+    run, leaves = convolutions(*between)
+    reports = check_gradients(run, *leaves)
+    assert all(not report.in_torch for report in reports)
+    kept = [like for like in orders if len(like.shape) == 4 and like.shape[1] == 6 and like.shape[2] != 3]
+    assert kept and all(like.order == [0, 2, 3, 1] for like in kept)
+
+
+def test_what_pytorch_runs_reads_images_as_usual():
+    """A view of an image whose channels are innermost would fail."""
+    def between(x):
+        return x * x.view(2, -1).kthvalue(3, 1, True).values.view(2, 1, 1, 1).sin()
+
+    run, leaves = convolutions(between, F.relu)
+    reports = check_gradients(run, *leaves)
+    assert "aten.kthvalue.default" in reports[0].in_torch
+
+
+def test_channels_that_are_often_joined_stay_outermost():
+    def run(x, *weights):
+        parts = [x]
+        for weight in weights:
+            parts.append(F.conv2d(torch.cat(parts, 1), weight, padding=1))
+        return parts[-1].mean((2, 3))
+
+    check_gradients(run, leaf(2, 3, 9, 8), *(leaf(4, 3 + 4 * n, 3, 3) for n in range(5)))
+
+
+def test_autocast_steps_have_norms_of_narrow_images():
+    """Statistics are in f32, and the types are PyTorch's."""
+    torch._dynamo.reset()
+    torch.manual_seed(3)
+    model, reports = nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.Flatten(2), nn.Linear(16, 24),
+                                   nn.LayerNorm(24), nn.GELU(), nn.Linear(24, 5)), []
+    x = torch.randn(4, 3, 8, 8)
+    run = torch.compile(model, backend="heddle", options={"report": reports.append})
+
+    def gradients(of):
+        model[1].reset_running_stats()
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = of(x).float().square().mean()
+        return [loss, *torch.autograd.grad(loss, list(model.parameters())), model[1].running_mean.clone(), model[1].running_var.clone()]
+
+    wanted, found = gradients(model), gradients(run)
+    for w, f in zip(wanted, found):
+        assert f.dtype == w.dtype
+        torch.testing.assert_close(f, w, rtol=5e-2, atol=5e-2 * w.abs().max().item())
+    assert all(not report.in_torch for report in reports)
+
+
 def test_a_place_of_a_nan_is_that_of_the_largest():
     x = torch.randn(1, 2, 6, 6)
     x[0, 0, 1, 1], x[0, 1, 3:5] = float("nan"), float("-inf")

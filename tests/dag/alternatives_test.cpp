@@ -88,6 +88,18 @@ TEST(Winograd, RecognisesADeclarationOfTheUser) {
   EXPECT_EQ(why_not(summed), "-") << "not a sum of products";
 }
 
+// The gradient of an image: from the last tap on its window runs forwards.
+TEST(Winograd, IsLegalForWindowsThatRunBackwards) {
+  const Tensor x = placeholder({2, 10, 9, 4}, f32, "x"), w = placeholder({5, 4, 3, 3}, f32, "w");
+  const Axis c = reduce_axis(4, "c"), r = reduce_axis(3, "r"), s = reduce_axis(3, "s");
+  const auto gradient = [&](int64_t first) {
+    return compute({2, 8, 7, 5}, [&](Axis n, Axis i, Axis j, Axis k) {
+      return sum(w(k, c, r, s) * x(n, i - r + first, j + 2 - s, c), {c, r, s});
+    });
+  };
+  EXPECT_EQ(why_not(gradient(2)), "");
+}
+
 TEST(SplitK, IsLegalForLongSumsOfFewResults) {
   auto product = [](int64_t m, int64_t k) {
     return ops::matmul(placeholder({Expr(m), Expr(k)}), placeholder({Expr(k), 32}));

@@ -165,6 +165,22 @@ TEST(ImplicitGemm, IsRightForConvolutionsOfBothLayouts) {
   }
 }
 
+// As the gradient of an image reads the gradient of the results.
+TEST(Convolutions, WhoseWindowsRunBackwardsAreRight) {
+  const Tensor x = placeholder({2, 9, 7, 8}, f32, "x"), w = placeholder({5, 8, 3, 3}, f32, "w");
+  const Axis c = reduce_axis(8, "c"), r = reduce_axis(3, "r"), s = reduce_axis(3, "s");
+  const auto both = [&](bool rows, bool columns) {
+    return compute({2, 5, 7, 5}, [&](Axis n, Axis k, Axis i, Axis j) {
+      const Expr y = rows ? i + 2 - r : Expr(i + r), at = columns ? j + 2 - s : Expr(j + s);
+      return sum(x(n, y, at, c) * w(k, c, r, s), {c, r, s});
+    });
+  };
+  for (const bool rows : {false, true}) {
+    EXPECT_GE(check(both(rows, true), "winograd"), 2);
+    EXPECT_GE(check(both(rows, true), "implicit_gemm"), 1);
+  }
+}
+
 /// A convolution of 2 to 6 groups with few channels each.
 Tensor grouped(Rng& rng, ops::Layout layout, DataType t, bool constant, bool epilogue) {
   ops::Conv at;

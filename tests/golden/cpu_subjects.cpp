@@ -94,6 +94,18 @@ void add_attention(Subjects& out) {
                               input({2, 864, 64}, "v"), true, false)}});
 }
 
+/// A convolution of an image as it lies between the layers of a network, by filters [k, c, r, s].
+Tensor convolution_of_channels_last() {
+  const Tensor x = input({4, 5, 5, 64}, "X"), w = input({64, 64, 3, 3}, "W");
+  const Axis c = reduce_axis(64, "c"), r = reduce_axis(3, "r"), s = reduce_axis(3, "s");
+  return compute(
+      {4, 3, 3, 64},
+      [&](Axis n, Axis i, Axis j, Axis k) {
+        return sum(x(n, i + r, j + s, c) * w(k, c, r, s), {r, s, c});
+      },
+      "conv2d");
+}
+
 void add_convolutions(Subjects& out) {
   AutoSchedulerOptions direct;
   direct.use_alternatives = false;
@@ -118,6 +130,13 @@ void add_convolutions(Subjects& out) {
                  kEmeraldRapids,
                  {ops::conv2d(input({1, 28, 28, 16}, "X"), weight({3, 3, 16, 24}, "W"), last)},
                  direct});
+  out.push_back(
+      {"conv2d_argument",
+       "conv2d, 4 x 5 x 5 x 64, 64 filters of 3 x 3 that are an argument: squares of their "
+       "channels and taps are transposed",
+       kSkylake,
+       {convolution_of_channels_last()},
+       direct});
   ops::Conv strided = same;
   strided.stride = {2, 2};
   out.push_back({"conv2d_strided",

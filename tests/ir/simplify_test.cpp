@@ -81,6 +81,14 @@ TEST_F(SimplifyTest, QuotientAndRemainderRecombine) {
 
 // The rows of a product are the pixels of images, in tiles whose numbers are digits of a block's number. What
 // was taken apart joins again, whatever the height and width.
+// A piece of a row of taps: the digits of the taps are those of the piece modulo their number.
+TEST_F(SimplifyTest, DigitsOfWhatIsTakenModuloAMultipleRecombine) {
+  const Expr e = floormod(y, 288) * 16 + 5;
+  EXPECT_SIMPLE(floordiv(e, 9) * 9 + floormod(floordiv(e, 3), 3) * 3 + floormod(e, 3),
+                "floormod(y, 288)*16 + 5");
+  EXPECT_SIMPLE(floordiv(e, 9) * 9 + floormod(e, 9), "floormod(y, 288)*16 + 5");
+}
+
 TEST_F(SimplifyTest, PixelsOfATileRecombine) {
   const Var block("block"), warp("warp"), half("half"), lane("lane");
   for (const auto& [v, extent] : {std::pair{block, 48}, {warp, 4}, {half, 2}, {lane, 32}})

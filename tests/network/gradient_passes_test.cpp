@@ -76,5 +76,43 @@ TEST(GradientPasses, SumsWhoseFactorsKeepThemFiniteStayAsTheyAre) {
   EXPECT_EQ(sums(Network(outputs)), 2);
 }
 
+// What a forward pass kept comes with its channels innermost, and no convolution is beside it.
+std::vector<Tensor> gradient_of_images() {
+  const auto image = [](int64_t channels, const char* name) {
+    return ops::transpose(placeholder({2, 6, 7, channels}, f32, name), {0, 3, 1, 2});
+  };
+  const auto filter = [](int64_t out, int64_t in, const char* name) {
+    return placeholder({out, in, 3, 3}, f32, name);
+  };
+  const Tensor x = image(8, "x"), y = ops::relu(image(12, "y"));
+  const Tensor first = ops::conv2d(x, filter(12, 8, "w"), {.padding = {1}});
+  const Tensor second = ops::conv2d(y, filter(16, 12, "v"), {.padding = {1}});
+  const Tensor head = gradient({second}, {y}, {image(16, "head")})[0];
+  return {gradient({first}, {x}, {ops::mul(head, y)})[0]};
+}
+
+TEST(GradientPasses, GradientsOfImagesHaveTheirChannelsInnermost) {
+  std::vector<Tensor> outputs = gradient_of_images();
+  outputs[0] = ops::mean(ops::relu(outputs[0]), {2, 3});
+  const Network network(outputs);
+  EXPECT_THAT(applied(network), ::testing::Contains("channels_last"));
+  EXPECT_EQ(wrong_network(outputs, 1e-4), "");
+}
+
+// As a training step keeps its images: what the next layer reads is the result itself.
+TEST(Passes, AResultThatIsACopyOfWhatOthersReadIsThatItself) {
+  const Tensor x = placeholder({2, 3, 6, 7}, f32, "x");
+  const auto filter = [](int64_t out, int64_t in) {
+    return placeholder({out, in, 3, 3}, f32, "w");
+  };
+  const Tensor y = ops::conv2d(x, filter(8, 3), {.padding = {1}}), z = ops::relu(y);
+  const Tensor kept = ops::transpose(y, {0, 2, 3, 1});
+  const std::vector<Tensor> outputs{
+      kept, ops::mean(ops::conv2d(z, filter(4, 8), {.padding = {1}}), {2, 3}), ops::identity(x)};
+  const Network network(outputs);
+  EXPECT_EQ(network.nodes().size(), 4u) << network.to_text();
+  EXPECT_EQ(wrong_network(outputs, 1e-4), "");
+}
+
 }  // namespace
 }  // namespace heddle::testing

@@ -104,12 +104,28 @@ StageRef OperandCopies::copy_of(const Access& a, StageRef reader) {
 StageRef OperandCopies::pack(const Access& a, int dim, Param tile, int inner, StageRef reader,
                              bool squares, bool shared) {
   StageRef p = copy_of(a, reader);
-  // A transposition goes by squares, because the rows of a square are whole vectors of the operand.
-  const int run = c_.contiguous_dim(a);
-  squares = squares && run >= 0 && run != dim && a.tensor.extent(run) >= c_.lanes;
-  const std::vector<Loop> order = tile_copy(p, dim, tile, inner, squares ? run : -1, c_.lanes);
+  const std::vector<int> runs = squares ? runs_of(a, dim) : std::vector<int>();
+  if (runs.size() > 1) inner = -1;  // in their order, else squares have no rows
+  const std::vector<Loop> order = tile_copy(p, dim, tile, inner, runs, c_.lanes);
   if (shared) share_out(a, p, order);
   return p;
+}
+
+// The dimensions along which operand `a` is contiguous, for a transposition by squares, whose rows are
+// whole vectors of the operand: the last one, or, where that is shorter than a vector, all those behind
+// `dim`, as the channels and taps of a filter [k, c, r, s]. None where squares do not fit.
+std::vector<int> OperandCopies::runs_of(const Access& a, int dim) const {
+  const int run = c_.contiguous_dim(a);
+  if (run < 0 || run == dim) return {};
+  if (a.tensor.extent(run) >= c_.lanes) return {run};
+  if (run != a.tensor.rank() - 1) return {};
+  std::vector<int> runs;
+  int64_t length = 1;
+  for (int d = dim + 1; d <= run; ++d) {
+    runs.push_back(d);
+    length *= a.tensor.extent(d);
+  }
+  return length >= c_.lanes ? runs : std::vector<int>();
 }
 
 // Copies operand `a` in its own layout and in the wide type.

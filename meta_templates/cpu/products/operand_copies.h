@@ -32,6 +32,7 @@ class OperandCopies {
   void fetch_ahead(StageRef reader, StageRef p, int dim);
   StageRef pack(const Access& a, int dim, Param tile, int inner, StageRef reader, bool squares,
                 bool shared);
+  std::vector<int> runs_of(const Access& a, int dim) const;
   void widen_in_place(const Access& a, StageRef reader);
   void pack_groups(const Access& a, int k_dim, int64_t size, int dim, Param tile, int last,
                    bool k_inner, StageRef reader, Param widen);

@@ -22,6 +22,7 @@ from .._tune import seconds_of
 from ._decompositions import decompositions
 from ._export import from_torch
 from ._graphs import with_cuda_graphs
+from ._kept import partition
 from ._part import LeftToTorch, Report, parts_of
 from ._rewrite import rewrite
 
@@ -69,7 +70,7 @@ def backend(graph_module, example_inputs, *, options=None, mode=None):
         seconds_of(options["budget"])  # what is no time is an error at once
     graphs = mode in ("reduce-overhead", "max-autotune")
     return aot_autograd(fw_compiler=_compiler(options, graphs, False), bw_compiler=_compiler(options, False, False),
-                        inference_compiler=_compiler(options, graphs, True),
+                        inference_compiler=_compiler(options, graphs, True), partition_fn=partition,
                         decompositions=decompositions())(graph_module, example_inputs)
 
 

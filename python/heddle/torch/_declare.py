@@ -93,7 +93,9 @@ def order_of(tensor):
 
 
 def _order_of_result(node):
-    """The same for what PyTorch expects of a node, at the sizes with which it was traced."""
+    """The same for what PyTorch expects of a node, at the sizes with which it was traced, or for what the backward pass alone reads."""
+    if "order" in node.meta:
+        return node.meta["order"]
     value = node.meta.get("val")
     if not isinstance(value, torch.Tensor):
         return None

@@ -15,6 +15,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 import heddle
 
 from ._declare import Held, Like, declare, declare_over, supports
+from ._kept import restore_orders
 from ._layout import inverse
 from ._rules import FREE, HEAVY
 from ._sizes import at, dimension_for, expressions_of, places_of
@@ -240,7 +241,7 @@ class _InTorch:
     """What calls a part that Heddle refuses."""
 
     def __init__(self, part):
-        self.graph_module = part.graph_module
+        self.graph_module, self.placeholders = part.graph_module, part.placeholders
 
     def has_weights(self, args):
         return True
@@ -252,7 +253,7 @@ class _InTorch:
         return False
 
     def __call__(self, args):
-        return self.graph_module(*args)
+        return self.graph_module(*(arg.contiguous() if "order" in node.meta else arg for node, arg in zip(self.placeholders, args)))
 
 
 class _Result:
@@ -332,6 +333,7 @@ def parts_of(graph_module, weights, options):
     if "report" in options:
         options["report"](report)
     if not parts:
+        restore_orders(graph_module)
         return graph_module
     fused = partitioner.fuse_partitions(parts)
     inputs = [node for node in fused.graph.nodes if node.op == "placeholder"]
@@ -340,4 +342,5 @@ def parts_of(graph_module, weights, options):
         if node.op == "call_module" and node.target.startswith("fused_"):
             own = {i for i, arg in enumerate(node.args) if arg in static}
             setattr(fused, node.target, Part(getattr(fused, node.target), own, options))
+    restore_orders(fused)
     return fused

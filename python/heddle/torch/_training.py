@@ -10,9 +10,9 @@ from ._rules import aten, cast_to, only_first, rule, shape_of
 from ._shapes import total
 
 
-def _of_floats(node):
-    """A check: values in f32 or f64. PyTorch keeps statistics of narrower ones in types of its own choice."""
-    return node.args[0].meta["val"].dtype in (torch.float32, torch.float64)
+def _wide(x, *others):
+    """All of them in f32, or in f64 where the first is. What comes of them is cast to PyTorch's types."""
+    return [v if v is None else cast_to(v, "f64" if x.dtype == "f64" else "f32") for v in (x, *others)]
 
 
 def _gradient(result, of, head, others=()):
@@ -39,17 +39,16 @@ def _normalized(x, scale, shift, epsilon):
     return result, mean, variance, inverse
 
 
-@rule(aten._native_batch_norm_legit.no_stats, check=lambda node: only_first(node) or _of_floats(node))
+@rule(aten._native_batch_norm_legit.no_stats)
 def _batch_norm_without_statistics(x, scale, shift, training, momentum, epsilon):
     """As instance norms have it, of images as channels of one; sums are in f32 at least."""
-    wide = [v if v is None else cast_to(v, "f64" if x.dtype == "f64" else "f32") for v in (x, scale, shift)]
-    result, mean, _, inverse = _normalized(*wide, epsilon)
+    result, mean, _, inverse = _normalized(*_wide(x, scale, shift), epsilon)
     return cast_to(result, x.dtype), mean, inverse
 
 
-@rule(aten._native_batch_norm_legit_functional.default,
-      check=lambda node: _of_floats(node) and node.args[5] is True and node.args[3] is not None)
+@rule(aten._native_batch_norm_legit_functional.default, check=lambda node: node.args[5] is True and node.args[3] is not None)
 def _batch_norm(x, scale, shift, running_mean, running_variance, training, momentum, epsilon):
+    x, scale, shift, running_mean, running_variance = _wide(x, scale, shift, running_mean, running_variance)
     result, mean, variance, inverse = _normalized(x, scale, shift, epsilon)
     count = total(extent for axis, extent in enumerate(shape_of(x)) if axis != 1)
 
@@ -61,11 +60,14 @@ def _batch_norm(x, scale, shift, running_mean, running_variance, training, momen
     return result, mean, inverse, moved(running_mean, mean), moved(running_variance, unbiased)
 
 
-@rule(aten.native_layer_norm.default, check=lambda node: only_first(node) or _of_floats(node))
+@rule(aten.native_layer_norm.default)
 def _layer_norm(x, shape, scale, shift, epsilon):
     axes = list(range(x.ndim - len(shape), x.ndim))
+    of_one_type = all(v is None or v.dtype == x.dtype for v in (scale, shift))  # its sums are in f32
+    result = ops.layer_norm(*((x, scale, shift) if of_one_type else _wide(x, scale, shift)), axes[0], epsilon)
+    x, = _wide(x)
     inverse = ops.rsqrt(ops.add(ops.var(x, axes, True, False), ops.full([], epsilon, x.dtype)))
-    return ops.layer_norm(x, scale, shift, axes[0], epsilon), ops.mean(x, axes, True), inverse
+    return result, ops.mean(x, axes, True), inverse
 
 
 # ---- convolutions ----
@@ -96,16 +98,29 @@ def _places_of_maxima(x, result, kernel, stride, padding, dilation):
         row, column = i * stride[0] - padding[0] + u * dilation[0], j * stride[1] - padding[1] + v * dilation[1]
         inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
         element = x[n, c, row, column]
-        none = heddle.cast("i64", heddle.Expr(height * width))
-        here = heddle.select((element == result[n, c, i, j]) | heddle.isnan(element), heddle.cast("i64", row * width + column), none)
+        none = heddle.cast("i32", heddle.Expr(height * width))
+        here = heddle.select((element == result[n, c, i, j]) | heddle.isnan(element), heddle.cast("i32", row * width + column), none)
         return heddle.min(heddle.select(inside, here, none), [u, v])
 
-    return heddle.compute(tuple(shape_of(result)), place, "place")
+    return ops.cast(heddle.compute(tuple(shape_of(result)), place, "place"), "i64")
 
 
 @rule(aten.max_pool2d_with_indices_backward.default, check=lambda node: node.args[1].meta["val"].dim() == 4)
 def _max_pool_backward(head, x, kernel, stride, padding, dilation, ceil_mode, indices):
-    return _gradient(_layers.max_pool(x, kernel, stride, padding, dilation, ceil_mode), x, head)
+    """The gradient of each element is the sum over the windows that chose it, of those that may hold it."""
+    (_, _, height, width), (_, _, rows, columns) = shape_of(x), shape_of(head)
+    stride = stride or kernel
+    spans = [(k - 1) * d // s + 1 for k, d, s in zip(kernel, dilation, stride)]  # windows along an axis with one element
+    a, b = map(heddle.reduce_axis, spans)
+
+    def of_element(n, c, y, x):
+        i, j = (y + padding[0]) // stride[0] - a, (x + padding[1]) // stride[1] - b
+        inside = (i >= 0) & (i < rows) & (j >= 0) & (j < columns)
+        here = indices[n, c, i, j] == heddle.cast("i64", y * width + x)
+        none = heddle.cast(head.dtype, heddle.Expr(0))
+        return heddle.sum(heddle.select(inside, heddle.select(here, head[n, c, i, j], none), none), [a, b])
+
+    return heddle.compute((*shape_of(x)[:2], height, width), of_element, "max_pool_backward")
 
 
 @rule(aten.avg_pool2d_backward.default, check=lambda node: node.args[1].meta["val"].dim() == 4 and node.args[7] is None)

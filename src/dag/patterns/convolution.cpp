@@ -1,6 +1,7 @@
 #include "dag/patterns/convolution.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "heddle/dag/factors.h"
 
@@ -61,15 +62,21 @@ class Matcher {
         if (r >= 0) reduce = r, dilation = t.coefficient;
       }
       if (spatial >= 0 && reduce >= 0) {
-        if (f.constant < 0 || step < 1 || dilation < 1)
-          return WhyNot::other_kind("a convolution: a window runs backwards");
         const Axis& tap = op_.reduce_axes()[static_cast<std::size_t>(reduce)];
+        const bool flipped = dilation < 0;  // from the last tap on it runs forwards
+        const int64_t* taps = as_int(tap->extent);
+        if (flipped && taps == nullptr)
+          return WhyNot::other_kind("a convolution: a window of any size runs backwards");
+        const int64_t offset = f.constant + (flipped ? dilation * (*taps - 1) : 0);
+        dilation = std::abs(dilation);
+        if (offset < 0 || step < 1)
+          return WhyNot::other_kind("a convolution: a window begins before the image");
         if (!found(out_.r)) {
-          out_.r = tap, out_.y = spatial, out_.image_y = dim;
-          out_.stride_y = step, out_.dilation_y = dilation, out_.offset_y = f.constant;
+          out_.r = tap, out_.y = spatial, out_.image_y = dim, out_.flips_r = flipped;
+          out_.stride_y = step, out_.dilation_y = dilation, out_.offset_y = offset;
         } else if (!found(out_.s)) {
-          out_.s = tap, out_.x = spatial, out_.image_x = dim;
-          out_.stride_x = step, out_.dilation_x = dilation, out_.offset_x = f.constant;
+          out_.s = tap, out_.x = spatial, out_.image_x = dim, out_.flips_s = flipped;
+          out_.stride_x = step, out_.dilation_x = dilation, out_.offset_x = offset;
         } else {
           return "it has windows along more than two axes";
         }

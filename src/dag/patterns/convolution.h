@@ -9,8 +9,8 @@
 namespace heddle::dag {
 
 /// sum over c, r, s of image[batch..., c, y + r, x + s] * weight[k, c, r, s]. Dimensions may be in
-/// any order, constants may be added to the indices of the window, and operands may be converted or
-/// rounded to tf32 first.
+/// any order, constants may be added to the indices of the window, which may run backwards, and operands
+/// may be converted or rounded to tf32 first.
 struct Convolution {
   const Access* image = nullptr;
   const Access* weight = nullptr;
@@ -22,6 +22,12 @@ struct Convolution {
   int weight_k = -1, weight_c = -1, weight_r = -1, weight_s = -1;
   int64_t stride_y = 1, stride_x = 1, dilation_y = 1, dilation_x = 1;
   int64_t offset_y = 0, offset_x = 0;
+  /// Whether the weight of the tap at y + r is that of the last r less r, as where the stage reads the
+  /// image at y - r: the gradient of an image does.
+  bool flips_r = false, flips_s = false;
+  /// The index of the weights for the tap at (y + r, x + s).
+  Expr weight_at_r(const Expr& tap) const { return flips_r ? Expr(r.extent() - 1) - tap : tap; }
+  Expr weight_at_s(const Expr& tap) const { return flips_s ? Expr(s.extent() - 1) - tap : tap; }
   // Where channels lie in blocks ([n, c / b, y, x, c % b]): the axes and dimensions in a block. The
   // axes and dimensions above are then those of the blocks.
   Axis c_in_block;

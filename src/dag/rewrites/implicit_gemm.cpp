@@ -107,8 +107,8 @@ class Rewriter {
         [&](const std::vector<Axis>& i) {
           const std::vector<Expr> term = term_at(i.data());
           std::vector<Expr> at(4);
-          at[static_cast<std::size_t>(conv_.weight_r)] = term[0];
-          at[static_cast<std::size_t>(conv_.weight_s)] = term[1];
+          at[static_cast<std::size_t>(conv_.weight_r)] = conv_.weight_at_r(term[0]);
+          at[static_cast<std::size_t>(conv_.weight_s)] = conv_.weight_at_s(term[1]);
           at[static_cast<std::size_t>(conv_.weight_c)] = term[2];
           at[static_cast<std::size_t>(conv_.weight_k)] = i.back();
           return conv_.weight->tensor.at(at);

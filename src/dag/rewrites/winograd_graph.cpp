@@ -163,8 +163,8 @@ class Rewriter {
 
   Expr weight_element(int64_t r, int64_t s, const Expr& c, const Axis& k) const {
     std::vector<Expr> at(conv_.weight->indices.size());
-    at[static_cast<std::size_t>(conv_.weight_r)] = r;
-    at[static_cast<std::size_t>(conv_.weight_s)] = s;
+    at[static_cast<std::size_t>(conv_.weight_r)] = conv_.weight_at_r(r);
+    at[static_cast<std::size_t>(conv_.weight_s)] = conv_.weight_at_s(s);
     set_channel(at, conv_.weight_c, conv_.weight_c_in_block, conv_.c_block(), c);
     set_channel(at, conv_.weight_k, conv_.weight_k_in_block, k_block_, k);
     return cast(type_, conv_.weight->tensor.at(at));

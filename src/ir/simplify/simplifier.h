@@ -42,6 +42,8 @@ class Simplifier {
   void finish(Linear& a);
   bool recombine_remainder(Linear& a);
   bool recombine_by_size(Linear& a);
+  bool join_remainder(Linear& a, const LinearTerm& t, const Linear& x, int64_t c);
+  std::vector<Linear> dividends(const Linear& a, const LinearTerm& t, int64_t c);
   bool absorb_into_minimum(Linear& a);
   Interval range(const Linear& a);
 

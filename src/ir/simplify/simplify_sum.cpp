@@ -226,6 +226,64 @@ bool Simplifier::recombine_by_size(Linear& a) {
   return false;
 }
 
+// The dividends y of y/c and (y/c + z)%d among the terms of a that stand for the digit above the
+// remainder `t` of a division by c.
+std::vector<Linear> Simplifier::dividends(const Linear& a, const LinearTerm& t, int64_t c) {
+  std::vector<Linear> found;
+  int64_t kc;
+  if (__builtin_mul_overflow(t.coefficient, c, &kc)) return found;
+  const auto take = [&](const Expr& e) {
+    const Binary* div = as_binary(e, BinaryOp::FloorDiv);
+    if (divisor(div) == c) found.push_back(canonical_linear(div->a));
+  };
+  for (const LinearTerm& o : a.terms) {
+    if (o.coefficient != kc) continue;
+    take(o.expr);
+    const Binary* outer = as_binary(o.expr, BinaryOp::FloorMod);
+    if (divisor(outer) == 0) continue;
+    for (const LinearTerm& digit : canonical_linear(outer->a).terms) {
+      if (digit.coefficient == 1) take(digit.expr);
+    }
+  }
+  return found;
+}
+
+// Joins the remainder `t` of x by c, a term of a, with the digits above it.
+bool Simplifier::join_remainder(Linear& a, const LinearTerm& t, const Linear& x, int64_t c) {
+  const int64_t k = t.coefficient;
+  int64_t kc;
+  if (__builtin_mul_overflow(k, c, &kc)) return false;
+  const Linear quotient = floor_divide(x, c);
+  const Expr* q = quotient.as_single();
+  if (!q) return false;
+  for (const LinearTerm& o : a.terms) {
+    if (o.coefficient != kc) continue;
+    Linear result = a;
+    if (equal(o.expr, *q)) {
+      result.add(x, k);
+    } else {
+      const Binary* outer = as_binary(o.expr, BinaryOp::FloorMod);
+      int64_t cd;
+      if (divisor(outer) == 0 || __builtin_mul_overflow(c, divisor(outer), &cd)) continue;
+      Linear of_outer = canonical_linear(outer->a);
+      if (!contains(of_outer, quotient, 1)) continue;
+      Linear whole = x;
+      of_outer.add(quotient, -1);
+      whole.add(of_outer, c);
+      whole.normalize();
+      if (whole.overflow) continue;
+      result.add(floor_modulo(std::move(whole), cd), k);
+    }
+    result.add(t.expr, -k);
+    result.add(o.expr, -kc);
+    result.normalize();
+    if (result.overflow) continue;
+    a = std::move(result);
+    return true;
+  }
+  return false;
+}
+
 // x/c*c + x%c --> x;  x%c + (x/c + y)%d*c --> (x + y*c)%(c*d);  x - x/c*c --> x%c, all times any k.
 bool Simplifier::recombine_remainder(Linear& a) {
   for (const LinearTerm& t : a.terms) {
@@ -246,36 +304,16 @@ bool Simplifier::recombine_remainder(Linear& a) {
       a = std::move(result);
       return true;
     }
-    int64_t kc;
-    if (__builtin_mul_overflow(k, c, &kc)) continue;
     const Linear x = canonical_linear(mod->a);
-    const Linear quotient = floor_divide(x, c);
-    const Expr* q = quotient.as_single();
-    if (!q) continue;
-    for (const LinearTerm& o : a.terms) {
-      if (o.coefficient != kc) continue;
-      Linear result = a;
-      if (equal(o.expr, *q)) {
-        result.add(x, k);
-      } else {
-        const Binary* outer = as_binary(o.expr, BinaryOp::FloorMod);
-        int64_t cd;
-        if (divisor(outer) == 0 || __builtin_mul_overflow(c, divisor(outer), &cd)) continue;
-        Linear of_outer = canonical_linear(outer->a);
-        if (!contains(of_outer, quotient, 1)) continue;
-        Linear whole = x;
-        of_outer.add(quotient, -1);
-        whole.add(of_outer, c);
-        whole.normalize();
-        if (whole.overflow) continue;
-        result.add(floor_modulo(std::move(whole), cd), k);
-      }
-      result.add(t.expr, -k);
-      result.add(o.expr, -kc);
-      result.normalize();
-      if (result.overflow) continue;
-      a = std::move(result);
-      return true;
+    if (join_remainder(a, t, x, c)) return true;
+    // What x was taken modulo a multiple of c went from x%c, but not from x/c.
+    for (const Linear& y : dividends(a, t, c)) {
+      Linear difference = y;
+      difference.add(x, -1);
+      difference.normalize();
+      if (difference.overflow) continue;
+      const Linear rest = floor_modulo(std::move(difference), c);
+      if (rest.terms.empty() && rest.constant == 0 && join_remainder(a, t, y, c)) return true;
     }
   }
   return false;

@@ -9,6 +9,10 @@
 //
 // A product keeps a mover whose indices are sums, because packing its operand includes the mover. A
 // mover of a constant stays too, because it is prepared once.
+//
+// At the end a result that is a copy, at the same places, of what other stages read too is that itself.
+#include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "dag/map_loads.h"
@@ -71,7 +75,43 @@ std::vector<Tensor> fold(const PassContext& context, bool movers_only) {
   return outputs;
 }
 
+/// The tensor that `op` has all elements of, in the same shape and at the same places; null where there
+/// is none.
+const Load* copied(const Operation& op) {
+  const Load* source = moved_read(op);
+  if (source == nullptr || op.num_outputs() != 1) return nullptr;
+  const Tensor from = tensor_of(source->buffer);
+  const bool as_it_lies =
+      std::ranges::equal(source->indices, op.axes(),
+                         [](const Expr& at, const Axis& a) { return at.get() == a.var().get(); }) &&
+      std::ranges::equal(from.shape(), op.output(0).shape(),
+                         [](const Expr& a, const Expr& b) { return equal(a, b); });
+  return as_it_lies && from.dtype() == op.output(0).dtype() ? source : nullptr;
+}
+
 }  // namespace
+
+std::vector<Tensor> drop_copies(const PassContext& context) {
+  const ComputeDag& dag = context.dag;
+  std::vector<Tensor> outputs = dag.outputs();
+  std::set<const Operation*> written;
+  for (const Tensor& t : outputs) written.insert(t.op());
+  int changed = 0;
+  for (Tensor& t : outputs) {
+    const Load* source = copied(*t.op());
+    if (source == nullptr) continue;
+    const Tensor from = tensor_of(source->buffer);
+    const StageInfo& info = dag.info(dag.index_of(from.op()));
+    const bool own = !from.op()->is_placeholder() && from.op()->num_outputs() == 1 &&
+                     !info.precomputable && info.consumers.size() > 1;
+    if (!own || !written.insert(from.op()).second) continue;
+    t = from;
+    ++changed;
+  }
+  if (changed > 0)
+    context.changed(std::to_string(changed) + " results are what they were copies of");
+  return outputs;
+}
 
 std::vector<Tensor> fold_movers(const PassContext& context) { return fold(context, false); }
 

@@ -36,6 +36,8 @@ std::vector<Tensor> masks_of_positions(const PassContext& context);
 std::vector<Tensor> fold_movers(const PassContext& context);
 /// The part of fold_movers that joins several movers into one, which exposes views.
 std::vector<Tensor> join_movers(const PassContext& context);
+/// The part of fold_movers about results that are copies of what other stages read.
+std::vector<Tensor> drop_copies(const PassContext& context);
 std::vector<Tensor> fold_views(const PassContext& context);
 /// The part of fold_views about transposes of short dimensions behind products of GPUs.
 std::vector<Tensor> fold_short_transposes(const PassContext& context);

@@ -134,23 +134,24 @@ void Images::find_groups() {
   }
 }
 
-/// Whether all reads of stage `s` by `reader` are affine and satisfy `holds`.
+/// Whether all reads of stage `s` by `reader` satisfy `holds`.
 template <class F>
 bool Images::all_reads(int s, int reader, F holds) const {
   const std::vector<Access>& reads = dag_.info(reader).reads;
-  return std::all_of(reads.begin(), reads.end(), [&](const Access& a) {
-    return a.producer != s ||
-           (std::all_of(a.affine.begin(), a.affine.end(), [](const auto& i) { return !!i; }) &&
-            holds(a));
-  });
+  return std::all_of(reads.begin(), reads.end(),
+                     [&](const Access& a) { return a.producer != s || holds(a); });
 }
 
-/// Whether `reader` goes over the rows and columns of stage `s` as over its own.
+/// Whether `reader` goes over the rows and columns of stage `s` as over its own, which may be by parts
+/// of them, as a larger image does (row / 2), and the gradient of pooling.
 bool Images::reads_image(int s, int reader) const {
   const std::vector<Axis>& axes = dag_.stage(reader).axes();
   return all_reads(s, reader, [&](const Access& a) {
-    return a.affine[2]->coefficient(axes[2].var()) != 0 &&
-           a.affine[3]->coefficient(axes[3].var()) != 0;
+    const auto goes_along = [&](size_t d) {
+      return a.affine[d] ? a.affine[d]->coefficient(axes[d].var()) != 0
+                         : uses_var(a.indices[d], axes[d].var());
+    };
+    return a.affine[0] && a.affine[1] && goes_along(2) && goes_along(3);
   });
 }
 
@@ -167,7 +168,8 @@ bool Images::follows_pixel(int s, int reader) const {
 bool Images::sums_up(int s, int reader) const {
   const Operation& op = dag_.stage(reader);
   return op.is_reduction() && all_reads(s, reader, [&](const Access& a) {
-           return a.affine[1]->coefficient(op.axes()[1].var()) == 1;
+           return std::ranges::all_of(a.affine, [](const auto& i) { return !!i; }) &&
+                  a.affine[1]->coefficient(op.axes()[1].var()) == 1;
          });
 }
 

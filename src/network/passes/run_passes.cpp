@@ -48,6 +48,7 @@ constexpr Step kSteps[] = {
     {"fold_views", fold_short_transposes},
     {"fold_views", last_as_read},
     {"fold_movers", fold_movers},
+    {"fold_movers", drop_copies},
     {"horizontal", join_outputs},
 };
 

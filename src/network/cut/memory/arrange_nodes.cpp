@@ -28,6 +28,10 @@ BufferGraph buffers_of(const CutNetwork& network, const std::vector<StateWrite>&
     return position_of(elsewhere, t) >= 0;
   });
   for (const ExtractedNode& node : network.nodes) graph.add_node(node.inputs, node.outputs);
+  for (const StateWrite& write : writes) {
+    const Tensor& made = network.dag.outputs()[write.output];
+    if (write.copied && graph.find(made) >= 0) graph.read_at_end(made);
+  }
   return graph;
 }
 

@@ -51,6 +51,7 @@ void BufferGraph::add_node(const std::vector<Tensor>& inputs, const std::vector<
 
 std::vector<BufferLifetime> BufferGraph::lifetimes(const std::vector<size_t>& order) const {
   std::vector<BufferLifetime> all(bytes_.size());
+  for (const int b : at_end_) all[b].last = static_cast<int>(order.size()) - 1;
   for (size_t s = order.size(); s-- > 0;) {
     const int step = static_cast<int>(s);
     for (const std::vector<int>* list : {&writes_[order[s]], &reads_[order[s]]}) {

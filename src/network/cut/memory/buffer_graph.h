@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,10 @@ class BufferGraph {
 
   /// Adds a node, behind those that write what it reads.
   void add_node(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs);
+
+  /// The buffer of `t`, which is written and has one, is read at the end of a call.
+  void read_at_end(const Tensor& t) { at_end_.insert(find(t)); }
+  bool is_read_at_end(int buffer) const { return at_end_.count(buffer) != 0; }
 
   /// The place of `t`, which is its own or in a larger tensor.
   TensorPlace place_of(const Tensor& t) const;
@@ -46,6 +51,7 @@ class BufferGraph {
   std::vector<std::vector<int>> reads_, writes_;
   std::vector<int64_t> bytes_;
   std::map<Key, int> known_;
+  std::set<int> at_end_;
 };
 
 /// The bytes that live during each of `steps` steps.

@@ -43,7 +43,8 @@ class Recomputer {
       }
     }
     for (size_t b = 0; b < alone.size(); ++b) {
-      if (alone[b] == 0 || !nodes_[writer_[b]].allowed) writer_[b] = kNever;
+      if (alone[b] == 0 || graph.is_read_at_end(static_cast<int>(b)) || !nodes_[writer_[b]].allowed)
+        writer_[b] = kNever;
     }
     last_.assign(graph.buffers(), kNever);
   }
@@ -122,6 +123,10 @@ class Recomputer {
   std::vector<BufferLifetime> lifetimes(const std::vector<RepeatableStep>& steps) const {
     const size_t buffers = graph_.buffers();
     std::vector<BufferLifetime> all(2 * buffers);
+    for (size_t b = 0; b < buffers; ++b) {
+      if (graph_.is_read_at_end(static_cast<int>(b)))
+        all[b].last = static_cast<int>(steps.size()) - 1;
+    }
     for (size_t s = steps.size(); s-- > 0;) {
       const int step = static_cast<int>(s);
       const auto lives = [&](int b, bool again) {
