@@ -254,6 +254,11 @@ StageRef::OnlineParts StageRef::online_softmax_in_parts(const std::array<Param, 
 StageRef::OnlineParts StageRef::record_online(Step step, bool in_parts) {
   const std::optional<Attention> chain = find_attention(recorder_->recorded_dag(), id_);
   const size_t whole = chain ? chain->batch.size() : 0;
+  if (chain && chain->other_rows) {
+    // The longest axis is another one at other sizes.
+    if (!in_parts) step.params.emplace_back(0);
+    step.params.emplace_back(chain->row);
+  }
   const std::string name = recorder_->stage_axes_[id_].name;
   const int first = static_cast<int>(recorder_->stage_axes_.size());
   std::vector<StepRecorder::StageAxes> made;

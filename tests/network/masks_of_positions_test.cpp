@@ -4,6 +4,7 @@
 
 #include "codegen/cuda/nvrtc/nvrtc.h"
 #include "environment.h"
+#include "heddle/dag/generalize.h"
 #include "heddle/support/rng.h"
 #include "network/emulated_network.h"
 #include "network/network_testing.h"
@@ -177,6 +178,51 @@ TEST(MasksOfPositions, BoundsAreFoundAsFilesWriteThem) {
     d.low = -1e4;  // not below every score
     const Masked near(d);
     EXPECT_FALSE(finds_bound(Network({near.result}, gpu())));
+  }
+}
+
+/// Over the tokens of a step behind `past` others, which may be one.
+struct OverSizes {
+  Dim rows = dim("rows", 1, 200);
+  Generalized all = generalize(rows, [](int64_t n) {
+    return std::vector<Tensor>{Masked({.group = 4, .rows = n, .keys = n + 70}).result};
+  });
+};
+
+TEST(MasksOfPositions, KernelsHoldOverSizes) {
+  const OverSizes f;
+  const Network network(f.all.outputs, gpu());
+  EXPECT_TRUE(finds_bound(network));
+  const auto variants = network::task_variants(network, network.static_schedules());
+  int found = 0;
+  for (const network::TaskVariants& v : variants) {
+    for (const Schedule& s : v.schedules) {
+      found += s.provenance.find("cuda_attention") != std::string::npos ? 1 : 0;
+      EXPECT_EQ(s.provenance.find("another was given"), std::string::npos) << s.provenance;
+    }
+  }
+  EXPECT_GE(found, 2) << "for one row, whose rows are the heads of a group, and for many";
+}
+
+TEST(MasksOfPositions, OverSizesLikeTheInterpreter) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  const OverSizes f;
+  const Network network(f.all.outputs, gpu());
+  cuda::FakeDriver driver;
+  const cuda::ScopedDriver scope(&driver.api());
+  emulate_network(driver, network, gpu());
+  const std::vector<Tensor> args = args_of(f.all.outputs);
+  const NetworkKernel run = network.build(args);
+  for (const int64_t n : {1, 2, 40, 130, 200}) {
+    const Instance here = at_sizes(f.all.outputs, {{f.rows, n}});
+    const std::vector<Tensor> own = here.of(args);
+    const std::vector<NDArray> arrays = arrays_for(own);
+    for (size_t i = 0; i < own.size(); ++i) {
+      for (int64_t j = 0; own[i].name() == "there" && j < own[i].size(); ++j)
+        arrays[i].set(j, j % 3 != 1 || n == 40 ? 1 : 0);
+    }
+    run.call(arrays);
+    EXPECT_EQ(differs_from_interpreter(here.outputs, own, arrays, 3e-2), "") << n;
   }
 }
 

@@ -33,6 +33,7 @@ struct Attention {
   // Positions among the axes of the weighted sum.
   std::vector<int> batch;
   int row = -1, col = -1;
+  bool other_rows = false;  ///< another axis could be the row as well: queries of grouped heads
   int64_t rows = 1, keys = 1, depth = 1, cols = 1, batches = 1;  ///< at the largest sizes
   Expr row_extent, key_extent;  ///< numbers of rows and keys, which may depend on sizes
 
@@ -41,7 +42,8 @@ struct Attention {
   Expr query, key, value;  ///< loads
   Expr score;              ///< the score, in terms of the value `product` of the stage of products
   /// The number of the first keys that a row attends to, as far as the chain says. It does not
-  /// decrease from row to row. Null where a row attends to all keys.
+  /// decrease from row to row, and may read what is the same for all rows and keys. Null where a row
+  /// attends to all keys.
   Expr reach;
   Expr factor;  ///< factor of the weights, in terms of the value `sum` of total; null: none
   Var depth_var, product, sum;
@@ -53,9 +55,10 @@ struct Attention {
   bool query_along_depth = true, key_along_depth = true, value_along_keys = false;
 };
 
-/// Finds the chain whose weighted sum is `stage` of the graph. All products must be of f16 or bf16
+/// Finds the chain whose weighted sum is `stage` of the graph, with axis `row` of it as the row, or the longest
+/// axis that can be one where `row` is -1. All products must be of f16 or bf16
 /// and accumulate in f32, and some row must attend to three keys or more. A single row must not
 /// have a mask in memory.
-std::optional<Attention> find_attention(const ComputeDag& dag, int stage);
+std::optional<Attention> find_attention(const ComputeDag& dag, int stage, int row = -1);
 
 }  // namespace heddle

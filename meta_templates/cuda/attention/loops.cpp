@@ -27,7 +27,7 @@ Loop AttentionLoops::block_loops(StageRef s) const {
   // A loop of one iteration surrounds all columns, so that the stages inside are computed for
   // whole units.
   const int64_t unit_cols = cut_.groups ? wgmma::kRows : kAttentionUnit;
-  auto [all, wide] =
+  auto [all, many] =
       s.split(units, ceil_div(chain_.cols, unit_cols) * unit_cols / kAttentionUnit, whole);
   auto [col_tile, col] = s.split(unit, 8);
   auto [half, lane_row] = s.split(r.in, 8);
@@ -39,14 +39,16 @@ Loop AttentionLoops::block_loops(StageRef s) const {
   if (in_parts_) order.push_back(s.axis(batches));
   append(&order, {all, block});
   r.append_threads(&order);
-  append(&order, {lane_row, lane_col, r.tile, wide, col_tile, half, pair});
+  append(&order, {lane_row, lane_col, r.tile, many, col_tile, half, pair});
   s.reorder(order);
   s.bind(s.fuse(lane_row, lane_col), LoopKind::ThreadX);
-  if (!batch.empty()) s.bind(s.fuse(batch), LoopKind::BlockZ);
+  // Few rows have few tiles, and the batch may count the tokens of a step, too.
+  const bool wide = in_parts_ && !batch.empty();
+  if (!batch.empty()) s.bind(s.fuse(batch), wide ? LoopKind::BlockX : LoopKind::BlockZ);
   if (in_parts_) s.bind(s.axis(batches), LoopKind::BlockY);
-  s.bind(block, LoopKind::BlockX);
+  s.bind(block, wide ? LoopKind::BlockZ : LoopKind::BlockX);
   r.bind_threads(s);
-  for (Loop u : {r.tile, wide, col_tile, half}) s.unroll(u);
+  for (Loop u : {r.tile, many, col_tile, half}) s.unroll(u);
   s.vectorize(pair);
   return block;
 }

@@ -31,7 +31,8 @@ bool is_half(DataType t) { return t == f16 || t == bf16; }
 
 class Finder {
  public:
-  Finder(const ComputeDag& dag, int stage) : dag_(dag), op_(dag.stage(stage)), look_(dag) {
+  Finder(const ComputeDag& dag, int stage, int row)
+      : dag_(dag), op_(dag.stage(stage)), row_(row), look_(dag) {
     a_.weighted = stage;
   }
 
@@ -192,8 +193,10 @@ class Finder {
       const bool of_scores = uses(score_, axes[p]), of_value = uses(a_.value, axes[p]);
       if (!of_scores && of_value) a_.col = static_cast<int>(p);
       // Of several such axes (the queries of grouped heads) the longest is taken.
-      if (uses(a_.query, axes[p]) && !uses(a_.key, axes[p]) && !of_value &&
-          (a_.row < 0 || most(axes[p]) >= most(axes[static_cast<size_t>(a_.row)])))
+      if (!uses(a_.query, axes[p]) || uses(a_.key, axes[p]) || of_value) continue;
+      a_.other_rows |= a_.row >= 0;
+      if (row_ >= 0 ? static_cast<int>(p) == row_
+                    : a_.row < 0 || most(axes[p]) >= most(axes[static_cast<size_t>(a_.row)]))
         a_.row = static_cast<int>(p);
     }
     if (a_.row < 0 || a_.col < 0 || !uses(a_.value, key())) return false;
@@ -458,6 +461,7 @@ class Finder {
   static constexpr double kMasked = -1e30;
   const ComputeDag& dag_;
   const Operation& op_;
+  const int row_;
   Attention a_;
   Expr power_, score_;
   std::vector<Expr> highest_at_;
@@ -466,9 +470,9 @@ class Finder {
 
 }  // namespace
 
-std::optional<Attention> find_attention(const ComputeDag& dag, int stage) {
+std::optional<Attention> find_attention(const ComputeDag& dag, int stage, int row) {
   if (!dag.stage(stage).is_reduction()) return {};
-  return Finder(dag, stage).run();
+  return Finder(dag, stage, row).run();
 }
 
 }  // namespace heddle

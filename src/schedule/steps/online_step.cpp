@@ -59,7 +59,10 @@ class OnlineStep : public StepApplier {
   void run() {
     check_computes();
     const std::optional<Attention> found =
-        step_.stage < s_.dag.size() ? find_attention(s_.dag, step_.stage) : std::nullopt;
+        step_.stage < s_.dag.size()
+            ? find_attention(s_.dag, step_.stage,
+                             step_.params.size() > kRow ? static_cast<int>(param(kRow)) : -1)
+            : std::nullopt;
     STEP_CHECK(found.has_value(), "it is no weighted sum of a softmax");
     STEP_CHECK(stage().is_reduction(), "another step took its reduction away");
     for (int id : stage().reduce) {
@@ -83,9 +86,9 @@ class OnlineStep : public StepApplier {
   void read_extents() {
     int64_t multiple = 1;
     STEP_CHECK(
-        step_.params.size() == 4 || step_.params.size() == 5,
-        "the step has " + std::to_string(step_.params.size()) + " parameters in place of 4 or 5");
-    for (size_t i = 0; i < step_.params.size(); ++i) {
+        step_.params.size() >= kParts && step_.params.size() <= kRow + 1,
+        "the step has " + std::to_string(step_.params.size()) + " parameters in place of 4 to 6");
+    for (size_t i = 0; i < kParts + (in_parts() ? 1 : 0); ++i) {
       STEP_CHECK(param(i) > 0 && param(i) <= kMaxMultiple,
                  "a factor is not positive, or too large");
       if (i < 3) multiple *= param(i);
@@ -109,7 +112,10 @@ class OnlineStep : public StepApplier {
     const char* name;
     Expr extent;
   };
-  bool in_parts() const { return step_.params.size() > 4; }
+  // Behind the factors of rows and the keys of a tile: the number of parts, which is 0 where there are none and
+  // the axis of rows follows.
+  static constexpr size_t kParts = 4, kRow = 5;
+  bool in_parts() const { return step_.params.size() > kParts && param(kParts) != 0; }
 
   // Adds a stage with the axes of the batch, an axis of parts (where there are any, and the stage
   // is not `whole`), its own axes, and the axes that it reduces over.
