@@ -21,8 +21,10 @@ struct MemoryPlan {
 inline constexpr int64_t kArenaAlignment = 64;  // a cache line; every vector's alignment
 
 /// Best fit, the largest buffer first. Each buffer goes into the smallest gap between the buffers
-/// that are already placed and alive at the same time. The arena is never larger than the sum of
-/// all, rounded up to the alignment.
+/// that are already placed and alive at the same time. Where that takes more than what lives at once,
+/// the smallest of it and three other orders: the first that are written, those that live longest, and those
+/// with most bytes times steps. The arena is never larger than the sum of all, rounded up to the
+/// alignment.
 MemoryPlan plan_memory(std::span<const BufferLifetime> buffers);
 
 }  // namespace heddle::network

@@ -38,6 +38,14 @@ TEST(MemoryPlan, TheSmallestGapThatFitsIsTaken) {
   EXPECT_EQ(plan.offsets[6], plan.offsets[1]);
 }
 
+TEST(MemoryPlan, OtherOrdersAreTriedWhereTheLargestFirstLeavesGaps) {
+  // 704 bytes live at steps 3 and 4. With the largest first the two of 256 lie at the bottom, and that of
+  // 192 from step 1 on beside the first of them and not where the last three find room: 768.
+  const std::vector<BufferLifetime> buffers{{320, 0, 0}, {192, 1, 3}, {192, 2, 4},
+                                            {256, 0, 1}, {256, 3, 4}, {64, 3, 4}};
+  EXPECT_EQ(plan_memory(buffers).bytes, 704);
+}
+
 TEST(MemoryPlan, RandomLifetimesNeverOverlapAndStayBelowTheSum) {
   Rng rng(7);
   for (int round = 0; round < 200; ++round) {
