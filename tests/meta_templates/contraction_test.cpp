@@ -385,6 +385,21 @@ TEST(Contraction, BlocksOfAnImageShareEvenly) {
   EXPECT_GT(image_rows("llvm -mcpu=znver3 -threads=2", 256, 59), 4);
 }
 
+// Exponentials of rows that fill few lanes are computed for all rows first, unless threads share the rows.
+TEST(RowGroups, ShortRowsThatOneThreadHasAreComputedFirst) {
+  const auto first = [](int64_t rows, int64_t cols, const char* target) {
+    const Tensor x = placeholder({rows, cols}, f32, "x");
+    const Template t = make_template(ComputeDag({ops::softmax(x, 1)}), Target::parse(target));
+    return std::ranges::any_of(t.knobs(), [&](const Knob& k) {
+      return k.name.ends_with("location") && chosen(t, k.name.c_str()) == 0;
+    });
+  };
+  EXPECT_TRUE(first(2000, 16, "llvm -mcpu=znver4 -threads=1"));
+  EXPECT_TRUE(first(100, 16, "llvm -mcpu=znver4 -threads=2")) << "little work";
+  EXPECT_FALSE(first(5000, 16, "llvm -mcpu=znver4 -threads=2"));
+  EXPECT_FALSE(first(2000, 200, "llvm -mcpu=znver4 -threads=1"));
+}
+
 // A sum of few results goes to both threads in parts, one of more results where it is longer than its panels stay near.
 TEST(Contraction, LongSumsOfFewResultsAreCut) {
   const auto cut = [](int64_t m, int64_t n, int64_t k) {

@@ -14,6 +14,8 @@
 // converted once and not at each read.
 //
 // Knobs: location, width (elements per vector), prefetch_rows (distance in rows), with_reader, widen.
+#include <set>
+
 #include "common/contraction_shape.h"
 #include "common/loops.h"
 #include "cpu/cpu_features.h"
@@ -49,6 +51,7 @@ struct LocationProblem {
       false;  ///< a product in tile registers reads it once, for a copy of its own
   double elements_a_value = 1;  ///< of what is computed at the first place, for each of it
   int64_t parts = 1;            ///< stored stages whose elements it passes on, as `concat` does
+  bool shared_out = false;      ///< threads share the rows of the group
   bool channels_apart =
       false;  ///< windows that read it sum no whole dimension: by channels, or groups of them
   bool read_by_groups = false;  ///< each block of a contraction's columns reads channels of its own
@@ -142,6 +145,20 @@ bool copies_for_tiles(const ComputeDag& dag, int s, int reader, const Contractio
   return shape.row && shape.row->producer == s && tile_plan(dag, alone, target).has_value();
 }
 
+// Whether threads share the rows of the group of stage `s`, whose output is at `place`: the work of what reads the stage, of the
+// reductions that it reads, and its own.
+bool rows_are_shared_out(const TemplateBuilder& t, int s, int place) {
+  const ComputeDag& dag = t.dag();
+  std::set<int> stages{s, place};
+  for (const int c : dag.info(s).consumers) stages.insert(c);
+  for (const int p : dag.info(s).producers) {
+    if (dag.stage(p).is_reduction()) stages.insert(p);
+  }
+  double work = 0;
+  for (const int x : stages) work += stage_work(dag, x);
+  return worth_parallel_rows(t, work);
+}
+
 LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) {
   const ComputeDag& dag = t.dag();
   const StageInfo& info = dag.info(g.output_stage);
@@ -157,6 +174,7 @@ LocationProblem location_problem(const TemplateBuilder& t, const StageGroup& g) 
   p.in_chain = g.in_chain;
   p.parts = stored_parts(dag, g.output_stage, t.group().inlined);
   p.adds_up = stages_combined(dag, g.output_stage, t.group().inlined) > 1;
+  if (!g.places.empty()) p.shared_out = rows_are_shared_out(t, g.output_stage, g.places[0].stage);
   if (!g.places.empty())
     p.elements_a_value = static_cast<double>(dag.info(g.places[0].stage).points) /
                          static_cast<double>(std::max<int64_t>(1, info.points));
@@ -200,12 +218,16 @@ bool cheap_to_repeat(const LocationProblem& p) {
 }
 
 // Whether rows are so short that most lanes of a vector of functions would be idle, and all rows stay near: then the stage is
-// computed for all of them first.
+// computed for all of them first. Threads that share rows would wait for it. (One thread of a Zen 4, rows of 8 to 29: 0.40 to 0.64 of
+// the time; Emerald Rapids, up to 3,000 elements: 0.53 to 0.86, and 1.1 to 2.9 where two threads share rows.)
 bool whole_for_short_rows(const LocationProblem& p) {
   const double row =
       p.elements_a_value > 1 ? p.elements_a_value : static_cast<double>(p.row_length);
   const double near = static_cast<double>(p.target.l2_bytes);
-  return p.computes && row <= p.constants.whole_row_vectors * static_cast<double>(p.lanes) &&
+  constexpr double kVectorsOfOneThread = 2;
+  const double vectors =
+      std::max(p.constants.whole_row_vectors, p.shared_out ? 0 : kVectorsOfOneThread);
+  return p.computes && row <= vectors * static_cast<double>(p.lanes) &&
          p.bytes * p.elements_a_value <= near;
 }
 
