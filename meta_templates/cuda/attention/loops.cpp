@@ -42,8 +42,9 @@ Loop AttentionLoops::block_loops(StageRef s) const {
   append(&order, {lane_row, lane_col, r.tile, many, col_tile, half, pair});
   s.reorder(order);
   s.bind(s.fuse(lane_row, lane_col), LoopKind::ThreadX);
-  // Few rows have few tiles, and the batch may count the tokens of a step, too.
-  const bool wide = in_parts_ && !batch.empty();
+  // Few rows have few tiles, and the batch may count the tokens of a step, too. Where rows have ends of their own, those
+  // with the most keys come first, of the whole batch (the code of a kernel begins at its last blocks then).
+  const bool wide = (in_parts_ || (chain_.reach.defined() && !cut_.groups)) && !batch.empty();
   if (!batch.empty()) s.bind(s.fuse(batch), wide ? LoopKind::BlockX : LoopKind::BlockZ);
   if (in_parts_) s.bind(s.axis(batches), LoopKind::BlockY);
   s.bind(block, wide ? LoopKind::BlockZ : LoopKind::BlockX);

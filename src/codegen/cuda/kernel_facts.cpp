@@ -52,11 +52,40 @@ class LocalIndexSearch {
   std::vector<Var> vars_;
 };
 
+enum class Growth : uint8_t { None, Up, Unknown };
+
+Growth joined(Growth a, Growth b) {
+  if (a == Growth::Unknown || b == Growth::Unknown) return Growth::Unknown;
+  return a == Growth::Up || b == Growth::Up ? Growth::Up : Growth::None;
+}
+
+/// Whether `e` never decreases with `v`.
+Growth growth_of(const Expr& e, const Var& v) {
+  if (!uses_var(e, v)) return Growth::None;
+  if (e.get() == v.get()) return Growth::Up;
+  if (const Select* s = e.as<Select>())
+    return uses_var(s->condition, v) ? Growth::Unknown
+                                     : joined(growth_of(s->on_true, v), growth_of(s->on_false, v));
+  const Binary* b = e.as<Binary>();
+  if (!b) return Growth::Unknown;
+  const int64_t* by = as_int(b->b);
+  switch (b->op) {
+    case BinaryOp::Add:
+    case BinaryOp::Min:
+    case BinaryOp::Max: return joined(growth_of(b->a, v), growth_of(b->b, v));
+    case BinaryOp::Sub: return uses_var(b->b, v) ? Growth::Unknown : growth_of(b->a, v);
+    case BinaryOp::Mul:
+    case BinaryOp::FloorDiv: return by && *by > 0 ? growth_of(b->a, v) : Growth::Unknown;
+    default: return Growth::Unknown;
+  }
+}
+
 }  // namespace
 
 KernelFacts kernel_facts(const Stmt& body) {
   KernelFacts facts;
   std::vector<const Store*> copies;  // from memory to registers
+  std::vector<const For*> blocks;
   visit(
       body,
       [&](const Stmt& s) {
@@ -85,6 +114,11 @@ KernelFacts kernel_facts(const Stmt& body) {
             if (b->scope == Scope::Local && b->dtype.bytes() < 4) facts.words.insert(b.get());
           }
         } else if (const For* loop = s.as<For>()) {
+          if (is_block(loop->loop)) blocks.push_back(loop);
+          for (const For* b : is_block(loop->loop) ? std::vector<const For*>() : blocks) {
+            if (growth_of(loop->extent, b->var) == Growth::Up)
+              facts.grows[static_cast<size_t>(grid_dim(b->loop))] = true;
+          }
           const int64_t* extent = as_int(loop->extent);
           if (is_block(loop->loop) || is_thread(loop->loop) || !extent || *extent > kMaxUnrolled) {
             return;

@@ -1,6 +1,7 @@
 // Facts about a whole kernel that the text of its statements depends on.
 #pragma once
 
+#include <array>
 #include <unordered_set>
 
 #include "heddle/ir/stmt.h"
@@ -18,6 +19,9 @@ struct KernelFacts {
   /// Local buffers to which threads load what lies in memory before they wait for the kernel before. Vectors of
   /// elements under 32 bits are arrays of words, too.
   std::unordered_set<const BufferNode*> ahead;
+  /// Dimensions of the grid along which blocks have longer and longer loops. Those begin first, because the last ones to
+  /// end run alone.
+  std::array<bool, 3> grows = {};
   /// Serial loops whose variable is part of the index of a Local buffer. The buffer can be in
   /// registers only if they are unrolled.
   std::unordered_set<const StmtNode*> register_loops;

@@ -157,6 +157,9 @@ std::string KernelWriter::grid_index(bool of_threads, int dim) const {
                        : "blockIdx.x / " + blocks;
   }
   if (kernel_.pair > 1 && dim == 0 && !of_threads) index += " / 2";
+  if (!of_threads && facts_.grows[static_cast<size_t>(dim)] && kernel_.cluster <= 1 &&
+      kernel_.pair <= 1)
+    index = std::string("(int)(gridDim.") + "xyz"[dim] + " - 1 - " + index + ")";
   return index;
 }
 
