@@ -164,6 +164,33 @@ TEST_F(Horizontal, BothGradientsOfAConvolutionTakeThreeLaunches) {
   EXPECT_LE(driver_.calls["launch_kernel"] + driver_.calls["launch_kernel_ex"] - before, 2 * 3);
 }
 
+// Each convolution copied its filter before its product began.
+TEST_F(Horizontal, FiltersThatChangeArePackedByStagesOfTheirOwn) {
+  const auto filter = [](const char* name, int64_t out, int64_t in) {
+    return placeholder({out, in, 3, 3}, f32, name);
+  };
+  const Tensor x = placeholder({8, 16, 8, 8}, f16, "x"), w = filter("w", 32, 16),
+               v = filter("v", 16, 32);
+  const auto conv = [](const Tensor& image, const Tensor& f) {
+    return ops::conv2d(image, ops::cast(f, f16), {.padding = {1}});
+  };
+  const Tensor y = conv(ops::relu(conv(x, w)), v), dy = placeholder(y.shape(), f16, "dy");
+  std::vector<Tensor> outputs = gradient({y}, {x, w, v}, {dy});
+  outputs.push_back(y);
+  const auto packs = [](const Network& n) {
+    return std::ranges::count_if(n.nodes(), [&](const NetworkNode& node) {
+      return n.tasks()[static_cast<size_t>(node.task)].tmpl.dag().outputs()[0].op()->tag() ==
+             "pack";
+    });
+  };
+  const Network network = on_gpu(outputs);
+  EXPECT_EQ(packs(network), 4)
+      << network.to_text();  // for a convolution and for the gradient of its image
+  EXPECT_EQ(packs(on_gpu(outputs, "-horizontal")), 0);
+  EXPECT_FALSE(network.shared_launches().empty());
+  EXPECT_EQ(wrong(outputs, network, 1, 3e-2), "");
+}
+
 TEST_F(Horizontal, NodesMoveForwardOnlyWithinTheMemoryOfACall) {
   std::vector<Tensor> outputs;
   for (int n = 0; n < 6; ++n) {

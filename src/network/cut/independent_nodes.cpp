@@ -9,6 +9,9 @@ namespace {
 
 constexpr size_t kMostParts = 8;
 
+// How far before its place a node runs that waits for nothing: its result takes memory until it is read.
+constexpr size_t kFar = 16;
+
 // The nodes on which each node depends, by the memory that it reads.
 std::vector<std::vector<int>> dependencies(const std::vector<NetworkNode>& nodes, size_t begin,
                                            size_t end, const std::vector<TensorPlace>& places,
@@ -88,7 +91,7 @@ class Scheduler {
     std::vector<size_t> moved;
     for (size_t n = first + 1; n < end_; ++n) {
       if (step.size() == kMostParts) break;
-      if (!ready(n)) continue;
+      if (!ready(n) || (needs_[n].empty() && n - first > kFar)) continue;
       tasks.push_back(nodes_[n].task);
       if (fit_(tasks) && memory_.may_move(n, first)) {
         memory_.run(n, first);

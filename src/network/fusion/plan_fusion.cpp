@@ -177,13 +177,15 @@ class Planner {
   };
 
   void choose_by_rules(ChoiceList& choices) {
-    static constexpr std::array<Rule, 5> kRules = {
+    static constexpr std::array<Rule, 6> kRules = {
         {{ChoiceKind::Store, &Planner::read_by_product, &Planner::stores_usually,
           "it is stored, and not computed where it is read"},
          {ChoiceKind::Store, &Planner::norm_beside_operand, &Planner::always,
           "it is stored, and not computed where it is read"},
          {ChoiceKind::Store, &Planner::joined_for_windows, &Planner::always,
           "it is stored, and windows do not choose between what it joins"},
+         {ChoiceKind::Store, &Planner::packed_filter, &Planner::always,
+          "it is stored, and no kernel of a product copies it"},
          {ChoiceKind::Fuse, &Planner::ends_cheap_node, &Planner::never,
           "it is computed in the nodes that read it"},
          {ChoiceKind::Fuse, &Planner::product_of_chain, &Planner::never,
@@ -278,6 +280,23 @@ class Planner {
                        info.producers.size() > 1 && dag_.stage(s).num_outputs() == 1 &&
                        !dag_.stage(s).is_reduction();
     return joins && !plan_.stored(s) && plan_.may_run_inside(s) && plan_.times_in_products(s) > 1
+               ? s
+               : -1;
+  }
+
+  /// `s`, where it rounds and packs an input of the network for products on a GPU.
+  int packed_filter(int s) const {
+    const StageInfo& info = dag_.info(s);
+    const bool packs =
+        target_.is_cuda() && info.reads.size() == 1 && info.flops_per_point == 0 &&
+        info.reads[0].producer >= 0 && !info.precomputable &&
+        info.reads[0].pattern == AccessPattern::Injective &&
+        dag_.stage(info.reads[0].producer).is_placeholder() &&
+        dag_.stage(s).output(0).dtype().bytes() < info.reads[0].buffer->dtype.bytes() &&
+        !dag_.stage(s).is_reduction() && dag_.stage(s).num_outputs() == 1 &&
+        std::ssize(dag_.stage(s).axes()) == 4;
+    return packs && !plan_.stored(s) && plan_.may_run_inside(s) &&
+                   std::ranges::any_of(info.consumers, [&](int r) { return is_product(r); })
                ? s
                : -1;
   }

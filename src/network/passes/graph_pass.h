@@ -60,6 +60,8 @@ std::vector<Tensor> join_products(const PassContext& context);
 std::vector<Tensor> precision(const PassContext& context);
 std::vector<Tensor> transpose_weights(const PassContext& context);
 std::vector<Tensor> channels_last(const PassContext& context);
+/// The part of horizontal about filters that are inputs.
+std::vector<Tensor> pack_filters(const PassContext& context);
 /// The part of horizontal about outputs of one shape, such as what an optimiser updates.
 std::vector<Tensor> join_outputs(const PassContext& context);
 

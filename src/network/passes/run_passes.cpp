@@ -49,6 +49,7 @@ constexpr Step kSteps[] = {
     {"fold_views", last_as_read},
     {"fold_movers", fold_movers},
     {"fold_movers", drop_copies},
+    {"horizontal", pack_filters},
     {"horizontal", join_outputs},
 };
 
