@@ -3,6 +3,7 @@
 #include "heddle/heuristics/tree_choices.h"
 #include "heuristics/trees/cuda_h100_cuda_reduce_columns.h"
 #include "heuristics/trees/cuda_h100_cuda_split_reduction.h"
+#include "heuristics/trees/llvm_emeraldrapids_location.h"
 
 namespace heddle::learning {
 namespace {
@@ -14,6 +15,8 @@ namespace {
     // the H100 beat the rules too (docs/guide/heuristics.md).
     register_tree_table("cuda", "h200", trees::cuda_h100_cuda_reduce_columns),
     register_tree_table("cuda", "h200", trees::cuda_h100_cuda_split_reduction),
+    register_tree_table("llvm", "emeraldrapids", trees::llvm_emeraldrapids_location,
+                        trees::llvm_emeraldrapids_location_kinds),
 };
 
 }  // namespace

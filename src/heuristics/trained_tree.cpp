@@ -6,10 +6,14 @@
 
 namespace heddle {
 
-std::vector<double> ranges_of(const std::vector<SeenKind>& kinds,
+std::vector<double> ranges_of(const std::optional<std::vector<SeenKind>>& kinds,
                               std::span<const TreeFeature> features, double margin) {
   std::vector<double> ranges;
-  for (const SeenKind& kind : kinds) {
+  if (!kinds) return ranges;
+  // No number is from 1 to 0.
+  for (std::size_t f = 0; kinds->empty() && f < features.size(); ++f)
+    ranges.insert(ranges.end(), {1, 0});
+  for (const SeenKind& kind : *kinds) {
     for (std::size_t f = 0; f < features.size(); ++f) {
       const double more = features[f].kind == FeatureKind::Numeric ? margin : 0;
       ranges.push_back(lowest_accepted(kind.least[f], kind.most[f], more));

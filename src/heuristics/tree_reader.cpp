@@ -152,8 +152,9 @@ TrainedTree read_json(const Json& json) {
     }
   });
   if (json.find("kinds") != nullptr) {
-    read_list(json, "kinds", 1, kMostNodes,
-              [&](const Json& j) { tree.kinds.push_back(read_kind(j, tree.features.size())); });
+    tree.kinds.emplace();
+    read_list(json, "kinds", 0, kMostNodes,
+              [&](const Json& j) { tree.kinds->push_back(read_kind(j, tree.features.size())); });
   }
   read_list(json, "choices", 0, kMostChoices,
             [&](const Json& j) { tree.choices.push_back(j.as_string()); });

@@ -75,7 +75,7 @@ std::string tree_to_text(const TrainedTree& t) {
   text += member("least_gain", t.limits.least_gain);
   text += member("training", t.training);
   text += lines("features", all(t.features, feature_json)) + ",\n";
-  if (!t.kinds.empty()) text += lines("kinds", all(t.kinds, kind_json)) + ",\n";
+  if (t.kinds) text += lines("kinds", all(*t.kinds, kind_json)) + ",\n";
   text += lines("choices", all(t.choices, [](const std::string& c) { return Json(c); })) + ",\n";
   text += lines("nodes", tree_to_json(t.nodes, names_of(t.features)).elements()) + ",\n";
   text +=

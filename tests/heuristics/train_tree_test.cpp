@@ -80,8 +80,20 @@ TEST(TrainTree, AnswersOnlyKindsOfProblemsThatItSaw) {
   // A file keeps the kinds; one without them is answered by the ranges of features alone.
   TrainedTree read = learning::parse_tree(learning::tree_to_text(tree.tree()), "a test");
   EXPECT_EQ(read.kinds, tree.tree().kinds);
-  read.kinds.clear();
+  read.kinds.reset();
   EXPECT_EQ(learning::evaluate_tree(TreeHolder(read), others).unsure_range, 0);
+}
+
+// The tree with the least evidence: none of its kinds has eight problems.
+TEST(TrainTree, WithoutAKindThatItKnowsATreeIsUnsure) {
+  const HeuristicData data = data_of(14, planted_rule);
+  const TreeHolder tree(train_tree(data));
+  ASSERT_TRUE(tree.tree().kinds.has_value());
+  ASSERT_TRUE(tree.tree().kinds->empty());
+  EXPECT_EQ(learning::evaluate_tree(tree, data).unsure_share(), 1);
+  const TrainedTree read = learning::parse_tree(learning::tree_to_text(tree.tree()), "a test");
+  EXPECT_EQ(read.kinds, tree.tree().kinds);
+  EXPECT_EQ(learning::evaluate_tree(TreeHolder(read), data).unsure_share(), 1);
 }
 
 TEST(TrainTree, ARuleOfManyCategoriesIsFound) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,9 +55,9 @@ struct TrainedTree {
   Json training;  ///< how it was trained, and its figures on held-out problems
 
   std::vector<TrainedFeature> features;
-  /// Only problems of these kinds are answered. None in files of earlier versions, which answer all within the ranges of
-  /// their features.
-  std::vector<SeenKind> kinds;
+  /// Only problems of these kinds are answered: none where no kind has enough problems. Not there in files of earlier
+  /// versions, which answer all within the ranges of their features.
+  std::optional<std::vector<SeenKind>> kinds;
   std::vector<std::string> choices;
   std::vector<TreeNode> nodes;  ///< of the tree of regions
   std::vector<TreeLeaf> leaves;
@@ -91,7 +92,7 @@ class TreeHolder {
 };
 
 /// The ranges of kinds that are answered, for unlike_kinds().
-std::vector<double> ranges_of(const std::vector<SeenKind>& kinds,
+std::vector<double> ranges_of(const std::optional<std::vector<SeenKind>>& kinds,
                               std::span<const TreeFeature> features, double margin);
 
 /// `kinds`: for each kind, the lowest and the highest value that is answered of each feature. Returns -1 where a problem is of

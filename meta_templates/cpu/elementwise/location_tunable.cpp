@@ -218,8 +218,7 @@ bool cheap_to_repeat(const LocationProblem& p) {
 }
 
 // Whether rows are so short that most lanes of a vector of functions would be idle, and all rows stay near: then the stage is
-// computed for all of them first. Threads that share rows would wait for it. (One thread of a Zen 4, rows of 8 to 29: 0.40 to 0.64 of
-// the time; Emerald Rapids, up to 3,000 elements: 0.53 to 0.86, and 1.1 to 2.9 where two threads share rows.)
+// computed for all of them first. Threads that share rows would wait for it.
 bool whole_for_short_rows(const LocationProblem& p) {
   const double row =
       p.elements_a_value > 1 ? p.elements_a_value : static_cast<double>(p.row_length);

@@ -49,10 +49,9 @@ double elements(const Access& a) {
 }
 
 // The work of a product in tile registers, in operations of other products: its multiply-adds are cheaper, and copies of its operands
-// take as long again. (Emerald Rapids, 21 products of up to 2e6 operations, one thread over two: 0.32 to 0.62 for bytes and constant columns, 0.59 for
-// 39x64x128; 1.8 for 320x20x32 with rows that lie across, 1.7 for 32x256x65.)
+// come on top (docs/internals/decisions/cpu-products.md, "tile registers").
 double work_of_tiles(const TemplateBuilder& t, const StageGroup& g, const TilePlan& plan) {
-  constexpr double kCheaper = 10, kCopyCols = 12, kCopyRows = 3, kCopyAcross = 50;
+  constexpr double kCheaper = 20, kCopyCols = 12, kCopyRows = 3, kCopyAcross = 50;
   const ContractionShape& sh = plan.shape;
   const Var& k = t.dag().stage(g.anchor).reduce_axes()[static_cast<size_t>(plan.k.axis)].var();
   const auto& innermost = sh.row->affine.back();

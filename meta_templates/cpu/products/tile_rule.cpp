@@ -27,18 +27,16 @@ bool fits_registers(const Kept& k) {
   return k.down * k.across + std::min(k.down, k.across) + 1 <= amx::kRegisters;
 }
 
-// Whether tiles side by side would compute columns that there are not, of so few results that this is a part of the time. (Emerald
-// Rapids, bf16 and bytes, two threads, 38 products whose columns are no multiple of 32: single tiles take 0.90 of the time of two side by side, 25 gain more than
-// 5 % and 4 lose; of more results 1.04.)
+// Whether tiles side by side would compute columns that there are not, of so few results that this is a part of the time
+// (docs/internals/decisions/cpu-products.md, "tile registers").
 bool leaves_columns_empty(const Problem& p) {
   constexpr int64_t kFewResults = 50000;
   return p.padded && p.cols % (2 * amx::kLanes) != 0 &&
          p.outer * p.other_rows * p.rows * p.cols <= kFewResults;
 }
 
-// Two tiles side by side. Four, which would need fewer loads, are slower on the machines that were measured. (Emerald Rapids, bf16,
-// two threads, time over that of two by two tiles with the best blocks of each: 0.86 for 512x512x2048, 0.73 for 256x256x1024,
-// 0.65 for 58x232x168, 0.62 to 0.69 for convolutions of 64 to 256 channels.)
+// Two tiles side by side. Four, which would need fewer loads, are slower on the machines that were measured
+// (docs/internals/decisions/cpu-products.md, "tile registers").
 Kept choose_tiles(const Problem& p, Choice& choice) {
   const std::vector<int64_t> down = kept_tiles(p, p.stacks() ? p.last_other_rows : p.row_tiles());
   const std::vector<int64_t> across = kept_tiles(p, p.col_tiles());
@@ -78,8 +76,7 @@ int64_t products_in_l2(const Problem& p, int64_t tile_rows) {
 }
 
 // The block with which the busiest thread is done first, where blocks copy panels of columns. The rows that it reads come from
-// beyond its L2. (Emerald Rapids, bf16, two threads, time of halves of the rows over that of halves of the columns: 0.5 for
-// 1000x64x64, 0.6 to 0.8 for 250x250x100, 250x250x500, 256x256x128, 256x256x256 and 512x512x2048, 1.1 for 64x512x512, 1.5 for 128x3072x768.)
+// beyond its L2 (docs/internals/decisions/cpu-products.md, "tile registers").
 TileBlock block_of_panels(const Problem& p, const Kept& kept, int64_t rows, int64_t cols,
                           int64_t tasks) {
   const auto cost = [&](const TileBlock& b) {

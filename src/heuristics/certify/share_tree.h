@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,8 @@ struct ShareLeaf {
 struct ShareTree {
   std::string heuristic = {}, version = {};
   std::vector<TrainedFeature> features = {};
-  std::vector<SeenKind> kinds = {};  ///< as TrainedTree::kinds
-  double margin = 0.25;              ///< as TrainedTree::margin
+  std::optional<std::vector<SeenKind>> kinds = {};  ///< as TrainedTree::kinds
+  double margin = 0.25;                             ///< as TrainedTree::margin
   std::vector<TreeNode> nodes = {};
   std::vector<ShareLeaf> leaves = {};
   std::vector<CertificateBin> held_out =

@@ -46,9 +46,9 @@ Json to_json(const ShareTree& tree) {
                             {"nodes", tree_to_json(tree.nodes, names_of(tree.features))},
                             {"leaves", std::move(leaves)},
                             {"held_out", std::move(bins)}});
-  if (tree.kinds.empty()) return json;
+  if (!tree.kinds) return json;
   json["kinds"] = Json::array();
-  for (const SeenKind& kind : tree.kinds) json["kinds"].push_back(kind_json(kind));
+  for (const SeenKind& kind : *tree.kinds) json["kinds"].push_back(kind_json(kind));
   return json;
 }
 
@@ -59,8 +59,9 @@ ShareTree share_tree_from_json(const Json& json) {
   for (const Json& f : list(json, "features", 1, kMostFeatures))
     tree.features.push_back(read_feature(f));
   if (json.find("kinds") != nullptr) {
-    for (const Json& k : list(json, "kinds", 1, kMostLeaves))
-      tree.kinds.push_back(read_kind(k, tree.features.size()));
+    tree.kinds.emplace();
+    for (const Json& k : list(json, "kinds", 0, kMostLeaves))
+      tree.kinds->push_back(read_kind(k, tree.features.size()));
   }
   for (const Json& l : list(json, "leaves", 1, kMostLeaves)) tree.leaves.push_back(read_leaf(l));
   (void)list(json, "nodes", 1, 2 * kMostLeaves);
