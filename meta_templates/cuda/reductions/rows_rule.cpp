@@ -30,8 +30,7 @@ constexpr int64_t kWarpsOfProduct = 48;
 // thread, 6.2 with one, 6.0 with four; 2048 rows of 5632 6.1 with warps of two, 12.6 with 12 of four.)
 constexpr int64_t kWarpsOfUnpacked = 8, kRowsOfUnpacked = 2;
 // Where launches overlap: from so many warps of a multiprocessor on each row has a warp, and so many warps share a block. The start
-// of blocks then takes less of the time between kernels. (A chain of 21 products of a decoder by hand on an H200, a warp a row, us:
-// blocks of 2 warps take 209, of 4 180, of 8 177; with the first weights in registers before the wait 215, 179 and 151.)
+// of blocks then takes less of the time between kernels (docs/internals/decisions/gpu-lowering.md).
 constexpr int64_t kWarpsOfOverlap = 4, kRowsOfOverlap = 8;
 // Rows from which on a thread has twice as many: there are warps enough all the same.
 constexpr int64_t kManyWarps = 32;

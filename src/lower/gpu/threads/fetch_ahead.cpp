@@ -1,6 +1,6 @@
 // Weights in registers before the kernel before has ended: threads load what they will read first of constants, which no
-// kernel writes, and wait for that kernel afterwards. Memory is busy in the meantime. (A chain of 21 products of a decoder by hand on
-// an H200, 493 MB: 177 us without and 151 with it; with a quarter of the bytes 90 and 76, 85 with prefetches into L2.)
+// kernel writes, and wait for that kernel afterwards. Memory is busy in the meantime
+// (docs/internals/decisions/gpu-lowering.md has what it gains).
 //
 //   for b, t { for round { sum += x[round] * w[b, t, round] } }                            (before)
 //
