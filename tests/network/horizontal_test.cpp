@@ -254,6 +254,35 @@ TEST_F(Horizontal, MeanAndVarianceOfColumnsAreSummedInOneLaunch) {
   EXPECT_EQ(wrong(outputs, network, 1, 1e-2), "");
 }
 
+// A corner that is far from all other elements decides about the variance, but shifts nothing.
+TEST_F(Horizontal, AnOutlierInACornerCostsAVarianceNothing) {
+  const Tensor x = placeholder({16, 8, 64, 64}, f32, "x");
+  const Tensor v = compute({16, 8, 64, 64}, [&](Axis n, Axis c, Axis i, Axis j) {
+    return x(n, c, i, j) + select(Expr(n) + i + j == 0, make_const(f32, 1000), make_const(f32, 0));
+  });
+  const std::vector<int> axes{0, 2, 3};
+  const std::vector<Tensor> outputs{ops::mean(v, axes), ops::var(v, axes, false, false)};
+  const Network network = on_gpu(outputs);
+  EXPECT_TRUE(std::ranges::any_of(network.passes(), [](const PassApplication& p) {
+    return p.text.find("in the pass of their means") != std::string::npos;
+  }));
+  EXPECT_EQ(wrong(outputs, network, 1, 2e-4), "");
+}
+
+// p and s could be one stage, and q and t: each would wait for the other.
+TEST_F(Horizontal, OutputsThatWaitForEachOtherStayApart) {
+  const Tensor x = placeholder({8, 16}, f32, "x"), y = placeholder({8, 16}, f32, "y");
+  const Tensor p = ops::relu(x), q = ops::relu(y);
+  const auto gate = [](const Tensor& t) { return ops::mean(t, {0}, true); };
+  const std::vector<Tensor> outputs{p, q, ops::add(p, gate(q)), ops::mul(q, gate(p))};
+  const Network network = on_gpu(outputs);
+  EXPECT_EQ(std::ranges::count_if(network.nodes(),
+                                  [](const NetworkNode& n) { return n.outputs.size() > 1; }),
+            1)
+      << network.to_text();
+  EXPECT_EQ(wrong(outputs, network), "");
+}
+
 TEST_F(Horizontal, NothingIsJoinedOnACpu) {
   EXPECT_TRUE(Network(fire()).shared_launches().empty());
 }

@@ -1,12 +1,15 @@
-// On a GPU what an optimiser makes of one gradient is one stage of several outputs: the gradient, the weight
-// and its states are read once, and one launch writes all.
+// On a GPU an output and outputs that it reads element by element are one stage of several outputs: what they read is
+// read once, and one launch writes all. So is what an optimiser makes of a gradient, or a result and its relu.
 //
 //   m' = 0.9 m + g                  (an output, which updates m)                                     (before)
 //   w' = w - 0.01 m'                (an output, which updates w)
 //
 //   m', w' = 0.9 m + g, w - 0.01 (0.9 m + g)                                                         (after)
+//
+// The stage waits for what any of its outputs needs. So nothing outside of it may lie between them, where stages that
+// were made before are one each.
 #include <algorithm>
-#include <set>
+#include <map>
 #include <vector>
 
 #include "dag/map_loads.h"
@@ -26,19 +29,48 @@ bool is_elementwise_output(const ComputeDag& dag, int s) {
          !info.precomputable && op.num_outputs() == 1;
 }
 
-/// The outputs that `last` reads element by element, where nothing else that it reads waits for them.
-std::vector<int> outputs_before(const ComputeDag& dag, int last, const std::set<int>& taken) {
+/// Stages that are one, by each of them.
+using Joins = std::map<int, std::vector<int>>;
+
+/// Whether something that `members` read outside of them needs one of them.
+bool need_themselves(const ComputeDag& dag, const std::vector<int>& members, const Joins& joins) {
+  std::vector<char> seen(static_cast<size_t>(dag.size()));
+  std::vector<int> todo;
+  const auto is_member = [&](int s) { return std::ranges::find(members, s) != members.end(); };
+  const auto add = [&](int s) {
+    if (seen[static_cast<size_t>(s)]) return;
+    seen[static_cast<size_t>(s)] = 1;
+    todo.push_back(s);
+  };
+  for (const int m : members) {
+    for (const int p : dag.info(m).producers) {
+      if (!is_member(p)) add(p);
+    }
+  }
+  while (!todo.empty()) {
+    const int at = todo.back();
+    todo.pop_back();
+    if (is_member(at)) return true;
+    for (const int p : dag.info(at).producers) add(p);
+    const auto with = joins.find(at);
+    if (with == joins.end()) continue;
+    for (const int other : with->second) add(other);
+  }
+  return false;
+}
+
+/// The outputs that `last` reads element by element and may be one with.
+std::vector<int> outputs_before(const ComputeDag& dag, int last, const Joins& joins) {
   std::vector<int> out;
   for (const int p : dag.info(last).producers) {
-    if (is_elementwise_output(dag, p) && !taken.contains(p) && follows(dag, last, p) &&
-        dag.info(p).points == dag.info(last).points)
-      out.push_back(p);
+    if (!is_elementwise_output(dag, p) || joins.contains(p) || !follows(dag, last, p) ||
+        dag.info(p).points != dag.info(last).points)
+      continue;
+    std::vector<int> members = out;
+    members.insert(members.end(), {p, last});
+    const auto reads = [&](int q) { return depends_on(dag, p, q); };
+    if (!std::ranges::any_of(out, reads) && !need_themselves(dag, members, joins)) out.push_back(p);
   }
-  const auto waits = [&](int p) {
-    return std::ranges::any_of(dag.info(last).producers,
-                               [&](int q) { return q != p && depends_on(dag, q, p); });
-  };
-  std::erase_if(out, waits);
   return out;
 }
 
@@ -66,18 +98,19 @@ std::vector<Tensor> join_outputs(const PassContext& context) {
   const ComputeDag& dag = context.dag;
   if (!context.target.is_cuda()) return dag.outputs();
   dag::Rebuilder rebuilder;
-  std::set<int> taken;
+  Joins joins;
   size_t left_out = 0;
   for (int s = dag.size() - 1; s >= 0; --s) {
-    if (!is_elementwise_output(dag, s) || taken.contains(s)) continue;
-    const std::vector<int> before = outputs_before(dag, s, taken);
+    if (!is_elementwise_output(dag, s) || joins.contains(s)) continue;
+    const std::vector<int> before = outputs_before(dag, s, joins);
     if (before.empty()) continue;
     const Ref<const Operation> all = joined(dag, before, s);
     for (size_t i = 0; i < before.size(); ++i)
       rebuilder.replace(dag.stage(before[i]).output(0), Tensor(all, static_cast<int>(i)));
     rebuilder.replace(dag.stage(s).output(0), Tensor(all, static_cast<int>(before.size())));
-    taken.insert(before.begin(), before.end());
-    taken.insert(s);
+    std::vector<int> members = before;
+    members.push_back(s);
+    for (const int m : members) joins[m] = members;
     left_out += before.size();
   }
   if (left_out == 0) return dag.outputs();

@@ -3,13 +3,13 @@
 //   s[c] = sum over n, y, x of v[n, c, y, x];  m[c] = s[c] / N                                       (before)
 //   q[c] = sum over n, y, x of (v[n, c, y, x] - m[c])^2
 //
-//   k[c] = v[0, c, 0, 0]                                                                             (after)
+//   k[c] = the median of three elements v[.., c, .., ..] that lie apart                              (after)
 //   d[c] = sum over n, y, x of (v[n, c, y, x] - k[c]);  s[c] = d[c] + N * k[c]
 //   e[c] = sum over n, y, x of (v[n, c, y, x] - k[c])^2;  q[c] = e[c] - d[c]^2 / N
 //
-// The two sums do not wait for each other and share launches. Where v is far from 0 nothing is lost: it is
-// shifted by one of its elements. An element cannot be further from the mean than sqrt(q[c]), so that e[c] is at
-// most N + 1 times q[c], and a few times where k[c] is none of the farthest elements.
+// The two sums do not wait for each other and share launches. Where v is far from 0 nothing is lost, because it is
+// shifted. What is lost is what e[c] is larger than q[c]: a few times, where k[c] lies among most elements. One element
+// far away, such as a corner, is never the median; where two of the three are outliers, up to N + 1 times.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -59,9 +59,10 @@ const Load* sum_in(const Expr& mean, double count) {
   const Binary* b = mean.as<Binary>();
   if (!b || (b->op != BinaryOp::Div && b->op != BinaryOp::Mul)) return nullptr;
   const FloatImm* by = b->b.as<FloatImm>();
-  if (!by) return nullptr;
-  const double found = b->op == BinaryOp::Div ? by->value : 1 / by->value;
-  return std::abs(found - count) <= 1e-6 * count ? b->a.as<Load>() : nullptr;
+  const double wanted = b->op == BinaryOp::Div ? count : 1 / count;
+  const bool is =
+      by && (by->value == wanted || by->value == static_cast<double>(static_cast<float>(wanted)));
+  return is ? b->a.as<Load>() : nullptr;
 }
 
 std::optional<Deviations> deviations_of(const ComputeDag& dag, int s) {
@@ -71,8 +72,9 @@ std::optional<Deviations> deviations_of(const ComputeDag& dag, int s) {
   if (!square || square->op != BinaryOp::Mul || !equal(square->a, square->b)) return {};
   const Binary* difference = square->a.as<Binary>();
   const std::optional<double> count = elements_of(op);
-  if (!difference || difference->op != BinaryOp::Sub || !count || !sums_columns(dag, s) ||
-      !dag::below_casts(difference->a).as<Load>() || is_moved(difference->b, op.reduce_axes()))
+  if (!difference || difference->op != BinaryOp::Sub || !count || *count < 1 ||
+      !sums_columns(dag, s) || !dag::below_casts(difference->a).as<Load>() ||
+      is_moved(difference->b, op.reduce_axes()))
     return {};
   dag::LookThrough look(dag);
   const Expr mean = simplify(look.seen(difference->b));
@@ -93,11 +95,19 @@ std::optional<Deviations> deviations_of(const ComputeDag& dag, int s) {
   return Deviations{s, of, difference->a, read->indices, *count};
 }
 
-/// `element` of the first terms of the stage's sums.
-Expr first_of(const Operation& op, const Expr& element) {
+/// `element` of the terms of the stage's sums at `quarter` of each axis.
+Expr at_quarter(const Operation& op, const Expr& element, int64_t quarter) {
   std::vector<VarBinding> bind;
-  for (const Axis& a : op.reduce_axes()) bind.push_back({a.var(), Expr(int64_t{0})});
+  for (const Axis& a : op.reduce_axes())
+    bind.push_back({a.var(), Expr(std::min(a.extent() * quarter / 4, a.extent() - 1))});
   return simplify(substitute(element, bind));
+}
+
+/// An element that most others are near to.
+Expr usual_of(const Operation& op, const Expr& element) {
+  const Expr a = at_quarter(op, element, 1), b = at_quarter(op, element, 2),
+             c = at_quarter(op, element, 3);
+  return max(min(a, b), min(max(a, b), c));
 }
 
 /// The sum of `term` over the axes of the stage.
@@ -136,7 +146,7 @@ std::vector<Tensor> one_pass_moments(const PassContext& context) {
   const ComputeDag& dag = context.dag;
   if (!context.target.is_cuda()) return dag.outputs();
   dag::Rebuilder rebuilder;
-  std::map<int, Tensor> shifted;  // sums of deviations from the first element, by the sum
+  std::map<int, Tensor> shifted;  // sums of deviations from the usual element, by the sum
   int found = 0;
   for (int s = 0; s < dag.size(); ++s) {
     const std::optional<Deviations> d = deviations_of(dag, s);
@@ -145,14 +155,14 @@ std::vector<Tensor> one_pass_moments(const PassContext& context) {
     const Expr count = make_const(squares.output(0).dtype(), d->count);
     if (!shifted.contains(d->sums)) {
       const Expr& element = sums.bodies()[0].as<Reduce>()->sources[0];
-      const Expr first = first_of(sums, element);
-      const Tensor sum = sum_of(sums, element - first, "_shifted");
+      const Expr usual = usual_of(sums, element);
+      const Tensor sum = sum_of(sums, element - usual, "_shifted");
       shifted.emplace(d->sums, sum);
       rebuilder.replace(
           sums.output(0),
-          by_elements(sums, make_load(sum.buffer(), own_indices(sums)) + first * count));
+          by_elements(sums, make_load(sum.buffer(), own_indices(sums)) + usual * count));
     }
-    const Expr apart = d->element - first_of(squares, d->element);
+    const Expr apart = d->element - usual_of(squares, d->element);
     const Tensor square = sum_of(squares, apart * apart, "_shifted");
     const Expr sum = make_load(shifted.at(d->sums).buffer(), d->at),
                left = make_load(square.buffer(), own_indices(squares)) - sum * sum / count;
