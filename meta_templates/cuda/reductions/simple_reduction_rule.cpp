@@ -9,8 +9,6 @@ using Shape = GpuReductionProblem::Shape;
 
 // Axes shorter than this are neither shared by threads nor cut.
 constexpr int64_t kLeastShared = 8;
-// Terms of a column below which a thread adds all of them, where there is a thread for each result.
-constexpr int64_t kLeastColumn = 16;
 // The most parts of a reduction that knobs offer.
 constexpr int64_t kMostParts = 512;
 // What the constants of wanted_parts were measured by. Rows of a strip of columns from which a second kernel pays, whatever the bytes: the threads of a
@@ -107,9 +105,7 @@ void find_shape(const ComputeDag& dag, int s, GpuReductionProblem* p) {
     for (int i = 0; i < std::ssize(op.reduce_axes()); ++i) {
       if (i != k && extent_of(op, i) >= kLeastShared) p->cut_axes = {i};
     }
-  } else if (k < 0 && along_last_axis(dag, s) && extent_of(op, all) >= kLeastShared &&
-             (extent_of(op, all) >= kLeastColumn ||
-              p->results < p->gpu.sms * p->gpu.threads_per_sm)) {
+  } else if (k < 0 && along_last_axis(dag, s) && extent_of(op, all) >= kLeastShared) {
     p->shape = Shape::Columns;
     p->axes = p->cut_axes = all;
   }

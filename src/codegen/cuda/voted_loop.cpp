@@ -8,25 +8,6 @@ namespace {
 constexpr int kTestedByLane = 4;
 // The same where each lane tests all iterations for itself: the bits of a word.
 constexpr int kTestedAhead = 32;
-// Iterations with one store that run together where as many are found: what they read, which the kernel does not
-// write, is under way at once, and only what they add it to waits for the store before.
-constexpr int kTogether = 8;
-
-// Whether `s` is one store, with loops of vectors around it.
-bool is_one_store(const Stmt& s) {
-  int stores = 0, others = 0;
-  visit(
-      s,
-      [&](const Stmt& x) {
-        const For* loop = x.as<For>();
-        stores += x.kind() == StmtKind::Store ? 1 : 0;
-        others +=
-            loop ? static_cast<int>(loop->loop != LoopKind::Vectorized)
-                 : static_cast<int>(x.kind() != StmtKind::Store && x.kind() != StmtKind::Block);
-      },
-      [](const Expr&) {});
-  return stores == 1 && others == 0;
-}
 
 }  // namespace
 
@@ -46,7 +27,7 @@ Expr KernelWriter::vote_on(const For& f) const {
 //     for k { found |= (first + k * 32 + lane < n && vote(first + k * 32 + lane)) << k; }
 //     if (no lane found any) continue;
 //     for k { for (votes = ballot(found >> k & 1); votes != 0; votes &= votes - 1) {
-//       q = first + k * 32 + lowest(votes); body              eight at a time where there are as many
+//       q = first + k * 32 + lowest(votes); body
 //     } }
 //   }
 //
@@ -134,36 +115,17 @@ void KernelWriter::tested_loop(const For& f) {
 
 // The iterations of a round that some lane has found.
 void KernelWriter::run_found(const For& f, const Vote& v, const Stmt& body) {
-  const std::string k = names_.unique("k"), votes = names_.unique("votes");
-  const auto next = [&] {
-    const std::string name = names_.unique(f.var->name);
-    line("const int " + name + " = " + v.first + " + " + k + " * " + v.step + " + __popc(" +
-         v.lanes + " & ((" + votes + " & -" + votes + ") - 1));");
-    line(votes + " &= " + votes + " - 1;");
-    return name;
-  };
-  const auto run = [&](const std::string& name) {
-    vars_[f.var.get()] = {{name, kAtom}};
-    statement(body);
-  };
+  const std::string k = names_.unique("k"), votes = names_.unique("votes"),
+                    name = names_.unique(f.var->name);
   line("if (!__any_sync(" + v.lanes + ", " + v.found + " != 0)) continue;");
   line("#pragma unroll 1");
   open("for (int " + k + " = 0; " + k + " < " + std::to_string(kTestedByLane) + "; ++" + k + ") {");
-  line("unsigned " + votes + " = __ballot_sync(" + v.lanes + ", " + v.found + " >> " + k +
-       " & 1);");
-  if (is_one_store(body)) {
-    open("while (__popc(" + votes + ") >= " + std::to_string(kTogether) + ") {");
-    std::vector<std::string> names;
-    for (int i = 0; i < kTogether; ++i) names.push_back(next());
-    for (const std::string& name : names) {
-      open("{");
-      run(name);
-      close(1);
-    }
-    close(1);
-  }
-  open("while (" + votes + " != 0) {");
-  run(next());
+  open("for (unsigned " + votes + " = __ballot_sync(" + v.lanes + ", " + v.found + " >> " + k +
+       " & 1); " + votes + " != 0; " + votes + " &= " + votes + " - 1) {");
+  line("const int " + name + " = " + v.first + " + " + k + " * " + v.step + " + __popc(" + v.lanes +
+       " & ((" + votes + " & -" + votes + ") - 1));");
+  vars_[f.var.get()] = {{name, kAtom}};
+  statement(body);
   close(2);
 }
 
