@@ -47,11 +47,11 @@ struct Split {
   lowering::LoopPlace outer() const { return {b, graph.stage(b).leaves, 0}; }
   /// Opens the outer loop and returns the splits that it leaves open.
   std::vector<int> open_outer() {
-    axes.loops().open(o, axes.extent(split().split_outer));
+    axes.loops().open(o, axes.extent(split().split_outer), axes.extent(split().split_outer));
     return axes.bind(split().split_outer, o);
   }
   void open_inner() {
-    axes.loops().open(i, axes.extent(split().split_inner));
+    axes.loops().open(i, axes.extent(split().split_inner), axes.extent(split().split_inner));
     axes.bind(split().split_inner, i);
   }
   std::string text(const lowering::SymInterval& r) const {
@@ -75,7 +75,7 @@ TEST(OpenLoops, TheLastIterationProvesWhatRangesDoNot) {
 TEST(OpenLoops, ANarrowedRangeIsRestored) {
   const Var v("v");
   lowering::OpenLoops loops(false);
-  loops.open(v, Expr(10));
+  loops.open(v, Expr(10), Expr(10));
   {
     const lowering::OpenLoops::Scope scope(loops);
     loops.narrow(v, {0, 3});

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "codegen/cuda/nvrtc/nvrtc.h"
 #include "heddle/codegen/cuda.h"
 #include "heddle/dag/attention.h"
@@ -67,6 +69,35 @@ TEST(FusedAttention, OperandsOfOtherLayouts) {
   check({.groups = 4, .rows = 1});
   check({.rows = 1, .keys = 200});
   check({.divided_before = true});
+}
+
+// The lowest number masks the first keys, and -inf those behind a row. A row whose own keys are all among the first has
+// equal weights for them, and none for those behind it.
+TEST(FusedAttention, TheLowestNumberIsNotInfinity) {
+  const AutoSchedulerOptionsScope scope(as_declared());
+  constexpr int64_t kRows = 40, kDepth = 16, kFirst = 8;
+  selftest::RandomProgram p;
+  for (const char* name : {"q", "k", "v"})
+    p.inputs.push_back(placeholder({2, kRows, kDepth}, f16, name));
+  const Tensor products =
+      ops::matmul(p.inputs[0], p.inputs[1], false, true, {.accumulate = f32, .output = f32});
+  const Expr none = make_float(f32, 0), low = make_float(f32, -3.3e38),
+             infinite = make_float(f32, -std::numeric_limits<double>::infinity());
+  const Tensor scores = compute(products.shape(), [&](const std::vector<Axis>& i) -> Expr {
+    return products(i) * Expr(0.25f) + select(i[2] >= Expr(kFirst), none, low) +
+           select(i[2] <= i[1], none, infinite);
+  });
+  const Tensor weights = ops::softmax(scores);
+  const Tensor narrow =
+      compute(weights.shape(), [&](const std::vector<Axis>& i) { return cast(f16, weights(i)); });
+  p.outputs = {ops::matmul(narrow, p.inputs[2], false, false, {.accumulate = f32, .output = f32})};
+  p.reduce_length = kDepth + kRows;
+  const Schedule s = create_schedule(p.outputs, h200());
+  const selftest::Case want(p, 3);
+  const std::vector<NDArray> arrays = want.fresh_arrays();
+  selftest::emulated(5)(s, p.args(), arrays);
+  EXPECT_EQ(want.difference(arrays), "");
+  EXPECT_EQ(lower_gpu(s, p.args()).main.size(), 1);
 }
 
 // Projections before it and a residual behind it are kernels of their own.

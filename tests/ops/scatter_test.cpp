@@ -147,6 +147,35 @@ TEST(Scatter, KnownIndicesDoWhatIndicesThatAreDataDo) {
   EXPECT_GT(boxes, 40);
 }
 
+// Positions are known through casts that keep them, and not through those that wrap or round.
+TEST(Scatter, CastsOfPositionsMayChangeThem) {
+  struct Case {
+    DataType through;
+    int64_t first, extent;
+  };
+  for (const Case& c :
+       {Case{i32, 3, 400}, Case{i8, 100, 300}, Case{u8, 200, 300}, Case{f16, 2040, 4000}}) {
+    SCOPED_TRACE(to_string(c.through));
+    const Tensor at = compute(
+        {100}, [&](Axis i) { return cast(i64, cast(c.through, cast(i64, i) + Expr(c.first))); });
+    const Input x = input({c.extent}, f32, 1), u = input({100}, f32, 2);
+    std::vector<int64_t> numbers;
+    for (int64_t i = 0; i < 100; ++i) {
+      const NDArray one = NDArray::zeros({1}, c.through);
+      one.set(0, static_cast<double>(c.first + i));
+      int64_t v = static_cast<int64_t>(one.get(0));
+      if (c.through == i8) v = static_cast<int8_t>(c.first + i);
+      if (c.through == u8) v = static_cast<uint8_t>(c.first + i);
+      numbers.push_back(v);
+    }
+    const Input places = indices(numbers, {100});
+    const Tensor known = ops::scatter_elements(x, at, u, 0);
+    const NDArray want = interpreted(ops::scatter_elements(x, places, u, 0), {x, places, u});
+    expect_result(known, run_interpreted(known, {x, u}),
+                  [&](const Dims& p) { return want.get(p[0]); });
+  }
+}
+
 TEST(TopK, OrdersEqualElementsByPlace) {
   const Input x = input({3, 17}, i32, 5);  // few values: many are equal
   for (const bool largest : {true, false}) {

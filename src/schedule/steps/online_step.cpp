@@ -238,8 +238,8 @@ class OnlineStep : public StepApplier {
 
   // ---- scores ----
 
-  // `e` times a factor, which is multiplied into the constant that `e` is scaled by. What is finite stays so: a
-  // row whose scores are all the lowest numbers has equal weights.
+  // `e` times a factor, which is multiplied into the constant that `e` is scaled by. What is finite stays so, and what
+  // is not does too: a row whose scores are all the lowest numbers has equal weights.
   static Expr scaled(const Expr& e, double by) {
     if (const Select* s = e.as<Select>())
       return make_select(s->condition, scaled(s->on_true, by), scaled(s->on_false, by));
@@ -252,7 +252,9 @@ class OnlineStep : public StepApplier {
       const FloatImm* low = x.as<FloatImm>();
       return low && std::isfinite(low->value) && low->value * by < kLowest;
     });
-    return overflows ? max(times, make_float(f32, kLowest)) : times;
+    if (!overflows) return times;
+    const Expr lowest = make_float(f32, kLowest);
+    return make_select(times < lowest && e >= lowest, lowest, times);
   }
 
   // Scores over the factor that makes them powers of two, so that the maximum is taken before they
