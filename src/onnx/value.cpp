@@ -30,14 +30,17 @@ struct EvenGrowth {
 std::optional<EvenGrowth> growth_of(const NDArray& array) {
   if ((array.dtype() != i64 && array.dtype() != i32) || array.size() == 0) return {};
   constexpr double kMost = 1 << 30;  // the formula overflows nowhere
-  for (const int64_t i : {int64_t{0}, array.size() - 1})
-    if (std::abs(array.get(i)) > kMost) return {};
+  double most = std::abs(array.get(0));
   EvenGrowth g{integer_at(array, 0), std::vector<int64_t>(array.shape().size(), 0)};
   int64_t stride = array.size();
   for (size_t d = 0; d < g.each.size(); ++d) {
     stride /= array.shape()[d];
-    if (array.shape()[d] > 1) g.each[d] = integer_at(array, stride) - g.first;
+    if (array.shape()[d] <= 1) continue;
+    most += std::abs(array.get(stride) - array.get(0)) * static_cast<double>(array.shape()[d] - 1);
+    if (most > kMost) return {};  // before the differences overflow
+    g.each[d] = integer_at(array, stride) - g.first;
   }
+  if (most > kMost) return {};
   for (int64_t i = 0; i < array.size(); ++i) {
     int64_t value = g.first, rest = i;
     for (size_t d = g.each.size(); d-- > 0; rest /= array.shape()[d])
