@@ -125,10 +125,12 @@ AttentionTile whole_tile(const AttentionProblem& p) {
   AttentionTile t;
   const int64_t good = p.causal || p.masked ? p.constants.attention_registers
                                             : p.constants.attention_unmasked_registers;
-  // A warp of 32 rows uses each fragment of keys and values twice.
+  // A warp of 32 rows uses each fragment of keys and values twice. Where rows attend to few of the keys or to nearly
+  // all, blocks take unequal time, and there must be many; rows behind a long past attend to nearly all.
+  const bool uneven = p.causal && 2 * p.rows > p.keys;
   const int64_t blocks = ceil_div(p.rows, kManyRows) * p.batches;
   const bool wide = 2 * p.rows > kManyRows &&
-                    blocks >= (p.causal ? p.constants.attention_balanced_blocks : 1) * p.gpu.sms;
+                    blocks >= (uneven ? p.constants.attention_balanced_blocks : 1) * p.gpu.sms;
   t.row_tiles = wide ? 2 : 1;
   t.row_warps = 4;
   while (t.row_warps > 1 && t.rows() >= 2 * p.rows) t.row_warps /= 2;
