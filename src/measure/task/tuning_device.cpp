@@ -9,6 +9,7 @@
 #include "heddle/support/error.h"
 #include "measure/task/device_gather.h"
 #include "measure/task/measured_task.h"
+#include "runtime/cuda/one_call.h"
 
 namespace heddle::measuring {
 namespace {
@@ -99,6 +100,7 @@ class GpuKernelOnDevice : public DeviceKernel {
         std::min<double>(std::max(1.0, std::ceil(wanted / sets)) * sets, kMostLaunches));
     graph_ = cuda::capture(
         [&] {
+          const cuda::OneCall one;
           for (int i = 0; i < launches_; ++i) call_set(static_cast<size_t>(i));
         },
         kDevice);

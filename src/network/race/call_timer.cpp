@@ -6,6 +6,7 @@
 #include "heddle/runtime/thread_pool.h"
 #include "heddle/runtime/timer.h"
 #include "measure/process/pool.h"
+#include "runtime/cuda/one_call.h"
 
 namespace heddle::network {
 namespace {
@@ -59,6 +60,7 @@ std::unique_ptr<CallTimer> make_call_timer(const Target& target, const CallTimer
 }
 
 void run_once(std::span<const StepCall> call, const CallTimer::Args& args) {
+  const cuda::OneCall one;
   for (const StepCall& part : call) run_part(part, args);
 }
 

@@ -4,12 +4,14 @@
 #include <deque>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "heddle/support/error.h"
 #include "runtime/cuda/callers_capture.h"
 #include "runtime/cuda/capture.h"
 #include "runtime/cuda/launch_record.h"
 #include "runtime/cuda/launcher.h"
+#include "runtime/cuda/one_call.h"
 #include "runtime/cuda/size_expr.h"
 #include "runtime/cuda/tensor_map.h"
 #include "support/stack_array.h"
@@ -25,12 +27,12 @@ constexpr std::size_t kOnStack = 64;
 struct Executable::Loaded {
   struct Step {
     Launcher launcher;
+    Launcher after_all;  // the same, begun when all work before it has ended
     const Launch* launch = nullptr;
   };
   DeviceState* device = nullptr;
   Module module;
   std::vector<Step> main, prepare;
-  std::atomic<bool> ran = false;
 
   std::mutex mutex;
   struct Scratch {
@@ -44,10 +46,11 @@ struct Executable::Loaded {
   void load(const std::vector<Launch>& launches, std::vector<Step>& steps) const {
     for (const Launch& launch : launches) {
       const Function function = module.function(launch.kernel);
-      steps.push_back(
-          {Launcher(*device, static_cast<api::FunctionHandle>(function.handle()), &function.name(),
-                    launch.dynamic_smem, launch.cluster, launch.overlaps),
-           &launch});
+      const auto launcher = [&](bool overlaps) {
+        return Launcher(*device, static_cast<api::FunctionHandle>(function.handle()),
+                        &function.name(), launch.dynamic_smem, launch.cluster, overlaps);
+      };
+      steps.push_back({launcher(launch.overlaps), launcher(false), &launch});
     }
   }
 
@@ -133,15 +136,18 @@ struct WorkspacesOfCall {
 };
 
 // Puts the steps into the stream, or into the record where there is one. `given` are arguments and
-// persistent buffers.
+// persistent buffers. The `first` launch of a call begins when all work before it has ended: kernels read constants
+// before the kernel before theirs has ended. In a call that one writes none; what comes before the call may.
 template <typename Steps>
 void launch_all(DeviceState& device, const Steps& steps, std::span<void* const> given,
                 const WorkspacesOfCall& workspaces, std::span<const std::int64_t> sizes,
-                std::size_t most_params, api::StreamHandle stream, LaunchRecord* record = nullptr) {
+                std::size_t most_params, api::StreamHandle stream, bool first = false,
+                LaunchRecord* record = nullptr) {
   StackArray<void*, kOnStack> buffers(given.size() + workspaces.all.size()), params(most_params);
   std::copy(given.begin(), given.end(), buffers.data());
   workspaces.fill(buffers.data() + given.size());
   for (const auto& step : steps) {
+    const Launcher& launcher = std::exchange(first, false) ? step.after_all : step.launcher;
     const std::vector<int>& wanted = step.launch->buffers;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       params[i] = &buffers[static_cast<std::size_t>(wanted[i])];
@@ -161,12 +167,11 @@ void launch_all(DeviceState& device, const Steps& steps, std::span<void* const> 
     }
     const std::array<unsigned, 3> grid = grid_at(*step.launch, sizes);
     if (record == nullptr) {
-      step.launcher.launch(grid, step.launch->block, params.data(), stream);
+      launcher.launch(grid, step.launch->block, params.data(), stream);
     } else {
       const std::size_t maps = step.launch->maps.size(),
                         count = wanted.size() + maps + step.launch->sizes.size();
-      record->add(step.launcher, grid, step.launch->block, {params.data(), count}, wanted.size(),
-                  maps);
+      record->add(launcher, grid, step.launch->block, {params.data(), count}, wanted.size(), maps);
     }
   }
 }
@@ -256,14 +261,11 @@ void Executable::run(int device, std::span<void* const> buffers,
   LaunchRecord* const record = record_of(device);
   if (record == nullptr) l.device->enter();  // a record needs no context
   const api::StreamHandle stream = current_stream(device);
-  // Kernels read constants before the kernel before has ended, which may be one that fills them for the first call.
-  if (record == nullptr && !l.ran.exchange(true) && capture_of(device) == nullptr &&
-      !caller_captures(device))
-    l.device->check(l.device->api->stream_synchronize(stream), "cuStreamSynchronize");
   const std::vector<Workspace>& wanted = scratch == nullptr ? program_->workspaces : zeroed_;
   WorkspacesOfCall workspaces{program_->workspaces, {}, scratch};
   if (!wanted.empty()) workspaces.own = l.workspaces(wanted, stream);
-  launch_all(*l.device, l.main, buffers, workspaces, sizes, most_params_, stream, record);
+  launch_all(*l.device, l.main, buffers, workspaces, sizes, most_params_, stream, OneCall::begins(),
+             record);
 }
 
 void Executable::prepare(int device, std::span<void* const> buffers) const {

@@ -4,6 +4,7 @@
 #include "heddle/runtime/cuda.h"
 #include "heddle/runtime/cuda_timing.h"
 #include "heddle/support/error.h"
+#include "runtime/cuda/one_call.h"
 #include "runtime/cuda/state.h"
 
 namespace heddle::cuda {
@@ -53,6 +54,7 @@ class TimedRun {
     timing.launches = launches(call_once());
     const Graph graph = capture(
         [&] {
+          const OneCall one;
           for (int i = 0; i < timing.launches; ++i) call(static_cast<std::size_t>(i));
         },
         device_);

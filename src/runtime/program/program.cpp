@@ -6,6 +6,7 @@
 #include "heddle/support/error.h"
 #include "runtime/array/deferred.h"
 #include "runtime/cuda/capture.h"
+#include "runtime/cuda/one_call.h"
 #include "runtime/kernel/check_arguments.h"
 #include "runtime/kernel/profile_steps.h"
 #include "runtime/program/views.h"
@@ -216,6 +217,7 @@ void Program::call(std::span<const NDArray> arrays, bool expected) {
 }
 
 void Program::run(std::span<const NDArray> arrays, std::span<const int64_t> sizes, Device where) {
+  const cuda::OneCall one;
   if (parts_.direct) {
     return facts_[parts_.steps[0].selector.at(sizes)].kernel->call(arrays, sizes, where);
   }

@@ -11,6 +11,7 @@
 #include "heddle/support/error.h"
 #include "runtime/cuda/cuda_program.h"
 #include "runtime/cuda/fake_driver.h"
+#include "runtime/cuda/one_call.h"
 #include "runtime/cuda/program_json.h"
 #include "runtime/program/program.h"
 
@@ -160,40 +161,108 @@ TEST_F(CudaKernel, TensorMapsHaveTheTypeOfTheElements) {
   }
 }
 
-// A launch may begin before the one before it has ended, where driver and device can do that.
+// A launch may begin before the one before it has ended, where driver and device can do that. The first one of a call
+// does not: what comes before the call may write the constants that kernels load ahead.
 class OverlappingLaunches : public CudaKernel {
  protected:
-  std::vector<FakeDriver::Call> launches(int major) {
+  Kernel copies(int major) {
     driver_.device.major = major;
     driver_.kernels["copy"] = {.buffers = 2, .body = {}};
     auto program = std::make_shared<Program>();
     program->arch = "sm_80";
     program->cubin = "copy";
     program->launches.push_back({"copy", {1, 1, 1}, {32, 1, 1}, 0, 1, {0, 1}});
+    program->launches[0].overlaps = true;
     program->launches.push_back(program->launches[0]);
-    program->launches[1].overlaps = true;
     KernelCode code;
     code.name = "copy";
     code.args = {{"x", f32, {kN}, false, false, false, 16},
                  {"y", f32, {kN}, true, false, false, 16}};
     code.cuda = program;
     driver_.launches.clear();
-    Kernel(std::move(code))(gpu(1), gpu(0));
-    return driver_.launches;
+    return Kernel(std::move(code));
+  }
+  /// Whether the launches since the last time overlap.
+  std::vector<bool> overlaps() {
+    std::vector<bool> made;
+    for (const FakeDriver::Call& call : driver_.launches) made.push_back(call.overlaps);
+    driver_.launches.clear();
+    return made;
   }
 };
 
 TEST_F(OverlappingLaunches, OnHopper) {
-  const auto made = launches(9);
-  ASSERT_EQ(made.size(), 2U);
-  EXPECT_FALSE(made[0].overlaps);
-  EXPECT_TRUE(made[1].overlaps);
+  const Kernel kernel = copies(9);
+  const NDArray x = gpu(1), y = gpu(0);
+  for (int call = 0; call < 3; ++call) {
+    kernel(x, y);
+    EXPECT_THAT(overlaps(), testing::ElementsAre(false, true)) << "call " << call;
+  }
 }
 
 TEST_F(OverlappingLaunches, NotBefore) {
-  const auto made = launches(8);
-  ASSERT_EQ(made.size(), 2U);
-  EXPECT_FALSE(made[1].overlaps);
+  copies(8)(gpu(1), gpu(0));
+  EXPECT_THAT(overlaps(), testing::ElementsAre(false, false));
+}
+
+TEST_F(OverlappingLaunches, AllButTheFirstOfAProgram) {
+  const Kernel kernel = copies(9);
+  for (const std::size_t graphs : {0, 4}) {
+    ProgramParts parts{.name = "two", .args = kernel.args(), .graphs = graphs};
+    for (int step = 0; step < 2; ++step) {
+      parts.steps.push_back({"copy", {}, {}});
+      parts.steps.back().variants.push_back(
+          {kernel, {{ProgramPlace::Argument, 0}, {ProgramPlace::Argument, 1}}});
+    }
+    heddle::Program program(std::move(parts));
+    const std::vector<NDArray> arrays{gpu(1), gpu(0)};
+    for (int call = 0; call < 3; ++call) {
+      program.call(arrays);
+      EXPECT_THAT(overlaps(), testing::ElementsAre(false, true, true, true))
+          << graphs << " graphs, call " << call;
+    }
+  }
+}
+
+// A kernel of a captured graph may write what the next call of the graph reads.
+TEST_F(OverlappingLaunches, AllButTheFirstOfEachCallOfAGraph) {
+  const Kernel kernel = copies(9);
+  const NDArray x = gpu(1), y = gpu(0);
+  const Graph graph = capture([&] {
+    kernel(x, y);
+    kernel(x, y);
+  });
+  EXPECT_THAT(overlaps(), testing::IsEmpty());
+  for (int replay = 0; replay < 2; ++replay) {
+    graph.launch();
+    EXPECT_THAT(overlaps(), testing::ElementsAre(false, true, false, true));
+  }
+  // And the first call outside of it is no later one.
+  kernel(x, y);
+  EXPECT_THAT(overlaps(), testing::ElementsAre(false, true));
+}
+
+// What is prepared within a call is no launch of it.
+TEST_F(OverlappingLaunches, NotTheFirstBehindAPreparation) {
+  (void)copies(9);
+  KernelCode code;
+  auto program = std::make_shared<Program>();
+  program->arch = "sm_90a";
+  program->cubin = "copy pack";
+  program->prepare.push_back({"pack", {1, 1, 1}, {32, 1, 1}, 0, 1, {1, 3}});
+  program->launches.push_back({"copy", {1, 1, 1}, {32, 1, 1}, 0, 1, {3, 2}});
+  program->launches[0].overlaps = true;
+  code.name = "prepared";
+  code.args = {{"x", f32, {kN}, false, false, false, 16},
+               {"w", f32, {kN}, false, true, false, 16},
+               {"y", f32, {kN}, true, false, false, 16}};
+  code.persistent = {{"packed", f32, {kN}}};
+  code.cuda = program;
+  const OneCall one;
+  Kernel(std::move(code))(gpu(1), gpu(3), gpu(0));
+  ASSERT_EQ(driver_.launches.size(), 2U);
+  EXPECT_EQ(driver_.launches[1].kernel, "copy");
+  EXPECT_FALSE(driver_.launches[1].overlaps);
 }
 
 // Windows of an image: corners are counted from both ends of each dimension, innermost first.

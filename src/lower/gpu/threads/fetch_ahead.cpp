@@ -1,6 +1,6 @@
 // Weights in registers before the kernel before has ended: threads load what they will read first of constants, which no
-// kernel writes, and wait for that kernel afterwards. Memory is busy in the meantime
-// (docs/internals/decisions/gpu-lowering.md has what it gains).
+// kernel of a call writes (its first one waits: runtime/cuda/one_call.h), and wait for that kernel afterwards. Memory is
+// busy in the meantime (docs/internals/decisions/gpu-lowering.md has what it gains).
 //
 //   for b, t { for round { sum += x[round] * w[b, t, round] } }                            (before)
 //
