@@ -131,9 +131,8 @@ bool finds_bound(const Network& network) {
   });
 }
 
-std::string wrong(const Drawn& d) {
-  const Masked m(d);
-  const std::vector<Tensor> outputs{m.result};
+/// What the emulated network computes otherwise than the interpreter, with the keys of `d` there.
+std::string wrong(const std::vector<Tensor>& outputs, const Drawn& d, const Tensor& there) {
   const Network network(outputs, gpu());
   cuda::FakeDriver driver;
   const cuda::ScopedDriver scope(&driver.api());
@@ -141,11 +140,16 @@ std::string wrong(const Drawn& d) {
   const std::vector<Tensor> args = args_of(outputs);
   const std::vector<NDArray> arrays = arrays_for(args);
   for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i].same_as(m.there)) fill_there(d, arrays[i]);
+    if (args[i].same_as(there)) fill_there(d, arrays[i]);
   }
   network.build(args).call(arrays);
   // A few units in the last place of the weights, which online sums round otherwise.
   return differs_from_interpreter(outputs, args, arrays, 3e-2);
+}
+
+std::string wrong(const Drawn& d) {
+  const Masked m(d);
+  return wrong({m.result}, d, m.there);
 }
 
 TEST(MasksOfPositions, RandomMasksLikeTheInterpreter) {
@@ -179,6 +183,85 @@ TEST(MasksOfPositions, BoundsAreFoundAsFilesWriteThem) {
     const Masked near(d);
     EXPECT_FALSE(finds_bound(Network({near.result}, gpu())));
   }
+}
+
+/// Scores with a mask of a finite number beyond the row, which is found below exp alone.
+struct Scores {
+  Drawn d{.group = 2, .rows = 24, .keys = 24};
+  Tensor q = placeholder({d.batch, d.group, d.rows, d.size}, bf16, "q"),
+         k = placeholder({d.batch, 1, d.keys, d.size}, bf16, "k"),
+         v = placeholder({d.batch, 1, d.keys, d.size}, bf16, "v"),
+         there = placeholder({d.batch, d.keys}, i64, "there"),
+         products = ops::matmul(q, k, false, true);
+
+  Tensor map(FunctionRef<Expr(const std::vector<Axis>&)> f) const {
+    return compute(products.shape(), [&](const std::vector<Axis>& i) -> Expr { return f(i); });
+  }
+  Expr number(double x) const { return make_const(products.dtype(), x); }
+  Tensor causal(const Tensor& x, double low = -1e9) const {
+    return map(
+        [&](const auto& i) { return x(i) + make_select(i[3] <= i[2], number(0), number(low)); });
+  }
+  Tensor attention(const Tensor& scores) const { return ops::matmul(ops::softmax(scores, -1), v); }
+  /// The scores without the highest of their row.
+  Tensor difference(const Tensor& x) const {
+    const Axis key = reduce_axis(d.keys);
+    const Tensor highest = compute(
+        {d.batch, d.group, d.rows},
+        [&](const std::vector<Axis>& i) -> Expr { return max(x(i[0], i[1], i[2], key), {key}); });
+    return map([&](const auto& i) { return x(i) - highest(i[0], i[1], i[2]); });
+  }
+  /// The sum of p log p of each row, without a sign.
+  Tensor entropy(const Tensor& x) const {
+    const Tensor logs = ops::log_softmax(x, -1), shares = ops::exp(logs);
+    const Axis key = reduce_axis(d.keys);
+    return compute({d.batch, d.group, d.rows}, [&](const std::vector<Axis>& i) -> Expr {
+      const std::vector<Expr> at{i[0], i[1], i[2], key};
+      return sum(cast(f32, shares.at(at)) * cast(f32, logs.at(at)), {key});
+    });
+  }
+  bool found(const Tensor& result) const { return finds_bound(Network({result}, gpu())); }
+};
+
+TEST(MasksOfPositions, ReadersOtherThanExpKeepFiniteMasks) {
+  const Scores s;
+  const Tensor scores = s.causal(s.products), difference = s.difference(scores);
+  EXPECT_TRUE(s.found(s.attention(scores)));
+  EXPECT_TRUE(s.found(ops::exp(difference))) << "by a stage between";
+  EXPECT_FALSE(s.found(difference));
+  EXPECT_FALSE(s.found(ops::softmax(s.q, -1))) << "of an argument";
+  EXPECT_FALSE(s.found(s.entropy(scores)));
+  EXPECT_FALSE(finds_bound(Network({ops::exp(difference), difference}, gpu())));
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  EXPECT_EQ(wrong({s.entropy(scores)}, s.d, s.there), "") << "0 * -inf";
+  EXPECT_EQ(wrong({difference}, s.d, s.there), "");
+}
+
+TEST(MasksOfPositions, OtherFiniteMasksMayMaskTheRest) {
+  const Scores s;
+  const Tensor data = placeholder({s.d.batch, s.d.keys}, f32, "data"),
+               scale = placeholder({s.d.group}, f32, "scale");
+  const auto padded = [&](double low) {
+    return s.map([&](const auto& i) {
+      return s.products(i) + make_select(i[3] >= Expr(8), s.number(0), s.number(low));
+    });
+  };
+  const Tensor scaled = s.map([&](const auto& i) {
+    return s.products(i) * cast(s.products.dtype(), scale(i[1])) + s.number(0.5);
+  });
+  const Tensor there = s.map([&](const auto& i) {
+    return make_select(s.there(i[0], i[3]) != Expr(int64_t{0}), s.products(i), s.number(-1e9));
+  });
+  const Tensor added = s.map(
+      [&](const auto& i) { return s.products(i) + cast(s.products.dtype(), data(i[0], i[3])); });
+  EXPECT_TRUE(s.found(s.attention(s.causal(scaled)))) << "numbers that mask nothing";
+  EXPECT_FALSE(s.found(s.attention(s.causal(padded(-1e9)))));
+  EXPECT_FALSE(s.found(s.attention(s.causal(there))));
+  EXPECT_FALSE(s.found(s.attention(s.causal(added))));
+  const double none = -std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(s.found(s.attention(s.causal(added, none)))) << "no weight beyond the row either way";
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_missing_reason();
+  EXPECT_EQ(wrong({s.attention(s.causal(padded(-1e9)))}, s.d, s.there), "");
 }
 
 /// Over the tokens of a step behind `past` others, which may be one.

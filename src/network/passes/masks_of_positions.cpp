@@ -11,7 +11,8 @@
 // either way, for scores up to a tenth of the mask. A row that attends to no key has the same weights
 // as before, because its own mask must stay then: the first key is there for the first row, and so
 // for all rows, or nothing changes. Without data in the mask, and with masks of -inf, that is not
-// asked. What is found: any mask that becomes one number where a comparison of positions fails,
+// asked. Nothing changes either where a finite mask is not the only one, and where anything but
+// exp(score - maximum) reads the scores: a logarithm of a softmax is finite. What is found: any mask that becomes one number where a comparison of positions fails,
 // however files write it (where, and, or, not, products with a condition).
 //
 // The pass is for GPUs, whose attention skips tiles. Results differ where a score beyond the bound is
@@ -27,6 +28,7 @@
 #include "ir/replace.h"
 #include "network/passes/graph_pass.h"
 #include "network/passes/map_graph.h"
+#include "network/passes/masked_scores.h"
 #include "network/passes/mover.h"
 
 namespace heddle::network {
@@ -76,7 +78,9 @@ class Finder {
     for (size_t d = 0; d < load->indices.size(); ++d) {
       if (equal(load->indices[d], key.expr())) found.key = static_cast<int>(d);
     }
-    if (found.key < 0 || !in_softmax_alone(found.stage, highest)) return {};
+    if (found.key < 0 || !look_.is_between(found.stage) ||
+        !read_by_exp_alone(dag_, &look_, found.stage, highest))
+      return {};
     for (int n = 0; n < kMostStagesBelow && look_.is_between(found.stage); ++n) {
       const Operation& op = dag_.stage(found.stage);
       const Expr& body = dag::below_casts(op.bodies()[0]);
@@ -138,11 +142,15 @@ class Finder {
   }
 
   /// The condition by which keys from the bound on may be left out besides the bound itself: that no row
-  /// is masked completely. Null where it cannot be told from one element of the mask.
-  static Expr guard(const Operation& op, const Expr& mask, const Bound& b, int key) {
+  /// is masked completely. Null where it cannot be told from one element of the mask, or where other
+  /// masks may be in what is masked.
+  Expr guard(const Operation& op, const Mask& m, const Bound& b, int key) {
     const Ranges ranges = ranges_of(op);
+    const Expr& mask = m.added;
     const double most = b.beyond.as<FloatImm>()->value;
     if (most == -std::numeric_limits<double>::infinity()) return Expr(true);
+    if (may_be_masked(dag_, &look_, unmasked(op.bodies()[0], m), axis(op, key), -kMasked))
+      return {};
     const Expr at_first = simplify(
         substitute(replace_equal(mask, b.comparison, Expr(b.holds)), {{axis(op, key), Expr(0)}}),
         ranges);
@@ -157,6 +165,14 @@ class Finder {
   }
 
  private:
+  /// What the mask is added to, or what its condition takes.
+  static Expr unmasked(const Expr& body, const Mask& mask) {
+    const Expr& at = dag::below_casts(body);
+    if (const Select* s = at.as<Select>()) return is_masked(s->on_true) ? s->on_false : s->on_true;
+    const Binary& b = *at.as<Binary>();
+    return mask.first ? b.b : b.a;
+  }
+
   /// Whether a mask of this value masks nothing.
   static Expr is_there(const Expr& e) {
     if (const Cast* c = e.as<Cast>(); c && c->value.dtype().is_float()) return is_there(c->value);
@@ -170,16 +186,6 @@ class Finder {
 
   static const Var& axis(const Operation& op, int p) {
     return op.axes()[static_cast<size_t>(p)].var();
-  }
-
-  /// Whether only the softmax of `highest` reads the stage.
-  bool in_softmax_alone(int s, int highest) const {
-    if (s < 0 || dag_.info(s).is_output) return false;
-    const std::vector<int>& readers = dag_.info(s).consumers;
-    return std::all_of(readers.begin(), readers.end(), [&](int c) {
-      const std::vector<int>& of_highest = dag_.info(highest).consumers;
-      return c == highest || std::find(of_highest.begin(), of_highest.end(), c) != of_highest.end();
-    });
   }
 
   /// `e` in terms of positions: stages that have an element for each row and key, and those that read
@@ -261,7 +267,7 @@ std::vector<Tensor> masks_of_positions(const PassContext& context) {
         const Operation& op = dag.stage(s);
         const auto mask = finder.mask_of(op, op.bodies()[0], at->second);
         const auto bound = mask ? Finder::bound_in(op, mask->added, at->second) : std::nullopt;
-        const Expr guard = bound ? Finder::guard(op, mask->added, *bound, at->second) : Expr();
+        const Expr guard = bound ? finder.guard(op, *mask, *bound, at->second) : Expr();
         if (!guard.defined() || is_const(guard, 0)) return bodies;
         context.changed("'" + op.name() +
                         "' computes its mask, which ends at a bound for each row");
