@@ -12,8 +12,10 @@
 // as before, because its own mask must stay then: the first key is there for the first row, and so
 // for all rows, or nothing changes. Without data in the mask, and with masks of -inf, that is not
 // asked. Nothing changes either where a finite mask is not the only one, and where anything but
-// exp(score - maximum) reads the scores: a logarithm of a softmax is finite. What is found: any mask that becomes one number where a comparison of positions fails,
-// however files write it (where, and, or, not, products with a condition).
+// exp(score - maximum) reads the scores: a logarithm of a softmax is finite.
+//
+// What is found: any mask that becomes one number where a comparison of positions fails, however files
+// write it (where, and, or, not, products with a condition).
 //
 // The pass is for GPUs, whose attention skips tiles. Results differ where a score beyond the bound is
 // NaN or infinite: it made the row NaN, and is left out.
